@@ -1,0 +1,57 @@
+#include "engine/device.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "engine/alloc.h"
+
+enum lk_code lk_device_prepare(struct lk_device *dev, size_t arena_bytes) {
+    if (dev->kind == LK_DEVICE_PLAN) {
+        lk_arena_init_counting(&dev->arena);
+        return LK_OK;
+    }
+    if (dev->arena_block && dev->arena.capacity >= arena_bytes && dev->arena.used == 0) {
+        dev->arena.peak = 0;
+        return LK_OK;
+    }
+    if (dev->arena_block) {
+        lk_arena_release(&dev->arena, 0);
+        dev->memory->free(dev, dev->arena_block);
+        dev->arena_block = NULL;
+    }
+    lk_arena_init(&dev->arena, NULL, 0, false);
+    enum lk_code rc = dev->memory->alloc(dev, arena_bytes, &dev->arena_block);
+    if (rc) return lk_fail_prefix(rc, "activation memory of %zu bytes", arena_bytes);
+    lk_arena_init(&dev->arena, dev->arena_block, arena_bytes, dev->kind == LK_DEVICE_CPU);
+    return LK_OK;
+}
+
+void lk_device_free(struct lk_device *dev) {
+    if (!dev) return;
+    if (dev->arena_block) {
+        lk_arena_release(&dev->arena, 0);
+        dev->memory->free(dev, dev->arena_block);
+    }
+    if (dev->memory->destroy) dev->memory->destroy(dev);
+    lk_free(dev);
+}
+
+enum lk_code lk_upload(struct lk_device *dev, const struct lk_tensor *dst, const void *host) {
+    if (!lk_tensor_is_dense(dst)) return lk_fail(LK_E_INTERNAL, "upload into a window");
+    return dev->memory->upload(dev, dst->data, host, lk_tensor_bytes(dst));
+}
+
+enum lk_code lk_download(struct lk_device *dev, void *host, const struct lk_tensor *src) {
+    if (!lk_tensor_is_dense(src)) return lk_fail(LK_E_INTERNAL, "download of a window");
+    return dev->memory->download(dev, host, src->data, lk_tensor_bytes(src));
+}
+
+enum lk_code lk_trace(struct lk_device *dev, const struct lk_tensor *value, const char *name_format, ...) {
+    if (!dev->trace) return LK_OK;
+    char name[128];
+    va_list args;
+    va_start(args, name_format);
+    vsnprintf(name, sizeof name, name_format, args);
+    va_end(args);
+    return dev->trace(dev->trace_context, dev, name, value);
+}

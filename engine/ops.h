@@ -1,0 +1,215 @@
+/* THE op interface: what a model's forward pass may ask of a device.
+ *
+ * Each op is a struct of arguments and one function, lk_NAME(dev, &(struct lk_NAME){...}). The function checks shapes
+ * and dtypes, adds FLOPs and bytes to dev->cost, takes the scratch that the device's kernel asks for from the arena,
+ * and calls the kernel through the device's table. Checks and costs are written once, in ops_check.c, for all devices.
+ *
+ * Dtypes: activations are f32 or bf16, all activations of one call alike. Arithmetic is f32; with bf16 activations a
+ * value is rounded to bf16 (nearest even) exactly where the comment has r(.), and nowhere else; with f32 activations r
+ * is the identity. Weights are bf16 or f32 when activations are f32, bf16 when activations are bf16. Tensors are dense
+ * unless said "window", which means that ld may exceed the row.
+ *
+ * Reproducibility: the bits of an output row do not depend on the number of rows, on threads, or on what else ran. */
+#pragma once
+
+#include "engine/device.h"
+
+enum lk_act { LK_ACT_NONE, LK_ACT_SILU, LK_ACT_GELU_TANH, LK_ACT_GELU_ERF, LK_ACT_QUICK_GELU };
+
+/* y = residual + r(gate * r(act(r(x wT + bias)))), each part optional, each r as written, one more r at the end if
+ * there is a residual. y may be residual. */
+struct lk_linear {
+    const struct lk_tensor *y;        /* [M, N] window */
+    const struct lk_tensor *x;        /* [M, K] window */
+    const struct lk_tensor *w;        /* [N, K] window (a row slice of a fused weight is fine) */
+    const struct lk_tensor *bias;     /* [N] or NULL */
+    const struct lk_tensor *gate;     /* [N] or NULL */
+    const struct lk_tensor *residual; /* [M, N] window or NULL */
+    enum lk_act act;
+};
+
+/* out = r(softmax(scale * q kT) v), softmax in f32. Query head h reads key/value head h / (n_heads / n_kv_heads). The
+ * score matrix is never stored. causal: query i sees keys 0 .. i + (S_k - S_q). */
+struct lk_attention {
+    const struct lk_tensor *out; /* [S_q, n_heads, head_dim] window */
+    const struct lk_tensor *q;   /* [S_q, n_heads, head_dim] window */
+    const struct lk_tensor *k;   /* [S_k, n_kv_heads, head_dim] window */
+    const struct lk_tensor *v;   /* [S_k, n_kv_heads, head_dim] window */
+    float scale;
+    bool causal;
+};
+
+/* y = w * x / sqrt(mean(x^2) + eps) over the last dimension D. round_before_weight: r(w * r(x * rsqrt)), as language
+ * models do; otherwise r(x * rsqrt * w). w NULL: r(x * rsqrt). y may be x. */
+struct lk_rms_norm {
+    const struct lk_tensor *y; /* [rows, ..., D] window */
+    const struct lk_tensor *x; /* same shape, window */
+    const struct lk_tensor *w; /* [D] or NULL */
+    float eps;
+    bool round_before_weight;
+};
+
+/* n = r((x - mean) / sqrt(var + eps)) over the last dimension, var biased; y = r(r(r(1 + scale) * n) + shift); without
+ * shift and scale y = n; with weight and bias n = r((x - mean) / sqrt(var + eps) * weight + bias). */
+struct lk_layer_norm {
+    const struct lk_tensor *y;      /* [M, D] window */
+    const struct lk_tensor *x;      /* [M, D] window */
+    const struct lk_tensor *weight; /* [D] or NULL */
+    const struct lk_tensor *bias;   /* [D] or NULL */
+    const struct lk_tensor *shift;  /* [D] or NULL */
+    const struct lk_tensor *scale;  /* [D] or NULL, present when shift is */
+    float eps;
+};
+
+enum lk_rope_pairing {
+    LK_ROPE_INTERLEAVED, /* pairs (2j, 2j+1): (a cos - b sin, b cos + a sin), diffusion transformers */
+    LK_ROPE_HALF,        /* pairs (j, j + head_dim/2), language models */
+};
+
+/* In place on x: first RMS norm over head_dim when norm_w is given (r(x * rsqrt(mean x^2 + eps) * norm_w)), then
+ * rotation by the table. round_products: r(r(a cos) - r(b sin)), as language models do in bf16; otherwise one r. */
+struct lk_norm_rope {
+    const struct lk_tensor *x;      /* [S, n_heads, head_dim] window */
+    const struct lk_tensor *norm_w; /* [head_dim] or NULL */
+    const struct lk_tensor *cos;    /* f32 [S, head_dim / 2], or NULL for norm only */
+    const struct lk_tensor *sin;    /* f32 [S, head_dim / 2] */
+    enum lk_rope_pairing pairing;
+    float eps;
+    bool round_products;
+};
+
+/* y = r(r(act(x[:, :N])) * x[:, N:]): the gate is the first half. */
+struct lk_gated_act {
+    const struct lk_tensor *y; /* [M, N] window */
+    const struct lk_tensor *x; /* [M, 2 N] window */
+    enum lk_act act;
+};
+
+/* y = r(act(x)); y may be x. */
+struct lk_activation {
+    const struct lk_tensor *y; /* any shape, window */
+    const struct lk_tensor *x;
+    enum lk_act act;
+};
+
+/* y[i] = table[ids[i]]. An id outside the table is LK_E_INTERNAL (the tokenizer's job to prevent). */
+struct lk_embedding {
+    const struct lk_tensor *y;     /* [n, D] */
+    const struct lk_tensor *table; /* [V, D] */
+    const struct lk_tensor *ids;   /* i32 [n] */
+};
+
+/* 2-D convolution, channels last; with upsample 2 the input is first enlarged 2x2 by nearest neighbour (no copy is
+ * made). y = r(conv + bias), then r(residual + y) if there is a residual. Padding is with zeros. H_out = (upsample *
+ * H_in + pad_top + pad_bottom - kh) / stride + 1. */
+struct lk_conv2d {
+    const struct lk_tensor *y;        /* [H_out, W_out, C_out] */
+    const struct lk_tensor *x;        /* [H_in, W_in, C_in] */
+    const struct lk_tensor *w;        /* [C_out, C_in, kh, kw] as in checkpoints */
+    const struct lk_tensor *bias;     /* [C_out] or NULL */
+    const struct lk_tensor *residual; /* [H_out, W_out, C_out] or NULL */
+    int stride;
+    int upsample;
+    int pad_top, pad_left, pad_bottom, pad_right;
+};
+
+/* Groups of C / n_groups neighbouring channels over all pixels; var biased. n = r((x - mean) / sqrt(var + eps) * w +
+ * b); y = r(act(n)). y may be x. */
+struct lk_group_norm {
+    const struct lk_tensor *y; /* [H, W, C] */
+    const struct lk_tensor *x; /* [H, W, C] */
+    const struct lk_tensor *w; /* [C] */
+    const struct lk_tensor *b; /* [C] */
+    int n_groups;
+    float eps;
+    enum lk_act act;
+};
+
+/* y = r(a + b); y may be a or b. */
+struct lk_add {
+    const struct lk_tensor *y; /* any shape, window */
+    const struct lk_tensor *a;
+    const struct lk_tensor *b;
+};
+
+/* Per channel of the last dimension: normalize: y = r(r(x - mean) / std); otherwise y = r(r(x * std) + mean). y may be
+ * x. */
+struct lk_channel_affine {
+    const struct lk_tensor *y;    /* [rows, C] */
+    const struct lk_tensor *x;    /* [rows, C] */
+    const struct lk_tensor *mean; /* [C], dtype of x */
+    const struct lk_tensor *std;  /* [C], dtype of x */
+    bool normalize;
+};
+
+/* 2x2 patches to channels: pixel (2i + dy, 2j + dx), channel c <-> token i * (W/2) + j, channel 4 c + 2 dy + dx. */
+struct lk_pack_latents {
+    const struct lk_tensor *tokens;  /* [H/2 * W/2, 4 C] */
+    const struct lk_tensor *latents; /* [H, W, C] */
+    bool inverse;                    /* tokens -> latents instead of latents -> tokens */
+};
+
+/* x = r(x + r(r(dt) * v)); with bf16 the scalar dt is rounded as well, as torch's type promotion does. In place. */
+struct lk_euler_step {
+    const struct lk_tensor *x; /* [n, C] */
+    const struct lk_tensor *v; /* [n, C] */
+    float dt;
+};
+
+/* y = x with conversion between f32 and bf16 (nearest even). */
+struct lk_copy {
+    const struct lk_tensor *y; /* window */
+    const struct lk_tensor *x; /* same shape, window, any of f32, bf16 */
+};
+
+/* u8 RGB <-> [-1, 1]. x u8: y = r(2 * (x / 255) - 1). x activations: y = u8(round_half_even(255 * clamp(r(0.5 x + 0.5),
+ * 0, 1))); the product with 0.5 is exact, so there is one rounding in either direction. */
+struct lk_pixels {
+    const struct lk_tensor *y; /* [H, W, 3] */
+    const struct lk_tensor *x; /* [H, W, 3] */
+};
+
+/* count += number of NaN and Inf in x. `count` is in host memory; 0 on the plan device. */
+struct lk_nonfinite {
+    const struct lk_tensor *x; /* any shape, window, f32 or bf16 */
+    int64_t *count;
+};
+
+#define LK_OPS(OP)                                                                                                     \
+    OP(linear)                                                                                                         \
+    OP(attention)                                                                                                      \
+    OP(rms_norm)                                                                                                       \
+    OP(layer_norm)                                                                                                     \
+    OP(norm_rope)                                                                                                      \
+    OP(gated_act)                                                                                                      \
+    OP(activation)                                                                                                     \
+    OP(embedding)                                                                                                      \
+    OP(conv2d)                                                                                                         \
+    OP(group_norm)                                                                                                     \
+    OP(add)                                                                                                            \
+    OP(channel_affine)                                                                                                 \
+    OP(pack_latents)                                                                                                   \
+    OP(euler_step)                                                                                                     \
+    OP(copy)                                                                                                           \
+    OP(pixels)                                                                                                         \
+    OP(nonfinite)
+
+#define LK_DECLARE_OP(name)                                                                                            \
+    enum lk_code lk_##name(struct lk_device *dev, const struct lk_##name *op);                                         \
+    /* Shapes and dtypes are right, or LK_E_INTERNAL; *cost gets what one call costs. */                               \
+    enum lk_code lk_check_##name(const struct lk_##name *op, struct lk_cost *cost);
+LK_OPS(LK_DECLARE_OP)
+#undef LK_DECLARE_OP
+
+/* What a device implements. run: arguments are already checked; scratch holds as many bytes as `scratch` said, NULL if
+ * none. scratch may be NULL in the table (needs none); it must depend on shapes and on the device's description only.
+ */
+struct lk_op_table {
+#define LK_OP_ENTRY(name)                                                                                              \
+    struct {                                                                                                           \
+        enum lk_code (*run)(struct lk_device * dev, const struct lk_##name *op, void *scratch);                        \
+        size_t (*scratch)(const struct lk_device *dev, const struct lk_##name *op);                                    \
+    } name;
+    LK_OPS(LK_OP_ENTRY)
+#undef LK_OP_ENTRY
+};

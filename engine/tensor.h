@@ -1,0 +1,52 @@
+/* A tensor: where data lies, its dtype and shape. It does not own the memory (an arena, a mapped file or the caller
+ * does).
+ *
+ * Everything inside one index of the first dimension is contiguous; consecutive indices of the first dimension lie `ld`
+ * elements apart. A dense tensor has ld = shape[1] * shape[2] * ...; a column window of a wider matrix has a larger ld.
+ * That one freedom lets q, k, v and the MLP input share one projection's output, and attention and MLP share one input
+ * of the next, without copies. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/status.h"
+
+enum lk_dtype { LK_F32, LK_BF16, LK_F16, LK_F64, LK_U8, LK_I8, LK_I16, LK_I32, LK_I64, LK_BOOL, LK_DTYPE_COUNT };
+
+#define LK_MAX_DIMS 8
+
+struct lk_tensor {
+    void *data; /* device address; NULL for a tensor that is absent (n_dims is 0 then) */
+    enum lk_dtype dtype;
+    int n_dims;
+    int64_t shape[LK_MAX_DIMS];
+    int64_t ld; /* elements from one index of dimension 0 to the next */
+};
+
+size_t lk_dtype_size(enum lk_dtype dtype);      /* bytes per element */
+const char *lk_dtype_name(enum lk_dtype dtype); /* "f32", "bf16", ... */
+
+/* A dense tensor over data. */
+struct lk_tensor lk_tensor_make(void *data, enum lk_dtype dtype, int n_dims, const int64_t *shape);
+#define LK_TENSOR(data, dtype, ...)                                                                                    \
+    lk_tensor_make((data), (dtype), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+
+int64_t lk_tensor_numel(const struct lk_tensor *t);
+int64_t lk_tensor_row_numel(const struct lk_tensor *t); /* elements of one index of dimension 0 */
+size_t lk_tensor_bytes(const struct lk_tensor *t);      /* of the elements, gaps not counted */
+bool lk_tensor_is_dense(const struct lk_tensor *t);
+bool lk_tensor_same_shape(const struct lk_tensor *a, const struct lk_tensor *b);
+
+/* Rows [first, first + n) of dimension 0. */
+struct lk_tensor lk_tensor_rows(const struct lk_tensor *t, int64_t first, int64_t n);
+/* Columns [first, first + n) of a 2-D tensor: shape [rows, n], same ld. */
+struct lk_tensor lk_tensor_cols(const struct lk_tensor *t, int64_t first, int64_t n);
+/* Another shape over the same elements. A window (ld > row) keeps dimension 0; a dense tensor may take any shape. */
+struct lk_tensor lk_tensor_view(const struct lk_tensor *t, int n_dims, const int64_t *shape);
+#define LK_VIEW(t, ...)                                                                                                \
+    lk_tensor_view((t), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+
+/* "bf16 [4096, 6144]" into out (at least 96 bytes). Returns out. */
+char *lk_tensor_describe(const struct lk_tensor *t, char out[96]);

@@ -1,0 +1,16 @@
+/* Which instructions the CPU kernels use. Found once at run time; LIKENESS_CPU_ISA=portable|avx2|avx512|amx asks for
+ * less than the machine has (more than it has is ignored with a lower level), so that every path can be tested on one
+ * machine. */
+#pragma once
+
+enum lk_isa {
+    LK_ISA_PORTABLE,
+    LK_ISA_AVX2,   /* AVX2 + FMA + F16C */
+    LK_ISA_AVX512, /* F, BW, VL, DQ */
+    LK_ISA_AMX,    /* AVX-512 + AVX512_BF16 + AMX-TILE + AMX-BF16, and the kernel granted tile state */
+};
+
+enum lk_isa lk_cpu_isa(void);
+const char *lk_cpu_isa_name(enum lk_isa isa);
+/* For tests: changes the level from now on; a level the machine lacks is lowered. Returns the level in force. */
+enum lk_isa lk_cpu_isa_set(enum lk_isa isa);

@@ -1,0 +1,95 @@
+/* What every model family offers: plan without weights, open, edit.
+ *
+ *     struct lk_pipeline *p;
+ *     if ((rc = lk_pipeline_open(&p, "black-forest-labs/FLUX.2-dev", LK_BF16))) return rc;
+ *     struct lk_request request;
+ *     lk_request_init(&request, p);                 // the family's defaults
+ *     request.prompt = "make it winter"; request.images = &photo; request.n_images = 1; request.seed = 42;
+ *     struct lk_result result;
+ *     rc = lk_pipeline_edit(p, dev, &request, &result);   // result.image
+ *     lk_result_free(&result); lk_pipeline_close(p);
+ */
+#pragma once
+
+#include "engine/device.h"
+#include "engine/image.h"
+
+#define LK_MAX_STEPS      1000
+#define LK_MAX_REFERENCES 10
+
+struct lk_pipeline;
+
+/* Progress of an edit; step 0 comes before the first step. A code other than LK_OK stops the edit (LK_E_INTERRUPTED).
+ */
+typedef enum lk_code lk_progress_fn(void *context, const char *stage, int step, int n_steps);
+
+struct lk_request {
+    const struct lk_image *images; /* reference images as decoded; the first one sets the output size */
+    int n_images;                  /* 0: text-to-image */
+    const char *prompt;
+    int width, height; /* 0: from the first reference, else 1024; rounded down to the family's multiple */
+    int num_inference_steps;
+    double guidance_scale;
+    uint64_t seed;
+    int max_sequence_length;
+    /* Noise given by the caller instead of drawn: f32 [C, H, W] in the family's packed-latent layout, or NULL. */
+    const float *latents;
+    lk_progress_fn *progress;
+    void *progress_context;
+};
+
+struct lk_result {
+    struct lk_image image;
+    int width, height;
+    int n_steps;
+    float sigmas[LK_MAX_STEPS + 1];
+    char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
+    struct {
+        int source_width, source_height, width, height, crop_left, crop_top;
+    } references[LK_MAX_REFERENCES];
+    int n_references;
+    size_t peak_bytes; /* of the activation arena */
+};
+
+/* One stage of a run as the plan device saw it. */
+struct lk_plan_stage {
+    const char *name; /* "text_encoder", "vae_encode", "transformer", "vae_decode" */
+    uint64_t parameters, weight_bytes;
+    uint64_t flops;      /* one forward */
+    uint64_t bytes;      /* touched by one forward */
+    uint64_t peak_bytes; /* activations and scratch, weights not counted */
+    int calls;           /* forwards per image */
+};
+
+struct lk_plan {
+    const char *family;
+    int width, height, n_references, n_steps;
+    int64_t n_tokens; /* of the transformer's sequence */
+    struct lk_plan_stage stages[8];
+    int n_stages;
+    uint64_t arena_bytes; /* what lk_device_prepare needs */
+};
+
+/* model: a folder in HF layout, or ORG/NAME[@revision] in the HF cache. compute: LK_F32 or LK_BF16. */
+enum lk_code lk_pipeline_open(struct lk_pipeline **out, const char *model, enum lk_dtype compute);
+/* From config files alone, or a known family name ("flux2-dev") for the released configuration: can plan, cannot edit.
+ */
+enum lk_code lk_pipeline_open_configs(struct lk_pipeline **out, const char *model, enum lk_dtype compute);
+void lk_pipeline_close(struct lk_pipeline *pipeline);
+
+const char *lk_pipeline_family(const struct lk_pipeline *pipeline); /* "flux2-dev" */
+const char *lk_pipeline_folder(const struct lk_pipeline *pipeline); /* resolved folder, NULL for a bare family name */
+/* SHA-256 over the components' identities (lk_checkpoint_identity). */
+const char *lk_pipeline_weights_identity(const struct lk_pipeline *pipeline);
+
+void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipeline);
+
+/* Plans `request` (prompt text and pixels are not looked at, sizes are) for kernels of `target`. */
+enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
+                              const struct lk_request *request, struct lk_plan *out);
+
+/* Prepares `dev` with what the plan says and runs. Intermediate tensors go to dev->trace. The result is bit-equal for
+ * equal pipeline, request and device architecture. */
+enum lk_code lk_pipeline_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
+                              struct lk_result *result);
+void lk_result_free(struct lk_result *result);

@@ -1,0 +1,24 @@
+/* Byte-level BPE tokenizer read from tokenizer.json (Hugging Face tokenizers). Whatever of the file is not implemented
+ * is refused by name: a tokenizer never guesses. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/status.h"
+
+struct lk_tokenizer;
+
+enum lk_code lk_tokenizer_open(struct lk_tokenizer **out, const char *path);
+enum lk_code lk_tokenizer_parse(struct lk_tokenizer **out, const char *json, size_t length, const char *name);
+void lk_tokenizer_free(struct lk_tokenizer *tokenizer);
+
+/* Ids of text (UTF-8, `length` bytes, NUL is LK_E_PROMPT as is invalid UTF-8) without any added BOS/EOS
+ * (add_special_tokens = False). Added tokens in the text are matched, as the reference does.
+ * *ids is lk_malloc'ed (lk_free). At most 16 MiB of text. Thread-safe on one tokenizer. */
+enum lk_code lk_tokenizer_encode(const struct lk_tokenizer *tokenizer, const char *text, size_t length, int32_t **ids,
+                                 size_t *n_ids);
+
+/* Id of a token by its literal content (added tokens first, then vocabulary), -1 if there is none. */
+int32_t lk_tokenizer_id(const struct lk_tokenizer *tokenizer, const char *token);
+int32_t lk_tokenizer_vocab_size(const struct lk_tokenizer *tokenizer); /* highest id + 1 */

@@ -1,0 +1,41 @@
+/* Binding: a model says which tensors it wants, with shapes; the report says everything that does not fit, at once.
+ *
+ *     struct lk_bind *b;
+ *     lk_bind_begin(&b, checkpoint, "transformer", LK_BF16);
+ *     for (i...) lk_bind_tensor(b, &w->block[i].to_q, 2, (int64_t[]){D, D}, "transformer_blocks.%d.attn.to_q.weight",
+ * i); lk_bind_ignore(b, "vision_tower."); rc = lk_bind_finish(b, &memory, &totals);
+ *
+ * With checkpoint NULL nothing is read: tensors get shape and dtype and no data, which is what the plan device needs,
+ * and any machine can count a model that it could never load. */
+#pragma once
+
+#include "weights/checkpoint.h"
+
+struct lk_bind;
+
+/* What was bound. */
+struct lk_bind_totals {
+    uint64_t parameters;
+    uint64_t weight_bytes; /* as stored after binding */
+    size_t n_tensors;
+};
+
+/* compute: LK_F32 or LK_BF16, the dtype of activations. A checkpoint tensor is used in place when it is bf16, or f32
+ * with f32 compute; f32 and f16 tensors under bf16 compute are converted (nearest even) into memory that the binding
+ * owns; f16 under f32 compute is widened. component: for messages. */
+enum lk_code lk_bind_begin(struct lk_bind **out, const struct lk_checkpoint *checkpoint, const char *component,
+                           enum lk_dtype compute);
+/* Asks for a tensor. Problems are collected, not returned; *out is complete after lk_bind_finish. */
+void lk_bind_tensor(struct lk_bind *bind, struct lk_tensor *out, int n_dims, const int64_t *shape,
+                    const char *name_format, ...) __attribute__((format(printf, 5, 6)));
+#define LK_BIND(bind, out, shape, ...)                                                                                 \
+    lk_bind_tensor((bind), (out), (int)(sizeof((int64_t[])shape) / sizeof(int64_t)), (int64_t[])shape, __VA_ARGS__)
+/* The first of these prefixes ("" allowed) under which `probe` exists is put before every later name. List ends in
+ * NULL. */
+void lk_bind_prefix(struct lk_bind *bind, const char *probe, const char *const *prefixes);
+/* Tensors whose full name begins with prefix are known and not wanted. */
+void lk_bind_ignore(struct lk_bind *bind, const char *prefix);
+/* Reports missing, unexpected, wrong-shape and wrong-dtype tensors together (LK_E_BIND; the first few of each kind by
+ * name, then a count), or LK_OK. Frees `bind` in either case. *owned (lk_free) gets the memory of converted tensors,
+ * NULL if none. totals may be NULL. */
+enum lk_code lk_bind_finish(struct lk_bind *bind, void **owned, struct lk_bind_totals *totals);

@@ -1,0 +1,41 @@
+/* One component of a model in the Hugging Face layout: a folder with config.json and either one safetensors file or an
+ * index.json with shards. Also: where a model is (folder or HF cache). Nothing here touches the network or writes to a
+ * cache. */
+#pragma once
+
+#include "weights/safetensors.h"
+
+/* Resolves what the user wrote: an existing folder, or ORG/NAME[@revision] in the HF cache (HF_HUB_CACHE, else
+ * HF_HOME/hub, else
+ * ~/.cache/huggingface/hub; models--ORG--NAME/refs/<revision> -> snapshots/<commit>; a commit hash may stand for the
+ * revision; "main" by default). out gets a malloc'ed (lk_malloc) path. LK_E_NOT_FOUND / LK_E_REVISION name every place
+ * looked at. */
+enum lk_code lk_model_find(const char *model, char **out);
+
+/* A path inside a model folder: no absolute names, no "..", and the resolved file must lie inside the folder, or inside
+ * the blobs folder of the same HF cache repository. LK_E_ESCAPES otherwise. */
+enum lk_code lk_model_path(const char *folder, const char *relative, char **out);
+
+struct lk_checkpoint {
+    char *folder;
+    struct lk_safetensors *shards;
+    char **shard_names;
+    size_t n_shards;
+    struct {
+        const struct lk_st_tensor *tensor;
+        size_t shard;
+    } * tensors; /* sorted by name */
+    size_t n_tensors;
+};
+
+/* Opens folder/STEM.safetensors or the shards named by folder/STEM.safetensors.index.json. stem:
+ * "diffusion_pytorch_model" or "model". Every tensor of the index must be in its shard and the other way round;
+ * duplicates between shards refused. */
+enum lk_code lk_checkpoint_open(struct lk_checkpoint *out, const char *folder, const char *stem);
+void lk_checkpoint_close(struct lk_checkpoint *checkpoint);
+const struct lk_st_tensor *lk_checkpoint_find(const struct lk_checkpoint *checkpoint, const char *name);
+/* lk_mapped_check on every shard. */
+enum lk_code lk_checkpoint_check(const struct lk_checkpoint *checkpoint);
+/* A short stable identity of the weights: SHA-256 (hex, 65 bytes with NUL) over names, shapes, dtypes and file sizes;
+ * and, for files in an HF cache, over the blob names, which are content hashes. Reads no tensor data. */
+enum lk_code lk_checkpoint_identity(const struct lk_checkpoint *checkpoint, char out[65]);

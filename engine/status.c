@@ -7,6 +7,15 @@
 
 static _Thread_local char message[LK_ERROR_TEXT_MAX];
 
+/* ": more" after text, cut at the buffer's end. */
+static void append(char text[LK_ERROR_TEXT_MAX], const char *more) {
+    size_t n = strlen(text);
+    const char *parts[] = {": ", more};
+    for (int i = 0; i < 2; i++)
+        for (const char *p = parts[i]; *p && n + 1 < LK_ERROR_TEXT_MAX; p++) text[n++] = *p;
+    text[n] = 0;
+}
+
 enum lk_code lk_fail(enum lk_code code, const char *format, ...) {
     char text[LK_ERROR_TEXT_MAX]; /* arguments may point into message */
     va_list args;
@@ -21,9 +30,9 @@ enum lk_code lk_fail_prefix(enum lk_code code, const char *format, ...) {
     char text[LK_ERROR_TEXT_MAX];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(text, sizeof text, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof text) snprintf(text + n, sizeof text - (size_t)n, ": %s", message);
+    append(text, message);
     memcpy(message, text, sizeof message);
     return code;
 }
@@ -32,9 +41,9 @@ enum lk_code lk_fail_errno(int errno_value, const char *format, ...) {
     char text[LK_ERROR_TEXT_MAX];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(text, sizeof text, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof text) snprintf(text + n, sizeof text - (size_t)n, ": %s", strerror(errno_value));
+    append(text, strerror(errno_value));
     memcpy(message, text, sizeof message);
     switch (errno_value) {
     case ENOSPC:

@@ -1,0 +1,17 @@
+/* Rotary position tables, one value per pair of channels, computed on the host once per job. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Multi-axis positions of diffusion transformers (diffusers' Flux2PosEmbed). Axis a turns axes_dims[a] / 2 pairs with
+ * frequencies theta^(-2j / axes_dims[a]); frequencies, angles, cosines and sines are double, rounded to float once.
+ * axes_dims are even. */
+void lk_rope_table(const int32_t *ids /* [n, n_axes] */, int64_t n, const int *axes_dims, int n_axes, double theta,
+                   float *cos_out /* [n, sum(axes_dims) / 2] */, float *sin_out);
+
+/* Positions position0, position0 + 1, ... of a language model (transformers' default RoPE), every step in float as
+ * there: inverse frequencies 1 / theta^(2i / head_dim), angles, cosines and sines. round_bf16 rounds the results to
+ * bf16, as a bf16 model does. */
+void lk_rope_table_lm(int64_t position0, int64_t n, int head_dim, double theta, bool round_bf16,
+                      float *cos_out /* [n, head_dim / 2] */, float *sin_out);

@@ -1,0 +1,38 @@
+/* The command line: the input is cut at NUL bytes into arguments. Whatever is accepted must be in range. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/options.h"
+
+#define MAX_ARGUMENTS 64
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int condition) {
+    if (!condition) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size > 1 << 16) return 0;
+    char *text = malloc(size + 1);
+    if (!text) return 0;
+    memcpy(text, data, size);
+    text[size] = 0;
+    const char *argv[MAX_ARGUMENTS + 1] = {"likeness"};
+    int argc = 1;
+    for (size_t at = 0; at <= size && argc < MAX_ARGUMENTS; at += strlen(text + at) + 1) argv[argc++] = text + at;
+    struct cli_arguments a;
+    enum lk_code rc = cli_arguments_parse(&a, argc, argv);
+    require(rc == LK_OK || (rc == LK_E_USAGE && *lk_error_text()));
+    if (rc == LK_OK) {
+        require(a.command >= 0 && a.command < CLI_N_COMMANDS);
+        require(a.n_images >= 0 && a.n_images <= CLI_MAX_IMAGES);
+        require(a.seed >= 0 && a.num_inference_steps >= 0 && a.num_inference_steps <= 1000);
+        require(a.width >= 0 && a.width <= 16384 && a.height >= 0 && a.height <= 16384);
+        require(a.guidance_scale == -1 || (a.guidance_scale >= 0 && a.guidance_scale <= 1000));
+        require(!strcmp(a.dtype, "bf16") || !strcmp(a.dtype, "f32"));
+        require(a.help || a.version || a.command != CLI_EDIT || (a.model && a.prompt && a.output));
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,11 @@
+/* The commands. Each prints its result on stdout and returns a status whose message main prints. */
+#pragma once
+
+#include "tools/cli/options.h"
+
+enum lk_code cli_edit(const struct cli_arguments *arguments);
+enum lk_code cli_plan(const struct cli_arguments *arguments);
+enum lk_code cli_verify(const struct cli_arguments *arguments);
+enum lk_code cli_show(const struct cli_arguments *arguments);
+enum lk_code cli_rerun(const struct cli_arguments *arguments);
+enum lk_code cli_devices(const struct cli_arguments *arguments);

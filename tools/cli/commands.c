@@ -1,0 +1,98 @@
+#include "tools/cli/options.h"
+
+static const char *const edit_examples[] = {
+    "Edit a photo",
+    "likeness edit -m black-forest-labs/FLUX.2-dev -r in.jpg -p \"Make the jacket red\" -o out.png",
+    "Combine two pictures",
+    "likeness edit -m ./FLUX.2-dev -r person.jpg -r hat.png -p \"Put the hat on the person\" -o out.png",
+    "Fewer steps, another seed",
+    "likeness edit -m ./FLUX.2-dev -r in.jpg -p \"Make it winter\" --num-inference-steps 28 -s 7 -o out.png",
+    "No picture at all: text to image",
+    "likeness edit -m ./FLUX.2-dev -p \"a lighthouse at dawn\" -W 1024 -H 768 -o out.png",
+    "Keep every intermediate tensor, in f32",
+    "likeness edit -m ./FLUX.2-dev -r in.jpg -p \"Add glasses\" --dtype f32 --dump-steps steps -o out.png",
+    NULL};
+static const char *const plan_examples[] = {"What the released model needs, without having it",
+                                            "likeness plan -m flux2-dev --size 1024x1024 --references 1",
+                                            "Does it fit an 80 GiB card?",
+                                            "likeness plan -m flux2-dev --vram 80G",
+                                            "For a script",
+                                            "likeness plan -m ./FLUX.2-dev --size 768x1024 --references 2 --json",
+                                            NULL};
+static const char *const verify_examples[] = {"Weights in the HF cache", "likeness verify black-forest-labs/FLUX.2-dev",
+                                              "A folder, against sha256sum's output",
+                                              "likeness verify ./FLUX.2-dev --manifest SHA256SUMS", NULL};
+static const char *const show_examples[] = {"How was this made?", "likeness show out.png", "The raw recipe",
+                                            "likeness show out.png --json | jq .seed", NULL};
+static const char *const rerun_examples[] = {
+    "Make the same picture again",
+    "likeness rerun out.png -m ./FLUX.2-dev -r in.jpg -o again.png && cmp out.png again.png", NULL};
+static const char *const devices_examples[] = {"What there is", "likeness devices", "For a script",
+                                               "likeness devices --json", NULL};
+static const char *const completions_examples[] = {
+    "bash", "likeness completions bash > ~/.local/share/bash-completion/completions/likeness",
+    "zsh",  "likeness completions zsh > \"${fpath[1]}/_likeness\"",
+    "fish", "likeness completions fish > ~/.config/fish/completions/likeness.fish",
+    NULL};
+static const char *const help_examples[] = {"About a command", "likeness help edit", "The manual page",
+                                            "likeness help --man | man -l -", NULL};
+
+const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
+    [CLI_EDIT] = {.name = "edit",
+                  .summary = "edit a picture by an instruction",
+                  .usage = "-m MODEL [-r IMAGE]... -p TEXT -o FILE.png [options]",
+                  .text =
+                      "Runs the model on the given images and prompt and writes one PNG that carries its own recipe. "
+                      "Equal jobs give equal bytes. The first Ctrl-C stops after the current step, the second at "
+                      "once; neither leaves a file.",
+                  .examples = edit_examples},
+    [CLI_PLAN] = {.name = "plan",
+                  .summary = "say what a run needs before it starts",
+                  .usage = "-m MODEL [--size WIDTHxHEIGHT] [--references N] [options]",
+                  .text =
+                      "Runs the same forward pass on shapes alone and prints, per stage, parameters, bytes of weights, "
+                      "peak of activations and FLOPs. Reads config files only.",
+                  .examples = plan_examples},
+    [CLI_VERIFY] =
+        {.name = "verify",
+         .summary = "check a model's files against their SHA-256",
+         .positional = "DIR|ORG/NAME[@REV]",
+         .positional_required = true,
+         .usage = "DIR|ORG/NAME[@REV] [--manifest FILE] [options]",
+         .text = "Hashes every file with a known digest and prints the ones that differ. Exit code 3 if any does.",
+         .examples = verify_examples},
+    [CLI_SHOW] = {.name = "show",
+                  .summary = "print how a picture was made",
+                  .positional = "FILE.png",
+                  .positional_required = true,
+                  .usage = "FILE.png [--json]",
+                  .text = "Prints the recipe that edit wrote into the PNG.",
+                  .examples = show_examples},
+    [CLI_RERUN] = {.name = "rerun",
+                   .summary = "make a picture again from its recipe",
+                   .positional = "FILE.png",
+                   .positional_required = true,
+                   .usage = "FILE.png -m MODEL [-r IMAGE]... -o NEW.png [options]",
+                   .text =
+                       "Takes prompt, seed and every other setting from the PNG. The weights and the images must be "
+                       "the ones recorded there, by their digests.",
+                   .examples = rerun_examples},
+    [CLI_DEVICES] = {.name = "devices",
+                     .summary = "list what can compute here",
+                     .usage = "[--json]",
+                     .text = "Prints each device with its instruction set, threads and memory.",
+                     .examples = devices_examples},
+    [CLI_COMPLETIONS] = {.name = "completions",
+                         .summary = "print shell completions",
+                         .positional = "bash|zsh|fish",
+                         .positional_required = true,
+                         .usage = "bash|zsh|fish",
+                         .text = "Prints a completion script for the shell named.",
+                         .examples = completions_examples},
+    [CLI_HELP] = {.name = "help",
+                  .summary = "explain a command",
+                  .positional = "COMMAND",
+                  .usage = "[COMMAND] [--man]",
+                  .text = "Prints this program's help, a command's help, or the manual page.",
+                  .examples = help_examples},
+};

@@ -1,0 +1,62 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "engine/log.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/help.h"
+
+static enum lk_code run_help(const struct cli_arguments *a) {
+    if (a->man) {
+        cli_man(stdout);
+        return LK_OK;
+    }
+    if (!a->positional) {
+        cli_help(stdout);
+        return LK_OK;
+    }
+    struct cli_arguments named;
+    const char *const argv[] = {"likeness", a->positional, "--help"};
+    enum lk_code rc = cli_arguments_parse(&named, 3, argv);
+    if (!rc) cli_help_command(stdout, named.command);
+    return rc;
+}
+
+static enum lk_code run_completions(const struct cli_arguments *a) { return cli_completions(stdout, a->positional); }
+
+static enum lk_code (*const commands[CLI_N_COMMANDS])(const struct cli_arguments *) = {
+    [CLI_COMPLETIONS] = run_completions,
+    [CLI_HELP] = run_help,
+};
+
+static enum lk_code run(const struct cli_arguments *a, bool bare) {
+    if (a->version) {
+        puts("likeness " LIKENESS_VERSION);
+        return LK_OK;
+    }
+    if (a->help && bare) {
+        cli_help(stdout);
+        return LK_OK;
+    }
+    if (a->help) {
+        cli_help_command(stdout, a->command);
+        return LK_OK;
+    }
+    if (!commands[a->command])
+        return lk_fail(LK_E_INTERNAL, "%s: not in this build yet", cli_commands[a->command].name);
+    return commands[a->command](a);
+}
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an I/O error, not a death */
+    struct cli_arguments arguments;
+    enum lk_code rc = cli_arguments_parse(&arguments, argc, (const char *const *)argv);
+    lk_log_open(arguments.quiet);
+    if (!rc) rc = run(&arguments, argc > 1 && argv[1][0] == '-');
+    if (fflush(stdout) || ferror(stdout)) {
+        enum lk_code written = lk_fail_errno(errno, "stdout");
+        if (!rc) rc = written;
+    }
+    if (rc) lk_log(LK_LOG_ERROR, "%s", lk_error_text());
+    return lk_exit_code(rc);
+}

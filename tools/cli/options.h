@@ -1,0 +1,98 @@
+/* The one table of commands and options: the parser, --help, the completions and the man page are made from it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/status.h"
+
+enum cli_command {
+    CLI_EDIT,
+    CLI_PLAN,
+    CLI_VERIFY,
+    CLI_SHOW,
+    CLI_RERUN,
+    CLI_DEVICES,
+    CLI_COMPLETIONS,
+    CLI_HELP,
+    CLI_N_COMMANDS,
+};
+
+#define CLI_MAX_IMAGES 10
+
+/* What a command line says. A field that was not given holds the default of cli_arguments_init; where the model family
+ * has the default, that is a value which no user can give (0 or -1). Strings point into argv. */
+struct cli_arguments {
+    enum cli_command command;
+    bool help, version;
+    const char *positional; /* NULL if none */
+    const char *model;
+    const char *images[CLI_MAX_IMAGES];
+    int n_images;
+    const char *prompt;
+    const char *output;
+    const char *dump_steps;
+    const char *manifest;
+    const char *dtype, *device, *rng;
+    int64_t seed;
+    int64_t num_inference_steps; /* 0: the family's */
+    double guidance_scale;       /* -1: the family's */
+    int64_t width, height;       /* 0: from the first image */
+    int64_t max_sequence_length; /* 0: the family's */
+    int64_t references;
+    int64_t threads; /* 0: all */
+    uint64_t vram_bytes;
+    bool exif_transpose, quiet, json, man;
+};
+
+enum cli_kind {
+    CLI_FLAG,   /* bool */
+    CLI_INT,    /* int64_t */
+    CLI_NUMBER, /* double */
+    CLI_TEXT,   /* const char * */
+    CLI_FILE,   /* const char *, a path */
+    CLI_FOLDER, /* const char *, a path */
+    CLI_FILES,  /* may be given several times: images, n_images */
+    CLI_CHOICE, /* const char *, one of `choices` */
+    CLI_SIZE,   /* WIDTHxHEIGHT: two int64_t, width then height */
+    CLI_BYTES,  /* uint64_t: a number with K, M, G or T (1024) */
+};
+
+struct cli_option {
+    const char *name;  /* "num-inference-steps" */
+    const char *alias; /* another long name, or NULL */
+    char letter;       /* 's', or 0 */
+    enum cli_kind kind;
+    const char *group;     /* heading in the help */
+    const char *value;     /* placeholder, NULL for a flag */
+    const char *otherwise; /* the default as the help says it, NULL if none */
+    const char *help;
+    unsigned commands;   /* bit 1 << cli_command: where it may be given */
+    unsigned required;   /* where it must be given */
+    double min, max;     /* inclusive; of int, number and size */
+    const char *choices; /* "bf16|f32" */
+    size_t offset;       /* of the field in struct cli_arguments */
+};
+
+struct cli_command_info {
+    const char *name;
+    const char *summary; /* one line */
+    const char *positional;
+    bool positional_required;
+    const char *usage;           /* after "likeness NAME " */
+    const char *text;            /* what it does, paragraphs of wrapped text */
+    const char *const *examples; /* pairs: what, command; ends in NULL */
+};
+
+extern const struct cli_option cli_options[];
+extern const size_t cli_n_options;
+extern const struct cli_command_info cli_commands[CLI_N_COMMANDS];
+
+void cli_arguments_init(struct cli_arguments *arguments);
+
+/* Reads argv[1..argc). LK_E_USAGE with a message that names the flag. Prints nothing. */
+enum lk_code cli_arguments_parse(struct cli_arguments *arguments, int argc, const char *const *argv);
+
+/* The name nearest to what was typed, or NULL when none is near. */
+const char *cli_suggest(const char *typed, const char *const *names, size_t n_names);

@@ -1,0 +1,63 @@
+# bash completion for likeness; made by: likeness completions bash
+_likeness() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
+    COMPREPLY=()
+    if ((COMP_CWORD == 1)); then
+        COMPREPLY=($(compgen -W "edit plan verify show rerun devices completions help --help --version" -- "$current"))
+        return
+    fi
+    case $previous in
+    --model | -m) COMPREPLY=($(compgen -d -- "$current"))
+        return ;;
+    --dtype) COMPREPLY=($(compgen -W "bf16 f32" -- "$current"))
+        return ;;
+    --device) COMPREPLY=($(compgen -W "cpu cuda" -- "$current"))
+        return ;;
+    --threads | -t) 
+        return ;;
+    --image | --ref-image | -r) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --prompt | -p) 
+        return ;;
+    --seed | -s) 
+        return ;;
+    --rng) COMPREPLY=($(compgen -W "torch-cpu" -- "$current"))
+        return ;;
+    --num-inference-steps | --steps) 
+        return ;;
+    --guidance-scale | --guidance) 
+        return ;;
+    --width | -W) 
+        return ;;
+    --height | -H) 
+        return ;;
+    --size) 
+        return ;;
+    --references) 
+        return ;;
+    --max-sequence-length) 
+        return ;;
+    --output | -o) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --dump-steps) COMPREPLY=($(compgen -d -- "$current"))
+        return ;;
+    --vram) 
+        return ;;
+    --manifest) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    esac
+    case $command in
+    edit) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --seed --rng --num-inference-steps --guidance-scale --width --height --max-sequence-length --output --dump-steps --quiet --help --version " -- "$current")) ;;
+    plan) COMPREPLY=($(compgen -W "--model --dtype --device --threads --num-inference-steps --width --height --size --references --max-sequence-length --vram --json --help --version " -- "$current")) ;;
+    verify) COMPREPLY=($(compgen -W "--threads --manifest --json --help --version " -- "$current"))
+        COMPREPLY+=($(compgen -f -- "$current")) ;;
+    show) COMPREPLY=($(compgen -W "--json --help --version " -- "$current"))
+        COMPREPLY+=($(compgen -f -- "$current")) ;;
+    rerun) COMPREPLY=($(compgen -W "--model --device --threads --image --output --quiet --help --version " -- "$current"))
+        COMPREPLY+=($(compgen -f -- "$current")) ;;
+    devices) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
+    completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;
+    help) COMPREPLY=($(compgen -W "--man --help --version edit plan verify show rerun devices completions help " -- "$current")) ;;
+    esac
+}
+complete -o filenames -F _likeness likeness

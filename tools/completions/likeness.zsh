@@ -1,0 +1,146 @@
+#compdef likeness
+# zsh completion for likeness; made by: likeness completions zsh
+_likeness() {
+    if ((CURRENT == 2)); then
+        local -a commands
+        commands=(
+            'edit:edit a picture by an instruction'
+            'plan:say what a run needs before it starts'
+            'verify:check a model's files against their SHA-256'
+            'show:print how a picture was made'
+            'rerun:make a picture again from its recipe'
+            'devices:list what can compute here'
+            'completions:print shell completions'
+            'help:explain a command'
+        )
+        _describe command commands
+        return
+    fi
+    local command=$words[2]
+    shift words
+    ((CURRENT--))
+    case $command in
+    edit)
+        _arguments \
+            '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
+            '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--threads[host threads; the picture does not depend on it]:N:' \
+            '-t[host threads; the picture does not depend on it]:N:' \
+            '*--image[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
+            '*--ref-image[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
+            '*-r[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
+            '--prompt[the instruction, UTF-8]:TEXT:' \
+            '-p[the instruction, UTF-8]:TEXT:' \
+            '--exif-transpose[turn photos upright by their EXIF orientation first; the reference pipeline does not]' \
+            '--seed[seed of the noise, as torch.manual_seed]:N:' \
+            '-s[seed of the noise, as torch.manual_seed]:N:' \
+            '--rng[whose stream of normal numbers the seed means]:NAME:(torch-cpu)' \
+            '--num-inference-steps[denoising steps]:N:' \
+            '--steps[denoising steps]:N:' \
+            '--guidance-scale[embedded guidance]:X:' \
+            '--guidance[embedded guidance]:X:' \
+            '--width[output width, rounded down to a multiple of 16]:PIXELS:' \
+            '-W[output width, rounded down to a multiple of 16]:PIXELS:' \
+            '--height[output height, rounded down to a multiple of 16]:PIXELS:' \
+            '-H[output height, rounded down to a multiple of 16]:PIXELS:' \
+            '--max-sequence-length[prompt tokens; longer prompts are cut, shorter ones padded]:TOKENS:' \
+            '--output[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
+            '-o[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
+            '--dump-steps[also write every named intermediate tensor as safetensors; the folder must be new or empty]:DIR:_files -/' \
+            '--quiet[errors only on stderr]' \
+            '-q[errors only on stderr]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '*:: :'
+        ;;
+    plan)
+        _arguments \
+            '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
+            '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--threads[host threads; the picture does not depend on it]:N:' \
+            '-t[host threads; the picture does not depend on it]:N:' \
+            '--num-inference-steps[denoising steps]:N:' \
+            '--steps[denoising steps]:N:' \
+            '--width[output width, rounded down to a multiple of 16]:PIXELS:' \
+            '-W[output width, rounded down to a multiple of 16]:PIXELS:' \
+            '--height[output height, rounded down to a multiple of 16]:PIXELS:' \
+            '-H[output height, rounded down to a multiple of 16]:PIXELS:' \
+            '--size[both at once, pixels]:WIDTHxHEIGHT:' \
+            '--references[reference images, each of the output'\''s size (at most 1024x1024 pixels in all)]:N:' \
+            '--max-sequence-length[prompt tokens; longer prompts are cut, shorter ones padded]:TOKENS:' \
+            '--vram[say whether the run fits this much memory, as 16G or 81920M (1024-based); exit code 4 if it does not]:SIZE:' \
+            '--json[print JSON instead of text]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '*:: :'
+        ;;
+    verify)
+        _arguments \
+            '--threads[host threads; the picture does not depend on it]:N:' \
+            '-t[host threads; the picture does not depend on it]:N:' \
+            '--manifest[digests to check against, in sha256sum'\''s format]:FILE:_files' \
+            '--json[print JSON instead of text]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '1:file:_files'
+        ;;
+    show)
+        _arguments \
+            '--json[print JSON instead of text]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '1:file:_files'
+        ;;
+    rerun)
+        _arguments \
+            '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--threads[host threads; the picture does not depend on it]:N:' \
+            '-t[host threads; the picture does not depend on it]:N:' \
+            '*--image[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
+            '*--ref-image[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
+            '*-r[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
+            '--output[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
+            '-o[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
+            '--quiet[errors only on stderr]' \
+            '-q[errors only on stderr]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '1:file:_files'
+        ;;
+    devices)
+        _arguments \
+            '--json[print JSON instead of text]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '*:: :'
+        ;;
+    completions)
+        _arguments \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '1:shell:(bash zsh fish)'
+        ;;
+    help)
+        _arguments \
+            '--man[print the manual page (troff)]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '1:command:(edit plan verify show rerun devices completions help)'
+        ;;
+    esac
+}
+_likeness "$@"

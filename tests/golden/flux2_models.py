@@ -1,0 +1,266 @@
+"""Tiny random-weight FLUX.2 checkpoints, built and saved by diffusers and transformers themselves."""
+
+import json
+import math
+from pathlib import Path
+
+import torch
+from diffusers import AutoencoderKLFlux2, FlowMatchEulerDiscreteScheduler, Flux2Pipeline, Flux2Transformer2DModel
+from transformers import Mistral3Config, Mistral3ForConditionalGeneration, MistralConfig, PixtralVisionConfig
+
+from flux2_tokenizer import VOCAB_SIZE, build_processor
+
+# As released, apart from the sizes.
+SCHEDULER = dict(
+    num_train_timesteps=1000,
+    shift=3.0,
+    use_dynamic_shifting=True,
+    base_shift=0.5,
+    max_shift=1.15,
+    base_image_seq_len=256,
+    max_image_seq_len=4096,
+)
+
+CONFIGS = {
+    # diffusers' own fast test, with a smaller vocabulary.
+    "fast": dict(
+        transformer=dict(
+            patch_size=1,
+            in_channels=4,
+            num_layers=1,
+            num_single_layers=1,
+            attention_head_dim=16,
+            num_attention_heads=2,
+            joint_attention_dim=16,
+            timestep_guidance_channels=256,
+            axes_dims_rope=[4, 4, 4, 4],
+        ),
+        text=dict(
+            hidden_size=16,
+            intermediate_size=37,
+            max_position_embeddings=512,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            num_hidden_layers=1,
+            head_dim=4,
+            tie_word_embeddings=True,
+        ),
+        vae=dict(
+            sample_size=32,
+            in_channels=3,
+            out_channels=3,
+            down_block_types=["DownEncoderBlock2D"],
+            up_block_types=["UpDecoderBlock2D"],
+            block_out_channels=[4],
+            layers_per_block=1,
+            latent_channels=1,
+            norm_num_groups=1,
+            use_quant_conv=False,
+            use_post_quant_conv=False,
+        ),
+        scheduler={},
+        out_layers=(1,),
+        seed=0,
+    ),
+    # Every part that the released model has, small: level changes in the VAE, shared key/value heads, padding, shifting.
+    "rich": dict(
+        transformer=dict(
+            patch_size=1,
+            in_channels=16,
+            num_layers=2,
+            num_single_layers=3,
+            attention_head_dim=32,
+            num_attention_heads=3,
+            joint_attention_dim=3 * 40,
+            timestep_guidance_channels=256,
+            mlp_ratio=2.0,
+            axes_dims_rope=[8, 8, 8, 8],
+        ),
+        text=dict(
+            hidden_size=40,
+            intermediate_size=72,
+            max_position_embeddings=131072,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            num_hidden_layers=4,
+            head_dim=16,
+            tie_word_embeddings=False,
+        ),
+        vae=dict(
+            sample_size=1024,
+            block_out_channels=[8, 16, 16, 16],
+            layers_per_block=2,
+            latent_channels=4,
+            norm_num_groups=4,
+            use_quant_conv=True,
+            use_post_quant_conv=True,
+        ),
+        scheduler=SCHEDULER,
+        out_layers=(1, 2, 3),
+        seed=1,
+        shard_size="1MB",
+    ),
+    # Deep where "rich" is shallow; uneven rope axes, one key/value head, text length filled or exceeded.
+    "deep": dict(
+        transformer=dict(
+            patch_size=1,
+            in_channels=8,
+            num_layers=3,
+            num_single_layers=1,
+            attention_head_dim=16,
+            num_attention_heads=2,
+            joint_attention_dim=3 * 24,
+            timestep_guidance_channels=64,
+            mlp_ratio=2.5,
+            axes_dims_rope=[2, 4, 6, 4],
+        ),
+        text=dict(
+            hidden_size=24,
+            intermediate_size=40,
+            max_position_embeddings=4096,
+            num_attention_heads=4,
+            num_key_value_heads=1,
+            num_hidden_layers=8,
+            head_dim=8,
+            tie_word_embeddings=False,
+        ),
+        vae=dict(
+            sample_size=64,
+            down_block_types=["DownEncoderBlock2D"] * 2,
+            up_block_types=["UpDecoderBlock2D"] * 2,
+            block_out_channels=[4, 8],
+            layers_per_block=1,
+            latent_channels=2,
+            norm_num_groups=2,
+            use_quant_conv=True,
+            use_post_quant_conv=False,
+        ),
+        scheduler=SCHEDULER,
+        out_layers=(2, 4, 6),
+        seed=2,
+        released_text_config=True,
+    ),
+}
+
+# Gain over 1/sqrt(fan_in). Small where a norm follows, so that its eps shows in the result; large where a shift, scale
+# or gate comes out, so that swapping them does.
+GAINS = [
+    ("embed_tokens", 0.05),
+    ("linear.weight", 2.0),
+    ("x_embedder", 0.15),
+    ("context_embedder", 0.15),
+    ("to_q.", 0.3),
+    ("to_k.", 0.3),
+    ("add_q_proj", 0.3),
+    ("add_k_proj", 0.3),
+    ("conv_in", 0.05),
+    ("decoder.conv_out", 0.6),
+]
+
+
+def smooth_in_time(n_frequencies):
+    """Column factors with which the time embedding listens to slow oscillations, as trained models do.
+
+    A bf16 run rounds the timestep by up to 4 of 1000; an untrained embedding would answer with a wholly different
+    vector, and every later comparison in bf16 would be between unrelated numbers.
+    """
+    half = n_frequencies // 2
+    omega = torch.exp(-math.log(10000) * torch.arange(half, dtype=torch.float32) / half)
+    return torch.clamp(0.005 / omega, max=1.0).repeat(2) * 1.5
+
+
+@torch.no_grad()
+def randomize(model, seed):
+    """Weights with which every part matters: nothing zero, one or negligible."""
+    generator = torch.Generator("cpu").manual_seed(seed)
+
+    def normal(tensor):
+        return torch.randn(tensor.shape, generator=generator, dtype=torch.float32)
+
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            value = 0.2 * normal(parameter)
+            if "conv_in" in name:
+                value *= 0.05
+        elif parameter.ndim == 1:
+            value = 1.0 + 0.3 * normal(parameter)
+        else:
+            gain = next((g for part, g in GAINS if part in name), 1.0)
+            fan_in = 1 if "embed_tokens" in name else math.prod(parameter.shape[1:])
+            value = gain / math.sqrt(fan_in) * normal(parameter)
+            if name.endswith("embedder.linear_1.weight"):
+                value *= smooth_in_time(parameter.shape[1])
+        parameter.copy_(value)
+    if hasattr(model, "bn"):
+        model.bn.running_mean.copy_(0.3 * normal(model.bn.running_mean))
+        uniform = torch.rand(model.bn.running_var.shape, generator=generator)
+        model.bn.running_var.copy_(torch.exp(math.log(0.01) * (1 - uniform)))
+        model.bn.num_batches_tracked.fill_(1000)
+    return model
+
+
+def vision_config():
+    return PixtralVisionConfig(
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=37,
+        image_size=28,
+        patch_size=14,
+        num_channels=3,
+    )
+
+
+def text_encoder(config):
+    text = dict(config["text"])
+    tie = text.pop("tie_word_embeddings")
+    text_config = MistralConfig(
+        vocab_size=VOCAB_SIZE,
+        rms_norm_eps=1e-5,
+        rope_parameters={"rope_type": "default", "rope_theta": 1000000000.0},
+        sliding_window=None,
+        hidden_act="silu",
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=11,
+        tie_word_embeddings=tie,
+        **text,
+    )
+    return Mistral3ForConditionalGeneration(
+        Mistral3Config(
+            text_config=text_config,
+            vision_config=vision_config(),
+            image_token_index=10,
+            tie_word_embeddings=tie,
+        )
+    )
+
+
+def save_as_released(folder):
+    """The text encoder's config with rope_theta as a plain key, as transformers before 5 wrote it."""
+    path = folder / "text_encoder" / "config.json"
+    content = json.loads(path.read_text())
+    rope = content["text_config"].pop("rope_parameters")
+    content["text_config"]["rope_theta"] = rope["rope_theta"]
+    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+
+
+def save_checkpoint(name, folder):
+    """Writes FOLDER in the layout of a FLUX.2 repository."""
+    config = CONFIGS[name]
+    folder = Path(folder)
+    seed = 100 * config["seed"]
+    transformer = randomize(Flux2Transformer2DModel(**config["transformer"]), seed + 1).to(torch.bfloat16)
+    encoder = randomize(text_encoder(config), seed + 2).to(torch.bfloat16)
+    vae = randomize(AutoencoderKLFlux2(**config["vae"]), seed + 3)
+    processor = build_processor()
+    pipeline = Flux2Pipeline(
+        scheduler=FlowMatchEulerDiscreteScheduler(**config["scheduler"]),
+        vae=vae,
+        text_encoder=encoder,
+        tokenizer=processor,
+        transformer=transformer,
+    )
+    pipeline.save_pretrained(folder, max_shard_size=config.get("shard_size", "10GB"))
+    if config.get("released_text_config"):
+        save_as_released(folder)

@@ -1,0 +1,76 @@
+/* The cpu device: host memory, and the kernels of this folder. */
+#include <omp.h>
+#include <stdio.h>
+
+#include "engine/alloc.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/isa.h"
+
+#define MOST_THREADS 1024
+
+static enum lk_code cpu_alloc(struct lk_device *dev, size_t bytes, void **out) {
+    *out = lk_malloc(bytes);
+    if (!*out) return lk_fail(LK_E_NOMEM, "%s: out of memory: %zu bytes asked for", dev->name, bytes);
+    return LK_OK;
+}
+
+static void cpu_free(struct lk_device *dev, void *block) {
+    (void)dev;
+    lk_free(block);
+}
+
+static enum lk_code cpu_upload(struct lk_device *dev, void *dst, const void *host, size_t bytes) {
+    (void)dev;
+    if (bytes) memcpy(dst, host, bytes);
+    return LK_OK;
+}
+
+static enum lk_code cpu_download(struct lk_device *dev, void *host, const void *src, size_t bytes) {
+    (void)dev;
+    if (bytes) memcpy(host, src, bytes);
+    return LK_OK;
+}
+
+static const struct lk_device_memory memory = {
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .upload = cpu_upload,
+    .download = cpu_download,
+};
+
+static const struct lk_op_table table = {
+    .linear = {lk_cpu_linear, lk_cpu_linear_scratch},
+    .attention = {lk_cpu_attention, lk_cpu_attention_scratch},
+    .rms_norm = {lk_cpu_rms_norm, NULL},
+    .layer_norm = {lk_cpu_layer_norm, NULL},
+    .norm_rope = {lk_cpu_norm_rope, NULL},
+    .gated_act = {lk_cpu_gated_act, NULL},
+    .activation = {lk_cpu_activation, NULL},
+    .embedding = {lk_cpu_embedding, NULL},
+    .conv2d = {lk_cpu_conv2d, lk_cpu_conv2d_scratch},
+    .group_norm = {lk_cpu_group_norm, lk_cpu_group_norm_scratch},
+    .add = {lk_cpu_add, NULL},
+    .channel_affine = {lk_cpu_channel_affine, NULL},
+    .pack_latents = {lk_cpu_pack_latents, NULL},
+    .euler_step = {lk_cpu_euler_step, NULL},
+    .copy = {lk_cpu_copy, NULL},
+    .pixels = {lk_cpu_pixels, NULL},
+    .nonfinite = {lk_cpu_nonfinite, NULL},
+};
+
+enum lk_code lk_device_cpu_create(int n_threads, struct lk_device **out) {
+    *out = NULL;
+    if (n_threads < 0 || n_threads > MOST_THREADS)
+        return lk_fail(LK_E_USAGE, "threads: expected 0 (all) to %d, got %d", MOST_THREADS, n_threads);
+    struct lk_device *dev = lk_calloc(1, sizeof *dev);
+    if (!dev) return lk_fail(LK_E_NOMEM, "cpu device: out of memory");
+    dev->kind = LK_DEVICE_CPU;
+    dev->n_threads = n_threads ? n_threads : omp_get_max_threads();
+    if (dev->n_threads > MOST_THREADS) dev->n_threads = MOST_THREADS;
+    dev->table = &table;
+    dev->memory = &memory;
+    snprintf(dev->name, sizeof dev->name, "cpu (%s, %d thread%s)", lk_cpu_isa_name(lk_cpu_isa()), dev->n_threads,
+             dev->n_threads == 1 ? "" : "s");
+    *out = dev;
+    return LK_OK;
+}

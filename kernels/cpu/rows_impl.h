@@ -13,17 +13,18 @@
 typedef float float_x8 __attribute__((vector_size(32), aligned(4)));
 typedef double double_x8 __attribute__((vector_size(64), aligned(8)));
 
+/* Elements are independent, also when the output is the input. */
+#define EACH(i, n) _Pragma("omp simd") for (int64_t i = 0; i < (n); i++)
+
 static void from_bf16(int64_t n, const uint16_t *restrict x, float *restrict y) {
-    for (int64_t i = 0; i < n; i++) y[i] = lk_bf16_to_f32(x[i]);
+    EACH(i, n) y[i] = lk_bf16_to_f32(x[i]);
 }
 
 static void to_bf16(int64_t n, const float *restrict x, uint16_t *restrict y) {
-    for (int64_t i = 0; i < n; i++) y[i] = lk_f32_to_bf16(x[i]);
+    EACH(i, n) y[i] = lk_f32_to_bf16(x[i]);
 }
 
-static void round_to_bf16(int64_t n, float *x) {
-    for (int64_t i = 0; i < n; i++) x[i] = lk_round_bf16(x[i]);
-}
+static void round_to_bf16(int64_t n, float *x) { EACH(i, n) x[i] = lk_round_bf16(x[i]); }
 
 static void act_row(enum lk_act act, int64_t n, const float *x, float *y) {
     switch (act) {
@@ -31,13 +32,13 @@ static void act_row(enum lk_act act, int64_t n, const float *x, float *y) {
         if (x != y) memmove(y, x, (size_t)n * sizeof *y);
         break;
     case LK_ACT_SILU:
-        for (int64_t i = 0; i < n; i++) y[i] = lk_silu(x[i]);
+        EACH(i, n) y[i] = lk_silu(x[i]);
         break;
     case LK_ACT_GELU_TANH:
-        for (int64_t i = 0; i < n; i++) y[i] = lk_gelu_tanh(x[i]);
+        EACH(i, n) y[i] = lk_gelu_tanh(x[i]);
         break;
     case LK_ACT_QUICK_GELU:
-        for (int64_t i = 0; i < n; i++) y[i] = lk_quick_gelu(x[i]);
+        EACH(i, n) y[i] = lk_quick_gelu(x[i]);
         break;
     case LK_ACT_GELU_ERF:
         for (int64_t i = 0; i < n; i++) y[i] = lk_gelu_erf(x[i]);
@@ -45,47 +46,42 @@ static void act_row(enum lk_act act, int64_t n, const float *x, float *y) {
     }
 }
 
-static void add(int64_t n, const float *a, const float *b, float *y) {
-    for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
-}
+static void add(int64_t n, const float *a, const float *b, float *y) { EACH(i, n) y[i] = a[i] + b[i]; }
 
-static void mul(int64_t n, const float *a, const float *b, float *y) {
-    for (int64_t i = 0; i < n; i++) y[i] = a[i] * b[i];
-}
+static void mul(int64_t n, const float *a, const float *b, float *y) { EACH(i, n) y[i] = a[i] * b[i]; }
 
-static void scale_by(int64_t n, const float *x, float factor, float *y) {
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] * factor;
-}
+static void scale_by(int64_t n, const float *x, float factor, float *y) { EACH(i, n) y[i] = x[i] * factor; }
 
 static void center(int64_t n, const float *x, float mean, float factor, float *y) {
-    for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor;
+    EACH(i, n) y[i] = (x[i] - mean) * factor;
 }
 
 static void affine(int64_t n, const float *x, const float *a, const float *b, float *y) {
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] * a[i] + b[i];
+    EACH(i, n) y[i] = x[i] * a[i] + b[i];
 }
 
 static void normalize(int64_t n, const float *x, const float *mean, const float *a, const float *b, float *y) {
-    for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean[i]) * a[i] + b[i];
+    EACH(i, n) y[i] = (x[i] - mean[i]) * a[i] + b[i];
 }
 
 static void standardize(int64_t n, const float *x, const float *mean, const float *std, bool bf16, float *y) {
-    if (bf16)
-        for (int64_t i = 0; i < n; i++) y[i] = lk_round_bf16(x[i] - mean[i]) / std[i];
-    else
-        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean[i]) / std[i];
+    if (bf16) {
+        EACH(i, n) y[i] = lk_round_bf16(x[i] - mean[i]) / std[i];
+    } else {
+        EACH(i, n) y[i] = (x[i] - mean[i]) / std[i];
+    }
 }
 
 static void modulate(int64_t n, const float *x, const float *scale, const float *shift, bool bf16, float *y) {
-    if (bf16)
-        for (int64_t i = 0; i < n; i++)
-            y[i] = lk_round_bf16(lk_round_bf16(1.0f + scale[i]) * lk_round_bf16(x[i])) + shift[i];
-    else
-        for (int64_t i = 0; i < n; i++) y[i] = (1.0f + scale[i]) * x[i] + shift[i];
+    if (bf16) {
+        EACH(i, n) y[i] = lk_round_bf16(lk_round_bf16(1.0f + scale[i]) * lk_round_bf16(x[i])) + shift[i];
+    } else {
+        EACH(i, n) y[i] = (1.0f + scale[i]) * x[i] + shift[i];
+    }
 }
 
 #define LK_ROTATE(STRIDE, ROUND)                                                                                       \
-    for (int64_t i = 0; i < n; i++) {                                                                                  \
+    EACH(i, n) {                                                                                                       \
         float u = a[i * STRIDE], v = b[i * STRIDE];                                                                    \
         a[i * STRIDE] = ROUND(u * cos[i]) - ROUND(v * sin[i]);                                                         \
         b[i * STRIDE] = ROUND(v * cos[i]) + ROUND(u * sin[i]);                                                         \
@@ -112,17 +108,18 @@ static void rotate(int64_t n, float *a, float *b, int stride, const float *cos, 
         rotate_half(n, a, b, cos, sin, round_products);
 }
 
-static inline double_x8 widen(const float *x) { return __builtin_convertvector(*(const float_x8 *)x, double_x8); }
+/* A macro, since returning a vector wider than the level's registers would change the calling convention. */
+#define WIDEN(x) __builtin_convertvector(*(const float_x8 *)(x), double_x8)
 
 static void sum(int64_t n, const float *x, double lanes[LK_LANES]) {
     double_x8 *acc = (double_x8 *)lanes;
     double_x8 a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
     int64_t i = 0;
     for (; i + LK_LANES <= n; i += LK_LANES) {
-        a0 += widen(x + i);
-        a1 += widen(x + i + 8);
-        a2 += widen(x + i + 16);
-        a3 += widen(x + i + 24);
+        a0 += WIDEN(x + i);
+        a1 += WIDEN(x + i + 8);
+        a2 += WIDEN(x + i + 16);
+        a3 += WIDEN(x + i + 24);
     }
     acc[0] = a0, acc[1] = a1, acc[2] = a2, acc[3] = a3;
     for (; i < n; i++) lanes[i % LK_LANES] += (double)x[i];
@@ -133,8 +130,8 @@ static void sum_squares(int64_t n, const float *x, double mean, double lanes[LK_
     double_x8 a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
     int64_t i = 0;
     for (; i + LK_LANES <= n; i += LK_LANES) {
-        double_x8 d0 = widen(x + i) - mean, d1 = widen(x + i + 8) - mean;
-        double_x8 d2 = widen(x + i + 16) - mean, d3 = widen(x + i + 24) - mean;
+        double_x8 d0 = WIDEN(x + i) - mean, d1 = WIDEN(x + i + 8) - mean;
+        double_x8 d2 = WIDEN(x + i + 16) - mean, d3 = WIDEN(x + i + 24) - mean;
         a0 += d0 * d0;
         a1 += d1 * d1;
         a2 += d2 * d2;
@@ -156,7 +153,7 @@ static void channel_sums(int64_t n_rows, int64_t n, const float *x, int64_t ld, 
         double_x8 q0 = *(double_x8 *)(squares + c), q1 = *(double_x8 *)(squares + c + 8);
         double_x8 shift0 = *(const double_x8 *)(shift + c), shift1 = *(const double_x8 *)(shift + c + 8);
         for (int64_t r = 0; r < n_rows; r++) {
-            double_x8 d0 = widen(x + r * ld + c) - shift0, d1 = widen(x + r * ld + c + 8) - shift1;
+            double_x8 d0 = WIDEN(x + r * ld + c) - shift0, d1 = WIDEN(x + r * ld + c + 8) - shift1;
             s0 += d0, s1 += d1;
             q0 += d0 * d0, q1 += d1 * d1;
         }

@@ -30,3 +30,22 @@ uint32_t lk_rng_u32(struct lk_rng *rng);
  * processors differs by about 1e-6. Here they are the same on every machine. */
 void lk_rng_normal_f32(struct lk_rng *rng, float *out, size_t n);
 void lk_rng_normal_bf16(struct lk_rng *rng, uint16_t *out, size_t n);
+
+/* The stream of torch.Generator("cuda"), computed on the host. It depends on the GPU: a draw of more elements than the
+ * GPU runs threads gives other numbers on a GPU with more threads. */
+struct lk_philox_device {
+    int n_multiprocessors;              /* A100: 108, H100 SXM: 132, RTX 4090: 128 */
+    int max_threads_per_multiprocessor; /* A100 and H100: 2,048, RTX 4090: 1,536 */
+};
+
+/* Philox4x32-10 (Salmon et al. 2011) as Random123 and cuRAND have it. */
+void lk_philox4x32_10(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+/* torch.randn(n, device="cuda"): seed and offset of the generator before the draw (0 after manual_seed; always a
+ * multiple of 4); returns its offset after the draw. The integers are bit-equal; the GPU's sine and cosine are
+ * approximate (absolute error up to about 5e-7), here they are exact to rounding, so that values are equal to torch's
+ * within about 3e-6. n < 2^31. */
+uint64_t lk_philox_normal_f32(uint64_t seed, uint64_t offset, const struct lk_philox_device *device, float *out,
+                              size_t n);
+uint64_t lk_philox_normal_bf16(uint64_t seed, uint64_t offset, const struct lk_philox_device *device, uint16_t *out,
+                               size_t n);

@@ -88,7 +88,7 @@ static struct pair two_product(double a, double b) {
 }
 
 /* ln x for x in [2^-53, 1]: e ln 2 + 2 atanh((m - 1) / (m + 1)), m in [sqrt(1/2), sqrt(2)) */
-static double log_f64(double x) {
+double lk_rng_log(double x) {
     int e;
     double m = frexp(x, &e);
     if (m < 0.70710678118654752) {
@@ -108,7 +108,7 @@ static double log_f64(double x) {
 }
 
 /* For 0 <= x < 8 */
-static void sincos_f64(double x, double *sine, double *cosine) {
+void lk_rng_sincos(double x, double *sine, double *cosine) {
     int quadrant = (int)(x * 0.63661977236758134 + 0.5);
     /* pi/2 in three parts; the first has 33 bits, so that its multiples and the first difference are exact. */
     double a = x - quadrant * 0x1.921fb544p+0;
@@ -136,8 +136,8 @@ static void sincos_f64(double x, double *sine, double *cosine) {
 }
 
 double lk_rng_box_muller(double angle, double radius, double *second) {
-    double r = sqrt(-2.0 * log_f64(1.0 - radius)), sine, cosine;
-    sincos_f64(6.283185307179586476925 * angle, &sine, &cosine);
+    double r = sqrt(-2.0 * lk_rng_log(1.0 - radius)), sine, cosine;
+    lk_rng_sincos(6.283185307179586476925 * angle, &sine, &cosine);
     *second = r * sine;
     return r * cosine;
 }

@@ -8,3 +8,7 @@ void lk_rng_box_muller16(float values[16]);
 /* The cosine (returned) and the sine value (*second) of one pair. `angle` and `radius` are uniforms in [0, 1) with 53
  * bits. */
 double lk_rng_box_muller(double angle, double radius, double *second);
+
+/* To about 0.51 ulp. */
+double lk_rng_log(double x);                                /* x in [2^-53, 1] */
+void lk_rng_sincos(double x, double *sine, double *cosine); /* 0 <= x < 8 */

@@ -1,0 +1,192 @@
+/* Sigmas, mu, time embedding and RoPE tables against diffusers and transformers: golden/data/flow_match.txt, made by
+ * golden/generate_flow_match.py. */
+#include "tests/common/test.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "engine/flow_match.h"
+#include "engine/rope_table.h"
+
+static const struct lk_flow_match_config flux2 = {
+    .num_train_timesteps = 1000,
+    .use_dynamic_shifting = true,
+    .shift = 3.0,
+    .exponential = true,
+    .base_image_seq_len = 256,
+    .max_image_seq_len = 4096,
+    .base_shift = 0.5,
+    .max_shift = 1.15,
+};
+
+static struct lk_flow_match_config config_named(const char *name) {
+    struct lk_flow_match_config config = flux2;
+    if (strcmp(name, "linear") == 0)
+        config.exponential = false;
+    else if (strcmp(name, "terminal") == 0)
+        config.shift_terminal = 0.02;
+    else if (strcmp(name, "flux2") != 0)
+        config.use_dynamic_shifting = false;
+    if (strcmp(name, "shift1") == 0) config.shift = 1.0;
+    if (strcmp(name, "shift3_terminal") == 0) config.shift_terminal = 0.1;
+    return config;
+}
+
+struct sum {
+    uint64_t value, position;
+};
+
+static void add_to_sum(struct sum *sum, uint64_t bits) {
+    sum->value += (bits + 1) * (sum->position++ * 0x9e3779b97f4a7c16u + 1);
+}
+
+static void add_floats(struct sum *sum, const float *values, int n) {
+    for (int i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, values + i, sizeof bits);
+        add_to_sum(sum, bits);
+    }
+}
+
+static void check_mu(const char *line) {
+    int first, end, step;
+    uint64_t expected;
+    assert_int_equal(sscanf(line, "mu %d %d %d %" SCNu64, &first, &end, &step, &expected), 4);
+    struct sum sum = {0, 0};
+    for (int length = first; length < end; length += step) {
+        for (int n = 1; n <= 100; n++) {
+            double mu = lk_flux2_mu(length, n);
+            uint64_t bits;
+            memcpy(&bits, &mu, sizeof bits);
+            add_to_sum(&sum, bits);
+        }
+    }
+    assert_true(sum.value == expected);
+}
+
+static void check_sigmas(const char *line) {
+    char name[32];
+    int length, first;
+    uint64_t expected;
+    assert_int_equal(sscanf(line, "sigmas %31s %d %d %" SCNu64, name, &length, &first, &expected), 4);
+    struct lk_flow_match_config config = config_named(name);
+    struct sum sum = {0, 0};
+    for (int n = first; n <= 100; n++) {
+        float sigmas[101], timesteps[100];
+        assert_ok(lk_flow_match_sigmas(&config, n, lk_flux2_mu(length, n), sigmas, timesteps));
+        add_floats(&sum, sigmas, n + 1);
+        add_floats(&sum, timesteps, n);
+    }
+    if (sum.value != expected) fail_msg("%s: got %" PRIu64, line, sum.value);
+}
+
+static const char *read_floats(const char *text, float *out, int n) {
+    for (int i = 0; i < n; i++) {
+        char *end;
+        uint32_t bits = (uint32_t)strtoul(text, &end, 16);
+        assert_ptr_not_equal(text, end);
+        memcpy(out + i, &bits, sizeof bits);
+        text = end;
+    }
+    return text;
+}
+
+static void assert_near(const char *what, const float *actual, const float *expected, int n, double tolerance) {
+    for (int i = 0; i < n; i++)
+        if (!(fabs((double)actual[i] - expected[i]) <= tolerance))
+            fail_msg("%s: element %d is %.9g, expected %.9g", what, i, actual[i], expected[i]);
+}
+
+static void check_schedule(const char *line) {
+    int n, length, used;
+    assert_int_equal(sscanf(line, "schedule %d %d%n", &n, &length, &used), 2);
+    assert_int_equal(n, 8);
+    float sigmas[9], timesteps[8], expected[17];
+    read_floats(line + used, expected, 17);
+    assert_ok(lk_flow_match_sigmas(&flux2, n, lk_flux2_mu(length, n), sigmas, timesteps));
+    assert_near("sigmas", sigmas, expected, 9, 0);
+    assert_near("timesteps", timesteps, expected + 9, 8, 0);
+}
+
+/* Three of the 128 frequencies that torch's float exp gives are one ulp (6e-8) off the true value, which moves an angle
+ * of up to 4000 by at most 2.4e-4. */
+static void check_embedding(const char *line) {
+    float timestep, expected[256], actual[256];
+    read_floats(read_floats(line + strlen("embedding"), &timestep, 1), expected, 256);
+    lk_timestep_embedding(timestep, 256, actual);
+    assert_near(line, actual, expected, 256, 6e-8 * timestep + 1.2e-7);
+    int n_equal = 0;
+    for (int i = 0; i < 256; i++) n_equal += actual[i] == expected[i];
+    assert_true(n_equal >= 220);
+}
+
+static void check_rope(const char *line) {
+    static const int axes_dims[4] = {32, 32, 32, 32};
+    int32_t ids[8] = {3, 1, 4, 1};
+    int used;
+    assert_int_equal(sscanf(line, "rope %d %d %d %d%n", &ids[4], &ids[5], &ids[6], &ids[7], &used), 4);
+    float expected[128], cosines[128], sines[128];
+    read_floats(line + used, expected, 128);
+    lk_rope_table(ids, 2, axes_dims, 4, 2000.0, cosines, sines);
+    assert_near(line, cosines + 64, expected, 64, 0);
+    assert_near(line, sines + 64, expected + 64, 64, 0);
+}
+
+static void check_rope_lm(const char *line) {
+    int position, used;
+    char dtype[8];
+    assert_int_equal(sscanf(line, "rope_lm %d %7s%n", &position, dtype, &used), 2);
+    bool bf16 = strcmp(dtype, "bf16") == 0;
+    float expected[128], cosines[128], sines[128];
+    read_floats(line + used, expected, 128);
+    int before = position > 0; /* the second row then */
+    lk_rope_table_lm(position - before, 1 + before, 128, 1e9, bf16, cosines, sines);
+    assert_near(line, cosines + 64 * before, expected, 64, bf16 ? 0 : 6e-8);
+    assert_near(line, sines + 64 * before, expected + 64, 64, bf16 ? 0 : 6e-8);
+}
+
+static void values_equal_the_reference(void **state) {
+    (void)state;
+    static const struct {
+        const char *word;
+        void (*check)(const char *line);
+        int n;
+    } kinds[] = {{"mu ", check_mu, 1},
+                 {"sigmas ", check_sigmas, 48},
+                 {"schedule ", check_schedule, 1},
+                 {"embedding ", check_embedding, 5},
+                 {"rope ", check_rope, 7},
+                 {"rope_lm ", check_rope_lm, 10}};
+    enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+    int counts[N_KINDS] = {0};
+    size_t n_bytes;
+    char *text = test_read("golden/data/flow_match.txt", &n_bytes);
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+        for (int k = 0; k < N_KINDS; k++) {
+            if (strncmp(line, kinds[k].word, strlen(kinds[k].word)) != 0) continue;
+            kinds[k].check(line);
+            counts[k]++;
+        }
+    }
+    for (int k = 0; k < N_KINDS; k++) assert_int_equal(counts[k], kinds[k].n);
+    free(text);
+}
+
+static void impossible_schedules_are_named_errors(void **state) {
+    (void)state;
+    float sigmas[3], timesteps[2];
+    assert_fails(lk_flow_match_sigmas(&flux2, 0, 1.0, sigmas, timesteps), LK_E_CONFIG_VALUE, "at least 1, got 0");
+    assert_fails(lk_flow_match_sigmas(&flux2, 2, INFINITY, sigmas, timesteps), LK_E_CONFIG_VALUE, "not finite");
+    assert_fails(lk_flow_match_sigmas(&flux2, 2, NAN, sigmas, timesteps), LK_E_CONFIG_VALUE, "not finite");
+    struct lk_flow_match_config terminal = flux2;
+    terminal.shift_terminal = 0.1;
+    assert_fails(lk_flow_match_sigmas(&terminal, 1, 1.0, sigmas, timesteps), LK_E_CONFIG_VALUE, "shift_terminal 0.1");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_equal_the_reference),
+        cmocka_unit_test(impossible_schedules_are_named_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

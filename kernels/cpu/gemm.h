@@ -1,33 +1,40 @@
 /* The CPU matrix product: C[M, N] = A[M, K] B[N, K]^T with f32 accumulation, used by linear and conv2d.
  *
- * One K order per (dtype pair, instruction level): the bits of a row of C do not depend on M, on the row's position, on
- * N's neighbours or on the number of threads. */
+ * An element of C is one chain of accumulations in the order of K, per (dtype pair, instruction level). Partial sums of
+ * a K block are kept in f32 and continued, so that blocking changes nothing: the bits of a row of C do not depend on M,
+ * on the row's position, on N's neighbours or on the number of threads. */
 #pragma once
 
 #include "engine/device.h"
 
-/* Fills rows of A on the fly: elements [k, k + n) of row m as dtype of the product (conv2d gathers pixels; NULL in
- * struct lk_gemm means that A is a plain matrix). */
-typedef void lk_gemm_row_fn(const void *context, int64_t m, int64_t k, int64_t n, void *out);
+/* Fills a row of A or B on the fly: elements [k, k + n) of row `row`, in the operand's dtype. Called from several
+ * threads. */
+typedef void lk_gemm_row_fn(const void *context, int64_t row, int64_t k, int64_t n, void *out);
 
-/* Receives a finished block of C in f32: rows [m, m + n_m), columns [n, n + n_n), row stride ldc. Called once per
- * element, from several threads for different blocks. */
+/* Receives a finished block of C in f32: rows [m, m + n_m), columns [n, n + n_n), row stride ldc. At most
+ * LK_GEMM_BLOCK_MAX rows and columns. Called once per element, from several threads for different blocks. */
 typedef void lk_gemm_store_fn(const void *context, int64_t m, int64_t n_m, int64_t n, int64_t n_n, const float *c,
                               int64_t ldc);
+#define LK_GEMM_BLOCK_MAX 64
+
+/* A matrix of rows of length K: plain memory with a row stride, or (row not NULL) filled on the fly. */
+struct lk_gemm_operand {
+    enum lk_dtype dtype; /* f32 or bf16 */
+    const void *data;    /* NULL when row is given */
+    int64_t ld;          /* elements */
+    lk_gemm_row_fn *row;
+    const void *context;
+};
 
 struct lk_gemm {
-    int64_t m, n, k;
-    enum lk_dtype a_dtype; /* f32 or bf16 */
-    const void *a;         /* row stride lda; NULL when a_row is given */
-    int64_t lda;
-    lk_gemm_row_fn *a_row;
-    const void *a_context;
-    enum lk_dtype b_dtype; /* f32 or bf16; bf16 when a is bf16 */
-    const void *b;         /* [N, K], row stride ldb */
-    int64_t ldb;
+    int64_t m, n, k;          /* each at least 1 */
+    struct lk_gemm_operand a; /* [M, K] */
+    struct lk_gemm_operand b; /* [N, K]; bf16 when a is bf16 */
     lk_gemm_store_fn *store;
     const void *store_context;
 };
 
+/* Bytes that lk_gemm_run needs: depends on shapes, dtypes, n_threads and the instruction level only. */
 size_t lk_gemm_scratch(const struct lk_gemm *g, int n_threads);
+/* scratch: 64-byte aligned. */
 void lk_gemm_run(const struct lk_gemm *g, int n_threads, void *scratch);

@@ -2,7 +2,6 @@
  * multiply-add, so that every instruction level gives the same bits. */
 #pragma once
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -50,4 +49,39 @@ static inline float lk_gelu_tanh(float x) {
     const float two_sqrt_2_over_pi = 1.5957691216f;
     return lk_swish(x, two_sqrt_2_over_pi * (x + 0.044715f * (x * x * x)));
 }
-static inline float lk_gelu_erf(float x) { return 0.5f * x * (1.0f + erff(x * 0.707106781f)); }
+
+/* erf(x) within 2 ulp of 1. */
+static inline float lk_erf(float x) {
+    float t = lk_f32_from_bits(lk_f32_bits(x) & 0x7fffffffu);
+    float s = x * x;
+    float near = 8.26745526e-5f;
+    near = near * s + -8.11807364e-4f;
+    near = near * s + 5.19882966e-3f;
+    near = near * s + -2.68584970e-2f;
+    near = near * s + 1.12836790e-1f;
+    near = near * s + -3.76126326e-1f;
+    near = near * s + 1.28379167e-1f;
+    near = x + x * near;
+    float u = 4.1f < t ? 4.1f : t;
+    float far = -4.63921297e-6f; /* log(erfc(u)) / u */
+    far = far * u + 4.19460307e-5f;
+    far = far * u + 6.80685177e-5f;
+    far = far * u + -2.98110609e-3f;
+    far = far * u + 2.27564127e-2f;
+    far = far * u + -1.05340568e-1f;
+    far = far * u + -6.35585253e-1f;
+    far = far * u + -1.12856037e+0f;
+    far = 1.0f - lk_exp(far * u);
+    far = lk_f32_from_bits(lk_f32_bits(far) | (lk_f32_bits(x) & 0x80000000u));
+    return t > 0.9375f ? far : near;
+}
+
+static inline float lk_gelu_erf(float x) { return 0.5f * x * (1.0f + lk_erf(x * 0.707106781f)); }
+
+/* The nearest bf16 value as a float, as lk_round_bf16, without a branch. */
+static inline float lk_round_bf16_simd(float x) {
+    uint32_t bits = lk_f32_bits(x);
+    uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    uint32_t quiet = bits | 0x00400000u;
+    return lk_f32_from_bits(((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) & 0xffff0000u);
+}

@@ -7,6 +7,7 @@
 #include "engine/alloc.h"
 #include "engine/bf16.h"
 #include "engine/rng.h"
+#include "engine/rng_normal.h"
 
 struct sum {
     uint64_t value, position;
@@ -93,6 +94,15 @@ static void draws_equal_torch(void **state) {
     free(text);
 }
 
+/* torch ends with a multiply-add of mean 0, so that a radius of zero gives plus zero whatever the angle. */
+static void zero_radius_gives_plus_zero(void **state) {
+    (void)state;
+    float values[16] = {0};
+    for (int j = 0; j < 8; j++) values[j + 8] = (float)j / 8;
+    lk_rng_box_muller16(values);
+    for (int i = 0; i < 16; i++) assert_true(values[i] == 0 && !signbit(values[i]));
+}
+
 /* Random123's known answers. */
 static void philox_integers_are_the_published_ones(void **state) {
     (void)state;
@@ -169,6 +179,7 @@ static void philox_depends_on_the_gpu_only_beyond_its_threads(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_equal_torch),
+        cmocka_unit_test(zero_radius_gives_plus_zero),
         cmocka_unit_test(philox_integers_are_the_published_ones),
         cmocka_unit_test(philox_normals_equal_those_of_a_gpu),
         cmocka_unit_test(philox_normals_go_where_torch_puts_them),

@@ -7,7 +7,7 @@ void lk_linear_store_portable(const void *context, int64_t m, int64_t n_m, int64
     store_linear(context, m, n_m, n, n_n, c, ldc);
 }
 
-static lk_gemm_store_fn *choose_store(void) {
+lk_gemm_store_fn *lk_linear_store(void) {
 #if defined(__x86_64__)
     enum lk_isa isa = lk_cpu_isa();
     if (isa >= LK_ISA_AVX512) return lk_linear_store_avx512;
@@ -22,7 +22,7 @@ static struct lk_gemm product(const struct lk_linear *op) {
                             .k = op->x->shape[1],
                             .a = {.dtype = op->x->dtype, .data = op->x->data, .ld = op->x->ld},
                             .b = {.dtype = op->w->dtype, .data = op->w->data, .ld = op->w->ld},
-                            .store = choose_store(),
+                            .store = lk_linear_store(),
                             .store_context = op};
 }
 

@@ -7,6 +7,7 @@
 
 /* lk_gemm_store_fn with a struct lk_linear as context. */
 lk_gemm_store_fn lk_linear_store_portable, lk_linear_store_avx2, lk_linear_store_avx512;
+lk_gemm_store_fn *lk_linear_store(void); /* of the level in force */
 
 static inline void load_run(const struct lk_tensor *t, int64_t first, int64_t n, float *out) {
     if (t->dtype == LK_BF16) {

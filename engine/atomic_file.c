@@ -97,12 +97,11 @@ enum lk_code lk_atomic_write(struct lk_atomic_file *file, const void *bytes, siz
     return LK_OK;
 }
 
-/* Some file systems cannot sync a folder and say EINVAL; the rename is as durable there as it gets. */
+/* After the rename nothing may be allocated any more: the temporary name has become free to hold the folder's. Some
+ * file systems cannot sync a folder and say EINVAL; the rename is as durable there as it gets. */
 static enum lk_code sync_folder(const struct lk_atomic_file *file) {
-    char *folder = file->folder_length ? lk_strndup(file->path, file->folder_length) : lk_strdup(".");
-    if (!folder) return lk_fail(LK_E_NOMEM, "%s: written, but no memory to sync its folder", file->path);
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    lk_free(folder);
+    file->temporary[file->folder_length] = 0;
+    int fd = open(file->folder_length ? file->temporary : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return errno == EACCES ? LK_OK : lk_fail_errno(errno, "%s: written, cannot open its folder", file->path);
     enum lk_code rc = LK_OK;

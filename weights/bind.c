@@ -1,0 +1,277 @@
+#include "weights/bind.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "engine/bf16.h"
+#include "weights/f16.h"
+#include "weights/paths.h"
+
+#define ALIGN 64
+#define SHOWN 8 /* problems of a kind that are written out */
+
+enum problem { MISSING, WRONG_SHAPE, WRONG_DTYPE, UNEXPECTED, BAD_REQUEST, N_PROBLEMS };
+static const char *const titles[N_PROBLEMS] = {"missing", "of the wrong shape", "of the wrong dtype", "not expected",
+                                               "impossible to ask for"};
+
+/* A tensor whose elements do not lie in the checkpoint as they are needed. */
+struct conversion {
+    struct lk_tensor *out;
+    const struct lk_tensor *from;
+    size_t offset; /* in the owned block */
+};
+
+struct lk_bind {
+    const struct lk_checkpoint *checkpoint;
+    char *component, *prefix;
+    enum lk_dtype compute;
+    bool *known; /* per tensor of the checkpoint: bound or ignored */
+    struct conversion *conversions;
+    size_t n_conversions, conversions_capacity, owned_bytes;
+    struct {
+        char *shown[SHOWN];
+        size_t n;
+    } problems[N_PROBLEMS];
+    struct lk_bind_totals totals;
+    bool out_of_memory;
+};
+
+static enum lk_code out_of_memory(const char *component) {
+    return lk_fail(LK_E_NOMEM, "%s: out of memory while binding weights", component);
+}
+
+static void bind_free(struct lk_bind *b) {
+    for (int kind = 0; kind < N_PROBLEMS; kind++)
+        for (int i = 0; i < SHOWN; i++) lk_free(b->problems[kind].shown[i]);
+    lk_free(b->component);
+    lk_free(b->prefix);
+    lk_free(b->known);
+    lk_free(b->conversions);
+    lk_free(b);
+}
+
+enum lk_code lk_bind_begin(struct lk_bind **out, const struct lk_checkpoint *checkpoint, const char *component,
+                           enum lk_dtype compute) {
+    *out = NULL;
+    if (compute != LK_F32 && compute != LK_BF16)
+        return lk_fail(LK_E_INTERNAL, "%s: weights cannot be bound for %s", component, lk_dtype_name(compute));
+    struct lk_bind *b = lk_calloc(1, sizeof *b);
+    if (!b) return out_of_memory(component);
+    b->checkpoint = checkpoint;
+    b->compute = compute;
+    b->component = lk_strdup(component);
+    b->prefix = lk_strdup("");
+    b->known = lk_calloc(checkpoint ? checkpoint->n_tensors : 0, sizeof *b->known);
+    if (!b->component || !b->prefix || !b->known) {
+        bind_free(b);
+        return out_of_memory(component);
+    }
+    *out = b;
+    return LK_OK;
+}
+
+static void problem(struct lk_bind *b, enum problem kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void problem(struct lk_bind *b, enum problem kind, const char *format, ...) {
+    size_t i = b->problems[kind].n++;
+    if (i >= SHOWN) return;
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!(b->problems[kind].shown[i] = lk_strdup(text))) b->out_of_memory = true;
+}
+
+/* Index in the checkpoint's table, -1 if it is not there. */
+static ptrdiff_t find(const struct lk_checkpoint *cp, const char *name) {
+    size_t low = 0, high = cp->n_tensors;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, cp->tensors[middle].tensor->name);
+        if (!order) return (ptrdiff_t)middle;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return -1;
+}
+
+void lk_bind_prefix(struct lk_bind *b, const char *probe, const char *const *prefixes) {
+    const char *chosen = NULL;
+    for (size_t i = 0; prefixes[i] && !chosen; i++) {
+        char *name = lk_format("%s%s", prefixes[i], probe);
+        if (!name) b->out_of_memory = true;
+        if (!b->checkpoint || (name && find(b->checkpoint, name) >= 0)) chosen = prefixes[i];
+        lk_free(name);
+    }
+    if (!chosen) {
+        problem(b, MISSING, "%s (under none of the prefixes known, the first being \"%s\")", probe,
+                prefixes[0] ? prefixes[0] : "");
+        return;
+    }
+    char *copy = lk_strdup(chosen);
+    if (!copy) {
+        b->out_of_memory = true;
+        return;
+    }
+    lk_free(b->prefix);
+    b->prefix = copy;
+}
+
+void lk_bind_ignore(struct lk_bind *b, const char *prefix) {
+    size_t n = strlen(prefix);
+    for (size_t i = 0; b->checkpoint && i < b->checkpoint->n_tensors; i++)
+        if (!strncmp(b->checkpoint->tensors[i].tensor->name, prefix, n)) b->known[i] = true;
+}
+
+/* False when the shape is none, or its bytes do not fit. A plan may ask for absurd sizes: configs come from outside. */
+static bool shape_fits(int n_dims, const int64_t *shape) {
+    int64_t product = 8;
+    if (n_dims < 0 || n_dims > LK_MAX_DIMS) return false;
+    for (int i = 0; i < n_dims; i++)
+        if (shape[i] < 0 || __builtin_mul_overflow(product, shape[i] ? shape[i] : 1, &product)) return false;
+    return true;
+}
+
+/* The dtype a checkpoint's tensor gets in memory; LK_DTYPE_COUNT when it cannot be used. */
+static enum lk_dtype stored_dtype(enum lk_dtype have, enum lk_dtype compute) {
+    if (have == LK_BF16 || have == compute) return have;
+    return have == LK_F32 || have == LK_F16 ? compute : LK_DTYPE_COUNT;
+}
+
+static void convert_later(struct lk_bind *b, struct lk_tensor *out, const struct lk_tensor *from) {
+    if (b->n_conversions == b->conversions_capacity) {
+        size_t wanted = b->conversions_capacity * 2 + 64;
+        struct conversion *grown = lk_realloc(b->conversions, wanted * sizeof *grown);
+        if (!grown) {
+            b->out_of_memory = true;
+            return;
+        }
+        b->conversions = grown;
+        b->conversions_capacity = wanted;
+    }
+    b->conversions[b->n_conversions++] = (struct conversion){out, from, b->owned_bytes};
+    b->owned_bytes += (lk_tensor_bytes(out) + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static void bind_from_checkpoint(struct lk_bind *b, struct lk_tensor *out, const char *name) {
+    char want[96], have[96];
+    ptrdiff_t i = find(b->checkpoint, name);
+    if (i < 0) {
+        problem(b, MISSING, "%s", name);
+        return;
+    }
+    b->known[i] = true;
+    const struct lk_tensor *from = &b->checkpoint->tensors[i].tensor->tensor;
+    if (!lk_tensor_same_shape(from, out)) {
+        problem(b, WRONG_SHAPE, "%s: expected %s, got %s", name, lk_tensor_describe(out, want),
+                lk_tensor_describe(from, have));
+        return;
+    }
+    enum lk_dtype stored = stored_dtype(from->dtype, b->compute);
+    if (stored == LK_DTYPE_COUNT) {
+        problem(b, WRONG_DTYPE, "%s: expected f32, bf16 or f16, got %s", name, lk_tensor_describe(from, have));
+        return;
+    }
+    out->dtype = stored;
+    /* older writers did not pad headers, so that data may begin at any byte */
+    bool aligned = (uintptr_t)from->data % lk_dtype_size(from->dtype) == 0;
+    if (stored == from->dtype && aligned)
+        out->data = from->data;
+    else
+        convert_later(b, out, from);
+}
+
+void lk_bind_tensor(struct lk_bind *b, struct lk_tensor *out, int n_dims, const int64_t *shape, const char *name_format,
+                    ...) {
+    char text[512], full[1024];
+    va_list args;
+    va_start(args, name_format);
+    int n = vsnprintf(text, sizeof text, name_format, args);
+    va_end(args);
+    memset(out, 0, sizeof *out);
+    int n_full = snprintf(full, sizeof full, "%s%s", b->prefix, text);
+    if (n < 0 || (size_t)n >= sizeof text || (size_t)n_full >= sizeof full || !shape_fits(n_dims, shape)) {
+        problem(b, BAD_REQUEST, "%.200s: name or shape too large", text);
+        return;
+    }
+    *out = lk_tensor_make(NULL, b->compute, n_dims, shape);
+    if (b->checkpoint) bind_from_checkpoint(b, out, full);
+    uint64_t *parameters = &b->totals.parameters, *bytes = &b->totals.weight_bytes;
+    if (__builtin_add_overflow(*parameters, (uint64_t)lk_tensor_numel(out), parameters) ||
+        __builtin_add_overflow(*bytes, (uint64_t)lk_tensor_bytes(out), bytes))
+        problem(b, BAD_REQUEST, "%.200s: all weights together are too large", text);
+    b->totals.n_tensors++;
+}
+
+static void convert(const struct conversion *c, unsigned char *block) {
+    size_t n = (size_t)lk_tensor_numel(c->out), size = lk_dtype_size(c->from->dtype);
+    const unsigned char *in = c->from->data;
+    void *out = block + c->offset;
+    c->out->data = out;
+    if (c->from->dtype == c->out->dtype) {
+        if (n) memcpy(out, in, n * size);
+        return;
+    }
+    for (size_t i = 0; i < n; i++, in += size) { /* memcpy: `in` may be misaligned */
+        float value;
+        uint16_t half;
+        if (c->from->dtype == LK_F32) {
+            memcpy(&value, in, sizeof value);
+        } else {
+            memcpy(&half, in, sizeof half);
+            value = lk_f16_to_f32(half);
+        }
+        if (c->out->dtype == LK_BF16)
+            ((uint16_t *)out)[i] = lk_f32_to_bf16(value);
+        else
+            ((float *)out)[i] = value;
+    }
+}
+
+static enum lk_code report(const struct lk_bind *b) {
+    char text[LK_ERROR_TEXT_MAX];
+    size_t n = 0;
+    for (int kind = 0; kind < N_PROBLEMS; kind++) {
+        size_t count = b->problems[kind].n;
+        if (!count || n >= sizeof text) continue;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%zu %s: ", n ? "; " : "", count, titles[kind]);
+        for (size_t i = 0; i < count && i < SHOWN && n < sizeof text; i++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? ", " : "", b->problems[kind].shown[i]);
+        if (count > SHOWN && n < sizeof text)
+            n += (size_t)snprintf(text + n, sizeof text - n, " and %zu more", count - SHOWN);
+    }
+    if (!n) return LK_OK;
+    return lk_fail(LK_E_BIND, "%s%s%s: weights and config do not fit together: tensors %s", b->component,
+                   b->checkpoint ? " in " : "", b->checkpoint ? b->checkpoint->folder : "", text);
+}
+
+static enum lk_code finish(struct lk_bind *b, void **owned) {
+    for (size_t i = 0; b->checkpoint && i < b->checkpoint->n_tensors; i++)
+        if (!b->known[i]) problem(b, UNEXPECTED, "%s", b->checkpoint->tensors[i].tensor->name);
+    if (b->out_of_memory) return out_of_memory(b->component);
+    enum lk_code rc = report(b);
+    if (rc || !b->checkpoint) return rc;
+    unsigned char *block = NULL;
+    if (b->n_conversions && !(block = lk_malloc(b->owned_bytes)))
+        return lk_fail(LK_E_NOMEM, "%s: out of memory: %zu bytes for converted weights", b->component, b->owned_bytes);
+    for (size_t i = 0; i < b->n_conversions; i++) convert(&b->conversions[i], block);
+    rc = lk_checkpoint_check(b->checkpoint);
+    if (rc)
+        lk_free(block);
+    else
+        *owned = block;
+    return rc;
+}
+
+enum lk_code lk_bind_finish(struct lk_bind *b, void **owned, struct lk_bind_totals *totals) {
+    *owned = NULL;
+    enum lk_code rc = finish(b, owned);
+    if (!rc && totals) *totals = b->totals;
+    bind_free(b);
+    return rc;
+}

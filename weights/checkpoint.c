@@ -1,0 +1,230 @@
+#include "weights/checkpoint.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "weights/index.h"
+#include "weights/mapped_file.h"
+#include "weights/paths.h"
+#include "weights/verify.h"
+
+static enum lk_code out_of_memory(const char *folder) { return lk_fail(LK_E_NOMEM, "%s: out of memory", folder); }
+
+static enum lk_code open_shard(struct lk_checkpoint *cp, const char *name) {
+    char *path;
+    enum lk_code rc = lk_model_path(cp->folder, name, &path);
+    if (rc) return rc;
+    rc = lk_safetensors_open(&cp->shards[cp->n_shards], path);
+    lk_free(path);
+    if (rc) return rc;
+    if (!(cp->shard_names[cp->n_shards] = lk_strdup(name))) {
+        lk_safetensors_close(&cp->shards[cp->n_shards]);
+        return out_of_memory(cp->folder);
+    }
+    cp->n_shards++;
+    return LK_OK;
+}
+
+static enum lk_code make_room(struct lk_checkpoint *cp, size_t n_shards) {
+    cp->shards = lk_calloc(n_shards, sizeof *cp->shards);
+    cp->shard_names = lk_calloc(n_shards, sizeof *cp->shard_names);
+    return cp->shards && cp->shard_names ? LK_OK : out_of_memory(cp->folder);
+}
+
+static int by_name(const void *a, const void *b) {
+    const struct lk_checkpoint *types = NULL;
+    const __typeof__(*types->tensors) *x = a, *y = b;
+    return strcmp(x->tensor->name, y->tensor->name);
+}
+
+/* The table of all tensors, sorted by name. */
+static enum lk_code list_tensors(struct lk_checkpoint *cp) {
+    size_t n = 0;
+    for (size_t s = 0; s < cp->n_shards; s++) n += cp->shards[s].n_tensors;
+    if (!(cp->tensors = lk_calloc(n ? n : 1, sizeof *cp->tensors))) return out_of_memory(cp->folder);
+    for (size_t s = 0; s < cp->n_shards; s++)
+        for (size_t i = 0; i < cp->shards[s].n_tensors; i++, cp->n_tensors++) {
+            cp->tensors[cp->n_tensors].tensor = &cp->shards[s].tensors[i];
+            cp->tensors[cp->n_tensors].shard = s;
+        }
+    qsort(cp->tensors, n, sizeof *cp->tensors, by_name);
+    return LK_OK;
+}
+
+/* Index and shards must name the same tensors in the same places. Both are sorted by name. */
+static enum lk_code match_index(const struct lk_checkpoint *cp, const struct lk_index *index, const char *file) {
+    size_t e = 0, t = 0;
+    while (e < index->n_entries || t < cp->n_tensors) {
+        const struct lk_index_entry *entry = e < index->n_entries ? &index->entries[e] : NULL;
+        const char *there = t < cp->n_tensors ? cp->tensors[t].tensor->name : NULL;
+        int order = !entry ? 1 : !there ? -1 : strcmp(entry->name, there);
+        if (order < 0)
+            return lk_fail(LK_E_SHARD, "%s: tensor \"%.200s\" is not in \"%s\"; download the shard again", file,
+                           entry->name, index->shards[entry->shard]);
+        if (order > 0)
+            return lk_fail(LK_E_SHARD,
+                           "%s: \"%s\" holds tensor \"%.200s\", which the index does not say (or says of "
+                           "another shard); download the model again",
+                           file, cp->shard_names[cp->tensors[t].shard], there);
+        if (entry->shard != cp->tensors[t].shard)
+            return lk_fail(LK_E_SHARD,
+                           "%s: tensor \"%.200s\": expected in \"%s\", found in \"%s\"; download both "
+                           "shards again",
+                           file, there, index->shards[entry->shard], cp->shard_names[cp->tensors[t].shard]);
+        e++;
+        t++;
+    }
+    return LK_OK;
+}
+
+static enum lk_code open_indexed(struct lk_checkpoint *cp, const char *index_path) {
+    char *text;
+    size_t n;
+    struct lk_index index;
+    enum lk_code rc = lk_read_file(index_path, LK_INDEX_MAX_BYTES, &text, &n);
+    if (rc) return rc;
+    rc = lk_index_parse(&index, text, n, index_path);
+    lk_free(text);
+    if (rc) return rc;
+    rc = make_room(cp, index.n_shards);
+    for (size_t i = 0; !rc && i < index.n_shards; i++) {
+        rc = open_shard(cp, index.shards[i]);
+        if (rc == LK_E_NOT_FOUND)
+            rc = lk_fail(LK_E_SHARD, "%s: shard \"%s\" is missing from %s; download it", index_path, index.shards[i],
+                         cp->folder);
+    }
+    if (!rc) rc = list_tensors(cp);
+    if (!rc) rc = match_index(cp, &index, index_path);
+    lk_index_free(&index);
+    return rc;
+}
+
+static enum lk_code open_single(struct lk_checkpoint *cp, const char *name) {
+    enum lk_code rc = make_room(cp, 1);
+    if (!rc) rc = open_shard(cp, name);
+    return rc ? rc : list_tensors(cp);
+}
+
+/* LK_OK with *path NULL when the file is not there. */
+static enum lk_code find_optional(const char *folder, const char *name, char **path) {
+    enum lk_code rc = lk_model_path(folder, name, path);
+    return rc == LK_E_NOT_FOUND ? LK_OK : rc;
+}
+
+static enum lk_code open_either(struct lk_checkpoint *cp, const char *single, const char *index) {
+    char *single_path = NULL, *index_path = NULL;
+    enum lk_code rc = find_optional(cp->folder, single, &single_path);
+    if (!rc) rc = find_optional(cp->folder, index, &index_path);
+    if (!rc && single_path && index_path)
+        rc = lk_fail(LK_E_INDEX, "%s: expected either %s or %s, got both; remove the one that is out of date",
+                     cp->folder, single, index);
+    else if (!rc && !single_path && !index_path)
+        rc = lk_fail(LK_E_NOT_FOUND, "%s: expected %s or %s, found neither", cp->folder, single, index);
+    else if (!rc)
+        rc = index_path ? open_indexed(cp, index_path) : open_single(cp, single);
+    lk_free(single_path);
+    lk_free(index_path);
+    return rc;
+}
+
+enum lk_code lk_checkpoint_open(struct lk_checkpoint *out, const char *folder, const char *stem) {
+    memset(out, 0, sizeof *out);
+    char *single = lk_format("%s.safetensors", stem), *index = lk_format("%s.safetensors.index.json", stem);
+    out->folder = lk_strdup(folder);
+    enum lk_code rc = single && index && out->folder ? open_either(out, single, index) : out_of_memory(folder);
+    lk_free(single);
+    lk_free(index);
+    if (rc) lk_checkpoint_close(out);
+    return rc;
+}
+
+void lk_checkpoint_close(struct lk_checkpoint *cp) {
+    for (size_t i = 0; i < cp->n_shards; i++) {
+        lk_safetensors_close(&cp->shards[i]);
+        lk_free(cp->shard_names[i]);
+    }
+    lk_free(cp->shards);
+    lk_free(cp->shard_names);
+    lk_free(cp->tensors);
+    lk_free(cp->folder);
+    memset(cp, 0, sizeof *cp);
+}
+
+const struct lk_st_tensor *lk_checkpoint_find(const struct lk_checkpoint *cp, const char *name) {
+    size_t low = 0, high = cp->n_tensors;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, cp->tensors[middle].tensor->name);
+        if (!order) return cp->tensors[middle].tensor;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+enum lk_code lk_checkpoint_check(const struct lk_checkpoint *cp) {
+    for (size_t i = 0; i < cp->n_shards; i++) {
+        enum lk_code rc = lk_mapped_check(cp->shards[i].file);
+        if (rc) return rc;
+    }
+    return LK_OK;
+}
+
+/* Text to hash: "file BYTES BLOB" per shard, "NAME\n DTYPE SHAPE" per tensor. Grows by doubling. */
+struct listing {
+    char *text;
+    size_t n, capacity;
+};
+
+static bool add(struct listing *l, const char *text) {
+    size_t n = strlen(text);
+    if (l->n + n + 1 > l->capacity) {
+        size_t wanted = (l->n + n + 1) * 2 + 4096;
+        char *grown = lk_realloc(l->text, wanted);
+        if (!grown) return false;
+        l->text = grown;
+        l->capacity = wanted;
+    }
+    memcpy(l->text + l->n, text, n + 1);
+    l->n += n;
+    return true;
+}
+
+static enum lk_code list_shard(const struct lk_checkpoint *cp, size_t i, struct listing *l) {
+    char *real;
+    enum lk_code rc = lk_real_path(cp->shards[i].file->path, cp->shards[i].file->path, &real);
+    if (rc) return rc;
+    const char *slash = strrchr(real, '/'), *blob = "";
+    char *folder = NULL;
+    if (!(rc = lk_real_path(cp->folder, cp->folder, &folder))) {
+        size_t repository = lk_hf_repository(folder);
+        if (repository && !strncmp(real, folder, repository) && !strncmp(real + repository, "/blobs/", 7))
+            blob = slash + 1;
+        char *line = lk_format("file %llu %s\n", (unsigned long long)cp->shards[i].file_bytes, blob);
+        if (!line || !add(l, line)) rc = out_of_memory(cp->folder);
+        lk_free(line);
+    }
+    lk_free(folder);
+    lk_free(real);
+    return rc;
+}
+
+enum lk_code lk_checkpoint_identity(const struct lk_checkpoint *cp, char out[65]) {
+    struct listing l = {0};
+    enum lk_code rc = LK_OK;
+    out[0] = 0;
+    for (size_t i = 0; !rc && i < cp->n_shards; i++) rc = list_shard(cp, i, &l);
+    for (size_t i = 0; !rc && i < cp->n_tensors; i++) {
+        char shape[96];
+        lk_tensor_describe(&cp->tensors[i].tensor->tensor, shape);
+        if (!add(&l, cp->tensors[i].tensor->name) || !add(&l, "\n ") || !add(&l, shape) || !add(&l, "\n"))
+            rc = out_of_memory(cp->folder);
+    }
+    if (!rc) lk_sha256(l.text ? l.text : "", l.n, out);
+    lk_free(l.text);
+    return rc;
+}

@@ -1,0 +1,15 @@
+/* SIGBUS on a mapped file: when the file was cut or the disk fails, the kernel kills whoever reads the mapping. The
+ * guard puts zero pages there instead and counts; faults outside guarded mappings go to the handler that was installed
+ * before. */
+#pragma once
+
+#include <stddef.h>
+
+#include "engine/status.h"
+
+#define LK_FAULT_GUARD_MAX 1024 /* mappings at a time */
+
+enum lk_code lk_fault_guard_add(void *start, size_t bytes);
+void lk_fault_guard_remove(void *start);
+/* Faults met since the program started. */
+int lk_fault_guard_faults(void);

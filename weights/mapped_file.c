@@ -1,0 +1,150 @@
+#include "weights/mapped_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/alloc.h"
+#include "weights/fault_guard.h"
+
+static int64_t mtime_ns(const struct stat *st) {
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+/* Opens a regular file for reading. Not blocking, or a FIFO would hang until somebody writes to it. */
+static enum lk_code open_regular(const char *path, int *out_fd, struct stat *st) {
+    int fd;
+    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) {
+        if (errno == ELOOP) return lk_fail(LK_E_INPUT, "%s: symbolic links form a loop", path);
+        if (errno == ENXIO || errno == ENODEV) return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file", path);
+        return lk_fail_errno(errno, "%s: cannot open", path);
+    }
+    enum lk_code rc = LK_OK;
+    if (fstat(fd, st) < 0)
+        rc = lk_fail_errno(errno, "%s: cannot stat", path);
+    else if (!S_ISREG(st->st_mode))
+        rc = lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file, got a %s", path,
+                     S_ISDIR(st->st_mode) ? "folder" : "device, pipe or socket");
+    if (rc) {
+        close(fd);
+        return rc;
+    }
+    *out_fd = fd;
+    return LK_OK;
+}
+
+static enum lk_code map(struct lk_mapped_file *file, int fd) {
+    if (!file->bytes) return LK_OK;
+    if (file->bytes > SIZE_MAX) return lk_fail(LK_E_NOMEM, "%s: too large to map", file->path);
+    void *data = mmap(NULL, (size_t)file->bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED) return lk_fail_errno(errno, "%s: cannot map", file->path);
+    file->data = data;
+    enum lk_code rc = lk_fault_guard_add(data, (size_t)file->bytes);
+    if (rc) {
+        munmap(data, (size_t)file->bytes);
+        return lk_fail_prefix(rc, "%s", file->path);
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_mapped_open(struct lk_mapped_file **out, const char *path) {
+    int fd;
+    struct stat st;
+    *out = NULL;
+    enum lk_code rc = open_regular(path, &fd, &st);
+    if (rc) return rc;
+    struct lk_mapped_file *file = lk_calloc(1, sizeof *file);
+    if (!file || !(file->path = lk_strdup(path))) {
+        lk_free(file);
+        close(fd);
+        return lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    }
+    file->bytes = (uint64_t)st.st_size;
+    file->device = (uint64_t)st.st_dev;
+    file->inode = (uint64_t)st.st_ino;
+    file->mtime_ns = mtime_ns(&st);
+    rc = map(file, fd);
+    close(fd);
+    if (rc) {
+        lk_free(file->path);
+        lk_free(file);
+        return rc;
+    }
+    *out = file;
+    return LK_OK;
+}
+
+void lk_mapped_close(struct lk_mapped_file *file) {
+    if (!file) return;
+    if (file->data) {
+        void *data = (void *)(uintptr_t)file->data;
+        lk_fault_guard_remove(data);
+        munmap(data, (size_t)file->bytes);
+    }
+    lk_free(file->path);
+    lk_free(file);
+}
+
+enum lk_code lk_mapped_check(const struct lk_mapped_file *file) {
+    struct stat st;
+    if (file) {
+        if (stat(file->path, &st) < 0)
+            return lk_fail(LK_E_CHANGED,
+                           "%s: the file is gone or unreadable since it was opened; run again with the "
+                           "file in place",
+                           file->path);
+        if ((uint64_t)st.st_size != file->bytes || (uint64_t)st.st_dev != file->device ||
+            (uint64_t)st.st_ino != file->inode || mtime_ns(&st) != file->mtime_ns)
+            return lk_fail(LK_E_CHANGED,
+                           "%s: the file changed since it was opened (%llu bytes then, %lld now); run again when "
+                           "nothing writes to it",
+                           file->path, (unsigned long long)file->bytes, (long long)st.st_size);
+    }
+    if (lk_fault_guard_faults())
+        return lk_fail(LK_E_IO,
+                       "%s: a mapped file could not be read (I/O error, or it was cut while in use); check the disk "
+                       "and run again",
+                       file ? file->path : "weights");
+    return LK_OK;
+}
+
+/* Up to n bytes; fewer at the end of the file. */
+static enum lk_code read_up_to(int fd, const char *path, char *out, size_t n, size_t *got) {
+    *got = 0;
+    while (*got < n) {
+        ssize_t some = read(fd, out + *got, n - *got);
+        if (some < 0 && errno == EINTR) continue;
+        if (some < 0) return lk_fail_errno(errno, "%s: cannot read", path);
+        if (some == 0) break;
+        *got += (size_t)some;
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_read_file(const char *path, size_t max_bytes, char **out, size_t *out_bytes) {
+    int fd;
+    struct stat st;
+    *out = NULL;
+    *out_bytes = 0;
+    enum lk_code rc = open_regular(path, &fd, &st);
+    if (rc) return rc;
+    char *text = NULL;
+    if ((uint64_t)st.st_size > max_bytes)
+        rc = lk_fail(LK_E_INPUT, "%s: expected at most %zu bytes, got %lld", path, max_bytes, (long long)st.st_size);
+    else if (!(text = lk_malloc((size_t)st.st_size + 1)))
+        rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    else
+        rc = read_up_to(fd, path, text, (size_t)st.st_size, out_bytes);
+    close(fd);
+    if (rc) {
+        lk_free(text);
+        return rc;
+    }
+    text[*out_bytes] = 0;
+    *out = text;
+    return LK_OK;
+}

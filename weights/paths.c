@@ -1,0 +1,44 @@
+#include "weights/paths.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+
+char *lk_format(const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *out = n < 0 ? NULL : lk_malloc((size_t)n + 1);
+    if (out) vsnprintf(out, (size_t)n + 1, format, again);
+    va_end(again);
+    return out;
+}
+
+enum lk_code lk_real_path(const char *path, const char *shown, char **out) {
+    char *real = realpath(path, NULL);
+    *out = NULL;
+    if (!real) {
+        if (errno == ELOOP) return lk_fail(LK_E_INPUT, "%s: symbolic links form a loop", shown);
+        if (errno == ENOTDIR || errno == ENAMETOOLONG) return lk_fail(LK_E_NOT_FOUND, "%s: %s", shown, strerror(errno));
+        return lk_fail_errno(errno, "%s", shown);
+    }
+    *out = lk_strdup(real);
+    free(real);
+    return *out ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", shown);
+}
+
+size_t lk_hf_repository(const char *real) {
+    /* .../models--ORG--NAME/snapshots/COMMIT, with anything behind */
+    for (const char *at = real; (at = strstr(at, "/models--")); at++) {
+        size_t n = strcspn(at + 1, "/");
+        const char *rest = at + 1 + n;
+        if (!strncmp(rest, "/snapshots/", 11) && rest[11] && rest[11] != '/') return (size_t)(rest - real);
+    }
+    return 0;
+}

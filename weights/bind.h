@@ -5,8 +5,8 @@
  *     for (i...) lk_bind_tensor(b, &w->block[i].to_q, 2, (int64_t[]){D, D}, "transformer_blocks.%d.attn.to_q.weight",
  * i); lk_bind_ignore(b, "vision_tower."); rc = lk_bind_finish(b, &memory, &totals);
  *
- * With checkpoint NULL nothing is read: tensors get shape and dtype and no data, which is what the plan device needs,
- * and any machine can count a model that it could never load. */
+ * With checkpoint NULL nothing is read: tensors get shape, the compute dtype and no data, which is what the plan device
+ * needs, and any machine can count a model that it could never load. */
 #pragma once
 
 #include "weights/checkpoint.h"
@@ -28,6 +28,9 @@ enum lk_code lk_bind_begin(struct lk_bind **out, const struct lk_checkpoint *che
 /* Asks for a tensor. Problems are collected, not returned; *out is complete after lk_bind_finish. */
 void lk_bind_tensor(struct lk_bind *bind, struct lk_tensor *out, int n_dims, const int64_t *shape,
                     const char *name_format, ...) __attribute__((format(printf, 5, 6)));
+/* LK_BIND(b, &w->to_q, LK_SHAPE(D, D), "transformer_blocks.%d.attn.to_q.weight", i) */
+#define LK_SHAPE(...)                                                                                                  \
+    { __VA_ARGS__ }
 #define LK_BIND(bind, out, shape, ...)                                                                                 \
     lk_bind_tensor((bind), (out), (int)(sizeof((int64_t[])shape) / sizeof(int64_t)), (int64_t[])shape, __VA_ARGS__)
 /* The first of these prefixes ("" allowed) under which `probe` exists is put before every later name. List ends in

@@ -62,8 +62,9 @@ static bool is_commit(const char *text, size_t n) {
 
 /* The commit a revision stands for: what refs/<revision> says, or the revision itself. */
 static enum lk_code find_commit(const char *model, const char *repository, const char *revision, char **out) {
-    char *ref = lk_format("%s/refs/%s", repository, revision), *text;
+    char *ref = lk_format("%s/refs/%s", repository, revision), *text = NULL;
     size_t n;
+    *out = NULL;
     if (!ref) return out_of_memory(model);
     enum lk_code rc = lk_read_file(ref, 4096, &text, &n);
     if (rc == LK_E_NOT_FOUND || rc == LK_E_NOT_REGULAR) {
@@ -74,11 +75,13 @@ static enum lk_code find_commit(const char *model, const char *repository, const
         while (n && isspace((unsigned char)text[n - 1])) text[--n] = 0;
         if (!is_commit(text, n)) {
             rc = lk_fail(LK_E_REVISION, "%s: expected a commit hash; download the model again", ref);
-            lk_free(text);
         }
     }
     lk_free(ref);
-    *out = rc ? NULL : text;
+    if (rc)
+        lk_free(text);
+    else
+        *out = text;
     return rc;
 }
 

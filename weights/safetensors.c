@@ -223,7 +223,7 @@ static enum lk_code read_header(struct header *h) {
 enum lk_code lk_safetensors_parse(struct lk_safetensors *out, const void *bytes, size_t n_bytes, uint64_t file_bytes,
                                   const char *name) {
     memset(out, 0, sizeof *out);
-    uint64_t size;
+    uint64_t size = 0;
     enum lk_code rc = header_size(bytes, n_bytes, file_bytes, name, &size);
     if (rc) return rc;
     out->data_offset = 8 + size;

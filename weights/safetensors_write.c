@@ -1,15 +1,11 @@
 #include "weights/safetensors.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/alloc.h"
+#include "engine/atomic_file.h"
 #include "weights/json.h"
-#include "weights/paths.h"
 #include "weights/safetensors_dtype.h"
 
 struct text {
@@ -115,67 +111,25 @@ static enum lk_code make_header(struct text *h, const char *path, const struct l
     return rc;
 }
 
-static enum lk_code write_all(int fd, const char *path, const void *bytes, size_t n) {
-    const char *at = bytes;
-    while (n) {
-        ssize_t some = write(fd, at, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
-        if (some < 0 && errno == EINTR) continue;
-        if (some < 0) return lk_fail_errno(errno, "%s: cannot write", path);
-        at += some;
-        n -= (size_t)some;
-    }
-    return LK_OK;
-}
-
-/* The rename itself must reach the disk. A file system that cannot sync folders (EINVAL) has nothing to offer here. */
-static enum lk_code sync_folder(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? lk_strndup(path, (size_t)(slash - path) + 1) : lk_strdup(".");
-    if (!folder) return lk_fail(LK_E_NOMEM, "%s: out of memory", path);
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    enum lk_code rc = LK_OK;
-    if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL)) rc = lk_fail_errno(errno, "%s: cannot sync the folder", path);
-    if (fd >= 0) close(fd);
-    lk_free(folder);
-    return rc;
-}
-
-static enum lk_code write_and_sync(int fd, const char *path, const struct text *header,
-                                   const struct lk_st_named *tensors, size_t n_tensors) {
-    enum lk_code rc = write_all(fd, path, header->bytes, header->n);
+static enum lk_code write_file(const char *path, const struct text *header, const struct lk_st_named *tensors,
+                               size_t n_tensors) {
+    struct lk_atomic_file *file;
+    enum lk_code rc = lk_atomic_open(&file, path);
+    if (rc) return rc;
+    rc = lk_atomic_write(file, header->bytes, header->n);
     for (size_t i = 0; !rc && i < n_tensors; i++)
-        rc = write_all(fd, path, tensors[i].tensor.data, lk_tensor_bytes(&tensors[i].tensor));
-    if (!rc && fsync(fd) < 0) rc = lk_fail_errno(errno, "%s: cannot sync", path);
-    if (close(fd) < 0 && !rc) rc = lk_fail_errno(errno, "%s: cannot close", path);
+        rc = lk_atomic_write(file, tensors[i].tensor.data, lk_tensor_bytes(&tensors[i].tensor));
+    if (!rc) return lk_atomic_commit(file);
+    lk_atomic_discard(file);
     return rc;
-}
-
-static enum lk_code write_file(const char *path, const char *unfinished, const struct text *header,
-                               const struct lk_st_named *tensors, size_t n_tensors) {
-    int fd;
-    do fd = open(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    while (fd < 0 && errno == EINTR);
-    if (fd < 0) return lk_fail_errno(errno, "%s: cannot create", unfinished);
-    enum lk_code rc = write_and_sync(fd, path, header, tensors, n_tensors);
-    if (!rc && rename(unfinished, path) < 0) rc = lk_fail_errno(errno, "%s: cannot rename %s", path, unfinished);
-    if (rc) {
-        unlink(unfinished);
-        return rc;
-    }
-    return sync_folder(path);
 }
 
 enum lk_code lk_safetensors_write(const char *path, const struct lk_st_named *tensors, size_t n_tensors,
                                   const char *metadata_json) {
-    static atomic_uint n_files;
     struct text header = {0};
     enum lk_code rc = metadata_json ? check_metadata(path, metadata_json) : LK_OK;
     if (!rc) rc = make_header(&header, path, tensors, n_tensors, metadata_json);
-    char *unfinished = NULL;
-    if (!rc && !(unfinished = lk_format("%s.%ld.%u.part", path, (long)getpid(), atomic_fetch_add(&n_files, 1))))
-        rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
-    if (!rc) rc = write_file(path, unfinished, &header, tensors, n_tensors);
-    lk_free(unfinished);
+    if (!rc) rc = write_file(path, &header, tensors, n_tensors);
     lk_free(header.bytes);
     return rc;
 }

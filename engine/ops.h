@@ -107,7 +107,7 @@ struct lk_conv2d {
     const struct lk_tensor *x;        /* [H_in, W_in, C_in] */
     const struct lk_tensor *w;        /* [C_out, C_in, kh, kw] as in checkpoints */
     const struct lk_tensor *bias;     /* [C_out] or NULL */
-    const struct lk_tensor *residual; /* [H_out, W_out, C_out] or NULL */
+    const struct lk_tensor *residual; /* [H_out, W_out, C_out] or NULL; may be y */
     int stride;
     int upsample;
     int pad_top, pad_left, pad_bottom, pad_right;

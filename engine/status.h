@@ -74,6 +74,13 @@ enum lk_code {
 
 #define LK_ERROR_TEXT_MAX 4096
 
+/* Leaves the function with the code of a call that failed. */
+#define LK_TRY(call)                                                                                                   \
+    do {                                                                                                               \
+        enum lk_code rc_ = (call);                                                                                     \
+        if (rc_) return rc_;                                                                                           \
+    } while (0)
+
 /* A copy of an error, to carry it from one thread to another. */
 struct lk_error {
     enum lk_code code;

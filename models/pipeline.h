@@ -33,7 +33,8 @@ struct lk_request {
     double guidance_scale;
     uint64_t seed;
     int max_sequence_length;
-    /* Hidden states of the text encoder that make prompt_embeds: k is the state after layer index k - 1. FLUX.2: 10, 20, 30. */
+    /* Hidden states of the text encoder that make prompt_embeds: k is the state after layer index k - 1. FLUX.2: 10,
+     * 20, 30. */
     int text_encoder_out_layers[LK_MAX_OUT_LAYERS];
     int n_text_encoder_out_layers;
     /* Noise given by the caller instead of drawn: f32 [C, H, W] in the family's packed-latent layout, or NULL. */

@@ -1,0 +1,79 @@
+/* Flux2Transformer2DModel: double-stream blocks (image and text with weights of their own, joint attention), then
+ * single-stream blocks over text and image together. Source: diffusers transformer_flux2.py. */
+#pragma once
+
+#include "engine/ops.h"
+#include "weights/bind.h"
+#include "weights/config.h"
+
+#define LK_FLUX2_AXES          4
+#define LK_FLUX2_MAX_EMBEDDING 4096 /* timestep_guidance_channels at most */
+
+struct lk_flux2_transformer_config {
+    int64_t in_channels, out_channels;
+    int64_t num_layers, num_single_layers;
+    int64_t attention_head_dim, num_attention_heads;
+    int64_t joint_attention_dim, timestep_guidance_channels;
+    int axes_dims_rope[LK_FLUX2_AXES];
+    double mlp_ratio, rope_theta, eps;
+    bool guidance_embeds;
+    int64_t dim;     /* D = heads * head_dim */
+    int64_t mlp_dim; /* M = int(D * mlp_ratio) */
+};
+
+struct lk_flux2_embedder {
+    struct lk_tensor linear_1, linear_2;
+};
+
+struct lk_flux2_double_block {
+    struct lk_tensor to_q, to_k, to_v, to_out;                       /* image: [D, D] */
+    struct lk_tensor add_q_proj, add_k_proj, add_v_proj, to_add_out; /* text: [D, D] */
+    struct lk_tensor norm_q, norm_k, norm_added_q, norm_added_k;     /* [head_dim] */
+    struct lk_tensor ff_in, ff_out;                                  /* image: [2 M, D], [D, M] */
+    struct lk_tensor ff_context_in, ff_context_out;                  /* text */
+};
+
+struct lk_flux2_single_block {
+    struct lk_tensor to_qkv_mlp_proj; /* [3 D + 2 M, D]: rows q, k, v, gate, up */
+    struct lk_tensor to_out;          /* [D, D + M]: columns attention, MLP */
+    struct lk_tensor norm_q, norm_k;
+};
+
+struct lk_flux2_transformer {
+    struct lk_flux2_transformer_config config;
+    struct lk_tensor x_embedder, context_embedder;
+    struct lk_flux2_embedder timestep_embedder, guidance_embedder;
+    struct lk_tensor double_stream_modulation_img, double_stream_modulation_txt; /* [6 D, D] */
+    struct lk_tensor single_stream_modulation;                                   /* [3 D, D] */
+    struct lk_flux2_double_block *double_blocks;
+    struct lk_flux2_single_block *single_blocks;
+    struct lk_tensor norm_out, proj_out;
+    struct lk_bind_totals totals;
+    void *owned;
+};
+
+/* transformer/config.json. Unknown keys are errors. Takes and closes `json`. */
+enum lk_code lk_flux2_transformer_config_read(struct lk_flux2_transformer_config *out, struct lk_config *json);
+
+/* checkpoint NULL for planning. Free with lk_flux2_transformer_free. */
+enum lk_code lk_flux2_transformer_bind(struct lk_flux2_transformer *t, const struct lk_flux2_transformer_config *config,
+                                       const struct lk_checkpoint *checkpoint, enum lk_dtype compute);
+void lk_flux2_transformer_free(struct lk_flux2_transformer *t);
+
+/* What stays the same over the steps of a job. */
+struct lk_flux2_conditioning {
+    struct lk_tensor context;  /* [n_txt, D]: context_embedder's output */
+    struct lk_tensor cos, sin; /* f32 [n_txt + n_img, head_dim / 2], text rows first */
+};
+
+/* context = context_embedder(prompt_embeds [n_txt, joint_attention_dim]). */
+enum lk_code lk_flux2_embed_context(struct lk_device *dev, const struct lk_flux2_transformer *t,
+                                    const struct lk_tensor *prompt_embeds, const struct lk_tensor *context);
+
+/* One forward. x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, out_channels]: of the
+ * first n_noise. timestep_1000 is the scheduler's (0..1000). `step` names the traces. Scratch from the device's arena.
+ */
+enum lk_code lk_flux2_transformer_forward(struct lk_device *dev, const struct lk_flux2_transformer *t,
+                                          const struct lk_tensor *x, const struct lk_flux2_conditioning *conditioning,
+                                          float timestep_1000, float guidance, int step,
+                                          const struct lk_tensor *velocity);

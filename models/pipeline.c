@@ -1,0 +1,118 @@
+/* Finds the family of a model and hands everything to it. */
+#include "models/pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "models/family.h"
+#include "weights/checkpoint.h"
+#include "weights/config.h"
+
+static const struct lk_family *const families[] = {&lk_family_flux2};
+#define N_FAMILIES (sizeof families / sizeof *families)
+
+static enum lk_code family_of_folder(const char *folder, const struct lk_family **out) {
+    char *path;
+    struct lk_config *json;
+    const char *class_name = NULL;
+    LK_TRY(lk_model_path(folder, "model_index.json", &path));
+    enum lk_code rc = lk_config_open(&json, path);
+    if (!rc) {
+        lk_config_string(json, "_class_name", &class_name);
+        for (size_t i = 0; class_name && i < N_FAMILIES; i++)
+            if (!strcmp(class_name, families[i]->pipeline_class)) *out = families[i];
+        if (!*out)
+            rc = lk_fail(LK_E_MODEL_UNKNOWN, "%s: field \"_class_name\": expected Flux2Pipeline, got %s", path,
+                         class_name ? class_name : "nothing");
+        lk_config_discard(json);
+    }
+    lk_free(path);
+    return rc;
+}
+
+static enum lk_code open_pipeline(struct lk_pipeline **out, const char *model, enum lk_dtype compute,
+                                  bool with_weights) {
+    *out = NULL;
+    if (compute != LK_F32 && compute != LK_BF16)
+        return lk_fail(LK_E_USAGE, "dtype: expected f32 or bf16, got %s", lk_dtype_name(compute));
+    struct lk_pipeline *p = lk_calloc(1, sizeof *p);
+    if (!p) return lk_fail(LK_E_NOMEM, "%s: out of memory", model);
+    p->compute = compute;
+    p->has_weights = with_weights;
+    for (size_t i = 0; !with_weights && i < N_FAMILIES; i++)
+        if (!strcmp(model, families[i]->name)) p->family = families[i];
+    enum lk_code rc = LK_OK;
+    if (!p->family) {
+        rc = lk_model_find(model, &p->folder);
+        if (!rc) rc = family_of_folder(p->folder, &p->family);
+    }
+    if (!rc) rc = p->family->open(p, with_weights);
+    if (rc) {
+        lk_free(p->folder);
+        lk_free(p);
+        return rc;
+    }
+    *out = p;
+    return LK_OK;
+}
+
+enum lk_code lk_pipeline_open(struct lk_pipeline **out, const char *model, enum lk_dtype compute) {
+    return open_pipeline(out, model, compute, true);
+}
+
+enum lk_code lk_pipeline_open_configs(struct lk_pipeline **out, const char *model, enum lk_dtype compute) {
+    return open_pipeline(out, model, compute, false);
+}
+
+void lk_pipeline_close(struct lk_pipeline *pipeline) {
+    if (!pipeline) return;
+    pipeline->family->close(pipeline);
+    lk_free(pipeline->folder);
+    lk_free(pipeline);
+}
+
+const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->family->name; }
+const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) { return pipeline->folder; }
+const char *lk_pipeline_weights_identity(const struct lk_pipeline *pipeline) { return pipeline->weights_identity; }
+
+void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipeline) {
+    *request = (struct lk_request){0};
+    pipeline->family->defaults(request);
+}
+
+static enum lk_code check_request(const struct lk_request *r) {
+    if (r->num_inference_steps < 1 || r->num_inference_steps > LK_MAX_STEPS)
+        return lk_fail(LK_E_USAGE, "num_inference_steps: expected 1 to %d, got %d", LK_MAX_STEPS,
+                       r->num_inference_steps);
+    if (r->n_images < 0 || r->n_images > LK_MAX_REFERENCES)
+        return lk_fail(LK_E_USAGE, "reference images: expected 0 to %d, got %d", LK_MAX_REFERENCES, r->n_images);
+    if (r->width < 0 || r->width > 16384 || r->height < 0 || r->height > 16384)
+        return lk_fail(LK_E_USAGE, "output size: expected at most 16384 a side, got %dx%d", r->width, r->height);
+    if (r->max_sequence_length < 1 || r->max_sequence_length > 32768)
+        return lk_fail(LK_E_USAGE, "max_sequence_length: expected 1 to 32768, got %d", r->max_sequence_length);
+    if (r->n_text_encoder_out_layers < 1 || r->n_text_encoder_out_layers > LK_MAX_OUT_LAYERS)
+        return lk_fail(LK_E_USAGE, "text_encoder_out_layers: expected 1 to %d layers, got %d", LK_MAX_OUT_LAYERS,
+                       r->n_text_encoder_out_layers);
+    return LK_OK;
+}
+
+enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
+                              const struct lk_request *request, struct lk_plan *out) {
+    LK_TRY(check_request(request));
+    *out = (struct lk_plan){.family = pipeline->family->name};
+    return pipeline->family->plan(pipeline, target, request, out);
+}
+
+enum lk_code lk_pipeline_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
+                              struct lk_result *result) {
+    *result = (struct lk_result){0};
+    if (!pipeline->has_weights)
+        return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to edit with");
+    LK_TRY(check_request(request));
+    enum lk_code rc = pipeline->family->edit(pipeline, dev, request, result);
+    if (rc) lk_result_free(result);
+    return rc;
+}
+
+void lk_result_free(struct lk_result *result) { lk_image_free(&result->image); }

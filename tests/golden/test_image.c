@@ -1,0 +1,162 @@
+/* Decoding and resizing against Pillow, to the byte: golden/data/images.pack and images.txt, made by
+ * golden/generate_images.py, which also says what the lines of images.txt hold. */
+#include "tests/common/test.h"
+
+#include <openssl/sha.h>
+
+#include "engine/alloc.h"
+#include "engine/image.h"
+
+#define DIGEST_DIGITS 16
+
+static void digest(const void *bytes, size_t n, char out[DIGEST_DIGITS + 1]) {
+    unsigned char sha[SHA256_DIGEST_LENGTH];
+    SHA256(bytes, n, sha);
+    for (int i = 0; i < DIGEST_DIGITS / 2; i++) snprintf(out + 2 * i, 3, "%02x", sha[i]);
+}
+
+static void check_digest(const struct lk_image *image, const char *expected, const char *what) {
+    char got[DIGEST_DIGITS + 1];
+    digest(image->pixels, (size_t)image->width * (size_t)image->height * (size_t)image->channels, got);
+    if (strcmp(got, expected) != 0) fail_msg("%s: pixels differ from Pillow's", what);
+}
+
+static enum lk_resample filter_named(const char *name) {
+    if (!strcmp(name, "nearest")) return LK_RESAMPLE_NEAREST;
+    if (!strcmp(name, "bicubic")) return LK_RESAMPLE_BICUBIC;
+    assert_string_equal(name, "lanczos");
+    return LK_RESAMPLE_LANCZOS;
+}
+
+/* One sample of the generated pictures; the same in Python: golden/generate_images.py. */
+static uint8_t sample(int kind, int seed, unsigned x, unsigned y, unsigned c, unsigned channels, uint64_t r) {
+    if (channels % 2 == 0 && c == channels - 1) {
+        const uint8_t alphas[4] = {0, 255, (uint8_t)(r >> 56), 128};
+        return alphas[(r >> 8) & 3];
+    }
+    switch (kind) {
+    case 0:
+        return (uint8_t)(r >> 56);
+    case 1:
+        return (uint8_t)(x * (1 + (unsigned)seed % 7) + y * (1 + (unsigned)seed / 7 % 5) + c * 40);
+    case 2:
+        return r >> 63 ? 255 : 0;
+    default:
+        return (uint8_t)(((((x * x + y * y * 3) >> 4) + c * 60) & 239) + (r >> 60));
+    }
+}
+
+static struct lk_image make_picture(int kind, int seed, int width, int height, int channels) {
+    struct lk_image image;
+    assert_ok(lk_image_new(&image, width, height, channels));
+    uint64_t state = (uint64_t)seed;
+    uint8_t *to = image.pixels;
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++)
+            for (int c = 0; c < channels; c++)
+                *to++ =
+                    sample(kind, seed, (unsigned)x, (unsigned)y, (unsigned)c, (unsigned)channels, test_random(&state));
+    return image;
+}
+
+/* What the lines before left for those that follow. */
+struct context {
+    char *pack;
+    size_t pack_bytes;
+    char name[64];
+    struct lk_image image;
+    const char *file;
+    size_t file_bytes;
+    int n_files, n_resizes, n_texts;
+};
+
+static void check_file(struct context *c, const char *line) {
+    size_t offset;
+    int exif, width, height, channels;
+    char expected[32];
+    assert_int_equal(sscanf(line, "file %zu %zu %d %d %d %d %16s %63s", &offset, &c->file_bytes, &exif, &width, &height,
+                            &channels, expected, c->name),
+                     8);
+    assert_true(offset + c->file_bytes <= c->pack_bytes);
+    c->file = c->pack + offset;
+    lk_image_free(&c->image);
+    assert_ok(lk_image_decode(&c->image, c->file, c->file_bytes, c->name, exif, 0));
+    if (c->image.width != width || c->image.height != height || c->image.channels != channels)
+        fail_msg("%s: expected %d x %d x %d, got %d x %d x %d", c->name, width, height, channels, c->image.width,
+                 c->image.height, c->image.channels);
+    check_digest(&c->image, expected, c->name);
+    c->n_files++;
+}
+
+static void check_resized(struct context *c, const struct lk_image *in, int width, int height, const char *filter,
+                          const char *expected, const char *what) {
+    struct lk_image out;
+    assert_ok(lk_image_resize(&out, in, width, height, filter_named(filter)));
+    assert_int_equal(out.width, width);
+    assert_int_equal(out.height, height);
+    assert_int_equal(out.channels, in->channels);
+    check_digest(&out, expected, what);
+    lk_image_free(&out);
+    c->n_resizes++;
+}
+
+static void check_resize_line(struct context *c, const char *line) {
+    int kind, seed, width, height, channels, new_width, new_height;
+    char filter[16], expected[32];
+    if (sscanf(line, "resized %d %d %15s %16s", &new_width, &new_height, filter, expected) == 4) {
+        check_resized(c, &c->image, new_width, new_height, filter, expected, c->name);
+        return;
+    }
+    assert_int_equal(sscanf(line, "resize %d %d %d %d %d %d %d %15s %16s", &kind, &seed, &width, &height, &channels,
+                            &new_width, &new_height, filter, expected),
+                     9);
+    struct lk_image in = make_picture(kind, seed, width, height, channels);
+    check_resized(c, &in, new_width, new_height, filter, expected, line);
+    lk_image_free(&in);
+}
+
+static void check_text_line(struct context *c, const char *line) {
+    size_t n_bytes;
+    char expected[32], key[80], got[DIGEST_DIGITS + 1];
+    assert_int_equal(sscanf(line, "text %zu %16s %79s", &n_bytes, expected, key), 3);
+    struct lk_png_text *texts;
+    assert_ok(lk_png_text_parse(c->file, c->file_bytes, c->name, &texts));
+    const struct lk_png_text *found = texts;
+    while (found->key && strcmp(found->key, key) != 0) found++;
+    assert_non_null(found->key);
+    assert_int_equal(strlen(found->text), n_bytes);
+    digest(found->text, n_bytes, got);
+    assert_string_equal(got, expected);
+    lk_png_text_free(texts);
+    c->n_texts++;
+}
+
+static void files_and_resizes_are_pillows(void **state) {
+    (void)state;
+    int64_t live = lk_alloc_live();
+    struct context c = {0};
+    c.pack = test_read("golden/data/images.pack", &c.pack_bytes);
+    char *lines = test_read("golden/data/images.txt", NULL), *rest = lines;
+    for (char *line; (line = strtok_r(rest, "\n", &rest));) {
+        if (!strncmp(line, "file ", 5))
+            check_file(&c, line);
+        else if (!strncmp(line, "resize", 6))
+            check_resize_line(&c, line);
+        else if (!strncmp(line, "text ", 5))
+            check_text_line(&c, line);
+        else
+            assert_true(line[0] == '#');
+    }
+    lk_image_free(&c.image);
+    free(lines);
+    free(c.pack);
+    assert_true(c.n_files >= 200);
+    assert_true(c.n_resizes >= 500);
+    assert_true(c.n_texts >= 8);
+    assert_int_equal(lk_alloc_live(), live);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(files_and_resizes_are_pillows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+#include "models/tokenizer/normalizer.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "models/tokenizer/buffer.h"
+#include "models/tokenizer/unicode.h"
+
+void nfc_scratch_free(struct nfc_scratch *scratch) {
+    lk_free(scratch->codes);
+    lk_free(scratch->sorted);
+    lk_free(scratch->text);
+    *scratch = (struct nfc_scratch){0};
+}
+
+static int combining_class(int32_t code) { return utf8proc_get_property(code)->combining_class; }
+
+/* Sorts a run of combining marks by class, equal classes in their order. Counting, because utf8proc's own ordering
+ * takes quadratic time on a long run. */
+static enum lk_code order_marks(struct nfc_scratch *scratch, int32_t *marks, size_t n) {
+    bool ordered = true;
+    for (size_t i = 1; i < n && ordered; i++) ordered = combining_class(marks[i - 1]) <= combining_class(marks[i]);
+    if (ordered) return LK_OK;
+    enum lk_code rc = buffer_reserve((void **)&scratch->sorted, &scratch->sorted_capacity, n, sizeof *marks);
+    if (rc) return rc;
+    size_t place[257] = {0};
+    for (size_t i = 0; i < n; i++) place[combining_class(marks[i]) + 1]++;
+    for (int k = 1; k < 257; k++) place[k] += place[k - 1];
+    for (size_t i = 0; i < n; i++) scratch->sorted[place[combining_class(marks[i])]++] = marks[i];
+    memcpy(marks, scratch->sorted, n * sizeof *marks);
+    return LK_OK;
+}
+
+/* Composes codes[0 .. n), which are decomposed, and appends them to scratch->text. */
+static enum lk_code compose(struct nfc_scratch *scratch, int32_t *codes, size_t n, size_t *n_text) {
+    size_t start = 0;
+    for (size_t i = 0; i <= n; i++) {
+        if (i < n && combining_class(codes[i])) continue;
+        enum lk_code rc = order_marks(scratch, codes + start, i - start);
+        if (rc) return rc;
+        start = i + 1;
+    }
+    utf8proc_ssize_t composed =
+        utf8proc_normalize_utf32(codes, (utf8proc_ssize_t)n, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    if (composed < 0) return lk_fail(LK_E_INTERNAL, "tokenizer: utf8proc: %s", utf8proc_errmsg(composed));
+    enum lk_code rc =
+        buffer_reserve((void **)&scratch->text, &scratch->text_capacity, *n_text + 4 * (size_t)composed, 1);
+    if (rc) return rc;
+    for (utf8proc_ssize_t i = 0; i < composed; i++) *n_text += utf8_encode((uint32_t)codes[i], scratch->text + *n_text);
+    return LK_OK;
+}
+
+/* From the first character outside ASCII on: decompose until a character that never combines in the reference, compose
+ * what came before it, copy it, and so on. */
+enum lk_code nfc(struct nfc_scratch *scratch, const char *text, size_t length, const char **out, size_t *out_length) {
+    size_t at = 0, n_codes = 0, n_text = 0;
+    while (at < length && !(text[at] & 0x80)) at++;
+    *out = text;
+    *out_length = length;
+    if (at == length) return LK_OK;
+    if (at) at--; /* the last ASCII letter may take a mark */
+    enum lk_code rc = buffer_reserve((void **)&scratch->text, &scratch->text_capacity, length, 1);
+    if (rc) return rc;
+    memcpy(scratch->text, text, at);
+    n_text = at;
+    while (at < length) {
+        uint32_t c;
+        at += utf8_decode(text + at, length - at, &c);
+        /* No canonical decomposition has more than 4 code points. */
+        if ((rc = buffer_reserve((void **)&scratch->codes, &scratch->codes_capacity, n_codes + 8, sizeof(int32_t))))
+            return rc;
+        if (!unicode_inert_in_nfc(c)) {
+            int boundary;
+            utf8proc_ssize_t n =
+                utf8proc_decompose_char((int32_t)c, scratch->codes + n_codes, 8,
+                                        (utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE), &boundary);
+            if (n < 0 || n > 8) return lk_fail(LK_E_INTERNAL, "tokenizer: utf8proc cannot decompose U+%04X", c);
+            n_codes += (size_t)n;
+            continue;
+        }
+        if ((rc = compose(scratch, scratch->codes, n_codes, &n_text)) ||
+            (rc = buffer_reserve((void **)&scratch->text, &scratch->text_capacity, n_text + 4, 1)))
+            return rc;
+        n_codes = 0;
+        n_text += utf8_encode(c, scratch->text + n_text);
+    }
+    if ((rc = compose(scratch, scratch->codes, n_codes, &n_text))) return rc;
+    *out = scratch->text;
+    *out_length = n_text;
+    return LK_OK;
+}

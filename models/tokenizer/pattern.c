@@ -1,0 +1,162 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "models/tokenizer/pattern.h"
+
+#include <pcre2.h>
+
+#include "engine/alloc.h"
+#include "models/tokenizer/unicode.h"
+
+/* A match attempt first gets FIRST_LIMIT backtracking steps, which is more than ordinary text needs; attempts with more
+ * are paid from a sum that grows with the text. */
+#define FIRST_LIMIT    128
+#define LIMIT_GROWTH   8
+#define STEPS_PER_BYTE 64
+#define STEPS_AT_LEAST (1u << 22)
+#define JIT_STACK_MAX  (1u << 20)
+#define HEAP_LIMIT_KIB (256u << 10)
+
+static void *context_malloc(size_t size, void *unused) {
+    (void)unused;
+    return lk_malloc(size);
+}
+
+static void context_free(void *block, void *unused) {
+    (void)unused;
+    lk_free(block);
+}
+
+static enum lk_code no_memory(void) { return lk_fail(LK_E_NOMEM, "tokenizer: no memory for a pattern"); }
+
+static enum lk_code compile(struct pattern *pattern, const char *text, size_t length, uint32_t options,
+                            const char *where) {
+    pcre2_general_context *general = pcre2_general_context_create(context_malloc, context_free, NULL);
+    pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
+    int error = PCRE2_ERROR_NOMEMORY;
+    PCRE2_SIZE offset = 0;
+    if (context) {
+        pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+        options |= PCRE2_ANCHORED | PCRE2_UTF;
+        pattern->code = pcre2_compile((PCRE2_SPTR)text, length, options, &error, &offset, context);
+    }
+    /* Without memory for machine code the interpreter does the same work. */
+    if (pattern->code) pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE);
+    pcre2_compile_context_free(context);
+    pcre2_general_context_free(general);
+    if (pattern->code) return LK_OK;
+    if (error == PCRE2_ERROR_NOMEMORY || error == PCRE2_ERROR_HEAP_FAILED) return no_memory();
+    PCRE2_UCHAR reason[160];
+    pcre2_get_error_message(error, reason, sizeof reason);
+    return lk_fail(LK_E_TOKENIZER, "%s: byte %zu of the pattern: %s", where, (size_t)offset, (char *)reason);
+}
+
+enum lk_code pattern_compile(struct pattern *pattern, const char *text, size_t length, bool literal,
+                             const char *where) {
+    size_t at;
+    pattern->literal = literal;
+    if (literal) return compile(pattern, text, length, PCRE2_LITERAL, where);
+    const char *refusal = pattern_refusal(text, length, &at);
+    if (!refusal) return compile(pattern, text, length, PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, where);
+    return lk_fail(
+        LK_E_TOKENIZER,
+        "%s: byte %zu of the regular expression: %s is not implemented, because it may mean something else in "
+        "the reference's engine",
+        where, at, refusal);
+}
+
+enum lk_code pattern_compile_word(struct pattern *pattern) {
+    static const char word[] = "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]";
+    return compile(pattern, word, sizeof word - 1, PCRE2_UCP, "single_word");
+}
+
+void pattern_free(struct pattern *pattern) {
+    pcre2_code_free(pattern->code);
+    pattern->code = NULL;
+}
+
+enum lk_code pattern_matcher_init(struct pattern_matcher *matcher, size_t length) {
+    *matcher = (struct pattern_matcher){.steps_left = (uint64_t)length * STEPS_PER_BYTE + STEPS_AT_LEAST};
+    pcre2_general_context *general = pcre2_general_context_create(context_malloc, context_free, NULL);
+    if (general) {
+        matcher->data = pcre2_match_data_create(1, general);
+        matcher->context = pcre2_match_context_create(general);
+        matcher->stack = pcre2_jit_stack_create(32 << 10, JIT_STACK_MAX, general);
+    }
+    pcre2_general_context_free(general);
+    if (!matcher->data || !matcher->context) {
+        pattern_matcher_free(matcher);
+        return no_memory();
+    }
+    pcre2_set_heap_limit(matcher->context, HEAP_LIMIT_KIB);
+    if (matcher->stack) pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);
+    return LK_OK;
+}
+
+void pattern_matcher_free(struct pattern_matcher *matcher) {
+    pcre2_match_data_free(matcher->data);
+    pcre2_match_context_free(matcher->context);
+    pcre2_jit_stack_free(matcher->stack);
+    *matcher = (struct pattern_matcher){0};
+}
+
+struct pattern_iterator pattern_begin(const struct pattern *pattern, struct pattern_matcher *matcher, const char *text,
+                                      size_t length) {
+    return (struct pattern_iterator){.pattern = pattern, .matcher = matcher, .text = text, .length = length};
+}
+
+/* Matches at exactly `at`. *end is SIZE_MAX when there is no match. */
+static enum lk_code match_here(const struct pattern_iterator *it, size_t at, size_t *end) {
+    struct pattern_matcher *m = it->matcher;
+    uint32_t limit = FIRST_LIMIT, options = PCRE2_NO_UTF_CHECK;
+    *end = SIZE_MAX;
+    for (;;) {
+        pcre2_set_match_limit(m->context, limit);
+        int n = pcre2_match(it->pattern->code, (PCRE2_SPTR)it->text, it->length, at, options, m->data, m->context);
+        if (n >= 0) {
+            *end = pcre2_get_ovector_pointer(m->data)[1];
+            return LK_OK;
+        }
+        switch (n) {
+        case PCRE2_ERROR_NOMATCH:
+            return LK_OK;
+        case PCRE2_ERROR_MATCHLIMIT:
+            limit = limit > UINT32_MAX / LIMIT_GROWTH ? UINT32_MAX : limit * LIMIT_GROWTH;
+            if (limit <= m->steps_left) {
+                m->steps_left -= limit;
+                continue;
+            }
+            return lk_fail(LK_E_PROMPT,
+                           "prompt: byte %zu: splitting the text takes more steps than the %u a byte that are allowed; "
+                           "shorten its longest run of like characters",
+                           at, STEPS_PER_BYTE);
+        case PCRE2_ERROR_JIT_STACKLIMIT:
+            options |= PCRE2_NO_JIT;
+            continue;
+        case PCRE2_ERROR_NOMEMORY:
+            return no_memory();
+        case PCRE2_ERROR_HEAPLIMIT:
+            return lk_fail(LK_E_PROMPT, "prompt: byte %zu: splitting the text takes more than %u MiB; shorten it", at,
+                           HEAP_LIMIT_KIB >> 10);
+        default:
+            return lk_fail(LK_E_INTERNAL, "tokenizer: pattern matching failed with PCRE2 code %d", n);
+        }
+    }
+}
+
+enum lk_code pattern_next(struct pattern_iterator *it, bool *found, size_t *start, size_t *end) {
+    *found = false;
+    while (it->at <= it->length) {
+        enum lk_code rc = match_here(it, it->at, end);
+        if (rc) return rc;
+        bool empty_again = *end == it->at && it->any && it->last_end == *end;
+        if (*end != SIZE_MAX && !empty_again) {
+            *start = it->at;
+            it->at = it->last_end = *end;
+            it->any = *found = true;
+            return LK_OK;
+        }
+        uint32_t c;
+        size_t n = utf8_decode(it->text + it->at, it->length - it->at, &c);
+        it->at += n ? n : 1;
+    }
+    return LK_OK;
+}

@@ -1,0 +1,17 @@
+/* What tokenizer.json describes. */
+#pragma once
+
+#include "models/tokenizer/added_tokens.h"
+#include "models/tokenizer/bpe.h"
+#include "models/tokenizer/pre_tokenizer.h"
+
+struct lk_tokenizer {
+    struct bpe bpe;
+    struct added_tokens added;
+    struct pre_tokenizer pre_tokenizer;
+    bool nfc;
+    int32_t vocab_size;
+};
+
+/* Fills *tokenizer (zeroed before); on failure it may be filled in part and is freed by the caller. */
+enum lk_code tokenizer_file_parse(struct lk_tokenizer *tokenizer, const char *json, size_t length, const char *name);

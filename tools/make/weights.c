@@ -1,0 +1,226 @@
+#include "tools/make/weights.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "engine/atomic_file.h"
+#include "engine/bf16.h"
+
+#define QUANTILES 65536
+
+void make_add(struct make_list *list, enum make_fill fill, double gain, const int64_t shape[4], const char *name_format,
+              ...) {
+    if (list->failed) return;
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 64;
+        struct make_tensor *grown = lk_realloc(list->tensors, capacity * sizeof *grown);
+        if (!grown) {
+            list->failed = lk_fail(LK_E_NOMEM, "out of memory for a list of %zu tensors", capacity);
+            return;
+        }
+        list->tensors = grown;
+        list->capacity = capacity;
+    }
+    char name[256];
+    va_list args;
+    va_start(args, name_format);
+    vsnprintf(name, sizeof name, name_format, args);
+    va_end(args);
+    struct make_tensor t = {.dtype = fill == MAKE_COUNT ? LK_I64 : list->dtype, .fill = fill, .gain = gain};
+    while (t.n_dims < 4 && shape[t.n_dims]) {
+        t.shape[t.n_dims] = shape[t.n_dims];
+        t.n_dims++;
+    }
+    if (!(t.name = lk_strdup(name))) {
+        list->failed = lk_fail(LK_E_NOMEM, "out of memory for the name %s", name);
+        return;
+    }
+    list->tensors[list->n++] = t;
+}
+
+void make_list_free(struct make_list *list) {
+    for (size_t i = 0; i < list->n; i++) lk_free(list->tensors[i].name);
+    lk_free(list->tensors);
+    *list = (struct make_list){0};
+}
+
+static struct lk_tensor tensor_of(const struct make_tensor *t, void *data) {
+    return lk_tensor_make(data, t->dtype, t->n_dims, t->shape);
+}
+
+static uint64_t splitmix64(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* The stream of a tensor: FNV-1a of its name, so that adding a tensor changes no other. */
+static uint64_t stream_of(const char *name, uint64_t seed) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
+    return hash ^ (seed * 0x9e3779b97f4a7c15u);
+}
+
+/* Inverse of the normal distribution's cumulative function, by bisection on erfc: slow, but used 65,536 times once. */
+static double normal_quantile(double p) {
+    double low = -6, high = 6;
+    for (int i = 0; i < 40; i++) {
+        double middle = (low + high) / 2;
+        if (0.5 * erfc(-middle / 1.4142135623730951) < p)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (low + high) / 2;
+}
+
+/* Normals are drawn from 65,536 equally likely quantiles: 16 random bits each, four to a step of the generator, which
+ * fills gigabytes in seconds. */
+static const float *quantiles(void) {
+    static float table[QUANTILES];
+    static bool ready;
+    if (!ready)
+        for (int i = 0; i < QUANTILES / 2; i++) {
+            table[i] = (float)normal_quantile((i + 0.5) / QUANTILES);
+            table[QUANTILES - 1 - i] = -table[i];
+        }
+    ready = true;
+    return table;
+}
+
+static double value_of(const struct make_tensor *t, double normal, int64_t index) {
+    double fan_in = 1;
+    for (int d = 1; d < t->n_dims; d++) fan_in *= (double)t->shape[d];
+    switch (t->fill) {
+    case MAKE_NORM:
+        return 1 + 0.1 * normal;
+    case MAKE_BIAS:
+        return 0.05 * normal;
+    case MAKE_VARIANCE:
+        return exp(0.5 * normal);
+    case MAKE_TIME: {
+        int64_t half = t->shape[1] / 2;
+        double omega = exp(-log(10000.0) * (double)(index % half) / (double)half);
+        return t->gain / sqrt(fan_in) * normal * fmin(1, 0.005 / omega);
+    }
+    default:
+        return t->gain / sqrt(fan_in) * normal;
+    }
+}
+
+/* LINEAR weights in bf16, nearly all bytes of a checkpoint: a table of finished values. */
+static void fill_linear_bf16(const struct make_tensor *t, uint16_t *out, int64_t n, uint64_t state) {
+    static uint16_t table[QUANTILES];
+    const float *q = quantiles();
+    for (int i = 0; i < QUANTILES; i++) table[i] = lk_f32_to_bf16((float)value_of(t, q[i], 0));
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        uint64_t bits = splitmix64(&state);
+        for (int k = 0; k < 4; k++) out[i + k] = table[(bits >> (16 * k)) & 0xffff];
+    }
+    for (uint64_t bits = splitmix64(&state); i < n; i++, bits >>= 16) out[i] = table[bits & 0xffff];
+}
+
+static void fill(const struct make_tensor *t, void *data, uint64_t seed) {
+    struct lk_tensor shape = tensor_of(t, data);
+    int64_t n = lk_tensor_numel(&shape);
+    uint64_t state = stream_of(t->name, seed);
+    if (t->fill == MAKE_COUNT) {
+        *(int64_t *)data = 1000;
+    } else if (t->fill == MAKE_LINEAR && t->dtype == LK_BF16) {
+        fill_linear_bf16(t, data, n, state);
+    } else {
+        const float *q = quantiles();
+        for (int64_t i = 0; i < n; i++) {
+            float value = (float)value_of(t, q[splitmix64(&state) >> 48], i);
+            if (t->dtype == LK_BF16)
+                ((uint16_t *)data)[i] = lk_f32_to_bf16(value);
+            else
+                ((float *)data)[i] = value;
+        }
+    }
+}
+
+static enum lk_code write_shard(const struct make_list *list, size_t first, size_t n, const char *path, uint64_t seed) {
+    struct lk_st_named *named = lk_calloc(n, sizeof *named);
+    enum lk_code rc = named ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    for (size_t i = 0; i < n && !rc; i++) {
+        const struct make_tensor *t = &list->tensors[first + i];
+        struct lk_tensor shape = tensor_of(t, NULL);
+        size_t bytes = lk_tensor_bytes(&shape);
+        void *data = lk_malloc(bytes);
+        if (!data) {
+            rc = lk_fail(LK_E_NOMEM, "%s: out of memory for %s (%zu bytes)", path, t->name, bytes);
+            break;
+        }
+        fill(t, data, seed);
+        named[i] = (struct lk_st_named){t->name, tensor_of(t, data)};
+    }
+    if (!rc) rc = lk_safetensors_write(path, named, n, "{\"format\":\"pt\"}");
+    for (size_t i = 0; named && i < n; i++) lk_free(named[i].tensor.data);
+    lk_free(named);
+    return rc;
+}
+
+/* How many tensors from `first` on go into one shard, and their bytes. */
+static size_t shard_length(const struct make_list *list, size_t first, uint64_t max_bytes, uint64_t *bytes) {
+    size_t n = 0;
+    *bytes = 0;
+    for (; first + n < list->n; n++) {
+        struct lk_tensor shape = tensor_of(&list->tensors[first + n], NULL);
+        uint64_t more = lk_tensor_bytes(&shape);
+        if (n && *bytes + more > max_bytes) break;
+        *bytes += more;
+    }
+    return n;
+}
+
+static enum lk_code write_index(const char *folder, const char *stem, cJSON *map, uint64_t total_bytes) {
+    char path[4096], total[32];
+    snprintf(path, sizeof path, "%s/%s.safetensors.index.json", folder, stem);
+    snprintf(total, sizeof total, "%llu", (unsigned long long)total_bytes);
+    cJSON *root = cJSON_CreateObject();
+    cJSON *metadata = root ? cJSON_AddObjectToObject(root, "metadata") : NULL;
+    bool made = metadata && cJSON_AddRawToObject(metadata, "total_size", total);
+    if (made) made = cJSON_AddItemReferenceToObject(root, "weight_map", map);
+    char *text = made ? cJSON_Print(root) : NULL;
+    enum lk_code rc =
+        text ? lk_atomic_write_file(path, text, strlen(text)) : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    cJSON_free(text);
+    cJSON_Delete(root);
+    return rc;
+}
+
+enum lk_code make_write(const struct make_list *list, const char *folder, const char *stem, uint64_t seed,
+                        uint64_t max_shard_bytes) {
+    if (list->failed) return list->failed;
+    uint64_t bytes, total = 0;
+    size_t n_shards = 0;
+    for (size_t first = 0; first < list->n; n_shards++)
+        first += shard_length(list, first, max_shard_bytes, &bytes), total += bytes;
+    cJSON *map = cJSON_CreateObject();
+    enum lk_code rc = map ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", folder);
+    size_t first = 0;
+    for (size_t shard = 1; shard <= n_shards && !rc; shard++) {
+        char file[256], path[4096];
+        if (n_shards == 1)
+            snprintf(file, sizeof file, "%s.safetensors", stem);
+        else
+            snprintf(file, sizeof file, "%s-%05zu-of-%05zu.safetensors", stem, shard, n_shards);
+        snprintf(path, sizeof path, "%s/%s", folder, file);
+        size_t n = shard_length(list, first, max_shard_bytes, &bytes);
+        rc = write_shard(list, first, n, path, seed);
+        for (size_t i = first; i < first + n && !rc; i++)
+            if (!cJSON_AddStringToObject(map, list->tensors[i].name, file))
+                rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+        first += n;
+    }
+    if (!rc && n_shards > 1) rc = write_index(folder, stem, map, total);
+    cJSON_Delete(map);
+    return rc;
+}

@@ -1,0 +1,42 @@
+/* Random weights with the names, shapes and scales of a model, written as safetensors with an index. What a tensor
+ * holds depends on its name, shape and the seed only. */
+#pragma once
+
+#include "weights/safetensors.h"
+
+/* How a tensor is filled. */
+enum make_fill {
+    MAKE_LINEAR,   /* normal, sd gain / sqrt(fan in) */
+    MAKE_NORM,     /* 1 + 0.1 normal */
+    MAKE_BIAS,     /* 0.05 normal */
+    MAKE_VARIANCE, /* exp(0.5 normal) */
+    MAKE_TIME,     /* like LINEAR, fast oscillations damped, as trained time embeddings do */
+    MAKE_COUNT,    /* an i64 scalar, 1000 */
+};
+
+struct make_tensor {
+    char *name;
+    enum lk_dtype dtype; /* f32, bf16 or, for COUNT, i64 */
+    int n_dims;
+    int64_t shape[4];
+    enum make_fill fill;
+    double gain;
+};
+
+struct make_list {
+    struct make_tensor *tensors;
+    size_t n, capacity;
+    enum lk_dtype dtype; /* of the tensors added from now on */
+    enum lk_code failed; /* the first failure of make_add */
+};
+
+/* Appends a tensor. name_format as printf; shape ends at the first 0. A failure is kept in list->failed. */
+void make_add(struct make_list *list, enum make_fill fill, double gain, const int64_t shape[4], const char *name_format,
+              ...) __attribute__((format(printf, 5, 6)));
+#define MAKE_SHAPE(...) ((int64_t[4]){__VA_ARGS__})
+void make_list_free(struct make_list *list);
+
+/* Writes folder/STEM.safetensors, or, when the tensors are more than max_shard_bytes, shards and an index. Holds one
+ * shard in memory at a time. */
+enum lk_code make_write(const struct make_list *list, const char *folder, const char *stem, uint64_t seed,
+                        uint64_t max_shard_bytes);

@@ -1,0 +1,10 @@
+/* Pieces of text output. */
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* Text from a file, for a terminal: control characters become \xNN, so that it cannot move the cursor. */
+void cli_print_text(FILE *out, const char *text);
+/* "1.4 GiB", "37 MiB", "512 B". */
+const char *cli_bytes(uint64_t bytes, char out[32]);

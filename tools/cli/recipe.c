@@ -1,0 +1,106 @@
+#include "tools/cli/recipe.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+
+/* cJSON writes numbers as doubles; these keep every bit of what they hold. */
+static bool add_int(cJSON *object, const char *key, int64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    return cJSON_AddRawToObject(object, key, text) != NULL;
+}
+
+static bool add_string(cJSON *object, const char *key, const char *value) {
+    return cJSON_AddStringToObject(object, key, value) != NULL;
+}
+
+static bool add_images(cJSON *root, const struct cli_run *run) {
+    cJSON *images = cJSON_AddArrayToObject(root, "images");
+    bool ok = images != NULL;
+    for (int i = 0; i < run->request->n_images && ok; i++) {
+        cJSON *image = cJSON_CreateObject();
+        if (!image || !cJSON_AddItemToArray(images, image)) {
+            cJSON_Delete(image);
+            return false;
+        }
+        ok = add_string(image, "file", run->image_names[i]) && add_string(image, "sha256", run->image_sha256[i]);
+        ok = ok && add_int(image, "source_width", run->result->references[i].source_width);
+        ok = ok && add_int(image, "source_height", run->result->references[i].source_height);
+        ok = ok && add_int(image, "width", run->result->references[i].width);
+        ok = ok && add_int(image, "height", run->result->references[i].height);
+        ok = ok && add_int(image, "crop_left", run->result->references[i].crop_left);
+        ok = ok && add_int(image, "crop_top", run->result->references[i].crop_top);
+    }
+    return ok;
+}
+
+static bool add_sigmas(cJSON *root, const struct lk_result *result) {
+    cJSON *sigmas = cJSON_AddArrayToObject(root, "sigmas");
+    for (int i = 0; i <= result->n_steps && sigmas; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.9g", (double)result->sigmas[i]);
+        cJSON *number = cJSON_CreateRaw(text);
+        if (!number || !cJSON_AddItemToArray(sigmas, number)) {
+            cJSON_Delete(number);
+            return false;
+        }
+    }
+    return sigmas != NULL;
+}
+
+static bool fill(cJSON *root, const struct cli_run *run) {
+    const struct lk_request *request = run->request;
+    char guidance[32];
+    snprintf(guidance, sizeof guidance, "%.17g", request->guidance_scale);
+    bool ok = add_int(root, "format", 1) && add_string(root, "version", LIKENESS_VERSION);
+    ok = ok && add_int(root, "numerics_version", CLI_NUMERICS_VERSION);
+    ok = ok && add_string(root, "family", run->family) && add_string(root, "model", run->model);
+    ok = ok && add_string(root, "weights_sha256", run->weights_identity);
+    ok = ok && add_string(root, "prompt", request->prompt) && add_int(root, "seed", (int64_t)request->seed);
+    ok = ok && add_string(root, "rng", run->rng) && add_string(root, "noise_sha256", run->result->noise_sha256);
+    ok = ok && add_string(root, "dtype", run->dtype) && add_string(root, "device", run->device);
+    ok = ok && add_string(root, "isa", run->isa);
+    ok = ok && add_int(root, "num_inference_steps", request->num_inference_steps);
+    ok = ok && cJSON_AddRawToObject(root, "guidance_scale", guidance);
+    ok = ok && add_int(root, "max_sequence_length", request->max_sequence_length);
+    if (ok) {
+        cJSON *layers = cJSON_CreateIntArray(request->text_encoder_out_layers, request->n_text_encoder_out_layers);
+        ok = layers && cJSON_AddItemToObject(root, "text_encoder_out_layers", layers);
+    }
+    ok = ok && add_int(root, "width", run->result->width) && add_int(root, "height", run->result->height);
+    ok = ok && cJSON_AddBoolToObject(root, "exif_transpose", run->exif_transpose);
+    return ok && add_images(root, run) && add_sigmas(root, run->result);
+}
+
+/* The line that A1111's readers look for: the prompt, then "Steps: ..., key: value, ...". */
+static char *parameters_of(const struct cli_run *run) {
+    const struct lk_request *r = run->request;
+    size_t size = strlen(r->prompt) + strlen(run->family) + 512;
+    char *text = lk_malloc(size);
+    if (text)
+        snprintf(text, size,
+                 "%s\nSteps: %d, Sampler: Euler, Schedule type: Simple, CFG scale: 1, Distilled CFG Scale: %g, Seed: "
+                 "%" PRIu64
+                 ", Size: %dx%d, Model hash: %.10s, Model: %s, RNG: CPU, Version: likeness " LIKENESS_VERSION,
+                 r->prompt, r->num_inference_steps, r->guidance_scale, r->seed, run->result->width, run->result->height,
+                 run->weights_identity, run->family);
+    return text;
+}
+
+enum lk_code cli_recipe_make(const struct cli_run *run, char **json, char **parameters) {
+    cJSON *root = cJSON_CreateObject();
+    char *printed = root && fill(root, run) ? cJSON_PrintUnformatted(root) : NULL;
+    *json = printed ? lk_strdup(printed) : NULL;
+    *parameters = parameters_of(run);
+    cJSON_free(printed);
+    cJSON_Delete(root);
+    if (*json && *parameters) return LK_OK;
+    lk_free(*json);
+    lk_free(*parameters);
+    *json = *parameters = NULL;
+    return lk_fail(LK_E_NOMEM, "out of memory for the picture's recipe");
+}

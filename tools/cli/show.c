@@ -1,0 +1,66 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tools/cli/cli.h"
+#include "tools/cli/print.h"
+#include "tools/cli/recipe.h"
+
+static void line(const char *key, const char *text) {
+    printf("%-12s", key);
+    cli_print_text(stdout, text);
+    putchar('\n');
+}
+
+static void print_recipe(const struct cli_recipe *r) {
+    line("prompt", r->prompt);
+    printf("%-12s%" PRId64 "x%" PRId64 "\n", "size", r->width, r->height);
+    printf("%-12s%" PRId64 " (", "seed", r->seed);
+    cli_print_text(stdout, r->rng);
+    puts(")");
+    line("noise", r->noise_sha256);
+    printf("%-12s%" PRId64 "\n%-12s%g\n", "steps", r->num_inference_steps, "guidance", r->guidance_scale);
+    printf("%-12s", "sigmas");
+    for (int i = 0; i < r->n_sigmas; i++) {
+        bool shown = i < 4 || i >= r->n_sigmas - 2;
+        if (shown) printf("%s%.6g", i ? " " : "", r->sigmas[i]);
+        if (i == 4 && !shown) printf(" ...");
+    }
+    putchar('\n');
+    for (int i = 0; i < r->n_images; i++) {
+        printf("%-12s", i ? "" : "images");
+        cli_print_text(stdout, r->images[i].file);
+        printf(" %dx%d", r->images[i].source_width, r->images[i].source_height);
+        printf(", used %dx%d+%d+%d, sha256 ", r->images[i].width, r->images[i].height, r->images[i].crop_left,
+               r->images[i].crop_top);
+        cli_print_text(stdout, r->images[i].sha256);
+        putchar('\n');
+    }
+    if (!r->n_images) line("images", "none");
+    printf("%-12s", "model");
+    cli_print_text(stdout, r->model);
+    printf(" (");
+    cli_print_text(stdout, r->family);
+    puts(")");
+    line("weights", r->weights_sha256);
+    line("dtype", r->dtype);
+    printf("%-12s", "device");
+    cli_print_text(stdout, r->device);
+    printf(" (");
+    cli_print_text(stdout, r->isa);
+    puts(")");
+    printf("%-12slikeness ", "made by");
+    cli_print_text(stdout, r->version);
+    printf(", numerics %" PRId64 "\n", r->numerics_version);
+}
+
+enum lk_code cli_show(const struct cli_arguments *arguments) {
+    struct cli_recipe recipe;
+    enum lk_code rc = cli_recipe_read(&recipe, arguments->positional);
+    if (rc) return rc;
+    if (arguments->json)
+        puts(recipe.text);
+    else
+        print_recipe(&recipe);
+    cli_recipe_free(&recipe);
+    return LK_OK;
+}

@@ -1,0 +1,36 @@
+#include "tools/cli/signals.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t received; /* the first signal, 0 if none */
+
+static int code_of(int signal_number) { return signal_number == SIGINT ? 130 : 143; }
+
+static void handle(int signal_number) {
+    if (received) _exit(code_of(signal_number));
+    received = signal_number;
+    static const char text[] = "\nstopping after this step; once more stops now\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)ignored;
+}
+
+void cli_signals_install(void) {
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
+}
+
+enum lk_code cli_signals_check(void) {
+    if (!received) return LK_OK;
+    return lk_fail(LK_E_INTERRUPTED, "stopped by %s; no file was written",
+                   received == SIGINT    ? "SIGINT"
+                   : received == SIGTERM ? "SIGTERM"
+                                         : "SIGUSR1");
+}
+
+int cli_exit_code(enum lk_code code) {
+    return code == LK_E_INTERRUPTED && received ? code_of(received) : lk_exit_code(code);
+}

@@ -13,7 +13,7 @@ static struct {
     bool quiet, terminal, colour;
     bool line_open;     /* a progress line without its newline is on the screen */
     double started_s;   /* when step 0 of the stage was reported */
-    double last_line_s; /* when a plain progress line was last printed */
+    double last_line_s; /* when a plain progress line was last due or printed; 0: never */
 } state;
 
 void lk_log_open(bool quiet) {
@@ -58,10 +58,8 @@ double lk_log_now(void) {
 
 void lk_log_progress(const char *stage, int step, int n_steps, double now_s) {
     if (state.quiet) return;
-    if (step == 0) {
-        state.started_s = now_s;
-        state.last_line_s = now_s;
-    }
+    if (step == 0) state.started_s = now_s;
+    if (state.last_line_s == 0) state.last_line_s = now_s;
     bool due = state.terminal || now_s - state.last_line_s >= PLAIN_INTERVAL_S;
     if (!due) return;
     char line[160], eta[32];
@@ -70,7 +68,7 @@ void lk_log_progress(const char *stage, int step, int n_steps, double now_s) {
     if (step > 0)
         snprintf(line, sizeof line, "%s %d/%d  %.2f s/it  ETA %s", stage, step, n_steps, per_step, eta);
     else
-        snprintf(line, sizeof line, "%s 0/%d", stage, n_steps);
+        snprintf(line, sizeof line, "%s", stage);
     state.last_line_s = now_s;
     if (!state.terminal) {
         fprintf(stderr, "%s\n", line);

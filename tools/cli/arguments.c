@@ -127,6 +127,21 @@ static enum lk_code read_size(const struct cli_option *o, const char *flag, cons
     return LK_OK;
 }
 
+static enum lk_code read_ints(const struct cli_option *o, const char *flag, const char *text, struct cli_ints *out) {
+    struct cli_ints read = {.n = 0};
+    for (const char *at = text;; at++) {
+        size_t length = strcspn(at, ",");
+        if (read.n == CLI_MAX_OUT_LAYERS)
+            return lk_fail(LK_E_USAGE, "%s: at most %d numbers, got \"%.64s\"", flag, CLI_MAX_OUT_LAYERS, text);
+        enum lk_code rc = read_int(o, flag, at, length, &read.values[read.n++]);
+        if (rc) return rc;
+        at += length;
+        if (!*at) break;
+    }
+    *out = read;
+    return LK_OK;
+}
+
 static enum lk_code read_bytes(const char *flag, const char *text, uint64_t *out) {
     size_t digits = strspn(text, "0123456789");
     static const char units[] = "KMGT";
@@ -167,6 +182,8 @@ static enum lk_code set(struct cli_arguments *a, const struct cli_option *o, con
         return read_number(o, flag, text, field);
     case CLI_SIZE:
         return read_size(o, flag, text, field);
+    case CLI_INTS:
+        return read_ints(o, flag, text, field);
     case CLI_BYTES:
         return read_bytes(flag, text, field);
     case CLI_CHOICE:

@@ -5,6 +5,7 @@
 #include "engine/log.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/help.h"
+#include "tools/cli/signals.h"
 
 static enum lk_code run_help(const struct cli_arguments *a) {
     if (a->man) {
@@ -25,8 +26,8 @@ static enum lk_code run_help(const struct cli_arguments *a) {
 static enum lk_code run_completions(const struct cli_arguments *a) { return cli_completions(stdout, a->positional); }
 
 static enum lk_code (*const commands[CLI_N_COMMANDS])(const struct cli_arguments *) = {
-    [CLI_COMPLETIONS] = run_completions,
-    [CLI_HELP] = run_help,
+    [CLI_EDIT] = cli_edit,   [CLI_PLAN] = cli_plan,       [CLI_VERIFY] = cli_verify,           [CLI_SHOW] = cli_show,
+    [CLI_RERUN] = cli_rerun, [CLI_DEVICES] = cli_devices, [CLI_COMPLETIONS] = run_completions, [CLI_HELP] = run_help,
 };
 
 static enum lk_code run(const struct cli_arguments *a, bool bare) {
@@ -42,8 +43,6 @@ static enum lk_code run(const struct cli_arguments *a, bool bare) {
         cli_help_command(stdout, a->command);
         return LK_OK;
     }
-    if (!commands[a->command])
-        return lk_fail(LK_E_INTERNAL, "%s: not in this build yet", cli_commands[a->command].name);
     return commands[a->command](a);
 }
 
@@ -58,5 +57,5 @@ int main(int argc, char **argv) {
         if (!rc) rc = written;
     }
     if (rc) lk_log(LK_LOG_ERROR, "%s", lk_error_text());
-    return lk_exit_code(rc);
+    return cli_exit_code(rc);
 }

@@ -19,7 +19,8 @@ enum cli_command {
     CLI_N_COMMANDS,
 };
 
-#define CLI_MAX_IMAGES 10
+#define CLI_MAX_IMAGES     10
+#define CLI_MAX_OUT_LAYERS 8
 
 /* What a command line says. A field that was not given holds the default of cli_arguments_init; where the model family
  * has the default, that is a value which no user can give (0 or -1). Strings point into argv. */
@@ -40,6 +41,10 @@ struct cli_arguments {
     double guidance_scale;       /* -1: the family's */
     int64_t width, height;       /* 0: from the first image */
     int64_t max_sequence_length; /* 0: the family's */
+    struct cli_ints {
+        int64_t values[CLI_MAX_OUT_LAYERS];
+        int n; /* 0: the family's */
+    } text_encoder_out_layers;
     int64_t references;
     int64_t threads; /* 0: all */
     uint64_t vram_bytes;
@@ -56,6 +61,7 @@ enum cli_kind {
     CLI_FILES,  /* may be given several times: images, n_images */
     CLI_CHOICE, /* const char *, one of `choices` */
     CLI_SIZE,   /* WIDTHxHEIGHT: two int64_t, width then height */
+    CLI_INTS,   /* struct cli_ints: numbers with commas between */
     CLI_BYTES,  /* uint64_t: a number with K, M, G or T (1024) */
 };
 

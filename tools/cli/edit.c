@@ -1,0 +1,27 @@
+#include <string.h>
+
+#include "tools/cli/cli.h"
+#include "tools/cli/job.h"
+
+enum lk_code cli_edit(const struct cli_arguments *a) {
+    struct cli_job job = {.model = a->model,
+                          .dtype = strcmp(a->dtype, "f32") ? LK_BF16 : LK_F32,
+                          .device = a->device,
+                          .threads = (int)a->threads,
+                          .rng = a->rng,
+                          .n_images = a->n_images,
+                          .exif_transpose = a->exif_transpose,
+                          .output = a->output,
+                          .dump_steps = a->dump_steps,
+                          .prompt = a->prompt,
+                          .seed = (uint64_t)a->seed,
+                          .num_inference_steps = (int)a->num_inference_steps,
+                          .width = (int)a->width,
+                          .height = (int)a->height,
+                          .max_sequence_length = (int)a->max_sequence_length,
+                          .n_out_layers = a->text_encoder_out_layers.n,
+                          .guidance_scale = a->guidance_scale};
+    for (int i = 0; i < a->n_images; i++) job.images[i] = a->images[i];
+    for (int i = 0; i < job.n_out_layers; i++) job.out_layers[i] = (int)a->text_encoder_out_layers.values[i];
+    return cli_job_run(&job);
+}

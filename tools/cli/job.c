@@ -1,0 +1,184 @@
+#include "tools/cli/job.h"
+
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/alloc.h"
+#include "engine/log.h"
+#include "kernels/cpu/isa.h"
+#include "tools/cli/dump.h"
+#include "tools/cli/recipe.h"
+#include "tools/cli/signals.h"
+#include "weights/mapped_file.h"
+#include "weights/verify.h"
+
+#define MAX_IMAGE_BYTES ((size_t)512 << 20)
+
+/* What an open job holds. */
+struct state {
+    const struct cli_job *job;
+    struct lk_image images[LK_MAX_REFERENCES];
+    struct lk_pipeline *pipeline;
+    struct lk_device *device;
+    struct lk_request request;
+    struct lk_result result;
+    struct cli_dump dump;
+    struct cli_run run;
+    char model_name[256];
+};
+
+enum lk_code cli_device_open(const char *name, int threads, struct lk_device **out) {
+    if (strcmp(name, "cpu"))
+        return lk_fail(LK_E_DEVICE, "--device %s: this build has no CUDA device; use --device cpu", name);
+    return lk_device_cpu_create(threads, out);
+}
+
+/* The last part of a path, without its folder. */
+static void base_name(const char *path, char *out, size_t size) {
+    char *copy = lk_strdup(path);
+    snprintf(out, size, "%s", copy ? basename(copy) : "");
+    lk_free(copy);
+}
+
+/* Found out before the long run: a place that cannot be written to. */
+static enum lk_code check_output(const char *path) {
+    struct stat s;
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
+        return lk_fail(LK_E_USAGE, "--output: %s: is a folder; name a file in it", path);
+    char *copy = lk_strdup(path);
+    if (!copy) return lk_fail(LK_E_NOMEM, "--output: out of memory");
+    const char *folder = dirname(copy);
+    enum lk_code rc = LK_OK;
+    if (stat(folder, &s) || !S_ISDIR(s.st_mode))
+        rc = lk_fail(LK_E_NOT_FOUND, "--output: %s: no such folder", folder);
+    else if (access(folder, W_OK))
+        rc = lk_fail(LK_E_IO, "--output: %s: the folder cannot be written to", folder);
+    lk_free(copy);
+    return rc;
+}
+
+/* Digest and pixels from the same bytes. */
+static enum lk_code read_image(struct state *s, int i) {
+    const char *path = s->job->images[i], *expected = s->job->image_sha256[i];
+    char *bytes;
+    size_t n_bytes;
+    enum lk_code rc = lk_read_file(path, MAX_IMAGE_BYTES, &bytes, &n_bytes);
+    if (rc) return rc;
+    lk_sha256(bytes, n_bytes, s->run.image_sha256[i]);
+    base_name(path, s->run.image_names[i], sizeof s->run.image_names[i]);
+    if (expected && strcmp(expected, s->run.image_sha256[i]))
+        rc = lk_fail(LK_E_CHANGED, "%s: expected the image with SHA-256 %s, got %s", path, expected,
+                     s->run.image_sha256[i]);
+    if (!rc) rc = lk_image_decode(&s->images[i], bytes, n_bytes, path, s->job->exif_transpose, 0);
+    lk_free(bytes);
+    return rc;
+}
+
+static enum lk_code progress(void *context, const char *stage, int step, int n_steps) {
+    (void)context;
+    enum lk_code rc = cli_signals_check();
+    if (!rc) lk_log_progress(stage, step, n_steps, lk_log_now());
+    return rc;
+}
+
+static enum lk_code open_model(struct state *s) {
+    const struct cli_job *job = s->job;
+    enum lk_code rc = lk_pipeline_open(&s->pipeline, job->model, job->dtype);
+    if (rc) return rc;
+    const char *identity = lk_pipeline_weights_identity(s->pipeline);
+    if (job->weights_sha256 && strcmp(job->weights_sha256, identity))
+        return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", job->model, job->weights_sha256, identity);
+    /* A folder is recorded by its own name, a repository as it was written. */
+    struct stat st;
+    char *real = stat(job->model, &st) == 0 ? realpath(job->model, NULL) : NULL;
+    base_name(real ? real : job->model, s->model_name, sizeof s->model_name);
+    if (!real) snprintf(s->model_name, sizeof s->model_name, "%s", job->model);
+    free(real);
+    return LK_OK;
+}
+
+static void make_request(struct state *s) {
+    const struct cli_job *job = s->job;
+    struct lk_request *r = &s->request;
+    lk_request_init(r, s->pipeline);
+    r->images = s->images;
+    r->n_images = job->n_images;
+    r->prompt = job->prompt;
+    r->seed = job->seed;
+    r->width = job->width;
+    r->height = job->height;
+    r->progress = progress;
+    if (job->num_inference_steps) r->num_inference_steps = job->num_inference_steps;
+    if (job->max_sequence_length) r->max_sequence_length = job->max_sequence_length;
+    if (job->guidance_scale >= 0) r->guidance_scale = job->guidance_scale;
+    if (job->n_out_layers) {
+        memcpy(r->text_encoder_out_layers, job->out_layers, sizeof job->out_layers);
+        r->n_text_encoder_out_layers = job->n_out_layers;
+    }
+}
+
+static enum lk_code write_picture(struct state *s) {
+    const struct cli_job *job = s->job;
+    struct cli_run *run = &s->run;
+    run->model = s->model_name;
+    run->family = lk_pipeline_family(s->pipeline);
+    run->weights_identity = lk_pipeline_weights_identity(s->pipeline);
+    run->dtype = lk_dtype_name(job->dtype);
+    run->device = job->device;
+    run->isa = lk_cpu_isa_name(lk_cpu_isa());
+    run->rng = job->rng;
+    run->exif_transpose = job->exif_transpose;
+    run->request = &s->request;
+    run->result = &s->result;
+    char *json, *parameters;
+    enum lk_code rc = cli_recipe_make(run, &json, &parameters);
+    if (rc) return rc;
+    const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
+    rc = lk_png_write(job->output, &s->result.image, texts, 2);
+    lk_free(json);
+    lk_free(parameters);
+    return rc;
+}
+
+static enum lk_code run(struct state *s) {
+    const struct cli_job *job = s->job;
+    enum lk_code rc = cli_device_open(job->device, job->threads, &s->device);
+    if (!rc) rc = check_output(job->output);
+    for (int i = 0; i < job->n_images && !rc; i++) rc = read_image(s, i);
+    if (!rc) rc = open_model(s);
+    if (!rc && job->dump_steps) rc = cli_dump_open(&s->dump, job->dump_steps);
+    if (rc) return rc;
+    if (job->dump_steps) cli_dump_attach(&s->dump, s->device);
+    make_request(s);
+    cli_signals_install();
+    lk_log(LK_LOG_INFO, "%s in %s on %s", lk_pipeline_family(s->pipeline), lk_dtype_name(job->dtype), s->device->name);
+    double started = lk_log_now();
+    rc = lk_pipeline_edit(s->pipeline, s->device, &s->request, &s->result);
+    if (!rc) rc = cli_signals_check(); /* a stop asked for after the last step */
+    lk_log_progress_end();
+    if (!rc) rc = write_picture(s);
+    if (rc) return rc;
+    char took[32];
+    lk_log_duration(lk_log_now() - started, took);
+    lk_log(LK_LOG_INFO, "%dx%d, %d steps, %s", s->result.width, s->result.height, s->result.n_steps, took);
+    if (job->dump_steps) lk_log(LK_LOG_INFO, "%d tensors in %s", s->dump.n_written, job->dump_steps);
+    puts(job->output);
+    return LK_OK;
+}
+
+enum lk_code cli_job_run(const struct cli_job *job) {
+    struct state *s = lk_calloc(1, sizeof *s);
+    if (!s) return lk_fail(LK_E_NOMEM, "out of memory");
+    s->job = job;
+    enum lk_code rc = run(s);
+    lk_result_free(&s->result);
+    lk_pipeline_close(s->pipeline);
+    if (s->device) lk_device_free(s->device);
+    for (int i = 0; i < LK_MAX_REFERENCES; i++) lk_image_free(&s->images[i]);
+    lk_free(s);
+    return rc;
+}

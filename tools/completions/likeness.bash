@@ -37,6 +37,8 @@ _likeness() {
         return ;;
     --max-sequence-length) 
         return ;;
+    --text-encoder-out-layers) 
+        return ;;
     --output | -o) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
     --dump-steps) COMPREPLY=($(compgen -d -- "$current"))
@@ -47,8 +49,8 @@ _likeness() {
         return ;;
     esac
     case $command in
-    edit) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --seed --rng --num-inference-steps --guidance-scale --width --height --max-sequence-length --output --dump-steps --quiet --help --version " -- "$current")) ;;
-    plan) COMPREPLY=($(compgen -W "--model --dtype --device --threads --num-inference-steps --width --height --size --references --max-sequence-length --vram --json --help --version " -- "$current")) ;;
+    edit) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --seed --rng --num-inference-steps --guidance-scale --width --height --max-sequence-length --text-encoder-out-layers --output --dump-steps --quiet --help --version " -- "$current")) ;;
+    plan) COMPREPLY=($(compgen -W "--model --dtype --device --threads --num-inference-steps --width --height --size --references --max-sequence-length --text-encoder-out-layers --vram --json --help --version " -- "$current")) ;;
     verify) COMPREPLY=($(compgen -W "--threads --manifest --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     show) COMPREPLY=($(compgen -W "--json --help --version " -- "$current"))

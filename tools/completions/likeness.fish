@@ -23,6 +23,7 @@ complete -c likeness -n '__fish_seen_subcommand_from edit plan' -l height -s H -
 complete -c likeness -n '__fish_seen_subcommand_from plan' -l size -x -d 'both at once, pixels'
 complete -c likeness -n '__fish_seen_subcommand_from plan' -l references -x -d 'reference images, each of the output'\''s size (at most 1024x1024 pixels in all)'
 complete -c likeness -n '__fish_seen_subcommand_from edit plan' -l max-sequence-length -x -d 'prompt tokens; longer prompts are cut, shorter ones padded'
+complete -c likeness -n '__fish_seen_subcommand_from edit plan' -l text-encoder-out-layers -x -d 'hidden states of the text encoder that condition the transformer'
 complete -c likeness -n '__fish_seen_subcommand_from edit rerun' -l output -s o -r -F -d 'the picture, with its recipe inside; appears whole or not at all'
 complete -c likeness -n '__fish_seen_subcommand_from edit' -l dump-steps -r -F -d 'also write every named intermediate tensor as safetensors; the folder must be new or empty'
 complete -c likeness -n '__fish_seen_subcommand_from edit rerun' -l quiet -s q -d 'errors only on stderr'

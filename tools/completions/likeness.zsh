@@ -46,6 +46,7 @@ _likeness() {
             '--height[output height, rounded down to a multiple of 16]:PIXELS:' \
             '-H[output height, rounded down to a multiple of 16]:PIXELS:' \
             '--max-sequence-length[prompt tokens; longer prompts are cut, shorter ones padded]:TOKENS:' \
+            '--text-encoder-out-layers[hidden states of the text encoder that condition the transformer]:N,N,N:' \
             '--output[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
             '-o[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
             '--dump-steps[also write every named intermediate tensor as safetensors; the folder must be new or empty]:DIR:_files -/' \
@@ -73,6 +74,7 @@ _likeness() {
             '--size[both at once, pixels]:WIDTHxHEIGHT:' \
             '--references[reference images, each of the output'\''s size (at most 1024x1024 pixels in all)]:N:' \
             '--max-sequence-length[prompt tokens; longer prompts are cut, shorter ones padded]:TOKENS:' \
+            '--text-encoder-out-layers[hidden states of the text encoder that condition the transformer]:N,N,N:' \
             '--vram[say whether the run fits this much memory, as 16G or 81920M (1024-based); exit code 4 if it does not]:SIZE:' \
             '--json[print JSON instead of text]' \
             '--help[this text]' \

@@ -40,6 +40,7 @@ enum oracle_fill {
     FILL_OFFSET,  /* mean 50, deviation 1 */
     FILL_EXTREME, /* magnitudes from 1e-30 to 1e15 */
     FILL_SMALL,   /* deviation 1e-3 */
+    FILL_NONE,    /* for outputs */
 };
 
 int64_t oracle_int(struct oracle *o, int64_t least, int64_t most);
@@ -59,6 +60,8 @@ void oracle_set(const struct lk_tensor *t, int64_t i, double value);
 /* r(.) of engine/ops.h on a double: to float, then to bf16 when the dtype is. */
 double oracle_round(enum lk_dtype dtype, double value);
 
+static inline double oracle_square(double x) { return x * x; }
+
 /* act(x) in double. */
 double oracle_act(enum lk_act act, double x);
 
@@ -73,6 +76,6 @@ void oracle_same(const struct lk_tensor *a, const struct lk_tensor *b);
 void oracle_record(struct oracle *o, const struct lk_tensor *y);
 
 typedef void oracle_case_fn(struct oracle *o);
-/* At least n_cases at each instruction level, half of them bf16; every tenth case with 1 to 16 threads. Guards and gaps
+/* At least n_cases at each instruction level, half of them bf16; two of forty with 1 to 16 threads. Guards and gaps
  * between rows are checked after each. */
 void oracle_run(oracle_case_fn *body, int n_cases);

@@ -5,7 +5,7 @@ static void oracle_head(const struct lk_norm_rope *op, const struct lk_tensor *x
     int64_t n = x->shape[2], half = n / 2, first = (row * x->shape[1] + head) * n;
     enum lk_dtype dtype = x->dtype, product = op->round_products ? dtype : LK_F32;
     double sum = 0.0, v[600];
-    for (int64_t i = 0; i < n; i++) sum += pow(oracle_get(x, first + i), 2.0);
+    for (int64_t i = 0; i < n; i++) sum += oracle_square(oracle_get(x, first + i));
     for (int64_t i = 0; i < n; i++) {
         v[i] = oracle_get(x, first + i);
         if (op->norm_w)

@@ -135,17 +135,6 @@ enum lk_code lk_model_find(const char *model, char **out) {
     return rc;
 }
 
-/* A name that stays below its folder by itself: not absolute, no "..", no NUL by construction. */
-static bool stays_below(const char *relative) {
-    if (!*relative || *relative == '/') return false;
-    for (const char *part = relative;;) {
-        size_t n = strcspn(part, "/");
-        if (n == 2 && !strncmp(part, "..", 2)) return false;
-        if (!part[n]) return true;
-        part += n + 1;
-    }
-}
-
 static bool lies_in(const char *path, const char *folder, size_t n) {
     while (n && folder[n - 1] == '/') n--;
     return !strncmp(path, folder, n) && path[n] == '/';
@@ -161,7 +150,7 @@ static enum lk_code check_inside(const char *folder, const char *relative, const
 
 enum lk_code lk_model_path(const char *folder, const char *relative, char **out) {
     *out = NULL;
-    if (!stays_below(relative))
+    if (!lk_stays_below(relative))
         return lk_fail(LK_E_ESCAPES, "%s: expected a file name inside the model folder, got \"%.200s\"", folder,
                        relative);
     char *path = lk_format("%s/%s", folder, relative), *real = NULL, *real_folder = NULL;

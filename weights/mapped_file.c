@@ -1,40 +1,16 @@
 #include "weights/mapped_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/alloc.h"
 #include "weights/fault_guard.h"
+#include "weights/paths.h"
 
 static int64_t mtime_ns(const struct stat *st) {
     return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-}
-
-/* Opens a regular file for reading. Not blocking, or a FIFO would hang until somebody writes to it. */
-static enum lk_code open_regular(const char *path, int *out_fd, struct stat *st) {
-    int fd;
-    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    while (fd < 0 && errno == EINTR);
-    if (fd < 0) {
-        if (errno == ELOOP) return lk_fail(LK_E_INPUT, "%s: symbolic links form a loop", path);
-        if (errno == ENXIO || errno == ENODEV) return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file", path);
-        return lk_fail_errno(errno, "%s: cannot open", path);
-    }
-    enum lk_code rc = LK_OK;
-    if (fstat(fd, st) < 0)
-        rc = lk_fail_errno(errno, "%s: cannot stat", path);
-    else if (!S_ISREG(st->st_mode))
-        rc = lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file, got a %s", path,
-                     S_ISDIR(st->st_mode) ? "folder" : "device, pipe or socket");
-    if (rc) {
-        close(fd);
-        return rc;
-    }
-    *out_fd = fd;
-    return LK_OK;
 }
 
 static enum lk_code map(struct lk_mapped_file *file, int fd) {
@@ -55,7 +31,7 @@ enum lk_code lk_mapped_open(struct lk_mapped_file **out, const char *path) {
     int fd;
     struct stat st;
     *out = NULL;
-    enum lk_code rc = open_regular(path, &fd, &st);
+    enum lk_code rc = lk_open_regular(path, &fd, &st);
     if (rc) return rc;
     struct lk_mapped_file *file = lk_calloc(1, sizeof *file);
     if (!file || !(file->path = lk_strdup(path))) {
@@ -130,7 +106,7 @@ enum lk_code lk_read_file(const char *path, size_t max_bytes, char **out, size_t
     struct stat st;
     *out = NULL;
     *out_bytes = 0;
-    enum lk_code rc = open_regular(path, &fd, &st);
+    enum lk_code rc = lk_open_regular(path, &fd, &st);
     if (rc) return rc;
     char *text = NULL;
     if ((uint64_t)st.st_size > max_bytes)

@@ -1,12 +1,13 @@
-/* Small helpers on path names. All results are lk_malloc'ed, NULL when memory is out. */
+/* Small helpers on path names. Texts that come out are lk_malloc'ed. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "engine/status.h"
 
-/* printf into memory of its own. */
+/* printf into memory of its own; NULL when memory is out. */
 char *lk_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The path without symbolic links. LK_E_NOT_FOUND when it does not exist, LK_E_INPUT for a loop of links. `shown` is
@@ -16,3 +17,10 @@ enum lk_code lk_real_path(const char *path, const char *shown, char **out);
 /* Where the HF cache repository lies that `real` (a path without links) is a snapshot of: the length of the prefix
  * ".../models--ORG--NAME", 0 when it is none. */
 size_t lk_hf_repository(const char *real);
+
+/* A name that stays below its folder by itself: not empty, not absolute, no "..". Links are another matter. */
+bool lk_stays_below(const char *relative);
+
+/* Opens a regular file for reading (LK_E_NOT_REGULAR otherwise). Not blocking, or a FIFO would hang until somebody
+ * writes to it. */
+enum lk_code lk_open_regular(const char *path, int *out_fd, struct stat *st);

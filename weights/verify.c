@@ -1,10 +1,103 @@
 #include "weights/verify.h"
 
-#include <openssl/sha.h>
-#include <stdio.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
-void lk_sha256(const void *bytes, size_t n_bytes, char out[65]) {
-    unsigned char digest[SHA256_DIGEST_LENGTH] = {0};
-    SHA256(bytes, n_bytes, digest);
-    for (size_t i = 0; i < sizeof digest; i++) snprintf(out + 2 * i, 3, "%02x", digest[i]);
+#include "engine/alloc.h"
+#include "weights/digest.h"
+#include "weights/paths.h"
+#include "weights/verify_list.h"
+
+#define MAX_THREADS 64
+
+struct work {
+    struct lk_verify_file **files; /* largest first */
+    size_t n_files;
+    atomic_size_t next;
+    const char *folder;
+    pthread_mutex_t lock;
+    struct lk_error error; /* the first that is not about one file's contents */
+};
+
+static void verify_file(struct work *w, struct lk_verify_file *file) {
+    char *path = lk_format("%s/%s", w->folder, file->path);
+    enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", w->folder);
+    if (!rc) rc = lk_digest_file(strlen(file->expected) == 40 ? LK_DIGEST_GIT_BLOB : LK_DIGEST_SHA256, path, file->got);
+    lk_free(path);
+    if (rc == LK_E_NOMEM || rc == LK_E_INTERNAL) {
+        pthread_mutex_lock(&w->lock);
+        if (!w->error.code) lk_error_get(&w->error, rc);
+        pthread_mutex_unlock(&w->lock);
+    }
+    if (rc)
+        file->result = LK_VERIFY_UNREADABLE;
+    else
+        file->result = strcmp(file->got, file->expected) ? LK_VERIFY_DIFFERS : LK_VERIFY_OK;
+}
+
+static void *worker(void *context) {
+    struct work *w = context;
+    for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n_files;) verify_file(w, w->files[i]);
+    return NULL;
+}
+
+static int larger_first(const void *a, const void *b) {
+    const struct lk_verify_file *x = *(struct lk_verify_file *const *)a, *y = *(struct lk_verify_file *const *)b;
+    return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+/* The calling thread works too; threads that cannot be had are done without. */
+static void run(struct work *w, int n_threads) {
+    pthread_t threads[MAX_THREADS];
+    int n = 0;
+    if (n_threads > MAX_THREADS) n_threads = MAX_THREADS;
+    while (n < n_threads - 1 && (size_t)n + 1 < w->n_files && !pthread_create(&threads[n], NULL, worker, w)) n++;
+    worker(w);
+    while (n > 0) pthread_join(threads[--n], NULL);
+}
+
+static enum lk_code verify_files(struct lk_verify_report *report, const char *folder, int n_threads) {
+    struct work w = {.folder = folder, .lock = PTHREAD_MUTEX_INITIALIZER};
+    w.files = lk_calloc(report->n_files, sizeof *w.files);
+    if (!w.files) return lk_fail(LK_E_NOMEM, "%s: out of memory", folder);
+    size_t n_known = 0;
+    for (size_t i = 0; i < report->n_files; i++) {
+        struct lk_verify_file *file = &report->files[i];
+        if (file->expected[0]) n_known++;
+        if (file->expected[0] && file->result != LK_VERIFY_UNREADABLE) w.files[w.n_files++] = file;
+    }
+    if (!n_known) {
+        lk_free(w.files);
+        return lk_fail(LK_E_CHECKSUM,
+                       "%s: no digest is known for any file: it is no snapshot of a Hugging Face cache and no manifest "
+                       "was given; make one where the files are known to be good: find . -type f -exec sha256sum {} + > "
+                       "MANIFEST",
+                       folder);
+    }
+    if (w.n_files) qsort(w.files, w.n_files, sizeof *w.files, larger_first);
+    run(&w, n_threads);
+    lk_free(w.files);
+    return w.error.code ? lk_error_set(&w.error) : LK_OK;
+}
+
+enum lk_code lk_verify(struct lk_verify_report *out, const char *folder, const char *manifest_path, int n_threads) {
+    enum lk_code rc = lk_verify_list(out, folder, !manifest_path);
+    if (rc) return rc;
+    if (manifest_path) rc = lk_verify_add_manifest(out, folder, manifest_path);
+    if (!rc) rc = verify_files(out, folder, n_threads);
+    if (rc) {
+        lk_verify_free(out);
+        return rc;
+    }
+    for (size_t i = 0; i < out->n_files; i++)
+        if (out->files[i].result == LK_VERIFY_DIFFERS || out->files[i].result == LK_VERIFY_UNREADABLE) out->n_bad++;
+    return LK_OK;
+}
+
+void lk_verify_free(struct lk_verify_report *report) {
+    for (size_t i = 0; i < report->n_files; i++) lk_free(report->files[i].path);
+    lk_free(report->files);
+    memset(report, 0, sizeof *report);
 }

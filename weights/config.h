@@ -19,6 +19,10 @@
 
 struct lk_config;
 
+/* All functions below take NULL for a config and then do nothing, so that an object which is missing (the problem is
+ * recorded already) needs no branch. Integers are exact: 2^53 and beyond is refused where it is asked for; 2.0 counts
+ * as the integer 2. cJSON, which holds the values, allocates with lk_malloc from the program's start. */
+
 /* A file (at most 1 MiB) or a text; `name` is for messages. The top level must be an object. */
 enum lk_code lk_config_open(struct lk_config **out, const char *path);
 enum lk_code lk_config_parse(struct lk_config **out, const char *text, size_t length, const char *name);

@@ -1,0 +1,110 @@
+/* What the machine can do at this moment: loops that only keep the arithmetic units busy. Timings of a shared machine
+ * mean little alone; next to a probe taken between the repetitions they give a share of the peak. */
+#pragma once
+
+#include <immintrin.h>
+#include <omp.h>
+#include <stdint.h>
+
+#include "kernels/cpu/isa.h"
+
+/* 24 independent chains hide the latency of 4 clocks at two operations per clock three times over. */
+#define PROBE_CHAINS 24
+
+#if defined(__clang__)
+#define PROBE_UNROLL _Pragma("unroll")
+#else
+#define PROBE_UNROLL _Pragma("GCC unroll 24")
+#endif
+
+__attribute__((target("avx512f"), noinline, unused)) static float fma_avx512(int64_t n) {
+    __m512 sum[PROBE_CHAINS], x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(1e-3f);
+    PROBE_UNROLL for (int i = 0; i < PROBE_CHAINS; i++) sum[i] = _mm512_set1_ps((float)i);
+    for (; n > 0; n--) {
+        PROBE_UNROLL for (int i = 0; i < PROBE_CHAINS; i++) sum[i] = _mm512_fmadd_ps(sum[i], x, y);
+    }
+    PROBE_UNROLL for (int i = 1; i < PROBE_CHAINS; i++) sum[0] = _mm512_add_ps(sum[0], sum[i]);
+    return _mm512_reduce_add_ps(sum[0]);
+}
+
+__attribute__((target("avx2,fma"), noinline, unused)) static float fma_avx2(int64_t n) {
+    __m256 sum[12], x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(1e-3f);
+    PROBE_UNROLL for (int i = 0; i < 12; i++) sum[i] = _mm256_set1_ps((float)i);
+    for (; n > 0; n--) {
+        PROBE_UNROLL for (int i = 0; i < 12; i++) sum[i] = _mm256_fmadd_ps(sum[i], x, y);
+    }
+    PROBE_UNROLL for (int i = 1; i < 12; i++) sum[0] = _mm256_add_ps(sum[0], sum[i]);
+    float out[8];
+    _mm256_storeu_ps(out, sum[0]);
+    return out[0];
+}
+
+static const struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t bytes_per_row[16];
+    uint8_t rows[16];
+} probe_tile_config __attribute__((aligned(64))) = {
+    .palette = 1,
+    .bytes_per_row = {64, 64, 64, 64, 64, 64, 64, 64},
+    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
+};
+
+/* Four sums from two tiles of A and two of B, as the real kernel has them, without its loads and stores. */
+__attribute__((target("amx-tile,amx-bf16"), noinline, unused)) static float tiles_amx(int64_t n) {
+    _tile_loadconfig(&probe_tile_config);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_zero(4);
+    _tile_zero(5);
+    _tile_zero(6);
+    _tile_zero(7);
+    for (; n > 0; n--) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    float out[256];
+    _tile_stored(0, out, 64);
+    _tile_release();
+    return out[0];
+}
+
+static inline double probe(int n_threads, float (*loop)(int64_t), int64_t n, double flops_per_round) {
+    double start = 0, end = 0;
+#pragma omp parallel num_threads(n_threads)
+    {
+        volatile float sink = loop(n / 10);
+#pragma omp barrier
+#pragma omp master
+        start = omp_get_wtime();
+#pragma omp barrier
+        sink = loop(n);
+#pragma omp barrier
+#pragma omp master
+        end = omp_get_wtime();
+        (void)sink;
+    }
+    return (double)n * flops_per_round * n_threads / (end - start) * 1e-9;
+}
+
+/* GFLOP/s of n_threads threads over about 30 ms: the widest f32 fused multiply-add the instruction level in force has
+ * (0 at the portable level). */
+static inline double probe_fma(int n_threads) {
+    switch (lk_cpu_isa()) {
+    case LK_ISA_PORTABLE:
+        return 0;
+    case LK_ISA_AVX2:
+        return probe(n_threads, fma_avx2, 15000000, 12 * 8 * 2);
+    default:
+        return probe(n_threads, fma_avx512, 7000000, PROBE_CHAINS * 16 * 2);
+    }
+}
+
+/* The same for AMX bf16 tile products; 0 below the amx level. */
+static inline double probe_amx(int n_threads) {
+    if (lk_cpu_isa() < LK_ISA_AMX) return 0;
+    return probe(n_threads, tiles_amx, 1500000, 4.0 * 16 * 16 * 32 * 2);
+}

@@ -25,12 +25,8 @@ static enum lk_code run_help(const struct cli_arguments *a) {
 
 static enum lk_code run_completions(const struct cli_arguments *a) { return cli_completions(stdout, a->positional); }
 
-static enum lk_code run_verify(const struct cli_arguments *a) {
-    return lk_fail(LK_E_INTERNAL, "%s: not in this build yet", cli_commands[a->command].name);
-}
-
 static enum lk_code (*const commands[CLI_N_COMMANDS])(const struct cli_arguments *) = {
-    [CLI_EDIT] = cli_edit,   [CLI_PLAN] = cli_plan,       [CLI_VERIFY] = run_verify,           [CLI_SHOW] = cli_show,
+    [CLI_EDIT] = cli_edit,   [CLI_PLAN] = cli_plan,       [CLI_VERIFY] = cli_verify,           [CLI_SHOW] = cli_show,
     [CLI_RERUN] = cli_rerun, [CLI_DEVICES] = cli_devices, [CLI_COMPLETIONS] = run_completions, [CLI_HELP] = run_help,
 };
 

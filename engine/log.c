@@ -28,6 +28,18 @@ void lk_log_progress_end(void) {
     state.line_open = false;
 }
 
+void lk_log_text(FILE *out, const char *text, bool keep_newlines) {
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        /* U+0080 to U+009F are control characters too; in UTF-8 they begin with 0xc2. */
+        bool c1 = *c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
+        bool control = (*c < 0x20 && !(*c == '\n' && keep_newlines)) || *c == 0x7f || c1;
+        if (control)
+            fprintf(out, "\\x%02x", c1 ? *++c : *c);
+        else
+            fputc(*c, out);
+    }
+}
+
 void lk_log(enum lk_log_level level, const char *format, ...) {
     static const char *const names[] = {"", "warning: ", "error: "};
     static const char *const colours[] = {"", "\x1b[33m", "\x1b[31m"};
@@ -35,10 +47,12 @@ void lk_log(enum lk_log_level level, const char *format, ...) {
     lk_log_progress_end();
     bool colour = state.colour && level != LK_LOG_INFO;
     fprintf(stderr, "%s%s%s", colour ? colours[level] : "", names[level], colour ? "\x1b[0m" : "");
+    char text[8192];
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    lk_log_text(stderr, text, true);
     fputc('\n', stderr);
 }
 

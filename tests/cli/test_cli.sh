@@ -8,8 +8,9 @@ cases=$SOURCE_DIR/tests/cli/cases
 scratch=$TEST_TMPDIR/cli
 PATH=$BUILD_DIR:$PATH
 HF_HUB_CACHE=$scratch/hf
+OMP_WAIT_POLICY=passive
 unset NO_COLOR HF_HOME OMP_NUM_THREADS LIKENESS_CPU_ISA
-export PATH HF_HUB_CACHE
+export PATH HF_HUB_CACHE OMP_WAIT_POLICY
 rm -rf "$scratch"
 mkdir -p "$scratch/fixtures" "$scratch/hf" "$scratch/work"
 

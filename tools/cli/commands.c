@@ -75,7 +75,8 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                    .usage = "FILE.png -m MODEL [-r IMAGE]... -o NEW.png [options]",
                    .text =
                        "Takes prompt, seed and every other setting from the PNG. The weights and the images must be "
-                       "the ones recorded there, by their digests.",
+                       "the ones recorded there: the images by their SHA-256, the weights by their identity, "
+                       "which holds content digests for an HF cache but only names, shapes and sizes for a folder.",
                    .examples = rerun_examples},
     [CLI_DEVICES] = {.name = "devices",
                      .summary = "list what can compute here",

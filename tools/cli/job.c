@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utf8proc.h>
 
 #include "engine/alloc.h"
 #include "engine/log.h"
@@ -90,8 +91,9 @@ static enum lk_code open_model(struct state *s) {
     enum lk_code rc = lk_pipeline_open(&s->pipeline, job->model, job->dtype);
     if (rc) return rc;
     const char *identity = lk_pipeline_weights_identity(s->pipeline);
-    if (job->weights_sha256 && strcmp(job->weights_sha256, identity))
-        return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", job->model, job->weights_sha256, identity);
+    if (job->weights_identity && strcmp(job->weights_identity, identity))
+        return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", job->model, job->weights_identity,
+                       identity);
     /* A folder is recorded by its own name, a repository as it was written. */
     struct stat st;
     char *real = stat(job->model, &st) == 0 ? realpath(job->model, NULL) : NULL;
@@ -144,9 +146,23 @@ static enum lk_code write_picture(struct state *s) {
     return rc;
 }
 
+/* Before the weights are opened: the tokenizer would find it later. */
+static enum lk_code check_prompt(const char *prompt) {
+    utf8proc_ssize_t n = (utf8proc_ssize_t)strlen(prompt);
+    for (utf8proc_ssize_t at = 0, step; at < n; at += step) {
+        utf8proc_int32_t code;
+        step = utf8proc_iterate((const utf8proc_uint8_t *)prompt + at, n - at, &code);
+        if (step < 1)
+            return lk_fail(LK_E_PROMPT, "--prompt: byte %lld: expected UTF-8, got 0x%02x; convert the text to UTF-8",
+                           (long long)at, (unsigned char)prompt[at]);
+    }
+    return LK_OK;
+}
+
 static enum lk_code run(struct state *s) {
     const struct cli_job *job = s->job;
     enum lk_code rc = cli_device_open(job->device, job->threads, &s->device);
+    if (!rc) rc = check_prompt(job->prompt);
     if (!rc) rc = check_output(job->output);
     for (int i = 0; i < job->n_images && !rc; i++) rc = read_image(s, i);
     if (!rc) rc = open_model(s);

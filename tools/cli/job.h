@@ -20,8 +20,8 @@ struct cli_job {
     int num_inference_steps, width, height, max_sequence_length, n_out_layers;
     int out_layers[LK_MAX_OUT_LAYERS];
     double guidance_scale;
-    /* When the run must repeat another one: digests it must find; NULL otherwise. */
-    const char *weights_sha256;
+    /* When the run must repeat another one: identities it must find; NULL otherwise. */
+    const char *weights_identity;
     const char *image_sha256[LK_MAX_REFERENCES];
 };
 

@@ -35,18 +35,18 @@ static struct totals sum(const struct lk_plan *plan) {
 }
 
 static void print_text(const struct lk_plan *plan, const struct totals *t, const char *dtype) {
-    char weights[32], peak[32], all[32], largest[32];
+    char weights[32], peak[32], count[32], all[32], largest[32];
     printf("%s, %dx%d, %d reference%s, %d steps, %s, %lld tokens\n\n", plan->family, plan->width, plan->height,
            plan->n_references, plan->n_references == 1 ? "" : "s", plan->n_steps, dtype, (long long)plan->n_tokens);
     printf("%-14s %10s %11s %11s %14s %6s %11s\n", "stage", "parameters", "weights", "activations", "TFLOP/forward",
            "calls", "TFLOP");
     for (int i = 0; i < plan->n_stages; i++) {
         const struct lk_plan_stage *s = &plan->stages[i];
-        printf("%-14s %8.3f G %11s %11s %14.4g %6d %11.5g\n", s->name, (double)s->parameters * 1e-9,
+        printf("%-14s %10s %11s %11s %14.4g %6d %11.5g\n", s->name, cli_count(s->parameters, count),
                cli_bytes(s->weight_bytes, weights), cli_bytes(s->peak_bytes, peak), (double)s->flops * 1e-12, s->calls,
                (double)s->flops * s->calls * 1e-12);
     }
-    printf("%-14s %8.3f G %11s %11s %14s %6s %11.5g\n\n", "total", (double)t->parameters * 1e-9,
+    printf("%-14s %10s %11s %11s %14s %6s %11.5g\n\n", "total", cli_count(t->parameters, count),
            cli_bytes(t->weight_bytes, weights), cli_bytes(plan->arena_bytes, peak), "", "", (double)t->flops * 1e-12);
     printf("memory: %s with all weights resident; %s with one stage's weights at a time\n",
            cli_bytes(t->resident_bytes, all), cli_bytes(t->staged_bytes, largest));

@@ -59,7 +59,7 @@ static bool fill(cJSON *root, const struct cli_run *run) {
     bool ok = add_int(root, "format", 1) && add_string(root, "version", LIKENESS_VERSION);
     ok = ok && add_int(root, "numerics_version", CLI_NUMERICS_VERSION);
     ok = ok && add_string(root, "family", run->family) && add_string(root, "model", run->model);
-    ok = ok && add_string(root, "weights_sha256", run->weights_identity);
+    ok = ok && add_string(root, "weights_identity", run->weights_identity);
     ok = ok && add_string(root, "prompt", request->prompt) && add_int(root, "seed", (int64_t)request->seed);
     ok = ok && add_string(root, "rng", run->rng) && add_string(root, "noise_sha256", run->result->noise_sha256);
     ok = ok && add_string(root, "dtype", run->dtype) && add_string(root, "device", run->device);
@@ -84,10 +84,9 @@ static char *parameters_of(const struct cli_run *run) {
     if (text)
         snprintf(text, size,
                  "%s\nSteps: %d, Sampler: Euler, Schedule type: Simple, CFG scale: 1, Distilled CFG Scale: %g, Seed: "
-                 "%" PRIu64
-                 ", Size: %dx%d, Model hash: %.10s, Model: %s, RNG: CPU, Version: likeness " LIKENESS_VERSION,
+                 "%" PRIu64 ", Size: %dx%d, Model: %s, RNG: CPU, Version: likeness " LIKENESS_VERSION,
                  r->prompt, r->num_inference_steps, r->guidance_scale, r->seed, run->result->width, run->result->height,
-                 run->weights_identity, run->family);
+                 run->family);
     return text;
 }
 

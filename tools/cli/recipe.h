@@ -24,7 +24,7 @@ enum lk_code cli_recipe_make(const struct cli_run *run, char **json, char **para
 /* A recipe read back. Strings are held by the recipe. */
 struct cli_recipe {
     char *text; /* the JSON */
-    char *prompt, *model, *family, *weights_sha256, *dtype, *device, *isa, *rng, *version, *noise_sha256;
+    char *prompt, *model, *family, *weights_identity, *dtype, *device, *isa, *rng, *version, *noise_sha256;
     int64_t seed, num_inference_steps, max_sequence_length, width, height, numerics_version;
     double guidance_scale;
     bool exif_transpose;

@@ -20,7 +20,7 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     keep(c, "version", &r->version);
     keep(c, "family", &r->family);
     keep(c, "model", &r->model);
-    keep(c, "weights_sha256", &r->weights_sha256);
+    keep(c, "weights_identity", &r->weights_identity);
     keep(c, "prompt", &r->prompt);
     keep(c, "rng", &r->rng);
     keep(c, "noise_sha256", &r->noise_sha256);
@@ -103,7 +103,7 @@ enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
 }
 
 void cli_recipe_free(struct cli_recipe *r) {
-    char *strings[] = {r->text,   r->prompt, r->model, r->family,  r->weights_sha256, r->dtype,
+    char *strings[] = {r->text,   r->prompt, r->model, r->family,  r->weights_identity, r->dtype,
                        r->device, r->isa,    r->rng,   r->version, r->noise_sha256};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
     for (int i = 0; i < r->n_images; i++) {

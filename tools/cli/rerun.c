@@ -15,7 +15,7 @@ static enum lk_code check(const struct cli_recipe *r, const struct cli_arguments
     if (strcmp(r->dtype, "bf16") && strcmp(r->dtype, "f32"))
         return lk_fail(LK_E_METADATA, "%s: field \"dtype\": expected bf16 or f32, got %.64s", a->positional, r->dtype);
     if (r->n_images != a->n_images)
-        return lk_fail(LK_E_USAGE, "--image: the recipe has %d images, got %d; give them in its order (see: show)",
+        return lk_fail(LK_E_USAGE, "--image: expected the recipe's images, %d of them in its order (see: show), got %d",
                        r->n_images, a->n_images);
     return LK_OK;
 }
@@ -42,7 +42,7 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
                               .max_sequence_length = (int)r.max_sequence_length,
                               .n_out_layers = (int)r.n_out_layers,
                               .guidance_scale = r.guidance_scale,
-                              .weights_sha256 = r.weights_sha256};
+                              .weights_identity = r.weights_identity};
         for (int i = 0; i < a->n_images; i++) {
             job.images[i] = a->images[i];
             job.image_sha256[i] = r.images[i].sha256;

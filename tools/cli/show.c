@@ -41,7 +41,7 @@ static void print_recipe(const struct cli_recipe *r) {
     printf(" (");
     cli_print_text(stdout, r->family);
     puts(")");
-    line("weights", r->weights_sha256);
+    line("weights", r->weights_identity);
     line("dtype", r->dtype);
     printf("%-12s", "device");
     cli_print_text(stdout, r->device);

@@ -14,8 +14,8 @@ static struct { atomic_uintptr_t start, bytes; } slots[LK_FAULT_GUARD_MAX];
 static atomic_int n_slots_used; /* no slot at or beyond it was ever used */
 static atomic_int n_faults;
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
-static bool installed;
 static struct sigaction earlier;
+static _Thread_local volatile sig_atomic_t in_earlier; /* two handlers may have each other as the earlier one */
 static uintptr_t page_bytes;
 
 /* Gives zeros from the faulting page to the end of its mapping: a cut file has nothing beyond, and a fault per page of
@@ -41,27 +41,32 @@ static void on_sigbus(int number, siginfo_t *info, void *context) {
         errno = saved_errno;
         return;
     }
-    if (earlier.sa_flags & SA_SIGINFO) {
+    bool may_pass_on = !in_earlier;
+    in_earlier = 1;
+    if (may_pass_on && (earlier.sa_flags & SA_SIGINFO)) {
         earlier.sa_sigaction(number, info, context);
     } else if (earlier.sa_handler == SIG_IGN && !from_hardware) {
         /* ignored, as before */
-    } else if (earlier.sa_handler == SIG_DFL || earlier.sa_handler == SIG_IGN) {
+    } else if (!may_pass_on || earlier.sa_handler == SIG_DFL || earlier.sa_handler == SIG_IGN) {
         signal(number, SIG_DFL);
         raise(number); /* blocked here; delivered when this handler returns */
     } else {
         earlier.sa_handler(number);
     }
+    in_earlier = 0;
     errno = saved_errno;
 }
 
+/* Puts the handler in front of whatever is there now: somebody may have set another one since the last time. */
 static enum lk_code install(void) {
-    if (installed) return LK_OK;
+    struct sigaction now;
+    if (sigaction(SIGBUS, NULL, &now) < 0) return lk_fail_errno(errno, "cannot look at the SIGBUS handler");
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_sigbus) return LK_OK;
     page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    earlier = now;
     struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     sigemptyset(&action.sa_mask);
-    if (sigaction(SIGBUS, NULL, &earlier) < 0 || sigaction(SIGBUS, &action, NULL) < 0)
-        return lk_fail_errno(errno, "cannot install the SIGBUS handler");
-    installed = true;
+    if (sigaction(SIGBUS, &action, NULL) < 0) return lk_fail_errno(errno, "cannot install the SIGBUS handler");
     return LK_OK;
 }
 

@@ -28,7 +28,7 @@ static const char *in(const char *folder, const char *name) {
     static char ring[8][2048];
     static int next;
     char *out = ring[next++ % 8];
-    snprintf(out, sizeof ring[0], "%s/%s", folder, name);
+    if (snprintf(out, sizeof ring[0], "%s/%s", folder, name) >= (int)sizeof ring[0]) fail_msg("%s: too long", name);
     return out;
 }
 

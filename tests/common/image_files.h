@@ -6,6 +6,9 @@
 
 #include "engine/image.h"
 
+/* A string literal that may hold NULs, and its length. */
+#define LITERAL(text) text, sizeof(text) - 1
+
 /* Grows as it is added to; free with bytes_free. */
 struct bytes {
     uint8_t *data;

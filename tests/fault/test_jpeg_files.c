@@ -110,15 +110,15 @@ static void broken_exif_is_ignored(void **state) {
         const char *body;
         size_t n;
     } cases[] = {
-        {"Exif\0\0", 6},
-        {"Exif\0\0II*\0", 10},
-        {"Exif\0\0II*\0\xff\xff\xff\xff", 14},
-        {"Exif\0\0II*\0\10\0\0\0\xff\xff", 16},
-        {"Exif\0\0II*\0\10\0\0\0\1\0\x12\1\3\0\1\0\0\0", 26},
-        {"Exif\0\0XX*\0\10\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0", 30},
-        {"Exif\0\0II*\0\10\0\0\0\1\0\x12\1\2\0\1\0\0\0\6\0\0\0", 30},
-        {"http://ns.adobe.com/xap/1.0/\0<x tiff:Orientation", 48},
-        {"http://ns.adobe.com/xap/1.0/\0<x tiff:Orientation=\"", 50},
+        {LITERAL("Exif\0\0")},
+        {LITERAL("Exif\0\0II*\0")},
+        {LITERAL("Exif\0\0II*\0\xff\xff\xff\xff")},
+        {LITERAL("Exif\0\0II*\0\10\0\0\0\xff\xff")},
+        {LITERAL("Exif\0\0II*\0\10\0\0\0\1\0\x12\1\3\0\1\0\0\0")},
+        {LITERAL("Exif\0\0XX*\0\10\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0")},
+        {LITERAL("Exif\0\0II*\0\10\0\0\0\1\0\x12\1\2\0\1\0\0\0\6\0\0\0")},
+        {LITERAL("http://ns.adobe.com/xap/1.0/\0<x tiff:Orientation")},
+        {LITERAL("http://ns.adobe.com/xap/1.0/\0<x tiff:Orientation=\"")},
     };
     struct bytes file = flat_file(9, 5, 1, grey, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

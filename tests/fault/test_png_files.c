@@ -231,17 +231,17 @@ static void damaged_texts(void **state) {
         size_t n;
         const char *part;
     } cases[] = {
-        {"tEXt", "no key", 6, "no key"},
-        {"tEXt", "\0text", 5, "empty or too long"},
-        {"tEXt", "Title\0a\0b", 9, "NUL"},
-        {"zTXt", "Title\0\1abc", 10, "compression"},
-        {"zTXt", "Title\0\0abc", 10, "inflate"},
-        {"zTXt", "Title\0", 6, "compression"},
-        {"iTXt", "Title\0\0", 7, "too short"},
-        {"iTXt", "Title\0\0\0en", 10, "too short"},
-        {"iTXt", "Title\0\2\0\0\0x", 11, "compression"},
-        {"iTXt", "Title\0\0\0\0\0\xff", 11, "UTF-8"},
-        {"iTXt", "Title\0\0\0\0\0\xed\xa0\x80", 13, "UTF-8"},
+        {"tEXt", LITERAL("no key"), "no key"},
+        {"tEXt", LITERAL("\0text"), "empty or too long"},
+        {"tEXt", LITERAL("Title\0a\0b"), "NUL"},
+        {"zTXt", LITERAL("Title\0\1abc"), "compression"},
+        {"zTXt", LITERAL("Title\0\0abc"), "inflate"},
+        {"zTXt", LITERAL("Title\0"), "compression"},
+        {"iTXt", LITERAL("Title\0\0"), "too short"},
+        {"iTXt", LITERAL("Title\0\0\0en"), "too short"},
+        {"iTXt", LITERAL("Title\0\2\0\0\0x"), "compression"},
+        {"iTXt", LITERAL("Title\0\0\0\0\0\xff"), "UTF-8"},
+        {"iTXt", LITERAL("Title\0\0\0\0\0\xed\xa0\x80"), "UTF-8"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bytes text = {0};

@@ -1,58 +1,61 @@
-/* Attention without the score matrix: for each query row, keys in blocks of fixed size in ascending order, with a
- * running maximum and sum. */
-#include <math.h>
+/* Attention without the score matrix: this file cuts the work into tiles of query rows of one head; attention_*.c
+ * compute a tile. */
+#include <omp.h>
 
-#include "kernels/cpu/rows.h"
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/isa.h"
 
-#define BLOCK         64
-#define MOST_HEAD_DIM 1024
+#define TILES_PER_THREAD 4 /* at least, so that static schedules balance */
 
-size_t lk_cpu_attention_scratch(const struct lk_device *dev, const struct lk_attention *op) {
-    (void)dev;
+struct cut {
+    const struct lk_attention_kernel *kernel;
+    int64_t tile_rows, n_tiles; /* tiles of one head */
+    size_t scratch;             /* bytes for one thread */
+};
+
+static const struct lk_attention_kernel *kernel_for(const struct lk_attention *op) {
     (void)op;
-    return 0;
+#if defined(__x86_64__)
+    switch (lk_cpu_isa()) {
+    case LK_ISA_PORTABLE:
+        break;
+    case LK_ISA_AVX2:
+        return &lk_attention_avx2;
+    case LK_ISA_AVX512:
+    case LK_ISA_AMX:
+        return &lk_attention_avx512;
+    }
+#endif
+    return &lk_attention_portable;
 }
 
-static void attend(const struct lk_attention *op, int64_t row, int64_t head) {
-    int64_t hd = op->q->shape[2], n_keys = op->k->shape[0];
-    int64_t kv = head / (op->q->shape[1] / op->k->shape[1]) * hd;
-    if (op->causal) n_keys += row + 1 - op->q->shape[0];
-    float q[MOST_HEAD_DIM], o[MOST_HEAD_DIM] = {0}, buffer[MOST_HEAD_DIM], p[BLOCK];
-    lk_cpu_load(op->q, row * op->q->ld + head * hd, hd, q);
-    float m = -INFINITY, sum = 0.0f;
-    for (int64_t first = 0; first < n_keys; first += BLOCK) {
-        int64_t n = n_keys - first < BLOCK ? n_keys - first : BLOCK;
-        float block_max = m;
-        for (int64_t j = 0; j < n; j++) {
-            const float *k = lk_cpu_view(op->k, (first + j) * op->k->ld + kv, hd, buffer);
-            float s = 0.0f;
-            for (int64_t d = 0; d < hd; d++) s += q[d] * k[d];
-            p[j] = s * op->scale;
-            block_max = p[j] > block_max ? p[j] : block_max;
-        }
-        float rescale = lk_exp(m - block_max);
-        m = block_max;
-        sum *= rescale;
-        for (int64_t d = 0; d < hd; d++) o[d] *= rescale;
-        for (int64_t j = 0; j < n; j++) {
-            const float *v = lk_cpu_view(op->v, (first + j) * op->v->ld + kv, hd, buffer);
-            float e = lk_exp(p[j] - m);
-            sum += e;
-            for (int64_t d = 0; d < hd; d++) o[d] += e * v[d];
-        }
-    }
-    for (int64_t d = 0; d < hd; d++) o[d] /= sum;
-    lk_cpu_store(op->out, row * op->out->ld + head * hd, hd, o);
+static struct cut cut_of(const struct lk_device *dev, const struct lk_attention *op) {
+    struct cut cut = {.kernel = kernel_for(op)};
+    int64_t n_rows = op->q->shape[0], n_heads = op->q->shape[1], granule = cut.kernel->granule;
+    int64_t most = cut.kernel->most_rows * 128 / (op->q->shape[2] > 64 ? op->q->shape[2] : 64);
+    int64_t n_tiles = (n_rows + most - 1) / most;
+    int64_t wanted = (dev->n_threads * TILES_PER_THREAD + n_heads - 1) / n_heads;
+    if (n_tiles < wanted) n_tiles = wanted;
+    int64_t rows = (n_rows + n_tiles - 1) / n_tiles;
+    cut.tile_rows = (rows + granule - 1) / granule * granule;
+    cut.n_tiles = (n_rows + cut.tile_rows - 1) / cut.tile_rows;
+    cut.scratch = cut.kernel->scratch(op->q->shape[2], cut.tile_rows);
+    return cut;
+}
+
+size_t lk_cpu_attention_scratch(const struct lk_device *dev, const struct lk_attention *op) {
+    return cut_of(dev, op).scratch * (size_t)dev->n_threads;
 }
 
 enum lk_code lk_cpu_attention(struct lk_device *dev, const struct lk_attention *op, void *scratch) {
-    (void)scratch;
-    int64_t n_heads = op->q->shape[1], total = op->q->shape[0] * n_heads;
-    if (op->q->shape[2] > MOST_HEAD_DIM)
-        return lk_fail(LK_E_INTERNAL, "attention: head_dim: expected at most %d, got %lld", MOST_HEAD_DIM,
-                       (long long)op->q->shape[2]);
-#pragma omp parallel for schedule(static) num_threads(dev->n_threads)
-    for (int64_t i = 0; i < total; i++) attend(op, i / n_heads, i % n_heads);
+    struct cut cut = cut_of(dev, op);
+    int64_t n_rows = op->q->shape[0], n_items = op->q->shape[1] * cut.n_tiles;
+#pragma omp parallel for schedule(static, 1) num_threads(dev->n_threads)
+    for (int64_t i = 0; i < n_items; i++) {
+        int64_t first = i % cut.n_tiles * cut.tile_rows;
+        int64_t n = n_rows - first < cut.tile_rows ? n_rows - first : cut.tile_rows;
+        cut.kernel->run(op, i / cut.n_tiles, first, n, cut.tile_rows,
+                        (char *)scratch + (size_t)omp_get_thread_num() * cut.scratch);
+    }
     return LK_OK;
 }

@@ -1,0 +1,17 @@
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define KERNEL lk_attention_avx512
+#define LANES  16
+#define MR     6
+#define NV     4
+
+typedef __m512 vec;
+typedef float vec_at __attribute__((vector_size(64), aligned(4)));
+
+#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define MAX(a, b)    _mm512_max_ps(a, b)
+#define MAX_LANE(v)  _mm512_reduce_max_ps(v)
+
+#include "kernels/cpu/attention_f32.h"
+#endif

@@ -78,16 +78,23 @@ static inline uint8_t clip(int32_t sum) {
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* One row. `channels` is a constant in each caller, so that the sums stay in registers. */
-static inline void filter_row(uint8_t *restrict out, const uint8_t *restrict in, const struct taps *taps, int n_out,
-                              int channels) {
-    for (int i = 0; i < n_out; i++) {
+/* One row. `channels` is a constant in each caller, and the sums are not an array, so that they stay in registers. */
+static inline __attribute__((always_inline)) void filter_row(uint8_t *restrict out, const uint8_t *restrict in,
+                                                             const struct taps *taps, int n_out, int channels) {
+    for (int i = 0; i < n_out; i++, out += channels) {
         const uint8_t *from = in + (size_t)taps->first[i] * (size_t)channels;
-        const int32_t *weight = taps->weight + (size_t)i * (size_t)taps->stride;
-        int32_t sum[4] = {1 << (TAP_BITS - 1), 1 << (TAP_BITS - 1), 1 << (TAP_BITS - 1), 1 << (TAP_BITS - 1)};
-        for (int k = 0; k < taps->n[i]; k++, from += channels)
-            for (int c = 0; c < channels; c++) sum[c] += from[c] * weight[k];
-        for (int c = 0; c < channels; c++) *out++ = clip(sum[c]);
+        const int32_t *weight = taps->weight + (size_t)i * (size_t)taps->stride, *end = weight + taps->n[i];
+        int32_t sum_0 = 1 << (TAP_BITS - 1), sum_1 = sum_0, sum_2 = sum_0, sum_3 = sum_0;
+        for (; weight < end; weight++, from += channels) {
+            sum_0 += from[0] * *weight;
+            if (channels > 1) sum_1 += from[1] * *weight;
+            if (channels > 2) sum_2 += from[2] * *weight;
+            if (channels > 3) sum_3 += from[3] * *weight;
+        }
+        out[0] = clip(sum_0);
+        if (channels > 1) out[1] = clip(sum_1);
+        if (channels > 2) out[2] = clip(sum_2);
+        if (channels > 3) out[3] = clip(sum_3);
     }
 }
 

@@ -1,0 +1,330 @@
+/* One forward of FLUX.2's transformer on the CPU, beside diffusers on torch:
+ *
+ *     bench_dit FOLDER [-o md|csv|json] [-r REPETITIONS] [-t THREADS] [-d bf16|f32] [-T TXT] [-N NOISE] [-R REF]
+ *               [-b] [-p PEER]
+ *
+ * FOLDER/transformer holds the weights ("PYTHON bench/peers/diffusers_dit.py --make FOLDER" makes a depth-cut model of
+ * full width). -p "PYTHON bench/peers/diffusers_dit.py" starts the peer; the two alternate, on the same inputs, and
+ * the velocities are compared at the end. Both sides embed the context and make the RoPE table in each forward. -b:
+ * time per kind of op. */
+#include "bench/bench.h"
+#include "bench/op_times.h"
+#include "bench/peer.h"
+#include "engine/alloc.h"
+#include "engine/bf16.h"
+#include "engine/rng.h"
+#include "engine/rope_table.h"
+#include "models/flux2/transformer.h"
+
+struct options {
+    const char *format;
+    const char *folder, *peer;
+    int repetitions, threads;
+    enum lk_dtype dtype;
+    int64_t n_txt, n_noise, n_ref;
+    bool per_op;
+};
+
+struct job {
+    const struct lk_flux2_transformer *t;
+    const struct options *o;
+    int32_t *ids;                      /* [n_txt + n_noise + n_ref, 4] */
+    float *cos, *sin;                  /* host, [same, head_dim / 2] */
+    struct lk_tensor x, prompt_embeds; /* [n_noise + n_ref, in_channels], [n_txt, joint_attention_dim] */
+    struct lk_tensor velocity;         /* [n_noise, out_channels] */
+    struct lk_flux2_conditioning conditioning;
+};
+
+struct samples {
+    double ns[BENCH_MAX_SAMPLES], cpu_ns[BENCH_MAX_SAMPLES];
+};
+
+static int64_t n_tokens(const struct options *o) { return o->n_txt + o->n_noise + o->n_ref; }
+
+/* Rows (t, y, x, 0) of the widest grid with at most as many rows as columns, as the peer has it. */
+static int32_t *grid_ids(int32_t *ids, int32_t t, int64_t n) {
+    int64_t height = (int64_t)sqrt((double)n);
+    while (height > 1 && n % height) height--;
+    int64_t width = n ? n / height : 0;
+    for (int64_t i = 0; i < n; i++, ids += 4) {
+        ids[0] = t;
+        ids[1] = (int32_t)(i / width);
+        ids[2] = (int32_t)(i % width);
+        ids[3] = 0;
+    }
+    return ids;
+}
+
+static enum lk_code make_host_arrays(struct job *job) {
+    const struct options *o = job->o;
+    size_t n = (size_t)n_tokens(o), half = (size_t)job->t->config.attention_head_dim / 2;
+    job->ids = lk_calloc(4 * n, sizeof *job->ids);
+    job->cos = lk_malloc(n * half * sizeof *job->cos);
+    job->sin = lk_malloc(n * half * sizeof *job->sin);
+    if (!job->ids || !job->cos || !job->sin) return lk_fail(LK_E_NOMEM, "RoPE table: out of memory");
+    for (int64_t i = 0; i < o->n_txt; i++) job->ids[4 * i + 3] = (int32_t)i;
+    grid_ids(grid_ids(job->ids + 4 * o->n_txt, 0, o->n_noise), 10, o->n_ref);
+    return LK_OK;
+}
+
+static void free_host_arrays(struct job *job) {
+    lk_free(job->ids);
+    lk_free(job->cos);
+    lk_free(job->sin);
+}
+
+/* torch.randn(shape, generator seeded with `seed`).to(dtype) */
+static enum lk_code fill(struct lk_device *dev, const struct lk_tensor *t, uint64_t seed) {
+    size_t n = (size_t)lk_tensor_numel(t);
+    float *values = lk_malloc(n * sizeof *values);
+    if (!values) return lk_fail(LK_E_NOMEM, "inputs: out of memory");
+    struct lk_rng rng;
+    lk_rng_seed(&rng, seed);
+    lk_rng_normal_f32(&rng, values, n);
+    if (t->dtype == LK_BF16) { /* in place: a bf16 value never overtakes the float it comes from */
+        for (size_t i = 0; i < n; i++) {
+            uint16_t h = lk_f32_to_bf16(values[i]);
+            memcpy((char *)values + i * sizeof h, &h, sizeof h);
+        }
+    }
+    enum lk_code rc = lk_upload(dev, t, values);
+    lk_free(values);
+    return rc;
+}
+
+static enum lk_code make_tensors(struct lk_device *dev, struct job *job) {
+    const struct lk_flux2_transformer_config *c = &job->t->config;
+    const struct options *o = job->o;
+    int64_t n = n_tokens(o), half = c->attention_head_dim / 2;
+    LK_TRY(LK_NEW(&dev->arena, &job->x, o->dtype, o->n_noise + o->n_ref, c->in_channels));
+    LK_TRY(LK_NEW(&dev->arena, &job->prompt_embeds, o->dtype, o->n_txt, c->joint_attention_dim));
+    LK_TRY(LK_NEW(&dev->arena, &job->velocity, o->dtype, o->n_noise, c->out_channels));
+    LK_TRY(LK_NEW(&dev->arena, &job->conditioning.context, o->dtype, o->n_txt, c->dim));
+    LK_TRY(LK_NEW(&dev->arena, &job->conditioning.cos, LK_F32, n, half));
+    return LK_NEW(&dev->arena, &job->conditioning.sin, LK_F32, n, half);
+}
+
+static enum lk_code forward(struct lk_device *dev, struct job *job) {
+    const struct lk_flux2_transformer_config *c = &job->t->config;
+    if (dev->kind != LK_DEVICE_PLAN)
+        lk_rope_table(job->ids, n_tokens(job->o), c->axes_dims_rope, LK_FLUX2_AXES, c->rope_theta, job->cos, job->sin);
+    LK_TRY(lk_upload(dev, &job->conditioning.cos, job->cos));
+    LK_TRY(lk_upload(dev, &job->conditioning.sin, job->sin));
+    LK_TRY(lk_flux2_embed_context(dev, job->t, &job->prompt_embeds, &job->conditioning.context));
+    return lk_flux2_transformer_forward(dev, job->t, &job->x, &job->conditioning, 500.0f, 4.0f, 0, &job->velocity);
+}
+
+/* The same code on the plan device says how much memory and work it is. */
+static enum lk_code prepare(struct lk_device *dev, struct job *job, struct lk_cost *cost) {
+    struct lk_device *plan;
+    LK_TRY(lk_device_plan_create(dev, &plan));
+    enum lk_code rc = make_tensors(plan, job);
+    if (!rc) rc = forward(plan, job);
+    size_t bytes = plan->arena.peak;
+    *cost = plan->cost;
+    lk_device_free(plan);
+    if (!rc) rc = lk_device_prepare(dev, bytes);
+    if (!rc) rc = make_tensors(dev, job);
+    if (!rc) rc = fill(dev, &job->x, 1);
+    if (!rc) rc = fill(dev, &job->prompt_embeds, 2);
+    return rc;
+}
+
+static bool start_peer(struct bench_peer *peer, const struct options *o) {
+    char numbers[4][24];
+    const int64_t values[4] = {o->threads, o->n_txt, o->n_noise, o->n_ref};
+    for (int i = 0; i < 4; i++) snprintf(numbers[i], sizeof numbers[i], "%lld", (long long)values[i]);
+    char *args[] = {(char *)o->folder, "--dtype",  o->dtype == LK_BF16 ? "bf16" : "f32",
+                    "--threads",       numbers[0], "--txt",
+                    numbers[1],        "--noise",  numbers[2],
+                    "--ref",           numbers[3], NULL};
+    return bench_peer_start(peer, o->peer, args);
+}
+
+/* ||ours - peer's|| / ||peer's||, NaN when the peer's file cannot be read. */
+static double relative_error(struct lk_device *dev, const struct job *job, struct bench_peer *peer) {
+    char path[] = "/tmp/bench_dit_XXXXXX";
+    int fd = mkstemp(path);
+    if (fd < 0) return NAN;
+    close(fd);
+    size_t n = (size_t)lk_tensor_numel(&job->velocity);
+    float *ours = lk_calloc(n, sizeof *ours), *theirs = lk_calloc(n, sizeof *theirs);
+    FILE *file = ours && theirs && bench_peer_dump(peer, path) ? fopen(path, "rb") : NULL;
+    double difference = 0, norm = NAN;
+    if (file && fread(theirs, sizeof *theirs, n, file) == n && !lk_download(dev, ours, &job->velocity)) {
+        for (size_t i = n; job->velocity.dtype == LK_BF16 && i-- > 0;) { /* in place, from the end */
+            uint16_t h;
+            memcpy(&h, (char *)ours + i * sizeof h, sizeof h);
+            ours[i] = lk_bf16_to_f32(h);
+        }
+        norm = 0;
+        for (size_t i = 0; i < n; i++) {
+            difference += ((double)ours[i] - theirs[i]) * ((double)ours[i] - theirs[i]);
+            norm += (double)theirs[i] * theirs[i];
+        }
+    }
+    if (file) fclose(file);
+    unlink(path);
+    lk_free(ours);
+    lk_free(theirs);
+    return sqrt(difference / norm);
+}
+
+static void print_side(struct bench_table *table, const struct options *o, const char *what, const struct lk_cost *cost,
+                       const struct samples *samples) {
+    const double *ns = samples->ns;
+    struct bench_statistics s = bench_statistics(ns, o->repetitions);
+    bench_text(table, "implementation", "%s", what);
+    bench_text(table, "dtype", "%s", lk_dtype_name(o->dtype));
+    bench_text(table, "tokens", "%lld + %lld + %lld", (long long)o->n_txt, (long long)o->n_noise, (long long)o->n_ref);
+    bench_number(table, "median_ms", 0, s.median * 1e-6);
+    bench_number(table, "mean_ms", 0, s.mean * 1e-6);
+    bench_number(table, "sd_ms", 0, s.sd * 1e-6);
+    bench_number(table, "best_ms", 0, s.min * 1e-6);
+    bench_number(table, "cpu_ms", 0, bench_statistics(samples->cpu_ns, o->repetitions).median * 1e-6);
+    bench_number(table, "gflops", 0, (double)cost->flops / s.median);
+    bench_samples(table, ns, o->repetitions);
+}
+
+static enum lk_code print_per_op(struct lk_device *dev, struct job *job, const char *format) {
+    struct bench_table table = {.format = format};
+    bench_op_times_begin(dev);
+    double start = bench_cpu_ns();
+    enum lk_code rc = forward(dev, job);
+    double total = bench_cpu_ns() - start;
+    bench_op_times_end(dev);
+    for (int i = 0; i < BENCH_OP_COUNT; i++) {
+        if (!bench_op_times[i].calls) continue;
+        bench_text(&table, "op", "%s", bench_op_names[i]);
+        bench_number(&table, "calls", 0, (double)bench_op_times[i].calls);
+        bench_number(&table, "ms", 1, bench_op_times[i].ns * 1e-6);
+        bench_number(&table, "cpu_ms", 1, bench_op_times[i].cpu_ns * 1e-6);
+        bench_number(&table, "percent_cpu", 1, 100 * bench_op_times[i].cpu_ns / total);
+        bench_number(&table, "gflops", 1, bench_op_times[i].flops / bench_op_times[i].ns);
+        bench_number(&table, "gflops_per_cpu_s", 1, bench_op_times[i].flops / bench_op_times[i].cpu_ns);
+        bench_end_row(&table);
+    }
+    bench_end(&table);
+    return rc;
+}
+
+static void print_sides(struct lk_device *dev, const struct job *job, const struct lk_cost *cost,
+                        const struct samples sides[2], struct bench_peer *peer) {
+    const struct options *o = job->o;
+    struct bench_table table = {.format = o->format};
+    print_side(&table, o, dev->name, cost, &sides[0]);
+    if (o->peer) {
+        double ratios[2];
+        for (int i = 0; i < 2; i++)
+            ratios[i] = bench_statistics(i ? sides[1].cpu_ns : sides[1].ns, o->repetitions).median /
+                        bench_statistics(i ? sides[0].cpu_ns : sides[0].ns, o->repetitions).median;
+        bench_number(&table, "peer_over_ours", 2, ratios[0]);
+        bench_number(&table, "peer_over_ours_cpu", 2, ratios[1]);
+        bench_text(&table, "relative_error", "%.2e", relative_error(dev, job, peer));
+        bench_end_row(&table);
+        print_side(&table, o, peer->description, cost, &sides[1]);
+        bench_number(&table, "peer_over_ours", 2, 1);
+        bench_number(&table, "peer_over_ours_cpu", 2, 1);
+        bench_text(&table, "relative_error", "0");
+    }
+    bench_end_row(&table);
+    bench_end(&table);
+}
+
+static enum lk_code run(struct lk_device *dev, struct job *job) {
+    const struct options *o = job->o;
+    struct lk_cost cost;
+    struct samples sides[2]; /* ours, the peer's */
+    struct bench_peer peer = {0};
+    LK_TRY(prepare(dev, job, &cost));
+    bool peer_runs = !o->peer || start_peer(&peer, o);
+    enum lk_code rc = LK_OK;
+    for (int i = -1; i < o->repetitions && !rc && peer_runs; i++) { /* -1: warm-up */
+        int at = i < 0 ? 0 : i;
+        double start = bench_now_ns(), cpu_start = bench_cpu_ns();
+        rc = forward(dev, job);
+        sides[0].ns[at] = bench_now_ns() - start;
+        sides[0].cpu_ns[at] = bench_cpu_ns() - cpu_start;
+        if (o->peer) peer_runs = bench_peer_run(&peer, &sides[1].ns[at], &sides[1].cpu_ns[at]);
+    }
+    if (!peer_runs) rc = lk_fail(LK_E_INPUT, "peer: %s: did not start or answer", o->peer);
+    if (!rc) print_sides(dev, job, &cost, sides, &peer);
+    bench_peer_stop(&peer);
+    if (!rc && o->per_op) rc = print_per_op(dev, job, o->format);
+    return rc;
+}
+
+static enum lk_code open_and_run(const struct options *o, struct lk_device *dev) {
+    char path[4096];
+    struct lk_config *json;
+    struct lk_flux2_transformer_config config;
+    struct lk_checkpoint checkpoint;
+    struct lk_flux2_transformer t;
+    snprintf(path, sizeof path, "%s/transformer/config.json", o->folder);
+    LK_TRY(lk_config_open(&json, path));
+    LK_TRY(lk_flux2_transformer_config_read(&config, json));
+    snprintf(path, sizeof path, "%s/transformer", o->folder);
+    LK_TRY(lk_checkpoint_open(&checkpoint, path, "diffusion_pytorch_model"));
+    enum lk_code rc = lk_flux2_transformer_bind(&t, &config, &checkpoint, o->dtype);
+    if (!rc) {
+        struct job job = {.t = &t, .o = o};
+        rc = make_host_arrays(&job);
+        if (!rc) rc = run(dev, &job);
+        free_host_arrays(&job);
+        lk_flux2_transformer_free(&t);
+    }
+    lk_checkpoint_close(&checkpoint);
+    return rc;
+}
+
+static bool parse(struct options *o, int argc, char **argv) {
+    for (int c; (c = getopt(argc, argv, "o:r:t:d:T:N:R:p:b")) != -1;) {
+        if (c == 'o')
+            o->format = optarg;
+        else if (c == 'r')
+            o->repetitions = atoi(optarg);
+        else if (c == 't')
+            o->threads = atoi(optarg);
+        else if (c == 'd' && !strcmp(optarg, "f32"))
+            o->dtype = LK_F32;
+        else if (c == 'd' && !strcmp(optarg, "bf16"))
+            o->dtype = LK_BF16;
+        else if (c == 'T')
+            o->n_txt = atoi(optarg);
+        else if (c == 'N')
+            o->n_noise = atoi(optarg);
+        else if (c == 'R')
+            o->n_ref = atoi(optarg);
+        else if (c == 'p')
+            o->peer = optarg;
+        else if (c == 'b')
+            o->per_op = true;
+        else
+            return false;
+    }
+    if (optind + 1 != argc) return false;
+    o->folder = argv[optind];
+    return bench_format_known(o->format) && o->repetitions >= 1 && o->repetitions <= BENCH_MAX_SAMPLES &&
+           o->threads >= 1 && o->n_txt >= 1 && o->n_noise >= 1 && o->n_ref >= 0;
+}
+
+int main(int argc, char **argv) {
+    struct options o = {.format = "md", .repetitions = 5, .threads = 2, .dtype = LK_BF16};
+    o.n_txt = 512;
+    o.n_noise = o.n_ref = 256;
+    if (!parse(&o, argc, argv)) {
+        fputs(
+            "usage: bench_dit FOLDER [-o md|csv|json] [-r REPETITIONS] [-t THREADS] [-d bf16|f32] [-T TXT] [-N NOISE] "
+            "[-R REF] [-b] [-p PEER]\n",
+            stderr);
+        return 2;
+    }
+    struct lk_device *dev;
+    enum lk_code rc = lk_device_cpu_create(o.threads, &dev);
+    if (!rc) {
+        rc = open_and_run(&o, dev);
+        lk_device_free(dev);
+    }
+    if (rc) fprintf(stderr, "bench_dit: %s\n", lk_error_text());
+    return rc ? lk_exit_code(rc) : 0;
+}

@@ -41,4 +41,7 @@ struct cli_recipe {
 
 /* LK_E_METADATA when the file has no recipe of ours, or a damaged one. */
 enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path);
+/* From the JSON; `name` is for messages. LK_E_JSON..., LK_E_CONFIG_... or LK_E_METADATA for anything else than a
+ * recipe. */
+enum lk_code cli_recipe_parse(struct cli_recipe *out, const char *text, const char *name);
 void cli_recipe_free(struct cli_recipe *recipe);

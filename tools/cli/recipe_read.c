@@ -80,6 +80,15 @@ static enum lk_code read_arrays(struct cli_recipe *r, const char *name) {
     return ok ? LK_OK : lk_fail(LK_E_METADATA, "%s: the recipe's images or sigmas are damaged", name);
 }
 
+enum lk_code cli_recipe_parse(struct cli_recipe *out, const char *text, const char *name) {
+    *out = (struct cli_recipe){.text = lk_strdup(text)};
+    enum lk_code rc = out->text ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", name);
+    if (!rc) rc = read_fields(out, name);
+    if (!rc) rc = read_arrays(out, name);
+    if (rc) cli_recipe_free(out);
+    return rc;
+}
+
 enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
     *out = (struct cli_recipe){0};
     struct lk_png_text *texts;
@@ -93,12 +102,9 @@ enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
                      "%s: no recipe inside (no text chunk \"likeness\"): not made by this program, or "
                      "saved again by another",
                      png_path);
-    else if (!(out->text = lk_strdup(found)))
-        rc = lk_fail(LK_E_NOMEM, "%s: out of memory", png_path);
+    else
+        rc = cli_recipe_parse(out, found, png_path);
     lk_png_text_free(texts);
-    if (!rc) rc = read_fields(out, png_path);
-    if (!rc) rc = read_arrays(out, png_path);
-    if (rc) cli_recipe_free(out);
     return rc;
 }
 

@@ -1,16 +1,17 @@
 #include "tools/cli/signals.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t received; /* the first signal, 0 if none */
+static atomic_int received; /* the first signal, 0 if none; two may arrive in two threads */
 
 static int code_of(int signal_number) { return signal_number == SIGINT ? 130 : 143; }
 
 static void handle(int signal_number) {
-    if (received) _exit(code_of(signal_number));
-    received = signal_number;
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&received, &none, signal_number)) _exit(code_of(signal_number));
     static const char text[] = "\nstopping after this step; once more stops now\n";
     ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
     (void)ignored;

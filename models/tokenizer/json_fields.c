@@ -56,8 +56,8 @@ enum lk_code json_find(struct json_place place, struct json_value object, struct
     if (json_kind(object) != '{') return not_an_object(place, object);
     struct json_iterator it = json_begin(object);
     struct json_value key, value;
-    while (json_next_member(&it, &key, &value)) {
-        if (!field->value.at && json_string_is(key, field->key)) field->value = value;
+    while (!field->value.at && json_next_member(&it, &key, &value)) {
+        if (json_string_is(key, field->key)) field->value = value;
     }
     return LK_OK;
 }

@@ -78,37 +78,32 @@ static bool merge_sides(struct json_value merge, char kind, char *text, size_t *
     return !memchr(space, ' ', *right);
 }
 
-static enum lk_code read_merge(struct bpe *bpe, const char *where, struct json_value merge, char kind, char *text,
-                               uint32_t rank) {
+/* Fills in rank and result of one merge; `text` has room for it. False with what is wrong in *problem. */
+static bool read_merge(struct bpe *bpe, struct json_value merge, char kind, char *text, uint32_t rank,
+                       const char **problem) {
     size_t left, right;
-    int shown = (int)(merge.end - merge.at < 100 ? merge.end - merge.at : 100);
-    if (!merge_sides(merge, kind, text, &left, &right)) {
-        return lk_fail(LK_E_TOKENIZER, "%s: expected %s like the first merge, got %.*s", where,
-                       kind == '[' ? "two tokens [\"a\", \"b\"]" : "two tokens \"a b\"", shown, merge.at);
-    }
+    *problem = kind == '[' ? "two tokens [\"a\", \"b\"] as in the first merge" : "two tokens \"a b\"";
+    if (!merge_sides(merge, kind, text, &left, &right)) return false;
     int32_t a = token_table_find(&bpe->vocab, text, left);
     int32_t b = token_table_find(&bpe->vocab, text + left, right);
     int32_t both = token_table_find(&bpe->vocab, text, left + right);
-    if (a < 0 || b < 0 || both < 0) {
-        return lk_fail(LK_E_TOKENIZER, "%s: expected tokens of the vocabulary, got %.*s, whose %s is not there", where,
-                       shown, merge.at,
-                       a < 0   ? "left side"
-                       : b < 0 ? "right side"
-                               : "result");
-    }
+    *problem = a < 0   ? "a left side that is in the vocabulary"
+               : b < 0 ? "a right side that is in the vocabulary"
+                       : "a result that is in the vocabulary";
+    if (a < 0 || b < 0 || both < 0) return false;
     /* A pair that comes twice has its later rank, as in the reference. */
     *pair_map_put(&bpe->merges, (uint32_t)a, (uint32_t)b) = (uint64_t)rank << 32 | (uint32_t)both;
-    return LK_OK;
+    return true;
 }
 
 static enum lk_code read_merges(struct bpe *bpe, struct json_place place, struct json_value array) {
     struct json_iterator it = json_begin(array);
     struct json_value merge;
     size_t n = 0, longest = 0;
-    char kind = 0;
+    char kind = '"';
     while (json_next(&it, &merge)) {
         size_t bytes = (size_t)(merge.end - merge.at);
-        if (!n++) kind = json_kind(merge);
+        if (!n++ && json_kind(merge) == '[') kind = '[';
         if (bytes > longest) longest = bytes;
     }
     enum lk_code rc = pair_map_init(&bpe->merges, n);
@@ -117,12 +112,14 @@ static enum lk_code read_merges(struct bpe *bpe, struct json_place place, struct
     if (!text) return lk_fail(LK_E_NOMEM, "%s: %s.merges: no memory", place.file, place.path);
     it = json_begin(array);
     uint32_t rank = 0;
-    for (size_t i = 0; json_next(&it, &merge) && !rc; i++) {
-        char where[512];
+    for (size_t i = 0; json_next(&it, &merge); i++) {
+        const char *problem;
         /* Old files carry the first line of merges.txt along. */
-        if (kind == '"' && json_kind(merge) == '"' && !strncmp(merge.at, "\"#version", 9)) continue;
-        snprintf(where, sizeof where, "%s: %s.merges[%zu]", place.file, place.path, i);
-        rc = read_merge(bpe, where, merge, kind == '[' ? '[' : '"', text, rank++);
+        if (kind == '"' && !strncmp(merge.at, "\"#version", 9)) continue;
+        if (read_merge(bpe, merge, kind, text, rank++, &problem)) continue;
+        rc = lk_fail(LK_E_TOKENIZER, "%s: %s.merges[%zu]: expected %s, got %.*s", place.file, place.path, i, problem,
+                     (int)(merge.end - merge.at < 100 ? merge.end - merge.at : 100), merge.at);
+        break;
     }
     lk_free(text);
     return rc;

@@ -1,7 +1,5 @@
-/* Where the reference's Unicode differs from that of the libraries used here. Made by
- * tests/golden/generate_tokenizer.py
- * --tables (tokenizers 0.23.3, unicodedata2 18.0.0, PCRE2's Unicode 14); tests/golden/test_tokenizer.c holds all code
- * points to it. */
+/* Where the reference's Unicode differs from that of other libraries. Made by tests/golden/tokenizer_unicode.py
+ * (tokenizers 0.23.3, Unicode 14.0.0 to 18.0.0); tests/golden/test_tokenizer.c holds every code point to it. */
 #pragma once
 
 #include <stddef.h>
@@ -27,14 +25,14 @@ enum unicode_kind {
 
 /* [kind]: a character of that general category in every Unicode version from 10 on, of 2, 3 and 4 bytes. */
 static const uint32_t unicode_representatives[N_UNICODE_KINDS][3] = {
-    [KIND_LU] = {0x0, 0x1e00, 0x10400}, [KIND_LL] = {0x101, 0x1e01, 0x10428}, [KIND_LM] = {0x0, 0x3005, 0x16b40},
-    [KIND_LO] = {0x0, 0x4e00, 0x20000}, [KIND_MN] = {0x0, 0x20d0, 0x101fd},   [KIND_MC] = {0x0, 0x903, 0x11000},
+    [KIND_LU] = {0x0, 0x1e00, 0x10400}, [KIND_LL] = {0x101, 0x1e01, 0x10428}, [KIND_LM] = {0x0, 0xa60c, 0x16b40},
+    [KIND_LO] = {0x0, 0xa500, 0x20000}, [KIND_MN] = {0x0, 0x20d0, 0x101fd},   [KIND_MC] = {0x0, 0x903, 0x11000},
     [KIND_ND] = {0x0, 0x966, 0x1d7ce},  [KIND_NO] = {0x0, 0x2460, 0x10107},   [KIND_PD] = {0x0, 0x2010, 0x10ead},
     [KIND_PO] = {0x0, 0x2016, 0x10100}, [KIND_SM] = {0x0, 0x2200, 0x1d6c1},   [KIND_SO] = {0x0, 0x2300, 0x1f600},
     [KIND_CF] = {0x0, 0x2060, 0x1d173}, [KIND_CN] = {0x378, 0xfdd0, 0x1fffe},
 };
 
-/* Code points whose general category, or being white space, depends on the version, with the reference's category. */
+/* Code points whose category, or being white space, depends on the version, with the reference's category. */
 static const struct unicode_difference {
     uint32_t first, last;
     enum unicode_kind kind;

@@ -39,11 +39,8 @@ static bool read_integers(struct header *h, const char *name, const char *field,
         if (*n == max_n)
             return lk_json_fail(&h->json, code, "tensor \"%.200s\": field \"%s\": expected at most %d entries", name,
                                 field, max_n);
-        if (lk_json_peek(&h->json) != '0' || *h->json.at == '-')
-            return lk_json_fail(&h->json, code, "tensor \"%.200s\": field \"%s\": expected unsigned integers", name,
-                                field);
         if (!lk_json_u64(&h->json, &value)) {
-            /* a number, but not one of these: the field is wrong, not the JSON */
+            /* something else than such a number: the field is wrong, not the JSON */
             if (h->json.rc == LK_E_JSON || h->json.rc == LK_E_JSON_LIMIT)
                 h->json.rc = lk_fail_prefix(code, "tensor \"%.200s\": field \"%s\"", name, field);
             return false;

@@ -70,11 +70,12 @@ static enum lk_code verify_files(struct lk_verify_report *report, const char *fo
     }
     if (!n_known) {
         lk_free(w.files);
-        return lk_fail(LK_E_CHECKSUM,
-                       "%s: no digest is known for any file: it is no snapshot of a Hugging Face cache and no manifest "
-                       "was given; make one where the files are known to be good: find . -type f -exec sha256sum {} + > "
-                       "MANIFEST",
-                       folder);
+        return lk_fail(
+            LK_E_CHECKSUM,
+            "%s: no digest is known for any file: it is no snapshot of a Hugging Face cache and no manifest "
+            "was given; make one where the files are known to be good: find . -type f -exec sha256sum {} + > "
+            "MANIFEST",
+            folder);
     }
     if (w.n_files) qsort(w.files, w.n_files, sizeof *w.files, larger_first);
     run(&w, n_threads);

@@ -353,6 +353,7 @@ static void every_allocation_may_fail(void **state) {
         struct lk_tensor out[N_TENSORS];
         void *owned;
         char identity[65];
+        int64_t before = lk_alloc_count();
         lk_alloc_fail_at(nth);
         enum lk_code rc = lk_checkpoint_open(&cp, folder, "model");
         if (!rc) {
@@ -363,7 +364,10 @@ static void every_allocation_may_fail(void **state) {
         }
         lk_alloc_fail_at(0);
         assert_int_equal(lk_alloc_live(), live);
-        if (!rc) break;
+        if (!rc) {
+            assert_true(lk_alloc_count() - before < nth); /* no failure was swallowed */
+            break;
+        }
         if (rc != LK_E_NOMEM) fail_msg("allocation %d: code %d: %s", (int)nth, rc, lk_error_text());
     }
     assert_true(nth > 20);
@@ -374,11 +378,15 @@ static void every_allocation_may_fail(void **state) {
     for (nth = 1;; nth++) {
         struct lk_tensor out[N_TENSORS];
         void *owned;
+        int64_t before = lk_alloc_count();
         lk_alloc_fail_at(nth);
         enum lk_code rc = bind_model(&cp, LK_BF16, out, &owned, NULL);
         lk_alloc_fail_at(0);
         assert_int_equal(lk_alloc_live(), live);
-        if (rc == LK_E_BIND) break;
+        if (rc == LK_E_BIND) {
+            assert_true(lk_alloc_count() - before < nth);
+            break;
+        }
         assert_int_equal(rc, LK_E_NOMEM);
     }
     lk_checkpoint_close(&cp);

@@ -241,7 +241,7 @@ static void a_file_that_changes_is_noticed(void **state) {
     struct lk_bind *b;
     struct lk_tensor out;
     void *owned;
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 5; kind++) {
         folder = sharded("changes");
         assert_ok(lk_checkpoint_open(&cp, folder, STEM));
         assert_ok(lk_checkpoint_check(&cp));
@@ -255,6 +255,12 @@ static void a_file_that_changes_is_noticed(void **state) {
             close(fd);
         }
         if (kind == 3) assert_int_equal(truncate(in(folder, TWO), 60), 0);
+        if (kind == 4) { /* replaced by another file of the same size and time */
+            struct stat st;
+            assert_int_equal(stat(in(folder, TWO), &st), 0);
+            write_shard(in(folder, TWO), "d", NULL);
+            utimensat(AT_FDCWD, in(folder, TWO), (struct timespec[]){st.st_atim, st.st_mtim}, 0);
+        }
         assert_fails(lk_checkpoint_check(&cp), LK_E_CHANGED, TWO);
         assert_ok(lk_bind_begin(&b, &cp, "transformer", LK_F32)); /* and before weights are handed out */
         LK_BIND(b, &out, LK_SHAPE(2, 4), "a");
@@ -307,19 +313,21 @@ static void read_cut_file(const char *path) {
 }
 
 /* A fault on a mapping that is not ours goes to whoever was there before. */
-static void fault_elsewhere(const char *path) {
+static void fault_elsewhere(const char *path, bool above) {
     struct lk_mapped_file *file;
     test_write(path, values, 8192);
-    if (lk_mapped_open(&file, path)) _exit(1);
     int fd = open(path, O_RDONLY);
-    volatile const char *other = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0); /* not ours */
+    volatile const char *first = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0);
+    if (lk_mapped_open(&file, path)) _exit(1);
+    volatile const char *last = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0);
     if (truncate(path, 0)) _exit(2);
-    _exit(other[5000] ? 3 : 4);
+    bool is_above = (uintptr_t)first > (uintptr_t)file->data;
+    _exit((above == is_above ? first : last)[5000] ? 3 : 4);
 }
 
 static void exit_42(int number) {
     (void)number;
-    _exit(42);
+    _exit(lk_mapped_check(NULL) ? 45 : 42); /* and no fault of ours was counted */
 }
 
 static void exit_43(int number, siginfo_t *info, void *context) {
@@ -329,18 +337,18 @@ static void exit_43(int number, siginfo_t *info, void *context) {
 
 static void fault_elsewhere_with_handler(const char *path) {
     signal(SIGBUS, exit_42);
-    fault_elsewhere(path);
+    fault_elsewhere(path, true);
 }
 
 static void fault_elsewhere_with_sigaction(const char *path) {
     struct sigaction action = {.sa_sigaction = exit_43, .sa_flags = SA_SIGINFO};
     sigaction(SIGBUS, &action, NULL);
-    fault_elsewhere(path);
+    fault_elsewhere(path, false);
 }
 
 static void fault_elsewhere_by_default(const char *path) {
     signal(SIGBUS, SIG_DFL); /* a sanitizer's handler would print and exit */
-    fault_elsewhere(path);
+    fault_elsewhere(path, true);
 }
 
 static void raised(const char *path) {
@@ -537,6 +545,10 @@ static void reads_a_snapshot_of_links_read_only(void **state) {
     write_shard(in(cache, "models--org--other/blobs/" BLOB), "a", NULL);
     unlink(in(folder, STEM ".safetensors"));
     assert_int_equal(symlink(in(cache, "models--org--other/blobs/" BLOB), in(folder, STEM ".safetensors")), 0);
+    REFUSED(folder, LK_E_ESCAPES, "outside the model folder");
+    unlink(in(folder, STEM ".safetensors")); /* so is all of the repository but its blobs */
+    write_shard(in(repo, "refs/weights"), "a", NULL);
+    assert_int_equal(symlink("../../../refs/weights", in(folder, STEM ".safetensors")), 0);
     REFUSED(folder, LK_E_ESCAPES, "outside the model folder");
     unlink(in(folder, STEM ".safetensors")); /* a link to a blob that was not downloaded */
     assert_int_equal(symlink("../../../blobs/absent", in(folder, STEM ".safetensors")), 0);

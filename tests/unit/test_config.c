@@ -287,6 +287,7 @@ static void every_allocation_may_fail(void **state) {
         size_t count;
         const char *s;
         double x = 0;
+        int64_t before = lk_alloc_count();
         lk_alloc_fail_at(nth);
         enum lk_code rc = lk_config_parse(&c, text, sizeof text - 1, "config.json");
         if (!rc) {
@@ -300,6 +301,7 @@ static void every_allocation_may_fail(void **state) {
         assert_int_equal(lk_alloc_live(), live);
         if (!rc) {
             assert_true(nth > 10 && x == 0.5);
+            assert_true(lk_alloc_count() - before < nth); /* no failure was swallowed */
             break;
         }
         assert_int_equal(rc, LK_E_NOMEM);

@@ -248,6 +248,7 @@ static void every_allocation_may_fail(void **state) {
     for (int with_manifest = 0; with_manifest < 2; with_manifest++)
         for (int64_t nth = 1;; nth++) {
             struct lk_verify_report report;
+            int64_t before = lk_alloc_count();
             lk_alloc_fail_at(nth);
             enum lk_code rc = lk_verify(&report, snapshot, with_manifest ? test_path("sums") : NULL, 1);
             lk_alloc_fail_at(0);
@@ -255,6 +256,7 @@ static void every_allocation_may_fail(void **state) {
                 assert_int_equal(report.n_bad, with_manifest);
                 lk_verify_free(&report);
                 assert_true(nth > 15);
+                assert_true(lk_alloc_count() - before < nth); /* no failure was swallowed */
                 break;
             }
             assert_int_equal(rc, LK_E_NOMEM);

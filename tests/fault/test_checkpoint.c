@@ -505,6 +505,36 @@ static void finds_models_in_the_cache(void **state) {
     free(home);
 }
 
+/* M1 for the cache and for paths. */
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    char cache[1024];
+    snprintf(cache, sizeof cache, "%s", fresh("hf"));
+    write_cache(cache);
+    write_text(in(cache, "models--org--name/snapshots/" COMMIT "/transformer/config.json"), "{}");
+    setenv("HF_HUB_CACHE", cache, 1);
+    int64_t live = lk_alloc_live();
+    for (int64_t nth = 1;; nth++) {
+        char *model, *path;
+        int64_t before = lk_alloc_count();
+        lk_alloc_fail_at(nth);
+        enum lk_code rc = lk_model_find("org/name", &model);
+        if (!rc) {
+            rc = lk_model_path(model, "transformer/config.json", &path);
+            lk_free(path);
+        }
+        lk_alloc_fail_at(0);
+        lk_free(model);
+        assert_int_equal(lk_alloc_live(), live);
+        if (!rc) {
+            assert_true(nth > 6 && lk_alloc_count() - before < nth);
+            break;
+        }
+        assert_int_equal(rc, LK_E_NOMEM);
+    }
+    unsetenv("HF_HUB_CACHE");
+}
+
 static void reads_a_snapshot_of_links_read_only(void **state) {
     (void)state;
     char cache[1024], repo[1200], folder[2048], *model, *path;
@@ -567,6 +597,7 @@ int main(void) {
         cmocka_unit_test(a_fault_is_an_error_and_no_crash),
         cmocka_unit_test(many_mappings),
         cmocka_unit_test(finds_models_in_the_cache),
+        cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(reads_a_snapshot_of_links_read_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,11 +43,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct lk_config *c;
     int64_t live = lk_alloc_live();
-    if (!lk_config_parse(&c, (const char *)data, size, "fuzz")) {
+    enum lk_code rc = lk_config_parse(&c, (const char *)data, size, "fuzz");
+    if (rc == LK_E_NOMEM) abort(); /* cJSON refused what the strict reader let pass */
+    if (!rc) {
         ask(c);
         ask(lk_config_object(c, "o", true));
         ask(lk_config_object(lk_config_object(c, "o", false), "p", false));
-        enum lk_code rc = lk_config_close(c);
+        rc = lk_config_close(c);
         if (rc == LK_E_NOMEM || rc == LK_E_INTERNAL) abort();
     }
     if (lk_alloc_live() != live) abort();

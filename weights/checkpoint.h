@@ -7,9 +7,9 @@
 
 /* Resolves what the user wrote: an existing folder, or ORG/NAME[@revision] in the HF cache (HF_HUB_CACHE, else
  * HF_HOME/hub, else
- * ~/.cache/huggingface/hub; models--ORG--NAME/refs/<revision> -> snapshots/<commit>; a commit hash may stand for the
- * revision; "main" by default). out gets a malloc'ed (lk_malloc) path. LK_E_NOT_FOUND / LK_E_REVISION name every place
- * looked at. */
+ * XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub; models--ORG--NAME/refs/<revision> ->
+ * snapshots/<commit>; a commit hash may stand for the revision; "main" by default). out gets a malloc'ed (lk_malloc)
+ * path. LK_E_NOT_FOUND / LK_E_REVISION name every place looked at. */
 enum lk_code lk_model_find(const char *model, char **out);
 
 /* A path inside a model folder: no absolute names, no "..", and the resolved file must lie inside the folder, or inside

@@ -8,7 +8,10 @@
 #include "engine/alloc.h"
 
 /* Encoders write about 10 scans, 20 when they search for the smallest file. */
-#define SCANS_MAX 100
+#define SCANS_MAX    100
+#define SCANS_ALWAYS 20
+/* Beyond SCANS_ALWAYS: pixels times scans, each of which walks over all blocks. 40 of a 100-megapixel picture. */
+#define SCANNED_PIXELS_MAX ((int64_t)4000000000)
 /* Every 8x8 block of the least finely sampled component (up to 32 x 32 pixels) costs a bit or more: a file shorter than
  * this many pixels per byte cannot hold what it declares. */
 #define PIXELS_PER_BYTE_MAX 8192
@@ -40,11 +43,14 @@ static void skip_bytes(j_decompress_ptr cinfo, long n) {
 static void check_scans(j_common_ptr cinfo) {
     j_decompress_ptr d = (j_decompress_ptr)cinfo;
     const struct lk_jpeg_job *job = cinfo->client_data;
-    if (d->input_scan_number > SCANS_MAX)
+    int64_t n_max = SCANNED_PIXELS_MAX / ((int64_t)d->image_width * d->image_height);
+    if (n_max < SCANS_ALWAYS) n_max = SCANS_ALWAYS;
+    if (n_max > SCANS_MAX) n_max = SCANS_MAX;
+    if (d->input_scan_number > n_max)
         lk_jpeg_leave(cinfo, lk_fail(LK_E_IMAGE,
-                                     "%s: JPEG: expected at most %d scans, got more; save it again as a "
+                                     "%s: JPEG: expected at most %d scans at this size, got more; save it again as a "
                                      "baseline JPEG",
-                                     job->name, SCANS_MAX));
+                                     job->name, (int)n_max));
 }
 
 static void leave_truncated(struct decoder *d) {

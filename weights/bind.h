@@ -39,6 +39,7 @@ void lk_bind_prefix(struct lk_bind *bind, const char *probe, const char *const *
 /* Tensors whose full name begins with prefix are known and not wanted. */
 void lk_bind_ignore(struct lk_bind *bind, const char *prefix);
 /* Reports missing, unexpected, wrong-shape and wrong-dtype tensors together (LK_E_BIND; the first few of each kind by
- * name, then a count), or LK_OK. Frees `bind` in either case. *owned (lk_free) gets the memory of converted tensors,
- * NULL if none. totals may be NULL. */
+ * name, then a count), LK_E_CHANGED or LK_E_IO when the files are no longer what was opened, LK_E_NOMEM, or LK_OK.
+ * Frees `bind` in either case. *owned (lk_free) gets the memory of converted tensors, NULL if none. totals may be NULL.
+ */
 enum lk_code lk_bind_finish(struct lk_bind *bind, void **owned, struct lk_bind_totals *totals);

@@ -6,14 +6,14 @@
 #include "weights/safetensors.h"
 
 /* Resolves what the user wrote: an existing folder, or ORG/NAME[@revision] in the HF cache (HF_HUB_CACHE, else
- * HF_HOME/hub, else
- * XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub; models--ORG--NAME/refs/<revision> ->
+ * HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub; models--ORG--NAME/refs/<revision> ->
  * snapshots/<commit>; a commit hash may stand for the revision; "main" by default). out gets a malloc'ed (lk_malloc)
  * path. LK_E_NOT_FOUND / LK_E_REVISION name every place looked at. */
 enum lk_code lk_model_find(const char *model, char **out);
 
 /* A path inside a model folder: no absolute names, no "..", and the resolved file must lie inside the folder, or inside
- * the blobs folder of the same HF cache repository. LK_E_ESCAPES otherwise. */
+ * the blobs folder of the same HF cache repository. LK_E_ESCAPES otherwise, LK_E_NOT_FOUND when there is no such file,
+ * LK_E_INPUT for a loop of links. *out is folder/relative, so that messages keep the name the user knows. */
 enum lk_code lk_model_path(const char *folder, const char *relative, char **out);
 
 struct lk_checkpoint {
@@ -30,7 +30,8 @@ struct lk_checkpoint {
 
 /* Opens folder/STEM.safetensors or the shards named by folder/STEM.safetensors.index.json. stem:
  * "diffusion_pytorch_model" or "model". Every tensor of the index must be in its shard and the other way round;
- * duplicates between shards refused. */
+ * duplicates between shards refused; so is a folder with both kinds. Reads headers only. LK_E_NOT_FOUND, LK_E_INDEX,
+ * LK_E_JSON*, LK_E_SHARD, LK_E_ESCAPES, LK_E_ST_*. */
 enum lk_code lk_checkpoint_open(struct lk_checkpoint *out, const char *folder, const char *stem);
 void lk_checkpoint_close(struct lk_checkpoint *checkpoint);
 const struct lk_st_tensor *lk_checkpoint_find(const struct lk_checkpoint *checkpoint, const char *name);

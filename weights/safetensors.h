@@ -12,8 +12,10 @@
 
 struct lk_st_tensor {
     const char *name;
-    struct lk_tensor tensor; /* data points into the mapping (NULL when only a header was parsed) */
-    uint64_t begin, end;     /* bytes in the data area */
+    /* data points into the mapping (NULL when only a header was parsed). Older writers did not align it to the dtype:
+     * lk_bind copies such tensors. */
+    struct lk_tensor tensor;
+    uint64_t begin, end; /* bytes in the data area */
 };
 
 struct lk_safetensors {

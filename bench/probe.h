@@ -5,6 +5,7 @@
 #include <immintrin.h>
 #include <omp.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "kernels/cpu/isa.h"
 
@@ -72,39 +73,44 @@ __attribute__((target("amx-tile,amx-bf16"), noinline, unused)) static float tile
     return out[0];
 }
 
-static inline double probe(int n_threads, float (*loop)(int64_t), int64_t n, double flops_per_round) {
-    double start = 0, end = 0;
-#pragma omp parallel num_threads(n_threads)
-    {
-        volatile float sink = loop(n / 10);
-#pragma omp barrier
-#pragma omp master
-        start = omp_get_wtime();
-#pragma omp barrier
-        sink = loop(n);
-#pragma omp barrier
-#pragma omp master
-        end = omp_get_wtime();
-        (void)sink;
-    }
-    return (double)n * flops_per_round * n_threads / (end - start) * 1e-9;
+static inline double probe_cpu_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* GFLOP/s of n_threads threads over about 30 ms: the widest f32 fused multiply-add the instruction level in force has
- * (0 at the portable level). */
-static inline double probe_fma(int n_threads) {
+struct probe {
+    double gflops;      /* of all threads together, by the clock */
+    double core_gflops; /* of one core, by CPU time */
+};
+
+static inline struct probe probe_run(int n_threads, float (*loop)(int64_t), int64_t n, double flops_per_round) {
+    double start = omp_get_wtime(), cpu_start = probe_cpu_seconds();
+#pragma omp parallel num_threads(n_threads)
+    {
+        volatile float sink = loop(n);
+        (void)sink;
+    }
+    double seconds = omp_get_wtime() - start, cpu_seconds = probe_cpu_seconds() - cpu_start;
+    double gflop = (double)n * flops_per_round * n_threads * 1e-9;
+    return (struct probe){gflop / seconds, gflop / cpu_seconds};
+}
+
+/* About 30 ms of the widest f32 fused multiply-add that the instruction level in force has (0 at the portable level).
+ */
+static inline struct probe probe_fma(int n_threads) {
     switch (lk_cpu_isa()) {
     case LK_ISA_PORTABLE:
-        return 0;
+        return (struct probe){0, 0};
     case LK_ISA_AVX2:
-        return probe(n_threads, fma_avx2, 15000000, 12 * 8 * 2);
+        return probe_run(n_threads, fma_avx2, 15000000, 12 * 8 * 2);
     default:
-        return probe(n_threads, fma_avx512, 7000000, PROBE_CHAINS * 16 * 2);
+        return probe_run(n_threads, fma_avx512, 7000000, PROBE_CHAINS * 16 * 2);
     }
 }
 
 /* The same for AMX bf16 tile products; 0 below the amx level. */
-static inline double probe_amx(int n_threads) {
-    if (lk_cpu_isa() < LK_ISA_AMX) return 0;
-    return probe(n_threads, tiles_amx, 1500000, 4.0 * 16 * 16 * 32 * 2);
+static inline struct probe probe_amx(int n_threads) {
+    if (lk_cpu_isa() < LK_ISA_AMX) return (struct probe){0, 0};
+    return probe_run(n_threads, tiles_amx, 1500000, 4.0 * 16 * 16 * 32 * 2);
 }

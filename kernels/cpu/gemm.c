@@ -129,19 +129,29 @@ static void store_block(const struct lk_gemm *g, const struct plan *p, const str
         }
 }
 
-/* The rows of B that the panel after (j, kb) of this block will be packed from. */
-static struct lk_gemm_prefetch next_b(const struct lk_gemm *g, const struct plan *p, const struct block *b, int64_t j,
-                                      int64_t kb) {
+/* What the panel after (j, kb) of this block will be packed from, or is where B is whole. */
+static struct lk_gemm_ahead ahead_of_b(const struct lk_gemm *g, const struct plan *p, const struct block *b, int64_t j,
+                                       int64_t kb, const unsigned char *whole) {
     if (++j == b->n1) {
         j = b->n0;
         kb++;
     }
-    if (p->b_whole || g->b.row || kb >= p->n_kb) return (struct lk_gemm_prefetch){0};
+    if (kb >= p->n_kb) return (struct lk_gemm_ahead){0};
+    if (p->b_whole) return lk_gemm_ahead(whole + (kb * p->n_panels + j) * p->b_panel, 1, 0, p->b_panel);
+    if (g->b.row) return (struct lk_gemm_ahead){0};
     int64_t size = (int64_t)lk_dtype_size(g->b.dtype), nr = p->kernel->nr, k = kb * p->kc;
-    return (struct lk_gemm_prefetch){.data = (const char *)g->b.data + (j * nr * g->b.ld + k) * size,
-                                     .rows = min64(nr, g->n - j * nr),
-                                     .stride_bytes = g->b.ld * size,
-                                     .row_bytes = min64(p->kc, g->k - k) * size};
+    return lk_gemm_ahead((const char *)g->b.data + (j * nr * g->b.ld + k) * size, min64(nr, g->n - j * nr),
+                         g->b.ld * size, min64(p->kc, g->k - k) * size);
+}
+
+/* Panel j's share of A's next K block. */
+static struct lk_gemm_ahead ahead_of_a(const struct plan *p, const struct block *b, int64_t j, int64_t kb,
+                                       const unsigned char *whole) {
+    if (p->b_whole || kb + 1 == p->n_kb) return (struct lk_gemm_ahead){0};
+    int64_t total = (b->m1 - b->m0) * p->a_panel, share = ceil_div(total, (b->n1 - b->n0) * 64) * 64;
+    int64_t from = min64((j - b->n0) * share, total);
+    return lk_gemm_ahead(whole + ((kb + 1) * p->m_panels + b->m0) * p->a_panel + from, from < total, 0,
+                         min64(share, total - from));
 }
 
 static void run_block(const struct lk_gemm *g, const struct plan *p, const struct block *b, const unsigned char *whole,
@@ -163,9 +173,9 @@ static void run_block(const struct lk_gemm *g, const struct plan *p, const struc
                 panel = whole + (kb * p->n_panels + j) * p->b_panel;
             else
                 pack_b(g, p, j, kb, row_buffer, moving);
-            struct lk_gemm_prefetch next = next_b(g, p, b, j, kb);
+            const struct lk_gemm_ahead ahead[2] = {ahead_of_a(p, b, j, kb, whole), ahead_of_b(g, p, b, j, kb, whole)};
             kernel->multiply(a, panel, c + (j - b->n0) * p->mc * kernel->mr * kernel->nr, rows, p->a_panel,
-                             min64(kernel->nr, g->n - j * kernel->nr), k, kb == 0, &next);
+                             min64(kernel->nr, g->n - j * kernel->nr), k, kb == 0, ahead);
         }
     }
     store_block(g, p, b, c);

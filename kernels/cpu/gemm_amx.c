@@ -40,33 +40,25 @@ static void begin(void) { _tile_loadconfig(&tile_config); }
 
 static void end(void) { _tile_release(); }
 
-/* Walks over the lines of the memory that comes next. */
-struct line_walk {
-    const char *line, *row_end, *row;
-    int64_t rows, stride, row_bytes;
+/* How far to go ahead at each K step. */
+struct pace {
+    struct lk_gemm_ahead a, b;
+    int64_t a_lines, b_lines;
 };
 
-static inline struct line_walk walk_start(const struct lk_gemm_prefetch *next) {
-    return (struct line_walk){next->data, next->data + next->row_bytes, next->data,
-                              next->rows, next->stride_bytes,           next->row_bytes};
+static inline struct pace pace_start(const struct lk_gemm_ahead ahead[2], int64_t steps) {
+    return (struct pace){ahead[0], ahead[1], (lk_gemm_ahead_lines(&ahead[0]) + steps - 1) / steps,
+                         (lk_gemm_ahead_lines(&ahead[1]) + steps - 1) / steps};
 }
 
-static inline void walk(struct line_walk *w, int64_t lines) {
-    for (; lines > 0 && w->rows > 0; lines--) {
-        _mm_prefetch(w->line, _MM_HINT_T1);
-        w->line += 64;
-        if (w->line >= w->row_end) {
-            w->rows--;
-            w->row += w->stride;
-            w->line = w->row;
-            w->row_end = w->row + w->row_bytes;
-        }
-    }
+static inline void pace_step(struct pace *p) {
+    lk_gemm_ahead_go(&p->a, p->a_lines);
+    lk_gemm_ahead_go(&p->b, p->b_lines);
 }
 
 /* 32 x 32 of C: `parts` A tile pairs for each B tile pair. */
 static inline __attribute__((always_inline)) void tile_32(const char *a, const char *b, float *c, int64_t k, bool first,
-                                                          const int parts, struct line_walk *next, int64_t lines) {
+                                                          const int parts, struct pace *pace) {
     if (first) {
         _tile_zero(0);
         _tile_zero(1);
@@ -89,7 +81,7 @@ static inline __attribute__((always_inline)) void tile_32(const char *a, const c
             _tile_dpbf16ps(1, 4, 7);
             _tile_dpbf16ps(3, 5, 7);
         }
-        walk(next, lines);
+        pace_step(pace);
     }
     _tile_stored(0, c, 64);
     _tile_stored(1, c + 256, 64);
@@ -99,7 +91,7 @@ static inline __attribute__((always_inline)) void tile_32(const char *a, const c
 
 /* The same where the A panel holds 16 rows or fewer. */
 static inline __attribute__((always_inline)) void tile_16(const char *a, const char *b, float *c, int64_t k, bool first,
-                                                          const int parts, struct line_walk *next, int64_t lines) {
+                                                          const int parts, struct pace *pace) {
     if (first) {
         _tile_zero(0);
         _tile_zero(2);
@@ -115,7 +107,7 @@ static inline __attribute__((always_inline)) void tile_16(const char *a, const c
             _tile_dpbf16ps(0, 4, 6);
             _tile_dpbf16ps(2, 5, 6);
         }
-        walk(next, lines);
+        pace_step(pace);
     }
     _tile_stored(0, c, 64);
     _tile_stored(2, c + 512, 64);
@@ -123,25 +115,23 @@ static inline __attribute__((always_inline)) void tile_16(const char *a, const c
 
 static inline __attribute__((always_inline)) void multiply_parts(const void *a, const void *b, float *c, int64_t rows,
                                                                  int64_t a_stride, int64_t k, bool first,
-                                                                 const int parts, const struct lk_gemm_prefetch *next) {
-    struct line_walk w = walk_start(next);
-    int64_t steps = (rows + MR - 1) / MR * (k / K_STEP), total = next->rows * ((next->row_bytes + 63) / 64);
-    int64_t lines = (total + steps - 1) / steps;
+                                                                 const int parts, const struct lk_gemm_ahead ahead[2]) {
+    struct pace pace = pace_start(ahead, (rows + MR - 1) / MR * (k / K_STEP));
     const char *panel = a;
-    for (; rows > 16; rows -= MR, panel += a_stride, c += MR * NR) tile_32(panel, b, c, k, first, parts, &w, lines);
-    if (rows > 0) tile_16(panel, b, c, k, first, parts, &w, lines);
+    for (; rows > 16; rows -= MR, panel += a_stride, c += MR * NR) tile_32(panel, b, c, k, first, parts, &pace);
+    if (rows > 0) tile_16(panel, b, c, k, first, parts, &pace);
 }
 
 static void multiply_bf16(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols,
-                          int64_t k, bool first, const struct lk_gemm_prefetch *next) {
+                          int64_t k, bool first, const struct lk_gemm_ahead ahead[2]) {
     (void)cols;
-    multiply_parts(a, b, c, rows, a_stride, k, first, 1, next);
+    multiply_parts(a, b, c, rows, a_stride, k, first, 1, ahead);
 }
 
 static void multiply_split(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols,
-                           int64_t k, bool first, const struct lk_gemm_prefetch *next) {
+                           int64_t k, bool first, const struct lk_gemm_ahead ahead[2]) {
     (void)cols;
-    multiply_parts(a, b, c, rows, a_stride, k, first, 3, next);
+    multiply_parts(a, b, c, rows, a_stride, k, first, 3, ahead);
 }
 
 /* 32 bf16 from src, zero from `valid` on. */
@@ -239,7 +229,7 @@ const struct lk_gemm_kernel lk_gemm_amx = {
     .nr = NR,
     .kr = K_STEP,
     .kc = 256,
-    .mc = 1024,
+    .mc = 768,
     .nc = 256,
     .a_bytes = 2,
     .b_bytes = 2,
@@ -255,9 +245,9 @@ const struct lk_gemm_kernel lk_gemm_amx_split = {
     .mr = MR,
     .nr = NR,
     .kr = K_STEP,
-    .kc = 256,
+    .kc = 128,
     .mc = 512,
-    .nc = 256,
+    .nc = 384,
     .a_bytes = 6,
     .b_bytes = 2,
     .pack_a = pack_a_split,

@@ -41,10 +41,17 @@ static inline __attribute__((always_inline)) void tile(const int rows, const flo
 static void last_tile(int rows, const float *a, const float *b, float *c, int64_t k, bool first);
 
 static void multiply(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols, int64_t k,
-                     bool first, const struct lk_gemm_prefetch *next) {
+                     bool first, const struct lk_gemm_ahead ahead[2]) {
     (void)cols;
-    (void)next;
     const char *panel = a;
-    for (; rows >= MR; rows -= MR, panel += a_stride, c += MR * NR) tile(MR, (const float *)panel, b, c, k, first);
+    struct lk_gemm_ahead ahead_a = ahead[0], ahead_b = ahead[1];
+    int64_t tiles = (rows + MR - 1) / MR;
+    int64_t a_lines = (lk_gemm_ahead_lines(&ahead_a) + tiles - 1) / tiles;
+    int64_t b_lines = (lk_gemm_ahead_lines(&ahead_b) + tiles - 1) / tiles;
+    for (; rows >= MR; rows -= MR, panel += a_stride, c += MR * NR) {
+        lk_gemm_ahead_go(&ahead_a, a_lines);
+        lk_gemm_ahead_go(&ahead_b, b_lines);
+        tile(MR, (const float *)panel, b, c, k, first);
+    }
     if (rows > 0) last_tile((int)rows, (const float *)panel, b, c, k, first);
 }

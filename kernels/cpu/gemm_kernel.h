@@ -10,11 +10,33 @@
  * are zero. */
 typedef void lk_gemm_pack_fn(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel);
 
-/* Memory that the next multiplication will read: rows of `bytes` bytes, to be brought towards L2 meanwhile. */
-struct lk_gemm_prefetch {
-    const char *data;
-    int64_t rows, stride_bytes, row_bytes;
+/* Memory that later multiplications will read, to be brought into L2 meanwhile: lines of rows of row_bytes bytes. A
+ * demand load waits for memory or L3; a line asked for early does not. */
+struct lk_gemm_ahead {
+    const char *row, *line, *row_end;
+    int64_t rows, stride; /* rows left, this one included; bytes between rows */
 };
+
+static inline struct lk_gemm_ahead lk_gemm_ahead(const void *data, int64_t rows, int64_t stride, int64_t row_bytes) {
+    const char *row = data;
+    return (struct lk_gemm_ahead){row, row, row + row_bytes, rows, stride};
+}
+
+static inline int64_t lk_gemm_ahead_lines(const struct lk_gemm_ahead *w) {
+    return w->rows * ((w->row_end - w->row + 63) / 64);
+}
+
+static inline void lk_gemm_ahead_go(struct lk_gemm_ahead *w, int64_t lines) {
+    for (; lines > 0 && w->rows > 0; lines--) {
+        __builtin_prefetch(w->line, 0, 2);
+        w->line += 64;
+        if (w->line < w->row_end) continue;
+        w->rows--;
+        w->row += w->stride;
+        w->row_end += w->stride;
+        w->line = w->row;
+    }
+}
 
 struct lk_gemm_kernel {
     int mr, nr;  /* rows and columns of a micro-tile; at most LK_GEMM_BLOCK_MAX */
@@ -27,7 +49,7 @@ struct lk_gemm_kernel {
     /* c (+)= a b^T for A panels, a_stride bytes apart, that hold `rows` rows, with one B panel of `cols` columns; c:
      * one micro-tile per A panel. first: c is not read. k is a multiple of kr. */
     void (*multiply)(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols, int64_t k,
-                     bool first, const struct lk_gemm_prefetch *next);
+                     bool first, const struct lk_gemm_ahead ahead[2]);
     /* A micro-tile as [rows, nr] row-major floats. NULL: it already is. */
     void (*unpack)(const float *tile, float *out);
     /* Per-thread state around a run (AMX tile configuration); NULL: none. */

@@ -19,9 +19,9 @@ static void tile(const float *a, const float *b, float *c, int64_t k, bool first
 }
 
 static void multiply(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols, int64_t k,
-                     bool first, const struct lk_gemm_prefetch *next) {
+                     bool first, const struct lk_gemm_ahead ahead[2]) {
     (void)cols;
-    (void)next;
+    (void)ahead;
     const char *panel = a;
     for (; rows > 0; rows -= MR, panel += a_stride, c += MR * NR) tile((const float *)panel, b, c, k, first);
 }

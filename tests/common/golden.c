@@ -1,0 +1,327 @@
+#include "tests/common/golden.h"
+
+#include "engine/bf16.h"
+#include "tests/common/test.h"
+
+#include <math.h>
+
+static const char *const mode_names[] = {"f32", "f32 seed", "bf16"};
+
+void golden_open(struct golden *golden, const char *path, const char *name) {
+    memset(golden, 0, sizeof *golden);
+    snprintf(golden->name, sizeof golden->name, "%s", name);
+    assert_ok(lk_safetensors_open(&golden->st, path));
+    const char *json = golden->st.metadata_json;
+    assert_non_null(json);
+    assert_ok(lk_config_parse(&golden->metadata, json, strlen(json), path));
+}
+
+void golden_close(struct golden *golden) {
+    lk_config_discard(golden->metadata);
+    lk_safetensors_close(&golden->st);
+}
+
+const char *golden_text(const struct golden *golden, const char *key) {
+    const char *text = "";
+    lk_config_string_or(golden->metadata, key, &text, "");
+    return text;
+}
+
+double golden_number(const struct golden *golden, const char *key, double otherwise) {
+    const char *text = golden_text(golden, key);
+    return *text ? strtod(text, NULL) : otherwise;
+}
+
+static void widen(enum lk_dtype dtype, const void *data, size_t n, float *out) {
+    for (size_t i = 0; i < n; i++) {
+        switch (dtype) {
+        case LK_F32:
+            out[i] = ((const float *)data)[i];
+            break;
+        case LK_BF16:
+            out[i] = lk_bf16_to_f32(((const uint16_t *)data)[i]);
+            break;
+        case LK_I32:
+            out[i] = (float)((const int32_t *)data)[i];
+            break;
+        case LK_U8:
+            out[i] = ((const uint8_t *)data)[i];
+            break;
+        default:
+            fail_msg("a golden of dtype %s", lk_dtype_name(dtype));
+        }
+    }
+}
+
+static void *checked_malloc(size_t bytes) {
+    void *block = malloc(bytes ? bytes : 1);
+    assert_non_null(block);
+    return block;
+}
+
+float *golden_values(const struct golden *golden, const char *name, size_t *n) {
+    const struct lk_st_tensor *found = lk_safetensors_find(&golden->st, name);
+    if (!found) fail_msg("%s has no tensor %s", golden->name, name);
+    *n = (size_t)lk_tensor_numel(&found->tensor);
+    float *values = checked_malloc(*n * sizeof *values);
+    widen(found->tensor.dtype, found->tensor.data, *n, values);
+    return values;
+}
+
+/* The worst of a stage, numbers in its name left out. */
+struct row {
+    char stage[64];
+    double f32, ours, reference;
+    char where[192]; /* of the worst bf16 ratio */
+};
+
+static struct {
+    struct row rows[128];
+    size_t n_rows;
+} table;
+
+static struct row *table_row(const char *name) {
+    char stage[64];
+    size_t n = 0;
+    for (const char *c = name; *c && n + 1 < sizeof stage; c++) {
+        bool digit = *c >= '0' && *c <= '9';
+        if (digit && n && stage[n - 1] == '*') continue;
+        bool number = digit && c > name && (c[-1] == '.' || stage[n - 1] == '*');
+        stage[n++] = number ? '*' : *c;
+    }
+    stage[n] = 0;
+    for (size_t i = 0; i < table.n_rows; i++)
+        if (!strcmp(table.rows[i].stage, stage)) return &table.rows[i];
+    assert_true(table.n_rows < sizeof table.rows / sizeof table.rows[0]);
+    struct row *row = &table.rows[table.n_rows++];
+    *row = (struct row){.f32 = -1, .ours = -1};
+    memcpy(row->stage, stage, n + 1);
+    return row;
+}
+
+static double ratio(double ours, double reference) {
+    return reference > 0 ? ours / reference : ours > 0 ? INFINITY : 0;
+}
+
+static void add_failure(struct golden_check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_failure(struct golden_check *check, const char *format, ...) {
+    size_t used = strlen(check->failures);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(check->failures + used, sizeof check->failures - used, format, args);
+    va_end(args);
+    check->n_failed++;
+}
+
+/* Puts an error into the table and holds it against its bound. reference: error of the reference's bf16 run. */
+static void judge(struct golden_check *check, const char *name, double ours, double reference) {
+    struct row *row = table_row(name);
+    check->n_compared++;
+    if (check->mode != GOLDEN_BF16) {
+        if (ours > row->f32) row->f32 = ours;
+        if (!(ours <= GOLDEN_F32_BOUND))
+            add_failure(check, "  %s: relative error %.3g, allowed %.3g\n", name, ours, GOLDEN_F32_BOUND);
+        return;
+    }
+    if (row->ours < 0 || ratio(ours, reference) > ratio(row->ours, row->reference)) {
+        row->ours = ours;
+        row->reference = reference;
+        snprintf(row->where, sizeof row->where, "%s %s", check->golden->name, name);
+    }
+    if (!(ours <= GOLDEN_BF16_RATIO * reference))
+        add_failure(check, "  %s: error %.4g, the reference's own %.4g, ratio %.3f, allowed %.2f\n", name, ours,
+                    reference, ratio(ours, reference), GOLDEN_BF16_RATIO);
+}
+
+static bool starts(const char *text, const char *prefix) { return !strncmp(text, prefix, strlen(prefix)); }
+
+/* The stage that a tensor of the file is for in this mode, NULL if none. *every: the file has every n-th row only. */
+static const char *stage_of(const char *name, enum golden_mode mode, int64_t *every) {
+    *every = 1;
+    if (starts(name, "error.")) return NULL;
+    if (mode == GOLDEN_F32_SEED) {
+        if (!starts(name, "f32.")) return NULL;
+        name += strlen("f32.");
+    } else if (starts(name, "f32.")) {
+        return NULL;
+    } else if (mode == GOLDEN_BF16 && !strcmp(name, "bf16.noise")) {
+        name += strlen("bf16.");
+    } else if (starts(name, "bf16.") || (mode == GOLDEN_BF16 && !strcmp(name, "noise"))) {
+        return NULL;
+    }
+    if (starts(name, "every")) {
+        char *end;
+        *every = strtol(name + strlen("every"), &end, 10);
+        name = end + 1;
+    }
+    const char *const from_the_result[] = {"sigmas", "timesteps", "image"};
+    for (size_t i = 0; i < 3; i++)
+        if (!strcmp(name, from_the_result[i])) return NULL;
+    return name;
+}
+
+void golden_check_begin(struct golden_check *check, const struct golden *golden, enum golden_mode mode) {
+    memset(check, 0, sizeof *check);
+    check->golden = golden;
+    check->mode = mode;
+    check->seen = calloc(golden->st.n_tensors, sizeof *check->seen);
+    assert_non_null(check->seen);
+}
+
+/* A device tensor as f32 on the host, windows included; every n-th row. NULL with the library's message. */
+static float *fetch(struct lk_device *dev, const struct lk_tensor *t, int64_t every, size_t *n) {
+    int64_t row = lk_tensor_row_numel(t), n_rows = (t->shape[0] + every - 1) / every;
+    size_t size = lk_dtype_size(t->dtype);
+    *n = (size_t)(row * n_rows);
+    unsigned char *raw = checked_malloc(*n * size);
+    float *values = checked_malloc(*n * sizeof *values);
+    enum lk_code rc = LK_OK;
+    if (every == 1 && lk_tensor_is_dense(t)) {
+        rc = lk_download(dev, raw, t);
+    } else {
+        for (int64_t i = 0; i < n_rows && !rc; i++) {
+            unsigned char *from = (unsigned char *)t->data + (size_t)(i * every * t->ld) * size;
+            struct lk_tensor one = LK_TENSOR(from, t->dtype, row);
+            rc = lk_download(dev, raw + (size_t)(i * row) * size, &one);
+        }
+    }
+    if (!rc) widen(t->dtype, raw, *n, values);
+    free(raw);
+    if (!rc) return values;
+    free(values);
+    return NULL;
+}
+
+static bool is_exact(const char *name) { return !strcmp(name, "text_encoder.ids") || !strcmp(name, "noise"); }
+
+static void compare(struct golden_check *check, const char *name, const char *stored, const float *ours, size_t n) {
+    size_t n_expected;
+    float *expected = golden_values(check->golden, stored, &n_expected);
+    if (n != n_expected) {
+        add_failure(check, "  %s: %zu values, expected %zu\n", name, n, n_expected);
+    } else if (is_exact(name)) {
+        size_t n_different = 0;
+        for (size_t i = 0; i < n; i++) n_different += !(ours[i] == expected[i]);
+        check->n_compared++;
+        if (n_different) add_failure(check, "  %s: %zu of %zu values differ\n", name, n_different, n);
+    } else {
+        double reference = 0;
+        if (check->mode == GOLDEN_BF16) {
+            char error_name[160];
+            size_t one;
+            snprintf(error_name, sizeof error_name, "error.%s", stored);
+            float *error = golden_values(check->golden, error_name, &one);
+            reference = *error;
+            free(error);
+        }
+        judge(check, name, test_relative_error(ours, expected, n), reference);
+    }
+    free(expected);
+}
+
+enum lk_code golden_check_trace(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value) {
+    struct golden_check *check = context;
+    const struct lk_safetensors *st = &check->golden->st;
+    for (size_t i = 0; i < st->n_tensors; i++) {
+        int64_t every;
+        const char *stage = stage_of(st->tensors[i].name, check->mode, &every);
+        if (!stage || strcmp(stage, name)) continue;
+        size_t n;
+        float *ours = fetch(dev, value, every, &n);
+        if (!ours) return lk_fail_prefix(LK_E_INTERNAL, "golden stage %s", name);
+        check->seen[i] = true;
+        compare(check, name, st->tensors[i].name, ours, n);
+        free(ours);
+    }
+    return LK_OK;
+}
+
+void golden_check_sigmas(struct golden_check *check, const float *sigmas, int n_steps) {
+    size_t n;
+    float *expected = golden_values(check->golden, "sigmas", &n);
+    if (n != (size_t)n_steps + 1 || memcmp(sigmas, expected, n * sizeof *expected)) {
+        add_failure(check, "  sigmas differ:");
+        for (size_t i = 0; i < n && i <= (size_t)n_steps; i++)
+            add_failure(check, " %.9g (%.9g)", (double)sigmas[i], (double)expected[i]);
+        add_failure(check, "\n");
+    }
+    check->n_compared++;
+    free(expected);
+}
+
+static void check_image_f32(struct golden_check *check, const float *ours, const float *expected, size_t n) {
+    size_t n_different = 0;
+    float most = 0;
+    for (size_t i = 0; i < n; i += 3) {
+        bool different = false;
+        for (size_t c = i; c < i + 3; c++) {
+            float levels = fabsf(ours[c] - expected[c]);
+            different = different || levels > 0;
+            if (levels > most) most = levels;
+        }
+        n_different += different;
+    }
+    check->n_compared++;
+    if (most > 1 || 1000 * n_different > n / 3)
+        add_failure(check, "  image: %zu of %zu pixels differ, by %g levels at most; allowed 1 level in 0.1 %%\n",
+                    n_different, n / 3, (double)most);
+}
+
+void golden_check_image(struct golden_check *check, const struct lk_image *image) {
+    const struct golden *golden = check->golden;
+    const char *name = check->mode == GOLDEN_F32_SEED ? "f32.image" : "image";
+    if (!lk_safetensors_find(&golden->st, name)) return;
+    size_t n_expected, n = (size_t)image->width * (size_t)image->height * (size_t)image->channels;
+    float *expected = golden_values(golden, name, &n_expected);
+    float *ours = checked_malloc(n * sizeof *ours);
+    widen(LK_U8, image->pixels, n, ours);
+    if (image->channels != 3 || n != n_expected) {
+        add_failure(check, "  image: %d x %d x %d, expected %zu bytes\n", image->width, image->height, image->channels,
+                    n_expected);
+    } else if (check->mode == GOLDEN_BF16) {
+        size_t n_bf16;
+        float *bf16 = golden_values(golden, "bf16.image", &n_bf16);
+        judge(check, "image", test_relative_error(ours, expected, n), test_relative_error(bf16, expected, n));
+        free(bf16);
+    } else {
+        check_image_f32(check, ours, expected, n);
+    }
+    free(ours);
+    free(expected);
+}
+
+void golden_check_end(struct golden_check *check) {
+    const struct lk_safetensors *st = &check->golden->st;
+    for (size_t i = 0; i < st->n_tensors; i++) {
+        int64_t every;
+        const char *stage = stage_of(st->tensors[i].name, check->mode, &every);
+        if (stage && !check->seen[i]) add_failure(check, "  %s: never came\n", stage);
+    }
+    free(check->seen);
+    check->seen = NULL;
+    if (!check->n_compared) add_failure(check, "  nothing was compared\n");
+    if (check->n_failed)
+        fail_msg("%s, %s: %d beyond their bounds:\n%s", check->golden->name, mode_names[check->mode], check->n_failed,
+                 check->failures);
+}
+
+static void print_column(double error) {
+    if (error < 0)
+        printf(" %10s", "-");
+    else
+        printf(" %10.3g", error);
+}
+
+void golden_print_table(void) {
+    printf("%-28s %10s %10s %10s %6s  %s\n", "stage (worst)", "f32", "bf16", "reference", "ratio", "at");
+    for (size_t i = 0; i < table.n_rows; i++) {
+        const struct row *row = &table.rows[i];
+        printf("%-28s", row->stage);
+        print_column(row->f32);
+        print_column(row->ours);
+        if (row->ours >= 0) printf(" %10.3g %6.3f  %s", row->reference, ratio(row->ours, row->reference), row->where);
+        printf("\n");
+    }
+    printf("allowed: f32 %.1g; bf16 %.2f times the reference's own error\n", GOLDEN_F32_BOUND, GOLDEN_BF16_RATIO);
+    fflush(stdout);
+}

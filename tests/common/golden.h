@@ -1,0 +1,53 @@
+/* Goldens: a safetensors file of a reference implementation's stages, compared with what a run of ours hands to
+ * lk_trace. How the files are made and what they hold: tests/golden/README.md. */
+#pragma once
+
+#include "engine/device.h"
+#include "engine/image.h"
+#include "weights/config.h"
+#include "weights/safetensors.h"
+
+/* f32: relative error of any stage. bf16: our error against the reference's f32 run, as a multiple of the error that
+ * its own bf16 run makes. */
+#define GOLDEN_F32_BOUND  2e-5
+#define GOLDEN_BF16_RATIO 1.05
+
+enum golden_mode {
+    GOLDEN_F32,      /* f32, with the golden's noise given */
+    GOLDEN_F32_SEED, /* f32, noise drawn from the seed */
+    GOLDEN_BF16,     /* bf16, noise drawn from the seed */
+};
+
+struct golden {
+    char name[128]; /* "rich/text" */
+    struct lk_safetensors st;
+    struct lk_config *metadata;
+};
+
+/* All of these fail the running test when something is wrong with the file. */
+void golden_open(struct golden *golden, const char *path, const char *name);
+void golden_close(struct golden *golden);
+const char *golden_text(const struct golden *golden, const char *key); /* "" when absent */
+double golden_number(const struct golden *golden, const char *key, double otherwise);
+/* A tensor's values as f32 (free()); the golden must have it. */
+float *golden_values(const struct golden *golden, const char *name, size_t *n);
+
+/* The comparison of one run. */
+struct golden_check {
+    const struct golden *golden;
+    enum golden_mode mode;
+    bool *seen; /* per tensor of the file */
+    int n_compared, n_failed;
+    char failures[4096];
+};
+
+void golden_check_begin(struct golden_check *check, const struct golden *golden, enum golden_mode mode);
+/* An lk_trace_fn; context is the check. Stages that the golden does not have are passed over. */
+enum lk_code golden_check_trace(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value);
+void golden_check_sigmas(struct golden_check *check, const float *sigmas, int n_steps); /* sigmas [n_steps + 1] */
+void golden_check_image(struct golden_check *check, const struct lk_image *image);
+/* Fails the test when a stage was beyond its bound or never came. */
+void golden_check_end(struct golden_check *check);
+
+/* On stdout: the worst of each stage over all checks of the program. */
+void golden_print_table(void);

@@ -109,6 +109,17 @@ def metadata(config, case, versions):
     return {key: str(value) for key, value in given.items()}
 
 
+def sort_metadata(path):
+    """safetensors writes metadata in an order that changes from run to run; the file should not."""
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
+
+
 def main():
     versions = check_versions()
     import torch
@@ -142,7 +153,9 @@ def main():
                 (folder / "cases" / image).write_bytes(files[image])
             images = [Image.open(folder / "cases" / image) for image in case.get("images", ())]
             tensors = make_case(folder / "checkpoint", case, images)
-            save_file(tensors, folder / "cases" / f"{name}.safetensors", metadata=metadata(config, case, versions))
+            path = folder / "cases" / f"{name}.safetensors"
+            save_file(tensors, path, metadata=metadata(config, case, versions))
+            sort_metadata(path)
             errors = {n[6:]: round(v.item(), 6) for n, v in tensors.items() if n.startswith("error.")}
             print(config, name, json.dumps(errors), flush=True)
         for path in folder.rglob("*"):

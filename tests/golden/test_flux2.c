@@ -55,6 +55,10 @@ static void fill_request(struct lk_request *request, const struct golden *golden
     request->guidance_scale = golden_number(golden, "guidance", 0);
     request->seed = strtoull(golden_text(golden, "seed"), NULL, 10);
     request->max_sequence_length = (int)golden_number(golden, "max_sequence_length", 0);
+    const char *layers = golden_text(golden, "out_layers");
+    request->n_text_encoder_out_layers = 0;
+    for (char *end; *layers && request->n_text_encoder_out_layers < LK_MAX_OUT_LAYERS; layers = end)
+        request->text_encoder_out_layers[request->n_text_encoder_out_layers++] = (int)strtol(layers, &end, 10);
 }
 
 static void test_case(void **state) {

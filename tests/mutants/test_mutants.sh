@@ -1,0 +1,132 @@
+#!/bin/sh
+# Breaks the forward pass on purpose, one line at a time (mutants.txt), and requires that the golden test notices: the
+# test must fail on a stage beyond its bound, not by an error or a crash. A change that cannot be made exactly once, or
+# that does not compile, is an error.
+#
+# One file is compiled per mutant and linked in front of the libraries that are built already.
+#   test_mutants.sh [PART-OF-A-NAME...]
+set -eu
+: "${BUILD_DIR:?}" "${SOURCE_DIR:?}"
+list=$SOURCE_DIR/tests/mutants/mutants.txt
+work=$BUILD_DIR/mutants
+golden=tests/test_flux2
+mkdir -p "$work"
+
+die() {
+    echo "$*" >&2
+    exit 1
+}
+
+# The command that links $golden, run from $BUILD_DIR, with @BEFORE@ in front of the objects and @OUT@ as its output.
+link_command() {
+    if [ -f "$BUILD_DIR/build.ninja" ]; then
+        ninja -C "$BUILD_DIR" -t commands "$golden" | tail -n 1
+    else
+        echo "cd tests && $(cat "$BUILD_DIR/tests/CMakeFiles/test_flux2.dir/link.txt")"
+    fi | sed -E 's| -o [^ ]*test_flux2 | -o @OUT@ |; s| ([^ ]*CMakeFiles/test_flux2.dir/)| @BEFORE@ \1|'
+}
+
+# compile_command FILE: how FILE is compiled, its source and object as @IN@ and @OUT@.
+compile_command() {
+    grep -F "\"command\":" "$BUILD_DIR/compile_commands.json" | grep -F -- "-c $SOURCE_DIR/$1\"" | head -n 1 |
+        sed -E 's/^ *"command": "(.*)",?$/\1/; s/\\"/"/g; s| -o [^ ]+ -c [^ ]+$| -o @OUT@ -c @IN@|; s/-Werror//'
+}
+
+# mutate OLD NEW <in >out: replaces the one occurrence of OLD, text for text.
+mutate() {
+    OLD=$1 NEW=$2 awk '
+        BEGIN { old = ENVIRON["OLD"]; new = ENVIRON["NEW"] }
+        {
+            at = index($0, old)
+            if (at) {
+                n++
+                if (index(substr($0, at + length(old)), old)) n++
+                $0 = substr($0, 1, at - 1) new substr($0, at + length(old))
+            }
+            print
+        }
+        END { exit n == 1 ? 0 : n ? 3 : 2 }'
+}
+
+# run_golden PROGRAM CASE: 0 noticed by a stage, 1 passed, 2 failed otherwise.
+run_golden() {
+    rc=0
+    (cd "$SOURCE_DIR/tests" && "$1" "$2") >"$work/log" 2>&1 || rc=$?
+    if [ $rc -eq 0 ]; then return 1; fi
+    if [ $rc -lt 128 ] && grep -q 'beyond their bounds' "$work/log" && ! grep -q 'Sanitizer' "$work/log"; then return 0; fi
+    return 2
+}
+
+link=$(link_command)
+case $link in *@OUT@*) ;; *) die "no link command for $golden: build it first" ;; esac
+program() { # OBJECT-OR-NOTHING: links $work/program
+    (cd "$BUILD_DIR" && eval "$(echo "$link" | sed "s|@BEFORE@|$1|; s|@OUT@|$work/program|")")
+}
+
+n=0 bad=0 good=" "
+fail() {
+    echo "$name: $*"
+    bad=$((bad + 1))
+}
+
+one_mutant() {
+    source=$work/$(basename "$file")
+    object=$work/mutant.o
+    rc=0
+    mutate "$old" "$new" <"$SOURCE_DIR/$file" >"$source" || rc=$?
+    case $rc in
+    0) ;;
+    2) fail "\"$old\" is not in $file" && return ;;
+    *) fail "\"$old\" is in $file more than once" && return ;;
+    esac
+    if cmp -s "$SOURCE_DIR/$file" "$source"; then fail "$file did not change" && return; fi
+    compile=$(compile_command "$file")
+    if [ -z "$compile" ]; then fail "$file is not in compile_commands.json" && return; fi
+    compile=$(echo "$compile" | sed "s|@IN@|$source|; s|@OUT@|$object|")
+    if ! (cd "$BUILD_DIR" && eval "$compile") >"$work/log" 2>&1; then
+        fail "does not compile" && cat "$work/log" && return
+    fi
+    program "$object" || die "$name: does not link"
+    rc=0
+    run_golden "$work/program" "$test" || rc=$?
+    case $rc in
+    0) echo "$name: noticed ($(grep -c 'beyond their bounds' "$work/log") of the cases \"$test\")" ;;
+    1) fail "NOT NOTICED by \"$test\"" ;;
+    *) fail "failed other than by a stage" && tail -n 20 "$work/log" ;;
+    esac
+}
+
+wanted() {
+    if [ $# -eq 1 ]; then return 0; fi
+    subject=$1
+    shift
+    for part; do
+        case $subject in *"$part"*) return 0 ;; esac
+    done
+    return 1
+}
+
+# Fields are separated by " | ".
+while IFS= read -r line; do
+    case $line in '' | '#'*) continue ;; esac
+    field() { echo "$line" | awk -F ' [|] ' -v i="$1" 'NF != 5 { exit 1 } { print $i }'; }
+    name=$(field 1) || die "mutants.txt: expected NAME | FILE | OLD | NEW | CASE, got: $line"
+    wanted "$name" "$@" || continue
+    file=$(field 2) old=$(field 3) new=$(field 4) test=$(field 5)
+    case $good in
+    *" <$test> "*) ;;
+    *)
+        program "" || die "$golden does not link"
+        rc=0
+        run_golden "$work/program" "$test" || rc=$?
+        [ $rc -eq 1 ] || { cat "$work/log" && die "the unbroken code fails \"$test\""; }
+        good="$good<$test> "
+        ;;
+    esac
+    n=$((n + 1))
+    one_mutant
+done <"$list"
+
+rm -rf "$work"
+echo "$n mutants, $bad not as required"
+[ "$n" -gt 0 ] && [ "$bad" -eq 0 ]

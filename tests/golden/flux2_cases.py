@@ -31,6 +31,7 @@ CASES = {
             guidance=4.0,
             seed=42,
             max_sequence_length=64,
+            without=("hidden",),
         ),
         "one_reference": dict(
             prompt="change the jacket",
@@ -50,20 +51,7 @@ CASES = {
             guidance=2.3,
             seed=3,
             max_sequence_length=80,
-            without=("pixels", "hidden"),
-        ),
-        # Above 1024 * 1024 pixels: resized, then cropped. Of the long tensors every 16th row is kept.
-        "large_reference": dict(
-            prompt="",
-            images=["large.jpg"],
-            height=32,
-            width=48,
-            steps=1,
-            guidance=4.0,
-            seed=5,
-            max_sequence_length=64,
-            only=("reference.0.latents", "noise", "sigmas", "velocity"),
-            thin=16,
+            without=("pixels", "hidden", "double.0", "single.1"),
         ),
     },
     "deep": {
@@ -78,7 +66,22 @@ CASES = {
             guidance=1.0,
             seed=12,
             max_sequence_length=52,
-            without=("pixels", "hidden"),
+            without=("pixels", "hidden", "double.0", "double.1"),
+        ),
+    },
+    "coarse": {
+        # Above 1024 * 1024 pixels: resized, then cropped. Of the reference's tensors every 16th row is kept.
+        "large_reference": dict(
+            prompt="",
+            images=["large.jpg"],
+            height=64,
+            width=64,
+            steps=1,
+            guidance=4.0,
+            seed=5,
+            max_sequence_length=40,
+            without=("pixels", "double", "single", "x_embedder", "hidden"),
+            thin=16,
         ),
     },
 }

@@ -47,9 +47,7 @@ def relative_error(a, b):
 
 
 def wanted(case, name):
-    if any(part in name for part in case.get("without", ())):
-        return False
-    return "only" not in case or any(part in name for part in case["only"])
+    return not any(part in name for part in case.get("without", ()))
 
 
 def thinned(case, name, value):
@@ -84,7 +82,8 @@ def make_case(folder, case, images):
             out[f"error.{stored_name}"] = torch.tensor([relative_error(bf16[name], value)], dtype=torch.float32)
     for name in ("noise", "step.0.velocity", last, "image"):
         out[f"f32.{name}"] = seeded[name]
-    for name in ("noise", "image"):
+    early = ("step.0.temb", f"text_encoder.hidden.{case['out_layers'][0]}") if "blocks" in case else ()
+    for name in ("noise", "image", *early):
         out[f"bf16.{name}"] = bf16[name]
     return {name: value.contiguous() for name, value in out.items()}
 

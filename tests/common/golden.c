@@ -168,7 +168,7 @@ static const char *stage_of(const char *name, enum golden_mode mode, int64_t *ev
     return name;
 }
 
-void golden_check_begin(struct golden_check *check, const struct golden *golden, enum golden_mode mode) {
+void golden_check_begin(struct golden_check *check, struct golden *golden, enum golden_mode mode) {
     memset(check, 0, sizeof *check);
     check->golden = golden;
     check->mode = mode;
@@ -332,6 +332,7 @@ void golden_check_end(struct golden_check *check) {
     free(check->seen);
     check->seen = NULL;
     if (!check->n_compared) add_failure(check, "  nothing was compared\n");
+    golden_close(check->golden);
     if (check->n_failed)
         fail_msg("%s, %s: %d beyond their bounds:\n%s", check->golden->name, mode_names[check->mode], check->n_failed,
                  check->failures);

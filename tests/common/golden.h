@@ -41,19 +41,19 @@ float *golden_values(const struct golden *golden, const char *name, size_t *n);
 
 /* The comparison of one run. */
 struct golden_check {
-    const struct golden *golden;
+    struct golden *golden;
     enum golden_mode mode;
     bool *seen; /* per tensor of the file */
     int n_compared, n_failed;
     char failures[4096];
 };
 
-void golden_check_begin(struct golden_check *check, const struct golden *golden, enum golden_mode mode);
+void golden_check_begin(struct golden_check *check, struct golden *golden, enum golden_mode mode);
 /* An lk_trace_fn; context is the check. Stages that the golden does not have are passed over. */
 enum lk_code golden_check_trace(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value);
 void golden_check_sigmas(struct golden_check *check, const float *sigmas, int n_steps); /* sigmas [n_steps + 1] */
 void golden_check_image(struct golden_check *check, const struct lk_image *image);
-/* Fails the test when a stage was beyond its bound or never came. */
+/* Closes the golden, and fails the test when a stage was beyond its bound or never came. */
 void golden_check_end(struct golden_check *check);
 
 /* Fails the test when the mean bf16 ratio of a stage, or of everything, is beyond its bound. For after all cases. */

@@ -61,12 +61,9 @@ class Recorder:
             self.wrap(stack, pipeline.vae, "encode", self.on_encode)
             self.wrap(stack, pipeline, "_encode_vae_image", self.on_reference_latents)
             self.wrap(stack, pipeline, "prepare_latents", lambda out, **_: self.keep("noise", out[0][0]))
-            first = {
-                "temb": transformer.time_guidance_embed,
-                "x_embedder": transformer.x_embedder,
-                "context_embedder": transformer.context_embedder,
-            }
-            for name, module in first.items():
+            self.hook(stack, transformer.time_guidance_embed, self.on_temb, first_step_only=False)
+            for name in ("x_embedder", "context_embedder"):
+                module = getattr(transformer, name)
                 self.hook(stack, module, lambda out, *_, name=name, **__: self.keep(f"step.0.{name}", out[0]))
             for i, block in enumerate(transformer.transformer_blocks):
                 self.hook(stack, block, lambda out, *_, i=i, **__: self.on_double(i, out))
@@ -89,6 +86,9 @@ class Recorder:
     def on_reference_latents(self, output, **_):
         self.keep(f"reference.{self.n_references}.latents", tokens(output))
         self.n_references += 1
+
+    def on_temb(self, output, *_, **__):
+        self.keep(f"step.{self.step}.temb", output[0])
 
     def on_double(self, i, output):
         self.keep(f"step.0.double.{i}.txt", output[0][0])

@@ -82,7 +82,7 @@ def make_case(folder, case, images):
             out[f"error.{stored_name}"] = torch.tensor([relative_error(bf16[name], value)], dtype=torch.float32)
     for name in ("noise", "step.0.velocity", last, "image"):
         out[f"f32.{name}"] = seeded[name]
-    early = ("step.0.temb", f"text_encoder.hidden.{case['out_layers'][0]}") if "blocks" in case else ()
+    early = ("step.0.temb", "step.1.temb", f"text_encoder.hidden.{case['out_layers'][0]}") if "blocks" in case else ()
     for name in ("noise", "image", *early):
         out[f"bf16.{name}"] = bf16[name]
     return {name: value.contiguous() for name, value in out.items()}

@@ -96,7 +96,6 @@ static void test_case(void **state) {
     lk_device_free(dev);
     lk_pipeline_close(pipeline);
     golden_check_end(&check);
-    golden_close(&golden);
 }
 
 static void test_pooled(void **state) {

@@ -80,7 +80,7 @@ CASES = {
             guidance=4.0,
             seed=5,
             max_sequence_length=40,
-            without=("pixels", "double", "single", "x_embedder", "hidden"),
+            without=("pixels", "double", "single", "x_embedder", "hidden", "decoded"),
             thin=16,
         ),
     },

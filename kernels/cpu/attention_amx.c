@@ -1,0 +1,349 @@
+/* Attention in bf16 with AMX tiles for one tile of query rows of one head.
+ *
+ * Everything is transposed: S^T = K Q^T [keys, queries], O^T = V^T P^T [head_dim, queries]. A query is then a lane of
+ * the vector registers: maxima and sums over keys run down the rows without crossing lanes, and K is an operand as it
+ * lies in memory. Probabilities are rounded to bf16 before the second product; the rest is f32.
+ *
+ * Units of 1 KB (an AMX tile: 16 rows of 64 bytes), head_dim padded with zeros to `steps` times 32:
+ *   q       [groups, steps, 2 halves]     pairs of head_dim x 16 queries
+ *   keys    [CHUNK / 16, steps]           16 keys x 32 of head_dim
+ *   values  [CHUNK / 32, 2 steps]         16 of head_dim x 32 keys
+ *   p       [2][BLOCK / 32, 2 halves]     pairs of keys x 16 queries
+ *   scores  f32 [2][BLOCK, GROUP], o f32 [groups, 32 steps, GROUP], max and sums f32 [groups, GROUP]
+ * A group of 32 queries walks a chunk of keys in ascending blocks. While the exponentials of block j are taken, the
+ * tile unit multiplies block j + 1's keys and block j - 1's values: exp_pairs is called between the tile instructions,
+ * so that both sit in the reorder window together.
+ *
+ * Deterministic: a query's sums run over its own lane in ascending order of keys; the running maximum moves only when
+ * a block exceeds it by more than 2^SLACK, decided per lane (others are multiplied by exactly 1). */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <math.h>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/transpose_avx512.h"
+
+#define BLOCK  64
+#define GROUP  32
+#define CHUNK  512
+#define PAIRS  (BLOCK / 2)
+#define SLACK  8.0f
+#define UNIT   1024
+
+#define INLINE static inline __attribute__((always_inline))
+
+struct tile {
+    int64_t hd, steps, n_groups;
+    char *q, *keys, *values, *p;
+    float *scores, *o, *max, *sums;
+};
+
+static size_t tile_place(struct tile *t, int64_t head_dim, int64_t tile_rows, char *base) {
+    int64_t steps = (head_dim + 31) / 32, groups = (tile_rows + GROUP - 1) / GROUP;
+    size_t q = (size_t)(groups * steps * 2) * UNIT, keys = (size_t)(CHUNK / 16 * steps) * UNIT,
+           p = 2 * BLOCK / 16 * UNIT;
+    size_t scores = 2 * BLOCK * GROUP * sizeof(float), o = (size_t)(groups * steps * 32 * GROUP) * sizeof(float);
+    size_t lanes = (size_t)(groups * GROUP) * sizeof(float);
+    if (base) {
+        *t = (struct tile){.hd = head_dim, .steps = steps, .q = base, .keys = base + q, .values = base + q + keys};
+        t->p = t->values + keys;
+        t->scores = (float *)(t->p + p);
+        t->o = (float *)(t->p + p + scores);
+        t->max = (float *)(t->p + p + scores + o);
+        t->sums = (float *)(t->p + p + scores + o + lanes);
+    }
+    return q + 2 * keys + p + scores + o + 2 * lanes;
+}
+
+static size_t scratch_bytes(int64_t head_dim, int64_t tile_rows) { return tile_place(NULL, head_dim, tile_rows, NULL); }
+
+/* 32 values of a row from column d on, zero from head_dim on. */
+INLINE __m512i load_32(const uint16_t *row, int64_t d, int64_t hd) {
+    return hd - d >= 32 ? _mm512_loadu_si512(row + d)
+                        : _mm512_maskz_loadu_epi16((__mmask32)((1u << (hd - d)) - 1u), row + d);
+}
+
+static void load_queries(struct tile *t, const struct lk_attention *op, int64_t head, int64_t first, int64_t n) {
+    t->n_groups = (n + GROUP - 1) / GROUP;
+    for (int64_t half = 0; half < 2 * t->n_groups; half++)
+        for (int64_t step = 0; step < t->steps; step++) {
+            __m512i r[16];
+            for (int64_t i = 0; i < 16; i++) {
+                int64_t row = half * 16 + i;
+                const uint16_t *q = (const uint16_t *)op->q->data + (first + row) * op->q->ld + head * t->hd;
+                r[i] = row < n ? load_32(q, step * 32, t->hd) : _mm512_setzero_si512();
+            }
+            lk_transpose16(r);
+            char *out = t->q + ((half / 2 * t->steps + step) * 2 + half % 2) * UNIT;
+            for (int i = 0; i < 16; i++) _mm512_store_si512(out + i * 64, r[i]);
+        }
+    for (int64_t i = 0; i < t->n_groups * GROUP; i++) t->max[i] = -INFINITY, t->sums[i] = 0.0f;
+    memset(t->o, 0, (size_t)(t->n_groups * t->steps * 32 * GROUP) * sizeof(float));
+}
+
+/* n keys from `first`, the last block filled up with zeros. */
+static void load_keys(struct tile *t, const struct lk_attention *op, int64_t column, int64_t first, int64_t n) {
+    int64_t padded = (n + BLOCK - 1) / BLOCK * BLOCK;
+    for (int64_t j = 0; j < padded; j++) {
+        const uint16_t *k = (const uint16_t *)op->k->data + (first + j) * op->k->ld + column;
+        char *out = t->keys + j / 16 * t->steps * UNIT + j % 16 * 64;
+        for (int64_t step = 0; step < t->steps; step++)
+            _mm512_store_si512(out + step * UNIT, j < n ? load_32(k, step * 32, t->hd) : _mm512_setzero_si512());
+    }
+}
+
+/* Keys 2 i and 2 i + 1 side by side in 32 bits, for 16 of head_dim; then transposed. */
+static void load_values(struct tile *t, const struct lk_attention *op, int64_t column, int64_t first, int64_t n) {
+    int64_t padded = (n + BLOCK - 1) / BLOCK * BLOCK, ld = op->v->ld;
+    for (int64_t j = 0; j < padded; j += 32)
+        for (int64_t d = 0; d < 2 * t->steps; d++) {
+            const uint16_t *v = (const uint16_t *)op->v->data + (first + j) * ld + column + d * 16;
+            int64_t width = t->hd - d * 16 < 0 ? 0 : t->hd - d * 16;
+            __mmask16 mask = width >= 16 ? 0xffff : (__mmask16)((1u << width) - 1u);
+            __m512i r[16];
+            for (int64_t i = 0; i < 16; i++) {
+                __m256i even = _mm256_maskz_loadu_epi16(j + 2 * i < n ? mask : 0, v + 2 * i * ld);
+                __m256i odd = _mm256_maskz_loadu_epi16(j + 2 * i + 1 < n ? mask : 0, v + (2 * i + 1) * ld);
+                r[i] = _mm512_or_si512(_mm512_cvtepu16_epi32(even), _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
+            }
+            lk_transpose16(r);
+            char *out = t->values + (j / 32 * 2 * t->steps + d) * UNIT;
+            for (int i = 0; i < 16; i++) _mm512_store_si512(out + i * 64, r[i]);
+        }
+}
+
+/* 2^(x - 1/2) within about 2 ulp. The half makes the fraction that VREDUCE leaves and the exponent that VSCALEF takes
+ * both those of floor(x), and the polynomial's interval the one around 0. Minus infinity gives 0, NaN stays NaN. */
+INLINE __m512 exp2_less_half(__m512 x) {
+    __m512 f = _mm512_reduce_ps(x, 0x09); /* x - floor(x) */
+    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(0.00132764725f), f, _mm512_set1_ps(0.00635642326f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.039475169f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.169814244f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.490133226f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.707106709f));
+    return _mm512_scalef_ps(p, x);
+}
+
+/* The exponentials of one block, taken pair of keys by pair of keys. */
+struct softmax {
+    const float *scores;
+    char *p;
+    int next;                                /* pair; PAIRS: done */
+    __m512 factor, bias0, bias1, sum0, sum1; /* 0, 1: halves of the group */
+    __m512i order;                           /* interleaves the two halves of 32 words */
+};
+
+/* Two keys of 16 queries: probabilities to out, their sum to *sum. */
+INLINE void exp_pair(const struct softmax *s, const float *row, __m512 bias, __m512 *sum, char *out) {
+    __m512 a = exp2_less_half(_mm512_fmadd_ps(_mm512_load_ps(row), s->factor, bias));
+    __m512 b = exp2_less_half(_mm512_fmadd_ps(_mm512_load_ps(row + GROUP), s->factor, bias));
+    *sum = _mm512_add_ps(*sum, _mm512_add_ps(a, b));
+    __m512i words = (__m512i)_mm512_cvtne2ps_pbh(b, a);
+    _mm512_store_si512(out, _mm512_permutexvar_epi16(s->order, words));
+}
+
+INLINE void exp_pairs(struct softmax *s, int n) {
+    for (int end = s->next + n < PAIRS ? s->next + n : PAIRS; s->next < end; s->next++) {
+        const float *row = s->scores + s->next * 2 * GROUP;
+        char *out = s->p + s->next / 16 * 2 * UNIT + s->next % 16 * 64;
+        exp_pair(s, row, s->bias0, &s->sum0, out);
+        exp_pair(s, row + 16, s->bias1, &s->sum1, out + UNIT);
+    }
+}
+
+/* scores[BLOCK, GROUP] = keys q; `n` pairs of s between the tile products. */
+INLINE void multiply_keys(const struct tile *t, const char *q, int64_t block, float *scores, struct softmax *s, int n) {
+    for (int64_t i = 0; i < BLOCK / 32; i++) {
+        const char *k = t->keys + (block * (BLOCK / 16) + 2 * i) * t->steps * UNIT;
+        float *out = scores + i * 32 * GROUP;
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+        for (int64_t step = 0; step < t->steps; step++) {
+            _tile_loadd(4, k + step * UNIT, 64);
+            _tile_loadd(6, q + step * 2 * UNIT, 64);
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_loadd(7, q + step * 2 * UNIT + UNIT, 64);
+            _tile_dpbf16ps(1, 4, 7);
+            _tile_loadd(5, k + (t->steps + step) * UNIT, 64);
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_dpbf16ps(3, 5, 7);
+            exp_pairs(s, n);
+        }
+        _tile_stored(0, out, GROUP * 4);
+        _tile_stored(1, out + 16, GROUP * 4);
+        _tile_stored(2, out + 16 * GROUP, GROUP * 4);
+        _tile_stored(3, out + 16 * GROUP + 16, GROUP * 4);
+    }
+}
+
+/* o[32 steps, GROUP] += values p */
+INLINE void multiply_values(const struct tile *t, float *o, int64_t block, const char *p, struct softmax *s, int n) {
+    for (int64_t step = 0; step < t->steps; step++) {
+        float *out = o + step * 32 * GROUP;
+        _tile_loadd(0, out, GROUP * 4);
+        _tile_loadd(1, out + 16, GROUP * 4);
+        _tile_loadd(2, out + 16 * GROUP, GROUP * 4);
+        _tile_loadd(3, out + 16 * GROUP + 16, GROUP * 4);
+        for (int64_t i = 0; i < BLOCK / 32; i++) {
+            const char *v = t->values + ((block * (BLOCK / 32) + i) * 2 * t->steps + 2 * step) * UNIT;
+            _tile_loadd(4, v, 64);
+            _tile_loadd(6, p + i * 2 * UNIT, 64);
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_loadd(7, p + i * 2 * UNIT + UNIT, 64);
+            _tile_dpbf16ps(1, 4, 7);
+            _tile_loadd(5, v + UNIT, 64);
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_dpbf16ps(3, 5, 7);
+            exp_pairs(s, n);
+        }
+        _tile_stored(0, out, GROUP * 4);
+        _tile_stored(1, out + 16, GROUP * 4);
+        _tile_stored(2, out + 16 * GROUP, GROUP * 4);
+        _tile_stored(3, out + 16 * GROUP + 16, GROUP * 4);
+    }
+}
+
+/* Keys that a query does not see get -infinity. seen: keys of this block that each query sees. */
+static void hide(float *scores, const int32_t seen[GROUP], int64_t first) {
+    const __m512 hidden = _mm512_set1_ps(-INFINITY);
+    for (int half = 0; half < 2; half++) {
+        __m512i limit = _mm512_loadu_si512(seen + half * 16);
+        for (int j = 0; j < BLOCK; j++) {
+            __mmask16 beyond = _mm512_cmple_epi32_mask(limit, _mm512_set1_epi32((int)first + j));
+            _mm512_mask_store_ps(scores + j * GROUP + half * 16, beyond, hidden);
+        }
+    }
+}
+
+/* The maximum over a block's keys, per query; moves max where it must. Returns whether o must be multiplied by
+ * factor[2] (sums are multiplied here). */
+static bool update_max(const float *scores, float scale_log2e, float *max, float *sums, __m512 factor[2]) {
+    bool moved = false;
+    for (int half = 0; half < 2; half++) {
+        __m512 most[4];
+        for (int i = 0; i < 4; i++) most[i] = _mm512_load_ps(scores + i * GROUP + half * 16);
+        for (int j = 4; j < BLOCK; j += 4)
+            for (int i = 0; i < 4; i++)
+                most[i] = _mm512_max_ps(_mm512_load_ps(scores + (j + i) * GROUP + half * 16), most[i]);
+        most[0] = _mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3]));
+        most[0] = _mm512_mul_ps(most[0], _mm512_set1_ps(scale_log2e));
+        __m512 old = _mm512_load_ps(max + half * 16);
+        __mmask16 move = _mm512_cmp_ps_mask(most[0], _mm512_add_ps(old, _mm512_set1_ps(SLACK)), _CMP_GT_OQ);
+        factor[half] = _mm512_set1_ps(1.0f);
+        if (!move) continue;
+        __m512 shift = _mm512_add_ps(_mm512_sub_ps(old, most[0]), _mm512_set1_ps(0.5f));
+        factor[half] = _mm512_mask_mov_ps(factor[half], move, exp2_less_half(shift));
+        _mm512_store_ps(max + half * 16, _mm512_mask_mov_ps(old, move, most[0]));
+        _mm512_store_ps(sums + half * 16, _mm512_mul_ps(_mm512_load_ps(sums + half * 16), factor[half]));
+        moved = true;
+    }
+    return moved;
+}
+
+static void rescale(const struct tile *t, float *o, const __m512 factor[2]) {
+    for (int64_t d = 0; d < t->steps * 32; d++)
+        for (int half = 0; half < 2; half++) {
+            float *at = o + d * GROUP + half * 16;
+            _mm512_store_ps(at, _mm512_mul_ps(_mm512_load_ps(at), factor[half]));
+        }
+}
+
+/* One group of queries against the chunk's keys. seen: keys of the chunk that each query sees. */
+static void attend_group(const struct tile *t, int64_t group, float scale_log2e, const int32_t seen[GROUP],
+                         int64_t n_blocks, int64_t least_seen) {
+    const char *q = t->q + group * t->steps * 2 * UNIT;
+    float *o = t->o + group * t->steps * 32 * GROUP, *max = t->max + group * GROUP, *sums = t->sums + group * GROUP;
+    static const uint16_t interleave[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                            8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    int n = (int)((PAIRS + 4 * t->steps - 1) / (4 * t->steps));
+    struct softmax s = {.next = PAIRS, .factor = _mm512_set1_ps(scale_log2e)};
+    s.order = _mm512_loadu_si512(interleave);
+    __m512 factor[2];
+    bool moved = false;
+    multiply_keys(t, q, 0, t->scores, &s, n);
+    for (int64_t j = 0; j < n_blocks; j++) {
+        s.scores = t->scores + j % 2 * BLOCK * GROUP;
+        s.p = t->p + j % 2 * (BLOCK / 16) * UNIT;
+        s.next = 0;
+        if ((j + 1) * BLOCK > least_seen) hide((float *)(uintptr_t)s.scores, seen, j * BLOCK);
+        __m512 factor_before[2] = {factor[0], factor[1]};
+        bool moved_before = moved;
+        moved = update_max(s.scores, scale_log2e, max, sums, factor);
+        s.bias0 = _mm512_sub_ps(_mm512_set1_ps(0.5f), _mm512_load_ps(max));
+        s.bias1 = _mm512_sub_ps(_mm512_set1_ps(0.5f), _mm512_load_ps(max + 16));
+        s.sum0 = s.sum1 = _mm512_setzero_ps();
+        if (j + 1 < n_blocks) multiply_keys(t, q, j + 1, t->scores + (j + 1) % 2 * BLOCK * GROUP, &s, n);
+        if (j > 0) {
+            if (moved_before) rescale(t, o, factor_before);
+            multiply_values(t, o, j - 1, t->p + (j - 1) % 2 * (BLOCK / 16) * UNIT, &s, n);
+        }
+        exp_pairs(&s, PAIRS);
+        _mm512_store_ps(sums, _mm512_add_ps(_mm512_load_ps(sums), s.sum0));
+        _mm512_store_ps(sums + 16, _mm512_add_ps(_mm512_load_ps(sums + 16), s.sum1));
+    }
+    if (moved) rescale(t, o, factor);
+    multiply_values(t, o, n_blocks - 1, s.p, &s, n);
+}
+
+static void store_group(const struct tile *t, const struct lk_attention *op, int64_t head, int64_t first, int64_t n,
+                        int64_t group) {
+    float rows[GROUP][512];
+    const float *o = t->o + group * t->steps * 32 * GROUP;
+    for (int half = 0; half < 2; half++) {
+        __m512 inverse = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_load_ps(t->sums + group * GROUP + half * 16));
+        for (int64_t d = 0; d < t->steps * 32; d += 16) {
+            __m512i r[16];
+            for (int i = 0; i < 16; i++)
+                r[i] = (__m512i)_mm512_mul_ps(_mm512_load_ps(o + (d + i) * GROUP + half * 16), inverse);
+            lk_transpose16(r);
+            for (int i = 0; i < 16; i++) _mm512_storeu_si512(rows[half * 16 + i] + d, r[i]);
+        }
+    }
+    for (int64_t i = 0; i < GROUP && group * GROUP + i < n; i++)
+        lk_cpu_store(op->out, (first + group * GROUP + i) * op->out->ld + head * t->hd, t->hd, rows[i]);
+}
+
+static const struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t bytes_per_row[16];
+    uint8_t rows[16];
+} tile_config __attribute__((aligned(64))) = {
+    .palette = 1,
+    .bytes_per_row = {64, 64, 64, 64, 64, 64, 64, 64},
+    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
+};
+
+static void run_tile(const struct lk_attention *op, int64_t head, int64_t first, int64_t n, int64_t tile_rows,
+                     void *scratch) {
+    struct tile t = {0};
+    tile_place(&t, op->q->shape[2], tile_rows, scratch);
+    load_queries(&t, op, head, first, n);
+    int64_t column = lk_attention_kv_column(op, head), n_keys = lk_attention_keys(op, first + n - 1);
+    _tile_loadconfig(&tile_config);
+    for (int64_t key = 0; key < n_keys; key += CHUNK) {
+        int64_t n_chunk = n_keys - key < CHUNK ? n_keys - key : CHUNK;
+        load_keys(&t, op, column, key, n_chunk);
+        load_values(&t, op, column, key, n_chunk);
+        for (int64_t group = 0; group < t.n_groups; group++) {
+            int32_t seen[GROUP];
+            int64_t least = CHUNK, most = 0;
+            for (int64_t i = 0; i < GROUP; i++) {
+                int64_t row = group * GROUP + i < n ? group * GROUP + i : n - 1;
+                int64_t count = lk_attention_keys(op, first + row) - key;
+                count = count < 0 ? 0 : count > CHUNK ? CHUNK : count;
+                seen[i] = (int32_t)count;
+                if (count < least) least = count;
+                if (count > most) most = count;
+            }
+            if (most > 0) attend_group(&t, group, op->scale * 1.44269504f, seen, (most + BLOCK - 1) / BLOCK, least);
+        }
+    }
+    _tile_release();
+    for (int64_t group = 0; group < t.n_groups; group++) store_group(&t, op, head, first, n, group);
+}
+
+const struct lk_attention_kernel lk_attention_amx = {
+    .granule = GROUP, .most_rows = 512, .scratch = scratch_bytes, .run = run_tile};
+#endif

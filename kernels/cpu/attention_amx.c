@@ -8,11 +8,11 @@
  *   q       [groups, steps, 2 halves]     pairs of head_dim x 16 queries
  *   keys    [CHUNK / 16, steps]           16 keys x 32 of head_dim
  *   values  [CHUNK / 32, 2 steps]         16 of head_dim x 32 keys
- *   p       [2][BLOCK / 32, 2 halves]     pairs of keys x 16 queries
+ *   p       [SLOTS, BLOCK / 32, 2 halves] pairs of keys x 16 queries
  *   scores  f32 [2][BLOCK, GROUP], o f32 [groups, 32 steps, GROUP], max and sums f32 [groups, GROUP]
- * A group of 32 queries walks a chunk of keys in ascending blocks. While the exponentials of block j are taken, the
- * tile unit multiplies block j + 1's keys and block j - 1's values: exp_pairs is called between the tile instructions,
- * so that both sit in the reorder window together.
+ * A group of 32 queries walks a chunk of keys in ascending blocks. Products with the values wait until several blocks
+ * of probabilities are there, so that o is read and written seldom. The exponentials of a block are taken between the
+ * tile products of others (exp_pairs), so that vector and tile units work at the same time.
  *
  * Deterministic: a query's sums run over its own lane in ascending order of keys; the running maximum moves only when
  * a block exceeds it by more than 2^SLACK, decided per lane (others are multiplied by exactly 1). */
@@ -23,14 +23,19 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/transpose_avx512.h"
 
-#define BLOCK  64
-#define GROUP  32
-#define CHUNK  512
-#define PAIRS  (BLOCK / 2)
-#define SLACK  8.0f
-#define UNIT   1024
+#define BLOCK 64
+#define GROUP 32
+#define CHUNK 512
+#define PAIRS (BLOCK / 2)
+#define SLACK 8.0f
+#define SLOTS 5  /* blocks of probabilities kept: all but one wait for their product with the values */
+#define AHEAD 32 /* rows of K and V fetched in advance: they lie far apart, which the hardware does not foresee */
+#define UNIT  1024
 
-#define INLINE static inline __attribute__((always_inline))
+/* The compiler does not know that tile loads read memory. */
+#define READ_BY_TILES __asm__ volatile("" ::: "memory")
+
+#define INLINE        static inline __attribute__((always_inline))
 
 struct tile {
     int64_t hd, steps, n_groups;
@@ -41,7 +46,7 @@ struct tile {
 static size_t tile_place(struct tile *t, int64_t head_dim, int64_t tile_rows, char *base) {
     int64_t steps = (head_dim + 31) / 32, groups = (tile_rows + GROUP - 1) / GROUP;
     size_t q = (size_t)(groups * steps * 2) * UNIT, keys = (size_t)(CHUNK / 16 * steps) * UNIT,
-           p = 2 * BLOCK / 16 * UNIT;
+           p = SLOTS * BLOCK / 16 * UNIT;
     size_t scores = 2 * BLOCK * GROUP * sizeof(float), o = (size_t)(groups * steps * 32 * GROUP) * sizeof(float);
     size_t lanes = (size_t)(groups * GROUP) * sizeof(float);
     if (base) {
@@ -86,6 +91,8 @@ static void load_keys(struct tile *t, const struct lk_attention *op, int64_t col
     int64_t padded = (n + BLOCK - 1) / BLOCK * BLOCK;
     for (int64_t j = 0; j < padded; j++) {
         const uint16_t *k = (const uint16_t *)op->k->data + (first + j) * op->k->ld + column;
+        for (int64_t d = 0; d < t->hd && j + AHEAD < n; d += 32)
+            _mm_prefetch((const char *)(k + AHEAD * op->k->ld + d), _MM_HINT_T0);
         char *out = t->keys + j / 16 * t->steps * UNIT + j % 16 * 64;
         for (int64_t step = 0; step < t->steps; step++)
             _mm512_store_si512(out + step * UNIT, j < n ? load_32(k, step * 32, t->hd) : _mm512_setzero_si512());
@@ -103,6 +110,10 @@ static void load_values(struct tile *t, const struct lk_attention *op, int64_t c
             __m512i r[16];
             for (int64_t i = 0; i < 16; i++) {
                 __m256i even = _mm256_maskz_loadu_epi16(j + 2 * i < n ? mask : 0, v + 2 * i * ld);
+                if (j + AHEAD + 2 * i + 1 < n) {
+                    _mm_prefetch((const char *)(v + (AHEAD + 2 * i) * ld), _MM_HINT_T0);
+                    _mm_prefetch((const char *)(v + (AHEAD + 2 * i + 1) * ld), _MM_HINT_T0);
+                }
                 __m256i odd = _mm256_maskz_loadu_epi16(j + 2 * i + 1 < n ? mask : 0, v + (2 * i + 1) * ld);
                 r[i] = _mm512_or_si512(_mm512_cvtepu16_epi32(even), _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
             }
@@ -153,6 +164,7 @@ INLINE void exp_pairs(struct softmax *s, int n) {
 
 /* scores[BLOCK, GROUP] = keys q; `n` pairs of s between the tile products. */
 INLINE void multiply_keys(const struct tile *t, const char *q, int64_t block, float *scores, struct softmax *s, int n) {
+    READ_BY_TILES;
     for (int64_t i = 0; i < BLOCK / 32; i++) {
         const char *k = t->keys + (block * (BLOCK / 16) + 2 * i) * t->steps * UNIT;
         float *out = scores + i * 32 * GROUP;
@@ -161,12 +173,12 @@ INLINE void multiply_keys(const struct tile *t, const char *q, int64_t block, fl
         _tile_zero(2);
         _tile_zero(3);
         for (int64_t step = 0; step < t->steps; step++) {
-            _tile_loadd(4, k + step * UNIT, 64);
+            _tile_stream_loadd(4, k + step * UNIT, 64);
             _tile_loadd(6, q + step * 2 * UNIT, 64);
             _tile_dpbf16ps(0, 4, 6);
             _tile_loadd(7, q + step * 2 * UNIT + UNIT, 64);
             _tile_dpbf16ps(1, 4, 7);
-            _tile_loadd(5, k + (t->steps + step) * UNIT, 64);
+            _tile_stream_loadd(5, k + (t->steps + step) * UNIT, 64);
             _tile_dpbf16ps(2, 5, 6);
             _tile_dpbf16ps(3, 5, 7);
             exp_pairs(s, n);
@@ -178,22 +190,24 @@ INLINE void multiply_keys(const struct tile *t, const char *q, int64_t block, fl
     }
 }
 
-/* o[32 steps, GROUP] += values p */
-INLINE void multiply_values(const struct tile *t, float *o, int64_t block, const char *p, struct softmax *s, int n) {
+/* o[32 steps, GROUP] += values p for the blocks [first, end); `n` pairs of s between the tile products. */
+INLINE void multiply_values(const struct tile *t, float *o, int64_t first, int64_t end, struct softmax *s, int n) {
+    READ_BY_TILES;
     for (int64_t step = 0; step < t->steps; step++) {
         float *out = o + step * 32 * GROUP;
         _tile_loadd(0, out, GROUP * 4);
         _tile_loadd(1, out + 16, GROUP * 4);
         _tile_loadd(2, out + 16 * GROUP, GROUP * 4);
         _tile_loadd(3, out + 16 * GROUP + 16, GROUP * 4);
-        for (int64_t i = 0; i < BLOCK / 32; i++) {
-            const char *v = t->values + ((block * (BLOCK / 32) + i) * 2 * t->steps + 2 * step) * UNIT;
-            _tile_loadd(4, v, 64);
-            _tile_loadd(6, p + i * 2 * UNIT, 64);
+        for (int64_t i = first * (BLOCK / 32); i < end * (BLOCK / 32); i++) {
+            const char *v = t->values + (i * 2 * t->steps + 2 * step) * UNIT;
+            const char *p = t->p + (i / (BLOCK / 32) % SLOTS * (BLOCK / 32) + i % (BLOCK / 32)) * 2 * UNIT;
+            _tile_stream_loadd(4, v, 64);
+            _tile_loadd(6, p, 64);
             _tile_dpbf16ps(0, 4, 6);
-            _tile_loadd(7, p + i * 2 * UNIT + UNIT, 64);
+            _tile_loadd(7, p + UNIT, 64);
             _tile_dpbf16ps(1, 4, 7);
-            _tile_loadd(5, v + UNIT, 64);
+            _tile_stream_loadd(5, v + UNIT, 64);
             _tile_dpbf16ps(2, 5, 6);
             _tile_dpbf16ps(3, 5, 7);
             exp_pairs(s, n);
@@ -257,34 +271,33 @@ static void attend_group(const struct tile *t, int64_t group, float scale_log2e,
     float *o = t->o + group * t->steps * 32 * GROUP, *max = t->max + group * GROUP, *sums = t->sums + group * GROUP;
     static const uint16_t interleave[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                             8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    int n = (int)((PAIRS + 4 * t->steps - 1) / (4 * t->steps));
     struct softmax s = {.next = PAIRS, .factor = _mm512_set1_ps(scale_log2e)};
     s.order = _mm512_loadu_si512(interleave);
-    __m512 factor[2];
-    bool moved = false;
-    multiply_keys(t, q, 0, t->scores, &s, n);
+    const int while_keys = (int)(16 / t->steps + 1), while_values = (int)(4 / t->steps + 1);
+    int64_t first = 0; /* block whose probabilities are the oldest not yet multiplied */
+    multiply_keys(t, q, 0, t->scores, &s, 0);
     for (int64_t j = 0; j < n_blocks; j++) {
-        s.scores = t->scores + j % 2 * BLOCK * GROUP;
-        s.p = t->p + j % 2 * (BLOCK / 16) * UNIT;
+        float *scores = t->scores + j % 2 * BLOCK * GROUP;
+        __m512 factor[2];
+        if ((j + 1) * BLOCK > least_seen) hide(scores, seen, j * BLOCK);
+        bool moved = update_max(scores, scale_log2e, max, sums, factor);
+        s.scores = scores;
+        s.p = t->p + j % SLOTS * (BLOCK / 16) * UNIT;
         s.next = 0;
-        if ((j + 1) * BLOCK > least_seen) hide((float *)(uintptr_t)s.scores, seen, j * BLOCK);
-        __m512 factor_before[2] = {factor[0], factor[1]};
-        bool moved_before = moved;
-        moved = update_max(s.scores, scale_log2e, max, sums, factor);
         s.bias0 = _mm512_sub_ps(_mm512_set1_ps(0.5f), _mm512_load_ps(max));
         s.bias1 = _mm512_sub_ps(_mm512_set1_ps(0.5f), _mm512_load_ps(max + 16));
         s.sum0 = s.sum1 = _mm512_setzero_ps();
-        if (j + 1 < n_blocks) multiply_keys(t, q, j + 1, t->scores + (j + 1) % 2 * BLOCK * GROUP, &s, n);
-        if (j > 0) {
-            if (moved_before) rescale(t, o, factor_before);
-            multiply_values(t, o, j - 1, t->p + (j - 1) % 2 * (BLOCK / 16) * UNIT, &s, n);
+        if (j > first && (moved || j - first == SLOTS - 1)) {
+            multiply_values(t, o, first, j, &s, while_values);
+            first = j;
         }
+        if (moved) rescale(t, o, factor);
+        if (j + 1 < n_blocks) multiply_keys(t, q, j + 1, t->scores + (j + 1) % 2 * BLOCK * GROUP, &s, while_keys);
         exp_pairs(&s, PAIRS);
         _mm512_store_ps(sums, _mm512_add_ps(_mm512_load_ps(sums), s.sum0));
         _mm512_store_ps(sums + 16, _mm512_add_ps(_mm512_load_ps(sums + 16), s.sum1));
     }
-    if (moved) rescale(t, o, factor);
-    multiply_values(t, o, n_blocks - 1, s.p, &s, n);
+    multiply_values(t, o, first, n_blocks, &s, 0);
 }
 
 static void store_group(const struct tile *t, const struct lk_attention *op, int64_t head, int64_t first, int64_t n,
@@ -345,5 +358,5 @@ static void run_tile(const struct lk_attention *op, int64_t head, int64_t first,
 }
 
 const struct lk_attention_kernel lk_attention_amx = {
-    .granule = GROUP, .most_rows = 512, .scratch = scratch_bytes, .run = run_tile};
+    .granule = GROUP, .most_rows = 1024, .scratch = scratch_bytes, .run = run_tile};
 #endif

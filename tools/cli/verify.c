@@ -1,6 +1,7 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "engine/alloc.h"
 #include "tools/cli/cli.h"
@@ -66,7 +67,9 @@ enum lk_code cli_verify(const struct cli_arguments *arguments) {
     enum lk_code rc = lk_model_find(arguments->positional, &folder);
     if (rc) return rc;
     struct lk_verify_report report;
-    rc = lk_verify(&report, folder, arguments->manifest, arguments->threads ? (int)arguments->threads : 1);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int threads = arguments->threads ? (int)arguments->threads : cores > 0 && cores <= 1024 ? (int)cores : 1;
+    rc = lk_verify(&report, folder, arguments->manifest, threads);
     lk_free(folder);
     if (rc) return rc;
     if (arguments->json)

@@ -174,7 +174,9 @@ enum lk_code lk_checkpoint_check(const struct lk_checkpoint *cp) {
     return LK_OK;
 }
 
-/* Text to hash: "file BYTES BLOB" per shard, "NAME\n DTYPE SHAPE" per tensor. Grows by doubling. */
+#define SAMPLE_BYTES 512
+
+/* Text to hash: "file BYTES BLOB" per shard, "NAME\n DTYPE SHAPE SAMPLE" per tensor. Grows by doubling. */
 struct listing {
     char *text;
     size_t n, capacity;
@@ -213,15 +215,28 @@ static enum lk_code list_shard(const struct lk_checkpoint *cp, size_t i, struct 
     return rc;
 }
 
+/* The digest of a tensor's first and last bytes, as hex. */
+static void sample(const struct lk_tensor *t, char hex[65]) {
+    unsigned char bytes[2 * SAMPLE_BYTES];
+    size_t n = lk_tensor_bytes(t), head = n < SAMPLE_BYTES ? n : SAMPLE_BYTES;
+    if (head) {
+        memcpy(bytes, t->data, head);
+        memcpy(bytes + head, (const unsigned char *)t->data + (n - head), head);
+    }
+    lk_sha256(bytes, 2 * head, hex);
+}
+
 enum lk_code lk_checkpoint_identity(const struct lk_checkpoint *cp, char out[65]) {
     struct listing l = {0};
     enum lk_code rc = LK_OK;
     out[0] = 0;
     for (size_t i = 0; !rc && i < cp->n_shards; i++) rc = list_shard(cp, i, &l);
     for (size_t i = 0; !rc && i < cp->n_tensors; i++) {
-        char shape[96];
+        char shape[96], digest[65];
         lk_tensor_describe(&cp->tensors[i].tensor->tensor, shape);
-        if (!add(&l, cp->tensors[i].tensor->name) || !add(&l, "\n ") || !add(&l, shape) || !add(&l, "\n"))
+        sample(&cp->tensors[i].tensor->tensor, digest);
+        if (!add(&l, cp->tensors[i].tensor->name) || !add(&l, "\n ") || !add(&l, shape) || !add(&l, " ") ||
+            !add(&l, digest) || !add(&l, "\n"))
             rc = out_of_memory(cp->folder);
     }
     if (!rc) lk_sha256(l.text ? l.text : "", l.n, out);

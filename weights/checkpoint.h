@@ -37,6 +37,7 @@ void lk_checkpoint_close(struct lk_checkpoint *checkpoint);
 const struct lk_st_tensor *lk_checkpoint_find(const struct lk_checkpoint *checkpoint, const char *name);
 /* lk_mapped_check on every shard. */
 enum lk_code lk_checkpoint_check(const struct lk_checkpoint *checkpoint);
-/* A short stable identity of the weights: SHA-256 (hex, 65 bytes with NUL) over names, shapes, dtypes and file sizes;
- * and, for files in an HF cache, over the blob names, which are content hashes. Reads no tensor data. */
+/* A short stable identity of the weights: SHA-256 (hex, 65 bytes with NUL) over file sizes, names, shapes, dtypes and
+ * the first and last 512 bytes of each tensor; and, for files in an HF cache, over the blob names, which are content
+ * hashes. It tells models apart; damage in the middle of a tensor is for lk_verify to find. */
 enum lk_code lk_checkpoint_identity(const struct lk_checkpoint *checkpoint, char out[65]);

@@ -228,8 +228,9 @@ static enum lk_code make_noise(struct run *r) {
     int64_t channels = r->x.shape[1], n = r->n_noise;
     size_t size = lk_dtype_size(r->dtype), bytes = (size_t)(n * channels) * size;
     if (planning(r)) return LK_OK;
-    unsigned char *drawn = lk_malloc(2 * bytes), *packed = drawn + bytes;
+    unsigned char *drawn = lk_malloc(2 * bytes);
     if (!drawn) return lk_fail(LK_E_NOMEM, "noise: out of memory for %zu bytes", 2 * bytes);
+    unsigned char *packed = drawn + bytes;
     draw_noise(r, drawn, (size_t)(n * channels));
     lk_sha256(drawn, bytes, r->result->noise_sha256);
     for (int64_t c = 0; c < channels; c++)

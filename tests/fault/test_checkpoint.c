@@ -101,6 +101,16 @@ static void opens_one_file_or_shards(void **state) {
     assert_string_not_equal(single_id, again);
     lk_checkpoint_close(&cp);
 
+    size_t n;
+    char *bytes = test_read(in(single, STEM ".safetensors"), &n);
+    bytes[n - 1] ^= 1; /* another value, another identity */
+    test_write(in(single, STEM ".safetensors"), bytes, n);
+    free(bytes);
+    assert_ok(lk_checkpoint_open(&cp, single, STEM));
+    assert_ok(lk_checkpoint_identity(&cp, single_id));
+    assert_string_not_equal(single_id, again);
+    lk_checkpoint_close(&cp);
+
     write_text(in(single, INDEX), GOOD_INDEX);
     REFUSED(single, LK_E_INDEX, "both");
     REFUSED(fresh("nothing"), LK_E_NOT_FOUND, "found neither");

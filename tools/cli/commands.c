@@ -76,7 +76,7 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                    .text =
                        "Takes prompt, seed and every other setting from the PNG. The weights and the images must be "
                        "the ones recorded there: the images by their SHA-256, the weights by their identity, "
-                       "which holds content digests for an HF cache but only names, shapes and sizes for a folder.",
+                       "a digest of names, shapes and both ends of every tensor (`verify` finds damage in between).",
                    .examples = rerun_examples},
     [CLI_DEVICES] = {.name = "devices",
                      .summary = "list what can compute here",

@@ -99,7 +99,7 @@ static void print(const struct options *o, const struct lk_device *dev, const ch
                started ? ", " : "[", path, dev->name, (long)m, (long)n, (long)k, median, best, flops / median, probe,
                share, r->cpu_ms[count / 2], cpu_share, samples);
     else if (csv)
-        printf("%s%s,%s,%ld,%ld,%ld,%.3f,%.3f,%.1f,%.1f,%.1f,%.3f,%.3f,%.3f\n",
+        printf("%s%s,\"%s\",%ld,%ld,%ld,%.3f,%.3f,%.1f,%.1f,%.1f,%.3f,%.3f,%.3f\n",
                started ? ""
                        : "path,device,m,n,k,median_ms,best_ms,gflops,best_gflops,probe_gflops,share,cpu_ms,cpu_share\n",
                path, dev->name, (long)m, (long)n, (long)k, median, best, flops / median, flops / best, probe, share,

@@ -79,7 +79,14 @@ static struct plan make_plan(const struct lk_gemm *g, int n_threads) {
     return p;
 }
 
+/* Starting a thread costs about as much as this many multiply-adds. */
+static int useful_threads(const struct lk_gemm *g, int n_threads) {
+    const double work = (double)g->m * (double)g->n * (double)g->k / 300000;
+    return work < n_threads ? 1 + (int)work : n_threads;
+}
+
 size_t lk_gemm_scratch(const struct lk_gemm *g, int n_threads) {
+    n_threads = useful_threads(g, n_threads);
     struct plan p = make_plan(g, n_threads);
     return p.whole + (size_t)n_threads * (p.c + p.moving + p.row);
 }
@@ -182,6 +189,7 @@ static void run_block(const struct lk_gemm *g, const struct plan *p, const struc
 }
 
 void lk_gemm_run(const struct lk_gemm *g, int n_threads, void *scratch) {
+    n_threads = useful_threads(g, n_threads);
     const struct plan p = make_plan(g, n_threads);
     unsigned char *whole = scratch;
 #pragma omp parallel num_threads(n_threads)
@@ -197,7 +205,7 @@ void lk_gemm_run(const struct lk_gemm *g, int n_threads, void *scratch) {
             else
                 pack_a(g, &p, panel, kb, mine + p.c + p.moving, whole + i * p.a_panel);
         }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < p.n_mb * p.n_nb; i++) {
             int64_t mb = p.b_whole ? i / p.n_nb : i % p.n_mb, nb = p.b_whole ? i % p.n_nb : i / p.n_mb;
             struct block b = {.m0 = mb * p.m_panels / p.n_mb,

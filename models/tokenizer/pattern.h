@@ -9,14 +9,17 @@
 #include "engine/status.h"
 
 struct pattern {
-    void *code; /* pcre2_code, anchored */
+    void *code;    /* pcre2_code, anchored */
+    void *counted; /* the same, calling back before each item of the pattern */
     bool literal;
 };
 
 /* What one thread needs for matching. */
 struct pattern_matcher {
-    void *data, *context, *stack; /* pcre2_match_data, pcre2_match_context, pcre2_jit_stack */
-    uint64_t steps_left;
+    void *data, *stack;      /* pcre2_match_data, pcre2_jit_stack */
+    void *context, *counted; /* pcre2_match_context for each code of a pattern */
+    int64_t steps_left;
+    size_t last_position;
 };
 
 /* Matches of one pattern in one text from left to right, as the reference iterates: none overlap, and an empty one does

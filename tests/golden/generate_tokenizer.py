@@ -252,6 +252,20 @@ def write_vectors(tokenizers_by_name):
                 f.write(f"{name}\t{text.encode().hex()}\t{numbers}\n")
 
 
+def write_long(tokenizers_by_name):
+    """Hashes of long runs: NAME, unit and tail in hexadecimal, repetitions, hash."""
+    runs = [
+        ("a", "x"), ("ab", "x"), (" ", "x"), ("\n", " "), (" \n", "x"), ("\u3000", "x"), ("1", "x"), ("!", "x"), ("中", "x"),
+        ("\u0301", "x"), ("\u0301\u0323", "x"), ("A\u0301", "x"), ("'s", "x"), ("<s>", "x"), ("[INST", "x"), ("\U00031350", "x"),
+    ]  # fmt: skip
+    with open(FOLDER / "long.txt", "w", newline="\n") as f:
+        for name, tokenizer in tokenizers_by_name.items():
+            for unit, tail in runs:
+                times = 2**20 // len(unit.encode())
+                total = hash32(ids(tokenizer, unit * times + tail))
+                f.write(f"{name} {unit.encode().hex()} {tail.encode().hex()} {times} {total}\n")
+
+
 def write_variants():
     base = train(finish(Tokenizer(models.BPE()), QWEN_REGEX), 500, [])
     model = json.loads(base.to_str())["model"]
@@ -283,6 +297,7 @@ def main():
     for name, tokenizer in (("mistral", mistral), ("qwen", qwen)):
         write_prompt_hashes(name, tokenizer)
     write_vectors({"mistral": mistral, "qwen": qwen})
+    write_long({"mistral": mistral, "qwen": qwen})
     write_variants()
     everything = hash32(b"".join(prompt(i).encode() for i in range(N_PROMPTS)))
     (FOLDER / "versions.json").write_text(

@@ -139,8 +139,8 @@ static const char *const plain[N_SECTIONS] = {
     [PRE] = REGEX("\\\\p{L}+"),
     [POST] = "null",
     [DECODER] = "null",
-    [OPTIONS] = "\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":\"\","
-                "\"end_of_word_suffix\":null,\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":false",
+    [OPTIONS] = ("\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":\"\","
+                 "\"end_of_word_suffix\":null,\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":false"),
     [VOCAB] = "\"ab\":256,\"abc\":257",
     [MERGES] = "[[\"a\",\"b\"],[\"ab\",\"c\"]]",
     [EXTRA] = "",

@@ -3,14 +3,14 @@
  *
  *     bench_attention [-o md|csv|json] [-r repetitions] [-t threads] [-s S]
  *
- * The processor may be shared: each repetition is followed by the probe, and the best of each is reported. */
+ * The processor may be shared: each repetition is followed by the probe, the best of each counts, and the share is
+ * taken per core by CPU time, which waiting does not enter. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench/bench.h"
 #include "bench/probe.h"
 #include "engine/alloc.h"
 #include "engine/ops.h"
@@ -27,12 +27,6 @@ static const struct shape shapes[] = {
     {"DiT", 8704, 8704, 48, 48, 128, false},         {"text encoder", 512, 512, 32, 8, 128, true},
     {"VAE mid block", 4096, 4096, 1, 1, 512, false}, {"vision tower", 4096, 4096, 16, 16, 80, false},
 };
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void *random_values(enum lk_dtype dtype, int64_t n) {
     void *block = lk_malloc((size_t)n * lk_dtype_size(dtype));
@@ -52,33 +46,31 @@ static void *random_values(enum lk_dtype dtype, int64_t n) {
     return block;
 }
 
-static void print_row(const char *format, bool first, const struct shape *s, enum lk_dtype dtype, double ms,
-                      double gflops, double peak) {
-    if (!strcmp(format, "csv")) {
-        if (first) printf("what,s_q,s_k,n_heads,n_kv_heads,head_dim,causal,dtype,ms,gflops,probe_gflops,share\n");
-        printf("%s,%lld,%lld,%lld,%lld,%lld,%d,%s,%.2f,%.1f,%.1f,%.3f\n", s->what, (long long)s->s_q, (long long)s->s_k,
-               (long long)s->n_heads, (long long)s->n_kv_heads, (long long)s->head_dim, s->causal, lk_dtype_name(dtype),
-               ms, gflops, peak, gflops / peak);
-    } else if (!strcmp(format, "json")) {
-        printf("%s{\"what\": \"%s\", \"s_q\": %lld, \"s_k\": %lld, \"n_heads\": %lld, \"n_kv_heads\": %lld, "
-               "\"head_dim\": %lld, \"causal\": %s, \"dtype\": \"%s\", \"ms\": %.2f, \"gflops\": %.1f, "
-               "\"probe_gflops\": %.1f}\n",
-               first ? "[" : ", ", s->what, (long long)s->s_q, (long long)s->s_k, (long long)s->n_heads,
-               (long long)s->n_kv_heads, (long long)s->head_dim, s->causal ? "true" : "false", lk_dtype_name(dtype), ms,
-               gflops, peak);
-    } else {
-        if (first)
-            printf("| what | S_q x S_k | heads x head_dim | dtype | ms | GFLOP/s | of f32 probe "
-                   "|\n|---|---|---|---|---|---|---|\n");
-        printf("| %s%s | %lld x %lld | %lld x %lld | %s | %.1f | %.0f | %.0f %% |\n", s->what,
-               s->causal ? ", causal" : "", (long long)s->s_q, (long long)s->s_k, (long long)s->n_heads,
-               (long long)s->head_dim, lk_dtype_name(dtype), ms, gflops, 100.0 * gflops / peak);
-    }
-    fflush(stdout);
+struct result {
+    double best_ms, cpu_ms;         /* by the clock; of CPU time of all threads */
+    double core_gflops, fma_gflops; /* of one core by CPU time: the op, f32 multiply-adds */
+};
+
+static void print_row(struct bench_table *table, const struct shape *s, enum lk_dtype dtype, const struct lk_cost *cost,
+                      const struct result *r) {
+    bench_text(table, "what", "%s%s", s->what, s->causal ? ", causal" : "");
+    bench_number(table, "s_q", 0, (double)s->s_q);
+    bench_number(table, "s_k", 0, (double)s->s_k);
+    bench_number(table, "n_heads", 0, (double)s->n_heads);
+    bench_number(table, "n_kv_heads", 0, (double)s->n_kv_heads);
+    bench_number(table, "head_dim", 0, (double)s->head_dim);
+    bench_number(table, "causal", 0, s->causal);
+    bench_text(table, "dtype", "%s", lk_dtype_name(dtype));
+    bench_number(table, "best_ms", 2, r->best_ms);
+    bench_number(table, "cpu_ms", 2, r->cpu_ms);
+    bench_number(table, "gflops", 1, (double)cost->flops / r->best_ms * 1e-6);
+    bench_number(table, "core_gflops", 1, r->core_gflops);
+    bench_number(table, "of_fma_probe", 3, r->fma_gflops > 0.0 ? r->core_gflops / r->fma_gflops : 0.0);
+    bench_end_row(table);
 }
 
 static enum lk_code bench(struct lk_device *dev, const struct shape *s, enum lk_dtype dtype, int repetitions,
-                          const char *format, bool first) {
+                          struct bench_table *table) {
     int64_t n_q = s->s_q * s->n_heads * s->head_dim, n_k = s->s_k * s->n_kv_heads * s->head_dim;
     void *blocks[4] = {random_values(dtype, n_q), random_values(dtype, n_k), random_values(dtype, n_k),
                        random_values(dtype, n_q)};
@@ -88,28 +80,31 @@ static enum lk_code bench(struct lk_device *dev, const struct shape *s, enum lk_
     struct lk_tensor k = LK_TENSOR(blocks[1], dtype, s->s_k, s->n_kv_heads, s->head_dim), v = k, out = q;
     v.data = blocks[2], out.data = blocks[3];
     struct lk_attention op = {&out, &q, &k, &v, 1.0f / sqrtf((float)s->head_dim), s->causal};
-    double best = INFINITY, peak = 0.0;
-    if (!rc) rc = lk_device_prepare(dev, lk_cpu_attention_scratch(dev, &op) + (1 << 16));
-    for (int i = 0; i < repetitions && !rc; i++) {
-        double start = seconds();
-        rc = lk_attention(dev, &op);
-        double took = seconds() - start, rate = probe_fma(dev->n_threads);
-        if (took < best) best = took;
-        if (rate > peak) peak = rate;
-    }
+    struct result r = {.best_ms = INFINITY, .cpu_ms = INFINITY};
     struct lk_cost cost = {0};
     if (!rc) rc = lk_check_attention(&op, &cost);
-    if (!rc) print_row(format, first, s, dtype, 1e3 * best, (double)cost.flops / best * 1e-9, peak);
+    if (!rc) rc = lk_device_prepare(dev, lk_cpu_attention_scratch(dev, &op) + (1 << 16));
+    for (int i = 0; i < repetitions && !rc; i++) {
+        double start = bench_now_ns(), cpu_start = bench_cpu_ns();
+        rc = lk_attention(dev, &op);
+        double ms = 1e-6 * (bench_now_ns() - start), cpu_ms = 1e-6 * (bench_cpu_ns() - cpu_start);
+        struct probe probe = probe_fma(dev->n_threads);
+        if (ms < r.best_ms) r.best_ms = ms;
+        if (cpu_ms < r.cpu_ms) r.cpu_ms = cpu_ms;
+        if (probe.core_gflops > r.fma_gflops) r.fma_gflops = probe.core_gflops;
+    }
+    r.core_gflops = (double)cost.flops / r.cpu_ms * 1e-6;
+    if (!rc) print_row(table, s, dtype, &cost, &r);
     for (int i = 0; i < 4; i++) lk_free(blocks[i]);
     return rc;
 }
 
 int main(int argc, char **argv) {
-    const char *format = "md";
+    struct bench_table table = {.format = "md"};
     int repetitions = 5, n_threads = 0, option;
     int64_t only = 0;
     while ((option = getopt(argc, argv, "o:r:t:s:")) != -1) {
-        if (option == 'o') format = optarg;
+        if (option == 'o') table.format = optarg;
         if (option == 'r') repetitions = atoi(optarg);
         if (option == 't') n_threads = atoi(optarg);
         if (option == 's') only = atoll(optarg);
@@ -117,14 +112,12 @@ int main(int argc, char **argv) {
     }
     struct lk_device *dev;
     enum lk_code rc = lk_device_cpu_create(n_threads, &dev);
-    bool first = true;
     for (size_t i = 0; !rc && i < sizeof shapes / sizeof *shapes; i++)
         for (int dtype = LK_F32; !rc && dtype <= LK_BF16; dtype++) {
             if (only && shapes[i].s_q != only) continue;
-            rc = bench(dev, &shapes[i], (enum lk_dtype)dtype, repetitions, format, first);
-            first = false;
+            rc = bench(dev, &shapes[i], (enum lk_dtype)dtype, repetitions, &table);
         }
-    if (!strcmp(format, "json")) printf("]\n");
+    bench_end(&table);
     if (rc) fprintf(stderr, "%s\n", lk_error_text());
     lk_device_free(dev);
     return lk_exit_code(rc);

@@ -9,6 +9,7 @@
 typedef __m256 vec;
 typedef float vec_at __attribute__((vector_size(32), aligned(4)));
 
+#define SET1(x)      _mm256_set1_ps(x)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define MAX(a, b)    _mm256_max_ps(a, b)
 #define MAX_LANE(v)  max_lane(v)

@@ -2,7 +2,7 @@
  *   KERNEL   the name of the struct lk_attention_kernel
  *   LANES    floats in a vector; vec: the vector type; vec_at: the same without alignment
  *   MR, NV   rows and vectors of the register block: MR * NV accumulators
- *   FMA(a, b, c), MAX(a, b) (b when unordered), MAX_LANE(v)
+ *   SET1(x), FMA(a, b, c), MAX(a, b) (b when unordered), MAX_LANE(v)
  *
  * Layout in scratch, padded so that no inner loop has a tail (columns = head_dim rounded up to LANES):
  *   q        [groups of MR rows, head_dim, MR]   multiplied by scale * log2(e): scores are exponents of 2
@@ -75,15 +75,24 @@ static void load_queries(struct tile *t, const struct lk_attention *op, int64_t 
     memset(t->sums, 0, (size_t)(t->n_groups * MR * LANES) * sizeof *t->sums);
 }
 
+/* Rows of K and V lie far apart, which the hardware does not foresee. */
+static void fetch_ahead(const struct lk_tensor *t, int64_t row, int64_t column, int64_t n) {
+    if (row >= t->shape[0]) return;
+    const char *at = (const char *)t->data + (size_t)(row * t->ld + column) * lk_dtype_size(t->dtype);
+    for (size_t i = 0; i < (size_t)n * lk_dtype_size(t->dtype); i += 64) __builtin_prefetch(at + i);
+}
+
 /* Eight keys at a time: each line of the transposed block is written in pieces that the store buffer can join. */
 static void load_block(struct tile *t, const struct lk_attention *op, int64_t column, int64_t first, int64_t n) {
     float rows[8][512];
     for (int64_t j = 0; j < BLOCK; j += 8) {
-        for (int64_t i = 0; i < 8; i++)
+        for (int64_t i = 0; i < 8; i++) {
+            fetch_ahead(op->k, first + j + i + 16, column, t->hd);
             if (j + i < n)
                 lk_cpu_load(op->k, (first + j + i) * op->k->ld + column, t->hd, rows[i]);
             else
                 memset(rows[i], 0, (size_t)t->hd * sizeof(float));
+        }
         for (int64_t d = 0; d < t->hd; d++) {
             float *out = t->keys + d * BLOCK + j;
             UNROLL for (int i = 0; i < 8; i++) out[i] = rows[i][d];
@@ -91,6 +100,7 @@ static void load_block(struct tile *t, const struct lk_attention *op, int64_t co
     }
     for (int64_t j = 0; j < BLOCK; j++) {
         float *out = t->values + j * t->columns;
+        fetch_ahead(op->v, first + j + 16, column, t->hd);
         if (j < n) lk_cpu_load(op->v, (first + j) * op->v->ld + column, t->hd, out);
         int64_t filled = j < n ? t->hd : 0;
         memset(out + filled, 0, (size_t)(t->columns - filled) * sizeof *out);
@@ -105,7 +115,7 @@ static void multiply_keys(const struct tile *t, const float *q) {
             vec b[NV];
             UNROLL for (int v = 0; v < NV; v++) b[v] = *(const vec *)(t->keys + d * BLOCK + strip + v * LANES);
             UNROLL for (int r = 0; r < MR; r++) {
-                vec a = (vec){0} + q[d * MR + r];
+                vec a = SET1(q[d * MR + r]);
                 UNROLL for (int v = 0; v < NV; v++) sum[r][v] = FMA(a, b[v], sum[r][v]);
             }
         }
@@ -123,7 +133,7 @@ INLINE void multiply_values(const struct tile *t, float *o, int64_t column, cons
         vec b[NV];
         UNROLL for (int v = 0; v < n; v++) b[v] = *(const vec *)(t->values + j * t->columns + column + v * LANES);
         UNROLL for (int r = 0; r < MR; r++) {
-            vec a = (vec){0} + t->scores[r * BLOCK + j];
+            vec a = SET1(t->scores[r * BLOCK + j]);
             UNROLL for (int v = 0; v < n; v++) sum[r][v] = FMA(a, b[v], sum[r][v]);
         }
     }
@@ -133,16 +143,15 @@ INLINE void multiply_values(const struct tile *t, float *o, int64_t column, cons
 
 /* 2^x within 1 ulp for x <= SLACK; 0 below -126.5. NaN stays NaN. */
 INLINE vec exp2_vec(vec x) {
-    const vec zero = {0}, least = zero - 127.0f;
-    x = MAX(least, x);
+    x = MAX(SET1(-127.0f), x);
     vec shifted = x + 12582912.0f; /* 1.5 * 2^23: the nearest integer in the low bits */
     vec f = x - (shifted - 12582912.0f);
-    vec p = FMA(zero + 0.000153458124f, f, zero + 0.00133999309f);
-    p = FMA(p, f, zero + 0.00961848907f);
-    p = FMA(p, f, zero + 0.0555032864f);
-    p = FMA(p, f, zero + 0.240226462f);
-    p = FMA(p, f, zero + 0.693147182f);
-    p = FMA(p, f, zero + 1.0f);
+    vec p = FMA(SET1(0.000153458124f), f, SET1(0.00133999309f));
+    p = FMA(p, f, SET1(0.00961848907f));
+    p = FMA(p, f, SET1(0.0555032864f));
+    p = FMA(p, f, SET1(0.240226462f));
+    p = FMA(p, f, SET1(0.693147182f));
+    p = FMA(p, f, SET1(1.0f));
     return p * (vec)(((ivec)shifted - (0x4b400000 - 127)) << 23);
 }
 
@@ -156,7 +165,7 @@ INLINE float probabilities(float *scores, int64_t n_seen, float *max, float *sum
     float block_max = MAX_LANE(most), factor = 1.0f;
     if (block_max > *max + SLACK) {
         float scaled[LANES];
-        *(vec_at *)scaled = exp2_vec((vec){0} + (*max - block_max));
+        *(vec_at *)scaled = exp2_vec(SET1(*max - block_max));
         factor = scaled[0];
         *max = block_max;
     }
@@ -217,4 +226,4 @@ static void run_tile(const struct lk_attention *op, int64_t head, int64_t first,
 }
 
 const struct lk_attention_kernel KERNEL = {
-    .granule = MR, .most_rows = 32 * MR, .scratch = scratch_bytes, .run = run_tile};
+    .granule = MR, .most_rows = 64 * MR, .scratch = scratch_bytes, .run = run_tile};

@@ -8,6 +8,7 @@ typedef float vec __attribute__((vector_size(16)));
 typedef float vec_at __attribute__((vector_size(16), aligned(4)));
 typedef int mask_vec __attribute__((vector_size(16)));
 
+#define SET1(x)      ((vec){(x), (x), (x), (x)})
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define MAX(a, b)    max_of(a, b)
 #define MAX_LANE(v)  max_lane(v)

@@ -160,11 +160,10 @@ static void pack_a_bf16(const void *src, enum lk_dtype dtype, int64_t ld, int64_
     for (int64_t i = 0; i < k; i += K_STEP)
         for (int64_t half = 0; half < MR; half += 16, to += TILE_BYTES) {
             __m512i t[16];
-            for (int64_t r = 0; r < 16; r++)
-                t[r] = half + r < rows ? load_row((const uint16_t *)src + (half + r) * ld + i, k - i)
-                                       : _mm512_setzero_si512();
+            LK_UNROLL16 for (int r = 0; r < 16; r++) t[r] =
+                half + r < rows ? load_row((const uint16_t *)src + (half + r) * ld + i, k - i) : _mm512_setzero_si512();
             lk_transpose16(t);
-            for (int r = 0; r < 16; r++) _mm512_store_si512(to + r * 64, t[r]);
+            LK_UNROLL16 for (int r = 0; r < 16; r++) _mm512_store_si512(to + r * 64, t[r]);
         }
 }
 
@@ -208,7 +207,7 @@ static void pack_a_split(const void *src, enum lk_dtype dtype, int64_t ld, int64
             }
             for (int part = 0; part < 3; part++) {
                 lk_transpose16(t[part]);
-                for (int r = 0; r < 16; r++)
+                LK_UNROLL16 for (int r = 0; r < 16; r++)
                     _mm512_store_si512(to + (2 * part + half) * TILE_BYTES + r * 64, t[part][r]);
             }
         }
@@ -218,9 +217,9 @@ static void unpack(const float *tile, float *out) {
     for (int b = 0; b < 2; b++)
         for (int a = 0; a < 2; a++, tile += 256) {
             __m512i t[16];
-            for (int r = 0; r < 16; r++) t[r] = _mm512_load_si512(tile + 16 * r);
+            LK_UNROLL16 for (int r = 0; r < 16; r++) t[r] = _mm512_load_si512(tile + 16 * r);
             lk_transpose16(t);
-            for (int r = 0; r < 16; r++) _mm512_store_si512(out + (16 * a + r) * NR + 16 * b, t[r]);
+            LK_UNROLL16 for (int r = 0; r < 16; r++) _mm512_store_si512(out + (16 * a + r) * NR + 16 * b, t[r]);
         }
 }
 

@@ -39,12 +39,12 @@ static inline __attribute__((always_inline)) void pack_panel(const void *src, en
         for (int64_t i = 0; i < k; i += 16) {
             const int64_t n = k - i < 16 ? k - i : 16;
             __m512i t[16];
-            for (int64_t r = 0; r < 16; r++) {
+            LK_UNROLL16 for (int64_t r = 0; r < 16; r++) {
                 __mmask16 valid = first + r < rows ? (__mmask16)((1u << n) - 1) : 0;
                 t[r] = load_16(src, dtype, valid ? (first + r) * ld + i : 0, valid);
             }
             lk_transpose16(t);
-            for (int64_t j = 0; j < n; j++)
+            LK_UNROLL16 for (int64_t j = 0; j < 16; j++) if (j < n)
                 _mm512_mask_storeu_epi32(panel + (i + j) * width + first, (__mmask16)((1u << lanes) - 1), t[j]);
         }
     }

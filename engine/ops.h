@@ -26,10 +26,14 @@ struct lk_linear {
     const struct lk_tensor *gate;     /* [N] or NULL */
     const struct lk_tensor *residual; /* [M, N] window or NULL */
     enum lk_act act;
+    bool round_before_bias; /* r(r(x wT) + bias), as torch does when x is a transposed view */
 };
 
 /* out = r(softmax(scale * q kT) v), softmax in f32. Query head h reads key/value head h / (n_heads / n_kv_heads). The
- * score matrix is never stored. causal: query i sees keys 0 .. i + (S_k - S_q). */
+ * score matrix is never stored. causal: query i sees keys 0 .. i + (S_k - S_q).
+ * bf16: the keys go by in ascending chunks of 512. m is the maximum of scale * q kT up to the end of the chunk; p =
+ * exp(s - m) is rounded to bf16 before it multiplies v, and summed unrounded; exp is within 1.1e-4. That is where
+ * torch's CPU kernel rounds, so that both drift from f32 in the same way. */
 struct lk_attention {
     const struct lk_tensor *out; /* [S_q, n_heads, head_dim] window */
     const struct lk_tensor *q;   /* [S_q, n_heads, head_dim] window */

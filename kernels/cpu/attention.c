@@ -41,7 +41,7 @@ static struct cut cut_of(const struct lk_device *dev, const struct lk_attention 
     int64_t rows = (n_rows + n_tiles - 1) / n_tiles;
     cut.tile_rows = (rows + granule - 1) / granule * granule;
     cut.n_tiles = (n_rows + cut.tile_rows - 1) / cut.tile_rows;
-    cut.scratch = cut.kernel->scratch(op->q->shape[2], cut.tile_rows);
+    cut.scratch = cut.kernel->scratch(op, cut.tile_rows);
     return cut;
 }
 

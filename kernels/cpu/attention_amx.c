@@ -8,27 +8,25 @@
  *   q       [groups, steps, 2 halves]     pairs of head_dim x 16 queries
  *   keys    [CHUNK / 16, steps]           16 keys x 32 of head_dim
  *   values  [CHUNK / 32, 2 steps]         16 of head_dim x 32 keys
- *   p       [SLOTS, BLOCK / 32, 2 halves] pairs of keys x 16 queries
- *   scores  f32 [2][BLOCK, GROUP], o f32 [groups, 32 steps, GROUP], max and sums f32 [groups, GROUP]
- * A group of 32 queries walks a chunk of keys in ascending blocks. Products with the values wait until several blocks
- * of probabilities are there, so that o is read and written seldom. The exponentials of a block are taken between the
- * tile products of others (exp_pairs), so that vector and tile units work at the same time.
+ *   p       [CHUNK / 32, 2 halves]        pairs of keys x 16 queries
+ *   scores  f32 [2][CHUNK, GROUP], o f32 [groups, 32 steps, GROUP], max and sums f32 [groups, GROUP]
+ * A group of 32 queries meets a whole chunk of keys at once, since probabilities are relative to the maximum over
+ * chunks. Its exponentials are taken between the tile products of the next group with the keys (exp_pairs), so that
+ * vector and tile units work at the same time.
  *
- * Deterministic: a query's sums run over its own lane in ascending order of keys; the running maximum moves only when
- * a block exceeds it by more than 2^SLACK, decided per lane (others are multiplied by exactly 1). */
+ * Deterministic: a query's sums run over its own lane in ascending order of keys. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/transpose_avx512.h"
+#include "kernels/cpu/vector_math.h"
 
 #define BLOCK 64
 #define GROUP 32
-#define CHUNK 512
+#define CHUNK LK_ATTENTION_CHUNK
 #define PAIRS (BLOCK / 2)
-#define SLACK 8.0f
-#define SLOTS 5  /* blocks of probabilities kept: all but one wait for their product with the values */
 #define AHEAD 32 /* rows of K and V fetched in advance: they lie far apart, which the hardware does not foresee */
 #define UNIT  1024
 
@@ -43,11 +41,10 @@ struct tile {
     float *scores, *o, *max, *sums;
 };
 
-static size_t tile_place(struct tile *t, int64_t head_dim, int64_t tile_rows, char *base) {
-    int64_t steps = (head_dim + 31) / 32, groups = (tile_rows + GROUP - 1) / GROUP;
-    size_t q = (size_t)(groups * steps * 2) * UNIT, keys = (size_t)(CHUNK / 16 * steps) * UNIT,
-           p = SLOTS * BLOCK / 16 * UNIT;
-    size_t scores = 2 * BLOCK * GROUP * sizeof(float), o = (size_t)(groups * steps * 32 * GROUP) * sizeof(float);
+static size_t tile_place(struct tile *t, const struct lk_attention *op, int64_t tile_rows, char *base) {
+    int64_t head_dim = op->q->shape[2], steps = (head_dim + 31) / 32, groups = (tile_rows + GROUP - 1) / GROUP;
+    size_t q = (size_t)(groups * steps * 2) * UNIT, keys = (size_t)(CHUNK / 16 * steps) * UNIT, p = CHUNK / 16 * UNIT;
+    size_t scores = 2 * CHUNK * GROUP * sizeof(float), o = (size_t)(groups * steps * 32 * GROUP) * sizeof(float);
     size_t lanes = (size_t)(groups * GROUP) * sizeof(float);
     if (base) {
         *t = (struct tile){.hd = head_dim, .steps = steps, .q = base, .keys = base + q, .values = base + q + keys};
@@ -60,7 +57,9 @@ static size_t tile_place(struct tile *t, int64_t head_dim, int64_t tile_rows, ch
     return q + 2 * keys + p + scores + o + 2 * lanes;
 }
 
-static size_t scratch_bytes(int64_t head_dim, int64_t tile_rows) { return tile_place(NULL, head_dim, tile_rows, NULL); }
+static size_t scratch_bytes(const struct lk_attention *op, int64_t tile_rows) {
+    return tile_place(NULL, op, tile_rows, NULL);
+}
 
 /* 32 values of a row from column d on, zero from head_dim on. */
 INLINE __m512i load_32(const uint16_t *row, int64_t d, int64_t hd) {
@@ -123,42 +122,42 @@ static void load_values(struct tile *t, const struct lk_attention *op, int64_t c
         }
 }
 
-/* 2^(x - 1/2) within about 2 ulp. The half makes the fraction that VREDUCE leaves and the exponent that VSCALEF takes
- * both those of floor(x), and the polynomial's interval the one around 0. Minus infinity gives 0, NaN stays NaN. */
-INLINE __m512 exp2_less_half(__m512 x) {
-    __m512 f = _mm512_reduce_ps(x, 0x09); /* x - floor(x) */
-    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(0.00132764725f), f, _mm512_set1_ps(0.00635642326f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.039475169f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.169814244f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.490133226f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.707106709f));
-    return _mm512_scalef_ps(p, x);
+/* e^x for x <= 0 as ops.h has it for bf16. */
+INLINE __m512 fast_exp(__m512 x) {
+    __mmask16 seen = _mm512_cmp_ps_mask(x, _mm512_set1_ps(LK_FAST_EXP_LEAST), _CMP_GE_OQ);
+    __m512 s = _mm512_mul_ps(x, _mm512_set1_ps(LK_FAST_EXP_LOG2E));
+    __m512 f = _mm512_sub_ps(s, _mm512_roundscale_ps(s, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC));
+    __m512 p = _mm512_fmadd_ps(f, _mm512_set1_ps(LK_FAST_EXP_C3), _mm512_set1_ps(LK_FAST_EXP_C2));
+    p = _mm512_fmadd_ps(f, p, _mm512_set1_ps(LK_FAST_EXP_C1));
+    p = _mm512_fmadd_ps(f, p, _mm512_set1_ps(LK_FAST_EXP_C0));
+    __m512 bits = _mm512_fmadd_ps(_mm512_set1_ps(0x1p23f), _mm512_sub_ps(s, p), _mm512_set1_ps(127 * 0x1p23f));
+    return (__m512)_mm512_maskz_cvttps_epi32(seen, bits);
 }
 
 /* The exponentials of one block, taken pair of keys by pair of keys. */
 struct softmax {
     const float *scores;
     char *p;
-    int next;                                /* pair; PAIRS: done */
-    __m512 factor, bias0, bias1, sum0, sum1; /* 0, 1: halves of the group */
-    __m512i order;                           /* interleaves the two halves of 32 words */
+    int next, end;                        /* pairs of keys */
+    __m512 scale, max0, max1, sum0, sum1; /* 0, 1: halves of the group */
+    __m512i order;                        /* interleaves the two halves of 32 words */
 };
 
 /* Two keys of 16 queries: probabilities to out, their sum to *sum. */
-INLINE void exp_pair(const struct softmax *s, const float *row, __m512 bias, __m512 *sum, char *out) {
-    __m512 a = exp2_less_half(_mm512_fmadd_ps(_mm512_load_ps(row), s->factor, bias));
-    __m512 b = exp2_less_half(_mm512_fmadd_ps(_mm512_load_ps(row + GROUP), s->factor, bias));
+INLINE void exp_pair(const struct softmax *s, const float *row, __m512 max, __m512 *sum, char *out) {
+    __m512 a = fast_exp(_mm512_sub_ps(_mm512_mul_ps(_mm512_load_ps(row), s->scale), max));
+    __m512 b = fast_exp(_mm512_sub_ps(_mm512_mul_ps(_mm512_load_ps(row + GROUP), s->scale), max));
     *sum = _mm512_add_ps(*sum, _mm512_add_ps(a, b));
     __m512i words = (__m512i)_mm512_cvtne2ps_pbh(b, a);
     _mm512_store_si512(out, _mm512_permutexvar_epi16(s->order, words));
 }
 
 INLINE void exp_pairs(struct softmax *s, int n) {
-    for (int end = s->next + n < PAIRS ? s->next + n : PAIRS; s->next < end; s->next++) {
+    for (int end = s->next + n < s->end ? s->next + n : s->end; s->next < end; s->next++) {
         const float *row = s->scores + s->next * 2 * GROUP;
         char *out = s->p + s->next / 16 * 2 * UNIT + s->next % 16 * 64;
-        exp_pair(s, row, s->bias0, &s->sum0, out);
-        exp_pair(s, row + 16, s->bias1, &s->sum1, out + UNIT);
+        exp_pair(s, row, s->max0, &s->sum0, out);
+        exp_pair(s, row + 16, s->max1, &s->sum1, out + UNIT);
     }
 }
 
@@ -190,8 +189,8 @@ INLINE void multiply_keys(const struct tile *t, const char *q, int64_t block, fl
     }
 }
 
-/* o[32 steps, GROUP] += values p for the blocks [first, end); `n` pairs of s between the tile products. */
-INLINE void multiply_values(const struct tile *t, float *o, int64_t first, int64_t end, struct softmax *s, int n) {
+/* o[32 steps, GROUP] += values p for `n_blocks` blocks. */
+static void multiply_values(const struct tile *t, float *o, int64_t n_blocks) {
     READ_BY_TILES;
     for (int64_t step = 0; step < t->steps; step++) {
         float *out = o + step * 32 * GROUP;
@@ -199,9 +198,8 @@ INLINE void multiply_values(const struct tile *t, float *o, int64_t first, int64
         _tile_loadd(1, out + 16, GROUP * 4);
         _tile_loadd(2, out + 16 * GROUP, GROUP * 4);
         _tile_loadd(3, out + 16 * GROUP + 16, GROUP * 4);
-        for (int64_t i = first * (BLOCK / 32); i < end * (BLOCK / 32); i++) {
-            const char *v = t->values + (i * 2 * t->steps + 2 * step) * UNIT;
-            const char *p = t->p + (i / (BLOCK / 32) % SLOTS * (BLOCK / 32) + i % (BLOCK / 32)) * 2 * UNIT;
+        for (int64_t i = 0; i < n_blocks * (BLOCK / 32); i++) {
+            const char *v = t->values + (i * 2 * t->steps + 2 * step) * UNIT, *p = t->p + i * 2 * UNIT;
             _tile_stream_loadd(4, v, 64);
             _tile_loadd(6, p, 64);
             _tile_dpbf16ps(0, 4, 6);
@@ -210,7 +208,6 @@ INLINE void multiply_values(const struct tile *t, float *o, int64_t first, int64
             _tile_stream_loadd(5, v + UNIT, 64);
             _tile_dpbf16ps(2, 5, 6);
             _tile_dpbf16ps(3, 5, 7);
-            exp_pairs(s, n);
         }
         _tile_stored(0, out, GROUP * 4);
         _tile_stored(1, out + 16, GROUP * 4);
@@ -219,85 +216,104 @@ INLINE void multiply_values(const struct tile *t, float *o, int64_t first, int64
     }
 }
 
-/* Keys that a query does not see get -infinity. seen: keys of this block that each query sees. */
-static void hide(float *scores, const int32_t seen[GROUP], int64_t first) {
+/* Keys that a query does not see get -infinity. seen: keys of the chunk that each query sees. */
+static void hide(float *scores, const int32_t seen[GROUP], int64_t first, int64_t end) {
     const __m512 hidden = _mm512_set1_ps(-INFINITY);
     for (int half = 0; half < 2; half++) {
         __m512i limit = _mm512_loadu_si512(seen + half * 16);
-        for (int j = 0; j < BLOCK; j++) {
-            __mmask16 beyond = _mm512_cmple_epi32_mask(limit, _mm512_set1_epi32((int)first + j));
+        for (int64_t j = first; j < end; j++) {
+            __mmask16 beyond = _mm512_cmple_epi32_mask(limit, _mm512_set1_epi32((int)j));
             _mm512_mask_store_ps(scores + j * GROUP + half * 16, beyond, hidden);
         }
     }
 }
 
-/* The maximum over a block's keys, per query; moves max where it must. Returns whether o must be multiplied by
- * factor[2] (sums are multiplied here). */
-static bool update_max(const float *scores, float scale_log2e, float *max, float *sums, __m512 factor[2]) {
+/* The running maximum of each query with n more keys. A NaN among the scores makes it NaN. o and sums are brought to
+ * the new maximum. */
+static void update_max(const struct tile *t, int64_t group, const float *scores, int64_t n, float scale) {
+    float *max = t->max + group * GROUP, *sums = t->sums + group * GROUP, *o = t->o + group * t->steps * 32 * GROUP;
+    float factor[GROUP] __attribute__((aligned(64)));
     bool moved = false;
     for (int half = 0; half < 2; half++) {
         __m512 most[4];
+        __mmask16 unordered = 0;
         for (int i = 0; i < 4; i++) most[i] = _mm512_load_ps(scores + i * GROUP + half * 16);
-        for (int j = 4; j < BLOCK; j += 4)
-            for (int i = 0; i < 4; i++)
-                most[i] = _mm512_max_ps(_mm512_load_ps(scores + (j + i) * GROUP + half * 16), most[i]);
+        for (int64_t j = 0; j < n; j += 4)
+            for (int i = 0; i < 4; i++) {
+                __m512 s = _mm512_load_ps(scores + (j + i) * GROUP + half * 16);
+                most[i] = _mm512_max_ps(s, most[i]);
+                unordered |= _mm512_cmp_ps_mask(s, s, _CMP_UNORD_Q);
+            }
         most[0] = _mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3]));
-        most[0] = _mm512_mul_ps(most[0], _mm512_set1_ps(scale_log2e));
-        __m512 old = _mm512_load_ps(max + half * 16);
-        __mmask16 move = _mm512_cmp_ps_mask(most[0], _mm512_add_ps(old, _mm512_set1_ps(SLACK)), _CMP_GT_OQ);
-        factor[half] = _mm512_set1_ps(1.0f);
-        if (!move) continue;
-        __m512 shift = _mm512_add_ps(_mm512_sub_ps(old, most[0]), _mm512_set1_ps(0.5f));
-        factor[half] = _mm512_mask_mov_ps(factor[half], move, exp2_less_half(shift));
-        _mm512_store_ps(max + half * 16, _mm512_mask_mov_ps(old, move, most[0]));
-        _mm512_store_ps(sums + half * 16, _mm512_mul_ps(_mm512_load_ps(sums + half * 16), factor[half]));
-        moved = true;
+        most[0] = _mm512_mul_ps(most[0], _mm512_set1_ps(scale));
+        __m512 old = _mm512_load_ps(max + half * 16), now = _mm512_max_ps(most[0], old);
+        now = _mm512_mask_mov_ps(now, unordered, _mm512_set1_ps(NAN));
+        _mm512_store_ps(max + half * 16, now);
+        _mm512_store_ps(factor + half * 16, _mm512_sub_ps(old, now));
+        moved = moved || _mm512_cmp_ps_mask(old, now, _CMP_NEQ_UQ);
     }
-    return moved;
-}
-
-static void rescale(const struct tile *t, float *o, const __m512 factor[2]) {
+    if (!moved) return;
+    for (int i = 0; i < GROUP; i++) factor[i] = lk_exp(factor[i]);
+    for (int i = 0; i < GROUP; i++) sums[i] *= factor[i];
     for (int64_t d = 0; d < t->steps * 32; d++)
         for (int half = 0; half < 2; half++) {
             float *at = o + d * GROUP + half * 16;
-            _mm512_store_ps(at, _mm512_mul_ps(_mm512_load_ps(at), factor[half]));
+            _mm512_store_ps(at, _mm512_mul_ps(_mm512_load_ps(at), _mm512_load_ps(factor + half * 16)));
         }
 }
 
-/* One group of queries against the chunk's keys. seen: keys of the chunk that each query sees. */
-static void attend_group(const struct tile *t, int64_t group, float scale_log2e, const int32_t seen[GROUP],
-                         int64_t n_blocks, int64_t least_seen) {
-    const char *q = t->q + group * t->steps * 2 * UNIT;
-    float *o = t->o + group * t->steps * 32 * GROUP, *max = t->max + group * GROUP, *sums = t->sums + group * GROUP;
+/* What one group sees of a chunk. */
+struct view {
+    int32_t seen[GROUP]; /* keys of the chunk */
+    int64_t least, n_blocks;
+};
+
+static void look(struct view *w, const struct tile *t, const struct lk_attention *op, int64_t group, int64_t first,
+                 int64_t n, int64_t key) {
+    *w = (struct view){.least = CHUNK};
+    int64_t most = 0;
+    for (int64_t i = 0; i < GROUP && group < t->n_groups; i++) {
+        int64_t row = group * GROUP + i < n ? group * GROUP + i : n - 1;
+        int64_t count = lk_attention_keys(op, first + row) - key;
+        count = count < 0 ? 0 : count > CHUNK ? CHUNK : count;
+        w->seen[i] = (int32_t)count;
+        if (count < w->least) w->least = count;
+        if (count > most) most = count;
+    }
+    w->n_blocks = (most + BLOCK - 1) / BLOCK;
+}
+
+/* All groups against the chunk's keys. While a group's exponentials are taken, the next group is multiplied with the
+ * keys. */
+static void attend_chunk(const struct tile *t, const struct lk_attention *op, int64_t first, int64_t n, int64_t key) {
     static const uint16_t interleave[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                             8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    struct softmax s = {.next = PAIRS, .factor = _mm512_set1_ps(scale_log2e)};
-    s.order = _mm512_loadu_si512(interleave);
-    const int while_keys = (int)(16 / t->steps + 1), while_values = (int)(4 / t->steps + 1);
-    int64_t first = 0; /* block whose probabilities are the oldest not yet multiplied */
-    multiply_keys(t, q, 0, t->scores, &s, 0);
-    for (int64_t j = 0; j < n_blocks; j++) {
-        float *scores = t->scores + j % 2 * BLOCK * GROUP;
-        __m512 factor[2];
-        if ((j + 1) * BLOCK > least_seen) hide(scores, seen, j * BLOCK);
-        bool moved = update_max(scores, scale_log2e, max, sums, factor);
+    const int pairs_a_step = (int)(16 / t->steps + 1);
+    struct softmax s = {.scale = _mm512_set1_ps(op->scale), .p = t->p, .order = _mm512_loadu_si512(interleave)};
+    struct view now, next;
+    look(&now, t, op, 0, first, n, key);
+    for (int64_t b = 0; b < now.n_blocks; b++) multiply_keys(t, t->q, b, t->scores + b * BLOCK * GROUP, &s, 0);
+    for (int64_t group = 0; group < t->n_groups; group++, now = next) {
+        float *scores = t->scores + group % 2 * CHUNK * GROUP, *others = t->scores + (group + 1) % 2 * CHUNK * GROUP;
+        look(&next, t, op, group + 1, first, n, key);
+        int64_t n_keys = now.n_blocks * BLOCK;
+        if (now.least < n_keys) hide(scores, now.seen, now.least, n_keys);
+        if (n_keys) update_max(t, group, scores, n_keys, op->scale);
         s.scores = scores;
-        s.p = t->p + j % SLOTS * (BLOCK / 16) * UNIT;
         s.next = 0;
-        s.bias0 = _mm512_sub_ps(_mm512_set1_ps(0.5f), _mm512_load_ps(max));
-        s.bias1 = _mm512_sub_ps(_mm512_set1_ps(0.5f), _mm512_load_ps(max + 16));
+        s.end = (int)now.n_blocks * PAIRS;
+        s.max0 = _mm512_load_ps(t->max + group * GROUP);
+        s.max1 = _mm512_load_ps(t->max + group * GROUP + 16);
         s.sum0 = s.sum1 = _mm512_setzero_ps();
-        if (j > first && (moved || j - first == SLOTS - 1)) {
-            multiply_values(t, o, first, j, &s, while_values);
-            first = j;
-        }
-        if (moved) rescale(t, o, factor);
-        if (j + 1 < n_blocks) multiply_keys(t, q, j + 1, t->scores + (j + 1) % 2 * BLOCK * GROUP, &s, while_keys);
-        exp_pairs(&s, PAIRS);
+        const char *q = t->q + (group + 1) * t->steps * 2 * UNIT;
+        for (int64_t b = 0; b < next.n_blocks; b++)
+            multiply_keys(t, q, b, others + b * BLOCK * GROUP, &s, pairs_a_step);
+        exp_pairs(&s, s.end);
+        float *sums = t->sums + group * GROUP;
         _mm512_store_ps(sums, _mm512_add_ps(_mm512_load_ps(sums), s.sum0));
         _mm512_store_ps(sums + 16, _mm512_add_ps(_mm512_load_ps(sums + 16), s.sum1));
+        if (n_keys) multiply_values(t, t->o + group * t->steps * 32 * GROUP, now.n_blocks);
     }
-    multiply_values(t, o, first, n_blocks, &s, 0);
 }
 
 static void store_group(const struct tile *t, const struct lk_attention *op, int64_t head, int64_t first, int64_t n,
@@ -331,7 +347,7 @@ static const struct {
 static void run_tile(const struct lk_attention *op, int64_t head, int64_t first, int64_t n, int64_t tile_rows,
                      void *scratch) {
     struct tile t = {0};
-    tile_place(&t, op->q->shape[2], tile_rows, scratch);
+    tile_place(&t, op, tile_rows, scratch);
     load_queries(&t, op, head, first, n);
     int64_t column = lk_attention_kv_column(op, head), n_keys = lk_attention_keys(op, first + n - 1);
     _tile_loadconfig(&tile_config);
@@ -339,19 +355,7 @@ static void run_tile(const struct lk_attention *op, int64_t head, int64_t first,
         int64_t n_chunk = n_keys - key < CHUNK ? n_keys - key : CHUNK;
         load_keys(&t, op, column, key, n_chunk);
         load_values(&t, op, column, key, n_chunk);
-        for (int64_t group = 0; group < t.n_groups; group++) {
-            int32_t seen[GROUP];
-            int64_t least = CHUNK, most = 0;
-            for (int64_t i = 0; i < GROUP; i++) {
-                int64_t row = group * GROUP + i < n ? group * GROUP + i : n - 1;
-                int64_t count = lk_attention_keys(op, first + row) - key;
-                count = count < 0 ? 0 : count > CHUNK ? CHUNK : count;
-                seen[i] = (int32_t)count;
-                if (count < least) least = count;
-                if (count > most) most = count;
-            }
-            if (most > 0) attend_group(&t, group, op->scale * 1.44269504f, seen, (most + BLOCK - 1) / BLOCK, least);
-        }
+        attend_chunk(&t, op, first, n, key);
     }
     _tile_release();
     for (int64_t group = 0; group < t.n_groups; group++) store_group(&t, op, head, first, n, group);

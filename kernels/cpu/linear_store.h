@@ -67,11 +67,11 @@ static inline void store_linear(const struct lk_linear *op, int64_t m, int64_t n
     if (op->bias) load_run(op->bias, n, n_n, bias);
     if (op->gate) load_run(op->gate, n, n_n, gate);
     for (int64_t r = 0; r < n_m; r++, c += ldc) {
+        memcpy(v, c, (size_t)n_n * sizeof *v);
+        if (op->round_before_bias) round_run(bf16, v, n_n);
         if (op->bias) {
 #pragma omp simd
-            for (int64_t i = 0; i < n_n; i++) v[i] = c[i] + bias[i];
-        } else {
-            memcpy(v, c, (size_t)n_n * sizeof *v);
+            for (int64_t i = 0; i < n_n; i++) v[i] = v[i] + bias[i];
         }
         round_run(bf16, v, n_n);
         if (op->act != LK_ACT_NONE) {

@@ -73,9 +73,11 @@ static enum lk_code resnet(struct walk *w, const struct lk_vae_resnet *r) {
     return LK_OK;
 }
 
+/* q, k and v: their input is a transposed view in the reference, for which torch adds the bias to the rounded product.
+ */
 static enum lk_code project(struct lk_device *dev, const struct lk_vae_layer *layer, const struct lk_tensor *x,
-                            const struct lk_tensor *y, const struct lk_tensor *residual) {
-    struct lk_linear op = {.y = y, .x = x, .w = &layer->weight, .bias = &layer->bias, .residual = residual};
+                            const struct lk_tensor *y) {
+    struct lk_linear op = {.y = y, .x = x, .w = &layer->weight, .bias = &layer->bias, .round_before_bias = true};
     return lk_linear(dev, &op);
 }
 
@@ -92,12 +94,14 @@ static enum lk_code attention(struct walk *w, const struct lk_vae_attention *a) 
     LK_TRY(norm(w, &a->group_norm, &w->x, &n, LK_ACT_NONE));
     struct lk_tensor n2 = LK_VIEW(&n, pixels, c), q2 = LK_VIEW(&q, pixels, c), k2 = LK_VIEW(&k, pixels, c);
     struct lk_tensor v2 = LK_VIEW(&v, pixels, c), out = LK_VIEW(&n, pixels, 1, c);
-    LK_TRY(project(dev, &a->to_q, &n2, &q2, NULL));
-    LK_TRY(project(dev, &a->to_k, &n2, &k2, NULL));
-    LK_TRY(project(dev, &a->to_v, &n2, &v2, NULL));
+    LK_TRY(project(dev, &a->to_q, &n2, &q2));
+    LK_TRY(project(dev, &a->to_k, &n2, &k2));
+    LK_TRY(project(dev, &a->to_v, &n2, &v2));
     struct lk_attention op = {.out = &out, .q = &q, .k = &k, .v = &v, .scale = 1.0f / sqrtf((float)c)};
     LK_TRY(lk_attention(dev, &op));
-    LK_TRY(project(dev, &a->to_out, &n2, &rows, &rows));
+    struct lk_linear to_out = {
+        .y = &rows, .x = &n2, .w = &a->to_out.weight, .bias = &a->to_out.bias, .residual = &rows};
+    LK_TRY(lk_linear(dev, &to_out));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }

@@ -33,6 +33,7 @@ static void attention_case(struct oracle *o) {
     if (hd > 128) n_kv_heads = n_heads = 1;
     int64_t n_q = oracle_int(o, 1, oracle_int(o, 0, 5) ? 12 : 80),
             n_k = oracle_int(o, 1, oracle_int(o, 0, 3) ? 70 : 200);
+    if (!oracle_int(o, 0, 15)) n_k = oracle_int(o, 480, 1300); /* several chunks of keys */
     bool causal = oracle_int(o, 0, 1), window = oracle_int(o, 0, 1);
     if (causal && n_k < n_q) n_k += n_q;
     struct lk_tensor *q = TENSOR(o, o->dtype, window, FILL_NORMAL, n_q, n_heads, hd);
@@ -46,7 +47,7 @@ static void attention_case(struct oracle *o) {
     struct lk_attention op = {out, q, k, v, scale, causal};
     assert_ok(lk_attention(o->dev, &op));
     struct oracle_error error = {0};
-    double p[512], want[512];
+    double p[2048], want[512];
     for (int64_t i = 0; i < n_q; i++)
         for (int64_t h = 0; h < n_heads; h++) {
             oracle_row(&op, i, h, p, want);

@@ -1,5 +1,7 @@
 /* Byte-level BPE tokenizer read from tokenizer.json (Hugging Face tokenizers). Whatever of the file is not implemented
- * is refused by name: a tokenizer never guesses. */
+ * is refused by name: a tokenizer never guesses. Read and without effect, because ids come without special tokens,
+ * uncut and unpadded: post_processor (ByteLevel, TemplateProcessing), decoder, truncation, padding. transformers resets
+ * the last two on every call, too. */
 #pragma once
 
 #include <stddef.h>
@@ -9,13 +11,17 @@
 
 struct lk_tokenizer;
 
+/* LK_E_TOKENIZER with the JSON path of what is unknown or inconsistent; LK_E_JSON, LK_E_JSON_DUPLICATE, LK_E_JSON_LIMIT
+ * (nesting, more than 256 MiB) for the text itself; LK_E_NOMEM; open also what reading a file can give. `name` is for
+ * messages. */
 enum lk_code lk_tokenizer_open(struct lk_tokenizer **out, const char *path);
 enum lk_code lk_tokenizer_parse(struct lk_tokenizer **out, const char *json, size_t length, const char *name);
 void lk_tokenizer_free(struct lk_tokenizer *tokenizer);
 
 /* Ids of text (UTF-8, `length` bytes, NUL is LK_E_PROMPT as is invalid UTF-8) without any added BOS/EOS
  * (add_special_tokens = False). Added tokens in the text are matched, as the reference does.
- * *ids is lk_malloc'ed (lk_free). At most 16 MiB of text. Thread-safe on one tokenizer. */
+ * *ids is lk_malloc'ed (lk_free), NULL on failure. At most 16 MiB of text; LK_E_PROMPT also when the file's patterns
+ * take too many steps on it. Thread-safe on one tokenizer. */
 enum lk_code lk_tokenizer_encode(const struct lk_tokenizer *tokenizer, const char *text, size_t length, int32_t **ids,
                                  size_t *n_ids);
 

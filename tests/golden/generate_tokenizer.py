@@ -26,7 +26,7 @@ from tokenizer_corpus import CORPUS, FRAGMENTS
 VERSION = "0.23.3"
 FOLDER = pathlib.Path(__file__).parent / "data" / "tokenizer"
 N_PROMPTS = 10000
-N_VARIANT_PROMPTS = 400
+N_VARIANT_PROMPTS = 250
 MASK = 2**64 - 1
 
 MISTRAL_SPECIAL = (
@@ -190,7 +190,7 @@ def variants():
     none = []
     flags = [dict(), dict(lstrip=True), dict(rstrip=True), dict(lstrip=True, rstrip=True), dict(single_word=True),
              dict(single_word=True, lstrip=True, rstrip=True)]  # fmt: skip
-    contents = ["<|a|>", "Word", "wor", "é", "e\u0301", " x", " ", "\n", "ing", "the", "th", "每", "👍"]
+    contents = ["<|a|>", "Word", "wor", "é", "e\u0301", " x", " ", "\n", "ing", "the", "th", "每", "👍", "aba", "bab"]
     nfc = normalizers.NFC()
     for f in flags:
         for normalized in (False, True):
@@ -217,13 +217,16 @@ def variants():
             [split(" ", "removed"), split(Regex(r"[.,!?]+"), "contiguous"), byte_level(prefix, prefix)]
         ), none
     yield "prompts", None, pre_tokenizers.Sequence([split(""), byte_level()]), none
+    yield "prompts", None, byte_level(add_prefix_space=True), none
+    yield "prompts", None, pre_tokenizers.Sequence([split(Regex(QWEN_REGEX)), byte_level(True)]), none
     categories = "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Co Cn"
     classes = [r"\p{%s}" % c for c in categories.split()] + [r"\s", r"\S", r"\d", r"\P{L}", r".", r"[^\s\p{L}\p{N}]"]
     for pattern in classes + [r"(?i:[sdmtk])", r"(?i:k|s)", "[a-zß-ÿ一-龥]"]:
         yield "code points", None, pre_tokenizers.Sequence([split(Regex(pattern), "removed", True), byte_level()]), none
     yield "code points", nfc, byte_level(), none
     yield "marks", nfc, byte_level(), none
-    yield "words", None, byte_level(), [AddedToken("Word", single_word=True, normalized=False)]
+    inside = AddedToken("ord", normalized=False)  # must not be found in a Word, not even in one that does not count
+    yield "words", None, byte_level(), [AddedToken("Word", single_word=True, normalized=False), inside]
     yield "words", None, byte_level(), [AddedToken("Word", lstrip=True, rstrip=True, normalized=False)]
 
 
@@ -266,22 +269,31 @@ def write_long(tokenizers_by_name):
                 f.write(f"{name} {unit.encode().hex()} {tail.encode().hex()} {times} {total}\n")
 
 
+def without_merges(model):
+    """Tokens that merges no longer reach, which ignore_merges finds all the same."""
+    return model | {"ignore_merges": True, "merges": model["merges"][: len(model["merges"]) // 2]}
+
+
 def write_variants():
-    base = train(finish(Tokenizer(models.BPE()), QWEN_REGEX), 500, [])
-    model = json.loads(base.to_str())["model"]
-    (FOLDER / "variants.model.json").write_text(json.dumps(model, ensure_ascii=False))
+    base = json.loads(train(finish(Tokenizer(models.BPE()), QWEN_REGEX), 500, []).to_str())
+    by_name = {"merges": base["model"], "ignore_merges": without_merges(base["model"])}
+    for name, model in by_name.items():
+        (FOLDER / f"variants.{name}.json").write_text(json.dumps(model, ensure_ascii=False))
     with open(FOLDER / "variants.txt", "w", newline="\n") as f:
         for kind, normalizer, pre_tokenizer, added in variants():
-            tokenizer = Tokenizer.from_str(base.to_str())
-            if normalizer:
-                tokenizer.normalizer = normalizer
-            tokenizer.pre_tokenizer = pre_tokenizer
-            tokenizer.add_tokens(added)
-            head = {k: v for k, v in json.loads(tokenizer.to_str()).items() if k not in ("model", "decoder")}
-            total = 0x811C9DC5
-            for text in texts(kind):
-                total = hash32(ids(tokenizer, text) + [0xFFFFFFFF], total)
-            f.write(f"{kind}\t{json.dumps(head)}\t{total}\n")
+            for name, model in by_name.items():
+                if kind != "prompts" and name != "merges":
+                    continue
+                tokenizer = Tokenizer.from_str(json.dumps(base | {"model": model}))
+                if normalizer:
+                    tokenizer.normalizer = normalizer
+                tokenizer.pre_tokenizer = pre_tokenizer
+                tokenizer.add_tokens(added)
+                head = {k: v for k, v in json.loads(tokenizer.to_str()).items() if k not in ("model", "decoder")}
+                total = 0x811C9DC5
+                for text in texts(kind):
+                    total = hash32(ids(tokenizer, text) + [0xFFFFFFFF], total)
+                f.write(f"{kind}\t{name}\t{json.dumps(head)}\t{total}\n")
 
 
 def main():

@@ -37,11 +37,14 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static size_t align64(size_t n) { return (n + 63) / 64 * 64; }
 
+#define FEW_PANELS 4
+
 /* Cuts C into blocks: L2 size first, then so that the threads get equal shares where there are enough panels. */
 static void cut_blocks(struct plan *p, int n_threads) {
     const struct lk_gemm_kernel *kernel = p->kernel;
     int64_t mc = kernel->mc / kernel->mr, nc = kernel->nc / kernel->nr;
-    if (p->b_whole) { /* each gathered block of A should see all of B */
+    if (!p->b_whole && p->m_panels <= FEW_PANELS) nc = 1; /* a stream of weights: long runs along their rows */
+    if (p->b_whole) {                                     /* each gathered block of A should see all of B */
         nc *= 2;
         mc = mc / 2 > 0 ? mc / 2 : 1;
     }
@@ -61,8 +64,7 @@ static struct plan make_plan(const struct lk_gemm *g, int n_threads) {
     p.m_panels = ceil_div(g->m, kernel->mr);
     p.n_panels = ceil_div(g->n, kernel->nr);
     p.b_whole = g->a.row || (g->n < g->m && g->n <= 1024);
-    /* With few rows the product is a stream of weights: long K blocks read them in long runs. */
-    int64_t kc = g->m <= 64 && !p.b_whole ? 2048 : kernel->kc;
+    const int64_t kc = kernel->kc;
     p.n_kb = ceil_div(g->k, kc);
     p.kc = ceil_div(ceil_div(g->k, p.n_kb), kernel->kr) * kernel->kr;
     p.n_kb = ceil_div(g->k, p.kc);

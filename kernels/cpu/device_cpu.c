@@ -1,6 +1,7 @@
 /* The cpu device: host memory, and the kernels of this folder. */
 #include <omp.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "engine/alloc.h"
 #include "kernels/cpu/cpu.h"
@@ -8,9 +9,18 @@
 
 #define MOST_THREADS 1024
 
+/* Asks for 2 MB pages inside a large block: page walks cost matrix products a tenth of their time otherwise. Refusal
+ * changes nothing but speed. */
+static void prefer_huge_pages(void *block, size_t bytes) {
+    const uintptr_t page = 2 << 20, first = ((uintptr_t)block + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)block + bytes) / page * page;
+    if (end > first) madvise((void *)first, end - first, MADV_HUGEPAGE);
+}
+
 static enum lk_code cpu_alloc(struct lk_device *dev, size_t bytes, void **out) {
     *out = lk_malloc(bytes);
     if (!*out) return lk_fail(LK_E_NOMEM, "%s: out of memory: %zu bytes asked for", dev->name, bytes);
+    prefer_huge_pages(*out, bytes);
     return LK_OK;
 }
 

@@ -37,6 +37,7 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static size_t align64(size_t n) { return (n + 63) / 64 * 64; }
 
+/* Rows of A, in panels, up to which weights are streamed one panel at a time. */
 #define FEW_PANELS 4
 
 /* Cuts C into blocks: L2 size first, then so that the threads get equal shares where there are enough panels. */

@@ -16,6 +16,10 @@
  *
  * Deterministic: a query's sums run over its own lane in ascending order of keys. */
 #if defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") /* unrolls the loops over arrays of registers */
+#endif
+
 #include <immintrin.h>
 #include <math.h>
 

@@ -56,6 +56,7 @@ class Recorder:
     def recording(self):
         pipeline, transformer = self.pipeline, self.pipeline.transformer
         with contextlib.ExitStack() as stack:
+            plain_strides(stack, pipeline.vae)
             self.hook(stack, pipeline.text_encoder, self.on_text_encoder)
             self.wrap(stack, pipeline, "encode_prompt", lambda out, **_: self.keep("prompt_embeds", out[0][0]))
             self.wrap(stack, pipeline.vae, "encode", self.on_encode)
@@ -113,19 +114,20 @@ class Recorder:
         self.keep("decoded", pixels(output[0]))
 
 
-def contiguous_pixels(image_processor):
-    """The processor hands out channels-last strides, with which torch's group norm sums a megapixel in one f32: an error
-    of 4e-4 in the latents. The same values in NCHW give 7e-7, so the f32 runs, which are the measure, get that."""
-    preprocess = image_processor.preprocess
-    image_processor.preprocess = lambda *args, **kwargs: preprocess(*args, **kwargs).contiguous()
+def plain_strides(stack, vae):
+    """The pipeline hands the VAE tensors with channels-last strides, with which torch's group norm sums a megapixel in one
+    f32: an error of 4e-4 in the latents, and bf16 roundings that flip by that error instead of by the model's. The same
+    values in NCHW give 7e-7."""
+    for name in ("encode", "decode"):
+        original = getattr(vae, name)
+        setattr(vae, name, lambda x, *args, original=original, **kwargs: original(x.contiguous(), *args, **kwargs))
+        stack.callback(setattr, vae, name, original)
 
 
 def run(folder, case, dtype, images, latents=None):
     """All stages of one run, in the order they were computed. images: PIL images as a user would open them."""
     pipeline = Flux2Pipeline.from_pretrained(folder, dtype=dtype)
     pipeline.set_progress_bar_config(disable=True)
-    if dtype == torch.float32:
-        contiguous_pixels(pipeline.image_processor)
     recorder = Recorder(pipeline, case["out_layers"], case.get("blocks", ()))
     with recorder.recording():
         result = pipeline(

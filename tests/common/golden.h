@@ -9,14 +9,14 @@
 
 /* Relative error of any stage in f32; observed: 2e-6. */
 #define GOLDEN_F32_BOUND 2e-5
-/* Our bf16 error against the reference's f32 run, as a multiple of the error that its own bf16 run makes. Which values
- * fall on the other side of a rounding is luck, and a tiny model has few values: the ratio of one stage of one case
- * scatters (observed: 0.83 to 1.17), its geometric mean over the cases and over everything does not. */
-#define GOLDEN_BF16_SINGLE 1.25
-#define GOLDEN_BF16_STAGE  1.05
+/* Our bf16 error against the reference's f32 run, as a multiple of the error that its own bf16 run makes: of every
+ * stage of every case, and the geometric mean over everything. Which values fall on the other side of a rounding is
+ * luck; by that, the reference's own errors differ by 5 % between its instruction levels, and our ratios reach 1.04.
+ */
+#define GOLDEN_BF16_SINGLE 1.05
 #define GOLDEN_BF16_ALL    1.02
-/* Distance to the reference's bf16 run, as a multiple of that run's error; observed: 0.80 at most, 1.15 at least with
- * the text encoder's norms rounded elsewhere. */
+/* Distance to the reference's bf16 run, as a multiple of that run's error; observed: 0.002, and 1.15 with the text
+ * encoder's norms rounded elsewhere. */
 #define GOLDEN_BF16_DISTANCE 0.9
 
 enum golden_mode {
@@ -56,7 +56,7 @@ void golden_check_image(struct golden_check *check, const struct lk_image *image
 /* Closes the golden, and fails the test when a stage was beyond its bound or never came. */
 void golden_check_end(struct golden_check *check);
 
-/* Fails the test when the mean bf16 ratio of a stage, or of everything, is beyond its bound. For after all cases. */
+/* Fails the test when the mean bf16 ratio of all checks is beyond its bound. For after all cases. */
 void golden_check_pooled(void);
 /* On stdout: the worst of each stage over all checks of the program. */
 void golden_print_table(void);

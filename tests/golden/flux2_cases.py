@@ -7,31 +7,63 @@ from PIL import Image
 
 ALL_BLOCKS = ("double.0", "single.0")
 
+
+def thin(blocks=7, latents=1, picture=1, decoded=7):
+    """Of the tensors of pictures, which are large, every n-th row is kept: the first part that is in a tensor's name gives
+    n. For rows of tokens n shares no divisor with the picture's width in tokens, so that they come from all columns."""
+    return {
+        "pixels": 61,
+        "decoded": decoded,
+        "f32.image": 2 * picture,
+        "image": picture,
+        "f32.": 13,
+        "double.": blocks,
+        "single.": blocks,
+        "x_embedder": blocks,
+        "reference.": latents,
+        "velocity": latents,
+        ".latents": latents,
+        "vae.": latents,
+    }
+
+
+# Pictures are large enough that it hardly matters which of their values happen to fall on the other side of a rounding.
 # height and width are what the user asks for; the pipeline floors them to its multiple.
 CASES = {
     "fast": {
-        "text": dict(prompt="a dog is dancing", height=8, width=8, steps=2, guidance=5.0, seed=0, max_sequence_length=8),
+        "text": dict(
+            prompt="a dog is dancing",
+            height=72,
+            width=72,
+            steps=2,
+            guidance=5.0,
+            seed=0,
+            max_sequence_length=8,
+            thin=thin(11, latents=5, decoded=5),
+        ),
         "oblong": dict(
             prompt="make the sky red",
-            height=7,
-            width=20,
+            height=63,
+            width=106,
             steps=3,
             guidance=2.5,
             seed=7,
             max_sequence_length=48,
+            thin=thin(11, latents=5, decoded=5),
             blocks=ALL_BLOCKS,
         ),
     },
     "rich": {
         "text": dict(
             prompt="Turn the house into a wooden sculpture under warm light.",
-            height=48,
-            width=80,
+            height=384,
+            width=368,
             steps=4,
             guidance=4.0,
             seed=42,
             max_sequence_length=64,
-            without=("hidden",),
+            without=("hidden", "single.1"),
+            thin=thin(7, latents=2, picture=5, decoded=23),
         ),
         "one_reference": dict(
             prompt="change the jacket",
@@ -40,48 +72,62 @@ CASES = {
             guidance=4.0,
             seed=1234567890123,
             max_sequence_length=64,
+            thin={**thin(13, picture=7), "x_embedder": 2, "double.": 4},
+            without=("prompt_embeds", "context_embedder", "double.1", "single.1", "single.2", "decoded"),
             blocks=ALL_BLOCKS,
         ),
         "two_references": dict(
             prompt="Place the person of image 1 behind the glass: 人物の髪を赤く, größer — 🎉!",
             images=["alpha.png", "grey.jpg"],
-            height=70,
-            width=50,
+            height=342,
+            width=314,
             steps=2,
             guidance=2.3,
             seed=3,
             max_sequence_length=80,
-            without=("pixels", "hidden", "double.0", "single.1"),
+            without=("pixels", "hidden", "context_embedder", "double.0", "single.0", "single.1"),
+            thin=thin(13, latents=2, picture=5, decoded=19),
         ),
     },
     "deep": {
         # The first fills the text length to the last token, the second is cut.
-        "full": dict(prompt="remove the lamp", height=24, width=16, steps=5, guidance=3.5, seed=11, fill=True, blocks=ALL_BLOCKS),
+        "full": dict(
+            prompt="remove the lamp",
+            height=112,
+            width=96,
+            steps=5,
+            guidance=3.5,
+            seed=11,
+            fill=True,
+            blocks=ALL_BLOCKS,
+            thin=thin(7, latents=5),
+        ),
         "cut": dict(
             prompt="[INST] keep the [IMG]bicycle's colour, please; it's   number 12345 ",
             images=["small.png"],
-            height=12,
-            width=28,
+            height=92,
+            width=124,
             steps=2,
             guidance=1.0,
             seed=12,
             max_sequence_length=52,
             without=("pixels", "hidden", "double.0", "double.1"),
+            thin=thin(7, latents=3),
         ),
     },
     "coarse": {
-        # Above 1024 * 1024 pixels: resized, then cropped. Of the reference's tensors every 16th row is kept.
+        # Above 1024 * 1024 pixels: resized, then cropped.
         "large_reference": dict(
             prompt="",
             images=["large.jpg"],
-            height=64,
-            width=64,
+            height=384,
+            width=416,
             steps=1,
             guidance=4.0,
             seed=5,
-            max_sequence_length=40,
-            without=("pixels", "double", "single", "x_embedder", "hidden", "decoded"),
-            thin=16,
+            max_sequence_length=150,
+            without=("pixels", "prompt_embeds", "double", "single", "x_embedder", "hidden", "decoded"),
+            thin={**thin(picture=13), "reference.": 3},
         ),
     },
 }
@@ -109,11 +155,11 @@ def photographs():
         Image.fromarray(array, mode).save(out, kind, **options)
         return out.getvalue()
 
-    noise = np.random.default_rng(9).integers(0, 30, (77, 101, 3)).astype(np.uint8)
+    noise = np.random.default_rng(9).integers(0, 30, (301, 341, 3)).astype(np.uint8)
     return {
-        "portrait.jpg": encode(picture(101, 77, 3, 1) // 2 + noise, "RGB", "JPEG", quality=90),
-        "alpha.png": encode(picture(70, 90, 4, 2), "RGBA", "PNG"),
-        "grey.jpg": encode(picture(117, 69, 1, 3)[..., 0], "L", "JPEG", quality=85),
+        "portrait.jpg": encode(picture(341, 301, 3, 1) // 2 + noise, "RGB", "JPEG", quality=90),
+        "alpha.png": encode(picture(278, 262, 4, 2), "RGBA", "PNG"),
+        "grey.jpg": encode(picture(341, 309, 1, 3)[..., 0], "L", "JPEG", quality=85),
         "large.jpg": encode(picture(1210, 1003, 3, 4), "RGB", "JPEG", quality=40),
-        "small.png": encode(picture(67, 64, 3, 5), "RGB", "PNG"),
+        "small.png": encode(picture(131, 128, 3, 5), "RGB", "PNG"),
     }

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the FLUX.2 goldens with diffusers and transformers: python tests/golden/generate.py [CONFIG...]
+"""Makes the FLUX.2 goldens with diffusers and transformers: python tests/golden/generate.py [--into FOLDER] [CONFIG...]
 
 Per case three runs of the reference pipeline on the CPU: f32 with the seed; bf16 with the seed, as users run it; f32
 with the bf16 run's noise, against which both bf16 runs, the reference's and ours, are measured. See README.md.
 """
 
+import argparse
 import json
 import logging
 import os
@@ -13,6 +14,8 @@ import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
+
+from flux2_cases import CASES, photographs
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -50,11 +53,12 @@ def wanted(case, name):
     return not any(part in name for part in case.get("without", ()))
 
 
-def thinned(case, name, value):
-    """(name, value) with every n-th row of reference tensors where the case asks for that."""
-    if "thin" in case and name.startswith("reference."):
-        return f"every{case['thin']}.{name}", value[:: case["thin"]].contiguous()
-    return name, value
+def thinned(case, name, value, prefix=""):
+    """(name, value), the prefix before the name, with every n-th row of it where the case says so."""
+    every = next((n for part, n in case["thin"].items() if part in prefix + name), 1)
+    if every == 1 or name.endswith(".txt"):
+        return prefix + name, value
+    return f"{prefix}every{every}.{name}", value[::every].contiguous()
 
 
 def make_case(folder, case, images):
@@ -73,17 +77,20 @@ def make_case(folder, case, images):
 
     last = f"step.{case['steps'] - 1}.latents"
     out = {}
+    exact["noise"] = bf16["noise"]  # the same numbers, shorter
     for name, value in exact.items():
         if not wanted(case, name):
             continue
         stored_name, stored = thinned(case, name, value)
         out[stored_name] = stored
-        if value.is_floating_point() and name not in ("noise", "sigmas", "timesteps"):
-            out[f"error.{stored_name}"] = torch.tensor([relative_error(bf16[name], value)], dtype=torch.float32)
+        if name not in ("text_encoder.ids", "noise", "sigmas", "timesteps"):
+            error = relative_error(thinned(case, name, bf16[name])[1], stored)
+            out[f"error.{stored_name}"] = torch.tensor([error], dtype=torch.float32)
     for name in ("noise", "step.0.velocity", last, "image"):
-        out[f"f32.{name}"] = seeded[name]
+        stored_name, stored = thinned(case, name, seeded[name], "f32.")
+        out[stored_name] = stored
     early = ("step.0.temb", "step.1.temb", f"text_encoder.hidden.{case['out_layers'][0]}") if "blocks" in case else ()
-    for name in ("noise", "image", *early):
+    for name in early:
         out[f"bf16.{name}"] = bf16[name]
     return {name: value.contiguous() for name, value in out.items()}
 
@@ -128,7 +135,6 @@ def main():
     import diffusers
     import transformers
 
-    from flux2_cases import CASES, photographs
     from flux2_models import CONFIGS, save_checkpoint
 
     torch.set_num_threads(1)
@@ -137,8 +143,12 @@ def main():
     logging.disable(logging.WARNING)
     diffusers.utils.logging.disable_progress_bar()
     transformers.utils.logging.disable_progress_bar()
-    root = Path(__file__).parent / "data" / "flux2"
-    for config in sys.argv[1:] or CONFIGS:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--into", type=Path, default=Path(__file__).parent / "data" / "flux2")
+    parser.add_argument("configs", nargs="*")
+    args = parser.parse_args()
+    root = args.into
+    for config in args.configs or CONFIGS:
         folder = root / config
         shutil.rmtree(folder, ignore_errors=True)
         save_checkpoint(config, folder / "checkpoint")

@@ -10,7 +10,7 @@
 #include "weights/verify.h"
 
 #define CHECKPOINT "golden/data/flux2/rich/checkpoint"
-#define PORTRAIT   "golden/data/flux2/rich/cases/portrait.jpg"
+#define PICTURE    "golden/data/flux2/deep/cases/small.png"
 
 static enum lk_code add_to_digest(void *context, struct lk_device *dev, const char *name,
                                   const struct lk_tensor *value) {
@@ -32,13 +32,13 @@ static void edit_digest(enum lk_dtype dtype, int n_threads, char digest[130]) {
     struct lk_device *dev;
     struct lk_request request;
     struct lk_result result;
-    struct lk_image portrait;
+    struct lk_image picture;
     assert_ok(lk_pipeline_open(&p, CHECKPOINT, dtype));
     assert_ok(lk_device_cpu_create(n_threads, &dev));
-    assert_ok(lk_image_read(&portrait, PORTRAIT, 0, 0));
+    assert_ok(lk_image_read(&picture, PICTURE, 0, 0));
     lk_request_init(&request, p);
     memcpy(request.text_encoder_out_layers, out_layers, sizeof out_layers);
-    request.images = &portrait;
+    request.images = &picture;
     request.n_images = 1;
     request.prompt = "make the hair silver";
     request.num_inference_steps = 3;
@@ -50,7 +50,7 @@ static void edit_digest(enum lk_dtype dtype, int n_threads, char digest[130]) {
     assert_int_equal(strlen(digest), 64);
     lk_sha256(result.image.pixels, (size_t)result.image.width * (size_t)result.image.height * 3, digest + 64);
     lk_result_free(&result);
-    lk_image_free(&portrait);
+    lk_image_free(&picture);
     lk_device_free(dev);
     lk_pipeline_close(p);
 }

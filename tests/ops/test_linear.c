@@ -18,7 +18,7 @@ struct layer {
     enum lk_dtype dtype, w_dtype;
     struct lk_tensor x, w, y, bias, gate, residual;
     enum lk_act act;
-    bool has_bias, has_gate, has_residual;
+    bool has_bias, has_gate, has_residual, round_before_bias;
     void *blocks[6];
     size_t y_bytes;
 };
@@ -68,7 +68,8 @@ static void run(struct layer *l, int n_threads) {
                            .bias = l->has_bias ? &l->bias : NULL,
                            .gate = l->has_gate ? &l->gate : NULL,
                            .residual = l->has_residual ? &l->residual : NULL,
-                           .act = l->act};
+                           .act = l->act,
+                           .round_before_bias = l->round_before_bias};
     size_t bytes = lk_cpu_linear_scratch(&dev, &op);
     void *scratch = lk_malloc(bytes);
     assert_non_null(scratch);
@@ -284,10 +285,38 @@ static void extreme_values(void **state) {
         }
 }
 
+/* 1.0078125^2 + 2^-8 lies just above a tie of bf16; rounded before the bias is added, exactly on it. */
+static void rounds_before_the_bias_when_asked(void **state) {
+    (void)state;
+    enum lk_isa most = lk_cpu_isa();
+    for (enum lk_isa isa = LK_ISA_PORTABLE; isa <= most; isa++) {
+        lk_cpu_isa_set(isa);
+        for (int before = 0; before < 2; before++) {
+            struct layer l = {.m = 3, .n = 5, .k = 1, .dtype = LK_BF16, .w_dtype = LK_BF16};
+            l.has_bias = true;
+            l.round_before_bias = before;
+            uint64_t seed = 1;
+            make(&l, &seed, 1);
+            for (int64_t r = 0; r < l.m; r++) lk_cpu_set(&l.x, r * l.x.ld, 1.0078125f);
+            for (int64_t c = 0; c < l.n; c++) {
+                lk_cpu_set(&l.w, c * l.w.ld, 1.0078125f);
+                lk_cpu_set(&l.bias, c, 0x1p-8f);
+            }
+            run(&l, 1);
+            for (int64_t r = 0; r < l.m; r++)
+                for (int64_t c = 0; c < l.n; c++)
+                    assert_true(lk_cpu_get(&l.y, r * l.y.ld + c) == (before ? 1.015625f : 1.0234375f));
+            drop(&l);
+        }
+    }
+    lk_cpu_isa_set(most);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(against_float64), cmocka_unit_test(in_place_residual), cmocka_unit_test(row_bits),
-        cmocka_unit_test(nonfinite),       cmocka_unit_test(extreme_values),
+        cmocka_unit_test(against_float64), cmocka_unit_test(in_place_residual),
+        cmocka_unit_test(row_bits),        cmocka_unit_test(nonfinite),
+        cmocka_unit_test(extreme_values),  cmocka_unit_test(rounds_before_the_bias_when_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

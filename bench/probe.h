@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/tile_config.h"
 
 /* 24 independent chains hide the latency of 4 clocks at two operations per clock three times over. */
 #define PROBE_CHAINS 24
@@ -40,19 +41,9 @@ __attribute__((target("avx2,fma"), noinline, unused)) static float fma_avx2(int6
     return out[0];
 }
 
-static const struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t bytes_per_row[16];
-    uint8_t rows[16];
-} probe_tile_config __attribute__((aligned(64))) = {
-    .palette = 1,
-    .bytes_per_row = {64, 64, 64, 64, 64, 64, 64, 64},
-    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
-};
-
 /* Four sums from two tiles of A and two of B, as the real kernel has them, without its loads and stores. */
 __attribute__((target("amx-tile,amx-bf16"), noinline, unused)) static float tiles_amx(int64_t n) {
-    _tile_loadconfig(&probe_tile_config);
+    _tile_loadconfig(&lk_tile_config);
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);

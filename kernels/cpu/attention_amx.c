@@ -24,6 +24,7 @@
 #include <math.h>
 
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/tile_config.h"
 #include "kernels/cpu/transpose_avx512.h"
 #include "kernels/cpu/vector_math.h"
 
@@ -338,23 +339,13 @@ static void store_group(const struct tile *t, const struct lk_attention *op, int
         lk_cpu_store(op->out, (first + group * GROUP + i) * op->out->ld + head * t->hd, t->hd, rows[i]);
 }
 
-static const struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t bytes_per_row[16];
-    uint8_t rows[16];
-} tile_config __attribute__((aligned(64))) = {
-    .palette = 1,
-    .bytes_per_row = {64, 64, 64, 64, 64, 64, 64, 64},
-    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
-};
-
 static void run_tile(const struct lk_attention *op, int64_t head, int64_t first, int64_t n, int64_t tile_rows,
                      void *scratch) {
     struct tile t = {0};
     tile_place(&t, op, tile_rows, scratch);
     load_queries(&t, op, head, first, n);
     int64_t column = lk_attention_kv_column(op, head), n_keys = lk_attention_keys(op, first + n - 1);
-    _tile_loadconfig(&tile_config);
+    _tile_loadconfig(&lk_tile_config);
     for (int64_t key = 0; key < n_keys; key += CHUNK) {
         int64_t n_chunk = n_keys - key < CHUNK ? n_keys - key : CHUNK;
         load_keys(&t, op, column, key, n_chunk);

@@ -17,6 +17,7 @@
 #include <immintrin.h>
 
 #include "kernels/cpu/gemm_kernel.h"
+#include "kernels/cpu/tile_config.h"
 #include "kernels/cpu/transpose_avx512.h"
 
 #define MR         32
@@ -24,19 +25,7 @@
 #define K_STEP     32
 #define TILE_BYTES 1024
 
-/* Constant and outside the function: compilers take LDTILECFG for a read of eight bytes and may drop stores to a local
- * variable. */
-static const struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t bytes_per_row[16];
-    uint8_t rows[16];
-} tile_config __attribute__((aligned(64))) = {
-    .palette = 1,
-    .bytes_per_row = {64, 64, 64, 64, 64, 64, 64, 64},
-    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
-};
-
-static void begin(void) { _tile_loadconfig(&tile_config); }
+static void begin(void) { _tile_loadconfig(&lk_tile_config); }
 
 static void end(void) { _tile_release(); }
 

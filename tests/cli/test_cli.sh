@@ -12,7 +12,7 @@ OMP_WAIT_POLICY=passive
 unset NO_COLOR HF_HOME OMP_NUM_THREADS LIKENESS_CPU_ISA
 export PATH HF_HUB_CACHE OMP_WAIT_POLICY
 rm -rf "$scratch"
-mkdir -p "$scratch/fixtures" "$scratch/hf" "$scratch/work"
+mkdir -p "$scratch/fixtures" "$scratch/hf" "$scratch/cases"
 
 fixtures() {
     cd "$scratch/fixtures" || exit 1
@@ -69,10 +69,10 @@ failed=0
 skipped=0
 for folder in "$cases"/${1:-*}/; do
     name=$(basename "$folder")
-    work=$scratch/work/$name
+    work=$scratch/cases/$name
     mkdir -p "$work"
     ln -s "$scratch"/fixtures/* "$work"
-    got=$scratch/work/$name.got
+    got=$scratch/cases/$name.got
     mkdir -p "$got"
     (cd "$work" && PATH=$work:$PATH && export PATH && sh "$folder/cmd") >"$got/stdout" 2>"$got/stderr" </dev/null
     code=$?

@@ -1,12 +1,9 @@
 #include "engine/image_internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "engine/alloc.h"
+#include "engine/file.h"
 
 #define FILE_BYTES_MAX ((int64_t)2 << 30)
 
@@ -95,39 +92,10 @@ enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_b
     return rc;
 }
 
-static enum lk_code read_open_file(int fd, const char *path, unsigned char **out, size_t *n_bytes) {
-    struct stat st;
-    if (fstat(fd, &st)) return lk_fail_errno(errno, "%s: cannot read", path);
-    if (!S_ISREG(st.st_mode))
-        return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file, got a folder or device", path);
-    if (st.st_size > FILE_BYTES_MAX)
-        return lk_fail(LK_E_IMAGE_SIZE, "%s: expected at most %lld bytes, got %lld", path, (long long)FILE_BYTES_MAX,
-                       (long long)st.st_size);
-    size_t size = (size_t)st.st_size, n = 0;
-    unsigned char *bytes = lk_malloc(size);
-    if (!bytes) return lk_fail(LK_E_NOMEM, "%s: no memory for its %zu bytes; free memory and try again", path, size);
-    while (n < size) {
-        ssize_t got = read(fd, bytes + n, size - n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            int error = errno;
-            lk_free(bytes);
-            return lk_fail_errno(error, "%s: cannot read", path);
-        }
-        if (!got) break;
-        n += (size_t)got;
-    }
-    *out = bytes;
-    *n_bytes = n;
-    return LK_OK;
-}
-
 enum lk_code lk_image_read_bytes(const char *path, unsigned char **out, size_t *n_bytes) {
-    /* O_NONBLOCK: opening a FIFO that nobody writes to must not hang */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return lk_fail_errno(errno, "%s: cannot open", path);
-    enum lk_code rc = read_open_file(fd, path, out, n_bytes);
-    close(fd);
+    char *bytes;
+    enum lk_code rc = lk_read_file(path, FILE_BYTES_MAX, &bytes, n_bytes);
+    *out = (unsigned char *)bytes;
     return rc;
 }
 

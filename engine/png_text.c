@@ -1,4 +1,5 @@
 /* Text chunks of PNGs, read and made without libpng: reading must not decode pixels, and damage must be noticed. */
+#include "engine/utf8.h"
 #include "engine/image_internal.h"
 
 #include <string.h>
@@ -35,33 +36,13 @@ bool lk_png_next_chunk(const unsigned char *bytes, size_t n_bytes, size_t *at, b
     return true;
 }
 
-/* Length of the well-formed UTF-8 character at s, 0 if there is none. *code gets the character. */
-static size_t utf8_character(const unsigned char *s, size_t n, uint32_t *code) {
-    if (!n) return 0;
-    if (s[0] < 0x80) {
-        *code = s[0];
-        return 1;
-    }
-    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    if (s[0] < 0xc2 || s[0] > 0xf4 || n < length) return 0;
-    uint32_t c = s[0] & (0xffu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80) return 0;
-        c = c << 6 | (s[i] & 0x3f);
-    }
-    if (c < least[length] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) return 0;
-    *code = c;
-    return length;
-}
-
 /* Characters of a UTF-8 text and whether all fit Latin-1; false when it is not UTF-8. */
 static bool scan_utf8(const unsigned char *s, size_t n, size_t *n_characters, bool *latin1) {
     *n_characters = 0;
     *latin1 = true;
     for (size_t i = 0; i < n; ++*n_characters) {
         uint32_t code;
-        size_t length = utf8_character(s + i, n - i, &code);
+        size_t length = lk_utf8_decode((const char *)s + i, n - i, &code);
         if (!length) return false;
         if (code > 0xff) *latin1 = false;
         i += length;
@@ -98,7 +79,7 @@ enum lk_code lk_png_text_encode(const struct lk_png_text *text, const char *path
     if (!latin1) memcpy(data + header, s, n);
     for (size_t i = 0, k = header; latin1 && i < n; k++) {
         uint32_t code;
-        i += utf8_character(s + i, n - i, &code);
+        i += lk_utf8_decode((const char *)s + i, n - i, &code);
         data[k] = (unsigned char)code;
     }
     *out = (struct lk_png_text_chunk){.data = data, .n_bytes = total};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/alloc.h"
+#include "engine/file.h"
 #include "weights/index.h"
 #include "weights/mapped_file.h"
 #include "weights/paths.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/alloc.h"
+#include "engine/file.h"
 #include "weights/json.h"
 #include "weights/mapped_file.h"
 #include "weights/paths.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/alloc.h"
+#include "engine/file.h"
 #include "weights/paths.h"
 #include "weights/verify.h"
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "engine/alloc.h"
+#include "engine/file.h"
 #include "weights/mapped_file.h"
 #include "weights/paths.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/alloc.h"
+#include "engine/utf8.h"
 
 void lk_json_init(struct lk_json *j, const void *text, size_t n_bytes, const char *name) {
     memset(j, 0, sizeof *j);
@@ -45,37 +46,6 @@ static bool out_of_memory(struct lk_json *j) { return lk_json_fail(j, LK_E_NOMEM
 
 static void skip_space(struct lk_json *j) {
     while (j->at < j->end && (*j->at == ' ' || *j->at == '\n' || *j->at == '\t' || *j->at == '\r')) j->at++;
-}
-
-/* Bytes of the UTF-8 sequence at `at` (at < end), 0 if it is not one. */
-static size_t utf8_length(const unsigned char *at, const unsigned char *end) {
-    unsigned c = at[0];
-    size_t left = (size_t)(end - at);
-    if (c < 0x80) return 1;
-    if (c >= 0xc2 && c <= 0xdf) return left >= 2 && (at[1] & 0xc0) == 0x80 ? 2 : 0;
-    if (c >= 0xe0 && c <= 0xef) {
-        if (left < 3 || (at[1] & 0xc0) != 0x80 || (at[2] & 0xc0) != 0x80) return 0;
-        if (c == 0xe0 && at[1] < 0xa0) return 0; /* longer than needed */
-        if (c == 0xed && at[1] > 0x9f) return 0; /* surrogates */
-        return 3;
-    }
-    if (c >= 0xf0 && c <= 0xf4) {
-        if (left < 4 || (at[1] & 0xc0) != 0x80 || (at[2] & 0xc0) != 0x80 || (at[3] & 0xc0) != 0x80) return 0;
-        if (c == 0xf0 && at[1] < 0x90) return 0;
-        if (c == 0xf4 && at[1] > 0x8f) return 0; /* beyond U+10FFFF */
-        return 4;
-    }
-    return 0;
-}
-
-bool lk_utf8_valid(const char *bytes, size_t n_bytes) {
-    const unsigned char *at = (const unsigned char *)bytes, *end = at + n_bytes;
-    while (at < end) {
-        size_t n = *at ? utf8_length(at, end) : 0;
-        if (!n) return false;
-        at += n;
-    }
-    return true;
 }
 
 char lk_json_peek(struct lk_json *j) {
@@ -181,18 +151,6 @@ static unsigned unicode_escape(struct lk_json *j) {
     return (unsigned)unit;
 }
 
-static size_t put_utf8(char *out, unsigned c) {
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = n - 1; i > 0; i--, c >>= 6) out[i] = (char)(0x80 | (c & 63));
-    static const unsigned lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    out[0] = (char)(lead[n] | c);
-    return n;
-}
-
 /* Room for n more bytes and a NUL behind what is used. */
 static bool reserve(struct lk_json *j, char **buffer, size_t *capacity, size_t used, size_t n) {
     if (used + n + 1 <= *capacity) return true;
@@ -229,7 +187,7 @@ static size_t string_escape(struct lk_json *j, char *out) {
     }
     j->at++;
     unsigned c = unicode_escape(j);
-    return c ? put_utf8(out, c) : 0;
+    return c ? lk_utf8_encode(c, out) : 0;
 }
 
 /* One piece of a string at j->at, which is not its end, into out; 0 after a failure. */
@@ -242,7 +200,8 @@ static size_t string_piece(struct lk_json *j, char *out) {
         expected(j, "no control character in a string");
         return 0;
     }
-    size_t n = utf8_length(j->at, j->end);
+    uint32_t code;
+    size_t n = lk_utf8_decode((const char *)j->at, (size_t)(j->end - j->at), &code);
     if (!n) lk_json_fail(j, LK_E_JSON, "a string is not UTF-8 (byte 0x%02x)", *j->at);
     memcpy(out, j->at, n);
     j->at += n;

@@ -70,6 +70,3 @@ bool lk_json_skip(struct lk_json *j);
 bool lk_json_end(struct lk_json *j);
 /* Records a failure of the caller's, "NAME: byte N: ..."; returns false. The first failure stays. */
 bool lk_json_fail(struct lk_json *j, enum lk_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-/* True when the bytes are UTF-8 without NUL. */
-bool lk_utf8_valid(const char *bytes, size_t n_bytes);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/alloc.h"
+#include "engine/file.h"
 #include "weights/fault_guard.h"
 #include "weights/paths.h"
 
@@ -85,42 +86,5 @@ enum lk_code lk_mapped_check(const struct lk_mapped_file *file) {
                        "%s: a mapped file could not be read (I/O error, or it was cut while in use); check the disk "
                        "and run again",
                        file ? file->path : "weights");
-    return LK_OK;
-}
-
-/* Up to n bytes; fewer at the end of the file. */
-static enum lk_code read_up_to(int fd, const char *path, char *out, size_t n, size_t *got) {
-    *got = 0;
-    while (*got < n) {
-        ssize_t some = read(fd, out + *got, n - *got);
-        if (some < 0 && errno == EINTR) continue;
-        if (some < 0) return lk_fail_errno(errno, "%s: cannot read", path);
-        if (some == 0) break;
-        *got += (size_t)some;
-    }
-    return LK_OK;
-}
-
-enum lk_code lk_read_file(const char *path, size_t max_bytes, char **out, size_t *out_bytes) {
-    int fd;
-    struct stat st;
-    *out = NULL;
-    *out_bytes = 0;
-    enum lk_code rc = lk_open_regular(path, &fd, &st);
-    if (rc) return rc;
-    char *text = NULL;
-    if ((uint64_t)st.st_size > max_bytes)
-        rc = lk_fail(LK_E_INPUT, "%s: expected at most %zu bytes, got %lld", path, max_bytes, (long long)st.st_size);
-    else if (!(text = lk_malloc((size_t)st.st_size + 1)))
-        rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
-    else
-        rc = read_up_to(fd, path, text, (size_t)st.st_size, out_bytes);
-    close(fd);
-    if (rc) {
-        lk_free(text);
-        return rc;
-    }
-    text[*out_bytes] = 0;
-    *out = text;
     return LK_OK;
 }

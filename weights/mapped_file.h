@@ -24,7 +24,3 @@ void lk_mapped_close(struct lk_mapped_file *file);
  * or time of modification is no longer what it was. Called after weights were used. file may be NULL: only the first
  * check. */
 enum lk_code lk_mapped_check(const struct lk_mapped_file *file);
-
-/* A whole file in memory, NUL-terminated beyond its length; for small files (configs). max_bytes: LK_E_INPUT beyond it.
- */
-enum lk_code lk_read_file(const char *path, size_t max_bytes, char **out, size_t *out_bytes);

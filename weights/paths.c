@@ -1,12 +1,10 @@
 #include "weights/paths.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/alloc.h"
 
@@ -53,27 +51,4 @@ bool lk_stays_below(const char *relative) {
         if (!part[n]) return true;
         part += n + 1;
     }
-}
-
-enum lk_code lk_open_regular(const char *path, int *out_fd, struct stat *st) {
-    int fd;
-    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    while (fd < 0 && errno == EINTR);
-    if (fd < 0) {
-        if (errno == ELOOP) return lk_fail(LK_E_INPUT, "%s: symbolic links form a loop", path);
-        if (errno == ENXIO || errno == ENODEV) return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file", path);
-        return lk_fail_errno(errno, "%s: cannot open", path);
-    }
-    enum lk_code rc = LK_OK;
-    if (fstat(fd, st) < 0)
-        rc = lk_fail_errno(errno, "%s: cannot stat", path);
-    else if (!S_ISREG(st->st_mode))
-        rc = lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file, got a %s", path,
-                     S_ISDIR(st->st_mode) ? "folder" : "device, pipe or socket");
-    if (rc) {
-        close(fd);
-        return rc;
-    }
-    *out_fd = fd;
-    return LK_OK;
 }

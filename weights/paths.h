@@ -20,7 +20,3 @@ size_t lk_hf_repository(const char *real);
 
 /* A name that stays below its folder by itself: not empty, not absolute, no "..". Links are another matter. */
 bool lk_stays_below(const char *relative);
-
-/* Opens a regular file for reading (LK_E_NOT_REGULAR otherwise). Not blocking, or a FIFO would hang until somebody
- * writes to it. */
-enum lk_code lk_open_regular(const char *path, int *out_fd, struct stat *st);

@@ -1,3 +1,4 @@
+#include "engine/utf8.h"
 #include "weights/safetensors.h"
 
 #include <stdio.h>

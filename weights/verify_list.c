@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "engine/alloc.h"
+#include "engine/file.h"
 #include "weights/checkpoint.h"
 #include "weights/mapped_file.h"
 #include "weights/paths.h"

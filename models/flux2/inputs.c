@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/alloc.h"
+#include "engine/utf8.h"
 #include "models/flux2/flux2.h"
 
 #define MIN_SIDE   64
@@ -34,12 +35,15 @@ static char *chat_text(const char *prompt) {
 
 enum lk_code lk_flux2_tokenize(const struct lk_flux2 *model, const char *prompt, int max_length, int32_t **ids,
                                int *n_ids) {
-    size_t n;
+    size_t n, length = strlen(prompt), valid = lk_utf8_valid_prefix(prompt, length);
+    if (valid < length) /* here, so that the byte is counted in what the user wrote, not in the template */
+        return lk_fail(LK_E_PROMPT, "prompt: byte %zu: expected UTF-8, got 0x%02x; convert the text to UTF-8", valid,
+                       (unsigned char)prompt[valid]);
     char *text = chat_text(prompt);
     if (!text) return lk_fail(LK_E_NOMEM, "prompt: out of memory");
     enum lk_code rc = lk_tokenizer_encode(model->tokenizer, text, strlen(text), ids, &n);
     lk_free(text);
-    if (rc) return lk_fail_prefix(rc, "prompt");
+    if (rc) return rc;
     if (n > (size_t)max_length) n = (size_t)max_length;
     for (size_t i = 0; i < n; i++) {
         if ((*ids)[i] < model->text_config.vocab_size) continue;

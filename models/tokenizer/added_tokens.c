@@ -80,8 +80,8 @@ static size_t character_before(const char *text, size_t at) {
 static enum lk_code is_word(const struct added_iterator *it, size_t at, bool *word) {
     uint32_t c;
     char stand_in[4];
-    utf8_decode(it->text + at, it->length - at, &c);
-    size_t n = utf8_encode(unicode_stand_in(c), stand_in), start, end;
+    lk_utf8_decode(it->text + at, it->length - at, &c);
+    size_t n = lk_utf8_encode(unicode_stand_in(c), stand_in), start, end;
     struct pattern_iterator matches = pattern_begin(&it->added->word, it->matcher, stand_in, n);
     return pattern_next(&matches, word, &start, &end);
 }
@@ -100,7 +100,7 @@ static size_t strip_left(const struct added_iterator *it, size_t at) {
     while (at > it->behind) {
         size_t before = character_before(it->text, at);
         uint32_t c;
-        utf8_decode(it->text + before, it->length - before, &c);
+        lk_utf8_decode(it->text + before, it->length - before, &c);
         if (!unicode_white_space(c)) break;
         at = before;
     }
@@ -112,7 +112,7 @@ static size_t strip_right(struct added_iterator *it, size_t at) {
     it->space_start = at;
     while (at < it->length) {
         uint32_t c;
-        size_t n = utf8_decode(it->text + at, it->length - at, &c);
+        size_t n = lk_utf8_decode(it->text + at, it->length - at, &c);
         if (!unicode_white_space(c)) break;
         at += n;
     }

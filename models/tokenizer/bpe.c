@@ -42,8 +42,8 @@ static enum lk_code whole_piece(const struct bpe *bpe, struct bpe_scratch *scrat
     enum lk_code rc = buffer_reserve((void **)&scratch->text, &scratch->text_capacity, 2 * length + 2, 1);
     if (rc) return rc;
     char *at = scratch->text;
-    if (space_first) at += utf8_encode(byte_alphabet(' '), at);
-    for (size_t i = 0; i < length; i++) at += utf8_encode(byte_alphabet((unsigned char)piece[i]), at);
+    if (space_first) at += lk_utf8_encode(byte_alphabet(' '), at);
+    for (size_t i = 0; i < length; i++) at += lk_utf8_encode(byte_alphabet((unsigned char)piece[i]), at);
     *id = token_table_find(&bpe->vocab, scratch->text, (size_t)(at - scratch->text));
     return LK_OK;
 }

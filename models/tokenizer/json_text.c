@@ -80,7 +80,7 @@ static enum lk_code check_string(struct checker *c) {
             c->at++;
         } else {
             uint32_t code;
-            size_t n = utf8_decode(c->at, (size_t)(c->end - c->at), &code);
+            size_t n = lk_utf8_decode(c->at, (size_t)(c->end - c->at), &code);
             if (!n) return fail_at(c, c->at, "not UTF-8");
             c->at += n;
         }
@@ -303,7 +303,7 @@ size_t json_string(struct json_value string, char *out) {
                 code = 0x10000 + ((code - 0xd800) << 10) + ((uint32_t)hex4(at + 2, end) - 0xdc00);
                 at += 6;
             }
-            out += utf8_encode(code, out);
+            out += lk_utf8_encode(code, out);
         }
     }
     return (size_t)(out - start);

@@ -44,7 +44,7 @@ static enum lk_code read_vocab(struct bpe *bpe, struct json_place place, struct 
 static enum lk_code find_bytes(struct bpe *bpe, struct json_place place) {
     for (int byte = 0; byte < 256; byte++) {
         char text[4];
-        size_t n = utf8_encode(byte_alphabet((unsigned char)byte), text);
+        size_t n = lk_utf8_encode(byte_alphabet((unsigned char)byte), text);
         bpe->byte_ids[byte] = token_table_find(&bpe->vocab, text, n);
         if (bpe->byte_ids[byte] < 0) {
             return lk_fail(LK_E_TOKENIZER,

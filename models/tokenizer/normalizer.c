@@ -47,7 +47,8 @@ static enum lk_code compose(struct nfc_scratch *scratch, int32_t *codes, size_t 
     enum lk_code rc =
         buffer_reserve((void **)&scratch->text, &scratch->text_capacity, *n_text + 4 * (size_t)composed, 1);
     if (rc) return rc;
-    for (utf8proc_ssize_t i = 0; i < composed; i++) *n_text += utf8_encode((uint32_t)codes[i], scratch->text + *n_text);
+    for (utf8proc_ssize_t i = 0; i < composed; i++)
+        *n_text += lk_utf8_encode((uint32_t)codes[i], scratch->text + *n_text);
     return LK_OK;
 }
 
@@ -66,7 +67,7 @@ enum lk_code nfc(struct nfc_scratch *scratch, const char *text, size_t length, c
     n_text = at;
     while (at < length) {
         uint32_t c;
-        at += utf8_decode(text + at, length - at, &c);
+        at += lk_utf8_decode(text + at, length - at, &c);
         /* No canonical decomposition has more than 4 code points. */
         if ((rc = buffer_reserve((void **)&scratch->codes, &scratch->codes_capacity, n_codes + 8, sizeof(int32_t))))
             return rc;
@@ -83,7 +84,7 @@ enum lk_code nfc(struct nfc_scratch *scratch, const char *text, size_t length, c
             (rc = buffer_reserve((void **)&scratch->text, &scratch->text_capacity, n_text + 4, 1)))
             return rc;
         n_codes = 0;
-        n_text += utf8_encode(c, scratch->text + n_text);
+        n_text += lk_utf8_encode(c, scratch->text + n_text);
     }
     if ((rc = compose(scratch, scratch->codes, n_codes, &n_text))) return rc;
     *out = scratch->text;

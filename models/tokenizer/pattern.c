@@ -185,7 +185,7 @@ enum lk_code pattern_next(struct pattern_iterator *it, bool *found, size_t *star
             return LK_OK;
         }
         uint32_t c;
-        size_t n = utf8_decode(it->text + it->at, it->length - it->at, &c);
+        size_t n = lk_utf8_decode(it->text + it->at, it->length - it->at, &c);
         it->at += n ? n : 1;
     }
     return LK_OK;

@@ -90,7 +90,7 @@ static bool escape(struct syntax *s, uint32_t *literal) {
 
 /* Any character that stands for itself. */
 static bool plain(struct syntax *s, uint32_t *c) {
-    size_t n = utf8_decode(s->at, (size_t)(s->end - s->at), c);
+    size_t n = lk_utf8_decode(s->at, (size_t)(s->end - s->at), c);
     if (!n || !*c) return refuse(s, "a character that is NUL or not UTF-8");
     if (*c >= 0x80 && s->caseless) return refuse(s, "a character outside ASCII inside (?i:");
     if (unicode_stand_in_touches(*c, *c))

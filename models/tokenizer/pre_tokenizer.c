@@ -123,7 +123,7 @@ static enum lk_code make_stand_in(struct encoding *encoding, const char *text, s
             continue;
         }
         uint32_t c, other;
-        size_t n = utf8_decode(text + at, length - at, &c);
+        size_t n = lk_utf8_decode(text + at, length - at, &c);
         if ((other = unicode_stand_in(c)) != c) {
             if (*out == text) {
                 enum lk_code rc = buffer_reserve((void **)&encoding->stand_in, &encoding->stand_in_capacity, length, 1);
@@ -131,7 +131,7 @@ static enum lk_code make_stand_in(struct encoding *encoding, const char *text, s
                 memcpy(encoding->stand_in, text, length);
                 *out = encoding->stand_in;
             }
-            utf8_encode(other, encoding->stand_in + at);
+            lk_utf8_encode(other, encoding->stand_in + at);
         }
         at += n;
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/alloc.h"
+#include "engine/file.h"
 #include "models/tokenizer/buffer.h"
 #include "models/tokenizer/normalizer.h"
 #include "models/tokenizer/tokenizer_file.h"
@@ -56,7 +57,7 @@ static enum lk_code check_text(const char *text, size_t length) {
     if (nul) {
         return lk_fail(LK_E_PROMPT, "prompt: byte %zu: expected text, got NUL; remove it", (size_t)(nul - text));
     }
-    size_t valid = utf8_valid_prefix(text, length);
+    size_t valid = lk_utf8_valid_prefix(text, length);
     if (valid < length) {
         return lk_fail(LK_E_PROMPT, "prompt: byte %zu: expected UTF-8, got 0x%02x; convert the text to UTF-8", valid,
                        (unsigned char)text[valid]);

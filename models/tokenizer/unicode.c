@@ -4,25 +4,6 @@
 
 #include <string.h>
 
-size_t utf8_valid_prefix(const char *text, size_t length) {
-    size_t at = 0;
-    while (at < length) {
-        uint64_t word;
-        if (length - at >= sizeof word) {
-            memcpy(&word, text + at, sizeof word);
-            if (!(word & 0x8080808080808080u)) {
-                at += sizeof word;
-                continue;
-            }
-        }
-        uint32_t c;
-        size_t n = utf8_decode(text + at, length - at, &c);
-        if (!n) break;
-        at += n;
-    }
-    return at;
-}
-
 uint32_t unicode_stand_in(uint32_t c) {
     if (c < unicode_differences[0].first) return c;
     size_t low = 0, high = N_UNICODE_DIFFERENCES;

@@ -151,7 +151,7 @@ static void bad_requests_are_refused(void **state) {
     REFUSED(bad.max_sequence_length = 0, LK_E_USAGE, "max_sequence_length");
     REFUSED(bad.text_encoder_out_layers[1] = 9, LK_E_USAGE, "layer 9");
     REFUSED(bad.n_text_encoder_out_layers = 2, LK_E_USAGE, "channels");
-    REFUSED(bad.prompt = "\xff", LK_E_PROMPT, "prompt");
+    REFUSED(bad.prompt = "a \xff", LK_E_PROMPT, "prompt: byte 2");
     REFUSED((bad.images = &image, bad.n_images = 1, image.width = 63), LK_E_IMAGE_SIZE, "image 1");
     REFUSED((bad.images = &image, bad.n_images = 1, image.width = 600), LK_E_IMAGE_SIZE, "aspect");
     image.width = 100;

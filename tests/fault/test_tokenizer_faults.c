@@ -160,7 +160,7 @@ static char *compose(const char *const sections[N_SECTIONS]) {
     for (int byte = 0; byte < 256; byte++) {
         char c[5] = {0};
         uint32_t code = byte_alphabet((unsigned char)byte);
-        utf8_encode(code, c);
+        lk_utf8_encode(code, c);
         n += (size_t)sprintf(json + n, code == '"' || code == '\\' ? "\"\\%s\":%d," : "\"%s\":%d,", c, byte);
     }
     sprintf(json + n, "%s},\"merges\":%s}}", sections[VOCAB], sections[MERGES]);

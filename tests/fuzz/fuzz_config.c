@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/utf8.h"
 #include "engine/alloc.h"
 #include "weights/config.h"
 #include "weights/json.h"

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/utf8.h"
 #include "engine/alloc.h"
 #include "weights/json.h"
 #include "weights/safetensors.h"

@@ -16,7 +16,7 @@ static size_t put_bytes(char *out) {
         uint32_t c = byte_alphabet((unsigned char)byte);
         *at++ = '"';
         if (c == '"' || c == '\\') *at++ = '\\';
-        at += utf8_encode(c, at);
+        at += lk_utf8_encode(c, at);
         *at++ = '"';
         *at++ = ':';
         if (byte >= 100) *at++ = (char)('0' + byte / 100);

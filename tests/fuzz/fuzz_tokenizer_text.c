@@ -39,7 +39,7 @@ static struct lk_tokenizer *make(const char *pre_tokenizer) {
     for (unsigned byte = 0; byte < 256; byte++) {
         char c[5] = {0};
         uint32_t code = byte_alphabet((unsigned char)byte);
-        utf8_encode(code, c);
+        lk_utf8_encode(code, c);
         n += (size_t)sprintf(json + n, code == '"' || code == '\\' ? "\"\\%s\":%u," : "\"%s\":%u,", c, byte);
     }
     n += (size_t)sprintf(json + n, "\"ab\":256,\"\u0120a\":257,\"abc\":258},"

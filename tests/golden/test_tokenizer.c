@@ -32,10 +32,10 @@ static size_t make_prompt(uint64_t index, char *out) {
         if (kind == 6) {
             const uint32_t *range = ranges[test_random(&state) % LENGTH(ranges)];
             for (uint64_t k = 1 + test_random(&state) % 6; k; k--)
-                n += utf8_encode(range[0] + (uint32_t)(test_random(&state) % (range[1] - range[0] + 1)), out + n);
+                n += lk_utf8_encode(range[0] + (uint32_t)(test_random(&state) % (range[1] - range[0] + 1)), out + n);
         } else if (kind == 7) {
             uint32_t space = spaces[test_random(&state) % LENGTH(spaces)];
-            for (uint64_t k = 1 + test_random(&state) % 5; k; k--) n += utf8_encode(space, out + n);
+            for (uint64_t k = 1 + test_random(&state) % 5; k; k--) n += lk_utf8_encode(space, out + n);
         } else {
             const char *fragment = fragments[test_random(&state) % n_fragments];
             memcpy(out + n, fragment, strlen(fragment));
@@ -144,7 +144,7 @@ static size_t code_point_text(const char *kind, uint32_t *at, char *out) {
     for (int k = 0; k < 1024 && *at < 0x110000; k++, ++*at) {
         if (*at == 0xd800) *at = 0xe000;
         char c[5] = {0};
-        utf8_encode(*at, c);
+        lk_utf8_encode(*at, c);
         if (!strcmp(kind, "code points")) n += (size_t)sprintf(out + n, "%s", c);
         if (!strcmp(kind, "words")) n += (size_t)sprintf(out + n, "%sWord;Word%s;", c, c);
         if (!strcmp(kind, "marks")) n += (size_t)sprintf(out + n, "a%s\u0334o\u0323%se\u0345%s\u0307", c, c, c);

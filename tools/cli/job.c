@@ -6,10 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utf8proc.h>
 
 #include "engine/alloc.h"
+#include "engine/file.h"
 #include "engine/log.h"
+#include "engine/utf8.h"
 #include "kernels/cpu/isa.h"
 #include "tools/cli/dump.h"
 #include "tools/cli/recipe.h"
@@ -148,15 +149,10 @@ static enum lk_code write_picture(struct state *s) {
 
 /* Before the weights are opened: the tokenizer would find it later. */
 static enum lk_code check_prompt(const char *prompt) {
-    utf8proc_ssize_t n = (utf8proc_ssize_t)strlen(prompt);
-    for (utf8proc_ssize_t at = 0, step; at < n; at += step) {
-        utf8proc_int32_t code;
-        step = utf8proc_iterate((const utf8proc_uint8_t *)prompt + at, n - at, &code);
-        if (step < 1)
-            return lk_fail(LK_E_PROMPT, "--prompt: byte %lld: expected UTF-8, got 0x%02x; convert the text to UTF-8",
-                           (long long)at, (unsigned char)prompt[at]);
-    }
-    return LK_OK;
+    size_t length = strlen(prompt), valid = lk_utf8_valid_prefix(prompt, length);
+    if (valid == length) return LK_OK;
+    return lk_fail(LK_E_PROMPT, "--prompt: byte %zu: expected UTF-8, got 0x%02x; convert the text to UTF-8", valid,
+                   (unsigned char)prompt[valid]);
 }
 
 static enum lk_code run(struct state *s) {

@@ -9,6 +9,7 @@ struct lk_family {
     /* folder NULL: the released configuration. with_weights false: configs only. Fills pipeline->model. */
     enum lk_code (*open)(struct lk_pipeline *pipeline, bool with_weights);
     void (*close)(struct lk_pipeline *pipeline);
+    enum lk_code (*weights_identity)(const struct lk_pipeline *pipeline, char out[65]);
     void (*defaults)(struct lk_request *request);
     enum lk_code (*plan)(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_request *request,
                          struct lk_plan *out);
@@ -21,7 +22,6 @@ struct lk_pipeline {
     char *folder; /* NULL for a bare family name */
     enum lk_dtype compute;
     bool has_weights;
-    char weights_identity[65];
     void *model; /* the family's */
 };
 

@@ -74,7 +74,13 @@ void lk_pipeline_close(struct lk_pipeline *pipeline) {
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->family->name; }
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) { return pipeline->folder; }
-const char *lk_pipeline_weights_identity(const struct lk_pipeline *pipeline) { return pipeline->weights_identity; }
+
+enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
+    out[0] = 0;
+    if (!pipeline->has_weights)
+        return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to identify");
+    return pipeline->family->weights_identity(pipeline, out);
+}
 
 void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipeline) {
     *request = (struct lk_request){0};

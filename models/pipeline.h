@@ -84,8 +84,9 @@ void lk_pipeline_close(struct lk_pipeline *pipeline);
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline); /* "flux2-dev" */
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline); /* resolved folder, NULL for a bare family name */
-/* SHA-256 over the components' identities (lk_checkpoint_identity). */
-const char *lk_pipeline_weights_identity(const struct lk_pipeline *pipeline);
+/* SHA-256 (hex) over the components' identities (lk_checkpoint_identity). Looks at both ends of every tensor, which on
+ * a cold disk takes seconds: after an edit most of them are in memory. */
+enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, char out[65]);
 
 void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipeline);
 

@@ -115,13 +115,18 @@ static enum lk_code open_files(struct lk_flux2 *m, struct lk_pipeline *pipeline)
     LK_TRY(open_component(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
     LK_TRY(open_component(&m->checkpoints[TRANSFORMER], folder, "transformer", "diffusion_pytorch_model"));
     LK_TRY(open_component(&m->checkpoints[VAE], folder, "vae", "diffusion_pytorch_model"));
+    return LK_OK;
+}
+
+enum lk_code lk_flux2_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
+    const struct lk_flux2 *m = pipeline->model;
     char all[3 * 65 + 1] = "";
     for (int i = 0; i < 3; i++) {
         char one[65];
         LK_TRY(lk_checkpoint_identity(&m->checkpoints[i], one));
         strcat(strcat(all, one), "\n");
     }
-    lk_sha256(all, strlen(all), pipeline->weights_identity);
+    lk_sha256(all, strlen(all), out);
     return LK_OK;
 }
 

@@ -437,6 +437,7 @@ const struct lk_family lk_family_flux2 = {
     .pipeline_class = "Flux2Pipeline",
     .open = lk_flux2_open,
     .close = lk_flux2_close,
+    .weights_identity = lk_flux2_weights_identity,
     .defaults = defaults,
     .plan = lk_flux2_plan,
     .edit = lk_flux2_edit,

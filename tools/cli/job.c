@@ -30,7 +30,7 @@ struct state {
     struct lk_result result;
     struct cli_dump dump;
     struct cli_run run;
-    char model_name[256];
+    char model_name[256], weights_identity[65];
 };
 
 enum lk_code cli_device_open(const char *name, int threads, struct lk_device **out) {
@@ -91,10 +91,13 @@ static enum lk_code open_model(struct state *s) {
     const struct cli_job *job = s->job;
     enum lk_code rc = lk_pipeline_open(&s->pipeline, job->model, job->dtype);
     if (rc) return rc;
-    const char *identity = lk_pipeline_weights_identity(s->pipeline);
-    if (job->weights_identity && strcmp(job->weights_identity, identity))
-        return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", job->model, job->weights_identity,
-                       identity);
+    if (job->weights_identity) {
+        rc = lk_pipeline_weights_identity(s->pipeline, s->weights_identity);
+        if (rc) return rc;
+        if (strcmp(job->weights_identity, s->weights_identity))
+            return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", job->model, job->weights_identity,
+                           s->weights_identity);
+    }
     /* A folder is recorded by its own name, a repository as it was written. */
     struct stat st;
     char *real = stat(job->model, &st) == 0 ? realpath(job->model, NULL) : NULL;
@@ -129,7 +132,7 @@ static enum lk_code write_picture(struct state *s) {
     struct cli_run *run = &s->run;
     run->model = s->model_name;
     run->family = lk_pipeline_family(s->pipeline);
-    run->weights_identity = lk_pipeline_weights_identity(s->pipeline);
+    run->weights_identity = s->weights_identity;
     run->dtype = lk_dtype_name(job->dtype);
     run->device = job->device;
     run->isa = lk_cpu_isa_name(lk_cpu_isa());
@@ -138,7 +141,9 @@ static enum lk_code write_picture(struct state *s) {
     run->request = &s->request;
     run->result = &s->result;
     char *json, *parameters;
-    enum lk_code rc = cli_recipe_make(run, &json, &parameters);
+    enum lk_code rc = LK_OK;
+    if (!s->weights_identity[0]) rc = lk_pipeline_weights_identity(s->pipeline, s->weights_identity);
+    if (!rc) rc = cli_recipe_make(run, &json, &parameters);
     if (rc) return rc;
     const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
     rc = lk_png_write(job->output, &s->result.image, texts, 2);

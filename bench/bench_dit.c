@@ -28,7 +28,7 @@ struct options {
 struct job {
     const struct lk_flux2_transformer *t;
     const struct options *o;
-    int32_t *ids;                      /* [n_txt + n_noise + n_ref, 4] */
+    float *ids;                        /* [n_txt + n_noise + n_ref, 4] */
     float *cos, *sin;                  /* host, [same, head_dim / 2] */
     struct lk_tensor x, prompt_embeds; /* [n_noise + n_ref, in_channels], [n_txt, joint_attention_dim] */
     struct lk_tensor velocity;         /* [n_noise, out_channels] */
@@ -42,14 +42,14 @@ struct samples {
 static int64_t n_tokens(const struct options *o) { return o->n_txt + o->n_noise + o->n_ref; }
 
 /* Rows (t, y, x, 0) of the widest grid with at most as many rows as columns, as the peer has it. */
-static int32_t *grid_ids(int32_t *ids, int32_t t, int64_t n) {
+static float *grid_ids(float *ids, float t, int64_t n) {
     int64_t height = (int64_t)sqrt((double)n);
     while (height > 1 && n % height) height--;
     int64_t width = n ? n / height : 0;
     for (int64_t i = 0; i < n; i++, ids += 4) {
         ids[0] = t;
-        ids[1] = (int32_t)(i / width);
-        ids[2] = (int32_t)(i % width);
+        ids[1] = (float)(i / width);
+        ids[2] = (float)(i % width);
         ids[3] = 0;
     }
     return ids;
@@ -62,7 +62,7 @@ static enum lk_code make_host_arrays(struct job *job) {
     job->cos = lk_malloc(n * half * sizeof *job->cos);
     job->sin = lk_malloc(n * half * sizeof *job->sin);
     if (!job->ids || !job->cos || !job->sin) return lk_fail(LK_E_NOMEM, "RoPE table: out of memory");
-    for (int64_t i = 0; i < o->n_txt; i++) job->ids[4 * i + 3] = (int32_t)i;
+    for (int64_t i = 0; i < o->n_txt; i++) job->ids[4 * i + 3] = (float)i;
     grid_ids(grid_ids(job->ids + 4 * o->n_txt, 0, o->n_noise), 10, o->n_ref);
     return LK_OK;
 }

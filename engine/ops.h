@@ -104,12 +104,13 @@ struct lk_embedding {
 };
 
 /* 2-D convolution, channels last; with upsample 2 the input is first enlarged 2x2 by nearest neighbour (no copy is
- * made). y = r(conv + bias), then r(residual + y) if there is a residual. Padding is with zeros. H_out = (upsample *
- * H_in + pad_top + pad_bottom - kh) / stride + 1. */
+ * made). A 3-D causal kernel meets one frame with its last temporal tap: of w [C_out, C_in, kt, kh, kw] only index kt -
+ * 1 is used. y = r(conv + bias), then r(residual + y) if there is a residual. Padding is with zeros. H_out = (upsample
+ * * H_in + pad_top + pad_bottom - kh) / stride + 1. */
 struct lk_conv2d {
     const struct lk_tensor *y;        /* [H_out, W_out, C_out] */
     const struct lk_tensor *x;        /* [H_in, W_in, C_in] */
-    const struct lk_tensor *w;        /* [C_out, C_in, kh, kw] as in checkpoints */
+    const struct lk_tensor *w;        /* [C_out, C_in, kh, kw] as in checkpoints, or [C_out, C_in, kt, kh, kw] */
     const struct lk_tensor *bias;     /* [C_out] or NULL */
     const struct lk_tensor *residual; /* [H_out, W_out, C_out] or NULL; may be y */
     int stride;
@@ -136,14 +137,54 @@ struct lk_add {
     const struct lk_tensor *b;
 };
 
-/* Per channel of the last dimension: normalize: y = r(r(x - mean) / std); otherwise y = r(r(x * std) + mean). y may be
- * x. */
+/* Per channel of the last dimension: normalize: y = r(r(x - mean) / std); otherwise y = r(r(x * std) + mean).
+ * inverse_std says that std holds the inverse: normalize multiplies by it, otherwise x is divided by it. y may be x. */
 struct lk_channel_affine {
     const struct lk_tensor *y;    /* [rows, C] */
     const struct lk_tensor *x;    /* [rows, C] */
-    const struct lk_tensor *mean; /* [C], dtype of x */
-    const struct lk_tensor *std;  /* [C], dtype of x */
+    const struct lk_tensor *mean; /* [C], dtype of x or f32 */
+    const struct lk_tensor *std;  /* [C], dtype of mean */
     bool normalize;
+    bool inverse_std;
+};
+
+/* Scales each row to length sqrt(D): n = r(x / max(||x||_2, 1e-12)); y = r(act(r(r(n * sqrt(D)) * w))), where r(act(.))
+ * is left out for LK_ACT_NONE. The channel norm of the Qwen-Image VAE. y may be x. */
+struct lk_l2_norm {
+    const struct lk_tensor *y; /* [rows, ..., D] window */
+    const struct lk_tensor *x; /* same shape, window */
+    const struct lk_tensor *w; /* D elements */
+    enum lk_act act;
+};
+
+/* The mean of all rows: y = r(r(sum of rows) / r(n)): with bf16 the count is rounded as well. */
+struct lk_mean_rows {
+    const struct lk_tensor *y; /* [1, D] */
+    const struct lk_tensor *x; /* [n, D] window */
+};
+
+/* A sample of a diagonal Gaussian: moments hold mean and logvar. std = r(exp(r(0.5 * clamp(logvar, -30, 20)))); z =
+ * r(mean + r(std * noise)). */
+struct lk_posterior_sample {
+    const struct lk_tensor *z;       /* [H, W, C] */
+    const struct lk_tensor *moments; /* [H, W, 2 C]: mean, then logvar */
+    const struct lk_tensor *noise;   /* [H, W, C] */
+};
+
+enum lk_guidance_kind {
+    LK_GUIDANCE_RESCALE, /* Qwen-Image: the combination gets the length of cond */
+    LK_GUIDANCE_LIMIT,   /* Step1X-Edit: the difference is divided by a power of its length where that exceeds 1 */
+};
+
+/* Classifier-free guidance of two predictions, row by row; ||.|| is the 2-norm of a row in f32. d = r(cond - uncond).
+ * RESCALE: c = r(uncond + r(scale * d)); y = r(c * r(r(||cond||) / r(||c||))).
+ * LIMIT: n = r(||d||); q = n < 1 ? 1 : r(n^power); y = r(uncond + r(r(scale * d) / q)). y may be cond or uncond. */
+struct lk_guidance {
+    const struct lk_tensor *y;      /* [rows, C] */
+    const struct lk_tensor *cond;   /* [rows, C] */
+    const struct lk_tensor *uncond; /* [rows, C] */
+    enum lk_guidance_kind kind;
+    float scale, power;
 };
 
 /* 2x2 patches to channels: pixel (2i + dy, 2j + dx), channel c <-> token i * (W/2) + j, channel 4 c + 2 dy + dx. */

@@ -12,6 +12,23 @@
 static const struct lk_family *const families[] = {&lk_family_flux2};
 #define N_FAMILIES (sizeof families / sizeof *families)
 
+/* The list's own copy of the name, NULL if it is not there. */
+static const char *is_listed(const char *const list[LK_MAX_VARIANTS], const char *name) {
+    for (int i = 0; i < LK_MAX_VARIANTS && list[i]; i++)
+        if (!strcmp(list[i], name)) return list[i];
+    return NULL;
+}
+
+static enum lk_code unknown_class(const char *path, const char *class_name) {
+    char known[512] = "";
+    for (size_t i = 0, used = 0; i < N_FAMILIES; i++)
+        for (int j = 0; j < LK_MAX_VARIANTS && families[i]->pipeline_classes[j] && used < sizeof known; j++)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
+                                     families[i]->pipeline_classes[j]);
+    return lk_fail(LK_E_MODEL_UNKNOWN, "%s: field \"_class_name\": expected one of %s, got %s", path, known,
+                   class_name ? class_name : "nothing");
+}
+
 static enum lk_code family_of_folder(const char *folder, const struct lk_family **out) {
     char *path;
     struct lk_config *json;
@@ -21,10 +38,8 @@ static enum lk_code family_of_folder(const char *folder, const struct lk_family 
     if (!rc) {
         lk_config_string(json, "_class_name", &class_name);
         for (size_t i = 0; class_name && i < N_FAMILIES; i++)
-            if (!strcmp(class_name, families[i]->pipeline_class)) *out = families[i];
-        if (!*out)
-            rc = lk_fail(LK_E_MODEL_UNKNOWN, "%s: field \"_class_name\": expected Flux2Pipeline, got %s", path,
-                         class_name ? class_name : "nothing");
+            if (is_listed(families[i]->pipeline_classes, class_name)) *out = families[i];
+        if (!*out) rc = unknown_class(path, class_name);
         lk_config_discard(json);
     }
     lk_free(path);
@@ -40,12 +55,17 @@ static enum lk_code open_pipeline(struct lk_pipeline **out, const char *model, e
     if (!p) return lk_fail(LK_E_NOMEM, "%s: out of memory", model);
     p->compute = compute;
     p->has_weights = with_weights;
-    for (size_t i = 0; !with_weights && i < N_FAMILIES; i++)
-        if (!strcmp(model, families[i]->name)) p->family = families[i];
+    for (size_t i = 0; !with_weights && i < N_FAMILIES; i++) {
+        if ((p->name = is_listed(families[i]->names, model))) {
+            p->family = families[i];
+            break;
+        }
+    }
     enum lk_code rc = LK_OK;
     if (!p->family) {
         rc = lk_model_find(model, &p->folder);
         if (!rc) rc = family_of_folder(p->folder, &p->family);
+        if (!rc) p->name = p->family->names[0];
     }
     if (!rc) rc = p->family->open(p, with_weights);
     if (rc) {
@@ -72,7 +92,7 @@ void lk_pipeline_close(struct lk_pipeline *pipeline) {
     lk_free(pipeline);
 }
 
-const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->family->name; }
+const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) { return pipeline->folder; }
 
 enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
@@ -84,7 +104,7 @@ enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, ch
 
 void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipeline) {
     *request = (struct lk_request){0};
-    pipeline->family->defaults(request);
+    pipeline->family->defaults(pipeline, request);
 }
 
 static enum lk_code check_request(const struct lk_request *r) {
@@ -97,16 +117,15 @@ static enum lk_code check_request(const struct lk_request *r) {
         return lk_fail(LK_E_USAGE, "output size: expected at most 16384 a side, got %dx%d", r->width, r->height);
     if (r->max_sequence_length < 1 || r->max_sequence_length > 32768)
         return lk_fail(LK_E_USAGE, "max_sequence_length: expected 1 to 32768, got %d", r->max_sequence_length);
-    if (r->n_text_encoder_out_layers < 1 || r->n_text_encoder_out_layers > LK_MAX_OUT_LAYERS)
-        return lk_fail(LK_E_USAGE, "text_encoder_out_layers: expected 1 to %d layers, got %d", LK_MAX_OUT_LAYERS,
-                       r->n_text_encoder_out_layers);
+    if (r->true_cfg_scale < 0 || r->true_cfg_scale > 1000)
+        return lk_fail(LK_E_USAGE, "true_cfg_scale: expected 0 to 1000, got %g", r->true_cfg_scale);
     return LK_OK;
 }
 
 enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
                               const struct lk_request *request, struct lk_plan *out) {
     LK_TRY(check_request(request));
-    *out = (struct lk_plan){.family = pipeline->family->name};
+    *out = (struct lk_plan){.family = pipeline->name};
     return pipeline->family->plan(pipeline, target, request, out);
 }
 

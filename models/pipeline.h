@@ -28,16 +28,20 @@ struct lk_request {
     const struct lk_image *images; /* reference images as decoded; the first one sets the output size */
     int n_images;                  /* 0: text-to-image */
     const char *prompt;
-    int width, height; /* 0: from the first reference, else 1024; rounded down to the family's multiple */
+    const char *negative_prompt; /* NULL: none, and with it no true CFG */
+    double true_cfg_scale; /* two forwards a step when above 1 and there is a negative prompt; 0: not in the model */
+    int width, height;     /* 0: from the first reference, else 1024; rounded down to the family's multiple */
     int num_inference_steps;
     double guidance_scale;
     uint64_t seed;
     int max_sequence_length;
+    int size_level; /* Step1X-Edit: edits are made at about size_level^2 pixels */
     /* Hidden states of the text encoder that make prompt_embeds: k is the state after layer index k - 1. FLUX.2: 10,
      * 20, 30. */
     int text_encoder_out_layers[LK_MAX_OUT_LAYERS];
     int n_text_encoder_out_layers;
-    /* Noise given by the caller instead of drawn: f32 [C, H, W] in the family's packed-latent layout, or NULL. */
+    /* Noise given by the caller instead of drawn, or NULL: f32 [C, h, w] as the family draws it (FLUX.2: packed
+     * latents, 4 channels' worth in C; the others: the VAE's latents). */
     const float *latents;
     lk_progress_fn *progress;
     void *progress_context;
@@ -58,7 +62,7 @@ struct lk_result {
 
 /* One stage of a run as the plan device saw it. */
 struct lk_plan_stage {
-    const char *name; /* "text_encoder", "vae_encode", "transformer", "vae_decode" */
+    const char *name; /* "vision", "text_encoder", "vae_encode", "transformer", "vae_decode" */
     uint64_t parameters, weight_bytes;
     uint64_t flops;      /* one forward */
     uint64_t bytes;      /* touched by one forward */

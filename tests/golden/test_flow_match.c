@@ -122,9 +122,9 @@ static void check_embedding(const char *line) {
 
 static void check_rope(const char *line) {
     static const int axes_dims[4] = {32, 32, 32, 32};
-    int32_t ids[8] = {3, 1, 4, 1};
+    float ids[8] = {3, 1, 4, 1};
     int used;
-    assert_int_equal(sscanf(line, "rope %d %d %d %d%n", &ids[4], &ids[5], &ids[6], &ids[7], &used), 4);
+    assert_int_equal(sscanf(line, "rope %f %f %f %f%n", &ids[4], &ids[5], &ids[6], &ids[7], &used), 4);
     float expected[128], cosines[128], sines[128];
     read_floats(line + used, expected, 128);
     lk_rope_table(ids, 2, axes_dims, 4, 2000.0, cosines, sines);

@@ -8,14 +8,14 @@ static void channel_affine_case(struct oracle *o) {
     struct lk_tensor *y = TENSOR(o, o->dtype, window, FILL_NONE, rows, n);
     struct lk_tensor *mean = TENSOR(o, o->dtype, false, FILL_NORMAL, n);
     struct lk_tensor *std = TENSOR(o, o->dtype, false, FILL_OFFSET, n);
-    assert_ok(lk_channel_affine(o->dev, &(struct lk_channel_affine){y, x, mean, std, normalize}));
+    assert_ok(lk_channel_affine(o->dev, &(struct lk_channel_affine){y, x, mean, std, normalize, false}));
     for (int64_t i = 0; i < rows * n; i++) {
         float v = (float)oracle_get(x, i), m = (float)oracle_get(mean, i % n), s = (float)oracle_get(std, i % n);
         float want = normalize ? (float)oracle_round(o->dtype, v - m) / s : (float)oracle_round(o->dtype, v * s) + m;
         oracle_exact(oracle_get(y, i), oracle_round(o->dtype, want));
     }
     oracle_record(o, y);
-    assert_ok(lk_channel_affine(o->dev, &(struct lk_channel_affine){x, x, mean, std, normalize}));
+    assert_ok(lk_channel_affine(o->dev, &(struct lk_channel_affine){x, x, mean, std, normalize, false}));
     oracle_same(x, y);
 }
 

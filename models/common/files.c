@@ -1,0 +1,100 @@
+#include "models/common/files.h"
+
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "weights/verify.h"
+
+static void expect_class(struct lk_config *json, const char *const *classes) {
+    const char *found = NULL;
+    lk_config_string(json, "_class_name", &found);
+    if (!found) return;
+    for (int i = 0; classes[i]; i++)
+        if (!strcmp(found, classes[i])) return;
+    lk_config_problem(json, "_class_name", LK_E_CONFIG_VALUE, "expected \"%s\", got \"%s\"", classes[0], found);
+}
+
+enum lk_code lk_model_index_check(const char *folder, const char *const *classes,
+                                  const struct lk_component *components) {
+    struct lk_config *json;
+    char *path;
+    LK_TRY(lk_model_path(folder, "model_index.json", &path));
+    enum lk_code rc = lk_config_open(&json, path);
+    lk_free(path);
+    if (rc) return rc;
+    expect_class(json, classes);
+    lk_config_ignore(json, "_diffusers_version");
+    lk_config_ignore(json, "_name_or_path");
+    for (const struct lk_component *c = components; c->name; c++) {
+        const char *names[2];
+        size_t n = 0;
+        if (!c->class_name) {
+            lk_config_ignore(json, c->name);
+            continue;
+        }
+        lk_config_strings(json, c->name, names, 2, &n);
+        if (n != 2 || strcmp(names[1], c->class_name))
+            lk_config_problem(json, c->name, LK_E_CONFIG_VALUE, "expected class %s, got %s", c->class_name,
+                              n == 2 ? names[1] : "none");
+    }
+    return lk_config_close(json);
+}
+
+enum lk_code lk_component_config(struct lk_config **out, const char *folder, const char *relative,
+                                 const char *released) {
+    if (!folder) return lk_config_parse(out, released, strlen(released), relative);
+    char *path;
+    LK_TRY(lk_model_path(folder, relative, &path));
+    enum lk_code rc = lk_config_open(out, path);
+    lk_free(path);
+    return rc;
+}
+
+enum lk_code lk_component_open(struct lk_checkpoint *out, const char *folder, const char *component, const char *stem) {
+    char *path;
+    LK_TRY(lk_model_path(folder, component, &path));
+    enum lk_code rc = lk_checkpoint_open(out, path, stem);
+    lk_free(path);
+    return rc;
+}
+
+enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, char out[65]) {
+    char all[8 * 65 + 1] = "";
+    for (int i = 0; i < n; i++) {
+        char one[65];
+        LK_TRY(lk_checkpoint_identity(&checkpoints[i], one));
+        strcat(strcat(all, one), "\n");
+    }
+    lk_sha256(all, strlen(all), out);
+    return LK_OK;
+}
+
+enum lk_code lk_scheduler_config_read(struct lk_flow_match_config *out, struct lk_config *json) {
+    static const char *const must_be_off[] = {"invert_sigmas", "stochastic_sampling", "use_beta_sigmas",
+                                              "use_exponential_sigmas", "use_karras_sigmas"};
+    struct lk_flow_match_config c = {0};
+    int64_t train = 1000, base = 256, most = 4096;
+    const char *type = "exponential";
+    lk_config_expect_string(json, "_class_name", "FlowMatchEulerDiscreteScheduler");
+    lk_config_ignore(json, "_diffusers_version");
+    for (size_t i = 0; i < sizeof must_be_off / sizeof *must_be_off; i++)
+        lk_config_expect_bool(json, must_be_off[i], false);
+    lk_config_int_or(json, "num_train_timesteps", &train, 1000, 1, 1000000);
+    lk_config_bool_or(json, "use_dynamic_shifting", &c.use_dynamic_shifting, false);
+    lk_config_number_or(json, "shift", &c.shift, 1.0, 1e-6, 1e6);
+    lk_config_number_or(json, "shift_terminal", &c.shift_terminal, 0, 0, 1);
+    lk_config_string_or(json, "time_shift_type", &type, "exponential");
+    lk_config_int_or(json, "base_image_seq_len", &base, 256, 1, 1 << 24);
+    lk_config_int_or(json, "max_image_seq_len", &most, 4096, 1, 1 << 24);
+    lk_config_number_or(json, "base_shift", &c.base_shift, 0.5, -100, 100);
+    lk_config_number_or(json, "max_shift", &c.max_shift, 1.15, -100, 100);
+    c.exponential = type && !strcmp(type, "exponential");
+    if (type && !c.exponential && strcmp(type, "linear"))
+        lk_config_problem(json, "time_shift_type", LK_E_CONFIG_VALUE,
+                          "expected \"exponential\" or \"linear\", got \"%s\"", type);
+    c.num_train_timesteps = (int)train;
+    c.base_image_seq_len = (int)base;
+    c.max_image_seq_len = (int)most;
+    *out = c;
+    return lk_config_close(json);
+}

@@ -1,0 +1,29 @@
+/* The files of a model folder in the Hugging Face layout, as far as all families agree. */
+#pragma once
+
+#include "engine/flow_match.h"
+#include "weights/checkpoint.h"
+#include "weights/config.h"
+
+struct lk_component {
+    const char *name;       /* "text_encoder" */
+    const char *class_name; /* "Mistral3ForConditionalGeneration"; NULL: any, the files decide */
+};
+
+/* model_index.json names the classes of the pipeline and its components: others than these are refused. classes and
+ * components end in NULL. */
+enum lk_code lk_model_index_check(const char *folder, const char *const *classes,
+                                  const struct lk_component *components);
+
+/* A component's config: folder/relative, or the text `released` when folder is NULL. */
+enum lk_code lk_component_config(struct lk_config **out, const char *folder, const char *relative,
+                                 const char *released);
+
+/* folder/component with the weights STEM.safetensors (or sharded). */
+enum lk_code lk_component_open(struct lk_checkpoint *out, const char *folder, const char *component, const char *stem);
+
+/* SHA-256 (hex) over the identities of n checkpoints. */
+enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, char out[65]);
+
+/* scheduler/scheduler_config.json of a FlowMatchEulerDiscreteScheduler. Takes and closes `json`. */
+enum lk_code lk_scheduler_config_read(struct lk_flow_match_config *out, struct lk_config *json);

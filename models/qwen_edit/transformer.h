@@ -1,0 +1,78 @@
+/* QwenImageTransformer2DModel: double-stream blocks with joint attention over text and image. With zero_cond_t the
+ * reference tokens are modulated as at time 0. Source: diffusers transformer_qwenimage.py. */
+#pragma once
+
+#include "engine/ops.h"
+#include "weights/bind.h"
+#include "weights/config.h"
+
+#define LK_QWEN_AXES       3
+#define LK_QWEN_MAX_IMAGES 11 /* the target and ten references */
+
+struct lk_qwen_transformer_config {
+    int64_t in_channels, out_channels; /* out_channels as in the file: before the 2x2 patches */
+    int64_t patch_size, num_layers, attention_head_dim, num_attention_heads, joint_attention_dim;
+    int axes_dims_rope[LK_QWEN_AXES];
+    bool zero_cond_t;
+    int64_t dim; /* D = heads * head_dim */
+};
+
+struct lk_qwen_linear {
+    struct lk_tensor weight, bias;
+};
+
+/* One stream of a block. */
+struct lk_qwen_stream {
+    struct lk_qwen_linear mod;                      /* [6 D, D]: shift, scale, gate, shift, scale, gate */
+    struct lk_qwen_linear to_q, to_k, to_v, to_out; /* add_q_proj ... to_add_out for text */
+    struct lk_tensor norm_q, norm_k;                /* [head_dim] */
+    struct lk_qwen_linear mlp_in, mlp_out;          /* [4 D, D], [D, 4 D] */
+};
+
+struct lk_qwen_block {
+    struct lk_qwen_stream img, txt;
+};
+
+struct lk_qwen_transformer {
+    struct lk_qwen_transformer_config config;
+    struct lk_qwen_linear time_linear_1, time_linear_2, img_in, txt_in, norm_out, proj_out;
+    struct lk_tensor txt_norm; /* [joint_attention_dim] */
+    struct lk_qwen_block *blocks;
+    struct lk_bind_totals totals;
+    void *owned;
+};
+
+/* transformer/config.json. Unknown keys are errors. Takes and closes `json`. */
+enum lk_code lk_qwen_transformer_config_read(struct lk_qwen_transformer_config *out, struct lk_config *json);
+
+/* checkpoint NULL for planning. Free with lk_qwen_transformer_free. */
+enum lk_code lk_qwen_transformer_bind(struct lk_qwen_transformer *t, const struct lk_qwen_transformer_config *config,
+                                      const struct lk_checkpoint *checkpoint, enum lk_dtype compute);
+void lk_qwen_transformer_free(struct lk_qwen_transformer *t);
+
+/* Token grids: the target's, then each reference's. */
+struct lk_qwen_grid {
+    int height, width; /* tokens */
+};
+
+/* What stays the same over the steps of a job, for one prompt (the negative one has its own). */
+struct lk_qwen_conditioning {
+    struct lk_tensor context;  /* [n_txt, D]: txt_in(txt_norm(prompt_embeds)) */
+    struct lk_tensor cos, sin; /* f32 [n_txt + n_img, head_dim / 2], text rows first */
+};
+
+/* The rotation table for n_txt text rows and the images: host f32 [n_txt + n_img, head_dim / 2] each. LK_E_IMAGE_SIZE
+ * when a position is beyond the reference's tables (4096). */
+enum lk_code lk_qwen_rope(const struct lk_qwen_transformer_config *config, int64_t n_txt,
+                          const struct lk_qwen_grid *grids, int n_grids, float *cos_out, float *sin_out);
+
+/* context = txt_in(txt_norm(prompt_embeds [n_txt, joint_attention_dim])). */
+enum lk_code lk_qwen_embed_context(struct lk_device *dev, const struct lk_qwen_transformer *t,
+                                   const struct lk_tensor *prompt_embeds, const struct lk_tensor *context);
+
+/* One forward. x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, 4 out_channels] of the
+ * first n_noise rows. timestep_1000 is the scheduler's. `step` names the traces, `branch` ("cond", "uncond") too. */
+enum lk_code lk_qwen_transformer_forward(struct lk_device *dev, const struct lk_qwen_transformer *t,
+                                         const struct lk_tensor *x, const struct lk_qwen_conditioning *conditioning,
+                                         float timestep_1000, int step, const char *branch,
+                                         const struct lk_tensor *velocity);

@@ -1,0 +1,89 @@
+/* Step1XEditTransformer2DModel: a connector that refines the text encoder's states, then double- and single-stream
+ * blocks. Source: the diffusers fork of the model's authors, transformer_step1x_edit.py (branch step1xedit_v1p2). */
+#pragma once
+
+#include "engine/ops.h"
+#include "weights/bind.h"
+#include "weights/config.h"
+
+#define LK_STEP1X_AXES 3
+
+struct lk_step1x_transformer_config {
+    int64_t in_channels, out_channels, num_layers, num_single_layers, attention_head_dim, num_attention_heads;
+    int64_t joint_attention_dim, timestep_in_dim, vector_in_dim;
+    int64_t connector_in_channels, connector_hidden_size, connector_heads_num, connector_depth;
+    int axes_dims_rope[LK_STEP1X_AXES];
+    bool enable_text_token_mapping;
+    int64_t dim; /* D = heads * head_dim */
+};
+
+struct lk_step1x_linear {
+    struct lk_tensor weight, bias;
+};
+
+struct lk_step1x_embedder {
+    struct lk_step1x_linear in, out;
+};
+
+struct lk_step1x_refiner_block {
+    struct lk_step1x_linear norm1, norm2, self_attn_qkv, self_attn_proj, mlp_fc1, mlp_fc2, adaln_modulation;
+};
+
+struct lk_step1x_connector {
+    struct lk_step1x_linear global_proj_out, input_embedder;
+    struct lk_step1x_embedder t_embedder, c_embedder;
+    struct lk_step1x_refiner_block *blocks;
+};
+
+/* One stream of a double block. */
+struct lk_step1x_stream {
+    struct lk_step1x_linear norm1; /* [6 D, D] */
+    struct lk_step1x_linear to_q, to_k, to_v, to_out;
+    struct lk_tensor norm_q, norm_k;
+    struct lk_step1x_linear ff_in, ff_out;
+};
+
+struct lk_step1x_double_block {
+    struct lk_step1x_stream img, txt;
+};
+
+struct lk_step1x_single_block {
+    struct lk_step1x_linear norm, to_q, to_k, to_v, proj_mlp, proj_out;
+    struct lk_tensor norm_q, norm_k;
+};
+
+struct lk_step1x_transformer {
+    struct lk_step1x_transformer_config config;
+    struct lk_step1x_linear x_embedder, context_embedder, text_token_mapping, norm_out, proj_out;
+    struct lk_step1x_embedder time_embed, vec_embed;
+    struct lk_step1x_connector connector;
+    struct lk_step1x_double_block *double_blocks;
+    struct lk_step1x_single_block *single_blocks;
+    struct lk_bind_totals totals;
+    void *owned;
+};
+
+/* transformer/config.json. Unknown keys are errors. Whether there is a text_token_mapping is decided by the config, or,
+ * where the config does not say, by the checkpoint (lk_step1x_transformer_bind). Takes and closes `json`. */
+enum lk_code lk_step1x_transformer_config_read(struct lk_step1x_transformer_config *out, struct lk_config *json);
+
+/* checkpoint NULL for planning. Free with lk_step1x_transformer_free. */
+enum lk_code lk_step1x_transformer_bind(struct lk_step1x_transformer *t,
+                                        const struct lk_step1x_transformer_config *config,
+                                        const struct lk_checkpoint *checkpoint, enum lk_dtype compute);
+void lk_step1x_transformer_free(struct lk_step1x_transformer *t);
+
+/* What stays the same over the steps of a job, for one prompt (the negative one has its own). */
+struct lk_step1x_conditioning {
+    struct lk_tensor hidden;   /* [n_txt, connector_in_channels]: the text encoder's states */
+    struct lk_tensor embeds;   /* [n_txt, connector_in_channels]: token embeddings; read where quoted */
+    const bool *quoted;        /* host [n_txt]; NULL: no token is quoted */
+    struct lk_tensor cos, sin; /* f32 [n_txt + n_img, head_dim / 2], text rows first */
+};
+
+/* One forward. x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, out_channels] of the
+ * first n_noise rows. timestep_1000 is the scheduler's. `step` and `branch` ("cond", "uncond") name the traces. */
+enum lk_code lk_step1x_transformer_forward(struct lk_device *dev, const struct lk_step1x_transformer *t,
+                                           const struct lk_tensor *x, const struct lk_step1x_conditioning *conditioning,
+                                           float timestep_1000, int step, const char *branch,
+                                           const struct lk_tensor *velocity);

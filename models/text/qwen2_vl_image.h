@@ -1,0 +1,27 @@
+/* Pictures for the vision tower of Qwen2-VL and Qwen2.5-VL: Qwen2VLImageProcessor (transformers), whose resize is
+ * torchvision's antialiased bicubic on bytes. */
+#pragma once
+
+#include "engine/image.h"
+#include "weights/config.h"
+
+struct lk_qwen2_vl_processor {
+    int patch_size, temporal_patch_size, merge_size;
+    int64_t min_pixels, max_pixels;
+    float mean[3], std[3]; /* of values in 0..1 */
+};
+
+/* processor/preprocessor_config.json (or the released one's text). min_pixels and max_pixels, or size.shortest_edge and
+ * size.longest_edge. Unknown keys are errors. Takes and closes `json`. */
+enum lk_code lk_qwen2_vl_processor_read(struct lk_qwen2_vl_processor *out, struct lk_config *json);
+
+/* smart_resize: both sides multiples of patch_size * merge_size, area within [min_pixels, max_pixels]. LK_E_IMAGE_SIZE
+ * for an aspect ratio above 200. */
+enum lk_code lk_qwen2_vl_size(const struct lk_qwen2_vl_processor *p, int width, int height, int *out_width,
+                              int *out_height);
+
+/* Resizes an RGB image and cuts it into rows [grid_h * grid_w, 3 * temporal * patch * patch] (lk_malloc), order of
+ * values: channel, time (the frame repeated), y, x; order of rows: merge-block row, merge-block column, inner row,
+ * inner column. */
+enum lk_code lk_qwen2_vl_rows(const struct lk_qwen2_vl_processor *p, const struct lk_image *rgb, float **rows,
+                              int *grid_h, int *grid_w);

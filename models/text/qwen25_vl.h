@@ -76,10 +76,12 @@ struct lk_qwen25_vl_image {
 
 /* A prompt: ids with every image token already repeated once per merged patch. */
 struct lk_qwen25_vl_prompt {
+    const char *name;   /* "cond", "uncond": prefix of its traces */
     const int32_t *ids; /* host [n]; NULL when planning (image tokens are taken to come first) */
     int64_t n;
-    const struct lk_qwen25_vl_image *images; /* in the order of their tokens */
+    const struct lk_qwen25_vl_image *images; /* in the order of their tokens; only the grids are looked at */
     int n_images;
+    const struct lk_tensor *features; /* [image tokens of all images, out_hidden]; NULL without images */
     /* A token that gets position 1 on all axes and does not advance the counter, -1: none. Step1X-Edit takes tokens
      * with id 0 ("!") for padding here, though not in attention. */
     int32_t uncounted_id;
@@ -88,18 +90,20 @@ struct lk_qwen25_vl_prompt {
 /* Tokens of an image in the language model: grid_h * grid_w / spatial_merge_size^2. */
 int64_t lk_qwen25_vl_image_tokens(const struct lk_qwen25_vl_config *config, const struct lk_qwen25_vl_image *image);
 
+/* features [image_tokens, out_hidden] of image number `index` (for the traces vision.INDEX.*). Once per image: all
+ * prompts about it share them. */
+enum lk_code lk_qwen25_vl_vision(struct lk_device *dev, const struct lk_qwen25_vl *m,
+                                 const struct lk_qwen25_vl_image *image, int index, const struct lk_tensor *features);
+
 /* Position triples (t, h, w) of the prompt: text counts up on all axes; an image's tokens stand at (c, c + y, c + x)
  * and advance the counter by the larger side. *next gets the counter after the last token. LK_E_INTERNAL when image
  * tokens and images do not match. */
 enum lk_code lk_qwen25_vl_positions(const struct lk_qwen25_vl_config *config, const struct lk_qwen25_vl_prompt *prompt,
                                     int32_t (*positions)[3], int32_t *next);
 
-/* features [image_tokens, out_hidden] of one image. Traces vision.*. */
-enum lk_code lk_qwen25_vl_vision(struct lk_device *dev, const struct lk_qwen25_vl *m,
-                                 const struct lk_qwen25_vl_image *image, const struct lk_tensor *features);
-
 /* hidden [n, hidden]: the state after the final norm, of every token. embeds [n, hidden] or NULL: the embeddings that
- * went in, images in their places. Vision tower included. */
+ * went in, images in their places. Traces NAME.text_encoder.hidden.N: the state after N layers (after the final norm
+ * for the last N). */
 enum lk_code lk_qwen25_vl_hidden_states(struct lk_device *dev, const struct lk_qwen25_vl *m,
                                         const struct lk_qwen25_vl_prompt *prompt, const struct lk_tensor *hidden,
                                         const struct lk_tensor *embeds);

@@ -336,6 +336,24 @@ void lk_config_strings(struct lk_config *c, const char *key, const char **out, s
     cJSON_ArrayForEach(element, array) out[(*n)++] = element->valuestring;
 }
 
+static bool is_number(const cJSON *item) { return cJSON_IsNumber(item) && isfinite(item->valuedouble); }
+
+void lk_config_numbers(struct lk_config *c, const char *key, double *out, size_t max_n, size_t *n) {
+    const cJSON *element, *array = array_of(c, key, "an array of numbers", is_number, max_n);
+    if (!array) return;
+    *n = 0;
+    cJSON_ArrayForEach(element, array) out[(*n)++] = element->valuedouble;
+}
+
+static bool is_bool(const cJSON *item) { return cJSON_IsBool(item); }
+
+void lk_config_bools(struct lk_config *c, const char *key, bool *out, size_t max_n, size_t *n) {
+    const cJSON *element, *array = array_of(c, key, "an array of true and false", is_bool, max_n);
+    if (!array) return;
+    *n = 0;
+    cJSON_ArrayForEach(element, array) out[(*n)++] = cJSON_IsTrue(element);
+}
+
 static void not_implemented(struct lk_config *c, const char *key, const char *expected, const cJSON *item) {
     char got[96];
     lk_config_problem(c, key, LK_E_CONFIG_VALUE, "expected %s, got %s: this program implements only the former",

@@ -48,6 +48,9 @@ void lk_config_string(struct lk_config *config, const char *key, const char **ou
 void lk_config_string_or(struct lk_config *config, const char *key, const char **out, const char *otherwise);
 /* An array of integers into out[max_n]; *n gets the count. */
 void lk_config_ints(struct lk_config *config, const char *key, int64_t *out, size_t max_n, size_t *n);
+/* The same for finite numbers, and for true and false. */
+void lk_config_numbers(struct lk_config *config, const char *key, double *out, size_t max_n, size_t *n);
+void lk_config_bools(struct lk_config *config, const char *key, bool *out, size_t max_n, size_t *n);
 /* Array of strings, borrowed pointers. */
 void lk_config_strings(struct lk_config *config, const char *key, const char **out, size_t max_n, size_t *n);
 

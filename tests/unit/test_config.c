@@ -22,13 +22,16 @@ static void reads_every_kind(void **state) {
     (void)state;
     struct lk_config *c =
         parse("{\"layers\": 8, \"eps\": 1e-6, \"whole\": 2000000, \"on\": true, \"name\": \"sil\\u00fb\","
-              " \"none\": null, \"axes\": [32, 32, -1], \"types\": [\"a\", \"\"], \"junk\": [{}],"
+              " \"none\": null, \"axes\": [32, 32, -1], \"types\": [\"a\", \"\"], \"means\": [-0.5, 3], \"down\": "
+              "[false, true],\"junk\": [{}],"
               " \"rope\": {\"theta\": 1e9, \"inner\": {\"n\": 1}}}");
     int64_t n = 0, other = 0, axes[4];
     double eps = 0, whole = 0, theta = 0, x = 0;
     bool on = false, off = true;
     const char *name = NULL, *text = "kept", *types[2];
-    size_t n_axes = 0, n_types = 0;
+    size_t n_axes = 0, n_types = 0, n_means = 0, n_down = 0;
+    double means[2];
+    bool down[2];
     lk_config_int(c, "layers", &n, 1, 8);
     lk_config_number(c, "eps", &eps, 0, 1);
     lk_config_number(c, "whole", &whole, 0, 1e9);
@@ -40,6 +43,9 @@ static void reads_every_kind(void **state) {
     lk_config_string_or(c, "none", &text, NULL);
     lk_config_ints(c, "axes", axes, 4, &n_axes);
     lk_config_strings(c, "types", types, 2, &n_types);
+    lk_config_numbers(c, "means", means, 2, &n_means);
+    lk_config_bools(c, "down", down, 2, &n_down);
+    assert_true(n_means == 2 && means[0] == -0.5 && means[1] == 3 && n_down == 2 && !down[0] && down[1]);
     lk_config_expect_null(c, "none");
     lk_config_expect_int(c, "layers", 8);
     lk_config_expect_bool(c, "on", true);
@@ -72,11 +78,12 @@ static void reads_every_kind(void **state) {
     do {                                                                                                               \
         struct lk_config *c = parse(text);                                                                             \
         int64_t n = -77, list[2] = {-77, -77};                                                                         \
-        double x = -77;                                                                                                \
-        bool flag = false;                                                                                             \
+        double x = -77, numbers[2] = {-77, -77};                                                                       \
+        bool flag = false, flags[2] = {false, false};                                                                  \
         const char *string = NULL, *strings[2] = {NULL, NULL};                                                         \
         size_t count = 77;                                                                                             \
-        (void)n, (void)list, (void)x, (void)flag, (void)string, (void)strings, (void)count;                            \
+        (void)n, (void)list, (void)x, (void)flag, (void)string, (void)strings, (void)count, (void)numbers,             \
+            (void)flags;                                                                                               \
         call;                                                                                                          \
         assert_fails(lk_config_close(c), code, part);                                                                  \
         assert_non_null(strstr(lk_error_text(), "config.json"));                                                       \
@@ -108,6 +115,9 @@ static void problems_are_named(void **state) {
     PROBLEM("{\"l\":1}", lk_config_ints(c, "l", list, 2, &count), LK_E_CONFIG_TYPE, "\"l\"");
     PROBLEM("{\"l\":[1,\"2\"]}", lk_config_ints(c, "l", list, 2, &count), LK_E_CONFIG_TYPE, "got \"2\"");
     PROBLEM("{\"l\":[1,2.5]}", lk_config_ints(c, "l", list, 2, &count), LK_E_CONFIG_TYPE, "got 2.5");
+    PROBLEM("{\"l\":[1.5,true]}", lk_config_numbers(c, "l", numbers, 2, &count), LK_E_CONFIG_TYPE, "got true");
+    PROBLEM("{\"l\":[1e999]}", lk_config_numbers(c, "l", numbers, 2, &count), LK_E_CONFIG_TYPE, "\"l\"");
+    PROBLEM("{\"l\":[true,0]}", lk_config_bools(c, "l", flags, 2, &count), LK_E_CONFIG_TYPE, "got 0");
     PROBLEM("{\"l\":[\"a\",null]}", lk_config_strings(c, "l", strings, 2, &count), LK_E_CONFIG_TYPE, "got null");
     PROBLEM("{\"o\":[]}", lk_config_object(c, "o", false), LK_E_CONFIG_TYPE, "\"o\"");
 

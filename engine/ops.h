@@ -233,6 +233,10 @@ struct lk_nonfinite {
     OP(group_norm)                                                                                                     \
     OP(add)                                                                                                            \
     OP(channel_affine)                                                                                                 \
+    OP(l2_norm)                                                                                                        \
+    OP(mean_rows)                                                                                                      \
+    OP(posterior_sample)                                                                                               \
+    OP(guidance)                                                                                                       \
     OP(pack_latents)                                                                                                   \
     OP(euler_step)                                                                                                     \
     OP(copy)                                                                                                           \

@@ -121,19 +121,18 @@ enum lk_code lk_check_embedding(const struct lk_embedding *op, struct lk_cost *c
 
 enum lk_code lk_check_conv2d(const struct lk_conv2d *op, struct lk_cost *cost) {
     const struct lk_tensor *y = op->y, *x = op->x, *w = op->w;
-    NEED("conv2d", has_dims(y, 3) && has_dims(x, 3) && has_dims(w, 4));
+    NEED("conv2d", has_dims(y, 3) && has_dims(x, 3) && (has_dims(w, 4) || has_dims(w, 5)));
+    const int64_t kt = w->n_dims == 5 ? w->shape[2] : 1, kh = w->shape[w->n_dims - 2], kw = w->shape[w->n_dims - 1];
     NEED("conv2d", lk_tensor_is_dense(y) && lk_tensor_is_dense(x) && lk_tensor_is_dense(w));
     NEED("conv2d", is_activation(x) && y->dtype == x->dtype && is_weight_for(w, x->dtype));
     NEED("conv2d", y->shape[2] == w->shape[0] && x->shape[2] == w->shape[1]);
     NEED("conv2d", op->stride >= 1 && (op->upsample == 1 || op->upsample == 2));
-    NEED("conv2d",
-         y->shape[0] == (op->upsample * x->shape[0] + op->pad_top + op->pad_bottom - w->shape[2]) / op->stride + 1);
-    NEED("conv2d",
-         y->shape[1] == (op->upsample * x->shape[1] + op->pad_left + op->pad_right - w->shape[3]) / op->stride + 1);
+    NEED("conv2d", y->shape[0] == (op->upsample * x->shape[0] + op->pad_top + op->pad_bottom - kh) / op->stride + 1);
+    NEED("conv2d", y->shape[1] == (op->upsample * x->shape[1] + op->pad_left + op->pad_right - kw) / op->stride + 1);
     NEED("conv2d", absent_or_vector_weight(op->bias, y->shape[2], x->dtype));
     NEED("conv2d", !op->residual || (alike(op->residual, y) && lk_tensor_is_dense(op->residual)));
-    cost->flops = 2 * (uint64_t)lk_tensor_numel(y) * (uint64_t)(w->shape[1] * w->shape[2] * w->shape[3]);
-    cost->bytes = bytes_of(y) + bytes_of(x) + bytes_of(w) + bytes_of(op->bias) + bytes_of(op->residual);
+    cost->flops = 2 * (uint64_t)lk_tensor_numel(y) * (uint64_t)(w->shape[1] * kh * kw);
+    cost->bytes = bytes_of(y) + bytes_of(x) + bytes_of(w) / (uint64_t)kt + bytes_of(op->bias) + bytes_of(op->residual);
     return LK_OK;
 }
 
@@ -158,9 +157,44 @@ enum lk_code lk_check_add(const struct lk_add *op, struct lk_cost *cost) {
 
 enum lk_code lk_check_channel_affine(const struct lk_channel_affine *op, struct lk_cost *cost) {
     NEED("channel_affine", has_dims(op->x, 2) && alike(op->y, op->x) && is_activation(op->x));
-    NEED("channel_affine", is_vector(op->mean, op->x->shape[1]) && op->mean->dtype == op->x->dtype);
-    NEED("channel_affine", is_vector(op->std, op->x->shape[1]) && op->std->dtype == op->x->dtype);
+    NEED("channel_affine", is_vector(op->mean, op->x->shape[1]) && is_activation(op->mean));
+    NEED("channel_affine", op->mean->dtype == op->x->dtype || op->mean->dtype == LK_F32);
+    NEED("channel_affine", is_vector(op->std, op->x->shape[1]) && op->std->dtype == op->mean->dtype);
     cost->bytes = 2 * bytes_of(op->x);
+    return LK_OK;
+}
+
+enum lk_code lk_check_l2_norm(const struct lk_l2_norm *op, struct lk_cost *cost) {
+    NEED("l2_norm", op->x->n_dims >= 1 && has_dims(op->x, op->x->n_dims) && alike(op->y, op->x));
+    NEED("l2_norm", is_activation(op->x));
+    NEED("l2_norm", op->w && lk_tensor_is_dense(op->w) && lk_tensor_numel(op->w) == last_dim(op->x));
+    NEED("l2_norm", is_weight_for(op->w, op->x->dtype));
+    cost->bytes = 2 * bytes_of(op->x) + bytes_of(op->w);
+    return LK_OK;
+}
+
+enum lk_code lk_check_mean_rows(const struct lk_mean_rows *op, struct lk_cost *cost) {
+    NEED("mean_rows", has_dims(op->x, 2) && has_dims(op->y, 2) && is_activation(op->x));
+    NEED("mean_rows", op->y->dtype == op->x->dtype && op->y->shape[0] == 1 && op->y->shape[1] == op->x->shape[1]);
+    cost->bytes = bytes_of(op->x) + bytes_of(op->y);
+    return LK_OK;
+}
+
+enum lk_code lk_check_posterior_sample(const struct lk_posterior_sample *op, struct lk_cost *cost) {
+    const struct lk_tensor *z = op->z, *moments = op->moments;
+    NEED("posterior_sample", has_dims(z, 3) && has_dims(moments, 3) && is_activation(z) && alike(op->noise, z));
+    NEED("posterior_sample", lk_tensor_is_dense(z) && lk_tensor_is_dense(moments) && lk_tensor_is_dense(op->noise));
+    NEED("posterior_sample", moments->dtype == z->dtype && moments->shape[2] == 2 * z->shape[2]);
+    NEED("posterior_sample", moments->shape[0] == z->shape[0] && moments->shape[1] == z->shape[1]);
+    cost->bytes = 2 * bytes_of(z) + bytes_of(moments);
+    return LK_OK;
+}
+
+enum lk_code lk_check_guidance(const struct lk_guidance *op, struct lk_cost *cost) {
+    NEED("guidance", has_dims(op->y, 2) && is_activation(op->y) && alike(op->cond, op->y) && alike(op->uncond, op->y));
+    NEED("guidance", lk_tensor_is_dense(op->y) && lk_tensor_is_dense(op->cond) && lk_tensor_is_dense(op->uncond));
+    NEED("guidance", op->kind == LK_GUIDANCE_RESCALE || op->kind == LK_GUIDANCE_LIMIT);
+    cost->bytes = 3 * bytes_of(op->y);
     return LK_OK;
 }
 

@@ -10,10 +10,14 @@ static void affine_row(const struct lk_channel_affine *op, int64_t row) {
         const float *x = lk_cpu_view(op->x, row * op->x->ld + c, m, buffer);
         const float *mu = lk_cpu_view(op->mean, c, m, mean), *sigma = lk_cpu_view(op->std, c, m, std);
         float *y = lk_cpu_target(op->y, row * op->y->ld + c, buffer);
-        if (op->normalize) {
+        if (op->normalize && !op->inverse_std) {
             rows->standardize(m, x, mu, sigma, bf16, y);
+        } else if (op->normalize) {
+            rows->sub(m, x, mu, y);
+            if (bf16) rows->round(m, y);
+            rows->mul(m, y, sigma, y);
         } else {
-            rows->mul(m, x, sigma, y);
+            (op->inverse_std ? rows->div : rows->mul)(m, x, sigma, y);
             if (bf16) rows->round(m, y);
             rows->add(m, y, mu, y);
         }

@@ -8,7 +8,7 @@
 struct conv {
     const unsigned char *x, *w;
     int64_t h_in, w_in, c_in; /* before enlargement */
-    int64_t w_out, kh, kw;
+    int64_t w_out, kt, kh, kw;
     int64_t stride, upsample, pad_top, pad_left;
     size_t x_size, w_size; /* bytes per element */
     struct lk_tensor y, residual;
@@ -41,12 +41,12 @@ static void gather_pixels(const void *context, int64_t pixel, int64_t k, int64_t
     }
 }
 
-/* Elements [k, k + n) of filter `row`, from [C_in, kh, kw] order to (ky, kx, c_in) order. */
+/* Elements [k, k + n) of filter `row`, from [C_in, kt, kh, kw] order, last kt only, to (ky, kx, c_in) order. */
 static void gather_weights(const void *context, int64_t row, int64_t k, int64_t n, void *out) {
     const struct conv *conv = context;
     int64_t taps = conv->kh * conv->kw, tap = k / conv->c_in, c = k % conv->c_in;
     for (int64_t i = 0; i < n; i++) {
-        int64_t from = (row * conv->c_in + c) * taps + tap;
+        int64_t from = ((row * conv->c_in + c + 1) * conv->kt - 1) * taps + tap;
         if (conv->w_size == sizeof(uint16_t))
             ((uint16_t *)out)[i] = ((const uint16_t *)conv->w)[from];
         else
@@ -70,8 +70,9 @@ static struct lk_gemm product(const struct lk_conv2d *op, struct conv *conv) {
                           .w_in = x->shape[1],
                           .c_in = x->shape[2],
                           .w_out = op->y->shape[1],
-                          .kh = w->shape[2],
-                          .kw = w->shape[3],
+                          .kt = w->n_dims == 5 ? w->shape[2] : 1,
+                          .kh = w->shape[w->n_dims - 2],
+                          .kw = w->shape[w->n_dims - 1],
                           .stride = op->stride,
                           .upsample = op->upsample,
                           .pad_top = op->pad_top,
@@ -91,7 +92,8 @@ static struct lk_gemm product(const struct lk_conv2d *op, struct conv *conv) {
                         .b = {.dtype = w->dtype, .row = gather_weights, .context = conv},
                         .store = lk_linear_store(),
                         .store_context = &conv->epilogue};
-    if (conv->kh * conv->kw == 1) g.b = (struct lk_gemm_operand){.dtype = w->dtype, .data = w->data, .ld = conv->c_in};
+    if (conv->kt * conv->kh * conv->kw == 1)
+        g.b = (struct lk_gemm_operand){.dtype = w->dtype, .data = w->data, .ld = conv->c_in};
     return g;
 }
 

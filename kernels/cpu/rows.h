@@ -17,17 +17,22 @@ struct lk_rows {
     void (*round)(int64_t n, float *x); /* to the nearest bf16 value */
     void (*act)(enum lk_act act, int64_t n, const float *x, float *y);
     void (*add)(int64_t n, const float *a, const float *b, float *y);
+    void (*sub)(int64_t n, const float *a, const float *b, float *y);
     void (*mul)(int64_t n, const float *a, const float *b, float *y);
+    void (*div)(int64_t n, const float *a, const float *b, float *y);
     void (*scale)(int64_t n, const float *x, float factor, float *y);
+    void (*divide)(int64_t n, const float *x, float divisor, float *y);
     void (*center)(int64_t n, const float *x, float mean, float factor, float *y);       /* (x - mean) factor */
     void (*affine)(int64_t n, const float *x, const float *a, const float *b, float *y); /* x a + b */
     void (*normalize)(int64_t n, const float *x, const float *mean, const float *a, const float *b, float *y);
     void (*standardize)(int64_t n, const float *x, const float *mean, const float *std, bool bf16, float *y);
+    void (*deviation)(int64_t n, const float *logvar, bool bf16, float *y); /* of ops.h's posterior_sample */
     void (*modulate)(int64_t n, const float *x, const float *scale, const float *shift, bool bf16, float *y);
     /* n pairs (a[i], b[i]) -> (a cos - b sin, b cos + a sin) in place; `stride` 2: a and b interleaved, b = a + 1 */
     void (*rotate)(int64_t n, float *a, float *b, int stride, const float *cos, const float *sin, bool round_products);
     void (*sum)(int64_t n, const float *x, double lanes[LK_LANES]);
     void (*sum_squares)(int64_t n, const float *x, double mean, double lanes[LK_LANES]); /* of x - mean */
+    void (*accumulate)(int64_t n, const float *x, double *sums);                         /* sums[i] += x[i] */
     /* Per channel c: sum[c] += x - shift[c], squares[c] += (x - shift[c])^2 over n_rows rows of n. */
     void (*channel_sums)(int64_t n_rows, int64_t n, const float *x, int64_t ld, const double *shift, double *sum,
                          double *squares);

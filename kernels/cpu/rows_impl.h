@@ -48,9 +48,15 @@ static void act_row(enum lk_act act, int64_t n, const float *x, float *y) {
 
 static void add(int64_t n, const float *a, const float *b, float *y) { EACH(i, n) y[i] = a[i] + b[i]; }
 
+static void sub(int64_t n, const float *a, const float *b, float *y) { EACH(i, n) y[i] = a[i] - b[i]; }
+
 static void mul(int64_t n, const float *a, const float *b, float *y) { EACH(i, n) y[i] = a[i] * b[i]; }
 
+static void div_by(int64_t n, const float *a, const float *b, float *y) { EACH(i, n) y[i] = a[i] / b[i]; }
+
 static void scale_by(int64_t n, const float *x, float factor, float *y) { EACH(i, n) y[i] = x[i] * factor; }
+
+static void divide(int64_t n, const float *x, float divisor, float *y) { EACH(i, n) y[i] = x[i] / divisor; }
 
 static void center(int64_t n, const float *x, float mean, float factor, float *y) {
     EACH(i, n) y[i] = (x[i] - mean) * factor;
@@ -69,6 +75,19 @@ static void standardize(int64_t n, const float *x, const float *mean, const floa
         EACH(i, n) y[i] = lk_round_bf16(x[i] - mean[i]) / std[i];
     } else {
         EACH(i, n) y[i] = (x[i] - mean[i]) / std[i];
+    }
+}
+
+static inline float clamp_logvar(float x) { /* NaN stays */
+    float y = x < -30.0f ? -30.0f : x;
+    return y > 20.0f ? 20.0f : y;
+}
+
+static void deviation(int64_t n, const float *logvar, bool bf16, float *y) {
+    if (bf16) {
+        EACH(i, n) y[i] = lk_round_bf16(lk_exp(lk_round_bf16(0.5f * clamp_logvar(logvar[i]))));
+    } else {
+        EACH(i, n) y[i] = lk_exp(0.5f * clamp_logvar(logvar[i]));
     }
 }
 
@@ -144,6 +163,8 @@ static void sum_squares(int64_t n, const float *x, double mean, double lanes[LK_
     }
 }
 
+static void accumulate(int64_t n, const float *x, double *sums) { EACH(i, n) sums[i] += (double)x[i]; }
+
 /* Eight channels at a time down the rows, so that the accumulators stay in registers. */
 static void channel_sums(int64_t n_rows, int64_t n, const float *x, int64_t ld, const double *shift, double *sums,
                          double *squares) {
@@ -196,16 +217,21 @@ const struct lk_rows LK_ROWS = {
     .round = round_to_bf16,
     .act = act_row,
     .add = add,
+    .sub = sub,
     .mul = mul,
+    .div = div_by,
     .scale = scale_by,
+    .divide = divide,
     .center = center,
     .affine = affine,
     .normalize = normalize,
     .standardize = standardize,
+    .deviation = deviation,
     .modulate = modulate,
     .rotate = rotate,
     .sum = sum,
     .sum_squares = sum_squares,
+    .accumulate = accumulate,
     .channel_sums = channel_sums,
     .nonfinite = nonfinite,
     .nonfinite_bf16 = nonfinite_bf16,

@@ -1,0 +1,47 @@
+/* The length of a row is taken in double in a fixed order (rows.h) and rounded to f32 once. */
+#include <math.h>
+
+#include "kernels/cpu/rows.h"
+
+static float length(const struct lk_tensor *x, int64_t first, int64_t n) {
+    double lanes[LK_LANES] = {0};
+    float buffer[LK_CHUNK];
+    for (int64_t i = 0; i < n; i += LK_CHUNK) {
+        int64_t m = n - i < LK_CHUNK ? n - i : LK_CHUNK;
+        lk_cpu_rows()->sum_squares(m, lk_cpu_view(x, first + i, m, buffer), 0.0, lanes);
+    }
+    float norm = (float)sqrt(lk_cpu_lanes_total(lanes));
+    return norm < 1e-12f ? 1e-12f : norm; /* NaN stays */
+}
+
+static void normalize(const struct lk_l2_norm *op, int64_t first_y, int64_t first_x, int64_t n) {
+    const struct lk_rows *rows = lk_cpu_rows();
+    const bool bf16 = op->x->dtype == LK_BF16;
+    const float norm = length(op->x, first_x, n), gain = (float)sqrt((double)n);
+    float buffer[LK_CHUNK], w[LK_CHUNK];
+    for (int64_t i = 0; i < n; i += LK_CHUNK) {
+        int64_t m = n - i < LK_CHUNK ? n - i : LK_CHUNK;
+        float *y = lk_cpu_target(op->y, first_y + i, buffer);
+        rows->divide(m, lk_cpu_view(op->x, first_x + i, m, buffer), norm, y);
+        if (bf16) rows->round(m, y);
+        rows->scale(m, y, gain, y);
+        if (bf16) rows->round(m, y);
+        rows->mul(m, y, lk_cpu_view(op->w, i, m, w), y);
+        if (op->act != LK_ACT_NONE) {
+            if (bf16) rows->round(m, y);
+            rows->act(op->act, m, y, y);
+        }
+        lk_cpu_put(op->y, first_y + i, m, y);
+    }
+}
+
+enum lk_code lk_cpu_l2_norm(struct lk_device *dev, const struct lk_l2_norm *op, void *scratch) {
+    (void)scratch;
+    const struct lk_tensor *x = op->x, *y = op->y;
+    int64_t n = x->shape[x->n_dims - 1], per_row = x->n_dims > 1 ? lk_tensor_row_numel(x) / n : 1;
+    int64_t total = x->n_dims > 1 ? x->shape[0] * per_row : 1;
+#pragma omp parallel for schedule(static) num_threads(dev->n_threads) if (total > 16)
+    for (int64_t i = 0; i < total; i++)
+        normalize(op, i / per_row * y->ld + i % per_row * n, i / per_row * x->ld + i % per_row * n, n);
+    return LK_OK;
+}

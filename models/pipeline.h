@@ -36,6 +36,9 @@ struct lk_request {
     uint64_t seed;
     int max_sequence_length;
     int size_level; /* Step1X-Edit: edits are made at about size_level^2 pixels */
+    /* Qwen-Image-Edit: pixels of a reference as the text encoder and as the VAE sees it; 0: 384^2 and 1024^2, as the
+     * model was trained. */
+    int64_t condition_area, vae_area;
     /* Hidden states of the text encoder that make prompt_embeds: k is the state after layer index k - 1. FLUX.2: 10,
      * 20, 30. */
     int text_encoder_out_layers[LK_MAX_OUT_LAYERS];

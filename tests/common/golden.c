@@ -203,7 +203,11 @@ static float *fetch(struct lk_device *dev, const struct lk_tensor *t, int64_t ev
     return NULL;
 }
 
-static bool is_exact(const char *name) { return !strcmp(name, "text_encoder.ids") || !strcmp(name, "noise"); }
+/* Token ids ("text_encoder.ids", "cond.text_encoder.ids") and noise. */
+static bool is_exact(const char *name) {
+    const char *ids = strstr(name, "text_encoder.ids");
+    return (ids && !strcmp(ids, "text_encoder.ids")) || !strcmp(name, "noise");
+}
 
 /* What the reference's bf16 run is off by in this stage; 0 in f32. */
 static double reference_error(const struct golden_check *check, const char *stage) {

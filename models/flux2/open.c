@@ -27,7 +27,7 @@ static enum lk_code read_configs(struct lk_flux2 *m, const char *folder,
     LK_TRY(lk_component_config(&json, folder, "transformer/config.json", lk_flux2_released_transformer));
     LK_TRY(lk_flux2_transformer_config_read(transformer, json));
     LK_TRY(lk_component_config(&json, folder, "vae/config.json", lk_flux2_released_vae));
-    LK_TRY(lk_vae_config_read(vae, json));
+    LK_TRY(lk_vae_config_read(vae, json, "AutoencoderKLFlux2"));
     if (transformer->in_channels != 4 * vae->latent_channels)
         return lk_fail(
             LK_E_CONFIG_VALUE, "%s: transformer in_channels: expected 4 x the VAE's latent_channels = %lld, got %lld",

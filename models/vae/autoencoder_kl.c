@@ -154,8 +154,9 @@ static enum lk_code start(struct walk *w, struct lk_device *dev, const struct lk
     return LK_OK;
 }
 
-enum lk_code lk_vae_encode(struct lk_device *dev, const struct lk_vae *vae, const struct lk_tensor *pixels,
-                           const struct lk_tensor *mean) {
+/* `out` [H/f, W/f, C or 2 C] gets the first channels of the moments: mean, then log-variance. */
+static enum lk_code encode(struct lk_device *dev, const struct lk_vae *vae, const struct lk_tensor *pixels,
+                           const struct lk_tensor *out) {
     const struct lk_vae_half *half = &vae->encoder;
     size_t mark = lk_arena_mark(&dev->arena);
     struct walk w;
@@ -167,13 +168,23 @@ enum lk_code lk_vae_encode(struct lk_device *dev, const struct lk_vae *vae, cons
     LK_TRY(norm(&w, &half->conv_norm_out, &w.x, &w.x, LK_ACT_SILU));
     LK_TRY(conv_step(&w, &half->conv_out));
     if (vae->config.use_quant_conv) LK_TRY(conv_step(&w, &vae->quant_conv));
-    /* Channels are mean, then log-variance: the mode of the posterior is its mean. */
-    int64_t n = w.x.shape[0] * w.x.shape[1], c = vae->config.latent_channels;
-    struct lk_tensor moments = LK_VIEW(&w.x, n, 2 * c), means = lk_tensor_cols(&moments, 0, c);
-    struct lk_tensor out = LK_VIEW(mean, n, c);
-    LK_TRY(lk_copy(dev, &(struct lk_copy){.y = &out, .x = &means}));
+    int64_t n = w.x.shape[0] * w.x.shape[1], c = out->shape[2];
+    struct lk_tensor moments = LK_VIEW(&w.x, n, w.x.shape[2]), wanted = lk_tensor_cols(&moments, 0, c);
+    struct lk_tensor rows = LK_VIEW(out, n, c);
+    LK_TRY(lk_copy(dev, &(struct lk_copy){.y = &rows, .x = &wanted}));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
+}
+
+enum lk_code lk_vae_encode_moments(struct lk_device *dev, const struct lk_vae *vae, const struct lk_tensor *pixels,
+                                   const struct lk_tensor *moments) {
+    return encode(dev, vae, pixels, moments);
+}
+
+/* The mode of the posterior is its mean. */
+enum lk_code lk_vae_encode(struct lk_device *dev, const struct lk_vae *vae, const struct lk_tensor *pixels,
+                           const struct lk_tensor *mean) {
+    return encode(dev, vae, pixels, mean);
 }
 
 enum lk_code lk_vae_decode(struct lk_device *dev, const struct lk_vae *vae, const struct lk_tensor *latents,

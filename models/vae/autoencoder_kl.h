@@ -18,7 +18,9 @@ struct lk_vae_config {
     int64_t norm_num_groups;
     int64_t sample_size;
     bool use_quant_conv, use_post_quant_conv, mid_block_add_attention;
-    double batch_norm_eps; /* AutoencoderKLFlux2: latents are normalised by running statistics of 2x2-packed channels */
+    bool is_flux2;         /* AutoencoderKLFlux2: latents are normalised by running statistics of 2x2-packed channels */
+    double batch_norm_eps; /* of those statistics */
+    double scaling_factor, shift_factor; /* AutoencoderKL: (latents - shift) * scaling */
 };
 
 /* Weight and bias of a convolution, a linear layer or a norm. */
@@ -52,13 +54,15 @@ struct lk_vae {
     struct lk_vae_config config;
     struct lk_vae_half encoder, decoder;
     struct lk_vae_layer quant_conv, post_quant_conv;
-    struct lk_tensor bn_mean, bn_std; /* [4 C] in the compute dtype: std = sqrt(running_var + eps) */
+    struct lk_tensor bn_mean, bn_std; /* [4 C] in the compute dtype: std = sqrt(running_var + eps); FLUX.2's */
+    struct lk_tensor shift, scaling;  /* f32 [C], the factors repeated, for lk_channel_affine with inverse_std; plain */
     struct lk_bind_totals totals;
     void *owned[2];
 };
 
-/* vae/config.json of an AutoencoderKLFlux2. Unknown keys are errors. Takes and closes `json`. */
-enum lk_code lk_vae_config_read(struct lk_vae_config *out, struct lk_config *json);
+/* vae/config.json of the class that the family takes, "AutoencoderKLFlux2" or "AutoencoderKL"; another _class_name and
+ * unknown keys are errors. Takes and closes `json`. */
+enum lk_code lk_vae_config_read(struct lk_vae_config *out, struct lk_config *json, const char *class_name);
 
 /* Binds the weights; checkpoint NULL for planning. compute: LK_F32 or LK_BF16. Free with lk_vae_free. */
 enum lk_code lk_vae_bind(struct lk_vae *vae, const struct lk_vae_config *config, const struct lk_checkpoint *checkpoint,
@@ -67,7 +71,10 @@ void lk_vae_free(struct lk_vae *vae);
 
 int lk_vae_scale_factor(const struct lk_vae_config *config); /* f */
 
-/* mean [H/f, W/f, C] of the posterior of pixels [H, W, 3]; H and W multiples of f. Scratch from the device's arena. */
+/* The posterior of pixels [H, W, 3], H and W multiples of f: moments [H/f, W/f, 2 C], mean before log-variance, or the
+ * mean [H/f, W/f, C] alone. Scratch from the device's arena. */
+enum lk_code lk_vae_encode_moments(struct lk_device *dev, const struct lk_vae *vae, const struct lk_tensor *pixels,
+                                   const struct lk_tensor *moments);
 enum lk_code lk_vae_encode(struct lk_device *dev, const struct lk_vae *vae, const struct lk_tensor *pixels,
                            const struct lk_tensor *mean);
 /* decoded [f h, f w, 3] of latents [h, w, C]. */

@@ -28,17 +28,35 @@ static void check_channels(struct lk_config *json, const struct lk_vae_config *c
                               (long long)c->block_out_channels[i]);
 }
 
-enum lk_code lk_vae_config_read(struct lk_vae_config *out, struct lk_config *json) {
-    struct lk_vae_config c = {0};
-    size_t n_levels = 0, n_patch = 0;
+/* What only AutoencoderKLFlux2 has. */
+static void read_statistics(struct lk_config *json, struct lk_vae_config *c) {
     int64_t patch_size[2] = {2, 2};
-    lk_config_expect_string(json, "_class_name", "AutoencoderKLFlux2");
+    size_t n_patch = 0;
+    lk_config_ignore(json, "batch_norm_momentum"); /* training only */
+    lk_config_expect_null(json, "decoder_block_out_channels");
+    lk_config_number_or(json, "batch_norm_eps", &c->batch_norm_eps, 1e-4, 0, 1);
+    if (!lk_config_has(json, "patch_size")) return;
+    lk_config_ints(json, "patch_size", patch_size, 2, &n_patch);
+    if (n_patch != 2 || patch_size[0] != 2 || patch_size[1] != 2)
+        lk_config_problem(json, "patch_size", LK_E_CONFIG_VALUE, "expected [2, 2]: no other packing is implemented");
+}
+
+/* What only AutoencoderKL has. */
+static void read_factors(struct lk_config *json, struct lk_vae_config *c) {
+    lk_config_number(json, "scaling_factor", &c->scaling_factor, 1e-6, 1e6);
+    lk_config_number(json, "shift_factor", &c->shift_factor, -1e6, 1e6);
+    lk_config_expect_null(json, "latents_mean");
+    lk_config_expect_null(json, "latents_std");
+}
+
+enum lk_code lk_vae_config_read(struct lk_vae_config *out, struct lk_config *json, const char *class_name) {
+    struct lk_vae_config c = {.is_flux2 = !strcmp(class_name, "AutoencoderKLFlux2")};
+    size_t n_levels = 0;
+    lk_config_expect_string(json, "_class_name", class_name);
     lk_config_ignore(json, "_diffusers_version");
     lk_config_ignore(json, "_name_or_path");
-    lk_config_ignore(json, "batch_norm_momentum"); /* training only */
-    lk_config_ignore(json, "force_upcast");        /* the reference pipeline does not look at it */
+    lk_config_ignore(json, "force_upcast"); /* the reference pipelines do not look at it */
     lk_config_expect_string(json, "act_fn", "silu");
-    lk_config_expect_null(json, "decoder_block_out_channels");
     lk_config_int(json, "in_channels", &c.in_channels, 3, 3);
     lk_config_int(json, "out_channels", &c.out_channels, 3, 3);
     lk_config_int(json, "latent_channels", &c.latent_channels, 1, 1024);
@@ -49,17 +67,14 @@ enum lk_code lk_vae_config_read(struct lk_vae_config *out, struct lk_config *jso
     lk_config_bool_or(json, "use_quant_conv", &c.use_quant_conv, true);
     lk_config_bool_or(json, "use_post_quant_conv", &c.use_post_quant_conv, true);
     lk_config_bool_or(json, "mid_block_add_attention", &c.mid_block_add_attention, true);
-    lk_config_number_or(json, "batch_norm_eps", &c.batch_norm_eps, 1e-4, 0, 1);
-    if (lk_config_has(json, "patch_size")) {
-        lk_config_ints(json, "patch_size", patch_size, 2, &n_patch);
-        if (n_patch != 2 || patch_size[0] != 2 || patch_size[1] != 2)
-            lk_config_problem(json, "patch_size", LK_E_CONFIG_VALUE,
-                              "expected [2, 2]: no other packing is implemented");
-    }
     c.n_levels = (int)n_levels;
     read_block_types(json, "down_block_types", "DownEncoderBlock2D", c.n_levels);
     read_block_types(json, "up_block_types", "UpDecoderBlock2D", c.n_levels);
     check_channels(json, &c);
+    if (c.is_flux2)
+        read_statistics(json, &c);
+    else
+        read_factors(json, &c);
     *out = c;
     return lk_config_close(json);
 }
@@ -161,15 +176,33 @@ static void standard_deviations(const struct lk_tensor *var, float eps, const st
     }
 }
 
+/* Bytes of the VAE's own, `bytes` of them, in owned[1]. */
+static enum lk_code own(struct lk_vae *vae, size_t bytes, void **out) {
+    vae->owned[1] = *out = lk_malloc(bytes);
+    return *out ? LK_OK : lk_fail(LK_E_NOMEM, "vae: out of memory for %zu bytes of statistics", bytes);
+}
+
 static enum lk_code make_statistics(struct lk_vae *vae, const struct lk_tensor *mean, const struct lk_tensor *var,
                                     enum lk_dtype compute) {
     vae->bn_mean = *mean;
     vae->bn_std = LK_TENSOR(NULL, compute, mean->shape[0]);
     if (!mean->data) return LK_OK;
-    size_t bytes = lk_tensor_bytes(&vae->bn_std);
-    vae->owned[1] = vae->bn_std.data = lk_malloc(bytes);
-    if (!vae->owned[1]) return lk_fail(LK_E_NOMEM, "vae: out of memory for %zu bytes of statistics", bytes);
+    LK_TRY(own(vae, lk_tensor_bytes(&vae->bn_std), &vae->bn_std.data));
     standard_deviations(var, (float)vae->config.batch_norm_eps, &vae->bn_std);
+    return LK_OK;
+}
+
+/* The factors stay f32 in a bf16 model: torch takes a Python number unrounded. */
+static enum lk_code make_factors(struct lk_vae *vae, bool with_values) {
+    int64_t c = vae->config.latent_channels;
+    void *values = NULL;
+    if (with_values) LK_TRY(own(vae, 2 * (size_t)c * sizeof(float), &values));
+    vae->shift = LK_TENSOR(values, LK_F32, c);
+    vae->scaling = LK_TENSOR(values ? (float *)values + c : NULL, LK_F32, c);
+    for (int64_t i = 0; values && i < c; i++) {
+        ((float *)vae->shift.data)[i] = (float)vae->config.shift_factor;
+        ((float *)vae->scaling.data)[i] = (float)vae->config.scaling_factor;
+    }
     return LK_OK;
 }
 
@@ -184,12 +217,16 @@ enum lk_code lk_vae_bind(struct lk_vae *vae, const struct lk_vae_config *config,
     bind_decoder(b, &vae->decoder, config);
     if (config->use_quant_conv) bind_conv(b, &vae->quant_conv, "quant_conv", 2 * c, 2 * c, 1);
     if (config->use_post_quant_conv) bind_conv(b, &vae->post_quant_conv, "post_quant_conv", c, c, 1);
-    lk_bind_tensor(b, &mean, 1, &packed, "bn.running_mean");
-    lk_bind_tensor(b, &var, 1, &packed, "bn.running_var");
-    lk_bind_ignore(b, "bn.num_batches_tracked");
+    if (config->is_flux2) {
+        lk_bind_tensor(b, &mean, 1, &packed, "bn.running_mean");
+        lk_bind_tensor(b, &var, 1, &packed, "bn.running_var");
+        lk_bind_ignore(b, "bn.num_batches_tracked");
+    }
     LK_TRY(lk_bind_finish(b, &vae->owned[0], &vae->totals));
-    vae->totals.parameters -= (uint64_t)(2 * packed); /* running statistics are buffers, not parameters */
-    enum lk_code rc = make_statistics(vae, &mean, &var, compute);
+    if (config->is_flux2)
+        vae->totals.parameters -= (uint64_t)(2 * packed); /* running statistics are buffers, not parameters */
+    enum lk_code rc =
+        config->is_flux2 ? make_statistics(vae, &mean, &var, compute) : make_factors(vae, checkpoint != NULL);
     if (rc) lk_vae_free(vae);
     return rc;
 }

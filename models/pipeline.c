@@ -92,6 +92,18 @@ void lk_pipeline_close(struct lk_pipeline *pipeline) {
     lk_free(pipeline);
 }
 
+bool lk_model_info(int i, struct lk_model_info *out) {
+    for (int variant = 0; variant < LK_MAX_VARIANTS; variant++) {
+        for (size_t f = 0; f < N_FAMILIES; f++) {
+            if (!families[f]->names[variant]) continue;
+            if (i-- > 0) continue;
+            *out = (struct lk_model_info){families[f]->names[variant], families[f]->repositories[variant], !variant};
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) { return pipeline->folder; }
 

@@ -89,6 +89,15 @@ enum lk_code lk_pipeline_open(struct lk_pipeline **out, const char *model, enum 
 enum lk_code lk_pipeline_open_configs(struct lk_pipeline **out, const char *model, enum lk_dtype compute);
 void lk_pipeline_close(struct lk_pipeline *pipeline);
 
+/* A model that is known by name. */
+struct lk_model_info {
+    const char *name;       /* "flux2-dev" */
+    const char *repository; /* "black-forest-labs/FLUX.2-dev", NULL if none is released in this layout */
+    bool studied;           /* one of the study's three */
+};
+/* Model i, the study's three first; false when there are no more. */
+bool lk_model_info(int i, struct lk_model_info *out);
+
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline); /* "flux2-dev" */
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline); /* resolved folder, NULL for a bare family name */
 /* SHA-256 (hex) over the components' identities (lk_checkpoint_identity). Looks at both ends of every tensor, which on

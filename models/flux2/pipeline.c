@@ -310,6 +310,7 @@ static void defaults(const struct lk_pipeline *pipeline, struct lk_request *requ
 
 const struct lk_family lk_family_flux2 = {
     .names = {"flux2-dev"},
+    .repositories = {"black-forest-labs/FLUX.2-dev"},
     .pipeline_classes = {"Flux2Pipeline"},
     .open = lk_flux2_open,
     .close = lk_flux2_close,

@@ -83,7 +83,7 @@ static void refuses_flags(void **state) {
     assert_fails(PARSE(&a, "zzzzzz"), LK_E_USAGE, "'likeness help' lists them");
     assert_fails(PARSE(&a, "edit", "--imgae", "x"), LK_E_USAGE, "did you mean --image?");
     assert_fails(PARSE(&a, "edit", "--num-steps", "3"), LK_E_USAGE, "no such option");
-    assert_fails(PARSE(&a, "edit", "--cfg-scale", "3"), LK_E_USAGE, "no classifier-free guidance");
+    assert_fails(PARSE(&a, "edit", "--strength", "1"), LK_E_USAGE, "always starts from noise");
     assert_fails(PARSE(&a, "edit", "--manifest", "x"), LK_E_USAGE, "belongs to: verify");
     assert_fails(PARSE(&a, "edit", "-z"), LK_E_USAGE, "-z: no such option");
     assert_fails(PARSE(&a, "edit", "--seed"), LK_E_USAGE, "--seed: needs a value");
@@ -109,7 +109,7 @@ static void table(void **state) {
         assert_true(o->offset < sizeof(struct cli_arguments));
         assert_true((o->kind == CLI_FLAG) == (o->value == NULL));
         assert_true((o->kind == CLI_CHOICE) == (o->choices != NULL));
-        assert_non_null(strstr("Model Input Sampling Output Other", o->group));
+        assert_non_null(strstr("Model Input Sampling Thinking Output Other", o->group));
         assert_true((o->required & ~o->commands) == 0);
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(o->name, cli_options[j].name);

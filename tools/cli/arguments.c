@@ -36,9 +36,6 @@ static const struct cli_option *find_letter(char letter) {
 /* Flags of other programs whose meaning this one has under another name, or lacks on purpose. */
 static const char *advice(const char *name) {
     static const char *const known[][2] = {
-        {"cfg-scale", "FLUX.2-dev has no classifier-free guidance; --guidance-scale is its embedded guidance"},
-        {"true-cfg-scale", "FLUX.2-dev has no classifier-free guidance; --guidance-scale is its embedded guidance"},
-        {"negative-prompt", "FLUX.2-dev has no classifier-free guidance, so a negative prompt cannot act"},
         {"strength", "reference images condition the model; the output always starts from noise"},
         {"init-img", "give the picture with --image"},
         {"diffusion-model", "give the whole model folder with --model"},

@@ -7,6 +7,9 @@ static const char *const edit_examples[] = {
     "likeness edit -m ./FLUX.2-dev -r person.jpg -r hat.png -p \"Put the hat on the person\" -o out.png",
     "Fewer steps, another seed",
     "likeness edit -m ./FLUX.2-dev -r in.jpg -p \"Make it winter\" --num-inference-steps 28 -s 7 -o out.png",
+    "True classifier-free guidance, with a negative prompt",
+    "likeness edit -m Qwen/Qwen-Image-Edit-2511 -r in.jpg -p \"Add glasses\" -n \"blurry\" --true-cfg-scale 4 -o "
+    "out.png",
     "No picture at all: text to image",
     "likeness edit -m ./FLUX.2-dev -p \"a lighthouse at dawn\" -W 1024 -H 768 -o out.png",
     "Keep every intermediate tensor, in f32",
@@ -15,10 +18,12 @@ static const char *const edit_examples[] = {
 static const char *const plan_examples[] = {"What the released model needs, without having it",
                                             "likeness plan -m flux2-dev --size 1024x1024 --references 1",
                                             "Does it fit an 80 GiB card?",
-                                            "likeness plan -m flux2-dev --vram 80G",
+                                            "likeness plan -m qwen-edit-2511 --vram 80G",
                                             "For a script",
                                             "likeness plan -m ./FLUX.2-dev --size 768x1024 --references 2 --json",
                                             NULL};
+static const char *const models_examples[] = {"What there is", "likeness models", "For a script",
+                                              "likeness models --json", NULL};
 static const char *const verify_examples[] = {"Weights in the HF cache", "likeness verify black-forest-labs/FLUX.2-dev",
                                               "A folder, against sha256sum's output",
                                               "likeness verify ./FLUX.2-dev --manifest SHA256SUMS", NULL};
@@ -53,6 +58,12 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                       "Runs the same forward pass on shapes alone and prints, per stage, parameters, bytes of weights, "
                       "peak of activations and FLOPs. Reads config files only.",
                   .examples = plan_examples},
+    [CLI_MODELS] = {.name = "models",
+                    .summary = "list the models and their default parameters",
+                    .usage = "[--json]",
+                    .text = "Prints each released model that plan, edit and rerun know, with the parameters that edit "
+                            "uses unless told otherwise.",
+                    .examples = models_examples},
     [CLI_VERIFY] =
         {.name = "verify",
          .summary = "check a model's files against their SHA-256",

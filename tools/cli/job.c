@@ -107,14 +107,39 @@ static enum lk_code open_model(struct state *s) {
     return LK_OK;
 }
 
-static void make_request(struct state *s) {
+/* What was asked for and the model does not have. */
+static enum lk_code check_options(const struct state *s) {
+    const struct cli_job *job = s->job;
+    const struct lk_request *r = &s->request;
+    const struct {
+        const char *option;
+        bool given, has;
+    } options[] = {
+        {"--guidance-scale", job->guidance_scale >= 0, r->guidance_scale != 0},
+        {"--true-cfg-scale", job->true_cfg_scale >= 0, r->true_cfg_scale != 0},
+        {"--negative-prompt", job->negative_prompt != NULL, r->true_cfg_scale != 0},
+        {"--size-level", job->size_level != 0, r->size_level != 0},
+        {"--text-encoder-out-layers", job->n_out_layers != 0, r->n_text_encoder_out_layers != 0},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given && !options[i].has)
+            return lk_fail(LK_E_USAGE, "%s: %s has no such parameter; leave it out", options[i].option,
+                           lk_pipeline_family(s->pipeline));
+    return LK_OK;
+}
+
+static enum lk_code make_request(struct state *s) {
     const struct cli_job *job = s->job;
     struct lk_request *r = &s->request;
     lk_request_init(r, s->pipeline);
+    LK_TRY(check_options(s));
     r->images = s->images;
     r->n_images = job->n_images;
     r->prompt = job->prompt;
-    r->seed = job->seed;
+    if (job->negative_prompt) r->negative_prompt = job->negative_prompt;
+    if (job->seed >= 0) r->seed = (uint64_t)job->seed;
+    if (job->true_cfg_scale >= 0) r->true_cfg_scale = job->true_cfg_scale;
+    if (job->size_level) r->size_level = job->size_level;
     r->width = job->width;
     r->height = job->height;
     r->progress = progress;
@@ -125,6 +150,7 @@ static void make_request(struct state *s) {
         memcpy(r->text_encoder_out_layers, job->out_layers, sizeof job->out_layers);
         r->n_text_encoder_out_layers = job->n_out_layers;
     }
+    return LK_OK;
 }
 
 static enum lk_code write_picture(struct state *s) {
@@ -153,24 +179,26 @@ static enum lk_code write_picture(struct state *s) {
 }
 
 /* Before the weights are opened: the tokenizer would find it later. */
-static enum lk_code check_prompt(const char *prompt) {
+static enum lk_code check_prompt(const char *option, const char *prompt) {
+    if (!prompt) return LK_OK;
     size_t length = strlen(prompt), valid = lk_utf8_valid_prefix(prompt, length);
     if (valid == length) return LK_OK;
-    return lk_fail(LK_E_PROMPT, "--prompt: byte %zu: expected UTF-8, got 0x%02x; convert the text to UTF-8", valid,
+    return lk_fail(LK_E_PROMPT, "%s: byte %zu: expected UTF-8, got 0x%02x; convert the text to UTF-8", option, valid,
                    (unsigned char)prompt[valid]);
 }
 
 static enum lk_code run(struct state *s) {
     const struct cli_job *job = s->job;
     enum lk_code rc = cli_device_open(job->device, job->threads, &s->device);
-    if (!rc) rc = check_prompt(job->prompt);
+    if (!rc) rc = check_prompt("--prompt", job->prompt);
+    if (!rc) rc = check_prompt("--negative-prompt", job->negative_prompt);
     if (!rc) rc = check_output(job->output);
     for (int i = 0; i < job->n_images && !rc; i++) rc = read_image(s, i);
     if (!rc) rc = open_model(s);
     if (!rc && job->dump_steps) rc = cli_dump_open(&s->dump, job->dump_steps);
     if (rc) return rc;
     if (job->dump_steps) cli_dump_attach(&s->dump, s->device);
-    make_request(s);
+    LK_TRY(make_request(s));
     cli_signals_install();
     lk_log(LK_LOG_INFO, "%s in %s on %s", lk_pipeline_family(s->pipeline), lk_dtype_name(job->dtype), s->device->name);
     double started = lk_log_now();

@@ -14,9 +14,13 @@ struct cli_job {
     bool exif_transpose;
     const char *output;
     const char *dump_steps; /* NULL: none */
-    /* Asked for; 0, -1 or n 0 leave the family's default. */
-    const char *prompt;
-    uint64_t seed;
+    /* Asked for; NULL, 0, -1 or n 0 leave the family's default. What the family does not have is LK_E_USAGE. */
+    const char *prompt, *negative_prompt;
+    int64_t seed;
+    double true_cfg_scale;
+    int size_level, max_try_cnt;
+    bool thinking_mode, reflection_mode;
+    const char *prompts_file;
     int num_inference_steps, width, height, max_sequence_length, n_out_layers;
     int out_layers[LK_MAX_OUT_LAYERS];
     double guidance_scale;

@@ -10,6 +10,7 @@
 enum cli_command {
     CLI_EDIT,
     CLI_PLAN,
+    CLI_MODELS,
     CLI_VERIFY,
     CLI_SHOW,
     CLI_RERUN,
@@ -32,13 +33,18 @@ struct cli_arguments {
     const char *images[CLI_MAX_IMAGES];
     int n_images;
     const char *prompt;
+    const char *negative_prompt; /* NULL: the family's */
+    const char *prompts_file;
     const char *output;
     const char *dump_steps;
     const char *manifest;
     const char *dtype, *device, *rng;
-    int64_t seed;
+    int64_t seed;                /* -1: the family's */
     int64_t num_inference_steps; /* 0: the family's */
     double guidance_scale;       /* -1: the family's */
+    double true_cfg_scale;       /* -1: the family's */
+    int64_t size_level;          /* 0: the family's */
+    int64_t max_try_cnt;         /* 0: the family's */
     int64_t width, height;       /* 0: from the first image */
     int64_t max_sequence_length; /* 0: the family's */
     struct cli_ints {
@@ -48,6 +54,7 @@ struct cli_arguments {
     int64_t references;
     int64_t threads; /* 0: all */
     uint64_t vram_bytes;
+    bool thinking_mode, reflection_mode;
     bool exif_transpose, quiet, json, man;
 };
 

@@ -83,6 +83,12 @@ static void component_json(cJSON *root, const struct lk_plan *plan, const char *
     cJSON_AddNumberToObject(o, "peak_bytes", (double)peak);
 }
 
+static bool has_stage(const struct lk_plan *plan, const char *name) {
+    for (int i = 0; i < plan->n_stages; i++)
+        if (!strcmp(plan->stages[i].name, name)) return true;
+    return false;
+}
+
 static enum lk_code print_json(const struct lk_plan *plan, const struct totals *t, const struct cli_arguments *a) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "family", plan->family);
@@ -93,6 +99,7 @@ static enum lk_code print_json(const struct lk_plan *plan, const struct totals *
     cJSON_AddNumberToObject(root, "num_inference_steps", plan->n_steps);
     cJSON_AddNumberToObject(root, "tokens", (double)plan->n_tokens);
     component_json(root, plan, "text_encoder");
+    if (has_stage(plan, "vision")) component_json(root, plan, "vision");
     component_json(root, plan, "transformer");
     component_json(root, plan, "vae");
     cJSON *stages = cJSON_AddArrayToObject(root, "stages");
@@ -138,7 +145,6 @@ static enum lk_code plan(struct lk_pipeline *pipeline, const struct lk_device *t
     struct lk_image images[CLI_MAX_IMAGES];
     struct lk_plan out;
     lk_request_init(&request, pipeline);
-    request.prompt = "";
     request.width = a->width ? (int)a->width : 1024;
     request.height = a->height ? (int)a->height : 1024;
     for (int i = 0; i < CLI_MAX_IMAGES; i++)
@@ -146,6 +152,8 @@ static enum lk_code plan(struct lk_pipeline *pipeline, const struct lk_device *t
     request.images = images;
     request.n_images = (int)a->references;
     if (a->num_inference_steps) request.num_inference_steps = (int)a->num_inference_steps;
+    if (a->true_cfg_scale >= 0 && request.true_cfg_scale != 0) request.true_cfg_scale = a->true_cfg_scale;
+    if (a->size_level && request.size_level) request.size_level = (int)a->size_level;
     if (a->max_sequence_length) request.max_sequence_length = (int)a->max_sequence_length;
     if (a->text_encoder_out_layers.n) request.n_text_encoder_out_layers = a->text_encoder_out_layers.n;
     for (int i = 0; i < a->text_encoder_out_layers.n; i++)

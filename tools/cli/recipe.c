@@ -18,6 +18,27 @@ static bool add_string(cJSON *object, const char *key, const char *value) {
     return cJSON_AddStringToObject(object, key, value) != NULL;
 }
 
+static bool add_number(cJSON *object, const char *key, double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.17g", value);
+    return cJSON_AddRawToObject(object, key, text) != NULL;
+}
+
+/* The parameters that the family has: the others stand at 0 in the request. */
+static bool add_sampling(cJSON *root, const struct lk_request *r) {
+    bool ok = add_int(root, "num_inference_steps", r->num_inference_steps);
+    ok = ok && add_number(root, "guidance_scale", r->guidance_scale);
+    if (r->true_cfg_scale != 0) ok = ok && add_number(root, "true_cfg_scale", r->true_cfg_scale);
+    if (r->negative_prompt) ok = ok && add_string(root, "negative_prompt", r->negative_prompt);
+    if (r->size_level) ok = ok && add_int(root, "size_level", r->size_level);
+    ok = ok && add_int(root, "max_sequence_length", r->max_sequence_length);
+    if (ok && r->n_text_encoder_out_layers) {
+        cJSON *layers = cJSON_CreateIntArray(r->text_encoder_out_layers, r->n_text_encoder_out_layers);
+        ok = layers && cJSON_AddItemToObject(root, "text_encoder_out_layers", layers);
+    }
+    return ok;
+}
+
 static bool add_images(cJSON *root, const struct cli_run *run) {
     cJSON *images = cJSON_AddArrayToObject(root, "images");
     bool ok = images != NULL;
@@ -54,8 +75,6 @@ static bool add_sigmas(cJSON *root, const struct lk_result *result) {
 
 static bool fill(cJSON *root, const struct cli_run *run) {
     const struct lk_request *request = run->request;
-    char guidance[32];
-    snprintf(guidance, sizeof guidance, "%.17g", request->guidance_scale);
     bool ok = add_int(root, "format", 1) && add_string(root, "version", LIKENESS_VERSION);
     ok = ok && add_int(root, "numerics_version", CLI_NUMERICS_VERSION);
     ok = ok && add_string(root, "family", run->family) && add_string(root, "model", run->model);
@@ -64,29 +83,26 @@ static bool fill(cJSON *root, const struct cli_run *run) {
     ok = ok && add_string(root, "rng", run->rng) && add_string(root, "noise_sha256", run->result->noise_sha256);
     ok = ok && add_string(root, "dtype", run->dtype) && add_string(root, "device", run->device);
     ok = ok && add_string(root, "isa", run->isa);
-    ok = ok && add_int(root, "num_inference_steps", request->num_inference_steps);
-    ok = ok && cJSON_AddRawToObject(root, "guidance_scale", guidance);
-    ok = ok && add_int(root, "max_sequence_length", request->max_sequence_length);
-    if (ok) {
-        cJSON *layers = cJSON_CreateIntArray(request->text_encoder_out_layers, request->n_text_encoder_out_layers);
-        ok = layers && cJSON_AddItemToObject(root, "text_encoder_out_layers", layers);
-    }
+    ok = ok && add_sampling(root, request);
     ok = ok && add_int(root, "width", run->result->width) && add_int(root, "height", run->result->height);
     ok = ok && cJSON_AddBoolToObject(root, "exif_transpose", run->exif_transpose);
     return ok && add_images(root, run) && add_sigmas(root, run->result);
 }
 
-/* The line that A1111's readers look for: the prompt, then "Steps: ..., key: value, ...". */
+/* The lines that A1111's readers look for: the prompt, the negative prompt, then "Steps: ..., key: value, ...". */
 static char *parameters_of(const struct cli_run *run) {
     const struct lk_request *r = run->request;
-    size_t size = strlen(r->prompt) + strlen(run->family) + 512;
-    char *text = lk_malloc(size);
+    const char *negative = r->true_cfg_scale > 1 && r->negative_prompt ? r->negative_prompt : NULL;
+    size_t size = strlen(r->prompt) + (negative ? strlen(negative) : 0) + strlen(run->family) + 512;
+    char *text = lk_malloc(size), distilled[48] = "";
+    if (!r->true_cfg_scale) snprintf(distilled, sizeof distilled, " Distilled CFG Scale: %g,", r->guidance_scale);
     if (text)
         snprintf(text, size,
-                 "%s\nSteps: %d, Sampler: Euler, Schedule type: Simple, CFG scale: 1, Distilled CFG Scale: %g, Seed: "
-                 "%" PRIu64 ", Size: %dx%d, Model: %s, RNG: CPU, Version: likeness " LIKENESS_VERSION,
-                 r->prompt, r->num_inference_steps, r->guidance_scale, r->seed, run->result->width, run->result->height,
-                 run->family);
+                 "%s\n%s%s%sSteps: %d, Sampler: Euler, Schedule type: Simple, CFG scale: %g,%s Seed: %" PRIu64
+                 ", Size: %dx%d, Model: %s, RNG: CPU, Version: likeness " LIKENESS_VERSION,
+                 r->prompt, negative ? "Negative prompt: " : "", negative ? negative : "", negative ? "\n" : "",
+                 r->num_inference_steps, negative ? r->true_cfg_scale : 1.0, distilled, r->seed, run->result->width,
+                 run->result->height, run->family);
     return text;
 }
 

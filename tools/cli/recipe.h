@@ -23,10 +23,12 @@ enum lk_code cli_recipe_make(const struct cli_run *run, char **json, char **para
 
 /* A recipe read back. Strings are held by the recipe. */
 struct cli_recipe {
-    char *text; /* the JSON */
+    char *text;            /* the JSON */
+    char *negative_prompt; /* NULL: none */
     char *prompt, *model, *family, *weights_identity, *dtype, *device, *isa, *rng, *version, *noise_sha256;
     int64_t seed, num_inference_steps, max_sequence_length, width, height, numerics_version;
-    double guidance_scale;
+    double guidance_scale, true_cfg_scale; /* -1: not in the model */
+    int64_t size_level;                    /* 0: not in the model */
     bool exif_transpose;
     int64_t out_layers[LK_MAX_OUT_LAYERS];
     size_t n_out_layers;

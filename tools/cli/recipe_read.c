@@ -32,7 +32,11 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     lk_config_int(c, "num_inference_steps", &r->num_inference_steps, 1, LK_MAX_STEPS);
     lk_config_number(c, "guidance_scale", &r->guidance_scale, 0, 1000);
     lk_config_int(c, "max_sequence_length", &r->max_sequence_length, 1, 131072);
-    lk_config_ints(c, "text_encoder_out_layers", r->out_layers, LK_MAX_OUT_LAYERS, &r->n_out_layers);
+    if (lk_config_has(c, "negative_prompt")) keep(c, "negative_prompt", &r->negative_prompt);
+    lk_config_number_or(c, "true_cfg_scale", &r->true_cfg_scale, -1, 0, 1000);
+    lk_config_int_or(c, "size_level", &r->size_level, 0, 1, 65535);
+    if (lk_config_has(c, "text_encoder_out_layers"))
+        lk_config_ints(c, "text_encoder_out_layers", r->out_layers, LK_MAX_OUT_LAYERS, &r->n_out_layers);
     lk_config_int(c, "width", &r->width, 1, 65535);
     lk_config_int(c, "height", &r->height, 1, 65535);
     lk_config_bool(c, "exif_transpose", &r->exif_transpose);
@@ -110,7 +114,7 @@ enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
 
 void cli_recipe_free(struct cli_recipe *r) {
     char *strings[] = {r->text,   r->prompt, r->model, r->family,  r->weights_identity, r->dtype,
-                       r->device, r->isa,    r->rng,   r->version, r->noise_sha256};
+                       r->device, r->isa,    r->rng,   r->version, r->noise_sha256,     r->negative_prompt};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
     for (int i = 0; i < r->n_images; i++) {
         lk_free(r->images[i].file);

@@ -13,12 +13,18 @@ static void line(const char *key, const char *text) {
 
 static void print_recipe(const struct cli_recipe *r) {
     line("prompt", r->prompt);
+    if (r->negative_prompt) line("negative", r->negative_prompt);
     printf("%-12s%" PRId64 "x%" PRId64 "\n", "size", r->width, r->height);
     printf("%-12s%" PRId64 " (", "seed", r->seed);
     cli_print_text(stdout, r->rng);
     puts(")");
     line("noise", r->noise_sha256);
-    printf("%-12s%" PRId64 "\n%-12s%g\n", "steps", r->num_inference_steps, "guidance", r->guidance_scale);
+    printf("%-12s%" PRId64 "\n", "steps", r->num_inference_steps);
+    if (r->true_cfg_scale < 0)
+        printf("%-12s%g\n", "guidance", r->guidance_scale);
+    else
+        printf("%-12s%g\n", "true CFG", r->true_cfg_scale);
+    if (r->size_level) printf("%-12s%" PRId64 "\n", "size level", r->size_level);
     printf("%-12s", "sigmas");
     for (int i = 0; i < r->n_sigmas; i++) {
         bool shown = i < 4 || i >= r->n_sigmas - 2;

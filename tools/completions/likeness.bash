@@ -3,7 +3,7 @@ _likeness() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "edit plan verify show rerun devices completions help --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W "edit plan models verify show rerun devices completions help --help --version" -- "$current"))
         return
     fi
     case $previous in
@@ -19,6 +19,10 @@ _likeness() {
         return ;;
     --prompt | -p) 
         return ;;
+    --max-try-cnt) 
+        return ;;
+    --prompts-file) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
     --seed | -s) 
         return ;;
     --rng) COMPREPLY=($(compgen -W "torch-cpu" -- "$current"))
@@ -26,6 +30,12 @@ _likeness() {
     --num-inference-steps | --steps) 
         return ;;
     --guidance-scale | --guidance) 
+        return ;;
+    --true-cfg-scale | --cfg-scale) 
+        return ;;
+    --negative-prompt | -n) 
+        return ;;
+    --size-level) 
         return ;;
     --width | -W) 
         return ;;
@@ -49,8 +59,9 @@ _likeness() {
         return ;;
     esac
     case $command in
-    edit) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --seed --rng --num-inference-steps --guidance-scale --width --height --max-sequence-length --text-encoder-out-layers --output --dump-steps --quiet --help --version " -- "$current")) ;;
-    plan) COMPREPLY=($(compgen -W "--model --dtype --device --threads --num-inference-steps --width --height --size --references --max-sequence-length --text-encoder-out-layers --vram --json --help --version " -- "$current")) ;;
+    edit) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --thinking-mode --reflection-mode --max-try-cnt --prompts-file --seed --rng --num-inference-steps --guidance-scale --true-cfg-scale --negative-prompt --size-level --width --height --max-sequence-length --text-encoder-out-layers --output --dump-steps --quiet --help --version " -- "$current")) ;;
+    plan) COMPREPLY=($(compgen -W "--model --dtype --device --threads --num-inference-steps --true-cfg-scale --size-level --width --height --size --references --max-sequence-length --text-encoder-out-layers --vram --json --help --version " -- "$current")) ;;
+    models) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
     verify) COMPREPLY=($(compgen -W "--threads --manifest --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     show) COMPREPLY=($(compgen -W "--json --help --version " -- "$current"))
@@ -59,7 +70,7 @@ _likeness() {
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     devices) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;
-    help) COMPREPLY=($(compgen -W "--man --help --version edit plan verify show rerun devices completions help " -- "$current")) ;;
+    help) COMPREPLY=($(compgen -W "--man --help --version edit plan models verify show rerun devices completions help " -- "$current")) ;;
     esac
 }
 complete -o filenames -F _likeness likeness

@@ -6,6 +6,7 @@ _likeness() {
         commands=(
             'edit:edit a picture by an instruction'
             'plan:say what a run needs before it starts'
+            'models:list the models and their default parameters'
             'verify:check a model's files against their SHA-256'
             'show:print how a picture was made'
             'rerun:make a picture again from its recipe'
@@ -22,8 +23,8 @@ _likeness() {
     case $command in
     edit)
         _arguments \
-            '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
-            '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
             '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
             '--threads[host threads; the picture does not depend on it]:N:' \
@@ -34,19 +35,28 @@ _likeness() {
             '--prompt[the instruction, UTF-8]:TEXT:' \
             '-p[the instruction, UTF-8]:TEXT:' \
             '--exif-transpose[turn photos upright by their EXIF orientation first; the reference pipeline does not]' \
+            '--thinking-mode[let the model'\''s language part rewrite the prompt first (Step1X-Edit; needs --prompts-file)]' \
+            '--reflection-mode[let it judge the picture and edit again (Step1X-Edit; needs --prompts-file)]' \
+            '--max-try-cnt[rounds of reflection at most]:N:' \
+            '--prompts-file[the model'\''s own prompts for thinking and reflection, checked by their SHA-256]:FILE.json:_files' \
             '--seed[seed of the noise, as torch.manual_seed]:N:' \
             '-s[seed of the noise, as torch.manual_seed]:N:' \
             '--rng[whose stream of normal numbers the seed means]:NAME:(torch-cpu)' \
             '--num-inference-steps[denoising steps]:N:' \
             '--steps[denoising steps]:N:' \
-            '--guidance-scale[embedded guidance]:X:' \
-            '--guidance[embedded guidance]:X:' \
+            '--guidance-scale[embedded guidance (FLUX.2)]:X:' \
+            '--guidance[embedded guidance (FLUX.2)]:X:' \
+            '--true-cfg-scale[classifier-free guidance\: above 1 each step runs the model twice (Step1X-Edit, Qwen-Image-Edit)]:X:' \
+            '--cfg-scale[classifier-free guidance\: above 1 each step runs the model twice (Step1X-Edit, Qwen-Image-Edit)]:X:' \
+            '--negative-prompt[what the second run of a step is told (Step1X-Edit, Qwen-Image-Edit)]:TEXT:' \
+            '-n[what the second run of a step is told (Step1X-Edit, Qwen-Image-Edit)]:TEXT:' \
+            '--size-level[edits are made at about this size squared, then resized to the source'\''s (Step1X-Edit)]:PIXELS:' \
             '--width[output width, rounded down to a multiple of 16]:PIXELS:' \
             '-W[output width, rounded down to a multiple of 16]:PIXELS:' \
             '--height[output height, rounded down to a multiple of 16]:PIXELS:' \
             '-H[output height, rounded down to a multiple of 16]:PIXELS:' \
-            '--max-sequence-length[prompt tokens; longer prompts are cut, shorter ones padded]:TOKENS:' \
-            '--text-encoder-out-layers[hidden states of the text encoder that condition the transformer]:N,N,N:' \
+            '--max-sequence-length[prompt tokens; longer prompts are cut, shorter ones padded (FLUX.2)]:TOKENS:' \
+            '--text-encoder-out-layers[hidden states of the text encoder that condition the transformer (FLUX.2)]:N,N,N:' \
             '--output[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
             '-o[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
             '--dump-steps[also write every named intermediate tensor as safetensors; the folder must be new or empty]:DIR:_files -/' \
@@ -59,23 +69,34 @@ _likeness() {
         ;;
     plan)
         _arguments \
-            '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
-            '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
             '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
             '--threads[host threads; the picture does not depend on it]:N:' \
             '-t[host threads; the picture does not depend on it]:N:' \
             '--num-inference-steps[denoising steps]:N:' \
             '--steps[denoising steps]:N:' \
+            '--true-cfg-scale[classifier-free guidance\: above 1 each step runs the model twice (Step1X-Edit, Qwen-Image-Edit)]:X:' \
+            '--cfg-scale[classifier-free guidance\: above 1 each step runs the model twice (Step1X-Edit, Qwen-Image-Edit)]:X:' \
+            '--size-level[edits are made at about this size squared, then resized to the source'\''s (Step1X-Edit)]:PIXELS:' \
             '--width[output width, rounded down to a multiple of 16]:PIXELS:' \
             '-W[output width, rounded down to a multiple of 16]:PIXELS:' \
             '--height[output height, rounded down to a multiple of 16]:PIXELS:' \
             '-H[output height, rounded down to a multiple of 16]:PIXELS:' \
             '--size[both at once, pixels]:WIDTHxHEIGHT:' \
             '--references[reference images, each of the output'\''s size (at most 1024x1024 pixels in all)]:N:' \
-            '--max-sequence-length[prompt tokens; longer prompts are cut, shorter ones padded]:TOKENS:' \
-            '--text-encoder-out-layers[hidden states of the text encoder that condition the transformer]:N,N,N:' \
+            '--max-sequence-length[prompt tokens; longer prompts are cut, shorter ones padded (FLUX.2)]:TOKENS:' \
+            '--text-encoder-out-layers[hidden states of the text encoder that condition the transformer (FLUX.2)]:N,N,N:' \
             '--vram[say whether the run fits this much memory, as 16G or 81920M (1024-based); exit code 4 if it does not]:SIZE:' \
+            '--json[print JSON instead of text]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '*:: :'
+        ;;
+    models)
+        _arguments \
             '--json[print JSON instead of text]' \
             '--help[this text]' \
             '-h[this text]' \
@@ -103,8 +124,8 @@ _likeness() {
         ;;
     rerun)
         _arguments \
-            '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
-            '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the family name flux2-dev]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
             '--threads[host threads; the picture does not depend on it]:N:' \
             '-t[host threads; the picture does not depend on it]:N:' \
@@ -141,7 +162,7 @@ _likeness() {
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
-            '1:command:(edit plan verify show rerun devices completions help)'
+            '1:command:(edit plan models verify show rerun devices completions help)'
         ;;
     esac
 }

@@ -1,10 +1,10 @@
 #include "models/text/mistral.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "engine/alloc.h"
 #include "engine/rope_table.h"
+#include "models/text/decoder.h"
 
 static void read_rope(struct lk_config *text, double *theta) {
     struct lk_config *rope = lk_config_object(text, "rope_parameters", false);
@@ -148,69 +148,32 @@ struct pass {
     struct lk_tensor cos, sin;
 };
 
-static enum lk_code linear(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *x,
-                           const struct lk_tensor *w, const struct lk_tensor *residual) {
-    return lk_linear(dev, &(struct lk_linear){.y = y, .x = x, .w = w, .residual = residual});
-}
-
-static enum lk_code rms_norm(const struct pass *p, const struct lk_tensor *y, const struct lk_tensor *x,
-                             const struct lk_tensor *w) {
-    struct lk_rms_norm op = {
-        .y = y, .x = x, .w = w, .eps = (float)p->m->config.rms_norm_eps, .round_before_weight = true};
-    return lk_rms_norm(p->dev, &op);
-}
-
-static enum lk_code rope(const struct pass *p, const struct lk_tensor *x) {
-    struct lk_norm_rope op = {.x = x, .cos = &p->cos, .sin = &p->sin, .pairing = LK_ROPE_HALF, .round_products = true};
-    return lk_norm_rope(p->dev, &op);
-}
-
-/* real += o_proj(attention(norm(real))). The pad row stays: its attention is zero. */
+/* real += attention. The pad row stays: its attention is zero. */
 static enum lk_code attend(const struct pass *p, const struct lk_mistral_layer *l) {
     const struct lk_mistral_config *c = &p->m->config;
-    struct lk_arena *arena = &p->dev->arena;
-    int64_t heads = c->num_attention_heads, kv_heads = c->num_key_value_heads, hd = c->head_dim;
-    enum lk_dtype dtype = p->h.dtype;
-    size_t mark = lk_arena_mark(arena);
-    struct lk_tensor n, q, k, v, out;
-    LK_TRY(LK_NEW(arena, &n, dtype, p->n_real, c->hidden_size));
-    LK_TRY(LK_NEW(arena, &q, dtype, p->n_real, heads * hd));
-    LK_TRY(LK_NEW(arena, &k, dtype, p->n_real, kv_heads * hd));
-    LK_TRY(LK_NEW(arena, &v, dtype, p->n_real, kv_heads * hd));
-    LK_TRY(LK_NEW(arena, &out, dtype, p->n_real, heads * hd));
-    LK_TRY(rms_norm(p, &n, &p->real, &l->input_layernorm));
-    LK_TRY(linear(p->dev, &q, &n, &l->q_proj, NULL));
-    LK_TRY(linear(p->dev, &k, &n, &l->k_proj, NULL));
-    LK_TRY(linear(p->dev, &v, &n, &l->v_proj, NULL));
-    struct lk_tensor q3 = LK_VIEW(&q, p->n_real, heads, hd), k3 = LK_VIEW(&k, p->n_real, kv_heads, hd);
-    struct lk_tensor v3 = LK_VIEW(&v, p->n_real, kv_heads, hd), out3 = LK_VIEW(&out, p->n_real, heads, hd);
-    LK_TRY(rope(p, &q3));
-    LK_TRY(rope(p, &k3));
-    struct lk_attention op = {
-        .out = &out3, .q = &q3, .k = &k3, .v = &v3, .scale = 1.0f / sqrtf((float)hd), .causal = true};
-    LK_TRY(lk_attention(p->dev, &op));
-    LK_TRY(linear(p->dev, &p->real, &out, &l->o_proj, &p->real));
-    lk_arena_release(arena, mark);
-    return LK_OK;
+    struct lk_decoder_attention op = {.h = &p->real,
+                                      .norm = &l->input_layernorm,
+                                      .q = {&l->q_proj, NULL},
+                                      .k = {&l->k_proj, NULL},
+                                      .v = {&l->v_proj, NULL},
+                                      .o = {&l->o_proj, NULL},
+                                      .cos = &p->cos,
+                                      .sin = &p->sin,
+                                      .n_heads = c->num_attention_heads,
+                                      .n_kv_heads = c->num_key_value_heads,
+                                      .head_dim = c->head_dim,
+                                      .eps = c->rms_norm_eps};
+    return lk_decoder_attention(p->dev, &op);
 }
 
-/* h += down(silu(gate(norm(h))) * up(norm(h))). */
 static enum lk_code mlp(const struct pass *p, const struct lk_mistral_layer *l) {
-    int64_t f = p->m->config.intermediate_size;
-    struct lk_arena *arena = &p->dev->arena;
-    size_t mark = lk_arena_mark(arena);
-    struct lk_tensor n, u, g;
-    LK_TRY(LK_NEW(arena, &n, p->h.dtype, p->n_rows, p->m->config.hidden_size));
-    LK_TRY(LK_NEW(arena, &u, p->h.dtype, p->n_rows, 2 * f));
-    LK_TRY(LK_NEW(arena, &g, p->h.dtype, p->n_rows, f));
-    LK_TRY(rms_norm(p, &n, &p->h, &l->post_attention_layernorm));
-    struct lk_tensor gate = lk_tensor_cols(&u, 0, f), up = lk_tensor_cols(&u, f, f);
-    LK_TRY(linear(p->dev, &gate, &n, &l->gate_proj, NULL));
-    LK_TRY(linear(p->dev, &up, &n, &l->up_proj, NULL));
-    LK_TRY(lk_gated_act(p->dev, &(struct lk_gated_act){.y = &g, .x = &u, .act = LK_ACT_SILU}));
-    LK_TRY(linear(p->dev, &p->h, &g, &l->down_proj, &p->h));
-    lk_arena_release(arena, mark);
-    return LK_OK;
+    struct lk_decoder_mlp op = {.h = &p->h,
+                                .norm = &l->post_attention_layernorm,
+                                .gate = &l->gate_proj,
+                                .up = &l->up_proj,
+                                .down = &l->down_proj,
+                                .eps = p->m->config.rms_norm_eps};
+    return lk_decoder_mlp(p->dev, &op);
 }
 
 /* Copies the state to the column block of `out` that asked for it: the pad row n_pad times, then the real rows. */
@@ -219,7 +182,7 @@ static enum lk_code emit(const struct pass *p, int64_t n_pad, const struct lk_te
     struct lk_tensor state = p->h;
     if (final_norm) {
         LK_TRY(LK_NEW(&p->dev->arena, &state, p->h.dtype, p->n_rows, p->m->config.hidden_size));
-        LK_TRY(rms_norm(p, &state, &p->h, &p->m->norm));
+        LK_TRY(lk_decoder_norm(p->dev, &state, &p->h, &p->m->norm, p->m->config.rms_norm_eps));
     }
     struct lk_tensor pad = lk_tensor_rows(&state, 0, 1);
     for (int64_t i = 0; i < n_pad; i++) {

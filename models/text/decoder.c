@@ -1,0 +1,82 @@
+#include "models/text/decoder.h"
+
+#include <math.h>
+
+enum lk_code lk_decoder_norm(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *x,
+                             const struct lk_tensor *weight, double eps) {
+    return lk_rms_norm(
+        dev, &(struct lk_rms_norm){.y = y, .x = x, .w = weight, .eps = (float)eps, .round_before_weight = true});
+}
+
+static enum lk_code project(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *x,
+                            const struct lk_projection *p, const struct lk_tensor *residual) {
+    return lk_linear(dev, &(struct lk_linear){.y = y, .x = x, .w = p->weight, .bias = p->bias, .residual = residual});
+}
+
+/* Where keys or values of the n new rows go: rows of the cache, or memory of this pass. */
+static enum lk_code place(struct lk_device *dev, const struct lk_decoder_attention *op, const struct lk_tensor *cache,
+                          struct lk_tensor *rows) {
+    int64_t n = op->h->shape[0], width = op->n_kv_heads * op->head_dim;
+    if (!cache) return LK_NEW(&dev->arena, rows, op->h->dtype, n, width);
+    struct lk_tensor part = lk_tensor_rows(cache, op->n_past, n);
+    *rows = LK_VIEW(&part, n, width);
+    return LK_OK;
+}
+
+static enum lk_code rotate(struct lk_device *dev, const struct lk_decoder_attention *op, const struct lk_tensor *x) {
+    struct lk_norm_rope rope = {
+        .x = x, .cos = op->cos, .sin = op->sin, .pairing = LK_ROPE_HALF, .round_products = true};
+    return lk_norm_rope(dev, &rope);
+}
+
+enum lk_code lk_decoder_attention(struct lk_device *dev, const struct lk_decoder_attention *op) {
+    struct lk_arena *arena = &dev->arena;
+    int64_t n = op->h->shape[0], heads = op->n_heads, kv_heads = op->n_kv_heads, hd = op->head_dim;
+    enum lk_dtype dtype = op->h->dtype;
+    size_t mark = lk_arena_mark(arena);
+    struct lk_tensor norm, q, k, v, out;
+    if (op->k_cache && op->n_past + n > op->k_cache->shape[0])
+        return lk_fail(LK_E_INTERNAL, "decoder: %lld rows after %lld do not fit a cache of %lld", (long long)n,
+                       (long long)op->n_past, (long long)op->k_cache->shape[0]);
+    LK_TRY(LK_NEW(arena, &norm, dtype, n, op->h->shape[1]));
+    LK_TRY(LK_NEW(arena, &q, dtype, n, heads * hd));
+    LK_TRY(place(dev, op, op->k_cache, &k));
+    LK_TRY(place(dev, op, op->v_cache, &v));
+    LK_TRY(LK_NEW(arena, &out, dtype, n, heads * hd));
+    LK_TRY(lk_decoder_norm(dev, &norm, op->h, op->norm, op->eps));
+    LK_TRY(project(dev, &q, &norm, &op->q, NULL));
+    LK_TRY(project(dev, &k, &norm, &op->k, NULL));
+    LK_TRY(project(dev, &v, &norm, &op->v, NULL));
+    struct lk_tensor q3 = LK_VIEW(&q, n, heads, hd), out3 = LK_VIEW(&out, n, heads, hd);
+    struct lk_tensor k3 = LK_VIEW(&k, n, kv_heads, hd), v3 = LK_VIEW(&v, n, kv_heads, hd);
+    LK_TRY(rotate(dev, op, &q3));
+    LK_TRY(rotate(dev, op, &k3));
+    if (op->k_cache) {
+        k3 = lk_tensor_rows(op->k_cache, 0, op->n_past + n);
+        v3 = lk_tensor_rows(op->v_cache, 0, op->n_past + n);
+    }
+    struct lk_attention attention = {
+        .out = &out3, .q = &q3, .k = &k3, .v = &v3, .scale = 1.0f / sqrtf((float)hd), .causal = true};
+    LK_TRY(lk_attention(dev, &attention));
+    LK_TRY(project(dev, op->h, &out, &op->o, op->h));
+    lk_arena_release(arena, mark);
+    return LK_OK;
+}
+
+enum lk_code lk_decoder_mlp(struct lk_device *dev, const struct lk_decoder_mlp *op) {
+    struct lk_arena *arena = &dev->arena;
+    int64_t n = op->h->shape[0], f = op->gate->shape[0];
+    size_t mark = lk_arena_mark(arena);
+    struct lk_tensor norm, u, g;
+    LK_TRY(LK_NEW(arena, &norm, op->h->dtype, n, op->h->shape[1]));
+    LK_TRY(LK_NEW(arena, &u, op->h->dtype, n, 2 * f));
+    LK_TRY(LK_NEW(arena, &g, op->h->dtype, n, f));
+    LK_TRY(lk_decoder_norm(dev, &norm, op->h, op->norm, op->eps));
+    struct lk_tensor gate = lk_tensor_cols(&u, 0, f), up = lk_tensor_cols(&u, f, f);
+    LK_TRY(project(dev, &gate, &norm, &(struct lk_projection){op->gate, NULL}, NULL));
+    LK_TRY(project(dev, &up, &norm, &(struct lk_projection){op->up, NULL}, NULL));
+    LK_TRY(lk_gated_act(dev, &(struct lk_gated_act){.y = &g, .x = &u, .act = LK_ACT_SILU}));
+    LK_TRY(project(dev, op->h, &g, &(struct lk_projection){op->down, NULL}, op->h));
+    lk_arena_release(arena, mark);
+    return LK_OK;
+}

@@ -1,0 +1,40 @@
+/* The two halves of a decoder layer, as Mistral and Qwen2.5 have them: attention with grouped heads and rotated halves,
+ * and the gated MLP, each behind an RMS norm and added to the residual stream. */
+#pragma once
+
+#include "engine/ops.h"
+
+/* A projection; bias NULL: none. */
+struct lk_projection {
+    const struct lk_tensor *weight, *bias;
+};
+
+/* h += o(attention(rope(q(n)), rope(k(n)), v(n))), n = norm(h); causal. With a cache, rotated keys and values are
+ * written to its rows [n_past, n_past + n) and attention reads [0, n_past + n); its bits are those of a pass over all
+ * tokens at once. */
+struct lk_decoder_attention {
+    const struct lk_tensor *h;       /* [n, hidden] window, in place */
+    const struct lk_tensor *norm;    /* [hidden] */
+    struct lk_projection q, k, v, o; /* [heads * head_dim, hidden], twice [kv_heads * head_dim, hidden], and back */
+    const struct lk_tensor *cos;     /* f32 [n, head_dim / 2] */
+    const struct lk_tensor *sin;
+    int64_t n_heads, n_kv_heads, head_dim;
+    double eps;
+    const struct lk_tensor *k_cache; /* [capacity, kv_heads, head_dim] or NULL */
+    const struct lk_tensor *v_cache;
+    int64_t n_past;
+};
+enum lk_code lk_decoder_attention(struct lk_device *dev, const struct lk_decoder_attention *op);
+
+/* h += down(silu(gate(n)) * up(n)), n = norm(h). */
+struct lk_decoder_mlp {
+    const struct lk_tensor *h;                /* [n, hidden] window, in place */
+    const struct lk_tensor *norm;             /* [hidden] */
+    const struct lk_tensor *gate, *up, *down; /* [intermediate, hidden] twice, [hidden, intermediate] */
+    double eps;
+};
+enum lk_code lk_decoder_mlp(struct lk_device *dev, const struct lk_decoder_mlp *op);
+
+/* y = norm(x), rounded before the weight. y may be x. */
+enum lk_code lk_decoder_norm(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *x,
+                             const struct lk_tensor *weight, double eps);

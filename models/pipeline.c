@@ -152,4 +152,12 @@ enum lk_code lk_pipeline_edit(struct lk_pipeline *pipeline, struct lk_device *de
     return rc;
 }
 
-void lk_result_free(struct lk_result *result) { lk_image_free(&result->image); }
+void lk_result_free(struct lk_result *result) {
+    lk_image_free(&result->image);
+    for (int i = 0; i < result->n_rounds; i++) {
+        lk_free(result->rounds[i].prompt);
+        lk_free(result->rounds[i].reflection);
+        lk_free(result->rounds[i].reason);
+    }
+    result->n_rounds = 0;
+}

@@ -28,7 +28,7 @@ struct lk_request {
     const struct lk_image *images; /* reference images as decoded; the first one sets the output size */
     int n_images;                  /* 0: text-to-image */
     const char *prompt;
-    const char *negative_prompt; /* NULL: none, and with it no true CFG */
+    const char *negative_prompt; /* NULL: none, and with it no true CFG; Step1X-Edit has a default */
     double true_cfg_scale; /* two forwards a step when above 1 and there is a negative prompt; 0: not in the model */
     int width, height;     /* 0: from the first reference, else 1024; rounded down to the family's multiple */
     int num_inference_steps;
@@ -46,8 +46,36 @@ struct lk_request {
     /* Noise given by the caller instead of drawn, or NULL: f32 [C, h, w] as the family draws it (FLUX.2: packed
      * latents, 4 channels' worth in C; the others: the VAE's latents). */
     const float *latents;
+    /* Step1X-Edit: the noise with which the reference's posterior is sampled, f32 [C, h, w], or NULL: drawn, before the
+     * latents. */
+    const float *posterior_noise;
+    /* Step1X-Edit's modes. Thinking rewrites the prompt before the edit; reflection looks at the result and edits
+     * again, up to max_try_cnt rounds, of which the best is the result. Their instructions are texts of the model's
+     * authors: a JSON file of the user's (models/step1x/prompts.h says what is in it). */
+    bool thinking_mode, reflection_mode;
+    int max_try_cnt;
+    const char *prompts_file;
     lk_progress_fn *progress;
     void *progress_context;
+};
+
+/* What the model said about a round of an edit with reflection. */
+enum lk_verdict { LK_VERDICT_NONE, LK_VERDICT_SUCCESS, LK_VERDICT_OTHERS, LK_VERDICT_REFLECTION, LK_VERDICT_FAILED };
+
+#define LK_MAX_ROUNDS     20
+#define LK_MAX_SUB_SCORES 8
+
+/* One round of an edit. Texts belong to the result. */
+struct lk_round {
+    char *prompt;     /* that the edit was made with */
+    bool from_source; /* the source was edited; otherwise the round's before */
+    enum lk_verdict verdict;
+    char *reflection;   /* the model's words, NULL without reflection */
+    char *reason;       /* of `consistency` */
+    double consistency; /* 0..10: the result against a description of what it should be */
+    double edit_scores[LK_MAX_SUB_SCORES], look_scores[LK_MAX_SUB_SCORES]; /* 0..10 each, as the model gave them */
+    int n_edit_scores, n_look_scores;
+    double score; /* least edit score times least look score */
 };
 
 struct lk_result {
@@ -61,6 +89,9 @@ struct lk_result {
     } references[LK_MAX_REFERENCES];
     int n_references;
     size_t peak_bytes; /* of the activation arena */
+    /* Thinking and reflection (Step1X-Edit); empty without them. */
+    struct lk_round rounds[LK_MAX_ROUNDS];
+    int n_rounds, best_round;
 };
 
 /* One stage of a run as the plan device saw it. */

@@ -74,7 +74,7 @@ enum lk_code lk_walk_noise(struct lk_walk *w, struct lk_rng *rng, const struct l
     unsigned char *drawn = lk_malloc(2 * bytes);
     if (!drawn) return lk_fail(LK_E_NOMEM, "noise: out of memory for %zu bytes", 2 * bytes);
     unsigned char *packed = drawn + bytes;
-    draw(w, rng, latents ? w->request->latents : NULL, drawn, (size_t)(n * channels));
+    draw(w, rng, latents ? w->request->latents : w->request->posterior_noise, drawn, (size_t)(n * channels));
     if (latents) lk_sha256(drawn, bytes, w->result->noise_sha256);
     for (int64_t c = 0; c < channels; c++)
         for (int64_t i = 0; i < n; i++)

@@ -35,9 +35,9 @@ enum lk_code lk_walk_check_finite(const struct lk_walk *walk, const struct lk_te
 enum lk_code lk_walk_trace_host(const struct lk_walk *walk, const char *name, const void *values, enum lk_dtype dtype,
                                 int64_t n);
 
-/* Draws [C, n] normals in the compute dtype, in the order in which torch draws them (or takes request->latents), and
- * uploads them channels last into `rows` [n, C] (or [h, w, C] with n = h w). latents: they are the initial latents, for
- * which a caller's latents may stand in and whose digest is recorded. */
+/* Draws [C, n] normals in the compute dtype, in the order in which torch draws them, and uploads them channels last
+ * into `rows` [n, C] (or [h, w, C] with n = h w). latents: they are the initial latents, whose digest is recorded and
+ * for which request->latents may stand in; otherwise they are a posterior's and request->posterior_noise may. */
 enum lk_code lk_walk_noise(struct lk_walk *walk, struct lk_rng *rng, const struct lk_tensor *rows, bool latents);
 
 /* Sigmas and timesteps into walk and trace. */

@@ -10,6 +10,8 @@
 
 #define LK_QWEN25_VL_MAX_DEPTH  128 /* of the vision tower */
 #define LK_QWEN25_VL_MAX_IMAGES 10
+/* Base of the vision tower's rotation; no config had another. */
+#define LK_QWEN25_VL_VISION_THETA 10000
 
 struct lk_qwen25_vl_vision_config {
     int64_t depth, hidden_size, num_heads, intermediate_size, out_hidden_size;

@@ -6,13 +6,17 @@
 #include "weights/bind.h"
 #include "weights/config.h"
 
-#define LK_STEP1X_AXES 3
+#define LK_STEP1X_AXES       3
+#define LK_STEP1X_ROPE_THETA 10000.0
+/* Fixed in the original: channels of the timestep's sinusoids, and of the pooled text. */
+#define LK_STEP1X_TIMESTEP_DIM 256
+#define LK_STEP1X_POOLED_DIM   768
 
 struct lk_step1x_transformer_config {
     int64_t in_channels, out_channels, num_layers, num_single_layers, attention_head_dim, num_attention_heads;
-    int64_t joint_attention_dim, timestep_in_dim, vector_in_dim;
     int64_t connector_in_channels, connector_hidden_size, connector_heads_num, connector_depth;
     int axes_dims_rope[LK_STEP1X_AXES];
+    bool has_enable_text_token_mapping; /* the config says whether there is a mapping */
     bool enable_text_token_mapping;
     int64_t dim; /* D = heads * head_dim */
 };
@@ -26,7 +30,9 @@ struct lk_step1x_embedder {
 };
 
 struct lk_step1x_refiner_block {
-    struct lk_step1x_linear norm1, norm2, self_attn_qkv, self_attn_proj, mlp_fc1, mlp_fc2, adaln_modulation;
+    struct lk_step1x_linear norm1, norm2; /* [H] */
+    struct lk_step1x_linear self_attn_qkv, self_attn_proj, mlp_fc1, mlp_fc2;
+    struct lk_step1x_linear adaln_modulation; /* [2 H, H]: gates of attention and MLP */
 };
 
 struct lk_step1x_connector {
@@ -67,7 +73,8 @@ struct lk_step1x_transformer {
  * where the config does not say, by the checkpoint (lk_step1x_transformer_bind). Takes and closes `json`. */
 enum lk_code lk_step1x_transformer_config_read(struct lk_step1x_transformer_config *out, struct lk_config *json);
 
-/* checkpoint NULL for planning. Free with lk_step1x_transformer_free. */
+/* checkpoint NULL for planning. t->config says afterwards whether there is a text_token_mapping. Free with
+ * lk_step1x_transformer_free. */
 enum lk_code lk_step1x_transformer_bind(struct lk_step1x_transformer *t,
                                         const struct lk_step1x_transformer_config *config,
                                         const struct lk_checkpoint *checkpoint, enum lk_dtype compute);

@@ -1,0 +1,209 @@
+/* Step1XEditTransformer2DModel: configuration and weights. */
+#include <stdio.h>
+
+#include "engine/alloc.h"
+#include "models/step1x/transformer.h"
+
+static void derive(struct lk_config *json, struct lk_step1x_transformer_config *c, const int64_t *axes, size_t n_axes,
+                   int64_t joint_attention_dim) {
+    int64_t sum = 0;
+    if (n_axes != LK_STEP1X_AXES)
+        lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE, "expected %d entries, got %zu", LK_STEP1X_AXES,
+                          n_axes);
+    for (size_t i = 0; i < n_axes && i < LK_STEP1X_AXES; i++) {
+        if (axes[i] < 2 || axes[i] > 4096 || axes[i] % 2)
+            lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE,
+                              "entry %zu is %lld: expected an even number from 2 on", i, (long long)axes[i]);
+        c->axes_dims_rope[i] = (int)axes[i];
+        sum += axes[i];
+    }
+    if (sum != c->attention_head_dim)
+        lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE,
+                          "expected a sum of attention_head_dim = %lld, got %lld", (long long)c->attention_head_dim,
+                          (long long)sum);
+    if (c->connector_heads_num && c->connector_hidden_size % c->connector_heads_num)
+        lk_config_problem(json, "connector_heads_num", LK_E_CONFIG_VALUE,
+                          "expected a divisor of connector_hidden_size = %lld, got %lld",
+                          (long long)c->connector_hidden_size, (long long)c->connector_heads_num);
+    if (joint_attention_dim != c->connector_hidden_size)
+        lk_config_problem(json, "joint_attention_dim", LK_E_CONFIG_VALUE,
+                          "expected connector_hidden_size = %lld, got %lld", (long long)c->connector_hidden_size,
+                          (long long)joint_attention_dim);
+    if (c->in_channels % 4) lk_config_problem(json, "in_channels", LK_E_CONFIG_VALUE, "expected a multiple of 4");
+    if (c->out_channels != c->in_channels)
+        lk_config_problem(json, "out_channels", LK_E_CONFIG_VALUE,
+                          "expected null or in_channels: a sampler adds output to input");
+    c->dim = c->num_attention_heads * c->attention_head_dim;
+}
+
+enum lk_code lk_step1x_transformer_config_read(struct lk_step1x_transformer_config *out, struct lk_config *json) {
+    struct lk_step1x_transformer_config c = {0};
+    int64_t axes[LK_STEP1X_AXES] = {0}, joint_attention_dim = 0;
+    size_t n_axes = 0;
+    lk_config_expect_string(json, "_class_name", "Step1XEditTransformer2DModel");
+    lk_config_ignore(json, "_diffusers_version");
+    lk_config_ignore(json, "_name_or_path");
+    lk_config_expect_int(json, "patch_size", 1);
+    lk_config_expect_int(json, "timestep_in_dim", LK_STEP1X_TIMESTEP_DIM);
+    lk_config_expect_int(json, "vector_in_dim", LK_STEP1X_POOLED_DIM);
+    lk_config_expect_bool(json, "guidance_embeds", false);
+    lk_config_int(json, "in_channels", &c.in_channels, 4, 1 << 20);
+    lk_config_int_or(json, "out_channels", &c.out_channels, c.in_channels, 1, 1 << 20);
+    lk_config_int(json, "num_layers", &c.num_layers, 0, 1000);
+    lk_config_int(json, "num_single_layers", &c.num_single_layers, 0, 1000);
+    lk_config_int(json, "attention_head_dim", &c.attention_head_dim, 2, 512);
+    lk_config_int(json, "num_attention_heads", &c.num_attention_heads, 1, 4096);
+    lk_config_int(json, "joint_attention_dim", &joint_attention_dim, 1, 1 << 22);
+    lk_config_int(json, "connector_in_channels", &c.connector_in_channels, 1, 1 << 22);
+    lk_config_int(json, "connector_hidden_size", &c.connector_hidden_size, 1, 1 << 22);
+    lk_config_int(json, "connector_heads_num", &c.connector_heads_num, 1, 4096);
+    lk_config_int(json, "connector_depth", &c.connector_depth, 0, 1000);
+    lk_config_ints(json, "axes_dims_rope", axes, LK_STEP1X_AXES, &n_axes);
+    c.has_enable_text_token_mapping = lk_config_has(json, "enable_text_token_mapping");
+    lk_config_bool_or(json, "enable_text_token_mapping", &c.enable_text_token_mapping, false);
+    derive(json, &c, axes, n_axes, joint_attention_dim);
+    *out = c;
+    return lk_config_close(json);
+}
+
+/* A linear layer, or a norm where cols is 0, with weight and bias. */
+struct entry {
+    struct lk_step1x_linear *layer;
+    const char *name;
+    int64_t rows, cols;
+};
+
+static void bind_table(struct lk_bind *b, const struct entry *table, size_t n, const char *blocks, int i) {
+    char name[96];
+    int n_name = *blocks ? snprintf(name, sizeof name, "%s.%d.", blocks, i) : 0;
+    name[n_name] = 0;
+    for (size_t j = 0; j < n; j++) {
+        const struct entry *e = &table[j];
+        lk_bind_tensor(b, &e->layer->weight, e->cols ? 2 : 1, (int64_t[]){e->rows, e->cols}, "%s%s.weight", name,
+                       e->name);
+        lk_bind_tensor(b, &e->layer->bias, 1, &e->rows, "%s%s.bias", name, e->name);
+    }
+}
+#define BIND_TABLE(bind, table, prefix, i) bind_table(bind, table, sizeof(table) / sizeof *(table), prefix, i)
+
+static void bind_connector(struct lk_bind *b, struct lk_step1x_connector *w,
+                           const struct lk_step1x_transformer_config *c) {
+    int64_t in = c->connector_in_channels, h = c->connector_hidden_size;
+    const struct entry table[] = {
+        {&w->global_proj_out, "connector.global_proj_out", LK_STEP1X_POOLED_DIM, in},
+        {&w->input_embedder, "connector.S.input_embedder", h, in},
+        {&w->t_embedder.in, "connector.S.t_embedder.mlp.0", h, LK_STEP1X_TIMESTEP_DIM},
+        {&w->t_embedder.out, "connector.S.t_embedder.mlp.2", h, h},
+        {&w->c_embedder.in, "connector.S.c_embedder.linear_1", h, in},
+        {&w->c_embedder.out, "connector.S.c_embedder.linear_2", h, h},
+    };
+    BIND_TABLE(b, table, "", 0);
+    for (int i = 0; i < c->connector_depth; i++) {
+        struct lk_step1x_refiner_block *block = &w->blocks[i];
+        const struct entry blocks[] = {
+            {&block->norm1, "norm1", h, 0},
+            {&block->norm2, "norm2", h, 0},
+            {&block->self_attn_qkv, "self_attn_qkv", 3 * h, h},
+            {&block->self_attn_proj, "self_attn_proj", h, h},
+            {&block->mlp_fc1, "mlp.fc1", 4 * h, h},
+            {&block->mlp_fc2, "mlp.fc2", h, 4 * h},
+            {&block->adaln_modulation, "adaLN_modulation.1", 2 * h, h},
+        };
+        BIND_TABLE(b, blocks, "connector.S.individual_token_refiner.blocks", i);
+    }
+}
+
+static void bind_double(struct lk_bind *b, struct lk_step1x_double_block *w, int i,
+                        const struct lk_step1x_transformer_config *c) {
+    int64_t d = c->dim, h = c->attention_head_dim;
+    const struct entry table[] = {
+        {&w->img.norm1, "norm1.linear", 6 * d, d},
+        {&w->img.to_q, "attn.to_q", d, d},
+        {&w->img.to_k, "attn.to_k", d, d},
+        {&w->img.to_v, "attn.to_v", d, d},
+        {&w->img.to_out, "attn.to_out.0", d, d},
+        {&w->img.ff_in, "ff.net.0.proj", 4 * d, d},
+        {&w->img.ff_out, "ff.net.2", d, 4 * d},
+        {&w->txt.norm1, "norm1_context.linear", 6 * d, d},
+        {&w->txt.to_q, "attn.add_q_proj", d, d},
+        {&w->txt.to_k, "attn.add_k_proj", d, d},
+        {&w->txt.to_v, "attn.add_v_proj", d, d},
+        {&w->txt.to_out, "attn.to_add_out", d, d},
+        {&w->txt.ff_in, "ff_context.net.0.proj", 4 * d, d},
+        {&w->txt.ff_out, "ff_context.net.2", d, 4 * d},
+    };
+    BIND_TABLE(b, table, "transformer_blocks", i);
+    LK_BIND(b, &w->img.norm_q, LK_SHAPE(h), "transformer_blocks.%d.attn.norm_q.weight", i);
+    LK_BIND(b, &w->img.norm_k, LK_SHAPE(h), "transformer_blocks.%d.attn.norm_k.weight", i);
+    LK_BIND(b, &w->txt.norm_q, LK_SHAPE(h), "transformer_blocks.%d.attn.norm_added_q.weight", i);
+    LK_BIND(b, &w->txt.norm_k, LK_SHAPE(h), "transformer_blocks.%d.attn.norm_added_k.weight", i);
+}
+
+static void bind_single(struct lk_bind *b, struct lk_step1x_single_block *w, int i,
+                        const struct lk_step1x_transformer_config *c) {
+    int64_t d = c->dim, h = c->attention_head_dim;
+    const struct entry table[] = {
+        {&w->norm, "norm.linear", 3 * d, d}, {&w->to_q, "attn.to_q", d, d},        {&w->to_k, "attn.to_k", d, d},
+        {&w->to_v, "attn.to_v", d, d},       {&w->proj_mlp, "proj_mlp", 4 * d, d}, {&w->proj_out, "proj_out", d, 5 * d},
+    };
+    BIND_TABLE(b, table, "single_transformer_blocks", i);
+    LK_BIND(b, &w->norm_q, LK_SHAPE(h), "single_transformer_blocks.%d.attn.norm_q.weight", i);
+    LK_BIND(b, &w->norm_k, LK_SHAPE(h), "single_transformer_blocks.%d.attn.norm_k.weight", i);
+}
+
+static void bind_all(struct lk_bind *b, struct lk_step1x_transformer *t) {
+    const struct lk_step1x_transformer_config *c = &t->config;
+    int64_t d = c->dim;
+    const struct entry table[] = {
+        {&t->x_embedder, "x_embedder", d, c->in_channels},
+        {&t->context_embedder, "context_embedder", d, c->connector_hidden_size},
+        {&t->time_embed.in, "time_embed.in_layer", d, LK_STEP1X_TIMESTEP_DIM},
+        {&t->time_embed.out, "time_embed.out_layer", d, d},
+        {&t->vec_embed.in, "vec_embed.in_layer", d, LK_STEP1X_POOLED_DIM},
+        {&t->vec_embed.out, "vec_embed.out_layer", d, d},
+        {&t->norm_out, "norm_out.linear", 2 * d, d},
+        {&t->proj_out, "proj_out", c->out_channels, d},
+    };
+    BIND_TABLE(b, table, "", 0);
+    if (c->enable_text_token_mapping) {
+        const struct entry mapping[] = {
+            {&t->text_token_mapping, "text_token_mapping", c->connector_hidden_size, c->connector_in_channels}};
+        BIND_TABLE(b, mapping, "", 0);
+    }
+    bind_connector(b, &t->connector, c);
+    for (int i = 0; i < c->num_layers; i++) bind_double(b, &t->double_blocks[i], i, c);
+    for (int i = 0; i < c->num_single_layers; i++) bind_single(b, &t->single_blocks[i], i, c);
+}
+
+enum lk_code lk_step1x_transformer_bind(struct lk_step1x_transformer *t,
+                                        const struct lk_step1x_transformer_config *config,
+                                        const struct lk_checkpoint *checkpoint, enum lk_dtype compute) {
+    *t = (struct lk_step1x_transformer){.config = *config};
+    if (!config->has_enable_text_token_mapping && checkpoint)
+        t->config.enable_text_token_mapping = lk_checkpoint_find(checkpoint, "text_token_mapping.weight") != NULL;
+    t->connector.blocks = lk_calloc((size_t)config->connector_depth + 1, sizeof *t->connector.blocks);
+    t->double_blocks = lk_calloc((size_t)config->num_layers + 1, sizeof *t->double_blocks);
+    t->single_blocks = lk_calloc((size_t)config->num_single_layers + 1, sizeof *t->single_blocks);
+    enum lk_code rc = LK_OK;
+    if (!t->connector.blocks || !t->double_blocks || !t->single_blocks)
+        rc = lk_fail(LK_E_NOMEM, "transformer: out of memory");
+    struct lk_bind *b;
+    if (!rc) rc = lk_bind_begin(&b, checkpoint, "transformer", compute);
+    if (!rc) {
+        bind_all(b, t);
+        rc = lk_bind_finish(b, &t->owned, &t->totals);
+    }
+    if (rc) lk_step1x_transformer_free(t);
+    return rc;
+}
+
+void lk_step1x_transformer_free(struct lk_step1x_transformer *t) {
+    lk_free(t->connector.blocks);
+    lk_free(t->double_blocks);
+    lk_free(t->single_blocks);
+    lk_free(t->owned);
+    t->connector.blocks = NULL;
+    t->double_blocks = NULL;
+    t->single_blocks = NULL;
+    t->owned = NULL;
+}

@@ -52,12 +52,17 @@ enum lk_code lk_flow_match_sigmas(const struct lk_flow_match_config *config, int
 }
 
 /* exp, sin and cos are evaluated in double and rounded once: the float nearest to the true value. */
-void lk_timestep_embedding(float timestep_1000, int dim, float *out) {
+void lk_timestep_embedding_scaled(float timestep, float scale, int dim, float *out) {
     int half = dim / 2;
     for (int k = 0; k < half; k++) {
         float exponent = -9.210340371976184f * (float)k / (float)half; /* -ln 10000 */
-        float angle = timestep_1000 * (float)exp(exponent);
+        float angle = timestep * (float)exp(exponent);
+        angle *= scale;
         out[k] = (float)cos(angle);
         out[half + k] = (float)sin(angle);
     }
+}
+
+void lk_timestep_embedding(float timestep_1000, int dim, float *out) {
+    lk_timestep_embedding_scaled(timestep_1000, 1.0f, dim, out);
 }

@@ -29,3 +29,7 @@ enum lk_code lk_flow_match_sigmas(const struct lk_flow_match_config *config, int
 /* Sinusoidal embedding of a scalar, [cos | sin] (flip_sin_to_cos), dim even: omega_k = exp(-ln(10000) k / (dim/2)),
  * f32. */
 void lk_timestep_embedding(float timestep_1000, int dim, float *out);
+
+/* The same of the angles scale * (timestep * omega_k), each product rounded: Qwen-Image is fed timestep / 1000 and
+ * multiplies last. */
+void lk_timestep_embedding_scaled(float timestep, float scale, int dim, float *out);

@@ -70,8 +70,9 @@ enum lk_rope_pairing {
     LK_ROPE_HALF,        /* pairs (j, j + head_dim/2), language models */
 };
 
-/* In place on x: first RMS norm over head_dim when norm_w is given (r(x * rsqrt(mean x^2 + eps) * norm_w)), then
- * rotation by the table. round_products: r(r(a cos) - r(b sin)), as language models do in bf16; otherwise one r. */
+/* In place on x: first RMS norm over head_dim when norm_w is given (r(x * rsqrt(mean x^2 + eps) * norm_w), or with
+ * round_before_weight r(norm_w * r(x * rsqrt))), then rotation by the table. round_products: r(r(a cos) - r(b sin)), as
+ * language models do in bf16; otherwise one r. */
 struct lk_norm_rope {
     const struct lk_tensor *x;      /* [S, n_heads, head_dim] window */
     const struct lk_tensor *norm_w; /* [head_dim] or NULL */
@@ -79,6 +80,7 @@ struct lk_norm_rope {
     const struct lk_tensor *sin;    /* f32 [S, head_dim / 2] */
     enum lk_rope_pairing pairing;
     float eps;
+    bool round_before_weight;
     bool round_products;
 };
 

@@ -10,6 +10,7 @@ static void normalize(const struct lk_norm_rope *op, int64_t n, float *x) {
     rows->sum_squares(n, x, 0.0, lanes);
     float factor = (float)(1.0 / sqrt(lk_cpu_lanes_total(lanes) / (double)n + (double)op->eps));
     rows->scale(n, x, factor, x);
+    if (op->round_before_weight && op->x->dtype == LK_BF16) rows->round(n, x);
     rows->mul(n, x, lk_cpu_view(op->norm_w, 0, n, w), x);
     if (op->cos && op->x->dtype == LK_BF16) rows->round(n, x);
 }

@@ -8,8 +8,11 @@ static void oracle_head(const struct lk_norm_rope *op, const struct lk_tensor *x
     for (int64_t i = 0; i < n; i++) sum += oracle_square(oracle_get(x, first + i));
     for (int64_t i = 0; i < n; i++) {
         v[i] = oracle_get(x, first + i);
-        if (op->norm_w)
-            v[i] = oracle_round(dtype, v[i] / sqrt(sum / (double)n + (double)op->eps) * oracle_get(op->norm_w, i));
+        if (op->norm_w) {
+            v[i] =
+                oracle_round(op->round_before_weight ? dtype : LK_F32, v[i] / sqrt(sum / (double)n + (double)op->eps));
+            v[i] = oracle_round(dtype, v[i] * oracle_get(op->norm_w, i));
+        }
         out[i] = v[i];
     }
     for (int64_t j = 0; op->cos && j < half; j++) {
@@ -39,6 +42,7 @@ static void norm_rope_case(struct oracle *o) {
     if (parts == 1) op.cos = op.sin = NULL;
     op.pairing = oracle_int(o, 0, 1) ? LK_ROPE_INTERLEAVED : LK_ROPE_HALF;
     op.round_products = oracle_int(o, 0, 1);
+    op.round_before_weight = oracle_int(o, 0, 1);
     assert_ok(lk_norm_rope(o->dev, &op));
     struct oracle_error error = {0};
     double want[600];

@@ -1,0 +1,123 @@
+/* QwenImageTransformer2DModel: configuration and weights. */
+#include <stdio.h>
+
+#include "engine/alloc.h"
+#include "models/qwen_edit/transformer.h"
+
+#define TIME_EMBEDDING 256
+
+/* Some files that were packed again have a tensor of this name in place of the config's zero_cond_t. */
+static const char zero_cond_t_tensor[] = "__index_timestep_zero__";
+
+static void derive(struct lk_config *json, struct lk_qwen_transformer_config *c, const int64_t *axes, size_t n_axes) {
+    int64_t sum = 0;
+    if (n_axes != LK_QWEN_AXES)
+        lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE, "expected %d entries, got %zu", LK_QWEN_AXES,
+                          n_axes);
+    for (size_t i = 0; i < n_axes && i < LK_QWEN_AXES; i++) {
+        if (axes[i] < 2 || axes[i] > 4096 || axes[i] % 2)
+            lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE,
+                              "entry %zu is %lld: expected an even number from 2 on", i, (long long)axes[i]);
+        c->axes_dims_rope[i] = (int)axes[i];
+        sum += axes[i];
+    }
+    if (sum != c->attention_head_dim)
+        lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE,
+                          "expected a sum of attention_head_dim = %lld, got %lld", (long long)c->attention_head_dim,
+                          (long long)sum);
+    if (c->in_channels != c->patch_size * c->patch_size * c->out_channels)
+        lk_config_problem(json, "in_channels", LK_E_CONFIG_VALUE,
+                          "expected patch_size^2 * out_channels = %lld: a sampler adds output to input, got %lld",
+                          (long long)(c->patch_size * c->patch_size * c->out_channels), (long long)c->in_channels);
+    c->dim = c->num_attention_heads * c->attention_head_dim;
+}
+
+enum lk_code lk_qwen_transformer_config_read(struct lk_qwen_transformer_config *out, struct lk_config *json) {
+    struct lk_qwen_transformer_config c = {0};
+    int64_t axes[LK_QWEN_AXES] = {16, 56, 56};
+    size_t n_axes = LK_QWEN_AXES;
+    lk_config_expect_string(json, "_class_name", "QwenImageTransformer2DModel");
+    lk_config_ignore(json, "_diffusers_version");
+    lk_config_ignore(json, "_name_or_path");
+    lk_config_ignore(json, "pooled_projection_dim"); /* of older files; the class never looked at it */
+    lk_config_expect_int(json, "patch_size", 2);
+    c.patch_size = 2;
+    lk_config_int(json, "in_channels", &c.in_channels, 4, 1 << 20);
+    lk_config_int_or(json, "out_channels", &c.out_channels, 16, 1, 1 << 20);
+    lk_config_int(json, "num_layers", &c.num_layers, 1, 1000);
+    lk_config_int(json, "attention_head_dim", &c.attention_head_dim, 2, 512);
+    lk_config_int(json, "num_attention_heads", &c.num_attention_heads, 1, 4096);
+    lk_config_int(json, "joint_attention_dim", &c.joint_attention_dim, 1, 1 << 22);
+    if (lk_config_has(json, "axes_dims_rope")) lk_config_ints(json, "axes_dims_rope", axes, LK_QWEN_AXES, &n_axes);
+    lk_config_bool_or(json, "zero_cond_t", &c.zero_cond_t, false);
+    lk_config_expect_bool(json, "guidance_embeds", false);
+    lk_config_expect_bool(json, "use_additional_t_cond", false);
+    lk_config_expect_bool(json, "use_layer3d_rope", false);
+    derive(json, &c, axes, n_axes);
+    *out = c;
+    return lk_config_close(json);
+}
+
+static void bind_linear(struct lk_bind *b, struct lk_qwen_linear *w, int64_t rows, int64_t cols, const char *prefix,
+                        const char *name) {
+    LK_BIND(b, &w->weight, LK_SHAPE(rows, cols), "%s%s.weight", prefix, name);
+    LK_BIND(b, &w->bias, LK_SHAPE(rows), "%s%s.bias", prefix, name);
+}
+
+static void bind_stream(struct lk_bind *b, struct lk_qwen_stream *w, bool text, const char *prefix,
+                        const struct lk_qwen_transformer_config *c) {
+    int64_t d = c->dim;
+    bind_linear(b, &w->mod, 6 * d, d, prefix, text ? "txt_mod.1" : "img_mod.1");
+    bind_linear(b, &w->to_q, d, d, prefix, text ? "attn.add_q_proj" : "attn.to_q");
+    bind_linear(b, &w->to_k, d, d, prefix, text ? "attn.add_k_proj" : "attn.to_k");
+    bind_linear(b, &w->to_v, d, d, prefix, text ? "attn.add_v_proj" : "attn.to_v");
+    bind_linear(b, &w->to_out, d, d, prefix, text ? "attn.to_add_out" : "attn.to_out.0");
+    LK_BIND(b, &w->norm_q, LK_SHAPE(c->attention_head_dim), "%sattn.%s.weight", prefix,
+            text ? "norm_added_q" : "norm_q");
+    LK_BIND(b, &w->norm_k, LK_SHAPE(c->attention_head_dim), "%sattn.%s.weight", prefix,
+            text ? "norm_added_k" : "norm_k");
+    bind_linear(b, &w->mlp_in, 4 * d, d, prefix, text ? "txt_mlp.net.0.proj" : "img_mlp.net.0.proj");
+    bind_linear(b, &w->mlp_out, d, 4 * d, prefix, text ? "txt_mlp.net.2" : "img_mlp.net.2");
+}
+
+static void bind_all(struct lk_bind *b, struct lk_qwen_transformer *t) {
+    const struct lk_qwen_transformer_config *c = &t->config;
+    int64_t d = c->dim;
+    bind_linear(b, &t->time_linear_1, d, TIME_EMBEDDING, "", "time_text_embed.timestep_embedder.linear_1");
+    bind_linear(b, &t->time_linear_2, d, d, "", "time_text_embed.timestep_embedder.linear_2");
+    LK_BIND(b, &t->txt_norm, LK_SHAPE(c->joint_attention_dim), "txt_norm.weight");
+    bind_linear(b, &t->img_in, d, c->in_channels, "", "img_in");
+    bind_linear(b, &t->txt_in, d, c->joint_attention_dim, "", "txt_in");
+    bind_linear(b, &t->norm_out, 2 * d, d, "", "norm_out.linear");
+    bind_linear(b, &t->proj_out, c->patch_size * c->patch_size * c->out_channels, d, "", "proj_out");
+    for (int i = 0; i < c->num_layers; i++) {
+        char prefix[48];
+        snprintf(prefix, sizeof prefix, "transformer_blocks.%d.", i);
+        bind_stream(b, &t->blocks[i].img, false, prefix, c);
+        bind_stream(b, &t->blocks[i].txt, true, prefix, c);
+    }
+    lk_bind_ignore(b, zero_cond_t_tensor);
+}
+
+enum lk_code lk_qwen_transformer_bind(struct lk_qwen_transformer *t, const struct lk_qwen_transformer_config *config,
+                                      const struct lk_checkpoint *checkpoint, enum lk_dtype compute) {
+    *t = (struct lk_qwen_transformer){.config = *config};
+    if (checkpoint && lk_checkpoint_find(checkpoint, zero_cond_t_tensor)) t->config.zero_cond_t = true;
+    t->blocks = lk_calloc((size_t)config->num_layers, sizeof *t->blocks);
+    enum lk_code rc = t->blocks ? LK_OK : lk_fail(LK_E_NOMEM, "transformer: out of memory");
+    struct lk_bind *b;
+    if (!rc) rc = lk_bind_begin(&b, checkpoint, "transformer", compute);
+    if (!rc) {
+        bind_all(b, t);
+        rc = lk_bind_finish(b, &t->owned, &t->totals);
+    }
+    if (rc) lk_qwen_transformer_free(t);
+    return rc;
+}
+
+void lk_qwen_transformer_free(struct lk_qwen_transformer *t) {
+    lk_free(t->blocks);
+    lk_free(t->owned);
+    t->blocks = NULL;
+    t->owned = NULL;
+}

@@ -139,8 +139,10 @@ struct lk_add {
     const struct lk_tensor *b;
 };
 
-/* Per channel of the last dimension: normalize: y = r(r(x - mean) / std); otherwise y = r(r(x * std) + mean).
- * inverse_std says that std holds the inverse: normalize multiplies by it, otherwise x is divided by it. y may be x. */
+/* Per channel of the last dimension: normalize: y = r(r(x - r(mean)) / std); otherwise y = r(r(x * std) + r(mean)).
+ * inverse_std says that std holds the inverse: normalize multiplies by it, otherwise x is divided by it. f32 mean and
+ * std with bf16 x are what torch does with Python numbers: it rounds those it adds, not those it multiplies or divides
+ * by. y may be x. */
 struct lk_channel_affine {
     const struct lk_tensor *y;    /* [rows, C] */
     const struct lk_tensor *x;    /* [rows, C] */
@@ -159,7 +161,8 @@ struct lk_l2_norm {
     enum lk_act act;
 };
 
-/* The mean of all rows: y = r(r(sum of rows) / r(n)): with bf16 the count is rounded as well. */
+/* The mean of all rows: y = r(r(sum of rows) / n). The count is not rounded: torch's CPU kernels divide by an integer
+ * mask's sum as it is. */
 struct lk_mean_rows {
     const struct lk_tensor *y; /* [1, D] */
     const struct lk_tensor *x; /* [n, D] window */
@@ -180,7 +183,8 @@ enum lk_guidance_kind {
 
 /* Classifier-free guidance of two predictions, row by row; ||.|| is the 2-norm of a row in f32. d = r(cond - uncond).
  * RESCALE: c = r(uncond + r(scale * d)); y = r(c * r(r(||cond||) / r(||c||))).
- * LIMIT: n = r(||d||); q = n < 1 ? 1 : r(n^power); y = r(uncond + r(r(scale * d) / q)). y may be cond or uncond. */
+ * LIMIT: n = r(||d||); q = n < 1 ? 1 : r(n^r(power)); y = r(uncond + r(r(scale * d) / q)); power 0 is guidance without
+ * a limit. The scale is not rounded. y may be cond or uncond. */
 struct lk_guidance {
     const struct lk_tensor *y;      /* [rows, C] */
     const struct lk_tensor *cond;   /* [rows, C] */

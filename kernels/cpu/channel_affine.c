@@ -9,6 +9,11 @@ static void affine_row(const struct lk_channel_affine *op, int64_t row) {
         int64_t m = n - c < LK_CHUNK ? n - c : LK_CHUNK;
         const float *x = lk_cpu_view(op->x, row * op->x->ld + c, m, buffer);
         const float *mu = lk_cpu_view(op->mean, c, m, mean), *sigma = lk_cpu_view(op->std, c, m, std);
+        if (bf16 && op->mean->dtype == LK_F32) {
+            memcpy(mean, mu, (size_t)m * sizeof *mean);
+            rows->round(m, mean);
+            mu = mean;
+        }
         float *y = lk_cpu_target(op->y, row * op->y->ld + c, buffer);
         if (op->normalize && !op->inverse_std) {
             rows->standardize(m, x, mu, sigma, bf16, y);

@@ -28,7 +28,8 @@ static float row_factor(const struct lk_guidance *op, const double of_cond[LK_LA
                         const double of_combined[LK_LANES]) {
     float norm = length(op, of_combined);
     if (op->kind == LK_GUIDANCE_RESCALE) return lk_cpu_round(op->y->dtype, length(op, of_cond) / norm);
-    return norm < 1.0f ? 1.0f : lk_cpu_round(op->y->dtype, powf(norm, op->power));
+    if (norm < 1.0f) return 1.0f;
+    return lk_cpu_round(op->y->dtype, powf(norm, lk_cpu_round(op->y->dtype, op->power)));
 }
 
 static void guide_row(const struct lk_guidance *op, int64_t row) {

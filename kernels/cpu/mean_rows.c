@@ -3,7 +3,7 @@
 /* Columns [first, first + n): rows are added in double in ascending order. */
 static void mean_columns(const struct lk_mean_rows *op, int64_t first, int64_t n) {
     const struct lk_tensor *x = op->x;
-    const float count = lk_cpu_round(x->dtype, (float)x->shape[0]);
+    const float count = (float)x->shape[0];
     double sums[LK_CHUNK] = {0};
     float buffer[LK_CHUNK];
     for (int64_t row = 0; row < x->shape[0]; row++)

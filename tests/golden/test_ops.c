@@ -114,6 +114,58 @@ static void check_attention(void) {
     }
 }
 
+static void check_channel_norm(void) {
+    struct lk_tensor x = NEXT(12, 96), w = NEXT(96, 1, 1, 1), want = NEXT(12, 96), y = output(&x);
+    assert_ok(lk_l2_norm(dev, &(struct lk_l2_norm){&y, &x, &w, LK_ACT_NONE}));
+    compare("l2 norm", &y, &want, 0.002);
+    want = NEXT(12, 96);
+    assert_ok(lk_l2_norm(dev, &(struct lk_l2_norm){&y, &x, &w, LK_ACT_SILU}));
+    compare("l2 norm, SiLU", &y, &want, 0.002);
+}
+
+static void check_latents(void) {
+    struct lk_tensor tokens = NEXT(515, 8), want = NEXT(1, 8), y = output(&want);
+    assert_ok(lk_mean_rows(dev, &(struct lk_mean_rows){&y, &tokens}));
+    compare("mean of rows", &y, &want, 0.0);
+    struct lk_tensor moments = NEXT(5, 7, 32), noise = NEXT(5, 7, 16);
+    want = NEXT(5, 7, 16);
+    y = output(&want);
+    assert_ok(lk_posterior_sample(dev, &(struct lk_posterior_sample){&y, &moments, &noise}));
+    compare("posterior sample", &y, &want, 0.002);
+    float shifts[16], scales[16];
+    for (int i = 0; i < 16; i++) shifts[i] = 0.1159f, scales[i] = 0.3611f;
+    struct lk_tensor x = NEXT(16, 16), mean = LK_TENSOR(shifts, LK_F32, 16), std = LK_TENSOR(scales, LK_F32, 16);
+    y = output(&x);
+    struct lk_channel_affine op = {&y, &x, &mean, &std, true, true};
+    want = NEXT(16, 16);
+    assert_ok(lk_channel_affine(dev, &op));
+    compare("(z - shift) * scale", &y, &want, 0.0);
+    op.normalize = false;
+    want = NEXT(16, 16);
+    assert_ok(lk_channel_affine(dev, &op));
+    compare("z / scale + shift", &y, &want, 0.0);
+    mean = NEXT(16), std = NEXT(16);
+    struct lk_tensor inverse = NEXT(16);
+    want = NEXT(16, 16);
+    assert_ok(lk_channel_affine(dev, &(struct lk_channel_affine){&y, &x, &mean, &std, true, false}));
+    compare("(z - mean) / std", &y, &want, 0.0);
+    want = NEXT(16, 16);
+    assert_ok(lk_channel_affine(dev, &(struct lk_channel_affine){&y, &x, &mean, &inverse, false, true}));
+    compare("z / inverse + mean", &y, &want, 0.0);
+}
+
+static void check_guidance(void) {
+    struct lk_tensor cond = NEXT(24, 64), uncond = NEXT(24, 64), y = output(&cond);
+    struct lk_guidance op = {&y, &cond, &uncond, LK_GUIDANCE_RESCALE, 4.3f, 0.4f};
+    for (int i = 0; i < 3; i++) {
+        struct lk_tensor want = NEXT(24, 64);
+        assert_ok(lk_guidance(dev, &op));
+        compare((const char *[]){"guidance, rescaled", "guidance, limited", "guidance"}[i], &y, &want, 0.0);
+        op.kind = LK_GUIDANCE_LIMIT;
+        if (i == 1) op.power = 0.0f;
+    }
+}
+
 static void test_rounding_points(void **state) {
     (void)state;
     file = test_read("golden/data/ops.bin", &size);
@@ -123,6 +175,9 @@ static void test_rounding_points(void **state) {
     check_norms();
     check_elementwise();
     check_attention();
+    check_channel_norm();
+    check_latents();
+    check_guidance();
     assert_int_equal(place, size);
     lk_device_free(dev);
     free(file);

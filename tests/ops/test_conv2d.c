@@ -15,7 +15,7 @@
 
 struct layer {
     enum lk_dtype dtype, w_dtype;
-    int64_t h_in, w_in, c_in, c_out, kh, kw, h_out, w_out;
+    int64_t h_in, w_in, c_in, c_out, kt, kh, kw, h_out, w_out;
     struct lk_conv2d op; /* stride, upsample and padding; tensors are set by run */
     bool has_bias, has_residual;
     struct lk_tensor x, w, y, bias, residual;
@@ -34,7 +34,8 @@ static void make(struct layer *l, uint64_t *seed) {
     l->h_out = (l->op.upsample * l->h_in + l->op.pad_top + l->op.pad_bottom - l->kh) / l->op.stride + 1;
     l->w_out = (l->op.upsample * l->w_in + l->op.pad_left + l->op.pad_right - l->kw) / l->op.stride + 1;
     l->x = FILLED(l->dtype, seed, 3, l->h_in, l->w_in, l->c_in);
-    l->w = FILLED(l->w_dtype, seed, 4, l->c_out, l->c_in, l->kh, l->kw);
+    l->w = l->kt ? FILLED(l->w_dtype, seed, 5, l->c_out, l->c_in, l->kt, l->kh, l->kw)
+                 : FILLED(l->w_dtype, seed, 4, l->c_out, l->c_in, l->kh, l->kw);
     l->bias = FILLED(l->w_dtype, seed, 1, l->c_out);
     l->residual = FILLED(l->dtype, seed, 3, l->h_out, l->w_out, l->c_out);
     l->y = LK_TENSOR(NULL, l->dtype, l->h_out, l->w_out, l->c_out);
@@ -66,7 +67,7 @@ static void run(struct layer *l, int n_threads) {
 }
 
 static double oracle(const struct layer *l, int64_t oy, int64_t ox, int64_t o) {
-    const int64_t up = l->op.upsample;
+    const int64_t up = l->op.upsample, kt = l->kt ? l->kt : 1;
     double sum = l->has_bias ? lk_cpu_get(&l->bias, o) : 0;
     for (int64_t ky = 0; ky < l->kh; ky++)
         for (int64_t kx = 0; kx < l->kw; kx++) {
@@ -74,7 +75,7 @@ static double oracle(const struct layer *l, int64_t oy, int64_t ox, int64_t o) {
             if (y < 0 || x < 0 || y >= up * l->h_in || x >= up * l->w_in) continue;
             for (int64_t c = 0; c < l->c_in; c++)
                 sum += (double)lk_cpu_get(&l->x, ((y / up) * l->w_in + x / up) * l->c_in + c) *
-                       lk_cpu_get(&l->w, ((o * l->c_in + c) * l->kh + ky) * l->kw + kx);
+                       lk_cpu_get(&l->w, (((o * l->c_in + c) * kt + kt - 1) * l->kh + ky) * l->kw + kx);
         }
     if (l->dtype == LK_BF16) sum = lk_round_bf16((float)sum);
     if (l->has_residual) sum += lk_cpu_get(&l->residual, (oy * l->w_out + ox) * l->c_out + o);
@@ -105,6 +106,7 @@ static void random_case(uint64_t *seed, enum lk_isa isa, double *worst_f32, doub
     l.w_dtype = pair == 0 ? LK_F32 : LK_BF16;
     l.kh = test_random(seed) % 3 ? 3 : up_to(seed, 7);
     l.kw = test_random(seed) % 3 ? l.kh : up_to(seed, 7);
+    l.kt = (int64_t)(test_random(seed) % 4); /* 0: a 2-D filter */
     l.op.stride = (int)up_to(seed, 2);
     l.op.upsample = (int)up_to(seed, 2);
     l.op.pad_top = (int)(test_random(seed) % (uint64_t)l.kh);
@@ -176,7 +178,39 @@ static void pixel_bits(void **state) {
         }
 }
 
+/* A filter with taps in time is as the last of them alone, in bits and in cost; a wrong number of them is refused. */
+static void last_tap(void **state) {
+    (void)state;
+    uint64_t seed = 11;
+    struct layer l = {.dtype = LK_BF16, .w_dtype = LK_BF16, .h_in = 9, .w_in = 8, .c_in = 19, .c_out = 21, .kt = 3};
+    for (l.kh = l.kw = 1; l.kh <= 3; l.kh += 2, l.kw += 2) {
+        l.op = (struct lk_conv2d){.stride = 1, .upsample = 1};
+        make(&l, &seed);
+        run(&l, 2);
+        struct layer flat = l;
+        const int64_t taps = l.kh * l.kw;
+        flat.w = FILLED(LK_BF16, &seed, 4, l.c_out, l.c_in, l.kh, l.kw);
+        for (int64_t i = 0; i < l.c_out * l.c_in * taps; i++)
+            lk_cpu_set(&flat.w, i, lk_cpu_get(&l.w, (i / taps * 3 + 2) * taps + i % taps));
+        flat.y.data = lk_malloc(lk_tensor_bytes(&l.y));
+        run(&flat, 2);
+        assert_memory_equal(l.y.data, flat.y.data, lk_tensor_bytes(&l.y));
+        struct lk_cost cost = {0}, flat_cost = {0};
+        assert_ok(lk_check_conv2d(&l.op, &cost));
+        assert_ok(lk_check_conv2d(&flat.op, &flat_cost));
+        assert_int_equal(cost.flops, flat_cost.flops);
+        assert_int_equal(cost.bytes, flat_cost.bytes);
+        struct lk_tensor six = LK_VIEW(&l.w, 1, l.c_out, l.c_in, 3, l.kh, l.kw);
+        l.op.w = &six;
+        assert_fails(lk_check_conv2d(&l.op, &cost), LK_E_INTERNAL, "has_dims(w, 5)");
+        lk_free(flat.w.data);
+        lk_free(flat.y.data);
+        drop(&l);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(against_float64), cmocka_unit_test(pixel_bits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(against_float64), cmocka_unit_test(pixel_bits),
+                                       cmocka_unit_test(last_tap)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

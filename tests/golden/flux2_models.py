@@ -1,7 +1,6 @@
 """Tiny random-weight FLUX.2 checkpoints, built and saved by diffusers and transformers themselves."""
 
 import json
-import math
 from pathlib import Path
 
 import torch
@@ -9,6 +8,7 @@ from diffusers import AutoencoderKLFlux2, FlowMatchEulerDiscreteScheduler, Flux2
 from transformers import Mistral3Config, Mistral3ForConditionalGeneration, MistralConfig, PixtralVisionConfig
 
 from flux2_tokenizer import VOCAB_SIZE, build_processor
+from random_weights import randomize
 
 # As released, apart from the sizes.
 SCHEDULER = dict(
@@ -194,47 +194,7 @@ GAINS = [
     ("conv_in", 0.05),
     ("decoder.conv_out", 0.6),
 ]
-
-
-def smooth_in_time(n_frequencies):
-    """Column factors with which the time embedding listens to slow oscillations, as trained models do.
-
-    A bf16 run rounds the timestep by up to 4 of 1000; an untrained embedding would answer with a wholly different
-    vector, and every later comparison in bf16 would be between unrelated numbers.
-    """
-    half = n_frequencies // 2
-    omega = torch.exp(-math.log(10000) * torch.arange(half, dtype=torch.float32) / half)
-    return torch.clamp(0.005 / omega, max=1.0).repeat(2) * 1.5
-
-
-@torch.no_grad()
-def randomize(model, seed):
-    """Weights with which every part matters: nothing zero, one or negligible."""
-    generator = torch.Generator("cpu").manual_seed(seed)
-
-    def normal(tensor):
-        return torch.randn(tensor.shape, generator=generator, dtype=torch.float32)
-
-    for name, parameter in model.named_parameters():
-        if name.endswith("bias"):
-            value = 0.2 * normal(parameter)
-            if "conv_in" in name:
-                value *= 0.05
-        elif parameter.ndim == 1:
-            value = 1.0 + 0.3 * normal(parameter)
-        else:
-            gain = next((g for part, g in GAINS if part in name), 1.0)
-            fan_in = 1 if "embed_tokens" in name else math.prod(parameter.shape[1:])
-            value = gain / math.sqrt(fan_in) * normal(parameter)
-            if name.endswith("embedder.linear_1.weight"):
-                value *= smooth_in_time(parameter.shape[1])
-        parameter.copy_(value)
-    if hasattr(model, "bn"):
-        model.bn.running_mean.copy_(0.3 * normal(model.bn.running_mean))
-        uniform = torch.rand(model.bn.running_var.shape, generator=generator)
-        model.bn.running_var.copy_(torch.exp(math.log(0.01) * (1 - uniform)))
-        model.bn.num_batches_tracked.fill_(1000)
-    return model
+TIME_WEIGHTS = "embedder.linear_1.weight"
 
 
 def vision_config():
@@ -288,9 +248,10 @@ def save_checkpoint(name, folder):
     config = CONFIGS[name]
     folder = Path(folder)
     seed = 100 * config["seed"]
-    transformer = randomize(Flux2Transformer2DModel(**config["transformer"]), seed + 1).to(torch.bfloat16)
-    encoder = randomize(text_encoder(config), seed + 2).to(torch.bfloat16)
-    vae = randomize(AutoencoderKLFlux2(**config["vae"]), seed + 3)
+    random = dict(gains=GAINS, time_weights=TIME_WEIGHTS)
+    transformer = randomize(Flux2Transformer2DModel(**config["transformer"]), seed + 1, **random).to(torch.bfloat16)
+    encoder = randomize(text_encoder(config), seed + 2, **random).to(torch.bfloat16)
+    vae = randomize(AutoencoderKLFlux2(**config["vae"]), seed + 3, **random)
     processor = build_processor()
     pipeline = Flux2Pipeline(
         scheduler=FlowMatchEulerDiscreteScheduler(**config["scheduler"]),

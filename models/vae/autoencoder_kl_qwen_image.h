@@ -34,6 +34,7 @@ struct lk_qwen_vae_half {
         struct lk_qwen_vae_resnet resnets[LK_QWEN_VAE_MAX_RESNETS];
         int n_resnets;
         struct lk_qwen_vae_layer sampler;
+        struct lk_qwen_vae_layer time_conv; /* not used at one frame; bound so that it is counted, and missed */
         bool has_sampler;
     } levels[LK_QWEN_VAE_MAX_LEVELS];
     struct lk_qwen_vae_resnet mid[2];

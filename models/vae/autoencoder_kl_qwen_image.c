@@ -8,6 +8,7 @@
 struct walk {
     struct lk_device *dev;
     enum lk_dtype dtype;
+    const char *side; /* "encode" or "decode", for traces */
     void *slots[2], *hidden;
     int slot;
     struct lk_tensor x; /* [H, W, C] in slots[slot], at first the caller's */
@@ -91,7 +92,8 @@ static enum lk_code attention(struct walk *w, const struct lk_qwen_vae_half *hal
 static enum lk_code mid(struct walk *w, const struct lk_qwen_vae_half *half) {
     LK_TRY(resnet(w, &half->mid[0]));
     LK_TRY(attention(w, half));
-    return resnet(w, &half->mid[1]);
+    LK_TRY(resnet(w, &half->mid[1]));
+    return lk_trace(w->dev, &w->x, "vae.%s.mid", w->side);
 }
 
 /* Halves the resolution (stride 2, padding on the right and the bottom only) or doubles it (nearest neighbour, then
@@ -114,6 +116,7 @@ static enum lk_code levels(struct walk *w, const struct lk_qwen_vae_half *half, 
     for (int i = 0; i < n_levels; i++) {
         for (int j = 0; j < half->levels[i].n_resnets; j++) LK_TRY(resnet(w, &half->levels[i].resnets[j]));
         if (half->levels[i].has_sampler) LK_TRY(sample(w, &half->levels[i].sampler, down));
+        LK_TRY(lk_trace(w->dev, &w->x, "vae.%s.level.%d", w->side, i));
     }
     return LK_OK;
 }
@@ -135,8 +138,9 @@ static int64_t largest(const struct lk_qwen_vae *vae, const struct lk_qwen_vae_h
     return most;
 }
 
-static enum lk_code start(struct walk *w, struct lk_device *dev, const struct lk_tensor *x, int64_t n_most) {
-    *w = (struct walk){.dev = dev, .dtype = x->dtype, .x = *x};
+static enum lk_code start(struct walk *w, struct lk_device *dev, const char *side, const struct lk_tensor *x,
+                          int64_t n_most) {
+    *w = (struct walk){.dev = dev, .side = side, .dtype = x->dtype, .x = *x};
     size_t bytes = (size_t)n_most * lk_dtype_size(x->dtype);
     for (int i = 0; i < 2; i++) LK_TRY(lk_arena_alloc(&dev->arena, bytes, &w->slots[i]));
     return lk_arena_alloc(&dev->arena, bytes, &w->hidden);
@@ -147,7 +151,7 @@ enum lk_code lk_qwen_vae_encode(struct lk_device *dev, const struct lk_qwen_vae 
     const struct lk_qwen_vae_half *half = &vae->encoder;
     size_t mark = lk_arena_mark(&dev->arena);
     struct walk w;
-    LK_TRY(start(&w, dev, pixels, largest(vae, half, pixels->shape[0], pixels->shape[1], true)));
+    LK_TRY(start(&w, dev, "encode", pixels, largest(vae, half, pixels->shape[0], pixels->shape[1], true)));
     LK_TRY(conv_step(&w, &half->conv_in));
     LK_TRY(levels(&w, half, vae->config.n_levels, true));
     LK_TRY(mid(&w, half));
@@ -168,7 +172,7 @@ enum lk_code lk_qwen_vae_decode(struct lk_device *dev, const struct lk_qwen_vae 
     const struct lk_qwen_vae_half *half = &vae->decoder;
     size_t mark = lk_arena_mark(&dev->arena);
     struct walk w;
-    LK_TRY(start(&w, dev, latents, largest(vae, half, decoded->shape[0], decoded->shape[1], false)));
+    LK_TRY(start(&w, dev, "decode", latents, largest(vae, half, decoded->shape[0], decoded->shape[1], false)));
     LK_TRY(conv_step(&w, &vae->post_quant_conv));
     LK_TRY(conv_step(&w, &half->conv_in));
     LK_TRY(mid(&w, half));

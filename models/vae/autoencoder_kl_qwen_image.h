@@ -66,6 +66,9 @@ void lk_qwen_vae_free(struct lk_qwen_vae *vae);
 
 int lk_qwen_vae_scale_factor(const struct lk_qwen_vae_config *config); /* f */
 
+/* Traces: vae.encode.level.I and vae.decode.level.I, the value after level I with its sampler; vae.encode.mid and
+ * vae.decode.mid. */
+
 /* mean [H/f, W/f, C] of the posterior of pixels [H, W, 3], not normalised; H and W multiples of f. */
 enum lk_code lk_qwen_vae_encode(struct lk_device *dev, const struct lk_qwen_vae *vae, const struct lk_tensor *pixels,
                                 const struct lk_tensor *mean);

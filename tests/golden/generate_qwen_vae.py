@@ -20,10 +20,10 @@ OUT = pathlib.Path(__file__).parent / "data" / "qwen_vae"
 
 CONFIGS = {
     # the channel multipliers, temporal samplers and statistics of the released model
-    "released": dict(base_dim=4, z_dim=16, dim_mult=[1, 2, 4, 4], num_res_blocks=2, temperal_downsample=[False, True, True]),
-    # three levels, one residual block, a channel count that no vector length divides
+    "released": dict(base_dim=2, z_dim=16, dim_mult=[1, 2, 4, 4], num_res_blocks=2, temperal_downsample=[False, True, True]),
+    # three levels, one residual block, odd channel counts
     "small": dict(
-        base_dim=6,
+        base_dim=3,
         z_dim=4,
         dim_mult=[1, 2, 4],
         num_res_blocks=1,

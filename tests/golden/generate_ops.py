@@ -88,8 +88,8 @@ channels_first = image.T.reshape(1, 96, 1, 3, 4)
 put(norm(channels_first)[0].reshape(96, 12).T)
 put(functional.silu(norm(channels_first))[0].reshape(96, 12).T)
 
-# Step1X-Edit's mean over an integer mask (transformer_step1x_edit.py): 515 tokens, a count that bf16 does not have
-tokens, mask = put(normal(1, 515, 8)), torch.ones(1, 515, 1, dtype=torch.long)
+# Step1X-Edit's mean over an integer mask (transformer_step1x_edit.py): 257 tokens, a count that bf16 does not have
+tokens, mask = put(normal(1, 257, 8)), torch.ones(1, 257, 1, dtype=torch.long)
 put((tokens * mask).sum(dim=1) / mask.sum(dim=1))
 
 # a sample of the VAE's posterior [5, 7, 16]; the deviation of logvar is 12, so that both clamps are met

@@ -11,8 +11,11 @@ struct lk_qwen2_vl_processor {
     float mean[3], std[3]; /* of values in 0..1 */
 };
 
-/* processor/preprocessor_config.json (or the released one's text). min_pixels and max_pixels, or size.shortest_edge and
- * size.longest_edge. Unknown keys are errors. Takes and closes `json`. */
+/* processor/preprocessor_config.json, or the object "image_processor" of the processor_config.json that transformers 5
+ * writes instead: the file is given whole either way. The area's limits are min_pixels and max_pixels
+ * or, for what is not there, size.shortest_edge and size.longest_edge. Unknown keys are errors. Takes and closes
+ * `json`.
+ */
 enum lk_code lk_qwen2_vl_processor_read(struct lk_qwen2_vl_processor *out, struct lk_config *json);
 
 /* smart_resize: both sides multiples of patch_size * merge_size, area within [min_pixels, max_pixels]. LK_E_IMAGE_SIZE

@@ -154,7 +154,7 @@ static const char *skip_every(const char *name, int64_t *every) {
 
 /* The stage that a tensor of the file is for in this mode, NULL if none. *every: the file has every n-th row only. */
 static const char *stage_of(const char *name, enum golden_mode mode, int64_t *every) {
-    if (starts(name, "error.")) return NULL;
+    if (starts(name, "error.") || starts(name, "input.")) return NULL;
     if (mode == GOLDEN_F32_SEED) {
         if (!starts(name, "f32.")) return NULL;
         name += strlen("f32.");
@@ -203,10 +203,10 @@ static float *fetch(struct lk_device *dev, const struct lk_tensor *t, int64_t ev
     return NULL;
 }
 
-/* Token ids ("text_encoder.ids", "cond.text_encoder.ids") and noise. */
+/* Token ids ("text_encoder.ids", "cond.text_encoder.ids"), their positions, and noise. */
 static bool is_exact(const char *name) {
     const char *ids = strstr(name, "text_encoder.ids");
-    return (ids && !strcmp(ids, "text_encoder.ids")) || !strcmp(name, "noise");
+    return (ids && !strcmp(ids, "text_encoder.ids")) || !strcmp(name, "positions") || !strcmp(name, "noise");
 }
 
 /* What the reference's bf16 run is off by in this stage; 0 in f32. */

@@ -49,7 +49,8 @@ struct golden_check {
 };
 
 void golden_check_begin(struct golden_check *check, struct golden *golden, enum golden_mode mode);
-/* An lk_trace_fn; context is the check. Stages that the golden does not have are passed over. */
+/* An lk_trace_fn; context is the check. Stages that the golden does not have are passed over; tensors "input.NAME" of
+ * the golden are no stages. */
 enum lk_code golden_check_trace(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value);
 void golden_check_sigmas(struct golden_check *check, const float *sigmas, int n_steps); /* sigmas [n_steps + 1] */
 void golden_check_image(struct golden_check *check, const struct lk_image *image);

@@ -1,6 +1,7 @@
 /* Writes a checkpoint with random weights in the layout of a released one: for the tests, the demo and the benchmarks.
  *
- *     make_checkpoint --family flux2 --preset tiny|small|wide [--released-vae] [--seed N] DIR
+ *     make_checkpoint --family flux2|qwen_edit|step1x|qwen25_vl --preset tiny|small|wide [--released-vae] [--seed N]
+ * DIR
  *
  * The same arguments give the same bytes. DIR must be new or empty. */
 #include <dirent.h>
@@ -10,14 +11,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/alloc.h"
 #include "engine/atomic_file.h"
-#include "tools/make/flux2.h"
+#include "tools/make/family.h"
 
 static enum lk_code make_folder(const char *folder, const char *name) {
     char path[4096];
     snprintf(path, sizeof path, "%s%s%s", folder, *name ? "/" : "", name);
     if (mkdir(path, 0777) == 0) return LK_OK;
-    if (errno != EEXIST || *name) return lk_fail_errno(errno, "%s", path);
+    if (errno != EEXIST) return lk_fail_errno(errno, "%s", path);
+    if (*name) return LK_OK;
     DIR *dir = opendir(path);
     if (!dir) return lk_fail_errno(errno, "%s", path);
     int n = 0;
@@ -38,35 +41,52 @@ static enum lk_code write_json(const char *folder, const char *name, cJSON *json
     return rc;
 }
 
-typedef void list_fn(struct make_list *list, const struct make_flux2 *f);
+/* The folder that a file stands in. */
+static enum lk_code make_parent(const char *folder, const char *path) {
+    char parent[64];
+    const char *slash = strchr(path, '/');
+    if (!slash) return LK_OK;
+    snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
+    return make_folder(folder, parent);
+}
 
-static enum lk_code write_weights(const char *folder, const char *component, const char *stem, list_fn *tensors,
-                                  const struct make_flux2 *f, uint64_t seed) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, component);
-    struct make_list list = {0};
-    tensors(&list, f);
-    enum lk_code rc = make_write(&list, path, stem, seed, f->max_shard_bytes);
-    make_list_free(&list);
+static enum lk_code make(const char *folder, const struct make_family *family, const void *size, uint64_t shard_bytes,
+                         uint64_t seed) {
+    enum lk_code rc = make_folder(folder, "");
+    for (int i = 0; i < MAKE_MAX_FILES && family->files[i].path && !rc; i++) {
+        rc = make_parent(folder, family->files[i].path);
+        if (!rc) rc = write_json(folder, family->files[i].path, family->files[i].json(size));
+    }
+    for (int i = 0; i < MAKE_MAX_WEIGHTS && family->weights[i].stem && !rc; i++) {
+        char path[4096];
+        struct make_list list = {0};
+        snprintf(path, sizeof path, "%s/%s", folder, family->weights[i].component);
+        family->weights[i].tensors(&list, size);
+        rc = make_write(&list, path, family->weights[i].stem, seed, shard_bytes);
+        make_list_free(&list);
+    }
     return rc;
 }
 
-static enum lk_code make(const char *folder, const struct make_flux2 *f, uint64_t seed) {
-    static const char *const components[] = {"", "scheduler", "transformer", "vae", "text_encoder", "tokenizer"};
-    enum lk_code rc = LK_OK;
-    for (size_t i = 0; i < sizeof components / sizeof *components && !rc; i++) rc = make_folder(folder, components[i]);
-    if (!rc) rc = write_json(folder, "model_index.json", make_flux2_model_index());
-    if (!rc) rc = write_json(folder, "scheduler/scheduler_config.json", make_flux2_scheduler());
-    if (!rc) rc = write_json(folder, "transformer/config.json", make_flux2_transformer_config(f));
-    if (!rc) rc = write_json(folder, "vae/config.json", make_flux2_vae_config(f));
-    if (!rc) rc = write_json(folder, "text_encoder/config.json", make_flux2_text_config(f));
-    if (!rc) rc = write_json(folder, "text_encoder/generation_config.json", make_flux2_generation_config());
-    if (!rc) rc = write_json(folder, "tokenizer/tokenizer_config.json", make_flux2_tokenizer_config());
-    if (!rc) rc = write_json(folder, "tokenizer/tokenizer.json", make_flux2_tokenizer(f->vocab));
-    if (!rc) rc = write_weights(folder, "transformer", "diffusion_pytorch_model", make_flux2_transformer, f, seed);
-    if (!rc) rc = write_weights(folder, "vae", "diffusion_pytorch_model", make_flux2_vae, f, seed);
-    if (!rc) rc = write_weights(folder, "text_encoder", "model", make_flux2_text_encoder, f, seed);
-    return rc;
+static enum lk_code choose(const struct make_family **family, void **size, uint64_t *shard_bytes, const char *name,
+                           const char *preset, bool released_vae) {
+    static const struct make_family *const families[] = {&make_family_flux2, &make_family_qwen_edit,
+                                                         &make_family_step1x, &make_family_qwen25_vl};
+    static const struct {
+        const char *preset;
+        uint64_t bytes;
+    } shards[] = {{"tiny", 1 << 20}, {"small", 64 << 20}, {"wide", 1 << 30}};
+    *family = NULL;
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (!strcmp(families[i]->name, name)) *family = families[i];
+    if (!*family)
+        return lk_fail(LK_E_USAGE, "--family: expected flux2, qwen_edit, step1x or qwen25_vl, got \"%.64s\"", name);
+    for (size_t i = 0; i < sizeof shards / sizeof *shards; i++)
+        if (!strcmp(shards[i].preset, preset)) *shard_bytes = shards[i].bytes;
+    if (!*shard_bytes) return lk_fail(LK_E_USAGE, "--preset: expected tiny, small or wide, got \"%.64s\"", preset);
+    *size = lk_calloc(1, (*family)->size_bytes);
+    if (!*size) return lk_fail(LK_E_NOMEM, "out of memory");
+    return (*family)->choose(*size, preset, released_vae);
 }
 
 static enum lk_code run(int argc, char **argv) {
@@ -92,12 +112,14 @@ static enum lk_code run(int argc, char **argv) {
         }
     }
     if (!folder)
-        return lk_fail(LK_E_USAGE, "usage: make_checkpoint [--family flux2] [--preset tiny|small|wide] [--released-vae]"
-                                   " [--seed N] DIR");
-    if (strcmp(family, "flux2")) return lk_fail(LK_E_USAGE, "--family: expected flux2, got \"%.64s\"", family);
-    struct make_flux2 f;
-    enum lk_code rc = make_flux2_preset(&f, preset, released_vae);
-    if (!rc) rc = make(folder, &f, seed);
+        return lk_fail(LK_E_USAGE, "usage: make_checkpoint [--family flux2|qwen_edit|step1x|qwen25_vl] "
+                                   "[--preset tiny|small|wide] [--released-vae] [--seed N] DIR");
+    const struct make_family *chosen;
+    void *size = NULL;
+    uint64_t shard_bytes = 0;
+    enum lk_code rc = choose(&chosen, &size, &shard_bytes, family, preset, released_vae);
+    if (!rc) rc = make(folder, chosen, size, shard_bytes, seed);
+    lk_free(size);
     return rc;
 }
 

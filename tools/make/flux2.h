@@ -1,9 +1,8 @@
-/* A FLUX.2 checkpoint of any size: configs, tensors and tokenizer in the released layout. */
+/* A FLUX.2 checkpoint of any size. */
 #pragma once
 
-#include <cjson/cJSON.h>
-
-#include "tools/make/weights.h"
+#include "tools/make/autoencoder_kl.h"
+#include "tools/make/family.h"
 
 struct make_flux2 {
     /* transformer */
@@ -11,24 +10,9 @@ struct make_flux2 {
     double mlp_ratio;
     /* text encoder */
     int hidden, intermediate, n_layers, n_q_heads, n_kv_heads, text_head_dim, vocab;
-    /* VAE */
-    int latent_channels, levels[4], layers_per_block, n_groups;
-    uint64_t max_shard_bytes;
+    struct make_autoencoder_kl vae;
 };
 
-/* "tiny", "small" or "wide"; released_vae: the released VAE's widths (latent channels must be 32). */
-enum lk_code make_flux2_preset(struct make_flux2 *out, const char *preset, bool released_vae);
-
-/* Configs as diffusers and transformers save them; NULL when memory is out. */
-cJSON *make_flux2_model_index(void);
-cJSON *make_flux2_scheduler(void);
-cJSON *make_flux2_transformer_config(const struct make_flux2 *f);
-cJSON *make_flux2_vae_config(const struct make_flux2 *f);
-cJSON *make_flux2_text_config(const struct make_flux2 *f);
-cJSON *make_flux2_generation_config(void);
-cJSON *make_flux2_tokenizer_config(void);
-cJSON *make_flux2_tokenizer(int vocab);
-
-void make_flux2_transformer(struct make_list *list, const struct make_flux2 *f);
-void make_flux2_vae(struct make_list *list, const struct make_flux2 *f);
-void make_flux2_text_encoder(struct make_list *list, const struct make_flux2 *f);
+/* size: a struct make_flux2. */
+void make_flux2_transformer(struct make_list *list, const void *size);
+void make_flux2_text_encoder(struct make_list *list, const void *size);

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "tools/make/flux2.h"
+#include "tools/make/tokenizer.h"
 
 static const struct {
     const char *name;
@@ -23,11 +24,7 @@ static const struct {
       .n_kv_heads = 2,
       .text_head_dim = 16,
       .vocab = 512,
-      .latent_channels = 4,
-      .levels = {8, 16, 16, 16},
-      .layers_per_block = 2,
-      .n_groups = 4,
-      .max_shard_bytes = 1 << 20}},
+      .vae = {4, {8, 16, 16, 16}, 2, 4, true, true}}},
     {"small",
      {.in_channels = 64,
       .n_double = 3,
@@ -44,11 +41,7 @@ static const struct {
       .n_kv_heads = 2,
       .text_head_dim = 64,
       .vocab = 512,
-      .latent_channels = 16,
-      .levels = {32, 64, 128, 128},
-      .layers_per_block = 2,
-      .n_groups = 8,
-      .max_shard_bytes = 64 << 20}},
+      .vae = {16, {32, 64, 128, 128}, 2, 8, true, true}}},
     /* The released transformer's widths with 1 + 2 blocks: a step's time per block is the released model's. The text
      * encoder keeps only the hidden size that joint_attention_dim asks for. */
     {"wide",
@@ -67,22 +60,19 @@ static const struct {
       .n_kv_heads = 1,
       .text_head_dim = 32,
       .vocab = 512,
-      .latent_channels = 32,
-      .levels = {8, 16, 16, 16},
-      .layers_per_block = 2,
-      .n_groups = 4,
-      .max_shard_bytes = 1 << 30}},
+      .vae = {32, {8, 16, 16, 16}, 2, 4, true, true}}},
 };
 
-enum lk_code make_flux2_preset(struct make_flux2 *out, const char *preset, bool released_vae) {
+static enum lk_code choose(void *size, const char *preset, bool released_vae) {
+    struct make_flux2 *out = size;
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
         if (strcmp(presets[i].name, preset)) continue;
         *out = presets[i].f;
         if (!released_vae) return LK_OK;
-        if (out->latent_channels != 32)
+        if (out->vae.latent_channels != 32)
             return lk_fail(LK_E_USAGE, "--released-vae: needs 32 latent channels: preset wide");
-        memcpy(out->levels, (int[4]){128, 256, 512, 512}, sizeof out->levels);
-        out->n_groups = 32;
+        memcpy(out->vae.levels, (int[4]){128, 256, 512, 512}, sizeof out->vae.levels);
+        out->vae.n_groups = 32;
         return LK_OK;
     }
     return lk_fail(LK_E_USAGE, "--preset: expected tiny, small or wide, got \"%.64s\"", preset);
@@ -91,15 +81,8 @@ enum lk_code make_flux2_preset(struct make_flux2 *out, const char *preset, bool 
 /* A config that is mostly constant: the text, then what depends on the size. */
 static cJSON *parse(const char *text) { return cJSON_Parse(text); }
 
-static void number(cJSON *object, const char *key, double value) {
-    if (object) cJSON_AddNumberToObject(object, key, value);
-}
-
-static void numbers(cJSON *object, const char *key, const int *values, int n) {
-    if (object) cJSON_AddItemToObject(object, key, cJSON_CreateIntArray(values, n));
-}
-
-cJSON *make_flux2_model_index(void) {
+static cJSON *model_index(const void *size) {
+    (void)size;
     return parse("{\"_class_name\":\"Flux2Pipeline\",\"_diffusers_version\":\"0.36.0\","
                  "\"scheduler\":[\"diffusers\",\"FlowMatchEulerDiscreteScheduler\"],"
                  "\"text_encoder\":[\"transformers\",\"Mistral3ForConditionalGeneration\"],"
@@ -108,7 +91,8 @@ cJSON *make_flux2_model_index(void) {
                  "\"vae\":[\"diffusers\",\"AutoencoderKLFlux2\"]}");
 }
 
-cJSON *make_flux2_scheduler(void) {
+static cJSON *scheduler(const void *size) {
+    (void)size;
     return parse("{\"_class_name\":\"FlowMatchEulerDiscreteScheduler\",\"_diffusers_version\":\"0.36.0\","
                  "\"base_image_seq_len\":256,\"base_shift\":0.5,\"invert_sigmas\":false,\"max_image_seq_len\":4096,"
                  "\"max_shift\":1.15,\"num_train_timesteps\":1000,\"shift\":3.0,\"shift_terminal\":null,"
@@ -116,22 +100,24 @@ cJSON *make_flux2_scheduler(void) {
                  "\"use_dynamic_shifting\":true,\"use_exponential_sigmas\":false,\"use_karras_sigmas\":false}");
 }
 
-cJSON *make_flux2_transformer_config(const struct make_flux2 *f) {
+static cJSON *transformer_config(const void *size) {
+    const struct make_flux2 *f = size;
     cJSON *c = parse("{\"_class_name\":\"Flux2Transformer2DModel\",\"_diffusers_version\":\"0.36.0\",\"eps\":1e-06,"
                      "\"guidance_embeds\":true,\"out_channels\":null,\"patch_size\":1,\"rope_theta\":2000}");
-    number(c, "attention_head_dim", f->head_dim);
-    numbers(c, "axes_dims_rope", (int[4]){f->axis_dim, f->axis_dim, f->axis_dim, f->axis_dim}, 4);
-    number(c, "in_channels", f->in_channels);
-    number(c, "joint_attention_dim", 3 * f->hidden);
-    number(c, "mlp_ratio", f->mlp_ratio);
-    number(c, "num_attention_heads", f->n_heads);
-    number(c, "num_layers", f->n_double);
-    number(c, "num_single_layers", f->n_single);
-    number(c, "timestep_guidance_channels", f->time_channels);
+    make_number(c, "attention_head_dim", f->head_dim);
+    make_numbers(c, "axes_dims_rope", (int[4]){f->axis_dim, f->axis_dim, f->axis_dim, f->axis_dim}, 4);
+    make_number(c, "in_channels", f->in_channels);
+    make_number(c, "joint_attention_dim", 3 * f->hidden);
+    make_number(c, "mlp_ratio", f->mlp_ratio);
+    make_number(c, "num_attention_heads", f->n_heads);
+    make_number(c, "num_layers", f->n_double);
+    make_number(c, "num_single_layers", f->n_single);
+    make_number(c, "timestep_guidance_channels", f->time_channels);
     return c;
 }
 
-cJSON *make_flux2_vae_config(const struct make_flux2 *f) {
+static cJSON *vae_config(const void *size) {
+    const struct make_flux2 *f = size;
     cJSON *c = parse("{\"_class_name\":\"AutoencoderKLFlux2\",\"_diffusers_version\":\"0.36.0\",\"act_fn\":\"silu\","
                      "\"batch_norm_eps\":0.0001,\"batch_norm_momentum\":0.1,\"down_block_types\":"
                      "[\"DownEncoderBlock2D\",\"DownEncoderBlock2D\",\"DownEncoderBlock2D\",\"DownEncoderBlock2D\"],"
@@ -139,14 +125,15 @@ cJSON *make_flux2_vae_config(const struct make_flux2 *f) {
                      "\"patch_size\":[2,2],\"sample_size\":1024,\"up_block_types\":"
                      "[\"UpDecoderBlock2D\",\"UpDecoderBlock2D\",\"UpDecoderBlock2D\",\"UpDecoderBlock2D\"],"
                      "\"use_post_quant_conv\":true,\"use_quant_conv\":true}");
-    numbers(c, "block_out_channels", f->levels, 4);
-    number(c, "latent_channels", f->latent_channels);
-    number(c, "layers_per_block", f->layers_per_block);
-    number(c, "norm_num_groups", f->n_groups);
+    make_numbers(c, "block_out_channels", f->vae.levels, 4);
+    make_number(c, "latent_channels", f->vae.latent_channels);
+    make_number(c, "layers_per_block", f->vae.layers_per_block);
+    make_number(c, "norm_num_groups", f->vae.n_groups);
     return c;
 }
 
-cJSON *make_flux2_text_config(const struct make_flux2 *f) {
+static cJSON *text_config(const void *size) {
+    const struct make_flux2 *f = size;
     cJSON *c = parse("{\"architectures\":[\"Mistral3ForConditionalGeneration\"],\"dtype\":\"bfloat16\","
                      "\"image_token_index\":10,\"model_type\":\"mistral3\",\"multimodal_projector_bias\":false,"
                      "\"projector_hidden_act\":\"gelu\",\"spatial_merge_size\":2,"
@@ -160,23 +147,52 @@ cJSON *make_flux2_text_config(const struct make_flux2 *f) {
                      "\"model_type\":\"pixtral\",\"num_attention_heads\":4,\"num_channels\":3,\"num_hidden_layers\":1,"
                      "\"patch_size\":14,\"rope_theta\":10000.0},\"vision_feature_layer\":-1}");
     cJSON *text = c ? cJSON_GetObjectItemCaseSensitive(c, "text_config") : NULL;
-    number(text, "head_dim", f->text_head_dim);
-    number(text, "hidden_size", f->hidden);
-    number(text, "intermediate_size", f->intermediate);
-    number(text, "num_attention_heads", f->n_q_heads);
-    number(text, "num_hidden_layers", f->n_layers);
-    number(text, "num_key_value_heads", f->n_kv_heads);
-    number(text, "vocab_size", f->vocab);
+    make_number(text, "head_dim", f->text_head_dim);
+    make_number(text, "hidden_size", f->hidden);
+    make_number(text, "intermediate_size", f->intermediate);
+    make_number(text, "num_attention_heads", f->n_q_heads);
+    make_number(text, "num_hidden_layers", f->n_layers);
+    make_number(text, "num_key_value_heads", f->n_kv_heads);
+    make_number(text, "vocab_size", f->vocab);
     return c;
 }
 
-cJSON *make_flux2_generation_config(void) {
+static cJSON *generation_config(const void *size) {
+    (void)size;
     return parse("{\"_from_model_config\":true,\"bos_token_id\":1,\"eos_token_id\":2,\"pad_token_id\":11,"
                  "\"transformers_version\":\"4.57.0\"}");
 }
 
-cJSON *make_flux2_tokenizer_config(void) {
+static cJSON *tokenizer_config(const void *size) {
+    (void)size;
     return parse("{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\",\"model_max_length\":131072,\"pad_token\":\"<pad>\","
                  "\"padding_side\":\"left\",\"processor_class\":\"PixtralProcessor\","
                  "\"tokenizer_class\":\"LlamaTokenizerFast\",\"unk_token\":\"<unk>\"}");
 }
+
+static cJSON *tokenizer(const void *size) {
+    const struct make_flux2 *f = size;
+    return make_tokenizer_mistral(f->vocab);
+}
+
+static void vae(struct make_list *list, const void *size) {
+    list->dtype = LK_F32;
+    make_autoencoder_kl(list, &((const struct make_flux2 *)size)->vae);
+}
+
+const struct make_family make_family_flux2 = {
+    .name = "flux2",
+    .size_bytes = sizeof(struct make_flux2),
+    .choose = choose,
+    .files = {{"model_index.json", model_index},
+              {"scheduler/scheduler_config.json", scheduler},
+              {"transformer/config.json", transformer_config},
+              {"vae/config.json", vae_config},
+              {"text_encoder/config.json", text_config},
+              {"text_encoder/generation_config.json", generation_config},
+              {"tokenizer/tokenizer_config.json", tokenizer_config},
+              {"tokenizer/tokenizer.json", tokenizer}},
+    .weights = {{"transformer", "diffusion_pytorch_model", make_flux2_transformer},
+                {"vae", "diffusion_pytorch_model", vae},
+                {"text_encoder", "model", make_flux2_text_encoder}},
+};

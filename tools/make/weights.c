@@ -1,6 +1,5 @@
 #include "tools/make/weights.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@
 
 #define QUANTILES 65536
 
-void make_add(struct make_list *list, enum make_fill fill, double gain, const int64_t shape[4], const char *name_format,
+void make_add(struct make_list *list, enum make_fill fill, double gain, const int64_t shape[5], const char *name_format,
               ...) {
     if (list->failed) return;
     if (list->n == list->capacity) {
@@ -31,7 +30,7 @@ void make_add(struct make_list *list, enum make_fill fill, double gain, const in
     vsnprintf(name, sizeof name, name_format, args);
     va_end(args);
     struct make_tensor t = {.dtype = fill == MAKE_COUNT ? LK_I64 : list->dtype, .fill = fill, .gain = gain};
-    while (t.n_dims < 4 && shape[t.n_dims]) {
+    while (t.n_dims < 5 && shape[t.n_dims]) {
         t.shape[t.n_dims] = shape[t.n_dims];
         t.n_dims++;
     }
@@ -46,6 +45,36 @@ void make_list_free(struct make_list *list) {
     for (size_t i = 0; i < list->n; i++) lk_free(list->tensors[i].name);
     lk_free(list->tensors);
     *list = (struct make_list){0};
+}
+
+void make_linear(struct make_list *list, int64_t out, int64_t in, double gain, const char *prefix, const char *name) {
+    make_add(list, MAKE_LINEAR, gain, MAKE_SHAPE(out, in), "%s%s.weight", prefix, name);
+}
+
+void make_norm(struct make_list *list, int64_t n, const char *prefix, const char *name) {
+    make_add(list, MAKE_NORM, 1, MAKE_SHAPE(n), "%s%s.weight", prefix, name);
+}
+
+void make_bias(struct make_list *list, int64_t n, const char *prefix, const char *name) {
+    make_add(list, MAKE_BIAS, 1, MAKE_SHAPE(n), "%s%s.bias", prefix, name);
+}
+
+void make_linear_bias(struct make_list *list, int64_t out, int64_t in, const char *prefix, const char *name) {
+    make_linear(list, out, in, 1, prefix, name);
+    make_bias(list, out, prefix, name);
+}
+
+void make_conv(struct make_list *list, int64_t out, int64_t in, int64_t k, const char *prefix, const char *name) {
+    make_add(list, MAKE_LINEAR, 1, MAKE_SHAPE(out, in, k, k), "%s%s.weight", prefix, name);
+    make_bias(list, out, prefix, name);
+}
+
+void make_number(cJSON *object, const char *key, double value) {
+    if (object) cJSON_AddNumberToObject(object, key, value);
+}
+
+void make_numbers(cJSON *object, const char *key, const int *values, int n) {
+    if (object) cJSON_AddItemToObject(object, key, cJSON_CreateIntArray(values, n));
 }
 
 static struct lk_tensor tensor_of(const struct make_tensor *t, void *data) {

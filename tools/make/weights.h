@@ -2,6 +2,8 @@
  * holds depends on its name, shape and the seed only. */
 #pragma once
 
+#include <cjson/cJSON.h>
+
 #include "weights/safetensors.h"
 
 /* How a tensor is filled. */
@@ -18,7 +20,7 @@ struct make_tensor {
     char *name;
     enum lk_dtype dtype; /* f32, bf16 or, for COUNT, i64 */
     int n_dims;
-    int64_t shape[4];
+    int64_t shape[5];
     enum make_fill fill;
     double gain;
 };
@@ -31,10 +33,21 @@ struct make_list {
 };
 
 /* Appends a tensor. name_format as printf; shape ends at the first 0. A failure is kept in list->failed. */
-void make_add(struct make_list *list, enum make_fill fill, double gain, const int64_t shape[4], const char *name_format,
+void make_add(struct make_list *list, enum make_fill fill, double gain, const int64_t shape[5], const char *name_format,
               ...) __attribute__((format(printf, 5, 6)));
-#define MAKE_SHAPE(...) ((int64_t[4]){__VA_ARGS__})
+#define MAKE_SHAPE(...) ((int64_t[5]){__VA_ARGS__})
 void make_list_free(struct make_list *list);
+
+/* What the lists of all families are made of. `prefix` and `name` are put one after the other. */
+void make_linear(struct make_list *list, int64_t out, int64_t in, double gain, const char *prefix, const char *name);
+void make_norm(struct make_list *list, int64_t n, const char *prefix, const char *name);
+void make_bias(struct make_list *list, int64_t n, const char *prefix, const char *name);
+void make_linear_bias(struct make_list *list, int64_t out, int64_t in, const char *prefix, const char *name);
+void make_conv(struct make_list *list, int64_t out, int64_t in, int64_t k, const char *prefix, const char *name);
+
+/* The parts of the configs that depend on a size. NULL objects are passed over. */
+void make_number(cJSON *object, const char *key, double value);
+void make_numbers(cJSON *object, const char *key, const int *values, int n);
 
 /* Writes folder/STEM.safetensors, or, when the tensors are more than max_shard_bytes, shards and an index. Holds one
  * shard in memory at a time. */

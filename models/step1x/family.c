@@ -1,0 +1,47 @@
+/* Step1X-Edit as a family of models/pipeline.h. */
+#include "models/step1x/step1x.h"
+
+static void defaults(const struct lk_pipeline *pipeline, struct lk_request *request) {
+    (void)pipeline;
+    request->num_inference_steps = 28;
+    request->true_cfg_scale = 6.0;
+    request->seed = 42;
+    request->size_level = 1024;
+    request->max_sequence_length = LK_STEP1X_MAX_TOKENS;
+    request->max_try_cnt = 3;
+}
+
+/* v1p1 pads its prompts to 640 rows, masks them in the connector and reads its pictures and quotes otherwise: a run of
+ * its weights through v1p2's steps would give a wrong picture without an error. */
+static enum lk_code refuse_v1p1(const struct lk_pipeline *pipeline) {
+    const struct lk_step1x *m = pipeline->model;
+    if (m->transformer.config.enable_text_token_mapping) return LK_OK;
+    return lk_fail(
+        LK_E_CONFIG_VALUE,
+        "%s: the transformer has no text_token_mapping, so this is Step1X-Edit-v1p1 (or older): its prompt "
+        "template, its padding of prompts to 640 rows with a mask, and its position ids are not implemented; "
+        "it can be planned, edits need Step1X-Edit-v1p2",
+        pipeline->folder ? pipeline->folder : pipeline->name);
+}
+
+static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
+                         struct lk_result *result) {
+    struct lk_rng rng;
+    LK_TRY(refuse_v1p1(pipeline));
+    lk_rng_seed(&rng, request->seed);
+    LK_TRY(lk_step1x_bind_text(pipeline, false));
+    struct lk_step1x_edit plain = {.source = request->n_images ? request->images : NULL, .rng = &rng};
+    plain.prompt = request->prompt ? request->prompt : "";
+    return lk_step1x_edit_once(pipeline, dev, request, &plain, result);
+}
+
+const struct lk_family lk_family_step1x = {
+    .names = {"step1x-v1p2", "step1x-v1p1"},
+    .pipeline_classes = {"Step1XEditPipeline", "Step1XEditPipelineV1P2"},
+    .open = lk_step1x_open,
+    .close = lk_step1x_close,
+    .weights_identity = lk_step1x_weights_identity,
+    .defaults = defaults,
+    .plan = lk_step1x_plan,
+    .edit = edit,
+};

@@ -1,0 +1,129 @@
+/* Step1X-Edit: configurations, weights and tokenizer of a model folder. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "models/common/files.h"
+#include "models/step1x/step1x.h"
+
+enum { TEXT_ENCODER, TRANSFORMER, VAE };
+
+/* Of a side of the pictures that a prompt's image becomes. */
+#define MIN_PIXELS (256 * 28 * 28)
+#define MAX_PIXELS (400 * 28 * 28)
+
+static const char *const classes[] = {"Step1XEditPipeline", "Step1XEditPipelineV1P2", NULL};
+static const struct lk_component components[] = {{"scheduler", "FlowMatchEulerDiscreteScheduler"},
+                                                 {"text_encoder", "Qwen2_5_VLForConditionalGeneration"},
+                                                 {"transformer", "Step1XEditTransformer2DModel"},
+                                                 {"vae", "AutoencoderKL"},
+                                                 {"processor", "Qwen2_5_VLProcessor"},
+                                                 {NULL, NULL}};
+
+/* Sizes on which two components must agree. */
+struct seam {
+    const char *what;
+    int64_t expected, got;
+};
+
+static enum lk_code check_seams(const struct lk_step1x *m, const char *folder,
+                                const struct lk_step1x_transformer_config *t, const struct lk_vae_config *vae) {
+    const struct lk_qwen25_vl_vision_config *v = &m->text_config.vision;
+    const struct seam seams[] = {
+        {"transformer in_channels: expected 4 x the VAE's latent_channels", 4 * vae->latent_channels, t->in_channels},
+        {"transformer out_channels: expected in_channels", t->in_channels, t->out_channels},
+        {"transformer connector_in_channels: expected the text encoder's hidden_size", m->text_config.hidden_size,
+         t->connector_in_channels},
+        {"vision_config out_hidden_size: expected hidden_size", m->text_config.hidden_size, v->out_hidden_size},
+        {"processor patch_size: expected the vision tower's", v->patch_size, m->processor.patch_size},
+        {"processor merge_size: expected the vision tower's", v->spatial_merge_size, m->processor.merge_size},
+        {"processor temporal_patch_size: expected the vision tower's", v->temporal_patch_size,
+         m->processor.temporal_patch_size},
+        /* The image's places in the latents' grid are worked out for 28 pixels a token. */
+        {"vision tower: patch_size x spatial_merge_size: expected", 28, v->patch_size * v->spatial_merge_size},
+    };
+    for (size_t i = 0; i < sizeof seams / sizeof *seams; i++)
+        if (seams[i].expected != seams[i].got)
+            return lk_fail(LK_E_CONFIG_VALUE, "%s: %s = %lld, got %lld", folder ? folder : "step1x", seams[i].what,
+                           (long long)seams[i].expected, (long long)seams[i].got);
+    return LK_OK;
+}
+
+static enum lk_code read_configs(struct lk_step1x *m, const struct lk_pipeline *pipeline,
+                                 struct lk_step1x_transformer_config *transformer, struct lk_vae_config *vae) {
+    const char *folder = pipeline->folder;
+    bool v1p1 = pipeline->name && !strcmp(pipeline->name, "step1x-v1p1");
+    struct lk_config *json;
+    if (folder) LK_TRY(lk_model_index_check(folder, classes, components));
+    LK_TRY(lk_component_config(&json, folder, "scheduler/scheduler_config.json", lk_step1x_released_scheduler));
+    LK_TRY(lk_scheduler_config_read(&m->scheduler, json));
+    LK_TRY(lk_component_config(&json, folder, "text_encoder/config.json", lk_step1x_released_text_encoder));
+    LK_TRY(lk_qwen25_vl_config_read(&m->text_config, json));
+    LK_TRY(lk_component_config(&json, folder, "transformer/config.json",
+                               v1p1 ? lk_step1x_released_transformer_v1p1 : lk_step1x_released_transformer_v1p2));
+    LK_TRY(lk_step1x_transformer_config_read(transformer, json));
+    LK_TRY(lk_component_config(&json, folder, "vae/config.json", lk_step1x_released_vae));
+    LK_TRY(lk_vae_config_read(vae, json, "AutoencoderKL"));
+    LK_TRY(lk_component_config(&json, folder, "processor/preprocessor_config.json", lk_step1x_released_processor));
+    LK_TRY(lk_qwen2_vl_processor_read(&m->processor, json));
+    m->processor.min_pixels = MIN_PIXELS; /* whatever the file says, as the reference does */
+    m->processor.max_pixels = MAX_PIXELS;
+    return check_seams(m, folder, transformer, vae);
+}
+
+static enum lk_code open_files(struct lk_step1x *m, const char *folder) {
+    char *path;
+    LK_TRY(lk_model_path(folder, "processor/tokenizer.json", &path));
+    enum lk_code rc = lk_tokenizer_open(&m->tokenizer, path);
+    lk_free(path);
+    if (rc) return rc;
+    LK_TRY(lk_component_open(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
+    LK_TRY(lk_component_open(&m->checkpoints[TRANSFORMER], folder, "transformer", "diffusion_pytorch_model"));
+    return lk_component_open(&m->checkpoints[VAE], folder, "vae", "diffusion_pytorch_model");
+}
+
+enum lk_code lk_step1x_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
+    const struct lk_step1x *m = pipeline->model;
+    return lk_components_identity(m->checkpoints, 3, out);
+}
+
+static enum lk_code open_model(struct lk_step1x *m, struct lk_pipeline *pipeline, bool with_weights) {
+    struct lk_step1x_transformer_config transformer;
+    struct lk_vae_config vae;
+    LK_TRY(read_configs(m, pipeline, &transformer, &vae));
+    if (with_weights) LK_TRY(open_files(m, pipeline->folder));
+    LK_TRY(lk_step1x_transformer_bind(&m->transformer, &transformer, with_weights ? &m->checkpoints[TRANSFORMER] : NULL,
+                                      pipeline->compute));
+    /* The class is the same for both; the mapping of quoted tokens tells them apart. */
+    pipeline->name = pipeline->family->names[m->transformer.config.enable_text_token_mapping ? 0 : 1];
+    return lk_vae_bind(&m->vae, &vae, with_weights ? &m->checkpoints[VAE] : NULL, pipeline->compute);
+}
+
+enum lk_code lk_step1x_open(struct lk_pipeline *pipeline, bool with_weights) {
+    struct lk_step1x *m = lk_calloc(1, sizeof *m);
+    if (!m) return lk_fail(LK_E_NOMEM, "Step1X-Edit: out of memory");
+    pipeline->model = m;
+    enum lk_code rc = open_model(m, pipeline, with_weights);
+    if (rc) lk_step1x_close(pipeline);
+    return rc;
+}
+
+void lk_step1x_close(struct lk_pipeline *pipeline) {
+    struct lk_step1x *m = pipeline->model;
+    lk_qwen25_vl_free(&m->text);
+    lk_step1x_transformer_free(&m->transformer);
+    lk_vae_free(&m->vae);
+    for (int i = 0; i < 3; i++) lk_checkpoint_close(&m->checkpoints[i]);
+    lk_tokenizer_free(m->tokenizer);
+    lk_free(m);
+    pipeline->model = NULL;
+}
+
+enum lk_code lk_step1x_bind_text(struct lk_pipeline *pipeline, bool with_head) {
+    struct lk_step1x *m = pipeline->model;
+    if (m->text.layers && m->text_has_head == with_head) return LK_OK;
+    lk_qwen25_vl_free(&m->text);
+    m->text_has_head = with_head;
+    return lk_qwen25_vl_bind(&m->text, &m->text_config, with_head,
+                             pipeline->has_weights ? &m->checkpoints[TEXT_ENCODER] : NULL, pipeline->compute);
+}

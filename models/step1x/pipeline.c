@@ -1,0 +1,300 @@
+/* Step1X-Edit: one edit, prompt and source to an image. */
+#include "engine/alloc.h"
+#include "engine/resize_torch.h"
+#include "models/step1x/run.h"
+#include "models/step1x/sizes.h"
+
+#define LIMIT_POWER 0.4f
+/* Guidance is limited above this timestep of 1000, which is at every step of usual schedules. */
+#define LIMIT_TIMESTEP 0.93
+
+/* Sizes of pictures and latents, before anything is computed. */
+static enum lk_code measure(struct lk_step1x_run *r) {
+    const struct lk_request *q = r->walk.request;
+    int multiple;
+    r->factor = lk_vae_scale_factor(&r->m->vae.config);
+    multiple = 2 * r->factor;
+    if (q->size_level < multiple || q->size_level > 8192)
+        return lk_fail(LK_E_USAGE, "size_level: expected %d to 8192, got %d", multiple, q->size_level);
+    if (r->source) {
+        r->out_width = r->source->width;
+        r->out_height = r->source->height;
+        LK_TRY(lk_step1x_size(q->size_level, multiple, r->out_width, r->out_height, &r->width, &r->height));
+    } else {
+        r->out_width = q->width ? q->width : q->size_level;
+        r->out_height = q->height ? q->height : q->size_level;
+        r->width = r->out_width / multiple * multiple;
+        r->height = r->out_height / multiple * multiple;
+    }
+    if (!r->width || !r->height)
+        return lk_fail(LK_E_USAGE, "output size: expected at least %d pixels a side, got %dx%d", multiple, r->out_width,
+                       r->out_height);
+    r->n_noise = (int64_t)(r->width / multiple) * (r->height / multiple);
+    r->n_img = r->source ? 2 * r->n_noise : r->n_noise;
+    r->seen_width = r->source ? r->width : q->size_level;
+    r->seen_height = r->source ? r->height : q->size_level;
+    return lk_step1x_vision_rows(r->m, r->source, r->seen_width, r->seen_height, NULL, &r->picture);
+}
+
+/* What lives from the first stage to the last. */
+static enum lk_code allocate(struct lk_step1x_run *r) {
+    const struct lk_step1x_transformer_config *c = &r->m->transformer.config;
+    struct lk_arena *arena = &r->walk.dev->arena;
+    enum lk_dtype dtype = r->walk.dtype;
+    LK_TRY(LK_NEW(arena, &r->x, dtype, r->n_img, c->in_channels));
+    LK_TRY(LK_NEW(arena, &r->velocity, dtype, r->n_noise, c->out_channels));
+    LK_TRY(LK_NEW(arena, &r->uncond_velocity, dtype, r->n_noise, c->out_channels));
+    for (int i = 0; i < r->n_branches; i++) {
+        struct lk_step1x_branch *b = &r->branches[i];
+        LK_TRY(LK_NEW(arena, &b->hidden, dtype, b->n, r->m->text_config.hidden_size));
+        LK_TRY(LK_NEW(arena, &b->embeds, dtype, b->n, r->m->text_config.hidden_size));
+        LK_TRY(LK_NEW(arena, &b->conditioning.cos, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
+        LK_TRY(LK_NEW(arena, &b->conditioning.sin, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
+        b->conditioning.hidden = lk_tensor_rows(&b->hidden, LK_STEP1X_PREFIX_TOKENS, b->n_txt);
+        b->conditioning.embeds = lk_tensor_rows(&b->embeds, LK_STEP1X_PREFIX_TOKENS, b->n_txt);
+        b->conditioning.quoted = b->any_quoted ? b->quoted + LK_STEP1X_PREFIX_TOKENS : NULL;
+    }
+    return LK_OK;
+}
+
+/* The source as the VAE sees it, in the compute dtype; not the picture that the vision tower gets, which is resized
+ * otherwise. */
+static enum lk_code upload_pixels(struct lk_step1x_run *r, const struct lk_tensor *pixels) {
+    size_t mark = lk_arena_mark(&r->walk.dev->arena);
+    struct lk_tensor staging;
+    LK_TRY(LK_NEW(&r->walk.dev->arena, &staging, LK_F32, r->height, r->width, 3));
+    if (!lk_walk_planning(&r->walk)) {
+        struct lk_image rgb = {0};
+        float *values = lk_malloc(lk_tensor_bytes(&staging));
+        enum lk_code rc = values ? LK_OK : lk_fail(LK_E_NOMEM, "source image: out of memory");
+        if (!rc) rc = lk_image_to_rgb(&rgb, r->source);
+        if (!rc) rc = lk_image_resize_torch_bilinear_f32(values, &rgb, r->width, r->height);
+        if (!rc) rc = lk_upload(r->walk.dev, &staging, values);
+        lk_image_free(&rgb);
+        lk_free(values);
+        if (rc) return rc;
+    }
+    LK_TRY(lk_copy(r->walk.dev, &(struct lk_copy){.y = pixels, .x = &staging}));
+    lk_arena_release(&r->walk.dev->arena, mark);
+    return LK_OK;
+}
+
+/* (z - shift) * scaling, or z / scaling + shift. */
+static enum lk_code scale_latents(const struct lk_step1x_run *r, const struct lk_tensor *latents, bool normalize) {
+    struct lk_tensor rows = LK_VIEW(latents, latents->shape[0] * latents->shape[1], latents->shape[2]);
+    struct lk_channel_affine op = {.y = &rows, .x = &rows, .mean = &r->m->vae.shift, .std = &r->m->vae.scaling};
+    op.normalize = normalize;
+    op.inverse_std = true;
+    return lk_channel_affine(r->walk.dev, &op);
+}
+
+static enum lk_code new_latents(const struct lk_step1x_run *r, struct lk_tensor *latents, int64_t multiple) {
+    return LK_NEW(&r->walk.dev->arena, latents, r->walk.dtype, r->height / r->factor, r->width / r->factor,
+                  multiple * r->m->vae.config.latent_channels);
+}
+
+/* A sample of the source's posterior, packed, in the last rows of x. */
+static enum lk_code encode_source(struct lk_step1x_run *r) {
+    struct lk_device *dev = r->walk.dev;
+    struct lk_tensor pixels, moments, noise, z, tokens = lk_tensor_rows(&r->x, r->n_noise, r->n_img - r->n_noise);
+    struct lk_cost before;
+    if (!r->source) return LK_OK;
+    LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
+    size_t mark = lk_arena_mark(&dev->arena);
+    LK_TRY(new_latents(r, &moments, 2));
+    LK_TRY(new_latents(r, &noise, 1));
+    LK_TRY(new_latents(r, &z, 1));
+    LK_TRY(LK_NEW(&dev->arena, &pixels, r->walk.dtype, r->height, r->width, 3));
+    LK_TRY(upload_pixels(r, &pixels));
+    LK_TRY(lk_trace(dev, &pixels, "reference.0.pixels"));
+    LK_TRY(lk_vae_encode_moments(dev, &r->m->vae, &pixels, &moments));
+    LK_TRY(lk_trace(dev, &moments, "reference.0.moments"));
+    LK_TRY(lk_walk_noise(&r->walk, r->rng, &noise, false));
+    LK_TRY(lk_trace(dev, &noise, "posterior_noise.0"));
+    LK_TRY(lk_posterior_sample(dev, &(struct lk_posterior_sample){.z = &z, .moments = &moments, .noise = &noise}));
+    LK_TRY(scale_latents(r, &z, true));
+    LK_TRY(lk_pack_latents(dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &z}));
+    LK_TRY(lk_walk_check_finite(&r->walk, &tokens, "VAE encode", -1));
+    lk_arena_release(&dev->arena, mark);
+    lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
+    return lk_trace(dev, &tokens, "reference.0.latents");
+}
+
+/* Drawn as the VAE's latents, after the posterior's noise. */
+static enum lk_code make_noise(struct lk_step1x_run *r) {
+    size_t mark = lk_arena_mark(&r->walk.dev->arena);
+    struct lk_tensor noise, tokens = lk_tensor_rows(&r->x, 0, r->n_noise);
+    LK_TRY(new_latents(r, &noise, 1));
+    LK_TRY(lk_walk_noise(&r->walk, r->rng, &noise, true));
+    LK_TRY(lk_pack_latents(r->walk.dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &noise}));
+    lk_arena_release(&r->walk.dev->arena, mark);
+    return lk_trace(r->walk.dev, &tokens, "noise");
+}
+
+/* velocity of step i: of both prompts where there are two, combined. */
+static enum lk_code predict(struct lk_step1x_run *r, int i) {
+    const struct lk_tensor *out[] = {&r->velocity, &r->uncond_velocity};
+    float t = r->walk.timesteps[i];
+    for (int k = 0; k < r->n_branches; k++) {
+        if (lk_step1x_passed_over(r, k)) continue;
+        LK_TRY(lk_step1x_transformer_forward(r->walk.dev, &r->m->transformer, &r->x, &r->branches[k].conditioning, t, i,
+                                             r->branches[k].name, out[k]));
+        LK_TRY(lk_trace(r->walk.dev, out[k], "step.%d.%s.velocity", i, r->branches[k].name));
+    }
+    if (r->n_branches > 1) {
+        struct lk_guidance op = {.y = out[0], .cond = out[0], .uncond = out[1], .kind = LK_GUIDANCE_LIMIT};
+        op.scale = (float)r->walk.request->true_cfg_scale;
+        op.power = (double)t > LIMIT_TIMESTEP ? LIMIT_POWER : 0.0f; /* a power of 0 limits nothing */
+        LK_TRY(lk_guidance(r->walk.dev, &op));
+    }
+    return lk_trace(r->walk.dev, &r->velocity, "step.%d.velocity", i);
+}
+
+static enum lk_code denoise(struct lk_step1x_run *r) {
+    struct lk_cost before;
+    int n_steps = r->walk.request->num_inference_steps;
+    struct lk_tensor latents = lk_tensor_rows(&r->x, 0, r->n_noise);
+    LK_TRY(lk_walk_begin(&r->walk, "transformer", &before));
+    LK_TRY(make_noise(r));
+    for (int i = 0; i < (lk_walk_planning(&r->walk) ? 1 : n_steps); i++) {
+        LK_TRY(predict(r, i));
+        struct lk_euler_step step = {.x = &latents, .v = &r->velocity, .dt = r->walk.sigmas[i + 1] - r->walk.sigmas[i]};
+        LK_TRY(lk_euler_step(r->walk.dev, &step));
+        LK_TRY(lk_trace(r->walk.dev, &latents, "step.%d.latents", i));
+        LK_TRY(lk_walk_check_finite(&r->walk, &latents, "transformer", i));
+        LK_TRY(lk_walk_step_done(&r->walk, i));
+    }
+    lk_walk_note(&r->walk, "transformer", &r->m->transformer.totals, n_steps * r->n_branches, &before);
+    return LK_OK;
+}
+
+/* The decoded picture in the source's size, by Pillow's bicubic, as the reference gives it back. */
+static enum lk_code finish_image(struct lk_step1x_run *r, const struct lk_tensor *bytes) {
+    struct lk_device *dev = r->walk.dev;
+    struct lk_tensor final;
+    LK_TRY(LK_NEW(&dev->arena, &final, LK_U8, r->out_height, r->out_width, 3)); /* for the trace */
+    if (lk_walk_planning(&r->walk)) return LK_OK;
+    struct lk_image *image = &r->walk.result->image;
+    LK_TRY(lk_walk_download(&r->walk, bytes, image));
+    if (image->width != r->out_width || image->height != r->out_height) {
+        struct lk_image resized = {0};
+        LK_TRY(lk_image_resize(&resized, image, r->out_width, r->out_height, LK_RESAMPLE_BICUBIC));
+        lk_image_free(image);
+        *image = resized;
+    }
+    if (!dev->trace) return LK_OK;
+    LK_TRY(lk_upload(dev, &final, image->pixels));
+    return lk_trace(dev, &final, "image");
+}
+
+static enum lk_code decode(struct lk_step1x_run *r) {
+    const struct lk_vae *vae = &r->m->vae;
+    struct lk_device *dev = r->walk.dev;
+    struct lk_cost before;
+    LK_TRY(lk_walk_begin(&r->walk, "vae_decode", &before));
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor latents, decoded, bytes, tokens = lk_tensor_rows(&r->x, 0, r->n_noise);
+    LK_TRY(LK_NEW(&dev->arena, &decoded, r->walk.dtype, r->height, r->width, 3));
+    LK_TRY(LK_NEW(&dev->arena, &bytes, LK_U8, r->height, r->width, 3));
+    LK_TRY(new_latents(r, &latents, 1));
+    LK_TRY(lk_pack_latents(dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &latents, .inverse = true}));
+    LK_TRY(scale_latents(r, &latents, false));
+    LK_TRY(lk_trace(dev, &latents, "vae.decode.input"));
+    LK_TRY(lk_vae_decode(dev, vae, &latents, &decoded));
+    LK_TRY(lk_walk_check_finite(&r->walk, &decoded, "VAE decode", -1));
+    LK_TRY(lk_trace(dev, &decoded, "decoded"));
+    LK_TRY(lk_pixels(dev, &(struct lk_pixels){.y = &bytes, .x = &decoded}));
+    LK_TRY(lk_trace(dev, &bytes, "image.unresized"));
+    LK_TRY(finish_image(r, &bytes));
+    lk_arena_release(&dev->arena, mark);
+    lk_walk_note(&r->walk, "vae_decode", &vae->totals, 1, &before);
+    return LK_OK;
+}
+
+/* Linear in the number of noise tokens. */
+static double shift_of_schedule(const struct lk_flow_match_config *c, int64_t n) {
+    double slope = (c->max_shift - c->base_shift) / (c->max_image_seq_len - c->base_image_seq_len);
+    return (double)n * slope + (c->base_shift - slope * c->base_image_seq_len);
+}
+
+static enum lk_code stages(void *run) {
+    struct lk_step1x_run *r = run;
+    LK_TRY(allocate(r));
+    LK_TRY(lk_step1x_encode_prompts(r));
+    LK_TRY(encode_source(r));
+    LK_TRY(lk_step1x_make_rope(r));
+    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, shift_of_schedule(&r->m->scheduler, r->n_noise)));
+    LK_TRY(denoise(r));
+    return decode(r);
+}
+
+static void free_run(struct lk_step1x_run *r) {
+    lk_free(r->rows);
+    for (int i = 0; i < 2; i++) {
+        lk_free(r->branches[i].ids);
+        lk_free(r->branches[i].quoted);
+    }
+}
+
+static enum lk_code begin(struct lk_step1x_run *r, struct lk_pipeline *pipeline, const struct lk_request *request,
+                          const struct lk_image *source) {
+    *r = (struct lk_step1x_run){
+        .walk = {.request = request, .dtype = pipeline->compute}, .m = pipeline->model, .source = source};
+    if (request->n_images > 1)
+        return lk_fail(LK_E_USAGE, "reference images: Step1X-Edit edits one image, got %d", request->n_images);
+    return measure(r);
+}
+
+static enum lk_code plan_run(struct lk_step1x_run *r, struct lk_pipeline *pipeline, const struct lk_device *target,
+                             const struct lk_request *request, struct lk_plan *out) {
+    LK_TRY(begin(r, pipeline, request, request->n_images ? request->images : NULL));
+    LK_TRY(lk_step1x_prepare_prompts(r, request->prompt));
+    LK_TRY(lk_step1x_bind_text(pipeline, request->thinking_mode || request->reflection_mode));
+    out->width = r->out_width;
+    out->height = r->out_height;
+    out->n_references = request->n_images;
+    out->n_steps = request->num_inference_steps;
+    out->n_tokens = lk_step1x_longest(r)->n_txt + r->n_img;
+    return lk_walk_plan(&r->walk, target, stages, r, out);
+}
+
+enum lk_code lk_step1x_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
+                            const struct lk_request *request, struct lk_plan *out) {
+    struct lk_step1x_run r;
+    enum lk_code rc = plan_run(&r, pipeline, target, request, out);
+    free_run(&r);
+    return rc;
+}
+
+static void record(const struct lk_step1x_run *r) {
+    struct lk_result *out = r->walk.result;
+    out->width = r->out_width;
+    out->height = r->out_height;
+    if (!r->source) return;
+    out->n_references = 1;
+    out->references[0].source_width = r->source->width;
+    out->references[0].source_height = r->source->height;
+    out->references[0].width = r->width;
+    out->references[0].height = r->height;
+}
+
+static enum lk_code run_edit(struct lk_step1x_run *r, const char *prompt) {
+    LK_TRY(lk_step1x_prepare_prompts(r, prompt));
+    LK_TRY(lk_step1x_vision_rows(r->m, r->source, r->seen_width, r->seen_height, &r->rows, &r->picture));
+    LK_TRY(lk_walk_run(&r->walk, stages, r));
+    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&r->m->checkpoints[i]));
+    record(r);
+    return LK_OK;
+}
+
+enum lk_code lk_step1x_edit_once(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
+                                 const struct lk_step1x_edit *edit, struct lk_result *result) {
+    struct lk_step1x_run r;
+    LK_TRY(begin(&r, pipeline, request, edit->source));
+    r.walk.dev = dev;
+    r.walk.result = result;
+    r.rng = edit->rng;
+    enum lk_code rc = run_edit(&r, edit->prompt);
+    free_run(&r);
+    return rc;
+}

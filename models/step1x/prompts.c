@@ -1,0 +1,169 @@
+/* Step1X-Edit: prompts with the source's picture to the transformer's conditioning. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "engine/rope_table.h"
+#include "models/step1x/run.h"
+
+#define ROPE_THETA      10000.0
+#define V1P1_MAX_TOKENS 640
+#define V1P1_PREFIX     217
+
+static const char default_negative_prompt_without_source[] =
+    "worst quality, wrong limbs, unreasonable limbs, normal quality, low quality, low res, blurry, text, watermark, "
+    "logo, banner, extra digits, cropped, jpeg artifacts, signature, username, error, sketch ,duplicate, ugly, "
+    "monochrome, horror, geometry, mutation, disgusting";
+
+static enum lk_code trace_ids(const struct lk_step1x_run *r, const struct lk_step1x_branch *b) {
+    char name[64];
+    if (!r->walk.dev->trace || lk_walk_planning(&r->walk)) return LK_OK;
+    int32_t *quoted = lk_malloc((size_t)b->n_txt * sizeof *quoted);
+    if (!quoted) return lk_fail(LK_E_NOMEM, "prompt: out of memory");
+    for (int64_t i = 0; i < b->n_txt; i++) quoted[i] = b->quoted[LK_STEP1X_PREFIX_TOKENS + i];
+    snprintf(name, sizeof name, "%s.quoted", b->name);
+    enum lk_code rc = lk_walk_trace_host(&r->walk, name, quoted, LK_I32, b->n_txt);
+    lk_free(quoted);
+    snprintf(name, sizeof name, "%s.text_encoder.ids", b->name);
+    return rc ? rc : lk_walk_trace_host(&r->walk, name, b->ids, LK_I32, b->n);
+}
+
+/* Tokens with id 0 ("!") are taken for padding in positions, and only there. */
+static struct lk_qwen25_vl_prompt chat(const struct lk_step1x_run *r, const struct lk_step1x_branch *b) {
+    return (struct lk_qwen25_vl_prompt){
+        .name = b->name, .ids = b->ids, .n = b->n, .images = &r->picture, .n_images = 1, .uncounted_id = 0};
+}
+
+static enum lk_code encode_prompt(struct lk_step1x_run *r, struct lk_step1x_branch *b,
+                                  const struct lk_tensor *features) {
+    struct lk_qwen25_vl_prompt prompt = chat(r, b);
+    prompt.features = features;
+    if (lk_walk_planning(&r->walk)) prompt.ids = NULL;
+    LK_TRY(trace_ids(r, b));
+    LK_TRY(lk_qwen25_vl_hidden_states(r->walk.dev, &r->m->text, &prompt, &b->hidden, &b->embeds));
+    LK_TRY(lk_walk_check_finite(&r->walk, &b->conditioning.hidden, "text encoder", -1));
+    LK_TRY(lk_trace(r->walk.dev, &b->conditioning.hidden, "%s.prompt_embeds", b->name));
+    return lk_trace(r->walk.dev, &b->conditioning.embeds, "%s.token_embeds", b->name);
+}
+
+static struct lk_bind_totals language_totals(const struct lk_qwen25_vl *m) {
+    return (struct lk_bind_totals){.parameters = m->totals.parameters - m->vision_totals.parameters,
+                                   .weight_bytes = m->totals.weight_bytes - m->vision_totals.weight_bytes,
+                                   .n_tensors = m->totals.n_tensors - m->vision_totals.n_tensors};
+}
+
+enum lk_code lk_step1x_encode_prompts(struct lk_step1x_run *r) {
+    const struct lk_qwen25_vl *text = &r->m->text;
+    struct lk_bind_totals language = language_totals(text);
+    struct lk_arena *arena = &r->walk.dev->arena;
+    struct lk_cost before;
+    struct lk_tensor features;
+    LK_TRY(lk_walk_begin(&r->walk, "vision", &before));
+    size_t mark = lk_arena_mark(arena);
+    LK_TRY(LK_NEW(arena, &features, r->walk.dtype, lk_qwen25_vl_image_tokens(&text->config, &r->picture),
+                  text->config.vision.out_hidden_size));
+    LK_TRY(lk_qwen25_vl_vision(r->walk.dev, text, &r->picture, 0, &features));
+    LK_TRY(lk_walk_check_finite(&r->walk, &features, "vision tower", -1));
+    lk_walk_note(&r->walk, "vision", &text->vision_totals, 1, &before);
+    LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
+    for (int i = 0; i < r->n_branches; i++)
+        if (!lk_step1x_passed_over(r, i)) LK_TRY(encode_prompt(r, &r->branches[i], &features));
+    lk_walk_note(&r->walk, "text_encoder", &language, r->n_branches, &before);
+    lk_arena_release(arena, mark);
+    return LK_OK;
+}
+
+/* Position ids of text, noise (0, y, x) and reference (1, y, x). */
+static enum lk_code fill_ids(const struct lk_step1x_run *r, const struct lk_step1x_branch *b,
+                             float (*ids)[LK_STEP1X_AXES]) {
+    struct lk_qwen25_vl_prompt prompt = chat(r, b);
+    int32_t next, (*positions)[3] = lk_malloc((size_t)b->n * sizeof *positions);
+    char name[64];
+    if (!positions) return lk_fail(LK_E_NOMEM, "prompt: out of memory");
+    enum lk_code rc = lk_qwen25_vl_positions(&r->m->text_config, &prompt, positions, &next);
+    if (!rc)
+        lk_step1x_text_positions(r->m, b->ids + LK_STEP1X_PREFIX_TOKENS, positions + LK_STEP1X_PREFIX_TOKENS, b->n_txt,
+                                 &r->picture, r->seen_width, r->seen_height, ids);
+    lk_free(positions);
+    if (rc) return rc;
+    int64_t columns = r->width / (2 * r->factor);
+    for (int64_t i = 0; i < r->n_img; i++) {
+        int64_t j = i % r->n_noise;
+        memcpy(ids[b->n_txt + i], (float[]){(float)(i / r->n_noise), (float)(j / columns), (float)(j % columns)},
+               sizeof *ids);
+    }
+    snprintf(name, sizeof name, "%s.text_positions", b->name);
+    return lk_walk_trace_host(&r->walk, name, ids[0], LK_F32, LK_STEP1X_AXES * b->n_txt);
+}
+
+static enum lk_code make_branch_rope(const struct lk_step1x_run *r, const struct lk_step1x_branch *b) {
+    const struct lk_step1x_transformer_config *c = &r->m->transformer.config;
+    int64_t n = b->conditioning.cos.shape[0], half = c->attention_head_dim / 2;
+    if (lk_walk_planning(&r->walk)) return LK_OK;
+    float *table = lk_malloc(2 * (size_t)(n * half) * sizeof *table);
+    float(*ids)[LK_STEP1X_AXES] = lk_malloc((size_t)n * sizeof *ids);
+    enum lk_code rc = table && ids ? LK_OK : lk_fail(LK_E_NOMEM, "rope table: out of memory");
+    if (!rc) rc = fill_ids(r, b, ids);
+    if (!rc) {
+        lk_rope_table(ids[0], n, c->axes_dims_rope, LK_STEP1X_AXES, ROPE_THETA, table, table + n * half);
+        rc = lk_upload(r->walk.dev, &b->conditioning.cos, table);
+    }
+    if (!rc) rc = lk_upload(r->walk.dev, &b->conditioning.sin, table + n * half);
+    lk_free(table);
+    lk_free(ids);
+    return rc;
+}
+
+enum lk_code lk_step1x_make_rope(const struct lk_step1x_run *r) {
+    for (int i = 0; i < r->n_branches; i++) LK_TRY(make_branch_rope(r, &r->branches[i]));
+    return LK_OK;
+}
+
+static void set_length(struct lk_step1x_branch *b, int64_t n) {
+    b->n = n;
+    b->n_txt = n - LK_STEP1X_PREFIX_TOKENS;
+    if (b->n_txt > LK_STEP1X_MAX_TOKENS) b->n_txt = LK_STEP1X_MAX_TOKENS;
+    for (int64_t i = 0; b->quoted && i < b->n_txt; i++)
+        b->any_quoted = b->any_quoted || b->quoted[LK_STEP1X_PREFIX_TOKENS + i];
+}
+
+static enum lk_code tokenize(struct lk_step1x_run *r, struct lk_step1x_branch *b) {
+    int64_t n, n_image = lk_qwen25_vl_image_tokens(&r->m->text_config, &r->picture);
+    LK_TRY(lk_step1x_tokenize(r->m->tokenizer, b->prompt, n_image, &b->ids, &b->quoted, &n));
+    for (int64_t i = 0; i < n; i++)
+        if (b->ids[i] < 0 || b->ids[i] >= r->m->text_config.vocab_size)
+            return lk_fail(LK_E_TOKENIZER,
+                           "prompt: token id %d is outside the text encoder's vocabulary of %lld: tokenizer and text "
+                           "encoder do not belong together",
+                           b->ids[i], (long long)r->m->text_config.vocab_size);
+    if (n <= LK_STEP1X_PREFIX_TOKENS)
+        return lk_fail(LK_E_TOKENIZER,
+                       "prompt: expected more than %d tokens with the model's prefix, got %lld: the "
+                       "tokenizer is another model's",
+                       LK_STEP1X_PREFIX_TOKENS, (long long)n);
+    set_length(b, n);
+    return LK_OK;
+}
+
+enum lk_code lk_step1x_prepare_prompts(struct lk_step1x_run *r, const char *prompt) {
+    const struct lk_request *q = r->walk.request;
+    const char *negative = q->negative_prompt ? q->negative_prompt
+                           : r->source        ? ""
+                                              : default_negative_prompt_without_source;
+    int64_t n_image = lk_qwen25_vl_image_tokens(&r->m->text_config, &r->picture);
+    r->branches[0] = (struct lk_step1x_branch){.name = "cond", .prompt = prompt};
+    r->branches[1] = (struct lk_step1x_branch){.name = "uncond", .prompt = negative};
+    r->n_branches = q->true_cfg_scale > 1 ? 2 : 1;
+    for (int i = 0; i < r->n_branches; i++) {
+        struct lk_step1x_branch *b = &r->branches[i];
+        if (!r->m->transformer.config.enable_text_token_mapping) {
+            b->n_txt = V1P1_MAX_TOKENS;
+            b->n = V1P1_PREFIX + V1P1_MAX_TOKENS;
+        } else if (r->m->tokenizer && b->prompt) {
+            LK_TRY(tokenize(r, b));
+        } else {
+            set_length(b, LK_STEP1X_PREFIX_TOKENS + LK_STEP1X_PLANNED_TOKENS + n_image);
+        }
+    }
+    return LK_OK;
+}

@@ -1,0 +1,49 @@
+/* One edit under way. Private to models/step1x. */
+#pragma once
+
+#include "models/common/walk.h"
+#include "models/step1x/step1x.h"
+
+/* A prompt on its way to the transformer; the negative one has its own length and positions. */
+struct lk_step1x_branch {
+    const char *name, *prompt;
+    int32_t *ids; /* of the chat string [n], NULL when planning without a prompt */
+    bool *quoted;
+    int64_t n, n_txt; /* n_txt of them, after the prefix, are seen by the transformer */
+    bool any_quoted;
+    struct lk_tensor hidden, embeds; /* [n, hidden_size] */
+    struct lk_step1x_conditioning conditioning;
+};
+
+struct lk_step1x_run {
+    struct lk_walk walk;
+    struct lk_step1x *m;
+    const struct lk_image *source; /* NULL: text-to-image */
+    struct lk_rng *rng;
+    int factor;                  /* of the VAE */
+    int width, height;           /* of the edit */
+    int out_width, out_height;   /* to which the result is resized at the end */
+    int seen_width, seen_height; /* of the source as it is handed to the vision tower, or of the black picture */
+    struct lk_qwen25_vl_image picture;
+    float *rows; /* the picture's, NULL when planning */
+    struct lk_step1x_branch branches[2];
+    int n_branches; /* 2 with guidance */
+    int64_t n_noise, n_img;
+    struct lk_tensor x, velocity, uncond_velocity;
+};
+
+/* A run does what is asked for every prompt; a plan counts one of them, the longest. */
+static inline const struct lk_step1x_branch *lk_step1x_longest(const struct lk_step1x_run *r) {
+    return &r->branches[r->n_branches > 1 && r->branches[1].n > r->branches[0].n];
+}
+static inline bool lk_step1x_passed_over(const struct lk_step1x_run *r, int i) {
+    return lk_walk_planning(&r->walk) && &r->branches[i] != lk_step1x_longest(r);
+}
+
+/* Tokens and lengths of the prompts as far as they can be known: without a tokenizer or a prompt a length is assumed.
+ */
+enum lk_code lk_step1x_prepare_prompts(struct lk_step1x_run *r, const char *prompt);
+/* Stages "vision" and "text_encoder": hidden and embeds of every branch. The picture's features are made once. */
+enum lk_code lk_step1x_encode_prompts(struct lk_step1x_run *r);
+/* cos and sin of every branch. */
+enum lk_code lk_step1x_make_rope(const struct lk_step1x_run *r);

@@ -119,6 +119,10 @@ static enum lk_code check_options(const struct state *s) {
         {"--true-cfg-scale", job->true_cfg_scale >= 0, r->true_cfg_scale != 0},
         {"--negative-prompt", job->negative_prompt != NULL, r->true_cfg_scale != 0},
         {"--size-level", job->size_level != 0, r->size_level != 0},
+        {"--thinking-mode", job->thinking_mode, r->max_try_cnt != 0},
+        {"--reflection-mode", job->reflection_mode, r->max_try_cnt != 0},
+        {"--max-try-cnt", job->max_try_cnt != 0, r->max_try_cnt != 0},
+        {"--prompts-file", job->prompts_file != NULL, r->max_try_cnt != 0},
         {"--text-encoder-out-layers", job->n_out_layers != 0, r->n_text_encoder_out_layers != 0},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
@@ -140,6 +144,10 @@ static enum lk_code make_request(struct state *s) {
     if (job->seed >= 0) r->seed = (uint64_t)job->seed;
     if (job->true_cfg_scale >= 0) r->true_cfg_scale = job->true_cfg_scale;
     if (job->size_level) r->size_level = job->size_level;
+    r->thinking_mode = job->thinking_mode;
+    r->reflection_mode = job->reflection_mode;
+    r->prompts_file = job->prompts_file;
+    if (job->max_try_cnt) r->max_try_cnt = job->max_try_cnt;
     r->width = job->width;
     r->height = job->height;
     r->progress = progress;

@@ -104,7 +104,7 @@ const struct cli_option cli_options[] = {
      .group = "Thinking",
      .value = "FILE.json",
      .help = "the model's own prompts for thinking and reflection, checked by their SHA-256",
-     .commands = ON(CLI_EDIT),
+     .commands = RUNS,
      .offset = FIELD(prompts_file)},
 
     {.name = "seed",

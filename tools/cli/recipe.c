@@ -59,6 +59,35 @@ static bool add_images(cJSON *root, const struct cli_run *run) {
     return ok;
 }
 
+/* Each round of an edit with thinking or reflection: what it was told, and what the model made of the result. */
+static bool add_rounds(cJSON *root, const struct lk_request *r, const struct lk_result *result) {
+    static const char *const verdicts[] = {[LK_VERDICT_NONE] = "none",
+                                           [LK_VERDICT_SUCCESS] = "success",
+                                           [LK_VERDICT_OTHERS] = "others",
+                                           [LK_VERDICT_REFLECTION] = "reflection",
+                                           [LK_VERDICT_FAILED] = "failed"};
+    if (!r->thinking_mode && !r->reflection_mode) return true;
+    bool ok = cJSON_AddBoolToObject(root, "thinking_mode", r->thinking_mode) &&
+              cJSON_AddBoolToObject(root, "reflection_mode", r->reflection_mode) &&
+              add_int(root, "max_try_cnt", r->max_try_cnt) && add_int(root, "best_round", result->best_round);
+    cJSON *rounds = ok ? cJSON_AddArrayToObject(root, "rounds") : NULL;
+    ok = rounds != NULL;
+    for (int i = 0; i < result->n_rounds && ok; i++) {
+        const struct lk_round *round = &result->rounds[i];
+        cJSON *o = cJSON_CreateObject();
+        if (!o || !cJSON_AddItemToArray(rounds, o)) {
+            cJSON_Delete(o);
+            return false;
+        }
+        ok = add_string(o, "prompt", round->prompt ? round->prompt : "") &&
+             cJSON_AddBoolToObject(o, "from_source", round->from_source) &&
+             add_string(o, "verdict", verdicts[round->verdict]) && add_number(o, "consistency", round->consistency) &&
+             add_number(o, "score", round->score);
+        if (round->reflection) ok = ok && add_string(o, "reflection", round->reflection);
+    }
+    return ok;
+}
+
 static bool add_sigmas(cJSON *root, const struct lk_result *result) {
     cJSON *sigmas = cJSON_AddArrayToObject(root, "sigmas");
     for (int i = 0; i <= result->n_steps && sigmas; i++) {
@@ -86,6 +115,7 @@ static bool fill(cJSON *root, const struct cli_run *run) {
     ok = ok && add_sampling(root, request);
     ok = ok && add_int(root, "width", run->result->width) && add_int(root, "height", run->result->height);
     ok = ok && cJSON_AddBoolToObject(root, "exif_transpose", run->exif_transpose);
+    ok = ok && add_rounds(root, request, run->result);
     return ok && add_images(root, run) && add_sigmas(root, run->result);
 }
 

@@ -29,7 +29,8 @@ struct cli_recipe {
     int64_t seed, num_inference_steps, max_sequence_length, width, height, numerics_version;
     double guidance_scale, true_cfg_scale; /* -1: not in the model */
     int64_t size_level;                    /* 0: not in the model */
-    bool exif_transpose;
+    bool exif_transpose, thinking_mode, reflection_mode;
+    int64_t max_try_cnt; /* 0: not in the model */
     int64_t out_layers[LK_MAX_OUT_LAYERS];
     size_t n_out_layers;
     struct {

@@ -40,6 +40,11 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     lk_config_int(c, "width", &r->width, 1, 65535);
     lk_config_int(c, "height", &r->height, 1, 65535);
     lk_config_bool(c, "exif_transpose", &r->exif_transpose);
+    lk_config_bool_or(c, "thinking_mode", &r->thinking_mode, false);
+    lk_config_bool_or(c, "reflection_mode", &r->reflection_mode, false);
+    lk_config_int_or(c, "max_try_cnt", &r->max_try_cnt, 0, 1, LK_MAX_ROUNDS);
+    lk_config_ignore(c, "best_round"); /* what came of it, like the sigmas */
+    lk_config_ignore(c, "rounds");
     lk_config_ignore(c, "images"); /* read below: arrays of objects */
     lk_config_ignore(c, "sigmas");
     return lk_config_close(c);

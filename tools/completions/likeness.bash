@@ -66,7 +66,7 @@ _likeness() {
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     show) COMPREPLY=($(compgen -W "--json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
-    rerun) COMPREPLY=($(compgen -W "--model --device --threads --image --output --quiet --help --version " -- "$current"))
+    rerun) COMPREPLY=($(compgen -W "--model --device --threads --image --prompts-file --output --quiet --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     devices) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;

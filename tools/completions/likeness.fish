@@ -18,7 +18,7 @@ complete -c likeness -n '__fish_seen_subcommand_from edit' -l exif-transpose -d 
 complete -c likeness -n '__fish_seen_subcommand_from edit' -l thinking-mode -d 'let the model'\''s language part rewrite the prompt first (Step1X-Edit; needs --prompts-file)'
 complete -c likeness -n '__fish_seen_subcommand_from edit' -l reflection-mode -d 'let it judge the picture and edit again (Step1X-Edit; needs --prompts-file)'
 complete -c likeness -n '__fish_seen_subcommand_from edit' -l max-try-cnt -x -d 'rounds of reflection at most'
-complete -c likeness -n '__fish_seen_subcommand_from edit' -l prompts-file -r -F -d 'the model'\''s own prompts for thinking and reflection, checked by their SHA-256'
+complete -c likeness -n '__fish_seen_subcommand_from edit rerun' -l prompts-file -r -F -d 'the model'\''s own prompts for thinking and reflection, checked by their SHA-256'
 complete -c likeness -n '__fish_seen_subcommand_from edit' -l seed -s s -x -d 'seed of the noise, as torch.manual_seed'
 complete -c likeness -n '__fish_seen_subcommand_from edit' -l rng -x -a 'torch-cpu' -d 'whose stream of normal numbers the seed means'
 complete -c likeness -n '__fish_seen_subcommand_from edit plan' -l num-inference-steps -l steps -x -d 'denoising steps'

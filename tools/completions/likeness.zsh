@@ -132,6 +132,7 @@ _likeness() {
             '*--image[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
             '*--ref-image[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
             '*-r[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
+            '--prompts-file[the model'\''s own prompts for thinking and reflection, checked by their SHA-256]:FILE.json:_files' \
             '--output[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
             '-o[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
             '--quiet[errors only on stderr]' \

@@ -27,8 +27,8 @@ static const char *const text_keys[] = {"vocab_size",          "hidden_size",  "
                                         "use_sliding_window"};
 
 /* Token ids that a "text_config" of transformers 4 repeats. */
-static const char *const repeated_ids[] = {"image_token_id",      "video_token_id",        "vision_token_id",
-                                           "vision_end_token_id", "vision_start_token_id", "tie_word_embeddings"};
+static const char *const repeated_ids[] = {"image_token_id", "video_token_id", "vision_token_id", "vision_end_token_id",
+                                           "vision_start_token_id"};
 
 static void read_sections(struct lk_config *rope, struct lk_qwen25_vl_config *c) {
     int64_t sections[3] = {0}, sum = 0;

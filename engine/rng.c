@@ -1,5 +1,7 @@
 #include "engine/rng.h"
 
+#include <math.h>
+
 #include "engine/bf16.h"
 #include "engine/rng_normal.h"
 
@@ -51,6 +53,10 @@ static double normal_f64(struct lk_rng *rng) {
     double angle = uniform_f64(rng), radius = uniform_f64(rng);
     rng->has_cached_normal = 1;
     return lk_rng_box_muller(angle, radius, &rng->cached_normal) + 0.0;
+}
+
+void lk_rng_exponential_f32(struct lk_rng *rng, float *out, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = (float)-log1p(-uniform_f64(rng));
 }
 
 static void normal16(struct lk_rng *rng, float values[16]) {

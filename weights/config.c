@@ -327,6 +327,17 @@ void lk_config_ints(struct lk_config *c, const char *key, int64_t *out, size_t m
     cJSON_ArrayForEach(element, array) out[(*n)++] = (int64_t)element->valuedouble;
 }
 
+void lk_config_int_or_ints(struct lk_config *c, const char *key, int64_t *out, size_t max_n, size_t *n) {
+    const cJSON *item = c ? cJSON_GetObjectItemCaseSensitive(c->object, key) : NULL;
+    if (!item || !is_integer(item)) {
+        lk_config_ints(c, key, out, max_n, n);
+        return;
+    }
+    take(c, key);
+    out[0] = (int64_t)item->valuedouble;
+    *n = 1;
+}
+
 static bool is_string(const cJSON *item) { return cJSON_IsString(item); }
 
 void lk_config_strings(struct lk_config *c, const char *key, const char **out, size_t max_n, size_t *n) {

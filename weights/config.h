@@ -51,6 +51,8 @@ void lk_config_ints(struct lk_config *config, const char *key, int64_t *out, siz
 /* The same for finite numbers, and for true and false. */
 void lk_config_numbers(struct lk_config *config, const char *key, double *out, size_t max_n, size_t *n);
 void lk_config_bools(struct lk_config *config, const char *key, bool *out, size_t max_n, size_t *n);
+/* The same, or one integer instead of an array of one. */
+void lk_config_int_or_ints(struct lk_config *config, const char *key, int64_t *out, size_t max_n, size_t *n);
 /* Array of strings, borrowed pointers. */
 void lk_config_strings(struct lk_config *config, const char *key, const char **out, size_t max_n, size_t *n);
 

@@ -209,8 +209,7 @@ enum lk_code lk_qwen25_vl_logits(struct lk_device *dev, const struct lk_qwen25_v
     struct lk_tensor norm;
     LK_TRY(LK_NEW(&dev->arena, &norm, h->dtype, 1, m->config.hidden_size));
     LK_TRY(lk_decoder_norm(dev, &norm, h, &m->norm, m->config.rms_norm_eps));
-    const struct lk_tensor *head = m->config.tie_word_embeddings ? &m->embed_tokens : &m->lm_head;
-    LK_TRY(lk_linear(dev, &(struct lk_linear){.y = logits, .x = &norm, .w = head}));
+    LK_TRY(lk_linear(dev, &(struct lk_linear){.y = logits, .x = &norm, .w = &m->lm_head}));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }

@@ -25,7 +25,6 @@ enum lk_code lk_qwen25_vl_prefill(struct lk_device *dev, const struct lk_qwen25_
 enum lk_code lk_qwen25_vl_decode(struct lk_device *dev, const struct lk_qwen25_vl *m, int32_t id, int32_t position,
                                  struct lk_qwen25_vl_cache *cache, const struct lk_tensor *h);
 
-/* logits [1, vocab_size] of a row of h: final norm and output head (lm_head, or embed_tokens where they are tied). The
- * model must be bound with its head. */
+/* logits [1, vocab_size] of a row of h: final norm and output head. The model must be bound with its head. */
 enum lk_code lk_qwen25_vl_logits(struct lk_device *dev, const struct lk_qwen25_vl *m, const struct lk_tensor *h,
                                  const struct lk_tensor *logits);

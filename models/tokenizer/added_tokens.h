@@ -15,6 +15,7 @@ struct added_token {
     bool lstrip;      /* takes the white space before it along */
     bool rstrip;      /* takes the white space after it along */
     bool normalized;  /* matched in normalised text, else in the text as given */
+    bool special;     /* controls the model; no part of a text */
 };
 
 /* A trie over bytes. */

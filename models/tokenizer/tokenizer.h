@@ -4,6 +4,7 @@
  * the last two on every call, too. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,15 @@ void lk_tokenizer_free(struct lk_tokenizer *tokenizer);
  * take too many steps on it. Thread-safe on one tokenizer. */
 enum lk_code lk_tokenizer_encode(const struct lk_tokenizer *tokenizer, const char *text, size_t length, int32_t **ids,
                                  size_t *n_ids);
+
+/* The bytes that ids stand for, NUL-terminated beyond *n_bytes; *bytes is lk_malloc'ed, NULL on failure. They need not
+ * be UTF-8: a character may be spread over tokens (models/text/text_stream.h). skip_special: tokens that are flagged
+ * special give nothing. LK_E_INPUT for an id that is no token's. */
+enum lk_code lk_tokenizer_decode(const struct lk_tokenizer *tokenizer, const int32_t *ids, size_t n_ids,
+                                 bool skip_special, char **bytes, size_t *n_bytes);
+
+/* Whether the id is that of an added token flagged special. */
+bool lk_tokenizer_is_special(const struct lk_tokenizer *tokenizer, int32_t id);
 
 /* Id of a token by its literal content (added tokens first, then vocabulary), -1 if there is none. */
 int32_t lk_tokenizer_id(const struct lk_tokenizer *tokenizer, const char *token);

@@ -26,12 +26,12 @@ static enum lk_code read_added_token(struct lk_tokenizer *tokenizer, struct json
     struct json_field f[] = {{.key = "id"},     {.key = "content"},    {.key = "single_word"}, {.key = "lstrip"},
                              {.key = "rstrip"}, {.key = "normalized"}, {.key = "special"}};
     int64_t id;
-    bool special;
     enum lk_code rc;
     if ((rc = json_fields(place, value, f, 7)) || (rc = json_field_index(place, &f[0], INT32_MAX - 1, &id)) ||
         (rc = json_field_kind(place, &f[1], '"')) || (rc = json_field_bool(place, &f[2], &token->single_word)) ||
         (rc = json_field_bool(place, &f[3], &token->lstrip)) || (rc = json_field_bool(place, &f[4], &token->rstrip)) ||
-        (rc = json_field_bool(place, &f[5], &token->normalized)) || (rc = json_field_bool(place, &f[6], &special)))
+        (rc = json_field_bool(place, &f[5], &token->normalized)) ||
+        (rc = json_field_bool(place, &f[6], &token->special)))
         return rc;
     char *content = token_table_room(&added->contents);
     size_t length = json_string(f[1].value, content);

@@ -38,6 +38,22 @@ bool added_trie_add(struct added_trie *trie, const char *content, size_t length,
     return true;
 }
 
+int32_t added_trie_match(const struct added_trie *trie, const char *text, size_t length, size_t *n_bytes) {
+    int32_t token = -1;
+    uint32_t node = 0;
+    if (!trie->n_tokens || !length || !trie->begins[(unsigned char)text[0]]) return -1;
+    for (size_t i = 0; i < length; i++) {
+        const uint64_t *child = pair_map_find(&trie->edges, node, (unsigned char)text[i]);
+        if (!child) break;
+        node = (uint32_t)*child;
+        if (trie->token_at[node] >= 0) {
+            token = trie->token_at[node];
+            *n_bytes = i + 1;
+        }
+    }
+    return token;
+}
+
 void added_tokens_free(struct added_tokens *added) {
     token_table_free(&added->contents);
     added_trie_free(&added->as_given);
@@ -51,22 +67,6 @@ struct added_iterator added_begin(const struct added_tokens *added, const struct
                                   struct pattern_matcher *matcher, const char *text, size_t length) {
     return (struct added_iterator){
         .added = added, .trie = trie, .matcher = matcher, .text = text, .length = length, .done = !length};
-}
-
-/* The longest token that begins at `at`, -1 if none. */
-static int32_t match_at(const struct added_iterator *it, size_t at, size_t *end) {
-    int32_t token = -1;
-    uint32_t node = 0;
-    for (size_t i = at; i < it->length; i++) {
-        const uint64_t *child = pair_map_find(&it->trie->edges, node, (unsigned char)it->text[i]);
-        if (!child) break;
-        node = (uint32_t)*child;
-        if (it->trie->token_at[node] >= 0) {
-            token = it->trie->token_at[node];
-            *end = i + 1;
-        }
-    }
-    return token;
 }
 
 /* Start of the character that ends at `at`. */
@@ -123,14 +123,15 @@ static size_t strip_right(struct added_iterator *it, size_t at) {
  * stripping widened it: so does the reference's. */
 static enum lk_code next_match(struct added_iterator *it, int32_t *token, size_t *start, size_t *end) {
     for (size_t at = it->search_at; at < it->length;) {
-        int32_t found = it->trie->begins[(unsigned char)it->text[at]] ? match_at(it, at, end) : -1;
+        size_t n;
+        int32_t found = added_trie_match(it->trie, it->text + at, it->length - at, &n);
         if (found < 0) {
             at++;
             continue;
         }
         bool counts = true;
         *start = at;
-        it->search_at = at = *end;
+        it->search_at = at = *end = at + n;
         if (it->added->tokens[found].single_word) {
             enum lk_code rc = stands_alone(it, *start, *end, &counts);
             if (rc) return rc;

@@ -58,6 +58,9 @@ void added_trie_free(struct added_trie *trie);
 /* False when the trie has this content already. */
 bool added_trie_add(struct added_trie *trie, const char *content, size_t length, int32_t token);
 
+/* The longest token that the text begins with, and its length; -1 if none. */
+int32_t added_trie_match(const struct added_trie *trie, const char *text, size_t length, size_t *n_bytes);
+
 void added_tokens_free(struct added_tokens *added);
 
 struct added_iterator added_begin(const struct added_tokens *added, const struct added_trie *trie,

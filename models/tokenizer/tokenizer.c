@@ -126,6 +126,13 @@ enum lk_code lk_tokenizer_encode(const struct lk_tokenizer *tokenizer, const cha
     return rc;
 }
 
+size_t lk_tokenizer_added_at(const struct lk_tokenizer *tokenizer, const char *text, size_t length) {
+    size_t given = 0, normalized = 0;
+    added_trie_match(&tokenizer->added.as_given, text, length, &given);
+    added_trie_match(&tokenizer->added.normalized, text, length, &normalized);
+    return given > normalized ? given : normalized;
+}
+
 int32_t lk_tokenizer_id(const struct lk_tokenizer *tokenizer, const char *token) {
     size_t length = strlen(token);
     int32_t i = token_table_find(&tokenizer->added.contents, token, length);

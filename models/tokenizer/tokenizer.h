@@ -35,6 +35,10 @@ enum lk_code lk_tokenizer_decode(const struct lk_tokenizer *tokenizer, const int
 /* Whether the id is that of an added token flagged special. */
 bool lk_tokenizer_is_special(const struct lk_tokenizer *tokenizer, int32_t id);
 
+/* Bytes of the longest added token that the text begins with, 0 if none: for callers who cut the text there before
+ * encoding it. Flags of the token do not count. */
+size_t lk_tokenizer_added_at(const struct lk_tokenizer *tokenizer, const char *text, size_t length);
+
 /* Id of a token by its literal content (added tokens first, then vocabulary), -1 if there is none. */
 int32_t lk_tokenizer_id(const struct lk_tokenizer *tokenizer, const char *token);
 int32_t lk_tokenizer_vocab_size(const struct lk_tokenizer *tokenizer); /* highest id + 1 */

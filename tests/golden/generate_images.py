@@ -40,7 +40,7 @@ def splitmix64(seed, n):
 
 
 def picture(kind, seed, width, height, channels):
-    """kind 0: noise; 1: ramps; 2: black and white; 3: rings with a little noise. The same in C: tests/golden/test_image.c."""
+    """kind 0: noise; 1: ramps; 2: black and white; 3: rings with a little noise. The same in C: tests/common/picture.c."""
     r = splitmix64(seed, width * height * channels).reshape(height, width, channels)
     y, x, c = np.mgrid[:height, :width, :channels].astype(np.uint64)
     noise = (r >> np.uint64(56)).astype(np.uint64)

@@ -1,24 +1,14 @@
 /* Decoding and resizing against Pillow, to the byte: golden/data/images.pack and images.txt, made by
  * golden/generate_images.py, which also says what the lines of images.txt hold. */
+#include "tests/common/picture.h"
 #include "tests/common/test.h"
-
-#include <openssl/sha.h>
 
 #include "engine/alloc.h"
 #include "engine/image.h"
 
-#define DIGEST_DIGITS 16
-
-static void digest(const void *bytes, size_t n, char out[DIGEST_DIGITS + 1]) {
-    unsigned char sha[SHA256_DIGEST_LENGTH];
-    SHA256(bytes, n, sha);
-    for (int i = 0; i < DIGEST_DIGITS / 2; i++) snprintf(out + 2 * i, 3, "%02x", sha[i]);
-}
-
 static void check_digest(const struct lk_image *image, const char *expected, const char *what) {
-    char got[DIGEST_DIGITS + 1];
-    digest(image->pixels, (size_t)image->width * (size_t)image->height * (size_t)image->channels, got);
-    if (strcmp(got, expected) != 0) fail_msg("%s: pixels differ from Pillow's", what);
+    test_digest_is(image->pixels, (size_t)image->width * (size_t)image->height * (size_t)image->channels, expected,
+                   what);
 }
 
 static enum lk_resample filter_named(const char *name) {
@@ -26,37 +16,6 @@ static enum lk_resample filter_named(const char *name) {
     if (!strcmp(name, "bicubic")) return LK_RESAMPLE_BICUBIC;
     assert_string_equal(name, "lanczos");
     return LK_RESAMPLE_LANCZOS;
-}
-
-/* One sample of the generated pictures; the same in Python: golden/generate_images.py. */
-static uint8_t sample(int kind, int seed, unsigned x, unsigned y, unsigned c, unsigned channels, uint64_t r) {
-    if (channels % 2 == 0 && c == channels - 1) {
-        const uint8_t alphas[4] = {0, 255, (uint8_t)(r >> 56), 128};
-        return alphas[(r >> 8) & 3];
-    }
-    switch (kind) {
-    case 0:
-        return (uint8_t)(r >> 56);
-    case 1:
-        return (uint8_t)(x * (1 + (unsigned)seed % 7) + y * (1 + (unsigned)seed / 7 % 5) + c * 40);
-    case 2:
-        return r >> 63 ? 255 : 0;
-    default:
-        return (uint8_t)(((((x * x + y * y * 3) >> 4) + c * 60) & 239) + (r >> 60));
-    }
-}
-
-static struct lk_image make_picture(int kind, int seed, int width, int height, int channels) {
-    struct lk_image image;
-    assert_ok(lk_image_new(&image, width, height, channels));
-    uint64_t state = (uint64_t)seed;
-    uint8_t *to = image.pixels;
-    for (int y = 0; y < height; y++)
-        for (int x = 0; x < width; x++)
-            for (int c = 0; c < channels; c++)
-                *to++ =
-                    sample(kind, seed, (unsigned)x, (unsigned)y, (unsigned)c, (unsigned)channels, test_random(&state));
-    return image;
 }
 
 /* What the lines before left for those that follow. */
@@ -110,14 +69,14 @@ static void check_resize_line(struct context *c, const char *line) {
     assert_int_equal(sscanf(line, "resize %d %d %d %d %d %d %d %15s %16s", &kind, &seed, &width, &height, &channels,
                             &new_width, &new_height, filter, expected),
                      9);
-    struct lk_image in = make_picture(kind, seed, width, height, channels);
+    struct lk_image in = test_picture(kind, seed, width, height, channels);
     check_resized(c, &in, new_width, new_height, filter, expected, line);
     lk_image_free(&in);
 }
 
 static void check_text_line(struct context *c, const char *line) {
     size_t n_bytes;
-    char expected[32], key[80], got[DIGEST_DIGITS + 1];
+    char expected[32], key[80];
     assert_int_equal(sscanf(line, "text %zu %16s %79s", &n_bytes, expected, key), 3);
     struct lk_png_text *texts;
     assert_ok(lk_png_text_parse(c->file, c->file_bytes, c->name, &texts));
@@ -125,8 +84,7 @@ static void check_text_line(struct context *c, const char *line) {
     while (found->key && strcmp(found->key, key) != 0) found++;
     assert_non_null(found->key);
     assert_int_equal(strlen(found->text), n_bytes);
-    digest(found->text, n_bytes, got);
-    assert_string_equal(got, expected);
+    test_digest_is(found->text, n_bytes, expected, key);
     lk_png_text_free(texts);
     c->n_texts++;
 }

@@ -31,3 +31,4 @@ struct lk_pipeline {
 };
 
 extern const struct lk_family lk_family_flux2;
+extern const struct lk_family lk_family_qwen_edit;

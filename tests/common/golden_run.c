@@ -59,11 +59,12 @@ static int read_images(const struct run_case *item, const struct golden *golden,
     return n;
 }
 
-/* What the metadata do not have stays as the family's defaults say. */
+/* What the metadata do not have stays as the family's defaults say, but for the negative prompt: the reference has
+ * none. */
 static void fill_request(struct lk_request *request, const struct golden *golden) {
     request->prompt = golden_text(golden, "prompt");
-    if (lk_config_has(golden->metadata, "negative_prompt"))
-        request->negative_prompt = golden_text(golden, "negative_prompt");
+    bool negative = lk_config_has(golden->metadata, "negative_prompt");
+    request->negative_prompt = negative ? golden_text(golden, "negative_prompt") : NULL;
     request->true_cfg_scale = golden_number(golden, "true_cfg_scale", request->true_cfg_scale);
     request->guidance_scale = golden_number(golden, "guidance", request->guidance_scale);
     request->width = (int)golden_number(golden, "width", 0);

@@ -1,0 +1,282 @@
+/* Qwen-Image and Qwen-Image-Edit: prompt and references to an image. */
+#include "engine/alloc.h"
+#include "models/qwen_edit/run.h"
+
+/* Sizes of everything, before anything is computed. */
+static enum lk_code measure(struct lk_qwen_edit_run *r) {
+    const struct lk_request *q = r->walk.request;
+    r->factor = lk_qwen_vae_scale_factor(&r->m->vae.config);
+    int multiple = 2 * r->factor;
+    LK_TRY(lk_qwen_edit_picture_size(r->m, q, &r->width, &r->height));
+    r->grids[0] = (struct lk_qwen_grid){r->height / multiple, r->width / multiple};
+    r->n_noise = (int64_t)r->grids[0].height * r->grids[0].width;
+    r->n_img = r->n_noise;
+    for (int i = 0; i < q->n_images; i++) {
+        struct lk_qwen_edit_reference *s = &r->references[i];
+        enum lk_code rc = lk_qwen_edit_reference_size(r->m, q, i, s);
+        if (rc) return lk_fail_prefix(rc, "image %d", i + 1);
+        r->grids[i + 1] = (struct lk_qwen_grid){s->height / multiple, s->width / multiple};
+        r->n_img += (int64_t)r->grids[i + 1].height * r->grids[i + 1].width;
+    }
+    return LK_OK;
+}
+
+/* What lives from the first stage to the last. */
+static enum lk_code allocate(struct lk_qwen_edit_run *r) {
+    const struct lk_qwen_transformer_config *c = &r->m->transformer.config;
+    struct lk_arena *arena = &r->walk.dev->arena;
+    LK_TRY(LK_NEW(arena, &r->x, r->walk.dtype, r->n_img, c->in_channels));
+    for (int i = 0; i < r->n_branches; i++) {
+        struct lk_qwen_edit_branch *b = &r->branches[i];
+        LK_TRY(LK_NEW(arena, &b->velocity, r->walk.dtype, r->n_noise, 4 * c->out_channels));
+        LK_TRY(LK_NEW(arena, &b->conditioning.context, r->walk.dtype, b->n_txt, c->dim));
+        LK_TRY(LK_NEW(arena, &b->conditioning.cos, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
+        LK_TRY(LK_NEW(arena, &b->conditioning.sin, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
+    }
+    return LK_OK;
+}
+
+/* The image as u8 on the device, in [-1, 1] in `pixels`. */
+static enum lk_code upload_pixels(const struct lk_qwen_edit_run *r, int i, const struct lk_tensor *pixels) {
+    struct lk_device *dev = r->walk.dev;
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor bytes;
+    LK_TRY(LK_NEW(&dev->arena, &bytes, LK_U8, pixels->shape[0], pixels->shape[1], 3));
+    if (!lk_walk_planning(&r->walk)) {
+        struct lk_image rgb;
+        LK_TRY(lk_qwen_edit_vae_image(&r->walk.request->images[i], &r->references[i], &rgb));
+        enum lk_code rc = lk_upload(dev, &bytes, rgb.pixels);
+        lk_image_free(&rgb);
+        if (rc) return rc;
+    }
+    LK_TRY(lk_pixels(dev, &(struct lk_pixels){.y = pixels, .x = &bytes}));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+/* Between the VAE's latents [h, w, C] and those that the transformer sees: (z - mean) / std, or z / (1 / std) + mean.
+ */
+static enum lk_code scale_latents(const struct lk_qwen_edit_run *r, const struct lk_tensor *latents, bool normalize) {
+    const struct lk_qwen_vae *vae = &r->m->vae;
+    struct lk_tensor rows = LK_VIEW(latents, latents->shape[0] * latents->shape[1], latents->shape[2]);
+    struct lk_channel_affine op = {.y = &rows, .x = &rows, .mean = &vae->latents_mean, .normalize = normalize};
+    op.std = normalize ? &vae->latents_std : &vae->latents_inverse_std;
+    op.inverse_std = !normalize;
+    return lk_channel_affine(r->walk.dev, &op);
+}
+
+static enum lk_code new_latents(const struct lk_qwen_edit_run *r, struct lk_tensor *latents, int width, int height) {
+    return LK_NEW(&r->walk.dev->arena, latents, r->walk.dtype, height / r->factor, width / r->factor,
+                  r->m->vae.config.z_dim);
+}
+
+/* Reference i: pixels -> latents -> 2x2 packed tokens. */
+static enum lk_code encode_reference(const struct lk_qwen_edit_run *r, int i, const struct lk_tensor *tokens) {
+    const struct lk_qwen_edit_reference *s = &r->references[i];
+    struct lk_device *dev = r->walk.dev;
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor pixels, latents;
+    LK_TRY(new_latents(r, &latents, s->width, s->height));
+    LK_TRY(LK_NEW(&dev->arena, &pixels, r->walk.dtype, s->height, s->width, 3));
+    LK_TRY(upload_pixels(r, i, &pixels));
+    LK_TRY(lk_trace(dev, &pixels, "reference.%d.pixels", i));
+    LK_TRY(lk_qwen_vae_encode(dev, &r->m->vae, &pixels, &latents));
+    LK_TRY(lk_trace(dev, &latents, "reference.%d.mean", i));
+    LK_TRY(scale_latents(r, &latents, true));
+    LK_TRY(lk_pack_latents(dev, &(struct lk_pack_latents){.tokens = tokens, .latents = &latents}));
+    LK_TRY(lk_walk_check_finite(&r->walk, tokens, "VAE encode", -1));
+    lk_arena_release(&dev->arena, mark);
+    return lk_trace(dev, tokens, "reference.%d.latents", i);
+}
+
+static enum lk_code encode_references(struct lk_qwen_edit_run *r) {
+    struct lk_cost before;
+    int64_t first = r->n_noise;
+    if (!r->walk.request->n_images) return LK_OK;
+    LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
+    for (int i = 0; i < r->walk.request->n_images; i++) {
+        int64_t n = (int64_t)r->grids[i + 1].height * r->grids[i + 1].width;
+        struct lk_tensor tokens = lk_tensor_rows(&r->x, first, n);
+        LK_TRY(encode_reference(r, i, &tokens));
+        first += n;
+    }
+    lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
+    return LK_OK;
+}
+
+static enum lk_code make_noise(struct lk_qwen_edit_run *r) {
+    struct lk_rng rng;
+    struct lk_arena *arena = &r->walk.dev->arena;
+    size_t mark = lk_arena_mark(arena);
+    struct lk_tensor latents, tokens = lk_tensor_rows(&r->x, 0, r->n_noise);
+    LK_TRY(new_latents(r, &latents, r->width, r->height));
+    lk_rng_seed(&rng, r->walk.request->seed);
+    LK_TRY(lk_walk_noise(&r->walk, &rng, &latents, true));
+    LK_TRY(lk_pack_latents(r->walk.dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &latents}));
+    lk_arena_release(arena, mark);
+    return lk_trace(r->walk.dev, &tokens, "noise");
+}
+
+/* calculate_shift: a line through (base_image_seq_len, base_shift) and (max_image_seq_len, max_shift). */
+static double shift(const struct lk_flow_match_config *c, int64_t n_noise) {
+    double slope = (c->max_shift - c->base_shift) / (c->max_image_seq_len - c->base_image_seq_len);
+    return (double)n_noise * slope + (c->base_shift - slope * c->base_image_seq_len);
+}
+
+/* The velocity of step i in the first branch's. */
+static enum lk_code predict(const struct lk_qwen_edit_run *r, int i) {
+    struct lk_device *dev = r->walk.dev;
+    const struct lk_tensor *cond = &r->branches[0].velocity, *uncond = &r->branches[1].velocity;
+    for (int j = 0; j < r->n_branches; j++) {
+        const struct lk_qwen_edit_branch *b = &r->branches[j];
+        if (lk_qwen_edit_passed_over(r, j)) continue;
+        LK_TRY(lk_qwen_transformer_forward(dev, &r->m->transformer, &r->x, &b->conditioning, r->walk.timesteps[i], i,
+                                           b->name, &b->velocity));
+        LK_TRY(lk_trace(dev, &b->velocity, "step.%d.%s.velocity", i, b->name));
+    }
+    if (r->n_branches > 1) {
+        struct lk_guidance op = {.y = cond, .cond = cond, .uncond = uncond, .kind = LK_GUIDANCE_RESCALE};
+        op.scale = (float)r->walk.request->true_cfg_scale;
+        LK_TRY(lk_guidance(dev, &op));
+    }
+    return lk_trace(dev, cond, "step.%d.velocity", i);
+}
+
+static enum lk_code denoise(struct lk_qwen_edit_run *r) {
+    struct lk_cost before;
+    int n_steps = r->walk.request->num_inference_steps;
+    struct lk_tensor latents = lk_tensor_rows(&r->x, 0, r->n_noise);
+    LK_TRY(lk_walk_begin(&r->walk, "transformer", &before));
+    for (int i = 0; i < (lk_walk_planning(&r->walk) ? 1 : n_steps); i++) {
+        struct lk_euler_step step = {.x = &latents, .v = &r->branches[0].velocity};
+        step.dt = r->walk.sigmas[i + 1] - r->walk.sigmas[i];
+        LK_TRY(predict(r, i));
+        LK_TRY(lk_euler_step(r->walk.dev, &step));
+        LK_TRY(lk_trace(r->walk.dev, &latents, "step.%d.latents", i));
+        LK_TRY(lk_walk_check_finite(&r->walk, &latents, "transformer", i));
+        LK_TRY(lk_walk_step_done(&r->walk, i));
+    }
+    lk_walk_note(&r->walk, "transformer", &r->m->transformer.totals, n_steps * r->n_branches, &before);
+    return LK_OK;
+}
+
+static enum lk_code decode(struct lk_qwen_edit_run *r) {
+    struct lk_device *dev = r->walk.dev;
+    struct lk_cost before;
+    LK_TRY(lk_walk_begin(&r->walk, "vae_decode", &before));
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor latents, decoded, bytes, tokens = lk_tensor_rows(&r->x, 0, r->n_noise);
+    LK_TRY(LK_NEW(&dev->arena, &decoded, r->walk.dtype, r->height, r->width, 3));
+    LK_TRY(LK_NEW(&dev->arena, &bytes, LK_U8, r->height, r->width, 3));
+    LK_TRY(new_latents(r, &latents, r->width, r->height));
+    LK_TRY(lk_pack_latents(dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &latents, .inverse = true}));
+    LK_TRY(scale_latents(r, &latents, false));
+    LK_TRY(lk_trace(dev, &latents, "vae.decode.input"));
+    LK_TRY(lk_qwen_vae_decode(dev, &r->m->vae, &latents, &decoded));
+    LK_TRY(lk_walk_check_finite(&r->walk, &decoded, "VAE decode", -1));
+    LK_TRY(lk_trace(dev, &decoded, "decoded"));
+    LK_TRY(lk_pixels(dev, &(struct lk_pixels){.y = &bytes, .x = &decoded}));
+    LK_TRY(lk_trace(dev, &bytes, "image"));
+    if (r->walk.result) LK_TRY(lk_walk_download(&r->walk, &bytes, &r->walk.result->image));
+    lk_arena_release(&dev->arena, mark);
+    lk_walk_note(&r->walk, "vae_decode", &r->m->vae.totals, 1, &before);
+    return LK_OK;
+}
+
+static enum lk_code stages(void *run) {
+    struct lk_qwen_edit_run *r = run;
+    LK_TRY(allocate(r));
+    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, shift(&r->m->scheduler, r->n_noise)));
+    LK_TRY(lk_qwen_edit_make_rope(r));
+    LK_TRY(lk_qwen_edit_encode_prompts(r));
+    LK_TRY(encode_references(r));
+    LK_TRY(make_noise(r));
+    LK_TRY(denoise(r));
+    return decode(r);
+}
+
+static enum lk_code check_request(const struct lk_pipeline *pipeline, const struct lk_request *q) {
+    const struct lk_qwen_edit *m = pipeline->model;
+    if (m->kind == LK_QWEN_IMAGE && q->n_images)
+        return lk_fail(LK_E_USAGE, "reference images: %s makes images from text alone, got %d; use qwen-edit-2511",
+                       pipeline->name, q->n_images);
+    if (m->kind != LK_QWEN_IMAGE && !q->n_images)
+        return lk_fail(LK_E_USAGE, "reference images: %s edits images, got none; give one, or use qwen-image",
+                       pipeline->name);
+    if (m->kind == LK_QWEN_EDIT && q->n_images > 1)
+        return lk_fail(LK_E_USAGE, "reference images: %s edits one image, got %d", pipeline->name, q->n_images);
+    if (q->max_sequence_length > LK_QWEN_EDIT_MAX_LENGTH)
+        return lk_fail(LK_E_USAGE, "max_sequence_length: expected at most %d, got %d", LK_QWEN_EDIT_MAX_LENGTH,
+                       q->max_sequence_length);
+    return LK_OK;
+}
+
+static enum lk_code begin(struct lk_qwen_edit_run *r, struct lk_pipeline *pipeline, const struct lk_request *request) {
+    *r = (struct lk_qwen_edit_run){.walk = {.request = request, .dtype = pipeline->compute}, .m = pipeline->model};
+    LK_TRY(check_request(pipeline, request));
+    LK_TRY(measure(r));
+    return lk_qwen_edit_prepare_prompts(r);
+}
+
+static void free_run(struct lk_qwen_edit_run *r) {
+    for (int i = 0; i < 2; i++) lk_free(r->branches[i].ids);
+}
+
+enum lk_code lk_qwen_edit_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
+                               const struct lk_request *request, struct lk_plan *out) {
+    struct lk_qwen_edit_run r;
+    enum lk_code rc = begin(&r, pipeline, request);
+    if (!rc) {
+        out->width = r.width;
+        out->height = r.height;
+        out->n_references = request->n_images;
+        out->n_steps = request->num_inference_steps;
+        out->n_tokens = lk_qwen_edit_longest(&r)->n_txt + r.n_img;
+        rc = lk_walk_plan(&r.walk, target, stages, &r, out);
+    }
+    free_run(&r);
+    return rc;
+}
+
+static void record(const struct lk_qwen_edit_run *r) {
+    struct lk_result *out = r->walk.result;
+    out->width = r->width;
+    out->height = r->height;
+    out->n_references = r->walk.request->n_images;
+    for (int i = 0; i < out->n_references; i++) {
+        out->references[i].source_width = r->walk.request->images[i].width;
+        out->references[i].source_height = r->walk.request->images[i].height;
+        out->references[i].width = r->references[i].width;
+        out->references[i].height = r->references[i].height;
+    }
+}
+
+static enum lk_code run_edit(struct lk_qwen_edit_run *r) {
+    LK_TRY(lk_walk_run(&r->walk, stages, r));
+    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&r->m->checkpoints[i]));
+    record(r);
+    return LK_OK;
+}
+
+enum lk_code lk_qwen_edit_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
+                               struct lk_result *result) {
+    struct lk_qwen_edit_run r;
+    struct lk_request given = *request;
+    if (!given.prompt) given.prompt = "";
+    enum lk_code rc = begin(&r, pipeline, &given);
+    r.walk.dev = dev;
+    r.walk.result = result;
+    if (!rc) rc = run_edit(&r);
+    free_run(&r);
+    return rc;
+}
+
+void lk_qwen_edit_defaults(const struct lk_pipeline *pipeline, struct lk_request *request) {
+    (void)pipeline;
+    request->num_inference_steps = 40;
+    request->true_cfg_scale = 4.0;
+    request->negative_prompt = " ";
+    request->guidance_scale = 1.0; /* not read: no released model has guidance_embeds */
+    request->max_sequence_length = 512;
+    request->seed = 0;
+}

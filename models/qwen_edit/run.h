@@ -1,0 +1,42 @@
+/* One edit under way. Private to models/qwen_edit. */
+#pragma once
+
+#include "models/common/walk.h"
+#include "models/qwen_edit/qwen_edit.h"
+
+/* A prompt on its way to the transformer; the negative one has its own length and positions. */
+struct lk_qwen_edit_branch {
+    const char *name, *prompt;
+    int32_t *ids;     /* of the whole chat [n], NULL when planning without a prompt */
+    int64_t n, n_txt; /* n_txt of them, after the template's beginning, are seen by the transformer */
+    struct lk_qwen_conditioning conditioning;
+    struct lk_tensor velocity; /* [n_noise, 4 C] */
+};
+
+struct lk_qwen_edit_run {
+    struct lk_walk walk;
+    struct lk_qwen_edit *m;
+    struct lk_qwen_edit_branch branches[2];
+    int n_branches; /* 2 with true CFG */
+    struct lk_qwen_edit_reference references[LK_MAX_REFERENCES];
+    int width, height, factor;                     /* of the output; of the VAE */
+    struct lk_qwen_grid grids[LK_QWEN_MAX_IMAGES]; /* the output's, then each reference's */
+    int64_t n_noise, n_img;
+    struct lk_tensor x; /* [n_img, 4 C]: noise tokens, then those of each reference */
+};
+
+/* A run does what is asked for every prompt; a plan counts one of them, the longest. */
+static inline const struct lk_qwen_edit_branch *lk_qwen_edit_longest(const struct lk_qwen_edit_run *r) {
+    return &r->branches[r->n_branches > 1 && r->branches[1].n > r->branches[0].n];
+}
+static inline bool lk_qwen_edit_passed_over(const struct lk_qwen_edit_run *r, int i) {
+    return lk_walk_planning(&r->walk) && &r->branches[i] != lk_qwen_edit_longest(r);
+}
+
+/* Tokens and lengths of the prompts as far as they can be known: without a tokenizer or a prompt a length is assumed.
+ */
+enum lk_code lk_qwen_edit_prepare_prompts(struct lk_qwen_edit_run *r);
+/* cos and sin of every branch. */
+enum lk_code lk_qwen_edit_make_rope(const struct lk_qwen_edit_run *r);
+/* Stages "vision" and "text_encoder": the context of every branch. An image's features are made once. */
+enum lk_code lk_qwen_edit_encode_prompts(struct lk_qwen_edit_run *r);

@@ -203,10 +203,11 @@ static float *fetch(struct lk_device *dev, const struct lk_tensor *t, int64_t ev
     return NULL;
 }
 
-/* Token ids ("text_encoder.ids", "cond.text_encoder.ids"), their positions, and noise. */
+/* Token ids ("text_encoder.ids", "cond.text_encoder.ids"), their positions, which are quoted, and noise. */
 static bool is_exact(const char *name) {
-    const char *ids = strstr(name, "text_encoder.ids");
-    return (ids && !strcmp(ids, "text_encoder.ids")) || !strcmp(name, "positions") || !strcmp(name, "noise");
+    const char *ids = strstr(name, "text_encoder.ids"), *quoted = strstr(name, ".quoted");
+    return (ids && !strcmp(ids, "text_encoder.ids")) || (quoted && !strcmp(quoted, ".quoted")) ||
+           !strcmp(name, "positions") || !strcmp(name, "noise") || !strcmp(name, "posterior_noise.0");
 }
 
 /* What the reference's bf16 run is off by in this stage; 0 in f32. */

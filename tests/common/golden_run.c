@@ -45,6 +45,19 @@ static float *given_noise(const struct golden *golden) {
     return latents;
 }
 
+/* The golden's noise of the posterior, [h, w, C], as the request wants it: [C, h, w]. NULL if it has none. */
+static float *given_posterior_noise(const struct golden *golden) {
+    const struct lk_st_tensor *found = lk_safetensors_find(&golden->st, "posterior_noise.0");
+    if (!found) return NULL;
+    size_t n_values, c = (size_t)found->tensor.shape[2];
+    float *last = golden_values(golden, "posterior_noise.0", &n_values);
+    float *first = malloc(n_values * sizeof *first);
+    assert_non_null(first);
+    for (size_t i = 0; i < n_values; i++) first[i % c * (n_values / c) + i / c] = last[i];
+    free(last);
+    return first;
+}
+
 /* The reference images, named in the metadata and lying beside the golden. */
 static int read_images(const struct run_case *item, const struct golden *golden, struct lk_image *images) {
     char names[256];
@@ -104,7 +117,9 @@ static void test_case(void **state) {
     request.images = images;
     request.n_images = read_images(item, &golden, images);
     float *latents = item->mode == GOLDEN_F32 ? given_noise(&golden) : NULL;
+    float *posterior_noise = item->mode == GOLDEN_F32 ? given_posterior_noise(&golden) : NULL;
     request.latents = latents;
+    request.posterior_noise = posterior_noise;
     struct lk_result result;
     assert_ok(lk_pipeline_edit(pipeline, dev, &request, &result));
     golden_check_sigmas(&check, result.sigmas, result.n_steps);
@@ -112,6 +127,7 @@ static void test_case(void **state) {
 
     lk_result_free(&result);
     free(latents);
+    free(posterior_noise);
     for (int i = 0; i < request.n_images; i++) lk_image_free(&images[i]);
     lk_device_free(dev);
     lk_pipeline_close(pipeline);

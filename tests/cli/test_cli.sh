@@ -17,6 +17,7 @@ mkdir -p "$scratch/fixtures" "$scratch/hf" "$scratch/cases"
 fixtures() {
     cd "$scratch/fixtures" || exit 1
     make_checkpoint --preset tiny tiny || exit 1
+    make_checkpoint --family qwen25_vl --preset tiny vl || exit 1
     make_face --size 64x80 face.jpg || exit 1
     make_face --size 96x64 --skin 6 --hair 1 second.png || exit 1
     make_face --size 40x40 small.png || exit 1

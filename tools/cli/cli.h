@@ -5,6 +5,7 @@
 
 enum lk_code cli_edit(const struct cli_arguments *arguments);
 enum lk_code cli_plan(const struct cli_arguments *arguments);
+enum lk_code cli_chat(const struct cli_arguments *arguments);
 enum lk_code cli_models(const struct cli_arguments *arguments);
 enum lk_code cli_verify(const struct cli_arguments *arguments);
 enum lk_code cli_show(const struct cli_arguments *arguments);

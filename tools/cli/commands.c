@@ -22,6 +22,14 @@ static const char *const plan_examples[] = {"What the released model needs, with
                                             "For a script",
                                             "likeness plan -m ./FLUX.2-dev --size 768x1024 --references 2 --json",
                                             NULL};
+static const char *const chat_examples[] = {
+    "What is in a picture?",
+    "likeness chat -m Qwen/Qwen2.5-VL-7B-Instruct -r photo.jpg -p \"Describe the person.\"",
+    "Compare two, with the language model of an editing model",
+    "likeness chat -m Qwen/Qwen-Image-Edit-2511 -r in.jpg -r out.png -p \"Is it the same person?\" --greedy",
+    "Draw tokens instead of taking the most likely ones",
+    "likeness chat -m ./Qwen2.5-VL -p \"Name a city.\" --temperature 0.8 --top-k 50 --top-p 0.95 -s 1",
+    NULL};
 static const char *const models_examples[] = {"What there is", "likeness models", "For a script",
                                               "likeness models --json", NULL};
 static const char *const verify_examples[] = {"Weights in the HF cache", "likeness verify black-forest-labs/FLUX.2-dev",
@@ -58,6 +66,13 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                       "Runs the same forward pass on shapes alone and prints, per stage, parameters, bytes of weights, "
                       "peak of activations and FLOPs. Reads config files only.",
                   .examples = plan_examples},
+    [CLI_CHAT] = {.name = "chat",
+                  .summary = "ask a vision-language model about pictures",
+                  .usage = "-m MODEL [-r IMAGE]... -p TEXT [options]",
+                  .text = "Answers one question with Qwen2.5-VL, a model of its own or the text encoder of an editing "
+                          "model. The reply goes to stdout as it comes. The first Ctrl-C stops after the current "
+                          "token, the second at once.",
+                  .examples = chat_examples},
     [CLI_MODELS] = {.name = "models",
                     .summary = "list the models and their default parameters",
                     .usage = "[--json]",

@@ -10,6 +10,7 @@
 enum cli_command {
     CLI_EDIT,
     CLI_PLAN,
+    CLI_CHAT,
     CLI_MODELS,
     CLI_VERIFY,
     CLI_SHOW,
@@ -34,6 +35,7 @@ struct cli_arguments {
     int n_images;
     const char *prompt;
     const char *negative_prompt; /* NULL: the family's */
+    const char *system;          /* NULL: the model's default */
     const char *prompts_file;
     const char *output;
     const char *dump_steps;
@@ -51,10 +53,14 @@ struct cli_arguments {
         int64_t values[CLI_MAX_OUT_LAYERS];
         int n; /* 0: the family's */
     } text_encoder_out_layers;
+    int64_t max_new_tokens;    /* 0: the model's */
+    int64_t top_k;             /* -1: the model's */
+    double temperature, top_p; /* -1: the model's */
+    double repetition_penalty; /* -1: the model's */
     int64_t references;
     int64_t threads; /* 0: all */
     uint64_t vram_bytes;
-    bool thinking_mode, reflection_mode;
+    bool thinking_mode, reflection_mode, greedy;
     bool exif_transpose, quiet, json, man;
 };
 

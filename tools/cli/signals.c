@@ -24,12 +24,14 @@ void cli_signals_install(void) {
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
 }
 
+const char *cli_signals_name(void) {
+    if (!received) return NULL;
+    return received == SIGINT ? "SIGINT" : received == SIGTERM ? "SIGTERM" : "SIGUSR1";
+}
+
 enum lk_code cli_signals_check(void) {
     if (!received) return LK_OK;
-    return lk_fail(LK_E_INTERRUPTED, "stopped by %s; no file was written",
-                   received == SIGINT    ? "SIGINT"
-                   : received == SIGTERM ? "SIGTERM"
-                                         : "SIGUSR1");
+    return lk_fail(LK_E_INTERRUPTED, "stopped by %s; no file was written", cli_signals_name());
 }
 
 int cli_exit_code(enum lk_code code) {

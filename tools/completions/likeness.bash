@@ -3,7 +3,7 @@ _likeness() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "edit plan models verify show rerun devices completions help --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices completions help --help --version" -- "$current"))
         return
     fi
     case $previous in
@@ -18,6 +18,8 @@ _likeness() {
     --image | --ref-image | -r) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
     --prompt | -p) 
+        return ;;
+    --system) 
         return ;;
     --max-try-cnt) 
         return ;;
@@ -49,6 +51,16 @@ _likeness() {
         return ;;
     --text-encoder-out-layers) 
         return ;;
+    --max-new-tokens) 
+        return ;;
+    --temperature) 
+        return ;;
+    --top-k) 
+        return ;;
+    --top-p) 
+        return ;;
+    --repetition-penalty) 
+        return ;;
     --output | -o) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
     --dump-steps) COMPREPLY=($(compgen -d -- "$current"))
@@ -61,6 +73,7 @@ _likeness() {
     case $command in
     edit) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --thinking-mode --reflection-mode --max-try-cnt --prompts-file --seed --rng --num-inference-steps --guidance-scale --true-cfg-scale --negative-prompt --size-level --width --height --max-sequence-length --text-encoder-out-layers --output --dump-steps --quiet --help --version " -- "$current")) ;;
     plan) COMPREPLY=($(compgen -W "--model --dtype --device --threads --num-inference-steps --true-cfg-scale --size-level --width --height --size --references --max-sequence-length --text-encoder-out-layers --vram --json --help --version " -- "$current")) ;;
+    chat) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --system --seed --max-new-tokens --greedy --temperature --top-k --top-p --repetition-penalty --quiet --help --version " -- "$current")) ;;
     models) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
     verify) COMPREPLY=($(compgen -W "--threads --manifest --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
@@ -70,7 +83,7 @@ _likeness() {
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     devices) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;
-    help) COMPREPLY=($(compgen -W "--man --help --version edit plan models verify show rerun devices completions help " -- "$current")) ;;
+    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices completions help " -- "$current")) ;;
     esac
 }
 complete -o filenames -F _likeness likeness

@@ -6,6 +6,7 @@ _likeness() {
         commands=(
             'edit:edit a picture by an instruction'
             'plan:say what a run needs before it starts'
+            'chat:ask a vision-language model about pictures'
             'models:list the models and their default parameters'
             'verify:check a model's files against their SHA-256'
             'show:print how a picture was made'
@@ -27,20 +28,20 @@ _likeness() {
             '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
             '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
-            '--threads[host threads; the picture does not depend on it]:N:' \
-            '-t[host threads; the picture does not depend on it]:N:' \
-            '*--image[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
-            '*--ref-image[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
-            '*-r[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
-            '--prompt[the instruction, UTF-8]:TEXT:' \
-            '-p[the instruction, UTF-8]:TEXT:' \
+            '--threads[host threads; the result does not depend on it]:N:' \
+            '-t[host threads; the result does not depend on it]:N:' \
+            '*--image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '*--ref-image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '*-r[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '--prompt[the instruction or question, UTF-8]:TEXT:' \
+            '-p[the instruction or question, UTF-8]:TEXT:' \
             '--exif-transpose[turn photos upright by their EXIF orientation first; the reference pipeline does not]' \
             '--thinking-mode[let the model'\''s language part rewrite the prompt first (Step1X-Edit; needs --prompts-file)]' \
             '--reflection-mode[let it judge the picture and edit again (Step1X-Edit; needs --prompts-file)]' \
             '--max-try-cnt[rounds of reflection at most]:N:' \
             '--prompts-file[the model'\''s own prompts for thinking and reflection, checked by their SHA-256]:FILE.json:_files' \
-            '--seed[seed of the noise, as torch.manual_seed]:N:' \
-            '-s[seed of the noise, as torch.manual_seed]:N:' \
+            '--seed[seed of the noise, or of the tokens that chat draws, as torch.manual_seed]:N:' \
+            '-s[seed of the noise, or of the tokens that chat draws, as torch.manual_seed]:N:' \
             '--rng[whose stream of normal numbers the seed means]:NAME:(torch-cpu)' \
             '--num-inference-steps[denoising steps]:N:' \
             '--steps[denoising steps]:N:' \
@@ -73,8 +74,8 @@ _likeness() {
             '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
             '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
-            '--threads[host threads; the picture does not depend on it]:N:' \
-            '-t[host threads; the picture does not depend on it]:N:' \
+            '--threads[host threads; the result does not depend on it]:N:' \
+            '-t[host threads; the result does not depend on it]:N:' \
             '--num-inference-steps[denoising steps]:N:' \
             '--steps[denoising steps]:N:' \
             '--true-cfg-scale[classifier-free guidance\: above 1 each step runs the model twice (Step1X-Edit, Qwen-Image-Edit)]:X:' \
@@ -95,6 +96,36 @@ _likeness() {
             '--version[print the version]' \
             '*:: :'
         ;;
+    chat)
+        _arguments \
+            '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
+            '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
+            '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--threads[host threads; the result does not depend on it]:N:' \
+            '-t[host threads; the result does not depend on it]:N:' \
+            '*--image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '*--ref-image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '*-r[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '--prompt[the instruction or question, UTF-8]:TEXT:' \
+            '-p[the instruction or question, UTF-8]:TEXT:' \
+            '--exif-transpose[turn photos upright by their EXIF orientation first; the reference pipeline does not]' \
+            '--system[the system message, UTF-8]:TEXT:' \
+            '--seed[seed of the noise, or of the tokens that chat draws, as torch.manual_seed]:N:' \
+            '-s[seed of the noise, or of the tokens that chat draws, as torch.manual_seed]:N:' \
+            '--max-new-tokens[tokens of the reply at most]:N:' \
+            '--greedy[always the most likely token; without temperature, top-k and top-p]' \
+            '--temperature[divides the logits before a token is drawn]:X:' \
+            '--top-k[draw from the N most likely tokens; 0\: from all]:N:' \
+            '--top-p[draw from the most likely tokens that together have this probability; 1\: from all]:X:' \
+            '--repetition-penalty[makes tokens of prompt and reply less likely (above 1); 1 turns it off]:X:' \
+            '--quiet[errors only on stderr]' \
+            '-q[errors only on stderr]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '*:: :'
+        ;;
     models)
         _arguments \
             '--json[print JSON instead of text]' \
@@ -105,8 +136,8 @@ _likeness() {
         ;;
     verify)
         _arguments \
-            '--threads[host threads; the picture does not depend on it]:N:' \
-            '-t[host threads; the picture does not depend on it]:N:' \
+            '--threads[host threads; the result does not depend on it]:N:' \
+            '-t[host threads; the result does not depend on it]:N:' \
             '--manifest[digests to check against, in sha256sum'\''s format]:FILE:_files' \
             '--json[print JSON instead of text]' \
             '--help[this text]' \
@@ -127,11 +158,11 @@ _likeness() {
             '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
-            '--threads[host threads; the picture does not depend on it]:N:' \
-            '-t[host threads; the picture does not depend on it]:N:' \
-            '*--image[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
-            '*--ref-image[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
-            '*-r[JPEG or PNG to edit; give it again for more references (at most 10); the first one sets the size; none\: text to image]:FILE:_files' \
+            '--threads[host threads; the result does not depend on it]:N:' \
+            '-t[host threads; the result does not depend on it]:N:' \
+            '*--image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '*--ref-image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '*-r[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
             '--prompts-file[the model'\''s own prompts for thinking and reflection, checked by their SHA-256]:FILE.json:_files' \
             '--output[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
             '-o[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
@@ -163,7 +194,7 @@ _likeness() {
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
-            '1:command:(edit plan models verify show rerun devices completions help)'
+            '1:command:(edit plan chat models verify show rerun devices completions help)'
         ;;
     esac
 }

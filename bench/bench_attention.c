@@ -25,7 +25,8 @@ struct shape {
 static const struct shape shapes[] = {
     {"DiT", 1024, 1024, 48, 48, 128, false},         {"DiT", 4608, 4608, 48, 48, 128, false},
     {"DiT", 8704, 8704, 48, 48, 128, false},         {"text encoder", 512, 512, 32, 8, 128, true},
-    {"VAE mid block", 4096, 4096, 1, 1, 512, false}, {"vision tower", 4096, 4096, 16, 16, 80, false},
+    {"VAE mid block", 4096, 4096, 1, 1, 512, false}, {"VAE mid block", 16384, 16384, 1, 1, 384, false},
+    {"vision tower", 4096, 4096, 16, 16, 80, false}, {"vision window", 64, 64, 16, 16, 80, false},
 };
 
 static void *random_values(enum lk_dtype dtype, int64_t n) {

@@ -17,27 +17,33 @@ struct conv {
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Elements [k, k + n) of the patch under output pixel `pixel`. */
+/* Elements [k, k + n) of the patch under output pixel `pixel`. Few channels make this most of the work: one division by
+ * each width, none inside the loop. */
 static void gather_pixels(const void *context, int64_t pixel, int64_t k, int64_t n, void *out) {
     const struct conv *conv = context;
-    int64_t top = pixel / conv->w_out * conv->stride - conv->pad_top;
-    int64_t left = pixel % conv->w_out * conv->stride - conv->pad_left;
-    int64_t tap = k / conv->c_in, c = k % conv->c_in;
+    const int64_t height = conv->upsample * conv->h_in, width = conv->upsample * conv->w_in;
+    const int shift = conv->upsample == 2; /* upsample is 1 or 2 */
+    int64_t tap = k / conv->c_in, c = k - tap * conv->c_in;
+    int64_t ky = tap / conv->kw, kx = tap - ky * conv->kw;
+    int64_t row = pixel / conv->w_out, column = pixel - row * conv->w_out;
+    int64_t top = row * conv->stride - conv->pad_top, left = column * conv->stride - conv->pad_left;
     unsigned char *to = out;
     while (n > 0) {
-        int64_t run = min64(conv->c_in - c, n);
-        int64_t y = top + tap / conv->kw, x = left + tap % conv->kw;
+        int64_t run = min64(conv->c_in - c, n), y = top + ky, x = left + kx;
         size_t bytes = (size_t)run * conv->x_size;
-        if (y >= 0 && y < conv->upsample * conv->h_in && x >= 0 && x < conv->upsample * conv->w_in) {
-            int64_t from = (y / conv->upsample * conv->w_in + x / conv->upsample) * conv->c_in + c;
+        if (y >= 0 && y < height && x >= 0 && x < width) {
+            int64_t from = ((y >> shift) * conv->w_in + (x >> shift)) * conv->c_in + c;
             memcpy(to, conv->x + (size_t)from * conv->x_size, bytes);
         } else {
             memset(to, 0, bytes);
         }
         to += bytes;
         n -= run;
-        tap++;
         c = 0;
+        if (++kx == conv->kw) {
+            kx = 0;
+            ky++;
+        }
     }
 }
 

@@ -1,74 +1,56 @@
-/* One forward of FLUX.2's transformer on the CPU, beside diffusers on torch:
+/* One forward of a diffusion transformer on the CPU, beside diffusers on torch:
  *
- *     bench_dit FOLDER [-o md|csv|json] [-r REPETITIONS] [-t THREADS] [-d bf16|f32] [-T TXT] [-N NOISE] [-R REF]
- *               [-b] [-p PEER]
+ *     bench_dit FOLDER [--family flux2|qwen] [-o md|csv|json] [-r REPETITIONS] [-t THREADS] [-d bf16|f32] [-T TXT]
+ *               [-N NOISE] [-R REF] [-b] [-p PEER]
  *
  * FOLDER/transformer holds the weights ("PYTHON bench/peers/diffusers_dit.py --make FOLDER" makes a depth-cut model of
- * full width). -p "PYTHON bench/peers/diffusers_dit.py" starts the peer; the two alternate, on the same inputs, and
- * the velocities are compared at the end. Both sides embed the context and make the RoPE table in each forward. -b:
- * time per kind of op. */
+ * full width; --family there too). -p "PYTHON bench/peers/diffusers_dit.py" starts the peer; the two alternate, on the
+ * same inputs, and the velocities are compared at the end. Both sides embed the context and make the RoPE table in each
+ * forward. -b: time per kind of op. */
+#include <getopt.h>
+
 #include "bench/bench.h"
+#include "bench/dit_flux2.h"
+#include "bench/dit_qwen.h"
 #include "bench/op_times.h"
 #include "bench/peer.h"
 #include "engine/alloc.h"
 #include "engine/bf16.h"
 #include "engine/rng.h"
-#include "engine/rope_table.h"
-#include "models/flux2/transformer.h"
+
+static const struct dit_family *const families[] = {&dit_flux2, &dit_qwen};
 
 struct options {
     const char *format;
     const char *folder, *peer;
+    const struct dit_family *family;
     int repetitions, threads;
     enum lk_dtype dtype;
-    int64_t n_txt, n_noise, n_ref;
+    struct dit_tokens n;
     bool per_op;
 };
 
 struct job {
-    const struct lk_flux2_transformer *t;
+    const void *model;
     const struct options *o;
-    float *ids;                        /* [n_txt + n_noise + n_ref, 4] */
-    float *cos, *sin;                  /* host, [same, head_dim / 2] */
-    struct lk_tensor x, prompt_embeds; /* [n_noise + n_ref, in_channels], [n_txt, joint_attention_dim] */
-    struct lk_tensor velocity;         /* [n_noise, out_channels] */
-    struct lk_flux2_conditioning conditioning;
+    float *cos, *sin; /* host, as in inputs */
+    struct dit_inputs inputs;
 };
 
 struct samples {
     double ns[BENCH_MAX_SAMPLES], cpu_ns[BENCH_MAX_SAMPLES];
 };
 
-static int64_t n_tokens(const struct options *o) { return o->n_txt + o->n_noise + o->n_ref; }
-
-/* Rows (t, y, x, 0) of the widest grid with at most as many rows as columns, as the peer has it. */
-static float *grid_ids(float *ids, float t, int64_t n) {
-    int64_t height = (int64_t)sqrt((double)n);
-    while (height > 1 && n % height) height--;
-    int64_t width = n ? n / height : 0;
-    for (int64_t i = 0; i < n; i++, ids += 4) {
-        ids[0] = t;
-        ids[1] = (float)(i / width);
-        ids[2] = (float)(i % width);
-        ids[3] = 0;
-    }
-    return ids;
-}
+static int64_t n_tokens(const struct options *o) { return o->n.txt + o->n.noise + o->n.ref; }
 
 static enum lk_code make_host_arrays(struct job *job) {
-    const struct options *o = job->o;
-    size_t n = (size_t)n_tokens(o), half = (size_t)job->t->config.attention_head_dim / 2;
-    job->ids = lk_calloc(4 * n, sizeof *job->ids);
+    size_t n = (size_t)n_tokens(job->o), half = (size_t)job->o->family->widths(job->model).head_dim / 2;
     job->cos = lk_malloc(n * half * sizeof *job->cos);
     job->sin = lk_malloc(n * half * sizeof *job->sin);
-    if (!job->ids || !job->cos || !job->sin) return lk_fail(LK_E_NOMEM, "RoPE table: out of memory");
-    for (int64_t i = 0; i < o->n_txt; i++) job->ids[4 * i + 3] = (float)i;
-    grid_ids(grid_ids(job->ids + 4 * o->n_txt, 0, o->n_noise), 10, o->n_ref);
-    return LK_OK;
+    return job->cos && job->sin ? LK_OK : lk_fail(LK_E_NOMEM, "RoPE table: out of memory");
 }
 
 static void free_host_arrays(struct job *job) {
-    lk_free(job->ids);
     lk_free(job->cos);
     lk_free(job->sin);
 }
@@ -93,25 +75,24 @@ static enum lk_code fill(struct lk_device *dev, const struct lk_tensor *t, uint6
 }
 
 static enum lk_code make_tensors(struct lk_device *dev, struct job *job) {
-    const struct lk_flux2_transformer_config *c = &job->t->config;
+    struct dit_widths w = job->o->family->widths(job->model);
     const struct options *o = job->o;
-    int64_t n = n_tokens(o), half = c->attention_head_dim / 2;
-    LK_TRY(LK_NEW(&dev->arena, &job->x, o->dtype, o->n_noise + o->n_ref, c->in_channels));
-    LK_TRY(LK_NEW(&dev->arena, &job->prompt_embeds, o->dtype, o->n_txt, c->joint_attention_dim));
-    LK_TRY(LK_NEW(&dev->arena, &job->velocity, o->dtype, o->n_noise, c->out_channels));
-    LK_TRY(LK_NEW(&dev->arena, &job->conditioning.context, o->dtype, o->n_txt, c->dim));
-    LK_TRY(LK_NEW(&dev->arena, &job->conditioning.cos, LK_F32, n, half));
-    return LK_NEW(&dev->arena, &job->conditioning.sin, LK_F32, n, half);
+    struct dit_inputs *in = &job->inputs;
+    int64_t n = n_tokens(o);
+    LK_TRY(LK_NEW(&dev->arena, &in->x, o->dtype, o->n.noise + o->n.ref, w.in_channels));
+    LK_TRY(LK_NEW(&dev->arena, &in->prompt_embeds, o->dtype, o->n.txt, w.joint_attention_dim));
+    LK_TRY(LK_NEW(&dev->arena, &in->velocity, o->dtype, o->n.noise, w.out_channels));
+    LK_TRY(LK_NEW(&dev->arena, &in->context, o->dtype, o->n.txt, w.dim));
+    LK_TRY(LK_NEW(&dev->arena, &in->cos, LK_F32, n, w.head_dim / 2));
+    return LK_NEW(&dev->arena, &in->sin, LK_F32, n, w.head_dim / 2);
 }
 
 static enum lk_code forward(struct lk_device *dev, struct job *job) {
-    const struct lk_flux2_transformer_config *c = &job->t->config;
-    if (dev->kind != LK_DEVICE_PLAN)
-        lk_rope_table(job->ids, n_tokens(job->o), c->axes_dims_rope, LK_FLUX2_AXES, c->rope_theta, job->cos, job->sin);
-    LK_TRY(lk_upload(dev, &job->conditioning.cos, job->cos));
-    LK_TRY(lk_upload(dev, &job->conditioning.sin, job->sin));
-    LK_TRY(lk_flux2_embed_context(dev, job->t, &job->prompt_embeds, &job->conditioning.context));
-    return lk_flux2_transformer_forward(dev, job->t, &job->x, &job->conditioning, 500.0f, 4.0f, 0, &job->velocity);
+    const struct dit_family *family = job->o->family;
+    if (dev->kind != LK_DEVICE_PLAN) LK_TRY(family->rope(job->model, &job->o->n, job->cos, job->sin));
+    LK_TRY(lk_upload(dev, &job->inputs.cos, job->cos));
+    LK_TRY(lk_upload(dev, &job->inputs.sin, job->sin));
+    return family->forward(dev, job->model, &job->inputs);
 }
 
 /* The same code on the plan device says how much memory and work it is. */
@@ -125,19 +106,29 @@ static enum lk_code prepare(struct lk_device *dev, struct job *job, struct lk_co
     lk_device_free(plan);
     if (!rc) rc = lk_device_prepare(dev, bytes);
     if (!rc) rc = make_tensors(dev, job);
-    if (!rc) rc = fill(dev, &job->x, 1);
-    if (!rc) rc = fill(dev, &job->prompt_embeds, 2);
+    if (!rc) rc = fill(dev, &job->inputs.x, 1);
+    if (!rc) rc = fill(dev, &job->inputs.prompt_embeds, 2);
     return rc;
 }
 
 static bool start_peer(struct bench_peer *peer, const struct options *o) {
     char numbers[4][24];
-    const int64_t values[4] = {o->threads, o->n_txt, o->n_noise, o->n_ref};
+    const int64_t values[4] = {o->threads, o->n.txt, o->n.noise, o->n.ref};
     for (int i = 0; i < 4; i++) snprintf(numbers[i], sizeof numbers[i], "%lld", (long long)values[i]);
-    char *args[] = {(char *)o->folder, "--dtype",  o->dtype == LK_BF16 ? "bf16" : "f32",
-                    "--threads",       numbers[0], "--txt",
-                    numbers[1],        "--noise",  numbers[2],
-                    "--ref",           numbers[3], NULL};
+    char *args[] = {(char *)o->folder,
+                    "--family",
+                    (char *)o->family->name,
+                    "--dtype",
+                    o->dtype == LK_BF16 ? "bf16" : "f32",
+                    "--threads",
+                    numbers[0],
+                    "--txt",
+                    numbers[1],
+                    "--noise",
+                    numbers[2],
+                    "--ref",
+                    numbers[3],
+                    NULL};
     return bench_peer_start(peer, o->peer, args);
 }
 
@@ -147,12 +138,12 @@ static double relative_error(struct lk_device *dev, const struct job *job, struc
     int fd = mkstemp(path);
     if (fd < 0) return NAN;
     close(fd);
-    size_t n = (size_t)lk_tensor_numel(&job->velocity);
+    size_t n = (size_t)lk_tensor_numel(&job->inputs.velocity);
     float *ours = lk_calloc(n, sizeof *ours), *theirs = lk_calloc(n, sizeof *theirs);
     FILE *file = ours && theirs && bench_peer_dump(peer, path) ? fopen(path, "rb") : NULL;
     double difference = 0, norm = NAN;
-    if (file && fread(theirs, sizeof *theirs, n, file) == n && !lk_download(dev, ours, &job->velocity)) {
-        for (size_t i = n; job->velocity.dtype == LK_BF16 && i-- > 0;) { /* in place, from the end */
+    if (file && fread(theirs, sizeof *theirs, n, file) == n && !lk_download(dev, ours, &job->inputs.velocity)) {
+        for (size_t i = n; job->inputs.velocity.dtype == LK_BF16 && i-- > 0;) { /* in place, from the end */
             uint16_t h;
             memcpy(&h, (char *)ours + i * sizeof h, sizeof h);
             ours[i] = lk_bf16_to_f32(h);
@@ -176,7 +167,7 @@ static void print_side(struct bench_table *table, const struct options *o, const
     struct bench_statistics s = bench_statistics(ns, o->repetitions);
     bench_text(table, "implementation", "%s", what);
     bench_text(table, "dtype", "%s", lk_dtype_name(o->dtype));
-    bench_text(table, "tokens", "%lld + %lld + %lld", (long long)o->n_txt, (long long)o->n_noise, (long long)o->n_ref);
+    bench_text(table, "tokens", "%lld + %lld + %lld", (long long)o->n.txt, (long long)o->n.noise, (long long)o->n.ref);
     bench_number(table, "median_ms", 0, s.median * 1e-6);
     bench_number(table, "mean_ms", 0, s.mean * 1e-6);
     bench_number(table, "sd_ms", 0, s.sd * 1e-6);
@@ -257,29 +248,36 @@ static enum lk_code run(struct lk_device *dev, struct job *job) {
 static enum lk_code open_and_run(const struct options *o, struct lk_device *dev) {
     char path[4096];
     struct lk_config *json;
-    struct lk_flux2_transformer_config config;
     struct lk_checkpoint checkpoint;
-    struct lk_flux2_transformer t;
-    snprintf(path, sizeof path, "%s/transformer/config.json", o->folder);
-    LK_TRY(lk_config_open(&json, path));
-    LK_TRY(lk_flux2_transformer_config_read(&config, json));
+    void *model;
     snprintf(path, sizeof path, "%s/transformer", o->folder);
     LK_TRY(lk_checkpoint_open(&checkpoint, path, "diffusion_pytorch_model"));
-    enum lk_code rc = lk_flux2_transformer_bind(&t, &config, &checkpoint, o->dtype);
+    snprintf(path, sizeof path, "%s/transformer/config.json", o->folder);
+    enum lk_code rc = lk_config_open(&json, path);
+    if (!rc) rc = o->family->open(&model, json, &checkpoint, o->dtype);
     if (!rc) {
-        struct job job = {.t = &t, .o = o};
+        struct job job = {.model = model, .o = o};
         rc = make_host_arrays(&job);
         if (!rc) rc = run(dev, &job);
         free_host_arrays(&job);
-        lk_flux2_transformer_free(&t);
+        o->family->close(model);
     }
     lk_checkpoint_close(&checkpoint);
     return rc;
 }
 
+static const struct dit_family *find_family(const char *name) {
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (!strcmp(families[i]->name, name)) return families[i];
+    return NULL;
+}
+
 static bool parse(struct options *o, int argc, char **argv) {
-    for (int c; (c = getopt(argc, argv, "o:r:t:d:T:N:R:p:b")) != -1;) {
-        if (c == 'o')
+    static const struct option long_options[] = {{"family", required_argument, NULL, 'f'}, {0}};
+    for (int c; (c = getopt_long(argc, argv, "f:o:r:t:d:T:N:R:p:b", long_options, NULL)) != -1;) {
+        if (c == 'f')
+            o->family = find_family(optarg);
+        else if (c == 'o')
             o->format = optarg;
         else if (c == 'r')
             o->repetitions = atoi(optarg);
@@ -290,11 +288,11 @@ static bool parse(struct options *o, int argc, char **argv) {
         else if (c == 'd' && !strcmp(optarg, "bf16"))
             o->dtype = LK_BF16;
         else if (c == 'T')
-            o->n_txt = atoi(optarg);
+            o->n.txt = atoi(optarg);
         else if (c == 'N')
-            o->n_noise = atoi(optarg);
+            o->n.noise = atoi(optarg);
         else if (c == 'R')
-            o->n_ref = atoi(optarg);
+            o->n.ref = atoi(optarg);
         else if (c == 'p')
             o->peer = optarg;
         else if (c == 'b')
@@ -304,19 +302,19 @@ static bool parse(struct options *o, int argc, char **argv) {
     }
     if (optind + 1 != argc) return false;
     o->folder = argv[optind];
-    return bench_format_known(o->format) && o->repetitions >= 1 && o->repetitions <= BENCH_MAX_SAMPLES &&
-           o->threads >= 1 && o->n_txt >= 1 && o->n_noise >= 1 && o->n_ref >= 0;
+    return o->family && bench_format_known(o->format) && o->repetitions >= 1 && o->repetitions <= BENCH_MAX_SAMPLES &&
+           o->threads >= 1 && o->n.txt >= 1 && o->n.noise >= 1 && o->n.ref >= 0;
 }
 
 int main(int argc, char **argv) {
     struct options o = {.format = "md", .repetitions = 5, .threads = 2, .dtype = LK_BF16};
-    o.n_txt = 512;
-    o.n_noise = o.n_ref = 256;
+    o.family = &dit_flux2;
+    o.n = (struct dit_tokens){.txt = 512, .noise = 256, .ref = 256};
     if (!parse(&o, argc, argv)) {
-        fputs(
-            "usage: bench_dit FOLDER [-o md|csv|json] [-r REPETITIONS] [-t THREADS] [-d bf16|f32] [-T TXT] [-N NOISE] "
-            "[-R REF] [-b] [-p PEER]\n",
-            stderr);
+        fputs("usage: bench_dit FOLDER [--family flux2|qwen] [-o md|csv|json] [-r REPETITIONS] [-t THREADS] [-d "
+              "bf16|f32] "
+              "[-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER]\n",
+              stderr);
         return 2;
     }
     struct lk_device *dev;

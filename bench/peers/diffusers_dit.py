@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""diffusers' Flux2Transformer2DModel on the CPU, as the peer of bench_dit.
+"""diffusers' transformers on the CPU, as the peer of bench_dit.
 
     diffusers_dit.py --make DIR [--num-layers 1 --num-single-layers 2 ...]   # a checkpoint of random bf16 weights
-    diffusers_dit.py DIR --dtype bf16 --threads 2 --txt 512 --noise 256 --ref 256
+    diffusers_dit.py DIR --family flux2 --dtype bf16 --threads 2 --txt 512 --noise 256 --ref 256
 
 The second form loads DIR/transformer, prints "ready DESCRIPTION" and then answers lines on stdin: "run" with "ns WALL
 CPU" (one forward, inputs as bench_dit draws them), "dump PATH" with "ok" (the last velocity as f32). Needs torch and
@@ -21,29 +21,36 @@ def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--make", action="store_true")
+    parser.add_argument("--family", choices=("flux2", "qwen"), default="flux2")
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--num-layers", type=int, default=1)
     parser.add_argument("--num-single-layers", type=int, default=2)
-    parser.add_argument("--num-attention-heads", type=int, default=48)
-    parser.add_argument("--joint-attention-dim", type=int, default=15360)
+    parser.add_argument("--num-attention-heads", type=int, help="default: as released")
+    parser.add_argument("--joint-attention-dim", type=int, help="default: as released")
     for name, n in (("txt", 512), ("noise", 256), ("ref", 256)):
         parser.add_argument(f"--{name}", type=int, default=n, help="tokens")
     return parser.parse_args()
 
 
+def model_class(args):
+    import diffusers
+
+    return diffusers.Flux2Transformer2DModel if args.family == "flux2" else diffusers.QwenImageTransformer2DModel
+
+
 def make(args):
     """Weights with standard deviation 1 / sqrt(fan in): every layer keeps its input's size."""
     import torch
-    from diffusers import Flux2Transformer2DModel
 
+    given = dict(num_attention_heads=args.num_attention_heads, joint_attention_dim=args.joint_attention_dim)
+    options = {key: value for key, value in given.items() if value is not None}
+    if args.family == "flux2":
+        options["num_single_layers"] = args.num_single_layers
+    else:
+        options["zero_cond_t"] = True
     with torch.device("meta"):
-        model = Flux2Transformer2DModel(
-            num_layers=args.num_layers,
-            num_single_layers=args.num_single_layers,
-            num_attention_heads=args.num_attention_heads,
-            joint_attention_dim=args.joint_attention_dim,
-        )
+        model = model_class(args)(num_layers=args.num_layers, **options)
     model = model.to(torch.bfloat16).to_empty(device="cpu")
     torch.manual_seed(0)
     with torch.no_grad():
@@ -57,14 +64,20 @@ def make(args):
     model.save_pretrained(args.folder / "transformer", max_shard_size="100GB")
 
 
-def grid_ids(t, n):
-    """Rows (t, y, x, 0) of the widest grid with at most as many rows as columns."""
-    import torch
-
+def grid(n):
+    """The widest grid of n tokens with at most as many rows as columns."""
     height = int(n**0.5)
     while n % height:
         height -= 1
-    return torch.cartesian_prod(torch.tensor([t]), torch.arange(height), torch.arange(n // height), torch.tensor([0]))
+    return height, n // height
+
+
+def grid_ids(t, n):
+    """Rows (t, y, x, 0)."""
+    import torch
+
+    height, width = grid(n)
+    return torch.cartesian_prod(torch.tensor([t]), torch.arange(height), torch.arange(width), torch.tensor([0]))
 
 
 def inputs(args, model, dtype):
@@ -73,27 +86,31 @@ def inputs(args, model, dtype):
     def noise(seed, *shape):
         return torch.randn(shape, generator=torch.Generator("cpu").manual_seed(seed)).to(dtype)[None]
 
-    txt_ids = torch.cartesian_prod(*[torch.tensor([0])] * 3, torch.arange(args.txt))
-    img_ids = [grid_ids(0, args.noise)] + ([grid_ids(10, args.ref)] if args.ref else [])
-    return dict(
+    common = dict(
         hidden_states=noise(1, args.noise + args.ref, model.config.in_channels),
         encoder_hidden_states=noise(2, args.txt, model.config.joint_attention_dim),
         timestep=torch.tensor([500.0]).to(dtype) / 1000,
+        return_dict=False,
+    )
+    if args.family == "qwen":
+        return dict(common, img_shapes=[[(1, *grid(n)) for n in (args.noise, args.ref) if n]])
+    txt_ids = torch.cartesian_prod(*[torch.tensor([0])] * 3, torch.arange(args.txt))
+    img_ids = [grid_ids(0, args.noise)] + ([grid_ids(10, args.ref)] if args.ref else [])
+    return dict(
+        common,
         guidance=torch.tensor([4.0]).to(dtype),
         txt_ids=txt_ids[None],
         img_ids=torch.cat(img_ids)[None],
-        return_dict=False,
     )
 
 
 def serve(args):
     import diffusers
     import torch
-    from diffusers import Flux2Transformer2DModel
 
     torch.set_num_threads(args.threads)
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[args.dtype]
-    model = Flux2Transformer2DModel.from_pretrained(args.folder / "transformer", torch_dtype=dtype).eval()
+    model = model_class(args).from_pretrained(args.folder / "transformer", torch_dtype=dtype).eval()
     model_inputs = inputs(args, model, dtype)
     isa = torch.backends.cpu.get_cpu_capability().lower()
     reply(f"ready diffusers {diffusers.__version__}, torch {torch.__version__} ({isa}, {args.threads} threads)")

@@ -1,0 +1,160 @@
+/* M1, M3 and N1 on a whole Qwen-Image-Edit edit: failing allocations, the plan against the actual peak, non-finite
+ * values. */
+#include "tests/common/test.h"
+
+#include <math.h>
+
+#include "engine/alloc.h"
+#include "models/pipeline.h"
+
+#define CHECKPOINT "golden/data/qwen_edit/edit2511/checkpoint"
+
+static struct lk_image images[2];
+
+static void fill_request(struct lk_request *request, const struct lk_pipeline *p) {
+    lk_request_init(request, p);
+    request->prompt = "a red scarf";
+    request->images = images;
+    request->n_images = 2;
+    request->condition_area = request->vae_area = 64 * 64;
+    request->width = 32;
+    request->height = 48;
+    request->num_inference_steps = 2;
+}
+
+static int make_images(void **state) {
+    (void)state;
+    uint64_t random = 7;
+    const int sizes[2][2] = {{50, 41}, {33, 70}};
+    for (int i = 0; i < 2; i++) {
+        if (lk_image_new(&images[i], sizes[i][0], sizes[i][1], i ? 4 : 3)) return -1;
+        for (int j = 0; j < sizes[i][0] * sizes[i][1] * images[i].channels; j++)
+            images[i].pixels[j] = (uint8_t)test_random(&random);
+    }
+    return 0;
+}
+
+static int free_images(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) lk_image_free(&images[i]);
+    return 0;
+}
+
+static void every_failing_allocation_of_an_edit_is_an_error(void **state) {
+    (void)state;
+    struct lk_pipeline *p;
+    struct lk_device *dev;
+    struct lk_request request;
+    struct lk_result good, result;
+    assert_ok(lk_pipeline_open(&p, CHECKPOINT, LK_BF16));
+    assert_ok(lk_device_cpu_create(1, &dev));
+    fill_request(&request, p);
+    assert_ok(lk_pipeline_edit(p, dev, &request, &good));
+    int64_t live = lk_alloc_live(), before = lk_alloc_count();
+    assert_ok(lk_pipeline_edit(p, dev, &request, &result));
+    int64_t total = lk_alloc_count() - before;
+    lk_result_free(&result);
+    assert_true(total > 10);
+    int n_failed = 0;
+    for (int64_t n = 1; n <= total; n++) {
+        lk_alloc_fail_at(n);
+        enum lk_code rc = lk_pipeline_edit(p, dev, &request, &result);
+        lk_alloc_fail_at(0);
+        /* An allocation that only saves time (a compiled pattern's stack) may be done without. */
+        if (rc && rc != LK_E_NOMEM)
+            fail_msg("allocation %lld: expected code 400, got %d: %s", (long long)n, (int)rc, lk_error_text());
+        if (!rc) assert_memory_equal(good.image.pixels, result.image.pixels, 32 * 48 * 3);
+        if (rc) assert_null(result.image.pixels);
+        n_failed += rc != LK_OK;
+        lk_result_free(&result);
+        assert_int_equal(lk_alloc_live(), live);
+    }
+    assert_true(n_failed > total / 2);
+    assert_ok(lk_pipeline_edit(p, dev, &request, &result));
+    assert_memory_equal(good.image.pixels, result.image.pixels, 32 * 48 * 3);
+    lk_result_free(&result);
+    lk_result_free(&good);
+    lk_device_free(dev);
+    lk_pipeline_close(p);
+}
+
+static void failing_allocations_of_open_are_errors(void **state) {
+    (void)state;
+    struct lk_pipeline *p;
+    int64_t live = lk_alloc_live(), before = lk_alloc_count();
+    assert_ok(lk_pipeline_open(&p, CHECKPOINT, LK_BF16));
+    lk_pipeline_close(p);
+    int64_t total = lk_alloc_count() - before;
+    int n_failed = 0, n_tried = 0;
+    /* The parsers have tests of their own for every n; here the first ones and a spread over the rest. */
+    for (int64_t n = 1; n <= total; n += n < 100 ? 1 : total / 200 + 1) {
+        n_tried++;
+        lk_alloc_fail_at(n);
+        enum lk_code rc = lk_pipeline_open(&p, CHECKPOINT, LK_BF16);
+        lk_alloc_fail_at(0);
+        if (rc && rc != LK_E_NOMEM)
+            fail_msg("allocation %lld of %lld: got %d: %s", (long long)n, (long long)total, (int)rc, lk_error_text());
+        if (!rc) lk_pipeline_close(p);
+        n_failed += rc != LK_OK;
+        assert_int_equal(lk_alloc_live(), live);
+    }
+    assert_true(n_failed > n_tried / 2);
+}
+
+/* For one and two references, either prompt the longer one, and none. */
+static void plan_is_the_actual_peak(void **state) {
+    (void)state;
+    const char *const negatives[] = {" ", "blurry, low quality, worse than any picture that anybody has ever made",
+                                     NULL};
+    for (int i = 0; i < 6; i++) {
+        struct lk_pipeline *p;
+        struct lk_device *dev;
+        struct lk_request request;
+        struct lk_plan plan;
+        struct lk_result result;
+        assert_ok(lk_pipeline_open(&p, CHECKPOINT, i % 2 ? LK_F32 : LK_BF16));
+        assert_ok(lk_device_cpu_create(2, &dev));
+        fill_request(&request, p);
+        request.n_images = 1 + i % 2;
+        request.negative_prompt = negatives[i / 2];
+        assert_ok(lk_pipeline_plan(p, dev, &request, &plan));
+        assert_ok(lk_pipeline_edit(p, dev, &request, &result));
+        assert_int_equal(result.peak_bytes, plan.arena_bytes);
+        assert_int_equal(plan.n_stages, 5);
+        assert_int_equal(plan.stages[3].calls, request.negative_prompt ? 4 : 2);
+        lk_result_free(&result);
+        lk_device_free(dev);
+        lk_pipeline_close(p);
+    }
+}
+
+static void non_finite_latents_fail_the_job(void **state) {
+    (void)state;
+    struct lk_pipeline *p;
+    struct lk_device *dev;
+    struct lk_request request;
+    struct lk_result result;
+    assert_ok(lk_pipeline_open(&p, CHECKPOINT, LK_F32));
+    assert_ok(lk_device_cpu_create(1, &dev));
+    fill_request(&request, p);
+    float *latents = calloc(64 * 32 * 48, sizeof *latents); /* more than any VAE makes of 32x48 pixels */
+    latents[5] = NAN;
+    request.latents = latents;
+    assert_fails(lk_pipeline_edit(p, dev, &request, &result), LK_E_NONFINITE, "transformer, step 1");
+    latents[5] = 0;
+    assert_ok(lk_pipeline_edit(p, dev, &request, &result));
+    lk_result_free(&result);
+    free(latents);
+    lk_device_free(dev);
+    lk_pipeline_close(p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_failing_allocation_of_an_edit_is_an_error),
+        cmocka_unit_test(failing_allocations_of_open_are_errors),
+        cmocka_unit_test(plan_is_the_actual_peak),
+        cmocka_unit_test(non_finite_latents_fail_the_job),
+    };
+    return cmocka_run_group_tests(tests, make_images, free_images);
+}

@@ -32,3 +32,4 @@ struct lk_pipeline {
 
 extern const struct lk_family lk_family_flux2;
 extern const struct lk_family lk_family_qwen_edit;
+extern const struct lk_family lk_family_step1x;

@@ -9,7 +9,7 @@
 #include "weights/checkpoint.h"
 #include "weights/config.h"
 
-static const struct lk_family *const families[] = {&lk_family_flux2, &lk_family_qwen_edit};
+static const struct lk_family *const families[] = {&lk_family_flux2, &lk_family_qwen_edit, &lk_family_step1x};
 #define N_FAMILIES (sizeof families / sizeof *families)
 
 /* The list's own copy of the name, NULL if it is not there. */

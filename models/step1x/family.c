@@ -11,17 +11,15 @@ static void defaults(const struct lk_pipeline *pipeline, struct lk_request *requ
     request->max_try_cnt = 3;
 }
 
-/* v1p1 pads its prompts to 640 rows, masks them in the connector and reads its pictures and quotes otherwise: a run of
- * its weights through v1p2's steps would give a wrong picture without an error. */
+/* A run of v1p1's weights through v1p2's steps would give a wrong picture without an error. */
 static enum lk_code refuse_v1p1(const struct lk_pipeline *pipeline) {
     const struct lk_step1x *m = pipeline->model;
-    if (m->transformer.config.enable_text_token_mapping) return LK_OK;
-    return lk_fail(
-        LK_E_CONFIG_VALUE,
-        "%s: the transformer has no text_token_mapping, so this is Step1X-Edit-v1p1 (or older): its prompt "
-        "template, its padding of prompts to 640 rows with a mask, and its position ids are not implemented; "
-        "it can be planned, edits need Step1X-Edit-v1p2",
-        pipeline->folder ? pipeline->folder : pipeline->name);
+    if (!m->v1p1) return LK_OK;
+    return lk_fail(LK_E_CONFIG_VALUE,
+                   "%s: class Step1XEditPipeline without text_token_mapping is Step1X-Edit-v1p1: its prompt template, "
+                   "its padding of prompts to 640 rows that are masked in the connector, and its positions are not "
+                   "implemented; it can be planned, edits need Step1X-Edit-v1p2",
+                   pipeline->folder ? pipeline->folder : pipeline->name);
 }
 
 static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,

@@ -8,11 +8,15 @@
 
 enum { TEXT_ENCODER, TRANSFORMER, VAE };
 
-/* Of a side of the pictures that a prompt's image becomes. */
-#define MIN_PIXELS (256 * 28 * 28)
-#define MAX_PIXELS (400 * 28 * 28)
+/* Of the picture that the vision tower sees. */
+#define MIN_PIXELS      (256 * 28 * 28)
+#define MAX_PIXELS      (400 * 28 * 28)
+#define V1P1_MAX_PIXELS (324 * 28 * 28)
 
-static const char *const classes[] = {"Step1XEditPipeline", "Step1XEditPipelineV1P2", NULL};
+#define CLASS           "Step1XEditPipeline" /* of v1p1, and of v1p2 as it was released */
+#define CLASS_V1P2      "Step1XEditPipelineV1P2"
+
+static const char *const classes[] = {CLASS, CLASS_V1P2, NULL};
 static const struct lk_component components[] = {{"scheduler", "FlowMatchEulerDiscreteScheduler"},
                                                  {"text_encoder", "Qwen2_5_VLForConditionalGeneration"},
                                                  {"transformer", "Step1XEditTransformer2DModel"},
@@ -66,8 +70,6 @@ static enum lk_code read_configs(struct lk_step1x *m, const struct lk_pipeline *
     LK_TRY(lk_vae_config_read(vae, json, "AutoencoderKL"));
     LK_TRY(lk_component_config(&json, folder, "processor/preprocessor_config.json", lk_step1x_released_processor));
     LK_TRY(lk_qwen2_vl_processor_read(&m->processor, json));
-    m->processor.min_pixels = MIN_PIXELS; /* whatever the file says, as the reference does */
-    m->processor.max_pixels = MAX_PIXELS;
     return check_seams(m, folder, transformer, vae);
 }
 
@@ -87,6 +89,28 @@ enum lk_code lk_step1x_weights_identity(const struct lk_pipeline *pipeline, char
     return lk_components_identity(m->checkpoints, 3, out);
 }
 
+/* A mapping of quoted tokens, or the class that names v1p2's steps, makes a v1p2. */
+static enum lk_code tell_version(struct lk_step1x *m, struct lk_pipeline *pipeline) {
+    const char *class_name = CLASS;
+    struct lk_config *json;
+    char *path;
+    m->v1p1 = !m->transformer.config.enable_text_token_mapping;
+    if (m->v1p1 && pipeline->folder) {
+        LK_TRY(lk_model_path(pipeline->folder, "model_index.json", &path));
+        enum lk_code rc = lk_config_open(&json, path);
+        lk_free(path);
+        if (rc) return rc;
+        lk_config_string_or(json, "_class_name", &class_name, CLASS);
+        m->v1p1 = strcmp(class_name, CLASS_V1P2) != 0;
+        lk_config_discard(json);
+    }
+    pipeline->name = pipeline->family->names[m->v1p1];
+    /* Whatever the processor's file says, as the reference does. */
+    m->processor.min_pixels = MIN_PIXELS;
+    m->processor.max_pixels = m->v1p1 ? V1P1_MAX_PIXELS : MAX_PIXELS;
+    return LK_OK;
+}
+
 static enum lk_code open_model(struct lk_step1x *m, struct lk_pipeline *pipeline, bool with_weights) {
     struct lk_step1x_transformer_config transformer;
     struct lk_vae_config vae;
@@ -94,8 +118,7 @@ static enum lk_code open_model(struct lk_step1x *m, struct lk_pipeline *pipeline
     if (with_weights) LK_TRY(open_files(m, pipeline->folder));
     LK_TRY(lk_step1x_transformer_bind(&m->transformer, &transformer, with_weights ? &m->checkpoints[TRANSFORMER] : NULL,
                                       pipeline->compute));
-    /* The class is the same for both; the mapping of quoted tokens tells them apart. */
-    pipeline->name = pipeline->family->names[m->transformer.config.enable_text_token_mapping ? 0 : 1];
+    LK_TRY(tell_version(m, pipeline));
     return lk_vae_bind(&m->vae, &vae, with_weights ? &m->checkpoints[VAE] : NULL, pipeline->compute);
 }
 

@@ -156,7 +156,7 @@ enum lk_code lk_step1x_prepare_prompts(struct lk_step1x_run *r, const char *prom
     r->n_branches = q->true_cfg_scale > 1 ? 2 : 1;
     for (int i = 0; i < r->n_branches; i++) {
         struct lk_step1x_branch *b = &r->branches[i];
-        if (!r->m->transformer.config.enable_text_token_mapping) {
+        if (r->m->v1p1) {
             b->n_txt = V1P1_MAX_TOKENS;
             b->n = V1P1_PREFIX + V1P1_MAX_TOKENS;
         } else if (r->m->tokenizer && b->prompt) {

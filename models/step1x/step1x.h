@@ -25,6 +25,7 @@ struct lk_step1x {
     struct lk_checkpoint checkpoints[3]; /* text_encoder, transformer, vae */
     struct lk_qwen25_vl text;
     bool text_has_head;
+    bool v1p1; /* needs other steps than these: planned, not run */
     struct lk_step1x_transformer transformer;
     struct lk_vae vae;
 };

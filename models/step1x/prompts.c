@@ -73,12 +73,24 @@ enum lk_code lk_step1x_encode_prompts(struct lk_step1x_run *r) {
     return LK_OK;
 }
 
+static enum lk_code trace_positions(const struct lk_step1x_run *r, const struct lk_step1x_branch *b,
+                                    const float *positions) {
+    struct lk_device *dev = r->walk.dev;
+    struct lk_tensor t;
+    if (!dev->trace) return LK_OK;
+    size_t mark = lk_arena_mark(&dev->arena);
+    LK_TRY(LK_NEW(&dev->arena, &t, LK_F32, b->n_txt, LK_STEP1X_AXES));
+    LK_TRY(lk_upload(dev, &t, positions));
+    LK_TRY(lk_trace(dev, &t, "%s.text_positions", b->name));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
 /* Position ids of text, noise (0, y, x) and reference (1, y, x). */
 static enum lk_code fill_ids(const struct lk_step1x_run *r, const struct lk_step1x_branch *b,
                              float (*ids)[LK_STEP1X_AXES]) {
     struct lk_qwen25_vl_prompt prompt = chat(r, b);
     int32_t next, (*positions)[3] = lk_malloc((size_t)b->n * sizeof *positions);
-    char name[64];
     if (!positions) return lk_fail(LK_E_NOMEM, "prompt: out of memory");
     enum lk_code rc = lk_qwen25_vl_positions(&r->m->text_config, &prompt, positions, &next);
     if (!rc)
@@ -92,8 +104,7 @@ static enum lk_code fill_ids(const struct lk_step1x_run *r, const struct lk_step
         memcpy(ids[b->n_txt + i], (float[]){(float)(i / r->n_noise), (float)(j / columns), (float)(j % columns)},
                sizeof *ids);
     }
-    snprintf(name, sizeof name, "%s.text_positions", b->name);
-    return lk_walk_trace_host(&r->walk, name, ids[0], LK_F32, LK_STEP1X_AXES * b->n_txt);
+    return trace_positions(r, b, ids[0]);
 }
 
 static enum lk_code make_branch_rope(const struct lk_step1x_run *r, const struct lk_step1x_branch *b) {

@@ -47,11 +47,12 @@ static void read_three(struct lk_config *c, const char *key, float out[3], doubl
     size_t n = 0;
     lk_config_numbers(c, key, value, 3, &n);
     for (size_t i = 0; i < n; i++) {
-        out[i] = (float)value[i];
-        if (!(value[i] >= min && value[i] <= 1000))
+        if (value[i] >= min && value[i] <= 1000)
+            out[i] = (float)value[i];
+        else
             lk_config_problem(c, key, LK_E_CONFIG_VALUE, "expected numbers from %g to 1000, got %g", min, value[i]);
     }
-    if (n && n != 3) lk_config_problem(c, key, LK_E_CONFIG_VALUE, "expected 3 numbers, got %zu", n);
+    if (n != 3) lk_config_problem(c, key, LK_E_CONFIG_VALUE, "expected 3 numbers, got %zu", n);
 }
 
 /* min_pixels and max_pixels come before the object "size". */

@@ -45,7 +45,7 @@ enum lk_code lk_chat_string(const struct lk_chat_message *messages, int n_messag
              (messages[i].text ? strlen(messages[i].text) : 0);
     char *at = *out = lk_malloc(n);
     if (!at) return lk_fail(LK_E_NOMEM, "chat: no memory for %zu bytes", n);
-    if (!n_messages || strcmp(messages[0].role, "system")) at = put_message(at, &standard, false, &n_images);
+    if (n_messages && strcmp(messages[0].role, "system")) at = put_message(at, &standard, false, &n_images);
     for (int i = 0; i < n_messages; i++) at = put_message(at, &messages[i], number_images, &n_images);
     strcpy(at, "<|im_start|>assistant\n");
     return LK_OK;

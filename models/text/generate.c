@@ -121,8 +121,9 @@ static enum lk_code stages(struct run *r) {
     LK_TRY(allocate(r));
     LK_TRY(read_prompt(r));
     LK_TRY(choose(r));
-    if (planning(r)) { /* the last token needs the most */
-        r->cache.n += r->n_new - 1;
+    if (planning(r)) {
+        if (r->n_new == 1) return LK_OK;
+        r->cache.n += r->n_new - 2; /* the last step reads the most rows */
         LK_TRY(lk_qwen25_vl_decode(r->dev, r->m, 0, 0, &r->cache, &r->row));
         return choose(r);
     }

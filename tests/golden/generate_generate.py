@@ -3,10 +3,12 @@
 
 generate.safetensors holds ids that Qwen2_5_VLForConditionalGeneration.generate gives for prompts of data/qwen25_vl, and
 the distribution that some of them were drawn from. sampler.safetensors holds the same for logits from torch.randn: what
-the logits processors make of them, and what torch.multinomial draws. The settings stand in the metadata. See README.md.
+the logits processors make of them, and what torch.multinomial draws. The settings stand in the metadata. decode.txt holds
+the text that tokenizers makes of random ids of data/tokenizer. See README.md.
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from golden_file import check_versions, prepare, sort_metadata, version_text
@@ -124,6 +126,29 @@ def sample(settings):
     return probabilities, torch.tensor(draws, dtype=torch.int32)
 
 
+def decode_lines(name):
+    """TOKENIZER, whether special tokens are left out, ids, the text in hexadecimal."""
+    import random
+
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(ROOT / "tokenizer" / f"{name}.json"))
+    assert json.loads(tokenizer.to_str())["decoder"]["type"] == "ByteLevel"
+    draw = random.Random(5)
+    n = tokenizer.get_vocab_size()
+    # Tokens of one byte make text that is not UTF-8.
+    bytes_ = [i for i in range(n) if len(tokenizer.id_to_token(i)) == 1]
+    added = sorted(tokenizer.get_added_tokens_decoder())
+    lines = []
+    for i in range(30):
+        kinds = [bytes_] if i % 3 == 0 else [range(n), bytes_, added]
+        ids = [draw.choice(draw.choice(kinds)) for _ in range(1 + i)]
+        for skip in (0, 1):
+            text = tokenizer.decode(ids, skip_special_tokens=bool(skip))
+            lines.append(f"{name} {skip} {','.join(map(str, ids))} {text.encode().hex() or '-'}")
+    return lines
+
+
 def main():
     versions = check_versions()
     prepare()
@@ -149,6 +174,8 @@ def main():
         metadata[name] = text(settings)
     save_file(tensors, folder / "sampler.safetensors", metadata=metadata)
     sort_metadata(folder / "sampler.safetensors")
+    lines = decode_lines("qwen") + decode_lines("mistral")
+    (folder / "decode.txt").write_text("\n".join(lines) + "\n")
     for path in folder.iterdir():
         path.chmod(0o644)
         print(path, path.stat().st_size, "bytes")

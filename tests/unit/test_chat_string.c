@@ -1,0 +1,101 @@
+/* Chat strings, written out as the processor's template renders them, and text that arrives in pieces. */
+#include "tests/common/test.h"
+
+#include "engine/alloc.h"
+#include "models/text/chat.h"
+#include "models/text/text_stream.h"
+
+#define SYSTEM "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+#define IMAGE  "<|vision_start|><|image_pad|><|vision_end|>"
+#define OPEN   "<|im_start|>assistant\n"
+
+static void expect_rendered(const struct lk_chat_message *messages, int n, bool number, const char *expected) {
+    char *text;
+    assert_ok(lk_chat_string(messages, n, number, &text));
+    assert_string_equal(text, expected);
+    lk_free(text);
+}
+
+static void strings_are_those_of_the_template(void **state) {
+    (void)state;
+    const struct lk_chat_message hi = {.role = "user", .text = "Hi"};
+    expect_rendered(&hi, 1, false, SYSTEM "<|im_start|>user\nHi<|im_end|>\n" OPEN);
+    const struct lk_chat_message talk[] = {{.role = "user", .text = "Who?", .n_images = 2},
+                                           {.role = "assistant", .text = "Ann."},
+                                           {.role = "user", .text = "And this?\n", .n_images = 1}};
+    expect_rendered(talk, 3, true,
+                    SYSTEM "<|im_start|>user\nPicture 1: " IMAGE "Picture 2: " IMAGE
+                           "Who?<|im_end|>\n<|im_start|>assistant\nAnn.<|im_end|>\n<|im_start|>user\nPicture 3: " IMAGE
+                           "And this?\n<|im_end|>\n" OPEN);
+    expect_rendered(talk, 1, false, SYSTEM "<|im_start|>user\n" IMAGE IMAGE "Who?<|im_end|>\n" OPEN);
+    const struct lk_chat_message judge[] = {{.role = "system", .text = "Judge."}, {.role = "user", .n_images = 1}};
+    expect_rendered(judge, 2, false,
+                    "<|im_start|>system\nJudge.<|im_end|>\n<|im_start|>user\n" IMAGE "<|im_end|>\n" OPEN);
+    expect_rendered(NULL, 0, false, OPEN);
+}
+
+static void other_roles_are_refused(void **state) {
+    (void)state;
+    char *text;
+    const struct lk_chat_message messages[] = {{.role = "user", .text = "a"}, {.role = "user\n", .text = "b"}};
+    assert_fails(lk_chat_string(messages, 2, false, &text), LK_E_USAGE, "message 2: expected role");
+    assert_null(text);
+}
+
+/* The bytes in pieces of every length give this text. */
+static void expect_text(const char *bytes, size_t n, const char *expected, size_t n_expected) {
+    for (size_t piece = 1; piece <= n; piece++) {
+        struct lk_text_stream s = {0};
+        for (size_t at = 0; at < n; at += piece)
+            assert_ok(lk_text_stream_add(&s, bytes + at, n - at < piece ? n - at : piece));
+        assert_ok(lk_text_stream_end(&s));
+        assert_int_equal(s.n, n_expected);
+        assert_memory_equal(s.text, expected, n_expected + 1);
+        lk_text_stream_free(&s);
+    }
+}
+#define TEXT(bytes, expected) expect_text(bytes, sizeof(bytes) - 1, expected, sizeof(expected) - 1)
+#define X                     "\xef\xbf\xbd"
+
+static void bytes_become_whole_characters(void **state) {
+    (void)state;
+    TEXT("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82z", "a\u00e9\u20ac\U0001f642z");
+    TEXT("a\0b", "a\0b");
+    TEXT("\x80", X);
+    TEXT("\xff\xfe", X X);
+    TEXT("\xe2\x82", X);
+    TEXT("\xe2\x82Z", X "Z");
+    TEXT("\xe2\x82\xe2\x82\xac", X "\u20ac");
+    TEXT("\xf0\x9f\x99", X);
+    TEXT("\xf0\x9f\x99\xf0\x9f\x99\x82", X "\U0001f642");
+    TEXT("\xc0\xaf", X X);
+    TEXT("\xe0\x9f\xbf", X X X);
+    TEXT("\xed\xa0\x80", X X X);
+    TEXT("\xf4\x90\x80\x80", X X X X);
+    TEXT("\xf5\x80\x80\x80", X X X X);
+}
+
+static void unfinished_characters_are_held_back(void **state) {
+    (void)state;
+    struct lk_text_stream s = {0};
+    assert_ok(lk_text_stream_add(&s, "ab\xf0\x9f", 4));
+    assert_string_equal(s.text, "ab");
+    assert_ok(lk_text_stream_add(&s, "\x99", 1));
+    assert_string_equal(s.text, "ab");
+    assert_ok(lk_text_stream_add(&s, "\x82", 1));
+    assert_string_equal(s.text, "ab\U0001f642");
+    lk_text_stream_free(&s);
+    assert_ok(lk_text_stream_add(&s, "", 0));
+    assert_string_equal(s.text, "");
+    lk_text_stream_free(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strings_are_those_of_the_template),
+        cmocka_unit_test(other_roles_are_refused),
+        cmocka_unit_test(bytes_become_whole_characters),
+        cmocka_unit_test(unfinished_characters_are_held_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,15 +1,17 @@
-/* How the attention kernels share their work: attention.c cuts it into (head, tile of query rows), a kernel per
- * instruction level computes one tile against all keys. Nothing about the cut may change a row's bits. */
+/* How the attention kernels share their work: attention.c cuts it into (key/value head, tile of rows), a kernel per
+ * instruction level computes one tile against all keys. The rows of a key/value head are those of all query heads that
+ * read it: row r is query r / group of head kv_head * group + r % group, so that keys are prepared once for all of
+ * them. Nothing about the cut may change a row's bits. */
 #pragma once
 
 #include "kernels/cpu/cpu.h"
 
 struct lk_attention_kernel {
-    int64_t granule;   /* query rows that the kernel handles together */
+    int64_t granule;   /* rows that the kernel handles together */
     int64_t most_rows; /* rows of a tile for head_dim 128 that keep its state in the L2 cache */
     size_t (*scratch)(const struct lk_attention *op, int64_t tile_rows); /* bytes for one thread, a multiple of 64 */
-    /* Query rows [first, first + n) of one head; n <= tile_rows. */
-    void (*run)(const struct lk_attention *op, int64_t head, int64_t first, int64_t n, int64_t tile_rows,
+    /* Rows [first, first + n) of one key/value head; n <= tile_rows. */
+    void (*run)(const struct lk_attention *op, int64_t kv_head, int64_t first, int64_t n, int64_t tile_rows,
                 void *scratch);
 };
 
@@ -28,13 +30,18 @@ extern const struct lk_attention_kernel lk_attention_portable, lk_attention_avx2
 #define LK_FAST_EXP_LOG2E 1.44269502f
 #define LK_FAST_EXP_LEAST -87.3365479f
 
-/* Keys that query row i sees. */
-static inline int64_t lk_attention_keys(const struct lk_attention *op, int64_t i) {
+/* Query heads that read one key/value head. */
+static inline int64_t lk_attention_group(const struct lk_attention *op) { return op->q->shape[1] / op->k->shape[1]; }
+
+/* Keys that a row sees. */
+static inline int64_t lk_attention_keys(const struct lk_attention *op, int64_t row) {
     int64_t n_k = op->k->shape[0];
-    return op->causal ? n_k - op->q->shape[0] + i + 1 : n_k;
+    return op->causal ? n_k - op->q->shape[0] + row / lk_attention_group(op) + 1 : n_k;
 }
 
-/* Position of the key/value head that query head `head` reads, within a row of k or v. */
-static inline int64_t lk_attention_kv_column(const struct lk_attention *op, int64_t head) {
-    return head / (op->q->shape[1] / op->k->shape[1]) * op->q->shape[2];
+/* Position of a row in op->q or op->out, both of which are given as t. */
+static inline int64_t lk_attention_place(const struct lk_attention *op, const struct lk_tensor *t, int64_t kv_head,
+                                         int64_t row) {
+    int64_t group = lk_attention_group(op);
+    return row / group * t->ld + (kv_head * group + row % group) * op->q->shape[2];
 }

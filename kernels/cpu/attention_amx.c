@@ -1,4 +1,4 @@
-/* Attention in bf16 with AMX tiles for one tile of query rows of one head.
+/* Attention in bf16 with AMX tiles for one tile of rows of one key/value head.
  *
  * Everything is transposed: S^T = K Q^T [keys, queries], O^T = V^T P^T [head_dim, queries]. A query is then a lane of
  * the vector registers: maxima and sums over keys run down the rows without crossing lanes, and K is an operand as it
@@ -72,14 +72,14 @@ INLINE __m512i load_32(const uint16_t *row, int64_t d, int64_t hd) {
                         : _mm512_maskz_loadu_epi16((__mmask32)((1u << (hd - d)) - 1u), row + d);
 }
 
-static void load_queries(struct tile *t, const struct lk_attention *op, int64_t head, int64_t first, int64_t n) {
+static void load_queries(struct tile *t, const struct lk_attention *op, int64_t kv_head, int64_t first, int64_t n) {
     t->n_groups = (n + GROUP - 1) / GROUP;
     for (int64_t half = 0; half < 2 * t->n_groups; half++)
         for (int64_t step = 0; step < t->steps; step++) {
             __m512i r[16];
             for (int64_t i = 0; i < 16; i++) {
                 int64_t row = half * 16 + i;
-                const uint16_t *q = (const uint16_t *)op->q->data + (first + row) * op->q->ld + head * t->hd;
+                const uint16_t *q = (const uint16_t *)op->q->data + lk_attention_place(op, op->q, kv_head, first + row);
                 r[i] = row < n ? load_32(q, step * 32, t->hd) : _mm512_setzero_si512();
             }
             lk_transpose16(r);
@@ -321,7 +321,7 @@ static void attend_chunk(const struct tile *t, const struct lk_attention *op, in
     }
 }
 
-static void store_group(const struct tile *t, const struct lk_attention *op, int64_t head, int64_t first, int64_t n,
+static void store_group(const struct tile *t, const struct lk_attention *op, int64_t kv_head, int64_t first, int64_t n,
                         int64_t group) {
     float rows[GROUP][512];
     const float *o = t->o + group * t->steps * 32 * GROUP;
@@ -336,15 +336,15 @@ static void store_group(const struct tile *t, const struct lk_attention *op, int
         }
     }
     for (int64_t i = 0; i < GROUP && group * GROUP + i < n; i++)
-        lk_cpu_store(op->out, (first + group * GROUP + i) * op->out->ld + head * t->hd, t->hd, rows[i]);
+        lk_cpu_store(op->out, lk_attention_place(op, op->out, kv_head, first + group * GROUP + i), t->hd, rows[i]);
 }
 
-static void run_tile(const struct lk_attention *op, int64_t head, int64_t first, int64_t n, int64_t tile_rows,
+static void run_tile(const struct lk_attention *op, int64_t kv_head, int64_t first, int64_t n, int64_t tile_rows,
                      void *scratch) {
     struct tile t = {0};
     tile_place(&t, op, tile_rows, scratch);
-    load_queries(&t, op, head, first, n);
-    int64_t column = lk_attention_kv_column(op, head), n_keys = lk_attention_keys(op, first + n - 1);
+    load_queries(&t, op, kv_head, first, n);
+    int64_t column = kv_head * t.hd, n_keys = lk_attention_keys(op, first + n - 1);
     _tile_loadconfig(&lk_tile_config);
     for (int64_t key = 0; key < n_keys; key += CHUNK) {
         int64_t n_chunk = n_keys - key < CHUNK ? n_keys - key : CHUNK;
@@ -353,7 +353,7 @@ static void run_tile(const struct lk_attention *op, int64_t head, int64_t first,
         attend_chunk(&t, op, first, n, key);
     }
     _tile_release();
-    for (int64_t group = 0; group < t.n_groups; group++) store_group(&t, op, head, first, n, group);
+    for (int64_t group = 0; group < t.n_groups; group++) store_group(&t, op, kv_head, first, n, group);
 }
 
 const struct lk_attention_kernel lk_attention_amx = {

@@ -1,4 +1,4 @@
-/* Attention with f32 arithmetic for one tile of query rows of one head. Included once per instruction level, which
+/* Attention with f32 arithmetic for one tile of rows of one key/value head. Included once per instruction level, which
  * defines KERNEL   the name of the struct lk_attention_kernel LANES    floats in a vector; vec: the vector type;
  * vec_at: the same without alignment MR, NV   rows and vectors of the register block: MR * NV accumulators SET1(x),
  * FMA(a, b, c), MAX(a, b) (b when unordered), MAX_LANE(v), FUSED(a, b, c): rounded once on every level
@@ -66,13 +66,13 @@ static size_t scratch_bytes(const struct lk_attention *op, int64_t tile_rows) {
     return tile_place(&t, op, tile_rows, NULL);
 }
 
-static void load_queries(struct tile *t, const struct lk_attention *op, int64_t head, int64_t first, int64_t n) {
+static void load_queries(struct tile *t, const struct lk_attention *op, int64_t kv_head, int64_t first, int64_t n) {
     const float factor = op->q->dtype == LK_BF16 ? 1.0f : op->scale * 1.44269504f;
     float row[512];
     t->n_groups = (n + MR - 1) / MR;
     for (int64_t i = 0; i < t->n_groups * MR; i++) {
         float *q = t->q + i / MR * MR * t->hd + i % MR;
-        if (i < n) lk_cpu_load(op->q, (first + i) * op->q->ld + head * t->hd, t->hd, row);
+        if (i < n) lk_cpu_load(op->q, lk_attention_place(op, op->q, kv_head, first + i), t->hd, row);
         for (int64_t d = 0; d < t->hd; d++) q[d * MR] = i < n ? row[d] * factor : 0.0f;
         t->max[i] = -INFINITY;
     }
@@ -258,22 +258,22 @@ static void attend_group(struct tile *t, const struct lk_attention *op, int64_t 
     for (; column < t->columns; column += LANES) multiply_values(t, o, column, factor, 1);
 }
 
-static void store_row(const struct tile *t, const struct lk_attention *op, int64_t head, int64_t first, int64_t i) {
+static void store_row(const struct tile *t, const struct lk_attention *op, int64_t kv_head, int64_t first, int64_t i) {
     const float *o = t->o + i * t->columns;
     float sum = 0.0f, row[512];
     for (int lane = 0; lane < LANES; lane++) sum += t->sums[i * LANES + lane];
     float inverse = 1.0f / sum;
     bool rounded = op->q->dtype == LK_BF16;
     for (int64_t d = 0; d < t->hd; d++) row[d] = rounded ? o[d] * inverse : o[d] / sum;
-    lk_cpu_store(op->out, (first + i) * op->out->ld + head * t->hd, t->hd, row);
+    lk_cpu_store(op->out, lk_attention_place(op, op->out, kv_head, first + i), t->hd, row);
 }
 
-static void run_tile(const struct lk_attention *op, int64_t head, int64_t first, int64_t n, int64_t tile_rows,
+static void run_tile(const struct lk_attention *op, int64_t kv_head, int64_t first, int64_t n, int64_t tile_rows,
                      void *scratch) {
     struct tile t;
     tile_place(&t, op, tile_rows, scratch);
-    load_queries(&t, op, head, first, n);
-    int64_t column = lk_attention_kv_column(op, head), n_keys = lk_attention_keys(op, first + n - 1);
+    load_queries(&t, op, kv_head, first, n);
+    int64_t column = kv_head * t.hd, n_keys = lk_attention_keys(op, first + n - 1);
     int64_t chunk = t.blocks * BLOCK;
     for (int64_t key = 0; key < n_keys; key += chunk) {
         t.blocks = n_keys - key < chunk ? (n_keys - key + BLOCK - 1) / BLOCK : chunk / BLOCK;
@@ -291,7 +291,7 @@ static void run_tile(const struct lk_attention *op, int64_t head, int64_t first,
             if (most > 0) attend_group(&t, op, group, n_seen);
         }
     }
-    for (int64_t i = 0; i < n; i++) store_row(&t, op, head, first, i);
+    for (int64_t i = 0; i < n; i++) store_row(&t, op, kv_head, first, i);
 }
 
 const struct lk_attention_kernel KERNEL = {

@@ -206,14 +206,14 @@ static void rows_of_pair(enum lk_dtype dtype, enum lk_dtype w_dtype, int64_t n, 
     static const int64_t ms[] = {1, 2, 3, 17, 100, 1000};
     static const int threads[] = {1, 2, 3, 16};
     uint64_t seed = 11;
-    struct layer l = {.m = 29, .n = n, .k = k, .dtype = dtype, .w_dtype = w_dtype};
+    struct layer l = {.m = 37, .n = n, .k = k, .dtype = dtype, .w_dtype = w_dtype};
     l.act = LK_ACT_SILU;
     l.has_bias = l.has_gate = l.has_residual = true;
     make(&l, &seed, 1);
     run(&l, 2);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 4; j++) {
-            int64_t from = (int64_t)(test_random(&seed) % 29), at = (int64_t)(test_random(&seed) % (uint64_t)ms[i]);
+            int64_t from = (int64_t)(test_random(&seed) % 37), at = (int64_t)(test_random(&seed) % (uint64_t)ms[i]);
             if (ms[i] * k > 1000000 && j != i % 4) continue;
             check_row(&l, from, ms[i], at, threads[j], &seed);
         }

@@ -141,6 +141,7 @@ static enum lk_code begin(struct run *r, struct lk_device *dev, const struct lk_
     size_t n_layers = (size_t)m->config.num_hidden_layers;
     *r = (struct run){.dev = dev, .m = m, .request = request, .row = {.dtype = request->compute}};
     if (request->n_ids < 1) return lk_fail(LK_E_USAGE, "generate: expected a prompt of at least one token");
+    LK_TRY(lk_generation_config_check(&request->config));
     r->n_new = lk_generate_limit(&request->config, request->n_ids);
     r->cache.k = lk_calloc(2 * n_layers, sizeof *r->cache.k);
     if (!r->cache.k) return lk_fail(LK_E_NOMEM, "generate: out of memory");

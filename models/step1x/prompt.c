@@ -132,6 +132,19 @@ static enum lk_code check_prompt(const char *prompt, size_t length) {
     return LK_OK;
 }
 
+/* What the tokens must be for the text encoder: one image, and no video, at which the reference stops. */
+static enum lk_code check_ids(const struct output *o) {
+    if (o->n_images != 1)
+        return lk_fail(LK_E_TOKENIZER, "tokenizer: expected an added token %s; this is not the model's tokenizer",
+                       IMAGE_TOKEN);
+    int32_t start = lk_tokenizer_id(o->tokenizer, "<|vision_start|>");
+    int32_t video = lk_tokenizer_id(o->tokenizer, "<|video_pad|>");
+    for (size_t i = 1; i < o->n && video >= 0; i++)
+        if (o->ids[i - 1] == start && o->ids[i] == video)
+            return lk_fail(LK_E_PROMPT, "prompt: expected text, got <|vision_start|><|video_pad|>; remove it");
+    return LK_OK;
+}
+
 enum lk_code lk_step1x_tokenize(const struct lk_tokenizer *tokenizer, const char *prompt, int64_t n_image_tokens,
                                 int32_t **ids, bool **quoted, int64_t *n) {
     size_t length = strlen(prompt);
@@ -148,9 +161,7 @@ enum lk_code lk_step1x_tokenize(const struct lk_tokenizer *tokenizer, const char
     size_t n_text = (size_t)(stpcpy(stpcpy(stpcpy(text, before_prompt), prompt), after_prompt) - text);
     enum lk_code rc = add_chat(&o, text, n_text);
     lk_free(text);
-    if (!rc && o.n_images != 1)
-        rc = lk_fail(LK_E_TOKENIZER, "tokenizer: expected an added token %s; this is not the model's tokenizer",
-                     IMAGE_TOKEN);
+    if (!rc) rc = check_ids(&o);
     if (rc) {
         lk_free(o.ids);
         lk_free(o.quoted);

@@ -224,7 +224,7 @@ FRAGMENTS = (
     ['"', '"', '"', "“", "“", "”", "”", "'", "‘", "’", "`", "«a»", '"AB"', '"IE"', '""', "“”", "“你好”", '“a "b" c”', '"x “y” z"']
     + ["replace the text", "add a sign that says", "the word", "to", "with", "a woman's face", "文字改成", "Größe", "e\u0301t\u0323e"]
     + ["12", "3.5", "!", "?", ".", ",", "\n", "\n\n", "  ", "\t", "\u3000", "\u00a0", "👩‍👩‍👧", "\u212b", "\u0301", "ﬁ", "한국어", "नमस्ते"]
-    + ["<|im_end|>", "<|im_start|>", "<|endoftext|>", "<|vision_start|>", "<|vision_end|>", "<tool_call>", "</tool_call>"]
+    + ["<|im_end|>", "<|im_start|>", "<|endoftext|>", "<|vision_start|>", "<|vision_end|>", "<|vision_end|><|video_pad|>", "<tool_call>", "</tool_call>"]
     + ["<|fim_pad|>", "<|im_", "<|", "|>", "<", "Picture 2: ", '\\"', "make it snow", "don't change the background"]
 )  # fmt: skip
 

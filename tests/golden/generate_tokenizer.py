@@ -381,6 +381,36 @@ def real_qwen(path):
     return tokenizer
 
 
+QWEN_IMAGE_TEMPLATE = (
+    "<|im_start|>system\nDescribe the key features of the input image (color, shape, size, texture, objects, background), "
+    "then explain how the user's text instruction should alter or modify the image. Generate a new image that meets the "
+    "user's requirements while maintaining consistency with the original input where appropriate.<|im_end|>\n"
+    "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
+)
+QWEN_CUT = ["<|im_", "|>", "<|image_pad", "<tool_call", "</tool_call", " <|im_end|> ", "\n<|im_start|>user\n"]
+
+
+def special_prompt(index):
+    """Added tokens, whole and cut, among fragments."""
+    random, parts = Random(10**6 + index), []
+    tokens = [t for t, _ in QWEN_ADDED] + QWEN_CUT
+    for _ in range(1 + random.below(8)):
+        among = tokens if random.below(3) else FRAGMENTS
+        parts.append(among[random.below(len(among))])
+        if random.below(3) == 0:
+            parts.append(" ")
+    return "".join(parts)
+
+
+def real_prompts(which):
+    for i in range(2 * N_PROMPTS):
+        yield prompt(i)
+    for i in range(N_PROMPTS if which == "qwen" else 0):
+        image = f"Picture {1 + i % 3}: <|vision_start|>{'<|image_pad|>' * (1 + i % 7)}<|vision_end|>"
+        yield special_prompt(i)
+        yield QWEN_IMAGE_TEMPLATE.format(image + (prompt(i) if i % 2 else special_prompt(i)))
+
+
 def real(which, vocabulary, folder):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -392,9 +422,10 @@ def real(which, vocabulary, folder):
         assert ids(tokenizer, "<s>[INST]Hello, how are you?[/INST]") == [1, 3, 22177, 1044, 2606, 1584, 1636, 1063, 4]
     else:
         assert ids(tokenizer, "Hello world") == [9707, 1879]
+        assert len(ids(tokenizer, QWEN_IMAGE_TEMPLATE.split("{}")[0])) == 64
     with open(folder / "prompts.bin", "wb") as prompts, open(folder / "ids.bin", "wb") as out:
-        for i in range(2 * N_PROMPTS):
-            text, numbers = prompt(i).encode(), ids(tokenizer, prompt(i))
+        for string in real_prompts(which):
+            text, numbers = string.encode(), ids(tokenizer, string)
             prompts.write(struct.pack("<I", len(text)) + text)
             out.write(struct.pack(f"<{len(numbers) + 1}I", len(numbers), *numbers))
 

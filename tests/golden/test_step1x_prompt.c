@@ -93,6 +93,8 @@ static void prompts_that_are_refused(void **state) {
     assert_fails(lk_step1x_tokenize(*state, "a \xff", 1, &ids, &quoted, &n), LK_E_PROMPT, "byte 2");
     assert_fails(lk_step1x_tokenize(*state, "“a\xe2\x80", 1, &ids, &quoted, &n), LK_E_PROMPT, "byte 4");
     assert_fails(lk_step1x_tokenize(*state, "a <|image_pad|>", 1, &ids, &quoted, &n), LK_E_PROMPT, "image token");
+    assert_fails(lk_step1x_tokenize(*state, "“<|vision_start|><|video_pad|>", 1, &ids, &quoted, &n), LK_E_PROMPT,
+                 "video_pad");
     char *much = malloc((2u << 20) + 1);
     memset(much, '"', 2u << 20);
     much[2u << 20] = 0;

@@ -35,6 +35,7 @@ static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, co
 
 const struct lk_family lk_family_step1x = {
     .names = {"step1x-v1p2", "step1x-v1p1"},
+    .repositories = {"stepfun-ai/Step1X-Edit-v1p2", "stepfun-ai/Step1X-Edit-v1p1-diffusers"},
     .pipeline_classes = {"Step1XEditPipeline", "Step1XEditPipelineV1P2"},
     .open = lk_step1x_open,
     .close = lk_step1x_close,

@@ -37,16 +37,25 @@ static enum lk_code fill(struct lk_device *dev, struct lk_tensor *t, enum lk_dty
                    (int64_t[]){__VA_ARGS__})))                                                                         \
     return rc
 
-/* GB/s of a read of n bytes. */
+#define PROBE_BLOCK 4096 /* bytes */
+
+/* GB/s of a read of n bytes, whole blocks only. */
 static double read_probe(const struct lk_device *dev, const void *data, uint64_t n) {
-    const uint64_t *words = data;
-    const int64_t n_words = (int64_t)(n / 8);
+    typedef uint64_t line __attribute__((vector_size(64), aligned(8)));
+    const int64_t n_blocks = (int64_t)(n / PROBE_BLOCK);
     uint64_t sum = 0;
     double start = bench_now_ns();
-#pragma omp parallel for simd schedule(static) num_threads(dev->n_threads) reduction(+ : sum)
-    for (int64_t i = 0; i < n_words; i++) sum += words[i];
+#pragma omp parallel for schedule(static) num_threads(dev->n_threads) reduction(+ : sum)
+    for (int64_t i = 0; i < n_blocks; i++) {
+        const line *at = (const line *)((const char *)data + i * PROBE_BLOCK);
+        line sums[4] = {0};
+        for (int j = 0; j < PROBE_BLOCK / 64; j += 4)
+            for (int k = 0; k < 4; k++) sums[k] += at[j + k];
+        sums[0] += sums[1] + sums[2] + sums[3];
+        for (int k = 0; k < 8; k++) sum += sums[0][k];
+    }
     double ns = bench_now_ns() - start;
-    return sum == 1 ? 0.0 : (double)n / ns; /* the sum must be wanted */
+    return sum == 1 ? 0.0 : (double)(n_blocks * PROBE_BLOCK) / ns; /* the sum must be wanted */
 }
 
 typedef enum lk_code call_fn(struct lk_device *dev, const void *op);

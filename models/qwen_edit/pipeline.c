@@ -2,6 +2,10 @@
 #include "engine/alloc.h"
 #include "models/qwen_edit/run.h"
 
+#define TILE_ROWS 256 /* of the VAE when it is tiled */
+
+static int64_t tile_rows(const struct lk_qwen_edit_run *r) { return r->walk.request->vae_tiling ? TILE_ROWS : 0; }
+
 /* Sizes of everything, before anything is computed. */
 static enum lk_code measure(struct lk_qwen_edit_run *r) {
     const struct lk_request *q = r->walk.request;
@@ -80,7 +84,7 @@ static enum lk_code encode_reference(const struct lk_qwen_edit_run *r, int i, co
     LK_TRY(LK_NEW(&dev->arena, &pixels, r->walk.dtype, s->height, s->width, 3));
     LK_TRY(upload_pixels(r, i, &pixels));
     LK_TRY(lk_trace(dev, &pixels, "reference.%d.pixels", i));
-    LK_TRY(lk_qwen_vae_encode(dev, &r->m->vae, &pixels, &latents));
+    LK_TRY(lk_qwen_vae_encode(dev, &r->m->vae, &pixels, &latents, tile_rows(r)));
     LK_TRY(lk_trace(dev, &latents, "reference.%d.mean", i));
     LK_TRY(scale_latents(r, &latents, true));
     LK_TRY(lk_pack_latents(dev, &(struct lk_pack_latents){.tokens = tokens, .latents = &latents}));
@@ -172,7 +176,7 @@ static enum lk_code decode(struct lk_qwen_edit_run *r) {
     LK_TRY(lk_pack_latents(dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &latents, .inverse = true}));
     LK_TRY(scale_latents(r, &latents, false));
     LK_TRY(lk_trace(dev, &latents, "vae.decode.input"));
-    LK_TRY(lk_qwen_vae_decode(dev, &r->m->vae, &latents, &decoded));
+    LK_TRY(lk_qwen_vae_decode(dev, &r->m->vae, &latents, &decoded, tile_rows(r)));
     LK_TRY(lk_walk_check_finite(&r->walk, &decoded, "VAE decode", -1));
     LK_TRY(lk_trace(dev, &decoded, "decoded"));
     LK_TRY(lk_pixels(dev, &(struct lk_pixels){.y = &bytes, .x = &decoded}));

@@ -8,7 +8,7 @@
 struct walk {
     struct lk_device *dev;
     enum lk_dtype dtype;
-    const char *side; /* "encode" or "decode", for traces */
+    const char *side; /* "encode" or "decode", for traces; NULL: none */
     void *slots[2], *hidden;
     int slot;
     struct lk_tensor x; /* [H, W, C] in slots[slot], at first the caller's */
@@ -112,30 +112,42 @@ static enum lk_code sample(struct walk *w, const struct lk_qwen_vae_layer *layer
     return LK_OK;
 }
 
-static enum lk_code levels(struct walk *w, const struct lk_qwen_vae_half *half, int n_levels, bool down) {
-    for (int i = 0; i < n_levels; i++) {
-        for (int j = 0; j < half->levels[i].n_resnets; j++) LK_TRY(resnet(w, &half->levels[i].resnets[j]));
-        if (half->levels[i].has_sampler) LK_TRY(sample(w, &half->levels[i].sampler, down));
-        LK_TRY(lk_trace(w->dev, &w->x, "vae.%s.level.%d", w->side, i));
+static enum lk_code resnets(struct walk *w, const struct lk_qwen_vae_half *half, int level) {
+    for (int j = 0; j < half->levels[level].n_resnets; j++) LK_TRY(resnet(w, &half->levels[level].resnets[j]));
+    return LK_OK;
+}
+
+/* The end of a level: its sampler if it has one. */
+static enum lk_code finish_level(struct walk *w, const struct lk_qwen_vae_half *half, int level, bool down) {
+    if (half->levels[level].has_sampler) LK_TRY(sample(w, &half->levels[level].sampler, down));
+    return w->side ? lk_trace(w->dev, &w->x, "vae.%s.level.%d", w->side, level) : LK_OK;
+}
+
+/* Levels [from, to). */
+static enum lk_code levels(struct walk *w, const struct lk_qwen_vae_half *half, int from, int to, bool down) {
+    for (int i = from; i < to; i++) {
+        LK_TRY(resnets(w, half, i));
+        LK_TRY(finish_level(w, half, i, down));
     }
     return LK_OK;
 }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Elements of the largest value between the first convolution and the last, for pixels [height, width]. */
-static int64_t largest(const struct lk_qwen_vae *vae, const struct lk_qwen_vae_half *half, int64_t height,
-                       int64_t width, bool down) {
-    int last = vae->config.n_levels - 1;
-    /* At the smallest resolution: what the quantisation convolutions and the middle hold. */
-    int64_t most = larger(2 * vae->config.z_dim, half->mid[0].norm1.shape[0]) * (height >> last) * (width >> last);
-    for (int i = 0; i <= last; i++) {
-        int shrunk = down ? i : last - i;
-        int64_t pixels = (height >> shrunk) * (width >> shrunk);
+/* Elements of the largest value in levels [from, to), whose first one has so many pixels. */
+static int64_t largest(const struct lk_qwen_vae_half *half, int from, int to, int64_t pixels, bool down) {
+    int64_t most = 0;
+    for (int i = from; i < to; i++) {
         const struct lk_tensor *first = &half->levels[i].resnets[0].conv1.weight;
         most = larger(most, pixels * larger(first->shape[0], first->shape[1]));
+        pixels = down ? pixels / 4 : pixels * 4;
     }
     return most;
+}
+
+/* Elements of the largest value of the middle and of the quantisation convolutions. */
+static int64_t largest_of_mid(const struct lk_qwen_vae *vae, const struct lk_qwen_vae_half *half, int64_t pixels) {
+    return pixels * larger(2 * vae->config.z_dim, half->mid[0].norm1.shape[0]);
 }
 
 static enum lk_code start(struct walk *w, struct lk_device *dev, const char *side, const struct lk_tensor *x,
@@ -146,14 +158,81 @@ static enum lk_code start(struct walk *w, struct lk_device *dev, const char *sid
     return lk_arena_alloc(&dev->arena, bytes, &w->hidden);
 }
 
+/* Tiling. Outside the middle a pixel sees its neighbours through 3x3 convolutions only, and norms look at one pixel: a
+ * band of rows that is computed with as many rows more on either side as the convolutions reach has the bits of the
+ * whole. What is wrong at the band's edges, where zeros stand for neighbours, lies in those rows and is left out. */
+struct band {
+    int64_t first, n;    /* rows of the result */
+    int64_t top, bottom; /* rows [top, bottom) of the input that they are made from */
+};
+
+/* The part of the encoder that is tiled: conv_in and the first levels. */
+static int tiled_levels(const struct lk_qwen_vae *vae) { return vae->config.n_levels > 2 ? 2 : 1; }
+
+static struct band encoder_band(const struct lk_qwen_vae *vae, int64_t height, int64_t first, int64_t n) {
+    int64_t above = 0, below = 0, scale = (int64_t)1 << tiled_levels(vae);
+    for (int i = tiled_levels(vae) - 1; i >= 0; i--) {
+        int64_t reach = 2 * vae->encoder.levels[i].n_resnets;
+        above = 2 * above + reach;
+        below = 2 * below + 1 + reach; /* the sampler pads below only */
+    }
+    above = (above + 1 + scale - 1) / scale * scale;
+    below = (below + 1 + scale - 1) / scale * scale;
+    struct band b = {first, n, first * scale - above, (first + n) * scale + below};
+    if (b.top < 0) b.top = 0;
+    if (b.bottom > height) b.bottom = height;
+    return b;
+}
+
+static enum lk_code encode_first_levels(struct walk *w, const struct lk_qwen_vae *vae) {
+    LK_TRY(conv_step(w, &vae->encoder.conv_in));
+    return levels(w, &vae->encoder, 0, tiled_levels(vae), true);
+}
+
+/* x [H / scale, W / scale, C] is what the first levels make of the pixels. */
+static enum lk_code encode_bands(struct lk_device *dev, const struct lk_qwen_vae *vae, const struct lk_tensor *pixels,
+                                 const struct lk_tensor *x, int64_t tile_rows) {
+    int64_t scale = (int64_t)1 << tiled_levels(vae), step = larger(tile_rows / scale, 1), n_rows = x->shape[0];
+    for (int64_t first = 0; first < n_rows; first += step) {
+        size_t mark = lk_arena_mark(&dev->arena);
+        struct band b = encoder_band(vae, pixels->shape[0], first, first + step > n_rows ? n_rows - first : step);
+        struct lk_tensor seen = lk_tensor_rows(pixels, b.top, b.bottom - b.top), to = lk_tensor_rows(x, b.first, b.n);
+        struct walk part;
+        LK_TRY(start(&part, dev, NULL, &seen,
+                     largest(&vae->encoder, 0, tiled_levels(vae), seen.shape[0] * seen.shape[1], true)));
+        LK_TRY(encode_first_levels(&part, vae));
+        struct lk_tensor from = lk_tensor_rows(&part.x, b.first - b.top / scale, b.n);
+        LK_TRY(lk_copy(dev, &(struct lk_copy){.y = &to, .x = &from}));
+        lk_arena_release(&dev->arena, mark);
+    }
+    return LK_OK;
+}
+
+/* Everything before the middle; w gets its slots. */
+static enum lk_code encode_levels(struct walk *w, struct lk_device *dev, const struct lk_qwen_vae *vae,
+                                  const struct lk_tensor *pixels, int64_t tile_rows) {
+    const struct lk_qwen_vae_half *half = &vae->encoder;
+    int n = tiled_levels(vae), last = vae->config.n_levels - 1;
+    int64_t height = pixels->shape[0], width = pixels->shape[1];
+    int64_t most = larger(largest_of_mid(vae, half, (height >> last) * (width >> last)),
+                          largest(half, n, last + 1, (height >> n) * (width >> n), true));
+    if (!tile_rows) {
+        LK_TRY(start(w, dev, "encode", pixels, larger(most, largest(half, 0, n, height * width, true))));
+        LK_TRY(encode_first_levels(w, vae));
+    } else {
+        LK_TRY(start(w, dev, "encode", pixels, most));
+        w->x = LK_TENSOR(w->slots[0], w->dtype, height >> n, width >> n, half->levels[n - 1].sampler.weight.shape[0]);
+        LK_TRY(encode_bands(dev, vae, pixels, &w->x, tile_rows));
+    }
+    return levels(w, half, n, last + 1, true);
+}
+
 enum lk_code lk_qwen_vae_encode(struct lk_device *dev, const struct lk_qwen_vae *vae, const struct lk_tensor *pixels,
-                                const struct lk_tensor *mean) {
+                                const struct lk_tensor *mean, int64_t tile_rows) {
     const struct lk_qwen_vae_half *half = &vae->encoder;
     size_t mark = lk_arena_mark(&dev->arena);
     struct walk w;
-    LK_TRY(start(&w, dev, "encode", pixels, largest(vae, half, pixels->shape[0], pixels->shape[1], true)));
-    LK_TRY(conv_step(&w, &half->conv_in));
-    LK_TRY(levels(&w, half, vae->config.n_levels, true));
+    LK_TRY(encode_levels(&w, dev, vae, pixels, tile_rows));
     LK_TRY(mid(&w, half));
     LK_TRY(norm(dev, &half->norm_out, &w.x, &w.x, LK_ACT_SILU));
     LK_TRY(conv_step(&w, &half->conv_out));
@@ -167,18 +246,76 @@ enum lk_code lk_qwen_vae_encode(struct lk_device *dev, const struct lk_qwen_vae 
     return LK_OK;
 }
 
+/* The part of the decoder that is tiled: from the sampler that ends this level. */
+static int tiled_from(const struct lk_qwen_vae *vae) { return vae->config.n_levels > 2 ? vae->config.n_levels - 3 : 0; }
+
+static struct band decoder_band(const struct lk_qwen_vae *vae, int64_t height, int64_t first, int64_t n) {
+    int64_t reach = 1; /* conv_out */
+    for (int i = vae->config.n_levels - 1; i > tiled_from(vae); i--)
+        reach = (reach + 2 * vae->decoder.levels[i].n_resnets + 1 + 1) / 2; /* and the sampler in front of the level */
+    struct band b = {first, n, first - reach, first + n + reach};
+    if (b.top < 0) b.top = 0;
+    if (b.bottom > height) b.bottom = height;
+    return b;
+}
+
+static enum lk_code decode_last_levels(struct walk *w, const struct lk_qwen_vae *vae) {
+    const struct lk_qwen_vae_half *half = &vae->decoder;
+    LK_TRY(finish_level(w, half, tiled_from(vae), false));
+    LK_TRY(levels(w, half, tiled_from(vae) + 1, vae->config.n_levels, false));
+    return norm(w->dev, &half->norm_out, &w->x, &w->x, LK_ACT_SILU);
+}
+
+static enum lk_code decode_band(struct lk_device *dev, const struct lk_qwen_vae *vae, const struct lk_tensor *x,
+                                const struct band *b, const struct lk_tensor *decoded) {
+    size_t mark = lk_arena_mark(&dev->arena);
+    int from = tiled_from(vae) + 1, n_levels = vae->config.n_levels;
+    int64_t scale = (int64_t)1 << (n_levels - from), n_rows = b->n * scale;
+    struct lk_tensor seen = lk_tensor_rows(x, b->top, b->bottom - b->top);
+    struct lk_tensor to = lk_tensor_rows(decoded, b->first * scale, n_rows);
+    struct walk part;
+    LK_TRY(start(&part, dev, NULL, &seen,
+                 largest(&vae->decoder, from, n_levels, 4 * seen.shape[0] * seen.shape[1], false)));
+    LK_TRY(decode_last_levels(&part, vae));
+    /* One row more on either side for the last convolution, but for the picture's own edges. */
+    int64_t first = (b->first - b->top) * scale;
+    int above = b->first > 0, below = b->first + b->n < x->shape[0];
+    struct lk_tensor rows = lk_tensor_rows(&part.x, first - above, n_rows + above + below);
+    const struct lk_qwen_vae_layer *last = &vae->decoder.conv_out;
+    struct lk_conv2d op = {.y = &to, .x = &rows, .w = &last->weight, .bias = &last->bias, .stride = 1, .upsample = 1};
+    op.pad_left = op.pad_right = 1;
+    op.pad_top = !above;
+    op.pad_bottom = !below;
+    LK_TRY(lk_conv2d(dev, &op));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
 enum lk_code lk_qwen_vae_decode(struct lk_device *dev, const struct lk_qwen_vae *vae, const struct lk_tensor *latents,
-                                const struct lk_tensor *decoded) {
+                                const struct lk_tensor *decoded, int64_t tile_rows) {
     const struct lk_qwen_vae_half *half = &vae->decoder;
     size_t mark = lk_arena_mark(&dev->arena);
+    int n = tiled_from(vae) + 1;
+    int64_t pixels = latents->shape[0] * latents->shape[1], scale = (int64_t)1 << (vae->config.n_levels - n);
+    int64_t step = tile_rows ? larger(tile_rows / scale, 1) : 0;
     struct walk w;
-    LK_TRY(start(&w, dev, "decode", latents, largest(vae, half, decoded->shape[0], decoded->shape[1], false)));
+    LK_TRY(start(
+        &w, dev, "decode", latents,
+        larger(largest_of_mid(vae, half, pixels), largest(half, 0, step ? n : vae->config.n_levels, pixels, false))));
     LK_TRY(conv_step(&w, &vae->post_quant_conv));
     LK_TRY(conv_step(&w, &half->conv_in));
     LK_TRY(mid(&w, half));
-    LK_TRY(levels(&w, half, vae->config.n_levels, false));
-    LK_TRY(norm(dev, &half->norm_out, &w.x, &w.x, LK_ACT_SILU));
-    LK_TRY(conv(dev, &half->conv_out, &w.x, decoded, NULL));
+    LK_TRY(levels(&w, half, 0, n - 1, false));
+    LK_TRY(resnets(&w, half, n - 1));
+    if (!step) {
+        LK_TRY(decode_last_levels(&w, vae));
+        LK_TRY(conv(dev, &half->conv_out, &w.x, decoded, NULL));
+    }
+    for (int64_t first = 0; step && first < w.x.shape[0]; first += step) {
+        int64_t rest = w.x.shape[0] - first;
+        struct band b = decoder_band(vae, w.x.shape[0], first, rest < step ? rest : step);
+        LK_TRY(decode_band(dev, vae, &w.x, &b, decoded));
+    }
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }

@@ -66,12 +66,15 @@ void lk_qwen_vae_free(struct lk_qwen_vae *vae);
 
 int lk_qwen_vae_scale_factor(const struct lk_qwen_vae_config *config); /* f */
 
-/* Traces: vae.encode.level.I and vae.decode.level.I, the value after level I with its sampler; vae.encode.mid and
- * vae.decode.mid. */
+/* tile_rows: the levels of high resolution work through the picture in bands of about so many rows of pixels, which
+ * takes less memory and, for the rows that neighbours share, more time; 0: all at once. No bit of the result changes.
+ *
+ * Traces: vae.encode.level.I and vae.decode.level.I, the value after level I with its sampler (not of tiled levels);
+ * vae.encode.mid and vae.decode.mid. */
 
 /* mean [H/f, W/f, C] of the posterior of pixels [H, W, 3], not normalised; H and W multiples of f. */
 enum lk_code lk_qwen_vae_encode(struct lk_device *dev, const struct lk_qwen_vae *vae, const struct lk_tensor *pixels,
-                                const struct lk_tensor *mean);
+                                const struct lk_tensor *mean, int64_t tile_rows);
 /* decoded [f h, f w, 3], not clamped, of latents [h, w, C], denormalised. */
 enum lk_code lk_qwen_vae_decode(struct lk_device *dev, const struct lk_qwen_vae *vae, const struct lk_tensor *latents,
-                                const struct lk_tensor *decoded);
+                                const struct lk_tensor *decoded, int64_t tile_rows);

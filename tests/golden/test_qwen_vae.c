@@ -35,9 +35,9 @@ static void run(struct lk_device *dev, const struct lk_qwen_vae *vae, const stru
     upload(golden, dev, "f32.latents", dtype, &latents);
     assert_ok(LK_NEW(&dev->arena, &mean, dtype, latents.shape[0], latents.shape[1], latents.shape[2]));
     assert_ok(LK_NEW(&dev->arena, &decoded, dtype, pixels.shape[0], pixels.shape[1], 3));
-    assert_ok(lk_qwen_vae_encode(dev, vae, &pixels, &mean));
+    assert_ok(lk_qwen_vae_encode(dev, vae, &pixels, &mean, 0));
     assert_ok(golden_check_trace(check, dev, "mean", &mean));
-    assert_ok(lk_qwen_vae_decode(dev, vae, &latents, &decoded));
+    assert_ok(lk_qwen_vae_decode(dev, vae, &latents, &decoded, 0));
     assert_ok(golden_check_trace(check, dev, "decoded", &decoded));
 }
 

@@ -257,8 +257,8 @@ LK_OPS(LK_DECLARE_OP)
 #undef LK_DECLARE_OP
 
 /* What a device implements. run: arguments are already checked; scratch holds as many bytes as `scratch` said, NULL if
- * none. scratch may be NULL in the table (needs none); it must depend on shapes and on the device's description only.
- */
+ * none. scratch may be NULL in the table (needs none); it must depend on shapes and on the device's description only,
+ * and for linear and attention fewer rows must not need more: plans count the longest of several prompts only. */
 struct lk_op_table {
 #define LK_OP_ENTRY(name)                                                                                              \
     struct {                                                                                                           \

@@ -45,7 +45,8 @@ static struct cut cut_of(const struct lk_device *dev, const struct lk_attention 
     cut.n_rows = n_rows;
     cut.tile_rows = (rows + granule - 1) / granule * granule;
     cut.n_tiles = (n_rows + cut.tile_rows - 1) / cut.tile_rows;
-    cut.scratch = cut.kernel->scratch(op, cut.tile_rows);
+    int64_t bound = n_rows < most ? n_rows : most; /* not tile_rows: fewer rows must not need more (ops.h) */
+    cut.scratch = cut.kernel->scratch(op, (bound + granule - 1) / granule * granule);
     return cut;
 }
 

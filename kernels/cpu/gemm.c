@@ -88,10 +88,21 @@ static int useful_threads(const struct lk_gemm *g, int n_threads) {
     return work < n_threads ? 1 + (int)work : n_threads;
 }
 
+/* Bounds of what make_plan cuts, each of which grows with M: fewer rows never need more (ops.h). */
 size_t lk_gemm_scratch(const struct lk_gemm *g, int n_threads) {
     n_threads = useful_threads(g, n_threads);
-    struct plan p = make_plan(g, n_threads);
-    return p.whole + (size_t)n_threads * (p.c + p.moving + p.row);
+    const struct plan p = make_plan(g, n_threads);
+    const int64_t mc = min64(p.m_panels, p.kernel->mc / p.kernel->mr);
+    const int64_t nc = min64(p.n_panels, 2 * (p.kernel->nc / p.kernel->nr));
+    int64_t whole = p.b_whole ? p.n_panels * p.b_panel : 0, moving = p.b_panel;
+    if (p.b_whole) moving = mc * p.a_panel > moving ? mc * p.a_panel : moving;
+    if (!g->a.row) {
+        int64_t rows = p.b_whole ? min64(g->m, g->n) : g->m; /* up to here A is whole */
+        int64_t a = ceil_div(rows, p.kernel->mr) * p.a_panel;
+        whole = a > whole ? a : whole;
+    }
+    size_t c = align64((size_t)(mc * nc * p.kernel->mr * p.kernel->nr) * sizeof(float));
+    return (size_t)(p.n_kb * whole) + (size_t)n_threads * (c + (size_t)moving + p.row);
 }
 
 /* Rows [first, first + rows) x K [k, k + n) of an operand as one panel. */

@@ -133,9 +133,10 @@ static enum lk_code predict(const struct lk_qwen_edit_run *r, int i) {
     const struct lk_tensor *cond = &r->branches[0].velocity, *uncond = &r->branches[1].velocity;
     for (int j = 0; j < r->n_branches; j++) {
         const struct lk_qwen_edit_branch *b = &r->branches[j];
-        if (lk_qwen_edit_passed_over(r, j)) continue;
+        struct lk_cost others = dev->cost;
         LK_TRY(lk_qwen_transformer_forward(dev, &r->m->transformer, &r->x, &b->conditioning, r->walk.timesteps[i], i,
                                            b->name, &b->velocity));
+        lk_qwen_edit_count_longest(r, j, &others);
         LK_TRY(lk_trace(dev, &b->velocity, "step.%d.%s.velocity", i, b->name));
     }
     if (r->n_branches > 1) {

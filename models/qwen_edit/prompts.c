@@ -117,8 +117,9 @@ enum lk_code lk_qwen_edit_encode_prompts(struct lk_qwen_edit_run *r) {
     LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
     for (int i = 0; i < r->n_branches; i++) {
         LK_TRY(LK_NEW(&dev->arena, &hidden[i], r->walk.dtype, r->branches[i].n, r->m->text.config.hidden_size));
-        if (lk_qwen_edit_passed_over(r, i)) continue;
+        struct lk_cost others = dev->cost;
         LK_TRY(encode_prompt(r, &r->branches[i], r->walk.request->n_images ? &features : NULL, &hidden[i]));
+        lk_qwen_edit_count_longest(r, i, &others);
     }
     lk_walk_note(&r->walk, "text_encoder", &language, r->n_branches, &before);
     for (int i = 0; i < r->n_branches; i++) {

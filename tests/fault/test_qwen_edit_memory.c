@@ -128,6 +128,34 @@ static void plan_is_the_actual_peak(void **state) {
     }
 }
 
+/* Kernels may want more scratch for fewer rows: neither prompt's memory bounds the other's. */
+static void plan_holds_for_prompts_of_any_two_lengths(void **state) {
+    (void)state;
+    struct lk_pipeline *p;
+    assert_ok(lk_pipeline_open(&p, CHECKPOINT, LK_BF16));
+    for (int threads = 1; threads <= 4; threads++) {
+        struct lk_device *dev;
+        assert_ok(lk_device_cpu_create(threads, &dev));
+        for (int length = 1; length <= 120; length += 7) {
+            char negative[256];
+            struct lk_request request;
+            struct lk_plan plan;
+            struct lk_result result;
+            memset(negative, '7', (size_t)length); /* one token a digit */
+            negative[length] = 0;
+            fill_request(&request, p);
+            request.condition_area = 96 * 96;
+            request.negative_prompt = negative;
+            assert_ok(lk_pipeline_plan(p, dev, &request, &plan));
+            assert_ok(lk_pipeline_edit(p, dev, &request, &result));
+            assert_int_equal(result.peak_bytes, plan.arena_bytes);
+            lk_result_free(&result);
+        }
+        lk_device_free(dev);
+    }
+    lk_pipeline_close(p);
+}
+
 static void non_finite_latents_fail_the_job(void **state) {
     (void)state;
     struct lk_pipeline *p;
@@ -154,6 +182,7 @@ int main(void) {
         cmocka_unit_test(every_failing_allocation_of_an_edit_is_an_error),
         cmocka_unit_test(failing_allocations_of_open_are_errors),
         cmocka_unit_test(plan_is_the_actual_peak),
+        cmocka_unit_test(plan_holds_for_prompts_of_any_two_lengths),
         cmocka_unit_test(non_finite_latents_fail_the_job),
     };
     return cmocka_run_group_tests(tests, make_images, free_images);

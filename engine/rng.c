@@ -55,8 +55,15 @@ static double normal_f64(struct lk_rng *rng) {
     return lk_rng_box_muller(angle, radius, &rng->cached_normal) + 0.0;
 }
 
-void lk_rng_exponential_f32(struct lk_rng *rng, float *out, size_t n) {
-    for (size_t i = 0; i < n; i++) out[i] = (float)-log1p(-uniform_f64(rng));
+float lk_rng_exponential_f32(struct lk_rng *rng) { return (float)-log1p(-uniform_f64(rng)); }
+
+void lk_rng_skip_exponential(struct lk_rng *rng, size_t n) {
+    for (size_t i = 2 * n; i;) { /* two words make a uniform */
+        if (rng->next >= N) next_state(rng);
+        size_t step = (size_t)(N - rng->next) < i ? (size_t)(N - rng->next) : i;
+        rng->next += (int)step;
+        i -= step;
+    }
 }
 
 static void normal16(struct lk_rng *rng, float values[16]) {

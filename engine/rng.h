@@ -31,9 +31,11 @@ uint32_t lk_rng_u32(struct lk_rng *rng);
 void lk_rng_normal_f32(struct lk_rng *rng, float *out, size_t n);
 void lk_rng_normal_bf16(struct lk_rng *rng, uint16_t *out, size_t n);
 
-/* n values of the exponential distribution with mean 1, each 0 or more: what torch.Tensor.exponential_() (2.15, CPU)
- * draws for f32. torch.multinomial with one sample is the first maximum of p / these. */
-void lk_rng_exponential_f32(struct lk_rng *rng, float *out, size_t n);
+/* One value of the exponential distribution with mean 1: what each element of torch.Tensor.exponential_() (2.15, CPU)
+ * is for f32. torch.multinomial with one sample is the first maximum of p / such values. */
+float lk_rng_exponential_f32(struct lk_rng *rng);
+/* Passes over n of these values. */
+void lk_rng_skip_exponential(struct lk_rng *rng, size_t n);
 
 /* The stream of torch.Generator("cuda"), computed on the host. It depends on the GPU: a draw of more elements than the
  * GPU runs threads gives other numbers on a GPU with more threads. */

@@ -14,9 +14,8 @@ enum lk_code lk_sampler_init(struct lk_sampler *s, const struct lk_generation_co
     s->scores = lk_malloc(n * sizeof *s->scores);
     s->candidates = lk_malloc(n * sizeof *s->candidates);
     s->probabilities = lk_malloc(n * sizeof *s->probabilities);
-    s->waiting = lk_malloc(n * sizeof *s->waiting);
     lk_rng_seed(&s->rng, seed);
-    if (s->seen && s->scores && s->candidates && s->probabilities && s->waiting) return LK_OK;
+    if (s->seen && s->scores && s->candidates && s->probabilities) return LK_OK;
     lk_sampler_free(s);
     return lk_fail(LK_E_NOMEM, "sampler: no memory for %zu scores", n);
 }
@@ -26,7 +25,6 @@ void lk_sampler_free(struct lk_sampler *s) {
     lk_free(s->scores);
     lk_free(s->candidates);
     lk_free(s->probabilities);
-    lk_free(s->waiting);
     *s = (struct lk_sampler){0};
 }
 
@@ -68,7 +66,7 @@ static float kth_highest(const struct lk_sampler *s, int64_t k, float *heap) {
 /* Scores as high as the k-th highest stay, all of them. */
 static void keep_top_k(struct lk_sampler *s) {
     if (!s->config.top_k || s->config.top_k >= s->n_valid) return;
-    float least = kth_highest(s, s->config.top_k, s->waiting);
+    float least = kth_highest(s, s->config.top_k, s->probabilities);
     for (int64_t i = 0; i < s->n_valid; i++)
         if (s->scores[i] < least) s->scores[i] = -INFINITY;
 }
@@ -123,23 +121,27 @@ void lk_sampler_probabilities(const struct lk_sampler *s, float *probabilities) 
     float most = -INFINITY;
     double sum = 0;
     for (int64_t i = 0; i < s->n_vocab; i++) most = s->scores[i] > most ? s->scores[i] : most;
-    for (int64_t i = 0; i < s->n_vocab; i++) sum += probabilities[i] = expf(s->scores[i] - most);
+    for (int64_t i = 0; i < s->n_vocab; i++)
+        sum += probabilities[i] = s->scores[i] > -INFINITY ? expf(s->scores[i] - most) : 0;
     for (int64_t i = 0; i < s->n_vocab; i++) probabilities[i] /= (float)sum;
 }
 
 /* torch.multinomial: the first maximum of p / q with q from the exponential distribution, one for each id. */
 static int32_t draw(struct lk_sampler *s) {
     int32_t best = -1;
+    int64_t next = 0; /* id of the generator's next value */
     float highest = 0;
     lk_sampler_probabilities(s, s->probabilities);
-    lk_rng_exponential_f32(&s->rng, s->waiting, (size_t)s->n_vocab);
     for (int64_t i = 0; i < s->n_valid; i++) {
         if (!(s->probabilities[i] > 0)) continue;
-        float ratio = s->probabilities[i] / s->waiting[i];
+        lk_rng_skip_exponential(&s->rng, (size_t)(i - next));
+        float ratio = s->probabilities[i] / lk_rng_exponential_f32(&s->rng);
+        next = i + 1;
         if (best >= 0 && ratio <= highest) continue;
         best = (int32_t)i;
         highest = ratio;
     }
+    lk_rng_skip_exponential(&s->rng, (size_t)(s->n_vocab - next));
     return best;
 }
 

@@ -14,8 +14,8 @@ struct lk_sampler {
     struct lk_sampler_candidate {
         float score;
         int32_t id;
-    } * candidates;                 /* [n_vocab] */
-    float *probabilities, *waiting; /* [n_vocab] each: of a draw */
+    } * candidates;       /* [n_vocab] */
+    float *probabilities; /* [n_vocab] */
     struct lk_rng rng;
 };
 

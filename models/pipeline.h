@@ -52,7 +52,7 @@ struct lk_request {
     const float *posterior_noise;
     /* Step1X-Edit's modes. Thinking rewrites the prompt before the edit; reflection looks at the result and edits
      * again, up to max_try_cnt rounds, of which the best is the result. Their instructions are texts of the model's
-     * authors: a JSON file of the user's (models/step1x/prompts.h says what is in it). */
+     * authors: a JSON file of the user's (models/step1x/instructions.h says what is in it). */
     bool thinking_mode, reflection_mode;
     int max_try_cnt;
     const char *prompts_file;
@@ -63,20 +63,18 @@ struct lk_request {
 /* What the model said about a round of an edit with reflection. */
 enum lk_verdict { LK_VERDICT_NONE, LK_VERDICT_SUCCESS, LK_VERDICT_OTHERS, LK_VERDICT_REFLECTION, LK_VERDICT_FAILED };
 
-#define LK_MAX_ROUNDS     20
-#define LK_MAX_SUB_SCORES 8
+#define LK_MAX_ROUNDS 20
 
 /* One round of an edit. Texts belong to the result. */
 struct lk_round {
     char *prompt;     /* that the edit was made with */
     bool from_source; /* the source was edited; otherwise the round's before */
     enum lk_verdict verdict;
-    char *reflection;   /* the model's words, NULL without reflection */
-    char *reason;       /* of `consistency` */
-    double consistency; /* 0..10: the result against a description of what it should be */
-    double edit_scores[LK_MAX_SUB_SCORES], look_scores[LK_MAX_SUB_SCORES]; /* 0..10 each, as the model gave them */
-    int n_edit_scores, n_look_scores;
-    double score; /* least edit score times least look score */
+    char *reflection;              /* the model's words, NULL without reflection */
+    char *reason;                  /* of `consistency` */
+    double consistency;            /* 0..10: the result against a description of what it should be */
+    double edit_score, look_score; /* the least of what the model gave the edit and the picture's look */
+    double score;                  /* their product */
 };
 
 struct lk_result {

@@ -1,4 +1,5 @@
 /* Step1X-Edit as a family of models/pipeline.h. */
+#include "models/step1x/instructions.h"
 #include "models/step1x/step1x.h"
 
 static void defaults(const struct lk_pipeline *pipeline, struct lk_request *request) {
@@ -22,15 +23,24 @@ static enum lk_code refuse_v1p1(const struct lk_pipeline *pipeline) {
                    pipeline->folder ? pipeline->folder : pipeline->name);
 }
 
+static enum lk_code edit_plain(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
+                               struct lk_result *result) {
+    struct lk_rng rng;
+    lk_rng_seed(&rng, request->seed);
+    struct lk_step1x_edit once = {.source = request->n_images ? request->images : NULL, .rng = &rng};
+    once.prompt = request->prompt ? request->prompt : "";
+    return lk_step1x_edit_once(pipeline, dev, request, &once, result);
+}
+
 static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
                          struct lk_result *result) {
-    struct lk_rng rng;
+    struct lk_step1x_instructions instructions;
     LK_TRY(refuse_v1p1(pipeline));
-    lk_rng_seed(&rng, request->seed);
-    LK_TRY(lk_step1x_bind_text(pipeline, false));
-    struct lk_step1x_edit plain = {.source = request->n_images ? request->images : NULL, .rng = &rng};
-    plain.prompt = request->prompt ? request->prompt : "";
-    return lk_step1x_edit_once(pipeline, dev, request, &plain, result);
+    if (!request->thinking_mode && !request->reflection_mode) return edit_plain(pipeline, dev, request, result);
+    LK_TRY(lk_step1x_instructions_read(&instructions, request->prompts_file, lk_step1x_released_rules));
+    enum lk_code rc = lk_step1x_think_and_edit(pipeline, dev, request, &instructions, result);
+    lk_step1x_instructions_free(&instructions);
+    return rc;
 }
 
 const struct lk_family lk_family_step1x = {

@@ -119,6 +119,8 @@ static enum lk_code open_model(struct lk_step1x *m, struct lk_pipeline *pipeline
     LK_TRY(lk_step1x_transformer_bind(&m->transformer, &transformer, with_weights ? &m->checkpoints[TRANSFORMER] : NULL,
                                       pipeline->compute));
     LK_TRY(tell_version(m, pipeline));
+    LK_TRY(lk_qwen25_vl_bind(&m->text, &m->text_config, false, with_weights ? &m->checkpoints[TEXT_ENCODER] : NULL,
+                             pipeline->compute));
     return lk_vae_bind(&m->vae, &vae, with_weights ? &m->checkpoints[VAE] : NULL, pipeline->compute);
 }
 
@@ -140,13 +142,4 @@ void lk_step1x_close(struct lk_pipeline *pipeline) {
     lk_tokenizer_free(m->tokenizer);
     lk_free(m);
     pipeline->model = NULL;
-}
-
-enum lk_code lk_step1x_bind_text(struct lk_pipeline *pipeline, bool with_head) {
-    struct lk_step1x *m = pipeline->model;
-    if (m->text.layers && m->text_has_head == with_head) return LK_OK;
-    lk_qwen25_vl_free(&m->text);
-    m->text_has_head = with_head;
-    return lk_qwen25_vl_bind(&m->text, &m->text_config, with_head,
-                             pipeline->has_weights ? &m->checkpoints[TEXT_ENCODER] : NULL, pipeline->compute);
 }

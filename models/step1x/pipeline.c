@@ -249,7 +249,6 @@ static enum lk_code plan_run(struct lk_step1x_run *r, struct lk_pipeline *pipeli
                              const struct lk_request *request, struct lk_plan *out) {
     LK_TRY(begin(r, pipeline, request, request->n_images ? request->images : NULL));
     LK_TRY(lk_step1x_prepare_prompts(r, request->prompt));
-    LK_TRY(lk_step1x_bind_text(pipeline, request->thinking_mode || request->reflection_mode));
     out->width = r->out_width;
     out->height = r->out_height;
     out->n_references = request->n_images;

@@ -24,7 +24,6 @@ struct lk_step1x {
     struct lk_tokenizer *tokenizer;
     struct lk_checkpoint checkpoints[3]; /* text_encoder, transformer, vae */
     struct lk_qwen25_vl text;
-    bool text_has_head;
     bool v1p1; /* needs other steps than these: planned, not run */
     struct lk_step1x_transformer transformer;
     struct lk_vae vae;
@@ -39,9 +38,6 @@ extern const char lk_step1x_released_scheduler[], lk_step1x_released_text_encode
 enum lk_code lk_step1x_open(struct lk_pipeline *pipeline, bool with_weights);
 void lk_step1x_close(struct lk_pipeline *pipeline);
 enum lk_code lk_step1x_weights_identity(const struct lk_pipeline *pipeline, char out[65]);
-
-/* Binds the text encoder, with the output head that generation needs when `with_head`. */
-enum lk_code lk_step1x_bind_text(struct lk_pipeline *pipeline, bool with_head);
 
 /* The picture of `width` x `height` that the vision tower sees, cut into rows (lk_malloc): the source resized by
  * Pillow's Lanczos in its own mode, or black where there is none. Without `rows` only the grid is told. */
@@ -63,6 +59,15 @@ struct lk_step1x_edit {
 };
 enum lk_code lk_step1x_edit_once(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
                                  const struct lk_step1x_edit *edit, struct lk_result *result);
+
+/* Edits with thinking or reflection, as request says. */
+struct lk_step1x_instructions;
+enum lk_code lk_step1x_think_and_edit(struct lk_pipeline *pipeline, struct lk_device *dev,
+                                      const struct lk_request *request,
+                                      const struct lk_step1x_instructions *instructions, struct lk_result *result);
+
+/* Sides of PIL's Image.thumbnail((1024, 1024)). */
+void lk_step1x_thumbnail_size(int width, int height, int *out_width, int *out_height);
 
 enum lk_code lk_step1x_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
                             const struct lk_request *request, struct lk_plan *out);

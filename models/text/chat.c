@@ -40,11 +40,14 @@ static enum lk_code check_text(const struct lk_tokenizer *tokenizer, const char 
 
 static enum lk_code add_image(struct talk *t, const struct lk_image *image) {
     struct lk_qwen25_vl_image *out = &t->images[t->n_images];
+    struct lk_qwen2_vl_processor processor = t->chat->processor;
     struct lk_image rgb;
     if (t->n_images == LK_QWEN25_VL_MAX_IMAGES)
         return lk_fail(LK_E_USAGE, "images: expected at most %d", LK_QWEN25_VL_MAX_IMAGES);
+    if (t->request->min_pixels) processor.min_pixels = t->request->min_pixels;
+    if (t->request->max_pixels) processor.max_pixels = t->request->max_pixels;
     LK_TRY(lk_image_to_rgb(&rgb, image));
-    enum lk_code rc = lk_qwen2_vl_rows(&t->chat->processor, &rgb, &t->rows[t->n_images], &out->grid_h, &out->grid_w);
+    enum lk_code rc = lk_qwen2_vl_rows(&processor, &rgb, &t->rows[t->n_images], &out->grid_h, &out->grid_w);
     lk_image_free(&rgb);
     if (rc) return lk_fail_prefix(rc, "image %d", t->n_images + 1);
     out->rows = t->rows[t->n_images++];

@@ -25,9 +25,10 @@ void lk_chat_close(struct lk_chat *chat);
 
 struct lk_chat_message {
     const char *role; /* "system", "user", "assistant" */
-    const char *text; /* after the images */
+    const char *text; /* after the images, or before them */
     const struct lk_image *images;
     int n_images;
+    bool text_first;
 };
 
 /* The chat string: the default system message unless the first message is one, then every message, then the opening of
@@ -43,6 +44,7 @@ struct lk_chat_request {
     const struct lk_chat_message *messages;
     int n_messages;
     bool number_images;
+    int64_t min_pixels, max_pixels; /* that an image is resized to; 0: the model's */
     struct lk_generation_config generation;
     uint64_t seed;
     lk_chat_text_fn *text; /* NULL: none */

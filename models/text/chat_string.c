@@ -25,12 +25,13 @@ static enum lk_code check_roles(const struct lk_chat_message *messages, int n) {
 
 static char *put_message(char *at, const struct lk_chat_message *m, bool number_images, int *n_images) {
     at += sprintf(at, "<|im_start|>%s\n", m->role);
+    if (m->text && m->text_first) at = stpcpy(at, m->text);
     for (int i = 0; i < m->n_images; i++) {
         ++*n_images;
         if (number_images) at += sprintf(at, "Picture %d: ", *n_images);
         at = stpcpy(at, IMAGE);
     }
-    if (m->text) at = stpcpy(at, m->text);
+    if (m->text && !m->text_first) at = stpcpy(at, m->text);
     return stpcpy(at, "<|im_end|>\n");
 }
 

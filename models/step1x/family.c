@@ -37,7 +37,7 @@ static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, co
     struct lk_step1x_instructions instructions;
     LK_TRY(refuse_v1p1(pipeline));
     if (!request->thinking_mode && !request->reflection_mode) return edit_plain(pipeline, dev, request, result);
-    LK_TRY(lk_step1x_instructions_read(&instructions, request->prompts_file, lk_step1x_released_rules));
+    LK_TRY(lk_step1x_instructions_read(&instructions, request->prompts_file, &lk_step1x_released_rules));
     enum lk_code rc = lk_step1x_think_and_edit(pipeline, dev, request, &instructions, result);
     lk_step1x_instructions_free(&instructions);
     return rc;

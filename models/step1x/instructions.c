@@ -12,14 +12,14 @@ static const char *const roles[] = {"system", "user"};
 static const char *const placeholders[] = {"{instruction}", "{language}", "{description}", "{score}", "{reason}"};
 static const char *const test_values[] = {"make it snow", "英文", "D", "5.0", "R"};
 
-const struct lk_step1x_instruction_rule lk_step1x_released_rules[LK_STEP1X_N_CALLS][LK_STEP1X_N_ROLES] = {
+const struct lk_step1x_instruction_rules lk_step1x_released_rules = {{
     {{{0}, "bc13eaa419b56ca0"}, {{1, 3}, "9458537aa11c8887"}},
     {{{0, 1}, "ec8c0afcc07f88bf"}, {{1, 2}, "bfce0d8016c0d2b6"}},
     {{{0}, "045139c403408462"}, {{1, 1, 1}, "587239a217eb38ee"}},
     {{{0}, "98a650d2966a0b43"}, {{1, 0, 0, 1, 1}, "10f07d8407653492"}},
     {{{0}, "823a7992906b603f"}, {{1}, "1c0756098d07c404"}},
     {{{0}, "fdef398702c195d9"}, {{0}, "896e7320ff3b429d"}},
-};
+}};
 
 /* The placeholder that text begins with, LK_STEP1X_N_VALUES for none. */
 static int placeholder_at(const char *text) {
@@ -82,12 +82,12 @@ static enum lk_code read_text(struct lk_config *json, const char *key, const str
 }
 
 static enum lk_code read_texts(struct lk_step1x_instructions *out, struct lk_config *json,
-                               const struct lk_step1x_instruction_rule rules[][LK_STEP1X_N_ROLES]) {
+                               const struct lk_step1x_instruction_rules *rules) {
     for (int i = 0; i < LK_STEP1X_N_CALLS; i++) {
         for (int j = 0; j < LK_STEP1X_N_ROLES; j++) {
             char key[32];
             snprintf(key, sizeof key, "%s_%s", calls[i], roles[j]);
-            enum lk_code rc = read_text(json, key, &rules[i][j], &out->texts[i][j]);
+            enum lk_code rc = read_text(json, key, &rules->of[i][j], &out->texts[i][j]);
             if (!rc) continue;
             lk_config_discard(json);
             return rc;
@@ -97,7 +97,7 @@ static enum lk_code read_texts(struct lk_step1x_instructions *out, struct lk_con
 }
 
 enum lk_code lk_step1x_instructions_read(struct lk_step1x_instructions *out, const char *path,
-                                         const struct lk_step1x_instruction_rule rules[][LK_STEP1X_N_ROLES]) {
+                                         const struct lk_step1x_instruction_rules *rules) {
     struct lk_config *json;
     *out = (struct lk_step1x_instructions){0};
     if (!path)

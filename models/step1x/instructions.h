@@ -34,16 +34,18 @@ struct lk_step1x_instructions {
 
 /* How a right text is known: how often each value stands in it, and the first 16 hex digits of its SHA-256 when filled
  * with "make it snow", "英文", "D", "5.0" and "R". */
-struct lk_step1x_instruction_rule {
-    int times[LK_STEP1X_N_VALUES];
-    char digest[17];
+struct lk_step1x_instruction_rules {
+    struct lk_step1x_instruction_rule {
+        int times[LK_STEP1X_N_VALUES];
+        char digest[17];
+    } of[LK_STEP1X_N_CALLS][LK_STEP1X_N_ROLES];
 };
-extern const struct lk_step1x_instruction_rule lk_step1x_released_rules[LK_STEP1X_N_CALLS][LK_STEP1X_N_ROLES];
+extern const struct lk_step1x_instruction_rules lk_step1x_released_rules;
 
 /* LK_E_USAGE without a path (what is wanted and how to get it), LK_E_CONFIG_* for keys, LK_E_CHECKSUM for a text that
- * is another or lacks a placeholder. `rules`: lk_step1x_released_rules but in tests. */
+ * is another or lacks a placeholder. `rules`: those released but in tests. */
 enum lk_code lk_step1x_instructions_read(struct lk_step1x_instructions *out, const char *path,
-                                         const struct lk_step1x_instruction_rule rules[][LK_STEP1X_N_ROLES]);
+                                         const struct lk_step1x_instruction_rules *rules);
 void lk_step1x_instructions_free(struct lk_step1x_instructions *instructions);
 
 /* The text with its values; *out is lk_malloc'ed. A value that looks like a placeholder stays as it is. */

@@ -15,6 +15,8 @@ import sys
 import types
 from pathlib import Path
 
+from PIL import Image
+
 HERE = Path(__file__).resolve().parent
 FOLDER = "diffusers/pipelines/step1x_edit"
 CHINESE, ENGLISH = "把背景换成雪山", "make it snow"
@@ -201,6 +203,21 @@ BEST = [
 ]
 
 
+SIDES = [1, 28, 640, 1024, 1025, 1026, 1027, 1333, 1500, 1999, 2047, 2048, 3000, 3001, 5000, 9999]
+
+
+def thumbnails():
+    """Sides before and after; white pictures, since only the sides are of interest."""
+    out = []
+    for width in SIDES:
+        for height in SIDES:
+            image = Image.new("1", (width, height))
+            if max(image.size) > 1024:
+                image.thumbnail((1024, 1024))
+            out.append([width, height, *image.size])
+    return out
+
+
 def consistency(judge, reply):
     if reply.startswith("错误:"):  # as evaluate_consistency does
         return dict(valid=False)
@@ -264,6 +281,7 @@ def table(fork):
         scores=[dict(reply=r, **scores(judge, r)) for r in SCORES],
         courses=[dict(replies=c, rounds=course(step, thinker, c)) for c in COURSES],
         best=[best(choose, rounds) for rounds in BEST],
+        thumbnails=thumbnails(),
     )
 
 
@@ -300,7 +318,7 @@ def main():
     arguments = parser.parse_args()
     path = Path(arguments.prompts) if arguments.prompts else HERE / "data" / "step1x_thinking.json"
     content = instructions(arguments.fork) if arguments.prompts else table(arguments.fork)
-    path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=1 if arguments.prompts else None) + "\n")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <cjson/cJSON.h>
 
 #include "engine/alloc.h"
+#include "models/step1x/step1x.h"
 #include "models/step1x/thinking.h"
 
 static cJSON *table;
@@ -144,6 +145,18 @@ static void best_rounds(void **state) {
     }
 }
 
+static void thumbnails(void **state) {
+    (void)state;
+    const cJSON *row;
+    cJSON_ArrayForEach(row, rows("thumbnails", 256)) {
+        int sides[4], width, height;
+        for (int i = 0; i < 4; i++) sides[i] = cJSON_GetArrayItem(row, i)->valueint;
+        lk_step1x_thumbnail_size(sides[0], sides[1], &width, &height);
+        if (width != sides[2] || height != sides[3])
+            fail_msg("%dx%d: expected %dx%d, got %dx%d", sides[0], sides[1], sides[2], sides[3], width, height);
+    }
+}
+
 /* No reply crashes, whatever is cut or damaged; failing allocations are errors and leak nothing. */
 static void damaged_replies(void **state) {
     (void)state;
@@ -187,7 +200,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(languages),   cmocka_unit_test(consistency),          cmocka_unit_test(reflections),
         cmocka_unit_test(scores),      cmocka_unit_test(stricter_than_python), cmocka_unit_test(courses),
-        cmocka_unit_test(best_rounds), cmocka_unit_test(damaged_replies),
+        cmocka_unit_test(best_rounds), cmocka_unit_test(thumbnails),           cmocka_unit_test(damaged_replies),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     cJSON_Delete(table);

@@ -31,6 +31,8 @@ static void strings_are_those_of_the_template(void **state) {
     const struct lk_chat_message judge[] = {{.role = "system", .text = "Judge."}, {.role = "user", .n_images = 1}};
     expect_rendered(judge, 2, false,
                     "<|im_start|>system\nJudge.<|im_end|>\n<|im_start|>user\n" IMAGE "<|im_end|>\n" OPEN);
+    const struct lk_chat_message text_first = {.role = "user", .text = "Who?", .n_images = 2, .text_first = true};
+    expect_rendered(&text_first, 1, false, SYSTEM "<|im_start|>user\nWho?" IMAGE IMAGE "<|im_end|>\n" OPEN);
     expect_rendered(NULL, 0, false, OPEN);
 }
 

@@ -179,8 +179,11 @@ void golden_check_begin(struct golden_check *check, struct golden *golden, enum 
     assert_non_null(check->seen);
 }
 
-/* A device tensor as f32 on the host, windows included; every n-th row. NULL with the library's message. */
-static float *fetch(struct lk_device *dev, const struct lk_tensor *t, int64_t every, size_t *n) {
+/* A device tensor as f32 on the host, windows included; every n-th row, or with `pixels` every n-th pixel of a picture.
+ * NULL with the library's message. */
+static float *fetch(struct lk_device *dev, const struct lk_tensor *value, int64_t every, bool pixels, size_t *n) {
+    struct lk_tensor flat = pixels ? LK_VIEW(value, value->shape[0] * value->shape[1], value->shape[2]) : *value;
+    const struct lk_tensor *t = &flat;
     int64_t row = lk_tensor_row_numel(t), n_rows = (t->shape[0] + every - 1) / every;
     size_t size = lk_dtype_size(t->dtype);
     *n = (size_t)(row * n_rows);
@@ -201,6 +204,11 @@ static float *fetch(struct lk_device *dev, const struct lk_tensor *t, int64_t ev
     if (!rc) return values;
     free(values);
     return NULL;
+}
+
+/* Of a picture [H, W, C], whole rows are stored, or pixels [n, C] from all over it. */
+static bool has_pixels(const struct lk_st_tensor *stored, int n_dims) {
+    return n_dims == 3 && stored->tensor.n_dims == 2;
 }
 
 /* Token ids ("text_encoder.ids", "cond.text_encoder.ids"), their positions, which are quoted, and noise. */
@@ -267,7 +275,7 @@ enum lk_code golden_check_trace(void *context, struct lk_device *dev, const char
         const char *stage = stage_of(st->tensors[i].name, check->mode, &every);
         if (!stage || strcmp(stage, name)) continue;
         size_t n;
-        float *ours = fetch(dev, value, every, &n);
+        float *ours = fetch(dev, value, every, has_pixels(&st->tensors[i], value->n_dims), &n);
         if (!ours) return lk_fail_prefix(LK_E_INTERNAL, "golden stage %s", name);
         check->seen[i] = true;
         compare(check, name, st->tensors[i].name, ours, n);
@@ -317,13 +325,14 @@ static const char *find_image(const struct golden *golden, const char *prefix, i
     return NULL;
 }
 
-/* Every n-th row, as f32. */
-static float *image_values(const struct lk_image *image, int64_t every, size_t *n) {
-    size_t row = (size_t)image->width * (size_t)image->channels;
-    float *values = checked_malloc(row * (size_t)image->height * sizeof *values);
+/* Every n-th row or pixel, as f32. */
+static float *image_values(const struct lk_image *image, int64_t every, bool pixels, size_t *n) {
+    size_t row = (size_t)image->channels * (pixels ? 1 : (size_t)image->width);
+    size_t n_rows = (size_t)image->height * (pixels ? (size_t)image->width : 1);
+    float *values = checked_malloc(row * n_rows * sizeof *values);
     *n = 0;
-    for (int64_t y = 0; y < image->height; y += every, *n += row)
-        widen(LK_U8, image->pixels + (size_t)y * row, row, values + *n);
+    for (size_t y = 0; y < n_rows; y += (size_t)every, *n += row)
+        widen(LK_U8, image->pixels + y * row, row, values + *n);
     return values;
 }
 
@@ -334,7 +343,7 @@ void golden_check_image(struct golden_check *check, const struct lk_image *image
     if (!name) return;
     size_t n_expected, n;
     float *expected = golden_values(golden, name, &n_expected);
-    float *ours = image_values(image, every, &n);
+    float *ours = image_values(image, every, has_pixels(lk_safetensors_find(&golden->st, name), 3), &n);
     if (image->channels != 3 || n != n_expected) {
         add_failure(check, "  image: %d x %d x %d, expected %zu bytes\n", image->width, image->height, image->channels,
                     n_expected);

@@ -25,10 +25,7 @@ def make_case(config, folder, case, images):
     seeded = run(config, folder, case, torch.float32, images)
     bf16 = run(config, folder, case, torch.bfloat16, images)
     plain = run(config, folder, case, torch.float32, images, latents=bf16["noise"].float()[None])
-    early = []
-    if "blocks" in case:
-        early = ["step.0.temb", "step.1.temb", "cond.text_encoder.hidden.1"]
-    return combine(case, plain, bf16, seeded, early), plain["vae.decode.input"].shape
+    return combine(case, plain, bf16, seeded, case.get("bf16", ())), plain["vae.decode.input"].shape
 
 
 def main():

@@ -62,7 +62,11 @@ def wanted(case, name):
 
 
 def thinned(case, name, value, prefix=""):
-    """(name, value), the prefix before the name, with every n-th row of it where the case says so; text rows are few."""
+    """(name, value), the prefix before the name, with every n-th row of it (thin) or every n-th pixel (scatter) where the
+    case says so; text rows are few."""
+    every = next((n for part, n in case.get("scatter", {}).items() if part in prefix + name), 1)
+    if every > 1:
+        return f"{prefix}every{every}.{name}", value.flatten(0, 1)[::every].contiguous()
     thin = {".txt": 1, **case["thin"]}
     every = next((n for part, n in thin.items() if part in prefix + name), 1)
     if every == 1:

@@ -6,31 +6,34 @@ from PIL import Image
 
 from flux2_cases import picture
 
-ALL_BLOCKS = ("0",)
+def thin(tokens=2, pixels=97, blocks=19, references=5):
+    """Of what is large every n-th row of tokens, or pixel of a picture, is stored: the first part that is in a tensor's
+    name gives n, which shares no divisor with the picture's width, so that they come from all columns."""
+    return dict(
+        scatter={
+            "pixels": 97,
+            "decoded": pixels,
+            "f32.image": pixels // 2,
+            "image": pixels // 4,
+            ".mean": references,
+            "vae.": tokens,
+        },
+        thin={
+            "f32.": 23,
+            ".img": blocks,
+            ".block.": blocks,
+            "text_encoder.hidden": 11,
+            "prompt_embeds": 5,
+            "features": 3,
+            "reference.": references,
+            "velocity": tokens,
+            ".latents": tokens,
+        },
+    )
 
 
-def thin(blocks=19, latents=11, picture=29, decoded=97):
-    """Every n-th row of what is large: the first part that is in a tensor's name gives n. For rows of tokens n shares no
-    divisor with the picture's width in tokens, so that they come from all columns."""
-    return {
-        "pixels": 97,
-        "decoded": decoded,
-        "f32.image": 2 * picture,
-        "image": picture,
-        "f32.": 23,
-        ".img": blocks,
-        ".block.": blocks,
-        "text_encoder.hidden": 11,
-        "prompt_embeds": 7,
-        "features": 7,
-        "reference.": latents,
-        "velocity": latents,
-        ".latents": latents,
-        "vae.": latents,
-    }
-
-
-# The second prompt takes the same way through the networks as the first.
+# Later steps and the second prompt take the same way through the networks as the first.
+LATER = tuple(f"step.{step}.{branch}.velocity" for step in (1, 2) for branch in ("cond", "uncond"))
 TWICE = ("uncond.text_encoder.hidden", "uncond.img_in", "uncond.txt_in", "uncond.block")
 
 # Areas are those of the references, in place of the released 384^2 and 1024^2. Pictures are large enough that it hardly
@@ -48,9 +51,9 @@ CASES = {
             width=304,
             steps=3,
             seed=42,
-            blocks=ALL_BLOCKS,
-            without=("uncond.text_encoder.hidden", "uncond.img_in"),
-            thin=thin(13),
+            blocks=("0",),
+            without=(*LATER, *TWICE),
+            **thin(blocks=11),
         ),
         "two": dict(
             prompt="Place the person of image 1 behind the glass: 人物の髪を赤く, größer — 🎉!",
@@ -61,8 +64,8 @@ CASES = {
             width=272,
             steps=2,
             seed=3,
-            without=("pixels", "hidden", "txt_in"),
-            thin=thin(),
+            without=("pixels", "hidden", "txt_in", ".txt", "cond.velocity", "decoded"),
+            **thin(pixels=53),
         ),
     },
     "edit2509": {
@@ -77,9 +80,9 @@ CASES = {
             width=251,
             steps=2,
             seed=1234567890123,
-            blocks=ALL_BLOCKS,
-            without=("pixels", *TWICE),
-            thin=thin(37, 23),
+            blocks=("0",),
+            without=("pixels", "decoded", *LATER, *TWICE),
+            **thin(7, blocks=37, references=7),
         ),
     },
     "edit": {
@@ -93,22 +96,25 @@ CASES = {
             width=272,
             steps=2,
             seed=7,
-            without=("pixels", "txt_in", *TWICE),
-            thin=thin(),
+            bf16=("step.0.temb", "step.1.temb", "vision.0.features", "cond.text_encoder.hidden.1"),
+            without=("pixels", "txt_in", *LATER, *TWICE),
+            **thin(pixels=47),
         ),
     },
     "text": {
         "cut": dict(
             prompt="it's   number 12345: a dog is dancing, with a red umbrella, over the water, in winter, at night",
             negative_prompt="",
-            true_cfg_scale=4.0,
+            true_cfg_scale=2.0,
             max_sequence_length=24,
             height=275,
             width=305,
             steps=2,
             seed=11,
-            without=("txt_in", *TWICE),
-            thin=thin(),
+            blocks=("0",),
+            bf16=("step.0.temb", "cond.text_encoder.hidden.1", "step.0.cond.block.0.query", "step.0.cond.block.0.key"),
+            without=("txt_in", "decoded", *LATER, *TWICE),
+            **thin(),
         ),
     },
 }

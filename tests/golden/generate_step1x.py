@@ -18,6 +18,7 @@ from golden_file import combine, prepare, print_errors, save_case, set_modes, ve
 from step1x_cases import CASES, photographs
 
 VERSIONS = {"torch": "2.15.0", "transformers": "4.55.0", "diffusers": "0.36.0.dev0", "pillow": "13.0.0"}
+N_DITHERED = 24
 HIDDEN = 1  # the language model's state that is kept: after so many layers
 
 
@@ -60,14 +61,18 @@ def make_case(config, folder, case, images):
     """The tensors of the golden file, and the latents' height and width."""
     import torch
 
+    from recorder import dithered
     from step1x_record import run
 
     seeded, _ = run(config, folder, case, torch.float32, images)
     bf16, drawn = run(config, folder, case, torch.bfloat16, images)
     plain, _ = run(config, folder, case, torch.float32, images, drawn)
     report_limiter(plain)
-    early = ("step.0.temb", "step.0.cond.pooled", f"cond.text_encoder.hidden.{HIDDEN}") if "blocks" in case else ()
-    return combine(case, plain, bf16, seeded, early), plain["vae.decode.input"].shape[:2]
+    others = []
+    for seed in range(N_DITHERED):
+        with dithered(seed):
+            others.append(run(config, folder, case, torch.bfloat16, images)[0])
+    return combine(case, plain, bf16, seeded, (), others), plain["vae.decode.input"].shape[:2]
 
 
 def metadata(config, case, latent_size, versions):

@@ -76,13 +76,15 @@ def thinned(case, name, value, prefix=""):
 
 EXACT = ("text_encoder.ids", "quoted", "noise", "posterior_noise.0", "sigmas", "timesteps")  # how their names end
 DRAWN = ("noise", "posterior_noise.0")
-# A stage that is not computed in bf16 has no error in the reference's bf16 run; another way to the same f32 may have this.
+# A stage that is not computed in bf16 has no error in the reference's bf16 runs; another way to the same f32 may have
+# this.
 LEAST_ERROR = 1e-6
 
 
-def combine(case, plain, bf16, seeded, early):
+def combine(case, plain, bf16, seeded, early, others=()):
     """The tensors of a golden file. plain: f32 with the bf16 run's noise; seeded: f32 with noise of its own. early: stages
-    of the bf16 run that are stored themselves."""
+    of the bf16 run that are stored themselves. others: more bf16 runs that fell on other sides of roundings (dithered);
+    with them there are two errors: the geometric mean of all runs' and the largest."""
     import torch
 
     assert all(torch.equal(plain[name].double(), bf16[name].double()) for name in plain if name.endswith(EXACT))
@@ -93,8 +95,10 @@ def combine(case, plain, bf16, seeded, early):
         stored_name, stored = thinned(case, name, bf16[name] if name in DRAWN else value)  # the same numbers, shorter
         out[stored_name] = stored
         if not name.endswith(EXACT):
-            error = max(LEAST_ERROR, relative_error(thinned(case, name, bf16[name])[1], stored))
-            out[f"error.{stored_name}"] = torch.tensor([error], dtype=torch.float32)
+            runs = [relative_error(thinned(case, name, run[name])[1], stored) for run in (bf16, *others)]
+            errors = torch.tensor(runs, dtype=torch.float32)
+            both = torch.stack([errors.log().mean().exp(), errors.max().clamp(min=LEAST_ERROR)])
+            out[f"error.{stored_name}"] = both if others else errors
     for name in (*DRAWN, "step.0.velocity", f"step.{case['steps'] - 1}.latents", "image"):
         if name in seeded:
             stored_name, stored = thinned(case, name, seeded[name], "f32.")
@@ -117,7 +121,7 @@ def sort_metadata(path):
 
 
 def print_errors(config, name, tensors):
-    errors = {n[6:]: round(v.item(), 6) for n, v in tensors.items() if n.startswith("error.")}
+    errors = {n[6:]: round(v[-1].item(), 6) for n, v in tensors.items() if n.startswith("error.")}
     print(config, name, json.dumps(errors), flush=True)
 
 

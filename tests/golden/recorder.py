@@ -1,5 +1,9 @@
 """What the recorders of all pipelines share: tensors of every stage, batch dropped, channels last or token-major."""
 
+import contextlib
+
+import torch
+
 
 def tokens(latents):
     """[1, C, h, w] -> [h * w, C]"""
@@ -49,3 +53,30 @@ def plain_strides(stack, vae):
         original = getattr(vae, name)
         setattr(vae, name, lambda x, *args, original=original, **kwargs: original(x.contiguous(), *args, **kwargs))
         stack.callback(setattr, vae, name, original)
+
+
+@contextlib.contextmanager
+def dithered(seed):
+    """Products with weights as if summed in another order: off by some 2e-6 of their size before they are rounded, so that
+    a few round otherwise. Runs in bf16 drift apart from that, as ours does from the reference's."""
+    generator = torch.Generator("cpu").manual_seed(seed)
+
+    def called(module, inputs, output):
+        if isinstance(module, torch.nn.Linear):
+            product = torch.nn.functional.linear
+        elif isinstance(module, (torch.nn.Conv2d, torch.nn.Conv3d)):
+            product = module._conv_forward
+        else:
+            return None
+        if not inputs[0].is_contiguous():  # such products add their bias after rounding
+            return None
+        bias = None if module.bias is None else module.bias.float()
+        exact = product(inputs[0].float(), module.weight.float(), bias)
+        noise = torch.randn(exact.shape, generator=generator)
+        return (exact + 2e-6 * exact.square().mean().sqrt() * noise).to(output.dtype)
+
+    handle = torch.nn.modules.module.register_module_forward_hook(called)
+    try:
+        yield
+    finally:
+        handle.remove()

@@ -2,11 +2,12 @@
 
     python tests/golden/generate_qwen_vae.py
 
-CONFIG/config.json and diffusion_pytorch_model.safetensors are what save_pretrained writes, in bf16. CONFIG/cases.safetensors
-holds the inputs ("f32.pixels" [H, W, 3], "f32.latents" [h, w, C], exact in bf16), the stages in f32 (vae.encode.level.I and
-.mid, mean [h, w, C], vae.decode.mid and .level.I, decoded [H, W, 3], not clamped), the error of the bf16 run of each under
-"error." (norm of the difference to f32 over the norm), and the bf16 run's first level, where few values have yet fallen on
-the other side of a rounding.
+CONFIG/config.json and diffusion_pytorch_model.safetensors are what save_pretrained writes, in bf16.
+CONFIG/cases.safetensors holds the inputs ("f32.pixels" [H, W, 3], "f32.latents" [h, w, C], exact in bf16), the stages in
+f32 (vae.encode.level.I and .mid, mean [h, w, C], vae.decode.mid and .level.I, decoded [H, W, 3], not clamped), the
+error of the bf16 run of each under "error." (norm of the difference to f32 over the norm), the bf16 run's first level,
+where few values have yet fallen on the other side of a rounding, and mean, std and 1 / std of the latents
+("f32.statistics", "f32.statistics_bf16", [3, C]).
 """
 
 import json
@@ -81,6 +82,14 @@ def one_run(vae, pixels, latents):
     return {**stages, "mean": mean[0, :, 0].permute(1, 2, 0), "decoded": decoded[0, :, 0].permute(1, 2, 0)}
 
 
+def statistics(vae):
+    """[3, C]: mean, std and 1 / std as the pipelines make them of the config, in the VAE's dtype."""
+    import torch
+
+    mean, std = (torch.tensor(values).to(vae.dtype) for values in (vae.config.latents_mean, vae.config.latents_std))
+    return torch.stack([mean, std, 1.0 / std])
+
+
 def sort_metadata(path):
     raw = path.read_bytes()
     size = struct.unpack("<Q", raw[:8])[0]
@@ -115,6 +124,7 @@ def main():
             plain = one_run(full, pixels.float(), latents.float())
             rounded = one_run(half, pixels, latents)
         tensors = {"f32.pixels": pixels, "f32.latents": latents, "bf16.vae.encode.level.0": rounded["vae.encode.level.0"]}
+        tensors |= {"f32.statistics": statistics(full), "f32.statistics_bf16": statistics(half)}
         for stage, value in plain.items():
             tensors[stage] = value
             error = (rounded[stage].double() - value.double()).norm() / value.double().norm()

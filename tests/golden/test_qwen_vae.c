@@ -28,6 +28,22 @@ static void upload(const struct golden *golden, struct lk_device *dev, const cha
     free(values);
 }
 
+/* Mean, std and 1 / std of the latents, to the bit: their last bits are lost in the errors of a whole edit. */
+static void check_statistics(const struct lk_qwen_vae *vae, const struct golden *golden, enum lk_dtype dtype) {
+    const struct lk_tensor *ours[] = {&vae->latents_mean, &vae->latents_std, &vae->latents_inverse_std};
+    size_t n, c = (size_t)vae->config.z_dim;
+    float *expected = golden_values(golden, dtype == LK_BF16 ? "f32.statistics_bf16" : "f32.statistics", &n);
+    assert_int_equal(n, 3 * c);
+    for (size_t i = 0; i < n; i++) {
+        const void *data = ours[i / c]->data;
+        float value = dtype == LK_BF16 ? lk_bf16_to_f32(((const uint16_t *)data)[i % c]) : ((const float *)data)[i % c];
+        if (value != expected[i])
+            fail_msg("statistic %zu of channel %zu: expected %.9g, got %.9g", i / c, i % c, (double)expected[i],
+                     (double)value);
+    }
+    free(expected);
+}
+
 static void run(struct lk_device *dev, const struct lk_qwen_vae *vae, const struct golden *golden, enum lk_dtype dtype,
                 struct golden_check *check) {
     struct lk_tensor pixels, latents, mean, decoded;
@@ -65,6 +81,7 @@ static void test_case(void **state) {
     assert_ok(lk_device_prepare(dev, (size_t)16 << 20));
     dev->trace = golden_check_trace;
     dev->trace_context = &check;
+    check_statistics(&vae, &golden, dtype);
     run(dev, &vae, &golden, dtype, &check);
     lk_device_free(dev);
     lk_qwen_vae_free(&vae);

@@ -1,7 +1,7 @@
 /* One forward of a diffusion transformer on the CPU, beside diffusers on torch:
  *
- *     bench_dit FOLDER [--family flux2|qwen] [-o md|csv|json] [-r REPETITIONS] [-t THREADS] [-d bf16|f32] [-T TXT]
- *               [-N NOISE] [-R REF] [-b] [-p PEER]
+ *     bench_dit FOLDER [--family flux2|qwen|step1x] [-o md|csv|json] [-r REPETITIONS] [-t THREADS] [-d bf16|f32]
+ *               [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER]
  *
  * FOLDER/transformer holds the weights ("PYTHON bench/peers/diffusers_dit.py --make FOLDER" makes a depth-cut model of
  * full width; --family there too). -p "PYTHON bench/peers/diffusers_dit.py" starts the peer; the two alternate, on the
@@ -12,13 +12,14 @@
 #include "bench/bench.h"
 #include "bench/dit_flux2.h"
 #include "bench/dit_qwen.h"
+#include "bench/dit_step1x.h"
 #include "bench/op_times.h"
 #include "bench/peer.h"
 #include "engine/alloc.h"
 #include "engine/bf16.h"
 #include "engine/rng.h"
 
-static const struct dit_family *const families[] = {&dit_flux2, &dit_qwen};
+static const struct dit_family *const families[] = {&dit_flux2, &dit_qwen, &dit_step1x};
 
 struct options {
     const char *format;
@@ -311,9 +312,8 @@ int main(int argc, char **argv) {
     o.family = &dit_flux2;
     o.n = (struct dit_tokens){.txt = 512, .noise = 256, .ref = 256};
     if (!parse(&o, argc, argv)) {
-        fputs("usage: bench_dit FOLDER [--family flux2|qwen] [-o md|csv|json] [-r REPETITIONS] [-t THREADS] [-d "
-              "bf16|f32] "
-              "[-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER]\n",
+        fputs("usage: bench_dit FOLDER [--family flux2|qwen|step1x] [-o md|csv|json] [-r REPETITIONS] [-t THREADS] "
+              "[-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER]\n",
               stderr);
         return 2;
     }

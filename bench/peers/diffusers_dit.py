@@ -6,7 +6,7 @@
 
 The second form loads DIR/transformer, prints "ready DESCRIPTION" and then answers lines on stdin: "run" with "ns WALL
 CPU" (one forward, inputs as bench_dit draws them), "dump PATH" with "ok" (the last velocity as f32). Needs torch and
-diffusers."""
+diffusers; for step1x PYTHONPATH has the src folder of its authors' fork (tests/golden/generate_step1x.py)."""
 
 import argparse
 import os
@@ -21,7 +21,7 @@ def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--make", action="store_true")
-    parser.add_argument("--family", choices=("flux2", "qwen"), default="flux2")
+    parser.add_argument("--family", choices=("flux2", "qwen", "step1x"), default="flux2")
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--num-layers", type=int, default=1)
@@ -36,7 +36,8 @@ def arguments():
 def model_class(args):
     import diffusers
 
-    return diffusers.Flux2Transformer2DModel if args.family == "flux2" else diffusers.QwenImageTransformer2DModel
+    names = dict(flux2="Flux2Transformer2DModel", qwen="QwenImageTransformer2DModel", step1x="Step1XEditTransformer2DModel")
+    return getattr(diffusers, names[args.family])
 
 
 def make(args):
@@ -45,10 +46,10 @@ def make(args):
 
     given = dict(num_attention_heads=args.num_attention_heads, joint_attention_dim=args.joint_attention_dim)
     options = {key: value for key, value in given.items() if value is not None}
-    if args.family == "flux2":
-        options["num_single_layers"] = args.num_single_layers
-    else:
+    if args.family == "qwen":
         options["zero_cond_t"] = True
+    else:
+        options["num_single_layers"] = args.num_single_layers
     with torch.device("meta"):
         model = model_class(args)(num_layers=args.num_layers, **options)
     model = model.to(torch.bfloat16).to_empty(device="cpu")
@@ -80,20 +81,41 @@ def grid_ids(t, n):
     return torch.cartesian_prod(torch.tensor([t]), torch.arange(height), torch.arange(width), torch.tensor([0]))
 
 
+def step1x_inputs(args, common):
+    import torch
+
+    def ids(t, n):
+        return grid_ids(t, n)[:, :3].float()
+
+    txt_ids = torch.zeros(args.txt, 3)
+    txt_ids[:, 0] = torch.arange(args.txt) - args.txt
+    img_ids = [ids(0, args.noise)] + ([ids(1, args.ref)] if args.ref else [])
+    return dict(
+        common,
+        prompt_embeds_mask=torch.ones(1, args.txt, dtype=torch.long),
+        txt_ids=txt_ids,
+        img_ids=torch.cat(img_ids),
+    )
+
+
 def inputs(args, model, dtype):
     import torch
+
+    text_dim = model.config.connector_in_channels if args.family == "step1x" else model.config.joint_attention_dim
 
     def noise(seed, *shape):
         return torch.randn(shape, generator=torch.Generator("cpu").manual_seed(seed)).to(dtype)[None]
 
     common = dict(
         hidden_states=noise(1, args.noise + args.ref, model.config.in_channels),
-        encoder_hidden_states=noise(2, args.txt, model.config.joint_attention_dim),
+        encoder_hidden_states=noise(2, args.txt, text_dim),
         timestep=torch.tensor([500.0]).to(dtype) / 1000,
         return_dict=False,
     )
     if args.family == "qwen":
         return dict(common, img_shapes=[[(1, *grid(n)) for n in (args.noise, args.ref) if n]])
+    if args.family == "step1x":
+        return step1x_inputs(args, common)
     txt_ids = torch.cartesian_prod(*[torch.tensor([0])] * 3, torch.arange(args.txt))
     img_ids = [grid_ids(0, args.noise)] + ([grid_ids(10, args.ref)] if args.ref else [])
     return dict(

@@ -48,8 +48,11 @@ static char *chat_text(enum lk_qwen_edit_kind kind, const char *prompt, int n_re
 
 static enum lk_code check_ids(const struct lk_qwen_edit *m, const int32_t *ids, size_t n, int n_references) {
     int64_t vocabulary = m->text.config.vocab_size, n_images = 0;
+    int32_t video = m->kind == LK_QWEN_IMAGE ? -1 : lk_tokenizer_id(m->tokenizer, "<|video_pad|>");
     for (size_t i = 0; i < n; i++) {
         n_images += ids[i] == m->text.config.image_token_id;
+        if (ids[i] == video) /* the reference's processor stops here, too */
+            return lk_fail(LK_E_PROMPT, "prompt: holds \"<|video_pad|>\", which stands for a video; take it out");
         if (ids[i] >= vocabulary)
             return lk_fail(LK_E_TOKENIZER,
                            "prompt: token id %d is outside the text encoder's vocabulary of %lld: tokenizer and text "

@@ -224,6 +224,7 @@ static void bad_requests_are_refused(void **state) {
     REFUSED(bad.prompt = "a \xff", LK_E_PROMPT, "prompt: byte 2");
     REFUSED(bad.negative_prompt = "\xc0", LK_E_PROMPT, "prompt: byte 0");
     REFUSED(bad.prompt = "put <|image_pad|> here", LK_E_PROMPT, "<|image_pad|>");
+    REFUSED(bad.prompt = "<|video_pad|>", LK_E_PROMPT, "<|video_pad|>");
     REFUSED(images[0].width = 40000, LK_E_IMAGE_SIZE, "image 1");
     images[0].width = 40;
     lk_pipeline_close(p);

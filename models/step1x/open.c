@@ -68,7 +68,11 @@ static enum lk_code read_configs(struct lk_step1x *m, const struct lk_pipeline *
     LK_TRY(lk_step1x_transformer_config_read(transformer, json));
     LK_TRY(lk_component_config(&json, folder, "vae/config.json", lk_step1x_released_vae));
     LK_TRY(lk_vae_config_read(vae, json, "AutoencoderKL"));
-    LK_TRY(lk_component_config(&json, folder, "processor/preprocessor_config.json", lk_step1x_released_processor));
+    enum lk_code rc =
+        lk_component_config(&json, folder, "processor/preprocessor_config.json", lk_step1x_released_processor);
+    if (rc == LK_E_NOT_FOUND) /* where transformers 5 puts it */
+        rc = lk_component_config(&json, folder, "processor/processor_config.json", lk_step1x_released_processor);
+    if (rc) return rc;
     LK_TRY(lk_qwen2_vl_processor_read(&m->processor, json));
     return check_seams(m, folder, transformer, vae);
 }
@@ -77,6 +81,10 @@ static enum lk_code open_files(struct lk_step1x *m, const char *folder) {
     char *path;
     LK_TRY(lk_model_path(folder, "processor/tokenizer.json", &path));
     enum lk_code rc = lk_tokenizer_open(&m->tokenizer, path);
+    int32_t image = rc ? -1 : lk_tokenizer_id(m->tokenizer, "<|image_pad|>");
+    if (!rc && image != m->text_config.image_token_id)
+        rc = lk_fail(LK_E_TOKENIZER, "%s: token <|image_pad|>: expected the text encoder's image_token_id %d, got %d",
+                     path, m->text_config.image_token_id, image);
     lk_free(path);
     if (rc) return rc;
     LK_TRY(lk_component_open(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
@@ -111,11 +119,23 @@ static enum lk_code tell_version(struct lk_step1x *m, struct lk_pipeline *pipeli
     return LK_OK;
 }
 
+/* Where the config does not speak of a mapping, the weights' headers may show one even if they are not to be read. */
+static void look_for_mapping(const char *folder, struct lk_step1x_transformer_config *transformer) {
+    struct lk_checkpoint checkpoint;
+    if (transformer->has_enable_text_token_mapping || !folder) return;
+    if (lk_component_open(&checkpoint, folder, "transformer", "diffusion_pytorch_model")) return;
+    transformer->enable_text_token_mapping = lk_checkpoint_find(&checkpoint, "text_token_mapping.weight") != NULL;
+    lk_checkpoint_close(&checkpoint);
+}
+
 static enum lk_code open_model(struct lk_step1x *m, struct lk_pipeline *pipeline, bool with_weights) {
     struct lk_step1x_transformer_config transformer;
     struct lk_vae_config vae;
     LK_TRY(read_configs(m, pipeline, &transformer, &vae));
-    if (with_weights) LK_TRY(open_files(m, pipeline->folder));
+    if (with_weights)
+        LK_TRY(open_files(m, pipeline->folder));
+    else
+        look_for_mapping(pipeline->folder, &transformer);
     LK_TRY(lk_step1x_transformer_bind(&m->transformer, &transformer, with_weights ? &m->checkpoints[TRANSFORMER] : NULL,
                                       pipeline->compute));
     LK_TRY(tell_version(m, pipeline));

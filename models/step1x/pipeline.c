@@ -136,9 +136,10 @@ static enum lk_code predict(struct lk_step1x_run *r, int i) {
     const struct lk_tensor *out[] = {&r->velocity, &r->uncond_velocity};
     float t = r->walk.timesteps[i];
     for (int k = 0; k < r->n_branches; k++) {
-        if (lk_step1x_passed_over(r, k)) continue;
+        struct lk_cost others = r->walk.dev->cost;
         LK_TRY(lk_step1x_transformer_forward(r->walk.dev, &r->m->transformer, &r->x, &r->branches[k].conditioning, t, i,
                                              r->branches[k].name, out[k]));
+        lk_step1x_count_longest(r, k, &others);
         LK_TRY(lk_trace(r->walk.dev, out[k], "step.%d.%s.velocity", i, r->branches[k].name));
     }
     if (r->n_branches > 1) {

@@ -66,8 +66,11 @@ enum lk_code lk_step1x_encode_prompts(struct lk_step1x_run *r) {
     LK_TRY(lk_walk_check_finite(&r->walk, &features, "vision tower", -1));
     lk_walk_note(&r->walk, "vision", &text->vision_totals, 1, &before);
     LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
-    for (int i = 0; i < r->n_branches; i++)
-        if (!lk_step1x_passed_over(r, i)) LK_TRY(encode_prompt(r, &r->branches[i], &features));
+    for (int i = 0; i < r->n_branches; i++) {
+        struct lk_cost others = r->walk.dev->cost;
+        LK_TRY(encode_prompt(r, &r->branches[i], &features));
+        lk_step1x_count_longest(r, i, &others);
+    }
     lk_walk_note(&r->walk, "text_encoder", &language, r->n_branches, &before);
     lk_arena_release(arena, mark);
     return LK_OK;

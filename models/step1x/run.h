@@ -32,12 +32,14 @@ struct lk_step1x_run {
     struct lk_tensor x, velocity, uncond_velocity;
 };
 
-/* A run does what is asked for every prompt; a plan counts one of them, the longest. */
+/* What a plan calls one forward: that for the longest prompt. */
 static inline const struct lk_step1x_branch *lk_step1x_longest(const struct lk_step1x_run *r) {
     return &r->branches[r->n_branches > 1 && r->branches[1].n > r->branches[0].n];
 }
-static inline bool lk_step1x_passed_over(const struct lk_step1x_run *r, int i) {
-    return lk_walk_planning(&r->walk) && &r->branches[i] != lk_step1x_longest(r);
+/* After the work for branch i: a plan takes its cost back, `before`, unless it is the longest. Its memory counts all
+ * the same, since a kernel may want more scratch for fewer rows. */
+static inline void lk_step1x_count_longest(const struct lk_step1x_run *r, int i, const struct lk_cost *before) {
+    if (lk_walk_planning(&r->walk) && &r->branches[i] != lk_step1x_longest(r)) r->walk.dev->cost = *before;
 }
 
 /* Tokens and lengths of the prompts as far as they can be known: without a tokenizer or a prompt a length is assumed.

@@ -164,7 +164,7 @@ static void damaged_replies(void **state) {
         "```json\n{\"meets_instruction\": \"yes\", \"raw_score\": 7, \"reason\": \"a\\u00e9\", \"score\": [1, 2], "
         "\"reasoning\": \"好\"}\n``` <#Think> x <#Reflection> 好";
     int64_t live = lk_alloc_live();
-    for (size_t n = 0; n < 2 * sizeof whole; n++) {
+    for (size_t n = 0; n < 2 * sizeof whole - 1; n++) {
         char reply[sizeof whole];
         memcpy(reply, whole, sizeof whole);
         if (n < sizeof whole)

@@ -19,6 +19,8 @@ from step1x_cases import CASES, photographs
 
 VERSIONS = {"torch": "2.15.0", "transformers": "4.55.0", "diffusers": "0.36.0.dev0", "pillow": "13.0.0"}
 N_DITHERED = 24
+# Of one forward, up to where both runs are the same but for a few values that summing in another order rounds otherwise.
+ROUNDED_ALIKE = "connector pooled img_in txt_in double.0.query double.0.key double.0.img".split()
 HIDDEN = 1  # the language model's state that is kept: after so many layers
 
 
@@ -75,6 +77,20 @@ def make_case(config, folder, case, images):
     return combine(case, plain, bf16, seeded, (), others), plain["vae.decode.input"].shape[:2]
 
 
+def make_forward(config, folder):
+    """The tensors of a golden of one forward: its inputs and the stages of a bf16 run."""
+    import torch
+
+    from step1x_record import run_transformer, transformer_inputs
+
+    given = transformer_inputs(config)
+    plain, bf16 = (run_transformer(config, folder, given, dtype) for dtype in (torch.float32, torch.bfloat16))
+    stages = ["step.0.temb"] + [f"step.0.cond.{name}" for name in ROUNDED_ALIKE]
+    tensors = combine(dict(thin={}, steps=0), {name: plain[name] for name in stages}, bf16, {}, stages)
+    tensors.update({f"input.{name}": value for name, value in given.items()})
+    return {name: value for name, value in tensors.items() if name not in stages}
+
+
 def metadata(config, case, latent_size, versions):
     keys = "prompt negative_prompt height width size_level steps true_cfg_scale seed".split()
     given = {key: case[key] for key in keys if key in case}
@@ -112,6 +128,9 @@ def main():
             path = folder / "cases" / f"{name}.safetensors"
             save_case(path, tensors, metadata(config, case, latent_size, versions))
             print_errors(config, name, tensors)
+        if CONFIGS[config].get("forward"):
+            tensors = make_forward(config, folder / "checkpoint")
+            save_case(folder / "forward.safetensors", tensors, dict(config=config, versions=version_text(versions)))
         set_modes(folder)
 
 

@@ -69,6 +69,7 @@ CONFIGS = {
             axes_dims_rope=[4, 2, 2],
         ),
         mapping_unsaid=True,
+        forward=True,
         text=dict(
             hidden_size=16,
             intermediate_size=40,

@@ -1,6 +1,7 @@
 """Runs the authors' Step1XEditPipelineV1P2 and keeps the tensors of every stage."""
 
 import contextlib
+import types
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from diffusers.models.transformers import transformer_step1x_edit
 from diffusers.pipelines.step1x_edit import pipeline_step1x_edit_v1p2 as pipeline_module
 
 from recorder import StageRecorder, pixels, plain_strides
-from step1x_models import load_pipeline
+from step1x_models import CONFIGS, load_pipeline, load_transformer
 
 
 class Recorder(StageRecorder):
@@ -32,7 +33,7 @@ class Recorder(StageRecorder):
     @contextlib.contextmanager
     def recording(self, given):
         """given: values instead of what randn_tensor would draw, in turn; None: drawn."""
-        pipeline, transformer = self.pipeline, self.pipeline.transformer
+        pipeline = self.pipeline
         with contextlib.ExitStack() as stack:
             plain_strides(stack, pipeline.vae)
             self.replace_noise(stack, given)
@@ -42,21 +43,25 @@ class Recorder(StageRecorder):
             self.wrap(stack, pipeline.vae, "encode", self.on_encode)
             self.wrap(stack, pipeline, "_encode_vae_image", self.on_reference_latents)
             self.wrap(stack, pipeline, "prepare_latents", lambda out, *_, **__: self.keep("noise", out[0][0]))
-            stack.callback(transformer.register_forward_pre_hook(self.before_forward).remove)
-            self.hook(stack, transformer, self.on_forward, first_step_only=False)
-            self.hook(stack, transformer.connector, self.on_connector)
-            self.hook(stack, transformer.context_embedder, lambda out, *_: self.keep_branch("txt_in", out[0]))
-            self.hook(stack, transformer.x_embedder, lambda out, *_: self.keep_branch("img_in", out[0]))
-            self.hook(stack, transformer.transformer_blocks[0], self.on_temb, first_step_only=False)
-            for i, block in enumerate(transformer.transformer_blocks):
-                self.hook(stack, block, lambda out, *_, i=i, **__: self.on_double(i, out))
-            for i, block in enumerate(transformer.single_transformer_blocks):
-                self.hook(stack, block, lambda out, *_, i=i, **__: self.on_single(i, out))
-            self.wrap(stack, transformer_step1x_edit, "dispatch_attention_fn", self.on_attention)
+            self.record_transformer(stack)
             self.wrap(stack, pipeline.scheduler, "step", self.on_step)
             self.wrap(stack, pipeline.vae, "decode", self.on_decode)
             self.wrap(stack, pipeline, "_output_process_image", self.on_image)
             yield self
+
+    def record_transformer(self, stack):
+        transformer = self.pipeline.transformer
+        stack.callback(transformer.register_forward_pre_hook(self.before_forward).remove)
+        self.hook(stack, transformer, self.on_forward, first_step_only=False)
+        self.hook(stack, transformer.connector, self.on_connector)
+        self.hook(stack, transformer.context_embedder, lambda out, *_: self.keep_branch("txt_in", out[0]))
+        self.hook(stack, transformer.x_embedder, lambda out, *_: self.keep_branch("img_in", out[0]))
+        self.hook(stack, transformer.transformer_blocks[0], self.on_temb, first_step_only=False)
+        for i, block in enumerate(transformer.transformer_blocks):
+            self.hook(stack, block, lambda out, *_, i=i, **__: self.on_double(i, out))
+        for i, block in enumerate(transformer.single_transformer_blocks):
+            self.hook(stack, block, lambda out, *_, i=i, **__: self.on_single(i, out))
+        self.wrap(stack, transformer_step1x_edit, "dispatch_attention_fn", self.on_attention)
 
     def replace_noise(self, stack, given):
         for module in (vae_module, pipeline_module):
@@ -167,3 +172,53 @@ def run(name, folder, case, dtype, images, given=None):
     stages["sigmas"] = pipeline.scheduler.sigmas.clone()
     stages["timesteps"] = pipeline.scheduler.timesteps.clone()
     return stages, recorder.drawn
+
+
+def transformer_inputs(name):
+    """Of one forward: a few tokens, some of them quoted, at positions as an edit has them; bf16 values."""
+    c = CONFIGS[name]["transformer"]
+    generator = torch.Generator("cpu").manual_seed(CONFIGS[name]["seed"])
+    n_txt, height, width = 23, 4, 5
+
+    def normal(*shape):
+        return torch.randn(shape, generator=generator).to(torch.bfloat16)
+
+    positions = torch.zeros(n_txt, 3)
+    positions[:, 0] = torch.arange(n_txt) - n_txt
+    positions[3:15, 0] = -20
+    positions[3:15, 1:] = 1.75 * torch.cartesian_prod(torch.arange(3.0), torch.arange(4.0)) - 0.31
+    quoted = torch.zeros(n_txt, dtype=torch.int32)
+    quoted[[0, 1, 17, 19, 20, 22]] = 1
+    grid = torch.cartesian_prod(torch.arange(2.0), torch.arange(float(height)), torch.arange(float(width)))
+    return dict(
+        x=normal(2 * height * width, c["in_channels"]),
+        hidden=normal(n_txt, c["connector_in_channels"]) + 0.5,
+        embeds=normal(n_txt, c["connector_in_channels"]),
+        quoted=quoted,
+        positions=torch.cat([positions, grid]),
+        timestep=torch.tensor([937.5308]),
+    )
+
+
+def run_transformer(name, folder, given, dtype):
+    """The stages of one forward; the names are those of a pipeline's cond branch."""
+    transformer = load_transformer(folder, CONFIGS[name], dtype)
+    blocks = [f"cond.{kind}.{i}" for kind in ("double", "single") for i in range(2)]
+    recorder = Recorder(types.SimpleNamespace(transformer=transformer), dict(hidden=0, true_cfg_scale=2, blocks=blocks))
+    n_txt = len(given["quoted"])
+    recorder.stages["noise"] = given["x"][: len(given["x"]) // 2]
+    with contextlib.ExitStack() as stack, torch.no_grad():
+        recorder.record_transformer(stack)
+        transformer(
+            hidden_states=given["x"][None].to(dtype),
+            timestep=given["timestep"].to(dtype) / 1000,
+            encoder_hidden_states=given["hidden"][None].to(dtype),
+            prompt_embeds_mask=torch.ones(1, n_txt, dtype=torch.long),
+            txt_ids=given["positions"][:n_txt],
+            img_ids=given["positions"][n_txt:],
+            text_embeddings=given["embeds"][None].to(dtype),
+            text_mask=given["quoted"][None].long(),
+            return_dict=False,
+        )
+    recorder.stages.pop("noise")
+    return recorder.stages

@@ -30,21 +30,22 @@ Model:
           where to compute; a device that is not there is an error, never a fallback: cpu|cuda
           [default: cpu]
   -t, --threads N
-          host threads; the picture does not depend on it [default: all cores]
+          host threads; the result does not depend on it [default: all cores]
 
 Input:
   -r, --image, --ref-image FILE
-          JPEG or PNG to edit; give it again for more references (at most 10); the first one sets
-          the size; none: text to image (repeatable)
+          JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the
+          first one sets the size; none: text to image (repeatable)
   -p, --prompt TEXT
-          the instruction, UTF-8
+          the instruction or question, UTF-8
       --exif-transpose
           turn photos upright by their EXIF orientation first; the reference pipeline does not
           [default: off]
 
 Sampling:
   -s, --seed N
-          seed of the noise, as torch.manual_seed [default: the model's: 42, 42, 0]
+          seed of the noise, or of the tokens that chat draws, as torch.manual_seed [default: the
+          model's: 42, 42, 0; chat: 0]
       --rng NAME
           whose stream of normal numbers the seed means: torch-cpu [default: torch-cpu]
       --num-inference-steps, --steps N
@@ -60,6 +61,9 @@ Sampling:
       --size-level PIXELS
           edits are made at about this size squared, then resized to the source's (Step1X-Edit)
           [default: 1024]
+      --vae-tiling
+          let the VAE work in bands of rows: about half its memory, a little more time, the same
+          bits (Qwen-Image-Edit) [default: off]
   -W, --width PIXELS
           output width, rounded down to a multiple of 16 [default: of the first image, else 1024]
   -H, --height PIXELS

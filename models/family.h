@@ -9,6 +9,7 @@ struct lk_family {
     const char *names[LK_MAX_VARIANTS]; /* "flux2-dev": released configurations, the study's first; ends in NULL */
     const char *repositories[LK_MAX_VARIANTS];     /* of each name; NULL: none */
     const char *pipeline_classes[LK_MAX_VARIANTS]; /* _class_name of model_index.json, ends in NULL */
+    bool has_vae_tiling; /* request->vae_tiling may be asked for */
     /* folder NULL: the released configuration of pipeline->name. with_weights false: configs only. Fills
      * pipeline->model, and sets pipeline->name to what the folder holds. */
     enum lk_code (*open)(struct lk_pipeline *pipeline, bool with_weights);

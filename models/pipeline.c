@@ -119,7 +119,7 @@ void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipel
     pipeline->family->defaults(pipeline, request);
 }
 
-static enum lk_code check_request(const struct lk_request *r) {
+static enum lk_code check_request(const struct lk_pipeline *pipeline, const struct lk_request *r) {
     if (r->num_inference_steps < 1 || r->num_inference_steps > LK_MAX_STEPS)
         return lk_fail(LK_E_USAGE, "num_inference_steps: expected 1 to %d, got %d", LK_MAX_STEPS,
                        r->num_inference_steps);
@@ -131,12 +131,14 @@ static enum lk_code check_request(const struct lk_request *r) {
         return lk_fail(LK_E_USAGE, "max_sequence_length: expected 1 to 32768, got %d", r->max_sequence_length);
     if (r->true_cfg_scale < 0 || r->true_cfg_scale > 1000)
         return lk_fail(LK_E_USAGE, "true_cfg_scale: expected 0 to 1000, got %g", r->true_cfg_scale);
+    if (r->vae_tiling && !pipeline->family->has_vae_tiling)
+        return lk_fail(LK_E_USAGE, "vae_tiling: %s has no such parameter; leave it out", pipeline->name);
     return LK_OK;
 }
 
 enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
                               const struct lk_request *request, struct lk_plan *out) {
-    LK_TRY(check_request(request));
+    LK_TRY(check_request(pipeline, request));
     *out = (struct lk_plan){.family = pipeline->name};
     return pipeline->family->plan(pipeline, target, request, out);
 }
@@ -146,7 +148,7 @@ enum lk_code lk_pipeline_edit(struct lk_pipeline *pipeline, struct lk_device *de
     *result = (struct lk_result){0};
     if (!pipeline->has_weights)
         return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to edit with");
-    LK_TRY(check_request(request));
+    LK_TRY(check_request(pipeline, request));
     enum lk_code rc = pipeline->family->edit(pipeline, dev, request, result);
     if (rc) lk_result_free(result);
     return rc;

@@ -191,6 +191,7 @@ const struct lk_family lk_family_qwen_edit = {
     .names = {name_2511, name_2509, name_edit, name_image},
     .repositories = {"Qwen/Qwen-Image-Edit-2511", "Qwen/Qwen-Image-Edit-2509", "Qwen/Qwen-Image-Edit",
                      "Qwen/Qwen-Image"},
+    .has_vae_tiling = true,
     .pipeline_classes = {"QwenImageEditPlusPipeline", "QwenImageEditPipeline", "QwenImagePipeline"},
     .open = lk_qwen_edit_open,
     .close = lk_qwen_edit_close,

@@ -22,6 +22,7 @@ enum lk_code cli_edit(const struct cli_arguments *a) {
                           .thinking_mode = a->thinking_mode,
                           .reflection_mode = a->reflection_mode,
                           .prompts_file = a->prompts_file,
+                          .vae_tiling = a->vae_tiling,
                           .num_inference_steps = (int)a->num_inference_steps,
                           .width = (int)a->width,
                           .height = (int)a->height,

@@ -144,6 +144,7 @@ static enum lk_code make_request(struct state *s) {
     if (job->seed >= 0) r->seed = (uint64_t)job->seed;
     if (job->true_cfg_scale >= 0) r->true_cfg_scale = job->true_cfg_scale;
     if (job->size_level) r->size_level = job->size_level;
+    r->vae_tiling = job->vae_tiling;
     r->thinking_mode = job->thinking_mode;
     r->reflection_mode = job->reflection_mode;
     r->prompts_file = job->prompts_file;

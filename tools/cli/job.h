@@ -19,7 +19,7 @@ struct cli_job {
     int64_t seed;
     double true_cfg_scale;
     int size_level, max_try_cnt;
-    bool thinking_mode, reflection_mode;
+    bool thinking_mode, reflection_mode, vae_tiling;
     const char *prompts_file;
     int num_inference_steps, width, height, max_sequence_length, n_out_layers;
     int out_layers[LK_MAX_OUT_LAYERS];

@@ -61,7 +61,7 @@ struct cli_arguments {
     int64_t threads; /* 0: all */
     uint64_t vram_bytes;
     bool thinking_mode, reflection_mode, greedy;
-    bool exif_transpose, quiet, json, man;
+    bool exif_transpose, vae_tiling, quiet, json, man;
 };
 
 enum cli_kind {

@@ -149,6 +149,7 @@ static enum lk_code plan(struct lk_pipeline *pipeline, const struct lk_device *t
     request.height = a->height ? (int)a->height : 1024;
     for (int i = 0; i < CLI_MAX_IMAGES; i++)
         images[i] = (struct lk_image){.width = request.width, .height = request.height, .channels = 3};
+    request.vae_tiling = a->vae_tiling;
     request.images = images;
     request.n_images = (int)a->references;
     if (a->num_inference_steps) request.num_inference_steps = (int)a->num_inference_steps;

@@ -43,6 +43,7 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
                               .thinking_mode = r.thinking_mode,
                               .reflection_mode = r.reflection_mode,
                               .prompts_file = a->prompts_file,
+                              .vae_tiling = a->vae_tiling,
                               .num_inference_steps = (int)r.num_inference_steps,
                               .width = (int)r.width,
                               .height = (int)r.height,

@@ -71,15 +71,15 @@ _likeness() {
         return ;;
     esac
     case $command in
-    edit) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --thinking-mode --reflection-mode --max-try-cnt --prompts-file --seed --rng --num-inference-steps --guidance-scale --true-cfg-scale --negative-prompt --size-level --width --height --max-sequence-length --text-encoder-out-layers --output --dump-steps --quiet --help --version " -- "$current")) ;;
-    plan) COMPREPLY=($(compgen -W "--model --dtype --device --threads --num-inference-steps --true-cfg-scale --size-level --width --height --size --references --max-sequence-length --text-encoder-out-layers --vram --json --help --version " -- "$current")) ;;
+    edit) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --thinking-mode --reflection-mode --max-try-cnt --prompts-file --seed --rng --num-inference-steps --guidance-scale --true-cfg-scale --negative-prompt --size-level --vae-tiling --width --height --max-sequence-length --text-encoder-out-layers --output --dump-steps --quiet --help --version " -- "$current")) ;;
+    plan) COMPREPLY=($(compgen -W "--model --dtype --device --threads --num-inference-steps --true-cfg-scale --size-level --vae-tiling --width --height --size --references --max-sequence-length --text-encoder-out-layers --vram --json --help --version " -- "$current")) ;;
     chat) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --system --seed --max-new-tokens --greedy --temperature --top-k --top-p --repetition-penalty --quiet --help --version " -- "$current")) ;;
     models) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
     verify) COMPREPLY=($(compgen -W "--threads --manifest --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     show) COMPREPLY=($(compgen -W "--json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
-    rerun) COMPREPLY=($(compgen -W "--model --device --threads --image --prompts-file --output --quiet --help --version " -- "$current"))
+    rerun) COMPREPLY=($(compgen -W "--model --device --threads --image --prompts-file --vae-tiling --output --quiet --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     devices) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;

@@ -28,6 +28,7 @@ complete -c likeness -n '__fish_seen_subcommand_from edit' -l guidance-scale -l 
 complete -c likeness -n '__fish_seen_subcommand_from edit plan' -l true-cfg-scale -l cfg-scale -x -d 'classifier-free guidance: above 1 each step runs the model twice (Step1X-Edit, Qwen-Image-Edit)'
 complete -c likeness -n '__fish_seen_subcommand_from edit' -l negative-prompt -s n -x -d 'what the second run of a step is told (Step1X-Edit, Qwen-Image-Edit)'
 complete -c likeness -n '__fish_seen_subcommand_from edit plan' -l size-level -x -d 'edits are made at about this size squared, then resized to the source'\''s (Step1X-Edit)'
+complete -c likeness -n '__fish_seen_subcommand_from edit plan rerun' -l vae-tiling -d 'let the VAE work in bands of rows: about half its memory, a little more time, the same bits (Qwen-Image-Edit)'
 complete -c likeness -n '__fish_seen_subcommand_from edit plan' -l width -s W -x -d 'output width, rounded down to a multiple of 16'
 complete -c likeness -n '__fish_seen_subcommand_from edit plan' -l height -s H -x -d 'output height, rounded down to a multiple of 16'
 complete -c likeness -n '__fish_seen_subcommand_from plan' -l size -x -d 'both at once, pixels'

@@ -52,6 +52,7 @@ _likeness() {
             '--negative-prompt[what the second run of a step is told (Step1X-Edit, Qwen-Image-Edit)]:TEXT:' \
             '-n[what the second run of a step is told (Step1X-Edit, Qwen-Image-Edit)]:TEXT:' \
             '--size-level[edits are made at about this size squared, then resized to the source'\''s (Step1X-Edit)]:PIXELS:' \
+            '--vae-tiling[let the VAE work in bands of rows\: about half its memory, a little more time, the same bits (Qwen-Image-Edit)]' \
             '--width[output width, rounded down to a multiple of 16]:PIXELS:' \
             '-W[output width, rounded down to a multiple of 16]:PIXELS:' \
             '--height[output height, rounded down to a multiple of 16]:PIXELS:' \
@@ -81,6 +82,7 @@ _likeness() {
             '--true-cfg-scale[classifier-free guidance\: above 1 each step runs the model twice (Step1X-Edit, Qwen-Image-Edit)]:X:' \
             '--cfg-scale[classifier-free guidance\: above 1 each step runs the model twice (Step1X-Edit, Qwen-Image-Edit)]:X:' \
             '--size-level[edits are made at about this size squared, then resized to the source'\''s (Step1X-Edit)]:PIXELS:' \
+            '--vae-tiling[let the VAE work in bands of rows\: about half its memory, a little more time, the same bits (Qwen-Image-Edit)]' \
             '--width[output width, rounded down to a multiple of 16]:PIXELS:' \
             '-W[output width, rounded down to a multiple of 16]:PIXELS:' \
             '--height[output height, rounded down to a multiple of 16]:PIXELS:' \
@@ -164,6 +166,7 @@ _likeness() {
             '*--ref-image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
             '*-r[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
             '--prompts-file[the model'\''s own prompts for thinking and reflection, checked by their SHA-256]:FILE.json:_files' \
+            '--vae-tiling[let the VAE work in bands of rows\: about half its memory, a little more time, the same bits (Qwen-Image-Edit)]' \
             '--output[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
             '-o[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
             '--quiet[errors only on stderr]' \

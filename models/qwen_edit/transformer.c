@@ -254,8 +254,8 @@ enum lk_code lk_qwen_embed_context(struct lk_device *dev, const struct lk_qwen_t
     size_t mark = lk_arena_mark(&dev->arena);
     struct lk_tensor norm;
     LK_TRY(LK_NEW(&dev->arena, &norm, prompt_embeds->dtype, prompt_embeds->shape[0], prompt_embeds->shape[1]));
-    struct lk_rms_norm op = {.y = &norm, .x = prompt_embeds, .w = &t->txt_norm, .eps = EPS};
-    op.round_before_weight = true;
+    struct lk_rms_norm op = {
+        .y = &norm, .x = prompt_embeds, .w = &t->txt_norm, .eps = EPS, .round_before_weight = true};
     LK_TRY(lk_rms_norm(dev, &op));
     const struct lk_qwen_linear *w = &t->txt_in;
     LK_TRY(lk_linear(dev, &(struct lk_linear){.y = context, .x = &norm, .w = &w->weight, .bias = &w->bias}));

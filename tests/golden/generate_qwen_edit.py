@@ -12,6 +12,8 @@ from pathlib import Path
 
 from golden_file import check_versions, combine, prepare, print_errors, save_case, set_modes, version_text
 
+N_DITHERED = 24
+
 GIVEN = (
     "prompt negative_prompt true_cfg_scale condition_area vae_area height width steps seed max_sequence_length"
 ).split()
@@ -21,11 +23,16 @@ def make_case(config, folder, case, images):
     import torch
 
     from qwen_edit_record import run
+    from recorder import dithered
 
     seeded = run(config, folder, case, torch.float32, images)
     bf16 = run(config, folder, case, torch.bfloat16, images)
     plain = run(config, folder, case, torch.float32, images, latents=bf16["noise"].float()[None])
-    return combine(case, plain, bf16, seeded, case.get("bf16", ())), plain["vae.decode.input"].shape
+    others = []
+    for seed in range(N_DITHERED):
+        with dithered(seed):
+            others.append(run(config, folder, case, torch.bfloat16, images))
+    return combine(case, plain, bf16, seeded, case.get("bf16", ()), others), plain["vae.decode.input"].shape
 
 
 def main():

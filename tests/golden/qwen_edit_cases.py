@@ -6,26 +6,26 @@ from PIL import Image
 
 from flux2_cases import picture
 
-def thin(tokens=2, pixels=97, blocks=19, references=5):
+def thin(tokens=11, pixels=211, blocks=29):
     """Of what is large every n-th row of tokens, or pixel of a picture, is stored: the first part that is in a tensor's
     name gives n, which shares no divisor with the picture's width, so that they come from all columns."""
     return dict(
         scatter={
-            "pixels": 97,
+            "pixels": 499,
             "decoded": pixels,
             "f32.image": pixels // 2,
-            "image": pixels // 4,
-            ".mean": references,
+            "image": pixels // 9,
+            ".mean": tokens,
             "vae.": tokens,
         },
         thin={
-            "f32.": 23,
+            "f32.": 37,
             ".img": blocks,
             ".block.": blocks,
             "text_encoder.hidden": 11,
             "prompt_embeds": 5,
             "features": 3,
-            "reference.": references,
+            "reference.": tokens,
             "velocity": tokens,
             ".latents": tokens,
         },
@@ -53,7 +53,7 @@ CASES = {
             seed=42,
             blocks=("0",),
             without=(*LATER, *TWICE),
-            **thin(blocks=11),
+            **thin(),
         ),
         "two": dict(
             prompt="Place the person of image 1 behind the glass: 人物の髪を赤く, größer — 🎉!",
@@ -65,7 +65,7 @@ CASES = {
             steps=2,
             seed=3,
             without=("pixels", "hidden", "txt_in", ".txt", "cond.velocity", "decoded"),
-            **thin(pixels=53),
+            **thin(),
         ),
     },
     "edit2509": {
@@ -82,7 +82,7 @@ CASES = {
             seed=1234567890123,
             blocks=("0",),
             without=("pixels", "decoded", *LATER, *TWICE),
-            **thin(7, blocks=37, references=7),
+            **thin(37, blocks=53),
         ),
     },
     "edit": {
@@ -98,7 +98,7 @@ CASES = {
             seed=7,
             bf16=("step.0.temb", "step.1.temb", "vision.0.features", "cond.text_encoder.hidden.1"),
             without=("pixels", "txt_in", *LATER, *TWICE),
-            **thin(pixels=47),
+            **thin(),
         ),
     },
     "text": {

@@ -1,0 +1,98 @@
+/* What the released Step1X-Edit needs, by its configuration alone: parameters as its files hold them, and FLOPs and
+ * sizes as the reference's arithmetic gives them. */
+#include "models/pipeline.h"
+#include "tests/common/test.h"
+
+static struct lk_device *dev;
+
+static int create_device(void **state) {
+    (void)state;
+    return lk_device_cpu_create(1, &dev) != LK_OK;
+}
+
+static int free_device(void **state) {
+    (void)state;
+    lk_device_free(dev);
+    return 0;
+}
+
+/* width 0: no source. */
+static void plan_for(const char *name, int width, int height, int size_level, struct lk_plan *plan) {
+    struct lk_pipeline *p;
+    struct lk_request request;
+    struct lk_image image = {.width = width, .height = height, .channels = 3};
+    assert_ok(lk_pipeline_open_configs(&p, name, LK_BF16));
+    assert_string_equal(lk_pipeline_family(p), name);
+    lk_request_init(&request, p);
+    request.images = &image;
+    request.n_images = width > 0;
+    request.size_level = size_level;
+    assert_ok(lk_pipeline_plan(p, dev, &request, plan));
+    lk_pipeline_close(p);
+}
+
+static const struct lk_plan_stage *stage(const struct lk_plan *plan, const char *name) {
+    for (int i = 0; i < plan->n_stages; i++)
+        if (!strcmp(plan->stages[i].name, name)) return &plan->stages[i];
+    fail_msg("no stage %s", name);
+    return NULL;
+}
+
+static void assert_near(const struct lk_plan *plan, const char *name, double tflop, double tolerance) {
+    double got = (double)stage(plan, name)->flops * 1e-12;
+    if (!(got > tflop * (1 - tolerance) && got < tflop * (1 + tolerance)))
+        fail_msg("%s: expected %.4g TFLOP within %.1f %%, got %.5g", name, tflop, 100 * tolerance, got);
+}
+
+static void parameters_and_flops(void **state) {
+    (void)state;
+    struct lk_plan plan;
+    plan_for("step1x-v1p2", 1024, 1024, 1024, &plan);
+    assert_int_equal(plan.n_stages, 5);
+    assert_int_equal(plan.n_tokens, 2 * 4096 + 423); /* 13 tokens around the prompt, 400 of the picture, 10 planned */
+    assert_int_equal(stage(&plan, "transformer")->parameters, 12442484544);
+    assert_int_equal(stage(&plan, "transformer")->weight_bytes, 24884969088);
+    assert_int_equal(stage(&plan, "transformer")->calls, 56);
+    assert_int_equal(stage(&plan, "vision")->parameters, 676550144);
+    assert_int_equal(stage(&plan, "vision")->calls, 1);
+    assert_int_equal(stage(&plan, "text_encoder")->calls, 2);
+    assert_int_equal(stage(&plan, "vae_encode")->parameters, 83819683);
+    assert_near(&plan, "transformer", 163.6, 0.005);
+    assert_near(&plan, "text_encoder", 6.8, 0.01);
+    assert_near(&plan, "vision", 2.1, 0.02);
+    assert_near(&plan, "vae_encode", 4.9, 0.01);
+    assert_near(&plan, "vae_decode", 10.5, 0.01);
+    plan_for("step1x-v1p2", 1024, 1024, 512, &plan);
+    assert_int_equal(plan.n_tokens, 2 * 1024 + 347);
+    assert_near(&plan, "transformer", 35.2, 0.005);
+    plan_for("step1x-v1p2", 0, 0, 1024, &plan); /* text to image */
+    assert_int_equal(plan.n_stages, 4);
+    assert_near(&plan, "transformer", 73.0, 0.005);
+    plan_for("step1x-v1p1", 1024, 1024, 1024, &plan);
+    assert_int_equal(stage(&plan, "transformer")->parameters, 12427800384);
+    assert_int_equal(plan.n_tokens, 2 * 4096 + 640);
+}
+
+/* The result has the source's size; the edit is made at another, of so many tokens. */
+static void sizes(void **state) {
+    (void)state;
+    static const int cases[][5] = {{1024, 1024, 1024, 4096, 400},
+                                   {1920, 1080, 1024, 4080, 390},
+                                   {1024, 1536, 1024, 4056, 384},
+                                   {1024, 1536, 512, 1014, 330}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lk_plan plan;
+        plan_for("step1x-v1p2", cases[i][0], cases[i][1], cases[i][2], &plan);
+        assert_int_equal(plan.width, cases[i][0]);
+        assert_int_equal(plan.height, cases[i][1]);
+        assert_int_equal(plan.n_tokens, 2 * cases[i][3] + 13 + cases[i][4] + 10);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_and_flops),
+        cmocka_unit_test(sizes),
+    };
+    return cmocka_run_group_tests(tests, create_device, free_device);
+}

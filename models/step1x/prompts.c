@@ -133,10 +133,10 @@ enum lk_code lk_step1x_make_rope(const struct lk_step1x_run *r) {
     return LK_OK;
 }
 
-static void set_length(struct lk_step1x_branch *b, int64_t n) {
+static void set_length(struct lk_step1x_branch *b, int64_t n, int most) {
     b->n = n;
     b->n_txt = n - LK_STEP1X_PREFIX_TOKENS;
-    if (b->n_txt > LK_STEP1X_MAX_TOKENS) b->n_txt = LK_STEP1X_MAX_TOKENS;
+    if (b->n_txt > most) b->n_txt = most;
     for (int64_t i = 0; b->quoted && i < b->n_txt; i++)
         b->any_quoted = b->any_quoted || b->quoted[LK_STEP1X_PREFIX_TOKENS + i];
 }
@@ -155,7 +155,7 @@ static enum lk_code tokenize(struct lk_step1x_run *r, struct lk_step1x_branch *b
                        "prompt: expected more than %d tokens with the model's prefix, got %lld: the "
                        "tokenizer is another model's",
                        LK_STEP1X_PREFIX_TOKENS, (long long)n);
-    set_length(b, n);
+    set_length(b, n, r->walk.request->max_sequence_length);
     return LK_OK;
 }
 
@@ -176,7 +176,7 @@ enum lk_code lk_step1x_prepare_prompts(struct lk_step1x_run *r, const char *prom
         } else if (r->m->tokenizer && b->prompt) {
             LK_TRY(tokenize(r, b));
         } else {
-            set_length(b, LK_STEP1X_PREFIX_TOKENS + LK_STEP1X_PLANNED_TOKENS + n_image);
+            set_length(b, LK_STEP1X_PREFIX_TOKENS + LK_STEP1X_PLANNED_TOKENS + n_image, q->max_sequence_length);
         }
     }
     return LK_OK;

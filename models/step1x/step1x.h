@@ -12,7 +12,7 @@
 #include "models/vae/autoencoder_kl.h"
 
 #define LK_STEP1X_PREFIX_TOKENS 90   /* of the chat string, whose states the transformer does not see */
-#define LK_STEP1X_MAX_TOKENS    2048 /* that it sees at most */
+#define LK_STEP1X_MAX_TOKENS    2048 /* that it sees at most, unless the request says otherwise */
 /* Planning without a tokenizer or a prompt: ids after the prefix that are not the image's, with a prompt of 10 tokens.
  */
 #define LK_STEP1X_PLANNED_TOKENS 23

@@ -102,7 +102,8 @@ static void plan_is_the_actual_peak(void **state) {
         request.negative_prompt = negative;
         if (i % 4 == 1) request.n_images = 0;
         if (i % 4 == 2) request.true_cfg_scale = 1;
-        request.width = 50; /* of a picture without a source */
+        if (i % 4 == 3) request.max_sequence_length = 5; /* less than the picture has */
+        request.width = 50;                              /* of a picture without a source */
         request.height = 90;
         assert_ok(lk_pipeline_plan(p, dev, &request, &plan));
         assert_ok(lk_pipeline_edit(p, dev, &request, &result));

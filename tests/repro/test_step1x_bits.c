@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include "kernels/cpu/isa.h"
+#include "engine/alloc.h"
 #include "models/pipeline.h"
+#include "models/step1x/instructions.h"
+#include "models/step1x/step1x.h"
 #include "weights/verify.h"
 
 #define CHECKPOINT "golden/data/step1x/rich/checkpoint"
@@ -89,6 +92,82 @@ static void same_bits_in_another_process(void **state) {
     assert_string_equal(here, there);
 }
 
+struct bench {
+    struct lk_pipeline *p;
+    struct lk_device *dev;
+    struct lk_image picture;
+    struct lk_request request;
+};
+
+static void bench_open(struct bench *b) {
+    assert_ok(lk_pipeline_open(&b->p, CHECKPOINT, LK_BF16));
+    assert_ok(lk_device_cpu_create(2, &b->dev));
+    assert_ok(lk_image_read(&b->picture, PICTURE, 0, 0));
+    lk_request_init(&b->request, b->p);
+    b->request.images = &b->picture;
+    b->request.n_images = 1;
+    b->request.prompt = "make it winter";
+    b->request.num_inference_steps = 1;
+    b->request.size_level = 64;
+}
+
+static void bench_close(struct bench *b) {
+    lk_image_free(&b->picture);
+    lk_device_free(b->dev);
+    lk_pipeline_close(b->p);
+}
+
+static void assert_same_image(const struct lk_image *a, const struct lk_image *b) {
+    assert_true(a->width == b->width && a->height == b->height);
+    assert_memory_equal(a->pixels, b->pixels, (size_t)a->width * (size_t)a->height * 3);
+}
+
+/* Rounds draw on from one generator: the first is the plain edit, the next has other noise. */
+static void rounds_are_not_seeded_anew(void **state) {
+    (void)state;
+    struct bench b;
+    struct lk_result plain, rounds[2] = {0};
+    struct lk_rng rng;
+    bench_open(&b);
+    assert_ok(lk_pipeline_edit(b.p, b.dev, &b.request, &plain));
+    lk_rng_seed(&rng, b.request.seed);
+    struct lk_step1x_edit edit = {.source = &b.picture, .prompt = b.request.prompt, .rng = &rng};
+    for (int i = 0; i < 2; i++) assert_ok(lk_step1x_edit_once(b.p, b.dev, &b.request, &edit, &rounds[i]));
+    assert_string_equal(plain.noise_sha256, rounds[0].noise_sha256);
+    assert_same_image(&plain.image, &rounds[0].image);
+    assert_string_not_equal(rounds[0].noise_sha256, rounds[1].noise_sha256);
+    for (int i = 0; i < 2; i++) lk_result_free(&rounds[i]);
+    lk_result_free(&plain);
+    bench_close(&b);
+}
+
+/* Whatever the model answers, thinking is a plain edit with that prompt, and answers the same again. */
+static void thinking_is_an_edit_with_the_rewritten_prompt(void **state) {
+    (void)state;
+    struct lk_step1x_instructions instructions;
+    struct lk_result thought[2] = {0}, plain;
+    struct bench b;
+    for (int i = 0; i < LK_STEP1X_N_CALLS; i++)
+        for (int j = 0; j < LK_STEP1X_N_ROLES; j++) instructions.texts[i][j] = lk_strdup("{instruction} {language}");
+    bench_open(&b);
+    b.request.thinking_mode = true;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(lk_step1x_think_and_edit(b.p, b.dev, &b.request, &instructions, &thought[i]));
+        assert_int_equal(thought[i].n_rounds, 1);
+    }
+    assert_true(strlen(thought[0].rounds[0].prompt) > 20);
+    assert_string_equal(thought[0].rounds[0].prompt, thought[1].rounds[0].prompt);
+    assert_same_image(&thought[0].image, &thought[1].image);
+    b.request.thinking_mode = false;
+    b.request.prompt = thought[0].rounds[0].prompt;
+    assert_ok(lk_pipeline_edit(b.p, b.dev, &b.request, &plain));
+    assert_same_image(&thought[0].image, &plain.image);
+    lk_result_free(&plain);
+    for (int i = 0; i < 2; i++) lk_result_free(&thought[i]);
+    lk_step1x_instructions_free(&instructions);
+    bench_close(&b);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "digest")) {
         char digest[130];
@@ -98,6 +177,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_for_any_number_of_threads),
         cmocka_unit_test(same_bits_in_another_process),
+        cmocka_unit_test(rounds_are_not_seeded_anew),
+        cmocka_unit_test(thinking_is_an_edit_with_the_rewritten_prompt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,6 +90,7 @@ GAINS = [
     ("embed_tokens", 0.05),
     ("linear.weight", 2.0),
     ("adaLN_modulation", 2.0),
+    ("S.input_embedder", 0.15),
     ("x_embedder", 0.15),
     ("context_embedder", 0.15),
     ("to_q.", 0.3),

@@ -177,7 +177,7 @@ def run(name, folder, case, dtype, images, given=None):
 def transformer_inputs(name):
     """Of one forward: a few tokens, some of them quoted, at positions as an edit has them; bf16 values."""
     c = CONFIGS[name]["transformer"]
-    generator = torch.Generator("cpu").manual_seed(CONFIGS[name]["seed"])
+    generator = torch.Generator("cpu").manual_seed(CONFIGS[name]["seed"] + 2)
     n_txt, height, width = 23, 4, 5
 
     def normal(*shape):
@@ -196,7 +196,7 @@ def transformer_inputs(name):
         embeds=normal(n_txt, c["connector_in_channels"]),
         quoted=quoted,
         positions=torch.cat([positions, grid]),
-        timestep=torch.tensor([937.5308]),
+        timestep=torch.tensor([251.03]),  # not 251 when divided and multiplied by 1000
     )
 
 

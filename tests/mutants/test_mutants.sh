@@ -55,7 +55,7 @@ run_test() {
     if [ $status -eq 0 ]; then return 1; fi
     if [ $status -ge 128 ] || grep -q 'Sanitizer' "$work/log"; then return 2; fi
     if grep -q 'beyond their bounds' "$work/log"; then return 0; fi
-    if grep -q 'golden_run' "$SOURCE_DIR/tests/golden/$1.c"; then return 2; fi
+    if grep -qs 'golden_run' "$SOURCE_DIR/tests/golden/$1.c"; then return 2; fi
     if grep -q '\[  FAILED  \]' "$work/log"; then return 0; fi
     return 2
 }

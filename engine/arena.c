@@ -61,6 +61,11 @@ enum lk_code lk_arena_tensor(struct lk_arena *arena, struct lk_tensor *out, enum
     return rc;
 }
 
+bool lk_arena_holds(const struct lk_arena *arena, const void *address) {
+    uintptr_t base = arena->counting ? COUNTING_BASE : (uintptr_t)arena->base;
+    return (uintptr_t)address - base < arena->used;
+}
+
 size_t lk_arena_mark(const struct lk_arena *arena) { return arena->used; }
 
 void lk_arena_release(struct lk_arena *arena, size_t mark) {

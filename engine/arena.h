@@ -29,5 +29,8 @@ enum lk_code lk_arena_tensor(struct lk_arena *arena, struct lk_tensor *out, enum
     lk_arena_tensor((arena), (out), (dtype), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                \
                     (int64_t[]){__VA_ARGS__})
 
+/* Whether an address lies in what is handed out now. */
+bool lk_arena_holds(const struct lk_arena *arena, const void *address);
+
 size_t lk_arena_mark(const struct lk_arena *arena);
 void lk_arena_release(struct lk_arena *arena, size_t mark);

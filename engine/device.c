@@ -1,15 +1,17 @@
 #include "engine/device.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "engine/alloc.h"
 
-enum lk_code lk_device_prepare(struct lk_device *dev, size_t arena_bytes) {
-    if (dev->kind == LK_DEVICE_PLAN) {
-        lk_arena_init_counting(&dev->arena);
-        return LK_OK;
-    }
+static atomic_uint_least64_t weights_epoch;
+
+void lk_weights_released(void) { atomic_fetch_add(&weights_epoch, 1); }
+uint64_t lk_weights_epoch(void) { return atomic_load(&weights_epoch); }
+
+static enum lk_code prepare_arena(struct lk_device *dev, size_t arena_bytes) {
     if (dev->arena_block && dev->arena.capacity >= arena_bytes && dev->arena.used == 0) {
         dev->arena.peak = 0;
         return LK_OK;
@@ -24,6 +26,15 @@ enum lk_code lk_device_prepare(struct lk_device *dev, size_t arena_bytes) {
     if (rc) return lk_fail_prefix(rc, "activation memory of %zu bytes", arena_bytes);
     lk_arena_init(&dev->arena, dev->arena_block, arena_bytes, dev->kind == LK_DEVICE_CPU);
     return LK_OK;
+}
+
+enum lk_code lk_device_prepare(struct lk_device *dev, size_t arena_bytes) {
+    if (dev->kind == LK_DEVICE_PLAN) {
+        lk_arena_init_counting(&dev->arena);
+        return LK_OK;
+    }
+    LK_TRY(prepare_arena(dev, arena_bytes));
+    return dev->memory->load_weights ? dev->memory->load_weights(dev) : LK_OK;
 }
 
 void lk_device_free(struct lk_device *dev) {

@@ -11,7 +11,14 @@
  *     lk_device_free(dev);
  *
  * Nothing is allocated after lk_device_prepare: how much is needed is learnt by running the same code on the plan
- * device. */
+ * device.
+ *
+ * Where tensors lie. What an op writes lies in the device's arena. What it reads lies there too, or is a weight in host
+ * memory (a mapped file, memory of the binding): host memory that does not change, and whose end lk_weights_released
+ * announces. The cpu device reads weights in place. A device with memory of its own keeps a copy of each: the walk over
+ * the plan device shows it every weight (note_weight), lk_device_prepare makes what was shown resident
+ * (load_weights), and ops find the copy by the host address. A weight that no plan has shown is copied where it is first
+ * met. */
 #pragma once
 
 #include "engine/arena.h"
@@ -36,6 +43,10 @@ struct lk_device_memory {
     enum lk_code (*upload)(struct lk_device *dev, void *dst, const void *host, size_t bytes);
     enum lk_code (*download)(struct lk_device *dev, void *host, const void *src, size_t bytes);
     void (*destroy)(struct lk_device *dev);
+    /* Both NULL where ops read host memory. note_weight: t, in host memory, will be read by an op; load_weights: what
+     * was noted and is not on the device yet is copied there (LK_E_NOMEM, LK_E_FIT, LK_E_DEVICE). */
+    void (*note_weight)(const struct lk_device *dev, const struct lk_tensor *t);
+    enum lk_code (*load_weights)(struct lk_device *dev);
 };
 
 /* Called with every named intermediate tensor of a forward pass (see lk_trace). `value` lies on the device and is valid
@@ -44,7 +55,8 @@ typedef enum lk_code lk_trace_fn(void *context, struct lk_device *dev, const cha
 
 struct lk_device {
     enum lk_device_kind kind;
-    char name[128]; /* "cpu (avx512, 2 threads)" */
+    char name[128];        /* "cpu (avx512, 2 threads)" */
+    char architecture[16]; /* what the bits of results depend on: "avx512", "sm_80" */
     int n_threads;  /* host threads that a cpu device uses */
     const struct lk_op_table *table;
     const struct lk_device_memory *memory;
@@ -58,15 +70,35 @@ struct lk_device {
 /* n_threads 0: as many as the machine has (OMP_NUM_THREADS is honoured). */
 enum lk_code lk_device_cpu_create(int n_threads, struct lk_device **out);
 
+/* CUDA device `index`, used through the driver that is found at run time. LK_E_DEVICE when there is no driver, no such
+ * device, one that is older than sm_80, or no kernels in this build; the message says which. */
+enum lk_code lk_device_cuda_create(int index, struct lk_device **out);
+
+/* What CUDA devices there are, without using one. */
+struct lk_cuda_info {
+    char name[128];
+    int compute_major, compute_minor;
+    int driver_version; /* 12040 is 12.4 */
+    uint64_t memory_bytes;
+};
+/* Device `index`; *n_devices gets their number, 0 with every code but LK_OK. LK_E_DEVICE as lk_device_cuda_create; with
+ * an index of -1 only the number is asked for. */
+enum lk_code lk_cuda_info(int index, int *n_devices, struct lk_cuda_info *out);
+
 /* A device that counts what `target` would do: the FLOPs and bytes of each op, and the peak of live memory with the
  * scratch that target's kernels ask for. `target` must outlive it. */
 enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_device **out);
 
-/* Allocates the arena. LK_E_NOMEM or LK_E_FIT when it cannot be had. May be called again after everything was released.
- */
+/* Allocates the arena and loads the weights that a plan has shown. LK_E_NOMEM or LK_E_FIT when they cannot be had. May be
+ * called again after everything was released. */
 enum lk_code lk_device_prepare(struct lk_device *dev, size_t arena_bytes);
 
 void lk_device_free(struct lk_device *dev);
+
+/* Host memory that held weights is about to be given back: devices drop the copies that they keep before they use one
+ * again. lk_weights_epoch counts these calls. */
+void lk_weights_released(void);
+uint64_t lk_weights_epoch(void);
 
 /* Copies of a whole dense tensor from and to the host, in the tensor's dtype. On the plan device: download leaves
  * zeros. */

@@ -249,6 +249,31 @@ struct lk_nonfinite {
     OP(pixels)                                                                                                         \
     OP(nonfinite)
 
+/* The tensors of an op come first in its struct, so many: for code that must look at all of them. */
+enum {
+    LK_TENSORS_linear = 6,
+    LK_TENSORS_attention = 4,
+    LK_TENSORS_rms_norm = 3,
+    LK_TENSORS_layer_norm = 6,
+    LK_TENSORS_norm_rope = 4,
+    LK_TENSORS_gated_act = 2,
+    LK_TENSORS_activation = 2,
+    LK_TENSORS_embedding = 3,
+    LK_TENSORS_conv2d = 5,
+    LK_TENSORS_group_norm = 4,
+    LK_TENSORS_add = 3,
+    LK_TENSORS_channel_affine = 4,
+    LK_TENSORS_l2_norm = 3,
+    LK_TENSORS_mean_rows = 2,
+    LK_TENSORS_posterior_sample = 3,
+    LK_TENSORS_guidance = 3,
+    LK_TENSORS_pack_latents = 2,
+    LK_TENSORS_euler_step = 2,
+    LK_TENSORS_copy = 2,
+    LK_TENSORS_pixels = 2,
+    LK_TENSORS_nonfinite = 1,
+};
+
 #define LK_DECLARE_OP(name)                                                                                            \
     enum lk_code lk_##name(struct lk_device *dev, const struct lk_##name *op);                                         \
     /* Shapes and dtypes are right, or LK_E_INTERNAL; *cost gets what one call costs. */                               \

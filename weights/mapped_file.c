@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/alloc.h"
+#include "engine/device.h"
 #include "engine/file.h"
 #include "weights/fault_guard.h"
 #include "weights/paths.h"
@@ -57,6 +58,7 @@ enum lk_code lk_mapped_open(struct lk_mapped_file **out, const char *path) {
 
 void lk_mapped_close(struct lk_mapped_file *file) {
     if (!file) return;
+    lk_weights_released();
     if (file->data) {
         void *data = (void *)(uintptr_t)file->data;
         lk_fault_guard_remove(data);

@@ -83,6 +83,7 @@ enum lk_code lk_device_cpu_create(int n_threads, struct lk_device **out) {
     if (dev->n_threads > MOST_THREADS) dev->n_threads = MOST_THREADS;
     dev->table = &table;
     dev->memory = &memory;
+    snprintf(dev->architecture, sizeof dev->architecture, "%s", lk_cpu_isa_name(lk_cpu_isa()));
     snprintf(dev->name, sizeof dev->name, "cpu (%s, %d thread%s)", lk_cpu_isa_name(lk_cpu_isa()), dev->n_threads,
              dev->n_threads == 1 ? "" : "s");
     *out = dev;

@@ -1,5 +1,5 @@
 /* Elementary functions in f32 that a compiler can vectorise: no branches, no tables, no calls, and no fused
- * multiply-add, so that every instruction level gives the same bits. */
+ * multiply-add, so that every instruction level gives the same bits. CUDA kernels include this file too. */
 #pragma once
 
 #include <stdint.h>
@@ -7,19 +7,25 @@
 
 #include "engine/ops.h"
 
-static inline float lk_f32_from_bits(uint32_t bits) {
+#ifdef __CUDACC__
+#define LK_MATH static __device__ __forceinline__
+#else
+#define LK_MATH static inline
+#endif
+
+LK_MATH float lk_f32_from_bits(uint32_t bits) {
     float f;
     memcpy(&f, &bits, sizeof f);
     return f;
 }
-static inline uint32_t lk_f32_bits(float f) {
+LK_MATH uint32_t lk_f32_bits(float f) {
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
     return bits;
 }
 
 /* e^x within 2 ulp, denormal results included; 0 below -104, infinity above 88.73; NaN stays NaN. */
-static inline float lk_exp(float x) {
+LK_MATH float lk_exp(float x) {
     const float round_to_int = 12582912.0f; /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
     float c = x < -105.0f ? -105.0f : x;    /* keeps n inside the two exponent steps below; NaN passes */
     c = c > 90.0f ? 90.0f : c;
@@ -42,16 +48,16 @@ static inline float lk_exp(float x) {
 
 /* x * sigmoid(u). SiLU, the tanh form of GELU and quick GELU are this with different u:
  * 0.5 x (1 + tanh z) = x sigmoid(2 z). For u -> -infinity the quotient x / infinity is the right 0. */
-static inline float lk_swish(float x, float u) { return x / (1.0f + lk_exp(-u)); }
-static inline float lk_silu(float x) { return lk_swish(x, x); }
-static inline float lk_quick_gelu(float x) { return lk_swish(x, 1.702f * x); }
-static inline float lk_gelu_tanh(float x) {
+LK_MATH float lk_swish(float x, float u) { return x / (1.0f + lk_exp(-u)); }
+LK_MATH float lk_silu(float x) { return lk_swish(x, x); }
+LK_MATH float lk_quick_gelu(float x) { return lk_swish(x, 1.702f * x); }
+LK_MATH float lk_gelu_tanh(float x) {
     const float two_sqrt_2_over_pi = 1.5957691216f;
     return lk_swish(x, two_sqrt_2_over_pi * (x + 0.044715f * (x * x * x)));
 }
 
 /* erf(x) within 2 ulp of 1. */
-static inline float lk_erf(float x) {
+LK_MATH float lk_erf(float x) {
     float t = lk_f32_from_bits(lk_f32_bits(x) & 0x7fffffffu);
     float s = x * x;
     float near = 8.26745526e-5f;
@@ -76,10 +82,10 @@ static inline float lk_erf(float x) {
     return t > 0.9375f ? far : near;
 }
 
-static inline float lk_gelu_erf(float x) { return 0.5f * x * (1.0f + lk_erf(x * 0.707106781f)); }
+LK_MATH float lk_gelu_erf(float x) { return 0.5f * x * (1.0f + lk_erf(x * 0.707106781f)); }
 
 /* The nearest bf16 value as a float, as lk_round_bf16, without a branch. */
-static inline float lk_round_bf16_simd(float x) {
+LK_MATH float lk_round_bf16_simd(float x) {
     uint32_t bits = lk_f32_bits(x);
     uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
     uint32_t quiet = bits | 0x00400000u;

@@ -12,9 +12,18 @@ struct plan_device {
     const struct lk_device *target;
 };
 
+/* Weights are what has data outside the counting arena. */
+static void note_weights(const struct lk_device *dev, const struct lk_tensor *const *tensors, int n) {
+    const struct lk_device *target = ((const struct plan_device *)dev)->target;
+    for (int i = 0; target->memory->note_weight && i < n; i++)
+        if (tensors[i] && tensors[i]->data && !lk_arena_holds(&dev->arena, tensors[i]->data))
+            target->memory->note_weight(target, tensors[i]);
+}
+
 #define PLAN_OP(name)                                                                                                  \
     static enum lk_code run_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch) {                 \
-        (void)dev, (void)op, (void)scratch;                                                                            \
+        (void)scratch;                                                                                                 \
+        note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_##name);                                     \
         return LK_OK;                                                                                                  \
     }                                                                                                                  \
     static size_t scratch_##name(const struct lk_device *dev, const struct lk_##name *op) {                            \
@@ -38,7 +47,7 @@ static enum lk_code plan_download(struct lk_device *dev, void *host, const void 
     memset(host, 0, bytes);
     return LK_OK;
 }
-static const struct lk_device_memory memory = {plan_alloc, plan_free, plan_upload, plan_download, NULL};
+static const struct lk_device_memory memory = {plan_alloc, plan_free, plan_upload, plan_download, NULL, NULL, NULL};
 
 enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_device **out) {
     struct plan_device *plan = lk_calloc(1, sizeof *plan);
@@ -52,6 +61,7 @@ enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_dev
     plan->device.n_threads = target->n_threads;
     plan->device.table = &plan->table;
     plan->device.memory = &memory;
+    snprintf(plan->device.architecture, sizeof plan->device.architecture, "%s", target->architecture);
     snprintf(plan->device.name, sizeof plan->device.name, "plan for %.100s", target->name);
     lk_arena_init_counting(&plan->device.arena);
     *out = &plan->device;

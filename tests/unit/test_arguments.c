@@ -108,7 +108,8 @@ static void table(void **state) {
         const struct cli_option *o = &cli_options[i];
         assert_true(o->offset < sizeof(struct cli_arguments));
         assert_true((o->kind == CLI_FLAG) == (o->value == NULL));
-        assert_true((o->kind == CLI_CHOICE) == (o->choices != NULL));
+        assert_true(o->choices || o->kind != CLI_CHOICE);
+        assert_true(!o->choices || o->kind == CLI_CHOICE || o->kind == CLI_TEXT);
         assert_non_null(strstr("Model Input Sampling Thinking Output Other", o->group));
         assert_true((o->required & ~o->commands) == 0);
         for (size_t j = 0; j < i; j++) {

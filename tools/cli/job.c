@@ -11,7 +11,6 @@
 #include "engine/file.h"
 #include "engine/log.h"
 #include "engine/utf8.h"
-#include "kernels/cpu/isa.h"
 #include "tools/cli/dump.h"
 #include "tools/cli/recipe.h"
 #include "tools/cli/signals.h"
@@ -33,10 +32,23 @@ struct state {
     char model_name[256], weights_identity[65];
 };
 
+/* "cuda" or "cuda:INDEX". */
+static bool parse_cuda(const char *name, int *index) {
+    char rest;
+    *index = 0;
+    if (!strcmp(name, "cuda")) return true;
+    return name[4] == ':' && name[5] >= '0' && name[5] <= '9' && strlen(name) < 9 &&
+           sscanf(name, "cuda:%d%c", index, &rest) == 1;
+}
+
 enum lk_code cli_device_open(const char *name, int threads, struct lk_device **out) {
-    if (strcmp(name, "cpu"))
-        return lk_fail(LK_E_DEVICE, "--device %s: this build has no CUDA device; use --device cpu", name);
-    return lk_device_cpu_create(threads, out);
+    int index;
+    *out = NULL;
+    if (!strcmp(name, "cpu")) return lk_device_cpu_create(threads, out);
+    if (strncmp(name, "cuda", 4) || !parse_cuda(name, &index))
+        return lk_fail(LK_E_USAGE, "--device %s: expected cpu, cuda or cuda:INDEX", name);
+    enum lk_code rc = lk_device_cuda_create(index, out);
+    return rc ? lk_fail_prefix(rc, "--device %s", name) : LK_OK;
 }
 
 /* The last part of a path, without its folder. */
@@ -170,7 +182,7 @@ static enum lk_code write_picture(struct state *s) {
     run->weights_identity = s->weights_identity;
     run->dtype = lk_dtype_name(job->dtype);
     run->device = job->device;
-    run->isa = lk_cpu_isa_name(lk_cpu_isa());
+    run->isa = s->device->architecture;
     run->rng = job->rng;
     run->exif_transpose = job->exif_transpose;
     run->request = &s->request;

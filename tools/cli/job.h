@@ -32,5 +32,5 @@ struct cli_job {
 /* Runs it and prints the output's path. */
 enum lk_code cli_job_run(const struct cli_job *job);
 
-/* LK_E_DEVICE for a device that this build or machine does not have. */
+/* name: "cpu", "cuda" or "cuda:INDEX". LK_E_DEVICE for a device that this build or machine does not have. */
 enum lk_code cli_device_open(const char *name, int threads, struct lk_device **out);

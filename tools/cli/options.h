@@ -90,7 +90,7 @@ struct cli_option {
     unsigned commands;   /* bit 1 << cli_command: where it may be given */
     unsigned required;   /* where it must be given */
     double min, max;     /* inclusive; of int, number and size */
-    const char *choices; /* "bf16|f32" */
+    const char *choices; /* "bf16|f32"; of a text: what completions offer */
     size_t offset;       /* of the field in struct cli_arguments */
 };
 

@@ -11,7 +11,7 @@ complete -c likeness -n __fish_use_subcommand -f -a completions -d 'print shell 
 complete -c likeness -n __fish_use_subcommand -f -a help -d 'explain a command'
 complete -c likeness -n '__fish_seen_subcommand_from edit plan chat rerun' -l model -s m -r -F -d 'folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)'
 complete -c likeness -n '__fish_seen_subcommand_from edit plan chat' -l dtype -x -a 'bf16 f32' -d 'arithmetic of all networks'
-complete -c likeness -n '__fish_seen_subcommand_from edit plan chat rerun' -l device -x -a 'cpu cuda' -d 'where to compute; a device that is not there is an error, never a fallback'
+complete -c likeness -n '__fish_seen_subcommand_from edit plan chat rerun' -l device -x -a 'cpu cuda' -d 'where to compute (cuda:1 is the second GPU); a device that is not there is an error, never a fallback'
 complete -c likeness -n '__fish_seen_subcommand_from edit plan chat verify rerun' -l threads -s t -x -d 'host threads; the result does not depend on it'
 complete -c likeness -n '__fish_seen_subcommand_from edit chat rerun' -l image -l ref-image -s r -r -F -d 'JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none: text to image'
 complete -c likeness -n '__fish_seen_subcommand_from edit chat' -l prompt -s p -x -d 'the instruction or question, UTF-8'

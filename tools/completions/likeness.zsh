@@ -27,7 +27,7 @@ _likeness() {
             '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
-            '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--device[where to compute (cuda\:1 is the second GPU); a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
             '--threads[host threads; the result does not depend on it]:N:' \
             '-t[host threads; the result does not depend on it]:N:' \
             '*--image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
@@ -74,7 +74,7 @@ _likeness() {
             '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
-            '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--device[where to compute (cuda\:1 is the second GPU); a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
             '--threads[host threads; the result does not depend on it]:N:' \
             '-t[host threads; the result does not depend on it]:N:' \
             '--num-inference-steps[denoising steps]:N:' \
@@ -103,7 +103,7 @@ _likeness() {
             '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
-            '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--device[where to compute (cuda\:1 is the second GPU); a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
             '--threads[host threads; the result does not depend on it]:N:' \
             '-t[host threads; the result does not depend on it]:N:' \
             '*--image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
@@ -159,7 +159,7 @@ _likeness() {
         _arguments \
             '--model[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
-            '--device[where to compute; a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--device[where to compute (cuda\:1 is the second GPU); a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
             '--threads[host threads; the result does not depend on it]:N:' \
             '-t[host threads; the result does not depend on it]:N:' \
             '*--image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \

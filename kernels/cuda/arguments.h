@@ -1,0 +1,121 @@
+/* The arguments of kernels, one struct each, as both sides see them: C here, CUDA C++ in the .cu files. Sizes and
+ * distances (ld) are in elements. `vector` says that every row of every tensor may be accessed 16 bytes at a time. A
+ * weight's dtype may differ from the activations': w_bf16 says. */
+#pragma once
+
+#include "engine/ops.h"
+
+/* y = f(x, ...) element by element over `rows` rows of n. */
+struct lk_cuda_elementwise {
+    void *y;
+    const void *a, *b;
+    int64_t rows, n, ld_y, ld_a, ld_b;
+    int32_t vector;
+    int32_t act; /* enum lk_act */
+    float factor;
+};
+
+/* Norms over the last dimension: n_rows groups of `per_row` rows of n; group i begins at i * ld. */
+struct lk_cuda_row_norm {
+    void *y;
+    const void *x, *w, *bias; /* w, bias [n] or NULL */
+    const void *shift, *scale;
+    int64_t n_rows, per_row, n, ld_y, ld_x;
+    int32_t vector; /* of y and x */
+    int32_t w_bf16, bias_bf16;
+    int32_t round_before_weight;
+    int32_t act;
+    float eps, gain;
+};
+
+/* struct lk_norm_rope. Per head: pairs = head_dim / 2. */
+struct lk_cuda_norm_rope {
+    void *x;
+    const void *norm_w;
+    const float *cos, *sin; /* [S, pairs], or NULL */
+    int64_t n_rows, n_heads, ld_x, ld_table;
+    int32_t pairs;
+    int32_t vector; /* of x and the tables */
+    int32_t w_bf16;
+    int32_t interleaved, round_before_weight, round_products;
+    float eps;
+};
+
+/* struct lk_embedding. report: struct lk_cuda_report. */
+struct lk_cuda_embedding {
+    void *y;
+    const void *table;
+    const int32_t *ids;
+    void *report;
+    int64_t rows, n, ld_y, ld_table, vocabulary;
+    int32_t vector, table_bf16;
+};
+
+/* struct lk_group_norm. Tiles of whole groups by blocks of pixels; the scratch behind it: sums and sums of squares,
+ * then the coefficients of n = (x - mean) a + b. */
+struct lk_cuda_group_norm {
+    void *y;
+    const void *x, *w, *b;
+    double *partial;       /* [n_blocks, n_groups, 2] */
+    float *mean, *a, *add; /* [channels] each */
+    int64_t n_pixels, block_pixels;
+    int32_t n_blocks, channels, n_groups, per_group, tile_groups;
+    int32_t vector, w_bf16, b_bf16;
+    int32_t act;
+    float eps;
+};
+
+/* struct lk_channel_affine: rows of n channels. */
+struct lk_cuda_channel_affine {
+    void *y;
+    const void *x, *mean, *std;
+    int64_t rows, n, ld_y, ld_x;
+    int32_t vector, stat_bf16, normalize, inverse_std;
+};
+
+struct lk_cuda_mean_rows {
+    void *y;
+    const void *x;
+    int64_t rows, n, ld_x;
+};
+
+/* struct lk_guidance, dense rows of n. */
+struct lk_cuda_guidance {
+    void *y;
+    const void *cond, *uncond;
+    int64_t n_rows, n;
+    int32_t vector, rescale;
+    float scale, power;
+};
+
+/* struct lk_pack_latents. */
+struct lk_cuda_pack_latents {
+    void *tokens, *latents;
+    int64_t tokens_high, tokens_wide, channels;
+    int32_t inverse;
+};
+
+/* struct lk_linear. */
+struct lk_cuda_linear {
+    void *y;
+    const void *x, *w, *bias, *gate, *residual;
+    int64_t m, n, k, ld_y, ld_x, ld_w, ld_residual;
+    int32_t w_bf16, bias_bf16, round_before_bias, act;
+};
+
+/* struct lk_attention. group: query heads that read one key/value head. */
+struct lk_cuda_attention {
+    void *out;
+    const void *q, *k, *v;
+    int64_t n_q, n_k, ld_out, ld_q, ld_k, ld_v;
+    int32_t n_heads, group, head_dim, causal;
+    float scale;
+};
+
+/* struct lk_conv2d. Of a kernel [C_out, C_in, kt, kh, kw] the last temporal tap is used. */
+struct lk_cuda_conv2d {
+    void *y;
+    const void *x, *w, *bias, *residual;
+    int32_t h_in, w_in, c_in, h_out, w_out, c_out, kt, kh, kw, stride, upsample, pad_top, pad_left;
+    int32_t w_bf16, bias_bf16;
+};

@@ -1,0 +1,115 @@
+/* cuLaunchKernel and its relations. */
+#include "driver/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static CUresult check_shape(const struct gpusim_function *f, const uint32_t grid[3], const uint32_t block[3],
+                            uint32_t shared, bool cooperative) {
+    static const uint32_t max_block[3] = {1024, 1024, 64}, max_grid[3] = {INT32_MAX, 65535, 65535};
+    for (int i = 0; i < 3; i++)
+        if (!grid[i] || !block[i] || grid[i] > max_grid[i] || block[i] > max_block[i]) {
+            gpusim_say(
+                "kernel %s: launch of %u x %u x %u blocks of %u x %u x %u threads: a dimension is 0 or too large",
+                f->name, grid[0], grid[1], grid[2], block[0], block[1], block[2]);
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+    uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+    const uint32_t *bound = f->req_ntid[0] ? f->req_ntid : f->max_ntid;
+    uint64_t most = bound[0] ? (uint64_t)bound[0] * bound[1] * bound[2] : GPUSIM_THREADS_PER_BLOCK;
+    if (threads > GPUSIM_THREADS_PER_BLOCK || threads > most || (f->req_ntid[0] && threads != most)) {
+        gpusim_say("kernel %s: %llu threads per block, the kernel's bound is %llu", f->name,
+                   (unsigned long long)threads, (unsigned long long)most);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (shared > f->max_dynamic_shared_bytes) {
+        gpusim_say("kernel %s: %u bytes of dynamic shared memory, the function's maximum is %u "
+                   "(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)",
+                   f->name, shared, f->max_dynamic_shared_bytes);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (cooperative) {
+        uint64_t fit = (uint64_t)gpusim_occupancy(f, (uint32_t)threads, shared) * GPUSIM_N_SMS;
+        if ((uint64_t)grid[0] * grid[1] * grid[2] > fit) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult read_params(const struct gpusim_function *f, struct gpusim_item *item, void **params, void **extra) {
+    item->params = calloc(1, f->param_bytes + 16);
+    if (!item->params) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (params) {
+        for (uint32_t k = 0; k < f->n_params; k++) {
+            if (!params[k]) return CUDA_ERROR_INVALID_VALUE;
+            memcpy(item->params + f->params[k].offset, params[k], f->params[k].bytes);
+        }
+        return CUDA_SUCCESS;
+    }
+    const void *buffer = NULL;
+    size_t n = 0;
+    for (int i = 0; extra && extra[i]; i += 2) {
+        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[i + 1];
+        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            n = *(size_t *)extra[i + 1];
+        else
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (f->n_params && (!buffer || n > f->param_bytes + 8)) return CUDA_ERROR_INVALID_VALUE;
+    if (buffer) memcpy(item->params, buffer, n < f->param_bytes ? n : f->param_bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
+                       CUstream stream, void **params, void **extra, bool cooperative) {
+    ENTER_CONTEXT();
+    struct gpusim_stream *s = gpusim_stream_of(context, stream);
+    if (!s || !kernel) LEAVE(CUDA_ERROR_INVALID_HANDLE);
+    if (kernel->module->context != context) LEAVE(CUDA_ERROR_INVALID_HANDLE);
+    if (params && extra) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    CUresult result = check_shape(kernel->function, grid, block, shared, cooperative);
+    if (result) LEAVE(result);
+    struct gpusim_item *item = gpusim_item_new(context, GPUSIM_WORK_LAUNCH);
+    if (!item) LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+    if ((result = read_params(kernel->function, item, params, extra))) {
+        free(item->params);
+        free(item);
+        LEAVE(result);
+    }
+    item->launch.function = kernel->function;
+    memcpy(item->launch.grid, grid, sizeof item->launch.grid);
+    memcpy(item->launch.block, block, sizeof item->launch.block);
+    item->launch.dynamic_shared_bytes = shared;
+    item->launch.device = context->device;
+    item->launch.cooperative = cooperative;
+    gpusim_enqueue(s, item);
+    gpusim_some_work(context);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                               unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
+    return launch(kernel, (uint32_t[]){gx, gy, gz}, (uint32_t[]){bx, by, bz}, shared, stream, params, extra, false);
+}
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                          unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params) {
+    return launch(kernel, (uint32_t[]){gx, gy, gz}, (uint32_t[]){bx, by, bz}, shared, stream, params, NULL, true);
+}
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction kernel, void **params, void **extra) {
+    bool cooperative = false;
+    if (!c || (c->numAttrs && !c->attrs)) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < c->numAttrs; i++) {
+        const CUlaunchAttribute *a = &c->attrs[i];
+        if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+            cooperative = a->value.cooperative;
+        else if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+                 a->value.cluster[0] * a->value.cluster[1] * a->value.cluster[2] > 1)
+            return gpusim_not_supported("cuLaunchKernelEx with clusters");
+        else if (a->id != CU_LAUNCH_ATTRIBUTE_IGNORE && a->id != CU_LAUNCH_ATTRIBUTE_PRIORITY &&
+                 a->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            gpusim_say("cuLaunchKernelEx: attribute %u is ignored", a->id);
+    }
+    return launch(kernel, (uint32_t[]){c->gridDimX, c->gridDimY, c->gridDimZ},
+                  (uint32_t[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, c->hStream, params, extra,
+                  cooperative);
+}

@@ -1,0 +1,147 @@
+/* Allocation of device and pinned host memory. */
+#include "driver/state.h"
+
+#include <string.h>
+
+static CUresult device_new(struct gpusim_context *context, CUdeviceptr *out, size_t bytes) {
+    if (!out || !bytes) return CUDA_ERROR_INVALID_VALUE;
+    struct gpusim_allocation *r = gpusim_memory_new(GPUSIM_MEMORY_DEVICE, context->device, bytes, NULL);
+    if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = r->base;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes) {
+    ENTER_CONTEXT();
+    LEAVE(device_new(context, out, bytes));
+}
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element) {
+    ENTER_CONTEXT();
+    if (!pitch || !width || !height || (element != 4 && element != 8 && element != 16)) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    *pitch = (width + 511) & ~(size_t)511;
+    LEAVE(device_new(context, out, *pitch * height));
+}
+
+/* Waits for all work, as the hardware's driver does. */
+EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
+    ENTER_CONTEXT();
+    if (!address) LEAVE(CUDA_SUCCESS);
+    struct gpusim_allocation *r = gpusim_memory_find(address);
+    if (!r || r->base != address || r->kind != GPUSIM_MEMORY_DEVICE) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    CUresult result = gpusim_drain(context, NULL);
+    gpusim_memory_free(r);
+    LEAVE(result);
+}
+
+EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
+    ENTER_CONTEXT();
+    (void)context;
+    if (!out || !bytes || flags > 7) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    struct gpusim_allocation *r = gpusim_memory_new(GPUSIM_MEMORY_PINNED, -1, bytes, NULL);
+    if (!r) LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+    *out = r->host;
+    LEAVE(CUDA_SUCCESS);
+}
+EXPORT CUresult cuMemAllocHost_v2(void **out, size_t bytes) { return cuMemHostAlloc(out, bytes, 0); }
+EXPORT CUresult cuMemFreeHost(void *host) {
+    ENTER_CONTEXT();
+    struct gpusim_allocation *r = gpusim_memory_find((uint64_t)(uintptr_t)host);
+    if (!r || r->host != host || r->kind != GPUSIM_MEMORY_PINNED) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    CUresult result = gpusim_drain(context, NULL);
+    gpusim_memory_free(r);
+    LEAVE(result);
+}
+EXPORT CUresult cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) {
+    ENTER_CONTEXT();
+    (void)context;
+    if (!host || !bytes || flags > 15) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    uint64_t first = (uint64_t)(uintptr_t)host;
+    struct gpusim_allocation *near = gpusim_memory_near(first, bytes);
+    if (gpusim_memory_find(first) || gpusim_memory_find(first + bytes - 1) ||
+        (near && !near->freed && near->base >= first && near->base < first + bytes))
+        LEAVE(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    LEAVE(gpusim_memory_new(GPUSIM_MEMORY_REGISTERED, -1, bytes, host) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+EXPORT CUresult cuMemHostUnregister(void *host) {
+    ENTER_CONTEXT();
+    struct gpusim_allocation *r = gpusim_memory_find((uint64_t)(uintptr_t)host);
+    if (!r || r->host != host || r->kind != GPUSIM_MEMORY_REGISTERED) LEAVE(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    CUresult result = gpusim_drain(context, NULL);
+    gpusim_memory_free(r);
+    LEAVE(result);
+}
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *host, unsigned flags) {
+    ENTER_CONTEXT();
+    (void)context;
+    if (!out || flags) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    struct gpusim_allocation *r = gpusim_memory_find((uint64_t)(uintptr_t)host);
+    if (!r || r->device >= 0) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    *out = (CUdeviceptr)(uintptr_t)host;
+    LEAVE(CUDA_SUCCESS);
+}
+EXPORT CUresult cuMemHostGetFlags(unsigned *flags, void *host) {
+    ENTER_CONTEXT();
+    (void)context;
+    struct gpusim_allocation *r = gpusim_memory_find((uint64_t)(uintptr_t)host);
+    if (!flags || !r || r->kind != GPUSIM_MEMORY_PINNED) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    *flags = 2;
+    LEAVE(CUDA_SUCCESS);
+}
+EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
+    ENTER_CONTEXT();
+    if (!available || !total) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    *total = gpusim_settings()->memory_bytes;
+    *available = *total - gpusim_memory_used(context->device);
+    LEAVE(CUDA_SUCCESS);
+}
+EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address) {
+    ENTER_CONTEXT();
+    (void)context;
+    struct gpusim_allocation *r = gpusim_memory_find(address);
+    if (!r) LEAVE(CUDA_ERROR_NOT_FOUND);
+    if (base) *base = r->base;
+    if (bytes) *bytes = r->bytes;
+    LEAVE(CUDA_SUCCESS);
+}
+EXPORT CUresult cuPointerGetAttribute(void *out, unsigned attribute, CUdeviceptr address) {
+    ENTER();
+    struct gpusim_allocation *r = gpusim_memory_find(address);
+    if (!out) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    if (!r) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    switch (attribute) {
+    case 1:
+        *(CUcontext *)out = r->device >= 0 ? gpusim_driver.primary[r->device] : NULL;
+        break;
+    case 2:
+        *(unsigned *)out = r->device >= 0 ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+        break;
+    case 3:
+        *(CUdeviceptr *)out = address;
+        break;
+    case 4:
+        if (r->device >= 0) LEAVE(CUDA_ERROR_INVALID_VALUE);
+        *(void **)out = (void *)(uintptr_t)address;
+        break;
+    case 7:
+        *(unsigned long long *)out = r->id;
+        break;
+    case 8:
+        *(unsigned *)out = 0;
+        break;
+    case 9:
+        *(int *)out = r->device >= 0 ? r->device : 0;
+        break;
+    case 11:
+        *(CUdeviceptr *)out = r->base;
+        break;
+    case 12:
+        *(size_t *)out = r->bytes;
+        break;
+    case 13:
+        *(unsigned *)out = 1;
+        break;
+    default:
+        LEAVE(gpusim_not_supported("this attribute of cuPointerGetAttribute"));
+    }
+    LEAVE(CUDA_SUCCESS);
+}

@@ -1,0 +1,61 @@
+#include "gpusim.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct gpusim_settings settings;
+
+static uint64_t number(const char *name, uint64_t otherwise, uint64_t low, uint64_t high) {
+    const char *text = getenv(name);
+    if (!text || !*text) return otherwise;
+    char *end;
+    uint64_t value = strtoull(text, &end, 0), unit = 1;
+    if (*end == 'K' || *end == 'k')
+        unit = 1 << 10, end++;
+    else if (*end == 'M' || *end == 'm')
+        unit = 1 << 20, end++;
+    else if (*end == 'G' || *end == 'g')
+        unit = 1 << 30, end++;
+    value *= unit;
+    if (*end || value < low || value > high) {
+        gpusim_say("%s: expected a number from %llu to %llu, got \"%s\"; using %llu", name, (unsigned long long)low,
+                   (unsigned long long)high, text, (unsigned long long)otherwise);
+        return otherwise;
+    }
+    return value;
+}
+
+static void read_settings(void) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    settings.seed = number("GPUSIM_SEED", 1, 0, UINT64_MAX);
+    settings.memory_bytes = number("GPUSIM_MEMORY", 85899345920ull - 419430400ull, 1 << 20, 1ull << 40);
+    settings.n_devices = (int)number("GPUSIM_DEVICES", 1, 0, GPUSIM_MAX_DEVICES);
+    settings.n_threads = (int)number("GPUSIM_THREADS", cores < 1 ? 1 : cores > 32 ? 32 : (uint64_t)cores, 1, 64);
+    settings.isa = getenv("GPUSIM_ISA");
+}
+
+const struct gpusim_settings *gpusim_settings(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_settings);
+    return &settings;
+}
+
+void gpusim_say(const char *format, ...) {
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "gpusim: %s\n", text);
+}
+
+void gpusim_set(struct gpusim_message *message, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message->text, sizeof message->text, format, args);
+    va_end(args);
+}

@@ -1,0 +1,50 @@
+/* How check/ and counters/ look on. A launch holds one struct of functions, each may be NULL; the run loop with no `op`
+ * hook is a separate, faster loop. Hooks run on the host thread of the block; different blocks call them at the same
+ * time. */
+#pragma once
+
+#include "exec/op.h"
+
+struct gpusim_warp;
+struct gpusim_block;
+struct gpusim_launch;
+
+enum gpusim_access {
+    GPUSIM_ACCESS_LOAD,
+    GPUSIM_ACCESS_STORE,
+    GPUSIM_ACCESS_ATOMIC,
+    GPUSIM_ACCESS_ASYNC_SOURCE, /* cp.async reads global memory */
+    GPUSIM_ACCESS_ASYNC_TARGET, /* cp.async writes shared memory: when the copy lands, not when it is issued */
+    GPUSIM_ACCESS_MATRIX,       /* ldmatrix: one row of 16 bytes per lane in mask */
+    GPUSIM_ACCESS_BARRIER,      /* mbarrier object */
+};
+
+/* One memory instruction of one warp, after it passed the bounds and alignment checks, before it happens. */
+struct gpusim_memory_event {
+    enum gpusim_access access;
+    enum gpusim_space space;          /* resolved: never GENERIC */
+    uint32_t mask;                    /* lanes */
+    uint32_t bytes;                   /* per lane, contiguous */
+    const uint64_t *address;          /* [32] in that space (global: device address; shared: offset) */
+    const uintptr_t *host;            /* [32] where the bytes are */
+    struct gpusim_allocation *record; /* global: the allocation if all lanes are in one, else NULL */
+};
+
+struct gpusim_hooks {
+    void *context;
+    void (*launch_begin)(void *context, struct gpusim_launch *launch);
+    void (*launch_end)(void *context, struct gpusim_launch *launch);
+    void (*block_begin)(void *context, struct gpusim_block *block);
+    void (*block_end)(void *context, struct gpusim_block *block);
+    /* Before each op; `mask` are its active lanes after the guard (may be 0). */
+    void (*op)(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask);
+    void (*memory)(void *context, struct gpusim_warp *warp, const struct gpusim_op *op,
+                   const struct gpusim_memory_event *event);
+    /* Lanes arrive at a block barrier; `waits` is false for bar.arrive. Then barrier_release when it completes. */
+    void (*barrier_arrive)(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask,
+                           int barrier, bool waits);
+    void (*barrier_release)(void *context, struct gpusim_block *block, int barrier);
+    /* bar.warp.sync completed, or a .sync op (shfl, vote, match, redux, mma, ldmatrix) is about to run with `mask`. */
+    void (*warp_sync)(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask);
+    void (*fence)(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask);
+};

@@ -1,0 +1,50 @@
+/* Device memory: a map from device addresses to host bytes, one record per allocation. The map changes only while no
+ * launch runs. */
+#pragma once
+
+#include "gpusim.h"
+
+enum gpusim_memory_kind {
+    GPUSIM_MEMORY_DEVICE,
+    GPUSIM_MEMORY_PINNED,     /* cuMemHostAlloc */
+    GPUSIM_MEMORY_REGISTERED, /* cuMemHostRegister: `host` is the user's */
+    GPUSIM_MEMORY_VARIABLE,   /* .global of a module */
+    GPUSIM_MEMORY_CONSTANT,   /* .const of a module */
+};
+
+struct gpusim_allocation {
+    uint64_t base, bytes; /* device address range */
+    uint8_t *host;        /* where its bytes are */
+    uint64_t id;          /* counts allocations from 1: how reports name it */
+    uint8_t kind;         /* enum gpusim_memory_kind */
+    int8_t device;        /* -1: host memory */
+    bool freed;           /* kept for reports; host is NULL */
+    const char *name;     /* variables, else NULL */
+    void *shadow;         /* for check/: whatever it attaches; freed with shadow_free */
+    void (*shadow_free)(void *shadow);
+};
+
+/* New record with memory of its own (DEVICE, PINNED, VARIABLE, CONSTANT) or for the user's `host` (REGISTERED).
+ * NULL: no host memory or the device's capacity is used up. Device bytes are not cleared (they hold a pattern that
+ * depends on the seed). */
+struct gpusim_allocation *gpusim_memory_new(enum gpusim_memory_kind kind, int device, uint64_t bytes, void *host);
+
+/* The record that holds `address`, or NULL. */
+struct gpusim_allocation *gpusim_memory_find(uint64_t address);
+
+/* For reports: the live or freed record nearest to `address` within `reach` bytes, or NULL. */
+struct gpusim_allocation *gpusim_memory_near(uint64_t address, uint64_t reach);
+
+void gpusim_memory_free(struct gpusim_allocation *allocation);
+
+/* Host pointer of [address, address + bytes) if it lies within one live allocation, else NULL. */
+uint8_t *gpusim_memory_at(uint64_t address, uint64_t bytes);
+
+uint64_t gpusim_memory_used(int device);
+
+/* Called with every live record, in address order. */
+void gpusim_memory_each(void (*visit)(struct gpusim_allocation *allocation, void *context), void *context);
+
+/* check/ sets these to learn of records that come and go. */
+extern void (*gpusim_memory_on_new)(struct gpusim_allocation *allocation);
+extern void (*gpusim_memory_on_free)(struct gpusim_allocation *allocation);

@@ -1,0 +1,161 @@
+/* Running state: launch -> block -> warp -> group of lanes -> frame. */
+#pragma once
+
+#include "exec/hooks.h"
+#include "exec/memory.h"
+#include "exec/module.h"
+
+#include <pthread.h>
+
+/* The registers of one call of a function by some lanes of a warp. */
+struct gpusim_frame {
+    struct gpusim_function *function;
+    struct gpusim_frame *parent;
+    const struct gpusim_op *call; /* in the parent; NULL for the kernel */
+    uint32_t return_pc;
+    uint32_t lanes;      /* lanes still inside */
+    uint32_t depth;      /* kernel: 0 */
+    uint32_t local_base; /* where its frame memory starts in each thread's local memory */
+    uint32_t *regs;      /* [function->frame_words], 64-byte aligned */
+    struct gpusim_frame *next_free;
+    uint64_t order; /* creation number: tells frames of one depth apart */
+};
+
+enum gpusim_wait { GPUSIM_RUNNABLE, GPUSIM_WAIT_BARRIER, GPUSIM_WAIT_SYNC };
+
+/* Lanes of a warp that are at the same pc of the same frame. */
+struct gpusim_group {
+    struct gpusim_frame *frame;
+    uint32_t pc, mask;
+    uint32_t wait;         /* enum gpusim_wait */
+    uint32_t member;       /* WAIT_SYNC: lanes that must come; WAIT_BARRIER: barrier number */
+    uint32_t warp_barrier; /* WAIT_SYNC in bar.warp.sync, which may be met at different pcs */
+    uint32_t *red;         /* WAIT_BARRIER: where bar.red's result goes (register), or NULL */
+    uint32_t red_predicate;
+};
+
+/* cp.async: one op's copies, done when waited for (or earlier, by the seed). */
+struct gpusim_async {
+    const struct gpusim_op *op;
+    uint32_t mask, bytes, source_bytes[GPUSIM_WARP];
+    uint64_t source[GPUSIM_WARP];
+    uint32_t target[GPUSIM_WARP]; /* shared offset */
+    uint32_t group[GPUSIM_WARP];  /* which of its lane's commit groups */
+};
+
+struct gpusim_warp {
+    /* Hot: the running group. */
+    uint32_t *regs;
+    uint32_t pc, mask;
+    struct gpusim_frame *frame;
+    struct gpusim_block *block;
+    struct gpusim_launch *launch;
+    const struct gpusim_hooks *hooks;    /* NULL: none */
+    struct gpusim_allocation *recent[2]; /* the allocations last used by loads and by stores */
+    uint8_t *local;                      /* [32][local_bytes] */
+    uint32_t local_bytes;
+    uint32_t index; /* in the block */
+
+    struct gpusim_group group[GPUSIM_WARP];
+    uint32_t n_groups, current;
+    uint32_t alive, exists; /* lanes */
+    uint32_t turns;  /* counts quanta: some go to another group than the lowest, so that spinning lanes make way */
+    uint64_t issued; /* ops */
+
+    struct gpusim_async *async;
+    uint32_t n_async, n_async_reserved;
+    uint32_t async_open[GPUSIM_WARP]; /* per lane: number of the commit group being filled */
+
+    uint32_t tid[3][GPUSIM_WARP];
+    struct gpusim_frame *kernel_frame, *free_frames;
+    uint64_t frame_count;
+    uint64_t random;
+};
+
+struct gpusim_barrier {
+    uint32_t arrived, expected; /* threads; expected 0: all of the block */
+    uint32_t red_count, red_threads;
+};
+
+struct gpusim_block {
+    struct gpusim_launch *launch;
+    uint32_t ctaid[3];
+    uint64_t number; /* linear index */
+    uint8_t *shared;
+    uint32_t shared_bytes;
+    uint32_t sm;
+    struct gpusim_warp *warps;
+    uint32_t n_warps, n_live; /* n_live: warps with lanes that have not exited */
+    uint32_t ready;           /* warps that may run */
+    struct gpusim_barrier barriers[GPUSIM_N_BARRIERS];
+    uint64_t random;
+    void *check; /* for check/ */
+    void *counters;
+};
+
+enum gpusim_fault_kind {
+    GPUSIM_FAULT_NONE,
+    GPUSIM_FAULT_ADDRESS,
+    GPUSIM_FAULT_MISALIGNED,
+    GPUSIM_FAULT_TRAP,
+    GPUSIM_FAULT_ASSERT,
+    GPUSIM_FAULT_INSTRUCTION, /* not implemented */
+    GPUSIM_FAULT_DEADLOCK,
+    GPUSIM_FAULT_STACK,
+    GPUSIM_FAULT_CHECK, /* a checker's finding */
+    GPUSIM_FAULT_MEMORY,
+};
+
+struct gpusim_launch {
+    struct gpusim_function *function;
+    uint32_t grid[3], block[3];
+    uint32_t dynamic_shared_bytes, shared_bytes; /* shared_bytes: static + dynamic */
+    uint32_t dynamic_base;
+    const uint8_t *params;
+    int device;
+    bool cooperative;
+    uint64_t number; /* counts launches of the process from 1 */
+    const struct gpusim_hooks *hooks;
+
+    /* Running. */
+    uint64_t n_blocks, next_block; /* next_block: atomic */
+    int stop;                      /* atomic: a fault happened */
+    pthread_mutex_t mutex;
+    enum gpusim_fault_kind fault;
+    char fault_text[1024];
+};
+
+/* Runs all blocks; false when the launch failed (fault, fault_text). */
+bool gpusim_launch_run(struct gpusim_launch *launch);
+
+/* Records the launch's first fault with kernel, PTX line, source line, block, thread; returns GPUSIM_FAULT. `lane` -1:
+ * none. */
+int gpusim_fault(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_fault_kind kind, int lane,
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* "kernel NAME, PTX line N (file.cu:LINE), block (x,y,z), thread (x,y,z)" for reports. */
+void gpusim_where(char *out, size_t n, const struct gpusim_warp *warp, const struct gpusim_op *op, int lane);
+
+/* group.c: runs a warp for up to `quantum` ops. */
+enum gpusim_outcome { GPUSIM_WARP_MORE, GPUSIM_WARP_BLOCKED, GPUSIM_WARP_DONE, GPUSIM_WARP_FAULT };
+enum gpusim_outcome gpusim_warp_run(struct gpusim_warp *warp, uint32_t quantum);
+
+/* Splits the lanes `mask` off the running group into a new group and returns it; the rest goes on at pc + 1.
+ * When `mask` is the whole group, returns the group itself. */
+struct gpusim_group *gpusim_split(struct gpusim_warp *warp, uint32_t mask);
+void gpusim_remove_group(struct gpusim_warp *warp, struct gpusim_group *group);
+
+/* For .sync ops: true when all living lanes of `member` are in `mask`; otherwise the lanes wait at this op and the
+ * handler must return *next. */
+bool gpusim_meet(struct gpusim_warp *warp, uint32_t mask, uint32_t member, int *next);
+
+/* frame.c */
+struct gpusim_frame *gpusim_frame_new(struct gpusim_warp *warp, struct gpusim_function *function);
+void gpusim_frame_leave(struct gpusim_warp *warp, struct gpusim_frame *frame, uint32_t lanes);
+
+/* barrier.c: lanes arrive; completes the barrier if it is full. */
+void gpusim_barrier_check(struct gpusim_block *block, int number);
+
+/* Registers. */
+#define REGS32(offset) ((uint32_t *)__builtin_assume_aligned(warp->regs + (offset), 64))
+#define REGS64(offset) ((uint64_t *)__builtin_assume_aligned(warp->regs + (offset), 64))

@@ -12,6 +12,11 @@ double lk_flux2_mu(int64_t n_noise_tokens, int n_steps) {
     return slope * n_steps + offset;
 }
 
+double lk_flow_match_mu(const struct lk_flow_match_config *config, int64_t n_noise_tokens) {
+    double slope = (config->max_shift - config->base_shift) / (config->max_image_seq_len - config->base_image_seq_len);
+    return (double)n_noise_tokens * slope + (config->base_shift - slope * config->base_image_seq_len);
+}
+
 /* numpy.linspace(1, 1/n, n)[i], rounded as astype(float32) does. */
 static float linear_sigma(int i, int n) {
     double last = 1.0 / n;

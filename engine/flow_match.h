@@ -21,6 +21,10 @@ struct lk_flow_match_config {
 /* FLUX.2's empirical mu from the number of noise tokens (references not counted) and steps. In double. */
 double lk_flux2_mu(int64_t n_noise_tokens, int n_steps);
 
+/* mu of the other models: linear in the number of noise tokens, base_shift at base_image_seq_len, max_shift at
+ * max_image_seq_len, beyond them too. In double. */
+double lk_flow_match_mu(const struct lk_flow_match_config *config, int64_t n_noise_tokens);
+
 /* sigmas [n_steps + 1] (last is 0) and timesteps_1000 [n_steps], starting from linspace(1, 1/n, n). mu is used when
  * shifting is dynamic. LK_E_CONFIG_VALUE for n_steps < 1. */
 enum lk_code lk_flow_match_sigmas(const struct lk_flow_match_config *config, int n_steps, double mu, float *sigmas,

@@ -2,24 +2,10 @@
 #include <stdio.h>
 
 #include "engine/alloc.h"
+#include "models/common/rope_axes.h"
 #include "models/flux2/transformer.h"
 
-static void derive(struct lk_config *json, struct lk_flux2_transformer_config *c, const int64_t *axes, size_t n_axes) {
-    int64_t sum = 0;
-    if (n_axes != LK_FLUX2_AXES)
-        lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE, "expected %d entries, got %zu", LK_FLUX2_AXES,
-                          n_axes);
-    for (size_t i = 0; i < n_axes && i < LK_FLUX2_AXES; i++) {
-        if (axes[i] < 2 || axes[i] > 4096 || axes[i] % 2)
-            lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE,
-                              "entry %zu is %lld: expected an even number from 2 on", i, (long long)axes[i]);
-        c->axes_dims_rope[i] = (int)axes[i];
-        sum += axes[i];
-    }
-    if (sum != c->attention_head_dim)
-        lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE,
-                          "expected a sum of attention_head_dim = %lld, got %lld", (long long)c->attention_head_dim,
-                          (long long)sum);
+static void derive(struct lk_config *json, struct lk_flux2_transformer_config *c) {
     if (c->timestep_guidance_channels % 2)
         lk_config_problem(json, "timestep_guidance_channels", LK_E_CONFIG_VALUE, "expected an even number");
     if (c->in_channels % 4) lk_config_problem(json, "in_channels", LK_E_CONFIG_VALUE, "expected a multiple of 4");
@@ -30,8 +16,6 @@ static void derive(struct lk_config *json, struct lk_flux2_transformer_config *c
 
 enum lk_code lk_flux2_transformer_config_read(struct lk_flux2_transformer_config *out, struct lk_config *json) {
     struct lk_flux2_transformer_config c = {0};
-    int64_t axes[LK_FLUX2_AXES] = {0};
-    size_t n_axes = 0;
     lk_config_expect_string(json, "_class_name", "Flux2Transformer2DModel");
     lk_config_ignore(json, "_diffusers_version");
     lk_config_ignore(json, "_name_or_path");
@@ -44,12 +28,12 @@ enum lk_code lk_flux2_transformer_config_read(struct lk_flux2_transformer_config
     lk_config_int(json, "num_attention_heads", &c.num_attention_heads, 1, 4096);
     lk_config_int(json, "joint_attention_dim", &c.joint_attention_dim, 1, 1 << 22);
     lk_config_int_or(json, "timestep_guidance_channels", &c.timestep_guidance_channels, 256, 2, LK_FLUX2_MAX_EMBEDDING);
-    lk_config_ints(json, "axes_dims_rope", axes, LK_FLUX2_AXES, &n_axes);
+    lk_read_rope_axes(json, c.axes_dims_rope, LK_FLUX2_AXES, NULL, c.attention_head_dim);
     lk_config_number_or(json, "mlp_ratio", &c.mlp_ratio, 3.0, 0.01, 64);
     lk_config_number_or(json, "rope_theta", &c.rope_theta, 2000, 1, 1e12);
     lk_config_number_or(json, "eps", &c.eps, 1e-6, 0, 1);
     lk_config_bool_or(json, "guidance_embeds", &c.guidance_embeds, true);
-    derive(json, &c, axes, n_axes);
+    derive(json, &c);
     if (c.out_channels != c.in_channels)
         lk_config_problem(json, "out_channels", LK_E_CONFIG_VALUE,
                           "expected null or in_channels: a sampler adds output to input");

@@ -121,12 +121,6 @@ static enum lk_code make_noise(struct lk_qwen_edit_run *r) {
     return lk_trace(r->walk.dev, &tokens, "noise");
 }
 
-/* calculate_shift: a line through (base_image_seq_len, base_shift) and (max_image_seq_len, max_shift). */
-static double shift(const struct lk_flow_match_config *c, int64_t n_noise) {
-    double slope = (c->max_shift - c->base_shift) / (c->max_image_seq_len - c->base_image_seq_len);
-    return (double)n_noise * slope + (c->base_shift - slope * c->base_image_seq_len);
-}
-
 /* The velocity of step i in the first branch's. */
 static enum lk_code predict(const struct lk_qwen_edit_run *r, int i) {
     struct lk_device *dev = r->walk.dev;
@@ -191,7 +185,7 @@ static enum lk_code decode(struct lk_qwen_edit_run *r) {
 static enum lk_code stages(void *run) {
     struct lk_qwen_edit_run *r = run;
     LK_TRY(allocate(r));
-    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, shift(&r->m->scheduler, r->n_noise)));
+    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, lk_flow_match_mu(&r->m->scheduler, r->n_noise)));
     LK_TRY(lk_qwen_edit_make_rope(r));
     LK_TRY(lk_qwen_edit_encode_prompts(r));
     LK_TRY(encode_references(r));

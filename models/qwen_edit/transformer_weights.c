@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "engine/alloc.h"
+#include "models/common/rope_axes.h"
 #include "models/qwen_edit/transformer.h"
 
 #define TIME_EMBEDDING 256
@@ -9,22 +10,7 @@
 /* Some files that were packed again have a tensor of this name in place of the config's zero_cond_t. */
 static const char zero_cond_t_tensor[] = "__index_timestep_zero__";
 
-static void derive(struct lk_config *json, struct lk_qwen_transformer_config *c, const int64_t *axes, size_t n_axes) {
-    int64_t sum = 0;
-    if (n_axes != LK_QWEN_AXES)
-        lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE, "expected %d entries, got %zu", LK_QWEN_AXES,
-                          n_axes);
-    for (size_t i = 0; i < n_axes && i < LK_QWEN_AXES; i++) {
-        if (axes[i] < 2 || axes[i] > 4096 || axes[i] % 2)
-            lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE,
-                              "entry %zu is %lld: expected an even number from 2 on", i, (long long)axes[i]);
-        c->axes_dims_rope[i] = (int)axes[i];
-        sum += axes[i];
-    }
-    if (sum != c->attention_head_dim)
-        lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE,
-                          "expected a sum of attention_head_dim = %lld, got %lld", (long long)c->attention_head_dim,
-                          (long long)sum);
+static void derive(struct lk_config *json, struct lk_qwen_transformer_config *c) {
     if (c->in_channels != c->patch_size * c->patch_size * c->out_channels)
         lk_config_problem(json, "in_channels", LK_E_CONFIG_VALUE,
                           "expected patch_size^2 * out_channels = %lld: a sampler adds output to input, got %lld",
@@ -34,8 +20,7 @@ static void derive(struct lk_config *json, struct lk_qwen_transformer_config *c,
 
 enum lk_code lk_qwen_transformer_config_read(struct lk_qwen_transformer_config *out, struct lk_config *json) {
     struct lk_qwen_transformer_config c = {0};
-    int64_t axes[LK_QWEN_AXES] = {16, 56, 56};
-    size_t n_axes = LK_QWEN_AXES;
+    static const int released_axes[LK_QWEN_AXES] = {16, 56, 56};
     lk_config_expect_string(json, "_class_name", "QwenImageTransformer2DModel");
     lk_config_ignore(json, "_diffusers_version");
     lk_config_ignore(json, "_name_or_path");
@@ -48,12 +33,12 @@ enum lk_code lk_qwen_transformer_config_read(struct lk_qwen_transformer_config *
     lk_config_int(json, "attention_head_dim", &c.attention_head_dim, 2, 512);
     lk_config_int(json, "num_attention_heads", &c.num_attention_heads, 1, 4096);
     lk_config_int(json, "joint_attention_dim", &c.joint_attention_dim, 1, 1 << 22);
-    if (lk_config_has(json, "axes_dims_rope")) lk_config_ints(json, "axes_dims_rope", axes, LK_QWEN_AXES, &n_axes);
+    lk_read_rope_axes(json, c.axes_dims_rope, LK_QWEN_AXES, released_axes, c.attention_head_dim);
     lk_config_bool_or(json, "zero_cond_t", &c.zero_cond_t, false);
     lk_config_expect_bool(json, "guidance_embeds", false);
     lk_config_expect_bool(json, "use_additional_t_cond", false);
     lk_config_expect_bool(json, "use_layer3d_rope", false);
-    derive(json, &c, axes, n_axes);
+    derive(json, &c);
     *out = c;
     return lk_config_close(json);
 }

@@ -212,19 +212,13 @@ static enum lk_code decode(struct lk_step1x_run *r) {
     return LK_OK;
 }
 
-/* Linear in the number of noise tokens. */
-static double shift_of_schedule(const struct lk_flow_match_config *c, int64_t n) {
-    double slope = (c->max_shift - c->base_shift) / (c->max_image_seq_len - c->base_image_seq_len);
-    return (double)n * slope + (c->base_shift - slope * c->base_image_seq_len);
-}
-
 static enum lk_code stages(void *run) {
     struct lk_step1x_run *r = run;
     LK_TRY(allocate(r));
     LK_TRY(lk_step1x_encode_prompts(r));
     LK_TRY(encode_source(r));
     LK_TRY(lk_step1x_make_rope(r));
-    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, shift_of_schedule(&r->m->scheduler, r->n_noise)));
+    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, lk_flow_match_mu(&r->m->scheduler, r->n_noise)));
     LK_TRY(denoise(r));
     return decode(r);
 }

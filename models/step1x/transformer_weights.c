@@ -2,25 +2,10 @@
 #include <stdio.h>
 
 #include "engine/alloc.h"
+#include "models/common/rope_axes.h"
 #include "models/step1x/transformer.h"
 
-static void derive(struct lk_config *json, struct lk_step1x_transformer_config *c, const int64_t *axes, size_t n_axes,
-                   int64_t joint_attention_dim) {
-    int64_t sum = 0;
-    if (n_axes != LK_STEP1X_AXES)
-        lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE, "expected %d entries, got %zu", LK_STEP1X_AXES,
-                          n_axes);
-    for (size_t i = 0; i < n_axes && i < LK_STEP1X_AXES; i++) {
-        if (axes[i] < 2 || axes[i] > 4096 || axes[i] % 2)
-            lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE,
-                              "entry %zu is %lld: expected an even number from 2 on", i, (long long)axes[i]);
-        c->axes_dims_rope[i] = (int)axes[i];
-        sum += axes[i];
-    }
-    if (sum != c->attention_head_dim)
-        lk_config_problem(json, "axes_dims_rope", LK_E_CONFIG_VALUE,
-                          "expected a sum of attention_head_dim = %lld, got %lld", (long long)c->attention_head_dim,
-                          (long long)sum);
+static void derive(struct lk_config *json, struct lk_step1x_transformer_config *c, int64_t joint_attention_dim) {
     if (c->connector_heads_num && c->connector_hidden_size % c->connector_heads_num)
         lk_config_problem(json, "connector_heads_num", LK_E_CONFIG_VALUE,
                           "expected a divisor of connector_hidden_size = %lld, got %lld",
@@ -38,8 +23,7 @@ static void derive(struct lk_config *json, struct lk_step1x_transformer_config *
 
 enum lk_code lk_step1x_transformer_config_read(struct lk_step1x_transformer_config *out, struct lk_config *json) {
     struct lk_step1x_transformer_config c = {0};
-    int64_t axes[LK_STEP1X_AXES] = {0}, joint_attention_dim = 0;
-    size_t n_axes = 0;
+    int64_t joint_attention_dim = 0;
     lk_config_expect_string(json, "_class_name", "Step1XEditTransformer2DModel");
     lk_config_ignore(json, "_diffusers_version");
     lk_config_ignore(json, "_name_or_path");
@@ -58,10 +42,10 @@ enum lk_code lk_step1x_transformer_config_read(struct lk_step1x_transformer_conf
     lk_config_int(json, "connector_hidden_size", &c.connector_hidden_size, 1, 1 << 22);
     lk_config_int(json, "connector_heads_num", &c.connector_heads_num, 1, 4096);
     lk_config_int(json, "connector_depth", &c.connector_depth, 0, 1000);
-    lk_config_ints(json, "axes_dims_rope", axes, LK_STEP1X_AXES, &n_axes);
+    lk_read_rope_axes(json, c.axes_dims_rope, LK_STEP1X_AXES, NULL, c.attention_head_dim);
     c.has_enable_text_token_mapping = lk_config_has(json, "enable_text_token_mapping");
     lk_config_bool_or(json, "enable_text_token_mapping", &c.enable_text_token_mapping, false);
-    derive(json, &c, axes, n_axes, joint_attention_dim);
+    derive(json, &c, joint_attention_dim);
     *out = c;
     return lk_config_close(json);
 }

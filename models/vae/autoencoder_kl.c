@@ -25,15 +25,6 @@ static void move_to(struct walk *w, const struct lk_tensor *y) {
     w->slot = !w->slot;
 }
 
-static enum lk_code conv(struct lk_device *dev, const struct lk_vae_layer *layer, const struct lk_tensor *x,
-                         const struct lk_tensor *y, const struct lk_tensor *residual) {
-    int pad = (int)layer->weight.shape[2] / 2;
-    struct lk_conv2d op = {.y = y, .x = x, .w = &layer->weight, .bias = &layer->bias, .residual = residual};
-    op.stride = op.upsample = 1;
-    op.pad_top = op.pad_left = op.pad_bottom = op.pad_right = pad;
-    return lk_conv2d(dev, &op);
-}
-
 static enum lk_code norm(const struct walk *w, const struct lk_vae_layer *layer, const struct lk_tensor *x,
                          const struct lk_tensor *y, enum lk_act act) {
     struct lk_group_norm op = {.y = y, .x = x, .w = &layer->weight, .b = &layer->bias, .eps = NORM_EPS, .act = act};
@@ -44,7 +35,7 @@ static enum lk_code norm(const struct walk *w, const struct lk_vae_layer *layer,
 /* A convolution that changes the channel count: into the other slot. */
 static enum lk_code conv_step(struct walk *w, const struct lk_vae_layer *layer) {
     struct lk_tensor y = in_other_slot(w, w->x.shape[0], w->x.shape[1], layer->weight.shape[0]);
-    LK_TRY(conv(w->dev, layer, &w->x, &y, NULL));
+    LK_TRY(lk_vae_conv(w->dev, layer, &w->x, &y, NULL));
     move_to(w, &y);
     return LK_OK;
 }
@@ -59,15 +50,15 @@ static enum lk_code resnet(struct walk *w, const struct lk_vae_resnet *r) {
     struct lk_tensor y = w->x, n = w->x, h;
     if (c_in != c_out) {
         y = in_other_slot(w, height, width, c_out);
-        LK_TRY(conv(w->dev, &r->conv_shortcut, &w->x, &y, NULL));
+        LK_TRY(lk_vae_conv(w->dev, &r->conv_shortcut, &w->x, &y, NULL));
     } else {
         LK_TRY(LK_NEW(arena, &n, w->dtype, height, width, c_in));
     }
     LK_TRY(LK_NEW(arena, &h, w->dtype, height, width, c_out));
     LK_TRY(norm(w, &r->norm1, &w->x, &n, LK_ACT_SILU));
-    LK_TRY(conv(w->dev, &r->conv1, &n, &h, NULL));
+    LK_TRY(lk_vae_conv(w->dev, &r->conv1, &n, &h, NULL));
     LK_TRY(norm(w, &r->norm2, &h, &h, LK_ACT_SILU));
-    LK_TRY(conv(w->dev, &r->conv2, &h, &y, &y));
+    LK_TRY(lk_vae_conv(w->dev, &r->conv2, &h, &y, &y));
     if (c_in != c_out) move_to(w, &y);
     lk_arena_release(arena, mark);
     return LK_OK;
@@ -112,18 +103,11 @@ static enum lk_code mid(struct walk *w, const struct lk_vae_half *half) {
     return resnet(w, &half->mid[1]);
 }
 
-/* Halves the resolution (stride 2, padding on the right and the bottom only) or doubles it (nearest neighbour, then
- * 3x3). */
 static enum lk_code sample(struct walk *w, const struct lk_vae_layer *layer, bool down) {
     int64_t height = down ? w->x.shape[0] / 2 : 2 * w->x.shape[0];
     int64_t width = down ? w->x.shape[1] / 2 : 2 * w->x.shape[1];
     struct lk_tensor y = in_other_slot(w, height, width, w->x.shape[2]);
-    struct lk_conv2d op = {.y = &y, .x = &w->x, .w = &layer->weight, .bias = &layer->bias};
-    op.stride = down ? 2 : 1;
-    op.upsample = down ? 1 : 2;
-    op.pad_top = op.pad_left = down ? 0 : 1;
-    op.pad_bottom = op.pad_right = 1;
-    LK_TRY(lk_conv2d(w->dev, &op));
+    LK_TRY(lk_vae_sample(w->dev, layer, &w->x, &y, down));
     move_to(w, &y);
     return LK_OK;
 }
@@ -199,7 +183,7 @@ enum lk_code lk_vae_decode(struct lk_device *dev, const struct lk_vae *vae, cons
     LK_TRY(mid(&w, half));
     LK_TRY(levels(&w, half, false));
     LK_TRY(norm(&w, &half->conv_norm_out, &w.x, &w.x, LK_ACT_SILU));
-    LK_TRY(conv(dev, &half->conv_out, &w.x, decoded, NULL));
+    LK_TRY(lk_vae_conv(dev, &half->conv_out, &w.x, decoded, NULL));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }

@@ -3,7 +3,7 @@
  * vae.py. */
 #pragma once
 
-#include "engine/ops.h"
+#include "models/vae/layers.h"
 #include "weights/bind.h"
 #include "weights/config.h"
 
@@ -21,11 +21,6 @@ struct lk_vae_config {
     bool is_flux2;         /* AutoencoderKLFlux2: latents are normalised by running statistics of 2x2-packed channels */
     double batch_norm_eps; /* of those statistics */
     double scaling_factor, shift_factor; /* AutoencoderKL: (latents - shift) * scaling */
-};
-
-/* Weight and bias of a convolution, a linear layer or a norm. */
-struct lk_vae_layer {
-    struct lk_tensor weight, bias;
 };
 
 struct lk_vae_resnet {

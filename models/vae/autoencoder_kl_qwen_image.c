@@ -23,25 +23,15 @@ static void move_to(struct walk *w, const struct lk_tensor *y) {
     w->slot = !w->slot;
 }
 
-/* Size kept: zeros around, as many as half the kernel is wide. */
-static enum lk_code conv(struct lk_device *dev, const struct lk_qwen_vae_layer *layer, const struct lk_tensor *x,
-                         const struct lk_tensor *y, const struct lk_tensor *residual) {
-    int pad = (int)layer->weight.shape[layer->weight.n_dims - 1] / 2;
-    struct lk_conv2d op = {.y = y, .x = x, .w = &layer->weight, .bias = &layer->bias, .residual = residual};
-    op.stride = op.upsample = 1;
-    op.pad_top = op.pad_left = op.pad_bottom = op.pad_right = pad;
-    return lk_conv2d(dev, &op);
-}
-
 static enum lk_code norm(struct lk_device *dev, const struct lk_tensor *gamma, const struct lk_tensor *x,
                          const struct lk_tensor *y, enum lk_act act) {
     return lk_l2_norm(dev, &(struct lk_l2_norm){.y = y, .x = x, .w = gamma, .act = act});
 }
 
 /* A convolution that changes the channel count: into the other slot. */
-static enum lk_code conv_step(struct walk *w, const struct lk_qwen_vae_layer *layer) {
+static enum lk_code conv_step(struct walk *w, const struct lk_vae_layer *layer) {
     struct lk_tensor y = in_other_slot(w, w->x.shape[0], w->x.shape[1], layer->weight.shape[0]);
-    LK_TRY(conv(w->dev, layer, &w->x, &y, NULL));
+    LK_TRY(lk_vae_conv(w->dev, layer, &w->x, &y, NULL));
     move_to(w, &y);
     return LK_OK;
 }
@@ -57,12 +47,12 @@ static enum lk_code resnet(struct walk *w, const struct lk_qwen_vae_resnet *r) {
         n = other;
     } else {
         y = other;
-        LK_TRY(conv(w->dev, &r->conv_shortcut, &w->x, &y, NULL));
+        LK_TRY(lk_vae_conv(w->dev, &r->conv_shortcut, &w->x, &y, NULL));
     }
     LK_TRY(norm(w->dev, &r->norm1, &w->x, &n, LK_ACT_SILU));
-    LK_TRY(conv(w->dev, &r->conv1, &n, &h, NULL));
+    LK_TRY(lk_vae_conv(w->dev, &r->conv1, &n, &h, NULL));
     LK_TRY(norm(w->dev, &r->norm2, &h, &h, LK_ACT_SILU));
-    LK_TRY(conv(w->dev, &r->conv2, &h, &y, &y));
+    LK_TRY(lk_vae_conv(w->dev, &r->conv2, &h, &y, &y));
     if (c_in != c_out) move_to(w, &y);
     return LK_OK;
 }
@@ -75,7 +65,7 @@ static enum lk_code attention(struct walk *w, const struct lk_qwen_vae_half *hal
     struct lk_tensor n = in_other_slot(w, height, width, c), qkv, out = LK_VIEW(&n, pixels, 1, c), parts[3];
     LK_TRY(LK_NEW(&dev->arena, &qkv, w->dtype, height, width, 3 * c));
     LK_TRY(norm(dev, &half->mid_attention.norm, &w->x, &n, LK_ACT_NONE));
-    LK_TRY(conv(dev, &half->mid_attention.to_qkv, &n, &qkv, NULL));
+    LK_TRY(lk_vae_conv(dev, &half->mid_attention.to_qkv, &n, &qkv, NULL));
     struct lk_tensor rows = LK_VIEW(&qkv, pixels, 3 * c);
     for (int i = 0; i < 3; i++) {
         struct lk_tensor columns = lk_tensor_cols(&rows, i * c, c);
@@ -84,7 +74,7 @@ static enum lk_code attention(struct walk *w, const struct lk_qwen_vae_half *hal
     struct lk_attention op = {.out = &out, .q = &parts[0], .k = &parts[1], .v = &parts[2]};
     op.scale = 1.0f / sqrtf((float)c);
     LK_TRY(lk_attention(dev, &op));
-    LK_TRY(conv(dev, &half->mid_attention.proj, &n, &w->x, &w->x));
+    LK_TRY(lk_vae_conv(dev, &half->mid_attention.proj, &n, &w->x, &w->x));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }
@@ -96,18 +86,11 @@ static enum lk_code mid(struct walk *w, const struct lk_qwen_vae_half *half) {
     return lk_trace(w->dev, &w->x, "vae.%s.mid", w->side);
 }
 
-/* Halves the resolution (stride 2, padding on the right and the bottom only) or doubles it (nearest neighbour, then
- * 3x3). */
-static enum lk_code sample(struct walk *w, const struct lk_qwen_vae_layer *layer, bool down) {
+static enum lk_code sample(struct walk *w, const struct lk_vae_layer *layer, bool down) {
     int64_t height = down ? w->x.shape[0] / 2 : 2 * w->x.shape[0];
     int64_t width = down ? w->x.shape[1] / 2 : 2 * w->x.shape[1];
     struct lk_tensor y = in_other_slot(w, height, width, layer->weight.shape[0]);
-    struct lk_conv2d op = {.y = &y, .x = &w->x, .w = &layer->weight, .bias = &layer->bias};
-    op.stride = down ? 2 : 1;
-    op.upsample = down ? 1 : 2;
-    op.pad_top = op.pad_left = down ? 0 : 1;
-    op.pad_bottom = op.pad_right = 1;
-    LK_TRY(lk_conv2d(w->dev, &op));
+    LK_TRY(lk_vae_sample(w->dev, layer, &w->x, &y, down));
     move_to(w, &y);
     return LK_OK;
 }
@@ -281,7 +264,7 @@ static enum lk_code decode_band(struct lk_device *dev, const struct lk_qwen_vae 
     int64_t first = (b->first - b->top) * scale;
     int above = b->first > 0, below = b->first + b->n < x->shape[0];
     struct lk_tensor rows = lk_tensor_rows(&part.x, first - above, n_rows + above + below);
-    const struct lk_qwen_vae_layer *last = &vae->decoder.conv_out;
+    const struct lk_vae_layer *last = &vae->decoder.conv_out;
     struct lk_conv2d op = {.y = &to, .x = &rows, .w = &last->weight, .bias = &last->bias, .stride = 1, .upsample = 1};
     op.pad_left = op.pad_right = 1;
     op.pad_top = !above;
@@ -309,7 +292,7 @@ enum lk_code lk_qwen_vae_decode(struct lk_device *dev, const struct lk_qwen_vae 
     LK_TRY(resnets(&w, half, n - 1));
     if (!step) {
         LK_TRY(decode_last_levels(&w, vae));
-        LK_TRY(conv(dev, &half->conv_out, &w.x, decoded, NULL));
+        LK_TRY(lk_vae_conv(dev, &half->conv_out, &w.x, decoded, NULL));
     }
     for (int64_t first = 0; step && first < w.x.shape[0]; first += step) {
         int64_t rest = w.x.shape[0] - first;

@@ -95,12 +95,41 @@ struct lk_cuda_pack_latents {
     int32_t inverse;
 };
 
-/* struct lk_linear. */
-struct lk_cuda_linear {
+/* y = residual + r(gate * r(act(r(product + bias)))) of linear and conv2d; what is NULL is left out. */
+struct lk_cuda_epilogue {
     void *y;
-    const void *x, *w, *bias, *gate, *residual;
-    int64_t m, n, k, ld_y, ld_x, ld_w, ld_residual;
-    int32_t w_bf16, bias_bf16, round_before_bias, act;
+    const void *bias, *gate, *residual;
+    int64_t ld_y, ld_residual;
+    int32_t act; /* enum lk_act */
+    int32_t round_before_bias;
+    int32_t bias_bf16;      /* gate and residual have y's dtype */
+    int32_t vector_columns; /* bias and gate may be read 16 bytes at a time */
+    int32_t vector_rows;    /* y and residual may be accessed 16 bytes at a time */
+};
+
+#define LK_CUDA_MOST_PAD 16384 /* of a picture that conv2d.cu takes, and a third of its most pixels in a row */
+
+/* struct lk_linear and struct lk_conv2d: y = epilogue(A wT), A [M, K], w [N, K]. A row of A is a row of x, or the patch
+ * under an output pixel: K runs over (ky, kx, channel), a tap outside the picture is 0. A linear layer is the
+ * convolution of one picture row of M pixels with a 1x1 kernel, so that one gathering kernel serves both. */
+struct lk_cuda_gemm {
+    struct lk_cuda_epilogue out;
+    const void *x, *w;
+    int64_t ld_x, ld_w; /* from a row of x (pixel) to the next, from a row of w to the next */
+    int32_t m, n, k;
+    int32_t row_tiles, column_tiles;
+    int32_t group; /* row tiles that stay while the columns pass, so that both come from L2 */
+    int32_t w_bf16;
+    /* the picture, its sides after enlargement by 1 << shift */
+    int32_t height, width, width_in, channels, width_out, kernel_width, stride, shift, pad_top, pad_left;
+};
+
+/* From the checkpoint's [n, channels, kt, taps] to [n, ld]: (tap, channel) of the last kt, then zeros. */
+struct lk_cuda_conv2d_weights {
+    void *packed;
+    const void *w;
+    int64_t ld;
+    int32_t n, channels, kt, taps;
 };
 
 /* struct lk_attention. group: query heads that read one key/value head. */
@@ -110,12 +139,4 @@ struct lk_cuda_attention {
     int64_t n_q, n_k, ld_out, ld_q, ld_k, ld_v;
     int32_t n_heads, group, head_dim, causal;
     float scale;
-};
-
-/* struct lk_conv2d. Of a kernel [C_out, C_in, kt, kh, kw] the last temporal tap is used. */
-struct lk_cuda_conv2d {
-    void *y;
-    const void *x, *w, *bias, *residual;
-    int32_t h_in, w_in, c_in, h_out, w_out, c_out, kt, kh, kw, stride, upsample, pad_top, pad_left;
-    int32_t w_bf16, bias_bf16;
 };

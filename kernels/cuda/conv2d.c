@@ -1,42 +1,91 @@
-#include "kernels/cuda/arguments.h"
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/gemm.h"
 
-#define CHANNELS 32 /* of a block */
-#define PIXELS   8
+#define CHUNK   8   /* elements of 16 bytes */
+#define THREADS 256 /* of conv2d_weights */
 
-static const void *data_of(const struct lk_tensor *t) { return t ? t->data : NULL; }
+struct filters {
+    int64_t n, channels, kt, kh, kw;
+};
+
+static struct filters filters_of(const struct lk_tensor *w) {
+    return (struct filters){.n = w->shape[0],
+                            .channels = w->shape[1],
+                            .kt = w->n_dims == 5 ? w->shape[2] : 1,
+                            .kh = w->shape[w->n_dims - 2],
+                            .kw = w->shape[w->n_dims - 1]};
+}
+
+/* One tap: the checkpoint's order is that of K. */
+static bool in_order(const struct filters *f) { return f->kt * f->kh * f->kw == 1; }
+
+static int64_t packed_row(const struct filters *f) {
+    return lk_cuda_div_up(f->kh * f->kw * f->channels, CHUNK) * CHUNK;
+}
 
 size_t lk_cuda_conv2d_scratch(const struct lk_device *dev, const struct lk_conv2d *op) {
-    (void)dev, (void)op;
-    return 0;
+    (void)dev;
+    struct filters f = filters_of(op->w);
+    return in_order(&f) ? 0 : (size_t)(f.n * packed_row(&f)) * lk_dtype_size(op->w->dtype);
+}
+
+static enum lk_code pack_weights(struct lk_device *dev, const struct lk_conv2d *op, const struct filters *f,
+                                 void *scratch) {
+    const struct lk_cuda_conv2d_weights args = {.packed = scratch,
+                                                .w = op->w->data,
+                                                .ld = packed_row(f),
+                                                .n = (int32_t)f->n,
+                                                .channels = (int32_t)f->channels,
+                                                .kt = (int32_t)f->kt,
+                                                .taps = (int32_t)(f->kh * f->kw)};
+    const struct lk_cuda_grid grid = {.grid = {(unsigned)lk_cuda_div_up(f->n * args.ld, THREADS)}, .block = {THREADS}};
+    return lk_cuda_launch(dev, "conv2d", LK_CUDA_VARIANT("conv2d_weights", op->w->dtype), &grid, &args);
+}
+
+static void picture(struct lk_cuda_gemm *args, const struct lk_conv2d *op, const struct filters *f) {
+    args->x = op->x->data;
+    args->channels = (int32_t)f->channels;
+    args->ld_x = f->channels;
+    args->height = (int32_t)op->x->shape[0] * op->upsample;
+    args->width = (int32_t)op->x->shape[1] * op->upsample;
+    args->width_in = (int32_t)op->x->shape[1];
+    args->width_out = (int32_t)op->y->shape[1];
+    args->kernel_width = (int32_t)f->kw;
+    args->stride = op->stride;
+    args->shift = op->upsample == 2;
+    args->pad_top = op->pad_top;
+    args->pad_left = op->pad_left;
+}
+
+/* Whether the picture's coordinates fit the 16 bits that a thread keeps them in. */
+static bool small(const struct lk_cuda_gemm *args, const struct lk_conv2d *op) {
+    const int64_t most = LK_CUDA_MOST_PAD;
+    return op->pad_top <= most && op->pad_left <= most && op->y->shape[0] * op->stride <= 3 * most &&
+           op->y->shape[1] * op->stride <= 3 * most && (int64_t)args->height * args->width <= INT32_MAX;
+}
+
+static struct lk_tensor pixels_by_channels(const struct lk_tensor *t) {
+    return LK_TENSOR(t->data, t->dtype, t->shape[0] * t->shape[1], t->shape[2]);
 }
 
 enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, void *scratch) {
-    (void)scratch;
-    const struct lk_tensor *x = op->x, *y = op->y, *w = op->w;
-    struct lk_cuda_conv2d args = {.y = y->data,
-                                  .x = x->data,
-                                  .w = w->data,
-                                  .bias = data_of(op->bias),
-                                  .residual = data_of(op->residual),
-                                  .h_in = (int32_t)x->shape[0],
-                                  .w_in = (int32_t)x->shape[1],
-                                  .c_in = (int32_t)x->shape[2],
-                                  .h_out = (int32_t)y->shape[0],
-                                  .w_out = (int32_t)y->shape[1],
-                                  .c_out = (int32_t)y->shape[2],
-                                  .kt = w->n_dims == 5 ? (int32_t)w->shape[2] : 1,
-                                  .kh = (int32_t)w->shape[w->n_dims - 2],
-                                  .kw = (int32_t)w->shape[w->n_dims - 1],
-                                  .stride = op->stride,
-                                  .upsample = op->upsample,
-                                  .pad_top = op->pad_top,
-                                  .pad_left = op->pad_left,
-                                  .w_bf16 = w->dtype == LK_BF16,
-                                  .bias_bf16 = op->bias && op->bias->dtype == LK_BF16};
-    const int64_t pixels = (int64_t)args.h_out * args.w_out;
-    struct lk_cuda_grid grid = {
-        .grid = {(unsigned)lk_cuda_div_up(pixels, PIXELS), (unsigned)lk_cuda_div_up(args.c_out, CHANNELS)},
-        .block = {CHANNELS, PIXELS}};
-    return lk_cuda_launch(dev, "conv2d", LK_CUDA_VARIANT("conv2d", x->dtype), &grid, &args);
+    const struct filters f = filters_of(op->w);
+    const struct lk_tensor y = pixels_by_channels(op->y);
+    struct lk_tensor residual;
+    struct lk_linear epilogue = {.y = &y, .bias = op->bias};
+    if (op->residual) {
+        residual = pixels_by_channels(op->residual);
+        epilogue.residual = &residual;
+    }
+    struct lk_cuda_gemm args;
+    LK_TRY(lk_cuda_gemm_arguments(&args, &epilogue, f.kh * f.kw * f.channels));
+    picture(&args, op, &f);
+    args.w = in_order(&f) ? op->w->data : scratch;
+    args.ld_w = in_order(&f) ? f.channels : packed_row(&f);
+    args.w_bf16 = op->w->dtype == LK_BF16;
+    if (!in_order(&f)) LK_TRY(pack_weights(dev, op, &f, scratch));
+    const bool whole_chunks = op->x->dtype == LK_BF16 && f.channels % CHUNK == 0 && (uintptr_t)args.x % 16 == 0 &&
+                              (uintptr_t)args.w % 16 == 0 && small(&args, op);
+    if (!whole_chunks) return lk_cuda_gemm_launch_gathered(dev, op->x->dtype, &args);
+    const struct lk_cuda_gemm_tile *tile = lk_cuda_gemm_tile(args.n);
+    return lk_cuda_gemm_launch(dev, "conv2d", tile->conv2d, tile, &args);
 }

@@ -1,31 +1,66 @@
-/* 2-D convolution, channels last, on the CUDA cores: any kernel size, stride, padding and enlargement.
- * Layout: dense; w [C_out, C_in, kt, kh, kw] as in checkpoints, of which the last temporal tap is used.
- * Tile: a thread has one output channel of one pixel, a block 32 channels of 8 pixels. Shared memory: none. sm_80 or
- * newer.
- * Deterministic: an output is one chain of fma over (ky, kx, c_in). */
-#include "kernels/cuda/common.cuh"
+/* Convolution as a matrix product, bf16, channels a multiple of 8: A is gathered from the picture while it is copied to
+ * shared memory (16 bytes of one tap at a time), there is no buffer of patches; the rest is gemm.cuh, whose opening
+ * comment has layout, tiles, shared memory and why it is deterministic. Other channels: gemm_gathered.cu; f32:
+ * gemm_f32.cu. conv2d_weights brings a checkpoint's filters into the order of K, (ky, kx, channel). */
+#include "kernels/cuda/gemm.cuh"
 
-template <class T> __device__ __forceinline__ void conv2d(const lk_cuda_conv2d &args) {
-    const int64_t pixel = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
-    const int c_out = blockIdx.y * blockDim.x + threadIdx.x;
-    if (pixel >= (int64_t)args.h_out * args.w_out || c_out >= args.c_out) return;
-    const int row = (int)(pixel / args.w_out), column = (int)(pixel % args.w_out), taps = args.kh * args.kw;
-    const int top = row * args.stride - args.pad_top, left = column * args.stride - args.pad_left;
-    const int shift = args.upsample == 2; /* upsample is 1 or 2 */
-    float sum = 0.0f;
-    for (int tap = 0; tap < taps; tap++) {
-        const int y = top + tap / args.kw, x = left + tap % args.kw;
-        if (y < 0 || x < 0 || y >= args.h_in << shift || x >= args.w_in << shift) continue;
-        const T *from = (const T *)args.x + ((int64_t)(y >> shift) * args.w_in + (x >> shift)) * args.c_in;
-        for (int c = 0; c < args.c_in; c++) {
-            const int64_t at = (((int64_t)c_out * args.c_in + c + 1) * args.kt - 1) * taps + tap;
-            sum = fmaf(to_f32(from[c]), element(args.w, at, args.w_bf16), sum);
+/* Patches under output pixels: this thread's chunk of rows first, first + STEP, ...; it lies within one tap. */
+template <int STEP, int COPIES> struct pixel_rows {
+    const lk_cuda_gemm &args;
+    int corner[COPIES]; /* top << 16 | left of the patch, each with BIAS added */
+    int channel, ky, kx;
+
+    static constexpr int BIAS = LK_CUDA_MOST_PAD;
+
+    __device__ __forceinline__ pixel_rows(const lk_cuda_gemm &arguments, int first, int chunk)
+        : args(arguments), channel(chunk * 8), ky(0), kx(0) {
+#pragma unroll
+        for (int i = 0; i < COPIES; i++) {
+            const int pixel = min(first + i * STEP, args.m - 1);
+            const int row = pixel / args.width_out, column = pixel - row * args.width_out;
+            corner[i] = (row * args.stride - args.pad_top + BIAS) << 16 | (column * args.stride - args.pad_left + BIAS);
+        }
+        carry();
+    }
+    __device__ __forceinline__ void carry() {
+        while (channel >= args.channels) {
+            channel -= args.channels;
+            if (++kx < args.kernel_width) continue;
+            kx = 0;
+            ky++;
         }
     }
-    if (args.bias) sum = sum + element(args.bias, c_out, args.bias_bf16);
-    sum = rounded<T>(sum);
-    const int64_t at = pixel * args.c_out + c_out;
-    if (args.residual) sum = to_f32(((const T *)args.residual)[at]) + sum;
-    ((T *)args.y)[at] = from_f32<T>(sum);
+    __device__ __forceinline__ void copy(int i, unsigned shared, int bytes) const {
+        const int y = (int)((unsigned)corner[i] >> 16) - BIAS + ky, x = (corner[i] & 0xffff) - BIAS + kx;
+        const bool inside = (unsigned)y < (unsigned)args.height && (unsigned)x < (unsigned)args.width;
+        const int pixel = (y >> args.shift) * args.width_in + (x >> args.shift);
+        const bf16 *from = (const bf16 *)args.x + (inside ? pixel * args.ld_x + channel : 0);
+        copy_async(shared + i * STEP * ROW_BYTES, from, inside ? bytes : 0);
+    }
+    __device__ __forceinline__ void advance() {
+        channel += DEPTH;
+        carry();
+    }
+};
+
+template <class Tile> __device__ __forceinline__ void conv2d(const lk_cuda_gemm &args) {
+    int row_tile, column_tile;
+    place(args, row_tile, column_tile);
+    const int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
+    pixel_rows<Tile::ROWS_AT_ONCE, Tile::A_COPIES> x(args, row_tile * Tile::BM + row, chunk);
+    dense_rows<Tile::ROWS_AT_ONCE> w(args.w, args.ld_w, column_tile * Tile::BN + row, args.n, chunk);
+    gemm<Tile>(args, x, w, row_tile, column_tile);
 }
-LK_VARIANTS(conv2d, lk_cuda_conv2d)
+
+LK_GEMM_KERNEL(conv2d_256_bf16, tile_256, conv2d)
+LK_GEMM_KERNEL(conv2d_192_bf16, tile_192, conv2d)
+LK_GEMM_KERNEL(conv2d_64_bf16, tile_64, conv2d)
+
+template <class T> __device__ __forceinline__ void conv2d_weights(const lk_cuda_conv2d_weights &args) {
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= args.n * args.ld) return;
+    const int64_t filter = i / args.ld, k = i % args.ld, tap = k / args.channels, channel = k % args.channels;
+    const T *from = (const T *)args.w + ((filter * args.channels + channel + 1) * args.kt - 1) * args.taps + tap;
+    ((T *)args.packed)[i] = tap < args.taps ? *from : 0;
+}
+LK_VARIANTS(conv2d_weights, lk_cuda_conv2d_weights)

@@ -1,9 +1,6 @@
-#include "kernels/cuda/arguments.h"
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/gemm.h"
 
-#define TILE 16
-
-static const void *data_of(const struct lk_tensor *t) { return t ? t->data : NULL; }
+#define FEW_ROWS 32
 
 size_t lk_cuda_linear_scratch(const struct lk_device *dev, const struct lk_linear *op) {
     (void)dev, (void)op;
@@ -12,25 +9,23 @@ size_t lk_cuda_linear_scratch(const struct lk_device *dev, const struct lk_linea
 
 enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
     (void)scratch;
-    struct lk_cuda_linear args = {.y = op->y->data,
-                                  .x = op->x->data,
-                                  .w = op->w->data,
-                                  .bias = data_of(op->bias),
-                                  .gate = data_of(op->gate),
-                                  .residual = data_of(op->residual),
-                                  .m = op->x->shape[0],
-                                  .n = op->w->shape[0],
-                                  .k = op->x->shape[1],
-                                  .ld_y = op->y->ld,
-                                  .ld_x = op->x->ld,
-                                  .ld_w = op->w->ld,
-                                  .ld_residual = op->residual ? op->residual->ld : 0,
-                                  .w_bf16 = op->w->dtype == LK_BF16,
-                                  .bias_bf16 = op->bias && op->bias->dtype == LK_BF16,
-                                  .round_before_bias = op->round_before_bias,
-                                  .act = op->act};
-    struct lk_cuda_grid grid = {
-        .grid = {(unsigned)lk_cuda_div_up(args.m, TILE), (unsigned)lk_cuda_div_up(args.n, TILE)},
-        .block = {TILE, TILE}};
-    return lk_cuda_launch(dev, "linear", LK_CUDA_VARIANT("linear", op->x->dtype), &grid, &args);
+    const int64_t most_bytes = UINT32_MAX; /* from a row to the next */
+    struct lk_cuda_gemm args;
+    LK_TRY(lk_cuda_gemm_arguments(&args, op, op->x->shape[1]));
+    args.x = op->x->data;
+    args.w = op->w->data;
+    args.ld_x = op->x->ld;
+    args.ld_w = op->w->ld;
+    args.w_bf16 = op->w->dtype == LK_BF16;
+    const bool whole_chunks = op->x->dtype == LK_BF16 && lk_cuda_aligned(op->x) && lk_cuda_aligned(op->w) &&
+                              2 * args.ld_x <= most_bytes && 2 * args.ld_w <= most_bytes;
+    if (whole_chunks) {
+        const struct lk_cuda_gemm_tile *tile = args.m <= FEW_ROWS ? lk_cuda_gemm_tile_few() : lk_cuda_gemm_tile(args.n);
+        return lk_cuda_gemm_launch(dev, "linear", tile->linear, tile, &args);
+    }
+    /* Rows of x are the pixels of one picture row, under a kernel of one pixel. */
+    args.height = args.kernel_width = args.stride = 1;
+    args.width = args.width_in = args.width_out = args.m;
+    args.channels = args.k;
+    return lk_cuda_gemm_launch_gathered(dev, op->x->dtype, &args);
 }

@@ -1,27 +1,18 @@
-/* y = residual + r(gate r(act(r(x wT + bias)))), on the CUDA cores: any shape, dtype and alignment.
- * Layout: x [M, K] and w [N, K] with rows a distance apart.
- * Tile: 16 x 16 outputs per block of 256 threads, K in steps of 16. Shared memory: 2176 bytes. sm_80 or newer.
- * Deterministic: an output is one chain of fma in the order of K. */
-#include "kernels/cuda/epilogue.cuh"
+/* y = epilogue(x wT), bf16, rows of x and w 16-byte aligned: gemm.cuh, whose opening comment has layout, tiles, shared
+ * memory and why it is deterministic. Rows without alignment: gemm_gathered.cu; f32: gemm_f32.cu. */
+#include "kernels/cuda/gemm.cuh"
 
-constexpr int TILE = 16;
-
-template <class T> __device__ __forceinline__ void linear(const lk_cuda_linear &args) {
-    __shared__ float x_tile[TILE][TILE + 1], w_tile[TILE][TILE + 1];
-    const int column = threadIdx.x, row = threadIdx.y;
-    const int64_t m0 = (int64_t)blockIdx.x * TILE, n0 = (int64_t)blockIdx.y * TILE;
-    float sum = 0.0f;
-    for (int64_t k = 0; k < args.k; k += TILE) {
-        const bool inside = k + column < args.k;
-        const int64_t m = m0 + row, n = n0 + row;
-        x_tile[row][column] = inside && m < args.m ? to_f32(((const T *)args.x)[m * args.ld_x + k + column]) : 0.0f;
-        w_tile[row][column] = inside && n < args.n ? element(args.w, n * args.ld_w + k + column, args.w_bf16) : 0.0f;
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < TILE; i++) sum = fmaf(x_tile[row][i], w_tile[column][i], sum);
-        __syncthreads();
-    }
-    const int64_t m = m0 + row, n = n0 + column;
-    if (m < args.m && n < args.n) ((T *)args.y)[m * args.ld_y + n] = linear_epilogue<T>(args, m, n, sum);
+template <class Tile> __device__ __forceinline__ void linear(const lk_cuda_gemm &args) {
+    int row_tile, column_tile;
+    place(args, row_tile, column_tile);
+    const int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
+    using rows = dense_rows<Tile::ROWS_AT_ONCE>;
+    rows x(args.x, args.ld_x, row_tile * Tile::BM + row, args.m, chunk);
+    rows w(args.w, args.ld_w, column_tile * Tile::BN + row, args.n, chunk);
+    gemm<Tile>(args, x, w, row_tile, column_tile);
 }
-LK_VARIANTS(linear, lk_cuda_linear)
+
+LK_GEMM_KERNEL(linear_256_bf16, tile_256, linear)
+LK_GEMM_KERNEL(linear_192_bf16, tile_192, linear)
+LK_GEMM_KERNEL(linear_64_bf16, tile_64, linear)
+LK_GEMM_KERNEL(linear_few_bf16, tile_few, linear)

@@ -1,0 +1,75 @@
+#include "kernels/cuda/gemm.h"
+
+#define GROUP_ROWS                                                                                                     \
+    2048            /* of x that stay in L2 while columns of w pass: about as many as columns at a time, over 108 SMs */
+#define FEW_WASTE 8 /* a tile may be wider than needed by an eighth of N */
+
+#define ROW_BYTES 128 /* of a stage */
+#define TILE(n_rows, n_columns, n_threads, stages, name)                                                               \
+    {                                                                                                                  \
+        .rows = n_rows, .columns = n_columns, .threads = n_threads,                                                    \
+        .shared = (size_t)(stages)*ROW_BYTES * (n_rows + n_columns), .linear = "linear_" name "_bf16",                 \
+        .conv2d = "conv2d_" name "_bf16"                                                                               \
+    }
+static const struct lk_cuda_gemm_tile tile_256 = TILE(128, 256, 256, 3, "256");
+static const struct lk_cuda_gemm_tile tile_192 = TILE(128, 192, 256, 3, "192");
+static const struct lk_cuda_gemm_tile tile_64 = TILE(128, 64, 128, 3, "64");
+static const struct lk_cuda_gemm_tile tile_few = TILE(16, 64, 128, 4, "few");
+static const struct lk_cuda_gemm_tile tile_gathered = TILE(128, 64, 128, 3, "gathered");
+static const struct lk_cuda_gemm_tile tile_f32 = {.rows = 64, .columns = 64, .threads = 128};
+
+static bool fits(int64_t n, int columns) { return n + n / FEW_WASTE >= lk_cuda_div_up(n, columns) * columns; }
+
+/* 192 columns waste less of the last wave than 256 where N is small: 3072 columns of 8192 rows are 9.5 waves of 108
+ * tiles instead of 7.1 of the larger ones. */
+const struct lk_cuda_gemm_tile *lk_cuda_gemm_tile(int64_t n) {
+    if (n % 192 == 0 && n <= 4096) return &tile_192;
+    if (fits(n, 256)) return &tile_256;
+    return fits(n, 192) ? &tile_192 : &tile_64;
+}
+
+const struct lk_cuda_gemm_tile *lk_cuda_gemm_tile_few(void) { return &tile_few; }
+
+static bool aligned_vector(const struct lk_tensor *t) { return !t || (uintptr_t)t->data % 16 == 0; }
+
+enum lk_code lk_cuda_gemm_arguments(struct lk_cuda_gemm *args, const struct lk_linear *op, int64_t k) {
+    const struct lk_tensor *y = op->y;
+    const int64_t most = INT32_MAX - 4096;
+    if (y->shape[0] > most || y->shape[1] > most || k > most)
+        return lk_fail(LK_E_INTERNAL, "cuda: a product of %lld x %lld x %lld is too large", (long long)y->shape[0],
+                       (long long)y->shape[1], (long long)k);
+    *args = (struct lk_cuda_gemm){
+        .out = {.y = y->data,
+                .bias = op->bias ? op->bias->data : NULL,
+                .gate = op->gate ? op->gate->data : NULL,
+                .residual = op->residual ? op->residual->data : NULL,
+                .ld_y = y->ld,
+                .ld_residual = op->residual ? op->residual->ld : 0,
+                .act = op->act,
+                .round_before_bias = op->round_before_bias,
+                .bias_bf16 = op->bias && op->bias->dtype == LK_BF16,
+                .vector_columns = aligned_vector(op->bias) && aligned_vector(op->gate),
+                .vector_rows = lk_cuda_aligned(y) && (!op->residual || lk_cuda_aligned(op->residual))},
+        .m = (int32_t)y->shape[0],
+        .n = (int32_t)y->shape[1],
+        .k = (int32_t)k};
+    return LK_OK;
+}
+
+enum lk_code lk_cuda_gemm_launch(struct lk_device *dev, const char *module, const char *kernel,
+                                 const struct lk_cuda_gemm_tile *tile, struct lk_cuda_gemm *args) {
+    args->row_tiles = (int32_t)lk_cuda_div_up(args->m, tile->rows);
+    args->column_tiles = (int32_t)lk_cuda_div_up(args->n, tile->columns);
+    const int64_t groups = lk_cuda_div_up((int64_t)args->row_tiles * tile->rows, GROUP_ROWS);
+    args->group = (int32_t)lk_cuda_div_up(args->row_tiles, groups);
+    const int64_t blocks = (int64_t)args->row_tiles * args->column_tiles;
+    if (blocks > INT32_MAX / 2) return lk_fail(LK_E_INTERNAL, "cuda: a product of %lld tiles", (long long)blocks);
+    const struct lk_cuda_grid grid = {
+        .grid = {(unsigned)blocks}, .block = {(unsigned)tile->threads}, .shared = tile->shared};
+    return lk_cuda_launch(dev, module, kernel, &grid, args);
+}
+
+enum lk_code lk_cuda_gemm_launch_gathered(struct lk_device *dev, enum lk_dtype dtype, struct lk_cuda_gemm *args) {
+    if (dtype == LK_BF16) return lk_cuda_gemm_launch(dev, "gemm_gathered", "gemm_gathered_bf16", &tile_gathered, args);
+    return lk_cuda_gemm_launch(dev, "gemm_f32", "gemm_f32", &tile_f32, args);
+}

@@ -1,0 +1,191 @@
+/* y = epilogue(A wT) for bf16 A [M, K] and w [N, K] with f32 accumulation: linear layers and convolutions.
+ *
+ * Layout: rows of K in global memory. In shared memory a stage is 64 of K: rows of 128 bytes, whose 16-byte chunk c
+ * lies at c ^ (row % 8), so that neither the copies nor ldmatrix meet a bank twice. A warp computes WM x WN in
+ * registers, by mma m16n8k16. Pipeline: cp.async fills STAGES - 1 stages ahead, a third of a stage between the products
+ * of 16 of K; fragments are read 16 of K ahead; one barrier per stage. Epilogue: a warp puts its accumulators into
+ * shared memory, and takes them out as eight neighbours of a row per lane, which are loaded and stored 16 bytes at a
+ * time. Tiles (threads, shared memory, blocks per SM of an A100): 128 x 256, warps 64 x 64, 3 stages: 256 threads, 144
+ * KiB, 1 128 x 192, warps 64 x 48, 3 stages: 256 threads, 120 KiB, 1 128 x 64,  warps 64 x 32, 3 stages: 128 threads,
+ * 72 KiB, 2 16 x 64,   warps 16 x 16, 4 stages: 128 threads,  40 KiB, 3 or more sm_80 or newer. Deterministic: an
+ * output is one chain of m16n8k16 in ascending order of K, from 0; beyond K it meets zeros. So its bits depend neither
+ * on M nor on the tile, and there is no sum across warps or blocks. */
+#pragma once
+
+#include "kernels/cuda/gemm_epilogue.cuh"
+#include "kernels/cuda/mma.cuh"
+
+constexpr int DEPTH = 64;         /* of K in a stage: 128 bytes of a row */
+constexpr int CHUNKS = DEPTH / 8; /* of 16 bytes in a row */
+constexpr int STEPS = DEPTH / 16; /* mma steps of a stage */
+constexpr int ROW_BYTES = 2 * DEPTH;
+
+template <int BM_, int BN_, int WM_, int WN_, int STAGES_, int BLOCKS_> struct gemm_tile {
+    static constexpr int BM = BM_, BN = BN_, WM = WM_, WN = WN_, STAGES = STAGES_, BLOCKS = BLOCKS_;
+    static constexpr int WARPS_N = BN / WN, THREADS = BM / WM * WARPS_N * 32;
+    static constexpr int ROWS_AT_ONCE = THREADS / CHUNKS; /* of a stage, that the threads copy with one chunk each */
+    static constexpr int A_COPIES = BM / ROWS_AT_ONCE, B_COPIES = BN / ROWS_AT_ONCE;
+    static constexpr int A_BYTES = BM * ROW_BYTES, STAGE_BYTES = (BM + BN) * ROW_BYTES;
+    static constexpr int MT = WM / 16, NT = WN / 8;
+    static constexpr int PITCH = WN + 8; /* floats of an accumulator row in shared memory */
+    static constexpr int SHARED = STAGES * STAGE_BYTES;
+    static_assert(BM % ROWS_AT_ONCE == 0 && BN % ROWS_AT_ONCE == 0 && ROWS_AT_ONCE % 8 == 0, "copies");
+    static_assert(WM % 16 == 0 && WN % 16 == 0 && BM % WM == 0 && BN % WN == 0, "warps");
+    static_assert(THREADS / 32 * WM * PITCH * 4 <= SHARED, "accumulators fit where the stages were");
+};
+
+/* Rows of a matrix in memory, 16-byte aligned: this thread's chunk of rows first, first + STEP, ... Rows beyond the
+ * last repeat it: their products are not stored. */
+template <int STEP> struct dense_rows {
+    const char *base;
+    unsigned row_bytes;
+    int first, last;
+
+    __device__ __forceinline__ dense_rows(const void *data, int64_t ld, int first_row, int n_rows, int chunk)
+        : base((const char *)data + chunk * 16), row_bytes((unsigned)ld * 2), first(first_row), last(n_rows - 1) {}
+    /* bytes: how many of the chunk lie inside K. */
+    __device__ __forceinline__ void copy(int i, unsigned shared, int bytes) const {
+        const unsigned row = (unsigned)min(first + i * STEP, last);
+        copy_async(shared + i * STEP * ROW_BYTES, base + (uint64_t)row * row_bytes, bytes);
+    }
+    __device__ __forceinline__ void advance() { base += ROW_BYTES; }
+};
+
+/* What a warp multiplies in one step: 16 of K. */
+template <class Tile> struct fragments {
+    unsigned a[Tile::MT][4], b[Tile::NT / 2][4];
+
+    __device__ __forceinline__ void load(unsigned a_address, unsigned b_address) {
+#pragma unroll
+        for (int i = 0; i < Tile::MT; i++) load_matrices(a[i], a_address + i * 16 * ROW_BYTES);
+#pragma unroll
+        for (int i = 0; i < Tile::NT / 2; i++) load_matrices(b[i], b_address + i * 16 * ROW_BYTES);
+    }
+    __device__ __forceinline__ void multiply(float (&c)[Tile::MT][Tile::NT][4]) const {
+#pragma unroll
+        for (int i = 0; i < Tile::MT; i++)
+#pragma unroll
+            for (int j = 0; j < Tile::NT; j++) {
+                const int n = i % 2 ? Tile::NT - 1 - j : j; /* back and forth: b stays in the operand cache */
+                mma_bf16(c[i][n], a[i], b[n / 2][2 * (n % 2)], b[n / 2][2 * (n % 2) + 1]);
+            }
+    }
+};
+
+/* Which tile a block computes: columns pass while a group of row tiles stays. */
+__device__ __forceinline__ void place(const lk_cuda_gemm &args, int &row_tile, int &column_tile) {
+    const int per_group = args.group * args.column_tiles, block = (int)blockIdx.x;
+    const int first = block / per_group * args.group, within = block % per_group;
+    const int height = min(args.group, args.row_tiles - first);
+    row_tile = first + within % height;
+    column_tile = within / height;
+}
+
+template <class Tile>
+__device__ __forceinline__ void put_out(const lk_cuda_gemm &args, const float (&c)[Tile::MT][Tile::NT][4], float *stage,
+                                        int first_row, int first_column) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < Tile::MT; i++)
+#pragma unroll
+        for (int j = 0; j < Tile::NT; j++) {
+            float *to = stage + (i * 16 + lane / 4) * Tile::PITCH + j * 8 + lane % 4 * 2;
+            *(float2 *)to = make_float2(c[i][j][0], c[i][j][1]);
+            *(float2 *)(to + 8 * Tile::PITCH) = make_float2(c[i][j][2], c[i][j][3]);
+        }
+    __syncwarp();
+#pragma unroll 1
+    for (int i = lane; i < Tile::WM * Tile::WN / 8; i += 32) {
+        const int row = i / (Tile::WN / 8), column = i % (Tile::WN / 8) * 8;
+        if (first_row + row >= args.m || first_column + column >= args.n) continue;
+        const float4 *from = (const float4 *)(stage + row * Tile::PITCH + column);
+        const bool second_first = i & 4; /* eight lanes read 8 distinct groups of 4 banks */
+        const float4 p = from[second_first], q = from[!second_first];
+        const float4 a = second_first ? q : p, b = second_first ? p : q;
+        finish<bf16>(args.out, first_row + row, first_column + column, args.n - first_column - column,
+                     {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}});
+    }
+}
+
+/* A and B say where rows come from: constructed with this thread's first row and chunk. */
+template <class Tile, class A, class B>
+__device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &from_w, int row_tile, int column_tile) {
+    extern __shared__ __align__(128) unsigned char memory[];
+    constexpr int THIRD = (Tile::A_COPIES + Tile::B_COPIES + STEPS - 2) / (STEPS - 1);
+    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+    const int warp_row = warp / Tile::WARPS_N * Tile::WM, warp_column = warp % Tile::WARPS_N * Tile::WN;
+    const unsigned shared = shared_address(memory);
+    const unsigned copy_to = shared + thread / CHUNKS * ROW_BYTES + (thread ^ thread / CHUNKS) % CHUNKS * 16;
+    /* ldmatrix: of A, rows 0-15 of the first 8 of K, then of the next 8; of B, both halves of K of 8 columns, then of
+     * the next 8. */
+    const unsigned a_from = shared + (warp_row + lane % 16) * ROW_BYTES + (lane / 16 ^ lane % 8) * 16;
+    const unsigned b_from =
+        shared + Tile::A_BYTES + (warp_column + lane % 8 + lane / 16 * 8) * ROW_BYTES + (lane / 8 % 2 ^ lane % 8) * 16;
+    const int n_stages = (args.k + DEPTH - 1) / DEPTH;
+    int bytes_left = (args.k - thread % CHUNKS * 8) * 2; /* of K from this thread's chunk on, at the stage to copy */
+
+    auto copy_part = [&](int part, unsigned to) {
+        const int bytes = min(max(bytes_left, 0), 16);
+#pragma unroll
+        for (int i = 0; i < Tile::A_COPIES + Tile::B_COPIES; i++) {
+            if (i / THIRD != part) continue;
+            if (i < Tile::A_COPIES)
+                from_x.copy(i, to, bytes);
+            else
+                from_w.copy(i - Tile::A_COPIES, to + Tile::A_BYTES, bytes);
+        }
+    };
+    auto advance = [&] {
+        from_x.advance();
+        from_w.advance();
+        bytes_left -= ROW_BYTES;
+    };
+
+#pragma unroll 1
+    for (int s = 0; s < Tile::STAGES - 1; s++) {
+        if (s < n_stages) {
+#pragma unroll
+            for (int part = 0; part < STEPS - 1; part++) copy_part(part, copy_to + s * Tile::STAGE_BYTES);
+            advance();
+        }
+        copy_commit();
+    }
+    copy_wait<Tile::STAGES - 2>();
+    __syncthreads();
+
+    float c[Tile::MT][Tile::NT][4] = {};
+    fragments<Tile> f[2];
+    unsigned read = 0, write = (Tile::STAGES - 1) * Tile::STAGE_BYTES; /* offsets of stages */
+    f[0].load(a_from, b_from);
+#pragma unroll 1
+    for (int s = 0; s < n_stages; s++) {
+        const bool more = s + Tile::STAGES - 1 < n_stages;
+#pragma unroll
+        for (int step = 0; step < STEPS - 1; step++) {
+            const unsigned k = (step + 1) * 32; /* bytes; the swizzle makes an addition of it an xor */
+            f[(step + 1) % 2].load((a_from + read) ^ k, (b_from + read) ^ k);
+            if (more) copy_part(step, copy_to + write);
+            f[step % 2].multiply(c);
+        }
+        if (more) advance();
+        write = read;
+        read = read == (Tile::STAGES - 1) * Tile::STAGE_BYTES ? 0 : read + Tile::STAGE_BYTES;
+        copy_commit();
+        copy_wait<Tile::STAGES - 2>();
+        __syncthreads();
+        if (s + 1 < n_stages) f[0].load(a_from + read, b_from + read);
+        f[(STEPS - 1) % 2].multiply(c);
+    }
+    put_out<Tile>(args, c, (float *)memory + warp * Tile::WM * Tile::PITCH, row_tile * Tile::BM + warp_row,
+                  column_tile * Tile::BN + warp_column);
+}
+
+using tile_256 = gemm_tile<128, 256, 64, 64, 3, 1>;
+using tile_192 = gemm_tile<128, 192, 64, 48, 3, 1>;
+using tile_64 = gemm_tile<128, 64, 64, 32, 3, 2>;
+using tile_few = gemm_tile<16, 64, 16, 16, 4, 3>;
+
+#define LK_GEMM_KERNEL(name, Tile, run)                                                                                \
+    extern "C" __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS) name(const lk_cuda_gemm args) {          \
+        run<Tile>(args);                                                                                               \
+    }

@@ -1,0 +1,45 @@
+/* y = epilogue(A wT), bf16, for any x and w: linear layers whose rows are not 16-byte aligned, convolutions of three
+ * channels. The same products in the same order as linear.cu and conv2d.cu (gemm.cuh), so the same bits; only the
+ * copies into shared memory go element by element, and wait. Tile 128 x 64, 72 KiB of shared memory, sm_80 or newer. */
+#include "kernels/cuda/gemm.cuh"
+#include "kernels/cuda/gemm_gather.cuh"
+
+__device__ __forceinline__ void put_chunk(unsigned shared, const bf16 (&e)[8]) {
+    store_shared(shared, make_uint4(e[0] | (unsigned)e[1] << 16, e[2] | (unsigned)e[3] << 16,
+                                    e[4] | (unsigned)e[5] << 16, e[6] | (unsigned)e[7] << 16));
+}
+
+template <int STEP> struct gathered_patches {
+    const lk_cuda_gemm &args;
+    int first, k;
+
+    __device__ __forceinline__ void copy(int i, unsigned shared, int) const {
+        bf16 e[8];
+        gather_patch(args, first + i * STEP, k, e);
+        put_chunk(shared + i * STEP * ROW_BYTES, e);
+    }
+    __device__ __forceinline__ void advance() { k += DEPTH; }
+};
+
+template <int STEP> struct gathered_weights {
+    const lk_cuda_gemm &args;
+    int first, k;
+
+    __device__ __forceinline__ void copy(int i, unsigned shared, int) const {
+        bf16 e[8];
+        gather_weights(args, first + i * STEP, k, e);
+        put_chunk(shared + i * STEP * ROW_BYTES, e);
+    }
+    __device__ __forceinline__ void advance() { k += DEPTH; }
+};
+
+template <class Tile> __device__ __forceinline__ void gathered(const lk_cuda_gemm &args) {
+    int row_tile, column_tile;
+    place(args, row_tile, column_tile);
+    const int row = threadIdx.x / CHUNKS, k = threadIdx.x % CHUNKS * 8;
+    gathered_patches<Tile::ROWS_AT_ONCE> x{args, row_tile * Tile::BM + row, k};
+    gathered_weights<Tile::ROWS_AT_ONCE> w{args, column_tile * Tile::BN + row, k};
+    gemm<Tile>(args, x, w, row_tile, column_tile);
+}
+
+LK_GEMM_KERNEL(gemm_gathered_bf16, tile_64, gathered)

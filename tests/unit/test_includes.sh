@@ -8,8 +8,8 @@ check() {
     folder=$1
     shift
     [ -d "$folder" ] || return 0
-    found=$(find "$folder" \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -exec grep -Hn '^#include "' {} + |
-        grep -vE "#include \"($(echo "$@" | tr ' ' '|'))/" || true)
+    found=$(find "$folder" -path tools/gpusim -prune -o \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -exec grep -Hn '^#include "' {} + |
+        grep -vE "#include \"(gpusim\.h\"|($(echo "$@" | tr ' ' '|'))/)" || true)
     if [ -n "$found" ]; then
         echo "$folder may include only: $*; found:"
         echo "$found"
@@ -23,6 +23,12 @@ check models models weights kernels engine
 check eval eval models weights kernels engine
 check bench bench models weights kernels engine
 check tools tools eval bench models weights kernels engine
+check tools/gpusim/driver driver check counters ptx exec numerics
+check tools/gpusim/check check counters exec numerics
+check tools/gpusim/counters counters exec numerics
+check tools/gpusim/ptx ptx exec numerics
+check tools/gpusim/exec exec numerics
+check tools/gpusim/numerics numerics
 long=$(find . -path ./build -prune -o \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.py' \) -print | grep -v '^./build' |
     xargs wc -l | awk '$1 > 800 && $2 != "total"')
 if [ -n "$long" ]; then

@@ -8,13 +8,15 @@
 struct gpusim_warp;
 struct gpusim_block;
 struct gpusim_launch;
+struct gpusim_async;
 
 enum gpusim_access {
     GPUSIM_ACCESS_LOAD,
     GPUSIM_ACCESS_STORE,
     GPUSIM_ACCESS_ATOMIC,
     GPUSIM_ACCESS_ASYNC_SOURCE, /* cp.async reads global memory */
-    GPUSIM_ACCESS_ASYNC_TARGET, /* cp.async writes shared memory: when the copy lands, not when it is issued */
+    GPUSIM_ACCESS_ASYNC_TARGET, /* cp.async will write shared memory: the copy is issued; async_landed tells when it is
+                                   done */
     GPUSIM_ACCESS_MATRIX,       /* ldmatrix: one row of 16 bytes per lane in mask */
     GPUSIM_ACCESS_BARRIER,      /* mbarrier object */
 };
@@ -46,5 +48,7 @@ struct gpusim_hooks {
     void (*barrier_release)(void *context, struct gpusim_block *block, int barrier);
     /* bar.warp.sync completed, or a .sync op (shfl, vote, match, redux, mma, ldmatrix) is about to run with `mask`. */
     void (*warp_sync)(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask);
+    /* Copies of the lanes in `mask` have been done; their threads may read what they wrote. */
+    void (*async_landed)(void *context, struct gpusim_warp *warp, const struct gpusim_async *copy, uint32_t mask);
     void (*fence)(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask);
 };

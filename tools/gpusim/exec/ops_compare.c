@@ -159,7 +159,8 @@ static void set_predicates(struct gpusim_warp *warp, const struct gpusim_op *op,
         return GPUSIM_NEXT;                                                                                            \
     }
 SETP(u16)
-SETP(s16) SETP(u32) SETP(s32) SETP(u64) SETP(s64) SETP(f32) SETP(ftz_f32) SETP(f64) SETP(f16) SETP(ftz_f16) SETP(bf16)
+SETP(s16)
+SETP(u32) SETP(s32) SETP(u64) SETP(s64) SETP(f32) SETP(ftz_f32) SETP(f64) SETP(f16) SETP(ftz_f16) SETP(bf16)
 
 /* Packed: setp p|q takes the low and the high halves' results; set writes both halves. */
 #define PACKED(name, LO, HI)                                                                                           \

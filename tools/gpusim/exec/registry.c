@@ -3,7 +3,10 @@
 
 #include <stdio.h>
 
-#define FILES(X) X(ops_integer) X(ops_bits) X(ops_float) X(ops_compare) X(ops_memory) X(ops_control) X(ops_convert)
+#define FILES(X)                                                                                                       \
+    X(ops_integer)                                                                                                     \
+    X(ops_bits) X(ops_float) X(ops_compare) X(ops_memory) X(ops_control) X(ops_convert) X(ops_half) X(ops_math)        \
+        X(ops_warp) X(ops_atomic) X(ops_async) X(ops_matrix) X(ops_builtin)
 #define DECLARE(file)                                                                                                  \
     extern const struct gpusim_entry gpusim_##file##_base[], gpusim_##file##_avx2[], gpusim_##file##_avx512[];
 FILES(DECLARE)

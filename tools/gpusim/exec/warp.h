@@ -34,13 +34,15 @@ struct gpusim_group {
     uint32_t red_predicate;
 };
 
-/* cp.async: one op's copies, done when waited for (or earlier, by the seed). */
+/* cp.async: one op's copies, done when waited for (or earlier, by the seed). Bounds were checked when it was issued. */
 struct gpusim_async {
     const struct gpusim_op *op;
-    uint32_t mask, bytes, source_bytes[GPUSIM_WARP];
-    uint64_t source[GPUSIM_WARP];
-    uint32_t target[GPUSIM_WARP]; /* shared offset */
-    uint32_t group[GPUSIM_WARP];  /* which of its lane's commit groups */
+    uint32_t mask; /* lanes whose copy has not landed */
+    uint32_t bytes;
+    uintptr_t source[GPUSIM_WARP], target[GPUSIM_WARP]; /* host addresses */
+    uint32_t source_bytes[GPUSIM_WARP];                 /* the rest of the target is zeroed */
+    uint32_t target_offset[GPUSIM_WARP];                /* in shared memory */
+    uint32_t group[GPUSIM_WARP];                        /* number of its lane's commit group */
 };
 
 struct gpusim_warp {

@@ -63,7 +63,7 @@ static bool place_registers(struct ptx_parser *p) {
     uint32_t word = 0;
     for (uint32_t r = 0; r < p->n_registers; r++)
         if (!p->registers[r].lane_words) p->registers[r].word = word++;
-    word = (word + 15) & ~15u;
+    word = word < 64 ? 64 : (word + 15) & ~15u; /* 64: fields that an op does not use are 0, and may be read */
     for (int constant = 1; constant >= 0; constant--) {
         for (uint32_t r = 0; r < p->n_registers; r++) {
             struct ptx_register *reg = &p->registers[r];

@@ -11,9 +11,7 @@ static bool location(struct ptx_parser *p) { /* .loc file line column [, functio
         if (!ptx_number(p, &v[i], &real, &is_float)) return false;
     if (v[1]) { /* line 0: no particular line */
         struct gpusim_module *m = p->module;
-        uint32_t reserved = m->n_locations < 256 ? 256 : 0;
         struct gpusim_location here = {(uint32_t)v[0], (uint32_t)v[1]};
-        (void)reserved;
         if (!(m->n_locations & 255)) { /* full: room for 256 more */
             struct gpusim_location *grown = gpusim_module_alloc(m, (m->n_locations + 256) * sizeof *grown);
             if (!grown) return ptx_fail(p, "out of memory");
@@ -25,8 +23,14 @@ static bool location(struct ptx_parser *p) { /* .loc file line column [, functio
         m->locations[m->n_locations++] = here;
     }
     while (ptx_accept(p, ",")) { /* what was inlined where: the innermost line is enough */
-        while (p->token == PTX_WORD || p->token == PTX_NUMBER || ptx_is(p, "+"))
-            if (!ptx_next(p)) return false;
+        if (ptx_accept(p, "function_name")) {
+            if (!ptx_next(p)) return false; /* a label in .debug_str */
+            if (ptx_accept(p, "+") && !ptx_next(p)) return false;
+        } else if (ptx_accept(p, "inlined_at")) {
+            for (int i = 0; i < 3; i++)
+                if (!ptx_number(p, &v[i], &real, &is_float)) return false;
+        } else
+            return ptx_fail(p, ".loc: expected function_name or inlined_at");
     }
     return true;
 }

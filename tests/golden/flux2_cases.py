@@ -8,23 +8,33 @@ from PIL import Image
 ALL_BLOCKS = ("double.0", "single.0")
 
 
-def thin(blocks=7, latents=1, picture=1, decoded=7):
-    """Of the tensors of pictures, which are large, every n-th row is kept: the first part that is in a tensor's name gives
-    n. For rows of tokens n shares no divisor with the picture's width in tokens, so that they come from all columns."""
-    return {
-        "pixels": 61,
-        "decoded": decoded,
-        "f32.image": 2 * picture,
-        "image": picture,
-        "f32.": 13,
-        "double.": blocks,
-        "single.": blocks,
-        "x_embedder": blocks,
-        "reference.": latents,
-        "velocity": latents,
-        ".latents": latents,
-        "vae.": latents,
-    }
+def thin(blocks=23, latents=5, reference=5, picture=13, decoded=101, text=3):
+    """Of what is large every n-th row of tokens, or pixel of a picture, is stored: the first part that is in a tensor's
+    name gives n, which shares no divisor with the picture's width, so that they come from all columns."""
+    return dict(
+        scatter={
+            "pixels": 499,
+            "decoded": decoded,
+            "f32.image": 2 * picture - 1,
+            "image": picture,
+            ".mean": reference,
+            "vae.": latents,
+        },
+        thin={
+            "f32.image": 1,
+            "f32.": 13,
+            ".txt": text,
+            "context_embedder": text,
+            "prompt_embeds": text,
+            "text_encoder.hidden": text,
+            "double.": blocks,
+            "single.": blocks,
+            "x_embedder": blocks,
+            "reference.": reference,
+            "velocity": latents,
+            ".latents": latents,
+        },
+    )
 
 
 # Pictures are large enough that it hardly matters which of their values happen to fall on the other side of a rounding.
@@ -39,7 +49,7 @@ CASES = {
             guidance=5.0,
             seed=0,
             max_sequence_length=8,
-            thin=thin(11, latents=5, decoded=5),
+            **thin(31, picture=1, decoded=7, text=1),
         ),
         "oblong": dict(
             prompt="make the sky red",
@@ -49,7 +59,7 @@ CASES = {
             guidance=2.5,
             seed=7,
             max_sequence_length=48,
-            thin=thin(11, latents=5, decoded=5),
+            **thin(31, picture=1, decoded=7, text=1),
             blocks=ALL_BLOCKS,
         ),
     },
@@ -63,7 +73,7 @@ CASES = {
             seed=42,
             max_sequence_length=64,
             without=("hidden", "single.1"),
-            thin=thin(7, latents=2, picture=5, decoded=23),
+            **thin(17),
         ),
         "one_reference": dict(
             prompt="change the jacket",
@@ -72,7 +82,7 @@ CASES = {
             guidance=4.0,
             seed=1234567890123,
             max_sequence_length=64,
-            thin={**thin(13, picture=7), "x_embedder": 2, "double.": 4},
+            **thin(),
             without=("prompt_embeds", "context_embedder", "double.1", "single.1", "single.2", "decoded"),
             blocks=ALL_BLOCKS,
         ),
@@ -86,7 +96,7 @@ CASES = {
             seed=3,
             max_sequence_length=80,
             without=("pixels", "hidden", "context_embedder", "double.0", "single.0", "single.1"),
-            thin=thin(13, latents=2, picture=5, decoded=19),
+            **thin(),
         ),
     },
     "deep": {
@@ -100,7 +110,7 @@ CASES = {
             seed=11,
             fill=True,
             blocks=ALL_BLOCKS,
-            thin=thin(7, latents=5),
+            **thin(13, picture=1, decoded=11, text=1),
         ),
         "cut": dict(
             prompt="[INST] keep the [IMG]bicycle's colour, please; it's   number 12345 ",
@@ -111,8 +121,9 @@ CASES = {
             guidance=1.0,
             seed=12,
             max_sequence_length=52,
+            n_dithered=0,  # against one run's error a rounding left out of the VAE shows in reference.0.latents
             without=("pixels", "hidden", "double.0", "double.1"),
-            thin=thin(7, latents=3),
+            **thin(11, latents=3, reference=3, picture=1, decoded=7),
         ),
     },
     "coarse": {
@@ -127,7 +138,7 @@ CASES = {
             seed=5,
             max_sequence_length=150,
             without=("pixels", "prompt_embeds", "double", "single", "x_embedder", "hidden", "decoded"),
-            thin={**thin(picture=13), "reference.": 3},
+            **thin(latents=1, reference=3, picture=23, text=5),
         ),
     },
 }
@@ -158,7 +169,7 @@ def photographs():
     noise = np.random.default_rng(9).integers(0, 30, (301, 341, 3)).astype(np.uint8)
     return {
         "portrait.jpg": encode(picture(341, 301, 3, 1) // 2 + noise, "RGB", "JPEG", quality=90),
-        "alpha.png": encode(picture(278, 262, 4, 2), "RGBA", "PNG"),
+        "alpha.png": encode(picture(278, 262, 4, 2) & 0xF0, "RGBA", "PNG"),
         "grey.jpg": encode(picture(341, 309, 1, 3)[..., 0], "L", "JPEG", quality=85),
         "large.jpg": encode(picture(1210, 1003, 3, 4), "RGB", "JPEG", quality=40),
         "small.png": encode(picture(131, 128, 3, 5), "RGB", "PNG"),

@@ -70,10 +70,10 @@ CONFIGS = {
             num_layers=2,
             num_single_layers=3,
             attention_head_dim=32,
-            num_attention_heads=3,
+            num_attention_heads=2,
             joint_attention_dim=3 * 40,
             timestep_guidance_channels=128,
-            mlp_ratio=2.0,
+            mlp_ratio=1.5,
             axes_dims_rope=[8, 8, 8, 8],
         ),
         text=dict(
@@ -88,7 +88,7 @@ CONFIGS = {
         ),
         vae=dict(
             sample_size=1024,
-            block_out_channels=[8, 16, 16, 16],
+            block_out_channels=[8, 8, 8, 16],
             layers_per_block=2,
             latent_channels=4,
             norm_num_groups=4,
@@ -98,7 +98,7 @@ CONFIGS = {
         scheduler=SCHEDULER,
         out_layers=(1, 2, 3),
         seed=1,
-        shard_size="1MB",
+        shard_size="400KB",
     ),
     # Deep where "rich" is shallow; uneven rope axes, one key/value head, text length filled or exceeded.
     "deep": dict(
@@ -261,5 +261,7 @@ def save_checkpoint(name, folder):
         transformer=transformer,
     )
     pipeline.save_pretrained(folder, max_shard_size=config.get("shard_size", "10GB"))
+    tokenizer = folder / "tokenizer" / "tokenizer.json"
+    tokenizer.write_text(json.dumps(json.loads(tokenizer.read_text()), separators=(",", ":")))
     if config.get("released_text_config"):
         save_as_released(folder)

@@ -2,7 +2,8 @@
 """Makes the FLUX.2 goldens with diffusers and transformers: python tests/golden/generate.py [--into FOLDER] [CONFIG...]
 
 Per case three runs of the reference pipeline on the CPU: f32 with the seed; bf16 with the seed, as users run it; f32
-with the bf16 run's noise, against which both bf16 runs, the reference's and ours, are measured. See README.md.
+with the bf16 run's noise, against which both bf16 runs, the reference's and ours, are measured. And more bf16 runs whose
+roundings fall otherwise. See README.md.
 """
 
 import argparse
@@ -12,11 +13,14 @@ from pathlib import Path
 from flux2_cases import CASES, photographs
 from golden_file import check_versions, combine, prepare, print_errors, save_case, set_modes, version_text
 
+N_DITHERED = 24
+
 
 def make_case(folder, case, images):
     import torch
 
     from flux2_record import run
+    from recorder import dithered
 
     seeded = run(folder, case, torch.float32, images)
     bf16 = run(folder, case, torch.bfloat16, images)
@@ -24,8 +28,12 @@ def make_case(folder, case, images):
     height, width = bf16["vae.decode.input"].shape[:2]
     noise = bf16["noise"].float().T.reshape(1, channels, height // 2, width // 2)
     plain = run(folder, case, torch.float32, images, latents=noise)
+    others = []
+    for seed in range(case.get("n_dithered", N_DITHERED)):
+        with dithered(seed):
+            others.append(run(folder, case, torch.bfloat16, images))
     early = ("step.0.temb", "step.1.temb", f"text_encoder.hidden.{case['out_layers'][0]}") if "blocks" in case else ()
-    return combine(case, plain, bf16, seeded, early)
+    return combine(case, plain, bf16, seeded, early, others)
 
 
 def fill_length(folder, case):

@@ -11,3 +11,4 @@ enum lk_code cli_verify(const struct cli_arguments *arguments);
 enum lk_code cli_show(const struct cli_arguments *arguments);
 enum lk_code cli_rerun(const struct cli_arguments *arguments);
 enum lk_code cli_devices(const struct cli_arguments *arguments);
+enum lk_code cli_selftest(const struct cli_arguments *arguments);

@@ -16,6 +16,7 @@ enum cli_command {
     CLI_SHOW,
     CLI_RERUN,
     CLI_DEVICES,
+    CLI_SELFTEST,
     CLI_COMPLETIONS,
     CLI_HELP,
     CLI_N_COMMANDS,
@@ -59,9 +60,10 @@ struct cli_arguments {
     double repetition_penalty; /* -1: the model's */
     int64_t references;
     int64_t threads; /* 0: all */
+    int64_t cases;   /* per op */
     uint64_t vram_bytes;
     bool thinking_mode, reflection_mode, greedy;
-    bool exif_transpose, vae_tiling, quiet, json, man;
+    bool exif_transpose, vae_tiling, quiet, json, man, large;
 };
 
 enum cli_kind {

@@ -3,7 +3,7 @@ _likeness() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices completions help --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest completions help --help --version" -- "$current"))
         return
     fi
     case $previous in
@@ -69,6 +69,8 @@ _likeness() {
         return ;;
     --manifest) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
+    --cases) 
+        return ;;
     esac
     case $command in
     edit) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --thinking-mode --reflection-mode --max-try-cnt --prompts-file --seed --rng --num-inference-steps --guidance-scale --true-cfg-scale --negative-prompt --size-level --vae-tiling --width --height --max-sequence-length --text-encoder-out-layers --output --dump-steps --quiet --help --version " -- "$current")) ;;
@@ -82,8 +84,9 @@ _likeness() {
     rerun) COMPREPLY=($(compgen -W "--model --device --threads --image --prompts-file --vae-tiling --output --quiet --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     devices) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
+    selftest) COMPREPLY=($(compgen -W "--device --threads --cases --large --json --help --version " -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;
-    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices completions help " -- "$current")) ;;
+    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest completions help " -- "$current")) ;;
     esac
 }
 complete -o filenames -F _likeness likeness

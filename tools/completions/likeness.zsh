@@ -12,6 +12,7 @@ _likeness() {
             'show:print how a picture was made'
             'rerun:make a picture again from its recipe'
             'devices:list what can compute here'
+            'selftest:compare a device's ops with the CPU's'
             'completions:print shell completions'
             'help:explain a command'
         )
@@ -184,6 +185,18 @@ _likeness() {
             '--version[print the version]' \
             '*:: :'
         ;;
+    selftest)
+        _arguments \
+            '--device[where to compute (cuda\:1 is the second GPU); a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--threads[host threads; the result does not depend on it]:N:' \
+            '-t[host threads; the result does not depend on it]:N:' \
+            '--cases[random cases of each op]:N:' \
+            '--large[shapes that fill a GPU instead of small ones]' \
+            '--json[print JSON instead of text]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+        ;;
     completions)
         _arguments \
             '--help[this text]' \
@@ -197,7 +210,7 @@ _likeness() {
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
-            '1:command:(edit plan chat models verify show rerun devices completions help)'
+            '1:command:(edit plan chat models verify show rerun devices selftest completions help)'
         ;;
     esac
 }

@@ -132,11 +132,17 @@ struct lk_cuda_conv2d_weights {
     int32_t n, channels, kt, taps;
 };
 
-/* struct lk_attention. group: query heads that read one key/value head. */
+/* struct lk_attention. All query heads that read one key/value head are rows of one problem: row r is query r / group of
+ * query head kv_head * group + r % group. */
 struct lk_cuda_attention {
     void *out;
     const void *q, *k, *v;
-    int64_t n_q, n_k, ld_out, ld_q, ld_k, ld_v;
-    int32_t n_heads, group, head_dim, causal;
+    int64_t ld_out, ld_q, ld_k, ld_v;
+    int32_t n_rows; /* S_q * group */
+    int32_t n_keys;
+    int32_t group; /* n_heads / n_kv_heads */
+    int32_t head_dim;
+    int32_t past; /* causal: query i sees keys 0 .. past + i; not causal: n_keys, so that it sees all */
+    int32_t vector;
     float scale;
 };

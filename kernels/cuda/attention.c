@@ -1,7 +1,70 @@
+/* Which kernel takes an attention, and its grid. All bf16 kernels have the same order of arithmetic (attention.cuh), so
+ * that the choice may depend on the number of rows and on alignment. */
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/cuda.h"
 
-#define THREADS 128
+#define KEYS        64 /* in a block of keys */
+#define THREADS     128
+#define ANY_ROWS    64 /* of a tile of attention_any */
+#define ANY_COLUMNS 128
+#define FEW_COLUMNS 32
+#define F32_ROWS    16
+#define F32_KEYS    32
+#define MOST_LD     (1 << 25) /* elements from row to row, so that a tile's places fit 32 bits in attention.cu */
+
+struct choice {
+    const char *module, *kernel;
+    int rows; /* of a tile */
+    unsigned slices;
+    size_t shared;
+};
+
+/* attention.cuh */
+static size_t pitch_of(int64_t columns) { return (size_t)(2 * columns + 16); }
+
+static bool is_vector(const struct lk_attention *op) {
+    return op->q->shape[2] % 8 == 0 && lk_cuda_aligned(op->q) && lk_cuda_aligned(op->k) && lk_cuda_aligned(op->v) &&
+           lk_cuda_aligned(op->out);
+}
+
+/* The kernels of attention.cu; kernel is NULL if there is none. */
+static struct choice choose_fast(const struct lk_cuda_device *cuda, const struct lk_attention *op, int64_t n_rows) {
+    static const struct {
+        int head_dim;
+        const char *kernel, *few;
+    } kernels[] = {{64, "attention_64_bf16", "attention_64_few_bf16"},
+                   {80, "attention_80_bf16", "attention_80_few_bf16"},
+                   {128, "attention_128_bf16", "attention_128_few_bf16"}};
+    struct choice c = {.module = "attention", .slices = 1};
+    if (!is_vector(op) || op->scale <= 0.0f || op->k->ld > MOST_LD || op->v->ld > MOST_LD) return c;
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        if (kernels[i].head_dim != op->q->shape[2]) continue;
+        bool few = n_rows <= 64 || lk_cuda_div_up(n_rows, 128) * op->k->shape[1] < cuda->n_multiprocessors;
+        c.kernel = few ? kernels[i].few : kernels[i].kernel;
+        c.rows = few ? 64 : 128;
+        c.shared = (size_t)(c.rows + 2 * KEYS) * pitch_of(op->q->shape[2]);
+    }
+    return c;
+}
+
+static struct choice choose(const struct lk_cuda_device *cuda, const struct lk_attention *op, int64_t n_rows) {
+    int64_t head_dim = op->q->shape[2];
+    if (op->q->dtype == LK_F32)
+        return (struct choice){.module = "attention_f32",
+                               .kernel = head_dim <= 128 ? "attention_128_f32" : "attention_512_f32",
+                               .rows = F32_ROWS,
+                               .slices = 1,
+                               .shared = (size_t)(F32_ROWS + F32_KEYS) * (size_t)(head_dim + 1) * sizeof(float)};
+    struct choice c = choose_fast(cuda, op, n_rows);
+    if (c.kernel) return c;
+    int64_t columns = head_dim <= FEW_COLUMNS ? FEW_COLUMNS : ANY_COLUMNS;
+    return (struct choice){.module = "attention_any",
+                           .kernel = columns == FEW_COLUMNS ? "attention_any_32_bf16" : "attention_any_128_bf16",
+                           .rows = ANY_ROWS,
+                           .slices = (unsigned)lk_cuda_div_up(head_dim, columns),
+                           .shared = (ANY_ROWS + KEYS) * pitch_of(lk_cuda_div_up(head_dim, 16) * 16) +
+                                     KEYS * pitch_of(columns)};
+}
 
 size_t lk_cuda_attention_scratch(const struct lk_device *dev, const struct lk_attention *op) {
     (void)dev, (void)op;
@@ -9,23 +72,30 @@ size_t lk_cuda_attention_scratch(const struct lk_device *dev, const struct lk_at
 }
 
 enum lk_code lk_cuda_attention(struct lk_device *dev, const struct lk_attention *op, void *scratch) {
+    int64_t n_q = op->q->shape[0], n_keys = op->k->shape[0], n_kv_heads = op->k->shape[1];
+    int64_t group = op->q->shape[1] / n_kv_heads, n_rows = n_q * group;
     (void)scratch;
-    const struct lk_tensor *q = op->q, *k = op->k;
+    if (n_rows > INT32_MAX / 2 || n_keys > INT32_MAX / 2 || n_kv_heads > UINT16_MAX)
+        return lk_fail(LK_E_INTERNAL, "cuda: attention of %lld rows, %lld keys, %lld heads is too large",
+                       (long long)n_rows, (long long)n_keys, (long long)n_kv_heads);
+    struct choice c = choose(lk_cuda_device_of(dev), op, n_rows);
     struct lk_cuda_attention args = {.out = op->out->data,
-                                     .q = q->data,
-                                     .k = k->data,
+                                     .q = op->q->data,
+                                     .k = op->k->data,
                                      .v = op->v->data,
-                                     .n_q = q->shape[0],
-                                     .n_k = k->shape[0],
                                      .ld_out = op->out->ld,
-                                     .ld_q = q->ld,
-                                     .ld_k = k->ld,
+                                     .ld_q = op->q->ld,
+                                     .ld_k = op->k->ld,
                                      .ld_v = op->v->ld,
-                                     .n_heads = (int32_t)q->shape[1],
-                                     .group = (int32_t)(q->shape[1] / k->shape[1]),
-                                     .head_dim = (int32_t)q->shape[2],
-                                     .causal = op->causal,
+                                     .n_rows = (int32_t)n_rows,
+                                     .n_keys = (int32_t)n_keys,
+                                     .group = (int32_t)group,
+                                     .head_dim = (int32_t)op->q->shape[2],
+                                     .past = (int32_t)(op->causal ? n_keys - n_q : n_keys),
+                                     .vector = is_vector(op),
                                      .scale = op->scale};
-    struct lk_cuda_grid grid = {.grid = {(unsigned)args.n_q, (unsigned)args.n_heads}, .block = {THREADS}};
-    return lk_cuda_launch(dev, "attention", LK_CUDA_VARIANT("attention", q->dtype), &grid, &args);
+    struct lk_cuda_grid grid = {.grid = {(unsigned)lk_cuda_div_up(n_rows, c.rows), (unsigned)n_kv_heads, c.slices},
+                                .block = {THREADS},
+                                .shared = c.shared};
+    return lk_cuda_launch(dev, c.module, c.kernel, &grid, &args);
 }

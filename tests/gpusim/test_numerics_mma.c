@@ -162,12 +162,16 @@ static uint64_t rounded_f16(double s) {
     return sign | (size < 1024 ? size : size + ((uint64_t)(e + 14) << 10));
 }
 
-static uint64_t dot(uint64_t c, const uint64_t *a, const uint64_t *b, const struct shape *shape) {
+/* c_type: the accumulator's; the sums between chunks have D's. */
+static uint64_t dot_from(uint64_t c, enum gpusim_num_type c_type, const uint64_t *a, const uint64_t *b,
+                         const struct shape *shape) {
     enum gpusim_num_type out = shape->mma.d, in = shape->mma.a;
     for (int k0 = 0; k0 < shape->mma.k; k0 += shape->chunk) {
         double sig[17], plain = 0;
         int exps[17], most, n = 0;
-        double cv = value_of(c, out, &exps[n]);
+        double cv = value_of(c, k0 ? out : c_type, &exps[n]);
+        if (!k0 && c_type != out && cv != 0 && !isnan(cv) && !isinf(cv))
+            exps[n] = ilogb(cv); /* C is made D's type first */
         plain = cv;
         sig[n] = cv, n++;
         for (int k = k0; k < k0 + shape->chunk; k++, n++) {
@@ -200,7 +204,7 @@ static uint64_t reference(uint64_t c, const uint64_t *a, const uint64_t *b, cons
         memcpy(&c, &s, 8);
         return c;
     }
-    if (mma->d != T(S32)) return dot(c, a, b, shape);
+    if (mma->d != T(S32)) return dot_from(c, mma->c, a, b, shape);
     int64_t s = (int32_t)c;
     for (int k = 0; k < mma->k; k++)
         s += (mma->a == T(S8) ? (int8_t)a[k] : (int64_t)a[k]) * (mma->b == T(S8) ? (int8_t)b[k] : (int64_t)b[k]);
@@ -296,7 +300,139 @@ static void test_shapes(void **state) {
     }
 }
 
+/* m8n8k4 of f16: four products by lanes 0-3 and 16-19, 4-7 and 20-23, ... Places as the PTX ISA has them. */
+static struct place quad_a(int lane, int i, int column_major) {
+    int high = lane < 16 ? 0 : 4;
+    return column_major ? (struct place){i % 4 + high, lane % 4} : (struct place){lane % 4 + high, i};
+}
+static struct place quad_b(int lane, int i, int row_major) {
+    int high = lane < 16 ? 0 : 4;
+    return row_major ? (struct place){lane % 4, i + high} : (struct place){i, lane % 4 + high};
+}
+static struct place quad_c(int lane, int i, enum gpusim_num_type type) {
+    int high = lane < 16 ? 0 : 4;
+    if (type == T(F16)) return (struct place){lane % 4 + high, i};
+    return (struct place){(lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1)};
+}
+
+static void check_quads(const struct shape *shape, enum data data, uint64_t *state) {
+    const struct gpusim_num_mma *mma = &shape->mma;
+    static uint64_t a[4][8][4], b[4][8][4], c[4][8][8];
+    struct fragment fa, fb, fc, fd;
+    fragment_init(&fa), fragment_init(&fb), fragment_init(&fc), fragment_init(&fd);
+    for (int q = 0; q < 4; q++)
+        for (int i = 0; i < 8; i++) {
+            for (int k = 0; k < 4; k++)
+                a[q][i][k] = element(T(F16), data, state), b[q][i][k] = element(T(F16), data, state);
+            for (int k = 0; k < 8; k++) c[q][i][k] = element(mma->c, data, state);
+        }
+    for (int l = 0; l < 32; l++) {
+        int q = l / 4 % 4;
+        for (int i = 0; i < 4; i++) {
+            struct place p = quad_a(l, i, mma->a_column), r = quad_b(l, i, mma->b_row);
+            put(&fa, T(F16), l, i, a[q][p.row][p.column]);
+            put(&fb, T(F16), l, i, b[q][r.column][r.row]);
+        }
+        for (int i = 0; i < 8; i++) {
+            struct place p = quad_c(l, i, mma->c);
+            put(&fc, mma->c, l, i, c[q][p.row][p.column]);
+        }
+    }
+    gpusim_num_mma_fn *fn = gpusim_num_mma(mma);
+    assert_non_null(fn);
+    fn(fd.regs, (const void *const *)fa.regs, (const void *const *)fb.regs, (const void *const *)fc.regs);
+    for (int l = 0; l < 32; l++)
+        for (int i = 0; i < 8; i++) {
+            struct place p = quad_c(l, i, mma->d);
+            int q = l / 4 % 4;
+            assert_int_equal(get(&fd, mma->d, l, i),
+                             dot_from(c[q][p.row][p.column], mma->c, a[q][p.row], b[q][p.column], shape));
+        }
+}
+
+static void test_quads(void **state) {
+    (void)state;
+    uint64_t seed = 2;
+    for (int way = 0; way < 12; way++) {
+        struct shape shape = {
+            {8, 8, 4, T(F32), T(F16), T(F16), T(F32), way & 1, way >> 1 & 1, 0, 0}, NULL, NULL, NULL, 4};
+        if (way >= 4) shape.mma.c = T(F16);
+        if (way >= 8) shape.mma.d = T(F16);
+        for (int data = 0; data < N_DATA; data++)
+            for (int n = 0; n < 10; n++) check_quads(&shape, (enum data)data, &seed);
+    }
+}
+
+/* The fast mode: f32 sums in the order of k, the same on every instruction set. */
+static void test_fast(void **state) {
+    (void)state;
+    uint64_t seed = 4;
+    for (int s = 0; s < 8; s++)
+        for (int n = 0; n < 300; n++) {
+            struct fragment fa, fb, fc, fd;
+            struct gpusim_num_mma mma = shapes[s].mma;
+            float a[16][16], b[8][16], c[16][8];
+            int e;
+            mma.fast = true;
+            fragment_init(&fa), fragment_init(&fb), fragment_init(&fc);
+            for (int l = 0; l < 32; l++) {
+                for (int i = 0; i < 16 * mma.k / 32; i++) {
+                    struct place p = shapes[s].a(l, i);
+                    uint64_t x = element(mma.a, EVERYDAY, &seed);
+                    put(&fa, mma.a, l, i, x), a[p.row][p.column] = (float)value_of(x, mma.a, &e);
+                }
+                for (int i = 0; i < mma.k * 8 / 32; i++) {
+                    struct place p = shapes[s].b(l, i);
+                    uint64_t x = element(mma.b, EVERYDAY, &seed);
+                    put(&fb, mma.b, l, i, x), b[p.column][p.row] = (float)value_of(x, mma.b, &e);
+                }
+                for (int i = 0; i < 4; i++) {
+                    struct place p = shapes[s].c(l, i);
+                    uint64_t x = element(mma.c, EVERYDAY, &seed);
+                    put(&fc, mma.c, l, i, x), c[p.row][p.column] = (float)value_of(x, mma.c, &e);
+                }
+            }
+            for (int isa = 0; isa < N_ISAS; isa++) {
+                if (!gpusim_num_use(isas[isa])) continue;
+                fragment_init(&fd);
+                gpusim_num_mma (&mma)(fd.regs, (const void *const *)fa.regs, (const void *const *)fb.regs,
+                                      (const void *const *)fc.regs);
+                for (int l = 0; l < 32; l++)
+                    for (int i = 0; i < 4; i++) {
+                        struct place p = shapes[s].c(l, i);
+                        float sum = c[p.row][p.column];
+                        for (int k = 0; k < mma.k; k++) sum += a[p.row][k] * b[p.column][k];
+                        float got = (float)value_of(get(&fd, mma.d, l, i), mma.d, &e);
+                        if (mma.d == T(F16) ? fabsf(got - sum) > fmaxf(fabsf(sum) * 0x1p-11f, 0x1p-25f) : got != sum)
+                            fail_msg("%s shape %d: %a, expected %a", isas[isa], s, (double)got, (double)sum);
+                    }
+            }
+        }
+}
+
+static void test_offered(void **state) {
+    (void)state;
+    for (int s = 0; s < N_SHAPES; s++) {
+        struct gpusim_num_mma mma = shapes[s].mma;
+        struct gpusim_num_mma_registers r = gpusim_num_mma_registers(&mma);
+        int in_a = bits_of(mma.a) == 64 ? 64 : 32;
+        assert_int_equal(r.a, mma.m * mma.k * bits_of(mma.a) / 32 / in_a);
+        assert_int_equal(r.b, 8 * mma.k * bits_of(mma.b) / 32 / in_a);
+        assert_int_equal(r.d, mma.m * 8 * bits_of(mma.d) / 32 / (bits_of(mma.d) == 64 ? 64 : 32));
+        mma.a_column = true;
+        assert_null(gpusim_num_mma(&mma));
+        mma = shapes[s].mma, mma.k = 64;
+        assert_null(gpusim_num_mma(&mma));
+        mma = shapes[s].mma, mma.b = T(U32);
+        assert_null(gpusim_num_mma(&mma));
+    }
+    struct gpusim_num_mma quads = {8, 8, 4, T(F32), T(F16), T(F16), T(F16), 0, 0, 0, 0};
+    struct gpusim_num_mma_registers r = gpusim_num_mma_registers(&quads);
+    assert_true(r.d == 8 && r.a == 2 && r.b == 2 && r.c == 4);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_quads),
+                                       cmocka_unit_test(test_fast), cmocka_unit_test(test_offered)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,8 @@ INLINE uint32_t lg2(uint32_t a, unsigned flags) {
     a = input(a, flags);
     uint64_t bits = bits_f64(f32_of(a & ~SIGN_F32));
     uint64_t above = (bits & ((1ull << 52) - 1)) > 0x6a09e667f3bcdull;
-    double exponent = (double)(int32_t)((uint32_t)(bits >> 52) - 1023 + (uint32_t)above);
+    /* the exponent as the low bits of 2^52, which makes it a number without a conversion */
+    double exponent = f64_of((bits >> 52) + above + bits_f64(0x1p52)) - (0x1p52 + 1023);
     double m = f64_of((bits & ((1ull << 52) - 1)) | (1023 - above) << 52);
     double z = (m - 1) / (m + 1), w = z * z;
     double p = 1.0 / 17;

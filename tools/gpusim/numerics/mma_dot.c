@@ -93,8 +93,8 @@ INLINE void unpack_operands(struct mma_operands *o, const void *const *a, const 
 }
 
 /* The lanes of `which` again, lane by lane. */
-static __attribute__((noinline)) void patch(float *d, const float *c, uint32_t which, const struct mma_operands *o,
-                                            int r, int halves, int row0, int column, int half) {
+static void patch(float *d, const float *c, uint32_t which, const struct mma_operands *o, int r, int halves, int row0,
+                  int column, int half) {
     for (; which; which &= which - 1) {
         int i = __builtin_ctz(which), n = 0;
         uint32_t a[8], b[8];
@@ -136,6 +136,29 @@ INLINE vf round_half(vi s, vi power) {
     return vf_load(r);
 }
 
+/* Which lanes have a term that is not zero. The factors are scaled so that no product becomes zero. */
+INLINE uint32_t any_term(vf acc, const struct mma_operands *o, int r, int halves, int row0, int column) {
+    vf up = vf_all(0x1p64f);
+    vi bits = vi_or(vi_all(0), vf_add(acc, vf_all(0))); /* -0 becomes 0 */
+    for (int h = 0; h < halves; h++)
+        for (int t = 0; t < 4; t++) {
+            vf b = vf_all(o->b[r][h][4 * column + t] * 0x1p64f);
+            bits = vi_or(bits, vf_add(vf_mul(vf_mul(vf_load(&o->a[r][h][t][row0]), up), b), vf_all(0)));
+        }
+    return vi_outside(bits, 0, 0);
+}
+
+/* The lanes that dot_chunk's way does not serve. Zero rows, which padding makes, must not be slow. */
+static __attribute__((noinline)) vf outside_lanes(vf d, vf acc, uint32_t outside, const struct mma_operands *o, int r,
+                                                  int halves, int row0, int column, int half) {
+    float before[W], after[W];
+    uint32_t zero = outside & ~any_term(acc, o, r, halves, row0, column);
+    vf_store(before, acc), vf_store(after, d);
+    for (int i = 0; i < W; i++) after[i] = zero >> i & 1 ? 0 : after[i];
+    patch(after, before, outside & ~zero, o, r, halves, row0, column, half);
+    return vf_load(after);
+}
+
 INLINE vf dot_chunk(vf acc, const struct mma_operands *o, int r, int halves, int row0, int column, int half) {
     vi most = half ? half_exponent(acc) : vi_max(vi_field(acc), vi_all(1));
     for (int h = 0; h < halves; h++)
@@ -152,12 +175,7 @@ INLINE vf dot_chunk(vf acc, const struct mma_operands *o, int r, int halves, int
     vi power = vi_sub(most, vi_all(24));
     vf d = half ? round_half(s, power) : vf_mul(vf_from(s), vf_power(power));
     uint32_t outside = vi_outside(most, MOST_LOW, MOST_HIGH);
-    if (__builtin_expect(outside != 0, 0)) {
-        float before[W], after[W];
-        vf_store(before, acc), vf_store(after, d);
-        patch(after, before, outside, o, r, halves, row0, column, half);
-        d = vf_load(after);
-    }
+    if (__builtin_expect(outside != 0, 0)) d = outside_lanes(d, acc, outside, o, r, halves, row0, column, half);
     return d;
 }
 

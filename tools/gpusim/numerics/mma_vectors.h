@@ -25,6 +25,7 @@ static inline vf vf_power(vi field) { return _mm512_castsi512_ps(_mm512_slli_epi
 static inline vi vi_field(vf x) {
     return _mm512_and_si512(_mm512_srli_epi32(_mm512_castps_si512(x), 23), _mm512_set1_epi32(255));
 }
+static inline vi vi_or(vi x, vf y) { return _mm512_or_si512(x, _mm512_castps_si512(y)); }
 /* towards zero */
 static inline vf vf_from(vi x) { return _mm512_cvt_roundepi32_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
 /* lanes where x is not in low..high, as bits */
@@ -53,6 +54,7 @@ static inline vf vf_power(vi field) { return _mm256_castsi256_ps(_mm256_slli_epi
 static inline vi vi_field(vf x) {
     return _mm256_and_si256(_mm256_srli_epi32(_mm256_castps_si256(x), 23), _mm256_set1_epi32(255));
 }
+static inline vi vi_or(vi x, vf y) { return _mm256_or_si256(x, _mm256_castps_si256(y)); }
 static inline vf vf_from(vi x) {
     __m256 nearest = _mm256_cvtepi32_ps(x);
     __m256i over = _mm256_cmpgt_epi32(_mm256_abs_epi32(_mm256_cvttps_epi32(nearest)), _mm256_abs_epi32(x));
@@ -125,6 +127,12 @@ static inline vi vi_field(vf x) {
     memcpy(&r, &x, sizeof r);
     EACH r.v[i] = (int32_t)((uint32_t)r.v[i] >> 23 & 255);
     return r;
+}
+static inline vi vi_or(vi x, vf y) {
+    int32_t bits[4];
+    memcpy(bits, &y, sizeof bits);
+    EACH x.v[i] |= bits[i];
+    return x;
 }
 static inline vf vf_from(vi x) {
     vf r;

@@ -28,7 +28,7 @@ check tools/gpusim/check check counters exec numerics
 check tools/gpusim/counters counters exec numerics
 check tools/gpusim/ptx ptx exec numerics
 check tools/gpusim/exec exec numerics
-check tools/gpusim/numerics numerics
+check tools/gpusim/numerics tools/gpusim/numerics
 long=$(find . -path ./build -prune -o \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.py' \) -print | grep -v '^./build' |
     xargs wc -l | awk '$1 > 800 && $2 != "total"')
 if [ -n "$long" ]; then

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpusim.h"
+#include "numerics/numerics.h"
 
 struct gpusim_warp;
 struct gpusim_op;
@@ -108,15 +109,22 @@ enum {
     GPUSIM_CACHE_GLOBAL = 4096, /* cp.async.cg, ld.cg ...: not in L1 */
 };
 
+/* A function of numerics/, chosen when the op was decoded. */
+union gpusim_call {
+    gpusim_num_fn *number;
+    gpusim_num_compare_fn *compare;
+    gpusim_num_mma_fn *mma;
+};
+
 struct gpusim_op {
     gpusim_handler *run;
-    gpusim_handler *inner; /* what a wrapper (rounding, saturation) calls */
-    uint32_t d, a, b, c;   /* registers: index of the first 32-bit word in the frame */
-    uint32_t guard;        /* predicate word; word 0 is always true */
-    uint32_t guard_xor;    /* ~0 for @!p */
-    int64_t imm;           /* address offset, immediate, branch target ... */
-    const uint32_t *list;  /* further registers (vector elements, matrix fragments, call arguments) */
-    const void *ref;       /* what else a handler needs: the callee, a branch table, a string */
+    union gpusim_call call, call2; /* what a handler of numbers calls */
+    uint32_t d, a, b, c;           /* registers: index of the first 32-bit word in the frame */
+    uint32_t guard;                /* predicate word; word 0 is always true */
+    uint32_t guard_xor;            /* ~0 for @!p */
+    int64_t imm;                   /* address offset, immediate, branch target ... */
+    const uint32_t *list;          /* further registers (vector elements, matrix fragments, call arguments) */
+    const void *ref;               /* what else a handler needs: the callee, a branch table, a string */
     uint16_t flags;
     uint16_t n_list;
     uint8_t size;     /* bytes of one element in memory */

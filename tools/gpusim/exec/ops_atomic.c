@@ -1,13 +1,20 @@
 /* atom and red. Other blocks run on other host threads, so each lane's operation is an atomic of the host. */
 #include "exec/access.h"
 #include "exec/codes.h"
-#include "numerics/half.h"
+
+/* add of a float type, for one lane: op->call has it for a warp. */
+static uint64_t float_sum(const struct gpusim_op *op, uint64_t x, uint64_t y) {
+    uint64_t a[GPUSIM_WARP], b[GPUSIM_WARP], d[GPUSIM_WARP];
+    a[0] = x, b[0] = y, d[0] = 0;
+    op->call.number(d, a, b, NULL, 1);
+    return d[0];
+}
 
 static uint32_t new32(const struct gpusim_op *op, uint32_t old, uint32_t b, uint32_t c) {
     bool s = op->type == GPUSIM_T_S32;
     switch (op->code) {
     case GPUSIM_ATOM_ADD:
-        return op->type == GPUSIM_T_F32 ? float_bits(as_float(old) + as_float(b)) : old + b;
+        return op->call.number ? (uint32_t)float_sum(op, old, b) : old + b;
     case GPUSIM_ATOM_MIN:
         return (s ? (int32_t)old < (int32_t)b : old < b) ? old : b;
     case GPUSIM_ATOM_MAX:
@@ -32,7 +39,7 @@ static uint64_t new64(const struct gpusim_op *op, uint64_t old, uint64_t b, uint
     bool s = op->type == GPUSIM_T_S64;
     switch (op->code) {
     case GPUSIM_ATOM_ADD:
-        return op->type == GPUSIM_T_F64 ? double_bits(as_double(old) + as_double(b)) : old + b;
+        return op->call.number ? float_sum(op, old, b) : old + b;
     case GPUSIM_ATOM_MIN:
         return (s ? (int64_t)old < (int64_t)b : old < b) ? old : b;
     case GPUSIM_ATOM_MAX:
@@ -49,15 +56,8 @@ static uint64_t new64(const struct gpusim_op *op, uint64_t old, uint64_t b, uint
         return old == b ? c : old;
     }
 }
-static uint32_t add_half(int type, uint32_t x, uint32_t y) {
-    bool bf16 = type == GPUSIM_T_BF16 || type == GPUSIM_T_BF16X2;
-    return bf16 ? num_to_bf16(num_from_bf16(x) + num_from_bf16(y)) : num_to_f16(num_from_f16(x) + num_from_f16(y));
-}
-static uint32_t new_half2(const struct gpusim_op *op, uint32_t old, uint32_t b) {
-    return add_half(op->type, old & 0xffff, b & 0xffff) | add_half(op->type, old >> 16, b >> 16) << 16;
-}
 static uint16_t new16(const struct gpusim_op *op, uint16_t old, uint16_t b, uint16_t c) {
-    if (op->code == GPUSIM_ATOM_ADD) return (uint16_t)add_half(op->type, old, b);
+    if (op->code == GPUSIM_ATOM_ADD) return (uint16_t)float_sum(op, old, b);
     return op->code == GPUSIM_ATOM_EXCH ? b : old == b ? c : old;
 }
 
@@ -80,8 +80,7 @@ static void one_lane(struct gpusim_warp *warp, const struct gpusim_op *op, int i
         if (d) REGS64(d)[i] = old;
     } else if (op->size == 4) {
         uint32_t old, y = REGS32(b)[i], z = op->code == GPUSIM_ATOM_CAS ? REGS32(op->c)[i] : 0;
-        bool pair = op->type == GPUSIM_T_F16X2 || op->type == GPUSIM_T_BF16X2;
-        SWAP_LOOP(uint32_t, at, old, pair ? new_half2(op, old, y) : new32(op, old, y, z));
+        SWAP_LOOP(uint32_t, at, old, new32(op, old, y, z));
         if (d) REGS32(d)[i] = old;
     } else {
         uint16_t old, y = (uint16_t)REGS32(b)[i], z = op->code == GPUSIM_ATOM_CAS ? (uint16_t)REGS32(op->c)[i] : 0;

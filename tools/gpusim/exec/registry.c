@@ -5,8 +5,17 @@
 
 #define FILES(X)                                                                                                       \
     X(ops_integer)                                                                                                     \
-    X(ops_bits) X(ops_float) X(ops_compare) X(ops_memory) X(ops_control) X(ops_convert) X(ops_half) X(ops_math)        \
-        X(ops_warp) X(ops_atomic) X(ops_async) X(ops_matrix) X(ops_builtin)
+    X(ops_bits)                                                                                                        \
+    X(ops_number)                                                                                                      \
+    X(ops_compare)                                                                                                     \
+    X(ops_memory)                                                                                                      \
+    X(ops_control)                                                                                                     \
+    X(ops_convert)                                                                                                     \
+    X(ops_warp)                                                                                                        \
+    X(ops_atomic)                                                                                                      \
+    X(ops_async)                                                                                                       \
+    X(ops_matrix)                                                                                                      \
+    X(ops_builtin)
 #define DECLARE(file)                                                                                                  \
     extern const struct gpusim_entry gpusim_##file##_base[], gpusim_##file##_avx2[], gpusim_##file##_avx512[];
 FILES(DECLARE)
@@ -29,6 +38,7 @@ static void add_table(const struct gpusim_entry *entry) {
 
 static void fill(void) {
     const char *isa = gpusim_settings()->isa;
+    if (isa) gpusim_num_use(!strcmp(isa, "base") ? "portable" : isa);
 #define BASE(file)   add_table(gpusim_##file##_base);
 #define AVX2(file)   add_table(gpusim_##file##_avx2);
 #define AVX512(file) add_table(gpusim_##file##_avx512);

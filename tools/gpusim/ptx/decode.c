@@ -42,7 +42,7 @@ bool ptx_unsupported(struct ptx_parser *p, const struct ptx_instruction *ins, co
 }
 
 /* What an op counts as, from its name. */
-static uint8_t class_of(const char *key, const char *type) {
+uint8_t ptx_class(const char *key, const char *type) {
     static const struct {
         const char *prefix;
         uint8_t cls;
@@ -105,7 +105,7 @@ struct gpusim_op *ptx_op(struct ptx_parser *p, struct ptx_instruction *ins, cons
     struct gpusim_op *op = &p->ops[p->n_ops++];
     *op = (struct gpusim_op){
         .run = run, .guard = ins->guard, .guard_xor = ins->guard_xor, .line = ins->line, .source = p->source, .vec = 1};
-    op->cls = class_of(key, type);
+    op->cls = ptx_class(strcmp(key, "number") ? key : ins->text, type);
     return op;
 }
 

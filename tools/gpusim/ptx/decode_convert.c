@@ -1,23 +1,25 @@
 /* cvt. */
 #include "ptx/parse.h"
-#include "exec/registry.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static bool is_integer(uint8_t type) { return type >= GPUSIM_T_B8 && type <= GPUSIM_T_S64; }
 
-/* The vector handler for the plain case, or the general one. */
-static const char *choose(uint8_t to, uint8_t from, uint8_t reg_bytes, bool plain, char *key, size_t n) {
-    if (plain && is_integer(to) && is_integer(from)) {
-        bool narrow_signed = ptx_type_bytes(to) < reg_bytes; /* the result is extended into the register */
-        if (!narrow_signed)
-            snprintf(key, n, "cvt.b%u.%s", 8 * ptx_type_bytes(to), ptx_type_name(from));
-        else
-            snprintf(key, n, "cvt");
-    } else
-        snprintf(key, n, plain ? "cvt.%s.%s" : "cvt", ptx_type_name(to), ptx_type_name(from));
-    return gpusim_find_handler(key, NULL) ? key : "cvt";
+/* From or to a float: numerics/ has it. */
+static struct gpusim_op *number(struct ptx_parser *p, struct ptx_instruction *ins, uint8_t to, uint8_t from,
+                                int rounding, unsigned flags) {
+    int n_to = ptx_number_type(to), n_from = ptx_number_type(from);
+    gpusim_num_fn *call = n_to < 0 || n_from < 0
+                              ? NULL
+                              : gpusim_num_convert((enum gpusim_num_type)n_to, (enum gpusim_num_type)n_from,
+                                                   (enum gpusim_num_rounding)(rounding < 0 ? 0 : rounding), flags);
+    if (!call) {
+        ptx_unsupported(p, ins, "no such conversion for sm_80");
+        return NULL;
+    }
+    struct gpusim_op *op = ptx_op(p, ins, "number", NULL);
+    if (op) op->call.number = call;
+    return op;
 }
 
 static bool pack(struct ptx_parser *p, struct ptx_instruction *ins) {
@@ -60,15 +62,23 @@ bool ptx_decode_convert(struct ptx_parser *p, struct ptx_instruction *ins) {
     uint8_t reg_bytes =
         target->kind == PTX_OPERAND_REGISTER ? (uint8_t)ptx_type_bytes(target->type) : (uint8_t)ptx_type_bytes(to);
     if (reg_bytes < ptx_type_bytes(to)) reg_bytes = (uint8_t)ptx_type_bytes(to);
-    bool plain = rounding <= 0 && !ftz && !saturate && !relu && as_from == from && as_to == to;
-    struct gpusim_op *op = ptx_op(p, ins, choose(to, from, reg_bytes, plain, key, sizeof key), NULL);
+    bool widths = as_from == from && as_to == to, integers = is_integer(to) && is_integer(from);
+    unsigned flags = (ftz ? GPUSIM_NUM_FTZ : 0u) | (saturate ? GPUSIM_NUM_SAT : 0u) | (relu ? GPUSIM_NUM_RELU : 0u);
+    struct gpusim_op *op;
+    if (!integers && !widths) return ptx_unsupported(p, ins, "a register wider than its type");
+    if (!integers) {
+        op = number(p, ins, to, from, rounding, flags);
+    } else if (widths && !saturate && ptx_type_bytes(to) >= reg_bytes) {
+        snprintf(key, sizeof key, "cvt.b%u.%s", 8 * ptx_type_bytes(to), ptx_type_name(from));
+        op = ptx_op(p, ins, key, NULL);
+    } else
+        op = ptx_op(p, ins, "cvt", NULL);
     if (!op) return false;
     op->d = d, op->a = a, op->b = b;
     op->type = to, op->from = from;
     op->size = reg_bytes;
-    op->rounding = (uint8_t)(rounding < 0 ? 0 : rounding);
-    op->flags = (uint16_t)((ftz ? GPUSIM_FTZ : 0) | (saturate ? GPUSIM_SAT : 0) | (relu ? GPUSIM_RELU : 0) |
-                           (ptx_lane_words(as_to) == 2 ? GPUSIM_REG64 : 0) |
+    op->cls = GPUSIM_CLASS_CONVERT;
+    op->flags = (uint16_t)((saturate ? GPUSIM_SAT : 0) | (ptx_lane_words(as_to) == 2 ? GPUSIM_REG64 : 0) |
                            (ptx_lane_words(as_from) == 2 ? GPUSIM_ADDR64 : 0));
     return true;
 }

@@ -153,71 +153,56 @@ bool ptx_decode_movmatrix(struct ptx_parser *p, struct ptx_instruction *ins) {
     return op && ptx_target(p, ins, 0, GPUSIM_T_B32, &op->d) && ptx_source(p, ins, 1, GPUSIM_T_B32, &op->a);
 }
 
-static bool mma_f64(struct ptx_parser *p, struct ptx_instruction *ins) {
-    for (int t = 0; t < 3; t++) ptx_take_type(ins);
-    uint32_t *list = ptx_list(p, 6);
-    struct gpusim_op *op = list ? ptx_op(p, ins, "mma.f64", NULL) : NULL;
-    if (!op) return false;
-    op->list = list;
-    op->n_list = 6;
-    return vector(p, ins, 0, GPUSIM_T_F64, true, list, 2) && vector(p, ins, 1, GPUSIM_T_F64, false, list + 2, 1) &&
-           vector(p, ins, 2, GPUSIM_T_F64, false, list + 3, 1) && vector(p, ins, 3, GPUSIM_T_F64, false, list + 4, 2);
-}
-
-/* s4 and u4 are no types elsewhere. */
-static int integer_bits(struct ptx_instruction *ins, bool *is_signed) {
-    static const char *const names[] = {"s8", "u8", "s4", "u4", NULL};
-    for (uint32_t m = 0; m < ins->n_mods; m++)
-        for (int i = 0; ins->mods[m] && names[i]; i++)
-            if (!strcmp(ins->mods[m], names[i])) {
-                ins->mods[m] = NULL;
-                *is_signed = i % 2 == 0;
-                return i < 2 ? 8 : 4;
-            }
-    return 0;
+/* Whether products are summed fast (GPUSIM_MMA=fast) or as an A100 does. */
+static bool fast(void) {
+    const char *mode = getenv("GPUSIM_MMA");
+    return mode && !strcmp(mode, "fast");
 }
 
 bool ptx_decode_mma(struct ptx_parser *p, struct ptx_instruction *ins) {
-    static const char *const shapes[] = {"m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64", NULL};
-    static const char *const half[] = {"mma.f16.k16", "mma.f16.k8",  "mma.bf16.k16",
-                                       "mma.bf16.k8", "mma.tf32.k8", "mma.tf32.k4"};
-    bool ok = ptx_take(ins, "sync") && ptx_take(ins, "aligned"), sign_a = false, sign_b = false;
-    bool f64 =
-        ok && ptx_take(ins, "m8n8k4") && ptx_take(ins, "row") && ptx_take(ins, "col") && strstr(ins->full, ".f64");
-    if (f64) {
-        static const char *const rn[] = {"rn", NULL};
-        ptx_take_any(ins, rn);
-        return mma_f64(p, ins);
+    struct gpusim_num_mma mma = {.fast = fast()};
+    int shape = -1, layout[2] = {0, 0}, types[4] = {-1, -1, -1, -1};
+    bool ok = ptx_take(ins, "sync") && ptx_take(ins, "aligned");
+    mma.satfinite = ptx_take(ins, "satfinite");
+    ptx_take(ins, "rn");
+    uint8_t first = GPUSIM_T_NONE;
+    for (uint32_t m = 0, n_layouts = 0, n_types = 0; ok && m < ins->n_mods; m++) { /* in their order: shape, row/col
+                                                                                      twice, four types */
+        const char *mod = ins->mods[m];
+        if (!mod) continue;
+        uint8_t type = ptx_type(mod);
+        if (type && n_types < 4) {
+            types[n_types++] = ptx_number_type(type);
+            if (n_types == 1) first = type;
+        } else if (shape < 0 && sscanf(mod, "m%dn%dk%d", &mma.m, &mma.n, &mma.k) == 3)
+            shape = 0;
+        else if (n_layouts < 2 && (!strcmp(mod, "row") || !strcmp(mod, "col")))
+            layout[n_layouts++] = mod[0] == 'c';
+        else
+            continue;
+        ins->mods[m] = NULL;
     }
-    int shape = ptx_take_any(ins, shapes), k = 4 << shape;
-    ok = ok && shape >= 0 && ptx_take(ins, "row") && ptx_take(ins, "col");
-    bool saturate = ptx_take(ins, "satfinite");
-    if (!ok) return ptx_unsupported(p, ins, "shape");
-    int bits_a = integer_bits(ins, &sign_a), bits_b = integer_bits(ins, &sign_b);
-    uint8_t d = ptx_take_type(ins), a = bits_a ? GPUSIM_T_S8 : ptx_take_type(ins), b = bits_a ? a : ptx_take_type(ins),
-            c = ptx_take_type(ins);
-    const char *key = NULL;
-    if (bits_a && bits_a == bits_b && d == GPUSIM_T_S32 && c == d && (k * bits_a == 128 || k * bits_a == 256))
-        key = "mma.integer";
-    if (!bits_a && a == b && (k == 8 || k == 16) && (a == GPUSIM_T_F16 || a == GPUSIM_T_BF16))
-        key = half[(a == GPUSIM_T_BF16 ? 2 : 0) + (k == 8)];
-    if (!bits_a && a == b && a == GPUSIM_T_TF32 && k <= 8) key = half[k == 8 ? 4 : 5];
-    bool f16 = d == GPUSIM_T_F16 && c == d && a == GPUSIM_T_F16, f32 = d == GPUSIM_T_F32 && c == d;
-    if (!key || (!bits_a && !f16 && !f32)) return ptx_unsupported(p, ins, "types");
-    uint32_t per = bits_a ? 32u / (uint32_t)bits_a : a == GPUSIM_T_TF32 ? 1 : 2;
-    uint32_t n_d = f16 ? 2 : 4, n_a = (uint32_t)k / (2 * per), n_b = (uint32_t)k / (4 * per),
-             *list = ptx_list(p, 2 * n_d + n_a + n_b);
-    struct gpusim_op *op = list ? ptx_op(p, ins, key, NULL) : NULL;
+    for (int t = 0; t < 4; t++) ok = ok && types[t] >= 0;
+    if (!ok || shape < 0 || types[3] != types[0]) return ptx_unsupported(p, ins, "form");
+    mma.d = (enum gpusim_num_type)types[0], mma.a = (enum gpusim_num_type)types[1],
+    mma.b = (enum gpusim_num_type)types[2];
+    mma.c = (enum gpusim_num_type)types[3];
+    mma.a_column = layout[0], mma.b_row = !layout[1];
+    gpusim_num_mma_fn *call = gpusim_num_mma(&mma);
+    if (!call) return ptx_unsupported(p, ins, "no such shape and types for sm_80");
+    struct gpusim_num_mma_registers n = gpusim_num_mma_registers(&mma);
+    uint32_t total = (uint32_t)(n.d + n.a + n.b + n.c), *list = ptx_list(p, total);
+    struct gpusim_op *op = list ? ptx_op(p, ins, "mma", NULL) : NULL;
     if (!op) return false;
     op->list = list;
-    op->n_list = (uint16_t)(2 * n_d + n_a + n_b);
-    op->type = d;
-    op->from = a;
-    op->size = (uint8_t)per;
-    op->code = (uint8_t)k;
-    op->flags = (uint16_t)((sign_a ? GPUSIM_SIGNED : 0) | (sign_b ? GPUSIM_WRITE : 0) | (saturate ? GPUSIM_SAT : 0));
-    return vector(p, ins, 0, GPUSIM_T_B32, true, list, n_d) &&
-           vector(p, ins, 1, GPUSIM_T_B32, false, list + n_d, n_a) &&
-           vector(p, ins, 2, GPUSIM_T_B32, false, list + n_d + n_a, n_b) &&
-           vector(p, ins, 3, GPUSIM_T_B32, false, list + n_d + n_a + n_b, n_d);
+    op->n_list = (uint16_t)total;
+    op->call.mma = call;
+    op->size = (uint8_t)n.d, op->vec = (uint8_t)n.a, op->code = (uint8_t)n.b;
+    op->type = first;
+    op->imm = (int64_t)mma.m * mma.n * mma.k; /* multiply-adds, for counters */
+    uint8_t lanes = first == GPUSIM_T_F64 ? GPUSIM_T_F64 : GPUSIM_T_B32;
+    return vector(p, ins, 0, lanes, true, list, (uint32_t)n.d) &&
+           vector(p, ins, 1, lanes, false, list + n.d, (uint32_t)n.a) &&
+           vector(p, ins, 2, lanes, false, list + n.d + n.a, (uint32_t)n.b) &&
+           vector(p, ins, 3, lanes, false, list + n.d + n.a + n.b, (uint32_t)n.c);
 }

@@ -103,6 +103,13 @@ bool ptx_decode_atomic(struct ptx_parser *p, struct ptx_instruction *ins) {
     op->code = (uint8_t)code;
     op->type = type;
     op->size = (uint8_t)ptx_type_bytes(type);
+    if (code == GPUSIM_ATOM_ADD && type >= GPUSIM_T_F16 && type <= GPUSIM_T_F64) {
+        /* f32 sums in global memory flush subnormals, those in shared memory do not (PTX ISA, atom). */
+        unsigned flags = type == GPUSIM_T_F32 && op->space != GPUSIM_SHARED ? GPUSIM_NUM_FTZ : 0;
+        op->call.number =
+            gpusim_num_arith(GPUSIM_NUM_ADD, (enum gpusim_num_type)ptx_number_type(type), GPUSIM_NUM_RN, flags);
+        if (!op->call.number) return ptx_unsupported(p, ins, NULL);
+    }
     if (!red && !ptx_target(p, ins, 0, type, &op->d)) return false;
     return ptx_address(p, ins, at, op, &op->a) && ptx_source(p, ins, at + 1, type, &op->b) &&
            (code != GPUSIM_ATOM_CAS || ptx_source(p, ins, at + 2, type, &op->c));

@@ -200,6 +200,10 @@ bool ptx_address(struct ptx_parser *p, struct ptx_instruction *ins, uint32_t ope
                  uint32_t *reg);
 int ptx_rounding(struct ptx_instruction *ins); /* -1: none */
 
+uint8_t ptx_class(const char *key, const char *type); /* enum gpusim_class */
+int ptx_number_type(uint8_t type);                    /* enum gpusim_num_type, -1: none */
+bool ptx_decode_number(struct ptx_parser *p, struct ptx_instruction *ins, uint8_t type);
+
 /* Decoders, one per family. */
 typedef bool ptx_decoder(struct ptx_parser *p, struct ptx_instruction *ins);
 ptx_decoder ptx_decode_arithmetic, ptx_decode_bits, ptx_decode_setp, ptx_decode_set, ptx_decode_move,

@@ -1,11 +1,8 @@
-/* Instructions that take registers and give one: arithmetic, logic, bits, comparisons, selects. */
+/* Integer arithmetic, logic, bits, selects. */
 #include "ptx/parse.h"
-#include "exec/registry.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static bool is_float(uint8_t type) { return type >= GPUSIM_T_F16 && type <= GPUSIM_T_F64; }
 
 /* Joins what is left of the modifiers to the key: "mul" + ".wide". */
 static void join_mods(struct ptx_instruction *ins, char *key, size_t n) {
@@ -17,16 +14,6 @@ static void join_mods(struct ptx_instruction *ins, char *key, size_t n) {
     }
 }
 
-/* Puts float.wrap around the op when it rounds otherwise or saturates. */
-static bool wrap(struct ptx_parser *p, struct gpusim_op *op, int rounding, bool saturate) {
-    if (rounding < GPUSIM_RZ && !saturate) return true;
-    op->inner = op->run;
-    op->run = gpusim_find_handler("float.wrap", NULL);
-    op->rounding = (uint8_t)(rounding < 0 ? 0 : rounding);
-    if (saturate) op->flags |= GPUSIM_SAT;
-    return op->run || ptx_fail(p, "no float.wrap");
-}
-
 static bool sources(struct ptx_parser *p, struct ptx_instruction *ins, struct gpusim_op *op, uint32_t n,
                     const uint8_t *types) {
     uint32_t *fields[3] = {&op->a, &op->b, &op->c};
@@ -35,44 +22,11 @@ static bool sources(struct ptx_parser *p, struct ptx_instruction *ins, struct gp
     return true;
 }
 
-static bool float_op(struct ptx_parser *p, struct ptx_instruction *ins, uint8_t type) {
-    char key[224];
-    int rounding = ptx_rounding(ins);
-    bool ftz = ptx_take(ins, "ftz"), saturate = ptx_take(ins, "sat"), nan = ptx_take(ins, "NaN"),
-         relu = ptx_take(ins, "relu");
-    bool xorsign = ptx_take(ins, "xorsign") && ptx_take(ins, "abs");
-    ptx_take(ins, "approx"), ptx_take(ins, "full");
-    const char *name = !strcmp(ins->text, "mad") ? "fma" : ins->text;
-    snprintf(key, sizeof key, "%s%s%s%s", name, ftz ? ".ftz" : "", nan ? ".nan" : "", xorsign ? ".xorsign" : "");
-    uint32_t n = ins->n_operands - 1;
-    uint8_t types[3] = {type, type, type};
-    uint32_t d;
-    if (n > 3) return ptx_unsupported(p, ins, "too many operands");
-    bool half = type != GPUSIM_T_F32 && type != GPUSIM_T_F64;
-    if (!half && relu) return ptx_unsupported(p, ins, "relu of this type");
-    if (half && rounding > 0) return ptx_unsupported(p, ins, "this rounding of f16 or bf16");
-    struct gpusim_op *op = ptx_op(p, ins, key, ptx_type_name(type));
-    if (!op || !ptx_target(p, ins, 0, type, &d)) return false;
-    op->d = d;
-    op->type = type;
-    uint32_t at = (uint32_t)(op - p->ops);
-    if (!sources(p, ins, op, n, types)) return false;
-    op = &p->ops[at];
-    if (half) {
-        op->flags |= (uint16_t)((saturate ? GPUSIM_SAT : 0) | (relu ? GPUSIM_RELU : 0) | (ftz ? GPUSIM_FTZ : 0));
-        return true;
-    }
-    return wrap(p, op, rounding, saturate);
-}
-
 bool ptx_decode_arithmetic(struct ptx_parser *p, struct ptx_instruction *ins) {
     uint8_t type = ptx_take_type(ins);
     char key[224];
     if (!type || ins->n_operands < 2) return ptx_unsupported(p, ins, "no type");
-    if (is_float(type)) {
-        bool logic = strchr("nox", ins->text[0]) && strcmp(ins->text, "neg");
-        if (!logic && strcmp(ins->text, "and")) return float_op(p, ins, type);
-    }
+    if (type >= GPUSIM_T_F16 && type <= GPUSIM_T_F64) return ptx_decode_number(p, ins, type);
     snprintf(key, sizeof key, "%s", ins->text);
     if (!strcmp(ins->text, "mad") || !strcmp(ins->text, "madc") || !strcmp(ins->text, "mul") ||
         !strcmp(ins->text, "mad24") || !strcmp(ins->text, "mul24")) {
@@ -169,77 +123,6 @@ bool ptx_decode_bits(struct ptx_parser *p, struct ptx_instruction *ins) {
     return true;
 }
 
-bool ptx_decode_math(struct ptx_parser *p, struct ptx_instruction *ins) {
-    uint8_t type = ptx_take_type(ins);
-    char key[224];
-    int rounding = ptx_rounding(ins);
-    bool approx = ptx_take(ins, "approx"), ftz = ptx_take(ins, "ftz");
-    bool plain = !strcmp(ins->text, "sqrt") || !strcmp(ins->text, "rcp") || !strcmp(ins->text, "rsqrt");
-    (void)approx;
-    snprintf(key, sizeof key, "%s%s", ins->text, ftz && type != GPUSIM_T_F64 ? ".ftz" : "");
-    struct gpusim_op *op = ptx_op(p, ins, key, ptx_type_name(type));
-    uint32_t at;
-    if (!bits_result(p, ins, op, type, &at)) return false;
-    op->type = type;
-    if (!sources(p, ins, op, 1, &type)) return false;
-    return !plain || wrap(p, &p->ops[at], rounding, false);
-}
-
-static int comparison(struct ptx_instruction *ins) {
-    static const char *const names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ", "neu",
-                                        "ltu", "leu", "gtu", "geu", "num", "nan", NULL};
-    static const char *const unsigned_names[] = {"lo", "ls", "hi", "hs", NULL};
-    int code = ptx_take_any(ins, names);
-    if (code >= 0) return code;
-    code = ptx_take_any(ins, unsigned_names);
-    return code < 0 ? -1 : GPUSIM_LT + code;
-}
-
-static bool compare(struct ptx_parser *p, struct ptx_instruction *ins, const char *name, uint8_t result, uint8_t type,
-                    bool packed_pair) {
-    static const char *const combines[] = {"and", "or", "xor", NULL};
-    int code = comparison(ins), combine = ptx_take_any(ins, combines);
-    char key[224];
-    uint32_t d, reg;
-    (void)packed_pair;
-    if (code < 0) return ptx_unsupported(p, ins, "no comparison");
-    snprintf(key, sizeof key, "%s%s", name, ptx_take(ins, "ftz") ? ".ftz" : "");
-    if (!ptx_target(p, ins, 0, result, &d)) return false;
-    struct gpusim_op *op = ptx_op(p, ins, key, ptx_type_name(type));
-    if (!op) return false;
-    uint32_t at = (uint32_t)(op - p->ops);
-    op->d = d;
-    op->code = (uint8_t)code;
-    op->type = result;
-    op->imm = combine + 1;
-    if (ins->operands[0].has_pair) {
-        uint32_t *list = ptx_list(p, 1);
-        if (!list) return false;
-        list[0] = ins->operands[0].pair;
-        op->list = list;
-        op->n_list = 1;
-    }
-    uint8_t types[3] = {type, type, type};
-    if (!sources(p, ins, op, 2, types)) return false;
-    if (combine < 0) return true;
-    uint16_t flags = 0;
-    if (!ptx_predicate(p, ins, 3, &reg, &flags, GPUSIM_NOT_C)) return false;
-    p->ops[at].c = reg;
-    p->ops[at].flags |= flags;
-    return true;
-}
-
-bool ptx_decode_setp(struct ptx_parser *p, struct ptx_instruction *ins) {
-    uint8_t type = ptx_take_type(ins);
-    return compare(p, ins, "setp", GPUSIM_T_PRED, type, false);
-}
-
-bool ptx_decode_set(struct ptx_parser *p, struct ptx_instruction *ins) {
-    uint8_t result = ptx_take_type(ins), type = ptx_take_type(ins);
-    if (!type) return ptx_unsupported(p, ins, "expected two types");
-    return compare(p, ins, "set", result, type, false);
-}
-
 bool ptx_decode_select(struct ptx_parser *p, struct ptx_instruction *ins) {
     bool slct = ins->text[1] == 'l';
     uint8_t type = ptx_take_type(ins), second = slct ? ptx_take_type(ins) : GPUSIM_T_NONE;
@@ -258,16 +141,4 @@ bool ptx_decode_select(struct ptx_parser *p, struct ptx_instruction *ins) {
     p->ops[at].c = reg;
     p->ops[at].flags |= flags;
     return true;
-}
-
-bool ptx_decode_testp(struct ptx_parser *p, struct ptx_instruction *ins) {
-    static const char *const classes[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal", NULL};
-    int code = ptx_take_any(ins, classes);
-    uint8_t type = ptx_take_type(ins);
-    uint32_t at;
-    struct gpusim_op *op = code < 0 ? NULL : ptx_op(p, ins, "testp", ptx_type_name(type));
-    if (code < 0) return ptx_unsupported(p, ins, "class");
-    if (!bits_result(p, ins, op, GPUSIM_T_PRED, &at)) return false;
-    op->code = (uint8_t)code;
-    return sources(p, ins, op, 1, &type);
 }

@@ -41,18 +41,85 @@ enum {
 #define GPUSIM_DEVICE_BASE   0x100000000000ull
 #define GPUSIM_DEVICE_SPAN   0x020000000000ull
 
-/* Settings, read once from the environment (GPUSIM_SEED, GPUSIM_MEMORY, GPUSIM_DEVICES, GPUSIM_THREADS, GPUSIM_ISA). */
+/* What is looked for besides what would crash (GPUSIM_CHECKS). */
+enum gpusim_checks {
+    GPUSIM_CHECKS_NONE,   /* bounds, alignment, use after free */
+    GPUSIM_CHECKS_MEMORY, /* and reads of bytes that nothing wrote */
+    GPUSIM_CHECKS_ALL,    /* and races, barriers, warp masks, order of streams, leaks */
+};
+
+/* Settings, read once from the environment (GPUSIM_SEED, GPUSIM_MEMORY, GPUSIM_DEVICES, GPUSIM_THREADS, GPUSIM_ISA,
+ * GPUSIM_CHECKS, GPUSIM_EXIT_CODE). */
 struct gpusim_settings {
     uint64_t seed;
     uint64_t memory_bytes; /* per device */
     int n_devices;
     int n_threads;   /* host threads that run blocks */
     const char *isa; /* NULL: the best that the CPU has */
+    enum gpusim_checks checks;
+    int exit_code; /* of the process when anything was reported; 0: as the program says */
 };
 const struct gpusim_settings *gpusim_settings(void);
 
 /* One line on stderr, "gpusim: ...". Never silent: what is not implemented comes here before it returns an error. */
 void gpusim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Findings. The names are what the lines on stderr start with. */
+#define GPUSIM_REPORTS(X)                                                                                              \
+    X(NONE, "none")                                                                                                    \
+    X(OUT_OF_BOUNDS, "out-of-bounds")                                                                                  \
+    X(USE_AFTER_FREE, "use-after-free")                                                                                \
+    X(MISALIGNED, "misaligned")                                                                                        \
+    X(READ_ONLY, "write-of-constant")                                                                                  \
+    X(UNINITIALISED, "uninitialised-read")                                                                             \
+    X(RACE_SHARED, "race-shared") /* warps of a block */                                                               \
+    X(RACE_WARP, "race-warp")     /* lanes of a warp */                                                                \
+    X(RACE_GLOBAL, "race-global") /* blocks of a launch */                                                             \
+    X(ASYNC_UNWAITED, "async-copy-not-waited")                                                                         \
+    X(BARRIER_DIVERGENT, "divergent-barrier")   /* lanes of a warp at different barriers */                            \
+    X(BARRIER_MISMATCHED, "mismatched-barrier") /* warps at different barriers, or different thread counts */          \
+    X(BARRIER_EXITED, "exited-threads-at-barrier")                                                                     \
+    X(INACTIVE_LANES, "inactive-lanes")                                                                                \
+    X(DEADLOCK, "deadlock")                                                                                            \
+    X(STREAM_ORDER, "stream-order")                                                                                    \
+    X(BAD_LAUNCH, "bad-launch")                                                                                        \
+    X(LEAK, "leak")                                                                                                    \
+    X(TRAP, "trap")                                                                                                    \
+    X(ASSERT, "assert")                                                                                                \
+    X(INSTRUCTION, "bad-instruction")                                                                                  \
+    X(STACK, "stack-overflow")                                                                                         \
+    X(NO_MEMORY, "no-host-memory")
+enum gpusim_report_kind {
+#define X(name, text) GPUSIM_REPORT_##name,
+    GPUSIM_REPORTS(X)
+#undef X
+};
+
+/* One finding; what is unknown is 0 or empty. */
+struct gpusim_report {
+    enum gpusim_report_kind kind;
+    char kernel[256];
+    uint32_t ptx_line; /* from 1 */
+    char file[256];    /* source, from -lineinfo */
+    uint32_t line;
+    bool has_block, has_thread;
+    uint32_t block[3], thread[3];
+    char space[8];       /* "global", "shared", "local" ... when there is an address */
+    uint64_t address;    /* global: device address; shared, local: offset */
+    uint64_t allocation; /* its ordinal: the process's first allocation is 1 */
+    uint64_t allocation_base, allocation_bytes;
+    char what[512]; /* in words */
+};
+const char *gpusim_report_name(enum gpusim_report_kind kind);
+/* "KIND: kernel K, PTX line N (FILE:LINE), block (x,y,z), thread (x,y,z), SPACE address A, allocation I of B bytes at
+ * BASE: WHAT", leaving out what is unknown. */
+void gpusim_report_text(const struct gpusim_report *report, char *out, size_t n);
+/* Prints the report as one line and keeps it. */
+void gpusim_report_emit(const struct gpusim_report *report);
+
+/* Exported from libcuda.so.1 for tests: how many reports there were, and the last one (false: none). */
+__attribute__((visibility("default"))) uint64_t gpusim_report_count(void);
+__attribute__((visibility("default"))) bool gpusim_report_last(struct gpusim_report *out);
 
 /* A message kept for the next gpusim_say or returned to JIT log buffers; truncated to 1023 characters. */
 struct gpusim_message {

@@ -29,6 +29,15 @@ static uint64_t number(const char *name, uint64_t otherwise, uint64_t low, uint6
     return value;
 }
 
+static enum gpusim_checks checks(void) {
+    const char *text = getenv("GPUSIM_CHECKS");
+    if (!text || !*text || !strcmp(text, "all")) return GPUSIM_CHECKS_ALL;
+    if (!strcmp(text, "memory")) return GPUSIM_CHECKS_MEMORY;
+    if (!strcmp(text, "none")) return GPUSIM_CHECKS_NONE;
+    gpusim_say("GPUSIM_CHECKS: expected none, memory or all, got \"%s\"; using all", text);
+    return GPUSIM_CHECKS_ALL;
+}
+
 static void read_settings(void) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     settings.seed = number("GPUSIM_SEED", 1, 0, UINT64_MAX);
@@ -36,6 +45,8 @@ static void read_settings(void) {
     settings.n_devices = (int)number("GPUSIM_DEVICES", 1, 0, GPUSIM_MAX_DEVICES);
     settings.n_threads = (int)number("GPUSIM_THREADS", cores < 1 ? 1 : cores > 32 ? 32 : (uint64_t)cores, 1, 64);
     settings.isa = getenv("GPUSIM_ISA");
+    settings.checks = checks();
+    settings.exit_code = (int)number("GPUSIM_EXIT_CODE", 0, 0, 255);
 }
 
 const struct gpusim_settings *gpusim_settings(void) {

@@ -31,7 +31,7 @@ static CUresult launch(struct gpusim_item *item) {
     l->params = item->params;
     l->hooks = gpusim_driver.hooks;
     l->number = ++gpusim_driver.n_launches;
-    if (!gpusim_launch_run(l)) gpusim_say("%s", l->fault_text);
+    if (!gpusim_launch_run(l)) gpusim_report_emit(&l->report);
     return fault_code(l->fault);
 }
 

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-static const char *const space_names[] = {"generic", "global", "shared", "local", "param", "const"};
 static const char *verb(enum gpusim_access access) {
     switch (access) {
     case GPUSIM_ACCESS_STORE:
@@ -17,31 +16,38 @@ static const char *verb(enum gpusim_access access) {
 
 static int out_of_bounds(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_space space,
                          enum gpusim_access access, int lane, uint32_t bytes, uint64_t address) {
-    char near_text[256] = "";
-    if (space == GPUSIM_GLOBAL) {
-        struct gpusim_allocation *near = gpusim_memory_near(address, 1 << 20);
-        if (near) {
-            int64_t before = (int64_t)(near->base - address), after = (int64_t)(address - (near->base + near->bytes));
-            char where[64];
-            if (before > 0)
-                snprintf(where, sizeof where, "%lld bytes before", (long long)before);
-            else if (after >= 0)
-                snprintf(where, sizeof where, "%lld bytes after", (long long)after);
-            else
-                snprintf(where, sizeof where, "at byte %llu of", (unsigned long long)(address - near->base));
-            snprintf(near_text, sizeof near_text, ", %s %sallocation %llu%s%s of %llu bytes at 0x%llx", where,
-                     near->freed ? "freed " : "", (unsigned long long)near->id, near->name ? " " : "",
-                     near->name ? near->name : "", (unsigned long long)near->bytes, (unsigned long long)near->base);
+    struct gpusim_place place = {GPUSIM_REPORT_OUT_OF_BOUNDS, space, address, NULL};
+    char where[160] = "no allocation is near";
+    if (space == GPUSIM_GLOBAL || space == GPUSIM_CONST) {
+        const struct gpusim_allocation *near = place.allocation = gpusim_memory_near(address, 1 << 20);
+        uint64_t end = near ? near->base + near->bytes : 0;
+        if (near && address < near->base)
+            snprintf(where, sizeof where, "%llu bytes before it", (unsigned long long)(near->base - address));
+        else if (near && address >= end)
+            snprintf(where, sizeof where, "%llu bytes after its end", (unsigned long long)(address - end));
+        else if (near) {
+            if (near->freed) place.report = GPUSIM_REPORT_USE_AFTER_FREE;
+            snprintf(where, sizeof where, "at its byte %llu%s", (unsigned long long)(address - near->base),
+                     near->freed ? ", it was freed" : ", over its end");
         }
-    } else if (space == GPUSIM_SHARED) {
-        snprintf(near_text, sizeof near_text, ", the block has %u bytes", warp->block->shared_bytes);
-    } else if (space == GPUSIM_LOCAL) {
-        snprintf(near_text, sizeof near_text, ", the thread has %u bytes", warp->local_bytes);
-    } else if (space == GPUSIM_PARAM) {
-        snprintf(near_text, sizeof near_text, ", the kernel has %u bytes", warp->launch->function->param_bytes);
+    } else {
+        snprintf(where, sizeof where, "the %s has %u bytes",
+                 space == GPUSIM_SHARED  ? "block"
+                 : space == GPUSIM_LOCAL ? "thread"
+                                         : "kernel",
+                 space == GPUSIM_SHARED  ? warp->block->shared_bytes
+                 : space == GPUSIM_LOCAL ? warp->local_bytes
+                                         : warp->launch->function->param_bytes);
     }
-    return gpusim_fault(warp, op, GPUSIM_FAULT_ADDRESS, lane, "out-of-bounds %s %s of %u bytes at 0x%llx%s",
-                        space_names[space], verb(access), bytes, (unsigned long long)address, near_text);
+    const char *name = place.allocation && place.allocation->name ? place.allocation->name : NULL;
+    return gpusim_fault_at(warp, op, GPUSIM_FAULT_ADDRESS, lane, &place, "%s of %u bytes, %s%s%s%s", verb(access),
+                           bytes, where, name ? " (variable " : "", name ? name : "", name ? ")" : "");
+}
+
+static int constant_written(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_access access, int lane,
+                            uint64_t address, const struct gpusim_allocation *r) {
+    struct gpusim_place place = {GPUSIM_REPORT_READ_ONLY, GPUSIM_CONST, address, r};
+    return gpusim_fault_at(warp, op, GPUSIM_FAULT_ADDRESS, lane, &place, "%s of constant %s", verb(access), r->name);
 }
 
 static int resolve_global(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_access access,
@@ -66,7 +72,7 @@ static int resolve_global(struct gpusim_warp *warp, const struct gpusim_op *op, 
             if (!r || address[i] + bytes > r->base + r->bytes)
                 return out_of_bounds(warp, op, GPUSIM_GLOBAL, access, i, bytes, address[i]);
             if (r->kind == GPUSIM_MEMORY_CONSTANT && access != GPUSIM_ACCESS_LOAD)
-                return gpusim_fault(warp, op, GPUSIM_FAULT_ADDRESS, i, "%s of constant %s", verb(access), r->name);
+                return constant_written(warp, op, access, i, address[i], r);
             host[i] = (uintptr_t)r->host + (uintptr_t)(address[i] - r->base);
         })
         for (int i = 0; i < GPUSIM_WARP; i++)
@@ -74,8 +80,7 @@ static int resolve_global(struct gpusim_warp *warp, const struct gpusim_op *op, 
         return GPUSIM_NEXT;
     }
     if (r->kind == GPUSIM_MEMORY_CONSTANT && access != GPUSIM_ACCESS_LOAD && access != GPUSIM_ACCESS_ASYNC_SOURCE)
-        return gpusim_fault(warp, op, GPUSIM_FAULT_ADDRESS, __builtin_ctz(mask), "%s of constant %s", verb(access),
-                            r->name);
+        return constant_written(warp, op, access, __builtin_ctz(mask), address[__builtin_ctz(mask)], r);
     return GPUSIM_NEXT;
 }
 
@@ -137,6 +142,14 @@ static int resolve_generic(struct gpusim_warp *warp, const struct gpusim_op *op,
     return GPUSIM_NEXT;
 }
 
+static int misaligned(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_space space,
+                      enum gpusim_access access, int lane, uint32_t align, uint64_t address) {
+    bool global = space == GPUSIM_GLOBAL || space == GPUSIM_CONST;
+    struct gpusim_place place = {GPUSIM_REPORT_MISALIGNED, space, address, global ? gpusim_memory_find(address) : NULL};
+    return gpusim_fault_at(warp, op, GPUSIM_FAULT_MISALIGNED, lane, &place, "%s: expected a multiple of %u",
+                           verb(access), align);
+}
+
 int gpusim_resolve(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_space space,
                    enum gpusim_access access, uint32_t mask, uint32_t bytes, uint32_t align,
                    uint64_t address[GPUSIM_WARP], uintptr_t host[GPUSIM_WARP]) {
@@ -146,9 +159,7 @@ int gpusim_resolve(struct gpusim_warp *warp, const struct gpusim_op *op, enum gp
     uint64_t low_bits = 0;
     _Pragma("omp simd reduction(| : low_bits)") for (int i = 0; i < GPUSIM_WARP; i++) low_bits |= address[i];
     if (low_bits & (align - 1))
-        EACH_LANE(if (address[i] & (align - 1)) return gpusim_fault(
-                      warp, op, GPUSIM_FAULT_MISALIGNED, i, "misaligned %s %s at 0x%llx: expected a multiple of %u",
-                      space_names[space], verb(access), (unsigned long long)address[i], align);)
+        EACH_LANE(if (address[i] & (align - 1)) return misaligned(warp, op, space, access, i, align, address[i]);)
     if (space == GPUSIM_GLOBAL || space == GPUSIM_CONST)
         next = resolve_global(warp, op, access, mask, bytes, address, host, &record);
     else

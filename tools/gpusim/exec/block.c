@@ -173,14 +173,14 @@ static bool deadlock(struct gpusim_block *block) {
             bool barrier = group->wait == GPUSIM_WAIT_BARRIER;
             const struct gpusim_op *op = &group->frame->function->ops[group->pc - barrier];
             if (barrier)
-                gpusim_fault(
-                    warp, op, GPUSIM_FAULT_DEADLOCK, __builtin_ctz(group->mask),
-                    "deadlock: lanes 0x%08x wait at barrier %u, where %u threads arrived, and nothing else can run",
-                    group->mask, group->member, block->barriers[group->member & 15].arrived);
-            else
                 gpusim_fault(warp, op, GPUSIM_FAULT_DEADLOCK, __builtin_ctz(group->mask),
-                             "deadlock: lanes 0x%08x wait for lanes 0x%08x of their warp, which never come",
-                             group->mask, group->member & warp->alive & ~group->mask);
+                             "lanes 0x%08x wait at barrier %u, where %u threads arrived, and nothing else can run",
+                             group->mask, group->member, block->barriers[group->member & 15].arrived);
+            else
+                gpusim_fault_at(warp, op, GPUSIM_FAULT_DEADLOCK, __builtin_ctz(group->mask),
+                                &(struct gpusim_place){.report = GPUSIM_REPORT_INACTIVE_LANES},
+                                "lanes 0x%08x wait for lanes 0x%08x of their warp, which never come", group->mask,
+                                group->member & warp->alive & ~group->mask);
             return false;
         }
     }

@@ -50,5 +50,11 @@ struct gpusim_hooks {
     void (*warp_sync)(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask);
     /* Copies of the lanes in `mask` have been done; their threads may read what they wrote. */
     void (*async_landed)(void *context, struct gpusim_warp *warp, const struct gpusim_async *copy, uint32_t mask);
+    /* Lanes wait for all but their last `keep` commit groups (UINT32_MAX: for every copy). */
+    void (*async_wait)(void *context, struct gpusim_warp *warp, uint32_t mask, uint32_t keep);
+    /* Frame memory: a function was entered (all of its frame is new), bytes were written by a call, return or driver
+     * function. */
+    void (*frame_enter)(void *context, struct gpusim_warp *warp, uint32_t mask, uint32_t offset, uint32_t bytes);
+    void (*frame_write)(void *context, struct gpusim_warp *warp, uint32_t mask, uint32_t offset, uint32_t bytes);
     void (*fence)(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask);
 };

@@ -5,38 +5,87 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void gpusim_where(char *out, size_t n, const struct gpusim_warp *warp, const struct gpusim_op *op, int lane) {
-    const struct gpusim_module *module = warp->launch->function->module;
-    char source[256] = "", thread[96] = "";
-    if (op->source && op->source < module->n_locations) {
-        const struct gpusim_location *at = &module->locations[op->source];
-        const char *file = at->file < module->n_files && module->files[at->file] ? module->files[at->file] : "?";
-        snprintf(source, sizeof source, " (%s:%u)", file, at->line);
+void gpusim_source(const struct gpusim_function *function, const struct gpusim_op *op, const char **file,
+                   uint32_t *line) {
+    const struct gpusim_module *module = function->module;
+    *file = NULL;
+    *line = 0;
+    if (!op->source || op->source >= module->n_locations) return;
+    const struct gpusim_location *at = &module->locations[op->source];
+    *file = at->file < module->n_files ? module->files[at->file] : NULL;
+    *line = at->line;
+}
+
+static const char *const space_names[] = {"generic", "global", "shared", "local", "param", "const"};
+
+static void fill(struct gpusim_report *r, const struct gpusim_warp *warp, const struct gpusim_op *op, int lane,
+                 const struct gpusim_place *place) {
+    const char *file;
+    snprintf(r->kernel, sizeof r->kernel, "%s", warp->launch->function->name);
+    gpusim_source(warp->launch->function, op, &file, &r->line);
+    snprintf(r->file, sizeof r->file, "%s", file ? file : "");
+    r->ptx_line = op->line;
+    r->has_block = true;
+    r->has_thread = lane >= 0;
+    for (int i = 0; i < 3; i++) {
+        r->block[i] = warp->block->ctaid[i];
+        r->thread[i] = lane >= 0 ? warp->tid[i][lane] : 0;
     }
-    if (lane >= 0)
-        snprintf(thread, sizeof thread, ", thread (%u,%u,%u)", warp->tid[0][lane], warp->tid[1][lane],
-                 warp->tid[2][lane]);
-    const uint32_t *b = warp->block->ctaid;
-    snprintf(out, n, "kernel %s, PTX line %u%s, block (%u,%u,%u)%s", warp->launch->function->name, op->line, source,
-             b[0], b[1], b[2], thread);
+    if (!place) return;
+    r->kind = place->report;
+    if (place->space == GPUSIM_GENERIC) return;
+    snprintf(r->space, sizeof r->space, "%s", space_names[place->space]);
+    r->address = place->address;
+    if (place->allocation) {
+        r->allocation = place->allocation->id;
+        r->allocation_base = place->allocation->base;
+        r->allocation_bytes = place->allocation->bytes;
+    }
+}
+
+static enum gpusim_report_kind report_kind(enum gpusim_fault_kind kind) {
+    static const uint8_t kinds[] = {
+        [GPUSIM_FAULT_ADDRESS] = GPUSIM_REPORT_OUT_OF_BOUNDS,
+        [GPUSIM_FAULT_MISALIGNED] = GPUSIM_REPORT_MISALIGNED,
+        [GPUSIM_FAULT_TRAP] = GPUSIM_REPORT_TRAP,
+        [GPUSIM_FAULT_ASSERT] = GPUSIM_REPORT_ASSERT,
+        [GPUSIM_FAULT_INSTRUCTION] = GPUSIM_REPORT_INSTRUCTION,
+        [GPUSIM_FAULT_DEADLOCK] = GPUSIM_REPORT_DEADLOCK,
+        [GPUSIM_FAULT_STACK] = GPUSIM_REPORT_STACK,
+        [GPUSIM_FAULT_MEMORY] = GPUSIM_REPORT_NO_MEMORY,
+    };
+    return (size_t)kind < sizeof kinds ? kinds[kind] : GPUSIM_REPORT_NONE;
+}
+
+static int fault(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_fault_kind kind, int lane,
+                 const struct gpusim_place *place, const char *format, va_list args) {
+    struct gpusim_launch *launch = warp->launch;
+    pthread_mutex_lock(&launch->mutex);
+    if (!launch->fault) {
+        launch->fault = kind;
+        launch->report.kind = report_kind(kind);
+        fill(&launch->report, warp, op, lane, place);
+        vsnprintf(launch->report.what, sizeof launch->report.what, format, args);
+    }
+    __atomic_store_n(&launch->stop, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&launch->mutex);
+    return GPUSIM_FAULT;
 }
 
 int gpusim_fault(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_fault_kind kind, int lane,
                  const char *format, ...) {
-    struct gpusim_launch *launch = warp->launch;
-    char what[500], where[500];
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    fault(warp, op, kind, lane, NULL, format, args);
     va_end(args);
-    gpusim_where(where, sizeof where, warp, op, lane);
-    pthread_mutex_lock(&launch->mutex);
-    if (!launch->fault) {
-        launch->fault = kind;
-        snprintf(launch->fault_text, sizeof launch->fault_text, "%s: %s", where, what);
-    }
-    __atomic_store_n(&launch->stop, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&launch->mutex);
+    return GPUSIM_FAULT;
+}
+int gpusim_fault_at(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_fault_kind kind, int lane,
+                    const struct gpusim_place *place, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fault(warp, op, kind, lane, place, format, args);
+    va_end(args);
     return GPUSIM_FAULT;
 }
 
@@ -44,8 +93,10 @@ static void no_memory(struct gpusim_launch *launch) {
     pthread_mutex_lock(&launch->mutex);
     if (!launch->fault) {
         launch->fault = GPUSIM_FAULT_MEMORY;
-        snprintf(launch->fault_text, sizeof launch->fault_text,
-                 "kernel %s: no host memory for a block's registers and shared memory", launch->function->name);
+        launch->report.kind = GPUSIM_REPORT_NO_MEMORY;
+        snprintf(launch->report.kernel, sizeof launch->report.kernel, "%s", launch->function->name);
+        snprintf(launch->report.what, sizeof launch->report.what,
+                 "no host memory for a block's registers and shared memory");
     }
     __atomic_store_n(&launch->stop, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&launch->mutex);

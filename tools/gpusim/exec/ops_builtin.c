@@ -38,7 +38,10 @@ static uint64_t argument(struct gpusim_warp *warp, const struct gpusim_op *op, i
     return value;
 }
 static void give(struct gpusim_warp *warp, const struct gpusim_op *op, int i, uint64_t value, uint32_t bytes) {
-    memcpy(warp->local + (size_t)i * warp->local_bytes + warp->frame->local_base + op->list[0], &value, bytes);
+    uint32_t offset = warp->frame->local_base + op->list[0];
+    memcpy(warp->local + (size_t)i * warp->local_bytes + offset, &value, bytes);
+    if (warp->hooks && warp->hooks->frame_write)
+        warp->hooks->frame_write(warp->hooks->context, warp, 1u << i, offset, bytes);
 }
 
 /* One conversion: `spec` is from % to its letter. Integers are 4 bytes, or 8 with l, ll, j, z, t; everything else 8. */

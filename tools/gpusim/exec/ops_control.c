@@ -47,6 +47,11 @@ HANDLER(exit_lanes) {
     return GPUSIM_REGROUP;
 }
 
+static void frame_write(struct gpusim_warp *warp, uint32_t mask, uint32_t offset, uint32_t bytes) {
+    if (warp->hooks && warp->hooks->frame_write)
+        warp->hooks->frame_write(warp->hooks->context, warp, mask, offset, bytes);
+}
+
 HANDLER(ret) {
     struct gpusim_frame *frame = warp->frame;
     if (!frame->parent) return exit_lanes(warp, op, mask);
@@ -66,6 +71,7 @@ HANDLER(ret) {
                 memcpy(stack + frame->parent->local_base + call->list[r], stack + frame->local_base + p->offset,
                        p->bytes);
             })
+            frame_write(warp, mask, frame->parent->local_base + call->list[r], p->bytes);
         }
     }
     struct gpusim_group *group = gpusim_split(warp, mask);
@@ -89,6 +95,8 @@ static int enter(struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t 
         return gpusim_fault(warp, op, GPUSIM_FAULT_STACK, __builtin_ctz(mask),
                             "stack overflow: %s needs %u bytes at %u of %u", function->name, function->local_bytes,
                             frame->local_base, warp->local_bytes);
+    if (warp->hooks && warp->hooks->frame_enter)
+        warp->hooks->frame_enter(warp->hooks->context, warp, mask, frame->local_base, function->local_bytes);
     for (uint32_t k = 0; k < function->n_params; k++) {
         const struct gpusim_param *p = &function->params[k];
         uint32_t from = op->list[function->n_returns + k];
@@ -103,6 +111,7 @@ static int enter(struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t 
                 uint8_t *stack = warp->local + (size_t)i * warp->local_bytes;
                 memcpy(stack + frame->local_base + p->offset, stack + caller->local_base + from, p->bytes);
             })
+            frame_write(warp, mask, frame->local_base + p->offset, p->bytes);
         }
     }
     struct gpusim_group *group = gpusim_split(warp, mask);
@@ -143,9 +152,10 @@ HANDLER(bar) {
     struct gpusim_barrier *barrier = &warp->block->barriers[number];
     bool waits = op->code != GPUSIM_BAR_ARRIVE;
     if (barrier->arrived && barrier->expected != threads)
-        return gpusim_fault(warp, op, GPUSIM_FAULT_DEADLOCK, __builtin_ctz(mask),
-                            "barrier %u: expected %u threads as those who wait there, got %u", number,
-                            barrier->expected, threads);
+        return gpusim_fault_at(warp, op, GPUSIM_FAULT_DEADLOCK, __builtin_ctz(mask),
+                               &(struct gpusim_place){.report = GPUSIM_REPORT_BARRIER_MISMATCHED},
+                               "barrier %u: expected %u threads as those who wait there, got %u (0: all)", number,
+                               barrier->expected, threads);
     if (!barrier->arrived) barrier->expected = threads, barrier->red_count = barrier->red_threads = 0;
     /* Lanes that the block does not have come with the warp's first lane: counts are in whole warps. */
     barrier->arrived += (uint32_t)__builtin_popcount(mask);

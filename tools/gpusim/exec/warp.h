@@ -124,10 +124,11 @@ struct gpusim_launch {
     int stop;                      /* atomic: a fault happened */
     pthread_mutex_t mutex;
     enum gpusim_fault_kind fault;
-    char fault_text[1024];
+    struct gpusim_report report; /* of the first fault */
+    void *check;                 /* for check/: where the launch stands among the operations of all streams */
 };
 
-/* Runs all blocks; false when the launch failed (fault, fault_text). */
+/* Runs all blocks; false when the launch failed (fault, report). */
 bool gpusim_launch_run(struct gpusim_launch *launch);
 
 /* Records the launch's first fault with kernel, PTX line, source line, block, thread; returns GPUSIM_FAULT. `lane` -1:
@@ -135,8 +136,19 @@ bool gpusim_launch_run(struct gpusim_launch *launch);
 int gpusim_fault(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_fault_kind kind, int lane,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* "kernel NAME, PTX line N (file.cu:LINE), block (x,y,z), thread (x,y,z)" for reports. */
-void gpusim_where(char *out, size_t n, const struct gpusim_warp *warp, const struct gpusim_op *op, int lane);
+/* The same, naming what was accessed. `kind` ADDRESS, MISALIGNED or CHECK; the finding is place->report. */
+struct gpusim_place {
+    enum gpusim_report_kind report;
+    enum gpusim_space space;
+    uint64_t address;
+    const struct gpusim_allocation *allocation; /* or NULL */
+};
+int gpusim_fault_at(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_fault_kind kind, int lane,
+                    const struct gpusim_place *place, const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+/* The source line of an op: *file gets NULL when it is not known. */
+void gpusim_source(const struct gpusim_function *function, const struct gpusim_op *op, const char **file,
+                   uint32_t *line);
 
 /* group.c: runs a warp for up to `quantum` ops. */
 enum gpusim_outcome { GPUSIM_WARP_MORE, GPUSIM_WARP_BLOCKED, GPUSIM_WARP_DONE, GPUSIM_WARP_FAULT };

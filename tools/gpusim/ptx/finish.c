@@ -1,7 +1,6 @@
 /* The end of a function: labels get their pcs, virtual registers their places in the frame. */
 #include "ptx/parse.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static bool in_scope(const struct ptx_parser *p, uint32_t inner, uint32_t outer) {
@@ -25,8 +24,8 @@ static bool resolve(struct ptx_parser *p, const struct ptx_reference *r, uint32_
 
 static void mention(struct ptx_parser *p, uint32_t reg, uint32_t op) {
     struct ptx_register *r = &p->registers[reg];
-    if (r->first == UINT32_MAX) r->first = op;
-    r->last = op;
+    if (r->first == UINT32_MAX || op < r->first) r->first = op;
+    if (op > r->last) r->last = op;
 }
 
 /* Calls visit with each register field of an op. */
@@ -64,15 +63,14 @@ static bool place_registers(struct ptx_parser *p) {
     for (uint32_t r = 0; r < p->n_registers; r++)
         if (!p->registers[r].lane_words) p->registers[r].word = word++;
     word = word < 64 ? 64 : (word + 15) & ~15u; /* 64: fields that an op does not use are 0, and may be read */
-    for (int constant = 1; constant >= 0; constant--) {
-        for (uint32_t r = 0; r < p->n_registers; r++) {
-            struct ptx_register *reg = &p->registers[r];
-            if (!reg->lane_words || reg->constant != (bool)constant) continue;
-            reg->word = word;
-            word += GPUSIM_WARP * reg->lane_words;
-        }
-        if (constant) f->n_constant_words = word;
+    for (uint32_t r = 0; r < p->n_registers; r++) {
+        struct ptx_register *reg = &p->registers[r];
+        if (!reg->lane_words || !reg->constant) continue;
+        reg->word = word;
+        word += GPUSIM_WARP * reg->lane_words;
     }
+    f->n_constant_words = word;
+    if (!ptx_allocate(p, &word)) return false;
     f->frame_words = word;
     f->constants = gpusim_module_alloc(p->module, f->n_constant_words * sizeof(uint32_t));
     if (!f->constants) return ptx_fail(p, "out of memory");
@@ -102,6 +100,9 @@ bool ptx_finish(struct ptx_parser *p) {
             ((uint32_t *)(uintptr_t)p->ops[r->op].list)[r->list_index] = pc;
     }
     for (uint32_t at = 0; at < p->n_ops; at++) each_register(p, at, visit_mention);
+    for (uint32_t k = 0; k < f->n_params; k++)
+        mention(p, f->params[k].reg, 0); /* .reg parameters: there from the start */
+    for (uint32_t k = 0; k < f->n_returns; k++) mention(p, f->returns[k].reg, p->n_ops - 1);
     if (!place_registers(p)) return false;
     for (uint32_t at = 0; at < p->n_ops; at++) each_register(p, at, visit_place);
     for (uint32_t k = 0; k < f->n_params; k++)
@@ -114,6 +115,5 @@ bool ptx_finish(struct ptx_parser *p) {
     f->n_ops = p->n_ops;
     f->local_bytes = (p->local_bytes + 15) & ~15u;
     f->shared_bytes = p->shared_bytes;
-    f->registers = p->n_registers > 255 ? 255 : p->n_registers;
     return true;
 }

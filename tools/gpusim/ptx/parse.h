@@ -44,10 +44,10 @@ struct ptx_register {
     uint8_t lane_words; /* 0: predicate, 1: 32-bit lanes, 2: 64-bit lanes */
     uint8_t type;
     bool constant;
-    uint64_t value;       /* of a constant */
-    uint32_t first, last; /* ops that mention it */
-    uint32_t word;        /* where it lies in the frame */
-    uint32_t next_constant;
+    uint64_t value;                               /* of a constant */
+    uint32_t first, last;                         /* ops that mention it */
+    uint32_t word;                                /* where it lies in the frame */
+    uint32_t next_constant, next_start, next_end; /* lists */
 };
 
 enum ptx_operand_kind {
@@ -173,6 +173,9 @@ bool ptx_operands(struct ptx_parser *p, struct ptx_instruction *ins);
 
 /* decode.c */
 bool ptx_decode(struct ptx_parser *p, struct ptx_instruction *ins);
+
+/* allocate.c: gives places from *word on to all registers that are no constants and no predicates. */
+bool ptx_allocate(struct ptx_parser *p, uint32_t *word);
 
 /* finish.c */
 bool ptx_finish(struct ptx_parser *p);

@@ -4,10 +4,10 @@
  * gemm_f32.cu. conv2d_weights brings a checkpoint's filters into the order of K, (ky, kx, channel). */
 #include "kernels/cuda/gemm.cuh"
 
-/* Patches under output pixels: this thread's chunk of rows first, first + STEP, ...; it lies within one tap. */
-template <int STEP, int COPIES> struct pixel_rows {
+/* Patches under output pixels: this thread's chunk of rows first, first + ROWS_AT_ONCE, ...; it lies within one tap. */
+template <class Tile> struct pixel_rows {
     const lk_cuda_gemm &args;
-    int corner[COPIES]; /* top << 16 | left of the patch, each with BIAS added */
+    int corner[Tile::A_COPIES]; /* top << 16 | left of the patch, each with BIAS added */
     int channel, ky, kx;
 
     static constexpr int BIAS = LK_CUDA_MOST_PAD;
@@ -15,8 +15,8 @@ template <int STEP, int COPIES> struct pixel_rows {
     __device__ __forceinline__ pixel_rows(const lk_cuda_gemm &arguments, int first, int chunk)
         : args(arguments), channel(chunk * 8), ky(0), kx(0) {
 #pragma unroll
-        for (int i = 0; i < COPIES; i++) {
-            const int pixel = min(first + i * STEP, args.m - 1);
+        for (int i = 0; i < Tile::A_COPIES; i++) {
+            const int pixel = min(first + i * Tile::ROWS_AT_ONCE, args.m - 1);
             const int row = pixel / args.width_out, column = pixel - row * args.width_out;
             corner[i] = (row * args.stride - args.pad_top + BIAS) << 16 | (column * args.stride - args.pad_left + BIAS);
         }
@@ -35,10 +35,10 @@ template <int STEP, int COPIES> struct pixel_rows {
         const bool inside = (unsigned)y < (unsigned)args.height && (unsigned)x < (unsigned)args.width;
         const int pixel = (y >> args.shift) * args.width_in + (x >> args.shift);
         const bf16 *from = (const bf16 *)args.x + (inside ? pixel * args.ld_x + channel : 0);
-        copy_async(shared + i * STEP * ROW_BYTES, from, inside ? bytes : 0);
+        copy_async(shared + i * Tile::ROWS_AT_ONCE * Tile::ROW_BYTES, from, inside ? bytes : 0);
     }
     __device__ __forceinline__ void advance() {
-        channel += DEPTH;
+        channel += Tile::DEPTH;
         carry();
     }
 };
@@ -46,14 +46,13 @@ template <int STEP, int COPIES> struct pixel_rows {
 template <class Tile> __device__ __forceinline__ void conv2d(const lk_cuda_gemm &args) {
     int row_tile, column_tile;
     place(args, row_tile, column_tile);
-    const int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
-    pixel_rows<Tile::ROWS_AT_ONCE, Tile::A_COPIES> x(args, row_tile * Tile::BM + row, chunk);
-    dense_rows<Tile::ROWS_AT_ONCE> w(args.w, args.ld_w, column_tile * Tile::BN + row, args.n, chunk);
+    const int row = threadIdx.x / Tile::CHUNKS, chunk = threadIdx.x % Tile::CHUNKS;
+    pixel_rows<Tile> x(args, row_tile * Tile::BM + row, chunk);
+    dense_rows<Tile> w(args.w, args.ld_w, column_tile * Tile::BN + row, args.n, chunk);
     gemm<Tile>(args, x, w, row_tile, column_tile);
 }
 
-LK_GEMM_KERNEL(conv2d_256_bf16, tile_256, conv2d)
-LK_GEMM_KERNEL(conv2d_192_bf16, tile_192, conv2d)
+LK_GEMM_KERNEL(conv2d_128_bf16, tile_128, conv2d)
 LK_GEMM_KERNEL(conv2d_64_bf16, tile_64, conv2d)
 
 template <class T> __device__ __forceinline__ void conv2d_weights(const lk_cuda_conv2d_weights &args) {

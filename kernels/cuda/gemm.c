@@ -1,34 +1,33 @@
 #include "kernels/cuda/gemm.h"
 
-#define GROUP_ROWS                                                                                                     \
-    2048            /* of x that stay in L2 while columns of w pass: about as many as columns at a time, over 108 SMs */
-#define FEW_WASTE 8 /* a tile may be wider than needed by an eighth of N */
+#define GROUP_ROWS 2048 /* of x that stay in L2 while columns of w pass: 108 tiles then read about as many of w */
+#define LARGE      4096 /* N and K above which a layer takes the largest tile */
+#define FEW_WASTE  8    /* a tile may be wider than needed by an eighth of N */
 
-#define ROW_BYTES 128 /* of a stage */
-#define TILE(n_rows, n_columns, n_threads, stages, name)                                                               \
+#define TILE(n_rows, n_columns, n_threads, stages, depth, name)                                                        \
     {                                                                                                                  \
         .rows = n_rows, .columns = n_columns, .threads = n_threads,                                                    \
-        .shared = (size_t)(stages)*ROW_BYTES * (n_rows + n_columns), .linear = "linear_" name "_bf16",                 \
-        .conv2d = "conv2d_" name "_bf16"                                                                               \
+        .shared = 2 * (size_t)(stages) * (depth) * (n_rows + n_columns), .kernel = name                                \
     }
-static const struct lk_cuda_gemm_tile tile_256 = TILE(128, 256, 256, 3, "256");
-static const struct lk_cuda_gemm_tile tile_192 = TILE(128, 192, 256, 3, "192");
-static const struct lk_cuda_gemm_tile tile_64 = TILE(128, 64, 128, 3, "64");
-static const struct lk_cuda_gemm_tile tile_few = TILE(16, 64, 128, 4, "few");
-static const struct lk_cuda_gemm_tile tile_gathered = TILE(128, 64, 128, 3, "gathered");
-static const struct lk_cuda_gemm_tile tile_f32 = {.rows = 64, .columns = 64, .threads = 128};
+static const struct lk_cuda_gemm_tile linear_256 = TILE(128, 256, 256, 3, 64, "linear_256_bf16");
+static const struct lk_cuda_gemm_tile linear_128 = TILE(128, 128, 128, 5, 32, "linear_128_bf16");
+static const struct lk_cuda_gemm_tile linear_64 = TILE(128, 64, 128, 3, 64, "linear_64_bf16");
+static const struct lk_cuda_gemm_tile linear_few = TILE(16, 64, 128, 4, 64, "linear_few_bf16");
+static const struct lk_cuda_gemm_tile conv2d_128 = TILE(128, 128, 128, 5, 32, "conv2d_128_bf16");
+static const struct lk_cuda_gemm_tile conv2d_64 = TILE(128, 64, 128, 3, 64, "conv2d_64_bf16");
+static const struct lk_cuda_gemm_tile gathered = TILE(128, 64, 128, 3, 64, "gemm_gathered_bf16");
+static const struct lk_cuda_gemm_tile f32 = {.rows = 64, .columns = 64, .threads = 128, .kernel = "gemm_f32"};
 
 static bool fits(int64_t n, int columns) { return n + n / FEW_WASTE >= lk_cuda_div_up(n, columns) * columns; }
 
-/* 192 columns waste less of the last wave than 256 where N is small: 3072 columns of 8192 rows are 9.5 waves of 108
- * tiles instead of 7.1 of the larger ones. */
-const struct lk_cuda_gemm_tile *lk_cuda_gemm_tile(int64_t n) {
-    if (n % 192 == 0 && n <= 4096) return &tile_192;
-    if (fits(n, 256)) return &tile_256;
-    return fits(n, 192) ? &tile_192 : &tile_64;
+/* The largest tile asks least of caches and shared memory, but an SM holds one: nothing hides its epilogue, which
+ * counts where K is small, and its last wave wastes more where N is. */
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile(int64_t n, int64_t k) {
+    if (n > LARGE && k > LARGE && fits(n, 256)) return &linear_256;
+    return fits(n, 128) ? &linear_128 : &linear_64;
 }
-
-const struct lk_cuda_gemm_tile *lk_cuda_gemm_tile_few(void) { return &tile_few; }
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void) { return &linear_few; }
+const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n) { return fits(n, 128) ? &conv2d_128 : &conv2d_64; }
 
 static bool aligned_vector(const struct lk_tensor *t) { return !t || (uintptr_t)t->data % 16 == 0; }
 
@@ -56,8 +55,8 @@ enum lk_code lk_cuda_gemm_arguments(struct lk_cuda_gemm *args, const struct lk_l
     return LK_OK;
 }
 
-enum lk_code lk_cuda_gemm_launch(struct lk_device *dev, const char *module, const char *kernel,
-                                 const struct lk_cuda_gemm_tile *tile, struct lk_cuda_gemm *args) {
+enum lk_code lk_cuda_gemm_launch(struct lk_device *dev, const char *module, const struct lk_cuda_gemm_tile *tile,
+                                 struct lk_cuda_gemm *args) {
     args->row_tiles = (int32_t)lk_cuda_div_up(args->m, tile->rows);
     args->column_tiles = (int32_t)lk_cuda_div_up(args->n, tile->columns);
     const int64_t groups = lk_cuda_div_up((int64_t)args->row_tiles * tile->rows, GROUP_ROWS);
@@ -66,10 +65,10 @@ enum lk_code lk_cuda_gemm_launch(struct lk_device *dev, const char *module, cons
     if (blocks > INT32_MAX / 2) return lk_fail(LK_E_INTERNAL, "cuda: a product of %lld tiles", (long long)blocks);
     const struct lk_cuda_grid grid = {
         .grid = {(unsigned)blocks}, .block = {(unsigned)tile->threads}, .shared = tile->shared};
-    return lk_cuda_launch(dev, module, kernel, &grid, args);
+    return lk_cuda_launch(dev, module, tile->kernel, &grid, args);
 }
 
 enum lk_code lk_cuda_gemm_launch_gathered(struct lk_device *dev, enum lk_dtype dtype, struct lk_cuda_gemm *args) {
-    if (dtype == LK_BF16) return lk_cuda_gemm_launch(dev, "gemm_gathered", "gemm_gathered_bf16", &tile_gathered, args);
-    return lk_cuda_gemm_launch(dev, "gemm_f32", "gemm_f32", &tile_f32, args);
+    if (dtype == LK_BF16) return lk_cuda_gemm_launch(dev, "gemm_gathered", &gathered, args);
+    return lk_cuda_gemm_launch(dev, "gemm_f32", &f32, args);
 }

@@ -1,42 +1,50 @@
 /* y = epilogue(A wT) for bf16 A [M, K] and w [N, K] with f32 accumulation: linear layers and convolutions.
  *
- * Layout: rows of K in global memory. In shared memory a stage is 64 of K: rows of 128 bytes, whose 16-byte chunk c
- * lies at c ^ (row % 8), so that neither the copies nor ldmatrix meet a bank twice. A warp computes WM x WN in
- * registers, by mma m16n8k16. Pipeline: cp.async fills STAGES - 1 stages ahead, a third of a stage between the products
- * of 16 of K; fragments are read 16 of K ahead; one barrier per stage. Epilogue: a warp puts its accumulators into
- * shared memory, and takes them out as eight neighbours of a row per lane, which are loaded and stored 16 bytes at a
- * time. Tiles (threads, shared memory, blocks per SM of an A100): 128 x 256, warps 64 x 64, 3 stages: 256 threads, 144
- * KiB, 1 128 x 192, warps 64 x 48, 3 stages: 256 threads, 120 KiB, 1 128 x 64,  warps 64 x 32, 3 stages: 128 threads,
- * 72 KiB, 2 16 x 64,   warps 16 x 16, 4 stages: 128 threads,  40 KiB, 3 or more sm_80 or newer. Deterministic: an
- * output is one chain of m16n8k16 in ascending order of K, from 0; beyond K it meets zeros. So its bits depend neither
- * on M nor on the tile, and there is no sum across warps or blocks. */
+ * Layout: rows of K in global memory. In shared memory a stage is DEPTH of K: rows of 64 or 128 bytes, whose 16-byte
+ * chunks are permuted so that neither the copies nor ldmatrix meet a bank twice. A warp computes WM x WN in registers,
+ * by mma m16n8k16.
+ * Pipeline: cp.async fills STAGES - 1 stages ahead, between the products; fragments are read 16 of K ahead; one barrier
+ * per stage.
+ * Epilogue: a warp puts its accumulators into shared memory, and takes them out as eight neighbours of a row per lane,
+ * which are loaded and stored 16 bytes at a time.
+ * Tiles (warps; stages; threads, shared memory, blocks per SM of an A100):
+ *   128 x 256 (64 x 64; 3 of 64): 256 threads, 144 KiB, 1
+ *   128 x 128 (64 x 64; 5 of 32): 128 threads,  80 KiB, 2: one stores its tile while the other multiplies
+ *   128 x 64  (64 x 32; 3 of 64): 128 threads,  72 KiB, 2
+ *   16 x 64   (16 x 16; 4 of 64): 128 threads,  40 KiB, 4
+ * sm_80 or newer.
+ * Deterministic: an output is one chain of m16n8k16 in ascending order of K, from 0; beyond K it meets zeros. So its
+ * bits depend neither on M nor on the tile, and there is no sum across warps or blocks. */
 #pragma once
 
 #include "kernels/cuda/gemm_epilogue.cuh"
 #include "kernels/cuda/mma.cuh"
 
-constexpr int DEPTH = 64;         /* of K in a stage: 128 bytes of a row */
-constexpr int CHUNKS = DEPTH / 8; /* of 16 bytes in a row */
-constexpr int STEPS = DEPTH / 16; /* mma steps of a stage */
-constexpr int ROW_BYTES = 2 * DEPTH;
-
-template <int BM_, int BN_, int WM_, int WN_, int STAGES_, int BLOCKS_> struct gemm_tile {
-    static constexpr int BM = BM_, BN = BN_, WM = WM_, WN = WN_, STAGES = STAGES_, BLOCKS = BLOCKS_;
+template <int BM_, int BN_, int DEPTH_, int WM_, int WN_, int STAGES_, int BLOCKS_> struct gemm_tile {
+    static constexpr int BM = BM_, BN = BN_, DEPTH = DEPTH_, WM = WM_, WN = WN_, STAGES = STAGES_, BLOCKS = BLOCKS_;
     static constexpr int WARPS_N = BN / WN, THREADS = BM / WM * WARPS_N * 32;
+    static constexpr int ROW_BYTES = 2 * DEPTH, CHUNKS = DEPTH / 8, STEPS = DEPTH / 16; /* of a stage */
     static constexpr int ROWS_AT_ONCE = THREADS / CHUNKS; /* of a stage, that the threads copy with one chunk each */
     static constexpr int A_COPIES = BM / ROWS_AT_ONCE, B_COPIES = BN / ROWS_AT_ONCE;
     static constexpr int A_BYTES = BM * ROW_BYTES, STAGE_BYTES = (BM + BN) * ROW_BYTES;
     static constexpr int MT = WM / 16, NT = WN / 8;
     static constexpr int PITCH = WN + 8; /* floats of an accumulator row in shared memory */
     static constexpr int SHARED = STAGES * STAGE_BYTES;
+    static_assert(DEPTH == 32 || DEPTH == 64, "swizzle");
     static_assert(BM % ROWS_AT_ONCE == 0 && BN % ROWS_AT_ONCE == 0 && ROWS_AT_ONCE % 8 == 0, "copies");
     static_assert(WM % 16 == 0 && WN % 16 == 0 && BM % WM == 0 && BN % WN == 0, "warps");
     static_assert(THREADS / 32 * WM * PITCH * 4 <= SHARED, "accumulators fit where the stages were");
+
+    /* Where a chunk of a row lies: eight rows of one chunk cover all banks, and so do the chunks of 128 bytes of rows.
+     */
+    static __device__ __forceinline__ unsigned offset(int row, int chunk) {
+        return row * ROW_BYTES + (chunk ^ (DEPTH == 64 ? row : row / 2) % CHUNKS) * 16;
+    }
 };
 
-/* Rows of a matrix in memory, 16-byte aligned: this thread's chunk of rows first, first + STEP, ... Rows beyond the
- * last repeat it: their products are not stored. */
-template <int STEP> struct dense_rows {
+/* Rows of a matrix in memory, 16-byte aligned: this thread's chunk of rows first, first + ROWS_AT_ONCE, ... Rows beyond
+ * the last repeat it: their products are not stored. */
+template <class Tile> struct dense_rows {
     const char *base;
     unsigned row_bytes;
     int first, last;
@@ -45,10 +53,10 @@ template <int STEP> struct dense_rows {
         : base((const char *)data + chunk * 16), row_bytes((unsigned)ld * 2), first(first_row), last(n_rows - 1) {}
     /* bytes: how many of the chunk lie inside K. */
     __device__ __forceinline__ void copy(int i, unsigned shared, int bytes) const {
-        const unsigned row = (unsigned)min(first + i * STEP, last);
-        copy_async(shared + i * STEP * ROW_BYTES, base + (uint64_t)row * row_bytes, bytes);
+        const unsigned row = (unsigned)min(first + i * Tile::ROWS_AT_ONCE, last);
+        copy_async(shared + i * Tile::ROWS_AT_ONCE * Tile::ROW_BYTES, base + (uint64_t)row * row_bytes, bytes);
     }
-    __device__ __forceinline__ void advance() { base += ROW_BYTES; }
+    __device__ __forceinline__ void advance() { base += Tile::ROW_BYTES; }
 };
 
 /* What a warp multiplies in one step: 16 of K. */
@@ -57,9 +65,9 @@ template <class Tile> struct fragments {
 
     __device__ __forceinline__ void load(unsigned a_address, unsigned b_address) {
 #pragma unroll
-        for (int i = 0; i < Tile::MT; i++) load_matrices(a[i], a_address + i * 16 * ROW_BYTES);
+        for (int i = 0; i < Tile::MT; i++) load_matrices(a[i], a_address + i * 16 * Tile::ROW_BYTES);
 #pragma unroll
-        for (int i = 0; i < Tile::NT / 2; i++) load_matrices(b[i], b_address + i * 16 * ROW_BYTES);
+        for (int i = 0; i < Tile::NT / 2; i++) load_matrices(b[i], b_address + i * 16 * Tile::ROW_BYTES);
     }
     __device__ __forceinline__ void multiply(float (&c)[Tile::MT][Tile::NT][4]) const {
 #pragma unroll
@@ -111,24 +119,23 @@ __device__ __forceinline__ void put_out(const lk_cuda_gemm &args, const float (&
 template <class Tile, class A, class B>
 __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &from_w, int row_tile, int column_tile) {
     extern __shared__ __align__(128) unsigned char memory[];
-    constexpr int THIRD = (Tile::A_COPIES + Tile::B_COPIES + STEPS - 2) / (STEPS - 1);
+    constexpr int PARTS = Tile::STEPS - 1, COPIES = Tile::A_COPIES + Tile::B_COPIES;
     const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
     const int warp_row = warp / Tile::WARPS_N * Tile::WM, warp_column = warp % Tile::WARPS_N * Tile::WN;
     const unsigned shared = shared_address(memory);
-    const unsigned copy_to = shared + thread / CHUNKS * ROW_BYTES + (thread ^ thread / CHUNKS) % CHUNKS * 16;
+    const unsigned copy_to = shared + Tile::offset(thread / Tile::CHUNKS, thread % Tile::CHUNKS);
     /* ldmatrix: of A, rows 0-15 of the first 8 of K, then of the next 8; of B, both halves of K of 8 columns, then of
      * the next 8. */
-    const unsigned a_from = shared + (warp_row + lane % 16) * ROW_BYTES + (lane / 16 ^ lane % 8) * 16;
-    const unsigned b_from =
-        shared + Tile::A_BYTES + (warp_column + lane % 8 + lane / 16 * 8) * ROW_BYTES + (lane / 8 % 2 ^ lane % 8) * 16;
-    const int n_stages = (args.k + DEPTH - 1) / DEPTH;
-    int bytes_left = (args.k - thread % CHUNKS * 8) * 2; /* of K from this thread's chunk on, at the stage to copy */
+    const unsigned a_from = shared + Tile::offset(warp_row + lane % 16, lane / 16);
+    const unsigned b_from = shared + Tile::A_BYTES + Tile::offset(warp_column + lane % 8 + lane / 16 * 8, lane / 8 % 2);
+    const int n_stages = (args.k + Tile::DEPTH - 1) / Tile::DEPTH;
+    int bytes_left = (args.k - thread % Tile::CHUNKS * 8) * 2; /* of K from this thread's chunk on, to be copied */
 
     auto copy_part = [&](int part, unsigned to) {
         const int bytes = min(max(bytes_left, 0), 16);
 #pragma unroll
-        for (int i = 0; i < Tile::A_COPIES + Tile::B_COPIES; i++) {
-            if (i / THIRD != part) continue;
+        for (int i = 0; i < COPIES; i++) {
+            if (i * PARTS / COPIES != part) continue;
             if (i < Tile::A_COPIES)
                 from_x.copy(i, to, bytes);
             else
@@ -138,14 +145,14 @@ __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &fro
     auto advance = [&] {
         from_x.advance();
         from_w.advance();
-        bytes_left -= ROW_BYTES;
+        bytes_left -= Tile::ROW_BYTES;
     };
 
 #pragma unroll 1
     for (int s = 0; s < Tile::STAGES - 1; s++) {
         if (s < n_stages) {
 #pragma unroll
-            for (int part = 0; part < STEPS - 1; part++) copy_part(part, copy_to + s * Tile::STAGE_BYTES);
+            for (int part = 0; part < PARTS; part++) copy_part(part, copy_to + s * Tile::STAGE_BYTES);
             advance();
         }
         copy_commit();
@@ -161,7 +168,7 @@ __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &fro
     for (int s = 0; s < n_stages; s++) {
         const bool more = s + Tile::STAGES - 1 < n_stages;
 #pragma unroll
-        for (int step = 0; step < STEPS - 1; step++) {
+        for (int step = 0; step < PARTS; step++) {
             const unsigned k = (step + 1) * 32; /* bytes; the swizzle makes an addition of it an xor */
             f[(step + 1) % 2].load((a_from + read) ^ k, (b_from + read) ^ k);
             if (more) copy_part(step, copy_to + write);
@@ -174,16 +181,16 @@ __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &fro
         copy_wait<Tile::STAGES - 2>();
         __syncthreads();
         if (s + 1 < n_stages) f[0].load(a_from + read, b_from + read);
-        f[(STEPS - 1) % 2].multiply(c);
+        f[PARTS % 2].multiply(c);
     }
     put_out<Tile>(args, c, (float *)memory + warp * Tile::WM * Tile::PITCH, row_tile * Tile::BM + warp_row,
                   column_tile * Tile::BN + warp_column);
 }
 
-using tile_256 = gemm_tile<128, 256, 64, 64, 3, 1>;
-using tile_192 = gemm_tile<128, 192, 64, 48, 3, 1>;
-using tile_64 = gemm_tile<128, 64, 64, 32, 3, 2>;
-using tile_few = gemm_tile<16, 64, 16, 16, 4, 3>;
+using tile_256 = gemm_tile<128, 256, 64, 64, 64, 3, 1>;
+using tile_128 = gemm_tile<128, 128, 32, 64, 64, 5, 2>;
+using tile_64 = gemm_tile<128, 64, 64, 64, 32, 3, 2>;
+using tile_few = gemm_tile<16, 64, 64, 16, 16, 4, 4>;
 
 #define LK_GEMM_KERNEL(name, Tile, run)                                                                                \
     extern "C" __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS) name(const lk_cuda_gemm args) {          \

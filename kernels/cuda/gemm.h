@@ -4,24 +4,27 @@
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/cuda.h"
 
-/* A tile that gemm.cuh was compiled for. */
+/* A kernel with its tile. */
 struct lk_cuda_gemm_tile {
-    const char *linear, *conv2d; /* kernels */
+    const char *kernel;
     int rows, columns, threads;
     size_t shared; /* bytes */
 };
 
-/* The tile for N columns of bf16 weights: never by M. */
-const struct lk_cuda_gemm_tile *lk_cuda_gemm_tile(int64_t n);
+/* The tile for bf16 weights [N, K]: never by M. */
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile(int64_t n, int64_t k);
+const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n);
 /* The tile that serves few rows, with the same bits. */
-const struct lk_cuda_gemm_tile *lk_cuda_gemm_tile_few(void);
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void);
+
+/* Linear by this tile, or element by element where the tiles need other alignment or dtypes, or for a tile of NULL. */
+enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op, const struct lk_cuda_gemm_tile *tile);
 
 /* What linear and conv2d have in common. y [M, N]; gate and residual may be NULL. LK_E_INTERNAL for more than the
  * kernels can count. */
 enum lk_code lk_cuda_gemm_arguments(struct lk_cuda_gemm *args, const struct lk_linear *epilogue, int64_t k);
 
-/* Launch of one of the tiles; kernel: the tile's name for the module. */
-enum lk_code lk_cuda_gemm_launch(struct lk_device *dev, const char *module, const char *kernel,
-                                 const struct lk_cuda_gemm_tile *tile, struct lk_cuda_gemm *args);
+enum lk_code lk_cuda_gemm_launch(struct lk_device *dev, const char *module, const struct lk_cuda_gemm_tile *tile,
+                                 struct lk_cuda_gemm *args);
 /* Launch of the kernels that gather element by element: any alignment, both dtypes. */
 enum lk_code lk_cuda_gemm_launch_gathered(struct lk_device *dev, enum lk_dtype dtype, struct lk_cuda_gemm *args);

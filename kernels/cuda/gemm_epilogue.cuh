@@ -5,8 +5,8 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/mma.cuh"
 
-/* x * sigmoid(u) within 4e-7, of fused multiply-adds only: neither a division nor an approximate instruction, whose
- * bits only the hardware knows. u at -87 and below gives 0 as exactly as f32 can. */
+/* x * sigmoid(u), relative error 2e-6 for |u| <= 40, by fused multiply-adds only: no division, and no approximate
+ * instruction, whose bits only the hardware knows. Below -87 the sigmoid stays at 1e-38. */
 __device__ __forceinline__ float swish(float x, float u) {
     const float shifter = 12582912.0f;                         /* 1.5 * 2^23 */
     float t = fminf(fmaxf(u * -1.44269504f, -126.0f), 126.0f); /* e^-u = 2^t */

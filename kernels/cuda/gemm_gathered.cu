@@ -9,36 +9,36 @@ __device__ __forceinline__ void put_chunk(unsigned shared, const bf16 (&e)[8]) {
                                     e[4] | (unsigned)e[5] << 16, e[6] | (unsigned)e[7] << 16));
 }
 
-template <int STEP> struct gathered_patches {
+template <class Tile> struct gathered_patches {
     const lk_cuda_gemm &args;
     int first, k;
 
     __device__ __forceinline__ void copy(int i, unsigned shared, int) const {
         bf16 e[8];
-        gather_patch(args, first + i * STEP, k, e);
-        put_chunk(shared + i * STEP * ROW_BYTES, e);
+        gather_patch(args, first + i * Tile::ROWS_AT_ONCE, k, e);
+        put_chunk(shared + i * Tile::ROWS_AT_ONCE * Tile::ROW_BYTES, e);
     }
-    __device__ __forceinline__ void advance() { k += DEPTH; }
+    __device__ __forceinline__ void advance() { k += Tile::DEPTH; }
 };
 
-template <int STEP> struct gathered_weights {
+template <class Tile> struct gathered_weights {
     const lk_cuda_gemm &args;
     int first, k;
 
     __device__ __forceinline__ void copy(int i, unsigned shared, int) const {
         bf16 e[8];
-        gather_weights(args, first + i * STEP, k, e);
-        put_chunk(shared + i * STEP * ROW_BYTES, e);
+        gather_weights(args, first + i * Tile::ROWS_AT_ONCE, k, e);
+        put_chunk(shared + i * Tile::ROWS_AT_ONCE * Tile::ROW_BYTES, e);
     }
-    __device__ __forceinline__ void advance() { k += DEPTH; }
+    __device__ __forceinline__ void advance() { k += Tile::DEPTH; }
 };
 
 template <class Tile> __device__ __forceinline__ void gathered(const lk_cuda_gemm &args) {
     int row_tile, column_tile;
     place(args, row_tile, column_tile);
-    const int row = threadIdx.x / CHUNKS, k = threadIdx.x % CHUNKS * 8;
-    gathered_patches<Tile::ROWS_AT_ONCE> x{args, row_tile * Tile::BM + row, k};
-    gathered_weights<Tile::ROWS_AT_ONCE> w{args, column_tile * Tile::BN + row, k};
+    const int row = threadIdx.x / Tile::CHUNKS, k = threadIdx.x % Tile::CHUNKS * 8;
+    gathered_patches<Tile> x{args, row_tile * Tile::BM + row, k};
+    gathered_weights<Tile> w{args, column_tile * Tile::BN + row, k};
     gemm<Tile>(args, x, w, row_tile, column_tile);
 }
 

@@ -7,25 +7,38 @@ size_t lk_cuda_linear_scratch(const struct lk_device *dev, const struct lk_linea
     return 0;
 }
 
-enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
-    (void)scratch;
-    const int64_t most_bytes = UINT32_MAX; /* from a row to the next */
+static enum lk_code arguments_of(const struct lk_linear *op, struct lk_cuda_gemm *args) {
+    LK_TRY(lk_cuda_gemm_arguments(args, op, op->x->shape[1]));
+    args->x = op->x->data;
+    args->w = op->w->data;
+    args->ld_x = op->x->ld;
+    args->ld_w = op->w->ld;
+    args->w_bf16 = op->w->dtype == LK_BF16;
+    return LK_OK;
+}
+
+/* Whether the tiles of linear.cu can take it. */
+static bool whole_chunks(const struct lk_linear *op) {
+    const int64_t most = UINT32_MAX / sizeof(uint16_t); /* from a row to the next */
+    return op->x->dtype == LK_BF16 && lk_cuda_aligned(op->x) && lk_cuda_aligned(op->w) && op->x->ld <= most &&
+           op->w->ld <= most;
+}
+
+enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op,
+                               const struct lk_cuda_gemm_tile *tile) {
     struct lk_cuda_gemm args;
-    LK_TRY(lk_cuda_gemm_arguments(&args, op, op->x->shape[1]));
-    args.x = op->x->data;
-    args.w = op->w->data;
-    args.ld_x = op->x->ld;
-    args.ld_w = op->w->ld;
-    args.w_bf16 = op->w->dtype == LK_BF16;
-    const bool whole_chunks = op->x->dtype == LK_BF16 && lk_cuda_aligned(op->x) && lk_cuda_aligned(op->w) &&
-                              2 * args.ld_x <= most_bytes && 2 * args.ld_w <= most_bytes;
-    if (whole_chunks) {
-        const struct lk_cuda_gemm_tile *tile = args.m <= FEW_ROWS ? lk_cuda_gemm_tile_few() : lk_cuda_gemm_tile(args.n);
-        return lk_cuda_gemm_launch(dev, "linear", tile->linear, tile, &args);
-    }
+    LK_TRY(arguments_of(op, &args));
+    if (tile && whole_chunks(op)) return lk_cuda_gemm_launch(dev, "linear", tile, &args);
     /* Rows of x are the pixels of one picture row, under a kernel of one pixel. */
     args.height = args.kernel_width = args.stride = 1;
     args.width = args.width_in = args.width_out = args.m;
     args.channels = args.k;
     return lk_cuda_gemm_launch_gathered(dev, op->x->dtype, &args);
+}
+
+enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
+    (void)scratch;
+    return lk_cuda_linear_by(dev, op,
+                             op->x->shape[0] <= FEW_ROWS ? lk_cuda_linear_tile_few()
+                                                         : lk_cuda_linear_tile(op->w->shape[0], op->w->shape[1]));
 }

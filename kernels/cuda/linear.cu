@@ -5,14 +5,13 @@
 template <class Tile> __device__ __forceinline__ void linear(const lk_cuda_gemm &args) {
     int row_tile, column_tile;
     place(args, row_tile, column_tile);
-    const int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
-    using rows = dense_rows<Tile::ROWS_AT_ONCE>;
-    rows x(args.x, args.ld_x, row_tile * Tile::BM + row, args.m, chunk);
-    rows w(args.w, args.ld_w, column_tile * Tile::BN + row, args.n, chunk);
+    const int row = threadIdx.x / Tile::CHUNKS, chunk = threadIdx.x % Tile::CHUNKS;
+    dense_rows<Tile> x(args.x, args.ld_x, row_tile * Tile::BM + row, args.m, chunk);
+    dense_rows<Tile> w(args.w, args.ld_w, column_tile * Tile::BN + row, args.n, chunk);
     gemm<Tile>(args, x, w, row_tile, column_tile);
 }
 
 LK_GEMM_KERNEL(linear_256_bf16, tile_256, linear)
-LK_GEMM_KERNEL(linear_192_bf16, tile_192, linear)
+LK_GEMM_KERNEL(linear_128_bf16, tile_128, linear)
 LK_GEMM_KERNEL(linear_64_bf16, tile_64, linear)
 LK_GEMM_KERNEL(linear_few_bf16, tile_few, linear)

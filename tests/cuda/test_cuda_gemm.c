@@ -1,0 +1,365 @@
+/* Matrix products of the cuda device: the bits of a row whatever rows are beside it, whichever kernel and tile serves,
+ * and whatever the distance of rows; bf16 against float64; every part of the epilogue; convolutions; the choice of
+ * tiles.
+ */
+#include <math.h>
+
+#include "engine/alloc.h"
+#include "engine/bf16.h"
+#include "engine/ops.h"
+#include "kernels/cuda/gemm.h"
+#include "tests/common/test.h"
+
+#define ARENA_BYTES ((size_t)32 << 20)
+
+static struct lk_device *cuda, *cpu;
+
+static int open_devices(void **state) {
+    (void)state;
+    assert_ok(lk_device_cpu_create(1, &cpu));
+    assert_ok(lk_device_prepare(cpu, ARENA_BYTES));
+    if (!lk_device_cuda_create(0, &cuda)) assert_ok(lk_device_prepare(cuda, ARENA_BYTES));
+    return 0;
+}
+
+static int close_devices(void **state) {
+    (void)state;
+    lk_device_free(cuda);
+    lk_device_free(cpu);
+    return 0;
+}
+
+static void need_cuda(void) {
+    if (cuda) return;
+    print_message("skipped: %s\n", lk_error_text());
+    skip();
+}
+
+/* A tensor with rows ld apart in a device's arena; contents from the host. */
+static struct lk_tensor put(struct lk_device *dev, enum lk_dtype dtype, int64_t rows, int64_t columns, int64_t ld,
+                            const float *from) {
+    struct lk_tensor whole;
+    void *host = lk_calloc((size_t)(rows * ld), lk_dtype_size(dtype));
+    assert_non_null(host);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++) {
+            float v = from[r * columns + c];
+            if (dtype == LK_BF16)
+                ((uint16_t *)host)[r * ld + c] = lk_f32_to_bf16(v);
+            else
+                ((float *)host)[r * ld + c] = v;
+        }
+    assert_ok(LK_NEW(&dev->arena, &whole, dtype, rows, ld));
+    assert_ok(lk_upload(dev, &whole, host));
+    lk_free(host);
+    return lk_tensor_cols(&whole, 0, columns);
+}
+
+/* The elements of a window, in f32. */
+static float *get(struct lk_device *dev, const struct lk_tensor *t) {
+    struct lk_tensor whole = LK_TENSOR(t->data, t->dtype, t->shape[0], t->ld);
+    void *host = lk_malloc(lk_tensor_bytes(&whole));
+    float *out = lk_malloc((size_t)(t->shape[0] * t->shape[1]) * sizeof *out);
+    assert_ok(lk_download(dev, host, &whole));
+    for (int64_t r = 0; r < t->shape[0]; r++)
+        for (int64_t c = 0; c < t->shape[1]; c++)
+            out[r * t->shape[1] + c] = t->dtype == LK_BF16 ? lk_bf16_to_f32(((uint16_t *)host)[r * t->ld + c])
+                                                           : ((float *)host)[r * t->ld + c];
+    lk_free(host);
+    return out;
+}
+
+static float *normals(uint64_t *seed, int64_t n, double scale) {
+    float *out = lk_malloc((size_t)n * sizeof *out);
+    for (int64_t i = 0; i < n; i++) out[i] = lk_round_bf16((float)(scale * test_normal(seed)));
+    return out;
+}
+
+/* A layer's contents, bf16 values, on the host. */
+struct layer {
+    int64_t m, n, k;
+    enum lk_dtype dtype, w_dtype;
+    float *x, *w, *bias, *gate, *residual;
+    enum lk_act act;
+    bool has_bias, has_gate, has_residual, round_before_bias;
+};
+
+static struct layer make(int64_t m, int64_t n, int64_t k, enum lk_dtype dtype, uint64_t seed) {
+    return (struct layer){.m = m,
+                          .n = n,
+                          .k = k,
+                          .dtype = dtype,
+                          .w_dtype = dtype,
+                          .x = normals(&seed, m * k, 1),
+                          .w = normals(&seed, n * k, 1 / sqrt((double)k)),
+                          .bias = normals(&seed, n, 1),
+                          .gate = normals(&seed, n, 1),
+                          .residual = normals(&seed, m * n, 1)};
+}
+
+static void drop(struct layer *l) {
+    lk_free(l->x);
+    lk_free(l->w);
+    lk_free(l->bias);
+    lk_free(l->gate);
+    lk_free(l->residual);
+}
+
+/* Rows [first, first + m) of the layer; rows of x and w lie `gap` elements more than K apart, those of y and the
+ * residual `gap` more than N. */
+static float *run_by(struct lk_device *dev, const struct layer *l, int64_t first, int64_t m, int64_t gap,
+                     const struct lk_cuda_gemm_tile *tile) {
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor x = put(dev, l->dtype, m, l->k, l->k + gap, l->x + first * l->k);
+    struct lk_tensor w = put(dev, l->w_dtype, l->n, l->k, l->k + gap, l->w);
+    struct lk_tensor bias = put(dev, l->w_dtype, 1, l->n, l->n, l->bias);
+    struct lk_tensor gate = put(dev, l->dtype, 1, l->n, l->n, l->gate);
+    struct lk_tensor residual = put(dev, l->dtype, m, l->n, l->n + gap, l->residual + first * l->n);
+    struct lk_tensor y = put(dev, l->dtype, m, l->n, l->n + gap, l->residual + first * l->n);
+    bias = LK_VIEW(&bias, l->n);
+    gate = LK_VIEW(&gate, l->n);
+    const struct lk_linear op = {.y = &y,
+                                 .x = &x,
+                                 .w = &w,
+                                 .bias = l->has_bias ? &bias : NULL,
+                                 .gate = l->has_gate ? &gate : NULL,
+                                 .residual = l->has_residual ? &residual : NULL,
+                                 .act = l->act,
+                                 .round_before_bias = l->round_before_bias};
+    assert_ok(tile ? lk_cuda_linear_by(dev, &op, tile) : lk_linear(dev, &op));
+    float *out = get(dev, &y);
+    lk_arena_release(&dev->arena, mark);
+    return out;
+}
+
+static float *run(struct lk_device *dev, const struct layer *l, int64_t first, int64_t m, int64_t gap) {
+    return run_by(dev, l, first, m, gap, NULL);
+}
+
+static double nmse(const float *got, const float *expected, int64_t n) {
+    double error = 0, norm = 0;
+    for (int64_t i = 0; i < n; i++) {
+        error += ((double)got[i] - expected[i]) * ((double)got[i] - expected[i]);
+        norm += (double)expected[i] * expected[i];
+    }
+    return norm > 0 ? error / norm : error;
+}
+
+/* Two tiles of linear.cu by N, and K that ends inside a chunk, a step and a stage. */
+static const struct { int64_t n, k; } tiles[] = {{256, 136}, {72, 212}, {64, 16}};
+
+/* Some rows alone have the bits of the same rows among 200. */
+static void rows_alone_have_the_same_bits(void **state) {
+    (void)state;
+    need_cuda();
+    static const int64_t ms[] = {1, 7, 33, 128};
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
+        for (int dtype = 0; dtype < 2; dtype++) {
+            struct layer l = make(200, tiles[i].n, tiles[i].k, dtype ? LK_BF16 : LK_F32, 1 + i);
+            l.has_bias = l.has_gate = l.has_residual = true;
+            l.act = LK_ACT_GELU_TANH;
+            float *all = run(cuda, &l, 0, 200, 0);
+            for (size_t j = 0; j < sizeof ms / sizeof *ms; j++) {
+                int64_t first = (int64_t)(17 * j);
+                float *part = run(cuda, &l, first, ms[j], 0);
+                assert_memory_equal(part, all + first * l.n, (size_t)(ms[j] * l.n) * sizeof *part);
+                lk_free(part);
+            }
+            lk_free(all);
+            drop(&l);
+        }
+}
+
+/* Every tile gives the same bits, and so does the kernel that gathers. */
+static void tiles_have_the_same_bits(void **state) {
+    (void)state;
+    need_cuda();
+    const struct lk_cuda_gemm_tile *by[] = {lk_cuda_linear_tile(6144, 6144), lk_cuda_linear_tile(3072, 3072),
+                                            lk_cuda_linear_tile(64, 3072), lk_cuda_linear_tile_few()};
+    static const int64_t ks[] = {24, 64, 200, 580};
+    for (size_t i = 0; i < sizeof ks / sizeof *ks; i++) {
+        struct layer l = make(150, 264, ks[i], LK_BF16, 3 + i);
+        l.has_bias = l.has_residual = true;
+        l.act = LK_ACT_QUICK_GELU;
+        float *gathered = run(cuda, &l, 0, l.m, 3);
+        for (size_t j = 0; j < sizeof by / sizeof *by; j++) {
+            float *y = run_by(cuda, &l, 0, l.m, 0, by[j]);
+            if (memcmp(y, gathered, (size_t)(l.m * l.n) * sizeof *y)) fail_msg("%s, K %d", by[j]->kernel, (int)ks[i]);
+            lk_free(y);
+        }
+        lk_free(gathered);
+        drop(&l);
+    }
+}
+
+/* gap 8 keeps rows 16-byte aligned; 3 does not, and another kernel serves. */
+static void windows_have_the_same_bits(void **state) {
+    (void)state;
+    need_cuda();
+    static const int64_t gaps[] = {8, 3};
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
+        for (int few = 0; few < 2; few++) {
+            struct layer l = make(few ? 9 : 130, tiles[i].n, tiles[i].k, LK_BF16, 11 + i);
+            l.has_bias = l.has_gate = l.has_residual = true;
+            l.act = LK_ACT_SILU;
+            float *dense = run(cuda, &l, 0, l.m, 0);
+            for (int j = 0; j < 2; j++) {
+                float *window = run(cuda, &l, 0, l.m, gaps[j]);
+                assert_memory_equal(window, dense, (size_t)(l.m * l.n) * sizeof *dense);
+                lk_free(window);
+            }
+            lk_free(dense);
+            drop(&l);
+        }
+}
+
+/* Against float64, rounded once: the tensor cores cut each sum to 24 bits, which moves few roundings. */
+static void bf16_against_float64(void **state) {
+    (void)state;
+    need_cuda();
+    double worst = 0;
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
+        for (int few = 0; few < 2; few++) {
+            struct layer l = make(few ? 20 : 70, tiles[i].n, tiles[i].k, LK_BF16, 21 + i);
+            float *got = run(cuda, &l, 0, l.m, 0), *expected = lk_malloc((size_t)(l.m * l.n) * sizeof *expected);
+            for (int64_t r = 0; r < l.m; r++)
+                for (int64_t c = 0; c < l.n; c++) {
+                    double sum = 0;
+                    for (int64_t k = 0; k < l.k; k++) sum += (double)l.x[r * l.k + k] * l.w[c * l.k + k];
+                    expected[r * l.n + c] = lk_round_bf16((float)sum);
+                }
+            double e = nmse(got, expected, l.m * l.n);
+            if (e > worst) worst = e;
+            lk_free(got);
+            lk_free(expected);
+            drop(&l);
+        }
+    print_message("NMSE %.2g\n", worst);
+    assert_true(worst <= 1e-7);
+}
+
+/* Every combination of the epilogue's parts, both dtypes, with f32 activations bf16 weights as well. */
+static void epilogues(void **state) {
+    (void)state;
+    need_cuda();
+    double worst[3] = {0};
+    for (int parts = 0; parts < 16; parts++)
+        for (int pair = 0; pair < 3; pair++) {
+            struct layer l = make(5 + parts, 40, 24, pair == 2 ? LK_BF16 : LK_F32, 31 + (uint64_t)parts);
+            l.w_dtype = pair ? LK_BF16 : LK_F32;
+            l.has_bias = parts & 1;
+            l.has_gate = parts & 2;
+            l.has_residual = parts & 4;
+            l.round_before_bias = parts & 8;
+            l.act = (enum lk_act)((parts + pair) % 5);
+            float *got = run(cuda, &l, 0, l.m, 0), *expected = run(cpu, &l, 0, l.m, 0);
+            double e = nmse(got, expected, l.m * l.n);
+            if (e > worst[pair]) worst[pair] = e;
+            lk_free(got);
+            lk_free(expected);
+            drop(&l);
+        }
+    print_message("NMSE f32 %.2g, bf16 weights %.2g, bf16 %.2g\n", worst[0], worst[1], worst[2]);
+    assert_true(worst[0] <= 1e-10 && worst[1] <= 1e-10 && worst[2] <= 1e-5);
+}
+
+struct conv {
+    int64_t h, w, c_in, c_out, kt, kh, kw;
+    int stride, upsample, top, left, bottom, right;
+    bool residual;
+};
+
+static float *convolve(struct lk_device *dev, const struct conv *v, enum lk_dtype dtype, enum lk_dtype w_dtype,
+                       int64_t *n) {
+    size_t mark = lk_arena_mark(&dev->arena);
+    uint64_t seed = 5;
+    const int64_t h = (v->upsample * v->h + v->top + v->bottom - v->kh) / v->stride + 1;
+    const int64_t w = (v->upsample * v->w + v->left + v->right - v->kw) / v->stride + 1;
+    const int64_t k = v->c_in * v->kt * v->kh * v->kw;
+    float *x = normals(&seed, v->h * v->w * v->c_in, 1), *filters = normals(&seed, v->c_out * k, 1 / sqrt((double)k));
+    float *bias = normals(&seed, v->c_out, 1), *residual = normals(&seed, h * w * v->c_out, 1);
+    struct lk_tensor tx = put(dev, dtype, v->h * v->w, v->c_in, v->c_in, x);
+    struct lk_tensor tw = put(dev, w_dtype, v->c_out, k, k, filters);
+    struct lk_tensor tb = put(dev, w_dtype, 1, v->c_out, v->c_out, bias);
+    struct lk_tensor ty = put(dev, dtype, h * w, v->c_out, v->c_out, residual);
+    lk_free(x);
+    lk_free(filters);
+    lk_free(bias);
+    lk_free(residual);
+    struct lk_tensor y = LK_VIEW(&ty, h, w, v->c_out);
+    tx = LK_VIEW(&tx, v->h, v->w, v->c_in);
+    tw = v->kt > 1 ? LK_VIEW(&tw, v->c_out, v->c_in, v->kt, v->kh, v->kw)
+                   : LK_VIEW(&tw, v->c_out, v->c_in, v->kh, v->kw);
+    tb = LK_VIEW(&tb, v->c_out);
+    assert_ok(lk_conv2d(dev, &(struct lk_conv2d){.y = &y,
+                                                 .x = &tx,
+                                                 .w = &tw,
+                                                 .bias = &tb,
+                                                 .residual = v->residual ? &y : NULL,
+                                                 .stride = v->stride,
+                                                 .upsample = v->upsample,
+                                                 .pad_top = v->top,
+                                                 .pad_left = v->left,
+                                                 .pad_bottom = v->bottom,
+                                                 .pad_right = v->right}));
+    float *out = get(dev, &ty);
+    *n = h * w * v->c_out;
+    lk_arena_release(&dev->arena, mark);
+    return out;
+}
+
+static void convolutions(void **state) {
+    (void)state;
+    need_cuda();
+    static const struct conv cases[] = {
+        {9, 11, 8, 24, 1, 3, 3, 1, 1, 1, 1, 1, 1, true},   {12, 9, 64, 192, 1, 3, 3, 2, 1, 0, 0, 1, 1, false},
+        {7, 6, 24, 256, 3, 3, 3, 1, 2, 1, 1, 1, 1, true},  {10, 10, 3, 70, 1, 3, 3, 1, 1, 1, 1, 1, 1, false},
+        {12, 8, 40, 3, 3, 3, 3, 1, 1, 1, 1, 1, 1, false},  {5, 7, 16, 64, 1, 1, 1, 1, 1, 0, 0, 0, 0, true},
+        {5, 7, 24, 70, 2, 1, 1, 1, 1, 0, 0, 0, 0, false},  {14, 15, 3, 20, 1, 5, 4, 3, 2, 2, 1, 0, 3, true},
+        {14, 15, 16, 20, 1, 5, 4, 3, 2, 2, 1, 0, 3, true},
+    };
+    double worst[3] = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int pair = 0; pair < 3; pair++) {
+            enum lk_dtype dtype = pair == 2 ? LK_BF16 : LK_F32, w_dtype = pair ? LK_BF16 : LK_F32;
+            int64_t n;
+            float *got = convolve(cuda, &cases[i], dtype, w_dtype, &n);
+            float *expected = convolve(cpu, &cases[i], dtype, w_dtype, &n);
+            double e = nmse(got, expected, n);
+            if (!(e <= (pair == 2 ? 1e-5 : 1e-10))) fail_msg("case %zu, pair %d: NMSE %g", i, pair, e);
+            if (e > worst[pair]) worst[pair] = e;
+            lk_free(got);
+            lk_free(expected);
+        }
+    print_message("NMSE f32 %.2g, bf16 weights %.2g, bf16 %.2g\n", worst[0], worst[1], worst[2]);
+}
+
+static void tiles_by_columns(void **state) {
+    (void)state;
+    static const struct {
+        int64_t n, k;
+        const char *kernel;
+    } expected[] = {{55296, 6144, "linear_256_bf16"}, {6144, 24576, "linear_256_bf16"}, {6144, 6144, "linear_256_bf16"},
+                    {3072, 12288, "linear_128_bf16"}, {12288, 3072, "linear_128_bf16"}, {128, 6144, "linear_128_bf16"},
+                    {3, 6144, "linear_64_bf16"},      {300, 64, "linear_64_bf16"}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        assert_string_equal(lk_cuda_linear_tile(expected[i].n, expected[i].k)->kernel, expected[i].kernel);
+    assert_string_equal(lk_cuda_linear_tile_few()->kernel, "linear_few_bf16");
+    assert_string_equal(lk_cuda_conv2d_tile(512)->kernel, "conv2d_128_bf16");
+    assert_string_equal(lk_cuda_conv2d_tile(3)->kernel, "conv2d_64_bf16");
+    assert_int_equal(lk_cuda_linear_tile(6144, 6144)->shared, 144 << 10); /* of 163 KiB */
+    assert_int_equal(lk_cuda_linear_tile(128, 64)->shared, 80 << 10);     /* two of 82 KiB */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_alone_have_the_same_bits),
+        cmocka_unit_test(tiles_have_the_same_bits),
+        cmocka_unit_test(windows_have_the_same_bits),
+        cmocka_unit_test(bf16_against_float64),
+        cmocka_unit_test(epilogues),
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(tiles_by_columns),
+    };
+    return cmocka_run_group_tests(tests, open_devices, close_devices);
+}

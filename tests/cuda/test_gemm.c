@@ -8,32 +8,11 @@
 #include "engine/bf16.h"
 #include "engine/ops.h"
 #include "kernels/cuda/gemm.h"
-#include "tests/common/test.h"
+#include "tests/common/cuda.h"
 
 #define ARENA_BYTES ((size_t)32 << 20)
 
 static struct lk_device *cuda, *cpu;
-
-static int open_devices(void **state) {
-    (void)state;
-    assert_ok(lk_device_cpu_create(1, &cpu));
-    assert_ok(lk_device_prepare(cpu, ARENA_BYTES));
-    if (!lk_device_cuda_create(0, &cuda)) assert_ok(lk_device_prepare(cuda, ARENA_BYTES));
-    return 0;
-}
-
-static int close_devices(void **state) {
-    (void)state;
-    lk_device_free(cuda);
-    lk_device_free(cpu);
-    return 0;
-}
-
-static void need_cuda(void) {
-    if (cuda) return;
-    print_message("skipped: %s\n", lk_error_text());
-    skip();
-}
 
 /* A tensor with rows ld apart in a device's arena; contents from the host. */
 static struct lk_tensor put(struct lk_device *dev, enum lk_dtype dtype, int64_t rows, int64_t columns, int64_t ld,
@@ -151,7 +130,6 @@ static const struct { int64_t n, k; } tiles[] = {{256, 136}, {72, 212}, {64, 16}
 /* Some rows alone have the bits of the same rows among 200. */
 static void rows_alone_have_the_same_bits(void **state) {
     (void)state;
-    need_cuda();
     static const int64_t ms[] = {1, 7, 33, 128};
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
         for (int dtype = 0; dtype < 2; dtype++) {
@@ -173,7 +151,6 @@ static void rows_alone_have_the_same_bits(void **state) {
 /* Every tile gives the same bits, and so does the kernel that gathers. */
 static void tiles_have_the_same_bits(void **state) {
     (void)state;
-    need_cuda();
     const struct lk_cuda_gemm_tile *by[] = {lk_cuda_linear_tile(6144, 6144), lk_cuda_linear_tile(3072, 3072),
                                             lk_cuda_linear_tile(64, 3072), lk_cuda_linear_tile_few()};
     static const int64_t ks[] = {24, 64, 200, 580};
@@ -195,7 +172,6 @@ static void tiles_have_the_same_bits(void **state) {
 /* gap 8 keeps rows 16-byte aligned; 3 does not, and another kernel serves. */
 static void windows_have_the_same_bits(void **state) {
     (void)state;
-    need_cuda();
     static const int64_t gaps[] = {8, 3};
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
         for (int few = 0; few < 2; few++) {
@@ -216,7 +192,6 @@ static void windows_have_the_same_bits(void **state) {
 /* Against float64, rounded once: the tensor cores cut each sum to 24 bits, which moves few roundings. */
 static void bf16_against_float64(void **state) {
     (void)state;
-    need_cuda();
     double worst = 0;
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
         for (int few = 0; few < 2; few++) {
@@ -241,7 +216,6 @@ static void bf16_against_float64(void **state) {
 /* Every combination of the epilogue's parts, both dtypes, with f32 activations bf16 weights as well. */
 static void epilogues(void **state) {
     (void)state;
-    need_cuda();
     double worst[3] = {0};
     for (int parts = 0; parts < 16; parts++)
         for (int pair = 0; pair < 3; pair++) {
@@ -310,7 +284,6 @@ static float *convolve(struct lk_device *dev, const struct conv *v, enum lk_dtyp
 
 static void convolutions(void **state) {
     (void)state;
-    need_cuda();
     static const struct conv cases[] = {
         {9, 11, 8, 24, 1, 3, 3, 1, 1, 1, 1, 1, 1, true},   {12, 9, 64, 192, 1, 3, 3, 2, 1, 0, 0, 1, 1, false},
         {7, 6, 24, 256, 3, 3, 3, 1, 2, 1, 1, 1, 1, true},  {10, 10, 3, 70, 1, 3, 3, 1, 1, 1, 1, 1, 1, false},
@@ -361,5 +334,11 @@ int main(void) {
         cmocka_unit_test(convolutions),
         cmocka_unit_test(tiles_by_columns),
     };
-    return cmocka_run_group_tests(tests, open_devices, close_devices);
+    cuda = test_cuda_open();
+    if (lk_device_prepare(cuda, ARENA_BYTES) || lk_device_cpu_create(1, &cpu) || lk_device_prepare(cpu, ARENA_BYTES))
+        return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    lk_device_free(cuda);
+    lk_device_free(cpu);
+    return failed;
 }

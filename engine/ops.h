@@ -33,7 +33,8 @@ struct lk_linear {
  * score matrix is never stored. causal: query i sees keys 0 .. i + (S_k - S_q).
  * bf16: the keys go by in ascending chunks of 512. m is the maximum of scale * q kT up to the end of the chunk; p =
  * exp(s - m) is rounded to bf16 before it multiplies v, and summed unrounded; exp is within 1.1e-4. That is where
- * torch's CPU kernel rounds, so that both drift from f32 in the same way. */
+ * torch's CPU kernel rounds, so that both drift from f32 in the same way. On the cuda device chunks are of 64 keys, and
+ * exp is the hardware's power of two. */
 struct lk_attention {
     const struct lk_tensor *out; /* [S_q, n_heads, head_dim] window */
     const struct lk_tensor *q;   /* [S_q, n_heads, head_dim] window */

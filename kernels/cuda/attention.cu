@@ -5,20 +5,20 @@
  * sees, 64 at a time. Q stays in shared memory and is read again for every block of keys: in registers there is no room
  * beside 32 rows of outputs and scores. K and V have one slot each. While scores are computed from K, V arrives by
  * cp.async; while outputs are computed from V, the next K arrives. Two thread blocks fit a multiprocessor, so that
- * one's softmax runs beside the other's products. Causal tiles go out longest first. Tiles: 4 warps of 32 rows (16 for
- * few rows: the same bits, less waste) x 64 keys. Shared memory: (rows + 128) * (2 * head_dim + 16) bytes: 69,632 for
- * head_dim 128. Registers: 255 at most, no spills. sm_80 or newer. Deterministic: attention.cuh says in which order; no
- * atomics, no split over keys. */
+ * one's softmax runs beside the other's products. Causal tiles go out longest first.
+ * Tiles: 4 warps of 32 rows (16 for few rows: the same bits, less waste) x 64 keys.
+ * Shared memory: (rows + 128) * (2 * head_dim + 16) bytes: 69,632 for head_dim 128. Registers: 255 at most.
+ * sm_80 or newer.
+ * Deterministic: attention.cuh says in which order; no atomics, no split over keys. */
 #include "kernels/cuda/attention.cuh"
 
 /* How the threads of a block copy rows of HD elements, 16 bytes each: lanes go along a row where it is a multiple of
- * 128 bytes, otherwise over 8 rows of two neighbouring columns (a whole sector of global memory). No bank meets twice.
- */
+ * 128 bytes, otherwise over 8 rows of two neighbouring columns, a sector of global memory. No bank meets twice. */
 template <int HD> struct copy_map {
-    static constexpr int COLUMNS = HD / 8 % 16 == 0  ? 16
-                                   : HD / 8 % 8 == 0 ? 8
-                                                     : 2; /* covered by one instruction of all threads ... */
-    static constexpr int ROWS = THREADS / COLUMNS;        /* ... and rows */
+    static constexpr int CHUNKS = HD / 8;
+    /* Covered by one instruction of all threads: 16-byte columns and rows. */
+    static constexpr int COLUMNS = CHUNKS % 16 == 0 ? 16 : CHUNKS % 8 == 0 ? 8 : 2;
+    static constexpr int ROWS = THREADS / COLUMNS;
     int row, column;
     __device__ __forceinline__ copy_map() {
         const int t = threadIdx.x;

@@ -3,10 +3,12 @@
  *
  * Layout: a block takes 64 rows (arguments.h) of one key/value head and one slice of the columns of V; with more
  * columns than a slice holds, each slice's block computes the scores anew. That costs a VAE's attention 2 to 2.5 times
- * the products, which is a few ms per image, and keeps a warp's outputs in registers. head_dim is filled up with zeros
- * to a multiple of 16. Tiles: 4 warps of 16 rows x 64 keys x 128 columns (32 for head_dim up to 32). Shared memory: 128
- * rows of Q and K, 64 of a slice of V: 150,528 bytes for head_dim 512. sm_80 or newer. Deterministic: attention.cuh
- * says in which order; no atomics, no split over keys. */
+ * the products, some ms per image, and keeps a warp's outputs in registers. head_dim is filled up with zeros to a
+ * multiple of 16.
+ * Tiles: 4 warps of 16 rows x 64 keys x 128 columns (32 for head_dim up to 32).
+ * Shared memory: 64 rows each of Q, of K and of a slice of V: 150,528 bytes for head_dim 512.
+ * sm_80 or newer.
+ * Deterministic: attention.cuh says in which order; no atomics, no split over keys. */
 #include "kernels/cuda/attention.cuh"
 
 /* Eight elements into shared memory: columns column .. column + 7 of a row, of which those from `end` on are 0. */

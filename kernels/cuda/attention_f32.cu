@@ -1,10 +1,11 @@
 /* out = softmax(scale * q kT) v in f32, on the CUDA cores: for checking, and for stages that run in f32.
  *
  * Layout: a block takes 16 rows (arguments.h) of one key/value head, a warp 4 of them. K and V take turns in one slot
- * of 32 keys. For scores a lane is a key, for outputs a lane is every 32nd column. Shared memory: (16 + 32) * (head_dim
- * + 1) floats: 98,496 bytes for head_dim 512. sm_80 or newer. Deterministic: a row's keys go by in ascending blocks of
- * 32 from key 0 on; a score is one chain over head_dim, a block's sum a fixed tree over lanes, an output one chain over
- * keys. No atomics, no split over keys. */
+ * of 32 keys. For scores a lane is a key, for outputs a lane is every 32nd column.
+ * Shared memory: (16 + 32) * (head_dim + 1) floats: 98,496 bytes for head_dim 512.
+ * sm_80 or newer.
+ * Deterministic: a row's keys go by in ascending blocks of 32 from key 0 on; a score is one chain over head_dim, a
+ * block's sum a fixed tree over lanes, an output one chain over keys. No atomics, no split over keys. */
 #include <math.h>
 
 #include "kernels/cuda/attention_rows.cuh"

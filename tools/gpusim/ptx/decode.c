@@ -327,9 +327,17 @@ static bool move_first(struct ptx_parser *p, struct ptx_instruction *ins) {
     return true;
 }
 
+static ptx_decoder *decoder(const char *name) {
+    for (size_t i = 0; i < sizeof decoders / sizeof decoders[0]; i++)
+        if (!strcmp(name, decoders[i].name)) return decoders[i].decode;
+    return NULL;
+}
+
+bool ptx_known(struct ptx_parser *p, const struct ptx_instruction *ins) {
+    return decoder(ins->text) || ptx_unsupported(p, ins, NULL);
+}
+
 bool ptx_decode(struct ptx_parser *p, struct ptx_instruction *ins) {
     if (strcmp(ins->text, "mov") && strcmp(ins->text, "call") && !move_first(p, ins)) return false;
-    for (size_t i = 0; i < sizeof decoders / sizeof decoders[0]; i++)
-        if (!strcmp(ins->text, decoders[i].name)) return decoders[i].decode(p, ins);
-    return ptx_unsupported(p, ins, NULL);
+    return ptx_known(p, ins) && decoder(ins->text)(p, ins);
 }

@@ -172,6 +172,8 @@ bool ptx_body(struct ptx_parser *p); /* { ... } of a function */
 bool ptx_operands(struct ptx_parser *p, struct ptx_instruction *ins);
 
 /* decode.c */
+bool ptx_known(struct ptx_parser *p, const struct ptx_instruction *ins); /* is there a decoder? asked before operands
+                                                                            are read */
 bool ptx_decode(struct ptx_parser *p, struct ptx_instruction *ins);
 
 /* allocate.c: gives places from *word on to all registers that are no constants and no predicates. */

@@ -90,7 +90,7 @@ static bool instruction(struct ptx_parser *p) {
         if (ins.n_mods == PTX_MAX_MODS) return ptx_fail(p, "%s: too many modifiers", ins.full);
         ins.mods[ins.n_mods++] = dot + 1;
     }
-    return ptx_next(p) && ptx_operands(p, &ins) && ptx_decode(p, &ins);
+    return ptx_known(p, &ins) && ptx_next(p) && ptx_operands(p, &ins) && ptx_decode(p, &ins);
 }
 
 static bool directive(struct ptx_parser *p) {

@@ -31,7 +31,16 @@ static CUresult launch(struct gpusim_item *item) {
     l->params = item->params;
     l->hooks = gpusim_driver.hooks;
     l->number = ++gpusim_driver.n_launches;
+    struct gpusim_allocation *workspace = NULL;
+    if (l->cooperative) {
+        workspace = gpusim_memory_new(GPUSIM_MEMORY_VARIABLE, l->device, 8, NULL);
+        if (!workspace) return CUDA_ERROR_OUT_OF_MEMORY;
+        workspace->name = "the cooperative launch's workspace";
+        memcpy(workspace->host, (uint32_t[2]){8, 0}, 8);
+        l->workspace = workspace->base;
+    }
     if (!gpusim_launch_run(l)) gpusim_report_emit(&l->report);
+    if (workspace) gpusim_memory_free(workspace);
     return fault_code(l->fault);
 }
 

@@ -70,6 +70,9 @@ enum gpusim_special {
     GPUSIM_SR_TOTAL_SMEM,
     GPUSIM_SR_AGGR_SMEM,
     GPUSIM_SR_RESERVED_SMEM,
+    GPUSIM_SR_ENVREG,  /* any that is not used: 0 */
+    GPUSIM_SR_ENVREG1, /* address of the cooperative launch's workspace, high and low half */
+    GPUSIM_SR_ENVREG2,
 };
 
 enum gpusim_builtin {

@@ -116,7 +116,8 @@ struct gpusim_launch {
     const uint8_t *params;
     int device;
     bool cooperative;
-    uint64_t number; /* counts launches of the process from 1 */
+    uint64_t workspace; /* cooperative: device address of its size and a barrier word, which cooperative_groups uses */
+    uint64_t number;    /* counts launches of the process from 1 */
     const struct gpusim_hooks *hooks;
 
     /* Running. */

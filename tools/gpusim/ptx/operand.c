@@ -42,6 +42,10 @@ static const struct {
 };
 
 static int special_code(const char *name, size_t n) {
+    if (n > 7 && !strncmp(name, "%envreg", 7)) {
+        bool one = n == 8 && name[7] == '1', two = n == 8 && name[7] == '2';
+        return one ? GPUSIM_SR_ENVREG1 : two ? GPUSIM_SR_ENVREG2 : GPUSIM_SR_ENVREG;
+    }
     for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
         if (!strncmp(specials[i].name, name, n) && !specials[i].name[n]) return specials[i].code;
     return GPUSIM_SR_NONE;

@@ -58,6 +58,7 @@ static void find_of_device(struct gpusim_allocation *record, void *context) {
  */
 static void context_free(struct gpusim_context *context) {
     if (!context->error) gpusim_drain(context, NULL);
+    gpusim_report_leaks(context);
     while (context->modules) gpusim_module_drop(context->modules);
     while (context->events) gpusim_event_drop(context, context->events);
     while (context->streams) gpusim_stream_free(context, context->streams);

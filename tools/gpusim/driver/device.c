@@ -28,6 +28,7 @@ EXPORT CUresult cuInit(unsigned flags) {
     gpusim_lock();
     if (flags) LEAVE(CUDA_ERROR_INVALID_VALUE);
     if (!gpusim_settings()->n_devices) LEAVE(CUDA_ERROR_NO_DEVICE);
+    if (!gpusim_driver.initialised) gpusim_driver.hooks = gpusim_check_start();
     if (!gpusim_driver.initialised) gpusim_driver.random = gpusim_settings()->seed * 0x9e3779b97f4a7c15ull + 1;
     gpusim_driver.initialised = true;
     LEAVE(CUDA_SUCCESS);

@@ -1,36 +1,48 @@
 /* cuLaunchKernel and its relations. */
 #include "driver/state.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static CUresult bad(const struct gpusim_function *f, CUresult result, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static CUresult bad(const struct gpusim_function *f, CUresult result, const char *format, ...) {
+    struct gpusim_report report = {.kind = GPUSIM_REPORT_BAD_LAUNCH};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(report.what, sizeof report.what, format, args);
+    va_end(args);
+    snprintf(report.kernel, sizeof report.kernel, "%s", f->name);
+    gpusim_report_emit(&report);
+    return result;
+}
 
 static CUresult check_shape(const struct gpusim_function *f, const uint32_t grid[3], const uint32_t block[3],
                             uint32_t shared, bool cooperative) {
     static const uint32_t max_block[3] = {1024, 1024, 64}, max_grid[3] = {INT32_MAX, 65535, 65535};
     for (int i = 0; i < 3; i++)
-        if (!grid[i] || !block[i] || grid[i] > max_grid[i] || block[i] > max_block[i]) {
-            gpusim_say(
-                "kernel %s: launch of %u x %u x %u blocks of %u x %u x %u threads: a dimension is 0 or too large",
-                f->name, grid[0], grid[1], grid[2], block[0], block[1], block[2]);
-            return CUDA_ERROR_INVALID_VALUE;
-        }
+        if (!grid[i] || !block[i] || grid[i] > max_grid[i] || block[i] > max_block[i])
+            return bad(f, CUDA_ERROR_INVALID_VALUE,
+                       "%u x %u x %u blocks of %u x %u x %u threads: a dimension is 0 or too large", grid[0], grid[1],
+                       grid[2], block[0], block[1], block[2]);
     uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
     const uint32_t *bound = f->req_ntid[0] ? f->req_ntid : f->max_ntid;
     uint64_t most = bound[0] ? (uint64_t)bound[0] * bound[1] * bound[2] : GPUSIM_THREADS_PER_BLOCK;
-    if (threads > GPUSIM_THREADS_PER_BLOCK || threads > most || (f->req_ntid[0] && threads != most)) {
-        gpusim_say("kernel %s: %llu threads per block, the kernel's bound is %llu", f->name,
+    if (threads > GPUSIM_THREADS_PER_BLOCK || threads > most || (f->req_ntid[0] && threads != most))
+        return bad(f, CUDA_ERROR_INVALID_VALUE, "%llu threads per block, the kernel's bound is %llu",
                    (unsigned long long)threads, (unsigned long long)most);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (shared > f->max_dynamic_shared_bytes) {
-        gpusim_say("kernel %s: %u bytes of dynamic shared memory, the function's maximum is %u "
+    if (shared > f->max_dynamic_shared_bytes)
+        return bad(f, CUDA_ERROR_INVALID_VALUE,
+                   "%u bytes of dynamic shared memory, the function's maximum is %u "
                    "(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)",
-                   f->name, shared, f->max_dynamic_shared_bytes);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+                   shared, f->max_dynamic_shared_bytes);
     if (cooperative) {
         uint64_t fit = (uint64_t)gpusim_occupancy(f, (uint32_t)threads, shared) * GPUSIM_N_SMS;
-        if ((uint64_t)grid[0] * grid[1] * grid[2] > fit) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+        if ((uint64_t)grid[0] * grid[1] * grid[2] > fit)
+            return bad(f, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "%llu blocks of a cooperative launch, %llu fit",
+                       (unsigned long long)grid[0] * grid[1] * grid[2], (unsigned long long)fit);
     }
     return CUDA_SUCCESS;
 }

@@ -2,6 +2,7 @@
  * is done by the calls that wait for it (or by others, as the seed says). */
 #pragma once
 
+#include "check/check.h"
 #include "driver/calls.h"
 #include "exec/warp.h"
 
@@ -64,6 +65,7 @@ struct gpusim_item {
     CUstreamCallback callback;
     void *user;
     CUstream stream;
+    struct gpusim_operation *operation;
 };
 
 struct gpusim_stream {
@@ -72,6 +74,7 @@ struct gpusim_stream {
     int priority;
     unsigned flags;
     uint64_t id;
+    uint32_t order; /* its number for check/ */
     struct gpusim_item *first, *last;
     struct gpusim_stream *next;
 };
@@ -81,6 +84,7 @@ struct gpusim_event {
     unsigned flags;
     uint64_t recorded, done; /* versions: how often recorded, which of these has happened */
     uint64_t time_ns;
+    struct gpusim_order order; /* what was done before the last record */
     struct gpusim_event *next;
 };
 
@@ -133,6 +137,9 @@ void gpusim_event_drop(struct gpusim_context *context, struct gpusim_event *even
 
 /* work.c: does one item. */
 CUresult gpusim_do(struct gpusim_item *item);
+
+/* leaks.c: reports what the program has not freed; called before a context ends. */
+void gpusim_report_leaks(const struct gpusim_context *context);
 
 void gpusim_module_drop(struct gpusim_loaded *loaded);
 uint64_t gpusim_now_ns(void);

@@ -2,6 +2,7 @@
  * seed. */
 #include "driver/state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct gpusim_stream *gpusim_stream_new(struct gpusim_context *context, bool blocking, int priority, unsigned flags) {
@@ -12,6 +13,7 @@ struct gpusim_stream *gpusim_stream_new(struct gpusim_context *context, bool blo
     s->priority = priority;
     s->flags = flags;
     s->id = ++gpusim_driver.next_id;
+    s->order = gpusim_order_stream(context, !context->legacy, blocking);
     s->next = context->streams;
     context->streams = s;
     return s;
@@ -20,6 +22,7 @@ struct gpusim_stream *gpusim_stream_new(struct gpusim_context *context, bool blo
 static void item_free(struct gpusim_item *item) {
     free(item->params);
     free(item->staged);
+    free(item->operation);
     free(item);
 }
 
@@ -53,8 +56,19 @@ struct gpusim_item *gpusim_item_new(struct gpusim_context *context, enum gpusim_
     return item;
 }
 
+static void name_of(const struct gpusim_item *item, char *out, size_t n) {
+    static const char *const names[] = {"kernel",       "copy", "memset", "event record", "wait for an event",
+                                        "host function"};
+    bool kernel = item->kind == GPUSIM_WORK_LAUNCH;
+    snprintf(out, n, "%s%s%s", names[item->kind], kernel ? " " : "", kernel ? item->launch.function->name : "");
+}
+
 void gpusim_enqueue(struct gpusim_stream *stream, struct gpusim_item *item) {
+    char name[64];
     item->sequence = ++gpusim_driver.sequence;
+    name_of(item, name, sizeof name);
+    item->operation = gpusim_order_operation(stream->order, item->sequence, name);
+    if (item->kind == GPUSIM_WORK_RECORD) gpusim_order_record(stream->order, &item->event->order);
     item->stream = stream;
     if (stream->last && stream->first)
         stream->last->next = item;
@@ -99,8 +113,13 @@ CUresult gpusim_drain(struct gpusim_context *context, struct gpusim_stream *stre
     for (;;) {
         bool busy = stream && stream->first;
         for (struct gpusim_stream *s = context->streams; s && !stream; s = s->next) busy |= s->first != NULL;
-        if (!busy || !step()) return context->error;
+        if (!busy || !step()) break;
     }
+    if (stream)
+        gpusim_order_host_stream(stream->order);
+    else
+        gpusim_order_host_group(context);
+    return context->error;
 }
 
 CUresult gpusim_drain_event(struct gpusim_context *context, struct gpusim_event *event, uint64_t version) {
@@ -146,7 +165,9 @@ EXPORT CUresult cuStreamQuery(CUstream stream) {
     STREAM();
     if (s->first) step();
     if (context->error) LEAVE(context->error);
-    LEAVE(s->first ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
+    if (s->first) LEAVE(CUDA_ERROR_NOT_READY);
+    gpusim_order_host_stream(s->order);
+    LEAVE(CUDA_SUCCESS);
 }
 EXPORT CUresult cuStreamGetPriority(CUstream stream, int *priority) {
     STREAM();
@@ -190,6 +211,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags
     STREAM();
     if (flags > 1) LEAVE(CUDA_ERROR_INVALID_VALUE);
     if (!is_event(event)) LEAVE(CUDA_ERROR_INVALID_HANDLE);
+    gpusim_order_wait(s->order, &event->order);
     if (event->done >= event->recorded) LEAVE(CUDA_SUCCESS);
     struct gpusim_item *item = gpusim_item_new(context, GPUSIM_WORK_WAIT);
     if (!item) LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
@@ -269,11 +291,14 @@ EXPORT CUresult cuEventQuery(CUevent event) {
     if (!is_event(event)) LEAVE(CUDA_ERROR_INVALID_HANDLE);
     if (event->done < event->recorded) step();
     if (context->error) LEAVE(context->error);
-    LEAVE(event->done < event->recorded ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
+    if (event->done < event->recorded) LEAVE(CUDA_ERROR_NOT_READY);
+    gpusim_order_host_event(&event->order);
+    LEAVE(CUDA_SUCCESS);
 }
 EXPORT CUresult cuEventSynchronize(CUevent event) {
     ENTER_CONTEXT();
     if (!is_event(event)) LEAVE(CUDA_ERROR_INVALID_HANDLE);
+    gpusim_order_host_event(&event->order);
     LEAVE(gpusim_drain_event(context, event, event->recorded));
 }
 EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end) {

@@ -30,6 +30,7 @@ static CUresult launch(struct gpusim_item *item) {
     struct gpusim_launch *l = &item->launch;
     l->params = item->params;
     l->hooks = gpusim_driver.hooks;
+    l->check = item->operation;
     l->number = ++gpusim_driver.n_launches;
     struct gpusim_allocation *workspace = NULL;
     if (l->cooperative) {
@@ -61,7 +62,14 @@ static CUresult copy(struct gpusim_item *item) {
             item->staged ? item->staged + y * item->width
                          : row(item->source + y * item->source_pitch, item->source_host, item->width, "copy from");
         if (!to || !from) return CUDA_ERROR_ILLEGAL_ADDRESS;
+        uint64_t target = item->target + y * item->target_pitch, source = item->source + y * item->source_pitch;
+        bool from_device = !item->staged && !item->source_host;
+        if (from_device && !gpusim_check_range(item->operation, source, item->width, false))
+            return CUDA_ERROR_LAUNCH_FAILED;
+        if (!item->target_host && !gpusim_check_range(item->operation, target, item->width, true))
+            return CUDA_ERROR_LAUNCH_FAILED;
         memmove(to, from, item->width);
+        if (!item->target_host) gpusim_check_copied(target, from_device ? source : 0, item->width);
     }
     return CUDA_SUCCESS;
 }
@@ -70,6 +78,9 @@ static CUresult set(struct gpusim_item *item) {
     for (uint64_t y = 0; y < item->height; y++) {
         uint8_t *to = row(item->target + y * item->target_pitch, false, item->width, "memset");
         if (!to) return CUDA_ERROR_ILLEGAL_ADDRESS;
+        uint64_t target = item->target + y * item->target_pitch;
+        if (!gpusim_check_range(item->operation, target, item->width, true)) return CUDA_ERROR_LAUNCH_FAILED;
+        gpusim_check_copied(target, 0, item->width);
         for (uint64_t x = 0; x < item->width; x += item->value_bytes) memcpy(to + x, &item->value, item->value_bytes);
     }
     return CUDA_SUCCESS;

@@ -106,6 +106,7 @@ enum {
     GPUSIM_ALIGNED = 512,
     GPUSIM_VOLATILE = 1024,
     GPUSIM_WRITE = 2048,
+    GPUSIM_ORDERED = 8192,      /* acquire or release */
     GPUSIM_CACHE_GLOBAL = 4096, /* cp.async.cg, ld.cg ...: not in L1 */
 };
 

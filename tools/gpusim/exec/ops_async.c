@@ -1,6 +1,7 @@
 /* cp.async and mbarrier. A copy is checked when issued and done when it is waited for, or earlier if the seed says so:
  * code that reads too early sees old data. */
 #include "exec/access.h"
+#include "exec/codes.h"
 
 #include <stdlib.h>
 
@@ -112,8 +113,6 @@ static uint64_t arrive(uint64_t s, uint32_t count, uint32_t drop) {
     return pending ? STATE(pending, expected, PHASE(s)) : STATE(expected, expected, PHASE(s) + 1);
 }
 
-enum { INIT, INVAL, ARRIVE, ARRIVE_DROP, TEST_WAIT, TEST_PARITY, ASYNC_ARRIVE, ASYNC_ARRIVE_NOINC };
-
 /* op->code as above; a address, b count, state or parity (0: count 1), d result (0: none). */
 HANDLER(mbarrier) {
     uint64_t address[GPUSIM_WARP];
@@ -121,30 +120,30 @@ HANDLER(mbarrier) {
     gather_addresses(warp, op, op->a, op->imm, mask, address);
     int next = gpusim_resolve(warp, op, op->space, GPUSIM_ACCESS_BARRIER, mask, 8, 8, address, host);
     if (next) return next;
-    if (op->code >= ASYNC_ARRIVE) land_groups(warp, mask, UINT32_MAX);
+    if (op->code >= GPUSIM_MBARRIER_ASYNC_ARRIVE) land_groups(warp, mask, UINT32_MAX);
     EACH_LANE({
         uint64_t *object = (uint64_t *)host[i], old = *object;
         uint32_t count = op->b ? REGS32(op->b)[i] : 1;
         switch (op->code) {
-        case INIT:
+        case GPUSIM_MBARRIER_INIT:
             *object = STATE(count, count, 0);
             break;
-        case INVAL:
+        case GPUSIM_MBARRIER_INVAL:
             *object = ~0ull;
             break;
-        case ARRIVE:
-        case ARRIVE_DROP:
-        case ASYNC_ARRIVE_NOINC:
+        case GPUSIM_MBARRIER_ARRIVE:
+        case GPUSIM_MBARRIER_ARRIVE_DROP:
+        case GPUSIM_MBARRIER_ASYNC_ARRIVE_NOINC:
             if (!count || count > PENDING(old))
                 return gpusim_fault(warp, op, GPUSIM_FAULT_INSTRUCTION, i, "mbarrier: %u arrivals, %u are pending",
                                     count, PENDING(old));
-            *object = arrive(old, count, op->code == ARRIVE_DROP ? count : 0);
+            *object = arrive(old, count, op->code == GPUSIM_MBARRIER_ARRIVE_DROP ? count : 0);
             if (op->d) REGS64(op->d)[i] = old;
             break;
-        case TEST_WAIT:
-        case TEST_PARITY: {
-            bool done = op->code == TEST_WAIT ? PHASE(old) != PHASE(REGS64(op->b)[i])
-                                              : (PHASE(old) & 1) != (REGS32(op->b)[i] & 1);
+        case GPUSIM_MBARRIER_TEST_WAIT:
+        case GPUSIM_MBARRIER_TEST_PARITY: {
+            bool done = op->code == GPUSIM_MBARRIER_TEST_WAIT ? PHASE(old) != PHASE(REGS64(op->b)[i])
+                                                              : (PHASE(old) & 1) != (REGS32(op->b)[i] & 1);
             warp->regs[op->d] = (warp->regs[op->d] & ~(1u << i)) | (uint32_t)done << i;
             break;
         }

@@ -1,4 +1,5 @@
 /* cp.async, mbarrier, ldmatrix, movmatrix, mma. */
+#include "exec/codes.h"
 #include "ptx/parse.h"
 
 #include <stdio.h>
@@ -46,8 +47,6 @@ static bool copy(struct ptx_parser *p, struct ptx_instruction *ins) {
     return ptx_source(p, ins, 3, GPUSIM_T_B32, &list[1]);
 }
 
-enum { INIT, INVAL, ARRIVE, ARRIVE_DROP, TEST_WAIT, TEST_PARITY, ASYNC_ARRIVE, ASYNC_ARRIVE_NOINC };
-
 static bool mbarrier_op(struct ptx_parser *p, struct ptx_instruction *ins, int code, uint32_t address, int count,
                         uint8_t count_type) {
     int space = take_shared(ins);
@@ -74,7 +73,7 @@ bool ptx_decode_cp(struct ptx_parser *p, struct ptx_instruction *ins) {
     }
     if (ptx_take(ins, "mbarrier")) {
         if (!ptx_take(ins, "arrive")) return ptx_unsupported(p, ins, "form");
-        int code = ptx_take(ins, "noinc") ? ASYNC_ARRIVE_NOINC : ASYNC_ARRIVE;
+        int code = ptx_take(ins, "noinc") ? GPUSIM_MBARRIER_ASYNC_ARRIVE_NOINC : GPUSIM_MBARRIER_ASYNC_ARRIVE;
         return mbarrier_op(p, ins, code, 0, -1, 0);
     }
     return copy(p, ins);
@@ -93,11 +92,13 @@ bool ptx_decode_mbarrier(struct ptx_parser *p, struct ptx_instruction *ins) {
         struct gpusim_op *op = ptx_op(p, ins, "mbarrier.pending", NULL);
         return op && ptx_target(p, ins, 0, GPUSIM_T_U32, &op->d) && ptx_source(p, ins, 1, GPUSIM_T_B64, &op->a);
     }
-    if (code == INIT || code == INVAL) return mbarrier_op(p, ins, code, 0, code == INIT ? 1 : -1, GPUSIM_T_U32);
+    if (code == GPUSIM_MBARRIER_INIT || code == GPUSIM_MBARRIER_INVAL)
+        return mbarrier_op(p, ins, code, 0, code == GPUSIM_MBARRIER_INIT ? 1 : -1, GPUSIM_T_U32);
     uint32_t d;
-    if (code == TEST_WAIT) {
+    if (code == GPUSIM_MBARRIER_TEST_WAIT) {
         if (!ptx_target(p, ins, 0, GPUSIM_T_PRED, &d)) return false;
-        if (!mbarrier_op(p, ins, parity ? TEST_PARITY : TEST_WAIT, 1, 2, parity ? GPUSIM_T_U32 : GPUSIM_T_B64))
+        if (!mbarrier_op(p, ins, parity ? GPUSIM_MBARRIER_TEST_PARITY : GPUSIM_MBARRIER_TEST_WAIT, 1, 2,
+                         parity ? GPUSIM_T_U32 : GPUSIM_T_B64))
             return false;
     } else {
         bool none = ins->operands[0].kind == PTX_OPERAND_ADDRESS; /* without a result */

@@ -138,7 +138,10 @@ static bool data_registers(struct ptx_parser *p, struct ptx_instruction *ins, ui
 
 static bool memory(struct ptx_parser *p, struct ptx_instruction *ins, bool load) {
     static const char *const vectors[] = {"v2", "v4", "v8", NULL};
-    bool is_volatile = ptx_take(ins, "volatile"), cache_global = ptx_take(ins, "cg");
+    static const char *const orders[] = {"acquire", "release", NULL};
+    bool is_ordered = ptx_take_any(ins, orders) >= 0;
+    bool is_volatile = is_ordered | ptx_take(ins, "volatile") | ptx_take(ins, "relaxed"),
+         cache_global = ptx_take(ins, "cg");
     drop_hints(ins);
     int space = take_space(ins), vec = ptx_take_any(ins, vectors);
     uint8_t type = ptx_take_type(ins);
@@ -168,7 +171,7 @@ static bool memory(struct ptx_parser *p, struct ptx_instruction *ins, bool load)
     op->n_list = list ? (uint16_t)n : 0;
     *(load ? &op->d : &op->b) = list ? 0 : reg;
     op->flags = (uint16_t)((wide ? GPUSIM_REG64 : 0) | (is_volatile ? GPUSIM_VOLATILE : 0) |
-                           (cache_global ? GPUSIM_CACHE_GLOBAL : 0));
+                           (is_ordered ? GPUSIM_ORDERED : 0) | (cache_global ? GPUSIM_CACHE_GLOBAL : 0));
     if (type == GPUSIM_T_S8 || type == GPUSIM_T_S16 || type == GPUSIM_T_S32) op->flags |= GPUSIM_SIGNED;
     const struct ptx_operand *first = list ? &ins->elements[ins->operands[data].first] : &ins->operands[data];
     op->type = first->kind == PTX_OPERAND_REGISTER && ptx_type_bytes(first->type) == 2 ? GPUSIM_T_B16 : type;

@@ -87,8 +87,8 @@ bool ptx_decode_atomic(struct ptx_parser *p, struct ptx_instruction *ins) {
                                          "gpu",     "sys",     "noftz",   NULL};
     static const char *const spaces[] = {"generic", "global", "shared", "shared::cta", NULL};
     bool red = !strcmp(ins->text, "red");
-    while (ptx_take_any(ins, orders) >= 0) {
-    }
+    bool ordered = false;
+    for (int order; (order = ptx_take_any(ins, orders)) >= 0;) ordered |= order >= 1 && order <= 3;
     for (uint32_t m = 0; m < ins->n_mods; m++)
         if (ins->mods[m] && !strncmp(ins->mods[m], "L2::", 4)) ins->mods[m] = NULL;
     int space = ptx_take_any(ins, spaces), code = ptx_take_any(ins, operations);
@@ -100,6 +100,7 @@ bool ptx_decode_atomic(struct ptx_parser *p, struct ptx_instruction *ins) {
     struct gpusim_op *op = ptx_op(p, ins, "atom", NULL);
     if (!op) return false;
     op->space = (uint8_t)(space < 0 ? GPUSIM_GENERIC : space == 3 ? GPUSIM_SHARED : space);
+    if (ordered) op->flags |= GPUSIM_ORDERED;
     op->code = (uint8_t)code;
     op->type = type;
     op->size = (uint8_t)ptx_type_bytes(type);

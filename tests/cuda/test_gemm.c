@@ -213,6 +213,27 @@ static void bf16_against_float64(void **state) {
     assert_true(worst <= 1e-7);
 }
 
+/* A NaN or Inf in x or w reaches the outputs that it should and no other: beyond K, M and N there are zeros, or
+ * products that nothing stores. */
+static void nonfinite(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) { /* f32, few rows, many rows, rows without alignment */
+        struct layer l = make(kind == 1 ? 20 : 40, 70, 75, kind ? LK_BF16 : LK_F32, 7);
+        l.x[7 * l.k + 74] = NAN;
+        l.x[19 * l.k + 3] = INFINITY;
+        l.w[69 * l.k + 74] = -INFINITY;
+        float *y = run(cuda, &l, 0, l.m, kind == 3 ? 2 : 5);
+        for (int64_t r = 0; r < l.m; r++)
+            for (int64_t c = 0; c < l.n; c++) {
+                float v = y[r * l.n + c];
+                bool both = r == 19 && c == 69; /* the signs decide */
+                assert_true(r == 7 ? isnan(v) : both ? !isfinite(v) : r == 19 || c == 69 ? isinf(v) : isfinite(v));
+            }
+        lk_free(y);
+        drop(&l);
+    }
+}
+
 /* Every combination of the epilogue's parts, both dtypes, with f32 activations bf16 weights as well. */
 static void epilogues(void **state) {
     (void)state;
@@ -234,7 +255,8 @@ static void epilogues(void **state) {
             drop(&l);
         }
     print_message("NMSE f32 %.2g, bf16 weights %.2g, bf16 %.2g\n", worst[0], worst[1], worst[2]);
-    assert_true(worst[0] <= 1e-10 && worst[1] <= 1e-10 && worst[2] <= 1e-5);
+    assert_true(worst[0] <= 1e-10 && worst[1] <= 1e-10);
+    assert_true(worst[2] <= 1e-7); /* a rounding left out or in the wrong place gives 1e-6 */
 }
 
 struct conv {
@@ -330,6 +352,7 @@ int main(void) {
         cmocka_unit_test(tiles_have_the_same_bits),
         cmocka_unit_test(windows_have_the_same_bits),
         cmocka_unit_test(bf16_against_float64),
+        cmocka_unit_test(nonfinite),
         cmocka_unit_test(epilogues),
         cmocka_unit_test(convolutions),
         cmocka_unit_test(tiles_by_columns),

@@ -213,7 +213,7 @@ static uint64_t reference(uint64_t c, const uint64_t *a, const uint64_t *b, cons
 }
 
 /* Kinds of data, each a way in which tensor cores could go wrong. */
-enum data { EVERYDAY, WIDE, ANY, SMALL, LARGE, SPARSE, CANCELLING, N_DATA };
+enum data { EVERYDAY, WIDE, ANY, SMALL, LARGE, SPARSE, CANCELLING, ZERO_A, N_DATA };
 static uint64_t element(enum gpusim_num_type type, enum data data, uint64_t *state) {
     if (type == T(S32)) {
         uint64_t r = random64(state);
@@ -235,6 +235,8 @@ static uint64_t element(enum gpusim_num_type type, enum data data, uint64_t *sta
         return sign | mantissa | (2 * one - range % 5) << f.mantissa_bits;
     case SPARSE:
         return range % 3 ? sign : sign | mantissa | one << f.mantissa_bits;
+    case ZERO_A:
+        return x & ~(1ull << f.mantissa_bits); /* B and C: anything finite */
     case CANCELLING:
         return sign | (mantissa & 3) | one << f.mantissa_bits;
     default:
@@ -252,7 +254,7 @@ static void check(const struct shape *shape, gpusim_num_mma_fn *fn, enum data da
     struct fragment fa, fb, fc, fd;
     fragment_init(&fa), fragment_init(&fb), fragment_init(&fc), fragment_init(&fd);
     for (int i = 0; i < mma->m; i++)
-        for (int k = 0; k < mma->k; k++) a[i][k] = element(mma->a, data, state);
+        for (int k = 0; k < mma->k; k++) a[i][k] = data == ZERO_A ? 0 : element(mma->a, data, state);
     for (int j = 0; j < 8; j++)
         for (int k = 0; k < mma->k; k++) b[j][k] = element(mma->b, data, state);
     for (int i = 0; i < mma->m; i++)

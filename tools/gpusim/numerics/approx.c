@@ -44,6 +44,12 @@ INLINE uint32_t ex2(uint32_t a, unsigned flags) {
     return finish_f32(is_nan_f32(a) ? a : r, flags & GPUSIM_NUM_FTZ);
 }
 
+/* A choice that the compiler cannot turn into a branch, which would keep lg2's lanes from being vectors. */
+INLINE uint32_t chosen(uint32_t condition, uint32_t yes, uint32_t no) {
+    uint32_t all = 0 - condition;
+    return (yes & all) | (no & ~all);
+}
+
 /* log2 by the series of atanh((m - 1) / (m + 1)), m in [sqrt(1/2), sqrt(2)). */
 INLINE uint32_t lg2(uint32_t a, unsigned flags) {
     a = input(a, flags);
@@ -63,10 +69,10 @@ INLINE uint32_t lg2(uint32_t a, unsigned flags) {
     p = p * w + 1.0 / 3;
     p = p * w + 1.0;
     uint32_t r = bits_f32((float)(exponent + z * p * 2.8853900817779268));
-    r = a == 0x7f800000 ? a : r;
-    r = a & SIGN_F32 ? NAN_F32 : r;
-    r = a & ~SIGN_F32 ? r : 0xff800000;
-    return finish_f32(is_nan_f32(a) ? a : r, flags & GPUSIM_NUM_FTZ);
+    r = chosen(a == 0x7f800000, a, r);
+    r = chosen(a > 0x7f800000, NAN_F32, r); /* NaN, or negative */
+    r = chosen(!(a & ~SIGN_F32), 0xff800000, r);
+    return finish_f32(r, flags & GPUSIM_NUM_FTZ);
 }
 
 /* Beyond 2^20 the PTX ISA promises nothing; here the angle is first taken modulo the f64 next to 2 pi. */

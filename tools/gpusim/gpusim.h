@@ -102,6 +102,8 @@ struct gpusim_report {
     uint32_t ptx_line; /* from 1 */
     char file[256];    /* source, from -lineinfo */
     uint32_t line;
+    char at_file[256]; /* where that line was inlined (one level), empty: nowhere */
+    uint32_t at_line;
     bool has_block, has_thread;
     uint32_t block[3], thread[3];
     char space[8];       /* "global", "shared", "local" ... when there is an address */
@@ -110,14 +112,15 @@ struct gpusim_report {
     uint64_t allocation_base, allocation_bytes;
     char what[512]; /* in words */
 };
-const char *gpusim_report_name(enum gpusim_report_kind kind);
-/* "KIND: kernel K, PTX line N (FILE:LINE), block (x,y,z), thread (x,y,z), SPACE address A, allocation I of B bytes at
+/* For tests: these are exported from libcuda.so.1. */
+__attribute__((visibility("default"))) const char *gpusim_report_name(enum gpusim_report_kind kind);
+/* "KIND: kernel K, PTX line N (FILE:LINE, inlined at FILE:LINE), block (x,y,z), thread (x,y,z), SPACE address A, allocation I of B bytes at
  * BASE: WHAT", leaving out what is unknown. */
-void gpusim_report_text(const struct gpusim_report *report, char *out, size_t n);
+__attribute__((visibility("default"))) void gpusim_report_text(const struct gpusim_report *report, char *out, size_t n);
 /* Prints the report as one line and keeps it. */
 void gpusim_report_emit(const struct gpusim_report *report);
 
-/* Exported from libcuda.so.1 for tests: how many reports there were, and the last one (false: none). */
+/* How many reports there were, and the last one (false: none). */
 __attribute__((visibility("default"))) uint64_t gpusim_report_count(void);
 __attribute__((visibility("default"))) bool gpusim_report_last(struct gpusim_report *out);
 

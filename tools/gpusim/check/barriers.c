@@ -6,21 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-void check_barrier_arrive(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask,
-                          int barrier, bool waits) {
-    struct block_check *b = warp->block->check;
-    (void)context, (void)op, (void)mask, (void)waits;
-    if (!b) return;
-    uint32_t *known = b->barrier_known[barrier];
-    const uint32_t *mine = b->warps[warp->index].known;
-    for (int u = 0; u < GPUSIM_MAX_WARPS; u++) known[u] = known[u] > mine[u] ? known[u] : mine[u];
-    known[warp->index] = ++b->time;
-}
-
 static int report(struct gpusim_warp *warp, const struct gpusim_op *op, int lane, enum gpusim_report_kind kind,
                   const char *text) {
     struct gpusim_place place = {.report = kind};
     return gpusim_fault_at(warp, op, GPUSIM_FAULT_CHECK, lane, &place, "%s", text);
+}
+
+void check_barrier_arrive(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask,
+                          int barrier, bool waits) {
+    struct block_check *b = warp->block->check;
+    (void)context, (void)waits;
+    if (!b) return;
+    uint32_t *known = b->barrier_known[barrier], *lanes = &b->barrier_lanes[barrier][warp->index];
+    const uint32_t *mine = b->warps[warp->index].known;
+    if (*lanes & mask) {
+        char text[160];
+        snprintf(text, sizeof text, "lanes 0x%08x of warp %u come to barrier %d a second time before it is complete",
+                 *lanes & mask, warp->index, barrier);
+        report(warp, op, __builtin_ctz(*lanes & mask), GPUSIM_REPORT_BARRIER_MISMATCHED, text);
+    }
+    *lanes |= mask;
+    for (int u = 0; u < GPUSIM_MAX_WARPS; u++) known[u] = known[u] > mine[u] ? known[u] : mine[u];
+    known[warp->index] = ++b->time;
 }
 
 static const struct gpusim_op *barrier_of(const struct gpusim_group *group) {
@@ -101,7 +108,8 @@ void check_barrier_release(void *context, struct gpusim_block *block, int barrie
         mine->lanes_time = now;
         met |= 1u << w;
     }
-    memset(known, 0, GPUSIM_MAX_WARPS * sizeof *known);
+    memset(known, 0, sizeof b->barrier_known[0]);
+    memset(b->barrier_lanes[barrier], 0, sizeof b->barrier_lanes[0]);
     /* What exited threads did before is done as well: nobody can have met them later. */
     if (met == living && block->barriers[barrier].expected == 0) {
         b->block_time = now;

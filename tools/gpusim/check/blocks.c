@@ -85,6 +85,7 @@ void check_block_begin(void *context, struct gpusim_block *block) {
         memset(b->written, 0, ((size_t)block->shared_bytes + 15) / 16 * 2);
         b->n_mbarriers = 0;
         memset(b->barrier_known, 0, sizeof b->barrier_known);
+        memset(b->barrier_lanes, 0, sizeof b->barrier_lanes);
     }
     for (uint32_t w = 0; ok && w < block->n_warps; w++) {
         struct warp_check *warp = &b->warps[w];
@@ -118,8 +119,7 @@ void check_local(struct gpusim_warp *warp, const struct gpusim_op *op, const str
         } else if (mask & ~*granule) {
             struct gpusim_place place = {GPUSIM_REPORT_UNINITIALISED, GPUSIM_LOCAL, at, NULL};
             gpusim_fault_at(warp, op, GPUSIM_FAULT_CHECK, lane, &place,
-                            "read of %u bytes, of which %d were not written by this thread", event->bytes,
-                            __builtin_popcount((uint32_t)(mask & ~*granule)));
+                            "read of %u bytes that this thread has not written", event->bytes);
             return;
         }
     }

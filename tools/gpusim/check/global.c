@@ -171,8 +171,8 @@ static bool check_written(struct gpusim_warp *warp, const struct gpusim_op *op, 
     struct piece first = {piece.granule, missing};
     int lane = check_lane_of(event, a->base, first);
     struct gpusim_place place = {GPUSIM_REPORT_UNINITIALISED, GPUSIM_GLOBAL, event->address[lane], a};
-    gpusim_fault_at(warp, op, GPUSIM_FAULT_CHECK, lane, &place, "%s of %u bytes, of which %d were never written",
-                    verb(event), event->bytes, __builtin_popcount(missing));
+    gpusim_fault_at(warp, op, GPUSIM_FAULT_CHECK, lane, &place, "%s of %u bytes that nothing has written", verb(event),
+                    event->bytes);
     return false;
 }
 

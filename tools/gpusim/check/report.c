@@ -40,7 +40,9 @@ void gpusim_report_text(const struct gpusim_report *r, char *out, size_t n) {
         comma = ", ";
     }
     if (r->ptx_line) add(&line, ", PTX line %u", r->ptx_line);
-    if (r->file[0]) add(&line, " (%s:%u)", r->file, r->line);
+    if (r->file[0]) add(&line, " (%s:%u", r->file, r->line);
+    if (r->file[0] && r->at_file[0]) add(&line, ", inlined at %s:%u", r->at_file, r->at_line);
+    if (r->file[0]) add(&line, ")");
     if (r->has_block) add(&line, ", block (%u,%u,%u)", r->block[0], r->block[1], r->block[2]);
     if (r->has_thread) add(&line, ", thread (%u,%u,%u)", r->thread[0], r->thread[1], r->thread[2]);
     if (r->space[0]) {

@@ -29,17 +29,16 @@ struct access {
 
 static void earlier(const struct access *x, const struct cell *cell, char *out, size_t n) {
     const struct gpusim_function *function = x->warp->launch->function;
-    const char *file;
-    uint32_t line;
+    struct gpusim_report at = {.line = 0};
     out[0] = 0;
     if (cell->write_op == UINT16_MAX || cell->write_op >= function->n_ops) return;
-    gpusim_source(function, &function->ops[cell->write_op], &file, &line);
-    const char *slash = file ? strrchr(file, '/') : NULL;
-    snprintf(out, n, " at PTX line %u (%s:%u)", function->ops[cell->write_op].line,
-             slash  ? slash + 1
-             : file ? file
-                    : "?",
-             line);
+    const struct gpusim_op *op = &function->ops[cell->write_op];
+    bool known = gpusim_source(function, op, &at);
+    const char *slash = strrchr(at.file, '/');
+    if (known)
+        snprintf(out, n, " at PTX line %u (%.80s:%u)", op->line, slash ? slash + 1 : at.file, at.line);
+    else
+        snprintf(out, n, " at PTX line %u", op->line);
 }
 
 static void report(struct access *x, enum gpusim_report_kind kind, int lane, const char *format, ...)
@@ -289,8 +288,8 @@ static bool check_written(struct access *x, const struct piece *pieces, uint32_t
         if (reads) {
             x->now = (struct piece){pieces[p].granule, missing};
             report(x, GPUSIM_REPORT_UNINITIALISED, check_lane_of(x->event, 0, x->now),
-                   "%s of %u bytes, of which %d were not written by this block", verb(x), x->event->bytes,
-                   __builtin_popcount(missing));
+                   "%s of %u bytes that this block has not written so far (or a barrier is missing)", verb(x),
+                   x->event->bytes);
             return false;
         }
         written[pieces[p].granule] |= (uint16_t)pieces[p].bytes;

@@ -62,6 +62,7 @@ struct block_check {
     uint32_t block_time; /* accesses before this are done for all warps */
     struct warp_check warps[GPUSIM_MAX_WARPS];
     uint32_t barrier_known[GPUSIM_N_BARRIERS][GPUSIM_MAX_WARPS];
+    uint32_t barrier_lanes[GPUSIM_N_BARRIERS][GPUSIM_MAX_WARPS]; /* that have come */
     struct mbarrier_check *mbarriers;
     uint32_t n_mbarriers;
     uint16_t *written;                   /* [granules] of shared memory */

@@ -5,25 +5,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void gpusim_source(const struct gpusim_function *function, const struct gpusim_op *op, const char **file,
-                   uint32_t *line) {
+static const char *file_name(const struct gpusim_module *module, uint32_t file) {
+    return file < module->n_files && module->files[file] ? module->files[file] : "?";
+}
+bool gpusim_source(const struct gpusim_function *function, const struct gpusim_op *op, struct gpusim_report *out) {
     const struct gpusim_module *module = function->module;
-    *file = NULL;
-    *line = 0;
-    if (!op->source || op->source >= module->n_locations) return;
+    if (!op->source || op->source >= module->n_locations) return false;
     const struct gpusim_location *at = &module->locations[op->source];
-    *file = at->file < module->n_files ? module->files[at->file] : NULL;
-    *line = at->line;
+    snprintf(out->file, sizeof out->file, "%s", file_name(module, at->file));
+    out->line = at->line;
+    if (at->at_line) snprintf(out->at_file, sizeof out->at_file, "%s", file_name(module, at->at_file));
+    out->at_line = at->at_line;
+    return true;
 }
 
 static const char *const space_names[] = {"generic", "global", "shared", "local", "param", "const"};
 
 static void fill(struct gpusim_report *r, const struct gpusim_warp *warp, const struct gpusim_op *op, int lane,
                  const struct gpusim_place *place) {
-    const char *file;
     snprintf(r->kernel, sizeof r->kernel, "%s", warp->launch->function->name);
-    gpusim_source(warp->launch->function, op, &file, &r->line);
-    snprintf(r->file, sizeof r->file, "%s", file ? file : "");
+    gpusim_source(warp->launch->function, op, r);
     r->ptx_line = op->line;
     r->has_block = true;
     r->has_thread = lane >= 0;

@@ -144,4 +144,5 @@ struct gpusim_op {
 /* Source location from .loc. */
 struct gpusim_location {
     uint32_t file, line;
+    uint32_t at_file, at_line; /* where that was inlined; 0: nowhere */
 };

@@ -147,9 +147,8 @@ struct gpusim_place {
 int gpusim_fault_at(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_fault_kind kind, int lane,
                     const struct gpusim_place *place, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-/* The source line of an op: *file gets NULL when it is not known. */
-void gpusim_source(const struct gpusim_function *function, const struct gpusim_op *op, const char **file,
-                   uint32_t *line);
+/* The source line of an op, into file, line, at_file, at_line; false: not known. */
+bool gpusim_source(const struct gpusim_function *function, const struct gpusim_op *op, struct gpusim_report *out);
 
 /* group.c: runs a warp for up to `quantum` ops. */
 enum gpusim_outcome { GPUSIM_WARP_MORE, GPUSIM_WARP_BLOCKED, GPUSIM_WARP_DONE, GPUSIM_WARP_FAULT };

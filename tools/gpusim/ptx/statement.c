@@ -4,14 +4,14 @@
 #include <string.h>
 
 static bool location(struct ptx_parser *p) { /* .loc file line column [, function_name ..., inlined_at ...] */
-    uint64_t v[3];
+    uint64_t v[3], at[3];
     double real;
     bool is_float;
     for (int i = 0; i < 3; i++)
         if (!ptx_number(p, &v[i], &real, &is_float)) return false;
     if (v[1]) { /* line 0: no particular line */
         struct gpusim_module *m = p->module;
-        struct gpusim_location here = {(uint32_t)v[0], (uint32_t)v[1]};
+        struct gpusim_location here = {(uint32_t)v[0], (uint32_t)v[1], 0, 0};
         if (!(m->n_locations & 255)) { /* full: room for 256 more */
             struct gpusim_location *grown = gpusim_module_alloc(m, (m->n_locations + 256) * sizeof *grown);
             if (!grown) return ptx_fail(p, "out of memory");
@@ -22,13 +22,17 @@ static bool location(struct ptx_parser *p) { /* .loc file line column [, functio
         p->source = m->n_locations;
         m->locations[m->n_locations++] = here;
     }
-    while (ptx_accept(p, ",")) { /* what was inlined where: the innermost line is enough */
+    while (ptx_accept(p, ",")) {
         if (ptx_accept(p, "function_name")) {
             if (!ptx_next(p)) return false; /* a label in .debug_str */
             if (ptx_accept(p, "+") && !ptx_next(p)) return false;
         } else if (ptx_accept(p, "inlined_at")) {
             for (int i = 0; i < 3; i++)
-                if (!ptx_number(p, &v[i], &real, &is_float)) return false;
+                if (!ptx_number(p, &at[i], &real, &is_float)) return false;
+            if (v[1]) {
+                p->module->locations[p->source].at_file = (uint32_t)at[0];
+                p->module->locations[p->source].at_line = (uint32_t)at[1];
+            }
         } else
             return ptx_fail(p, ".loc: expected function_name or inlined_at");
     }

@@ -1,5 +1,6 @@
 /* Modules, functions, occupancy. */
 #include "driver/state.h"
+#include "counters/occupancy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ static CUresult load(struct gpusim_context *context, CUmodule *out, const void *
             return CUDA_ERROR_OUT_OF_MEMORY;
         return strstr(message->text, "not supported") ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
     }
+    gpusim_read_machine_code(image, module);
     for (uint32_t f = 0; f < module->n_functions; f++) {
         struct gpusim_function *function = module->functions[f];
         if (!function->kernel || !function->defined) continue;
@@ -224,18 +226,7 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction kernel, size_t index, size_t *offs
 }
 
 int gpusim_occupancy(const struct gpusim_function *f, uint32_t threads, size_t dynamic_shared) {
-    if (!threads || threads > max_threads(f)) return 0;
-    uint32_t warps = (threads + GPUSIM_WARP - 1) / GPUSIM_WARP;
-    size_t shared = f->shared_bytes + dynamic_shared;
-    if (shared > GPUSIM_SHARED_PER_BLOCK_OPTIN) return 0;
-    shared = (shared + GPUSIM_SHARED_RESERVED + 127) & ~(size_t)127;
-    uint32_t per_warp = (f->registers * GPUSIM_WARP + 255) & ~255u;
-    uint32_t n = GPUSIM_BLOCKS_PER_SM, by_warps = GPUSIM_THREADS_PER_SM / GPUSIM_WARP / warps;
-    uint32_t by_shared = (uint32_t)(GPUSIM_SHARED_PER_SM / shared);
-    uint32_t by_registers = per_warp ? GPUSIM_REGISTERS_PER_SM / (per_warp * warps) : n;
-    n = n < by_warps ? n : by_warps;
-    n = n < by_shared ? n : by_shared;
-    return (int)(n < by_registers ? n : by_registers);
+    return gpusim_occupancy_limit(f, threads, dynamic_shared, NULL);
 }
 
 EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, CUfunction kernel, int threads,

@@ -31,11 +31,26 @@ static uint64_t number(const char *name, uint64_t otherwise, uint64_t low, uint6
 
 static enum gpusim_checks checks(void) {
     const char *text = getenv("GPUSIM_CHECKS");
-    if (!text || !*text || !strcmp(text, "all")) return GPUSIM_CHECKS_ALL;
+    if (!text || !*text) return settings.sample ? GPUSIM_CHECKS_NONE : GPUSIM_CHECKS_ALL;
+    if (!strcmp(text, "all")) return GPUSIM_CHECKS_ALL;
     if (!strcmp(text, "memory")) return GPUSIM_CHECKS_MEMORY;
     if (!strcmp(text, "none")) return GPUSIM_CHECKS_NONE;
     gpusim_say("GPUSIM_CHECKS: expected none, memory or all, got \"%s\"; using all", text);
     return GPUSIM_CHECKS_ALL;
+}
+
+static void read_report(void) {
+    settings.report_kernels = getenv("GPUSIM_REPORT_KERNELS");
+    const char *by = getenv("GPUSIM_REPORT_BY"), *report = getenv("GPUSIM_REPORT");
+    settings.report_by_shape = by && !strcmp(by, "shape");
+    if (by && *by && !settings.report_by_shape && strcmp(by, "kernel"))
+        gpusim_say("GPUSIM_REPORT_BY: expected \"kernel\" or \"shape\", got \"%s\"; using kernel", by);
+    bool known = report && (!strncmp(report, "text", 4) || !strncmp(report, "json", 4)) &&
+                 (!report[4] || (report[4] == ':' && report[5]));
+    if (report && *report && !known)
+        gpusim_say("GPUSIM_REPORT: expected text, json, text:FILE or json:FILE, got \"%s\"; nothing is counted",
+                   report);
+    settings.report = known ? report : NULL;
 }
 
 static void read_settings(void) {
@@ -45,8 +60,10 @@ static void read_settings(void) {
     settings.n_devices = (int)number("GPUSIM_DEVICES", 1, 0, GPUSIM_MAX_DEVICES);
     settings.n_threads = (int)number("GPUSIM_THREADS", cores < 1 ? 1 : cores > 32 ? 32 : (uint64_t)cores, 1, 64);
     settings.isa = getenv("GPUSIM_ISA");
+    settings.sample = number("GPUSIM_SAMPLE", 0, 0, UINT32_MAX);
     settings.checks = checks();
     settings.exit_code = (int)number("GPUSIM_EXIT_CODE", 0, 0, 255);
+    read_report();
 }
 
 const struct gpusim_settings *gpusim_settings(void) {

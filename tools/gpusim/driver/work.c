@@ -1,5 +1,6 @@
 /* Doing what streams have queued. */
 #include "driver/state.h"
+#include "counters/collect.h"
 
 #include <string.h>
 
@@ -40,7 +41,10 @@ static CUresult launch(struct gpusim_item *item) {
         memcpy(workspace->host, (uint32_t[2]){8, 0}, 8);
         l->workspace = workspace->base;
     }
-    if (!gpusim_launch_run(l)) gpusim_report_emit(&l->report);
+    gpusim_counters_begin(l);
+    bool ok = gpusim_launch_run(l);
+    gpusim_counters_end(l);
+    if (!ok) gpusim_report_emit(&l->report);
     if (workspace) gpusim_memory_free(workspace);
     return fault_code(l->fault);
 }

@@ -164,6 +164,11 @@ int gpusim_resolve(struct gpusim_warp *warp, const struct gpusim_op *op, enum gp
         next = resolve_global(warp, op, access, mask, bytes, address, host, &record);
     else
         next = resolve_window(warp, op, space, access, mask, bytes, address, host);
+    const struct gpusim_counting *counting = warp->launch->counting;
+    if (next == GPUSIM_NEXT && counting) {
+        struct gpusim_memory_event event = {access, space, mask, bytes, address, host, record};
+        counting->memory(warp, op, &event);
+    }
     if (next == GPUSIM_NEXT && warp->hooks && warp->hooks->memory) {
         struct gpusim_memory_event event = {access, space, mask, bytes, address, host, record};
         warp->hooks->memory(warp->hooks->context, warp, op, &event);

@@ -21,6 +21,8 @@ struct gpusim_frame *gpusim_frame_new(struct gpusim_warp *warp, struct gpusim_fu
         memset(frame->regs, 0, bytes);
         memcpy(frame->regs, function->constants, (size_t)function->n_constant_words * 4);
         frame->function = function;
+        const struct gpusim_counting *counting = warp->launch->counting;
+        if (counting) frame->tally = counting->tally(warp->block, function);
     }
     frame->parent = NULL;
     frame->call = NULL;
@@ -87,6 +89,7 @@ bool gpusim_resident_new(struct gpusim_resident *r, struct gpusim_launch *launch
     block->warps = calloc(block->n_warps, sizeof *block->warps);
     block->shared = aligned_alloc(1024, ((size_t)launch->shared_bytes + 2047) & ~(size_t)1023);
     if (!block->warps || !block->shared) return false;
+    if (launch->counting && !launch->counting->thread_begin(block)) return false;
     for (uint32_t w = 0; w < block->n_warps; w++) {
         struct gpusim_warp *warp = &block->warps[w];
         warp->block = block;
@@ -132,6 +135,7 @@ void gpusim_resident_free(struct gpusim_resident *r) {
         free(warp->local);
         free(warp->async);
     }
+    if (r->block.counters) r->block.launch->counting->thread_end(&r->block);
     free(r->block.warps);
     free(r->block.shared);
 }
@@ -162,6 +166,7 @@ void gpusim_block_start(struct gpusim_resident *r, uint64_t number) {
         warp->issued = 0;
     }
     r->live = true;
+    if (launch->counting) launch->counting->block_begin(block);
     if (launch->hooks && launch->hooks->block_begin) launch->hooks->block_begin(launch->hooks->context, block);
 }
 

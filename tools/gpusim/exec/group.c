@@ -22,6 +22,10 @@ void gpusim_remove_group(struct gpusim_warp *warp, struct gpusim_group *group) {
 bool gpusim_meet(struct gpusim_warp *warp, uint32_t mask, uint32_t member, int *next) {
     if ((member & warp->alive & ~mask) == 0) return true;
     uint32_t pc = warp->pc;
+    if (warp->frame->tally) { /* it will be issued again */
+        warp->frame->tally[pc].issued--;
+        warp->frame->tally[pc].idle_lanes -= GPUSIM_WARP - (uint32_t)__builtin_popcount(warp->mask);
+    }
     struct gpusim_group *group = gpusim_split(warp, mask);
     group->pc = pc;
     group->wait = GPUSIM_WAIT_SYNC;
@@ -97,6 +101,7 @@ enum gpusim_outcome gpusim_warp_run(struct gpusim_warp *warp, uint32_t quantum) 
         if (!warp->n_groups) return GPUSIM_WARP_DONE;
         if (!choose(warp, any, &limit)) return GPUSIM_WARP_BLOCKED;
         const struct gpusim_op *ops = warp->frame->function->ops;
+        struct gpusim_tally *tally = warp->frame->tally;
         for (;;) {
             if (warp->pc >= limit) {
                 warp->group[warp->current].pc = warp->pc;
@@ -110,6 +115,11 @@ enum gpusim_outcome gpusim_warp_run(struct gpusim_warp *warp, uint32_t quantum) 
             }
             const struct gpusim_op *op = &ops[warp->pc];
             uint32_t mask = warp->mask & (warp->regs[op->guard] ^ op->guard_xor);
+            if (tally) {
+                tally[warp->pc].issued++;
+                if (warp->mask != UINT32_MAX)
+                    tally[warp->pc].idle_lanes += GPUSIM_WARP - (uint32_t)__builtin_popcount(warp->mask);
+            }
             if (hooks) hooks->op(hooks->context, warp, op, mask);
             int next = mask ? op->run(warp, op, mask) : GPUSIM_NEXT;
             if (next == GPUSIM_NEXT) {

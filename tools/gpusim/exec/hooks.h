@@ -32,6 +32,23 @@ struct gpusim_memory_event {
     struct gpusim_allocation *record; /* global: the allocation if all lanes are in one, else NULL */
 };
 
+/* What exec/ counts by itself, for every op of a function, so that counting costs no call. */
+struct gpusim_tally {
+    uint64_t issued, idle_lanes; /* idle_lanes: lanes that were elsewhere; those that the guard leaves out are not */
+};
+
+struct gpusim_function;
+
+/* Counting, apart from the hooks, so that check/ and counters/ need not know of each other. None may be NULL. */
+struct gpusim_counting {
+    /* One host thread's part of a launch; its state is block->counters. False: no memory. */
+    bool (*thread_begin)(struct gpusim_block *block);
+    void (*thread_end)(struct gpusim_block *block);
+    void (*block_begin)(struct gpusim_block *block);
+    struct gpusim_tally *(*tally)(struct gpusim_block *block, struct gpusim_function *function); /* [n_ops] or NULL */
+    void (*memory)(struct gpusim_warp *warp, const struct gpusim_op *op, const struct gpusim_memory_event *event);
+};
+
 struct gpusim_hooks {
     void *context;
     void (*launch_begin)(void *context, struct gpusim_launch *launch);

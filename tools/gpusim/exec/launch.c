@@ -110,8 +110,17 @@ static uint32_t local_bytes(const struct gpusim_launch *launch) {
     return function->uses_calls ? bytes + (32 << 10) : bytes;
 }
 
+/* The next block to run. A sample takes one block, drawn from the seed, of each of n_run equal parts of the grid.
+ * n_blocks: none is left. */
 static uint64_t take(struct gpusim_launch *launch) {
-    return __atomic_fetch_add(&launch->next_block, 1, __ATOMIC_RELAXED);
+    uint64_t at = __atomic_fetch_add(&launch->next_block, 1, __ATOMIC_RELAXED);
+    if (at >= launch->n_run) return launch->n_blocks;
+    if (launch->n_run == launch->n_blocks) return at;
+    __extension__ typedef unsigned __int128 wide;
+    uint64_t first = (uint64_t)((wide)at * launch->n_blocks / launch->n_run);
+    uint64_t end = (uint64_t)((wide)(at + 1) * launch->n_blocks / launch->n_run);
+    uint64_t state = gpusim_settings()->seed ^ at * 0xd1342543de82ef95ull;
+    return first + gpusim_random(&state) % (end - first);
 }
 
 /* Blocks one after the other, or for a cooperative launch, where they may wait for each other, this thread's share by
@@ -154,14 +163,15 @@ bool gpusim_launch_run(struct gpusim_launch *launch) {
     pthread_t threads[64];
     uint32_t n = (uint32_t)gpusim_settings()->n_threads, started = 0;
     launch->n_blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    launch->n_run = launch->sample && launch->sample < launch->n_blocks ? launch->sample : launch->n_blocks;
     launch->next_block = 0;
     launch->stop = 0;
     launch->fault = GPUSIM_FAULT_NONE;
     launch->dynamic_base = (launch->function->shared_bytes + 15) & ~15u;
     launch->shared_bytes = launch->dynamic_base + launch->dynamic_shared_bytes;
     pthread_mutex_init(&launch->mutex, NULL);
-    if (n > launch->n_blocks) n = (uint32_t)launch->n_blocks;
-    uint32_t n_resident = launch->cooperative ? (uint32_t)((launch->n_blocks + n - 1) / n) : 1;
+    if (n > launch->n_run) n = (uint32_t)launch->n_run;
+    uint32_t n_resident = launch->cooperative ? (uint32_t)((launch->n_run + n - 1) / n) : 1;
     if (launch->hooks && launch->hooks->launch_begin) launch->hooks->launch_begin(launch->hooks->context, launch);
     struct worker worker = {launch, n_resident};
     while (started + 1 < n && pthread_create(&threads[started], NULL, work, &worker) == 0) started++;

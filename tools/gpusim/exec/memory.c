@@ -106,7 +106,8 @@ struct gpusim_allocation *gpusim_memory_new(enum gpusim_memory_kind kind, int de
         map.next[device] += ((size + ALIGN - 1) & ~(uint64_t)(ALIGN - 1)) + GUARD;
         map.used[device] += size;
     }
-    if (kind == GPUSIM_MEMORY_DEVICE && bytes <= FILL_LIMIT) memset(r->host, 0xff, bytes); /* NaN in every float type */
+    if (kind == GPUSIM_MEMORY_DEVICE && bytes <= FILL_LIMIT && !gpusim_settings()->sample)
+        memset(r->host, 0xff, bytes); /* NaN in every float type */
     if (gpusim_memory_on_new) gpusim_memory_on_new(r);
     return r;
 }
@@ -119,7 +120,8 @@ void gpusim_memory_free(struct gpusim_allocation *r) {
     if (r->kind != GPUSIM_MEMORY_REGISTERED) munmap(r->host, ((r->bytes ? r->bytes : 1) + 4095) & ~(size_t)4095);
     if (r->device >= 0) map.used[r->device] -= (r->bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
     if (r->shadow && r->shadow_free) r->shadow_free(r->shadow);
-    r->shadow = NULL;
+    if (r->touched && r->touched_free) r->touched_free(r->touched);
+    r->shadow = r->touched = NULL;
     r->host = NULL;
     r->name = NULL;
     r->freed = true;

@@ -22,6 +22,8 @@ struct gpusim_allocation {
     const char *name;     /* variables, else NULL */
     void *shadow;         /* for check/: whatever it attaches; freed with shadow_free */
     void (*shadow_free)(void *shadow);
+    void *touched; /* the same for counters/ */
+    void (*touched_free)(void *touched);
 };
 
 /* New record with memory of its own (DEVICE, PINNED, VARIABLE, CONSTANT) or for the user's `host` (REGISTERED).

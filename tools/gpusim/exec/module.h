@@ -36,7 +36,9 @@ struct gpusim_function {
 
     /* Set by the driver. */
     uint32_t max_dynamic_shared_bytes;
-    uint32_t registers; /* estimate: the most 32-bit registers live at once, at most 255 */
+    uint32_t registers;   /* of the machine code if the module has it, else an estimate: the most live at once */
+    bool registers_exact; /* and then frame_bytes is known: local memory that the machine code uses, spills included */
+    uint32_t frame_bytes;
 };
 
 /* A module-level variable in device memory. */
@@ -68,6 +70,18 @@ void *gpusim_module_alloc(struct gpusim_module *module, size_t bytes);
  * failure. */
 struct gpusim_module *gpusim_module_load(const char *text, size_t n, int device, struct gpusim_message *message);
 void gpusim_module_free(struct gpusim_module *module);
+
+/* Entry `index` of a fatbin; false: there is none, or the image is no fatbin. */
+struct gpusim_image_entry {
+    const uint8_t *bytes;
+    uint64_t n;
+    uint32_t arch; /* 80: compute_80 or sm_80 */
+    bool machine_code, compressed;
+};
+bool gpusim_image_entry(const void *image, uint32_t index, struct gpusim_image_entry *out);
+
+/* Takes registers and frame_bytes of the kernels from the machine code for sm_80 in a module image, if there is any. */
+void gpusim_read_machine_code(const void *image, struct gpusim_module *module);
 
 /* The PTX in a module image (fatbin container, its wrapper, or PTX text), or NULL and a message. *n gets its length. */
 const char *gpusim_find_ptx(const void *image, size_t *n, struct gpusim_message *message);

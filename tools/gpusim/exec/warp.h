@@ -13,10 +13,11 @@ struct gpusim_frame {
     struct gpusim_frame *parent;
     const struct gpusim_op *call; /* in the parent; NULL for the kernel */
     uint32_t return_pc;
-    uint32_t lanes;      /* lanes still inside */
-    uint32_t depth;      /* kernel: 0 */
-    uint32_t local_base; /* where its frame memory starts in each thread's local memory */
-    uint32_t *regs;      /* [function->frame_words], 64-byte aligned */
+    uint32_t lanes;             /* lanes still inside */
+    uint32_t depth;             /* kernel: 0 */
+    uint32_t local_base;        /* where its frame memory starts in each thread's local memory */
+    uint32_t *regs;             /* [function->frame_words], 64-byte aligned */
+    struct gpusim_tally *tally; /* [function->n_ops], NULL: not counted */
     struct gpusim_frame *next_free;
     uint64_t order; /* creation number: tells frames of one depth apart */
 };
@@ -119,10 +120,13 @@ struct gpusim_launch {
     uint64_t workspace; /* cooperative: device address of its size and a barrier word, which cooperative_groups uses */
     uint64_t number;    /* counts launches of the process from 1 */
     const struct gpusim_hooks *hooks;
+    const struct gpusim_counting *counting; /* NULL: not counted */
+    void *counters;                         /* for counters/ */
+    uint64_t sample;                        /* how many blocks to run, 0: all */
 
     /* Running. */
-    uint64_t n_blocks, next_block; /* next_block: atomic */
-    int stop;                      /* atomic: a fault happened */
+    uint64_t n_blocks, n_run, next_block; /* n_run: of n_blocks, or the sample; next_block: atomic, below n_run */
+    int stop;                             /* atomic: a fault happened */
     pthread_mutex_t mutex;
     enum gpusim_fault_kind fault;
     struct gpusim_report report; /* of the first fault */

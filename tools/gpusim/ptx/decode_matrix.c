@@ -166,7 +166,7 @@ bool ptx_decode_mma(struct ptx_parser *p, struct ptx_instruction *ins) {
     bool ok = ptx_take(ins, "sync") && ptx_take(ins, "aligned");
     mma.satfinite = ptx_take(ins, "satfinite");
     ptx_take(ins, "rn");
-    uint8_t first = GPUSIM_T_NONE;
+    uint8_t first = GPUSIM_T_NONE, second = GPUSIM_T_NONE;
     for (uint32_t m = 0, n_layouts = 0, n_types = 0; ok && m < ins->n_mods; m++) { /* in their order: shape, row/col
                                                                                       twice, four types */
         const char *mod = ins->mods[m];
@@ -175,6 +175,7 @@ bool ptx_decode_mma(struct ptx_parser *p, struct ptx_instruction *ins) {
         if (type && n_types < 4) {
             types[n_types++] = ptx_number_type(type);
             if (n_types == 1) first = type;
+            if (n_types == 2) second = type;
         } else if (shape < 0 && sscanf(mod, "m%dn%dk%d", &mma.m, &mma.n, &mma.k) == 3)
             shape = 0;
         else if (n_layouts < 2 && (!strcmp(mod, "row") || !strcmp(mod, "col")))
@@ -200,6 +201,7 @@ bool ptx_decode_mma(struct ptx_parser *p, struct ptx_instruction *ins) {
     op->call.mma = call;
     op->size = (uint8_t)n.d, op->vec = (uint8_t)n.a, op->code = (uint8_t)n.b;
     op->type = first;
+    op->from = second;
     op->imm = (int64_t)mma.m * mma.n * mma.k; /* multiply-adds, for counters */
     uint8_t lanes = first == GPUSIM_T_F64 ? GPUSIM_T_F64 : GPUSIM_T_B32;
     return vector(p, ins, 0, lanes, true, list, (uint32_t)n.d) &&

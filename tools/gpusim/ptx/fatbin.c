@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { KIND_PTX = 1, COMPRESSED_LZ4 = 0x2000, COMPRESSED_ZSTD = 0x8000 };
+enum { KIND_PTX = 1, KIND_ELF = 2, COMPRESSED_LZ4 = 0x2000, COMPRESSED_ZSTD = 0x8000 };
 static const uint32_t wrapper_magic = 0x466243b1, magic = 0xba55ed50;
 
 struct wrapper {
@@ -86,4 +86,34 @@ const char *gpusim_find_ptx(const void *image, size_t *n, struct gpusim_message 
     if (strstr(image, ".version")) return image;
     gpusim_set(message, "module image: expected a fatbin or PTX text");
     return NULL;
+}
+
+bool gpusim_image_entry(const void *image, uint32_t index, struct gpusim_image_entry *out) {
+    struct wrapper w;
+    struct header h;
+    struct entry e;
+    uint32_t first;
+    memcpy(&first, image, 4);
+    if (first == wrapper_magic) {
+        memcpy(&w, image, sizeof w);
+        image = w.data;
+        memcpy(&first, image, 4);
+    }
+    if (first != magic) return false;
+    memcpy(&h, image, sizeof h);
+    const uint8_t *at = (const uint8_t *)image + h.header_bytes, *end = at + h.bytes;
+    for (; at + sizeof e <= end; at += e.header_bytes + e.bytes) {
+        memcpy(&e, at, sizeof e);
+        if (e.header_bytes < sizeof e - 8 || e.bytes > (uint64_t)(end - at) ||
+            e.header_bytes > (uint64_t)(end - at) - e.bytes)
+            return false;
+        if (index--) continue;
+        *out = (struct gpusim_image_entry){.bytes = at + e.header_bytes,
+                                           .n = e.bytes,
+                                           .arch = e.arch,
+                                           .machine_code = e.kind == KIND_ELF,
+                                           .compressed = e.flags & (COMPRESSED_LZ4 | COMPRESSED_ZSTD)};
+        return true;
+    }
+    return false;
 }

@@ -15,6 +15,8 @@ extern "C" __global__ void copy_vectors(const uint4 *from, uint4 *to) {
 extern "C" __global__ void shared_words(uint32_t *to, int stride, int rounds) {
     __shared__ volatile uint32_t words[1024];
     uint32_t sum = 0;
+    for (int i = threadIdx.x; i < 1024; i += blockDim.x) words[i] = i;
+    __syncthreads();
     for (int r = 0; r < rounds; r++) sum += words[threadIdx.x * stride % 1024];
     to[threadIdx.x] = sum;
 }
@@ -23,6 +25,8 @@ extern "C" __global__ void shared_words(uint32_t *to, int stride, int rounds) {
 extern "C" __global__ void matrix_rows(uint32_t *to, int pitch) {
     extern __shared__ __align__(128) uint8_t bytes[];
     uint32_t at = (uint32_t)__cvta_generic_to_shared(bytes) + (threadIdx.x % 32) * pitch, a, b, c, d;
+    for (int i = threadIdx.x; i < 32 * pitch / 4; i += blockDim.x) ((uint32_t *)bytes)[i] = i;
+    __syncthreads();
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));
     to[threadIdx.x] = a + b + c + d;
 }
@@ -61,7 +65,7 @@ extern "C" __global__ void diverge(double *to, int lanes) {
 
 extern "C" __global__ void add_atomically(uint32_t *to, int stride) {
     __shared__ uint32_t words[1024];
-    words[threadIdx.x] = 0;
+    for (int i = threadIdx.x; i < 1024; i += blockDim.x) words[i] = 0;
     __syncthreads();
     atomicAdd(&words[threadIdx.x * stride], 1u);
     __syncthreads();

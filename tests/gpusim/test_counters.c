@@ -21,6 +21,9 @@ static int open_all(void **state) {
 static int close_all(void **state) {
     (void)state;
     gpusim_forget();
+    cu_ok(cuMemFree_v2(from));
+    cu_ok(cuMemFree_v2(to));
+    if (module) cu_ok(cuModuleUnload(module));
     device_close();
     return 0;
 }

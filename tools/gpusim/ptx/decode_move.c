@@ -140,8 +140,9 @@ static bool memory(struct ptx_parser *p, struct ptx_instruction *ins, bool load)
     static const char *const vectors[] = {"v2", "v4", "v8", NULL};
     static const char *const orders[] = {"acquire", "release", NULL};
     bool is_ordered = ptx_take_any(ins, orders) >= 0;
-    bool is_volatile = is_ordered | ptx_take(ins, "volatile") | ptx_take(ins, "relaxed"),
+    bool is_volatile = ptx_take(ins, "volatile"), is_relaxed = ptx_take(ins, "relaxed"),
          cache_global = ptx_take(ins, "cg");
+    is_volatile = is_volatile || is_relaxed || is_ordered;
     drop_hints(ins);
     int space = take_space(ins), vec = ptx_take_any(ins, vectors);
     uint8_t type = ptx_take_type(ins);

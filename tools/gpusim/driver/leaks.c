@@ -65,7 +65,7 @@ void gpusim_report_leaks(const struct gpusim_context *context) {
 __attribute__((destructor)) static void at_exit(void) {
     if (gpusim_driver.initialised && gpusim_settings()->checks == GPUSIM_CHECKS_ALL) {
         for (const struct gpusim_context *c = gpusim_driver.contexts; c; c = c->next) gpusim_report_leaks(c);
-        leaks_of_memory(-1);
+        if (!gpusim_driver.failed) leaks_of_memory(-1);
     }
     gpusim_check_exit();
 }

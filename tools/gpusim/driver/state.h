@@ -90,7 +90,7 @@ struct gpusim_event {
 
 struct gpusim_driver {
     pthread_mutex_t mutex;
-    bool initialised;
+    bool initialised, failed; /* failed: some context has had an error; what leaks then says nothing */
     struct gpusim_context *contexts;
     struct gpusim_context *primary[GPUSIM_MAX_DEVICES];
     uint64_t sequence, next_id, n_launches, random;

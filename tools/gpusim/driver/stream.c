@@ -104,7 +104,10 @@ static bool step(void) {
     if (!chosen->first) chosen->last = NULL;
     CUresult result = item->context->error ? CUDA_SUCCESS : gpusim_do(item);
     if (item->kind == GPUSIM_WORK_RECORD && item->context->error) item->event->done = item->event_version;
-    if (result && !item->context->error) item->context->error = result;
+    if (result && !item->context->error) {
+        item->context->error = result;
+        gpusim_driver.failed = true;
+    }
     item_free(item);
     return true;
 }

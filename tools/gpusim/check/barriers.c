@@ -86,6 +86,13 @@ static void check_waiting(struct gpusim_block *block, int barrier, bool all) {
     }
 }
 
+static void take(struct warp_check *mine, const uint32_t *known) {
+    for (int u = 0; u < GPUSIM_MAX_WARPS; u++) {
+        mine->known[u] = known[u] > mine->known[u] ? known[u] : mine->known[u];
+        mine->known_most = mine->known[u] > mine->known_most ? mine->known[u] : mine->known_most;
+    }
+}
+
 void check_barrier_release(void *context, struct gpusim_block *block, int barrier) {
     struct block_check *b = block->check;
     (void)context;
@@ -102,8 +109,7 @@ void check_barrier_release(void *context, struct gpusim_block *block, int barrie
         if (warp->alive) living |= 1u << w;
         if (!lanes) continue;
         struct warp_check *mine = &b->warps[w];
-        for (int u = 0; u < GPUSIM_MAX_WARPS; u++)
-            mine->known[u] = known[u] > mine->known[u] ? known[u] : mine->known[u];
+        take(mine, known);
         if (lanes != warp->alive) continue;
         mine->lanes_time = now;
         met |= 1u << w;
@@ -113,8 +119,10 @@ void check_barrier_release(void *context, struct gpusim_block *block, int barrie
     /* What exited threads did before is done as well: nobody can have met them later. */
     if (met == living && block->barriers[barrier].expected == 0) {
         b->block_time = now;
-        for (uint32_t w = 0; w < block->n_warps; w++)
+        for (uint32_t w = 0; w < block->n_warps; w++) {
             for (int u = 0; u < GPUSIM_MAX_WARPS; u++) b->warps[w].known[u] = now;
+            b->warps[w].known_most = now;
+        }
     }
 }
 
@@ -191,12 +199,8 @@ void check_mbarrier(struct gpusim_warp *warp, const struct gpusim_op *op, const 
         }
         uint32_t *known = b->mbarriers[k].known;
         bool tests = op->code == GPUSIM_MBARRIER_TEST_WAIT || op->code == GPUSIM_MBARRIER_TEST_PARITY;
-        for (int u = 0; u < GPUSIM_MAX_WARPS; u++) {
-            if (tests)
-                mine[u] = known[u] > mine[u] ? known[u] : mine[u];
-            else
-                known[u] = known[u] > mine[u] ? known[u] : mine[u];
-        }
+        if (tests) take(&b->warps[warp->index], known);
+        for (int u = 0; u < GPUSIM_MAX_WARPS && !tests; u++) known[u] = known[u] > mine[u] ? known[u] : mine[u];
         if (tests) b->warps[warp->index].lanes_time = b->time;
     }
 }

@@ -90,6 +90,7 @@ void check_block_begin(void *context, struct gpusim_block *block) {
     for (uint32_t w = 0; ok && w < block->n_warps; w++) {
         struct warp_check *warp = &b->warps[w];
         for (int u = 0; u < GPUSIM_MAX_WARPS; u++) warp->known[u] = b->time;
+        warp->known_most = b->time;
         warp->lanes_time = b->time;
         if (warp->pair_time) memset(warp->pair_time, 0, sizeof(uint32_t[GPUSIM_WARP][GPUSIM_WARP]));
         ok = local_new(&block->warps[w], warp);

@@ -126,6 +126,10 @@ static void update_cell(struct access *x, struct cell *cell) {
         cell->read_time = now;
         return;
     }
+    if (cell->read_time >= x->mine->known_most) {
+        cell->readers |= bit;
+        return;
+    }
     /* Readers that are done for this warp need not be remembered: who comes after it comes after them. */
     uint32_t others = 0;
     for (uint32_t rest = cell->readers & ~bit; rest; rest &= rest - 1) {
@@ -240,6 +244,8 @@ static void note_lanes(struct access *x) {
         uint8_t *at = lanes + e->address[lane];
         if (e->bytes == 4)
             memcpy(at, &word, 4);
+        else if (e->bytes == 16)
+            memcpy(at, &word, 8), memcpy(at + 8, &word, 8);
         else if (e->bytes == 8)
             memcpy(at, &word, 8);
         else
@@ -297,6 +303,61 @@ static bool check_written(struct access *x, const struct piece *pieces, uint32_t
     return true;
 }
 
+/* A whole granule that nobody touched since all warps met, or that was only read: nothing to find. */
+static inline bool quick(struct access *x, struct cell *cell) {
+    uint32_t since = x->block->block_time;
+    if (cell->flags & (CELL_SPLIT | CELL_PENDING) || cell->write_time >= since) return false;
+    if (x->writes && cell->read_time >= since) return false;
+    update_cell(x, cell);
+    return true;
+}
+
+static void note_row(struct access *x, enum shape shape) {
+    uint8_t *lanes = (x->writes ? x->block->write_lane : x->block->read_lane) + x->event->address[0];
+    uint32_t bytes = x->event->bytes;
+    if (shape == SHAPE_SAME) {
+        memset(lanes, CHECK_MANY, bytes);
+        return;
+    }
+    for (uint32_t lane = 0; lane < GPUSIM_WARP; lane++, lanes += bytes) {
+        uint64_t word = lane * 0x0101010101010101ull;
+        if (bytes == 4)
+            memcpy(lanes, &word, 4);
+        else
+            memset(lanes, (int)lane, bytes);
+    }
+}
+
+/* The common shapes. False: left to the general way, nothing done. */
+static bool whole_warp(struct access *x) {
+    const struct gpusim_memory_event *e = x->event;
+    struct block_check *b = x->block;
+    enum shape shape = check_shape(e);
+    uint32_t first = (uint32_t)e->address[0] / 16, n = GPUSIM_WARP * e->bytes / 16;
+    if (shape == SHAPE_SAME && !x->writes) {
+        struct piece piece = {first, ((1u << e->bytes) - 1) << (e->address[0] & 15)};
+        if (piece.bytes & ~(uint32_t)b->written[first]) return false;
+        if (gpusim_settings()->checks < GPUSIM_CHECKS_ALL) return true;
+        visit_granule(x, piece);
+        if (!x->failed && x->n_same_warp) compare_lanes(x);
+    } else if (shape == SHAPE_ROW && !(e->address[0] & 15) && n) {
+        uint32_t all = 0xffff;
+        if (x->writes)
+            memset(&b->written[first], 0xff, (size_t)n * 2);
+        else
+            for (uint32_t g = first; g < first + n; g++) all &= b->written[g];
+        if (all != 0xffff) return false;
+        if (gpusim_settings()->checks < GPUSIM_CHECKS_ALL) return true;
+        for (uint32_t g = first; g < first + n && !x->failed; g++)
+            if (!quick(x, &b->cell16[g])) visit_granule(x, (struct piece){g, 0xffff});
+        if (!x->failed && x->n_same_warp) compare_lanes(x);
+    } else {
+        return false;
+    }
+    if (!x->failed) note_row(x, shape);
+    return true;
+}
+
 void check_shared(struct gpusim_warp *warp, const struct gpusim_op *op, const struct gpusim_memory_event *event) {
     struct piece pieces[GPUSIM_WARP];
     struct block_check *block = warp->block->check;
@@ -310,10 +371,12 @@ void check_shared(struct gpusim_warp *warp, const struct gpusim_op *op, const st
     x.exempt = event->access == GPUSIM_ACCESS_ATOMIC || op->flags & GPUSIM_VOLATILE;
     x.settle = x.failed = false;
     x.n_same_warp = 0;
+    if (event->access <= GPUSIM_ACCESS_STORE && !x.exempt && whole_warp(&x)) return;
     uint32_t n = check_pieces(event, event->mask, 0, pieces);
     if (!check_written(&x, pieces, n) || gpusim_settings()->checks < GPUSIM_CHECKS_ALL) return;
     if (!check_lanes_agree(warp, op, event)) return;
-    for (uint32_t p = 0; p < n && !x.failed; p++) visit_granule(&x, pieces[p]);
+    for (uint32_t p = 0; p < n && !x.failed; p++)
+        if (pieces[p].bytes != 0xffff || !quick(&x, &block->cell16[pieces[p].granule])) visit_granule(&x, pieces[p]);
     if (x.failed) return;
     if (x.n_same_warp && !(x.exempt && x.writes)) compare_lanes(&x);
     if (x.failed) return;

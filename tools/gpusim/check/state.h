@@ -15,6 +15,14 @@ struct piece {
  * `base` is taken off the addresses. */
 uint32_t check_pieces(const struct gpusim_memory_event *event, uint32_t lanes, uint64_t base,
                       struct piece out[GPUSIM_WARP]);
+/* Most accesses of a whole warp are one after the other (ROW) or all the same (SAME). */
+enum shape { SHAPE_ANY, SHAPE_ROW, SHAPE_SAME };
+static inline enum shape check_shape(const struct gpusim_memory_event *event) {
+    uint64_t first = event->address[0], step = event->address[1] - first, wrong = 0;
+    if (event->mask != UINT32_MAX || (step && step != event->bytes)) return SHAPE_ANY;
+    for (uint64_t i = 0; i < GPUSIM_WARP; i++) wrong |= event->address[i] ^ (first + i * step);
+    return wrong ? SHAPE_ANY : step ? SHAPE_ROW : SHAPE_SAME;
+}
 /* First lane of the event that touches the piece. */
 int check_lane_of(const struct gpusim_memory_event *event, uint64_t base, struct piece piece);
 
@@ -46,6 +54,7 @@ struct pending_copy {
 };
 struct warp_check {
     uint32_t known[GPUSIM_MAX_WARPS];   /* accesses of warp u before known[u] are done for this warp */
+    uint32_t known_most;                /* the largest of known[] but its own */
     uint32_t lanes_time;                /* accesses of this warp before this are done for all of its lanes */
     uint32_t (*pair_time)[GPUSIM_WARP]; /* [32][32] the same for pairs of lanes, when part of a warp has met; or NULL */
     struct pending_copy *pending;

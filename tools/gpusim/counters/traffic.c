@@ -70,16 +70,24 @@ static bool all_banks(const uint64_t address[GPUSIM_WARP], uint32_t bytes, uint3
     return banks == UINT32_MAX;
 }
 
+/* One lane, or all lanes the same place. */
+static bool one_place(const uint64_t address[GPUSIM_WARP]) {
+    uint64_t differ = 0;
+    for (int i = 1; i < GPUSIM_WARP; i++) differ |= address[i] ^ address[0];
+    return !differ;
+}
+
 uint32_t gpusim_wavefronts(const uint64_t address[GPUSIM_WARP], uint32_t mask, uint32_t bytes, bool atomic,
                            uint32_t *least) {
     uint32_t n = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, total = 0;
     const uint32_t lanes = n == 32 ? UINT32_MAX : (1u << n) - 1;
+    const bool one = !atomic && one_place(address);
     *least = 0;
     for (uint32_t first = 0; first < GPUSIM_WARP; first += n) {
         uint32_t part = mask >> first & lanes;
         if (!part) continue;
         ++*least;
-        if (part == lanes && bytes >= WORD && all_banks(address, bytes, first, n))
+        if (one || (part == lanes && bytes >= WORD && all_banks(address, bytes, first, n)))
             total++;
         else
             total += phase(address, mask, bytes, atomic, first, n);

@@ -1,6 +1,7 @@
 /* What launches call. */
 #include "check/state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static void memory(void *context, struct gpusim_warp *warp, const struct gpusim_op *op,
@@ -66,5 +67,7 @@ const struct gpusim_hooks *gpusim_check_start(void) {
 
 void gpusim_check_exit(void) {
     int code = gpusim_settings()->exit_code;
-    if (code && gpusim_report_count()) _Exit(code);
+    if (!code || !gpusim_report_count()) return;
+    fflush(NULL);
+    _Exit(code);
 }

@@ -62,7 +62,8 @@ void gpusim_report_leaks(const struct gpusim_context *context) {
     leak(NULL, text);
 }
 
-__attribute__((destructor)) static void at_exit(void) {
+/* The last destructor: it may end the process. */
+__attribute__((destructor(101))) static void at_exit(void) {
     if (gpusim_driver.initialised && gpusim_settings()->checks == GPUSIM_CHECKS_ALL) {
         for (const struct gpusim_context *c = gpusim_driver.contexts; c; c = c->next) gpusim_report_leaks(c);
         if (!gpusim_driver.failed) leaks_of_memory(-1);

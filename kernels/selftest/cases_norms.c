@@ -17,6 +17,7 @@ void selftest_rms_norm(struct selftest_case *c, struct lk_rms_norm *op) {
     op->eps = 1e-6f;
     op->round_before_weight = selftest_maybe(c);
     selftest_output(c, op->y);
+    c->nearly = true;
 }
 
 void selftest_l2_norm(struct selftest_case *c, struct lk_l2_norm *op) {
@@ -26,6 +27,7 @@ void selftest_l2_norm(struct selftest_case *c, struct lk_l2_norm *op) {
     op->w = TENSOR(c, selftest_weight_dtype(c), false, FILL_NORMAL, n);
     op->act = selftest_maybe(c) ? LK_ACT_SILU : LK_ACT_NONE;
     selftest_output(c, op->y);
+    c->nearly = true;
 }
 
 void selftest_layer_norm(struct selftest_case *c, struct lk_layer_norm *op) {
@@ -39,6 +41,7 @@ void selftest_layer_norm(struct selftest_case *c, struct lk_layer_norm *op) {
     op->scale = modulated ? TENSOR(c, c->dtype, false, FILL_NORMAL, n) : NULL;
     op->eps = selftest_maybe(c) ? 1e-6f : 1e-5f;
     selftest_output(c, op->y);
+    c->nearly = true;
 }
 
 void selftest_norm_rope(struct selftest_case *c, struct lk_norm_rope *op) {
@@ -57,6 +60,7 @@ void selftest_norm_rope(struct selftest_case *c, struct lk_norm_rope *op) {
     op->round_before_weight = selftest_maybe(c);
     op->round_products = selftest_maybe(c);
     c->exact = !norm;
+    c->nearly = true;
 }
 
 void selftest_group_norm(struct selftest_case *c, struct lk_group_norm *op) {
@@ -71,6 +75,7 @@ void selftest_group_norm(struct selftest_case *c, struct lk_group_norm *op) {
     op->eps = 1e-6f;
     op->act = selftest_maybe(c) ? LK_ACT_SILU : LK_ACT_NONE;
     selftest_output(c, op->y);
+    c->nearly = true;
 }
 
 void selftest_mean_rows(struct selftest_case *c, struct lk_mean_rows *op) {
@@ -89,4 +94,5 @@ void selftest_guidance(struct selftest_case *c, struct lk_guidance *op) {
     op->scale = (float)selftest_int(c, 1, 8);
     op->power = selftest_maybe(c) ? 0.0f : 0.4f;
     selftest_output(c, op->y);
+    c->nearly = true;
 }

@@ -246,10 +246,11 @@ static void judge_roundings(struct golden_check *check, const char *name, double
         row->reference = error;
         snprintf(row->where, sizeof row->where, "%s %s", check->golden->name, name);
     }
-    if (!(distance <= GOLDEN_BF16_DISTANCE * error))
+    const double allowed = check->on_gpu ? GOLDEN_BF16_DISTANCE_GPU : GOLDEN_BF16_DISTANCE;
+    if (!(distance <= allowed * error))
         add_failure(check,
                     "  %s: distance to the reference's bf16 run %.4g, its error %.4g, ratio %.3f, allowed %.2f\n", name,
-                    distance, error, ratio(distance, error), GOLDEN_BF16_DISTANCE);
+                    distance, error, ratio(distance, error), allowed);
 }
 
 double golden_image_share = 0.001;
@@ -298,6 +299,7 @@ static void compare(struct golden_check *check, const char *name, const char *st
 enum lk_code golden_check_trace(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value) {
     struct golden_check *check = context;
     const struct lk_safetensors *st = &check->golden->st;
+    check->on_gpu = dev->kind == LK_DEVICE_CUDA;
     for (size_t i = 0; i < st->n_tensors; i++) {
         int64_t every;
         const char *stage = stage_of(st->tensors[i].name, check->mode, &every);

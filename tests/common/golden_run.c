@@ -1,6 +1,7 @@
 #include "tests/common/golden_run.h"
 
 #include "models/pipeline.h"
+#include "tests/common/cuda.h"
 #include "tests/common/golden.h"
 #include "tests/common/test.h"
 
@@ -94,6 +95,13 @@ static void fill_request(struct lk_request *request, const struct golden *golden
         request->text_encoder_out_layers[request->n_text_encoder_out_layers++] = (int)strtol(layers, &end, 10);
 }
 
+static bool on_cuda;
+
+static enum lk_code open_device(struct lk_device **out) {
+    if (on_cuda) return lk_device_cuda_create(0, out);
+    return lk_device_cpu_create(1, out); /* bits do not depend on it; tests run beside each other */
+}
+
 static void test_case(void **state) {
     const struct run_case *item = *state;
     struct golden golden;
@@ -106,7 +114,7 @@ static void test_case(void **state) {
     struct lk_pipeline *pipeline;
     assert_ok(lk_pipeline_open(&pipeline, folder, item->mode == GOLDEN_BF16 ? LK_BF16 : LK_F32));
     struct lk_device *dev;
-    assert_ok(lk_device_cpu_create(1, &dev)); /* bits do not depend on it; tests run beside each other */
+    assert_ok(open_device(&dev));
     dev->trace = golden_check_trace;
     dev->trace_context = &check;
 
@@ -155,6 +163,12 @@ static void name_case(struct run_case *item, const char *family, const char *pat
     snprintf(item->name, sizeof item->name, "%s/%s", config, base);
     snprintf(item->label, sizeof item->label, "%s/%s %s", config, base, mode_arguments[mode]);
     item->mode = mode;
+}
+
+int golden_run_cuda(const char *family, size_t min_cases, int argc, char **argv) {
+    lk_device_free(test_cuda_open());
+    on_cuda = true;
+    return golden_run(family, min_cases, argc, argv);
 }
 
 int golden_run(const char *family, size_t min_cases, int argc, char **argv) {

@@ -10,3 +10,5 @@
 
 /* A main's result. Fewer cases than min_cases: the goldens are not there. */
 int golden_run(const char *family, size_t min_cases, int argc, char **argv);
+/* The same on CUDA device 0; skipped where there is none. */
+int golden_run_cuda(const char *family, size_t min_cases, int argc, char **argv);

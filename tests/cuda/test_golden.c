@@ -1,0 +1,46 @@
+/* Goldens of whole families on the cuda device: `test_cuda_golden FAMILY [CASE...]`. Without arguments one quick case
+ * of each family in f32 and bf16, all stages; `--full` runs them all. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/common/cuda.h"
+#include "tests/common/golden_run.h"
+
+static const struct {
+    const char *family;
+    size_t min_cases;
+    char *quick[2];
+} families[] = {
+    {"flux2", 8, {"fast/text f32", "fast/text bf16"}},
+    {"qwen_edit", 5, {"text/cut f32", "text/cut bf16"}},
+    {"step1x", 5, {"plain/text f32", "plain/text bf16"}},
+};
+#define N_FAMILIES (sizeof families / sizeof *families)
+
+/* One family in a process of its own: golden_run is a whole main. */
+static int run(size_t i, int argc, char **argv) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) exit(golden_run_cuda(families[i].family, families[i].min_cases, argc, argv));
+    int status = 1;
+    if (child < 0 || waitpid(child, &status, 0) < 0 || !WIFEXITED(status)) return 1;
+    return WEXITSTATUS(status);
+}
+
+int main(int argc, char **argv) {
+    const bool full = argc == 2 && !strcmp(argv[1], "--full");
+    int worst = 0, known = full || argc < 2;
+    for (size_t i = 0; i < N_FAMILIES; i++) {
+        char *quick[] = {argv[0], families[i].quick[0], families[i].quick[1], NULL};
+        int code = 0;
+        if (full)
+            code = run(i, 1, argv);
+        else if (argc < 2)
+            code = run(i, 3, quick);
+        else if (!strcmp(argv[1], families[i].family))
+            known = 1, code = run(i, argc - 1, argv + 1);
+        if (code) worst = code;
+    }
+    if (!known) fprintf(stderr, "no family %s\n", argv[1]);
+    return known ? worst : 2;
+}

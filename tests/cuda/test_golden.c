@@ -4,22 +4,25 @@
 #include <unistd.h>
 
 #include "tests/common/cuda.h"
+#include "tests/common/golden.h"
 #include "tests/common/golden_run.h"
 
 static const struct {
     const char *family;
     size_t min_cases;
+    double image_share; /* golden.h; as the family's test on the cpu device has it */
     char *quick[2];
 } families[] = {
-    {"flux2", 8, {"fast/text f32", "fast/text bf16"}},
-    {"qwen_edit", 5, {"text/cut f32", "text/cut bf16"}},
-    {"step1x", 5, {"plain/text f32", "plain/text bf16"}},
+    {"flux2", 8, 0.001, {"fast/text f32", "fast/text bf16"}},
+    {"qwen_edit", 5, 0.001, {"text/cut f32", "text/cut bf16"}},
+    {"step1x", 5, 0.005, {"plain/text f32", "plain/text bf16"}},
 };
 #define N_FAMILIES (sizeof families / sizeof *families)
 
 /* One family in a process of its own: golden_run is a whole main. */
 static int run(size_t i, int argc, char **argv) {
     fflush(stdout);
+    golden_image_share = families[i].image_share;
     pid_t child = fork();
     if (child == 0) exit(golden_run_cuda(families[i].family, families[i].min_cases, argc, argv));
     int status = 1;

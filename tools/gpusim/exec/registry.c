@@ -15,6 +15,7 @@
     X(ops_atomic)                                                                                                      \
     X(ops_async)                                                                                                       \
     X(ops_matrix)                                                                                                      \
+    X(ops_wmma)                                                                                                        \
     X(ops_builtin)
 #define DECLARE(file)                                                                                                  \
     extern const struct gpusim_entry gpusim_##file##_base[], gpusim_##file##_avx2[], gpusim_##file##_avx512[];

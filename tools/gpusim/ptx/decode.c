@@ -195,6 +195,7 @@ bool ptx_address(struct ptx_parser *p, struct ptx_instruction *ins, uint32_t ope
     op->base = GPUSIM_BASE_NONE;
     op->flags |= GPUSIM_ADDR64;
     if (o->reg) {
+        if (!ptx_lane_words(o->type)) return ptx_unsupported(p, ins, "address in a predicate");
         if (ptx_lane_words(o->type) == 1) op->flags &= (uint16_t)~GPUSIM_ADDR64;
         *reg = o->reg;
         return true;
@@ -297,6 +298,7 @@ static const struct {
     {"ldmatrix", ptx_decode_ldmatrix},
     {"movmatrix", ptx_decode_movmatrix},
     {"mma", ptx_decode_mma},
+    {"wmma", ptx_decode_wmma},
     {"prefetch", ptx_decode_ignore},
     {"prefetchu", ptx_decode_ignore},
     {"nanosleep", ptx_decode_ignore},

@@ -70,8 +70,12 @@ bool ptx_decode_call(struct ptx_parser *p, struct ptx_instruction *ins) {
     struct gpusim_function *f = callee->kind == PTX_OPERAND_FUNCTION ? callee->symbol->function : NULL;
     uint32_t n_returns = returns ? returns->n : 0, n_arguments = arguments ? arguments->n : 0;
     if (!f && callee->kind != PTX_OPERAND_REGISTER) return ptx_unsupported(p, ins, "expected a function");
-    if (f && !f->builtin && (f->n_returns != n_returns || f->n_params != n_arguments))
+    if (f && f->kernel) return ptx_unsupported(p, ins, "call of a kernel");
+    if (f && (f->n_returns != n_returns || f->n_params != n_arguments))
         return ptx_unsupported(p, ins, "number of arguments");
+    static const uint8_t n_builtin[][2] = {{0, 0}, {1, 2}, {0, 5}, {1, 1}, {0, 1}}; /* returns, arguments */
+    if (f && f->builtin && (n_returns != n_builtin[f->builtin][0] || n_arguments != n_builtin[f->builtin][1]))
+        return ptx_unsupported(p, ins, "number of arguments of a built-in function");
     if (f && f->builtin && f->defined) return ptx_unsupported(p, ins, "a function of this name is built in");
     uint32_t *list = ptx_list(p, n_returns + n_arguments + 1);
     if (!list) return false;

@@ -110,8 +110,8 @@ bool ptx_decode_mbarrier(struct ptx_parser *p, struct ptx_instruction *ins) {
     return true;
 }
 
-static bool vector(struct ptx_parser *p, struct ptx_instruction *ins, uint32_t operand, uint8_t type, bool target,
-                   uint32_t *list, uint32_t n) {
+bool ptx_vector(struct ptx_parser *p, struct ptx_instruction *ins, uint32_t operand, uint8_t type, bool target,
+                uint32_t *list, uint32_t n) {
     const struct ptx_operand *o = operand < ins->n_operands ? &ins->operands[operand] : NULL;
     if (!o) return ptx_unsupported(p, ins, "too few operands");
     if (o->kind != PTX_OPERAND_VECTOR) {
@@ -143,7 +143,7 @@ bool ptx_decode_ldmatrix(struct ptx_parser *p, struct ptx_instruction *ins) {
     op->size = 16;
     op->code = transposed;
     op->space = (uint8_t)space;
-    return vector(p, ins, 0, GPUSIM_T_B32, true, list, n) && ptx_address(p, ins, 1, op, &op->a);
+    return ptx_vector(p, ins, 0, GPUSIM_T_B32, true, list, n) && ptx_address(p, ins, 1, op, &op->a);
 }
 
 bool ptx_decode_movmatrix(struct ptx_parser *p, struct ptx_instruction *ins) {
@@ -154,14 +154,13 @@ bool ptx_decode_movmatrix(struct ptx_parser *p, struct ptx_instruction *ins) {
     return op && ptx_target(p, ins, 0, GPUSIM_T_B32, &op->d) && ptx_source(p, ins, 1, GPUSIM_T_B32, &op->a);
 }
 
-/* Whether products are summed fast (GPUSIM_MMA=fast) or as an A100 does. */
-static bool fast(void) {
+bool ptx_fast_mma(void) {
     const char *mode = getenv("GPUSIM_MMA");
     return mode && !strcmp(mode, "fast");
 }
 
 bool ptx_decode_mma(struct ptx_parser *p, struct ptx_instruction *ins) {
-    struct gpusim_num_mma mma = {.fast = fast()};
+    struct gpusim_num_mma mma = {.fast = ptx_fast_mma()};
     int shape = -1, layout[2] = {0, 0}, types[4] = {-1, -1, -1, -1};
     bool ok = ptx_take(ins, "sync") && ptx_take(ins, "aligned");
     mma.satfinite = ptx_take(ins, "satfinite");
@@ -204,8 +203,8 @@ bool ptx_decode_mma(struct ptx_parser *p, struct ptx_instruction *ins) {
     op->from = second;
     op->imm = (int64_t)mma.m * mma.n * mma.k; /* multiply-adds, for counters */
     uint8_t lanes = first == GPUSIM_T_F64 ? GPUSIM_T_F64 : GPUSIM_T_B32;
-    return vector(p, ins, 0, lanes, true, list, (uint32_t)n.d) &&
-           vector(p, ins, 1, lanes, false, list + n.d, (uint32_t)n.a) &&
-           vector(p, ins, 2, lanes, false, list + n.d + n.a, (uint32_t)n.b) &&
-           vector(p, ins, 3, lanes, false, list + n.d + n.a + n.b, (uint32_t)n.c);
+    return ptx_vector(p, ins, 0, lanes, true, list, (uint32_t)n.d) &&
+           ptx_vector(p, ins, 1, lanes, false, list + n.d, (uint32_t)n.a) &&
+           ptx_vector(p, ins, 2, lanes, false, list + n.d + n.a, (uint32_t)n.b) &&
+           ptx_vector(p, ins, 3, lanes, false, list + n.d + n.a + n.b, (uint32_t)n.c);
 }

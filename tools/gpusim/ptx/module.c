@@ -134,6 +134,13 @@ static bool begin(struct ptx_parser *p) {
     return carry && p->sink_pred && p->sink32 && p->sink64;
 }
 
+static bool same_params(const struct gpusim_param *a, uint32_t n_a, const struct gpusim_param *b, uint32_t n_b) {
+    bool same = n_a == n_b;
+    for (uint32_t k = 0; same && k < n_a; k++)
+        same = a[k].bytes == b[k].bytes && a[k].offset == b[k].offset && a[k].lane_words == b[k].lane_words;
+    return same;
+}
+
 static bool function(struct ptx_parser *p, bool kernel) {
     if (!begin(p) || !ptx_open_scope(p)) return ptx_fail(p, "out of memory");
     struct gpusim_function unnamed = {.kernel = kernel}, *f;
@@ -147,11 +154,15 @@ static bool function(struct ptx_parser *p, bool kernel) {
     if (!ptx_next(p)) return false;
     if (ptx_accept(p, "(") && !ptx_params(p, &unnamed, false, &params, &n_params)) return false;
     /* The name belongs to the module, not to the scope of its parameters. */
-    uint32_t depth = p->depth;
+    uint32_t depth = p->depth, number;
     p->depth = 0;
+    bool before = ptx_find(p, name, n, &number);
     f = declare(p, name, n, kernel);
     p->depth = depth;
     if (!f || !performance(p, f)) return false;
+    if (before && (f->kernel != kernel || !same_params(f->returns, f->n_returns, returns, n_returns) ||
+                   !same_params(f->params, f->n_params, params, n_params)))
+        return ptx_fail(p, "function %s: its declarations differ", f->name); /* calls were decoded by the first */
     f->returns = returns, f->n_returns = n_returns;
     f->params = params, f->n_params = n_params, f->param_bytes = unnamed.param_bytes;
     p->function = f;

@@ -66,7 +66,8 @@ static bool word(struct ptx_parser *p, struct ptx_operand *o) {
         o->kind = PTX_OPERAND_SINK;
     } else if (!s) {
         const char *dot = p->start[0] == '%' ? memchr(p->start, '.', p->length) : NULL;
-        if (dot && (s = ptx_find(p, p->start, (size_t)(dot - p->start), &number)) && s->vec > 1) { /* %v.x */
+        if (dot && (s = ptx_find(p, p->start, (size_t)(dot - p->start), &number)) && s->vec > 1 &&
+            (s->kind == PTX_REGISTER || s->kind == PTX_REGISTER_RANGE)) { /* %v.x */
             const char *at = strchr("xyzw", dot[1]);
             if (!at || at - "xyzw" >= s->vec)
                 return ptx_fail(p, "vector register element '%.*s'", (int)p->length, p->start);

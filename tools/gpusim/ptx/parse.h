@@ -203,6 +203,10 @@ uint32_t *ptx_list(struct ptx_parser *p, uint32_t n);
 /* Address operand: register into *reg, constant part into op->imm and op->base, GPUSIM_ADDR64. */
 bool ptx_address(struct ptx_parser *p, struct ptx_instruction *ins, uint32_t operand, struct gpusim_op *op,
                  uint32_t *reg);
+/* The registers of a vector operand of n elements. */
+bool ptx_vector(struct ptx_parser *p, struct ptx_instruction *ins, uint32_t operand, uint8_t type, bool target,
+                uint32_t *list, uint32_t n);
+bool ptx_fast_mma(void); /* whether products are summed fast (GPUSIM_MMA=fast) or as an A100 does */
 int ptx_rounding(struct ptx_instruction *ins); /* -1: none */
 
 uint8_t ptx_class(const char *key, const char *type); /* enum gpusim_class */
@@ -216,4 +220,4 @@ ptx_decoder ptx_decode_arithmetic, ptx_decode_bits, ptx_decode_setp, ptx_decode_
     ptx_decode_brx, ptx_decode_call, ptx_decode_return, ptx_decode_barrier, ptx_decode_fence, ptx_decode_ignore,
     ptx_decode_atomic, ptx_decode_shuffle, ptx_decode_vote, ptx_decode_match, ptx_decode_redux, ptx_decode_activemask,
     ptx_decode_elect, ptx_decode_cp, ptx_decode_mbarrier, ptx_decode_ldmatrix, ptx_decode_mma, ptx_decode_movmatrix,
-    ptx_decode_math, ptx_decode_select, ptx_decode_testp, ptx_decode_alloca;
+    ptx_decode_wmma, ptx_decode_math, ptx_decode_select, ptx_decode_testp, ptx_decode_alloca;

@@ -23,6 +23,7 @@ struct ptx_symbol *ptx_find(struct ptx_parser *p, const char *name, size_t n, ui
     /* %r12 of .reg .b32 %r<100>: any split of the trailing digits will do */
     size_t digits = n;
     while (digits && name[digits - 1] >= '0' && name[digits - 1] <= '9') digits--;
+    if (n - digits > 10) digits = n - 10; /* a number of a register has no more */
     for (size_t at = digits; at < n; at++) {
         uint64_t value = 0;
         for (size_t k = at; k < n && value < UINT32_MAX; k++) value = value * 10 + (uint64_t)(name[k] - '0');

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SHARED = 1 << 20, MAX_LOCAL = 512 << 10 };
+enum { MAX_SHARED = 1 << 20, MAX_LOCAL = 512 << 10, MAX_PARAMS = 32764, MAX_REGISTERS = 1 << 20, MAX_BRACES = 16 };
 
 static uint64_t round_up(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
 
@@ -75,8 +75,9 @@ bool ptx_registers(struct ptx_parser *p) {
             bool is_float;
             range = true;
             if (!ptx_number(p, &count, &real, &is_float) || !ptx_expect(p, ">")) return false;
-            if (count > 1 << 20) return ptx_fail(p, ".reg: %llu registers", (unsigned long long)count);
         }
+        if (count > MAX_REGISTERS || p->n_registers + count * a.vec > MAX_REGISTERS)
+            return ptx_fail(p, ".reg: more than %d registers in a function", MAX_REGISTERS);
         struct ptx_symbol *s = ptx_declare(p, range ? PTX_REGISTER_RANGE : PTX_REGISTER, name, n);
         if (!s) return false;
         s->type = a.type;
@@ -110,11 +111,13 @@ struct initialiser {
     uint8_t *bytes;
     uint64_t n, at;
     uint8_t type;
+    int depth; /* of braces */
 };
 
 static bool put(struct ptx_parser *p, struct initialiser *init, uint64_t bits, double real, bool is_float,
                 bool literal_f32) {
     uint32_t size = ptx_type_bytes(init->type);
+    if (size > sizeof bits) return ptx_fail(p, "initialiser: values of 128 bits are not supported");
     if (init->at + size > init->n) return ptx_fail(p, "initialiser: more values than the variable has");
     if (is_float && init->type == GPUSIM_T_F32 && !literal_f32) {
         float value = (float)real;
@@ -128,8 +131,10 @@ static bool put(struct ptx_parser *p, struct initialiser *init, uint64_t bits, d
 
 static bool value(struct ptx_parser *p, struct initialiser *init) {
     if (ptx_accept(p, "{")) {
+        if (++init->depth > MAX_BRACES) return ptx_fail(p, "initialiser: braces nested deeper than %d", MAX_BRACES);
         while (!ptx_is(p, "}"))
             if (!value(p, init) || (!ptx_is(p, "}") && !ptx_expect(p, ","))) return false;
+        init->depth--;
         return ptx_expect(p, "}");
     }
     bool minus = ptx_accept(p, "-"), is_float = false, f32 = false;
@@ -214,7 +219,7 @@ bool ptx_variable(struct ptx_parser *p, const char *directive, bool external) {
         if (!ptx_accept(p, "=")) continue;
         uint8_t *host = gpusim_memory_at(s->address, s->bytes);
         if (!host) return ptx_fail(p, "variable %s: only .global and .const variables have initialisers", s->name);
-        struct initialiser init = {host, s->bytes, 0, a.type};
+        struct initialiser init = {host, s->bytes, 0, a.type, 0};
         if (!value(p, &init)) return false;
     } while (ptx_accept(p, ","));
     return ptx_expect(p, ";");
@@ -241,6 +246,7 @@ bool ptx_params(struct ptx_parser *p, struct gpusim_function *function, bool ret
             list = grown;
             reserved += 32;
         }
+        if (elements > MAX_PARAMS) return ptx_fail(p, "parameter %s: too large", s->name);
         struct gpusim_param *param = &list[(*n)++];
         *param = (struct gpusim_param){.bytes = (uint32_t)(elements * ptx_type_bytes(a.type) * a.vec),
                                        .align = (uint32_t)a.align};
@@ -252,6 +258,8 @@ bool ptx_params(struct ptx_parser *p, struct gpusim_function *function, bool ret
             if (!s->reg || !param->lane_words) return ptx_fail(p, "parameter %s: this type is not supported", s->name);
         } else if (function->kernel && !returns) {
             param->offset = (uint32_t)round_up(function->param_bytes, a.align);
+            if (param->bytes > MAX_PARAMS || param->offset + param->bytes > MAX_PARAMS)
+                return ptx_fail(p, "parameters of more than %d bytes", MAX_PARAMS);
             function->param_bytes = param->offset + param->bytes;
             s->space = GPUSIM_PARAM;
             s->address = param->offset;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tools/gpusim/numerics/wmma.h"
+#include "numerics/wmma.h"
 
 /* What wmma ops refer to. */
 struct gpusim_wmma {

@@ -212,6 +212,7 @@ bool ptx_variable(struct ptx_parser *p, const char *directive, bool external) {
         if (p->token != PTX_WORD) return ptx_fail(p, "%s: expected a name", directive);
         struct ptx_symbol *s = ptx_declare(p, PTX_VARIABLE, p->start, p->length);
         if (!s || !ptx_next(p) || !dimensions(p, &elements, &array)) return false;
+        if (!a.align) return ptx_fail(p, "variable %s: a predicate has no memory", s->name);
         s->type = a.type;
         s->vec = a.vec;
         s->bytes = elements * ptx_type_bytes(a.type) * a.vec;
@@ -247,6 +248,7 @@ bool ptx_params(struct ptx_parser *p, struct gpusim_function *function, bool ret
             reserved += 32;
         }
         if (elements > MAX_PARAMS) return ptx_fail(p, "parameter %s: too large", s->name);
+        if (!reg && !a.align) return ptx_fail(p, "parameter %s: a predicate has no memory", s->name);
         struct gpusim_param *param = &list[(*n)++];
         *param = (struct gpusim_param){.bytes = (uint32_t)(elements * ptx_type_bytes(a.type) * a.vec),
                                        .align = (uint32_t)a.align};

@@ -30,7 +30,7 @@ INLINE uint32_t outcome_f64(double a, double b) {
 
 INLINE uint32_t gathered(const uint32_t *yes) {
     uint32_t bits = 0;
-    for (int l = 0; l < 32; l++) bits |= (yes[l] != 0) << l;
+    for (int l = 0; l < 32; l++) bits |= (uint32_t)(yes[l] != 0) << l;
     return bits;
 }
 

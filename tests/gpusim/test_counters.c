@@ -179,6 +179,32 @@ static void test_atomics(void **state) {
     }
 }
 
+/* The machine code is read for registers and for how many instructions a PTX line becomes. */
+static void test_machine_code(void **state) {
+    (void)state;
+    const struct gpusim_counts *c;
+    RUN("copy_vectors", 3, 64, 0, (void *)&from, (void *)&to);
+    assert_true(c->registers_exact);
+    assert_in_range(c->registers, 8, 24);
+    EXPECT(0, c->spill_bytes);
+    EXPECT(32, c->blocks_per_sm);
+    assert_string_equal("blocks", c->limit);
+    double each = c->machine_issued / 6, ptx = 0; /* straight code: every warp issues all of it */
+    for (int k = 0; k < GPUSIM_N_CLASSES; k++) ptx += c->issued[k] / 6;
+    EXPECT(floor(each), each);
+    assert_true(each >= 8 && each < ptx + 3 && each != ptx);
+    double issued[2];
+    for (int i = 0; i < 2; i++) {
+        int rounds = i ? 1024 : 512;
+        RUN("products", 1, 32, 0, (void *)&to, (void *)&rounds);
+        issued[i] = c->machine_issued;
+    }
+    /* The assembler makes about three instructions of a product here and several copies of the loop's body: were they
+     * not seen as copies, there would be more than twelve. */
+    double each_round = (issued[1] - issued[0]) / 512;
+    if (each_round < 1 || each_round > 6) fail_msg("expected 1 to 6 instructions per product, got %g", each_round);
+}
+
 static void test_sample(void **state) {
     (void)state;
     const struct gpusim_counts *c;
@@ -251,6 +277,7 @@ int main(void) {
         cmocka_unit_test(test_divergence),
         cmocka_unit_test(test_atomics),
         cmocka_unit_test(test_sample),
+        cmocka_unit_test(test_machine_code),
         cmocka_unit_test(test_launches_add_up),
         cmocka_unit_test(test_report),
     };

@@ -2,7 +2,7 @@
  * overlapped. A model, not a measurement:
  *
  *   tensor  multiply-adds per SM and clock of each type (1,024 for bf16 and f16)
- *   issue   4 instructions of warps per SM and clock. PTX instructions stand in for machine instructions
+ *   issue   4 instructions of warps per SM and clock, machine instructions as machine.c estimates them
  *   units   f32 2, f16 4, f64 1, special functions 1/2, shuffles 1 instructions of warps per SM and clock. Integer
  *           instructions and conversions are left out: the assembler removes and merges too many of them
  *   shared  one wavefront (128 bytes) per SM and clock
@@ -33,11 +33,7 @@ static double tensor_clocks(const struct gpusim_counts *c) {
     for (int t = 0; t < GPUSIM_N_TENSORS; t++) clocks += c->tensor_flops[t] / tensor_flops_per_clock[t];
     return clocks / GPUSIM_N_SMS;
 }
-static double issue_clocks(const struct gpusim_counts *c) {
-    double issued = 0;
-    for (int k = 0; k < GPUSIM_N_CLASSES; k++) issued += c->issued[k];
-    return issued / 4 / GPUSIM_N_SMS;
-}
+static double issue_clocks(const struct gpusim_counts *c) { return c->machine_issued / 4 / GPUSIM_N_SMS; }
 static double unit_clocks(const struct gpusim_counts *c) {
     double most = 0;
     for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {

@@ -22,5 +22,8 @@ struct gpusim_part {
     struct gpusim_part *next;
 };
 
+/* machine.c: machine instructions that warps issued, estimated; 0: unknown. */
+double gpusim_machine_issued(const struct gpusim_function *function, const struct gpusim_tally *tally);
+
 /* records.c: adds a launch to the record of its kernel. */
 void gpusim_record(const struct gpusim_launch *launch, const struct gpusim_part *parts);

@@ -63,6 +63,7 @@ struct gpusim_counts {
     const char *limit; /* what limits blocks_per_sm: "registers", "shared", "threads", "blocks" */
 
     double issued[GPUSIM_N_CLASSES]; /* PTX instructions of warps */
+    double machine_issued;           /* machine instructions, estimated; PTX instructions where the code is unknown */
     double idle_lanes;               /* in all issued instructions */
     double tensor_flops[GPUSIM_N_TENSORS];
     struct gpusim_global_counts global[GPUSIM_N_TRAFFIC];

@@ -150,7 +150,8 @@ static struct gpusim_counts *record_of(const struct gpusim_counts *one) {
 /* Adds everything additive; the shape becomes that of `one`. */
 static void add(struct gpusim_counts *to, struct gpusim_counts *one) {
 #define ADD(field) to->field += one->field
-    ADD(launches), ADD(blocks), ADD(blocks_run), ADD(idle_lanes), ADD(local_requests), ADD(local_bytes);
+    ADD(launches), ADD(blocks), ADD(blocks_run), ADD(idle_lanes), ADD(machine_issued), ADD(local_requests),
+        ADD(local_bytes);
     ADD(unique_read), ADD(unique_written), ADD(bound_seconds), ADD(waves), ADD(quantised_blocks);
     for (int k = 0; k < GPUSIM_N_CLASSES; k++) ADD(issued[k]);
     for (int t = 0; t < GPUSIM_N_TENSORS; t++) ADD(tensor_flops[t]);
@@ -173,6 +174,15 @@ static void add(struct gpusim_counts *to, struct gpusim_counts *one) {
     *to = total;
 }
 
+static void add_machine(struct gpusim_counts *c, const struct gpusim_part *part, double scale) {
+    for (; part; part = part->next) {
+        double issued = gpusim_machine_issued(part->function, part->tally);
+        for (uint32_t k = 0; k < part->function->n_ops && !part->function->n_machine_ops; k++)
+            issued += (double)part->tally[k].issued;
+        c->machine_issued += issued * scale;
+    }
+}
+
 void gpusim_record(const struct gpusim_launch *launch, const struct gpusim_part *parts) {
     uint64_t run = launch->next_block < launch->n_run ? launch->next_block : launch->n_run;
     double scale = run ? (double)launch->n_blocks / (double)run : 0;
@@ -190,6 +200,7 @@ void gpusim_record(const struct gpusim_launch *launch, const struct gpusim_part 
             add_op(&one, &part->function->ops[k], &part->tally[k], &part->traffic[k], scale);
             add_site(c, part->function->module, &part->function->ops[k], &part->traffic[k], scale);
         }
+    add_machine(&one, parts, scale);
     gpusim_take_touched(scale, &one.unique_read, &one.unique_written);
     gpusim_find_bound(&one);
     add(c, &one);

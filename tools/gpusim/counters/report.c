@@ -87,7 +87,8 @@ static void text_one(FILE *out, const struct gpusim_counts *c) {
     fprintf(out, "  %u registers%s, %u spilled bytes, shared %u + %u bytes, %u blocks per SM (%s)\n", c->registers,
             c->registers_exact ? "" : " (estimate)", c->spill_bytes, c->static_shared, c->dynamic_shared,
             c->blocks_per_sm, c->limit);
-    fprintf(out, "  PTX instructions %.6g, %.2f lanes active:", t.issued, t.lanes_active);
+    fprintf(out, "  machine instructions about %.6g; PTX instructions %.6g, %.2f lanes active:", c->machine_issued,
+            t.issued, t.lanes_active);
     for (int k = 0; k < GPUSIM_N_CLASSES; k++)
         if (c->issued[k] > 0) fprintf(out, " %s %.6g", gpusim_class_names[k], c->issued[k]);
     fprintf(out, "\n");
@@ -164,11 +165,12 @@ static void json_one(FILE *out, const struct gpusim_counts *c) {
     fprintf(out,
             ", \"launches\": %.17g, \"blocks\": %.17g, \"blocks_run\": %.17g, \"grid\": [%u, %u, %u], \"block\": [%u, "
             "%u, %u], \"registers\": %u, \"registers_exact\": %s, \"spill_bytes\": %u, \"static_shared\": %u, "
-            "\"dynamic_shared\": %u, \"blocks_per_sm\": %u, \"occupancy_limit\": \"%s\", \"instructions\": %.17g, "
+            "\"dynamic_shared\": %u, \"blocks_per_sm\": %u, \"occupancy_limit\": \"%s\", \"machine_instructions\": "
+            "%.17g, \"instructions\": %.17g, "
             "\"active_lanes\": %.17g",
             c->launches, c->blocks, c->blocks_run, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
             c->block[2], c->registers, c->registers_exact ? "true" : "false", c->spill_bytes, c->static_shared,
-            c->dynamic_shared, c->blocks_per_sm, c->limit, t.issued, t.lanes_active);
+            c->dynamic_shared, c->blocks_per_sm, c->limit, c->machine_issued, t.issued, t.lanes_active);
     json_numbers(out, "instructions_by_class", gpusim_class_names, c->issued, GPUSIM_N_CLASSES);
     json_numbers(out, "tensor_flops", gpusim_tensor_names, c->tensor_flops, GPUSIM_N_TENSORS);
     json_traffic(out, c);

@@ -12,6 +12,12 @@ struct gpusim_param {
     uint8_t lane_words;            /* 1 or 2 for reg */
 };
 
+/* An instruction of the machine code, which is only counted with. */
+struct gpusim_machine_op {
+    uint32_t line;      /* of the PTX it comes from */
+    uint16_t operation; /* low 12 bits */
+};
+
 struct gpusim_function {
     char *name;
     struct gpusim_module *module;
@@ -39,6 +45,8 @@ struct gpusim_function {
     uint32_t registers;   /* of the machine code if the module has it, else an estimate: the most live at once */
     bool registers_exact; /* and then frame_bytes is known: local memory that the machine code uses, spills included */
     uint32_t frame_bytes;
+    struct gpusim_machine_op *machine_ops; /* NULL: unknown (no machine code, or no -lineinfo) */
+    uint32_t n_machine_ops;
 };
 
 /* A module-level variable in device memory. */
@@ -80,7 +88,8 @@ struct gpusim_image_entry {
 };
 bool gpusim_image_entry(const void *image, uint32_t index, struct gpusim_image_entry *out);
 
-/* Takes registers and frame_bytes of the kernels from the machine code for sm_80 in a module image, if there is any. */
+/* Takes registers, frame_bytes and machine ops of the kernels from the machine code for sm_80 in a module image, if
+ * there is any. */
 void gpusim_read_machine_code(const void *image, struct gpusim_module *module);
 
 /* The PTX in a module image (fatbin container, its wrapper, or PTX text), or NULL and a message. *n gets its length. */

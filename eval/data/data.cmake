@@ -1,0 +1,12 @@
+# Every eval/data/*.json becomes part of the program: data.c is generated and takes the files in with .incbin.
+file(GLOB data_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.json)
+set(data_incbin "")
+set(data_entries "")
+foreach(source ${data_files})
+  get_filename_component(name ${source} NAME_WE)
+  string(APPEND data_incbin "EMBED(${name}, \"${source}\")\n")
+  string(APPEND data_entries "    {\"${name}\", lk_data_${name}, (size_t)(lk_data_${name}_end - lk_data_${name})},\n")
+endforeach()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/data.c.in ${CMAKE_BINARY_DIR}/eval/data.c @ONLY)
+set_source_files_properties(${CMAKE_BINARY_DIR}/eval/data.c PROPERTIES OBJECT_DEPENDS "${data_files}")
+target_sources(lk_eval PRIVATE ${CMAKE_BINARY_DIR}/eval/data.c)

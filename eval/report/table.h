@@ -1,0 +1,101 @@
+/* A table of a report: columns, rows of cells, and what is said about it. One table is written as CSV and JSON (full
+ * precision) and rendered as Markdown, HTML and LaTeX (as printed).
+ *
+ *     struct lk_table *table;
+ *     LK_TRY(lk_table_new(&table, "table_12", "Experiment 1 by model"));
+ *     lk_table_column(table, "Model", LK_ALIGN_LEFT);
+ *     lk_table_column(table, "Soft Eras.", LK_ALIGN_RIGHT);
+ *     lk_table_row(table);
+ *     lk_table_text(table, "FLUX.2-dev");
+ *     lk_table_percent(table, 104, 1680);     // prints 6.2%, CSV gets 0.0619...
+ *     rc = lk_table_finish(table);            // the first failure of all of the above
+ *
+ * Calls after a failure do nothing, so that a table may be built to its end without looking at each result. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/status.h"
+#include "eval/stats/stats.h"
+
+enum lk_align { LK_ALIGN_LEFT, LK_ALIGN_RIGHT };
+
+enum lk_cell_kind { LK_CELL_TEXT, LK_CELL_NUMBER, LK_CELL_NONE /* prints an en dash */ };
+
+struct lk_cell {
+    enum lk_cell_kind kind;
+    const char *text; /* as printed, UTF-8 */
+    double value;     /* of a number: full precision; a rate is a fraction, a difference of rates in fractions too */
+    double low, high; /* an interval, both 0 without one */
+    int64_t count, n; /* of a rate: k of n; n 0 otherwise */
+    const char *note; /* why there is none, or a remark shown on demand; NULL */
+    const char *link; /* drill-down: key of an image list in the report (page.h); NULL */
+    bool bold;
+    int span; /* columns that the cell covers, 1 mostly */
+};
+
+struct lk_table_row {
+    struct lk_cell *cells;
+    int n_cells;
+    bool heading; /* a row that names a group */
+};
+
+struct lk_table {
+    const char *id, *caption;
+    const char *note; /* below the table: definitions, n, thresholds; NULL */
+    const char **columns;
+    enum lk_align *align;
+    int n_columns;
+    struct lk_table_row *rows;
+    int n_rows;
+    bool no_data; /* header only, and "no data" */
+    enum lk_code rc;
+    void *storage;
+};
+
+enum lk_code lk_table_new(struct lk_table **out, const char *id, const char *caption);
+void lk_table_free(struct lk_table *table);
+void lk_table_column(struct lk_table *table, const char *name, enum lk_align align);
+void lk_table_row(struct lk_table *table);
+void lk_table_heading(struct lk_table *table, const char *text); /* a row of one cell over all columns */
+void lk_table_note(struct lk_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Cells, appended to the last row. Texts are copied. */
+void lk_table_text(struct lk_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void lk_table_none(struct lk_table *table, const char *why); /* "–" */
+void lk_table_count(struct lk_table *table, int64_t count);  /* 5,040 */
+/* k of n, half up in tenths of a percent, from the integers: 3 of 240 prints 1.3%. n = 0: none. */
+void lk_table_percent(struct lk_table *table, int64_t k, int64_t n);
+void lk_table_points(struct lk_table *table, double difference); /* 0.172 prints "17.2 pp" */
+void lk_table_fixed(struct lk_table *table, double value, int decimals);
+void lk_table_signed(struct lk_table *table, double value, int decimals); /* with + or -; -0.00 prints 0.00 */
+void lk_table_p(struct lk_table *table, double p);                        /* 0.023, "< 0.001" */
+void lk_table_number(struct lk_table *table, const struct lk_number *number, int decimals); /* none when undefined */
+/* About the last cell. */
+void lk_table_bold(struct lk_table *table);
+void lk_table_interval(struct lk_table *table, double low, double high);
+void lk_table_link(struct lk_table *table, const char *key);
+/* The first failure: LK_E_NOMEM, or LK_E_INTERNAL when a row has not as many cells as there are columns. */
+enum lk_code lk_table_finish(struct lk_table *table);
+
+/* Half up from the integers, in tenths of a percent: 225 of 1680 is 134. n > 0. */
+int64_t lk_percent_tenths(int64_t k, int64_t n);
+
+/* Text that grows; what the writers write into. */
+struct lk_text {
+    char *bytes; /* NUL-terminated */
+    size_t n, capacity;
+    enum lk_code rc;
+};
+void lk_text_add(struct lk_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void lk_text_bytes(struct lk_text *text, const char *bytes, size_t n);
+void lk_text_escaped(struct lk_text *text, const char *utf8); /* for HTML and SVG text and attributes */
+void lk_text_free(struct lk_text *text);
+
+void lk_table_csv(const struct lk_table *table, struct lk_text *out); /* RFC 4180; rates and numbers with 17 digits */
+void lk_table_json(const struct lk_table *table, struct lk_text *out);
+void lk_table_markdown(const struct lk_table *table, struct lk_text *out);
+void lk_table_html(const struct lk_table *table, struct lk_text *out);
+void lk_table_latex(const struct lk_table *table, struct lk_text *out); /* booktabs */

@@ -1,0 +1,79 @@
+/* The scores of a run in memory: one item per output, what judges gave it, and what raters gave it. Readers fill it
+ * (judge answers, human exports, the long score table), the ensemble and the combination of raters complete it, and
+ * everything in stats/ and report/ is computed from it. Texts belong to the dataset. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/status.h"
+#include "eval/study/factors.h"
+
+enum { LK_N_JUDGES = 2 }; /* primary, secondary */
+enum lk_role { LK_ROLE_NONE = -1, LK_ROLE_MALE, LK_ROLE_FEMALE, LK_ROLE_UNCLEAR };
+
+struct lk_item {
+    const char *id; /* flux_20s_male_black_O-01.preserved */
+    int8_t model, race, gender, age, arm;
+    int16_t prompt;                        /* lk_prompt_parse */
+    int16_t source;                        /* 0..83 */
+    int32_t partner;                       /* index of the other arm's item, -1 when it is not here */
+    uint8_t judge[LK_N_JUDGES][LK_N_AXES]; /* 1..5 as given; 0: no valid answer */
+    uint8_t score[LK_N_AXES];              /* the ensemble; 0: none */
+    uint8_t review;                        /* bit per axis: the judges differ by more than 1 */
+    int8_t role;                           /* experiment 3 */
+    /* of the raters who are kept; NaN and 0 below the minimum of two ratings */
+    double human_mean[LK_N_AXES];
+    uint8_t human_majority[LK_N_AXES]; /* without a majority the median, rounded as in human.h */
+    uint8_t human_unresolved;          /* bit per axis: no majority */
+    uint8_t n_ratings;
+    const char *evidence;             /* the judge's words, "" if none */
+    const char *image, *source_image; /* paths, NULL when not known */
+};
+
+struct lk_rating {
+    int32_t item, rater;
+    uint8_t score[LK_N_AXES];       /* 0: skipped */
+    int32_t question_ms[LK_N_AXES]; /* -1: not recorded */
+    int32_t duration_ms;            /* -1: not recorded */
+    int32_t task, position;         /* -1: not recorded */
+    int8_t preference;              /* of a pair: lk_arm, 2 a tie of any kind, -1 not asked */
+    int8_t confidence;              /* 1..5, 0 not asked */
+    int8_t role;                    /* lk_role */
+    bool is_gold;                   /* an attention check; item is then -1 unless it is a real one */
+    bool gold_right;
+};
+
+struct lk_rater {
+    const char *id;
+    bool submitted;  /* 100 % of the task */
+    bool code_valid; /* a valid completion code, or the export has no such column */
+    int32_t n_questions, n_skipped;
+    uint32_t rules_hit; /* bit per quality rule (quality.h) */
+    bool excluded;
+};
+
+struct lk_dataset {
+    struct lk_item *items;
+    size_t n_items, items_capacity;
+    struct lk_rating *ratings;
+    size_t n_ratings, ratings_capacity;
+    struct lk_rater *raters;
+    size_t n_raters, raters_capacity;
+    size_t nominal; /* outputs that the design asks for; 0 when not known */
+    void *texts;    /* arena of the strings */
+    void *index;    /* item ids to items */
+};
+
+void lk_dataset_init(struct lk_dataset *data);
+void lk_dataset_free(struct lk_dataset *data);
+/* The item of that id, made from the id's parts when it is new (models, ages, genders and races as in the id, the
+ * prompt, the arm after the last dot). LK_E_INPUT names the part that is not understood. */
+enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, int32_t *out);
+enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n, int32_t *out);
+enum lk_code lk_dataset_rating(struct lk_dataset *data, struct lk_rating **out); /* appended, all fields "not known" */
+/* A copy that lives as long as the dataset; NULL for memory. */
+const char *lk_dataset_text(struct lk_dataset *data, const char *text, size_t n);
+/* Sets every item's partner. */
+void lk_dataset_pair(struct lk_dataset *data);

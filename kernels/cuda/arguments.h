@@ -107,6 +107,14 @@ struct lk_cuda_epilogue {
     int32_t vector_rows;    /* y and residual may be accessed 16 bytes at a time */
 };
 
+/* An epilogue by itself, on product [rows, n], already rounded. */
+struct lk_cuda_after {
+    struct lk_cuda_epilogue out;
+    const void *product;
+    int64_t rows, n, ld;
+    int32_t vector; /* of product */
+};
+
 #define LK_CUDA_MOST_PAD 16384 /* of a picture that conv2d.cu takes, and a third of its most pixels in a row */
 
 /* struct lk_linear and struct lk_conv2d: y = epilogue(A wT), A [M, K], w [N, K]. A row of A is a row of x, or the patch
@@ -132,8 +140,8 @@ struct lk_cuda_conv2d_weights {
     int32_t n, channels, kt, taps;
 };
 
-/* struct lk_attention. All query heads that read one key/value head are rows of one problem: row r is query r / group of
- * query head kv_head * group + r % group. */
+/* struct lk_attention. All query heads that read one key/value head are rows of one problem: row r is query r / group
+ * of query head kv_head * group + r % group. */
 struct lk_cuda_attention {
     void *out;
     const void *q, *k, *v;

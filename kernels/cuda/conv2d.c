@@ -22,10 +22,19 @@ static int64_t packed_row(const struct filters *f) {
     return lk_cuda_div_up(f->kh * f->kw * f->channels, CHUNK) * CHUNK;
 }
 
+static size_t packed_bytes(const struct lk_conv2d *op, const struct filters *f) {
+    return in_order(f) ? 0 : (size_t)(f->n * packed_row(f)) * lk_dtype_size(op->w->dtype);
+}
+
+/* Behind the packed filters, where cuDNN's begins. */
+static size_t after_packed(const struct lk_conv2d *op, const struct filters *f) {
+    return (packed_bytes(op, f) + LK_ARENA_ALIGN - 1) / LK_ARENA_ALIGN * LK_ARENA_ALIGN;
+}
+
 size_t lk_cuda_conv2d_scratch(const struct lk_device *dev, const struct lk_conv2d *op) {
-    (void)dev;
+    const struct lk_cudnn *dnn = ((const struct lk_cuda_device *)dev)->cudnn;
     struct filters f = filters_of(op->w);
-    return in_order(&f) ? 0 : (size_t)(f.n * packed_row(&f)) * lk_dtype_size(op->w->dtype);
+    return dnn ? after_packed(op, &f) + lk_cudnn_scratch(dnn, op) : packed_bytes(op, &f);
 }
 
 static enum lk_code pack_weights(struct lk_device *dev, const struct lk_conv2d *op, const struct filters *f,
@@ -83,6 +92,11 @@ enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, v
     args.ld_w = in_order(&f) ? f.channels : packed_row(&f);
     args.w_bf16 = op->w->dtype == LK_BF16;
     if (!in_order(&f)) LK_TRY(pack_weights(dev, op, &f, scratch));
+    if (lk_cuda_device_of(dev)->cudnn) {
+        bool taken;
+        LK_TRY(lk_cudnn_conv2d(dev, op, args.w, args.ld_w, (unsigned char *)scratch + after_packed(op, &f), &taken));
+        if (taken) return LK_OK;
+    }
     const bool whole_chunks = op->x->dtype == LK_BF16 && f.channels % CHUNK == 0 && (uintptr_t)args.x % 16 == 0 &&
                               (uintptr_t)args.w % 16 == 0 && small(&args, op);
     if (!whole_chunks) return lk_cuda_gemm_launch_gathered(dev, op->x->dtype, &args);

@@ -11,6 +11,7 @@
 #include "engine/ops.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/report.h"
+#include "kernels/cuda/rivals.h"
 #include "kernels/cuda/staging.h"
 #include "kernels/cuda/weights.h"
 
@@ -33,6 +34,8 @@ struct lk_cuda_device {
     size_t most_shared; /* dynamic bytes a block may ask for */
     struct lk_cuda_staging staging;
     struct lk_cuda_weights *weights;
+    struct lk_cublaslt *cublaslt; /* rivals.h; NULL: own kernels */
+    struct lk_cudnn *cudnn;
     struct lk_cuda_function functions[LK_CUDA_MAX_KERNELS];
     const char *last_kernel; /* launched, for messages */
 };

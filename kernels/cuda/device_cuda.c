@@ -68,6 +68,7 @@ static void cuda_destroy(struct lk_device *dev) {
     if (cuda->context) {
         driver->context_set(cuda->context);
         if (cuda->stream) driver->stream_synchronize(cuda->stream);
+        lk_cuda_rivals_close(dev);
         if (cuda->weights) lk_cuda_weights_drop(cuda->weights);
         if (cuda->report) driver->memory_free(cuda->report);
         lk_staging_close(&cuda->staging);

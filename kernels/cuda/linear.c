@@ -3,8 +3,7 @@
 #define FEW_ROWS 32
 
 size_t lk_cuda_linear_scratch(const struct lk_device *dev, const struct lk_linear *op) {
-    (void)dev, (void)op;
-    return 0;
+    return ((const struct lk_cuda_device *)dev)->cublaslt ? lk_cublaslt_scratch(op) : 0;
 }
 
 static enum lk_code arguments_of(const struct lk_linear *op, struct lk_cuda_gemm *args) {
@@ -37,7 +36,11 @@ enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op
 }
 
 enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
-    (void)scratch;
+    if (lk_cuda_device_of(dev)->cublaslt) {
+        bool taken;
+        LK_TRY(lk_cublaslt_linear(dev, op, scratch, &taken));
+        if (taken) return LK_OK;
+    }
     return lk_cuda_linear_by(dev, op,
                              op->x->shape[0] <= FEW_ROWS ? lk_cuda_linear_tile_few()
                                                          : lk_cuda_linear_tile(op->w->shape[0], op->w->shape[1]));

@@ -21,6 +21,7 @@ struct selftest_tensor {
 struct selftest_case {
     uint64_t random;
     bool large;
+    bool rows_may_differ;
     bool exact;  /* no bit may differ from the cpu device's */
     bool nearly; /* one in a hundred values may: sums in double, whose order is free */
     enum lk_dtype dtype;

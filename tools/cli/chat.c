@@ -107,6 +107,7 @@ static enum lk_code run(struct state *s) {
     const struct cli_arguments *a = s->arguments;
     LK_TRY(check_arguments(a));
     LK_TRY(cli_device_open(a->device, (int)a->threads, &s->device));
+    LK_TRY(cli_device_choose(s->device, a->gemm, a->conv));
     for (int i = 0; i < a->n_images; i++) LK_TRY(lk_image_read(&s->images[i], a->images[i], a->exif_transpose, 0));
     LK_TRY(lk_chat_open(&s->chat, a->model, strcmp(a->dtype, "f32") ? LK_BF16 : LK_F32));
     return ask(s);

@@ -7,6 +7,8 @@ enum lk_code cli_edit(const struct cli_arguments *a) {
     struct cli_job job = {.model = a->model,
                           .dtype = strcmp(a->dtype, "f32") ? LK_BF16 : LK_F32,
                           .device = a->device,
+                          .gemm = a->gemm,
+                          .conv = a->conv,
                           .threads = (int)a->threads,
                           .rng = a->rng,
                           .n_images = a->n_images,

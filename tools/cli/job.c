@@ -11,6 +11,7 @@
 #include "engine/file.h"
 #include "engine/log.h"
 #include "engine/utf8.h"
+#include "kernels/cuda/rivals.h"
 #include "tools/cli/dump.h"
 #include "tools/cli/recipe.h"
 #include "tools/cli/signals.h"
@@ -49,6 +50,13 @@ enum lk_code cli_device_open(const char *name, int threads, struct lk_device **o
         return lk_fail(LK_E_USAGE, "--device %s: expected cpu, cuda or cuda:INDEX", name);
     enum lk_code rc = lk_device_cuda_create(index, out);
     return rc ? lk_fail_prefix(rc, "--device %s", name) : LK_OK;
+}
+
+enum lk_code cli_device_choose(struct lk_device *dev, const char *gemm, const char *conv) {
+    enum lk_code rc = lk_cuda_choose(dev, gemm, NULL);
+    if (rc) return lk_fail_prefix(rc, "--gemm %s", gemm);
+    rc = lk_cuda_choose(dev, NULL, conv);
+    return rc ? lk_fail_prefix(rc, "--conv %s", conv) : LK_OK;
 }
 
 /* The last part of a path, without its folder. */
@@ -183,6 +191,8 @@ static enum lk_code write_picture(struct state *s) {
     run->dtype = lk_dtype_name(job->dtype);
     run->device = job->device;
     run->isa = s->device->architecture;
+    run->gemm = strcmp(job->gemm, "own") ? job->gemm : NULL;
+    run->conv = strcmp(job->conv, "own") ? job->conv : NULL;
     run->rng = job->rng;
     run->exif_transpose = job->exif_transpose;
     run->request = &s->request;
@@ -211,6 +221,7 @@ static enum lk_code check_prompt(const char *option, const char *prompt) {
 static enum lk_code run(struct state *s) {
     const struct cli_job *job = s->job;
     enum lk_code rc = cli_device_open(job->device, job->threads, &s->device);
+    if (!rc) rc = cli_device_choose(s->device, job->gemm, job->conv);
     if (!rc) rc = check_prompt("--prompt", job->prompt);
     if (!rc) rc = check_prompt("--negative-prompt", job->negative_prompt);
     if (!rc) rc = check_output(job->output);

@@ -7,7 +7,8 @@ struct cli_job {
     const char *model;
     enum lk_dtype dtype;
     const char *device;
-    int threads; /* 0: all */
+    const char *gemm, *conv; /* "own", or as lk_cuda_choose */
+    int threads;             /* 0: all */
     const char *rng;
     const char *images[LK_MAX_REFERENCES];
     int n_images;
@@ -34,3 +35,5 @@ enum lk_code cli_job_run(const struct cli_job *job);
 
 /* name: "cpu", "cuda" or "cuda:INDEX". LK_E_DEVICE for a device that this build or machine does not have. */
 enum lk_code cli_device_open(const char *name, int threads, struct lk_device **out);
+/* Lets NVIDIA's libraries compute, as lk_cuda_choose. "own" is possible on every device. */
+enum lk_code cli_device_choose(struct lk_device *dev, const char *gemm, const char *conv);

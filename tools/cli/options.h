@@ -41,7 +41,7 @@ struct cli_arguments {
     const char *output;
     const char *dump_steps;
     const char *manifest;
-    const char *dtype, *device, *rng;
+    const char *dtype, *device, *gemm, *conv, *rng;
     int64_t seed;                /* -1: the family's */
     int64_t num_inference_steps; /* 0: the family's */
     double guidance_scale;       /* -1: the family's */

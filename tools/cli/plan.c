@@ -174,7 +174,8 @@ enum lk_code cli_plan(const struct cli_arguments *a) {
     enum lk_code rc = cli_device_open(a->device, (int)a->threads, &target);
     if (rc) return rc;
     struct lk_pipeline *pipeline;
-    rc = lk_pipeline_open_configs(&pipeline, a->model, strcmp(a->dtype, "f32") ? LK_BF16 : LK_F32);
+    rc = cli_device_choose(target, a->gemm, a->conv);
+    if (!rc) rc = lk_pipeline_open_configs(&pipeline, a->model, strcmp(a->dtype, "f32") ? LK_BF16 : LK_F32);
     if (!rc) {
         rc = plan(pipeline, target, a);
         lk_pipeline_close(pipeline);

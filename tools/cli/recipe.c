@@ -112,6 +112,8 @@ static bool fill(cJSON *root, const struct cli_run *run) {
     ok = ok && add_string(root, "rng", run->rng) && add_string(root, "noise_sha256", run->result->noise_sha256);
     ok = ok && add_string(root, "dtype", run->dtype) && add_string(root, "device", run->device);
     ok = ok && add_string(root, "isa", run->isa);
+    if (run->gemm) ok = ok && add_string(root, "gemm", run->gemm);
+    if (run->conv) ok = ok && add_string(root, "conv", run->conv);
     ok = ok && add_sampling(root, request);
     ok = ok && add_int(root, "width", run->result->width) && add_int(root, "height", run->result->height);
     ok = ok && cJSON_AddBoolToObject(root, "exif_transpose", run->exif_transpose);
@@ -124,15 +126,17 @@ static char *parameters_of(const struct cli_run *run) {
     const struct lk_request *r = run->request;
     const char *negative = r->true_cfg_scale > 1 && r->negative_prompt ? r->negative_prompt : NULL;
     size_t size = strlen(r->prompt) + (negative ? strlen(negative) : 0) + strlen(run->family) + 512;
-    char *text = lk_malloc(size), distilled[48] = "";
+    char *text = lk_malloc(size), distilled[48] = "", rivals[64];
+    snprintf(rivals, sizeof rivals, "%s%s%s%s", run->gemm ? ", GEMM: " : "", run->gemm ? run->gemm : "",
+             run->conv ? ", Conv: " : "", run->conv ? run->conv : "");
     if (!r->true_cfg_scale) snprintf(distilled, sizeof distilled, " Distilled CFG Scale: %g,", r->guidance_scale);
     if (text)
         snprintf(text, size,
                  "%s\n%s%s%sSteps: %d, Sampler: Euler, Schedule type: Simple, CFG scale: %g,%s Seed: %" PRIu64
-                 ", Size: %dx%d, Model: %s, RNG: CPU, Version: likeness " LIKENESS_VERSION,
+                 ", Size: %dx%d, Model: %s, RNG: CPU%s, Version: likeness " LIKENESS_VERSION,
                  r->prompt, negative ? "Negative prompt: " : "", negative ? negative : "", negative ? "\n" : "",
                  r->num_inference_steps, negative ? r->true_cfg_scale : 1.0, distilled, r->seed, run->result->width,
-                 run->result->height, run->family);
+                 run->result->height, run->family, rivals);
     return text;
 }
 

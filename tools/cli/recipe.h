@@ -11,6 +11,7 @@ struct cli_run {
     const char *model; /* as recorded: ORG/NAME[@REV], or the folder's own name */
     const char *family, *weights_identity;
     const char *dtype, *device, *isa, *rng;
+    const char *gemm, *conv; /* NVIDIA's libraries, where they computed; NULL: our kernels */
     bool exif_transpose;
     const struct lk_request *request;
     const struct lk_result *result;
@@ -26,6 +27,7 @@ struct cli_recipe {
     char *text;            /* the JSON */
     char *negative_prompt; /* NULL: none */
     char *prompt, *model, *family, *weights_identity, *dtype, *device, *isa, *rng, *version, *noise_sha256;
+    char *gemm, *conv; /* NULL: our kernels */
     int64_t seed, num_inference_steps, max_sequence_length, width, height, numerics_version;
     double guidance_scale, true_cfg_scale; /* -1: not in the model */
     int64_t size_level;                    /* 0: not in the model */

@@ -27,6 +27,8 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     keep(c, "dtype", &r->dtype);
     keep(c, "device", &r->device);
     keep(c, "isa", &r->isa);
+    if (lk_config_has(c, "gemm")) keep(c, "gemm", &r->gemm);
+    if (lk_config_has(c, "conv")) keep(c, "conv", &r->conv);
     lk_config_int(c, "numerics_version", &r->numerics_version, 1, INT32_MAX);
     lk_config_int(c, "seed", &r->seed, 0, INT64_MAX);
     lk_config_int(c, "num_inference_steps", &r->num_inference_steps, 1, LK_MAX_STEPS);
@@ -118,8 +120,8 @@ enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
 }
 
 void cli_recipe_free(struct cli_recipe *r) {
-    char *strings[] = {r->text,   r->prompt, r->model, r->family,  r->weights_identity, r->dtype,
-                       r->device, r->isa,    r->rng,   r->version, r->noise_sha256,     r->negative_prompt};
+    char *strings[] = {r->text, r->prompt, r->model,   r->family,       r->weights_identity, r->dtype, r->device,
+                       r->isa,  r->rng,    r->version, r->noise_sha256, r->negative_prompt,  r->gemm,  r->conv};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
     for (int i = 0; i < r->n_images; i++) {
         lk_free(r->images[i].file);

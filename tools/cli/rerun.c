@@ -20,6 +20,14 @@ static enum lk_code check(const struct cli_recipe *r, const struct cli_arguments
     return LK_OK;
 }
 
+/* What computed then, where it can again: NVIDIA's libraries need a cuda device. */
+static const char *library(const struct cli_recipe *r, const struct cli_arguments *a, const char *name) {
+    if (!name) return "own";
+    if (!strncmp(a->device, "cuda", 4)) return name;
+    lk_log(LK_LOG_WARNING, "made on %s with %s, this is %s: the bits will differ", r->device, name, a->device);
+    return "own";
+}
+
 enum lk_code cli_rerun(const struct cli_arguments *a) {
     struct cli_recipe r;
     enum lk_code rc = cli_recipe_read(&r, a->positional);
@@ -29,6 +37,8 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
         struct cli_job job = {.model = a->model,
                               .dtype = strcmp(r.dtype, "f32") ? LK_BF16 : LK_F32,
                               .device = a->device,
+                              .gemm = library(&r, a, r.gemm),
+                              .conv = library(&r, a, r.conv),
                               .threads = (int)a->threads,
                               .rng = r.rng,
                               .n_images = a->n_images,

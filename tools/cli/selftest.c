@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/cuda/rivals.h"
 #include "kernels/selftest/selftest.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/job.h"
@@ -33,8 +34,17 @@ static bool is_op(const char *name) {
     return false;
 }
 
+static void print_counts(const char *library, struct lk_cuda_rival_counts counts) {
+    if (strcmp(library, "own"))
+        printf("%s took %lld calls, %lld went to our kernels\n", library, (long long)counts.taken,
+               (long long)counts.declined);
+}
+
 static enum lk_code run(const struct cli_arguments *a, struct lk_device *dev, struct lk_device *cpu, cJSON *list) {
-    const struct lk_selftest_options options = {.n_cases = (int)a->cases, .large = a->large, .seed = 1};
+    const struct lk_selftest_options options = {.n_cases = (int)a->cases,
+                                                .large = a->large,
+                                                .seed = 1,
+                                                .libraries = strcmp(a->gemm, "own") || strcmp(a->conv, "own")};
     int n = 0, n_failed = 0;
     if (!list)
         printf("%s against %s\n%-17s %5s  %9s  %9s  %26s\n", dev->name, cpu->name, "op", "cases", "NMSE f32",
@@ -49,6 +59,10 @@ static enum lk_code run(const struct cli_arguments *a, struct lk_device *dev, st
             return lk_fail(LK_E_NOMEM, "selftest: out of memory");
         n++;
         n_failed += result.n_failed > 0;
+    }
+    if (!list) {
+        print_counts(a->gemm, lk_cuda_cublaslt_counts(dev));
+        print_counts(a->conv, lk_cuda_cudnn_counts(dev));
     }
     if (n_failed)
         return lk_fail(LK_E_DEVICE, "%s: %d of %d ops do not compute what they should", dev->name, n_failed, n);
@@ -69,7 +83,8 @@ enum lk_code cli_selftest(const struct cli_arguments *a) {
                        a->positional);
     LK_TRY(cli_device_open(a->device, (int)a->threads, &dev));
     cJSON *root = a->json ? cJSON_CreateObject() : NULL, *list = NULL;
-    enum lk_code rc = lk_device_cpu_create((int)a->threads, &cpu);
+    enum lk_code rc = cli_device_choose(dev, a->gemm, a->conv);
+    if (!rc) rc = lk_device_cpu_create((int)a->threads, &cpu);
     if (!rc && a->json &&
         !(cJSON_AddStringToObject(root, "device", dev->name) && (list = cJSON_AddArrayToObject(root, "ops"))))
         rc = lk_fail(LK_E_NOMEM, "selftest: out of memory");

@@ -54,6 +54,8 @@ static void print_recipe(const struct cli_recipe *r) {
     printf(" (");
     cli_print_text(stdout, r->isa);
     puts(")");
+    if (r->gemm) line("gemm", r->gemm);
+    if (r->conv) line("conv", r->conv);
     printf("%-12slikeness ", "made by");
     cli_print_text(stdout, r->version);
     printf(", numerics %" PRId64 "\n", r->numerics_version);

@@ -13,6 +13,10 @@ _likeness() {
         return ;;
     --device) COMPREPLY=($(compgen -W "cpu cuda" -- "$current"))
         return ;;
+    --gemm) COMPREPLY=($(compgen -W "own cublaslt" -- "$current"))
+        return ;;
+    --conv) COMPREPLY=($(compgen -W "own cudnn" -- "$current"))
+        return ;;
     --threads | -t) 
         return ;;
     --image | --ref-image | -r) COMPREPLY=($(compgen -f -- "$current"))
@@ -73,9 +77,9 @@ _likeness() {
         return ;;
     esac
     case $command in
-    edit) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --thinking-mode --reflection-mode --max-try-cnt --prompts-file --seed --rng --num-inference-steps --guidance-scale --true-cfg-scale --negative-prompt --size-level --vae-tiling --width --height --max-sequence-length --text-encoder-out-layers --output --dump-steps --quiet --help --version " -- "$current")) ;;
-    plan) COMPREPLY=($(compgen -W "--model --dtype --device --threads --num-inference-steps --true-cfg-scale --size-level --vae-tiling --width --height --size --references --max-sequence-length --text-encoder-out-layers --vram --json --help --version " -- "$current")) ;;
-    chat) COMPREPLY=($(compgen -W "--model --dtype --device --threads --image --prompt --exif-transpose --system --seed --max-new-tokens --greedy --temperature --top-k --top-p --repetition-penalty --quiet --help --version " -- "$current")) ;;
+    edit) COMPREPLY=($(compgen -W "--model --dtype --device --gemm --conv --threads --image --prompt --exif-transpose --thinking-mode --reflection-mode --max-try-cnt --prompts-file --seed --rng --num-inference-steps --guidance-scale --true-cfg-scale --negative-prompt --size-level --vae-tiling --width --height --max-sequence-length --text-encoder-out-layers --output --dump-steps --quiet --help --version " -- "$current")) ;;
+    plan) COMPREPLY=($(compgen -W "--model --dtype --device --gemm --conv --threads --num-inference-steps --true-cfg-scale --size-level --vae-tiling --width --height --size --references --max-sequence-length --text-encoder-out-layers --vram --json --help --version " -- "$current")) ;;
+    chat) COMPREPLY=($(compgen -W "--model --dtype --device --gemm --conv --threads --image --prompt --exif-transpose --system --seed --max-new-tokens --greedy --temperature --top-k --top-p --repetition-penalty --quiet --help --version " -- "$current")) ;;
     models) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
     verify) COMPREPLY=($(compgen -W "--threads --manifest --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
@@ -84,7 +88,7 @@ _likeness() {
     rerun) COMPREPLY=($(compgen -W "--model --device --threads --image --prompts-file --vae-tiling --output --quiet --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     devices) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
-    selftest) COMPREPLY=($(compgen -W "--device --threads --cases --large --json --help --version " -- "$current")) ;;
+    selftest) COMPREPLY=($(compgen -W "--device --gemm --conv --threads --cases --large --json --help --version " -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;
     help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest completions help " -- "$current")) ;;
     esac

@@ -29,6 +29,8 @@ _likeness() {
             '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
             '--device[where to compute (cuda\:1 is the second GPU); a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--gemm[who computes matrix products on a cuda device\: this program, or NVIDIA'\''s cuBLASLt if it is installed (other bits, which a picture'\''s recipe records)]:NAME:(own cublaslt)' \
+            '--conv[the same of convolutions, for NVIDIA'\''s cuDNN]:NAME:(own cudnn)' \
             '--threads[host threads; the result does not depend on it]:N:' \
             '-t[host threads; the result does not depend on it]:N:' \
             '*--image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
@@ -76,6 +78,8 @@ _likeness() {
             '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
             '--device[where to compute (cuda\:1 is the second GPU); a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--gemm[who computes matrix products on a cuda device\: this program, or NVIDIA'\''s cuBLASLt if it is installed (other bits, which a picture'\''s recipe records)]:NAME:(own cublaslt)' \
+            '--conv[the same of convolutions, for NVIDIA'\''s cuDNN]:NAME:(own cudnn)' \
             '--threads[host threads; the result does not depend on it]:N:' \
             '-t[host threads; the result does not depend on it]:N:' \
             '--num-inference-steps[denoising steps]:N:' \
@@ -105,6 +109,8 @@ _likeness() {
             '-m[folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also takes the name of a released model (see `models`)]:DIR|ORG/NAME\[@REV\]:_files -/' \
             '--dtype[arithmetic of all networks]:TYPE:(bf16 f32)' \
             '--device[where to compute (cuda\:1 is the second GPU); a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--gemm[who computes matrix products on a cuda device\: this program, or NVIDIA'\''s cuBLASLt if it is installed (other bits, which a picture'\''s recipe records)]:NAME:(own cublaslt)' \
+            '--conv[the same of convolutions, for NVIDIA'\''s cuDNN]:NAME:(own cudnn)' \
             '--threads[host threads; the result does not depend on it]:N:' \
             '-t[host threads; the result does not depend on it]:N:' \
             '*--image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
@@ -188,6 +194,8 @@ _likeness() {
     selftest)
         _arguments \
             '--device[where to compute (cuda\:1 is the second GPU); a device that is not there is an error, never a fallback]:NAME:(cpu cuda)' \
+            '--gemm[who computes matrix products on a cuda device\: this program, or NVIDIA'\''s cuBLASLt if it is installed (other bits, which a picture'\''s recipe records)]:NAME:(own cublaslt)' \
+            '--conv[the same of convolutions, for NVIDIA'\''s cuDNN]:NAME:(own cudnn)' \
             '--threads[host threads; the result does not depend on it]:N:' \
             '-t[host threads; the result does not depend on it]:N:' \
             '--cases[random cases of each op]:N:' \

@@ -350,8 +350,8 @@ static void test_errors(void **state) {
     struct lk_tensor x, w, y;
     const size_t mark = lk_arena_mark(&cuda->arena);
     assert_ok(LK_NEW(&cuda->arena, &x, LK_BF16, 4, 8));
-    assert_ok(LK_NEW(&cuda->arena, &w, LK_BF16, 72, 8));
-    assert_ok(LK_NEW(&cuda->arena, &y, LK_BF16, 4, 72));
+    assert_ok(LK_NEW(&cuda->arena, &w, LK_BF16, 1000, 8));
+    assert_ok(LK_NEW(&cuda->arena, &y, LK_BF16, 4, 1000));
     assert_fails(lk_linear(cuda, &(struct lk_linear){.y = &y, .x = &x, .w = &w}), LK_E_DEVICE, "stand-in failure");
     lk_arena_release(&cuda->arena, mark);
     assert_ok(lk_cuda_choose(cuda, "own", NULL));

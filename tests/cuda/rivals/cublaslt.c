@@ -1,5 +1,5 @@
 /* Stands in for libcublasLt: D [n, m] = A^T B, all column by column, with a bias of n. No algorithm for K of 104; a
- * product of 72 columns fails. */
+ * product of 1000 columns fails. */
 #include "stand_in.h"
 
 #include <cublasLt.h>
@@ -100,7 +100,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const struct product *p = (const struct product *)desc;
     const struct layout *la = (void *)a_layout, *lb = (void *)b_layout, *ld = (void *)d_layout;
     const int bf16 = ld->type == CUDA_R_16BF;
-    if (ld->rows == 72) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (ld->rows == 1000) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (p->transposed != CUBLAS_OP_T || *(const float *)alpha != 1.0f || *(const float *)beta != 0.0f ||
         la->rows != lb->rows || la->columns != ld->rows || lb->columns != ld->columns)
         return CUBLAS_STATUS_INVALID_VALUE;

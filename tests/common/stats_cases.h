@@ -1,0 +1,32 @@
+/* The inputs of the statistics' cases and the peers' values for them (tests/golden/stats_cases.py, its mirror image).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "eval/study/random.h"
+
+enum stats_kind { STATS_SCORES, STATS_MEANS, STATS_FINE, STATS_BINARY, STATS_WIDE, STATS_CONSTANT };
+
+/* The stream of one case: seed 42, label "STATISTIC/CASE". */
+struct lk_stream stats_stream(const char *statistic, int case_number);
+void stats_values(struct lk_stream *stream, double *values, size_t n, enum stats_kind kind);
+
+#define STATS_CHECKSUM_START 0xcbf29ce484222325u
+uint64_t stats_checksum(uint64_t hash, const double *numbers, size_t n);
+
+/* golden/data/stats/NAME.csv. values [n_cases, n_columns]; NaN where the peer has no value. Fails the test when the
+ * file is not as expected. */
+struct stats_golden {
+    const char *name;
+    double *values;
+    size_t n_cases, n_columns;
+    uint64_t inputs; /* checksum of all inputs */
+};
+void stats_golden_open(struct stats_golden *golden, const char *name, size_t n_columns);
+void stats_golden_close(struct stats_golden *golden);
+
+/* Fails the test unless |got - expected| <= max(relative * |expected|, absolute). NaN expected wants NaN. */
+void stats_assert_close(const char *what, int case_number, double got, double expected, double relative,
+                        double absolute);

@@ -1,4 +1,4 @@
-/* The calls that bench/kernels_model.c looks at: ops at the sizes of the real models. */
+/* The calls that bench/kernels_model.c and bench/bench_ops.c look at: ops at the sizes of the real models. */
 #pragma once
 
 #include "engine/ops.h"
@@ -11,6 +11,13 @@ struct model_case {
 
 extern const struct model_case model_cases[];
 extern const size_t n_model_cases;
+
+/* The same calls at sizes that a simulated GPU runs in moments. */
+extern const struct model_case tiny_cases[];
+extern const size_t n_tiny_cases;
+
+/* Whether all tensors get values; otherwise only those whose values kernels branch on. */
+extern bool model_fill_all;
 
 /* Called with every tensor of a case before its op. */
 extern void (*model_on_tensor)(uint64_t address, uint64_t bytes);

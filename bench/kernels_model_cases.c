@@ -8,12 +8,48 @@
 #include "kernels/cpu/cpu.h"
 
 void (*model_on_tensor)(uint64_t address, uint64_t bytes);
+bool model_fill_all;
+
+#define PIECE  ((int64_t)1 << 20) /* elements that are uploaded at once */
+#define VALUES ((int64_t)1 << 16) /* that differ */
+
+/* About normal values. */
+static void pattern(const struct lk_tensor *values, int64_t n) {
+    uint64_t state = 1;
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int k = 0; k < 4; k++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            sum += (double)(state >> 40) / 16777216.0 - 0.5;
+        }
+        lk_cpu_set(values, i, (float)(sum * sqrt(3.0)));
+    }
+}
+
+static enum lk_code fill(struct lk_device *dev, const struct lk_tensor *t) {
+    const size_t size = lk_dtype_size(t->dtype);
+    const int64_t n = lk_tensor_numel(t), piece = n < PIECE ? n : PIECE, differ = n < VALUES ? n : VALUES;
+    unsigned char *host = lk_calloc((size_t)piece, size);
+    if (!host) return lk_fail(LK_E_NOMEM, "values of a tensor: out of memory");
+    const struct lk_tensor values = LK_TENSOR(host, t->dtype, piece);
+    if (t->dtype == LK_F32 || t->dtype == LK_BF16) pattern(&values, differ);
+    for (int64_t i = differ; i < piece; i += differ)
+        memcpy(host + (size_t)i * size, host, (size_t)(piece - i < differ ? piece - i : differ) * size);
+    enum lk_code rc = LK_OK;
+    for (int64_t i = 0; i < n && !rc; i += piece) {
+        const struct lk_tensor part =
+            LK_TENSOR((unsigned char *)t->data + (size_t)i * size, t->dtype, n - i < piece ? n - i : piece);
+        rc = lk_upload(dev, &part, host);
+    }
+    lk_free(host);
+    return rc;
+}
 
 static enum lk_code new_tensor(struct lk_device *dev, struct lk_tensor *t, enum lk_dtype dtype, int n_dims,
                                const int64_t *shape) {
     LK_TRY(lk_arena_tensor(&dev->arena, t, dtype, n_dims, shape));
     if (model_on_tensor) model_on_tensor((uint64_t)(uintptr_t)t->data, lk_tensor_bytes(t));
-    return LK_OK;
+    return model_fill_all ? fill(dev, t) : LK_OK;
 }
 #define NEW(t, dtype, ...)                                                                                             \
     LK_TRY(new_tensor(dev, (t), (dtype), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                    \
@@ -26,30 +62,6 @@ static enum lk_code new_tensor(struct lk_device *dev, struct lk_tensor *t, enum 
         size_t bytes_ = dev->table->op_name.scratch ? dev->table->op_name.scratch(dev, op) : 0;                        \
         if (model_on_tensor && bytes_) model_on_tensor((uint64_t)(uintptr_t)(dev->arena.base + at_), bytes_);          \
     } while (0)
-
-/* About normal values, so that branches on data go as they would. */
-static enum lk_code fill(struct lk_device *dev, const struct lk_tensor *t) {
-    size_t bytes = lk_tensor_bytes(t), n = (size_t)lk_tensor_numel(t);
-    uint16_t *host = lk_malloc(bytes);
-    if (!host) return lk_fail(LK_E_NOMEM, "kernels_model: out of memory");
-    struct lk_tensor values = LK_TENSOR(host, LK_BF16, (int64_t)n);
-    uint64_t state = 1;
-    for (size_t i = 0; i < n; i++) {
-        double sum = 0;
-        if (i >= 1 << 16) {
-            host[i] = host[i & 0xffff];
-            continue;
-        }
-        for (int k = 0; k < 4; k++) {
-            state = state * 6364136223846793005u + 1442695040888963407u;
-            sum += (double)(state >> 40) / 16777216.0 - 0.5;
-        }
-        lk_cpu_set(&values, (int64_t)i, (float)(sum * sqrt(3.0)));
-    }
-    enum lk_code rc = lk_upload(dev, t, host);
-    lk_free(host);
-    return rc;
-}
 
 /* M, N, K, unused, 1: bias, 1: gate and residual */
 static enum lk_code linear(struct lk_device *dev, const int64_t *s) {
@@ -77,9 +89,8 @@ static enum lk_code attention(struct lk_device *dev, const int64_t *s) {
     NEW(&k, LK_BF16, s[1], s[3], s[4]);
     NEW(&v, LK_BF16, s[1], s[3], s[4]);
     NEW(&out, LK_BF16, s[0], s[2], s[4]);
-    LK_TRY(fill(dev, &q));
-    LK_TRY(fill(dev, &k));
-    LK_TRY(fill(dev, &v));
+    const struct lk_tensor *read[] = {&q, &k, &v}; /* values on which the kernel branches */
+    for (int i = 0; i < 3 && !model_fill_all; i++) LK_TRY(fill(dev, read[i]));
     struct lk_attention op = {&out, &q, &k, &v, 1.0f / sqrtf((float)s[4]), s[5]};
     NOTE_SCRATCH(attention, &op);
     return lk_attention(dev, &op);
@@ -240,7 +251,12 @@ const struct model_case model_cases[] = {
     {"linear", "proj_out", linear, {4096, 128, 6144}},
     {"linear", "text encoder, MLP gate", linear, {512, 32768, 5120}},
     {"linear", "Qwen-Image-Edit, MLP in, bias", linear, {8192, 12288, 3072, 0, 1}},
+    {"linear", "Qwen-Image-Edit, MLP out, gate", linear, {8192, 3072, 12288, 0, 1, 1}},
+    {"linear", "Qwen-Image-Edit, q", linear, {8192, 3072, 3072, 0, 1}},
+    {"linear", "Step1X-Edit, single block, q k v and MLP in", linear, {8832, 21504, 3072, 0, 1}},
+    {"linear", "Step1X-Edit, single block, out", linear, {8832, 3072, 15360, 0, 1, 1}},
     {"attention", "DiT", attention, {8704, 8704, 48, 48, 128, 0}},
+    {"attention", "Qwen-Image-Edit, Step1X-Edit", attention, {8832, 8832, 24, 24, 128, 0}},
     {"attention", "text encoder, causal", attention, {512, 512, 32, 8, 128, 1}},
     {"attention", "vision tower, head 80", attention, {4096, 4096, 16, 16, 80, 0}},
     {"attention", "VAE mid block", attention, {16384, 16384, 1, 1, 512, 0}},
@@ -271,3 +287,30 @@ const struct model_case model_cases[] = {
     {"posterior_sample", "", posterior_sample, {128, 128, 32}},
 };
 const size_t n_model_cases = sizeof model_cases / sizeof *model_cases;
+
+const struct model_case tiny_cases[] = {
+    {"linear", "", linear, {40, 64, 32}},
+    {"linear", "bias, gate, residual", linear, {40, 64, 32, 0, 1, 1}},
+    {"linear", "one row", linear, {1, 64, 32}},
+    {"attention", "", attention, {64, 64, 2, 2, 64, 0}},
+    {"attention", "causal", attention, {32, 32, 4, 2, 128, 1}},
+    {"layer_norm", "modulated", layer_norm, {16, 64, 1}},
+    {"rms_norm", "", rms_norm, {16, 64}},
+    {"norm_rope", "", norm_rope, {16, 2, 64, 0, 1}},
+    {"gated_act", "", gated_act, {16, 64}},
+    {"activation", "", activation, {16, 64}},
+    {"add", "", add, {16, 64}},
+    {"copy", "f32 to bf16", copy, {16, 64}},
+    {"embedding", "", embedding, {16, 64, 32}},
+    {"euler_step", "f32", euler_step, {16, 64}},
+    {"guidance", "", guidance, {16, 64}},
+    {"pack_latents", "", pack_latents, {8, 8, 16}},
+    {"conv2d", "3x3", conv2d, {8, 8, 16, 32, 3, 1}},
+    {"conv2d", "enlarging", conv2d, {8, 8, 16, 32, 3, -2}},
+    {"conv2d", "stride 2", conv2d, {8, 8, 16, 32, 3, 2}},
+    {"group_norm", "", group_norm, {8, 8, 64}},
+    {"l2_norm", "", l2_norm, {64, 96}},
+    {"pixels", "to u8", pixels, {8, 8}},
+    {"posterior_sample", "", posterior_sample, {8, 8, 16}},
+};
+const size_t n_tiny_cases = sizeof tiny_cases / sizeof *tiny_cases;

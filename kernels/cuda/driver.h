@@ -59,6 +59,7 @@ enum {
     F(event_create, "cuEventCreate", (lk_cu_event * event, unsigned flags))                                            \
     F(event_destroy, "cuEventDestroy_v2", (lk_cu_event event))                                                         \
     F(event_record, "cuEventRecord", (lk_cu_event event, lk_cu_stream stream))                                         \
+    F(event_elapsed, "cuEventElapsedTime", (float *ms, lk_cu_event start, lk_cu_event stop))                           \
     F(event_synchronize, "cuEventSynchronize", (lk_cu_event event))                                                    \
     F(launch, "cuLaunchKernel",                                                                                        \
       (lk_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \

@@ -11,8 +11,12 @@ static atomic_uint_least64_t weights_epoch;
 void lk_weights_released(void) { atomic_fetch_add(&weights_epoch, 1); }
 uint64_t lk_weights_epoch(void) { return atomic_load(&weights_epoch); }
 
+bool lk_device_keeps_arena(const struct lk_device *dev, size_t arena_bytes) {
+    return dev->arena_block && dev->arena.capacity >= arena_bytes && dev->arena.used == 0;
+}
+
 static enum lk_code prepare_arena(struct lk_device *dev, size_t arena_bytes) {
-    if (dev->arena_block && dev->arena.capacity >= arena_bytes && dev->arena.used == 0) {
+    if (lk_device_keeps_arena(dev, arena_bytes)) {
         dev->arena.peak = 0;
         return LK_OK;
     }
@@ -33,6 +37,7 @@ enum lk_code lk_device_prepare(struct lk_device *dev, size_t arena_bytes) {
         lk_arena_init_counting(&dev->arena);
         return LK_OK;
     }
+    if (dev->memory->check_fit) LK_TRY(dev->memory->check_fit(dev, arena_bytes));
     LK_TRY(prepare_arena(dev, arena_bytes));
     return dev->memory->load_weights ? dev->memory->load_weights(dev) : LK_OK;
 }

@@ -16,12 +16,13 @@
  * Where tensors lie. What an op writes lies in the device's arena. What it reads lies there too, or is a weight in host
  * memory (a mapped file, memory of the binding): host memory that does not change, and whose end lk_weights_released
  * announces. The cpu device reads weights in place. A device with memory of its own keeps a copy of each: the walk over
- * the plan device shows it every weight (note_weight), lk_device_prepare makes what was shown resident
- * (load_weights), and ops find the copy by the host address. A weight that no plan has shown is copied where it is first
+ * the plan device meets every weight, lk_device_plan_show tells the device of them, lk_device_prepare makes what was
+ * shown resident, and ops find the copy by the host address. A weight that was not shown is copied where it is first
  * met. */
 #pragma once
 
 #include "engine/arena.h"
+#include "engine/ranges.h"
 
 struct lk_device;
 struct lk_op_table;
@@ -43,10 +44,15 @@ struct lk_device_memory {
     enum lk_code (*upload)(struct lk_device *dev, void *dst, const void *host, size_t bytes);
     enum lk_code (*download)(struct lk_device *dev, void *host, const void *src, size_t bytes);
     void (*destroy)(struct lk_device *dev);
-    /* Both NULL where ops read host memory. note_weight: t, in host memory, will be read by an op; load_weights: what
-     * was noted and is not on the device yet is copied there (LK_E_NOMEM, LK_E_FIT, LK_E_DEVICE). */
-    void (*note_weight)(const struct lk_device *dev, const struct lk_tensor *t);
+    /* All NULL where ops read host memory. note_weights: this host memory will be read by ops (LK_E_NOMEM,
+     * LK_E_DEVICE). check_fit: LK_E_FIT unless an arena of so many bytes and what was noted fit, before any of it is
+     * allocated or read. load_weights: what was noted and is not on the device yet is copied there (LK_E_NOMEM,
+     * LK_E_FIT, LK_E_DEVICE). footprint: bytes that a device holds which has nothing but this arena and these weights.
+     */
+    enum lk_code (*note_weights)(struct lk_device *dev, const struct lk_ranges *weights);
+    enum lk_code (*check_fit)(struct lk_device *dev, size_t arena_bytes);
     enum lk_code (*load_weights)(struct lk_device *dev);
+    uint64_t (*footprint)(const struct lk_device *dev, size_t arena_bytes, const struct lk_ranges *weights);
 };
 
 /* Called with every named intermediate tensor of a forward pass (see lk_trace). `value` lies on the device and is valid
@@ -57,7 +63,7 @@ struct lk_device {
     enum lk_device_kind kind;
     char name[128];        /* "cpu (avx512, 2 threads)" */
     char architecture[16]; /* what the bits of results depend on: "avx512", "sm_80" */
-    int n_threads;  /* host threads that a cpu device uses */
+    int n_threads;         /* host threads that a cpu device uses */
     const struct lk_op_table *table;
     const struct lk_device_memory *memory;
     struct lk_arena arena;
@@ -88,10 +94,18 @@ enum lk_code lk_cuda_info(int index, int *n_devices, struct lk_cuda_info *out);
 /* A device that counts what `target` would do: the FLOPs and bytes of each op, and the peak of live memory with the
  * scratch that target's kernels ask for. `target` must outlive it. */
 enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_device **out);
+/* Tells `dev` which weights ops on the plan device have read, for the next lk_device_prepare to load. LK_E_NOMEM. */
+enum lk_code lk_device_plan_show(const struct lk_device *plan, struct lk_device *dev);
+/* Bytes of the target's memory with an arena of so many bytes and all weights that ops have read: exactly what the
+ * target will have allocated, if it held nothing before. Where ops read host memory, the weights' bytes and the arena.
+ */
+uint64_t lk_device_plan_footprint(const struct lk_device *plan, size_t arena_bytes);
 
-/* Allocates the arena and loads the weights that a plan has shown. LK_E_NOMEM or LK_E_FIT when they cannot be had. May be
- * called again after everything was released. */
+/* Allocates the arena and loads the weights that a plan has shown. LK_E_NOMEM or LK_E_FIT when they cannot be had;
+ * nothing has been read then if it was clear from the start. May be called again after everything was released. */
 enum lk_code lk_device_prepare(struct lk_device *dev, size_t arena_bytes);
+/* Whether lk_device_prepare would use the arena that is there; else it is freed before the new one is allocated. */
+bool lk_device_keeps_arena(const struct lk_device *dev, size_t arena_bytes);
 
 void lk_device_free(struct lk_device *dev);
 

@@ -110,6 +110,9 @@ struct lk_plan {
     struct lk_plan_stage stages[8];
     int n_stages;
     uint64_t arena_bytes; /* what lk_device_prepare needs */
+    /* Memory of the device with the arena and every weight that the run reads: exactly what a fresh device will have
+     * allocated at its peak (on a GPU: beside the driver's context). Without weights it goes by the compute dtype. */
+    uint64_t device_bytes;
 };
 
 /* model: a folder in HF layout, or ORG/NAME[@revision] in the HF cache. compute: LK_F32 or LK_BF16. */

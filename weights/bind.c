@@ -1,6 +1,7 @@
 #include "weights/bind.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,15 @@ struct conversion {
     const struct lk_tensor *from;
     size_t offset; /* in the owned block */
 };
+
+/* Addresses of weights that are not there: above all that processors translate, and far from the counting arena's. */
+#define NOWHERE ((uintptr_t)1 << 61)
+
+void *lk_bind_nowhere(size_t bytes) {
+    static atomic_uint_least64_t next;
+    uint64_t size = (bytes / ALIGN + 2) * ALIGN; /* apart from the next one */
+    return (void *)(NOWHERE + (uintptr_t)(atomic_fetch_add(&next, size) % NOWHERE));
+}
 
 struct lk_bind {
     const struct lk_checkpoint *checkpoint;
@@ -200,7 +210,10 @@ void lk_bind_tensor(struct lk_bind *b, struct lk_tensor *out, int n_dims, const 
         return;
     }
     *out = lk_tensor_make(NULL, b->compute, n_dims, shape);
-    if (b->checkpoint) bind_from_checkpoint(b, out, full);
+    if (b->checkpoint)
+        bind_from_checkpoint(b, out, full);
+    else
+        out->data = lk_bind_nowhere(lk_tensor_bytes(out));
     uint64_t *parameters = &b->totals.parameters, *bytes = &b->totals.weight_bytes;
     if (__builtin_add_overflow(*parameters, (uint64_t)lk_tensor_numel(out), parameters) ||
         __builtin_add_overflow(*bytes, (uint64_t)lk_tensor_bytes(out), bytes))

@@ -5,13 +5,17 @@
  *     for (i...) lk_bind_tensor(b, &w->block[i].to_q, 2, (int64_t[]){D, D}, "transformer_blocks.%d.attn.to_q.weight",
  * i); lk_bind_ignore(b, "vision_tower."); rc = lk_bind_finish(b, &memory, &totals);
  *
- * With checkpoint NULL nothing is read: tensors get shape, the compute dtype and no data, which is what the plan device
- * needs, and any machine can count a model that it could never load. */
+ * With checkpoint NULL nothing is read: tensors get shape, the compute dtype and an address of their own that lies
+ * nowhere, which is what the plan device needs, and any machine can count a model that it could never load. */
 #pragma once
 
 #include "weights/checkpoint.h"
 
 struct lk_bind;
+
+/* An address that nothing lies at and that no other call gives, for so many bytes; no address of a process is as high.
+ */
+void *lk_bind_nowhere(size_t bytes);
 
 /* What was bound. */
 struct lk_bind_totals {

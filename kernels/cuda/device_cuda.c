@@ -4,6 +4,7 @@
 
 #include "engine/alloc.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/memory.h"
 #include "kernels/cuda/modules.h"
 
 #define LEAST_COMPUTE_MAJOR 8
@@ -17,7 +18,7 @@ static enum lk_code cuda_alloc(struct lk_device *dev, size_t bytes, void **out) 
     lk_cu_address address;
     *out = NULL;
     LK_TRY(enter(lk_cuda_device_of(dev)));
-    LK_TRY(LK_CU(memory_alloc, (&address, bytes ? bytes : 1), "%s: %zu bytes", dev->name, bytes));
+    LK_TRY(lk_cuda_alloc(lk_cuda_device_of(dev), bytes, "activations", &address));
     *out = (void *)(uintptr_t)address;
     return LK_OK;
 }
@@ -51,10 +52,9 @@ static enum lk_code cuda_download(struct lk_device *dev, void *host, const void 
     return LK_OK;
 }
 
-static void cuda_note_weight(const struct lk_device *dev, const struct lk_tensor *t) {
-    const struct lk_cuda_device *cuda = (const struct lk_cuda_device *)dev;
-    lk_cuda()->context_set(cuda->context);
-    lk_cuda_weights_note(cuda, t);
+static enum lk_code cuda_note_weights(struct lk_device *dev, const struct lk_ranges *weights) {
+    LK_TRY(enter(lk_cuda_device_of(dev)));
+    return lk_cuda_weights_note(lk_cuda_device_of(dev), weights);
 }
 
 static enum lk_code cuda_load_weights(struct lk_device *dev) {
@@ -79,7 +79,7 @@ static void cuda_destroy(struct lk_device *dev) {
         driver->context_release(cuda->ordinal);
     }
     if (cuda->weights) {
-        lk_free(cuda->weights->entries);
+        lk_free(cuda->weights->ranges.entries);
         lk_free(cuda->weights->blocks);
     }
     lk_free(cuda->weights);
@@ -92,8 +92,10 @@ static const struct lk_device_memory memory = {
     .upload = cuda_upload,
     .download = cuda_download,
     .destroy = cuda_destroy,
-    .note_weight = cuda_note_weight,
+    .note_weights = cuda_note_weights,
+    .check_fit = lk_cuda_check_fit,
     .load_weights = cuda_load_weights,
+    .footprint = lk_cuda_footprint,
 };
 
 /* Copies of an op's tensors with the device's addresses: pointers[i] is set to tensors[i]. The first tensor of an op
@@ -209,7 +211,7 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(enter(cuda));
     LK_TRY(LK_CU(stream_create, (&cuda->stream, LK_CU_STREAM_NON_BLOCKING), "%s", cuda->device.name));
     LK_TRY(lk_staging_open(&cuda->staging, sizeof(struct lk_cuda_report)));
-    LK_TRY(LK_CU(memory_alloc, (&cuda->report, sizeof(struct lk_cuda_report)), "%s", cuda->device.name));
+    LK_TRY(lk_cuda_alloc(cuda, sizeof(struct lk_cuda_report), "report of the kernels", &cuda->report));
     LK_TRY(LK_CU(set_bytes, (cuda->report, 0, sizeof(struct lk_cuda_report), cuda->stream), "%s", cuda->device.name));
     return load_modules(cuda);
 }

@@ -10,21 +10,26 @@ struct plan_device {
     struct lk_device device;
     struct lk_op_table table; /* run does nothing, scratch asks the target */
     const struct lk_device *target;
+    struct lk_ranges weights; /* that ops have read */
 };
 
+static struct plan_device *plan_of(const struct lk_device *dev) { return (struct plan_device *)(uintptr_t)dev; }
+
 /* Weights are what has data outside the counting arena. */
-static void note_weights(const struct lk_device *dev, const struct lk_tensor *const *tensors, int n) {
-    const struct lk_device *target = ((const struct plan_device *)dev)->target;
-    for (int i = 0; target->memory->note_weight && i < n; i++)
-        if (tensors[i] && tensors[i]->data && !lk_arena_holds(&dev->arena, tensors[i]->data))
-            target->memory->note_weight(target, tensors[i]);
+static enum lk_code note_weights(const struct lk_device *dev, const struct lk_tensor *const *tensors, int n) {
+    struct plan_device *plan = plan_of(dev);
+    for (int i = 0; i < n; i++) {
+        const struct lk_tensor *t = tensors[i];
+        size_t bytes = t && t->data && !lk_arena_holds(&dev->arena, t->data) ? lk_tensor_extent(t) : 0;
+        if (bytes) LK_TRY(lk_ranges_add(&plan->weights, (uintptr_t)t->data, bytes));
+    }
+    return LK_OK;
 }
 
 #define PLAN_OP(name)                                                                                                  \
     static enum lk_code run_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch) {                 \
         (void)scratch;                                                                                                 \
-        note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_##name);                                     \
-        return LK_OK;                                                                                                  \
+        return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_##name);                              \
     }                                                                                                                  \
     static size_t scratch_##name(const struct lk_device *dev, const struct lk_##name *op) {                            \
         const struct lk_device *target = ((const struct plan_device *)dev)->target;                                    \
@@ -47,7 +52,22 @@ static enum lk_code plan_download(struct lk_device *dev, void *host, const void 
     memset(host, 0, bytes);
     return LK_OK;
 }
-static const struct lk_device_memory memory = {plan_alloc, plan_free, plan_upload, plan_download, NULL, NULL, NULL};
+static void plan_destroy(struct lk_device *dev) { lk_free(plan_of(dev)->weights.entries); }
+static const struct lk_device_memory memory = {
+    .alloc = plan_alloc, .free = plan_free, .upload = plan_upload, .download = plan_download, .destroy = plan_destroy};
+
+enum lk_code lk_device_plan_show(const struct lk_device *plan, struct lk_device *dev) {
+    return dev->memory->note_weights ? dev->memory->note_weights(dev, &plan_of(plan)->weights) : LK_OK;
+}
+
+uint64_t lk_device_plan_footprint(const struct lk_device *dev, size_t arena_bytes) {
+    const struct plan_device *plan = plan_of(dev);
+    const struct lk_device_memory *of_target = plan->target->memory;
+    if (of_target->footprint) return of_target->footprint(plan->target, arena_bytes, &plan->weights);
+    uint64_t bytes = arena_bytes;
+    for (size_t i = 0; i < plan->weights.n; i++) bytes += plan->weights.entries[i].bytes;
+    return bytes;
+}
 
 enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_device **out) {
     struct plan_device *plan = lk_calloc(1, sizeof *plan);

@@ -103,8 +103,9 @@ enum lk_code lk_walk_download(const struct lk_walk *w, const struct lk_tensor *b
     return lk_download(w->dev, image->pixels, bytes);
 }
 
-enum lk_code lk_walk_plan(struct lk_walk *w, const struct lk_device *target, lk_walk_fn *stages, void *run,
-                          struct lk_plan *plan) {
+/* show: the target gets to know its weights, which must not be nowhere (weights/bind.h). */
+static enum lk_code plan_walk(struct lk_walk *w, const struct lk_device *target, struct lk_device *show,
+                              lk_walk_fn *stages, void *run, struct lk_plan *plan) {
     struct lk_device *real = w->dev, *dev;
     struct lk_result *result = w->result;
     LK_TRY(lk_device_plan_create(target, &dev));
@@ -115,13 +116,20 @@ enum lk_code lk_walk_plan(struct lk_walk *w, const struct lk_device *target, lk_
     w->dev = real;
     w->plan = NULL;
     w->result = result;
+    if (!rc) plan->device_bytes = lk_device_plan_footprint(dev, plan->arena_bytes);
+    if (!rc && show) rc = lk_device_plan_show(dev, show);
     lk_device_free(dev);
     return rc;
 }
 
+enum lk_code lk_walk_plan(struct lk_walk *w, const struct lk_device *target, lk_walk_fn *stages, void *run,
+                          struct lk_plan *plan) {
+    return plan_walk(w, target, NULL, stages, run, plan);
+}
+
 enum lk_code lk_walk_run(struct lk_walk *w, lk_walk_fn *stages, void *run) {
     struct lk_plan plan = {0};
-    LK_TRY(lk_walk_plan(w, w->dev, stages, run, &plan));
+    LK_TRY(plan_walk(w, w->dev, w->dev, stages, run, &plan));
     LK_TRY(lk_device_prepare(w->dev, plan.arena_bytes));
     enum lk_code rc = stages(run);
     if (!rc) {

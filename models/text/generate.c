@@ -149,17 +149,24 @@ static enum lk_code begin(struct run *r, struct lk_device *dev, const struct lk_
     return LK_OK;
 }
 
-enum lk_code lk_generate_plan(const struct lk_qwen25_vl *m, const struct lk_device *target,
-                              const struct lk_generate_request *request, uint64_t *arena_bytes) {
+/* show: NULL, or the target, which then gets to know its weights. */
+static enum lk_code plan_run(const struct lk_qwen25_vl *m, const struct lk_device *target, struct lk_device *show,
+                             const struct lk_generate_request *request, uint64_t *arena_bytes) {
     struct run r;
     struct lk_device *dev;
     LK_TRY(lk_device_plan_create(target, &dev));
     enum lk_code rc = begin(&r, dev, m, request);
     if (!rc) rc = stages(&r);
+    if (!rc && show) rc = lk_device_plan_show(dev, show);
     *arena_bytes = dev->arena.peak;
     lk_free(r.cache.k);
     lk_device_free(dev);
     return rc;
+}
+
+enum lk_code lk_generate_plan(const struct lk_qwen25_vl *m, const struct lk_device *target,
+                              const struct lk_generate_request *request, uint64_t *arena_bytes) {
+    return plan_run(m, target, NULL, request, arena_bytes);
 }
 
 /* Positions of the tokens to come, and what the host needs. */
@@ -188,7 +195,7 @@ enum lk_code lk_generate(struct lk_device *dev, const struct lk_qwen25_vl *m, co
     struct run r;
     uint64_t arena_bytes;
     *out = (struct lk_generation){0};
-    LK_TRY(lk_generate_plan(m, dev, request, &arena_bytes));
+    LK_TRY(plan_run(m, dev, dev, request, &arena_bytes));
     enum lk_code rc = begin(&r, dev, m, request);
     r.out = out;
     if (!rc) rc = prepare(&r);

@@ -186,9 +186,8 @@ static enum lk_code make_statistics(struct lk_qwen_vae *vae, bool values, enum l
     size_t bytes = (size_t)vae->config.z_dim * lk_dtype_size(compute);
     if (values && !(vae->owned[1] = lk_malloc(3 * bytes)))
         return lk_fail(LK_E_NOMEM, "vae: out of memory for %zu bytes of statistics", 3 * bytes);
-    for (int i = 0; i < 3; i++)
-        *all[i] =
-            LK_TENSOR(values ? (char *)vae->owned[1] + (size_t)i * bytes : NULL, compute, (int64_t)vae->config.z_dim);
+    char *block = values ? vae->owned[1] : lk_bind_nowhere(3 * bytes);
+    for (int i = 0; i < 3; i++) *all[i] = LK_TENSOR(block + (size_t)i * bytes, compute, (int64_t)vae->config.z_dim);
     if (values) fill_statistics(vae, compute);
     return LK_OK;
 }

@@ -176,30 +176,33 @@ static void standard_deviations(const struct lk_tensor *var, float eps, const st
     }
 }
 
-/* Bytes of the VAE's own, `bytes` of them, in owned[1]. */
-static enum lk_code own(struct lk_vae *vae, size_t bytes, void **out) {
+/* Bytes of the VAE's own, `bytes` of them, in owned[1]; without values they lie nowhere. */
+static enum lk_code own(struct lk_vae *vae, bool with_values, size_t bytes, void **out) {
+    if (!with_values) {
+        *out = lk_bind_nowhere(bytes);
+        return LK_OK;
+    }
     vae->owned[1] = *out = lk_malloc(bytes);
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "vae: out of memory for %zu bytes of statistics", bytes);
 }
 
 static enum lk_code make_statistics(struct lk_vae *vae, const struct lk_tensor *mean, const struct lk_tensor *var,
-                                    enum lk_dtype compute) {
+                                    enum lk_dtype compute, bool with_values) {
     vae->bn_mean = *mean;
     vae->bn_std = LK_TENSOR(NULL, compute, mean->shape[0]);
-    if (!mean->data) return LK_OK;
-    LK_TRY(own(vae, lk_tensor_bytes(&vae->bn_std), &vae->bn_std.data));
-    standard_deviations(var, (float)vae->config.batch_norm_eps, &vae->bn_std);
+    LK_TRY(own(vae, with_values, lk_tensor_bytes(&vae->bn_std), &vae->bn_std.data));
+    if (with_values) standard_deviations(var, (float)vae->config.batch_norm_eps, &vae->bn_std);
     return LK_OK;
 }
 
 /* The factors stay f32 in a bf16 model: torch takes a Python number unrounded. */
 static enum lk_code make_factors(struct lk_vae *vae, bool with_values) {
     int64_t c = vae->config.latent_channels;
-    void *values = NULL;
-    if (with_values) LK_TRY(own(vae, 2 * (size_t)c * sizeof(float), &values));
+    void *values;
+    LK_TRY(own(vae, with_values, 2 * (size_t)c * sizeof(float), &values));
     vae->shift = LK_TENSOR(values, LK_F32, c);
-    vae->scaling = LK_TENSOR(values ? (float *)values + c : NULL, LK_F32, c);
-    for (int64_t i = 0; values && i < c; i++) {
+    vae->scaling = LK_TENSOR((char *)values + (size_t)c * sizeof(float), LK_F32, c);
+    for (int64_t i = 0; with_values && i < c; i++) {
         ((float *)vae->shift.data)[i] = (float)vae->config.shift_factor;
         ((float *)vae->scaling.data)[i] = (float)vae->config.scaling_factor;
     }
@@ -225,8 +228,8 @@ enum lk_code lk_vae_bind(struct lk_vae *vae, const struct lk_vae_config *config,
     LK_TRY(lk_bind_finish(b, &vae->owned[0], &vae->totals));
     if (config->is_flux2)
         vae->totals.parameters -= (uint64_t)(2 * packed); /* running statistics are buffers, not parameters */
-    enum lk_code rc =
-        config->is_flux2 ? make_statistics(vae, &mean, &var, compute) : make_factors(vae, checkpoint != NULL);
+    enum lk_code rc = config->is_flux2 ? make_statistics(vae, &mean, &var, compute, checkpoint != NULL)
+                                       : make_factors(vae, checkpoint != NULL);
     if (rc) lk_vae_free(vae);
     return rc;
 }

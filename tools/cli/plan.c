@@ -10,7 +10,7 @@
 /* What the run needs, from the stages. A component that two stages share (the VAE) is counted once. */
 struct totals {
     uint64_t parameters, weight_bytes, flops;
-    uint64_t resident_bytes; /* all weights at once and the arena */
+    uint64_t resident_bytes; /* all weights at once and the arena; on a GPU as they will be allocated */
     uint64_t staged_bytes;   /* the largest stage alone: its weights and the arena */
 };
 
@@ -20,7 +20,7 @@ static bool shares_weights(const struct lk_plan *plan, int i) {
     return false;
 }
 
-static struct totals sum(const struct lk_plan *plan) {
+static struct totals sum(const struct lk_plan *plan, const struct lk_device *target) {
     struct totals t = {0};
     for (int i = 0; i < plan->n_stages; i++) {
         const struct lk_plan_stage *s = &plan->stages[i];
@@ -30,7 +30,7 @@ static struct totals sum(const struct lk_plan *plan) {
         t.parameters += s->parameters;
         t.weight_bytes += s->weight_bytes;
     }
-    t.resident_bytes = t.weight_bytes + plan->arena_bytes;
+    t.resident_bytes = target->kind == LK_DEVICE_CUDA ? plan->device_bytes : t.weight_bytes + plan->arena_bytes;
     return t;
 }
 
@@ -161,7 +161,7 @@ static enum lk_code plan(struct lk_pipeline *pipeline, const struct lk_device *t
         request.text_encoder_out_layers[i] = (int)a->text_encoder_out_layers.values[i];
     enum lk_code rc = lk_pipeline_plan(pipeline, target, &request, &out);
     if (rc) return rc;
-    struct totals t = sum(&out);
+    struct totals t = sum(&out, target);
     if (a->json)
         rc = print_json(&out, &t, a);
     else

@@ -119,8 +119,8 @@ struct gpusim_report {
 };
 /* For tests: these are exported from libcuda.so.1. */
 __attribute__((visibility("default"))) const char *gpusim_report_name(enum gpusim_report_kind kind);
-/* "KIND: kernel K, PTX line N (FILE:LINE, inlined at FILE:LINE), block (x,y,z), thread (x,y,z), SPACE address A, allocation I of B bytes at
- * BASE: WHAT", leaving out what is unknown. */
+/* "KIND: kernel K, PTX line N (FILE:LINE, inlined at FILE:LINE), block (x,y,z), thread (x,y,z), SPACE address A,
+ * allocation I of B bytes at BASE: WHAT", leaving out what is unknown. */
 __attribute__((visibility("default"))) void gpusim_report_text(const struct gpusim_report *report, char *out, size_t n);
 /* Prints the report as one line and keeps it. */
 void gpusim_report_emit(const struct gpusim_report *report);
@@ -128,6 +128,19 @@ void gpusim_report_emit(const struct gpusim_report *report);
 /* How many reports there were, and the last one (false: none). */
 __attribute__((visibility("default"))) uint64_t gpusim_report_count(void);
 __attribute__((visibility("default"))) bool gpusim_report_last(struct gpusim_report *out);
+
+/* For tests too. Calls of a function of the driver since the process began, by its exported name ("cuMemAlloc_v2");
+ * copies of all forms are "cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyDtoD", "cuMemcpy", "cuMemcpy2D", sets "cuMemset",
+ * launches "cuLaunchKernel". NULL: of all that need cuInit. */
+__attribute__((visibility("default"))) uint64_t gpusim_calls(const char *name);
+/* The n-th call of that function from now (1: the next; NULL: of any) does nothing and returns `result`, a CUresult;
+ * `sticky`: so does, as after a fault of a kernel, every later call that needs the context. 0 for n: no longer. The
+ * name must stay. */
+__attribute__((visibility("default"))) void gpusim_fail_at(const char *name, uint64_t n, int result, bool sticky);
+/* The most bytes of device memory in use at once since the last call of this with the device (which starts afresh),
+ * modules' variables among them; and another capacity than GPUSIM_MEMORY's. */
+__attribute__((visibility("default"))) uint64_t gpusim_memory_peak(int device);
+__attribute__((visibility("default"))) void gpusim_memory_limit(uint64_t bytes);
 
 /* A message kept for the next gpusim_say or returned to JIT log buffers; truncated to 1023 characters. */
 struct gpusim_message {

@@ -50,7 +50,7 @@ static CUresult queue_copy(struct gpusim_context *context, struct gpusim_stream 
 
 static CUresult line(uint64_t target, uint64_t source, size_t bytes, bool to_host, bool from_host, CUstream stream,
                      bool wait) {
-    ENTER_CONTEXT();
+    ENTER_CONTEXT_AS(to_host ? (from_host ? "cuMemcpy" : "cuMemcpyDtoH") : from_host ? "cuMemcpyHtoD" : "cuMemcpyDtoD");
     struct copy c = {target, source, bytes, bytes, bytes, 1, to_host, from_host};
     LEAVE(queue_copy(context, gpusim_stream_of(context, stream), &c, wait));
 }
@@ -87,7 +87,7 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr d, CUcontext dc, CUdeviceptr s, CU
 }
 
 static CUresult rectangle(const CUDA_MEMCPY2D *r, CUstream stream, bool wait) {
-    ENTER_CONTEXT();
+    ENTER_CONTEXT_AS("cuMemcpy2D");
     if (!r || r->srcMemoryType == CU_MEMORYTYPE_ARRAY || r->dstMemoryType == CU_MEMORYTYPE_ARRAY)
         LEAVE(r ? gpusim_not_supported("cuMemcpy2D with arrays") : CUDA_ERROR_INVALID_VALUE);
     bool from_host = r->srcMemoryType == CU_MEMORYTYPE_HOST, to_host = r->dstMemoryType == CU_MEMORYTYPE_HOST;
@@ -112,7 +112,7 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *r, CUstream stream) { re
 
 static CUresult fill(uint64_t target, size_t pitch, uint32_t value, uint32_t size, size_t width, size_t height,
                      CUstream stream, bool wait) {
-    ENTER_CONTEXT();
+    ENTER_CONTEXT_AS("cuMemset");
     struct gpusim_stream *s = gpusim_stream_of(context, stream);
     if (!s) LEAVE(CUDA_ERROR_INVALID_HANDLE);
     if (!width || !height) LEAVE(CUDA_SUCCESS);

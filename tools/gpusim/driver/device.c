@@ -97,7 +97,7 @@ EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
     ENTER();
     if (!bytes) LEAVE(CUDA_ERROR_INVALID_VALUE);
     if (!is_device(device)) LEAVE(CUDA_ERROR_INVALID_DEVICE);
-    *bytes = gpusim_settings()->memory_bytes;
+    *bytes = gpusim_memory_capacity();
     LEAVE(CUDA_SUCCESS);
 }
 EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {

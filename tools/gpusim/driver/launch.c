@@ -74,7 +74,7 @@ static CUresult read_params(const struct gpusim_function *f, struct gpusim_item 
 
 static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
                        CUstream stream, void **params, void **extra, bool cooperative) {
-    ENTER_CONTEXT();
+    ENTER_CONTEXT_AS("cuLaunchKernel");
     struct gpusim_stream *s = gpusim_stream_of(context, stream);
     if (!s || !kernel) LEAVE(CUDA_ERROR_INVALID_HANDLE);
     if (kernel->module->context != context) LEAVE(CUDA_ERROR_INVALID_HANDLE);

@@ -90,8 +90,8 @@ EXPORT CUresult cuMemHostGetFlags(unsigned *flags, void *host) {
 EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
     ENTER_CONTEXT();
     if (!available || !total) LEAVE(CUDA_ERROR_INVALID_VALUE);
-    *total = gpusim_settings()->memory_bytes;
-    *available = *total - gpusim_memory_used(context->device);
+    *total = gpusim_memory_capacity();
+    *available = gpusim_memory_free_bytes(context->device);
     LEAVE(CUDA_SUCCESS);
 }
 EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address) {

@@ -13,7 +13,7 @@ struct gpusim_context {
     bool primary;
     uint32_t retained; /* primary: how often */
     uint32_t flags;
-    CUresult error; /* sticky: a launch has failed */
+    CUresult error; /* sticky: a launch has failed, or a test wants it so */
     struct gpusim_stream *legacy, *per_thread, *streams;
     struct gpusim_loaded *modules;
     struct gpusim_event *events;
@@ -106,19 +106,26 @@ extern _Thread_local int gpusim_stack_depth;
  * error) and ends with LEAVE. */
 void gpusim_lock(void);
 CUresult gpusim_unlock(CUresult result);
+CUresult gpusim_call(const char *name); /* faults.c: counts the call; what it is made to fail with */
 struct gpusim_context *gpusim_current(void);
 CUresult gpusim_need_context(struct gpusim_context **context);
 #define LEAVE(result) return gpusim_unlock(result)
-#define ENTER()                                                                                                        \
+#define ENTER_AS(name)                                                                                                 \
     gpusim_lock();                                                                                                     \
+    do {                                                                                                               \
+        CUresult injected_ = gpusim_call(name);                                                                        \
+        if (injected_) LEAVE(injected_);                                                                               \
+    } while (0);                                                                                                       \
     if (!gpusim_driver.initialised) LEAVE(CUDA_ERROR_NOT_INITIALIZED)
-#define ENTER_CONTEXT()                                                                                                \
-    ENTER();                                                                                                           \
+#define ENTER() ENTER_AS(__func__)
+#define ENTER_CONTEXT_AS(name)                                                                                         \
+    ENTER_AS(name);                                                                                                    \
     struct gpusim_context *context;                                                                                    \
     do {                                                                                                               \
         CUresult state_ = gpusim_need_context(&context);                                                               \
         if (state_) LEAVE(state_);                                                                                     \
     } while (0)
+#define ENTER_CONTEXT() ENTER_CONTEXT_AS(__func__)
 
 CUresult gpusim_not_supported(const char *what); /* says so on stderr */
 

@@ -15,7 +15,8 @@ static struct {
     struct gpusim_allocation *freed[N_FREED]; /* the last ones, for reports */
     size_t n_freed;
     uint64_t next[GPUSIM_MAX_DEVICES]; /* addresses are not used again, so that a stale pointer is always found out */
-    uint64_t used[GPUSIM_MAX_DEVICES];
+    uint64_t used[GPUSIM_MAX_DEVICES], peak[GPUSIM_MAX_DEVICES];
+    uint64_t limit; /* 0: as the settings say */
     uint64_t count;
 } map;
 
@@ -81,10 +82,24 @@ static uint8_t *map_host(uint64_t bytes) {
     return p == MAP_FAILED ? NULL : p;
 }
 
+uint64_t gpusim_memory_capacity(void) { return map.limit ? map.limit : gpusim_settings()->memory_bytes; }
+void gpusim_memory_limit(uint64_t bytes) { map.limit = bytes; }
+
+uint64_t gpusim_memory_free_bytes(int device) {
+    uint64_t capacity = gpusim_memory_capacity();
+    return map.used[device] < capacity ? capacity - map.used[device] : 0;
+}
+
+uint64_t gpusim_memory_peak(int device) {
+    uint64_t peak = map.peak[device];
+    map.peak[device] = map.used[device];
+    return peak;
+}
+
 struct gpusim_allocation *gpusim_memory_new(enum gpusim_memory_kind kind, int device, uint64_t bytes, void *host) {
     bool on_device = kind != GPUSIM_MEMORY_PINNED && kind != GPUSIM_MEMORY_REGISTERED;
     uint64_t size = (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
-    if (on_device && (size < bytes || size > gpusim_settings()->memory_bytes - map.used[device])) return NULL;
+    if (on_device && (size < bytes || size > gpusim_memory_free_bytes(device))) return NULL;
     struct gpusim_allocation *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->kind = (uint8_t)kind;
@@ -105,6 +120,7 @@ struct gpusim_allocation *gpusim_memory_new(enum gpusim_memory_kind kind, int de
     if (on_device) {
         map.next[device] += ((size + ALIGN - 1) & ~(uint64_t)(ALIGN - 1)) + GUARD;
         map.used[device] += size;
+        if (map.used[device] > map.peak[device]) map.peak[device] = map.used[device];
     }
     if (kind == GPUSIM_MEMORY_DEVICE && bytes <= FILL_LIMIT && !gpusim_settings()->sample)
         memset(r->host, 0xff, bytes); /* NaN in every float type */
@@ -129,8 +145,6 @@ void gpusim_memory_free(struct gpusim_allocation *r) {
     free(*slot);
     *slot = r;
 }
-
-uint64_t gpusim_memory_used(int device) { return map.used[device]; }
 
 void gpusim_memory_each(void (*visit)(struct gpusim_allocation *allocation, void *context), void *context) {
     for (size_t i = 0; i < map.n; i++) visit(map.records[i], context);

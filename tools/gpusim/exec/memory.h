@@ -42,7 +42,8 @@ void gpusim_memory_free(struct gpusim_allocation *allocation);
 /* Host pointer of [address, address + bytes) if it lies within one live allocation, else NULL. */
 uint8_t *gpusim_memory_at(uint64_t address, uint64_t bytes);
 
-uint64_t gpusim_memory_used(int device);
+uint64_t gpusim_memory_capacity(void); /* of a device */
+uint64_t gpusim_memory_free_bytes(int device);
 
 /* Called with every live record, in address order. */
 void gpusim_memory_each(void (*visit)(struct gpusim_allocation *allocation, void *context), void *context);

@@ -1,0 +1,45 @@
+#include "tests/common/tiny_edit.h"
+
+#include "tests/common/test.h"
+
+const struct tiny_edit tiny_edits[TINY_EDITS] = {
+    {"flux2 edit", "golden/data/flux2/rich/checkpoint", false},
+    {"qwen_edit edit", "golden/data/qwen_edit/edit2511/checkpoint", false},
+    {"step1x edit", "golden/data/step1x/plain/checkpoint", false},
+    {"flux2 text", "golden/data/flux2/rich/checkpoint", true},
+    {"qwen_edit text", "golden/data/qwen_edit/text/checkpoint", true},
+    {"step1x text", "golden/data/step1x/plain/checkpoint", true},
+};
+
+/* Sizes small enough for the simulated GPU, uneven where the family allows it. */
+void tiny_job_open(struct tiny_job *job, const struct tiny_edit *edit, enum lk_dtype dtype, int n_steps) {
+    uint64_t random = 11;
+    bool flux2 = !strncmp(edit->name, "flux2", 5);
+    *job = (struct tiny_job){0};
+    assert_ok(lk_pipeline_open(&job->pipeline, edit->checkpoint, dtype));
+    struct lk_request *q = &job->request;
+    lk_request_init(q, job->pipeline);
+    assert_ok(lk_image_new(&job->image, flux2 ? 64 : 37, flux2 ? 65 : 41, 3));
+    for (int i = 0; i < job->image.width * job->image.height * 3; i++)
+        job->image.pixels[i] = (uint8_t)test_random(&random);
+    q->images = &job->image;
+    q->n_images = !edit->from_text;
+    q->prompt = "a red scarf";
+    q->num_inference_steps = n_steps ? n_steps : 2;
+    q->width = 32;
+    q->height = 48;
+    if (flux2) {
+        for (int i = 0; i < 3; i++) q->text_encoder_out_layers[i] = i + 1;
+        q->max_sequence_length = 40;
+    } else if (q->size_level) {
+        q->size_level = 32;
+    } else {
+        q->condition_area = q->vae_area = 32 * 32;
+        q->negative_prompt = "blurry";
+    }
+}
+
+void tiny_job_close(struct tiny_job *job) {
+    lk_image_free(&job->image);
+    lk_pipeline_close(job->pipeline);
+}

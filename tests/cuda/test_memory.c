@@ -1,0 +1,224 @@
+/* M2 and M3 on the simulated GPU: a plan is the peak of device memory, to the byte; one byte less, and every device
+ * allocation that fails, is exit code 4 with what to do. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/alloc.h"
+#include "tests/common/cuda.h"
+#include "tests/common/simulated_gpu.h"
+#include "tests/common/tiny_edit.h"
+
+static const struct simulated_gpu *gpu;
+
+static enum lk_code open_and_edit(const struct tiny_job *job, struct lk_result *result) {
+    struct lk_device *dev;
+    *result = (struct lk_result){0};
+    LK_TRY(lk_device_cuda_create(0, &dev));
+    enum lk_code rc = lk_pipeline_edit(job->pipeline, dev, &job->request, result);
+    lk_device_free(dev);
+    return rc;
+}
+
+static struct lk_plan plan_of(const struct tiny_job *job) {
+    struct lk_device *dev;
+    struct lk_plan plan;
+    assert_ok(lk_device_cuda_create(0, &dev));
+    assert_ok(lk_pipeline_plan(job->pipeline, dev, &job->request, &plan));
+    lk_device_free(dev);
+    return plan;
+}
+
+static uint64_t planned(const struct tiny_job *job) { return plan_of(job).device_bytes; }
+
+static uint64_t arena_room(const struct lk_plan *plan) { return (plan->arena_bytes + 511) / 512 * 512; }
+
+/* From config files alone, as `likeness plan` does it. Weights of bf16 then count as the compute dtype, and prompts are
+ * as long as they may be. */
+static struct lk_plan plan_of_configs(const struct tiny_edit *edit, const struct tiny_job *job, enum lk_dtype dtype) {
+    struct tiny_job configs = *job;
+    assert_ok(lk_pipeline_open_configs(&configs.pipeline, edit->checkpoint, dtype));
+    struct lk_plan plan = plan_of(&configs);
+    lk_pipeline_close(configs.pipeline);
+    return plan;
+}
+
+static void plan_is_the_peak(void **state) {
+    (void)state;
+    for (int i = 0; i < 2 * TINY_EDITS; i++) {
+        const struct tiny_edit *edit = &tiny_edits[i / 2];
+        enum lk_dtype dtype = i % 2 ? LK_BF16 : LK_F32;
+        struct tiny_job job;
+        struct lk_result result;
+        tiny_job_open(&job, edit, dtype, 0);
+        struct lk_plan plan = plan_of(&job), from_configs = plan_of_configs(edit, &job, dtype);
+        gpu->memory_peak(0);
+        assert_ok(open_and_edit(&job, &result));
+        uint64_t peak = gpu->memory_peak(0);
+        printf("%-14s %-4s planned %8llu, peak %8llu, from configs alone %8llu\n", edit->name, lk_dtype_name(dtype),
+               (unsigned long long)plan.device_bytes, (unsigned long long)peak,
+               (unsigned long long)from_configs.device_bytes);
+        assert_int_equal(plan.device_bytes, peak);
+        if (dtype == LK_BF16)
+            assert_int_equal(from_configs.device_bytes - arena_room(&from_configs), peak - arena_room(&plan));
+        lk_result_free(&result);
+        tiny_job_close(&job);
+    }
+}
+
+/* A device that has run one job and runs another holds what the larger arena and the weights of both need. */
+static void a_second_job_plans_on_top(void **state) {
+    (void)state;
+    struct tiny_job edit, text;
+    struct lk_result result;
+    struct lk_device *dev;
+    tiny_job_open(&edit, &tiny_edits[0], LK_BF16, 0);
+    text = edit;
+    text.request.n_images = 0;
+    uint64_t plan = planned(&edit);
+    assert_ok(lk_device_cuda_create(0, &dev));
+    gpu->memory_peak(0);
+    assert_ok(lk_pipeline_edit(edit.pipeline, dev, &edit.request, &result));
+    lk_result_free(&result);
+    assert_ok(lk_pipeline_edit(edit.pipeline, dev, &text.request, &result));
+    lk_result_free(&result);
+    assert_ok(lk_pipeline_edit(edit.pipeline, dev, &edit.request, &result));
+    lk_result_free(&result);
+    assert_int_equal(gpu->memory_peak(0), plan);
+    lk_device_free(dev);
+    tiny_job_close(&edit);
+}
+
+static void budget_to_the_byte(void **state) {
+    (void)state;
+    for (int i = 0; i < TINY_FAMILIES; i++) {
+        struct tiny_job job;
+        struct lk_result result;
+        tiny_job_open(&job, &tiny_edits[i], LK_BF16, 0);
+        uint64_t plan = planned(&job);
+        gpu->memory_limit(plan);
+        assert_ok(open_and_edit(&job, &result));
+        lk_result_free(&result);
+        gpu->memory_limit(plan - 1);
+        uint64_t copies = gpu->calls("cuMemcpyHtoD"), allocations = gpu->calls("cuMemAlloc_v2");
+        assert_fails(open_and_edit(&job, &result), LK_E_FIT, "are needed");
+        assert_int_equal(lk_exit_code(LK_E_FIT), 4);
+        assert_non_null(strstr(lk_error_text(), "are free; make the picture smaller"));
+        assert_non_null(strstr(lk_error_text(), "for weights"));
+        assert_null(result.image.pixels);
+        assert_int_equal(gpu->calls("cuMemcpyHtoD"), copies); /* nothing was read, and only the report allocated */
+        assert_int_equal(gpu->calls("cuMemAlloc_v2"), allocations + 1);
+        gpu->memory_limit(0);
+        tiny_job_close(&job);
+    }
+}
+
+/* What did not fit leaves nothing that a smaller job would have to carry. */
+static void a_smaller_job_fits_afterwards(void **state) {
+    (void)state;
+    struct tiny_job edit, text;
+    struct lk_result result;
+    struct lk_device *dev;
+    tiny_job_open(&edit, &tiny_edits[0], LK_F32, 0);
+    text = edit;
+    text.request.n_images = 0;
+    uint64_t plan = planned(&text);
+    assert_true(plan < planned(&edit));
+    gpu->memory_limit(plan);
+    assert_ok(lk_device_cuda_create(0, &dev));
+    assert_fails(lk_pipeline_edit(edit.pipeline, dev, &edit.request, &result), LK_E_FIT, "are needed");
+    assert_ok(lk_pipeline_edit(edit.pipeline, dev, &text.request, &result));
+    lk_result_free(&result);
+    lk_device_free(dev);
+    gpu->memory_limit(0);
+    tiny_job_close(&edit);
+}
+
+static void every_failing_allocation(void **state) {
+    (void)state;
+    for (int i = 0; i < TINY_FAMILIES; i++) {
+        struct tiny_job job;
+        struct lk_result good, result;
+        tiny_job_open(&job, &tiny_edits[i], LK_BF16, 0);
+        uint64_t before = gpu->calls("cuMemAlloc_v2");
+        assert_ok(open_and_edit(&job, &good));
+        uint64_t n_allocations = gpu->calls("cuMemAlloc_v2") - before;
+        int64_t live = lk_alloc_live();
+        assert_true(n_allocations >= 3); /* report, arena, weights */
+        for (uint64_t n = 1; n <= n_allocations + 1; n++) {
+            const char *call = n <= n_allocations ? "cuMemAlloc_v2" : "cuMemHostAlloc";
+            gpu->fail_at(call, n <= n_allocations ? n : 1, 2, false);
+            assert_fails(open_and_edit(&job, &result), LK_E_FIT, n <= n_allocations ? "memory_alloc" : "host_alloc");
+            if (n <= n_allocations) assert_non_null(strstr(lk_error_text(), "are free; make the picture smaller"));
+            gpu->fail_at(NULL, 0, 0, false);
+            assert_null(result.image.pixels);
+            assert_int_equal(lk_alloc_live(), live);
+        }
+        gpu->memory_peak(0);
+        assert_int_equal(gpu->memory_peak(0), 0); /* all was given back */
+        assert_ok(open_and_edit(&job, &result));
+        assert_int_equal(good.image.width, result.image.width);
+        assert_memory_equal(good.image.pixels, result.image.pixels, (size_t)good.image.width * good.image.height * 3);
+        lk_result_free(&result);
+        lk_result_free(&good);
+        tiny_job_close(&job);
+    }
+    assert_int_equal(gpu->report_count(), 0);
+}
+
+/* The program's exit code on the job of tiny_edits[3], its stderr in `text`. */
+static int run_program(uint64_t memory_bytes, const char *output, char text[4096]) {
+    int ends[2];
+    char memory[32], program[1024];
+    snprintf(memory, sizeof memory, "%llu", (unsigned long long)memory_bytes);
+    snprintf(program, sizeof program, "%s/likeness", getenv("BUILD_DIR"));
+    assert_int_equal(pipe(ends), 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        setenv("GPUSIM_MEMORY", memory, 1);
+        execl(program, program, "edit", "--device", "cuda", "-m", tiny_edits[3].checkpoint, "-p", "a red scarf", "-W",
+              "32", "-H", "48", "--steps", "2", "--text-encoder-out-layers", "1,2,3", "--max-sequence-length", "40",
+              "-o", output, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    size_t n = 0;
+    for (ssize_t got; n < 4095 && (got = read(ends[0], text + n, 4095 - n)) > 0;) n += (size_t)got;
+    text[n] = 0;
+    close(ends[0]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void exit_code_of_the_program(void **state) {
+    (void)state;
+    const char *output = test_path("cuda_memory.png");
+    char text[4096];
+    struct tiny_job job;
+    tiny_job_open(&job, &tiny_edits[3], LK_BF16, 2);
+    uint64_t plan = planned(&job);
+    tiny_job_close(&job);
+    unlink(output);
+    int code = run_program(plan - 1, output, text);
+    if (code != 4 || !strstr(text, "error: ") || !strstr(text, "are needed") || !strstr(text, "are free; make the"))
+        fail_msg("code %d: %s", code, text);
+    assert_int_equal(access(output, F_OK), -1);
+    code = run_program(plan, output, text);
+    if (code) fail_msg("code %d: %s", code, text);
+    assert_int_equal(access(output, F_OK), 0);
+    unlink(output);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plan_is_the_peak),         cmocka_unit_test(a_second_job_plans_on_top),
+        cmocka_unit_test(budget_to_the_byte),       cmocka_unit_test(a_smaller_job_fits_afterwards),
+        cmocka_unit_test(every_failing_allocation), cmocka_unit_test(exit_code_of_the_program),
+    };
+    gpu = simulated_gpu();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -35,6 +35,7 @@ static struct {
     const struct lk_op_table *table; /* the device's own */
     lk_cu_event start, stop;
     int repetitions;
+    bool cublaslt, cudnn; /* there are */
     double ns[BENCH_MAX_SAMPLES];
 } now;
 
@@ -96,8 +97,8 @@ static enum lk_code run_library(struct lk_device *dev, const struct model_case *
     const bool gemm = !strcmp(c->op, "linear"), conv = !strcmp(c->op, "conv2d");
     struct lk_cost cost;
     *library = NULL;
-    if (!gemm && !conv) return LK_OK;
-    if (lk_cuda_choose(dev, gemm ? "cublaslt" : NULL, conv ? "cudnn" : NULL)) return LK_OK; /* said at the start */
+    if (!(gemm && now.cublaslt) && !(conv && now.cudnn)) return LK_OK;
+    LK_TRY(lk_cuda_choose(dev, gemm ? "cublaslt" : NULL, conv ? "cudnn" : NULL));
     enum lk_code rc = run_case(dev, c, &cost);
     const struct lk_cuda_rival_counts counts = gemm ? lk_cuda_cublaslt_counts(dev) : lk_cuda_cudnn_counts(dev);
     if (counts.taken) *library = gemm ? "cublaslt" : "cudnn";
@@ -184,8 +185,10 @@ static enum lk_code open_device(const struct options *o, struct lk_device **out)
                        dev->name);
     fprintf(stderr, "%s, commit %s, %d repetitions%s\n", dev->name, commit(), o->repetitions,
             simulated ? "; simulated: times mean nothing" : "");
-    if (lk_cuda_choose(dev, "cublaslt", NULL)) fprintf(stderr, "without cuBLASLt: %s\n", lk_error_text());
-    if (lk_cuda_choose(dev, NULL, "cudnn")) fprintf(stderr, "without cuDNN: %s\n", lk_error_text());
+    now.cublaslt = !lk_cuda_choose(dev, "cublaslt", NULL);
+    if (!now.cublaslt) fprintf(stderr, "without cuBLASLt: %s\n", lk_error_text());
+    now.cudnn = !lk_cuda_choose(dev, NULL, "cudnn");
+    if (!now.cudnn) fprintf(stderr, "without cuDNN: %s\n", lk_error_text());
     LK_TRY(lk_cuda_choose(dev, "own", "own"));
     LK_TRY(LK_CU(event_create, (&now.start, 0), "a time"));
     LK_TRY(LK_CU(event_create, (&now.stop, 0), "a time"));

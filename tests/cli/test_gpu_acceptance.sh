@@ -1,0 +1,139 @@
+#!/bin/sh
+# tools/gpu-acceptance without a GPU, and what it makes of its parts' outputs, which small scripts play here.
+set -u
+work=$TEST_TMPDIR/gpu_acceptance
+accept=$SOURCE_DIR/tools/gpu-acceptance
+failed=0
+rm -rf "$work"
+mkdir -p "$work/bin" "$work/build"
+cd "$work" || exit 1
+unset LD_LIBRARY_PATH
+fail() {
+    echo "FAIL: $*"
+    cat out err
+    failed=1
+}
+# has NAME PATTERN
+has() { grep -qE "$2" out || fail "$1: no line like $2"; }
+# play PATH: the rest is a script on stdin
+play() {
+    { echo '#!/bin/sh'; cat; } >"$1"
+    chmod +x "$1"
+}
+# run NAME CODE LAST-LINE
+run() {
+    PATH=$work/bin:$PATH "$accept" --build "$work/build" >out 2>err
+    code=$?
+    [ $code -eq "$2" ] || fail "$1: expected exit code $2, got $code"
+    [ "$(tail -n 1 out)" = "$3" ] || fail "$1: expected the last line $3"
+}
+
+if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ]; then
+    "$accept" --build "$work/build" >out 2>err
+    code=$?
+    [ $code -eq 5 ] || fail "no GPU: expected exit code 5, got $code"
+    [ ! -s out ] || fail "no GPU: something on stdout"
+    grep -q "no GPU: neither /dev/nvidiactl" err || fail "no GPU: no reason given"
+fi
+"$accept" --slow >out 2>err
+[ $? -eq 2 ] || fail "--slow is no error of usage"
+"$accept" --build >out 2>err
+[ $? -eq 2 ] || fail "--build without a folder is no error of usage"
+
+# A machine with a GPU, where all is well.
+play bin/nvidia-smi </dev/null
+play bin/cmake <<'SCRIPT'
+echo "-- CUDA kernels: /usr/bin/nvcc"
+SCRIPT
+play bin/ctest <<'SCRIPT'
+echo " 1/3 Test  #1: cuda/ops ............   Passed    0.10 sec"
+echo " 2/3 Test  #2: cuda/golden .........   Passed    0.10 sec"
+echo " 3/3 Test  #3: cuda/rivals .........***Skipped   0.10 sec"
+SCRIPT
+play bin/compute-sanitizer <<'SCRIPT'
+echo "========= ERROR SUMMARY: 0 errors"
+SCRIPT
+likeness_plays() {
+    play build/likeness <<SCRIPT
+case "\$1" in
+devices) printf 'cpu   a\n      b\ncuda:0  NVIDIA A100\n      sm_80, 80 GiB memory\n' ;;
+selftest)
+    echo "cuda:0 (NVIDIA A100) against cpu"
+    echo "op   cases   NMSE f32  NMSE bf16   values with other bits"
+    echo "linear   200   3.0e-14   2.0e-07   0 of 100   ok"
+    echo "add      200   9.0e-13   1.0e-06   0 of 100   $1"
+    exit $2 ;;
+esac
+SCRIPT
+}
+likeness_plays ok 0
+play build/bench_ops <<'SCRIPT'
+echo "without cuDNN: not installed" >&2
+echo "op,what,sizes,us,sd,tflops,gbs,library,library_us,library_sd,ratio,device,commit"
+echo '"linear","block, out","8x16x32","100.00","1.00","200.00","300.0","cublaslt","98.00","1.00","0.980","cuda:0","abc"'
+echo '"add","","8x16","10.00","1.00","0.10","1500.0","","","","","cuda:0","abc"'
+echo "3 cases left out: 60 seconds were over" >&2
+SCRIPT
+run good 0 ACCEPTED
+has good '^\| device \| NVIDIA A100 \| sm_80, 80 GiB memory \|'
+has good '^\| build \| configure \| CUDA kernels: /usr/bin/nvcc \|'
+has good '^\| selftest \| --cases 200 \| 2 ops, worst NMSE 9.0e-13 f32, 1.0e-06 bf16 \|'
+has good '^\| tests \| .* \| 2 passed, 1 skipped \|'
+has good '^\| sanitizer \| racecheck \| ERROR SUMMARY: 0 errors \|'
+has good '^\| bench \| .* \| 3 cases left out, 2 cases \|'
+has good '^\| bench \| linear block, out 8x16x32 \| 100.00 us, 200.00 TF/s, 300.0 GB/s, 0.980 x cublaslt \|'
+has good '^\| bench \| add  8x16 \| 10.00 us, 0.10 TF/s, 1500.0 GB/s \|'
+
+likeness_plays FAILED 5
+run "an op fails" 1 "FAILED: selftest"
+has "an op fails" '^\| selftest \| --cases 200 \| FAILED: exit code 5: add .* \|'
+likeness_plays ok 0
+
+play bin/compute-sanitizer <<'SCRIPT'
+echo "========= Invalid __global__ read of size 4 bytes"
+echo "========= ERROR SUMMARY: 2 errors"
+exit 9
+SCRIPT
+run "the sanitizer finds" 1 "FAILED: sanitizer"
+rm bin/compute-sanitizer
+if ! command -v compute-sanitizer >/dev/null; then
+    run "no sanitizer" 0 ACCEPTED
+    has "no sanitizer" '^\| sanitizer \| memcheck \| left out: no compute-sanitizer \|'
+fi
+
+play bin/ctest <<'SCRIPT'
+echo "No tests were found!!!"
+SCRIPT
+run "no test" 1 "FAILED: tests"
+play bin/ctest <<'SCRIPT'
+echo " 1/1 Test  #1: cuda/ops ............***Failed    0.10 sec"
+exit 8
+SCRIPT
+play build/bench_ops <<'SCRIPT'
+exit 5
+SCRIPT
+run "two fail" 1 "FAILED: tests bench"
+
+play bin/cmake <<'SCRIPT'
+sleep 5
+SCRIPT
+GPU_ACCEPTANCE_SECONDS=1
+export GPU_ACCEPTANCE_SECONDS
+run "cut" 1 "FAILED: build"
+has "cut" '^\| build \| configure \| FAILED: cut after [0-9]+ s'
+unset GPU_ACCEPTANCE_SECONDS
+play bin/cmake <<'SCRIPT'
+echo "no compiler"
+exit 1
+SCRIPT
+run "no build" 1 "FAILED: build"
+
+# A driver without a device, seen after the build.
+play bin/cmake </dev/null
+play build/likeness <<'SCRIPT'
+printf 'cpu   a\ncuda  none: no CUDA driver on this machine\n'
+SCRIPT
+PATH=$work/bin:$PATH "$accept" --build "$work/build" >out 2>err
+[ $? -eq 5 ] || fail "no device: expected exit code 5"
+grep -q "no GPU: no CUDA driver on this machine" err || fail "no device: no reason given"
+exit $failed

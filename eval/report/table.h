@@ -57,6 +57,7 @@ struct lk_table {
 
 enum lk_code lk_table_new(struct lk_table **out, const char *id, const char *caption);
 void lk_table_free(struct lk_table *table);
+void lk_table_caption(struct lk_table *table, const char *caption); /* in place of the first */
 void lk_table_column(struct lk_table *table, const char *name, enum lk_align align);
 void lk_table_row(struct lk_table *table);
 void lk_table_heading(struct lk_table *table, const char *text); /* a row of one cell over all columns */
@@ -77,7 +78,11 @@ void lk_table_number(struct lk_table *table, const struct lk_number *number, int
 void lk_table_bold(struct lk_table *table);
 void lk_table_interval(struct lk_table *table, double low, double high);
 void lk_table_link(struct lk_table *table, const char *key);
-/* The first failure: LK_E_NOMEM, or LK_E_INTERNAL when a row has not as many cells as there are columns. */
+void lk_table_remark(struct lk_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The last row names columns anew, one cell each, as in the second half of the published Table 11. */
+void lk_table_subheading(struct lk_table *table);
+/* The first failure: LK_E_NOMEM, or LK_E_INTERNAL when a row has not as many cells as there are columns. A table
+ * without rows is `no_data`. */
 enum lk_code lk_table_finish(struct lk_table *table);
 
 /* Half up from the integers, in tenths of a percent: 225 of 1680 is 134. n > 0. */
@@ -94,8 +99,15 @@ void lk_text_bytes(struct lk_text *text, const char *bytes, size_t n);
 void lk_text_escaped(struct lk_text *text, const char *utf8); /* for HTML and SVG text and attributes */
 void lk_text_free(struct lk_text *text);
 
-void lk_table_csv(const struct lk_table *table, struct lk_text *out); /* RFC 4180; rates and numbers with 17 digits */
+/* RFC 4180, numbers in 17 significant digits without separators, rates as fractions; a column with rates is followed by
+ * "NAME k" and "NAME n", one with intervals by "NAME low" and "NAME high"; rows under a heading name it in a first
+ * column "group". */
+void lk_table_csv(const struct lk_table *table, struct lk_text *out);
+/* {"id", "caption", "note", "columns": [{"name", "align"}], "no_data", "rows": [[cell]]}; a cell is a string, {"value",
+ * "low", "high", "k", "n", "note"} with the keys that apply, and a heading row {"heading": [string]}. */
 void lk_table_json(const struct lk_table *table, struct lk_text *out);
 void lk_table_markdown(const struct lk_table *table, struct lk_text *out);
+/* <table>, for a page (page.h): a linked cell leads to the fragment of its image list. */
 void lk_table_html(const struct lk_table *table, struct lk_text *out);
-void lk_table_latex(const struct lk_table *table, struct lk_text *out); /* booktabs */
+/* booktabs, in longtable beyond 40 rows; texts for pdflatex with T1 fonts and for newer engines. */
+void lk_table_latex(const struct lk_table *table, struct lk_text *out);

@@ -1,0 +1,87 @@
+#include <string.h>
+
+#include "eval/report/table_print.h"
+
+static void field(struct lk_text *out, const char *text, const char *suffix) {
+    if (!text[strcspn(text, "\",\r\n")] && text[0] != ' ') {
+        lk_text_add(out, "%s%s", text, suffix);
+        return;
+    }
+    lk_text_bytes(out, "\"", 1);
+    for (const char *c = text; *c; c++) {
+        if (*c == '"') lk_text_bytes(out, "\"", 1);
+        lk_text_bytes(out, c, 1);
+    }
+    lk_text_add(out, "%s\"", suffix);
+}
+
+/* Whether some cell of the column is a rate, has an interval. */
+static void column_has(const struct lk_table *table, int column, bool *rate, bool *interval) {
+    *rate = *interval = false;
+    for (int r = 0; r < table->n_rows; r++) {
+        const struct lk_table_row *row = &table->rows[r];
+        if (row->n_cells != table->n_columns) continue;
+        const struct lk_cell *cell = &row->cells[column];
+        if (cell->n) *rate = true;
+        if (cell->low != 0 || cell->high != 0) *interval = true;
+    }
+}
+
+static void cell_fields(struct lk_text *out, const struct lk_cell *cell, bool rate, bool interval) {
+    bool number = cell && cell->kind == LK_CELL_NUMBER;
+    if (number)
+        lk_print_full(out, cell->value);
+    else if (cell && cell->kind == LK_CELL_TEXT)
+        field(out, cell->text, "");
+    if (rate && number && cell->n)
+        lk_text_add(out, ",%lld,%lld", (long long)cell->count, (long long)cell->n);
+    else if (rate)
+        lk_text_add(out, ",,");
+    if (interval) {
+        bool has = number && (cell->low != 0 || cell->high != 0);
+        lk_text_add(out, ",");
+        if (has) lk_print_full(out, cell->low);
+        lk_text_add(out, ",");
+        if (has) lk_print_full(out, cell->high);
+    }
+}
+
+static bool is_group(const struct lk_table *table, const struct lk_table_row *row) {
+    return row->heading && row->n_cells == 1 && table->n_columns > 1;
+}
+
+void lk_table_csv(const struct lk_table *table, struct lk_text *out) {
+    bool groups = false, rate, interval;
+    for (int r = 0; r < table->n_rows; r++) groups = groups || is_group(table, &table->rows[r]);
+    if (groups) lk_text_add(out, "group,");
+    for (int c = 0; c < table->n_columns; c++) {
+        column_has(table, c, &rate, &interval);
+        static const char *const suffixes[] = {"", " k", " n", " low", " high"};
+        for (int s = 0; s < 5; s++) {
+            if ((s == 1 || s == 2) && !rate) continue;
+            if (s >= 3 && !interval) continue;
+            if (c || s) lk_text_add(out, ",");
+            field(out, table->columns[c], suffixes[s]);
+        }
+    }
+    lk_text_add(out, "\r\n");
+    const char *group = "";
+    for (int r = 0; r < table->n_rows; r++) {
+        const struct lk_table_row *row = &table->rows[r];
+        if (is_group(table, row)) {
+            group = row->cells[0].text;
+            continue;
+        }
+        if (groups) {
+            field(out, group, "");
+            lk_text_add(out, ",");
+        }
+        for (int i = 0, c = 0; i < row->n_cells; c += row->cells[i++].span)
+            for (int s = 0; s < row->cells[i].span; s++) {
+                if (c + s) lk_text_add(out, ",");
+                column_has(table, c + s, &rate, &interval);
+                cell_fields(out, s ? NULL : &row->cells[i], rate, interval);
+            }
+        lk_text_add(out, "\r\n");
+    }
+}

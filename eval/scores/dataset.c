@@ -4,32 +4,14 @@
 #include <string.h>
 
 #include "engine/alloc.h"
+#include "eval/scores/key_index.h"
 #include "eval/study/prompts.h"
 #include "eval/study/texts.h"
 
-/* Open addressing, linear probing; slots hold the position + 1, 0 is free. Items are found by the key of their parts,
- * so that every spelling of an id names one item; raters by their id. */
-struct table {
-    uint32_t *slots;
-    size_t capacity; /* a power of two */
-};
-
+/* Items are found by the key of their parts, so that every spelling of an id names one item; raters by their id. */
 struct dataset_index {
-    struct table items, raters;
-    uint64_t *item_keys; /* [items_capacity] */
+    struct lk_key_index items, raters;
 };
-
-static uint64_t mix(uint64_t z) {
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static uint64_t text_hash(const char *text, size_t n) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-    return mix(hash);
-}
 
 static uint64_t item_key(const struct lk_item *item) {
     uint64_t key = (uint64_t)item->prompt;
@@ -45,9 +27,8 @@ void lk_dataset_init(struct lk_dataset *data) { memset(data, 0, sizeof *data); }
 void lk_dataset_free(struct lk_dataset *data) {
     struct dataset_index *index = data->index;
     if (index) {
-        lk_free(index->items.slots);
-        lk_free(index->raters.slots);
-        lk_free(index->item_keys);
+        lk_key_index_free(&index->items);
+        lk_key_index_free(&index->raters);
         lk_free(index);
     }
     if (data->texts) lk_texts_free(data->texts);
@@ -81,40 +62,9 @@ const char *lk_dataset_text(struct lk_dataset *data, const char *text, size_t n)
     return data->texts ? lk_texts_copy(data->texts, text, n) : NULL;
 }
 
-static void insert(struct table *table, uint64_t hash, size_t position) {
-    size_t slot = (size_t)hash & (table->capacity - 1);
-    while (table->slots[slot]) slot = (slot + 1) & (table->capacity - 1);
-    table->slots[slot] = (uint32_t)position + 1;
-}
-
-/* Room for one more than n, at most half full. */
-static enum lk_code make_room(struct table *table, size_t n, uint64_t (*hash_at)(const struct lk_dataset *, size_t),
-                              const struct lk_dataset *data) {
-    if ((n + 1) * 2 <= table->capacity) return LK_OK;
-    struct table grown = {.capacity = table->capacity ? table->capacity * 2 : 128};
-    grown.slots = lk_calloc(grown.capacity, sizeof *grown.slots);
-    if (!grown.slots) return out_of_memory();
-    for (size_t i = 0; i < n; i++) insert(&grown, hash_at(data, i), i);
-    lk_free(table->slots);
-    *table = grown;
-    return LK_OK;
-}
-
-static uint64_t item_hash(const struct lk_dataset *data, size_t i) {
-    return mix(((const struct dataset_index *)data->index)->item_keys[i]);
-}
-
-static uint64_t rater_hash(const struct lk_dataset *data, size_t i) {
-    return text_hash(data->raters[i].id, strlen(data->raters[i].id));
-}
-
 static int32_t find_item(const struct lk_dataset *data, uint64_t key) {
     const struct dataset_index *index = data->index;
-    if (!index || !index->items.capacity) return -1;
-    size_t slot = (size_t)mix(key) & (index->items.capacity - 1);
-    for (uint32_t at; (at = index->items.slots[slot]); slot = (slot + 1) & (index->items.capacity - 1))
-        if (index->item_keys[at - 1] == key) return (int32_t)at - 1;
-    return -1;
+    return index ? lk_key_index_find(&index->items, key) : -1;
 }
 
 /* A piece of an id, for the parser below. */
@@ -196,6 +146,7 @@ static enum lk_code parse_id(const char *id, size_t n, struct lk_item *item) {
 
 enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, int32_t *out) {
     struct lk_item item = {.partner = -1, .role = LK_ROLE_NONE, .evidence = ""};
+    for (int j = 0; j < LK_N_JUDGES; j++) item.judge_role[j] = LK_ROLE_NONE;
     *out = -1;
     LK_TRY(parse_id(id, n, &item));
     uint64_t key = item_key(&item);
@@ -204,21 +155,30 @@ enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, 
 
     struct dataset_index *index = index_of(data);
     if (!index) return out_of_memory();
-    size_t capacity = data->items_capacity;
-    if (data->n_items == capacity) {
-        uint64_t *keys = lk_realloc(index->item_keys, (capacity ? capacity * 2 : 64) * sizeof *keys);
-        if (!keys) return out_of_memory();
-        index->item_keys = keys;
-    }
     LK_TRY(grow((void **)&data->items, &data->items_capacity, data->n_items, sizeof *data->items));
-    LK_TRY(make_room(&index->items, data->n_items, item_hash, data));
+    LK_TRY(lk_key_index_reserve(&index->items));
     item.id = lk_dataset_text(data, id, n);
     if (!item.id) return out_of_memory();
     for (int a = 0; a < LK_N_AXES; a++) item.human_mean[a] = NAN;
-    index->item_keys[data->n_items] = key;
     data->items[data->n_items] = item;
-    insert(&index->items, mix(key), data->n_items);
     *out = (int32_t)data->n_items++;
+    lk_key_index_put(&index->items, key, *out);
+    return LK_OK;
+}
+
+enum lk_code lk_dataset_find(const struct lk_dataset *data, const char *id, size_t n, int32_t *out) {
+    struct lk_item item = {0};
+    *out = -1;
+    LK_TRY(parse_id(id, n, &item));
+    *out = find_item(data, item_key(&item));
+    return LK_OK;
+}
+
+enum lk_code lk_dataset_id_prompt(const char *id, size_t n, int *out) {
+    struct lk_item item = {0};
+    *out = -1;
+    LK_TRY(parse_id(id, n, &item));
+    *out = item.prompt;
     return LK_OK;
 }
 
@@ -227,22 +187,22 @@ enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n,
     if (!n || n > 200) return lk_fail(LK_E_INPUT, "rater id: expected 1 to 200 bytes, got %zu", n);
     struct dataset_index *index = index_of(data);
     if (!index) return out_of_memory();
-    uint64_t hash = text_hash(id, n);
-    LK_TRY(make_room(&index->raters, data->n_raters, rater_hash, data));
-    size_t slot = (size_t)hash & (index->raters.capacity - 1);
-    for (uint32_t at; (at = index->raters.slots[slot]); slot = (slot + 1) & (index->raters.capacity - 1)) {
-        const char *known = data->raters[at - 1].id;
-        if (!strncmp(known, id, n) && !known[n]) {
-            *out = (int32_t)at - 1;
+    uint64_t key = lk_key_of_text(id, n);
+    for (int32_t at; (at = lk_key_index_find(&index->raters, key)) >= 0; key++) { /* two ids may share a hash */
+        const char *known = data->raters[at].id;
+        if (strlen(known) == n && !memcmp(known, id, n)) {
+            *out = at;
             return LK_OK;
         }
     }
+    LK_TRY(lk_key_index_reserve(&index->raters));
     LK_TRY(grow((void **)&data->raters, &data->raters_capacity, data->n_raters, sizeof *data->raters));
-    struct lk_rater rater = {.id = lk_dataset_text(data, id, n), .submitted = true, .code_valid = true};
+    struct lk_rater rater = {
+        .id = lk_dataset_text(data, id, n), .submitted = true, .code_valid = true, .n_sessions = 1};
     if (!rater.id) return out_of_memory();
     data->raters[data->n_raters] = rater;
-    index->raters.slots[slot] = (uint32_t)data->n_raters + 1;
     *out = (int32_t)data->n_raters++;
+    lk_key_index_put(&index->raters, key, *out);
     return LK_OK;
 }
 
@@ -252,7 +212,7 @@ enum lk_code lk_dataset_rating(struct lk_dataset *data, struct lk_rating **out) 
     struct lk_rating *rating = &data->ratings[data->n_ratings++];
     *rating = (struct lk_rating){
         .item = -1, .rater = -1, .duration_ms = -1, .task = -1, .position = -1, .preference = -1, .role = LK_ROLE_NONE};
-    for (int a = 0; a < LK_N_AXES; a++) rating->question_ms[a] = -1;
+    for (int a = 0; a < LK_N_AXES; a++) rating->question_ms[a] = rating->answer_class[a] = -1;
     *out = rating;
     return LK_OK;
 }

@@ -10,7 +10,8 @@
 #include "engine/status.h"
 #include "eval/study/factors.h"
 
-enum { LK_N_JUDGES = 2 }; /* primary, secondary */
+enum { LK_N_JUDGES = 2 };               /* primary, secondary */
+enum { LK_SCORES_MAX_BYTES = 1 << 28 }; /* of a file of scores or ratings */
 enum lk_role { LK_ROLE_NONE = -1, LK_ROLE_MALE, LK_ROLE_FEMALE, LK_ROLE_UNCLEAR };
 
 struct lk_item {
@@ -22,7 +23,8 @@ struct lk_item {
     uint8_t judge[LK_N_JUDGES][LK_N_AXES]; /* 1..5 as given; 0: no valid answer */
     uint8_t score[LK_N_AXES];              /* the ensemble; 0: none */
     uint8_t review;                        /* bit per axis: the judges differ by more than 1 */
-    int8_t role;                           /* experiment 3 */
+    int8_t judge_role[LK_N_JUDGES];        /* experiment 3: lk_role as each judge says */
+    int8_t role;                           /* experiment 3: the ensemble */
     /* of the raters who are kept; NaN and 0 below the minimum of two ratings */
     double human_mean[LK_N_AXES];
     uint8_t human_majority[LK_N_AXES]; /* without a majority the median, rounded as in human.h */
@@ -35,6 +37,10 @@ struct lk_item {
 struct lk_rating {
     int32_t item, rater;
     uint8_t score[LK_N_AXES];       /* 0: skipped */
+    int8_t answer_class[LK_N_AXES]; /* answers in classes instead of five levels, -1 none: edit success 0 no, 1 partial,
+                                       2 yes; skin tone 0 darker, 1 same, 2 lighter; race and gender 0 no, 1 yes; age
+                                       0 on target, 1 off target */
+    uint8_t skin_magnitude;         /* 1..5 on the printed one-sided scale, 0 not asked; never a skin tone score */
     int32_t question_ms[LK_N_AXES]; /* -1: not recorded */
     int32_t duration_ms;            /* -1: not recorded */
     int32_t task, position;         /* -1: not recorded */
@@ -42,6 +48,7 @@ struct lk_rating {
     int8_t confidence;              /* 1..5, 0 not asked */
     int8_t role;                    /* lk_role */
     bool is_gold;                   /* an attention check; item is then -1 unless it is a real one */
+    bool gold_keyed;                /* an expectation was there to compare with */
     bool gold_right;
 };
 
@@ -50,6 +57,7 @@ struct lk_rater {
     bool submitted;  /* 100 % of the task */
     bool code_valid; /* a valid completion code, or the export has no such column */
     int32_t n_questions, n_skipped;
+    int32_t n_sessions; /* platform submissions, 1 without a participants file; more is repeated participation */
     uint32_t rules_hit; /* bit per quality rule (quality.h) */
     bool excluded;
 };
@@ -71,6 +79,10 @@ void lk_dataset_free(struct lk_dataset *data);
 /* The item of that id, made from the id's parts when it is new (models, ages, genders and races as in the id, the
  * prompt, the arm after the last dot). LK_E_INPUT names the part that is not understood. */
 enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, int32_t *out);
+/* The same without adding: -1 when the dataset does not hold the item. */
+enum lk_code lk_dataset_find(const struct lk_dataset *data, const char *id, size_t n, int32_t *out);
+/* The prompt that an item id names (lk_prompt_parse), without a dataset. */
+enum lk_code lk_dataset_id_prompt(const char *id, size_t n, int *out);
 enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n, int32_t *out);
 enum lk_code lk_dataset_rating(struct lk_dataset *data, struct lk_rating **out); /* appended, all fields "not known" */
 /* A copy that lives as long as the dataset; NULL for memory. */

@@ -35,3 +35,11 @@ void lk_texts_free(struct lk_texts *texts) {
         texts->blocks = next;
     }
 }
+
+void lk_texts_reset(struct lk_texts *texts) {
+    if (!texts->blocks) return;
+    struct lk_texts rest = {texts->blocks->next};
+    lk_texts_free(&rest);
+    texts->blocks->next = NULL;
+    texts->blocks->used = 0;
+}

@@ -11,3 +11,5 @@ struct lk_texts {
 /* NUL-terminated; NULL for memory. */
 const char *lk_texts_copy(struct lk_texts *texts, const char *text, size_t n);
 void lk_texts_free(struct lk_texts *texts);
+/* Forgets all copies but keeps a block for the next ones. */
+void lk_texts_reset(struct lk_texts *texts);

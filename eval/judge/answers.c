@@ -1,0 +1,286 @@
+#include "eval/judge/answers.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "engine/alloc.h"
+#include "engine/file.h"
+#include "engine/utf8.h"
+#include "eval/scores/json_lines.h"
+#include "eval/scores/level.h"
+#include "eval/study/prompts.h"
+#include "weights/json.h"
+
+enum { REASON_MAX = 160 };
+
+/* Five scores as they are met: at the top of the answer, or in its object "scores". */
+struct scores {
+    uint8_t level[LK_N_AXES]; /* 0: not met, or bad */
+    char bad[REASON_MAX];     /* the first thing that makes them invalid */
+};
+
+struct parse {
+    struct lk_json j;
+    int prompt;
+    struct scores top, inner;
+    bool has_inner;
+    int8_t role;
+    struct lk_texts texts; /* of this answer, forgotten with it */
+    const char *evidence, *item_id, *raw;
+};
+
+static int axis_of(const char *key, int prompt) {
+    int axis = lk_factor_parse(LK_FACTOR_AXIS, key, strlen(key));
+    if (axis < 0 && prompt == LK_PROMPT_V03 && !strcasecmp(key, "age_accuracy")) return LK_AXIS_AGE_DRIFT;
+    return axis;
+}
+
+/* Any value at the reader; its level, 0 when it is none. shown gets the value's first bytes. */
+static int read_level(struct lk_json *j, char shown[40]) {
+    char kind = lk_json_peek(j);
+    const char *from = (const char *)j->at;
+    if (!lk_json_skip(j)) return 0;
+    size_t n = (size_t)((const char *)j->at - from), n_shown = lk_utf8_valid_prefix(from, n < 32 ? n : 32);
+    snprintf(shown, 40, "%.*s%s", (int)n_shown, from, n_shown < n ? "..." : "");
+    if (kind == '0') return lk_level_of_number(from, n);
+    return kind == '"' ? lk_level_of_string(j->string, strlen(j->string)) : 0;
+}
+
+static void take_score(struct parse *p, struct scores *scores, int axis) {
+    char shown[40];
+    int level = read_level(&p->j, shown);
+    if (p->j.rc || scores->bad[0]) return;
+    const char *name = lk_factor_key(LK_FACTOR_AXIS, axis);
+    if (!level)
+        snprintf(scores->bad, REASON_MAX, "%s: expected an integer from 1 to 5, got %s", name, shown);
+    else if (scores->level[axis] && scores->level[axis] != level)
+        snprintf(scores->bad, REASON_MAX, "%s: two spellings with different values, %d and %d", name,
+                 scores->level[axis], level);
+    else
+        scores->level[axis] = (uint8_t)level;
+}
+
+static void read_inner(struct parse *p) {
+    const char *key;
+    if (p->has_inner && !p->inner.bad[0]) snprintf(p->inner.bad, REASON_MAX, "two objects \"scores\"");
+    p->has_inner = true;
+    if (lk_json_peek(&p->j) != '{') {
+        if (!p->inner.bad[0]) snprintf(p->inner.bad, REASON_MAX, "\"scores\" is no object");
+        lk_json_skip(&p->j);
+        return;
+    }
+    lk_json_enter(&p->j, '{');
+    while (lk_json_next(&p->j)) {
+        if (!lk_json_key(&p->j, &key)) return;
+        int axis = axis_of(key, p->prompt);
+        if (axis >= 0)
+            take_score(p, &p->inner, axis);
+        else
+            lk_json_skip(&p->j);
+    }
+}
+
+static void read_role(struct parse *p) {
+    static const char *const words[] = {"male", "female", "unclear"};
+    const char *text;
+    int8_t role = LK_ROLE_NONE;
+    if (lk_json_peek(&p->j) != '"') {
+        lk_json_skip(&p->j);
+    } else if (lk_json_string(&p->j, &text)) {
+        for (int8_t i = 0; i < 3; i++)
+            if (!strcasecmp(text, words[i])) role = i;
+    }
+    if (role == LK_ROLE_NONE && !p->top.bad[0])
+        snprintf(p->top.bad, REASON_MAX, "assigned: expected \"male\", \"female\" or \"unclear\"");
+    p->role = role;
+}
+
+static void copy_string(struct parse *p, const char **out) {
+    const char *text;
+    if (*out) {
+        lk_json_fail(&p->j, LK_E_JSON_DUPLICATE, "two spellings of one key");
+    } else if (lk_json_peek(&p->j) != '"') {
+        lk_json_skip(&p->j);
+    } else if (lk_json_string(&p->j, &text)) {
+        *out = lk_texts_copy(&p->texts, text, strlen(text));
+        if (!*out) lk_json_fail(&p->j, LK_E_NOMEM, "out of memory");
+    }
+}
+
+static void read_member(struct parse *p, const char *key) {
+    int axis = axis_of(key, p->prompt);
+    if (!strcasecmp(key, "scores"))
+        read_inner(p);
+    else if (axis >= 0)
+        take_score(p, &p->top, axis);
+    else if (!strcasecmp(key, "assigned"))
+        read_role(p);
+    else if (!strcasecmp(key, "evidence_summary"))
+        copy_string(p, &p->evidence);
+    else if (!strcasecmp(key, "item_id"))
+        copy_string(p, &p->item_id);
+    else if (!strcasecmp(key, "answer") || !strcasecmp(key, "raw"))
+        copy_string(p, &p->raw);
+    else
+        lk_json_skip(&p->j);
+}
+
+/* One JSON object, strictly. The caller frees p->texts in any case. */
+static enum lk_code parse_object(struct parse *p, const char *text, size_t n, const char *name) {
+    const char *key;
+    p->role = LK_ROLE_NONE;
+    lk_json_init(&p->j, text, n, name);
+    if (lk_json_enter(&p->j, '{'))
+        while (lk_json_next(&p->j)) {
+            if (!lk_json_key(&p->j, &key)) break;
+            read_member(p, key);
+        }
+    lk_json_end(&p->j);
+    return lk_json_finish(&p->j);
+}
+
+static enum lk_code invalid(enum lk_code rc) {
+    if (rc == LK_E_JSON || rc == LK_E_JSON_DUPLICATE || rc == LK_E_JSON_LIMIT)
+        return lk_fail_prefix(LK_E_INPUT, "not strict JSON");
+    return rc;
+}
+
+/* The scores of what was parsed into out, or the reason why there are none. */
+static enum lk_code conclude(const struct parse *p, struct lk_judge_answer *out) {
+    const struct scores *scores = p->has_inner ? &p->inner : &p->top;
+    if (p->role != LK_ROLE_NONE && !p->has_inner && p->prompt >= LK_N_EDIT_PROMPTS) {
+        static const uint8_t none[LK_N_AXES];
+        out->role = p->role;
+        if (!scores->bad[0] && !memcmp(scores->level, none, sizeof none)) return LK_OK;
+    }
+    if (scores->bad[0]) return lk_fail(LK_E_INPUT, "%s", scores->bad);
+    for (int a = 0; a < LK_N_AXES; a++)
+        if (!scores->level[a])
+            return lk_fail(LK_E_INPUT, "%s: missing%s", lk_factor_key(LK_FACTOR_AXIS, a),
+                           p->has_inner ? " from \"scores\"" : "");
+    memcpy(out->score, scores->level, sizeof out->score);
+    out->role = p->prompt >= LK_N_EDIT_PROMPTS ? p->role : LK_ROLE_NONE;
+    return LK_OK;
+}
+
+/* Where the answer's object is: behind a leading code fence, the first brace up to the one that closes it. */
+static enum lk_code find_object(const char *text, size_t n, const char **object, size_t *n_object) {
+    size_t i = 0;
+    while (i < n && (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r')) i++;
+    if (n - i >= 3 && !memcmp(text + i, "```", 3))
+        while (i < n && text[i] != '\n') i++;
+    const char *brace = i < n ? memchr(text + i, '{', n - i) : NULL;
+    if (!brace) return lk_fail(LK_E_INPUT, "no JSON object in the answer");
+    *object = brace;
+    *n_object = lk_json_balanced(brace, n - (size_t)(brace - text));
+    return *n_object ? LK_OK : lk_fail(LK_E_INPUT, "the JSON object is not closed");
+}
+
+enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct lk_texts *texts,
+                                  struct lk_judge_answer *out) {
+    const char *object = NULL;
+    size_t n_object = 0;
+    *out = (struct lk_judge_answer){.role = LK_ROLE_NONE};
+    if (n > LK_ANSWER_MAX_BYTES) return lk_fail(LK_E_INPUT, "the answer is longer than 1 MiB");
+    LK_TRY(find_object(text, n, &object, &n_object));
+    struct parse p = {.prompt = prompt};
+    struct lk_judge_answer answer = {.role = LK_ROLE_NONE};
+    enum lk_code rc = invalid(parse_object(&p, object, n_object, "answer"));
+    if (!rc) rc = conclude(&p, &answer);
+    if (!rc) {
+        const char *evidence = p.evidence ? p.evidence : "";
+        answer.evidence = lk_texts_copy(texts, evidence, strlen(evidence));
+        if (!answer.evidence) rc = lk_fail(LK_E_NOMEM, "out of memory for an answer");
+    }
+    lk_texts_free(&p.texts);
+    if (!rc) *out = answer;
+    return rc;
+}
+
+static enum lk_code store(struct lk_dataset *data, int32_t at, const struct lk_judge_answer *answer,
+                          const struct lk_judge_import *import, struct lk_judge_report *report) {
+    struct lk_item *item = &data->items[at];
+    uint8_t *scores = item->judge[import->slot];
+    int8_t *role = &item->judge_role[import->slot];
+    if (scores[0] || *role != LK_ROLE_NONE) {
+        if (memcmp(scores, answer->score, LK_N_AXES) || *role != answer->role)
+            return lk_fail(LK_E_INPUT, "a second answer that differs from the first, which counts");
+        report->n_repeated++;
+        return LK_OK;
+    }
+    if (answer->evidence[0] && !item->evidence[0]) {
+        const char *evidence = lk_dataset_text(data, answer->evidence, strlen(answer->evidence));
+        if (!evidence) return lk_fail(LK_E_NOMEM, "out of memory for the scores");
+        item->evidence = evidence;
+    }
+    memcpy(scores, answer->score, LK_N_AXES);
+    *role = answer->role;
+    report->n_matched++;
+    return LK_OK;
+}
+
+static enum lk_code look_up(struct lk_dataset *data, const char *id, bool known_only, int32_t *at) {
+    if (known_only) return lk_dataset_find(data, id, strlen(id), at);
+    return lk_dataset_item(data, id, strlen(id), at);
+}
+
+/* The item is added last: a rejected record leaves nothing behind. */
+static enum lk_code read_record(struct lk_dataset *data, const struct lk_json_record *record, struct parse *p,
+                                const struct lk_judge_import *import, struct lk_judge_report *report) {
+    int32_t at;
+    struct lk_judge_answer answer;
+    if (!p->item_id) return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
+    LK_TRY(lk_dataset_id_prompt(p->item_id, strlen(p->item_id), &p->prompt));
+    bool raw = p->raw && !p->has_inner;
+    LK_TRY(lk_judge_answer_read(raw ? p->raw : record->text, raw ? strlen(p->raw) : record->n, p->prompt, &p->texts,
+                                &answer));
+    LK_TRY(look_up(data, p->item_id, import->known_only, &at));
+    if (at < 0) {
+        report->n_unknown++;
+        return lk_rejects_add(&report->rejects, record->line, p->item_id, "no such item in this run");
+    }
+    return store(data, at, &answer, import, report);
+}
+
+enum lk_code lk_judge_answers_read(struct lk_dataset *data, const char *text, size_t n, const char *name,
+                                   const struct lk_judge_import *import, struct lk_judge_report *report) {
+    struct lk_json_lines lines;
+    struct lk_json_record record;
+    if (import->slot < 0 || import->slot >= LK_N_JUDGES)
+        return lk_fail(LK_E_USAGE, "%s: expected judge slot 0 or 1, got %d", name, import->slot);
+    lk_json_lines_open(&lines, text, n, name);
+    for (;;) {
+        bool more;
+        LK_TRY(lk_json_lines_next(&lines, &record, &more));
+        if (!more) return LK_OK;
+        report->n_records++;
+        struct parse p = {.prompt = -1};
+        enum lk_code rc = record.n > LK_ANSWER_MAX_BYTES ? lk_fail(LK_E_INPUT, "the record is longer than 1 MiB")
+                                                         : invalid(parse_object(&p, record.text, record.n, "record"));
+        if (!rc) rc = read_record(data, &record, &p, import, report);
+        if (rc == LK_E_INPUT) {
+            char reason[1024];
+            snprintf(reason, sizeof reason, "%s", lk_error_text());
+            report->n_invalid++;
+            rc = lk_rejects_add(&report->rejects, record.line, p.item_id ? p.item_id : "", reason);
+        }
+        lk_texts_free(&p.texts);
+        if (rc) return lk_fail_prefix(rc, "%s: line %zu", name, record.line);
+    }
+}
+
+enum lk_code lk_judge_answers_file(struct lk_dataset *data, const char *path, const struct lk_judge_import *import,
+                                   struct lk_judge_report *report) {
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_judge_answers_read(data, text, n, path, import, report);
+    lk_free(text);
+    return rc;
+}
+
+void lk_judge_report_free(struct lk_judge_report *report) {
+    lk_rejects_free(&report->rejects);
+    memset(report, 0, sizeof *report);
+}

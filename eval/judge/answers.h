@@ -1,0 +1,51 @@
+/* Reading what a judge answered: five scores as JSON, perhaps in a code fence or with words around. An answer is valid
+ * as a whole or not at all; nothing is repaired, clamped or filled in.
+ *
+ *     struct lk_judge_report report = {0};
+ *     rc = lk_judge_answers_read(&data, text, n, "gemini.jsonl", &(struct lk_judge_import){.slot = 0}, &report);
+ *     printf("%zu matched, %zu unknown, %zu invalid\n", report.n_matched, report.n_unknown, report.n_invalid);
+ *     lk_judge_report_free(&report); */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/status.h"
+#include "eval/scores/dataset.h"
+#include "eval/scores/rejects.h"
+
+enum { LK_ANSWER_MAX_BYTES = 1 << 20 };
+
+struct lk_judge_answer {
+    uint8_t score[LK_N_AXES]; /* 1..5; all 0 when the answer names a role only */
+    int8_t role;              /* "assigned" of experiment 3; LK_ROLE_NONE when there is none */
+    const char *evidence;     /* "evidence_summary", "" without; lives in the texts given */
+};
+
+/* One raw answer. prompt: lk_prompt_parse, where V-03 has age accuracy for age drift and a W prompt may be answered
+ * with "assigned" alone; -1 when not known. LK_E_INPUT with the reason (one sentence, no file name) when the answer is
+ * invalid, LK_E_NOMEM; out is all 0 then. */
+enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct lk_texts *texts,
+                                  struct lk_judge_answer *out);
+
+struct lk_judge_import {
+    int slot;        /* 0 primary, 1 secondary */
+    bool known_only; /* an item that the dataset does not hold is counted as unknown, not added */
+};
+
+struct lk_judge_report {
+    size_t n_records, n_matched, n_unknown, n_invalid;
+    size_t n_repeated;         /* valid answers equal to an earlier one of the same item */
+    struct lk_rejects rejects; /* unknown and invalid records */
+};
+
+/* JSON lines or a JSON array of records with "item_id" and the scores: an object "scores", the five keys beside the
+ * id, or the judge's words as the string "answer" or "raw". The first valid answer of an item counts; another one that
+ * differs is rejected. Rejected records are listed and counted; a file that is no such list at all is LK_E_JSON. The
+ * report is added to. */
+enum lk_code lk_judge_answers_read(struct lk_dataset *data, const char *text, size_t n, const char *name,
+                                   const struct lk_judge_import *import, struct lk_judge_report *report);
+enum lk_code lk_judge_answers_file(struct lk_dataset *data, const char *path, const struct lk_judge_import *import,
+                                   struct lk_judge_report *report);
+void lk_judge_report_free(struct lk_judge_report *report);

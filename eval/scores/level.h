@@ -1,0 +1,12 @@
+/* A score as files write it. */
+#pragma once
+
+#include <stddef.h>
+
+/* 1..5 when the number (JSON syntax: 4, 4.0, 40e-1) is exactly one of them; 0 otherwise. Decided on the digits, so that
+ * no rounding and no locale makes a level of another number. */
+int lk_level_of_number(const char *text, size_t n);
+/* The same for a string, which must be the digit alone: "4". */
+int lk_level_of_string(const char *text, size_t n);
+/* An unsigned decimal integer up to max, -1 otherwise; "12.0" is one too, as spreadsheets and pandas write it. */
+long lk_count_of_text(const char *text, size_t n, long max);

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Goldens of eval/scores, eval/judge and eval/study/sampling.
+
+    python generate_scores.py tests/golden/data
+
+Writes judge_answers.json (the verdicts of Python's json module with the reading rules of the study's specification on
+top), csv_cases.bin (files and what pandas reads from them) and sampling.csv (what pandas samples). The versions that
+made them are in scores_versions.txt.
+"""
+import io
+import json
+import platform
+import random
+import re
+import sys
+
+import numpy
+import pandas
+
+AXES = ["edit_success", "skin_tone", "race_drift", "gender_drift", "age_drift"]
+ALIASES = {"skin_stone": "skin_tone", "skin_tone_change": "skin_tone", "race_change": "race_drift",
+           "gender_change": "gender_drift", "age_change": "age_drift"}
+
+
+class Invalid(Exception):
+    pass
+
+
+def unique(pairs):
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise Invalid
+    return pairs
+
+
+def first_object(text):
+    text = text.strip(" \t\r\n")
+    if text.startswith("```"):
+        text = text.partition("\n")[2]
+    start = text.find("{")
+    if start < 0:
+        raise Invalid
+    depth, inside, escaped = 0, False, False
+    for i in range(start, len(text)):
+        c = text[i]
+        if inside:
+            if escaped:
+                escaped = False
+            elif c == "\\":
+                escaped = True
+            elif c == '"':
+                inside = False
+        elif c == '"':
+            inside = True
+        elif c == "{":
+            depth += 1
+        elif c == "}":
+            depth -= 1
+            if depth == 0:
+                return text[start:i + 1]
+    raise Invalid
+
+
+def no_constant(_):
+    raise Invalid
+
+
+def verdict(prompt, text):
+    """The five digits, or "" for an invalid answer."""
+    try:
+        pairs = json.loads(first_object(text), object_pairs_hook=unique, parse_constant=no_constant)
+        inner = [value for key, value in pairs if key.lower() == "scores"]
+        if len(inner) > 1 or (inner and not (isinstance(inner[0], list) and
+                                             all(isinstance(p, tuple) for p in inner[0]))):
+            raise Invalid
+        if inner and inner[0] == [] and '[]' in text.replace(" ", ""):
+            raise Invalid
+        found = {}
+        for key, value in (inner[0] if inner else pairs):
+            key = key.lower().replace(" ", "_")
+            key = ALIASES.get(key, key)
+            if prompt == "V-03" and key == "age_accuracy":
+                key = "age_drift"
+            if key not in AXES:
+                continue
+            if isinstance(value, bool):
+                raise Invalid
+            if isinstance(value, str):
+                if value not in list("12345"):
+                    raise Invalid
+                value = int(value)
+            if not isinstance(value, (int, float)) or value not in (1, 2, 3, 4, 5):
+                raise Invalid
+            if found.setdefault(key, int(value)) != int(value):
+                raise Invalid
+        if set(found) != set(AXES):
+            raise Invalid
+        return "".join(str(found[a]) for a in AXES)
+    except (Invalid, json.JSONDecodeError):
+        return ""
+
+
+def spelled(r, axis, prompt):
+    names = [axis] * 4 + [k for k, v in ALIASES.items() if v == axis]
+    if axis == "age_drift" and (prompt == "V-03" or r.random() < 0.03):
+        names += ["age_accuracy"] * 3
+    name = r.choice(names)
+    return "".join(c.upper() if r.random() < 0.5 else c for c in name) if r.random() < 0.3 else name
+
+
+def value(r):
+    level = r.randint(1, 5)
+    if r.random() < 0.05:
+        return r.choice([0, 6, 3.5, "4/5", None, "", -1, True, [3], {"v": 3}, "4.0", "high", 55])
+    return r.choice([level] * 8 + [str(level), float(level)])
+
+
+def one_answer(r):
+    prompt = r.choice(["O-01", "V-03", "V-03", "V-10", "O-07"])
+    scores = {spelled(r, a, prompt): value(r) for a in AXES}
+    if r.random() < 0.12:
+        axis = r.choice(AXES)
+        scores[spelled(r, axis, prompt)] = r.choice([r.randint(1, 5)] + [v for v in scores.values()])
+    if r.random() < 0.06:
+        scores.pop(r.choice(list(scores)))
+    if r.random() < 0.2:
+        scores["overall"] = r.choice([7, "fine", None])
+    items = list(scores.items())
+    r.shuffle(items)
+    scores = dict(items)
+    kind = r.random()
+    if kind < 0.75:
+        answer = {"observations": r.choice([{}, {"edit": "a } in a string {"}, {"skin": "\"same\"", "n": [1, {"x": 2}]}]),
+                  r.choice(["scores"] * 5 + ["Scores"]): scores, "evidence_summary": r.choice(["", "naïve — “ok”", "\\ {"])}
+    elif kind < 0.97:
+        answer = scores
+    else:
+        answer = {"scores": r.choice([[], None, list(scores.values())]), **scores}
+    text = json.dumps(answer, ensure_ascii=r.random() < 0.5, indent=r.choice([None, None, 1]))
+    if r.random() < 0.1:
+        at = r.randrange(len(text))
+        text = r.choice([text[:at], text[:at] + r.choice("{}\",:'x") + text[at:], text[:at] + text[at + 1:]])
+    wrap = r.random()
+    if wrap < 0.25:
+        text = "```json\n" + text + "\n```"
+    elif wrap < 0.35:
+        text = "Here is my answer:\n```\n" + text + "\n```\nThank {you}."
+    elif wrap < 0.45:
+        text = "  \n" + text + r.choice(["", " Done.", "\n{}"])
+    return [prompt, text, verdict(prompt, text)]
+
+
+def judge_answers(folder):
+    r = random.Random(7)
+    cases = [one_answer(r) for _ in range(260)]
+    with open(folder + "/judge_answers.json", "w", encoding="utf-8", newline="\n") as f:
+        f.write("[\n" + ",\n".join(json.dumps(c, ensure_ascii=False) for c in cases) + "\n]\n")
+
+
+def fnv(rows):
+    h = 0xcbf29ce484222325
+    for row in rows:
+        for cell in row:
+            for b in cell.encode() + b"\x1f":
+                h = (h ^ b) * 0x100000001b3 % 2**64
+        h = (h ^ 0x1e) * 0x100000001b3 % 2**64
+    return h
+
+
+def csv_cases(folder):
+    r = random.Random(11)
+    pieces = ["a", "4", "x y", "é", "“q”", "", "", "-1.5e3", "NA", "null", ",", '"', "\n", '""', " ", "日本", "#", "\t"]
+    out = bytearray()
+    for case in range(200):
+        n_columns, n_rows = r.randint(1, 6), r.randint(0, 7)
+        rows = [["c%d%s" % (i, r.choice(["", " x", ",", '"'])) for i in range(n_columns)]]
+        for _ in range(n_rows):
+            rows.append(["".join(r.choice(pieces) for _ in range(r.choice([0, 1, 1, 2, 3]))) for _ in range(n_columns)])
+            if n_columns == 1 and rows[-1] == [""]:
+                rows[-1] = ["one"]  # pandas passes over an empty line
+        end, lines = r.choice(["\n", "\r\n"]), []
+        for row in rows:
+            cells = []
+            for cell in row:
+                must = any(c in cell for c in ',"\n\r')
+                # pandas takes leading spaces of quoted cells as ours do; quoting is otherwise free
+                cells.append('"' + cell.replace('"', '""') + '"' if must or r.random() < 0.25 else cell)
+            lines.append(",".join(cells))
+        text = end.join(lines) + (end if r.random() < 0.8 else "")
+        data = (b"\xef\xbb\xbf" if r.random() < 0.15 else b"") + text.encode()
+        frame = pandas.read_csv(io.BytesIO(data), dtype=str, keep_default_na=False, na_filter=False, encoding="utf-8",
+                                skip_blank_lines=False)
+        read = [list(frame.columns)] + [[str(v) for v in row] for row in frame.itertuples(index=False)]
+        assert read == rows, (data, read, rows)
+        out += b"%d %d %d %016x\n" % (len(data), len(read), n_columns, fnv(read)) + data + b"\n"
+    with open(folder + "/csv_cases.bin", "wb") as f:
+        f.write(out)
+
+
+def main():
+    folder = sys.argv[1]
+    judge_answers(folder)
+    csv_cases(folder)
+    with open(folder + "/scores_versions.txt", "w") as f:
+        f.write("python %s\nnumpy %s\npandas %s\n" % (platform.python_version(), numpy.__version__, pandas.__version__))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,13 @@
 /* What an A100 needs at least for this project's kernels at real sizes, by the counters of the simulated GPU: modelled,
  * not measured. Each launch runs a sample of its blocks on memory that is mostly never written.
  *
- *     tools/gpusim/with-gpusim build/kernels_model [-o md|csv|json] [-n blocks] [-k word]
+ *     tools/gpusim/with-gpusim build/kernels_model [-o md|csv|json] [-n blocks] [-k word] [-v]
  *
  * -n: blocks of each launch that are run (8; 16 times as many where a block is cheap). -k: only cases whose op or
- * description has the word.
+ * description has the word. -v: the simulator's own report of each case on stderr, with wasteful source lines.
  *
- * bound_us: the time of the binding resource. of_bf16: the op's FLOPs over 312 TF/s for that time. bytes_over_min:
+ * bound_us: the time of the binding resource. of_bf16: the op's FLOPs over 312 TF/s for that time. of_hbm: the
+ * bytes that it must move over 2,039 GB/s for that time. bytes_over_min:
  * bytes of touched sectors, once per launch, over what the op must read and write once. conflicts: share of the
  * shared-memory wavefronts that bank conflicts cost. sectors: share of the sectors' bytes that were asked for. fill:
  * how evenly the blocks spread over 108 SMs. spills: bytes per thread. */
@@ -83,6 +84,12 @@ static void add_kernel(struct model *m, const cJSON *kernel) {
     snprintf(m->bound, sizeof m->bound, "%s", cJSON_IsString(bound) ? bound->valuestring : "?");
 }
 
+static void print_report(void) {
+    char *text = gpusim.text("text");
+    fprintf(stderr, "%s", text ? text : "");
+    free(text);
+}
+
 static bool read_counts(struct model *m) {
     char *text = gpusim.text("json");
     cJSON *root = text ? cJSON_Parse(text) : NULL;
@@ -113,6 +120,7 @@ static void print_row(struct bench_table *table, const struct model_case *c, con
     bench_number(table, "bound_us", 1, 1e6 * m->seconds);
     bench_text(table, "bound", "%s", m->bound);
     bench_number(table, "of_bf16", 3, share((double)cost->flops, m->seconds * 312e12));
+    bench_number(table, "of_hbm", 3, share((double)cost->bytes, m->seconds * 2.039e12));
     bench_number(table, "bytes_over_min", 3, share(m->unique, (double)cost->bytes));
     bench_number(table, "sectors", 3, share(m->requested, 32 * m->sectors));
     bench_number(table, "conflicts", 4, share(m->conflicts, m->wavefronts));
@@ -124,7 +132,7 @@ static bool is_product(const struct model_case *c) {
     return !strcmp(c->op, "linear") || !strcmp(c->op, "attention") || !strcmp(c->op, "conv2d");
 }
 
-static enum lk_code model(struct lk_device *dev, const struct model_case *c, uint64_t blocks,
+static enum lk_code model(struct lk_device *dev, const struct model_case *c, uint64_t blocks, bool report,
                           struct bench_table *table) {
     struct model m = {.bound = ""};
     size_t mark = lk_arena_mark(&dev->arena);
@@ -137,6 +145,7 @@ static enum lk_code model(struct lk_device *dev, const struct model_case *c, uin
     if (!rc) rc = lk_download(dev, &wait, &last); /* waits for the launch */
     lk_arena_release(&dev->arena, mark);
     if (!rc && !read_counts(&m)) rc = lk_fail(LK_E_INTERNAL, "%s, %s: no launch was counted", c->op, c->what);
+    if (!rc && report) print_report();
     if (!rc) print_row(table, c, &dev->cost, &m);
     return rc;
 }
@@ -145,10 +154,12 @@ int main(int argc, char **argv) {
     struct bench_table table = {.format = "md"};
     const char *blocks = "8", *word = "";
     int option, n;
-    while ((option = getopt(argc, argv, "o:n:k:")) != -1) {
+    bool report = false;
+    while ((option = getopt(argc, argv, "o:n:k:v")) != -1) {
         if (option == 'o') table.format = optarg;
         if (option == 'n') blocks = optarg;
         if (option == 'k') word = optarg;
+        if (option == 'v') report = true;
         if (option == '?') return 2;
     }
     if (!bench_format_known(table.format)) {
@@ -173,7 +184,7 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; !rc && i < n_model_cases; i++)
         if (strstr(model_cases[i].op, word) || strstr(model_cases[i].what, word))
-            rc = model(dev, &model_cases[i], (uint64_t)n, &table);
+            rc = model(dev, &model_cases[i], (uint64_t)n, report, &table);
     bench_end(&table);
     if (rc) fprintf(stderr, "%s\n", lk_error_text());
     lk_device_free(dev);

@@ -21,7 +21,7 @@ struct lk_cuda_row_norm {
     const void *x, *w, *bias; /* w, bias [n] or NULL */
     const void *shift, *scale;
     int64_t n_rows, per_row, n, ld_y, ld_x;
-    int32_t vector; /* of y and x */
+    int32_t vector; /* rows are whole vectors, as is what is read beside them */
     int32_t w_bf16, bias_bf16;
     int32_t round_before_weight;
     int32_t act;
@@ -92,6 +92,7 @@ struct lk_cuda_guidance {
 struct lk_cuda_pack_latents {
     void *tokens, *latents;
     int64_t tokens_high, tokens_wide, channels;
+    int32_t vector; /* 16 bytes of a token and 4 of a pixel may be accessed at a time */
     int32_t inverse;
 };
 

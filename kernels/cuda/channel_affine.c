@@ -15,6 +15,6 @@ enum lk_code lk_cuda_channel_affine(struct lk_device *dev, const struct lk_chann
                                           .inverse_std = op->inverse_std};
     args.vector =
         lk_cuda_aligned(op->y) && lk_cuda_aligned(op->x) && lk_cuda_aligned(op->mean) && lk_cuda_aligned(op->std);
-    struct lk_cuda_grid grid = lk_cuda_elementwise_grid(args.rows, args.n);
+    struct lk_cuda_grid grid = lk_cuda_elementwise_grid(args.rows, args.n, op->x->dtype);
     return lk_cuda_launch(dev, "channel_affine", LK_CUDA_VARIANT("channel_affine", op->x->dtype), &grid, &args);
 }

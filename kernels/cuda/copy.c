@@ -7,7 +7,8 @@ static const char *kernel_for(enum lk_dtype to, enum lk_dtype from) {
 
 enum lk_code lk_cuda_copy(struct lk_device *dev, const struct lk_copy *op, void *scratch) {
     (void)scratch;
+    const enum lk_dtype to = op->y->dtype, from = op->x->dtype;
     struct lk_cuda_elementwise args = lk_cuda_elementwise_arguments(op->y, op->x, NULL);
-    struct lk_cuda_grid grid = lk_cuda_elementwise_grid(args.rows, args.n);
-    return lk_cuda_launch(dev, "copy", kernel_for(op->y->dtype, op->x->dtype), &grid, &args);
+    struct lk_cuda_grid grid = lk_cuda_elementwise_grid(args.rows, args.n, to == from ? to : LK_F32);
+    return lk_cuda_launch(dev, "copy", kernel_for(to, from), &grid, &args);
 }

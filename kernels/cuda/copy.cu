@@ -1,29 +1,27 @@
 /* y = x, with conversion between f32 and bf16 (nearest even); bits pass unchanged where the dtypes agree.
- * Layout: rows with a distance each, or one dense row; a thread takes 8 neighbouring elements (elementwise.h).
- * Tile: up to 256 threads, 2048 elements. Shared memory: none. sm_80 or newer.
+ * Layout: rows with a distance each, or one dense row; a thread takes 16 bytes of neighbouring elements, of the wider
+ * side where the dtypes differ (elementwise.h).
+ * Tile: up to 256 threads. Shared memory: none. sm_80 or newer.
  * Deterministic: every element is computed alone. */
 #include "kernels/cuda/common.cuh"
 
 template <class To, class From> __device__ __forceinline__ void convert(const lk_cuda_elementwise &args) {
-    for_each_run(args.rows, args.n, [&](int64_t row, int64_t column, int64_t n) {
-        const vector8 x = load((const From *)args.a + row * args.ld_a + column, n, args.vector);
-        store((To *)args.y + row * args.ld_y + column, n, args.vector, x);
+    for_each_run<width<float>>(args.rows, args.n, [&](int64_t row, int64_t column, int n) {
+        store((To *)args.y + row * args.ld_y + column, n, args.vector,
+              load<width<float>>((const From *)args.a + row * args.ld_a + column, n, args.vector));
     });
 }
 
-/* 8 elements as 16-byte words. */
 template <class T> __device__ __forceinline__ void copy(const lk_cuda_elementwise &args) {
-    for_each_run(args.rows, args.n, [&](int64_t row, int64_t column, int64_t n) {
+    for_each_run<width<T>>(args.rows, args.n, [&](int64_t row, int64_t column, int n) {
         const T *x = (const T *)args.a + row * args.ld_a + column;
         T *y = (T *)args.y + row * args.ld_y + column;
-        if (args.vector && n >= WIDTH) {
-#pragma unroll
-            for (int i = 0; i < (int)(WIDTH * sizeof(T) / sizeof(uint4)); i++)
-                reinterpret_cast<uint4 *>(y)[i] = reinterpret_cast<const uint4 *>(x)[i];
+        if (args.vector && n >= width<T>) {
+            *reinterpret_cast<uint4 *>(y) = *reinterpret_cast<const uint4 *>(x);
             return;
         }
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++)
+        for (int i = 0; i < width<T>; i++)
             if (i < n) y[i] = x[i];
     });
 }

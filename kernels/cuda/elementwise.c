@@ -3,8 +3,8 @@
 #define MOST_THREADS 256
 #define MOST_GRID_Y  65535
 
-struct lk_cuda_grid lk_cuda_elementwise_grid(int64_t rows, int64_t n) {
-    const int64_t vectors = lk_cuda_div_up(n, LK_CUDA_VECTOR);
+struct lk_cuda_grid lk_cuda_elementwise_grid(int64_t rows, int64_t n, enum lk_dtype dtype) {
+    const int64_t vectors = lk_cuda_div_up(n, LK_CUDA_WIDTH(dtype));
     unsigned width = 1;
     while (width < MOST_THREADS && width < vectors) width *= 2;
     const unsigned height = MOST_THREADS / width;

@@ -14,6 +14,6 @@ enum lk_code lk_cuda_embedding(struct lk_device *dev, const struct lk_embedding 
                                      .vocabulary = table->shape[0],
                                      .table_bf16 = table->dtype == LK_BF16};
     args.vector = lk_cuda_aligned(op->y) && lk_cuda_aligned(table);
-    struct lk_cuda_grid grid = lk_cuda_elementwise_grid(args.rows, args.n);
+    struct lk_cuda_grid grid = lk_cuda_elementwise_grid(args.rows, args.n, op->y->dtype);
     return lk_cuda_launch(dev, "embedding", LK_CUDA_VARIANT("embedding", op->y->dtype), &grid, &args);
 }

@@ -19,34 +19,35 @@ __device__ __forceinline__ float row_factor(const lk_cuda_guidance &args, double
     return rounded<T>((float)pow((double)norm, (double)rounded<T>(args.power)));
 }
 
-template <class T> __device__ __forceinline__ void guidance(const lk_cuda_guidance &args) {
-    const team_row r = my_row(args.n_rows);
+template <bool WHOLE, class T> __device__ __forceinline__ void guidance(const lk_cuda_guidance &args) {
+    const team_row r = my_row(args.n_rows, args.n);
     const int64_t n = args.n;
     const T *cond = (const T *)args.cond + r.row * n, *uncond = (const T *)args.uncond + r.row * n;
     T *y = (T *)args.y + r.row * n;
-    const kept_row kept = keep(r, cond, n, args.vector);
+    const kept_row<T> kept = keep<WHOLE>(r, cond);
     double of_cond = 0.0, of_combined = 0.0;
-    for_each_vector(r, cond, kept, n, args.vector, [&](int64_t first, int64_t left, const vector8 &c) {
-        const vector8 u = load(uncond + first, left, args.vector); /* zeros past the row's end combine to zero */
+    for_each_vector<WHOLE>(r, cond, kept, [&](int first, int left, const elements<width<T>> &c) {
+        const elements<width<T>> u = load_vector<WHOLE>(uncond + first, left); /* zeros past the row's end combine to
+                                                                                  zero */
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) {
+        for (int i = 0; i < width<T>; i++) {
             const double of = (double)combined<T>(args, c.v[i], u.v[i]);
-            of_combined += of * of;
-            of_cond += (double)c.v[i] * (double)c.v[i];
+            of_combined = fma(of, of, of_combined); /* exact squares */
+            of_cond = fma((double)c.v[i], (double)c.v[i], of_cond);
         }
     });
     of_combined = team_sum(of_combined);
     of_cond = team_sum(of_cond);
     const float factor = row_factor<T>(args, of_cond, of_combined);
-    for_each_vector(r, cond, kept, n, args.vector, [&](int64_t first, int64_t left, const vector8 &c) {
-        const vector8 u = load(uncond + first, left, args.vector);
-        vector8 out;
+    for_each_vector<WHOLE>(r, cond, kept, [&](int first, int left, const elements<width<T>> &c) {
+        const elements<width<T>> u = load_vector<WHOLE>(uncond + first, left);
+        elements<width<T>> out;
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) {
+        for (int i = 0; i < width<T>; i++) {
             const float d = combined<T>(args, c.v[i], u.v[i]);
             out.v[i] = args.rescale ? d * factor : u.v[i] + rounded<T>(rounded<T>(d * args.scale) / factor);
         }
-        store(y + first, left, args.vector, out);
+        store_vector<WHOLE>(y + first, left, out);
     });
 }
-LK_VARIANTS(guidance, lk_cuda_guidance)
+LK_ROW_VARIANTS(guidance, lk_cuda_guidance)

@@ -6,44 +6,50 @@
  * length only. */
 #include "kernels/cuda/rows.cuh"
 
-template <class T> __device__ __forceinline__ void layer_norm(const lk_cuda_row_norm &args) {
-    const team_row r = my_row(args.n_rows);
+template <bool WHOLE, class T> __device__ __forceinline__ void layer_norm(const lk_cuda_row_norm &args) {
+    constexpr int N = width<T>;
+    const team_row r = my_row(args.n_rows, args.n);
     const T *from = (const T *)args.x + r.row * args.ld_x;
     T *to = (T *)args.y + r.row * args.ld_y;
-    const bool vector = args.vector;
-    const int64_t n = args.n;
-    const kept_row kept = keep(r, from, n, vector);
-    double sum = 0.0;
-    for_each_vector(r, from, kept, n, vector, [&](int64_t, int64_t, const vector8 &x) {
+    const kept_row<T> kept = keep<WHOLE>(r, from);
+    double sum = 0.0, squares = 0.0;
+    for_each_vector<WHOLE>(r, from, kept, [&](int, int, const elements<N> &x) {
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) sum += (double)x.v[i];
+        for (int i = 0; i < N; i++) sum += (double)x.v[i];
     });
-    const double mean = team_sum(sum) / (double)n;
-    const double variance = team_sum_squares(r, from, kept, n, vector, mean) / (double)n;
+    const double mean = team_sum(sum) / (double)args.n;
+    for_each_vector<WHOLE>(r, from, kept, [&](int, int left, const elements<N> &x) {
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const double d = WHOLE || i < left ? (double)x.v[i] - mean : 0.0;
+            squares = fma(d, d, squares);
+        }
+    });
+    const double variance = team_sum(squares) / (double)args.n;
     const float center = (float)mean, factor = (float)(1.0 / sqrt(variance + (double)args.eps));
-    for_each_vector(r, from, kept, n, vector, [&](int64_t first, int64_t left, const vector8 &x) {
-        vector8 y, operand;
+    for_each_vector<WHOLE>(r, from, kept, [&](int first, int left, const elements<N> &x) {
+        elements<N> y, operand;
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) y.v[i] = (x.v[i] - center) * factor;
+        for (int i = 0; i < N; i++) y.v[i] = (x.v[i] - center) * factor;
         if (args.w) {
-            operand = load_weight(args.w, first, left, args.w_bf16, vector);
+            operand = load_weight_vector<WHOLE, T>(args.w, first, left, args.w_bf16);
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) y.v[i] = y.v[i] * operand.v[i];
+            for (int i = 0; i < N; i++) y.v[i] = y.v[i] * operand.v[i];
         }
         if (args.bias) {
-            operand = load_weight(args.bias, first, left, args.bias_bf16, vector);
+            operand = load_weight_vector<WHOLE, T>(args.bias, first, left, args.bias_bf16);
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) y.v[i] = y.v[i] + operand.v[i];
+            for (int i = 0; i < N; i++) y.v[i] = y.v[i] + operand.v[i];
         }
         if (args.shift) {
-            operand = load((const T *)args.scale + first, left, vector);
+            operand = load_vector<WHOLE>((const T *)args.scale + first, left);
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) y.v[i] = rounded<T>(rounded<T>(1.0f + operand.v[i]) * rounded<T>(y.v[i]));
-            operand = load((const T *)args.shift + first, left, vector);
+            for (int i = 0; i < N; i++) y.v[i] = rounded<T>(rounded<T>(1.0f + operand.v[i]) * rounded<T>(y.v[i]));
+            operand = load_vector<WHOLE>((const T *)args.shift + first, left);
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) y.v[i] = y.v[i] + operand.v[i];
+            for (int i = 0; i < N; i++) y.v[i] = y.v[i] + operand.v[i];
         }
-        store(to + first, left, vector, y);
+        store_vector<WHOLE>(to + first, left, y);
     });
 }
-LK_VARIANTS(layer_norm, lk_cuda_row_norm)
+LK_ROW_VARIANTS(layer_norm, lk_cuda_row_norm)

@@ -1,6 +1,6 @@
 /* Adds the number of NaN and Inf in x to the report.
- * Layout: rows with a distance each, or one dense row; a thread takes 8 neighbouring elements (elementwise.h).
- * Tile: up to 256 threads, 2048 elements. Shared memory: 32 bytes, counts of warps. sm_80 or newer.
+ * Layout: rows with a distance each, or one dense row; a thread takes 16 bytes of neighbouring elements
+ * (elementwise.h). Tile: up to 256 threads, 2048 elements. Shared memory: 32 bytes, counts of warps. sm_80 or newer.
  * Deterministic: integers are added, in any order. */
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/report.h"
@@ -9,10 +9,10 @@ template <class T> __device__ __forceinline__ void nonfinite(const lk_cuda_eleme
     __shared__ unsigned of_warps[8];
     const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
     unsigned count = 0;
-    for_each_run(args.rows, args.n, [&](int64_t row, int64_t column, int64_t n) {
-        const vector8 x = load((const T *)args.a + row * args.ld_a + column, n, args.vector);
+    for_each_run<width<T>>(args.rows, args.n, [&](int64_t row, int64_t column, int n) {
+        const elements<width<T>> x = load<width<T>>((const T *)args.a + row * args.ld_a + column, n, args.vector);
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) count += (__float_as_uint(x.v[i]) & 0x7f800000u) == 0x7f800000u;
+        for (int i = 0; i < width<T>; i++) count += (__float_as_uint(x.v[i]) & 0x7f800000u) == 0x7f800000u;
     });
     for (int distance = 16; distance; distance /= 2) count += __shfl_xor_sync(0xffffffffu, count, distance);
     if (thread % 32 == 0) of_warps[thread / 32] = count;

@@ -1,16 +1,7 @@
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/rows.h"
 
-#define MOST_PAIRS 512 /* RUNS of 8 pairs for each of 32 threads */
-
-/* A team has as many threads as there are runs of 8 pairs, up to a warp. */
-static struct lk_cuda_grid grid_of(int64_t n_rows, int64_t pairs) {
-    const int64_t runs = lk_cuda_div_up(pairs, LK_CUDA_VECTOR);
-    unsigned team = 1;
-    while (team < 32 && team < runs) team *= 2;
-    const unsigned teams = 256 / team;
-    return (struct lk_cuda_grid){.grid = {(unsigned)lk_cuda_div_up(n_rows, teams)}, .block = {team, teams}};
-}
+#define MOST_PAIRS 512 /* 16 for each of 32 threads */
 
 enum lk_code lk_cuda_norm_rope(struct lk_device *dev, const struct lk_norm_rope *op, void *scratch) {
     (void)scratch;
@@ -30,7 +21,10 @@ enum lk_code lk_cuda_norm_rope(struct lk_device *dev, const struct lk_norm_rope 
     if (args.pairs > MOST_PAIRS)
         return lk_fail(LK_E_INTERNAL, "norm_rope: head_dim: expected at most %d, got %d", 2 * MOST_PAIRS,
                        2 * args.pairs);
-    args.vector = lk_cuda_aligned(x) && args.pairs % LK_CUDA_VECTOR == 0 && (uintptr_t)args.norm_w % 16 == 0;
+    if (args.n_rows * args.n_heads > INT32_MAX)
+        return lk_fail(LK_E_INTERNAL, "norm_rope: %lld heads are too many", (long long)(args.n_rows * args.n_heads));
+    const int vector = LK_CUDA_WIDTH(x->dtype) / 2; /* pairs */
+    args.vector = lk_cuda_aligned(x) && args.pairs % vector == 0 && (uintptr_t)args.norm_w % 16 == 0;
     if (op->cos) {
         args.cos = op->cos->data;
         args.sin = op->sin->data;
@@ -39,6 +33,6 @@ enum lk_code lk_cuda_norm_rope(struct lk_device *dev, const struct lk_norm_rope 
         if (op->sin->ld != op->cos->ld && args.n_rows > 1)
             return lk_fail(LK_E_INTERNAL, "norm_rope: cos and sin with different distances of rows");
     }
-    struct lk_cuda_grid grid = grid_of(args.n_rows * args.n_heads, args.pairs);
+    struct lk_cuda_grid grid = lk_cuda_row_grid(args.n_rows * args.n_heads, 2 * args.pairs, x->dtype);
     return lk_cuda_launch(dev, "norm_rope", LK_CUDA_VARIANT("norm_rope", x->dtype), &grid, &args);
 }

@@ -1,116 +1,120 @@
 /* RMS norm of each head, then rotary position embedding, in place.
- * Layout: x [S, n_heads, head_dim] with a distance between positions. Thread t of a head's team has the pairs
- * [8 t, 8 t + 8), [8 (t + T), ...) ...: 16 neighbouring elements where pairs are interleaved, twice 8 elements half a
- * head apart otherwise.
+ * Layout: x [S, n_heads, head_dim] with a distance between positions. A thread takes vectors of 16 bytes of x: pairs
+ * beside each other where they are interleaved, twice 8 bytes half a head apart otherwise; and of the tables the same
+ * pairs. Thread t of a head's team has vectors t, t + T, ...
  * Tile: one head of one position per team of up to 32 threads; a thread keeps up to 16 pairs, so that x is read and
  * written once. Shared memory: none. sm_80 or newer.
  * Deterministic: the sum of squares is taken in double, in an order that depends on head_dim and the pairing only. */
 #include "kernels/cuda/rows.cuh"
 
-constexpr int RUNS = 2; /* of 8 pairs that a thread has at most: head_dim up to 1024 */
+template <class T> constexpr int PAIRS = width<T> / 2; /* of a vector */
 
-struct pairs8 {
-    vector8 a, b;
-};
+template <int N> struct pairs { elements<N> a, b; };
 
-/* Both halves of pairs [first, first + WIDTH), of which `left` are the head's. */
-template <class T>
-__device__ __forceinline__ pairs8 load_pairs(const lk_cuda_norm_rope &args, const T *head, int first, int left) {
-    pairs8 p;
+/* Both halves of pairs [first, first + N), of which `left` are the head's. */
+template <bool WHOLE, int N, class From>
+__device__ __forceinline__ pairs<N> load_pairs(const lk_cuda_norm_rope &args, const From *head, int first, int left) {
+    pairs<N> p;
     if (!args.interleaved) {
-        p.a = load(head + first, left, args.vector);
-        p.b = load(head + args.pairs + first, left, args.vector);
+        p.a = load<N>(head + first, WHOLE ? N : left, WHOLE);
+        p.b = load<N>(head + args.pairs + first, WHOLE ? N : left, WHOLE);
         return p;
     }
-    const vector8 low = load(head + 2 * first, 2 * left, args.vector);
-    const vector8 high = load(head + 2 * first + WIDTH, 2 * left - WIDTH, args.vector);
+    const elements<2 *N> all = load<2 * N>(head + 2 * first, WHOLE ? 2 * N : 2 * left, WHOLE);
 #pragma unroll
-    for (int i = 0; i < WIDTH / 2; i++) {
-        p.a.v[i] = low.v[2 * i], p.b.v[i] = low.v[2 * i + 1];
-        p.a.v[i + WIDTH / 2] = high.v[2 * i], p.b.v[i + WIDTH / 2] = high.v[2 * i + 1];
-    }
+    for (int i = 0; i < N; i++) p.a.v[i] = all.v[2 * i], p.b.v[i] = all.v[2 * i + 1];
     return p;
 }
 
-template <class T>
+template <bool WHOLE, int N, class T>
 __device__ __forceinline__ void store_pairs(const lk_cuda_norm_rope &args, T *head, int first, int left,
-                                            const pairs8 &p) {
+                                            const pairs<N> &p) {
     if (!args.interleaved) {
-        store(head + first, left, args.vector, p.a);
-        store(head + args.pairs + first, left, args.vector, p.b);
+        store(head + first, WHOLE ? N : left, WHOLE, p.a);
+        store(head + args.pairs + first, WHOLE ? N : left, WHOLE, p.b);
         return;
     }
-    vector8 low, high;
+    elements<2 * N> all;
 #pragma unroll
-    for (int i = 0; i < WIDTH / 2; i++) {
-        low.v[2 * i] = p.a.v[i], low.v[2 * i + 1] = p.b.v[i];
-        high.v[2 * i] = p.a.v[i + WIDTH / 2], high.v[2 * i + 1] = p.b.v[i + WIDTH / 2];
+    for (int i = 0; i < N; i++) all.v[2 * i] = p.a.v[i], all.v[2 * i + 1] = p.b.v[i];
+    store(head + 2 * first, WHOLE ? 2 * N : 2 * left, WHOLE, all);
+}
+
+template <class T, int N>
+__device__ __forceinline__ void scale(const lk_cuda_norm_rope &args, elements<N> &x, float factor,
+                                      const elements<N> &w) {
+#pragma unroll
+    for (int i = 0; i < N; i++) x.v[i] = x.v[i] * factor;
+    if (args.round_before_weight) {
+#pragma unroll
+        for (int i = 0; i < N; i++) x.v[i] = rounded<T>(x.v[i]);
     }
-    store(head + 2 * first, 2 * left, args.vector, low);
-    store(head + 2 * first + WIDTH, 2 * left - WIDTH, args.vector, high);
-}
-
-/* The weights of the same elements, in pairs. */
-__device__ __forceinline__ pairs8 load_weight_pairs(const lk_cuda_norm_rope &args, int first, int left) {
-    return args.w_bf16 ? load_pairs(args, (const bf16 *)args.norm_w, first, left)
-                       : load_pairs(args, (const float *)args.norm_w, first, left);
-}
-
-template <class T>
-__device__ __forceinline__ float normed(const lk_cuda_norm_rope &args, float x, float factor, float w) {
-    float y = x * factor;
-    if (args.round_before_weight) y = rounded<T>(y);
-    y = y * w;
-    return args.cos ? rounded<T>(y) : y;
-}
-
-template <class T>
-__device__ __forceinline__ void rotate(const lk_cuda_norm_rope &args, pairs8 &p, const vector8 &cos,
-                                       const vector8 &sin) {
 #pragma unroll
-    for (int i = 0; i < WIDTH; i++) {
+    for (int i = 0; i < N; i++) x.v[i] = x.v[i] * w.v[i];
+    if (args.cos) {
+#pragma unroll
+        for (int i = 0; i < N; i++) x.v[i] = rounded<T>(x.v[i]);
+    }
+}
+
+template <class T, int N, bool ROUND>
+__device__ __forceinline__ void rotate(pairs<N> &p, const elements<N> &cos, const elements<N> &sin) {
+#pragma unroll
+    for (int i = 0; i < N; i++) {
         const float a = p.a.v[i], b = p.b.v[i];
         float ac = a * cos.v[i], bs = b * sin.v[i], bc = b * cos.v[i], as = a * sin.v[i];
-        if (args.round_products) ac = rounded<T>(ac), bs = rounded<T>(bs), bc = rounded<T>(bc), as = rounded<T>(as);
+        if (ROUND) ac = rounded<T>(ac), bs = rounded<T>(bs), bc = rounded<T>(bc), as = rounded<T>(as);
         p.a.v[i] = ac - bs;
         p.b.v[i] = bc + as;
     }
 }
 
-template <class T> __device__ __forceinline__ void norm_rope(const lk_cuda_norm_rope &args) {
-    const team_row r = my_row(args.n_rows * args.n_heads);
-    const int64_t position = r.row / args.n_heads, head = r.row - position * args.n_heads;
-    T *x = (T *)args.x + position * args.ld_x + head * 2 * args.pairs;
-    pairs8 kept[RUNS];
+template <bool WHOLE, class T> __device__ __forceinline__ void norm_rope(const lk_cuda_norm_rope &args) {
+    constexpr int N = PAIRS<T>, MOST = kept_vectors<T>;
+    const team_row r = my_row(args.n_rows * args.n_heads, args.pairs); /* r.n: pairs */
+    const unsigned position = (unsigned)r.row / (unsigned)args.n_heads;
+    const unsigned head = (unsigned)r.row - position * (unsigned)args.n_heads;
+    T *x = (T *)args.x + position * args.ld_x + (int64_t)head * 2 * args.pairs;
+    pairs<N> kept[MOST];
     double sum = 0.0;
 #pragma unroll
-    for (int k = 0; k < RUNS; k++) {
-        const int first = (k * r.team + r.lane) * WIDTH;
-        kept[k] = load_pairs(args, x, first, r.present ? args.pairs - first : 0);
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++)
-            sum += (double)kept[k].a.v[i] * (double)kept[k].a.v[i] + (double)kept[k].b.v[i] * (double)kept[k].b.v[i];
+    for (int k = 0; k < MOST; k++) {
+        const int first = (k * r.team + r.lane) * N;
+        kept[k] = {};
+        if (first < r.n) kept[k] = load_pairs<WHOLE, N>(args, x, first, r.n - first);
     }
     float factor = 1.0f;
-    if (args.norm_w) factor = (float)(1.0 / sqrt(team_sum(sum) / (double)(2 * args.pairs) + (double)args.eps));
+    if (args.norm_w) {
 #pragma unroll
-    for (int k = 0; k < RUNS; k++) {
-        const int first = (k * r.team + r.lane) * WIDTH, left = args.pairs - first;
-        if (!r.present || left <= 0) continue;
-        if (args.norm_w) {
-            const pairs8 w = load_weight_pairs(args, first, left);
+        for (int k = 0; k < MOST; k++) {
+            if ((k * r.team + r.lane) * N >= r.n) continue;
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) {
-                kept[k].a.v[i] = normed<T>(args, kept[k].a.v[i], factor, w.a.v[i]);
-                kept[k].b.v[i] = normed<T>(args, kept[k].b.v[i], factor, w.b.v[i]);
+            for (int i = 0; i < N; i++) { /* exact squares */
+                sum = fma((double)kept[k].a.v[i], (double)kept[k].a.v[i], sum);
+                sum = fma((double)kept[k].b.v[i], (double)kept[k].b.v[i], sum);
             }
         }
-        if (args.cos) {
-            const vector8 cos = load(args.cos + position * args.ld_table + first, left, args.vector);
-            const vector8 sin = load(args.sin + position * args.ld_table + first, left, args.vector);
-            rotate<T>(args, kept[k], cos, sin);
+        factor = (float)(1.0 / sqrt(team_sum(sum) / (double)(2 * args.pairs) + (double)args.eps));
+    }
+#pragma unroll
+    for (int k = 0; k < MOST; k++) {
+        const int first = (k * r.team + r.lane) * N, left = r.n - first;
+        if (left <= 0) continue;
+        if (args.norm_w) {
+            const pairs<N> w = args.w_bf16 ? load_pairs<WHOLE, N>(args, (const bf16 *)args.norm_w, first, left)
+                                           : load_pairs<WHOLE, N>(args, (const float *)args.norm_w, first, left);
+            scale<T>(args, kept[k].a, factor, w.a);
+            scale<T>(args, kept[k].b, factor, w.b);
         }
-        store_pairs(args, x, first, left, kept[k]);
+        if (args.cos) {
+            const elements<N> cos = load<N>(args.cos + position * args.ld_table + first, WHOLE ? N : left, WHOLE);
+            const elements<N> sin = load<N>(args.sin + position * args.ld_table + first, WHOLE ? N : left, WHOLE);
+            if (args.round_products)
+                rotate<T, N, true>(kept[k], cos, sin);
+            else
+                rotate<T, N, false>(kept[k], cos, sin);
+        }
+        store_pairs<WHOLE, N>(args, x, first, left, kept[k]);
     }
 }
-LK_VARIANTS(norm_rope, lk_cuda_norm_rope)
+LK_ROW_VARIANTS(norm_rope, lk_cuda_norm_rope)

@@ -1,36 +1,61 @@
 /* u8 RGB <-> [-1, 1]: y = r(2 (x / 255) - 1), and u8(round_half_even(255 clamp(r(x / 2 + 1/2), 0, 1))).
- * Layout: one dense row; a thread takes 8 neighbouring values (elementwise.h); bytes are accessed one by one.
- * Tile: 256 threads, 2048 values. Shared memory: none. sm_80 or newer.
+ * Layout: one dense row; a thread takes 16 bytes of neighbouring values (elementwise.h) and their 8 or 4 bytes.
+ * Tile: 256 threads. Shared memory: none. sm_80 or newer.
  * Deterministic: every element is computed alone. */
 #include "kernels/cuda/common.cuh"
 
-template <class T> __device__ __forceinline__ void pixels_from_bytes(const lk_cuda_elementwise &args) {
-    for_each_run(args.rows, args.n, [&](int64_t row, int64_t column, int64_t n) {
-        const unsigned char *x = (const unsigned char *)args.a + row * args.ld_a + column;
-        vector8 y;
+/* n bytes from p on, as many as N; the others are 0. */
+template <int N> struct some_bytes { unsigned words[N / 4]; };
+template <int N> __device__ __forceinline__ some_bytes<N> load_bytes(const unsigned char *p, int n, bool vector) {
+    some_bytes<N> out = {};
+    if (vector && n >= N) {
+        const auto all = *reinterpret_cast<const typename words_of<N / 4>::type *>(p);
+        memcpy(out.words, &all, N);
+        return out;
+    }
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) y.v[i] = i < n ? 2.0f * ((float)x[i] / 255.0f) - 1.0f : 0.0f;
+    for (int i = 0; i < N; i++)
+        if (i < n) out.words[i / 4] |= (unsigned)p[i] << i % 4 * 8;
+    return out;
+}
+template <int N>
+__device__ __forceinline__ void store_bytes(unsigned char *p, int n, bool vector, const some_bytes<N> &x) {
+    if (vector && n >= N) {
+        store_words(p, x.words);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (i < n) p[i] = (unsigned char)(x.words[i / 4] >> i % 4 * 8);
+}
+
+template <class T> __device__ __forceinline__ void pixels_from_bytes(const lk_cuda_elementwise &args) {
+    constexpr int N = width<T>;
+    for_each_run<N>(args.rows, args.n, [&](int64_t row, int64_t column, int n) {
+        const some_bytes<N> x = load_bytes<N>((const unsigned char *)args.a + row * args.ld_a + column, n, args.vector);
+        elements<N> y;
+#pragma unroll
+        for (int i = 0; i < N; i++) y.v[i] = 2.0f * ((float)(x.words[i / 4] >> i % 4 * 8 & 255u) / 255.0f) - 1.0f;
         store((T *)args.y + row * args.ld_y + column, n, args.vector, y);
     });
 }
 LK_VARIANTS(pixels_from_bytes, lk_cuda_elementwise)
 
 /* NaN gives 0. */
-template <class T> __device__ __forceinline__ unsigned char to_byte(float x) {
-    float v = rounded<T>(0.5f * x + 0.5f);
-    v = v > 0.0f ? v : 0.0f;
-    v = v < 1.0f ? v : 1.0f;
-    const float round_to_int = 12582912.0f; /* 1.5 * 2^23 */
-    return (unsigned char)((255.0f * v + round_to_int) - round_to_int);
+template <class T> __device__ __forceinline__ unsigned to_byte(float x) {
+    const float v = fminf(fmaxf(rounded<T>(0.5f * x + 0.5f), 0.0f), 1.0f);
+    const float round_to_int = 12582912.0f; /* 1.5 * 2^23: the integer is left in the low bits */
+    return __float_as_uint(255.0f * v + round_to_int) & 255u;
 }
 
 template <class T> __device__ __forceinline__ void pixels_to_bytes(const lk_cuda_elementwise &args) {
-    for_each_run(args.rows, args.n, [&](int64_t row, int64_t column, int64_t n) {
-        const vector8 x = load((const T *)args.a + row * args.ld_a + column, n, args.vector);
-        unsigned char *y = (unsigned char *)args.y + row * args.ld_y + column;
+    constexpr int N = width<T>;
+    for_each_run<N>(args.rows, args.n, [&](int64_t row, int64_t column, int n) {
+        const elements<N> x = load<N>((const T *)args.a + row * args.ld_a + column, n, args.vector);
+        some_bytes<N> y = {};
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++)
-            if (i < n) y[i] = to_byte<T>(x.v[i]);
+        for (int i = 0; i < N; i++) y.words[i / 4] |= to_byte<T>(x.v[i]) << i % 4 * 8;
+        store_bytes<N>((unsigned char *)args.y + row * args.ld_y + column, n, args.vector, y);
     });
 }
 LK_VARIANTS(pixels_to_bytes, lk_cuda_elementwise)

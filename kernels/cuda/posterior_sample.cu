@@ -1,7 +1,7 @@
 /* std = r(exp(r(clamp(logvar, -30, 20) / 2))); z = r(mean + r(std noise)).
- * Layout: a row per pixel: z and noise [C], moments [mean C, logvar C]; a thread takes 8 neighbouring channels
- * (elementwise.h). Tile: up to 256 threads. Shared memory: none. sm_80 or newer.
- * Deterministic: every element is computed alone. */
+ * Layout: a row per pixel: z and noise [C], moments [mean C, logvar C]; a thread takes 16 bytes of neighbouring
+ * channels (elementwise.h). Tile: up to 256 threads. Shared memory: none. sm_80 or newer. Deterministic: every element
+ * is computed alone. */
 #include "kernels/cuda/common.cuh"
 
 __device__ __forceinline__ float clamp_logvar(float x) { /* NaN stays */
@@ -10,13 +10,14 @@ __device__ __forceinline__ float clamp_logvar(float x) { /* NaN stays */
 }
 
 template <class T> __device__ __forceinline__ void posterior_sample(const lk_cuda_elementwise &args) {
-    for_each_run(args.rows, args.n, [&](int64_t row, int64_t column, int64_t n) {
+    for_each_run<width<T>>(args.rows, args.n, [&](int64_t row, int64_t column, int n) {
         const T *moments = (const T *)args.a + row * args.ld_a + column;
-        const vector8 mean = load(moments, n, args.vector), logvar = load(moments + args.n, n, args.vector);
-        const vector8 noise = load((const T *)args.b + row * args.ld_b + column, n, args.vector);
-        vector8 z;
+        const elements<width<T>> mean = load<width<T>>(moments, n, args.vector),
+                                 logvar = load<width<T>>(moments + args.n, n, args.vector);
+        const elements<width<T>> noise = load<width<T>>((const T *)args.b + row * args.ld_b + column, n, args.vector);
+        elements<width<T>> z;
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) {
+        for (int i = 0; i < width<T>; i++) {
             const float std = rounded<T>(lk_exp(rounded<T>(0.5f * clamp_logvar(logvar.v[i]))));
             z.v[i] = mean.v[i] + rounded<T>(std * noise.v[i]);
         }

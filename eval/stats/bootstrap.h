@@ -1,0 +1,81 @@
+/* Resampling. Replicate b draws from its own stream "boot|b" of the seed, so that results are the same with any number
+ * of threads, and two calls with one seed and the same units see the same resamples.
+ *
+ *     struct lk_resampling how = LK_RESAMPLING;        // seed 42, 1,000 replicates, 95 %
+ *     how.clusters = source_of_item;                   // resample the 84 sources, not the items
+ *     LK_TRY(lk_bootstrap_mean(values, n, &how, LK_INTERVAL_PERCENTILE, &number));
+ *
+ * One resample serves many statistics. Where they are functions of sums over units (rates, means, differences of
+ * groups), lk_bootstrap_totals counts how often each unit was drawn and hands over the sums; bootstrap_rates.h builds
+ * rates by group and disparities on it. lk_bootstrap hands over the drawn units themselves. */
+#pragma once
+
+#include "eval/stats/stats.h"
+
+struct lk_resampling {
+    uint64_t seed;
+    int n_replicates;
+    double confidence;
+    const int32_t *clusters; /* [n_units]: units of one number are drawn together; NULL: each by itself */
+    int n_threads;           /* 0: OpenMP's number */
+};
+#define LK_RESAMPLING                                                                                                  \
+    { 42, 1000, 0.95, NULL, 0 }
+
+enum lk_interval_kind { LK_INTERVAL_PERCENTILE, LK_INTERVAL_BCA };
+
+/* Statistics of the drawn units [n], into out [n_statistics]; NaN where one does not exist. Runs in several threads at
+ * once: context is only read, scratch is the thread's own. */
+typedef void (*lk_statistic)(const int32_t *drawn, size_t n, const void *context, void *scratch, double *out);
+
+/* replicates [n_statistics, n_replicates]. Without clusters n_units draws bounded(n_units); with clusters, numbered in
+ * ascending order of their ids, as many draws as there are clusters, each giving all of its units in their order.
+ * scratch_bytes of memory for each thread. LK_E_INPUT: no unit, no replicate. */
+enum lk_code lk_bootstrap(size_t n_units, const struct lk_resampling *how, lk_statistic statistic, const void *context,
+                          size_t scratch_bytes, int n_statistics, double *replicates);
+
+/* Leave-one-out values of the same statistics, [n_statistics, n_left_out], where n_left_out is the number of units or
+ * clusters (lk_resampling_units). */
+enum lk_code lk_jackknife(size_t n_units, const struct lk_resampling *how, lk_statistic statistic, const void *context,
+                          size_t scratch_bytes, int n_statistics, double *values);
+/* What is drawn: units, or clusters if there are any. */
+enum lk_code lk_resampling_units(size_t n_units, const struct lk_resampling *how, size_t *n);
+
+/* Units as rows of numbers that are summed by cell. */
+struct lk_tally {
+    size_t n_units;
+    int n_columns, n_cells;
+    const double *columns; /* [n_units, n_columns], finite */
+    const int32_t *cells;  /* [n_units] 0..n_cells-1; -1: drawn, but summed nowhere; NULL: all in cell 0 */
+};
+/* totals [n_cells, n_columns] of a resample to statistics. */
+typedef void (*lk_totals_statistic)(const double *totals, const void *context, void *scratch, double *out);
+
+/* As lk_bootstrap, from the same draws. Whole-number columns are summed exactly; others in an order of our own. */
+enum lk_code lk_bootstrap_totals(const struct lk_tally *tally, const struct lk_resampling *how,
+                                 lk_totals_statistic statistic, const void *context, size_t scratch_bytes,
+                                 int n_statistics, double *replicates);
+enum lk_code lk_jackknife_totals(const struct lk_tally *tally, const struct lk_resampling *how,
+                                 lk_totals_statistic statistic, const void *context, size_t scratch_bytes,
+                                 int n_statistics, double *values);
+/* The sums themselves, [n_cells, n_columns]. */
+void lk_tally_totals(const struct lk_tally *tally, double *totals);
+
+/* number->low and high: percentiles (1 -+ confidence)/2 by linear interpolation of the replicates [n] that exist.
+ * undefined is set when none of them does. Returns LK_E_NOMEM only. */
+enum lk_code lk_interval_percentile(const double *replicates, size_t n, double confidence, struct lk_number *number);
+/* The same for n_numbers rows of replicates in parallel; numbers that are undefined stay as they are. */
+enum lk_code lk_intervals_percentile(const double *replicates, size_t n, const struct lk_resampling *how,
+                                     struct lk_number *numbers, size_t n_numbers);
+/* Bias-corrected and accelerated (Efron 1987), from number->value and the leave-one-out values; scipy.stats.bootstrap's
+ * formula. undefined is set when all replicates lie on one side of the value or the jackknife does not vary. */
+enum lk_code lk_interval_bca(const double *replicates, size_t n, const double *jackknife, size_t n_jackknife,
+                             double confidence, struct lk_number *number);
+
+/* All of it for one statistic: its value on the units themselves, and the interval. */
+enum lk_code lk_bootstrap_number(size_t n_units, const struct lk_resampling *how, lk_statistic statistic,
+                                 const void *context, size_t scratch_bytes, enum lk_interval_kind kind,
+                                 struct lk_number *out);
+/* Of the mean of values [n]. */
+enum lk_code lk_bootstrap_mean(const double *values, size_t n, const struct lk_resampling *how,
+                               enum lk_interval_kind kind, struct lk_number *out);

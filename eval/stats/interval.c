@@ -1,0 +1,155 @@
+/* Intervals from replicates. */
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "eval/stats/bootstrap.h"
+#include "eval/stats/quantile.h"
+#include "eval/stats/resample.h"
+#include "eval/stats/special.h"
+
+static size_t keep_existing(const double *replicates, size_t n, double *kept) {
+    size_t n_kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(replicates[i])) kept[n_kept++] = replicates[i];
+    return n_kept;
+}
+
+/* values is reordered. */
+static void percentiles(double *values, size_t n, double confidence, struct lk_number *number) {
+    if (!n) {
+        number->value = number->low = number->high = 0;
+        number->undefined = "no resample has a value";
+        return;
+    }
+    double tail = (100 - 100 * confidence) / 2 / 100; /* 0.025 exactly for 95 % */
+    number->low = lk_quantile(values, n, tail);
+    number->high = lk_quantile(values, n, 1 - tail);
+}
+
+enum lk_code lk_interval_percentile(const double *replicates, size_t n, double confidence, struct lk_number *number) {
+    double *kept = lk_malloc(n * sizeof *kept);
+    if (!kept) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu replicates", n);
+    percentiles(kept, keep_existing(replicates, n, kept), confidence, number);
+    lk_free(kept);
+    return LK_OK;
+}
+
+enum lk_code lk_intervals_percentile(const double *replicates, size_t n, const struct lk_resampling *how,
+                                     struct lk_number *numbers, size_t n_numbers) {
+    int n_threads = lk_resampling_threads(how);
+    double *kept = lk_malloc(n * (size_t)n_threads * sizeof *kept);
+    if (!kept) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu replicates", n);
+#pragma omp parallel for schedule(static) num_threads(n_threads)
+    for (int t = 0; t < n_threads; t++) {
+        double *mine = kept + (size_t)t * n;
+        for (size_t i = (size_t)t; i < n_numbers; i += (size_t)n_threads)
+            if (!numbers[i].undefined)
+                percentiles(mine, keep_existing(replicates + i * n, n, mine), how->confidence, &numbers[i]);
+    }
+    lk_free(kept);
+    return LK_OK;
+}
+
+/* The skewness of the estimator, from what it becomes without each unit. NaN when that never varies. */
+static double acceleration(const double *jackknife, size_t n) {
+    double mean = 0, cubes = 0, squares = 0, count = (double)n;
+    for (size_t i = 0; i < n; i++) mean += jackknife[i];
+    mean /= count;
+    for (size_t i = 0; i < n; i++) {
+        double influence = (count - 1) * (mean - jackknife[i]) / count;
+        cubes += influence * influence * influence;
+        squares += influence * influence;
+    }
+    return squares > 0 ? cubes / (squares * sqrt(squares)) / 6 : NAN;
+}
+
+static double shifted(double z, double bias, double a) {
+    return lk_normal_cdf(bias + (bias + z) / (1 - a * (bias + z)));
+}
+
+enum lk_code lk_interval_bca(const double *replicates, size_t n, const double *jackknife, size_t n_jackknife,
+                             double confidence, struct lk_number *number) {
+    double *kept = lk_malloc(n * sizeof *kept);
+    if (!kept) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu replicates", n);
+    size_t n_kept = keep_existing(replicates, n, kept), below = 0, at_most = 0;
+    for (size_t i = 0; i < n_kept; i++) {
+        below += kept[i] < number->value;
+        at_most += kept[i] <= number->value;
+    }
+    double a = acceleration(jackknife, n_jackknife);
+    if (!n_kept || at_most == 0 || below == n_kept || !isfinite(a)) {
+        number->undefined = !n_kept        ? "no resample has a value"
+                            : !isfinite(a) ? "the value is the same without any one unit"
+                                           : "all resamples lie on one side of the value";
+        number->low = number->high = number->value = 0;
+    } else {
+        double bias = lk_normal_quantile((double)(below + at_most) / (2 * (double)n_kept));
+        double tail = (100 - 100 * confidence) / 2 / 100, z = lk_normal_quantile(tail);
+        number->low = lk_quantile(kept, n_kept, shifted(z, bias, a));
+        number->high = lk_quantile(kept, n_kept, shifted(-z, bias, a));
+    }
+    lk_free(kept);
+    return LK_OK;
+}
+
+static enum lk_code fill(size_t n_units, size_t n_drawn, const struct lk_resampling *how, lk_statistic statistic,
+                         const void *context, size_t scratch_bytes, enum lk_interval_kind kind, double *values,
+                         struct lk_number *out) {
+    size_t n = (size_t)how->n_replicates;
+    LK_TRY(lk_bootstrap(n_units, how, statistic, context, scratch_bytes, 1, values));
+    if (kind == LK_INTERVAL_PERCENTILE) return lk_interval_percentile(values, n, how->confidence, out);
+    LK_TRY(lk_jackknife(n_units, how, statistic, context, scratch_bytes, 1, values + n));
+    return lk_interval_bca(values, n, values + n, n_drawn, how->confidence, out);
+}
+
+enum lk_code lk_bootstrap_number(size_t n_units, const struct lk_resampling *how, lk_statistic statistic,
+                                 const void *context, size_t scratch_bytes, enum lk_interval_kind kind,
+                                 struct lk_number *out) {
+    *out = (struct lk_number){.n = n_units};
+    if (!n_units) {
+        out->undefined = "no unit";
+        return LK_OK;
+    }
+    size_t n_drawn;
+    LK_TRY(lk_resampling_units(n_units, how, &n_drawn));
+    int32_t *all = lk_malloc(n_units * sizeof *all);
+    void *scratch = lk_malloc(scratch_bytes);
+    double *values = lk_malloc(((size_t)how->n_replicates + n_drawn) * sizeof *values);
+    enum lk_code rc = LK_OK;
+    if (!all || !scratch || !values) {
+        rc = lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu units", n_units);
+    } else {
+        for (size_t i = 0; i < n_units; i++) all[i] = (int32_t)i;
+        statistic(all, n_units, context, scratch, &out->value);
+        if (isnan(out->value)) {
+            out->value = 0;
+            out->undefined = "the statistic does not exist";
+        } else {
+            rc = fill(n_units, n_drawn, how, statistic, context, scratch_bytes, kind, values, out);
+        }
+    }
+    lk_free(all);
+    lk_free(scratch);
+    lk_free(values);
+    return rc;
+}
+
+static void mean_of_drawn(const int32_t *drawn, size_t n, const void *context, void *scratch, double *out) {
+    (void)scratch;
+    const double *values = context;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += values[drawn[i]];
+    *out = n ? sum / (double)n : NAN;
+}
+
+enum lk_code lk_bootstrap_mean(const double *values, size_t n, const struct lk_resampling *how,
+                               enum lk_interval_kind kind, struct lk_number *out) {
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(values[i])) {
+            memset(out, 0, sizeof *out);
+            return lk_fail(LK_E_INPUT, "bootstrap: value %zu: expected a finite number, got %g", i, values[i]);
+        }
+    return lk_bootstrap_number(n, how, mean_of_drawn, values, 0, kind, out);
+}

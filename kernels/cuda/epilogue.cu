@@ -5,9 +5,9 @@
 #include "kernels/cuda/gemm_epilogue.cuh"
 
 template <class T> __device__ __forceinline__ void epilogue(const lk_cuda_after &args) {
-    for_each_run(args.rows, args.n, [&](int64_t row, int64_t column, int64_t n) {
+    for_each_run<WIDTH>(args.rows, args.n, [&](int64_t row, int64_t column, int n) {
         const vector8 product = load((const T *)args.product + row * args.ld + column, n, args.vector);
-        finish<T>(args.out, row, (int)column, (int)n, product);
+        finish<T>(args.out, row, (int)column, n, product);
     });
 }
 LK_VARIANTS(epilogue, lk_cuda_after)

@@ -66,7 +66,7 @@ enum lk_code lk_cuda_epilogue(struct lk_device *dev, const struct lk_linear *op,
                                  .vector = (uintptr_t)product % 16 == 0 &&
                                            (size_t)ld * lk_dtype_size(op->y->dtype) % 16 == 0};
     if (without_bias) args.out.bias = NULL;
-    const struct lk_cuda_grid grid = lk_cuda_elementwise_grid(args.rows, args.n);
+    const struct lk_cuda_grid grid = lk_cuda_elementwise_grid(args.rows, args.n, LK_BF16); /* 8 elements a thread */
     return lk_cuda_launch(dev, "epilogue", LK_CUDA_VARIANT("epilogue", op->y->dtype), &grid, &args);
 }
 

@@ -17,6 +17,8 @@ import sys
 import numpy
 import pandas
 
+from stats_cases import Stream, fnv1a64
+
 AXES = ["edit_success", "skin_tone", "race_drift", "gender_drift", "age_drift"]
 ALIASES = {"skin_stone": "skin_tone", "skin_tone_change": "skin_tone", "race_change": "race_drift",
            "gender_change": "gender_drift", "age_change": "age_drift"}
@@ -160,9 +162,8 @@ def fnv(rows):
     h = 0xcbf29ce484222325
     for row in rows:
         for cell in row:
-            for b in cell.encode() + b"\x1f":
-                h = (h ^ b) * 0x100000001b3 % 2**64
-        h = (h ^ 0x1e) * 0x100000001b3 % 2**64
+            h = fnv1a64(cell.encode() + b"\x1f", h)
+        h = fnv1a64(b"\x1e", h)
     return h
 
 
@@ -196,10 +197,44 @@ def csv_cases(folder):
         f.write(out)
 
 
+RACES = ["White", "Black", "EastAsian", "SoutheastAsian", "Indian", "MiddleEastern", "Latino"]
+AGES = ["20s", "30s", "40s", "50s", "60s", "70plus"]
+GROUPS = ["Young", "Young", "Middle", "Middle", "Old", "Old"]
+MODELS = ["flux", "step1x", "qwen"]
+
+
+def sampling(folder):
+    """What pandas samples from n of the 5,040 outputs in an order of ours: DataFrame.sample(random_state) in every group
+    of groupby, as the printed code does it."""
+    lines = []
+    for case in range(200):
+        stream = Stream("sampling|%d" % case)
+        order = list(range(5040))
+        stream.shuffle(order)
+        n = 1 + stream.bounded(5040 if case < 20 else 700)
+        by_model, per_stratum = stream.bounded(2), 1 + stream.bounded(9)
+        seed = 42 if case < 100 else stream.bounded(2**32)
+        rows = []
+        for x in order[:n]:
+            model, source = x // 1680, x // 20 % 84
+            rows.append((RACES[source // 12], ["Male", "Female"][source // 6 % 2], GROUPS[source % 6], MODELS[model]))
+        frame = pandas.DataFrame(rows, columns=["race", "gender", "age_group", "model"])
+        frame["age_group"] = pandas.Categorical(frame["age_group"], ["Young", "Middle", "Old"], ordered=True)
+        keys = ["race", "gender", "age_group"] + ["model"] * by_model
+        drawn = []
+        for _, group in frame.groupby(keys, observed=True, sort=True):
+            drawn += list(group.sample(n=min(per_stratum, len(group)), random_state=seed).index)
+        lines.append("%d,%d,%016x" % (case, len(drawn), fnv1a64("".join("%d," % i for i in drawn).encode())))
+    with open(folder + "/sampling.csv", "w") as f:
+        f.write("# case, items drawn, FNV-1a 64 of their input positions in the order drawn\n")
+        f.write("\n".join(lines) + "\n")
+
+
 def main():
     folder = sys.argv[1]
     judge_answers(folder)
     csv_cases(folder)
+    sampling(folder)
     with open(folder + "/scores_versions.txt", "w") as f:
         f.write("python %s\nnumpy %s\npandas %s\n" % (platform.python_version(), numpy.__version__, pandas.__version__))
 

@@ -176,6 +176,7 @@ static enum lk_code l2_norm(struct lk_device *dev, const int64_t *s) {
     NEW(&x, LK_BF16, s[0], s[1]);
     NEW(&y, LK_BF16, s[0], s[1]);
     NEW(&w, LK_BF16, s[1]);
+    LK_TRY(fill(dev, &x)); /* zeros take a longer way */
     return lk_l2_norm(dev, &(struct lk_l2_norm){&y, &x, &w, LK_ACT_SILU});
 }
 

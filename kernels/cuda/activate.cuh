@@ -30,9 +30,9 @@ __device__ __forceinline__ float swish_argument(int kind, float x) {
  * The hardware's inverse is corrected once, after which three units in its last place make no difference. */
 constexpr float LEAST_ARGUMENT = -80.0f, MOST_ARGUMENT = 80.0f;
 template <int KIND> __device__ __forceinline__ float short_swish(float x, float u) {
-    const float shifter = 12582912.0f;                                           /* 1.5 * 2^23 */
-    const float shifted = fmaf(u, -1.44269504f, shifter), n = shifted - shifter; /* e^-u = 2^(n + f), |f| <= 1/2 */
-    float f = fmaf(u, -1.44269504f, -n), inverse;
+    const float shifter = 12582912.0f;                    /* 1.5 * 2^23 */
+    const float shifted = fmaf(u, -1.44269504f, shifter); /* e^-u = 2^(n + f), |f| <= 1/2 */
+    float f = fmaf(u, -1.44269504f, shifter - shifted), inverse;
     if (KIND == LK_ACT_QUICK_GELU) f = fmaf(u, -1.92596299e-8f, f); /* the others' bits do not need it */
     float p = fmaf(1.33952900e-3f, f, 9.67086747e-3f);              /* 2^f */
     p = fmaf(p, f, 5.55033820e-2f);

@@ -11,6 +11,10 @@ static struct lk_cuda_driver driver;
 static struct lk_error failure; /* of the one attempt to open it */
 static atomic_int_least64_t fail_at, n_calls;
 
+const struct lk_cuda_symbols lk_cuda_symbols = {
+#define SYMBOL(name, symbol, parameters) symbol,
+    LK_CUDA_FUNCTIONS(SYMBOL)};
+
 const struct lk_cuda_driver *lk_cuda(void) { return &driver; }
 
 void lk_cuda_fail_at(int64_t n) { atomic_store(&fail_at, n); }
@@ -20,7 +24,7 @@ bool lk_cuda_due(void) {
     return atomic_load(&fail_at) > 0 && atomic_fetch_sub(&fail_at, 1) == 1;
 }
 
-enum lk_code lk_cuda_check(lk_cu_result result, const char *call, const char *what_format, ...) {
+enum lk_code lk_cuda_check(lk_cu_result result, const char *symbol, const char *what_format, ...) {
     if (!result) return LK_OK;
     const char *name = NULL, *meaning = NULL;
     if (driver.error_name(result, &name) || !name) name = "unknown error";
@@ -31,7 +35,7 @@ enum lk_code lk_cuda_check(lk_cu_result result, const char *call, const char *wh
     vsnprintf(what, sizeof what, what_format, args);
     va_end(args);
     return lk_fail(result == LK_CU_ERROR_OUT_OF_MEMORY ? LK_E_FIT : LK_E_DEVICE, "cuda: %s: %s failed with %d, %s: %s",
-                   what, call, result, name, meaning);
+                   what, symbol, result, name, meaning);
 }
 
 static enum lk_code open_library(void) {
@@ -54,7 +58,8 @@ static enum lk_code open_library(void) {
         }
         memcpy((char *)&driver + functions[i].offset, &address, sizeof address);
     }
-    return lk_cuda_check(driver.init(0), "init(0)", "starting the driver"); /* loaded until the program ends */
+    return lk_cuda_check(driver.init(0), lk_cuda_symbols.init, "starting the driver"); /* loaded until the program ends
+                                                                                        */
 }
 
 static void open_once(void) { lk_error_get(&failure, open_library()); }

@@ -78,14 +78,22 @@ enum lk_code lk_cuda_driver_open(void);
 /* After lk_cuda_driver_open. */
 const struct lk_cuda_driver *lk_cuda(void);
 
-/* The error of a call: LK_OK for 0; memory is LK_E_FIT, all else LK_E_DEVICE: "WHAT: cuMemAlloc_v2(...): error name:
- * what it means". */
-enum lk_code lk_cuda_check(lk_cu_result result, const char *call, const char *what_format, ...)
+/* The driver's names: lk_cuda_symbols.launch is "cuLaunchKernel". */
+struct lk_cuda_symbols {
+#define LK_CUDA_SYMBOL(name, symbol, parameters) const char *name;
+    LK_CUDA_FUNCTIONS(LK_CUDA_SYMBOL)
+#undef LK_CUDA_SYMBOL
+};
+extern const struct lk_cuda_symbols lk_cuda_symbols;
+
+/* The error of a call: LK_OK for 0; memory is LK_E_FIT, all else LK_E_DEVICE: "cuda: WHAT: cuMemAlloc_v2 failed with 2,
+ * error name: what it means". */
+enum lk_code lk_cuda_check(lk_cu_result result, const char *symbol, const char *what_format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* LK_CU(memory_alloc, (&address, bytes), "weights: %zu bytes", bytes): a driver call, counted, with its status. */
 #define LK_CU(name, arguments, ...)                                                                                    \
-    lk_cuda_check(lk_cuda_due() ? LK_CU_ERROR_UNKNOWN : lk_cuda()->name arguments, #name #arguments, __VA_ARGS__)
+    lk_cuda_check(lk_cuda_due() ? LK_CU_ERROR_UNKNOWN : lk_cuda()->name arguments, lk_cuda_symbols.name, __VA_ARGS__)
 
 /* Test hooks: the n-th driver call from now (1 = the next) that can be made to fail does, once; 0 turns it off. Calls
  * that give something back are not counted. */

@@ -20,6 +20,8 @@ void lk_staging_close(struct lk_cuda_staging *s) {
     *s = (struct lk_cuda_staging){0};
 }
 
+void lk_staging_settled(struct lk_cuda_staging *s) { memset(s->under_way, 0, sizeof s->under_way); }
+
 enum lk_code lk_staging_slot(struct lk_cuda_staging *s, unsigned char **out) {
     int i = s->next;
     if (s->under_way[i]) LK_TRY(LK_CU(event_synchronize, (s->sent[i]), "an earlier upload"));

@@ -23,5 +23,7 @@ void lk_staging_close(struct lk_cuda_staging *staging);
 /* Copies are queued on the stream; the call returns when `from` has been read. */
 enum lk_code lk_staging_upload(struct lk_cuda_staging *staging, lk_cu_stream stream, lk_cu_address to, const void *from,
                                size_t bytes);
+/* The stream has been waited for: no upload is under way. */
+void lk_staging_settled(struct lk_cuda_staging *staging);
 /* The next slot for a copy to the host, which the caller waits for: at most LK_STAGING_BYTES. */
 enum lk_code lk_staging_slot(struct lk_cuda_staging *staging, unsigned char **out);

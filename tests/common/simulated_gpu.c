@@ -14,6 +14,7 @@ const struct simulated_gpu *simulated_gpu(void) {
     } functions[] = {
         {"gpusim_calls", &gpu.calls},
         {"gpusim_fail_at", &gpu.fail_at},
+        {"gpusim_failed_call", &gpu.failed_call},
         {"gpusim_memory_peak", &gpu.memory_peak},
         {"gpusim_memory_limit", &gpu.memory_limit},
         {"gpusim_report_count", &gpu.report_count},
@@ -28,4 +29,9 @@ const struct simulated_gpu *simulated_gpu(void) {
         memcpy(functions[i].place, &address, sizeof address);
     }
     return &gpu;
+}
+
+bool test_is_full(void) {
+    const char *full = getenv("LIKENESS_TEST_FULL");
+    return full && strcmp(full, "0");
 }

@@ -147,7 +147,7 @@ static void every_failing_allocation(void **state) {
         for (uint64_t n = 1; n <= n_allocations + 1; n++) {
             const char *call = n <= n_allocations ? "cuMemAlloc_v2" : "cuMemHostAlloc";
             gpu->fail_at(call, n <= n_allocations ? n : 1, 2, false);
-            assert_fails(open_and_edit(&job, &result), LK_E_FIT, n <= n_allocations ? "memory_alloc" : "host_alloc");
+            assert_fails(open_and_edit(&job, &result), LK_E_FIT, n <= n_allocations ? "cuMemAlloc" : "cuMemHostAlloc");
             if (n <= n_allocations) assert_non_null(strstr(lk_error_text(), "are free; make the picture smaller"));
             gpu->fail_at(NULL, 0, 0, false);
             assert_null(result.image.pixels);

@@ -1,7 +1,9 @@
 /* Every op of the cuda device against the cpu device (kernels/selftest). Few small cases, since the device is a
- * simulated one where there is no GPU; `test_cuda_ops --full [OP]` runs 200 of each. */
+ * simulated one where there is no GPU; `test_cuda_ops --full [OP]` runs 200 of each, as the
+ * full run does. */
 #include "kernels/selftest/selftest.h"
 #include "tests/common/cuda.h"
+#include "tests/common/simulated_gpu.h"
 
 #define CASES      6
 #define FULL_CASES 200
@@ -25,6 +27,7 @@ int main(int argc, char **argv) {
     static int ops[MOST_OPS];
     size_t n = 0;
     const char *only = NULL;
+    if (test_is_full()) options.n_cases = FULL_CASES;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--full"))
             options.n_cases = FULL_CASES;

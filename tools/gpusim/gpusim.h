@@ -137,6 +137,8 @@ __attribute__((visibility("default"))) uint64_t gpusim_calls(const char *name);
  * `sticky`: so does, as after a fault of a kernel, every later call that needs the context. 0 for n: no longer. The
  * name must stay. */
 __attribute__((visibility("default"))) void gpusim_fail_at(const char *name, uint64_t n, int result, bool sticky);
+/* The function that was made to fail, NULL: none since the last gpusim_fail_at. */
+__attribute__((visibility("default"))) const char *gpusim_failed_call(void);
 /* The most bytes of device memory in use at once since the last call of this with the device (which starts afresh),
  * modules' variables among them; and another capacity than GPUSIM_MEMORY's. */
 __attribute__((visibility("default"))) uint64_t gpusim_memory_peak(int device);

@@ -15,6 +15,7 @@ static struct {
     uint64_t n;
     CUresult result;
     bool sticky;
+    const char *failed;
 } fault;
 
 CUresult gpusim_call(const char *name) {
@@ -25,6 +26,7 @@ CUresult gpusim_call(const char *name) {
     n_all++;
     if (!fault.n || (fault.name && strcmp(fault.name, name)) || --fault.n) return CUDA_SUCCESS;
     struct gpusim_context *context = gpusim_current();
+    fault.failed = name;
     if (fault.sticky && context) {
         context->error = fault.result;
         gpusim_driver.failed = true;
@@ -48,5 +50,8 @@ void gpusim_fail_at(const char *name, uint64_t n, int result, bool sticky) {
     fault.n = n;
     fault.result = (CUresult)result;
     fault.sticky = sticky;
+    fault.failed = NULL;
     gpusim_unlock(CUDA_SUCCESS);
 }
+
+const char *gpusim_failed_call(void) { return fault.failed; }

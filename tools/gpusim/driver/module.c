@@ -52,7 +52,7 @@ static CUresult load(struct gpusim_context *context, CUmodule *out, const void *
 /* Options: only the log buffers matter (CU_JIT_ERROR_LOG_BUFFER 5 and its size 6; CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES 4).
  */
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options, void **values) {
-    ENTER_CONTEXT();
+    ENTER_CONTEXT_AS("cuModuleLoadData"); /* other forms come here */
     struct gpusim_message message = {""};
     if (!out || !image || (n && (!options || !values))) LEAVE(CUDA_ERROR_INVALID_VALUE);
     CUresult result = load(context, out, image, &message);

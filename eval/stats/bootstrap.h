@@ -61,14 +61,14 @@ enum lk_code lk_jackknife_totals(const struct lk_tally *tally, const struct lk_r
 /* The sums themselves, [n_cells, n_columns]. */
 void lk_tally_totals(const struct lk_tally *tally, double *totals);
 
-/* number->low and high: percentiles (1 -+ confidence)/2 by linear interpolation of the replicates [n] that exist.
- * undefined is set when none of them does. Returns LK_E_NOMEM only. */
+/* number->low and high: percentiles (1 -+ confidence)/2 by linear interpolation of the replicates [n] that exist; both
+ * 0 when none does. Returns LK_E_NOMEM only. */
 enum lk_code lk_interval_percentile(const double *replicates, size_t n, double confidence, struct lk_number *number);
 /* The same for n_numbers rows of replicates in parallel; numbers that are undefined stay as they are. */
 enum lk_code lk_intervals_percentile(const double *replicates, size_t n, const struct lk_resampling *how,
                                      struct lk_number *numbers, size_t n_numbers);
 /* Bias-corrected and accelerated (Efron 1987), from number->value and the leave-one-out values; scipy.stats.bootstrap's
- * formula. undefined is set when all replicates lie on one side of the value or the jackknife does not vary. */
+ * formula. No interval, 0 and 0, when all replicates lie on one side of the value or the jackknife does not vary. */
 enum lk_code lk_interval_bca(const double *replicates, size_t n, const double *jackknife, size_t n_jackknife,
                              double confidence, struct lk_number *number);
 

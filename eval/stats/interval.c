@@ -18,11 +18,8 @@ static size_t keep_existing(const double *replicates, size_t n, double *kept) {
 
 /* values is reordered. */
 static void percentiles(double *values, size_t n, double confidence, struct lk_number *number) {
-    if (!n) {
-        number->value = number->low = number->high = 0;
-        number->undefined = "no resample has a value";
-        return;
-    }
+    number->low = number->high = 0;
+    if (!n) return;
     double tail = (100 - 100 * confidence) / 2 / 100; /* 0.025 exactly for 95 % */
     number->low = lk_quantile(values, n, tail);
     number->high = lk_quantile(values, n, 1 - tail);
@@ -79,12 +76,8 @@ enum lk_code lk_interval_bca(const double *replicates, size_t n, const double *j
         at_most += kept[i] <= number->value;
     }
     double a = acceleration(jackknife, n_jackknife);
-    if (!n_kept || at_most == 0 || below == n_kept || !isfinite(a)) {
-        number->undefined = !n_kept        ? "no resample has a value"
-                            : !isfinite(a) ? "the value is the same without any one unit"
-                                           : "all resamples lie on one side of the value";
-        number->low = number->high = number->value = 0;
-    } else {
+    number->low = number->high = 0;
+    if (at_most > 0 && below < n_kept && isfinite(a)) {
         double bias = lk_normal_quantile((double)(below + at_most) / (2 * (double)n_kept));
         double tail = (100 - 100 * confidence) / 2 / 100, z = lk_normal_quantile(tail);
         number->low = lk_quantile(kept, n_kept, shifted(z, bias, a));

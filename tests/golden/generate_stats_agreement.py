@@ -11,6 +11,8 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pingouin
+from scipy import stats
+from scipy.stats._resampling import BootstrapResult
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 from statsmodels.stats.multitest import multipletests
@@ -162,7 +164,63 @@ def multiple():
     sc.write("multiple", rows, inputs, names, ["statsmodels"], "weighted_sum: of adjusted p times 1, 2, 3, ...")
 
 
-ALL = [kappa, fleiss, alpha, icc, multiple]
+def bootstrap():
+    """Draws by the definition (a stream per replicate), intervals by numpy and scipy."""
+    rows, inputs, replicates = [], sc.FNV_BASIS, 99
+    for case in range(N_CASES):
+        stream = sc.case_stream("bootstrap", case)
+        n = 1 + stream.bounded(24)
+        kind = [sc.SCORES, sc.FINE, sc.BINARY, sc.CONSTANT, sc.SCORES][case % 5]
+        x = np.array(sc.values(stream, n, kind))
+        clusters = [stream.bounded(6) * 3 - 5 for _ in range(n)]
+        groups = [stream.bounded(4) - 1 for _ in range(n)]
+        inputs = sc.checksum([*x, *map(float, clusters), *map(float, groups)], inputs)
+        ids = sorted(set(clusters))
+        members = [[i for i in range(n) if clusters[i] == c] for c in ids]
+        means, spreads, of_clusters = [], [], []
+        for b in range(replicates):
+            s = sc.Stream(f"boot|{b}", case)
+            drawn = [s.bounded(n) for _ in range(n)]
+            means.append(x[drawn].mean())
+            of_groups = [[x[i] for i in drawn if groups[i] == g] for g in range(3)]
+            of_groups = [sum(g) / len(g) for g in of_groups if g]
+            spreads.append(max(of_groups) - min(of_groups) if of_groups else NAN)
+            s = sc.Stream(f"boot|{b}", case)
+            drawn = [i for _ in ids for i in members[s.bounded(len(ids))]]
+            of_clusters.append(x[drawn].mean())
+        means, spreads = np.array(means), np.array(spreads)
+        row = list(np.percentile(means, [2.5, 97.5]))
+        bca = [NAN, NAN]
+        if n > 1:
+            given = BootstrapResult(None, means, None)
+            bca = stats.bootstrap((x,), np.mean, n_resamples=0, bootstrap_result=given, method="BCa").confidence_interval
+        row += list(bca)
+        row += list(np.percentile(of_clusters, [2.5, 97.5]))
+        row += list(np.nanpercentile(spreads, [2.5, 97.5])) if len(set(groups) - {-1}) > 1 else [NAN, NAN]
+        # permutation p of mean(group 1) - mean(group 0), all shuffled and within clusters
+        for blocks in ([list(range(n))], members):
+            def difference(labels):
+                one, zero = [v for v, g in zip(x, labels) if g == 1], [v for v, g in zip(x, labels) if g == 0]
+                return sum(one) / len(one) - sum(zero) / len(zero) if one and zero else NAN
+            observed, reached, counted = difference(groups), 0, 0
+            for b in range(replicates):
+                s, labels = sc.Stream(f"perm|{b}", case), list(groups)
+                for block in blocks:
+                    shuffled = [labels[i] for i in block]
+                    s.shuffle(shuffled)
+                    for i, label in zip(block, shuffled):
+                        labels[i] = label
+                d = difference(labels)
+                counted += d == d
+                reached += abs(d) >= abs(observed) - 1e-12
+            row.append((1 + reached) / (1 + counted) if observed == observed else NAN)
+        rows.append(digits(row))
+    names = [f"{w}_{end}" for w in ("percentile", "bca", "cluster", "disparity") for end in ("low", "high")]
+    sc.write("bootstrap", rows, inputs, [*names, "permutation_p", "swap_p"], ["numpy", "scipy"],
+             "seed: the case; 99 replicates")
+
+
+ALL = [kappa, fleiss, alpha, icc, multiple, bootstrap]
 
 if __name__ == "__main__":
     for make in ALL:

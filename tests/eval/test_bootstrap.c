@@ -1,0 +1,322 @@
+/* Resampling: draws by definition, intervals against numpy and scipy on the same draws, the specification's vector, and
+ * the same bits with any number of threads. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "engine/alloc.h"
+#include "eval/stats/bootstrap_rates.h"
+#include "eval/stats/permutation.h"
+#include "eval/stats/quantile.h"
+#include "tests/common/stats_cases.h"
+#include "tests/common/test.h"
+
+enum { MAX = 32, N_COLUMNS = 10 };
+
+struct data {
+    size_t n;
+    double x[MAX];
+    int32_t clusters[MAX], groups[MAX];
+};
+
+static void make(struct data *d, int number, uint64_t *checksum) {
+    static const enum stats_kind kinds[] = {STATS_SCORES, STATS_FINE, STATS_BINARY, STATS_CONSTANT, STATS_SCORES};
+    struct lk_stream s = stats_stream("bootstrap", number);
+    double flat[3 * MAX];
+    d->n = 1 + lk_stream_bounded(&s, 24);
+    stats_values(&s, d->x, d->n, kinds[number % 5]);
+    for (size_t i = 0; i < d->n; i++) d->clusters[i] = (int32_t)lk_stream_bounded(&s, 6) * 3 - 5;
+    for (size_t i = 0; i < d->n; i++) d->groups[i] = (int32_t)lk_stream_bounded(&s, 4) - 1;
+    for (size_t i = 0; i < d->n; i++) {
+        flat[i] = d->x[i];
+        flat[d->n + i] = d->clusters[i];
+        flat[2 * d->n + i] = d->groups[i];
+    }
+    *checksum = stats_checksum(*checksum, flat, 3 * d->n);
+}
+
+static void check(const char *what, int number, const struct lk_number *got, const double *expected) {
+    stats_assert_close(what, number, got->low, isnan(expected[0]) ? 0 : expected[0], 1e-10, 1e-12);
+    stats_assert_close(what, number, got->high, isnan(expected[0]) ? 0 : expected[1], 1e-10, 1e-12);
+}
+
+static void check_case(const struct data *d, int number, const double *expected) {
+    struct lk_resampling plain = {.seed = (uint64_t)number, .n_replicates = 99, .confidence = 0.95}, clustered = plain;
+    clustered.clusters = d->clusters;
+    struct lk_number mean;
+    assert_ok(lk_bootstrap_mean(d->x, d->n, &plain, LK_INTERVAL_PERCENTILE, &mean));
+    check("percentile", number, &mean, expected);
+    assert_ok(lk_bootstrap_mean(d->x, d->n, &plain, LK_INTERVAL_BCA, &mean));
+    check("bca", number, &mean, expected + 2);
+    assert_ok(lk_bootstrap_mean(d->x, d->n, &clustered, LK_INTERVAL_PERCENTILE, &mean));
+    check("cluster", number, &mean, expected + 4);
+    const struct lk_grouping groupings[] = {{NULL, 1}, {d->groups, 3}};
+    struct lk_rates rates = {d->n, 1, d->x, 2, groupings};
+    struct lk_rate_results *results;
+    assert_ok(lk_bootstrap_rates(&rates, &clustered, &results));
+    check("cluster, by totals", number, lk_rate_of(results, 0, 0, 0), expected + 4);
+    lk_rate_results_free(results);
+    assert_ok(lk_bootstrap_rates(&rates, &plain, &results));
+    check("percentile, by totals", number, lk_rate_of(results, 0, 0, 0), expected);
+    const struct lk_disparity *disparity = lk_disparity_of(results, 1, 0);
+    assert_int_equal(disparity->number.undefined != NULL, isnan(expected[6]));
+    check("disparity", number, &disparity->number, expected + 6);
+    lk_rate_results_free(results);
+    struct lk_test test;
+    assert_ok(lk_permutation_means(d->x, d->groups, d->n, &plain, &test));
+    stats_assert_close("permutation", number, test.undefined ? NAN : test.p, expected[8], 1e-12, 0);
+    assert_ok(lk_permutation_means(d->x, d->groups, d->n, &clustered, &test));
+    stats_assert_close("swap", number, test.undefined ? NAN : test.p, expected[9], 1e-12, 0);
+}
+
+static void against_numpy_and_scipy(void **state) {
+    (void)state;
+    struct stats_golden golden;
+    stats_golden_open(&golden, "bootstrap", N_COLUMNS);
+    uint64_t checksum = STATS_CHECKSUM_START;
+    for (int c = 0; c < (int)golden.n_cases; c++) {
+        struct data d;
+        make(&d, c, &checksum);
+        check_case(&d, c, golden.values + N_COLUMNS * c);
+    }
+    assert_true(checksum == golden.inputs);
+    stats_golden_close(&golden);
+}
+
+static void mean_of(const int32_t *drawn, size_t n, const void *context, void *scratch, double *out) {
+    (void)scratch;
+    *out = 0;
+    for (size_t i = 0; i < n; i++) *out += ((const double *)context)[drawn[i]] / (double)n;
+}
+
+static void vectors_of_the_specification(void **state) {
+    (void)state;
+    const double data[] = {0, 0, 1, 0, 1, 1, 0, 0, 0, 1}, first5[] = {0.5, 0.1, 0.4, 0.4, 0.2};
+    struct lk_resampling how = LK_RESAMPLING;
+    double replicates[1000], sum = 0;
+    assert_ok(lk_bootstrap(10, &how, mean_of, data, 0, 1, replicates));
+    for (int b = 0; b < 1000; b++) sum += replicates[b];
+    for (int b = 0; b < 5; b++) stats_assert_close("bootstrap_mean", b, replicates[b], first5[b], 1e-12, 0);
+    stats_assert_close("mean of replicates", 0, sum / 1000, 0.4141, 1e-12, 0);
+    struct lk_number mean;
+    assert_ok(lk_bootstrap_mean(data, 10, &how, LK_INTERVAL_PERCENTILE, &mean));
+    assert_true(mean.value == 0.4 && mean.low == 0.1 && mean.high == 0.7);
+    const double q[] = {0.025, 0.5, 0.975}, expected[] = {0.11000000000000001, 0.4, 1.52};
+    for (int i = 0; i < 3; i++) {
+        double x[] = {0.8, 0.1, 1.6, 0.4, 0.2};
+        stats_assert_close("percentile_linear", i, lk_quantile(x, 5, q[i]), expected[i], 1e-15, 0);
+    }
+}
+
+/* Selection against a sorted copy: ties, sorted and reversed inputs. */
+static void quantiles_of_all_kinds(void **state) {
+    (void)state;
+    struct lk_stream s;
+    lk_stream_seed(&s, 7);
+    for (int round = 0; round < 400; round++) {
+        double x[200], sorted[200];
+        size_t n = 1 + lk_stream_bounded(&s, 200), levels = 1 + lk_stream_bounded(&s, 300);
+        for (size_t i = 0; i < n; i++) x[i] = (double)lk_stream_bounded(&s, levels);
+        memcpy(sorted, x, sizeof sorted);
+        for (size_t i = 1; i < n; i++)
+            for (size_t j = i; j > 0 && sorted[j] < sorted[j - 1]; j--) {
+                double value = sorted[j];
+                sorted[j] = sorted[j - 1];
+                sorted[j - 1] = value;
+            }
+        if (round % 3 == 1) memcpy(x, sorted, sizeof x);
+        for (size_t i = 0; i < n && round % 3 == 2; i++) x[i] = sorted[n - 1 - i];
+        size_t k = lk_stream_bounded(&s, n);
+        assert_true(n == 1 || lk_quantile(x, n, (double)k / (double)(n - 1)) >= sorted[k] - 1e-9);
+        assert_true(n == 1 || fabs(lk_quantile(x, n, (double)k / (double)(n - 1)) - sorted[k]) < 1e-9);
+        assert_true(lk_quantile(x, n, 0) == sorted[0] && lk_quantile(x, n, 1) == sorted[n - 1]);
+    }
+}
+
+enum { N_UNITS = 600, N_MEASURES = 3 };
+
+/* Synthetic items: three measures, of which the last is often not valid; groups of 7, 3 and 600 (bins of their own). */
+static void items(double *values, int32_t *race, int32_t *model, int32_t *fine, int32_t *source) {
+    struct lk_stream s;
+    lk_stream_seed(&s, 3);
+    for (int i = 0; i < N_UNITS; i++) {
+        race[i] = i % 7;
+        model[i] = i % 11 ? i % 3 : -1;
+        fine[i] = i;
+        source[i] = i % 84;
+        values[3 * i] = (double)lk_stream_bounded(&s, 2);
+        values[3 * i + 1] = (double)(1 + lk_stream_bounded(&s, 5));
+        values[3 * i + 2] = lk_stream_bounded(&s, 3) ? (double)(3 + lk_stream_bounded(&s, 13)) / 3 : NAN;
+    }
+}
+
+static bool same_numbers(const struct lk_number *a, const struct lk_number *b) {
+    return a->value == b->value && a->low == b->low && a->high == b->high && a->n == b->n &&
+           a->undefined == b->undefined;
+}
+
+static void same_bits_with_any_number_of_threads(void **state) {
+    (void)state;
+    double values[N_UNITS * N_MEASURES];
+    int32_t race[N_UNITS], model[N_UNITS], fine[N_UNITS], source[N_UNITS];
+    items(values, race, model, fine, source);
+    const struct lk_grouping groupings[] = {{race, 7}, {model, 3}, {fine, N_UNITS}, {NULL, 1}};
+    struct lk_rates rates = {N_UNITS, N_MEASURES, values, 4, groupings};
+    double successes[N_UNITS];
+    for (int i = 0; i < N_UNITS; i++) successes[i] = values[N_MEASURES * i];
+    for (int clustered = 0; clustered < 2; clustered++) {
+        struct lk_rate_results *one = NULL;
+        struct lk_test first;
+        for (int threads = 1; threads <= 4; threads++) {
+            struct lk_resampling how = {42, 101, 0.95, clustered ? source : NULL, threads};
+            struct lk_rate_results *results;
+            struct lk_test test;
+            assert_ok(lk_bootstrap_rates(&rates, &how, &results));
+            how.clusters = clustered ? race : NULL;
+            assert_ok(lk_permutation_means(successes, model, N_UNITS, &how, &test));
+            if (!one) {
+                one = results;
+                first = test;
+                continue;
+            }
+            assert_true(test.p == first.p && test.statistic == first.statistic);
+            for (int g = 0; g < 4; g++)
+                for (int m = 0; m < N_MEASURES; m++) {
+                    const struct lk_disparity *a = lk_disparity_of(one, g, m), *b = lk_disparity_of(results, g, m);
+                    assert_true(same_numbers(&a->number, &b->number) && a->highest == b->highest);
+                    for (int i = 0; i < groupings[g].n_groups; i++)
+                        assert_true(same_numbers(lk_rate_of(one, g, i, m), lk_rate_of(results, g, i, m)));
+                }
+            lk_rate_results_free(results);
+        }
+        lk_rate_results_free(one);
+    }
+}
+
+/* The rate of one group as a callback over the drawn units sees it. */
+struct group_rate {
+    const double *values;
+    const int32_t *group;
+    int wanted, measure;
+};
+
+static void rate_of_group(const int32_t *drawn, size_t n, const void *context, void *scratch, double *out) {
+    (void)scratch;
+    const struct group_rate *rate = context;
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < n; i++) {
+        double value = rate->values[N_MEASURES * drawn[i] + rate->measure];
+        if (rate->group[drawn[i]] != rate->wanted || isnan(value)) continue;
+        sum += value;
+        count++;
+    }
+    *out = count > 0 ? sum / count : NAN;
+}
+
+static void rates_are_those_of_the_drawn_units(void **state) {
+    (void)state;
+    double values[N_UNITS * N_MEASURES];
+    int32_t race[N_UNITS], model[N_UNITS], fine[N_UNITS], source[N_UNITS];
+    items(values, race, model, fine, source);
+    const struct lk_grouping groupings[] = {{race, 7}, {model, 3}};
+    struct lk_rates rates = {N_UNITS, N_MEASURES, values, 2, groupings};
+    for (int clustered = 0; clustered < 2; clustered++) {
+        struct lk_resampling how = {11, 120, 0.9, clustered ? source : NULL, 2};
+        struct lk_rate_results *results;
+        assert_ok(lk_bootstrap_rates(&rates, &how, &results));
+        for (int m = 0; m < N_MEASURES; m++) {
+            struct group_rate wanted = {values, model, 2, m};
+            struct lk_number slow;
+            assert_ok(lk_bootstrap_number(N_UNITS, &how, rate_of_group, &wanted, 0, LK_INTERVAL_PERCENTILE, &slow));
+            const struct lk_number *fast = lk_rate_of(results, 1, 2, m);
+            stats_assert_close("value", m, fast->value, slow.value, 1e-12, 0);
+            stats_assert_close("low", m, fast->low, slow.low, 1e-12, 0);
+            stats_assert_close("high", m, fast->high, slow.high, 1e-12, 0);
+        }
+        const struct lk_disparity *by_race = lk_disparity_of(results, 0, 1);
+        assert_true(by_race->number.value == lk_rate_of(results, 0, by_race->highest, 1)->value -
+                                                 lk_rate_of(results, 0, by_race->lowest, 1)->value);
+        lk_rate_results_free(results);
+    }
+}
+
+static void degenerate(void **state) {
+    (void)state;
+    struct lk_resampling how = LK_RESAMPLING, bad = how;
+    struct lk_number number;
+    struct lk_rate_results *results;
+    struct lk_test test;
+    const double one[] = {3}, invalid[] = {NAN, NAN}, infinite[] = {INFINITY};
+    const int32_t outside[] = {0, 7}, labels[] = {1, 1};
+    assert_ok(lk_bootstrap_mean(NULL, 0, &how, LK_INTERVAL_BCA, &number));
+    assert_non_null(number.undefined);
+    assert_ok(lk_bootstrap_mean(one, 1, &how, LK_INTERVAL_BCA, &number));
+    assert_true(!number.undefined && number.value == 3 && number.low == 0);
+    assert_ok(lk_bootstrap_mean(one, 1, &how, LK_INTERVAL_PERCENTILE, &number));
+    assert_true(number.low == 3 && number.high == 3);
+    assert_fails(lk_bootstrap_mean(infinite, 1, &how, LK_INTERVAL_BCA, &number), LK_E_INPUT, "finite");
+    bad.n_replicates = 0;
+    assert_fails(lk_bootstrap_mean(one, 1, &bad, LK_INTERVAL_BCA, &number), LK_E_INPUT, "replicates");
+    bad = how;
+    bad.confidence = 1;
+    assert_fails(lk_bootstrap_mean(one, 1, &bad, LK_INTERVAL_BCA, &number), LK_E_INPUT, "confidence");
+    const struct lk_grouping all[] = {{NULL, 2}}, wrong[] = {{outside, 2}};
+    struct lk_rates rates = {2, 1, invalid, 1, all};
+    assert_ok(lk_bootstrap_rates(&rates, &how, &results));
+    assert_true(lk_rate_of(results, 0, 0, 0)->undefined && lk_disparity_of(results, 0, 0)->highest == -1);
+    lk_rate_results_free(results);
+    rates.n_units = 0;
+    assert_ok(lk_bootstrap_rates(&rates, &how, &results));
+    assert_true(lk_rate_of(results, 0, 1, 0)->undefined && lk_disparity_of(results, 0, 0)->number.undefined);
+    lk_rate_results_free(results);
+    rates = (struct lk_rates){2, 1, invalid, 1, wrong};
+    assert_fails(lk_bootstrap_rates(&rates, &how, &results), LK_E_INPUT, "grouping 0, unit 1");
+    rates = (struct lk_rates){1, 1, infinite, 1, all};
+    assert_fails(lk_bootstrap_rates(&rates, &how, &results), LK_E_INPUT, "finite");
+    assert_ok(lk_permutation_means(invalid, labels, 0, &how, &test));
+    assert_non_null(test.undefined);
+    const double pair[] = {1, 2};
+    assert_ok(lk_permutation_means(pair, labels, 2, &how, &test));
+    assert_non_null(test.undefined);
+}
+
+static enum lk_code all_calls(void) {
+    const double x[] = {1, 2, NAN, 5};
+    const int32_t labels[] = {0, 1, 0, 1}, clusters[] = {1, 1, 2, 2};
+    struct lk_resampling how = {1, 20, 0.95, clusters, 2};
+    const struct lk_grouping groupings[] = {{labels, 2}, {NULL, 1}};
+    struct lk_rates rates = {4, 1, x, 2, groupings};
+    struct lk_rate_results *results;
+    struct lk_number number;
+    struct lk_test test;
+    LK_TRY(lk_bootstrap_mean(x, 2, &how, LK_INTERVAL_BCA, &number));
+    LK_TRY(lk_bootstrap_rates(&rates, &how, &results));
+    lk_rate_results_free(results);
+    return lk_permutation_means(x, labels, 2, &how, &test);
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    int64_t live = lk_alloc_live(), before = lk_alloc_count();
+    assert_ok(all_calls());
+    int64_t n = lk_alloc_count() - before;
+    assert_true(n > 20);
+    for (int64_t i = 1; i <= n; i++) {
+        lk_alloc_fail_at(i);
+        assert_int_equal(all_calls(), LK_E_NOMEM);
+        lk_alloc_fail_at(0);
+        assert_int_equal(lk_alloc_live(), live);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(against_numpy_and_scipy),
+        cmocka_unit_test(vectors_of_the_specification),
+        cmocka_unit_test(quantiles_of_all_kinds),
+        cmocka_unit_test(same_bits_with_any_number_of_threads),
+        cmocka_unit_test(rates_are_those_of_the_drawn_units),
+        cmocka_unit_test(degenerate),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

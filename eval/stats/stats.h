@@ -24,6 +24,9 @@ struct lk_number {
     const char *undefined; /* NULL, or why there is no value (a string constant); value is then 0 and is not printed */
 };
 
+/* What the alternative hypothesis says of the first sample (or the proportion, the odds) against the other. */
+enum lk_alternative { LK_TWO_SIDED, LK_LESS, LK_GREATER };
+
 /* A hypothesis test. */
 struct lk_test {
     const char *name;   /* "Kruskal-Wallis H" */

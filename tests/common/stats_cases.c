@@ -77,7 +77,16 @@ void stats_golden_open(struct stats_golden *golden, const char *name, size_t n_c
     free(text);
 }
 
+const double *stats_row(const struct stats_golden *golden, int case_number) {
+    return golden->values + (size_t)case_number * golden->n_columns;
+}
+
 void stats_golden_close(struct stats_golden *golden) { free(golden->values); }
+
+void stats_golden_finish(struct stats_golden *golden, uint64_t checksum) {
+    stats_golden_close(golden);
+    if (checksum != golden->inputs) fail_msg("%s: other inputs than the peer had", golden->name);
+}
 
 void stats_assert_close(const char *what, int case_number, double got, double expected, double relative,
                         double absolute) {
@@ -85,4 +94,12 @@ void stats_assert_close(const char *what, int case_number, double got, double ex
     if (isnan(expected) ? !isnan(got) : !(got == expected || fabs(got - expected) <= allowed))
         fail_msg("%s, case %d: expected %.17g, got %.17g (relative error %.2g, bound %.2g)", what, case_number,
                  expected, got, fabs(got - expected) / fabs(expected), relative);
+}
+
+void stats_assert_value(const char *what, int case_number, double got, double expected) {
+    stats_assert_close(what, case_number, got, expected, 1e-10, 1e-12);
+}
+
+void stats_assert_p(const char *what, int case_number, double got, double expected) {
+    stats_assert_close(what, case_number, got, expected, 1e-8, 0);
 }

@@ -25,8 +25,16 @@ struct stats_golden {
     uint64_t inputs; /* checksum of all inputs */
 };
 void stats_golden_open(struct stats_golden *golden, const char *name, size_t n_columns);
+/* The row of one case, [n_columns]. */
+const double *stats_row(const struct stats_golden *golden, int case_number);
 void stats_golden_close(struct stats_golden *golden);
+/* Closes, and fails the test unless the inputs that were made have this checksum, as the peer's had. */
+void stats_golden_finish(struct stats_golden *golden, uint64_t checksum);
 
 /* Fails the test unless |got - expected| <= max(relative * |expected|, absolute). NaN expected wants NaN. */
 void stats_assert_close(const char *what, int case_number, double got, double expected, double relative,
                         double absolute);
+
+/* Values within 1e-10 (or 1e-12 near 0), probabilities within 1e-8. */
+void stats_assert_value(const char *what, int case_number, double got, double expected);
+void stats_assert_p(const char *what, int case_number, double got, double expected);

@@ -53,10 +53,15 @@ static size_t count(const char *text, size_t n, char wanted) {
 
 void stats_golden_open(struct stats_golden *golden, const char *name, size_t n_columns) {
     char path[256];
-    size_t n_bytes;
     snprintf(path, sizeof path, "golden/data/stats/%s.csv", name);
+    stats_golden_open_path(golden, path, n_columns);
+    golden->name = name;
+}
+
+void stats_golden_open_path(struct stats_golden *golden, const char *path, size_t n_columns) {
+    size_t n_bytes;
     char *text = test_read(path, &n_bytes), *at = text;
-    *golden = (struct stats_golden){.name = name, .n_columns = n_columns};
+    *golden = (struct stats_golden){.name = path, .n_columns = n_columns};
     golden->values = malloc(count(text, n_bytes, '\n') * n_columns * sizeof(double));
     for (char *line = strtok_r(text, "\n", &at); line; line = strtok_r(NULL, "\n", &at)) {
         if (sscanf(line, "# inputs %" SCNx64, &golden->inputs) == 1 || *line == '#') continue;

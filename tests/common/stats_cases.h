@@ -25,6 +25,8 @@ struct stats_golden {
     uint64_t inputs; /* checksum of all inputs */
 };
 void stats_golden_open(struct stats_golden *golden, const char *name, size_t n_columns);
+/* The same for a file anywhere. */
+void stats_golden_open_path(struct stats_golden *golden, const char *path, size_t n_columns);
 /* The row of one case, [n_columns]. */
 const double *stats_row(const struct stats_golden *golden, int case_number);
 void stats_golden_close(struct stats_golden *golden);

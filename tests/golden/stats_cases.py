@@ -90,9 +90,9 @@ def checksum(numbers, value=FNV_BASIS):
     return fnv1a64(struct.pack(f"<{len(numbers)}d", *numbers), value)
 
 
-def write(statistic, rows, inputs, columns, packages, note=""):
+def write(statistic, rows, inputs, columns, packages, note="", folder=FOLDER):
     """rows: one list of numbers a case; inputs: the checksum over all cases' inputs, in order."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     lines = ["# " + ", ".join(f"{name} {version(name)}" for name in packages)]
     if note:
         lines.append("# " + note)
@@ -101,7 +101,7 @@ def write(statistic, rows, inputs, columns, packages, note=""):
     for case, row in enumerate(rows):
         assert len(row) == len(columns)
         lines.append(",".join([str(case), *(number_text(float(v)) for v in row)]))
-    (FOLDER / f"{statistic}.csv").write_text("\n".join(lines) + "\n")
+    (folder / f"{statistic}.csv").write_text("\n".join(lines) + "\n")
 
 
 def number_text(v):

@@ -1,0 +1,113 @@
+/* The bits of the tiny edits on an A100, as the simulated one predicts them, against the committed table
+ * (repro/cuda_sm_80.txt). When kernels have changed on purpose, a new table is written by
+ *
+ *     cd tests && BUILD_DIR=$PWD/../build cuda/on-device ../build/tests/test_cuda_repro --print repro/cuda_sm_80.txt
+ */
+#include "tests/common/cuda.h"
+#include "tests/common/tiny_edit.h"
+#include "weights/verify.h"
+
+#define TABLE        "repro/cuda_sm_80.txt"
+#define ARCHITECTURE "sm_80"
+#define N_ROWS       (2 * TINY_EDITS)
+
+static const char head[] =
+    "# SHA-256 of the pixels and of the last latents (little-endian, in their dtype) of the edits in\n"
+    "# tests/common/tiny_edit.c on sm_80. They were made on tools/gpusim, the simulated A100: predictions until an "
+    "A100\n"
+    "# has confirmed them. tests/cuda/test_repro.c compares with ==, and says how to write them anew.\n"
+    "# edit | dtype | pixels | latents\n";
+
+struct digests {
+    char latents[65], pixels[65];
+};
+
+/* The final image alone could hide a difference that rounding to 8 bits removed. */
+static enum lk_code digest_latents(void *context, struct lk_device *dev, const char *name,
+                                   const struct lk_tensor *value) {
+    struct digests *d = context;
+    if (strcmp(name, "step.1.latents")) return LK_OK;
+    if (!lk_tensor_is_dense(value)) return lk_fail(LK_E_INTERNAL, "latents in a window");
+    size_t n = lk_tensor_bytes(value);
+    void *bytes = malloc(n);
+    enum lk_code rc = lk_download(dev, bytes, value);
+    if (!rc) lk_sha256(bytes, n, d->latents);
+    free(bytes);
+    return rc;
+}
+
+static void run_row(int row, struct digests *d) {
+    struct tiny_job job;
+    struct lk_device *dev;
+    struct lk_result result;
+    tiny_job_open(&job, &tiny_edits[row / 2], row % 2 ? LK_BF16 : LK_F32, 2);
+    assert_ok(lk_device_cuda_create(0, &dev));
+    memset(d, 0, sizeof *d);
+    dev->trace = digest_latents;
+    dev->trace_context = d;
+    assert_ok(lk_pipeline_edit(job.pipeline, dev, &job.request, &result));
+    assert_int_equal(strlen(d->latents), 64);
+    lk_sha256(result.image.pixels, (size_t)result.image.width * result.image.height * 3, d->pixels);
+    lk_result_free(&result);
+    lk_device_free(dev);
+    tiny_job_close(&job);
+}
+
+static void print_row(int row, const struct digests *d, char out[256]) {
+    snprintf(out, 256, "%s | %s | %s | %s\n", tiny_edits[row / 2].name, row % 2 ? "bf16" : "f32", d->pixels,
+             d->latents);
+}
+
+static void same_bits_as_committed(void **state) {
+    (void)state;
+    char *table = test_read(TABLE, NULL), line[256], key[64];
+    int n_other = 0;
+    for (int row = 0; row < N_ROWS; row++) {
+        struct digests d;
+        run_row(row, &d);
+        print_row(row, &d, line);
+        snprintf(key, sizeof key, "%.*s", (int)(strstr(line, d.pixels) - line), line);
+        const char *expected = strstr(table, key);
+        if (expected && !strncmp(expected, line, strlen(line))) continue;
+        n_other++;
+        if (expected)
+            printf("expected %.*s\n", (int)strcspn(expected, "\n"), expected);
+        else
+            printf("expected a row of %s, which has none\n", TABLE);
+        printf("got      %s", line);
+    }
+    free(table);
+    if (n_other) fail_msg("%d of %d edits have other bits than %s", n_other, N_ROWS, TABLE);
+}
+
+static const char *path;
+
+static void write_table(void **state) {
+    (void)state;
+    char line[256];
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(head, f);
+    for (int row = 0; row < N_ROWS; row++) {
+        struct digests d;
+        run_row(row, &d);
+        print_row(row, &d, line);
+        fputs(line, f);
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest compare[] = {cmocka_unit_test(same_bits_as_committed)};
+    const struct CMUnitTest print[] = {cmocka_unit_test(write_table)};
+    struct lk_device *dev = test_cuda_open();
+    bool other = strcmp(dev->architecture, ARCHITECTURE) != 0;
+    if (other) printf("SKIP: the digests are those of %s, this device is %s\n", ARCHITECTURE, dev->architecture);
+    lk_device_free(dev);
+    if (other) return TEST_SKIPPED;
+    if (argc == 3 && !strcmp(argv[1], "--print")) {
+        path = argv[2];
+        return cmocka_run_group_tests(print, NULL, NULL);
+    }
+    return cmocka_run_group_tests(compare, NULL, NULL);
+}

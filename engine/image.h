@@ -54,6 +54,8 @@ struct lk_png_text {
 enum lk_code lk_png_write(const char *path, const struct lk_image *image, const struct lk_png_text *texts, int n_texts);
 /* Baseline, 4:2:0, quality 1..100; grey or RGB (LK_E_IMAGE with alpha). Whole or not at all. */
 enum lk_code lk_jpeg_write(const char *path, const struct lk_image *image, int quality);
+/* The same bytes into memory (lk_free); `name` is for messages. */
+enum lk_code lk_jpeg_encode(const char *name, const struct lk_image *image, int quality, void **out, size_t *n_bytes);
 
 /* The text chunks (tEXt, zTXt, iTXt) of a PNG file in their order, as UTF-8, in a list ending in key NULL; free with
  * lk_png_text_free. LK_E_METADATA when damaged anywhere: a bad CRC, a text that is not text, a missing end. */

@@ -13,7 +13,9 @@ struct encoder {
     struct lk_jpeg_job job;
     struct jpeg_compress_struct cinfo;
     struct jpeg_destination_mgr destination;
-    struct lk_atomic_file *file;
+    struct lk_atomic_file *file; /* NULL: into `bytes` */
+    unsigned char *bytes;
+    size_t n_bytes, capacity;
     unsigned char buffer[BUFFER_BYTES];
 };
 
@@ -23,8 +25,21 @@ static void start(j_compress_ptr cinfo) {
     e->destination.free_in_buffer = BUFFER_BYTES;
 }
 
+static enum lk_code append(struct encoder *e, size_t n) {
+    if (e->n_bytes + n > e->capacity) {
+        size_t capacity = 2 * e->capacity + n;
+        unsigned char *bytes = lk_realloc(e->bytes, capacity);
+        if (!bytes) return lk_fail(LK_E_NOMEM, "%s: no memory for %zu bytes of JPEG", e->job.name, capacity);
+        e->bytes = bytes;
+        e->capacity = capacity;
+    }
+    memcpy(e->bytes + e->n_bytes, e->buffer, n);
+    e->n_bytes += n;
+    return LK_OK;
+}
+
 static void write_out(struct encoder *e, size_t n) {
-    enum lk_code rc = lk_atomic_write(e->file, e->buffer, n);
+    enum lk_code rc = e->file ? lk_atomic_write(e->file, e->buffer, n) : append(e, n);
     if (rc) lk_jpeg_leave((j_common_ptr)&e->cinfo, rc);
 }
 
@@ -65,23 +80,47 @@ static enum lk_code encode(struct encoder *e, const struct lk_image *image, int 
     return LK_OK;
 }
 
-enum lk_code lk_jpeg_write(const char *path, const struct lk_image *image, int quality) {
-    enum lk_code rc = lk_image_check_size(path, image->width, image->height, INT64_MAX);
-    if (rc) return rc;
+/* Whether the arguments are fit to be encoded, and an encoder for them. */
+static enum lk_code make_encoder(struct encoder **out, const char *name, const struct lk_image *image, int quality) {
+    LK_TRY(lk_image_check_size(name, image->width, image->height, INT64_MAX));
     if (quality < 1 || quality > 100)
-        return lk_fail(LK_E_USAGE, "%s: expected a JPEG quality of 1 to 100, got %d", path, quality);
+        return lk_fail(LK_E_USAGE, "%s: expected a JPEG quality of 1 to 100, got %d", name, quality);
     if (image->channels == 2 || image->channels == 4)
-        return lk_fail(LK_E_IMAGE, "%s: JPEG holds no alpha; write a PNG, or convert to RGB first", path);
-    struct encoder *e = lk_calloc(1, sizeof *e);
-    if (!e) return lk_fail(LK_E_NOMEM, "%s: no memory to write it; free memory and try again", path);
-    lk_jpeg_job_init(&e->job, path);
-    if (!(rc = lk_atomic_open(&e->file, path))) {
+        return lk_fail(LK_E_IMAGE, "%s: JPEG holds no alpha; write a PNG, or convert to RGB first", name);
+    if (!(*out = lk_calloc(1, sizeof **out)))
+        return lk_fail(LK_E_NOMEM, "%s: no memory to write it; free memory and try again", name);
+    lk_jpeg_job_init(&(*out)->job, name);
+    return LK_OK;
+}
+
+enum lk_code lk_jpeg_write(const char *path, const struct lk_image *image, int quality) {
+    struct encoder *e;
+    LK_TRY(make_encoder(&e, path, image, quality));
+    enum lk_code rc = lk_atomic_open(&e->file, path);
+    if (!rc) {
         rc = encode(e, image, quality);
         jpeg_destroy_compress(&e->cinfo);
         if (rc)
             lk_atomic_discard(e->file);
         else
             rc = lk_atomic_commit(e->file);
+    }
+    lk_free(e);
+    return rc;
+}
+
+enum lk_code lk_jpeg_encode(const char *name, const struct lk_image *image, int quality, void **out, size_t *n_bytes) {
+    struct encoder *e;
+    *out = NULL;
+    *n_bytes = 0;
+    LK_TRY(make_encoder(&e, name, image, quality));
+    enum lk_code rc = encode(e, image, quality);
+    jpeg_destroy_compress(&e->cinfo);
+    if (rc)
+        lk_free(e->bytes);
+    else {
+        *out = e->bytes;
+        *n_bytes = e->n_bytes;
     }
     lk_free(e);
     return rc;

@@ -1,4 +1,5 @@
-/* The study's data files, byte for byte, as part of the program (eval/data/NAME.json, taken in by the build). */
+/* The study's data files, byte for byte, as part of the program (eval/data/NAME.json and eval/report/NAME.css, NAME.js,
+ * taken in by the build). */
 #pragma once
 
 #include <stdbool.h>

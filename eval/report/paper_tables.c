@@ -65,12 +65,9 @@ static void add_cell(struct lk_table *table, const char *text) {
         lk_table_none(table, NULL);
     else if (!parse_printed(text, &number) || !prints_as(&number, text))
         lk_table_text(table, "%s", text);
-    else if (number.percent) {
-        lk_table_percent(table, (int64_t)(number.value * 10 + 0.5), 1000);
-        if (table->rc) return;
-        struct lk_table_row *row = &table->rows[table->n_rows - 1];
-        row->cells[row->n_cells - 1].count = row->cells[row->n_cells - 1].n = 0; /* not published */
-    } else if (number.points)
+    else if (number.percent)
+        lk_table_rate(table, number.value / 100);
+    else if (number.points)
         lk_table_points(table, number.value / 100);
     else if (number.decimals)
         lk_table_fixed(table, number.value, number.decimals);

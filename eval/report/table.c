@@ -225,6 +225,14 @@ static bool finite_or_none(struct lk_table *table, double value) {
     return false;
 }
 
+void lk_table_rate(struct lk_table *table, double rate) {
+    char text[LK_NUMBER_MAX + 4];
+    if (!finite_or_none(table, rate)) return;
+    lk_print_fixed(text, 100 * rate, 1, false);
+    strcat(text, "%");
+    add_number(table, text, rate);
+}
+
 void lk_table_points(struct lk_table *table, double difference) {
     char text[LK_NUMBER_MAX + 4];
     if (!finite_or_none(table, difference)) return;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/alloc.h"
+#include "engine/utf8.h"
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -65,12 +66,20 @@ bool lk_print_interval(char out[2 * LK_NUMBER_MAX + 8], const struct lk_cell *ce
 }
 
 void lk_print_fragment(struct lk_text *out, const char *key) {
-    for (; *key; key++) {
-        unsigned char c = (unsigned char)*key;
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_')
-            lk_text_bytes(out, key, 1);
-        else
-            lk_text_add(out, ".%02x", c);
+    for (size_t left = strlen(key); left;) {
+        uint32_t c;
+        size_t n = lk_utf8_decode(key, left, &c); /* 0, and c U+FFFD, where it is no UTF-8 */
+        char bytes[4];
+        size_t n_bytes = lk_utf8_encode(c, bytes);
+        for (size_t i = 0; i < n_bytes; i++) {
+            unsigned char b = (unsigned char)bytes[i];
+            if ((b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') || b == '-' || b == '_')
+                lk_text_bytes(out, bytes + i, 1);
+            else
+                lk_text_add(out, ".%02x", b);
+        }
+        key += n ? n : 1;
+        left -= n ? n : 1;
     }
 }
 

@@ -1,0 +1,221 @@
+/* The page: one file that is well-formed, leads nowhere outside, holds hostile texts as texts, and has the same bytes
+ * each time. The samples stay in the scratch folder, to be looked at in a browser (test_report_html.sh). */
+#include <sys/stat.h>
+
+#include "engine/alloc.h"
+#include "eval/report/page_image.h"
+#include "tests/common/html_check.h"
+#include "tests/common/report_sample.h"
+#include "tests/common/test.h"
+
+static char folder[4000];
+
+static int prepare(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", test_path("report_page"));
+    mkdir(folder, 0777);
+    return sample_pictures(folder) ? -1 : 0;
+}
+
+static int count(const char *text, const char *part) {
+    int n = 0;
+    for (; (text = strstr(text, part)); text += strlen(part)) n++;
+    return n;
+}
+
+static void sample_is_well_formed(void **state) {
+    (void)state;
+    static const char *const names[] = {"linked", "embedded", "audit_safe"};
+    for (int mode = 0; mode < 3; mode++) {
+        struct lk_text once = {0}, again = {0};
+        struct html_counts counts;
+        char path[4100];
+        assert_ok(sample_page(folder, (enum lk_page_images)mode, &once));
+        assert_ok(sample_page(folder, (enum lk_page_images)mode, &again));
+        assert_string_equal(once.bytes, again.bytes);
+        html_check(once.bytes, &counts);
+        assert_int_equal(counts.n_svgs, 2 * SAMPLE_FIGURES);
+        assert_int_equal(counts.n_tables, SAMPLE_FIGURES + 3);
+        assert_int_equal(counts.n_images, 24 + 16 - 1);
+        assert_int_equal(counts.n_scripts, 1);
+        assert_int_equal(count(once.bytes, "class=\"missing\""), 1);
+        assert_null(strstr(once.bytes, "https://"));
+        assert_int_equal(count(once.bytes, "http://"), count(once.bytes, "xmlns=\"http://www.w3.org/2000/svg\""));
+        assert_int_equal(count(once.bytes, "src=\"data:image/jpeg;base64,"), mode ? 39 : 0);
+        assert_int_equal(count(once.bytes, ".png"), mode ? 0 : 39);
+        assert_int_equal(count(once.bytes, "loading=\"lazy\""), 39);
+        snprintf(path, sizeof path, "%s/%s.html", folder, names[mode]);
+        test_write(path, once.bytes, once.n);
+        lk_text_free(&once);
+        lk_text_free(&again);
+    }
+}
+
+static void hostile_texts_stay_texts(void **state) {
+    (void)state;
+    static const char *const evil[] = {"<script>alert(1)</script>",
+                                       "\"><img src=x onerror=alert(1)>",
+                                       "' onclick='x",
+                                       "</title></style><b>",
+                                       "a\xe2\x80\xa8"
+                                       "b\xff\xc0\xaf",
+                                       "\x01\x7f -->]]>",
+                                       "{{x}} `${y}` \\u003c",
+                                       "javascript:alert(1)"};
+    for (size_t i = 0; i < sizeof evil / sizeof *evil; i++) {
+        const char *e = evil[i];
+        struct lk_page *page;
+        struct lk_table *table;
+        struct lk_text text = {0};
+        assert_ok(lk_page_new(
+            &page, &(struct lk_page_options){.title = e, .run = e, .config_hash = e, .date = e, .advisory = e}));
+        assert_ok(lk_table_new(&table, e, e));
+        lk_table_column(table, e, LK_ALIGN_LEFT);
+        lk_table_row(table), lk_table_text(table, "%s", e), lk_table_link(table, e), lk_table_remark(table, "%s", e);
+        lk_table_note(table, "%s", e);
+        assert_ok(lk_table_finish(table));
+        char section[64];
+        snprintf(section, sizeof section, "section %s", e);
+        lk_page_section(page, section, e);
+        lk_page_subsection(page, e);
+        lk_page_paragraph(page, "%s", e);
+        lk_page_remark(page, "%s", e);
+        lk_page_table(page, table);
+        const struct lk_page_image image = {.link = e, .alt = e, .caption = e};
+        const struct lk_page_score score = {e, e};
+        lk_page_images(page, e, 3, &image, 1);
+        lk_page_image_list(page, e, e);
+        lk_page_item(
+            page,
+            &(struct lk_page_item){
+                .id = e, .prompt = e, .source = image, .output = image, .scores = &score, .n_scores = 1, .words = e});
+        struct lk_figure figure;
+        const int64_t counts[1][5] = {{1, 2, 3, 4, 5}};
+        char id[64];
+        snprintf(id, sizeof id, "figure %s", e);
+        assert_ok(lk_figure_likert(&(struct lk_figure_likert){.head = {id, e, e, e},
+                                                              .row_name = e,
+                                                              .rows = &e,
+                                                              .n_rows = 1,
+                                                              .levels = {e, e, e, e, e},
+                                                              .counts = counts},
+                                   &figure));
+        lk_page_figure(page, &figure);
+        assert_ok(lk_page_text(page, &text));
+        struct html_counts seen;
+        html_check(text.bytes, &seen);
+        assert_int_equal(seen.n_scripts, 1);
+        assert_int_equal(seen.n_images, 3);
+        lk_figure_free(&figure);
+        lk_table_free(table);
+        lk_page_free(page);
+        lk_text_free(&text);
+    }
+}
+
+static struct lk_page *plain_page(void) {
+    struct lk_page *page;
+    assert_ok(lk_page_new(&page, &(struct lk_page_options){.title = "t", .csv_folder = "tables"}));
+    return page;
+}
+
+static void dead_links_and_doubles(void **state) {
+    (void)state;
+    struct lk_text text = {0};
+    struct lk_page *page = plain_page();
+    struct lk_table *table;
+    assert_ok(lk_table_new(&table, "t 1", "x"));
+    lk_table_column(table, "a", LK_ALIGN_LEFT);
+    lk_table_row(table), lk_table_text(table, "b"), lk_table_link(table, "nowhere");
+    assert_ok(lk_table_finish(table));
+    lk_page_table(page, table);
+    assert_fails(lk_page_text(page, &text), LK_E_INTERNAL, "\"nowhere\"");
+    lk_page_image_list(page, "nowhere", "x");
+    assert_ok(lk_page_text(page, &text));
+    assert_non_null(strstr(text.bytes, "href=\"./tables/t%201.csv\""));
+    lk_page_image_list(page, "nowhere", "x");
+    assert_fails(lk_page_text(page, &text), LK_E_INTERNAL, "two image lists");
+    lk_page_free(page);
+
+    page = plain_page();
+    lk_page_table(page, table);
+    lk_page_section(page, "t 1", "x");
+    assert_fails(lk_page_text(page, &text), LK_E_INTERNAL, "are named \"t 1\"");
+    lk_page_free(page);
+    lk_table_free(table);
+
+    page = plain_page();
+    lk_page_images(page, "x", 4, &(struct lk_page_image){.link = "/etc/passwd"}, 1);
+    assert_fails(lk_page_text(page, &text), LK_E_INPUT, "relative to the page");
+    lk_page_free(page);
+
+    page = plain_page();
+    lk_page_item(page, &(struct lk_page_item){.id = "i"});
+    assert_fails(lk_page_text(page, &text), LK_E_INTERNAL, "before the first image list");
+    lk_page_free(page);
+    lk_text_free(&text);
+}
+
+/* In the page for an audit no block of a face shows more than one colour before compression. */
+static void mosaics(void **state) {
+    (void)state;
+    struct lk_image image;
+    assert_ok(lk_image_new(&image, 50, 40, 3));
+    for (int i = 0; i < 50 * 40 * 3; i++) image.pixels[i] = (uint8_t)(i * 7919 >> 3);
+    uint8_t corner = image.pixels[0], *p = image.pixels;
+    lk_image_mosaic(&image, 10, -5, 30, 30, 3);
+    assert_int_equal(p[0], corner);
+    for (int y = 0; y < 25; y++)
+        for (int x = 10; x < 40; x++)
+            for (int c = 0; c < 3; c++) {
+                int x0 = 10 + (x - 10) / 10 * 10, y0 = y / 10 * 10;
+                assert_int_equal(p[(y * 50 + x) * 3 + c], p[(y0 * 50 + x0) * 3 + c]);
+            }
+    assert_true(p[(0 * 50 + 10) * 3] != p[(0 * 50 + 9) * 3] || p[(1 * 50 + 10) * 3] != p[(1 * 50 + 9) * 3]);
+    lk_image_mosaic(&image, 60, 60, 10, 10, 3);
+    lk_image_mosaic(&image, INT32_MIN, 0, INT32_MAX, 10, 3);
+    lk_image_free(&image);
+}
+
+static void out_of_memory(void **state) {
+    (void)state;
+    int64_t live = lk_alloc_live();
+    bool failed = true;
+    int64_t n = 1;
+    for (; failed; n += 1 + n / 40) {
+        struct lk_text text = {0};
+        lk_alloc_fail_at(n);
+        enum lk_code rc = sample_page(folder, LK_PAGE_AUDIT_SAFE, &text);
+        lk_alloc_fail_at(0);
+        failed = rc != LK_OK;
+        if (failed) assert_int_equal(rc, LK_E_NOMEM);
+        lk_text_free(&text);
+        assert_int_equal(lk_alloc_live(), live);
+    }
+    assert_true(n > 100);
+}
+
+static void written_whole(void **state) {
+    (void)state;
+    struct lk_page *page = plain_page();
+    char path[4100];
+    size_t n;
+    lk_page_section(page, "a", "A");
+    snprintf(path, sizeof path, "%s/none/page.html", folder);
+    assert_fails(lk_page_write(page, path), LK_E_NOT_FOUND, "");
+    snprintf(path, sizeof path, "%s/page.html", folder);
+    assert_ok(lk_page_write(page, path));
+    char *bytes = test_read(path, &n);
+    assert_true(n > 1000 && !strcmp(bytes + n - 8, "</html>\n"));
+    free(bytes);
+    lk_page_free(page);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sample_is_well_formed),  cmocka_unit_test(hostile_texts_stay_texts),
+        cmocka_unit_test(dead_links_and_doubles), cmocka_unit_test(mosaics),
+        cmocka_unit_test(out_of_memory),          cmocka_unit_test(written_whole),
+    };
+    return cmocka_run_group_tests(tests, prepare, NULL);
+}

@@ -57,8 +57,7 @@ static void hostile_texts_stay_texts(void **state) {
                                        "\"><img src=x onerror=alert(1)>",
                                        "' onclick='x",
                                        "</title></style><b>",
-                                       "a\xe2\x80\xa8"
-                                       "b\xff\xc0\xaf",
+                                       "a\xe2\x80\xa8_\xff\xc0\xaf",
                                        "\x01\x7f -->]]>",
                                        "{{x}} `${y}` \\u003c",
                                        "javascript:alert(1)"};

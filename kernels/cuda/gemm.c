@@ -16,18 +16,27 @@ static const struct lk_cuda_gemm_tile linear_few = TILE(16, 64, 128, 4, 64, "lin
 static const struct lk_cuda_gemm_tile conv2d_128 = TILE(128, 128, 128, 5, 32, "conv2d_128_bf16");
 static const struct lk_cuda_gemm_tile conv2d_64 = TILE(128, 64, 128, 3, 64, "conv2d_64_bf16");
 static const struct lk_cuda_gemm_tile gathered = TILE(128, 64, 128, 3, 64, "gemm_gathered_bf16");
+static const struct lk_cuda_gemm_tile linear_flat_128 = TILE(48, 128, 128, 4, 64, "linear_flat_128_bf16");
+static const struct lk_cuda_gemm_tile linear_flat_64 = TILE(48, 64, 128, 4, 64, "linear_flat_64_bf16");
+static const struct lk_cuda_gemm_tile conv2d_16 = TILE(128, 16, 128, 4, 64, "conv2d_16_bf16");
+static const struct lk_cuda_gemm_tile gathered_128 = TILE(128, 128, 256, 5, 32, "gemm_gathered_128_bf16");
 static const struct lk_cuda_gemm_tile f32 = {.rows = 64, .columns = 64, .threads = 128, .kernel = "gemm_f32"};
 
 static bool fits(int64_t n, int columns) { return n + n / FEW_WASTE >= lk_cuda_div_up(n, columns) * columns; }
 
 /* The largest tile asks least of caches and shared memory, but an SM holds one: nothing hides its epilogue, which
- * counts where K is small, and its last wave wastes more where N is. */
+ * counts where K is small, and its last wave wastes more where N is. Layers of one column of tiles have too few of them
+ * for all SMs unless they are flat. */
 const struct lk_cuda_gemm_tile *lk_cuda_linear_tile(int64_t n, int64_t k) {
     if (n > LARGE && k > LARGE && fits(n, 256)) return &linear_256;
+    if (n <= 128) return n <= 64 ? &linear_flat_64 : &linear_flat_128;
     return fits(n, 128) ? &linear_128 : &linear_64;
 }
 const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void) { return &linear_few; }
-const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n) { return fits(n, 128) ? &conv2d_128 : &conv2d_64; }
+const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n) {
+    if (n <= 16) return &conv2d_16;
+    return fits(n, 128) ? &conv2d_128 : &conv2d_64;
+}
 
 static bool aligned_vector(const struct lk_tensor *t) { return !t || (uintptr_t)t->data % 16 == 0; }
 
@@ -69,6 +78,9 @@ enum lk_code lk_cuda_gemm_launch(struct lk_device *dev, const char *module, cons
 }
 
 enum lk_code lk_cuda_gemm_launch_gathered(struct lk_device *dev, enum lk_dtype dtype, struct lk_cuda_gemm *args) {
-    if (dtype == LK_BF16) return lk_cuda_gemm_launch(dev, "gemm_gathered", &gathered, args);
+    const bool w_aligned = (uintptr_t)args->w % 16 == 0 && args->ld_w % 8 == 0 && args->ld_w <= INT32_MAX;
+    if (dtype == LK_BF16)
+        return lk_cuda_gemm_launch(dev, "gemm_gathered", w_aligned && fits(args->n, 128) ? &gathered_128 : &gathered,
+                                   args);
     return lk_cuda_gemm_launch(dev, "gemm_f32", &f32, args);
 }

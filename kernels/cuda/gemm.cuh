@@ -12,6 +12,9 @@
  *   128 x 128 (64 x 64; 5 of 32): 128 threads,  80 KiB, 2: one stores its tile while the other multiplies
  *   128 x 64  (64 x 32; 3 of 64): 128 threads,  72 KiB, 2
  *   16 x 64   (16 x 16; 4 of 64): 128 threads,  40 KiB, 4
+ *   48 x 128  (48 x 32; 4 of 64): 128 threads,  88 KiB, 1: three times the tiles where one column of them is all
+ *   48 x 64   (48 x 16; 4 of 64): 128 threads,  56 KiB, 2
+ *   128 x 16  (32 x 16; 4 of 64): 128 threads,  72 KiB, 2: convolutions to few channels
  * sm_80 or newer.
  * Deterministic: an output is one chain of m16n8k16 in ascending order of K, from 0; beyond K it meets zeros. So its
  * bits depend neither on M nor on the tile, and there is no sum across warps or blocks. */
@@ -190,6 +193,9 @@ __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &fro
 using tile_256 = gemm_tile<128, 256, 64, 64, 64, 3, 1>;
 using tile_128 = gemm_tile<128, 128, 32, 64, 64, 5, 2>;
 using tile_64 = gemm_tile<128, 64, 64, 64, 32, 3, 2>;
+using tile_flat_128 = gemm_tile<48, 128, 64, 48, 32, 4, 1>;
+using tile_flat_64 = gemm_tile<48, 64, 64, 48, 16, 4, 2>;
+using tile_16 = gemm_tile<128, 16, 64, 32, 16, 4, 2>;
 using tile_few = gemm_tile<16, 64, 64, 16, 16, 4, 4>;
 
 #define LK_GEMM_KERNEL(name, Tile, run)                                                                                \

@@ -1,6 +1,7 @@
 /* y = epilogue(A wT), bf16, for any x and w: linear layers whose rows are not 16-byte aligned, convolutions of three
  * channels. The same products in the same order as linear.cu and conv2d.cu (gemm.cuh), so the same bits; only the
- * copies into shared memory go element by element, and wait. Tile 128 x 64, 72 KiB of shared memory, sm_80 or newer. */
+ * copies into shared memory go element by element, and wait. Tile 128 x 64 with 72 KiB of shared memory, or 128 x 128,
+ * by 256 threads with 80 KiB, so that patches are gathered once for twice the columns. sm_80 or newer. */
 #include "kernels/cuda/gemm.cuh"
 #include "kernels/cuda/gemm_gather.cuh"
 
@@ -42,4 +43,17 @@ template <class Tile> __device__ __forceinline__ void gathered(const lk_cuda_gem
     gemm<Tile>(args, x, w, row_tile, column_tile);
 }
 
+using tile_wide = gemm_tile<128, 128, 32, 64, 32, 5, 1>;
+
+/* Weights in rows of whole 16 bytes, which packed filters always are. */
+template <class Tile> __device__ __forceinline__ void gathered_patches_only(const lk_cuda_gemm &args) {
+    int row_tile, column_tile;
+    place(args, row_tile, column_tile);
+    const int row = threadIdx.x / Tile::CHUNKS, chunk = threadIdx.x % Tile::CHUNKS;
+    gathered_patches<Tile> x{args, row_tile * Tile::BM + row, chunk * 8};
+    dense_rows<Tile> w(args.w, args.ld_w, column_tile * Tile::BN + row, args.n, chunk);
+    gemm<Tile>(args, x, w, row_tile, column_tile);
+}
+
 LK_GEMM_KERNEL(gemm_gathered_bf16, tile_64, gathered)
+LK_GEMM_KERNEL(gemm_gathered_128_bf16, tile_wide, gathered_patches_only)

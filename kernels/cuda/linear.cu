@@ -14,4 +14,6 @@ template <class Tile> __device__ __forceinline__ void linear(const lk_cuda_gemm 
 LK_GEMM_KERNEL(linear_256_bf16, tile_256, linear)
 LK_GEMM_KERNEL(linear_128_bf16, tile_128, linear)
 LK_GEMM_KERNEL(linear_64_bf16, tile_64, linear)
+LK_GEMM_KERNEL(linear_flat_128_bf16, tile_flat_128, linear)
+LK_GEMM_KERNEL(linear_flat_64_bf16, tile_flat_64, linear)
 LK_GEMM_KERNEL(linear_few_bf16, tile_few, linear)

@@ -152,7 +152,8 @@ static void rows_alone_have_the_same_bits(void **state) {
 static void tiles_have_the_same_bits(void **state) {
     (void)state;
     const struct lk_cuda_gemm_tile *by[] = {lk_cuda_linear_tile(6144, 6144), lk_cuda_linear_tile(3072, 3072),
-                                            lk_cuda_linear_tile(64, 3072), lk_cuda_linear_tile_few()};
+                                            lk_cuda_linear_tile(300, 3072),  lk_cuda_linear_tile(64, 3072),
+                                            lk_cuda_linear_tile(128, 3072),  lk_cuda_linear_tile_few()};
     static const int64_t ks[] = {24, 64, 200, 580};
     for (size_t i = 0; i < sizeof ks / sizeof *ks; i++) {
         struct layer l = make(150, 264, ks[i], LK_BF16, 3 + i);
@@ -334,16 +335,18 @@ static void tiles_by_columns(void **state) {
     static const struct {
         int64_t n, k;
         const char *kernel;
-    } expected[] = {{55296, 6144, "linear_256_bf16"}, {6144, 24576, "linear_256_bf16"}, {6144, 6144, "linear_256_bf16"},
-                    {3072, 12288, "linear_128_bf16"}, {12288, 3072, "linear_128_bf16"}, {128, 6144, "linear_128_bf16"},
-                    {3, 6144, "linear_64_bf16"},      {300, 64, "linear_64_bf16"}};
+    } expected[] = {
+        {55296, 6144, "linear_256_bf16"}, {6144, 24576, "linear_256_bf16"}, {6144, 6144, "linear_256_bf16"},
+        {3072, 12288, "linear_128_bf16"}, {12288, 3072, "linear_128_bf16"}, {128, 6144, "linear_flat_128_bf16"},
+        {3, 6144, "linear_flat_64_bf16"}, {300, 64, "linear_64_bf16"},      {96, 64, "linear_flat_128_bf16"}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         assert_string_equal(lk_cuda_linear_tile(expected[i].n, expected[i].k)->kernel, expected[i].kernel);
     assert_string_equal(lk_cuda_linear_tile_few()->kernel, "linear_few_bf16");
     assert_string_equal(lk_cuda_conv2d_tile(512)->kernel, "conv2d_128_bf16");
-    assert_string_equal(lk_cuda_conv2d_tile(3)->kernel, "conv2d_64_bf16");
+    assert_string_equal(lk_cuda_conv2d_tile(3)->kernel, "conv2d_16_bf16");
+    assert_string_equal(lk_cuda_conv2d_tile(32)->kernel, "conv2d_64_bf16");
     assert_int_equal(lk_cuda_linear_tile(6144, 6144)->shared, 144 << 10); /* of 163 KiB */
-    assert_int_equal(lk_cuda_linear_tile(128, 64)->shared, 80 << 10);     /* two of 82 KiB */
+    assert_int_equal(lk_cuda_linear_tile(3072, 64)->shared, 80 << 10);    /* two of 82 KiB */
 }
 
 int main(void) {

@@ -5,7 +5,7 @@ struct lk_device *test_cuda_open(void) {
     struct lk_cuda_info info;
     int n;
     if (lk_cuda_info(0, &n, &info)) { /* what is there and cannot be opened is a failure */
-        printf("skipped: %s\n", lk_error_text());
+        printf("SKIP: cuda: %s\n", lk_error_text());
         exit(TEST_SKIPPED);
     }
     enum lk_code rc = lk_device_cuda_create(0, &dev);

@@ -3,19 +3,24 @@
     python tests/golden/generate_stats_agreement.py [NAME...]
 """
 
+import itertools
 import math
 import sys
 import warnings
 
 import krippendorff
+import mpmath
 import numpy as np
 import pandas as pd
 import pingouin
 from scipy import stats
 from scipy.stats._resampling import BootstrapResult
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, silhouette_samples, silhouette_score
+from sklearn.metrics.pairwise import cosine_similarity
 from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import NormalIndPower
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint, proportion_effectsize
 
 import stats_cases as sc
 
@@ -220,7 +225,156 @@ def bootstrap():
              "seed: the case; 99 replicates")
 
 
-ALL = [kappa, fleiss, alpha, icc, multiple, bootstrap]
+def proportion():
+    rows, inputs = [], sc.FNV_BASIS
+    for case in range(N_CASES):
+        stream = sc.case_stream("proportion", case)
+        size = 1 << stream.bounded(14)
+        n1, n2 = 1 + stream.bounded(size), 1 + stream.bounded(size)
+        first, second = stream.bounded(n1 + 1), stream.bounded(n1 + 1)
+        k1 = [0, n1, first, second][case % 4]
+        k2 = [0, n2, stream.bounded(n2 + 1)][case % 3]
+        alpha = [0.05, 0.1, 0.01][case % 3]
+        inputs = sc.checksum([float(v) for v in (k1, n1, k2, n2)], inputs)
+        row = [*proportion_confint(k1, n1, alpha, "wilson"), *proportion_confint(k1, n1, alpha, "beta")]
+        row += confint_proportions_2indep(k1, n1, k2, n2, method="newcomb", compare="diff", alpha=alpha)
+        rows.append(digits([*row, proportion_effectsize(k1 / n1, k2 / n2)]))
+    names = [f"{w}_{end}" for w in ("wilson", "clopper_pearson", "newcombe") for end in ("low", "high")]
+    sc.write("proportion", rows, inputs, [*names, "cohen_h"], ["statsmodels", "scipy"])
+
+
+def sample_size():
+    rows, inputs = [], sc.FNV_BASIS
+    mpmath.mp.dps = 40
+    for case in range(N_CASES):
+        stream = sc.case_stream("sample_size", case)
+        p1, p2 = stream.bounded(65) / 64, stream.bounded(65) / 64
+        n, ratio = 1.0 + stream.bounded(2000), (1 + stream.bounded(16)) / 8
+        alpha, power = [0.05, 0.01, 0.125][case % 3], (33 + stream.bounded(31)) / 64
+        inputs = sc.checksum([p1, p2, n, ratio, power], inputs)
+        z = stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(power)
+        spread = p1 * (1 - p1) + p2 * (1 - p2)
+        size = z**2 * spread / (p1 - p2) ** 2 if p1 != p2 else NAN
+        reach = -stats.norm.ppf(alpha / 2) - abs(p1 - p2) * math.sqrt(n / spread) if spread else NAN
+        h = proportion_effectsize(p1, p2)
+        row = [size, stats.norm.sf(reach), NormalIndPower().power(h, n, alpha, ratio)]
+        needed = NAN
+        if h:
+            crit, target = mpmath.mpf(-stats.norm.ppf(alpha / 2)), mpmath.mpf(power)
+            crit = mpmath.findroot(lambda x: mpmath.ncdf(-x) - mpmath.mpf(alpha) / 2, crit)
+            def off(s):
+                return mpmath.ncdf(s - crit) + mpmath.ncdf(-s - crit) - target
+            shift = mpmath.findroot(off, float(z))
+            needed = float(shift**2 / mpmath.mpf(h) ** 2 * (1 + mpmath.mpf(ratio)) / mpmath.mpf(ratio))
+            peer = NormalIndPower().solve_power(h, None, alpha, power, ratio)
+            assert peer != peer or abs(peer - needed) < 1e-5 * needed, (peer, needed)
+        rows.append(digits([*row, needed]))
+    sc.write("sample_size", rows, inputs, ["size", "power", "power_h", "size_h"], ["statsmodels", "scipy", "mpmath"],
+             "size_h: mpmath, 40 digits; statsmodels' root search stops at about 1e-6")
+
+
+def summary():
+    rows, inputs = [], sc.FNV_BASIS
+    for case in range(N_CASES):
+        stream = sc.case_stream("summary", case)
+        x = sc.values(stream, 1 + stream.bounded(50), case % 6)
+        inputs = sc.checksum(x, inputs)
+        rows.append(digits([np.mean(x), np.std(x, ddof=1) if len(x) > 1 else NAN]))
+    sc.write("summary", rows, inputs, ["mean", "sd"], ["numpy"])
+
+
+def target_case(stream, n_groups, case):
+    """Shares in 64ths that sum to 1; mostly uniform where that is exact."""
+    if case % 3 == 0 and n_groups in (2, 4):
+        return [1 / n_groups] * n_groups
+    cuts = sorted(stream.bounded(65) for _ in range(n_groups - 1))
+    return [(b - a) / 64 for a, b in zip([0, *cuts], [*cuts, 64])]
+
+
+def spd():
+    rows, inputs, replicates = [], sc.FNV_BASIS, 99
+
+    def spd_of(labels, target):
+        counts = np.array([labels.count(g) for g in range(len(target))])
+        return abs(counts / counts.sum() - target).sum() if counts.sum() else NAN
+
+    for case in range(N_CASES):
+        stream = sc.case_stream("spd", case)
+        n_groups, n = 1 + stream.bounded(5), 1 + stream.bounded(16)
+        target = target_case(stream, n_groups, case)
+        base = [stream.bounded(n_groups + 1) - 1 for _ in range(n)]
+        other = [stream.bounded(n_groups + 1) - 1 if case % 5 else b for b in base]
+        inputs = sc.checksum([*target, *map(float, base), *map(float, other)], inputs)
+        triples, reached, counted = [], 0, 0
+        observed = spd_of(other, target) - spd_of(base, target)
+        h = 2 * math.asin(math.sqrt(other.count(0) / max(n - other.count(-1), 1)))
+        h -= 2 * math.asin(math.sqrt(base.count(0) / max(n - base.count(-1), 1)))
+        for b in range(replicates):
+            s = sc.Stream(f"boot|{b}", case)
+            drawn = [s.bounded(n) for _ in range(n)]
+            both = [spd_of([arm[i] for i in drawn], target) for arm in (base, other)]
+            triples.append([*both, both[1] - both[0]])
+            s, first, second = sc.Stream(f"perm|{b}", case), [], []
+            for x, y in zip(base, other):
+                arms = [0, 1]
+                s.shuffle(arms)
+                first.append(y if arms[0] else x)
+                second.append(x if arms[0] else y)
+            d = spd_of(second, target) - spd_of(first, target)
+            counted += d == d
+            reached += abs(d) >= abs(observed) - 1e-12
+        row = [spd_of(base, target), spd_of(other, target), observed]
+        for i, value in enumerate(list(row)):
+            row += list(np.nanpercentile([t[i] for t in triples], [2.5, 97.5])) if value == value else [NAN, NAN]
+        p = (1 + reached) / (1 + counted) if observed == observed else NAN
+        rows.append(digits([*row, p, h if observed == observed else NAN]))
+    names = ["base", "other", "change", *(f"{w}_{e}" for w in ("base", "other", "change") for e in ("low", "high"))]
+    sc.write("spd", rows, inputs, [*names, "p", "cohen_h_0"], ["numpy"], "seed: the case; 99 replicates")
+
+
+def rebalance():
+    rows, inputs = [], sc.FNV_BASIS
+    for case in range(N_CASES):
+        stream = sc.case_stream("rebalance", case)
+        n_groups = 1 + stream.bounded(4)
+        target = target_case(stream, n_groups, case)
+        tolerance = stream.bounded(9) / 64
+        available = [stream.bounded(8) for _ in range(n_groups)]
+        inputs = sc.checksum([*target, tolerance, *map(float, available)], inputs)
+        best = None  # all counts tried, in 64ths of whole numbers
+        t64, tol64 = [round(t * 64) for t in target], round(tolerance * 64)
+        for counts in itertools.product(*(range(a + 1) for a in available)):
+            n = sum(counts)
+            if n < 2 or any(abs(64 * c - n * t) > n * tol64 for c, t in zip(counts, t64)):
+                continue
+            key = (-n, sum((64 * c - n * t) ** 2 for c, t in zip(counts, t64)), [-c for c in counts])
+            if best is None or key < best:
+                best = key
+        counts = [-c for c in best[2]] if best else []
+        rows.append([-best[0] if best else 0, *counts, *[0] * (4 - len(counts))])
+    sc.write("rebalance", rows, inputs, ["kept", "c0", "c1", "c2", "c3"], [], "exhaustive search in whole numbers")
+
+
+def silhouette():
+    rows, inputs = [], sc.FNV_BASIS
+    for case in range(N_CASES):
+        stream = sc.case_stream("silhouette", case)
+        n, d, k = 2 + stream.bounded(24), 1 + stream.bounded(4), 1 + stream.bounded(4)
+        groups = [stream.bounded(k) for _ in range(n)]
+        x = np.array([[stream.bounded(9) + 4 * g if case % 2 else stream.bounded(9) for _ in range(d)] for g in groups])
+        inputs = sc.checksum([*x.ravel().astype(float), *map(float, groups)], inputs)
+        row = [NAN] * 3
+        if 2 <= len(set(groups)) < n:
+            samples = silhouette_samples(x.astype(float), groups)
+            row[0] = silhouette_score(x.astype(float), groups)
+            row[1:] = [samples[np.array(groups) == g].mean() if g in groups else NAN for g in (0, 1)]
+        u, v = x[0].astype(float), x[1].astype(float)
+        row.append(cosine_similarity([u], [v])[0, 0] if u.any() and v.any() else NAN)
+        rows.append(digits(row))
+    sc.write("silhouette", rows, inputs, ["score", "group_0", "group_1", "cosine"], ["scikit-learn"])
+
+
+ALL = [kappa, fleiss, alpha, icc, multiple, bootstrap, proportion, sample_size, summary, spd, rebalance, silhouette]
 
 if __name__ == "__main__":
     for make in ALL:

@@ -1,0 +1,260 @@
+/* Shares of groups, their distance from a target and its change against numpy on the same draws, the post-filter
+ * against an exhaustive search, silhouette and cosine against scikit-learn; the specification's vectors. */
+#include <math.h>
+
+#include "engine/alloc.h"
+#include "eval/stats/rebalance.h"
+#include "eval/stats/representation.h"
+#include "eval/stats/silhouette.h"
+#include "tests/common/stats_cases.h"
+#include "tests/common/test.h"
+
+static double value_or_nan(const struct lk_number *number) { return number->undefined ? NAN : number->value; }
+
+static void close_to(const char *what, int number, double got, double expected) {
+    stats_assert_close(what, number, got, expected, 1e-10, 1e-12);
+}
+
+/* As target_case() of the generator. */
+static void target_case(struct lk_stream *s, int n_groups, int number, double *target) {
+    if (number % 3 == 0 && (n_groups == 2 || n_groups == 4)) {
+        for (int g = 0; g < n_groups; g++) target[g] = 1.0 / n_groups;
+        return;
+    }
+    int cuts[9] = {0};
+    for (int i = 1; i < n_groups; i++) {
+        int cut = (int)lk_stream_bounded(s, 65), at = i;
+        for (; at > 1 && cuts[at - 1] > cut; at--) cuts[at] = cuts[at - 1];
+        cuts[at] = cut;
+    }
+    cuts[n_groups] = 64;
+    for (int g = 0; g < n_groups; g++) target[g] = (cuts[g + 1] - cuts[g]) / 64.0;
+}
+
+static void check_number(const char *what, int c, const struct lk_number *got, double value, const double *interval) {
+    close_to(what, c, value_or_nan(got), value);
+    if (isnan(value)) return;
+    close_to(what, c, got->low, interval[0]);
+    close_to(what, c, got->high, interval[1]);
+}
+
+static void spd_against_numpy(void **state) {
+    (void)state;
+    struct stats_golden golden;
+    stats_golden_open(&golden, "spd", 11);
+    uint64_t checksum = STATS_CHECKSUM_START;
+    for (int c = 0; c < (int)golden.n_cases; c++) {
+        struct lk_stream s = stats_stream("spd", c);
+        const double *expected = golden.values + 11 * c;
+        double target[8], flat[64];
+        int32_t base[16], other[16];
+        int n_groups = 1 + (int)lk_stream_bounded(&s, 5);
+        size_t n = 1 + lk_stream_bounded(&s, 16);
+        target_case(&s, n_groups, c, target);
+        for (size_t i = 0; i < n; i++) base[i] = (int32_t)lk_stream_bounded(&s, (uint64_t)n_groups + 1) - 1;
+        for (size_t i = 0; i < n; i++)
+            other[i] = c % 5 ? (int32_t)lk_stream_bounded(&s, (uint64_t)n_groups + 1) - 1 : base[i];
+        for (size_t i = 0; i < n; i++) {
+            flat[i] = base[i];
+            flat[n + i] = other[i];
+        }
+        checksum = stats_checksum(stats_checksum(checksum, target, (size_t)n_groups), flat, 2 * n);
+        struct lk_resampling how = {(uint64_t)c, 99, 0.95, NULL, 1};
+        struct lk_spd_change change;
+        assert_ok(lk_spd_compare(base, other, n, n_groups, target, &how, &change));
+        check_number("base", c, &change.base, expected[0], expected + 3);
+        check_number("other", c, &change.other, expected[1], expected + 5);
+        check_number("change", c, &change.change, expected[2], expected + 7);
+        close_to("p", c, change.test.undefined ? NAN : change.test.p, expected[9]);
+        struct lk_number alone, h[8];
+        assert_ok(lk_spd_interval(base, n, n_groups, target, &how, &alone));
+        check_number("alone", c, &alone, expected[0], expected + 3);
+        assert_ok(lk_representation_effects(base, other, n, n_groups, &how, h));
+        close_to("h", c, value_or_nan(&h[0]), expected[10]);
+        struct lk_number amplification = lk_bias_amplification(&alone, 0.25);
+        if (!alone.undefined) assert_true(amplification.value == alone.value - 0.25);
+    }
+    assert_true(checksum == golden.inputs);
+    stats_golden_close(&golden);
+}
+
+static void post_filter_against_exhaustive_search(void **state) {
+    (void)state;
+    struct stats_golden golden;
+    stats_golden_open(&golden, "rebalance", 5);
+    uint64_t checksum = STATS_CHECKSUM_START;
+    int n_feasible = 0;
+    for (int c = 0; c < (int)golden.n_cases; c++) {
+        struct lk_stream s = stats_stream("rebalance", c);
+        const double *expected = golden.values + 5 * c;
+        double target[8], flat[8];
+        int64_t available[4], counts[4] = {0}, n_kept;
+        int n_groups = 1 + (int)lk_stream_bounded(&s, 4), missing;
+        target_case(&s, n_groups, c, target);
+        double tolerance = (double)lk_stream_bounded(&s, 9) / 64;
+        flat[0] = tolerance;
+        for (int g = 0; g < n_groups; g++) flat[1 + g] = (double)(available[g] = (int64_t)lk_stream_bounded(&s, 8));
+        checksum = stats_checksum(stats_checksum(checksum, target, (size_t)n_groups), flat, (size_t)n_groups + 1);
+        assert_ok(lk_rebalance_counts(available, target, n_groups, tolerance, counts, &n_kept, &missing));
+        assert_int_equal(n_kept, expected[0]);
+        assert_int_equal(missing >= 0, n_kept == 0);
+        for (int g = 0; g < n_groups && n_kept; g++) assert_int_equal(counts[g], expected[1 + g]);
+        n_feasible += n_kept > 0;
+    }
+    assert_true(n_feasible > 50 && n_feasible < (int)golden.n_cases);
+    assert_true(checksum == golden.inputs);
+    stats_golden_close(&golden);
+}
+
+static void post_filter_keeps_the_first_of_each_stream(void **state) {
+    (void)state;
+    const char *const names[] = {"Male", "Female"};
+    const double half[] = {0.5, 0.5};
+    int32_t groups[40];
+    bool kept[40];
+    int64_t counts[2], n_kept;
+    for (int i = 0; i < 40; i++) groups[i] = i < 30 ? 0 : i < 39 ? 1 : -1;
+    assert_ok(lk_rebalance(groups, 40, names, half, 2, 0.05, 42, kept, counts, &n_kept));
+    /* 9 of 20 are 0.45: the bound itself fits, whatever binary fractions say */
+    assert_true(n_kept == 20 && counts[0] == 11 && counts[1] == 9 && !kept[39]);
+    int32_t order[30];
+    struct lk_stream s;
+    for (int i = 0; i < 30; i++) order[i] = i;
+    lk_stream_named(&s, 42, "post|Male");
+    lk_stream_shuffle(&s, order, 30);
+    for (int i = 0; i < 30; i++) assert_true(kept[order[i]] == (i < 11));
+    for (int i = 30; i < 40; i++) groups[i] = -1;
+    assert_fails(lk_rebalance(groups, 40, names, half, 2, 0.05, 42, kept, counts, &n_kept), LK_E_INPUT, "\"Female\"");
+    groups[0] = 2;
+    assert_fails(lk_rebalance(groups, 40, names, half, 2, 0.05, 42, kept, counts, &n_kept), LK_E_INPUT, "image 0");
+}
+
+static void silhouette_against_sklearn(void **state) {
+    (void)state;
+    struct stats_golden golden;
+    stats_golden_open(&golden, "silhouette", 4);
+    uint64_t checksum = STATS_CHECKSUM_START;
+    for (int c = 0; c < (int)golden.n_cases; c++) {
+        struct lk_stream s = stats_stream("silhouette", c);
+        const double *expected = golden.values + 4 * c;
+        double x[200], flat[32];
+        int32_t groups[32];
+        size_t n = 2 + lk_stream_bounded(&s, 24), d = 1 + lk_stream_bounded(&s, 4);
+        int k = 1 + (int)lk_stream_bounded(&s, 4);
+        for (size_t i = 0; i < n; i++) flat[i] = groups[i] = (int32_t)lk_stream_bounded(&s, (uint64_t)k);
+        for (size_t i = 0; i < n * d; i++) x[i] = (double)lk_stream_bounded(&s, 9) + (c % 2 ? 4.0 * groups[i / d] : 0);
+        checksum = stats_checksum(stats_checksum(checksum, x, n * d), flat, n);
+        struct lk_number score, by_group[4], cosine;
+        assert_ok(lk_silhouette(x, n, (int)d, groups, k, &score, by_group));
+        close_to("silhouette", c, value_or_nan(&score), expected[0]);
+        close_to("group 0", c, value_or_nan(&by_group[0]), expected[1]);
+        if (k > 1) close_to("group 1", c, value_or_nan(&by_group[1]), expected[2]);
+        assert_ok(lk_cosine_similarity(x, x + d, d, &cosine));
+        close_to("cosine", c, value_or_nan(&cosine), expected[3]);
+    }
+    assert_true(checksum == golden.inputs);
+    stats_golden_close(&golden);
+}
+
+static void vectors_of_the_specification(void **state) {
+    (void)state;
+    const int64_t counts[] = {30, 10, 5, 5};
+    const double quarter[] = {0.25, 0.25, 0.25, 0.25}, shares[] = {0.6, 0.2, 0.1, 0.1};
+    double rates[4];
+    struct lk_number spd, score;
+    assert_ok(lk_representation_rates(counts, 4, rates));
+    for (int g = 0; g < 4; g++) assert_true(rates[g] == shares[g]);
+    assert_ok(lk_spd(counts, 4, quarter, &spd));
+    close_to("spd", 0, spd.value, 0.7);
+    int32_t groups[20];
+    for (int i = 0; i < 20; i++) groups[i] = i < 12 ? 0 : i < 17 ? 1 : 2;
+    const double third[] = {1.0 / 3, 1.0 / 3, 1.0 / 3};
+    struct lk_resampling how = LK_RESAMPLING;
+    assert_ok(lk_spd_interval(groups, 20, 3, third, &how, &spd));
+    close_to("bootstrap_spd", 0, spd.value, 0.5333333333333333);
+    close_to("bootstrap_spd", 1, spd.low, 0.16666666666666669);
+    close_to("bootstrap_spd", 2, spd.high, 1.0333333333333332);
+    const double x[] = {0, 0, 0, 1, 1, 0, 5, 5, 5, 6, 6, 5, 2.5, 2.5};
+    const int32_t clusters[] = {0, 0, 0, 1, 1, 1, 0};
+    assert_ok(lk_silhouette(x, 7, 2, clusters, 2, &score, NULL));
+    close_to("silhouette", 0, score.value, 0.7046201191891256);
+}
+
+static void degenerate(void **state) {
+    (void)state;
+    struct lk_resampling how = LK_RESAMPLING;
+    struct lk_number number, numbers[2];
+    struct lk_spd_change change;
+    const int64_t none[] = {0, 0}, negative[] = {1, -1};
+    const double half[] = {0.5, 0.5}, wrong[] = {0.5, 0.4}, infinite[] = {INFINITY, 1}, zero[] = {0, 0};
+    const int32_t unlabelled[] = {-1, -1}, outside[] = {0, 2}, same[] = {1, 1};
+    assert_ok(lk_spd(none, 2, half, &number));
+    assert_non_null(number.undefined);
+    assert_fails(lk_spd(negative, 2, half, &number), LK_E_INPUT, "count");
+    assert_fails(lk_spd(none, 2, wrong, &number), LK_E_INPUT, "sum to 1");
+    assert_ok(lk_spd_interval(unlabelled, 2, 2, half, &how, &number));
+    assert_non_null(number.undefined);
+    assert_ok(lk_spd_interval(NULL, 0, 2, half, &how, &number));
+    assert_non_null(number.undefined);
+    assert_fails(lk_spd_interval(outside, 2, 2, half, &how, &number), LK_E_INPUT, "image 1");
+    assert_ok(lk_spd_compare(NULL, NULL, 0, 2, half, &how, &change));
+    assert_true(change.change.undefined && change.test.undefined);
+    assert_ok(lk_spd_compare(same, unlabelled, 2, 2, half, &how, &change));
+    assert_true(!change.base.undefined && change.other.undefined && change.test.undefined);
+    assert_ok(lk_spd_compare(same, same, 2, 2, half, &how, &change));
+    assert_true(change.change.value == 0 && change.test.p == 1);
+    assert_ok(lk_silhouette(NULL, 0, 1, NULL, 2, &number, numbers));
+    assert_non_null(number.undefined);
+    assert_ok(lk_silhouette(zero, 2, 1, same, 2, &number, numbers));
+    assert_non_null(number.undefined);
+    assert_fails(lk_silhouette(infinite, 2, 1, same, 2, &number, NULL), LK_E_INPUT, "finite");
+    assert_fails(lk_silhouette(zero, 2, 1, outside, 2, &number, NULL), LK_E_INPUT, "group");
+    assert_ok(lk_cosine_similarity(zero, half, 2, &number));
+    assert_non_null(number.undefined);
+    const double large[] = {1e200, 1e200}, small[] = {1e-200, 1e-200};
+    assert_ok(lk_cosine_similarity(large, small, 2, &number));
+    close_to("cosine", 0, number.value, 1);
+}
+
+static enum lk_code all_calls(void) {
+    const int32_t base[] = {0, 1, 0, 1}, other[] = {1, 1, 0, -1};
+    const double half[] = {0.5, 0.5}, x[] = {0, 1, 5, 6};
+    const char *const names[] = {"a", "b"};
+    struct lk_resampling how = {1, 10, 0.95, NULL, 2};
+    struct lk_spd_change change;
+    struct lk_number number, h[2];
+    int64_t counts[] = {1, 2}, n_kept;
+    bool kept[4];
+    LK_TRY(lk_spd(counts, 2, half, &number));
+    LK_TRY(lk_spd_compare(base, other, 4, 2, half, &how, &change));
+    LK_TRY(lk_representation_effects(base, other, 4, 2, &how, h));
+    LK_TRY(lk_rebalance(base, 4, names, half, 2, 0.1, 1, kept, counts, &n_kept));
+    return lk_silhouette(x, 4, 1, base, 2, &number, h);
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    int64_t live = lk_alloc_live(), before = lk_alloc_count();
+    assert_ok(all_calls());
+    int64_t n = lk_alloc_count() - before;
+    assert_true(n > 20);
+    for (int64_t i = 1; i <= n; i++) {
+        lk_alloc_fail_at(i);
+        assert_int_equal(all_calls(), LK_E_NOMEM);
+        lk_alloc_fail_at(0);
+        assert_int_equal(lk_alloc_live(), live);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spd_against_numpy),
+        cmocka_unit_test(post_filter_against_exhaustive_search),
+        cmocka_unit_test(post_filter_keeps_the_first_of_each_stream),
+        cmocka_unit_test(silhouette_against_sklearn),
+        cmocka_unit_test(vectors_of_the_specification),
+        cmocka_unit_test(degenerate),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

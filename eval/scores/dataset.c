@@ -144,11 +144,17 @@ static enum lk_code parse_id(const char *id, size_t n, struct lk_item *item) {
     return LK_OK;
 }
 
+enum lk_code lk_dataset_id_parts(const char *id, size_t n, struct lk_item *out) {
+    *out = (struct lk_item){.partner = -1, .role = LK_ROLE_NONE, .evidence = ""};
+    for (int j = 0; j < LK_N_JUDGES; j++) out->judge_role[j] = LK_ROLE_NONE;
+    for (int a = 0; a < LK_N_AXES; a++) out->human_mean[a] = NAN;
+    return parse_id(id, n, out);
+}
+
 enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, int32_t *out) {
-    struct lk_item item = {.partner = -1, .role = LK_ROLE_NONE, .evidence = ""};
-    for (int j = 0; j < LK_N_JUDGES; j++) item.judge_role[j] = LK_ROLE_NONE;
+    struct lk_item item;
     *out = -1;
-    LK_TRY(parse_id(id, n, &item));
+    LK_TRY(lk_dataset_id_parts(id, n, &item));
     uint64_t key = item_key(&item);
     *out = find_item(data, key);
     if (*out >= 0) return LK_OK;
@@ -159,7 +165,6 @@ enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, 
     LK_TRY(lk_key_index_reserve(&index->items));
     item.id = lk_dataset_text(data, id, n);
     if (!item.id) return out_of_memory();
-    for (int a = 0; a < LK_N_AXES; a++) item.human_mean[a] = NAN;
     data->items[data->n_items] = item;
     *out = (int32_t)data->n_items++;
     lk_key_index_put(&index->items, key, *out);
@@ -206,14 +211,17 @@ enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n,
     return LK_OK;
 }
 
-enum lk_code lk_dataset_rating(struct lk_dataset *data, struct lk_rating **out) {
-    *out = NULL;
-    LK_TRY(grow((void **)&data->ratings, &data->ratings_capacity, data->n_ratings, sizeof *data->ratings));
-    struct lk_rating *rating = &data->ratings[data->n_ratings++];
+void lk_rating_clear(struct lk_rating *rating) {
     *rating = (struct lk_rating){
         .item = -1, .rater = -1, .duration_ms = -1, .task = -1, .position = -1, .preference = -1, .role = LK_ROLE_NONE};
     for (int a = 0; a < LK_N_AXES; a++) rating->question_ms[a] = rating->answer_class[a] = -1;
-    *out = rating;
+}
+
+enum lk_code lk_dataset_rating(struct lk_dataset *data, struct lk_rating **out) {
+    *out = NULL;
+    LK_TRY(grow((void **)&data->ratings, &data->ratings_capacity, data->n_ratings, sizeof *data->ratings));
+    *out = &data->ratings[data->n_ratings++];
+    lk_rating_clear(*out);
     return LK_OK;
 }
 

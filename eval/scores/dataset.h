@@ -43,7 +43,8 @@ struct lk_rating {
     uint8_t skin_magnitude;         /* 1..5 on the printed one-sided scale, 0 not asked; never a skin tone score */
     int32_t question_ms[LK_N_AXES]; /* -1: not recorded */
     int32_t duration_ms;            /* -1: not recorded */
-    int32_t task, position;         /* -1: not recorded */
+    int32_t task, position;         /* a number per task id, and the place in it; -1: not recorded */
+    uint8_t n_asked, n_skipped;     /* questions of this record, and those left open */
     int8_t preference;              /* of a pair: lk_arm, 2 a tie of any kind, -1 not asked */
     int8_t confidence;              /* 1..5, 0 not asked */
     int8_t role;                    /* lk_role */
@@ -57,6 +58,7 @@ struct lk_rater {
     bool submitted;  /* 100 % of the task */
     bool code_valid; /* a valid completion code, or the export has no such column */
     int32_t n_questions, n_skipped;
+    bool is_pilot;
     int32_t n_sessions; /* platform submissions, 1 without a participants file; more is repeated participation */
     uint32_t rules_hit; /* bit per quality rule (quality.h) */
     bool excluded;
@@ -83,8 +85,12 @@ enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, 
 enum lk_code lk_dataset_find(const struct lk_dataset *data, const char *id, size_t n, int32_t *out);
 /* The prompt that an item id names (lk_prompt_parse), without a dataset. */
 enum lk_code lk_dataset_id_prompt(const char *id, size_t n, int *out);
+/* All that an item id says, without a dataset: model, race, gender, age, arm, prompt, source; the rest "not known". */
+enum lk_code lk_dataset_id_parts(const char *id, size_t n, struct lk_item *out);
 enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n, int32_t *out);
 enum lk_code lk_dataset_rating(struct lk_dataset *data, struct lk_rating **out); /* appended, all fields "not known" */
+/* A rating with all fields "not known". */
+void lk_rating_clear(struct lk_rating *rating);
 /* A copy that lives as long as the dataset; NULL for memory. */
 const char *lk_dataset_text(struct lk_dataset *data, const char *text, size_t n);
 /* Sets every item's partner. */

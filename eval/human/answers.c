@@ -1,0 +1,238 @@
+#include "eval/human/answers.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "eval/study/prompts.h"
+
+enum { NAME_MAX_BYTES = 64 };
+
+static const char *const words_of_axis[LK_N_AXES][4] = {{"no", "partial", "yes", NULL},
+                                                        {"darker", "same", "lighter", NULL},
+                                                        {"no", "yes", NULL},
+                                                        {"no", "yes", NULL},
+                                                        {"on-target", "off-target", NULL}};
+
+static const char *const skipped_words[] = {"skip", "skipped", NULL};
+
+struct reader {
+    const struct lk_fields *fields;
+    const char *prefix;
+    struct lk_human_answers *out;
+    bool axis_open[LK_N_AXES];
+};
+
+static const struct lk_field *find(const struct reader *r, const char *name) {
+    char full[NAME_MAX_BYTES];
+    snprintf(full, sizeof full, "%s%s", r->prefix, name);
+    const struct lk_field *field = lk_fields_find(r->fields, full);
+    return field && lk_field_word(field, skipped_words) < 0 ? field : NULL;
+}
+
+/* A question that the record has, without an answer. */
+static bool is_open(const struct reader *r, const char *name) {
+    char full[NAME_MAX_BYTES];
+    snprintf(full, sizeof full, "%s%s", r->prefix, name);
+    const struct lk_field *field = lk_fields_find(r->fields, full);
+    return field ? lk_field_word(field, skipped_words) >= 0 : lk_fields_find_open(r->fields, full) != NULL;
+}
+
+static enum lk_code bad(const struct lk_field *field, const char *expected) {
+    return lk_fail(LK_E_INPUT, "%s: expected %s, got \"%.40s\"", field->name, expected,
+                   field->kind == '[' ? "[...]" : field->text);
+}
+
+static enum lk_code differs(const struct lk_field *field) {
+    return lk_fail(LK_E_INPUT, "%s: another field answers the same question differently", field->name);
+}
+
+static enum lk_code take_class(struct reader *r, int axis, const struct lk_field *field, int word) {
+    int8_t *known = &r->out->answer_class[axis];
+    if ((*known >= 0 && *known != word) || (*known < 0 && r->out->score[axis])) return differs(field);
+    *known = (int8_t)word;
+    if (axis == LK_AXIS_SKIN_TONE) r->out->score[axis] = (uint8_t)(2 + word);
+    return LK_OK;
+}
+
+static enum lk_code take_axis(struct reader *r, int axis, const struct lk_field *field) {
+    int level = lk_field_level(field), word = lk_field_word(field, words_of_axis[axis]);
+    if (word >= 0) return take_class(r, axis, field, word);
+    if (!level) {
+        static const char *const expected[LK_N_AXES] = {"1 to 5, or yes, partial, no",
+                                                        "1 to 5, or lighter, same, darker", "1 to 5, or yes, no",
+                                                        "1 to 5, or yes, no", "1 to 5, or on-target, off-target"};
+        return bad(field, expected[axis]);
+    }
+    uint8_t *known = &r->out->score[axis];
+    if (r->out->answer_class[axis] >= 0 || (*known && *known != level)) return differs(field);
+    *known = (uint8_t)level;
+    return LK_OK;
+}
+
+static enum lk_code take_named(struct reader *r, int axis, const char *name) {
+    const struct lk_field *field = find(r, name);
+    if (field) return take_axis(r, axis, field);
+    r->axis_open[axis] = r->axis_open[axis] || is_open(r, name);
+    return LK_OK;
+}
+
+/* The oldest field of each axis takes one kind of answer only: 4 is no skin tone shift. */
+static enum lk_code take_oldest(struct reader *r, int axis) {
+    static const char *const names[LK_N_AXES] = {"editQuality", "skinToneShift", "raceDrift", "genderDrift",
+                                                 "ageDrift"};
+    const struct lk_field *field = find(r, names[axis]);
+    bool in_words = axis == LK_AXIS_SKIN_TONE || axis == LK_AXIS_AGE_DRIFT;
+    if (field && in_words && lk_field_word(field, words_of_axis[axis]) < 0)
+        return bad(field, axis == LK_AXIS_SKIN_TONE ? "lighter, same or darker" : "on-target or off-target");
+    return take_named(r, axis, names[axis]);
+}
+
+static enum lk_code take_axes(struct reader *r, int prompt) {
+    for (size_t i = 0; i < r->fields->n; i++) { /* the axes under any of their spellings */
+        const struct lk_field *field = &r->fields->list[i];
+        const char *name = field->name;
+        if (strncmp(name, r->prefix, strlen(r->prefix))) continue;
+        name += strlen(r->prefix);
+        bool inner = !strncmp(name, "scores.", 7);
+        if (inner) name += 7;
+        int axis = lk_factor_parse(LK_FACTOR_AXIS, name, strlen(name));
+        if (axis < 0 && prompt == LK_PROMPT_V03 && !strcasecmp(name, "age_accuracy")) axis = LK_AXIS_AGE_DRIFT;
+        if (axis < 0) continue;
+        bool open = field->kind == 'n' || ((field->kind == 'c' || field->kind == '"') && !field->n) ||
+                    lk_field_word(field, skipped_words) >= 0;
+        r->axis_open[axis] = r->axis_open[axis] || open;
+        if (!open) LK_TRY(take_axis(r, axis, field));
+    }
+    for (int a = 0; a < LK_N_AXES; a++) LK_TRY(take_oldest(r, a));
+    return LK_OK;
+}
+
+static enum lk_code take_level(const struct reader *r, const char *name, uint8_t *out) {
+    char inner[NAME_MAX_BYTES];
+    snprintf(inner, sizeof inner, "scores.%s", name);
+    const struct lk_field *field = find(r, name);
+    if (!field) field = find(r, inner);
+    if (!field) return LK_OK;
+    *out = (uint8_t)lk_field_level(field);
+    return *out ? LK_OK : bad(field, "1 to 5");
+}
+
+static enum lk_code take_preference(struct reader *r) {
+    static const char *const words[] = {
+        "edited",        "preserved", "same", "tie",   "both", "neither", "cannot_determine",
+        "no_preference", "left",      "a",    "right", "b",    NULL};
+    const struct lk_field *field = find(r, "preference"), *side = find(r, "left_arm");
+    int left = side ? lk_factor_parse(LK_FACTOR_ARM, side->text, side->n) : LK_ARM_EDITED;
+    if (left < 0) return bad(side, "edited or preserved");
+    if (!field) return LK_OK;
+    int word = lk_field_word(field, words);
+    if (word < 0) return bad(field, "edited, preserved, A, B, left, right or a kind of tie");
+    if (word < 8) {
+        r->out->preference = (int8_t)(word < 2 ? word : 2);
+        return LK_OK;
+    }
+    r->out->sides_assumed = !side;
+    r->out->preference = (int8_t)(word < 10 ? left : 1 - left);
+    return LK_OK;
+}
+
+static enum lk_code take_role(struct reader *r) {
+    static const char *const words[] = {"male", "female", "unclear", NULL};
+    const struct lk_field *field = find(r, "roleAssignment");
+    uint8_t presentation = 0;
+    LK_TRY(take_level(r, "gender_presentation", &presentation));
+    if (presentation)
+        r->out->role = presentation <= 2 ? LK_ROLE_MALE : presentation >= 4 ? LK_ROLE_FEMALE : LK_ROLE_UNCLEAR;
+    if (!field) return LK_OK;
+    int role = lk_field_word(field, words);
+    if (role < 0) return bad(field, "male, female or unclear");
+    if (presentation && role != r->out->role) return differs(field);
+    r->out->role = (int8_t)role;
+    return LK_OK;
+}
+
+static enum lk_code take_all(struct reader *r, int prompt) {
+    struct lk_human_answers *out = r->out;
+    LK_TRY(take_axes(r, prompt));
+    LK_TRY(take_level(r, "skin_change_magnitude", &out->skin_magnitude));
+    LK_TRY(take_preference(r));
+    uint8_t confidence = 0;
+    LK_TRY(take_level(r, "confidence", &confidence));
+    out->confidence = (int8_t)confidence;
+    LK_TRY(take_role(r));
+    const struct lk_field *choice = find(r, "answer");
+    out->choice = choice ? choice->text : NULL;
+    return LK_OK;
+}
+
+/* In a table of several experiments an axis column is empty where the question was another one: an open axis counts as
+ * skipped only in a record about axes. */
+static void count_questions(struct reader *r) {
+    struct lk_human_answers *out = r->out;
+    int n_axes = 0, n_open = 0;
+    for (int a = 0; a < LK_N_AXES; a++) {
+        bool answered = out->score[a] || out->answer_class[a] >= 0;
+        n_axes += answered;
+        n_open += !answered && r->axis_open[a];
+    }
+    bool other = out->preference >= 0 || out->role != LK_ROLE_NONE || out->choice;
+    if (!n_axes && other) n_open = 0;
+    n_open += is_open(r, "preference") && !n_axes && !other;
+    n_open += is_open(r, "roleAssignment") && !n_axes && !other;
+    out->n_answered = (uint8_t)(n_axes + (out->skin_magnitude > 0) + (out->preference >= 0) + (out->confidence > 0) +
+                                (out->role != LK_ROLE_NONE) + (out->choice != NULL));
+    out->n_left_open = (uint8_t)n_open;
+}
+
+static const struct lk_human_answers none = {
+    .answer_class = {-1, -1, -1, -1, -1}, .preference = -1, .role = LK_ROLE_NONE};
+
+enum lk_code lk_human_answers_read(const struct lk_fields *fields, const char *prefix, int prompt,
+                                   struct lk_human_answers *out) {
+    struct reader r = {.fields = fields, .prefix = prefix, .out = out};
+    *out = none;
+    enum lk_code rc = take_all(&r, prompt);
+    if (rc)
+        *out = none;
+    else
+        count_questions(&r);
+    return rc;
+}
+
+bool lk_human_answers_any(const struct lk_human_answers *answers) { return answers->n_answered > 0; }
+
+int lk_class_of_level(int axis, int level) {
+    switch (axis) {
+    case LK_AXIS_EDIT_SUCCESS:
+        return level >= 4 ? 2 : level == 3;
+    case LK_AXIS_SKIN_TONE:
+        return level <= 2 ? 0 : level == 3 ? 1 : 2;
+    case LK_AXIS_AGE_DRIFT:
+        return level != 3;
+    default:
+        return level >= 3;
+    }
+}
+
+static bool axis_is_right(const struct lk_human_answers *expected, const struct lk_human_answers *given, int axis,
+                          int tolerance) {
+    int wanted = expected->answer_class[axis], got = given->answer_class[axis];
+    if (!expected->score[axis] && wanted < 0) return true; /* not keyed */
+    if (!given->score[axis] && got < 0) return false;
+    if (wanted < 0 && got < 0) {
+        int distance = expected->score[axis] - given->score[axis];
+        return distance <= tolerance && -distance <= tolerance;
+    }
+    if (wanted < 0) wanted = lk_class_of_level(axis, expected->score[axis]);
+    if (got < 0) got = lk_class_of_level(axis, given->score[axis]);
+    return wanted == got;
+}
+
+bool lk_gold_is_right(const struct lk_human_answers *expected, const struct lk_human_answers *given, int tolerance) {
+    for (int a = 0; a < LK_N_AXES; a++)
+        if (!axis_is_right(expected, given, a, tolerance)) return false;
+    if (expected->preference >= 0 && expected->preference != given->preference) return false;
+    if (expected->role != LK_ROLE_NONE && expected->role != given->role) return false;
+    return !expected->choice || (given->choice && !strcasecmp(expected->choice, given->choice));
+}

@@ -1,0 +1,288 @@
+#include "eval/human/ratings.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "engine/alloc.h"
+#include "eval/human/ratings_internal.h"
+#include "eval/study/prompts.h"
+
+struct lk_gold_key {
+    bool keyed;
+    struct lk_human_answers expected;
+};
+
+static const struct lk_field *required(const struct lk_fields *fields, const char *name) {
+    const struct lk_field *field = lk_fields_find(fields, name);
+    if (!field || (field->kind != '"' && field->kind != 'c' && field->kind != '0')) {
+        lk_fail(LK_E_INPUT, "expected a field \"%s\"", name);
+        return NULL;
+    }
+    return field;
+}
+
+static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "out of memory for ratings"); }
+
+enum lk_code lk_ratings_reject(struct lk_ratings_import *import, size_t line, const char *item) {
+    char reason[1024];
+    snprintf(reason, sizeof reason, "%s", lk_error_text());
+    return lk_rejects_add(&import->rejects, line, item, reason);
+}
+
+/* The number of a gold id, with room for its expectation. */
+static enum lk_code gold_number(struct lk_ratings_import *import, const struct lk_field *image, int32_t *out) {
+    if (import->n_gold_keys == import->gold_capacity) {
+        size_t wanted = import->gold_capacity ? import->gold_capacity * 2 : 16;
+        struct lk_gold_key *grown = lk_realloc(import->gold, wanted * sizeof *grown);
+        if (!grown) return out_of_memory();
+        import->gold = grown;
+        import->gold_capacity = wanted;
+    }
+    LK_TRY(lk_names_number(&import->gold_ids, image->text, image->n, out));
+    if ((size_t)*out == import->n_gold_keys) import->gold[import->n_gold_keys++] = (struct lk_gold_key){0};
+    return LK_OK;
+}
+
+static enum lk_code read_gold(struct lk_ratings_import *import, const struct lk_fields *fields) {
+    struct lk_human_answers expected;
+    const struct lk_field *image = required(fields, "imageId");
+    int32_t at;
+    if (!image) return LK_E_INPUT;
+    LK_TRY(lk_human_answers_read(fields, "expected.", -1, &expected));
+    if (!lk_human_answers_any(&expected)) LK_TRY(lk_human_answers_read(fields, "", -1, &expected));
+    if (!lk_human_answers_any(&expected))
+        return lk_fail(LK_E_INPUT, "gold item \"%.80s\": expects nothing", image->text);
+    if (expected.choice) {
+        expected.choice = lk_texts_copy(&import->texts, expected.choice, strlen(expected.choice));
+        if (!expected.choice) return out_of_memory();
+    }
+    LK_TRY(gold_number(import, image, &at));
+    if (import->gold[at].keyed) return lk_fail(LK_E_INPUT, "gold item \"%.80s\": keyed twice", image->text);
+    import->gold[at] = (struct lk_gold_key){true, expected};
+    return LK_OK;
+}
+
+enum lk_code lk_ratings_gold(struct lk_ratings_import *import, const char *text, size_t n, const char *name) {
+    struct lk_records records;
+    LK_TRY(lk_records_open(&records, text, n, name));
+    enum lk_code rc;
+    for (bool more, bad; !(rc = lk_records_next(&records, &more, &bad)) && more;) {
+        rc = bad ? LK_E_INPUT : read_gold(import, &records.fields);
+        if (rc) {
+            rc = lk_fail_prefix(rc, "%s: line %zu", name, records.line);
+            break;
+        }
+    }
+    lk_records_close(&records);
+    return rc;
+}
+
+/* The fields that repeat a part of the item's id must agree with it. */
+static enum lk_code check_labels(const struct lk_fields *fields, const struct lk_item *item) {
+    const struct {
+        const char *name;
+        enum lk_factor factor;
+        int level;
+    } labels[] = {{"model", LK_FACTOR_MODEL, item->model},
+                  {"race", LK_FACTOR_RACE, item->race},
+                  {"gender", LK_FACTOR_GENDER, item->gender},
+                  {"age", LK_FACTOR_AGE, item->age},
+                  {"category", LK_FACTOR_CATEGORY, item->prompt < LK_N_EDIT_PROMPTS ? item->prompt / 10 : -1}};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        const struct lk_field *field = lk_fields_find(fields, labels[i].name);
+        if (!field || labels[i].level < 0) continue;
+        if (lk_factor_parse(labels[i].factor, field->text, field->n) != labels[i].level)
+            return lk_fail(LK_E_INPUT, "%s: \"%.40s\" is not that of imageId (%s)", field->name, field->text,
+                           lk_factor_key(labels[i].factor, labels[i].level));
+    }
+    const struct lk_field *prompt = lk_fields_find(fields, "promptId");
+    if (prompt && lk_prompt_parse(prompt->text, prompt->n) != item->prompt)
+        return lk_fail(LK_E_INPUT, "promptId: \"%.40s\" is not that of imageId (%s)", prompt->text,
+                       lk_prompt_id(item->prompt));
+    return LK_OK;
+}
+
+/* imageId with the arm of the field "arm" where the id itself names none. */
+static enum lk_code item_id(const struct lk_fields *fields, const struct lk_field *image, char out[256]) {
+    const struct lk_field *arm = lk_fields_find(fields, "arm");
+    int level = arm ? lk_factor_parse(LK_FACTOR_ARM, arm->text, arm->n) : -1;
+    const char *dot = strrchr(image->text, '.');
+    if (arm && level < 0) return lk_fail(LK_E_INPUT, "arm: expected edited or preserved, got \"%.40s\"", arm->text);
+    if (image->n > 200) return lk_fail(LK_E_INPUT, "imageId: longer than 200 bytes");
+    if (dot && level >= 0 && lk_factor_parse(LK_FACTOR_ARM, dot + 1, strlen(dot + 1)) != level)
+        return lk_fail(LK_E_INPUT, "arm: \"%.40s\" is not that of imageId", arm->text);
+    snprintf(out, 256, "%s%s", image->text, !dot && level == LK_ARM_PRESERVED ? ".preserved" : "");
+    return LK_OK;
+}
+
+static enum lk_code take_ms(const struct lk_field *field, int32_t *out) {
+    long ms = field ? lk_field_count(field, INT32_MAX) : 0;
+    if (ms < 0) return lk_fail(LK_E_INPUT, "%s: expected milliseconds, got \"%.40s\"", field->name, field->text);
+    if (field) *out = (int32_t)ms;
+    return LK_OK;
+}
+
+static enum lk_code take_times(const struct lk_fields *fields, struct lk_rating *rating) {
+    LK_TRY(take_ms(lk_fields_find(fields, "duration_ms"), &rating->duration_ms));
+    LK_TRY(take_ms(lk_fields_find(fields, "position"), &rating->position));
+    for (size_t i = 0; i < fields->n; i++) {
+        const struct lk_field *field = &fields->list[i];
+        if (strncmp(field->name, "question_ms.", 12) || field->kind == 'n' || !field->n) continue;
+        int axis = lk_factor_parse(LK_FACTOR_AXIS, field->name + 12, strlen(field->name + 12));
+        if (axis < 0 && !strcasecmp(field->name + 12, "age_accuracy")) axis = LK_AXIS_AGE_DRIFT;
+        if (axis >= 0) LK_TRY(take_ms(field, &rating->question_ms[axis]));
+    }
+    return LK_OK;
+}
+
+struct record {
+    struct lk_rating rating;
+    uint64_t key; /* of the document, so that a revision finds it */
+    bool sides_assumed;
+};
+
+static void fill_rating(struct lk_rating *rating, const struct lk_human_answers *answers) {
+    memcpy(rating->score, answers->score, sizeof rating->score);
+    memcpy(rating->answer_class, answers->answer_class, sizeof rating->answer_class);
+    rating->skin_magnitude = answers->skin_magnitude;
+    rating->preference = answers->preference;
+    rating->confidence = answers->confidence;
+    rating->role = answers->role;
+    rating->n_asked = (uint8_t)(answers->n_answered + answers->n_left_open);
+    rating->n_skipped = answers->n_left_open;
+}
+
+/* An attention check: its expectation, and whether the answers meet it. */
+static enum lk_code take_gold(struct lk_ratings_import *import, const struct lk_fields *fields,
+                              const struct lk_field *image, const struct lk_human_answers *answers,
+                              struct lk_rating *rating, int32_t *number) {
+    struct lk_human_answers own;
+    LK_TRY(lk_human_answers_read(fields, "expected.", -1, &own));
+    LK_TRY(gold_number(import, image, number));
+    const struct lk_gold_key *key = &import->gold[*number];
+    const struct lk_human_answers *expected = lk_human_answers_any(&own) ? &own : key->keyed ? &key->expected : NULL;
+    rating->is_gold = true;
+    rating->gold_keyed = expected != NULL;
+    rating->gold_right = expected && lk_gold_is_right(expected, answers, import->gold_tolerance);
+    return LK_OK;
+}
+
+static enum lk_code find_item(struct lk_ratings_import *import, const struct lk_fields *fields, const char *id,
+                              bool is_gold, int32_t *out) {
+    struct lk_dataset *data = import->data;
+    size_t n = strlen(id);
+    if (is_gold) { /* often no item of the study */
+        if (lk_dataset_find(data, id, n, out)) *out = -1;
+        return LK_OK;
+    }
+    struct lk_item parts;
+    LK_TRY(lk_dataset_id_parts(id, n, &parts));
+    LK_TRY(check_labels(fields, &parts));
+    if (!import->known_only) return lk_dataset_item(data, id, n, out);
+    LK_TRY(lk_dataset_find(data, id, n, out));
+    if (*out >= 0) return LK_OK;
+    import->n_unknown++;
+    return lk_fail(LK_E_INPUT, "no such item in this run");
+}
+
+/* All of a record before anything is added to the dataset but its item and rater. */
+static enum lk_code read_record(struct lk_ratings_import *import, const struct lk_fields *fields, struct record *out) {
+    struct lk_human_answers answers;
+    char id[256];
+    const struct lk_field *worker = required(fields, "workerId"), *image = worker ? required(fields, "imageId") : NULL;
+    if (!image) return LK_E_INPUT;
+    if (worker->n > 200) return lk_fail(LK_E_INPUT, "workerId: longer than 200 bytes");
+    const struct lk_field *check = lk_fields_find(fields, "isAttentionCheck"), *task = lk_fields_find(fields, "taskId");
+    int is_gold = check ? lk_field_bool(check) : 0;
+    if (is_gold < 0) return lk_fail(LK_E_INPUT, "isAttentionCheck: expected true or false, got \"%.40s\"", check->text);
+
+    int prompt = -1;
+    LK_TRY(item_id(fields, image, id));
+    if (lk_dataset_id_prompt(id, strlen(id), &prompt) && !is_gold) return LK_E_INPUT;
+    LK_TRY(lk_human_answers_read(fields, "", prompt, &answers));
+    if (!answers.n_answered && !answers.n_left_open) return lk_fail(LK_E_INPUT, "no answer to any question");
+    struct lk_rating *rating = &out->rating;
+    lk_rating_clear(rating);
+    LK_TRY(take_times(fields, rating));
+    fill_rating(rating, &answers);
+    int32_t gold = 0;
+    if (is_gold) LK_TRY(take_gold(import, fields, image, &answers, rating, &gold));
+    if (task) LK_TRY(lk_names_number(&import->tasks, task->text, task->n, &rating->task));
+    LK_TRY(find_item(import, fields, id, is_gold, &rating->item));
+    LK_TRY(lk_dataset_rater(import->data, worker->text, worker->n, &rating->rater));
+    bool is_choice = answers.preference >= 0 || lk_fields_find_open(fields, "preference");
+    uint64_t what = is_gold ? (uint64_t)gold : (uint64_t)rating->item;
+    out->key = ((uint64_t)rating->rater << 32 | what) << 2 | (uint64_t)is_gold << 1 | is_choice;
+    out->sides_assumed = answers.sides_assumed;
+    return LK_OK;
+}
+
+static enum lk_code store(struct lk_ratings_import *import, const struct record *record) {
+    struct lk_dataset *data = import->data;
+    struct lk_rating *slot;
+    int32_t at = lk_key_index_find(&import->revisions, record->key);
+    import->n_sides_assumed += record->sides_assumed;
+    if (at >= 0) {
+        import->n_revisions++;
+        data->ratings[at] = record->rating;
+        return LK_OK;
+    }
+    LK_TRY(lk_key_index_reserve(&import->revisions));
+    LK_TRY(lk_dataset_rating(data, &slot));
+    *slot = record->rating;
+    lk_key_index_put(&import->revisions, record->key, (int32_t)data->n_ratings - 1);
+    import->n_gold += slot->is_gold;
+    import->n_gold_unkeyed += slot->is_gold && !slot->gold_keyed;
+    return LK_OK;
+}
+
+static enum lk_code next_record(struct lk_ratings_import *import, const struct lk_records *records, bool bad) {
+    struct record record;
+    import->n_records++;
+    enum lk_code rc = bad ? LK_E_INPUT : read_record(import, &records->fields, &record);
+    if (!rc) return store(import, &record);
+    if (rc != LK_E_INPUT) return rc;
+    const struct lk_field *image = bad ? NULL : lk_fields_find(&records->fields, "imageId");
+    import->n_invalid++;
+    return lk_ratings_reject(import, records->line, image ? image->text : "");
+}
+
+enum lk_code lk_ratings_read(struct lk_ratings_import *import, const char *text, size_t n, const char *name) {
+    struct lk_records records;
+    LK_TRY(lk_records_open(&records, text, n, name));
+    enum lk_code rc = LK_OK;
+    int column;
+    if (records.is_csv) rc = lk_csv_require(&records.csv, "workerId", &column);
+    if (records.is_csv && !rc) rc = lk_csv_require(&records.csv, "imageId", &column);
+    for (bool more = true, bad; !rc && more;) {
+        rc = lk_records_next(&records, &more, &bad);
+        if (rc || !more) break;
+        rc = next_record(import, &records, bad);
+        if (rc) rc = lk_fail_prefix(rc, "%s: line %zu", name, records.line);
+    }
+    lk_records_close(&records);
+    return rc;
+}
+
+void lk_ratings_count(struct lk_dataset *data) {
+    for (size_t i = 0; i < data->n_raters; i++) data->raters[i].n_questions = data->raters[i].n_skipped = 0;
+    for (size_t i = 0; i < data->n_ratings; i++) {
+        const struct lk_rating *rating = &data->ratings[i];
+        if (rating->rater < 0) continue;
+        data->raters[rating->rater].n_questions += rating->n_asked;
+        data->raters[rating->rater].n_skipped += rating->n_skipped;
+    }
+}
+
+void lk_ratings_import_free(struct lk_ratings_import *import) {
+    lk_rejects_free(&import->rejects);
+    lk_key_index_free(&import->revisions);
+    lk_key_index_free(&import->by_participant);
+    lk_names_free(&import->tasks);
+    lk_names_free(&import->gold_ids);
+    lk_texts_free(&import->texts);
+    lk_free(import->participants);
+    lk_free(import->gold);
+    memset(import, 0, sizeof *import);
+}

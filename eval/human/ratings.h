@@ -1,0 +1,64 @@
+/* Human exports into a dataset: CSV, JSON lines or a JSON array of the document store's records, one per rater and item
+ * (workerId, imageId, answers, times); a later line about the same is a revision and counts instead.
+ *
+ *     struct lk_ratings_import import = {.data = &data, .gold_tolerance = 1};
+ *     rc = lk_ratings_gold(&import, key_text, n_key, "gold.jsonl");           // when there is a key
+ *     if (!rc) rc = lk_ratings_read(&import, text, n, "exp1.jsonl");
+ *     if (!rc) rc = lk_ratings_participants(&import, text, n, "prolific.csv", "C1ABCDEF");
+ *     printf("%zu ratings, %zu rejected\n", data.n_ratings, import.rejects.n);
+ *     lk_ratings_import_free(&import);
+ *
+ * A record that is not understood is rejected as a whole, with its line and reason; a file that is no table fails.
+ * After a failure the dataset holds the records before it and is to be freed. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "engine/status.h"
+#include "eval/human/answers.h"
+#include "eval/scores/dataset.h"
+#include "eval/scores/names.h"
+#include "eval/scores/rejects.h"
+
+struct lk_participant {
+    int32_t rater;
+    int16_t age;                                                /* years, -1 missing */
+    const char *sex, *ethnicity, *student, *language, *country; /* "" missing */
+    const char *status;                                         /* as in the export, "" without such a column */
+};
+
+struct lk_ratings_import {
+    struct lk_dataset *data;
+    int gold_tolerance; /* levels on a five-level axis */
+    bool known_only;    /* an item that the dataset does not hold is rejected, not added */
+
+    size_t n_records, n_revisions, n_invalid, n_unknown;
+    size_t n_gold, n_gold_unkeyed; /* attention checks; those without an expectation to compare with */
+    size_t n_sides_assumed;        /* left/right answers without left_arm */
+    struct lk_rejects rejects;
+
+    struct lk_participant *participants;
+    size_t n_participants, participants_capacity;
+
+    /* what the readers keep between files */
+    struct lk_key_index revisions, by_participant;
+    struct lk_names tasks, gold_ids;
+    struct lk_gold_key *gold; /* of each gold id */
+    size_t n_gold_keys, gold_capacity;
+    struct lk_texts texts;
+};
+
+/* Expectations: records with imageId and, under "expected." or plain, the fields of lk_human_answers_read. An
+ * expectation inside a rating's own record ("expected") counts before these. LK_E_INPUT for a record not understood. */
+enum lk_code lk_ratings_gold(struct lk_ratings_import *import, const char *text, size_t n, const char *name);
+enum lk_code lk_ratings_read(struct lk_ratings_import *import, const char *text, size_t n, const char *name);
+/* A platform's export: "participant id" or workerId; status or submitted; completion code or code_valid; age, sex,
+ * ethnicity (simplified), student status, language, country (of residence), pilot. code: the study's completion code;
+ * NULL takes any that is not empty or NOCODE. Raters are added when they gave no rating. LK_E_INPUT for a record not
+ * understood: who is paid and who counts is not guessed. */
+enum lk_code lk_ratings_participants(struct lk_ratings_import *import, const char *text, size_t n, const char *name,
+                                     const char *code);
+/* Each rater's n_questions and n_skipped from the ratings that stand; to be called after the last file. */
+void lk_ratings_count(struct lk_dataset *data);
+void lk_ratings_import_free(struct lk_ratings_import *import);

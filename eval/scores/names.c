@@ -1,0 +1,44 @@
+#include "eval/scores/names.h"
+
+#include <string.h>
+
+#include "engine/alloc.h"
+
+/* The name's number, or -1 and the key to put it under: two names may share a hash. */
+static int32_t look_up(const struct lk_names *names, const char *text, size_t n, uint64_t *key) {
+    *key = lk_key_of_text(text, n);
+    for (int32_t at; (at = lk_key_index_find(&names->index, *key)) >= 0; ++*key)
+        if (strlen(names->list[at]) == n && !memcmp(names->list[at], text, n)) return at;
+    return -1;
+}
+
+int32_t lk_names_find(const struct lk_names *names, const char *text, size_t n) {
+    uint64_t key;
+    return look_up(names, text, n, &key);
+}
+
+enum lk_code lk_names_number(struct lk_names *names, const char *text, size_t n, int32_t *out) {
+    uint64_t key;
+    *out = look_up(names, text, n, &key);
+    if (*out >= 0) return LK_OK;
+    LK_TRY(lk_key_index_reserve(&names->index));
+    if (names->n == names->capacity) {
+        size_t wanted = names->capacity ? names->capacity * 2 : 16;
+        const char **grown = lk_realloc(names->list, wanted * sizeof *grown);
+        if (!grown) return lk_fail(LK_E_NOMEM, "out of memory for names");
+        names->list = grown;
+        names->capacity = wanted;
+    }
+    names->list[names->n] = lk_texts_copy(&names->texts, text, n);
+    if (!names->list[names->n]) return lk_fail(LK_E_NOMEM, "out of memory for names");
+    *out = (int32_t)names->n++;
+    lk_key_index_put(&names->index, key, *out);
+    return LK_OK;
+}
+
+void lk_names_free(struct lk_names *names) {
+    lk_free(names->list);
+    lk_key_index_free(&names->index);
+    lk_texts_free(&names->texts);
+    memset(names, 0, sizeof *names);
+}

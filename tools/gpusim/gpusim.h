@@ -49,7 +49,8 @@ enum gpusim_checks {
 };
 
 /* Settings, read once from the environment (GPUSIM_SEED, GPUSIM_MEMORY, GPUSIM_DEVICES, GPUSIM_THREADS, GPUSIM_ISA,
- * GPUSIM_CHECKS, GPUSIM_EXIT_CODE, GPUSIM_SAMPLE, GPUSIM_REPORT, GPUSIM_REPORT_KERNELS, GPUSIM_REPORT_BY). */
+ * GPUSIM_CHECKS, GPUSIM_WATCHDOG, GPUSIM_EXIT_CODE, GPUSIM_SAMPLE, GPUSIM_REPORT, GPUSIM_REPORT_KERNELS,
+ * GPUSIM_REPORT_BY). */
 struct gpusim_settings {
     uint64_t seed;
     uint64_t memory_bytes; /* per device */
@@ -57,7 +58,9 @@ struct gpusim_settings {
     int n_threads;   /* host threads that run blocks */
     const char *isa; /* NULL: the best that the CPU has */
     enum gpusim_checks checks;
-    int exit_code;   /* of the process when anything was reported; 0: as the program says */
+    bool shared_unwritten; /* reads of shared memory that nothing wrote pass (GPUSIM_CHECKS=global) */
+    uint64_t watchdog;     /* instructions of one warp after which it is stopped; 0: never */
+    int exit_code;         /* of the process when anything was reported; 0: as the program says */
     uint64_t sample; /* blocks of a launch to run, 0: all. Memory is then not filled, what nothing wrote reads as 0, and
                       checks are off unless asked for */
     const char *report;         /* "text", "json", "text:FILE", "json:FILE"; NULL: nothing is counted */

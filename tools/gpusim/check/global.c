@@ -206,6 +206,7 @@ static bool in_one(struct gpusim_warp *warp, const struct gpusim_op *op, const s
 
 void check_global(struct gpusim_warp *warp, const struct gpusim_op *op, const struct gpusim_memory_event *event) {
     bool all = gpusim_settings()->checks == GPUSIM_CHECKS_ALL;
+    if (all) check_acquired(warp);
     if (all && (event->access == GPUSIM_ACCESS_ATOMIC || op->flags & GPUSIM_VOLATILE)) check_signal(warp, op);
     if (all && !check_lanes_agree(warp, op, event)) return;
     if (event->record) {

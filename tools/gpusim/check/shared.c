@@ -287,10 +287,11 @@ static void note_pending(struct access *x) {
 
 static bool check_written(struct access *x, const struct piece *pieces, uint32_t n) {
     uint16_t *written = x->block->written;
-    bool reads = !x->writes || x->event->access == GPUSIM_ACCESS_ATOMIC;
+    bool reads = !x->writes || x->event->access == GPUSIM_ACCESS_ATOMIC, may = gpusim_settings()->shared_unwritten;
     for (uint32_t p = 0; p < n; p++) {
         uint32_t missing = pieces[p].bytes & ~(uint32_t)written[pieces[p].granule];
         if (!missing) continue;
+        if (reads && may) continue;
         if (reads) {
             x->now = (struct piece){pieces[p].granule, missing};
             report(x, GPUSIM_REPORT_UNINITIALISED, check_lane_of(x->event, 0, x->now),

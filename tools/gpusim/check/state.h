@@ -132,6 +132,8 @@ void check_fences_begin(struct gpusim_launch *launch);
 void check_fences_end(void);
 void check_fence(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask);
 void check_signal(struct gpusim_warp *warp, const struct gpusim_op *op);
+/* Before each access of global memory. */
+void check_acquired(const struct gpusim_warp *warp);
 bool check_fenced(const struct gpusim_launch *launch, uint64_t writer, uint64_t reader);
 
 /* order.c */

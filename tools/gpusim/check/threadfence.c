@@ -9,7 +9,7 @@ enum { FENCED = 1 };
 static struct {
     uint64_t n;
     uint64_t time;
-    uint8_t *fenced;
+    uint8_t *fenced, *acquiring;
     uint64_t *released, *acquired;
 } blocks;
 
@@ -18,18 +18,20 @@ void check_fences_begin(struct gpusim_launch *launch) {
     blocks.time = 0;
     if (!blocks.n) return;
     blocks.fenced = calloc(blocks.n, 1);
+    blocks.acquiring = calloc(blocks.n, 1);
     blocks.released = calloc(blocks.n, sizeof *blocks.released);
     blocks.acquired = calloc(blocks.n, sizeof *blocks.acquired);
-    if (!blocks.fenced || !blocks.released || !blocks.acquired) {
+    if (!blocks.fenced || !blocks.acquiring || !blocks.released || !blocks.acquired) {
         blocks.n = 0;
         check_fences_end();
     }
 }
 void check_fences_end(void) {
     free(blocks.fenced);
+    free(blocks.acquiring);
     free(blocks.released);
     free(blocks.acquired);
-    blocks.fenced = NULL;
+    blocks.fenced = blocks.acquiring = NULL;
     blocks.released = blocks.acquired = NULL;
     blocks.n = 0;
 }
@@ -46,7 +48,16 @@ void check_signal(struct gpusim_warp *warp, const struct gpusim_op *op) {
     uint64_t now = __atomic_add_fetch(&blocks.time, 1, __ATOMIC_SEQ_CST);
     if (releases && !__atomic_load_n(&blocks.released[b], __ATOMIC_RELAXED))
         __atomic_store_n(&blocks.released[b], now, __ATOMIC_RELEASE);
-    __atomic_store_n(&blocks.acquired[b], now, __ATOMIC_RELEASE);
+    blocks.acquiring[b] = 1;
+}
+
+/* A signal is looked at before it is done, and what it sees may be sent in between: its time is that of the block's
+ * next access. */
+void check_acquired(const struct gpusim_warp *warp) {
+    uint64_t b = warp->block->number;
+    if (b >= blocks.n || !blocks.acquiring[b]) return;
+    blocks.acquiring[b] = 0;
+    __atomic_store_n(&blocks.acquired[b], __atomic_add_fetch(&blocks.time, 1, __ATOMIC_SEQ_CST), __ATOMIC_RELEASE);
 }
 
 bool check_fenced(const struct gpusim_launch *launch, uint64_t writer, uint64_t reader) {

@@ -40,6 +40,8 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr d, CUcontext dc, CUdeviceptr s, CUcontext
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *r);
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *r);
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *r, CUstream stream);
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *r);
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *r, CUstream stream);
 CUresult cuMemsetD8_v2(CUdeviceptr d, unsigned char v, size_t n);
 CUresult cuMemsetD16_v2(CUdeviceptr d, unsigned short v, size_t n);
 CUresult cuMemsetD32_v2(CUdeviceptr d, unsigned v, size_t n);

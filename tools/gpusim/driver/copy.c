@@ -110,6 +110,36 @@ EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *r) { return rectangle(r, NULL
 EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *r) { return rectangle(r, NULL, true); }
 EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *r, CUstream stream) { return rectangle(r, stream, false); }
 
+/* A box is one rectangle after the other. */
+static CUresult box(const CUDA_MEMCPY3D *r, CUstream stream, bool wait) {
+    if (!r) return CUDA_ERROR_INVALID_VALUE;
+    if (r->srcMemoryType == CU_MEMORYTYPE_ARRAY || r->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+        return gpusim_not_supported("cuMemcpy3D with arrays");
+    size_t from_height = r->srcHeight ? r->srcHeight : r->Height, to_height = r->dstHeight ? r->dstHeight : r->Height;
+    if (from_height < r->srcY + r->Height || to_height < r->dstY + r->Height) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_MEMCPY2D slice = {.srcXInBytes = r->srcXInBytes,
+                           .srcMemoryType = r->srcMemoryType,
+                           .srcHost = r->srcHost,
+                           .srcDevice = r->srcDevice,
+                           .srcPitch = r->srcPitch ? r->srcPitch : r->WidthInBytes,
+                           .dstXInBytes = r->dstXInBytes,
+                           .dstMemoryType = r->dstMemoryType,
+                           .dstHost = r->dstHost,
+                           .dstDevice = r->dstDevice,
+                           .dstPitch = r->dstPitch ? r->dstPitch : r->WidthInBytes,
+                           .WidthInBytes = r->WidthInBytes,
+                           .Height = r->Height};
+    CUresult result = CUDA_SUCCESS;
+    for (size_t left = r->Depth; left-- && !result;) { /* the last first: if that is inside, all are */
+        slice.srcY = r->srcY + (r->srcZ + left) * from_height;
+        slice.dstY = r->dstY + (r->dstZ + left) * to_height;
+        result = rectangle(&slice, stream, wait && !left);
+    }
+    return result;
+}
+EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *r) { return box(r, NULL, true); }
+EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *r, CUstream stream) { return box(r, stream, false); }
+
 static CUresult fill(uint64_t target, size_t pitch, uint32_t value, uint32_t size, size_t width, size_t height,
                      CUstream stream, bool wait) {
     ENTER_CONTEXT_AS("cuMemset");

@@ -44,8 +44,6 @@ EXPORT CUresult cuProfilerStop(void) { return CUDA_SUCCESS; }
 MISSING(cuMemAllocManaged)
 MISSING(cuMemAllocAsync)
 MISSING(cuMemFreeAsync)
-MISSING(cuMemcpy3D_v2)
-MISSING(cuMemcpy3DAsync_v2)
 MISSING(cuArrayCreate_v2)
 MISSING(cuTexObjectCreate)
 MISSING(cuSurfObjectCreate)

@@ -35,7 +35,11 @@ static enum gpusim_checks checks(void) {
     if (!strcmp(text, "all")) return GPUSIM_CHECKS_ALL;
     if (!strcmp(text, "memory")) return GPUSIM_CHECKS_MEMORY;
     if (!strcmp(text, "none")) return GPUSIM_CHECKS_NONE;
-    gpusim_say("GPUSIM_CHECKS: expected none, memory or all, got \"%s\"; using all", text);
+    if (!strcmp(text, "global")) {
+        settings.shared_unwritten = true;
+        return GPUSIM_CHECKS_ALL;
+    }
+    gpusim_say("GPUSIM_CHECKS: expected none, memory, global or all, got \"%s\"; using all", text);
     return GPUSIM_CHECKS_ALL;
 }
 
@@ -62,6 +66,7 @@ static void read_settings(void) {
     settings.isa = getenv("GPUSIM_ISA");
     settings.sample = number("GPUSIM_SAMPLE", 0, 0, UINT32_MAX);
     settings.checks = checks();
+    settings.watchdog = number("GPUSIM_WATCHDOG", 100000000, 0, UINT64_MAX);
     settings.exit_code = (int)number("GPUSIM_EXIT_CODE", 0, 0, 255);
     read_report();
 }

@@ -192,6 +192,17 @@ static bool deadlock(struct gpusim_block *block) {
     return false;
 }
 
+/* A warp that has been running for too long. */
+static bool watchdog(struct gpusim_warp *warp) {
+    uint64_t most = gpusim_settings()->watchdog;
+    if (!most || warp->issued < most) return true;
+    const struct gpusim_group *group = &warp->group[warp->current];
+    gpusim_fault(warp, &group->frame->function->ops[group->pc], GPUSIM_FAULT_DEADLOCK, __builtin_ctz(group->mask),
+                 "the warp has run %llu instructions and does not end (GPUSIM_WATCHDOG allows more)",
+                 (unsigned long long)warp->issued);
+    return false;
+}
+
 /* A bit of `ready`, drawn from the block's random numbers. */
 static uint32_t draw(struct gpusim_block *block) {
     uint32_t bits = block->ready, skip = (uint32_t)(gpusim_random(&block->random) % (uint32_t)__builtin_popcount(bits));
@@ -210,6 +221,7 @@ bool gpusim_block_step(struct gpusim_resident *r, uint32_t turns) {
         uint32_t quantum = n % 8 == 0 ? 1 + (uint32_t)(n >> 8) % 32 : 128 + (uint32_t)(n >> 8) % 1024;
         switch (gpusim_warp_run(&block->warps[w], quantum)) {
         case GPUSIM_WARP_MORE:
+            if (!watchdog(&block->warps[w])) return false;
             break;
         case GPUSIM_WARP_BLOCKED:
             block->ready &= ~(1u << w);

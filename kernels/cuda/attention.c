@@ -14,7 +14,8 @@
 
 struct choice {
     const char *module, *kernel;
-    int rows; /* of a tile */
+    int rows;         /* of a tile */
+    unsigned threads; /* 0: THREADS */
     unsigned slices;
     size_t shared;
 };
@@ -27,7 +28,7 @@ static bool is_vector(const struct lk_attention *op) {
            lk_cuda_aligned(op->out);
 }
 
-/* The kernels of attention.cu; kernel is NULL if there is none. */
+/* The kernels of attention.cu and attention_512.cu; kernel is NULL if there is none. */
 static struct choice choose_fast(const struct lk_cuda_device *cuda, const struct lk_attention *op, int64_t n_rows) {
     static const struct {
         int head_dim;
@@ -37,6 +38,14 @@ static struct choice choose_fast(const struct lk_cuda_device *cuda, const struct
                    {128, "attention_128_bf16", "attention_128_few_bf16"}};
     struct choice c = {.module = "attention", .slices = 1};
     if (!is_vector(op) || op->scale <= 0.0f || op->k->ld > MOST_LD || op->v->ld > MOST_LD) return c;
+    if (op->q->shape[2] == 512) {
+        c.module = "attention_512";
+        c.kernel = "attention_512_bf16";
+        c.rows = 64;
+        c.threads = 256;
+        c.shared = 64 * pitch_of(512) + 4 * KEYS * pitch_of(128) + 64 * KEYS * sizeof(float);
+        return c;
+    }
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         if (kernels[i].head_dim != op->q->shape[2]) continue;
         bool few = n_rows <= 64 || lk_cuda_div_up(n_rows, 128) * op->k->shape[1] < cuda->n_multiprocessors;
@@ -95,7 +104,7 @@ enum lk_code lk_cuda_attention(struct lk_device *dev, const struct lk_attention 
                                      .vector = is_vector(op),
                                      .scale = op->scale};
     struct lk_cuda_grid grid = {.grid = {(unsigned)lk_cuda_div_up(n_rows, c.rows), (unsigned)n_kv_heads, c.slices},
-                                .block = {THREADS},
+                                .block = {c.threads ? c.threads : THREADS},
                                 .shared = c.shared};
     return lk_cuda_launch(dev, c.module, c.kernel, &grid, &args);
 }

@@ -1,10 +1,9 @@
-/* out = r(softmax(scale * q kT) v) in bf16 where attention.cu does not go: any head_dim up to 512, any scale, any
- * alignment. The same order of arithmetic, hence the same bits where both apply.
+/* out = r(softmax(scale * q kT) v) in bf16 where attention.cu and attention_512.cu do not go: any head_dim up to 512,
+ * any scale, any alignment. The same order of arithmetic, hence the same bits where both apply.
  *
  * Layout: a block takes 64 rows (arguments.h) of one key/value head and one slice of the columns of V; with more
- * columns than a slice holds, each slice's block computes the scores anew. That costs a VAE's attention 2 to 2.5 times
- * the products, some ms per image, and keeps a warp's outputs in registers. head_dim is filled up with zeros to a
- * multiple of 16.
+ * columns than a slice holds, each slice's block computes the scores anew. That costs up to 2.5 times the products and
+ * keeps a warp's outputs in registers. head_dim is filled up with zeros to a multiple of 16.
  * Tiles: 4 warps of 16 rows x 64 keys x 128 columns (32 for head_dim up to 32).
  * Shared memory: 64 rows each of Q, of K and of a slice of V: 150,528 bytes for head_dim 512.
  * sm_80 or newer.

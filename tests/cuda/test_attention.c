@@ -200,7 +200,10 @@ static void test_bf16(void **state) {
         {"attention_any_32_bf16", 3, 9, 2, 1, 1, false, 1.0},
         {"attention_any_128_bf16", 33, 65, 2, 1, 72, true, 1.0},
         {"attention_any_128_bf16", 70, 70, 1, 1, 384, false, 1.0},
-        {"attention_any_128_bf16", 9, 70, 1, 1, 512, false, 1.0},
+        {"attention_any_128_bf16", 9, 70, 1, 1, 512, false, -1.0},
+        {"attention_512_bf16", 9, 70, 1, 1, 512, false, 1.0},
+        {"attention_512_bf16", 130, 65, 1, 1, 512, false, 1.0},
+        {"attention_512_bf16", 70, 200, 4, 2, 512, true, 0.5},
         {"attention_any_128_bf16", 66, 66, 1, 1, 128, true, -1.0},
         {"attention_any_128_bf16", 66, 66, 1, 1, 64, true, 0.0},
     };

@@ -55,10 +55,23 @@ void lk_axis_draw(struct lk_draw *d, const struct lk_axis *axis, double top, dou
     lk_draw_paragraph(d, middle, bottom + 2.6 * d->size, 'm', "axis", name, 2 * half, d->size, 1);
 }
 
+double lk_axis_reference_line(const struct lk_draw *d, bool has_reference, const char *name) {
+    return has_reference && name ? 1.5 * d->size : 0;
+}
+
+void lk_axis_reference(struct lk_draw *d, const struct lk_axis *axis, double top, double bottom, double value,
+                       const char *name) {
+    double x = lk_axis_x(axis, value), half = name ? lk_draw_text_width(name, d->size) / 2 : 0;
+    lk_draw_line(d, x, top, x, bottom, "base");
+    if (!name) return;
+    char anchor = x - half < 0 ? 's' : x + half > d->width ? 'e' : 'm';
+    lk_draw_text(d, x, top - 0.4 * d->size, anchor, "tick", name);
+}
+
 struct lk_row_layout lk_rows_layout(const struct lk_draw *d, const char *const *labels, int n, double right_width) {
     struct lk_row_layout rows = {0};
     if (d->narrow) {
-        rows.label_line = 1.45 * d->size;
+        rows.label_line = 1.7 * d->size;
         rows.x0 = 14;
         rows.x1 = d->width - (right_width > 14 ? right_width : 14);
         return rows;
@@ -76,6 +89,8 @@ struct lk_row_layout lk_rows_layout(const struct lk_draw *d, const char *const *
 void lk_rows_label(struct lk_draw *d, const struct lk_row_layout *rows, double top, double height, const char *label,
                    const char *class_name) {
     if (rows->label_line > 0) {
+        double width = lk_draw_text_width(label, d->size) + 4; /* no line of the grid runs through the label */
+        lk_draw_rect(d, 0, top - 1.4 * d->size, width < d->width - 90 ? width : d->width - 90, 1.35 * d->size, "clear");
         lk_draw_paragraph(d, 0, top - 0.4 * d->size, 's', class_name, label, d->width - 90, d->size, 1);
         return;
     }

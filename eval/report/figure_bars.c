@@ -8,6 +8,7 @@
 
 static void whisker(struct lk_draw *d, const struct lk_axis *axis, const struct lk_figure_value *v, double y) {
     double low = lk_axis_x(axis, v->low), high = lk_axis_x(axis, v->high);
+    lk_draw_line(d, low, y, high, y, "halo");
     lk_draw_line(d, low, y, high, y, "whisker");
     lk_draw_line(d, low, y - 3, low, y + 3, "whisker");
     lk_draw_line(d, high, y - 3, high, y + 3, "whisker");

@@ -45,10 +45,10 @@ static void draw(struct lk_figure *out, const struct lk_figure_density *density,
     struct lk_row_layout rows = lk_rows_layout(&d, density->rows, density->n_rows, narrow ? 14 : 110);
     struct lk_axis axis = {.x0 = rows.x0, .x1 = rows.x1};
     lk_axis_make(&axis, density->low, density->high, narrow ? 4 : 6, LK_UNIT_NUMBER);
-    double top = 6, pitch = PITCH + rows.label_line, bottom = top + density->n_rows * pitch;
-    double name_line = density->has_reference && density->reference_name ? 1.4 * d.size : 0;
+    double top = 6 + lk_axis_reference_line(&d, density->has_reference, density->reference_name),
+           pitch = PITCH + rows.label_line, bottom = top + density->n_rows * pitch;
     double scale = (PITCH - 8) / largest_share(density);
-    lk_draw_open(&d, &density->head, bottom + name_line + LK_AXIS_HEIGHT);
+    lk_draw_open(&d, &density->head, bottom + LK_AXIS_HEIGHT);
     lk_axis_draw(&d, &axis, top, bottom, density->value_name);
     for (int r = 0; r < density->n_rows; r++) {
         double at = top + r * pitch + rows.label_line, base = at + PITCH - 2;
@@ -67,12 +67,7 @@ static void draw(struct lk_figure *out, const struct lk_figure_density *density,
         lk_draw_group_end(&d);
         lk_draw_line(&d, axis.x0, base, axis.x1, base, "grid");
     }
-    if (density->has_reference) {
-        double x = lk_axis_x(&axis, density->reference);
-        lk_draw_line(&d, x, top, x, bottom, "base");
-        if (density->reference_name)
-            lk_draw_text(&d, x, bottom + LK_AXIS_HEIGHT + 0.4 * d.size, 'm', "tick", density->reference_name);
-    }
+    if (density->has_reference) lk_axis_reference(&d, &axis, top, bottom, density->reference, density->reference_name);
     lk_draw_close(&d);
 }
 

@@ -49,8 +49,7 @@ void lk_draw_open(struct lk_draw *d, const struct lk_figure_head *head, double h
 
 void lk_draw_close(struct lk_draw *d) { lk_text_add(d->out, "</svg>\n"); }
 
-/* Widths of Helvetica's kind in thousandths of the size: a guess that errs on the wide side, since the reader's font is
- * not known. */
+/* Widths in thousandths of the size: those of a wide sans serif (DejaVu Sans), since the reader's font is not known. */
 double lk_draw_text_width(const char *utf8, double size) {
     double units = 0;
     for (size_t left = strlen(utf8); left;) {
@@ -58,13 +57,13 @@ double lk_draw_text_width(const char *utf8, double size) {
         size_t n = lk_utf8_decode(utf8, left, &c);
         if (!n) n = 1;
         if (c >= 0x1100)
-            units += c >= 0x2000 && c < 0x2e80 ? 700 : 1000;
-        else if (strchr("iljtfrI.,:;'|!()[] -/", (int)(c < 0x80 ? c : 'a')))
-            units += 320;
-        else if ((c >= 'A' && c <= 'Z') || c == '%' || c == 'm' || c == 'w')
-            units += c == 'M' || c == 'W' || c == '%' || c == 'm' ? 880 : 700;
+            units += c >= 0x2000 && c < 0x2e80 ? 800 : 1000;
+        else if (c < 0x80 && strchr("iljtfrI.,:;'|!()[] -/", (int)c))
+            units += 375;
+        else if (c < 0x80 && strchr("MW%mw@", (int)c))
+            units += 930;
         else
-            units += 570;
+            units += c >= 'A' && c <= 'Z' ? 720 : 620;
         utf8 += n;
         left -= n;
     }

@@ -67,6 +67,11 @@ double lk_axis_x(const struct lk_axis *axis, double value); /* kept within the a
 /* Grid lines from top to bottom, tick labels below, the name below those. */
 void lk_axis_draw(struct lk_draw *d, const struct lk_axis *axis, double top, double bottom, const char *name);
 #define LK_AXIS_HEIGHT 40.0
+/* A line across the plot at a value that means something, with its name above. */
+void lk_axis_reference(struct lk_draw *d, const struct lk_axis *axis, double top, double bottom, double value,
+                       const char *name);
+/* The height that the name takes above the plot. */
+double lk_axis_reference_line(const struct lk_draw *d, bool has_reference, const char *name);
 
 /* Widths for rows with these labels and with room for right_width pixels right of the plot. */
 struct lk_row_layout lk_rows_layout(const struct lk_draw *d, const char *const *labels, int n, double right_width);

@@ -5,7 +5,7 @@
 #include "eval/report/figure_draw.h"
 
 #define LEGEND_HEIGHT 46.0
-#define LEGEND_STEPS  32
+#define LEGEND_STEPS  40
 
 struct grid {
     double x, y, cell_w, cell_h;
@@ -118,12 +118,12 @@ static void column_names(struct lk_draw *d, const struct lk_figure_heat *heat, c
 }
 
 static void legend(struct lk_draw *d, const struct lk_figure_heat *heat, const struct grid *grid, double y) {
-    double width = d->narrow ? 200 : 260, x = grid->x, step = width / LEGEND_STEPS;
+    double width = d->narrow ? 200 : 240, x = grid->x, step = width / LEGEND_STEPS;
     char text[LK_NUMBER_MAX + 8];
     if (x + width > d->width) x = d->width - width;
     for (int i = 0; i < LEGEND_STEPS; i++) {
         double value = grid->low + (grid->high - grid->low) * (i + 0.5) / LEGEND_STEPS;
-        lk_draw_fill_rect(d, x + i * step, y, step + 0.3, 10, colour(heat, grid, value));
+        lk_draw_fill_rect(d, x + i * step, y, step, 10, colour(heat, grid, value));
     }
     struct lk_figure_value end = {.value = grid->low};
     lk_figure_print(text, &end, heat->unit, heat->decimals);

@@ -66,6 +66,7 @@ static void draw(struct lk_figure *out, const struct lk_figure_likert *likert, b
     lk_draw_open(&d, &likert->head, bottom + 1.25 * d.size + 10);
     lk_legend(&d, likert->levels, 5, "l", 0, true);
     axis_outward(&d, &axis, legend, bottom);
+    lk_draw_line(&d, lk_axis_x(&axis, 0), legend, lk_axis_x(&axis, 0), bottom, "base");
     for (int r = 0; r < likert->n_rows; r++) {
         double top = legend + r * pitch + rows.label_line;
         char number[LK_NUMBER_MAX], text[LK_NUMBER_MAX + 8];
@@ -75,8 +76,6 @@ static void draw(struct lk_figure *out, const struct lk_figure_likert *likert, b
         snprintf(text, sizeof text, "n = %s", number);
         lk_draw_text(&d, d.width, narrow ? top - 0.4 * d.size : top + PITCH / 2 + 4, 'e', "tick", text);
     }
-    double zero = lk_axis_x(&axis, 0);
-    lk_draw_line(&d, zero, legend, zero, bottom, "base");
     lk_draw_close(&d);
 }
 

@@ -61,7 +61,8 @@ static double legend(struct lk_draw *d, const struct lk_figure_shift *shift, boo
 static void draw(struct lk_figure *out, const struct lk_figure_shift *shift, bool narrow) {
     struct lk_draw d = lk_draw_begin(out, narrow);
     struct lk_row_layout rows = lk_rows_layout(&d, shift->rows, shift->n_rows, narrow ? 20 : 76);
-    double low = 0, high = 1, low2, high2, top = legend(&d, shift, false);
+    double low = 0, high = 1, low2, high2;
+    double top = legend(&d, shift, false) + lk_axis_reference_line(&d, shift->has_reference, shift->reference_name);
     bool any = lk_figure_range(shift->from, shift->n_rows, &low, &high);
     if (lk_figure_range(shift->to, shift->n_rows, &low2, &high2)) {
         low = any ? fmin(low, low2) : low2;
@@ -74,20 +75,10 @@ static void draw(struct lk_figure *out, const struct lk_figure_shift *shift, boo
     struct lk_axis axis = {.x0 = rows.x0, .x1 = rows.x1};
     lk_axis_make(&axis, low, high, narrow ? 4 : 6, shift->unit);
     double pitch = PITCH + rows.label_line, bottom = top + shift->n_rows * pitch;
-    double name_line = shift->has_reference && shift->reference_name ? 1.4 * d.size : 0;
-    lk_draw_open(&d, &shift->head, bottom + name_line + LK_AXIS_HEIGHT);
+    lk_draw_open(&d, &shift->head, bottom + LK_AXIS_HEIGHT);
     legend(&d, shift, true);
     lk_axis_draw(&d, &axis, top, bottom, shift->value_name);
-    if (shift->has_reference) {
-        double x = lk_axis_x(&axis, shift->reference);
-        lk_draw_line(&d, x, top, x, bottom, "base");
-        if (shift->reference_name)
-            lk_draw_text(&d, x < d.width / 2 ? x : x, bottom + LK_AXIS_HEIGHT + 0.4 * d.size,
-                         x < 0.3 * d.width   ? 's'
-                         : x > 0.7 * d.width ? 'e'
-                                             : 'm',
-                         "tick", shift->reference_name);
-    }
+    if (shift->has_reference) lk_axis_reference(&d, &axis, top, bottom, shift->reference, shift->reference_name);
     for (int r = 0; r < shift->n_rows; r++) {
         double at = top + r * pitch + rows.label_line;
         lk_rows_label(&d, &rows, at, PITCH, shift->rows[r], NULL);

@@ -30,7 +30,9 @@
   window.addEventListener("resize", stops);
   document.addEventListener("toggle", stops, true);
 
-  /* Sorting by the full values; groups and rows of totals would be torn apart, so tables with groups stay. */
+  /* Sorting by the full values. Groups would be torn apart, so tables with groups stay; a row in another unit than the
+     first (a disparity in points below rates, a dash) stays at the end. */
+  var unit = function (row, i) { return (/ pp|%|\u2013/.exec(row.cells[i].textContent) || [""])[0]; };
   var key = function (row, i) {
     var cell = row.cells[i];
     return cell.hasAttribute("data-v") ? Number(cell.getAttribute("data-v")) : cell.textContent;
@@ -50,11 +52,11 @@
       th.textContent = "";
       th.appendChild(button);
       button.addEventListener("click", function () {
-        var down = th.getAttribute("aria-sort") === "ascending";
+        var first = unit(body.rows[0], i), down = th.getAttribute("aria-sort") === "ascending";
         Array.prototype.forEach.call(head.rows[0].cells, function (other) { other.removeAttribute("aria-sort"); });
         th.setAttribute("aria-sort", down ? "descending" : "ascending");
-        var rows = Array.prototype.slice.call(body.rows).map(function (row, at) { return { row: row, at: at, key: key(row, i) }; });
-        rows.sort(function (a, b) { return (down ? -1 : 1) * compare(a.key, b.key) || a.at - b.at; });
+        var rows = Array.prototype.slice.call(body.rows).map(function (row, at) { return { row: row, at: at, key: key(row, i), last: i > 0 && unit(row, i) !== first ? 1 : 0 }; });
+        rows.sort(function (a, b) { return a.last - b.last || (down ? -1 : 1) * compare(a.key, b.key) || a.at - b.at; });
         rows.forEach(function (r) { body.appendChild(r.row); });
       });
     });

@@ -18,8 +18,9 @@ static void note_mark(struct lk_text *out, const struct lk_table *table, const s
     lk_text_add(out, "-note-%s\">%s</a></sup>", mark, mark);
 }
 
+/* aligned: a number without an interval leaves room for one, so that it stands under those that have one. */
 static void cell_content(struct lk_text *out, const struct lk_table *table, const struct lk_table_notes *notes,
-                         const struct lk_cell *cell) {
+                         const struct lk_cell *cell, bool aligned) {
     char interval[2 * LK_NUMBER_MAX + 8];
     if (cell->link) {
         lk_text_add(out, "<a class=\"drill\" href=\"#images-");
@@ -30,8 +31,20 @@ static void cell_content(struct lk_text *out, const struct lk_table *table, cons
     lk_text_escaped(out, cell->text);
     if (cell->bold) lk_text_add(out, "</b>");
     if (cell->link) lk_text_add(out, "</a>");
-    if (lk_print_interval(interval, cell)) lk_text_add(out, " <span class=\"interval\">%s</span>", interval);
+    if (lk_print_interval(interval, cell))
+        lk_text_add(out, " <span class=\"interval\">%s</span>", interval);
+    else if (aligned)
+        lk_text_add(out, "<span class=\"interval\"></span>");
     note_mark(out, table, notes, cell);
+}
+
+static bool column_has_intervals(const struct lk_table *table, int column) {
+    for (int r = 0; r < table->n_rows; r++) {
+        const struct lk_table_row *row = &table->rows[r];
+        if (row->n_cells == table->n_columns && (row->cells[column].low != 0 || row->cells[column].high != 0))
+            return true;
+    }
+    return false;
 }
 
 static void cell_element(struct lk_text *out, const struct lk_table *table, const struct lk_table_notes *notes,
@@ -53,7 +66,8 @@ static void cell_element(struct lk_text *out, const struct lk_table *table, cons
         lk_text_add(out, "\"");
     }
     lk_text_add(out, ">");
-    cell_content(out, table, notes, cell);
+    bool number = cell->kind != LK_CELL_TEXT;
+    cell_content(out, table, notes, cell, right && number && column_has_intervals(table, column));
     lk_text_add(out, "</%s>", element);
 }
 

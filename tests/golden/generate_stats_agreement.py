@@ -13,6 +13,7 @@ import mpmath
 import numpy as np
 import pandas as pd
 import pingouin
+import statsmodels.api as sm
 from scipy import stats
 from scipy.stats._resampling import BootstrapResult
 from sklearn.metrics import cohen_kappa_score, silhouette_samples, silhouette_score
@@ -374,7 +375,90 @@ def silhouette():
     sc.write("silhouette", rows, inputs, ["score", "group_0", "group_1", "cosine"], ["scikit-learn"])
 
 
+def cluster_mean():
+    rows, inputs = [], sc.FNV_BASIS
+    for case in range(N_CASES):
+        stream = sc.case_stream("cluster_mean", case)
+        n, n_clusters = 1 + stream.bounded(40), 1 + stream.bounded(12)
+        y = np.array(sc.values(stream, n, [sc.SCORES, sc.MEANS, sc.BINARY, sc.FINE][case % 4]))
+        clusters = np.array([stream.bounded(n_clusters) for _ in range(n)])
+        if case % 3 == 0:
+            y = y + 2.0 * clusters
+        inputs = sc.checksum([*y, *map(float, clusters)], inputs)
+        present = np.unique(clusters)
+        row = [NAN] * 9
+        if n > 1 and np.ptp(y) > 0:
+            plain = sm.OLS(y, np.ones(n)).fit()
+            row[:3] = [plain.bse[0], *plain.conf_int()[0]]
+            if len(present) > 1:
+                fit = sm.OLS(y, np.ones(n)).fit(cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True)
+                row[3:6] = [fit.bse[0], *fit.conf_int()[0]]
+                row[6] = fit.cov_params()[0, 0] / plain.cov_params()[0, 0]
+            if 1 < len(present) < n:
+                table = sm.OLS(y, (clusters[:, None] == present).astype(float)).fit()
+                sizes = (clusters[:, None] == present).sum(0)
+                within = table.ssr / (n - len(present))
+                between = (plain.ssr - table.ssr) / (len(present) - 1)
+                m0 = (n - (sizes**2).sum() / n) / (len(present) - 1)
+                row[7] = (between - within) / (between + (m0 - 1) * within)
+                row[8] = 1 + ((sizes**2).sum() / n - 1) * row[7]
+        rows.append(digits(row))
+    names = ["se", "low", "high", "cluster_se", "cluster_low", "cluster_high", "design_effect", "icc", "kish"]
+    sc.write("cluster_mean", rows, inputs, names, ["statsmodels"])
+
+
+def linear_model():
+    rows, inputs, terms = [], sc.FNV_BASIS, [(0,), (1,), (0, 1)]
+    for case in range(N_CASES):
+        stream = sc.case_stream("linear_model", case)
+        small = case % 12 == 5  # too little for some of the columns or clusters
+        n, n_clusters = (1 if small else 30) + stream.bounded(90), (1 if small else 10) + stream.bounded(24)
+        levels = [(1 if small else 2) + stream.bounded(3), (1 if small else 2) + stream.bounded(2)]
+        clusters = np.array([stream.bounded(n_clusters) for _ in range(n)])
+        factors = [np.array([stream.bounded(k) for _ in range(n)]) for k in levels]
+        if case % 4 == 0:
+            factors[0] = clusters % levels[0]
+        y = np.array(sc.values(stream, n, [sc.SCORES, sc.MEANS, sc.BINARY, sc.FINE][case % 4])) + 2.0 * factors[1]
+        inputs = sc.checksum([*y, *map(float, clusters), *map(float, factors[0]), *map(float, factors[1])], inputs)
+        columns, owner = [np.ones(n)], [-1]
+        for t, term in enumerate(terms[: 2 + case % 2]):
+            for cell in itertools.product(*(range(levels[f]) for f in term)):
+                if any(c == factors[f].min() for c, f in zip(cell, term)):
+                    continue
+                column = np.all([factors[f] == c for c, f in zip(cell, term)], axis=0).astype(float)
+                if column.any():
+                    columns.append(column)
+                    owner.append(t)
+        x, owner, k = np.array(columns).T, np.array(owner), len(columns)
+        row = [NAN] * 18
+        if n > k and np.linalg.matrix_rank(x) == k:
+            plain = sm.OLS(y, x).fit()
+            weights = np.arange(1, k + 1)
+            if plain.ssr > 1e-9:
+                row[:2] = [plain.params @ weights, plain.bse @ weights]
+                fit = None
+                if len(np.unique(clusters)) > 1:
+                    fit = sm.OLS(y, x).fit(cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True)
+                    if fit.bse.min() > 1e-6 * plain.bse.min():
+                        row[2] = fit.bse @ weights
+                for t in range(3):
+                    pick = np.eye(k)[owner == t]
+                    if not len(pick):
+                        continue
+                    test = plain.wald_test(pick, use_f=True, scalar=True)
+                    row[3 + 5 * t : 5 + 5 * t] = [test.statistic, test.pvalue]
+                    if row[2] == row[2] and np.linalg.cond(pick @ fit.cov_params() @ pick.T) < 1e5:
+                        test = fit.wald_test(pick, use_f=True, scalar=True)
+                        chi2 = fit.wald_test(pick, use_f=False, scalar=True)
+                        row[5 + 5 * t : 8 + 5 * t] = [test.statistic, test.pvalue, chi2.pvalue]
+        rows.append(digits(row))
+    names = ["coefficients", "errors", "cluster_errors"]
+    names += [f"{t}_{c}" for t in ("a", "b", "ab") for c in ("f", "p", "cluster_f", "cluster_p", "cluster_p_chi2")]
+    sc.write("linear_model", rows, inputs, names, ["statsmodels"], "sums weighted by 1, 2, 3, ... over the columns; no clustered values where an error is 0 but for rounding")
+
+
 ALL = [kappa, fleiss, alpha, icc, multiple, bootstrap, proportion, sample_size, summary, spd, rebalance, silhouette]
+ALL += [cluster_mean, linear_model]
 
 if __name__ == "__main__":
     for make in ALL:

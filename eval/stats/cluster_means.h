@@ -1,0 +1,21 @@
+/* A mean or rate of observations that come in clusters: the 84 sources repeat over prompts and models, so that their
+ * scores are not independent. What independence would give is reported beside what the clusters give. Peer:
+ * statsmodels OLS(y, 1).fit(cov_type='cluster', use_t=True). */
+#pragma once
+
+#include "eval/stats/stats.h"
+
+struct lk_cluster_mean {
+    struct lk_number clustered; /* interval by the sandwich estimator, G/(G - 1), t with G - 1 df; not cut to [0, 1] */
+    struct lk_number independent; /* the same mean with SD / sqrt(n), t with n - 1 df */
+    double clustered_error, independent_error;
+    size_t n_clusters;
+    /* variance over that of independent observations; and the correlation within a cluster (one-way analysis of
+     * variance, m0 for unequal sizes), with Kish's design effect 1 + (sum m^2 / n - 1) icc */
+    struct lk_number design_effect, icc, kish;
+};
+
+/* y [n], NaN left out; clusters [n], any ids. With one cluster, or one observation, the mean has no interval (both ends
+ * 0). LK_E_INPUT: an infinite value, confidence not between 0 and 1. */
+enum lk_code lk_cluster_mean(const double *y, const int32_t *clusters, size_t n, double confidence,
+                             struct lk_cluster_mean *out);

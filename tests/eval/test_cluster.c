@@ -1,0 +1,214 @@
+/* Means and linear models of observations in clusters against statsmodels. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "engine/alloc.h"
+#include "eval/stats/cholesky.h"
+#include "eval/stats/cluster_means.h"
+#include "eval/stats/linear_model.h"
+#include "tests/common/stats_cases.h"
+#include "tests/common/test.h"
+
+enum { MAX = 128 };
+static const enum stats_kind kinds[] = {STATS_SCORES, STATS_MEANS, STATS_BINARY, STATS_FINE};
+
+static void close_to(const char *what, int number, double got, double expected) {
+    if (!isnan(expected)) stats_assert_close(what, number, got, expected, 1e-10, 1e-11);
+}
+
+static void p_close_to(const char *what, int number, double got, double expected) {
+    if (!isnan(expected)) stats_assert_close(what, number, got, expected, 1e-8, 1e-300);
+}
+
+static void means_against_statsmodels(void **state) {
+    (void)state;
+    struct stats_golden golden;
+    stats_golden_open(&golden, "cluster_mean", 9);
+    uint64_t checksum = STATS_CHECKSUM_START;
+    for (int c = 0; c < (int)golden.n_cases; c++) {
+        struct lk_stream s = stats_stream("cluster_mean", c);
+        const double *expected = golden.values + 9 * c;
+        double y[MAX], flat[MAX];
+        int32_t clusters[MAX];
+        size_t n = 1 + lk_stream_bounded(&s, 40);
+        uint64_t n_clusters = 1 + lk_stream_bounded(&s, 12);
+        stats_values(&s, y, n, kinds[c % 4]);
+        for (size_t i = 0; i < n; i++) flat[i] = clusters[i] = (int32_t)lk_stream_bounded(&s, n_clusters);
+        for (size_t i = 0; i < n && c % 3 == 0; i++) y[i] += 2.0 * clusters[i];
+        checksum = stats_checksum(stats_checksum(checksum, y, n), flat, n);
+        y[n] = NAN; /* left out */
+        clusters[n] = 99;
+        struct lk_cluster_mean mean;
+        assert_ok(lk_cluster_mean(y, clusters, n + 1, 0.95, &mean));
+        close_to("se", c, mean.independent_error, expected[0]);
+        close_to("low", c, mean.independent.low, expected[1]);
+        close_to("high", c, mean.independent.high, expected[2]);
+        close_to("cluster se", c, mean.clustered_error, expected[3]);
+        close_to("cluster low", c, mean.clustered.low, expected[4]);
+        close_to("cluster high", c, mean.clustered.high, expected[5]);
+        close_to("design effect", c, mean.design_effect.value, expected[6]);
+        assert_int_equal(mean.design_effect.undefined != NULL, isnan(expected[6]));
+        close_to("icc", c, mean.icc.value, expected[7]);
+        close_to("kish", c, mean.kish.value, expected[8]);
+    }
+    assert_true(checksum == golden.inputs);
+    stats_golden_close(&golden);
+}
+
+struct observations {
+    size_t n;
+    double y[MAX];
+    int32_t clusters[MAX], a[MAX], b[MAX];
+    int levels[2];
+};
+
+static void make(struct observations *o, int number, uint64_t *checksum) {
+    struct lk_stream s = stats_stream("linear_model", number);
+    double flat[3 * MAX];
+    bool small = number % 12 == 5;
+    o->n = (small ? 1 : 30) + lk_stream_bounded(&s, 90);
+    uint64_t n_clusters = (small ? 1 : 10) + lk_stream_bounded(&s, 24);
+    o->levels[0] = (small ? 1 : 2) + (int)lk_stream_bounded(&s, 3);
+    o->levels[1] = (small ? 1 : 2) + (int)lk_stream_bounded(&s, 2);
+    for (size_t i = 0; i < o->n; i++) o->clusters[i] = (int32_t)lk_stream_bounded(&s, n_clusters);
+    for (size_t i = 0; i < o->n; i++) o->a[i] = (int32_t)lk_stream_bounded(&s, (uint64_t)o->levels[0]);
+    for (size_t i = 0; i < o->n; i++) o->b[i] = (int32_t)lk_stream_bounded(&s, (uint64_t)o->levels[1]);
+    for (size_t i = 0; i < o->n && number % 4 == 0; i++) o->a[i] = o->clusters[i] % o->levels[0];
+    stats_values(&s, o->y, o->n, kinds[number % 4]);
+    for (size_t i = 0; i < o->n; i++) {
+        o->y[i] += 2.0 * o->b[i];
+        flat[i] = o->clusters[i];
+        flat[o->n + i] = o->a[i];
+        flat[2 * o->n + i] = o->b[i];
+    }
+    *checksum = stats_checksum(stats_checksum(*checksum, o->y, o->n), flat, 3 * o->n);
+}
+
+static int check_model(const struct lk_linear_model *model, int c, const double *expected) {
+    double sums[3] = {0};
+    int compared = 0;
+    for (int k = 0; k < model->n_columns; k++) {
+        sums[0] += (k + 1) * model->columns[k].coefficient;
+        sums[1] += (k + 1) * model->columns[k].independent_error;
+        sums[2] += (k + 1) * model->columns[k].clustered_error;
+    }
+    close_to("coefficients", c, sums[0], expected[0]);
+    close_to("errors", c, sums[1], expected[1]);
+    close_to("cluster errors", c, sums[2], expected[2]);
+    for (int t = 0; t < model->n_terms; t++) {
+        const double *of_term = expected + 3 + 5 * t;
+        const struct lk_wald *independent = &model->terms[t].independent, *clustered = &model->terms[t].clustered;
+        close_to("F", c, independent->f, of_term[0]);
+        p_close_to("p", c, independent->p_f, of_term[1]);
+        close_to("cluster F", c, clustered->f, of_term[2]);
+        p_close_to("cluster p", c, clustered->p_f, of_term[3]);
+        p_close_to("cluster p of chi2", c, clustered->p_chi2, of_term[4]);
+        compared += !isnan(of_term[2]);
+    }
+    return compared;
+}
+
+static void models_against_statsmodels(void **state) {
+    (void)state;
+    struct stats_golden golden;
+    stats_golden_open(&golden, "linear_model", 18);
+    uint64_t checksum = STATS_CHECKSUM_START;
+    const struct lk_model_term terms[] = {{0, -1}, {1, -1}, {0, 1}};
+    int compared = 0, n_defined = 0;
+    for (int c = 0; c < (int)golden.n_cases; c++) {
+        static struct observations o;
+        make(&o, c, &checksum);
+        const struct lk_model_factor factors[] = {{"a", o.a, o.levels[0]}, {"b", o.b, o.levels[1]}};
+        struct lk_linear_model *model;
+        assert_ok(lk_linear_model_fit(o.y, o.n, factors, 2, terms, 2 + c % 2, o.clusters, &model));
+        if (!isnan(golden.values[18 * c])) {
+            assert_null(model->undefined);
+            compared += check_model(model, c, golden.values + 18 * c);
+            n_defined++;
+        }
+        lk_linear_model_free(model);
+    }
+    assert_true(n_defined > 200 && compared > 450);
+    assert_true(checksum == golden.inputs);
+    stats_golden_close(&golden);
+}
+
+static void degenerate(void **state) {
+    (void)state;
+    struct lk_cluster_mean mean;
+    struct lk_linear_model *model;
+    const double y[] = {1, 2, 4, 3, 5, 6}, infinite[] = {INFINITY}, none[] = {NAN};
+    const int32_t one[] = {7, 7, 7, 7, 7, 7}, clusters[] = {1, 1, 2, 2, 3, 3}, a[] = {0, 0, 1, 1, 2, 2};
+    const int32_t unknown[] = {-1, -1, -1, -1, -1, -1};
+    assert_ok(lk_cluster_mean(none, one, 1, 0.95, &mean));
+    assert_non_null(mean.clustered.undefined);
+    assert_ok(lk_cluster_mean(y, one, 6, 0.95, &mean));
+    assert_true(mean.clustered.value == 3.5 && mean.clustered.low == 0 && mean.design_effect.undefined);
+    assert_ok(lk_cluster_mean(y, one, 1, 0.95, &mean));
+    assert_true(mean.independent.value == 1 && mean.independent.high == 0);
+    assert_fails(lk_cluster_mean(infinite, one, 1, 0.95, &mean), LK_E_INPUT, "finite");
+    assert_fails(lk_cluster_mean(y, one, 6, 1, &mean), LK_E_INPUT, "confidence");
+    const struct lk_model_factor factors[] = {{"a", a, 3}, {"same", a, 3}, {"unknown", unknown, 3}};
+    const struct lk_model_term terms[] = {{0, -1}, {1, -1}}, bad[] = {{0, 3}};
+    assert_ok(lk_linear_model_fit(y, 6, factors, 2, terms, 2, clusters, &model));
+    assert_string_equal(model->undefined, "the columns are collinear");
+    lk_linear_model_free(model);
+    assert_ok(lk_linear_model_fit(y, 6, factors, 3, terms, 1, clusters, &model));
+    assert_true(model->undefined && model->n == 0 && model->left_out == 6);
+    lk_linear_model_free(model);
+    assert_ok(lk_linear_model_fit(y, 6, factors, 1, terms, 1, one, &model));
+    assert_true(!model->undefined && model->terms[0].clustered.undefined && !model->terms[0].independent.undefined);
+    lk_linear_model_free(model);
+    /* a factor that is constant within three clusters: its two columns exhaust the scores */
+    assert_ok(lk_linear_model_fit(y, 6, factors, 1, terms, 1, clusters, &model));
+    assert_non_null(model->terms[0].clustered.undefined);
+    lk_linear_model_free(model);
+    assert_fails(lk_linear_model_fit(y, 6, factors, 2, bad, 1, one, &model), LK_E_INPUT, "term 0");
+    const struct lk_model_factor narrow[] = {{"a", a, 2}};
+    assert_fails(lk_linear_model_fit(y, 6, narrow, 1, terms, 1, one, &model), LK_E_INPUT, "factor a, observation 4");
+    assert_fails(lk_linear_model_fit(infinite, 1, factors, 1, terms, 1, one, &model), LK_E_INPUT, "finite");
+    lk_linear_model_free(NULL);
+    double singular[] = {1, 1, 1, 1}, regular[] = {4, 0, 2, 5}, inverse[4];
+    assert_false(lk_cholesky(singular, 2));
+    assert_true(lk_cholesky(regular, 2));
+    lk_cholesky_inverse(regular, 2, inverse);
+    close_to("inverse", 0, inverse[0], 5.0 / 16);
+    close_to("inverse", 1, inverse[1], -2.0 / 16);
+}
+
+static enum lk_code all_calls(void) {
+    const double y[] = {1, 2, 4, 3, 5, 6};
+    const int32_t clusters[] = {1, 1, 2, 2, 3, 3}, a[] = {0, 1, 1, 0, 1, 0};
+    const struct lk_model_factor factors[] = {{"a", a, 2}};
+    const struct lk_model_term terms[] = {{0, -1}};
+    struct lk_cluster_mean mean;
+    struct lk_linear_model *model;
+    LK_TRY(lk_cluster_mean(y, clusters, 6, 0.95, &mean));
+    LK_TRY(lk_linear_model_fit(y, 6, factors, 1, terms, 1, clusters, &model));
+    lk_linear_model_free(model);
+    return LK_OK;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    int64_t live = lk_alloc_live(), before = lk_alloc_count();
+    assert_ok(all_calls());
+    int64_t n = lk_alloc_count() - before;
+    assert_true(n > 8);
+    for (int64_t i = 1; i <= n; i++) {
+        lk_alloc_fail_at(i);
+        assert_int_equal(all_calls(), LK_E_NOMEM);
+        lk_alloc_fail_at(0);
+        assert_int_equal(lk_alloc_live(), live);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(means_against_statsmodels),
+        cmocka_unit_test(models_against_statsmodels),
+        cmocka_unit_test(degenerate),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -14,9 +14,9 @@ enum lk_code lk_cuda_alloc(const struct lk_cuda_device *cuda, size_t bytes, cons
     if (rc) lk_cuda_weights_forget(cuda->weights);
     if (rc != LK_E_FIT) return rc;
     LK_TRY(LK_CU(memory_info, (&available, &total), "%s", cuda->device.name));
-    return lk_fail(LK_E_FIT,
-                   "%s: cuMemAlloc: %s of %.1f MiB (%zu bytes) could not be had, %.1f of %.1f MiB are free; " ADVICE,
-                   cuda->device.name, what, mib(wanted), wanted, mib(available), mib(total));
+    return lk_fail(LK_E_FIT, "%s: %s: %s of %.1f MiB (%zu bytes) could not be had, %.1f of %.1f MiB are free; " ADVICE,
+                   cuda->device.name, lk_cuda_symbols.memory_alloc, what, mib(wanted), wanted, mib(available),
+                   mib(total));
 }
 
 /* The device's own, beside arena and weights. */

@@ -19,6 +19,6 @@ struct tiny_job {
     struct lk_image image;
     struct lk_request request;
 };
-/* n_steps 0: two. Fails the running test when something cannot be opened. */
+/* n_steps 0: the fewest that the family takes. Fails the running test when something cannot be opened. */
 void tiny_job_open(struct tiny_job *job, const struct tiny_edit *edit, enum lk_dtype dtype, int n_steps);
 void tiny_job_close(struct tiny_job *job);

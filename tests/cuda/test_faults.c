@@ -48,7 +48,7 @@ static void expect_good(const struct bench *b, const struct lk_image *image) {
 
 static void bench_open(struct bench *b, const struct tiny_edit *edit) {
     *b = (struct bench){.edit = edit};
-    tiny_job_open(&b->job, edit, LK_BF16, 2);
+    tiny_job_open(&b->job, edit, LK_BF16, 0);
     b->job.request.negative_prompt = NULL; /* the second pass of a step makes the same calls */
     uint64_t before = gpu->calls(NULL);
     assert_ok(open_and_edit(b, &b->good));
@@ -132,7 +132,7 @@ static void each_call_of_one_family(void **state) {
     (void)state;
     const struct tiny_edit *edit = &tiny_edits[1];
     if (!test_is_full()) {
-        fail_some(edit, 40);
+        fail_some(edit, 26);
         return;
     }
     struct bench b;
@@ -143,7 +143,7 @@ static void each_call_of_one_family(void **state) {
 
 static void some_calls_of_the_others(void **state) {
     (void)state;
-    uint64_t most = test_is_full() ? 120 : 8;
+    uint64_t most = test_is_full() ? 120 : 6;
     fail_some(&tiny_edits[0], most);
     fail_some(&tiny_edits[2], most);
 }
@@ -154,7 +154,7 @@ static void contexts_that_are_lost(void **state) {
     (void)state;
     struct bench b;
     bench_open(&b, &tiny_edits[1]);
-    uint64_t most = test_is_full() ? 100 : 6;
+    uint64_t most = test_is_full() ? 100 : 4;
     for (uint64_t i = 1; i <= most; i++) {
         struct lk_image image;
         gpu->fail_at("cuLaunchKernel", 1 + (i - 1) * 37 % (b.n_calls / 4), CUDA_ERROR_ILLEGAL_ADDRESS, true);

@@ -134,7 +134,7 @@ __attribute__((visibility("default"))) bool gpusim_report_last(struct gpusim_rep
 
 /* For tests too. Calls of a function of the driver since the process began, by its exported name ("cuMemAlloc_v2");
  * copies of all forms are "cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyDtoD", "cuMemcpy", "cuMemcpy2D", sets "cuMemset",
- * launches "cuLaunchKernel". NULL: of all that need cuInit. */
+ * launches "cuLaunchKernel", streams "cuStreamCreate", modules "cuModuleLoadData". NULL: of all that need cuInit. */
 __attribute__((visibility("default"))) uint64_t gpusim_calls(const char *name);
 /* The n-th call of that function from now (1: the next; NULL: of any) does nothing and returns `result`, a CUresult;
  * `sticky`: so does, as after a fault of a kernel, every later call that needs the context. 0 for n: no longer. The

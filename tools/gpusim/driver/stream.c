@@ -138,7 +138,7 @@ void gpusim_some_work(struct gpusim_context *context) {
 }
 
 EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority) {
-    ENTER_CONTEXT();
+    ENTER_CONTEXT_AS("cuStreamCreate");
     if (!out || flags > 1) LEAVE(CUDA_ERROR_INVALID_VALUE);
     if (priority > 0) priority = 0;
     if (priority < -5) priority = -5;

@@ -1,6 +1,8 @@
 #include "eval/scores/level.h"
 
-#include <stdbool.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -61,4 +63,29 @@ long lk_count_of_text(const char *text, size_t n, long max) {
         if (i == point + 1) return -1;
     }
     return i == n ? value : -1;
+}
+
+bool lk_decimal_of_text(const char *text, size_t n, double *out) {
+    char copy[64];
+    size_t i = 0, n_digits = 0;
+    if (n >= sizeof copy) return false;
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    i += copy[i] == '-';
+    for (; is_digit(copy[i]); i++) n_digits++;
+    if (!n_digits) return false;
+    if (copy[i] == '.') {
+        size_t point = i++;
+        while (is_digit(copy[i])) i++;
+        if (i == point + 1) return false;
+    }
+    if (copy[i] == 'e' || copy[i] == 'E') {
+        i++;
+        i += copy[i] == '-' || copy[i] == '+';
+        if (!is_digit(copy[i])) return false;
+        while (is_digit(copy[i])) i++;
+    }
+    if (i != n) return false;
+    *out = strtod(copy, NULL); /* the program never leaves the C locale */
+    return isfinite(*out);
 }

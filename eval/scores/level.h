@@ -1,6 +1,7 @@
 /* A score as files write it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* 1..5 when the number (JSON syntax: 4, 4.0, 40e-1) is exactly one of them; 0 otherwise. Decided on the digits, so that
@@ -10,3 +11,6 @@ int lk_level_of_number(const char *text, size_t n);
 int lk_level_of_string(const char *text, size_t n);
 /* An unsigned decimal integer up to max, -1 otherwise; "12.0" is one too, as spreadsheets and pandas write it. */
 long lk_count_of_text(const char *text, size_t n, long max);
+/* A decimal number as JSON writes it (a sign, digits, a fraction, an exponent), nothing before or behind it; the
+ * nearest double. False when it is none or not finite. */
+bool lk_decimal_of_text(const char *text, size_t n, double *out);

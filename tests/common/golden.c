@@ -140,10 +140,9 @@ static void judge(struct golden_check *check, const char *name, double ours, str
         row->reference = reference.largest;
         snprintf(row->where, sizeof row->where, "%s %s", check->golden->name, name);
     }
-    const double allowed = check->on_gpu ? GOLDEN_BF16_SINGLE_GPU : GOLDEN_BF16_SINGLE;
-    if (!(ours <= allowed * reference.largest))
+    if (!(ours <= GOLDEN_BF16_SINGLE * reference.largest))
         add_failure(check, "  %s: error %.4g, the reference's own %.4g, ratio %.3f, allowed %.2f\n", name, ours,
-                    reference.largest, ratio(ours, reference.largest), allowed);
+                    reference.largest, ratio(ours, reference.largest), GOLDEN_BF16_SINGLE);
 }
 
 static bool starts(const char *text, const char *prefix) { return !strncmp(text, prefix, strlen(prefix)); }
@@ -159,7 +158,7 @@ static const char *skip_every(const char *name, int64_t *every) {
 }
 
 /* The stage that a tensor of the file is for in this mode, NULL if none. *every: the file has every n-th row only. */
-static const char *stage_of(const char *name, enum golden_mode mode, int64_t *every) {
+static const char *stage_of(const char *name, enum golden_mode mode, bool on_gpu, int64_t *every) {
     if (starts(name, "error.") || starts(name, "input.")) return NULL;
     if (mode == GOLDEN_F32_SEED) {
         if (!starts(name, "f32.")) return NULL;
@@ -167,8 +166,9 @@ static const char *stage_of(const char *name, enum golden_mode mode, int64_t *ev
     } else if (starts(name, "f32.")) {
         return NULL;
     } else if (starts(name, "bf16.")) {
-        if (mode != GOLDEN_BF16) return NULL;
-        name += strlen("bf16.");
+        bool of_gpu = starts(name, "bf16.gpu.");
+        if (mode != GOLDEN_BF16 || of_gpu != on_gpu) return NULL;
+        name += strlen(of_gpu ? "bf16.gpu." : "bf16.");
     }
     name = skip_every(name, every);
     const char *const from_the_result[] = {"sigmas", "timesteps", "image"};
@@ -228,7 +228,7 @@ static struct reference_error reference_error(const struct golden_check *check, 
     if (check->mode != GOLDEN_BF16) return (struct reference_error){0};
     char name[160];
     size_t n;
-    snprintf(name, sizeof name, "error.%s", stage);
+    snprintf(name, sizeof name, "error.%s%s", check->on_gpu ? "gpu." : "", stage);
     float *errors = golden_values(check->golden, name, &n);
     struct reference_error found = {.typical = errors[0], .largest = errors[n - 1]};
     free(errors);
@@ -247,11 +247,10 @@ static void judge_roundings(struct golden_check *check, const char *name, double
         row->reference = error;
         snprintf(row->where, sizeof row->where, "%s %s", check->golden->name, name);
     }
-    const double allowed = check->on_gpu ? GOLDEN_BF16_DISTANCE_GPU : GOLDEN_BF16_DISTANCE;
-    if (!(distance <= allowed * error))
+    if (!(distance <= GOLDEN_BF16_DISTANCE * error))
         add_failure(check,
                     "  %s: distance to the reference's bf16 run %.4g, its error %.4g, ratio %.3f, allowed %.2f\n", name,
-                    distance, error, ratio(distance, error), allowed);
+                    distance, error, ratio(distance, error), GOLDEN_BF16_DISTANCE);
 }
 
 double golden_image_share = 0.001;
@@ -289,7 +288,7 @@ static void compare(struct golden_check *check, const char *name, const char *st
     } else if (starts(name, "image") && check->mode != GOLDEN_BF16) {
         check_image_f32(check, name, ours, expected, n);
     } else if (starts(stored, "bf16.")) {
-        double error = reference_error(check, stored + strlen("bf16.")).typical;
+        double error = reference_error(check, stored + strlen(check->on_gpu ? "bf16.gpu." : "bf16.")).typical;
         judge_roundings(check, name, test_relative_error(ours, expected, n), error);
     } else {
         judge(check, name, test_relative_error(ours, expected, n), reference_error(check, stored));
@@ -300,10 +299,9 @@ static void compare(struct golden_check *check, const char *name, const char *st
 enum lk_code golden_check_trace(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value) {
     struct golden_check *check = context;
     const struct lk_safetensors *st = &check->golden->st;
-    check->on_gpu = dev->kind == LK_DEVICE_CUDA;
     for (size_t i = 0; i < st->n_tensors; i++) {
         int64_t every;
-        const char *stage = stage_of(st->tensors[i].name, check->mode, &every);
+        const char *stage = stage_of(st->tensors[i].name, check->mode, check->on_gpu, &every);
         if (!stage || strcmp(stage, name)) continue;
         size_t n;
         float *ours = fetch(dev, value, every, has_pixels(&st->tensors[i], value->n_dims), &n);
@@ -373,7 +371,7 @@ void golden_check_end(struct golden_check *check) {
     const struct lk_safetensors *st = &check->golden->st;
     for (size_t i = 0; i < st->n_tensors; i++) {
         int64_t every;
-        const char *stage = stage_of(st->tensors[i].name, check->mode, &every);
+        const char *stage = stage_of(st->tensors[i].name, check->mode, check->on_gpu, &every);
         if (stage && !check->seen[i]) add_failure(check, "  %s: never came\n", stage);
     }
     free(check->seen);

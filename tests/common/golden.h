@@ -15,18 +15,16 @@ extern double golden_image_share; /* 0.001 */
 /* Our bf16 error against the reference's f32 run, as a multiple of the error that its own bf16 run makes: of every
  * stage of every case, and the geometric mean over everything. Where a golden has two errors, the largest of several
  * runs counts for the first, their geometric mean for the second. Which values fall on the other side of a rounding is
- * luck; by that, the reference's own errors differ by 5 % between its instruction levels, and our ratios reach 1.04.
+ * luck; by that, the reference's own errors differ by 5 % between its instruction levels, and our ratios reach 1.04. On
+ * a GPU, against the reference's runs with a GPU's order of attention: 1.011, and 1.00 in the mean. That is luck as
+ * well: ours with products off by 2e-6 are spread as the reference's are, and in step1x rich/quotes, where one run in
+ * ten drifts far, other kernels with the same roundings may meet the bound.
  */
 #define GOLDEN_BF16_SINGLE 1.05
-/* The same on a GPU, whose sums have another order than those of the runs that the goldens know; observed: 1.155, of
- * one text encoder's last state. The mean has one bound everywhere; observed on the simulated A100: 1.005. */
-#define GOLDEN_BF16_SINGLE_GPU 1.2
-#define GOLDEN_BF16_ALL        1.02
-/* Distance to the reference's bf16 run, as a multiple of that run's error; observed: 0.002, and 1.15 with the text
- * encoder's norms rounded elsewhere. */
+#define GOLDEN_BF16_ALL    1.02
+/* Distance to the reference's bf16 run, as a multiple of that run's error; observed: 0.002, on a GPU 0.048; and 1.15
+ * with the text encoder's norms rounded elsewhere, on a GPU 0.79 to the run with the CPU's order of attention. */
 #define GOLDEN_BF16_DISTANCE 0.1
-/* The same on a GPU, whose sums have another order than those of the CPU that made the goldens; observed: 0.79. */
-#define GOLDEN_BF16_DISTANCE_GPU 0.9
 
 enum golden_mode {
     GOLDEN_F32,      /* f32, with the golden's noise given */
@@ -53,7 +51,7 @@ struct golden_check {
     struct golden *golden;
     enum golden_mode mode;
     bool *seen;  /* per tensor of the file */
-    bool on_gpu; /* the run's last stage came from one */
+    bool on_gpu; /* errors and stages of the reference in a GPU's order count; to be set after golden_check_begin */
     int n_compared, n_failed;
     char failures[4096];
 };

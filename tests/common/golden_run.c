@@ -20,6 +20,8 @@ struct run_case {
     enum golden_mode mode;
 };
 
+static bool on_cuda;
+
 /* Where in [C, h, w] the value of packed row i, column j stands: patches of side 1 or 2, `width` of them a row. */
 static size_t unpacked(size_t i, size_t j, size_t side, size_t width, size_t n) {
     size_t cell = side * side, c = j / cell, dy = j % cell / side, dx = j % side;
@@ -95,8 +97,6 @@ static void fill_request(struct lk_request *request, const struct golden *golden
         request->text_encoder_out_layers[request->n_text_encoder_out_layers++] = (int)strtol(layers, &end, 10);
 }
 
-static bool on_cuda;
-
 static enum lk_code open_device(struct lk_device **out) {
     if (on_cuda) return lk_device_cuda_create(0, out);
     return lk_device_cpu_create(1, out); /* bits do not depend on it; tests run beside each other */
@@ -108,6 +108,7 @@ static void test_case(void **state) {
     golden_open(&golden, item->path, item->name);
     struct golden_check check;
     golden_check_begin(&check, &golden, item->mode);
+    check.on_gpu = on_cuda;
 
     char folder[256];
     snprintf(folder, sizeof folder, "%s/checkpoint", item->folder);

@@ -1,11 +1,12 @@
 /* Goldens of whole families on the cuda device: `test_cuda_golden FAMILY [CASE...]`. Without arguments one quick case
- * of each family in f32 and bf16, all stages; `--full` runs them all. */
+ * of each family in f32 and bf16, all stages; with LIKENESS_TEST_FULL in the environment all of them. */
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/common/cuda.h"
 #include "tests/common/golden.h"
 #include "tests/common/golden_run.h"
+#include "tests/common/simulated_gpu.h"
 
 static const struct {
     const char *family;
@@ -31,7 +32,7 @@ static int run(size_t i, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    const bool full = argc == 2 && !strcmp(argv[1], "--full");
+    const bool full = argc < 2 && test_is_full();
     int worst = 0, known = full || argc < 2;
     for (size_t i = 0; i < N_FAMILIES; i++) {
         char *quick[] = {argv[0], families[i].quick[0], families[i].quick[1], NULL};

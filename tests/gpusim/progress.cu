@@ -13,6 +13,20 @@ extern "C" __global__ void grid_rounds(unsigned *numbers, unsigned *wrong, int r
     }
 }
 
+/* Sums of tiles of two warps, whose barriers lie in reserved shared memory. */
+extern "C" __global__ void tile_sums(unsigned *sums) {
+    auto block = cooperative_groups::this_thread_block();
+    auto tile = cooperative_groups::tiled_partition<64>(block);
+    __shared__ unsigned words[128];
+    words[threadIdx.x] = threadIdx.x;
+    tile.sync();
+    if (tile.thread_rank() == 0) {
+        unsigned sum = 0;
+        for (int i = 0; i < 64; i++) sum += words[threadIdx.x + i];
+        sums[threadIdx.x / 64] = sum;
+    }
+}
+
 extern "C" __global__ void spin(volatile unsigned *flag) {
     while (*flag == 0) {
     }

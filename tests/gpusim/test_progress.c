@@ -1,4 +1,7 @@
 /* Progress: grid barriers under the checkers, the watchdog; GPUSIM_CHECKS=global; copies of boxes. */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "gpusim.h"
 #include "tests/gpusim/common/device.h"
 
@@ -29,6 +32,16 @@ static void test_grid_barriers(void **state) {
     }
     device_get(&wrong, count, 4);
     assert_int_equal(wrong, 0);
+}
+
+static void test_tiles_of_warps(void **state) {
+    if (!*state) skip();
+    uint32_t got[2];
+    CUdeviceptr sums = device_zeros(sizeof got);
+    cu_ok(device_run(device_function(*state, "tile_sums"), 3, 128, 0, (void *)&sums, NULL));
+    device_get(got, sums, sizeof got);
+    assert_int_equal(got[0], 63 * 64 / 2);
+    assert_int_equal(got[1], 63 * 64 / 2 + 64 * 64);
 }
 
 static void test_watchdog(void **state) {
@@ -96,7 +109,20 @@ static void test_copy_box(void **state) {
     assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpy3D_v2(&box));
 }
 
+/* The checkers do not follow the barriers of such tiles: in a process of its own, without them. */
+static int run_tiles(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_tiles_of_warps, open_device, close_device),
+    };
+    setenv("GPUSIM_CHECKS", "memory", 1);
+    int status = 1;
+    pid_t child = fork();
+    if (child == 0) exit(cmocka_run_group_tests(tests, NULL, NULL));
+    return child < 0 || waitpid(child, &status, 0) < 0 || status;
+}
+
 int main(void) {
+    const int tiles_failed = run_tiles();
     /* Before the driver reads them. */
     setenv("GPUSIM_WATCHDOG", "600000", 1);
     setenv("GPUSIM_CHECKS", "global", 1);
@@ -107,5 +133,5 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_unwritten_shared, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_copy_box, open_device, close_device),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) || tiles_failed;
 }

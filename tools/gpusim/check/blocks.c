@@ -83,6 +83,8 @@ void check_block_begin(void *context, struct gpusim_block *block) {
         drop_pending(b);
         b->block_time = ++b->time;
         memset(b->written, 0, ((size_t)block->shared_bytes + 15) / 16 * 2);
+        const uint32_t reserved = block->launch->reserved_base;
+        memset(&b->written[reserved / 16], 0xff, (size_t)(block->shared_bytes - reserved) / 16 * 2);
         b->n_mbarriers = 0;
         memset(b->barrier_known, 0, sizeof b->barrier_known);
         memset(b->barrier_lanes, 0, sizeof b->barrier_lanes);

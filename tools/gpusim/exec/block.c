@@ -152,7 +152,8 @@ void gpusim_block_start(struct gpusim_resident *r, uint64_t number) {
     block->n_live = block->n_warps;
     block->ready = block->n_warps == 32 ? UINT32_MAX : (1u << block->n_warps) - 1;
     memset(block->barriers, 0, sizeof block->barriers);
-    memset(block->shared, 0xff, block->shared_bytes);
+    memset(block->shared, 0xff, launch->reserved_base);
+    memset(block->shared + launch->reserved_base, 0, block->shared_bytes - launch->reserved_base);
     for (uint32_t w = 0; w < block->n_warps; w++) {
         struct gpusim_warp *warp = &block->warps[w];
         warp->alive = warp->exists;

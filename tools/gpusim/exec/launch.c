@@ -168,7 +168,11 @@ bool gpusim_launch_run(struct gpusim_launch *launch) {
     launch->stop = 0;
     launch->fault = GPUSIM_FAULT_NONE;
     launch->dynamic_base = (launch->function->shared_bytes + 15) & ~15u;
-    launch->shared_bytes = launch->dynamic_base + launch->dynamic_shared_bytes;
+    launch->reserved_base = launch->shared_bytes = launch->dynamic_base + launch->dynamic_shared_bytes;
+    if (launch->function->uses_reserved_shared) {
+        launch->reserved_base = (launch->shared_bytes + 15) & ~15u;
+        launch->shared_bytes = launch->reserved_base + GPUSIM_SHARED_RESERVED;
+    }
     pthread_mutex_init(&launch->mutex, NULL);
     if (n > launch->n_run) n = (uint32_t)launch->n_run;
     uint32_t n_resident = launch->cooperative ? (uint32_t)((launch->n_run + n - 1) / n) : 1;

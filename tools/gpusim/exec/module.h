@@ -22,7 +22,8 @@ struct gpusim_function {
     char *name;
     struct gpusim_module *module;
     bool kernel, defined, uses_calls;
-    uint8_t builtin; /* enum gpusim_builtin of exec/builtins.c, 0: none */
+    bool uses_reserved_shared; /* cooperative_groups keeps barriers of several warps there */
+    uint8_t builtin;           /* enum gpusim_builtin of exec/builtins.c, 0: none */
 
     struct gpusim_op *ops;
     uint32_t n_ops;

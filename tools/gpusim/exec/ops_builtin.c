@@ -123,7 +123,11 @@ HANDLER(call_assertfail) {
                         (unsigned)argument(warp, op, i, 2, 4), function, message);
 }
 
-HANDLER(call_malloc) { /* the device's heap is not simulated: as if it were used up */
+HANDLER(call_malloc) { /* as if the heap were used up */
+    static int said;
+    if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+        gpusim_say("malloc in kernel %s is not supported: it gives NULL, here and from now on",
+                   warp->launch->function->name);
     EACH_LANE(give(warp, op, i, 0, 8);)
     return GPUSIM_NEXT;
 }

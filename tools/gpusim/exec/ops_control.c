@@ -248,13 +248,13 @@ static uint64_t special_uniform(const struct gpusim_warp *warp, int code) {
         return launch->dynamic_shared_bytes;
     case GPUSIM_SR_TOTAL_SMEM:
     case GPUSIM_SR_AGGR_SMEM:
-        return launch->shared_bytes;
+        return launch->dynamic_base + launch->dynamic_shared_bytes;
     case GPUSIM_SR_ENVREG1:
         return launch->workspace >> 32;
     case GPUSIM_SR_ENVREG2:
         return (uint32_t)launch->workspace;
     case GPUSIM_SR_RESERVED_SMEM:
-        return GPUSIM_SHARED_RESERVED;
+        return launch->reserved_base;
     default:
         return 0;
     }

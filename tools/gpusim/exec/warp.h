@@ -114,6 +114,7 @@ struct gpusim_launch {
     uint32_t grid[3], block[3];
     uint32_t dynamic_shared_bytes, shared_bytes; /* shared_bytes: static + dynamic */
     uint32_t dynamic_base;
+    uint32_t reserved_base; /* from here to shared_bytes, usually nothing: zeros at the start of a block */
     const uint8_t *params;
     int device;
     bool cooperative;

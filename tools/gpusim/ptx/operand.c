@@ -39,6 +39,7 @@ static const struct {
     {"%dynamic_smem_size", GPUSIM_SR_DYNAMIC_SMEM},
     {"%total_smem_size", GPUSIM_SR_TOTAL_SMEM},
     {"%aggr_smem_size", GPUSIM_SR_AGGR_SMEM},
+    {"%reserved_smem_offset_1", GPUSIM_SR_RESERVED_SMEM},
 };
 
 static int special_code(const char *name, size_t n) {
@@ -75,6 +76,7 @@ static bool word(struct ptx_parser *p, struct ptx_operand *o) {
             o->reg += (uint32_t)(at - "xyzw");
         } else if ((o->special = special_code(p->start, p->length))) {
             o->kind = PTX_OPERAND_SPECIAL;
+            if (p->function && o->special == GPUSIM_SR_RESERVED_SMEM) p->function->uses_reserved_shared = true;
         } else if (ptx_is(p, "WARP_SZ")) {
             o->kind = PTX_OPERAND_IMMEDIATE;
             o->bits = GPUSIM_WARP;

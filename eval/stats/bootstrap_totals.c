@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/alloc.h"
+#include "eval/stats/packed_columns.h"
 #include "eval/stats/resample.h"
 #include "eval/study/random.h"
 
@@ -18,6 +19,7 @@ struct rows {
     int32_t *cluster;      /* [n]; only read with clusters */
     double *multiplicity;  /* [n]: units that are alike */
     const double **column; /* [n] -> [n_columns] in the caller's memory */
+    struct lk_packed_columns packed;
 };
 
 /* For qsort, which takes no context: a unit with all that it is compared by. */
@@ -42,6 +44,7 @@ static void rows_free(struct rows *rows) {
     lk_free(rows->cluster);
     lk_free(rows->multiplicity);
     lk_free(rows->column);
+    lk_packed_columns_free(&rows->packed);
     memset(rows, 0, sizeof *rows);
 }
 
@@ -81,7 +84,10 @@ static enum lk_code rows_make(const struct lk_tally *tally, const struct lk_clus
     qsort(units, n, sizeof *units, by_content);
     merge(units, n, rows);
     lk_free(units);
-    return LK_OK;
+    enum lk_code rc = lk_pack_columns(rows->column, rows->n, rows->n_columns,
+                                      (double)clusters->n * (double)clusters->longest, &rows->packed);
+    if (rc) rows_free(rows);
+    return rc;
 }
 
 static enum lk_code check(const struct lk_tally *tally) {
@@ -106,6 +112,10 @@ static void add_row(const double *columns, int n, double weight, double *totals)
 
 static void sum_rows(const struct rows *rows, const double *weights, int n_cells, double *totals) {
     memset(totals, 0, (size_t)n_cells * (size_t)rows->n_columns * sizeof *totals);
+    if (rows->packed.words) {
+        lk_packed_totals(&rows->packed, rows->cell, weights, rows->n, totals);
+        return;
+    }
     for (size_t r = 0; r < rows->n; r++)
         if (weights[r] != 0 && rows->cell[r] >= 0)
             add_row(rows->column[r], rows->n_columns, weights[r],

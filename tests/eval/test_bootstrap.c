@@ -239,6 +239,45 @@ static void rates_are_those_of_the_drawn_units(void **state) {
     }
 }
 
+static void totals_themselves(const double *totals, const void *context, void *scratch, double *out) {
+    (void)scratch;
+    memcpy(out, totals, *(const size_t *)context * sizeof *out);
+}
+
+/* Whole numbers are summed several to a word, in fields of 16, 21 or 32 bits, or not: a column of halves prevents it.
+ */
+static void packed_sums_are_the_sums(void **state) {
+    (void)state;
+    enum { N = 300, CELLS = 5, B = 40, MAX_COLUMNS = 40 };
+    static double whole[N * MAX_COLUMNS], mixed[N * (MAX_COLUMNS + 1)];
+    static double packed[CELLS * MAX_COLUMNS * B], plain[CELLS * (MAX_COLUMNS + 1) * B];
+    const double largest[] = {1, 200, 5000, 14000000, 4e9};
+    const int widths[] = {1, 2, 3, 4, 5, 7, 12, 23, 24, 25, MAX_COLUMNS};
+    int32_t cells[N], clusters[N];
+    struct lk_stream s;
+    lk_stream_seed(&s, 5);
+    for (int round = 0; round < 110; round++) {
+        int width = widths[round % 11];
+        for (int i = 0; i < N; i++) {
+            cells[i] = (int32_t)lk_stream_bounded(&s, CELLS + 1) - 1;
+            clusters[i] = i / 10;
+            for (int c = 0; c < width; c++)
+                mixed[i * (width + 1) + c] = whole[i * width + c] =
+                    (double)lk_stream_bounded(&s, (uint64_t)largest[round % 5] + 1);
+            mixed[i * (width + 1) + width] = 0.5;
+        }
+        struct lk_resampling how = {(uint64_t)round, B, 0.95, round % 2 ? clusters : NULL, 2};
+        struct lk_tally a = {N, width, CELLS, whole, cells}, b = {N, width + 1, CELLS, mixed, cells};
+        size_t n_a = (size_t)(CELLS * width), n_b = (size_t)(CELLS * (width + 1));
+        assert_ok(lk_bootstrap_totals(&a, &how, totals_themselves, &n_a, 0, (int)n_a, packed));
+        assert_ok(lk_bootstrap_totals(&b, &how, totals_themselves, &n_b, 0, (int)n_b, plain));
+        for (int cell = 0; cell < CELLS; cell++)
+            for (int c = 0; c < width; c++)
+                assert_memory_equal(packed + (cell * width + c) * B, plain + (cell * (width + 1) + c) * B,
+                                    B * sizeof(double));
+    }
+}
+
 static void degenerate(void **state) {
     (void)state;
     struct lk_resampling how = LK_RESAMPLING, bad = how;
@@ -315,6 +354,7 @@ int main(void) {
         cmocka_unit_test(quantiles_of_all_kinds),
         cmocka_unit_test(same_bits_with_any_number_of_threads),
         cmocka_unit_test(rates_are_those_of_the_drawn_units),
+        cmocka_unit_test(packed_sums_are_the_sums),
         cmocka_unit_test(degenerate),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -1,7 +1,6 @@
 /* What all figures have in common: the head, the table of their numbers, how values print. */
 #include "eval/report/figure.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,13 +46,16 @@ enum lk_code lk_figure_end(struct lk_figure *out) {
     return LK_OK;
 }
 
+bool lk_figure_drawable(double number) { return number >= -1e12 && number <= 1e12; }
+
 enum lk_code lk_figure_check(const struct lk_figure_head *head, const struct lk_figure_value *values, int n) {
     if (n < 1) return lk_fail(LK_E_INTERNAL, "figure %s: expected at least one value, got %d", head->id, n);
     for (int i = 0; i < n; i++)
         if (!values[i].none && (values[i].k < 0 || values[i].k > values[i].n))
             return lk_fail(LK_E_INTERNAL, "figure %s: value %d: expected a count within 0 and n", head->id, i);
-        else if (!values[i].none && !(isfinite(values[i].value) && isfinite(values[i].low) && isfinite(values[i].high)))
-            return lk_fail(LK_E_INTERNAL, "figure %s: value %d: expected finite numbers", head->id, i);
+        else if (!values[i].none && !(lk_figure_drawable(values[i].value) && lk_figure_drawable(values[i].low) &&
+                                      lk_figure_drawable(values[i].high)))
+            return lk_fail(LK_E_INTERNAL, "figure %s: value %d: expected numbers within 1e12 of zero", head->id, i);
     return LK_OK;
 }
 

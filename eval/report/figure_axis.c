@@ -6,16 +6,16 @@
 
 void lk_axis_make(struct lk_axis *axis, double low, double high, int ticks, enum lk_unit unit) {
     static const double steps[] = {1, 2, 5};
-    double span = high - low;
-    if (!(span > 0)) {
-        span = fabs(high) > 0 ? fabs(high) : 1;
-        low -= span / 2;
-        high += span / 2;
+    double span = high - low, reach = fmax(fabs(low), fabs(high));
+    if (!(span > 1e-9 * reach)) { /* one value, or values that no axis tells apart: half of it on each side */
+        double half = reach > 1e-9 ? reach / 2 : 0.5;
+        low -= half;
+        high += half;
         span = high - low;
     }
     double power = 1, wanted = span / ticks;
-    while (power * 10 <= wanted && power < 1e15) power *= 10;
-    while (power > wanted && power > 1e-15) power /= 10;
+    while (power * 10 <= wanted) power *= 10;
+    while (power > wanted) power /= 10;
     double step = 10 * power;
     for (int i = 0; i < 3; i++)
         if (steps[i] * power >= wanted * (1 - 1e-9)) {
@@ -42,6 +42,12 @@ static void tick_label(char out[LK_NUMBER_MAX + 4], const struct lk_axis *axis, 
     if (axis->unit == LK_UNIT_PERCENT) strcat(out, "%");
 }
 
+void lk_axis_tick(struct lk_draw *d, double x, double bottom, const char *text) {
+    double half = lk_draw_text_width(text, d->size) / 2;
+    x = x < half ? half : x > d->width - half ? d->width - half : x;
+    lk_draw_text(d, x, bottom + 1.25 * d->size, 'm', "tick", text);
+}
+
 void lk_axis_draw(struct lk_draw *d, const struct lk_axis *axis, double top, double bottom, const char *name) {
     int n = (int)((axis->high - axis->low) / axis->step + 0.5);
     for (int i = 0; i <= n; i++) {
@@ -49,7 +55,7 @@ void lk_axis_draw(struct lk_draw *d, const struct lk_axis *axis, double top, dou
         char text[LK_NUMBER_MAX + 4];
         lk_draw_line(d, x, top, x, bottom, "grid");
         tick_label(text, axis, value);
-        lk_draw_text(d, x, bottom + 1.25 * d->size, 'm', "tick", text);
+        lk_axis_tick(d, x, bottom, text);
     }
     double middle = (axis->x0 + axis->x1) / 2, half = middle < d->width - middle ? middle : d->width - middle;
     lk_draw_paragraph(d, middle, bottom + 2.6 * d->size, 'm', "axis", name, 2 * half, d->size, 1);

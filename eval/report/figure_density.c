@@ -94,8 +94,8 @@ static void data(struct lk_table *table, const struct lk_figure_density *density
 enum lk_code lk_figure_density(const struct lk_figure_density *density, struct lk_figure *out) {
     *out = (struct lk_figure){0};
     LK_TRY(lk_figure_check(&density->head, density->medians, density->n_rows));
-    if (density->n_bins < 1 || !isfinite(density->low) || !isfinite(density->high) || !(density->low < density->high) ||
-        (density->has_reference && !isfinite(density->reference)))
+    if (density->n_bins < 1 || !lk_figure_drawable(density->low) || !lk_figure_drawable(density->high) ||
+        !(density->low < density->high) || (density->has_reference && !lk_figure_drawable(density->reference)))
         return lk_fail(LK_E_INTERNAL, "figure %s: expected bins between two finite edges", density->head.id);
     for (int i = 0; i < density->n_rows * density->n_bins; i++)
         if (density->counts[i] < 0 || density->counts[i] > INT64_MAX / 8 / density->n_bins)

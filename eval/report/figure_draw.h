@@ -33,7 +33,9 @@ struct lk_row_layout {
 enum lk_code lk_figure_begin(struct lk_figure *out, const struct lk_figure_head *head);
 /* The first failure of the table and both drawings; frees the figure on failure. */
 enum lk_code lk_figure_end(struct lk_figure *out);
-/* LK_E_INTERNAL unless all values are finite and there is at least one. */
+/* Finite and within 1e12 of zero: beyond that no axis of a report makes sense. */
+bool lk_figure_drawable(double number);
+/* LK_E_INTERNAL unless all values can be drawn and there is at least one. */
 enum lk_code lk_figure_check(const struct lk_figure_head *head, const struct lk_figure_value *values, int n);
 /* A cell of the data table. */
 void lk_figure_cell(struct lk_table *table, const struct lk_figure_value *value, enum lk_unit unit, int decimals);
@@ -64,6 +66,8 @@ void lk_draw_group_end(struct lk_draw *d);
 /* Rounds the range outward to multiples of a step of 1, 2 or 5 times a power of ten, about `ticks` of them. */
 void lk_axis_make(struct lk_axis *axis, double low, double high, int ticks, enum lk_unit unit);
 double lk_axis_x(const struct lk_axis *axis, double value); /* kept within the axis */
+/* A tick's label under the plot, moved in where it would leave the picture. */
+void lk_axis_tick(struct lk_draw *d, double x, double bottom, const char *text);
 /* Grid lines from top to bottom, tick labels below, the name below those. */
 void lk_axis_draw(struct lk_draw *d, const struct lk_axis *axis, double top, double bottom, const char *name);
 #define LK_AXIS_HEIGHT 40.0

@@ -101,7 +101,7 @@ static void data(struct lk_table *table, const struct lk_figure_forest *forest) 
 
 enum lk_code lk_figure_forest(const struct lk_figure_forest *forest, struct lk_figure *out) {
     *out = (struct lk_figure){0};
-    if (forest->n_rows < 1 || !isfinite(forest->zero))
+    if (forest->n_rows < 1 || !lk_figure_drawable(forest->zero))
         return lk_fail(LK_E_INTERNAL, "figure %s: expected rows and a finite zero", forest->head.id);
     for (int r = 0; r < forest->n_rows; r++)
         if (!forest->rows[r].heading) LK_TRY(lk_figure_check(&forest->head, &forest->rows[r].value, 1));

@@ -147,6 +147,8 @@ static void draw(struct lk_figure *out, const struct lk_figure_heat *heat, bool 
 
 enum lk_code lk_figure_heat(const struct lk_figure_heat *heat, struct lk_figure *out) {
     *out = (struct lk_figure){0};
+    if (!lk_figure_drawable(heat->low) || !lk_figure_drawable(heat->high) || !lk_figure_drawable(heat->middle))
+        return lk_fail(LK_E_INTERNAL, "figure %s: expected a scale within 1e12 of zero", heat->head.id);
     if (heat->n_rows < 1 || heat->n_columns < 1)
         return lk_fail(LK_E_INTERNAL, "figure %s: expected rows and columns, got %d and %d", heat->head.id,
                        heat->n_rows, heat->n_columns);

@@ -47,7 +47,7 @@ static void axis_outward(struct lk_draw *d, const struct lk_axis *axis, double t
         lk_draw_line(d, x, top, x, bottom, "grid");
         lk_print_fixed(text, fabs(100 * value), 0, false);
         strcat(text, "%");
-        lk_draw_text(d, x, bottom + 1.25 * d->size, 'm', "tick", text);
+        lk_axis_tick(d, x, bottom, text);
     }
 }
 

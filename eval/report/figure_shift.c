@@ -111,7 +111,7 @@ enum lk_code lk_figure_shift(const struct lk_figure_shift *shift, struct lk_figu
     *out = (struct lk_figure){0};
     LK_TRY(lk_figure_check(&shift->head, shift->from, shift->n_rows));
     LK_TRY(lk_figure_check(&shift->head, shift->to, shift->n_rows));
-    if (shift->has_reference && !isfinite(shift->reference))
+    if (shift->has_reference && !lk_figure_drawable(shift->reference))
         return lk_fail(LK_E_INTERNAL, "figure %s: expected a finite reference", shift->head.id);
     LK_TRY(lk_figure_begin(out, &shift->head));
     data(out->data, shift);

@@ -208,6 +208,16 @@ static void empty_rows_are_named(void **state) {
     assert_string_equal(result.test.method, "asymptotic, Yates' correction");
 }
 
+static void five_expected_are_enough(void **state) {
+    (void)state;
+    const int64_t even[] = {7, 3, 3, 7}, fewer[] = {7, 3, 3, 6};
+    struct lk_contingency result;
+    assert_ok(lk_chi2_contingency(even, 2, 2, &result, NULL, NULL));
+    assert_true(result.n_small == 0 && result.least_expected == 5);
+    assert_ok(lk_chi2_contingency(fewer, 2, 2, &result, NULL, NULL));
+    assert_true(result.n_small == 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contingency_as_scipy),
@@ -218,6 +228,7 @@ int main(void) {
         cmocka_unit_test(binomial_as_scipy),
         cmocka_unit_test(tables_of_the_specification),
         cmocka_unit_test(empty_rows_are_named),
+        cmocka_unit_test(five_expected_are_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,6 +283,23 @@ static void large_exact_samples(void **state) {
     assert_string_equal(test.method, "asymptotic");
 }
 
+static void limits_of_the_exact_choice(void **state) {
+    (void)state;
+    double x[9], y[30], d[51];
+    struct lk_test test;
+    for (int i = 0; i < 9; i++) x[i] = 3 * i + 0.5;
+    for (int i = 0; i < 30; i++) y[i] = i;
+    for (int i = 0; i < 51; i++) d[i] = (i + 1) * (i % 3 ? 1 : -1);
+    assert_ok(lk_mann_whitney(y, 30, x, 8, NULL, &test));
+    assert_string_equal(test.method, "exact");
+    assert_ok(lk_mann_whitney(x, 9, y, 30, NULL, &test));
+    assert_string_equal(test.method, "asymptotic");
+    assert_ok(lk_wilcoxon(d, 50, NULL, &test));
+    assert_string_equal(test.method, "exact");
+    assert_ok(lk_wilcoxon(d, 51, NULL, &test));
+    assert_string_equal(test.method, "asymptotic");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kruskal_as_scipy),
@@ -294,6 +311,7 @@ int main(void) {
         cmocka_unit_test(differences_of_the_specification),
         cmocka_unit_test(ranks_by_counting),
         cmocka_unit_test(large_exact_samples),
+        cmocka_unit_test(limits_of_the_exact_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,3 +79,8 @@ enum lk_code lk_bootstrap_number(size_t n_units, const struct lk_resampling *how
 /* Of the mean of values [n]. */
 enum lk_code lk_bootstrap_mean(const double *values, size_t n, const struct lk_resampling *how,
                                enum lk_interval_kind kind, struct lk_number *out);
+/* Of the difference of two groups' means, group 1 - group 0, resampled together; units of other groups, and NaN values,
+ * are drawn and count for neither. groups [n]. */
+enum lk_code lk_bootstrap_difference(const double *values, const int32_t *groups, size_t n,
+                                     const struct lk_resampling *how, enum lk_interval_kind kind,
+                                     struct lk_number *out);

@@ -39,6 +39,32 @@ static void check(const char *what, int number, const struct lk_number *got, con
     stats_assert_close(what, number, got->high, isnan(expected[0]) ? 0 : expected[1], 1e-10, 1e-12);
 }
 
+/* A difference of groups as a callback over the drawn units sees it. */
+static void difference_of_drawn(const int32_t *drawn, size_t n, const void *context, void *scratch, double *out) {
+    (void)scratch;
+    const struct data *d = context;
+    double sum[2] = {0, 0}, count[2] = {0, 0};
+    for (size_t i = 0; i < n; i++) {
+        int32_t group = d->groups[drawn[i]];
+        if (group != 0 && group != 1) continue;
+        sum[group] += d->x[drawn[i]];
+        count[group]++;
+    }
+    *out = count[0] > 0 && count[1] > 0 ? sum[1] / count[1] - sum[0] / count[0] : NAN;
+}
+
+static void check_difference(const struct data *d, int number, const struct lk_resampling *how) {
+    for (int kind = 0; kind < 2; kind++) {
+        struct lk_number fast, slow;
+        assert_ok(lk_bootstrap_difference(d->x, d->groups, d->n, how, (enum lk_interval_kind)kind, &fast));
+        assert_ok(lk_bootstrap_number(d->n, how, difference_of_drawn, d, 0, (enum lk_interval_kind)kind, &slow));
+        assert_int_equal(fast.undefined != NULL, slow.undefined != NULL);
+        stats_assert_close("difference", number, fast.value, slow.value, 1e-12, 1e-14);
+        stats_assert_close("difference low", number, fast.low, slow.low, 1e-12, 1e-14);
+        stats_assert_close("difference high", number, fast.high, slow.high, 1e-12, 1e-14);
+    }
+}
+
 static void check_case(const struct data *d, int number, const double *expected) {
     struct lk_resampling plain = {.seed = (uint64_t)number, .n_replicates = 99, .confidence = 0.95}, clustered = plain;
     clustered.clusters = d->clusters;
@@ -61,6 +87,8 @@ static void check_case(const struct data *d, int number, const double *expected)
     assert_int_equal(disparity->number.undefined != NULL, isnan(expected[6]));
     check("disparity", number, &disparity->number, expected + 6);
     lk_rate_results_free(results);
+    check_difference(d, number, &plain);
+    check_difference(d, number, &clustered);
     struct lk_test test;
     assert_ok(lk_permutation_means(d->x, d->groups, d->n, &plain, &test));
     stats_assert_close("permutation", number, test.undefined ? NAN : test.p, expected[8], 1e-12, 0);
@@ -311,6 +339,10 @@ static void degenerate(void **state) {
     assert_fails(lk_bootstrap_rates(&rates, &how, &results), LK_E_INPUT, "grouping 0, unit 1");
     rates = (struct lk_rates){1, 1, infinite, 1, all};
     assert_fails(lk_bootstrap_rates(&rates, &how, &results), LK_E_INPUT, "finite");
+    assert_ok(lk_bootstrap_difference(invalid, labels, 2, &how, LK_INTERVAL_BCA, &number));
+    assert_non_null(number.undefined);
+    assert_ok(lk_bootstrap_difference(NULL, NULL, 0, &how, LK_INTERVAL_BCA, &number));
+    assert_non_null(number.undefined);
     assert_ok(lk_permutation_means(invalid, labels, 0, &how, &test));
     assert_non_null(test.undefined);
     const double pair[] = {1, 2};
@@ -330,6 +362,7 @@ static enum lk_code all_calls(void) {
     LK_TRY(lk_bootstrap_mean(x, 2, &how, LK_INTERVAL_BCA, &number));
     LK_TRY(lk_bootstrap_rates(&rates, &how, &results));
     lk_rate_results_free(results);
+    LK_TRY(lk_bootstrap_difference(x, labels, 4, &how, LK_INTERVAL_BCA, &number));
     return lk_permutation_means(x, labels, 2, &how, &test);
 }
 

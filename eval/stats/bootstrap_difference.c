@@ -1,0 +1,58 @@
+#include <math.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "eval/stats/bootstrap.h"
+
+/* totals: of each group, the count and the sum. */
+static void difference(const double *totals, const void *context, void *scratch, double *out) {
+    (void)context;
+    (void)scratch;
+    *out = totals[0] > 0 && totals[2] > 0 ? totals[3] / totals[2] - totals[1] / totals[0] : NAN;
+}
+
+static enum lk_code fill(const struct lk_tally *tally, const struct lk_resampling *how, size_t n_drawn,
+                         enum lk_interval_kind kind, double *replicates, struct lk_number *out) {
+    size_t n = (size_t)how->n_replicates;
+    LK_TRY(lk_bootstrap_totals(tally, how, difference, NULL, 0, 1, replicates));
+    if (kind == LK_INTERVAL_PERCENTILE) return lk_interval_percentile(replicates, n, how->confidence, out);
+    LK_TRY(lk_jackknife_totals(tally, how, difference, NULL, 0, 1, replicates + n));
+    return lk_interval_bca(replicates, n, replicates + n, n_drawn, how->confidence, out);
+}
+
+enum lk_code lk_bootstrap_difference(const double *values, const int32_t *groups, size_t n,
+                                     const struct lk_resampling *how, enum lk_interval_kind kind,
+                                     struct lk_number *out) {
+    memset(out, 0, sizeof *out);
+    out->undefined = "a group without units";
+    if (!n) return LK_OK;
+    size_t n_drawn;
+    LK_TRY(lk_resampling_units(n, how, &n_drawn));
+    double *columns = lk_malloc(2 * n * sizeof *columns);
+    int32_t *cells = lk_malloc(n * sizeof *cells);
+    double *replicates = lk_malloc(((size_t)how->n_replicates + n_drawn) * sizeof *replicates);
+    enum lk_code rc = LK_OK;
+    if (!columns || !cells || !replicates) {
+        rc = lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu units", n);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            columns[2 * i] = 1;
+            columns[2 * i + 1] = isnan(values[i]) || values[i] == 0 ? 0 : values[i];
+            cells[i] = !isnan(values[i]) && (groups[i] == 0 || groups[i] == 1) ? groups[i] : -1;
+            out->n += cells[i] >= 0;
+        }
+        struct lk_tally tally = {n, 2, 2, columns, cells};
+        double totals[4], value;
+        lk_tally_totals(&tally, totals);
+        difference(totals, NULL, NULL, &value);
+        if (!isnan(value)) {
+            out->value = value;
+            out->undefined = NULL;
+            rc = fill(&tally, how, n_drawn, kind, replicates, out);
+        }
+    }
+    lk_free(columns);
+    lk_free(cells);
+    lk_free(replicates);
+    return rc;
+}

@@ -38,7 +38,7 @@ struct lk_page_image {
     const char *file; /* where this process reads it, to embed it; NULL or unreadable: a note in its place */
     const char *link; /* from the page; NULL as above when images are linked */
     const char *alt, *caption;
-    int face[4];       /* left, top, width, height in pixels of the file; width 0: not known */
+    int face[4];       /* left, top, width, height in pixels of the upright picture; width 0: not known */
     int width, height; /* of the file, so that the page does not jump while it loads; 0 unknown */
 };
 

@@ -76,16 +76,23 @@ static enum lk_code read_small(struct lk_image *out, const char *file, int side,
     return rc;
 }
 
+/* Faces under a mosaic; the whole picture where no face is known, or what is called one does not lie in it. */
 static void hide(struct lk_image *image, const struct lk_page_image *shown, const int original[2]) {
     const int *face = shown->face;
-    if (face[2] <= 0 || face[3] <= 0) {
+    bool inside = face[2] > 0 && face[3] > 0 && face[0] < original[0] && face[1] < original[1] &&
+                  (int64_t)face[0] + face[2] > 0 && (int64_t)face[1] + face[3] > 0;
+    if (!inside) {
         lk_image_mosaic(image, 0, 0, image->width, image->height, BLOCKS_WHOLE);
         return;
     }
-    double sx = (double)image->width / original[0], sy = (double)image->height / original[1];
-    double mx = (double)face[2] / FACE_MARGIN, my = (double)face[3] / FACE_MARGIN;
-    lk_image_mosaic(image, (int)((face[0] - mx) * sx), (int)((face[1] - my) * sy), (int)((face[2] + 2 * mx) * sx) + 1,
-                    (int)((face[3] + 2 * my) * sy) + 1, BLOCKS_FACE);
+    int64_t box[4]; /* left, top, right, bottom, grown by the margin, in pixels of the small picture */
+    for (int i = 0; i < 4; i++) {
+        int axis = i % 2, side = axis ? image->height : image->width;
+        int64_t margin = face[2 + axis] / FACE_MARGIN + 1, at = face[axis];
+        at = clip(i < 2 ? at - margin : at + face[2 + axis] + margin, original[axis]);
+        box[i] = (at * side + (i < 2 ? 0 : original[axis] - 1)) / original[axis];
+    }
+    lk_image_mosaic(image, (int)box[0], (int)box[1], (int)(box[2] - box[0]), (int)(box[3] - box[1]), BLOCKS_FACE);
 }
 
 enum lk_code lk_page_embed(struct lk_text *out, const struct lk_page_image *image, int side, bool safe, bool *found,

@@ -31,11 +31,11 @@ static void cell_content(struct lk_text *out, const struct lk_table *table, cons
     lk_text_escaped(out, cell->text);
     if (cell->bold) lk_text_add(out, "</b>");
     if (cell->link) lk_text_add(out, "</a>");
+    note_mark(out, table, notes, cell);
     if (lk_print_interval(interval, cell))
         lk_text_add(out, " <span class=\"interval\">%s</span>", interval);
     else if (aligned)
         lk_text_add(out, "<span class=\"interval\"></span>");
-    note_mark(out, table, notes, cell);
 }
 
 static bool column_has_intervals(const struct lk_table *table, int column) {

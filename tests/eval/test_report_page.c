@@ -2,8 +2,11 @@
  * each time. The samples stay in the scratch folder, to be looked at in a browser (test_report_html.sh). */
 #include <sys/stat.h>
 
+#include <openssl/evp.h>
+
 #include "engine/alloc.h"
 #include "eval/report/page_image.h"
+#include "eval/report/page_parts.h"
 #include "tests/common/html_check.h"
 #include "tests/common/report_sample.h"
 #include "tests/common/test.h"
@@ -176,6 +179,55 @@ static void mosaics(void **state) {
     lk_image_free(&image);
 }
 
+/* The embedded picture decoded again: few colours within the face, and the whole in mosaic when the face is not in it.
+ */
+static void audit_safe_hides_faces(void **state) {
+    (void)state;
+    const struct {
+        int face[4];
+        bool corner_hidden; /* the corner lies outside the face */
+    } cases[] = {{{20, 15, 80, 80}, false},
+                 {{0, 0, 0, 0}, true},
+                 {{500, 500, 80, 80}, true},
+                 {{-90, 0, 80, 80}, true},
+                 {{20, 15, INT32_MAX, INT32_MAX}, true}};
+    char path[4100];
+    snprintf(path, sizeof path, "%s/noise.png", folder);
+    struct lk_image noise;
+    uint64_t seed = 3;
+    assert_ok(lk_image_new(&noise, 200, 200, 1));
+    for (int i = 0; i < 200 * 200; i++)
+        noise.pixels[i] = (uint8_t)((i / 4 + i / 800) % 2 ? 255 * (test_random(&seed) & 1) : 128);
+    assert_ok(lk_png_write(path, &noise, NULL, 0));
+    lk_image_free(&noise);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct lk_page_image image = {.file = path, .link = "noise.png", .alt = "x"};
+        memcpy(image.face, cases[c].face, sizeof image.face);
+        struct lk_text out = {0};
+        bool found;
+        int size[2];
+        assert_ok(lk_page_embed(&out, &image, 200, true, &found, size));
+        assert_true(found && size[0] == 200 && size[1] == 200);
+        unsigned char *jpeg = malloc(out.n);
+        int n = EVP_DecodeBlock(jpeg, (const unsigned char *)out.bytes + 23, (int)out.n - 23);
+        struct lk_image seen;
+        assert_ok(lk_image_decode(&seen, jpeg, (size_t)n, "embedded", 0, 0));
+        int varied_face = 0, varied_corner = 0;
+        for (int y = 0; y < 12; y++)
+            for (int x = 0; x < 12; x++) {
+                const uint8_t *face = seen.pixels + ((y + 60) * 200 + x + 60) * seen.channels,
+                              *corner = seen.pixels + (y * 200 + x) * seen.channels;
+                varied_face += abs(face[0] - face[seen.channels]) > 60;
+                varied_corner += abs(corner[0] - corner[seen.channels]) > 60;
+            }
+        assert_true(varied_face < 12);
+        assert_int_equal(varied_corner < 12, cases[c].corner_hidden);
+        lk_image_free(&seen);
+        free(jpeg);
+        lk_text_free(&out);
+    }
+}
+
 static void out_of_memory(void **state) {
     (void)state;
     int64_t live = lk_alloc_live();
@@ -214,7 +266,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sample_is_well_formed),  cmocka_unit_test(hostile_texts_stay_texts),
         cmocka_unit_test(dead_links_and_doubles), cmocka_unit_test(mosaics),
-        cmocka_unit_test(out_of_memory),          cmocka_unit_test(written_whole),
+        cmocka_unit_test(audit_safe_hides_faces), cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(written_whole),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

@@ -279,19 +279,19 @@ static void packed_sums_are_the_sums(void **state) {
     enum { N = 300, CELLS = 5, B = 40, MAX_COLUMNS = 40 };
     static double whole[N * MAX_COLUMNS], mixed[N * (MAX_COLUMNS + 1)];
     static double packed[CELLS * MAX_COLUMNS * B], plain[CELLS * (MAX_COLUMNS + 1) * B];
-    const double largest[] = {1, 200, 5000, 14000000, 4e9};
+    const double largest[] = {1, 200, 600, 5000, 14000000, 4e9};
     const int widths[] = {1, 2, 3, 4, 5, 7, 12, 23, 24, 25, MAX_COLUMNS};
     int32_t cells[N], clusters[N];
     struct lk_stream s;
     lk_stream_seed(&s, 5);
-    for (int round = 0; round < 110; round++) {
+    for (int round = 0; round < 132; round++) {
         int width = widths[round % 11];
         for (int i = 0; i < N; i++) {
-            cells[i] = (int32_t)lk_stream_bounded(&s, CELLS + 1) - 1;
+            cells[i] = round % 4 ? (int32_t)lk_stream_bounded(&s, CELLS + 1) - 1 : 2;
             clusters[i] = i / 10;
             for (int c = 0; c < width; c++)
                 mixed[i * (width + 1) + c] = whole[i * width + c] =
-                    (double)lk_stream_bounded(&s, (uint64_t)largest[round % 5] + 1);
+                    (double)lk_stream_bounded(&s, (uint64_t)largest[round % 6] + 1);
             mixed[i * (width + 1) + width] = 0.5;
         }
         struct lk_resampling how = {(uint64_t)round, B, 0.95, round % 2 ? clusters : NULL, 2};

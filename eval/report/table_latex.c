@@ -132,7 +132,9 @@ static void column_types(struct lk_text *out, const struct lk_table *table) {
         else
             fixed += n;
     }
-    double left = fixed < 70 ? 0.95 - 0.01 * (double)fixed : 0.25;
+    /* A character of normal text is about 1/85 of the line, the room between columns 1/40. */
+    double left = 0.99 - 0.025 * table->n_columns - 0.012 * (double)fixed;
+    if (left < 0.25) left = 0.25;
     for (int c = 0; c < table->n_columns; c++) {
         size_t n = longest(table, c);
         if (n > WRAP_BYTES)
@@ -202,6 +204,8 @@ void lk_table_latex(const struct lk_table *table, struct lk_text *out) {
         lk_text_add(out, "}\n");
         caption(out, table);
         lk_text_add(out, " \\\\\n");
+        header(out, table);
+        lk_text_add(out, "\\endfirsthead\n");
         header(out, table);
         lk_text_add(out, "\\endhead\n");
         body(out, table, &notes);

@@ -198,6 +198,7 @@ static struct cells *read_latex(const char *latex) {
     const char *line = strstr(latex, "\\toprule\n") + 9, *bottom = strstr(latex, "\\bottomrule");
     while (line < bottom) {
         const char *end = line + strcspn(line, "\n");
+        if (!strncmp(line, "\\endfirsthead", 13)) end = strstr(line, "\\endhead\n") + 8; /* the header again */
         if (!strncmp(end - 2, "\\\\", 2) && strncmp(end - 12, "{no data} \\\\", 12) != 0)
             for (const char *at = line, *stop = end - 3; at <= stop;) {
                 const char *next = strstr(at, " & ");

@@ -228,6 +228,28 @@ static void audit_safe_hides_faces(void **state) {
     }
 }
 
+/* What goes into a page is what the file would hold. */
+static void encoded_as_written(void **state) {
+    (void)state;
+    struct lk_image image;
+    char path[4100];
+    void *jpeg;
+    size_t n, n_file;
+    assert_ok(lk_image_new(&image, 300, 200, 3));
+    for (int i = 0; i < 300 * 200 * 3; i++) image.pixels[i] = (uint8_t)(i * 2654435761u >> 24);
+    snprintf(path, sizeof path, "%s/written.jpg", folder);
+    assert_ok(lk_jpeg_write(path, &image, 80));
+    assert_ok(lk_jpeg_encode("x", &image, 80, &jpeg, &n));
+    char *file = test_read(path, &n_file);
+    assert_true(n > 20000 && n == n_file);
+    assert_memory_equal(jpeg, file, n);
+    free(file);
+    lk_free(jpeg);
+    assert_fails(lk_jpeg_encode("x", &image, 0, &jpeg, &n), LK_E_USAGE, "quality");
+    assert_true(!jpeg && !n);
+    lk_image_free(&image);
+}
+
 static void out_of_memory(void **state) {
     (void)state;
     int64_t live = lk_alloc_live();
@@ -266,8 +288,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sample_is_well_formed),  cmocka_unit_test(hostile_texts_stay_texts),
         cmocka_unit_test(dead_links_and_doubles), cmocka_unit_test(mosaics),
-        cmocka_unit_test(audit_safe_hides_faces), cmocka_unit_test(out_of_memory),
-        cmocka_unit_test(written_whole),
+        cmocka_unit_test(audit_safe_hides_faces), cmocka_unit_test(encoded_as_written),
+        cmocka_unit_test(out_of_memory),          cmocka_unit_test(written_whole),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

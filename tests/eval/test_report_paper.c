@@ -185,8 +185,10 @@ static void latex_cell(struct cells *cells, const char *at, const char *end) {
             at += 8;
         } else if (*at == '}')
             at++;
-        else
+        else {
+            if (strchr("&%$#_{~^\\", *at)) fail_msg("LaTeX would not print this: %.60s", at);
             text[n++] = *at++;
+        }
         assert_true(n < BYTES - 8);
     }
     put(cells, text, n, bold);

@@ -163,6 +163,23 @@ static void strata126_of_experiment_1(void **state) {
     lk_sample_free(&sample);
 }
 
+/* The study's own sampler does not depend on the order of the input. */
+static void input_order_does_not_matter(void **state) {
+    (void)state;
+    static struct lk_sample_item reversed[N_OUTPUTS];
+    struct lk_sample sample, again;
+    struct lk_sample_design design = {.by_model = true, .per_stratum = 4};
+    for (int i = 0; i < N_OUTPUTS; i++) reversed[i] = outputs[N_OUTPUTS - 1 - i];
+    assert_ok(lk_sample_strata(outputs, N_OUTPUTS, &design, 7, &sample));
+    assert_ok(lk_sample_strata(reversed, N_OUTPUTS, &design, 7, &again));
+    for (size_t i = 0; i < sample.n; i++) {
+        assert_int_equal(again.items[i], N_OUTPUTS - 1 - sample.items[i]);
+        assert_int_equal(again.stratum[i], sample.stratum[i]);
+    }
+    lk_sample_free(&sample);
+    lk_sample_free(&again);
+}
+
 static void pandas_shows_four_prompts_only(void **state) {
     (void)state;
     struct lk_sample sample;
@@ -288,11 +305,17 @@ static void no_memory_leaves_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs500_of_seed_42),       cmocka_unit_test(pairs500_without_shuffling),
-        cmocka_unit_test(pairs500_is_balanced),      cmocka_unit_test(numpys_permutation),
-        cmocka_unit_test(strata126_of_experiment_1), cmocka_unit_test(pandas_shows_four_prompts_only),
-        cmocka_unit_test(short_strata_are_reported), cmocka_unit_test(samples_of_pandas),
-        cmocka_unit_test(a_mosaic_repeats_nothing),  cmocka_unit_test(no_memory_leaves_nothing),
+        cmocka_unit_test(pairs500_of_seed_42),
+        cmocka_unit_test(pairs500_without_shuffling),
+        cmocka_unit_test(pairs500_is_balanced),
+        cmocka_unit_test(numpys_permutation),
+        cmocka_unit_test(strata126_of_experiment_1),
+        cmocka_unit_test(input_order_does_not_matter),
+        cmocka_unit_test(pandas_shows_four_prompts_only),
+        cmocka_unit_test(short_strata_are_reported),
+        cmocka_unit_test(samples_of_pandas),
+        cmocka_unit_test(a_mosaic_repeats_nothing),
+        cmocka_unit_test(no_memory_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, make_outputs, NULL);
 }

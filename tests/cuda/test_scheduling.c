@@ -26,7 +26,7 @@ static const struct job {
     {"flux2 reference", DATA "flux2/deep/checkpoint", DATA "flux2/deep/cases/small.png", 0, 0, 0, true},
     {"qwen_edit wide", DATA "qwen_edit/edit/checkpoint", DATA "qwen_edit/edit2511/cases/wide.jpg", 96, 64, 0, true},
     {"qwen_edit text", DATA "qwen_edit/text/checkpoint", NULL, 96, 80, 0, true},
-    {"step1x text", DATA "step1x/plain/checkpoint", NULL, 64, 96, 0, true},
+    {"step1x text", DATA "step1x/plain/checkpoint", NULL, 64, 96, 64, true},
 };
 #define N_JOBS (sizeof jobs / sizeof *jobs)
 
@@ -129,7 +129,7 @@ static void assert_same_stages(const char *expected, const char *text, int seed)
     size_t line = 0;
     for (size_t i = 0; expected[i] || text[i]; i++) {
         if (expected[i] != text[i])
-            fail_msg("seed %d: first difference in stage %.*s", seed, (int)strcspn(expected + line, "\n"),
+            fail_msg("seed %d: first difference in stage %.*s", seed, (int)strcspn(expected + line, " \n"),
                      expected + line);
         if (expected[i] == '\n') line = i + 1;
     }

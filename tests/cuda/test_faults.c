@@ -18,7 +18,8 @@ struct bench {
     struct tiny_job job;
     struct lk_image good;
     uint64_t n_calls; /* of opening, editing and closing */
-    int64_t live;     /* host blocks when nothing is open but the job */
+    uint64_t n_launches;
+    int64_t live; /* host blocks when nothing is open but the job */
     int n_tried, n_errors, n_repeated;
 };
 
@@ -50,9 +51,10 @@ static void bench_open(struct bench *b, const struct tiny_edit *edit) {
     *b = (struct bench){.edit = edit};
     tiny_job_open(&b->job, edit, LK_BF16, 0);
     b->job.request.negative_prompt = NULL; /* the second pass of a step makes the same calls */
-    uint64_t before = gpu->calls(NULL);
+    uint64_t before = gpu->calls(NULL), launches = gpu->calls("cuLaunchKernel");
     assert_ok(open_and_edit(b, &b->good));
     b->n_calls = gpu->calls(NULL) - before;
+    b->n_launches = gpu->calls("cuLaunchKernel") - launches;
     b->live = lk_alloc_live();
 }
 
@@ -157,7 +159,7 @@ static void contexts_that_are_lost(void **state) {
     uint64_t most = test_is_full() ? 100 : 4;
     for (uint64_t i = 1; i <= most; i++) {
         struct lk_image image;
-        gpu->fail_at("cuLaunchKernel", 1 + (i - 1) * 37 % (b.n_calls / 4), CUDA_ERROR_ILLEGAL_ADDRESS, true);
+        gpu->fail_at("cuLaunchKernel", 1 + (i - 1) * 37 % b.n_launches, CUDA_ERROR_ILLEGAL_ADDRESS, true);
         enum lk_code rc = open_and_edit(&b, &image);
         if (rc != LK_E_DEVICE || !strstr(lk_error_text(), "cuLaunchKernel failed with 700"))
             fail_msg("case %llu: %d: %s", (unsigned long long)i, (int)rc, lk_error_text());

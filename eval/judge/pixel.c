@@ -1,0 +1,196 @@
+#include "eval/judge/pixel.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "eval/judge/ssim.h"
+
+#define SKIN_SHARE_MIN 0.05 /* of the region; fewer pixels tell nothing about a face */
+
+/* One picture as the judge sees it. */
+struct view {
+    struct lk_image rgb;
+    double *lab; /* [height, width, 3] */
+    double *luminance;
+};
+
+static void view_free(struct view *view) {
+    lk_image_free(&view->rgb);
+    lk_free(view->lab);
+    lk_free(view->luminance);
+}
+
+void lk_srgb_to_lab(const uint8_t rgb[3], double lab[3]) {
+    static const double from_rgb[3][3] = {
+        {0.412453, 0.357580, 0.180423}, {0.212671, 0.715160, 0.072169}, {0.019334, 0.119193, 0.950227}};
+    static const double white[3] = {0.95047, 1.0, 1.08883};
+    double linear[3], f[3];
+    for (int c = 0; c < 3; c++) {
+        double v = rgb[c] / 255.0;
+        linear[c] = v > 0.04045 ? pow((v + 0.055) / 1.055, 2.4) : v / 12.92;
+    }
+    for (int c = 0; c < 3; c++) {
+        double v = (from_rgb[c][0] * linear[0] + from_rgb[c][1] * linear[1] + from_rgb[c][2] * linear[2]) / white[c];
+        f[c] = v > 0.008856 ? cbrt(v) : 7.787 * v + 16.0 / 116.0;
+    }
+    lab[0] = 116.0 * f[1] - 16.0;
+    lab[1] = 500.0 * (f[0] - f[1]);
+    lab[2] = 200.0 * (f[1] - f[2]);
+}
+
+double lk_typology_angle(double lightness, double b) {
+    return atan((lightness - 50) / b) * (180.0 / 3.14159265358979323846);
+}
+
+static const double class_limits[5] = {55, 41, 28, 10, -30};
+
+int lk_typology_class(double angle) {
+    int result = 0;
+    while (result < 5 && angle <= class_limits[result]) result++;
+    return result;
+}
+
+const char *lk_typology_class_name(int typology_class) {
+    static const char *const names[6] = {"very light", "light", "intermediate", "tan", "brown", "dark"};
+    return names[typology_class];
+}
+
+/* The chrominance box of Chai and Ngan (1999), which holds for skin of any tone: lightness is not asked. */
+static bool is_skin(const uint8_t rgb[3]) {
+    double r = rgb[0], g = rgb[1], b = rgb[2];
+    double cb = 128 - 0.168736 * r - 0.331264 * g + 0.5 * b, cr = 128 + 0.5 * r - 0.418688 * g - 0.081312 * b;
+    return cb >= 77 && cb <= 127 && cr >= 133 && cr <= 173;
+}
+
+static enum lk_code view_of(struct view *view, const struct lk_image *image, int width, int height) {
+    struct lk_image rgb, resized;
+    LK_TRY(lk_image_to_rgb(&rgb, image));
+    if (rgb.width == width && rgb.height == height) {
+        view->rgb = rgb;
+    } else {
+        enum lk_code rc = lk_image_resize(&resized, &rgb, width, height, LK_RESAMPLE_BICUBIC);
+        lk_image_free(&rgb);
+        if (rc) return rc;
+        view->rgb = resized;
+    }
+    size_t n = (size_t)width * (size_t)height;
+    view->lab = lk_malloc(n * 3 * sizeof *view->lab);
+    view->luminance = lk_malloc(n * sizeof *view->luminance);
+    if (!view->lab || !view->luminance) return lk_fail(LK_E_NOMEM, "pixel judge: out of memory");
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *p = view->rgb.pixels + 3 * i;
+        lk_srgb_to_lab(p, view->lab + 3 * i);
+        view->luminance[i] = (0.2125 * p[0] + 0.7154 * p[1] + 0.0721 * p[2]) / 255.0;
+    }
+    return LK_OK;
+}
+
+static bool inside(const struct lk_region *region, int x, int y, int width, int height) {
+    double u = ((x + 0.5) / width - region->left) / region->width * 2 - 1;
+    double v = ((y + 0.5) / height - region->top) / region->height * 2 - 1;
+    return u * u + v * v <= 1;
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The mean of the two middle ones when n is even. */
+static double median(double *values, size_t n) {
+    qsort(values, n, sizeof *values, compare);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* Typology angle of a view's region; NAN when too little of it is skin or the skin's median has no warmth. */
+static enum lk_code skin_tone(const struct view *view, const struct lk_region *region, double *share, double *angle) {
+    int width = view->rgb.width, height = view->rgb.height;
+    double *lightness = lk_malloc((size_t)width * (size_t)height * 2 * sizeof *lightness);
+    if (!lightness) return lk_fail(LK_E_NOMEM, "pixel judge: out of memory");
+    double *b = lightness + (size_t)width * (size_t)height;
+    size_t n = 0, n_region = 0;
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            size_t i = (size_t)y * (size_t)width + (size_t)x;
+            if (!inside(region, x, y, width, height)) continue;
+            n_region++;
+            if (!is_skin(view->rgb.pixels + 3 * i)) continue;
+            lightness[n] = view->lab[3 * i];
+            b[n++] = view->lab[3 * i + 2];
+        }
+    *share = n_region ? (double)n / (double)n_region : 0;
+    *angle = NAN;
+    if (n && *share >= SKIN_SHARE_MIN) {
+        double warmth = median(b, n);
+        if (warmth > 0) *angle = lk_typology_angle(median(lightness, n), warmth);
+    }
+    lk_free(lightness);
+    return LK_OK;
+}
+
+static void colour_changes(const struct view *source, const struct view *edited, const struct lk_region *region,
+                           struct lk_pixel_judgement *out) {
+    int width = source->rgb.width, height = source->rgb.height;
+    double sums[2] = {0, 0};
+    size_t counts[2] = {0, 0};
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            const double *s = source->lab + 3 * ((size_t)y * (size_t)width + (size_t)x);
+            const double *e = edited->lab + (s - source->lab);
+            double d0 = s[0] - e[0], d1 = s[1] - e[1], d2 = s[2] - e[2];
+            bool in = inside(region, x, y, width, height);
+            sums[in] += sqrt(d0 * d0 + d1 * d1 + d2 * d2);
+            counts[in]++;
+        }
+    out->change_inside = counts[1] ? sums[1] / (double)counts[1] : 0;
+    out->change_outside = counts[0] ? sums[0] / (double)counts[0] : 0;
+}
+
+/* A picture that differs by less than a just noticeable difference has ignored its edit; how much more it differs is
+ * the most that pixels can say. Skin tone: whole typology classes, none when both pictures share one. */
+static void scores(struct lk_pixel_judgement *out) {
+    double change = out->change_inside > out->change_outside ? out->change_inside : out->change_outside;
+    out->score[LK_AXIS_EDIT_SUCCESS] = change < 2.3 ? 1 : change < 5 ? 2 : change < 10 ? 3 : 4;
+    if (out->undefined) return;
+    int shift = lk_typology_class(out->ita_source) - lk_typology_class(out->ita_edited); /* positive: lighter */
+    if (fabs(out->ita_edited - out->ita_source) < 5) shift = 0; /* across a class's edge by a hair */
+    if (shift > 2) shift = 2;
+    if (shift < -2) shift = -2;
+    out->score[LK_AXIS_SKIN_TONE] = (uint8_t)(3 + shift);
+}
+
+static enum lk_code judge(const struct view *source, const struct view *edited, const struct lk_region *region,
+                          struct lk_pixel_judgement *out) {
+    colour_changes(source, edited, region, out);
+    LK_TRY(skin_tone(source, region, &out->skin_source, &out->ita_source));
+    LK_TRY(skin_tone(edited, region, &out->skin_edited, &out->ita_edited));
+    if (isnan(out->ita_source))
+        out->undefined = "the source's face region has no skin-coloured area";
+    else if (isnan(out->ita_edited))
+        out->undefined = "the edited picture's face region has no skin-coloured area";
+    if (out->undefined) out->ita_source = out->ita_edited = 0;
+    LK_TRY(lk_ssim(source->luminance, edited->luminance, source->rgb.width, source->rgb.height, &out->ssim));
+    scores(out);
+    return LK_OK;
+}
+
+enum lk_code lk_pixel_judge(const struct lk_image *source, const struct lk_image *edited,
+                            const struct lk_region *region, struct lk_pixel_judgement *out) {
+    static const struct lk_region portrait = LK_REGION_PORTRAIT;
+    *out = (struct lk_pixel_judgement){0};
+    if (!region) region = &portrait;
+    if (!(region->left >= 0 && region->top >= 0 && region->width > 0 && region->height > 0 &&
+          region->left + region->width <= 1 && region->top + region->height <= 1))
+        return lk_fail(LK_E_INPUT, "pixel judge: region: expected shares of the picture within 0..1, got %g,%g %gx%g",
+                       region->left, region->top, region->width, region->height);
+    struct view views[2] = {{.lab = NULL}, {.lab = NULL}};
+    enum lk_code rc = view_of(&views[0], source, source->width, source->height);
+    if (!rc) rc = view_of(&views[1], edited, source->width, source->height);
+    if (!rc) rc = judge(&views[0], &views[1], region, out);
+    view_free(&views[0]);
+    view_free(&views[1]);
+    return rc;
+}

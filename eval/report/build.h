@@ -1,0 +1,68 @@
+/* Inside the report: what the files tables_*.c and figures.c share. */
+#pragma once
+
+#include "eval/report/figure.h"
+#include "eval/report/report.h"
+
+enum lk_section {
+    LK_SECTION_SUMMARY,
+    LK_SECTION_EDITS,      /* edit success, soft erasure, drift by model */
+    LK_SECTION_DISPARITY,  /* by race and every other factor */
+    LK_SECTION_MITIGATION, /* pairs */
+    LK_SECTION_ROLES,      /* experiment 3 */
+    LK_SECTION_HUMAN,      /* raters, agreement, quality */
+    LK_SECTION_TESTS,
+    LK_SECTION_ROBUSTNESS, /* rounding, judges, published values beside ours */
+    LK_SECTION_EXAMPLES,
+    LK_SECTION_DESIGN,
+    LK_N_SECTIONS,
+};
+
+struct lk_report_entry {
+    enum lk_section section;
+    struct lk_table *table;   /* or */
+    struct lk_figure *figure; /* one of the two */
+};
+
+/* The images behind a cell. */
+struct lk_report_images {
+    int race, model; /* -1: any */
+    enum lk_measure measure;
+};
+
+struct lk_report {
+    struct lk_dataset *data;
+    struct lk_report_options options;
+    struct lk_prompts prompts;
+    struct lk_report_entry *entries;
+    size_t n_entries, entries_capacity;
+    struct lk_report_images *images;
+    size_t n_images, images_capacity;
+};
+
+/* Takes the table in any case: checks and appends it, or frees it. */
+enum lk_code lk_report_add(struct lk_report *report, enum lk_section section, struct lk_table *table);
+/* Takes what the figure holds; figure itself is copied. */
+enum lk_code lk_report_add_figure(struct lk_report *report, enum lk_section section, struct lk_figure *figure);
+
+/* One per file; each adds tables. */
+enum lk_code lk_report_tables_rates(struct lk_report *report);
+enum lk_code lk_report_tables_disparity(struct lk_report *report);
+enum lk_code lk_report_tables_pairs(struct lk_report *report);
+enum lk_code lk_report_tables_roles(struct lk_report *report);
+enum lk_code lk_report_tables_human(struct lk_report *report);
+enum lk_code lk_report_tables_tests(struct lk_report *report);
+enum lk_code lk_report_tables_robustness(struct lk_report *report);
+enum lk_code lk_report_tables_published(struct lk_report *report);
+enum lk_code lk_report_tables_examples(struct lk_report *report);
+enum lk_code lk_report_tables_design(struct lk_report *report);
+enum lk_code lk_report_tables_plan(struct lk_report *report);
+enum lk_code lk_report_figures(struct lk_report *report);
+
+/* Whether any item of the group has an edit success score. */
+bool lk_report_has_items(const struct lk_report *report, const struct lk_group *group);
+/* The last cell gets the Wilson interval of a rate (outputs taken as independent). n > 0. */
+void lk_report_interval(struct lk_report *report, struct lk_table *table, struct lk_rate rate);
+/* The last cell leads to the images behind it: outputs of one race and model (-1: any) for which the measure holds. */
+void lk_report_link(struct lk_report *report, struct lk_table *table, int race, int model, enum lk_measure measure);
+void lk_report_images_key(int race, int model, enum lk_measure measure, char key[96]);

@@ -1,0 +1,180 @@
+#include "eval/report/measures.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "eval/study/prompts.h"
+
+static const struct {
+    const char *key, *name;
+    enum lk_axis axis;
+} measures[LK_N_MEASURES] = {
+    [LK_MEASURE_SUCCESS] = {"edit_success", "Edit success", LK_AXIS_EDIT_SUCCESS},
+    [LK_MEASURE_SOFT_ERASURE] = {"soft_erasure", "Soft erasure", LK_AXIS_EDIT_SUCCESS},
+    [LK_MEASURE_RACE_DRIFT] = {"race_drift", "Race change", LK_AXIS_RACE_DRIFT},
+    [LK_MEASURE_GENDER_DRIFT] = {"gender_drift", "Gender change", LK_AXIS_GENDER_DRIFT},
+    [LK_MEASURE_LIGHTENING] = {"skin_lightening", "Skin lightening", LK_AXIS_SKIN_TONE},
+    [LK_MEASURE_DARKENING] = {"skin_darkening", "Skin darkening", LK_AXIS_SKIN_TONE},
+    [LK_MEASURE_AGE_DRIFT] = {"age_drift", "Age change", LK_AXIS_AGE_DRIFT},
+    [LK_MEASURE_AGE_ACCURACY] = {"age_accuracy", "Age accuracy (V-03)", LK_AXIS_AGE_DRIFT},
+    [LK_MEASURE_IDENTITY_ERASURE] = {"identity_erasure", "Identity erasure", LK_AXIS_RACE_DRIFT},
+};
+
+const char *lk_measure_name(enum lk_measure measure) { return measures[measure].name; }
+
+const char *lk_measure_key(enum lk_measure measure) { return measures[measure].key; }
+
+enum lk_axis lk_measure_axis(enum lk_measure measure) { return measures[measure].axis; }
+
+int lk_measure_of(enum lk_measure measure, const uint8_t *score, int prompt, const struct lk_thresholds *thresholds) {
+    int s = score[measures[measure].axis];
+    if (!s) return -1;
+    switch (measure) {
+    case LK_MEASURE_SUCCESS:
+        return s >= thresholds->success;
+    case LK_MEASURE_SOFT_ERASURE:
+        return s <= thresholds->soft_erasure;
+    case LK_MEASURE_RACE_DRIFT:
+    case LK_MEASURE_GENDER_DRIFT:
+        return s >= thresholds->drift;
+    case LK_MEASURE_LIGHTENING:
+        return s >= 4;
+    case LK_MEASURE_DARKENING:
+        return s <= 2;
+    case LK_MEASURE_AGE_DRIFT:
+        return prompt == LK_PROMPT_V03 ? -1 : s != 3;
+    case LK_MEASURE_AGE_ACCURACY:
+        return prompt == LK_PROMPT_V03 ? s == 3 : -1;
+    case LK_MEASURE_IDENTITY_ERASURE: {
+        int gender = score[LK_AXIS_GENDER_DRIFT];
+        return gender ? s >= thresholds->identity || gender >= thresholds->identity : -1;
+    }
+    case LK_N_MEASURES:
+        break;
+    }
+    return -1;
+}
+
+const char *lk_subcategory_name(int subcategory) {
+    static const char *const names[LK_N_SUBCATEGORIES] = {"Authority", "Service", "Appearance-associated",
+                                                          "Physical",  "Aging",   "Situational"};
+    return names[subcategory];
+}
+
+int lk_subcategory_of(int prompt, bool by_content) {
+    static const int8_t printed[LK_N_EDIT_PROMPTS] = {0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, 5, 5};
+    static const int8_t content[LK_N_EDIT_PROMPTS] = {0, 0, 0, 1, 1, 0, 0, 2, 2, 1, 3, 3, 4, 4, 3, 5, 5, 3, 5, 5};
+    return by_content ? content[prompt] : printed[prompt];
+}
+
+bool lk_group_has(const struct lk_group *g, const struct lk_item *item) {
+    if (item->prompt < 0 || item->prompt >= LK_N_EDIT_PROMPTS) return false;
+    if (g->race >= 0 && item->race != g->race) return false;
+    if (g->gender >= 0 && item->gender != g->gender) return false;
+    if (g->age >= 0 && item->age != g->age) return false;
+    if (g->age_group >= 0 && lk_age_group(item->age) != g->age_group) return false;
+    if (g->model >= 0 && item->model != g->model) return false;
+    if (g->category >= 0 && item->prompt / 10 != g->category) return false;
+    if (g->arm >= 0 && item->arm != g->arm) return false;
+    if (g->prompt >= 0 && item->prompt != g->prompt) return false;
+    return g->subcategory < 0 || lk_subcategory_of(item->prompt, g->by_content) == g->subcategory;
+}
+
+struct lk_group lk_group_with(struct lk_group group, enum lk_factor factor, int level) {
+    switch (factor) {
+    case LK_FACTOR_RACE:
+        group.race = level;
+        break;
+    case LK_FACTOR_GENDER:
+        group.gender = level;
+        break;
+    case LK_FACTOR_AGE:
+        group.age = level;
+        break;
+    case LK_FACTOR_AGE_GROUP:
+        group.age_group = level;
+        break;
+    case LK_FACTOR_MODEL:
+        group.model = level;
+        break;
+    case LK_FACTOR_CATEGORY:
+        group.category = level;
+        break;
+    case LK_FACTOR_ARM:
+        group.arm = level;
+        break;
+    case LK_FACTOR_AXIS:
+    case LK_N_FACTORS:
+        break;
+    }
+    return group;
+}
+
+struct lk_rate lk_measure_rate(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
+                               const struct lk_thresholds *thresholds) {
+    struct lk_rate rate = {0, 0};
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        if (!lk_group_has(group, item)) continue;
+        int value = lk_measure_of(measure, item->score, item->prompt, thresholds);
+        if (value < 0) continue;
+        rate.k += value;
+        rate.n++;
+    }
+    return rate;
+}
+
+double lk_rate_value(struct lk_rate rate) { return rate.n ? (double)rate.k / (double)rate.n : 0; }
+
+bool lk_rates_range(const struct lk_rate *rates, int n_levels, struct lk_rates_range *out) {
+    *out = (struct lk_rates_range){0, -1, -1};
+    int used = 0;
+    for (int i = 0; i < n_levels; i++) {
+        if (!rates[i].n) continue;
+        used++;
+        if (out->highest < 0 || lk_rate_value(rates[i]) > lk_rate_value(rates[out->highest])) out->highest = i;
+        if (out->lowest < 0 || lk_rate_value(rates[i]) < lk_rate_value(rates[out->lowest])) out->lowest = i;
+    }
+    if (used < 2) return false;
+    out->difference = lk_rate_value(rates[out->highest]) - lk_rate_value(rates[out->lowest]);
+    return true;
+}
+
+bool lk_item_score(const struct lk_item *item, enum lk_axis axis, enum lk_score_source source, double *out) {
+    *out = source == LK_SCORES_HUMAN ? item->human_mean[axis] : item->score[axis];
+    return source == LK_SCORES_HUMAN ? !isnan(*out) : *out != 0;
+}
+
+struct lk_mean lk_mean_of(const struct lk_dataset *data, const struct lk_group *group, enum lk_axis axis,
+                          enum lk_score_source source) {
+    struct lk_mean mean = {0, 0};
+    double value;
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        if (!lk_group_has(group, item) || !lk_item_score(item, axis, source, &value)) continue;
+        mean.sum += value;
+        mean.n++;
+    }
+    return mean;
+}
+
+struct lk_paired lk_paired_of(const struct lk_dataset *data, struct lk_group group, enum lk_axis axis,
+                              enum lk_score_source source, bool magnitude, bool drifted_only,
+                              const struct lk_thresholds *thresholds) {
+    struct lk_paired paired = {0, 0, 0};
+    group.arm = LK_ARM_EDITED;
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        double edited, preserved;
+        if (item->partner < 0 || !lk_group_has(&group, item)) continue;
+        if (!lk_item_score(item, axis, source, &edited)) continue;
+        if (!lk_item_score(&data->items[item->partner], axis, source, &preserved)) continue;
+        if (drifted_only && item->score[LK_AXIS_RACE_DRIFT] < thresholds->drift &&
+            item->score[LK_AXIS_GENDER_DRIFT] < thresholds->drift)
+            continue;
+        paired.edited += magnitude ? fabs(edited - 3) : edited;
+        paired.preserved += magnitude ? fabs(preserved - 3) : preserved;
+        paired.n++;
+    }
+    return paired;
+}

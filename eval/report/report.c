@@ -1,0 +1,132 @@
+#include "eval/report/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "eval/report/build.h"
+#include "eval/stats/proportion.h"
+
+void lk_report_options_init(struct lk_report_options *o) {
+    *o = (struct lk_report_options){
+        .title = "Portrait edits: audit",
+        .date = "",
+        .judges = {"", ""},
+        .label = "",
+        .thresholds = LK_THRESHOLDS_DEFAULT,
+        .exact_z = 1,
+        .n_bootstrap = 1000,
+        .study_seed = 42,
+        .alpha = 0.05,
+    };
+}
+
+static enum lk_code no_memory(void) { return lk_fail(LK_E_NOMEM, "report: out of memory"); }
+
+/* Room for one more element of a growing array. */
+static bool grow(void **array, size_t n, size_t *capacity, size_t size) {
+    if (n < *capacity) return true;
+    size_t wanted = *capacity ? *capacity * 2 : 32;
+    void *bigger = lk_realloc(*array, wanted * size);
+    if (!bigger) return false;
+    *array = bigger;
+    *capacity = wanted;
+    return true;
+}
+
+static struct lk_report_entry *append(struct lk_report *report) {
+    void *entries = report->entries;
+    if (!grow(&entries, report->n_entries, &report->entries_capacity, sizeof *report->entries)) return NULL;
+    report->entries = entries;
+    return &report->entries[report->n_entries++];
+}
+
+enum lk_code lk_report_add(struct lk_report *report, enum lk_section section, struct lk_table *table) {
+    enum lk_code rc = lk_table_finish(table);
+    struct lk_report_entry *entry = rc ? NULL : append(report);
+    if (!entry) {
+        lk_table_free(table);
+        return rc ? rc : no_memory();
+    }
+    *entry = (struct lk_report_entry){section, table, NULL};
+    return LK_OK;
+}
+
+enum lk_code lk_report_add_figure(struct lk_report *report, enum lk_section section, struct lk_figure *figure) {
+    struct lk_figure *copy = lk_malloc(sizeof *copy);
+    struct lk_report_entry *entry = copy ? append(report) : NULL;
+    if (!entry) {
+        lk_free(copy);
+        lk_figure_free(figure);
+        return no_memory();
+    }
+    *copy = *figure;
+    *entry = (struct lk_report_entry){section, NULL, copy};
+    return LK_OK;
+}
+
+bool lk_report_has_items(const struct lk_report *report, const struct lk_group *group) {
+    return lk_measure_rate(report->data, group, LK_MEASURE_SUCCESS, &report->options.thresholds).n > 0;
+}
+
+void lk_report_interval(struct lk_report *report, struct lk_table *table, struct lk_rate rate) {
+    struct lk_number number;
+    if (!lk_proportion(rate.k, rate.n, LK_WILSON, 1 - report->options.alpha, &number) && !number.undefined)
+        lk_table_interval(table, number.low, number.high);
+}
+
+void lk_report_link(struct lk_report *report, struct lk_table *table, int race, int model, enum lk_measure measure) {
+    char key[96];
+    void *images = report->images;
+    if (!grow(&images, report->n_images, &report->images_capacity, sizeof *report->images)) {
+        if (!table->rc) table->rc = no_memory();
+        return;
+    }
+    report->images = images;
+    report->images[report->n_images++] = (struct lk_report_images){race, model, measure};
+    lk_report_images_key(race, model, measure, key);
+    lk_table_link(table, key);
+}
+
+void lk_report_images_key(int race, int model, enum lk_measure measure, char key[96]) {
+    snprintf(key, 96, "%s-%s-%s", model < 0 ? "all" : lk_factor_key(LK_FACTOR_MODEL, model),
+             race < 0 ? "all" : lk_factor_key(LK_FACTOR_RACE, race), lk_measure_key(measure));
+}
+
+const struct lk_table *lk_report_table(const struct lk_report *report, const char *id) {
+    for (size_t i = 0; i < report->n_entries; i++)
+        if (report->entries[i].table && !strcmp(report->entries[i].table->id, id)) return report->entries[i].table;
+    return NULL;
+}
+
+enum lk_code lk_report_build(struct lk_report **out, struct lk_dataset *data, const struct lk_report_options *options) {
+    enum lk_code (*const parts[])(struct lk_report *) = {
+        lk_report_tables_rates,    lk_report_tables_pairs,  lk_report_tables_roles,
+        lk_report_tables_examples, lk_report_tables_design, lk_report_tables_published,
+    };
+    struct lk_report *report = lk_calloc(1, sizeof *report);
+    *out = NULL;
+    if (!report) return no_memory();
+    report->data = data;
+    report->options = *options;
+    enum lk_code rc = lk_prompts_load(&report->prompts);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !rc; i++) rc = parts[i](report);
+    if (rc)
+        lk_report_free(report);
+    else
+        *out = report;
+    return rc;
+}
+
+void lk_report_free(struct lk_report *report) {
+    if (!report) return;
+    for (size_t i = 0; i < report->n_entries; i++) {
+        lk_table_free(report->entries[i].table);
+        if (report->entries[i].figure) lk_figure_free(report->entries[i].figure);
+        lk_free(report->entries[i].figure);
+    }
+    lk_free(report->entries);
+    lk_free(report->images);
+    lk_prompts_free(&report->prompts);
+    lk_free(report);
+}

@@ -1,0 +1,47 @@
+/* The audit's report: every table and figure of the study from a dataset, as files and as one page.
+ *
+ *     struct lk_report *report;
+ *     LK_TRY(lk_report_build(&report, &data, &options));
+ *     rc = lk_report_write(report, "report");        // report/report.html, report/tables/NAME.csv, .json, .md, .tex
+ *     lk_report_free(report);
+ *
+ * Equal inputs give equal bytes: no clock, no thread count and no memory address enters. */
+#pragma once
+
+#include "eval/human/quality.h"
+#include "eval/judge/ensemble.h"
+#include "eval/report/measures.h"
+#include "eval/report/table.h"
+#include "eval/study/prompts.h"
+
+enum lk_subcategories { LK_SUBCATEGORIES_BOTH, LK_SUBCATEGORIES_PRINTED, LK_SUBCATEGORIES_CONTENT };
+enum lk_unclear { LK_UNCLEAR_EXCLUDE, LK_UNCLEAR_HALF, LK_UNCLEAR_NONADHERENT };
+
+struct lk_report_options {
+    const char *title;               /* names the run */
+    const char *date;                /* printed as given; "" for none */
+    const char *judges[LK_N_JUDGES]; /* as displayed; "" for a slot without judge */
+    const char *label;               /* a sentence that stands on top of everything ("synthetic raters ..."), or "" */
+    struct lk_thresholds thresholds;
+    enum lk_rounding rounding; /* that the dataset's scores were made with */
+    enum lk_subcategories subcategories;
+    enum lk_unclear unclear;
+    enum lk_score_source score_source; /* of tables 14 and 19 */
+    int drifted_only;                  /* the same: pairs whose baseline drifted */
+    int exact_z;                       /* sample sizes with exact normal quantiles */
+    int64_t n_bootstrap;
+    uint64_t study_seed;
+    double alpha;
+    const char *images; /* folder that item images are found in, or NULL */
+    bool embed_images, audit_safe;
+};
+void lk_report_options_init(struct lk_report_options *options);
+
+struct lk_report;
+/* The dataset must have been completed (ensemble, combination of raters, quality, pairs) and outlive the report. */
+enum lk_code lk_report_build(struct lk_report **out, struct lk_dataset *data, const struct lk_report_options *options);
+void lk_report_free(struct lk_report *report);
+/* NULL when there is no such table. */
+const struct lk_table *lk_report_table(const struct lk_report *report, const char *id);
+/* folder is made when it is missing. Every file appears whole or not at all; report.html last. */
+enum lk_code lk_report_write(const struct lk_report *report, const char *folder);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "eval/human/quality.h"
+#include "eval/human/ratings.h"
 #include "eval/judge/ensemble.h"
 #include "eval/report/measures.h"
 #include "eval/report/table.h"
@@ -32,6 +33,11 @@ struct lk_report_options {
     int64_t n_bootstrap;
     uint64_t study_seed;
     double alpha;
+    /* The raters: NULL and 0 without human data. */
+    enum lk_protocol protocol;
+    const struct lk_quality_report *quality;
+    const struct lk_participant *participants;
+    size_t n_participants;
     const char *images; /* folder that item images are found in, or NULL */
     bool embed_images, audit_safe;
 };

@@ -56,7 +56,7 @@ run_test() {
     if [ $status -ge 128 ] || grep -q 'Sanitizer' "$work/log"; then return 2; fi
     if grep -q 'beyond their bounds' "$work/log"; then return 0; fi
     if grep -qs 'golden_run' "$SOURCE_DIR/tests/golden/$1.c"; then return 2; fi
-    if grep -q '\[  FAILED  \]' "$work/log"; then return 0; fi
+    if grep -qE '\[  FAILED  \]|error: Failure!' "$work/log"; then return 0; fi
     return 2
 }
 

@@ -313,6 +313,7 @@ void lk_table_subheading(struct lk_table *table) {
 
 enum lk_code lk_table_finish(struct lk_table *table) {
     if (!last_row_full(table)) return table->rc;
+    if (table->no_data) table->n_rows = 0;
     table->no_data = table->n_rows == 0;
     return LK_OK;
 }

@@ -191,6 +191,14 @@ static enum lk_code set(struct cli_arguments *a, const struct cli_option *o, con
         if (!*text) return lk_fail(LK_E_USAGE, "%s: expected a path, got an empty string", flag);
         a->images[a->n_images++] = text;
         return LK_OK;
+    case CLI_LIST: {
+        struct cli_list *list = field;
+        if (list->n == CLI_MAX_LIST)
+            return lk_fail(LK_E_USAGE, "%s: at most %d files, \"%.64s\" is one more", flag, CLI_MAX_LIST, text);
+        if (!*text) return lk_fail(LK_E_USAGE, "%s: expected a path, got an empty string", flag);
+        list->values[list->n++] = text;
+        return LK_OK;
+    }
     case CLI_FILE:
     case CLI_FOLDER:
         if (!*text) return lk_fail(LK_E_USAGE, "%s: expected a path, got an empty string", flag);

@@ -12,3 +12,5 @@ enum lk_code cli_show(const struct cli_arguments *arguments);
 enum lk_code cli_rerun(const struct cli_arguments *arguments);
 enum lk_code cli_devices(const struct cli_arguments *arguments);
 enum lk_code cli_selftest(const struct cli_arguments *arguments);
+enum lk_code cli_judge(const struct cli_arguments *arguments);
+enum lk_code cli_report(const struct cli_arguments *arguments);

@@ -45,6 +45,17 @@ static const char *const devices_examples[] = {"What there is", "likeness device
 static const char *const selftest_examples[] = {
     "Does this GPU compute what it should?", "likeness selftest --device cuda --cases 200 --large",
     "One op, for a script", "likeness selftest attention --device cuda --json", NULL};
+static const char *const judge_examples[] = {"One edit", "likeness judge -r before.jpg -r after.png", "A run",
+                                             "likeness judge --pairs images.jsonl > pixel.jsonl", NULL};
+static const char *const report_examples[] = {
+    "Two judges and the pictures behind the numbers",
+    "likeness report --primary gemini.jsonl --secondary gpt.jsonl --images images.jsonl -o report",
+    "Raters too, held to a protocol",
+    "likeness report --primary gemini.jsonl --ratings exp1.jsonl --participants prolific.csv --gold gold.jsonl -o "
+    "report",
+    "A page that can be passed on without showing faces",
+    "likeness report --scores scores.csv --images images.jsonl --audit-safe -o report",
+    NULL};
 static const char *const completions_examples[] = {
     "bash", "likeness completions bash > ~/.local/share/bash-completion/completions/likeness",
     "zsh",  "likeness completions zsh > \"${fpath[1]}/_likeness\"",
@@ -122,6 +133,23 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                           "other bit where the op leaves no freedom, no byte written beside the output, and rows "
                           "alone as among others. Exit code 5 if an op fails.",
                       .examples = selftest_examples},
+    [CLI_JUDGE] = {.name = "judge",
+                   .summary = "compare edited portraits with their sources by pixels",
+                   .usage = "--pairs FILE.jsonl | -r SOURCE -r EDITED",
+                   .text = "Prints a JSON line per pair: scores of edit success (1 to 4: whether anything changed, not "
+                           "whether it is what was asked) and skin tone, the skin's typology angle (ITA) in both "
+                           "pictures, mean colour change within the face region and beyond it, and SSIM. It needs no "
+                           "model and is a complement to judges that see, not a substitute: the face is assumed in the "
+                           "middle, light counts as skin, and race, gender and age have no score.",
+                   .examples = judge_examples},
+    [CLI_REPORT] = {.name = "report",
+                    .summary = "turn scores and ratings into tables, figures and a page",
+                    .usage = "[--primary FILE] [--secondary FILE] [--ratings FILE]... -o DIR [options]",
+                    .text =
+                        "Writes DIR/report.html, one page that needs nothing else, DIR/configuration.json and every "
+                        "table as CSV, JSON, Markdown and LaTeX in DIR/tables. Answers that are not understood are "
+                        "refused one by one, counted, and named on stderr. Equal inputs give equal bytes.",
+                    .examples = report_examples},
     [CLI_COMPLETIONS] = {.name = "completions",
                          .summary = "print shell completions",
                          .positional = "bash|zsh|fish",

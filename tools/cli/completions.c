@@ -4,7 +4,7 @@
 
 static bool applies(const struct cli_option *o, int command) { return o->commands & (1u << command); }
 static bool is_path(const struct cli_option *o) {
-    return o->kind == CLI_FILE || o->kind == CLI_FILES || o->kind == CLI_FOLDER;
+    return o->kind == CLI_FILE || o->kind == CLI_FILES || o->kind == CLI_LIST || o->kind == CLI_FOLDER;
 }
 
 /* "bf16 f32" from "bf16|f32". */
@@ -73,7 +73,7 @@ static void zsh_option(FILE *out, const struct cli_option *o) {
     if (o->alias) snprintf(names[n++], sizeof names[0], "--%s", o->alias);
     if (o->letter) snprintf(names[n++], sizeof names[0], "-%c", o->letter);
     for (int i = 0; i < n; i++) {
-        fprintf(out, "            '%s%s[", o->kind == CLI_FILES ? "*" : "", names[i]);
+        fprintf(out, "            '%s%s[", o->kind == CLI_FILES || o->kind == CLI_LIST ? "*" : "", names[i]);
         quoted(out, o->help, true);
         fputc(']', out);
         if (o->kind != CLI_FLAG) {

@@ -36,7 +36,7 @@ static void print_option(FILE *out, const struct cli_option *o) {
     fprintf(out, "%s\n%*s", left, 10, "");
     char text[512];
     snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", o->help, o->choices ? ": " : "", o->choices ? o->choices : "",
-             o->kind == CLI_FILES ? " (repeatable)" : "", o->otherwise ? " [default: " : "",
+             o->kind == CLI_FILES || o->kind == CLI_LIST ? " (repeatable)" : "", o->otherwise ? " [default: " : "",
              o->otherwise ? o->otherwise : "", o->otherwise ? "]" : "", "");
     wrap(out, text, 10, 10);
 }
@@ -73,7 +73,7 @@ void cli_help_command(FILE *out, enum cli_command command) {
     fprintf(out, "likeness %s: %s\n\nUsage: likeness %s %s\n\n", info->name, info->summary, info->name, info->usage);
     wrap(out, info->text, 0, 0);
     examples(out, info);
-    static const char *const groups[] = {"Model", "Input", "Sampling", "Thinking", "Output", "Other"};
+    static const char *const groups[] = {"Model", "Input", "Sampling", "Thinking", "Analysis", "Output", "Other"};
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         bool headed = false;
         for (size_t i = 0; i < cli_n_options; i++) {

@@ -17,6 +17,8 @@ enum cli_command {
     CLI_RERUN,
     CLI_DEVICES,
     CLI_SELFTEST,
+    CLI_JUDGE,
+    CLI_REPORT,
     CLI_COMPLETIONS,
     CLI_HELP,
     CLI_N_COMMANDS,
@@ -24,6 +26,7 @@ enum cli_command {
 
 #define CLI_MAX_IMAGES     10
 #define CLI_MAX_OUT_LAYERS 8
+#define CLI_MAX_LIST       32
 
 /* What a command line says. A field that was not given holds the default of cli_arguments_init; where the model family
  * has the default, that is a value which no user can give (0 or -1). Strings point into argv. */
@@ -62,6 +65,19 @@ struct cli_arguments {
     int64_t threads; /* 0: all */
     int64_t cases;   /* per op */
     uint64_t vram_bytes;
+    struct cli_report_arguments {
+        const char *pairs, *primary, *secondary, *primary_name, *secondary_name, *pixel, *scores;
+        struct cli_list {
+            const char *values[CLI_MAX_LIST];
+            int n;
+        } ratings;
+        const char *participants, *completion_code, *gold, *images;
+        const char *protocol, *qc_policy, *rounding, *subcategory, *score_source; /* qc_policy NULL: the protocol's */
+        int64_t bootstrap, study_seed, nominal;
+        double alpha;
+        const char *title, *date, *label;
+        bool embed_images, audit_safe;
+    } report;
     bool thinking_mode, reflection_mode, greedy;
     bool exif_transpose, vae_tiling, quiet, json, man, large;
 };
@@ -74,6 +90,7 @@ enum cli_kind {
     CLI_FILE,   /* const char *, a path */
     CLI_FOLDER, /* const char *, a path */
     CLI_FILES,  /* may be given several times: images, n_images */
+    CLI_LIST,   /* struct cli_list: paths, may be given several times */
     CLI_CHOICE, /* const char *, one of `choices` */
     CLI_SIZE,   /* WIDTHxHEIGHT: two int64_t, width then height */
     CLI_INTS,   /* struct cli_ints: numbers with commas between */

@@ -3,7 +3,7 @@ _likeness() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest completions help --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest judge report completions help --help --version" -- "$current"))
         return
     fi
     case $previous in
@@ -67,6 +67,54 @@ _likeness() {
         return ;;
     --output | -o) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
+    --pairs) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --primary) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --secondary) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --primary-name) 
+        return ;;
+    --secondary-name) 
+        return ;;
+    --pixel) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --scores) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --ratings) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --participants) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --completion-code) 
+        return ;;
+    --gold) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --images) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --protocol) COMPREPLY=($(compgen -W "003 001 000 004" -- "$current"))
+        return ;;
+    --qc-policy) COMPREPLY=($(compgen -W "any two_flags none completion" -- "$current"))
+        return ;;
+    --rounding) COMPREPLY=($(compgen -W "half_even half_up half_down" -- "$current"))
+        return ;;
+    --subcategory) COMPREPLY=($(compgen -W "both printed content" -- "$current"))
+        return ;;
+    --score-source) COMPREPLY=($(compgen -W "judge human" -- "$current"))
+        return ;;
+    --bootstrap) 
+        return ;;
+    --study-seed) 
+        return ;;
+    --alpha) 
+        return ;;
+    --nominal) 
+        return ;;
+    --title) 
+        return ;;
+    --date) 
+        return ;;
+    --label) 
+        return ;;
     --dump-steps) COMPREPLY=($(compgen -d -- "$current"))
         return ;;
     --vram) 
@@ -89,8 +137,10 @@ _likeness() {
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     devices) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
     selftest) COMPREPLY=($(compgen -W "--device --gemm --conv --threads --cases --large --json --help --version " -- "$current")) ;;
+    judge) COMPREPLY=($(compgen -W "--image --pairs --help --version " -- "$current")) ;;
+    report) COMPREPLY=($(compgen -W "--output --primary --secondary --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --date --label --embed-images --audit-safe --help --version " -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;
-    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest completions help " -- "$current")) ;;
+    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest judge report completions help " -- "$current")) ;;
     esac
 }
 complete -o filenames -F _likeness likeness

@@ -13,6 +13,8 @@ _likeness() {
             'rerun:make a picture again from its recipe'
             'devices:list what can compute here'
             'selftest:compare a device's ops with the CPU's'
+            'judge:compare edited portraits with their sources by pixels'
+            'report:turn scores and ratings into tables, figures and a page'
             'completions:print shell completions'
             'help:explain a command'
         )
@@ -62,8 +64,8 @@ _likeness() {
             '-H[output height, rounded down to a multiple of 16]:PIXELS:' \
             '--max-sequence-length[prompt tokens; longer prompts are cut, shorter ones padded (FLUX.2)]:TOKENS:' \
             '--text-encoder-out-layers[hidden states of the text encoder that condition the transformer (FLUX.2)]:N,N,N:' \
-            '--output[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
-            '-o[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
+            '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
+            '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
             '--dump-steps[also write every named intermediate tensor as safetensors; the folder must be new or empty]:DIR:_files -/' \
             '--quiet[errors only on stderr]' \
             '-q[errors only on stderr]' \
@@ -174,8 +176,8 @@ _likeness() {
             '*-r[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
             '--prompts-file[the model'\''s own prompts for thinking and reflection, checked by their SHA-256]:FILE.json:_files' \
             '--vae-tiling[let the VAE work in bands of rows\: about half its memory, a little more time, the same bits (Qwen-Image-Edit)]' \
-            '--output[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
-            '-o[the picture, with its recipe inside; appears whole or not at all]:FILE.png:_files' \
+            '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
+            '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
             '--quiet[errors only on stderr]' \
             '-q[errors only on stderr]' \
             '--help[this text]' \
@@ -205,6 +207,51 @@ _likeness() {
             '-h[this text]' \
             '--version[print the version]' \
         ;;
+    judge)
+        _arguments \
+            '*--image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '*--ref-image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '*-r[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
+            '--pairs[lines with item_id, source and edited\: pictures to judge, beside this file]:FILE.jsonl:_files' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '*:: :'
+        ;;
+    report)
+        _arguments \
+            '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
+            '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
+            '--primary[the primary judge'\''s answers\: JSON lines or a JSON array with item_id and five scores]:FILE:_files' \
+            '--secondary[the secondary judge'\''s]:FILE:_files' \
+            '--primary-name[the primary judge as the report names it]:TEXT:' \
+            '--secondary-name[the secondary one]:TEXT:' \
+            '--pixel[what `judge` printed, in place of a primary or secondary judge that is not given; it has two of five scores]:FILE.jsonl:_files' \
+            '--scores[the long score table\: item_id, kind, who, axis, score]:LONG.csv:_files' \
+            '*--ratings[raters'\'' answers\: CSV, JSON lines or a JSON array]:FILE:_files' \
+            '--participants[the rating platform'\''s list of participants]:FILE:_files' \
+            '--completion-code[the code that participants had to enter; without it any counts]:TEXT:' \
+            '--gold[expected answers of the attention checks]:FILE:_files' \
+            '--images[lines with item_id, edited and perhaps source\: pictures for the page, beside this file]:FILE.jsonl:_files' \
+            '--protocol[rules that raters are held to]:NAME:(003 001 000 004)' \
+            '--qc-policy[which broken rules exclude a rater]:NAME:(any two_flags none completion)' \
+            '--rounding[of the mean of two judges that lies between two scores]:NAME:(half_even half_up half_down)' \
+            '--subcategory[of prompts\: by the printed id ranges, by what they ask for, or both]:NAME:(both printed content)' \
+            '--score-source[whose scores the tables of pairs take]:NAME:(judge human)' \
+            '--bootstrap[resamples of the 84 sources for intervals]:N:' \
+            '--study-seed[seed of the resamples]:N:' \
+            '--alpha[error rate of tests; intervals are at 1 - A]:A:' \
+            '--nominal[outputs that the design asks for]:N:' \
+            '--title[the page'\''s title]:TEXT:' \
+            '--date[printed as it is; no clock is read]:TEXT:' \
+            '--label[a sentence on top of the page\: what the numbers stand for]:TEXT:' \
+            '--embed-images[pictures within the page, reduced, instead of links]' \
+            '--audit-safe[the same with faces under a mosaic, and no link to a picture]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '*:: :'
+        ;;
     completions)
         _arguments \
             '--help[this text]' \
@@ -218,7 +265,7 @@ _likeness() {
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
-            '1:command:(edit plan chat models verify show rerun devices selftest completions help)'
+            '1:command:(edit plan chat models verify show rerun devices selftest judge report completions help)'
         ;;
     esac
 }

@@ -1,0 +1,56 @@
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "eval/report/write.h"
+#include "weights/verify.h"
+
+static const char *const protocols[] = {"003", "001", "000", "004"};
+static const char *const subcategories[] = {"both", "printed", "content"};
+static const char *const unclear[] = {"exclude", "half", "nonadherent"};
+
+static bool add_thresholds(cJSON *root, const struct lk_thresholds *t) {
+    cJSON *at = cJSON_AddObjectToObject(root, "thresholds");
+    return at && cJSON_AddNumberToObject(at, "success", t->success) &&
+           cJSON_AddNumberToObject(at, "soft_erasure", t->soft_erasure) &&
+           cJSON_AddNumberToObject(at, "drift", t->drift) && cJSON_AddNumberToObject(at, "identity", t->identity);
+}
+
+static bool fill(cJSON *root, const struct lk_report *report) {
+    const struct lk_report_options *o = &report->options;
+    char seed[32];
+    snprintf(seed, sizeof seed, "%" PRIu64, o->study_seed); /* a double would round it */
+    bool ok = cJSON_AddStringToObject(root, "program", "likeness " LIKENESS_VERSION) &&
+              cJSON_AddStringToObject(root, "title", o->title) && cJSON_AddStringToObject(root, "date", o->date) &&
+              cJSON_AddStringToObject(root, "label", o->label);
+    cJSON *judges = ok ? cJSON_AddArrayToObject(root, "judges") : NULL;
+    for (int j = 0; j < LK_N_JUDGES && judges; j++)
+        if (!cJSON_AddItemToArray(judges, cJSON_CreateString(o->judges[j]))) return false;
+    return judges && add_thresholds(root, &o->thresholds) &&
+           cJSON_AddStringToObject(root, "rounding", lk_rounding_name(o->rounding)) &&
+           cJSON_AddStringToObject(root, "subcategories", subcategories[o->subcategories]) &&
+           cJSON_AddStringToObject(root, "unclear", unclear[o->unclear]) &&
+           cJSON_AddStringToObject(root, "score_source", o->score_source == LK_SCORES_HUMAN ? "human" : "judge") &&
+           cJSON_AddBoolToObject(root, "drifted_only", o->drifted_only != 0) &&
+           cJSON_AddBoolToObject(root, "exact_z", o->exact_z != 0) &&
+           cJSON_AddNumberToObject(root, "bootstrap", (double)o->n_bootstrap) &&
+           cJSON_AddStringToObject(root, "study_seed", seed) && cJSON_AddNumberToObject(root, "alpha", o->alpha) &&
+           cJSON_AddStringToObject(root, "protocol", protocols[o->protocol]) &&
+           cJSON_AddStringToObject(root, "images",
+                                   o->audit_safe     ? "audit-safe"
+                                   : o->embed_images ? "embedded"
+                                                     : "linked") &&
+           cJSON_AddNumberToObject(root, "nominal", (double)report->data->nominal);
+}
+
+enum lk_code lk_report_configuration(const struct lk_report *report, struct lk_text *out, char hash[65]) {
+    cJSON *root = cJSON_CreateObject();
+    char *text = root && fill(root, report) ? cJSON_Print(root) : NULL;
+    cJSON_Delete(root);
+    if (!text) return lk_fail(LK_E_NOMEM, "report: out of memory for the configuration");
+    lk_text_add(out, "%s\n", text);
+    cJSON_free(text);
+    if (out->rc) return out->rc;
+    lk_sha256(out->bytes, out->n, hash);
+    return LK_OK;
+}

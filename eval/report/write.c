@@ -1,0 +1,173 @@
+/* The report as files: tables in four formats, the configuration, and last the page. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/alloc.h"
+#include "engine/atomic_file.h"
+#include "eval/report/build.h"
+#include "eval/report/write.h"
+
+static const struct {
+    const char *id, *title, *text;
+} sections[LK_N_SECTIONS] = {
+    [LK_SECTION_SUMMARY] = {"section-summary", "Summary",
+                            "What was scored, by whom, and how much of the design the scores cover."},
+    [LK_SECTION_EDITS] = {"section-edits", "Edits by model",
+                          "Whether edits were made (success), ignored (soft erasure), or changed the person (drift)."},
+    [LK_SECTION_DISPARITY] = {"section-disparity", "Disparities between groups",
+                              "The same rates by race and other attributes of the source. A disparity is the highest "
+                              "group's rate minus the lowest."},
+    [LK_SECTION_MITIGATION] = {"section-mitigation", "Mitigation: prompts that name the person's features",
+                               "Pairs of edits that differ only in the prompt: as it is, and with the features to "
+                               "preserve."},
+    [LK_SECTION_ROLES] = {"section-roles", "Roles given to two people",
+                          "Two sources, one occupation: whom the model gave the role, beside the stereotype."},
+    [LK_SECTION_HUMAN] = {"section-human", "Raters", "Who rated, how well they agree, and who was left out."},
+    [LK_SECTION_TESTS] = {"section-tests", "Hypothesis tests",
+                          "Tests of the differences above, with effect sizes. Outputs share 84 sources: tests that "
+                          "take them as independent say so."},
+    [LK_SECTION_ROBUSTNESS] = {"section-robustness", "Robustness",
+                               "How far results depend on conventions, and published values beside these."},
+    [LK_SECTION_EXAMPLES] = {"section-examples", "Examples", "Outputs that show a measure most."},
+    [LK_SECTION_DESIGN] = {"section-design", "Design", "Factors, prompts and counts that the study asks for."},
+};
+
+/* Every folder of the path that is not there. */
+static enum lk_code make_folder(const char *folder) {
+    char path[LK_REPORT_PATH_MAX];
+    size_t n = strlen(folder);
+    if (!n || n >= sizeof path)
+        return lk_fail(LK_E_USAGE, "report: expected a folder's path of 1 to %zu bytes, got %zu", sizeof path - 1, n);
+    memcpy(path, folder, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i]) continue;
+        char end = path[i];
+        path[i] = 0;
+        struct stat st;
+        if (mkdir(path, 0777) && errno != EEXIST)
+            return lk_fail_errno(errno, "report: %s: cannot make the folder", path);
+        if (!stat(path, &st) && !S_ISDIR(st.st_mode))
+            return lk_fail(LK_E_IO, "report: %s: expected a folder, found a file; name another one", path);
+        path[i] = end;
+    }
+    return LK_OK;
+}
+
+static enum lk_code write_text(const char *folder, const char *name, const char *ending, struct lk_text *text) {
+    char path[LK_REPORT_PATH_MAX + 300];
+    snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
+    enum lk_code rc = text->rc;
+    if (!rc) rc = lk_atomic_write_file(path, text->bytes ? text->bytes : "", text->n);
+    lk_text_free(text);
+    return rc;
+}
+
+static enum lk_code write_table(const struct lk_table *table, const char *folder) {
+    static const struct {
+        const char *ending;
+        void (*write)(const struct lk_table *, struct lk_text *);
+    } formats[] = {
+        {".csv", lk_table_csv}, {".json", lk_table_json}, {".md", lk_table_markdown}, {".tex", lk_table_latex}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        struct lk_text text = {0};
+        formats[i].write(table, &text);
+        LK_TRY(write_text(folder, table->id, formats[i].ending, &text));
+    }
+    return LK_OK;
+}
+
+/* Outputs with a score or a role. */
+static int64_t n_valid(const struct lk_dataset *data) {
+    int64_t n = 0;
+    for (size_t i = 0; i < data->n_items; i++) {
+        bool valid = data->items[i].role != LK_ROLE_NONE;
+        for (int a = 0; a < LK_N_AXES; a++) valid |= data->items[i].score[a] != 0;
+        n += valid;
+    }
+    return n;
+}
+
+static void summary(struct lk_page *page, const struct lk_report *report) {
+    const struct lk_dataset *data = report->data;
+    const struct lk_report_options *o = &report->options;
+    for (int j = 0; j < LK_N_JUDGES; j++) {
+        int64_t n = 0;
+        for (size_t i = 0; i < data->n_items; i++) {
+            bool valid = data->items[i].judge_role[j] != LK_ROLE_NONE;
+            for (int a = 0; a < LK_N_AXES; a++) valid |= data->items[i].judge[j][a] != 0;
+            n += valid;
+        }
+        if (n)
+            lk_page_paragraph(page, "%s judge%s%s: %lld outputs.", j ? "Secondary" : "Primary",
+                              *o->judges[j] ? ", " : "", o->judges[j], (long long)n);
+    }
+    if (data->n_raters)
+        lk_page_paragraph(page, "Raters: %zu, with %zu ratings%s.", data->n_raters, data->n_ratings,
+                          o->quality && o->quality->n_excluded ? ", some of whom quality control excludes" : "");
+    lk_page_paragraph(page,
+                      "Thresholds: success from %d, soft erasure up to %d, drift from %d. Two judges' scores are "
+                      "averaged (%s); intervals are at %g%%.",
+                      o->thresholds.success, o->thresholds.soft_erasure, o->thresholds.drift,
+                      lk_rounding_name(o->rounding), 100 * (1 - o->alpha));
+}
+
+static void section(struct lk_page *page, const struct lk_report *report, enum lk_section at) {
+    bool any = at == LK_SECTION_SUMMARY;
+    for (size_t i = 0; i < report->n_entries; i++) any |= report->entries[i].section == at;
+    if (!any) return;
+    lk_page_section(page, sections[at].id, sections[at].title);
+    lk_page_paragraph(page, "%s", sections[at].text);
+    if (at == LK_SECTION_SUMMARY) summary(page, report);
+    for (size_t i = 0; i < report->n_entries; i++)
+        if (report->entries[i].section == at && report->entries[i].figure)
+            lk_page_figure(page, report->entries[i].figure);
+    for (size_t i = 0; i < report->n_entries; i++)
+        if (report->entries[i].section == at && report->entries[i].table) lk_page_table(page, report->entries[i].table);
+}
+
+static enum lk_code write_page(const struct lk_report *report, const char *folder, const char *config_hash) {
+    const struct lk_report_options *o = &report->options;
+    struct lk_page *page;
+    char path[LK_REPORT_PATH_MAX + 300];
+    LK_TRY(lk_page_new(&page, &(struct lk_page_options){
+                                  .title = o->title,
+                                  .config_hash = config_hash,
+                                  .date = o->date && *o->date ? o->date : NULL,
+                                  .n_nominal = (int64_t)report->data->nominal,
+                                  .n_valid = n_valid(report->data),
+                                  .csv_folder = "tables",
+                                  .images = o->audit_safe     ? LK_PAGE_AUDIT_SAFE
+                                            : o->embed_images ? LK_PAGE_EMBEDDED
+                                                              : LK_PAGE_LINKED,
+                              }));
+    if (*o->label) lk_page_remark(page, "%s", o->label);
+    for (int s = 0; s < LK_N_SECTIONS; s++) section(page, report, (enum lk_section)s);
+    enum lk_code rc = lk_report_pictures(report, folder, page);
+    snprintf(path, sizeof path, "%s/report.html", folder);
+    if (!rc) rc = lk_page_write(page, path);
+    lk_page_free(page);
+    return rc;
+}
+
+enum lk_code lk_report_write(const struct lk_report *report, const char *folder) {
+    char tables[LK_REPORT_PATH_MAX + 8], hash[65];
+    LK_TRY(make_folder(folder));
+    snprintf(tables, sizeof tables, "%s/tables", folder);
+    if (strlen(tables) >= LK_REPORT_PATH_MAX)
+        return lk_fail(LK_E_USAGE, "report: %.80s...: the path is too long", folder);
+    LK_TRY(make_folder(tables));
+    for (size_t i = 0; i < report->n_entries; i++) {
+        const struct lk_report_entry *entry = &report->entries[i];
+        LK_TRY(write_table(entry->table ? entry->table : entry->figure->data, tables));
+    }
+    struct lk_text configuration = {0};
+    enum lk_code rc = lk_report_configuration(report, &configuration, hash);
+    if (rc) {
+        lk_text_free(&configuration);
+        return rc;
+    }
+    LK_TRY(write_text(folder, "configuration", ".json", &configuration));
+    return write_page(report, folder, hash);
+}

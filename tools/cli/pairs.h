@@ -1,0 +1,25 @@
+/* Files that say which pictures belong to an item: JSON lines or an array of {"item_id", "source", "edited"}. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "eval/scores/rejects.h"
+
+struct cli_pair {
+    const char *item_id;
+    const char *source, *edited; /* paths; relative ones lie beside the file that names them. source NULL: not said */
+};
+
+struct cli_pairs {
+    struct cli_pair *list;
+    size_t n, capacity;
+    struct lk_texts texts;
+    struct lk_rejects rejects;
+};
+
+/* needs_source: a record without one is rejected. A record that is not understood is listed in rejects. LK_E_IO,
+ * LK_E_NOT_FOUND, LK_E_JSON, LK_E_NOMEM. Free in any case. */
+enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source);
+void cli_pairs_free(struct cli_pairs *pairs);
+/* At most ten rejects on stderr, under a line with their number; nothing when there are none. */
+void cli_print_rejects(const char *path, const struct lk_rejects *rejects);

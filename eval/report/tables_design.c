@@ -177,6 +177,7 @@ static enum lk_code table_15(struct lk_report *report) {
         lk_table_row(table);
         lk_table_text(table, "%s-stereotyped (%d)", gender ? "Female" : "Male", n);
         lk_table_text(table, "%s", text.rc || !text.bytes ? "" : text.bytes);
+        if (text.rc && !table->rc) table->rc = text.rc;
         lk_text_free(&text);
     }
     lk_table_note(table, "The number in brackets counts sentences; each row lists 20 occupations.");

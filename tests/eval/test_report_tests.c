@@ -178,7 +178,8 @@ static void empty_data_say_so(void **state) {
     struct lk_report_options options = options_of(20);
     struct lk_report *report = build(&data, &options);
     const char *const ids[] = {"disparities_all", "rate_intervals", "cohen_h", "mixed_design"};
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) if (!table_of(report, ids[i])->no_data) fail_msg("%s has data", ids[i]);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (!table_of(report, ids[i])->no_data) fail_msg("%s has data", ids[i]);
     lk_report_free(report);
     lk_dataset_free(&data);
 }

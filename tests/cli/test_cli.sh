@@ -24,6 +24,33 @@ fixtures() {
     head -c 700 face.jpg >truncated.jpg
     : >empty.png
     echo "not an image" >text.jpg
+    cat >ratings.csv <<'TABLE'
+item,rater,score
+i1,a,1
+i1,b,2
+i1,c,1
+i2,a,3
+i2,b,3
+i2,c,NA
+i3,a,5
+i3,b,4
+i3,c,5
+i4,a,2
+i4,b,2
+i4,c,2
+TABLE
+    cat >pairs.csv <<'TABLE'
+judge_a,judge_b,group,source,label,p
+1,2,red,s1,0,0.01
+2,2,blue,s1,1,0.04
+3,3,red,s2,0,0.03
+,4,blue,s2,1,
+5,5,red,s3,1,0.2
+4,4,blue,s3,1,0.005
+5,4,green,s4,0,1
+2,NA,green,s4,0,NA
+1,1,red,s5,1,nan
+TABLE
     # An edit of two steps with a short prompt, the quickest that goes through every stage.
     cat >edit_tiny <<'SCRIPT'
 #!/bin/sh

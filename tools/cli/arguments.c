@@ -294,6 +294,8 @@ enum lk_code cli_arguments_parse(struct cli_arguments *arguments, int argc, cons
         } else if (!cli_commands[a->command].positional) {
             return lk_fail(LK_E_USAGE, "%s: does not take \"%.64s\"; every input has a flag",
                            cli_commands[a->command].name, argv[i]);
+        } else if (a->positional && !a->second && cli_commands[a->command].takes_two) {
+            a->second = argv[i];
         } else if (a->positional) {
             return lk_fail(LK_E_USAGE, "%s: expected one %s, got \"%.64s\" and \"%.64s\"",
                            cli_commands[a->command].name, cli_commands[a->command].positional, a->positional, argv[i]);

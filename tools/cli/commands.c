@@ -56,6 +56,19 @@ static const char *const report_examples[] = {
     "A page that can be passed on without showing faces",
     "likeness report --scores scores.csv --images images.jsonl --audit-safe -o report",
     NULL};
+static const char *const stats_examples[] = {
+    "Do two judges agree on levels 1 to 5?",
+    "likeness stats kappa scores.csv --x judge_a --y judge_b --weights quadratic",
+    "Raters by item, one rating per row, answers missing",
+    "likeness stats alpha ratings.csv --item item --rater rater --value score --level ordinal -B 1000",
+    "Do groups differ, and which?",
+    "likeness stats kruskal scores.csv --value identity --by race && likeness stats dunn scores.csv --value identity "
+    "--by race",
+    "The mean of a column whose rows come in clusters, for a script",
+    "likeness stats bootstrap scores.csv --value identity --cluster source -B 10000 --json",
+    "How many are needed to tell 20 % from 15 %?",
+    "likeness stats sample-size --p1 0.20 --p2 0.15",
+    NULL};
 static const char *const completions_examples[] = {
     "bash", "likeness completions bash > ~/.local/share/bash-completion/completions/likeness",
     "zsh",  "likeness completions zsh > \"${fpath[1]}/_likeness\"",
@@ -150,6 +163,24 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                         "table as CSV, JSON, Markdown and LaTeX in DIR/tables. Answers that are not understood are "
                         "refused one by one, counted, and named on stderr. Equal inputs give equal bytes.",
                     .examples = report_examples},
+    [CLI_STATS] =
+        {.name = "stats",
+         .summary = "compute a statistic or test from a CSV table",
+         .positional = "TEST [FILE.csv]",
+         .positional_required = true,
+         .takes_two = true,
+         .usage = "TEST [FILE.csv] [options]",
+         .text =
+             "TEST is one of: kappa, spearman, pearson, kendall, wilcoxon, fisher, mcnemar (--x --y); chi2 (--x, or "
+             "--x "
+             "--y); kruskal, dunn, mann-whitney (--value --by); describe, proportions, bootstrap (--value, or --value "
+             "--by); fleiss (--item --value, or --columns); alpha, icc (--item --rater --value, or --columns); "
+             "friedman "
+             "(--item --by --value, or --columns); adjust (--value, the p); sample-size (--p1 --p2, no file). The "
+             "first "
+             "line of the file names the columns. Empty cells, NA and nan are missing: they are left out and counted. "
+             "Levels are in the order of their numbers, or of their letters if one is no number.",
+         .examples = stats_examples},
     [CLI_COMPLETIONS] = {.name = "completions",
                          .summary = "print shell completions",
                          .positional = "bash|zsh|fish",

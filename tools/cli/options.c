@@ -7,6 +7,23 @@
 #define SHAPES        (ON(CLI_EDIT) | ON(CLI_PLAN))
 #define EVERYWHERE    ((1u << CLI_N_COMMANDS) - 1)
 
+/* An option of stats alone. */
+#define STATS(kind_, group_, name_, value_, field, help_)                                                              \
+    .name = name_, .kind = kind_, .group = group_, .value = value_, .help = help_, .commands = ON(CLI_STATS),          \
+    .offset = FIELD(stats.field)
+#define STATS_COLUMN(name_, field, help_)                                                                              \
+    { STATS(CLI_TEXT, "Columns", name_, "COLUMN", field, help_) }
+#define STATS_FLAG(name_, field, help_)                                                                                \
+    { STATS(CLI_FLAG, "Analysis", name_, NULL, field, help_) }
+#define STATS_RATE(name_, field, default_, help_)                                                                      \
+    { STATS(CLI_NUMBER, "Analysis", name_, "RATE", field, help_), .otherwise = default_, .max = 1 }
+/* The first of the choices is the default. */
+#define STATS_CHOICE(name_, field, default_, others, help_)                                                            \
+    {                                                                                                                  \
+        STATS(CLI_CHOICE, "Analysis", name_, "NAME", field, help_), .otherwise = default_,                             \
+                                                                    .choices = default_ "|" others                     \
+    }
+
 const struct cli_option cli_options[] = {
     {.name = "model",
      .letter = 'm',
@@ -62,7 +79,7 @@ const struct cli_option cli_options[] = {
      .value = "N",
      .otherwise = "all cores",
      .help = "host threads; the result does not depend on it",
-     .commands = SHAPES | ON(CLI_RERUN) | ON(CLI_VERIFY) | ON(CLI_CHAT) | ON(CLI_SELFTEST),
+     .commands = SHAPES | ON(CLI_RERUN) | ON(CLI_VERIFY) | ON(CLI_CHAT) | ON(CLI_SELFTEST) | ON(CLI_STATS),
      .min = 1,
      .max = 1024,
      .offset = FIELD(threads)},
@@ -334,6 +351,41 @@ const struct cli_option cli_options[] = {
      .max = 100,
      .offset = FIELD(repetition_penalty)},
 
+    STATS_COLUMN("value", value, "the numbers or labels; of adjust, the p"),
+    STATS_COLUMN("by", by, "the groups; of friedman, the treatments"),
+    STATS_COLUMN("x", x, "the first of two columns that are paired by row"),
+    STATS_COLUMN("y", y, "the second"),
+    STATS_COLUMN("item", item,
+                 "who or what was rated, in a table of one rating per row; of friedman, the blocks; of adjust, names "
+                 "of the tests"),
+    STATS_COLUMN("rater", rater, "who rated it"),
+    STATS_COLUMN("cluster", cluster, "rows of one cluster are drawn together"),
+    {STATS(CLI_TEXT, "Columns", "columns", "A,B,C", columns,
+           "one column for each rater (treatment), one row for each item (block), instead of --item, --rater and "
+           "--value")},
+    STATS_CHOICE("weights", weights, "none", "linear|quadratic", "kappa: how far apart two labels are"),
+    STATS_CHOICE("level", level, "ordinal", "nominal|interval|ratio", "alpha: what the numbers mean"),
+    STATS_CHOICE("alternative", alternative, "two-sided", "less|greater", "of the first sample against the second"),
+    STATS_CHOICE("zero-method", zero_method, "wilcox", "pratt|zsplit", "wilcoxon: what becomes of differences of 0"),
+    STATS_CHOICE("method", method, "holm", "bonferroni|bh|by",
+                 "adjust, dunn: how p is adjusted; bh and by (Benjamini and Hochberg, Benjamini and Yekutieli) control "
+                 "the false discovery rate"),
+    STATS_CHOICE("interval", interval, "percentile", "bca", "bootstrap: which interval"),
+    STATS_FLAG(
+        "exact", exact,
+        "exact p wherever the distribution is known (mann-whitney, wilcoxon; mcnemar and fisher are exact anyway)"),
+    STATS_FLAG("correction", correction, "with the continuity correction (wilcoxon and mcnemar have none otherwise)"),
+    STATS_FLAG("no-correction", no_correction,
+               "without it (mann-whitney, chi2 of a 2 x 2 table, mcnemar, which is chi-square then)"),
+    {STATS(CLI_INT, "Analysis", "resamples", "N", resamples,
+           "bootstrap: how many; alpha: gives it an interval (at most 32 different values)"),
+     .letter = 'B', .otherwise = "1000", .min = 1, .max = 10000000},
+    STATS_RATE("null", null, "0.5", "proportions without --by: the rate to test against"),
+    STATS_RATE("p1", p1, NULL, "sample-size: the first group's rate"),
+    STATS_RATE("p2", p2, NULL, "sample-size: the second group's"),
+    {STATS(CLI_NUMBER, "Analysis", "power", "SHARE", power, "sample-size: to reach"), .otherwise = "0.80",
+     .min = 0.000001, .max = 0.999999},
+
     {.name = "output",
      .letter = 'o',
      .kind = CLI_FILE,
@@ -490,7 +542,7 @@ const struct cli_option cli_options[] = {
      .value = "N",
      .otherwise = "42",
      .help = "seed of the resamples",
-     .commands = ON(CLI_REPORT),
+     .commands = ON(CLI_REPORT) | ON(CLI_STATS),
      .min = 0,
      .max = 0x1p63,
      .offset = FIELD(report.study_seed)},
@@ -500,7 +552,7 @@ const struct cli_option cli_options[] = {
      .value = "A",
      .otherwise = "0.05",
      .help = "error rate of tests; intervals are at 1 - A",
-     .commands = ON(CLI_REPORT),
+     .commands = ON(CLI_REPORT) | ON(CLI_STATS),
      .min = 0.0001,
      .max = 0.5,
      .offset = FIELD(report.alpha)},
@@ -597,7 +649,8 @@ const struct cli_option cli_options[] = {
      .kind = CLI_FLAG,
      .group = "Output",
      .help = "print JSON instead of text",
-     .commands = ON(CLI_PLAN) | ON(CLI_MODELS) | ON(CLI_VERIFY) | ON(CLI_SHOW) | ON(CLI_DEVICES) | ON(CLI_SELFTEST),
+     .commands = ON(CLI_PLAN) | ON(CLI_MODELS) | ON(CLI_VERIFY) | ON(CLI_SHOW) | ON(CLI_DEVICES) | ON(CLI_SELFTEST) |
+                 ON(CLI_STATS),
      .offset = FIELD(json)},
     {.name = "man",
      .kind = CLI_FLAG,
@@ -649,5 +702,6 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                                    .alpha = 0.05,
                                                    .title = "Portrait edits: audit",
                                                    .date = "",
-                                                   .label = ""}};
+                                                   .label = ""},
+                                        .stats = {.null = -1, .p1 = -1, .p2 = -1}};
 }

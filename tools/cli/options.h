@@ -19,6 +19,7 @@ enum cli_command {
     CLI_SELFTEST,
     CLI_JUDGE,
     CLI_REPORT,
+    CLI_STATS,
     CLI_COMPLETIONS,
     CLI_HELP,
     CLI_N_COMMANDS,
@@ -28,12 +29,23 @@ enum cli_command {
 #define CLI_MAX_OUT_LAYERS 8
 #define CLI_MAX_LIST       32
 
+/* Of stats, beside study_seed and alpha of report: NULL, false, 0 and -1 stand for an option that was not given. */
+struct cli_stats_options {
+    const char *value, *by, *x, *y, *item, *rater, *cluster, *columns;
+    const char *weights, *level, *alternative, *zero_method, *method, *interval;
+    bool exact, correction, no_correction;
+    int64_t resamples;   /* 0 */
+    double power;        /* 0 */
+    double null, p1, p2; /* -1 */
+};
+
 /* What a command line says. A field that was not given holds the default of cli_arguments_init; where the model family
  * has the default, that is a value which no user can give (0 or -1). Strings point into argv. */
 struct cli_arguments {
     enum cli_command command;
     bool help, version;
     const char *positional; /* NULL if none */
+    const char *second;     /* of a command that takes two */
     const char *model;
     const char *images[CLI_MAX_IMAGES];
     int n_images;
@@ -78,6 +90,7 @@ struct cli_arguments {
         const char *title, *date, *label;
         bool embed_images, audit_safe;
     } report;
+    struct cli_stats_options stats;
     bool thinking_mode, reflection_mode, greedy;
     bool exif_transpose, vae_tiling, quiet, json, man, large;
 };
@@ -117,7 +130,8 @@ struct cli_command_info {
     const char *name;
     const char *summary; /* one line */
     const char *positional;
-    bool positional_required;
+    bool positional_required; /* the first */
+    bool takes_two;
     const char *usage;           /* after "likeness NAME " */
     const char *text;            /* what it does, paragraphs of wrapped text */
     const char *const *examples; /* pairs: what, command; ends in NULL */

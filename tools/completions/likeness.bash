@@ -3,7 +3,7 @@ _likeness() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest judge report completions help --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest judge report stats completions help --help --version" -- "$current"))
         return
     fi
     case $previous in
@@ -64,6 +64,44 @@ _likeness() {
     --top-p) 
         return ;;
     --repetition-penalty) 
+        return ;;
+    --value) 
+        return ;;
+    --by) 
+        return ;;
+    --x) 
+        return ;;
+    --y) 
+        return ;;
+    --item) 
+        return ;;
+    --rater) 
+        return ;;
+    --cluster) 
+        return ;;
+    --columns) 
+        return ;;
+    --weights) COMPREPLY=($(compgen -W "none linear quadratic" -- "$current"))
+        return ;;
+    --level) COMPREPLY=($(compgen -W "ordinal nominal interval ratio" -- "$current"))
+        return ;;
+    --alternative) COMPREPLY=($(compgen -W "two-sided less greater" -- "$current"))
+        return ;;
+    --zero-method) COMPREPLY=($(compgen -W "wilcox pratt zsplit" -- "$current"))
+        return ;;
+    --method) COMPREPLY=($(compgen -W "holm bonferroni bh by" -- "$current"))
+        return ;;
+    --interval) COMPREPLY=($(compgen -W "percentile bca" -- "$current"))
+        return ;;
+    --resamples | -B) 
+        return ;;
+    --null) 
+        return ;;
+    --p1) 
+        return ;;
+    --p2) 
+        return ;;
+    --power) 
         return ;;
     --output | -o) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
@@ -139,8 +177,10 @@ _likeness() {
     selftest) COMPREPLY=($(compgen -W "--device --gemm --conv --threads --cases --large --json --help --version " -- "$current")) ;;
     judge) COMPREPLY=($(compgen -W "--image --pairs --help --version " -- "$current")) ;;
     report) COMPREPLY=($(compgen -W "--output --primary --secondary --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --date --label --embed-images --audit-safe --help --version " -- "$current")) ;;
+    stats) COMPREPLY=($(compgen -W "--threads --value --by --x --y --item --rater --cluster --columns --weights --level --alternative --zero-method --method --interval --exact --correction --no-correction --resamples --null --p1 --p2 --power --study-seed --alpha --json --help --version " -- "$current"))
+        COMPREPLY+=($(compgen -f -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;
-    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest judge report completions help " -- "$current")) ;;
+    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest judge report stats completions help " -- "$current")) ;;
     esac
 }
 complete -o filenames -F _likeness likeness

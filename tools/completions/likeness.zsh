@@ -15,6 +15,7 @@ _likeness() {
             'selftest:compare a device's ops with the CPU's'
             'judge:compare edited portraits with their sources by pixels'
             'report:turn scores and ratings into tables, figures and a page'
+            'stats:compute a statistic or test from a CSV table'
             'completions:print shell completions'
             'help:explain a command'
         )
@@ -252,6 +253,42 @@ _likeness() {
             '--version[print the version]' \
             '*:: :'
         ;;
+    stats)
+        _arguments \
+            '--threads[host threads; the result does not depend on it]:N:' \
+            '-t[host threads; the result does not depend on it]:N:' \
+            '--value[the numbers or labels; of adjust, the p]:COLUMN:' \
+            '--by[the groups; of friedman, the treatments]:COLUMN:' \
+            '--x[the first of two columns that are paired by row]:COLUMN:' \
+            '--y[the second]:COLUMN:' \
+            '--item[who or what was rated, in a table of one rating per row; of friedman, the blocks; of adjust, names of the tests]:COLUMN:' \
+            '--rater[who rated it]:COLUMN:' \
+            '--cluster[rows of one cluster are drawn together]:COLUMN:' \
+            '--columns[one column for each rater (treatment), one row for each item (block), instead of --item, --rater and --value]:A,B,C:' \
+            '--weights[kappa\: how far apart two labels are]:NAME:(none linear quadratic)' \
+            '--level[alpha\: what the numbers mean]:NAME:(ordinal nominal interval ratio)' \
+            '--alternative[of the first sample against the second]:NAME:(two-sided less greater)' \
+            '--zero-method[wilcoxon\: what becomes of differences of 0]:NAME:(wilcox pratt zsplit)' \
+            '--method[adjust, dunn\: how p is adjusted; bh and by (Benjamini and Hochberg, Benjamini and Yekutieli) control the false discovery rate]:NAME:(holm bonferroni bh by)' \
+            '--interval[bootstrap\: which interval]:NAME:(percentile bca)' \
+            '--exact[exact p wherever the distribution is known (mann-whitney, wilcoxon; mcnemar and fisher are exact anyway)]' \
+            '--correction[with the continuity correction (wilcoxon and mcnemar have none otherwise)]' \
+            '--no-correction[without it (mann-whitney, chi2 of a 2 x 2 table, mcnemar, which is chi-square then)]' \
+            '--resamples[bootstrap\: how many; alpha\: gives it an interval (at most 32 different values)]:N:' \
+            '-B[bootstrap\: how many; alpha\: gives it an interval (at most 32 different values)]:N:' \
+            '--null[proportions without --by\: the rate to test against]:RATE:' \
+            '--p1[sample-size\: the first group'\''s rate]:RATE:' \
+            '--p2[sample-size\: the second group'\''s]:RATE:' \
+            '--power[sample-size\: to reach]:SHARE:' \
+            '--study-seed[seed of the resamples]:N:' \
+            '--alpha[error rate of tests; intervals are at 1 - A]:A:' \
+            '--json[print JSON instead of text]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+            '1:test:' \
+            '2:file:_files'
+        ;;
     completions)
         _arguments \
             '--help[this text]' \
@@ -265,7 +302,7 @@ _likeness() {
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
-            '1:command:(edit plan chat models verify show rerun devices selftest judge report completions help)'
+            '1:command:(edit plan chat models verify show rerun devices selftest judge report stats completions help)'
         ;;
     esac
 }

@@ -107,7 +107,7 @@ enum lk_code lk_figure_forest(const struct lk_figure_forest *forest, struct lk_f
         if (!forest->rows[r].heading) LK_TRY(lk_figure_check(&forest->head, &forest->rows[r].value, 1));
     const char **labels = lk_malloc((size_t)forest->n_rows * sizeof *labels);
     if (!labels) return lk_fail(LK_E_NOMEM, "figure %s: no memory; free memory and try again", forest->head.id);
-    for (int r = 0; r < forest->n_rows; r++) labels[r] = forest->rows[r].heading ? "" : forest->rows[r].label;
+    for (int r = 0; r < forest->n_rows; r++) labels[r] = forest->rows[r].label;
     enum lk_code rc = lk_figure_begin(out, &forest->head);
     if (!rc) {
         data(out->data, forest);

@@ -7,6 +7,7 @@
 #include "engine/alloc.h"
 #include "engine/atomic_file.h"
 #include "eval/report/build.h"
+#include "eval/report/table_print.h"
 #include "eval/report/write.h"
 
 static const struct {
@@ -99,13 +100,18 @@ static void summary(struct lk_page *page, const struct lk_report *report) {
             for (int a = 0; a < LK_N_AXES; a++) valid |= data->items[i].judge[j][a] != 0;
             n += valid;
         }
+        char outputs[LK_NUMBER_MAX];
+        lk_print_count(outputs, n);
         if (n)
-            lk_page_paragraph(page, "%s judge%s%s: %lld outputs.", j ? "Secondary" : "Primary",
-                              *o->judges[j] ? ", " : "", o->judges[j], (long long)n);
+            lk_page_paragraph(page, "%s judge%s%s: %s outputs.", j ? "Secondary" : "Primary", *o->judges[j] ? ", " : "",
+                              o->judges[j], outputs);
     }
-    if (data->n_raters)
-        lk_page_paragraph(page, "Raters: %zu, with %zu ratings%s.", data->n_raters, data->n_ratings,
-                          o->quality && o->quality->n_excluded ? ", some of whom quality control excludes" : "");
+    if (data->n_raters) {
+        char ratings[LK_NUMBER_MAX];
+        lk_print_count(ratings, (int64_t)data->n_ratings);
+        lk_page_paragraph(page, "Raters: %zu, of whom quality control excludes %zu; %s ratings.", data->n_raters,
+                          o->quality ? o->quality->n_excluded : (size_t)0, ratings);
+    }
     lk_page_paragraph(page,
                       "Thresholds: success from %d, soft erasure up to %d, drift from %d. Two judges' scores are "
                       "averaged (%s); intervals are at %g%%.",

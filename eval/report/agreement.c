@@ -1,0 +1,216 @@
+#include "eval/report/agreement.h"
+
+#include <math.h>
+
+#include "engine/alloc.h"
+#include "eval/human/answers.h"
+
+enum { N_LEVELS = 5, N_CLASSES = 3 };
+
+static enum lk_code no_memory(void) { return lk_fail(LK_E_NOMEM, "report: out of memory for the raters' answers"); }
+
+/* The value of one rating, -1 without one. */
+static int value_of(const struct lk_rating *rating, int question, bool classes) {
+    if (question == LK_QUESTION_ROLE) return rating->role;
+    if (question == LK_QUESTION_PREFERENCE) return rating->preference;
+    if (classes) return rating->answer_class[question];
+    return rating->score[question] ? rating->score[question] : -1;
+}
+
+static bool counts(const struct lk_dataset *data, const struct lk_rating *rating) {
+    return rating->item >= 0 && !rating->is_gold && (rating->rater < 0 || !data->raters[rating->rater].excluded);
+}
+
+enum lk_code lk_answers_gather(const struct lk_dataset *data, int question, bool classes, struct lk_answers *out) {
+    int32_t *rows = lk_calloc(data->n_items, sizeof *rows); /* answers of each item, then its row */
+    *out = (struct lk_answers){0};
+    if (!rows) return no_memory();
+    for (size_t r = 0; r < data->n_ratings; r++) {
+        const struct lk_rating *rating = &data->ratings[r];
+        if (counts(data, rating) && value_of(rating, question, classes) >= 0) rows[rating->item]++;
+    }
+    for (size_t i = 0; i < data->n_items; i++) {
+        if (rows[i] > out->width) out->width = rows[i];
+        out->n_single += rows[i] == 1;
+        rows[i] = rows[i] < LK_MIN_RATINGS ? -1 : (int32_t)out->n++;
+    }
+    if (!out->n) out->width = 0;
+    size_t n_values = out->n * (size_t)out->width;
+    out->values = lk_calloc(n_values, sizeof *out->values);
+    if (!out->values) {
+        lk_free(rows);
+        return no_memory();
+    }
+    for (size_t i = 0; i < n_values; i++) out->values[i] = NAN;
+    for (size_t r = 0; r < data->n_ratings; r++) {
+        const struct lk_rating *rating = &data->ratings[r];
+        int value = counts(data, rating) ? value_of(rating, question, classes) : -1;
+        if (value < 0 || rows[rating->item] < 0) continue;
+        double *row = out->values + (size_t)rows[rating->item] * (size_t)out->width;
+        while (!isnan(*row)) row++;
+        *row = value;
+    }
+    lk_free(rows);
+    return LK_OK;
+}
+
+void lk_answers_free(struct lk_answers *answers) {
+    lk_free(answers->values);
+    *answers = (struct lk_answers){0};
+}
+
+static int answers_in_row(const struct lk_answers *answers, size_t i) {
+    int n = 0;
+    while (n < answers->width && !isnan(answers->values[i * (size_t)answers->width + (size_t)n])) n++;
+    return n;
+}
+
+static enum lk_code kappa_of_raters(const struct lk_answers *answers, bool classes, struct lk_fleiss *out) {
+    const int n_categories = classes ? N_CLASSES : N_LEVELS, first = classes ? 0 : 1;
+    int32_t *table = lk_calloc(answers->n * (size_t)n_categories, sizeof *table);
+    if (!table) return no_memory();
+    for (size_t i = 0; i < answers->n; i++)
+        for (int k = 0, n = answers_in_row(answers, i); k < n; k++)
+            table[i * (size_t)n_categories + (size_t)answers->values[i * (size_t)answers->width + (size_t)k] -
+                  (size_t)first]++;
+    enum lk_code rc = lk_fleiss_kappa(table, answers->n, n_categories, 0, out);
+    lk_free(table);
+    return rc;
+}
+
+/* Raters differ from item to item, so the one-way forms; over items with m answers. */
+static enum lk_code icc_of_raters(const struct lk_answers *answers, int m, struct lk_reliability *out) {
+    struct lk_icc icc[LK_N_ICC];
+    size_t n = 0;
+    double *full = lk_calloc(answers->n * (size_t)m, sizeof *full);
+    if (!full) return no_memory();
+    for (size_t i = 0; i < answers->n; i++) {
+        if (answers_in_row(answers, i) != m) continue;
+        for (int k = 0; k < m; k++)
+            full[n * (size_t)m + (size_t)k] = answers->values[i * (size_t)answers->width + (size_t)k];
+        n++;
+    }
+    enum lk_code rc = lk_icc(full, n, m, icc);
+    lk_free(full);
+    if (rc) return rc;
+    out->icc1 = icc[LK_ICC1].value;
+    out->icc1k = icc[LK_ICC1K].value;
+    return LK_OK;
+}
+
+static enum lk_code alphas_of(const struct lk_answers *answers, const struct lk_resampling *how,
+                              struct lk_number alpha[LK_N_MEASUREMENTS]) {
+    if (how) return lk_krippendorff_intervals(answers->values, answers->n, answers->width, how, alpha);
+    for (int level = 0; level < LK_N_MEASUREMENTS; level++)
+        LK_TRY(lk_krippendorff_alpha(answers->values, answers->n, answers->width, level, &alpha[level]));
+    return LK_OK;
+}
+
+enum lk_code lk_reliability(const struct lk_dataset *data, int question, bool classes, const struct lk_resampling *how,
+                            struct lk_reliability *out) {
+    static const struct lk_number none = {.undefined = "no item has two answers"};
+    struct lk_answers answers;
+    *out = (struct lk_reliability){.fleiss.kappa = none, .icc1 = none, .icc1k = none};
+    for (int level = 0; level < LK_N_MEASUREMENTS; level++) out->alpha[level] = none;
+    LK_TRY(lk_answers_gather(data, question, classes, &answers));
+    out->n = answers.n;
+    out->n_single = answers.n_single;
+    enum lk_code rc = LK_OK;
+    if (answers.n) {
+        rc = kappa_of_raters(&answers, classes || question >= LK_N_AXES, &out->fleiss);
+        if (!rc) rc = alphas_of(&answers, how, out->alpha);
+        if (!rc) rc = icc_of_raters(&answers, out->fleiss.n_raters, out);
+    }
+    lk_answers_free(&answers);
+    return rc;
+}
+
+/* Columns of one number per item. */
+struct columns {
+    int32_t *judge, *human, *judge_class, *human_class;
+    double *score, *mean;
+    int8_t *classes; /* of all items of the dataset */
+};
+
+static void columns_free(struct columns *c) {
+    lk_free(c->judge);
+    lk_free(c->human);
+    lk_free(c->judge_class);
+    lk_free(c->human_class);
+    lk_free(c->score);
+    lk_free(c->mean);
+    lk_free(c->classes);
+}
+
+static enum lk_code columns_new(struct columns *c, size_t n) {
+    *c = (struct columns){lk_malloc(n * sizeof(int32_t)),
+                          lk_malloc(n * sizeof(int32_t)),
+                          lk_malloc(n * sizeof(int32_t)),
+                          lk_malloc(n * sizeof(int32_t)),
+                          lk_malloc(n * sizeof(double)),
+                          lk_malloc(n * sizeof(double)),
+                          lk_malloc(n)};
+    if (c->judge && c->human && c->judge_class && c->human_class && c->score && c->mean && c->classes) return LK_OK;
+    columns_free(c);
+    return no_memory();
+}
+
+enum lk_code lk_judge_human(const struct lk_dataset *data, const struct lk_group *group, enum lk_axis axis,
+                            struct lk_judge_human *out) {
+    struct columns c;
+    size_t n = 0;
+    *out = (struct lk_judge_human){0};
+    LK_TRY(columns_new(&c, data->n_items));
+    enum lk_code rc = lk_combine_classes(data, axis, true, c.classes);
+    for (size_t i = 0; i < data->n_items && !rc; i++) {
+        const struct lk_item *item = &data->items[i];
+        if (!lk_group_has(group, item) || !item->score[axis]) continue;
+        if (isnan(item->human_mean[axis]) && c.classes[i] == LK_CLASS_NONE) continue;
+        c.judge[n] = item->score[axis];
+        c.human[n] = item->human_majority[axis]; /* 0 is no label and left out */
+        c.judge_class[n] = lk_class_of_level(axis, item->score[axis]);
+        c.human_class[n] = c.classes[i];
+        if (!isnan(item->human_mean[axis])) {
+            c.score[out->n] = item->score[axis];
+            c.mean[out->n] = item->human_mean[axis];
+            out->judge_sum += c.score[out->n];
+            out->human_sum += c.mean[out->n];
+            out->n++;
+        }
+        n++;
+    }
+    if (!rc) rc = lk_cohen_kappa(c.judge, c.human, n, 1, N_LEVELS, LK_WEIGHTS_QUADRATIC, &out->levels);
+    if (!rc) rc = lk_cohen_kappa(c.judge_class, c.human_class, n, 0, N_CLASSES - 1, LK_WEIGHTS_NONE, &out->classes);
+    if (!rc) rc = lk_spearman(c.score, c.mean, (size_t)out->n, &out->spearman);
+    columns_free(&c);
+    return rc;
+}
+
+enum lk_code lk_measure_agreement(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
+                                  const struct lk_thresholds *thresholds, struct lk_measure_agreement *out) {
+    int64_t table[4] = {0};
+    *out = (struct lk_measure_agreement){0};
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        if (!lk_group_has(group, item)) continue;
+        int judge = lk_measure_of(measure, item->score, item->prompt, thresholds);
+        int human = lk_measure_of(measure, item->human_majority, item->prompt, thresholds);
+        if (judge >= 0) out->judge.k += judge, out->judge.n++;
+        if (human >= 0) out->human.k += human, out->human.n++;
+        if (judge >= 0 && human >= 0) table[2 * judge + human]++;
+    }
+    return lk_cohen_kappa_table(table, 2, LK_WEIGHTS_NONE, &out->kappa);
+}
+
+struct lk_preference lk_preference_of(const struct lk_dataset *data, const struct lk_group *group) {
+    struct lk_preference out = {{0, 0}, 0};
+    for (size_t r = 0; r < data->n_ratings; r++) {
+        const struct lk_rating *rating = &data->ratings[r];
+        if (!counts(data, rating) || rating->preference < 0 || !lk_group_has(group, &data->items[rating->item]))
+            continue;
+        out.preserved.k += rating->preference == LK_ARM_PRESERVED;
+        out.preserved.n += rating->preference < LK_N_ARMS;
+        out.n_ties += rating->preference >= LK_N_ARMS;
+    }
+    return out;
+}

@@ -1,0 +1,190 @@
+/* Do the raters agree with each other, and the judges with them; and which arm the raters prefer. */
+#include <stdio.h>
+
+#include "eval/report/agreement.h"
+#include "eval/report/build.h"
+#include "eval/stats/agreement_labels.h"
+
+static void labels_cell(struct lk_table *table, const struct lk_number *number) {
+    if (number->undefined)
+        lk_table_none(table, number->undefined);
+    else
+        lk_table_text(table, "%s / %s", lk_agreement_label(LK_SCALE_STUDY, number->value),
+                      lk_agreement_label(LK_SCALE_LANDIS_KOCH, number->value));
+}
+
+/* Nothing when no item has two answers to the question. */
+static enum lk_code reliability_row(struct lk_report *report, struct lk_table *table, int question, bool classes,
+                                    bool *any) {
+    static const char *const questions[] = {"Assigned role", "Preferred arm"};
+    const struct lk_report_options *o = &report->options;
+    const struct lk_resampling how = {o->study_seed, (int)o->n_bootstrap, 1 - o->alpha, NULL, 0};
+    static const char only_nominal[] = "the classes have no order";
+    bool nominal = classes || question >= LK_N_AXES;
+    struct lk_reliability r;
+    LK_TRY(lk_reliability(report->data, question, classes, o->n_bootstrap > 0 ? &how : NULL, &r));
+    if (!r.n) return LK_OK;
+    *any = true;
+    lk_table_row(table);
+    if (question >= LK_N_AXES)
+        lk_table_text(table, "%s", questions[question - LK_N_AXES]);
+    else
+        lk_table_text(table, classes ? "%s, in classes" : "%s", lk_factor_display(LK_FACTOR_AXIS, question));
+    lk_table_count(table, (int64_t)r.n);
+    lk_table_number(table, &r.fleiss.kappa, 2);
+    if (r.fleiss.left_out)
+        lk_table_remark(table, "%zu items have another number of answers than %d and are left out of κ",
+                        r.fleiss.left_out, r.fleiss.n_raters);
+    lk_table_number(table, &r.alpha[LK_NOMINAL], 2);
+    const struct lk_number *ordered[] = {&r.alpha[LK_ORDINAL], &r.alpha[LK_INTERVAL], &r.icc1, &r.icc1k};
+    for (int i = 0; i < 4; i++)
+        if (nominal)
+            lk_table_none(table, only_nominal);
+        else
+            lk_table_number(table, ordered[i], 2);
+    labels_cell(table, &r.fleiss.kappa);
+    labels_cell(table, &r.alpha[nominal ? LK_NOMINAL : LK_INTERVAL]);
+    return LK_OK;
+}
+
+static enum lk_code reliability_rows(struct lk_report *report, struct lk_table *table, bool *any) {
+    for (int axis = 0; axis < LK_N_AXES; axis++)
+        for (int classes = 0; classes < 2; classes++) LK_TRY(reliability_row(report, table, axis, classes, any));
+    LK_TRY(reliability_row(report, table, LK_QUESTION_ROLE, true, any));
+    return reliability_row(report, table, LK_QUESTION_PREFERENCE, true, any);
+}
+
+static enum lk_code table_reliability(struct lk_report *report) {
+    static const char *const columns[] = {"Axis",       "n",        "Fleiss κ", "α nominal",  "α ordinal",
+                                          "α interval", "ICC(1,1)", "ICC(1,k)", "Label of κ", "Label of α"};
+    struct lk_table *table;
+    bool any = false;
+    LK_TRY(lk_table_new(&table, "t_rel", "Reliability of the raters by axis"));
+    for (int i = 0; i < 10; i++) lk_table_column(table, columns[i], i == 0 || i > 7 ? LK_ALIGN_LEFT : LK_ALIGN_RIGHT);
+    enum lk_code rc = reliability_rows(report, table, &any);
+    if (rc) {
+        lk_table_free(table);
+        return rc;
+    }
+    lk_table_note(table,
+                  "n: items with two answers or more, both arms. Intervals of α: %lld resamples of the items. Labels: "
+                  "the study's scale / Landis and Koch's (1977), of the unrounded value; that of α is of the interval "
+                  "α, or of the nominal one for classes. Targets that the protocols name: κ at least 0.6, α above 0.7.",
+                  (long long)report->options.n_bootstrap);
+    table->no_data = !any;
+    return lk_report_add(report, LK_SECTION_HUMAN, table);
+}
+
+static enum lk_code agreement_row(struct lk_report *report, struct lk_table *table, const struct lk_group *group,
+                                  enum lk_axis axis, int64_t *n) {
+    struct lk_judge_human a;
+    LK_TRY(lk_judge_human(report->data, group, axis, &a));
+    *n += a.n + (int64_t)a.classes.kappa.n;
+    lk_table_row(table);
+    lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_AXIS, axis));
+    lk_table_count(table, a.n);
+    lk_table_number(table, &a.levels.kappa, 2);
+    lk_table_number(table, &a.classes.kappa, 2);
+    if (a.spearman.undefined) {
+        lk_table_none(table, a.spearman.undefined);
+        lk_table_none(table, a.spearman.undefined);
+    } else {
+        lk_table_fixed(table, a.spearman.statistic, 2);
+        lk_table_p(table, a.spearman.p);
+    }
+    if (!a.n) {
+        for (int c = 0; c < 3; c++) lk_table_none(table, "no item with both scores");
+        return LK_OK;
+    }
+    double count = (double)a.n;
+    lk_table_fixed(table, a.judge_sum / count, 2);
+    lk_table_fixed(table, a.human_sum / count, 2);
+    lk_table_signed(table, (a.judge_sum - a.human_sum) / count, 2);
+    return LK_OK;
+}
+
+static enum lk_code agreement_rows(struct lk_report *report, struct lk_table *table, int64_t *n) {
+    static const enum lk_factor factors[] = {LK_FACTOR_MODEL, LK_FACTOR_CATEGORY};
+    struct lk_group all = LK_GROUP_ANY;
+    all.arm = -1;
+    lk_table_heading(table, "Overall");
+    for (int axis = 0; axis < LK_N_AXES; axis++) LK_TRY(agreement_row(report, table, &all, axis, n));
+    for (int f = 0; f < 2; f++)
+        for (int level = 0; level < lk_factor_levels(factors[f]); level++) {
+            struct lk_group group = lk_group_with(all, factors[f], level);
+            lk_table_heading(table, lk_factor_display(factors[f], level));
+            for (int axis = 0; axis < LK_N_AXES; axis++) LK_TRY(agreement_row(report, table, &group, axis, n));
+        }
+    return LK_OK;
+}
+
+static enum lk_code table_agreement(struct lk_report *report) {
+    static const char *const columns[] = {"Axis", "n",        "κ quadratic", "κ of classes", "Spearman ρ",
+                                          "p",    "VLM mean", "Human mean",  "VLM − human"};
+    struct lk_table *table;
+    int64_t n = 0;
+    LK_TRY(lk_table_new(&table, "vlm_human_agreement", "Judges against raters by axis, model and category"));
+    for (int i = 0; i < 9; i++) lk_table_column(table, columns[i], i ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    enum lk_code rc = agreement_rows(report, table, &n);
+    if (rc) {
+        lk_table_free(table);
+        return rc;
+    }
+    lk_table_note(table,
+                  "Both arms; n: outputs with a score of the judges and a mean of raters. Quadratic κ: against the "
+                  "raters' majority, or the median without one. κ of classes: against the majority's class; outputs "
+                  "without one are left out. ρ: against the raters' mean.");
+    table->no_data = !n;
+    return lk_report_add(report, LK_SECTION_HUMAN, table);
+}
+
+static void preference_row(struct lk_report *report, struct lk_table *table, const char *label,
+                           const struct lk_group *group, int64_t *n) {
+    struct lk_preference p = lk_preference_of(report->data, group);
+    int64_t answers = p.preserved.n + p.n_ties;
+    *n += answers;
+    lk_table_row(table);
+    lk_table_text(table, "%s", label);
+    lk_table_count(table, answers);
+    if (p.preserved.n) {
+        lk_table_percent(table, p.preserved.k, p.preserved.n);
+        lk_report_interval(report, table, p.preserved);
+    } else
+        lk_table_none(table, "no answer prefers an arm");
+    lk_table_count(table, p.n_ties);
+    lk_table_percent(table, p.n_ties, answers);
+}
+
+static enum lk_code table_preference(struct lk_report *report) {
+    static const char *const columns[] = {"Group", "Answers", "Prefer Ours", "Ties", "Ties, share"};
+    static const enum lk_factor factors[] = {LK_FACTOR_MODEL, LK_FACTOR_CATEGORY, LK_FACTOR_RACE};
+    struct lk_group all = LK_GROUP_ANY;
+    struct lk_table *table;
+    int64_t n = 0;
+    all.arm = -1;
+    LK_TRY(lk_table_new(&table, "preference", "Which arm the raters prefer"));
+    for (int i = 0; i < 5; i++) lk_table_column(table, columns[i], i ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    preference_row(report, table, "All", &all, &n);
+    for (int f = 0; f < 3; f++) {
+        char heading[64];
+        snprintf(heading, sizeof heading, "By %s", lk_factor_name(factors[f]));
+        lk_table_heading(table, heading);
+        for (int level = 0; level < lk_factor_levels(factors[f]); level++) {
+            struct lk_group group = lk_group_with(all, factors[f], level);
+            preference_row(report, table, lk_factor_display(factors[f], level), &group, &n);
+        }
+    }
+    lk_table_note(table,
+                  "Share of the answers without a tie that prefer the output with the feature prompt. Ties: same, "
+                  "both, neither, cannot determine, no preference. Intervals: Wilson, %g%%, answers taken as "
+                  "independent.",
+                  100 * (1 - report->options.alpha));
+    table->no_data = !n;
+    return lk_report_add(report, LK_SECTION_HUMAN, table);
+}
+
+enum lk_code lk_report_tables_agreement(struct lk_report *report) {
+    LK_TRY(table_reliability(report));
+    LK_TRY(table_agreement(report));
+    return table_preference(report);
+}

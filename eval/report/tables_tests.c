@@ -1,0 +1,328 @@
+/* T-TEST: the study's hypothesis tests in families, with the tests that allow for repeated sources beside, and what
+ * they say about the research questions. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/alloc.h"
+#include "eval/report/build.h"
+#include "eval/report/observations.h"
+#include "eval/stats/cluster_means.h"
+#include "eval/stats/count_tests.h"
+#include "eval/stats/linear_model.h"
+#include "eval/stats/multiple.h"
+#include "eval/stats/permutation.h"
+#include "eval/stats/rank_tests.h"
+#include "eval/stats/special.h"
+
+enum { FAMILY_MAX = LK_N_RACES * (LK_N_RACES - 1) / 2, OTHERS = -1 };
+
+/* One row. by_source: the p that allows for clusters, and how it was found. */
+struct row {
+    const char *name, *axis;
+    char groups[96];
+    struct lk_test test;
+    struct lk_number by_source;
+    const char *by_source_name;
+    bool own_choice; /* the study reports this one, not adjusted */
+};
+
+struct family {
+    struct row rows[FAMILY_MAX];
+    int n;
+};
+
+static struct row *add(struct family *family, const char *name, const char *axis) {
+    struct row *row = &family->rows[family->n++];
+    memset(row, 0, sizeof *row);
+    row->name = name;
+    row->axis = axis;
+    return row;
+}
+
+static enum lk_code print(struct lk_table *table, const char *heading, const struct family *family) {
+    double p[FAMILY_MAX], adjusted[FAMILY_MAX];
+    size_t n = 0, at = 0;
+    for (int i = 0; i < family->n; i++)
+        if (!family->rows[i].test.undefined) p[n++] = family->rows[i].test.p;
+    LK_TRY(lk_adjust_p(p, n, LK_ADJUST_BENJAMINI_HOCHBERG, adjusted));
+    lk_table_heading(table, heading);
+    for (int i = 0; i < family->n; i++) {
+        const struct row *row = &family->rows[i];
+        lk_table_row(table);
+        lk_table_text(table, "%s", row->name);
+        lk_table_text(table, "%s", row->axis);
+        lk_table_text(table, "%s", row->groups);
+        lk_table_count(table, (int64_t)row->test.n);
+        if (row->test.undefined) {
+            for (int c = 0; c < 6; c++) lk_table_none(table, row->test.undefined);
+            continue;
+        }
+        lk_table_fixed(table, row->test.statistic, strchr(row->name, 'z') ? 2 : 1);
+        lk_table_p(table, row->test.p);
+        if (row->own_choice) {
+            lk_table_bold(table);
+            lk_table_remark(table, "the study's own choice of test, not adjusted");
+        }
+        lk_table_p(table, adjusted[at++]);
+        lk_table_signed(table, row->test.effect, 2);
+        if (row->test.effect_name) lk_table_remark(table, "%s", row->test.effect_name);
+        lk_table_text(table, "%s", row->test.method);
+        if (row->by_source.undefined) {
+            lk_table_none(table, row->by_source.undefined);
+        } else {
+            lk_table_p(table, row->by_source.value);
+            lk_table_remark(table, "%s", row->by_source_name);
+        }
+    }
+    return LK_OK;
+}
+
+/* Race as the one factor of a linear model, errors clustered by source. */
+static enum lk_code wald_by_source(const struct lk_observations *o, struct row *row) {
+    const struct lk_model_factor race = {"race", o->race, LK_N_RACES};
+    const struct lk_model_term term = {0, -1};
+    struct lk_linear_model *model;
+    LK_TRY(lk_linear_model_fit(o->value, o->n, &race, 1, &term, 1, o->source, &model));
+    row->by_source_name = "Wald F of race, errors clustered by source";
+    if (model->undefined)
+        row->by_source.undefined = model->undefined;
+    else if (model->terms[0].clustered.undefined)
+        row->by_source.undefined = model->terms[0].clustered.undefined;
+    else
+        row->by_source.value = model->terms[0].clustered.p_f;
+    lk_linear_model_free(model);
+    return LK_OK;
+}
+
+/* Means of the sources of race a against those of race b (OTHERS: all but a), races shuffled among sources. */
+static enum lk_code permutation_by_source(const struct lk_report *report, const struct lk_observations *o, int a, int b,
+                                          struct row *row) {
+    double means[LK_N_SOURCES];
+    int32_t races[LK_N_SOURCES], labels[LK_N_SOURCES];
+    size_t n_sources = lk_observations_source_means(o, means, races), n = 0;
+    for (size_t i = 0; i < n_sources; i++) {
+        if (races[i] != a && b != OTHERS && races[i] != b) continue;
+        means[n] = means[i];
+        labels[n++] = races[i] == a;
+    }
+    struct lk_resampling how = {report->options.study_seed, (int)report->options.n_bootstrap, 1 - report->options.alpha,
+                                NULL, 0};
+    struct lk_test test;
+    LK_TRY(lk_permutation_means(means, labels, n, &how, &test));
+    row->by_source.value = test.p;
+    row->by_source.undefined = test.undefined;
+    row->by_source_name = "permutation of the sources' means";
+    return LK_OK;
+}
+
+/* The mean change against 0, its error clustered by source. */
+static enum lk_code change_by_source(const struct lk_report *report, const struct lk_observations *o, struct row *row) {
+    struct lk_cluster_mean mean;
+    LK_TRY(lk_cluster_mean(o->value, o->source, o->n, 1 - report->options.alpha, &mean));
+    row->by_source_name = "Student's t of the mean change, error clustered by source";
+    if (mean.n_clusters < 2 || !(mean.clustered_error > 0))
+        row->by_source.undefined = "fewer than two sources, or no variance between them";
+    else
+        row->by_source.value = lk_t_two_sided(mean.clustered.value / mean.clustered_error, (double)mean.n_clusters - 1);
+    return LK_OK;
+}
+
+/* Values race by race without the races that have none; sizes [LK_N_RACES]. */
+static int present_races(const struct lk_observations *o, double *values, size_t sizes[LK_N_RACES],
+                         int races[LK_N_RACES]) {
+    size_t all[LK_N_RACES];
+    int n = 0;
+    lk_observations_by_race(o, values, all);
+    for (int race = 0; race < LK_N_RACES; race++)
+        if (all[race]) {
+            sizes[n] = all[race];
+            races[n++] = race;
+        }
+    return n;
+}
+
+static enum lk_code kruskal(const struct lk_observations *o, double *values, struct row *row) {
+    size_t sizes[LK_N_RACES];
+    int races[LK_N_RACES], n = present_races(o, values, sizes, races);
+    snprintf(row->groups, sizeof row->groups, "%d races", n);
+    LK_TRY(lk_kruskal_wallis(values, sizes, (size_t)n, &row->test));
+    return wald_by_source(o, row);
+}
+
+static enum lk_code white_against_others(const struct lk_report *report, const struct lk_observations *o,
+                                         double *values, struct row *row) {
+    size_t sizes[LK_N_RACES];
+    lk_observations_by_race(o, values, sizes);
+    snprintf(row->groups, sizeof row->groups, "White, all others");
+    LK_TRY(lk_mann_whitney(values, sizes[0], values + sizes[0], o->n - sizes[0], NULL, &row->test));
+    return permutation_by_source(report, o, 0, OTHERS, row);
+}
+
+static enum lk_code changes(const struct lk_report *report, const struct lk_observations *o, struct row *row) {
+    const struct lk_wilcoxon_options plain = {.zero_method = LK_ZERO_WILCOX};
+    snprintf(row->groups, sizeof row->groups, "%zu pairs", o->n);
+    LK_TRY(lk_wilcoxon(o->value, o->n, &plain, &row->test));
+    return change_by_source(report, o, row);
+}
+
+enum kind { KRUSKAL, MANN_WHITNEY, WILCOXON, N_KINDS };
+static const char *const kinds[N_KINDS] = {"Kruskal–Wallis H", "Mann–Whitney U", "Wilcoxon T"};
+
+static enum lk_code rank_row(const struct lk_report *report, enum kind kind, enum lk_axis axis,
+                             enum lk_score_source source, struct row *row) {
+    const struct lk_group edited = LK_GROUP_ANY;
+    struct lk_observations o;
+    LK_TRY(kind == WILCOXON ? lk_observe_changes(report->data, edited, axis, source, &o)
+                            : lk_observe_scores(report->data, &edited, axis, source, &o));
+    double *values = lk_malloc(o.n * sizeof *values);
+    enum lk_code rc = LK_OK;
+    if (!values)
+        rc = lk_fail(LK_E_NOMEM, "report: no memory for %zu observations", o.n);
+    else if (kind == KRUSKAL)
+        rc = kruskal(&o, values, row);
+    else if (kind == MANN_WHITNEY)
+        rc = white_against_others(report, &o, values, row);
+    else
+        rc = changes(report, &o, row);
+    if (row->test.undefined) row->test.n = o.n;
+    lk_free(values);
+    lk_observations_free(&o);
+    return rc;
+}
+
+/* One kind of test on one source of scores over the five axes. */
+static enum lk_code rank_family(const struct lk_report *report, enum kind kind, enum lk_score_source source,
+                                struct family *family) {
+    family->n = 0;
+    for (int axis = 0; axis < LK_N_AXES; axis++) {
+        struct row *row = add(family, kinds[kind], lk_factor_display(LK_FACTOR_AXIS, axis));
+        row->own_choice = source == LK_SCORES_HUMAN && (kind == WILCOXON || axis == LK_AXIS_SKIN_TONE);
+        LK_TRY(rank_row(report, kind, axis, source, row));
+    }
+    return LK_OK;
+}
+
+static enum lk_code drift_row(const struct lk_report *report, int model, bool chi_square, struct row *row) {
+    struct lk_group group = LK_GROUP_ANY;
+    group.model = model;
+    const char *of = model < 0 ? "all models" : lk_factor_short(LK_FACTOR_MODEL, model);
+    snprintf(row->groups, sizeof row->groups, chi_square ? "race × drift, %s" : "White, all others, %s", of);
+    struct lk_observations o;
+    LK_TRY(lk_observe_measure(report->data, &group, LK_MEASURE_RACE_DRIFT, &report->options.thresholds, &o));
+    int64_t counts[LK_N_RACES][2] = {{0}}, others[2] = {0, 0};
+    for (size_t i = 0; i < o.n; i++) {
+        counts[o.race[i]][o.value[i] > 0]++;
+        if (o.race[i]) others[o.value[i] > 0]++;
+    }
+    struct lk_contingency contingency;
+    enum lk_code rc = chi_square ? lk_chi2_contingency(&counts[0][0], LK_N_RACES, 2, &contingency, NULL, NULL)
+                                 : lk_two_proportions(counts[0][1], counts[0][0] + counts[0][1], others[1],
+                                                      others[0] + others[1], LK_TWO_SIDED, &row->test);
+    if (!rc && chi_square) {
+        row->test = contingency.test;
+        if (!row->test.undefined && contingency.n_small)
+            snprintf(row->groups + strlen(row->groups), sizeof row->groups - strlen(row->groups),
+                     "; %zu expected counts below 5", contingency.n_small);
+    }
+    row->test.n = o.n;
+    if (!rc) rc = chi_square ? wald_by_source(&o, row) : permutation_by_source(report, &o, 0, OTHERS, row);
+    lk_observations_free(&o);
+    return rc;
+}
+
+static enum lk_code drift_family(const struct lk_report *report, bool chi_square, struct family *family) {
+    family->n = 0;
+    for (int model = -1; model < LK_N_MODELS; model++)
+        LK_TRY(drift_row(report, model, chi_square,
+                         add(family, chi_square ? "χ²" : "Two-proportion z", lk_measure_name(LK_MEASURE_RACE_DRIFT))));
+    return LK_OK;
+}
+
+static enum lk_code dunn_rows(const struct lk_report *report, const struct lk_observations *o, double *values,
+                              struct family *family) {
+    size_t sizes[LK_N_RACES];
+    int races[LK_N_RACES], n = present_races(o, values, sizes, races), at = 0;
+    struct lk_test tests[FAMILY_MAX];
+    family->n = 0;
+    if (n < 2) return LK_OK;
+    LK_TRY(lk_dunn(values, sizes, (size_t)n, tests));
+    for (int i = 0; i < n; i++)
+        for (int j = i + 1; j < n; j++) {
+            struct row *row = add(family, "Dunn z", lk_factor_display(LK_FACTOR_AXIS, LK_AXIS_SKIN_TONE));
+            row->test = tests[at++];
+            snprintf(row->groups, sizeof row->groups, "%s, %s", lk_factor_display(LK_FACTOR_RACE, races[i]),
+                     lk_factor_display(LK_FACTOR_RACE, races[j]));
+            LK_TRY(permutation_by_source(report, o, races[i], races[j], row));
+        }
+    return LK_OK;
+}
+
+static enum lk_code dunn_family(const struct lk_report *report, enum lk_score_source source, struct family *family) {
+    const struct lk_group edited = LK_GROUP_ANY;
+    struct lk_observations o;
+    LK_TRY(lk_observe_scores(report->data, &edited, LK_AXIS_SKIN_TONE, source, &o));
+    double *values = lk_malloc(o.n * sizeof *values);
+    enum lk_code rc = values ? dunn_rows(report, &o, values, family)
+                             : lk_fail(LK_E_NOMEM, "report: no memory for %zu observations", o.n);
+    lk_free(values);
+    lk_observations_free(&o);
+    return rc;
+}
+
+static enum lk_code families(const struct lk_report *report, struct lk_table *table, struct family *family) {
+    static const char *const sources[] = {"judges' ensemble", "human mean"};
+    char heading[128];
+    for (int s = LK_SCORES_HUMAN; s >= LK_SCORES_JUDGE; s--)
+        for (int kind = 0; kind < N_KINDS; kind++) {
+            LK_TRY(rank_family(report, kind, s, family));
+            snprintf(heading, sizeof heading, "%s, %s", kinds[kind], sources[s]);
+            LK_TRY(print(table, heading, family));
+        }
+    for (int chi_square = 1; chi_square >= 0; chi_square--) {
+        LK_TRY(drift_family(report, chi_square, family));
+        LK_TRY(print(table, chi_square ? "Race × race change" : "Race change, White against all others", family));
+    }
+    for (int s = LK_SCORES_HUMAN; s >= LK_SCORES_JUDGE; s--) {
+        LK_TRY(dunn_family(report, s, family));
+        snprintf(heading, sizeof heading, "Dunn after Kruskal–Wallis, skin tone, %s", sources[s]);
+        LK_TRY(print(table, heading, family));
+    }
+    return LK_OK;
+}
+
+static enum lk_code table_tests(struct lk_report *report, struct family *family) {
+    struct lk_table *table;
+    LK_TRY(lk_table_new(&table, "t_test", "Hypothesis tests"));
+    const char *const columns[] = {"Test", "Axis",       "Groups",      "n",      "Statistic",
+                                   "p",    "Adjusted p", "Effect size", "Method", "p by source"};
+    for (int c = 0; c < 10; c++) lk_table_column(table, columns[c], c < 3 || c == 8 ? LK_ALIGN_LEFT : LK_ALIGN_RIGHT);
+    enum lk_code rc = families(report, table, family);
+    if (rc) {
+        lk_table_free(table);
+        return rc;
+    }
+    lk_table_note(
+        table, "Two-sided; baseline arm, but Wilcoxon on preserved − edited. Adjusted: Benjamini–Hochberg within the "
+               "family under one heading. Bold: the study's own choice, not adjusted. 84 sources repeat across "
+               "prompts; the study's own tests (p) treat outputs as independent, the last column does not; both are "
+               "reported and neither p by source is adjusted.");
+    const struct lk_group any = LK_GROUP_ANY;
+    double value;
+    bool data = false;
+    for (size_t i = 0; i < report->data->n_items && !data; i++)
+        for (int axis = 0; axis < LK_N_AXES; axis++)
+            data |= lk_group_has(&any, &report->data->items[i]) &&
+                    (lk_item_score(&report->data->items[i], axis, LK_SCORES_JUDGE, &value) ||
+                     lk_item_score(&report->data->items[i], axis, LK_SCORES_HUMAN, &value));
+    table->no_data = !data;
+    return lk_report_add(report, LK_SECTION_TESTS, table);
+}
+
+enum lk_code lk_report_tables_tests(struct lk_report *report) {
+    struct family *family = lk_malloc(sizeof *family);
+    if (!family) return lk_fail(LK_E_NOMEM, "report: no memory for tests");
+    enum lk_code rc = table_tests(report, family);
+    lk_free(family);
+    return rc;
+}

@@ -6,6 +6,10 @@
 #include "eval/report/paper_tables.h"
 #include "eval/report/report.h"
 #include "eval/stats/bootstrap_rates.h"
+#include "eval/stats/cluster_means.h"
+#include "eval/stats/permutation.h"
+#include "eval/stats/rank_tests.h"
+#include "eval/stats/special.h"
 #include "eval/study/random.h"
 #include "tests/common/test.h"
 
@@ -59,6 +63,30 @@ static void score(struct lk_item *item, int success, int skin, int race, int gen
     for (int a = 0; a < LK_N_AXES; a++) item->score[a] = (uint8_t)values[a];
 }
 
+static void assert_near(double value, double expected, double relative) {
+    if (!(fabs(value - expected) <= relative * fabs(expected))) fail_msg("expected %.17g, got %.17g", expected, value);
+}
+
+/* scipy.stats.chi2_contingency and statsmodels.stats.proportion.proportions_ztest on the published counts. */
+static void check_published_tests(const struct lk_report *report) {
+    const struct lk_table *table = table_of(report, "t_test");
+    const struct lk_table_row *row = find_row(table, "Race × race change", "χ²");
+    assert_near(row->cells[4].value, 46.360925576285439, 1e-10);
+    assert_near(row->cells[5].value, 2.5089631420987938e-08, 1e-8);
+    assert_near(row->cells[7].value, 0.16636755850572396, 1e-10);
+    assert_string_equal(row->cells[5].text, "< 0.001");
+    row = find_row(table, "Race change, White against all others", "Two-proportion z");
+    assert_near(row->cells[4].value, -5.979639730219203, 1e-10);
+    assert_near(row->cells[5].value, 2.2363166197603395e-09, 1e-8);
+    table = table_of(report, "research_questions");
+    row = find_row(table, NULL, "Race change: others − White");
+    assert_near(row->cells[2].value, 222.0 / 1435 - 3.0 / 240, 1e-12);
+    assert_near(row->cells[4].value, 5.979639730219203, 1e-10);
+    row = find_row(table, NULL, "Race change: disparity between races");
+    assert_near(row->cells[2].value, 44.0 / 238 - 3.0 / 240, 1e-12);
+    assert_near(row->cells[4].value, 46.360925576285439, 1e-10);
+}
+
 /* FLUX with 1,680 outputs of which race drift holds for 44 of 238 Indian faces and so on; 1,546 edits succeed, 104 are
  * erased. Missing outputs have no score. */
 static void published_margins_give_the_published_cells(void **state) {
@@ -92,6 +120,7 @@ static void published_margins_give_the_published_cells(void **state) {
     for (int r = 0; r < theirs->n_rows; r++)
         for (int c = 0; c < 2; c++) assert_string_equal(ours->rows[r].cells[c].text, theirs->rows[r].cells[c].text);
     lk_paper_tables_free(&paper);
+    check_published_tests(report);
     lk_report_free(report);
     lk_dataset_free(&data);
 }
@@ -171,13 +200,264 @@ static void disparities_are_those_of_the_bootstrap(void **state) {
     lk_dataset_free(&data);
 }
 
+/* One axis of the edited arm: values by race, and each source's mean. */
+struct axis_values {
+    double values[LK_N_SOURCES * 40], means[LK_N_SOURCES];
+    size_t sizes[LK_N_RACES], n;
+};
+
+static void take(const struct lk_dataset *data, int axis, bool human, struct axis_values *out) {
+    memset(out, 0, sizeof *out);
+    double sums[LK_N_SOURCES] = {0}, counts[LK_N_SOURCES] = {0};
+    for (int race = 0; race < LK_N_RACES; race++)
+        for (size_t i = 0; i < data->n_items; i++) {
+            const struct lk_item *item = &data->items[i];
+            if (item->arm || item->race != race || (axis == LK_AXIS_AGE_DRIFT && item->prompt == LK_PROMPT_V03))
+                continue;
+            double value = human ? item->human_mean[axis] : item->score[axis];
+            assert_true(out->n < sizeof out->values / sizeof *out->values);
+            out->values[out->n++] = value;
+            out->sizes[race]++;
+            sums[item->source] += value;
+            counts[item->source]++;
+        }
+    for (int s = 0; s < LK_N_SOURCES; s++) out->means[s] = sums[s] / counts[s];
+}
+
+/* Benjamini-Hochberg by its definition. */
+static double adjusted_by_definition(const double *p, int n, int which) {
+    double best = 1;
+    for (int j = 0; j < n; j++) {
+        if (p[j] < p[which]) continue;
+        int rank = 0;
+        for (int k = 0; k < n; k++) rank += p[k] <= p[j];
+        best = fmin(best, p[j] * n / rank);
+    }
+    return best;
+}
+
+static const struct lk_table_row *axis_row(const struct lk_table *table, const char *heading, int axis) {
+    for (int r = 0; r < table->n_rows; r++)
+        if (table->rows[r].heading && !strcmp(table->rows[r].cells[0].text, heading)) return &table->rows[r + 1 + axis];
+    fail_msg("no heading %s", heading);
+    return NULL;
+}
+
+static void check_rank_family(const struct lk_dataset *data, const struct lk_table *table, bool human, bool kruskal) {
+    char heading[96];
+    double p[LK_N_AXES];
+    struct axis_values axis;
+    snprintf(heading, sizeof heading, "%s, %s", kruskal ? "Kruskal–Wallis H" : "Mann–Whitney U",
+             human ? "human mean" : "judges' ensemble");
+    for (int a = 0; a < LK_N_AXES; a++) {
+        struct lk_test test, by_source;
+        take(data, a, human, &axis);
+        const struct lk_table_row *row = axis_row(table, heading, a);
+        assert_string_equal(row->cells[1].text, lk_factor_display(LK_FACTOR_AXIS, a));
+        size_t n_white = axis.sizes[0];
+        if (kruskal)
+            assert_ok(lk_kruskal_wallis(axis.values, axis.sizes, LK_N_RACES, &test));
+        else
+            assert_ok(lk_mann_whitney(axis.values, n_white, axis.values + n_white, axis.n - n_white, NULL, &test));
+        assert_int_equal(row->cells[3].value, axis.n);
+        assert_true(row->cells[4].value == test.statistic && row->cells[5].value == test.p);
+        assert_true(row->cells[7].value == test.effect);
+        p[a] = test.p;
+        assert_int_equal(row->cells[5].bold, human && a == LK_AXIS_SKIN_TONE);
+        if (kruskal) continue;
+        int32_t labels[LK_N_SOURCES];
+        for (int s = 0; s < LK_N_SOURCES; s++) labels[s] = s < 12;
+        struct lk_resampling how = {42, 200, 0.95, NULL, 1};
+        assert_ok(lk_permutation_means(axis.means, labels, LK_N_SOURCES, &how, &by_source));
+        assert_true(row->cells[9].value == by_source.p);
+    }
+    for (int a = 0; a < LK_N_AXES; a++)
+        assert_near(axis_row(table, heading, a)->cells[6].value, adjusted_by_definition(p, LK_N_AXES, a), 1e-12);
+}
+
+/* The F of race with errors by source, from the cells' means alone: sources of a race are independent, and with equally
+ * many outputs each the clustered covariance of the races' means is diagonal. */
+static void check_wald(const struct lk_dataset *data, const struct lk_table *table) {
+    struct axis_values axis;
+    take(data, LK_AXIS_RACE_DRIFT, false, &axis);
+    double mean[LK_N_RACES], variance[LK_N_RACES], weights = 0, centre = 0, chi2 = 0;
+    double n = (double)axis.n;
+    for (int race = 0; race < LK_N_RACES; race++) {
+        double sum = 0, squares = 0;
+        for (int s = 0; s < 12; s++) sum += axis.means[race * 12 + s];
+        mean[race] = sum / 12;
+        for (int s = 0; s < 12; s++) squares += pow(axis.means[race * 12 + s] - mean[race], 2);
+        variance[race] = squares / 144 * (84.0 / 83) * ((n - 1) / (n - 7));
+        weights += 1 / variance[race];
+        centre += mean[race] / variance[race];
+    }
+    for (int race = 0; race < LK_N_RACES; race++) chi2 += pow(mean[race] - centre / weights, 2) / variance[race];
+    const struct lk_table_row *row = axis_row(table, "Kruskal–Wallis H, judges' ensemble", LK_AXIS_RACE_DRIFT);
+    assert_near(row->cells[9].value, lk_f_sf(chi2 / 6, 6, 83), 1e-7);
+    assert_non_null(strstr(row->cells[9].note, "clustered by source"));
+}
+
+static void check_wilcoxon(const struct lk_dataset *data, const struct lk_table *table, bool human) {
+    static double differences[LK_N_SOURCES * 40];
+    static int32_t sources[LK_N_SOURCES * 40];
+    for (int a = 0; a < LK_N_AXES; a++) {
+        size_t n = 0;
+        for (size_t i = 0; i < data->n_items; i++) {
+            const struct lk_item *item = &data->items[i], *other = &data->items[item->partner];
+            if (item->arm || (a == LK_AXIS_AGE_DRIFT && item->prompt == LK_PROMPT_V03)) continue;
+            sources[n] = item->source;
+            differences[n++] = human ? other->human_mean[a] - item->human_mean[a] : other->score[a] - item->score[a];
+        }
+        struct lk_test test;
+        struct lk_cluster_mean mean;
+        assert_ok(lk_wilcoxon(differences, n, NULL, &test));
+        assert_ok(lk_cluster_mean(differences, sources, n, 0.95, &mean));
+        const struct lk_table_row *row =
+            axis_row(table, human ? "Wilcoxon T, human mean" : "Wilcoxon T, judges' ensemble", a);
+        assert_true(row->cells[4].value == test.statistic && row->cells[5].value == test.p);
+        assert_true(row->cells[7].value == test.effect);
+        assert_int_equal(row->cells[5].bold, human);
+        assert_true(row->cells[9].value == lk_t_two_sided(mean.clustered.value / mean.clustered_error, 83));
+        if (a == LK_AXIS_RACE_DRIFT && !human) assert_true(mean.clustered.value < 0 && test.effect < 0);
+    }
+}
+
+static void tests_are_those_of_the_statistics(void **state) {
+    (void)state;
+    struct lk_dataset data;
+    small_study(&data, 84, 4, 2);
+    struct lk_report_options options = options_of(200);
+    struct lk_report *report = build(&data, &options);
+    const struct lk_table *table = table_of(report, "t_test");
+    for (int human = 0; human < 2; human++) {
+        check_rank_family(&data, table, human, true);
+        check_rank_family(&data, table, human, false);
+        check_wilcoxon(&data, table, human);
+    }
+    check_wald(&data, table);
+    assert_non_null(strstr(table->note, "84 sources repeat"));
+    const struct lk_table *questions = table_of(report, "research_questions");
+    struct lk_text text = {0};
+    lk_table_markdown(questions, &text);
+    assert_non_null(strstr(text.bytes, "Hypothesis printed"));
+    assert_null(strstr(text.bytes, "confirmed"));
+    lk_text_free(&text);
+    lk_report_free(report);
+    lk_dataset_free(&data);
+}
+
+/* Repeating every output adds nothing that is known by source: p by source stays, the other one falls. */
+static void repeats_do_not_count_by_source(void **state) {
+    (void)state;
+    double p[2], by_source[2];
+    for (int repeated = 0; repeated < 2; repeated++) {
+        struct lk_dataset data;
+        lk_dataset_init(&data);
+        for (int source = 0; source < LK_N_SOURCES; source++)
+            for (int prompt = 0; prompt < (repeated ? 10 : 1); prompt++)
+                score(add_item(&data, 0, source, prompt, LK_ARM_EDITED), 4, 3,
+                      source % 5 < (source >= 12 ? 2 : 1) ? 4 : 1, 1, 3);
+        struct lk_report_options options = options_of(500);
+        struct lk_report *report = build(&data, &options);
+        const struct lk_table_row *row =
+            find_row(table_of(report, "t_test"), "Race change, White against all others", "Two-proportion z");
+        p[repeated] = row->cells[5].value;
+        by_source[repeated] = row->cells[9].value;
+        row = find_row(table_of(report, "rate_intervals"), "All models", "Race change");
+        if (repeated) assert_near(row->cells[3].value, 10, 0.03);
+        lk_report_free(report);
+        lk_dataset_free(&data);
+    }
+    assert_true(p[1] < p[0] / 3);
+    assert_true(by_source[0] == by_source[1]);
+}
+
+static void assert_rate(const struct lk_cell *cell, int64_t k, int64_t n) {
+    if (cell->count != k || cell->n != n)
+        fail_msg("expected %lld of %lld, got %lld of %lld", (long long)k, (long long)n, (long long)cell->count,
+                 (long long)cell->n);
+}
+
+/* Four outputs whose judges gave (1,1), (1,2), (2,3), (2,4) on every axis but age. */
+static void conventions_by_hand(void **state) {
+    (void)state;
+    const int g[4] = {1, 1, 2, 2}, o[4] = {1, 2, 3, 4};
+    struct lk_dataset data;
+    lk_dataset_init(&data);
+    for (int i = 0; i < 4; i++) {
+        struct lk_item *item = add_item(&data, 1, i * 20, i, LK_ARM_EDITED);
+        for (int a = 0; a < LK_N_AXES; a++) {
+            item->judge[0][a] = (uint8_t)g[i];
+            item->judge[1][a] = (uint8_t)o[i];
+        }
+    }
+    lk_ensemble_apply(&data, &(struct lk_ensemble){.rounding = LK_HALF_EVEN}, NULL);
+    uint8_t before[4][LK_N_AXES];
+    for (int i = 0; i < 4; i++) memcpy(before[i], data.items[i].score, LK_N_AXES);
+    struct lk_report_options options = options_of(20);
+    struct lk_report *report = build(&data, &options);
+    for (int i = 0; i < 4; i++) assert_memory_equal(before[i], data.items[i].score, LK_N_AXES);
+    /* half-even 1 2 2 2, half-up 1 2 3 2, half-down 1 1 2 2, min 1 1 2 2, max 1 2 3 4 */
+    const int64_t drift[5] = {0, 1, 0, 0, 2}, erased[5] = {4, 3, 4, 4, 2}, same_age[5] = {4, 3, 4, 4, 3};
+    const struct lk_table *table = table_of(report, "t_round");
+    for (int c = 0; c < 5; c++) {
+        assert_rate(&find_row(table, "All models", "Race change")->cells[1 + c], drift[c], 4);
+        assert_rate(&find_row(table, "Step1X-Edit", "Soft erasure")->cells[1 + c], erased[c], 4);
+        assert_rate(&find_row(table, "All models", "Age change")->cells[1 + c], same_age[c], 4);
+        assert_int_equal(find_row(table, "All models", "Race change")->cells[1 + c].bold, c == 0);
+    }
+    assert_int_equal(find_row(table, "FLUX.2-dev", "Race change")->cells[1].kind, LK_CELL_NONE);
+
+    const struct lk_table_row *judges =
+        find_row(table_of(report, "t_judge"), NULL, lk_factor_display(LK_FACTOR_AXIS, LK_AXIS_RACE_DRIFT));
+    assert_rate(&judges->cells[2], 1, 4);
+    assert_rate(&judges->cells[3], 3, 4);
+    assert_rate(&judges->cells[4], 1, 4);
+    /* one agreement of four; by chance (2 x 1 + 2 x 1) / 16 */
+    assert_near(judges->cells[5].value + 1, 1, 1e-12);
+    /* 1 - (0 + 1 + 1 + 4) / 4 / ((0 + 1 + 4 + 9 + 1 + 0 + 1 + 4) / 8) */
+    assert_near(judges->cells[6].value, 0.4, 1e-12);
+    assert_near(judges->cells[7].value, 4 / sqrt(20), 1e-12);
+
+    table = table_of(report, "thresholds");
+    const struct {
+        int row;
+        int64_t k;
+    } moved[] = {{0, 0}, {1, 0}, {2, 4}, {3, 1}, {4, 3}, {5, 0}, {6, 0}, {10, 0}, {11, 0}};
+    for (size_t i = 0; i < sizeof moved / sizeof *moved; i++)
+        assert_rate(&table->rows[moved[i].row].cells[2], moved[i].k, 4);
+    assert_true(table->rows[0].cells[1].bold && !table->rows[1].cells[1].bold);
+    lk_report_free(report);
+    lk_dataset_free(&data);
+}
+
+/* A score of the secondary judge alone counts where the dataset counts it, and not else. */
+static void secondary_scores_count_as_in_the_dataset(void **state) {
+    (void)state;
+    for (int alone = 0; alone < 2; alone++) {
+        struct lk_dataset data;
+        lk_dataset_init(&data);
+        for (int a = 0; a < LK_N_AXES; a++) add_item(&data, 0, 3, 3, LK_ARM_EDITED)->judge[1][a] = 4;
+        lk_ensemble_apply(&data, &(struct lk_ensemble){.secondary_only = alone}, NULL);
+        struct lk_report_options options = options_of(5);
+        struct lk_report *report = build(&data, &options);
+        const struct lk_table *table = table_of(report, "t_round");
+        assert_int_equal(table->no_data, !alone);
+        if (alone) assert_rate(&find_row(table, "All models", "Race change")->cells[4], 1, 1);
+        assert_true(table_of(report, "t_judge")->no_data);
+        lk_report_free(report);
+        lk_dataset_free(&data);
+    }
+}
+
 static void empty_data_say_so(void **state) {
     (void)state;
     struct lk_dataset data;
     lk_dataset_init(&data);
     struct lk_report_options options = options_of(20);
     struct lk_report *report = build(&data, &options);
-    const char *const ids[] = {"disparities_all", "rate_intervals", "cohen_h", "mixed_design"};
+    const char *const ids[] = {"disparities_all",    "rate_intervals", "cohen_h", "mixed_design", "t_test",
+                               "research_questions", "t_round",        "t_judge", "thresholds"};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         if (!table_of(report, ids[i])->no_data) fail_msg("%s has data", ids[i]);
     lk_report_free(report);
@@ -194,7 +474,7 @@ static void nth_allocation_fails(void **state) {
     int64_t live = lk_alloc_live(), before = lk_alloc_count();
     lk_report_free(build(&data, &options));
     int64_t n = lk_alloc_count() - before;
-    for (int64_t i = 1; i <= n; i += i < 40 ? 1 : 7) {
+    for (int64_t i = 1; i <= n; i += i < 40 ? 1 : 1 + n / 150) {
         lk_alloc_fail_at(i);
         enum lk_code rc = lk_report_build(&report, &data, &options);
         lk_alloc_fail_at(0);
@@ -209,6 +489,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_margins_give_the_published_cells),
         cmocka_unit_test(disparities_are_those_of_the_bootstrap),
+        cmocka_unit_test(tests_are_those_of_the_statistics),
+        cmocka_unit_test(repeats_do_not_count_by_source),
+        cmocka_unit_test(conventions_by_hand),
+        cmocka_unit_test(secondary_scores_count_as_in_the_dataset),
         cmocka_unit_test(empty_data_say_so),
         cmocka_unit_test(nth_allocation_fails),
     };

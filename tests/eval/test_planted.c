@@ -105,7 +105,7 @@ struct found {
 };
 
 static void look_for_rates(struct found *found, const struct planted *design) {
-    struct lk_resampling how = {42, test_is_full() ? 1000 : 300, 0.95, NULL, 0};
+    struct lk_resampling how = {42, test_is_full() ? 1000 : 300, 0.95, NULL, 1};
     const struct lk_grouping groupings[] = {{race, LK_N_RACES}, {model, LK_N_MODELS}};
     const struct lk_rates rates = {PLANTED_EDITED, 1, drift, 2, groupings};
     double truth[LK_N_RACES], total[LK_N_MODELS] = {0};
@@ -328,7 +328,7 @@ static void flag_clustered(int *flags, int *independent_f) {
     for (int i = 0; i < PLANTED_EDITED; i++) means[source[i]] += level[i] / 60;
     for (int i = 0; i < 24; i++) first_two[i] = i / 12;
     for (int r = 0; r < LK_N_RACES; r++) sizes[r] = 12;
-    struct lk_resampling how = {42, test_is_full() ? 999 : 199, 0.95, NULL, 0};
+    struct lk_resampling how = {42, test_is_full() ? 999 : 199, 0.95, NULL, 1};
     assert_ok(lk_permutation_means(means, first_two, 24, &how, &test));
     flags[PERMUTATION] += test.p <= 0.05;
     assert_ok(lk_kruskal_wallis(means, sizes, LK_N_RACES, &test));

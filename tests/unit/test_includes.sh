@@ -1,5 +1,5 @@
 #!/bin/sh
-# Includes go one way: tools -> eval, bench -> models -> weights, kernels -> engine.
+# Includes go one way: tools -> bench -> eval -> models -> weights, kernels -> engine.
 set -eu
 cd "$SOURCE_DIR"
 bad=0
@@ -21,7 +21,7 @@ check kernels kernels engine
 check weights weights engine
 check models models weights kernels engine
 check eval eval models weights kernels engine
-check bench bench models weights kernels engine
+check bench bench eval models weights kernels engine
 check tools tools eval bench models weights kernels engine
 check tools/gpusim/driver driver check counters ptx exec numerics
 check tools/gpusim/check check counters exec numerics

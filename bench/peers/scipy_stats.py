@@ -1,0 +1,286 @@
+"""The analysis of bench_stats with SciPy, statsmodels, scikit-learn, krippendorff, pingouin, scikit-posthocs and NumPy, on
+the same data (bench_stats --dump), beside bench_stats itself: one repetition of each in turn, because a shared
+machine's speed changes from minute to minute.
+
+    OPENBLAS_NUM_THREADS=1 python bench/peers/scipy_stats.py build/bench_stats [-r 3] [-t 2]
+
+Prints, per step, medians of both in ms and the ratio; the numbers of both are compared (1e-8 relative; p below 1e-12 as
+equal), those from random resamples loosely. Reading the data and importing the libraries is not timed. Resampling is
+written as products of matrices, not as a loop over groups, which would be several times slower;
+OpenBLAS is slower with two threads on products of this size."""
+
+import argparse
+import statistics
+import subprocess
+import tempfile
+import time
+import warnings
+
+import krippendorff
+import numpy as np
+import pandas as pd
+import pingouin
+import scikit_posthocs
+import statsmodels.formula.api as smf
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.inter_rater import fleiss_kappa
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint, proportions_ztest
+
+AXES, RESAMPLES, ALPHA_RESAMPLES, N_SOURCES = 5, 10000, 1000, 84
+
+
+class Analysis:
+    def __init__(self, folder):
+        self.items = pd.read_csv(f"{folder}/items.csv")
+        self.ratings = pd.read_csv(f"{folder}/ratings.csv")
+        self.judges = np.stack(
+            [[self.items[f"{judge}_{axis}"].to_numpy() for axis in range(AXES)] for judge in ("primary", "secondary")]
+        )
+        self.found, self.family = {}, []
+
+    def note(self, name, axis, value):
+        self.found[f"{name}_{axis}"] = float(value)
+
+    def test(self, name, axis, p):
+        self.note(name, axis, p)
+        self.family.append(float(p))
+
+    def complete(self, axis):
+        x, y = self.judges[0, axis], self.judges[1, axis]
+        both = ~(np.isnan(x) | np.isnan(y))
+        return x[both], y[both]
+
+    def prepare(self):
+        self.found, self.family = {}, []
+        self.mean = (self.judges[0] + self.judges[1]) / 2
+        self.failed = np.where(np.isnan(self.mean), np.nan, self.mean <= 2)
+        self.values = np.concatenate([self.mean, self.failed]).T
+
+    def kappas(self):
+        for axis in range(AXES):
+            x, y = (v.astype(int) for v in self.complete(axis))
+            for name, weights in (("kappa", None), ("kappa_linear", "linear"), ("kappa_quadratic", "quadratic")):
+                self.note(name, axis, cohen_kappa_score(x, y, labels=[1, 2, 3, 4, 5], weights=weights))
+
+    def correlations(self):
+        for axis in range(AXES):
+            x, y = self.complete(axis)
+            r = stats.pearsonr(x, y)
+            r.confidence_interval()
+            self.note("pearson", axis, r.statistic)
+            self.note("spearman", axis, stats.spearmanr(x, y).statistic)
+            self.note("kendall", axis, stats.kendalltau(x, y).statistic)
+
+    def table(self, axis):
+        """Items by raters."""
+        return self.ratings[f"axis_{axis}"].to_numpy().reshape(-1, 3)
+
+    def counts(self, axis):
+        table = self.table(axis)
+        return np.stack([(table == level).sum(axis=1) for level in range(1, 6)], axis=1)
+
+    def raters(self):
+        for axis in range(AXES):
+            table = self.table(axis)
+            for level in ("nominal", "ordinal", "interval", "ratio"):
+                self.note(level, axis, krippendorff.alpha(reliability_data=table.T, level_of_measurement=level))
+            icc = pingouin.intraclass_corr(
+                self.ratings, targets="item", raters="rater", ratings=f"axis_{axis}", nan_policy="omit"
+            )
+            self.note("icc2", axis, icc["ICC"].to_numpy()[1])
+            counts = self.counts(axis)
+            self.note("fleiss", axis, fleiss_kappa(counts[counts.sum(axis=1) == 3], method="fleiss"))
+
+    def alpha_intervals(self):
+        rng = np.random.default_rng(42)
+        for axis in range(AXES):
+            counts = self.counts(axis)
+            draws = rng.integers(0, len(counts), (ALPHA_RESAMPLES, len(counts)))
+            for level in ("nominal", "ordinal", "interval", "ratio"):
+                alphas = [
+                    krippendorff.alpha(
+                        value_counts=counts[draw], value_domain=[1, 2, 3, 4, 5], level_of_measurement=level
+                    )
+                    for draw in draws
+                ]
+                np.percentile(alphas, [2.5, 97.5])
+
+    def rank_tests(self):
+        race, gender = self.items["race"].to_numpy(), self.items["gender"].to_numpy()
+        for axis in range(AXES):
+            mean = self.mean[axis]
+            there = ~np.isnan(mean)
+            groups = [mean[there & (race == g)] for g in range(7)]
+            self.test("kruskal", axis, stats.kruskal(*groups).pvalue)
+            dunn = scikit_posthocs.posthoc_dunn(groups).to_numpy()
+            for k, (a, b) in enumerate(zip(*np.triu_indices(7, 1))):
+                self.test("dunn", axis * 100 + k, dunn[a, b])
+            result = stats.mannwhitneyu(mean[there & (gender == 0)], mean[there & (gender == 1)])
+            self.test("mann_whitney", axis, result.pvalue)
+            x, y = self.complete(axis)
+            self.test("wilcoxon", axis, stats.wilcoxon(x - y).pvalue)
+            blocks = mean.reshape(-1, 3)
+            blocks = blocks[~np.isnan(blocks).any(axis=1)]
+            self.test("friedman", axis, stats.friedmanchisquare(*blocks.T).pvalue)
+
+    def count_tests(self):
+        for axis in range(AXES):
+            there = ~np.isnan(self.mean[axis])
+            failed = self.failed[axis][there] == 1
+            race = pd.crosstab(self.items["race"][there], failed).to_numpy()
+            gender = pd.crosstab(self.items["gender"][there], failed).to_numpy()
+            judges = pd.crosstab(self.judges[0, axis][there] <= 2, self.judges[1, axis][there] <= 2).to_numpy()
+            self.test("chi2", axis, stats.chi2_contingency(race).pvalue)
+            stats.contingency.association(race)
+            self.test("fisher", axis, stats.fisher_exact(gender).pvalue)
+            self.test("mcnemar", axis, mcnemar(judges, exact=False, correction=True).pvalue)
+            k, n = gender[:, 1], gender.sum(axis=1)
+            self.test("proportions", axis, proportions_ztest(k, n)[1])
+            for g in range(7):
+                self.note("wilson", axis * 100 + g, proportion_confint(race[g, 1], race[g].sum(), method="wilson")[0])
+                self.note("clopper", axis * 100 + g, proportion_confint(race[g, 1], race[g].sum(), method="beta")[0])
+            low = confint_proportions_2indep(k[0], n[0], k[1], n[1], method="newcomb", compare="diff")[0]
+            self.note("newcombe", axis, low)
+
+    def groupings(self):
+        names = ("race", "gender", "model", "prompt")
+        return [np.eye(self.items[name].max() + 1)[self.items[name]].T for name in names] + [np.ones((1, len(self.items)))]
+
+    def summarise(self, prefix, rates, sizes):
+        """rates [B, 33, 10]: intervals of all groups and of the disparities of each grouping."""
+        lows = np.nanpercentile(rates, [2.5, 97.5], axis=0)[0]
+        at = 0
+        for size in sizes:
+            part = rates[:, at : at + size]
+            if size > 1:
+                np.nanpercentile(part.max(axis=1) - part.min(axis=1), [2.5, 97.5], axis=0)
+            at += size
+        for m in range(2 * AXES):
+            by_race = [np.nanmean(self.values[self.items["race"] == g, m]) for g in range(7)]
+            self.note(f"{prefix}disparity", m, max(by_race) - min(by_race))
+            self.note(f"~{prefix}low", m, lows[-1, m])
+
+    def resample_items(self):
+        rng = np.random.default_rng(42)
+        groupings = self.groupings()
+        cells = np.concatenate(groupings)
+        there = ~np.isnan(self.values)
+        columns = np.concatenate([np.where(there, self.values, 0), there], axis=1)
+        n = len(columns)
+        rates = np.empty((RESAMPLES, len(cells), 2 * AXES))
+        for b in range(RESAMPLES):
+            drawn = np.bincount(rng.integers(0, n, n), minlength=n)
+            totals = cells @ (drawn[:, None] * columns)
+            rates[b] = totals[:, : 2 * AXES] / totals[:, 2 * AXES :]
+        self.summarise("", rates, [len(g) for g in groupings])
+
+    def resample_sources(self):
+        rng = np.random.default_rng(42)
+        groupings = self.groupings()
+        cells = np.concatenate(groupings)
+        there = ~np.isnan(self.values)
+        columns = np.concatenate([np.where(there, self.values, 0), there], axis=1)
+        per_source = np.stack(
+            [cells[:, rows] @ columns[rows] for rows in ((self.items["source"] == s).to_numpy() for s in range(N_SOURCES))]
+        )
+        drawn = np.stack(
+            [np.bincount(rng.integers(0, N_SOURCES, N_SOURCES), minlength=N_SOURCES) for _ in range(RESAMPLES)]
+        )
+        totals = (drawn @ per_source.reshape(N_SOURCES, -1)).reshape(RESAMPLES, len(cells), -1)
+        rates = totals[..., : 2 * AXES] / totals[..., 2 * AXES :]
+        self.summarise("cluster_", rates, [len(g) for g in groupings])
+
+    def resample_means(self):
+        for axis in range(AXES):
+            x, y = self.complete(axis)
+            result = stats.bootstrap(
+                ((x + y) / 2,), np.mean, n_resamples=RESAMPLES, batch=100, method="percentile", rng=42
+            )
+            self.note("~mean_low", axis, result.confidence_interval.low)
+
+    def permute(self):
+        there = ~np.isnan(self.mean[0])
+        mean, gender = self.mean[0][there], self.items["gender"].to_numpy()[there]
+        result = stats.permutation_test(
+            (mean[gender == 1], mean[gender == 0]),
+            lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
+            vectorized=True,
+            n_resamples=RESAMPLES,
+            batch=100,
+            rng=42,
+        )
+        self.note("~permutation", 0, result.pvalue)
+
+    def models(self):
+        for axis in range(AXES):
+            frame = self.items[["race", "model", "source"]].assign(y=self.mean[axis]).dropna()
+            how = {"cov_type": "cluster", "cov_kwds": {"groups": frame["source"]}, "use_t": True}
+            mean = smf.ols("y ~ 1", frame).fit(**how)
+            self.note("clustered_low", axis, mean.conf_int().to_numpy()[0, 0])
+            table = smf.ols("y ~ C(race) * C(model)", frame).fit(**how).wald_test_terms(scalar=True).table
+            for term, name in enumerate(("C(race)", "C(model)", "C(race):C(model)")):
+                self.note("wald", axis * 100 + term, table.loc[name, "pvalue"])
+
+    def adjustments(self):
+        for k, method in enumerate(("bonferroni", "holm", "fdr_bh", "fdr_by")):
+            self.note("adjusted", k, multipletests(self.family, method=method)[1].sum())
+
+
+STEPS = [name for name in vars(Analysis) if name in (
+    "prepare kappas correlations raters alpha_intervals rank_tests count_tests resample_items resample_sources "
+    "resample_means permute models adjustments").split()]
+
+
+def theirs(analysis):
+    """Milliseconds of each step, by the clock and of CPU time."""
+    took = {}
+    for step in STEPS:
+        before, cpu = time.perf_counter(), time.process_time()
+        getattr(analysis, step)()
+        took[step] = (1e3 * (time.perf_counter() - before), 1e3 * (time.process_time() - cpu))
+    took["total"] = tuple(map(sum, zip(*took.values())))
+    return took
+
+
+def lines(text):
+    return {key: tuple(map(float, values)) for key, *values in (line.split(",") for line in text.split())}
+
+
+def compare(ours, found):
+    bad = 0
+    for name, (value,) in ours.items():
+        peer = found.get(name, float("nan"))
+        near = 0.05 * abs(peer) + 0.05 if name[0] == "~" else 1e-8 * abs(peer) + 1e-12
+        if not abs(value - peer) <= near:
+            print(f"differs: {name}: {value!r}, {peer!r}")
+            bad += 1
+    print(f"{len(ours)} numbers compared, {bad} differ")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bench")
+    parser.add_argument("-r", type=int, default=3)
+    parser.add_argument("-t", default="2")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    ours, peers = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        command = [args.bench, "-r", "1", "-t", args.t, "--dump", folder, "--results", f"{folder}/found"]
+        for _ in range(args.r):
+            ours.append(lines(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+            analysis = Analysis(folder)
+            peers.append(theirs(analysis))
+        compare(lines(open(f"{folder}/found").read()), analysis.found)
+    print("| step | ours, ms | of CPU time | Python, ms | of CPU time | ratio | by CPU time |\n|---|--:|--:|--:|--:|--:|--:|")
+    for step in [*STEPS, "total"]:
+        a, a_cpu = (statistics.median(run[step][i] for run in ours) for i in range(2))
+        b, b_cpu = (statistics.median(run[step][i] for run in peers) for i in range(2))
+        print(f"| {step} | {a:.2f} | {a_cpu:.2f} | {b:.1f} | {b_cpu:.1f} | {b / a:.1f} | {b_cpu / a_cpu:.1f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@
 #include "eval/stats/cluster_means.h"
 #include "eval/stats/linear_model.h"
 #include "eval/stats/proportion.h"
+#include "eval/stats/special.h"
 
 enum by { BY_ALL, BY_RACE, BY_GENDER, BY_AGE_GROUP, BY_CATEGORY, BY_PROMPT, N_BY };
 enum { N_SCOPES = 1 + LK_N_MODELS, N_GROUPINGS = N_BY * N_SCOPES };
@@ -18,8 +19,7 @@ static const int levels_of[N_BY] = {1, LK_N_RACES, LK_N_GENDERS, LK_N_AGE_GROUPS
 
 #define REPEATED                                                                                                       \
     "84 sources repeat across prompts and models, so that outputs of one source are not independent. The study's own " \
-    "tests treat outputs as independent; both are reported, and where they differ the one by source is to be "         \
-    "believed."
+    "tests treat outputs as independent; both are reported."
 
 /* Outputs of the baseline arm with every measure, and both resamplings. */
 struct resampled {
@@ -134,11 +134,13 @@ static enum lk_code table_disparities(struct lk_report *report, const struct res
         lk_table_heading(table, headings[by]);
         for (int m = 0; m < LK_N_MEASURES; m++) disparity_row(report, table, r, grouping(by, scope), m);
     }
-    lk_table_note(table,
-                  "Largest minus smallest rate, between unrounded rates; intervals: %g%% percentile bootstrap, %lld "
-                  "resamples of outputs, or of sources with all of their outputs. " REPEATED
-                  " A disparity is never below 0, so an interval above 0 is no test by itself.",
-                  100 * (1 - report->options.alpha), (long long)report->options.n_bootstrap);
+    lk_table_note(
+        table,
+        "Largest minus smallest rate, between unrounded rates; intervals: %g%% percentile bootstrap, %lld "
+        "resamples of outputs, or of sources with all of their outputs. " REPEATED
+        " A disparity is never below 0 and the largest of noisy rates is too large, in resamples even more: an "
+        "interval above 0 is no test, and it may lie above the value.",
+        100 * (1 - report->options.alpha), (long long)report->options.n_bootstrap);
     table->no_data = lk_rate_of(r->independent, grouping(BY_ALL, scope), 0, LK_MEASURE_SUCCESS)->n == 0;
     return lk_report_add(report, LK_SECTION_DISPARITY, table);
 }
@@ -230,14 +232,18 @@ static enum lk_code table_cohen_h(struct lk_report *report, const struct resampl
     return lk_report_add(report, LK_SECTION_DISPARITY, table);
 }
 
-static void wald_cells(struct lk_table *table, const struct lk_wald *wald) {
-    if (wald->undefined) {
-        for (int c = 0; c < 3; c++) lk_table_none(table, wald->undefined);
+/* By source as Hotelling's T squared of df2 + 1 sources: chi-square over its df rejects far too often when a term has
+ * nearly as many columns as there are sources. */
+static void wald_cells(struct lk_table *table, const struct lk_wald *wald, bool by_source) {
+    double df2 = by_source ? wald->df2 + 1 - wald->df1 : wald->df2;
+    if (wald->undefined || df2 < 1) {
+        for (int c = 0; c < 3; c++) lk_table_none(table, wald->undefined ? wald->undefined : "too few sources");
         return;
     }
-    lk_table_fixed(table, wald->f, 1);
-    lk_table_fixed(table, wald->df2, 0);
-    lk_table_p(table, wald->p_f);
+    double f = wald->f * df2 / wald->df2;
+    lk_table_fixed(table, f, 1);
+    lk_table_fixed(table, df2, 0);
+    lk_table_p(table, lk_f_sf(f, wald->df1, df2));
 }
 
 /* Rows for terms first..5 of a model that was fitted with terms 0..n_terms-1. */
@@ -251,8 +257,8 @@ static void term_rows(struct lk_table *table, const struct lk_linear_model *mode
             continue;
         }
         lk_table_count(table, model->terms[t].df);
-        wald_cells(table, &model->terms[t].clustered);
-        wald_cells(table, &model->terms[t].independent);
+        wald_cells(table, &model->terms[t].clustered, true);
+        wald_cells(table, &model->terms[t].independent, false);
     }
 }
 
@@ -291,10 +297,13 @@ static enum lk_code table_mixed(struct lk_report *report) {
         lk_table_free(table);
         return rc;
     }
-    lk_table_note(table,
-                  "Least squares on the judges' scores, baseline arm. Race, model and prompt are tested in the model "
-                  "of main effects, interactions in the model with all three. race × prompt has more columns than "
-                  "there are sources, so that no test by source exists. " REPEATED);
+    lk_table_note(
+        table,
+        "Least squares on the judges' scores, baseline arm. Race, model and prompt are tested in the model "
+        "of main effects, interactions in the model with all three. race × prompt has more columns than "
+        "there are sources, so that no test by source exists. By source: sandwich errors, F as Hotelling's T² of "
+        "the sources; with 12 sources a race they are small, and the permutation of sources in the table of "
+        "tests is the one to read for race. " REPEATED);
     table->no_data = !n;
     return lk_report_add(report, LK_SECTION_TESTS, table);
 }

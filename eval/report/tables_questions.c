@@ -1,6 +1,5 @@
 /* The research questions: the hypothesis as the study prints it, the numbers and the tests. What they mean is left to
  * the reader. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +21,7 @@ static void test_cells(struct lk_table *table, const char *name, const struct lk
         lk_table_none(table, test->undefined);
         return;
     }
-    lk_table_fixed(table, test->statistic, 2);
+    lk_table_fixed(table, test->statistic, strstr(name, "two-proportion") || strstr(name, "binomial") ? 2 : 1);
     lk_table_p(table, test->p);
 }
 

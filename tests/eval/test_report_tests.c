@@ -7,6 +7,7 @@
 #include "eval/report/report.h"
 #include "eval/stats/bootstrap_rates.h"
 #include "eval/stats/cluster_means.h"
+#include "eval/stats/linear_model.h"
 #include "eval/stats/permutation.h"
 #include "eval/stats/rank_tests.h"
 #include "eval/stats/special.h"
@@ -275,26 +276,59 @@ static void check_rank_family(const struct lk_dataset *data, const struct lk_tab
         assert_near(axis_row(table, heading, a)->cells[6].value, adjusted_by_definition(p, LK_N_AXES, a), 1e-12);
 }
 
-/* The F of race with errors by source, from the cells' means alone: sources of a race are independent, and with equally
- * many outputs each the clustered covariance of the races' means is diagonal. */
-static void check_wald(const struct lk_dataset *data, const struct lk_table *table) {
+static double between(const int32_t *races, size_t n, const void *context, void *scratch) {
+    (void)scratch;
+    const double *means = context;
+    double sum[LK_N_RACES] = {0}, all = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) sum[races[i]] += means[i] / 12;
+    for (int race = 0; race < LK_N_RACES; race++) all += sum[race] / LK_N_RACES;
+    for (int race = 0; race < LK_N_RACES; race++) squares += 12 * (sum[race] - all) * (sum[race] - all);
+    return squares;
+}
+
+static void check_races_by_source(const struct lk_dataset *data, const struct lk_table *table) {
     struct axis_values axis;
-    take(data, LK_AXIS_RACE_DRIFT, false, &axis);
-    double mean[LK_N_RACES], variance[LK_N_RACES], weights = 0, centre = 0, chi2 = 0;
-    double n = (double)axis.n;
-    for (int race = 0; race < LK_N_RACES; race++) {
-        double sum = 0, squares = 0;
-        for (int s = 0; s < 12; s++) sum += axis.means[race * 12 + s];
-        mean[race] = sum / 12;
-        for (int s = 0; s < 12; s++) squares += pow(axis.means[race * 12 + s] - mean[race], 2);
-        variance[race] = squares / 144 * (84.0 / 83) * ((n - 1) / (n - 7));
-        weights += 1 / variance[race];
-        centre += mean[race] / variance[race];
+    int32_t races[LK_N_SOURCES];
+    for (int s = 0; s < LK_N_SOURCES; s++) races[s] = s / 12;
+    for (int human = 0; human < 2; human++)
+        for (int a = 0; a < LK_N_AXES; a++) {
+            struct lk_resampling how = {42, 200, 0.95, NULL, 1};
+            struct lk_test test;
+            take(data, a, human, &axis);
+            assert_ok(lk_permutation_test(races, LK_N_SOURCES, &how, between, axis.means, 0, &test));
+            const struct lk_table_row *row =
+                axis_row(table, human ? "Kruskal–Wallis H, human mean" : "Kruskal–Wallis H, judges' ensemble", a);
+            assert_near(row->cells[9].value, test.p, 1e-12);
+        }
+}
+
+/* Main effects of the mixed design: the term's chi-square by source as Hotelling's T squared of 84 sources. */
+static void check_mixed_design(const struct lk_dataset *data, const struct lk_table *table) {
+    static double y[LK_N_SOURCES * 40];
+    static int32_t race[LK_N_SOURCES * 40], model[LK_N_SOURCES * 40], prompt[LK_N_SOURCES * 40],
+        source[LK_N_SOURCES * 40];
+    size_t n = 0;
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        if (item->arm) continue;
+        y[n] = item->score[LK_AXIS_RACE_DRIFT];
+        race[n] = item->race;
+        model[n] = item->model;
+        prompt[n] = item->prompt;
+        source[n++] = item->source;
     }
-    for (int race = 0; race < LK_N_RACES; race++) chi2 += pow(mean[race] - centre / weights, 2) / variance[race];
-    const struct lk_table_row *row = axis_row(table, "Kruskal–Wallis H, judges' ensemble", LK_AXIS_RACE_DRIFT);
-    assert_near(row->cells[9].value, lk_f_sf(chi2 / 6, 6, 83), 1e-7);
-    assert_non_null(strstr(row->cells[9].note, "clustered by source"));
+    const struct lk_model_factor factors[] = {{"race", race, 7}, {"model", model, 3}, {"prompt", prompt, 20}};
+    const struct lk_model_term terms[] = {{0, -1}, {1, -1}, {2, -1}};
+    struct lk_linear_model *fit;
+    assert_ok(lk_linear_model_fit(y, n, factors, 3, terms, 3, source, &fit));
+    const struct lk_wald *clustered = &fit->terms[0].clustered, *independent = &fit->terms[0].independent;
+    const struct lk_table_row *row = find_row(table, lk_factor_display(LK_FACTOR_AXIS, LK_AXIS_RACE_DRIFT), "race");
+    assert_near(row->cells[2].value, clustered->chi2 / 6 * 78 / 83, 1e-12);
+    assert_near(row->cells[3].value, 78, 0);
+    assert_near(row->cells[4].value, lk_f_sf(clustered->chi2 / 6 * 78 / 83, 6, 78), 1e-12);
+    assert_near(row->cells[5].value, independent->f, 1e-12);
+    assert_near(row->cells[7].value, independent->p_f, 1e-12);
+    lk_linear_model_free(fit);
 }
 
 static void check_wilcoxon(const struct lk_dataset *data, const struct lk_table *table, bool human) {
@@ -334,7 +368,8 @@ static void tests_are_those_of_the_statistics(void **state) {
         check_rank_family(&data, table, human, false);
         check_wilcoxon(&data, table, human);
     }
-    check_wald(&data, table);
+    check_races_by_source(&data, table);
+    check_mixed_design(&data, table_of(report, "mixed_design"));
     assert_non_null(strstr(table->note, "84 sources repeat"));
     const struct lk_table *questions = table_of(report, "research_questions");
     struct lk_text text = {0};

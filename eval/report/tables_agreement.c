@@ -33,8 +33,8 @@ static enum lk_code reliability_row(struct lk_report *report, struct lk_table *t
     lk_table_count(table, (int64_t)r.n);
     lk_table_number(table, &r.fleiss.kappa, 2);
     if (r.fleiss.left_out)
-        lk_table_remark(table, "%zu items have another number of answers than %d and are left out of κ",
-                        r.fleiss.left_out, r.fleiss.n_raters);
+        lk_table_remark(table, "items left out of κ, which have another number of answers than %d: %zu",
+                        r.fleiss.n_raters, r.fleiss.left_out);
     lk_table_number(table, &r.alpha[LK_NOMINAL], 2);
     const struct lk_number *ordered[] = {&r.alpha[LK_ORDINAL], &r.alpha[LK_INTERVAL], &r.icc1, &r.icc1k};
     for (int i = 0; i < 4; i++)
@@ -67,7 +67,8 @@ static enum lk_code table_reliability(struct lk_report *report) {
         return rc;
     }
     lk_table_note(table,
-                  "n: items with two answers or more, both arms. Intervals of α: %lld resamples of the items. Labels: "
+                  "n: items with two answers or more, both arms. Intervals of α: %lld resamples of the items; of the "
+                  "one-way ICC: from F. Labels: "
                   "the study's scale / Landis and Koch's (1977), of the unrounded value; that of α is of the interval "
                   "α, or of the nominal one for classes. Targets that the protocols name: κ at least 0.6, α above 0.7.",
                   (long long)report->options.n_bootstrap);

@@ -158,7 +158,7 @@ static int level_of(const struct lk_item *item, enum lk_factor factor) {
 }
 
 static enum lk_code table_11(struct lk_report *report) {
-    /* races by the alphabet; where one half is shorter, the gender's rows leave out the last, the paper's layout */
+    /* The published order: races and genders by the alphabet. */
     static const struct block halves[2][2] = {
         {{LK_FACTOR_RACE, 7, {1, 2, 4, 6, 5, 3, 0}}, {LK_FACTOR_AGE, 6, {0, 1, 2, 3, 4, 5}}},
         {{LK_FACTOR_GENDER, 2, {1, 0}}, {LK_FACTOR_MODEL, 3, {0, 1, 2}}},

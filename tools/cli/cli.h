@@ -14,4 +14,5 @@ enum lk_code cli_devices(const struct cli_arguments *arguments);
 enum lk_code cli_selftest(const struct cli_arguments *arguments);
 enum lk_code cli_judge(const struct cli_arguments *arguments);
 enum lk_code cli_report(const struct cli_arguments *arguments);
+enum lk_code cli_sample(const struct cli_arguments *arguments);
 enum lk_code cli_stats(const struct cli_arguments *arguments);

@@ -77,6 +77,14 @@ static const char *const completions_examples[] = {
 static const char *const help_examples[] = {"About a command", "likeness help edit", "The manual page",
                                             "likeness help --man | man -l -", NULL};
 
+static const char *const sample_examples[] = {"The 500 pairs for raters",
+                                              "likeness sample pairs500 > pairs500.csv",
+                                              "504 outputs that have scores, with the count of every factor",
+                                              "likeness sample strata126 --scores scores.csv --json > sample.json",
+                                              "What an earlier study drew with pandas",
+                                              "likeness sample strata126 --sampler pandas",
+                                              NULL};
+
 const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
     [CLI_EDIT] = {.name = "edit",
                   .summary = "edit a picture by an instruction",
@@ -163,6 +171,16 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                         "table as CSV, JSON, Markdown and LaTeX in DIR/tables. Answers that are not understood are "
                         "refused one by one, counted, and named on stderr. Equal inputs give equal bytes.",
                     .examples = report_examples},
+    [CLI_SAMPLE] = {.name = "sample",
+                    .summary = "draw the outputs that raters will see",
+                    .positional = "DESIGN",
+                    .positional_required = true,
+                    .usage = "strata126|strata42|pairs500 [options]",
+                    .text =
+                        "strata126: four outputs of each race, gender, age group and model; strata42: eight of each "
+                        "race, gender and age group; pairs500: the balanced design of 500 pairs over 84 sources, 20 "
+                        "prompts and three models. One seed gives one sample on every machine. CSV on stdout.",
+                    .examples = sample_examples},
     [CLI_STATS] =
         {.name = "stats",
          .summary = "compute a statistic or test from a CSV table",

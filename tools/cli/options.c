@@ -443,8 +443,9 @@ const struct cli_option cli_options[] = {
      .kind = CLI_FILE,
      .group = "Input",
      .value = "LONG.csv",
-     .help = "the long score table: item_id, kind, who, axis, score",
-     .commands = ON(CLI_REPORT),
+     .help = "the long score table: item_id, kind, who, axis, score; of sample: what may be drawn (otherwise all 5,040 "
+             "outputs of the design)",
+     .commands = ON(CLI_REPORT) | ON(CLI_SAMPLE),
      .offset = FIELD(report.scores)},
     {.name = "ratings",
      .kind = CLI_LIST,
@@ -541,11 +542,21 @@ const struct cli_option cli_options[] = {
      .group = "Analysis",
      .value = "N",
      .otherwise = "42",
-     .help = "seed of the resamples",
-     .commands = ON(CLI_REPORT) | ON(CLI_STATS),
+     .help = "seed of the resamples and samples",
+     .commands = ON(CLI_REPORT) | ON(CLI_STATS) | ON(CLI_SAMPLE),
      .min = 0,
      .max = 0x1p63,
      .offset = FIELD(report.study_seed)},
+    {.name = "sampler",
+     .kind = CLI_CHOICE,
+     .group = "Analysis",
+     .value = "NAME",
+     .otherwise = "stream",
+     .help = "the study's own generator, or what pandas draws with random_state in each stratum anew (for replication: "
+             "equally long strata then give the same positions)",
+     .commands = ON(CLI_SAMPLE),
+     .choices = "stream|pandas",
+     .offset = FIELD(sampler)},
     {.name = "alpha",
      .kind = CLI_NUMBER,
      .group = "Analysis",
@@ -650,7 +661,7 @@ const struct cli_option cli_options[] = {
      .group = "Output",
      .help = "print JSON instead of text",
      .commands = ON(CLI_PLAN) | ON(CLI_MODELS) | ON(CLI_VERIFY) | ON(CLI_SHOW) | ON(CLI_DEVICES) | ON(CLI_SELFTEST) |
-                 ON(CLI_STATS),
+                 ON(CLI_STATS) | ON(CLI_SAMPLE),
      .offset = FIELD(json)},
     {.name = "man",
      .kind = CLI_FLAG,
@@ -703,5 +714,6 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                                    .title = "Portrait edits: audit",
                                                    .date = "",
                                                    .label = ""},
-                                        .stats = {.null = -1, .p1 = -1, .p2 = -1}};
+                                        .stats = {.null = -1, .p1 = -1, .p2 = -1},
+                                        .sampler = "stream"};
 }

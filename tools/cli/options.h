@@ -20,6 +20,7 @@ enum cli_command {
     CLI_JUDGE,
     CLI_REPORT,
     CLI_STATS,
+    CLI_SAMPLE,
     CLI_COMPLETIONS,
     CLI_HELP,
     CLI_N_COMMANDS,
@@ -91,6 +92,7 @@ struct cli_arguments {
         bool embed_images, audit_safe;
     } report;
     struct cli_stats_options stats;
+    const char *sampler;
     bool thinking_mode, reflection_mode, greedy;
     bool exif_transpose, vae_tiling, quiet, json, man, large;
 };

@@ -16,6 +16,7 @@ _likeness() {
             'judge:compare edited portraits with their sources by pixels'
             'report:turn scores and ratings into tables, figures and a page'
             'stats:compute a statistic or test from a CSV table'
+            'sample:draw the outputs that raters will see'
             'completions:print shell completions'
             'help:explain a command'
         )
@@ -228,7 +229,7 @@ _likeness() {
             '--primary-name[the primary judge as the report names it]:TEXT:' \
             '--secondary-name[the secondary one]:TEXT:' \
             '--pixel[what `judge` printed, in place of a primary or secondary judge that is not given; it has two of five scores]:FILE.jsonl:_files' \
-            '--scores[the long score table\: item_id, kind, who, axis, score]:LONG.csv:_files' \
+            '--scores[the long score table\: item_id, kind, who, axis, score; of sample\: what may be drawn (otherwise all 5,040 outputs of the design)]:LONG.csv:_files' \
             '*--ratings[raters'\'' answers\: CSV, JSON lines or a JSON array]:FILE:_files' \
             '--participants[the rating platform'\''s list of participants]:FILE:_files' \
             '--completion-code[the code that participants had to enter; without it any counts]:TEXT:' \
@@ -240,7 +241,7 @@ _likeness() {
             '--subcategory[of prompts\: by the printed id ranges, by what they ask for, or both]:NAME:(both printed content)' \
             '--score-source[whose scores the tables of pairs take]:NAME:(judge human)' \
             '--bootstrap[resamples of the 84 sources for intervals]:N:' \
-            '--study-seed[seed of the resamples]:N:' \
+            '--study-seed[seed of the resamples and samples]:N:' \
             '--alpha[error rate of tests; intervals are at 1 - A]:A:' \
             '--nominal[outputs that the design asks for]:N:' \
             '--title[the page'\''s title]:TEXT:' \
@@ -280,7 +281,7 @@ _likeness() {
             '--p1[sample-size\: the first group'\''s rate]:RATE:' \
             '--p2[sample-size\: the second group'\''s]:RATE:' \
             '--power[sample-size\: to reach]:SHARE:' \
-            '--study-seed[seed of the resamples]:N:' \
+            '--study-seed[seed of the resamples and samples]:N:' \
             '--alpha[error rate of tests; intervals are at 1 - A]:A:' \
             '--json[print JSON instead of text]' \
             '--help[this text]' \
@@ -288,6 +289,16 @@ _likeness() {
             '--version[print the version]' \
             '1:test:' \
             '2:file:_files'
+        ;;
+    sample)
+        _arguments \
+            '--scores[the long score table\: item_id, kind, who, axis, score; of sample\: what may be drawn (otherwise all 5,040 outputs of the design)]:LONG.csv:_files' \
+            '--study-seed[seed of the resamples and samples]:N:' \
+            '--sampler[the study'\''s own generator, or what pandas draws with random_state in each stratum anew (for replication\: equally long strata then give the same positions)]:NAME:(stream pandas)' \
+            '--json[print JSON instead of text]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
         ;;
     completions)
         _arguments \
@@ -302,7 +313,7 @@ _likeness() {
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
-            '1:command:(edit plan chat models verify show rerun devices selftest judge report stats completions help)'
+            '1:command:(edit plan chat models verify show rerun devices selftest judge report stats sample completions help)'
         ;;
     esac
 }

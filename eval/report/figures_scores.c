@@ -49,6 +49,38 @@ static enum lk_code likert_axes(struct lk_report *report) {
     return lk_report_add_figure(report, LK_SECTION_EDITS, &figure);
 }
 
+/* What the raters who are kept answered, attention checks left out. */
+static enum lk_code likert_raters(struct lk_report *report) {
+    const struct lk_dataset *data = report->data;
+    const char *rows[LK_N_AXES];
+    int64_t counts[LK_N_AXES][5] = {{0}};
+    int n = 0;
+    for (int a = 0; a < LK_N_AXES; a++) {
+        bool any = false;
+        for (size_t i = 0; i < data->n_ratings; i++) {
+            const struct lk_rating *rating = &data->ratings[i];
+            if (rating->is_gold || data->raters[rating->rater].excluded || !rating->score[a]) continue;
+            counts[n][rating->score[a] - 1]++;
+            any = true;
+        }
+        if (any) rows[n++] = lk_factor_display(LK_FACTOR_AXIS, a);
+    }
+    if (!n) return LK_OK;
+    struct lk_figure figure;
+    struct lk_figure_likert likert = {
+        .head = {.id = "f_ratings",
+                 .title = "Distribution of raters' answers by axis",
+                 .description = "Shares of the answers 1 to 5 of each axis, stacked around the middle of answer 3.",
+                 .note = "All answers of the raters who are kept, both arms; attention checks are left out."},
+        .row_name = "Axis",
+        .rows = rows,
+        .n_rows = n,
+        .counts = (const int64_t(*)[5])counts};
+    memcpy(likert.levels, numbers, sizeof numbers);
+    LK_TRY(lk_figure_likert(&likert, &figure));
+    return lk_report_add_figure(report, LK_SECTION_HUMAN, &figure);
+}
+
 static enum lk_code likert_skin(struct lk_report *report) {
     static const char *const levels[5] = {"Much darker", "Darker", "Same", "Lighter", "Much lighter"};
     const char *rows[LK_N_RACES];
@@ -123,8 +155,8 @@ static enum lk_code before_after(struct lk_report *report) {
     int n = 0;
     for (int r = 0; r < LK_N_RACES; r++) {
         struct lk_group group = lk_group_with((struct lk_group)LK_GROUP_ANY, LK_FACTOR_RACE, r);
-        struct lk_paired paired = lk_paired_of(report->data, group, LK_AXIS_RACE_DRIFT, LK_SCORES_JUDGE, false, false,
-                                               &report->options.thresholds);
+        struct lk_paired paired = lk_paired_of(report->data, group, LK_AXIS_RACE_DRIFT, report->options.score_source,
+                                               false, false, &report->options.thresholds);
         if (!paired.n) continue;
         rows[n] = lk_factor_display(LK_FACTOR_RACE, r);
         from[n] = (struct lk_figure_value){.value = paired.edited / (double)paired.n};
@@ -134,30 +166,34 @@ static enum lk_code before_after(struct lk_report *report) {
     if (!n) return LK_OK;
     struct lk_figure figure;
     LK_TRY(lk_figure_shift(
-        &(struct lk_figure_shift){.head = {.id = "f_race_drift_pairs",
-                                           .title = "Race drift without and with the features in the prompt",
-                                           .description = "Mean race drift of each race's pairs, and the way from the "
-                                                          "prompt as it is to the one that names features.",
-                                           .note = "Pairs of which both outputs are scored; 1 is no drift."},
-                                  .unit = LK_UNIT_NUMBER,
-                                  .decimals = 2,
-                                  .value_name = "Mean race drift",
-                                  .row_name = "Race",
-                                  .from_name = lk_factor_display(LK_FACTOR_ARM, LK_ARM_EDITED),
-                                  .to_name = lk_factor_display(LK_FACTOR_ARM, LK_ARM_PRESERVED),
-                                  .rows = rows,
-                                  .n_rows = n,
-                                  .from = from,
-                                  .to = to,
-                                  .has_reference = true,
-                                  .reference = 1,
-                                  .reference_name = "no drift"},
+        &(struct lk_figure_shift){
+            .head = {.id = "f_race_drift_pairs",
+                     .title = "Race drift without and with the features in the prompt",
+                     .description = "Mean race drift of each race's pairs, and the way from the "
+                                    "prompt as it is to the one that names features.",
+                     .note = report->options.score_source == LK_SCORES_HUMAN
+                                 ? "Raters' means of pairs of which both outputs are rated; 1 is no drift."
+                                 : "Pairs of which both outputs are scored; 1 is no drift."},
+            .unit = LK_UNIT_NUMBER,
+            .decimals = 2,
+            .value_name = "Mean race drift",
+            .row_name = "Race",
+            .from_name = lk_factor_display(LK_FACTOR_ARM, LK_ARM_EDITED),
+            .to_name = lk_factor_display(LK_FACTOR_ARM, LK_ARM_PRESERVED),
+            .rows = rows,
+            .n_rows = n,
+            .from = from,
+            .to = to,
+            .has_reference = true,
+            .reference = 1,
+            .reference_name = "no drift"},
         &figure));
     return lk_report_add_figure(report, LK_SECTION_MITIGATION, &figure);
 }
 
 enum lk_code lk_report_figures_scores(struct lk_report *report) {
     LK_TRY(likert_axes(report));
+    LK_TRY(likert_raters(report));
     LK_TRY(likert_skin(report));
     LK_TRY(heat_axes(report));
     return before_after(report);

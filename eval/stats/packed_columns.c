@@ -5,12 +5,12 @@
 
 #include "engine/alloc.h"
 
-/* The largest number, or -1 when one is negative, fractional or very large. */
-static double largest_whole(const double *const *rows, size_t n_rows, int n_columns) {
+/* The largest number times scale, or -1 when one is negative, fractional or very large. */
+static double largest_whole(const double *const *rows, size_t n_rows, int n_columns, int scale) {
     double largest = 0;
     for (size_t r = 0; r < n_rows; r++)
         for (int c = 0; c < n_columns; c++) {
-            double value = rows[r][c];
+            double value = scale * rows[r][c];
             if (!(value >= 0 && value < 4294967296.0) || value != floor(value)) return -1;
             if (value > largest) largest = value;
         }
@@ -19,8 +19,11 @@ static double largest_whole(const double *const *rows, size_t n_rows, int n_colu
 
 enum lk_code lk_pack_columns(const double *const *rows, size_t n_rows, int n_columns, double largest_weight,
                              struct lk_packed_columns *out) {
-    double largest = largest_whole(rows, n_rows, n_columns), sum = largest * largest_weight;
-    *out = (struct lk_packed_columns){.n_columns = n_columns};
+    int scale = 1;
+    double largest = largest_whole(rows, n_rows, n_columns, scale);
+    if (largest < 0) largest = largest_whole(rows, n_rows, n_columns, scale = 2);
+    double sum = largest * largest_weight;
+    *out = (struct lk_packed_columns){.n_columns = n_columns, .scale = scale};
     if (largest < 0 || sum >= 4294967296.0) return LK_OK;
     out->bits = sum < 65536 ? 16 : sum < 2097152 ? 21 : 32;
     int per_word = 64 / out->bits;
@@ -30,7 +33,7 @@ enum lk_code lk_pack_columns(const double *const *rows, size_t n_rows, int n_col
     if (!out->words) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu rows", n_rows);
     for (size_t r = 0; r < n_rows; r++)
         for (int c = 0; c < n_columns; c++)
-            out->words[r * (size_t)out->n_words + (size_t)(c / per_word)] |= (uint64_t)rows[r][c]
+            out->words[r * (size_t)out->n_words + (size_t)(c / per_word)] |= (uint64_t)(scale * rows[r][c])
                                                                              << c % per_word * out->bits;
     return LK_OK;
 }
@@ -46,7 +49,7 @@ static void unpack(const struct lk_packed_columns *packed, const uint64_t *sums,
     for (int c = 0, w = 0; c < packed->n_columns; w++) {
         uint64_t word = sums[w];
         for (int i = 0; i < per_word && c < packed->n_columns; i++, c++) {
-            totals[c] = (double)(int64_t)(word & mask);
+            totals[c] = (double)(int64_t)(word & mask) / packed->scale;
             word >>= packed->bits;
         }
     }

@@ -272,8 +272,8 @@ static void totals_themselves(const double *totals, const void *context, void *s
     memcpy(out, totals, *(const size_t *)context * sizeof *out);
 }
 
-/* Whole numbers are summed several to a word, in fields of 16, 21 or 32 bits, or not: a column of halves prevents it.
- */
+/* Whole numbers and halves are summed several to a word, in fields of 16, 21 or 32 bits, or not: a column of quarters
+ * prevents it. */
 static void packed_sums_are_the_sums(void **state) {
     (void)state;
     enum { N = 300, CELLS = 5, B = 40, MAX_COLUMNS = 40 };
@@ -286,13 +286,14 @@ static void packed_sums_are_the_sums(void **state) {
     lk_stream_seed(&s, 5);
     for (int round = 0; round < 132; round++) {
         int width = widths[round % 11];
+        double unit = round % 5 == 1 ? 0.5 : 1;
         for (int i = 0; i < N; i++) {
             cells[i] = round % 4 ? (int32_t)lk_stream_bounded(&s, CELLS + 1) - 1 : 2;
             clusters[i] = i / 10;
             for (int c = 0; c < width; c++)
                 mixed[i * (width + 1) + c] = whole[i * width + c] =
-                    (double)lk_stream_bounded(&s, (uint64_t)largest[round % 6] + 1);
-            mixed[i * (width + 1) + width] = 0.5;
+                    unit * (double)lk_stream_bounded(&s, (uint64_t)largest[round % 6] + 1);
+            mixed[i * (width + 1) + width] = 0.25;
         }
         struct lk_resampling how = {(uint64_t)round, B, 0.95, round % 2 ? clusters : NULL, 2};
         struct lk_tally a = {N, width, CELLS, whole, cells}, b = {N, width + 1, CELLS, mixed, cells};

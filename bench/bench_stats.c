@@ -9,6 +9,7 @@
 
 #include "bench/bench.h"
 #include "bench/stats_data.h"
+#include "engine/alloc.h"
 #include "eval/stats/bootstrap_rates.h"
 #include "eval/stats/cluster_means.h"
 #include "eval/stats/correlation.h"
@@ -233,18 +234,22 @@ static enum lk_code resample_rates(struct bench *b, const int32_t *clusters) {
 static enum lk_code resample_items(struct bench *b) { return resample_rates(b, NULL); }
 static enum lk_code resample_sources(struct bench *b) { return resample_rates(b, b->study.source); }
 
-/* The mean of each axis, and whether genders differ. */
+/* The mean of each axis, from one set of resamples. */
 static enum lk_code resample_means(struct bench *b) {
     struct lk_resampling how = LK_RESAMPLING;
     how.n_replicates = RESAMPLES;
     how.n_threads = b->threads;
-    for (int axis = 0; axis < N_AXES; axis++) {
-        size_t n = complete(b, axis);
-        for (size_t i = 0; i < n; i++) b->x[i] = (b->x[i] + b->y[i]) / 2;
-        struct lk_number number;
-        LK_TRY(lk_bootstrap_mean(b->x, n, &how, LK_INTERVAL_PERCENTILE, &number));
-        note(b, "~mean_low", axis, number.low);
-    }
+    double *means = lk_malloc(sizeof *means * N_ITEMS * N_AXES);
+    if (!means) return lk_fail(LK_E_NOMEM, "bench: out of memory");
+    for (int i = 0; i < N_ITEMS; i++) memcpy(means + i * N_AXES, b->values + i * N_MEASURES, sizeof *means * N_AXES);
+    const struct lk_grouping all = {NULL, 1};
+    const struct lk_rates rates = {N_ITEMS, N_AXES, means, 1, &all};
+    struct lk_rate_results *results;
+    enum lk_code rc = lk_bootstrap_rates(&rates, &how, &results);
+    lk_free(means);
+    if (rc) return rc;
+    for (int axis = 0; axis < N_AXES; axis++) note(b, "~mean_low", axis, lk_rate_of(results, 0, 0, axis)->low);
+    lk_rate_results_free(results);
     return LK_OK;
 }
 

@@ -1,5 +1,6 @@
-/* Statistics of sums over the drawn units. A resample is a count per unit; units that are alike (same cluster, cell and
- * columns) are one row, so that small-integer scores cost little. */
+/* Statistics of sums over the drawn units. A resample is a count per unit; units that are alike (same cell and columns)
+ * are one row, so that small-integer scores cost little. Of clusters, which come whole, only the sums by cell are kept.
+ */
 #include <math.h>
 #include <omp.h>
 #include <stdbool.h>
@@ -18,7 +19,8 @@ struct rows {
     int32_t *cell;         /* [n] */
     int32_t *cluster;      /* [n]; only read with clusters */
     double *multiplicity;  /* [n]: units that are alike */
-    const double **column; /* [n] -> [n_columns] in the caller's memory */
+    const double **column; /* [n] -> [n_columns] in the caller's memory, or in sums */
+    double *sums;          /* [n, n_columns] with clusters, NULL without */
     struct lk_packed_columns packed;
 };
 
@@ -44,6 +46,7 @@ static void rows_free(struct rows *rows) {
     lk_free(rows->cluster);
     lk_free(rows->multiplicity);
     lk_free(rows->column);
+    lk_free(rows->sums);
     lk_packed_columns_free(&rows->packed);
     memset(rows, 0, sizeof *rows);
 }
@@ -61,6 +64,27 @@ static void merge(const struct unit *units, size_t n_units, struct rows *rows) {
         rows->multiplicity[rows->n - 1]++;
         rows->of_unit[u->index] = (int32_t)(rows->n - 1);
     }
+}
+
+/* Rows of the same cluster and cell become one, their sum. */
+static bool sum_clusters(struct rows *rows) {
+    size_t width = (size_t)rows->n_columns, n = 0;
+    rows->sums = lk_calloc(rows->n, width * sizeof *rows->sums);
+    if (!rows->sums) return false;
+    for (size_t r = 0; r < rows->n; r++) {
+        if (!r || rows->cell[r] != rows->cell[n - 1] || rows->cluster[r] != rows->cluster[n - 1]) {
+            rows->cell[n] = rows->cell[r];
+            rows->cluster[n++] = rows->cluster[r];
+        }
+        double *sum = rows->sums + (n - 1) * width;
+        for (size_t c = 0; c < width; c++) sum[c] += rows->multiplicity[r] * rows->column[r][c];
+    }
+    for (size_t r = 0; r < n; r++) {
+        rows->column[r] = rows->sums + r * width;
+        rows->multiplicity[r] = 1;
+    }
+    rows->n = n;
+    return true;
 }
 
 static enum lk_code rows_make(const struct lk_tally *tally, const struct lk_clusters *clusters, struct rows *rows) {
@@ -84,8 +108,10 @@ static enum lk_code rows_make(const struct lk_tally *tally, const struct lk_clus
     qsort(units, n, sizeof *units, by_content);
     merge(units, n, rows);
     lk_free(units);
-    enum lk_code rc = lk_pack_columns(rows->column, rows->n, rows->n_columns,
-                                      (double)clusters->n * (double)clusters->longest, &rows->packed);
+    enum lk_code rc =
+        clusters->of_unit && !sum_clusters(rows) ? lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu units", n) : LK_OK;
+    double most = (double)clusters->n * (clusters->of_unit ? 1 : (double)clusters->longest);
+    if (!rc) rc = lk_pack_columns(rows->column, rows->n, rows->n_columns, most, &rows->packed);
     if (rc) rows_free(rows);
     return rc;
 }

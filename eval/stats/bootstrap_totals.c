@@ -160,7 +160,7 @@ static void draw(const struct rows *rows, const struct lk_clusters *clusters, ui
     }
     memset(counts, 0, clusters->n * sizeof *counts);
     for (size_t i = 0; i < clusters->n; i++) counts[lk_stream_bounded(&stream, clusters->n)]++;
-    for (size_t r = 0; r < rows->n; r++) weights[r] = counts[rows->cluster[r]] * rows->multiplicity[r];
+    for (size_t r = 0; r < rows->n; r++) weights[r] = counts[rows->cluster[r]];
 }
 
 static void leave_out(const struct rows *rows, const struct lk_clusters *clusters, size_t left_out, double *weights) {

@@ -6,7 +6,7 @@ machine's speed changes from minute to minute.
 
 Prints, per step, medians of both in ms and the ratio; the numbers of both are compared (1e-8 relative; p below 1e-12 as
 equal), those from random resamples loosely. Reading the data and importing the libraries is not timed. Resampling is
-written as products of matrices, not as a loop over groups, which would be several times slower;
+written as products of matrices; with --plain as drawn rows and sums per group, which is what one writes first.
 OpenBLAS is slower with two threads on products of this size."""
 
 import argparse
@@ -193,6 +193,36 @@ class Analysis:
         rates = totals[..., : 2 * AXES] / totals[..., 2 * AXES :]
         self.summarise("cluster_", rates, [len(g) for g in groupings])
 
+    def resample_plainly(self, prefix, draw):
+        """Drawn rows, then sums per group: what one writes without rearranging the sums as products of matrices."""
+        codes = [self.items[name].to_numpy() for name in ("race", "gender", "model", "prompt")]
+        codes.append(np.zeros(len(self.items), int))
+        sizes = [code.max() + 1 for code in codes]
+        there = ~np.isnan(self.values)
+        filled = np.where(there, self.values, 0)
+        rates = np.empty((RESAMPLES, sum(sizes), 2 * AXES))
+        for b in range(RESAMPLES):
+            rows = draw()
+            values, valid, at = filled[rows], there[rows], 0
+            for code, size in zip(codes, sizes):
+                group = code[rows]
+                for m in range(2 * AXES):
+                    n = np.bincount(group, valid[:, m], size)
+                    rates[b, at : at + size, m] = np.bincount(group, values[:, m], size) / n
+                at += size
+        self.summarise(prefix, rates, sizes)
+
+    def resample_items_plainly(self):
+        rng, n = np.random.default_rng(42), len(self.items)
+        self.resample_plainly("", lambda: rng.integers(0, n, n))
+
+    def resample_sources_plainly(self):
+        rng = np.random.default_rng(42)
+        rows = [np.flatnonzero(self.items["source"] == s) for s in range(N_SOURCES)]
+        self.resample_plainly(
+            "cluster_", lambda: np.concatenate([rows[s] for s in rng.integers(0, N_SOURCES, N_SOURCES)])
+        )
+
     def resample_means(self):
         for axis in range(AXES):
             x, y = self.complete(axis)
@@ -234,12 +264,12 @@ STEPS = [name for name in vars(Analysis) if name in (
     "resample_means permute models adjustments").split()]
 
 
-def theirs(analysis):
+def theirs(analysis, plain):
     """Milliseconds of each step, by the clock and of CPU time."""
     took = {}
     for step in STEPS:
         before, cpu = time.perf_counter(), time.process_time()
-        getattr(analysis, step)()
+        getattr(analysis, step + "_plainly" * (plain and step in ("resample_items", "resample_sources")))()
         took[step] = (1e3 * (time.perf_counter() - before), 1e3 * (time.process_time() - cpu))
     took["total"] = tuple(map(sum, zip(*took.values())))
     return took
@@ -265,6 +295,7 @@ def main():
     parser.add_argument("bench")
     parser.add_argument("-r", type=int, default=3)
     parser.add_argument("-t", default="2")
+    parser.add_argument("--plain", action="store_true", help="rates resampled by drawn rows and bincount")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     ours, peers = [], []
@@ -273,7 +304,7 @@ def main():
         for _ in range(args.r):
             ours.append(lines(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
             analysis = Analysis(folder)
-            peers.append(theirs(analysis))
+            peers.append(theirs(analysis, args.plain))
         compare(lines(open(f"{folder}/found").read()), analysis.found)
     print("| step | ours, ms | of CPU time | Python, ms | of CPU time | ratio | by CPU time |\n|---|--:|--:|--:|--:|--:|--:|")
     for step in [*STEPS, "total"]:

@@ -22,6 +22,18 @@ static bool count_scores(const struct lk_report *report, const struct lk_group *
     return any;
 }
 
+/* rows [n], counts [n, 5] of the levels from 1. */
+static enum lk_code add_likert(struct lk_report *report, enum lk_section section, const struct lk_figure_head *head,
+                               const char *row_name, const char *const *rows, int n, int64_t (*counts)[5],
+                               const char *const levels[5]) {
+    struct lk_figure figure;
+    struct lk_figure_likert likert = {
+        .head = *head, .row_name = row_name, .rows = rows, .n_rows = n, .counts = (const int64_t(*)[5])counts};
+    memcpy(likert.levels, levels, sizeof likert.levels);
+    LK_TRY(lk_figure_likert(&likert, &figure));
+    return lk_report_add_figure(report, section, &figure);
+}
+
 static enum lk_code likert_axes(struct lk_report *report) {
     const char *rows[LK_N_AXES];
     int64_t counts[LK_N_AXES][5];
@@ -32,21 +44,13 @@ static enum lk_code likert_axes(struct lk_report *report) {
         rows[n++] = lk_factor_display(LK_FACTOR_AXIS, a);
     }
     if (!n) return LK_OK;
-    struct lk_figure figure;
-    struct lk_figure_likert likert = {
-        .head = {.id = "f_scores",
-                 .title = "Distribution of scores by axis",
-                 .description = "Shares of the scores 1 to 5 of each axis, stacked around the middle of score 3.",
-                 .note =
-                     "Baseline outputs of all models. On skin tone and age, 3 is no change; on success, 5 is best; on "
-                     "drift, 1 is none."},
-        .row_name = "Axis",
-        .rows = rows,
-        .n_rows = n,
-        .counts = (const int64_t(*)[5])counts};
-    memcpy(likert.levels, numbers, sizeof numbers);
-    LK_TRY(lk_figure_likert(&likert, &figure));
-    return lk_report_add_figure(report, LK_SECTION_EDITS, &figure);
+    const struct lk_figure_head head = {
+        .id = "f_scores",
+        .title = "Distribution of scores by axis",
+        .description = "Shares of the scores 1 to 5 of each axis, stacked around the middle of score 3.",
+        .note = "Baseline outputs of all models. On skin tone and age, 3 is no change; on success, 5 is best; on "
+                "drift, 1 is none."};
+    return add_likert(report, LK_SECTION_EDITS, &head, "Axis", rows, n, counts, numbers);
 }
 
 /* What the raters who are kept answered, attention checks left out. */
@@ -66,19 +70,12 @@ static enum lk_code likert_raters(struct lk_report *report) {
         if (any) rows[n++] = lk_factor_display(LK_FACTOR_AXIS, a);
     }
     if (!n) return LK_OK;
-    struct lk_figure figure;
-    struct lk_figure_likert likert = {
-        .head = {.id = "f_ratings",
-                 .title = "Distribution of raters' answers by axis",
-                 .description = "Shares of the answers 1 to 5 of each axis, stacked around the middle of answer 3.",
-                 .note = "All answers of the raters who are kept, both arms; attention checks are left out."},
-        .row_name = "Axis",
-        .rows = rows,
-        .n_rows = n,
-        .counts = (const int64_t(*)[5])counts};
-    memcpy(likert.levels, numbers, sizeof numbers);
-    LK_TRY(lk_figure_likert(&likert, &figure));
-    return lk_report_add_figure(report, LK_SECTION_HUMAN, &figure);
+    const struct lk_figure_head head = {
+        .id = "f_ratings",
+        .title = "Distribution of raters' answers by axis",
+        .description = "Shares of the answers 1 to 5 of each axis, stacked around the middle of answer 3.",
+        .note = "All answers of the raters who are kept, both arms; attention checks are left out."};
+    return add_likert(report, LK_SECTION_HUMAN, &head, "Axis", rows, n, counts, numbers);
 }
 
 static enum lk_code likert_skin(struct lk_report *report) {
@@ -92,20 +89,13 @@ static enum lk_code likert_skin(struct lk_report *report) {
         rows[n++] = lk_factor_display(LK_FACTOR_RACE, r);
     }
     if (!n) return LK_OK;
-    struct lk_figure figure;
-    struct lk_figure_likert likert = {
-        .head = {.id = "f_skin_tone_by_race",
-                 .title = "Skin tone of the output against the source, by race",
-                 .description = "Shares of darker and lighter outputs of each race, stacked around the middle of those "
-                                "that are the same.",
-                 .note = "Baseline outputs of all models."},
-        .row_name = "Race",
-        .rows = rows,
-        .n_rows = n,
-        .counts = (const int64_t(*)[5])counts};
-    memcpy(likert.levels, levels, sizeof levels);
-    LK_TRY(lk_figure_likert(&likert, &figure));
-    return lk_report_add_figure(report, LK_SECTION_DISPARITY, &figure);
+    const struct lk_figure_head head = {
+        .id = "f_skin_tone_by_race",
+        .title = "Skin tone of the output against the source, by race",
+        .description = "Shares of darker and lighter outputs of each race, stacked around the middle of those "
+                       "that are the same.",
+        .note = "Baseline outputs of all models."};
+    return add_likert(report, LK_SECTION_DISPARITY, &head, "Race", rows, n, counts, levels);
 }
 
 static struct lk_figure_value mean_value(struct lk_mean mean) {

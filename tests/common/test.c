@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "engine/alloc.h"
+
 const char *test_path(const char *name) {
     static char ring[8][1024];
     static int next;
@@ -53,4 +55,17 @@ double test_relative_error(const float *a, const float *b, size_t n) {
     }
     if (difference == 0) return 0;
     return norm > 0 ? sqrt(difference / norm) : INFINITY;
+}
+
+void test_every_allocation(enum lk_code (*call)(void), int64_t at_least) {
+    int64_t live = lk_alloc_live(), before = lk_alloc_count();
+    assert_ok(call());
+    int64_t n = lk_alloc_count() - before;
+    assert_true(n > at_least);
+    for (int64_t i = 1; i <= n; i++) {
+        lk_alloc_fail_at(i);
+        assert_int_equal(call(), LK_E_NOMEM);
+        lk_alloc_fail_at(0);
+        assert_int_equal(lk_alloc_live(), live);
+    }
 }

@@ -45,3 +45,7 @@ double test_normal(uint64_t *state);
 
 /* ||a - b|| / ||b|| in double; 0 when both are zero. NaN anywhere gives infinity. */
 double test_relative_error(const float *a, const float *b, size_t n);
+
+/* `call` succeeds; it makes more than at_least allocations; each made to fail in turn gives LK_E_NOMEM and leaves
+ * nothing live. */
+void test_every_allocation(enum lk_code (*call)(void), int64_t at_least);

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "engine/alloc.h"
 #include "eval/stats/cholesky.h"
 #include "eval/stats/cluster_means.h"
 #include "eval/stats/linear_model.h"
@@ -191,16 +190,7 @@ static enum lk_code all_calls(void) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    int64_t live = lk_alloc_live(), before = lk_alloc_count();
-    assert_ok(all_calls());
-    int64_t n = lk_alloc_count() - before;
-    assert_true(n > 8);
-    for (int64_t i = 1; i <= n; i++) {
-        lk_alloc_fail_at(i);
-        assert_int_equal(all_calls(), LK_E_NOMEM);
-        lk_alloc_fail_at(0);
-        assert_int_equal(lk_alloc_live(), live);
-    }
+    test_every_allocation(all_calls, 8);
 }
 
 int main(void) {

@@ -2,7 +2,6 @@
  * against an exhaustive search, silhouette and cosine against scikit-learn; the specification's vectors. */
 #include <math.h>
 
-#include "engine/alloc.h"
 #include "eval/stats/rebalance.h"
 #include "eval/stats/representation.h"
 #include "eval/stats/silhouette.h"
@@ -234,16 +233,7 @@ static enum lk_code all_calls(void) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    int64_t live = lk_alloc_live(), before = lk_alloc_count();
-    assert_ok(all_calls());
-    int64_t n = lk_alloc_count() - before;
-    assert_true(n > 20);
-    for (int64_t i = 1; i <= n; i++) {
-        lk_alloc_fail_at(i);
-        assert_int_equal(all_calls(), LK_E_NOMEM);
-        lk_alloc_fail_at(0);
-        assert_int_equal(lk_alloc_live(), live);
-    }
+    test_every_allocation(all_calls, 20);
 }
 
 int main(void) {

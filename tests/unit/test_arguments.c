@@ -104,8 +104,8 @@ static void refuses_flags(void **state) {
 /* The table itself: names unique, every field inside the struct, groups known to the help. */
 static void table(void **state) {
     (void)state;
-    for (size_t i = 0; i < cli_n_options; i++) {
-        const struct cli_option *o = &cli_options[i];
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++) {
         assert_true(o->offset < sizeof(struct cli_arguments));
         assert_true((o->kind == CLI_FLAG) == (o->value == NULL));
         assert_true(o->choices || o->kind != CLI_CHOICE);
@@ -113,8 +113,8 @@ static void table(void **state) {
         assert_non_null(strstr("Model Input Sampling Thinking Columns Analysis Output Other", o->group));
         assert_true((o->required & ~o->commands) == 0);
         for (size_t j = 0; j < i; j++) {
-            assert_string_not_equal(o->name, cli_options[j].name);
-            if (o->letter) assert_int_not_equal(o->letter, cli_options[j].letter);
+            assert_string_not_equal(o->name, cli_option(j)->name);
+            if (o->letter) assert_int_not_equal(o->letter, cli_option(j)->letter);
         }
     }
 }

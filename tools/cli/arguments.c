@@ -19,8 +19,8 @@ static struct spelling spell_long(const char *name, size_t length) {
 }
 
 static const struct cli_option *find_long(const char *name, size_t length) {
-    for (size_t i = 0; i < cli_n_options; i++) {
-        const struct cli_option *o = &cli_options[i];
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++) {
         if (strlen(o->name) == length && !memcmp(o->name, name, length)) return o;
         if (o->alias && strlen(o->alias) == length && !memcmp(o->alias, name, length)) return o;
     }
@@ -28,8 +28,9 @@ static const struct cli_option *find_long(const char *name, size_t length) {
 }
 
 static const struct cli_option *find_letter(char letter) {
-    for (size_t i = 0; i < cli_n_options; i++)
-        if (cli_options[i].letter && cli_options[i].letter == letter) return &cli_options[i];
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++)
+        if (o->letter && o->letter == letter) return o;
     return NULL;
 }
 
@@ -51,10 +52,11 @@ static enum lk_code unknown_flag(enum cli_command command, const struct spelling
     if (why) return lk_fail(LK_E_USAGE, "%s: no such option: %s", flag->text, why);
     const char *names[128];
     size_t n = 0;
-    for (size_t i = 0; i < cli_n_options && n + 2 <= 128; i++) {
-        if (!(cli_options[i].commands & (1u << command))) continue;
-        names[n++] = cli_options[i].name;
-        if (cli_options[i].alias) names[n++] = cli_options[i].alias;
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)) && n + 2 <= 128; i++) {
+        if (!(o->commands & (1u << command))) continue;
+        names[n++] = o->name;
+        if (o->alias) names[n++] = o->alias;
     }
     const char *near = cli_suggest(name, names, n);
     if (near) return lk_fail(LK_E_USAGE, "%s: no such option; did you mean --%s?", flag->text, near);
@@ -266,8 +268,8 @@ static enum lk_code check_required(const struct cli_arguments *a) {
     if (command->positional_required && !a->positional)
         return lk_fail(LK_E_USAGE, "%s: expected %s; usage: likeness %s %s", command->name, command->positional,
                        command->name, command->usage);
-    for (size_t i = 0; i < cli_n_options; i++) {
-        const struct cli_option *o = &cli_options[i];
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++) {
         if (!(o->required & (1u << a->command))) continue;
         if (!*(const char *const *)((const char *)a + o->offset))
             return lk_fail(LK_E_USAGE, "--%s: missing; usage: likeness %s %s", o->name, command->name, command->usage);

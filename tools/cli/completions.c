@@ -35,8 +35,8 @@ static void bash(FILE *out) {
         out);
     for (int c = 0; c < CLI_N_COMMANDS; c++) fprintf(out, "%s ", cli_commands[c].name);
     fputs("--help --version\" -- \"$current\"))\n        return\n    fi\n    case $previous in\n", out);
-    for (size_t i = 0; i < cli_n_options; i++) {
-        const struct cli_option *o = &cli_options[i];
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++) {
         if (o->kind == CLI_FLAG) continue;
         fprintf(out, "    --%s", o->name);
         if (o->alias) fprintf(out, " | --%s", o->alias);
@@ -54,8 +54,9 @@ static void bash(FILE *out) {
     fputs("    esac\n    case $command in\n", out);
     for (int c = 0; c < CLI_N_COMMANDS; c++) {
         fprintf(out, "    %s) COMPREPLY=($(compgen -W \"", cli_commands[c].name);
-        for (size_t i = 0; i < cli_n_options; i++)
-            if (applies(&cli_options[i], c)) fprintf(out, "--%s ", cli_options[i].name);
+        const struct cli_option *o;
+        for (size_t i = 0; (o = cli_option(i)); i++)
+            if (applies(o, c)) fprintf(out, "--%s ", o->name);
         if (c == CLI_COMPLETIONS) fputs("bash zsh fish ", out);
         for (int d = 0; c == CLI_HELP && d < CLI_N_COMMANDS; d++) fprintf(out, "%s ", cli_commands[d].name);
         fputs("\" -- \"$current\"))", out);
@@ -103,8 +104,9 @@ static void zsh(FILE *out) {
           out);
     for (int c = 0; c < CLI_N_COMMANDS; c++) {
         fprintf(out, "    %s)\n        _arguments \\\n", cli_commands[c].name);
-        for (size_t i = 0; i < cli_n_options; i++)
-            if (applies(&cli_options[i], c)) zsh_option(out, &cli_options[i]);
+        const struct cli_option *o;
+        for (size_t i = 0; (o = cli_option(i)); i++)
+            if (applies(o, c)) zsh_option(out, o);
         if (c == CLI_COMPLETIONS) fputs("            '1:shell:(bash zsh fish)'\n", out);
         if (c == CLI_HELP) {
             fputs("            '1:command:(", out);
@@ -125,8 +127,8 @@ static void fish(FILE *out) {
     for (int c = 0; c < CLI_N_COMMANDS; c++)
         fprintf(out, "complete -c likeness -n __fish_use_subcommand -f -a %s -d '%s'\n", cli_commands[c].name,
                 cli_commands[c].summary);
-    for (size_t i = 0; i < cli_n_options; i++) {
-        const struct cli_option *o = &cli_options[i];
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++) {
         fputs("complete -c likeness -n '__fish_seen_subcommand_from", out);
         for (int c = 0; c < CLI_N_COMMANDS; c++)
             if (applies(o, c)) fprintf(out, " %s", cli_commands[c].name);

@@ -77,8 +77,8 @@ void cli_help_command(FILE *out, enum cli_command command) {
                                          "Columns", "Analysis", "Output",   "Other"};
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         bool headed = false;
-        for (size_t i = 0; i < cli_n_options; i++) {
-            const struct cli_option *o = &cli_options[i];
+        const struct cli_option *o;
+        for (size_t i = 0; (o = cli_option(i)); i++) {
             if (!(o->commands & (1u << command)) || strcmp(o->group, groups[g])) continue;
             if (!headed) fprintf(out, "\n%s:\n", groups[g]);
             headed = true;

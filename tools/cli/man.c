@@ -52,9 +52,9 @@ static void command(FILE *out, int c) {
     fputs("\n.PP\n", out);
     text(out, info->text);
     fputc('\n', out);
-    for (size_t i = 0; i < cli_n_options; i++)
-        if ((cli_options[i].commands & (1u << c)) && strcmp(cli_options[i].group, "Other"))
-            option(out, &cli_options[i]);
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++)
+        if ((o->commands & (1u << c)) && strcmp(o->group, "Other")) option(out, o);
     fputs(".PP\nExamples:\n.PP\n.nf\n", out);
     for (const char *const *e = info->examples; *e; e += 2) {
         fputs("# ", out);

@@ -139,8 +139,9 @@ struct cli_command_info {
     const char *const *examples; /* pairs: what, command; ends in NULL */
 };
 
-extern const struct cli_option cli_options[];
-extern const size_t cli_n_options;
+/* Option i of the table, NULL behind the last. */
+const struct cli_option *cli_option(size_t i);
+
 extern const struct cli_command_info cli_commands[CLI_N_COMMANDS];
 
 void cli_arguments_init(struct cli_arguments *arguments);

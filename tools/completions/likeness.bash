@@ -65,6 +65,8 @@ _likeness() {
         return ;;
     --repetition-penalty) 
         return ;;
+    --output | -o) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
     --value) 
         return ;;
     --by) 
@@ -102,8 +104,6 @@ _likeness() {
     --p2) 
         return ;;
     --power) 
-        return ;;
-    --output | -o) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
     --pairs) COMPREPLY=($(compgen -f -- "$current"))
         return ;;

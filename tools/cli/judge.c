@@ -55,7 +55,7 @@ static enum lk_code judge_pair(const struct cli_pair *pair) {
 static enum lk_code judge_file(const char *path) {
     struct cli_pairs pairs;
     enum lk_code rc = cli_pairs_read(&pairs, path, true);
-    size_t n_bad = 0;
+    size_t n_bad = 0, n_all = pairs.n + pairs.rejects.n;
     if (!rc) cli_print_rejects(path, &pairs.rejects);
     for (size_t i = 0; i < pairs.n && !rc; i++) {
         enum lk_code judged = judge_pair(&pairs.list[i]);
@@ -65,11 +65,12 @@ static enum lk_code judge_file(const char *path) {
         n_bad++;
     }
     n_bad += pairs.rejects.n;
-    if (!rc && n_bad)
-        rc = lk_fail(LK_E_INPUT, "%s: %zu of %zu pairs could not be judged; the others were", path, n_bad,
-                     pairs.n + pairs.rejects.n);
-    else if (!rc && !pairs.n)
+    if (!rc && !n_all)
         rc = lk_fail(LK_E_INPUT, "%s: expected lines with item_id, source and edited, got none", path);
+    else if (!rc && n_bad == n_all)
+        rc = lk_fail(LK_E_INPUT, "%s: none of %zu pairs could be judged", path, n_all);
+    else if (!rc && n_bad)
+        rc = lk_fail(LK_E_PARTIAL, "%s: %zu of %zu pairs could not be judged; the others were", path, n_bad, n_all);
     cli_pairs_free(&pairs);
     return rc;
 }

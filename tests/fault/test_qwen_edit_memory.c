@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-#include "engine/alloc.h"
-#include "models/pipeline.h"
+#include "tests/common/pipeline_checks.h"
 
 #define CHECKPOINT "golden/data/qwen_edit/edit2511/checkpoint"
 
@@ -42,63 +41,12 @@ static int free_images(void **state) {
 
 static void every_failing_allocation_of_an_edit_is_an_error(void **state) {
     (void)state;
-    struct lk_pipeline *p;
-    struct lk_device *dev;
-    struct lk_request request;
-    struct lk_result good, result;
-    assert_ok(lk_pipeline_open(&p, CHECKPOINT, LK_BF16));
-    assert_ok(lk_device_cpu_create(1, &dev));
-    fill_request(&request, p);
-    assert_ok(lk_pipeline_edit(p, dev, &request, &good));
-    int64_t live = lk_alloc_live(), before = lk_alloc_count();
-    assert_ok(lk_pipeline_edit(p, dev, &request, &result));
-    int64_t total = lk_alloc_count() - before;
-    lk_result_free(&result);
-    assert_true(total > 10);
-    int n_failed = 0;
-    for (int64_t n = 1; n <= total; n++) {
-        lk_alloc_fail_at(n);
-        enum lk_code rc = lk_pipeline_edit(p, dev, &request, &result);
-        lk_alloc_fail_at(0);
-        /* An allocation that only saves time (a compiled pattern's stack) may be done without. */
-        if (rc && rc != LK_E_NOMEM)
-            fail_msg("allocation %lld: expected code 400, got %d: %s", (long long)n, (int)rc, lk_error_text());
-        if (!rc) assert_memory_equal(good.image.pixels, result.image.pixels, 32 * 48 * 3);
-        if (rc) assert_null(result.image.pixels);
-        n_failed += rc != LK_OK;
-        lk_result_free(&result);
-        assert_int_equal(lk_alloc_live(), live);
-    }
-    assert_true(n_failed > total / 2);
-    assert_ok(lk_pipeline_edit(p, dev, &request, &result));
-    assert_memory_equal(good.image.pixels, result.image.pixels, 32 * 48 * 3);
-    lk_result_free(&result);
-    lk_result_free(&good);
-    lk_device_free(dev);
-    lk_pipeline_close(p);
+    test_allocations_of_edit(CHECKPOINT, fill_request, 1);
 }
 
 static void failing_allocations_of_open_are_errors(void **state) {
     (void)state;
-    struct lk_pipeline *p;
-    int64_t live = lk_alloc_live(), before = lk_alloc_count();
-    assert_ok(lk_pipeline_open(&p, CHECKPOINT, LK_BF16));
-    lk_pipeline_close(p);
-    int64_t total = lk_alloc_count() - before;
-    int n_failed = 0, n_tried = 0;
-    /* The parsers have tests of their own for every n; here the first ones and a spread over the rest. */
-    for (int64_t n = 1; n <= total; n += n < 100 ? 1 : total / 200 + 1) {
-        n_tried++;
-        lk_alloc_fail_at(n);
-        enum lk_code rc = lk_pipeline_open(&p, CHECKPOINT, LK_BF16);
-        lk_alloc_fail_at(0);
-        if (rc && rc != LK_E_NOMEM)
-            fail_msg("allocation %lld of %lld: got %d: %s", (long long)n, (long long)total, (int)rc, lk_error_text());
-        if (!rc) lk_pipeline_close(p);
-        n_failed += rc != LK_OK;
-        assert_int_equal(lk_alloc_live(), live);
-    }
-    assert_true(n_failed > n_tried / 2);
+    test_allocations_of_open(CHECKPOINT);
 }
 
 /* For one and two references, either prompt the longer one, and none. */

@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-#include "engine/alloc.h"
-#include "models/pipeline.h"
+#include "tests/common/pipeline_checks.h"
 
 #define CHECKPOINT "golden/data/step1x/plain/checkpoint"
 #define SIDE       48 /* of the latents' picture, in an edit of the source below */
@@ -23,65 +22,13 @@ static void fill_request(struct lk_request *request, const struct lk_pipeline *p
 
 static void every_failing_allocation_of_an_edit_is_an_error(void **state) {
     (void)state;
-    struct lk_pipeline *p;
-    struct lk_device *dev;
-    struct lk_request request;
-    struct lk_result good, result;
-    assert_ok(lk_pipeline_open(&p, CHECKPOINT, LK_BF16));
-    assert_ok(lk_device_cpu_create(1, &dev));
-    fill_request(&request, p);
-    assert_ok(lk_pipeline_edit(p, dev, &request, &good));
-    int64_t live = lk_alloc_live(), before = lk_alloc_count();
-    assert_ok(lk_pipeline_edit(p, dev, &request, &result));
-    int64_t total = lk_alloc_count() - before;
-    lk_result_free(&result);
-    assert_true(total > 10);
-    int n_failed = 0, n_tried = 0;
-    /* Tokenizing has a test of its own for every n; here the first ones, the last ones and a spread over the rest. */
-    for (int64_t n = 1; n <= total; n += n < 30 || n > total - 60 ? 1 : 7) {
-        n_tried++;
-        lk_alloc_fail_at(n);
-        enum lk_code rc = lk_pipeline_edit(p, dev, &request, &result);
-        lk_alloc_fail_at(0);
-        if (rc && rc != LK_E_NOMEM)
-            fail_msg("allocation %lld: expected code 400, got %d: %s", (long long)n, (int)rc, lk_error_text());
-        if (!rc) assert_memory_equal(good.image.pixels, result.image.pixels, (size_t)source.width * source.height * 3);
-        if (rc) assert_null(result.image.pixels);
-        n_failed += rc != LK_OK;
-        lk_result_free(&result);
-        assert_int_equal(lk_alloc_live(), live);
-    }
-    print_message("%lld allocations, %d made to fail\n", (long long)total, n_tried);
-    assert_true(n_failed > n_tried / 2);
-    assert_ok(lk_pipeline_edit(p, dev, &request, &result));
-    assert_memory_equal(good.image.pixels, result.image.pixels, (size_t)source.width * source.height * 3);
-    lk_result_free(&result);
-    lk_result_free(&good);
-    lk_device_free(dev);
-    lk_pipeline_close(p);
+    /* Tokenizing has a test of its own for every n. */
+    test_allocations_of_edit(CHECKPOINT, fill_request, 7);
 }
 
 static void failing_allocations_of_open_are_errors(void **state) {
     (void)state;
-    struct lk_pipeline *p;
-    int64_t live = lk_alloc_live(), before = lk_alloc_count();
-    assert_ok(lk_pipeline_open(&p, CHECKPOINT, LK_BF16));
-    lk_pipeline_close(p);
-    int64_t total = lk_alloc_count() - before;
-    int n_failed = 0, n_tried = 0;
-    /* The parsers have tests of their own for every n; here the first ones and a spread over the rest. */
-    for (int64_t n = 1; n <= total; n += n < 100 ? 1 : total / 150 + 1) {
-        n_tried++;
-        lk_alloc_fail_at(n);
-        enum lk_code rc = lk_pipeline_open(&p, CHECKPOINT, LK_BF16);
-        lk_alloc_fail_at(0);
-        if (rc && rc != LK_E_NOMEM)
-            fail_msg("allocation %lld of %lld: got %d: %s", (long long)n, (long long)total, (int)rc, lk_error_text());
-        if (!rc) lk_pipeline_close(p);
-        n_failed += rc != LK_OK;
-        assert_int_equal(lk_alloc_live(), live);
-    }
-    assert_true(n_failed > n_tried / 2);
+    test_allocations_of_open(CHECKPOINT);
 }
 
 /* With a prompt and a tokenizer the plan knows the prompts' lengths; neither bounds the other's memory. */

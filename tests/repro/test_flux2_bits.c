@@ -2,11 +2,8 @@
  * not show. */
 #include "tests/common/test.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "kernels/cpu/isa.h"
-#include "models/pipeline.h"
+#include "tests/common/pipeline_checks.h"
 #include "weights/verify.h"
 
 #define CHECKPOINT "golden/data/flux2/rich/checkpoint"
@@ -74,23 +71,9 @@ static void same_bits_for_any_number_of_threads(void **state) {
 
 static void same_bits_in_another_process(void **state) {
     (void)state;
-    char here[130], there[130] = "";
-    int ends[2];
+    char here[130];
     edit_digest(LK_BF16, 2, here);
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        execl("/proc/self/exe", "test_flux2_bits", "digest", (char *)NULL);
-        _exit(127);
-    }
-    close(ends[1]);
-    size_t n = 0;
-    for (ssize_t got; n < 128 && (got = read(ends[0], there + n, 128 - n)) > 0;) n += (size_t)got;
-    int status;
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_string_equal(here, there);
+    test_same_in_another_process(here, 128);
 }
 
 int main(int argc, char **argv) {

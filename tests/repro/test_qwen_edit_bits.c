@@ -2,11 +2,8 @@
  * whether there is a negative prompt, as far as it takes no part, do not show. */
 #include "tests/common/test.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "kernels/cpu/isa.h"
-#include "models/pipeline.h"
+#include "tests/common/pipeline_checks.h"
 #include "weights/verify.h"
 
 #define CHECKPOINT "golden/data/qwen_edit/edit2511/checkpoint"
@@ -141,25 +138,9 @@ static void the_negative_prompt_does_not_reach_the_other_branch(void **state) {
 
 static void same_bits_in_another_process(void **state) {
     (void)state;
-    struct digests here, there = {0};
-    int ends[2];
+    struct digests here;
     edit_once(LK_BF16, 2, prompts[0], " ", &here);
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        execl("/proc/self/exe", "test_qwen_edit_bits", "digest", (char *)NULL);
-        _exit(127);
-    }
-    close(ends[1]);
-    size_t n = 0;
-    for (ssize_t got; n < sizeof there && (got = read(ends[0], (char *)&there + n, sizeof there - n)) > 0;)
-        n += (size_t)got;
-    close(ends[0]);
-    int status;
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_same(&here, &there);
+    test_same_in_another_process(&here, sizeof here);
 }
 
 int main(int argc, char **argv) {

@@ -1,0 +1,99 @@
+#include "tests/common/pipeline_checks.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/alloc.h"
+#include "tests/common/test.h"
+
+static void assert_same_picture(const struct lk_image *a, const struct lk_image *b) {
+    assert_true(a->width == b->width && a->height == b->height);
+    assert_memory_equal(a->pixels, b->pixels, (size_t)a->width * (size_t)a->height * 3);
+}
+
+/* An allocation that only saves time (a compiled pattern's stack) may be done without. */
+static void assert_no_memory_or_ok(enum lk_code rc, int64_t n, int64_t total) {
+    if (rc && rc != LK_E_NOMEM)
+        fail_msg("allocation %lld of %lld: expected code %d, got %d: %s", (long long)n, (long long)total,
+                 (int)LK_E_NOMEM, (int)rc, lk_error_text());
+}
+
+void test_allocations_of_edit(const char *checkpoint, test_fill_request *fill, int stride) {
+    struct lk_pipeline *p;
+    struct lk_device *dev;
+    struct lk_request request;
+    struct lk_result good, result;
+    assert_ok(lk_pipeline_open(&p, checkpoint, LK_BF16));
+    assert_ok(lk_device_cpu_create(1, &dev));
+    fill(&request, p);
+    assert_ok(lk_pipeline_edit(p, dev, &request, &good));
+    int64_t live = lk_alloc_live(), before = lk_alloc_count();
+    assert_ok(lk_pipeline_edit(p, dev, &request, &result));
+    int64_t total = lk_alloc_count() - before;
+    lk_result_free(&result);
+    assert_true(total > 10);
+    int n_failed = 0, n_tried = 0;
+    for (int64_t n = 1; n <= total; n += n < 30 || n > total - 60 ? 1 : stride) {
+        n_tried++;
+        lk_alloc_fail_at(n);
+        enum lk_code rc = lk_pipeline_edit(p, dev, &request, &result);
+        lk_alloc_fail_at(0);
+        assert_no_memory_or_ok(rc, n, total);
+        if (rc)
+            assert_null(result.image.pixels);
+        else
+            assert_same_picture(&good.image, &result.image);
+        n_failed += rc != LK_OK;
+        lk_result_free(&result);
+        assert_int_equal(lk_alloc_live(), live);
+    }
+    print_message("%lld allocations, %d made to fail\n", (long long)total, n_tried);
+    assert_true(n_failed > n_tried / 2);
+    assert_ok(lk_pipeline_edit(p, dev, &request, &result));
+    assert_same_picture(&good.image, &result.image);
+    lk_result_free(&result);
+    lk_result_free(&good);
+    lk_device_free(dev);
+    lk_pipeline_close(p);
+}
+
+void test_allocations_of_open(const char *checkpoint) {
+    struct lk_pipeline *p;
+    int64_t live = lk_alloc_live(), before = lk_alloc_count();
+    assert_ok(lk_pipeline_open(&p, checkpoint, LK_BF16));
+    lk_pipeline_close(p);
+    int64_t total = lk_alloc_count() - before;
+    int n_failed = 0, n_tried = 0;
+    for (int64_t n = 1; n <= total; n += n < 100 ? 1 : total / 150 + 1) {
+        n_tried++;
+        lk_alloc_fail_at(n);
+        enum lk_code rc = lk_pipeline_open(&p, checkpoint, LK_BF16);
+        lk_alloc_fail_at(0);
+        assert_no_memory_or_ok(rc, n, total);
+        if (!rc) lk_pipeline_close(p);
+        n_failed += rc != LK_OK;
+        assert_int_equal(lk_alloc_live(), live);
+    }
+    assert_true(n_failed > n_tried / 2);
+}
+
+void test_same_in_another_process(const void *here, size_t n_bytes) {
+    int ends[2];
+    char *there = calloc(1, n_bytes);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        execl("/proc/self/exe", "test", "digest", (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    size_t n = 0;
+    for (ssize_t got; n < n_bytes && (got = read(ends[0], there + n, n_bytes - n)) > 0;) n += (size_t)got;
+    close(ends[0]);
+    int status;
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_memory_equal(here, there, n_bytes);
+    free(there);
+}

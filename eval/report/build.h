@@ -3,6 +3,7 @@
 
 #include "eval/report/figure.h"
 #include "eval/report/report.h"
+#include "eval/report/text_store.h"
 
 enum lk_section {
     LK_SECTION_SUMMARY,
@@ -38,7 +39,13 @@ struct lk_report {
     size_t n_entries, entries_capacity;
     struct lk_report_images *images;
     size_t n_images, images_capacity;
+    struct lk_store store; /* texts of the run */
+    struct lk_run run;
+    char hash[65]; /* SHA-256 of configuration.json */
 };
+
+/* Completes report->run, and has every table name it. */
+enum lk_code lk_report_name_run(struct lk_report *report);
 
 /* Takes the table in any case: checks and appends it, or frees it. */
 enum lk_code lk_report_add(struct lk_report *report, enum lk_section section, struct lk_table *table);

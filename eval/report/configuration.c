@@ -21,6 +21,7 @@ static bool fill(cJSON *root, const struct lk_report *report) {
     char seed[32];
     snprintf(seed, sizeof seed, "%" PRIu64, o->study_seed); /* a double would round it */
     bool ok = cJSON_AddStringToObject(root, "program", "likeness " LIKENESS_VERSION) &&
+              cJSON_AddStringToObject(root, "run", report->run.name) &&
               cJSON_AddStringToObject(root, "title", o->title) && cJSON_AddStringToObject(root, "date", o->date) &&
               cJSON_AddStringToObject(root, "label", o->label);
     cJSON *judges = ok ? cJSON_AddArrayToObject(root, "judges") : NULL;
@@ -40,17 +41,43 @@ static bool fill(cJSON *root, const struct lk_report *report) {
                                    o->audit_safe     ? "audit-safe"
                                    : o->embed_images ? "embedded"
                                                      : "linked") &&
-           cJSON_AddNumberToObject(root, "nominal", (double)report->data->nominal);
+           cJSON_AddNumberToObject(root, "nominal", (double)report->run.n_nominal) &&
+           cJSON_AddNumberToObject(root, "valid", (double)report->run.n_valid);
 }
 
-enum lk_code lk_report_configuration(const struct lk_report *report, struct lk_text *out, char hash[65]) {
+enum lk_code lk_report_configuration(const struct lk_report *report, struct lk_text *out) {
     cJSON *root = cJSON_CreateObject();
     char *text = root && fill(root, report) ? cJSON_Print(root) : NULL;
     cJSON_Delete(root);
     if (!text) return lk_fail(LK_E_NOMEM, "report: out of memory for the configuration");
     lk_text_add(out, "%s\n", text);
     cJSON_free(text);
-    if (out->rc) return out->rc;
-    lk_sha256(out->bytes, out->n, hash);
-    return LK_OK;
+    return out->rc;
+}
+
+/* Outputs with a score or a role. */
+static int64_t n_valid(const struct lk_dataset *data) {
+    int64_t n = 0;
+    for (size_t i = 0; i < data->n_items; i++) {
+        bool valid = data->items[i].role != LK_ROLE_NONE;
+        for (int a = 0; a < LK_N_AXES; a++) valid |= data->items[i].score[a] != 0;
+        n += valid;
+    }
+    return n;
+}
+
+enum lk_code lk_report_name_run(struct lk_report *report) {
+    const struct lk_report_options *o = &report->options;
+    struct lk_text text = {0};
+    const char *name = lk_store_text(&report->store, *o->run ? o->run : o->title);
+    if (!name) return lk_fail(LK_E_NOMEM, "report: out of memory for the run's name");
+    report->run = (struct lk_run){name, report->hash, (int64_t)report->data->nominal, n_valid(report->data)};
+    enum lk_code rc = lk_report_configuration(report, &text);
+    if (!rc) lk_sha256(text.bytes, text.n, report->hash);
+    lk_text_free(&text);
+    for (size_t i = 0; i < report->n_entries; i++) {
+        const struct lk_report_entry *entry = &report->entries[i];
+        (entry->table ? entry->table : entry->figure->data)->run = &report->run;
+    }
+    return rc;
 }

@@ -10,6 +10,7 @@
 void lk_report_options_init(struct lk_report_options *o) {
     *o = (struct lk_report_options){
         .title = "Portrait edits: audit",
+        .run = "",
         .date = "",
         .judges = {"", ""},
         .label = "",
@@ -113,6 +114,7 @@ enum lk_code lk_report_build(struct lk_report **out, struct lk_dataset *data, co
     report->options = *options;
     enum lk_code rc = lk_prompts_load(&report->prompts);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !rc; i++) rc = parts[i](report);
+    if (!rc) rc = lk_report_name_run(report);
     if (rc)
         lk_report_free(report);
     else
@@ -130,5 +132,6 @@ void lk_report_free(struct lk_report *report) {
     lk_free(report->entries);
     lk_free(report->images);
     lk_prompts_free(&report->prompts);
+    lk_store_free(&report->store);
     lk_free(report);
 }

@@ -19,7 +19,8 @@ enum lk_subcategories { LK_SUBCATEGORIES_BOTH, LK_SUBCATEGORIES_PRINTED, LK_SUBC
 enum lk_unclear { LK_UNCLEAR_EXCLUDE, LK_UNCLEAR_HALF, LK_UNCLEAR_NONADHERENT };
 
 struct lk_report_options {
-    const char *title;               /* names the run */
+    const char *title;
+    const char *run;                 /* its name in every file; "" for the title */
     const char *date;                /* printed as given; "" for none */
     const char *judges[LK_N_JUDGES]; /* as displayed; "" for a slot without judge */
     const char *label;               /* a sentence that stands on top of everything ("synthetic raters ..."), or "" */

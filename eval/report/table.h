@@ -42,6 +42,12 @@ struct lk_table_row {
     bool heading; /* a row that names a group */
 };
 
+/* The run that a table is of; its files name it. */
+struct lk_run {
+    const char *name, *configuration; /* the latter a SHA-256 in hex */
+    int64_t n_nominal, n_valid;       /* outputs that the design asks for; that have a valid score */
+};
+
 struct lk_table {
     const char *id, *caption;
     const char *note; /* below the table: definitions, n, thresholds; NULL */
@@ -50,7 +56,8 @@ struct lk_table {
     int n_columns;
     struct lk_table_row *rows;
     int n_rows;
-    bool no_data; /* header only, and "no data" */
+    bool no_data;             /* header only, and "no data" */
+    const struct lk_run *run; /* not owned; NULL: the files name none */
     enum lk_code rc;
     void *storage;
 };
@@ -102,9 +109,10 @@ void lk_text_free(struct lk_text *text);
 
 /* RFC 4180, numbers in 17 significant digits without separators, rates as fractions; a column with rates is followed by
  * "NAME k" and "NAME n", one with intervals by "NAME low" and "NAME high"; rows under a heading name it in a first
- * column "group". */
+ * column "group". The run stands in four last columns, the same in each row: a comment would break readers of CSV. */
 void lk_table_csv(const struct lk_table *table, struct lk_text *out);
-/* {"id", "caption", "note", "columns": [{"name", "align"}], "no_data", "rows": [[cell]]}; a cell is a string, {"value",
+/* {"id", "caption", "note", "run": {"name", "configuration", "nominal", "valid"}, "columns": [{"name", "align"}],
+ * "no_data", "rows": [[cell]]}; a cell is a string, {"value",
  * "low", "high", "k", "n", "note"} with the keys that apply, and a heading row {"heading": [string]}. */
 void lk_table_json(const struct lk_table *table, struct lk_text *out);
 void lk_table_markdown(const struct lk_table *table, struct lk_text *out);

@@ -50,21 +50,44 @@ static bool is_group(const struct lk_table *table, const struct lk_table_row *ro
     return row->heading && row->n_cells == 1 && table->n_columns > 1;
 }
 
-void lk_table_csv(const struct lk_table *table, struct lk_text *out) {
-    bool groups = false, rate, interval;
-    for (int r = 0; r < table->n_rows; r++) groups = groups || is_group(table, &table->rows[r]);
+/* The end of a line, with the run before it. */
+static void line_end(struct lk_text *out, const struct lk_run *run) {
+    if (run) {
+        lk_text_add(out, ",");
+        field(out, run->name, "");
+        lk_text_add(out, ",%s,%lld,%lld", run->configuration, (long long)run->n_nominal, (long long)run->n_valid);
+    }
+    lk_text_add(out, "\r\n");
+}
+
+static void header_row(const struct lk_table *table, bool groups, struct lk_text *out, int *n_columns) {
+    static const char *const suffixes[] = {"", " k", " n", " low", " high"};
+    bool rate, interval;
+    *n_columns = groups;
     if (groups) lk_text_add(out, "group,");
     for (int c = 0; c < table->n_columns; c++) {
         column_has(table, c, &rate, &interval);
-        static const char *const suffixes[] = {"", " k", " n", " low", " high"};
         for (int s = 0; s < 5; s++) {
             if ((s == 1 || s == 2) && !rate) continue;
             if (s >= 3 && !interval) continue;
             if (c || s) lk_text_add(out, ",");
             field(out, table->columns[c], suffixes[s]);
+            ++*n_columns;
         }
     }
-    lk_text_add(out, "\r\n");
+    lk_text_add(out, table->run ? ",run,configuration,nominal N,valid N\r\n" : "\r\n");
+}
+
+void lk_table_csv(const struct lk_table *table, struct lk_text *out) {
+    int n_columns;
+    bool groups = false, rate, interval;
+    for (int r = 0; r < table->n_rows; r++) groups = groups || is_group(table, &table->rows[r]);
+    header_row(table, groups, out, &n_columns);
+    if (table->no_data && table->run) { /* a row, so that the run is named all the same */
+        lk_text_add(out, "no data");
+        for (int c = 1; c < n_columns; c++) lk_text_add(out, ",");
+        line_end(out, table->run);
+    }
     const char *group = "";
     for (int r = 0; r < table->n_rows; r++) {
         const struct lk_table_row *row = &table->rows[r];
@@ -82,6 +105,6 @@ void lk_table_csv(const struct lk_table *table, struct lk_text *out) {
                 column_has(table, c + s, &rate, &interval);
                 cell_fields(out, s ? NULL : &row->cells[i], rate, interval);
             }
-        lk_text_add(out, "\r\n");
+        line_end(out, table->run);
     }
 }

@@ -63,6 +63,13 @@ static void row_value(struct lk_text *out, const struct lk_table_row *row) {
     lk_text_add(out, row->heading ? "]}" : "]");
 }
 
+static void run_value(struct lk_text *out, const struct lk_run *run) {
+    lk_text_add(out, ",\n  \"run\": {\"name\": ");
+    string(out, run->name);
+    lk_text_add(out, ", \"configuration\": \"%s\", \"nominal\": %lld, \"valid\": %lld}", run->configuration,
+                (long long)run->n_nominal, (long long)run->n_valid);
+}
+
 void lk_table_json(const struct lk_table *table, struct lk_text *out) {
     lk_text_add(out, "{\n  \"id\": ");
     string(out, table->id);
@@ -73,6 +80,7 @@ void lk_table_json(const struct lk_table *table, struct lk_text *out) {
         string(out, table->note);
     else
         lk_text_add(out, "null");
+    if (table->run) run_value(out, table->run);
     lk_text_add(out, ",\n  \"columns\": [");
     for (int c = 0; c < table->n_columns; c++) {
         lk_text_add(out, "%s{\"name\": ", c ? ", " : "");

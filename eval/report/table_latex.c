@@ -198,6 +198,12 @@ void lk_table_latex(const struct lk_table *table, struct lk_text *out) {
     struct lk_table_notes notes;
     enum lk_code rc = lk_table_notes(table, &notes);
     if (rc && !out->rc) out->rc = rc;
+    if (table->run) {
+        lk_text_add(out, "%% run: ");
+        escaped(out, table->run->name, false); /* without control characters: it cannot end the comment */
+        lk_text_add(out, "\n%% configuration %s; nominal N %lld, valid N %lld\n", table->run->configuration,
+                    (long long)table->run->n_nominal, (long long)table->run->n_valid);
+    }
     if (table->n_rows > LONG_ROWS) {
         lk_text_add(out, "\\begin{longtable}{");
         column_types(out, table);

@@ -73,5 +73,11 @@ void lk_table_markdown(const struct lk_table *table, struct lk_text *out) {
         escaped(out, notes.list[i]);
         lk_text_add(out, "\n");
     }
+    if (table->run) {
+        lk_text_add(out, "\nRun: ");
+        escaped(out, table->run->name);
+        lk_text_add(out, "; configuration %s; nominal N %lld, valid N %lld\n", table->run->configuration,
+                    (long long)table->run->n_nominal, (long long)table->run->n_valid);
+    }
     lk_table_notes_free(&notes);
 }

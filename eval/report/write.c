@@ -79,17 +79,6 @@ static enum lk_code write_table(const struct lk_table *table, const char *folder
     return LK_OK;
 }
 
-/* Outputs with a score or a role. */
-static int64_t n_valid(const struct lk_dataset *data) {
-    int64_t n = 0;
-    for (size_t i = 0; i < data->n_items; i++) {
-        bool valid = data->items[i].role != LK_ROLE_NONE;
-        for (int a = 0; a < LK_N_AXES; a++) valid |= data->items[i].score[a] != 0;
-        n += valid;
-    }
-    return n;
-}
-
 static void summary(struct lk_page *page, const struct lk_report *report) {
     const struct lk_dataset *data = report->data;
     const struct lk_report_options *o = &report->options;
@@ -133,16 +122,17 @@ static void section(struct lk_page *page, const struct lk_report *report, enum l
         if (report->entries[i].section == at && report->entries[i].table) lk_page_table(page, report->entries[i].table);
 }
 
-static enum lk_code write_page(const struct lk_report *report, const char *folder, const char *config_hash) {
+static enum lk_code write_page(const struct lk_report *report, const char *folder) {
     const struct lk_report_options *o = &report->options;
     struct lk_page *page;
     char path[LK_REPORT_PATH_MAX + 300];
     LK_TRY(lk_page_new(&page, &(struct lk_page_options){
                                   .title = o->title,
-                                  .config_hash = config_hash,
+                                  .run = report->run.name,
+                                  .config_hash = report->run.configuration,
                                   .date = o->date && *o->date ? o->date : NULL,
-                                  .n_nominal = (int64_t)report->data->nominal,
-                                  .n_valid = n_valid(report->data),
+                                  .n_nominal = report->run.n_nominal,
+                                  .n_valid = report->run.n_valid,
                                   .csv_folder = "tables",
                                   .images = o->audit_safe     ? LK_PAGE_AUDIT_SAFE
                                             : o->embed_images ? LK_PAGE_EMBEDDED
@@ -158,7 +148,7 @@ static enum lk_code write_page(const struct lk_report *report, const char *folde
 }
 
 enum lk_code lk_report_write(const struct lk_report *report, const char *folder) {
-    char tables[LK_REPORT_PATH_MAX + 8], hash[65];
+    char tables[LK_REPORT_PATH_MAX + 8];
     LK_TRY(make_folder(folder));
     snprintf(tables, sizeof tables, "%s/tables", folder);
     if (strlen(tables) >= LK_REPORT_PATH_MAX)
@@ -169,11 +159,7 @@ enum lk_code lk_report_write(const struct lk_report *report, const char *folder)
         LK_TRY(write_table(entry->table ? entry->table : entry->figure->data, tables));
     }
     struct lk_text configuration = {0};
-    enum lk_code rc = lk_report_configuration(report, &configuration, hash);
-    if (rc) {
-        lk_text_free(&configuration);
-        return rc;
-    }
+    configuration.rc = lk_report_configuration(report, &configuration);
     LK_TRY(write_text(folder, "configuration", ".json", &configuration));
-    return write_page(report, folder, hash);
+    return write_page(report, folder);
 }

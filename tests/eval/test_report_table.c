@@ -208,6 +208,35 @@ static void no_data(void **state) {
     lk_table_free(table);
 }
 
+/* Every file of a table names its run; pandas reads the columns of the table unchanged. */
+static void run_is_named(void **state) {
+    (void)state;
+    static const struct lk_run run = {"a, \"b\"_c", "00ff", 5040, 12};
+    struct lk_table *table = one_column(), *empty = one_column();
+    lk_table_row(table);
+    lk_table_count(table, 1234);
+    assert_ok(lk_table_finish(table));
+    lk_table_column(empty, "Other", LK_ALIGN_LEFT);
+    assert_ok(lk_table_finish(empty));
+    table->run = empty->run = &run;
+    char *csv = render(table, lk_table_csv), *none = render(empty, lk_table_csv), *json = render(table, lk_table_json);
+    char *latex = render(table, lk_table_latex), *markdown = render(table, lk_table_markdown);
+    assert_string_equal(csv, "Value,run,configuration,nominal N,valid N\r\n1234,\"a, \"\"b\"\"_c\",00ff,5040,12\r\n");
+    assert_string_equal(none, "Value,Other,run,configuration,nominal N,valid N\r\n"
+                              "no data,,\"a, \"\"b\"\"_c\",00ff,5040,12\r\n");
+    cJSON *parsed = cJSON_Parse(json), *named = cJSON_GetObjectItem(parsed, "run");
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(named, "name")), run.name);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(named, "configuration")), run.configuration);
+    assert_int_equal(cJSON_GetObjectItem(named, "nominal")->valueint, 5040);
+    assert_int_equal(cJSON_GetObjectItem(named, "valid")->valueint, 12);
+    cJSON_Delete(parsed);
+    assert_int_equal(strncmp(latex, "% run: a, ", 10), 0);
+    assert_non_null(strstr(latex, "\n% configuration 00ff; nominal N 5040, valid N 12\n\\begin"));
+    assert_non_null(strstr(markdown, "\nRun: a, \"b\"\\_c; configuration 00ff; nominal N 5040, valid N 12\n"));
+    lk_free(csv), lk_free(none), lk_free(json), lk_free(latex), lk_free(markdown);
+    lk_table_free(table), lk_table_free(empty);
+}
+
 /* Whatever allocation fails, the result is LK_E_NOMEM and nothing leaks. */
 static void out_of_memory(void **state) {
     (void)state;
@@ -241,6 +270,7 @@ int main(void) {
         cmocka_unit_test(a_failure_stays),
         cmocka_unit_test(hostile_texts),
         cmocka_unit_test(no_data),
+        cmocka_unit_test(run_is_named),
         cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

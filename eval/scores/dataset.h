@@ -25,6 +25,9 @@ struct lk_item {
     uint8_t review;                        /* bit per axis: the judges differ by more than 1 */
     int8_t judge_role[LK_N_JUDGES];        /* experiment 3: lk_role as each judge says */
     int8_t role;                           /* experiment 3: the ensemble */
+    uint8_t reviewed[LK_N_AXES];           /* a reviewer's decision (eval/judge/review.h), where ... */
+    int8_t reviewed_role;
+    uint8_t reviewed_axes; /* ... this has a bit: per axis, and LK_N_AXES for the role */
     /* of the raters who are kept; NaN and 0 below the minimum of two ratings */
     double human_mean[LK_N_AXES];
     uint8_t human_majority[LK_N_AXES]; /* without a majority the median, rounded as in human.h */

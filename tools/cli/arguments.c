@@ -288,6 +288,7 @@ enum lk_code cli_arguments_parse(struct cli_arguments *arguments, int argc, cons
         i = 2;
     }
     bool options_over = false;
+    int n_more = 0;
     for (; i < argc; i++) {
         if (!options_over && !strcmp(argv[i], "--")) {
             options_over = true;
@@ -296,8 +297,11 @@ enum lk_code cli_arguments_parse(struct cli_arguments *arguments, int argc, cons
         } else if (!cli_commands[a->command].positional) {
             return lk_fail(LK_E_USAGE, "%s: does not take \"%.64s\"; every input has a flag",
                            cli_commands[a->command].name, argv[i]);
-        } else if (a->positional && !a->second && cli_commands[a->command].takes_two) {
-            a->second = argv[i];
+        } else if (a->positional && n_more < cli_commands[a->command].n_more) {
+            a->more[n_more++] = argv[i];
+        } else if (a->positional && n_more) {
+            return lk_fail(LK_E_USAGE, "%s: expected no more than %s, got \"%.64s\" as well",
+                           cli_commands[a->command].name, cli_commands[a->command].positional, argv[i]);
         } else if (a->positional) {
             return lk_fail(LK_E_USAGE, "%s: expected one %s, got \"%.64s\" and \"%.64s\"",
                            cli_commands[a->command].name, cli_commands[a->command].positional, a->positional, argv[i]);

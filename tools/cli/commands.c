@@ -47,6 +47,17 @@ static const char *const selftest_examples[] = {
     "One op, for a script", "likeness selftest attention --device cuda --json", NULL};
 static const char *const judge_examples[] = {"One edit", "likeness judge -r before.jpg -r after.png", "A run",
                                              "likeness judge --pairs images.jsonl > pixel.jsonl", NULL};
+static const char *const review_examples[] = {
+    "What the judges do not agree about, the largest difference first",
+    "likeness review list --primary gemini.jsonl --secondary gpt.jsonl > flagged.csv",
+    "One decision",
+    "likeness review set flux_20s_male_black_O-01 race_drift 2 --review decisions.jsonl --by A.B. --note \"light "
+    "only\"",
+    "A table that somebody filled in",
+    "likeness review import flagged.csv --review decisions.jsonl --by A.B.",
+    "What follows from it",
+    "likeness report --primary gemini.jsonl --secondary gpt.jsonl --with-review decisions.jsonl -o report",
+    NULL};
 static const char *const report_examples[] = {
     "Two judges and the pictures behind the numbers",
     "likeness report --primary gemini.jsonl --secondary gpt.jsonl --images images.jsonl -o report",
@@ -163,6 +174,20 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                            "model and is a complement to judges that see, not a substitute: the face is assumed in the "
                            "middle, light counts as skin, and race, gender and age have no score.",
                    .examples = judge_examples},
+    [CLI_REVIEW] =
+        {.name = "review",
+         .summary = "decide where two judges disagree",
+         .positional = "list|set|import",
+         .positional_required = true,
+         .n_more = 3,
+         .usage = "list | set ITEM AXIS SCORE | import FILE [options]",
+         .text =
+             "list prints, as CSV, every score on which the judges are more than one level apart (or name different "
+             "people in a role), with columns to fill in. set appends one decision to the file of --review; SCORE "
+             "is 1 to 5, of the axis role male, female or unclear, and none withdraws what was decided. import "
+             "appends those of a filled table or of another review file. The file only grows, the last decision "
+             "counts, and files of scores are never changed.",
+         .examples = review_examples},
     [CLI_REPORT] = {.name = "report",
                     .summary = "turn scores and ratings into tables, figures and a page",
                     .usage = "[--primary FILE] [--secondary FILE] [--ratings FILE]... -o DIR [options]",
@@ -186,7 +211,7 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .summary = "compute a statistic or test from a CSV table",
          .positional = "TEST [FILE.csv]",
          .positional_required = true,
-         .takes_two = true,
+         .n_more = 1,
          .usage = "TEST [FILE.csv] [options]",
          .text =
              "TEST is one of: kappa, spearman, pearson, kendall, wilcoxon, fisher, mcnemar (--x --y); chi2 (--x, or "

@@ -75,7 +75,8 @@ void cli_man(FILE *out) {
           out);
     for (int c = 0; c < CLI_N_COMMANDS; c++) command(out, c);
     fputs(".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\ninternal error\n.TP\n2\nusage\n.TP\n3\nbad input or weights\n.TP\n4\n"
-          "does not fit in memory\n.TP\n5\ndevice error\n.TP\n6\nNaN or Inf met\n.TP\n7\ndisk or I/O\n.TP\n130, 143\n"
+          "does not fit in memory\n.TP\n5\ndevice error\n.TP\n6\nsome jobs failed: of several, or NaN or Inf "
+          "met\n.TP\n7\ndisk or I/O\n.TP\n130, 143\n"
           "interrupted\n"
           ".SH ENVIRONMENT\n.TP\nHF_HUB_CACHE, HF_HOME\nwhere the Hugging Face cache is; it is only read\n.TP\n"
           "OMP_NUM_THREADS\nhost threads when \\-\\-threads is not given\n.TP\nNO_COLOR\nno colour on a terminal\n.TP\n"

@@ -53,7 +53,7 @@ static const struct cli_option options[] = {
      .group = "Output",
      .help = "print JSON instead of text",
      .commands = ON(CLI_PLAN) | ON(CLI_MODELS) | ON(CLI_VERIFY) | ON(CLI_SHOW) | ON(CLI_DEVICES) | ON(CLI_SELFTEST) |
-                 ON(CLI_STATS) | ON(CLI_SAMPLE),
+                 ON(CLI_STATS) | ON(CLI_SAMPLE) | ON(CLI_REVIEW) | ON(CLI_JUDGE),
      .offset = FIELD(json)},
     {.name = "man",
      .kind = CLI_FLAG,
@@ -113,6 +113,7 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                                    .title = "Portrait edits: audit",
                                                    .date = "",
                                                    .label = ""},
+                                        .review = {.note = "", .time = "", .judge_prompt = "v1"},
                                         .stats = {.null = -1, .p1 = -1, .p2 = -1},
                                         .sampler = "stream"};
 }

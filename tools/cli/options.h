@@ -18,6 +18,7 @@ enum cli_command {
     CLI_DEVICES,
     CLI_SELFTEST,
     CLI_JUDGE,
+    CLI_REVIEW,
     CLI_REPORT,
     CLI_STATS,
     CLI_SAMPLE,
@@ -29,6 +30,7 @@ enum cli_command {
 #define CLI_MAX_IMAGES     10
 #define CLI_MAX_OUT_LAYERS 8
 #define CLI_MAX_LIST       32
+#define CLI_MAX_MORE       3
 
 /* Of stats, beside study_seed and alpha of report: NULL, false, 0 and -1 stand for an option that was not given. */
 struct cli_stats_options {
@@ -45,8 +47,8 @@ struct cli_stats_options {
 struct cli_arguments {
     enum cli_command command;
     bool help, version;
-    const char *positional; /* NULL if none */
-    const char *second;     /* of a command that takes two */
+    const char *positional;         /* NULL if none */
+    const char *more[CLI_MAX_MORE]; /* of a command that takes several; NULL beyond the last */
     const char *model;
     const char *images[CLI_MAX_IMAGES];
     int n_images;
@@ -89,8 +91,13 @@ struct cli_arguments {
         int64_t bootstrap, study_seed, nominal;
         double alpha;
         const char *title, *date, *label;
-        bool embed_images, audit_safe;
+        bool embed_images, audit_safe, secondary_only;
     } report;
+    struct cli_review_arguments {
+        const char *file, *note, *time;
+        const char *judge_prompt;
+        bool pairwise;
+    } review;
     struct cli_stats_options stats;
     const char *sampler;
     bool thinking_mode, reflection_mode, greedy;
@@ -132,8 +139,8 @@ struct cli_command_info {
     const char *name;
     const char *summary; /* one line */
     const char *positional;
-    bool positional_required; /* the first */
-    bool takes_two;
+    bool positional_required;    /* the first */
+    int n_more;                  /* how many may follow it */
     const char *usage;           /* after "likeness NAME " */
     const char *text;            /* what it does, paragraphs of wrapped text */
     const char *const *examples; /* pairs: what, command; ends in NULL */

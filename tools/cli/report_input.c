@@ -162,7 +162,8 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     if (a->images) LK_TRY(read_images(&in->data, a->images));
     if (in->data.n_raters) LK_TRY(control_quality(in, a));
     lk_dataset_pair(&in->data);
-    lk_ensemble_apply(&in->data, &(struct lk_ensemble){.rounding = in->options.rounding}, NULL);
+    const struct lk_ensemble ensemble = {.rounding = in->options.rounding, .secondary_only = a->secondary_only};
+    lk_ensemble_apply(&in->data, &ensemble, NULL);
     in->data.nominal = a->nominal ? (size_t)a->nominal : in->data.n_items;
     return LK_OK;
 }

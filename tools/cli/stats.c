@@ -123,11 +123,11 @@ static enum lk_code check(const struct test *test, const struct cli_arguments *a
                        test->name, test->wide ? " unless --columns names the raters' columns" : "");
     if ((has & CORRECTIONS) == CORRECTIONS)
         return lk_fail(LK_E_USAGE, "--correction and --no-correction exclude each other");
-    if (!test->no_file && !a->second)
+    if (!test->no_file && !a->more[0])
         return lk_fail(LK_E_USAGE, "stats %s: expected a CSV file; usage: likeness stats %s FILE.csv [options]",
                        test->name, test->name);
-    if (test->no_file && a->second)
-        return lk_fail(LK_E_USAGE, "stats %s: takes no file, got \"%.64s\"", test->name, a->second);
+    if (test->no_file && a->more[0])
+        return lk_fail(LK_E_USAGE, "stats %s: takes no file, got \"%.64s\"", test->name, a->more[0]);
     return LK_OK;
 }
 
@@ -140,7 +140,7 @@ enum lk_code cli_stats(const struct cli_arguments *arguments) {
                       .seed = (uint64_t)arguments->report.study_seed,
                       .alpha = arguments->report.alpha,
                       .test = test->name,
-                      .file = arguments->second,
+                      .file = arguments->more[0],
                       .out.json = arguments->json};
     enum lk_code rc = test->no_file ? LK_OK : stats_read(&s);
     if (!rc) rc = test->run(&s);

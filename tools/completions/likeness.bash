@@ -3,7 +3,7 @@ _likeness() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest judge report stats sample completions help --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest judge review report stats sample completions help --help --version" -- "$current"))
         return
     fi
     case $previous in
@@ -111,6 +111,14 @@ _likeness() {
         return ;;
     --secondary) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
+    --review | --with-review) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --note) 
+        return ;;
+    --time) 
+        return ;;
+    --judge-prompt) COMPREPLY=($(compgen -W "v1 printed legacy" -- "$current"))
+        return ;;
     --primary-name) 
         return ;;
     --secondary-name) 
@@ -177,13 +185,14 @@ _likeness() {
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     devices) COMPREPLY=($(compgen -W "--json --help --version " -- "$current")) ;;
     selftest) COMPREPLY=($(compgen -W "--device --gemm --conv --threads --cases --large --json --help --version " -- "$current")) ;;
-    judge) COMPREPLY=($(compgen -W "--image --pairs --help --version " -- "$current")) ;;
-    report) COMPREPLY=($(compgen -W "--output --primary --secondary --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --date --label --embed-images --audit-safe --help --version " -- "$current")) ;;
+    judge) COMPREPLY=($(compgen -W "--image --pairs --primary --secondary --review --judge-prompt --pairwise --scores --json --help --version " -- "$current")) ;;
+    review) COMPREPLY=($(compgen -W "--by --primary --secondary --review --note --time --secondary-only --scores --rounding --json --help --version " -- "$current")) ;;
+    report) COMPREPLY=($(compgen -W "--output --primary --secondary --review --secondary-only --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --date --label --embed-images --audit-safe --help --version " -- "$current")) ;;
     stats) COMPREPLY=($(compgen -W "--threads --value --by --x --y --item --rater --cluster --columns --weights --level --alternative --zero-method --method --interval --exact --correction --no-correction --resamples --null --p1 --p2 --power --study-seed --alpha --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     sample) COMPREPLY=($(compgen -W "--scores --study-seed --sampler --json --help --version " -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;
-    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest judge report stats sample completions help " -- "$current")) ;;
+    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest judge review report stats sample completions help " -- "$current")) ;;
     esac
 }
 complete -o filenames -F _likeness likeness

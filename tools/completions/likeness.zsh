@@ -14,6 +14,7 @@ _likeness() {
             'devices:list what can compute here'
             'selftest:compare a device's ops with the CPU's'
             'judge:compare edited portraits with their sources by pixels'
+            'review:decide where two judges disagree'
             'report:turn scores and ratings into tables, figures and a page'
             'stats:compute a statistic or test from a CSV table'
             'sample:draw the outputs that raters will see'
@@ -215,10 +216,35 @@ _likeness() {
             '*--ref-image[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
             '*-r[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
             '--pairs[lines with item_id, source and edited\: pictures to judge, beside this file]:FILE.jsonl:_files' \
+            '--primary[the primary judge'\''s answers\: JSON lines or a JSON array with item_id and five scores]:FILE:_files' \
+            '--secondary[the secondary judge'\''s]:FILE:_files' \
+            '--review[reviewers'\'' decisions, one a line, the last one about an item'\''s axis counts; the report then shows both, as judged and with review]:FILE.jsonl:_files' \
+            '--with-review[reviewers'\'' decisions, one a line, the last one about an item'\''s axis counts; the report then shows both, as judged and with review]:FILE.jsonl:_files' \
+            '--judge-prompt[what the judge is or was asked\: this study'\''s prompt, the one the paper prints, or the older study'\''s questions in words]:NAME:(v1 printed legacy)' \
+            '--pairwise[legacy\: which of the two arms'\'' pictures preserves the person better, asked in both orders]' \
+            '--scores[the long score table\: item_id, kind, who, axis, score; of sample\: what may be drawn (otherwise all 5,040 outputs of the design)]:LONG.csv:_files' \
+            '--json[print JSON instead of text]' \
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
             '*:: :'
+        ;;
+    review)
+        _arguments \
+            '--by[the groups; of friedman, the treatments; of review, the name of who decides]:COLUMN|NAME:' \
+            '--primary[the primary judge'\''s answers\: JSON lines or a JSON array with item_id and five scores]:FILE:_files' \
+            '--secondary[the secondary judge'\''s]:FILE:_files' \
+            '--review[reviewers'\'' decisions, one a line, the last one about an item'\''s axis counts; the report then shows both, as judged and with review]:FILE.jsonl:_files' \
+            '--with-review[reviewers'\'' decisions, one a line, the last one about an item'\''s axis counts; the report then shows both, as judged and with review]:FILE.jsonl:_files' \
+            '--note[why the reviewer decided so]:TEXT:' \
+            '--time[when, as 2026-01-17 or 2026-01-17T10\:00\:00Z; no clock is read]:TIME:' \
+            '--secondary-only[an output that the primary judge did not score has the secondary one'\''s, flagged; otherwise it has none]' \
+            '--scores[the long score table\: item_id, kind, who, axis, score; of sample\: what may be drawn (otherwise all 5,040 outputs of the design)]:LONG.csv:_files' \
+            '--rounding[of the mean of two judges that lies between two scores]:NAME:(half_even half_up half_down)' \
+            '--json[print JSON instead of text]' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
         ;;
     report)
         _arguments \
@@ -226,6 +252,9 @@ _likeness() {
             '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
             '--primary[the primary judge'\''s answers\: JSON lines or a JSON array with item_id and five scores]:FILE:_files' \
             '--secondary[the secondary judge'\''s]:FILE:_files' \
+            '--review[reviewers'\'' decisions, one a line, the last one about an item'\''s axis counts; the report then shows both, as judged and with review]:FILE.jsonl:_files' \
+            '--with-review[reviewers'\'' decisions, one a line, the last one about an item'\''s axis counts; the report then shows both, as judged and with review]:FILE.jsonl:_files' \
+            '--secondary-only[an output that the primary judge did not score has the secondary one'\''s, flagged; otherwise it has none]' \
             '--primary-name[the primary judge as the report names it]:TEXT:' \
             '--secondary-name[the secondary one]:TEXT:' \
             '--pixel[what `judge` printed, in place of a primary or secondary judge that is not given; it has two of five scores]:FILE.jsonl:_files' \
@@ -259,7 +288,7 @@ _likeness() {
             '--threads[host threads; the result does not depend on it]:N:' \
             '-t[host threads; the result does not depend on it]:N:' \
             '--value[the numbers or labels; of adjust, the p]:COLUMN:' \
-            '--by[the groups; of friedman, the treatments]:COLUMN:' \
+            '--by[the groups; of friedman, the treatments; of review, the name of who decides]:COLUMN|NAME:' \
             '--x[the first of two columns that are paired by row]:COLUMN:' \
             '--y[the second]:COLUMN:' \
             '--item[who or what was rated, in a table of one rating per row; of friedman, the blocks; of adjust, names of the tests]:COLUMN:' \
@@ -313,7 +342,7 @@ _likeness() {
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
-            '1:command:(edit plan chat models verify show rerun devices selftest judge report stats sample completions help)'
+            '1:command:(edit plan chat models verify show rerun devices selftest judge review report stats sample completions help)'
         ;;
     esac
 }

@@ -1,0 +1,41 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "eval/judge/review.h"
+
+/* Whether the file's last line has no end. */
+static enum lk_code is_cut_off(int fd, const char *path, bool *out) {
+    struct stat st;
+    char last = '\n';
+    if (fstat(fd, &st)) return lk_fail_errno(errno, "%s: cannot look at the review", path);
+    if (!S_ISREG(st.st_mode)) return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file for the review", path);
+    if (st.st_size && pread(fd, &last, 1, st.st_size - 1) != 1)
+        return lk_fail_errno(errno, "%s: cannot read the review", path);
+    *out = last != '\n';
+    return LK_OK;
+}
+
+static enum lk_code write_all(int fd, const char *path, const char *bytes, size_t n) {
+    while (n) {
+        ssize_t written = write(fd, bytes, n);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return lk_fail_errno(errno, "%s: cannot write the review", path);
+        bytes += written;
+        n -= (size_t)written;
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_review_append(const char *path, const char *lines, size_t n) {
+    int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd < 0) return lk_fail_errno(errno, "%s: cannot open the review", path);
+    bool cut_off = false;
+    enum lk_code rc = is_cut_off(fd, path, &cut_off);
+    if (!rc && cut_off) rc = write_all(fd, path, "\n", 1);
+    if (!rc) rc = write_all(fd, path, lines, n);
+    if (!rc && fsync(fd) && errno != EINVAL) rc = lk_fail_errno(errno, "%s: cannot sync the review", path);
+    if (close(fd) && !rc) rc = lk_fail_errno(errno, "%s: cannot close the review", path);
+    return rc;
+}

@@ -1,0 +1,176 @@
+/* Reviewers' decisions: what a journal may hold, which decision stands, and that the judges' scores come back. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/alloc.h"
+#include "engine/file.h"
+#include "eval/judge/answers.h"
+#include "eval/judge/ensemble.h"
+#include "eval/judge/review.h"
+#include "tests/common/test.h"
+
+#define ITEM "flux_20s_male_black_O-01"
+
+static const char journal[] =
+    "{\"item_id\": \"" ITEM "\", \"axis\": \"race_drift\", \"score\": 2, \"reviewer\": \"A\", \"reason\": \"light\"}\n"
+    "{\"item_id\": \"" ITEM "\", \"axis\": \"Race Change\", \"score\": \"4\", \"reviewer\": \"B\"}\n"
+    "{\"item_id\": \"" ITEM ".edited\", \"axis\": \"skin_stone\", \"score\": 1.0, \"reviewer\": \"A\"}\n"
+    "{\"item_id\": \"" ITEM "\", \"axis\": \"skin_tone\", \"score\": null, \"reviewer\": \"B\"}\n"
+    "{\"item_id\": \"flux_pair_latino_20s_W-07\", \"axis\": \"assigned\", \"score\": \"Female\", \"reviewer\": \"A\"}\n"
+    "{\"item_id\": \"flux_20s_male_black_V-03\", \"axis\": \"age_accuracy\", \"score\": 5, \"reviewer\": \"A\"}\n"
+    "{\"item_id\": \"flux_20s_male_black_O-09\", \"axis\": \"age_drift\", \"score\": 5, \"reviewer\": \"A\"}\n";
+
+static const char answers[] =
+    "{\"item_id\": \"" ITEM "\", \"edit_success\": 4, \"skin_tone\": 3, \"race_drift\": 1, \"gender_drift\": 1, "
+    "\"age_drift\": 3}\n"
+    "{\"item_id\": \"flux_pair_latino_20s_W-07\", \"assigned\": \"male\"}\n"
+    "{\"item_id\": \"flux_20s_male_black_V-03\", \"edit_success\": 4, \"skin_tone\": 3, \"race_drift\": 1, "
+    "\"gender_drift\": 1, \"age_accuracy\": 3}\n";
+
+static void judged(struct lk_dataset *data) {
+    struct lk_judge_report report = {0};
+    lk_dataset_init(data);
+    assert_ok(lk_judge_answers_read(data, answers, sizeof answers - 1, "a", &(struct lk_judge_import){0}, &report));
+    assert_int_equal(report.n_matched, 3);
+    lk_judge_report_free(&report);
+    lk_ensemble_apply(data, &(struct lk_ensemble){0}, NULL);
+}
+
+static void the_last_decision_stands(void **state) {
+    (void)state;
+    struct lk_dataset data;
+    struct lk_review review = {0};
+    struct lk_review_counts counts;
+    judged(&data);
+    assert_ok(lk_review_read(&review, journal, sizeof journal - 1, "r.jsonl"));
+    assert_int_equal(review.n, 7);
+    assert_int_equal(review.n_invalid, 0);
+    assert_string_equal(review.list[0].reason, "light");
+    assert_int_equal(review.list[3].score, LK_REVIEW_WITHDRAWN);
+    assert_int_equal(review.list[4].line, 5);
+    assert_ok(lk_review_apply(&data, &review, &counts));
+    assert_int_equal(counts.n_standing, 3); /* race, role, age; the skin tone is withdrawn */
+    assert_int_equal(counts.n_replaced, 2);
+    assert_int_equal(counts.n_unknown, 1);
+    const struct lk_item *items = data.items;
+    assert_int_equal(items[0].reviewed_axes, 1 << LK_AXIS_RACE_DRIFT);
+    assert_int_equal(items[0].reviewed[LK_AXIS_RACE_DRIFT], 4);
+    assert_int_equal(items[1].reviewed_axes, 1 << LK_REVIEW_ROLE);
+    assert_int_equal(items[1].reviewed_role, LK_ROLE_FEMALE);
+    assert_int_equal(items[2].reviewed[LK_AXIS_AGE_DRIFT], 5);
+
+    assert_int_equal(items[0].score[LK_AXIS_RACE_DRIFT], 1); /* beside, not over it */
+    lk_review_swap(&data);
+    assert_int_equal(items[0].score[LK_AXIS_RACE_DRIFT], 4);
+    assert_int_equal(items[0].score[LK_AXIS_SKIN_TONE], 3);
+    assert_int_equal(items[1].role, LK_ROLE_FEMALE);
+    assert_int_equal(items[2].score[LK_AXIS_AGE_DRIFT], 5);
+    assert_int_equal(items[0].judge[0][LK_AXIS_RACE_DRIFT], 1);
+    lk_review_swap(&data);
+    assert_int_equal(items[0].score[LK_AXIS_RACE_DRIFT], 1);
+    assert_int_equal(items[1].role, LK_ROLE_MALE);
+    assert_int_equal(items[2].score[LK_AXIS_AGE_DRIFT], 3);
+    lk_review_free(&review);
+    lk_dataset_free(&data);
+}
+
+static void a_bad_decision_is_named(void **state) {
+    (void)state;
+#define RECORD(id, axis, score, rest)                                                                                  \
+    "{\"item_id\": " id ", \"axis\": " axis ", \"score\": " score ", \"reviewer\": " rest "}"
+    const struct {
+        const char *text, *reason;
+    } cases[] = {
+        {RECORD("\"nonsense\"", "\"race_drift\"", "2", "\"A\""), "is no prompt"},
+        {RECORD("7", "\"race_drift\"", "2", "\"A\""), "item_id: expected a string"},
+        {RECORD("\"" ITEM "\"", "\"hair\"", "2", "\"A\""), "\"hair\" is none of O-01"},
+        {RECORD("\"" ITEM "\"", "\"role\"", "\"male\"", "\"A\""), "\"role\" is none of O-01"},
+        {RECORD("\"" ITEM "\"", "\"age_accuracy\"", "3", "\"A\""), "is none of O-01"},
+        {RECORD("\"" ITEM "\"", "\"race_drift\"", "0", "\"A\""), "expected an integer from 1 to 5, or none, got \"0\""},
+        {RECORD("\"" ITEM "\"", "\"race_drift\"", "3.5", "\"A\""), "got \"3.5\""},
+        {RECORD("\"" ITEM "\"", "\"race_drift\"", "true", "\"A\""), "got \"nothing\""},
+        {RECORD("\"" ITEM "\"", "\"race_drift\"", "\"\"", "\"A\""), "got \"nothing\""},
+        {RECORD("\"" ITEM "\"", "\"race_drift\"", "2", "\"\""), "reviewer: expected a name"},
+        {RECORD("\"" ITEM "\"", "\"race_drift\"", "2", "\"A\\nB\""), "reviewer: expected a name"},
+        {RECORD("\"" ITEM "\"", "\"race_drift\"", "2", "\"A\", \"time\": \"2026-13-01\""), "time: expected"},
+        {RECORD("\"" ITEM "\"", "\"race_drift\"", "2", "\"A\", \"time\": \"2026-01-17T10:00:00\""), "time: expected"},
+        {RECORD("\"flux_pair_latino_20s_W-07\"", "\"role\"", "\"both\"", "\"A\""), "male, female or unclear"},
+        {"{\"item_id\": \"" ITEM "\", \"axis\": \"race_drift\", \"reviewer\": \"A\"}", "got \"nothing\""},
+        {"{\"item_id\": \"cut", "record: "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lk_review review = {0};
+        assert_ok(lk_review_read(&review, cases[i].text, strlen(cases[i].text), "r.jsonl"));
+        assert_int_equal(review.n, 0);
+        assert_int_equal(review.n_invalid, 1);
+        if (!strstr(review.rejects.list[0].reason, cases[i].reason))
+            fail_msg("case %zu: expected \"%s\", got \"%s\"", i, cases[i].reason, review.rejects.list[0].reason);
+        lk_review_free(&review);
+    }
+}
+
+static void a_table_that_was_filled_in(void **state) {
+    (void)state;
+    static const char table[] =
+        "item_id,axis,score,reviewer,time,reason\n" ITEM ",race_drift,2,A,2026-01-17,\"x, y\"\n" ITEM
+        ",skin_tone,,,,\n" ITEM ",age_drift,4,,,\n" ITEM ",age_drift,none,,,\n";
+    struct lk_review review = {.by = "C", .when = ""};
+    assert_ok(lk_review_read(&review, table, sizeof table - 1, "r.csv"));
+    assert_int_equal(review.n, 3);
+    assert_int_equal(review.n_open, 1);
+    assert_string_equal(review.list[0].reviewer, "A");
+    assert_string_equal(review.list[0].reason, "x, y");
+    assert_string_equal(review.list[1].reviewer, "C");
+    assert_int_equal(review.list[2].score, LK_REVIEW_WITHDRAWN);
+    lk_review_free(&review);
+    static const char other[] = "item,score\na,1\n";
+    assert_fails(lk_review_read(&review, other, sizeof other - 1, "r.csv"), LK_E_INPUT, "item_id");
+    lk_review_free(&review);
+}
+
+static void a_journal_only_grows(void **state) {
+    (void)state;
+    const char *path = test_path("review.jsonl");
+    char *text;
+    size_t n;
+    unlink(path);
+    assert_ok(lk_review_append(path, "one\n", 4));
+    assert_ok(lk_review_append(path, "two\nthree\n", 10));
+    int fd = open(path, O_WRONLY | O_APPEND);
+    assert_int_equal(write(fd, "cut", 3), 3);
+    close(fd);
+    assert_ok(lk_review_append(path, "four\n", 5));
+    assert_ok(lk_read_file(path, 1000, &text, &n));
+    assert_string_equal(text, "one\ntwo\nthree\ncut\nfour\n");
+    lk_free(text);
+    assert_fails(lk_review_append(test_path(""), "x\n", 2), LK_E_IO, "cannot open");
+    assert_fails(lk_review_append("/dev/null", "x\n", 2), LK_E_NOT_REGULAR, "regular");
+}
+
+static enum lk_code read_and_apply(void) {
+    struct lk_dataset data;
+    struct lk_review review = {0};
+    lk_dataset_init(&data);
+    int32_t at;
+    enum lk_code rc = lk_dataset_item(&data, ITEM, sizeof ITEM - 1, &at);
+    if (!rc) rc = lk_review_read(&review, journal, sizeof journal - 1, "r.jsonl");
+    if (!rc) rc = lk_review_apply(&data, &review, NULL);
+    lk_review_free(&review);
+    lk_dataset_free(&data);
+    return rc;
+}
+
+static void no_memory_leaves_nothing(void **state) {
+    (void)state;
+    test_every_allocation(read_and_apply, 8);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_decision_stands),   cmocka_unit_test(a_bad_decision_is_named),
+        cmocka_unit_test(a_table_that_was_filled_in), cmocka_unit_test(a_journal_only_grows),
+        cmocka_unit_test(no_memory_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

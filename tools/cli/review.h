@@ -1,0 +1,7 @@
+/* Reviewers' decisions from the command line. */
+#pragma once
+
+#include "eval/judge/review.h"
+
+/* The decisions of a file put beside the dataset's scores; says on stderr what was counted and what was refused. */
+enum lk_code cli_review_read(struct lk_dataset *data, const char *path);

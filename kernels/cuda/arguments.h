@@ -41,14 +41,16 @@ struct lk_cuda_norm_rope {
     float eps;
 };
 
-/* struct lk_embedding. report: struct lk_cuda_report. */
+#define LK_CUDA_EMBEDDING_ROWS 8 /* that a thread takes: their ids are a sector of 32 bytes */
+
+/* struct lk_embedding. report: struct lk_cuda_report. `before` ids of the first row's sector lie before it. */
 struct lk_cuda_embedding {
     void *y;
     const void *table;
     const int32_t *ids;
     void *report;
     int64_t rows, n, ld_y, ld_table, vocabulary;
-    int32_t vector, table_bf16;
+    int32_t before, vector, table_bf16;
 };
 
 /* struct lk_group_norm. Tiles of whole groups by blocks of pixels; the scratch behind it: sums and sums of squares,
@@ -116,7 +118,11 @@ struct lk_cuda_after {
     int32_t vector; /* of product */
 };
 
-#define LK_CUDA_MOST_PAD 16384 /* of a picture that conv2d.cu takes, and a third of its most pixels in a row */
+#define LK_CUDA_MOST_PAD     16384 /* of a picture that conv2d.cu takes, and a third of its most pixels in a row */
+
+#define LK_CUDA_RGB_ROWS     4 /* of a tile of conv2d_rgb.cu, in pixels, */
+#define LK_CUDA_RGB_COLUMNS  128
+#define LK_CUDA_RGB_CHANNELS 128 /* and in filters */
 
 /* struct lk_linear and struct lk_conv2d: y = epilogue(A wT), A [M, K], w [N, K]. A row of A is a row of x, or the patch
  * under an output pixel: K runs over (ky, kx, channel), a tap outside the picture is 0. A linear layer is the

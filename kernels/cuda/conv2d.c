@@ -97,6 +97,7 @@ enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, v
         LK_TRY(lk_cudnn_conv2d(dev, op, args.w, args.ld_w, (unsigned char *)scratch + after_packed(op, &f), &taken));
         if (taken) return LK_OK;
     }
+    if (lk_cuda_conv2d_is_rgb(op) && small(&args, op)) return lk_cuda_conv2d_rgb(dev, &args);
     const bool whole_chunks = op->x->dtype == LK_BF16 && f.channels % CHUNK == 0 && (uintptr_t)args.x % 16 == 0 &&
                               (uintptr_t)args.w % 16 == 0 && small(&args, op);
     if (!whole_chunks) return lk_cuda_gemm_launch_gathered(dev, op->x->dtype, &args);

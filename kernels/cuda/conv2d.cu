@@ -1,7 +1,8 @@
 /* Convolution as a matrix product, bf16, channels a multiple of 8: A is gathered from the picture while it is copied to
  * shared memory (16 bytes of one tap at a time), there is no buffer of patches; the rest is gemm.cuh, whose opening
- * comment has layout, tiles, shared memory and why it is deterministic. Other channels: gemm_gathered.cu; f32:
- * gemm_f32.cu. conv2d_weights brings a checkpoint's filters into the order of K, (ky, kx, channel). */
+ * comment has layout, tiles, shared memory and why it is deterministic. Pictures of three channels:
+ * conv2d_rgb.cu; others: gemm_gathered.cu; f32: gemm_f32.cu. conv2d_weights brings a checkpoint's filters into the
+ * order of K, (ky, kx, channel). */
 #include "kernels/cuda/gemm.cuh"
 
 /* Patches under output pixels: this thread's chunk of rows first, first + ROWS_AT_ONCE, ...; it lies within one tap. */

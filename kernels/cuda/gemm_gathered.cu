@@ -1,7 +1,8 @@
-/* y = epilogue(A wT), bf16, for any x and w: linear layers whose rows are not 16-byte aligned, convolutions of three
- * channels. The same products in the same order as linear.cu and conv2d.cu (gemm.cuh), so the same bits; only the
- * copies into shared memory go element by element, and wait. Tile 128 x 64 with 72 KiB of shared memory, or 128 x 128,
- * by 256 threads with 80 KiB, so that patches are gathered once for twice the columns. sm_80 or newer. */
+/* y = epilogue(A wT), bf16, for any x and w: linear layers whose rows are not 16-byte aligned, convolutions of
+ * few channels (conv2d_rgb.cu has the most frequent). The same products in the same order as linear.cu and conv2d.cu
+ * (gemm.cuh), so the same bits; only the copies into shared memory go element by element, and wait. Tile 128 x 64 with
+ * 72 KiB of shared memory, or 128 x 128, by 256 threads with 80 KiB, so that patches are gathered once for twice the
+ * columns. sm_80 or newer. */
 #include "kernels/cuda/gemm.cuh"
 #include "kernels/cuda/gemm_gather.cuh"
 

@@ -54,6 +54,7 @@ void selftest_conv2d(struct selftest_case *c, struct lk_conv2d *op) {
     int64_t kernel = selftest_maybe(c) ? 3 : selftest_int(c, 1, 3), kt = selftest_int(c, 1, 3);
     op->upsample = (int)selftest_int(c, 1, 2);
     op->stride = (int)selftest_int(c, 1, 2);
+    if (!selftest_int(c, 0, 3)) kernel = 3, c_in = 3, op->upsample = op->stride = 1; /* the first layer of a VAE */
     op->pad_top = (int)selftest_int(c, 0, 1);
     op->pad_left = (int)selftest_int(c, 0, 1);
     op->pad_bottom = (int)selftest_int(c, 1, 2); /* at least as large as the kernel with it */

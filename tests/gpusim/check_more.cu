@@ -1,4 +1,10 @@
 /* More planted defects with clean twins; see check_core.cu. */
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cuda/pipeline>
+
+namespace cg = cooperative_groups;
+
 #define TWIN(name)                                                                                                     \
     extern "C" __global__ void name##_bad(int *a, int *b, int *c, int n) { name<1>(a, b, c, n); }                      \
     extern "C" __global__ void name##_ok(int *a, int *b, int *c, int n) { name<0>(a, b, c, n); }
@@ -307,4 +313,181 @@ DEFECT(ldmatrix_inactive) {
         asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(v) : "r"(at) : "memory"); // @ldmatrix_inactive
     }
     b[I] = v;
+}
+
+/* ---- signals through shared memory ---- */
+DEFECT(signal_fence) { /* the first warp signals the others with a word; bad: without a fence */
+    __shared__ int s[32];
+    __shared__ volatile int ready;
+    if (T == 0) ready = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = I; // @signal_fence
+        __syncwarp();
+        if (T == 0) {
+            if (!bad) __threadfence_block();
+            ready = 1;
+        }
+    } else {
+        while (!ready) {
+        }
+        __threadfence_block();
+        b[I] = s[T % 32]; // @signal_fence
+    }
+}
+DEFECT(signal_acquire) { /* the same with release and acquire; bad: the reader's load is relaxed */
+    __shared__ int s[32], ready;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&ready);
+    if (T == 0) ready = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = I; // @signal_acquire
+        __syncwarp();
+        if (T == 0) asm volatile("red.release.cta.shared.add.u32 [%0], 1;" ::"r"(at) : "memory");
+    } else {
+        int go = 0;
+        while (!go)
+            if (bad)
+                asm volatile("ld.relaxed.cta.shared.u32 %0, [%1];" : "=r"(go) : "r"(at) : "memory");
+            else
+                asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(go) : "r"(at) : "memory");
+        b[I] = s[T % 32]; // @signal_acquire
+    }
+}
+DEFECT(signal_later) { /* a release says nothing of what comes after it */
+    __shared__ int s[32], ready;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&ready);
+    if (T == 0) ready = 0;
+    __syncthreads();
+    if (T < 32) {
+        if (!bad) s[T] = I;
+        __syncwarp();
+        if (T == 0) asm volatile("st.release.cta.shared.u32 [%0], 1;" ::"r"(at) : "memory");
+        if (bad) s[T] = I; // @signal_later
+    } else {
+        int go = 0;
+        while (!go) asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(go) : "r"(at) : "memory");
+        b[I] = s[T % 32]; // @signal_later
+    }
+}
+DEFECT(signal_overwritten) { /* a relaxed store ends what a release began */
+    __shared__ int s[32], ready;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&ready);
+    if (T == 0) ready = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = I; // @signal_overwritten
+        __syncwarp();
+        if (T == 0) asm volatile("st.release.cta.shared.u32 [%0], 1;" ::"r"(at) : "memory");
+    } else if (T < 64) {
+        int go = 0;
+        while (go != 1) asm volatile("ld.relaxed.cta.shared.u32 %0, [%1];" : "=r"(go) : "r"(at) : "memory");
+        if (bad)
+            asm volatile("st.relaxed.cta.shared.u32 [%0], 2;" ::"r"(at) : "memory");
+        else
+            asm volatile("red.relaxed.cta.shared.add.u32 [%0], 1;" ::"r"(at) : "memory");
+    } else {
+        int go = 0;
+        while (go < 2) asm volatile("ld.relaxed.cta.shared.u32 %0, [%1];" : "=r"(go) : "r"(at) : "memory");
+        asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(go) : "r"(at) : "memory");
+        b[I] = s[T % 32]; // @signal_overwritten
+    }
+}
+DEFECT(tile) { /* tiles of two warps; bad: reads what another tile wrote */
+    __shared__ int s[128];
+    auto block = cg::this_thread_block();
+    auto pair = cg::tiled_partition<64>(block);
+    s[T] = 0;
+    block.sync();
+    s[T] = I; // @tile
+    pair.sync();
+    b[I] = s[T ^ (bad ? 64 : 32)]; // @tile
+}
+DEFECT(tile_unsynced) { /* bad: the tile is used again without a barrier */
+    __shared__ int s[128];
+    auto block = cg::this_thread_block();
+    auto pair = cg::tiled_partition<64>(block);
+    int sum = 0;
+    s[T] = 0;
+    block.sync();
+#pragma unroll 1
+    for (int k = 0; k < 2; k++) {
+        s[T] = I + k; // @tile_unsynced
+        pair.sync();
+        sum += s[T ^ 32]; // @tile_unsynced
+        if (!bad) pair.sync();
+    }
+    b[I] = sum;
+}
+DEFECT(tile_reduce) { /* exchanges between the warps of a tile; bad: the sum is passed on without a barrier */
+    __shared__ int s[2];
+    auto block = cg::this_thread_block();
+    auto pair = cg::tiled_partition<64>(block);
+    if (T < 2) s[T] = 0;
+    block.sync();
+    int sum = cg::reduce(pair, T, cg::plus<int>());
+    sum += pair.shfl(sum, 40) + (pair.any(T == 3) ? 1 : 0);
+    if (T % 64 == 63) s[T / 64] = sum; // @tile_reduce
+    if (bad)
+        __syncwarp();
+    else
+        pair.sync();
+    b[I] = s[T / 64]; // @tile_reduce
+}
+
+/* ---- copies that tell an mbarrier ---- */
+#define MBARRIER(op, at) asm volatile(op " [%0];" ::"r"(at) : "memory")
+__device__ __forceinline__ void mbarrier_wait(unsigned at, unsigned parity) {
+    int done = 0;
+    while (!done)
+        asm volatile("{.reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                     : "=r"(done)
+                     : "r"(at), "r"(parity)
+                     : "memory");
+}
+DEFECT(async_mbarrier) { /* bad: reads its own copy, which the mbarrier has not told of */
+    __shared__ int s[128];
+    __shared__ long long barrier;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (T == 0) asm volatile("mbarrier.init.shared.b64 [%0], 128;" ::"r"(at) : "memory");
+    __syncthreads();
+    COPY((unsigned)__cvta_generic_to_shared(&s[T]), a + I);
+    MBARRIER("cp.async.mbarrier.arrive.noinc.shared.b64", at);
+    if (!bad) mbarrier_wait(at, 0);
+    b[I] = s[bad ? T : T ^ 64]; // @async_mbarrier
+    if (bad) mbarrier_wait(at, 0);
+}
+DEFECT(async_mbarrier_other) { /* two stages, each with an mbarrier; bad: waits for the wrong one */
+    __shared__ int s[2][128];
+    __shared__ long long barrier[2];
+    unsigned at = (unsigned)__cvta_generic_to_shared(barrier);
+    if (T < 2) asm volatile("mbarrier.init.shared.b64 [%0], 256;" ::"r"(at + 8 * T) : "memory");
+    __syncthreads();
+    for (int k = 0; k < 2; k++) {
+        COPY((unsigned)__cvta_generic_to_shared(&s[k][T]), a + I);
+        MBARRIER("cp.async.mbarrier.arrive.noinc.shared.b64", at + 8 * k);
+        asm volatile("{.reg .b64 t; mbarrier.arrive.shared.b64 t, [%0];}" ::"r"(at + 8 * k) : "memory");
+    }
+    mbarrier_wait(at, 0);
+    b[I] = s[bad][T ^ 64]; // @async_mbarrier_other
+    mbarrier_wait(at + 8, 0);
+}
+DEFECT(async_pipeline) { /* a ring of two stages; bad: three copies in it at once, as globalToShmemAsyncCopy has it */
+    __shared__ int s[2][128];
+    int sum = 0, filled = 0;
+    cuda::pipeline<cuda::thread_scope_thread> pipe = cuda::make_pipeline();
+#pragma unroll 1
+    for (int k = 0; k < 4; k++) {
+        for (; filled < k + 2 + bad; filled++) {
+            pipe.producer_acquire();
+            if (filled < 4) COPY((unsigned)__cvta_generic_to_shared(&s[filled % 2][T]), a + I); // @async_pipeline
+            pipe.producer_commit();
+        }
+        pipe.consumer_wait();
+        __syncthreads();
+        sum += s[k % 2][T ^ 64];
+        pipe.consumer_release();
+        __syncthreads();
+    }
+    b[I] = sum;
 }

@@ -1,4 +1,4 @@
-/* Who has met whom: block barriers, mbarriers, warps; and barriers and warp operations that are used wrongly. */
+/* Who has met whom: block barriers, warps; and barriers and warp operations that are used wrongly. */
 #include "check/state.h"
 #include "exec/codes.h"
 
@@ -86,7 +86,7 @@ static void check_waiting(struct gpusim_block *block, int barrier, bool all) {
     }
 }
 
-static void take(struct warp_check *mine, const uint32_t *known) {
+void check_take(struct warp_check *mine, const uint32_t *known) {
     for (int u = 0; u < GPUSIM_MAX_WARPS; u++) {
         mine->known[u] = known[u] > mine->known[u] ? known[u] : mine->known[u];
         mine->known_most = mine->known[u] > mine->known_most ? mine->known[u] : mine->known_most;
@@ -109,7 +109,7 @@ void check_barrier_release(void *context, struct gpusim_block *block, int barrie
         if (warp->alive) living |= 1u << w;
         if (!lanes) continue;
         struct warp_check *mine = &b->warps[w];
-        take(mine, known);
+        check_take(mine, known);
         if (lanes != warp->alive) continue;
         mine->lanes_time = now;
         met |= 1u << w;
@@ -175,32 +175,4 @@ void check_warp_sync(void *context, struct gpusim_warp *warp, const struct gpusi
         }
     }
     if (barrier) lanes_meet(warp, mask);
-}
-
-/* An arrival leaves what the warp knows with the object; a test takes it. A test that fails takes it as well: such a
- * thread tries again, or is not looked at. */
-void check_mbarrier(struct gpusim_warp *warp, const struct gpusim_op *op, const struct gpusim_memory_event *event) {
-    struct block_check *b = warp->block->check;
-    if (!b) return;
-    uint32_t *mine = b->warps[warp->index].known;
-    if (op->code >= GPUSIM_MBARRIER_ASYNC_ARRIVE) check_shared_wait(warp, event->mask, UINT32_MAX);
-    mine[warp->index] = ++b->time;
-    for (uint32_t rest = event->mask; rest; rest &= rest - 1) {
-        uint32_t offset = (uint32_t)event->address[__builtin_ctz(rest)], k = 0;
-        b->written[offset / 16] |= (uint16_t)(0xff << (offset & 15));
-        while (k < b->n_mbarriers && b->mbarriers[k].offset != offset) k++;
-        if (k == b->n_mbarriers) {
-            struct mbarrier_check *grown = realloc(b->mbarriers, (k + 1) * sizeof *grown);
-            if (!grown) return;
-            b->mbarriers = grown;
-            memset(&grown[k], 0, sizeof grown[k]);
-            grown[k].offset = offset;
-            b->n_mbarriers++;
-        }
-        uint32_t *known = b->mbarriers[k].known;
-        bool tests = op->code == GPUSIM_MBARRIER_TEST_WAIT || op->code == GPUSIM_MBARRIER_TEST_PARITY;
-        if (tests) take(&b->warps[warp->index], known);
-        for (int u = 0; u < GPUSIM_MAX_WARPS && !tests; u++) known[u] = known[u] > mine[u] ? known[u] : mine[u];
-        if (tests) b->warps[warp->index].lanes_time = b->time;
-    }
 }

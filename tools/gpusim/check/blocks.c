@@ -14,7 +14,8 @@ static struct block_check *block_new(void) {
     struct block_check *b = calloc(1, sizeof *b);
     if (!b) return NULL;
     size_t cells = (size_t)GRANULES * 21 * sizeof(struct cell);
-    b->memory_bytes = cells + GRANULES * 2 + BYTES * 2;
+    b->memory_bytes =
+        cells + GRANULES * 2 + BYTES * 2 + BYTES / 4 * sizeof *b->signals + CHECK_TILE_BARRIERS * sizeof *b->tiles;
     b->memory = mmap(NULL, b->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (b->memory == MAP_FAILED) {
         free(b);
@@ -26,6 +27,8 @@ static struct block_check *block_new(void) {
     b->written = (uint16_t *)(b->cell1 + GRANULES * 16);
     b->write_lane = (uint8_t *)(b->written + GRANULES);
     b->read_lane = b->write_lane + BYTES;
+    b->signals = (void *)(b->read_lane + BYTES);
+    b->tiles = (void *)(b->signals + BYTES / 4);
     return b;
 }
 
@@ -85,7 +88,9 @@ void check_block_begin(void *context, struct gpusim_block *block) {
         memset(b->written, 0, ((size_t)block->shared_bytes + 15) / 16 * 2);
         const uint32_t reserved = block->launch->reserved_base;
         memset(&b->written[reserved / 16], 0xff, (size_t)(block->shared_bytes - reserved) / 16 * 2);
-        b->n_mbarriers = 0;
+        b->any_signal = false;
+        for (int k = 0; block->launch->reserved_base < block->shared_bytes && k < CHECK_TILE_BARRIERS; k++)
+            b->tiles[k].waiting = 0;
         memset(b->barrier_known, 0, sizeof b->barrier_known);
         memset(b->barrier_lanes, 0, sizeof b->barrier_lanes);
     }

@@ -25,6 +25,7 @@ struct access {
     uint32_t n_same_warp;
     bool after_write; /* same_warp: against writes; else against reads */
     bool failed;
+    uint32_t settle_time; /* of the write that a copy becomes */
 };
 
 static void earlier(const struct access *x, const struct cell *cell, char *out, size_t n) {
@@ -96,7 +97,7 @@ static void check_cell(struct access *x, const struct cell *cell) {
             return;
         }
     }
-    if (!x->writes || cell->read_time < b->block_time) return;
+    if (!x->writes || cell->read_time < b->block_time || (x->exempt && cell->flags & CELL_RELAXED)) return;
     for (uint32_t rest = cell->readers; rest; rest &= rest - 1) {
         uint32_t u = (uint32_t)__builtin_ctz(rest);
         if (u == x->me) {
@@ -124,8 +125,10 @@ static void update_cell(struct access *x, struct cell *cell) {
     if (cell->read_time < x->block->block_time) {
         cell->readers = bit;
         cell->read_time = now;
+        cell->flags = (uint8_t)((cell->flags & ~CELL_RELAXED) | (x->exempt ? CELL_RELAXED : 0));
         return;
     }
+    if (!x->exempt) cell->flags &= (uint8_t)~CELL_RELAXED;
     if (cell->read_time >= x->mine->known_most) {
         cell->readers |= bit;
         return;
@@ -145,7 +148,7 @@ static void visit(struct access *x, struct cell *cell, uint32_t granule, uint32_
     if (x->settle) { /* the copy is waited for: from now on a write of its warp */
         if (cell->flags & CELL_PENDING && cell->writer == x->me) {
             cell->flags &= (uint8_t)~CELL_PENDING;
-            cell->write_time = x->block->time;
+            cell->write_time = x->settle_time;
         }
         return;
     }
@@ -206,8 +209,10 @@ static void visit_granule(struct access *x, struct piece piece) {
     if (piece.bytes == 0xffff && x->writes && !x->settle && !x->failed) *cell = parts[0];
 }
 
-/* Lanes of this warp that touched the bytes before and have not met the lane that touches them now. */
+/* Lanes of this warp that touched the bytes before and have not met the lane that touches them now. What
+ * cooperative_groups does in its own, reserved memory is left alone: its lanes read a result and then write there. */
 static void compare_lanes(struct access *x) {
+    if (x->event->address[__builtin_ctz(x->event->mask)] >= x->warp->launch->reserved_base) return;
     const uint8_t *before = x->after_write ? x->block->write_lane : x->block->read_lane;
     const struct gpusim_memory_event *e = x->event;
     for (uint32_t p = 0; p < x->n_same_warp && !x->failed; p++) {
@@ -282,6 +287,7 @@ static void note_pending(struct access *x) {
     for (int i = 0; i < GPUSIM_WARP; i++) {
         copy->target[i] = (uint32_t)x->event->address[i];
         copy->group[i] = x->warp->async_open[i];
+        copy->mbarrier[i] = 0;
     }
 }
 
@@ -383,13 +389,42 @@ void check_shared(struct gpusim_warp *warp, const struct gpusim_op *op, const st
     if (x.failed) return;
     note_lanes(&x);
     if (x.pending) note_pending(&x);
+    if (x.exempt) check_signal_shared(warp, op, event);
+}
+
+/* The copies `done` of the warp are waited for: from now on they are its writes. */
+static void settle(struct gpusim_warp *warp, const struct pending_copy *copy, uint32_t done, uint32_t time) {
+    struct block_check *block = warp->block->check;
+    uint64_t address[GPUSIM_WARP];
+    struct piece pieces[GPUSIM_WARP];
+    for (int i = 0; i < GPUSIM_WARP; i++) address[i] = copy->target[i];
+    struct gpusim_memory_event event = {.mask = done, .bytes = copy->bytes, .address = address};
+    struct access x = {.warp = warp,
+                       .event = &event,
+                       .block = block,
+                       .mine = &block->warps[warp->index],
+                       .me = warp->index,
+                       .writes = true,
+                       .settle = true,
+                       .settle_time = time};
+    uint32_t n = check_pieces(&event, done, 0, pieces);
+    for (uint32_t p = 0; p < n; p++) visit_granule(&x, pieces[p]);
+}
+
+static void drop_settled(struct warp_check *mine) {
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < mine->n_pending; k++) {
+        if (!mine->pending[k].lanes) continue;
+        if (kept != k) mine->pending[kept] = mine->pending[k];
+        kept++;
+    }
+    mine->n_pending = kept;
 }
 
 void check_shared_wait(struct gpusim_warp *warp, uint32_t mask, uint32_t keep) {
     struct block_check *block = warp->block->check;
     if (!block) return;
     struct warp_check *mine = &block->warps[warp->index];
-    uint32_t kept = 0;
     for (uint32_t k = 0; k < mine->n_pending; k++) {
         struct pending_copy *copy = &mine->pending[k];
         uint32_t done = 0;
@@ -397,25 +432,37 @@ void check_shared_wait(struct gpusim_warp *warp, uint32_t mask, uint32_t keep) {
             int i = __builtin_ctz(rest);
             if (keep == UINT32_MAX || copy->group[i] + keep < warp->async_open[i]) done |= 1u << i;
         }
-        if (done) {
-            uint64_t address[GPUSIM_WARP];
-            struct piece pieces[GPUSIM_WARP];
-            for (int i = 0; i < GPUSIM_WARP; i++) address[i] = copy->target[i];
-            struct gpusim_memory_event event = {.mask = done, .bytes = copy->bytes, .address = address};
-            struct access x = {.warp = warp,
-                               .event = &event,
-                               .block = block,
-                               .mine = mine,
-                               .me = warp->index,
-                               .writes = true,
-                               .settle = true};
-            uint32_t n = check_pieces(&event, done, 0, pieces);
-            for (uint32_t p = 0; p < n; p++) visit_granule(&x, pieces[p]);
-            copy->lanes &= ~done;
-        }
-        if (!copy->lanes) continue;
-        if (kept != k) mine->pending[kept] = *copy;
-        kept++;
+        if (done) settle(warp, copy, done, block->time);
+        copy->lanes &= ~done;
     }
-    mine->n_pending = kept;
+    drop_settled(mine);
+}
+
+void check_shared_bind(struct gpusim_warp *warp, uint32_t mask, uint32_t word) {
+    struct block_check *block = warp->block->check;
+    struct warp_check *mine = &block->warps[warp->index];
+    for (uint32_t k = 0; k < mine->n_pending; k++)
+        for (uint32_t rest = mine->pending[k].lanes & mask; rest; rest &= rest - 1) {
+            int i = __builtin_ctz(rest);
+            if (mine->pending[k].mbarrier[i]) continue;
+            mine->pending[k].mbarrier[i] = word + 1;
+            mine->pending[k].arrival[i] = block->time;
+        }
+}
+
+void check_shared_landed(struct gpusim_block *b, uint32_t word) {
+    struct block_check *block = b->check;
+    for (uint32_t w = 0; w < b->n_warps; w++) {
+        struct warp_check *warp = &block->warps[w];
+        for (uint32_t k = 0; k < warp->n_pending; k++) {
+            struct pending_copy *copy = &warp->pending[k];
+            for (uint32_t rest = copy->lanes; rest; rest &= rest - 1) {
+                int i = __builtin_ctz(rest);
+                if (copy->mbarrier[i] != word + 1) continue;
+                settle(&b->warps[w], copy, 1u << i, copy->arrival[i]);
+                copy->lanes &= ~(1u << i);
+            }
+        }
+        if (warp->n_pending) drop_settled(warp);
+    }
 }

@@ -45,16 +45,21 @@ struct cell {
     uint8_t writer;                 /* warp */
     uint8_t flags;
 };
-enum { CELL_SPLIT = 1, CELL_ATOMIC = 2, CELL_PENDING = 4 };
+/* CELL_RELAXED: all reads since the write were atomic or volatile. */
+enum { CELL_SPLIT = 1, CELL_ATOMIC = 2, CELL_PENDING = 4, CELL_RELAXED = 8 };
 
 struct pending_copy {
     const struct gpusim_op *op;
     uint32_t lanes, bytes;
     uint32_t target[GPUSIM_WARP], group[GPUSIM_WARP];
+    uint32_t mbarrier[GPUSIM_WARP]; /* that tells when it is done: its word, from 1; 0: none */
+    uint32_t arrival[GPUSIM_WARP];  /* when it was told to */
 };
 struct warp_check {
     uint32_t known[GPUSIM_MAX_WARPS];   /* accesses of warp u before known[u] are done for this warp */
     uint32_t known_most;                /* the largest of known[] but its own */
+    uint32_t fenced[GPUSIM_MAX_WARPS];  /* known[] at its last fence: what its signals give away */
+    uint32_t seen[GPUSIM_MAX_WARPS];    /* from signals that it read: known after the next fence */
     uint32_t lanes_time;                /* accesses of this warp before this are done for all of its lanes */
     uint32_t (*pair_time)[GPUSIM_WARP]; /* [32][32] the same for pairs of lanes, when part of a warp has met; or NULL */
     struct pending_copy *pending;
@@ -62,21 +67,27 @@ struct warp_check {
     uint16_t *local; /* [granules][32] written bytes */
     uint32_t local_granules, local_used;
 };
-struct mbarrier_check {
-    uint32_t offset;
-    uint32_t known[GPUSIM_MAX_WARPS];
+/* A barrier of tiles of several warps, as cooperative_groups has it in reserved shared memory: a word with a bit per
+ * warp, set by its arrival and cleared by the last warp of its tile. */
+struct tile_barrier {
+    uint32_t arrived[GPUSIM_MAX_WARPS][GPUSIM_MAX_WARPS];   /* what a warp knew when it came */
+    uint32_t completed[GPUSIM_MAX_WARPS][GPUSIM_MAX_WARPS]; /* what its tile knew when all had come */
+    uint32_t waiting;                                       /* warps */
 };
+enum { CHECK_TILE_BARRIERS = 8 };
 struct block_check {
     uint32_t time;       /* grows with every meeting in the block, and on from block to block */
     uint32_t block_time; /* accesses before this are done for all warps */
     struct warp_check warps[GPUSIM_MAX_WARPS];
     uint32_t barrier_known[GPUSIM_N_BARRIERS][GPUSIM_MAX_WARPS];
     uint32_t barrier_lanes[GPUSIM_N_BARRIERS][GPUSIM_MAX_WARPS]; /* that have come */
-    struct mbarrier_check *mbarriers;
-    uint32_t n_mbarriers;
-    uint16_t *written;                   /* [granules] of shared memory */
-    struct cell *cell16, *cell4, *cell1; /* per 16, 4 and 1 bytes: the finer ones where the coarser one is split */
-    uint8_t *write_lane, *read_lane;     /* per byte: 0-31, or CHECK_MANY */
+    uint32_t (*signals)[GPUSIM_MAX_WARPS]; /* per 4 bytes of shared memory: what those knew who arrived or released
+                                              there */
+    bool any_signal;                       /* of this block */
+    struct tile_barrier *tiles;            /* [CHECK_TILE_BARRIERS] */
+    uint16_t *written;                     /* [granules] of shared memory */
+    struct cell *cell16, *cell4, *cell1;   /* per 16, 4 and 1 bytes: the finer ones where the coarser one is split */
+    uint8_t *write_lane, *read_lane;       /* per byte: 0-31, or CHECK_MANY */
     void *memory;
     size_t memory_bytes;
     struct block_check *next;
@@ -85,6 +96,9 @@ enum { CHECK_MANY = 0xff, CHECK_NO_LANE = 0xfe };
 
 void check_shared(struct gpusim_warp *warp, const struct gpusim_op *op, const struct gpusim_memory_event *event);
 void check_shared_wait(struct gpusim_warp *warp, uint32_t mask, uint32_t keep);
+/* An mbarrier's word is told of, or asked for, copies that are done. */
+void check_shared_bind(struct gpusim_warp *warp, uint32_t mask, uint32_t word);
+void check_shared_landed(struct gpusim_block *block, uint32_t word);
 void check_local(struct gpusim_warp *warp, const struct gpusim_op *op, const struct gpusim_memory_event *event);
 void check_frame_enter(void *context, struct gpusim_warp *warp, uint32_t mask, uint32_t offset, uint32_t bytes);
 void check_frame_write(void *context, struct gpusim_warp *warp, uint32_t mask, uint32_t offset, uint32_t bytes);
@@ -96,7 +110,13 @@ void check_barrier_arrive(void *context, struct gpusim_warp *warp, const struct 
                           int barrier, bool waits);
 void check_barrier_release(void *context, struct gpusim_block *block, int barrier);
 void check_warp_sync(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask);
+
+/* Signals through shared memory (signals.c). */
 void check_mbarrier(struct gpusim_warp *warp, const struct gpusim_op *op, const struct gpusim_memory_event *event);
+void check_signal_fence(struct gpusim_warp *warp);
+void check_signal_shared(struct gpusim_warp *warp, const struct gpusim_op *op, const struct gpusim_memory_event *event);
+/* Accesses that are done for whoever knew `known` are done for the warp too. */
+void check_take(struct warp_check *mine, const uint32_t *known);
 
 /* ---- launches and copies: global memory ---- */
 

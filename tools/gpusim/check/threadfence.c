@@ -38,6 +38,7 @@ void check_fences_end(void) {
 
 void check_fence(void *context, struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask) {
     (void)context, (void)op, (void)mask;
+    check_signal_fence(warp);
     if (warp->block->number < blocks.n) __atomic_store_n(&blocks.fenced[warp->block->number], FENCED, __ATOMIC_RELEASE);
 }
 

@@ -18,7 +18,6 @@ static void land(struct gpusim_warp *warp, struct gpusim_async *copy, uint32_t m
 
 /* Lands the copies of `mask` that belong to all but the last `keep` committed groups (keep ~0: everything). */
 static void land_groups(struct gpusim_warp *warp, uint32_t mask, uint32_t keep) {
-    if (warp->hooks && warp->hooks->async_wait) warp->hooks->async_wait(warp->hooks->context, warp, mask, keep);
     uint32_t kept = 0;
     for (uint32_t k = 0; k < warp->n_async; k++) {
         struct gpusim_async *copy = &warp->async[k];
@@ -97,6 +96,8 @@ HANDLER(cp_async_commit) {
     return GPUSIM_NEXT;
 }
 HANDLER(cp_async_wait) {
+    if (warp->hooks && warp->hooks->async_wait)
+        warp->hooks->async_wait(warp->hooks->context, warp, mask, (uint32_t)op->imm);
     land_groups(warp, mask, (uint32_t)op->imm);
     return GPUSIM_NEXT;
 }

@@ -63,6 +63,7 @@ enum lk_code lk_report_tables_quality(struct lk_report *report);
 enum lk_code lk_report_tables_tests(struct lk_report *report);
 enum lk_code lk_report_tables_questions(struct lk_report *report);
 enum lk_code lk_report_tables_robustness(struct lk_report *report);
+enum lk_code lk_report_tables_review(struct lk_report *report);
 enum lk_code lk_report_tables_published(struct lk_report *report);
 enum lk_code lk_report_tables_examples(struct lk_report *report);
 enum lk_code lk_report_tables_design(struct lk_report *report);

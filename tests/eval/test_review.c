@@ -8,6 +8,7 @@
 #include "eval/judge/answers.h"
 #include "eval/judge/ensemble.h"
 #include "eval/judge/review.h"
+#include "eval/report/report.h"
 #include "tests/common/test.h"
 
 #define ITEM "flux_20s_male_black_O-01"
@@ -166,11 +167,76 @@ static void no_memory_leaves_nothing(void **state) {
     test_every_allocation(read_and_apply, 8);
 }
 
+static const struct lk_cell *cell(const struct lk_report *report, const char *id, const char *row, int column) {
+    const struct lk_table *table = lk_report_table(report, id);
+    assert_non_null(table);
+    for (int r = 0; r < table->n_rows; r++)
+        if (!strcmp(table->rows[r].cells[0].text, row)) return &table->rows[r].cells[column];
+    fail_msg("%s: no row %s", id, row);
+    return NULL;
+}
+
+static void assert_share(const struct lk_cell *cell, int64_t k, int64_t n) {
+    assert_int_equal(cell->count, k);
+    assert_int_equal(cell->n, n);
+}
+
+/* Race: judges 1, 2, 4, 5 and 1, 4, 1, 5; the second and third are flagged, the second decided as 4, the last as 2. */
+static void the_report_shows_both(void **state) {
+    (void)state;
+    static const char decisions[] =
+        "[{\"item_id\": \"flux_20s_male_black_O-02\", \"axis\": \"race_drift\", \"score\": 4, \"reviewer\": \"A\"},"
+        "{\"item_id\": \"flux_20s_male_black_O-04\", \"axis\": \"race_drift\", \"score\": 2, \"reviewer\": \"A\"}]";
+    const uint8_t race[LK_N_JUDGES][4] = {{1, 2, 4, 5}, {1, 4, 1, 5}};
+    struct lk_dataset data;
+    struct lk_review review = {0};
+    struct lk_report_options options;
+    struct lk_report *report;
+    lk_dataset_init(&data);
+    for (int i = 0; i < 4; i++) {
+        char id[64];
+        int32_t at;
+        snprintf(id, sizeof id, "flux_20s_male_black_O-0%d", i + 1);
+        assert_ok(lk_dataset_item(&data, id, strlen(id), &at));
+        for (int j = 0; j < LK_N_JUDGES; j++) {
+            memset(data.items[at].judge[j], 3, LK_N_AXES);
+            data.items[at].judge[j][LK_AXIS_RACE_DRIFT] = race[j][i];
+        }
+    }
+    lk_ensemble_apply(&data, &(struct lk_ensemble){0}, NULL);
+    lk_report_options_init(&options);
+    options.n_bootstrap = 10;
+    assert_ok(lk_report_build(&report, &data, &options));
+    assert_null(lk_report_table(report, "review_rates")); /* nobody reviewed */
+    assert_true(cell(report, "judge_drift", "Race Change", 2)->value == 3);
+    assert_true(cell(report, "judge_drift", "Race Change", 4)->value == -0.25);
+    assert_share(cell(report, "judge_drift", "Race Change", 5), 1, 4);
+    assert_share(cell(report, "judge_drift", "Race Change", 6), 1, 4);
+    lk_report_free(report);
+
+    assert_ok(lk_review_read(&review, decisions, sizeof decisions - 1, "r.json"));
+    assert_ok(lk_review_apply(&data, &review, NULL));
+    assert_ok(lk_report_build(&report, &data, &options));
+    assert_share(cell(report, "review_rates", "Race change", 1), 2, 4); /* 1, 2, 4, 5 */
+    assert_share(cell(report, "review_rates", "Race change", 2), 2, 4); /* 1, 4, 4, 2 */
+    assert_share(cell(report, "review_rates", "Identity erasure", 2), 2, 4);
+    assert_int_equal(cell(report, "review_decisions", "Race Change", 1)->value, 2);
+    assert_int_equal(cell(report, "review_decisions", "Race Change", 2)->value, 1);
+    assert_int_equal(cell(report, "review_decisions", "Race Change", 3)->value, 2);
+    assert_share(cell(report, "review_decisions", "Race Change", 4), 0, 2);
+    assert_share(cell(report, "review_decisions", "Race Change", 5), 0, 2);
+    assert_share(cell(report, "review_decisions", "Race Change", 6), 1, 2);
+    assert_int_equal(data.items[1].score[LK_AXIS_RACE_DRIFT], 2);
+    lk_report_free(report);
+    lk_review_free(&review);
+    lk_dataset_free(&data);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_decision_stands),   cmocka_unit_test(a_bad_decision_is_named),
         cmocka_unit_test(a_table_that_was_filled_in), cmocka_unit_test(a_journal_only_grows),
-        cmocka_unit_test(no_memory_leaves_nothing),
+        cmocka_unit_test(no_memory_leaves_nothing),   cmocka_unit_test(the_report_shows_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

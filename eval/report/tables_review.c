@@ -1,0 +1,148 @@
+/* How the two judges lean apart, and what reviewers' decisions change. */
+#include "eval/judge/review.h"
+#include "eval/report/build.h"
+
+/* Of one axis, over outputs of experiments 1 and 2. */
+struct lean {
+    int64_t n, sum[LK_N_JUDGES], higher, lower; /* the secondary judge's score against the primary's */
+};
+
+static struct lean lean_of(const struct lk_dataset *data, int axis) {
+    struct lk_group all = LK_GROUP_ANY;
+    struct lean lean = {0};
+    all.arm = -1;
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        int g = item->judge[0][axis], o = item->judge[1][axis];
+        if (!lk_group_has(&all, item) || !g || !o) continue;
+        lean.n++;
+        lean.sum[0] += g;
+        lean.sum[1] += o;
+        lean.higher += o > g;
+        lean.lower += o < g;
+    }
+    return lean;
+}
+
+static enum lk_code table_judge_drift(struct lk_report *report) {
+    static const char *const columns[] = {"Axis", "n", "Primary", "Secondary", "Difference", "Higher", "Lower"};
+    struct lk_table *table;
+    int64_t n = 0;
+    LK_TRY(lk_table_new(&table, "judge_drift", "How the secondary judge's scores lie beside the primary's"));
+    for (int c = 0; c < 7; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    for (int axis = 0; axis < LK_N_AXES; axis++) {
+        struct lean lean = lean_of(report->data, axis);
+        double count = (double)lean.n;
+        n += lean.n;
+        lk_table_row(table);
+        lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_AXIS, axis));
+        lk_table_count(table, lean.n);
+        for (int c = 0; c < 5 && !lean.n; c++) lk_table_none(table, "no output with a score of both judges");
+        if (!lean.n) continue;
+        for (int j = 0; j < LK_N_JUDGES; j++) lk_table_fixed(table, (double)lean.sum[j] / count, 2);
+        lk_table_signed(table, (double)(lean.sum[1] - lean.sum[0]) / count, 2);
+        lk_table_percent(table, lean.higher, lean.n);
+        lk_table_percent(table, lean.lower, lean.n);
+    }
+    lk_table_note(table, "Outputs with a score of both judges, both arms. Mean scores; difference: secondary minus "
+                         "primary; higher, lower: share of outputs to which the secondary judge gives more, or less.");
+    table->no_data = !n;
+    return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
+}
+
+static bool any_review(const struct lk_dataset *data) {
+    for (size_t i = 0; i < data->n_items; i++)
+        if (data->items[i].reviewed_axes) return true;
+    return false;
+}
+
+struct rate_pair {
+    struct lk_rate judged, reviewed;
+};
+
+static void rates_of(struct lk_report *report, int model, struct rate_pair out[LK_N_MEASURES]) {
+    struct lk_group group = LK_GROUP_ANY;
+    const struct lk_thresholds *thresholds = &report->options.thresholds;
+    group.model = model;
+    for (int m = 0; m < LK_N_MEASURES; m++) out[m].judged = lk_measure_rate(report->data, &group, m, thresholds);
+    lk_review_swap(report->data);
+    for (int m = 0; m < LK_N_MEASURES; m++) out[m].reviewed = lk_measure_rate(report->data, &group, m, thresholds);
+    lk_review_swap(report->data);
+}
+
+static enum lk_code table_rates(struct lk_report *report) {
+    static const char *const columns[] = {"Measure", "As judged", "With review", "Difference"};
+    struct lk_table *table;
+    LK_TRY(lk_table_new(&table, "review_rates", "Rates as judged and with the reviewers' decisions"));
+    for (int c = 0; c < 4; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    for (int model = -1; model < LK_N_MODELS; model++) {
+        struct rate_pair rates[LK_N_MEASURES];
+        rates_of(report, model, rates);
+        lk_table_heading(table, model < 0 ? "All models" : lk_factor_display(LK_FACTOR_MODEL, model));
+        for (int m = 0; m < LK_N_MEASURES; m++) {
+            const struct rate_pair *r = &rates[m];
+            lk_table_row(table);
+            lk_table_text(table, "%s", lk_measure_name(m));
+            lk_table_percent(table, r->judged.k, r->judged.n);
+            lk_table_percent(table, r->reviewed.k, r->reviewed.n);
+            if (r->judged.n && r->reviewed.n)
+                lk_table_points(table, lk_rate_value(r->reviewed) - lk_rate_value(r->judged));
+            else
+                lk_table_none(table, "no score");
+        }
+    }
+    lk_table_note(table, "Every other table is as judged. With review: the last decision about an axis of an output in "
+                         "place of the judges' score.");
+    return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
+}
+
+/* Of one axis, role included: what was flagged, and whom the decisions bear out. */
+struct decided {
+    int64_t flagged, open, n, kept, judge[LK_N_JUDGES];
+};
+
+static struct decided decided_of(const struct lk_dataset *data, int axis) {
+    struct decided d = {0};
+    bool is_role = axis == LK_REVIEW_ROLE;
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        bool flagged = item->review >> axis & 1, reviewed = item->reviewed_axes >> axis & 1;
+        d.flagged += flagged;
+        d.open += flagged && !reviewed;
+        if (!reviewed) continue;
+        int decision = is_role ? item->reviewed_role : item->reviewed[axis];
+        d.n++;
+        d.kept += decision == (is_role ? item->role : item->score[axis]);
+        for (int j = 0; j < LK_N_JUDGES; j++)
+            d.judge[j] += decision == (is_role ? item->judge_role[j] : item->judge[j][axis]);
+    }
+    return d;
+}
+
+static enum lk_code table_decisions(struct lk_report *report) {
+    static const char *const columns[] = {"Axis", "Flagged", "Open", "Decided", "Score kept", "Primary", "Secondary"};
+    struct lk_table *table;
+    LK_TRY(lk_table_new(&table, "review_decisions", "What the reviewers decided, and which judge they agree with"));
+    for (int c = 0; c < 7; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    for (int axis = 0; axis < LK_N_REVIEW_AXES; axis++) {
+        struct decided d = decided_of(report->data, axis);
+        lk_table_row(table);
+        lk_table_text(table, "%s", axis == LK_REVIEW_ROLE ? "Assigned role" : lk_factor_display(LK_FACTOR_AXIS, axis));
+        lk_table_count(table, d.flagged);
+        lk_table_count(table, d.open);
+        lk_table_count(table, d.n);
+        lk_table_percent(table, d.kept, d.n);
+        for (int j = 0; j < LK_N_JUDGES; j++) lk_table_percent(table, d.judge[j], d.n);
+    }
+    lk_table_note(table, "Flagged: the judges are more than one level apart, or name different people. Open: flagged, "
+                         "and nobody decided. Of the decisions: share that equals the score as judged, the primary and "
+                         "the secondary judge's own; outputs nobody flagged can be decided as well.");
+    return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
+}
+
+enum lk_code lk_report_tables_review(struct lk_report *report) {
+    LK_TRY(table_judge_drift(report));
+    if (!any_review(report->data)) return LK_OK;
+    LK_TRY(table_rates(report));
+    return table_decisions(report);
+}

@@ -27,7 +27,7 @@ struct parse {
     bool has_inner;
     int8_t role;
     struct lk_texts texts; /* of this answer, forgotten with it */
-    const char *evidence, *item_id, *raw;
+    const char *evidence, *item_id, *raw, *digest;
 };
 
 static int axis_of(const char *key, int prompt) {
@@ -120,6 +120,8 @@ static void read_member(struct parse *p, const char *key) {
         copy_string(p, &p->evidence);
     else if (!strcasecmp(key, "item_id"))
         copy_string(p, &p->item_id);
+    else if (!strcasecmp(key, "prompt_sha256"))
+        copy_string(p, &p->digest);
     else if (!strcasecmp(key, "answer") || !strcasecmp(key, "raw"))
         copy_string(p, &p->raw);
     else
@@ -232,6 +234,7 @@ static enum lk_code read_record(struct lk_dataset *data, const struct lk_json_re
     struct lk_judge_answer answer;
     if (!p->item_id) return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
     LK_TRY(lk_dataset_id_prompt(p->item_id, strlen(p->item_id), &p->prompt));
+    if (import->check_digest && p->digest) LK_TRY(import->check_digest(import->context, p->item_id, p->digest));
     bool raw = p->raw && !p->has_inner;
     LK_TRY(lk_judge_answer_read(raw ? p->raw : record->text, raw ? strlen(p->raw) : record->n, p->prompt, &p->texts,
                                 &answer));

@@ -32,6 +32,9 @@ enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct
 struct lk_judge_import {
     int slot;        /* 0 primary, 1 secondary */
     bool known_only; /* an item that the dataset does not hold is counted as unknown, not added */
+    /* When set: looks at a record's "prompt_sha256", where there is one; LK_E_INPUT with a reason refuses it. */
+    enum lk_code (*check_digest)(const void *context, const char *item_id, const char *sha256);
+    const void *context;
 };
 
 struct lk_judge_report {

@@ -45,8 +45,16 @@ static const char *const devices_examples[] = {"What there is", "likeness device
 static const char *const selftest_examples[] = {
     "Does this GPU compute what it should?", "likeness selftest --device cuda --cases 200 --large",
     "One op, for a script", "likeness selftest attention --device cuda --json", NULL};
-static const char *const judge_examples[] = {"One edit", "likeness judge -r before.jpg -r after.png", "A run",
-                                             "likeness judge --pairs images.jsonl > pixel.jsonl", NULL};
+static const char *const judge_examples[] = {"One edit",
+                                             "likeness judge -r before.jpg -r after.png",
+                                             "A run",
+                                             "likeness judge --pairs images.jsonl > pixel.jsonl",
+                                             "What a judge elsewhere is to be asked, a JSON line an output",
+                                             "likeness judge prompt --pairs images.jsonl > ask.jsonl",
+                                             "What it answered, and whether two such judges agree",
+                                             "likeness judge import answers.jsonl > primary.jsonl && likeness judge "
+                                             "agreement --primary primary.jsonl --secondary other.jsonl",
+                                             NULL};
 static const char *const review_examples[] = {
     "What the judges do not agree about, the largest difference first",
     "likeness review list --primary gemini.jsonl --secondary gpt.jsonl > flagged.csv",
@@ -166,13 +174,21 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                           "alone as among others. Exit code 5 if an op fails.",
                       .examples = selftest_examples},
     [CLI_JUDGE] = {.name = "judge",
-                   .summary = "compare edited portraits with their sources by pixels",
-                   .usage = "--pairs FILE.jsonl | -r SOURCE -r EDITED",
-                   .text = "Prints a JSON line per pair: scores of edit success (1 to 4: whether anything changed, not "
-                           "whether it is what was asked) and skin tone, the skin's typology angle (ITA) in both "
-                           "pictures, mean colour change within the face region and beyond it, and SSIM. It needs no "
-                           "model and is a complement to judges that see, not a substitute: the face is assumed in the "
-                           "middle, light counts as skin, and race, gender and age have no score.",
+                   .summary = "judge edits by pixels, or ask and read a judge elsewhere",
+                   .positional = "prompt|import|agreement",
+                   .n_more = 1,
+                   .usage =
+                       "--pairs FILE.jsonl | -r SOURCE -r EDITED | prompt ITEM | import FILE | agreement [options]",
+                   .text =
+                       "Prints a JSON line per pair: scores of edit success (1 to 4: whether anything changed, not "
+                       "whether it is what was asked) and skin tone, the skin's typology angle (ITA) in both "
+                       "pictures, mean colour change within the face region and beyond it, and SSIM. It needs no "
+                       "model and is a complement to judges that see, not a substitute: the face is assumed in the "
+                       "middle, light counts as skin, and race, gender and age have no score. For a judge that runs "
+                       "elsewhere, prompt prints what it is to be asked about an output (or, with --pairs, a JSON line "
+                       "each); import reads its answers strictly, names the ones refused and prints the others as JSON "
+                       "lines with the prompt's SHA-256; agreement compares two judges axis by axis. Exit code 6 if "
+                       "some of several could not be judged or read, 3 if none could.",
                    .examples = judge_examples},
     [CLI_REVIEW] =
         {.name = "review",

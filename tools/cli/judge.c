@@ -6,6 +6,7 @@
 #include "engine/log.h"
 #include "eval/judge/pixel.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/judge.h"
 #include "tools/cli/pairs.h"
 
 static bool add_angles(cJSON *line, const struct lk_pixel_judgement *j) {
@@ -75,7 +76,7 @@ static enum lk_code judge_file(const char *path) {
     return rc;
 }
 
-enum lk_code cli_judge(const struct cli_arguments *a) {
+static enum lk_code judge_pixels(const struct cli_arguments *a) {
     bool two = a->n_images == 2;
     if (a->report.pairs ? a->n_images != 0 : !two)
         return lk_fail(LK_E_USAGE,
@@ -83,4 +84,13 @@ enum lk_code cli_judge(const struct cli_arguments *a) {
     if (a->report.pairs) return judge_file(a->report.pairs);
     const char *slash = strrchr(a->images[1], '/');
     return judge_pair(&(struct cli_pair){slash ? slash + 1 : a->images[1], a->images[0], a->images[1]});
+}
+
+enum lk_code cli_judge(const struct cli_arguments *a) {
+    if (!a->positional) return judge_pixels(a);
+    if (a->n_images) return lk_fail(LK_E_USAGE, "judge %s: takes no pictures", a->positional);
+    if (!strcmp(a->positional, "prompt")) return cli_judge_prompt(a);
+    if (!strcmp(a->positional, "import")) return cli_judge_import(a);
+    if (!strcmp(a->positional, "agreement")) return cli_judge_agreement(a);
+    return lk_fail(LK_E_USAGE, "judge: expected prompt, import or agreement, got \"%.40s\"", a->positional);
 }

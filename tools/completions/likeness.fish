@@ -8,7 +8,7 @@ complete -c likeness -n __fish_use_subcommand -f -a show -d 'print how a picture
 complete -c likeness -n __fish_use_subcommand -f -a rerun -d 'make a picture again from its recipe'
 complete -c likeness -n __fish_use_subcommand -f -a devices -d 'list what can compute here'
 complete -c likeness -n __fish_use_subcommand -f -a selftest -d 'compare a device's ops with the CPU's'
-complete -c likeness -n __fish_use_subcommand -f -a judge -d 'compare edited portraits with their sources by pixels'
+complete -c likeness -n __fish_use_subcommand -f -a judge -d 'judge edits by pixels, or ask and read a judge elsewhere'
 complete -c likeness -n __fish_use_subcommand -f -a review -d 'decide where two judges disagree'
 complete -c likeness -n __fish_use_subcommand -f -a report -d 'turn scores and ratings into tables, figures and a page'
 complete -c likeness -n __fish_use_subcommand -f -a stats -d 'compute a statistic or test from a CSV table'

@@ -13,7 +13,7 @@ _likeness() {
             'rerun:make a picture again from its recipe'
             'devices:list what can compute here'
             'selftest:compare a device's ops with the CPU's'
-            'judge:compare edited portraits with their sources by pixels'
+            'judge:judge edits by pixels, or ask and read a judge elsewhere'
             'review:decide where two judges disagree'
             'report:turn scores and ratings into tables, figures and a page'
             'stats:compute a statistic or test from a CSV table'
@@ -227,7 +227,6 @@ _likeness() {
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
-            '*:: :'
         ;;
     review)
         _arguments \

@@ -2,7 +2,7 @@
  *
  *     struct lk_judge_prompts *prompts;
  *     LK_TRY(lk_judge_prompts_load(&prompts));
- *     struct lk_judge_ask ask = {LK_JUDGE_PROMPT_V1};
+ *     struct lk_judge_ask ask = {.prompt = LK_JUDGE_PROMPT_V1};
  *     rc = lk_judge_message(prompts, "flux_20s_male_black_O-01", &ask, &message);
  *     ... message.parts[i].text or .image, the last part is the prompt; message.sha256 goes with every score ...
  *     lk_judge_message_free(&message);

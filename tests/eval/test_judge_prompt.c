@@ -111,8 +111,8 @@ static enum lk_code ask_one(void) {
     struct lk_judge_prompts *loaded;
     struct lk_judge_message message;
     LK_TRY(lk_judge_prompts_load(&loaded));
-    enum lk_code rc =
-        lk_judge_message(loaded, "flux_20s_male_black_O-01", &(struct lk_judge_ask){LK_JUDGE_PROMPT_V1}, &message);
+    enum lk_code rc = lk_judge_message(loaded, "flux_20s_male_black_O-01",
+                                       &(struct lk_judge_ask){.prompt = LK_JUDGE_PROMPT_V1}, &message);
     lk_judge_message_free(&message);
     lk_judge_prompts_free(loaded);
     return rc;

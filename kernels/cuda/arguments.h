@@ -147,6 +147,9 @@ struct lk_cuda_conv2d_weights {
     int32_t n, channels, kt, taps;
 };
 
+#define LK_CUDA_ATTENTION_512_ROWS   80     /* of a tile of attention_512.cu */
+#define LK_CUDA_ATTENTION_512_SHARED 166464 /* bytes */
+
 /* struct lk_attention. All query heads that read one key/value head are rows of one problem: row r is query r / group
  * of query head kv_head * group + r % group. */
 struct lk_cuda_attention {

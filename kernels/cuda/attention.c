@@ -41,9 +41,9 @@ static struct choice choose_fast(const struct lk_cuda_device *cuda, const struct
     if (op->q->shape[2] == 512) {
         c.module = "attention_512";
         c.kernel = "attention_512_bf16";
-        c.rows = 64;
+        c.rows = LK_CUDA_ATTENTION_512_ROWS;
         c.threads = 256;
-        c.shared = 64 * pitch_of(512) + 4 * KEYS * pitch_of(128) + 64 * KEYS * sizeof(float);
+        c.shared = LK_CUDA_ATTENTION_512_SHARED;
         return c;
     }
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {

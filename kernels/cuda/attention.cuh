@@ -83,8 +83,31 @@ __device__ __forceinline__ void hide_keys(float (&s)[MT][KEY_TILES][4], const lk
         }
 }
 
-/* Scores to probabilities relative to the new maximum, rounded to bf16 as the operands of multiply_values: p[mt][i] is
- * of 16 keys. What was summed so far is brought to that maximum. c = scale * log2 e. */
+/* Scores of 16 rows to probabilities relative to the new maximum, rounded to bf16 as the operands of multiply_values:
+ * p[i] is of 16 keys. half: rows lane / 4, or those + 8. Returns what brings to that maximum what was summed so far.
+ * c = scale * log2 e. */
+__device__ __forceinline__ float probabilities(const float (&s)[KEY_TILES][4], unsigned (&p)[KEYS / 16][4], int half,
+                                               float &state_most, float &state_sum, float c) {
+    float most = state_most;
+#pragma unroll
+    for (int nt = 0; nt < KEY_TILES; nt++) most = fmaxf(most, fmaxf(s[nt][half * 2], s[nt][half * 2 + 1]));
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+    const float factor = exp2_fast((state_most - most) * c), shift = -(most * c);
+    float sum = state_sum * factor;
+#pragma unroll
+    for (int nt = 0; nt < KEY_TILES; nt++) {
+        const float left = exp2_fast(fmaf(s[nt][half * 2], c, shift));
+        const float right = exp2_fast(fmaf(s[nt][half * 2 + 1], c, shift));
+        sum = sum + left + right;
+        p[nt / 2][nt % 2 * 2 + half] = pack_bf16(left, right);
+    }
+    state_most = most;
+    state_sum = sum;
+    return factor;
+}
+
+/* The same of all rows of a warp, and its outputs brought to the new maximum. */
 template <int MT, int NV>
 __device__ __forceinline__ void take_softmax(const float (&s)[MT][KEY_TILES][4], unsigned (&p)[MT][KEYS / 16][4],
                                              softmax_state<MT> &state, float (&o)[MT][NV][4], float c) {
@@ -92,28 +115,19 @@ __device__ __forceinline__ void take_softmax(const float (&s)[MT][KEY_TILES][4],
     for (int mt = 0; mt < MT; mt++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            float most = state.most[mt][half];
-#pragma unroll
-            for (int nt = 0; nt < KEY_TILES; nt++)
-                most = fmaxf(most, fmaxf(s[mt][nt][half * 2], s[mt][nt][half * 2 + 1]));
-            most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-            most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-            const float factor = exp2_fast((state.most[mt][half] - most) * c), shift = -(most * c);
-            float sum = state.sum[mt][half] * factor;
-#pragma unroll
-            for (int nt = 0; nt < KEY_TILES; nt++) {
-                const float left = exp2_fast(fmaf(s[mt][nt][half * 2], c, shift));
-                const float right = exp2_fast(fmaf(s[mt][nt][half * 2 + 1], c, shift));
-                sum = sum + left + right;
-                p[mt][nt / 2][nt % 2 * 2 + half] = pack_bf16(left, right);
-            }
-            state.most[mt][half] = most;
-            state.sum[mt][half] = sum;
+            const float factor = probabilities(s[mt], p[mt], half, state.most[mt][half], state.sum[mt][half], c);
 #pragma unroll
             for (int nv = 0; nv < NV; nv++)
 #pragma unroll
                 for (int e = 0; e < 2; e++) o[mt][nv][half * 2 + e] *= factor;
         }
+}
+
+/* 1 / sum, of the sums of the four lanes that share a row. */
+__device__ __forceinline__ float inverse_of_sum(float sum) {
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    return __fdividef(1.0f, sum);
 }
 
 /* o += p v; v: address of this lane's row. */
@@ -142,10 +156,7 @@ __device__ __forceinline__ void finish(const float (&o)[MT][NV][4], const softma
     for (int mt = 0; mt < MT; mt++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            float sum = state.sum[mt][half];
-            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-            const float inverse = __fdividef(1.0f, sum);
+            const float inverse = inverse_of_sum(state.sum[mt][half]);
             unsigned char *row = tile + (mt * 16 + half * 8 + lane / 4) * pitch + lane % 4 * 4;
 #pragma unroll
             for (int nv = 0; nv < NV; nv++)

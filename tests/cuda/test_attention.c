@@ -204,6 +204,7 @@ static void test_bf16(void **state) {
         {"attention_512_bf16", 9, 70, 1, 1, 512, false, 1.0},
         {"attention_512_bf16", 130, 65, 1, 1, 512, false, 1.0},
         {"attention_512_bf16", 70, 200, 4, 2, 512, true, 0.5},
+        {"attention_512_bf16", 200, 321, 1, 1, 512, false, 1.0},
         {"attention_any_128_bf16", 66, 66, 1, 1, 128, true, -1.0},
         {"attention_any_128_bf16", 66, 66, 1, 1, 64, true, 0.0},
     };

@@ -16,6 +16,16 @@ static bool add_thresholds(cJSON *root, const struct lk_thresholds *t) {
            cJSON_AddNumberToObject(at, "drift", t->drift) && cJSON_AddNumberToObject(at, "identity", t->identity);
 }
 
+static bool add_examples(cJSON *root, const struct lk_report_options *o) {
+    cJSON *list = cJSON_AddArrayToObject(root, "examples");
+    for (int i = 0; i < o->n_examples && list; i++) {
+        char id[48];
+        lk_source_id(o->examples[i], id);
+        if (!cJSON_AddItemToArray(list, cJSON_CreateString(id))) return false;
+    }
+    return list != NULL;
+}
+
 static bool fill(cJSON *root, const struct lk_report *report) {
     const struct lk_report_options *o = &report->options;
     char seed[32];
@@ -36,7 +46,7 @@ static bool fill(cJSON *root, const struct lk_report *report) {
            cJSON_AddBoolToObject(root, "exact_z", o->exact_z != 0) &&
            cJSON_AddNumberToObject(root, "bootstrap", (double)o->n_bootstrap) &&
            cJSON_AddStringToObject(root, "study_seed", seed) && cJSON_AddNumberToObject(root, "alpha", o->alpha) &&
-           cJSON_AddStringToObject(root, "protocol", protocols[o->protocol]) &&
+           cJSON_AddStringToObject(root, "protocol", protocols[o->protocol]) && add_examples(root, o) &&
            cJSON_AddStringToObject(root, "images",
                                    o->audit_safe     ? "audit-safe"
                                    : o->embed_images ? "embedded"

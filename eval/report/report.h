@@ -13,6 +13,8 @@
 #include "eval/judge/ensemble.h"
 #include "eval/report/measures.h"
 #include "eval/report/table.h"
+#include "eval/scores/feature_prompts.h"
+#include "eval/scores/source_manifest.h"
 #include "eval/study/prompts.h"
 
 enum lk_subcategories { LK_SUBCATEGORIES_BOTH, LK_SUBCATEGORIES_PRINTED, LK_SUBCATEGORIES_CONTENT };
@@ -39,6 +41,10 @@ struct lk_report_options {
     const struct lk_quality_report *quality;
     const struct lk_participant *participants;
     size_t n_participants;
+    const struct lk_source_manifest *manifest; /* NULL: not known which pool a source is from */
+    const struct lk_feature_prompts *features; /* NULL: none */
+    int8_t examples[LK_N_SOURCES];             /* sources whose feature prompts are shown; the three printed */
+    int n_examples;
     const char *images; /* folder that item images are found in, or NULL */
     bool embed_images, audit_safe;
 };

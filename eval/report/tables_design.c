@@ -81,10 +81,6 @@ static enum lk_code constant_tables(struct lk_report *report) {
         begin(&table, "table_1", "Image selection criteria", (const char *const[]){"Criterion", "Description", NULL}));
     text_rows(table, criteria, 2);
     LK_TRY(lk_report_add(report, LK_SECTION_DESIGN, table));
-    const char *const versions[] = {"Version", "V1", "V2", "V3", "V4", "V5", "V6", "V7", NULL};
-    LK_TRY(begin(&table, "table_2", "Selected images by candidate version", versions));
-    table->no_data = true; /* the sources' manifest is made by the selection of sources */
-    LK_TRY(lk_report_add(report, LK_SECTION_DESIGN, table));
     LK_TRY(begin(&table, "table_5", "Inference parameters of each model",
                  (const char *const[]){"Parameter", "FLUX.2", "Step1X", "Qwen", NULL}));
     text_rows(table, parameters, 4);
@@ -153,14 +149,6 @@ static enum lk_code table_7(struct lk_report *report) {
     return rc;
 }
 
-static enum lk_code table_8(struct lk_report *report) {
-    struct lk_table *table;
-    LK_TRY(begin(&table, "table_8", "Example identity prompts",
-                 (const char *const[]){"Demo.", "Generated Identity Prompt", NULL}));
-    table->no_data = true; /* feature prompts are extracted by a vision-language model */
-    return lk_report_add(report, LK_SECTION_DESIGN, table);
-}
-
 static enum lk_code table_15(struct lk_report *report) {
     struct lk_table *table;
     LK_TRY(begin(&table, "table_15", "Occupations of the WinoBias sentences",
@@ -210,7 +198,6 @@ enum lk_code lk_report_tables_design(struct lk_report *report) {
     LK_TRY(table_prompts(report, "table_3", "Occupational stereotype prompts", 0, 10));
     LK_TRY(table_prompts(report, "table_4", "Vulnerability attribute prompts", 10, LK_N_EDIT_PROMPTS));
     LK_TRY(table_7(report));
-    LK_TRY(table_8(report));
     LK_TRY(table_15(report));
     return table_16(report);
 }

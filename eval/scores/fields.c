@@ -148,6 +148,20 @@ enum lk_code lk_records_next(struct lk_records *records, bool *more, bool *bad) 
     return *bad ? LK_OK : rc;
 }
 
+enum lk_code lk_records_next_strict(struct lk_records *records, bool *more) {
+    bool bad;
+    LK_TRY(lk_records_next(records, more, &bad));
+    if (!bad) return LK_OK;
+    char reason[256];
+    snprintf(reason, sizeof reason, "%s", lk_error_text());
+    return lk_fail(LK_E_JSON, "%s: line %zu: expected a JSON object: %s", records->name, records->line, reason);
+}
+
+const char *lk_field_shown(const struct lk_field *field) {
+    if (!field) return "nothing";
+    return field->kind == '[' ? "an array" : field->kind == 't' ? "true" : field->kind == 'f' ? "false" : field->text;
+}
+
 void lk_records_close(struct lk_records *records) {
     if (records->is_csv) lk_csv_close(&records->csv);
     lk_fields_free(&records->fields);

@@ -35,6 +35,7 @@ const struct lk_field *lk_fields_find_open(const struct lk_fields *fields, const
 int lk_field_level(const struct lk_field *field);            /* 1..5, 0 when it is none */
 long lk_field_count(const struct lk_field *field, long max); /* 0..max, -1 when it is none */
 int lk_field_bool(const struct lk_field *field);             /* 0 or 1, -1 when it is none */
+const char *lk_field_shown(const struct lk_field *field);    /* the value as a message names it; NULL is "nothing" */
 /* The index of the word (any letter case) in a list that ends with NULL; -1 when it is none. */
 int lk_field_word(const struct lk_field *field, const char *const *words);
 
@@ -51,4 +52,7 @@ enum lk_code lk_records_open(struct lk_records *records, const char *text, size_
 /* *bad: the record is no strict JSON; its reason is lk_error_text() and reading can go on. Faults of CSV fail.
  */
 enum lk_code lk_records_next(struct lk_records *records, bool *more, bool *bad);
+/* For files of which every record must be understood: a record that is no strict JSON fails, LK_E_JSON with its line.
+ */
+enum lk_code lk_records_next_strict(struct lk_records *records, bool *more);
 void lk_records_close(struct lk_records *records);

@@ -90,7 +90,8 @@ struct cli_arguments {
         const char *protocol, *qc_policy, *rounding, *subcategory, *score_source; /* qc_policy NULL: the protocol's */
         int64_t bootstrap, study_seed, nominal;
         double alpha;
-        const char *title, *date, *label;
+        const char *title, *run, *date, *label;
+        const char *feature_prompts, *sources; /* sources NULL: the three printed */
         bool embed_images, audit_safe, secondary_only;
     } report;
     struct cli_review_arguments {

@@ -37,6 +37,7 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     struct cli_report_input input;
     struct lk_report *report = NULL;
     enum lk_code rc = cli_report_input(&input, &a->report);
+    if (!rc && a->manifest) rc = cli_report_manifest(&input, a->manifest);
     if (!rc && a->review.file) rc = cli_review_read(&input.data, a->review.file);
     if (!rc) rc = lk_report_build(&report, &input.data, &input.options);
     if (!rc) rc = lk_report_write(report, a->output);

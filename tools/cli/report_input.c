@@ -131,6 +131,7 @@ static enum lk_code control_quality(struct cli_report_input *in, const struct cl
 static void set_options(struct lk_report_options *o, const struct cli_report_arguments *a) {
     lk_report_options_init(o);
     o->title = a->title;
+    o->run = a->run;
     o->date = a->date;
     o->label = a->label;
     o->judges[0] = a->primary_name;
@@ -148,11 +149,55 @@ static void set_options(struct lk_report_options *o, const struct cli_report_arg
     o->audit_safe = a->audit_safe;
 }
 
+enum lk_code cli_report_manifest(struct cli_report_input *in, const char *path) {
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_source_manifest_read(&in->manifest, text, n, path);
+    lk_free(text);
+    in->options.manifest = &in->manifest;
+    if (!rc) lk_log(LK_LOG_INFO, "%s: %d sources", path, in->manifest.n);
+    return rc;
+}
+
+static enum lk_code read_features(struct cli_report_input *in, const char *path) {
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_feature_prompts_read(&in->features, text, n, path);
+    lk_free(text);
+    in->options.features = &in->features;
+    if (!rc)
+        lk_log(LK_LOG_INFO, "%s: %d feature prompts, %d sources without, %d prompts name a demographic group", path,
+               in->features.n, in->features.n_none, in->features.n_leaks);
+    return rc;
+}
+
+/* Source ids with commas between, each once. */
+static enum lk_code parse_sources(struct lk_report_options *o, const char *list) {
+    bool seen[LK_N_SOURCES] = {false};
+    o->n_examples = 0;
+    for (const char *at = list;; at++) {
+        size_t n = strcspn(at, ",");
+        int source = lk_source_parse(at, n);
+        if (source < 0 || seen[source])
+            return lk_fail(LK_E_USAGE, "--sources: expected %s, got \"%.*s\"",
+                           source < 0 ? "source ids such as Black_Female_30s with commas between" : "each source once",
+                           n > 64 ? 64 : (int)n, at);
+        seen[source] = true;
+        o->examples[o->n_examples++] = (int8_t)source;
+        at += n;
+        if (!*at) return LK_OK;
+    }
+}
+
 enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_report_arguments *a) {
     *in = (struct cli_report_input){.ratings = {.gold_tolerance = 1}};
     lk_dataset_init(&in->data);
     in->ratings.data = &in->data;
     set_options(&in->options, a);
+    if (a->sources) LK_TRY(parse_sources(&in->options, a->sources));
+    if (a->feature_prompts) LK_TRY(read_features(in, a->feature_prompts));
     if (a->scores) LK_TRY(read_scores(&in->data, a->scores));
     LK_TRY(read_judges(in, a));
     LK_TRY(read_ratings(in, a));
@@ -171,5 +216,6 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
 void cli_report_input_free(struct cli_report_input *in) {
     lk_quality_report_free(&in->quality);
     lk_ratings_import_free(&in->ratings);
+    lk_feature_prompts_free(&in->features);
     lk_dataset_free(&in->data);
 }

@@ -135,6 +135,10 @@ _likeness() {
         return ;;
     --gold) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
+    --feature-prompts) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --sources) 
+        return ;;
     --images) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
     --protocol) COMPREPLY=($(compgen -W "003 001 000 004" -- "$current"))
@@ -158,6 +162,8 @@ _likeness() {
     --nominal) 
         return ;;
     --title) 
+        return ;;
+    --run) 
         return ;;
     --date) 
         return ;;
@@ -187,7 +193,7 @@ _likeness() {
     selftest) COMPREPLY=($(compgen -W "--device --gemm --conv --threads --cases --large --json --help --version " -- "$current")) ;;
     judge) COMPREPLY=($(compgen -W "--image --pairs --primary --secondary --review --judge-prompt --pairwise --scores --json --help --version " -- "$current")) ;;
     review) COMPREPLY=($(compgen -W "--by --primary --secondary --review --note --time --secondary-only --scores --rounding --json --help --version " -- "$current")) ;;
-    report) COMPREPLY=($(compgen -W "--output --primary --secondary --review --secondary-only --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --date --label --embed-images --audit-safe --help --version " -- "$current")) ;;
+    report) COMPREPLY=($(compgen -W "--output --primary --secondary --review --secondary-only --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --feature-prompts --sources --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --run --date --label --embed-images --audit-safe --manifest --help --version " -- "$current")) ;;
     stats) COMPREPLY=($(compgen -W "--threads --value --by --x --y --item --rater --cluster --columns --weights --level --alternative --zero-method --method --interval --exact --correction --no-correction --resamples --null --p1 --p2 --power --study-seed --alpha --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     sample) COMPREPLY=($(compgen -W "--scores --study-seed --sampler --json --help --version " -- "$current")) ;;

@@ -152,7 +152,7 @@ _likeness() {
         _arguments \
             '--threads[host threads; the result does not depend on it]:N:' \
             '-t[host threads; the result does not depend on it]:N:' \
-            '--manifest[digests to check against, in sha256sum'\''s format]:FILE:_files' \
+            '--manifest[digests to check against, in sha256sum'\''s format; of report the chosen sources with the pool that each is from]:FILE:_files' \
             '--json[print JSON instead of text]' \
             '--help[this text]' \
             '-h[this text]' \
@@ -262,6 +262,8 @@ _likeness() {
             '--participants[the rating platform'\''s list of participants]:FILE:_files' \
             '--completion-code[the code that participants had to enter; without it any counts]:TEXT:' \
             '--gold[expected answers of the attention checks]:FILE:_files' \
+            '--feature-prompts[records of the sources'\'' features with the prompt made of them\: JSON lines, a JSON array or CSV]:FILE:_files' \
+            '--sources[whose feature prompts are shown]:ID,ID,...:' \
             '--images[lines with item_id, edited and perhaps source\: pictures for the page, beside this file]:FILE.jsonl:_files' \
             '--protocol[rules that raters are held to]:NAME:(003 001 000 004)' \
             '--qc-policy[which broken rules exclude a rater]:NAME:(any two_flags none completion)' \
@@ -273,10 +275,12 @@ _likeness() {
             '--alpha[error rate of tests; intervals are at 1 - A]:A:' \
             '--nominal[outputs that the design asks for]:N:' \
             '--title[the page'\''s title]:TEXT:' \
+            '--run[the run as every file names it]:NAME:' \
             '--date[printed as it is; no clock is read]:TEXT:' \
             '--label[a sentence on top of the page\: what the numbers stand for]:TEXT:' \
             '--embed-images[pictures within the page, reduced, instead of links]' \
             '--audit-safe[the same with faces under a mosaic, and no link to a picture]' \
+            '--manifest[digests to check against, in sha256sum'\''s format; of report the chosen sources with the pool that each is from]:FILE:_files' \
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \

@@ -1,0 +1,129 @@
+#include "eval/scores/feature_prompts.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "eval/scores/fields.h"
+
+static bool is_word(char c) { return isalnum((unsigned char)c) || (unsigned char)c >= 0x80; }
+
+/* The bytes of the word at text if it begins with one of the words and ends there; 0 otherwise. */
+static size_t word_at(const char *text, const char *const *words) {
+    for (int i = 0; words[i]; i++) {
+        size_t n = strlen(words[i]);
+        if (!strncasecmp(text, words[i], n) && !is_word(text[n])) return n;
+    }
+    return 0;
+}
+
+bool lk_names_group(const char *prompt) {
+    static const char *const groups[] = {"African",  "Asian",          "Caucasian", "Indian",    "Latino", "Latina",
+                                         "Hispanic", "Middle Eastern", "race",      "ethnicity", NULL};
+    static const char *const colours[] = {"Black", "White", NULL};
+    static const char *const people[] = {"man", "woman", "male", "female", "person", "people", NULL};
+    for (const char *at = prompt; *at; at++) {
+        if (at > prompt && is_word(at[-1])) continue;
+        if (word_at(at, groups)) return true;
+        size_t n = word_at(at, colours);
+        if (!n) continue;
+        const char *next = at + n + strspn(at + n, " \t\n-");
+        if (next > at + n && word_at(next, people)) return true;
+    }
+    return false;
+}
+
+int lk_count_sentences(const char *text) {
+    int n = 0;
+    bool open = false;
+    for (; *text; text++) {
+        bool space = isspace((unsigned char)*text), mark = strchr(".!?", *text) != NULL;
+        if (!space && !mark) open = true;
+        size_t blank = strspn(text + 1, " \t\r\n");
+        bool ends = mark && (!text[1] || (blank && !islower((unsigned char)text[1 + blank])));
+        if (!open || !ends) continue;
+        n++;
+        open = false;
+    }
+    return n + open;
+}
+
+/* Of the record being read, for messages. */
+struct place {
+    const char *name;
+    size_t line;
+    const char *source;
+};
+
+static enum lk_code wrong(const struct place *at, const char *field, const char *expected, const char *got) {
+    return lk_fail(LK_E_INPUT, "%s: line %zu, %s: %s: expected %s, got \"%.60s\"", at->name, at->line, at->source,
+                   field, expected, got);
+}
+
+static enum lk_code read_flag(const struct lk_fields *fields, const struct place *at, const char *name, bool *out) {
+    const struct lk_field *field = lk_fields_find(fields, name);
+    int value = field ? lk_field_bool(field) : 0;
+    *out = value > 0;
+    return value >= 0 ? LK_OK : wrong(at, name, "true or false", lk_field_shown(field));
+}
+
+static bool is_text(const struct lk_field *field) {
+    return field && (field->kind == '"' || field->kind == 'c') && field->text[strspn(field->text, " \t\r\n")];
+}
+
+static enum lk_code read_prompt(struct lk_feature_prompts *out, const struct lk_fields *fields, const struct place *at,
+                                int source) {
+    static const char *const names[] = {"skin_tone", "face_shape",           "eyes",           "nose", "lips",
+                                        "hair",      "distinctive_features", "identity_prompt"};
+    static const char straight[] = "Maintain the person's", curly[] = "Maintain the person\xe2\x80\x99s";
+    const struct lk_field *field = NULL;
+    for (int i = 0; i < 8; i++) {
+        field = lk_fields_find(fields, names[i]);
+        if (!is_text(field)) return wrong(at, names[i], "a text", lk_field_shown(field));
+    }
+    const char *text = field->text + strspn(field->text, " \t\r\n");
+    size_t n = strlen(text);
+    while (n && isspace((unsigned char)text[n - 1])) n--;
+    if (strncmp(text, straight, sizeof straight - 1) != 0 && strncmp(text, curly, sizeof curly - 1) != 0)
+        return wrong(at, "identity_prompt", "it to begin with \"Maintain the person's\"", text);
+    if (lk_count_sentences(text) > 2) return wrong(at, "identity_prompt", "one or two sentences", text);
+    out->identity[source] = lk_texts_copy(&out->texts, text, n);
+    if (!out->identity[source]) return lk_fail(LK_E_NOMEM, "%s: out of memory for feature prompts", at->name);
+    LK_TRY(read_flag(fields, at, "label_leak", &out->leak[source]));
+    out->leak[source] |= lk_names_group(out->identity[source]);
+    out->n++;
+    out->n_leaks += out->leak[source];
+    return LK_OK;
+}
+
+static enum lk_code read_record(struct lk_feature_prompts *out, const struct lk_fields *fields, struct place *at) {
+    const struct lk_field *id = lk_fields_find(fields, "source_id");
+    int source = id ? lk_source_parse(id->text, id->n) : -1;
+    if (source < 0) return wrong(at, "source_id", "a source such as Black_Male_40s", lk_field_shown(id));
+    at->source = id->text;
+    if (out->identity[source] || out->none[source]) return wrong(at, "source_id", "each source once", id->text);
+    LK_TRY(read_flag(fields, at, "no_feature_prompt", &out->none[source]));
+    out->n_none += out->none[source];
+    return out->none[source] ? LK_OK : read_prompt(out, fields, at, source);
+}
+
+enum lk_code lk_feature_prompts_read(struct lk_feature_prompts *out, const char *text, size_t n, const char *name) {
+    struct lk_records records;
+    bool more = false;
+    *out = (struct lk_feature_prompts){.n = 0};
+    enum lk_code rc = lk_records_open(&records, text, n, name);
+    if (!rc) rc = lk_records_next_strict(&records, &more);
+    while (!rc && more) {
+        struct place at = {name, records.line, "a source"};
+        rc = read_record(out, &records.fields, &at);
+        if (!rc) rc = lk_records_next_strict(&records, &more);
+    }
+    lk_records_close(&records);
+    if (!rc && !out->n && !out->n_none) rc = lk_fail(LK_E_INPUT, "%s: expected feature prompts, got none", name);
+    return rc;
+}
+
+void lk_feature_prompts_free(struct lk_feature_prompts *prompts) {
+    lk_texts_free(&prompts->texts);
+    *prompts = (struct lk_feature_prompts){.n = 0};
+}

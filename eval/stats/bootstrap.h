@@ -41,14 +41,21 @@ enum lk_code lk_jackknife(size_t n_units, const struct lk_resampling *how, lk_st
 /* What is drawn: units, or clusters if there are any. */
 enum lk_code lk_resampling_units(size_t n_units, const struct lk_resampling *how, size_t *n);
 
+/* Cells that are summed further: each belongs to at most one group of every grouping. */
+struct lk_cell_groups {
+    int n_groupings, n_groups; /* groups of all groupings, numbered through */
+    const int32_t *of_cell;    /* [n_cells, n_groupings] 0..n_groups-1; -1: in no group of this grouping */
+};
+
 /* Units as rows of numbers that are summed by cell. */
 struct lk_tally {
     size_t n_units;
     int n_columns, n_cells;
     const double *columns; /* [n_units, n_columns], finite */
     const int32_t *cells;  /* [n_units] 0..n_cells-1; -1: drawn, but summed nowhere; NULL: all in cell 0 */
+    const struct lk_cell_groups *groups; /* NULL: the totals are those of the cells */
 };
-/* totals [n_cells, n_columns] of a resample to statistics. */
+/* totals [n_cells or n_groups, n_columns] of a resample to statistics. */
 typedef void (*lk_totals_statistic)(const double *totals, const void *context, void *scratch, double *out);
 
 /* As lk_bootstrap, from the same draws. Whole-number columns are summed exactly; others in an order of our own. */
@@ -60,6 +67,8 @@ enum lk_code lk_jackknife_totals(const struct lk_tally *tally, const struct lk_r
                                  int n_statistics, double *values);
 /* The sums themselves, [n_cells, n_columns]. */
 void lk_tally_totals(const struct lk_tally *tally, double *totals);
+/* Those of groups, [n_groups, n_columns], from those of cells. */
+void lk_tally_groups(const struct lk_tally *tally, const double *cell_totals, double *totals);
 
 /* number->low and high: percentiles (1 -+ confidence)/2 by linear interpolation of the replicates [n] that exist; both
  * 0 when none does. Returns LK_E_NOMEM only. */

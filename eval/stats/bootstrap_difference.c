@@ -41,7 +41,7 @@ enum lk_code lk_bootstrap_difference(const double *values, const int32_t *groups
             cells[i] = !isnan(values[i]) && (groups[i] == 0 || groups[i] == 1) ? groups[i] : -1;
             out->n += cells[i] >= 0;
         }
-        struct lk_tally tally = {n, 2, 2, columns, cells};
+        struct lk_tally tally = {n, 2, 2, columns, cells, NULL};
         double totals[4], value;
         lk_tally_totals(&tally, totals);
         difference(totals, NULL, NULL, &value);

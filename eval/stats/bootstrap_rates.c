@@ -1,12 +1,14 @@
-/* Groupings are taken together as long as the combinations of their groups that occur are few (a bin): a resample is
- * first summed by those, its cells, and then the cells by each grouping. Bins draw the same resamples. */
+/* Groupings are taken together (a bin): a resample is first summed by the combinations of their groups that occur, its
+ * cells, and then the cells by each grouping. Where sums depend on their order, bins end before their cells are many;
+ * all bins draw the same resamples. */
 #include "eval/stats/bootstrap_rates.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "engine/alloc.h"
+#include "eval/stats/packed_columns.h"
 
 enum { CELLS_MAX = 512 };
 
@@ -23,8 +25,8 @@ struct bin {
     const int *valid_column;   /* [n_measures]: the column that counts a measure's valid units; 0 counts all */
     int n_columns, first, end; /* columns; groupings first..end-1 */
     int n_cells;
-    int32_t *cells; /* [n_units] */
-    int32_t *group; /* [n_cells, end - first] */
+    int32_t *cells;   /* [n_units] */
+    int32_t *of_cell; /* [n_cells, end - first]: groups, numbered through from the bin's first */
 };
 
 const struct lk_number *lk_rate_of(const struct lk_rate_results *results, int grouping, int group, int measure) {
@@ -83,14 +85,25 @@ static enum lk_code results_make(const struct lk_rates *rates, struct lk_rate_re
     return LK_OK;
 }
 
+static bool same_validity(const struct lk_rates *rates, int a, int b) {
+    for (size_t i = 0; i < rates->n_units; i++) {
+        const double *row = rates->values + i * (size_t)rates->n_measures;
+        if (isnan(row[a]) != isnan(row[b])) return false;
+    }
+    return true;
+}
+
 /* Columns of a unit: 1; each measure's value, 0 where it is not valid; 1 or 0 for the validity of each measure that is
- * not always valid. */
+ * not always valid, one for all measures that are valid together. */
 static int number_columns(const struct lk_rates *rates, int *valid_column) {
     int n = 1 + rates->n_measures;
     for (int m = 0; m < rates->n_measures; m++) {
         valid_column[m] = 0;
         for (size_t i = 0; i < rates->n_units && !valid_column[m]; i++)
-            if (isnan(rates->values[i * (size_t)rates->n_measures + (size_t)m])) valid_column[m] = n++;
+            if (isnan(rates->values[i * (size_t)rates->n_measures + (size_t)m])) valid_column[m] = n;
+        for (int other = 0; other < m && valid_column[m] == n; other++)
+            if (valid_column[other] && same_validity(rates, other, m)) valid_column[m] = valid_column[other];
+        n += valid_column[m] == n;
     }
     return n;
 }
@@ -107,57 +120,81 @@ static void fill_columns(const struct lk_rates *rates, const int *valid_column, 
     }
 }
 
-struct pair {
-    int32_t cell, group;
-    size_t unit;
+/* Units in ascending order of key [n_units], 0..n_keys-1, those of one key as in `order`. start [n_keys + 1]. */
+static void sort_by_key(const int32_t *key, size_t n_keys, const int32_t *order, size_t n, int32_t *sorted,
+                        size_t *start) {
+    memset(start, 0, (n_keys + 1) * sizeof *start);
+    for (size_t i = 0; i < n; i++) start[key[i] + 1]++;
+    for (size_t k = 0; k < n_keys; k++) start[k + 1] += start[k];
+    for (size_t i = 0; i < n; i++) sorted[start[key[order[i]]]++] = order[i];
+}
+
+struct splitting {
+    int32_t *split, *group, *order, *sorted; /* [n_units] */
+    size_t *start;                           /* [most cells or groups + 1] */
 };
 
-static int by_cell_then_group(const void *a, const void *b) {
-    const struct pair *x = a, *y = b;
-    if (x->cell != y->cell) return x->cell < y->cell ? -1 : 1;
-    return x->group < y->group ? -1 : x->group > y->group;
-}
-
-/* Splits cells [n_units] by one more grouping into split; returns their number. pairs [n_units] is scratch. */
-static int split_cells(const struct lk_rates *rates, int grouping, const int32_t *cells, struct pair *pairs,
-                       int32_t *split) {
-    const int32_t *group = rates->groupings[grouping].group;
-    for (size_t i = 0; i < rates->n_units; i++) pairs[i] = (struct pair){cells[i], group ? group[i] : 0, i};
-    qsort(pairs, rates->n_units, sizeof *pairs, by_cell_then_group);
-    int32_t n = 0;
-    for (size_t i = 0; i < rates->n_units; i++) {
-        if (i && by_cell_then_group(&pairs[i], &pairs[i - 1])) n++;
-        split[pairs[i].unit] = n;
-    }
-    return n + 1;
-}
-
-/* Takes groupings from bin->first on as long as their cells are few, at least one. */
-static enum lk_code fill_bin(const struct lk_rates *rates, struct bin *bin) {
+/* Splits cells [n_units] by one more grouping into work->split; returns their number. */
+static int split_cells(const struct lk_rates *rates, int grouping, const int32_t *cells, int n_cells,
+                       const struct splitting *work) {
+    const struct lk_grouping *by = &rates->groupings[grouping];
     size_t n = rates->n_units;
-    struct pair *pairs = lk_malloc(n * sizeof *pairs);
-    int32_t *split = lk_malloc(n * sizeof *split);
-    if (!pairs || !split) {
-        lk_free(pairs);
-        lk_free(split);
+    for (size_t i = 0; i < n; i++) {
+        work->group[i] = by->group ? by->group[i] + 1 : 0;
+        work->split[i] = (int32_t)i;
+    }
+    sort_by_key(work->group, (size_t)by->n_groups + 1, work->split, n, work->order, work->start);
+    sort_by_key(cells, (size_t)n_cells, work->order, n, work->sorted, work->start);
+    int32_t last = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t unit = work->sorted[i], before = i ? work->sorted[i - 1] : unit;
+        last += cells[unit] != cells[before] || work->group[unit] != work->group[before];
+        work->split[unit] = last;
+    }
+    return last + 1;
+}
+
+static enum lk_code splitting_make(const struct lk_rates *rates, struct splitting *work) {
+    size_t n = rates->n_units, n_keys = n;
+    for (int g = 0; g < rates->n_groupings; g++)
+        if ((size_t)rates->groupings[g].n_groups > n_keys) n_keys = (size_t)rates->groupings[g].n_groups;
+    work->start = lk_malloc((n_keys + 2) * sizeof *work->start);
+    work->split = lk_malloc(4 * n * sizeof *work->split);
+    if (!work->start || !work->split) {
+        lk_free(work->start);
+        lk_free(work->split);
         return lk_fail(LK_E_NOMEM, "rates: no memory for %zu units", n);
     }
+    work->group = work->split + n;
+    work->order = work->group + n;
+    work->sorted = work->order + n;
+    return LK_OK;
+}
+
+/* Takes groupings from bin->first on as long as there are at most most_cells cells, at least one. */
+static enum lk_code fill_bin(const struct lk_rates *rates, size_t most_cells, struct bin *bin) {
+    size_t n = rates->n_units;
+    const int *first_group = bin->results->first_group;
+    struct splitting work = {0};
+    LK_TRY(splitting_make(rates, &work));
     memset(bin->cells, 0, n * sizeof *bin->cells);
+    bin->n_cells = 1;
     for (bin->end = bin->first; bin->end < rates->n_groupings; bin->end++) {
-        int n_cells = split_cells(rates, bin->end, bin->cells, pairs, split);
-        if (n_cells > CELLS_MAX && bin->end > bin->first) break;
-        memcpy(bin->cells, split, n * sizeof *split);
+        int n_cells = split_cells(rates, bin->end, bin->cells, bin->n_cells, &work);
+        if ((size_t)n_cells > most_cells && bin->end > bin->first) break;
+        memcpy(bin->cells, work.split, n * sizeof *bin->cells);
         bin->n_cells = n_cells;
     }
-    lk_free(pairs);
-    lk_free(split);
+    lk_free(work.start);
+    lk_free(work.split);
     int width = bin->end - bin->first;
-    bin->group = lk_malloc((size_t)bin->n_cells * (size_t)width * sizeof *bin->group);
-    if (!bin->group) return lk_fail(LK_E_NOMEM, "rates: no memory for %d cells", bin->n_cells);
+    bin->of_cell = lk_malloc((size_t)bin->n_cells * (size_t)width * sizeof *bin->of_cell);
+    if (!bin->of_cell) return lk_fail(LK_E_NOMEM, "rates: no memory for %d cells", bin->n_cells);
     for (size_t i = 0; i < n; i++)
         for (int g = 0; g < width; g++) {
             const int32_t *group = rates->groupings[bin->first + g].group;
-            bin->group[bin->cells[i] * width + g] = group ? group[i] : 0;
+            int32_t of_unit = group ? group[i] : 0, base = first_group[bin->first + g] - first_group[bin->first];
+            bin->of_cell[bin->cells[i] * width + g] = of_unit < 0 ? -1 : base + of_unit;
         }
     return LK_OK;
 }
@@ -172,36 +209,37 @@ static void highest_and_lowest(const double *rates, int n_groups, int n_measures
     }
 }
 
-/* Rates [groups of the bin, n_measures], then disparities [groupings of the bin, n_measures]. scratch: sums [groups of
- * the bin, n_columns]. */
+/* Highest - lowest rate of the groups, NaN when none has one; measures side by side, so that they are vectors. scratch
+ * [2, n_measures]. */
+static void disparities_of(const double *rates, int n_groups, int n_measures, double *scratch, double *out) {
+    double *highest = scratch, *lowest = scratch + n_measures;
+    for (int m = 0; m < n_measures; m++) {
+        highest[m] = -INFINITY;
+        lowest[m] = INFINITY;
+    }
+    for (int g = 0; g < n_groups; g++, rates += n_measures)
+        for (int m = 0; m < n_measures; m++) {
+            highest[m] = rates[m] > highest[m] ? rates[m] : highest[m];
+            lowest[m] = rates[m] < lowest[m] ? rates[m] : lowest[m];
+        }
+    for (int m = 0; m < n_measures; m++) out[m] = n_groups < 2 || highest[m] < lowest[m] ? NAN : highest[m] - lowest[m];
+}
+
+/* Rates [groups of the bin, n_measures], then disparities [groupings of the bin, n_measures]. scratch [2, n_measures].
+ */
 static void rates_of_totals(const double *totals, const void *context, void *scratch, double *out) {
     const struct bin *bin = context;
     const int *first_group = bin->results->first_group;
-    int width = bin->end - bin->first, n_columns = bin->n_columns, n_measures = bin->results->n_measures;
-    int base = first_group[bin->first], n_groups = first_group[bin->end] - base;
-    double *sums = scratch;
-    memset(sums, 0, (size_t)n_groups * (size_t)n_columns * sizeof *sums);
-    for (int cell = 0; cell < bin->n_cells; cell++)
-        for (int g = 0; g < width; g++) {
-            int32_t group = bin->group[cell * width + g];
-            if (group < 0) continue;
-            double *sum = sums + (first_group[bin->first + g] - base + group) * n_columns;
-#pragma omp simd
-            for (int c = 0; c < n_columns; c++) sum[c] += totals[cell * n_columns + c];
-        }
-    for (int g = 0; g < n_groups; g++)
+    int n_columns = bin->n_columns, n_measures = bin->results->n_measures, base = first_group[bin->first];
+    const double *rates = out;
+    for (int g = 0; g < first_group[bin->end] - base; g++, totals += n_columns)
         for (int m = 0; m < n_measures; m++) {
-            double n = sums[g * n_columns + bin->valid_column[m]];
-            out[g * n_measures + m] = n > 0 ? sums[g * n_columns + 1 + m] / n : NAN;
+            double n = totals[bin->valid_column[m]];
+            *out++ = n > 0 ? totals[1 + m] / n : NAN;
         }
-    for (int g = 0; g < width; g++)
-        for (int m = 0; m < n_measures; m++) {
-            const double *rates = out + (first_group[bin->first + g] - base) * n_measures + m;
-            int highest, lowest, n = first_group[bin->first + g + 1] - first_group[bin->first + g];
-            highest_and_lowest(rates, n, n_measures, &highest, &lowest);
-            out[(n_groups + g) * n_measures + m] =
-                highest < 0 || n < 2 ? NAN : rates[highest * n_measures] - rates[lowest * n_measures];
-        }
+    for (int g = bin->first; g < bin->end; g++, out += n_measures)
+        disparities_of(rates + (first_group[g] - base) * n_measures, first_group[g + 1] - first_group[g], n_measures,
+                       scratch, out);
 }
 
 /* The estimates of a bin, from the units themselves. */
@@ -243,29 +281,34 @@ static void set_estimates(const struct lk_rates *rates, const struct bin *bin, c
         }
 }
 
-/* totals, scratch, values, and the replicates of a bin, in one block. */
+/* Totals of cells and groups, scratch, values, and the replicates of a bin, in one block. */
 static enum lk_code run_bin(const struct lk_rates *rates, const struct lk_resampling *how, const double *columns,
                             const struct bin *bin, struct lk_rate_results *results) {
     size_t n = (size_t)how->n_replicates, width = (size_t)bin->n_columns, n_measures = (size_t)results->n_measures;
     size_t n_groups = (size_t)(results->first_group[bin->end] - results->first_group[bin->first]);
     size_t n_groupings = (size_t)(bin->end - bin->first), n_statistics = (n_groups + n_groupings) * n_measures;
-    size_t n_totals = (size_t)bin->n_cells * width, n_sums = n_groups * width;
-    double *totals = lk_malloc((n_totals + n_sums + n_statistics * (n + 1)) * sizeof *totals);
-    if (!totals) return lk_fail(LK_E_NOMEM, "rates: no memory for %zu statistics of %zu resamples", n_statistics, n);
-    double *sums = totals + n_totals, *values = sums + n_sums, *replicates = values + n_statistics;
-    struct lk_tally tally = {rates->n_units, bin->n_columns, bin->n_cells, columns, bin->cells};
-    lk_tally_totals(&tally, totals);
-    rates_of_totals(totals, bin, sums, values);
+    size_t n_cell_totals = (size_t)bin->n_cells * width, n_totals = n_groups * width, n_scratch = 2 * n_measures;
+    double *cell_totals =
+        lk_malloc((n_cell_totals + n_totals + n_scratch + n_statistics * (n + 1)) * sizeof *cell_totals);
+    if (!cell_totals)
+        return lk_fail(LK_E_NOMEM, "rates: no memory for %zu statistics of %zu resamples", n_statistics, n);
+    double *totals = cell_totals + n_cell_totals, *scratch = totals + n_totals, *values = scratch + n_scratch;
+    double *replicates = values + n_statistics;
+    const struct lk_cell_groups groups = {(int)n_groupings, (int)n_groups, bin->of_cell};
+    struct lk_tally tally = {rates->n_units, bin->n_columns, bin->n_cells, columns, bin->cells, &groups};
+    lk_tally_totals(&tally, cell_totals);
+    lk_tally_groups(&tally, cell_totals, totals);
+    rates_of_totals(totals, bin, scratch, values);
     set_estimates(rates, bin, values, results);
-    enum lk_code rc =
-        lk_bootstrap_totals(&tally, how, rates_of_totals, bin, n_sums * sizeof *sums, (int)n_statistics, replicates);
+    enum lk_code rc = lk_bootstrap_totals(&tally, how, rates_of_totals, bin, n_scratch * sizeof *scratch,
+                                          (int)n_statistics, replicates);
     size_t rate_at = (size_t)results->first_group[bin->first] * n_measures;
     size_t disparity_at = ((size_t)results->n_groups + (size_t)bin->first) * n_measures;
     if (!rc) rc = lk_intervals_percentile(replicates, n, how, results->numbers + rate_at, n_groups * n_measures);
     if (!rc)
         rc = lk_intervals_percentile(replicates + n_groups * n_measures * n, n, how, results->numbers + disparity_at,
                                      n_groupings * n_measures);
-    lk_free(totals);
+    lk_free(cell_totals);
     return rc;
 }
 
@@ -279,11 +322,12 @@ static enum lk_code run_bins(const struct lk_rates *rates, const struct lk_resam
         rc = lk_fail(LK_E_NOMEM, "rates: no memory for %zu units", rates->n_units);
     else
         fill_columns(rates, valid_column, n_columns, columns);
+    size_t most_cells = !rc && lk_exact_sums(columns, rates->n_units, n_columns) ? rates->n_units : CELLS_MAX;
     for (; !rc && bin.first < rates->n_groupings; bin.first = bin.end) {
-        rc = fill_bin(rates, &bin);
+        rc = fill_bin(rates, most_cells, &bin);
         if (!rc) rc = run_bin(rates, how, columns, &bin, results);
-        lk_free(bin.group);
-        bin.group = NULL;
+        lk_free(bin.of_cell);
+        bin.of_cell = NULL;
     }
     lk_free(columns);
     lk_free(bin.cells);

@@ -1,120 +1,15 @@
-/* Statistics of sums over the drawn units. A resample is a count per unit; units that are alike (same cell and columns)
- * are one row, so that small-integer scores cost little. Of clusters, which come whole, only the sums by cell are kept.
- */
+/* Statistics of sums over the drawn units, eight resamples at a time: their draws come from streams side by side, each
+ * counts how often what it draws was drawn, and the counts of four at once are multiplied by the rows. */
 #include <math.h>
 #include <omp.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/alloc.h"
-#include "eval/stats/packed_columns.h"
-#include "eval/stats/resample.h"
-#include "eval/study/random.h"
+#include "eval/stats/draws.h"
+#include "eval/stats/tally_rows.h"
 
-struct rows {
-    size_t n;
-    int n_columns;
-    int32_t *of_unit;      /* [n_units] */
-    int32_t *cell;         /* [n] */
-    int32_t *cluster;      /* [n]; only read with clusters */
-    double *multiplicity;  /* [n]: units that are alike */
-    const double **column; /* [n] -> [n_columns] in the caller's memory, or in sums */
-    double *sums;          /* [n, n_columns] with clusters, NULL without */
-    struct lk_packed_columns packed;
-};
-
-/* For qsort, which takes no context: a unit with all that it is compared by. */
-struct unit {
-    const double *columns;
-    size_t n_bytes;
-    int32_t cell, cluster, index;
-};
-
-static int by_content(const void *a, const void *b) {
-    const struct unit *x = a, *y = b;
-    if (x->cell != y->cell) return x->cell < y->cell ? -1 : 1;
-    if (x->cluster != y->cluster) return x->cluster < y->cluster ? -1 : 1;
-    int order = memcmp(x->columns, y->columns, x->n_bytes);
-    if (order) return order;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
-static void rows_free(struct rows *rows) {
-    lk_free(rows->of_unit);
-    lk_free(rows->cell);
-    lk_free(rows->cluster);
-    lk_free(rows->multiplicity);
-    lk_free(rows->column);
-    lk_free(rows->sums);
-    lk_packed_columns_free(&rows->packed);
-    memset(rows, 0, sizeof *rows);
-}
-
-static void merge(const struct unit *units, size_t n_units, struct rows *rows) {
-    for (size_t i = 0; i < n_units; i++) {
-        const struct unit *u = &units[i];
-        if (!i || u->cell != units[i - 1].cell || u->cluster != units[i - 1].cluster ||
-            memcmp(u->columns, units[i - 1].columns, u->n_bytes)) {
-            rows->cell[rows->n] = u->cell;
-            rows->cluster[rows->n] = u->cluster;
-            rows->column[rows->n] = u->columns;
-            rows->multiplicity[rows->n++] = 0;
-        }
-        rows->multiplicity[rows->n - 1]++;
-        rows->of_unit[u->index] = (int32_t)(rows->n - 1);
-    }
-}
-
-/* Rows of the same cluster and cell become one, their sum. */
-static bool sum_clusters(struct rows *rows) {
-    size_t width = (size_t)rows->n_columns, n = 0;
-    rows->sums = lk_calloc(rows->n, width * sizeof *rows->sums);
-    if (!rows->sums) return false;
-    for (size_t r = 0; r < rows->n; r++) {
-        if (!r || rows->cell[r] != rows->cell[n - 1] || rows->cluster[r] != rows->cluster[n - 1]) {
-            rows->cell[n] = rows->cell[r];
-            rows->cluster[n++] = rows->cluster[r];
-        }
-        double *sum = rows->sums + (n - 1) * width;
-        for (size_t c = 0; c < width; c++) sum[c] += rows->multiplicity[r] * rows->column[r][c];
-    }
-    for (size_t r = 0; r < n; r++) {
-        rows->column[r] = rows->sums + r * width;
-        rows->multiplicity[r] = 1;
-    }
-    rows->n = n;
-    return true;
-}
-
-static enum lk_code rows_make(const struct lk_tally *tally, const struct lk_clusters *clusters, struct rows *rows) {
-    size_t n = tally->n_units, width = (size_t)tally->n_columns;
-    memset(rows, 0, sizeof *rows);
-    rows->n_columns = tally->n_columns;
-    struct unit *units = lk_malloc(n * sizeof *units);
-    rows->of_unit = lk_malloc(n * sizeof *rows->of_unit);
-    rows->cell = lk_malloc(n * sizeof *rows->cell);
-    rows->cluster = lk_malloc(n * sizeof *rows->cluster);
-    rows->multiplicity = lk_malloc(n * sizeof *rows->multiplicity);
-    rows->column = lk_malloc(n * sizeof *rows->column);
-    if (!units || !rows->of_unit || !rows->cell || !rows->cluster || !rows->multiplicity || !rows->column) {
-        lk_free(units);
-        rows_free(rows);
-        return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu units", n);
-    }
-    for (size_t i = 0; i < n; i++)
-        units[i] = (struct unit){tally->columns + i * width, width * sizeof(double), tally->cells ? tally->cells[i] : 0,
-                                 clusters->of_unit ? clusters->of_unit[i] : 0, (int32_t)i};
-    qsort(units, n, sizeof *units, by_content);
-    merge(units, n, rows);
-    lk_free(units);
-    enum lk_code rc =
-        clusters->of_unit && !sum_clusters(rows) ? lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu units", n) : LK_OK;
-    double most = (double)clusters->n * (clusters->of_unit ? 1 : (double)clusters->longest);
-    if (!rc) rc = lk_pack_columns(rows->column, rows->n, rows->n_columns, most, &rows->packed);
-    if (rc) rows_free(rows);
-    return rc;
-}
+enum { DRAWS = 256 }; /* at a time: with the counts of one lane they stay in the first cache */
 
 static enum lk_code check(const struct lk_tally *tally) {
     if (tally->n_columns < 1 || tally->n_cells < 1)
@@ -124,6 +19,14 @@ static enum lk_code check(const struct lk_tally *tally) {
         if (tally->cells[i] < -1 || tally->cells[i] >= tally->n_cells)
             return lk_fail(LK_E_INPUT, "bootstrap: unit %zu: expected a cell below %d or -1, got %d", i, tally->n_cells,
                            tally->cells[i]);
+    const struct lk_cell_groups *groups = tally->groups;
+    if (groups && (groups->n_groupings < 1 || groups->n_groups < 1))
+        return lk_fail(LK_E_INPUT, "bootstrap: totals: expected 1 grouping and group or more, got %d and %d",
+                       groups->n_groupings, groups->n_groups);
+    for (size_t i = 0; groups && i < (size_t)tally->n_cells * (size_t)groups->n_groupings; i++)
+        if (groups->of_cell[i] < -1 || groups->of_cell[i] >= groups->n_groups)
+            return lk_fail(LK_E_INPUT, "bootstrap: cell %zu: expected a group below %d or -1, got %d",
+                           i / (size_t)groups->n_groupings, groups->n_groups, groups->of_cell[i]);
     for (size_t i = 0; i < tally->n_units * (size_t)tally->n_columns; i++)
         if (!isfinite(tally->columns[i]))
             return lk_fail(LK_E_INPUT, "bootstrap: unit %zu: expected a finite number, got %g",
@@ -136,89 +39,156 @@ static void add_row(const double *columns, int n, double weight, double *totals)
     for (int c = 0; c < n; c++) totals[c] += weight * columns[c];
 }
 
-static void sum_rows(const struct rows *rows, const double *weights, int n_cells, double *totals) {
-    memset(totals, 0, (size_t)n_cells * (size_t)rows->n_columns * sizeof *totals);
-    if (rows->packed.words) {
-        lk_packed_totals(&rows->packed, rows->cell, weights, rows->n, totals);
-        return;
-    }
-    for (size_t r = 0; r < rows->n; r++)
-        if (weights[r] != 0 && rows->cell[r] >= 0)
-            add_row(rows->column[r], rows->n_columns, weights[r],
-                    totals + (size_t)rows->cell[r] * (size_t)rows->n_columns);
+void lk_tally_groups(const struct lk_tally *tally, const double *cell_totals, double *totals) {
+    const struct lk_cell_groups *groups = tally->groups;
+    size_t width = (size_t)tally->n_columns;
+    memset(totals, 0, (size_t)groups->n_groups * width * sizeof *totals);
+    for (int cell = 0; cell < tally->n_cells; cell++)
+        for (int g = 0; g < groups->n_groupings; g++) {
+            int32_t group = groups->of_cell[cell * groups->n_groupings + g];
+            if (group >= 0)
+                add_row(cell_totals + (size_t)cell * width, tally->n_columns, 1, totals + (size_t)group * width);
+        }
 }
 
-/* How often each row was drawn in replicate b. counts [n_clusters] is used with clusters only. */
-static void draw(const struct rows *rows, const struct lk_clusters *clusters, uint64_t seed, uint64_t b, double *counts,
-                 double *weights) {
-    struct lk_stream stream;
-    lk_stream_numbered(&stream, seed, "boot|", b);
-    if (!clusters->of_unit) {
-        memset(weights, 0, rows->n * sizeof *weights);
-        for (size_t i = 0; i < clusters->n; i++) weights[rows->of_unit[lk_stream_bounded(&stream, clusters->n)]]++;
-        return;
-    }
-    memset(counts, 0, clusters->n * sizeof *counts);
-    for (size_t i = 0; i < clusters->n; i++) counts[lk_stream_bounded(&stream, clusters->n)]++;
-    for (size_t r = 0; r < rows->n; r++) weights[r] = counts[rows->cluster[r]];
-}
-
-static void leave_out(const struct rows *rows, const struct lk_clusters *clusters, size_t left_out, double *weights) {
-    memcpy(weights, rows->multiplicity, rows->n * sizeof *weights);
-    if (!clusters->of_unit)
-        weights[rows->of_unit[left_out]]--;
-    else
-        for (size_t r = 0; r < rows->n; r++)
-            if ((size_t)rows->cluster[r] == left_out) weights[r] = 0;
-}
-
+/* What a thread works with; offsets in bytes. */
 struct layout {
-    size_t counts_at, totals_at, out_at, scratch_at, stride; /* in doubles */
+    size_t counts_lane; /* between the counts of two lanes, in counts */
+    size_t sums_at, cells_at, totals_at, out_at, out_lane, scratch_at, stride;
 };
 
-static struct layout layout_of(const struct lk_tally *tally, const struct rows *rows,
-                               const struct lk_clusters *clusters, size_t scratch_bytes, int n_statistics) {
+/* What all threads read. */
+struct job {
+    const struct lk_tally *tally;
+    const struct lk_resampling *how;
+    const struct lk_clusters *clusters;
+    const struct lk_tally_rows *rows;
+    lk_totals_statistic statistic;
+    const void *context;
+    int n_statistics;
+    bool jackknife;
+    int64_t n_rounds;
     struct layout at;
-    at.counts_at = (rows->n + 7) / 8 * 8;
-    at.totals_at = at.counts_at + (clusters->of_unit ? (clusters->n + 7) / 8 * 8 : 0);
-    at.out_at = at.totals_at + ((size_t)tally->n_cells * (size_t)tally->n_columns + 7) / 8 * 8;
-    at.scratch_at = at.out_at + ((size_t)n_statistics + 7) / 8 * 8;
-    at.stride = at.scratch_at + (scratch_bytes + 63) / 64 * 8;
-    return at;
+};
+
+static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static void lay_out(struct job *job, size_t scratch_bytes) {
+    const struct lk_tally_rows *rows = job->rows;
+    struct layout *at = &job->at;
+    size_t row_bytes = (size_t)rows->n_columns * sizeof(double);
+    size_t sums_bytes = LK_PACKED_LANES * lk_packed_sums_bytes(&rows->packed, rows->layout.n_groups);
+    at->counts_lane = round_up(rows->n_counts * sizeof(uint32_t)) / sizeof(uint32_t);
+    at->sums_at = LK_LANES * at->counts_lane * sizeof(uint32_t);
+    at->cells_at = at->sums_at + round_up(rows->packed.vectors ? sums_bytes : 0);
+    at->totals_at = at->cells_at + round_up(rows->packed.vectors ? 0 : rows->layout.n_cells * row_bytes);
+    at->out_at = at->totals_at + round_up(rows->layout.n_groups * row_bytes);
+    at->out_lane = round_up((size_t)job->n_statistics * sizeof(double)) / sizeof(double);
+    at->scratch_at = at->out_at + LK_LANES * at->out_lane * sizeof(double);
+    at->stride = at->scratch_at + round_up(scratch_bytes);
+}
+
+/* How often each row or cluster was drawn in resamples first..first + 7: counts [LK_LANES, counts_lane]. */
+static void draw(const struct job *job, uint64_t first, uint32_t one, uint32_t *counts) {
+    struct lk_lanes lanes;
+    uint32_t draws[DRAWS * LK_LANES];
+    size_t n = job->clusters->n, lane_size = job->at.counts_lane;
+    const int32_t *of_draw = job->rows->of_draw;
+    memset(counts, 0, LK_LANES * lane_size * sizeof *counts);
+    lk_lanes_numbered(&lanes, job->how->seed, "boot|", first);
+    for (size_t from = 0; from < n; from += DRAWS) {
+        size_t count = n - from < DRAWS ? n - from : DRAWS;
+        lk_lanes_bounded(&lanes, (uint32_t)n, 0, count, draws);
+        for (size_t lane = 0; lane < LK_LANES; lane++) {
+            uint32_t *of_lane = counts + lane * lane_size;
+            for (size_t i = 0; i < count; i++) of_lane[of_draw[draws[i * LK_LANES + lane]]] += one;
+        }
+    }
+}
+
+/* The counts without unit or cluster first, first + 1, ... */
+static void leave_out(const struct job *job, uint64_t first, uint32_t one, uint32_t *counts) {
+    for (size_t lane = 0; lane < LK_LANES; lane++, counts += job->at.counts_lane) {
+        for (size_t i = 0; i < job->rows->n_counts; i++) counts[i] = job->rows->base[i] * one;
+        if (first + lane < job->clusters->n) counts[job->rows->of_draw[first + lane]] -= one;
+    }
+}
+
+/* Totals of one lane in doubles: rows to cells, cells to groups. */
+static void sum_in_doubles(const struct job *job, const uint32_t *counts, double *cells, double *totals) {
+    const struct lk_tally_rows *rows = job->rows;
+    size_t width = (size_t)rows->n_columns;
+    bool to_groups = job->tally->groups && !rows->grouped;
+    if (!to_groups) cells = totals;
+    memset(cells, 0, rows->layout.n_cells * width * sizeof *cells);
+    for (size_t r = rows->first_row[0]; r < rows->n; r++) {
+        uint32_t weight = counts[rows->count_of_row[r]];
+        if (weight) add_row(rows->column[r], rows->n_columns, weight, cells + (size_t)rows->cell[r] * width);
+    }
+    if (to_groups) lk_tally_groups(job->tally, cells, totals);
+}
+
+/* Rounds first..first + 7, as far as there are any. */
+static void run_block(const struct job *job, int64_t first, unsigned char *work, double *values) {
+    const struct lk_tally_rows *rows = job->rows;
+    const struct lk_packed_columns *packed = &rows->packed;
+    uint32_t *counts = (uint32_t *)(void *)work, one = packed->vectors ? lk_packed_one(packed) : 1;
+    double *totals = (double *)(void *)(work + job->at.totals_at), *out = (double *)(void *)(work + job->at.out_at);
+    size_t n_lanes = job->n_rounds - first < LK_LANES ? (size_t)(job->n_rounds - first) : LK_LANES;
+    if (job->jackknife)
+        leave_out(job, (uint64_t)first, one, counts);
+    else
+        draw(job, (uint64_t)first, one, counts);
+    size_t sums_bytes = lk_packed_sums_bytes(packed, rows->layout.n_groups);
+    for (size_t lane = 0; lane < n_lanes; lane++) {
+        const uint32_t *of_lane = counts + lane * job->at.counts_lane;
+        unsigned char *sums = work + job->at.sums_at;
+        if (packed->vectors && lane % LK_PACKED_LANES == 0)
+            lk_packed_sums(packed, &rows->layout, of_lane, job->at.counts_lane, sums);
+        if (packed->vectors)
+            lk_packed_totals(packed, rows->layout.n_groups, sums + lane % LK_PACKED_LANES * sums_bytes, totals);
+        else
+            sum_in_doubles(job, of_lane, (double *)(void *)(work + job->at.cells_at), totals);
+        job->statistic(totals, job->context, work + job->at.scratch_at, out + lane * job->at.out_lane);
+    }
+    for (size_t s = 0; s < (size_t)job->n_statistics; s++)
+        for (size_t lane = 0; lane < n_lanes; lane++)
+            values[s * (size_t)job->n_rounds + (size_t)first + lane] = out[lane * job->at.out_lane + s];
+}
+
+static enum lk_code run_blocks(const struct job *job, double *values) {
+    int n_threads = lk_resampling_threads(job->how);
+    unsigned char *work = lk_malloc(job->at.stride * (size_t)n_threads);
+    if (!work) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %d threads", n_threads);
+#pragma omp parallel for schedule(dynamic) num_threads(n_threads)
+    for (int64_t first = 0; first < job->n_rounds; first += LK_LANES)
+        run_block(job, first, work + (size_t)omp_get_thread_num() * job->at.stride, values);
+    lk_free(work);
+    return LK_OK;
 }
 
 static enum lk_code run(const struct lk_tally *tally, const struct lk_resampling *how, bool jackknife,
                         lk_totals_statistic statistic, const void *context, size_t scratch_bytes, int n_statistics,
                         double *values) {
     struct lk_clusters clusters;
-    struct rows rows;
+    struct lk_tally_rows rows;
     LK_TRY(check(tally));
     LK_TRY(lk_clusters_make(tally->n_units, how, &clusters));
-    enum lk_code rc = rows_make(tally, &clusters, &rows);
-    if (rc) {
-        lk_clusters_free(&clusters);
-        return rc;
-    }
-    struct layout at = layout_of(tally, &rows, &clusters, scratch_bytes, n_statistics);
-    int n_threads = lk_resampling_threads(how);
-    double *work = lk_malloc(at.stride * (size_t)n_threads * sizeof *work);
-    int64_t n_rounds = jackknife ? (int64_t)clusters.n : how->n_replicates;
-    if (!work) rc = lk_fail(LK_E_NOMEM, "bootstrap: no memory for %d threads", n_threads);
+    enum lk_code rc = lk_tally_rows_make(tally, &clusters, &rows);
     if (!rc) {
-#pragma omp parallel for schedule(static) num_threads(n_threads)
-        for (int64_t b = 0; b < n_rounds; b++) {
-            double *weights = work + (size_t)omp_get_thread_num() * at.stride, *out = weights + at.out_at;
-            if (jackknife)
-                leave_out(&rows, &clusters, (size_t)b, weights);
-            else
-                draw(&rows, &clusters, how->seed, (uint64_t)b, weights + at.counts_at, weights);
-            sum_rows(&rows, weights, tally->n_cells, weights + at.totals_at);
-            statistic(weights + at.totals_at, context, weights + at.scratch_at, out);
-            for (int s = 0; s < n_statistics; s++) values[(size_t)s * (size_t)n_rounds + (size_t)b] = out[s];
-        }
+        struct job job = {.tally = tally,
+                          .how = how,
+                          .clusters = &clusters,
+                          .rows = &rows,
+                          .statistic = statistic,
+                          .context = context,
+                          .n_statistics = n_statistics,
+                          .jackknife = jackknife,
+                          .n_rounds = jackknife ? (int64_t)clusters.n : how->n_replicates};
+        lay_out(&job, scratch_bytes);
+        rc = run_blocks(&job, values);
+        lk_tally_rows_free(&rows);
     }
-    lk_free(work);
-    rows_free(&rows);
     lk_clusters_free(&clusters);
     return rc;
 }

@@ -235,7 +235,7 @@ static enum lk_code resample(const struct coded *coded, const struct lk_resampli
         rc = lk_fail(LK_E_NOMEM, "alpha: no memory for %zu replicates", n);
     } else {
         for (size_t u = 0; u < coded->n_units; u++) unit_columns(coded, u, columns + u * width);
-        struct lk_tally tally = {coded->n_units, (int)width, coded->n_raters + 1, columns, coded->paired};
+        struct lk_tally tally = {coded->n_units, (int)width, coded->n_raters + 1, columns, coded->paired, NULL};
         rc = lk_bootstrap_totals(&tally, how, alpha_of_totals, coded, (width + v) * sizeof(double), LK_N_MEASUREMENTS,
                                  replicates);
         if (!rc) rc = lk_intervals_percentile(replicates, n, how, out, LK_N_MEASUREMENTS);

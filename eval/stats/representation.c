@@ -129,7 +129,7 @@ static enum lk_code resample(const int32_t *const *images, size_t n, const struc
         rc = lk_fail(LK_E_NOMEM, "representation: no memory for %zu images", n);
     } else {
         double *values = totals + width, *replicates = values + n_statistics;
-        struct lk_tally tally = {n, (int)width, 1, columns, NULL};
+        struct lk_tally tally = {n, (int)width, 1, columns, NULL, NULL};
         lk_tally_totals(&tally, totals);
         statistic(totals, arms, NULL, values);
         size_t n_labelled = 0;

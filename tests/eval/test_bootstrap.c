@@ -295,7 +295,7 @@ static void packed_sums_are_the_sums(void **state) {
             mixed[i * (width + 1) + width] = 0.25;
         }
         struct lk_resampling how = {(uint64_t)round, B, 0.95, round % 2 ? clusters : NULL, 2};
-        struct lk_tally a = {N, width, CELLS, whole, cells}, b = {N, width + 1, CELLS, mixed, cells};
+        struct lk_tally a = {N, width, CELLS, whole, cells, NULL}, b = {N, width + 1, CELLS, mixed, cells, NULL};
         size_t n_a = (size_t)(CELLS * width), n_b = (size_t)(CELLS * (width + 1));
         assert_ok(lk_bootstrap_totals(&a, &how, totals_themselves, &n_a, 0, (int)n_a, packed));
         assert_ok(lk_bootstrap_totals(&b, &how, totals_themselves, &n_b, 0, (int)n_b, plain));

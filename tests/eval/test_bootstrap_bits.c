@@ -67,7 +67,7 @@ static uint64_t of_totals(size_t n, const struct lk_resampling *how) {
     double *columns = lk_malloc(n * N_MEASURES * sizeof *columns);
     assert_non_null(columns);
     for (size_t i = 0; i < n * N_MEASURES; i++) columns[i] = isnan(values[i]) ? 0 : values[i];
-    struct lk_tally tally = {n, N_MEASURES, 3, columns, model};
+    struct lk_tally tally = {n, N_MEASURES, 3, columns, model, NULL};
     assert_ok(lk_resampling_units(n, how, &n_left_out));
     if (n_left_out > 1000) n_left_out = 0;
     double *replicates = lk_malloc(n_statistics * ((size_t)how->n_replicates + n_left_out) * sizeof *replicates);

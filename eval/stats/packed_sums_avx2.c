@@ -1,0 +1,12 @@
+#include "eval/stats/packed_columns.h"
+
+#if defined(__x86_64__)
+#define LK_SUM    lk_packed_sum_16_avx2
+#define LK_VECTOR lk_fields_16
+#include "eval/stats/packed_sums_impl.h"
+#undef LK_SUM
+#undef LK_VECTOR
+#define LK_SUM    lk_packed_sum_32_avx2
+#define LK_VECTOR lk_fields_32
+#include "eval/stats/packed_sums_impl.h"
+#endif

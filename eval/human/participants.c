@@ -138,6 +138,16 @@ static enum lk_code read_participant(struct lk_ratings_import *import, const str
     return add_person(import, fields, at, submitted != 0);
 }
 
+/* Who rated but is on none of the platform's lists submitted nothing there. */
+static void mark_unlisted(struct lk_ratings_import *import) {
+    import->n_unlisted = 0;
+    for (size_t r = 0; r < import->data->n_raters; r++) {
+        if (lk_key_index_find(&import->by_participant, r) >= 0) continue;
+        import->data->raters[r].submitted = import->data->raters[r].code_valid = false;
+        import->n_unlisted++;
+    }
+}
+
 enum lk_code lk_ratings_participants(struct lk_ratings_import *import, const char *text, size_t n, const char *name,
                                      const char *code) {
     struct lk_records records;
@@ -151,5 +161,6 @@ enum lk_code lk_ratings_participants(struct lk_ratings_import *import, const cha
         }
     }
     lk_records_close(&records);
+    if (!rc) mark_unlisted(import);
     return rc;
 }

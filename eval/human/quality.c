@@ -167,7 +167,7 @@ static void look_at_tasks(const struct lk_dataset *data, const struct sequence *
             if (e > experiment) experiment = e;
         }
         double part = ms / (1000.0 * o->duration_s[experiment]);
-        q->n_tasks++;
+        q->n_tasks += task >= 0; /* a record without a task says nothing of how many there were */
         if (!isnan(part) && !(part >= q->least_duration_part)) q->least_duration_part = part;
     }
 }

@@ -40,6 +40,7 @@ struct lk_ratings_import {
 
     struct lk_participant *participants;
     size_t n_participants, participants_capacity;
+    size_t n_unlisted; /* raters of the files read before that are on no list of participants: unfinished, no code */
 
     /* what the readers keep between files */
     struct lk_key_index revisions, by_participant;
@@ -55,7 +56,8 @@ enum lk_code lk_ratings_gold(struct lk_ratings_import *import, const char *text,
 enum lk_code lk_ratings_read(struct lk_ratings_import *import, const char *text, size_t n, const char *name);
 /* A platform's export: "participant id" or workerId; status or submitted; completion code or code_valid; age, sex,
  * ethnicity (simplified), student status, language, country (of residence), pilot. code: the study's completion code;
- * NULL takes any that is not empty or NOCODE. Raters are added when they gave no rating. LK_E_INPUT for a record not
+ * NULL takes any that is not empty or NOCODE. Raters are added when they gave no rating; those who rated and are not
+ * listed count as not submitted, so ratings are read first. LK_E_INPUT for a record not
  * understood: who is paid and who counts is not guessed. */
 enum lk_code lk_ratings_participants(struct lk_ratings_import *import, const char *text, size_t n, const char *name,
                                      const char *code);

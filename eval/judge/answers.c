@@ -166,16 +166,18 @@ static enum lk_code conclude(const struct parse *p, struct lk_judge_answer *out)
     return LK_OK;
 }
 
-/* Where the answer's object is: behind a leading code fence, the first brace up to the one that closes it. */
+/* Where the answer's object is: behind a leading code fence (its line, or where all of the answer is in that line only
+ * the fence), the first brace up to the one that closes it. */
 static enum lk_code find_object(const char *text, size_t n, const char **object, size_t *n_object) {
     size_t i = 0;
     while (i < n && (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r')) i++;
-    if (n - i >= 3 && !memcmp(text + i, "```", 3))
-        while (i < n && text[i] != '\n') i++;
-    const char *brace = i < n ? memchr(text + i, '{', n - i) : NULL;
+    const char *start = text + i, *end = text + n, *line = NULL;
+    if (n - i >= 3 && !memcmp(start, "```", 3)) line = memchr(start, '\n', n - i);
+    const char *brace = line ? memchr(line, '{', (size_t)(end - line)) : NULL;
+    if (!brace && start < end) brace = memchr(start, '{', (size_t)(end - start));
     if (!brace) return lk_fail(LK_E_INPUT, "no JSON object in the answer");
     *object = brace;
-    *n_object = lk_json_balanced(brace, n - (size_t)(brace - text));
+    *n_object = lk_json_balanced(brace, (size_t)(end - brace));
     return *n_object ? LK_OK : lk_fail(LK_E_INPUT, "the JSON object is not closed");
 }
 

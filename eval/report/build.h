@@ -60,6 +60,7 @@ enum lk_code lk_report_tables_roles(struct lk_report *report);
 enum lk_code lk_report_tables_human(struct lk_report *report);
 enum lk_code lk_report_tables_agreement(struct lk_report *report);
 enum lk_code lk_report_tables_quality(struct lk_report *report);
+enum lk_code lk_report_tables_raters(struct lk_report *report);
 enum lk_code lk_report_tables_tests(struct lk_report *report);
 enum lk_code lk_report_tables_questions(struct lk_report *report);
 enum lk_code lk_report_tables_robustness(struct lk_report *report);

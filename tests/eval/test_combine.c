@@ -195,6 +195,23 @@ static void patterns_of_answers(void **state) {
     lk_quality_report_free(&report);
 }
 
+/* 38 threes, a 2 and a 4: a variance of 0.05 exactly, which still counts as near zero; with a 5 it does not. */
+static void variance_at_its_limit(void **state) {
+    (void)state;
+    int levels[40];
+    for (int i = 0; i < 40; i++) levels[i] = 3;
+    levels[7] = 2;
+    levels[20] = 4;
+    rate_levels("r0", levels, 40);
+    levels[20] = 5;
+    rate_levels("r1", levels, 40);
+    struct lk_quality_report report = check(LK_PROTOCOL_000);
+    assert_true(report.raters[0].variance == 0.05);
+    assert_true(hits(&report, 0, LK_Q4_VARIANCE));
+    assert_false(hits(&report, 1, LK_Q4_VARIANCE));
+    lk_quality_report_free(&report);
+}
+
 /* Sees no change: 1 on race and gender on every item. Over all axes together that is no straight line. */
 static void an_honest_rater_is_kept(void **state) {
     (void)state;
@@ -266,6 +283,11 @@ static void participation(void **state) {
     }
     lk_quality_report_free(&report);
     lk_quality_report_free(&printed);
+    data.ratings[0].task = data.ratings[1].task = 0; /* one task, and records that name none */
+    printed = check(LK_PROTOCOL_003);
+    assert_int_equal(printed.raters[0].rules, 0);
+    assert_int_equal(printed.raters[0].n_tasks, 1);
+    lk_quality_report_free(&printed);
     for (int i = 0; i < 4; i++) data.ratings[i].task = i / 2; /* two tasks of the first rater */
     printed = check(LK_PROTOCOL_003);
     assert_int_equal(printed.raters[0].rules, 1 << LK_Q2_REPEATED);
@@ -295,6 +317,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(items_get_mean_and_majority, begin, end),
         cmocka_unit_test_setup_teardown(classes_by_majority, begin, end),
         cmocka_unit_test_setup_teardown(patterns_of_answers, begin, end),
+        cmocka_unit_test_setup_teardown(variance_at_its_limit, begin, end),
         cmocka_unit_test_setup_teardown(an_honest_rater_is_kept, begin, end),
         cmocka_unit_test_setup_teardown(times_and_gold, begin, end),
         cmocka_unit_test_setup_teardown(participation, begin, end),

@@ -27,6 +27,8 @@ static void answers_that_are_read(void **state) {
     assert_five("{\"observations\": {}, \"scores\": {" FIVE "}, \"evidence_summary\": \"x\"}", 0, 4, 3, 1, 2, 5);
     assert_five("{" FIVE "}", 0, 4, 3, 1, 2, 5);
     assert_five("```json\n{\"scores\": {" FIVE "}}\n```", 0, 4, 3, 1, 2, 5);
+    assert_five("```json {" FIVE "}```", 0, 4, 3, 1, 2, 5);
+    assert_five("``` {" FIVE "}", 0, 4, 3, 1, 2, 5);
     assert_five("```{json}\n{" FIVE "}\n```", 0, 4, 3, 1, 2, 5);
     assert_five("Here you are:\n```\n{" FIVE "}\n```\nI hope {this} helps.", 0, 4, 3, 1, 2, 5);
     assert_five("{\"note\": \"a } and a \\\" brace {\", " FIVE "} trailing", 0, 4, 3, 1, 2, 5);
@@ -51,7 +53,8 @@ static void answers_that_are_refused(void **state) {
     } cases[] = {
         {"", 0, "no JSON object"},
         {"I cannot judge this picture.", 0, "no JSON object"},
-        {"```json {\n\"edit_success\": 4}```", 0, "no JSON object"},
+        {"```json {\n\"edit_success\": 4}```", 0, "skin_tone: missing"},
+        {"```json\nnothing\n```", 0, "no JSON object"},
         {"{\"scores\": {" FIVE "}", 0, "not closed"},
         {"{\"scores\": {" FIVE "}, \"evidence_summary\": \"cut", 0, "not closed"},
         {"{x} {" FIVE "}", 0, "not strict JSON"},

@@ -306,6 +306,13 @@ static void participants_of_a_platform(void **state) {
     static const char plain[] = "{\"workerId\": \"x\", \"submitted\": true, \"code_valid\": false, \"pilot\": true}";
     assert_ok(lk_ratings_participants(&import, plain, sizeof plain - 1, "p.jsonl", NULL));
     assert_true(data.raters[5].submitted && !data.raters[5].code_valid && data.raters[5].is_pilot);
+    assert_int_equal(import.n_unlisted, 0);
+    load("{\"workerId\": \"stranger\", \"imageId\": \"" ID "\", \"editQuality\": 4}");
+    assert_true(data.raters[6].submitted); /* until a list of participants says otherwise */
+    assert_ok(lk_ratings_participants(&import, "workerId\ny\n", 11, "p.csv", NULL));
+    assert_false(data.raters[6].submitted || data.raters[6].code_valid);
+    assert_true(data.raters[0].submitted && data.raters[7].submitted);
+    assert_int_equal(import.n_unlisted, 1);
 }
 
 static enum lk_code read_everything(void) {

@@ -193,9 +193,17 @@ static enum lk_code embedding(struct lk_device *dev, const int64_t *s) {
     return lk_embedding(dev, &(struct lk_embedding){&y, &table, &ids});
 }
 
-/* H, W, C_in, C_out, kernel, stride (2: padded at the bottom and right only) or -2: enlarged twofold before */
+#define GROUPS 32 /* of group norm */
+
+static enum lk_code new_group_sums(struct lk_device *dev, struct lk_tensor *t, int64_t n_pixels) {
+    *t = lk_group_sums(NULL, GROUPS, n_pixels);
+    return new_tensor(dev, t, t->dtype, t->n_dims, t->shape);
+}
+
+/* H, W, C_in, C_out, kernel, stride (2: padded at the bottom and right only) or -2: enlarged twofold before. 3x3 to
+ * whole groups: with the sums for a group norm. */
 static enum lk_code conv2d(struct lk_device *dev, const int64_t *s) {
-    struct lk_tensor x, y, w, bias;
+    struct lk_tensor x, y, w, bias, sums;
     int stride = s[5] > 0 ? (int)s[5] : 1, upsample = s[5] < 0 ? 2 : 1, pad = (int)s[4] / 2;
     NEW(&x, LK_BF16, s[0], s[1], s[2]);
     NEW(&w, LK_BF16, s[3], s[2], s[4], s[4]);
@@ -204,18 +212,27 @@ static enum lk_code conv2d(struct lk_device *dev, const int64_t *s) {
     struct lk_conv2d op = {.y = &y, .x = &x, .w = &w, .bias = &bias, .stride = stride, .upsample = upsample};
     op.pad_bottom = op.pad_right = pad;
     op.pad_top = op.pad_left = stride == 2 ? 0 : pad;
+    if (s[4] == 3 && s[3] % GROUPS == 0) {
+        LK_TRY(new_group_sums(dev, &sums, y.shape[0] * y.shape[1]));
+        op.group_sums = &sums;
+    }
     NOTE_SCRATCH(conv2d, &op);
     return lk_conv2d(dev, &op);
 }
 
-/* H, W, C */
+/* H, W, C, 1: with the sums that a convolution leaves */
 static enum lk_code group_norm(struct lk_device *dev, const int64_t *s) {
-    struct lk_tensor x, y, w, b;
+    struct lk_tensor x, y, w, b, sums;
     NEW(&x, LK_BF16, s[0], s[1], s[2]);
     NEW(&y, LK_BF16, s[0], s[1], s[2]);
     NEW(&w, LK_BF16, s[2]);
     NEW(&b, LK_BF16, s[2]);
-    struct lk_group_norm op = {&y, &x, &w, &b, 32, 1e-6f, LK_ACT_SILU};
+    struct lk_group_norm op = {
+        .y = &y, .x = &x, .w = &w, .b = &b, .n_groups = GROUPS, .eps = 1e-6f, .act = LK_ACT_SILU};
+    if (s[3]) {
+        LK_TRY(new_group_sums(dev, &sums, s[0] * s[1]));
+        op.sums = &sums;
+    }
     NOTE_SCRATCH(group_norm, &op);
     return lk_group_norm(dev, &op);
 }
@@ -281,8 +298,10 @@ const struct model_case model_cases[] = {
     {"conv2d", "VAE 1x1", conv2d, {512, 512, 512, 256, 1, 1}},
     {"conv2d", "VAE in, 3 channels", conv2d, {1024, 1024, 3, 128, 3, 1}},
     {"conv2d", "VAE out, 3 channels", conv2d, {1024, 1024, 128, 3, 3, 1}},
-    {"group_norm", "VAE at 1024", group_norm, {1024, 1024, 128}},
-    {"group_norm", "VAE at 128", group_norm, {128, 128, 512}},
+    {"group_norm", "VAE at 1024", group_norm, {1024, 1024, 128, 1}},
+    {"group_norm", "VAE at 512", group_norm, {512, 512, 512, 1}},
+    {"group_norm", "VAE at 128", group_norm, {128, 128, 512, 1}},
+    {"group_norm", "VAE at 1024, without sums", group_norm, {1024, 1024, 128}},
     {"l2_norm", "Qwen-Image VAE at 1024", l2_norm, {1048576, 96}},
     {"pixels", "to u8", pixels, {1024, 1024}},
     {"posterior_sample", "", posterior_sample, {128, 128, 32}},
@@ -310,6 +329,7 @@ const struct model_case tiny_cases[] = {
     {"conv2d", "enlarging", conv2d, {8, 8, 16, 32, 3, -2}},
     {"conv2d", "stride 2", conv2d, {8, 8, 16, 32, 3, 2}},
     {"group_norm", "", group_norm, {8, 8, 64}},
+    {"group_norm", "with sums", group_norm, {8, 8, 128, 1}},
     {"l2_norm", "", l2_norm, {64, 96}},
     {"pixels", "to u8", pixels, {8, 8}},
     {"posterior_sample", "", posterior_sample, {8, 8, 16}},

@@ -106,16 +106,24 @@ struct lk_embedding {
     const struct lk_tensor *ids;   /* i32 [n] */
 };
 
+/* Statistics of a picture for the group norm that reads it next, taken by the convolution that makes it, so that the
+ * norm reads the picture once: 8 bytes for each group and slab of LK_GROUP_SLAB pixels, [n_groups, slabs] in the arena.
+ * What they hold is between a device's two ops: by dtype and shape it either uses them in both or, as the cpu device
+ * does, in neither. */
+#define LK_GROUP_SLAB 64
+struct lk_tensor lk_group_sums(void *data, int64_t n_groups, int64_t n_pixels);
+
 /* 2-D convolution, channels last; with upsample 2 the input is first enlarged 2x2 by nearest neighbour (no copy is
  * made). A 3-D causal kernel meets one frame with its last temporal tap: of w [C_out, C_in, kt, kh, kw] only index kt -
  * 1 is used. y = r(conv + bias), then r(residual + y) if there is a residual. Padding is with zeros. H_out = (upsample
  * * H_in + pad_top + pad_bottom - kh) / stride + 1. */
 struct lk_conv2d {
-    const struct lk_tensor *y;        /* [H_out, W_out, C_out] */
-    const struct lk_tensor *x;        /* [H_in, W_in, C_in] */
-    const struct lk_tensor *w;        /* [C_out, C_in, kh, kw] as in checkpoints, or [C_out, C_in, kt, kh, kw] */
-    const struct lk_tensor *bias;     /* [C_out] or NULL */
-    const struct lk_tensor *residual; /* [H_out, W_out, C_out] or NULL; may be y */
+    const struct lk_tensor *y;          /* [H_out, W_out, C_out] */
+    const struct lk_tensor *x;          /* [H_in, W_in, C_in] */
+    const struct lk_tensor *w;          /* [C_out, C_in, kh, kw] as in checkpoints, or [C_out, C_in, kt, kh, kw] */
+    const struct lk_tensor *bias;       /* [C_out] or NULL */
+    const struct lk_tensor *residual;   /* [H_out, W_out, C_out] or NULL; may be y */
+    const struct lk_tensor *group_sums; /* lk_group_sums of y, written; or NULL */
     int stride;
     int upsample;
     int pad_top, pad_left, pad_bottom, pad_right;
@@ -124,10 +132,11 @@ struct lk_conv2d {
 /* Groups of C / n_groups neighbouring channels over all pixels; var biased. n = r((x - mean) / sqrt(var + eps) * w +
  * b); y = r(act(n)). y may be x. */
 struct lk_group_norm {
-    const struct lk_tensor *y; /* [H, W, C] */
-    const struct lk_tensor *x; /* [H, W, C] */
-    const struct lk_tensor *w; /* [C] */
-    const struct lk_tensor *b; /* [C] */
+    const struct lk_tensor *y;    /* [H, W, C] */
+    const struct lk_tensor *x;    /* [H, W, C] */
+    const struct lk_tensor *w;    /* [C] */
+    const struct lk_tensor *b;    /* [C] */
+    const struct lk_tensor *sums; /* of x, as the convolution that wrote x last left them; or NULL */
     int n_groups;
     float eps;
     enum lk_act act;
@@ -260,8 +269,8 @@ enum {
     LK_TENSORS_gated_act = 2,
     LK_TENSORS_activation = 2,
     LK_TENSORS_embedding = 3,
-    LK_TENSORS_conv2d = 5,
-    LK_TENSORS_group_norm = 4,
+    LK_TENSORS_conv2d = 6,
+    LK_TENSORS_group_norm = 5,
     LK_TENSORS_add = 3,
     LK_TENSORS_channel_affine = 4,
     LK_TENSORS_l2_norm = 3,

@@ -119,6 +119,18 @@ enum lk_code lk_check_embedding(const struct lk_embedding *op, struct lk_cost *c
     return LK_OK;
 }
 
+struct lk_tensor lk_group_sums(void *data, int64_t n_groups, int64_t n_pixels) {
+    return LK_TENSOR(data, LK_F64, n_groups, (n_pixels + LK_GROUP_SLAB - 1) / LK_GROUP_SLAB);
+}
+
+/* Of a picture [H, W, C]. Their bytes are no part of an op's cost: a device need not touch them. */
+static bool absent_or_group_sums(const struct lk_tensor *sums, const struct lk_tensor *picture) {
+    if (!sums) return true;
+    const struct lk_tensor wanted = lk_group_sums(NULL, sums->shape[0], picture->shape[0] * picture->shape[1]);
+    return sums->shape[0] >= 1 && picture->shape[2] % sums->shape[0] == 0 && alike(sums, &wanted) &&
+           lk_tensor_is_dense(sums);
+}
+
 enum lk_code lk_check_conv2d(const struct lk_conv2d *op, struct lk_cost *cost) {
     const struct lk_tensor *y = op->y, *x = op->x, *w = op->w;
     NEED("conv2d", has_dims(y, 3) && has_dims(x, 3) && (has_dims(w, 4) || has_dims(w, 5)));
@@ -131,6 +143,7 @@ enum lk_code lk_check_conv2d(const struct lk_conv2d *op, struct lk_cost *cost) {
     NEED("conv2d", y->shape[1] == (op->upsample * x->shape[1] + op->pad_left + op->pad_right - kw) / op->stride + 1);
     NEED("conv2d", absent_or_vector_weight(op->bias, y->shape[2], x->dtype));
     NEED("conv2d", !op->residual || (alike(op->residual, y) && lk_tensor_is_dense(op->residual)));
+    NEED("conv2d", absent_or_group_sums(op->group_sums, y));
     cost->flops = 2 * (uint64_t)lk_tensor_numel(y) * (uint64_t)(w->shape[1] * kh * kw);
     cost->bytes = bytes_of(y) + bytes_of(x) + bytes_of(w) / (uint64_t)kt + bytes_of(op->bias) + bytes_of(op->residual);
     return LK_OK;
@@ -144,6 +157,7 @@ enum lk_code lk_check_group_norm(const struct lk_group_norm *op, struct lk_cost 
     NEED("group_norm", op->w && op->b);
     NEED("group_norm",
          absent_or_vector_weight(op->w, c, op->x->dtype) && absent_or_vector_weight(op->b, c, op->x->dtype));
+    NEED("group_norm", absent_or_group_sums(op->sums, op->x) && (!op->sums || op->sums->shape[0] == op->n_groups));
     cost->bytes = 2 * bytes_of(op->x) + bytes_of(op->w) + bytes_of(op->b);
     return LK_OK;
 }
@@ -248,8 +262,8 @@ LAST_TENSOR(norm_rope, sin)
 LAST_TENSOR(gated_act, x)
 LAST_TENSOR(activation, x)
 LAST_TENSOR(embedding, ids)
-LAST_TENSOR(conv2d, residual)
-LAST_TENSOR(group_norm, b)
+LAST_TENSOR(conv2d, group_sums)
+LAST_TENSOR(group_norm, sums)
 LAST_TENSOR(add, b)
 LAST_TENSOR(channel_affine, std)
 LAST_TENSOR(l2_norm, w)

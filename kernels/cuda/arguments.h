@@ -53,11 +53,27 @@ struct lk_cuda_embedding {
     int32_t before, vector, table_bf16;
 };
 
+/* What lk_group_sums hold: mean and sum of squared deviations of each slab's values in a group. */
+struct lk_cuda_group_slabs {
+    float *to; /* [n_groups, n_slabs, 2], or NULL */
+    int32_t n_slabs;
+    int32_t per_group;           /* 4, 8, 16 or 32 channels */
+    float inverse, last_inverse; /* of the number of values in a group of a slab, in the last slab */
+};
+
+/* Those of a picture [n_pixels, channels] in memory. */
+struct lk_cuda_group_sums {
+    struct lk_cuda_group_slabs slabs;
+    const void *y;
+    int32_t n_pixels, channels, vector;
+};
+
 /* struct lk_group_norm. Tiles of whole groups by blocks of pixels; the scratch behind it: sums and sums of squares,
- * then the coefficients of n = (x - mean) a + b. */
+ * then the coefficients of n = (x - mean) a + b. With slabs no tiles. */
 struct lk_cuda_group_norm {
     void *y;
     const void *x, *w, *b;
+    const float *slabs;    /* struct lk_cuda_group_slabs, or NULL */
     double *partial;       /* [n_blocks, n_groups, 2] */
     float *mean, *a, *add; /* [channels] each */
     int64_t n_pixels, block_pixels;
@@ -129,6 +145,7 @@ struct lk_cuda_after {
  * convolution of one picture row of M pixels with a 1x1 kernel, so that one gathering kernel serves both. */
 struct lk_cuda_gemm {
     struct lk_cuda_epilogue out;
+    struct lk_cuda_group_slabs slabs; /* of y; not from gemm_f32.cu and tiles of less than 64 x 32 a warp */
     const void *x, *w;
     int64_t ld_x, ld_w; /* from a row of x (pixel) to the next, from a row of w to the next */
     int32_t m, n, k;

@@ -88,6 +88,7 @@ enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, v
     struct lk_cuda_gemm args;
     LK_TRY(lk_cuda_gemm_arguments(&args, &epilogue, f.kh * f.kw * f.channels));
     picture(&args, op, &f);
+    args.slabs = lk_cuda_group_slabs_of(op->y, op->group_sums);
     args.w = in_order(&f) ? op->w->data : scratch;
     args.ld_w = in_order(&f) ? f.channels : packed_row(&f);
     args.w_bf16 = op->w->dtype == LK_BF16;
@@ -95,6 +96,7 @@ enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, v
     if (lk_cuda_device_of(dev)->cudnn) {
         bool taken;
         LK_TRY(lk_cudnn_conv2d(dev, op, args.w, args.ld_w, (unsigned char *)scratch + after_packed(op, &f), &taken));
+        if (taken && args.slabs.to) return lk_cuda_group_sums(dev, op->y, op->group_sums);
         if (taken) return LK_OK;
     }
     if (lk_cuda_conv2d_is_rgb(op) && small(&args, op)) return lk_cuda_conv2d_rgb(dev, &args);

@@ -50,7 +50,7 @@ template <class Tile> __device__ __forceinline__ void conv2d(const lk_cuda_gemm 
     const int row = threadIdx.x / Tile::CHUNKS, chunk = threadIdx.x % Tile::CHUNKS;
     pixel_rows<Tile> x(args, row_tile * Tile::BM + row, chunk);
     dense_rows<Tile> w(args.w, args.ld_w, column_tile * Tile::BN + row, args.n, chunk);
-    gemm<Tile>(args, x, w, row_tile, column_tile);
+    gemm<Tile, Tile::WM == LK_GROUP_SLAB>(args, x, w, row_tile, column_tile);
 }
 
 LK_GEMM_KERNEL(conv2d_128_bf16, tile_128, conv2d)

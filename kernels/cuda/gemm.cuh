@@ -6,7 +6,8 @@
  * Pipeline: cp.async fills STAGES - 1 stages ahead, between the products; fragments are read 16 of K ahead; one barrier
  * per stage.
  * Epilogue: a warp puts its accumulators into shared memory, and takes them out as eight neighbours of a row per lane,
- * which are loaded and stored 16 bytes at a time.
+ * which are loaded and stored 16 bytes at a time. A convolution keeps there what it has stored, for the statistics of
+ * its slabs (group_slab.cuh).
  * Tiles (warps; stages; threads, shared memory, blocks per SM of an A100):
  *   128 x 256 (64 x 64; 3 of 64): 256 threads, 144 KiB, 1
  *   128 x 128 (64 x 64; 5 of 32): 128 threads,  80 KiB, 2: one stores its tile while the other multiplies
@@ -23,6 +24,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm_epilogue.cuh"
+#include "kernels/cuda/group_slab.cuh"
 #include "kernels/cuda/mma.cuh"
 
 template <int BM_, int BN_, int DEPTH_, int WM_, int WN_, int STAGES_, int BLOCKS_> struct gemm_tile {
@@ -94,7 +96,8 @@ __device__ __forceinline__ void place(const lk_cuda_gemm &args, int &row_tile, i
     column_tile = within / height;
 }
 
-template <class Tile>
+/* SLABS: whether args.slabs may ask for statistics. */
+template <class Tile, bool SLABS>
 __device__ __forceinline__ void put_out(const lk_cuda_gemm &args, const float (&c)[Tile::MT][Tile::NT][4], float *stage,
                                         int first_row, int first_column) {
     const int lane = threadIdx.x % 32;
@@ -107,21 +110,38 @@ __device__ __forceinline__ void put_out(const lk_cuda_gemm &args, const float (&
             *(float2 *)(to + 8 * Tile::PITCH) = make_float2(c[i][j][2], c[i][j][3]);
         }
     __syncwarp();
+    const bool second_first = lane & 4; /* eight lanes read 8 distinct groups of 4 banks */
+    const bool slabs = SLABS && args.slabs.to;
+    slab_sums<SLABS ? Tile::WN : 32> sums;
 #pragma unroll 1
     for (int i = lane; i < Tile::WM * Tile::WN / 8; i += 32) {
         const int row = i / (Tile::WN / 8), column = i % (Tile::WN / 8) * 8;
         if (first_row + row >= args.m || first_column + column >= args.n) continue;
-        const float4 *from = (const float4 *)(stage + row * Tile::PITCH + column);
-        const bool second_first = i & 4; /* eight lanes read 8 distinct groups of 4 banks */
-        const float4 p = from[second_first], q = from[!second_first];
+        float4 *at = (float4 *)(stage + row * Tile::PITCH + column);
+        const float4 p = at[second_first], q = at[!second_first];
         const float4 a = second_first ? q : p, b = second_first ? p : q;
-        finish<bf16>(args.out, first_row + row, first_column + column, args.n - first_column - column,
-                     {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}});
+        const vector8 y = finish<bf16>(args.out, first_row + row, first_column + column, args.n - first_column - column,
+                                       {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}});
+        if (!slabs) continue;
+        sums.add(y);
+        at[second_first] = make_float4(y.v[0], y.v[1], y.v[2], y.v[3]); /* this lane reads them again */
+        at[!second_first] = make_float4(y.v[4], y.v[5], y.v[6], y.v[7]);
+    }
+    if constexpr (SLABS) {
+        static_assert(Tile::WM == LK_GROUP_SLAB, "a warp has a slab");
+        if (!slabs) return;
+        const int column = lane % (Tile::WN / 8) * 8;
+        put_slab(args.slabs, first_row / Tile::WM, args.m - first_row, first_column + column, args.n, sums,
+                 [&](int row) {
+                     const float4 *at = (const float4 *)(stage + row * Tile::PITCH + column);
+                     const float4 a = at[second_first], b = at[!second_first];
+                     return vector8{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+                 });
     }
 }
 
 /* A and B say where rows come from: constructed with this thread's first row and chunk. */
-template <class Tile, class A, class B>
+template <class Tile, bool SLABS = false, class A, class B>
 __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &from_w, int row_tile, int column_tile) {
     extern __shared__ __align__(128) unsigned char memory[];
     constexpr int PARTS = Tile::STEPS - 1, COPIES = Tile::A_COPIES + Tile::B_COPIES;
@@ -188,8 +208,8 @@ __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &fro
         if (s + 1 < n_stages) f[0].load(a_from + read, b_from + read);
         f[PARTS % 2].multiply(c);
     }
-    put_out<Tile>(args, c, (float *)memory + warp * Tile::WM * Tile::PITCH, row_tile * Tile::BM + warp_row,
-                  column_tile * Tile::BN + warp_column);
+    put_out<Tile, SLABS>(args, c, (float *)memory + warp * Tile::WM * Tile::PITCH, row_tile * Tile::BM + warp_row,
+                         column_tile * Tile::BN + warp_column);
 }
 
 using tile_256 = gemm_tile<128, 256, 64, 64, 64, 3, 1>;

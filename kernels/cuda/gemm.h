@@ -24,6 +24,13 @@ enum lk_code lk_cuda_conv2d_rgb(struct lk_device *dev, const struct lk_cuda_gemm
 /* Linear by this tile, or element by element where the tiles need other alignment or dtypes, or for a tile of NULL. */
 enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op, const struct lk_cuda_gemm_tile *tile);
 
+/* Whether sums of y are kept: conv2d fills them, group_norm relies on them. By shape and dtype alone. */
+bool lk_cuda_keeps_group_sums(const struct lk_tensor *y, const struct lk_tensor *sums);
+/* Where the tiles put them. */
+struct lk_cuda_group_slabs lk_cuda_group_slabs_of(const struct lk_tensor *y, const struct lk_tensor *sums);
+/* Fills them from a picture in memory: the bits that the tiles give. */
+enum lk_code lk_cuda_group_sums(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *sums);
+
 /* What linear and conv2d have in common. y [M, N]; gate and residual may be NULL. LK_E_INTERNAL for more than the
  * kernels can count. */
 enum lk_code lk_cuda_gemm_arguments(struct lk_cuda_gemm *args, const struct lk_linear *epilogue, int64_t k);

@@ -75,9 +75,9 @@ __device__ __forceinline__ void activate(int kind, vector8 &x) {
 #undef LK_ACTIVATE
 }
 
-/* n outputs from (row, column) on, at most 8; column is a multiple of 8. */
+/* n outputs from (row, column) on, at most 8; column is a multiple of 8. Gives back what it stores. */
 template <class T>
-__device__ __forceinline__ void finish(const lk_cuda_epilogue &out, int64_t row, int column, int n, vector8 v) {
+__device__ __forceinline__ vector8 finish(const lk_cuda_epilogue &out, int64_t row, int column, int n, vector8 v) {
     if (out.round_before_bias) round_all<T>(v);
     if (out.bias) {
         const vector8 bias = load_weight(out.bias, column, n, out.bias_bf16, out.vector_columns);
@@ -102,4 +102,5 @@ __device__ __forceinline__ void finish(const lk_cuda_epilogue &out, int64_t row,
         round_all<T>(v);
     }
     store_rounded((T *)out.y + row * out.ld_y + column, n, out.vector_rows, v);
+    return v;
 }

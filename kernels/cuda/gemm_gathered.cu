@@ -41,7 +41,7 @@ template <class Tile> __device__ __forceinline__ void gathered(const lk_cuda_gem
     const int row = threadIdx.x / Tile::CHUNKS, k = threadIdx.x % Tile::CHUNKS * 8;
     gathered_patches<Tile> x{args, row_tile * Tile::BM + row, k};
     gathered_weights<Tile> w{args, column_tile * Tile::BN + row, k};
-    gemm<Tile>(args, x, w, row_tile, column_tile);
+    gemm<Tile, true>(args, x, w, row_tile, column_tile);
 }
 
 using tile_wide = gemm_tile<128, 128, 32, 64, 32, 5, 1>;
@@ -53,7 +53,7 @@ template <class Tile> __device__ __forceinline__ void gathered_patches_only(cons
     const int row = threadIdx.x / Tile::CHUNKS, chunk = threadIdx.x % Tile::CHUNKS;
     gathered_patches<Tile> x{args, row_tile * Tile::BM + row, chunk * 8};
     dense_rows<Tile> w(args.w, args.ld_w, column_tile * Tile::BN + row, args.n, chunk);
-    gemm<Tile>(args, x, w, row_tile, column_tile);
+    gemm<Tile, true>(args, x, w, row_tile, column_tile);
 }
 
 LK_GEMM_KERNEL(gemm_gathered_bf16, tile_64, gathered)

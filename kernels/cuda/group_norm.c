@@ -1,10 +1,44 @@
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/gemm.h"
 
 #define MOST_BLOCKS  432 /* of pixels: four for each multiprocessor of an A100 */
 #define LEAST_PIXELS 64
 #define THREADS      256 /* of group_norm_sums */
 #define NORM_BLOCKS  8   /* of group_norm for each multiprocessor */
+#define SLAB_THREADS 128 /* of group_sums */
+#define SLAB_COLUMNS 64  /* that a warp of it takes */
+#define OF_SLABS     512 /* threads of group_norm_of_slabs */
 #define ALIGN        64  /* bytes, of each part of the scratch */
+
+/* The widths of groups that group_slab.cuh can add up, and the channels from which conv2d's tiles have slabs. */
+bool lk_cuda_keeps_group_sums(const struct lk_tensor *y, const struct lk_tensor *sums) {
+    if (!sums || y->dtype != LK_BF16) return false;
+    const int64_t per_group = y->shape[2] / sums->shape[0];
+    return y->shape[2] > 16 && (per_group == 4 || per_group == 8 || per_group == 16 || per_group == 32);
+}
+
+struct lk_cuda_group_slabs lk_cuda_group_slabs_of(const struct lk_tensor *y, const struct lk_tensor *sums) {
+    if (!lk_cuda_keeps_group_sums(y, sums)) return (struct lk_cuda_group_slabs){0};
+    const int64_t per_group = y->shape[2] / sums->shape[0], n_slabs = sums->shape[1];
+    const int64_t last = y->shape[0] * y->shape[1] - (n_slabs - 1) * LK_GROUP_SLAB;
+    return (struct lk_cuda_group_slabs){.to = sums->data,
+                                        .n_slabs = (int32_t)n_slabs,
+                                        .per_group = (int32_t)per_group,
+                                        .inverse = 1.0f / (float)(LK_GROUP_SLAB * per_group),
+                                        .last_inverse = 1.0f / (float)(last * per_group)};
+}
+
+enum lk_code lk_cuda_group_sums(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *sums) {
+    const struct lk_cuda_group_sums args = {.slabs = lk_cuda_group_slabs_of(y, sums),
+                                            .y = y->data,
+                                            .n_pixels = (int32_t)(y->shape[0] * y->shape[1]),
+                                            .channels = (int32_t)y->shape[2],
+                                            .vector = (uintptr_t)y->data % 16 == 0 && y->shape[2] % 8 == 0};
+    const struct lk_cuda_grid grid = {.grid = {(unsigned)lk_cuda_div_up(args.slabs.n_slabs, SLAB_THREADS / 32),
+                                               (unsigned)lk_cuda_div_up(args.channels, SLAB_COLUMNS)},
+                                      .block = {SLAB_THREADS}};
+    return lk_cuda_launch(dev, "group_norm", "group_sums_bf16", &grid, &args);
+}
 
 /* Channels that a block of group_norm_sums takes at most. */
 static int tile_channels(const struct lk_group_norm *op) { return THREADS * LK_CUDA_WIDTH(op->x->dtype); }
@@ -17,6 +51,7 @@ static struct lk_cuda_group_norm arguments(const struct lk_group_norm *op) {
                                       .x = x->data,
                                       .w = op->w->data,
                                       .b = op->b->data,
+                                      .slabs = lk_cuda_group_slabs_of(x, op->sums).to,
                                       .n_pixels = x->shape[0] * x->shape[1],
                                       .channels = (int32_t)x->shape[2],
                                       .n_groups = op->n_groups,
@@ -36,6 +71,7 @@ static struct lk_cuda_group_norm arguments(const struct lk_group_norm *op) {
 }
 
 static size_t partial_bytes(const struct lk_cuda_group_norm *args) {
+    if (args->slabs) return 0;
     return padded((size_t)args->n_blocks * (size_t)args->n_groups * 2 * sizeof(double));
 }
 
@@ -62,10 +98,15 @@ enum lk_code lk_cuda_group_norm(struct lk_device *dev, const struct lk_group_nor
         .block = {THREADS},
         .shared = 2 * (size_t)LK_CUDA_WIDTH(dtype) * (THREADS + 2) * sizeof(double)};
     struct lk_cuda_grid groups = {.grid = {(unsigned)lk_cuda_div_up(args.n_groups, 32)}, .block = {32}};
+    struct lk_cuda_grid of_slabs = {.grid = {(unsigned)args.n_groups}, .block = {OF_SLABS}};
     struct lk_cuda_grid all = lk_cuda_elementwise_grid(args.n_pixels, args.channels, dtype);
     const unsigned most = NORM_BLOCKS * (unsigned)lk_cuda_device_of(dev)->n_multiprocessors / all.grid[0];
     if (all.grid[1] > most) all.grid[1] = most ? most : 1; /* so that coefficients serve many pixels */
-    LK_TRY(lk_cuda_launch(dev, "group_norm", LK_CUDA_VARIANT("group_norm_sums", dtype), &sums, &args));
-    LK_TRY(lk_cuda_launch(dev, "group_norm", LK_CUDA_VARIANT("group_norm_coefficients", dtype), &groups, &args));
+    if (args.slabs) {
+        LK_TRY(lk_cuda_launch(dev, "group_norm", "group_norm_of_slabs_bf16", &of_slabs, &args));
+    } else {
+        LK_TRY(lk_cuda_launch(dev, "group_norm", LK_CUDA_VARIANT("group_norm_sums", dtype), &sums, &args));
+        LK_TRY(lk_cuda_launch(dev, "group_norm", LK_CUDA_VARIANT("group_norm_coefficients", dtype), &groups, &args));
+    }
     return lk_cuda_launch(dev, "group_norm", LK_CUDA_VARIANT("group_norm", dtype), &all, &args);
 }

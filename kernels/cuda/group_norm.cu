@@ -1,15 +1,19 @@
 /* Group norm over all pixels, channels last: n = r((x - mean) / sqrt(var + eps) w + b); y = r(act(n)).
- * Layout: dense pixels of channels. Three kernels: sums of tiles (a block has up to 2048 channels, whole groups, of a
+ * Layout: dense pixels of channels. With the statistics of slabs that the convolution before has left (group_slab.cuh,
+ * and group_sums for a picture in memory) two kernels: coefficients (a block has a group), and the norm itself, which
+ * alone reads x. Without them three: sums of tiles (a block has up to 2048 channels, whole groups, of a
  * block of pixels; a thread 16 bytes of neighbouring channels of every so many pixels), coefficients (a thread has a
  * group), and the norm itself (a thread has 16 bytes of neighbouring channels, whose coefficients it keeps, of as many
  * pixels).
  * Shared memory: 33 KiB in the first, per thread and channel the sum and the sum of squares. Threads put equal
  * channels beside each other, so that no bank is met twice. sm_80 or newer.
  * Deterministic: sums are taken in double and shifted by the group's first value: down a thread's pixels, then over
- * thread rows, then over a group's channels, then over the blocks in order; the cut depends on the size of x only. */
+ * thread rows, then over a group's channels, then over the blocks in order; the cut depends on the size of x only.
+ * Slabs are combined in double in two passes, the mean first, by a fixed tree. */
 #include "kernels/cuda/activate.cuh"
+#include "kernels/cuda/group_slab.cuh"
 
-constexpr int THREADS = 256;
+constexpr int THREADS = 256, OF_SLABS = 512, SLAB_COLUMNS = 64;
 constexpr int PITCH = THREADS + 2; /* from a thread's channel to its next, in doubles */
 
 /* Where channel c of a pixel of whole vectors has its coefficient: first the first fours of all vectors, so that a warp
@@ -100,6 +104,16 @@ template <class T> __device__ __forceinline__ void group_norm_sums(const lk_cuda
 }
 LK_VARIANTS(group_norm_sums, lk_cuda_group_norm)
 
+/* Of one channel. */
+template <class T>
+__device__ __forceinline__ void put_coefficients(const lk_cuda_group_norm &args, int c, double mean, double variance) {
+    const double factor = 1.0 / sqrt(variance + (double)args.eps);
+    const int place = place_of<width<T>>(args, c);
+    args.mean[place] = (float)mean;
+    args.a[place] = (float)(factor * (double)element(args.w, c, args.w_bf16));
+    args.add[place] = element(args.b, c, args.b_bf16);
+}
+
 template <class T> __device__ __forceinline__ void group_norm_coefficients(const lk_cuda_group_norm &args) {
     const int group = blockIdx.x * blockDim.x + threadIdx.x;
     if (group >= args.n_groups) return;
@@ -112,17 +126,61 @@ template <class T> __device__ __forceinline__ void group_norm_coefficients(const
     }
     const double n = (double)(args.n_pixels * args.per_group), mean = sum / n;
     const double variance = squares / n - mean * mean;
-    const double factor = 1.0 / sqrt((variance < 0.0 ? 0.0 : variance) + (double)args.eps);
     const int first = group * args.per_group;
     const double shift = (double)to_f32(((const T *)args.x)[first]);
-    for (int c = first; c < first + args.per_group; c++) {
-        const int place = place_of<width<T>>(args, c);
-        args.mean[place] = (float)(shift + mean);
-        args.a[place] = (float)(factor * (double)element(args.w, c, args.w_bf16));
-        args.add[place] = element(args.b, c, args.b_bf16);
-    }
+    for (int c = first; c < first + args.per_group; c++)
+        put_coefficients<T>(args, c, shift + mean, variance < 0.0 ? 0.0 : variance);
 }
 LK_VARIANTS(group_norm_coefficients, lk_cuda_group_norm)
+
+/* The block's sum, in every thread. */
+__device__ __forceinline__ double sum_of_block(double x, double *shared) {
+#pragma unroll
+    for (int apart = 16; apart; apart /= 2) x += __shfl_xor_sync(0xffffffffu, x, apart);
+    __syncthreads(); /* all have read the last sum */
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    return sum_of(shared, OF_SLABS / 32, 1);
+}
+
+extern "C" __global__ void __launch_bounds__(OF_SLABS) group_norm_of_slabs_bf16(const lk_cuda_group_norm args) {
+    __shared__ double shared[OF_SLABS / 32];
+    const int n_slabs = (int)((args.n_pixels + LK_GROUP_SLAB - 1) / LK_GROUP_SLAB), thread = threadIdx.x;
+    const float2 *slabs = (const float2 *)args.slabs + (int64_t)blockIdx.x * n_slabs;
+    const double n = (double)(args.n_pixels * args.per_group);
+    auto values = [&](int slab) {
+        return (double)(min((int64_t)LK_GROUP_SLAB, args.n_pixels - (int64_t)slab * LK_GROUP_SLAB) * args.per_group);
+    };
+    double sum = 0.0, m2 = 0.0;
+#pragma unroll 4
+    for (int slab = thread; slab < n_slabs; slab += OF_SLABS) sum = fma(values(slab), (double)slabs[slab].x, sum);
+    const double mean = sum_of_block(sum, shared) / n;
+#pragma unroll 4
+    for (int slab = thread; slab < n_slabs; slab += OF_SLABS) {
+        const float2 of = slabs[slab];
+        const double d = (double)of.x - mean;
+        m2 += fma(values(slab) * d, d, (double)of.y);
+    }
+    const double variance = sum_of_block(m2, shared) / n;
+    if (thread < args.per_group) put_coefficients<bf16>(args, blockIdx.x * args.per_group + thread, mean, variance);
+}
+
+extern "C" __global__ void group_sums_bf16(const lk_cuda_group_sums args) {
+    using window = slab_sums<SLAB_COLUMNS>;
+    const int slab = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int first_row = slab * LK_GROUP_SLAB, rows = args.n_pixels - first_row;
+    const int column = blockIdx.y * SLAB_COLUMNS + lane % window::LANES * 8;
+    if (rows <= 0) return;
+    auto read = [&](int row) {
+        return load((const bf16 *)args.y + (int64_t)(first_row + row) * args.channels + column, args.channels - column,
+                    args.vector);
+    };
+    window sums;
+    for (int row = lane / window::LANES; column < args.channels && row < min(rows, LK_GROUP_SLAB);
+         row += window::HEIGHT)
+        sums.add(read(row));
+    put_slab(args.slabs, slab, rows, column, args.channels, sums, read);
+}
 
 template <class T> __device__ __forceinline__ void group_norm(const lk_cuda_group_norm &args) {
     constexpr int N = width<T>;

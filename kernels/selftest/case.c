@@ -113,6 +113,11 @@ const struct lk_tensor *selftest_output(struct selftest_case *c, const struct lk
     return t;
 }
 
+const struct lk_tensor *selftest_own(struct selftest_case *c, const struct lk_tensor *t) {
+    selftest_find(c, t)->own = true;
+    return t;
+}
+
 const struct lk_tensor *selftest_rows(struct selftest_case *c, const struct lk_tensor *t) {
     selftest_find(c, t)->rows = true;
     return t;

@@ -16,6 +16,7 @@ struct selftest_tensor {
     unsigned char *device;   /* address of the block in the other's arena */
     size_t bytes, offset;    /* of a block; of the elements in it */
     bool output, rows;       /* written; has the rows that the op works on */
+    bool own;                /* written in a format of the device's own: not compared */
 };
 
 struct selftest_case {
@@ -58,6 +59,8 @@ const struct lk_tensor *selftest_tensor(struct selftest_case *c, enum lk_dtype d
                     (int64_t[]){__VA_ARGS__})
 /* The op writes t. */
 const struct lk_tensor *selftest_output(struct selftest_case *c, const struct lk_tensor *t);
+/* The op may write t in a format of the device's own. */
+const struct lk_tensor *selftest_own(struct selftest_case *c, const struct lk_tensor *t);
 /* A row of the op's output depends on this row of t, and on other tensors whole. */
 const struct lk_tensor *selftest_rows(struct selftest_case *c, const struct lk_tensor *t);
 /* Sets element i, gaps not counted, on both devices. */

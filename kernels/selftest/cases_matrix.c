@@ -48,10 +48,19 @@ static int64_t side(const struct lk_conv2d *op, int64_t in, int64_t kernel, int 
     return (op->upsample * in + pad - kernel) / op->stride + 1;
 }
 
+/* Channels for a group norm to come: in groups whose sums a device may keep, or in others. */
+static int64_t grouped(struct selftest_case *c, int64_t *n_groups) {
+    static const int64_t common[] = {4, 8, 16, 32};
+    const int64_t per_group = selftest_int(c, 0, 4) ? common[selftest_int(c, 0, 3)] : selftest_int(c, 1, 12);
+    *n_groups = selftest_int(c, 1, 160 / (4 + per_group));
+    return *n_groups * per_group;
+}
+
 void selftest_conv2d(struct selftest_case *c, struct lk_conv2d *op) {
     int64_t h = selftest_int(c, 1, selftest_most(c, 9, 60)), w = selftest_int(c, 1, selftest_most(c, 9, 60));
     int64_t c_in = width(c, selftest_most(c, 20, 200)), c_out = width(c, selftest_most(c, 20, 200));
-    int64_t kernel = selftest_maybe(c) ? 3 : selftest_int(c, 1, 3), kt = selftest_int(c, 1, 3);
+    int64_t kernel = selftest_maybe(c) ? 3 : selftest_int(c, 1, 3), kt = selftest_int(c, 1, 3), n_groups = 0;
+    if (selftest_maybe(c)) c_out = grouped(c, &n_groups);
     op->upsample = (int)selftest_int(c, 1, 2);
     op->stride = (int)selftest_int(c, 1, 2);
     if (!selftest_int(c, 0, 3)) kernel = 3, c_in = 3, op->upsample = op->stride = 1; /* the first layer of a VAE */
@@ -66,9 +75,12 @@ void selftest_conv2d(struct selftest_case *c, struct lk_conv2d *op) {
     op->x = TENSOR(c, c->dtype, false, FILL_NORMAL, h, w, c_in);
     op->w = selftest_maybe(c) ? TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kernel, kernel)
                               : TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kt, kernel, kernel);
-    op->bias = selftest_maybe(c) ? TENSOR(c, selftest_weight_dtype(c), false, FILL_NORMAL, c_out) : NULL;
+    op->bias = n_groups || selftest_maybe(c) ? TENSOR(c, selftest_weight_dtype(c), false, FILL_NORMAL, c_out) : NULL;
     op->residual = selftest_maybe(c) ? TENSOR(c, c->dtype, false, FILL_NORMAL, h_out, w_out, c_out) : NULL;
     op->y =
         op->residual && selftest_maybe(c) ? op->residual : TENSOR(c, c->dtype, false, FILL_NONE, h_out, w_out, c_out);
     selftest_output(c, op->y);
+    if (!n_groups) return;
+    const struct lk_tensor sums = lk_group_sums(NULL, n_groups, h_out * w_out);
+    op->group_sums = selftest_own(c, selftest_tensor(c, sums.dtype, false, FILL_NONE, sums.n_dims, sums.shape));
 }

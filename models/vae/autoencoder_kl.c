@@ -1,5 +1,5 @@
 /* AutoencoderKL: encode and decode. A value moves between two buffers ("slots") of the largest size met; what keeps its
- * channel count is updated in place. */
+ * channel count is updated in place. Each convolution before a group norm leaves the sums of what it writes. */
 #include "models/vae/autoencoder_kl.h"
 
 #include <math.h>
@@ -14,6 +14,7 @@ struct walk {
     void *slots[2];
     int slot;
     struct lk_tensor x; /* [H, W, C] in slots[slot] */
+    void *sums;         /* of what the last convolution before a norm wrote (lk_group_sums) */
 };
 
 static struct lk_tensor in_other_slot(const struct walk *w, int64_t height, int64_t width, int64_t channels) {
@@ -25,17 +26,32 @@ static void move_to(struct walk *w, const struct lk_tensor *y) {
     w->slot = !w->slot;
 }
 
+static struct lk_tensor sums_of(const struct walk *w, const struct lk_tensor *picture) {
+    return lk_group_sums(w->sums, w->config->norm_num_groups, picture->shape[0] * picture->shape[1]);
+}
+
+/* y = conv(x) + residual (or NULL), which a norm reads next. */
+static enum lk_code conv_to_norm(const struct walk *w, const struct lk_vae_layer *layer, const struct lk_tensor *x,
+                                 const struct lk_tensor *y, const struct lk_tensor *residual) {
+    const struct lk_tensor sums = sums_of(w, y);
+    return lk_vae_conv(w->dev, layer, x, y, residual, &sums);
+}
+
+/* x was written by conv_to_norm or sample, and is the last that was. */
 static enum lk_code norm(const struct walk *w, const struct lk_vae_layer *layer, const struct lk_tensor *x,
                          const struct lk_tensor *y, enum lk_act act) {
+    const struct lk_tensor sums = sums_of(w, x);
     struct lk_group_norm op = {.y = y, .x = x, .w = &layer->weight, .b = &layer->bias, .eps = NORM_EPS, .act = act};
+    op.sums = &sums;
     op.n_groups = (int)w->config->norm_num_groups;
     return lk_group_norm(w->dev, &op);
 }
 
 /* A convolution that changes the channel count: into the other slot. */
-static enum lk_code conv_step(struct walk *w, const struct lk_vae_layer *layer) {
+static enum lk_code conv_step(struct walk *w, const struct lk_vae_layer *layer, bool to_norm) {
     struct lk_tensor y = in_other_slot(w, w->x.shape[0], w->x.shape[1], layer->weight.shape[0]);
-    LK_TRY(lk_vae_conv(w->dev, layer, &w->x, &y, NULL));
+    const struct lk_tensor sums = sums_of(w, &y);
+    LK_TRY(lk_vae_conv(w->dev, layer, &w->x, &y, NULL, to_norm ? &sums : NULL));
     move_to(w, &y);
     return LK_OK;
 }
@@ -50,15 +66,15 @@ static enum lk_code resnet(struct walk *w, const struct lk_vae_resnet *r) {
     struct lk_tensor y = w->x, n = w->x, h;
     if (c_in != c_out) {
         y = in_other_slot(w, height, width, c_out);
-        LK_TRY(lk_vae_conv(w->dev, &r->conv_shortcut, &w->x, &y, NULL));
+        LK_TRY(lk_vae_conv(w->dev, &r->conv_shortcut, &w->x, &y, NULL, NULL));
     } else {
         LK_TRY(LK_NEW(arena, &n, w->dtype, height, width, c_in));
     }
     LK_TRY(LK_NEW(arena, &h, w->dtype, height, width, c_out));
     LK_TRY(norm(w, &r->norm1, &w->x, &n, LK_ACT_SILU));
-    LK_TRY(lk_vae_conv(w->dev, &r->conv1, &n, &h, NULL));
+    LK_TRY(conv_to_norm(w, &r->conv1, &n, &h, NULL));
     LK_TRY(norm(w, &r->norm2, &h, &h, LK_ACT_SILU));
-    LK_TRY(lk_vae_conv(w->dev, &r->conv2, &h, &y, &y));
+    LK_TRY(conv_to_norm(w, &r->conv2, &h, &y, &y));
     if (c_in != c_out) move_to(w, &y);
     lk_arena_release(arena, mark);
     return LK_OK;
@@ -72,12 +88,12 @@ static enum lk_code project(struct lk_device *dev, const struct lk_vae_layer *la
     return lk_linear(dev, &op);
 }
 
-/* One head as wide as the channels, over all pixels. */
+/* One head as wide as the channels, over all pixels. to_out is a convolution, since a norm reads it. */
 static enum lk_code attention(struct walk *w, const struct lk_vae_attention *a) {
     struct lk_device *dev = w->dev;
     size_t mark = lk_arena_mark(&dev->arena);
     int64_t pixels = w->x.shape[0] * w->x.shape[1], c = w->x.shape[2];
-    struct lk_tensor rows = LK_VIEW(&w->x, pixels, c), n, q, k, v;
+    struct lk_tensor n, q, k, v;
     LK_TRY(LK_NEW(&dev->arena, &n, w->dtype, w->x.shape[0], w->x.shape[1], c));
     LK_TRY(LK_NEW(&dev->arena, &q, w->dtype, pixels, 1, c));
     LK_TRY(LK_NEW(&dev->arena, &k, w->dtype, pixels, 1, c));
@@ -90,9 +106,8 @@ static enum lk_code attention(struct walk *w, const struct lk_vae_attention *a) 
     LK_TRY(project(dev, &a->to_v, &n2, &v2));
     struct lk_attention op = {.out = &out, .q = &q, .k = &k, .v = &v, .scale = 1.0f / sqrtf((float)c)};
     LK_TRY(lk_attention(dev, &op));
-    struct lk_linear to_out = {
-        .y = &rows, .x = &n2, .w = &a->to_out.weight, .bias = &a->to_out.bias, .residual = &rows};
-    LK_TRY(lk_linear(dev, &to_out));
+    const struct lk_vae_layer to_out = {LK_VIEW(&a->to_out.weight, c, c, 1, 1), a->to_out.bias};
+    LK_TRY(conv_to_norm(w, &to_out, &n, &w->x, &w->x));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }
@@ -106,8 +121,8 @@ static enum lk_code mid(struct walk *w, const struct lk_vae_half *half) {
 static enum lk_code sample(struct walk *w, const struct lk_vae_layer *layer, bool down) {
     int64_t height = down ? w->x.shape[0] / 2 : 2 * w->x.shape[0];
     int64_t width = down ? w->x.shape[1] / 2 : 2 * w->x.shape[1];
-    struct lk_tensor y = in_other_slot(w, height, width, w->x.shape[2]);
-    LK_TRY(lk_vae_sample(w->dev, layer, &w->x, &y, down));
+    struct lk_tensor y = in_other_slot(w, height, width, w->x.shape[2]), sums = sums_of(w, &y);
+    LK_TRY(lk_vae_sample(w->dev, layer, &w->x, &y, down, &sums));
     move_to(w, &y);
     return LK_OK;
 }
@@ -120,7 +135,7 @@ static enum lk_code levels(struct walk *w, const struct lk_vae_half *half, bool 
     return LK_OK;
 }
 
-/* Two slots that hold every value between conv_in and conv_out, for pixels [height, width]. */
+/* Two slots that hold every value between conv_in and conv_out, for pixels [height, width], and their sums. */
 static enum lk_code start(struct walk *w, struct lk_device *dev, const struct lk_vae *vae, enum lk_dtype dtype,
                           int64_t height, int64_t width) {
     const struct lk_vae_config *c = &vae->config;
@@ -135,7 +150,8 @@ static enum lk_code start(struct walk *w, struct lk_device *dev, const struct lk
         if (n > most) most = n;
     }
     for (int i = 0; i < 2; i++) LK_TRY(lk_arena_alloc(&dev->arena, (size_t)most * lk_dtype_size(dtype), &w->slots[i]));
-    return LK_OK;
+    const struct lk_tensor sums = lk_group_sums(NULL, c->norm_num_groups, height * width);
+    return lk_arena_alloc(&dev->arena, lk_tensor_bytes(&sums), &w->sums);
 }
 
 /* `out` [H/f, W/f, C or 2 C] gets the first channels of the moments: mean, then log-variance. */
@@ -146,12 +162,12 @@ static enum lk_code encode(struct lk_device *dev, const struct lk_vae *vae, cons
     struct walk w;
     LK_TRY(start(&w, dev, vae, pixels->dtype, pixels->shape[0], pixels->shape[1]));
     w.x = *pixels;
-    LK_TRY(conv_step(&w, &half->conv_in));
+    LK_TRY(conv_step(&w, &half->conv_in, true));
     LK_TRY(levels(&w, half, true));
     LK_TRY(mid(&w, half));
     LK_TRY(norm(&w, &half->conv_norm_out, &w.x, &w.x, LK_ACT_SILU));
-    LK_TRY(conv_step(&w, &half->conv_out));
-    if (vae->config.use_quant_conv) LK_TRY(conv_step(&w, &vae->quant_conv));
+    LK_TRY(conv_step(&w, &half->conv_out, false));
+    if (vae->config.use_quant_conv) LK_TRY(conv_step(&w, &vae->quant_conv, false));
     int64_t n = w.x.shape[0] * w.x.shape[1], c = out->shape[2];
     struct lk_tensor moments = LK_VIEW(&w.x, n, w.x.shape[2]), wanted = lk_tensor_cols(&moments, 0, c);
     struct lk_tensor rows = LK_VIEW(out, n, c);
@@ -178,12 +194,12 @@ enum lk_code lk_vae_decode(struct lk_device *dev, const struct lk_vae *vae, cons
     struct walk w;
     LK_TRY(start(&w, dev, vae, latents->dtype, decoded->shape[0], decoded->shape[1]));
     w.x = *latents;
-    if (vae->config.use_post_quant_conv) LK_TRY(conv_step(&w, &vae->post_quant_conv));
-    LK_TRY(conv_step(&w, &half->conv_in));
+    if (vae->config.use_post_quant_conv) LK_TRY(conv_step(&w, &vae->post_quant_conv, false));
+    LK_TRY(conv_step(&w, &half->conv_in, true));
     LK_TRY(mid(&w, half));
     LK_TRY(levels(&w, half, false));
     LK_TRY(norm(&w, &half->conv_norm_out, &w.x, &w.x, LK_ACT_SILU));
-    LK_TRY(lk_vae_conv(dev, &half->conv_out, &w.x, decoded, NULL));
+    LK_TRY(lk_vae_conv(dev, &half->conv_out, &w.x, decoded, NULL, NULL));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }

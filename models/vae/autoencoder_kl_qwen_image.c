@@ -31,7 +31,7 @@ static enum lk_code norm(struct lk_device *dev, const struct lk_tensor *gamma, c
 /* A convolution that changes the channel count: into the other slot. */
 static enum lk_code conv_step(struct walk *w, const struct lk_vae_layer *layer) {
     struct lk_tensor y = in_other_slot(w, w->x.shape[0], w->x.shape[1], layer->weight.shape[0]);
-    LK_TRY(lk_vae_conv(w->dev, layer, &w->x, &y, NULL));
+    LK_TRY(lk_vae_conv(w->dev, layer, &w->x, &y, NULL, NULL));
     move_to(w, &y);
     return LK_OK;
 }
@@ -47,12 +47,12 @@ static enum lk_code resnet(struct walk *w, const struct lk_qwen_vae_resnet *r) {
         n = other;
     } else {
         y = other;
-        LK_TRY(lk_vae_conv(w->dev, &r->conv_shortcut, &w->x, &y, NULL));
+        LK_TRY(lk_vae_conv(w->dev, &r->conv_shortcut, &w->x, &y, NULL, NULL));
     }
     LK_TRY(norm(w->dev, &r->norm1, &w->x, &n, LK_ACT_SILU));
-    LK_TRY(lk_vae_conv(w->dev, &r->conv1, &n, &h, NULL));
+    LK_TRY(lk_vae_conv(w->dev, &r->conv1, &n, &h, NULL, NULL));
     LK_TRY(norm(w->dev, &r->norm2, &h, &h, LK_ACT_SILU));
-    LK_TRY(lk_vae_conv(w->dev, &r->conv2, &h, &y, &y));
+    LK_TRY(lk_vae_conv(w->dev, &r->conv2, &h, &y, &y, NULL));
     if (c_in != c_out) move_to(w, &y);
     return LK_OK;
 }
@@ -65,7 +65,7 @@ static enum lk_code attention(struct walk *w, const struct lk_qwen_vae_half *hal
     struct lk_tensor n = in_other_slot(w, height, width, c), qkv, out = LK_VIEW(&n, pixels, 1, c), parts[3];
     LK_TRY(LK_NEW(&dev->arena, &qkv, w->dtype, height, width, 3 * c));
     LK_TRY(norm(dev, &half->mid_attention.norm, &w->x, &n, LK_ACT_NONE));
-    LK_TRY(lk_vae_conv(dev, &half->mid_attention.to_qkv, &n, &qkv, NULL));
+    LK_TRY(lk_vae_conv(dev, &half->mid_attention.to_qkv, &n, &qkv, NULL, NULL));
     struct lk_tensor rows = LK_VIEW(&qkv, pixels, 3 * c);
     for (int i = 0; i < 3; i++) {
         struct lk_tensor columns = lk_tensor_cols(&rows, i * c, c);
@@ -74,7 +74,7 @@ static enum lk_code attention(struct walk *w, const struct lk_qwen_vae_half *hal
     struct lk_attention op = {.out = &out, .q = &parts[0], .k = &parts[1], .v = &parts[2]};
     op.scale = 1.0f / sqrtf((float)c);
     LK_TRY(lk_attention(dev, &op));
-    LK_TRY(lk_vae_conv(dev, &half->mid_attention.proj, &n, &w->x, &w->x));
+    LK_TRY(lk_vae_conv(dev, &half->mid_attention.proj, &n, &w->x, &w->x, NULL));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }
@@ -90,7 +90,7 @@ static enum lk_code sample(struct walk *w, const struct lk_vae_layer *layer, boo
     int64_t height = down ? w->x.shape[0] / 2 : 2 * w->x.shape[0];
     int64_t width = down ? w->x.shape[1] / 2 : 2 * w->x.shape[1];
     struct lk_tensor y = in_other_slot(w, height, width, layer->weight.shape[0]);
-    LK_TRY(lk_vae_sample(w->dev, layer, &w->x, &y, down));
+    LK_TRY(lk_vae_sample(w->dev, layer, &w->x, &y, down, NULL));
     move_to(w, &y);
     return LK_OK;
 }
@@ -292,7 +292,7 @@ enum lk_code lk_qwen_vae_decode(struct lk_device *dev, const struct lk_qwen_vae 
     LK_TRY(resnets(&w, half, n - 1));
     if (!step) {
         LK_TRY(decode_last_levels(&w, vae));
-        LK_TRY(lk_vae_conv(dev, &half->conv_out, &w.x, decoded, NULL));
+        LK_TRY(lk_vae_conv(dev, &half->conv_out, &w.x, decoded, NULL, NULL));
     }
     for (int64_t first = 0; step && first < w.x.shape[0]; first += step) {
         int64_t rest = w.x.shape[0] - first;

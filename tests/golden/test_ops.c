@@ -71,7 +71,7 @@ static void check_norms(void) {
     struct lk_tensor image = NEXT(6, 6, 32), gain = NEXT(32), offset = NEXT(32);
     want = NEXT(6, 6, 32);
     y = output(&image);
-    struct lk_group_norm op = {&y, &image, &gain, &offset, 8, 1e-6f, LK_ACT_NONE};
+    struct lk_group_norm op = {.y = &y, .x = &image, .w = &gain, .b = &offset, .n_groups = 8, .eps = 1e-6f};
     assert_ok(lk_group_norm(dev, &op));
     compare("group norm", &y, &want, 0.002);
     want = NEXT(6, 6, 32);

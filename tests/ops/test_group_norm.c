@@ -12,7 +12,7 @@ static void group_norm_case(struct oracle *o) {
     struct lk_tensor *w = TENSOR(o, oracle_int(o, 0, 1) ? LK_BF16 : o->dtype, false, FILL_NORMAL, channels);
     struct lk_tensor *b = TENSOR(o, o->dtype, false, FILL_NORMAL, channels);
     enum lk_act act = oracle_int(o, 0, 1) ? LK_ACT_SILU : LK_ACT_NONE;
-    struct lk_group_norm op = {y, x, w, b, groups, 1e-6f, act};
+    struct lk_group_norm op = {.y = y, .x = x, .w = w, .b = b, .n_groups = groups, .eps = 1e-6f, .act = act};
     assert_ok(lk_group_norm(o->dev, &op));
     struct oracle_error error = {0};
     int64_t pixels = height * width;

@@ -103,5 +103,5 @@ enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, v
     const bool whole_chunks = op->x->dtype == LK_BF16 && f.channels % CHUNK == 0 && (uintptr_t)args.x % 16 == 0 &&
                               (uintptr_t)args.w % 16 == 0 && small(&args, op);
     if (!whole_chunks) return lk_cuda_gemm_launch_gathered(dev, op->x->dtype, &args);
-    return lk_cuda_gemm_launch(dev, "conv2d", lk_cuda_conv2d_tile(args.n), &args);
+    return lk_cuda_gemm_launch(dev, "conv2d", lk_cuda_conv2d_tile(args.n, args.slabs.to), &args);
 }

@@ -33,8 +33,8 @@ const struct lk_cuda_gemm_tile *lk_cuda_linear_tile(int64_t n, int64_t k) {
     return fits(n, 128) ? &linear_128 : &linear_64;
 }
 const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void) { return &linear_few; }
-const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n) {
-    if (n <= 16) return &conv2d_16;
+const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n, bool slabs) {
+    if (n <= 16 && !slabs) return &conv2d_16;
     return fits(n, 128) ? &conv2d_128 : &conv2d_64;
 }
 

@@ -11,9 +11,9 @@ struct lk_cuda_gemm_tile {
     size_t shared; /* bytes */
 };
 
-/* The tile for bf16 weights [N, K]: never by M. */
+/* The tile for bf16 weights [N, K]: never by M. slabs: it must have them. */
 const struct lk_cuda_gemm_tile *lk_cuda_linear_tile(int64_t n, int64_t k);
-const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n);
+const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n, bool slabs);
 /* The tile that serves few rows, with the same bits. */
 const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void);
 

@@ -10,11 +10,11 @@
 #define OF_SLABS     512 /* threads of group_norm_of_slabs */
 #define ALIGN        64  /* bytes, of each part of the scratch */
 
-/* The widths of groups that group_slab.cuh can add up, and the channels from which conv2d's tiles have slabs. */
+/* The widths of groups that group_slab.cuh can add up. */
 bool lk_cuda_keeps_group_sums(const struct lk_tensor *y, const struct lk_tensor *sums) {
     if (!sums || y->dtype != LK_BF16) return false;
     const int64_t per_group = y->shape[2] / sums->shape[0];
-    return y->shape[2] > 16 && (per_group == 4 || per_group == 8 || per_group == 16 || per_group == 32);
+    return per_group == 4 || per_group == 8 || per_group == 16 || per_group == 32;
 }
 
 struct lk_cuda_group_slabs lk_cuda_group_slabs_of(const struct lk_tensor *y, const struct lk_tensor *sums) {

@@ -3,8 +3,8 @@
  *
  * A warp takes a slab by a window of 32 or 64 columns, eight neighbours of a row per lane, in two passes. Groups are of
  * 4, 8, 16 or 32 channels, so none crosses a window.
- * Deterministic, and the same bits from every window: rows 8 apart are one chain of sums, in ascending order; chains,
- * halves of eight columns, then eights are added by a fixed tree. */
+ * Deterministic, and the same bits from every window: rows 8 apart are one chain of sums, in ascending order; halves
+ * of eight columns, chains, then eights are added by a fixed tree. */
 #pragma once
 
 #include "kernels/cuda/common.cuh"
@@ -37,9 +37,12 @@ template <int COLUMNS> struct slab_sums {
     /* Over a lane's groups, two of 4 columns or twice the same. */
     __device__ __forceinline__ float2 total(int per_group) const {
         constexpr unsigned ALL = 0xffffffffu;
-        float2 sum = chains[0];
-        if (CHAINS == 2) sum = make_float2(sum.x + chains[CHAINS - 1].x, sum.y + chains[CHAINS - 1].y);
-        if (per_group > 4) sum.x += sum.y;
+        float2 sum = chains[0], other = chains[CHAINS - 1];
+        if (per_group > 4) {
+            sum.x += sum.y;
+            other.x += other.y;
+        }
+        if (CHAINS == 2) sum = make_float2(sum.x + other.x, sum.y + other.y);
 #pragma unroll
         for (int apart = 16; apart >= LANES; apart /= 2) sum.x += __shfl_xor_sync(ALL, sum.x, apart);
         if (per_group == 4) {

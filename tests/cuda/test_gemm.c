@@ -384,9 +384,10 @@ static void tiles_by_columns(void **state) {
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         assert_string_equal(lk_cuda_linear_tile(expected[i].n, expected[i].k)->kernel, expected[i].kernel);
     assert_string_equal(lk_cuda_linear_tile_few()->kernel, "linear_few_bf16");
-    assert_string_equal(lk_cuda_conv2d_tile(512)->kernel, "conv2d_128_bf16");
-    assert_string_equal(lk_cuda_conv2d_tile(3)->kernel, "conv2d_16_bf16");
-    assert_string_equal(lk_cuda_conv2d_tile(32)->kernel, "conv2d_64_bf16");
+    assert_string_equal(lk_cuda_conv2d_tile(512, false)->kernel, "conv2d_128_bf16");
+    assert_string_equal(lk_cuda_conv2d_tile(3, false)->kernel, "conv2d_16_bf16");
+    assert_string_equal(lk_cuda_conv2d_tile(8, true)->kernel, "conv2d_64_bf16");
+    assert_string_equal(lk_cuda_conv2d_tile(32, false)->kernel, "conv2d_64_bf16");
     assert_int_equal(lk_cuda_linear_tile(6144, 6144)->shared, 144 << 10); /* of 163 KiB */
     assert_int_equal(lk_cuda_linear_tile(3072, 64)->shared, 80 << 10);    /* two of 82 KiB */
 }

@@ -148,6 +148,7 @@ struct conv_case {
     bool bias, residual, in_place, temporal, taken;
 };
 
+/* The output's bytes, after a group norm by the sums that were left for it where channels can be so grouped. */
 static unsigned char *run_conv(const struct conv_case *c, size_t *bytes) {
     state_of_values = 11;
     size_t mark = lk_arena_mark(&cuda->arena);
@@ -157,8 +158,12 @@ static unsigned char *run_conv(const struct conv_case *c, size_t *bytes) {
     struct lk_tensor filters = c->temporal ? MAKE(c->dtype, c->c_out, c->c_in, 3, c->kernel, c->kernel)
                                            : MAKE(c->dtype, c->c_out, c->c_in, c->kernel, c->kernel);
     struct lk_tensor bias = MAKE(c->dtype, c->c_out), residual = MAKE(c->dtype, h, w, c->c_out);
+    const int n_groups = c->c_out % 4 ? 0 : (int)c->c_out / 4;
+    struct lk_tensor sums = lk_group_sums(NULL, n_groups, h * w);
+    if (n_groups) assert_ok(lk_arena_tensor(&cuda->arena, &sums, sums.dtype, sums.n_dims, sums.shape));
     const struct lk_conv2d op = {.y = &y,
                                  .x = &x,
+                                 .group_sums = n_groups ? &sums : NULL,
                                  .w = &filters,
                                  .bias = c->bias ? &bias : NULL,
                                  .residual = c->residual ? c->in_place ? &y : &residual : NULL,
@@ -168,7 +173,10 @@ static unsigned char *run_conv(const struct conv_case *c, size_t *bytes) {
                                  .pad_left = c->pad_top,
                                  .pad_bottom = c->pad_bottom,
                                  .pad_right = c->pad_bottom};
+    const struct lk_group_norm norm = {
+        .y = &y, .x = &y, .w = &bias, .b = &bias, .sums = &sums, .n_groups = n_groups, .eps = 1e-6f};
     assert_ok(lk_conv2d(cuda, &op));
+    if (n_groups) assert_ok(lk_group_norm(cuda, &norm));
     unsigned char *out = bytes_of(&y);
     *bytes = lk_tensor_bytes(&y);
     lk_arena_release(&cuda->arena, mark);

@@ -1,5 +1,6 @@
 /* ldmatrix, movmatrix and mma.sync: fragments are in numerics/, here only who takes part and where the bytes are. */
 #include "exec/access.h"
+#include "numerics/mma_any.h"
 
 static bool aligned(struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask, int *next) {
     if (!gpusim_meet(warp, mask, UINT32_MAX, next)) return false;
@@ -43,9 +44,19 @@ HANDLER(mma) {
     return GPUSIM_NEXT;
 }
 
+/* The same for what ref says; a: metadata. */
+HANDLER(mma_any) {
+    const void *in[64];
+    void *out[16];
+    int next;
+    if (!aligned(warp, op, mask, &next)) return next;
+    for (uint32_t r = 0; r < op->n_list; r++) in[r] = warp->regs + op->list[r];
+    for (uint32_t r = 0; r < op->size; r++) out[r] = warp->regs + op->list[r];
+    const void *const *a = in + op->size, *const *b = a + op->vec, *const *c = b + op->code;
+    gpusim_num_mma_any(op->ref, out, a, b, c, REGS32(op->a));
+    return GPUSIM_NEXT;
+}
+
 const struct gpusim_entry TABLE(ops_matrix)[] = {
-    {"ldmatrix", ldmatrix},
-    {"movmatrix", movmatrix},
-    {"mma", mma},
-    {NULL, NULL},
+    {"ldmatrix", ldmatrix}, {"movmatrix", movmatrix}, {"mma", mma}, {"mma.any", mma_any}, {NULL, NULL},
 };

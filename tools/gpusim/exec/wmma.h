@@ -6,6 +6,8 @@
 struct gpusim_wmma {
     struct gpusim_num_wmma shape;
     enum gpusim_num_wmma_matrix matrix;
-    enum gpusim_num_type type; /* of the matrix that is loaded or stored */
+    int type;     /* of the matrix that is loaded or stored */
+    int per_unit; /* elements in what is loaded at once: 1, or those of 32 bits */
     bool column;
+    bool half_c, half_d; /* product: only one is, the other is f32 */
 };

@@ -53,32 +53,18 @@ static void from_columns(uint32_t *x, uint32_t *y, uint32_t in[4][16]) {
 #endif
 }
 
-INLINE int32_t exponent_of(uint32_t x, enum gpusim_num_type type) {
-    if (type == GPUSIM_NUM_F16) {
-        int32_t field = x >> 10 & 31;
-        int32_t e = field == 31 ? MMA_SPECIAL : (field ? field : 1) + 112;
-        return x & 0x7fff ? e : 1;
-    }
-    int32_t field = (int32_t)(type == GPUSIM_NUM_BF16 ? x >> 7 & 255 : x >> 23 & 255);
-    return field == 255 ? MMA_SPECIAL : field ? field : 1;
-}
-INLINE float value_of(uint32_t x, enum gpusim_num_type type) {
-    if (type == GPUSIM_NUM_F16) return f32_of(f32_from_f16(x));
-    return f32_of(type == GPUSIM_NUM_BF16 ? x << 16 : x & 0xffffe000);
-}
-
 /* n words of operands to values and exponents [h][n]. */
 INLINE void unpack(float *value, int32_t *exponent, int stride, const uint32_t *words, int n, int32_t bias,
                    enum gpusim_num_type type) {
     for (int i = 0; i < n; i++) {
         uint32_t low = type == GPUSIM_NUM_TF32 ? words[i] : words[i] & 0xffff;
-        value[i] = value_of(low, type);
-        exponent[i] = exponent_of(low, type) - bias;
+        value[i] = mma_value(low, type);
+        exponent[i] = mma_exponent(low, type) - bias;
     }
     if (type == GPUSIM_NUM_TF32) return;
     for (int i = 0; i < n; i++) {
-        value[stride + i] = value_of(words[i] >> 16, type);
-        exponent[stride + i] = exponent_of(words[i] >> 16, type) - bias;
+        value[stride + i] = mma_value(words[i] >> 16, type);
+        exponent[stride + i] = mma_exponent(words[i] >> 16, type) - bias;
     }
 }
 

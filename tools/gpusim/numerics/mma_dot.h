@@ -7,6 +7,21 @@
  * normal number; 1 for zero. */
 enum { MMA_SPECIAL = 1000 }; /* infinity and NaN */
 
+/* An element of a factor, from its bits. */
+INLINE int32_t mma_exponent(uint32_t x, enum gpusim_num_type type) {
+    if (type == GPUSIM_NUM_F16) {
+        int32_t field = x >> 10 & 31;
+        int32_t e = field == 31 ? MMA_SPECIAL : (field ? field : 1) + 112;
+        return x & 0x7fff ? e : 1;
+    }
+    int32_t field = (int32_t)(type == GPUSIM_NUM_BF16 ? x >> 7 & 255 : x >> 23 & 255);
+    return field == 255 ? MMA_SPECIAL : field ? field : 1;
+}
+INLINE float mma_value(uint32_t x, enum gpusim_num_type type) {
+    if (type == GPUSIM_NUM_F16) return f32_of(f32_from_f16(x));
+    return f32_of(type == GPUSIM_NUM_BF16 ? x << 16 : x & 0xffffe000);
+}
+
 /* The products of one element of D come in chunks; a chunk is added to the accumulator at once. Chunk r holds k =
  * 8 r + 2 t + h of 16-bit types (halves h = 0, 1), k = 4 r + t of tf32 (h = 0 only), t = 0..3. */
 struct mma_operands {

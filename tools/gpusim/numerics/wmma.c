@@ -1,7 +1,7 @@
 /* wmma fragments in terms of those of mma.sync m16n8. */
 #include "tools/gpusim/numerics/wmma.h"
 
-int gpusim_num_wmma_bytes(enum gpusim_num_type type) {
+int gpusim_num_wmma_bytes(int type) {
     switch (type) {
     case GPUSIM_NUM_F16:
     case GPUSIM_NUM_BF16:
@@ -12,7 +12,12 @@ int gpusim_num_wmma_bytes(enum gpusim_num_type type) {
     case GPUSIM_NUM_TF32:
     case GPUSIM_NUM_F32:
     case GPUSIM_NUM_S32:
+    case GPUSIM_NUM_S4:
+    case GPUSIM_NUM_U4:
+    case GPUSIM_NUM_B1:
         return 4;
+    case GPUSIM_NUM_F64:
+        return 8;
     default:
         return 0;
     }
@@ -21,8 +26,15 @@ int gpusim_num_wmma_bytes(enum gpusim_num_type type) {
 /* Registers of the 16 x k factor; the k x 8 one has half of them. */
 static int wide_registers(const struct gpusim_num_wmma *w) { return 16 * w->k * gpusim_num_wmma_bytes(w->type) / 128; }
 
-int gpusim_num_wmma_registers(const struct gpusim_num_wmma *w, enum gpusim_num_wmma_matrix matrix,
-                              enum gpusim_num_type type) {
+int gpusim_num_wmma_registers(const struct gpusim_num_wmma *w, enum gpusim_num_wmma_matrix matrix, int type) {
+    if (w->m == 8 && w->n == 8) {
+        bool f64 = w->type == GPUSIM_NUM_F64, bits = w->type == GPUSIM_NUM_B1;
+        bool sums = matrix != GPUSIM_NUM_WMMA_C || type == (f64 ? GPUSIM_NUM_F64 : GPUSIM_NUM_S32);
+        bool small = bits || w->type == GPUSIM_NUM_S4 || w->type == GPUSIM_NUM_U4;
+        if (!sums || w->k != (f64 ? 4 : bits ? 128 : 32) || !(f64 || small)) return 0;
+        return matrix == GPUSIM_NUM_WMMA_C ? 2 : 1;
+    }
+    if (type == GPUSIM_NUM_F64 || type >= GPUSIM_NUM_S4) return 0;
     bool square = w->m == 16 && w->n == 16, shape = square || (w->m == 32 && w->n == 8) || (w->m == 8 && w->n == 32);
     bool tf32 = w->type == GPUSIM_NUM_TF32;
     if (!shape || w->k != (tf32 ? 8 : 16) || (tf32 && !square)) return 0;
@@ -33,8 +45,13 @@ int gpusim_num_wmma_registers(const struct gpusim_num_wmma *w, enum gpusim_num_w
 }
 
 struct gpusim_num_wmma_place gpusim_num_wmma_place(const struct gpusim_num_wmma *w, enum gpusim_num_wmma_matrix matrix,
-                                                   enum gpusim_num_type type, int r, int l, int h) {
+                                                   int type, int r, int l, int h) {
     int per = 4 / gpusim_num_wmma_bytes(type), g = l / 4, t = l % 4, side, along, piece;
+    if (w->m == 8 && w->n == 8) {
+        if (matrix == GPUSIM_NUM_WMMA_C) return (struct gpusim_num_wmma_place){g, 2 * t + r};
+        return matrix == GPUSIM_NUM_WMMA_A ? (struct gpusim_num_wmma_place){g, t}
+                                           : (struct gpusim_num_wmma_place){t, g};
+    }
     bool swapped = w->m == 8;
     if (matrix == GPUSIM_NUM_WMMA_C) {
         int n = type == GPUSIM_NUM_F16 ? 2 : 4;

@@ -1,9 +1,7 @@
-/* cp.async, mbarrier, ldmatrix, movmatrix, mma. */
+/* cp.async, mbarrier, ldmatrix, movmatrix. */
 #include "exec/codes.h"
 #include "ptx/parse.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void drop_level2(struct ptx_instruction *ins) {
@@ -152,59 +150,4 @@ bool ptx_decode_movmatrix(struct ptx_parser *p, struct ptx_instruction *ins) {
     struct gpusim_op *op = ok ? ptx_op(p, ins, "movmatrix", NULL) : NULL;
     if (!ok) return ptx_unsupported(p, ins, "form");
     return op && ptx_target(p, ins, 0, GPUSIM_T_B32, &op->d) && ptx_source(p, ins, 1, GPUSIM_T_B32, &op->a);
-}
-
-bool ptx_fast_mma(void) {
-    const char *mode = getenv("GPUSIM_MMA");
-    return mode && !strcmp(mode, "fast");
-}
-
-bool ptx_decode_mma(struct ptx_parser *p, struct ptx_instruction *ins) {
-    struct gpusim_num_mma mma = {.fast = ptx_fast_mma()};
-    int shape = -1, layout[2] = {0, 0}, types[4] = {-1, -1, -1, -1};
-    bool ok = ptx_take(ins, "sync") && ptx_take(ins, "aligned");
-    mma.satfinite = ptx_take(ins, "satfinite");
-    ptx_take(ins, "rn");
-    uint8_t first = GPUSIM_T_NONE, second = GPUSIM_T_NONE;
-    for (uint32_t m = 0, n_layouts = 0, n_types = 0; ok && m < ins->n_mods; m++) { /* in their order: shape, row/col
-                                                                                      twice, four types */
-        const char *mod = ins->mods[m];
-        if (!mod) continue;
-        uint8_t type = ptx_type(mod);
-        if (type && n_types < 4) {
-            types[n_types++] = ptx_number_type(type);
-            if (n_types == 1) first = type;
-            if (n_types == 2) second = type;
-        } else if (shape < 0 && sscanf(mod, "m%dn%dk%d", &mma.m, &mma.n, &mma.k) == 3)
-            shape = 0;
-        else if (n_layouts < 2 && (!strcmp(mod, "row") || !strcmp(mod, "col")))
-            layout[n_layouts++] = mod[0] == 'c';
-        else
-            continue;
-        ins->mods[m] = NULL;
-    }
-    for (int t = 0; t < 4; t++) ok = ok && types[t] >= 0;
-    if (!ok || shape < 0 || types[3] != types[0]) return ptx_unsupported(p, ins, "form");
-    mma.d = (enum gpusim_num_type)types[0], mma.a = (enum gpusim_num_type)types[1],
-    mma.b = (enum gpusim_num_type)types[2];
-    mma.c = (enum gpusim_num_type)types[3];
-    mma.a_column = layout[0], mma.b_row = !layout[1];
-    gpusim_num_mma_fn *call = gpusim_num_mma(&mma);
-    if (!call) return ptx_unsupported(p, ins, "no such shape and types for sm_80");
-    struct gpusim_num_mma_registers n = gpusim_num_mma_registers(&mma);
-    uint32_t total = (uint32_t)(n.d + n.a + n.b + n.c), *list = ptx_list(p, total);
-    struct gpusim_op *op = list ? ptx_op(p, ins, "mma", NULL) : NULL;
-    if (!op) return false;
-    op->list = list;
-    op->n_list = (uint16_t)total;
-    op->call.mma = call;
-    op->size = (uint8_t)n.d, op->vec = (uint8_t)n.a, op->code = (uint8_t)n.b;
-    op->type = first;
-    op->from = second;
-    op->imm = (int64_t)mma.m * mma.n * mma.k; /* multiply-adds, for counters */
-    uint8_t lanes = first == GPUSIM_T_F64 ? GPUSIM_T_F64 : GPUSIM_T_B32;
-    return ptx_vector(p, ins, 0, lanes, true, list, (uint32_t)n.d) &&
-           ptx_vector(p, ins, 1, lanes, false, list + n.d, (uint32_t)n.a) &&
-           ptx_vector(p, ins, 2, lanes, false, list + n.d + n.a, (uint32_t)n.b) &&
-           ptx_vector(p, ins, 3, lanes, false, list + n.d + n.a + n.b, (uint32_t)n.c);
 }

@@ -6,6 +6,7 @@
 
 #include "exec/codes.h"
 #include "exec/module.h"
+#include "numerics/mma_any.h"
 
 enum ptx_token { PTX_END, PTX_WORD, PTX_NUMBER, PTX_STRING, PTX_PUNCTUATION };
 
@@ -206,6 +207,18 @@ bool ptx_address(struct ptx_parser *p, struct ptx_instruction *ins, uint32_t ope
 /* The registers of a vector operand of n elements. */
 bool ptx_vector(struct ptx_parser *p, struct ptx_instruction *ins, uint32_t operand, uint8_t type, bool target,
                 uint32_t *list, uint32_t n);
+/* decode_mma.c: shape, layouts and types of mma and wmma, each in its order, taken off the modifiers. */
+struct ptx_matrix_form {
+    int m, n, k;
+    int column[2], n_layouts;
+    int types[4], n_types; /* enum gpusim_num_type or gpusim_num_small */
+    uint8_t names[4];      /* enum gpusim_type; GPUSIM_T_NONE: small */
+    enum gpusim_num_bits bits;
+};
+bool ptx_take_matrix_form(struct ptx_instruction *ins, struct ptx_matrix_form *form);
+/* The op of a product of that form over fragments of mma.sync. */
+bool ptx_mma_of(struct ptx_parser *p, struct ptx_instruction *ins, const struct ptx_matrix_form *form, bool satfinite,
+                bool sparse);
 bool ptx_fast_mma(void); /* whether products are summed fast (GPUSIM_MMA=fast) or as an A100 does */
 int ptx_rounding(struct ptx_instruction *ins); /* -1: none */
 

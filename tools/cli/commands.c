@@ -216,11 +216,12 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                     .summary = "draw the outputs that raters will see",
                     .positional = "DESIGN",
                     .positional_required = true,
-                    .usage = "strata126|strata42|pairs500 [options]",
+                    .usage = "strata126|strata42|pairs500|all [options]",
                     .text =
                         "strata126: four outputs of each race, gender, age group and model; strata42: eight of each "
                         "race, gender and age group; pairs500: the balanced design of 500 pairs over 84 sources, 20 "
-                        "prompts and three models. One seed gives one sample on every machine. CSV on stdout.",
+                        "prompts and three models; all: the 100 pictures of experiment 3, where nothing is drawn. One "
+                        "seed gives one sample on every machine. CSV on stdout.",
                     .examples = sample_examples},
     [CLI_STATS] =
         {.name = "stats",

@@ -14,7 +14,7 @@
 #include "eval/stats/special.h"
 
 enum by { BY_ALL, BY_RACE, BY_GENDER, BY_AGE_GROUP, BY_CATEGORY, BY_PROMPT, N_BY };
-enum { N_SCOPES = 1 + LK_N_MODELS, N_GROUPINGS = N_BY * N_SCOPES };
+enum { N_SCOPES = 1 + LK_N_MODELS, RACE_GENDER = N_BY * N_SCOPES, RACE_CATEGORY, N_GROUPINGS };
 static const int levels_of[N_BY] = {1, LK_N_RACES, LK_N_GENDERS, LK_N_AGE_GROUPS, 2, LK_N_EDIT_PROMPTS};
 
 #define REPEATED                                                                                                       \
@@ -47,7 +47,9 @@ static void fill(const struct lk_report *report, struct resampled *r, size_t n_i
             int value = lk_measure_of(m, item->score, item->prompt, &report->options.thresholds);
             r->values[n * LK_N_MEASURES + (size_t)m] = value < 0 ? NAN : value;
         }
-        for (int g = 0; g < N_GROUPINGS; g++) {
+        r->groups[RACE_GENDER * r->n + n] = item->race * LK_N_GENDERS + item->gender;
+        r->groups[RACE_CATEGORY * r->n + n] = item->race * 2 + item->prompt / 10;
+        for (int g = 0; g < RACE_GENDER; g++) {
             int scope = g % N_SCOPES;
             bool inside = !scope || item->model == scope - 1;
             r->groups[(size_t)g * r->n + n] = inside ? level_of(item, g / N_SCOPES) : -1;
@@ -75,7 +77,8 @@ static enum lk_code resample(const struct lk_report *report, struct resampled *r
     fill(report, r, report->data->n_items);
     struct lk_grouping groupings[N_GROUPINGS];
     for (int g = 0; g < N_GROUPINGS; g++)
-        groupings[g] = (struct lk_grouping){r->groups + (size_t)g * r->n, levels_of[g / N_SCOPES]};
+        groupings[g] = (struct lk_grouping){r->groups + (size_t)g * r->n,
+                                            g < RACE_GENDER ? levels_of[g / N_SCOPES] : LK_N_RACES * 2};
     struct lk_rates rates = {r->n, LK_N_MEASURES, r->values, N_GROUPINGS, groupings};
     struct lk_resampling how = {report->options.study_seed, (int)report->options.n_bootstrap, 1 - report->options.alpha,
                                 NULL, 0};
@@ -152,14 +155,11 @@ static enum lk_code design_effect(const struct resampled *r, int scope, int meas
     return lk_cluster_mean(y, r->sources, r->n, confidence, mean);
 }
 
-static void interval_row(struct lk_table *table, const struct resampled *r, int scope, int measure,
-                         const struct lk_cluster_mean *mean) {
+/* The same rate with the interval of either resampling. */
+static void both_intervals(struct lk_table *table, const struct resampled *r, int g, int group, int measure) {
     const struct lk_rate_results *const results[2] = {r->independent, r->clustered};
-    int g = grouping(BY_ALL, scope);
-    lk_table_row(table);
-    lk_table_text(table, "%s", lk_measure_name(measure));
     for (int c = 0; c < 2; c++) {
-        const struct lk_number *rate = lk_rate_of(results[c], g, 0, measure);
+        const struct lk_number *rate = lk_rate_of(results[c], g, group, measure);
         if (rate->undefined) {
             lk_table_none(table, rate->undefined);
             continue;
@@ -167,6 +167,13 @@ static void interval_row(struct lk_table *table, const struct resampled *r, int 
         lk_table_percent(table, llround(rate->value * (double)rate->n), (int64_t)rate->n);
         lk_table_interval(table, rate->low, rate->high);
     }
+}
+
+static void interval_row(struct lk_table *table, const struct resampled *r, int scope, int measure,
+                         const struct lk_cluster_mean *mean) {
+    lk_table_row(table);
+    lk_table_text(table, "%s", lk_measure_name(measure));
+    both_intervals(table, r, grouping(BY_ALL, scope), 0, measure);
     lk_table_number(table, &mean->design_effect, 2);
     lk_table_number(table, &mean->icc, 3);
     lk_table_number(table, &mean->kish, 2);
@@ -199,6 +206,38 @@ static enum lk_code table_intervals(struct lk_report *report, const struct resam
     lk_table_note(table,
                   "Design effect: variance of the rate with clusters over that without (1: sources do not matter). "
                   "ICC: correlation of outputs of one source. Kish: 1 + (mean size − 1) ICC. " REPEATED);
+    table->no_data = lk_rate_of(r->independent, grouping(BY_ALL, 0), 0, LK_MEASURE_SUCCESS)->n == 0;
+    return lk_report_add(report, LK_SECTION_DISPARITY, table);
+}
+
+/* Every rate by race and one more factor. */
+static enum lk_code table_crossed(struct lk_report *report, const struct resampled *r, enum lk_factor factor) {
+    struct lk_table *table;
+    char id[64], caption[128];
+    const char *name = lk_factor_name(factor);
+    snprintf(id, sizeof id, "rates_race_by_%s", name);
+    snprintf(caption, sizeof caption, "All rates by race and %s, with both intervals", name);
+    LK_TRY(lk_table_new(&table, id, caption));
+    const char *const columns[] = {"Race", "Group", "N", "Rate, outputs", "Rate, sources"};
+    for (int c = 0; c < 5; c++) lk_table_column(table, columns[c], c > 1 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    for (int m = 0; m < LK_N_MEASURES; m++) {
+        lk_table_heading(table, lk_measure_name(m));
+        for (int race = 0; race < LK_N_RACES; race++)
+            for (int level = 0; level < lk_factor_levels(factor); level++) {
+                bool model = factor == LK_FACTOR_MODEL;
+                int g = model ? grouping(BY_RACE, 1 + level) : factor == LK_FACTOR_GENDER ? RACE_GENDER : RACE_CATEGORY;
+                int group = model ? race : race * 2 + level;
+                lk_table_row(table);
+                lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_RACE, race));
+                lk_table_text(table, "%s", lk_factor_display(factor, level));
+                lk_table_count(table, (int64_t)lk_rate_of(r->independent, g, group, m)->n);
+                both_intervals(table, r, g, group, m);
+            }
+    }
+    lk_table_note(table,
+                  "N: outputs with a valid score, baseline arm. Intervals: %g%% percentile bootstrap, %lld resamples "
+                  "of outputs, or of sources with all of their outputs. " REPEATED,
+                  100 * (1 - report->options.alpha), (long long)report->options.n_bootstrap);
     table->no_data = lk_rate_of(r->independent, grouping(BY_ALL, 0), 0, LK_MEASURE_SUCCESS)->n == 0;
     return lk_report_add(report, LK_SECTION_DISPARITY, table);
 }
@@ -311,6 +350,8 @@ static enum lk_code table_mixed(struct lk_report *report) {
 static enum lk_code resampled_tables(struct lk_report *report, const struct resampled *r) {
     for (int scope = 0; scope < N_SCOPES; scope++) LK_TRY(table_disparities(report, r, scope));
     LK_TRY(table_intervals(report, r));
+    const enum lk_factor factors[] = {LK_FACTOR_MODEL, LK_FACTOR_CATEGORY, LK_FACTOR_GENDER};
+    for (int f = 0; f < 3; f++) LK_TRY(table_crossed(report, r, factors[f]));
     return table_cohen_h(report, r);
 }
 

@@ -5,6 +5,7 @@
 #include "engine/alloc.h"
 #include "eval/report/agreement.h"
 #include "eval/report/build.h"
+#include "eval/report/tests.h"
 
 static enum lk_code table_rules(struct lk_report *report) {
     const struct lk_quality_report *quality = report->options.quality;
@@ -48,6 +49,7 @@ struct human_results {
     struct lk_paired change[LK_N_AXES]; /* by the feature prompt */
     struct lk_rate rate[LK_N_MEASURES]; /* by the raters' majority, baseline arm */
     struct lk_preference preference;
+    struct lk_human_test test[LK_N_HUMAN_TESTS];
 };
 
 static enum lk_code results_of(const struct lk_report *report, struct human_results *out) {
@@ -68,7 +70,7 @@ static enum lk_code results_of(const struct lk_report *report, struct human_resu
         out->rate[m] = measured.human;
     }
     out->preference = lk_preference_of(report->data, &all);
-    return LK_OK;
+    return lk_report_human_tests(report, out->test);
 }
 
 /* The items' human fields of before, so that going back cannot fail. */
@@ -167,22 +169,61 @@ static void result_rows(struct lk_report *report, struct lk_table *table, const 
     for (int i = 0; i < 2; i++) lk_table_count(table, r[i].preference.n_ties);
 }
 
-static enum lk_code table_results(struct lk_report *report) {
+static enum lk_code table_results(struct lk_report *report, const struct human_results *results) {
     static const char *const columns[] = {"Result", "Of", "With exclusions", "Without exclusions"};
-    const struct lk_quality_report *quality = report->options.quality;
-    struct human_results results[2] = {{0}};
-    bool any = quality && quality->n_raters && report->data->n_ratings;
-    if (any) LK_TRY(both_results(report, results));
     struct lk_table *table;
     LK_TRY(lk_table_new(&table, "t_qc_results", "Results on human answers with and without exclusions"));
     for (int i = 0; i < 4; i++) lk_table_column(table, columns[i], i > 1 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
-    if (any) result_rows(report, table, results);
+    if (results) result_rows(report, table, results);
     lk_table_note(table, "With exclusions: without the raters that quality control leaves out. Rates: baseline arm; "
                          "all else: both arms.");
     return lk_report_add(report, LK_SECTION_HUMAN, table);
 }
 
+static void test_row(struct lk_table *table, const struct lk_human_test *t, const char *exclusions) {
+    lk_table_row(table);
+    lk_table_text(table, "%s", t->name);
+    lk_table_text(table, "%s", t->axis);
+    lk_table_text(table, "%s", exclusions);
+    lk_table_count(table, (int64_t)t->test.n);
+    if (t->test.undefined) {
+        for (int c = 0; c < 4; c++) lk_table_none(table, t->test.undefined);
+        return;
+    }
+    lk_table_fixed(table, t->test.statistic, 1);
+    lk_table_p(table, t->test.p);
+    lk_table_p(table, t->adjusted);
+    if (t->by_source.undefined)
+        lk_table_none(table, t->by_source.undefined);
+    else
+        lk_table_p(table, t->by_source.value);
+}
+
+static enum lk_code table_tests(struct lk_report *report, const struct human_results *results) {
+    static const char *const columns[] = {"Test",      "Axis", "Exclusions", "n",
+                                          "Statistic", "p",    "Adjusted p", "p by source"};
+    static const char *const exclusions[] = {"with", "without"};
+    struct lk_table *table;
+    LK_TRY(lk_table_new(&table, "t_qc_tests", "Tests on human answers with and without exclusions"));
+    for (int i = 0; i < 8; i++) lk_table_column(table, columns[i], i > 2 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    for (int t = 0; results && t < LK_N_HUMAN_TESTS; t++)
+        for (int i = 0; i < 2; i++) test_row(table, &results[i].test[t], exclusions[i]);
+    lk_table_note(table, "The tests of the table of tests on the raters' means: Kruskal–Wallis over the races, "
+                         "Mann–Whitney of White against all others, both in the baseline arm, Wilcoxon on preserved − "
+                         "edited. Adjusted: Benjamini–Hochberg over the five axes of a test. With exclusions: without "
+                         "the raters that quality control leaves out.");
+    return lk_report_add(report, LK_SECTION_HUMAN, table);
+}
+
 enum lk_code lk_report_tables_quality(struct lk_report *report) {
+    const struct lk_quality_report *quality = report->options.quality;
+    bool any = quality && quality->n_raters && report->data->n_ratings;
     LK_TRY(table_rules(report));
-    return table_results(report);
+    struct human_results *results = any ? lk_calloc(2, sizeof *results) : NULL;
+    enum lk_code rc = any && !results ? lk_fail(LK_E_NOMEM, "report: no memory for results") : LK_OK;
+    if (results) rc = both_results(report, results);
+    if (!rc) rc = table_results(report, results);
+    if (!rc) rc = table_tests(report, results);
+    lk_free(results);
+    return rc;
 }

@@ -6,6 +6,7 @@
 #include "engine/alloc.h"
 #include "eval/report/build.h"
 #include "eval/report/observations.h"
+#include "eval/report/tests.h"
 #include "eval/stats/cluster_means.h"
 #include "eval/stats/count_tests.h"
 #include "eval/stats/multiple.h"
@@ -38,12 +39,19 @@ static struct row *add(struct family *family, const char *name, const char *axis
     return row;
 }
 
-static enum lk_code print(struct lk_table *table, const char *heading, const struct family *family) {
-    double p[FAMILY_MAX], adjusted[FAMILY_MAX];
-    size_t n = 0, at = 0;
+/* p of the rows that are defined, in their order, adjusted within the family. */
+static enum lk_code adjust(const struct family *family, double adjusted[FAMILY_MAX]) {
+    double p[FAMILY_MAX];
+    size_t n = 0;
     for (int i = 0; i < family->n; i++)
         if (!family->rows[i].test.undefined) p[n++] = family->rows[i].test.p;
-    LK_TRY(lk_adjust_p(p, n, LK_ADJUST_BENJAMINI_HOCHBERG, adjusted));
+    return lk_adjust_p(p, n, LK_ADJUST_BENJAMINI_HOCHBERG, adjusted);
+}
+
+static enum lk_code print(struct lk_table *table, const char *heading, const struct family *family) {
+    double adjusted[FAMILY_MAX];
+    size_t at = 0;
+    LK_TRY(adjust(family, adjusted));
     lk_table_heading(table, heading);
     for (int i = 0; i < family->n; i++) {
         const struct row *row = &family->rows[i];
@@ -189,6 +197,7 @@ static enum lk_code changes(const struct lk_report *report, const struct lk_obse
 }
 
 enum kind { KRUSKAL, MANN_WHITNEY, WILCOXON, N_KINDS };
+_Static_assert(LK_N_HUMAN_TESTS == N_KINDS * LK_N_AXES, "a test of each kind and axis");
 static const char *const kinds[N_KINDS] = {"Kruskal–Wallis H", "Mann–Whitney U", "Wilcoxon T"};
 
 static enum lk_code rank_row(const struct lk_report *report, enum kind kind, enum lk_axis axis,
@@ -223,6 +232,24 @@ static enum lk_code rank_family(const struct lk_report *report, enum kind kind, 
         LK_TRY(rank_row(report, kind, axis, source, row));
     }
     return LK_OK;
+}
+
+enum lk_code lk_report_human_tests(const struct lk_report *report, struct lk_human_test out[LK_N_HUMAN_TESTS]) {
+    struct family *family = lk_malloc(sizeof *family);
+    enum lk_code rc = family ? LK_OK : lk_fail(LK_E_NOMEM, "report: no memory for tests");
+    for (int kind = 0; kind < N_KINDS && !rc; kind++) {
+        double adjusted[FAMILY_MAX];
+        int at = 0;
+        rc = rank_family(report, kind, LK_SCORES_HUMAN, family);
+        if (!rc) rc = adjust(family, adjusted);
+        for (int i = 0; i < family->n && !rc; i++) {
+            const struct row *row = &family->rows[i];
+            out[kind * LK_N_AXES + i] = (struct lk_human_test){
+                row->name, row->axis, row->test, row->test.undefined ? 1 : adjusted[at++], row->by_source};
+        }
+    }
+    lk_free(family);
+    return rc;
 }
 
 static enum lk_code drift_row(const struct lk_report *report, int model, bool chi_square, struct row *row) {

@@ -282,6 +282,62 @@ static void preferences(void **state) {
     lk_report_free(report);
 }
 
+/* Of the tests with (0) or without (1) exclusions, each is the one that the table of tests has. */
+static void expect_tests(const struct lk_table *tests, int without, const struct lk_report *report) {
+    static const char *const names[] = {"Kruskal–Wallis H", "Mann–Whitney U", "Wilcoxon T"};
+    static const int columns[][2] = {{3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 9}};
+    const struct lk_table *all = table_of(report, "t_test");
+    assert_int_equal(tests->n_rows, 2 * 3 * LK_N_AXES);
+    for (int i = 0; i < 3 * LK_N_AXES; i++) {
+        char heading[64];
+        int row = 2 * i + without;
+        snprintf(heading, sizeof heading, "%s, human mean", names[i / LK_N_AXES]);
+        expect_text(tests, row, 0, names[i / LK_N_AXES]);
+        expect_text(tests, row, 2, without ? "without" : "with");
+        int expected = row_of(all, heading, names[i / LK_N_AXES], cell_of(tests, row, 1)->text);
+        for (int c = 0; c < 5; c++) {
+            const struct lk_cell *a = cell_of(tests, row, columns[c][0]), *b = cell_of(all, expected, columns[c][1]);
+            assert_string_equal(a->text, b->text);
+            assert_true(a->value == b->value);
+        }
+    }
+}
+
+/* Both arms of 18 sources; the third rater, who is excluded, sees other changes. */
+static void tests_with_and_without_exclusions(void **state) {
+    (void)state;
+    static const char *const races[] = {"white", "black", "indian"}, *const arms[] = {"edited", "preserved"};
+    struct lk_report *report, *all;
+    char id[64];
+    for (int i = 0; i < 36; i++) {
+        int race = i / 12, age = i / 2 % 6, arm = i % 2;
+        snprintf(id, sizeof id, "flux_%s_male_%s_O-01.%s", lk_factor_key(LK_FACTOR_AGE, age), races[race], arms[arm]);
+        rate("a", id, 1 + (race + age + arm) % 4);
+        rate("b", id, 1 + (race * 2 + age) % 5);
+        rate("c", id, 1 + (7 * i + race) % 5);
+    }
+    lk_dataset_pair(&data);
+    memset(rater_quality, 0, sizeof rater_quality);
+    quality = (struct lk_quality_report){.raters = rater_quality, .n_raters = 3, .n_excluded = 1};
+    rater_quality[2].excluded = true;
+    options.quality = &quality;
+    lk_quality_exclude(&data, &quality, true);
+    assert_ok(lk_combine(&data));
+    assert_ok(lk_report_build(&report, &data, &options));
+    expect_tests(table_of(report, "t_qc_tests"), 0, report);
+    lk_quality_exclude(&data, &quality, false);
+    assert_ok(lk_combine(&data));
+    assert_ok(lk_report_build(&all, &data, &options));
+    expect_tests(table_of(report, "t_qc_tests"), 1, all);
+    int changed = 0;
+    const struct lk_table *tests = table_of(report, "t_qc_tests");
+    for (int i = 0; i < tests->n_rows; i += 2)
+        changed += strcmp(cell_of(tests, i, 4)->text, cell_of(tests, i + 1, 4)->text) != 0;
+    assert_int_equal(changed, 3);
+    lk_report_free(report);
+    lk_report_free(all);
+}
+
 static void results_with_and_without_exclusions(void **state) {
     (void)state;
     struct lk_report *report;
@@ -453,8 +509,9 @@ static void distribution_as_printed(void **state) {
 
 static void nothing_to_show(void **state) {
     (void)state;
-    static const char *const ids[] = {"table_10",   "table_11", "t_rel",        "vlm_human_agreement", "preference",
-                                      "t_000_15_4", "t_qc",     "t_qc_results", "t_000_1_2",           "t_004_1_1"};
+    static const char *const ids[] = {"table_10",   "table_11",   "t_rel",     "vlm_human_agreement",
+                                      "preference", "t_000_15_4", "t_qc",      "t_qc_results",
+                                      "t_000_1_2",  "t_004_1_1",  "t_qc_tests"};
     struct lk_report *report;
     for (int with_item = 0; with_item < 2; with_item++) {
         int32_t item;
@@ -528,6 +585,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(judges_against_raters, begin, end),
         cmocka_unit_test_setup_teardown(preferences, begin, end),
         cmocka_unit_test_setup_teardown(results_with_and_without_exclusions, begin, end),
+        cmocka_unit_test_setup_teardown(tests_with_and_without_exclusions, begin, end),
         cmocka_unit_test_setup_teardown(change_by_the_feature_prompt, begin, end),
         cmocka_unit_test_setup_teardown(demographics_as_printed, begin, end),
         cmocka_unit_test_setup_teardown(distribution_as_printed, begin, end),

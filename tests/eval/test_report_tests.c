@@ -485,14 +485,94 @@ static void secondary_scores_count_as_in_the_dataset(void **state) {
     }
 }
 
+/* The row of a table of race by a factor. */
+static const struct lk_table_row *crossed_row(const struct lk_table *table, const char *measure, const char *race,
+                                              const char *level) {
+    for (int r = 0, inside = 0; r < table->n_rows; r++) {
+        const struct lk_table_row *row = &table->rows[r];
+        if (row->heading) inside = !strcmp(row->cells[0].text, measure);
+        if (inside && !row->heading && !strcmp(row->cells[0].text, race) && !strcmp(row->cells[1].text, level))
+            return row;
+    }
+    fail_msg("%s: no row %s, %s", table->id, race, level);
+    return NULL;
+}
+
+/* Every rate of race by model, category and gender, each with the intervals of both resamplings. */
+static void rates_by_race_and_another_factor(void **state) {
+    (void)state;
+    static const enum lk_factor factors[] = {LK_FACTOR_MODEL, LK_FACTOR_CATEGORY, LK_FACTOR_GENDER};
+    struct lk_dataset data;
+    small_study(&data, 84, 4, 2);
+    struct lk_report_options options = options_of(50);
+    struct lk_report *report = build(&data, &options);
+    double *values = calloc(data.n_items, sizeof *values);
+    int32_t *group = calloc(data.n_items, sizeof *group), *source = calloc(data.n_items, sizeof *source);
+    for (int f = 0; f < 3; f++) {
+        char id[64];
+        size_t n = 0;
+        int levels = lk_factor_levels(factors[f]);
+        snprintf(id, sizeof id, "rates_race_by_%s", lk_factor_name(factors[f]));
+        const struct lk_table *table = table_of(report, id);
+        assert_int_equal(table->n_rows, LK_N_MEASURES * (1 + LK_N_RACES * levels));
+        for (size_t i = 0; i < data.n_items; i++) {
+            const struct lk_item *item = &data.items[i];
+            const int level[] = {item->model, item->prompt / 10, item->gender};
+            if (item->arm != LK_ARM_EDITED) continue;
+            values[n] = item->score[LK_AXIS_RACE_DRIFT] >= 3;
+            group[n] = item->race * levels + level[f];
+            source[n++] = item->source;
+        }
+        const struct lk_grouping grouping = {group, LK_N_RACES * levels};
+        const struct lk_rates rates = {n, 1, values, 1, &grouping};
+        for (int clustered = 0; clustered < 2; clustered++) {
+            struct lk_resampling how = {42, 50, 0.95, clustered ? source : NULL, 1};
+            struct lk_rate_results *results;
+            assert_ok(lk_bootstrap_rates(&rates, &how, &results));
+            for (int g = 0; g < LK_N_RACES * levels; g++) {
+                const struct lk_table_row *row =
+                    crossed_row(table, "Race change", lk_factor_display(LK_FACTOR_RACE, g / levels),
+                                lk_factor_display(factors[f], g % levels));
+                const struct lk_number *expected = lk_rate_of(results, 0, g, 0);
+                const struct lk_cell *cell = &row->cells[3 + clustered];
+                assert_int_equal((int64_t)row->cells[2].value, expected->n);
+                assert_int_equal(cell->kind == LK_CELL_NONE, expected->undefined != NULL);
+                if (expected->undefined) continue;
+                assert_near(cell->value, expected->value, 1e-15);
+                assert_true(cell->low == expected->low && cell->high == expected->high);
+            }
+            lk_rate_results_free(results);
+        }
+        assert_non_null(strstr(table->note, "84 sources repeat"));
+    }
+    assert_int_equal(
+        crossed_row(table_of(report, "rates_race_by_model"), "Race change", "Black", "Qwen-Edit")->cells[3].kind,
+        LK_CELL_NONE);
+    free(values);
+    free(group);
+    free(source);
+    lk_report_free(report);
+    lk_dataset_free(&data);
+}
+
 static void empty_data_say_so(void **state) {
     (void)state;
     struct lk_dataset data;
     lk_dataset_init(&data);
     struct lk_report_options options = options_of(20);
     struct lk_report *report = build(&data, &options);
-    const char *const ids[] = {"disparities_all",    "rate_intervals", "cohen_h", "mixed_design", "t_test",
-                               "research_questions", "t_round",        "t_judge", "thresholds"};
+    const char *const ids[] = {"disparities_all",
+                               "rate_intervals",
+                               "cohen_h",
+                               "mixed_design",
+                               "t_test",
+                               "research_questions",
+                               "t_round",
+                               "t_judge",
+                               "thresholds",
+                               "rates_race_by_model",
+                               "rates_race_by_category",
+                               "rates_race_by_gender"};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         if (!table_of(report, ids[i])->no_data) fail_msg("%s has data", ids[i]);
     lk_report_free(report);
@@ -528,6 +608,7 @@ int main(void) {
         cmocka_unit_test(repeats_do_not_count_by_source),
         cmocka_unit_test(conventions_by_hand),
         cmocka_unit_test(secondary_scores_count_as_in_the_dataset),
+        cmocka_unit_test(rates_by_race_and_another_factor),
         cmocka_unit_test(empty_data_say_so),
         cmocka_unit_test(nth_allocation_fails),
     };

@@ -76,6 +76,11 @@ static struct lk_tensor pixels_by_channels(const struct lk_tensor *t) {
     return LK_TENSOR(t->data, t->dtype, t->shape[0] * t->shape[1], t->shape[2]);
 }
 
+/* For kernels that do not leave them. */
+static enum lk_code sums_from_memory(struct lk_device *dev, const struct lk_conv2d *op) {
+    return lk_cuda_keeps_group_sums(op->y, op->group_sums) ? lk_cuda_group_sums(dev, op->y, op->group_sums) : LK_OK;
+}
+
 enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, void *scratch) {
     const struct filters f = filters_of(op->w);
     const struct lk_tensor y = pixels_by_channels(op->y);
@@ -96,10 +101,12 @@ enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, v
     if (lk_cuda_device_of(dev)->cudnn) {
         bool taken;
         LK_TRY(lk_cudnn_conv2d(dev, op, args.w, args.ld_w, (unsigned char *)scratch + after_packed(op, &f), &taken));
-        if (taken && args.slabs.to) return lk_cuda_group_sums(dev, op->y, op->group_sums);
-        if (taken) return LK_OK;
+        if (taken) return sums_from_memory(dev, op);
     }
-    if (lk_cuda_conv2d_is_rgb(op) && small(&args, op)) return lk_cuda_conv2d_rgb(dev, &args);
+    if (lk_cuda_conv2d_is_rgb(op) && small(&args, op)) {
+        LK_TRY(lk_cuda_conv2d_rgb(dev, &args));
+        return sums_from_memory(dev, op);
+    }
     const bool whole_chunks = op->x->dtype == LK_BF16 && f.channels % CHUNK == 0 && (uintptr_t)args.x % 16 == 0 &&
                               (uintptr_t)args.w % 16 == 0 && small(&args, op);
     if (!whole_chunks) return lk_cuda_gemm_launch_gathered(dev, op->x->dtype, &args);

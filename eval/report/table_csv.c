@@ -2,7 +2,7 @@
 
 #include "eval/report/table_print.h"
 
-static void field(struct lk_text *out, const char *text, const char *suffix) {
+void lk_print_csv_field(struct lk_text *out, const char *text, const char *suffix) {
     if (!text[strcspn(text, "\",\r\n")] && text[0] != ' ') {
         lk_text_add(out, "%s%s", text, suffix);
         return;
@@ -32,7 +32,7 @@ static void cell_fields(struct lk_text *out, const struct lk_cell *cell, bool ra
     if (number)
         lk_print_full(out, cell->value);
     else if (cell && cell->kind == LK_CELL_TEXT)
-        field(out, cell->text, "");
+        lk_print_csv_field(out, cell->text, "");
     if (rate && number && cell->n)
         lk_text_add(out, ",%lld,%lld", (long long)cell->count, (long long)cell->n);
     else if (rate)
@@ -54,7 +54,7 @@ static bool is_group(const struct lk_table *table, const struct lk_table_row *ro
 static void line_end(struct lk_text *out, const struct lk_run *run) {
     if (run) {
         lk_text_add(out, ",");
-        field(out, run->name, "");
+        lk_print_csv_field(out, run->name, "");
         lk_text_add(out, ",%s,%lld,%lld", run->configuration, (long long)run->n_nominal, (long long)run->n_valid);
     }
     lk_text_add(out, "\r\n");
@@ -71,7 +71,7 @@ static void header_row(const struct lk_table *table, bool groups, struct lk_text
             if ((s == 1 || s == 2) && !rate) continue;
             if (s >= 3 && !interval) continue;
             if (c || s) lk_text_add(out, ",");
-            field(out, table->columns[c], suffixes[s]);
+            lk_print_csv_field(out, table->columns[c], suffixes[s]);
             ++*n_columns;
         }
     }
@@ -96,7 +96,7 @@ void lk_table_csv(const struct lk_table *table, struct lk_text *out) {
             continue;
         }
         if (groups) {
-            field(out, group, "");
+            lk_print_csv_field(out, group, "");
             lk_text_add(out, ",");
         }
         for (int i = 0, c = 0; i < row->n_cells; c += row->cells[i++].span)

@@ -22,6 +22,8 @@ void lk_print_p(char out[LK_NUMBER_MAX], double p);
 bool lk_print_interval(char out[2 * LK_NUMBER_MAX + 8], const struct lk_cell *cell);
 /* A drill-down key as an HTML id and fragment: letters, digits, "-" and "_" stay, all else is .XX. */
 void lk_print_fragment(struct lk_text *out, const char *key);
+/* A cell of CSV and the suffix, quoted together where they must be. */
+void lk_print_csv_field(struct lk_text *out, const char *text, const char *suffix);
 /* A double in 17 significant digits, as CSV and JSON carry it. */
 void lk_print_full(struct lk_text *out, double value);
 /* The remarks of a table's cells, each text once, in order of first appearance. */

@@ -1,11 +1,7 @@
 /* The report as files: tables in four formats, the configuration, and last the page. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "engine/alloc.h"
-#include "engine/atomic_file.h"
 #include "eval/report/build.h"
 #include "eval/report/table_print.h"
 #include "eval/report/write.h"
@@ -34,50 +30,6 @@ static const struct {
     [LK_SECTION_EXAMPLES] = {"section-examples", "Examples", "Outputs that show a measure most."},
     [LK_SECTION_DESIGN] = {"section-design", "Design", "Factors, prompts and counts that the study asks for."},
 };
-
-/* Every folder of the path that is not there. */
-static enum lk_code make_folder(const char *folder) {
-    char path[LK_REPORT_PATH_MAX];
-    size_t n = strlen(folder);
-    if (!n || n >= sizeof path)
-        return lk_fail(LK_E_USAGE, "report: expected a folder's path of 1 to %zu bytes, got %zu", sizeof path - 1, n);
-    memcpy(path, folder, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i]) continue;
-        char end = path[i];
-        path[i] = 0;
-        struct stat st;
-        if (mkdir(path, 0777) && errno != EEXIST)
-            return lk_fail_errno(errno, "report: %s: cannot make the folder", path);
-        if (!stat(path, &st) && !S_ISDIR(st.st_mode))
-            return lk_fail(LK_E_IO, "report: %s: expected a folder, found a file; name another one", path);
-        path[i] = end;
-    }
-    return LK_OK;
-}
-
-static enum lk_code write_text(const char *folder, const char *name, const char *ending, struct lk_text *text) {
-    char path[LK_REPORT_PATH_MAX + 300];
-    snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
-    enum lk_code rc = text->rc;
-    if (!rc) rc = lk_atomic_write_file(path, text->bytes ? text->bytes : "", text->n);
-    lk_text_free(text);
-    return rc;
-}
-
-static enum lk_code write_table(const struct lk_table *table, const char *folder) {
-    static const struct {
-        const char *ending;
-        void (*write)(const struct lk_table *, struct lk_text *);
-    } formats[] = {
-        {".csv", lk_table_csv}, {".json", lk_table_json}, {".md", lk_table_markdown}, {".tex", lk_table_latex}};
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        struct lk_text text = {0};
-        formats[i].write(table, &text);
-        LK_TRY(write_text(folder, table->id, formats[i].ending, &text));
-    }
-    return LK_OK;
-}
 
 static void summary(struct lk_page *page, const struct lk_report *report) {
     const struct lk_dataset *data = report->data;
@@ -149,17 +101,17 @@ static enum lk_code write_page(const struct lk_report *report, const char *folde
 
 enum lk_code lk_report_write(const struct lk_report *report, const char *folder) {
     char tables[LK_REPORT_PATH_MAX + 8];
-    LK_TRY(make_folder(folder));
+    LK_TRY(lk_report_folder(folder));
     snprintf(tables, sizeof tables, "%s/tables", folder);
     if (strlen(tables) >= LK_REPORT_PATH_MAX)
         return lk_fail(LK_E_USAGE, "report: %.80s...: the path is too long", folder);
-    LK_TRY(make_folder(tables));
+    LK_TRY(lk_report_folder(tables));
     for (size_t i = 0; i < report->n_entries; i++) {
         const struct lk_report_entry *entry = &report->entries[i];
-        LK_TRY(write_table(entry->table ? entry->table : entry->figure->data, tables));
+        LK_TRY(lk_report_table_files(entry->table ? entry->table : entry->figure->data, tables));
     }
     struct lk_text configuration = {0};
     configuration.rc = lk_report_configuration(report, &configuration);
-    LK_TRY(write_text(folder, "configuration", ".json", &configuration));
+    LK_TRY(lk_report_file(folder, "configuration", ".json", &configuration));
     return write_page(report, folder);
 }

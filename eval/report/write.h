@@ -2,9 +2,8 @@
 #pragma once
 
 #include "eval/report/build.h"
+#include "eval/report/files.h"
 #include "eval/report/page.h"
-
-enum { LK_REPORT_PATH_MAX = 3800 };
 
 /* The resolved options as JSON, and how much of the design is covered. */
 enum lk_code lk_report_configuration(const struct lk_report *report, struct lk_text *out);

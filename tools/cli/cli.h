@@ -16,4 +16,5 @@ enum lk_code cli_judge(const struct cli_arguments *arguments);
 enum lk_code cli_review(const struct cli_arguments *arguments);
 enum lk_code cli_report(const struct cli_arguments *arguments);
 enum lk_code cli_sample(const struct cli_arguments *arguments);
+enum lk_code cli_t2i(const struct cli_arguments *arguments);
 enum lk_code cli_stats(const struct cli_arguments *arguments);

@@ -104,6 +104,18 @@ static const char *const sample_examples[] = {"The 500 pairs for raters",
                                               "likeness sample strata126 --sampler pandas",
                                               NULL};
 
+static const char *const t2i_examples[] = {
+    "The prompts of the study, with what mitigations make of them",
+    "likeness t2i prompts -o negative_role_prompts_all.csv",
+    "Who is depicted, against equal shares",
+    "likeness t2i metrics --labels labels.csv --ref uniform --csv negative_role_prompts_all.csv -o results",
+    "Mitigated arms from the generator's log",
+    "likeness t2i metrics --labels labels.csv --log log.csv --ref uniform -o results",
+    "As many of the pictures as have equal shares of men and women, as an arm of their own",
+    "likeness t2i post-filter --labels labels.csv --target uniform --attribute gender -o filtered.csv && likeness t2i "
+    "metrics --labels labels.csv --labels filtered.csv --ref uniform -o results",
+    NULL};
+
 const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
     [CLI_EDIT] = {.name = "edit",
                   .summary = "edit a picture by an instruction",
@@ -223,6 +235,20 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                         "prompts and three models; all: the 100 pictures of experiment 3, where nothing is drawn. One "
                         "seed gives one sample on every machine. CSV on stdout.",
                     .examples = sample_examples},
+    [CLI_T2I] =
+        {.name = "t2i",
+         .summary = "audit text-to-image models: who is depicted in negative roles",
+         .positional = "prompts|metrics|post-filter",
+         .positional_required = true,
+         .usage = "prompts|metrics|post-filter [options]",
+         .text =
+             "prompts prints the prompt table: 12 roles, each neutral, male and female, in given styles and scenes, "
+             "with the prompts of three mitigations. metrics writes DIR/report.html and every table in DIR/tables: "
+             "shares of perceived groups, their distance from a target (SPD), what mitigations change, how far that "
+             "depends on the classifier's confidence and on CFG. post-filter writes the lines of the largest set of "
+             "base pictures, for each model and prompt, that has the target's shares; a set that has none is named. "
+             "Labels are what a classifier perceives in a picture. Equal inputs give equal bytes.",
+         .examples = t2i_examples},
     [CLI_STATS] =
         {.name = "stats",
          .summary = "compute a statistic or test from a CSV table",

@@ -80,7 +80,7 @@ static const struct cli_option options[] = {
 
 const struct cli_option *cli_option(size_t i) {
     const struct cli_option_part parts[] = {
-        cli_options_of_edit, cli_options_of_audit, {options, sizeof options / sizeof *options}};
+        cli_options_of_edit, cli_options_of_audit, cli_options_of_t2i, {options, sizeof options / sizeof *options}};
     for (size_t p = 0; p < sizeof parts / sizeof *parts; i -= parts[p++].n)
         if (i < parts[p].n) return &parts[p].options[i];
     return NULL;
@@ -111,11 +111,11 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                                    .bootstrap = 1000,
                                                    .study_seed = 42,
                                                    .alpha = 0.05,
-                                                   .title = "Portrait edits: audit",
                                                    .date = "",
                                                    .run = "",
                                                    .label = ""},
                                         .review = {.note = "", .time = "", .judge_prompt = "v1"},
                                         .stats = {.null = -1, .p1 = -1, .p2 = -1},
+                                        .t2i = {.columns = "all", .cue = 1, .tolerance = 0.05},
                                         .sampler = "stream"};
 }

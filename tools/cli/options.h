@@ -22,6 +22,7 @@ enum cli_command {
     CLI_REPORT,
     CLI_STATS,
     CLI_SAMPLE,
+    CLI_T2I,
     CLI_COMPLETIONS,
     CLI_HELP,
     CLI_N_COMMANDS,
@@ -100,6 +101,12 @@ struct cli_arguments {
         bool pairwise;
     } review;
     struct cli_stats_options stats;
+    struct cli_t2i_arguments {
+        struct cli_list labels, styles, contexts;
+        const char *log, *ref, *target, *ref_labels, *csv, *mitigations, *attribute, *columns;
+        double tolerance;
+        int64_t cue;
+    } t2i;
     const char *sampler;
     bool thinking_mode, reflection_mode, greedy;
     bool exif_transpose, vae_tiling, quiet, json, man, large;

@@ -58,7 +58,8 @@ static const struct cli_option options[] = {
      .value = "N",
      .otherwise = "all cores",
      .help = "host threads; the result does not depend on it",
-     .commands = SHAPES | ON(CLI_RERUN) | ON(CLI_VERIFY) | ON(CLI_CHAT) | ON(CLI_SELFTEST) | ON(CLI_STATS),
+     .commands =
+         SHAPES | ON(CLI_RERUN) | ON(CLI_VERIFY) | ON(CLI_CHAT) | ON(CLI_SELFTEST) | ON(CLI_STATS) | ON(CLI_T2I),
      .min = 1,
      .max = 1024,
      .offset = FIELD(threads)},
@@ -335,8 +336,8 @@ static const struct cli_option options[] = {
      .group = "Output",
      .value = "FILE.png|DIR",
      .help = "the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is "
-             "missing",
-     .commands = RUNS | ON(CLI_REPORT),
+             "missing; of t2i a folder (metrics) or a file",
+     .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I),
      .required = RUNS | ON(CLI_REPORT),
      .offset = FIELD(output)},
 };

@@ -14,4 +14,4 @@ struct cli_option_part {
     size_t n;
 };
 
-extern const struct cli_option_part cli_options_of_edit, cli_options_of_audit;
+extern const struct cli_option_part cli_options_of_edit, cli_options_of_audit, cli_options_of_t2i;

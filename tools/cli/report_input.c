@@ -133,7 +133,7 @@ static enum lk_code control_quality(struct cli_report_input *in, const struct cl
 
 static void set_options(struct lk_report_options *o, const struct cli_report_arguments *a) {
     lk_report_options_init(o);
-    o->title = a->title;
+    o->title = a->title ? a->title : "Portrait edits: audit";
     o->run = a->run;
     o->date = a->date;
     o->label = a->label;

@@ -3,7 +3,7 @@ _likeness() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest judge review report stats sample completions help --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest judge review report stats sample t2i completions help --help --version" -- "$current"))
         return
     fi
     case $previous in
@@ -169,6 +169,32 @@ _likeness() {
         return ;;
     --label) 
         return ;;
+    --labels) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --log) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --ref) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --target) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --ref-labels) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --csv) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --mitigations) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --style) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --context) COMPREPLY=($(compgen -f -- "$current"))
+        return ;;
+    --cue) 
+        return ;;
+    --attribute) COMPREPLY=($(compgen -W "gender age race skin_tone" -- "$current"))
+        return ;;
+    --tol) 
+        return ;;
+    --only) COMPREPLY=($(compgen -W "all printed companion" -- "$current"))
+        return ;;
     --dump-steps) COMPREPLY=($(compgen -d -- "$current"))
         return ;;
     --vram) 
@@ -197,8 +223,9 @@ _likeness() {
     stats) COMPREPLY=($(compgen -W "--threads --value --by --x --y --item --rater --cluster --columns --weights --level --alternative --zero-method --method --interval --exact --correction --no-correction --resamples --null --p1 --p2 --power --study-seed --alpha --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     sample) COMPREPLY=($(compgen -W "--scores --study-seed --sampler --json --help --version " -- "$current")) ;;
+    t2i) COMPREPLY=($(compgen -W "--threads --output --bootstrap --study-seed --alpha --title --run --date --label --labels --log --ref --target --ref-labels --csv --mitigations --style --context --cue --attribute --tol --only --help --version " -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;
-    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest judge review report stats sample completions help " -- "$current")) ;;
+    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest judge review report stats sample t2i completions help " -- "$current")) ;;
     esac
 }
 complete -o filenames -F _likeness likeness

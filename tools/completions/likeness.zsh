@@ -18,6 +18,7 @@ _likeness() {
             'report:turn scores and ratings into tables, figures and a page'
             'stats:compute a statistic or test from a CSV table'
             'sample:draw the outputs that raters will see'
+            't2i:audit text-to-image models: who is depicted in negative roles'
             'completions:print shell completions'
             'help:explain a command'
         )
@@ -67,8 +68,8 @@ _likeness() {
             '-H[output height, rounded down to a multiple of 16]:PIXELS:' \
             '--max-sequence-length[prompt tokens; longer prompts are cut, shorter ones padded (FLUX.2)]:TOKENS:' \
             '--text-encoder-out-layers[hidden states of the text encoder that condition the transformer (FLUX.2)]:N,N,N:' \
-            '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
-            '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
+            '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing; of t2i a folder (metrics) or a file]:FILE.png|DIR:_files' \
+            '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing; of t2i a folder (metrics) or a file]:FILE.png|DIR:_files' \
             '--dump-steps[also write every named intermediate tensor as safetensors; the folder must be new or empty]:DIR:_files -/' \
             '--quiet[errors only on stderr]' \
             '-q[errors only on stderr]' \
@@ -179,8 +180,8 @@ _likeness() {
             '*-r[JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets the size; none\: text to image]:FILE:_files' \
             '--prompts-file[the model'\''s own prompts for thinking and reflection, checked by their SHA-256]:FILE.json:_files' \
             '--vae-tiling[let the VAE work in bands of rows\: about half its memory, a little more time, the same bits (Qwen-Image-Edit)]' \
-            '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
-            '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
+            '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing; of t2i a folder (metrics) or a file]:FILE.png|DIR:_files' \
+            '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing; of t2i a folder (metrics) or a file]:FILE.png|DIR:_files' \
             '--quiet[errors only on stderr]' \
             '-q[errors only on stderr]' \
             '--help[this text]' \
@@ -247,8 +248,8 @@ _likeness() {
         ;;
     report)
         _arguments \
-            '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
-            '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing]:FILE.png|DIR:_files' \
+            '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing; of t2i a folder (metrics) or a file]:FILE.png|DIR:_files' \
+            '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing; of t2i a folder (metrics) or a file]:FILE.png|DIR:_files' \
             '--primary[the primary judge'\''s answers\: JSON lines or a JSON array with item_id and five scores]:FILE:_files' \
             '--secondary[the secondary judge'\''s]:FILE:_files' \
             '--review[reviewers'\'' decisions, one a line, the last one about an item'\''s axis counts; the report then shows both, as judged and with review]:FILE.jsonl:_files' \
@@ -270,7 +271,7 @@ _likeness() {
             '--rounding[of the mean of two judges that lies between two scores]:NAME:(half_even half_up half_down)' \
             '--subcategory[of prompts\: by the printed id ranges, by what they ask for, or both]:NAME:(both printed content)' \
             '--score-source[whose scores the tables of pairs take]:NAME:(judge human)' \
-            '--bootstrap[resamples of the 84 sources for intervals]:N:' \
+            '--bootstrap[resamples for intervals\: of the 84 sources, of t2i of pictures or seeds, and as many permutations]:N:' \
             '--study-seed[seed of the resamples and samples]:N:' \
             '--alpha[error rate of tests; intervals are at 1 - A]:A:' \
             '--nominal[outputs that the design asks for]:N:' \
@@ -332,6 +333,36 @@ _likeness() {
             '-h[this text]' \
             '--version[print the version]' \
         ;;
+    t2i)
+        _arguments \
+            '--threads[host threads; the result does not depend on it]:N:' \
+            '-t[host threads; the result does not depend on it]:N:' \
+            '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing; of t2i a folder (metrics) or a file]:FILE.png|DIR:_files' \
+            '-o[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing; of t2i a folder (metrics) or a file]:FILE.png|DIR:_files' \
+            '--bootstrap[resamples for intervals\: of the 84 sources, of t2i of pictures or seeds, and as many permutations]:N:' \
+            '--study-seed[seed of the resamples and samples]:N:' \
+            '--alpha[error rate of tests; intervals are at 1 - A]:A:' \
+            '--title[the page'\''s title]:TEXT:' \
+            '--run[the run as every file names it]:NAME:' \
+            '--date[printed as it is; no clock is read]:TEXT:' \
+            '--label[a sentence on top of the page\: what the numbers stand for]:TEXT:' \
+            '*--labels[what a classifier perceives, a line a picture\: file_path, prompt_id, model_tag, seed, cfg, face_found, race, race_conf, gender, gender_conf, age, age_conf, skin_tone, skin_value, and if there are mitigations arm; metrics\: give it again for more]:LABELS.csv:_files' \
+            '--log[the generator'\''s log\: prompt_id, model_tag, seed, cfg, file_path, arm, mode; it says what labels do not]:LOG.csv:_files' \
+            '--ref[metrics\: the reference distribution, as {"gender"\: {"Male"\: 0.5, "Female"\: 0.5}}]:FILE.json|uniform:_files' \
+            '--target[the shares that ought to be; BiasAmp is the distance from them less the reference'\''s]:FILE.json|uniform:_files' \
+            '--ref-labels[metrics\: labels of pictures whose distance from the target is BiasAmp'\''s reference, in place of --ref'\''s]:LABELS.csv:_files' \
+            '--csv[a prompt table of one'\''s own; metrics\: names prompts, and a prompt_id that it lacks is rejected]:PROMPTS.csv:_files' \
+            '--mitigations[prompts\: a companion table with prompt_id, rewrite_prompt, diversity_prompt, safety_prompt]:FILE.csv:_files' \
+            '*--style[prompts\: a style; give it again for more]:TEXT:_files' \
+            '*--context[prompts\: a scene; give it again for more]:TEXT:_files' \
+            '--cue[prompts\: the diversity arm'\''s words, "varied age, gender, and ethnicity" or "balanced demographics, avoid stereotypes"]:1|2:' \
+            '--attribute[post-filter\: whose shares are to fit the target]:NAME:(gender age race skin_tone)' \
+            '--tol[post-filter\: how far a share may be from the target]:SHARE:' \
+            '--only[prompts\: which columns\: everything, the ten printed ones, or a companion table of the mitigated prompts]:NAME:(all printed companion)' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+        ;;
     completions)
         _arguments \
             '--help[this text]' \
@@ -345,7 +376,7 @@ _likeness() {
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
-            '1:command:(edit plan chat models verify show rerun devices selftest judge review report stats sample completions help)'
+            '1:command:(edit plan chat models verify show rerun devices selftest judge review report stats sample t2i completions help)'
         ;;
     esac
 }

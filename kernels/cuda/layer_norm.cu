@@ -1,6 +1,6 @@
 /* n = r((x - mean) / sqrt(var + eps) [weight] [+ bias]); y = r(r(r(1 + scale) n) + shift), the modulated layer norm of
  * a transformer block in one pass over memory. Layout: rows with a distance each; a team of threads has a row (rows.h).
- * Tile: one row per team; up to 32 elements of a thread stay in registers, so that rows up to 32768 are read once.
+ * Tile: one row per team; up to 32 elements of a thread stay in registers, so that rows up to 16384 are read once.
  * Shared memory: 256 bytes, sums of warps. sm_80 or newer.
  * Deterministic: mean and variance are taken in double, one after the other, in an order that depends on the row's
  * length only. */

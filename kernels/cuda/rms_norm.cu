@@ -1,6 +1,6 @@
 /* y = r(w r(x rsqrt(mean(x^2) + eps))) over the last dimension.
  * Layout: groups of rows with a distance each (windows of heads); a team of threads has a row (rows.h).
- * Tile: one row per team; up to 32 elements of a thread stay in registers, so that rows up to 32768 are read once.
+ * Tile: one row per team; up to 32 elements of a thread stay in registers, so that rows up to 16384 are read once.
  * Shared memory: 256 bytes, sums of warps. sm_80 or newer.
  * Deterministic: the sum of squares is taken in double in an order that depends on the row's length only. */
 #include "kernels/cuda/rows.cuh"

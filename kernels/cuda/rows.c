@@ -3,6 +3,7 @@
 #include "kernels/cuda/elementwise.h"
 
 #define SMALL_BLOCK 256
+#define LARGE_BLOCK 512       /* of 128 registers a thread at most */
 #define MOST_SMALL  1024      /* elements of a row that a warp takes */
 #define MOST_KEPT   32        /* elements of a thread that stay in registers */
 #define MOST_ROW    (1 << 30) /* elements, so that 32 bits count them */
@@ -24,7 +25,7 @@ static unsigned small_team(int64_t vectors, int64_t most_kept) {
 
 struct lk_cuda_grid lk_cuda_row_grid(int64_t n_rows, int64_t n, enum lk_dtype dtype) {
     const int64_t width = LK_CUDA_WIDTH(dtype);
-    unsigned team = n > 8192 ? 1024 : SMALL_BLOCK;
+    unsigned team = n > 8192 ? LARGE_BLOCK : SMALL_BLOCK;
     if (n <= MOST_SMALL) team = small_team(lk_cuda_div_up(n, width), MOST_KEPT / width);
     const unsigned teams = team < SMALL_BLOCK ? SMALL_BLOCK / team : 1;
     return (struct lk_cuda_grid){.grid = {(unsigned)lk_cuda_div_up(n_rows, teams)}, .block = {team, teams}};

@@ -1,6 +1,6 @@
 /* How kernels that reduce a row share it. A row belongs to a team of threads, whose size follows from the row's length
  * and dtype alone: up to 1024 elements 1 to 32 threads of one warp, several teams to a block of 256, so that a thread
- * keeps up to 32 elements and few threads idle; a block of 256 threads up to 8192; a block of 1024 beyond. Thread t of
+ * keeps up to 32 elements and few threads idle; a block of 256 threads up to 8192; one of 512 beyond. Thread t of
  * a team of T has the vectors of 16 bytes t, t + T, t + 2 T... and adds its elements in that order; then the team's
  * sums are added as a balanced tree of each warp and the warps' sums in order. So a row's bits depend on its length
  * only. */

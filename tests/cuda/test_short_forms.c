@@ -54,22 +54,38 @@ static float row_value(int row, int i) {
     return ldexpf(v, (row - 5) * 5 - 148);
 }
 
-static void test_l2_norm(void **state) {
-    (void)state;
+/* Weights that make results of all sizes; the special ones also where a thread has common ones. */
+static float weight_value(int i) {
+    if (i % 24 < 20) return (float)(i % 5 + 1) / 4.0f;
+    if (i < 24) return 40.0f; /* results beyond what the short SiLU takes */
+    if (i < 48) return i == 44 ? -0.0f : i == 45 ? 1e-39f : -3e-38f;
+    if (i < 72) return i == 68 ? INFINITY : i == 69 ? -3e38f : -1e30f;
+    return i == 92 ? NAN : -0.001f;
+}
+
+/* Rows of n elements: 96 are three vectors of each thread, 80 are not. */
+static void check_l2_norm(int n, enum lk_act act, bool all_weights) {
     static uint16_t x[ROWS * N], w[N], want[ROWS * N], got[ROWS * N];
-    for (int i = 0; i < ROWS * N; i++) x[i] = lk_f32_to_bf16(row_value(i / N, i % N));
-    for (int i = 0; i < N; i++) w[i] = lk_f32_to_bf16((float)(i % 5 + 1) / 4.0f);
-    struct lk_tensor a, b, d, host_x = LK_TENSOR(x, LK_BF16, ROWS, N), host_y = LK_TENSOR(want, LK_BF16, ROWS, N);
-    struct lk_tensor host_w = LK_TENSOR(w, LK_BF16, N);
-    assert_ok(LK_NEW(&cuda->arena, &a, LK_BF16, ROWS, N));
-    assert_ok(LK_NEW(&cuda->arena, &b, LK_BF16, ROWS, N));
-    assert_ok(LK_NEW(&cuda->arena, &d, LK_BF16, N));
+    size_t mark = lk_arena_mark(&cuda->arena);
+    for (int i = 0; i < ROWS * n; i++) x[i] = lk_f32_to_bf16(row_value(i / n, i % n));
+    for (int i = 0; i < n; i++) w[i] = lk_f32_to_bf16(all_weights ? weight_value(i) : (float)(i % 5 + 1) / 4.0f);
+    struct lk_tensor a, b, d, host_x = LK_TENSOR(x, LK_BF16, ROWS, n), host_y = LK_TENSOR(want, LK_BF16, ROWS, n);
+    struct lk_tensor host_w = LK_TENSOR(w, LK_BF16, n);
+    assert_ok(LK_NEW(&cuda->arena, &a, LK_BF16, ROWS, n));
+    assert_ok(LK_NEW(&cuda->arena, &b, LK_BF16, ROWS, n));
+    assert_ok(LK_NEW(&cuda->arena, &d, LK_BF16, n));
     assert_ok(lk_upload(cuda, &a, x));
     assert_ok(lk_upload(cuda, &d, w));
-    assert_ok(lk_l2_norm(cuda, &(struct lk_l2_norm){&b, &a, &d, LK_ACT_NONE}));
+    assert_ok(lk_l2_norm(cuda, &(struct lk_l2_norm){&b, &a, &d, act}));
     assert_ok(lk_download(cuda, got, &b));
-    assert_ok(lk_l2_norm(cpu, &(struct lk_l2_norm){&host_y, &host_x, &host_w, LK_ACT_NONE}));
-    expect_same(want, got, x, ROWS * N);
+    assert_ok(lk_l2_norm(cpu, &(struct lk_l2_norm){&host_y, &host_x, &host_w, act}));
+    expect_same(want, got, x, ROWS * n);
+    lk_arena_release(&cuda->arena, mark);
+}
+
+static void test_l2_norm(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) check_l2_norm(i & 1 ? 80 : N, i & 2 ? LK_ACT_SILU : LK_ACT_NONE, i & 4);
 }
 
 int main(void) {

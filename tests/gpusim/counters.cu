@@ -53,6 +53,14 @@ extern "C" __global__ void products(float *to, int rounds) {
     to[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
 }
 
+/* More than 64 registers, so that not all of a multiprocessor are enough for 1024 threads. */
+extern "C" __global__ void reverse(float *p) {
+    float all[96];
+    for (int i = 0; i < 96; i++) all[i] = p[i * blockDim.x + threadIdx.x];
+    __syncthreads();
+    for (int i = 0; i < 96; i++) p[i * blockDim.x + threadIdx.x] = all[95 - i];
+}
+
 /* `lanes` lanes of each warp go the long way: 64 additions in double. */
 extern "C" __global__ void diverge(double *to, int lanes) {
     double x = 1;

@@ -1,4 +1,5 @@
 /* Counts of kernels that can be counted by hand (counters.cu). */
+#include "gpusim.h"
 #include "counters/counts.h"
 #include "tests/gpusim/common/device.h"
 
@@ -205,6 +206,17 @@ static void test_machine_code(void **state) {
     if (each_round < 1 || each_round > 6) fail_msg("expected 1 to 6 instructions per product, got %g", each_round);
 }
 
+static void test_too_many_registers(void **state) {
+    (void)state;
+    const struct gpusim_counts *c;
+    RUN("reverse", 1, 128, 0, (void *)&to);
+    assert_in_range(c->registers, 65, 255);
+    uint64_t before = gpusim_report_count();
+    assert_cu(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+              device_run(device_function(module, "reverse"), 1, 1024, 0, (void *)&to, NULL));
+    assert_int_equal(gpusim_report_count(), before + 1);
+}
+
 static void test_sample(void **state) {
     (void)state;
     const struct gpusim_counts *c;
@@ -278,6 +290,7 @@ int main(void) {
         cmocka_unit_test(test_atomics),
         cmocka_unit_test(test_sample),
         cmocka_unit_test(test_machine_code),
+        cmocka_unit_test(test_too_many_registers),
         cmocka_unit_test(test_launches_add_up),
         cmocka_unit_test(test_report),
     };

@@ -38,6 +38,10 @@ static CUresult check_shape(const struct gpusim_function *f, const uint32_t grid
                    "%u bytes of dynamic shared memory, the function's maximum is %u "
                    "(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)",
                    shared, f->max_dynamic_shared_bytes);
+    if (f->registers_exact && !gpusim_occupancy(f, (uint32_t)threads, shared))
+        return bad(f, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                   "%llu threads of %u registers and %llu bytes of shared memory: no multiprocessor has as much",
+                   (unsigned long long)threads, f->registers, (unsigned long long)f->shared_bytes + shared);
     if (cooperative) {
         uint64_t fit = (uint64_t)gpusim_occupancy(f, (uint32_t)threads, shared) * GPUSIM_N_SMS;
         if ((uint64_t)grid[0] * grid[1] * grid[2] > fit)

@@ -1,6 +1,6 @@
 /* Intervals from replicates. */
 #include <math.h>
-#include <stdbool.h>
+#include <omp.h>
 #include <string.h>
 
 #include "engine/alloc.h"
@@ -16,36 +16,47 @@ static size_t keep_existing(const double *replicates, size_t n, double *kept) {
     return n_kept;
 }
 
-/* values is reordered. */
-static void percentiles(double *values, size_t n, double confidence, struct lk_number *number) {
+static size_t count_existing(const double *replicates, size_t n) {
+    size_t n_missing = 0;
+#pragma omp simd reduction(+ : n_missing)
+    for (size_t i = 0; i < n; i++) n_missing += isnan(replicates[i]);
+    return n - n_missing;
+}
+
+/* scratch [2, n]. */
+static void percentiles(const double *replicates, size_t n, double confidence, double *scratch,
+                        struct lk_number *number) {
+    size_t n_kept = count_existing(replicates, n);
+    if (n_kept < n) {
+        keep_existing(replicates, n, scratch + n);
+        replicates = scratch + n;
+    }
     number->low = number->high = 0;
-    if (!n) return;
+    if (!n_kept) return;
     double tail = (100 - 100 * confidence) / 2 / 100; /* 0.025 exactly for 95 % */
-    number->low = lk_quantile(values, n, tail);
-    number->high = lk_quantile(values, n, 1 - tail);
+    number->low = lk_quantile_of(replicates, n_kept, tail, scratch);
+    number->high = lk_quantile_of(replicates, n_kept, 1 - tail, scratch);
 }
 
 enum lk_code lk_interval_percentile(const double *replicates, size_t n, double confidence, struct lk_number *number) {
-    double *kept = lk_malloc(n * sizeof *kept);
-    if (!kept) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu replicates", n);
-    percentiles(kept, keep_existing(replicates, n, kept), confidence, number);
-    lk_free(kept);
+    double *scratch = lk_malloc(2 * n * sizeof *scratch);
+    if (!scratch) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu replicates", n);
+    percentiles(replicates, n, confidence, scratch, number);
+    lk_free(scratch);
     return LK_OK;
 }
 
 enum lk_code lk_intervals_percentile(const double *replicates, size_t n, const struct lk_resampling *how,
                                      struct lk_number *numbers, size_t n_numbers) {
     int n_threads = lk_resampling_threads(how);
-    double *kept = lk_malloc(n * (size_t)n_threads * sizeof *kept);
-    if (!kept) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu replicates", n);
-#pragma omp parallel for schedule(static) num_threads(n_threads)
-    for (int t = 0; t < n_threads; t++) {
-        double *mine = kept + (size_t)t * n;
-        for (size_t i = (size_t)t; i < n_numbers; i += (size_t)n_threads)
-            if (!numbers[i].undefined)
-                percentiles(mine, keep_existing(replicates + i * n, n, mine), how->confidence, &numbers[i]);
-    }
-    lk_free(kept);
+    double *scratch = lk_malloc(2 * n * (size_t)n_threads * sizeof *scratch);
+    if (!scratch) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu replicates", n);
+#pragma omp parallel for schedule(dynamic) num_threads(n_threads)
+    for (size_t i = 0; i < n_numbers; i++)
+        if (!numbers[i].undefined)
+            percentiles(replicates + i * n, n, how->confidence, scratch + 2 * n * (size_t)omp_get_thread_num(),
+                        &numbers[i]);
+    lk_free(scratch);
     return LK_OK;
 }
 

@@ -159,6 +159,31 @@ static void quantiles_of_all_kinds(void **state) {
     }
 }
 
+/* From one side of a pivot as from a selection among all, also where the sample that the pivot comes from misleads. */
+static void quantiles_of_tails(void **state) {
+    (void)state;
+    enum { N = 5000 };
+    static double x[N], reordered[N], scratch[N];
+    const double qs[] = {0, 0.001, 0.025, 0.3, 0.5, 0.975, 0.999, 1};
+    struct lk_stream s;
+    lk_stream_seed(&s, 8);
+    for (int round = 0; round < 60; round++) {
+        size_t n = round % 2 ? N - lk_stream_bounded(&s, 300) : 1 + lk_stream_bounded(&s, N);
+        uint64_t levels = 1 + lk_stream_bounded(&s, round % 3 ? 100000 : 5), pick = round % 5 == 4;
+        for (size_t i = 0; i < n; i++) {
+            x[i] = (double)lk_stream_bounded(&s, levels) - 3;
+            if (pick && n >= 256 && i % (n / 256) == 0) x[i] = round % 10 == 4 ? -1e6 : 1e6; /* all of the sample */
+        }
+        for (size_t k = 0; k < sizeof qs / sizeof *qs; k++) {
+            memcpy(reordered, x, sizeof x);
+            double expected = lk_quantile(reordered, n, qs[k]);
+            memcpy(reordered, x, sizeof x);
+            assert_true(lk_quantile_of(x, n, qs[k], scratch) == expected);
+            assert_memory_equal(x, reordered, n * sizeof *x);
+        }
+    }
+}
+
 enum { N_UNITS = 600, N_MEASURES = 3 };
 
 /* Synthetic items: three measures, of which the last is often not valid; groups of 7, 3 and 600 (bins of their own). */
@@ -376,6 +401,7 @@ int main(void) {
         cmocka_unit_test(against_numpy_and_scipy),
         cmocka_unit_test(vectors_of_the_specification),
         cmocka_unit_test(quantiles_of_all_kinds),
+        cmocka_unit_test(quantiles_of_tails),
         cmocka_unit_test(same_bits_with_any_number_of_threads),
         cmocka_unit_test(rates_are_those_of_the_drawn_units),
         cmocka_unit_test(packed_sums_are_the_sums),

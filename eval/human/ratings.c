@@ -162,9 +162,14 @@ static enum lk_code take_gold(struct lk_ratings_import *import, const struct lk_
     LK_TRY(gold_number(import, image, number));
     const struct lk_gold_key *key = &import->gold[*number];
     const struct lk_human_answers *expected = lk_human_answers_any(&own) ? &own : key->keyed ? &key->expected : NULL;
+    rating->gold = *number;
     rating->is_gold = true;
-    rating->gold_keyed = expected != NULL;
-    rating->gold_right = expected && lk_gold_is_right(expected, answers, import->gold_tolerance);
+    const struct lk_field *verdict = lk_fields_find(fields, "gold_right");
+    int right = verdict ? lk_field_bool(verdict) : -1;
+    if (verdict && right < 0) return lk_fail(LK_E_INPUT, "gold_right: expected true or false");
+    if (expected) right = lk_gold_is_right(expected, answers, import->gold_tolerance);
+    rating->gold_keyed = right >= 0;
+    rating->gold_right = right == 1;
     return LK_OK;
 }
 
@@ -201,7 +206,8 @@ static enum lk_code read_record(struct lk_ratings_import *import, const struct l
     LK_TRY(item_id(fields, image, id));
     if (lk_dataset_id_prompt(id, strlen(id), &prompt) && !is_gold) return LK_E_INPUT;
     LK_TRY(lk_human_answers_read(fields, "", prompt, &answers));
-    if (!answers.n_answered && !answers.n_left_open) return lk_fail(LK_E_INPUT, "no answer to any question");
+    bool judged = is_gold && lk_fields_find(fields, "gold_right");
+    if (!answers.n_answered && !answers.n_left_open && !judged) return lk_fail(LK_E_INPUT, "no answer to any question");
     struct lk_rating *rating = &out->rating;
     lk_rating_clear(rating);
     LK_TRY(take_times(fields, rating));

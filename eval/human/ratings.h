@@ -51,7 +51,8 @@ struct lk_ratings_import {
 };
 
 /* Expectations: records with imageId and, under "expected." or plain, the fields of lk_human_answers_read. An
- * expectation inside a rating's own record ("expected") counts before these. LK_E_INPUT for a record not understood. */
+ * expectation inside a rating's own record ("expected") counts before these, and both before a verdict found earlier
+ * ("gold_right"). LK_E_INPUT for a record not understood. */
 enum lk_code lk_ratings_gold(struct lk_ratings_import *import, const char *text, size_t n, const char *name);
 enum lk_code lk_ratings_read(struct lk_ratings_import *import, const char *text, size_t n, const char *name);
 /* A platform's export: "participant id" or workerId; status or submitted; completion code or code_valid; age, sex,

@@ -212,8 +212,14 @@ enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n,
 }
 
 void lk_rating_clear(struct lk_rating *rating) {
-    *rating = (struct lk_rating){
-        .item = -1, .rater = -1, .duration_ms = -1, .task = -1, .position = -1, .preference = -1, .role = LK_ROLE_NONE};
+    *rating = (struct lk_rating){.item = -1,
+                                 .rater = -1,
+                                 .gold = -1,
+                                 .duration_ms = -1,
+                                 .task = -1,
+                                 .position = -1,
+                                 .preference = -1,
+                                 .role = LK_ROLE_NONE};
     for (int a = 0; a < LK_N_AXES; a++) rating->question_ms[a] = rating->answer_class[a] = -1;
 }
 

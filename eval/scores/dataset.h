@@ -51,6 +51,7 @@ struct lk_rating {
     int8_t preference;              /* of a pair: lk_arm, 2 a tie of any kind, -1 not asked */
     int8_t confidence;              /* 1..5, 0 not asked */
     int8_t role;                    /* lk_role */
+    int32_t gold;                   /* of an attention check its number among the ids of the import; -1 */
     bool is_gold;                   /* an attention check; item is then -1 unless it is a real one */
     bool gold_keyed;                /* an expectation was there to compare with */
     bool gold_right;

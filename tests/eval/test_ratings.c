@@ -242,6 +242,9 @@ static void gold_items_are_scored(void **state) {
         {"\"pair\", \"preference\": \"same\", \"expected\": {\"preference\": \"edited\"}", 1, 0},
         {"\"role\", \"roleAssignment\": \"male\", \"expected\": {\"roleAssignment\": \"male\"}", 1, 1},
         {"\"unknown\", \"raceDrift\": 3", 0, 0},
+        {"\"unknown\", \"raceDrift\": 3, \"gold_right\": true", 1, 1}, /* found by who exported it */
+        {"\"seen\", \"gold_right\": false", 1, 0},
+        {"\"gold_2\", \"raceDrift\": 3, \"gold_right\": true", 1, 0}, /* an expectation counts before */
     };
     size_t n = sizeof cases / sizeof *cases;
     for (size_t i = 0; i < n; i++) {

@@ -66,6 +66,11 @@ static const char *const review_examples[] = {
     "What follows from it",
     "likeness report --primary gemini.jsonl --secondary gpt.jsonl --with-review decisions.jsonl -o report",
     NULL};
+static const char *const ratings_examples[] = {
+    "Tables of several platforms in one form, without the platform's ids",
+    "likeness ratings evaluations --ratings old.csv --ratings new.jsonl --salt \"$SALT\" > evaluations.jsonl",
+    "Who took part, under the same names",
+    "likeness ratings participants --participants prolific.csv --salt \"$SALT\" > participants.jsonl", NULL};
 static const char *const report_examples[] = {
     "Two judges and the pictures behind the numbers",
     "likeness report --primary gemini.jsonl --secondary gpt.jsonl --images images.jsonl -o report",
@@ -216,6 +221,17 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "appends those of a filled table or of another review file. The file only grows, the last decision "
              "counts, and files of scores are never changed.",
          .examples = review_examples},
+    [CLI_RATINGS] =
+        {.name = "ratings",
+         .summary = "write raters' answers in the study's own form",
+         .positional = "evaluations|participants",
+         .positional_required = true,
+         .usage = "evaluations --ratings FILE... | participants --participants FILE [options]",
+         .text = "Reads raters' answers in any form that report takes, and prints a JSON line for each that stands, "
+                 "with the field names of the study's document store: comments, times of day and whatever else has "
+                 "no place there are left out. participants does the same with a platform's list. Records that are "
+                 "not understood are named on stderr; exit code 6 if there are any.",
+         .examples = ratings_examples},
     [CLI_REPORT] = {.name = "report",
                     .summary = "turn scores and ratings into tables, figures and a page",
                     .usage = "[--primary FILE] [--secondary FILE] [--ratings FILE]... -o DIR [options]",

@@ -30,8 +30,8 @@ static enum lk_code (*const commands[CLI_N_COMMANDS])(const struct cli_arguments
     [CLI_MODELS] = cli_models,     [CLI_VERIFY] = cli_verify,   [CLI_SHOW] = cli_show,
     [CLI_RERUN] = cli_rerun,       [CLI_DEVICES] = cli_devices, [CLI_COMPLETIONS] = run_completions,
     [CLI_SELFTEST] = cli_selftest, [CLI_JUDGE] = cli_judge,     [CLI_REVIEW] = cli_review,
-    [CLI_REPORT] = cli_report,     [CLI_STATS] = cli_stats,     [CLI_SAMPLE] = cli_sample,
-    [CLI_T2I] = cli_t2i,           [CLI_HELP] = run_help,
+    [CLI_RATINGS] = cli_ratings,   [CLI_REPORT] = cli_report,   [CLI_STATS] = cli_stats,
+    [CLI_SAMPLE] = cli_sample,     [CLI_T2I] = cli_t2i,         [CLI_HELP] = run_help,
 };
 
 static enum lk_code run(const struct cli_arguments *a, bool bare) {

@@ -19,6 +19,7 @@ enum cli_command {
     CLI_SELFTEST,
     CLI_JUDGE,
     CLI_REVIEW,
+    CLI_RATINGS,
     CLI_REPORT,
     CLI_STATS,
     CLI_SAMPLE,
@@ -96,7 +97,7 @@ struct cli_arguments {
         bool embed_images, audit_safe, secondary_only;
     } report;
     struct cli_review_arguments {
-        const char *file, *note, *time;
+        const char *file, *note, *time, *salt;
         const char *judge_prompt;
         bool pairwise;
     } review;

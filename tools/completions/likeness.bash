@@ -3,7 +3,7 @@ _likeness() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest judge review report stats sample t2i completions help --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W "edit plan chat models verify show rerun devices selftest judge review ratings report stats sample t2i completions help --help --version" -- "$current"))
         return
     fi
     case $previous in
@@ -113,6 +113,8 @@ _likeness() {
         return ;;
     --review | --with-review) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
+    --salt) 
+        return ;;
     --note) 
         return ;;
     --time) 
@@ -219,13 +221,14 @@ _likeness() {
     selftest) COMPREPLY=($(compgen -W "--device --gemm --conv --threads --cases --large --json --help --version " -- "$current")) ;;
     judge) COMPREPLY=($(compgen -W "--image --pairs --primary --secondary --review --judge-prompt --pairwise --scores --json --help --version " -- "$current")) ;;
     review) COMPREPLY=($(compgen -W "--by --primary --secondary --review --note --time --secondary-only --scores --rounding --json --help --version " -- "$current")) ;;
+    ratings) COMPREPLY=($(compgen -W "--salt --ratings --participants --completion-code --gold --help --version " -- "$current")) ;;
     report) COMPREPLY=($(compgen -W "--output --primary --secondary --review --secondary-only --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --feature-prompts --sources --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --run --date --label --embed-images --audit-safe --manifest --help --version " -- "$current")) ;;
     stats) COMPREPLY=($(compgen -W "--threads --value --by --x --y --item --rater --cluster --columns --weights --level --alternative --zero-method --method --interval --exact --correction --no-correction --resamples --null --p1 --p2 --power --study-seed --alpha --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     sample) COMPREPLY=($(compgen -W "--scores --study-seed --sampler --json --help --version " -- "$current")) ;;
     t2i) COMPREPLY=($(compgen -W "--threads --output --bootstrap --study-seed --alpha --title --run --date --label --labels --log --ref --target --ref-labels --csv --mitigations --style --context --cue --attribute --tol --only --help --version " -- "$current")) ;;
     completions) COMPREPLY=($(compgen -W "--help --version bash zsh fish " -- "$current")) ;;
-    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest judge review report stats sample t2i completions help " -- "$current")) ;;
+    help) COMPREPLY=($(compgen -W "--man --help --version edit plan chat models verify show rerun devices selftest judge review ratings report stats sample t2i completions help " -- "$current")) ;;
     esac
 }
 complete -o filenames -F _likeness likeness

@@ -15,6 +15,7 @@ _likeness() {
             'selftest:compare a device's ops with the CPU's'
             'judge:judge edits by pixels, or ask and read a judge elsewhere'
             'review:decide where two judges disagree'
+            'ratings:write raters' answers in the study's own form'
             'report:turn scores and ratings into tables, figures and a page'
             'stats:compute a statistic or test from a CSV table'
             'sample:draw the outputs that raters will see'
@@ -246,6 +247,17 @@ _likeness() {
             '-h[this text]' \
             '--version[print the version]' \
         ;;
+    ratings)
+        _arguments \
+            '--salt[put the SHA-256 of TEXT and the rater'\''s id in the id'\''s place; keep TEXT apart from the answers]:TEXT:' \
+            '*--ratings[raters'\'' answers\: CSV, JSON lines or a JSON array]:FILE:_files' \
+            '--participants[the rating platform'\''s list of participants]:FILE:_files' \
+            '--completion-code[the code that participants had to enter; without it any counts]:TEXT:' \
+            '--gold[expected answers of the attention checks]:FILE:_files' \
+            '--help[this text]' \
+            '-h[this text]' \
+            '--version[print the version]' \
+        ;;
     report)
         _arguments \
             '--output[the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is missing; of t2i a folder (metrics) or a file]:FILE.png|DIR:_files' \
@@ -376,7 +388,7 @@ _likeness() {
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
-            '1:command:(edit plan chat models verify show rerun devices selftest judge review report stats sample t2i completions help)'
+            '1:command:(edit plan chat models verify show rerun devices selftest judge review ratings report stats sample t2i completions help)'
         ;;
     esac
 }

@@ -160,7 +160,12 @@ static unsigned char *run_conv(const struct conv_case *c, size_t *bytes) {
     struct lk_tensor bias = MAKE(c->dtype, c->c_out), residual = MAKE(c->dtype, h, w, c->c_out);
     const int n_groups = c->c_out % 4 ? 0 : (int)c->c_out / 4;
     struct lk_tensor sums = lk_group_sums(NULL, n_groups, h * w);
-    if (n_groups) assert_ok(lk_arena_tensor(&cuda->arena, &sums, sums.dtype, sums.n_dims, sums.shape));
+    if (n_groups) { /* not those of the run before */
+        void *zeros = lk_calloc(1, lk_tensor_bytes(&sums));
+        assert_ok(lk_arena_tensor(&cuda->arena, &sums, sums.dtype, sums.n_dims, sums.shape));
+        assert_ok(lk_upload(cuda, &sums, zeros));
+        lk_free(zeros);
+    }
     const struct lk_conv2d op = {.y = &y,
                                  .x = &x,
                                  .group_sums = n_groups ? &sums : NULL,

@@ -40,7 +40,7 @@ void check_memory_new(struct gpusim_allocation *a) {
     } else {
         s->written = s->memory;
     }
-    if (a->kind != GPUSIM_MEMORY_DEVICE) { /* the host or the module has filled it */
+    if (a->kind != GPUSIM_MEMORY_DEVICE && a->kind != GPUSIM_MEMORY_HEAP) { /* the host or the module has filled it */
         if (!all) {
             munmap(s->memory, s->memory_bytes);
             free(s);

@@ -1,4 +1,5 @@
 #include "driver/state.h"
+#include "exec/heap.h"
 
 #include <stdlib.h>
 
@@ -71,6 +72,7 @@ static void context_free(struct gpusim_context *context) {
         last &= (*link)->device != context->device;
         link = &(*link)->next;
     }
+    if (last) gpusim_heap_end(context->device);
     struct doomed doomed = {NULL, context->device};
     while (last) {
         doomed.record = NULL;

@@ -1,5 +1,6 @@
 /* What a program has not given back: when a context ends and when the process ends. */
 #include "driver/state.h"
+#include "exec/heap.h"
 
 #include <stdio.h>
 
@@ -36,6 +37,13 @@ static void leaks_of_memory(int device) {
     struct search s = {device, 0, 0};
     char text[128];
     gpusim_memory_each(look, &s);
+    uint64_t blocks = 0, bytes = 0;
+    if (device >= 0) gpusim_heap_left(device, &blocks, &bytes);
+    if (blocks) {
+        snprintf(text, sizeof text, "%llu blocks of malloc in kernels, %llu bytes altogether, were not freed",
+                 (unsigned long long)blocks, (unsigned long long)bytes);
+        leak(NULL, text);
+    }
     if (s.n <= MOST_LINES) return;
     snprintf(text, sizeof text, "%u allocations of %llu bytes altogether were not freed", s.n,
              (unsigned long long)s.bytes);

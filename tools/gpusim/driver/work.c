@@ -1,6 +1,7 @@
 /* Doing what streams have queued. */
 #include "driver/state.h"
 #include "counters/collect.h"
+#include "exec/heap.h"
 
 #include <string.h>
 
@@ -41,6 +42,9 @@ static CUresult launch(struct gpusim_item *item) {
         memcpy(workspace->host, (uint32_t[2]){8, 0}, 8);
         l->workspace = workspace->base;
     }
+    if (l->function->module->uses_heap && !(l->heap = gpusim_heap_of(l->device, item->context->limits[2])))
+        gpusim_say("no memory for a device heap of %llu bytes: malloc in kernel %s gives NULL",
+                   (unsigned long long)item->context->limits[2], l->function->name);
     gpusim_counters_begin(l);
     bool ok = gpusim_launch_run(l);
     gpusim_counters_end(l);

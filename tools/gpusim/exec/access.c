@@ -1,4 +1,5 @@
 #include "exec/access.h"
+#include "exec/heap.h"
 
 #include <stdio.h>
 
@@ -50,6 +51,19 @@ static int constant_written(struct gpusim_warp *warp, const struct gpusim_op *op
     return gpusim_fault_at(warp, op, GPUSIM_FAULT_ADDRESS, lane, &place, "%s of constant %s", verb(access), r->name);
 }
 
+/* Bytes of the heap: in a block that malloc gave and that was not freed? */
+static int heap_access(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_access access, int lane,
+                       uint32_t bytes, uint64_t address, const struct gpusim_allocation *r) {
+    enum gpusim_heap_state state = gpusim_heap_look(r->heap, address, bytes);
+    if (state == GPUSIM_HEAP_LIVE) return GPUSIM_NEXT;
+    struct gpusim_place place = {state == GPUSIM_HEAP_FREED ? GPUSIM_REPORT_USE_AFTER_FREE
+                                                            : GPUSIM_REPORT_OUT_OF_BOUNDS,
+                                 GPUSIM_GLOBAL, address, r};
+    return gpusim_fault_at(warp, op, GPUSIM_FAULT_ADDRESS, lane, &place, "%s of %u bytes of the device heap, %s",
+                           verb(access), bytes,
+                           state == GPUSIM_HEAP_FREED ? "which were freed" : "outside of what malloc gave");
+}
+
 static int resolve_global(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_access access,
                           uint32_t mask, uint32_t bytes, uint64_t address[GPUSIM_WARP], uintptr_t host[GPUSIM_WARP],
                           struct gpusim_allocation **record) {
@@ -73,12 +87,14 @@ static int resolve_global(struct gpusim_warp *warp, const struct gpusim_op *op, 
                 return out_of_bounds(warp, op, GPUSIM_GLOBAL, access, i, bytes, address[i]);
             if (r->kind == GPUSIM_MEMORY_CONSTANT && access != GPUSIM_ACCESS_LOAD)
                 return constant_written(warp, op, access, i, address[i], r);
+            if (r->heap && heap_access(warp, op, access, i, bytes, address[i], r)) return GPUSIM_FAULT;
             host[i] = (uintptr_t)r->host + (uintptr_t)(address[i] - r->base);
         })
         for (int i = 0; i < GPUSIM_WARP; i++)
             if (!(mask >> i & 1)) host[i] = host[__builtin_ctz(mask)];
         return GPUSIM_NEXT;
     }
+    if (r->heap) EACH_LANE(if (heap_access(warp, op, access, i, bytes, address[i], r)) return GPUSIM_FAULT;)
     if (r->kind == GPUSIM_MEMORY_CONSTANT && access != GPUSIM_ACCESS_LOAD && access != GPUSIM_ACCESS_ASYNC_SOURCE)
         return constant_written(warp, op, access, __builtin_ctz(mask), address[__builtin_ctz(mask)], r);
     return GPUSIM_NEXT;

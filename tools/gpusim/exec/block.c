@@ -163,6 +163,7 @@ void gpusim_block_start(struct gpusim_resident *r, uint64_t number) {
         warp->group[0] = (struct gpusim_group){.frame = warp->kernel_frame, .mask = warp->exists};
         warp->kernel_frame->lanes = warp->exists;
         warp->random = gpusim_random(&block->random);
+        for (int i = 0; i < GPUSIM_WARP; i++) warp->stack[i] = warp->local_bytes - launch->alloca_bytes;
         warp->turns = 0;
         warp->issued = 0;
     }

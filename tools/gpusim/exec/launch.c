@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { ALLOCA_BYTES = 64 << 10 };
+
 static const char *file_name(const struct gpusim_module *module, uint32_t file) {
     return file < module->n_files && module->files[file] ? module->files[file] : "?";
 }
@@ -107,7 +109,7 @@ static void no_memory(struct gpusim_launch *launch) {
 static uint32_t local_bytes(const struct gpusim_launch *launch) {
     const struct gpusim_function *function = launch->function;
     uint32_t bytes = (function->local_bytes + 15) & ~15u;
-    return function->uses_calls ? bytes + (32 << 10) : bytes;
+    return (function->uses_calls ? bytes + (32 << 10) : bytes) + launch->alloca_bytes;
 }
 
 /* The next block to run. A sample takes one block, drawn from the seed, of each of n_run equal parts of the grid.
@@ -173,6 +175,7 @@ bool gpusim_launch_run(struct gpusim_launch *launch) {
         launch->reserved_base = (launch->shared_bytes + 15) & ~15u;
         launch->shared_bytes = launch->reserved_base + GPUSIM_SHARED_RESERVED;
     }
+    launch->alloca_bytes = launch->function->module->uses_alloca ? ALLOCA_BYTES : 0;
     pthread_mutex_init(&launch->mutex, NULL);
     if (n > launch->n_run) n = (uint32_t)launch->n_run;
     uint32_t n_resident = launch->cooperative ? (uint32_t)((launch->n_run + n - 1) / n) : 1;

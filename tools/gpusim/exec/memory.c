@@ -1,4 +1,4 @@
-#include "exec/memory.h"
+#include "exec/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,10 +96,16 @@ uint64_t gpusim_memory_peak(int device) {
     return peak;
 }
 
+/* Bytes of the device's memory. */
+static uint64_t taken(enum gpusim_memory_kind kind, uint64_t bytes) {
+    if (kind == GPUSIM_MEMORY_HEAP) bytes /= GPUSIM_HEAP_SPAN;
+    return (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+}
+
 struct gpusim_allocation *gpusim_memory_new(enum gpusim_memory_kind kind, int device, uint64_t bytes, void *host) {
     bool on_device = kind != GPUSIM_MEMORY_PINNED && kind != GPUSIM_MEMORY_REGISTERED;
-    uint64_t size = (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
-    if (on_device && (size < bytes || size > gpusim_memory_free_bytes(device))) return NULL;
+    uint64_t size = taken(kind, bytes);
+    if (on_device && ((!size && bytes) || size > gpusim_memory_free_bytes(device))) return NULL;
     struct gpusim_allocation *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->kind = (uint8_t)kind;
@@ -118,7 +124,7 @@ struct gpusim_allocation *gpusim_memory_new(enum gpusim_memory_kind kind, int de
     }
     r->id = ++map.count;
     if (on_device) {
-        map.next[device] += ((size + ALIGN - 1) & ~(uint64_t)(ALIGN - 1)) + GUARD;
+        map.next[device] += ((bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1)) + GUARD;
         map.used[device] += size;
         if (map.used[device] > map.peak[device]) map.peak[device] = map.used[device];
     }
@@ -134,12 +140,13 @@ void gpusim_memory_free(struct gpusim_allocation *r) {
     memmove(map.records + at, map.records + at + 1, (map.n - at - 1) * sizeof *map.records);
     map.n--;
     if (r->kind != GPUSIM_MEMORY_REGISTERED) munmap(r->host, ((r->bytes ? r->bytes : 1) + 4095) & ~(size_t)4095);
-    if (r->device >= 0) map.used[r->device] -= (r->bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+    if (r->device >= 0) map.used[r->device] -= taken((enum gpusim_memory_kind)r->kind, r->bytes);
     if (r->shadow && r->shadow_free) r->shadow_free(r->shadow);
     if (r->touched && r->touched_free) r->touched_free(r->touched);
     r->shadow = r->touched = NULL;
     r->host = NULL;
     r->name = NULL;
+    r->heap = NULL;
     r->freed = true;
     struct gpusim_allocation **slot = &map.freed[map.n_freed++ % N_FREED];
     free(*slot);

@@ -10,17 +10,19 @@ enum gpusim_memory_kind {
     GPUSIM_MEMORY_REGISTERED, /* cuMemHostRegister: `host` is the user's */
     GPUSIM_MEMORY_VARIABLE,   /* .global of a module */
     GPUSIM_MEMORY_CONSTANT,   /* .const of a module */
+    GPUSIM_MEMORY_HEAP,       /* of malloc in kernels (heap.h) */
 };
 
 struct gpusim_allocation {
-    uint64_t base, bytes; /* device address range */
-    uint8_t *host;        /* where its bytes are */
-    uint64_t id;          /* counts allocations from 1: how reports name it */
-    uint8_t kind;         /* enum gpusim_memory_kind */
-    int8_t device;        /* -1: host memory */
-    bool freed;           /* kept for reports; host is NULL */
-    const char *name;     /* variables, else NULL */
-    void *shadow;         /* for check/: whatever it attaches; freed with shadow_free */
+    uint64_t base, bytes;           /* device address range */
+    uint8_t *host;                  /* where its bytes are */
+    uint64_t id;                    /* counts allocations from 1: how reports name it */
+    uint8_t kind;                   /* enum gpusim_memory_kind */
+    int8_t device;                  /* -1: host memory */
+    bool freed;                     /* kept for reports; host is NULL */
+    const char *name;               /* variables, else NULL */
+    const struct gpusim_heap *heap; /* HEAP: which of its bytes may be accessed */
+    void *shadow;                   /* for check/: whatever it attaches; freed with shadow_free */
     void (*shadow_free)(void *shadow);
     void *touched; /* the same for counters/ */
     void (*touched_free)(void *touched);

@@ -23,7 +23,8 @@ struct gpusim_function {
     struct gpusim_module *module;
     bool kernel, defined, uses_calls;
     bool uses_reserved_shared; /* cooperative_groups keeps barriers of several warps there */
-    uint8_t builtin;           /* enum gpusim_builtin of exec/builtins.c, 0: none */
+    bool uses_alloca;
+    uint8_t builtin; /* enum gpusim_builtin of exec/builtins.c, 0: none */
 
     struct gpusim_op *ops;
     uint32_t n_ops;
@@ -68,7 +69,8 @@ struct gpusim_module {
     struct gpusim_location *locations; /* [0] unused */
     uint32_t n_locations;
     int device;
-    void **blocks; /* everything allocated for this module, freed together */
+    bool uses_heap, uses_alloca; /* any of its functions */
+    void **blocks;               /* everything allocated for this module, freed together */
     uint32_t n_blocks, n_blocks_reserved;
 };
 

@@ -1,5 +1,6 @@
 /* Functions that the driver provides to kernels: vprintf, __assertfail, malloc, free. */
 #include "exec/access.h"
+#include "exec/heap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,16 +124,27 @@ HANDLER(call_assertfail) {
                         (unsigned)argument(warp, op, i, 2, 4), function, message);
 }
 
-HANDLER(call_malloc) { /* as if the heap were used up */
-    static int said;
-    if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-        gpusim_say("malloc in kernel %s is not supported: it gives NULL, here and from now on",
-                   warp->launch->function->name);
-    EACH_LANE(give(warp, op, i, 0, 8);)
+HANDLER(call_malloc) {
+    EACH_LANE({
+        struct gpusim_heap *heap = warp->launch->heap;
+        give(warp, op, i, heap ? gpusim_heap_malloc(heap, argument(warp, op, i, 1, 8)) : 0, 8);
+    })
     return GPUSIM_NEXT;
 }
 HANDLER(call_free) {
-    (void)warp, (void)op, (void)mask;
+    EACH_LANE({
+        struct gpusim_heap *heap = warp->launch->heap;
+        uint64_t address = argument(warp, op, i, 0, 8);
+        enum gpusim_heap_state state = GPUSIM_HEAP_OUTSIDE;
+        if (!address) continue;
+        if (heap) state = gpusim_heap_free(heap, address);
+        if (state == GPUSIM_HEAP_LIVE) continue;
+        bool freed = state == GPUSIM_HEAP_FREED;
+        struct gpusim_place place = {freed ? GPUSIM_REPORT_USE_AFTER_FREE : GPUSIM_REPORT_OUT_OF_BOUNDS, GPUSIM_GLOBAL,
+                                     address, NULL};
+        return gpusim_fault_at(warp, op, GPUSIM_FAULT_ADDRESS, i, &place, "free of what %s",
+                               freed ? "was freed before" : "malloc did not give");
+    })
     return GPUSIM_NEXT;
 }
 

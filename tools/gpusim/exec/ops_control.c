@@ -74,6 +74,7 @@ HANDLER(ret) {
             frame_write(warp, mask, frame->parent->local_base + call->list[r], p->bytes);
         }
     }
+    if (function->uses_alloca) LANES(warp->stack[i] = frame->stack[i]);
     struct gpusim_group *group = gpusim_split(warp, mask);
     group->pc = frame->return_pc;
     group->frame = frame->parent;
@@ -91,7 +92,8 @@ static int enter(struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t 
     frame->lanes = mask;
     frame->depth = caller->depth + 1;
     frame->local_base = (caller->local_base + caller->function->local_bytes + 15) & ~15u;
-    if ((uint64_t)frame->local_base + function->local_bytes > warp->local_bytes)
+    memcpy(frame->stack, warp->stack, sizeof frame->stack);
+    if ((uint64_t)frame->local_base + function->local_bytes > warp->local_bytes - warp->launch->alloca_bytes)
         return gpusim_fault(warp, op, GPUSIM_FAULT_STACK, __builtin_ctz(mask),
                             "stack overflow: %s needs %u bytes at %u of %u", function->name, function->local_bytes,
                             frame->local_base, warp->local_bytes);
@@ -139,6 +141,44 @@ HANDLER(call_indirect) {
         gpusim_split(warp, mask & ~part)->pc = pc;
     }
     return enter(warp, op, part, function);
+}
+
+/* a: bytes, imm: alignment; d: an address of local memory. */
+HANDLER(alloca_local) {
+    uint32_t align = (uint32_t)op->imm;
+    EACH_LANE({
+        bool wide = op->flags & GPUSIM_REG64;
+        uint64_t bytes = wide ? REGS64(op->a)[i] : REGS32(op->a)[i];
+        uint32_t at = (warp->stack[i] + align - 1) & ~(align - 1);
+        if (at > warp->local_bytes || bytes > warp->local_bytes - at)
+            return gpusim_fault(warp, op, GPUSIM_FAULT_STACK, i, "stack overflow: alloca of %llu bytes, %u are left",
+                                (unsigned long long)bytes, at < warp->local_bytes ? warp->local_bytes - at : 0);
+        warp->stack[i] = at + (uint32_t)bytes;
+        if (warp->hooks && warp->hooks->frame_enter)
+            warp->hooks->frame_enter(warp->hooks->context, warp, 1u << i, at, (uint32_t)bytes);
+        if (wide)
+            REGS64(op->d)[i] = at;
+        else
+            REGS32(op->d)[i] = at;
+    })
+    return GPUSIM_NEXT;
+}
+HANDLER(stacksave) {
+    if (op->flags & GPUSIM_REG64)
+        EACH_LANE(REGS64(op->d)[i] = warp->stack[i];)
+    else
+        EACH_LANE(REGS32(op->d)[i] = warp->stack[i];)
+    return GPUSIM_NEXT;
+}
+HANDLER(stackrestore) {
+    EACH_LANE({
+        uint64_t saved = op->flags & GPUSIM_REG64 ? REGS64(op->a)[i] : REGS32(op->a)[i];
+        if (saved > warp->stack[i] || saved < warp->local_bytes - warp->launch->alloca_bytes)
+            return gpusim_fault(warp, op, GPUSIM_FAULT_STACK, i, "stackrestore of 0x%llx, which stacksave did not give",
+                                (unsigned long long)saved);
+        warp->stack[i] = (uint32_t)saved;
+    })
+    return GPUSIM_NEXT;
 }
 
 HANDLER(trap) { return gpusim_fault(warp, op, GPUSIM_FAULT_TRAP, __builtin_ctz(mask), "trap"); }
@@ -309,6 +349,9 @@ const struct gpusim_entry TABLE(ops_control)[] = {
     {"call", call},
     {"call.indirect", call_indirect},
     {"trap", trap},
+    {"alloca", alloca_local},
+    {"stacksave", stacksave},
+    {"stackrestore", stackrestore},
     {"bar", bar},
     {"bar.warp.sync", bar_warp},
     {"mov.special", mov_special},

@@ -19,7 +19,8 @@ struct gpusim_frame {
     uint32_t *regs;             /* [function->frame_words], 64-byte aligned */
     struct gpusim_tally *tally; /* [function->n_ops], NULL: not counted */
     struct gpusim_frame *next_free;
-    uint64_t order; /* creation number: tells frames of one depth apart */
+    uint64_t order;              /* creation number: tells frames of one depth apart */
+    uint32_t stack[GPUSIM_WARP]; /* of functions with alloca: warp->stack when they were entered */
 };
 
 enum gpusim_wait { GPUSIM_RUNNABLE, GPUSIM_WAIT_BARRIER, GPUSIM_WAIT_SYNC };
@@ -57,7 +58,8 @@ struct gpusim_warp {
     struct gpusim_allocation *recent[2]; /* the allocations last used by loads and by stores */
     uint8_t *local;                      /* [32][local_bytes] */
     uint32_t local_bytes;
-    uint32_t index; /* in the block */
+    uint32_t index;              /* in the block */
+    uint32_t stack[GPUSIM_WARP]; /* where the next alloca starts; above all frames */
 
     struct gpusim_group group[GPUSIM_WARP];
     uint32_t n_groups, current;
@@ -114,10 +116,12 @@ struct gpusim_launch {
     uint32_t grid[3], block[3];
     uint32_t dynamic_shared_bytes, shared_bytes; /* shared_bytes: static + dynamic */
     uint32_t dynamic_base;
+    uint32_t alloca_bytes;  /* of each thread's local memory, the last ones */
     uint32_t reserved_base; /* from here to shared_bytes, usually nothing: zeros at the start of a block */
     const uint8_t *params;
     int device;
     bool cooperative;
+    struct gpusim_heap *heap; /* NULL: the module has no malloc, or there is no memory for it */
     uint64_t workspace; /* cooperative: device address of its size and a barrier word, which cooperative_groups uses */
     uint64_t number;    /* counts launches of the process from 1 */
     const struct gpusim_hooks *hooks;

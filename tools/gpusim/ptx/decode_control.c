@@ -92,6 +92,31 @@ bool ptx_decode_call(struct ptx_parser *p, struct ptx_instruction *ins) {
     op->list = list;
     op->n_list = (uint16_t)n;
     p->function->uses_calls = true;
+    if (f && (f->builtin == GPUSIM_BUILTIN_MALLOC || f->builtin == GPUSIM_BUILTIN_FREE)) p->module->uses_heap = true;
+    return true;
+}
+
+/* alloca.type d, bytes{, alignment};  stacksave.type d;  stackrestore.type a; */
+bool ptx_decode_alloca(struct ptx_parser *p, struct ptx_instruction *ins) {
+    uint8_t type = ptx_take_type(ins);
+    bool restore = !strcmp(ins->text, "stackrestore"), alloca = !strcmp(ins->text, "alloca");
+    uint32_t d = 0, a = 0;
+    uint64_t align = 8;
+    if (type != GPUSIM_T_U32 && type != GPUSIM_T_U64) return ptx_unsupported(p, ins, "form");
+    if (!restore && !ptx_target(p, ins, 0, type, &d)) return false;
+    if ((restore || alloca) && !ptx_source(p, ins, alloca ? 1 : 0, type, &a)) return false;
+    if (alloca && ins->n_operands > 2) {
+        if (ins->operands[2].kind != PTX_OPERAND_IMMEDIATE) return ptx_unsupported(p, ins, "form");
+        align = ins->operands[2].bits;
+    }
+    if (!align || align & (align - 1) || align > 4096) return ptx_unsupported(p, ins, "alignment");
+    struct gpusim_op *op = ptx_op(p, ins, ins->text, NULL);
+    if (!op) return false;
+    op->d = d;
+    op->a = a;
+    op->imm = (int64_t)align;
+    op->flags = type == GPUSIM_T_U64 ? GPUSIM_REG64 : 0;
+    p->function->uses_alloca = p->module->uses_alloca = true;
     return true;
 }
 

@@ -33,10 +33,24 @@ static bool pack(struct ptx_parser *p, struct ptx_instruction *ins, uint8_t type
     return true;
 }
 
+static bool move_pair(struct ptx_parser *p, struct ptx_instruction *ins) {
+    uint32_t d[2], a[2];
+    if (!ptx_vector(p, ins, 0, GPUSIM_T_B64, true, d, 2) || !ptx_vector(p, ins, 1, GPUSIM_T_B64, false, a, 2))
+        return false;
+    for (int k = 0; k < 2; k++) {
+        struct gpusim_op *op = ptx_op(p, ins, "mov", "b64");
+        if (!op) return false;
+        op->d = d[k];
+        op->a = a[k];
+    }
+    return true;
+}
+
 bool ptx_decode_move(struct ptx_parser *p, struct ptx_instruction *ins) {
     uint8_t type = ptx_take_type(ins);
     uint32_t d, a;
     if (!type || ins->n_operands != 2) return ptx_unsupported(p, ins, "form");
+    if (type == GPUSIM_T_B128) return move_pair(p, ins);
     if (ins->operands[1].kind == PTX_OPERAND_VECTOR) return pack(p, ins, type, 1, 0);
     if (ins->operands[0].kind == PTX_OPERAND_VECTOR) return pack(p, ins, type, 0, 1);
     const struct ptx_operand *o = &ins->operands[1];
@@ -148,6 +162,7 @@ static bool memory(struct ptx_parser *p, struct ptx_instruction *ins, bool load)
     uint8_t type = ptx_take_type(ins);
     uint32_t n, reg, *list, address, data = load ? 0 : 1;
     bool wide;
+    if (type == GPUSIM_T_B128 && vec < 0) type = GPUSIM_T_B64, vec = 0; /* the halves */
     if (!type || type == GPUSIM_T_PRED || type == GPUSIM_T_B128 || ins->n_operands < 2)
         return ptx_unsupported(p, ins, "form");
     if (ins->n_operands == 3) ins->n_operands = 2; /* cache policy */

@@ -156,6 +156,17 @@ static bool address(struct ptx_parser *p, struct ptx_operand *o) {
     return ptx_expect(p, "]");
 }
 
+/* A .b128 register becomes the vector of its halves. */
+static bool halves(struct ptx_parser *p, struct ptx_instruction *ins, struct ptx_operand *o) {
+    if (ins->n_elements + 2 > PTX_MAX_ELEMENTS) return ptx_fail(p, "more than %d vector elements", PTX_MAX_ELEMENTS);
+    uint32_t reg = o->reg;
+    *o = (struct ptx_operand){.kind = PTX_OPERAND_VECTOR, .first = ins->n_elements, .n = 2};
+    for (uint32_t k = 0; k < 2; k++)
+        ins->elements[ins->n_elements++] =
+            (struct ptx_operand){.kind = PTX_OPERAND_REGISTER, .type = GPUSIM_T_B64, .reg = reg + k};
+    return true;
+}
+
 static bool operand(struct ptx_parser *p, struct ptx_instruction *ins, struct ptx_operand *o) {
     if (ptx_accept(p, "[")) return address(p, o);
     if (ptx_accept(p, "{")) {
@@ -171,6 +182,7 @@ static bool operand(struct ptx_parser *p, struct ptx_instruction *ins, struct pt
     if (p->token == PTX_NUMBER) return number(p, o, false);
     if (p->token != PTX_WORD) return ptx_fail(p, "operand: got '%.*s'", (int)p->length, p->start);
     if (!word(p, o)) return false;
+    if (o->kind == PTX_OPERAND_REGISTER && o->type == GPUSIM_T_B128) return halves(p, ins, o);
     if (o->kind == PTX_OPERAND_VARIABLE && !offset(p, &o->offset)) return false;
     if (!ptx_accept(p, "|")) return true;
     struct ptx_operand pair = {0};

@@ -62,7 +62,9 @@ static bool attributes(struct ptx_parser *p, struct attributes *a) {
 bool ptx_registers(struct ptx_parser *p) {
     struct attributes a;
     if (!attributes(p, &a)) return false;
-    if (a.type == GPUSIM_T_B128) return ptx_fail(p, ".reg .b128 is not supported");
+    bool pair = a.type == GPUSIM_T_B128; /* two registers of 64 bits, low half first */
+    if (pair && a.vec > 1) return ptx_fail(p, ".reg: vector of .b128");
+    if (pair) a.vec = 2;
     do {
         if (p->token != PTX_WORD) return ptx_fail(p, ".reg: expected a name");
         const char *name = p->start;
@@ -85,7 +87,7 @@ bool ptx_registers(struct ptx_parser *p) {
         s->count = (uint32_t)count;
         s->reg = p->n_registers;
         for (uint64_t i = 0; i < count * a.vec; i++)
-            if (!ptx_new_register(p, a.type)) return false;
+            if (!ptx_new_register(p, pair ? GPUSIM_T_B64 : a.type)) return false;
     } while (ptx_accept(p, ","));
     return ptx_expect(p, ";");
 }

@@ -56,9 +56,11 @@ int main(int argc, char **argv) {
     enum lk_code rc = cli_arguments_parse(&arguments, argc, (const char *const *)argv);
     lk_log_open(arguments.quiet);
     if (!rc) rc = run(&arguments, argc > 1 && argv[1][0] == '-');
-    if (fflush(stdout) || ferror(stdout)) {
-        enum lk_code written = lk_fail_errno(errno, "stdout");
-        if (!rc) rc = written;
+    bool lost = fflush(stdout) || ferror(stdout);
+    int why = errno;
+    if (lost && (!rc || rc == LK_E_PARTIAL)) { /* an earlier failure keeps its message */
+        if (rc) lk_log(LK_LOG_ERROR, "%s", lk_error_text());
+        rc = lk_fail_errno(why, "stdout");
     }
     if (rc) lk_log(LK_LOG_ERROR, "%s", lk_error_text());
     return cli_exit_code(rc);

@@ -110,6 +110,7 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                                    .score_source = "judge",
                                                    .bootstrap = 1000,
                                                    .study_seed = 42,
+                                                   .gold_tolerance = 1,
                                                    .alpha = 0.05,
                                                    .date = "",
                                                    .run = "",

@@ -90,7 +90,7 @@ struct cli_arguments {
         } ratings;
         const char *participants, *completion_code, *gold, *images;
         const char *protocol, *qc_policy, *rounding, *subcategory, *score_source; /* qc_policy NULL: the protocol's */
-        int64_t bootstrap, study_seed, nominal;
+        int64_t bootstrap, study_seed, gold_tolerance, nominal;
         double alpha;
         const char *title, *run, *date, *label;
         const char *feature_prompts, *sources; /* sources NULL: the three printed */

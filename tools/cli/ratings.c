@@ -214,7 +214,7 @@ static enum lk_code run(struct writer *w, const struct cli_arguments *a) {
 }
 
 enum lk_code cli_ratings(const struct cli_arguments *a) {
-    struct writer w = {.import = {.gold_tolerance = 1}, .salt = a->review.salt};
+    struct writer w = {.import = {.gold_tolerance = (int)a->report.gold_tolerance}, .salt = a->review.salt};
     if (w.salt && (!*w.salt || strlen(w.salt) > 256))
         return lk_fail(LK_E_USAGE, "--salt: expected a text of 1 to 256 bytes");
     lk_dataset_init(&w.data);

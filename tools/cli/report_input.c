@@ -195,7 +195,7 @@ static enum lk_code parse_sources(struct lk_report_options *o, const char *list)
 }
 
 enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_report_arguments *a) {
-    *in = (struct cli_report_input){.ratings = {.gold_tolerance = 1}};
+    *in = (struct cli_report_input){.ratings = {.gold_tolerance = (int)a->gold_tolerance}};
     lk_dataset_init(&in->data);
     in->ratings.data = &in->data;
     set_options(&in->options, a);

@@ -141,6 +141,8 @@ _likeness() {
         return ;;
     --sources) 
         return ;;
+    --gold-tolerance) 
+        return ;;
     --images) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
     --protocol) COMPREPLY=($(compgen -W "003 001 000 004" -- "$current"))
@@ -221,8 +223,8 @@ _likeness() {
     selftest) COMPREPLY=($(compgen -W "--device --gemm --conv --threads --cases --large --json --help --version " -- "$current")) ;;
     judge) COMPREPLY=($(compgen -W "--image --pairs --primary --secondary --review --judge-prompt --pairwise --scores --json --help --version " -- "$current")) ;;
     review) COMPREPLY=($(compgen -W "--by --primary --secondary --review --note --time --secondary-only --scores --rounding --json --help --version " -- "$current")) ;;
-    ratings) COMPREPLY=($(compgen -W "--salt --ratings --participants --completion-code --gold --help --version " -- "$current")) ;;
-    report) COMPREPLY=($(compgen -W "--output --primary --secondary --review --secondary-only --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --feature-prompts --sources --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --run --date --label --embed-images --audit-safe --manifest --help --version " -- "$current")) ;;
+    ratings) COMPREPLY=($(compgen -W "--salt --ratings --participants --completion-code --gold --gold-tolerance --help --version " -- "$current")) ;;
+    report) COMPREPLY=($(compgen -W "--output --primary --secondary --review --secondary-only --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --feature-prompts --sources --gold-tolerance --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --run --date --label --embed-images --audit-safe --manifest --help --version " -- "$current")) ;;
     stats) COMPREPLY=($(compgen -W "--threads --value --by --x --y --item --rater --cluster --columns --weights --level --alternative --zero-method --method --interval --exact --correction --no-correction --resamples --null --p1 --p2 --power --study-seed --alpha --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     sample) COMPREPLY=($(compgen -W "--scores --study-seed --sampler --json --help --version " -- "$current")) ;;

@@ -94,6 +94,7 @@ complete -c likeness -n '__fish_seen_subcommand_from ratings report' -l completi
 complete -c likeness -n '__fish_seen_subcommand_from ratings report' -l gold -r -F -d 'expected answers of the attention checks'
 complete -c likeness -n '__fish_seen_subcommand_from report' -l feature-prompts -r -F -d 'records of the sources'\'' features with the prompt made of them: JSON lines, a JSON array or CSV'
 complete -c likeness -n '__fish_seen_subcommand_from report' -l sources -x -d 'whose feature prompts are shown'
+complete -c likeness -n '__fish_seen_subcommand_from ratings report' -l gold-tolerance -x -d 'how far an answer on five levels may lie from the expected one; answers in words must be equal'
 complete -c likeness -n '__fish_seen_subcommand_from report' -l images -r -F -d 'lines with item_id, edited and perhaps source: pictures for the page, beside this file'
 complete -c likeness -n '__fish_seen_subcommand_from report' -l protocol -x -a '003 001 000 004' -d 'rules that raters are held to'
 complete -c likeness -n '__fish_seen_subcommand_from report' -l qc-policy -x -a 'any two_flags none completion' -d 'which broken rules exclude a rater'

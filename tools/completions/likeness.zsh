@@ -254,6 +254,7 @@ _likeness() {
             '--participants[the rating platform'\''s list of participants]:FILE:_files' \
             '--completion-code[the code that participants had to enter; without it any counts]:TEXT:' \
             '--gold[expected answers of the attention checks]:FILE:_files' \
+            '--gold-tolerance[how far an answer on five levels may lie from the expected one; answers in words must be equal]:LEVELS:' \
             '--help[this text]' \
             '-h[this text]' \
             '--version[print the version]' \
@@ -277,6 +278,7 @@ _likeness() {
             '--gold[expected answers of the attention checks]:FILE:_files' \
             '--feature-prompts[records of the sources'\'' features with the prompt made of them\: JSON lines, a JSON array or CSV]:FILE:_files' \
             '--sources[whose feature prompts are shown]:ID,ID,...:' \
+            '--gold-tolerance[how far an answer on five levels may lie from the expected one; answers in words must be equal]:LEVELS:' \
             '--images[lines with item_id, edited and perhaps source\: pictures for the page, beside this file]:FILE.jsonl:_files' \
             '--protocol[rules that raters are held to]:NAME:(003 001 000 004)' \
             '--qc-policy[which broken rules exclude a rater]:NAME:(any two_flags none completion)' \

@@ -26,6 +26,15 @@ static bool add_examples(cJSON *root, const struct lk_report_options *o) {
     return list != NULL;
 }
 
+static bool add_figure(cJSON *root, const struct lk_report_options *o) {
+    cJSON *at = cJSON_AddObjectToObject(root, "figure_6");
+    return at &&
+           cJSON_AddStringToObject(at, "prompt", o->figure_prompt < 0 ? "most" : lk_prompt_id(o->figure_prompt)) &&
+           cJSON_AddStringToObject(at, "gender",
+                                   o->figure_gender < 0 ? "most" : lk_factor_key(LK_FACTOR_GENDER, o->figure_gender)) &&
+           cJSON_AddStringToObject(at, "age", o->figure_age < 0 ? "most" : lk_factor_key(LK_FACTOR_AGE, o->figure_age));
+}
+
 static bool fill(cJSON *root, const struct lk_report *report) {
     const struct lk_report_options *o = &report->options;
     char seed[32];
@@ -47,6 +56,7 @@ static bool fill(cJSON *root, const struct lk_report *report) {
            cJSON_AddNumberToObject(root, "bootstrap", (double)o->n_bootstrap) &&
            cJSON_AddStringToObject(root, "study_seed", seed) && cJSON_AddNumberToObject(root, "alpha", o->alpha) &&
            cJSON_AddStringToObject(root, "protocol", protocols[o->protocol]) && add_examples(root, o) &&
+           add_figure(root, o) &&
            cJSON_AddStringToObject(root, "images",
                                    o->audit_safe     ? "audit-safe"
                                    : o->embed_images ? "embedded"

@@ -40,6 +40,8 @@ struct lk_page_image {
     const char *alt, *caption;
     int face[4];       /* left, top, width, height in pixels of the upright picture; width 0: not known */
     int width, height; /* of the file, so that the page does not jump while it loads; 0 unknown */
+    int side;          /* of this one when it is embedded; 0: the page's */
+    bool is_safe;      /* nobody can be recognised in the file itself */
 };
 
 /* What is shown of one item when a reader asks for the images behind a number. */

@@ -8,8 +8,7 @@
 
 #define SIDE_DEFAULT 256
 #define QUALITY      80
-#define BLOCKS_FACE  7  /* along a face: below what recognition needs */
-#define BLOCKS_WHOLE 16 /* along a picture in which the face is not known: portraits fill about half of it */
+#define BLOCKS_FACE  7 /* along a face: below what recognition needs */
 #define PIXELS_MAX   ((int64_t)100000000)
 #define FACE_MARGIN  6 /* the box grows by 1/6 on each side, for detectors cut it close */
 
@@ -82,7 +81,7 @@ static void hide(struct lk_image *image, const struct lk_page_image *shown, cons
     bool inside = face[2] > 0 && face[3] > 0 && face[0] < original[0] && face[1] < original[1] &&
                   (int64_t)face[0] + face[2] > 0 && (int64_t)face[1] + face[3] > 0;
     if (!inside) {
-        lk_image_mosaic(image, 0, 0, image->width, image->height, BLOCKS_WHOLE);
+        lk_image_mosaic(image, 0, 0, image->width, image->height, LK_MOSAIC_WHOLE);
         return;
     }
     int64_t box[4]; /* left, top, right, bottom, grown by the margin, in pixels of the small picture */
@@ -128,8 +127,8 @@ enum lk_code lk_page_img(struct lk_page *page, struct lk_text *out, const struct
     if (page->options.images == LK_PAGE_LINKED)
         rc = found ? lk_page_href(&src, image->link) : LK_OK;
     else
-        rc = lk_page_embed(&src, image, page->options.image_side, page->options.images == LK_PAGE_AUDIT_SAFE, &found,
-                           size);
+        rc = lk_page_embed(&src, image, image->side ? image->side : page->options.image_side,
+                           page->options.images == LK_PAGE_AUDIT_SAFE && !image->is_safe, &found, size);
     if (!rc && found) {
         lk_text_add(out, "<img loading=\"lazy\" decoding=\"async\" src=\"%s\"", src.bytes);
         if (size[0] > 0 && size[1] > 0) lk_text_add(out, " width=\"%d\" height=\"%d\"", size[0], size[1]);

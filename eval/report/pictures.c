@@ -9,11 +9,6 @@
 
 enum { MOSAIC_PROMPTS = 6 }; /* rows of a mosaic */
 
-/* An image's file, and its path as the page names it; both empty when it is not there. */
-struct place {
-    char file[2 * LK_REPORT_PATH_MAX], link[PATH_MAX * 2];
-};
-
 /* "../images/a.png": from one folder to a file, both absolute and without links. */
 static bool relative(const char *folder, const char *file, char *out, size_t size) {
     size_t common = 0, i = 0;
@@ -44,7 +39,8 @@ static bool absolute(const char *file, char out[PATH_MAX]) {
     return (size_t)snprintf(out + n, PATH_MAX - n, "%s%s", n > 1 ? "/" : "", slash ? slash + 1 : file) < PATH_MAX - n;
 }
 
-static void locate(const struct lk_report *report, const char *folder, const char *path, struct place *out) {
+void lk_report_locate(const struct lk_report *report, const char *folder, const char *path,
+                      struct lk_report_place *out) {
     char real[PATH_MAX];
     const char *images = report->options.images;
     out->file[0] = out->link[0] = 0;
@@ -56,14 +52,14 @@ static void locate(const struct lk_report *report, const char *folder, const cha
     if (!absolute(out->file, real) || !relative(folder, real, out->link, sizeof out->link)) out->link[0] = 0;
 }
 
-static struct lk_page_image shown(const struct place *place, const char *alt, const char *caption) {
+struct lk_page_image lk_report_shown(const struct lk_report_place *place, const char *alt, const char *caption) {
     return (struct lk_page_image){.file = *place->file ? place->file : NULL,
                                   .link = *place->link ? place->link : NULL,
                                   .alt = alt,
                                   .caption = caption};
 }
 
-static const char *prompt_text(const struct lk_report *report, int prompt) {
+const char *lk_report_prompt(const struct lk_report *report, int prompt) {
     if (prompt < 0) return NULL;
     return prompt < LK_N_EDIT_PROMPTS ? report->prompts.edit[prompt].text
                                       : report->prompts.w[prompt - LK_N_EDIT_PROMPTS].text;
@@ -72,22 +68,22 @@ static const char *prompt_text(const struct lk_report *report, int prompt) {
 static void item(const struct lk_report *report, const char *folder, struct lk_page *page, const struct lk_item *at) {
     static const char *const levels[] = {"1 of 5", "2 of 5", "3 of 5", "4 of 5", "5 of 5"};
     struct lk_page_score scores[LK_N_AXES];
-    struct place source, output;
+    struct lk_report_place source, output;
     char alt[2][160];
     int n = 0;
     for (int a = 0; a < LK_N_AXES; a++)
         if (at->score[a])
             scores[n++] = (struct lk_page_score){lk_factor_display(LK_FACTOR_AXIS, a), levels[at->score[a] - 1]};
-    locate(report, folder, at->source_image, &source);
-    locate(report, folder, at->image, &output);
+    lk_report_locate(report, folder, at->source_image, &source);
+    lk_report_locate(report, folder, at->image, &output);
     snprintf(alt[0], sizeof alt[0], "Source: %s, %s, %s", lk_factor_display(LK_FACTOR_RACE, at->race),
              lk_factor_display(LK_FACTOR_GENDER, at->gender), lk_factor_display(LK_FACTOR_AGE, at->age));
     snprintf(alt[1], sizeof alt[1], "Output of %s for prompt %s", lk_factor_display(LK_FACTOR_MODEL, at->model),
              lk_prompt_id(at->prompt));
     lk_page_item(page, &(struct lk_page_item){.id = at->id,
-                                              .prompt = prompt_text(report, at->prompt),
-                                              .source = shown(&source, alt[0], NULL),
-                                              .output = shown(&output, alt[1], NULL),
+                                              .prompt = lk_report_prompt(report, at->prompt),
+                                              .source = lk_report_shown(&source, alt[0], NULL),
+                                              .output = lk_report_shown(&output, alt[1], NULL),
                                               .scores = scores,
                                               .n_scores = n,
                                               .words = at->evidence});
@@ -136,31 +132,34 @@ static const struct lk_item *first_image(const struct lk_report *report, int mod
 /* One row: each race's source and output. */
 static bool mosaic_row(const struct lk_report *report, const char *folder, struct lk_page *page, int model,
                        int prompt) {
-    struct place places[LK_N_RACES];
+    struct lk_report_place places[LK_N_RACES];
     struct lk_page_image images[LK_N_RACES];
     char alt[LK_N_RACES][160], caption[512];
     int n = 0;
     for (int r = 0; r < LK_N_RACES; r++) {
         const struct lk_item *at = first_image(report, model, prompt, r);
         if (!at) continue;
-        locate(report, folder, at->image, &places[n]);
+        lk_report_locate(report, folder, at->image, &places[n]);
         snprintf(alt[n], sizeof alt[n], "%s: output of %s for prompt %s", lk_factor_display(LK_FACTOR_RACE, r),
                  lk_factor_display(LK_FACTOR_MODEL, model), lk_prompt_id(prompt));
-        images[n] = shown(&places[n], alt[n], lk_factor_display(LK_FACTOR_RACE, r));
+        images[n] = lk_report_shown(&places[n], alt[n], lk_factor_display(LK_FACTOR_RACE, r));
         n++;
     }
     if (!n) return false;
     snprintf(caption, sizeof caption, "%s, %s: %s", lk_factor_display(LK_FACTOR_MODEL, model), lk_prompt_id(prompt),
-             prompt_text(report, prompt));
+             lk_report_prompt(report, prompt));
     lk_page_images(page, caption, n, images, n);
     return true;
 }
 
-static void mosaic(const struct lk_report *report, const char *folder, struct lk_page *page) {
+static enum lk_code mosaic(const struct lk_report *report, const char *folder, struct lk_page *page) {
     bool any = false;
     for (size_t i = 0; i < report->data->n_items; i++) any |= report->data->items[i].image != NULL;
-    if (!any) return;
+    if (!any) return LK_OK;
     lk_page_section(page, "section-mosaic", "Outputs side by side");
+    lk_report_figure_6(report, folder, page);
+    LK_TRY(lk_report_figure_5(report, folder, page));
+    lk_page_subsection(page, "Prompt by prompt");
     lk_page_paragraph(page, "One output per race, the first in the order of the scores, for at most %d prompts.",
                       MOSAIC_PROMPTS);
     for (int m = 0; m < LK_N_MODELS; m++) {
@@ -168,12 +167,13 @@ static void mosaic(const struct lk_report *report, const char *folder, struct lk
         for (int p = 0; p < LK_N_EDIT_PROMPTS && shown_prompts < MOSAIC_PROMPTS; p++)
             shown_prompts += mosaic_row(report, folder, page, m, p);
     }
+    return LK_OK;
 }
 
 enum lk_code lk_report_pictures(const struct lk_report *report, const char *folder, struct lk_page *page) {
     char real[PATH_MAX];
     if (!realpath(folder, real)) return lk_fail(LK_E_IO, "report: %s: the folder cannot be found again", folder);
-    mosaic(report, real, page);
+    LK_TRY(mosaic(report, real, page));
     for (size_t i = 0; i < report->n_images; i++)
         if (!listed_before(report, i)) list(report, real, page, &report->images[i]);
     return LK_OK;

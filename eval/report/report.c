@@ -20,6 +20,9 @@ void lk_report_options_init(struct lk_report_options *o) {
         .study_seed = 42,
         .alpha = 0.05,
         .n_examples = 3,
+        .figure_prompt = -1,
+        .figure_gender = -1,
+        .figure_age = -1,
     };
     static const char *const printed[] = {"Black_Female_30s", "Indian_Male_50s", "White_Male_60s"};
     for (int i = 0; i < 3; i++) o->examples[i] = (int8_t)lk_source_parse(printed[i], strlen(printed[i]));

@@ -93,7 +93,8 @@ struct cli_arguments {
         int64_t bootstrap, study_seed, gold_tolerance, nominal;
         double alpha;
         const char *title, *run, *date, *label;
-        const char *feature_prompts, *sources; /* sources NULL: the three printed */
+        const char *feature_prompts, *sources;                  /* sources NULL: the three printed */
+        const char *figure_prompt, *figure_gender, *figure_age; /* NULL: those with most outputs */
         bool embed_images, audit_safe, secondary_only;
     } report;
     struct cli_review_arguments {

@@ -194,11 +194,23 @@ static enum lk_code parse_sources(struct lk_report_options *o, const char *list)
     }
 }
 
+static enum lk_code set_figure(struct lk_report_options *o, const struct cli_report_arguments *a) {
+    const char *prompt = a->figure_prompt;
+    if (prompt) o->figure_prompt = lk_prompt_parse(prompt, strlen(prompt));
+    if (prompt && (o->figure_prompt < 0 || o->figure_prompt >= LK_N_EDIT_PROMPTS))
+        return lk_fail(LK_E_USAGE, "--figure-prompt: expected O-01 to O-10 or V-01 to V-10, got \"%.64s\"", prompt);
+    if (a->figure_gender)
+        o->figure_gender = lk_factor_parse(LK_FACTOR_GENDER, a->figure_gender, strlen(a->figure_gender));
+    if (a->figure_age) o->figure_age = lk_factor_parse(LK_FACTOR_AGE, a->figure_age, strlen(a->figure_age));
+    return LK_OK;
+}
+
 enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_report_arguments *a) {
     *in = (struct cli_report_input){.ratings = {.gold_tolerance = (int)a->gold_tolerance}};
     lk_dataset_init(&in->data);
     in->ratings.data = &in->data;
     set_options(&in->options, a);
+    LK_TRY(set_figure(&in->options, a));
     if (a->sources) LK_TRY(parse_sources(&in->options, a->sources));
     if (a->feature_prompts) LK_TRY(read_features(in, a->feature_prompts));
     if (a->scores) LK_TRY(read_scores(&in->data, a->scores));

@@ -173,6 +173,12 @@ _likeness() {
         return ;;
     --label) 
         return ;;
+    --figure-prompt) 
+        return ;;
+    --figure-gender) COMPREPLY=($(compgen -W "Male Female" -- "$current"))
+        return ;;
+    --figure-age) COMPREPLY=($(compgen -W "20s 30s 40s 50s 60s 70plus" -- "$current"))
+        return ;;
     --labels) COMPREPLY=($(compgen -f -- "$current"))
         return ;;
     --log) COMPREPLY=($(compgen -f -- "$current"))
@@ -224,7 +230,7 @@ _likeness() {
     judge) COMPREPLY=($(compgen -W "--image --pairs --primary --secondary --review --judge-prompt --pairwise --scores --json --help --version " -- "$current")) ;;
     review) COMPREPLY=($(compgen -W "--by --primary --secondary --review --note --time --secondary-only --scores --rounding --json --help --version " -- "$current")) ;;
     ratings) COMPREPLY=($(compgen -W "--salt --ratings --participants --completion-code --gold --gold-tolerance --help --version " -- "$current")) ;;
-    report) COMPREPLY=($(compgen -W "--output --primary --secondary --review --secondary-only --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --feature-prompts --sources --gold-tolerance --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --run --date --label --embed-images --audit-safe --manifest --help --version " -- "$current")) ;;
+    report) COMPREPLY=($(compgen -W "--output --primary --secondary --review --secondary-only --primary-name --secondary-name --pixel --scores --ratings --participants --completion-code --gold --feature-prompts --sources --gold-tolerance --images --protocol --qc-policy --rounding --subcategory --score-source --bootstrap --study-seed --alpha --nominal --title --run --date --label --figure-prompt --figure-gender --figure-age --embed-images --audit-safe --manifest --help --version " -- "$current")) ;;
     stats) COMPREPLY=($(compgen -W "--threads --value --by --x --y --item --rater --cluster --columns --weights --level --alternative --zero-method --method --interval --exact --correction --no-correction --resamples --null --p1 --p2 --power --study-seed --alpha --json --help --version " -- "$current"))
         COMPREPLY+=($(compgen -f -- "$current")) ;;
     sample) COMPREPLY=($(compgen -W "--scores --study-seed --sampler --json --help --version " -- "$current")) ;;

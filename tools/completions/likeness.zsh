@@ -277,7 +277,7 @@ _likeness() {
             '--completion-code[the code that participants had to enter; without it any counts]:TEXT:' \
             '--gold[expected answers of the attention checks]:FILE:_files' \
             '--feature-prompts[records of the sources'\'' features with the prompt made of them\: JSON lines, a JSON array or CSV]:FILE:_files' \
-            '--sources[whose feature prompts are shown]:ID,ID,...:' \
+            '--sources[whose feature prompts are shown\: ids with commas between]:IDS:' \
             '--gold-tolerance[how far an answer on five levels may lie from the expected one; answers in words must be equal]:LEVELS:' \
             '--images[lines with item_id, edited and perhaps source\: pictures for the page, beside this file]:FILE.jsonl:_files' \
             '--protocol[rules that raters are held to]:NAME:(003 001 000 004)' \
@@ -293,6 +293,9 @@ _likeness() {
             '--run[the run as every file names it]:NAME:' \
             '--date[printed as it is; no clock is read]:TEXT:' \
             '--label[a sentence on top of the page\: what the numbers stand for]:TEXT:' \
+            '--figure-prompt[the prompt that Figure 6 shows across the races\: O-01 to O-10, V-01 to V-10]:ID:' \
+            '--figure-gender[and the gender of its sources]:NAME:(Male Female)' \
+            '--figure-age[and their age]:NAME:(20s 30s 40s 50s 60s 70plus)' \
             '--embed-images[pictures within the page, reduced, instead of links]' \
             '--audit-safe[the same with faces under a mosaic, and no link to a picture]' \
             '--manifest[digests to check against, in sha256sum'\''s format; of report the chosen sources with the pool that each is from]:FILE:_files' \

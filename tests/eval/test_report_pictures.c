@@ -1,0 +1,209 @@
+/* Figures 5 and 6: the mosaic holds the outputs that the study's stream draws, and one prompt stands across the seven
+ * races in canonical order. */
+#include <sys/stat.h>
+
+#include "engine/alloc.h"
+#include "eval/report/page_image.h"
+#include "eval/report/report.h"
+#include "eval/study/sampling.h"
+#include "tests/common/test.h"
+
+enum { TILE = 64, ACROSS = 24 };
+static char folder[3000], pictures[3][3100], missing[3100], broken[3100];
+
+/* A picture of one colour each, of different shapes. */
+static int prepare(void **state) {
+    (void)state;
+    static const int sides[3][2] = {{80, 100}, {64, 64}, {130, 90}};
+    snprintf(folder, sizeof folder, "%s", test_path("report_pictures"));
+    mkdir(folder, 0777);
+    for (int i = 0; i < 3; i++) {
+        struct lk_image image;
+        if (lk_image_new(&image, sides[i][0], sides[i][1], 3)) return -1;
+        for (int p = 0; p < sides[i][0] * sides[i][1]; p++)
+            for (int c = 0; c < 3; c++) image.pixels[3 * p + c] = (uint8_t)(p * (i + 1) * (c + 3) % 251);
+        snprintf(pictures[i], sizeof pictures[i], "%s/p%d.png", folder, i);
+        if (lk_png_write(pictures[i], &image, NULL, 0)) return -1;
+        lk_image_free(&image);
+    }
+    snprintf(missing, sizeof missing, "%s/not-there.png", folder);
+    snprintf(broken, sizeof broken, "%s/broken.png", folder);
+    test_write(broken, "no picture", 10);
+    return 0;
+}
+
+/* All outputs of the first n_prompts prompts; the picture of an item follows from its number. */
+static void study(struct lk_dataset *data, int n_prompts, int n_models) {
+    lk_dataset_init(data);
+    for (int model = 0; model < n_models; model++)
+        for (int source = 0; source < LK_N_SOURCES; source++)
+            for (int prompt = 0; prompt < n_prompts; prompt++) {
+                char id[96];
+                int race, gender, age;
+                int32_t at;
+                lk_source_factors(source, &race, &gender, &age);
+                int n = snprintf(id, sizeof id, "%s_%s_%s_%s_%s", lk_factor_key(LK_FACTOR_MODEL, model),
+                                 lk_factor_key(LK_FACTOR_AGE, age), lk_factor_key(LK_FACTOR_GENDER, gender),
+                                 lk_factor_key(LK_FACTOR_RACE, race), lk_prompt_id(prompt));
+                assert_ok(lk_dataset_item(data, id, (size_t)n, &at));
+                struct lk_item *item = &data->items[at];
+                item->score[LK_AXIS_EDIT_SUCCESS] = 4;
+                item->source_image = pictures[0];
+                item->image = at % 50 == 49 ? missing : pictures[at % 3];
+            }
+}
+
+static void write_report(struct lk_dataset *data, struct lk_report_options *options, const char *out) {
+    struct lk_report *report;
+    options->n_bootstrap = 10;
+    assert_ok(lk_report_build(&report, data, options));
+    assert_ok(lk_report_write(report, out));
+    lk_report_free(report);
+}
+
+static char *text_of(const char *out, const char *name) {
+    char path[3300];
+    size_t n;
+    snprintf(path, sizeof path, "%s/%s", out, name);
+    return test_read(path, &n);
+}
+
+/* What a tile of the picture must be: its middle square, resized. */
+static void expect_tile(const struct lk_image *canvas, int tile, const char *picture, bool safe) {
+    struct lk_image image, square, expected;
+    assert_ok(lk_image_read(&image, picture, 1, 0));
+    int side = image.width < image.height ? image.width : image.height;
+    assert_ok(lk_image_crop(&square, &image, (image.width - side) / 2, (image.height - side) / 2, side, side));
+    assert_ok(lk_image_resize(&expected, &square, TILE, TILE, LK_RESAMPLE_LANCZOS));
+    if (safe) lk_image_mosaic(&expected, 0, 0, TILE, TILE, LK_MOSAIC_WHOLE);
+    for (int y = 0; y < TILE; y++)
+        assert_memory_equal(canvas->pixels + 3 * ((tile / ACROSS * TILE + y) * canvas->width + tile % ACROSS * TILE),
+                            expected.pixels + 3 * y * TILE, 3 * TILE);
+    lk_image_free(&image), lk_image_free(&square), lk_image_free(&expected);
+}
+
+static const struct lk_item *item_named(const struct lk_dataset *data, const char *id, size_t n) {
+    int32_t at;
+    assert_ok(lk_dataset_find(data, id, n, &at));
+    assert_true(at >= 0);
+    return &data->items[at];
+}
+
+/* 1,008 outputs of which 20 have no picture: 480 different tiles, those of the stream, in its order. */
+static void mosaic_holds_what_is_drawn(void **state) {
+    (void)state;
+    for (int safe = 0; safe < 2; safe++) {
+        struct lk_dataset data;
+        struct lk_report_options options;
+        struct lk_image canvas;
+        char out[3200], path[3300], *csv;
+        lk_report_options_init(&options);
+        options.audit_safe = safe;
+        study(&data, 4, 3);
+        snprintf(out, sizeof out, "%s/mosaic%d", folder, safe);
+        write_report(&data, &options, out);
+        snprintf(path, sizeof path, "%s/figure_5.png", out);
+        assert_ok(lk_image_read(&canvas, path, 1, 0));
+        assert_int_equal(canvas.width, ACROSS * TILE);
+        assert_int_equal(canvas.height, 20 * TILE);
+
+        struct lk_sample_item *items = calloc(data.n_items, sizeof *items);
+        int32_t drawn[480];
+        size_t n = 0;
+        for (size_t i = 0; i < data.n_items; i++)
+            if (data.items[i].image != missing) items[n++].id = data.items[i].id;
+        assert_int_equal(n, 1008 - 20);
+        assert_ok(lk_mosaic_draw(items, n, 480, options.study_seed, drawn));
+        csv = text_of(out, "figure_5.csv");
+        char *line = strchr(csv, '\n') + 1;
+        for (int tile = 0; tile < 480; tile++, line = strchr(line, '\n') + 1) {
+            char start[160];
+            const char *id = items[drawn[tile]].id;
+            int length =
+                snprintf(start, sizeof start, "%d,%d,%d,%s,,", tile + 1, tile / ACROSS + 1, tile % ACROSS + 1, id);
+            assert_memory_equal(line, start, (size_t)length);
+            if (tile % 37 == 0) expect_tile(&canvas, tile, item_named(&data, id, strlen(id))->image, safe);
+        }
+        assert_int_equal(*line, 0);
+        char *html = text_of(out, "report.html");
+        assert_non_null(strstr(html, "Mosaic of 480 outputs, 24 across and 20 down"));
+        assert_int_equal(strstr(html, "src=\"./figure_5.png\"") != NULL, !safe);
+        assert_int_equal(strstr(html, "../p0.png") != NULL, !safe);
+        struct lk_png_text *texts;
+        assert_ok(lk_png_text_read(path, &texts));
+        assert_string_equal(texts[0].text, options.title);
+        lk_png_text_free(texts);
+        free(items), free(csv), free(html);
+        lk_image_free(&canvas);
+        lk_dataset_free(&data);
+    }
+}
+
+/* Fewer than 480: all of them; what cannot be read stays grey and is named. */
+static void small_mosaic_holds_all(void **state) {
+    (void)state;
+    struct lk_dataset data;
+    struct lk_report_options options;
+    struct lk_image canvas;
+    char out[3200], path[3300];
+    lk_report_options_init(&options);
+    options.run = "a run";
+    study(&data, 1, 1);
+    data.items[7].image = broken;
+    snprintf(out, sizeof out, "%s/small", folder);
+    write_report(&data, &options, out);
+    snprintf(path, sizeof path, "%s/figure_5.png", out);
+    assert_ok(lk_image_read(&canvas, path, 1, 0));
+    assert_int_equal(canvas.width, ACROSS * TILE);
+    assert_int_equal(canvas.height, 4 * TILE); /* 83 */
+    char *csv = text_of(out, "figure_5.csv"), *line = strchr(csv, '\n') + 1,
+         *at = strstr(csv, ",cannot be read,a run,");
+    assert_non_null(at);
+    int tile = 0;
+    for (; (line = strchr(line, '\n') + 1) <= at; tile++) continue;
+    const uint8_t *pixel = canvas.pixels + 3 * ((tile / ACROSS * TILE + 9) * canvas.width + tile % ACROSS * TILE + 9);
+    assert_int_equal(pixel[0], 0xe0);
+    assert_null(strstr(at + 1, ",cannot be read,"));
+    free(csv);
+    lk_image_free(&canvas);
+    lk_dataset_free(&data);
+}
+
+/* The order of the captions below a row of the figure. */
+static void one_prompt_across_the_races(void **state) {
+    (void)state;
+    struct lk_dataset data;
+    struct lk_report_options options;
+    char out[3200];
+    lk_report_options_init(&options);
+    options.figure_prompt = 1;
+    options.figure_gender = 1;
+    options.figure_age = 5;
+    study(&data, 2, 2);
+    snprintf(out, sizeof out, "%s/across", folder);
+    write_report(&data, &options, out);
+    char *html = text_of(out, "report.html"), *figure = strstr(html, "Figure 6: one prompt across the races");
+    assert_non_null(figure);
+    assert_non_null(strstr(figure, "Female, 70+, prompt O-02: "));
+    static const char *const rows[] = {"source", "FLUX.2-dev", "Step1X-Edit"};
+    for (int row = 0; row < 3; row++)
+        for (int race = 0; race < LK_N_RACES; race++) {
+            char alt[160];
+            snprintf(alt, sizeof alt, "alt=\"%s: %s\"", lk_factor_display(LK_FACTOR_RACE, race), rows[row]);
+            char *next = strstr(figure, alt);
+            if (!next) fail_msg("row %d, race %d: no %s", row, race, alt);
+            figure = next;
+        }
+    assert_null(strstr(html, "alt=\"White: Qwen-Edit\""));
+    free(html);
+    lk_dataset_free(&data);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mosaic_holds_what_is_drawn),
+        cmocka_unit_test(small_mosaic_holds_all),
+        cmocka_unit_test(one_prompt_across_the_races),
+    };
+    return cmocka_run_group_tests(tests, prepare, NULL);
+}

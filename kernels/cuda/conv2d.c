@@ -104,8 +104,9 @@ enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, v
         if (taken) return sums_from_memory(dev, op);
     }
     if (lk_cuda_conv2d_is_rgb(op) && small(&args, op)) {
-        LK_TRY(lk_cuda_conv2d_rgb(dev, &args));
-        return sums_from_memory(dev, op);
+        bool sums;
+        LK_TRY(lk_cuda_conv2d_rgb(dev, &args, &sums));
+        return sums ? LK_OK : sums_from_memory(dev, op);
     }
     const bool whole_chunks = op->x->dtype == LK_BF16 && f.channels % CHUNK == 0 && (uintptr_t)args.x % 16 == 0 &&
                               (uintptr_t)args.w % 16 == 0 && small(&args, op);

@@ -4,10 +4,13 @@
  * Layout: pixels of 6 bytes have no whole sectors, their rows have: the sectors of a tile's rows come to shared memory
  * as they are, and with them filters of 32 values, by cp.async. A row of a patch is nine neighbours there, so that
  * lanes read their fragments of A pair by pair. Filters are permuted so that a lane's accumulators of four mma are
- * eight neighbouring channels: they go to memory from registers, and four lanes store two sectors. Tile: 4 warps, 4
- * rows of 128 pixels x 128 channels; a warp has a row, 16 pixels and 32 channels at a time. Shared memory: pixels 4,992
- * bytes, filters 8,192. sm_80 or newer. Deterministic: an output is one chain of two mma m16n8k16. */
+ * eight neighbouring channels: they go to memory from registers, and four lanes store two sectors. conv2d_rgb_slabs
+ * leaves sums for group norm (group_slab.cuh), where rows are whole slabs. Tile: 4 warps, 4
+ * rows of 128 pixels x 128 channels; a warp has a row, 16 pixels (64 with sums) and 32 channels at a time. Shared
+ * memory: pixels 4,992 bytes, filters 8,192, with sums 16,384 more. sm_80 or newer. Deterministic: an output is one
+ * chain of two mma m16n8k16. */
 #include "kernels/cuda/gemm_epilogue.cuh"
+#include "kernels/cuda/group_slab.cuh"
 #include "kernels/cuda/mma.cuh"
 
 constexpr int ROWS = LK_CUDA_RGB_ROWS, COLUMNS = LK_CUDA_RGB_COLUMNS, CHANNELS = LK_CUDA_RGB_CHANNELS;
@@ -108,7 +111,93 @@ struct patch {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(ALL_THREADS, 6) conv2d_rgb_bf16(const lk_cuda_gemm args) {
+/* The eight outputs of this lane at pixel lane / 4 + 8 half of 16, by its accumulators. */
+__device__ __forceinline__ vector8 outputs(const float (&c)[4][4], int half) {
+    vector8 out;
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++) out.v[i] = c[i / 2][half * 2 + i % 2];
+    return out;
+}
+
+__device__ __forceinline__ void multiply(float (&c)[4][4], const unsigned (&a)[2][4], unsigned b_from, int group) {
+#pragma unroll
+    for (int step = 0; step < 2; step++)
+#pragma unroll
+        for (int j = 0; j < 4; j += 2) {
+            unsigned b[4];
+            load_matrices(b, (b_from + (group + j * 8) * FILTER) ^ step * 32);
+            mma_bf16(c[j], a[step], b[0], b[1]);
+            mma_bf16(c[j + 1], a[step], b[2], b[3]);
+        }
+}
+
+__device__ __forceinline__ void load_patches(unsigned (&a)[2][4], const patch &from, int pixel) {
+#pragma unroll
+    for (int i = 0; i < 8; i++) a[i / 4][i % 4] = from.pair(i / 4 * 2 + i % 4 / 2, pixel + i % 2 * 8);
+}
+
+/* A warp's row of the tile. */
+__device__ __forceinline__ void row_of_tile(const lk_cuda_gemm &args, const patch &a_from, unsigned b_from, int y,
+                                            int x0, int first) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll 1
+    for (int pixel = 0; pixel < COLUMNS && x0 + pixel < args.width_out; pixel += 16) {
+        unsigned a[2][4];
+        load_patches(a, a_from, pixel);
+#pragma unroll 1
+        for (int group = 0; group < CHANNELS && first + group < args.n; group += 32) {
+            float c[4][4] = {};
+            multiply(c, a, b_from, group);
+            const int column = first + group + lane % 4 * 8;
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int x = x0 + pixel + half * 8 + lane / 4;
+                if (x < args.width_out && column < args.n)
+                    finish<bf16>(args.out, (int64_t)y * args.width_out + x, column, args.n - column, outputs(c, half));
+            }
+        }
+    }
+}
+
+/* The same where slabs lie in rows: 64 pixels by 32 channels at a time, whose outputs `kept` [8][threads] has for the
+ * second pass of their statistics. */
+__device__ __forceinline__ void row_of_slabs(const lk_cuda_gemm &args, const patch &a_from, unsigned b_from, int y,
+                                             int x0, int first, uint4 (*kept)[ALL_THREADS]) {
+    const int lane = threadIdx.x % 32;
+    lk_cuda_epilogue out = args.out;
+    out.act = LK_ACT_NONE; /* as of every convolution: no copies of them in the unrolled loops */
+    out.gate = nullptr;
+#pragma unroll 1
+    for (int pixel = 0; pixel < COLUMNS && x0 + pixel < args.width_out; pixel += LK_GROUP_SLAB) {
+        const int64_t row = (int64_t)y * args.width_out + x0 + pixel;
+        unsigned a[4][2][4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) load_patches(a[i], a_from, pixel + i * 16);
+#pragma unroll 1
+        for (int group = 0; group < CHANNELS && first + group < args.n; group += 32) {
+            const int column = first + group + lane % 4 * 8;
+            slab_sums<32> sums;
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                float c[4][4] = {};
+                multiply(c, a[i], b_from, group);
+                if (column >= args.n) continue;
+#pragma unroll
+                for (int half = 0; half < 2; half++) {
+                    const vector8 v = finish<bf16>(out, row + i * 16 + half * 8 + lane / 4, column, args.n - column,
+                                                   outputs(c, half));
+                    sums.add(v);
+                    kept[i * 2 + half][threadIdx.x] = make_uint4(pack_bf16(v.v[0], v.v[1]), pack_bf16(v.v[2], v.v[3]),
+                                                                 pack_bf16(v.v[4], v.v[5]), pack_bf16(v.v[6], v.v[7]));
+                }
+            }
+            put_slab(args.slabs, (int)(row / LK_GROUP_SLAB), LK_GROUP_SLAB, column, args.n, sums,
+                     [&](int of_slab) { return load_whole<WIDTH>((const bf16 *)&kept[of_slab / 8][threadIdx.x]); });
+        }
+    }
+}
+
+template <bool SLABS> __device__ __forceinline__ void conv2d_rgb(const lk_cuda_gemm &args) {
     __shared__ __align__(128) unsigned char pixels[(ROWS + TAPS - 1) * PITCH], filters[CHANNELS * FILTER];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int x0 = blockIdx.x * COLUMNS, y0 = blockIdx.y * ROWS, first = blockIdx.z * CHANNELS;
@@ -126,33 +215,17 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, 6) conv2d_rgb_bf16(con
     if ((int64_t)y * args.width_out >= args.m) return;
     const patch a_from(args, pixels + warp * PITCH, top + warp, left);
     const unsigned b_from = shared_address(filters) + chunk_of_filter(lane % 8 + lane / 16 * 8, lane / 8 % 2);
-#pragma unroll 1
-    for (int pixel = 0; pixel < COLUMNS && x0 + pixel < args.width_out; pixel += 16) {
-        unsigned a[2][4];
-#pragma unroll
-        for (int i = 0; i < 8; i++) a[i / 4][i % 4] = a_from.pair(i / 4 * 2 + i % 4 / 2, pixel + i % 2 * 8);
-#pragma unroll 1
-        for (int group = 0; group < CHANNELS && first + group < args.n; group += 32) {
-            float c[4][4] = {};
-#pragma unroll
-            for (int step = 0; step < 2; step++)
-#pragma unroll
-                for (int j = 0; j < 4; j += 2) {
-                    unsigned b[4];
-                    load_matrices(b, (b_from + (group + j * 8) * FILTER) ^ step * 32);
-                    mma_bf16(c[j], a[step], b[0], b[1]);
-                    mma_bf16(c[j + 1], a[step], b[2], b[3]);
-                }
-            const int column = first + group + lane % 4 * 8;
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const int x = x0 + pixel + half * 8 + lane / 4;
-                vector8 out;
-#pragma unroll
-                for (int i = 0; i < WIDTH; i++) out.v[i] = c[i / 2][half * 2 + i % 2];
-                if (x < args.width_out && column < args.n)
-                    finish<bf16>(args.out, (int64_t)y * args.width_out + x, column, args.n - column, out);
-            }
-        }
+    if constexpr (SLABS) {
+        __shared__ uint4 kept[LK_GROUP_SLAB / 8][ALL_THREADS];
+        row_of_slabs(args, a_from, b_from, y, x0, first, kept);
+    } else {
+        row_of_tile(args, a_from, b_from, y, x0, first);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(ALL_THREADS, 6) conv2d_rgb_bf16(const lk_cuda_gemm args) {
+    conv2d_rgb<false>(args);
+}
+extern "C" __global__ void __launch_bounds__(ALL_THREADS, 5) conv2d_rgb_slabs_bf16(const lk_cuda_gemm args) {
+    conv2d_rgb<true>(args);
 }

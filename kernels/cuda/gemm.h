@@ -17,9 +17,10 @@ const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n, bool slabs);
 /* The tile that serves few rows, with the same bits. */
 const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void);
 
-/* Whether conv2d_rgb.cu may serve it, and its launch: a picture of three channels; w as conv2d packs it. */
+/* Whether conv2d_rgb.cu may serve it, and its launch: a picture of three channels; w as conv2d packs it. sums: whether
+ * it leaves those that were asked for. */
 bool lk_cuda_conv2d_is_rgb(const struct lk_conv2d *op);
-enum lk_code lk_cuda_conv2d_rgb(struct lk_device *dev, const struct lk_cuda_gemm *args);
+enum lk_code lk_cuda_conv2d_rgb(struct lk_device *dev, const struct lk_cuda_gemm *args, bool *sums);
 
 /* Linear by this tile, or element by element where the tiles need other alignment or dtypes, or for a tile of NULL. */
 enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op, const struct lk_cuda_gemm_tile *tile);

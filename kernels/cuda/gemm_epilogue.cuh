@@ -47,7 +47,7 @@ __device__ __forceinline__ void store_rounded(bf16 *p, int n, bool vector, const
     for (int i = 0; i < 4; i++)
         pairs[i] = __byte_perm(__float_as_uint(x.v[2 * i]), __float_as_uint(x.v[2 * i + 1]), 0x7632);
     if (vector && n >= WIDTH) {
-        *(uint4 *)p = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        store_words(p, pairs);
         return;
     }
 #pragma unroll

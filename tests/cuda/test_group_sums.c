@@ -104,6 +104,7 @@ static void tiles_leave_what_memory_holds(void **state) {
         {11, 13, 24, 256, 3, 16, 1, 1, false}, {7, 6, 16, 128, 3, 4, 1, 2, true},  {19, 23, 8, 96, 3, 12, 2, 1, false},
         {10, 13, 3, 128, 3, 32, 1, 1, false},  {12, 7, 3, 40, 3, 5, 1, 1, false},  {1, 1, 8, 32, 3, 4, 1, 1, false},
         {6, 5, 5, 20, 1, 5, 1, 1, true},       {9, 7, 8, 8, 3, 2, 1, 1, true},     {5, 13, 8, 12, 3, 3, 1, 1, false},
+        {3, 64, 3, 128, 3, 32, 1, 1, false},   {6, 192, 3, 40, 3, 5, 1, 1, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t mark = lk_arena_mark(&cuda->arena);

@@ -22,7 +22,7 @@ struct lk_resampling {
 #define LK_RESAMPLING                                                                                                  \
     { 42, 1000, 0.95, NULL, 0 }
 
-enum lk_interval_kind { LK_INTERVAL_PERCENTILE, LK_INTERVAL_BCA };
+enum lk_interval_kind { LK_INTERVAL_PERCENTILE, LK_INTERVAL_BCA, LK_INTERVAL_EXPANDED };
 
 /* Statistics of the drawn units [n], into out [n_statistics]; NaN where one does not exist. Runs in several threads at
  * once: context is only read, scratch is the thread's own. */
@@ -76,12 +76,30 @@ enum lk_code lk_interval_percentile(const double *replicates, size_t n, double c
 /* The same for n_numbers rows of replicates in parallel; numbers that are undefined stay as they are. */
 enum lk_code lk_intervals_percentile(const double *replicates, size_t n, const struct lk_resampling *how,
                                      struct lk_number *numbers, size_t n_numbers);
+/* confidence [n_numbers]: each its own; NULL: how->confidence. */
+enum lk_code lk_intervals_percentile_each(const double *replicates, size_t n, const struct lk_resampling *how,
+                                          const double *confidence, struct lk_number *numbers, size_t n_numbers);
+
+/* Expanded percentiles (Hesterberg 2015): of few clusters the percentile interval is too short. Resamples vary by
+ * (n - 1)/n of what they should, and a normal distribution's tails are taken where Student's t belongs. The interval
+ * is the percentile interval of a larger confidence, 1 - 2 Phi(-sqrt(n / (n - 1)) t), t the quantile of Student's
+ * distribution with df degrees of freedom that leaves (1 - confidence)/2 above it; n: clusters (or units) that are
+ * drawn, all together; df: of the groups that the statistic is of, one less than the clusters of a group
+ * (lk_expanded_df). With df < 1 it is 1: from the smallest to the largest replicate.
+ * n is the number of all that is drawn and not of the group: a group's share of a resample varies, which makes up for
+ * the group's own (n - 1)/n except for that of the whole. */
+double lk_expanded_confidence(double confidence, double n_drawn, double df);
+/* Of a difference of two groups' values: Welch's degrees of freedom for n1 and n2 clusters of equal variance, which of
+ * groups of one size is n1 + n2 - 2. Groups that share clusters have those of one group of all their clusters. */
+double lk_expanded_df(double n1, double n2);
+
 /* Bias-corrected and accelerated (Efron 1987), from number->value and the leave-one-out values; scipy.stats.bootstrap's
  * formula. No interval, 0 and 0, when all replicates lie on one side of the value or the jackknife does not vary. */
 enum lk_code lk_interval_bca(const double *replicates, size_t n, const double *jackknife, size_t n_jackknife,
                              double confidence, struct lk_number *number);
 
-/* All of it for one statistic: its value on the units themselves, and the interval. */
+/* All of it for one statistic: its value on the units themselves, and the interval; expanded with one df less than what
+ * is drawn. */
 enum lk_code lk_bootstrap_number(size_t n_units, const struct lk_resampling *how, lk_statistic statistic,
                                  const void *context, size_t scratch_bytes, enum lk_interval_kind kind,
                                  struct lk_number *out);
@@ -89,7 +107,7 @@ enum lk_code lk_bootstrap_number(size_t n_units, const struct lk_resampling *how
 enum lk_code lk_bootstrap_mean(const double *values, size_t n, const struct lk_resampling *how,
                                enum lk_interval_kind kind, struct lk_number *out);
 /* Of the difference of two groups' means, group 1 - group 0, resampled together; units of other groups, and NaN values,
- * are drawn and count for neither. groups [n]. */
+ * are drawn and count for neither. groups [n]. Expanded by lk_expanded_df. */
 enum lk_code lk_bootstrap_difference(const double *values, const int32_t *groups, size_t n,
                                      const struct lk_resampling *how, enum lk_interval_kind kind,
                                      struct lk_number *out);

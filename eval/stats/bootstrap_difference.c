@@ -1,8 +1,10 @@
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "engine/alloc.h"
 #include "eval/stats/bootstrap.h"
+#include "eval/stats/resample.h"
 
 /* totals: of each group, the count and the sum. */
 static void difference(const double *totals, const void *context, void *scratch, double *out) {
@@ -11,11 +13,38 @@ static void difference(const double *totals, const void *context, void *scratch,
     *out = totals[0] > 0 && totals[2] > 0 ? totals[3] / totals[2] - totals[1] / totals[0] : NAN;
 }
 
+/* Clusters that have units in group 0, in group 1, and in both. */
+static enum lk_code count_clusters(const struct lk_tally *tally, const struct lk_resampling *how, double count[3]) {
+    struct lk_clusters clusters;
+    LK_TRY(lk_clusters_make(tally->n_units, how, &clusters));
+    for (size_t c = 0; c < clusters.n; c++) {
+        bool in[2] = {false, false};
+        size_t from = clusters.start ? clusters.start[c] : c, to = clusters.start ? clusters.start[c + 1] : c + 1;
+        for (size_t i = from; i < to; i++) {
+            int32_t cell = tally->cells[clusters.units ? (size_t)clusters.units[i] : i];
+            if (cell >= 0) in[cell] = true;
+        }
+        count[0] += in[0];
+        count[1] += in[1];
+        count[2] += in[0] && in[1];
+    }
+    lk_clusters_free(&clusters);
+    return LK_OK;
+}
+
 static enum lk_code fill(const struct lk_tally *tally, const struct lk_resampling *how, size_t n_drawn,
                          enum lk_interval_kind kind, double *replicates, struct lk_number *out) {
     size_t n = (size_t)how->n_replicates;
     LK_TRY(lk_bootstrap_totals(tally, how, difference, NULL, 0, 1, replicates));
-    if (kind == LK_INTERVAL_PERCENTILE) return lk_interval_percentile(replicates, n, how->confidence, out);
+    if (kind != LK_INTERVAL_BCA) {
+        double confidence = how->confidence, count[3] = {0};
+        if (kind == LK_INTERVAL_EXPANDED) {
+            LK_TRY(count_clusters(tally, how, count));
+            double df = count[2] > 0 ? count[0] + count[1] - count[2] - 1 : lk_expanded_df(count[0], count[1]);
+            confidence = lk_expanded_confidence(confidence, (double)n_drawn, df);
+        }
+        return lk_interval_percentile(replicates, n, confidence, out);
+    }
     LK_TRY(lk_jackknife_totals(tally, how, difference, NULL, 0, 1, replicates + n));
     return lk_interval_bca(replicates, n, replicates + n, n_drawn, how->confidence, out);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/alloc.h"
+#include "eval/stats/bootstrap_rates_clusters.h"
 #include "eval/stats/packed_columns.h"
 
 enum { CELLS_MAX = 512 };
@@ -16,6 +17,7 @@ struct lk_rate_results {
     int n_groupings, n_measures, n_groups; /* groups of all groupings */
     int *first_group;                      /* [n_groupings + 1] */
     struct lk_number *numbers;             /* [n_groups + n_groupings, n_measures]: rates, then disparities */
+    struct lk_number *expanded;            /* the same with expanded intervals */
     struct lk_disparity *disparities;      /* [n_groupings, n_measures] */
 };
 
@@ -27,10 +29,16 @@ struct bin {
     int n_cells;
     int32_t *cells;   /* [n_units] */
     int32_t *of_cell; /* [n_cells, end - first]: groups, numbered through from the bin's first */
+    struct lk_rate_clusters *clusters;
 };
 
 const struct lk_number *lk_rate_of(const struct lk_rate_results *results, int grouping, int group, int measure) {
     return &results->numbers[(results->first_group[grouping] + group) * results->n_measures + measure];
+}
+
+const struct lk_number *lk_rate_expanded_of(const struct lk_rate_results *results, int grouping, int group,
+                                            int measure) {
+    return &results->expanded[(results->first_group[grouping] + group) * results->n_measures + measure];
 }
 
 const struct lk_disparity *lk_disparity_of(const struct lk_rate_results *results, int grouping, int measure) {
@@ -41,6 +49,7 @@ void lk_rate_results_free(struct lk_rate_results *results) {
     if (!results) return;
     lk_free(results->first_group);
     lk_free(results->numbers);
+    lk_free(results->expanded);
     lk_free(results->disparities);
     lk_free(results);
 }
@@ -75,9 +84,10 @@ static enum lk_code results_make(const struct lk_rates *rates, struct lk_rate_re
             results->first_group[g + 1] = results->n_groups += rates->groupings[g].n_groups;
     size_t n_numbers = (size_t)(results->n_groups + rates->n_groupings) * (size_t)rates->n_measures;
     results->numbers = lk_calloc(n_numbers, sizeof *results->numbers);
+    results->expanded = lk_calloc(n_numbers, sizeof *results->expanded);
     results->disparities =
         lk_calloc((size_t)rates->n_groupings * (size_t)rates->n_measures, sizeof *results->disparities);
-    if (!results->first_group || !results->numbers || !results->disparities) {
+    if (!results->first_group || !results->numbers || !results->expanded || !results->disparities) {
         lk_rate_results_free(results);
         return lk_fail(LK_E_NOMEM, "rates: no memory for the results");
     }
@@ -281,6 +291,29 @@ static void set_estimates(const struct lk_rates *rates, const struct bin *bin, c
         }
 }
 
+static void set_confidences(const struct lk_rates *rates, const struct lk_resampling *how, const struct bin *bin,
+                            const struct lk_rate_results *results) {
+    for (int g = bin->first; g < bin->end && how->clusters; g++)
+        for (int m = 0; m < results->n_measures; m++) {
+            const struct lk_disparity *disparity = &results->disparities[g * results->n_measures + m];
+            int first = results->first_group[g];
+            if (disparity->highest >= 0)
+                lk_rate_clusters_disparity(bin->clusters, rates, how->confidence, g, m, first + disparity->highest,
+                                           first + disparity->lowest);
+        }
+}
+
+/* Both intervals of numbers at..at + n_numbers - 1. */
+static enum lk_code set_intervals(const double *replicates, const struct lk_resampling *how, const struct bin *bin,
+                                  size_t at, size_t n_numbers, struct lk_rate_results *results) {
+    size_t n = (size_t)how->n_replicates;
+    LK_TRY(lk_intervals_percentile(replicates, n, how, results->numbers + at, n_numbers));
+    memcpy(results->expanded + at, results->numbers + at, n_numbers * sizeof *results->numbers);
+    if (!how->clusters) return LK_OK;
+    return lk_intervals_percentile_each(replicates, n, how, bin->clusters->confidence + at, results->expanded + at,
+                                        n_numbers);
+}
+
 /* Totals of cells and groups, scratch, values, and the replicates of a bin, in one block. */
 static enum lk_code run_bin(const struct lk_rates *rates, const struct lk_resampling *how, const double *columns,
                             const struct bin *bin, struct lk_rate_results *results) {
@@ -300,21 +333,23 @@ static enum lk_code run_bin(const struct lk_rates *rates, const struct lk_resamp
     lk_tally_groups(&tally, cell_totals, totals);
     rates_of_totals(totals, bin, scratch, values);
     set_estimates(rates, bin, values, results);
+    set_confidences(rates, how, bin, results);
     enum lk_code rc = lk_bootstrap_totals(&tally, how, rates_of_totals, bin, n_scratch * sizeof *scratch,
                                           (int)n_statistics, replicates);
     size_t rate_at = (size_t)results->first_group[bin->first] * n_measures;
     size_t disparity_at = ((size_t)results->n_groups + (size_t)bin->first) * n_measures;
-    if (!rc) rc = lk_intervals_percentile(replicates, n, how, results->numbers + rate_at, n_groups * n_measures);
-    if (!rc)
-        rc = lk_intervals_percentile(replicates + n_groups * n_measures * n, n, how, results->numbers + disparity_at,
-                                     n_groupings * n_measures);
+    const double *of_disparities = replicates + n_groups * n_measures * n;
+    if (!rc) rc = set_intervals(replicates, how, bin, rate_at, n_groups * n_measures, results);
+    if (!rc) rc = set_intervals(of_disparities, how, bin, disparity_at, n_groupings * n_measures, results);
     lk_free(cell_totals);
     return rc;
 }
 
 static enum lk_code run_bins(const struct lk_rates *rates, const struct lk_resampling *how, const int *valid_column,
                              int n_columns, struct lk_rate_results *results) {
-    struct bin bin = {.results = results, .valid_column = valid_column, .n_columns = n_columns};
+    struct lk_rate_clusters clusters = {0};
+    struct bin bin = {.results = results, .valid_column = valid_column, .n_columns = n_columns, .clusters = &clusters};
+    if (how->clusters) LK_TRY(lk_rate_clusters_make(rates, how, &clusters));
     double *columns = lk_malloc(rates->n_units * (size_t)n_columns * sizeof *columns);
     bin.cells = lk_malloc(rates->n_units * sizeof *bin.cells);
     enum lk_code rc = LK_OK;
@@ -331,14 +366,16 @@ static enum lk_code run_bins(const struct lk_rates *rates, const struct lk_resam
     }
     lk_free(columns);
     lk_free(bin.cells);
+    lk_rate_clusters_free(&clusters);
     return rc;
 }
 
 static enum lk_code no_units(struct lk_rate_results *results) {
     int n_rates = results->n_groups * results->n_measures, n_disparities = results->n_groupings * results->n_measures;
-    for (int i = 0; i < n_rates; i++) results->numbers[i].undefined = "no valid unit";
+    for (int i = 0; i < n_rates; i++) results->numbers[i].undefined = results->expanded[i].undefined = "no valid unit";
     for (int i = 0; i < n_disparities; i++) {
-        results->numbers[n_rates + i].undefined = "fewer than two groups with valid units";
+        results->numbers[n_rates + i].undefined = results->expanded[n_rates + i].undefined =
+            "fewer than two groups with valid units";
         results->disparities[i].highest = results->disparities[i].lowest = -1;
     }
     return LK_OK;
@@ -362,8 +399,10 @@ enum lk_code lk_bootstrap_rates(const struct lk_rates *rates, const struct lk_re
         lk_rate_results_free(results);
         return rc;
     }
-    for (int i = 0; i < results->n_groupings * results->n_measures; i++)
-        results->disparities[i].number = results->numbers[results->n_groups * results->n_measures + i];
+    for (int i = 0, at = results->n_groups * results->n_measures; i < results->n_groupings * results->n_measures; i++) {
+        results->disparities[i].number = results->numbers[at + i];
+        results->disparities[i].expanded = results->expanded[at + i];
+    }
     *out = results;
     return LK_OK;
 }

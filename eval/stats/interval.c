@@ -46,18 +46,35 @@ enum lk_code lk_interval_percentile(const double *replicates, size_t n, double c
     return LK_OK;
 }
 
-enum lk_code lk_intervals_percentile(const double *replicates, size_t n, const struct lk_resampling *how,
-                                     struct lk_number *numbers, size_t n_numbers) {
+enum lk_code lk_intervals_percentile_each(const double *replicates, size_t n, const struct lk_resampling *how,
+                                          const double *confidence, struct lk_number *numbers, size_t n_numbers) {
     int n_threads = lk_resampling_threads(how);
     double *scratch = lk_malloc(2 * n * (size_t)n_threads * sizeof *scratch);
     if (!scratch) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu replicates", n);
 #pragma omp parallel for schedule(dynamic) num_threads(n_threads)
     for (size_t i = 0; i < n_numbers; i++)
         if (!numbers[i].undefined)
-            percentiles(replicates + i * n, n, how->confidence, scratch + 2 * n * (size_t)omp_get_thread_num(),
-                        &numbers[i]);
+            percentiles(replicates + i * n, n, confidence ? confidence[i] : how->confidence,
+                        scratch + 2 * n * (size_t)omp_get_thread_num(), &numbers[i]);
     lk_free(scratch);
     return LK_OK;
+}
+
+enum lk_code lk_intervals_percentile(const double *replicates, size_t n, const struct lk_resampling *how,
+                                     struct lk_number *numbers, size_t n_numbers) {
+    return lk_intervals_percentile_each(replicates, n, how, NULL, numbers, n_numbers);
+}
+
+double lk_expanded_confidence(double confidence, double n_drawn, double df) {
+    if (!(df >= 1) || !(n_drawn > 1)) return 1;
+    double t = lk_t_quantile((1 - confidence) / 2, df); /* below 0 */
+    return 1 - 2 * lk_normal_cdf(sqrt(n_drawn / (n_drawn - 1)) * t);
+}
+
+double lk_expanded_df(double n1, double n2) {
+    if (!(n1 > 1 && n2 > 1)) return 0;
+    double sum = 1 / n1 + 1 / n2;
+    return sum * sum / (1 / (n1 * n1 * (n1 - 1)) + 1 / (n2 * n2 * (n2 - 1)));
 }
 
 /* The skewness of the estimator, from what it becomes without each unit. NaN when that never varies. */
@@ -103,7 +120,11 @@ static enum lk_code fill(size_t n_units, size_t n_drawn, const struct lk_resampl
                          struct lk_number *out) {
     size_t n = (size_t)how->n_replicates;
     LK_TRY(lk_bootstrap(n_units, how, statistic, context, scratch_bytes, 1, values));
-    if (kind == LK_INTERVAL_PERCENTILE) return lk_interval_percentile(values, n, how->confidence, out);
+    if (kind != LK_INTERVAL_BCA) {
+        double drawn = (double)n_drawn, confidence = how->confidence;
+        if (kind == LK_INTERVAL_EXPANDED) confidence = lk_expanded_confidence(confidence, drawn, drawn - 1);
+        return lk_interval_percentile(values, n, confidence, out);
+    }
     LK_TRY(lk_jackknife(n_units, how, statistic, context, scratch_bytes, 1, values + n));
     return lk_interval_bca(values, n, values + n, n_drawn, how->confidence, out);
 }

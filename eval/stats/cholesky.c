@@ -20,11 +20,15 @@ bool lk_cholesky(double *a, int n) {
     return true;
 }
 
-void lk_cholesky_solve(const double *l, int n, double *b) {
+void lk_cholesky_forward(const double *l, int n, double *b) {
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < i; k++) b[i] -= l[i * n + k] * b[k];
         b[i] /= l[i * n + i];
     }
+}
+
+void lk_cholesky_solve(const double *l, int n, double *b) {
+    lk_cholesky_forward(l, n, b);
     for (int i = n; i-- > 0;) {
         for (int k = i + 1; k < n; k++) b[i] -= l[k * n + i] * b[k];
         b[i] /= l[i * n + i];

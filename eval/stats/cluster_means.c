@@ -30,11 +30,13 @@ static size_t gather(const double *y, const int32_t *clusters, size_t n, struct 
 /* Sums over clusters: of squared sums of deviations, of squares between and within them, of squared sizes. */
 struct sums {
     double meat, between, within, total, sizes_squared;
+    double inflated;                /* of squared sums of deviations over 1 - share, share = m / n */
+    double own, own_shared, shared; /* of a^2, a b, b for a = share / (1 - share), b = share^2 / (1 - share) */
     size_t n_clusters;
 };
 
-static void add_cluster(const struct observation *members, size_t m, double mean, struct sums *sums) {
-    double deviation = 0, count = (double)m;
+static void add_cluster(const struct observation *members, size_t m, double mean, size_t n, struct sums *sums) {
+    double deviation = 0, count = (double)m, share = count / (double)n, a = share / (1 - share), b = share * a;
     for (size_t i = 0; i < m; i++) deviation += members[i].y - mean;
     for (size_t i = 0; i < m; i++) {
         double off = members[i].y - mean, inside = off - deviation / count;
@@ -44,6 +46,12 @@ static void add_cluster(const struct observation *members, size_t m, double mean
     sums->meat += deviation * deviation;
     sums->between += deviation * deviation / count;
     sums->sizes_squared += count * count;
+    if (m < n) {
+        sums->inflated += deviation * deviation / (1 - share);
+        sums->own += a * a;
+        sums->own_shared += a * b;
+        sums->shared += b;
+    }
     sums->n_clusters++;
 }
 
@@ -77,11 +85,11 @@ static void measure(const struct observation *sorted, size_t n, double confidenc
     mean /= count;
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from; to < n && sorted[to].cluster == sorted[from].cluster;) to++;
-        add_cluster(sorted + from, to - from, mean, &sums);
+        add_cluster(sorted + from, to - from, mean, n, &sums);
     }
     double g = (double)sums.n_clusters;
     out->n_clusters = sums.n_clusters;
-    out->clustered.value = out->independent.value = mean;
+    out->cr2.value = out->clustered.value = out->independent.value = mean;
     correlation(&sums, count, out);
     out->design_effect.n = n;
     if (n > 1) {
@@ -94,6 +102,10 @@ static void measure(const struct observation *sorted, size_t n, double confidenc
     }
     out->clustered_error = sqrt(g / (g - 1) * sums.meat) / count;
     set_interval(&out->clustered, out->clustered_error, g - 1, confidence);
+    /* what two clusters share is (a - b) on the diagonal and sqrt(b b') beside it; the diagonal sums to 1 */
+    out->cr2_error = sqrt(sums.inflated) / count;
+    out->cr2_df = 1 / (sums.own - 2 * sums.own_shared + sums.shared * sums.shared);
+    set_interval(&out->cr2, out->cr2_error, out->cr2_df, confidence);
     if (sums.total > 0)
         out->design_effect.value = g / (g - 1) * sums.meat * (count - 1) / (count * sums.total);
     else
@@ -110,12 +122,12 @@ enum lk_code lk_cluster_mean(const double *y, const int32_t *clusters, size_t n,
     struct observation *sorted = lk_malloc(n * sizeof *sorted);
     if (!sorted) return lk_fail(LK_E_NOMEM, "cluster mean: no memory for %zu observations", n);
     size_t kept = gather(y, clusters, n, sorted);
-    out->clustered.n = out->independent.n = kept;
+    out->cr2.n = out->clustered.n = out->independent.n = kept;
     if (kept)
         measure(sorted, kept, confidence, out);
     else
-        out->clustered.undefined = out->independent.undefined = out->design_effect.undefined = out->icc.undefined =
-            out->kish.undefined = "no observation";
+        out->cr2.undefined = out->clustered.undefined = out->independent.undefined = out->design_effect.undefined =
+            out->icc.undefined = out->kish.undefined = "no observation";
     lk_free(sorted);
     return LK_OK;
 }

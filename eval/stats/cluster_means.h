@@ -1,14 +1,18 @@
 /* A mean or rate of observations that come in clusters: the 84 sources repeat over prompts and models, so that their
  * scores are not independent. What independence would give is reported beside what the clusters give. Peer:
- * statsmodels OLS(y, 1).fit(cov_type='cluster', use_t=True). */
+ * statsmodels OLS(y, 1).fit(cov_type='cluster', use_t=True); clubSandwich vcovCR(type="CR2") with conf_int
+ * (test="Satterthwaite") of lm(y ~ 1). */
 #pragma once
 
 #include "eval/stats/stats.h"
 
 struct lk_cluster_mean {
-    struct lk_number clustered; /* interval by the sandwich estimator, G/(G - 1), t with G - 1 df; not cut to [0, 1] */
+    /* interval by bias-reduced linearisation (linear_model.h), t with Satterthwaite's df; the one to read where
+     * clusters are few or of unequal size, the same as the next where they are of one size; not cut to [0, 1] */
+    struct lk_number cr2;
+    struct lk_number clustered;   /* interval by the sandwich estimator, G/(G - 1), t with G - 1 df */
     struct lk_number independent; /* the same mean with SD / sqrt(n), t with n - 1 df */
-    double clustered_error, independent_error;
+    double cr2_error, cr2_df, clustered_error, independent_error;
     size_t n_clusters;
     /* variance over that of independent observations; and the correlation within a cluster (one-way analysis of
      * variance, m0 for unequal sizes), with Kish's design effect 1 + (sum m^2 / n - 1) icc */

@@ -6,6 +6,7 @@
 
 #include "engine/alloc.h"
 #include "eval/stats/cholesky.h"
+#include "eval/stats/linear_model_cr2.h"
 #include "eval/stats/linear_model_design.h"
 #include "eval/stats/special.h"
 
@@ -13,25 +14,27 @@
 struct work {
     double *block;
     double *factor, *inverse, *meat, *covariance, *part; /* [k, k] */
-    double *beta, *score, *some;                         /* [k] */
+    double *beta, *some;                                 /* [k] */
+    double *scores;                                      /* [clusters, k]: X_g' e_g */
 };
 
 void lk_linear_model_free(struct lk_linear_model *model) {
     if (!model) return;
     lk_free(model->columns);
     lk_free(model->terms);
+    lk_cr2_free(model->cr2);
     lk_free(model);
 }
 
-static bool work_make(struct work *work, int k) {
+static bool work_make(struct work *work, int k, size_t n_clusters) {
     size_t square = (size_t)k * (size_t)k;
-    work->block = lk_calloc(5 * square + 3 * (size_t)k, sizeof *work->block);
+    work->block = lk_calloc(5 * square + (2 + n_clusters) * (size_t)k, sizeof *work->block);
     if (!work->block) return false;
     double **matrices[] = {&work->factor, &work->inverse, &work->meat, &work->covariance, &work->part};
     for (size_t i = 0; i < 5; i++) *matrices[i] = work->block + i * square;
     work->beta = work->block + 5 * square;
-    work->score = work->beta + k;
-    work->some = work->score + k;
+    work->some = work->beta + k;
+    work->scores = work->some + k;
     return true;
 }
 
@@ -68,14 +71,11 @@ static double sandwich_filling(const struct lk_design *design, struct work *work
     double squares = 0;
     for (size_t i = 0; i < design->n; i++) {
         const int32_t *active = design->active + i * (size_t)design->width;
-        double e = residual(design, work->beta, i);
+        double e = residual(design, work->beta, i), *score = work->scores + (size_t)design->cluster[i] * (size_t)k;
         squares += e * e;
         for (int a = 0; a < design->width; a++)
-            if (active[a] >= 0) work->score[active[a]] += e;
-        if (i + 1 == design->n || design->cluster[i + 1] != design->cluster[i]) {
-            add_outer(work->score, k, work->meat);
-            memset(work->score, 0, (size_t)k * sizeof *work->score);
-        }
+            if (active[a] >= 0) score[active[a]] += e;
+        if (i + 1 == design->n || design->cluster[i + 1] != design->cluster[i]) add_outer(score, k, work->meat);
     }
     return squares;
 }
@@ -180,11 +180,15 @@ static enum lk_code fit(struct lk_design *design, struct lk_linear_model *model)
         return LK_OK;
     }
     struct work work;
-    if (!work_make(&work, design->n_columns))
+    if (!work_make(&work, design->n_columns, design->n_clusters))
         return lk_fail(LK_E_NOMEM, "linear model: no memory for %d columns", design->n_columns);
-    if (!solve(design, &work, model)) model->undefined = "the columns are collinear";
+    enum lk_code rc = LK_OK;
+    if (!solve(design, &work, model))
+        model->undefined = "the columns are collinear";
+    else if (design->n_clusters > 1)
+        rc = lk_cr2_make(design, work.factor, work.scores, &model->cr2);
     lk_free(work.block);
-    return LK_OK;
+    return rc;
 }
 
 enum lk_code lk_linear_model_fit(const double *y, size_t n, const struct lk_model_factor *factors, int n_factors,

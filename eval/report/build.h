@@ -52,9 +52,15 @@ enum lk_code lk_report_add(struct lk_report *report, enum lk_section section, st
 /* Takes what the figure holds; figure itself is copied. */
 enum lk_code lk_report_add_figure(struct lk_report *report, enum lk_section section, struct lk_figure *figure);
 
+/* What a note says where outputs of one source are counted. */
+#define LK_REPEATED_SOURCES                                                                                            \
+    "84 sources repeat across prompts and models, so that outputs of one source are not independent. The study's own " \
+    "tests treat outputs as independent; both are reported."
+
 /* One per file; each adds tables. */
 enum lk_code lk_report_tables_rates(struct lk_report *report);
 enum lk_code lk_report_tables_disparity(struct lk_report *report);
+enum lk_code lk_report_tables_mixed(struct lk_report *report);
 enum lk_code lk_report_tables_pairs(struct lk_report *report);
 enum lk_code lk_report_tables_roles(struct lk_report *report);
 enum lk_code lk_report_tables_human(struct lk_report *report);

@@ -64,7 +64,7 @@ static enum lk_code resample(const struct lk_report *report, struct outputs *o) 
 }
 
 static void note(const struct lk_report *report, char out[160]) {
-    snprintf(out, 160, "Whiskers: %g%% percentile intervals, %lld resamples of the sources.",
+    snprintf(out, 160, "Whiskers: %g%% expanded percentile intervals, %lld resamples of the sources.",
              100 * (1 - report->options.alpha), (long long)report->options.n_bootstrap);
 }
 
@@ -98,7 +98,7 @@ static enum lk_code bars(struct lk_report *report, const struct outputs *o, enum
             cell.race = r;
             cell.model = models[m];
             struct lk_rate rate = lk_measure_rate(report->data, &cell, measure, &report->options.thresholds);
-            values[at] = value_of(lk_rate_of(o->results, BY_RACE_MODEL, group, measure));
+            values[at] = value_of(lk_rate_expanded_of(o->results, BY_RACE_MODEL, group, measure));
             values[at].k = rate.k;
             values[at].n = rate.n;
             at++;
@@ -137,7 +137,7 @@ static enum lk_code forest(struct lk_report *report, const struct outputs *o) {
             const struct lk_disparity *d = lk_disparity_of(o->results, BY_RACE_OF_MODEL + models[m], measures[i]);
             if (d->number.undefined) continue;
             rows[n++] = (struct lk_figure_forest_row){.label = lk_factor_display(LK_FACTOR_MODEL, models[m]),
-                                                      .value = value_of(&d->number)};
+                                                      .value = value_of(&d->expanded)};
         }
         if (n == begun + 1) n = begun;
     }

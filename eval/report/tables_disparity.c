@@ -1,25 +1,21 @@
 /* Disparities with both of their intervals (outputs taken as independent; the 84 sources resampled), what the repeated
- * sources cost, effect sizes against White, and the mixed design. */
+ * sources cost, effect sizes against White. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/alloc.h"
 #include "eval/report/build.h"
-#include "eval/report/observations.h"
 #include "eval/stats/bootstrap_rates.h"
 #include "eval/stats/cluster_means.h"
-#include "eval/stats/linear_model.h"
 #include "eval/stats/proportion.h"
-#include "eval/stats/special.h"
 
 enum by { BY_ALL, BY_RACE, BY_GENDER, BY_AGE_GROUP, BY_CATEGORY, BY_PROMPT, N_BY };
 enum { N_SCOPES = 1 + LK_N_MODELS, RACE_GENDER = N_BY * N_SCOPES, RACE_CATEGORY, N_GROUPINGS };
 static const int levels_of[N_BY] = {1, LK_N_RACES, LK_N_GENDERS, LK_N_AGE_GROUPS, 2, LK_N_EDIT_PROMPTS};
 
-#define REPEATED                                                                                                       \
-    "84 sources repeat across prompts and models, so that outputs of one source are not independent. The study's own " \
-    "tests treat outputs as independent; both are reported."
+#define EXPANDED                                                                                                       \
+    "Expanded: as wide as Student's t with the number of sources asks for, percentiles of few are too short."
 
 /* Outputs of the baseline arm with every measure, and both resamplings. */
 struct resampled {
@@ -118,8 +114,8 @@ static void disparity_row(const struct lk_report *report, struct lk_table *table
     }
     lk_table_points(table, independent->number.value);
     lk_table_interval(table, independent->number.low, independent->number.high);
-    lk_table_points(table, clustered->number.value);
-    lk_table_interval(table, clustered->number.low, clustered->number.high);
+    lk_table_points(table, clustered->expanded.value);
+    lk_table_interval(table, clustered->expanded.low, clustered->expanded.high);
     level_cell(report, table, r, g, independent->highest, measure);
     level_cell(report, table, r, g, independent->lowest, measure);
 }
@@ -139,8 +135,8 @@ static enum lk_code table_disparities(struct lk_report *report, const struct res
     }
     lk_table_note(
         table,
-        "Largest minus smallest rate, between unrounded rates; intervals: %g%% percentile bootstrap, %lld "
-        "resamples of outputs, or of sources with all of their outputs. " REPEATED
+        "Largest minus smallest rate, between unrounded rates; intervals: %g%% bootstrap, %lld resamples: percentiles "
+        "by outputs, expanded percentiles by sources with all of their outputs. " EXPANDED " " LK_REPEATED_SOURCES
         " A disparity is never below 0 and the largest of noisy rates is too large, in resamples even more: an "
         "interval above 0 is no test, and it may lie above the value.",
         100 * (1 - report->options.alpha), (long long)report->options.n_bootstrap);
@@ -155,18 +151,19 @@ static enum lk_code design_effect(const struct resampled *r, int scope, int meas
     return lk_cluster_mean(y, r->sources, r->n, confidence, mean);
 }
 
-/* The same rate with the interval of either resampling. */
-static void both_intervals(struct lk_table *table, const struct resampled *r, int g, int group, int measure) {
-    const struct lk_rate_results *const results[2] = {r->independent, r->clustered};
-    for (int c = 0; c < 2; c++) {
-        const struct lk_number *rate = lk_rate_of(results[c], g, group, measure);
-        if (rate->undefined) {
-            lk_table_none(table, rate->undefined);
-            continue;
-        }
-        lk_table_percent(table, llround(rate->value * (double)rate->n), (int64_t)rate->n);
-        lk_table_interval(table, rate->low, rate->high);
+static void rate_cell(struct lk_table *table, const struct lk_number *rate) {
+    if (rate->undefined) {
+        lk_table_none(table, rate->undefined);
+        return;
     }
+    lk_table_percent(table, llround(rate->value * (double)rate->n), (int64_t)rate->n);
+    lk_table_interval(table, rate->low, rate->high);
+}
+
+/* The same rate with the interval of either resampling, by sources the expanded one. */
+static void both_intervals(struct lk_table *table, const struct resampled *r, int g, int group, int measure) {
+    rate_cell(table, lk_rate_of(r->independent, g, group, measure));
+    rate_cell(table, lk_rate_expanded_of(r->clustered, g, group, measure));
 }
 
 static void interval_row(struct lk_table *table, const struct resampled *r, int scope, int measure,
@@ -174,6 +171,7 @@ static void interval_row(struct lk_table *table, const struct resampled *r, int 
     lk_table_row(table);
     lk_table_text(table, "%s", lk_measure_name(measure));
     both_intervals(table, r, grouping(BY_ALL, scope), 0, measure);
+    rate_cell(table, lk_rate_of(r->clustered, grouping(BY_ALL, scope), 0, measure));
     lk_table_number(table, &mean->design_effect, 2);
     lk_table_number(table, &mean->icc, 3);
     lk_table_number(table, &mean->kish, 2);
@@ -188,8 +186,9 @@ static enum lk_code table_intervals(struct lk_report *report, const struct resam
         lk_free(y);
         return rc;
     }
-    const char *const columns[] = {"Measure", "Rate, outputs", "Rate, sources", "Design effect", "ICC", "Kish"};
-    for (int c = 0; c < 6; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    const char *const columns[] = {"Measure",       "Rate, outputs", "Rate, sources", "Percentiles, sources",
+                                   "Design effect", "ICC",           "Kish"};
+    for (int c = 0; c < 7; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
     for (int scope = 0; scope < N_SCOPES && !rc; scope++) {
         lk_table_heading(table, scope_name(scope));
         for (int m = 0; m < LK_N_MEASURES && !rc; m++) {
@@ -203,9 +202,12 @@ static enum lk_code table_intervals(struct lk_report *report, const struct resam
         lk_table_free(table);
         return rc;
     }
-    lk_table_note(table,
-                  "Design effect: variance of the rate with clusters over that without (1: sources do not matter). "
-                  "ICC: correlation of outputs of one source. Kish: 1 + (mean size − 1) ICC. " REPEATED);
+    lk_table_note(
+        table, "Design effect: variance of the rate with clusters over that without (1: sources do not matter). "
+               "ICC: correlation of outputs of one source. Kish: 1 + (mean size − 1) ICC. Intervals by outputs are "
+               "percentiles "
+               "of resamples, those of the rate by sources expanded percentiles, with the plain ones beside. " EXPANDED
+               " " LK_REPEATED_SOURCES);
     table->no_data = lk_rate_of(r->independent, grouping(BY_ALL, 0), 0, LK_MEASURE_SUCCESS)->n == 0;
     return lk_report_add(report, LK_SECTION_DISPARITY, table);
 }
@@ -234,10 +236,11 @@ static enum lk_code table_crossed(struct lk_report *report, const struct resampl
                 both_intervals(table, r, g, group, m);
             }
     }
-    lk_table_note(table,
-                  "N: outputs with a valid score, baseline arm. Intervals: %g%% percentile bootstrap, %lld resamples "
-                  "of outputs, or of sources with all of their outputs. " REPEATED,
-                  100 * (1 - report->options.alpha), (long long)report->options.n_bootstrap);
+    lk_table_note(
+        table,
+        "N: outputs with a valid score, baseline arm. Intervals: %g%% bootstrap, %lld resamples: percentiles by "
+        "outputs, expanded percentiles by sources with all of their outputs. " EXPANDED " " LK_REPEATED_SOURCES,
+        100 * (1 - report->options.alpha), (long long)report->options.n_bootstrap);
     table->no_data = lk_rate_of(r->independent, grouping(BY_ALL, 0), 0, LK_MEASURE_SUCCESS)->n == 0;
     return lk_report_add(report, LK_SECTION_DISPARITY, table);
 }
@@ -271,82 +274,6 @@ static enum lk_code table_cohen_h(struct lk_report *report, const struct resampl
     return lk_report_add(report, LK_SECTION_DISPARITY, table);
 }
 
-/* By source as Hotelling's T squared of df2 + 1 sources: chi-square over its df rejects far too often when a term has
- * nearly as many columns as there are sources. */
-static void wald_cells(struct lk_table *table, const struct lk_wald *wald, bool by_source) {
-    double df2 = by_source ? wald->df2 + 1 - wald->df1 : wald->df2;
-    if (wald->undefined || df2 < 1) {
-        for (int c = 0; c < 3; c++) lk_table_none(table, wald->undefined ? wald->undefined : "too few sources");
-        return;
-    }
-    double f = wald->f * df2 / wald->df2;
-    lk_table_fixed(table, f, 1);
-    lk_table_fixed(table, df2, 0);
-    lk_table_p(table, lk_f_sf(f, wald->df1, df2));
-}
-
-/* Rows for terms first..5 of a model that was fitted with terms 0..n_terms-1. */
-static void term_rows(struct lk_table *table, const struct lk_linear_model *model, int first) {
-    static const char *const names[] = {"race", "model", "prompt", "race × model", "race × prompt", "model × prompt"};
-    for (int t = first; t < model->n_terms; t++) {
-        lk_table_row(table);
-        lk_table_text(table, "%s", names[t]);
-        if (model->undefined) {
-            for (int c = 0; c < 7; c++) lk_table_none(table, model->undefined);
-            continue;
-        }
-        lk_table_count(table, model->terms[t].df);
-        wald_cells(table, &model->terms[t].clustered, true);
-        wald_cells(table, &model->terms[t].independent, false);
-    }
-}
-
-static enum lk_code axis_rows(struct lk_report *report, struct lk_table *table, enum lk_axis axis, int64_t *n) {
-    static const struct lk_model_term terms[] = {{0, -1}, {1, -1}, {2, -1}, {0, 1}, {0, 2}, {1, 2}};
-    static const struct { int n_terms, first; } fits[] = {{3, 0}, {6, 3}};
-    const struct lk_group all = LK_GROUP_ANY;
-    struct lk_observations o;
-    LK_TRY(lk_observe_scores(report->data, &all, axis, LK_SCORES_JUDGE, &o));
-    const struct lk_model_factor factors[] = {
-        {"race", o.race, LK_N_RACES}, {"model", o.model, LK_N_MODELS}, {"prompt", o.prompt, LK_N_EDIT_PROMPTS}};
-    *n += (int64_t)o.n;
-    lk_table_heading(table, lk_factor_display(LK_FACTOR_AXIS, axis));
-    enum lk_code rc = LK_OK;
-    for (int f = 0; f < 2 && !rc; f++) {
-        struct lk_linear_model *model;
-        rc = lk_linear_model_fit(o.value, o.n, factors, 3, terms, fits[f].n_terms, o.source, &model);
-        if (rc) break;
-        term_rows(table, model, fits[f].first);
-        lk_linear_model_free(model);
-    }
-    lk_observations_free(&o);
-    return rc;
-}
-
-static enum lk_code table_mixed(struct lk_report *report) {
-    struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "mixed_design", "Mixed design: race × model × prompt, Wald tests per term"));
-    const char *const columns[] = {"Term",       "df",         "F, sources",   "df2, sources",
-                                   "p, sources", "F, outputs", "df2, outputs", "p, outputs"};
-    for (int c = 0; c < 8; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
-    int64_t n = 0;
-    enum lk_code rc = LK_OK;
-    for (int axis = 0; axis < LK_N_AXES && !rc; axis++) rc = axis_rows(report, table, axis, &n);
-    if (rc) {
-        lk_table_free(table);
-        return rc;
-    }
-    lk_table_note(
-        table,
-        "Least squares on the judges' scores, baseline arm. Race, model and prompt are tested in the model "
-        "of main effects, interactions in the model with all three. race × prompt has more columns than "
-        "there are sources, so that no test by source exists. By source: sandwich errors, F as Hotelling's T² of "
-        "the sources; with 12 sources a race they are small, and the permutation of sources in the table of "
-        "tests is the one to read for race. " REPEATED);
-    table->no_data = !n;
-    return lk_report_add(report, LK_SECTION_TESTS, table);
-}
-
 static enum lk_code resampled_tables(struct lk_report *report, const struct resampled *r) {
     for (int scope = 0; scope < N_SCOPES; scope++) LK_TRY(table_disparities(report, r, scope));
     LK_TRY(table_intervals(report, r));
@@ -360,6 +287,5 @@ enum lk_code lk_report_tables_disparity(struct lk_report *report) {
     enum lk_code rc = resample(report, &r);
     if (!rc) rc = resampled_tables(report, &r);
     resampled_free(&r);
-    LK_TRY(rc);
-    return table_mixed(report);
+    return rc;
 }

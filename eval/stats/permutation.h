@@ -19,3 +19,8 @@ enum lk_code lk_permutation_test(const int32_t *labels, size_t n, const struct l
 /* Of the difference of means of values [n], label 1 - label 0; units of other labels keep out of both. */
 enum lk_code lk_permutation_means(const double *values, const int32_t *labels, size_t n,
                                   const struct lk_resampling *how, struct lk_test *out);
+
+/* Of the means of n_groups groups: the sum of squares between them; labels [n] 0..n_groups-1. With one value a source
+ * and the sources' race: all races, whatever the sources' distribution. LK_E_INPUT: a label outside. */
+enum lk_code lk_permutation_groups(const double *values, const int32_t *labels, size_t n, int n_groups,
+                                   const struct lk_resampling *how, struct lk_test *out);

@@ -2,6 +2,7 @@
  * seeds are fixed, so that a run cannot fail by chance; with LIKENESS_TEST_FULL there are 2,000. */
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "eval/stats/bootstrap.h"
 #include "eval/stats/cluster_means.h"
@@ -123,44 +124,86 @@ static void bootstrap_of_means(void **state) {
     assert_coverage("BCa, exponential", held[1][1], n, 0.93, 0.95);
 }
 
-/* Observed in 2,000 replicates: sandwich 0.956, percentile 0.949, BCa 0.947; independent 0.752. */
-static void intervals_of_clusters(void **state) {
-    (void)state;
-    int clustered = 0, independent = 0, percentile = 0, bca = 0, n = test_is_full() ? 2000 : 100;
-    double icc = 0;
-    uint64_t random = 13;
+enum { CR2, CR1, EXPANDED, PERCENTILE, BCA, INDEPENDENT, N_INTERVALS };
+
+/* Intervals of the mean of clusters of OF_CLUSTER observations, or (unequal) of 1 to 19, that correlate by 0.2. */
+static void cover_clusters(int n_clusters, bool unequal, int n, uint64_t *random, int held[N_INTERVALS], double *icc) {
     struct lk_resampling how = LK_RESAMPLING;
     how.n_threads = 1;
     how.n_replicates = test_is_full() ? 1000 : 300;
+    memset(held, 0, N_INTERVALS * sizeof *held);
+    *icc = 0;
     for (int b = 0; b < n; b++) {
-        double y[N_CLUSTERS * OF_CLUSTER];
-        int32_t clusters[N_CLUSTERS * OF_CLUSTER];
+        double y[N_CLUSTERS * 2 * OF_CLUSTER];
+        int32_t clusters[N_CLUSTERS * 2 * OF_CLUSTER];
         struct lk_cluster_mean mean;
         struct lk_number number;
-        for (int c = 0; c < N_CLUSTERS; c++) {
-            double shift = 2 + 0.5 * test_normal(&random); /* ICC 0.25 / 1.25 */
-            for (int i = 0; i < OF_CLUSTER; i++) {
-                y[c * OF_CLUSTER + i] = shift + test_normal(&random);
-                clusters[c * OF_CLUSTER + i] = 3 * c + 1;
+        size_t n_y = 0;
+        for (int c = 0; c < n_clusters; c++) {
+            double shift = 2 + 0.5 * test_normal(random); /* ICC 0.25 / 1.25 */
+            for (int i = 0; i < (unequal ? 1 + 18 * (c % 3) / 2 : OF_CLUSTER); i++) {
+                y[n_y] = shift + test_normal(random);
+                clusters[n_y++] = 3 * c + 1;
             }
         }
-        assert_ok(lk_cluster_mean(y, clusters, N_CLUSTERS * OF_CLUSTER, 0.95, &mean));
-        clustered += holds(&mean.clustered, 2);
-        independent += holds(&mean.independent, 2);
-        icc += mean.icc.value / n;
+        assert_ok(lk_cluster_mean(y, clusters, n_y, 0.95, &mean));
+        held[CR2] += holds(&mean.cr2, 2);
+        held[CR1] += holds(&mean.clustered, 2);
+        held[INDEPENDENT] += holds(&mean.independent, 2);
+        *icc += mean.icc.value / n;
         how.seed = (uint64_t)b;
         how.clusters = clusters;
-        assert_ok(lk_bootstrap_mean(y, N_CLUSTERS * OF_CLUSTER, &how, LK_INTERVAL_PERCENTILE, &number));
-        percentile += holds(&number, 2);
-        assert_ok(lk_bootstrap_mean(y, N_CLUSTERS * OF_CLUSTER, &how, LK_INTERVAL_BCA, &number));
-        bca += holds(&number, 2);
+        static const int kinds[] = {
+            [LK_INTERVAL_PERCENTILE] = PERCENTILE, [LK_INTERVAL_BCA] = BCA, [LK_INTERVAL_EXPANDED] = EXPANDED};
+        for (int kind = 0; kind < 3; kind++) {
+            assert_ok(lk_bootstrap_mean(y, n_y, &how, (enum lk_interval_kind)kind, &number));
+            held[kinds[kind]] += holds(&number, 2);
+        }
     }
+}
+
+static void intervals_of_clusters(void **state) {
+    (void)state;
+    int held[N_INTERVALS], n = test_is_full() ? 2000 : 100;
+    double icc;
+    uint64_t random = 13;
+    cover_clusters(N_CLUSTERS, false, n, &random, held, &icc);
     printf("ICC planted 0.2, mean %.4f\n", icc);
     assert_true(fabs(icc - 0.2) < 0.01);
-    assert_coverage("clusters, sandwich", clustered, n, 0.95, 0.95);
-    assert_coverage("clusters, percentile", percentile, n, 0.94, 0.95);
-    assert_coverage("clusters, BCa", bca, n, 0.94, 0.95);
-    assert_coverage("clusters taken as independent", independent, n, 0.6, 0.85);
+    assert_coverage("84 clusters, CR2", held[CR2], n, 0.95, 0.95);
+    assert_coverage("84 clusters, CR1", held[CR1], n, 0.95, 0.95);
+    assert_coverage("84 clusters, expanded", held[EXPANDED], n, 0.95, 0.95);
+    assert_coverage("84 clusters, percentile", held[PERCENTILE], n, 0.94, 0.95);
+    assert_coverage("84 clusters, BCa", held[BCA], n, 0.94, 0.95);
+    assert_coverage("84 clusters taken as independent", held[INDEPENDENT], n, 0.6, 0.85);
+}
+
+/* What a race has, and less. Of clusters of one size CR1 is CR2; where sizes differ its degrees of freedom are too
+ * many. Observed in 2,000 replicates, 12, 6 and 3 clusters of one size: CR2 0.939, 0.952, 0.952; expanded 0.934, 0.931,
+ * 0.739, percentiles 0.894, 0.863, 0.736 (3 clusters have but 10 different resamples: no percentile is wide enough). Of
+ * unequal sizes: CR2 0.949, 0.947, 0.968; CR1 0.930, 0.892, 0.863; expanded 0.935, 0.920, 0.750, percentiles 0.904,
+ * 0.818, 0.746. */
+static void intervals_of_few_clusters(void **state) {
+    (void)state;
+    static const struct {
+        int n;
+        double cr1, expanded[2], percentile[2]; /* CR1: of unequal sizes */
+    } cases[] = {{12, 0.93, {0.935, 0.95}, {0.89, 0.91}},
+                 {6, 0.89, {0.92, 0.935}, {0.82, 0.865}},
+                 {3, 0.865, {0.74, 0.75}, {0.735, 0.75}}};
+    int held[N_INTERVALS], n = test_is_full() ? 2000 : 200;
+    double icc;
+    uint64_t random = 15;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int unequal = 0; unequal < 2; unequal++) {
+            cover_clusters(cases[c].n, unequal, n, &random, held, &icc);
+            printf("%d clusters%s\n", cases[c].n, unequal ? " of unequal size" : "");
+            assert_coverage("  CR2", held[CR2], n, 0.95, unequal ? 0.965 : 0.95);
+            assert_coverage("  CR1", held[CR1], n, unequal ? cases[c].cr1 : 0.95, unequal ? cases[c].cr1 : 0.95);
+            assert_coverage("  expanded", held[EXPANDED], n, cases[c].expanded[0], cases[c].expanded[1]);
+            assert_coverage("  percentile", held[PERCENTILE], n, cases[c].percentile[0], cases[c].percentile[1]);
+            if (!unequal) assert_int_equal(held[CR1], held[CR2]);
+        }
 }
 
 static int ascending(const void *a, const void *b) {
@@ -243,6 +286,7 @@ int main(void) {
         cmocka_unit_test(intervals_of_rates_by_simulation),
         cmocka_unit_test(bootstrap_of_means),
         cmocka_unit_test(intervals_of_clusters),
+        cmocka_unit_test(intervals_of_few_clusters),
         cmocka_unit_test(p_values_are_uniform),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

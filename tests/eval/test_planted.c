@@ -2,6 +2,7 @@
  * their seeds are fixed, so that a run cannot fail by chance; with LIKENESS_TEST_FULL there are 2,000. */
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "eval/report/measures.h"
 #include "eval/stats/bootstrap_rates.h"
@@ -12,6 +13,7 @@
 #include "eval/stats/linear_model.h"
 #include "eval/stats/permutation.h"
 #include "eval/stats/rank_tests.h"
+#include "eval/study/prompts.h"
 #include "tests/common/planted.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/test.h"
@@ -57,17 +59,23 @@ static int tear_down(void **state) {
 
 /* The edited items as columns. */
 static double drift[PLANTED_EDITED], level[PLANTED_EDITED];
-static int32_t race[PLANTED_EDITED], model[PLANTED_EDITED], source[PLANTED_EDITED];
+static int32_t race[PLANTED_EDITED], model[PLANTED_EDITED], prompt[PLANTED_EDITED], source[PLANTED_EDITED];
+enum { OF_SOURCE = 60, OF_RACE = LK_N_SOURCES / LK_N_RACES };
 
-static void columns(void) {
+/* Of the first sources of each race; returns how many outputs those have. */
+static size_t columns(int sources_of_race) {
+    size_t n = 0;
     for (size_t i = 0; i < PLANTED_EDITED; i++) {
         const struct lk_item *item = data.items + i;
-        level[i] = item->score[LK_AXIS_RACE_DRIFT];
-        drift[i] = lk_measure_of(LK_MEASURE_RACE_DRIFT, item->score, item->prompt, &thresholds);
-        race[i] = item->race;
-        model[i] = item->model;
-        source[i] = item->source;
+        if (item->source % OF_RACE >= sources_of_race) continue;
+        level[n] = item->score[LK_AXIS_RACE_DRIFT];
+        drift[n] = lk_measure_of(LK_MEASURE_RACE_DRIFT, item->score, item->prompt, &thresholds);
+        race[n] = item->race;
+        model[n] = item->model;
+        prompt[n] = item->prompt;
+        source[n++] = item->source;
     }
+    return n;
 }
 
 /* A mean over replicates and its standard error. */
@@ -148,7 +156,7 @@ static void rates_and_disparities_are_recovered(void **state) {
     n_replicates = test_is_full() ? 2000 : 40;
     for (int b = 0; b < n_replicates; b++) {
         assert_ok(planted_scores(&data, &design, 1, (uint64_t)b));
-        columns();
+        columns(OF_RACE);
         look_for_rates(&found, &design);
     }
     for (int r = 0; r < LK_N_RACES; r++) {
@@ -283,9 +291,21 @@ static void agreement_is_recovered(void **state) {
 enum { KRUSKAL, MANN_WHITNEY, CHI2, TWO_RATES, MODEL_F, WILCOXON, N_INDEPENDENT };
 static const char *const independent_names[] = {"Kruskal-Wallis",  "Mann-Whitney",   "chi-square",
                                                 "two proportions", "linear model F", "Wilcoxon, mitigation"};
-enum { WALD_RACE, WALD_MODEL, PERMUTATION, KRUSKAL_SOURCES, BOOTSTRAP, N_CLUSTERED };
-static const char *const clustered_names[] = {"clustered Wald, race", "clustered Wald, model", "permutation of sources",
-                                              "Kruskal-Wallis of sources", "bootstrap by source"};
+/* What the report reads by source, and two like them; then what stands beside as an alternative by name. */
+enum { RACES, HTZ_MODEL, HTZ_PROMPT, CONTRAST, PERMUTATION, KRUSKAL_SOURCES, EXPANDED, N_CLUSTERED };
+static const char *const clustered_names[] = {"races, permutation of sources",
+                                              "HTZ, model",
+                                              "HTZ, prompt",
+                                              "CR2 t, two races",
+                                              "two races, permutation of sources",
+                                              "Kruskal-Wallis of sources",
+                                              "expanded percentiles by source"};
+enum { HTZ_RACE, CR1_RACE, CR1_PROMPT, PERCENTILES, N_BESIDE };
+static const char *const beside_names[] = {"HTZ, race", "CR1, race", "CR1, prompt", "percentiles by source"};
+
+struct flags {
+    int independent[N_INDEPENDENT], clustered[N_CLUSTERED], beside[N_BESIDE];
+};
 
 static void flag_independent(int *flags) {
     struct lk_test test;
@@ -310,91 +330,139 @@ static void flag_independent(int *flags) {
     flags[WILCOXON] += test.p < 0.05;
 }
 
-static void flag_clustered(int *flags, int *independent_f) {
-    const struct lk_model_factor factors[] = {{"race", race, LK_N_RACES}, {"model", model, LK_N_MODELS}};
-    const struct lk_model_term terms[] = {{0, -1}, {1, -1}};
+static bool found(const struct lk_wald *wald) { return !wald->undefined && wald->p_f < 0.05; }
+
+/* Race, model and prompt, by source and (race) as if outputs were independent. */
+static void flag_models(struct flags *flags, size_t n) {
+    const struct lk_model_factor factors[] = {
+        {"race", race, LK_N_RACES}, {"model", model, LK_N_MODELS}, {"prompt", prompt, LK_N_EDIT_PROMPTS}};
+    const struct lk_model_term terms[] = {{0, -1}, {1, -1}, {2, -1}};
     struct lk_linear_model *fit;
-    assert_ok(lk_linear_model_fit(level, PLANTED_EDITED, factors, 2, terms, 2, source, &fit));
+    struct lk_wald htz[3];
+    struct lk_contrast two;
+    double contrast[LK_MODEL_COLUMNS_MAX] = {0};
+    assert_ok(lk_linear_model_fit(level, n, factors, 3, terms, 3, source, &fit));
     assert_null(fit->undefined);
-    flags[WALD_RACE] += fit->terms[0].clustered.p_f < 0.05;
-    flags[WALD_MODEL] += fit->terms[1].clustered.p_f < 0.05;
-    *independent_f += fit->terms[0].independent.p_f < 0.05;
+    for (int t = 0; t < 3; t++) assert_ok(lk_linear_model_term(fit, t, &htz[t]));
+    assert_true(fit->columns[1].term == 0 && fit->columns[1].level_a == 1);
+    contrast[1] = 1;
+    assert_ok(lk_linear_model_contrast(fit, contrast, 0.95, &two));
+    flags->beside[HTZ_RACE] += found(&htz[0]);
+    flags->clustered[HTZ_MODEL] += found(&htz[1]);
+    flags->clustered[HTZ_PROMPT] += found(&htz[2]);
+    flags->clustered[CONTRAST] += !two.undefined && two.p < 0.05;
+    flags->beside[CR1_RACE] += found(&fit->terms[0].clustered);
+    flags->beside[CR1_PROMPT] += found(&fit->terms[2].clustered);
+    flags->independent[MODEL_F] += found(&fit->terms[0].independent);
     lk_linear_model_free(fit);
-    double means[LK_N_SOURCES] = {0};
-    int32_t first_two[24];
-    size_t sizes[LK_N_RACES];
-    struct lk_test test;
-    struct lk_number number;
-    for (int i = 0; i < PLANTED_EDITED; i++) means[source[i]] += level[i] / 60;
-    for (int i = 0; i < 24; i++) first_two[i] = i / 12;
-    for (int r = 0; r < LK_N_RACES; r++) sizes[r] = 12;
-    struct lk_resampling how = {42, test_is_full() ? 999 : 199, 0.95, NULL, 1};
-    assert_ok(lk_permutation_means(means, first_two, 24, &how, &test));
-    flags[PERMUTATION] += test.p <= 0.05;
-    assert_ok(lk_kruskal_wallis(means, sizes, LK_N_RACES, &test));
-    flags[KRUSKAL_SOURCES] += test.p < 0.05;
-    how.clusters = source;
-    assert_ok(lk_bootstrap_difference(drift, race, PLANTED_EDITED, &how, LK_INTERVAL_PERCENTILE, &number));
-    flags[BOOTSTRAP] += number.low > 0 || number.high < 0;
 }
 
-static void flag(const struct planted *design, uint64_t seed, int *independent, int *clustered) {
+static void flag_clustered(struct flags *flags, size_t n) {
+    double means[LK_N_SOURCES] = {0};
+    int32_t races[LK_N_SOURCES];
+    size_t sizes[LK_N_RACES], n_sources = n / OF_SOURCE, of_race = n_sources / LK_N_RACES;
+    struct lk_test test;
+    struct lk_number number;
+    for (size_t i = 0; i < n; i++) means[i / OF_SOURCE] += level[i] / OF_SOURCE;
+    for (size_t i = 0; i < n_sources; i++) races[i] = (int32_t)(i / of_race);
+    for (int r = 0; r < LK_N_RACES; r++) sizes[r] = of_race;
+    struct lk_resampling how = {42, test_is_full() ? 999 : 199, 0.95, NULL, 1};
+    assert_ok(lk_permutation_groups(means, races, n_sources, LK_N_RACES, &how, &test));
+    flags->clustered[RACES] += test.p <= 0.05;
+    assert_ok(lk_permutation_means(means, races, 2 * of_race, &how, &test));
+    flags->clustered[PERMUTATION] += test.p <= 0.05;
+    assert_ok(lk_kruskal_wallis(means, sizes, LK_N_RACES, &test));
+    flags->clustered[KRUSKAL_SOURCES] += test.p < 0.05;
+    how.clusters = source;
+    assert_ok(lk_bootstrap_difference(drift, race, n, &how, LK_INTERVAL_EXPANDED, &number));
+    flags->clustered[EXPANDED] += number.low > 0 || number.high < 0;
+    assert_ok(lk_bootstrap_difference(drift, race, n, &how, LK_INTERVAL_PERCENTILE, &number));
+    flags->beside[PERCENTILES] += number.low > 0 || number.high < 0;
+}
+
+static void flag(const struct planted *design, uint64_t seed, int sources_of_race, struct flags *flags) {
+    memset(flags, 0, sizeof *flags);
     for (int b = 0; b < n_replicates; b++) {
         assert_ok(planted_scores(&data, design, seed, (uint64_t)b));
-        columns();
-        flag_independent(independent);
-        flag_clustered(clustered, independent + MODEL_F);
+        size_t n = columns(sources_of_race);
+        if (sources_of_race == OF_RACE) flag_independent(flags->independent);
+        flag_models(flags, n);
+        flag_clustered(flags, n);
     }
 }
 
-/* A rate of flags and three standard errors. */
+/* A rate of flags and three standard errors more or less. */
 static double at_most(double rate) { return rate + 3 * sqrt(rate * (1 - rate) / n_replicates); }
+static double at_least(double rate) { return rate - 3 * sqrt(rate * (1 - rate) / n_replicates); }
 
 static void planted_effects_are_flagged(void **state) {
     (void)state;
-    int independent[N_INDEPENDENT] = {0}, clustered[N_CLUSTERED] = {0};
+    struct flags flags;
     struct planted design = effects(0.4);
     n_replicates = test_is_full() ? 200 : 10;
-    flag(&design, 4, independent, clustered);
-    for (int k = 0; k < N_INDEPENDENT; k++) assert_share(independent_names[k], independent[k], n_replicates, 1, 1);
-    for (int k = 0; k < N_CLUSTERED; k++) assert_share(clustered_names[k], clustered[k], n_replicates, 0.8, 1);
+    flag(&design, 4, OF_RACE, &flags);
+    for (int k = 0; k < N_INDEPENDENT; k++)
+        assert_share(independent_names[k], flags.independent[k], n_replicates, 1, 1);
+    for (int k = 0; k < N_CLUSTERED; k++)
+        if (k != HTZ_PROMPT) assert_share(clustered_names[k], flags.clustered[k], n_replicates, 0.8, 1);
+    assert_share(beside_names[HTZ_RACE], flags.beside[HTZ_RACE], n_replicates, 0.8, 1);
 }
 
-/* What alpha = 0.05 becomes. With 84 sources (the models), and whenever the sources' means are compared, it is kept.
- * Between races there are 12 sources on each side: the sandwich estimator, with statsmodels' correction and 83 degrees
- * of freedom, is known to flag too often with so few, and so is the percentile interval to a smaller degree. These two
- * limits are what was observed in 2,000 replicates (0.150 and 0.067), not what is wished for. */
-static const double clustered_rates[N_CLUSTERED] = {
-    [WALD_RACE] = 0.15, [WALD_MODEL] = 0.05, [PERMUTATION] = 0.05, [KRUSKAL_SOURCES] = 0.05, [BOOTSTRAP] = 0.07};
+/* Every test that is read by source keeps alpha = 0.05. What stands beside under its name does not: the limits are
+ * what was observed in 2,000 replicates, and more than a few are the reason why it is not what is read. */
+static void assert_nominal(const struct flags *flags, int n_clustered, const double beside[N_BESIDE]) {
+    for (int k = 0; k < n_clustered; k++)
+        assert_share(clustered_names[k], flags->clustered[k], n_replicates, at_least(0.05), at_most(0.05));
+    for (int k = 0; k < N_BESIDE; k++)
+        assert_share(beside_names[k], flags->beside[k], n_replicates, at_least(beside[k]), at_most(beside[k]));
+}
 
-/* Observed in 2,000 replicates, in the tests' order: 0.046, 0.057, 0.051, 0.055, 0.048, 0.046; clustered 0.123, 0.059,
- * 0.047, 0.049, 0.065. */
 static void null_data_are_flagged_at_the_nominal_rate(void **state) {
     (void)state;
-    int independent[N_INDEPENDENT] = {0}, clustered[N_CLUSTERED] = {0};
+    struct flags flags;
     struct planted design = no_effects(0);
     n_replicates = test_is_full() ? 2000 : 100;
-    double least = test_is_full() ? 0.035 : 0.001;
-    flag(&design, 5, independent, clustered);
+    flag(&design, 5, OF_RACE, &flags);
     for (int k = 0; k < N_INDEPENDENT; k++)
-        assert_share(independent_names[k], independent[k], n_replicates, least, at_most(0.05));
-    for (int k = 0; k < N_CLUSTERED; k++)
-        assert_share(clustered_names[k], clustered[k], n_replicates, least, at_most(clustered_rates[k]));
+        assert_share(independent_names[k], flags.independent[k], n_replicates, at_least(0.05), at_most(0.05));
+    assert_nominal(&flags, N_CLUSTERED, (const double[]){[HTZ_RACE] = 0.055, 0.12, 0.2, 0.065});
 }
 
-/* Items of a source correlate by 0.16. Observed in 2,000 replicates: 0.970, 0.534, 0.972, 0.535, 0.975 for tests that
- * take the items as independent (the mitigation is within sources: 0.043); clustered 0.150, 0.057, 0.050, 0.046,
- * 0.067. */
+/* Items of a source correlate by 0.16, and a source's level is one of five. Tests that take the items as independent
+ * flag up to 0.97 of 2,000 replicates (the mitigation is within sources). HTZ of race, which estimates each race's
+ * variance from its 12 sources, flags 0.079 of such data. */
 static void sources_that_differ_mislead_only_the_independent_tests(void **state) {
     (void)state;
-    int independent[N_INDEPENDENT] = {0}, clustered[N_CLUSTERED] = {0};
+    struct flags flags;
     struct planted design = no_effects(0.4);
     n_replicates = test_is_full() ? 2000 : 100;
-    flag(&design, 6, independent, clustered);
-    for (int k = 0; k < WILCOXON; k++) assert_share(independent_names[k], independent[k], n_replicates, 0.4, 1);
-    assert_share(independent_names[WILCOXON], independent[WILCOXON], n_replicates, 0, at_most(0.05));
-    for (int k = 0; k < N_CLUSTERED; k++)
-        assert_share(clustered_names[k], clustered[k], n_replicates, 0, at_most(clustered_rates[k]));
+    flag(&design, 6, OF_RACE, &flags);
+    for (int k = 0; k < WILCOXON; k++) assert_share(independent_names[k], flags.independent[k], n_replicates, 0.4, 1);
+    assert_share(independent_names[WILCOXON], flags.independent[WILCOXON], n_replicates, 0, at_most(0.05));
+    assert_nominal(&flags, N_CLUSTERED, (const double[]){[HTZ_RACE] = 0.08, 0.15, 0.2, 0.067});
+}
+
+/* With 6 and 3 sources a race every test that is read keeps its level too. The bootstrap of a difference of two races
+ * needs 6: of 3 sources a race even the expanded interval is too short. Observed in 2,000 replicates (sources that do
+ * not differ; that do): HTZ of race 0.048 and 0.070 of 6 sources, 0.009 and 0.016 of 3; CR1 of race 0.22 to 0.51, of
+ * prompt 0.45 to 0.98; percentiles 0.08 to 0.14. */
+static void few_sources_keep_the_level(void **state) {
+    (void)state;
+    static const double beside[2][2][N_BESIDE] = {{{0.05, 0.22, 0.46, 0.085}, {0.07, 0.29, 0.45, 0.085}},
+                                                  {{0.01, 0.49, 0.97, 0.14}, {0.015, 0.51, 0.97, 0.14}}};
+    n_replicates = test_is_full() ? 2000 : 100;
+    for (int few = 0; few < 2; few++)
+        for (int shared = 0; shared < 2; shared++) {
+            struct flags flags;
+            struct planted design = no_effects(shared ? 0.4 : 0);
+            flag(&design, shared ? 6 : 5, few ? 3 : 6, &flags);
+            printf("%d sources a race, %s\n", few ? 3 : 6, shared ? "which differ" : "which do not differ");
+            if (few) {
+                assert_share("expanded, 3 sources a race", flags.clustered[EXPANDED], n_replicates, at_least(0.085),
+                             at_most(0.085));
+            }
+            assert_nominal(&flags, few ? EXPANDED : N_CLUSTERED, beside[few][shared]);
+        }
 }
 
 int main(void) {
@@ -405,6 +473,7 @@ int main(void) {
         cmocka_unit_test(planted_effects_are_flagged),
         cmocka_unit_test(null_data_are_flagged_at_the_nominal_rate),
         cmocka_unit_test(sources_that_differ_mislead_only_the_independent_tests),
+        cmocka_unit_test(few_sources_keep_the_level),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -44,7 +44,9 @@ static const struct cli_option options[] = {
     STATS_CHOICE("method", method, "holm", "bonferroni|bh|by",
                  "adjust, dunn: how p is adjusted; bh and by (Benjamini and Hochberg, Benjamini and Yekutieli) control "
                  "the false discovery rate"),
-    STATS_CHOICE("interval", interval, "percentile", "bca", "bootstrap: which interval"),
+    STATS_CHOICE("interval", interval, "percentile", "bca|expanded",
+                 "bootstrap: which interval; with --cluster it is expanded, wider percentiles for few clusters, unless "
+                 "another is named"),
     STATS_FLAG(
         "exact", exact,
         "exact p wherever the distribution is known (mann-whitney, wilcoxon; mcnemar and fisher are exact anyway)"),

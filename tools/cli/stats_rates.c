@@ -133,7 +133,15 @@ static void print_bootstrap(struct stats *s, const char *of, const struct lk_res
     stats_field(&s->out, "resamples", "resamples", stats_count((size_t)how->n_replicates));
     stats_field(&s->out, "study_seed", "study seed", stats_count((size_t)how->seed));
     stats_field(&s->out, "confidence", "confidence", stats_number(how->confidence));
-    stats_field(&s->out, "method", "method", stats_text(kind == LK_INTERVAL_BCA ? "BCa" : "percentile"));
+    static const char *const methods[] = {"percentile", "BCa", "expanded percentile"};
+    stats_field(&s->out, "method", "method", stats_text(methods[kind]));
+}
+
+/* Of few clusters percentiles are too short. */
+static enum lk_interval_kind interval_kind(const struct stats *s) {
+    if (!s->o->interval) return s->cluster.name ? LK_INTERVAL_EXPANDED : LK_INTERVAL_PERCENTILE;
+    if (!strcmp(s->o->interval, "bca")) return LK_INTERVAL_BCA;
+    return strcmp(s->o->interval, "expanded") ? LK_INTERVAL_PERCENTILE : LK_INTERVAL_EXPANDED;
 }
 
 enum lk_code stats_bootstrap(struct stats *s) {
@@ -147,17 +155,18 @@ enum lk_code stats_bootstrap(struct stats *s) {
     size_t n = complete_rows(s, values, groups, clusters.codes), n_units = 0;
     struct lk_resampling how = stats_resampling(s);
     how.clusters = clusters.codes;
-    bool bca = s->o->interval && !strcmp(s->o->interval, "bca");
-    enum lk_interval_kind kind = bca ? LK_INTERVAL_BCA : LK_INTERVAL_PERCENTILE;
+    enum lk_interval_kind kind = interval_kind(s);
     struct lk_number number = {.undefined = "no values"};
     if (n) LK_TRY(lk_resampling_units(n, &how, &n_units));
     if (n && groups) LK_TRY(lk_bootstrap_difference(values, groups, n, &how, kind, &number));
     if (n && !groups) LK_TRY(lk_bootstrap_mean(values, n, &how, kind, &number));
-    struct lk_cluster_mean mean = {.clustered.undefined = "no clusters"};
+    struct lk_cluster_mean mean = {.cr2.undefined = "no clusters"};
     if (n && clusters.codes && !groups) LK_TRY(lk_cluster_mean(values, clusters.codes, n, how.confidence, &mean));
     print_bootstrap(s, of, &how, n_units, kind, &number);
-    if (n && clusters.codes && !groups && !mean.clustered.undefined) {
-        stats_print_interval(s, "clustered", "by clustered errors", &mean.clustered);
+    if (n && clusters.codes && !groups && !mean.cr2.undefined) {
+        stats_print_interval(s, "clustered", "by clustered errors (CR2)", &mean.cr2);
+        if (mean.n_clusters > 1) stats_field(&s->out, "clustered_df", "  df", stats_number(mean.cr2_df));
+        stats_print_interval(s, "clustered_cr1", "by clustered errors (CR1)", &mean.clustered);
         if (!mean.design_effect.undefined)
             stats_field(&s->out, "design_effect", "design effect", stats_number(mean.design_effect.value));
     }

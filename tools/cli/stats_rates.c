@@ -164,9 +164,9 @@ enum lk_code stats_bootstrap(struct stats *s) {
     if (n && clusters.codes && !groups) LK_TRY(lk_cluster_mean(values, clusters.codes, n, how.confidence, &mean));
     print_bootstrap(s, of, &how, n_units, kind, &number);
     if (n && clusters.codes && !groups && !mean.cr2.undefined) {
-        stats_print_interval(s, "clustered", "by clustered errors (CR2)", &mean.cr2);
+        stats_print_interval(s, "clustered", "clustered errors, CR2", &mean.cr2);
         if (mean.n_clusters > 1) stats_field(&s->out, "clustered_df", "  df", stats_number(mean.cr2_df));
-        stats_print_interval(s, "clustered_cr1", "by clustered errors (CR1)", &mean.clustered);
+        stats_print_interval(s, "clustered_cr1", "clustered errors, CR1", &mean.clustered);
         if (!mean.design_effect.undefined)
             stats_field(&s->out, "design_effect", "design effect", stats_number(mean.design_effect.value));
     }

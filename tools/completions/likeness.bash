@@ -93,7 +93,7 @@ _likeness() {
         return ;;
     --method) COMPREPLY=($(compgen -W "holm bonferroni bh by" -- "$current"))
         return ;;
-    --interval) COMPREPLY=($(compgen -W "percentile bca" -- "$current"))
+    --interval) COMPREPLY=($(compgen -W "percentile bca expanded" -- "$current"))
         return ;;
     --resamples | -B) 
         return ;;

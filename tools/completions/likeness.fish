@@ -65,7 +65,7 @@ complete -c likeness -n '__fish_seen_subcommand_from stats' -l level -x -a 'ordi
 complete -c likeness -n '__fish_seen_subcommand_from stats' -l alternative -x -a 'two-sided less greater' -d 'of the first sample against the second'
 complete -c likeness -n '__fish_seen_subcommand_from stats' -l zero-method -x -a 'wilcox pratt zsplit' -d 'wilcoxon: what becomes of differences of 0'
 complete -c likeness -n '__fish_seen_subcommand_from stats' -l method -x -a 'holm bonferroni bh by' -d 'adjust, dunn: how p is adjusted; bh and by (Benjamini and Hochberg, Benjamini and Yekutieli) control the false discovery rate'
-complete -c likeness -n '__fish_seen_subcommand_from stats' -l interval -x -a 'percentile bca' -d 'bootstrap: which interval'
+complete -c likeness -n '__fish_seen_subcommand_from stats' -l interval -x -a 'percentile bca expanded' -d 'bootstrap: which interval; with --cluster it is expanded, wider percentiles for few clusters, unless another is named'
 complete -c likeness -n '__fish_seen_subcommand_from stats' -l exact -d 'exact p wherever the distribution is known (mann-whitney, wilcoxon; mcnemar and fisher are exact anyway)'
 complete -c likeness -n '__fish_seen_subcommand_from stats' -l correction -d 'with the continuity correction (wilcoxon and mcnemar have none otherwise)'
 complete -c likeness -n '__fish_seen_subcommand_from stats' -l no-correction -d 'without it (mann-whitney, chi2 of a 2 x 2 table, mcnemar, which is chi-square then)'

@@ -321,7 +321,7 @@ _likeness() {
             '--alternative[of the first sample against the second]:NAME:(two-sided less greater)' \
             '--zero-method[wilcoxon\: what becomes of differences of 0]:NAME:(wilcox pratt zsplit)' \
             '--method[adjust, dunn\: how p is adjusted; bh and by (Benjamini and Hochberg, Benjamini and Yekutieli) control the false discovery rate]:NAME:(holm bonferroni bh by)' \
-            '--interval[bootstrap\: which interval]:NAME:(percentile bca)' \
+            '--interval[bootstrap\: which interval; with --cluster it is expanded, wider percentiles for few clusters, unless another is named]:NAME:(percentile bca expanded)' \
             '--exact[exact p wherever the distribution is known (mann-whitney, wilcoxon; mcnemar and fisher are exact anyway)]' \
             '--correction[with the continuity correction (wilcoxon and mcnemar have none otherwise)]' \
             '--no-correction[without it (mann-whitney, chi2 of a 2 x 2 table, mcnemar, which is chi-square then)]' \

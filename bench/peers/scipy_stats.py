@@ -2,11 +2,17 @@
 the same data (bench_stats --dump), beside bench_stats itself: one repetition of each in turn, because a shared
 machine's speed changes from minute to minute.
 
-    OPENBLAS_NUM_THREADS=1 python bench/peers/scipy_stats.py build/bench_stats [-r 3] [-t 2]
+    OPENBLAS_NUM_THREADS=1 python bench/peers/scipy_stats.py build/bench_stats [-r 3] [-t 2] [--way fast]
 
 Prints, per step, medians of both in ms and the ratio; the numbers of both are compared (1e-8 relative; p below 1e-12 as
-equal), those from random resamples loosely. Reading the data and importing the libraries is not timed. Resampling is
-written as products of matrices; with --plain as drawn rows and sums per group, which is what one writes first.
+equal), those from random resamples loosely. Reading the data and importing the libraries is not timed. Three ways to
+resample:
+
+fast        products of matrices for rates, means and alpha (float32 where that is exact), random subsets by argpartition
+            for the permutation test: the fastest plain NumPy that we found
+libraries   scipy.stats.bootstrap, scipy.stats.permutation_test, krippendorff.alpha per resample; rates as in fast
+plain       the libraries, and rates from drawn rows and sums per group, which is what one writes first
+
 OpenBLAS is slower with two threads on products of this size."""
 
 import argparse
@@ -29,7 +35,13 @@ from statsmodels.stats.inter_rater import fleiss_kappa
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint, proportions_ztest
 
-AXES, RESAMPLES, ALPHA_RESAMPLES, N_SOURCES = 5, 10000, 1000, 84
+AXES, RESAMPLES, ALPHA_RESAMPLES, N_SOURCES, BLOCK = 5, 10000, 1000, 84, 200
+
+
+def drawn_counts(rng, n, times):
+    """How often each of n was drawn, `times` resamples."""
+    drawn = rng.integers(0, n, (times, n)) + n * np.arange(times)[:, None]
+    return np.bincount(drawn.ravel(), minlength=times * n).reshape(times, n)
 
 
 class Analysis:
@@ -95,6 +107,23 @@ class Analysis:
             self.note("fleiss", axis, fleiss_kappa(counts[counts.sum(axis=1) == 3], method="fleiss"))
 
     def alpha_intervals(self):
+        """From the coincidences of each unit, which a resample adds up."""
+        rng, scores = np.random.default_rng(42), np.arange(1, 6)
+        apart = scores[:, None] - scores
+        fixed = {"nominal": apart != 0, "interval": apart**2, "ratio": (apart / (scores[:, None] + scores)) ** 2}
+        for axis in range(AXES):
+            counts = self.counts(axis)
+            counts = counts[counts.sum(axis=1) > 1]
+            pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(5)) / (counts.sum(axis=1) - 1)[:, None, None]
+            found = (drawn_counts(rng, len(counts), ALPHA_RESAMPLES) @ pairs.reshape(-1, 25)).reshape(-1, 5, 5)
+            n = found.sum(axis=2)
+            by_chance = n[:, :, None] * n[:, None, :] / (n.sum(axis=1) - 1)[:, None, None]
+            place = n.cumsum(axis=1) - n / 2
+            for distance in (*fixed.values(), (place[:, :, None] - place[:, None, :]) ** 2):
+                alphas = 1 - (found * distance).sum(axis=(1, 2)) / (by_chance * distance).sum(axis=(1, 2))
+                np.percentile(alphas, [2.5, 97.5])
+
+    def alpha_intervals_libraries(self):
         rng = np.random.default_rng(42)
         for axis in range(AXES):
             counts = self.counts(axis)
@@ -163,35 +192,33 @@ class Analysis:
             self.note(f"{prefix}disparity", m, max(by_race) - min(by_race))
             self.note(f"~{prefix}low", m, lows[-1, m])
 
-    def resample_items(self):
-        rng = np.random.default_rng(42)
-        groupings = self.groupings()
-        cells = np.concatenate(groupings)
+    def summed(self):
+        """Of all items, 33 groups times (values, or 0, and whether there is one)."""
         there = ~np.isnan(self.values)
         columns = np.concatenate([np.where(there, self.values, 0), there], axis=1)
-        n = len(columns)
-        rates = np.empty((RESAMPLES, len(cells), 2 * AXES))
-        for b in range(RESAMPLES):
-            drawn = np.bincount(rng.integers(0, n, n), minlength=n)
-            totals = cells @ (drawn[:, None] * columns)
-            rates[b] = totals[:, : 2 * AXES] / totals[:, 2 * AXES :]
-        self.summarise("", rates, [len(g) for g in groupings])
+        groupings = self.groupings()
+        cells = np.concatenate(groupings)
+        return (cells.T[:, :, None] * columns[:, None, :]).reshape(len(columns), -1), [len(g) for g in groupings]
+
+    def rates(self, totals):
+        totals = totals.reshape(len(totals), -1, 4 * AXES)
+        return totals[..., : 2 * AXES] / totals[..., 2 * AXES :]
+
+    def resample_items(self):
+        rng = np.random.default_rng(42)
+        summed, sizes = self.summed()
+        summed = summed.astype(np.float32)  # halves up to 50,400: exact
+        rates = [
+            self.rates((drawn_counts(rng, len(summed), BLOCK).astype(np.float32) @ summed).astype(float))
+            for _ in range(RESAMPLES // BLOCK)
+        ]
+        self.summarise("", np.concatenate(rates), sizes)
 
     def resample_sources(self):
         rng = np.random.default_rng(42)
-        groupings = self.groupings()
-        cells = np.concatenate(groupings)
-        there = ~np.isnan(self.values)
-        columns = np.concatenate([np.where(there, self.values, 0), there], axis=1)
-        per_source = np.stack(
-            [cells[:, rows] @ columns[rows] for rows in ((self.items["source"] == s).to_numpy() for s in range(N_SOURCES))]
-        )
-        drawn = np.stack(
-            [np.bincount(rng.integers(0, N_SOURCES, N_SOURCES), minlength=N_SOURCES) for _ in range(RESAMPLES)]
-        )
-        totals = (drawn @ per_source.reshape(N_SOURCES, -1)).reshape(RESAMPLES, len(cells), -1)
-        rates = totals[..., : 2 * AXES] / totals[..., 2 * AXES :]
-        self.summarise("cluster_", rates, [len(g) for g in groupings])
+        summed, sizes = self.summed()
+        per_source = np.eye(N_SOURCES)[self.items["source"]].T @ summed
+        self.summarise("cluster_", self.rates(drawn_counts(rng, N_SOURCES, RESAMPLES) @ per_source), sizes)
 
     def resample_plainly(self, prefix, draw):
         """Drawn rows, then sums per group: what one writes without rearranging the sums as products of matrices."""
@@ -224,6 +251,35 @@ class Analysis:
         )
 
     def resample_means(self):
+        rng = np.random.default_rng(42)
+        there = ~np.isnan(self.mean.T)
+        columns = np.concatenate([np.where(there, self.mean.T, 0), there], axis=1).astype(np.float32)
+        totals = np.concatenate(
+            [
+                drawn_counts(rng, len(columns), BLOCK).astype(np.float32) @ columns
+                for _ in range(RESAMPLES // BLOCK)
+            ]
+        ).astype(float)
+        lows = np.percentile(totals[:, :AXES] / totals[:, AXES:], [2.5, 97.5], axis=0)[0]
+        for axis in range(AXES):
+            self.note("~mean_low", axis, lows[axis])
+
+    def permute(self):
+        """Which of the values are the first group's: the smallest of random keys."""
+        rng, there = np.random.default_rng(42), ~np.isnan(self.mean[0])
+        mean, gender = self.mean[0][there], self.items["gender"].to_numpy()[there]
+        n, n_first, total = len(mean), np.count_nonzero(gender == 1), mean.sum()
+        observed = abs(mean[gender == 1].mean() - mean[gender == 0].mean())
+        sums = np.array(
+            [
+                mean[np.argpartition(rng.random(n, dtype=np.float32), n_first)[:n_first]].sum()
+                for _ in range(RESAMPLES)
+            ]
+        )
+        reached = abs(sums / n_first - (total - sums) / (n - n_first)) >= observed - 1e-12
+        self.note("~permutation", 0, (1 + np.count_nonzero(reached)) / (RESAMPLES + 1))
+
+    def resample_means_libraries(self):
         for axis in range(AXES):
             x, y = self.complete(axis)
             result = stats.bootstrap(
@@ -231,7 +287,7 @@ class Analysis:
             )
             self.note("~mean_low", axis, result.confidence_interval.low)
 
-    def permute(self):
+    def permute_libraries(self):
         there = ~np.isnan(self.mean[0])
         mean, gender = self.mean[0][there], self.items["gender"].to_numpy()[there]
         result = stats.permutation_test(
@@ -264,12 +320,13 @@ STEPS = [name for name in vars(Analysis) if name in (
     "resample_means permute models adjustments").split()]
 
 
-def theirs(analysis, plain):
+def theirs(analysis, way):
     """Milliseconds of each step, by the clock and of CPU time."""
-    took = {}
+    took, suffixes = {}, {"fast": [""], "libraries": ["_libraries", ""], "plain": ["_plainly", "_libraries", ""]}[way]
     for step in STEPS:
+        run = next(getattr(analysis, step + suffix) for suffix in suffixes if hasattr(analysis, step + suffix))
         before, cpu = time.perf_counter(), time.process_time()
-        getattr(analysis, step + "_plainly" * (plain and step in ("resample_items", "resample_sources")))()
+        run()
         took[step] = (1e3 * (time.perf_counter() - before), 1e3 * (time.process_time() - cpu))
     took["total"] = tuple(map(sum, zip(*took.values())))
     return took
@@ -295,7 +352,7 @@ def main():
     parser.add_argument("bench")
     parser.add_argument("-r", type=int, default=3)
     parser.add_argument("-t", default="2")
-    parser.add_argument("--plain", action="store_true", help="rates resampled by drawn rows and bincount")
+    parser.add_argument("--way", choices=("fast", "libraries", "plain"), default="fast", help="how resampling is written")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     ours, peers = [], []
@@ -304,7 +361,7 @@ def main():
         for _ in range(args.r):
             ours.append(lines(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
             analysis = Analysis(folder)
-            peers.append(theirs(analysis, args.plain))
+            peers.append(theirs(analysis, args.way))
         compare(lines(open(f"{folder}/found").read()), analysis.found)
     print("| step | ours, ms | of CPU time | Python, ms | of CPU time | ratio | by CPU time |\n|---|--:|--:|--:|--:|--:|--:|")
     for step in ours[0]:  # models_cr2, which statsmodels does not have, counts in our total alone

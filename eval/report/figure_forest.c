@@ -45,9 +45,11 @@ static void row(struct lk_draw *d, const struct lk_figure_forest *forest, const 
         lk_draw_line(d, high, y - 4, high, y + 4, "interval-line");
     }
     if (!row->value.none) lk_draw_rect(d, lk_axis_x(axis, row->value.value) - 4, y - 4, 8, 8, "point");
-    if (d->narrow)
+    if (d->narrow) { /* no line of the plot runs through the number */
+        double width = lk_draw_text_width(text, d->size) + 4;
+        lk_draw_rect(d, d->width - width, top - 1.4 * d->size, width, 1.35 * d->size, "clear");
         lk_draw_text(d, d->width, top - 0.4 * d->size, 'e', "value", text);
-    else
+    } else
         lk_draw_text(d, d->width, y + 0.36 * d->size, 'e', "value", text);
     lk_draw_group_end(d);
 }

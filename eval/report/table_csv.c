@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "engine/alloc.h"
 #include "eval/report/table_print.h"
 
 void lk_print_csv_field(struct lk_text *out, const char *text, const char *suffix) {
@@ -15,29 +16,36 @@ void lk_print_csv_field(struct lk_text *out, const char *text, const char *suffi
     lk_text_add(out, "%s\"", suffix);
 }
 
-/* Whether some cell of the column is a rate, has an interval. */
-static void column_has(const struct lk_table *table, int column, bool *rate, bool *interval) {
-    *rate = *interval = false;
-    for (int r = 0; r < table->n_rows; r++) {
+/* Whether some cell of a column is a rate, has an interval. */
+struct column {
+    bool rate, interval;
+};
+
+static struct column *columns_of(const struct lk_table *table, struct lk_text *out) {
+    struct column *columns = lk_calloc((size_t)table->n_columns + 1, sizeof *columns);
+    if (!columns) out->rc = lk_fail(LK_E_NOMEM, "report: no memory for the columns of a table");
+    for (int r = 0; r < table->n_rows && columns; r++) {
         const struct lk_table_row *row = &table->rows[r];
         if (row->n_cells != table->n_columns) continue;
-        const struct lk_cell *cell = &row->cells[column];
-        if (cell->n) *rate = true;
-        if (cell->low != 0 || cell->high != 0) *interval = true;
+        for (int c = 0; c < table->n_columns; c++) {
+            if (row->cells[c].n) columns[c].rate = true;
+            if (row->cells[c].low != 0 || row->cells[c].high != 0) columns[c].interval = true;
+        }
     }
+    return columns;
 }
 
-static void cell_fields(struct lk_text *out, const struct lk_cell *cell, bool rate, bool interval) {
+static void cell_fields(struct lk_text *out, const struct lk_cell *cell, struct column column) {
     bool number = cell && cell->kind == LK_CELL_NUMBER;
     if (number)
         lk_print_full(out, cell->value);
     else if (cell && cell->kind == LK_CELL_TEXT)
         lk_print_csv_field(out, cell->text, "");
-    if (rate && number && cell->n)
+    if (column.rate && number && cell->n)
         lk_text_add(out, ",%lld,%lld", (long long)cell->count, (long long)cell->n);
-    else if (rate)
+    else if (column.rate)
         lk_text_add(out, ",,");
-    if (interval) {
+    if (column.interval) {
         bool has = number && (cell->low != 0 || cell->high != 0);
         lk_text_add(out, ",");
         if (has) lk_print_full(out, cell->low);
@@ -60,16 +68,15 @@ static void line_end(struct lk_text *out, const struct lk_run *run) {
     lk_text_add(out, "\r\n");
 }
 
-static void header_row(const struct lk_table *table, bool groups, struct lk_text *out, int *n_columns) {
+static void header_row(const struct lk_table *table, const struct column *columns, bool groups, struct lk_text *out,
+                       int *n_columns) {
     static const char *const suffixes[] = {"", " k", " n", " low", " high"};
-    bool rate, interval;
     *n_columns = groups;
     if (groups) lk_text_add(out, "group,");
     for (int c = 0; c < table->n_columns; c++) {
-        column_has(table, c, &rate, &interval);
         for (int s = 0; s < 5; s++) {
-            if ((s == 1 || s == 2) && !rate) continue;
-            if (s >= 3 && !interval) continue;
+            if ((s == 1 || s == 2) && !columns[c].rate) continue;
+            if (s >= 3 && !columns[c].interval) continue;
             if (c || s) lk_text_add(out, ",");
             lk_print_csv_field(out, table->columns[c], suffixes[s]);
             ++*n_columns;
@@ -80,9 +87,11 @@ static void header_row(const struct lk_table *table, bool groups, struct lk_text
 
 void lk_table_csv(const struct lk_table *table, struct lk_text *out) {
     int n_columns;
-    bool groups = false, rate, interval;
+    bool groups = false;
+    struct column *columns = columns_of(table, out);
+    if (!columns) return;
     for (int r = 0; r < table->n_rows; r++) groups = groups || is_group(table, &table->rows[r]);
-    header_row(table, groups, out, &n_columns);
+    header_row(table, columns, groups, out, &n_columns);
     if (table->no_data && table->run) { /* a row, so that the run is named all the same */
         lk_text_add(out, "no data");
         for (int c = 1; c < n_columns; c++) lk_text_add(out, ",");
@@ -102,9 +111,9 @@ void lk_table_csv(const struct lk_table *table, struct lk_text *out) {
         for (int i = 0, c = 0; i < row->n_cells; c += row->cells[i++].span)
             for (int s = 0; s < row->cells[i].span; s++) {
                 if (c + s) lk_text_add(out, ",");
-                column_has(table, c + s, &rate, &interval);
-                cell_fields(out, s ? NULL : &row->cells[i], rate, interval);
+                cell_fields(out, s ? NULL : &row->cells[i], columns[c + s]);
             }
         line_end(out, table->run);
     }
+    lk_free(columns);
 }

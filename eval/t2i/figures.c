@@ -131,8 +131,8 @@ static const char *scope_text(struct lk_store *store, const struct lk_t2i_metric
 static enum lk_code draw_forest(const struct forest *f, const struct lk_figure_head *head, const char *value_name,
                                 const char *row_name, lk_t2i_use_figure use, void *context) {
     struct lk_figure figure;
-    if (!f->n) return LK_OK;
     if (!head->id || !head->title) return out_of_memory();
+    if (!f->n) return LK_OK;
     return show(lk_figure_forest(&(struct lk_figure_forest){.head = *head,
                                                             .decimals = 3,
                                                             .value_name = value_name,

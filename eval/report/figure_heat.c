@@ -74,7 +74,7 @@ static void cells(struct lk_draw *d, const struct lk_figure_heat *heat, const st
     char text[LK_NUMBER_MAX + 8];
     for (int i = 0; i < heat->n_rows * heat->n_columns; i++) { /* one size for all, at which the widest fits */
         lk_figure_print(text, &heat->values[i], heat->unit, heat->decimals);
-        while (size > 9 && lk_draw_text_width(text, size) > grid->cell_w - 1) size -= 0.5;
+        while (size > (d->narrow ? 8 : 9) && lk_draw_text_width(text, size) > grid->cell_w - 1) size -= 0.5;
     }
     for (int r = 0; r < heat->n_rows; r++) {
         double y = grid->y + r * grid->cell_h;

@@ -72,7 +72,7 @@ static void escaped(struct lk_text *out, const char *text, bool minus) {
     for (const char *at = text; *at;) {
         size_t n = 0, i = 0;
         for (; i < sizeof symbols / sizeof *symbols; i++)
-            if (!strncmp(at, symbols[i].utf8, n = strlen(symbols[i].utf8))) break;
+            if (*at == *symbols[i].utf8 && !strncmp(at, symbols[i].utf8, n = strlen(symbols[i].utf8))) break;
         if (i < sizeof symbols / sizeof *symbols)
             lk_text_add(out, "%s", symbols[i].latex);
         else if (n = 1, *at == '-')

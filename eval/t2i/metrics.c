@@ -204,8 +204,14 @@ static enum lk_code add_cfg(struct lk_t2i_metrics *m, const struct lk_t2i_select
 }
 
 static enum lk_code take_scope(struct lk_t2i_metrics *m, const struct lk_t2i_selection *scope) {
-    bool present[LK_N_T2I_ARMS] = {false};
-    for (size_t i = 0; i < scope->n; i++) present[scope->list[i]->arm] = true;
+    bool present[LK_N_T2I_ARMS] = {false}, several[LK_N_T2I_ARMS] = {false};
+    double first_of[LK_N_T2I_ARMS];
+    for (size_t i = 0; i < scope->n; i++) {
+        const struct lk_t2i_image *image = scope->list[i];
+        if (!present[image->arm]) first_of[image->arm] = image->cfg;
+        present[image->arm] = true;
+        several[image->arm] |= image->cfg != first_of[image->arm];
+    }
     for (int arm = 0; arm < LK_N_T2I_ARMS; arm++)
         if (present[arm]) LK_TRY(take_arm(m, scope, arm));
     if (!lk_t2i_pooled(&scope->scope)) return LK_OK;
@@ -217,7 +223,7 @@ static enum lk_code take_scope(struct lk_t2i_metrics *m, const struct lk_t2i_sel
         return lk_fail(LK_E_INPUT, "labels: model %.80s: expected at most %d values of cfg, got more",
                        m->images->models.list[scope->scope.model], LK_T2I_MAX_CFG);
     for (int arm = 0; arm < LK_N_T2I_ARMS && n_cfg > 1; arm++)
-        if (present[arm]) {
+        if (several[arm]) {
             LK_TRY(add_cfg(m, scope, arm, first));
             for (cfg = first; lk_t2i_next_cfg(scope, &cfg);) LK_TRY(add_cfg(m, scope, arm, cfg));
         }

@@ -67,7 +67,7 @@ struct lk_t2i_sensitivity {
     struct lk_number spd, change; /* change: against the base at the same threshold; undefined of the base */
 };
 
-/* Pictures of one CFG against the reference CFG, and a mitigation against the base at it; of pooled scopes of models
+/* Pictures of one CFG against the reference CFG, and a mitigation against the base at it; of pooled scopes and arms
  * that have more than one. */
 struct lk_t2i_cfg {
     struct lk_t2i_scope scope;

@@ -8,7 +8,7 @@
 #include "eval/report/table_print.h"
 #include "weights/verify.h"
 
-enum { MAX_ROWS_ON_PAGE = 200 };
+enum { MAX_ROWS_ON_PAGE = 300 };
 
 static void json_text(struct lk_text *out, const char *name, const char *value) {
     lk_text_add(out, " \"%s\": \"", name);

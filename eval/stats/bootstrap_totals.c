@@ -101,6 +101,7 @@ static void draw(const struct job *job, uint64_t first, uint32_t one, uint32_t *
         lk_lanes_bounded(&lanes, (uint32_t)n, 0, count, draws);
         for (size_t lane = 0; lane < LK_LANES; lane++) {
             uint32_t *of_lane = counts + lane * lane_size;
+#pragma GCC unroll 8
             for (size_t i = 0; i < count; i++) of_lane[of_draw[draws[i * LK_LANES + lane]]] += one;
         }
     }

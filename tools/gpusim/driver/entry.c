@@ -6,9 +6,12 @@
 #include <string.h>
 
 EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id) {
-    (void)id;
+    char name[64];
     if (table) *table = NULL;
-    return gpusim_not_supported("cuGetExportTable");
+    int at = snprintf(name, sizeof name, "cuGetExportTable of ");
+    for (int i = 0; id && i < 16; i++)
+        at += snprintf(name + at, sizeof name - (size_t)at, "%02x", (uint8_t)id->bytes[i]);
+    return gpusim_not_supported(name);
 }
 
 /* The newest version of the symbol that this library has. */

@@ -74,6 +74,7 @@ enum lk_code lk_report_tables_review(struct lk_report *report);
 enum lk_code lk_report_tables_published(struct lk_report *report);
 enum lk_code lk_report_tables_examples(struct lk_report *report);
 enum lk_code lk_report_tables_design(struct lk_report *report);
+enum lk_code lk_report_sentences(struct lk_report *report);
 enum lk_code lk_report_tables_sources(struct lk_report *report);
 enum lk_code lk_report_tables_plan(struct lk_report *report);
 enum lk_code lk_report_figures(struct lk_report *report);

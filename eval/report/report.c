@@ -108,11 +108,11 @@ const struct lk_table *lk_report_table(const struct lk_report *report, const cha
 
 enum lk_code lk_report_build(struct lk_report **out, struct lk_dataset *data, const struct lk_report_options *options) {
     enum lk_code (*const parts[])(struct lk_report *) = {
-        lk_report_tables_rates,     lk_report_tables_disparity, lk_report_tables_mixed,     lk_report_tables_pairs,
-        lk_report_tables_roles,     lk_report_tables_human,     lk_report_tables_agreement, lk_report_tables_quality,
-        lk_report_tables_raters,    lk_report_tables_tests,     lk_report_tables_questions, lk_report_tables_robustness,
-        lk_report_tables_review,    lk_report_tables_examples,  lk_report_tables_design,    lk_report_tables_sources,
-        lk_report_tables_published, lk_report_tables_plan,      lk_report_figures,
+        lk_report_sentences,         lk_report_tables_rates,     lk_report_tables_disparity, lk_report_tables_mixed,
+        lk_report_tables_pairs,      lk_report_tables_roles,     lk_report_tables_human,     lk_report_tables_agreement,
+        lk_report_tables_quality,    lk_report_tables_raters,    lk_report_tables_tests,     lk_report_tables_questions,
+        lk_report_tables_robustness, lk_report_tables_review,    lk_report_tables_examples,  lk_report_tables_design,
+        lk_report_tables_sources,    lk_report_tables_published, lk_report_tables_plan,      lk_report_figures,
     };
     struct lk_report *report = lk_calloc(1, sizeof *report);
     *out = NULL;

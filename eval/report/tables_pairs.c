@@ -21,10 +21,13 @@ static void delta_cell(struct lk_table *table, struct lk_paired p) {
 }
 
 /* Which scores and which pairs: two published tables cannot be placed for want of it. */
-static void note_source(struct lk_report *report, struct lk_table *table) {
-    lk_table_note(table, "Scores: %s. Pairs: %s. Negative is improvement.",
-                  report->options.score_source == LK_SCORES_HUMAN ? "mean of the raters" : "judges' ensemble",
-                  report->options.drifted_only ? "those whose baseline drifted" : "all");
+static void name_source(const struct lk_report *report, struct lk_table *table) {
+    char caption[256];
+    snprintf(caption, sizeof caption, "%s; scores: %s; pairs: %s", table->caption,
+             report->options.score_source == LK_SCORES_HUMAN ? "mean of the raters" : "judges' ensemble",
+             report->options.drifted_only ? "those whose baseline drifted" : "all");
+    lk_table_caption(table, caption);
+    lk_table_note(table, "Negative is improvement.");
 }
 
 /* Races in ascending order of the change of race drift; those without pairs last. */
@@ -59,7 +62,7 @@ static enum lk_code table_14(struct lk_report *report) {
         lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_RACE, order[i]));
         for (int a = 0; a < 3; a++) delta_cell(table, paired(report, group, axes[a], false));
     }
-    note_source(report, table);
+    name_source(report, table);
     return lk_report_add(report, LK_SECTION_MITIGATION, table);
 }
 
@@ -85,7 +88,7 @@ static enum lk_code table_19(struct lk_report *report) {
         }
         delta_cell(table, p);
     }
-    note_source(report, table);
+    name_source(report, table);
     return lk_report_add(report, LK_SECTION_MITIGATION, table);
 }
 
@@ -127,7 +130,7 @@ static enum lk_code table_mitigation(struct lk_report *report) {
         mitigation_rows(report, table, group, false);
         mitigation_rows(report, table, group, true);
     }
-    note_source(report, table);
+    name_source(report, table);
     table->no_data = !n;
     return lk_report_add(report, LK_SECTION_MITIGATION, table);
 }

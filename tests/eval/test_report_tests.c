@@ -574,6 +574,35 @@ static void rates_by_race_and_another_factor(void **state) {
     lk_dataset_free(&data);
 }
 
+/* Blanks are filled with the numbers of the tables, or with a dash. */
+static void sentences_are_filled(void **state) {
+    (void)state;
+    struct lk_dataset data;
+    small_study(&data, 84, 4, 2);
+    struct lk_report_options options = options_of(5);
+    struct lk_report *report = build(&data, &options);
+    struct lk_group all = LK_GROUP_ANY;
+    struct lk_rate rate = lk_measure_rate(&data, &all, LK_MEASURE_RACE_DRIFT, &options.thresholds);
+    long long tenths = lk_percent_tenths(rate.k, rate.n);
+    char expected[96];
+    int n = snprintf(expected, sizeof expected, "Race change: %lld.%lld%% of 672 outputs; highest for ", tenths / 10,
+                     tenths % 10);
+    assert_memory_equal(find_row(table_of(report, "sentences"), NULL, "Race change")->cells[1].text, expected,
+                        (size_t)n);
+    struct lk_paired p =
+        lk_paired_of(&data, all, LK_AXIS_RACE_DRIFT, LK_SCORES_JUDGE, false, false, &options.thresholds);
+    snprintf(expected, sizeof expected, "was %.2f at the baseline and %.2f with", p.edited / (double)p.n,
+             p.preserved / (double)p.n);
+    const char *text = find_row(table_of(report, "sentences"), NULL, "Mitigation")->cells[1].text;
+    assert_non_null(strstr(text, expected));
+    assert_non_null(strstr(text, "Over 672 pairs"));
+    text = find_row(table_of(report, "sentences"), NULL, "Roles")->cells[1].text;
+    assert_non_null(strstr(text, "expects in \xe2\x80\x93 of 0 scenes"));
+    assert_non_null(strstr(table_of(report, "table_14")->caption, "scores: judges' ensemble; pairs: all"));
+    lk_report_free(report);
+    lk_dataset_free(&data);
+}
+
 static void empty_data_say_so(void **state) {
     (void)state;
     struct lk_dataset data;
@@ -594,6 +623,8 @@ static void empty_data_say_so(void **state) {
                                "rates_race_by_gender"};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         if (!table_of(report, ids[i])->no_data) fail_msg("%s has data", ids[i]);
+    assert_non_null(strstr(find_row(table_of(report, "sentences"), NULL, "Race change")->cells[1].text,
+                           "\xe2\x80\x93 of 0 outputs"));
     lk_report_free(report);
     lk_dataset_free(&data);
 }
@@ -628,6 +659,7 @@ int main(void) {
         cmocka_unit_test(conventions_by_hand),
         cmocka_unit_test(secondary_scores_count_as_in_the_dataset),
         cmocka_unit_test(rates_by_race_and_another_factor),
+        cmocka_unit_test(sentences_are_filled),
         cmocka_unit_test(empty_data_say_so),
         cmocka_unit_test(nth_allocation_fails),
     };

@@ -264,6 +264,19 @@ static void rate_of_group(const int32_t *drawn, size_t n, const void *context, v
     *out = count > 0 ? sum / count : NAN;
 }
 
+/* Of one measure that is always valid. */
+static void rate_of_group_alone(const int32_t *drawn, size_t n, const void *context, void *scratch, double *out) {
+    (void)scratch;
+    const struct group_rate *rate = context;
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (rate->group[drawn[i]] != rate->wanted) continue;
+        sum += rate->values[drawn[i]];
+        count++;
+    }
+    *out = count > 0 ? sum / count : NAN;
+}
+
 static void rates_are_those_of_the_drawn_units(void **state) {
     (void)state;
     double values[N_UNITS * N_MEASURES];
@@ -289,6 +302,63 @@ static void rates_are_those_of_the_drawn_units(void **state) {
                                                  lk_rate_of(results, 0, by_race->lowest, 1)->value);
         lk_rate_results_free(results);
     }
+}
+
+static double spread(const struct lk_number *number) { return number->high - number->low; }
+
+/* Confidences from scipy. 3 clusters in group 0, 5 in group 1, 4 in neither: each rate's interval is the percentile
+ * interval of the same resamples at the confidence that its own clusters ask for, the disparity's that of both. */
+static void expanded_percentiles(void **state) {
+    (void)state;
+    enum { OF = 4, N = 12 * OF, B = 400 };
+    stats_assert_value("12 of 12", 0, lk_expanded_confidence(0.95, 12, 11), 0.978486770166895);
+    stats_assert_value("12 and 12 of 84", 0, lk_expanded_confidence(0.95, 84, 22), 0.9630511570957699);
+    stats_assert_value("84", 0, lk_expanded_confidence(0.95, 84, 83), 0.9545974351591894);
+    stats_assert_value("12 and 5", 0, lk_expanded_df(12, 5), 7.55106888361045);
+    stats_assert_value("12 and 12", 0, lk_expanded_df(12, 12), 22);
+    assert_true(lk_expanded_confidence(0.95, 12, 0) == 1 && lk_expanded_df(1, 12) == 0);
+    double values[N], replicates[B];
+    int32_t group[N], cluster[N], mixed[N], all[N] = {0};
+    struct lk_stream s = stats_stream("expanded", 0);
+    stats_values(&s, values, N, STATS_FINE);
+    for (int i = 0; i < N; i++) {
+        cluster[i] = i / OF;
+        group[i] = i / OF < 3 ? 0 : i / OF < 8 ? 1 : -1;
+        mixed[i] = i % 2;
+    }
+    const struct lk_grouping groupings[] = {{group, 2}, {mixed, 2}, {all, 1}};
+    const struct lk_rates rates = {N, 1, values, 3, groupings};
+    struct lk_resampling how = {3, B, 0.95, cluster, 1};
+    struct lk_rate_results *results;
+    struct lk_number expected, difference;
+    assert_ok(lk_bootstrap_rates(&rates, &how, &results));
+    for (int g = 0; g < 3; g++) {
+        const struct lk_grouping *of = &groupings[g < 2 ? 0 : 2];
+        struct group_rate wanted = {values, of->group, g < 2 ? g : 0, 0};
+        double df = g < 2 ? (g ? 4 : 2) : 11;
+        assert_ok(lk_bootstrap(N, &how, rate_of_group_alone, &wanted, 0, 1, replicates));
+        assert_ok(lk_interval_percentile(replicates, B, lk_expanded_confidence(0.95, 12, df), &expected));
+        const struct lk_number *got = lk_rate_expanded_of(results, g < 2 ? 0 : 2, wanted.wanted, 0);
+        stats_assert_close("low", g, got->low, expected.low, 1e-12, 1e-12);
+        stats_assert_close("high", g, got->high, expected.high, 1e-12, 1e-12);
+        assert_true(spread(got) >= spread(lk_rate_of(results, g < 2 ? 0 : 2, wanted.wanted, 0)));
+    }
+    /* a difference of groups that share no cluster has fewer degrees of freedom than one within clusters */
+    for (int m = 0; m < 2; m++) {
+        const int32_t *of = m ? mixed : group;
+        double df = m ? 11 : lk_expanded_df(3, 5);
+        assert_ok(lk_bootstrap_difference(values, of, N, &how, LK_INTERVAL_EXPANDED, &difference));
+        struct lk_resampling wide = how;
+        wide.confidence = lk_expanded_confidence(0.95, 12, df);
+        assert_ok(lk_bootstrap_difference(values, of, N, &wide, LK_INTERVAL_PERCENTILE, &expected));
+        assert_true(difference.low == expected.low && difference.high == expected.high);
+        struct lk_rate_results *wider;
+        assert_ok(lk_bootstrap_rates(&rates, &wide, &wider));
+        const struct lk_disparity *got = lk_disparity_of(results, m, 0), *percentiles = lk_disparity_of(wider, m, 0);
+        assert_true(got->expanded.low == percentiles->number.low && got->expanded.high == percentiles->number.high);
+        lk_rate_results_free(wider);
+    }
+    lk_rate_results_free(results);
 }
 
 static void totals_themselves(const double *totals, const void *context, void *scratch, double *out) {
@@ -404,6 +474,7 @@ int main(void) {
         cmocka_unit_test(quantiles_of_tails),
         cmocka_unit_test(same_bits_with_any_number_of_threads),
         cmocka_unit_test(rates_are_those_of_the_drawn_units),
+        cmocka_unit_test(expanded_percentiles),
         cmocka_unit_test(packed_sums_are_the_sums),
         cmocka_unit_test(degenerate),
         cmocka_unit_test(every_allocation_may_fail),

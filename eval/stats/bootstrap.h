@@ -73,6 +73,9 @@ void lk_tally_groups(const struct lk_tally *tally, const double *cell_totals, do
 /* number->low and high: percentiles (1 -+ confidence)/2 by linear interpolation of the replicates [n] that exist; both
  * 0 when none does. Returns LK_E_NOMEM only. */
 enum lk_code lk_interval_percentile(const double *replicates, size_t n, double confidence, struct lk_number *number);
+/* The same without memory of its own; scratch [2, n]. */
+void lk_interval_percentile_in(const double *replicates, size_t n, double confidence, double *scratch,
+                               struct lk_number *number);
 /* The same for n_numbers rows of replicates in parallel; numbers that are undefined stay as they are. */
 enum lk_code lk_intervals_percentile(const double *replicates, size_t n, const struct lk_resampling *how,
                                      struct lk_number *numbers, size_t n_numbers);

@@ -23,8 +23,7 @@ static size_t count_existing(const double *replicates, size_t n) {
     return n - n_missing;
 }
 
-/* scratch [2, n]. */
-static void percentiles(const double *replicates, size_t n, double confidence, double *scratch,
+void lk_interval_percentile_in(const double *replicates, size_t n, double confidence, double *scratch,
                         struct lk_number *number) {
     size_t n_kept = count_existing(replicates, n);
     if (n_kept < n) {
@@ -41,7 +40,7 @@ static void percentiles(const double *replicates, size_t n, double confidence, d
 enum lk_code lk_interval_percentile(const double *replicates, size_t n, double confidence, struct lk_number *number) {
     double *scratch = lk_malloc(2 * n * sizeof *scratch);
     if (!scratch) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu replicates", n);
-    percentiles(replicates, n, confidence, scratch, number);
+    lk_interval_percentile_in(replicates, n, confidence, scratch, number);
     lk_free(scratch);
     return LK_OK;
 }
@@ -54,7 +53,7 @@ enum lk_code lk_intervals_percentile_each(const double *replicates, size_t n, co
 #pragma omp parallel for schedule(dynamic) num_threads(n_threads)
     for (size_t i = 0; i < n_numbers; i++)
         if (!numbers[i].undefined)
-            percentiles(replicates + i * n, n, confidence ? confidence[i] : how->confidence,
+            lk_interval_percentile_in(replicates + i * n, n, confidence ? confidence[i] : how->confidence,
                         scratch + 2 * n * (size_t)omp_get_thread_num(), &numbers[i]);
     lk_free(scratch);
     return LK_OK;

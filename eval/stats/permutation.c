@@ -60,8 +60,7 @@ static enum lk_code permutations(const struct observed *o, const struct lk_clust
     return LK_OK;
 }
 
-/* p and, where there is one, the statistic of the labels observed, from those of all permutations. */
-static void compare(const double *statistics, int n, struct lk_test *out) {
+void lk_permutation_compare(const double *statistics, int n, struct lk_test *out) {
     int reached = 0, counted = 0;
     for (int b = 0; b < n; b++) {
         counted += !isnan(statistics[b]);
@@ -85,7 +84,7 @@ static enum lk_code run(const struct observed *o, const struct lk_clusters *clus
         rc = lk_fail(LK_E_NOMEM, "permutation: no memory for %d permutations", how->n_replicates);
     } else if (exists(o->statistic(o->labels, o->n, o->context, scratch), out)) {
         rc = permutations(o, clusters, how, statistics);
-        if (!rc) compare(statistics, how->n_replicates, out);
+        if (!rc) lk_permutation_compare(statistics, how->n_replicates, out);
     }
     lk_free(statistics);
     lk_free(scratch);
@@ -208,7 +207,7 @@ static enum lk_code permute_small(const struct small *small, const struct lk_res
         for (int first = 0; first < n; first += LK_LANES)
             permute_block(small, how->seed, first, n - first < LK_LANES ? n - first : LK_LANES,
                           work + (size_t)omp_get_thread_num() * stride, statistics);
-        compare(statistics, n, out);
+        lk_permutation_compare(statistics, n, out);
     }
     lk_free(statistics);
     lk_free(work);

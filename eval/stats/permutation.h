@@ -16,6 +16,9 @@ enum lk_code lk_permutation_test(const int32_t *labels, size_t n, const struct l
                                  lk_label_statistic statistic, const void *context, size_t scratch_bytes,
                                  struct lk_test *out);
 
+/* p of out->statistic from the statistics [n] of all permutations. */
+void lk_permutation_compare(const double *statistics, int n, struct lk_test *out);
+
 /* Of the difference of means of values [n], label 1 - label 0; units of other labels keep out of both. */
 enum lk_code lk_permutation_means(const double *values, const int32_t *labels, size_t n,
                                   const struct lk_resampling *how, struct lk_test *out);

@@ -64,10 +64,10 @@ enum lk_code lk_proportion_difference(int64_t k1, int64_t n1, int64_t k2, int64_
     return LK_OK;
 }
 
-double lk_cohen_h(double p1, double p2) {
-    if (!(p1 >= 0 && p1 <= 1 && p2 >= 0 && p2 <= 1)) return NAN;
-    return 2 * (asin(sqrt(p1)) - asin(sqrt(p2)));
-}
+double lk_cohen_angle(double share) { return share >= 0 && share <= 1 ? asin(sqrt(share)) : NAN; }
+
+double lk_cohen_h(double p1, double p2) { return 2 * (lk_cohen_angle(p1) - lk_cohen_angle(p2)); }
+
 
 const char *lk_cohen_h_label(double h) {
     double size = fabs(h);

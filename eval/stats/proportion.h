@@ -20,5 +20,7 @@ enum lk_code lk_proportion_difference(int64_t k1, int64_t n1, int64_t k2, int64_
 
 /* Cohen's h = 2 asin sqrt(p1) - 2 asin sqrt(p2); NaN outside of [0, 1]. */
 double lk_cohen_h(double p1, double p2);
+/* Of one share: h is twice the difference of two. NaN outside of 0 to 1. */
+double lk_cohen_angle(double share);
 /* By |h|: below 0.2 "negligible", then "small", from 0.5 "medium", from 0.8 "large". */
 const char *lk_cohen_h_label(double h);

@@ -43,7 +43,7 @@ static void neighbours(double *values, size_t n, size_t k, double *a, double *b)
         if (values[i] < *b) *b = values[i];
 }
 
-enum { SAMPLE = 256, SMALL = 4 * SAMPLE };
+enum { SAMPLE = 256, SMALL = 2 * SAMPLE };
 
 /* A value with about k + 1 values at most as large, and a margin on the side of the median. */
 static double pivot_near(const double *values, size_t n, size_t k) {

@@ -32,3 +32,19 @@ enum lk_code lk_spd_compare(const int32_t *base, const int32_t *other, size_t n_
 /* Cohen's h of each group's share, other against base, with percentile intervals over seeds. h [n_groups]. */
 enum lk_code lk_representation_effects(const int32_t *base, const int32_t *other, size_t n_seeds, int n_groups,
                                        const struct lk_resampling *how, struct lk_number *h);
+
+/* The three above for many sets of labels, each as if it were alone: sets of one size share their draws, and equal sets
+ * their results. What is not wanted is NULL; without `other` there is only spd[0]. */
+struct lk_representation {
+    const int32_t *base, *other; /* [n] */
+    size_t n;
+    int n_groups;
+    const double *target;     /* for spd and test */
+    struct lk_number *spd[3]; /* of base, of other, other - base */
+    struct lk_number *h;      /* [n_groups] */
+    struct lk_test *test;
+};
+enum { LK_REPRESENTATION_MAX_GROUPS = 255 };
+/* how->clusters is not used. LK_E_INPUT as above, and for more groups than that. */
+enum lk_code lk_representation_resample(const struct lk_representation *sets, size_t n_sets,
+                                        const struct lk_resampling *how);

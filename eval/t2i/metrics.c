@@ -8,6 +8,7 @@
 #include "eval/stats/count_tests.h"
 #include "eval/stats/multiple.h"
 #include "eval/t2i/pairing.h"
+#include "eval/t2i/pending.h"
 
 const double lk_t2i_thresholds[LK_N_T2I_THRESHOLDS] = {0, 0.5, 0.7, 0.9};
 
@@ -64,11 +65,10 @@ static enum lk_code take_reference(struct lk_t2i_metrics *m, int32_t model) {
     return LK_OK;
 }
 
-/* SPD of the labels [n] that there are, with its interval. */
-static enum lk_code spd_of(const struct lk_t2i_metrics *m, int attribute, const int32_t *groups, size_t n,
-                           struct lk_number *out) {
-    return lk_spd_interval(groups, n, lk_t2i_levels(attribute), m->options.target.shares[attribute], &m->options.how,
-                           out);
+/* SPD of the labels [n] that there are, with its interval, to the last row of a list. */
+static enum lk_code spd_of(struct lk_t2i_metrics *m, int attribute, const int32_t *groups, size_t n,
+                           enum lk_t2i_output output) {
+    return lk_t2i_pending_add(m->pending, m, output, attribute, groups, NULL, n);
 }
 
 static enum lk_code add_cell(struct lk_t2i_metrics *m, const struct lk_t2i_selection *pictures, int arm,
@@ -85,12 +85,7 @@ static enum lk_code add_cell(struct lk_t2i_metrics *m, const struct lk_t2i_selec
         cell->counts[image->level[attribute]]++;
         pictures->groups[cell->n++] = image->level[attribute];
     }
-    LK_TRY(spd_of(m, attribute, pictures->groups, cell->n, &cell->spd));
-    const struct lk_number *reference = &m->reference_spd[cell->scope.model][attribute];
-    if (reference->undefined)
-        cell->amplification = (struct lk_number){.undefined = "no picture of the reference has a label"};
-    else
-        cell->amplification = lk_bias_amplification(&cell->spd, reference->value);
+    LK_TRY(spd_of(m, attribute, pictures->groups, cell->n, LK_T2I_CELL));
     for (int g = 0; g < lk_t2i_levels(attribute); g++)
         if (cell->counts[g] && m->options.target.shares[attribute][g] == 0)
             cell->fit.undefined = "a group whose share in the target is 0 occurs";
@@ -111,22 +106,14 @@ static enum lk_code add_change(struct lk_t2i_metrics *m, const struct lk_t2i_pai
             int32_t group = pairs->groups[side][i];
             if (group >= 0) change->counts[side][group]++;
         }
-    LK_TRY(lk_spd_compare(pairs->groups[0], pairs->groups[1], n, lk_t2i_levels(attribute),
-                          m->options.target.shares[attribute], &m->options.how, &change->change));
-    return lk_representation_effects(pairs->groups[0], pairs->groups[1], n, lk_t2i_levels(attribute), &m->options.how,
-                                     change->h);
+    return lk_t2i_pending_add(m->pending, m, LK_T2I_CHANGE, attribute, pairs->groups[0], pairs->groups[1], n);
 }
 
 /* other - base of the pairs with confidence enough; undefined without such pairs on both sides. */
-static enum lk_code difference(const struct lk_t2i_metrics *m, const struct lk_t2i_pairs *pairs, int attribute,
-                               double confidence, struct lk_number *out) {
-    struct lk_spd_change change;
-    struct lk_resampling how = m->options.how;
+static enum lk_code difference(struct lk_t2i_metrics *m, const struct lk_t2i_pairs *pairs, int attribute,
+                               double confidence, enum lk_t2i_output output) {
     size_t n = lk_t2i_pair_groups(pairs, attribute, confidence);
-    LK_TRY(lk_spd_compare(pairs->groups[0], pairs->groups[1], n, lk_t2i_levels(attribute),
-                          m->options.target.shares[attribute], &how, &change));
-    *out = change.change;
-    return LK_OK;
+    return lk_t2i_pending_add(m->pending, m, output, attribute, pairs->groups[0], pairs->groups[1], n);
 }
 
 static enum lk_code add_sensitivity(struct lk_t2i_metrics *m, const struct lk_t2i_selection *pictures,
@@ -142,8 +129,8 @@ static enum lk_code add_sensitivity(struct lk_t2i_metrics *m, const struct lk_t2
         if (lk_t2i_group_of(image, attribute, lk_t2i_thresholds[threshold]) >= 0)
             pictures->groups[row->n++] = image->level[attribute];
     }
-    LK_TRY(spd_of(m, attribute, pictures->groups, row->n, &row->spd));
-    return pairs ? difference(m, pairs, attribute, lk_t2i_thresholds[threshold], &row->change) : LK_OK;
+    LK_TRY(spd_of(m, attribute, pictures->groups, row->n, LK_T2I_SENSITIVITY_SPD));
+    return pairs ? difference(m, pairs, attribute, lk_t2i_thresholds[threshold], LK_T2I_SENSITIVITY_CHANGE) : LK_OK;
 }
 
 /* One arm of a scope at the reference CFG, and against its base when that has pictures. */
@@ -188,12 +175,11 @@ static enum lk_code add_cfg(struct lk_t2i_metrics *m, const struct lk_t2i_select
         row->reference = cfg == reference_cfg;
         for (size_t i = 0; i < pictures.n; i++)
             if (pictures.list[i]->level[a] >= 0) pictures.groups[row->n++] = pictures.list[i]->level[a];
-        rc = spd_of(m, a, pictures.groups, row->n, &row->spd);
         row->change.undefined = "the reference itself";
-        if (!rc && !row->reference) rc = difference(m, &from_reference, a, 0, &row->change);
-        row->safe = row->reference || (!row->change.undefined && row->change.low <= 0);
         row->mitigation.undefined = "the base itself";
-        if (!rc && arm != LK_T2I_NONE) rc = difference(m, &from_base, a, 0, &row->mitigation);
+        rc = spd_of(m, a, pictures.groups, row->n, LK_T2I_CFG_SPD);
+        if (!rc && !row->reference) rc = difference(m, &from_reference, a, 0, LK_T2I_CFG_CHANGE);
+        if (!rc && arm != LK_T2I_NONE) rc = difference(m, &from_base, a, 0, LK_T2I_CFG_MITIGATION);
     }
     lk_t2i_pairs_free(&from_reference);
     lk_t2i_pairs_free(&from_base);
@@ -254,6 +240,22 @@ static enum lk_code take_model(struct lk_t2i_metrics *m, const struct lk_t2i_ima
     return rc;
 }
 
+/* What follows from the numbers that were resampled. */
+static void conclude(struct lk_t2i_metrics *m) {
+    for (size_t i = 0; i < m->n_cells; i++) {
+        struct lk_t2i_cell *cell = &m->cells[i];
+        const struct lk_number *reference = &m->reference_spd[cell->scope.model][cell->attribute];
+        if (reference->undefined)
+            cell->amplification = (struct lk_number){.undefined = "no picture of the reference has a label"};
+        else
+            cell->amplification = lk_bias_amplification(&cell->spd, reference->value);
+    }
+    for (size_t i = 0; i < m->n_cfg; i++) {
+        struct lk_t2i_cfg *row = &m->cfg[i];
+        row->safe = row->reference || (!row->change.undefined && row->change.low <= 0);
+    }
+}
+
 /* Benjamini-Hochberg over model x prompt x attribute of one arm; pooled scopes are a family of their own. */
 static enum lk_code adjust(struct lk_t2i_metrics *m, bool changes, int arm, bool pooled, double *p, size_t *where) {
     size_t n = 0, n_all = changes ? m->n_changes : m->n_cells;
@@ -307,10 +309,16 @@ enum lk_code lk_t2i_metrics_compute(struct lk_t2i_metrics *out, const struct lk_
     out->reference_cfg = lk_calloc(images->models.n, sizeof *out->reference_cfg);
     out->reference_spd = lk_calloc(images->models.n, sizeof *out->reference_spd);
     enum lk_code rc = out->reference_cfg && out->reference_spd ? LK_OK : out_of_memory();
+    struct lk_t2i_pending pending = {0};
+    out->pending = &pending;
     for (size_t from = 0, to; from < images->n && !rc; from = to) {
         for (to = from; to < images->n && images->list[to].model == images->list[from].model;) to++;
         rc = take_model(out, images->list + from, to - from);
     }
+    if (!rc) rc = lk_t2i_pending_run(&pending, out);
+    lk_t2i_pending_free(&pending);
+    out->pending = NULL;
+    if (!rc) conclude(out);
     if (!rc) rc = adjust_all(out);
     if (rc) lk_t2i_metrics_free(out);
     return rc;

@@ -91,6 +91,7 @@ struct lk_t2i_metrics {
     struct lk_t2i_cfg *cfg;
     size_t n_cells, n_changes, n_sensitivity, n_cfg;
     size_t cells_capacity, changes_capacity, sensitivity_capacity, cfg_capacity;
+    struct lk_t2i_pending *pending; /* inside of lk_t2i_metrics_compute: what is yet to be resampled */
 };
 
 enum { LK_T2I_MAX_CFG = 100 }; /* of a model */

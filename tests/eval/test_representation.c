@@ -215,6 +215,57 @@ static void degenerate(void **state) {
     close_to("cosine", 0, number.value, 1);
 }
 
+static void same_number(const struct lk_number *a, const struct lk_number *b) {
+    assert_true(!a->undefined == !b->undefined && a->n == b->n);
+    assert_true(a->value == b->value && a->low == b->low && a->high == b->high);
+}
+
+/* Sets of several sizes, some of them equal, that want different things. */
+static void many_sets_are_as_each_alone(void **state) {
+    (void)state;
+    enum { SETS = 150, UNITS = 300 };
+    static const size_t sizes[] = {3, UNITS, 0, 17, 1};
+    static int32_t labels[2][SETS][UNITS];
+    static struct lk_representation sets[SETS];
+    static struct lk_number numbers[SETS][3], h[SETS][4];
+    static struct lk_test tests[SETS];
+    const double targets[2][4] = {{0.25, 0.25, 0.25, 0.25}, {0.5, 0.25, 0.25, 0}};
+    struct lk_resampling how = {7, 61, 0.9, NULL, 2};
+    struct lk_stream stream;
+    lk_stream_named(&stream, 42, "many sets");
+    for (int i = 0; i < SETS; i++) {
+        int like = i % 7 ? i : i / 2;
+        for (int u = 0; u < UNITS; u++)
+            for (int arm = 0; arm < 2; arm++)
+                labels[arm][i][u] = like < i ? labels[arm][like][u] : (int32_t)lk_stream_bounded(&stream, 5) - 1;
+        sets[i] = (struct lk_representation){.base = labels[0][i],
+                                             .other = labels[1][i],
+                                             .n = sizes[like % 5],
+                                             .n_groups = 4,
+                                             .target = targets[like % 2]};
+        if (i % 3)
+            memcpy(sets[i].spd, (struct lk_number *[]){&numbers[i][0], &numbers[i][1], &numbers[i][2]},
+                   sizeof sets[i].spd);
+        if (i % 4) sets[i].h = h[i];
+        if (i % 5 > 1) sets[i].test = &tests[i];
+    }
+    assert_ok(lk_representation_resample(sets, SETS, &how));
+    for (int i = 0; i < SETS; i++) {
+        struct lk_spd_change change;
+        struct lk_number effects[4];
+        const struct lk_representation *set = &sets[i];
+        assert_ok(lk_spd_compare(set->base, set->other, set->n, 4, set->target, &how, &change));
+        assert_ok(lk_representation_effects(set->base, set->other, set->n, 4, &how, effects));
+        if (set->spd[0]) same_number(&change.base, &numbers[i][0]);
+        if (set->spd[0]) same_number(&change.other, &numbers[i][1]);
+        if (set->spd[0]) same_number(&change.change, &numbers[i][2]);
+        for (int g = 0; g < 4 && set->h; g++) same_number(&effects[g], &h[i][g]);
+        if (!set->test) continue;
+        assert_true(!change.test.undefined == !tests[i].undefined);
+        assert_true(change.test.p == tests[i].p && change.test.statistic == tests[i].statistic);
+    }
+}
+
 static enum lk_code all_calls(void) {
     const int32_t base[] = {0, 1, 0, 1}, other[] = {1, 1, 0, -1};
     const double half[] = {0.5, 0.5}, x[] = {0, 1, 5, 6};
@@ -233,7 +284,7 @@ static enum lk_code all_calls(void) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    test_every_allocation(all_calls, 20);
+    test_every_allocation(all_calls, 12);
 }
 
 int main(void) {
@@ -244,6 +295,7 @@ int main(void) {
         cmocka_unit_test(silhouette_against_sklearn),
         cmocka_unit_test(vectors_of_the_specification),
         cmocka_unit_test(degenerate),
+        cmocka_unit_test(many_sets_are_as_each_alone),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,8 @@
 
 void lk_print_csv_field(struct lk_text *out, const char *text, const char *suffix) {
     if (!text[strcspn(text, "\",\r\n")] && text[0] != ' ') {
-        lk_text_add(out, "%s%s", text, suffix);
+        lk_text_bytes(out, text, strlen(text));
+        lk_text_bytes(out, suffix, strlen(suffix));
         return;
     }
     lk_text_bytes(out, "\"", 1);

@@ -67,10 +67,21 @@ static const struct {
     {"Σ", "$\\Sigma$"},
 };
 
+/* Leading letters, digits and marks that LaTeX takes as they are. */
+static size_t plain(const char *text) {
+    size_t n = 0;
+    while ((text[n] >= 'a' && text[n] <= 'z') || (text[n] >= 'A' && text[n] <= 'Z') ||
+           (text[n] >= '0' && text[n] <= '9') || text[n] == ' ' || text[n] == '.' || text[n] == ',')
+        n++;
+    return n;
+}
+
 /* minus: a hyphen before a digit is a sign. Two hyphens in a row would become a dash, so they are kept apart. */
 static void escaped(struct lk_text *out, const char *text, bool minus) {
     for (const char *at = text; *at;) {
-        size_t n = 0, i = 0;
+        size_t n_plain = plain(at), n = 0, i = 0;
+        lk_text_bytes(out, at, n_plain);
+        if (!*(at += n_plain)) return;
         for (; i < sizeof symbols / sizeof *symbols; i++)
             if (*at == *symbols[i].utf8 && !strncmp(at, symbols[i].utf8, n = strlen(symbols[i].utf8))) break;
         if (i < sizeof symbols / sizeof *symbols)

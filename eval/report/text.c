@@ -35,6 +35,10 @@ void lk_text_bytes(struct lk_text *text, const char *bytes, size_t n) {
 }
 
 void lk_text_add(struct lk_text *text, const char *format, ...) {
+    if (!strchr(format, '%')) {
+        lk_text_bytes(text, format, strlen(format));
+        return;
+    }
     if (!reserve(text, 0)) return;
     va_list args;
     va_start(args, format);
@@ -62,9 +66,19 @@ static bool forbidden(uint32_t c) {
 /* Directional overrides and isolates would let a text change how the text after it reads. */
 static bool turns_direction(uint32_t c) { return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069); }
 
+/* ASCII that HTML takes as it is. */
+static bool plain(char c) {
+    return c >= ' ' && c < 0x7f && c != '&' && c != '<' && c != '>' && c != '"' && c != '\'' && c != '`';
+}
+
 void lk_text_escaped(struct lk_text *text, const char *utf8) {
     for (size_t left = strlen(utf8); left;) {
         uint32_t c;
+        size_t n_plain = 0;
+        while (n_plain < left && plain(utf8[n_plain])) n_plain++;
+        lk_text_bytes(text, utf8, n_plain);
+        utf8 += n_plain;
+        if (!(left -= n_plain)) return;
         size_t n = lk_utf8_decode(utf8, left, &c);
         const char *entity = c == '&'    ? "&amp;"
                              : c == '<'  ? "&lt;"

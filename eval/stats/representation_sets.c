@@ -15,11 +15,11 @@
 #include "eval/stats/resample.h"
 
 enum {
-    DRAWS = 256,                /* at a time */
-    MAX_BATCH = 64,             /* sets that share a draw */
-    MAX_BATCH_UNITS = 1 << 16,  /* of several sets */
-    MAX_BATCH_BYTES = 4 << 20,  /* their replicates */
-    TABLE = 128,                /* labels up to which angles are looked up */
+    DRAWS = 256,               /* at a time */
+    MAX_BATCH = 64,            /* sets that share a draw */
+    MAX_BATCH_UNITS = 1 << 16, /* of several sets */
+    MAX_BATCH_BYTES = 4 << 20, /* their replicates */
+    TABLE = 128,               /* labels up to which angles are looked up */
     GROUPS = LK_REPRESENTATION_MAX_GROUPS
 };
 
@@ -51,6 +51,7 @@ struct running {
     int16_t (*group)[2];                     /* [n_rows]: of base and other */
     uint32_t *multiplicity, *counts;         /* [n_rows], [n_rows, LK_LANES] */
     double *totals, *replicates, *statistic; /* [arms, groups, LK_LANES], [n_statistics, B], [n_statistics, LK_LANES] */
+    bool *present;                           /* [n_groups]: in some arm */
     size_t n_rows;
 };
 
@@ -113,22 +114,25 @@ static void make_jobs(struct plan *plan, size_t n_sets) {
 /* The job's parts from `at` on; NULL: only their size, which is given. */
 static size_t place(const struct job *job, size_t n_replicates, unsigned char *at, struct running *out) {
     size_t n_statistics = n_numbers(job) + job->test, n_groups = (size_t)job->set->n_groups;
-    size_t sizes[7] = {job->set->n * sizeof *out->row,
-                       job->max_rows * sizeof *out->group,
-                       job->max_rows * sizeof *out->multiplicity,
-                       job->max_rows * LK_LANES * sizeof *out->counts,
-                       (size_t)n_arms(job) * n_groups * LK_LANES * sizeof *out->totals,
-                       n_statistics * n_replicates * sizeof *out->replicates,
-                       n_statistics * LK_LANES * sizeof *out->statistic};
+    size_t sizes[] = {job->set->n * sizeof *out->row,
+                      job->max_rows * sizeof *out->group,
+                      job->max_rows * sizeof *out->multiplicity,
+                      job->max_rows * LK_LANES * sizeof *out->counts,
+                      (size_t)n_arms(job) * n_groups * LK_LANES * sizeof *out->totals,
+                      n_statistics * n_replicates * sizeof *out->replicates,
+                      n_statistics * LK_LANES * sizeof *out->statistic,
+                      n_groups * sizeof *out->present};
+    enum { PARTS = sizeof sizes / sizeof *sizes };
     size_t bytes = 0;
-    unsigned char *parts[7] = {NULL};
-    for (int i = 0; i < 7; i++) {
+    unsigned char *parts[PARTS] = {NULL};
+    for (int i = 0; i < PARTS; i++) {
         if (at) parts[i] = at + bytes;
         bytes += round_up(sizes[i]);
     }
     if (at)
-        *out = (struct running){(void *)parts[0], (void *)parts[1], (void *)parts[2], (void *)parts[3],
-                                (void *)parts[4], (void *)parts[5], (void *)parts[6], 0};
+        *out = (struct running){(void *)parts[0], (void *)parts[1], (void *)parts[2],
+                                (void *)parts[3], (void *)parts[4], (void *)parts[5],
+                                (void *)parts[6], (void *)parts[7], 0};
     return bytes;
 }
 
@@ -162,6 +166,7 @@ static void make_batches(struct plan *plan) {
 static void make_rows(const struct job *job, int32_t *of_pair, struct running *r) {
     size_t width = (size_t)job->set->n_groups + 1, n_pairs = job->set->other ? width * width : width;
     for (size_t i = 0; i < n_pairs; i++) of_pair[i] = -1;
+    memset(r->present, 0, width - 1);
     r->n_rows = 0;
     for (size_t i = 0; i < job->set->n; i++) {
         int32_t base = job->set->base[i], other = job->set->other ? job->set->other[i] : -1;
@@ -171,6 +176,8 @@ static void make_rows(const struct job *job, int32_t *of_pair, struct running *r
             r->group[*row][0] = (int16_t)base;
             r->group[*row][1] = (int16_t)other;
             r->multiplicity[*row] = 0;
+            if (base >= 0) r->present[base] = true;
+            if (other >= 0) r->present[other] = true;
         }
         r->multiplicity[*row]++;
         r->row[i] = *row;
@@ -254,7 +261,7 @@ static double angle(const double *table, double k, double n) {
     return n <= TABLE ? table[at * (at + 1) / 2 + (size_t)k] : lk_cohen_angle(k / n);
 }
 
-/* SPD of each arm and their difference, as far as wanted, then h. */
+/* SPD of each arm and their difference, as far as wanted, then h of the groups that occur. */
 static void statistics(const struct plan *plan, const struct job *job, const struct running *r, double *out) {
     int n = job->set->n_groups;
     const double *other = r->totals + n * LK_LANES;
@@ -270,9 +277,12 @@ static void statistics(const struct plan *plan, const struct job *job, const str
     double of_base[LK_LANES], of_other[LK_LANES];
     sum(r->totals, n, of_base);
     sum(other, n, of_other);
-    for (int i = 0; i < n * LK_LANES; i++)
-        out[i] = 2 * (angle(plan->angles, other[i], of_other[i % LK_LANES]) -
-                      angle(plan->angles, r->totals[i], of_base[i % LK_LANES]));
+    for (int g = 0; g < n; g++)
+        for (int lane = 0; lane < LK_LANES && r->present[g]; lane++) {
+            int i = g * LK_LANES + lane;
+            out[i] =
+                2 * (angle(plan->angles, other[i], of_other[lane]) - angle(plan->angles, r->totals[i], of_base[lane]));
+        }
 }
 
 static void swapped_statistic(const struct job *job, const struct running *r, double *out) {
@@ -327,14 +337,14 @@ static void finish(const struct plan *plan, const struct job *job, const struct 
     total(job, r, false);
     statistics(plan, job, r, r->statistic);
     for (size_t s = 0; s < n_numbers(job); s++) {
-        struct lk_number number = {.n = s >= n_spd(job) ? labelled[0] + labelled[1]
-                                        : s == 2        ? job->set->n
-                                                        : labelled[s]};
-        if (isnan(r->statistic[s * LK_LANES]))
+        bool is_h = s >= n_spd(job), occurs = !is_h || r->present[s - n_spd(job)];
+        struct lk_number number = {.n = is_h ? labelled[0] + labelled[1] : s == 2 ? job->set->n : labelled[s]};
+        double value = occurs ? r->statistic[s * LK_LANES] : labelled[0] && labelled[1] ? 0 : NAN;
+        if (isnan(value))
             number.undefined = "no image with a label";
         else
-            number.value = r->statistic[s * LK_LANES];
-        if (!number.undefined)
+            number.value = value;
+        if (!number.undefined && occurs) /* else h is 0 in all resamples */
             lk_interval_percentile_in(r->replicates + s * n_replicates, n_replicates, plan->how->confidence, scratch,
                                       &number);
         give(job, &number, s);

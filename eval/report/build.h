@@ -54,7 +54,7 @@ enum lk_code lk_report_add_figure(struct lk_report *report, enum lk_section sect
 
 /* What a note says where outputs of one source are counted. */
 #define LK_REPEATED_SOURCES                                                                                            \
-    "84 sources repeat across prompts and models, so that outputs of one source are not independent. The study's own " \
+    "Sources repeat across prompts and models, so that outputs of one source are not independent. The study's own "    \
     "tests treat outputs as independent; both are reported."
 
 /* One per file; each adds tables. */

@@ -1,4 +1,4 @@
-/* Disparities with both of their intervals (outputs taken as independent; the 84 sources resampled), what the repeated
+/* Disparities with both of their intervals (outputs taken as independent; the sources resampled), what the repeated
  * sources cost, effect sizes against White. */
 #include <math.h>
 #include <stdio.h>

@@ -81,8 +81,8 @@ static enum lk_code all_axes(const struct lk_report *report, struct lk_table *ta
         struct lk_observations o;
         LK_TRY(lk_observe_scores(report->data, &all, axis, LK_SCORES_JUDGE, &o));
         *n += (int64_t)o.n;
-        lk_table_heading(table, lk_factor_display(LK_FACTOR_AXIS, axis));
-        enum lk_code rc = model_rows(report, table, &o);
+        if (o.n) lk_table_heading(table, lk_factor_display(LK_FACTOR_AXIS, axis));
+        enum lk_code rc = o.n ? model_rows(report, table, &o) : LK_OK;
         lk_observations_free(&o);
         LK_TRY(rc);
     }
@@ -108,10 +108,9 @@ enum lk_code lk_report_tables_mixed(struct lk_report *report) {
         "that no test by source exists. p, sources is the one to read. It is the HTZ test: errors by source with "
         "bias-reduced linearisation (CR2) and the approximate Hotelling's T² of Pustejovsky and Tipton (2018), which "
         "keep their level with few sources. For race it is the permutation of the sources' means: with 12 sources a "
-        "race that differ much, HTZ flags 8%% of data without an effect at 5%%. CR1, the usual sandwich with 83 "
-        "degrees "
-        "of freedom, flags 12 to 20%% for race and for prompt, and tests by output more where sources "
-        "differ. " LK_REPEATED_SOURCES);
+        "race that differ much, HTZ flags 8%% of data without an effect at 5%%. CR1, the usual sandwich with one "
+        "degree of freedom less than there are sources, flags 12 to 20%% for race and for prompt, and tests by output "
+        "more where sources differ. " LK_REPEATED_SOURCES);
     table->no_data = !n;
     return lk_report_add(report, LK_SECTION_TESTS, table);
 }

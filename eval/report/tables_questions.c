@@ -201,7 +201,7 @@ enum lk_code lk_report_tables_questions(struct lk_report *report) {
     }
     lk_table_note(table,
                   "p values are two-sided, not adjusted, and take outputs as independent, as the study does, although "
-                  "84 sources repeat across prompts; the table of tests has them adjusted and by source. A small p "
+                  "sources repeat across prompts; the table of tests has them adjusted and by source. A small p "
                   "does not confirm a hypothesis, a large one does not refute it. Sentences whose answer is unclear "
                   "are left out of adherence here.");
     const struct lk_group all = LK_GROUP_ANY;

@@ -38,7 +38,7 @@ static enum lk_code table_12(struct lk_report *report) {
         table,
         "Edit success: score at least %d; soft erasure: at most %d; race change: at least %d. N counts outputs "
         "with a valid score. Intervals: Wilson, %g%%, outputs taken as independent; the section on disparities "
-        "has intervals that resample the 84 sources.",
+        "has intervals that resample the sources.",
         report->options.thresholds.success, report->options.thresholds.soft_erasure, report->options.thresholds.drift,
         100 * (1 - report->options.alpha));
     table->no_data = !valid;

@@ -167,7 +167,7 @@ static enum lk_code table_judges(struct lk_report *report) {
     }
     lk_table_note(table,
                   "Outputs with a score of both judges, both arms. Flagged: more than one level apart, the primary "
-                  "judge's score counts. Kappa intervals: normal, 95%%, outputs taken as independent although 84 "
+                  "judge's score counts. Kappa intervals: normal, 95%%, outputs taken as independent although "
                   "sources repeat. ρ: Spearman.");
     table->no_data = !n;
     return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);

@@ -337,7 +337,7 @@ static enum lk_code table_tests(struct lk_report *report, struct family *family)
     }
     lk_table_note(
         table, "Two-sided; baseline arm, but Wilcoxon on preserved − edited. Adjusted: Benjamini–Hochberg within the "
-               "family under one heading. Bold: the study's own choice, not adjusted. 84 sources repeat across "
+               "family under one heading. Bold: the study's own choice, not adjusted. Sources repeat across "
                "prompts; the study's own tests (p) treat outputs as independent, the last column does not; both are "
                "reported and neither p by source is adjusted.");
     const struct lk_group any = LK_GROUP_ANY;

@@ -23,7 +23,7 @@ static const struct {
                           "Two sources, one occupation: whom the model gave the role, beside the stereotype."},
     [LK_SECTION_HUMAN] = {"section-human", "Raters", "Who rated, how well they agree, and who was left out."},
     [LK_SECTION_TESTS] = {"section-tests", "Hypothesis tests",
-                          "Tests of the differences above, with effect sizes. Outputs share 84 sources: tests that "
+                          "Tests of the differences above, with effect sizes. Outputs share sources: tests that "
                           "take them as independent say so."},
     [LK_SECTION_ROBUSTNESS] = {"section-robustness", "Robustness",
                                "How far results depend on conventions, and published values beside these."},

@@ -118,6 +118,13 @@ static bool last_row_full(struct lk_table *table) {
     return true;
 }
 
+enum lk_code lk_table_new_texts(struct lk_table **out, const char *id, const char *caption,
+                                const char *const *columns) {
+    LK_TRY(lk_table_new(out, id, caption));
+    for (; *columns; columns++) lk_table_column(*out, *columns, LK_ALIGN_LEFT);
+    return LK_OK;
+}
+
 void lk_table_row(struct lk_table *table) {
     struct storage *s = table->storage;
     if (!last_row_full(table)) return;
@@ -148,6 +155,13 @@ static struct lk_cell *add(struct lk_table *table, enum lk_cell_kind kind, const
     struct lk_cell *cell = &row->cells[row->n_cells++];
     *cell = (struct lk_cell){.kind = kind, .text = kept, .span = 1};
     return cell;
+}
+
+void lk_table_text_rows(struct lk_table *table, const char *const *cells, int n_columns) {
+    for (; *cells; cells += n_columns) {
+        lk_table_row(table);
+        for (int c = 0; c < n_columns; c++) lk_table_text(table, "%s", cells[c]);
+    }
 }
 
 void lk_table_heading(struct lk_table *table, const char *text) {

@@ -66,7 +66,11 @@ enum lk_code lk_table_new(struct lk_table **out, const char *id, const char *cap
 void lk_table_free(struct lk_table *table);
 void lk_table_caption(struct lk_table *table, const char *caption); /* in place of the first */
 void lk_table_column(struct lk_table *table, const char *name, enum lk_align align);
+/* lk_table_new with columns of texts; their names end in NULL. */
+enum lk_code lk_table_new_texts(struct lk_table **out, const char *id, const char *caption, const char *const *columns);
 void lk_table_row(struct lk_table *table);
+/* Whole rows of n_columns cells, the cells of all ending in NULL. */
+void lk_table_text_rows(struct lk_table *table, const char *const *cells, int n_columns);
 void lk_table_heading(struct lk_table *table, const char *text); /* a row of one cell over all columns */
 void lk_table_note(struct lk_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -19,20 +19,6 @@ static const char *string_of(const cJSON *object, const char *key) {
     return cJSON_IsString(value) ? value->valuestring : "";
 }
 
-static enum lk_code begin(struct lk_table **table, const char *id, const char *caption, const char *const *columns) {
-    LK_TRY(lk_table_new(table, id, caption));
-    for (; *columns; columns++) lk_table_column(*table, *columns, LK_ALIGN_LEFT);
-    return LK_OK;
-}
-
-/* Rows of texts, NULL-terminated cells per row. */
-static void text_rows(struct lk_table *table, const char *const *cells, int n_columns) {
-    for (; *cells; cells += n_columns) {
-        lk_table_row(table);
-        for (int c = 0; c < n_columns; c++) lk_table_text(table, "%s", cells[c]);
-    }
-}
-
 static enum lk_code constant_tables(struct lk_report *report) {
     static const char *const criteria[] = {
         "Frontal Face",
@@ -77,21 +63,21 @@ static enum lk_code constant_tables(struct lk_report *report) {
         NULL,
     };
     struct lk_table *table;
-    LK_TRY(
-        begin(&table, "table_1", "Image selection criteria", (const char *const[]){"Criterion", "Description", NULL}));
-    text_rows(table, criteria, 2);
+    LK_TRY(lk_table_new_texts(&table, "table_1", "Image selection criteria",
+                              (const char *const[]){"Criterion", "Description", NULL}));
+    lk_table_text_rows(table, criteria, 2);
     LK_TRY(lk_report_add(report, LK_SECTION_DESIGN, table));
-    LK_TRY(begin(&table, "table_5", "Inference parameters of each model",
-                 (const char *const[]){"Parameter", "FLUX.2", "Step1X", "Qwen", NULL}));
-    text_rows(table, parameters, 4);
+    LK_TRY(lk_table_new_texts(&table, "table_5", "Inference parameters of each model",
+                              (const char *const[]){"Parameter", "FLUX.2", "Step1X", "Qwen", NULL}));
+    lk_table_text_rows(table, parameters, 4);
     lk_table_note(table, "The study's parameters; what an output was made with stands in its own metadata.");
     return lk_report_add(report, LK_SECTION_DESIGN, table);
 }
 
 static enum lk_code table_6(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(begin(&table, "table_6", "Overview of three experiments",
-                 (const char *const[]){"Exp", "Comparison", "Goal", "Scale", NULL}));
+    LK_TRY(lk_table_new_texts(&table, "table_6", "Overview of three experiments",
+                              (const char *const[]){"Exp", "Comparison", "Goal", "Scale", NULL}));
     const struct {
         const char *comparison, *goal;
         int64_t scale;
@@ -111,7 +97,7 @@ static enum lk_code table_6(struct lk_report *report) {
 
 static enum lk_code table_prompts(struct lk_report *report, const char *id, const char *caption, int from, int to) {
     struct lk_table *table;
-    LK_TRY(begin(&table, id, caption, (const char *const[]){"ID", "Prompt Text", NULL}));
+    LK_TRY(lk_table_new_texts(&table, id, caption, (const char *const[]){"ID", "Prompt Text", NULL}));
     const char *group = "";
     for (int p = from; p < to; p++) {
         const struct lk_prompt *prompt = &report->prompts.edit[p];
@@ -132,8 +118,9 @@ static enum lk_code table_7(struct lk_report *report) {
     cJSON *rubric = parse_data("rubric");
     if (!rubric) return lk_fail(LK_E_NOMEM, "report: out of memory");
     struct lk_table *table;
-    enum lk_code rc = begin(&table, "table_7", "Scoring rubric of every axis; age accuracy applies to V-03 alone",
-                            (const char *const[]){"Axis", "1", "2", "3", "4", "5", NULL});
+    enum lk_code rc =
+        lk_table_new_texts(&table, "table_7", "Scoring rubric of every axis; age accuracy applies to V-03 alone",
+                           (const char *const[]){"Axis", "1", "2", "3", "4", "5", NULL});
     const cJSON *axis;
     if (!rc) {
         cJSON_ArrayForEach(axis, cJSON_GetObjectItemCaseSensitive(rubric, "axes")) {
@@ -151,8 +138,8 @@ static enum lk_code table_7(struct lk_report *report) {
 
 static enum lk_code table_15(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(begin(&table, "table_15", "Occupations of the WinoBias sentences",
-                 (const char *const[]){"Category", "Occupations", NULL}));
+    LK_TRY(lk_table_new_texts(&table, "table_15", "Occupations of the WinoBias sentences",
+                              (const char *const[]){"Category", "Occupations", NULL}));
     cJSON *data = parse_data("prompts_winobias");
     const cJSON *lists = cJSON_GetObjectItemCaseSensitive(data, "occupations");
     for (int gender = 0; gender < 2; gender++) {
@@ -177,8 +164,9 @@ static enum lk_code table_15(struct lk_report *report) {
 
 static enum lk_code table_16(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(begin(&table, "table_16", "The 50 WinoBias sentences and the occupation whose stereotype they test",
-                 (const char *const[]){"ID", "Prompt Text", "Target", NULL}));
+    LK_TRY(lk_table_new_texts(&table, "table_16",
+                              "The 50 WinoBias sentences and the occupation whose stereotype they test",
+                              (const char *const[]){"ID", "Prompt Text", "Target", NULL}));
     for (int p = 0; p < LK_N_W_PROMPTS; p++) {
         const struct lk_prompt *prompt = &report->prompts.w[p];
         if (p == 0 || report->prompts.w[p - 1].stereotype_gender != prompt->stereotype_gender)

@@ -9,20 +9,6 @@
 
 enum { N_RATERS = 3, N_PAIRS = LK_N_SOURCES * 6 - 4, PAIRS_PER_TASK = 50 };
 
-static enum lk_code begin(struct lk_table **table, const char *id, const char *caption, const char *const *columns) {
-    LK_TRY(lk_table_new(table, id, caption));
-    for (; *columns; columns++) lk_table_column(*table, *columns, LK_ALIGN_LEFT);
-    return LK_OK;
-}
-
-/* Rows of texts, NULL-terminated. */
-static void text_rows(struct lk_table *table, const char *const *cells, int n_columns) {
-    for (; *cells; cells += n_columns) {
-        lk_table_row(table);
-        for (int c = 0; c < n_columns; c++) lk_table_text(table, "%s", cells[c]);
-    }
-}
-
 /* In cents, half up. */
 struct amount {
     char text[32];
@@ -42,9 +28,9 @@ static enum lk_code table_9(struct lk_report *report) {
     char items[LK_NUMBER_MAX];
     lk_cost(plan, &cost);
     lk_print_count(items, 2 * N_PAIRS);
-    LK_TRY(begin(&table, "table_9", "Configuration of the human study (protocol 003)",
-                 (const char *const[]){"Parameter", "Value", NULL}));
-    text_rows(table, (const char *const[]){"Platform", "Prolific", "Total items", items, NULL}, 2);
+    LK_TRY(lk_table_new_texts(&table, "table_9", "Configuration of the human study (protocol 003)",
+                              (const char *const[]){"Parameter", "Value", NULL}));
+    lk_table_text_rows(table, (const char *const[]){"Platform", "Prolific", "Total items", items, NULL}, 2);
     const struct {
         const char *name;
         int64_t value;
@@ -105,8 +91,8 @@ static enum lk_code table_tiers(struct lk_report *report, const struct tiers *ti
     char n[2][LK_NUMBER_MAX];
     lk_print_count(n[0], judged);
     lk_print_count(n[1], rated);
-    LK_TRY(
-        begin(&table, tiers->id, tiers->caption, (const char *const[]){"Tier", "Method", "Coverage", "Purpose", NULL}));
+    LK_TRY(lk_table_new_texts(&table, tiers->id, tiers->caption,
+                              (const char *const[]){"Tier", "Method", "Coverage", "Purpose", NULL}));
     lk_table_row(table);
     lk_table_text(table, "Tier 1");
     judges_cell(report, table);
@@ -135,8 +121,8 @@ static enum lk_code table_scale(struct lk_report *report) {
                 {"Exp3: Stereotype", "Gender bias in occupational roles", 2, 2 * LK_N_W_PROMPTS}};
     struct lk_table *table;
     int64_t total = 0;
-    LK_TRY(begin(&table, "t_000_1_3", "Scale per experiment",
-                 (const char *const[]){"Experiment", "Models", "Images", "Evaluation Focus", NULL}));
+    LK_TRY(lk_table_new_texts(&table, "t_000_1_3", "Scale per experiment",
+                              (const char *const[]){"Experiment", "Models", "Images", "Evaluation Focus", NULL}));
     for (int i = 0; i < 3; i++) {
         lk_table_row(table);
         lk_table_text(table, "%s", rows[i].name);
@@ -177,7 +163,7 @@ static enum lk_code table_sample_sizes(struct lk_report *report) {
     int64_t total = 0;
     const char *const columns[] = {"Experiment",  "Strata", "Samples/Stratum", "Total Images", "Raters",
                                    "Total Evals", NULL};
-    LK_TRY(begin(&table, "t_000_9_2", "Sample sizes of the human evaluation (protocol 000)", columns));
+    LK_TRY(lk_table_new_texts(&table, "t_000_9_2", "Sample sizes of the human evaluation (protocol 000)", columns));
     for (int i = 0; i < 3; i++) {
         const struct rated *rated = &protocol_000[i];
         total += images_of(rated);
@@ -201,41 +187,50 @@ static enum lk_code table_sample_sizes(struct lk_report *report) {
     return lk_report_add(report, LK_SECTION_DESIGN, table);
 }
 
+/* HITs of a protocol's three experiments, and the sums. */
+struct packed {
+    int64_t of[3], n, images;
+};
+static enum lk_code pack(const struct rated *protocol, struct packed *out) {
+    *out = (struct packed){.n = 0};
+    for (int i = 0; i < 3; i++) {
+        struct lk_hits packing = {0, 0};
+        LK_TRY(lk_pack_hits(images_of(&protocol[i]), N_RATERS, protocol[i].per_hit, 0, LK_PACKING_SEED, &packing));
+        out->of[i] = packing.n_hits;
+        out->n += packing.n_hits;
+        out->images += images_of(&protocol[i]);
+    }
+    return LK_OK;
+}
+
 static enum lk_code table_hits_000(struct lk_report *report) {
     const struct lk_cost_plan *plan = lk_cost_plan("000");
     struct lk_table *table;
     struct lk_cost cost, packed;
-    int64_t images = 0, hits = 0;
+    struct packed hits;
     lk_cost(plan, &cost);
     lk_cost(lk_cost_plan("000-packed"), &packed);
     const char *const columns[] = {"Experiment", "Images", "Raters", "HITs (40/HIT)", "Payment/HIT", "Subtotal", NULL};
-    LK_TRY(begin(&table, "t_000_10_2", "HITs and cost (protocol 000)", columns));
+    LK_TRY(pack(protocol_000, &hits));
+    LK_TRY(lk_table_new_texts(&table, "t_000_10_2", "HITs and cost (protocol 000)", columns));
     for (int i = 0; i < 3; i++) {
         const struct rated *rated = &protocol_000[i];
-        struct lk_hits packing = {0, 0};
-        enum lk_code rc = lk_pack_hits(images_of(rated), N_RATERS, rated->per_hit, 0, LK_PACKING_SEED, &packing);
-        if (rc) {
-            lk_table_free(table);
-            return rc;
-        }
-        images += images_of(rated);
-        hits += packing.n_hits;
         lk_table_row(table);
         lk_table_text(table, "%s", rated->name);
         lk_table_count(table, images_of(rated));
         lk_table_count(table, N_RATERS);
         if (rated->per_hit == 40)
-            lk_table_count(table, packing.n_hits);
+            lk_table_count(table, hits.of[i]);
         else
-            lk_table_text(table, "%lld (%d/HIT)", (long long)packing.n_hits, rated->per_hit);
+            lk_table_text(table, "%lld (%d/HIT)", (long long)hits.of[i], rated->per_hit);
         lk_table_text(table, "%s", dollars(plan->lines[i].pay).text);
-        lk_table_text(table, "%s", dollars((double)packing.n_hits * plan->lines[i].pay).text);
+        lk_table_text(table, "%s", dollars((double)hits.of[i] * plan->lines[i].pay).text);
     }
     lk_table_row(table);
     lk_table_text(table, "Total");
-    lk_table_count(table, images);
+    lk_table_count(table, hits.images);
     lk_table_text(table, "%s", "");
-    lk_table_text(table, "%lld HITs", (long long)hits);
+    lk_table_text(table, "%lld HITs", (long long)hits.n);
     lk_table_text(table, "%s", "");
     lk_table_text(table, "%s", dollars(cost.subtotal).text);
     lk_table_note(table,
@@ -250,33 +245,26 @@ static enum lk_code table_hits_004(struct lk_report *report) {
     const struct lk_cost_plan *plan = lk_cost_plan("004");
     struct lk_table *table;
     struct lk_cost cost;
-    int64_t images = 0, hits = 0;
+    struct packed hits;
     lk_cost(plan, &cost);
     const char *const columns[] = {"Exp", "Images", "×Raters", "Total Evals", "HITs (40/HIT)", NULL};
-    LK_TRY(begin(&table, "t_004_5_2", "HITs (protocol 004)", columns));
+    LK_TRY(pack(protocol_004, &hits));
+    LK_TRY(lk_table_new_texts(&table, "t_004_5_2", "HITs (protocol 004)", columns));
     for (int i = 0; i < 3; i++) {
         const struct rated *rated = &protocol_004[i];
-        struct lk_hits packing = {0, 0};
-        enum lk_code rc = lk_pack_hits(images_of(rated), N_RATERS, rated->per_hit, 0, LK_PACKING_SEED, &packing);
-        if (rc) {
-            lk_table_free(table);
-            return rc;
-        }
-        images += images_of(rated);
-        hits += packing.n_hits;
         lk_table_row(table);
         lk_table_text(table, "%s", rated->name);
         lk_table_count(table, images_of(rated));
         lk_table_count(table, N_RATERS);
         lk_table_count(table, N_RATERS * images_of(rated));
-        lk_table_count(table, packing.n_hits);
+        lk_table_count(table, hits.of[i]);
     }
     lk_table_row(table);
     lk_table_text(table, "Total");
-    lk_table_count(table, images);
+    lk_table_count(table, hits.images);
     lk_table_text(table, "%s", "");
-    lk_table_count(table, N_RATERS * images);
-    lk_table_count(table, hits);
+    lk_table_count(table, N_RATERS * hits.images);
+    lk_table_count(table, hits.n);
     lk_table_note(table, "At %s per HIT: %s, with the platform's fee %s.", dollars(plan->lines[0].pay).text,
                   dollars(cost.subtotal).text, dollars(cost.total).text);
     return lk_report_add(report, LK_SECTION_DESIGN, table);
@@ -316,18 +304,18 @@ static enum lk_code constant_tables(struct lk_report *report) {
         "Session duration", "10-15 minutes",   "Images per HIT", "40", "Time per image",
         "15-20 seconds",    "Payment per HIT", "$1.50-2.00",     NULL};
     struct lk_table *table;
-    LK_TRY(begin(&table, "t_000_9_3", "Samples of earlier work, as the protocol cites them",
-                 (const char *const[]){"Study", "Task", "N (Images)", "Raters", "Method", NULL}));
-    text_rows(table, earlier, 5);
+    LK_TRY(lk_table_new_texts(&table, "t_000_9_3", "Samples of earlier work, as the protocol cites them",
+                              (const char *const[]){"Study", "Task", "N (Images)", "Raters", "Method", NULL}));
+    lk_table_text_rows(table, earlier, 5);
     LK_TRY(lk_report_add(report, LK_SECTION_DESIGN, table));
     const char *const columns[] = {"Experiment", "Questions", "Stimuli per Participant",
                                    "Total Ratings per Participant", NULL};
-    LK_TRY(begin(&table, "t_001_meta", "Load per participant (protocol 001)", columns));
-    text_rows(table, load, 4);
+    LK_TRY(lk_table_new_texts(&table, "t_001_meta", "Load per participant (protocol 001)", columns));
+    lk_table_text_rows(table, load, 4);
     LK_TRY(lk_report_add(report, LK_SECTION_DESIGN, table));
-    LK_TRY(begin(&table, "t_004_5_1", "Survey parameters (protocol 004)",
-                 (const char *const[]){"Parameter", "Value", NULL}));
-    text_rows(table, survey, 2);
+    LK_TRY(lk_table_new_texts(&table, "t_004_5_1", "Survey parameters (protocol 004)",
+                              (const char *const[]){"Parameter", "Value", NULL}));
+    lk_table_text_rows(table, survey, 2);
     return lk_report_add(report, LK_SECTION_DESIGN, table);
 }
 

@@ -1,6 +1,6 @@
 /* Every driver call of a whole edit made to fail in turn, on the simulated GPU: an error that names the call, nothing
  * leaks, and the next run gives the same bits. Everyday some calls of each family; in the full run (tools/test --full)
- * all of one family's and more of the others'. */
+ * all of them. */
 #include "engine/alloc.h"
 #include "kernels/cuda/driver.h"
 #include "tests/common/cuda.h"
@@ -130,24 +130,28 @@ static void fail_some(const struct tiny_edit *edit, uint64_t most) {
     bench_close(&b);
 }
 
-static void each_call_of_one_family(void **state) {
-    (void)state;
-    const struct tiny_edit *edit = &tiny_edits[1];
-    if (!test_is_full()) {
-        fail_some(edit, 26);
-        return;
+/* Some of the calls; in the full run every one, and more of them with other errors. */
+static void fail_calls(const struct tiny_edit *edit, uint64_t most) {
+    if (test_is_full()) {
+        struct bench b;
+        bench_open(&b, edit);
+        for (uint64_t n = 1; n <= b.n_calls; n++) fail_nth(&b, n, CUDA_ERROR_UNKNOWN, n % 16 == 0);
+        bench_close(&b);
     }
-    struct bench b;
-    bench_open(&b, edit);
-    for (uint64_t n = 1; n <= b.n_calls; n++) fail_nth(&b, n, CUDA_ERROR_UNKNOWN, n % 16 == 0);
-    bench_close(&b);
+    fail_some(edit, test_is_full() ? 120 : most);
 }
 
-static void some_calls_of_the_others(void **state) {
+static void calls_of_flux2(void **state) {
     (void)state;
-    uint64_t most = test_is_full() ? 120 : 6;
-    fail_some(&tiny_edits[0], most);
-    fail_some(&tiny_edits[2], most);
+    fail_calls(&tiny_edits[0], 6);
+}
+static void calls_of_qwen_edit(void **state) {
+    (void)state;
+    fail_calls(&tiny_edits[1], 26);
+}
+static void calls_of_step1x(void **state) {
+    (void)state;
+    fail_calls(&tiny_edits[2], 6);
 }
 
 /* As after a fault of a kernel: every later call fails too, giving back among them; the driver's context is lost, and
@@ -179,12 +183,13 @@ static void contexts_that_are_lost(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_call_of_one_family),
-        cmocka_unit_test(some_calls_of_the_others),
+        cmocka_unit_test(calls_of_flux2),
+        cmocka_unit_test(calls_of_qwen_edit),
+        cmocka_unit_test(calls_of_step1x),
         cmocka_unit_test(contexts_that_are_lost),
     };
     gpu = simulated_gpu();
-    printf("%s\n", test_is_full() ? "full run: every call of one family"
+    printf("%s\n", test_is_full() ? "full run: every call"
                                   : "a sample of the calls; LIKENESS_TEST_FULL=1 (tools/test --full) takes every one");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

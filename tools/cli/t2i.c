@@ -77,18 +77,12 @@ static enum lk_code read_distribution(const char *path, struct lk_t2i_distributi
     return rc;
 }
 
-static enum lk_code read_log(const char *path, struct lk_t2i_images *images) {
-    struct input input;
-    LK_TRY(read_input(path, &input));
-    enum lk_code rc = lk_t2i_images_log(images, input.text, input.n, path);
-    lk_free(input.text);
-    return rc;
-}
+typedef enum lk_code images_fn(struct lk_t2i_images *images, const char *text, size_t n, const char *name);
 
-static enum lk_code read_labels(const char *path, struct lk_t2i_images *images) {
+static enum lk_code read_into(struct lk_t2i_images *images, const char *path, images_fn *read) {
     struct input input;
     LK_TRY(read_input(path, &input));
-    enum lk_code rc = lk_t2i_images_labels(images, input.text, input.n, path);
+    enum lk_code rc = read(images, input.text, input.n, path);
     lk_free(input.text);
     return rc;
 }
@@ -102,8 +96,8 @@ static void print_images(const struct lk_t2i_images *images) {
 }
 
 static enum lk_code read_images(const struct cli_t2i_arguments *a, struct lk_t2i_images *images) {
-    if (a->log) LK_TRY(read_log(a->log, images));
-    for (int i = 0; i < a->labels.n; i++) LK_TRY(read_labels(a->labels.values[i], images));
+    if (a->log) LK_TRY(read_into(images, a->log, lk_t2i_images_log));
+    for (int i = 0; i < a->labels.n; i++) LK_TRY(read_into(images, a->labels.values[i], lk_t2i_images_labels));
     enum lk_code rc = lk_t2i_images_finish(images);
     print_images(images);
     return rc;
@@ -123,7 +117,7 @@ static enum lk_code read_study(const struct cli_arguments *arguments, struct stu
     LK_TRY(read_distribution(a->ref, &s->options.reference));
     LK_TRY(read_distribution(a->target ? a->target : a->ref, &s->options.target));
     if (a->ref_labels) {
-        LK_TRY(read_labels(a->ref_labels, &s->reference));
+        LK_TRY(read_into(&s->reference, a->ref_labels, lk_t2i_images_labels));
         LK_TRY(lk_t2i_images_finish(&s->reference));
         s->options.reference_images = &s->reference;
     }

@@ -12,7 +12,7 @@
 
 #include "bench/bench.h"
 #include "bench/probe.h"
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/ops.h"
 #include "kernels/cpu/cpu.h"
 

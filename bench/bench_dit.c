@@ -15,7 +15,7 @@
 #include "bench/dit_step1x.h"
 #include "bench/op_times.h"
 #include "bench/peer.h"
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/rng.h"
 

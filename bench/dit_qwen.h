@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/dit.h"
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/qwen_edit/transformer.h"
 
 static inline enum lk_code dit_qwen_open(void **model, struct lk_config *json, const struct lk_checkpoint *checkpoint,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/dit.h"
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/rope_table.h"
 #include "models/step1x/transformer.h"
 

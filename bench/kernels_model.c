@@ -17,7 +17,7 @@
 
 #include "bench/bench.h"
 #include "bench/kernels_model.h"
-#include "kernels/cuda/driver.h"
+#include "kernels/cuda/runtime/driver.h"
 
 /* What the simulated driver offers besides the driver's calls (tools/gpusim/counters/counts.h). */
 static struct {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/kernels_model.h"
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "kernels/cpu/cpu.h"
 
 void (*model_on_tensor)(uint64_t address, uint64_t bytes);

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "kernels/cpu/isa.h"
-#include "kernels/cpu/tile_config.h"
+#include "engine/base/isa.h"
+#include "kernels/cpu/gemm/tile_config.h"
 
 /* 24 independent chains hide the latency of 4 clocks at two operations per clock three times over. */
 #define PROBE_CHAINS 24

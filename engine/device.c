@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 static atomic_uint_least64_t weights_epoch;
 

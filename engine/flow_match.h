@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 /* scheduler_config.json. Fields that FLUX.2 does not use are kept for other families. */
 struct lk_flow_match_config {

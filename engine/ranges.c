@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 /* First entry that ends after `address`. */
 static size_t position(const struct lk_ranges *r, uintptr_t address) {

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 enum lk_dtype { LK_F32, LK_BF16, LK_F16, LK_F64, LK_U8, LK_I8, LK_I16, LK_I32, LK_I64, LK_BOOL, LK_DTYPE_COUNT };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/family.h"
 #include "weights/checkpoint.h"
 #include "weights/config.h"

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "engine/device.h"
-#include "engine/image.h"
+#include "engine/image/image.h"
 
 #define LK_MAX_STEPS      1000
 #define LK_MAX_REFERENCES 10

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/alloc.h"
-#include "engine/atomic_file.h"
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
 #include "tools/make/family.h"
 
 static enum lk_code make_folder(const char *folder, const char *name) {

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/file.h"
-#include "engine/atomic_file.h"
-#include "eval/report/table.h"
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "engine/base/atomic_file.h"
+#include "eval/document/table.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
 #include "eval/study/prompts.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/image.h"
+#include "engine/image/image.h"
 
 #define MAX_IMAGES 16
 #define GAP        16

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/file.h"
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
 #include "weights/index.h"
 #include "weights/mapped_file.h"
 #include "weights/paths.h"

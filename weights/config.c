@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/file.h"
-#include "weights/json.h"
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "engine/base/json.h"
 #include "weights/mapped_file.h"
 #include "weights/paths.h"
 

@@ -1,7 +1,7 @@
 /* Digests of whole files. */
 #pragma once
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 enum lk_digest { LK_DIGEST_SHA256, LK_DIGEST_GIT_BLOB }; /* git: SHA-1 of "blob SIZE\0" and the contents */
 

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 #define LK_FAULT_GUARD_MAX 1024 /* mappings at a time */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/alloc.h"
-#include "engine/file.h"
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
 #include "weights/mapped_file.h"
 #include "weights/paths.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "weights/json.h"
+#include "engine/base/alloc.h"
+#include "engine/base/json.h"
 
 /* A pair as read: names lie in index->text, shard names too until they are made unique. */
 struct pair {

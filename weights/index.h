@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 #define LK_INDEX_MAX_BYTES ((size_t)64 << 20)
 

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/device.h"
-#include "engine/file.h"
+#include "engine/base/file.h"
 #include "weights/fault_guard.h"
 #include "weights/paths.h"
 

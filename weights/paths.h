@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 /* printf into memory of its own; NULL when memory is out. */
 char *lk_format(const char *format, ...) __attribute__((format(printf, 1, 2)));

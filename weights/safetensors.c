@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "weights/json.h"
+#include "engine/base/alloc.h"
+#include "engine/base/json.h"
 #include "weights/mapped_file.h"
 #include "weights/safetensors_dtype.h"
 

@@ -1,12 +1,12 @@
-#include "engine/utf8.h"
+#include "engine/base/utf8.h"
 #include "weights/safetensors.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/atomic_file.h"
-#include "weights/json.h"
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/json.h"
 #include "weights/safetensors_dtype.h"
 
 struct text {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "weights/digest.h"
 #include "weights/paths.h"
 #include "weights/verify_list.h"

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 /* Hex digest (64 characters and NUL) of a file. */
 enum lk_code lk_sha256_file(const char *path, char out[65]);

@@ -1,6 +1,6 @@
 # Every eval/data/*.json, and the style sheet and script of the report's page, becomes part of the program: data.c is generated and takes the files in with .incbin.
-file(GLOB data_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.json ${CMAKE_CURRENT_LIST_DIR}/../report/*.css
-     ${CMAKE_CURRENT_LIST_DIR}/../report/*.js)
+file(GLOB data_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.json ${CMAKE_CURRENT_LIST_DIR}/../document/*.css
+     ${CMAKE_CURRENT_LIST_DIR}/../document/*.js)
 set(data_incbin "")
 set(data_entries "")
 foreach(source ${data_files})

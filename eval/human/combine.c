@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/human/answers.h"
 
 enum { N_LEVELS = 5, MAX_CLASSES = 3 };

@@ -1,7 +1,7 @@
 /* Several raters' answers about one item made one. Attention checks and excluded raters are left out. */
 #pragma once
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/scores/dataset.h"
 
 enum { LK_MIN_RATINGS = 2 };

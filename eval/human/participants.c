@@ -1,7 +1,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/human/ratings_internal.h"
 
 /* Platforms and spreadsheets differ in letter case and in words around the name. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/study/prompts.h"
 
 static const char *const policies[] = {"any", "two_flags", "none", "completion"};

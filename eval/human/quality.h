@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/scores/dataset.h"
 
 /* In the order of the study's table; a rule's bit in rules_hit is 1 << rule. */

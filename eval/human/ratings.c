@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/human/ratings_internal.h"
 #include "eval/study/prompts.h"
 

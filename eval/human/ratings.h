@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/human/answers.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/names.h"

@@ -4,13 +4,13 @@
 #include <string.h>
 #include <strings.h>
 
-#include "engine/alloc.h"
-#include "engine/file.h"
-#include "engine/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "engine/base/utf8.h"
 #include "eval/scores/json_lines.h"
 #include "eval/scores/level.h"
 #include "eval/study/prompts.h"
-#include "weights/json.h"
+#include "engine/base/json.h"
 
 enum { REASON_MAX = 160 };
 

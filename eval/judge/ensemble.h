@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/scores/dataset.h"
 
 /* Scores that differ by one have a half for their mean, so the convention decides each of them. */

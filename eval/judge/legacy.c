@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/scores/fields.h"
 #include "eval/scores/level.h"
 #include "eval/study/prompts.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/judge/ssim.h"
 
 #define SKIN_SHARE_MIN 0.05 /* of the region; fewer pixels tell nothing about a face */

@@ -14,7 +14,7 @@
  * - Race, gender and age have no score. */
 #pragma once
 
-#include "engine/image.h"
+#include "engine/image/image.h"
 #include "eval/study/factors.h"
 
 /* In shares of width and height. */

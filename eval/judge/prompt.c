@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/data/data.h"
 #include "eval/scores/dataset.h"
 #include "eval/study/prompts.h"
 #include "eval/study/texts.h"
-#include "weights/json.h"
+#include "engine/base/json.h"
 #include "weights/verify.h"
 
 /* The question of experiment 3 that the study decided on; the printed one asks for "the higher-status role", which does

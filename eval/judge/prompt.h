@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 /* v1: the paper's text with the rubric's levels. printed: as in the paper, skin_stone included. legacy: the older
  * study's questions in words. */

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "engine/alloc.h"
-#include "engine/file.h"
-#include "engine/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "engine/base/utf8.h"
 #include "eval/scores/fields.h"
 #include "eval/scores/level.h"
 #include "eval/study/prompts.h"

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/rejects.h"
 

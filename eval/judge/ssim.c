@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 enum { RADIUS = 5, TAPS = 2 * RADIUS + 1, N_MOMENTS = 5 };
 

@@ -1,7 +1,7 @@
 /* Structural similarity of two grey pictures. */
 #pragma once
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 /* a, b [height, width] in 0..1. Wang et al. 2004: Gaussian window with a standard deviation of 1.5 and 11 x 11 pixels,
  * population covariances, K1 0.01, K2 0.03, the mean over all windows that lie within the picture; equal to

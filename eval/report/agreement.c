@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/human/answers.h"
 
 enum { N_LEVELS = 5, N_CLASSES = 3 };

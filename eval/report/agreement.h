@@ -4,12 +4,12 @@
 
 #include "eval/human/combine.h"
 #include "eval/report/measures.h"
-#include "eval/stats/bootstrap.h"
-#include "eval/stats/correlation.h"
-#include "eval/stats/fleiss.h"
-#include "eval/stats/icc.h"
-#include "eval/stats/kappa.h"
-#include "eval/stats/krippendorff.h"
+#include "eval/stats/resampling/bootstrap.h"
+#include "eval/stats/tests/correlation.h"
+#include "eval/stats/agreement/fleiss.h"
+#include "eval/stats/agreement/icc.h"
+#include "eval/stats/agreement/kappa.h"
+#include "eval/stats/agreement/krippendorff.h"
 
 /* A question's answers packed by item, for statistics that do not ask who gave which. */
 struct lk_answers {

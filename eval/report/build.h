@@ -1,7 +1,7 @@
 /* Inside the report: what the files tables_*.c and figures.c share. */
 #pragma once
 
-#include "eval/report/figure.h"
+#include "eval/document/figure.h"
 #include "eval/report/report.h"
 #include "eval/report/text_store.h"
 

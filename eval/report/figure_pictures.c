@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/atomic_file.h"
-#include "eval/report/page_image.h"
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "eval/document/page_image.h"
 #include "eval/report/write.h"
 #include "eval/study/sampling.h"
 

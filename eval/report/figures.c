@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "engine/alloc.h"
-#include "eval/stats/bootstrap_rates.h"
+#include "engine/base/alloc.h"
+#include "eval/stats/resampling/bootstrap_rates.h"
 
 enum { BY_RACE_MODEL, BY_RACE_OF_MODEL, N_GROUPINGS = BY_RACE_OF_MODEL + LK_N_MODELS };
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 static enum lk_code make(size_t n, struct lk_observations *out) {
     memset(out, 0, sizeof *out);

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/data/data.h"
-#include "eval/report/table_print.h"
-#include "weights/json.h"
+#include "eval/document/table_print.h"
+#include "engine/base/json.h"
 
 /* A printed number: "1,680", "14.2", "-1.48", "92.0%", "17.2 pp". */
 struct printed {

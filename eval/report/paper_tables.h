@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "eval/report/table.h"
+#include "eval/document/table.h"
 
 /* Ids: "table_1" to "table_19" as in the file, then "seed_000_1.2", "seed_000_1.3", ... for the tables of its sections.
  * Cells that are numbers as printed ("1,680", "13.4%", "17.2 pp", "-1.48") are numbers here; a published rate is a

@@ -12,7 +12,7 @@
 #include "eval/human/ratings.h"
 #include "eval/judge/ensemble.h"
 #include "eval/report/measures.h"
-#include "eval/report/table.h"
+#include "eval/document/table.h"
 #include "eval/scores/feature_prompts.h"
 #include "eval/scores/source_manifest.h"
 #include "eval/study/prompts.h"

@@ -6,7 +6,7 @@
 
 #include "eval/report/agreement.h"
 #include "eval/report/build.h"
-#include "eval/report/table_print.h"
+#include "eval/document/table_print.h"
 
 struct blank {
     char text[LK_NUMBER_MAX];

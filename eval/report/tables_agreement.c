@@ -3,7 +3,7 @@
 
 #include "eval/report/agreement.h"
 #include "eval/report/build.h"
-#include "eval/stats/agreement_labels.h"
+#include "eval/stats/agreement/agreement_labels.h"
 
 static void labels_cell(struct lk_table *table, const struct lk_number *number) {
     if (number->undefined)

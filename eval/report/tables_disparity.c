@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/report/build.h"
-#include "eval/stats/bootstrap_rates.h"
-#include "eval/stats/cluster_means.h"
+#include "eval/stats/resampling/bootstrap_rates.h"
+#include "eval/stats/models/cluster_means.h"
 #include "eval/stats/proportion.h"
 
 enum by { BY_ALL, BY_RACE, BY_GENDER, BY_AGE_GROUP, BY_CATEGORY, BY_PROMPT, N_BY };

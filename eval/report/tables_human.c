@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/report/agreement.h"
 #include "eval/report/build.h"
-#include "eval/report/table_print.h"
+#include "eval/document/table_print.h"
 #include "eval/stats/summary.h"
 
 static bool is_kept(const struct lk_report *report, const struct lk_participant *participant) {

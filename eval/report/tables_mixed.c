@@ -2,8 +2,8 @@
  * independent. */
 #include "eval/report/build.h"
 #include "eval/report/observations.h"
-#include "eval/stats/linear_model.h"
-#include "eval/stats/permutation.h"
+#include "eval/stats/models/linear_model.h"
+#include "eval/stats/resampling/permutation.h"
 
 enum { RACE, N_COLUMNS = 10 };
 static const char *const terms_printed[] = {"race",         "model",         "prompt",

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "eval/report/build.h"
-#include "eval/report/table_print.h"
+#include "eval/document/table_print.h"
 #include "eval/study/packing.h"
 
 enum { N_RATERS = 3, N_PAIRS = LK_N_SOURCES * 6 - 4, PAIRS_PER_TASK = 50 };

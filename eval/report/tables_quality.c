@@ -2,7 +2,7 @@
  * policy excludes. */
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/report/agreement.h"
 #include "eval/report/build.h"
 #include "eval/report/tests.h"

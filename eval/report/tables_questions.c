@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/report/build.h"
 #include "eval/report/observations.h"
-#include "eval/stats/count_tests.h"
+#include "eval/stats/tests/count_tests.h"
 #include "eval/stats/proportion.h"
-#include "eval/stats/rank_tests.h"
+#include "eval/stats/tests/rank_tests.h"
 
 static struct lk_rate rate_of(const struct lk_report *report, struct lk_group group, enum lk_measure measure) {
     return lk_measure_rate(report->data, &group, measure, &report->options.thresholds);

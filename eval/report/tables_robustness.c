@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/report/build.h"
-#include "eval/stats/correlation.h"
-#include "eval/stats/kappa.h"
+#include "eval/stats/tests/correlation.h"
+#include "eval/stats/agreement/kappa.h"
 
 enum convention { HALF_EVEN, HALF_UP, HALF_DOWN, MINIMUM, MAXIMUM, N_CONVENTIONS };
 

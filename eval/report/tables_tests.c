@@ -3,16 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/report/build.h"
 #include "eval/report/observations.h"
 #include "eval/report/tests.h"
-#include "eval/stats/cluster_means.h"
-#include "eval/stats/count_tests.h"
-#include "eval/stats/multiple.h"
-#include "eval/stats/permutation.h"
-#include "eval/stats/rank_tests.h"
-#include "eval/stats/special.h"
+#include "eval/stats/models/cluster_means.h"
+#include "eval/stats/tests/count_tests.h"
+#include "eval/stats/tests/multiple.h"
+#include "eval/stats/resampling/permutation.h"
+#include "eval/stats/tests/rank_tests.h"
+#include "eval/stats/special/special.h"
 
 enum { FAMILY_MAX = LK_N_RACES * (LK_N_RACES - 1) / 2, OTHERS = -1 };
 

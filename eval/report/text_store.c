@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
 
 #define BLOCK_BYTES ((size_t)16 << 10)
 

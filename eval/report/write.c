@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "eval/report/build.h"
-#include "eval/report/table_print.h"
+#include "eval/document/table_print.h"
 #include "eval/report/write.h"
 
 static const struct {

@@ -4,8 +4,8 @@
 #include <limits.h>
 
 #include "eval/report/build.h"
-#include "eval/report/files.h"
-#include "eval/report/page.h"
+#include "eval/document/files.h"
+#include "eval/document/page.h"
 
 /* The resolved options as JSON, and how much of the design is covered. */
 enum lk_code lk_report_configuration(const struct lk_report *report, struct lk_text *out);

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "engine/alloc.h"
-#include "engine/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
 
 static enum lk_code out_of_memory(const struct lk_csv *csv) {
     return lk_fail(LK_E_NOMEM, "%s: out of memory while reading", csv->name);

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/study/texts.h"
 
 enum { LK_CSV_MAX_COLUMNS = 1000, LK_CSV_MAX_CELL = 1 << 20 };

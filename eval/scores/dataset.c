@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/scores/key_index.h"
 #include "eval/study/prompts.h"
 #include "eval/study/texts.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/study/factors.h"
 
 enum { LK_N_JUDGES = 2 };               /* primary, secondary */

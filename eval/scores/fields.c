@@ -4,9 +4,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/scores/level.h"
-#include "weights/json.h"
+#include "engine/base/json.h"
 
 enum { NAME_MAX_BYTES = 256 };
 

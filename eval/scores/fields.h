@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/scores/csv.h"
 #include "eval/scores/json_lines.h"
 #include "eval/study/texts.h"

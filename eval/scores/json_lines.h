@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 struct lk_json_lines {
     const char *name;

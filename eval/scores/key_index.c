@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 static uint64_t mix(uint64_t z) {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/scores/csv.h"
 #include "eval/scores/fields.h"
 #include "eval/scores/level.h"

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/study/texts.h"
 
 enum { LK_N_AGE_BRACKETS = 9, LK_N_SKIN_CLASSES = 6 };

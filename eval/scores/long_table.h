@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/scores/dataset.h"
 
 struct lk_long_report {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 /* The name's number, or -1 and the key to put it under: two names may share a hash. */
 static int32_t look_up(const struct lk_names *names, const char *text, size_t n, uint64_t *key) {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 enum lk_code lk_rejects_add(struct lk_rejects *rejects, size_t line, const char *item, const char *reason) {
     struct lk_reject reject = {line, lk_texts_copy(&rejects->texts, item, strlen(item)), NULL};

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "eval/study/texts.h"
 
 struct lk_reject {

@@ -3,11 +3,11 @@
 #include <omp.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "eval/stats/bootstrap.h"
+#include "engine/base/alloc.h"
+#include "eval/stats/resampling/bootstrap.h"
 #include "eval/stats/quantile.h"
-#include "eval/stats/resample.h"
-#include "eval/stats/special.h"
+#include "eval/stats/resampling/resample.h"
+#include "eval/stats/special/special.h"
 
 static size_t keep_existing(const double *replicates, size_t n, double *kept) {
     size_t n_kept = 0;

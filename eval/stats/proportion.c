@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "eval/stats/special.h"
+#include "eval/stats/special/special.h"
 
 static enum lk_code check(int64_t k, int64_t n, double confidence) {
     if (k < 0 || n < 0 || k > n)

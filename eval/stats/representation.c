@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/stats/representation_sets.h"
 
 enum lk_code lk_representation_check_target(const double *target, int n_groups) {

@@ -2,7 +2,7 @@
  * what a mitigation changes. Definitions: study specification, sections 10 (rows 14 to 16, 22) and 14.6. */
 #pragma once
 
-#include "eval/stats/bootstrap.h"
+#include "eval/stats/resampling/bootstrap.h"
 
 /* Shares RR_g = n_g / sum of counts [n_groups]. LK_E_INPUT: a negative count. All 0: NaN each. */
 enum lk_code lk_representation_rates(const int64_t *counts, int n_groups, double *rates);

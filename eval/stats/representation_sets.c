@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "eval/stats/draws.h"
-#include "eval/stats/permutation.h"
+#include "engine/base/alloc.h"
+#include "eval/stats/resampling/draws.h"
+#include "eval/stats/resampling/permutation.h"
 #include "eval/stats/proportion.h"
-#include "eval/stats/resample.h"
+#include "eval/stats/resampling/resample.h"
 
 enum {
     DRAWS = 256,               /* at a time */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 static double distance(const double *a, const double *b, int n) {
     double sum = 0;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/study/random.h"
 
 enum lk_code lk_pack_hits(int64_t n_items, int n_raters, int per_hit, int gold_per_hit, enum lk_packing rule,

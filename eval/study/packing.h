@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 /* The printed arithmetic of the older protocols, the same rounded up, and what can be worked with: room for gold items,
  * each HIT published once per rater. */

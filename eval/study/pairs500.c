@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/study/factors.h"
 #include "eval/study/prompts.h"
 #include "eval/study/random.h"

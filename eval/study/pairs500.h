@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 enum { LK_N_PAIRS = 500, LK_N_FIVE_PAIR_CELLS = 4 };
 

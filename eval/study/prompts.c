@@ -3,11 +3,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/data/data.h"
 #include "eval/study/factors.h"
 #include "eval/study/texts.h"
-#include "weights/json.h"
+#include "engine/base/json.h"
 
 static const char ids[LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS][5] = {
     "O-01", "O-02", "O-03", "O-04", "O-05", "O-06", "O-07", "O-08", "O-09", "O-10", "V-01", "V-02", "V-03", "V-04",

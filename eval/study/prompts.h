@@ -2,7 +2,7 @@
  * from the JSON files in eval/data that are part of the program. */
 #pragma once
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 enum { LK_N_EDIT_PROMPTS = 20, LK_N_W_PROMPTS = 50, LK_PROMPT_V03 = 12 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/rng.h"
 #include "eval/study/factors.h"
 #include "eval/study/random.h"

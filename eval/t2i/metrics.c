@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "eval/stats/count_tests.h"
-#include "eval/stats/multiple.h"
+#include "engine/base/alloc.h"
+#include "eval/stats/tests/count_tests.h"
+#include "eval/stats/tests/multiple.h"
 #include "eval/t2i/pairing.h"
 #include "eval/t2i/pending.h"
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "eval/report/table_print.h"
+#include "engine/base/alloc.h"
+#include "eval/document/table_print.h"
 #include "eval/scores/csv.h"
-#include "eval/stats/rebalance.h"
+#include "eval/stats/resampling/rebalance.h"
 
 /* Groups of the target that have a share, by number. */
 struct groups {

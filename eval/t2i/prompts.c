@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "engine/alloc.h"
-#include "eval/report/table_print.h"
+#include "engine/base/alloc.h"
+#include "eval/document/table_print.h"
 #include "eval/scores/csv.h"
 
 static const char *const column_names[LK_N_T2I_COLUMNS] = {

@@ -8,7 +8,7 @@
  *     lk_t2i_prompts_free(&prompts); */
 #pragma once
 
-#include "eval/report/table.h"
+#include "eval/document/table.h"
 #include "eval/report/text_store.h"
 #include "eval/scores/names.h"
 #include "eval/scores/rejects.h"

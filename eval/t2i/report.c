@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "eval/report/files.h"
-#include "eval/report/table_print.h"
+#include "eval/document/files.h"
+#include "eval/document/table_print.h"
 #include "weights/verify.h"
 
 enum { MAX_ROWS_ON_PAGE = 300 };

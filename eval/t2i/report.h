@@ -2,7 +2,7 @@
  * and the figures. The bytes depend on the metrics and these options only. */
 #pragma once
 
-#include "eval/report/page.h"
+#include "eval/document/page.h"
 #include "eval/t2i/metrics.h"
 
 struct lk_t2i_report_options {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 static void add_chunk(const void *arguments, const int64_t *first, int64_t n) {
     const struct lk_add *op = arguments;

@@ -1,4 +1,4 @@
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 static void affine_row(const struct lk_channel_affine *op, int64_t row) {
     const struct lk_rows *rows = lk_cpu_rows();

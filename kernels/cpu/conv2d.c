@@ -2,7 +2,7 @@
  * a row of A is kh kw runs of neighbouring channels. Pixels are gathered a K block at a time while they are packed;
  * there is no buffer of patches. Enlargement 2x2 and zero padding happen in the gather. */
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/linear_store.h"
+#include "kernels/cpu/gemm/linear_store.h"
 
 /* What the gathers need, and the epilogue as a linear layer over pixels. */
 struct conv {

@@ -1,5 +1,5 @@
-#include "kernels/cpu/rows.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/rows/rows.h"
+#include "engine/base/isa.h"
 #include "kernels/cpu/vector_math.h"
 
 const struct lk_rows *lk_cpu_rows(void) {

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/isa.h"
+#include "engine/base/isa.h"
 
 #define MOST_THREADS 1024
 

@@ -1,4 +1,4 @@
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 enum lk_code lk_cpu_embedding(struct lk_device *dev, const struct lk_embedding *op, void *scratch) {
     (void)scratch;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <omp.h>
 
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 #define MOST_BLOCKS  256
 #define LEAST_PIXELS 64

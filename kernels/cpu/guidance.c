@@ -2,7 +2,7 @@
  * needed again is computed again. */
 #include <math.h>
 
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 /* d = r(cond - uncond); RESCALE: c = r(uncond + r(scale d)). `uncond` receives the second prediction. */
 static void combine(const struct lk_guidance *op, int64_t first, int64_t n, float *d, float *uncond) {

@@ -1,7 +1,7 @@
 /* The length of a row is taken in double in a fixed order (rows.h) and rounded to f32 once. */
 #include <math.h>
 
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 static float length(const struct lk_tensor *x, int64_t first, int64_t n) {
     double lanes[LK_LANES] = {0};

@@ -2,7 +2,7 @@
  * (rows.h). */
 #include <math.h>
 
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 struct moments {
     float mean, factor; /* factor = 1 / sqrt(var + eps) */

@@ -1,4 +1,4 @@
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 /* Columns [first, first + n): rows are added in double in ascending order. */
 static void mean_columns(const struct lk_mean_rows *op, int64_t first, int64_t n) {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 static int64_t count_in(const struct lk_tensor *x, int64_t first, int64_t n) {
     const struct lk_rows *rows = lk_cpu_rows();

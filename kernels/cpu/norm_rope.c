@@ -1,7 +1,7 @@
 /* RMS norm of each head, then rotary position embedding, in place. */
 #include <math.h>
 
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 static void normalize(const struct lk_norm_rope *op, int64_t n, float *x) {
     const struct lk_rows *rows = lk_cpu_rows();

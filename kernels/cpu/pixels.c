@@ -1,4 +1,4 @@
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 /* 255 clamp(r(x / 2 + 1/2)) to the nearest integer, ties to even; NaN gives 0. */
 static uint8_t to_byte(enum lk_dtype dtype, float x) {

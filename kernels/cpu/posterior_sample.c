@@ -1,4 +1,4 @@
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 static void sample_pixel(const struct lk_posterior_sample *op, int64_t pixel, int64_t n_channels) {
     const struct lk_rows *rows = lk_cpu_rows();

@@ -2,7 +2,7 @@
  * f32 roundings are the factor's and the product's. */
 #include <math.h>
 
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/rows/rows.h"
 
 static float inverse_rms(const struct lk_tensor *x, int64_t first, int64_t n, float eps) {
     double lanes[LK_LANES] = {0};

@@ -1,4 +1,4 @@
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/gemm/gemm.h"
 
 #define CHUNK   8   /* elements of 16 bytes */
 #define THREADS 256 /* of conv2d_weights */

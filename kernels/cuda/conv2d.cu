@@ -3,7 +3,7 @@
  * comment has layout, tiles, shared memory and why it is deterministic. Pictures of three channels:
  * conv2d_rgb.cu; others: gemm_gathered.cu; f32: gemm_f32.cu. conv2d_weights brings a checkpoint's filters into the
  * order of K, (ky, kx, channel). */
-#include "kernels/cuda/gemm.cuh"
+#include "kernels/cuda/gemm/gemm.cuh"
 
 /* Patches under output pixels: this thread's chunk of rows first, first + ROWS_AT_ONCE, ...; it lies within one tap. */
 template <class Tile> struct pixel_rows {

@@ -1,4 +1,4 @@
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/gemm/gemm.h"
 
 bool lk_cuda_conv2d_is_rgb(const struct lk_conv2d *op) {
     const struct lk_tensor *w = op->w;

@@ -9,9 +9,9 @@
  * rows of 128 pixels x 128 channels; a warp has a row, 16 pixels (64 with sums) and 32 channels at a time. Shared
  * memory: pixels 4,992 bytes, filters 8,192, with sums 16,384 more. sm_80 or newer. Deterministic: an output is one
  * chain of two mma m16n8k16. */
-#include "kernels/cuda/gemm_epilogue.cuh"
+#include "kernels/cuda/gemm/gemm_epilogue.cuh"
 #include "kernels/cuda/group_slab.cuh"
-#include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/gemm/mma.cuh"
 
 constexpr int ROWS = LK_CUDA_RGB_ROWS, COLUMNS = LK_CUDA_RGB_COLUMNS, CHANNELS = LK_CUDA_RGB_CHANNELS;
 constexpr int ALL_THREADS = 32 * ROWS, PIXEL = 6;                                /* bytes */

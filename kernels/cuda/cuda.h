@@ -9,11 +9,11 @@
 #pragma once
 
 #include "engine/ops.h"
-#include "kernels/cuda/driver.h"
-#include "kernels/cuda/report.h"
-#include "kernels/cuda/rivals.h"
-#include "kernels/cuda/staging.h"
-#include "kernels/cuda/weights.h"
+#include "kernels/cuda/runtime/driver.h"
+#include "kernels/cuda/runtime/report.h"
+#include "kernels/cuda/runtime/rivals.h"
+#include "kernels/cuda/runtime/staging.h"
+#include "kernels/cuda/runtime/weights.h"
 
 #define LK_CUDA_MAX_KERNELS 1024 /* in the table of functions met so far; a power of two */
 

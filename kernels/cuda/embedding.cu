@@ -5,7 +5,7 @@
  * newer.
  * Deterministic: every element is computed alone; of several bad ids any may be the one reported. */
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/report.h"
+#include "kernels/cuda/runtime/report.h"
 
 constexpr int ROWS = LK_CUDA_EMBEDDING_ROWS;
 

@@ -1,5 +1,5 @@
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/gemm/gemm.h"
 
 #define MOST_BLOCKS  432 /* of pixels: four for each multiprocessor of an A100 */
 #define LEAST_PIXELS 64

@@ -3,7 +3,7 @@
  * (elementwise.h). Tile: up to 256 threads, 2048 elements. Shared memory: 32 bytes, counts of warps. sm_80 or newer.
  * Deterministic: integers are added, in any order. */
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/report.h"
+#include "kernels/cuda/runtime/report.h"
 
 template <class T> __device__ __forceinline__ void nonfinite(const lk_cuda_elementwise &args) {
     __shared__ unsigned of_warps[8];

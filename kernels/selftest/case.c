@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
 
 #define SENTINEL 0xa5

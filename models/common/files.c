@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "weights/verify.h"
 
 static void expect_class(struct lk_config *json, const char *const *classes) {

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
 #include "models/flux2/flux2.h"
 
 #define MIN_SIDE   64

@@ -1,7 +1,7 @@
 /* FLUX.2-dev: prompt and references to an image. */
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/rope_table.h"
 #include "models/common/walk.h"
 #include "models/flux2/flux2.h"

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
 #include "models/qwen_edit/qwen_edit.h"
 #include "models/qwen_edit/sizes.h"
 

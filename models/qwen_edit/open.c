@@ -1,7 +1,7 @@
 /* Qwen-Image and Qwen-Image-Edit: configurations, weights and tokenizer of a model folder. */
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/common/files.h"
 #include "models/qwen_edit/qwen_edit.h"
 

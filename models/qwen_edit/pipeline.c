@@ -1,5 +1,5 @@
 /* Qwen-Image and Qwen-Image-Edit: prompt and references to an image. */
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/qwen_edit/run.h"
 
 #define TILE_ROWS 256 /* of the VAE when it is tiled */

@@ -1,7 +1,7 @@
 /* Qwen-Image-Edit: prompts and pictures to the transformer's conditioning. */
 #include <stdio.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/qwen_edit/run.h"
 
 /* Ids that a prompt is taken to have when a run is planned without one: one sentence. A negative prompt is mostly one

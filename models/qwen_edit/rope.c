@@ -1,5 +1,5 @@
 /* QwenEmbedRope: the positions of text and image tokens. */
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/rope_table.h"
 #include "models/qwen_edit/transformer.h"
 

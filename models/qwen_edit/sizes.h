@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 #define LK_QWEN_EDIT_CONDITION_AREA (384 * 384)   /* of a reference as the vision tower sees it */
 #define LK_QWEN_EDIT_VAE_AREA       (1024 * 1024) /* of a reference as the VAE sees it, and of the output */

@@ -1,7 +1,7 @@
 /* QwenImageTransformer2DModel: configuration and weights. */
 #include <stdio.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/common/rope_axes.h"
 #include "models/qwen_edit/transformer.h"
 

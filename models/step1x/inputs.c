@@ -2,7 +2,7 @@
  */
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/step1x/step1x.h"
 
 #define TOKEN_SIDE 28 /* pixels of a vision token's side */

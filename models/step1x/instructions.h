@@ -5,7 +5,7 @@
  * tests/golden/generate_step1x_thinking.py --prompts writes it from the authors' own code. */
 #pragma once
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 enum lk_step1x_call {
     LK_STEP1X_REWRITE,

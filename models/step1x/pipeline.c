@@ -1,6 +1,6 @@
 /* Step1X-Edit: one edit, prompt and source to an image. */
-#include "engine/alloc.h"
-#include "engine/resize_torch.h"
+#include "engine/base/alloc.h"
+#include "engine/image/resize_torch.h"
 #include "models/step1x/run.h"
 #include "models/step1x/sizes.h"
 

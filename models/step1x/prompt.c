@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
 #include "models/tokenizer/buffer.h"
 
 #define MAX_PROMPT_BYTES ((size_t)1 << 20)

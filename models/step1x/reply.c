@@ -7,10 +7,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "engine/alloc.h"
-#include "engine/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
 #include "models/step1x/thinking.h"
-#include "weights/json.h"
+#include "engine/base/json.h"
 
 #define MAX_NUMBER 64
 

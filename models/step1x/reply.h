@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 enum lk_step1x_meets {
     LK_STEP1X_MEETS_OTHER, /* none of the three words */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 /* The verdict on a round whose replies stayed malformed. */
 static const char gave_up[] = "<#Think> The process encountered repeated errors and could not complete.<#Failed>";

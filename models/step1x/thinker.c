@@ -1,7 +1,7 @@
 /* Step1X-Edit with thinking and reflection: the rounds played by the model itself. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/step1x/rounds.h"
 #include "models/step1x/step1x.h"
 #include "models/text/chat.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
 #include "models/step1x/reply.h"
 
 #define THINK       "<#Think>"

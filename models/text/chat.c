@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/text/chat_internal.h"
 #include "models/text/generate.h"
 #include "models/text/text_stream.h"

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "engine/device.h"
-#include "engine/image.h"
+#include "engine/image/image.h"
 #include "models/text/generation_config.h"
 
 struct lk_chat;

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/common/files.h"
 #include "models/text/chat_internal.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/text/chat.h"
 
 #define IMAGE        "<|vision_start|><|image_pad|><|vision_end|>"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "models/text/qwen25_vl_language.h"
 #include "models/text/sampler.h"

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/rope_table.h"
 #include "models/text/decoder.h"
 

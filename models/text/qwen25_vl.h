@@ -3,7 +3,7 @@
  * modeling_qwen2_5_vl.py. */
 #pragma once
 
-#include "engine/image.h"
+#include "engine/image/image.h"
 #include "engine/ops.h"
 #include "weights/bind.h"
 #include "weights/config.h"

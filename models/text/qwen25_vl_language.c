@@ -1,6 +1,6 @@
 #include "models/text/qwen25_vl_language.h"
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/rope_table.h"
 #include "models/text/decoder.h"
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/rope_table.h"
 
 #define EPS 1e-6f /* of every norm of the tower; not in the config */

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 /* A tensor of a layer; cols 0: a vector. */
 struct entry {

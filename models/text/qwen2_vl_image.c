@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/resize_torch.h"
+#include "engine/base/alloc.h"
+#include "engine/image/resize_torch.h"
 
 #define MAX_ASPECT 200
 #define SIDE_MAX   65535

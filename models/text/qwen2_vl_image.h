@@ -2,7 +2,7 @@
  * torchvision's antialiased bicubic on bytes. */
 #pragma once
 
-#include "engine/image.h"
+#include "engine/image/image.h"
 #include "weights/config.h"
 
 struct lk_qwen2_vl_processor {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 enum lk_code lk_sampler_init(struct lk_sampler *s, const struct lk_generation_config *config, int64_t n_vocab,
                              int64_t n_valid, uint64_t seed) {

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
 
 /* Room for n more bytes and the NUL. */
 static enum lk_code reserve(struct lk_text_stream *s, size_t n) {

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 struct lk_text_stream {
     char *text; /* what is complete, NUL-terminated; lk_malloc'ed by the stream */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/tokenizer/unicode.h"
 
 enum lk_code added_trie_init(struct added_trie *trie, size_t n_bytes) {

@@ -1,8 +1,8 @@
 /* Memory that grows, through lk_malloc. */
 #pragma once
 
-#include "engine/alloc.h"
-#include "engine/status.h"
+#include "engine/base/alloc.h"
+#include "engine/base/status.h"
 
 /* Room for n elements in *block (capacity in elements, grown by doubling; contents kept). */
 static inline enum lk_code buffer_reserve(void **block, size_t *capacity, size_t n, size_t element_bytes) {

@@ -1,7 +1,7 @@
 /* Ids back to bytes: what the ByteLevel decoder of Hugging Face tokenizers gives before it makes the bytes text. */
 #include <string.h>
 
-#include "engine/utf8.h"
+#include "engine/base/utf8.h"
 #include "models/tokenizer/buffer.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/tokenizer/tokenizer_file.h"

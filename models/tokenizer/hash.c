@@ -4,7 +4,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 uint64_t hash_random_seed(void) {
     uint64_t seed;

@@ -3,7 +3,7 @@
 
 #include <pcre2.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/tokenizer/unicode.h"
 
 /* No pattern may hang. An attempt to match first sees FIRST_WINDOW bytes and may backtrack FIRST_LIMIT times, which is

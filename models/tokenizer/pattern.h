@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 struct pattern {
     void *code;    /* pcre2_code, anchored */

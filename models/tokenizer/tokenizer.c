@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/file.h"
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
 #include "models/tokenizer/buffer.h"
 #include "models/tokenizer/normalizer.h"
 #include "models/tokenizer/tokenizer_file.h"

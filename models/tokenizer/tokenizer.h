@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 struct lk_tokenizer;
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/tokenizer/json_fields.h"
 #include "models/tokenizer/model_section.h"
 #include "models/tokenizer/normalizer.h"

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/utf8.h"
+#include "engine/base/utf8.h"
 
 /* A character of the same UTF-8 length and of the general category that c has for the reference's regular expressions
  * (Oniguruma), whatever Unicode version the installed PCRE2 knows; c itself for nearly all characters. */

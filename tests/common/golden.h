@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/device.h"
-#include "engine/image.h"
+#include "engine/image/image.h"
 #include "weights/config.h"
 #include "weights/safetensors.h"
 

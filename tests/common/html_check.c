@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-#include "engine/utf8.h"
+#include "engine/base/utf8.h"
 #include "tests/common/test.h"
 
 #define DEPTH 64

@@ -5,7 +5,7 @@
 #include <jpeglib.h>
 #include <zlib.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 int n_image_files;
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/image.h"
+#include "engine/image/image.h"
 
 /* A string literal that may hold NULs, and its length. */
 #define LITERAL(text) text, sizeof(text) - 1

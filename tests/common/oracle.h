@@ -8,10 +8,10 @@
 
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/ops.h"
-#include "kernels/cpu/isa.h"
+#include "engine/base/isa.h"
 #include "tests/common/test.h"
 
 #define ORACLE_GUARD 64 /* bytes of sentinel before and after each tensor */

@@ -1,7 +1,7 @@
 /* Pictures by recipe, the same in Python (golden/generate_images.py, picture()), and short digests of their bytes. */
 #pragma once
 
-#include "engine/image.h"
+#include "engine/image/image.h"
 
 #define TEST_DIGEST_DIGITS 16
 

@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "tests/common/test.h"
 
 static void assert_same_picture(const struct lk_image *a, const struct lk_image *b) {

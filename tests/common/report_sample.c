@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/image.h"
+#include "engine/image/image.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 

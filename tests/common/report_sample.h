@@ -1,7 +1,7 @@
 /* A page with every kind of table and figure, from invented numbers: for the tests of the report and to look at. */
 #pragma once
 
-#include "eval/report/page.h"
+#include "eval/document/page.h"
 
 #define SAMPLE_FIGURES 6
 

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 const char *test_path(const char *name) {
     static char ring[8][1024];

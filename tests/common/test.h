@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 /* The call gives LK_OK, or the test fails with the library's message. */
 #define assert_ok(call)                                                                                                \

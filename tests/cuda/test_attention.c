@@ -2,7 +2,7 @@
  * queries nor on which kernel took it. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/ops.h"
 #include "kernels/cuda/cuda.h"

@@ -1,8 +1,8 @@
-/* What kernels/cuda/driver.h declares against the toolkit's cuda.h, where it is installed; and every driver call made
+/* What kernels/cuda/runtime/driver.h declares against the toolkit's cuda.h, where it is installed; and every driver call made
  * to fail in turn while a device is opened and used. */
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/ops.h"
-#include "kernels/cuda/driver.h"
+#include "kernels/cuda/runtime/driver.h"
 #include "tests/common/cuda.h"
 
 #if defined(__has_include)

@@ -1,8 +1,8 @@
 /* Every driver call of a whole edit made to fail in turn, on the simulated GPU: an error that names the call, nothing
  * leaks, and the next run gives the same bits. Everyday some calls of each family; in the full run (tools/test --full)
  * all of them. */
-#include "engine/alloc.h"
-#include "kernels/cuda/driver.h"
+#include "engine/base/alloc.h"
+#include "kernels/cuda/runtime/driver.h"
 #include "tests/common/cuda.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/tiny_edit.h"

@@ -4,10 +4,10 @@
  */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/ops.h"
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/gemm/gemm.h"
 #include "tests/common/cuda.h"
 
 #define ARENA_BYTES ((size_t)32 << 20)

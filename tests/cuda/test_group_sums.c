@@ -3,9 +3,9 @@
  * slabs, of one pixel, and where the mean is far from 0. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/gemm/gemm.h"
 #include "tests/common/cuda.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)

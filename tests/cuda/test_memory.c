@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "tests/common/cuda.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/tiny_edit.h"

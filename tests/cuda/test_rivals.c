@@ -1,8 +1,8 @@
 /* cuBLASLt and cuDNN behind linear and conv2d, played by stand-ins (tests/cuda/rivals) that compute on the host. Values
  * are small integers over 8, whose sums are exact in any order, so that the bits must be those of our kernels. */
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/ops.h"
-#include "kernels/cuda/rivals.h"
+#include "kernels/cuda/runtime/rivals.h"
 #include "tests/common/cuda.h"
 
 static struct lk_device *cuda;

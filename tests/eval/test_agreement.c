@@ -2,11 +2,11 @@
  * vectors of the study specification, and degenerate inputs. */
 #include <math.h>
 
-#include "eval/stats/agreement_labels.h"
-#include "eval/stats/fleiss.h"
-#include "eval/stats/icc.h"
-#include "eval/stats/kappa.h"
-#include "eval/stats/krippendorff.h"
+#include "eval/stats/agreement/agreement_labels.h"
+#include "eval/stats/agreement/fleiss.h"
+#include "eval/stats/agreement/icc.h"
+#include "eval/stats/agreement/kappa.h"
+#include "eval/stats/agreement/krippendorff.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 

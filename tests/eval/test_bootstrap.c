@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "eval/stats/bootstrap_rates.h"
-#include "eval/stats/permutation.h"
+#include "eval/stats/resampling/bootstrap_rates.h"
+#include "eval/stats/resampling/permutation.h"
 #include "eval/stats/quantile.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"

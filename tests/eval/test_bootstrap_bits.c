@@ -3,11 +3,11 @@
  * that fill no block, under one to four threads and every instruction level of the machine. */
 #include <math.h>
 
-#include "engine/alloc.h"
-#include "eval/stats/bootstrap_rates.h"
-#include "eval/stats/krippendorff.h"
-#include "eval/stats/permutation.h"
-#include "kernels/cpu/isa.h"
+#include "engine/base/alloc.h"
+#include "eval/stats/resampling/bootstrap_rates.h"
+#include "eval/stats/agreement/krippendorff.h"
+#include "eval/stats/resampling/permutation.h"
+#include "engine/base/isa.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 

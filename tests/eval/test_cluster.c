@@ -2,10 +2,10 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "eval/stats/cholesky.h"
-#include "eval/stats/cluster_means.h"
-#include "eval/stats/linear_model.h"
-#include "eval/stats/symmetric_eigen.h"
+#include "eval/stats/models/cholesky.h"
+#include "eval/stats/models/cluster_means.h"
+#include "eval/stats/models/linear_model.h"
+#include "eval/stats/models/symmetric_eigen.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 

@@ -1,7 +1,7 @@
 /* Raters combined: the vectors of the specification, every triple of levels, classes, and raters left out. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/human/answers.h"
 #include "eval/human/combine.h"
 #include "eval/human/quality.h"

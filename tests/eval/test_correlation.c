@@ -1,5 +1,5 @@
 /* Spearman, Pearson and Kendall against scipy, on the cases of tests/golden/generate_stats_tests.py. */
-#include "eval/stats/correlation.h"
+#include "eval/stats/tests/correlation.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 

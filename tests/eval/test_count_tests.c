@@ -1,6 +1,6 @@
 /* Chi-square, Fisher, McNemar, two proportions and the binomial test against scipy and statsmodels, on the cases of
  * tests/golden/generate_stats_tests.py. */
-#include "eval/stats/count_tests.h"
+#include "eval/stats/tests/count_tests.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 

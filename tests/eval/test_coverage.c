@@ -4,15 +4,15 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "eval/stats/bootstrap.h"
-#include "eval/stats/cluster_means.h"
-#include "eval/stats/correlation.h"
-#include "eval/stats/icc.h"
-#include "eval/stats/linear_model.h"
-#include "eval/stats/permutation.h"
+#include "eval/stats/resampling/bootstrap.h"
+#include "eval/stats/models/cluster_means.h"
+#include "eval/stats/tests/correlation.h"
+#include "eval/stats/agreement/icc.h"
+#include "eval/stats/models/linear_model.h"
+#include "eval/stats/resampling/permutation.h"
 #include "eval/stats/proportion.h"
-#include "eval/stats/rank_tests.h"
-#include "eval/stats/special.h"
+#include "eval/stats/tests/rank_tests.h"
+#include "eval/stats/special/special.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/test.h"
 

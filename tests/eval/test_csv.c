@@ -1,6 +1,6 @@
 /* CSV: what pandas reads from 200 generated files (tests/golden/generate_scores.py), what is refused and where the
  * message points, and memory that runs out. */
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/scores/csv.h"
 #include "tests/common/test.h"
 

@@ -1,7 +1,7 @@
 /* The dataset: every form of an item id, the index under many items, pairs, and memory that runs out. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/scores/dataset.h"
 #include "eval/study/prompts.h"
 #include "tests/common/test.h"

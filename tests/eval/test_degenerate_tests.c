@@ -1,14 +1,14 @@
 /* Samples that say nothing, answers that are none, and memory that runs out: every test gives a reason in words, or an
  * error, or finite numbers. */
-#include "eval/stats/correlation.h"
-#include "eval/stats/count_tests.h"
-#include "eval/stats/rank_tests.h"
+#include "eval/stats/tests/correlation.h"
+#include "eval/stats/tests/count_tests.h"
+#include "eval/stats/tests/rank_tests.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 static int n_checked;
 

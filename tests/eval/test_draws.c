@@ -1,8 +1,8 @@
 /* Draws of eight streams side by side against the streams themselves, at every instruction level: all bounds, a falling
  * bound as a shuffle has it, and streams whose next numbers are rejected. */
-#include "eval/stats/draws.h"
+#include "eval/stats/resampling/draws.h"
 #include "eval/study/random.h"
-#include "kernels/cpu/isa.h"
+#include "engine/base/isa.h"
 #include "tests/common/test.h"
 
 enum { COUNT = 256 };

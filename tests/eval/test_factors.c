@@ -1,5 +1,5 @@
 /* Factors, sources and prompts against the study's tables and the JSON files they are read from. */
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/study/factors.h"
 #include "eval/study/prompts.h"
 #include "tests/common/test.h"

@@ -1,10 +1,10 @@
 /* What a judge's answer may look like, and that nothing else is read: rule by rule, and 240 answers whose verdict came
  * from Python's json module (tests/golden/generate_scores.py). */
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/judge/answers.h"
 #include "eval/study/prompts.h"
 #include "tests/common/test.h"
-#include "weights/json.h"
+#include "engine/base/json.h"
 
 #define FIVE "\"edit_success\": 4, \"skin_tone\": 3, \"race_drift\": 1, \"gender_drift\": 2, \"age_drift\": 5"
 

@@ -1,7 +1,7 @@
 /* Label tables of a face classifier, and numbers as files write them. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/scores/labels.h"
 #include "eval/scores/level.h"
 #include "tests/common/test.h"

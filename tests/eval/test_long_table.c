@@ -1,5 +1,5 @@
 /* The long score table: written and read back, tables of others, and what is refused. */
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/scores/long_table.h"
 #include "tests/common/test.h"
 

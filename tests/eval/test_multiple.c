@@ -1,8 +1,8 @@
 /* Adjusted p-values against statsmodels, and the specification's vector. */
 #include <math.h>
 
-#include "engine/alloc.h"
-#include "eval/stats/multiple.h"
+#include "engine/base/alloc.h"
+#include "eval/stats/tests/multiple.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 

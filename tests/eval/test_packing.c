@@ -1,7 +1,7 @@
 /* Packing into HITs and tasks against the tables the study's documents print, a rater's order, and the costs. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/study/packing.h"
 #include "tests/common/test.h"
 

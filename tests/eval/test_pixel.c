@@ -1,7 +1,7 @@
 /* The pixel judge against scikit-image and NumPy (tests/golden/generate_pixel.py), and what it says of plain cases. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/judge/pixel.h"
 #include "eval/judge/ssim.h"
 #include "tests/common/stats_cases.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "eval/stats/proportion.h"
-#include "eval/stats/sample_size.h"
+#include "eval/stats/tests/sample_size.h"
 #include "eval/stats/summary.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"

@@ -1,7 +1,7 @@
 /* Kruskal-Wallis, Dunn, Friedman, Mann-Whitney and Wilcoxon against scipy and scikit-posthocs, on the cases of
  * tests/golden/generate_stats_tests.py, and mid-ranks against counting. */
-#include "eval/stats/rank.h"
-#include "eval/stats/rank_tests.h"
+#include "eval/stats/tests/rank.h"
+#include "eval/stats/tests/rank_tests.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 

@@ -1,7 +1,7 @@
 /* Human exports of every generation, revisions, gold items, participants, and what is refused. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/human/ratings.h"
 #include "tests/common/test.h"
 

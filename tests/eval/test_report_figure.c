@@ -2,9 +2,9 @@
  * read and told apart, and no text leaves the picture. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/data/data.h"
-#include "eval/report/figure_draw.h"
+#include "eval/document/figure_draw.h"
 #include "tests/common/html_check.h"
 #include "tests/common/report_sample.h"
 #include "tests/common/test.h"

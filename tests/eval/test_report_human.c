@@ -2,11 +2,11 @@
  * by hand or by the statistics themselves. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/human/combine.h"
 #include "eval/report/build.h"
 #include "eval/report/paper_tables.h"
-#include "eval/stats/krippendorff.h"
+#include "eval/stats/agreement/krippendorff.h"
 #include "eval/study/pairs500.h"
 #include "tests/common/test.h"
 

@@ -4,9 +4,9 @@
 
 #include <openssl/evp.h>
 
-#include "engine/alloc.h"
-#include "eval/report/page_image.h"
-#include "eval/report/page_parts.h"
+#include "engine/base/alloc.h"
+#include "eval/document/page_image.h"
+#include "eval/document/page_parts.h"
 #include "tests/common/html_check.h"
 #include "tests/common/report_sample.h"
 #include "tests/common/test.h"

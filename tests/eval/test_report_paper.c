@@ -3,7 +3,7 @@
  * format by a small reader of its own. */
 #include <cjson/cJSON.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/data/data.h"
 #include "eval/report/paper_tables.h"
 #include "tests/common/html_check.h"

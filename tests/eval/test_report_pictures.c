@@ -2,8 +2,8 @@
  * races in canonical order. */
 #include <sys/stat.h>
 
-#include "engine/alloc.h"
-#include "eval/report/page_image.h"
+#include "engine/base/alloc.h"
+#include "eval/document/page_image.h"
 #include "eval/report/report.h"
 #include "eval/study/sampling.h"
 #include "tests/common/test.h"

@@ -2,8 +2,8 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 
-#include "engine/alloc.h"
-#include "eval/report/table.h"
+#include "engine/base/alloc.h"
+#include "eval/document/table.h"
 #include "tests/common/test.h"
 
 static struct lk_table *one_column(void) {

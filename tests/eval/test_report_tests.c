@@ -2,15 +2,15 @@
  * of the statistics, and the published margins of the one model that they fit. */
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/report/paper_tables.h"
 #include "eval/report/report.h"
-#include "eval/stats/bootstrap_rates.h"
-#include "eval/stats/cluster_means.h"
-#include "eval/stats/linear_model.h"
-#include "eval/stats/permutation.h"
-#include "eval/stats/rank_tests.h"
-#include "eval/stats/special.h"
+#include "eval/stats/resampling/bootstrap_rates.h"
+#include "eval/stats/models/cluster_means.h"
+#include "eval/stats/models/linear_model.h"
+#include "eval/stats/resampling/permutation.h"
+#include "eval/stats/tests/rank_tests.h"
+#include "eval/stats/special/special.h"
 #include "eval/study/random.h"
 #include "tests/common/test.h"
 

@@ -2,7 +2,7 @@
  * against an exhaustive search, silhouette and cosine against scikit-learn; the specification's vectors. */
 #include <math.h>
 
-#include "eval/stats/rebalance.h"
+#include "eval/stats/resampling/rebalance.h"
 #include "eval/stats/representation.h"
 #include "eval/stats/silhouette.h"
 #include "tests/common/stats_cases.h"

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/alloc.h"
-#include "engine/file.h"
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
 #include "eval/judge/answers.h"
 #include "eval/judge/ensemble.h"
 #include "eval/judge/review.h"

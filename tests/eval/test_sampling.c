@@ -1,6 +1,6 @@
 /* Samples: the balanced 500 pairs with every count of the study's sampling table, the strata, and pandas' own choice in
  * 200 generated cases (tests/golden/generate_scores.py). */
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/study/factors.h"
 #include "eval/study/pairs500.h"
 #include "eval/study/prompts.h"

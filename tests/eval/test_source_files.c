@@ -1,5 +1,5 @@
 /* The manifest of the chosen sources and the records of their features: what is read, and what is refused by name. */
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/scores/feature_prompts.h"
 #include "eval/scores/source_manifest.h"
 #include "tests/common/test.h"

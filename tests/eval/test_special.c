@@ -1,6 +1,6 @@
 /* Special functions against mpmath, on the points of tests/golden/generate_special.py. With the path of a file of more
  * points as argument, the worst error of each function is printed as well. */
-#include "eval/stats/special.h"
+#include "eval/stats/special/special.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 

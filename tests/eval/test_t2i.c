@@ -2,8 +2,8 @@
  * every way, and results that depend neither on threads nor on the order of lines. */
 #include <math.h>
 
-#include "engine/alloc.h"
-#include "eval/report/table_print.h"
+#include "engine/base/alloc.h"
+#include "eval/document/table_print.h"
 #include "eval/study/random.h"
 #include "eval/t2i/post_filter.h"
 #include "eval/t2i/report.h"

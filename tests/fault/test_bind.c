@@ -5,7 +5,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "weights/bind.h"
 #include "weights/f16.h"

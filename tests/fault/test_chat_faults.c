@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/text/chat.h"
 #include "models/text/generate.h"
 

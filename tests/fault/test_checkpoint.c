@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "weights/bind.h"
 #include "weights/checkpoint.h"
 #include "weights/mapped_file.h"

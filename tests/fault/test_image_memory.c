@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/alloc.h"
-#include "engine/atomic_file.h"
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
 
 static const struct lk_png_text texts[] = {{"Title", "Gr\xc3\xbc\xc3\x9f"
                                                      "e"},

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 /* A picture of one colour. */
 static struct lk_image flat(int width, int height, int channels, const uint8_t *color) {

@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 
 #define GREY       0
 #define RGB        2

@@ -6,7 +6,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/text/qwen25_vl.h"
 
 #define NESTED "golden/data/qwen25_vl/nested/checkpoint"

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "engine/alloc.h"
-#include "engine/resize_torch.h"
+#include "engine/base/alloc.h"
+#include "engine/image/resize_torch.h"
 #include "models/qwen_edit/sizes.h"
 #include "models/step1x/sizes.h"
 #include "models/text/qwen2_vl_image.h"

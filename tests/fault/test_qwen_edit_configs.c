@@ -6,7 +6,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/qwen_edit/transformer.h"
 
 #define SOURCE "golden/data/qwen_edit/edit2511/checkpoint/transformer"

@@ -1,7 +1,7 @@
 /* W1: files that are not safetensors, each with its exact status; and files that are, by other writers and by ours. */
 #include "tests/common/test.h"
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "weights/f16.h"
 #include "weights/mapped_file.h"

@@ -4,7 +4,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/step1x/transformer.h"
 
 #define RICH  "golden/data/step1x/rich/checkpoint/transformer"

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/tokenizer/bpe.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/tokenizer/unicode.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/options.h"
+#include "tools/cli/core/options.h"
 
 #define MAX_ARGUMENTS 64
 

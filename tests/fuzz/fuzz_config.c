@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/utf8.h"
-#include "engine/alloc.h"
+#include "engine/base/utf8.h"
+#include "engine/base/alloc.h"
 #include "weights/config.h"
-#include "weights/json.h"
+#include "engine/base/json.h"
 
 /* Asks for a field of every kind; keys are short, so that a fuzzer finds them. */
 static void ask(struct lk_config *c) {

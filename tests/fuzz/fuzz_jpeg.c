@@ -1,8 +1,8 @@
 /* JPEG decoding, orientation, conversion and resizing. */
 #include <stdlib.h>
 
-#include "engine/alloc.h"
-#include "engine/image.h"
+#include "engine/base/alloc.h"
+#include "engine/image/image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* Label tables. What is accepted is in range. */
 #include <stdlib.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/scores/labels.h"
 #include "eval/study/factors.h"
 

@@ -2,7 +2,7 @@
  * right first. */
 #include <stdlib.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "tests/fuzz/png_crc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/human/combine.h"
 #include "eval/human/quality.h"
 #include "eval/human/ratings.h"

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/utf8.h"
-#include "engine/alloc.h"
-#include "weights/json.h"
+#include "engine/base/utf8.h"
+#include "engine/base/alloc.h"
+#include "engine/base/json.h"
 #include "weights/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

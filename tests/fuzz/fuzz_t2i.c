@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "eval/t2i/metrics.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

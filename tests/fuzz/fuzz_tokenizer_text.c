@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/tokenizer/bpe.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/tokenizer/unicode.h"

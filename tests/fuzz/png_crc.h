@@ -5,7 +5,7 @@
 
 #include <zlib.h>
 
-#include "engine/image_internal.h"
+#include "engine/image/internal.h"
 
 static inline void repair_crcs(uint8_t *bytes, size_t n) {
     struct lk_png_chunk chunk;

@@ -1,7 +1,7 @@
 /* Ids back to text against Hugging Face tokenizers: data/generate/decode.txt (tests/golden/README.md). */
 #include "tests/common/test.h"
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/text/text_stream.h"
 #include "models/tokenizer/tokenizer.h"
 

@@ -3,8 +3,8 @@
 #include "tests/common/picture.h"
 #include "tests/common/test.h"
 
-#include "engine/alloc.h"
-#include "engine/image.h"
+#include "engine/base/alloc.h"
+#include "engine/image/image.h"
 
 static void check_digest(const struct lk_image *image, const char *expected, const char *what) {
     test_digest_is(image->pixels, (size_t)image->width * (size_t)image->height * (size_t)image->channels, expected,

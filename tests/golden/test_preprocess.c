@@ -4,10 +4,10 @@
 #include "tests/common/picture.h"
 #include "tests/common/test.h"
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/device.h"
 #include "engine/ops.h"
-#include "engine/resize_torch.h"
+#include "engine/image/resize_torch.h"
 #include "models/qwen_edit/sizes.h"
 #include "models/step1x/sizes.h"
 #include "models/text/qwen2_vl_image.h"

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/rng.h"
 #include "engine/rng_normal.h"

@@ -2,7 +2,7 @@
  * golden/generate_preprocess.py with the small tokenizer of data/tokenizer/qwen.json. */
 #include "tests/common/test.h"
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/step1x/prompt.h"
 
 #define HASH_START 0x811c9dc5u

@@ -3,7 +3,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/step1x/step1x.h"
 #include "models/step1x/thinking.h"
 

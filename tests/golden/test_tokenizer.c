@@ -2,7 +2,7 @@
  * each of two small tokenizers, and what every part of a tokenizer.json does, all code points included. */
 #include "tests/common/test.h"
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/tokenizer/unicode.h"
 

@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/isa.h"
+#include "engine/base/isa.h"
 
 #define N_CASES  240
 #define SENTINEL 0x5a

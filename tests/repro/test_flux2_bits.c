@@ -2,7 +2,7 @@
  * not show. */
 #include "tests/common/test.h"
 
-#include "kernels/cpu/isa.h"
+#include "engine/base/isa.h"
 #include "tests/common/pipeline_checks.h"
 #include "weights/verify.h"
 

@@ -2,7 +2,7 @@
  * instruction level, in both dtypes, and beyond the chunks in which attention goes through the keys. */
 #include "tests/common/test.h"
 
-#include "kernels/cpu/isa.h"
+#include "engine/base/isa.h"
 #include "models/text/generate.h"
 #include "models/text/qwen25_vl_language.h"
 

@@ -2,7 +2,7 @@
  * whether there is a negative prompt, as far as it takes no part, do not show. */
 #include "tests/common/test.h"
 
-#include "kernels/cpu/isa.h"
+#include "engine/base/isa.h"
 #include "tests/common/pipeline_checks.h"
 #include "weights/verify.h"
 

@@ -1,7 +1,7 @@
 /* The Qwen-Image VAE in bands of rows gives the bits of the whole, and takes less memory. */
 #include "tests/common/test.h"
 
-#include "kernels/cpu/isa.h"
+#include "engine/base/isa.h"
 #include "models/common/files.h"
 #include "models/pipeline.h"
 #include "models/vae/autoencoder_kl_qwen_image.h"

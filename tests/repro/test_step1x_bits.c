@@ -2,8 +2,8 @@
  * process do not show. */
 #include "tests/common/test.h"
 
-#include "kernels/cpu/isa.h"
-#include "engine/alloc.h"
+#include "engine/base/isa.h"
+#include "engine/base/alloc.h"
 #include "tests/common/pipeline_checks.h"
 #include "models/step1x/instructions.h"
 #include "models/step1x/step1x.h"

@@ -1,6 +1,6 @@
 #include "tests/common/test.h"
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "engine/arena.h"
 
 static void injected_failure_fires_once(void **state) {

@@ -1,7 +1,7 @@
 /* The command line's parser: what it accepts, and each kind of refusal with the flag's name in the message. */
 #include "tests/common/test.h"
 
-#include "tools/cli/options.h"
+#include "tools/cli/core/options.h"
 
 #define PARSE(a, ...)                                                                                                  \
     cli_arguments_parse((a), (int)(sizeof((const char *[]){"likeness", __VA_ARGS__}) / sizeof(char *)),                \

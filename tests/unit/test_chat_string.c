@@ -1,7 +1,7 @@
 /* Chat strings, written out as the processor's template renders them, and text that arrives in pieces. */
 #include "tests/common/test.h"
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/text/chat.h"
 #include "models/text/text_stream.h"
 

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "weights/config.h"
 
 static struct lk_config *parse(const char *text) {

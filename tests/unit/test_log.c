@@ -1,7 +1,7 @@
 /* Durations as the progress line prints them. */
 #include "tests/common/test.h"
 
-#include "engine/log.h"
+#include "engine/base/log.h"
 
 static void durations(void **state) {
     (void)state;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/text/generate.h"
 #include "models/text/sampler.h"
 

@@ -2,7 +2,7 @@
  * file of instructions. */
 #include "tests/common/test.h"
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "models/step1x/rounds.h"
 
 /* Replies to give in turn, one text per call; "*N text" gives it N times. The last one is repeated. */

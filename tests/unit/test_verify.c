@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/alloc.h"
+#include "engine/base/alloc.h"
 #include "weights/digest.h"
 #include "weights/safetensors.h"
 #include "weights/verify.h"

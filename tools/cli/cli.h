@@ -1,7 +1,7 @@
 /* The commands. Each prints its result on stdout and returns a status whose message main prints. */
 #pragma once
 
-#include "tools/cli/options.h"
+#include "tools/cli/core/options.h"
 
 enum lk_code cli_edit(const struct cli_arguments *arguments);
 enum lk_code cli_plan(const struct cli_arguments *arguments);

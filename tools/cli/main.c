@@ -2,10 +2,10 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "engine/log.h"
+#include "engine/base/log.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/help.h"
-#include "tools/cli/signals.h"
+#include "tools/cli/core/help.h"
+#include "tools/cli/core/signals.h"
 
 static enum lk_code run_help(const struct cli_arguments *a) {
     if (a->man) {

@@ -1,7 +1,7 @@
 /* A portrait drawn by code: a picture of nobody, for the demo and the tests. */
 #pragma once
 
-#include "engine/image.h"
+#include "engine/image/image.h"
 
 #define MAKE_FACE_SKINS 6
 #define MAKE_FACE_HAIRS 4

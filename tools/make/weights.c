@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/alloc.h"
-#include "engine/atomic_file.h"
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
 #include "engine/bf16.h"
 
 #define QUANTILES 65536

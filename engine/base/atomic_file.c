@@ -1,0 +1,146 @@
+#include "engine/base/atomic_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+
+#define BUFFER_BYTES (64 * 1024)
+
+struct lk_atomic_file {
+    int fd;
+    char *path;
+    char *temporary; /* in the same folder: rename works within one file system only */
+    size_t folder_length;
+    size_t buffered;
+    unsigned char buffer[BUFFER_BYTES];
+};
+
+static void free_file(struct lk_atomic_file *file) {
+    lk_free(file->path);
+    lk_free(file->temporary);
+    lk_free(file);
+}
+
+/* The temporary name does not contain the final one, which may be as long as a name can be. */
+static enum lk_code open_temporary(struct lk_atomic_file *file) {
+    static atomic_uint counter;
+    size_t room = file->folder_length + 64;
+    if (!(file->temporary = lk_malloc(room)))
+        return lk_fail(LK_E_NOMEM, "%s: no memory to write it; free memory and try again", file->path);
+    for (int attempt = 0; attempt < 100; attempt++) {
+        snprintf(file->temporary, room, "%.*s.lk-%ld-%u.tmp", (int)file->folder_length, file->path, (long)getpid(),
+                 atomic_fetch_add(&counter, 1));
+        file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->fd >= 0) return LK_OK;
+        if (errno != EEXIST) break;
+    }
+    return lk_fail_errno(errno, "%s: cannot create a file in its folder", file->path);
+}
+
+enum lk_code lk_atomic_open(struct lk_atomic_file **out, const char *path) {
+    *out = NULL;
+    const char *slash = strrchr(path, '/');
+    size_t folder_length = slash ? (size_t)(slash - path) + 1 : 0, length = strlen(path);
+    if (length == folder_length || folder_length > INT32_MAX / 2)
+        return lk_fail(LK_E_NOT_REGULAR, "\"%s\": expected the name of a file to write", path);
+    struct stat st;
+    if (!lstat(path, &st) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+        return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file or none, got a folder or device; name a file",
+                       path);
+    struct lk_atomic_file *file = lk_malloc(sizeof *file);
+    if (!file) return lk_fail(LK_E_NOMEM, "%s: no memory to write it; free memory and try again", path);
+    file->fd = -1;
+    file->folder_length = folder_length;
+    file->buffered = 0;
+    file->temporary = NULL;
+    file->path = lk_strdup(path);
+    enum lk_code rc = file->path ? open_temporary(file)
+                                 : lk_fail(LK_E_NOMEM, "%s: no memory to write it; free memory and try again", path);
+    if (rc) {
+        free_file(file);
+        return rc;
+    }
+    *out = file;
+    return LK_OK;
+}
+
+static enum lk_code write_all(struct lk_atomic_file *file, const unsigned char *bytes, size_t n_bytes) {
+    while (n_bytes) {
+        ssize_t n = write(file->fd, bytes, n_bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return lk_fail_errno(errno, "%s: cannot write", file->path);
+        bytes += n;
+        n_bytes -= (size_t)n;
+    }
+    return LK_OK;
+}
+
+static enum lk_code flush(struct lk_atomic_file *file) {
+    size_t n = file->buffered;
+    file->buffered = 0;
+    return write_all(file, file->buffer, n);
+}
+
+enum lk_code lk_atomic_write(struct lk_atomic_file *file, const void *bytes, size_t n_bytes) {
+    enum lk_code rc;
+    if (n_bytes > BUFFER_BYTES - file->buffered && (rc = flush(file))) return rc;
+    if (n_bytes > BUFFER_BYTES) return write_all(file, bytes, n_bytes);
+    if (n_bytes) memcpy(file->buffer + file->buffered, bytes, n_bytes);
+    file->buffered += n_bytes;
+    return LK_OK;
+}
+
+/* After the rename nothing may be allocated any more: the temporary name has become free to hold the folder's. Some
+ * file systems cannot sync a folder and say EINVAL; the rename is as durable there as it gets. */
+static enum lk_code sync_folder(const struct lk_atomic_file *file) {
+    file->temporary[file->folder_length] = 0;
+    int fd = open(file->folder_length ? file->temporary : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES ? LK_OK : lk_fail_errno(errno, "%s: written, cannot open its folder", file->path);
+    enum lk_code rc = LK_OK;
+    if (fsync(fd) && errno != EINVAL && errno != ENOTSUP)
+        rc = lk_fail_errno(errno, "%s: written, cannot sync its folder", file->path);
+    close(fd);
+    return rc;
+}
+
+enum lk_code lk_atomic_commit(struct lk_atomic_file *file) {
+    enum lk_code rc = flush(file);
+    if (!rc && fsync(file->fd)) rc = lk_fail_errno(errno, "%s: cannot sync", file->path);
+    int fd = file->fd;
+    file->fd = -1;
+    if (close(fd) && !rc) rc = lk_fail_errno(errno, "%s: cannot write", file->path);
+    if (!rc && rename(file->temporary, file->path)) rc = lk_fail_errno(errno, "%s: cannot put it in place", file->path);
+    if (rc) {
+        lk_atomic_discard(file);
+        return rc;
+    }
+    rc = sync_folder(file);
+    free_file(file);
+    return rc;
+}
+
+void lk_atomic_discard(struct lk_atomic_file *file) {
+    if (!file) return;
+    if (file->fd >= 0) close(file->fd);
+    unlink(file->temporary);
+    free_file(file);
+}
+
+enum lk_code lk_atomic_write_file(const char *path, const void *bytes, size_t n_bytes) {
+    struct lk_atomic_file *file;
+    enum lk_code rc = lk_atomic_open(&file, path);
+    if (rc) return rc;
+    if ((rc = lk_atomic_write(file, bytes, n_bytes))) {
+        lk_atomic_discard(file);
+        return rc;
+    }
+    return lk_atomic_commit(file);
+}

@@ -1,0 +1,68 @@
+#include "engine/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+
+enum lk_code lk_open_regular(const char *path, int *out_fd, struct stat *st) {
+    int fd;
+    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) {
+        if (errno == ELOOP) return lk_fail(LK_E_INPUT, "%s: symbolic links form a loop", path);
+        if (errno == ENXIO || errno == ENODEV) return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file", path);
+        return lk_fail_errno(errno, "%s: cannot open", path);
+    }
+    enum lk_code rc = LK_OK;
+    if (fstat(fd, st) < 0)
+        rc = lk_fail_errno(errno, "%s: cannot stat", path);
+    else if (!S_ISREG(st->st_mode))
+        rc = lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file, got a %s", path,
+                     S_ISDIR(st->st_mode) ? "folder" : "device, pipe or socket");
+    if (rc) {
+        close(fd);
+        return rc;
+    }
+    *out_fd = fd;
+    return LK_OK;
+}
+
+/* Up to n bytes; fewer at the end of the file. */
+static enum lk_code read_up_to(int fd, const char *path, char *out, size_t n, size_t *got) {
+    *got = 0;
+    while (*got < n) {
+        ssize_t some = read(fd, out + *got, n - *got);
+        if (some < 0 && errno == EINTR) continue;
+        if (some < 0) return lk_fail_errno(errno, "%s: cannot read", path);
+        if (some == 0) break;
+        *got += (size_t)some;
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_read_file(const char *path, size_t max_bytes, char **out, size_t *out_bytes) {
+    int fd;
+    struct stat st;
+    *out = NULL;
+    *out_bytes = 0;
+    enum lk_code rc = lk_open_regular(path, &fd, &st);
+    if (rc) return rc;
+    char *text = NULL;
+    if ((uint64_t)st.st_size > max_bytes)
+        rc = lk_fail(LK_E_INPUT, "%s: expected at most %zu bytes, got %lld", path, max_bytes, (long long)st.st_size);
+    else if (!(text = lk_malloc((size_t)st.st_size + 1)))
+        rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    else
+        rc = read_up_to(fd, path, text, (size_t)st.st_size, out_bytes);
+    close(fd);
+    if (rc) {
+        lk_free(text);
+        return rc;
+    }
+    text[*out_bytes] = 0;
+    *out = text;
+    return LK_OK;
+}

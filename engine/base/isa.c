@@ -1,0 +1,58 @@
+#include "engine/base/isa.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char *const names[] = {"portable", "avx2", "avx512", "amx"};
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* Linux hands out AMX tile state on request only. */
+static int tile_state_granted(void) {
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+
+static int has_amx_bf16(void) {
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d >> 22 & 1) || !(d >> 24 & 1)) return 0; /* AMX-BF16, AMX-TILE */
+    if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a >> 5 & 1)) return 0;                    /* AVX512_BF16 */
+    return tile_state_granted();
+}
+
+static enum lk_isa detect(void) {
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return LK_ISA_PORTABLE;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
+        return LK_ISA_AVX2;
+    return has_amx_bf16() ? LK_ISA_AMX : LK_ISA_AVX512;
+}
+#else
+static enum lk_isa detect(void) { return LK_ISA_PORTABLE; }
+#endif
+
+static atomic_int machine = -1, in_force = -1;
+
+enum lk_isa lk_cpu_isa_set(enum lk_isa isa) {
+    if (atomic_load(&machine) < 0) atomic_store(&machine, (int)detect());
+    int most = atomic_load(&machine);
+    atomic_store(&in_force, (int)isa < most ? (int)isa : most);
+    return (enum lk_isa)atomic_load(&in_force);
+}
+
+enum lk_isa lk_cpu_isa(void) {
+    int isa = atomic_load(&in_force);
+    if (isa >= 0) return (enum lk_isa)isa;
+    enum lk_isa wanted = LK_ISA_AMX;
+    const char *text = getenv("LIKENESS_CPU_ISA");
+    for (int i = 0; text && i < 4; i++)
+        if (!strcmp(text, names[i])) wanted = (enum lk_isa)i;
+    return lk_cpu_isa_set(wanted);
+}
+
+const char *lk_cpu_isa_name(enum lk_isa isa) { return names[isa]; }

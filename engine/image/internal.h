@@ -1,0 +1,47 @@
+/* Shared by the files of the image part; nobody else includes it. */
+#pragma once
+
+#include "engine/image/image.h"
+
+#define LK_IMAGE_SIDE_MAX   65535
+#define LK_IMAGE_PIXELS_MAX 178956970
+
+/* Size checks that come before any allocation. */
+enum lk_code lk_image_check_size(const char *name, int64_t width, int64_t height, int64_t max_pixels);
+
+/* out is empty before and after a failure. */
+enum lk_code lk_image_jpeg_decode(struct lk_image *out, const unsigned char *bytes, size_t n_bytes, const char *name,
+                                  int64_t max_pixels);
+enum lk_code lk_image_png_decode(struct lk_image *out, const unsigned char *bytes, size_t n_bytes, const char *name,
+                                 int64_t max_pixels);
+
+/* 1..8; 1 when the file says nothing usable. */
+int lk_image_orientation(const unsigned char *bytes, size_t n_bytes);
+/* In place (the pixels are replaced when sides swap). */
+enum lk_code lk_image_orient(struct lk_image *image, int orientation);
+
+/* A whole regular file; lk_free. */
+enum lk_code lk_image_read_bytes(const char *path, unsigned char **out, size_t *n_bytes);
+
+#define LK_PNG_SIGNATURE_BYTES 8
+bool lk_png_has_signature(const unsigned char *bytes, size_t n_bytes);
+
+/* One chunk of a PNG held in memory. */
+struct lk_png_chunk {
+    char type[5];
+    const unsigned char *data;
+    size_t n_bytes;
+    bool crc_ok;
+};
+/* The chunk at *at, which moves on; false at the end or when the rest is no whole chunk. Starts at
+ * LK_PNG_SIGNATURE_BYTES. check_crc false leaves crc_ok unset. */
+bool lk_png_next_chunk(const unsigned char *bytes, size_t n_bytes, size_t *at, bool check_crc,
+                       struct lk_png_chunk *chunk);
+
+/* Chunks of texts, ready to be written into a PNG: lk_free. LK_E_METADATA for a key or text that no PNG can hold. */
+struct lk_png_text_chunk {
+    char type[5];
+    unsigned char *data;
+    size_t n_bytes;
+};
+enum lk_code lk_png_text_encode(const struct lk_png_text *text, const char *path, struct lk_png_text_chunk *out);

@@ -1,0 +1,200 @@
+/* What goes into the page: sections, texts, tables, figures. */
+#include "eval/document/page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "eval/document/page_parts.h"
+#include "eval/document/table_print.h"
+
+static enum lk_code no_memory(struct lk_page *page) {
+    return page->rc = lk_fail(LK_E_NOMEM, "report: no memory; free memory and try again");
+}
+
+static const char *keep(struct lk_page *page, const char *text) {
+    const char *copy = lk_store_text(&page->store, text);
+    if (text && !copy) no_memory(page);
+    return copy;
+}
+
+enum lk_code lk_page_new(struct lk_page **out, const struct lk_page_options *options) {
+    struct lk_page *page = lk_calloc(1, sizeof *page);
+    *out = NULL;
+    if (!page) return lk_fail(LK_E_NOMEM, "report: no memory; free memory and try again");
+    page->options = *options;
+    page->options.title = keep(page, options->title ? options->title : "Report");
+    page->options.run = keep(page, options->run);
+    page->options.config_hash = keep(page, options->config_hash);
+    page->options.date = keep(page, options->date);
+    page->options.advisory = keep(page, options->advisory);
+    page->options.csv_folder = keep(page, options->csv_folder);
+    lk_page_name(page, &page->ids, "main"); /* ids of the page's own */
+    lk_page_name(page, &page->ids, "behind");
+    lk_page_name(page, &page->ids, "dialog-title");
+    if (page->rc) {
+        lk_page_free(page);
+        return LK_E_NOMEM;
+    }
+    *out = page;
+    return LK_OK;
+}
+
+void lk_page_free(struct lk_page *page) {
+    if (!page) return;
+    lk_text_free(&page->contents);
+    lk_text_free(&page->body);
+    lk_text_free(&page->lists);
+    lk_store_free(&page->store);
+    lk_free(page);
+}
+
+void lk_page_section(struct lk_page *page, const char *id, const char *title) {
+    if (page->rc) return;
+    lk_page_name(page, &page->ids, id);
+    if (page->in_section) lk_text_add(&page->body, "</section>\n");
+    page->in_section = true;
+    lk_text_add(&page->body, "<section id=\"");
+    lk_print_fragment(&page->body, id);
+    lk_text_add(&page->body, "\">\n<h2>");
+    lk_text_escaped(&page->body, title);
+    lk_text_add(&page->body, "</h2>\n");
+    lk_text_add(&page->contents, "<li><a href=\"#");
+    lk_print_fragment(&page->contents, id);
+    lk_text_add(&page->contents, "\">");
+    lk_text_escaped(&page->contents, title);
+    lk_text_add(&page->contents, "</a></li>\n");
+}
+
+void lk_page_subsection(struct lk_page *page, const char *title) {
+    if (page->rc) return;
+    lk_text_add(&page->body, "<h3>");
+    lk_text_escaped(&page->body, title);
+    lk_text_add(&page->body, "</h3>\n");
+}
+
+static void paragraph(struct lk_page *page, const char *open, const char *format, va_list args) {
+    if (page->rc) return;
+    const char *text = lk_store_format(&page->store, format, args);
+    if (!text) {
+        no_memory(page);
+        return;
+    }
+    lk_text_add(&page->body, "%s", open);
+    lk_text_escaped(&page->body, text);
+    lk_text_add(&page->body, "</p>\n");
+}
+
+void lk_page_paragraph(struct lk_page *page, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    paragraph(page, "<p>", format, args);
+    va_end(args);
+}
+
+void lk_page_remark(struct lk_page *page, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    paragraph(page, "<p class=\"remark\">", format, args);
+    va_end(args);
+}
+
+/* <a href="...">CSV</a>: a file beside the page, or the bytes in the link. */
+static void csv_link(struct lk_page *page, const struct lk_table *table) {
+    struct lk_text *out = &page->body;
+    lk_text_add(out, "<p class=\"files\"><a ");
+    if (page->options.csv_folder) {
+        struct lk_text path = {0};
+        lk_text_add(&path, "%s/%s.csv", page->options.csv_folder, table->id);
+        lk_text_add(out, "href=\"");
+        if (path.rc)
+            page->rc = path.rc;
+        else
+            page->rc = lk_page_href(out, path.bytes);
+        lk_text_free(&path);
+    } else {
+        struct lk_text csv = {0};
+        lk_table_csv(table, &csv);
+        lk_text_add(out, "download=\"");
+        lk_print_fragment(out, table->id);
+        lk_text_add(out, ".csv\" href=\"");
+        lk_page_csv_data(out, &csv);
+        if (csv.rc) page->rc = csv.rc;
+        lk_text_free(&csv);
+    }
+    lk_text_add(out, "\">CSV, full precision<span class=\"hidden\">: ");
+    lk_text_escaped(out, table->caption);
+    lk_text_add(out, "</span></a></p>\n");
+}
+
+static void scroll_open(struct lk_text *out, const char *label) {
+    lk_text_add(out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"");
+    lk_text_escaped(out, label);
+    lk_text_add(out, "\">\n");
+}
+
+static void table_element(struct lk_page *page, const struct lk_table *table) {
+    if (page->rc) return;
+    if (table->rc) {
+        page->rc = table->rc;
+        return;
+    }
+    lk_page_name(page, &page->ids, table->id);
+    for (int r = 0; r < table->n_rows; r++)
+        for (int c = 0; c < table->rows[r].n_cells; c++)
+            if (table->rows[r].cells[c].link) lk_page_name(page, &page->links, table->rows[r].cells[c].link);
+    scroll_open(&page->body, table->caption);
+    lk_table_html(table, &page->body);
+    lk_text_add(&page->body, "</div>\n");
+    csv_link(page, table);
+}
+
+void lk_page_table(struct lk_page *page, const struct lk_table *table) {
+    if (page->rc) return;
+    lk_text_add(&page->body, "<div class=\"table\">\n");
+    table_element(page, table);
+    lk_text_add(&page->body, "</div>\n");
+}
+
+void lk_page_figure(struct lk_page *page, const struct lk_figure *figure) {
+    struct lk_text *out = &page->body;
+    if (page->rc) return;
+    lk_page_name(page, &page->ids, figure->id);
+    lk_text_add(out, "<figure id=\"");
+    lk_print_fragment(out, figure->id);
+    lk_text_add(out, "\">\n");
+    scroll_open(out, figure->title);
+    lk_text_bytes(out, figure->wide.bytes, figure->wide.n);
+    lk_text_bytes(out, figure->narrow.bytes, figure->narrow.n);
+    lk_text_add(out, "</div>\n<figcaption><b>");
+    lk_text_escaped(out, figure->title);
+    lk_text_add(out, "</b>");
+    if (figure->note) {
+        lk_text_add(out, " <span>");
+        lk_text_escaped(out, figure->note);
+        lk_text_add(out, "</span>");
+    }
+    lk_text_add(out, "</figcaption>\n<details><summary>The numbers of this figure</summary>\n");
+    table_element(page, figure->data);
+    lk_text_add(out, "</details>\n</figure>\n");
+}
+
+void lk_page_images(struct lk_page *page, const char *caption, int columns, const struct lk_page_image *images, int n) {
+    struct lk_text *out = &page->body;
+    if (page->rc) return;
+    columns = columns < 1 ? 1 : columns > 24 ? 24 : columns;
+    lk_text_add(out, "<figure class=\"pictures\">\n<ul class=\"mosaic across-%d\">\n", columns);
+    for (int i = 0; i < n && !page->rc; i++) {
+        lk_text_add(out, "<li>");
+        page->rc = lk_page_img(page, out, &images[i]);
+        if (images[i].caption) {
+            lk_text_add(out, "<span class=\"label\">");
+            lk_text_escaped(out, images[i].caption);
+            lk_text_add(out, "</span>");
+        }
+        lk_text_add(out, "</li>\n");
+    }
+    lk_text_add(out, "</ul>\n<figcaption>");
+    lk_text_escaped(out, caption ? caption : "");
+    lk_text_add(out, "</figcaption>\n</figure>\n");
+}

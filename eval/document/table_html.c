@@ -1,0 +1,129 @@
+/* A table for the page: scope on every header, numbers right-aligned, remarks as lettered notes in the foot, the full
+ * value of a number in data-v, by which the page sorts. */
+#include <string.h>
+
+#include "eval/document/table_print.h"
+
+/* Texts wider than this wrap; all others stay on one line. */
+#define WRAP_BYTES 28
+
+static void note_mark(struct lk_text *out, const struct lk_table *table, const struct lk_table_notes *notes,
+                      const struct lk_cell *cell) {
+    char mark[8];
+    int note = lk_table_notes_index(notes, cell->note);
+    if (note < 0) return;
+    lk_print_note_mark(mark, note);
+    lk_text_add(out, "<sup><a href=\"#");
+    lk_print_fragment(out, table->id);
+    lk_text_add(out, "-note-%s\">%s</a></sup>", mark, mark);
+}
+
+/* aligned: a number without an interval leaves room for one, so that it stands under those that have one. */
+static void cell_content(struct lk_text *out, const struct lk_table *table, const struct lk_table_notes *notes,
+                         const struct lk_cell *cell, bool aligned) {
+    char interval[2 * LK_NUMBER_MAX + 8];
+    if (cell->link) {
+        lk_text_add(out, "<a class=\"drill\" href=\"#images-");
+        lk_print_fragment(out, cell->link);
+        lk_text_add(out, "\">");
+    }
+    if (cell->bold) lk_text_add(out, "<b>");
+    lk_text_escaped(out, cell->text);
+    if (cell->bold) lk_text_add(out, "</b>");
+    if (cell->link) lk_text_add(out, "</a>");
+    note_mark(out, table, notes, cell);
+    if (lk_print_interval(interval, cell))
+        lk_text_add(out, " <span class=\"interval\">%s</span>", interval);
+    else if (aligned)
+        lk_text_add(out, "<span class=\"interval\"></span>");
+}
+
+static bool column_has_intervals(const struct lk_table *table, int column) {
+    for (int r = 0; r < table->n_rows; r++) {
+        const struct lk_table_row *row = &table->rows[r];
+        if (row->n_cells == table->n_columns && (row->cells[column].low != 0 || row->cells[column].high != 0))
+            return true;
+    }
+    return false;
+}
+
+static void cell_element(struct lk_text *out, const struct lk_table *table, const struct lk_table_notes *notes,
+                         const struct lk_table_row *row, int i, int column) {
+    const struct lk_cell *cell = &row->cells[i];
+    bool row_header = !row->heading && i == 0 && cell->kind == LK_CELL_TEXT && cell->text[0];
+    bool column_header = row->heading && cell->text[0];
+    const char *element = row_header || column_header ? "th" : "td";
+    bool right = cell->span == 1 && table->align[column] == LK_ALIGN_RIGHT;
+    bool wrap = cell->span == 1 && strlen(cell->text) > WRAP_BYTES;
+    lk_text_add(out, "<%s", element);
+    if (row_header) lk_text_add(out, " scope=\"row\"");
+    if (column_header) lk_text_add(out, cell->span > 1 ? " scope=\"colgroup\"" : " scope=\"col\"");
+    if (cell->span > 1) lk_text_add(out, " colspan=\"%d\"", cell->span);
+    if (right || wrap) lk_text_add(out, " class=\"%s\"", right ? "r" : "w");
+    if (cell->kind == LK_CELL_NUMBER) {
+        lk_text_add(out, " data-v=\"");
+        lk_print_full(out, cell->value);
+        lk_text_add(out, "\"");
+    }
+    lk_text_add(out, ">");
+    bool number = cell->kind != LK_CELL_TEXT;
+    cell_content(out, table, notes, cell, right && number && column_has_intervals(table, column));
+    lk_text_add(out, "</%s>", element);
+}
+
+static void head(struct lk_text *out, const struct lk_table *table) {
+    lk_text_add(out, "<thead><tr>");
+    for (int c = 0; c < table->n_columns; c++) {
+        lk_text_add(out, "<th scope=\"col\"%s>", table->align[c] == LK_ALIGN_RIGHT ? " class=\"r\"" : "");
+        lk_text_escaped(out, table->columns[c]);
+        lk_text_add(out, "</th>");
+    }
+    lk_text_add(out, "</tr></thead>\n");
+}
+
+static void foot(struct lk_text *out, const struct lk_table *table, const struct lk_table_notes *notes) {
+    if (!table->note && !notes->n) return;
+    lk_text_add(out, "<tfoot><tr><td colspan=\"%d\">", table->n_columns);
+    if (table->note) {
+        lk_text_add(out, "<p>");
+        lk_text_escaped(out, table->note);
+        lk_text_add(out, "</p>");
+    }
+    for (int i = 0; i < notes->n; i++) {
+        char mark[8];
+        lk_print_note_mark(mark, i);
+        lk_text_add(out, "<p id=\"");
+        lk_print_fragment(out, table->id);
+        lk_text_add(out, "-note-%s\"><sup>%s</sup> ", mark, mark);
+        lk_text_escaped(out, notes->list[i]);
+        lk_text_add(out, "</p>");
+    }
+    lk_text_add(out, "</td></tr></tfoot>\n");
+}
+
+void lk_table_html(const struct lk_table *table, struct lk_text *out) {
+    struct lk_table_notes notes;
+    enum lk_code rc = lk_table_notes(table, &notes);
+    if (rc && !out->rc) out->rc = rc;
+    lk_text_add(out, "<table id=\"");
+    lk_print_fragment(out, table->id);
+    lk_text_add(out, "\">\n<caption>");
+    lk_text_escaped(out, table->caption);
+    lk_text_add(out, "</caption>\n");
+    head(out, table);
+    lk_text_add(out, "<tbody>\n");
+    for (int r = 0; r < table->n_rows; r++) {
+        const struct lk_table_row *row = &table->rows[r];
+        lk_text_add(out, row->heading ? "<tr class=\"group\">" : "<tr>");
+        for (int i = 0, column = 0; i < row->n_cells; column += row->cells[i++].span)
+            cell_element(out, table, &notes, row, i, column);
+        lk_text_add(out, "</tr>\n");
+    }
+    if (table->no_data)
+        lk_text_add(out, "<tr><td class=\"none\" colspan=\"%d\">no data</td></tr>\n",
+                    table->n_columns ? table->n_columns : 1);
+    lk_text_add(out, "</tbody>\n");
+    foot(out, table, &notes);
+    lk_text_add(out, "</table>\n");
+    lk_table_notes_free(&notes);
+}

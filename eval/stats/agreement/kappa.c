@@ -1,0 +1,126 @@
+#include "eval/stats/agreement/kappa.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "eval/stats/special/special.h"
+
+enum { LABELS_MAX = 1024 };
+
+/* How far apart two labels are, 0 to 1. */
+static double distance(enum lk_weights weights, int i, int j, int n_labels) {
+    double apart = n_labels > 1 ? fabs((double)(i - j)) / (n_labels - 1) : 0;
+    if (weights == LK_WEIGHTS_LINEAR) return apart;
+    if (weights == LK_WEIGHTS_QUADRATIC) return apart * apart;
+    return i != j;
+}
+
+/* Sums of whole numbers, so that kappa does not depend on the order of the labels: with distances of d = i - j levels
+ * (not divided by the largest), 1 - n sum(d O) / sum(d row col). */
+static double kappa_of(const int64_t *table, const double *row, const double *column, int k, enum lk_weights weights,
+                       double n, bool *defined) {
+    double observed = 0, expected = 0;
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j < k; j++) {
+            double apart = weights == LK_WEIGHTS_NONE ? i != j : abs(i - j);
+            if (weights == LK_WEIGHTS_QUADRATIC) apart *= apart;
+            observed += apart * (double)table[i * k + j];
+            expected += apart * row[i] * column[j];
+        }
+    *defined = expected > 0;
+    return *defined ? 1 - observed * n / expected : 0;
+}
+
+/* The delta method's variances: of w_ij - (w_i. + w_.j)(1 - kappa) over the observed pairs, and of w_ij - w_i. - w_.j
+ * over the pairs expected by chance. scratch [2, k]. */
+static void standard_errors(const int64_t *table, const double *row, const double *column, int k,
+                            enum lk_weights weights, double n, double *scratch, struct lk_kappa *out) {
+    double *row_mean = scratch, *column_mean = scratch + k, chance = 0;
+    for (int i = 0; i < k; i++) {
+        row_mean[i] = column_mean[i] = 0;
+        for (int j = 0; j < k; j++) {
+            row_mean[i] += (1 - distance(weights, i, j, k)) * column[j] / n;
+            column_mean[i] += (1 - distance(weights, j, i, k)) * row[j] / n;
+        }
+    }
+    for (int i = 0; i < k; i++) chance += row_mean[i] * row[i] / n;
+    double kappa = out->kappa.value, mean = kappa - chance * (1 - kappa), sum = 0, sum_null = 0;
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j < k; j++) {
+            double w = 1 - distance(weights, i, j, k), both = column_mean[j] + row_mean[i];
+            double off = w - both * (1 - kappa) - mean, off_null = w - both + chance;
+            sum += (double)table[i * k + j] / n * off * off;
+            sum_null += row[i] / n * (column[j] / n) * off_null * off_null;
+        }
+    out->standard_error = sqrt(sum / n) / (1 - chance);
+    out->standard_error_null = sqrt(sum_null / n) / (1 - chance);
+}
+
+static void measure(const int64_t *table, int k, enum lk_weights weights, double *scratch, struct lk_kappa *out) {
+    double *row = scratch, *column = scratch + k, n = 0, exact = 0, within = 0;
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j < k; j++) {
+            double count = (double)table[i * k + j];
+            row[i] += count;
+            column[j] += count;
+            n += count;
+            if (i == j) exact += count;
+            if (abs(i - j) <= 1) within += count;
+        }
+    out->kappa.n = (size_t)n;
+    if (n == 0) {
+        out->kappa.undefined = "no pair of labels";
+        return;
+    }
+    out->exact = exact / n;
+    out->within_one = within / n;
+    bool defined;
+    out->kappa.value = kappa_of(table, row, column, k, weights, n, &defined);
+    if (!defined) {
+        out->kappa.undefined = "both gave one and the same label throughout";
+        return;
+    }
+    standard_errors(table, row, column, k, weights, n, scratch + 2 * k, out);
+    double reach = lk_normal_quantile(0.975) * out->standard_error;
+    out->kappa.low = out->kappa.value - reach;
+    out->kappa.high = out->kappa.value + reach;
+    out->p = 1;
+    if (out->standard_error_null > 0) {
+        out->z = out->kappa.value / out->standard_error_null;
+        out->p = 2 * lk_normal_sf(fabs(out->z));
+    }
+}
+
+enum lk_code lk_cohen_kappa_table(const int64_t *table, int n_labels, enum lk_weights weights, struct lk_kappa *out) {
+    memset(out, 0, sizeof *out);
+    if (n_labels < 1 || n_labels > LABELS_MAX)
+        return lk_fail(LK_E_INPUT, "kappa: labels: expected 1 to %d levels, got %d", LABELS_MAX, n_labels);
+    for (int i = 0; i < n_labels * n_labels; i++)
+        if (table[i] < 0 || table[i] > INT64_C(1) << 40)
+            return lk_fail(LK_E_INPUT, "kappa: table: expected counts, got %lld", (long long)table[i]);
+    double *scratch = lk_calloc((size_t)n_labels * 4, sizeof *scratch);
+    if (!scratch) return lk_fail(LK_E_NOMEM, "kappa: no memory for %d labels", n_labels);
+    measure(table, n_labels, weights, scratch, out);
+    lk_free(scratch);
+    return LK_OK;
+}
+
+enum lk_code lk_cohen_kappa(const int32_t *a, const int32_t *b, size_t n, int32_t first, int32_t last,
+                            enum lk_weights weights, struct lk_kappa *out) {
+    memset(out, 0, sizeof *out);
+    int64_t levels = (int64_t)last - first + 1;
+    if (levels < 1 || levels > LABELS_MAX)
+        return lk_fail(LK_E_INPUT, "kappa: labels: expected 1 to %d levels, got %d to %d", LABELS_MAX, first, last);
+    int k = (int)levels;
+    int64_t *table = lk_calloc((size_t)k * (size_t)k, sizeof *table);
+    if (!table) return lk_fail(LK_E_NOMEM, "kappa: no memory for a table of %d labels", k);
+    for (size_t i = 0; i < n; i++)
+        if (a[i] >= first && a[i] <= last && b[i] >= first && b[i] <= last)
+            table[(size_t)(a[i] - first) * (size_t)k + (size_t)(b[i] - first)]++;
+    enum lk_code rc = lk_cohen_kappa_table(table, k, weights, out);
+    lk_free(table);
+    return rc;
+}

@@ -1,0 +1,24 @@
+/* Inside of the rates: how many clusters a rate or a disparity is of, and what its expanded interval's confidence is.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "eval/stats/resampling/bootstrap_rates.h"
+
+struct lk_rate_clusters {
+    size_t n_drawn;
+    int n_groups;    /* of all groupings */
+    int32_t *counts; /* [n_groups + n_groupings, n_measures]: clusters with a valid unit in the group, in the grouping
+                      */
+    bool *nested;    /* [n_groupings]: no cluster has units in two groups */
+    double *confidence; /* as counts: what the percentiles of an expanded interval are taken at */
+};
+
+/* Confidences of the rates; those of disparities wait for the groups that they are of. */
+enum lk_code lk_rate_clusters_make(const struct lk_rates *rates, const struct lk_resampling *how,
+                                   struct lk_rate_clusters *out);
+/* Groups a and b count from the first one of all groupings. */
+void lk_rate_clusters_disparity(struct lk_rate_clusters *clusters, const struct lk_rates *rates, double confidence,
+                                int grouping, int measure, int a, int b);
+void lk_rate_clusters_free(struct lk_rate_clusters *clusters);

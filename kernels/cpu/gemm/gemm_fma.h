@@ -1,0 +1,57 @@
+/* The FMA kernel of AVX2 and AVX-512, written once. The including file defines
+ *   V, V_LANES, V_ZERO(), V_LOAD(p), V_STORE(p, v), V_SET1(x), V_FMA(a, b, c)   the vector
+ *   MR                                                                         rows of a micro-tile; columns are
+ *                                                                              2 V_LANES
+ * A panel: [k][MR] floats. B panel: [k][NR] floats. Micro-tile: [MR][NR] floats. The 2 MR sums, two vectors of B and
+ * one broadcast of A fill the registers. */
+#pragma once
+
+#include "kernels/cpu/gemm/gemm_kernel.h"
+
+#define NR (2 * V_LANES)
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/* rows is a constant at each call, so that the sums live in registers. */
+static inline __attribute__((always_inline)) void tile(const int rows, const float *a, const float *b, float *c,
+                                                       int64_t k, bool first) {
+    V sum[MR][2];
+    UNROLL for (int i = 0; i < rows; i++) {
+        sum[i][0] = first ? V_ZERO() : V_LOAD(c + i * NR);
+        sum[i][1] = first ? V_ZERO() : V_LOAD(c + i * NR + V_LANES);
+    }
+    for (; k > 0; k--, a += MR, b += NR) {
+        V b0 = V_LOAD(b), b1 = V_LOAD(b + V_LANES);
+        UNROLL for (int i = 0; i < rows; i++) {
+            V x = V_SET1(a[i]);
+            sum[i][0] = V_FMA(x, b0, sum[i][0]);
+            sum[i][1] = V_FMA(x, b1, sum[i][1]);
+        }
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        V_STORE(c + i * NR, sum[i][0]);
+        V_STORE(c + i * NR + V_LANES, sum[i][1]);
+    }
+}
+
+static void last_tile(int rows, const float *a, const float *b, float *c, int64_t k, bool first);
+
+static void multiply(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols, int64_t k,
+                     bool first, const struct lk_gemm_ahead ahead[2]) {
+    (void)cols;
+    const char *panel = a;
+    struct lk_gemm_ahead ahead_a = ahead[0], ahead_b = ahead[1];
+    int64_t tiles = (rows + MR - 1) / MR;
+    int64_t a_lines = (lk_gemm_ahead_lines(&ahead_a) + tiles - 1) / tiles;
+    int64_t b_lines = (lk_gemm_ahead_lines(&ahead_b) + tiles - 1) / tiles;
+    for (; rows >= MR; rows -= MR, panel += a_stride, c += MR * NR) {
+        lk_gemm_ahead_go(&ahead_a, a_lines);
+        lk_gemm_ahead_go(&ahead_b, b_lines);
+        tile(MR, (const float *)panel, b, c, k, first);
+    }
+    if (rows > 0) last_tile((int)rows, (const float *)panel, b, c, k, first);
+}

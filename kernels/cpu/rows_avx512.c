@@ -1,4 +1,0 @@
-#if defined(__x86_64__)
-#define LK_ROWS lk_rows_avx512
-#include "kernels/cpu/rows_impl.h"
-#endif

@@ -1,0 +1,86 @@
+#include "kernels/cuda/gemm/gemm.h"
+
+#define GROUP_ROWS 2048 /* of x that stay in L2 while columns of w pass: 108 tiles then read about as many of w */
+#define LARGE      4096 /* N and K above which a layer takes the largest tile */
+#define FEW_WASTE  8    /* a tile may be wider than needed by an eighth of N */
+
+#define TILE(n_rows, n_columns, n_threads, stages, depth, name)                                                        \
+    {                                                                                                                  \
+        .rows = n_rows, .columns = n_columns, .threads = n_threads,                                                    \
+        .shared = 2 * (size_t)(stages) * (depth) * (n_rows + n_columns), .kernel = name                                \
+    }
+static const struct lk_cuda_gemm_tile linear_256 = TILE(128, 256, 256, 3, 64, "linear_256_bf16");
+static const struct lk_cuda_gemm_tile linear_128 = TILE(128, 128, 128, 5, 32, "linear_128_bf16");
+static const struct lk_cuda_gemm_tile linear_64 = TILE(128, 64, 128, 3, 64, "linear_64_bf16");
+static const struct lk_cuda_gemm_tile linear_few = TILE(16, 64, 128, 4, 64, "linear_few_bf16");
+static const struct lk_cuda_gemm_tile conv2d_128 = TILE(128, 128, 128, 5, 32, "conv2d_128_bf16");
+static const struct lk_cuda_gemm_tile conv2d_64 = TILE(128, 64, 128, 3, 64, "conv2d_64_bf16");
+static const struct lk_cuda_gemm_tile gathered = TILE(128, 64, 128, 3, 64, "gemm_gathered_bf16");
+static const struct lk_cuda_gemm_tile linear_flat_128 = TILE(48, 128, 128, 4, 64, "linear_flat_128_bf16");
+static const struct lk_cuda_gemm_tile linear_flat_64 = TILE(48, 64, 128, 4, 64, "linear_flat_64_bf16");
+static const struct lk_cuda_gemm_tile conv2d_16 = TILE(128, 16, 128, 4, 64, "conv2d_16_bf16");
+static const struct lk_cuda_gemm_tile gathered_128 = TILE(128, 128, 256, 5, 32, "gemm_gathered_128_bf16");
+static const struct lk_cuda_gemm_tile f32 = {.rows = 64, .columns = 64, .threads = 128, .kernel = "gemm_f32"};
+
+static bool fits(int64_t n, int columns) { return n + n / FEW_WASTE >= lk_cuda_div_up(n, columns) * columns; }
+
+/* The largest tile asks least of caches and shared memory, but an SM holds one: nothing hides its epilogue, which
+ * counts where K is small, and its last wave wastes more where N is. Layers of one column of tiles have too few of them
+ * for all SMs unless they are flat. */
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile(int64_t n, int64_t k) {
+    if (n > LARGE && k > LARGE && fits(n, 256)) return &linear_256;
+    if (n <= 128) return n <= 64 ? &linear_flat_64 : &linear_flat_128;
+    return fits(n, 128) ? &linear_128 : &linear_64;
+}
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void) { return &linear_few; }
+const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n, bool slabs) {
+    if (n <= 16 && !slabs) return &conv2d_16;
+    return fits(n, 128) ? &conv2d_128 : &conv2d_64;
+}
+
+static bool aligned_vector(const struct lk_tensor *t) { return !t || (uintptr_t)t->data % 16 == 0; }
+
+enum lk_code lk_cuda_gemm_arguments(struct lk_cuda_gemm *args, const struct lk_linear *op, int64_t k) {
+    const struct lk_tensor *y = op->y;
+    const int64_t most = INT32_MAX - 4096;
+    if (y->shape[0] > most || y->shape[1] > most || k > most)
+        return lk_fail(LK_E_INTERNAL, "cuda: a product of %lld x %lld x %lld is too large", (long long)y->shape[0],
+                       (long long)y->shape[1], (long long)k);
+    *args = (struct lk_cuda_gemm){
+        .out = {.y = y->data,
+                .bias = op->bias ? op->bias->data : NULL,
+                .gate = op->gate ? op->gate->data : NULL,
+                .residual = op->residual ? op->residual->data : NULL,
+                .ld_y = y->ld,
+                .ld_residual = op->residual ? op->residual->ld : 0,
+                .act = op->act,
+                .round_before_bias = op->round_before_bias,
+                .bias_bf16 = op->bias && op->bias->dtype == LK_BF16,
+                .vector_columns = aligned_vector(op->bias) && aligned_vector(op->gate),
+                .vector_rows = lk_cuda_aligned(y) && (!op->residual || lk_cuda_aligned(op->residual))},
+        .m = (int32_t)y->shape[0],
+        .n = (int32_t)y->shape[1],
+        .k = (int32_t)k};
+    return LK_OK;
+}
+
+enum lk_code lk_cuda_gemm_launch(struct lk_device *dev, const char *module, const struct lk_cuda_gemm_tile *tile,
+                                 struct lk_cuda_gemm *args) {
+    args->row_tiles = (int32_t)lk_cuda_div_up(args->m, tile->rows);
+    args->column_tiles = (int32_t)lk_cuda_div_up(args->n, tile->columns);
+    const int64_t groups = lk_cuda_div_up((int64_t)args->row_tiles * tile->rows, GROUP_ROWS);
+    args->group = (int32_t)lk_cuda_div_up(args->row_tiles, groups);
+    const int64_t blocks = (int64_t)args->row_tiles * args->column_tiles;
+    if (blocks > INT32_MAX / 2) return lk_fail(LK_E_INTERNAL, "cuda: a product of %lld tiles", (long long)blocks);
+    const struct lk_cuda_grid grid = {
+        .grid = {(unsigned)blocks}, .block = {(unsigned)tile->threads}, .shared = tile->shared};
+    return lk_cuda_launch(dev, module, tile->kernel, &grid, args);
+}
+
+enum lk_code lk_cuda_gemm_launch_gathered(struct lk_device *dev, enum lk_dtype dtype, struct lk_cuda_gemm *args) {
+    const bool w_aligned = (uintptr_t)args->w % 16 == 0 && args->ld_w % 8 == 0 && args->ld_w <= INT32_MAX;
+    if (dtype == LK_BF16)
+        return lk_cuda_gemm_launch(dev, "gemm_gathered", w_aligned && fits(args->n, 128) ? &gathered_128 : &gathered,
+                                   args);
+    return lk_cuda_gemm_launch(dev, "gemm_f32", &f32, args);
+}

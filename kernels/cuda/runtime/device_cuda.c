@@ -1,0 +1,237 @@
+/* The cuda device: opened through the driver, with one stream on which everything runs in order. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/modules.h"
+
+#define LEAST_COMPUTE_MAJOR 8
+
+/* The context belongs to a thread; ops may be called from any. */
+static enum lk_code enter(const struct lk_cuda_device *cuda) {
+    return LK_CU(context_set, (cuda->context), "%s", cuda->device.name);
+}
+
+static enum lk_code cuda_alloc(struct lk_device *dev, size_t bytes, void **out) {
+    lk_cu_address address;
+    *out = NULL;
+    LK_TRY(enter(lk_cuda_device_of(dev)));
+    LK_TRY(lk_cuda_alloc(lk_cuda_device_of(dev), bytes, "activations", &address));
+    *out = (void *)(uintptr_t)address;
+    return LK_OK;
+}
+
+static void cuda_free(struct lk_device *dev, void *block) {
+    struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    lk_cuda()->context_set(cuda->context);
+    lk_cuda()->stream_synchronize(cuda->stream);
+    lk_cuda()->memory_free((lk_cu_address)(uintptr_t)block);
+}
+
+static enum lk_code cuda_upload(struct lk_device *dev, void *dst, const void *host, size_t bytes) {
+    struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    LK_TRY(enter(cuda));
+    return lk_staging_upload(&cuda->staging, cuda->stream, (lk_cu_address)(uintptr_t)dst, host, bytes);
+}
+
+static enum lk_code cuda_download(struct lk_device *dev, void *host, const void *src, size_t bytes) {
+    struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    LK_TRY(enter(cuda));
+    for (size_t done = 0; done < bytes;) {
+        size_t n = bytes - done < LK_STAGING_BYTES ? bytes - done : LK_STAGING_BYTES;
+        unsigned char *slot;
+        LK_TRY(lk_staging_slot(&cuda->staging, &slot));
+        LK_TRY(LK_CU(copy_to_host, (slot, (lk_cu_address)(uintptr_t)src + done, n, cuda->stream),
+                     "download of %zu bytes", n));
+        LK_TRY(lk_cuda_wait(cuda, NULL));
+        memcpy((unsigned char *)host + done, slot, n);
+        done += n;
+    }
+    return LK_OK;
+}
+
+static enum lk_code cuda_note_weights(struct lk_device *dev, const struct lk_ranges *weights) {
+    LK_TRY(enter(lk_cuda_device_of(dev)));
+    return lk_cuda_weights_note(lk_cuda_device_of(dev), weights);
+}
+
+static enum lk_code cuda_load_weights(struct lk_device *dev) {
+    LK_TRY(enter(lk_cuda_device_of(dev)));
+    return lk_cuda_weights_load(lk_cuda_device_of(dev));
+}
+
+static void cuda_destroy(struct lk_device *dev) {
+    struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    const struct lk_cuda_driver *driver = lk_cuda();
+    if (cuda->context) {
+        driver->context_set(cuda->context);
+        if (cuda->stream) driver->stream_synchronize(cuda->stream);
+        lk_cuda_rivals_close(dev);
+        if (cuda->weights) lk_cuda_weights_drop(cuda->weights);
+        if (cuda->report) driver->memory_free(cuda->report);
+        lk_staging_close(&cuda->staging);
+        for (size_t i = 0; cuda->modules && i < lk_cuda_n_modules; i++)
+            if (cuda->modules[i]) driver->module_unload(cuda->modules[i]);
+        if (cuda->stream) driver->stream_destroy(cuda->stream);
+        driver->context_set(NULL);
+        driver->context_release(cuda->ordinal);
+    }
+    if (cuda->weights) {
+        lk_free(cuda->weights->ranges.entries);
+        lk_free(cuda->weights->blocks);
+    }
+    lk_free(cuda->weights);
+    lk_free(cuda->modules);
+}
+
+static const struct lk_device_memory memory = {
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .destroy = cuda_destroy,
+    .note_weights = cuda_note_weights,
+    .check_fit = lk_cuda_check_fit,
+    .load_weights = cuda_load_weights,
+    .footprint = lk_cuda_footprint,
+};
+
+/* Copies of an op's tensors with the device's addresses: pointers[i] is set to tensors[i]. The first tensor of an op
+ * that has several is written. */
+static enum lk_code resolve(struct lk_device *dev, const struct lk_tensor **pointers, struct lk_tensor *tensors,
+                            int n) {
+    struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    LK_TRY(enter(cuda));
+    for (int i = 0; i < n; i++) {
+        if (!pointers[i]) continue;
+        tensors[i] = *pointers[i];
+        pointers[i] = &tensors[i];
+        if (lk_arena_holds(&dev->arena, tensors[i].data)) continue;
+        if (i == 0 && n > 1) return lk_fail(LK_E_INTERNAL, "%s: an op's output is not in the arena", dev->name);
+        LK_TRY(lk_cuda_weights_find(cuda, &tensors[i], &tensors[i].data));
+    }
+    return LK_OK;
+}
+
+#define RESOLVED_OP(name)                                                                                              \
+    static enum lk_code run_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch) {                 \
+        union {                                                                                                        \
+            struct lk_##name op;                                                                                       \
+            const struct lk_tensor *tensors[LK_TENSORS_##name];                                                        \
+        } resolved = {.op = *op};                                                                                      \
+        struct lk_tensor tensors[LK_TENSORS_##name];                                                                   \
+        LK_TRY(resolve(dev, resolved.tensors, tensors, LK_TENSORS_##name));                                            \
+        return lk_cuda_##name(dev, &resolved.op, scratch);                                                             \
+    }
+LK_OPS(RESOLVED_OP)
+
+static const struct lk_op_table table = {
+    .linear = {run_linear, lk_cuda_linear_scratch},
+    .attention = {run_attention, lk_cuda_attention_scratch},
+    .rms_norm = {run_rms_norm, NULL},
+    .layer_norm = {run_layer_norm, NULL},
+    .norm_rope = {run_norm_rope, NULL},
+    .gated_act = {run_gated_act, NULL},
+    .activation = {run_activation, NULL},
+    .embedding = {run_embedding, NULL},
+    .conv2d = {run_conv2d, lk_cuda_conv2d_scratch},
+    .group_norm = {run_group_norm, lk_cuda_group_norm_scratch},
+    .add = {run_add, NULL},
+    .channel_affine = {run_channel_affine, NULL},
+    .l2_norm = {run_l2_norm, NULL},
+    .mean_rows = {run_mean_rows, NULL},
+    .posterior_sample = {run_posterior_sample, NULL},
+    .guidance = {run_guidance, NULL},
+    .pack_latents = {run_pack_latents, NULL},
+    .euler_step = {run_euler_step, NULL},
+    .copy = {run_copy, NULL},
+    .pixels = {run_pixels, NULL},
+    .nonfinite = {run_nonfinite, NULL},
+};
+
+static enum lk_code attribute(const struct lk_cuda_device *cuda, int which, int *out) {
+    return LK_CU(device_attribute, (out, which, cuda->ordinal), "%s", cuda->device.name);
+}
+
+static enum lk_code find_device(int index, lk_cu_device *ordinal, struct lk_cuda_info *info) {
+    LK_TRY(LK_CU(device_get, (ordinal, index), "device %d", index));
+    LK_TRY(LK_CU(device_name, (info->name, (int)sizeof info->name, *ordinal), "device %d", index));
+    LK_TRY(LK_CU(device_memory, (&info->memory_bytes, *ordinal), "device %d", index));
+    LK_TRY(
+        LK_CU(device_attribute, (&info->compute_major, LK_CU_ATTRIBUTE_COMPUTE_MAJOR, *ordinal), "device %d", index));
+    LK_TRY(
+        LK_CU(device_attribute, (&info->compute_minor, LK_CU_ATTRIBUTE_COMPUTE_MINOR, *ordinal), "device %d", index));
+    return LK_CU(driver_version, (&info->driver_version), "device %d", index);
+}
+
+enum lk_code lk_cuda_info(int index, int *n_devices, struct lk_cuda_info *out) {
+    int n = 0;
+    lk_cu_device ordinal;
+    *n_devices = 0;
+    if (!lk_cuda_n_modules)
+        return lk_fail(LK_E_DEVICE, "this build has no CUDA kernels (it was built without nvcc); use --device cpu");
+    LK_TRY(lk_cuda_driver_open());
+    LK_TRY(LK_CU(device_count, (&n), "counting devices"));
+    if (index >= n)
+        return lk_fail(LK_E_DEVICE, "no device %d: the driver has %d; `likeness devices` lists them", index, n);
+    if (index >= 0) LK_TRY(find_device(index, &ordinal, out));
+    *n_devices = n;
+    return LK_OK;
+}
+
+static enum lk_code load_modules(struct lk_cuda_device *cuda) {
+    cuda->modules = lk_calloc(lk_cuda_n_modules, sizeof *cuda->modules);
+    if (!cuda->modules) return lk_fail(LK_E_NOMEM, "%s: out of memory", cuda->device.name);
+    for (size_t i = 0; i < lk_cuda_n_modules; i++)
+        LK_TRY(LK_CU(module_load, (&cuda->modules[i], lk_cuda_modules[i].fatbin), "kernels of %s",
+                     lk_cuda_modules[i].name));
+    return LK_OK;
+}
+
+static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
+    struct lk_cuda_info info;
+    int n, shared;
+    LK_TRY(lk_cuda_info(index, &n, &info));
+    if (info.compute_major < LEAST_COMPUTE_MAJOR)
+        return lk_fail(LK_E_DEVICE, "cuda:%d: %s has compute capability %d.%d; 8.0 or newer is needed", index,
+                       info.name, info.compute_major, info.compute_minor);
+    snprintf(cuda->device.name, sizeof cuda->device.name, "cuda:%d (%.80s)", index, info.name);
+    snprintf(cuda->device.architecture, sizeof cuda->device.architecture, "sm_%d%d", info.compute_major,
+             info.compute_minor);
+    LK_TRY(LK_CU(device_get, (&cuda->ordinal, index), "device %d", index));
+    LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, &cuda->n_multiprocessors));
+    LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared));
+    cuda->most_shared = (size_t)shared;
+    cuda->weights = lk_calloc(1, sizeof *cuda->weights);
+    if (!cuda->weights) return lk_fail(LK_E_NOMEM, "%s: out of memory", cuda->device.name);
+    cuda->weights->epoch = lk_weights_epoch();
+    LK_TRY(LK_CU(context_retain, (&cuda->context, cuda->ordinal), "%s", cuda->device.name));
+    LK_TRY(enter(cuda));
+    LK_TRY(LK_CU(stream_create, (&cuda->stream, LK_CU_STREAM_NON_BLOCKING), "%s", cuda->device.name));
+    LK_TRY(lk_staging_open(&cuda->staging, sizeof(struct lk_cuda_report)));
+    LK_TRY(lk_cuda_alloc(cuda, sizeof(struct lk_cuda_report), "report of the kernels", &cuda->report));
+    LK_TRY(LK_CU(set_bytes, (cuda->report, 0, sizeof(struct lk_cuda_report), cuda->stream), "%s", cuda->device.name));
+    return load_modules(cuda);
+}
+
+enum lk_code lk_device_cuda_create(int index, struct lk_device **out) {
+    *out = NULL;
+    if (index < 0) return lk_fail(LK_E_USAGE, "cuda:%d: expected a device from 0 on", index);
+    struct lk_cuda_device *cuda = lk_calloc(1, sizeof *cuda);
+    if (!cuda) return lk_fail(LK_E_NOMEM, "cuda device: out of memory");
+    cuda->device.kind = LK_DEVICE_CUDA;
+    cuda->device.n_threads = 1;
+    cuda->device.table = &table;
+    cuda->device.memory = &memory;
+    enum lk_code rc = open_device(cuda, index);
+    if (rc) {
+        struct lk_error error;
+        lk_error_get(&error, rc); /* closing may set others */
+        lk_device_free(&cuda->device);
+        return lk_error_set(&error);
+    }
+    *out = &cuda->device;
+    return LK_OK;
+}

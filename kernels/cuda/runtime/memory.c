@@ -1,0 +1,48 @@
+#include "kernels/cuda/runtime/memory.h"
+
+#include "kernels/cuda/cuda.h"
+
+#define ADVICE                                                                                                         \
+    "make the picture smaller or use fewer references, close other programs on the GPU, or use --device cpu; "         \
+    "`likeness plan` shows what a run needs"
+
+static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
+
+enum lk_code lk_cuda_alloc(const struct lk_cuda_device *cuda, size_t bytes, const char *what, lk_cu_address *out) {
+    size_t available = 0, total = 0, wanted = lk_cuda_grains(bytes ? bytes : 1);
+    enum lk_code rc = LK_CU(memory_alloc, (out, wanted), "%s: %s of %zu bytes", cuda->device.name, what, wanted);
+    if (rc) lk_cuda_weights_forget(cuda->weights);
+    if (rc != LK_E_FIT) return rc;
+    LK_TRY(LK_CU(memory_info, (&available, &total), "%s", cuda->device.name));
+    return lk_fail(LK_E_FIT, "%s: %s: %s of %.1f MiB (%zu bytes) could not be had, %.1f of %.1f MiB are free; " ADVICE,
+                   cuda->device.name, lk_cuda_symbols.memory_alloc, what, mib(wanted), wanted, mib(available),
+                   mib(total));
+}
+
+/* The device's own, beside arena and weights. */
+static uint64_t own_bytes(void) { return lk_cuda_grains(sizeof(struct lk_cuda_report)); }
+
+static uint64_t arena_room(size_t bytes) { return lk_cuda_grains(bytes ? bytes : 1); }
+
+uint64_t lk_cuda_footprint(const struct lk_device *dev, size_t arena_bytes, const struct lk_ranges *weights) {
+    (void)dev;
+    return own_bytes() + arena_room(arena_bytes) + lk_cuda_weights_room(weights);
+}
+
+enum lk_code lk_cuda_check_fit(struct lk_device *dev, size_t arena_bytes) {
+    const struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    size_t available = 0, total = 0;
+    uint64_t arena = lk_device_keeps_arena(dev, arena_bytes) ? 0 : arena_room(arena_bytes);
+    uint64_t weights = lk_cuda_weights_room(&cuda->weights->ranges);
+    if (!arena && !weights) return LK_OK;
+    LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
+    LK_TRY(LK_CU(memory_info, (&available, &total), "%s", dev->name));
+    uint64_t freed = dev->arena_block && arena ? arena_room(dev->arena.capacity) : 0;
+    if (arena + weights <= available + freed) return LK_OK;
+    lk_cuda_weights_forget(cuda->weights);
+    return lk_fail(LK_E_FIT,
+                   "%s: %.1f MiB (%llu bytes) are needed, %.1f for weights and %.1f for activations, and %.1f of %.1f "
+                   "MiB are free; " ADVICE,
+                   dev->name, mib(arena + weights), (unsigned long long)(arena + weights), mib(weights), mib(arena),
+                   mib(available + freed), mib(total));
+}

@@ -1,0 +1,21 @@
+/* Device memory: every allocation of the cuda device is made here, in whole grains, so that what a plan adds up is what
+ * the driver hands out. Under it lie only the driver's own context and code. */
+#pragma once
+
+#include "engine/device.h"
+#include "kernels/cuda/runtime/driver.h"
+
+#define LK_CUDA_GRAIN 512 /* bytes; the driver aligns and rounds to as much */
+
+static inline size_t lk_cuda_grains(size_t bytes) {
+    return (bytes + LK_CUDA_GRAIN - 1) / LK_CUDA_GRAIN * LK_CUDA_GRAIN;
+}
+
+struct lk_cuda_device;
+
+/* LK_E_FIT with what was needed, what is free and what to do. what: "activations". */
+enum lk_code lk_cuda_alloc(const struct lk_cuda_device *cuda, size_t bytes, const char *what, lk_cu_address *out);
+
+/* As struct lk_device_memory has them. */
+enum lk_code lk_cuda_check_fit(struct lk_device *dev, size_t arena_bytes);
+uint64_t lk_cuda_footprint(const struct lk_device *dev, size_t arena_bytes, const struct lk_ranges *weights);

@@ -1,0 +1,56 @@
+# Every kernels/cuda/*.cu becomes a fatbin (PTX for compute_80, kept readable; machine code for sm_80 and sm_90), and all of
+# them part of the program: modules.c is generated and takes the files in with .incbin. Without nvcc there are none, and
+# `--device cuda` says so.
+option(LIKENESS_CUDA "CUDA kernels, where nvcc is found" ON)
+find_program(NVCC nvcc PATHS /usr/local/cuda/bin $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin)
+set(cuda_folder ${CMAKE_BINARY_DIR}/cuda)
+set(cuda_incbin "")
+set(cuda_entries "")
+set(cuda_fatbins "")
+if(NVCC AND LIKENESS_CUDA)
+  message(STATUS "CUDA kernels: ${NVCC}")
+  # -fmad=false: products and sums round where they are written, as on the CPU; kernels that want fma say fmaf.
+  set(NVCC_FLAGS -std=c++17 -O3 -fmad=false -lineinfo --no-compress -Werror all-warnings -Xptxas -warn-spills
+      -gencode arch=compute_80,code=[compute_80,sm_80] -gencode arch=compute_80,code=sm_90)
+  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu)
+  file(MAKE_DIRECTORY ${cuda_folder})
+  foreach(source ${cuda_sources})
+    get_filename_component(name ${source} NAME_WE)
+    set(fatbin ${cuda_folder}/${name}.fatbin)
+    add_custom_command(
+      OUTPUT ${fatbin}
+      COMMAND ${NVCC} ${NVCC_FLAGS} -I${CMAKE_SOURCE_DIR} -MD -MF ${fatbin}.d -MT ${fatbin} -fatbin ${source} -o ${fatbin}
+      DEPENDS ${source}
+      DEPFILE ${fatbin}.d
+      COMMENT "nvcc ${name}.cu"
+      VERBATIM)
+    string(APPEND cuda_incbin "EMBED(${name}, \"${fatbin}\")\n")
+    string(APPEND cuda_entries "    {\"${name}\", lk_cuda_fatbin_${name}},\n")
+    list(APPEND cuda_fatbins ${fatbin})
+  endforeach()
+else()
+  message(STATUS "CUDA kernels: none, nvcc was not found or LIKENESS_CUDA is off")
+endif()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/modules.c.in ${CMAKE_BINARY_DIR}/cuda/modules.c @ONLY)
+set_source_files_properties(${CMAKE_BINARY_DIR}/cuda/modules.c PROPERTIES OBJECT_DEPENDS "${cuda_fatbins}")
+target_sources(lk_kernels PRIVATE ${CMAKE_BINARY_DIR}/cuda/modules.c)
+
+# NVIDIA's libraries as rivals of our kernels (rivals.h): headers now, the libraries at run time.
+if(NVCC AND LIKENESS_CUDA)
+  get_filename_component(cuda_bin ${NVCC} REALPATH)
+  get_filename_component(cuda_bin ${cuda_bin} DIRECTORY)
+  find_path(CUBLASLT_INCLUDE cublasLt.h HINTS ${cuda_bin}/../include)
+  find_path(CUDNN_INCLUDE cudnn.h HINTS ${cuda_bin}/../include)
+endif()
+foreach(rival CUBLASLT/linear_cublaslt CUDNN/conv2d_cudnn)
+  get_filename_component(header ${rival} DIRECTORY)
+  get_filename_component(name ${rival} NAME)
+  set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/runtime/${name}.c)
+  if(${header}_INCLUDE)
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-isystem;${${header}_INCLUDE};-isystem;${cuda_bin}/../include")
+    target_compile_definitions(lk_kernels PRIVATE LIKENESS_${header})
+  else()
+    message(STATUS "CUDA rivals: no ${name}, its headers were not found")
+    set_source_files_properties(${source} PROPERTIES HEADER_FILE_ONLY ON)
+  endif()
+endforeach()

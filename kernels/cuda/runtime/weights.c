@@ -1,0 +1,104 @@
+#include "kernels/cuda/runtime/weights.h"
+
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime/memory.h"
+
+#define ALIGN 256 /* of a copy; as many bytes lie between two */
+
+static struct lk_range *find(const struct lk_cuda_weights *w, const struct lk_tensor *t) {
+    return lk_ranges_find(&w->ranges, (uintptr_t)t->data, lk_tensor_extent(t));
+}
+
+void lk_cuda_weights_drop(struct lk_cuda_weights *w) {
+    for (size_t i = 0; i < w->n_blocks; i++) lk_cuda()->memory_free(w->blocks[i]);
+    w->ranges.n = w->n_blocks = 0;
+}
+
+void lk_cuda_weights_forget(struct lk_cuda_weights *w) {
+    size_t n = 0;
+    for (size_t i = 0; i < w->ranges.n; i++)
+        if (w->ranges.entries[i].copy) w->ranges.entries[n++] = w->ranges.entries[i];
+    w->ranges.n = n;
+}
+
+/* Forgets everything if memory that held weights was given back since the last look. */
+static enum lk_code follow_epoch(const struct lk_cuda_device *cuda) {
+    struct lk_cuda_weights *w = cuda->weights;
+    uint64_t now = lk_weights_epoch();
+    if (w->epoch == now) return LK_OK;
+    LK_TRY(LK_CU(stream_synchronize, (cuda->stream), "before weights are dropped"));
+    lk_cuda_weights_drop(w);
+    w->epoch = now;
+    return LK_OK;
+}
+
+enum lk_code lk_cuda_weights_note(struct lk_cuda_device *cuda, const struct lk_ranges *ranges) {
+    LK_TRY(follow_epoch(cuda));
+    for (size_t i = 0; i < ranges->n; i++)
+        LK_TRY(lk_ranges_add(&cuda->weights->ranges, ranges->entries[i].start, ranges->entries[i].bytes));
+    return LK_OK;
+}
+
+static size_t room(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN + ALIGN; }
+
+size_t lk_cuda_weights_room(const struct lk_ranges *ranges) {
+    size_t total = 0;
+    for (size_t i = 0; i < ranges->n; i++)
+        if (!ranges->entries[i].copy) total += room(ranges->entries[i].bytes);
+    return lk_cuda_grains(total);
+}
+
+/* Uploads what has no copy yet to consecutive places from `block` on. */
+static enum lk_code upload(struct lk_cuda_device *cuda, lk_cu_address block) {
+    struct lk_ranges *all = &cuda->weights->ranges;
+    for (size_t i = 0; i < all->n; i++) {
+        struct lk_range *e = &all->entries[i];
+        if (e->copy) continue;
+        LK_TRY(lk_staging_upload(&cuda->staging, cuda->stream, block, (const void *)e->start, e->bytes));
+        e->copy = block;
+        block += room(e->bytes);
+    }
+    return LK_OK;
+}
+
+static enum lk_code reserve_block(struct lk_cuda_weights *w) {
+    if (w->n_blocks < w->blocks_capacity) return LK_OK;
+    size_t capacity = w->blocks_capacity * 2 + 64;
+    lk_cu_address *grown = lk_realloc(w->blocks, capacity * sizeof *grown);
+    if (!grown) return lk_fail(LK_E_NOMEM, "cuda: out of host memory for the list of weights");
+    w->blocks = grown;
+    w->blocks_capacity = capacity;
+    return LK_OK;
+}
+
+enum lk_code lk_cuda_weights_load(struct lk_cuda_device *cuda) {
+    struct lk_cuda_weights *w = cuda->weights;
+    lk_cu_address block;
+    LK_TRY(follow_epoch(cuda));
+    size_t total = lk_cuda_weights_room(&w->ranges);
+    if (!total) return LK_OK;
+    LK_TRY(reserve_block(w));
+    LK_TRY(lk_cuda_alloc(cuda, total, "weights", &block));
+    w->blocks[w->n_blocks++] = block;
+    enum lk_code rc = upload(cuda, block);
+    if (rc) { /* some of the copies are there: none of them counts */
+        lk_cuda()->stream_synchronize(cuda->stream);
+        lk_cuda_weights_drop(w);
+    }
+    return rc;
+}
+
+enum lk_code lk_cuda_weights_find(struct lk_cuda_device *cuda, const struct lk_tensor *t, void **out) {
+    LK_TRY(follow_epoch(cuda));
+    const struct lk_range *e = find(cuda->weights, t);
+    if (!e || !e->copy) {
+        LK_TRY(lk_ranges_add(&cuda->weights->ranges, (uintptr_t)t->data, lk_tensor_extent(t)));
+        LK_TRY(lk_cuda_weights_load(cuda));
+        e = find(cuda->weights, t);
+    }
+    *out = (void *)(uintptr_t)(e->copy + ((uintptr_t)t->data - e->start));
+    return LK_OK;
+}

@@ -1,0 +1,96 @@
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/log.h"
+#include "eval/judge/pixel.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/audit/judge.h"
+#include "tools/cli/audit/pairs.h"
+
+static bool add_angles(cJSON *line, const struct lk_pixel_judgement *j) {
+    if (j->undefined)
+        return cJSON_AddNullToObject(line, "ita_source") && cJSON_AddNullToObject(line, "ita_edited") &&
+               cJSON_AddStringToObject(line, "undefined", j->undefined);
+    return cJSON_AddNumberToObject(line, "ita_source", j->ita_source) &&
+           cJSON_AddNumberToObject(line, "ita_edited", j->ita_edited);
+}
+
+static bool fill(cJSON *line, const char *item_id, const struct lk_pixel_judgement *j) {
+    if (!cJSON_AddStringToObject(line, "item_id", item_id) || !cJSON_AddStringToObject(line, "judge", "pixel"))
+        return false;
+    cJSON *scores = cJSON_AddObjectToObject(line, "scores");
+    for (int a = 0; a < LK_N_AXES && scores; a++)
+        if (j->score[a] && !cJSON_AddNumberToObject(scores, lk_factor_key(LK_FACTOR_AXIS, a), j->score[a]))
+            return false;
+    return scores && add_angles(line, j) && cJSON_AddNumberToObject(line, "skin_source", j->skin_source) &&
+           cJSON_AddNumberToObject(line, "skin_edited", j->skin_edited) &&
+           cJSON_AddNumberToObject(line, "change_inside", j->change_inside) &&
+           cJSON_AddNumberToObject(line, "change_outside", j->change_outside) &&
+           cJSON_AddNumberToObject(line, "ssim", j->ssim);
+}
+
+static enum lk_code print_line(const char *item_id, const struct lk_pixel_judgement *j) {
+    cJSON *line = cJSON_CreateObject();
+    char *text = line && fill(line, item_id, j) ? cJSON_PrintUnformatted(line) : NULL;
+    cJSON_Delete(line);
+    if (!text) return lk_fail(LK_E_NOMEM, "judge: out of memory");
+    puts(text);
+    cJSON_free(text);
+    return LK_OK;
+}
+
+static enum lk_code judge_pair(const struct cli_pair *pair) {
+    struct lk_image source = {0}, edited = {0};
+    struct lk_pixel_judgement judgement;
+    enum lk_code rc = lk_image_read(&source, pair->source, 0, 0);
+    if (!rc) rc = lk_image_read(&edited, pair->edited, 0, 0);
+    if (!rc) rc = lk_pixel_judge(&source, &edited, NULL, &judgement);
+    lk_image_free(&source);
+    lk_image_free(&edited);
+    return rc ? rc : print_line(pair->item_id, &judgement);
+}
+
+/* A pair that cannot be judged is named, and the others are judged. */
+static enum lk_code judge_file(const char *path) {
+    struct cli_pairs pairs;
+    enum lk_code rc = cli_pairs_read(&pairs, path, true);
+    size_t n_bad = 0, n_all = pairs.n + pairs.rejects.n;
+    if (!rc) cli_print_rejects(path, &pairs.rejects);
+    for (size_t i = 0; i < pairs.n && !rc; i++) {
+        enum lk_code judged = judge_pair(&pairs.list[i]);
+        if (judged == LK_E_NOMEM || judged == LK_E_INTERNAL) rc = judged;
+        if (!judged || rc) continue;
+        lk_log(LK_LOG_WARNING, "%s: %s", pairs.list[i].item_id, lk_error_text());
+        n_bad++;
+    }
+    n_bad += pairs.rejects.n;
+    if (!rc && !n_all)
+        rc = lk_fail(LK_E_INPUT, "%s: expected lines with item_id, source and edited, got none", path);
+    else if (!rc && n_bad == n_all)
+        rc = lk_fail(LK_E_INPUT, "%s: none of %zu pairs could be judged", path, n_all);
+    else if (!rc && n_bad)
+        rc = lk_fail(LK_E_PARTIAL, "%s: %zu of %zu pairs could not be judged; the others were", path, n_bad, n_all);
+    cli_pairs_free(&pairs);
+    return rc;
+}
+
+static enum lk_code judge_pixels(const struct cli_arguments *a) {
+    bool two = a->n_images == 2;
+    if (a->report.pairs ? a->n_images != 0 : !two)
+        return lk_fail(LK_E_USAGE,
+                       "judge: expected --pairs FILE.jsonl, or -r twice: the source and the edited picture");
+    if (a->report.pairs) return judge_file(a->report.pairs);
+    const char *slash = strrchr(a->images[1], '/');
+    return judge_pair(&(struct cli_pair){slash ? slash + 1 : a->images[1], a->images[0], a->images[1]});
+}
+
+enum lk_code cli_judge(const struct cli_arguments *a) {
+    if (!a->positional) return judge_pixels(a);
+    if (a->n_images) return lk_fail(LK_E_USAGE, "judge %s: takes no pictures", a->positional);
+    if (!strcmp(a->positional, "prompt")) return cli_judge_prompt(a);
+    if (!strcmp(a->positional, "import")) return cli_judge_import(a);
+    if (!strcmp(a->positional, "agreement")) return cli_judge_agreement(a);
+    return lk_fail(LK_E_USAGE, "judge: expected prompt, import or agreement, got \"%.40s\"", a->positional);
+}

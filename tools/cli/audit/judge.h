@@ -1,0 +1,9 @@
+/* What `judge` does beside looking at pixels: for a judge that runs elsewhere. */
+#pragma once
+
+#include "tools/cli/core/options.h"
+
+enum lk_code cli_judge_prompt(const struct cli_arguments *arguments); /* what to ask about an item, or about all */
+enum lk_code cli_judge_import(const struct cli_arguments *arguments); /* its answers, read strictly and written plainly
+                                                                       */
+enum lk_code cli_judge_agreement(const struct cli_arguments *arguments); /* of two judges */

@@ -1,0 +1,98 @@
+#include "tools/cli/audit/pairs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "eval/scores/dataset.h"
+#include "eval/scores/fields.h"
+
+enum { SHOWN_REJECTS = 10, PATH_BYTES = 4096 };
+
+/* The field's path, beside `file` when it is relative; NULL without the field. */
+static enum lk_code path_of(struct cli_pairs *pairs, const char *file, const struct lk_field *field, const char **out) {
+    char path[2 * PATH_BYTES];
+    const char *slash = strrchr(file, '/');
+    *out = NULL;
+    if (!field) return LK_OK;
+    if (field->kind != '"' && field->kind != 'c')
+        return lk_fail(LK_E_INPUT, "%s: expected a path as a string", field->name);
+    if (field->n >= PATH_BYTES || memchr(field->text, 0, field->n))
+        return lk_fail(LK_E_INPUT, "%s: expected a path below %d bytes", field->name, PATH_BYTES);
+    int n = snprintf(path, sizeof path, "%.*s%.*s", field->text[0] == '/' || !slash ? 0 : (int)(slash + 1 - file), file,
+                     (int)field->n, field->text);
+    if (n < 0 || n >= PATH_BYTES) return lk_fail(LK_E_INPUT, "%s: the path is too long", field->name);
+    *out = lk_texts_copy(&pairs->texts, path, (size_t)n);
+    return *out ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", file);
+}
+
+static enum lk_code add(struct cli_pairs *pairs, const char *file, const struct lk_fields *fields, bool needs_source) {
+    const struct lk_field *id = lk_fields_find(fields, "item_id");
+    struct cli_pair pair = {0};
+    if (!id || (id->kind != '"' && id->kind != 'c')) return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
+    LK_TRY(path_of(pairs, file, lk_fields_find(fields, "source"), &pair.source));
+    LK_TRY(path_of(pairs, file, lk_fields_find(fields, "edited"), &pair.edited));
+    if (!pair.edited || (needs_source && !pair.source))
+        return lk_fail(LK_E_INPUT, "expected a path in \"%s\"", pair.edited ? "source" : "edited");
+    pair.item_id = lk_texts_copy(&pairs->texts, id->text, id->n);
+    if (pairs->n == pairs->capacity) {
+        size_t capacity = pairs->capacity ? 2 * pairs->capacity : 64;
+        struct cli_pair *list = lk_realloc(pairs->list, capacity * sizeof *list);
+        if (list) {
+            pairs->list = list;
+            pairs->capacity = capacity;
+        }
+    }
+    if (!pair.item_id || pairs->n == pairs->capacity) return lk_fail(LK_E_NOMEM, "%s: out of memory", file);
+    pairs->list[pairs->n++] = pair;
+    return LK_OK;
+}
+
+static enum lk_code read_records(struct cli_pairs *pairs, struct lk_records *records, const char *path,
+                                 bool needs_source) {
+    for (;;) {
+        bool more, bad;
+        LK_TRY(lk_records_next(records, &more, &bad));
+        if (!more) return LK_OK;
+        enum lk_code rc = bad ? LK_E_INPUT : add(pairs, path, &records->fields, needs_source);
+        if (rc == LK_E_INPUT) {
+            char reason[1024];
+            const struct lk_field *id = bad ? NULL : lk_fields_find(&records->fields, "item_id");
+            snprintf(reason, sizeof reason, "%s", lk_error_text());
+            rc = lk_rejects_add(&pairs->rejects, records->line, id ? id->text : "", reason);
+        }
+        LK_TRY(rc);
+    }
+}
+
+enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source) {
+    struct lk_records records;
+    char *text;
+    size_t n;
+    *pairs = (struct cli_pairs){0};
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_records_open(&records, text, n, path);
+    if (!rc) {
+        rc = read_records(pairs, &records, path, needs_source);
+        lk_records_close(&records);
+    }
+    lk_free(text);
+    return rc;
+}
+
+void cli_pairs_free(struct cli_pairs *pairs) {
+    lk_free(pairs->list);
+    lk_texts_free(&pairs->texts);
+    lk_rejects_free(&pairs->rejects);
+}
+
+void cli_print_rejects(const char *path, const struct lk_rejects *rejects) {
+    if (!rejects->n) return;
+    lk_log(LK_LOG_WARNING, "%s: %zu records refused", path, rejects->n);
+    for (size_t i = 0; i < rejects->n && i < SHOWN_REJECTS; i++)
+        lk_log(LK_LOG_WARNING, "  line %zu%s%s: %s", rejects->list[i].line, *rejects->list[i].item ? ", " : "",
+               rejects->list[i].item, rejects->list[i].reason);
+    if (rejects->n > SHOWN_REJECTS) lk_log(LK_LOG_WARNING, "  and %zu more", rejects->n - SHOWN_REJECTS);
+}

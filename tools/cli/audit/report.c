@@ -1,0 +1,48 @@
+#include <stdio.h>
+
+#include "tools/cli/cli.h"
+#include "tools/cli/audit/report_input.h"
+#include "tools/cli/audit/review.h"
+
+static void print_rate(struct lk_rate rate) {
+    if (!rate.n) {
+        printf("  %14s", "-");
+        return;
+    }
+    long long tenths = (long long)lk_percent_tenths(rate.k, rate.n);
+    char text[64];
+    snprintf(text, sizeof text, "%lld/%lld %lld.%lld%%", (long long)rate.k, (long long)rate.n, tenths / 10,
+             tenths % 10);
+    printf("  %14s", text);
+}
+
+/* Rates of the baseline arm by model. */
+static void print_summary(const struct cli_report_input *in) {
+    static const enum lk_measure shown[] = {LK_MEASURE_SUCCESS, LK_MEASURE_SOFT_ERASURE, LK_MEASURE_RACE_DRIFT,
+                                            LK_MEASURE_GENDER_DRIFT};
+    printf("%-24s", "");
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) printf("  %14s", lk_measure_name(shown[i]));
+    putchar('\n');
+    for (int m = 0; m < LK_N_MODELS; m++) {
+        struct lk_group group = LK_GROUP_ANY;
+        group.model = m;
+        printf("%-24s", lk_factor_display(LK_FACTOR_MODEL, m));
+        for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+            print_rate(lk_measure_rate(&in->data, &group, shown[i], &in->options.thresholds));
+        putchar('\n');
+    }
+}
+
+enum lk_code cli_report(const struct cli_arguments *a) {
+    struct cli_report_input input;
+    struct lk_report *report = NULL;
+    enum lk_code rc = cli_report_input(&input, &a->report);
+    if (!rc && a->manifest) rc = cli_report_manifest(&input, a->manifest);
+    if (!rc && a->review.file) rc = cli_review_read(&input.data, a->review.file);
+    if (!rc) rc = lk_report_build(&report, &input.data, &input.options);
+    if (!rc) rc = lk_report_write(report, a->output);
+    if (!rc) print_summary(&input);
+    lk_report_free(report);
+    cli_report_input_free(&input);
+    return rc;
+}

@@ -1,0 +1,236 @@
+#include "tools/cli/audit/report_input.h"
+
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "eval/human/combine.h"
+#include "eval/judge/answers.h"
+#include "eval/judge/pixel_scores.h"
+#include "eval/scores/long_table.h"
+#include "tools/cli/audit/pairs.h"
+
+typedef enum lk_code (*answers_fn)(struct lk_dataset *, const char *, size_t, const char *,
+                                   const struct lk_judge_import *, struct lk_judge_report *);
+
+static enum lk_code read_scores(struct lk_dataset *data, const char *path) {
+    struct lk_long_report report;
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_long_table_read(data, text, n, path, &report);
+    lk_free(text);
+    if (!rc)
+        lk_log(LK_LOG_INFO, "%s: %zu scores of judges, %zu of raters, %zu skipped", path, report.n_judge,
+               report.n_rater, report.n_skipped);
+    return rc;
+}
+
+static enum lk_code read_answers(struct lk_dataset *data, const char *path, int slot, answers_fn read) {
+    struct lk_judge_report report = {0};
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = read(data, text, n, path, &(struct lk_judge_import){.slot = slot}, &report);
+    lk_free(text);
+    if (!rc) {
+        lk_log(LK_LOG_INFO, "%s: %zu answers matched, %zu repeated, %zu unknown, %zu invalid", path, report.n_matched,
+               report.n_repeated, report.n_unknown, report.n_invalid);
+        cli_print_rejects(path, &report.rejects);
+    }
+    lk_judge_report_free(&report);
+    return rc;
+}
+
+static enum lk_code read_judges(struct cli_report_input *in, const struct cli_report_arguments *a) {
+    if (a->primary) LK_TRY(read_answers(&in->data, a->primary, 0, lk_judge_answers_read));
+    if (a->secondary) LK_TRY(read_answers(&in->data, a->secondary, 1, lk_judge_answers_read));
+    if (!a->pixel) return LK_OK;
+    if (a->primary && a->secondary)
+        return lk_fail(LK_E_USAGE, "--pixel: both judges are given; it can stand for one of them only");
+    int slot = a->primary ? 1 : 0;
+    if (!*in->options.judges[slot]) in->options.judges[slot] = "pixels";
+    return read_answers(&in->data, a->pixel, slot, lk_pixel_scores_read);
+}
+
+enum rating_file { RATINGS, GOLD, PARTICIPANTS };
+
+static enum lk_code read_rating_file(struct lk_ratings_import *import, const char *path, enum rating_file kind,
+                                     const char *code) {
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = kind == RATINGS ? lk_ratings_read(import, text, n, path)
+                      : kind == GOLD  ? lk_ratings_gold(import, text, n, path)
+                                      : lk_ratings_participants(import, text, n, path, code);
+    lk_free(text);
+    return rc;
+}
+
+/* Rejects carry lines only, so they are shown file by file. */
+static enum lk_code read_ratings(struct cli_report_input *in, const struct cli_report_arguments *a) {
+    struct lk_ratings_import *import = &in->ratings;
+    if (a->gold) LK_TRY(read_rating_file(import, a->gold, GOLD, NULL));
+    for (int i = 0; i < a->ratings.n; i++) {
+        size_t n = import->n_records, n_invalid = import->n_invalid, n_unknown = import->n_unknown;
+        size_t n_rejects = import->rejects.n;
+        LK_TRY(read_rating_file(import, a->ratings.values[i], RATINGS, NULL));
+        lk_log(LK_LOG_INFO, "%s: %zu ratings read, %zu unknown, %zu invalid", a->ratings.values[i],
+               import->n_records - n, import->n_unknown - n_unknown, import->n_invalid - n_invalid);
+        struct lk_rejects fresh = {.list = import->rejects.list + n_rejects, .n = import->rejects.n - n_rejects};
+        cli_print_rejects(a->ratings.values[i], &fresh);
+    }
+    if (a->participants) {
+        LK_TRY(read_rating_file(import, a->participants, PARTICIPANTS, a->completion_code));
+        lk_log(LK_LOG_INFO, "%s: %zu participants", a->participants, import->n_participants);
+        if (import->n_unlisted)
+            lk_log(LK_LOG_WARNING, "%s: %zu raters of the ratings are not listed: counted as not submitted",
+                   a->participants, import->n_unlisted);
+    }
+    if (in->data.n_ratings) lk_ratings_count(&in->data);
+    return LK_OK;
+}
+
+static enum lk_code text_of(struct lk_dataset *data, const char *text, const char **out) {
+    *out = text ? lk_dataset_text(data, text, strlen(text)) : NULL;
+    return !text || *out ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory for the paths of images");
+}
+
+static enum lk_code read_images(struct lk_dataset *data, const char *path) {
+    struct cli_pairs pairs;
+    size_t n_matched = 0;
+    enum lk_code rc = cli_pairs_read(&pairs, path, false);
+    for (size_t i = 0; i < pairs.n && !rc; i++) {
+        int32_t at = -1;
+        rc = lk_dataset_find(data, pairs.list[i].item_id, strlen(pairs.list[i].item_id), &at);
+        if (rc == LK_E_INPUT) rc = LK_OK; /* no item's id, so none of this run */
+        if (rc || at < 0) continue;
+        n_matched++;
+        rc = text_of(data, pairs.list[i].edited, &data->items[at].image);
+        if (!rc) rc = text_of(data, pairs.list[i].source, &data->items[at].source_image);
+    }
+    if (!rc) {
+        lk_log(LK_LOG_INFO, "%s: %zu images matched, %zu unknown", path, n_matched, pairs.n - n_matched);
+        cli_print_rejects(path, &pairs.rejects);
+    }
+    cli_pairs_free(&pairs);
+    return rc;
+}
+
+static enum lk_code control_quality(struct cli_report_input *in, const struct cli_report_arguments *a) {
+    struct lk_quality_options quality;
+    lk_quality_defaults(in->options.protocol, &quality);
+    if (a->qc_policy) quality.policy = (enum lk_quality_policy)lk_quality_policy_parse(a->qc_policy);
+    LK_TRY(lk_quality_check(&in->data, &quality, &in->quality));
+    lk_quality_exclude(&in->data, &in->quality, true);
+    lk_log(LK_LOG_INFO, "raters: %zu, %zu excluded", in->data.n_raters, in->quality.n_excluded);
+    in->options.quality = &in->quality;
+    in->options.participants = in->ratings.participants;
+    in->options.n_participants = in->ratings.n_participants;
+    return lk_combine(&in->data);
+}
+
+static void set_options(struct lk_report_options *o, const struct cli_report_arguments *a) {
+    lk_report_options_init(o);
+    o->title = a->title ? a->title : "Portrait edits: audit";
+    o->run = a->run;
+    o->date = a->date;
+    o->label = a->label;
+    o->judges[0] = a->primary_name;
+    o->judges[1] = a->secondary_name;
+    o->rounding = (enum lk_rounding)lk_rounding_parse(a->rounding);
+    o->subcategories = !strcmp(a->subcategory, "printed")   ? LK_SUBCATEGORIES_PRINTED
+                       : !strcmp(a->subcategory, "content") ? LK_SUBCATEGORIES_CONTENT
+                                                            : LK_SUBCATEGORIES_BOTH;
+    o->score_source = !strcmp(a->score_source, "human") ? LK_SCORES_HUMAN : LK_SCORES_JUDGE;
+    o->n_bootstrap = a->bootstrap;
+    o->study_seed = (uint64_t)a->study_seed;
+    o->alpha = a->alpha;
+    o->protocol = (enum lk_protocol)lk_protocol_parse(a->protocol);
+    o->embed_images = a->embed_images;
+    o->audit_safe = a->audit_safe;
+}
+
+enum lk_code cli_report_manifest(struct cli_report_input *in, const char *path) {
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_source_manifest_read(&in->manifest, text, n, path);
+    lk_free(text);
+    in->options.manifest = &in->manifest;
+    if (!rc) lk_log(LK_LOG_INFO, "%s: %d sources", path, in->manifest.n);
+    return rc;
+}
+
+static enum lk_code read_features(struct cli_report_input *in, const char *path) {
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_feature_prompts_read(&in->features, text, n, path);
+    lk_free(text);
+    in->options.features = &in->features;
+    if (!rc)
+        lk_log(LK_LOG_INFO, "%s: %d feature prompts, %d sources without, %d prompts name a demographic group", path,
+               in->features.n, in->features.n_none, in->features.n_leaks);
+    return rc;
+}
+
+/* Source ids with commas between, each once. */
+static enum lk_code parse_sources(struct lk_report_options *o, const char *list) {
+    bool seen[LK_N_SOURCES] = {false};
+    o->n_examples = 0;
+    for (const char *at = list;; at++) {
+        size_t n = strcspn(at, ",");
+        int source = lk_source_parse(at, n);
+        if (source < 0 || seen[source])
+            return lk_fail(LK_E_USAGE, "--sources: expected %s, got \"%.*s\"",
+                           source < 0 ? "source ids such as Black_Female_30s with commas between" : "each source once",
+                           n > 64 ? 64 : (int)n, at);
+        seen[source] = true;
+        o->examples[o->n_examples++] = (int8_t)source;
+        at += n;
+        if (!*at) return LK_OK;
+    }
+}
+
+static enum lk_code set_figure(struct lk_report_options *o, const struct cli_report_arguments *a) {
+    const char *prompt = a->figure_prompt;
+    if (prompt) o->figure_prompt = lk_prompt_parse(prompt, strlen(prompt));
+    if (prompt && (o->figure_prompt < 0 || o->figure_prompt >= LK_N_EDIT_PROMPTS))
+        return lk_fail(LK_E_USAGE, "--figure-prompt: expected O-01 to O-10 or V-01 to V-10, got \"%.64s\"", prompt);
+    if (a->figure_gender)
+        o->figure_gender = lk_factor_parse(LK_FACTOR_GENDER, a->figure_gender, strlen(a->figure_gender));
+    if (a->figure_age) o->figure_age = lk_factor_parse(LK_FACTOR_AGE, a->figure_age, strlen(a->figure_age));
+    return LK_OK;
+}
+
+enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_report_arguments *a) {
+    *in = (struct cli_report_input){.ratings = {.gold_tolerance = (int)a->gold_tolerance}};
+    lk_dataset_init(&in->data);
+    in->ratings.data = &in->data;
+    set_options(&in->options, a);
+    LK_TRY(set_figure(&in->options, a));
+    if (a->sources) LK_TRY(parse_sources(&in->options, a->sources));
+    if (a->feature_prompts) LK_TRY(read_features(in, a->feature_prompts));
+    if (a->scores) LK_TRY(read_scores(&in->data, a->scores));
+    LK_TRY(read_judges(in, a));
+    LK_TRY(read_ratings(in, a));
+    if (!in->data.n_items)
+        return lk_fail(LK_E_INPUT, "report: no scores: expected --primary, --secondary, --pixel, --scores or --ratings "
+                                   "with at least one answer that is understood");
+    if (a->images) LK_TRY(read_images(&in->data, a->images));
+    if (in->data.n_raters) LK_TRY(control_quality(in, a));
+    lk_dataset_pair(&in->data);
+    const struct lk_ensemble ensemble = {.rounding = in->options.rounding, .secondary_only = a->secondary_only};
+    lk_ensemble_apply(&in->data, &ensemble, NULL);
+    in->data.nominal = a->nominal ? (size_t)a->nominal : in->data.n_items;
+    return LK_OK;
+}
+
+void cli_report_input_free(struct cli_report_input *in) {
+    lk_quality_report_free(&in->quality);
+    lk_ratings_import_free(&in->ratings);
+    lk_feature_prompts_free(&in->features);
+    lk_dataset_free(&in->data);
+}

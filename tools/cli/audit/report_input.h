@@ -1,0 +1,20 @@
+/* The dataset of a report from the files that the command line names. */
+#pragma once
+
+#include "eval/report/report.h"
+#include "tools/cli/core/options.h"
+
+struct cli_report_input {
+    struct lk_dataset data;
+    struct lk_report_options options;
+    struct lk_ratings_import ratings;
+    struct lk_quality_report quality;
+    struct lk_source_manifest manifest;
+    struct lk_feature_prompts features;
+};
+
+/* Reads, combines, and says on stderr what was counted and what was refused. Free in any case. */
+enum lk_code cli_report_input(struct cli_report_input *input, const struct cli_report_arguments *arguments);
+/* The manifest of the sources, after the above. */
+enum lk_code cli_report_manifest(struct cli_report_input *input, const char *path);
+void cli_report_input_free(struct cli_report_input *input);

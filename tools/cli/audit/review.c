@@ -1,0 +1,170 @@
+#include "tools/cli/audit/review.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/log.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/review_list.h"
+
+enum lk_code cli_review_read(struct lk_dataset *data, const char *path) {
+    struct lk_review review = {0};
+    struct lk_review_counts counts;
+    enum lk_code rc = lk_review_file(&review, path);
+    if (!rc) rc = lk_review_apply(data, &review, &counts);
+    if (!rc) {
+        lk_log(LK_LOG_INFO, "%s: %zu decisions stand, %zu replaced, %zu of other items, %zu invalid", path,
+               counts.n_standing, counts.n_replaced, counts.n_unknown, review.n_invalid);
+        cli_print_rejects(path, &review.rejects);
+    }
+    lk_review_free(&review);
+    return rc;
+}
+
+static bool fill(cJSON *line, const struct lk_decision *d) {
+    if (!cJSON_AddStringToObject(line, "item_id", d->item_id) ||
+        !cJSON_AddStringToObject(line, "axis", lk_review_axis_key(d->axis)))
+        return false;
+    const char *text = lk_review_score_text(d->axis, d->score);
+    bool scored = d->score == LK_REVIEW_WITHDRAWN ? cJSON_AddNullToObject(line, "score") != NULL
+                  : d->axis == LK_REVIEW_ROLE     ? cJSON_AddStringToObject(line, "score", text) != NULL
+                                                  : cJSON_AddNumberToObject(line, "score", d->score) != NULL;
+    return scored && cJSON_AddStringToObject(line, "reviewer", d->reviewer) &&
+           (!*d->time || cJSON_AddStringToObject(line, "time", d->time)) &&
+           (!*d->reason || cJSON_AddStringToObject(line, "reason", d->reason));
+}
+
+/* Lines of a journal, growing. */
+struct lines {
+    char *bytes;
+    size_t n, capacity, n_lines;
+};
+
+static enum lk_code add_line(struct lines *lines, const struct lk_decision *d) {
+    cJSON *object = cJSON_CreateObject();
+    char *text = object && fill(object, d) ? cJSON_PrintUnformatted(object) : NULL;
+    size_t n = text ? strlen(text) : 0;
+    cJSON_Delete(object);
+    if (text && lines->n + n + 1 > lines->capacity) {
+        size_t wanted = 2 * (lines->n + n + 1);
+        char *grown = lk_realloc(lines->bytes, wanted);
+        if (grown) {
+            lines->bytes = grown;
+            lines->capacity = wanted;
+        }
+    }
+    bool fits = text && lines->n + n + 1 <= lines->capacity;
+    if (fits) {
+        memcpy(lines->bytes + lines->n, text, n);
+        lines->bytes[lines->n + n] = '\n';
+        lines->n += n + 1;
+        lines->n_lines++;
+    }
+    cJSON_free(text);
+    return fits ? LK_OK : lk_fail(LK_E_NOMEM, "review: out of memory");
+}
+
+/* The journal as it is. A file that holds lines but no decision is not one, and nothing is to be added to it. */
+static enum lk_code read_journal(struct lk_review *journal, const char *path) {
+    struct stat st;
+    if (stat(path, &st) && errno == ENOENT) return LK_OK;
+    LK_TRY(lk_review_file(journal, path));
+    if (!journal->n && journal->n_invalid)
+        return lk_fail(LK_E_INPUT, "%s: line %zu: %s; expected a review file, nothing was added to it", path,
+                       journal->rejects.list[0].line, journal->rejects.list[0].reason);
+    cli_print_rejects(path, &journal->rejects);
+    return LK_OK;
+}
+
+static enum lk_code needs(const char *value, const char *flag, const char *what) {
+    return value ? LK_OK : lk_fail(LK_E_USAGE, "review: expected %s %s", flag, what);
+}
+
+static enum lk_code set(const struct cli_arguments *a) {
+    int prompt;
+    struct lk_review journal = {0};
+    struct lines lines = {0};
+    if (!a->more[2]) return lk_fail(LK_E_USAGE, "review set: expected ITEM AXIS SCORE");
+    LK_TRY(needs(a->review.file, "--review", "FILE.jsonl"));
+    LK_TRY(needs(a->stats.by, "--by", "NAME, who decides"));
+    struct lk_decision d = {
+        .item_id = a->more[0], .reviewer = a->stats.by, .time = a->review.time, .reason = a->review.note};
+    LK_TRY(lk_dataset_id_prompt(d.item_id, strlen(d.item_id), &prompt));
+    d.axis = lk_review_axis(a->more[1], prompt);
+    if (d.axis < 0) return lk_fail(LK_E_INPUT, "review set: \"%.40s\" is no axis of %s", a->more[1], d.item_id);
+    d.score = lk_review_score_parse(d.axis, a->more[2]);
+    if (d.score == -1)
+        return lk_fail(LK_E_INPUT, "review set: expected %s, or none, got \"%.40s\"",
+                       d.axis == LK_REVIEW_ROLE ? "male, female or unclear" : "a score from 1 to 5", a->more[2]);
+    LK_TRY(lk_review_check(&d));
+    enum lk_code rc = read_journal(&journal, a->review.file);
+    if (!rc) rc = add_line(&lines, &d);
+    if (!rc) rc = lk_review_append(a->review.file, lines.bytes, lines.n);
+    if (!rc) printf("%.*s", (int)lines.n, lines.bytes);
+    lk_free(lines.bytes);
+    lk_review_free(&journal);
+    return rc;
+}
+
+static bool is_same(const struct lk_decision *a, const struct lk_decision *b) {
+    return a->score == b->score && !strcmp(a->reviewer, b->reviewer) && !strcmp(a->time, b->time) &&
+           !strcmp(a->reason, b->reason);
+}
+
+/* The filled table's decisions that the journal does not hold already. */
+static enum lk_code collect(const struct lk_review *journal, const struct lk_review *filled, struct lines *out) {
+    struct lk_dataset data;
+    int32_t *standing = NULL, item;
+    enum lk_code rc = LK_OK;
+    lk_dataset_init(&data);
+    for (size_t i = 0; i < filled->n && !rc; i++)
+        rc = lk_dataset_item(&data, filled->list[i].item_id, strlen(filled->list[i].item_id), &item);
+    if (!rc) standing = lk_malloc((data.n_items + 1) * LK_N_REVIEW_AXES * sizeof *standing);
+    if (!rc && !standing) rc = lk_fail(LK_E_NOMEM, "review: out of memory");
+    if (!rc) lk_review_standing(&data, journal, standing, NULL);
+    for (size_t i = 0; i < filled->n && !rc; i++) {
+        const struct lk_decision *d = &filled->list[i];
+        rc = lk_dataset_find(&data, d->item_id, strlen(d->item_id), &item);
+        int32_t known = rc ? -1 : standing[(size_t)item * LK_N_REVIEW_AXES + (size_t)d->axis];
+        if (!rc && (known < 0 || !is_same(d, &journal->list[known]))) rc = add_line(out, d);
+    }
+    lk_free(standing);
+    lk_dataset_free(&data);
+    return rc;
+}
+
+static enum lk_code import(const struct cli_arguments *a) {
+    struct lk_review journal = {0}, filled = {.by = a->stats.by, .when = a->review.time};
+    struct lines lines = {0};
+    const char *path = a->more[0];
+    if (!path || a->more[1]) return lk_fail(LK_E_USAGE, "review import: expected one FILE");
+    LK_TRY(needs(a->review.file, "--review", "FILE.jsonl"));
+    enum lk_code rc = read_journal(&journal, a->review.file);
+    if (!rc) rc = lk_review_file(&filled, path);
+    if (!rc) rc = collect(&journal, &filled, &lines);
+    if (!rc && lines.n) rc = lk_review_append(a->review.file, lines.bytes, lines.n);
+    if (!rc) {
+        lk_log(LK_LOG_INFO, "%s: %zu decisions added, %zu known, %zu left open, %zu invalid", path, lines.n_lines,
+               filled.n - lines.n_lines, filled.n_open, filled.n_invalid);
+        cli_print_rejects(path, &filled.rejects);
+        if (filled.n_invalid)
+            rc = lk_fail(filled.n ? LK_E_PARTIAL : LK_E_INPUT, "%s: %zu of %zu decisions could not be read%s", path,
+                         filled.n_invalid, filled.n + filled.n_invalid, filled.n ? "; the others were added" : "");
+    }
+    lk_free(lines.bytes);
+    lk_review_free(&filled);
+    lk_review_free(&journal);
+    return rc;
+}
+
+enum lk_code cli_review(const struct cli_arguments *a) {
+    if (!strcmp(a->positional, "list")) return cli_review_list(a);
+    if (!strcmp(a->positional, "set")) return set(a);
+    if (!strcmp(a->positional, "import")) return import(a);
+    return lk_fail(LK_E_USAGE, "review: expected list, set or import, got \"%.40s\"", a->positional);
+}

@@ -1,0 +1,272 @@
+/* The text-to-image study: its prompts, what labels of the pictures say, and a filter of the pictures. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "eval/scores/dataset.h"
+#include "eval/t2i/post_filter.h"
+#include "eval/t2i/report.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/audit/pairs.h"
+
+/* A file of the user's, whole. */
+struct input {
+    char *text;
+    size_t n;
+};
+
+static enum lk_code read_input(const char *path, struct input *out) {
+    return lk_read_file(path, LK_SCORES_MAX_BYTES, &out->text, &out->n);
+}
+
+static enum lk_code write_output(const char *path, const struct lk_text *text) {
+    if (path) return lk_atomic_write_file(path, text->bytes, text->n);
+    fwrite(text->bytes, 1, text->n, stdout);
+    return LK_OK;
+}
+
+static enum lk_code read_prompts(const struct cli_t2i_arguments *a, struct lk_t2i_prompts *out) {
+    struct input input;
+    if (!a->csv)
+        return lk_t2i_prompts_build(
+            out, &(struct lk_t2i_design){a->styles.values, a->styles.n, a->contexts.values, a->contexts.n});
+    LK_TRY(read_input(a->csv, &input));
+    enum lk_code rc = lk_t2i_prompts_read(out, input.text, input.n, a->csv);
+    lk_free(input.text);
+    return rc;
+}
+
+static enum lk_code join_prompts(const char *path, struct lk_t2i_prompts *prompts) {
+    struct input input;
+    LK_TRY(read_input(path, &input));
+    enum lk_code rc = lk_t2i_prompts_join(prompts, input.text, input.n, path);
+    lk_free(input.text);
+    return rc;
+}
+
+static enum lk_code prompts(const struct cli_arguments *arguments) {
+    const struct cli_t2i_arguments *a = &arguments->t2i;
+    struct lk_t2i_prompts table = {0};
+    struct lk_text text = {0};
+    enum lk_t2i_columns columns = !strcmp(a->columns, "printed")     ? LK_T2I_PRINTED_COLUMNS
+                                  : !strcmp(a->columns, "companion") ? LK_T2I_COMPANION_COLUMNS
+                                                                     : LK_T2I_ALL_COLUMNS;
+    if (a->csv && a->styles.n + a->contexts.n)
+        return lk_fail(LK_E_USAGE, "t2i prompts: --style and --context are for a table that is built: leave --csv out");
+    enum lk_code rc = read_prompts(a, &table);
+    if (!rc && a->mitigations) rc = join_prompts(a->mitigations, &table);
+    if (!rc) rc = lk_t2i_prompts_mitigate(&table, (int)a->cue);
+    if (!rc) rc = lk_t2i_prompts_csv(&table, columns, &text);
+    if (!rc && columns != LK_T2I_PRINTED_COLUMNS) cli_print_rejects(a->csv, &table.rejects);
+    if (!rc) rc = write_output(arguments->output, &text);
+    if (!rc) lk_log(LK_LOG_INFO, "%zu prompts", table.n);
+    lk_text_free(&text);
+    lk_t2i_prompts_free(&table);
+    return rc;
+}
+
+static enum lk_code read_distribution(const char *path, struct lk_t2i_distribution *out) {
+    struct input input;
+    if (!strcmp(path, "uniform")) return lk_t2i_distribution_uniform(out);
+    LK_TRY(read_input(path, &input));
+    enum lk_code rc = lk_t2i_distribution_read(out, input.text, input.n, path);
+    lk_free(input.text);
+    return rc;
+}
+
+typedef enum lk_code images_fn(struct lk_t2i_images *images, const char *text, size_t n, const char *name);
+
+static enum lk_code read_into(struct lk_t2i_images *images, const char *path, images_fn *read) {
+    struct input input;
+    LK_TRY(read_input(path, &input));
+    enum lk_code rc = read(images, input.text, input.n, path);
+    lk_free(input.text);
+    return rc;
+}
+
+/* Says what was read, and what was not. */
+static void print_images(const struct lk_t2i_images *images) {
+    lk_log(LK_LOG_INFO, "%zu records, %zu pictures, %zu of them without a face", images->n_records, images->n,
+           images->n_no_face);
+    if (images->n_unlabelled) lk_log(LK_LOG_WARNING, "%zu pictures in the log have no labels", images->n_unlabelled);
+    for (size_t f = 0; f < images->files.n; f++) cli_print_rejects(images->files.list[f], &images->rejects[f]);
+}
+
+static enum lk_code read_images(const struct cli_t2i_arguments *a, struct lk_t2i_images *images) {
+    if (a->log) LK_TRY(read_into(images, a->log, lk_t2i_images_log));
+    for (int i = 0; i < a->labels.n; i++) LK_TRY(read_into(images, a->labels.values[i], lk_t2i_images_labels));
+    enum lk_code rc = lk_t2i_images_finish(images);
+    print_images(images);
+    return rc;
+}
+
+/* All that metrics are made from. */
+struct study {
+    struct lk_t2i_prompts prompts;
+    struct lk_t2i_images images, reference;
+    struct lk_t2i_options options;
+};
+
+static enum lk_code read_study(const struct cli_arguments *arguments, struct study *s) {
+    const struct cli_t2i_arguments *a = &arguments->t2i;
+    if (a->csv) LK_TRY(read_prompts(a, &s->prompts));
+    if (a->csv) s->images.prompts = &s->prompts;
+    LK_TRY(read_distribution(a->ref, &s->options.reference));
+    LK_TRY(read_distribution(a->target ? a->target : a->ref, &s->options.target));
+    if (a->ref_labels) {
+        LK_TRY(read_into(&s->reference, a->ref_labels, lk_t2i_images_labels));
+        LK_TRY(lk_t2i_images_finish(&s->reference));
+        s->options.reference_images = &s->reference;
+    }
+    s->options.alpha = arguments->report.alpha;
+    s->options.how = (struct lk_resampling)LK_RESAMPLING;
+    s->options.how.seed = (uint64_t)arguments->report.study_seed;
+    s->options.how.n_replicates = (int)arguments->report.bootstrap;
+    s->options.how.confidence = 1 - arguments->report.alpha;
+    s->options.how.n_threads = (int)arguments->threads;
+    return read_images(a, &s->images);
+}
+
+static void print_number(const struct lk_number *number) {
+    if (number->undefined)
+        printf("  %22s", "-");
+    else
+        printf("  %+6.3f [%+.3f, %+.3f]", number->value, number->low, number->high);
+}
+
+static void print_metrics(const struct lk_t2i_metrics *m) {
+    for (size_t i = 0; i < m->n_cells; i++) {
+        const struct lk_t2i_cell *cell = &m->cells[i];
+        char name[200];
+        if (!lk_t2i_pooled(&cell->scope)) continue;
+        lk_t2i_scope_name(m->images, &cell->scope, name);
+        lk_log_text(stdout, m->images->models.list[cell->scope.model], false);
+        printf(", %s: %s, %s: %zu pictures, SPD", name, lk_t2i_arm_key(cell->arm),
+               lk_t2i_attribute_key(cell->attribute), cell->n);
+        print_number(&cell->spd);
+        putchar('\n');
+    }
+}
+
+static enum lk_code metrics(const struct cli_arguments *arguments) {
+    const struct cli_t2i_arguments *a = &arguments->t2i;
+    if (!a->labels.n || !a->ref || !arguments->output)
+        return lk_fail(LK_E_USAGE, "t2i metrics: expected --labels FILE, --ref FILE or uniform, and --output DIR");
+    struct study study = {0};
+    struct lk_t2i_metrics metrics = {0};
+    const struct cli_report_arguments *r = &arguments->report;
+    struct lk_t2i_report_options options = {r->title ? r->title : "Text-to-image: who is depicted", r->run, r->date,
+                                            r->label};
+    enum lk_code rc = read_study(arguments, &study);
+    if (!rc) rc = lk_t2i_metrics_compute(&metrics, &study.images, &study.options);
+    if (!rc) rc = lk_t2i_report_write(&metrics, &options, arguments->output);
+    if (!rc) print_metrics(&metrics);
+    lk_t2i_metrics_free(&metrics);
+    lk_t2i_images_free(&study.images);
+    lk_t2i_images_free(&study.reference);
+    lk_t2i_prompts_free(&study.prompts);
+    return rc;
+}
+
+/* The attribute asked for, or the only one of the target. */
+static enum lk_code attribute_of(const char *name, const struct lk_t2i_distribution *target, int *out) {
+    int n = 0;
+    *out = name ? lk_t2i_attribute_parse(name) : -1;
+    for (int a = 0; a < LK_N_T2I_ATTRIBUTES && !name; a++)
+        if (target->has[a]) {
+            *out = a;
+            n++;
+        }
+    return n > 1
+               ? lk_fail(LK_E_USAGE, "t2i post-filter: the target has several attributes: choose one with --attribute")
+               : LK_OK;
+}
+
+static enum lk_code filter(const struct cli_arguments *arguments, struct lk_t2i_images *images, bool *kept,
+                           const struct lk_t2i_distribution *target, struct lk_t2i_post_filtered *out) {
+    const struct cli_t2i_arguments *a = &arguments->t2i;
+    struct lk_t2i_post_filter how = {.tolerance = a->tolerance, .seed = (uint64_t)arguments->report.study_seed};
+    struct input input;
+    struct lk_text text = {0};
+    LK_TRY(attribute_of(a->attribute, target, &how.attribute));
+    LK_TRY(lk_t2i_post_filter(images, target, &how, kept, out));
+    for (size_t i = 0; i < out->failed.n; i++)
+        lk_log(LK_LOG_WARNING, "%s: %s", out->failed.list[i].item, out->failed.list[i].reason);
+    if (!out->n_sets)
+        return lk_fail(LK_E_INPUT, "%s: expected pictures of the base arm, got none", a->labels.values[0]);
+    if (out->n_failed == out->n_sets)
+        return lk_fail(LK_E_INPUT, "%s: none of %zu sets of pictures can be filtered", a->labels.values[0],
+                       out->n_sets);
+    LK_TRY(read_input(a->labels.values[0], &input));
+    enum lk_code rc = lk_t2i_post_filter_csv(images, kept, 0, input.text, input.n, &text);
+    lk_free(input.text);
+    if (!rc) rc = write_output(arguments->output, &text);
+    lk_text_free(&text);
+    if (rc) return rc;
+    lk_log(LK_LOG_INFO, "%zu of %zu pictures with a label kept, in %zu of %zu sets of one model, prompt and cfg",
+           out->n_kept, out->n_before, out->n_sets - out->n_failed, out->n_sets);
+    return out->n_failed ? lk_fail(LK_E_PARTIAL, "%s: %zu of %zu sets of pictures cannot be filtered; the others were",
+                                   a->labels.values[0], out->n_failed, out->n_sets)
+                         : LK_OK;
+}
+
+static enum lk_code post_filter(const struct cli_arguments *arguments) {
+    const struct cli_t2i_arguments *a = &arguments->t2i;
+    if (a->labels.n != 1 || !a->target || !arguments->output)
+        return lk_fail(LK_E_USAGE,
+                       "t2i post-filter: expected one --labels FILE, --target FILE or uniform, and --output FILE");
+    struct lk_t2i_images images;
+    struct lk_t2i_distribution target;
+    struct lk_t2i_post_filtered result = {0};
+    bool *kept = NULL;
+    lk_t2i_images_init(&images);
+    enum lk_code rc = read_distribution(a->target, &target);
+    if (!rc) rc = read_images(a, &images);
+    if (!rc && !(kept = lk_calloc(images.n, sizeof *kept))) rc = lk_fail(LK_E_NOMEM, "t2i: out of memory");
+    if (!rc) rc = filter(arguments, &images, kept, &target, &result);
+    lk_free(kept);
+    lk_rejects_free(&result.failed);
+    lk_t2i_images_free(&images);
+    return rc;
+}
+
+/* Options that an action has no use for: a slip is better named than passed over. */
+static enum lk_code check_idle(const struct cli_t2i_arguments *a, const char *action) {
+    const struct {
+        const char *name;
+        bool given;
+        const char *actions;
+    } options[] = {
+        {"labels", a->labels.n > 0, "metrics post-filter"},
+        {"ref", a->ref, "metrics"},
+        {"target", a->target, "metrics post-filter"},
+        {"ref-labels", a->ref_labels, "metrics"},
+        {"log", a->log, "metrics post-filter"},
+        {"csv", a->csv, "prompts metrics"},
+        {"mitigations", a->mitigations, "prompts"},
+        {"style", a->styles.n > 0, "prompts"},
+        {"context", a->contexts.n > 0, "prompts"},
+        {"attribute", a->attribute, "post-filter"},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given && !strstr(options[i].actions, action))
+            return lk_fail(LK_E_USAGE, "t2i %s: --%s is not one of its options; it belongs to: %s", action,
+                           options[i].name, options[i].actions);
+    return LK_OK;
+}
+
+enum lk_code cli_t2i(const struct cli_arguments *arguments) {
+    static const struct {
+        const char *name;
+        enum lk_code (*run)(const struct cli_arguments *);
+    } actions[] = {{"prompts", prompts}, {"metrics", metrics}, {"post-filter", post_filter}};
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
+        if (strcmp(arguments->positional, actions[i].name)) continue;
+        LK_TRY(check_idle(&arguments->t2i, actions[i].name));
+        return actions[i].run(arguments);
+    }
+    return lk_fail(LK_E_USAGE, "t2i: expected prompts, metrics or post-filter, got \"%.64s\"", arguments->positional);
+}

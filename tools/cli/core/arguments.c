@@ -1,0 +1,314 @@
+#include "tools/cli/core/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The flag as the user wrote it, for messages: "--seed" or "-s". */
+struct spelling {
+    char text[64];
+};
+
+static struct spelling spell_long(const char *name, size_t length) {
+    struct spelling s = {"--"};
+    if (length > sizeof s.text - 3) length = sizeof s.text - 3;
+    memcpy(s.text + 2, name, length);
+    return s;
+}
+
+static const struct cli_option *find_long(const char *name, size_t length) {
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++) {
+        if (strlen(o->name) == length && !memcmp(o->name, name, length)) return o;
+        if (o->alias && strlen(o->alias) == length && !memcmp(o->alias, name, length)) return o;
+    }
+    return NULL;
+}
+
+static const struct cli_option *find_letter(char letter) {
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++)
+        if (o->letter && o->letter == letter) return o;
+    return NULL;
+}
+
+/* Flags of other programs whose meaning this one has under another name, or lacks on purpose. */
+static const char *advice(const char *name) {
+    static const char *const known[][2] = {
+        {"strength", "reference images condition the model; the output always starts from noise"},
+        {"init-img", "give the picture with --image"},
+        {"diffusion-model", "give the whole model folder with --model"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i][0], name)) return known[i][1];
+    return NULL;
+}
+
+static enum lk_code unknown_flag(enum cli_command command, const struct spelling *flag) {
+    const char *name = flag->text + 2;
+    const char *why = advice(name);
+    if (why) return lk_fail(LK_E_USAGE, "%s: no such option: %s", flag->text, why);
+    const char *names[128];
+    size_t n = 0;
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)) && n + 2 <= 128; i++) {
+        if (!(o->commands & (1u << command))) continue;
+        names[n++] = o->name;
+        if (o->alias) names[n++] = o->alias;
+    }
+    const char *near = cli_suggest(name, names, n);
+    if (near) return lk_fail(LK_E_USAGE, "%s: no such option; did you mean --%s?", flag->text, near);
+    return lk_fail(LK_E_USAGE, "%s: no such option; 'likeness help %s' lists them", flag->text,
+                   cli_commands[command].name);
+}
+
+static enum lk_code wrong_command(enum cli_command command, const struct cli_option *option, const char *flag) {
+    char where[128] = "";
+    for (int c = 0; c < CLI_N_COMMANDS; c++) {
+        if (!(option->commands & (1u << c))) continue;
+        size_t n = strlen(where);
+        const char *name = cli_commands[c].name;
+        if (n + strlen(name) + 3 > sizeof where) break;
+        if (n) strcat(where, ", ");
+        strcat(where, name);
+    }
+    return lk_fail(LK_E_USAGE, "%s: not an option of '%s'; it belongs to: %s", flag, cli_commands[command].name, where);
+}
+
+/* The digits of `text` up to `end` as an integer in the option's range. */
+static enum lk_code read_int(const struct cli_option *o, const char *flag, const char *text, size_t length,
+                             int64_t *out) {
+    char digits[32];
+    int64_t max = o->max >= 0x1p63 ? INT64_MAX : (int64_t)o->max, min = (int64_t)o->min;
+    bool whole = length > 0 && length < sizeof digits;
+    for (size_t i = 0; whole && i < length; i++)
+        if (!isdigit((unsigned char)text[i]) && !(i == 0 && text[i] == '-' && length > 1)) whole = false;
+    long long value = 0;
+    if (whole) {
+        memcpy(digits, text, length);
+        digits[length] = 0;
+        errno = 0;
+        value = strtoll(digits, NULL, 10);
+        if (errno == 0 && value >= min && value <= max) {
+            *out = value;
+            return LK_OK;
+        }
+    }
+    return lk_fail(LK_E_USAGE, "%s: expected a whole number from %lld to %lld, got \"%.*s\"", flag, (long long)min,
+                   (long long)max, length > 64 ? 64 : (int)length, text);
+}
+
+/* Plain decimal only: digits, one point, an exponent. What else strtod reads (hex, inf, nan, blanks) is refused. */
+static bool is_decimal(const char *text) {
+    size_t n = strspn(text, "0123456789.eE+-");
+    return n > 0 && n < 64 && text[n] == 0 && (isdigit((unsigned char)text[0]) || strchr(".-", text[0]));
+}
+
+static enum lk_code read_number(const struct cli_option *o, const char *flag, const char *text, double *out) {
+    char *end = NULL;
+    double value = is_decimal(text) ? strtod(text, &end) : NAN;
+    if (!end || *end || !(value >= o->min && value <= o->max))
+        return lk_fail(LK_E_USAGE, "%s: expected a number from %g to %g, got \"%.64s\"", flag, o->min, o->max, text);
+    *out = value;
+    return LK_OK;
+}
+
+static enum lk_code read_size(const struct cli_option *o, const char *flag, const char *text, int64_t out[2]) {
+    const char *x = strpbrk(text, "xX");
+    if (!x) return lk_fail(LK_E_USAGE, "%s: expected WIDTHxHEIGHT as 1024x768, got \"%.64s\"", flag, text);
+    int64_t size[2];
+    enum lk_code rc = read_int(o, flag, text, (size_t)(x - text), &size[0]);
+    if (!rc) rc = read_int(o, flag, x + 1, strlen(x + 1), &size[1]);
+    if (rc) return rc;
+    memcpy(out, size, sizeof size);
+    return LK_OK;
+}
+
+static enum lk_code read_ints(const struct cli_option *o, const char *flag, const char *text, struct cli_ints *out) {
+    struct cli_ints read = {.n = 0};
+    for (const char *at = text;; at++) {
+        size_t length = strcspn(at, ",");
+        if (read.n == CLI_MAX_OUT_LAYERS)
+            return lk_fail(LK_E_USAGE, "%s: at most %d numbers, got \"%.64s\"", flag, CLI_MAX_OUT_LAYERS, text);
+        enum lk_code rc = read_int(o, flag, at, length, &read.values[read.n++]);
+        if (rc) return rc;
+        at += length;
+        if (!*at) break;
+    }
+    *out = read;
+    return LK_OK;
+}
+
+static enum lk_code read_bytes(const char *flag, const char *text, uint64_t *out) {
+    size_t digits = strspn(text, "0123456789");
+    static const char units[] = "KMGT";
+    const char *unit = text[digits] ? strchr(units, toupper((unsigned char)text[digits])) : NULL;
+    const char *rest = text + digits + (unit ? 1 : 0);
+    if (unit && !strcmp(rest, "iB")) rest += 2;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    errno = 0;
+    unsigned long long value = digits > 0 && digits < 20 ? strtoull(text, NULL, 10) : 0;
+    if (*rest || value == 0 || errno || value > (UINT64_MAX >> 1) >> shift)
+        return lk_fail(LK_E_USAGE, "%s: expected a size as 16G, 81920M or a number of bytes, got \"%.64s\"", flag,
+                       text);
+    *out = (uint64_t)value << shift;
+    return LK_OK;
+}
+
+static enum lk_code read_choice(const struct cli_option *o, const char *flag, const char *text, const char **out) {
+    size_t length = strlen(text);
+    for (const char *c = o->choices; c; c = strchr(c, '|')) {
+        if (*c == '|') c++;
+        if (length && strcspn(c, "|") == length && !memcmp(c, text, length)) {
+            *out = text;
+            return LK_OK;
+        }
+    }
+    return lk_fail(LK_E_USAGE, "%s: expected %s, got \"%.64s\"", flag, o->choices, text);
+}
+
+static enum lk_code set(struct cli_arguments *a, const struct cli_option *o, const char *flag, const char *text) {
+    void *field = (char *)a + o->offset;
+    switch (o->kind) {
+    case CLI_FLAG:
+        *(bool *)field = true;
+        return LK_OK;
+    case CLI_INT:
+        return read_int(o, flag, text, strlen(text), field);
+    case CLI_NUMBER:
+        return read_number(o, flag, text, field);
+    case CLI_SIZE:
+        return read_size(o, flag, text, field);
+    case CLI_INTS:
+        return read_ints(o, flag, text, field);
+    case CLI_BYTES:
+        return read_bytes(flag, text, field);
+    case CLI_CHOICE:
+        return read_choice(o, flag, text, field);
+    case CLI_FILES:
+        if (a->n_images == CLI_MAX_IMAGES)
+            return lk_fail(LK_E_USAGE, "%s: at most %d images, \"%.64s\" is one more", flag, CLI_MAX_IMAGES, text);
+        if (!*text) return lk_fail(LK_E_USAGE, "%s: expected a path, got an empty string", flag);
+        a->images[a->n_images++] = text;
+        return LK_OK;
+    case CLI_LIST: {
+        struct cli_list *list = field;
+        if (list->n == CLI_MAX_LIST)
+            return lk_fail(LK_E_USAGE, "%s: at most %d files, \"%.64s\" is one more", flag, CLI_MAX_LIST, text);
+        if (!*text) return lk_fail(LK_E_USAGE, "%s: expected a path, got an empty string", flag);
+        list->values[list->n++] = text;
+        return LK_OK;
+    }
+    case CLI_FILE:
+    case CLI_FOLDER:
+        if (!*text) return lk_fail(LK_E_USAGE, "%s: expected a path, got an empty string", flag);
+        *(const char **)field = text;
+        return LK_OK;
+    case CLI_TEXT:
+        *(const char **)field = text;
+        return LK_OK;
+    }
+    return lk_fail(LK_E_INTERNAL, "%s: option of unknown kind", flag);
+}
+
+/* One option at argv[*i]; moves *i over its value. `attached` is the value after "=" or after a letter, or NULL. */
+static enum lk_code take(struct cli_arguments *a, const struct cli_option *o, const char *flag, const char *attached,
+                         int argc, const char *const *argv, int *i) {
+    if (!(o->commands & (1u << a->command))) return wrong_command(a->command, o, flag);
+    if (o->kind == CLI_FLAG) {
+        if (attached) return lk_fail(LK_E_USAGE, "%s: takes no value, got \"%.64s\"", flag, attached);
+        return set(a, o, flag, NULL);
+    }
+    if (attached) return set(a, o, flag, attached);
+    if (*i + 1 >= argc) return lk_fail(LK_E_USAGE, "%s: needs a value: %s %s", flag, flag, o->value);
+    const char *next = argv[*i + 1];
+    bool looks_like_flag = next[0] == '-' && (next[1] == '-' || (isalpha((unsigned char)next[1]) && !next[2]));
+    if (looks_like_flag)
+        return lk_fail(LK_E_USAGE, "%s: needs a value, but \"%.64s\" follows; write --%s=VALUE if that is the value",
+                       flag, next, o->name);
+    ++*i;
+    return set(a, o, flag, next);
+}
+
+static enum lk_code parse_option(struct cli_arguments *a, int argc, const char *const *argv, int *i) {
+    const char *text = argv[*i];
+    if (text[1] == '-') {
+        const char *equals = strchr(text, '=');
+        size_t length = equals ? (size_t)(equals - text) - 2 : strlen(text) - 2;
+        struct spelling flag = spell_long(text + 2, length);
+        const struct cli_option *o = find_long(text + 2, length);
+        if (!o) return unknown_flag(a->command, &flag);
+        return take(a, o, flag.text, equals ? equals + 1 : NULL, argc, argv, i);
+    }
+    const struct cli_option *o = find_letter(text[1]);
+    if (!o) return lk_fail(LK_E_USAGE, "%.64s: no such option; long options begin with two dashes", text);
+    char flag[3] = {'-', text[1], 0};
+    const char *attached = text[2] ? text + 2 + (text[2] == '=') : NULL;
+    return take(a, o, flag, attached, argc, argv, i);
+}
+
+static enum lk_code parse_command(struct cli_arguments *a, const char *word) {
+    const char *names[CLI_N_COMMANDS];
+    for (int c = 0; c < CLI_N_COMMANDS; c++) {
+        names[c] = cli_commands[c].name;
+        if (strcmp(word, names[c])) continue;
+        a->command = (enum cli_command)c;
+        return LK_OK;
+    }
+    const char *near = cli_suggest(word, names, CLI_N_COMMANDS);
+    if (near) return lk_fail(LK_E_USAGE, "%.64s: no such command; did you mean '%s'?", word, near);
+    return lk_fail(LK_E_USAGE, "%.64s: no such command; 'likeness help' lists them", word);
+}
+
+/* What must be there and is not. */
+static enum lk_code check_required(const struct cli_arguments *a) {
+    const struct cli_command_info *command = &cli_commands[a->command];
+    if (command->positional_required && !a->positional)
+        return lk_fail(LK_E_USAGE, "%s: expected %s; usage: likeness %s %s", command->name, command->positional,
+                       command->name, command->usage);
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++) {
+        if (!(o->required & (1u << a->command))) continue;
+        if (!*(const char *const *)((const char *)a + o->offset))
+            return lk_fail(LK_E_USAGE, "--%s: missing; usage: likeness %s %s", o->name, command->name, command->usage);
+    }
+    return LK_OK;
+}
+
+enum lk_code cli_arguments_parse(struct cli_arguments *arguments, int argc, const char *const *argv) {
+    struct cli_arguments *a = arguments;
+    cli_arguments_init(a);
+    if (argc < 2) return lk_fail(LK_E_USAGE, "expected a command; 'likeness help' lists them");
+    int i = 1;
+    enum lk_code rc;
+    if (argv[1][0] != '-') {
+        if ((rc = parse_command(a, argv[1]))) return rc;
+        i = 2;
+    }
+    bool options_over = false;
+    int n_more = 0;
+    for (; i < argc; i++) {
+        if (!options_over && !strcmp(argv[i], "--")) {
+            options_over = true;
+        } else if (!options_over && argv[i][0] == '-' && argv[i][1]) {
+            if ((rc = parse_option(a, argc, argv, &i))) return rc;
+        } else if (!cli_commands[a->command].positional) {
+            return lk_fail(LK_E_USAGE, "%s: does not take \"%.64s\"; every input has a flag",
+                           cli_commands[a->command].name, argv[i]);
+        } else if (a->positional && n_more < cli_commands[a->command].n_more) {
+            a->more[n_more++] = argv[i];
+        } else if (a->positional && n_more) {
+            return lk_fail(LK_E_USAGE, "%s: expected no more than %s, got \"%.64s\" as well",
+                           cli_commands[a->command].name, cli_commands[a->command].positional, argv[i]);
+        } else if (a->positional) {
+            return lk_fail(LK_E_USAGE, "%s: expected one %s, got \"%.64s\" and \"%.64s\"",
+                           cli_commands[a->command].name, cli_commands[a->command].positional, a->positional, argv[i]);
+        } else {
+            a->positional = argv[i];
+        }
+    }
+    if (a->help || a->version) return LK_OK;
+    return check_required(a);
+}

@@ -1,0 +1,299 @@
+#include "tools/cli/core/options.h"
+
+static const char *const edit_examples[] = {
+    "Edit a photo",
+    "likeness edit -m black-forest-labs/FLUX.2-dev -r in.jpg -p \"Make the jacket red\" -o out.png",
+    "Combine two pictures",
+    "likeness edit -m ./FLUX.2-dev -r person.jpg -r hat.png -p \"Put the hat on the person\" -o out.png",
+    "Fewer steps, another seed",
+    "likeness edit -m ./FLUX.2-dev -r in.jpg -p \"Make it winter\" --num-inference-steps 28 -s 7 -o out.png",
+    "True classifier-free guidance, with a negative prompt",
+    "likeness edit -m Qwen/Qwen-Image-Edit-2511 -r in.jpg -p \"Add glasses\" -n \"blurry\" --true-cfg-scale 4 -o "
+    "out.png",
+    "No picture at all: text to image",
+    "likeness edit -m ./FLUX.2-dev -p \"a lighthouse at dawn\" -W 1024 -H 768 -o out.png",
+    "Keep every intermediate tensor, in f32",
+    "likeness edit -m ./FLUX.2-dev -r in.jpg -p \"Add glasses\" --dtype f32 --dump-steps steps -o out.png",
+    NULL};
+static const char *const plan_examples[] = {"What the released model needs, without having it",
+                                            "likeness plan -m flux2-dev --size 1024x1024 --references 1",
+                                            "Does it fit an 80 GiB card?",
+                                            "likeness plan -m qwen-edit-2511 --vram 80G",
+                                            "For a script",
+                                            "likeness plan -m ./FLUX.2-dev --size 768x1024 --references 2 --json",
+                                            NULL};
+static const char *const chat_examples[] = {
+    "What is in a picture?",
+    "likeness chat -m Qwen/Qwen2.5-VL-7B-Instruct -r photo.jpg -p \"Describe the person.\"",
+    "Compare two, with the language model of an editing model",
+    "likeness chat -m Qwen/Qwen-Image-Edit-2511 -r in.jpg -r out.png -p \"Is it the same person?\" --greedy",
+    "Draw tokens instead of taking the most likely ones",
+    "likeness chat -m ./Qwen2.5-VL -p \"Name a city.\" --temperature 0.8 --top-k 50 --top-p 0.95 -s 1",
+    NULL};
+static const char *const models_examples[] = {"What there is", "likeness models", "For a script",
+                                              "likeness models --json", NULL};
+static const char *const verify_examples[] = {"Weights in the HF cache", "likeness verify black-forest-labs/FLUX.2-dev",
+                                              "A folder, against sha256sum's output",
+                                              "likeness verify ./FLUX.2-dev --manifest SHA256SUMS", NULL};
+static const char *const show_examples[] = {"How was this made?", "likeness show out.png", "The raw recipe",
+                                            "likeness show out.png --json | jq .seed", NULL};
+static const char *const rerun_examples[] = {
+    "Make the same picture again",
+    "likeness rerun out.png -m ./FLUX.2-dev -r in.jpg -o again.png && cmp out.png again.png", NULL};
+static const char *const devices_examples[] = {"What there is", "likeness devices", "For a script",
+                                               "likeness devices --json", NULL};
+static const char *const selftest_examples[] = {
+    "Does this GPU compute what it should?", "likeness selftest --device cuda --cases 200 --large",
+    "One op, for a script", "likeness selftest attention --device cuda --json", NULL};
+static const char *const judge_examples[] = {"One edit",
+                                             "likeness judge -r before.jpg -r after.png",
+                                             "A run",
+                                             "likeness judge --pairs images.jsonl > pixel.jsonl",
+                                             "What a judge elsewhere is to be asked, a JSON line an output",
+                                             "likeness judge prompt --pairs images.jsonl > ask.jsonl",
+                                             "What it answered, and whether two such judges agree",
+                                             "likeness judge import answers.jsonl > primary.jsonl && likeness judge "
+                                             "agreement --primary primary.jsonl --secondary other.jsonl",
+                                             NULL};
+static const char *const review_examples[] = {
+    "What the judges do not agree about, the largest difference first",
+    "likeness review list --primary gemini.jsonl --secondary gpt.jsonl > flagged.csv",
+    "One decision",
+    "likeness review set flux_20s_male_black_O-01 race_drift 2 --review decisions.jsonl --by A.B. --note \"light "
+    "only\"",
+    "A table that somebody filled in",
+    "likeness review import flagged.csv --review decisions.jsonl --by A.B.",
+    "What follows from it",
+    "likeness report --primary gemini.jsonl --secondary gpt.jsonl --with-review decisions.jsonl -o report",
+    NULL};
+static const char *const ratings_examples[] = {
+    "Tables of several platforms in one form, without the platform's ids",
+    "likeness ratings evaluations --ratings old.csv --ratings new.jsonl --salt \"$SALT\" > evaluations.jsonl",
+    "Who took part, under the same names",
+    "likeness ratings participants --participants prolific.csv --salt \"$SALT\" > participants.jsonl", NULL};
+static const char *const report_examples[] = {
+    "Two judges and the pictures behind the numbers",
+    "likeness report --primary gemini.jsonl --secondary gpt.jsonl --images images.jsonl -o report",
+    "Raters too, held to a protocol",
+    "likeness report --primary gemini.jsonl --ratings exp1.jsonl --participants prolific.csv --gold gold.jsonl -o "
+    "report",
+    "A page that can be passed on without showing faces",
+    "likeness report --scores scores.csv --images images.jsonl --audit-safe -o report",
+    NULL};
+static const char *const stats_examples[] = {
+    "Do two judges agree on levels 1 to 5?",
+    "likeness stats kappa scores.csv --x judge_a --y judge_b --weights quadratic",
+    "Raters by item, one rating per row, answers missing",
+    "likeness stats alpha ratings.csv --item item --rater rater --value score --level ordinal -B 1000",
+    "Do groups differ, and which?",
+    "likeness stats kruskal scores.csv --value identity --by race && likeness stats dunn scores.csv --value identity "
+    "--by race",
+    "The mean of a column whose rows come in clusters, for a script",
+    "likeness stats bootstrap scores.csv --value identity --cluster source -B 10000 --json",
+    "How many are needed to tell 20 % from 15 %?",
+    "likeness stats sample-size --p1 0.20 --p2 0.15",
+    NULL};
+static const char *const completions_examples[] = {
+    "bash", "likeness completions bash > ~/.local/share/bash-completion/completions/likeness",
+    "zsh",  "likeness completions zsh > \"${fpath[1]}/_likeness\"",
+    "fish", "likeness completions fish > ~/.config/fish/completions/likeness.fish",
+    NULL};
+static const char *const help_examples[] = {"About a command", "likeness help edit", "The manual page",
+                                            "likeness help --man | man -l -", NULL};
+
+static const char *const sample_examples[] = {"The 500 pairs for raters",
+                                              "likeness sample pairs500 > pairs500.csv",
+                                              "504 outputs that have scores, with the count of every factor",
+                                              "likeness sample strata126 --scores scores.csv --json > sample.json",
+                                              "What an earlier study drew with pandas",
+                                              "likeness sample strata126 --sampler pandas",
+                                              NULL};
+
+static const char *const t2i_examples[] = {
+    "The prompts of the study, with what mitigations make of them",
+    "likeness t2i prompts -o negative_role_prompts_all.csv",
+    "Who is depicted, against equal shares",
+    "likeness t2i metrics --labels labels.csv --ref uniform --csv negative_role_prompts_all.csv -o results",
+    "Mitigated arms from the generator's log",
+    "likeness t2i metrics --labels labels.csv --log log.csv --ref uniform -o results",
+    "As many of the pictures as have equal shares of men and women, as an arm of their own",
+    "likeness t2i post-filter --labels labels.csv --target uniform --attribute gender -o filtered.csv && likeness t2i "
+    "metrics --labels labels.csv --labels filtered.csv --ref uniform -o results",
+    NULL};
+
+const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
+    [CLI_EDIT] = {.name = "edit",
+                  .summary = "edit a picture by an instruction",
+                  .usage = "-m MODEL [-r IMAGE]... -p TEXT -o FILE.png [options]",
+                  .text =
+                      "Runs the model on the given images and prompt and writes one PNG that carries its own recipe. "
+                      "Equal jobs give equal bytes. The first Ctrl-C stops after the current step, the second at "
+                      "once; neither leaves a file.",
+                  .examples = edit_examples},
+    [CLI_PLAN] = {.name = "plan",
+                  .summary = "say what a run needs before it starts",
+                  .usage = "-m MODEL [--size WIDTHxHEIGHT] [--references N] [options]",
+                  .text =
+                      "Runs the same forward pass on shapes alone and prints, per stage, parameters, bytes of weights, "
+                      "peak of activations and FLOPs. Reads config files only.",
+                  .examples = plan_examples},
+    [CLI_CHAT] = {.name = "chat",
+                  .summary = "ask a vision-language model about pictures",
+                  .usage = "-m MODEL [-r IMAGE]... -p TEXT [options]",
+                  .text = "Answers one question with Qwen2.5-VL, a model of its own or the text encoder of an editing "
+                          "model. The reply goes to stdout as it comes. The first Ctrl-C stops after the current "
+                          "token, the second at once.",
+                  .examples = chat_examples},
+    [CLI_MODELS] = {.name = "models",
+                    .summary = "list the models and their default parameters",
+                    .usage = "[--json]",
+                    .text = "Prints each released model that plan, edit and rerun know, with the parameters that edit "
+                            "uses unless told otherwise.",
+                    .examples = models_examples},
+    [CLI_VERIFY] =
+        {.name = "verify",
+         .summary = "check a model's files against their SHA-256",
+         .positional = "DIR|ORG/NAME[@REV]",
+         .positional_required = true,
+         .usage = "DIR|ORG/NAME[@REV] [--manifest FILE] [options]",
+         .text = "Hashes every file with a known digest and prints the ones that differ. Exit code 3 if any does.",
+         .examples = verify_examples},
+    [CLI_SHOW] = {.name = "show",
+                  .summary = "print how a picture was made",
+                  .positional = "FILE.png",
+                  .positional_required = true,
+                  .usage = "FILE.png [--json]",
+                  .text = "Prints the recipe that edit wrote into the PNG.",
+                  .examples = show_examples},
+    [CLI_RERUN] = {.name = "rerun",
+                   .summary = "make a picture again from its recipe",
+                   .positional = "FILE.png",
+                   .positional_required = true,
+                   .usage = "FILE.png -m MODEL [-r IMAGE]... -o NEW.png [options]",
+                   .text =
+                       "Takes prompt, seed and every other setting from the PNG. The weights and the images must be "
+                       "the ones recorded there: the images by their SHA-256, the weights by their identity, "
+                       "a digest of names, shapes and both ends of every tensor (`verify` finds damage in between).",
+                   .examples = rerun_examples},
+    [CLI_DEVICES] = {.name = "devices",
+                     .summary = "list what can compute here",
+                     .usage = "[--json]",
+                     .text = "Prints each device with its instruction set, threads and memory.",
+                     .examples = devices_examples},
+    [CLI_SELFTEST] = {.name = "selftest",
+                      .summary = "compare a device's ops with the CPU's",
+                      .positional = "OP",
+                      .usage = "[OP] [--device NAME] [--cases N] [options]",
+                      .text =
+                          "Runs every op of the device, or the one named, on random tensors and compares the results "
+                          "with the CPU's: at most 1e-10 normalised mean square error in f32 and 1e-5 in bf16, no "
+                          "other bit where the op leaves no freedom, no byte written beside the output, and rows "
+                          "alone as among others. Exit code 5 if an op fails.",
+                      .examples = selftest_examples},
+    [CLI_JUDGE] = {.name = "judge",
+                   .summary = "judge edits by pixels, or ask and read a judge elsewhere",
+                   .positional = "prompt|import|agreement",
+                   .n_more = 1,
+                   .usage =
+                       "--pairs FILE.jsonl | -r SOURCE -r EDITED | prompt ITEM | import FILE | agreement [options]",
+                   .text =
+                       "Prints a JSON line per pair: scores of edit success (1 to 4: whether anything changed, not "
+                       "whether it is what was asked) and skin tone, the skin's typology angle (ITA) in both "
+                       "pictures, mean colour change within the face region and beyond it, and SSIM. It needs no "
+                       "model and is a complement to judges that see, not a substitute: the face is assumed in the "
+                       "middle, light counts as skin, and race, gender and age have no score. For a judge that runs "
+                       "elsewhere, prompt prints what it is to be asked about an output (or, with --pairs, a JSON line "
+                       "each); import reads its answers strictly, names the ones refused and prints the others as JSON "
+                       "lines with the prompt's SHA-256; agreement compares two judges axis by axis. Exit code 6 if "
+                       "some of several could not be judged or read, 3 if none could.",
+                   .examples = judge_examples},
+    [CLI_REVIEW] =
+        {.name = "review",
+         .summary = "decide where two judges disagree",
+         .positional = "list|set|import",
+         .positional_required = true,
+         .n_more = 3,
+         .usage = "list | set ITEM AXIS SCORE | import FILE [options]",
+         .text =
+             "list prints, as CSV, every score on which the judges are more than one level apart (or name different "
+             "people in a role), with columns to fill in. set appends one decision to the file of --review; SCORE "
+             "is 1 to 5, of the axis role male, female or unclear, and none withdraws what was decided. import "
+             "appends those of a filled table or of another review file. The file only grows, the last decision "
+             "counts, and files of scores are never changed.",
+         .examples = review_examples},
+    [CLI_RATINGS] =
+        {.name = "ratings",
+         .summary = "write raters' answers in the study's own form",
+         .positional = "evaluations|participants",
+         .positional_required = true,
+         .usage = "evaluations --ratings FILE... | participants --participants FILE [options]",
+         .text = "Reads raters' answers in any form that report takes, and prints a JSON line for each that stands, "
+                 "with the field names of the study's document store: comments, times of day and whatever else has "
+                 "no place there are left out. participants does the same with a platform's list. Records that are "
+                 "not understood are named on stderr; exit code 6 if there are any.",
+         .examples = ratings_examples},
+    [CLI_REPORT] = {.name = "report",
+                    .summary = "turn scores and ratings into tables, figures and a page",
+                    .usage = "[--primary FILE] [--secondary FILE] [--ratings FILE]... -o DIR [options]",
+                    .text =
+                        "Writes DIR/report.html, one page that needs nothing else, DIR/configuration.json and every "
+                        "table as CSV, JSON, Markdown and LaTeX in DIR/tables. Answers that are not understood are "
+                        "refused one by one, counted, and named on stderr. Equal inputs give equal bytes.",
+                    .examples = report_examples},
+    [CLI_SAMPLE] = {.name = "sample",
+                    .summary = "draw the outputs that raters will see",
+                    .positional = "DESIGN",
+                    .positional_required = true,
+                    .usage = "strata126|strata42|pairs500|all [options]",
+                    .text =
+                        "strata126: four outputs of each race, gender, age group and model; strata42: eight of each "
+                        "race, gender and age group; pairs500: the balanced design of 500 pairs over 84 sources, 20 "
+                        "prompts and three models; all: the 100 pictures of experiment 3, where nothing is drawn. One "
+                        "seed gives one sample on every machine. CSV on stdout.",
+                    .examples = sample_examples},
+    [CLI_T2I] =
+        {.name = "t2i",
+         .summary = "audit text-to-image models: who is depicted in negative roles",
+         .positional = "prompts|metrics|post-filter",
+         .positional_required = true,
+         .usage = "prompts|metrics|post-filter [options]",
+         .text =
+             "prompts prints the prompt table: 12 roles, each neutral, male and female, in given styles and scenes, "
+             "with the prompts of three mitigations. metrics writes DIR/report.html and every table in DIR/tables: "
+             "shares of perceived groups, their distance from a target (SPD), what mitigations change, how far that "
+             "depends on the classifier's confidence and on CFG. post-filter writes the lines of the largest set of "
+             "base pictures, for each model and prompt, that has the target's shares; a set that has none is named. "
+             "Labels are what a classifier perceives in a picture. Equal inputs give equal bytes.",
+         .examples = t2i_examples},
+    [CLI_STATS] =
+        {.name = "stats",
+         .summary = "compute a statistic or test from a CSV table",
+         .positional = "TEST [FILE.csv]",
+         .positional_required = true,
+         .n_more = 1,
+         .usage = "TEST [FILE.csv] [options]",
+         .text =
+             "TEST is one of: kappa, spearman, pearson, kendall, wilcoxon, fisher, mcnemar (--x --y); chi2 (--x, or "
+             "--x "
+             "--y); kruskal, dunn, mann-whitney (--value --by); describe, proportions, bootstrap (--value, or --value "
+             "--by); fleiss (--item --value, or --columns); alpha, icc (--item --rater --value, or --columns); "
+             "friedman "
+             "(--item --by --value, or --columns); adjust (--value, the p); sample-size (--p1 --p2, no file). The "
+             "first "
+             "line of the file names the columns. Empty cells, NA and nan are missing: they are left out and counted. "
+             "Levels are in the order of their numbers, or of their letters if one is no number.",
+         .examples = stats_examples},
+    [CLI_COMPLETIONS] = {.name = "completions",
+                         .summary = "print shell completions",
+                         .positional = "bash|zsh|fish",
+                         .positional_required = true,
+                         .usage = "bash|zsh|fish",
+                         .text = "Prints a completion script for the shell named.",
+                         .examples = completions_examples},
+    [CLI_HELP] = {.name = "help",
+                  .summary = "explain a command",
+                  .positional = "COMMAND",
+                  .usage = "[COMMAND] [--man]",
+                  .text = "Prints this program's help, a command's help, or the manual page.",
+                  .examples = help_examples},
+};

@@ -1,0 +1,170 @@
+/* The one table of commands and options: the parser, --help, the completions and the man page are made from it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+
+enum cli_command {
+    CLI_EDIT,
+    CLI_PLAN,
+    CLI_CHAT,
+    CLI_MODELS,
+    CLI_VERIFY,
+    CLI_SHOW,
+    CLI_RERUN,
+    CLI_DEVICES,
+    CLI_SELFTEST,
+    CLI_JUDGE,
+    CLI_REVIEW,
+    CLI_RATINGS,
+    CLI_REPORT,
+    CLI_STATS,
+    CLI_SAMPLE,
+    CLI_T2I,
+    CLI_COMPLETIONS,
+    CLI_HELP,
+    CLI_N_COMMANDS,
+};
+
+#define CLI_MAX_IMAGES     10
+#define CLI_MAX_OUT_LAYERS 8
+#define CLI_MAX_LIST       32
+#define CLI_MAX_MORE       3
+
+/* Of stats, beside study_seed and alpha of report: NULL, false, 0 and -1 stand for an option that was not given. */
+struct cli_stats_options {
+    const char *value, *by, *x, *y, *item, *rater, *cluster, *columns;
+    const char *weights, *level, *alternative, *zero_method, *method, *interval;
+    bool exact, correction, no_correction;
+    int64_t resamples;   /* 0 */
+    double power;        /* 0 */
+    double null, p1, p2; /* -1 */
+};
+
+/* What a command line says. A field that was not given holds the default of cli_arguments_init; where the model family
+ * has the default, that is a value which no user can give (0 or -1). Strings point into argv. */
+struct cli_arguments {
+    enum cli_command command;
+    bool help, version;
+    const char *positional;         /* NULL if none */
+    const char *more[CLI_MAX_MORE]; /* of a command that takes several; NULL beyond the last */
+    const char *model;
+    const char *images[CLI_MAX_IMAGES];
+    int n_images;
+    const char *prompt;
+    const char *negative_prompt; /* NULL: the family's */
+    const char *system;          /* NULL: the model's default */
+    const char *prompts_file;
+    const char *output;
+    const char *dump_steps;
+    const char *manifest;
+    const char *dtype, *device, *gemm, *conv, *rng;
+    int64_t seed;                /* -1: the family's */
+    int64_t num_inference_steps; /* 0: the family's */
+    double guidance_scale;       /* -1: the family's */
+    double true_cfg_scale;       /* -1: the family's */
+    int64_t size_level;          /* 0: the family's */
+    int64_t max_try_cnt;         /* 0: the family's */
+    int64_t width, height;       /* 0: from the first image */
+    int64_t max_sequence_length; /* 0: the family's */
+    struct cli_ints {
+        int64_t values[CLI_MAX_OUT_LAYERS];
+        int n; /* 0: the family's */
+    } text_encoder_out_layers;
+    int64_t max_new_tokens;    /* 0: the model's */
+    int64_t top_k;             /* -1: the model's */
+    double temperature, top_p; /* -1: the model's */
+    double repetition_penalty; /* -1: the model's */
+    int64_t references;
+    int64_t threads; /* 0: all */
+    int64_t cases;   /* per op */
+    uint64_t vram_bytes;
+    struct cli_report_arguments {
+        const char *pairs, *primary, *secondary, *primary_name, *secondary_name, *pixel, *scores;
+        struct cli_list {
+            const char *values[CLI_MAX_LIST];
+            int n;
+        } ratings;
+        const char *participants, *completion_code, *gold, *images;
+        const char *protocol, *qc_policy, *rounding, *subcategory, *score_source; /* qc_policy NULL: the protocol's */
+        int64_t bootstrap, study_seed, gold_tolerance, nominal;
+        double alpha;
+        const char *title, *run, *date, *label;
+        const char *feature_prompts, *sources;                  /* sources NULL: the three printed */
+        const char *figure_prompt, *figure_gender, *figure_age; /* NULL: those with most outputs */
+        bool embed_images, audit_safe, secondary_only;
+    } report;
+    struct cli_review_arguments {
+        const char *file, *note, *time, *salt;
+        const char *judge_prompt;
+        bool pairwise;
+    } review;
+    struct cli_stats_options stats;
+    struct cli_t2i_arguments {
+        struct cli_list labels, styles, contexts;
+        const char *log, *ref, *target, *ref_labels, *csv, *mitigations, *attribute, *columns;
+        double tolerance;
+        int64_t cue;
+    } t2i;
+    const char *sampler;
+    bool thinking_mode, reflection_mode, greedy;
+    bool exif_transpose, vae_tiling, quiet, json, man, large;
+};
+
+enum cli_kind {
+    CLI_FLAG,   /* bool */
+    CLI_INT,    /* int64_t */
+    CLI_NUMBER, /* double */
+    CLI_TEXT,   /* const char * */
+    CLI_FILE,   /* const char *, a path */
+    CLI_FOLDER, /* const char *, a path */
+    CLI_FILES,  /* may be given several times: images, n_images */
+    CLI_LIST,   /* struct cli_list: paths, may be given several times */
+    CLI_CHOICE, /* const char *, one of `choices` */
+    CLI_SIZE,   /* WIDTHxHEIGHT: two int64_t, width then height */
+    CLI_INTS,   /* struct cli_ints: numbers with commas between */
+    CLI_BYTES,  /* uint64_t: a number with K, M, G or T (1024) */
+};
+
+struct cli_option {
+    const char *name;  /* "num-inference-steps" */
+    const char *alias; /* another long name, or NULL */
+    char letter;       /* 's', or 0 */
+    enum cli_kind kind;
+    const char *group;     /* heading in the help */
+    const char *value;     /* placeholder, NULL for a flag */
+    const char *otherwise; /* the default as the help says it, NULL if none */
+    const char *help;
+    unsigned commands;   /* bit 1 << cli_command: where it may be given */
+    unsigned required;   /* where it must be given */
+    double min, max;     /* inclusive; of int, number and size */
+    const char *choices; /* "bf16|f32"; of a text: what completions offer */
+    size_t offset;       /* of the field in struct cli_arguments */
+};
+
+struct cli_command_info {
+    const char *name;
+    const char *summary; /* one line */
+    const char *positional;
+    bool positional_required;    /* the first */
+    int n_more;                  /* how many may follow it */
+    const char *usage;           /* after "likeness NAME " */
+    const char *text;            /* what it does, paragraphs of wrapped text */
+    const char *const *examples; /* pairs: what, command; ends in NULL */
+};
+
+/* Option i of the table, NULL behind the last. */
+const struct cli_option *cli_option(size_t i);
+
+extern const struct cli_command_info cli_commands[CLI_N_COMMANDS];
+
+void cli_arguments_init(struct cli_arguments *arguments);
+
+/* Reads argv[1..argc). LK_E_USAGE with a message that names the flag. Prints nothing. */
+enum lk_code cli_arguments_parse(struct cli_arguments *arguments, int argc, const char *const *argv);
+
+/* The name nearest to what was typed, or NULL when none is near. */
+const char *cli_suggest(const char *typed, const char *const *names, size_t n_names);

@@ -1,0 +1,42 @@
+/* Options of t2i alone. */
+#include "tools/cli/core/options_table.h"
+
+#define T2I(kind_, group_, name_, value_, field, help_)                                                                \
+    .name = name_, .kind = kind_, .group = group_, .value = value_, .help = help_, .commands = ON(CLI_T2I),            \
+    .offset = FIELD(t2i.field)
+
+static const struct cli_option options[] = {
+    {T2I(CLI_LIST, "Input", "labels", "LABELS.csv", labels,
+         "what a classifier perceives, a line a picture: file_path, prompt_id, model_tag, seed, cfg, face_found, race, "
+         "race_conf, gender, gender_conf, age, age_conf, skin_tone, skin_value, and if there are mitigations arm; "
+         "metrics: give it again for more")},
+    {T2I(CLI_FILE, "Input", "log", "LOG.csv", log,
+         "the generator's log: prompt_id, model_tag, seed, cfg, file_path, arm, mode; it says what labels do not")},
+    {T2I(CLI_FILE, "Input", "ref", "FILE.json|uniform", ref,
+         "metrics: the reference distribution, as {\"gender\": {\"Male\": 0.5, \"Female\": 0.5}}")},
+    {T2I(CLI_FILE, "Input", "target", "FILE.json|uniform", target,
+         "the shares that ought to be; BiasAmp is the distance from them less the reference's"),
+     .otherwise = "metrics: the reference"},
+    {T2I(CLI_FILE, "Input", "ref-labels", "LABELS.csv", ref_labels,
+         "metrics: labels of pictures whose distance from the target is BiasAmp's reference, in place of --ref's")},
+    {T2I(CLI_FILE, "Input", "csv", "PROMPTS.csv", csv,
+         "a prompt table of one's own; metrics: names prompts, and a prompt_id that it lacks is rejected")},
+    {T2I(CLI_FILE, "Input", "mitigations", "FILE.csv", mitigations,
+         "prompts: a companion table with prompt_id, rewrite_prompt, diversity_prompt, safety_prompt")},
+    {T2I(CLI_LIST, "Input", "style", "TEXT", styles, "prompts: a style; give it again for more"),
+     .otherwise = "photojournalistic photograph, courtroom sketch, store interior photo"},
+    {T2I(CLI_LIST, "Input", "context", "TEXT", contexts, "prompts: a scene; give it again for more"),
+     .otherwise = "a retail store aisle (staff-eye view)"},
+    {T2I(CLI_INT, "Analysis", "cue", "1|2", cue,
+         "prompts: the diversity arm's words, \"varied age, gender, and ethnicity\" or \"balanced demographics, avoid "
+         "stereotypes\""),
+     .otherwise = "1", .min = 1, .max = 2},
+    {T2I(CLI_CHOICE, "Analysis", "attribute", "NAME", attribute, "post-filter: whose shares are to fit the target"),
+     .otherwise = "the target's only one", .choices = "gender|age|race|skin_tone"},
+    {T2I(CLI_NUMBER, "Analysis", "tol", "SHARE", tolerance, "post-filter: how far a share may be from the target"),
+     .otherwise = "0.05", .max = 1},
+    {T2I(CLI_CHOICE, "Output", "only", "NAME", columns,
+         "prompts: which columns: everything, the ten printed ones, or a companion table of the mitigated prompts"),
+     .otherwise = "all", .choices = "all|printed|companion"},
+};
+const struct cli_option_part cli_options_of_t2i = {options, sizeof options / sizeof *options};

@@ -1,0 +1,17 @@
+/* What the parts of the table of options share. */
+#pragma once
+
+#include "tools/cli/core/options.h"
+
+#define ON(command)   (1u << (command))
+#define FIELD(member) offsetof(struct cli_arguments, member)
+
+#define RUNS          (ON(CLI_EDIT) | ON(CLI_RERUN))
+
+/* A part of the table. */
+struct cli_option_part {
+    const struct cli_option *options;
+    size_t n;
+};
+
+extern const struct cli_option_part cli_options_of_edit, cli_options_of_audit, cli_options_of_t2i;

@@ -1,0 +1,39 @@
+#include "tools/cli/core/signals.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+static atomic_int received; /* the first signal, 0 if none; two may arrive in two threads */
+
+static int code_of(int signal_number) { return signal_number == SIGINT ? 130 : 143; }
+
+static void handle(int signal_number) {
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&received, &none, signal_number)) _exit(code_of(signal_number));
+    static const char text[] = "\nstopping after this step; once more stops now\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)ignored;
+}
+
+void cli_signals_install(void) {
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
+}
+
+const char *cli_signals_name(void) {
+    if (!received) return NULL;
+    return received == SIGINT ? "SIGINT" : received == SIGTERM ? "SIGTERM" : "SIGUSR1";
+}
+
+enum lk_code cli_signals_check(void) {
+    if (!received) return LK_OK;
+    return lk_fail(LK_E_INTERRUPTED, "stopped by %s; no file was written", cli_signals_name());
+}
+
+int cli_exit_code(enum lk_code code) {
+    return code == LK_E_INTERRUPTED && received ? code_of(received) : lk_exit_code(code);
+}

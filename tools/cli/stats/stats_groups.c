@@ -1,0 +1,156 @@
+/* Tests on the numbers of a column by the groups of another. */
+#include <string.h>
+
+#include "eval/stats/tests/multiple.h"
+#include "eval/stats/quantile.h"
+#include "eval/stats/tests/rank_tests.h"
+#include "eval/stats/summary.h"
+#include "tools/cli/stats/stats.h"
+
+static enum lk_code grouped(struct stats *s, const char **of) {
+    return stats_join(s, of, "%s by %s", s->value.name, s->by.name);
+}
+
+/* Two groups and no other. */
+static enum lk_code two_groups(const struct stats *s, const struct stats_levels *levels) {
+    if (levels->n == 2) return LK_OK;
+    return lk_fail(LK_E_INPUT, "%s: %s: expected two groups in \"%.64s\", got %d%s", s->file, s->test, s->by.name,
+                   levels->n, !strcmp(s->test, "mann-whitney") ? "; kruskal takes any number" : "");
+}
+
+static enum lk_code versus(struct stats *s, const struct stats_levels *levels, int a, int b, const char **of) {
+    return stats_join(s, of, "%s, %s = %.100s against %.100s", s->value.name, s->by.name, levels->names[a],
+                      levels->names[b]);
+}
+
+/* Groups whose values are all missing do not exist for a test. */
+static size_t drop_empty(struct stats_groups *g) {
+    size_t n = 0;
+    for (int i = 0; i < g->levels.n; i++) {
+        if (!g->n[i]) continue;
+        g->levels.names[n] = g->levels.names[i];
+        g->n[n++] = g->n[i];
+    }
+    g->levels.n = (int)n;
+    return n;
+}
+
+enum lk_code stats_kruskal(struct stats *s) {
+    struct stats_groups g;
+    LK_TRY(stats_groups(s, &g));
+    size_t n_groups = drop_empty(&g);
+    struct lk_test test;
+    LK_TRY(lk_kruskal_wallis(g.values, g.n, n_groups, &test));
+    const char *of;
+    LK_TRY(grouped(s, &of));
+    stats_print_test(s, of, &test);
+    stats_field(&s->out, "n_groups", "groups", stats_count(n_groups));
+    stats_close(&s->out);
+    return LK_OK;
+}
+
+enum lk_adjustment stats_adjustment(const struct stats *s) {
+    const char *name = s->o->method;
+    if (name && !strcmp(name, "bonferroni")) return LK_ADJUST_BONFERRONI;
+    if (name && !strcmp(name, "bh")) return LK_ADJUST_BENJAMINI_HOCHBERG;
+    if (name && !strcmp(name, "by")) return LK_ADJUST_BENJAMINI_YEKUTIELI;
+    return LK_ADJUST_HOLM;
+}
+
+enum lk_code stats_dunn(struct stats *s) {
+    struct stats_groups g;
+    LK_TRY(stats_groups(s, &g));
+    size_t n_groups = drop_empty(&g);
+    if (n_groups > 1000) return lk_fail(LK_E_INPUT, "%s: dunn: at most 1,000 groups, got %zu", s->file, n_groups);
+    size_t n_pairs = n_groups ? n_groups * (n_groups - 1) / 2 : 0;
+    struct lk_test *tests = stats_alloc(s, n_pairs, sizeof *tests);
+    double *p = tests ? stats_alloc(s, n_pairs, sizeof *p) : NULL;
+    struct stats_cell *cells = p ? stats_alloc(s, n_pairs, 6 * sizeof *cells) : NULL;
+    if (!cells) return LK_E_NOMEM;
+    LK_TRY(lk_dunn(g.values, g.n, n_groups, tests));
+    bool defined = n_pairs && !tests[0].undefined;
+    for (size_t i = 0; i < n_pairs; i++) p[i] = tests[i].p;
+    if (defined) LK_TRY(lk_adjust_p(p, n_pairs, stats_adjustment(s), p));
+    struct stats_cell *cell = cells;
+    for (size_t a = 0, i = 0; defined && a < n_groups; a++)
+        for (size_t b = a + 1; b < n_groups; b++, i++) {
+            *cell++ = stats_text(g.levels.names[a]);
+            *cell++ = stats_text(g.levels.names[b]);
+            *cell++ = stats_number(tests[i].statistic);
+            *cell++ = stats_number(tests[i].p);
+            *cell++ = stats_number(p[i]);
+            *cell++ = stats_count(tests[i].n);
+        }
+    const char *of;
+    LK_TRY(grouped(s, &of));
+    stats_open(&s->out, s->test, "Dunn's comparisons", of);
+    stats_field(&s->out, "n", "n", stats_count(g.total));
+    stats_print_missing(s);
+    stats_field(&s->out, "adjustment", "adjusted by", stats_text(lk_adjustment_name(stats_adjustment(s))));
+    const char *why = n_pairs ? tests[0].undefined : "fewer than two groups";
+    stats_field(&s->out, "undefined", "undefined", stats_text(why));
+    const char *const keys[] = {"first", "second", "z", "p", "adjusted", "n"};
+    if (defined || s->out.json) stats_print_table(&s->out, "pairs", keys, 6, cells, defined ? n_pairs : 0);
+    stats_close(&s->out);
+    return LK_OK;
+}
+
+enum lk_code stats_mann_whitney(struct stats *s) {
+    struct stats_groups g;
+    LK_TRY(stats_groups(s, &g));
+    LK_TRY(two_groups(s, &g.levels));
+    struct lk_mann_whitney_options options = {.alternative = stats_alternative(s),
+                                              .method = s->o->exact ? LK_P_EXACT : LK_P_AUTO,
+                                              .no_continuity = s->o->no_correction};
+    struct lk_test test;
+    LK_TRY(lk_mann_whitney(g.values, g.n[0], g.values + g.n[0], g.n[1], &options, &test));
+    const char *of;
+    LK_TRY(versus(s, &g.levels, 0, 1, &of));
+    stats_print_test(s, of, &test);
+    stats_field(&s->out, "n_first", "n of the first", stats_count(g.n[0]));
+    stats_field(&s->out, "n_second", "n of the second", stats_count(g.n[1]));
+    stats_close(&s->out);
+    return LK_OK;
+}
+
+enum { DESCRIBE_COLUMNS = 9 };
+
+static enum lk_code describe_row(const char *name, double *values, size_t n, struct stats_cell *cells) {
+    struct lk_summary summary;
+    LK_TRY(lk_summarise(values, n, &summary));
+    *cells++ = stats_text(name);
+    *cells++ = stats_count(summary.n);
+    struct stats_cell none = stats_none();
+    *cells++ = summary.undefined ? none : stats_number(summary.mean);
+    *cells++ = summary.undefined ? none : stats_number(summary.sd);
+    *cells++ = summary.undefined ? none : stats_number(summary.minimum);
+    for (int q = 1; q < 4; q++) *cells++ = n ? stats_number(lk_quantile(values, n, q / 4.0)) : none;
+    *cells = summary.undefined ? none : stats_number(summary.maximum);
+    return LK_OK;
+}
+
+enum lk_code stats_describe(struct stats *s) {
+    struct stats_groups g = {0};
+    if (s->by.name) {
+        LK_TRY(stats_groups(s, &g));
+    } else {
+        LK_TRY(stats_numbers(s, &s->value, &g.values));
+        for (size_t i = 0; i < s->n_rows; i++)
+            if (!isnan(g.values[i])) g.values[g.total++] = g.values[i];
+        s->missing = s->n_rows - g.total;
+    }
+    size_t n_rows = 1 + (size_t)g.levels.n;
+    struct stats_cell *cells = stats_alloc(s, n_rows, DESCRIBE_COLUMNS * sizeof *cells);
+    if (!cells) return LK_E_NOMEM;
+    for (size_t i = 0, at = 0; i + 1 < n_rows; at += g.n[i++])
+        LK_TRY(describe_row(g.levels.names[i], g.values + at, g.n[i], cells + i * DESCRIBE_COLUMNS));
+    LK_TRY(describe_row("all", g.values, g.total, cells + (n_rows - 1) * DESCRIBE_COLUMNS));
+    static const char *const keys[] = {"group", "n", "mean", "sd", "min", "q25", "median", "q75", "max"};
+    const char *of = s->value.name;
+    if (s->by.name) LK_TRY(grouped(s, &of));
+    stats_open(&s->out, s->test, "Summary", of);
+    stats_print_missing(s);
+    stats_print_table(&s->out, "groups", keys, DESCRIBE_COLUMNS, cells, n_rows);
+    stats_close(&s->out);
+    return LK_OK;
+}

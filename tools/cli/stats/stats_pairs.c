@@ -1,0 +1,259 @@
+/* Tests on two columns, row by row. */
+#include <string.h>
+
+#include "eval/stats/agreement/agreement_labels.h"
+#include "eval/stats/tests/correlation.h"
+#include "eval/stats/tests/count_tests.h"
+#include "eval/stats/agreement/kappa.h"
+#include "eval/stats/tests/rank_tests.h"
+#include "tools/cli/stats/stats.h"
+
+/* Rows in which both columns have a number. */
+struct pairs {
+    double *x, *y;
+    size_t n;
+};
+
+static enum lk_code number_pairs(struct stats *s, struct pairs *out) {
+    LK_TRY(stats_numbers(s, &s->x, &out->x));
+    LK_TRY(stats_numbers(s, &s->y, &out->y));
+    out->n = 0;
+    for (size_t i = 0; i < s->n_rows; i++) {
+        if (isnan(out->x[i]) || isnan(out->y[i])) continue;
+        out->x[out->n] = out->x[i];
+        out->y[out->n++] = out->y[i];
+    }
+    s->missing = s->n_rows - out->n;
+    return LK_OK;
+}
+
+static enum lk_code both(struct stats *s, const char *word, const char **of) {
+    return stats_join(s, of, "%s %s %s", s->x.name, word, s->y.name);
+}
+
+/* Both columns' labels [2, n_rows], the levels of either. */
+static enum lk_code label_pairs(struct stats *s, struct stats_levels *out) {
+    const struct stats_column columns[] = {s->x, s->y};
+    return stats_levels(s, columns, 2, out);
+}
+
+static bool whole_numbers(const struct stats_levels *levels) {
+    if (!levels->numeric) return false;
+    for (int i = 0; i < levels->n; i++)
+        if (levels->values[i] != floor(levels->values[i]) || fabs(levels->values[i]) > 1e9) return false;
+    return levels->n && levels->values[levels->n - 1] - levels->values[0] < 1024;
+}
+
+static enum lk_weights weights_of(const struct stats *s) {
+    const char *name = s->o->weights;
+    if (name && !strcmp(name, "linear")) return LK_WEIGHTS_LINEAR;
+    return name && !strcmp(name, "quadratic") ? LK_WEIGHTS_QUADRATIC : LK_WEIGHTS_NONE;
+}
+
+static void print_kappa(struct stats *s, const char *of, enum lk_weights weights, bool ordered,
+                        const struct lk_kappa *k) {
+    static const char *const titles[] = {"Cohen's kappa", "Cohen's kappa, linear weights",
+                                         "Cohen's kappa, quadratic weights"};
+    struct stats_out *out = &s->out;
+    const char *undefined = k->kappa.undefined;
+    stats_open(out, s->test, titles[weights], of);
+    stats_print_interval(s, "kappa", "kappa", &k->kappa);
+    struct stats_cell none = stats_none();
+    stats_field(out, "standard_error", "standard error", undefined ? none : stats_number(k->standard_error));
+    stats_field(out, "z", "z", undefined ? none : stats_number(k->z));
+    stats_field(out, "p", "p", undefined ? none : stats_number(k->p));
+    stats_field(out, "exact_agreement", "same label", k->kappa.n ? stats_number(k->exact) : none);
+    stats_field(out, "within_one", "at most one level apart",
+                ordered && k->kappa.n ? stats_number(k->within_one) : none);
+    stats_field(out, "label_study", "agreement, study's words",
+                undefined ? none : stats_text(lk_agreement_label(LK_SCALE_STUDY, k->kappa.value)));
+    stats_field(out, "label_landis_koch", "agreement, Landis-Koch",
+                undefined ? none : stats_text(lk_agreement_label(LK_SCALE_LANDIS_KOCH, k->kappa.value)));
+    stats_field(out, "n", "n", stats_count(k->kappa.n));
+    stats_print_missing(s);
+    stats_field(out, "method", "method", stats_text("asymptotic, 95 % interval"));
+    stats_close(out);
+}
+
+enum lk_code stats_kappa(struct stats *s) {
+    struct stats_levels levels;
+    LK_TRY(label_pairs(s, &levels));
+    enum lk_weights weights = weights_of(s);
+    bool ordered = whole_numbers(&levels);
+    if (weights != LK_WEIGHTS_NONE && !ordered && levels.n)
+        return stats_misused(s, "--weights: labels that are not whole numbers (at most 1,024 levels) have no distance");
+    int32_t first = ordered ? (int32_t)levels.values[0] : 0;
+    int32_t last = ordered ? (int32_t)levels.values[levels.n - 1] : levels.n ? levels.n - 1 : 0;
+    int32_t *labels = stats_alloc(s, 2 * s->n_rows, sizeof *labels);
+    if (!labels) return LK_E_NOMEM;
+    for (size_t i = 0; i < 2 * s->n_rows; i++) {
+        int32_t code = levels.codes[i];
+        labels[i] = code < 0 ? first - 1 : ordered ? (int32_t)levels.values[code] : code;
+    }
+    struct lk_kappa kappa;
+    LK_TRY(lk_cohen_kappa(labels, labels + s->n_rows, s->n_rows, first, last, weights, &kappa));
+    s->missing = s->n_rows - kappa.kappa.n;
+    const char *of;
+    LK_TRY(both(s, "and", &of));
+    print_kappa(s, of, weights, ordered, &kappa);
+    return LK_OK;
+}
+
+enum lk_code stats_correlation(struct stats *s) {
+    struct pairs pairs;
+    LK_TRY(number_pairs(s, &pairs));
+    struct lk_test test;
+    struct lk_number interval = {.undefined = "none"};
+    if (!strcmp(s->test, "pearson"))
+        LK_TRY(lk_pearson(pairs.x, pairs.y, pairs.n, stats_confidence(s), &test, &interval));
+    else if (!strcmp(s->test, "spearman"))
+        LK_TRY(lk_spearman(pairs.x, pairs.y, pairs.n, &test));
+    else
+        LK_TRY(lk_kendall(pairs.x, pairs.y, pairs.n, &test));
+    const char *of;
+    LK_TRY(both(s, "and", &of));
+    stats_print_test(s, of, &test);
+    if (!strcmp(s->test, "pearson") && (interval.low != 0 || interval.high != 0)) {
+        stats_field(&s->out, "low", "interval from", stats_number(interval.low));
+        stats_field(&s->out, "high", "interval to", stats_number(interval.high));
+        stats_field(&s->out, "confidence", "confidence", stats_number(stats_confidence(s)));
+    }
+    stats_close(&s->out);
+    return LK_OK;
+}
+
+enum lk_code stats_wilcoxon(struct stats *s) {
+    struct pairs pairs;
+    LK_TRY(number_pairs(s, &pairs));
+    for (size_t i = 0; i < pairs.n; i++) pairs.x[i] -= pairs.y[i];
+    const char *zero = s->o->zero_method;
+    struct lk_wilcoxon_options options = {.alternative = stats_alternative(s),
+                                          .method = s->o->exact ? LK_P_EXACT : LK_P_AUTO,
+                                          .continuity = s->o->correction};
+    if (zero && !strcmp(zero, "pratt")) options.zero_method = LK_ZERO_PRATT;
+    if (zero && !strcmp(zero, "zsplit")) options.zero_method = LK_ZERO_ZSPLIT;
+    struct lk_test test;
+    LK_TRY(lk_wilcoxon(pairs.x, pairs.n, &options, &test));
+    const char *of;
+    LK_TRY(both(s, "against", &of));
+    stats_print_test(s, of, &test);
+    stats_field(&s->out, "zero_method", "differences of 0", stats_text(zero ? zero : "wilcox"));
+    stats_close(&s->out);
+    return LK_OK;
+}
+
+/* Counts of x's labels by y's. */
+struct table {
+    struct stats_levels x, y;
+    int64_t *counts; /* [x.n, y.n] */
+    int64_t total;
+};
+
+static enum lk_code cross(struct stats *s, struct table *out) {
+    LK_TRY(stats_levels(s, &s->x, 1, &out->x));
+    LK_TRY(stats_levels(s, &s->y, 1, &out->y));
+    if ((int64_t)out->x.n * out->y.n > 1000000)
+        return lk_fail(LK_E_INPUT, "%s: %d by %d labels are more than 1e6 cells", s->file, out->x.n, out->y.n);
+    out->counts = stats_alloc(s, (size_t)out->x.n * (size_t)out->y.n, sizeof *out->counts);
+    if (!out->counts) return LK_E_NOMEM;
+    out->total = 0;
+    for (size_t i = 0; i < s->n_rows; i++) {
+        if (out->x.codes[i] < 0 || out->y.codes[i] < 0) continue;
+        out->counts[(size_t)out->x.codes[i] * (size_t)out->y.n + (size_t)out->y.codes[i]]++;
+        out->total++;
+    }
+    s->missing = s->n_rows - (size_t)out->total;
+    return LK_OK;
+}
+
+/* One column against equal shares. */
+static enum lk_code chi2_fit(struct stats *s) {
+    struct stats_levels levels;
+    LK_TRY(stats_levels(s, &s->x, 1, &levels));
+    int64_t *counts = stats_alloc(s, (size_t)levels.n, sizeof *counts);
+    if (!counts) return LK_E_NOMEM;
+    for (size_t i = 0; i < s->n_rows; i++) {
+        if (levels.codes[i] >= 0) counts[levels.codes[i]]++;
+        s->missing += levels.codes[i] < 0;
+    }
+    struct lk_test test;
+    size_t n_small = 0;
+    LK_TRY(lk_chi2_fit(counts, NULL, (size_t)levels.n, &test, &n_small));
+    const char *of;
+    LK_TRY(stats_join(s, &of, "%s against equal shares of %d labels", s->x.name, levels.n));
+    stats_print_test(s, of, &test);
+    stats_field(&s->out, "n_small", "expected counts under 5", stats_count(n_small));
+    stats_close(&s->out);
+    return LK_OK;
+}
+
+enum lk_code stats_chi2(struct stats *s) {
+    if (!s->y.name) return chi2_fit(s);
+    struct table table;
+    LK_TRY(cross(s, &table));
+    struct lk_contingency c;
+    LK_TRY(lk_chi2_contingency(table.counts, (size_t)table.x.n, (size_t)table.y.n, &c, NULL, NULL));
+    const char *of;
+    LK_TRY(both(s, "by", &of));
+    stats_print_test(s, of, s->o->no_correction ? &c.uncorrected : &c.test);
+    stats_field(&s->out, "n_rows", "rows", stats_count(c.n_rows));
+    stats_field(&s->out, "n_columns", "columns", stats_count(c.n_columns));
+    stats_field(&s->out, "n_small", "expected counts under 5", stats_count(c.n_small));
+    stats_close(&s->out);
+    return LK_OK;
+}
+
+enum lk_code stats_fisher(struct stats *s) {
+    struct table t;
+    LK_TRY(cross(s, &t));
+    if (t.x.n != 2 || t.y.n != 2)
+        return lk_fail(LK_E_INPUT,
+                       "%s: fisher: expected two labels in each column, got %d in \"%.64s\" and %d in "
+                       "\"%.64s\"; chi2 takes any number",
+                       s->file, t.x.n, s->x.name, t.y.n, s->y.name);
+    struct lk_test test;
+    LK_TRY(lk_fisher_exact(t.counts, stats_alternative(s), &test));
+    const char *of;
+    LK_TRY(stats_join(s, &of, "odds of %s = %s, %s = %s to %s", s->y.name, t.y.names[0], s->x.name, t.x.names[0],
+                      t.x.names[1]));
+    stats_print_test(s, of, &test);
+    stats_close(&s->out);
+    return LK_OK;
+}
+
+enum lk_code stats_mcnemar(struct stats *s) {
+    struct stats_levels levels;
+    LK_TRY(label_pairs(s, &levels));
+    if (levels.n > 2)
+        return lk_fail(LK_E_INPUT,
+                       "%s: mcnemar: expected two labels in \"%.64s\" and \"%.64s\", got %d (\"%.32s\", "
+                       "\"%.32s\", \"%.32s\"...)",
+                       s->file, s->x.name, s->y.name, levels.n, levels.names[0], levels.names[1], levels.names[2]);
+    int64_t counts[2][2] = {{0, 0}, {0, 0}};
+    for (size_t i = 0; i < s->n_rows; i++) {
+        int32_t a = levels.codes[i], b = levels.codes[s->n_rows + i];
+        if (a < 0 || b < 0)
+            s->missing++;
+        else
+            counts[a][b]++;
+    }
+    enum lk_mcnemar_method method = s->o->correction      ? LK_MCNEMAR_CONTINUITY
+                                    : s->o->no_correction ? LK_MCNEMAR_ASYMPTOTIC
+                                                          : LK_MCNEMAR_EXACT;
+    struct lk_test test;
+    LK_TRY(lk_mcnemar(counts[0][1], counts[1][0], method, &test));
+    const char *of;
+    LK_TRY(both(s, "to", &of));
+    stats_print_test(s, of, &test);
+    if (levels.n == 2) {
+        const char *there, *back;
+        LK_TRY(stats_join(s, &there, "%.64s to %.64s", levels.names[0], levels.names[1]));
+        LK_TRY(stats_join(s, &back, "%.64s to %.64s", levels.names[1], levels.names[0]));
+        const char *const keys[] = {"change", "pairs"};
+        const struct stats_cell cells[] = {stats_text(there), stats_count((size_t)counts[0][1]), stats_text(back),
+                                           stats_count((size_t)counts[1][0])};
+        stats_print_table(&s->out, "changes", keys, 2, cells, 2);
+    }
+    stats_close(&s->out);
+    return LK_OK;
+}

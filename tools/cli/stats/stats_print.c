@@ -1,0 +1,143 @@
+#include "tools/cli/stats/stats_print.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli/core/print.h"
+
+enum { LABEL_WIDTH = 24 };
+
+static void json_text(const char *text) {
+    putchar('"');
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            printf("\\%c", *c);
+        else if (*c < 0x20 || *c == 0x7f)
+            printf("\\u%04x", *c);
+        else
+            putchar(*c);
+    }
+    putchar('"');
+}
+
+static void json_cell(struct stats_cell cell) {
+    if (cell.kind == STATS_TEXT)
+        json_text(cell.text);
+    else if (cell.kind == STATS_COUNT)
+        printf("%.0f", cell.number);
+    else if (cell.kind == STATS_NUMBER && isinf(cell.number)) /* JSON has no word for it */
+        fputs(cell.number > 0 ? "\"Infinity\"" : "\"-Infinity\"", stdout);
+    else if (cell.kind == STATS_NUMBER && !isnan(cell.number))
+        printf("%.17g", cell.number);
+    else
+        fputs("null", stdout);
+}
+
+/* Of a cell but text; a number that does not exist is a dash. */
+static const char *digits(struct stats_cell cell, char out[32]) {
+    if (cell.kind == STATS_COUNT)
+        snprintf(out, 32, "%.0f", cell.number);
+    else if (cell.kind == STATS_NUMBER && isinf(cell.number))
+        snprintf(out, 32, "%s", cell.number > 0 ? "infinite" : "-infinite");
+    else if (cell.kind == STATS_NUMBER && !isnan(cell.number))
+        snprintf(out, 32, "%.6g", cell.number);
+    else
+        snprintf(out, 32, "-");
+    return out;
+}
+
+static void text_cell(struct stats_cell cell) {
+    char out[32];
+    if (cell.kind == STATS_TEXT)
+        cli_print_text(stdout, cell.text);
+    else
+        fputs(digits(cell, out), stdout);
+}
+
+/* Characters, not bytes: every byte but those that continue one. */
+static int width(struct stats_cell cell) {
+    char out[32];
+    const char *text = cell.kind == STATS_TEXT ? cell.text : digits(cell, out);
+    int n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void key_of(struct stats_out *out, const char *key) {
+    fputs(out->n_fields++ ? ",\n  " : "\n  ", stdout);
+    json_text(key);
+    fputs(": ", stdout);
+}
+
+void stats_open(struct stats_out *out, const char *test, const char *title, const char *of) {
+    out->n_fields = 0;
+    if (out->json) {
+        putchar('{');
+        stats_field(out, "test", NULL, stats_text(test));
+        stats_field(out, "name", NULL, stats_text(title));
+        stats_field(out, "of", NULL, stats_text(of));
+        return;
+    }
+    fputs(title, stdout);
+    if (of) {
+        fputs(": ", stdout);
+        cli_print_text(stdout, of);
+    }
+    putchar('\n');
+}
+
+void stats_field(struct stats_out *out, const char *key, const char *label, struct stats_cell cell) {
+    if (out->json) {
+        key_of(out, key);
+        json_cell(cell);
+    } else if (label && cell.kind != STATS_NONE) {
+        printf("  %-*s ", LABEL_WIDTH, label);
+        text_cell(cell);
+        putchar('\n');
+    }
+}
+
+static void json_table(const char *const *keys, int n_columns, const struct stats_cell *cells, size_t n_rows) {
+    putchar('[');
+    for (size_t r = 0; r < n_rows; r++) {
+        fputs(r ? ",\n    {" : "\n    {", stdout);
+        for (int c = 0; c < n_columns; c++) {
+            if (c) fputs(", ", stdout);
+            json_text(keys[c]);
+            fputs(": ", stdout);
+            json_cell(cells[r * (size_t)n_columns + (size_t)c]);
+        }
+        putchar('}');
+    }
+    fputs(n_rows ? "\n  ]" : "]", stdout);
+}
+
+void stats_print_table(struct stats_out *out, const char *key, const char *const *keys, int n_columns,
+                       const struct stats_cell *cells, size_t n_rows) {
+    if (out->json) {
+        key_of(out, key);
+        json_table(keys, n_columns, cells, n_rows);
+        return;
+    }
+    for (size_t r = 0; r <= n_rows; r++) {
+        for (int c = 0; c < n_columns; c++) {
+            struct stats_cell cell = r ? cells[(r - 1) * (size_t)n_columns + (size_t)c] : stats_text(keys[c]);
+            int widest = (int)strlen(keys[c]);
+            for (size_t k = 0; k < n_rows; k++) {
+                int w = width(cells[k * (size_t)n_columns + (size_t)c]);
+                if (w > widest) widest = w;
+            }
+            bool left = n_rows && cells[c].kind == STATS_TEXT;
+            int pad = widest - width(cell);
+            printf("  %*s", left ? 0 : pad, "");
+            text_cell(cell);
+            if (left && c + 1 < n_columns) printf("%*s", pad, "");
+        }
+        putchar('\n');
+    }
+}
+
+void stats_close(struct stats_out *out) {
+    if (out->json) puts("\n}");
+}

@@ -7,8 +7,8 @@
 
 #include "engine/base/atomic_file.h"
 
-enum lk_code lk_report_folder(const char *folder) {
-    char path[LK_REPORT_PATH_MAX];
+enum lk_code lk_document_folder(const char *folder) {
+    char path[LK_DOCUMENT_PATH_MAX];
     size_t n = strlen(folder);
     if (!n || n >= sizeof path)
         return lk_fail(LK_E_USAGE, "report: expected a folder's path of 1 to %zu bytes, got %zu", sizeof path - 1, n);
@@ -27,8 +27,8 @@ enum lk_code lk_report_folder(const char *folder) {
     return LK_OK;
 }
 
-enum lk_code lk_report_file(const char *folder, const char *name, const char *ending, struct lk_text *text) {
-    char path[LK_REPORT_PATH_MAX + 300];
+enum lk_code lk_document_file(const char *folder, const char *name, const char *ending, struct lk_text *text) {
+    char path[LK_DOCUMENT_PATH_MAX + 300];
     snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
     enum lk_code rc = text->rc;
     if (!rc) rc = lk_atomic_write_file(path, text->bytes ? text->bytes : "", text->n);
@@ -36,7 +36,7 @@ enum lk_code lk_report_file(const char *folder, const char *name, const char *en
     return rc;
 }
 
-enum lk_code lk_report_table_files(const struct lk_table *table, const char *folder) {
+enum lk_code lk_document_table_files(const struct lk_table *table, const char *folder) {
     static const struct {
         const char *ending;
         void (*write)(const struct lk_table *, struct lk_text *);
@@ -45,7 +45,7 @@ enum lk_code lk_report_table_files(const struct lk_table *table, const char *fol
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         struct lk_text text = {0};
         formats[i].write(table, &text);
-        LK_TRY(lk_report_file(folder, table->id, formats[i].ending, &text));
+        LK_TRY(lk_document_file(folder, table->id, formats[i].ending, &text));
     }
     return LK_OK;
 }

@@ -3,11 +3,11 @@
 
 #include "eval/document/table.h"
 
-enum { LK_REPORT_PATH_MAX = 3800 };
+enum { LK_DOCUMENT_PATH_MAX = 3800 };
 
 /* Makes every folder of the path that is not there. LK_E_USAGE for a path that is empty or too long, LK_E_IO. */
-enum lk_code lk_report_folder(const char *folder);
+enum lk_code lk_document_folder(const char *folder);
 /* FOLDER/NAMEENDING; frees the text in any case, and fails with its failure. */
-enum lk_code lk_report_file(const char *folder, const char *name, const char *ending, struct lk_text *text);
+enum lk_code lk_document_file(const char *folder, const char *name, const char *ending, struct lk_text *text);
 /* FOLDER/ID.csv, .json, .md and .tex. */
-enum lk_code lk_report_table_files(const struct lk_table *table, const char *folder);
+enum lk_code lk_document_table_files(const struct lk_table *table, const char *folder);

@@ -276,15 +276,6 @@ void lk_table_p(struct lk_table *table, double p) {
     add_number(table, text, p);
 }
 
-void lk_table_number(struct lk_table *table, const struct lk_number *number, int decimals) {
-    if (number->undefined) {
-        lk_table_none(table, number->undefined);
-        return;
-    }
-    lk_table_fixed(table, number->value, decimals);
-    if (isfinite(number->value)) lk_table_interval(table, number->low, number->high);
-}
-
 static struct lk_cell *last_cell(struct lk_table *table) {
     if (table->rc) return NULL;
     struct lk_table_row *row = table->n_rows ? &table->rows[table->n_rows - 1] : NULL;

@@ -18,7 +18,6 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
-#include "eval/stats/stats.h"
 
 enum lk_align { LK_ALIGN_LEFT, LK_ALIGN_RIGHT };
 
@@ -85,7 +84,6 @@ void lk_table_points(struct lk_table *table, double difference); /* 0.172 prints
 void lk_table_fixed(struct lk_table *table, double value, int decimals);
 void lk_table_signed(struct lk_table *table, double value, int decimals); /* with + or -; -0.00 prints 0.00 */
 void lk_table_p(struct lk_table *table, double p);                        /* 0.023, "< 0.001" */
-void lk_table_number(struct lk_table *table, const struct lk_number *number, int decimals); /* none when undefined */
 /* About the last cell. */
 void lk_table_bold(struct lk_table *table);
 void lk_table_interval(struct lk_table *table, double low, double high);

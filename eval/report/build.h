@@ -4,6 +4,7 @@
 #include "eval/document/figure.h"
 #include "eval/report/report.h"
 #include "eval/report/text_store.h"
+#include "eval/stats/stats.h"
 
 enum lk_section {
     LK_SECTION_SUMMARY,
@@ -57,32 +58,37 @@ enum lk_code lk_report_add_figure(struct lk_report *report, enum lk_section sect
     "Sources repeat across prompts and models, so that outputs of one source are not independent. The study's own "    \
     "tests treat outputs as independent; both are reported."
 
-/* One per file; each adds tables. */
-enum lk_code lk_report_tables_rates(struct lk_report *report);
-enum lk_code lk_report_tables_disparity(struct lk_report *report);
-enum lk_code lk_report_tables_mixed(struct lk_report *report);
-enum lk_code lk_report_tables_pairs(struct lk_report *report);
-enum lk_code lk_report_tables_roles(struct lk_report *report);
-enum lk_code lk_report_tables_human(struct lk_report *report);
-enum lk_code lk_report_tables_agreement(struct lk_report *report);
-enum lk_code lk_report_tables_quality(struct lk_report *report);
-enum lk_code lk_report_tables_raters(struct lk_report *report);
-enum lk_code lk_report_tables_tests(struct lk_report *report);
-enum lk_code lk_report_tables_questions(struct lk_report *report);
-enum lk_code lk_report_tables_robustness(struct lk_report *report);
-enum lk_code lk_report_tables_review(struct lk_report *report);
-enum lk_code lk_report_tables_published(struct lk_report *report);
-enum lk_code lk_report_tables_examples(struct lk_report *report);
-enum lk_code lk_report_tables_design(struct lk_report *report);
-enum lk_code lk_report_sentences(struct lk_report *report);
-enum lk_code lk_report_tables_sources(struct lk_report *report);
-enum lk_code lk_report_tables_plan(struct lk_report *report);
-enum lk_code lk_report_figures(struct lk_report *report);
+/* The parts of the report in their order; each is a function lk_report_NAME that adds tables or figures. */
+#define LK_REPORT_PARTS(part)                                                                                          \
+    part(sentences) part(tables_rates) part(tables_disparity) part(tables_mixed) part(tables_pairs) part(tables_roles) \
+        part(tables_human) part(tables_agreement) part(tables_quality) part(tables_tests) part(tables_questions)       \
+            part(tables_robustness) part(tables_review) part(tables_examples) part(tables_design)                      \
+                part(tables_published) part(tables_plan) part(figures_rates) part(figures_scores)
+#define LK_REPORT_PART(name) enum lk_code lk_report_##name(struct lk_report *report);
+LK_REPORT_PARTS(LK_REPORT_PART)
+#undef LK_REPORT_PART
 
+/* Models with outputs that have the measure, in canonical order; returns how many. */
+int lk_report_models(const struct lk_report *report, enum lk_measure measure, int models[LK_N_MODELS]);
 /* Whether any item of the group has an edit success score. */
 bool lk_report_has_items(const struct lk_report *report, const struct lk_group *group);
+/* A cell with the number and its interval; none when undefined. */
+void lk_report_number(struct lk_table *table, const struct lk_number *number, int decimals);
 /* The last cell gets the Wilson interval of a rate (outputs taken as independent). n > 0. */
 void lk_report_interval(struct lk_report *report, struct lk_table *table, struct lk_rate rate);
 /* The last cell leads to the images behind it: outputs of one race and model (-1: any) for which the measure holds. */
 void lk_report_link(struct lk_report *report, struct lk_table *table, int race, int model, enum lk_measure measure);
 void lk_report_images_key(int race, int model, enum lk_measure measure, char key[96]);
+
+/* The study's rank tests on the raters' means, for the table of tests and for quality control. */
+struct lk_human_test {
+    const char *name, *axis;
+    struct lk_test test;
+    double adjusted; /* p within its family; 1 when the test is undefined */
+    struct lk_number by_source;
+};
+
+enum { LK_N_HUMAN_TESTS = 3 * LK_N_AXES };
+/* Kruskal-Wallis over the races, Mann-Whitney of White against the others, Wilcoxon of the pairs, each on every axis.
+ */
+enum lk_code lk_report_human_tests(const struct lk_report *report, struct lk_human_test out[LK_N_HUMAN_TESTS]);

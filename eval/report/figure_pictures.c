@@ -96,7 +96,7 @@ static enum lk_code paint(const struct lk_report *report, const char *folder, co
 
 static enum lk_code write_mosaic(const struct lk_report *report, const char *folder, const struct lk_image *canvas,
                                  const struct lk_table *table) {
-    char path[LK_REPORT_PATH_MAX + 300], counts[2][32];
+    char path[LK_DOCUMENT_PATH_MAX + 300], counts[2][32];
     struct lk_text csv = {0};
     snprintf(counts[0], sizeof counts[0], "%lld", (long long)report->run.n_nominal);
     snprintf(counts[1], sizeof counts[1], "%lld", (long long)report->run.n_valid);
@@ -128,7 +128,7 @@ static enum lk_code draw_mosaic(const struct lk_report *report, const char *fold
     lk_image_free(&canvas);
     lk_table_free(table);
     if (rc) return rc;
-    char file[LK_REPORT_PATH_MAX + 300], alt[128], caption[512];
+    char file[LK_DOCUMENT_PATH_MAX + 300], alt[128], caption[512];
     snprintf(file, sizeof file, "%s/figure_5.png", folder);
     snprintf(alt, sizeof alt, "Mosaic of %d outputs, %d across and %d down", n, across, down);
     snprintf(caption, sizeof caption,

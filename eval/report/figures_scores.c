@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "eval/report/figures.h"
+#include "eval/report/build.h"
 
 static const char *const numbers[5] = {"1", "2", "3", "4", "5"};
 

@@ -29,7 +29,7 @@ static bool relative(const char *folder, const char *file, char *out, size_t siz
 
 /* The folder's true path and the file's own name, which may be a symbolic link. */
 static bool absolute(const char *file, char out[PATH_MAX]) {
-    char folder[2 * LK_REPORT_PATH_MAX];
+    char folder[2 * LK_DOCUMENT_PATH_MAX];
     const char *slash = strrchr(file, '/');
     struct stat st;
     if (stat(file, &st)) return false;

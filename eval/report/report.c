@@ -1,5 +1,6 @@
 #include "eval/report/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,6 +77,15 @@ bool lk_report_has_items(const struct lk_report *report, const struct lk_group *
     return lk_measure_rate(report->data, group, LK_MEASURE_SUCCESS, &report->options.thresholds).n > 0;
 }
 
+void lk_report_number(struct lk_table *table, const struct lk_number *number, int decimals) {
+    if (number->undefined) {
+        lk_table_none(table, number->undefined);
+        return;
+    }
+    lk_table_fixed(table, number->value, decimals);
+    if (isfinite(number->value)) lk_table_interval(table, number->low, number->high);
+}
+
 void lk_report_interval(struct lk_report *report, struct lk_table *table, struct lk_rate rate) {
     struct lk_number number;
     if (!lk_proportion(rate.k, rate.n, LK_WILSON, 1 - report->options.alpha, &number) && !number.undefined)
@@ -107,13 +117,9 @@ const struct lk_table *lk_report_table(const struct lk_report *report, const cha
 }
 
 enum lk_code lk_report_build(struct lk_report **out, struct lk_dataset *data, const struct lk_report_options *options) {
-    enum lk_code (*const parts[])(struct lk_report *) = {
-        lk_report_sentences,         lk_report_tables_rates,     lk_report_tables_disparity, lk_report_tables_mixed,
-        lk_report_tables_pairs,      lk_report_tables_roles,     lk_report_tables_human,     lk_report_tables_agreement,
-        lk_report_tables_quality,    lk_report_tables_raters,    lk_report_tables_tests,     lk_report_tables_questions,
-        lk_report_tables_robustness, lk_report_tables_review,    lk_report_tables_examples,  lk_report_tables_design,
-        lk_report_tables_sources,    lk_report_tables_published, lk_report_tables_plan,      lk_report_figures,
-    };
+#define PART(name) lk_report_##name,
+    enum lk_code (*const parts[])(struct lk_report *) = {LK_REPORT_PARTS(PART)};
+#undef PART
     struct lk_report *report = lk_calloc(1, sizeof *report);
     *out = NULL;
     if (!report) return no_memory();

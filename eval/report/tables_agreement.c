@@ -31,17 +31,17 @@ static enum lk_code reliability_row(struct lk_report *report, struct lk_table *t
     else
         lk_table_text(table, classes ? "%s, in classes" : "%s", lk_factor_display(LK_FACTOR_AXIS, question));
     lk_table_count(table, (int64_t)r.n);
-    lk_table_number(table, &r.fleiss.kappa, 2);
+    lk_report_number(table, &r.fleiss.kappa, 2);
     if (r.fleiss.left_out)
         lk_table_remark(table, "items left out of κ, which have another number of answers than %d: %zu",
                         r.fleiss.n_raters, r.fleiss.left_out);
-    lk_table_number(table, &r.alpha[LK_NOMINAL], 2);
+    lk_report_number(table, &r.alpha[LK_NOMINAL], 2);
     const struct lk_number *ordered[] = {&r.alpha[LK_ORDINAL], &r.alpha[LK_INTERVAL], &r.icc1, &r.icc1k};
     for (int i = 0; i < 4; i++)
         if (nominal)
             lk_table_none(table, only_nominal);
         else
-            lk_table_number(table, ordered[i], 2);
+            lk_report_number(table, ordered[i], 2);
     labels_cell(table, &r.fleiss.kappa);
     labels_cell(table, &r.alpha[nominal ? LK_NOMINAL : LK_INTERVAL]);
     return LK_OK;
@@ -84,8 +84,8 @@ static enum lk_code agreement_row(struct lk_report *report, struct lk_table *tab
     lk_table_row(table);
     lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_AXIS, axis));
     lk_table_count(table, a.n);
-    lk_table_number(table, &a.levels.kappa, 2);
-    lk_table_number(table, &a.classes.kappa, 2);
+    lk_report_number(table, &a.levels.kappa, 2);
+    lk_report_number(table, &a.classes.kappa, 2);
     if (a.spearman.undefined) {
         lk_table_none(table, a.spearman.undefined);
         lk_table_none(table, a.spearman.undefined);

@@ -172,9 +172,9 @@ static void interval_row(struct lk_table *table, const struct resampled *r, int 
     lk_table_text(table, "%s", lk_measure_name(measure));
     both_intervals(table, r, grouping(BY_ALL, scope), 0, measure);
     rate_cell(table, lk_rate_of(r->clustered, grouping(BY_ALL, scope), 0, measure));
-    lk_table_number(table, &mean->design_effect, 2);
-    lk_table_number(table, &mean->icc, 3);
-    lk_table_number(table, &mean->kish, 2);
+    lk_report_number(table, &mean->design_effect, 2);
+    lk_report_number(table, &mean->icc, 3);
+    lk_report_number(table, &mean->kish, 2);
 }
 
 static enum lk_code table_intervals(struct lk_report *report, const struct resampled *r) {

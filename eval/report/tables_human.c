@@ -237,7 +237,7 @@ static enum lk_code table_rates_of_both(struct lk_report *report) {
         if (a->judge.n) lk_report_interval(report, table, a->judge);
         lk_table_percent(table, a->human.k, a->human.n);
         if (a->human.n) lk_report_interval(report, table, a->human);
-        lk_table_number(table, &a->kappa.kappa, 2);
+        lk_report_number(table, &a->kappa.kappa, 2);
     }
     lk_table_note(table,
                   "Outputs of the baseline arm; N is the largest of a metric. κ: unweighted, of yes and no, over "

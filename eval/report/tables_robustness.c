@@ -126,8 +126,8 @@ static enum lk_code judge_row(struct lk_table *table, int axis, const struct bot
     lk_table_percent(table, exact, n);
     lk_table_percent(table, within, n);
     lk_table_percent(table, n - within, n);
-    lk_table_number(table, &plain.kappa, 2);
-    lk_table_number(table, &quadratic.kappa, 2);
+    lk_report_number(table, &plain.kappa, 2);
+    lk_report_number(table, &quadratic.kappa, 2);
     if (rho.undefined) {
         lk_table_none(table, rho.undefined);
     } else {

@@ -6,7 +6,6 @@
 #include "engine/base/alloc.h"
 #include "eval/report/build.h"
 #include "eval/report/observations.h"
-#include "eval/report/tests.h"
 #include "eval/stats/models/cluster_means.h"
 #include "eval/stats/tests/count_tests.h"
 #include "eval/stats/tests/multiple.h"

@@ -77,7 +77,7 @@ static void section(struct lk_page *page, const struct lk_report *report, enum l
 static enum lk_code write_page(const struct lk_report *report, const char *folder) {
     const struct lk_report_options *o = &report->options;
     struct lk_page *page;
-    char path[LK_REPORT_PATH_MAX + 300];
+    char path[LK_DOCUMENT_PATH_MAX + 300];
     LK_TRY(lk_page_new(&page, &(struct lk_page_options){
                                   .title = o->title,
                                   .run = report->run.name,
@@ -100,18 +100,18 @@ static enum lk_code write_page(const struct lk_report *report, const char *folde
 }
 
 enum lk_code lk_report_write(const struct lk_report *report, const char *folder) {
-    char tables[LK_REPORT_PATH_MAX + 8];
-    LK_TRY(lk_report_folder(folder));
+    char tables[LK_DOCUMENT_PATH_MAX + 8];
+    LK_TRY(lk_document_folder(folder));
     snprintf(tables, sizeof tables, "%s/tables", folder);
-    if (strlen(tables) >= LK_REPORT_PATH_MAX)
+    if (strlen(tables) >= LK_DOCUMENT_PATH_MAX)
         return lk_fail(LK_E_USAGE, "report: %.80s...: the path is too long", folder);
-    LK_TRY(lk_report_folder(tables));
+    LK_TRY(lk_document_folder(tables));
     for (size_t i = 0; i < report->n_entries; i++) {
         const struct lk_report_entry *entry = &report->entries[i];
-        LK_TRY(lk_report_table_files(entry->table ? entry->table : entry->figure->data, tables));
+        LK_TRY(lk_document_table_files(entry->table ? entry->table : entry->figure->data, tables));
     }
     struct lk_text configuration = {0};
     configuration.rc = lk_report_configuration(report, &configuration);
-    LK_TRY(lk_report_file(folder, "configuration", ".json", &configuration));
+    LK_TRY(lk_document_file(folder, "configuration", ".json", &configuration));
     return write_page(report, folder);
 }

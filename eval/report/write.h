@@ -11,7 +11,7 @@
 enum lk_code lk_report_configuration(const struct lk_report *report, struct lk_text *out);
 /* An image's file, and its path as the page names it; both empty when it is not there. */
 struct lk_report_place {
-    char file[2 * LK_REPORT_PATH_MAX], link[2 * PATH_MAX];
+    char file[2 * LK_DOCUMENT_PATH_MAX], link[2 * PATH_MAX];
 };
 /* folder: absolute and without links; path: as the dataset has it, or NULL. */
 void lk_report_locate(const struct lk_report *report, const char *folder, const char *path,

@@ -75,7 +75,7 @@ static void put_table(struct writer *w, enum lk_t2i_table which) {
     struct lk_table *table = NULL;
     if (w->rc || (w->rc = lk_t2i_table(w->metrics, which, &table))) return;
     table->run = w->run;
-    w->rc = lk_report_table_files(table, w->tables);
+    w->rc = lk_document_table_files(table, w->tables);
     if (table->n_rows > MAX_ROWS_ON_PAGE)
         lk_page_remark(w->page, "%s: %d rows, in tables/%s.csv.", table->caption, table->n_rows, table->id);
     else if (table->n_rows)
@@ -88,7 +88,7 @@ static void put_figure(void *context, const struct lk_figure *figure) {
     if (w->rc) return;
     lk_page_figure(w->page, figure);
     figure->data->run = w->run;
-    w->rc = lk_report_table_files(figure->data, w->tables);
+    w->rc = lk_document_table_files(figure->data, w->tables);
 }
 
 static void put_figures(struct writer *w,
@@ -168,7 +168,7 @@ static enum lk_code write_page(const struct lk_t2i_metrics *m, const struct lk_t
     put_mitigations(&w);
     put_prompts(&w);
     put_robustness(&w);
-    char path[LK_REPORT_PATH_MAX + 300];
+    char path[LK_DOCUMENT_PATH_MAX + 300];
     snprintf(path, sizeof path, "%s/report.html", folder);
     if (!w.rc) w.rc = lk_page_write(w.page, path);
     lk_page_free(w.page);
@@ -178,10 +178,10 @@ static enum lk_code write_page(const struct lk_t2i_metrics *m, const struct lk_t
 enum lk_code lk_t2i_report_write(const struct lk_t2i_metrics *metrics, const struct lk_t2i_report_options *options,
                                  const char *folder) {
     const struct lk_t2i_images *images = metrics->images;
-    char tables[LK_REPORT_PATH_MAX + 8], hash[65];
-    LK_TRY(lk_report_folder(folder));
+    char tables[LK_DOCUMENT_PATH_MAX + 8], hash[65];
+    LK_TRY(lk_document_folder(folder));
     snprintf(tables, sizeof tables, "%s/tables", folder);
-    LK_TRY(lk_report_folder(tables));
+    LK_TRY(lk_document_folder(tables));
     struct lk_run run = {*options->run ? options->run : options->title, hash,
                          (int64_t)(images->n_records + images->n_unlabelled), (int64_t)(images->n - images->n_no_face)};
     struct lk_text text = {0};
@@ -190,6 +190,6 @@ enum lk_code lk_t2i_report_write(const struct lk_t2i_metrics *metrics, const str
         lk_text_free(&text);
         return rc;
     }
-    LK_TRY(lk_report_file(folder, "configuration", ".json", &text));
+    LK_TRY(lk_document_file(folder, "configuration", ".json", &text));
     return write_page(metrics, options, &run, folder, tables);
 }

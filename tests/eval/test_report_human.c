@@ -5,7 +5,7 @@
 #include "engine/base/alloc.h"
 #include "eval/human/combine.h"
 #include "eval/report/build.h"
-#include "eval/report/paper_tables.h"
+#include "tests/common/paper_tables.h"
 #include "eval/stats/agreement/krippendorff.h"
 #include "eval/study/pairs500.h"
 #include "tests/common/test.h"

@@ -5,7 +5,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/data/data.h"
-#include "eval/report/paper_tables.h"
+#include "tests/common/paper_tables.h"
 #include "tests/common/html_check.h"
 #include "tests/common/test.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "engine/base/alloc.h"
-#include "eval/document/table.h"
+#include "eval/report/build.h"
 #include "tests/common/test.h"
 
 static struct lk_table *one_column(void) {
@@ -92,7 +92,7 @@ static void numbers_as_printed(void **state) {
     lk_table_row(table), lk_table_fixed(table, (double)NAN, 2);
     assert_int_equal(table->rows[table->n_rows - 1].cells[0].kind, LK_CELL_NONE);
     struct lk_number number = {.undefined = "all values equal"};
-    lk_table_row(table), lk_table_number(table, &number, 2);
+    lk_table_row(table), lk_report_number(table, &number, 2);
     assert_string_equal(table->rows[table->n_rows - 1].cells[0].note, "all values equal");
     assert_ok(lk_table_finish(table));
     lk_table_free(table);

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "engine/base/alloc.h"
-#include "eval/report/paper_tables.h"
+#include "tests/common/paper_tables.h"
 #include "eval/report/report.h"
 #include "eval/stats/resampling/bootstrap_rates.h"
 #include "eval/stats/models/cluster_means.h"

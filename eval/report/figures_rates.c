@@ -1,10 +1,9 @@
 /* Figures with intervals from one set of resamples of the sources, and heat maps of the same rates. */
-#include "eval/report/figures.h"
-
 #include <math.h>
 #include <stdio.h>
 
 #include "engine/base/alloc.h"
+#include "eval/report/build.h"
 #include "eval/stats/resampling/bootstrap_rates.h"
 
 enum { BY_RACE_MODEL, BY_RACE_OF_MODEL, N_GROUPINGS = BY_RACE_OF_MODEL + LK_N_MODELS };
@@ -206,7 +205,7 @@ static enum lk_code heat_prompts(struct lk_report *report, enum lk_measure measu
     return lk_report_add_figure(report, LK_SECTION_DISPARITY, &figure);
 }
 
-enum lk_code lk_report_figures(struct lk_report *report) {
+enum lk_code lk_report_figures_rates(struct lk_report *report) {
     struct outputs o = {0};
     LK_TRY(allocate(&o, report->data->n_items));
     collect(report, &o);
@@ -218,7 +217,6 @@ enum lk_code lk_report_figures(struct lk_report *report) {
         if (!rc) rc = forest(report, &o);
         if (!rc) rc = heat_prompts(report, LK_MEASURE_RACE_DRIFT);
         if (!rc) rc = heat_prompts(report, LK_MEASURE_SOFT_ERASURE);
-        if (!rc) rc = lk_report_figures_scores(report);
     }
     lk_rate_results_free(o.results);
     lk_free(o.block);

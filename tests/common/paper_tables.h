@@ -1,5 +1,5 @@
-/* The tables that the study's authors published (eval/data/paper_tables.json), as tables of the report: for the
- * paper-vs-ours columns, and to test that what was printed can be printed again. They are no results of this program.
+/* The tables that the study's authors published (eval/data/paper_tables.json), as tables of the report: to
+ * test that what was printed can be printed again.
  *
  *     struct lk_paper_tables paper;
  *     LK_TRY(lk_paper_tables_read(&paper));

@@ -1,4 +1,4 @@
-#include "eval/report/paper_tables.h"
+#include "tests/common/paper_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>

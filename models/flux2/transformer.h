@@ -2,8 +2,7 @@
  * single-stream blocks over text and image together. Source: diffusers transformer_flux2.py. */
 #pragma once
 
-#include "engine/ops.h"
-#include "weights/bind.h"
+#include "models/common/mmdit.h"
 #include "weights/config.h"
 
 #define LK_FLUX2_AXES          4
@@ -21,33 +20,21 @@ struct lk_flux2_transformer_config {
     int64_t mlp_dim; /* M = int(D * mlp_ratio) */
 };
 
-struct lk_flux2_embedder {
-    struct lk_tensor linear_1, linear_2;
-};
-
-struct lk_flux2_double_block {
-    struct lk_tensor to_q, to_k, to_v, to_out;                       /* image: [D, D] */
-    struct lk_tensor add_q_proj, add_k_proj, add_v_proj, to_add_out; /* text: [D, D] */
-    struct lk_tensor norm_q, norm_k, norm_added_q, norm_added_k;     /* [head_dim] */
-    struct lk_tensor ff_in, ff_out;                                  /* image: [2 M, D], [D, M] */
-    struct lk_tensor ff_context_in, ff_context_out;                  /* text */
-};
-
 struct lk_flux2_single_block {
-    struct lk_tensor to_qkv_mlp_proj; /* [3 D + 2 M, D]: rows q, k, v, gate, up */
-    struct lk_tensor to_out;          /* [D, D + M]: columns attention, MLP */
+    struct lk_layer to_qkv_mlp_proj; /* [3 D + 2 M, D]: rows q, k, v, gate, up */
+    struct lk_layer to_out;          /* [D, D + M]: columns attention, MLP */
     struct lk_tensor norm_q, norm_k;
 };
 
 struct lk_flux2_transformer {
     struct lk_flux2_transformer_config config;
-    struct lk_tensor x_embedder, context_embedder;
-    struct lk_flux2_embedder timestep_embedder, guidance_embedder;
-    struct lk_tensor double_stream_modulation_img, double_stream_modulation_txt; /* [6 D, D] */
-    struct lk_tensor single_stream_modulation;                                   /* [3 D, D] */
-    struct lk_flux2_double_block *double_blocks;
+    struct lk_layer x_embedder, context_embedder;
+    struct lk_embedder timestep_embedder, guidance_embedder;
+    struct lk_layer double_stream_modulation_img, double_stream_modulation_txt; /* [6 D, D] */
+    struct lk_layer single_stream_modulation;                                   /* [3 D, D] */
+    struct lk_mmdit_block *double_blocks;                                       /* ff_in [2 M, D]: gate, up; no mod */
     struct lk_flux2_single_block *single_blocks;
-    struct lk_tensor norm_out, proj_out;
+    struct lk_layer norm_out, proj_out;
     struct lk_bind_totals totals;
     void *owned;
 };

@@ -1,6 +1,4 @@
 /* Flux2Transformer2DModel: configuration and weights. */
-#include <stdio.h>
-
 #include "engine/base/alloc.h"
 #include "models/common/rope_axes.h"
 #include "models/flux2/transformer.h"
@@ -41,63 +39,35 @@ enum lk_code lk_flux2_transformer_config_read(struct lk_flux2_transformer_config
     return lk_config_close(json);
 }
 
-/* A table of matrices with a common prefix of names. */
-struct entry {
-    struct lk_tensor *tensor;
-    const char *name;
-    int64_t rows, cols;
-};
-
-static void bind_table(struct lk_bind *b, const struct entry *table, size_t n, const char *blocks, int i) {
-    char name[96];
-    int n_name = *blocks ? snprintf(name, sizeof name, "%s.%d.", blocks, i) : 0;
-    name[n_name] = 0;
-    for (size_t j = 0; j < n; j++)
-        lk_bind_tensor(b, table[j].tensor, table[j].cols ? 2 : 1, (int64_t[]){table[j].rows, table[j].cols},
-                       "%s%s.weight", name, table[j].name);
-}
-#define BIND_TABLE(bind, table, prefix, i) bind_table(bind, table, sizeof(table) / sizeof *(table), prefix, i)
-
-static void bind_double(struct lk_bind *b, struct lk_flux2_double_block *w, int i,
+static void bind_double(struct lk_bind *b, struct lk_mmdit_block *w, int i,
                         const struct lk_flux2_transformer_config *c) {
-    int64_t d = c->dim, m = c->mlp_dim, h = c->attention_head_dim;
-    const struct entry table[] = {
-        {&w->to_q, "attn.to_q", d, d},
-        {&w->to_k, "attn.to_k", d, d},
-        {&w->to_v, "attn.to_v", d, d},
-        {&w->to_out, "attn.to_out.0", d, d},
-        {&w->add_q_proj, "attn.add_q_proj", d, d},
-        {&w->add_k_proj, "attn.add_k_proj", d, d},
-        {&w->add_v_proj, "attn.add_v_proj", d, d},
-        {&w->to_add_out, "attn.to_add_out", d, d},
-        {&w->norm_q, "attn.norm_q", h, 0},
-        {&w->norm_k, "attn.norm_k", h, 0},
-        {&w->norm_added_q, "attn.norm_added_q", h, 0},
-        {&w->norm_added_k, "attn.norm_added_k", h, 0},
-        {&w->ff_in, "ff.linear_in", 2 * m, d},
-        {&w->ff_out, "ff.linear_out", d, m},
-        {&w->ff_context_in, "ff_context.linear_in", 2 * m, d},
-        {&w->ff_context_out, "ff_context.linear_out", d, m},
+    int64_t d = c->dim, m = c->mlp_dim;
+    const struct lk_layer_entry table[] = {
+        {&w->img.ff_in, "ff.linear_in", 2 * m, d},
+        {&w->img.ff_out, "ff.linear_out", d, m},
+        {&w->txt.ff_in, "ff_context.linear_in", 2 * m, d},
+        {&w->txt.ff_out, "ff_context.linear_out", d, m},
     };
-    BIND_TABLE(b, table, "transformer_blocks", i);
+    lk_mmdit_bind_attention(b, w, i, d, c->attention_head_dim, false);
+    LK_BIND_LAYERS(b, table, false, "transformer_blocks", i);
 }
 
 static void bind_single(struct lk_bind *b, struct lk_flux2_single_block *w, int i,
                         const struct lk_flux2_transformer_config *c) {
     int64_t d = c->dim, m = c->mlp_dim, h = c->attention_head_dim;
-    const struct entry table[] = {
+    const struct lk_layer_entry table[] = {
         {&w->to_qkv_mlp_proj, "attn.to_qkv_mlp_proj", 3 * d + 2 * m, d},
         {&w->to_out, "attn.to_out", d, d + m},
-        {&w->norm_q, "attn.norm_q", h, 0},
-        {&w->norm_k, "attn.norm_k", h, 0},
     };
-    BIND_TABLE(b, table, "single_transformer_blocks", i);
+    LK_BIND_LAYERS(b, table, false, "single_transformer_blocks", i);
+    LK_BIND(b, &w->norm_q, LK_SHAPE(h), "single_transformer_blocks.%d.attn.norm_q.weight", i);
+    LK_BIND(b, &w->norm_k, LK_SHAPE(h), "single_transformer_blocks.%d.attn.norm_k.weight", i);
 }
 
 static void bind_all(struct lk_bind *b, struct lk_flux2_transformer *t) {
     const struct lk_flux2_transformer_config *c = &t->config;
     int64_t d = c->dim, e = c->timestep_guidance_channels;
-    const struct entry table[] = {
+    const struct lk_layer_entry table[] = {
         {&t->x_embedder, "x_embedder", d, c->in_channels},
         {&t->context_embedder, "context_embedder", d, c->joint_attention_dim},
         {&t->timestep_embedder.linear_1, "time_guidance_embed.timestep_embedder.linear_1", d, e},
@@ -108,13 +78,13 @@ static void bind_all(struct lk_bind *b, struct lk_flux2_transformer *t) {
         {&t->norm_out, "norm_out.linear", 2 * d, d},
         {&t->proj_out, "proj_out", c->out_channels, d},
     };
-    BIND_TABLE(b, table, "", 0);
+    LK_BIND_LAYERS(b, table, false, "", 0);
     if (c->guidance_embeds) {
-        const struct entry guidance[] = {
+        const struct lk_layer_entry guidance[] = {
             {&t->guidance_embedder.linear_1, "time_guidance_embed.guidance_embedder.linear_1", d, e},
             {&t->guidance_embedder.linear_2, "time_guidance_embed.guidance_embedder.linear_2", d, d},
         };
-        BIND_TABLE(b, guidance, "", 0);
+        LK_BIND_LAYERS(b, guidance, false, "", 0);
     }
     for (int i = 0; i < c->num_layers; i++) bind_double(b, &t->double_blocks[i], i, c);
     for (int i = 0; i < c->num_single_layers; i++) bind_single(b, &t->single_blocks[i], i, c);

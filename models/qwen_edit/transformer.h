@@ -2,8 +2,7 @@
  * reference tokens are modulated as at time 0. Source: diffusers transformer_qwenimage.py. */
 #pragma once
 
-#include "engine/ops.h"
-#include "weights/bind.h"
+#include "models/common/mmdit.h"
 #include "weights/config.h"
 
 #define LK_QWEN_AXES       3
@@ -17,27 +16,12 @@ struct lk_qwen_transformer_config {
     int64_t dim; /* D = heads * head_dim */
 };
 
-struct lk_qwen_linear {
-    struct lk_tensor weight, bias;
-};
-
-/* One stream of a block. */
-struct lk_qwen_stream {
-    struct lk_qwen_linear mod;                      /* [6 D, D]: shift, scale, gate, shift, scale, gate */
-    struct lk_qwen_linear to_q, to_k, to_v, to_out; /* add_q_proj ... to_add_out for text */
-    struct lk_tensor norm_q, norm_k;                /* [head_dim] */
-    struct lk_qwen_linear mlp_in, mlp_out;          /* [4 D, D], [D, 4 D] */
-};
-
-struct lk_qwen_block {
-    struct lk_qwen_stream img, txt;
-};
-
 struct lk_qwen_transformer {
     struct lk_qwen_transformer_config config;
-    struct lk_qwen_linear time_linear_1, time_linear_2, img_in, txt_in, norm_out, proj_out;
+    struct lk_embedder timestep_embedder;
+    struct lk_layer img_in, txt_in, norm_out, proj_out;
     struct lk_tensor txt_norm; /* [joint_attention_dim] */
-    struct lk_qwen_block *blocks;
+    struct lk_mmdit_block *blocks;
     struct lk_bind_totals totals;
     void *owned;
 };

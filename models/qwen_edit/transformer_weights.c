@@ -1,6 +1,4 @@
 /* QwenImageTransformer2DModel: configuration and weights. */
-#include <stdio.h>
-
 #include "engine/base/alloc.h"
 #include "models/common/rope_axes.h"
 #include "models/qwen_edit/transformer.h"
@@ -43,44 +41,34 @@ enum lk_code lk_qwen_transformer_config_read(struct lk_qwen_transformer_config *
     return lk_config_close(json);
 }
 
-static void bind_linear(struct lk_bind *b, struct lk_qwen_linear *w, int64_t rows, int64_t cols, const char *prefix,
-                        const char *name) {
-    LK_BIND(b, &w->weight, LK_SHAPE(rows, cols), "%s%s.weight", prefix, name);
-    LK_BIND(b, &w->bias, LK_SHAPE(rows), "%s%s.bias", prefix, name);
-}
-
-static void bind_stream(struct lk_bind *b, struct lk_qwen_stream *w, bool text, const char *prefix,
-                        const struct lk_qwen_transformer_config *c) {
+static void bind_block(struct lk_bind *b, struct lk_mmdit_block *w, int i, const struct lk_qwen_transformer_config *c) {
     int64_t d = c->dim;
-    bind_linear(b, &w->mod, 6 * d, d, prefix, text ? "txt_mod.1" : "img_mod.1");
-    bind_linear(b, &w->to_q, d, d, prefix, text ? "attn.add_q_proj" : "attn.to_q");
-    bind_linear(b, &w->to_k, d, d, prefix, text ? "attn.add_k_proj" : "attn.to_k");
-    bind_linear(b, &w->to_v, d, d, prefix, text ? "attn.add_v_proj" : "attn.to_v");
-    bind_linear(b, &w->to_out, d, d, prefix, text ? "attn.to_add_out" : "attn.to_out.0");
-    LK_BIND(b, &w->norm_q, LK_SHAPE(c->attention_head_dim), "%sattn.%s.weight", prefix,
-            text ? "norm_added_q" : "norm_q");
-    LK_BIND(b, &w->norm_k, LK_SHAPE(c->attention_head_dim), "%sattn.%s.weight", prefix,
-            text ? "norm_added_k" : "norm_k");
-    bind_linear(b, &w->mlp_in, 4 * d, d, prefix, text ? "txt_mlp.net.0.proj" : "img_mlp.net.0.proj");
-    bind_linear(b, &w->mlp_out, d, 4 * d, prefix, text ? "txt_mlp.net.2" : "img_mlp.net.2");
+    const struct lk_layer_entry table[] = {
+        {&w->img.mod, "img_mod.1", 6 * d, d},
+        {&w->img.ff_in, "img_mlp.net.0.proj", 4 * d, d},
+        {&w->img.ff_out, "img_mlp.net.2", d, 4 * d},
+        {&w->txt.mod, "txt_mod.1", 6 * d, d},
+        {&w->txt.ff_in, "txt_mlp.net.0.proj", 4 * d, d},
+        {&w->txt.ff_out, "txt_mlp.net.2", d, 4 * d},
+    };
+    LK_BIND_LAYERS(b, table, true, "transformer_blocks", i);
+    lk_mmdit_bind_attention(b, w, i, d, c->attention_head_dim, true);
 }
 
 static void bind_all(struct lk_bind *b, struct lk_qwen_transformer *t) {
     const struct lk_qwen_transformer_config *c = &t->config;
     int64_t d = c->dim;
-    bind_linear(b, &t->time_linear_1, d, TIME_EMBEDDING, "", "time_text_embed.timestep_embedder.linear_1");
-    bind_linear(b, &t->time_linear_2, d, d, "", "time_text_embed.timestep_embedder.linear_2");
+    const struct lk_layer_entry table[] = {
+        {&t->timestep_embedder.linear_1, "time_text_embed.timestep_embedder.linear_1", d, TIME_EMBEDDING},
+        {&t->timestep_embedder.linear_2, "time_text_embed.timestep_embedder.linear_2", d, d},
+        {&t->img_in, "img_in", d, c->in_channels},
+        {&t->txt_in, "txt_in", d, c->joint_attention_dim},
+        {&t->norm_out, "norm_out.linear", 2 * d, d},
+        {&t->proj_out, "proj_out", c->patch_size * c->patch_size * c->out_channels, d},
+    };
+    LK_BIND_LAYERS(b, table, true, "", 0);
     LK_BIND(b, &t->txt_norm, LK_SHAPE(c->joint_attention_dim), "txt_norm.weight");
-    bind_linear(b, &t->img_in, d, c->in_channels, "", "img_in");
-    bind_linear(b, &t->txt_in, d, c->joint_attention_dim, "", "txt_in");
-    bind_linear(b, &t->norm_out, 2 * d, d, "", "norm_out.linear");
-    bind_linear(b, &t->proj_out, c->patch_size * c->patch_size * c->out_channels, d, "", "proj_out");
-    for (int i = 0; i < c->num_layers; i++) {
-        char prefix[48];
-        snprintf(prefix, sizeof prefix, "transformer_blocks.%d.", i);
-        bind_stream(b, &t->blocks[i].img, false, prefix, c);
-        bind_stream(b, &t->blocks[i].txt, true, prefix, c);
-    }
+    for (int i = 0; i < c->num_layers; i++) bind_block(b, &t->blocks[i], i, c);
     lk_bind_ignore(b, zero_cond_t_tensor);
 }
 

@@ -2,8 +2,7 @@
  * blocks. Source: the diffusers fork of the model's authors, transformer_step1x_edit.py (branch step1xedit_v1p2). */
 #pragma once
 
-#include "engine/ops.h"
-#include "weights/bind.h"
+#include "models/common/mmdit.h"
 #include "weights/config.h"
 
 #define LK_STEP1X_AXES       3
@@ -21,49 +20,29 @@ struct lk_step1x_transformer_config {
     int64_t dim; /* D = heads * head_dim */
 };
 
-struct lk_step1x_linear {
-    struct lk_tensor weight, bias;
-};
-
-struct lk_step1x_embedder {
-    struct lk_step1x_linear in, out;
-};
-
 struct lk_step1x_refiner_block {
-    struct lk_step1x_linear norm1, norm2; /* [H] */
-    struct lk_step1x_linear self_attn_qkv, self_attn_proj, mlp_fc1, mlp_fc2;
-    struct lk_step1x_linear adaln_modulation; /* [2 H, H]: gates of attention and MLP */
+    struct lk_layer norm1, norm2; /* [H] */
+    struct lk_layer self_attn_qkv, self_attn_proj, mlp_fc1, mlp_fc2;
+    struct lk_layer adaln_modulation; /* [2 H, H]: gates of attention and MLP */
 };
 
 struct lk_step1x_connector {
-    struct lk_step1x_linear global_proj_out, input_embedder;
-    struct lk_step1x_embedder t_embedder, c_embedder;
+    struct lk_layer global_proj_out, input_embedder;
+    struct lk_embedder t_embedder, c_embedder;
     struct lk_step1x_refiner_block *blocks;
 };
 
-/* One stream of a double block. */
-struct lk_step1x_stream {
-    struct lk_step1x_linear norm1; /* [6 D, D] */
-    struct lk_step1x_linear to_q, to_k, to_v, to_out;
-    struct lk_tensor norm_q, norm_k;
-    struct lk_step1x_linear ff_in, ff_out;
-};
-
-struct lk_step1x_double_block {
-    struct lk_step1x_stream img, txt;
-};
-
 struct lk_step1x_single_block {
-    struct lk_step1x_linear norm, to_q, to_k, to_v, proj_mlp, proj_out;
+    struct lk_layer norm, to_q, to_k, to_v, proj_mlp, proj_out;
     struct lk_tensor norm_q, norm_k;
 };
 
 struct lk_step1x_transformer {
     struct lk_step1x_transformer_config config;
-    struct lk_step1x_linear x_embedder, context_embedder, text_token_mapping, norm_out, proj_out;
-    struct lk_step1x_embedder time_embed, vec_embed;
+    struct lk_layer x_embedder, context_embedder, text_token_mapping, norm_out, proj_out;
+    struct lk_embedder time_embed, vec_embed;
     struct lk_step1x_connector connector;
-    struct lk_step1x_double_block *double_blocks;
+    struct lk_mmdit_block *double_blocks;
     struct lk_step1x_single_block *single_blocks;
     struct lk_bind_totals totals;
     void *owned;
@@ -87,6 +66,12 @@ struct lk_step1x_conditioning {
     const bool *quoted;        /* host [n_txt]; NULL: no token is quoted */
     struct lk_tensor cos, sin; /* f32 [n_txt + n_img, head_dim / 2], text rows first */
 };
+
+/* Refines the text encoder's states `hidden` [n_txt, connector_in_channels] into refined [n_txt,
+ * connector_hidden_size]; pooled [1, 768] is a projection of their mean. sinusoids [1, 256]: of the timestep. */
+enum lk_code lk_step1x_connect(struct lk_device *dev, const struct lk_step1x_transformer *t,
+                               const struct lk_tensor *hidden, const struct lk_tensor *sinusoids,
+                               const struct lk_tensor *refined, const struct lk_tensor *pooled);
 
 /* One forward. x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, out_channels] of the
  * first n_noise rows. timestep_1000 is the scheduler's. `step` and `branch` ("cond", "uncond") name the traces. */

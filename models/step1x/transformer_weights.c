@@ -1,6 +1,4 @@
 /* Step1XEditTransformer2DModel: configuration and weights. */
-#include <stdio.h>
-
 #include "engine/base/alloc.h"
 #include "models/common/rope_axes.h"
 #include "models/step1x/transformer.h"
@@ -50,41 +48,21 @@ enum lk_code lk_step1x_transformer_config_read(struct lk_step1x_transformer_conf
     return lk_config_close(json);
 }
 
-/* A linear layer, or a norm where cols is 0, with weight and bias. */
-struct entry {
-    struct lk_step1x_linear *layer;
-    const char *name;
-    int64_t rows, cols;
-};
-
-static void bind_table(struct lk_bind *b, const struct entry *table, size_t n, const char *blocks, int i) {
-    char name[96];
-    int n_name = *blocks ? snprintf(name, sizeof name, "%s.%d.", blocks, i) : 0;
-    name[n_name] = 0;
-    for (size_t j = 0; j < n; j++) {
-        const struct entry *e = &table[j];
-        lk_bind_tensor(b, &e->layer->weight, e->cols ? 2 : 1, (int64_t[]){e->rows, e->cols}, "%s%s.weight", name,
-                       e->name);
-        lk_bind_tensor(b, &e->layer->bias, 1, &e->rows, "%s%s.bias", name, e->name);
-    }
-}
-#define BIND_TABLE(bind, table, prefix, i) bind_table(bind, table, sizeof(table) / sizeof *(table), prefix, i)
-
 static void bind_connector(struct lk_bind *b, struct lk_step1x_connector *w,
                            const struct lk_step1x_transformer_config *c) {
     int64_t in = c->connector_in_channels, h = c->connector_hidden_size;
-    const struct entry table[] = {
+    const struct lk_layer_entry table[] = {
         {&w->global_proj_out, "connector.global_proj_out", LK_STEP1X_POOLED_DIM, in},
         {&w->input_embedder, "connector.S.input_embedder", h, in},
-        {&w->t_embedder.in, "connector.S.t_embedder.mlp.0", h, LK_STEP1X_TIMESTEP_DIM},
-        {&w->t_embedder.out, "connector.S.t_embedder.mlp.2", h, h},
-        {&w->c_embedder.in, "connector.S.c_embedder.linear_1", h, in},
-        {&w->c_embedder.out, "connector.S.c_embedder.linear_2", h, h},
+        {&w->t_embedder.linear_1, "connector.S.t_embedder.mlp.0", h, LK_STEP1X_TIMESTEP_DIM},
+        {&w->t_embedder.linear_2, "connector.S.t_embedder.mlp.2", h, h},
+        {&w->c_embedder.linear_1, "connector.S.c_embedder.linear_1", h, in},
+        {&w->c_embedder.linear_2, "connector.S.c_embedder.linear_2", h, h},
     };
-    BIND_TABLE(b, table, "", 0);
+    LK_BIND_LAYERS(b, table, true, "", 0);
     for (int i = 0; i < c->connector_depth; i++) {
         struct lk_step1x_refiner_block *block = &w->blocks[i];
-        const struct entry blocks[] = {
+        const struct lk_layer_entry blocks[] = {
             {&block->norm1, "norm1", h, 0},
             {&block->norm2, "norm2", h, 0},
             {&block->self_attn_qkv, "self_attn_qkv", 3 * h, h},
@@ -93,44 +71,33 @@ static void bind_connector(struct lk_bind *b, struct lk_step1x_connector *w,
             {&block->mlp_fc2, "mlp.fc2", h, 4 * h},
             {&block->adaln_modulation, "adaLN_modulation.1", 2 * h, h},
         };
-        BIND_TABLE(b, blocks, "connector.S.individual_token_refiner.blocks", i);
+        LK_BIND_LAYERS(b, blocks, true, "connector.S.individual_token_refiner.blocks", i);
     }
 }
 
-static void bind_double(struct lk_bind *b, struct lk_step1x_double_block *w, int i,
+static void bind_double(struct lk_bind *b, struct lk_mmdit_block *w, int i,
                         const struct lk_step1x_transformer_config *c) {
-    int64_t d = c->dim, h = c->attention_head_dim;
-    const struct entry table[] = {
-        {&w->img.norm1, "norm1.linear", 6 * d, d},
-        {&w->img.to_q, "attn.to_q", d, d},
-        {&w->img.to_k, "attn.to_k", d, d},
-        {&w->img.to_v, "attn.to_v", d, d},
-        {&w->img.to_out, "attn.to_out.0", d, d},
+    int64_t d = c->dim;
+    const struct lk_layer_entry table[] = {
+        {&w->img.mod, "norm1.linear", 6 * d, d},
         {&w->img.ff_in, "ff.net.0.proj", 4 * d, d},
         {&w->img.ff_out, "ff.net.2", d, 4 * d},
-        {&w->txt.norm1, "norm1_context.linear", 6 * d, d},
-        {&w->txt.to_q, "attn.add_q_proj", d, d},
-        {&w->txt.to_k, "attn.add_k_proj", d, d},
-        {&w->txt.to_v, "attn.add_v_proj", d, d},
-        {&w->txt.to_out, "attn.to_add_out", d, d},
+        {&w->txt.mod, "norm1_context.linear", 6 * d, d},
         {&w->txt.ff_in, "ff_context.net.0.proj", 4 * d, d},
         {&w->txt.ff_out, "ff_context.net.2", d, 4 * d},
     };
-    BIND_TABLE(b, table, "transformer_blocks", i);
-    LK_BIND(b, &w->img.norm_q, LK_SHAPE(h), "transformer_blocks.%d.attn.norm_q.weight", i);
-    LK_BIND(b, &w->img.norm_k, LK_SHAPE(h), "transformer_blocks.%d.attn.norm_k.weight", i);
-    LK_BIND(b, &w->txt.norm_q, LK_SHAPE(h), "transformer_blocks.%d.attn.norm_added_q.weight", i);
-    LK_BIND(b, &w->txt.norm_k, LK_SHAPE(h), "transformer_blocks.%d.attn.norm_added_k.weight", i);
+    LK_BIND_LAYERS(b, table, true, "transformer_blocks", i);
+    lk_mmdit_bind_attention(b, w, i, d, c->attention_head_dim, true);
 }
 
 static void bind_single(struct lk_bind *b, struct lk_step1x_single_block *w, int i,
                         const struct lk_step1x_transformer_config *c) {
     int64_t d = c->dim, h = c->attention_head_dim;
-    const struct entry table[] = {
+    const struct lk_layer_entry table[] = {
         {&w->norm, "norm.linear", 3 * d, d}, {&w->to_q, "attn.to_q", d, d},        {&w->to_k, "attn.to_k", d, d},
         {&w->to_v, "attn.to_v", d, d},       {&w->proj_mlp, "proj_mlp", 4 * d, d}, {&w->proj_out, "proj_out", d, 5 * d},
     };
-    BIND_TABLE(b, table, "single_transformer_blocks", i);
+    LK_BIND_LAYERS(b, table, true, "single_transformer_blocks", i);
     LK_BIND(b, &w->norm_q, LK_SHAPE(h), "single_transformer_blocks.%d.attn.norm_q.weight", i);
     LK_BIND(b, &w->norm_k, LK_SHAPE(h), "single_transformer_blocks.%d.attn.norm_k.weight", i);
 }
@@ -138,21 +105,21 @@ static void bind_single(struct lk_bind *b, struct lk_step1x_single_block *w, int
 static void bind_all(struct lk_bind *b, struct lk_step1x_transformer *t) {
     const struct lk_step1x_transformer_config *c = &t->config;
     int64_t d = c->dim;
-    const struct entry table[] = {
+    const struct lk_layer_entry table[] = {
         {&t->x_embedder, "x_embedder", d, c->in_channels},
         {&t->context_embedder, "context_embedder", d, c->connector_hidden_size},
-        {&t->time_embed.in, "time_embed.in_layer", d, LK_STEP1X_TIMESTEP_DIM},
-        {&t->time_embed.out, "time_embed.out_layer", d, d},
-        {&t->vec_embed.in, "vec_embed.in_layer", d, LK_STEP1X_POOLED_DIM},
-        {&t->vec_embed.out, "vec_embed.out_layer", d, d},
+        {&t->time_embed.linear_1, "time_embed.in_layer", d, LK_STEP1X_TIMESTEP_DIM},
+        {&t->time_embed.linear_2, "time_embed.out_layer", d, d},
+        {&t->vec_embed.linear_1, "vec_embed.in_layer", d, LK_STEP1X_POOLED_DIM},
+        {&t->vec_embed.linear_2, "vec_embed.out_layer", d, d},
         {&t->norm_out, "norm_out.linear", 2 * d, d},
         {&t->proj_out, "proj_out", c->out_channels, d},
     };
-    BIND_TABLE(b, table, "", 0);
+    LK_BIND_LAYERS(b, table, true, "", 0);
     if (c->enable_text_token_mapping) {
-        const struct entry mapping[] = {
+        const struct lk_layer_entry mapping[] = {
             {&t->text_token_mapping, "text_token_mapping", c->connector_hidden_size, c->connector_in_channels}};
-        BIND_TABLE(b, mapping, "", 0);
+        LK_BIND_LAYERS(b, mapping, true, "", 0);
     }
     bind_connector(b, &t->connector, c);
     for (int i = 0; i < c->num_layers; i++) bind_double(b, &t->double_blocks[i], i, c);

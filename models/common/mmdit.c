@@ -1,0 +1,150 @@
+#include "models/common/mmdit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/bf16.h"
+
+void lk_mmdit_bind_attention(struct lk_bind *b, struct lk_mmdit_block *w, int i, int64_t dim, int64_t head_dim,
+                             bool bias) {
+    const struct lk_layer_entry table[] = {
+        {&w->img.to_q, "attn.to_q", dim, dim},       {&w->img.to_k, "attn.to_k", dim, dim},
+        {&w->img.to_v, "attn.to_v", dim, dim},       {&w->img.to_out, "attn.to_out.0", dim, dim},
+        {&w->txt.to_q, "attn.add_q_proj", dim, dim}, {&w->txt.to_k, "attn.add_k_proj", dim, dim},
+        {&w->txt.to_v, "attn.add_v_proj", dim, dim}, {&w->txt.to_out, "attn.to_add_out", dim, dim},
+    };
+    LK_BIND_LAYERS(b, table, bias, "transformer_blocks", i);
+    LK_BIND(b, &w->img.norm_q, LK_SHAPE(head_dim), "transformer_blocks.%d.attn.norm_q.weight", i);
+    LK_BIND(b, &w->img.norm_k, LK_SHAPE(head_dim), "transformer_blocks.%d.attn.norm_k.weight", i);
+    LK_BIND(b, &w->txt.norm_q, LK_SHAPE(head_dim), "transformer_blocks.%d.attn.norm_added_q.weight", i);
+    LK_BIND(b, &w->txt.norm_k, LK_SHAPE(head_dim), "transformer_blocks.%d.attn.norm_added_k.weight", i);
+}
+
+struct lk_tensor lk_mmdit_txt(const struct lk_mmdit *p, const struct lk_tensor *t) {
+    return lk_tensor_rows(t, 0, p->n_txt);
+}
+struct lk_tensor lk_mmdit_img(const struct lk_mmdit *p, const struct lk_tensor *t) {
+    return lk_tensor_rows(t, p->n_txt, p->n_img);
+}
+
+float lk_timestep_as_fed(enum lk_dtype dtype, float timestep_1000) {
+    if (dtype != LK_BF16) return timestep_1000 / 1000.0f * 1000.0f;
+    return lk_round_bf16(lk_round_bf16(lk_round_bf16(timestep_1000) / 1000.0f) * 1000.0f);
+}
+
+enum lk_code lk_upload_rounded(struct lk_device *dev, const struct lk_tensor *y, const float *host) {
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor wide;
+    LK_TRY(LK_NEW(&dev->arena, &wide, LK_F32, y->shape[0], y->shape[1]));
+    LK_TRY(lk_upload(dev, &wide, host));
+    LK_TRY(lk_copy(dev, &(struct lk_copy){.y = y, .x = &wide}));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+enum lk_code lk_mmdit_set_temb(const struct lk_mmdit *p, const struct lk_tensor *temb) {
+    struct lk_tensor of_step = lk_tensor_rows(temb, 0, 1);
+    if (!p->branch || !strcmp(p->branch, "cond")) LK_TRY(lk_trace(p->dev, &of_step, "step.%d.temb", p->step));
+    return lk_activation(p->dev, &(struct lk_activation){.y = &p->silu_temb, .x = temb, .act = LK_ACT_SILU});
+}
+
+void lk_modulation_split(const struct lk_tensor *row, int n_sets, struct lk_modulation *out) {
+    int64_t d = row->shape[1] / (3 * n_sets);
+    for (int i = 0; i < n_sets; i++) {
+        struct lk_tensor *parts[] = {&out[i].shift, &out[i].scale, &out[i].gate};
+        for (int j = 0; j < 3; j++) {
+            struct lk_tensor part = lk_tensor_cols(row, (3 * i + j) * d, d);
+            *parts[j] = LK_VIEW(&part, d);
+        }
+    }
+}
+
+enum lk_code lk_mmdit_modulation(const struct lk_mmdit *p, const struct lk_layer *w, int n_sets,
+                                 struct lk_modulation *out) {
+    struct lk_tensor row, temb = lk_tensor_rows(&p->silu_temb, 0, 1);
+    LK_TRY(LK_NEW(&p->dev->arena, &row, p->dtype, 1, 3 * n_sets * p->dim));
+    LK_TRY(lk_project(p->dev, &row, &temb, w, LK_ACT_NONE));
+    lk_modulation_split(&row, n_sets, out);
+    return LK_OK;
+}
+
+enum lk_code lk_mmdit_modulate(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *x,
+                               const struct lk_modulation *m) {
+    struct lk_layer_norm op = {.y = y, .x = x, .shift = &m->shift, .scale = &m->scale, .eps = p->eps};
+    return lk_layer_norm(p->dev, &op);
+}
+
+static struct lk_tensor heads(const struct lk_mmdit *p, const struct lk_tensor *t) {
+    return LK_VIEW(t, t->shape[0], p->n_heads, p->head_dim);
+}
+
+enum lk_code lk_mmdit_norm_rope(const struct lk_mmdit *p, const struct lk_tensor *x, const struct lk_tensor *norm_w,
+                                int64_t first) {
+    struct lk_tensor x3 = heads(p, x);
+    struct lk_tensor cos = lk_tensor_rows(p->cos, first, x->shape[0]), sin = lk_tensor_rows(p->sin, first, x->shape[0]);
+    struct lk_norm_rope op = {.x = &x3, .norm_w = norm_w, .cos = &cos, .sin = &sin, .eps = p->eps};
+    op.round_before_weight = p->round_before_weight;
+    op.pairing = LK_ROPE_INTERLEAVED;
+    return lk_norm_rope(p->dev, &op);
+}
+
+enum lk_code lk_mmdit_project(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *x,
+                              int64_t first, int64_t n, const struct lk_layer *w, const struct lk_tensor *norm_w) {
+    struct lk_tensor y_rows = lk_tensor_rows(y, first, n), x_rows = lk_tensor_rows(x, first, n);
+    LK_TRY(lk_project(p->dev, &y_rows, &x_rows, w, LK_ACT_NONE));
+    return norm_w ? lk_mmdit_norm_rope(p, &y_rows, norm_w, first) : LK_OK;
+}
+
+enum lk_code lk_mmdit_attention(const struct lk_mmdit *p, const struct lk_tensor *out, const struct lk_tensor *q,
+                                const struct lk_tensor *k, const struct lk_tensor *v, const char *kind, int i) {
+    struct lk_tensor out3 = heads(p, out), q3 = heads(p, q), k3 = heads(p, k), v3 = heads(p, v);
+    LK_TRY(LK_MMDIT_TRACE(p, &q3, "%s.%d.query", kind, i));
+    LK_TRY(LK_MMDIT_TRACE(p, &k3, "%s.%d.key", kind, i));
+    float scale = 1.0f / sqrtf((float)p->head_dim);
+    LK_TRY(lk_attention(p->dev, &(struct lk_attention){.out = &out3, .q = &q3, .k = &k3, .v = &v3, .scale = scale}));
+    return LK_MMDIT_TRACE(p, out, "%s.%d.attention", kind, i);
+}
+
+/* q, k, v of rows [first, first + n) of x, q and k normed and rotated. */
+static enum lk_code project_qkv(const struct lk_mmdit *p, const struct lk_tensor *x, int64_t first, int64_t n,
+                                const struct lk_mmdit_stream *w, const struct lk_tensor qkv[3]) {
+    LK_TRY(lk_mmdit_project(p, &qkv[0], x, first, n, &w->to_q, &w->norm_q));
+    LK_TRY(lk_mmdit_project(p, &qkv[1], x, first, n, &w->to_k, &w->norm_k));
+    return lk_mmdit_project(p, &qkv[2], x, first, n, &w->to_v, NULL);
+}
+
+enum lk_code lk_mmdit_joint_attention(const struct lk_mmdit *p, int i, const struct lk_mmdit_block *w,
+                                      const struct lk_modulation *txt, const struct lk_modulation *img) {
+    struct lk_arena *arena = &p->dev->arena;
+    size_t mark = lk_arena_mark(arena);
+    struct lk_tensor u, qkv[3]; /* u: the norms' output, then the attention's */
+    LK_TRY(LK_NEW(arena, &u, p->dtype, p->n, p->dim));
+    for (int j = 0; j < 3; j++) LK_TRY(LK_NEW(arena, &qkv[j], p->dtype, p->n, p->dim));
+    struct lk_tensor z_txt = lk_mmdit_txt(p, &p->z), z_img = lk_mmdit_img(p, &p->z);
+    struct lk_tensor u_txt = lk_mmdit_txt(p, &u), u_img = lk_mmdit_img(p, &u);
+    LK_TRY(lk_mmdit_modulate(p, &u_txt, &z_txt, txt));
+    LK_TRY(lk_mmdit_modulate(p, &u_img, &z_img, img));
+    LK_TRY(project_qkv(p, &u, 0, p->n_txt, &w->txt, qkv));
+    LK_TRY(project_qkv(p, &u, p->n_txt, p->n_img, &w->img, qkv));
+    LK_TRY(lk_mmdit_attention(p, &u, &qkv[0], &qkv[1], &qkv[2], "double", i));
+    LK_TRY(lk_project_onto(p->dev, &z_txt, &u_txt, &w->txt.to_out, &txt->gate));
+    LK_TRY(lk_project_onto(p->dev, &z_img, &u_img, &w->img.to_out, &img->gate));
+    lk_arena_release(arena, mark);
+    return LK_OK;
+}
+
+enum lk_code lk_mmdit_tail(const struct lk_mmdit *p, const struct lk_layer *norm_out, const struct lk_layer *proj_out,
+                           const struct lk_tensor *velocity) {
+    int64_t n = velocity->shape[0], d = p->dim;
+    size_t mark = lk_arena_mark(&p->dev->arena);
+    struct lk_tensor s, u, noise = lk_tensor_rows(&p->z, p->n_txt, n), temb = lk_tensor_rows(&p->silu_temb, 0, 1);
+    LK_TRY(LK_NEW(&p->dev->arena, &s, p->dtype, 1, 2 * d));
+    LK_TRY(LK_NEW(&p->dev->arena, &u, p->dtype, n, d));
+    LK_TRY(lk_project(p->dev, &s, &temb, norm_out, LK_ACT_NONE));
+    struct lk_tensor scale = lk_tensor_cols(&s, 0, d), shift = lk_tensor_cols(&s, d, d);
+    struct lk_modulation m = {.shift = LK_VIEW(&shift, d), .scale = LK_VIEW(&scale, d)};
+    LK_TRY(lk_mmdit_modulate(p, &u, &noise, &m));
+    LK_TRY(lk_project(p->dev, velocity, &u, proj_out, LK_ACT_NONE));
+    lk_arena_release(&p->dev->arena, mark);
+    return LK_OK;
+}

@@ -1,0 +1,93 @@
+/* What the diffusion transformers of all families share (MMDiT): text and image rows in one matrix, norms modulated by
+ * the timestep, one attention over both. */
+#pragma once
+
+#include "models/common/layers.h"
+
+/* One forward pass. Text rows come first in every matrix, so that joint attention needs no concatenation. */
+struct lk_mmdit {
+    struct lk_device *dev;
+    enum lk_dtype dtype;
+    int64_t n_txt, n_img, n; /* n = n_txt + n_img */
+    int64_t dim, n_heads, head_dim;
+    float eps;                         /* of all norms */
+    bool round_before_weight;          /* in the norms of q and k */
+    const struct lk_tensor *cos, *sin; /* f32 [n, head_dim / 2] */
+    int step;                          /* names the traces */
+    const char *branch;                /* "cond", "uncond"; NULL: the family has one */
+    bool untraced;                     /* what the blocks compute is not shown */
+    struct lk_tensor z;                /* [n, dim]: residual stream */
+    struct lk_tensor silu_temb;        /* [times, dim]: silu of the embedded timestep */
+};
+
+/* shift, scale, gate: [dim] each. */
+struct lk_modulation {
+    struct lk_tensor shift, scale, gate;
+};
+
+/* Weights of one stream, text or image, of a double-stream block. */
+struct lk_mmdit_stream {
+    struct lk_layer mod; /* [6 D, D]: shift, scale, gate, shift, scale, gate; absent where all blocks share one */
+    struct lk_layer to_q, to_k, to_v, to_out; /* add_q_proj ... to_add_out for text: [D, D] */
+    struct lk_tensor norm_q, norm_k;          /* norm_added_q, norm_added_k for text: [head_dim] */
+    struct lk_layer ff_in, ff_out;
+};
+
+struct lk_mmdit_block {
+    struct lk_mmdit_stream img, txt;
+};
+
+/* Binds the projections and norms of both streams' attention, "transformer_blocks.i.attn.*"; bias: of projections. */
+void lk_mmdit_bind_attention(struct lk_bind *b, struct lk_mmdit_block *w, int i, int64_t dim, int64_t head_dim,
+                             bool bias);
+
+struct lk_tensor lk_mmdit_txt(const struct lk_mmdit *p, const struct lk_tensor *t);
+struct lk_tensor lk_mmdit_img(const struct lk_mmdit *p, const struct lk_tensor *t);
+
+/* Traces under "step.STEP." or "step.STEP.BRANCH.". */
+#define LK_MMDIT_TRACE(p, value, format, ...)                                                                          \
+    ((p)->untraced ? LK_OK                                                                                             \
+                   : lk_trace((p)->dev, value, "step.%d.%s%s" format, (p)->step, (p)->branch ? (p)->branch : "",       \
+                              (p)->branch ? "." : "", __VA_ARGS__))
+
+/* What a model that multiplies by 1000 is fed: the pipeline divides the timestep by 1000 and the model multiplies it
+ * again, each in the dtype of the latents. */
+float lk_timestep_as_fed(enum lk_dtype dtype, float timestep_1000);
+
+/* y [n, channels] in its dtype from host f32 values. */
+enum lk_code lk_upload_rounded(struct lk_device *dev, const struct lk_tensor *y, const float *host);
+
+/* p->silu_temb = silu(temb [times, dim]). */
+enum lk_code lk_mmdit_set_temb(const struct lk_mmdit *p, const struct lk_tensor *temb);
+
+/* n_sets times shift, scale, gate, side by side in row [1, 3 n_sets dim]. */
+void lk_modulation_split(const struct lk_tensor *row, int n_sets, struct lk_modulation *out);
+
+/* The same from a linear layer over silu_temb's first row. Stays in the arena. */
+enum lk_code lk_mmdit_modulation(const struct lk_mmdit *p, const struct lk_layer *w, int n_sets,
+                                 struct lk_modulation *out);
+
+/* y = layer_norm(x) * (1 + scale) + shift, [rows, dim] each. */
+enum lk_code lk_mmdit_modulate(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *x,
+                               const struct lk_modulation *m);
+
+/* RMS norm over each head, then rotation as rows [first, ...) of the sequence, in place on x [rows, dim]. */
+enum lk_code lk_mmdit_norm_rope(const struct lk_mmdit *p, const struct lk_tensor *x, const struct lk_tensor *norm_w,
+                                int64_t first);
+
+/* Rows [first, first + n) of y = x wT + bias; with norm_w (or NULL) they are normed and rotated. */
+enum lk_code lk_mmdit_project(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *x,
+                              int64_t first, int64_t n, const struct lk_layer *w, const struct lk_tensor *norm_w);
+
+/* out [rows, dim] = attention of q [rows, dim] over k, v [n, dim]. kind and i name the traces. */
+enum lk_code lk_mmdit_attention(const struct lk_mmdit *p, const struct lk_tensor *out, const struct lk_tensor *q,
+                                const struct lk_tensor *k, const struct lk_tensor *v, const char *kind, int i);
+
+/* The attention of double-stream block i: z += gate * to_out(attention(mod(norm(z)))), each stream with weights and
+ * modulation of its own. */
+enum lk_code lk_mmdit_joint_attention(const struct lk_mmdit *p, int i, const struct lk_mmdit_block *w,
+                                      const struct lk_modulation *txt, const struct lk_modulation *img);
+
+/* velocity: the first image rows of z through the last norm, whose linear gives scale before shift, and proj_out. */
+enum lk_code lk_mmdit_tail(const struct lk_mmdit *p, const struct lk_layer *norm_out, const struct lk_layer *proj_out,
+                           const struct lk_tensor *velocity);

@@ -24,19 +24,9 @@ struct lk_range *lk_ranges_find(const struct lk_ranges *r, uintptr_t start, size
     return start - e->start + bytes <= e->bytes ? e : NULL;
 }
 
-static enum lk_code reserve(struct lk_ranges *r) {
-    if (r->n < r->capacity) return LK_OK;
-    size_t capacity = r->capacity * 2 + 64;
-    struct lk_range *grown = lk_realloc(r->entries, capacity * sizeof *grown);
-    if (!grown) return lk_fail(LK_E_NOMEM, "out of host memory for the list of %zu weights", r->n + 1);
-    r->entries = grown;
-    r->capacity = capacity;
-    return LK_OK;
-}
-
 enum lk_code lk_ranges_add(struct lk_ranges *r, uintptr_t start, size_t bytes) {
     if (lk_ranges_find(r, start, bytes)) return LK_OK;
-    LK_TRY(reserve(r));
+    LK_TRY(lk_grow(&r->entries, &r->capacity, r->n + 1, sizeof *r->entries));
     size_t first = position(r, start), end = first;
     struct lk_range all = {.start = start, .bytes = bytes};
     for (; end < r->n && r->entries[end].start < start + bytes; end++) {

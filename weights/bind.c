@@ -154,15 +154,9 @@ static enum lk_dtype stored_dtype(enum lk_dtype have, enum lk_dtype compute) {
 }
 
 static void convert_later(struct lk_bind *b, struct lk_tensor *out, const struct lk_tensor *from) {
-    if (b->n_conversions == b->conversions_capacity) {
-        size_t wanted = b->conversions_capacity * 2 + 64;
-        struct conversion *grown = lk_realloc(b->conversions, wanted * sizeof *grown);
-        if (!grown) {
-            b->out_of_memory = true;
-            return;
-        }
-        b->conversions = grown;
-        b->conversions_capacity = wanted;
+    if (lk_grow(&b->conversions, &b->conversions_capacity, b->n_conversions + 1, sizeof *b->conversions)) {
+        b->out_of_memory = true;
+        return;
     }
     b->conversions[b->n_conversions++] = (struct conversion){out, from, b->owned_bytes};
     b->owned_bytes += (lk_tensor_bytes(out) + ALIGN - 1) / ALIGN * ALIGN;

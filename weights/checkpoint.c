@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/text.h"
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "weights/index.h"
@@ -177,27 +178,8 @@ enum lk_code lk_checkpoint_check(const struct lk_checkpoint *cp) {
 
 #define SAMPLE_BYTES 512
 
-/* Text to hash: "file BYTES BLOB" per shard, "NAME\n DTYPE SHAPE SAMPLE" per tensor. Grows by doubling. */
-struct listing {
-    char *text;
-    size_t n, capacity;
-};
-
-static bool add(struct listing *l, const char *text) {
-    size_t n = strlen(text);
-    if (l->n + n + 1 > l->capacity) {
-        size_t wanted = (l->n + n + 1) * 2 + 4096;
-        char *grown = lk_realloc(l->text, wanted);
-        if (!grown) return false;
-        l->text = grown;
-        l->capacity = wanted;
-    }
-    memcpy(l->text + l->n, text, n + 1);
-    l->n += n;
-    return true;
-}
-
-static enum lk_code list_shard(const struct lk_checkpoint *cp, size_t i, struct listing *l) {
+/* Text to hash: "file BYTES BLOB" per shard, "NAME\n DTYPE SHAPE SAMPLE" per tensor. */
+static enum lk_code list_shard(const struct lk_checkpoint *cp, size_t i, struct lk_text *text) {
     char *real;
     enum lk_code rc = lk_real_path(cp->shards[i].file->path, cp->shards[i].file->path, &real);
     if (rc) return rc;
@@ -207,9 +189,7 @@ static enum lk_code list_shard(const struct lk_checkpoint *cp, size_t i, struct 
         size_t repository = lk_hf_repository(folder);
         if (repository && !strncmp(real, folder, repository) && !strncmp(real + repository, "/blobs/", 7))
             blob = slash + 1;
-        char *line = lk_format("file %llu %s\n", (unsigned long long)cp->shards[i].file_bytes, blob);
-        if (!line || !add(l, line)) rc = out_of_memory(cp->folder);
-        lk_free(line);
+        lk_text_add(text, "file %llu %s\n", (unsigned long long)cp->shards[i].file_bytes, blob);
     }
     lk_free(folder);
     lk_free(real);
@@ -228,19 +208,18 @@ static void sample(const struct lk_tensor *t, char hex[65]) {
 }
 
 enum lk_code lk_checkpoint_identity(const struct lk_checkpoint *cp, char out[65]) {
-    struct listing l = {0};
+    struct lk_text text = {0};
     enum lk_code rc = LK_OK;
     out[0] = 0;
-    for (size_t i = 0; !rc && i < cp->n_shards; i++) rc = list_shard(cp, i, &l);
+    for (size_t i = 0; !rc && i < cp->n_shards; i++) rc = list_shard(cp, i, &text);
     for (size_t i = 0; !rc && i < cp->n_tensors; i++) {
         char shape[96], digest[65];
         lk_tensor_describe(&cp->tensors[i].tensor->tensor, shape);
         sample(&cp->tensors[i].tensor->tensor, digest);
-        if (!add(&l, cp->tensors[i].tensor->name) || !add(&l, "\n ") || !add(&l, shape) || !add(&l, " ") ||
-            !add(&l, digest) || !add(&l, "\n"))
-            rc = out_of_memory(cp->folder);
+        lk_text_add(&text, "%s\n %s %s\n", cp->tensors[i].tensor->name, shape, digest);
     }
-    if (!rc) lk_sha256(l.text ? l.text : "", l.n, out);
-    lk_free(l.text);
+    if (!rc) rc = text.rc;
+    if (!rc) lk_sha256(text.bytes ? text.bytes : "", text.n, out);
+    lk_text_free(&text);
     return rc;
 }

@@ -31,13 +31,7 @@ static bool read_weight_map(struct lk_json *j, struct lk_index *index, struct pa
     lk_json_enter(j, '{');
     while (lk_json_next(j)) {
         const char *text;
-        if (p->n == p->capacity) {
-            size_t wanted = p->capacity * 2 + 256;
-            struct pair *grown = lk_realloc(p->at, wanted * sizeof *grown);
-            if (!grown) return lk_json_fail(j, LK_E_NOMEM, "out of memory");
-            p->at = grown;
-            p->capacity = wanted;
-        }
+        if (lk_grow(&p->at, &p->capacity, p->n + 1, sizeof *p->at)) return lk_json_fail(j, LK_E_NOMEM, "out of memory");
         if (!lk_json_key(j, &text)) return false;
         p->at[p->n].name = keep(index, p, text);
         if (lk_json_peek(j) != '"')

@@ -133,13 +133,8 @@ static bool read_entry(struct header *h) {
     struct lk_safetensors *out = h->out;
     if (!lk_json_key(&h->json, &key)) return false;
     if (!strcmp(key, "__metadata__")) return read_metadata(h);
-    if (out->n_tensors == h->capacity) {
-        size_t wanted = h->capacity * 2 + 64;
-        struct lk_st_tensor *grown = lk_realloc(out->tensors, wanted * sizeof *grown);
-        if (!grown) return lk_json_fail(&h->json, LK_E_NOMEM, "out of memory");
-        out->tensors = grown;
-        h->capacity = wanted;
-    }
+    if (lk_grow(&out->tensors, &h->capacity, out->n_tensors + 1, sizeof *out->tensors))
+        return lk_json_fail(&h->json, LK_E_NOMEM, "out of memory");
     size_t n = strlen(key) + 1;
     char *name = (char *)out->names + h->name_bytes;
     memcpy(name, key, n);

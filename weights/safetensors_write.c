@@ -1,3 +1,4 @@
+#include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "weights/safetensors.h"
 
@@ -9,47 +10,17 @@
 #include "engine/base/json.h"
 #include "weights/safetensors_dtype.h"
 
-struct text {
-    char *bytes;
-    size_t n, capacity;
-    bool failed;
-};
-
-static void append(struct text *t, const char *bytes, size_t n) {
-    if (t->failed) return;
-    if (t->n + n > t->capacity) {
-        size_t wanted = (t->n + n) * 2 + 256;
-        char *grown = lk_realloc(t->bytes, wanted);
-        if (!grown) {
-            t->failed = true;
-            return;
-        }
-        t->bytes = grown;
-        t->capacity = wanted;
-    }
-    memcpy(t->bytes + t->n, bytes, n);
-    t->n += n;
-}
-
-static void append_text(struct text *t, const char *text) { append(t, text, strlen(text)); }
-
-static void append_number(struct text *t, uint64_t value) {
-    char digits[24];
-    append(t, digits, (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)value));
-}
-
-static void append_string(struct text *t, const char *text) {
-    append_text(t, "\"");
+static void append_string(struct lk_text *t, const char *text) {
+    lk_text_add(t, "\"");
     for (; *text; text++) {
-        char escape[8];
         if (*text == '"' || *text == '\\')
-            append(t, (char[]){'\\', *text}, 2);
+            lk_text_add(t, "\\%c", *text);
         else if ((unsigned char)*text < 0x20)
-            append(t, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(unsigned char)*text));
+            lk_text_add(t, "\\u%04x", (unsigned)(unsigned char)*text);
         else
-            append(t, text, 1);
+            lk_text_bytes(t, text, 1);
     }
-    append_text(t, "\"");
+    lk_text_add(t, "\"");
 }
 
 static enum lk_code check_metadata(const char *path, const char *metadata_json) {
@@ -74,37 +45,27 @@ static enum lk_code check_tensor(const char *path, const struct lk_st_named *t) 
 
 /* The 8 bytes of size and the header, padded with spaces so that the data begins at a multiple of 8. Names that occur
  * twice are found by reading the header back. */
-static enum lk_code make_header(struct text *h, const char *path, const struct lk_st_named *tensors, size_t n_tensors,
-                                const char *metadata_json) {
+static enum lk_code make_header(struct lk_text *h, const char *path, const struct lk_st_named *tensors,
+                                size_t n_tensors, const char *metadata_json) {
     uint64_t at = 0;
-    append(h, "\0\0\0\0\0\0\0", 8);
-    append_text(h, "{");
-    if (metadata_json) {
-        append_text(h, "\"__metadata__\":");
-        append_text(h, metadata_json);
-    }
+    lk_text_bytes(h, "\0\0\0\0\0\0\0", 8);
+    lk_text_add(h, "{");
+    if (metadata_json) lk_text_add(h, "\"__metadata__\":%s", metadata_json);
     for (size_t i = 0; i < n_tensors; i++) {
         const struct lk_tensor *t = &tensors[i].tensor;
         enum lk_code rc = check_tensor(path, &tensors[i]);
         if (rc) return rc;
-        if (i || metadata_json) append_text(h, ",");
+        if (i || metadata_json) lk_text_add(h, ",");
         append_string(h, tensors[i].name);
-        append_text(h, ":{\"dtype\":\"");
-        append_text(h, lk_st_dtype_names[t->dtype]);
-        append_text(h, "\",\"shape\":[");
-        for (int d = 0; d < t->n_dims; d++) {
-            if (d) append_text(h, ",");
-            append_number(h, (uint64_t)t->shape[d]);
-        }
-        append_text(h, "],\"data_offsets\":[");
-        append_number(h, at);
-        append_text(h, ",");
-        append_number(h, at += lk_tensor_bytes(t));
-        append_text(h, "]}");
+        lk_text_add(h, ":{\"dtype\":\"%s\",\"shape\":[", lk_st_dtype_names[t->dtype]);
+        for (int d = 0; d < t->n_dims; d++) lk_text_add(h, "%s%lld", d ? "," : "", (long long)t->shape[d]);
+        unsigned long long end = at + lk_tensor_bytes(t);
+        lk_text_add(h, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at, end);
+        at = end;
     }
-    append_text(h, "}");
-    while (h->n % 8 && !h->failed) append_text(h, " ");
-    if (h->failed) return lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    lk_text_add(h, "}");
+    while (h->n % 8 && !h->rc) lk_text_add(h, " ");
+    if (h->rc) return h->rc;
     for (int i = 0; i < 8; i++) h->bytes[i] = (char)(((uint64_t)h->n - 8) >> (8 * i) & 0xff);
     struct lk_safetensors check;
     enum lk_code rc = lk_safetensors_parse(&check, h->bytes, h->n, h->n + at, path);
@@ -112,7 +73,7 @@ static enum lk_code make_header(struct text *h, const char *path, const struct l
     return rc;
 }
 
-static enum lk_code write_file(const char *path, const struct text *header, const struct lk_st_named *tensors,
+static enum lk_code write_file(const char *path, const struct lk_text *header, const struct lk_st_named *tensors,
                                size_t n_tensors) {
     struct lk_atomic_file *file;
     enum lk_code rc = lk_atomic_open(&file, path);
@@ -127,10 +88,10 @@ static enum lk_code write_file(const char *path, const struct text *header, cons
 
 enum lk_code lk_safetensors_write(const char *path, const struct lk_st_named *tensors, size_t n_tensors,
                                   const char *metadata_json) {
-    struct text header = {0};
+    struct lk_text header = {0};
     enum lk_code rc = metadata_json ? check_metadata(path, metadata_json) : LK_OK;
     if (!rc) rc = make_header(&header, path, tensors, n_tensors, metadata_json);
     if (!rc) rc = write_file(path, &header, tensors, n_tensors);
-    lk_free(header.bytes);
+    lk_text_free(&header);
     return rc;
 }

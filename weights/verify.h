@@ -21,7 +21,7 @@ struct lk_verify_file {
 
 struct lk_verify_report {
     struct lk_verify_file *files; /* sorted by path */
-    size_t n_files;
+    size_t n_files, capacity;
     size_t n_bad; /* differs or unreadable */
 };
 

@@ -29,16 +29,11 @@ static void set_expected(struct lk_verify_file *file, const char *hex, size_t n)
     file->expected[n] = 0;
 }
 
-/* Takes `path` over, also when it fails. The array grows by doubling at powers of two. */
+/* Takes `path` over, also when it fails. */
 static enum lk_code add(struct lk_verify_report *report, const char *folder, char *path, struct lk_verify_file **out) {
-    size_t n = report->n_files;
-    if (n < 16 ? n == 0 : (n & (n - 1)) == 0) {
-        struct lk_verify_file *grown = lk_realloc(report->files, (n < 16 ? 16 : 2 * n) * sizeof *grown);
-        if (!grown) {
-            lk_free(path);
-            return out_of_memory(folder);
-        }
-        report->files = grown;
+    if (lk_grow(&report->files, &report->capacity, report->n_files + 1, sizeof *report->files)) {
+        lk_free(path);
+        return out_of_memory(folder);
     }
     *out = &report->files[report->n_files++];
     **out = (struct lk_verify_file){.path = path, .result = LK_VERIFY_NO_DIGEST};

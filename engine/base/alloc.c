@@ -39,6 +39,21 @@ void *lk_realloc(void *block, size_t size) {
     return grown;
 }
 
+enum lk_code lk_grow(void *items, size_t *capacity, size_t count, size_t item_bytes) {
+    if (count <= *capacity) return LK_OK;
+    size_t wanted = *capacity > SIZE_MAX / 2 ? count : *capacity * 2, least = 1 + 1023 / item_bytes, bytes;
+    if (wanted < least) wanted = least;
+    if (wanted < count) wanted = count;
+    void *block; /* read and written by memcpy: the pointer is of another type than void * */
+    memcpy(&block, items, sizeof block);
+    if (__builtin_mul_overflow(wanted, item_bytes, &bytes) || !(block = lk_realloc(block, bytes)))
+        return lk_fail(LK_E_NOMEM, "no memory for %zu items of %zu bytes; free memory and try again", wanted,
+                       item_bytes);
+    memcpy(items, &block, sizeof block);
+    *capacity = wanted;
+    return LK_OK;
+}
+
 char *lk_strndup(const char *text, size_t length) {
     char *copy = lk_malloc(length + 1);
     if (!copy) return NULL;

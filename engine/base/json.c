@@ -151,17 +151,6 @@ static unsigned unicode_escape(struct lk_json *j) {
     return (unsigned)unit;
 }
 
-/* Room for n more bytes and a NUL behind what is used. */
-static bool reserve(struct lk_json *j, char **buffer, size_t *capacity, size_t used, size_t n) {
-    if (used + n + 1 <= *capacity) return true;
-    size_t wanted = (used + n + 1) * 2 + 64;
-    char *grown = lk_realloc(*buffer, wanted);
-    if (!grown) return out_of_memory(j);
-    *buffer = grown;
-    *capacity = wanted;
-    return true;
-}
-
 /* Where the string that starts at `at` (behind its quote) ends: the closing quote, or NULL. Escapes are looked at
  * later. */
 static const unsigned char *closing_quote(const struct lk_json *j) {
@@ -220,7 +209,7 @@ static bool read_string(struct lk_json *j, char **buffer, size_t *capacity, size
         return expected(j, "a closing quote");
     }
     /* No piece grows: an escape is longer than what it stands for. */
-    if (!reserve(j, buffer, capacity, used, (size_t)(quote - j->at))) return false;
+    if (lk_grow(buffer, capacity, used + (size_t)(quote - j->at) + 1, 1)) return out_of_memory(j);
     size_t n = used;
     while (j->at < quote) {
         size_t added = string_piece(j, *buffer + n);
@@ -243,13 +232,7 @@ bool lk_json_string(struct lk_json *j, const char **out) {
 bool lk_json_key(struct lk_json *j, const char **key) {
     size_t length, start = j->n_key_bytes;
     if (!read_string(j, &j->key_bytes, &j->key_bytes_capacity, start, &length)) return false;
-    if (j->n_keys == j->keys_capacity) {
-        size_t wanted = j->keys_capacity * 2 + 16;
-        struct lk_json_key *grown = lk_realloc(j->keys, wanted * sizeof *grown);
-        if (!grown) return out_of_memory(j);
-        j->keys = grown;
-        j->keys_capacity = wanted;
-    }
+    if (lk_grow(&j->keys, &j->keys_capacity, j->n_keys + 1, sizeof *j->keys)) return out_of_memory(j);
     j->keys[j->n_keys++] = (struct lk_json_key){start, length};
     j->n_key_bytes = start + length + 1;
     skip_space(j);

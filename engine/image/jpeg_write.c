@@ -26,13 +26,7 @@ static void start(j_compress_ptr cinfo) {
 }
 
 static enum lk_code append(struct encoder *e, size_t n) {
-    if (e->n_bytes + n > e->capacity) {
-        size_t capacity = 2 * e->capacity + n;
-        unsigned char *bytes = lk_realloc(e->bytes, capacity);
-        if (!bytes) return lk_fail(LK_E_NOMEM, "%s: no memory for %zu bytes of JPEG", e->job.name, capacity);
-        e->bytes = bytes;
-        e->capacity = capacity;
-    }
+    LK_TRY(lk_grow(&e->bytes, &e->capacity, e->n_bytes + n, 1));
     memcpy(e->bytes + e->n_bytes, e->buffer, n);
     e->n_bytes += n;
     return LK_OK;

@@ -125,13 +125,7 @@ static enum lk_code add_text(struct reader *r, const unsigned char *key, size_t 
     if (key_bytes < 1 || key_bytes > KEY_BYTES_MAX) return damaged(r, "a text chunk's key is empty or too long");
     if (memchr(text, 0, n)) return damaged(r, "a text chunk holds a NUL");
     if (utf8 && !scan_utf8(text, n, &n_characters, &latin1)) return damaged(r, "an iTXt chunk is not UTF-8");
-    if (r->n + 1 >= r->room) {
-        size_t room = r->room ? r->room * 2 : 8;
-        struct lk_png_text *grown = lk_realloc(r->texts, room * sizeof *grown);
-        if (!grown) return no_memory(r);
-        r->texts = grown;
-        r->room = room;
-    }
+    LK_TRY(lk_grow(&r->texts, &r->room, r->n + 2, sizeof *r->texts));
     char *k = latin1_to_utf8(key, key_bytes), *t = NULL;
     if (k) t = utf8 ? lk_strndup((const char *)text, n) : latin1_to_utf8(text, n);
     if (!t) {
@@ -165,15 +159,7 @@ static enum lk_code add_compressed(struct reader *r, const unsigned char *key, s
     int status = Z_OK;
     enum lk_code rc = LK_OK;
     while (!rc && status == Z_OK) {
-        if (n == room) {
-            room = room ? room * 2 : 1024;
-            unsigned char *grown = lk_realloc(text, room);
-            if (!grown) {
-                rc = no_memory(r);
-                break;
-            }
-            text = grown;
-        }
+        if ((rc = lk_grow(&text, &room, n + 1, 1))) break;
         z.next_out = text + n;
         z.avail_out = (uInt)(room - n);
         status = inflate(&z, Z_NO_FLUSH);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "eval/document/page.h"
-#include "eval/report/text_store.h"
+#include "engine/base/store.h"
 
 /* Names to be compared when the page is written. */
 struct lk_page_names {

@@ -8,7 +8,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/document/table_print.h"
-#include "eval/report/text_store.h"
+#include "engine/base/store.h"
 
 struct storage {
     struct lk_store store;

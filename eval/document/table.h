@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/text.h"
 #include "engine/base/status.h"
 
 enum lk_align { LK_ALIGN_LEFT, LK_ALIGN_RIGHT };
@@ -98,16 +99,7 @@ enum lk_code lk_table_finish(struct lk_table *table);
 /* Half up from the integers, in tenths of a percent: 225 of 1680 is 134. n > 0. */
 int64_t lk_percent_tenths(int64_t k, int64_t n);
 
-/* Text that grows; what the writers write into. */
-struct lk_text {
-    char *bytes; /* NUL-terminated */
-    size_t n, capacity;
-    enum lk_code rc;
-};
-void lk_text_add(struct lk_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void lk_text_bytes(struct lk_text *text, const char *bytes, size_t n);
 void lk_text_escaped(struct lk_text *text, const char *utf8); /* for HTML and SVG text and attributes */
-void lk_text_free(struct lk_text *text);
 
 /* RFC 4180, numbers in 17 significant digits without separators, rates as fractions; a column with rates is followed by
  * "NAME k" and "NAME n", one with intervals by "NAME low" and "NAME high"; rows under a heading name it in a first

@@ -1,61 +1,8 @@
-/* Text that grows. The first failure stays in `rc`; later calls do nothing. */
-#include <stdarg.h>
-#include <stdio.h>
+/* Text as HTML and SVG take it. */
 #include <string.h>
 
-#include "engine/base/alloc.h"
 #include "engine/base/utf8.h"
 #include "eval/document/table.h"
-
-static bool reserve(struct lk_text *text, size_t more) {
-    if (text->rc) return false;
-    if (more >= SIZE_MAX / 4 || text->n >= SIZE_MAX / 4) {
-        text->rc = lk_fail(LK_E_NOMEM, "report: a text of %zu bytes; write fewer items per list", text->n);
-        return false;
-    }
-    size_t need = text->n + more + 1;
-    if (need <= text->capacity) return true;
-    size_t capacity = text->capacity ? text->capacity : 1024;
-    while (capacity < need) capacity *= 2;
-    char *bytes = lk_realloc(text->bytes, capacity);
-    if (!bytes) {
-        text->rc = lk_fail(LK_E_NOMEM, "report: no memory for a text of %zu bytes; free memory and try again", need);
-        return false;
-    }
-    text->bytes = bytes;
-    text->capacity = capacity;
-    return true;
-}
-
-void lk_text_bytes(struct lk_text *text, const char *bytes, size_t n) {
-    if (!reserve(text, n)) return;
-    if (n) memcpy(text->bytes + text->n, bytes, n);
-    text->n += n;
-    text->bytes[text->n] = '\0';
-}
-
-void lk_text_add(struct lk_text *text, const char *format, ...) {
-    if (!strchr(format, '%')) {
-        lk_text_bytes(text, format, strlen(format));
-        return;
-    }
-    if (!reserve(text, 0)) return;
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text->bytes + text->n, text->capacity - text->n, format, args);
-    va_end(args);
-    if (n < 0) {
-        text->rc = lk_fail(LK_E_INTERNAL, "report: a format that printf refuses: %s", format);
-        return;
-    }
-    if ((size_t)n >= text->capacity - text->n) {
-        if (!reserve(text, (size_t)n)) return;
-        va_start(args, format);
-        vsnprintf(text->bytes + text->n, text->capacity - text->n, format, args);
-        va_end(args);
-    }
-    text->n += (size_t)n;
-}
 
 /* What HTML does not allow in a text at all, not even by number: it is shown as U+FFFD, as a browser would. */
 static bool forbidden(uint32_t c) {
@@ -98,9 +45,4 @@ void lk_text_escaped(struct lk_text *text, const char *utf8) {
         utf8 += n ? n : 1;
         left -= n ? n : 1;
     }
-}
-
-void lk_text_free(struct lk_text *text) {
-    lk_free(text->bytes);
-    *text = (struct lk_text){0};
 }

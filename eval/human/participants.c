@@ -19,7 +19,7 @@ static enum lk_code copy(struct lk_ratings_import *import, const struct lk_field
     static const char *const missing[] = {"DATA_EXPIRED", "CONSENT_REVOKED", "Prefer not to say", NULL};
     const struct lk_field *field = field_of(fields, names);
     bool known = field && field->kind != '[' && lk_field_word(field, missing) < 0;
-    *out = lk_texts_copy(&import->texts, known ? field->text : "", known ? field->n : 0);
+    *out = lk_store_copy(&import->texts, known ? field->text : "", known ? field->n : 0);
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the participants");
 }
 
@@ -99,13 +99,8 @@ static enum lk_code add_person(struct lk_ratings_import *import, const struct lk
         import->participants[at] = person;
         return LK_OK;
     }
-    if (import->n_participants == import->participants_capacity) {
-        size_t wanted = import->participants_capacity ? import->participants_capacity * 2 : 32;
-        struct lk_participant *grown = lk_realloc(import->participants, wanted * sizeof *grown);
-        if (!grown) return lk_fail(LK_E_NOMEM, "out of memory for the participants");
-        import->participants = grown;
-        import->participants_capacity = wanted;
-    }
+    LK_TRY(lk_grow(&import->participants, &import->participants_capacity, import->n_participants + 1,
+                   sizeof *import->participants));
     LK_TRY(lk_key_index_reserve(&import->by_participant));
     lk_key_index_put(&import->by_participant, (uint64_t)rater, (int32_t)import->n_participants);
     import->participants[import->n_participants++] = person;

@@ -32,13 +32,7 @@ enum lk_code lk_ratings_reject(struct lk_ratings_import *import, size_t line, co
 
 /* The number of a gold id, with room for its expectation. */
 static enum lk_code gold_number(struct lk_ratings_import *import, const struct lk_field *image, int32_t *out) {
-    if (import->n_gold_keys == import->gold_capacity) {
-        size_t wanted = import->gold_capacity ? import->gold_capacity * 2 : 16;
-        struct lk_gold_key *grown = lk_realloc(import->gold, wanted * sizeof *grown);
-        if (!grown) return out_of_memory();
-        import->gold = grown;
-        import->gold_capacity = wanted;
-    }
+    LK_TRY(lk_grow(&import->gold, &import->gold_capacity, import->n_gold_keys + 1, sizeof *import->gold));
     LK_TRY(lk_names_number(&import->gold_ids, image->text, image->n, out));
     if ((size_t)*out == import->n_gold_keys) import->gold[import->n_gold_keys++] = (struct lk_gold_key){0};
     return LK_OK;
@@ -54,7 +48,7 @@ static enum lk_code read_gold(struct lk_ratings_import *import, const struct lk_
     if (!lk_human_answers_any(&expected))
         return lk_fail(LK_E_INPUT, "gold item \"%.80s\": expects nothing", image->text);
     if (expected.choice) {
-        expected.choice = lk_texts_copy(&import->texts, expected.choice, strlen(expected.choice));
+        expected.choice = lk_store_copy(&import->texts, expected.choice, strlen(expected.choice));
         if (!expected.choice) return out_of_memory();
     }
     LK_TRY(gold_number(import, image, &at));
@@ -287,7 +281,7 @@ void lk_ratings_import_free(struct lk_ratings_import *import) {
     lk_key_index_free(&import->by_participant);
     lk_names_free(&import->tasks);
     lk_names_free(&import->gold_ids);
-    lk_texts_free(&import->texts);
+    lk_store_free(&import->texts);
     lk_free(import->participants);
     lk_free(import->gold);
     memset(import, 0, sizeof *import);

@@ -47,7 +47,7 @@ struct lk_ratings_import {
     struct lk_names tasks, gold_ids;
     struct lk_gold_key *gold; /* of each gold id */
     size_t n_gold_keys, gold_capacity;
-    struct lk_texts texts;
+    struct lk_store texts;
 };
 
 /* Expectations: records with imageId and, under "expected." or plain, the fields of lk_human_answers_read. An

@@ -26,7 +26,7 @@ struct parse {
     struct scores top, inner;
     bool has_inner;
     int8_t role;
-    struct lk_texts texts; /* of this answer, forgotten with it */
+    struct lk_store texts; /* of this answer, forgotten with it */
     const char *evidence, *item_id, *raw, *digest;
 };
 
@@ -103,7 +103,7 @@ static void copy_string(struct parse *p, const char **out) {
     } else if (lk_json_peek(&p->j) != '"') {
         lk_json_skip(&p->j);
     } else if (lk_json_string(&p->j, &text)) {
-        *out = lk_texts_copy(&p->texts, text, strlen(text));
+        *out = lk_store_copy(&p->texts, text, strlen(text));
         if (!*out) lk_json_fail(&p->j, LK_E_NOMEM, "out of memory");
     }
 }
@@ -181,7 +181,7 @@ static enum lk_code find_object(const char *text, size_t n, const char **object,
     return *n_object ? LK_OK : lk_fail(LK_E_INPUT, "the JSON object is not closed");
 }
 
-enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct lk_texts *texts,
+enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct lk_store *texts,
                                   struct lk_judge_answer *out) {
     const char *object = NULL;
     size_t n_object = 0;
@@ -194,10 +194,10 @@ enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct
     if (!rc) rc = conclude(&p, &answer);
     if (!rc) {
         const char *evidence = p.evidence ? p.evidence : "";
-        answer.evidence = lk_texts_copy(texts, evidence, strlen(evidence));
+        answer.evidence = lk_store_copy(texts, evidence, strlen(evidence));
         if (!answer.evidence) rc = lk_fail(LK_E_NOMEM, "out of memory for an answer");
     }
-    lk_texts_free(&p.texts);
+    lk_store_free(&p.texts);
     if (!rc) *out = answer;
     return rc;
 }
@@ -270,7 +270,7 @@ enum lk_code lk_judge_answers_read(struct lk_dataset *data, const char *text, si
             report->n_invalid++;
             rc = lk_rejects_add(&report->rejects, record.line, p.item_id ? p.item_id : "", reason);
         }
-        lk_texts_free(&p.texts);
+        lk_store_free(&p.texts);
         if (rc) return lk_fail_prefix(rc, "%s: line %zu", name, record.line);
     }
 }

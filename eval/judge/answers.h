@@ -26,7 +26,7 @@ struct lk_judge_answer {
 /* One raw answer. prompt: lk_prompt_parse, where V-03 has age accuracy for age drift and a W prompt may be answered
  * with "assigned" alone; -1 when not known. LK_E_INPUT with the reason (one sentence, no file name) when the answer is
  * invalid, LK_E_NOMEM; out is all 0 then. */
-enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct lk_texts *texts,
+enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct lk_store *texts,
                                   struct lk_judge_answer *out);
 
 struct lk_judge_import {

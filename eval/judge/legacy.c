@@ -129,13 +129,7 @@ static const struct lk_legacy_answer nothing = {
 static enum lk_code find_slot(struct lk_legacy *legacy, const char *id, size_t n, int32_t *at) {
     size_t before = legacy->items.n_items;
     LK_TRY(lk_dataset_item(&legacy->items, id, n, at));
-    if (legacy->items.n_items > legacy->capacity) {
-        size_t wanted = 2 * legacy->items.n_items + 30;
-        struct lk_legacy_answer *grown = lk_realloc(legacy->list, wanted * sizeof *grown);
-        if (!grown) return lk_fail(LK_E_NOMEM, "out of memory for the answers");
-        legacy->list = grown;
-        legacy->capacity = wanted;
-    }
+    LK_TRY(lk_grow(&legacy->list, &legacy->capacity, legacy->items.n_items, sizeof *legacy->list));
     if (legacy->items.n_items > before) legacy->list[before] = nothing;
     return LK_OK;
 }

@@ -7,7 +7,7 @@
 #include "eval/data/data.h"
 #include "eval/scores/dataset.h"
 #include "eval/study/prompts.h"
-#include "eval/study/texts.h"
+#include "engine/base/store.h"
 #include "engine/base/json.h"
 #include "weights/verify.h"
 
@@ -21,7 +21,7 @@ enum template { V1, V1_V03, PRINTED, EDIT_QUALITY, PAIRWISE, STEREOTYPE, N_TEMPL
 
 struct lk_judge_prompts {
     struct lk_prompts study;
-    struct lk_texts texts;
+    struct lk_store texts;
     const char *templates[N_TEMPLATES];
     const char *pairwise_swapped;
 };
@@ -64,7 +64,7 @@ static bool read_templates(struct lk_json *j, struct lk_judge_prompts *p, int de
             if (!read_templates(j, p, depth + 1)) return false;
         } else if (depth && at >= 0) {
             if (!lk_json_string(j, &text)) return false;
-            p->templates[at] = lk_texts_copy(&p->texts, text, strlen(text));
+            p->templates[at] = lk_store_copy(&p->texts, text, strlen(text));
             if (!p->templates[at]) return lk_json_fail(j, LK_E_NOMEM, "out of memory for the judge's prompts");
         } else {
             lk_json_skip(j);
@@ -79,7 +79,7 @@ static enum lk_code swap_arms(struct lk_judge_prompts *p) {
                       to[] = "Image A (preserved) and Image B (edited)";
     const char *text = p->templates[PAIRWISE], *at = strstr(text, from);
     if (!at) return lk_fail(LK_E_INTERNAL, "rubric: exp2_pairwise: expected \"%s\"", from);
-    char *copy = (char *)lk_texts_copy(&p->texts, text, strlen(text));
+    char *copy = (char *)lk_store_copy(&p->texts, text, strlen(text));
     if (!copy) return lk_fail(LK_E_NOMEM, "out of memory for the judge's prompts");
     memcpy(copy + (at - text), to, sizeof to - 1);
     p->pairwise_swapped = copy;
@@ -115,7 +115,7 @@ enum lk_code lk_judge_prompts_load(struct lk_judge_prompts **out) {
 void lk_judge_prompts_free(struct lk_judge_prompts *prompts) {
     if (!prompts) return;
     lk_prompts_free(&prompts->study);
-    lk_texts_free(&prompts->texts);
+    lk_store_free(&prompts->texts);
     lk_free(prompts);
 }
 

@@ -78,7 +78,7 @@ static enum lk_code text_of(struct lk_review *review, const struct lk_fields *fi
     const struct lk_field *field = lk_fields_find(fields, name);
     if (field && field->kind != '"' && field->kind != 'c') return lk_fail(LK_E_INPUT, "%s: expected a string", name);
     if (field && memchr(field->text, 0, field->n)) return lk_fail(LK_E_INPUT, "%s: expected text without NUL", name);
-    *out = lk_texts_copy(&review->texts, field ? field->text : "", field ? field->n : 0);
+    *out = lk_store_copy(&review->texts, field ? field->text : "", field ? field->n : 0);
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the review");
 }
 
@@ -115,13 +115,7 @@ static enum lk_code read_decision(struct lk_review *review, const struct lk_fiel
 }
 
 static enum lk_code add(struct lk_review *review, const struct lk_decision *d) {
-    if (review->n == review->capacity) {
-        size_t wanted = review->capacity ? 2 * review->capacity : 32;
-        struct lk_decision *grown = lk_realloc(review->list, wanted * sizeof *grown);
-        if (!grown) return lk_fail(LK_E_NOMEM, "out of memory for the review");
-        review->list = grown;
-        review->capacity = wanted;
-    }
+    LK_TRY(lk_grow(&review->list, &review->capacity, review->n + 1, sizeof *review->list));
     review->list[review->n++] = *d;
     return LK_OK;
 }
@@ -177,7 +171,7 @@ enum lk_code lk_review_file(struct lk_review *review, const char *path) {
 void lk_review_free(struct lk_review *review) {
     lk_free(review->list);
     lk_rejects_free(&review->rejects);
-    lk_texts_free(&review->texts);
+    lk_store_free(&review->texts);
     memset(review, 0, sizeof *review);
 }
 

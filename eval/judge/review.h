@@ -32,7 +32,7 @@ struct lk_review {
     size_t n, capacity;
     size_t n_records, n_open, n_invalid; /* open: a row of a table whose score nobody filled in */
     struct lk_rejects rejects;
-    struct lk_texts texts;
+    struct lk_store texts;
 };
 
 /* The axis of that name ("role" too), -1 when it is none of the item's. prompt: lk_prompt_parse. */

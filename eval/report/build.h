@@ -1,9 +1,9 @@
 /* Inside the report: what the files tables_*.c and figures.c share. */
 #pragma once
 
+#include "engine/base/store.h"
 #include "eval/document/figure.h"
 #include "eval/report/report.h"
-#include "eval/report/text_store.h"
 #include "eval/stats/stats.h"
 
 enum lk_section {

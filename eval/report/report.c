@@ -31,21 +31,9 @@ void lk_report_options_init(struct lk_report_options *o) {
 
 static enum lk_code no_memory(void) { return lk_fail(LK_E_NOMEM, "report: out of memory"); }
 
-/* Room for one more element of a growing array. */
-static bool grow(void **array, size_t n, size_t *capacity, size_t size) {
-    if (n < *capacity) return true;
-    size_t wanted = *capacity ? *capacity * 2 : 32;
-    void *bigger = lk_realloc(*array, wanted * size);
-    if (!bigger) return false;
-    *array = bigger;
-    *capacity = wanted;
-    return true;
-}
-
 static struct lk_report_entry *append(struct lk_report *report) {
-    void *entries = report->entries;
-    if (!grow(&entries, report->n_entries, &report->entries_capacity, sizeof *report->entries)) return NULL;
-    report->entries = entries;
+    if (lk_grow(&report->entries, &report->entries_capacity, report->n_entries + 1, sizeof *report->entries))
+        return NULL;
     return &report->entries[report->n_entries++];
 }
 
@@ -94,12 +82,11 @@ void lk_report_interval(struct lk_report *report, struct lk_table *table, struct
 
 void lk_report_link(struct lk_report *report, struct lk_table *table, int race, int model, enum lk_measure measure) {
     char key[96];
-    void *images = report->images;
-    if (!grow(&images, report->n_images, &report->images_capacity, sizeof *report->images)) {
-        if (!table->rc) table->rc = no_memory();
+    enum lk_code rc = lk_grow(&report->images, &report->images_capacity, report->n_images + 1, sizeof *report->images);
+    if (rc) {
+        if (!table->rc) table->rc = rc;
         return;
     }
-    report->images = images;
     report->images[report->n_images++] = (struct lk_report_images){race, model, measure};
     lk_report_images_key(race, model, measure, key);
     lk_table_link(table, key);

@@ -30,13 +30,7 @@ static enum lk_code cell_fail(const struct lk_csv *csv, const char *what) {
 }
 
 static enum lk_code add_byte(struct lk_csv *csv, char c) {
-    if (csv->n_bytes == csv->bytes_capacity) {
-        size_t wanted = csv->bytes_capacity ? csv->bytes_capacity * 2 : 512;
-        char *grown = lk_realloc(csv->bytes, wanted);
-        if (!grown) return out_of_memory(csv);
-        csv->bytes = grown;
-        csv->bytes_capacity = wanted;
-    }
+    LK_TRY(lk_grow(&csv->bytes, &csv->bytes_capacity, csv->n_bytes + 1, sizeof *csv->bytes));
     csv->bytes[csv->n_bytes++] = c;
     return LK_OK;
 }
@@ -77,13 +71,7 @@ static enum lk_code read_cell(struct lk_csv *csv) {
     size_t n = csv->n_bytes - from;
     if (n && !lk_utf8_valid(csv->bytes + from, n)) return cell_fail(csv, "a cell is not UTF-8 or holds NUL");
     LK_TRY(add_byte(csv, 0));
-    if (csv->n_cells == csv->cells_capacity) {
-        size_t wanted = csv->cells_capacity ? csv->cells_capacity * 2 : 32;
-        struct lk_csv_span *grown = lk_realloc(csv->cells, wanted * sizeof *grown);
-        if (!grown) return out_of_memory(csv);
-        csv->cells = grown;
-        csv->cells_capacity = wanted;
-    }
+    LK_TRY(lk_grow(&csv->cells, &csv->cells_capacity, csv->n_cells + 1, sizeof *csv->cells));
     csv->cells[csv->n_cells++] = (struct lk_csv_span){from, n};
     return LK_OK;
 }
@@ -116,7 +104,7 @@ static enum lk_code read_header(struct lk_csv *csv) {
     if (!columns) return out_of_memory(csv);
     csv->columns = columns;
     for (size_t i = 0; i < csv->n_cells; i++) {
-        columns[i] = lk_texts_copy(&csv->texts, lk_csv_cell(csv, (int)i), csv->cells[i].n);
+        columns[i] = lk_store_copy(&csv->texts, lk_csv_cell(csv, (int)i), csv->cells[i].n);
         if (!columns[i]) return out_of_memory(csv);
         csv->n_columns = i + 1;
         for (size_t k = 0; k < i; k++)
@@ -164,7 +152,7 @@ void lk_csv_close(struct lk_csv *csv) {
     lk_free(csv->columns);
     lk_free(csv->cells);
     lk_free(csv->bytes);
-    lk_texts_free(&csv->texts);
+    lk_store_free(&csv->texts);
     memset(csv, 0, sizeof *csv);
 }
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "engine/base/status.h"
-#include "eval/study/texts.h"
+#include "engine/base/store.h"
 
 enum { LK_CSV_MAX_COLUMNS = 1000, LK_CSV_MAX_CELL = 1 << 20 };
 
@@ -32,7 +32,7 @@ struct lk_csv {
     size_t n_cells, cells_capacity;
     char *bytes; /* every cell NUL-terminated */
     size_t n_bytes, bytes_capacity;
-    struct lk_texts texts;
+    struct lk_store texts;
 };
 
 /* Reads the header; text is borrowed until lk_csv_close. LK_E_INPUT, LK_E_NOMEM; nothing is held after a failure. */

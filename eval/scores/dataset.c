@@ -6,7 +6,7 @@
 #include "engine/base/alloc.h"
 #include "eval/scores/key_index.h"
 #include "eval/study/prompts.h"
-#include "eval/study/texts.h"
+#include "engine/base/store.h"
 
 /* Items are found by the key of their parts, so that every spelling of an id names one item; raters by their id. */
 struct dataset_index {
@@ -31,7 +31,7 @@ void lk_dataset_free(struct lk_dataset *data) {
         lk_key_index_free(&index->raters);
         lk_free(index);
     }
-    if (data->texts) lk_texts_free(data->texts);
+    if (data->texts) lk_store_free(data->texts);
     lk_free(data->texts);
     lk_free(data->items);
     lk_free(data->ratings);
@@ -41,15 +41,9 @@ void lk_dataset_free(struct lk_dataset *data) {
 
 static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "out of memory for the scores"); }
 
-static enum lk_code grow(void **array, size_t *capacity, size_t n, size_t size) {
-    if (n < *capacity) return LK_OK;
+static enum lk_code grow(void *array, size_t *capacity, size_t n, size_t size) {
     if (n >= INT32_MAX / 2) return lk_fail(LK_E_INPUT, "more than %d records", INT32_MAX / 2);
-    size_t wanted = *capacity ? *capacity * 2 : 64;
-    void *grown = lk_realloc(*array, wanted * size);
-    if (!grown) return out_of_memory();
-    *array = grown;
-    *capacity = wanted;
-    return LK_OK;
+    return lk_grow(array, capacity, n + 1, size);
 }
 
 static struct dataset_index *index_of(struct lk_dataset *data) {
@@ -58,8 +52,8 @@ static struct dataset_index *index_of(struct lk_dataset *data) {
 }
 
 const char *lk_dataset_text(struct lk_dataset *data, const char *text, size_t n) {
-    if (!data->texts) data->texts = lk_calloc(1, sizeof(struct lk_texts));
-    return data->texts ? lk_texts_copy(data->texts, text, n) : NULL;
+    if (!data->texts) data->texts = lk_calloc(1, sizeof(struct lk_store));
+    return data->texts ? lk_store_copy(data->texts, text, n) : NULL;
 }
 
 static int32_t find_item(const struct lk_dataset *data, uint64_t key) {
@@ -161,7 +155,7 @@ enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, 
 
     struct dataset_index *index = index_of(data);
     if (!index) return out_of_memory();
-    LK_TRY(grow((void **)&data->items, &data->items_capacity, data->n_items, sizeof *data->items));
+    LK_TRY(grow(&data->items, &data->items_capacity, data->n_items, sizeof *data->items));
     LK_TRY(lk_key_index_reserve(&index->items));
     item.id = lk_dataset_text(data, id, n);
     if (!item.id) return out_of_memory();
@@ -201,7 +195,7 @@ enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n,
         }
     }
     LK_TRY(lk_key_index_reserve(&index->raters));
-    LK_TRY(grow((void **)&data->raters, &data->raters_capacity, data->n_raters, sizeof *data->raters));
+    LK_TRY(grow(&data->raters, &data->raters_capacity, data->n_raters, sizeof *data->raters));
     struct lk_rater rater = {
         .id = lk_dataset_text(data, id, n), .submitted = true, .code_valid = true, .n_sessions = 1};
     if (!rater.id) return out_of_memory();
@@ -225,7 +219,7 @@ void lk_rating_clear(struct lk_rating *rating) {
 
 enum lk_code lk_dataset_rating(struct lk_dataset *data, struct lk_rating **out) {
     *out = NULL;
-    LK_TRY(grow((void **)&data->ratings, &data->ratings_capacity, data->n_ratings, sizeof *data->ratings));
+    LK_TRY(grow(&data->ratings, &data->ratings_capacity, data->n_ratings, sizeof *data->ratings));
     *out = &data->ratings[data->n_ratings++];
     lk_rating_clear(*out);
     return LK_OK;

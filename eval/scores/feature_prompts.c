@@ -87,7 +87,7 @@ static enum lk_code read_prompt(struct lk_feature_prompts *out, const struct lk_
     if (strncmp(text, straight, sizeof straight - 1) != 0 && strncmp(text, curly, sizeof curly - 1) != 0)
         return wrong(at, "identity_prompt", "it to begin with \"Maintain the person's\"", text);
     if (lk_count_sentences(text) > 2) return wrong(at, "identity_prompt", "one or two sentences", text);
-    out->identity[source] = lk_texts_copy(&out->texts, text, n);
+    out->identity[source] = lk_store_copy(&out->texts, text, n);
     if (!out->identity[source]) return lk_fail(LK_E_NOMEM, "%s: out of memory for feature prompts", at->name);
     LK_TRY(read_flag(fields, at, "label_leak", &out->leak[source]));
     out->leak[source] |= lk_names_group(out->identity[source]);
@@ -124,6 +124,6 @@ enum lk_code lk_feature_prompts_read(struct lk_feature_prompts *out, const char 
 }
 
 void lk_feature_prompts_free(struct lk_feature_prompts *prompts) {
-    lk_texts_free(&prompts->texts);
+    lk_store_free(&prompts->texts);
     *prompts = (struct lk_feature_prompts){.n = 0};
 }

@@ -8,14 +8,14 @@
 
 #include "engine/base/status.h"
 #include "eval/study/factors.h"
-#include "eval/study/texts.h"
+#include "engine/base/store.h"
 
 struct lk_feature_prompts {
     const char *identity[LK_N_SOURCES]; /* trimmed; NULL without a record, or marked as without */
     bool none[LK_N_SOURCES];            /* marked as without */
     bool leak[LK_N_SOURCES];            /* names a demographic group, or is marked to */
     int n, n_none, n_leaks;             /* prompts; sources without; prompts that leak */
-    struct lk_texts texts;
+    struct lk_store texts;
 };
 
 /* Strict: LK_E_INPUT (LK_E_JSON for what is none) with line, source and field at the first record that comes twice,

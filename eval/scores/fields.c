@@ -13,15 +13,9 @@ enum { NAME_MAX_BYTES = 256 };
 static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "out of memory for a record"); }
 
 static enum lk_code add(struct lk_fields *fields, const char *name, char kind, const char *text, size_t n) {
-    if (fields->n == fields->capacity) {
-        size_t wanted = fields->capacity ? fields->capacity * 2 : 32;
-        struct lk_field *grown = lk_realloc(fields->list, wanted * sizeof *grown);
-        if (!grown) return out_of_memory();
-        fields->list = grown;
-        fields->capacity = wanted;
-    }
-    struct lk_field field = {.n = n, .kind = kind, .name = lk_texts_copy(&fields->texts, name, strlen(name))};
-    if (field.name) field.text = lk_texts_copy(&fields->texts, text, n);
+    LK_TRY(lk_grow(&fields->list, &fields->capacity, fields->n + 1, sizeof *fields->list));
+    struct lk_field field = {.n = n, .kind = kind, .name = lk_store_copy(&fields->texts, name, strlen(name))};
+    if (field.name) field.text = lk_store_copy(&fields->texts, text, n);
     if (!field.text) return out_of_memory();
     fields->list[fields->n++] = field;
     return LK_OK;
@@ -60,7 +54,7 @@ static bool add_object(struct lk_fields *fields, struct lk_json *j, const char *
 
 static void reset(struct lk_fields *fields) {
     fields->n = 0;
-    lk_texts_reset(&fields->texts);
+    lk_store_reset(&fields->texts);
 }
 
 enum lk_code lk_fields_json(struct lk_fields *fields, const char *text, size_t n, const char *name) {
@@ -81,7 +75,7 @@ enum lk_code lk_fields_csv(struct lk_fields *fields, const struct lk_csv *csv) {
 
 void lk_fields_free(struct lk_fields *fields) {
     lk_free(fields->list);
-    lk_texts_free(&fields->texts);
+    lk_store_free(&fields->texts);
     memset(fields, 0, sizeof *fields);
 }
 

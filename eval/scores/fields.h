@@ -8,7 +8,7 @@
 #include "engine/base/status.h"
 #include "eval/scores/csv.h"
 #include "eval/scores/json_lines.h"
-#include "eval/study/texts.h"
+#include "engine/base/store.h"
 
 struct lk_field {
     const char *name;
@@ -20,7 +20,7 @@ struct lk_field {
 struct lk_fields {
     struct lk_field *list;
     size_t n, capacity;
-    struct lk_texts texts;
+    struct lk_store texts;
 };
 
 /* Each replaces what was there. A JSON text must be one object (LK_E_JSON and the like, "NAME: byte ..."). */

@@ -94,7 +94,7 @@ static int skin_class_parse(const char *text) {
 }
 
 static enum lk_code take_text(struct lk_labels *out, const struct lk_csv *csv, int column, const char **text) {
-    *text = lk_texts_copy(&out->texts, lk_csv_cell(csv, column), length(csv, column));
+    *text = lk_store_copy(&out->texts, lk_csv_cell(csv, column), length(csv, column));
     return *text ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory for labels", csv->name);
 }
 
@@ -131,13 +131,7 @@ static enum lk_code read_row(struct lk_labels *out, const struct lk_csv *csv, co
     LK_TRY(take_confidence(csv, c->gender_conf, &label.gender_conf));
     LK_TRY(take_confidence(csv, c->age_conf, &label.age_conf));
     LK_TRY(take_number(csv, c->skin_value, -90, 90, &label.skin_value));
-    if (out->n == out->capacity) {
-        size_t wanted = out->capacity ? out->capacity * 2 : 64;
-        struct lk_label *grown = lk_realloc(out->list, wanted * sizeof *grown);
-        if (!grown) return lk_fail(LK_E_NOMEM, "%s: out of memory for labels", csv->name);
-        out->list = grown;
-        out->capacity = wanted;
-    }
+    LK_TRY(lk_grow(&out->list, &out->capacity, out->n + 1, sizeof *out->list));
     out->list[out->n++] = label;
     return LK_OK;
 }
@@ -159,6 +153,6 @@ enum lk_code lk_labels_read(struct lk_labels *out, const char *text, size_t n, c
 
 void lk_labels_free(struct lk_labels *labels) {
     lk_free(labels->list);
-    lk_texts_free(&labels->texts);
+    lk_store_free(&labels->texts);
     memset(labels, 0, sizeof *labels);
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
-#include "eval/study/texts.h"
+#include "engine/base/store.h"
 
 enum { LK_N_AGE_BRACKETS = 9, LK_N_SKIN_CLASSES = 6 };
 
@@ -25,7 +25,7 @@ struct lk_label {
 struct lk_labels {
     struct lk_label *list;
     size_t n, capacity;
-    struct lk_texts texts;
+    struct lk_store texts;
 };
 
 /* CSV with file_path (or file, face_name_align, img_name) and at least one of race, gender, age. A word that is no

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "engine/base/text.h"
 #include "engine/base/alloc.h"
 #include "eval/scores/csv.h"
 #include "eval/scores/key_index.h"
@@ -195,39 +196,20 @@ enum lk_code lk_long_table_read(struct lk_dataset *data, const char *text, size_
 }
 
 struct writer {
-    char *bytes;
-    size_t n, capacity;
-    bool failed;
+    struct lk_text text;
     const char *job;
 };
-
-static void add(struct writer *w, const char *text, size_t n) {
-    if (w->failed) return;
-    if (w->n + n + 1 > w->capacity) {
-        size_t wanted = (w->n + n + 1) * 2 + 4096;
-        char *grown = lk_realloc(w->bytes, wanted);
-        if (!grown) {
-            w->failed = true;
-            return;
-        }
-        w->bytes = grown;
-        w->capacity = wanted;
-    }
-    memcpy(w->bytes + w->n, text, n);
-    w->n += n;
-    w->bytes[w->n] = 0;
-}
 
 /* A cell, quoted where it must be, and what follows it. */
 static void add_cell(struct writer *w, const char *text, char then) {
     if (!strpbrk(text, ",\"\n\r")) {
-        add(w, text, strlen(text));
+        lk_text_bytes(&w->text, text, strlen(text));
     } else {
-        add(w, "\"", 1);
-        for (const char *c = text; *c; c++) add(w, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
-        add(w, "\"", 1);
+        lk_text_bytes(&w->text, "\"", 1);
+        for (const char *c = text; *c; c++) lk_text_bytes(&w->text, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
+        lk_text_bytes(&w->text, "\"", 1);
     }
-    add(w, &then, 1);
+    lk_text_bytes(&w->text, &then, 1);
 }
 
 static void add_row(struct writer *w, const struct lk_item *item, const char *kind, const char *who, const char *axis,
@@ -257,7 +239,7 @@ static void add_scores(struct writer *w, const struct lk_item *item, const char 
 enum lk_code lk_long_table_write(const struct lk_dataset *data, const char *job, char **out, size_t *n) {
     static const char header[] = "item_id,kind,who,axis,score,race,gender,age,model,prompt,arm,job\n";
     struct writer w = {.job = job};
-    add(&w, header, sizeof header - 1);
+    lk_text_bytes(&w.text, header, sizeof header - 1);
     for (size_t i = 0; i < data->n_items; i++)
         for (int slot = 0; slot < LK_N_JUDGES; slot++) {
             const struct lk_item *item = &data->items[i];
@@ -275,11 +257,10 @@ enum lk_code lk_long_table_write(const struct lk_dataset *data, const char *job,
         if (rating->preference >= 0)
             add_row(&w, item, "rater", who, "preference", preference_words[rating->preference]);
     }
-    if (w.failed) {
-        lk_free(w.bytes);
-        return lk_fail(LK_E_NOMEM, "out of memory for the long score table");
-    }
-    *out = w.bytes;
-    *n = w.n;
-    return LK_OK;
+    *out = w.text.bytes;
+    *n = w.text.n;
+    if (!w.text.rc) return LK_OK;
+    enum lk_code rc = w.text.rc;
+    lk_text_free(&w.text);
+    return rc;
 }

@@ -22,14 +22,8 @@ enum lk_code lk_names_number(struct lk_names *names, const char *text, size_t n,
     *out = look_up(names, text, n, &key);
     if (*out >= 0) return LK_OK;
     LK_TRY(lk_key_index_reserve(&names->index));
-    if (names->n == names->capacity) {
-        size_t wanted = names->capacity ? names->capacity * 2 : 16;
-        const char **grown = lk_realloc(names->list, wanted * sizeof *grown);
-        if (!grown) return lk_fail(LK_E_NOMEM, "out of memory for names");
-        names->list = grown;
-        names->capacity = wanted;
-    }
-    names->list[names->n] = lk_texts_copy(&names->texts, text, n);
+    LK_TRY(lk_grow(&names->list, &names->capacity, names->n + 1, sizeof *names->list));
+    names->list[names->n] = lk_store_copy(&names->texts, text, n);
     if (!names->list[names->n]) return lk_fail(LK_E_NOMEM, "out of memory for names");
     *out = (int32_t)names->n++;
     lk_key_index_put(&names->index, key, *out);
@@ -39,6 +33,6 @@ enum lk_code lk_names_number(struct lk_names *names, const char *text, size_t n,
 void lk_names_free(struct lk_names *names) {
     lk_free(names->list);
     lk_key_index_free(&names->index);
-    lk_texts_free(&names->texts);
+    lk_store_free(&names->texts);
     memset(names, 0, sizeof *names);
 }

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "eval/scores/key_index.h"
-#include "eval/study/texts.h"
+#include "engine/base/store.h"
 
 struct lk_names {
     const char **list;
     size_t n, capacity;
     struct lk_key_index index;
-    struct lk_texts texts;
+    struct lk_store texts;
 };
 
 /* The number of the name, given to it when it is new. LK_E_NOMEM. */

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "engine/base/status.h"
-#include "eval/study/texts.h"
+#include "engine/base/store.h"
 
 struct lk_reject {
     size_t line;        /* of the file, from 1 */
@@ -15,7 +15,7 @@ struct lk_reject {
 struct lk_rejects {
     struct lk_reject *list;
     size_t n, capacity;
-    struct lk_texts texts;
+    struct lk_store texts;
 };
 
 /* Copies both texts. LK_E_NOMEM. */

@@ -6,7 +6,7 @@
 #include "engine/base/alloc.h"
 #include "eval/data/data.h"
 #include "eval/study/factors.h"
-#include "eval/study/texts.h"
+#include "engine/base/store.h"
 #include "engine/base/json.h"
 
 static const char ids[LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS][5] = {
@@ -45,7 +45,7 @@ int lk_prompt_parse(const char *text, size_t n) {
 
 struct reader {
     struct lk_json j;
-    struct lk_texts *texts;
+    struct lk_store *texts;
 };
 
 static bool read_text(struct reader *r, const char **out) {
@@ -53,7 +53,7 @@ static bool read_text(struct reader *r, const char **out) {
     *out = NULL;
     if (lk_json_peek(&r->j) == 'n') return lk_json_skip(&r->j);
     if (!lk_json_string(&r->j, &text)) return false;
-    *out = lk_texts_copy(r->texts, text, strlen(text));
+    *out = lk_store_copy(r->texts, text, strlen(text));
     return *out || lk_json_fail(&r->j, LK_E_NOMEM, "out of memory for the prompts");
 }
 
@@ -110,7 +110,7 @@ static bool read_prompts(struct reader *r, struct lk_prompt *prompts, int n, int
     return i == n || lk_json_fail(&r->j, LK_E_JSON, "expected %d prompts, got %d", n, i);
 }
 
-static enum lk_code read_file(struct lk_texts *texts, const char *name, struct lk_prompt *prompts, int n,
+static enum lk_code read_file(struct lk_store *texts, const char *name, struct lk_prompt *prompts, int n,
                               int first_id) {
     struct lk_data_file file;
     if (!lk_data_find(name, &file)) return lk_fail(LK_E_INTERNAL, "%s.json is not part of this program", name);
@@ -134,7 +134,7 @@ static enum lk_code read_file(struct lk_texts *texts, const char *name, struct l
 
 enum lk_code lk_prompts_load(struct lk_prompts *out) {
     memset(out, 0, sizeof *out);
-    struct lk_texts *texts = lk_calloc(1, sizeof *texts);
+    struct lk_store *texts = lk_calloc(1, sizeof *texts);
     if (!texts) return lk_fail(LK_E_NOMEM, "out of memory for the prompts");
     out->storage = texts;
     enum lk_code rc = read_file(texts, "prompts_exp1", out->edit, LK_N_EDIT_PROMPTS, 0);
@@ -144,7 +144,7 @@ enum lk_code lk_prompts_load(struct lk_prompts *out) {
 }
 
 void lk_prompts_free(struct lk_prompts *prompts) {
-    if (prompts->storage) lk_texts_free(prompts->storage);
+    if (prompts->storage) lk_store_free(prompts->storage);
     lk_free(prompts->storage);
     memset(prompts, 0, sizeof *prompts);
 }

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "eval/report/text_store.h"
+#include "engine/base/store.h"
 #include "eval/t2i/report.h"
 
 static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "t2i: out of memory for a figure"); }

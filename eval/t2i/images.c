@@ -24,7 +24,7 @@ void lk_t2i_images_free(struct lk_t2i_images *images) {
     lk_names_free(&images->ids);
     lk_names_free(&images->files);
     lk_names_free(&images->logged);
-    lk_texts_free(&images->texts);
+    lk_store_free(&images->texts);
     lk_t2i_images_init(images);
 }
 
@@ -67,20 +67,14 @@ static enum lk_code log_row(struct lk_t2i_images *images, const struct lk_csv *c
     LK_TRY(read_arm(csv, &line.arm, &line.canvas));
     if (seed != floor(seed) && !isnan(seed)) return lk_csv_fail(csv, columns[2], "a seed is an integer");
     line.seed = isnan(seed) ? -1 : (int64_t)seed;
-    line.prompt_id = lk_texts_copy(&images->texts, id, strlen(id));
-    line.model_tag = lk_texts_copy(&images->texts, tag, strlen(tag));
+    line.prompt_id = lk_store_copy(&images->texts, id, strlen(id));
+    line.model_tag = lk_store_copy(&images->texts, tag, strlen(tag));
     if (!line.prompt_id || !line.model_tag) return out_of_memory();
     if (!*path) return lk_csv_fail(csv, columns[4], "expected a file path");
     LK_TRY(lk_names_number(&images->logged, path, strlen(path), &number));
     if (images->logged.n == images->n_unlabelled)
         return lk_csv_fail(csv, columns[4], "the file \"%.200s\" occurs twice", path);
-    if ((size_t)number >= images->log_capacity) {
-        size_t wanted = images->log_capacity ? images->log_capacity * 2 : 256;
-        struct lk_t2i_logged *grown = lk_realloc(images->log, wanted * sizeof *grown);
-        if (!grown) return out_of_memory();
-        images->log = grown;
-        images->log_capacity = wanted;
-    }
+    LK_TRY(lk_grow(&images->log, &images->log_capacity, (size_t)number + 1, sizeof *images->log));
     images->log[number] = line;
     images->n_unlabelled = images->logged.n;
     return LK_OK;
@@ -107,13 +101,7 @@ static enum lk_code reject(struct lk_t2i_images *images, int32_t file, size_t li
 /* Room for the rejects of one more file. */
 static enum lk_code add_file(struct lk_t2i_images *images, const char *name, int32_t *number) {
     size_t n = images->files.n;
-    if (n == images->rejects_capacity) {
-        size_t wanted = n ? n * 2 : 4;
-        struct lk_rejects *grown = lk_realloc(images->rejects, wanted * sizeof *grown);
-        if (!grown) return out_of_memory();
-        images->rejects = grown;
-        images->rejects_capacity = wanted;
-    }
+    LK_TRY(lk_grow(&images->rejects, &images->rejects_capacity, n + 1, sizeof *images->rejects));
     images->rejects[n] = (struct lk_rejects){0};
     LK_TRY(lk_names_number(&images->files, name, strlen(name), number));
     if (images->files.n == n) return lk_fail(LK_E_INPUT, "%s: the labels are given twice", name);
@@ -136,13 +124,7 @@ static void combine(struct lk_label *label, const struct lk_t2i_logged *logged, 
 
 static enum lk_code add_image(struct lk_t2i_images *images, const struct lk_label *label, int8_t arm, bool canvas,
                               int32_t file, size_t line) {
-    if (images->n == images->capacity) {
-        size_t wanted = images->capacity ? images->capacity * 2 : 256;
-        struct lk_t2i_image *grown = lk_realloc(images->list, wanted * sizeof *grown);
-        if (!grown) return out_of_memory();
-        images->list = grown;
-        images->capacity = wanted;
-    }
+    LK_TRY(lk_grow(&images->list, &images->capacity, images->n + 1, sizeof *images->list));
     struct lk_t2i_image image = {.arm = arm,
                                  .face = label->face_found,
                                  .cfg = isnan(label->cfg) ? -1 : label->cfg,

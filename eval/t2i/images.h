@@ -48,7 +48,7 @@ struct lk_t2i_images {
     size_t n_records, n_no_face, n_unlabelled; /* read; kept, but without a face; logged, but without labels */
     struct lk_rejects *rejects;                /* [files.n]: records that say nothing usable, by file */
     size_t rejects_capacity;
-    struct lk_texts texts;
+    struct lk_store texts;
 };
 
 void lk_t2i_images_init(struct lk_t2i_images *images);

@@ -15,17 +15,10 @@ const double lk_t2i_thresholds[LK_N_T2I_THRESHOLDS] = {0, 0.5, 0.7, 0.9};
 static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "t2i: out of memory for metrics"); }
 
 /* One more element of a list that may move; NULL when memory is out. */
-static void *grow(void **list, size_t *n, size_t *capacity, size_t size) {
-    if (*n == *capacity) {
-        size_t wanted = *capacity ? *capacity * 2 : 64;
-        void *grown = lk_realloc(*list, wanted * size);
-        if (!grown) return NULL;
-        *list = grown;
-        *capacity = wanted;
-    }
-    return memset((char *)*list + size * (*n)++, 0, size);
-}
-#define GROW(m, list) grow((void **)&(m)->list, &(m)->n_##list, &(m)->list##_capacity, sizeof *(m)->list)
+#define GROW(m, list)                                                                                                  \
+    (lk_grow(&(m)->list, &(m)->list##_capacity, (m)->n_##list + 1, sizeof *(m)->list)                                  \
+         ? NULL                                                                                                        \
+         : memset((m)->list + (m)->n_##list++, 0, sizeof *(m)->list))
 
 void lk_t2i_scope_name(const struct lk_t2i_images *images, const struct lk_t2i_scope *scope, char out[200]) {
     if (scope->prompt == LK_T2I_POOLED) {

@@ -78,13 +78,7 @@ enum lk_code lk_t2i_pending_add(struct lk_t2i_pending *pending, struct lk_t2i_me
                                 enum lk_t2i_output output, int attribute, const int32_t *base, const int32_t *other,
                                 size_t n) {
     if (pending->n_units > MAX_UNITS) LK_TRY(lk_t2i_pending_run(pending, metrics));
-    if (pending->n == pending->capacity) {
-        size_t wanted = pending->capacity ? pending->capacity * 2 : 256;
-        struct lk_t2i_pending_set *grown = lk_realloc(pending->list, wanted * sizeof *grown);
-        if (!grown) return out_of_memory();
-        pending->list = grown;
-        pending->capacity = wanted;
-    }
+    LK_TRY(lk_grow(&pending->list, &pending->capacity, pending->n + 1, sizeof *pending->list));
     struct lk_representation set = {.base = copy(&pending->groups, base, n),
                                     .n = n,
                                     .n_groups = lk_t2i_levels(attribute),

@@ -2,7 +2,7 @@
  * draws, in threads that share the sets among them. */
 #pragma once
 
-#include "eval/report/text_store.h"
+#include "engine/base/store.h"
 #include "eval/t2i/metrics.h"
 
 /* What numbers become: those of a cell or a change, or one of a row. */

@@ -17,13 +17,7 @@ static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "prompts: o
 
 /* A row of empty cells. */
 static enum lk_code add_row(struct lk_t2i_prompts *out, struct lk_t2i_prompt **row) {
-    if (out->n == out->capacity) {
-        size_t wanted = out->capacity ? out->capacity * 2 : 128;
-        struct lk_t2i_prompt *grown = lk_realloc(out->list, wanted * sizeof *grown);
-        if (!grown) return out_of_memory();
-        out->list = grown;
-        out->capacity = wanted;
-    }
+    LK_TRY(lk_grow(&out->list, &out->capacity, out->n + 1, sizeof *out->list));
     *row = &out->list[out->n];
     for (int c = 0; c < LK_N_T2I_COLUMNS; c++) (*row)->cells[c] = "";
     (*row)->cells[LK_T2I_MITIGATION_FLAG] = "none";

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "eval/document/table.h"
-#include "eval/report/text_store.h"
+#include "engine/base/store.h"
 #include "eval/scores/names.h"
 #include "eval/scores/rejects.h"
 

@@ -4,7 +4,6 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/utf8.h"
-#include "models/tokenizer/buffer.h"
 
 #define MAX_PROMPT_BYTES ((size_t)1 << 20)
 #define IMAGE_TOKEN      "<|image_pad|>"
@@ -31,8 +30,8 @@ struct output {
 };
 
 static enum lk_code reserve(struct output *o, size_t n_more) {
-    LK_TRY(buffer_reserve((void **)&o->ids, &o->ids_capacity, o->n + n_more, sizeof *o->ids));
-    return buffer_reserve((void **)&o->quoted, &o->quoted_capacity, o->n + n_more, sizeof *o->quoted);
+    LK_TRY(lk_grow(&o->ids, &o->ids_capacity, o->n + n_more, sizeof *o->ids));
+    return lk_grow(&o->quoted, &o->quoted_capacity, o->n + n_more, sizeof *o->quoted);
 }
 
 /* The ids of text[0..length): tokens never reach beyond a piece. */

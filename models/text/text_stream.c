@@ -7,13 +7,7 @@
 
 /* Room for n more bytes and the NUL. */
 static enum lk_code reserve(struct lk_text_stream *s, size_t n) {
-    if (s->n + n < s->capacity) return LK_OK;
-    size_t capacity = 2 * (s->n + n) + 64;
-    char *text = lk_realloc(s->text, capacity);
-    if (!text) return lk_fail(LK_E_NOMEM, "text: no memory for %zu bytes", capacity);
-    s->text = text;
-    s->capacity = capacity;
-    return LK_OK;
+    return lk_grow(&s->text, &s->capacity, s->n + n + 1, 1);
 }
 
 static void append(struct lk_text_stream *s, const char *bytes, size_t n) {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "models/tokenizer/buffer.h"
+#include "engine/base/alloc.h"
 #include "models/tokenizer/unicode.h"
 
 /* Symbols are a list linked by index; a merged-away symbol has id -1. */
@@ -29,7 +29,7 @@ void bpe_scratch_free(struct bpe_scratch *scratch) {
 }
 
 enum lk_code id_list_add(struct id_list *list, int32_t id) {
-    enum lk_code rc = buffer_reserve((void **)&list->ids, &list->capacity, list->n + 1, sizeof *list->ids);
+    enum lk_code rc = lk_grow(&list->ids, &list->capacity, list->n + 1, sizeof *list->ids);
     if (!rc) list->ids[list->n++] = id;
     return rc;
 }
@@ -39,7 +39,7 @@ static enum lk_code whole_piece(const struct bpe *bpe, struct bpe_scratch *scrat
                                 bool space_first, int32_t *id) {
     *id = -1;
     if (length > bpe->vocab.longest) return LK_OK;
-    enum lk_code rc = buffer_reserve((void **)&scratch->text, &scratch->text_capacity, 2 * length + 2, 1);
+    enum lk_code rc = lk_grow(&scratch->text, &scratch->text_capacity, 2 * length + 2, 1);
     if (rc) return rc;
     char *at = scratch->text;
     if (space_first) at += lk_utf8_encode(byte_alphabet(' '), at);
@@ -113,8 +113,8 @@ enum lk_code bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, cons
     }
     uint32_t n = (uint32_t)length + space_first;
     /* Each merge takes one entry out and puts at most two in, and there are at most n - 1 merges. */
-    if ((rc = buffer_reserve((void **)&scratch->symbols, &scratch->symbols_capacity, n, sizeof *scratch->symbols)) ||
-        (rc = buffer_reserve((void **)&scratch->heap, &scratch->heap_capacity, 2 * (size_t)n, sizeof *scratch->heap)))
+    if ((rc = lk_grow(&scratch->symbols, &scratch->symbols_capacity, n, sizeof *scratch->symbols)) ||
+        (rc = lk_grow(&scratch->heap, &scratch->heap_capacity, 2 * (size_t)n, sizeof *scratch->heap)))
         return rc;
     struct bpe_symbol *symbols = scratch->symbols;
     for (uint32_t i = 0; i < n; i++) {

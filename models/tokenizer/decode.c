@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "engine/base/utf8.h"
-#include "models/tokenizer/buffer.h"
+#include "engine/base/alloc.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/tokenizer/tokenizer_file.h"
 
@@ -68,10 +68,10 @@ enum lk_code lk_tokenizer_decode(const struct lk_tokenizer *tokenizer, const int
         size_t length = 0;
         rc = text_of(tokenizer, ids[i], &text, &length);
         if (rc || (skip_special && lk_tokenizer_is_special(tokenizer, ids[i]))) continue;
-        rc = buffer_reserve((void **)&out, &capacity, n + length, 1);
+        rc = lk_grow(&out, &capacity, n + length, 1);
         if (!rc) n += token_bytes(text, length, out + n);
     }
-    if (!rc) rc = buffer_reserve((void **)&out, &capacity, n + 1, 1);
+    if (!rc) rc = lk_grow(&out, &capacity, n + 1, 1);
     if (rc) {
         lk_free(out);
         return rc;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "models/tokenizer/buffer.h"
+#include "engine/base/alloc.h"
 #include "models/tokenizer/unicode.h"
 
 void nfc_scratch_free(struct nfc_scratch *scratch) {
@@ -22,7 +22,7 @@ static enum lk_code order_marks(struct nfc_scratch *scratch, int32_t *marks, siz
     bool ordered = true;
     for (size_t i = 1; i < n && ordered; i++) ordered = combining_class(marks[i - 1]) <= combining_class(marks[i]);
     if (ordered) return LK_OK;
-    enum lk_code rc = buffer_reserve((void **)&scratch->sorted, &scratch->sorted_capacity, n, sizeof *marks);
+    enum lk_code rc = lk_grow(&scratch->sorted, &scratch->sorted_capacity, n, sizeof *marks);
     if (rc) return rc;
     size_t place[257] = {0};
     for (size_t i = 0; i < n; i++) place[combining_class(marks[i]) + 1]++;
@@ -44,8 +44,7 @@ static enum lk_code compose(struct nfc_scratch *scratch, int32_t *codes, size_t 
     utf8proc_ssize_t composed =
         utf8proc_normalize_utf32(codes, (utf8proc_ssize_t)n, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     if (composed < 0) return lk_fail(LK_E_INTERNAL, "tokenizer: utf8proc: %s", utf8proc_errmsg(composed));
-    enum lk_code rc =
-        buffer_reserve((void **)&scratch->text, &scratch->text_capacity, *n_text + 4 * (size_t)composed, 1);
+    enum lk_code rc = lk_grow(&scratch->text, &scratch->text_capacity, *n_text + 4 * (size_t)composed, 1);
     if (rc) return rc;
     for (utf8proc_ssize_t i = 0; i < composed; i++)
         *n_text += lk_utf8_encode((uint32_t)codes[i], scratch->text + *n_text);
@@ -61,7 +60,7 @@ enum lk_code nfc(struct nfc_scratch *scratch, const char *text, size_t length, c
     *out_length = length;
     if (at == length) return LK_OK;
     if (at) at--; /* the last ASCII letter may take a mark */
-    enum lk_code rc = buffer_reserve((void **)&scratch->text, &scratch->text_capacity, length, 1);
+    enum lk_code rc = lk_grow(&scratch->text, &scratch->text_capacity, length, 1);
     if (rc) return rc;
     memcpy(scratch->text, text, at);
     n_text = at;
@@ -69,8 +68,7 @@ enum lk_code nfc(struct nfc_scratch *scratch, const char *text, size_t length, c
         uint32_t c;
         at += lk_utf8_decode(text + at, length - at, &c);
         /* No canonical decomposition has more than 4 code points. */
-        if ((rc = buffer_reserve((void **)&scratch->codes, &scratch->codes_capacity, n_codes + 8, sizeof(int32_t))))
-            return rc;
+        if ((rc = lk_grow(&scratch->codes, &scratch->codes_capacity, n_codes + 8, sizeof(int32_t)))) return rc;
         if (!unicode_inert_in_nfc(c)) {
             int boundary;
             utf8proc_ssize_t n =
@@ -81,7 +79,7 @@ enum lk_code nfc(struct nfc_scratch *scratch, const char *text, size_t length, c
             continue;
         }
         if ((rc = compose(scratch, scratch->codes, n_codes, &n_text)) ||
-            (rc = buffer_reserve((void **)&scratch->text, &scratch->text_capacity, n_text + 4, 1)))
+            (rc = lk_grow(&scratch->text, &scratch->text_capacity, n_text + 4, 1)))
             return rc;
         n_codes = 0;
         n_text += lk_utf8_encode(c, scratch->text + n_text);

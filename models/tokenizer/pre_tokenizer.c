@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "models/tokenizer/buffer.h"
+#include "engine/base/alloc.h"
 #include "models/tokenizer/unicode.h"
 
 /* A window of the text, with the same window of the text's stand-in for regular expressions. */
@@ -96,7 +96,7 @@ static enum lk_code byte_level(struct encoding *encoding, struct piece piece, in
     }
     if (prefix) {
         size_t n = piece.length + 1;
-        enum lk_code rc = buffer_reserve((void **)&encoding->prefixed, &encoding->prefixed_capacity, 2 * n, 1);
+        enum lk_code rc = lk_grow(&encoding->prefixed, &encoding->prefixed_capacity, 2 * n, 1);
         if (rc) return rc;
         char *text = encoding->prefixed, *stand_in = text + n;
         text[0] = stand_in[0] = ' ';
@@ -126,7 +126,7 @@ static enum lk_code make_stand_in(struct encoding *encoding, const char *text, s
         size_t n = lk_utf8_decode(text + at, length - at, &c);
         if ((other = unicode_stand_in(c)) != c) {
             if (*out == text) {
-                enum lk_code rc = buffer_reserve((void **)&encoding->stand_in, &encoding->stand_in_capacity, length, 1);
+                enum lk_code rc = lk_grow(&encoding->stand_in, &encoding->stand_in_capacity, length, 1);
                 if (rc) return rc;
                 memcpy(encoding->stand_in, text, length);
                 *out = encoding->stand_in;

@@ -4,7 +4,6 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
-#include "models/tokenizer/buffer.h"
 #include "models/tokenizer/normalizer.h"
 #include "models/tokenizer/tokenizer_file.h"
 #include "models/tokenizer/unicode.h"
@@ -108,7 +107,7 @@ enum lk_code lk_tokenizer_encode(const struct lk_tokenizer *tokenizer, const cha
     struct encoding e = {.pre_tokenizer = &tokenizer->pre_tokenizer, .bpe = &tokenizer->bpe};
     struct nfc_scratch scratch = {0};
     rc = pattern_matcher_init(&e.matcher, length);
-    if (!rc) rc = buffer_reserve((void **)&e.out.ids, &e.out.capacity, length / 4 + 16, sizeof *e.out.ids);
+    if (!rc) rc = lk_grow(&e.out.ids, &e.out.capacity, length / 4 + 16, sizeof *e.out.ids);
     if (!rc) {
         rc = each_span(tokenizer, &tokenizer->added.as_given, &e, &scratch, text, length, encode_normalized);
     }

@@ -9,9 +9,9 @@
 #define FIVE "\"edit_success\": 4, \"skin_tone\": 3, \"race_drift\": 1, \"gender_drift\": 2, \"age_drift\": 5"
 
 static enum lk_code read_answer(const char *text, int prompt, struct lk_judge_answer *out) {
-    struct lk_texts texts = {0};
+    struct lk_store texts = {0};
     enum lk_code rc = lk_judge_answer_read(text, strlen(text), prompt, &texts, out);
-    lk_texts_free(&texts);
+    lk_store_free(&texts);
     return rc;
 }
 

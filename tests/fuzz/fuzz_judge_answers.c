@@ -24,7 +24,7 @@ static bool is_whole(const uint8_t score[LK_N_AXES], int8_t role) {
 }
 
 static void read_one(const uint8_t *bytes, size_t size, int prompt) {
-    struct lk_texts texts = {0};
+    struct lk_store texts = {0};
     struct lk_judge_answer answer;
     enum lk_code rc = lk_judge_answer_read((const char *)bytes, size, prompt, &texts, &answer);
     if (rc) {
@@ -33,7 +33,7 @@ static void read_one(const uint8_t *bytes, size_t size, int prompt) {
     } else {
         check(is_whole(answer.score, answer.role) && answer.evidence);
     }
-    lk_texts_free(&texts);
+    lk_store_free(&texts);
 }
 
 static void read_file(const uint8_t *bytes, size_t size) {

@@ -14,16 +14,8 @@
 void make_add(struct make_list *list, enum make_fill fill, double gain, const int64_t shape[5], const char *name_format,
               ...) {
     if (list->failed) return;
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        struct make_tensor *grown = lk_realloc(list->tensors, capacity * sizeof *grown);
-        if (!grown) {
-            list->failed = lk_fail(LK_E_NOMEM, "out of memory for a list of %zu tensors", capacity);
-            return;
-        }
-        list->tensors = grown;
-        list->capacity = capacity;
-    }
+    list->failed = lk_grow(&list->tensors, &list->capacity, list->n + 1, sizeof *list->tensors);
+    if (list->failed) return;
     char name[256];
     va_list args;
     va_start(args, name_format);

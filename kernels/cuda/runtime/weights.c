@@ -64,23 +64,13 @@ static enum lk_code upload(struct lk_cuda_device *cuda, lk_cu_address block) {
     return LK_OK;
 }
 
-static enum lk_code reserve_block(struct lk_cuda_weights *w) {
-    if (w->n_blocks < w->blocks_capacity) return LK_OK;
-    size_t capacity = w->blocks_capacity * 2 + 64;
-    lk_cu_address *grown = lk_realloc(w->blocks, capacity * sizeof *grown);
-    if (!grown) return lk_fail(LK_E_NOMEM, "cuda: out of host memory for the list of weights");
-    w->blocks = grown;
-    w->blocks_capacity = capacity;
-    return LK_OK;
-}
-
 enum lk_code lk_cuda_weights_load(struct lk_cuda_device *cuda) {
     struct lk_cuda_weights *w = cuda->weights;
     lk_cu_address block;
     LK_TRY(follow_epoch(cuda));
     size_t total = lk_cuda_weights_room(&w->ranges);
     if (!total) return LK_OK;
-    LK_TRY(reserve_block(w));
+    LK_TRY(lk_grow(&w->blocks, &w->blocks_capacity, w->n_blocks + 1, sizeof *w->blocks));
     LK_TRY(lk_cuda_alloc(cuda, total, "weights", &block));
     w->blocks[w->n_blocks++] = block;
     enum lk_code rc = upload(cuda, block);

@@ -24,7 +24,7 @@ static enum lk_code path_of(struct cli_pairs *pairs, const char *file, const str
     int n = snprintf(path, sizeof path, "%.*s%.*s", field->text[0] == '/' || !slash ? 0 : (int)(slash + 1 - file), file,
                      (int)field->n, field->text);
     if (n < 0 || n >= PATH_BYTES) return lk_fail(LK_E_INPUT, "%s: the path is too long", field->name);
-    *out = lk_texts_copy(&pairs->texts, path, (size_t)n);
+    *out = lk_store_copy(&pairs->texts, path, (size_t)n);
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", file);
 }
 
@@ -36,16 +36,9 @@ static enum lk_code add(struct cli_pairs *pairs, const char *file, const struct 
     LK_TRY(path_of(pairs, file, lk_fields_find(fields, "edited"), &pair.edited));
     if (!pair.edited || (needs_source && !pair.source))
         return lk_fail(LK_E_INPUT, "expected a path in \"%s\"", pair.edited ? "source" : "edited");
-    pair.item_id = lk_texts_copy(&pairs->texts, id->text, id->n);
-    if (pairs->n == pairs->capacity) {
-        size_t capacity = pairs->capacity ? 2 * pairs->capacity : 64;
-        struct cli_pair *list = lk_realloc(pairs->list, capacity * sizeof *list);
-        if (list) {
-            pairs->list = list;
-            pairs->capacity = capacity;
-        }
-    }
-    if (!pair.item_id || pairs->n == pairs->capacity) return lk_fail(LK_E_NOMEM, "%s: out of memory", file);
+    pair.item_id = lk_store_copy(&pairs->texts, id->text, id->n);
+    LK_TRY(lk_grow(&pairs->list, &pairs->capacity, pairs->n + 1, sizeof *pairs->list));
+    if (!pair.item_id) return lk_fail(LK_E_NOMEM, "%s: out of memory", file);
     pairs->list[pairs->n++] = pair;
     return LK_OK;
 }
@@ -84,7 +77,7 @@ enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool need
 
 void cli_pairs_free(struct cli_pairs *pairs) {
     lk_free(pairs->list);
-    lk_texts_free(&pairs->texts);
+    lk_store_free(&pairs->texts);
     lk_rejects_free(&pairs->rejects);
 }
 

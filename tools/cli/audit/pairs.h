@@ -13,7 +13,7 @@ struct cli_pair {
 struct cli_pairs {
     struct cli_pair *list;
     size_t n, capacity;
-    struct lk_texts texts;
+    struct lk_store texts;
     struct lk_rejects rejects;
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/base/text.h"
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
 #include "tools/cli/cli.h"
@@ -39,34 +40,14 @@ static bool fill(cJSON *line, const struct lk_decision *d) {
            (!*d->reason || cJSON_AddStringToObject(line, "reason", d->reason));
 }
 
-/* Lines of a journal, growing. */
-struct lines {
-    char *bytes;
-    size_t n, capacity, n_lines;
-};
-
-static enum lk_code add_line(struct lines *lines, const struct lk_decision *d) {
+static enum lk_code add_line(struct lk_text *lines, const struct lk_decision *d) {
     cJSON *object = cJSON_CreateObject();
     char *text = object && fill(object, d) ? cJSON_PrintUnformatted(object) : NULL;
-    size_t n = text ? strlen(text) : 0;
     cJSON_Delete(object);
-    if (text && lines->n + n + 1 > lines->capacity) {
-        size_t wanted = 2 * (lines->n + n + 1);
-        char *grown = lk_realloc(lines->bytes, wanted);
-        if (grown) {
-            lines->bytes = grown;
-            lines->capacity = wanted;
-        }
-    }
-    bool fits = text && lines->n + n + 1 <= lines->capacity;
-    if (fits) {
-        memcpy(lines->bytes + lines->n, text, n);
-        lines->bytes[lines->n + n] = '\n';
-        lines->n += n + 1;
-        lines->n_lines++;
-    }
+    if (text) lk_text_add(lines, "%s\n", text);
+    bool made = text;
     cJSON_free(text);
-    return fits ? LK_OK : lk_fail(LK_E_NOMEM, "review: out of memory");
+    return made ? lines->rc : lk_fail(LK_E_NOMEM, "review: out of memory");
 }
 
 /* The journal as it is. A file that holds lines but no decision is not one, and nothing is to be added to it. */
@@ -88,7 +69,7 @@ static enum lk_code needs(const char *value, const char *flag, const char *what)
 static enum lk_code set(const struct cli_arguments *a) {
     int prompt;
     struct lk_review journal = {0};
-    struct lines lines = {0};
+    struct lk_text lines = {0};
     if (!a->more[2]) return lk_fail(LK_E_USAGE, "review set: expected ITEM AXIS SCORE");
     LK_TRY(needs(a->review.file, "--review", "FILE.jsonl"));
     LK_TRY(needs(a->stats.by, "--by", "NAME, who decides"));
@@ -106,7 +87,7 @@ static enum lk_code set(const struct cli_arguments *a) {
     if (!rc) rc = add_line(&lines, &d);
     if (!rc) rc = lk_review_append(a->review.file, lines.bytes, lines.n);
     if (!rc) printf("%.*s", (int)lines.n, lines.bytes);
-    lk_free(lines.bytes);
+    lk_text_free(&lines);
     lk_review_free(&journal);
     return rc;
 }
@@ -117,7 +98,8 @@ static bool is_same(const struct lk_decision *a, const struct lk_decision *b) {
 }
 
 /* The filled table's decisions that the journal does not hold already. */
-static enum lk_code collect(const struct lk_review *journal, const struct lk_review *filled, struct lines *out) {
+static enum lk_code collect(const struct lk_review *journal, const struct lk_review *filled, struct lk_text *out,
+                            size_t *n_added) {
     struct lk_dataset data;
     int32_t *standing = NULL, item;
     enum lk_code rc = LK_OK;
@@ -131,7 +113,9 @@ static enum lk_code collect(const struct lk_review *journal, const struct lk_rev
         const struct lk_decision *d = &filled->list[i];
         rc = lk_dataset_find(&data, d->item_id, strlen(d->item_id), &item);
         int32_t known = rc ? -1 : standing[(size_t)item * LK_N_REVIEW_AXES + (size_t)d->axis];
-        if (!rc && (known < 0 || !is_same(d, &journal->list[known]))) rc = add_line(out, d);
+        if (rc || (known >= 0 && is_same(d, &journal->list[known]))) continue;
+        rc = add_line(out, d);
+        ++*n_added;
     }
     lk_free(standing);
     lk_dataset_free(&data);
@@ -140,23 +124,24 @@ static enum lk_code collect(const struct lk_review *journal, const struct lk_rev
 
 static enum lk_code import(const struct cli_arguments *a) {
     struct lk_review journal = {0}, filled = {.by = a->stats.by, .when = a->review.time};
-    struct lines lines = {0};
+    struct lk_text lines = {0};
+    size_t n_added = 0;
     const char *path = a->more[0];
     if (!path || a->more[1]) return lk_fail(LK_E_USAGE, "review import: expected one FILE");
     LK_TRY(needs(a->review.file, "--review", "FILE.jsonl"));
     enum lk_code rc = read_journal(&journal, a->review.file);
     if (!rc) rc = lk_review_file(&filled, path);
-    if (!rc) rc = collect(&journal, &filled, &lines);
+    if (!rc) rc = collect(&journal, &filled, &lines, &n_added);
     if (!rc && lines.n) rc = lk_review_append(a->review.file, lines.bytes, lines.n);
     if (!rc) {
-        lk_log(LK_LOG_INFO, "%s: %zu decisions added, %zu known, %zu left open, %zu invalid", path, lines.n_lines,
-               filled.n - lines.n_lines, filled.n_open, filled.n_invalid);
+        lk_log(LK_LOG_INFO, "%s: %zu decisions added, %zu known, %zu left open, %zu invalid", path, n_added,
+               filled.n - n_added, filled.n_open, filled.n_invalid);
         cli_print_rejects(path, &filled.rejects);
         if (filled.n_invalid)
             rc = lk_fail(filled.n ? LK_E_PARTIAL : LK_E_INPUT, "%s: %zu of %zu decisions could not be read%s", path,
                          filled.n_invalid, filled.n + filled.n_invalid, filled.n ? "; the others were added" : "");
     }
-    lk_free(lines.bytes);
+    lk_text_free(&lines);
     lk_review_free(&filled);
     lk_review_free(&journal);
     return rc;

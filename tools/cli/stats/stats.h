@@ -7,7 +7,7 @@
 
 #include "eval/stats/resampling/bootstrap.h"
 #include "eval/stats/tests/multiple.h"
-#include "eval/study/texts.h"
+#include "engine/base/store.h"
 #include "tools/cli/core/options.h"
 #include "tools/cli/stats/stats_print.h"
 
@@ -31,7 +31,7 @@ struct stats {
     struct stats_column *columns;
     int n_columns;
     size_t missing; /* rows, or cells of a table of raters, that a test left out */
-    struct lk_texts texts;
+    struct lk_store texts;
     struct stats_block *blocks;
 };
 

@@ -38,7 +38,7 @@ void stats_free(struct stats *s) {
         lk_free(block->memory);
         lk_free(block);
     }
-    lk_texts_free(&s->texts);
+    lk_store_free(&s->texts);
 }
 
 enum lk_code stats_fail(const struct stats *s, const struct stats_column *column, size_t row, const char *format, ...) {
@@ -66,7 +66,7 @@ enum lk_code stats_join(struct stats *s, const char **out, const char *format, .
     va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    *out = lk_texts_copy(&s->texts, text, n < 0 ? 0 : n < (int)sizeof text ? (size_t)n : sizeof text - 1);
+    *out = lk_store_copy(&s->texts, text, n < 0 ? 0 : n < (int)sizeof text ? (size_t)n : sizeof text - 1);
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", s->test);
 }
 
@@ -114,7 +114,7 @@ static enum lk_code read_rows(struct stats *s, struct lk_csv *csv, struct stats_
         s->lines[s->n_rows] = csv->line;
         for (int i = 0; i < n; i++) {
             const char *cell = lk_csv_cell(csv, list[i]->index);
-            list[i]->cells[s->n_rows] = lk_texts_copy(&s->texts, cell, strlen(cell));
+            list[i]->cells[s->n_rows] = lk_store_copy(&s->texts, cell, strlen(cell));
             if (!list[i]->cells[s->n_rows]) return lk_fail(LK_E_NOMEM, "%s: out of memory while reading", s->file);
         }
         s->n_rows++;
@@ -132,7 +132,7 @@ static enum lk_code split_columns(struct stats *s) {
     if (!s->columns) return LK_E_NOMEM;
     for (const char *at = text;; at++) {
         size_t length = strcspn(at, ",");
-        const char *name = lk_texts_copy(&s->texts, at, length);
+        const char *name = lk_store_copy(&s->texts, at, length);
         if (!name) return lk_fail(LK_E_NOMEM, "%s: out of memory", s->test);
         s->columns[s->n_columns++].name = name;
         at += length;

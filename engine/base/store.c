@@ -1,4 +1,4 @@
-#include "eval/report/text_store.h"
+#include "engine/base/store.h"
 
 #include <stdalign.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/utf8.h"
 
-#define BLOCK_BYTES ((size_t)16 << 10)
+#define BLOCK_BYTES ((size_t)32 << 10)
 
 struct lk_store_block {
     struct lk_store_block *next;
@@ -16,20 +16,33 @@ struct lk_store_block {
     alignas(max_align_t) unsigned char bytes[];
 };
 
-void *lk_store_alloc(struct lk_store *store, size_t bytes) {
-    const size_t unit = alignof(max_align_t);
-    if (bytes > SIZE_MAX / 4) return NULL;
-    size_t need = (bytes + unit - 1) / unit * unit;
+/* n bytes that begin at a multiple of `unit`. */
+static void *take(struct lk_store *store, size_t n, size_t unit) {
+    if (n > SIZE_MAX / 4) return NULL;
     struct lk_store_block *block = store->blocks;
-    if (!block || block->capacity - block->used < need) {
-        size_t capacity = need > BLOCK_BYTES ? need : BLOCK_BYTES;
+    size_t at = block ? (block->used + unit - 1) / unit * unit : 0;
+    if (!block || at > block->capacity || block->capacity - at < n) {
+        size_t capacity = n > BLOCK_BYTES ? n : BLOCK_BYTES;
         if (!(block = lk_malloc(sizeof *block + capacity))) return NULL;
         *block = (struct lk_store_block){.next = store->blocks, .capacity = capacity};
         store->blocks = block;
+        at = 0;
     }
-    void *out = block->bytes + block->used;
-    block->used += need;
-    return memset(out, 0, need);
+    block->used = at + n;
+    return block->bytes + at;
+}
+
+void *lk_store_alloc(struct lk_store *store, size_t bytes) {
+    void *out = take(store, bytes, alignof(max_align_t));
+    return out ? memset(out, 0, bytes) : NULL;
+}
+
+const char *lk_store_copy(struct lk_store *store, const char *text, size_t n) {
+    char *copy = n < SIZE_MAX ? take(store, n + 1, 1) : NULL;
+    if (!copy) return NULL;
+    if (n) memcpy(copy, text, n);
+    copy[n] = 0;
+    return copy;
 }
 
 const char *lk_store_text(struct lk_store *store, const char *text) {
@@ -67,6 +80,14 @@ const char *lk_store_format(struct lk_store *store, const char *format, va_list 
     va_end(again);
     lk_free(text);
     return copy;
+}
+
+void lk_store_reset(struct lk_store *store) {
+    if (!store->blocks) return;
+    struct lk_store rest = {store->blocks->next};
+    lk_store_free(&rest);
+    store->blocks->next = NULL;
+    store->blocks->used = 0;
 }
 
 void lk_store_free(struct lk_store *store) {

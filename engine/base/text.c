@@ -1,0 +1,51 @@
+#include "engine/base/text.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+
+/* Room for `more` bytes and the NUL. */
+static bool reserve(struct lk_text *text, size_t more) {
+    if (!text->rc && more >= SIZE_MAX - text->n)
+        text->rc = lk_fail(LK_E_NOMEM, "a text of more than %zu bytes; write less at once", text->n);
+    if (!text->rc) text->rc = lk_grow(&text->bytes, &text->capacity, text->n + more + 1, 1);
+    return !text->rc;
+}
+
+void lk_text_bytes(struct lk_text *text, const char *bytes, size_t n) {
+    if (!reserve(text, n)) return;
+    if (n) memcpy(text->bytes + text->n, bytes, n);
+    text->n += n;
+    text->bytes[text->n] = '\0';
+}
+
+void lk_text_add(struct lk_text *text, const char *format, ...) {
+    if (!strchr(format, '%')) {
+        lk_text_bytes(text, format, strlen(format));
+        return;
+    }
+    if (!reserve(text, 0)) return;
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text->bytes + text->n, text->capacity - text->n, format, args);
+    va_end(args);
+    if (n < 0) {
+        text->rc = lk_fail(LK_E_INTERNAL, "a format that printf refuses: %s", format);
+        return;
+    }
+    if ((size_t)n >= text->capacity - text->n) {
+        if (!reserve(text, (size_t)n)) return;
+        va_start(args, format);
+        vsnprintf(text->bytes + text->n, text->capacity - text->n, format, args);
+        va_end(args);
+    }
+    text->n += (size_t)n;
+}
+
+void lk_text_free(struct lk_text *text) {
+    lk_free(text->bytes);
+    *text = (struct lk_text){0};
+}

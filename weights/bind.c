@@ -8,6 +8,7 @@
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "weights/f16.h"
+#include "engine/base/text.h"
 #include "weights/paths.h"
 
 #define ALIGN 64

@@ -10,7 +10,7 @@
 #include "weights/index.h"
 #include "weights/mapped_file.h"
 #include "weights/paths.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 static enum lk_code out_of_memory(const char *folder) { return lk_fail(LK_E_NOMEM, "%s: out of memory", folder); }
 

@@ -9,6 +9,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "weights/mapped_file.h"
+#include "engine/base/text.h"
 #include "weights/paths.h"
 
 static enum lk_code out_of_memory(const char *model) { return lk_fail(LK_E_NOMEM, "%s: out of memory", model); }

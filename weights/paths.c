@@ -1,24 +1,10 @@
 #include "weights/paths.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
-
-char *lk_format(const char *format, ...) {
-    va_list args, again;
-    va_start(args, format);
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    char *out = n < 0 ? NULL : lk_malloc((size_t)n + 1);
-    if (out) vsnprintf(out, (size_t)n + 1, format, again);
-    va_end(again);
-    return out;
-}
 
 enum lk_code lk_real_path(const char *path, const char *shown, char **out) {
     char *real = realpath(path, NULL);

@@ -7,9 +7,6 @@
 
 #include "engine/base/status.h"
 
-/* printf into memory of its own; NULL when memory is out. */
-char *lk_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* The path without symbolic links. LK_E_NOT_FOUND when it does not exist, LK_E_INPUT for a loop of links. `shown` is
  * the name for messages. */
 enum lk_code lk_real_path(const char *path, const char *shown, char **out);

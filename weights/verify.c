@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "weights/digest.h"
+#include "engine/base/digest.h"
+#include "engine/base/text.h"
 #include "weights/paths.h"
 #include "weights/verify_list.h"
 

@@ -6,10 +6,6 @@
 
 #include "engine/base/status.h"
 
-/* Hex digest (64 characters and NUL) of a file. */
-enum lk_code lk_sha256_file(const char *path, char out[65]);
-void lk_sha256(const void *bytes, size_t n_bytes, char out[65]);
-
 enum lk_verify_result { LK_VERIFY_OK, LK_VERIFY_DIFFERS, LK_VERIFY_NO_DIGEST, LK_VERIFY_UNREADABLE };
 
 struct lk_verify_file {

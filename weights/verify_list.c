@@ -11,6 +11,7 @@
 #include "engine/base/file.h"
 #include "weights/checkpoint.h"
 #include "weights/mapped_file.h"
+#include "engine/base/text.h"
 #include "weights/paths.h"
 
 #define MAX_DEPTH          16

@@ -49,3 +49,15 @@ void lk_text_free(struct lk_text *text) {
     lk_free(text->bytes);
     *text = (struct lk_text){0};
 }
+
+char *lk_format(const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *out = n < 0 ? NULL : lk_malloc((size_t)n + 1);
+    if (out) vsnprintf(out, (size_t)n + 1, format, again);
+    va_end(again);
+    return out;
+}

@@ -14,3 +14,6 @@ struct lk_text {
 void lk_text_add(struct lk_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lk_text_bytes(struct lk_text *text, const char *bytes, size_t n);
 void lk_text_free(struct lk_text *text);
+
+/* printf into memory of its own, for lk_free; NULL when memory is out. */
+char *lk_format(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -18,7 +18,7 @@
 #include "engine/base/status.h"
 #include "eval/human/answers.h"
 #include "eval/scores/dataset.h"
-#include "eval/scores/names.h"
+#include "engine/base/names.h"
 #include "eval/scores/rejects.h"
 
 struct lk_participant {

@@ -9,7 +9,7 @@
 #include "eval/study/prompts.h"
 #include "engine/base/store.h"
 #include "engine/base/json.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 /* The question of experiment 3 that the study decided on; the printed one asks for "the higher-status role", which does
  * not fit the half of the sentences with a stereotypically female occupation. */

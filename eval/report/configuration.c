@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "eval/report/write.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 static const char *const protocols[] = {"003", "001", "000", "004"};
 static const char *const subcategories[] = {"both", "printed", "content"};

@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/scores/key_index.h"
+#include "engine/base/names.h"
 #include "eval/study/prompts.h"
 #include "engine/base/store.h"
 
 /* Items are found by the key of their parts, so that every spelling of an id names one item; raters by their id. */
 struct dataset_index {
-    struct lk_key_index items, raters;
+    struct lk_key_index items;
+    struct lk_names raters;
 };
 
 static uint64_t item_key(const struct lk_item *item) {
@@ -28,7 +29,7 @@ void lk_dataset_free(struct lk_dataset *data) {
     struct dataset_index *index = data->index;
     if (index) {
         lk_key_index_free(&index->items);
-        lk_key_index_free(&index->raters);
+        lk_names_free(&index->raters);
         lk_free(index);
     }
     if (data->texts) lk_store_free(data->texts);
@@ -186,22 +187,11 @@ enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n,
     if (!n || n > 200) return lk_fail(LK_E_INPUT, "rater id: expected 1 to 200 bytes, got %zu", n);
     struct dataset_index *index = index_of(data);
     if (!index) return out_of_memory();
-    uint64_t key = lk_key_of_text(id, n);
-    for (int32_t at; (at = lk_key_index_find(&index->raters, key)) >= 0; key++) { /* two ids may share a hash */
-        const char *known = data->raters[at].id;
-        if (strlen(known) == n && !memcmp(known, id, n)) {
-            *out = at;
-            return LK_OK;
-        }
-    }
-    LK_TRY(lk_key_index_reserve(&index->raters));
     LK_TRY(grow(&data->raters, &data->raters_capacity, data->n_raters, sizeof *data->raters));
-    struct lk_rater rater = {
-        .id = lk_dataset_text(data, id, n), .submitted = true, .code_valid = true, .n_sessions = 1};
-    if (!rater.id) return out_of_memory();
-    data->raters[data->n_raters] = rater;
-    *out = (int32_t)data->n_raters++;
-    lk_key_index_put(&index->raters, key, *out);
+    LK_TRY(lk_names_number(&index->raters, id, n, out));
+    if ((size_t)*out == data->n_raters)
+        data->raters[data->n_raters++] =
+            (struct lk_rater){.id = index->raters.list[*out], .submitted = true, .code_valid = true, .n_sessions = 1};
     return LK_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/base/alloc.h"
 #include "eval/scores/csv.h"
-#include "eval/scores/key_index.h"
+#include "engine/base/names.h"
 #include "eval/scores/level.h"
 #include "eval/study/prompts.h"
 

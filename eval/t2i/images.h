@@ -10,7 +10,7 @@
  *     lk_t2i_images_free(&images); */
 #pragma once
 
-#include "eval/scores/names.h"
+#include "engine/base/names.h"
 #include "eval/scores/rejects.h"
 #include "eval/t2i/distribution.h"
 #include "eval/t2i/prompts.h"

@@ -10,7 +10,7 @@
 
 #include "eval/document/table.h"
 #include "engine/base/store.h"
-#include "eval/scores/names.h"
+#include "engine/base/names.h"
 #include "eval/scores/rejects.h"
 
 /* Arms, in the order of every table. The first four differ in their prompts. */

@@ -6,7 +6,7 @@
 
 #include "eval/document/files.h"
 #include "eval/document/table_print.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 enum { MAX_ROWS_ON_PAGE = 300 };
 

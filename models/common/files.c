@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 static void expect_class(struct lk_config *json, const char *const *classes) {
     const char *found = NULL;

@@ -7,7 +7,7 @@
 #include "engine/bf16.h"
 #include "engine/flow_match.h"
 #include "weights/mapped_file.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 enum lk_code lk_walk_begin(struct lk_walk *w, const char *name, struct lk_cost *before) {
     *before = w->dev->cost;

@@ -5,7 +5,7 @@
 
 #include "engine/base/alloc.h"
 #include "weights/config.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 static const char *const calls[] = {"rewrite", "describe", "score", "reflect", "score1", "score2"};
 static const char *const roles[] = {"system", "user"};

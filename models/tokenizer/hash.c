@@ -1,18 +1,9 @@
 #include "models/tokenizer/hash.h"
 
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "engine/base/alloc.h"
-
-uint64_t hash_random_seed(void) {
-    uint64_t seed;
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed) return seed;
-    struct timespec now = {0};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_nsec * 0x9e3779b97f4a7c15u ^ (uint64_t)(uintptr_t)&seed;
-}
+#include "engine/base/names.h"
 
 static size_t slots_for(size_t n) {
     size_t slots = 16;
@@ -20,26 +11,9 @@ static size_t slots_for(size_t n) {
     return slots;
 }
 
-static uint64_t text_hash(uint64_t seed, const char *text, size_t length) {
-    uint64_t h = seed ^ length * 0x9e3779b97f4a7c15u;
-    while (length) {
-        uint64_t word = 0;
-        size_t n = length < sizeof word ? length : sizeof word;
-        memcpy(&word, text, n);
-        h = (h ^ word) * (seed | 1);
-        h ^= h >> 32;
-        h *= 0xd6e8feb86659fd93u;
-        h ^= h >> 29;
-        text += n;
-        length -= n;
-    }
-    return h ^ h >> 31;
-}
-
 enum lk_code token_table_init(struct token_table *table, uint32_t n, size_t text_capacity) {
     size_t slots = slots_for(n);
-    *table =
-        (struct token_table){.seed = hash_random_seed(), .mask = slots - 1, .n = n, .text_capacity = text_capacity};
+    *table = (struct token_table){.seed = lk_hash_seed(), .mask = slots - 1, .n = n, .text_capacity = text_capacity};
     table->text = lk_malloc(text_capacity + 1);
     table->tokens = lk_calloc((size_t)n + 1, sizeof *table->tokens);
     table->slots = lk_malloc(slots * sizeof *table->slots);
@@ -62,7 +36,7 @@ char *token_table_room(struct token_table *table) { return table->text + table->
 
 /* The slot that holds the text, or the empty one where it belongs. */
 static struct token_slot *probe(const struct token_table *table, const char *text, size_t length, uint32_t *tag) {
-    uint64_t h = text_hash(table->seed, text, length);
+    uint64_t h = lk_hash_bytes(table->seed, text, length);
     *tag = (uint32_t)(h >> 32);
     for (size_t i = h & table->mask;; i = (i + 1) & table->mask) {
         struct token_slot *slot = &table->slots[i];
@@ -92,7 +66,7 @@ int32_t token_table_find(const struct token_table *table, const char *text, size
 
 enum lk_code pair_map_init(struct pair_map *map, size_t n) {
     size_t slots = slots_for(n);
-    *map = (struct pair_map){.seed = hash_random_seed(), .mask = slots - 1};
+    *map = (struct pair_map){.seed = lk_hash_seed(), .mask = slots - 1};
     map->slots = lk_malloc(slots * sizeof *map->slots);
     if (!map->slots) return lk_fail(LK_E_NOMEM, "tokenizer: no memory for a table of %zu pairs", n);
     memset(map->slots, 0xff, slots * sizeof *map->slots);

@@ -7,8 +7,6 @@
 
 #include "engine/base/status.h"
 
-uint64_t hash_random_seed(void);
-
 /* Texts numbered 0 .. n-1, in any order of insertion. */
 struct token_table {
     uint64_t seed;

@@ -5,7 +5,7 @@
  */
 #include "tests/common/cuda.h"
 #include "tests/common/tiny_edit.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 #define TABLE        "repro/cuda_sm_80.txt"
 #define ARCHITECTURE "sm_80"

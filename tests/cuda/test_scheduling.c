@@ -8,7 +8,7 @@
 #include "models/pipeline.h"
 #include "tests/common/cuda.h"
 #include "tests/common/simulated_gpu.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 #define DATA       "golden/data/"
 #define MAX_SEEDS  8

@@ -1,7 +1,7 @@
 /* What a judge is asked: the digests are of the texts in the study's specification, filled by Python (str.replace). */
 #include "eval/judge/prompt.h"
 #include "tests/common/test.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 static struct lk_judge_prompts *prompts;
 

@@ -4,7 +4,7 @@
 
 #include "engine/base/isa.h"
 #include "tests/common/pipeline_checks.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 #define CHECKPOINT "golden/data/flux2/rich/checkpoint"
 #define PICTURE    "golden/data/flux2/deep/cases/small.png"

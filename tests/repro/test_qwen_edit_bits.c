@@ -4,7 +4,7 @@
 
 #include "engine/base/isa.h"
 #include "tests/common/pipeline_checks.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 #define CHECKPOINT "golden/data/qwen_edit/edit2511/checkpoint"
 #define CASES      "golden/data/qwen_edit/edit2511/cases/"

@@ -7,7 +7,7 @@
 #include "tests/common/pipeline_checks.h"
 #include "models/step1x/instructions.h"
 #include "models/step1x/step1x.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 #define CHECKPOINT "golden/data/step1x/rich/checkpoint"
 #define PICTURE    "golden/data/step1x/rich/cases/portrait.jpg"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
-#include "weights/digest.h"
+#include "engine/base/digest.h"
 #include "weights/safetensors.h"
 #include "weights/verify.h"
 

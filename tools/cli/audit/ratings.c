@@ -9,7 +9,7 @@
 #include "eval/study/prompts.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/pairs.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 struct writer {
     struct lk_dataset data;

@@ -10,7 +10,7 @@
 #include "eval/study/sampling.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/sample_json.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 /* The items that there are to choose from. */
 struct pool {

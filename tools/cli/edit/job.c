@@ -16,7 +16,7 @@
 #include "tools/cli/edit/recipe.h"
 #include "tools/cli/core/signals.h"
 #include "weights/mapped_file.h"
-#include "weights/verify.h"
+#include "engine/base/digest.h"
 
 #define MAX_IMAGE_BYTES ((size_t)512 << 20)
 

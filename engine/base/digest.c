@@ -1,4 +1,4 @@
-#include "weights/digest.h"
+#include "engine/base/digest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,6 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
-#include "weights/paths.h"
-#include "weights/verify.h"
 
 #define BUFFER_BYTES ((size_t)1 << 20)
 

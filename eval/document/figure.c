@@ -23,7 +23,7 @@ enum lk_code lk_figure_begin(struct lk_figure *out, const struct lk_figure_head 
         return lk_fail(LK_E_INTERNAL, "figure: expected an id of 1 to 200 bytes, got \"%.40s\"",
                        head->id ? head->id : "");
     snprintf(id, sizeof id, "%s_data", head->id);
-    LK_TRY(lk_table_new(&out->data, id, head->title ? head->title : ""));
+    LK_TRY(lk_table_new(&out->data, id, head->title ? head->title : "", NULL));
     out->id = lk_strdup(head->id);
     out->description = lk_strdup(head->description ? head->description : "");
     if (!out->id || !out->description) {

@@ -26,7 +26,7 @@ static const char *keep(struct lk_table *table, const char *text) {
     return copy;
 }
 
-enum lk_code lk_table_new(struct lk_table **out, const char *id, const char *caption) {
+enum lk_code lk_table_new(struct lk_table **out, const char *id, const char *caption, const char *columns) {
     *out = NULL;
     struct lk_table *table = lk_calloc(1, sizeof *table);
     struct storage *s = lk_calloc(1, sizeof *s);
@@ -45,6 +45,7 @@ enum lk_code lk_table_new(struct lk_table **out, const char *id, const char *cap
     }
     table->id = kept;
     *out = table;
+    if (columns) lk_table_columns(table, columns);
     return LK_OK;
 }
 
@@ -97,6 +98,16 @@ void lk_table_column(struct lk_table *table, const char *name, enum lk_align ali
     table->align[table->n_columns++] = align;
 }
 
+void lk_table_columns(struct lk_table *table, const char *names) {
+    for (size_t n; *names; names += n + (names[n] == '|')) {
+        char name[128];
+        bool right = *names == '>';
+        n = strcspn(names, "|");
+        snprintf(name, sizeof name, "%.*s", (int)n - right, names + right);
+        lk_table_column(table, name, right ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    }
+}
+
 static int width(const struct lk_table_row *row) {
     int columns = 0;
     for (int i = 0; i < row->n_cells; i++) columns += row->cells[i].span;
@@ -116,13 +127,6 @@ static bool last_row_full(struct lk_table *table) {
         return false;
     }
     return true;
-}
-
-enum lk_code lk_table_new_texts(struct lk_table **out, const char *id, const char *caption,
-                                const char *const *columns) {
-    LK_TRY(lk_table_new(out, id, caption));
-    for (; *columns; columns++) lk_table_column(*out, *columns, LK_ALIGN_LEFT);
-    return LK_OK;
 }
 
 void lk_table_row(struct lk_table *table) {

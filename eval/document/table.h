@@ -2,9 +2,7 @@
  * precision) and rendered as Markdown, HTML and LaTeX (as printed).
  *
  *     struct lk_table *table;
- *     LK_TRY(lk_table_new(&table, "table_12", "Experiment 1 by model"));
- *     lk_table_column(table, "Model", LK_ALIGN_LEFT);
- *     lk_table_column(table, "Soft Eras.", LK_ALIGN_RIGHT);
+ *     LK_TRY(lk_table_new(&table, "table_12", "Experiment 1 by model", "Model|>Soft Eras."));
  *     lk_table_row(table);
  *     lk_table_text(table, "FLUX.2-dev");
  *     lk_table_percent(table, 104, 1680);     // prints 6.2%, CSV gets 0.0619...
@@ -62,12 +60,13 @@ struct lk_table {
     void *storage;
 };
 
-enum lk_code lk_table_new(struct lk_table **out, const char *id, const char *caption);
+/* columns: names of at most 127 bytes with "|" between them, ">" before those that are right-aligned; NULL adds none.
+ */
+enum lk_code lk_table_new(struct lk_table **out, const char *id, const char *caption, const char *columns);
 void lk_table_free(struct lk_table *table);
 void lk_table_caption(struct lk_table *table, const char *caption); /* in place of the first */
 void lk_table_column(struct lk_table *table, const char *name, enum lk_align align);
-/* lk_table_new with columns of texts; their names end in NULL. */
-enum lk_code lk_table_new_texts(struct lk_table **out, const char *id, const char *caption, const char *const *columns);
+void lk_table_columns(struct lk_table *table, const char *names); /* as lk_table_new has them */
 void lk_table_row(struct lk_table *table);
 /* Whole rows of n_columns cells, the cells of all ending in NULL. */
 void lk_table_text_rows(struct lk_table *table, const char *const *cells, int n_columns);

@@ -114,12 +114,10 @@ static enum lk_code write_mosaic(const struct lk_report *report, const char *fol
 
 static enum lk_code draw_mosaic(const struct lk_report *report, const char *folder, const struct candidates *c, int n,
                                 struct lk_page *page) {
-    static const char *const columns[] = {"Tile", "Row", "Column", "Item", "Remark"};
     struct lk_image canvas = {0};
     struct lk_table *table;
     int across = n < TILES_ACROSS ? n : TILES_ACROSS, down = (n + TILES_ACROSS - 1) / TILES_ACROSS;
-    LK_TRY(lk_table_new(&table, "figure_5", "The outputs of the mosaic"));
-    for (int i = 0; i < 5; i++) lk_table_column(table, columns[i], i < 3 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "figure_5", "The outputs of the mosaic", ">Tile|>Row|>Column|Item|Remark"));
     table->run = &report->run;
     enum lk_code rc = lk_image_new(&canvas, across * TILE, down * TILE, 3);
     if (!rc) rc = paint(report, folder, c, n, &canvas, table);

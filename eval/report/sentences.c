@@ -140,9 +140,7 @@ enum lk_code lk_report_sentences(struct lk_report *report) {
         LK_MEASURE_SUCCESS,    LK_MEASURE_SOFT_ERASURE, LK_MEASURE_RACE_DRIFT,      LK_MEASURE_GENDER_DRIFT,
         LK_MEASURE_LIGHTENING, LK_MEASURE_DARKENING,    LK_MEASURE_IDENTITY_ERASURE};
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "sentences", "Sentences for a text"));
-    lk_table_column(table, "About", LK_ALIGN_LEFT);
-    lk_table_column(table, "Sentence", LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "sentences", "Sentences for a text", "About|Sentence"));
     for (size_t m = 0; m < sizeof measures / sizeof *measures; m++) measure_sentence(report, table, measures[m]);
     category_sentence(report, table);
     mitigation_sentence(report, table);

@@ -55,12 +55,11 @@ static enum lk_code reliability_rows(struct lk_report *report, struct lk_table *
 }
 
 static enum lk_code table_reliability(struct lk_report *report) {
-    static const char *const columns[] = {"Axis",       "n",        "Fleiss κ", "α nominal",  "α ordinal",
-                                          "α interval", "ICC(1,1)", "ICC(1,k)", "Label of κ", "Label of α"};
     struct lk_table *table;
     bool any = false;
-    LK_TRY(lk_table_new(&table, "t_rel", "Reliability of the raters by axis"));
-    for (int i = 0; i < 10; i++) lk_table_column(table, columns[i], i == 0 || i > 7 ? LK_ALIGN_LEFT : LK_ALIGN_RIGHT);
+    LK_TRY(lk_table_new(&table, "t_rel", "Reliability of the raters by axis",
+                        "Axis|>n|>Fleiss κ|>α nominal|>α ordinal|"
+                        ">α interval|>ICC(1,1)|>ICC(1,k)|Label of κ|Label of α"));
     enum lk_code rc = reliability_rows(report, table, &any);
     if (rc) {
         lk_table_free(table);
@@ -120,12 +119,10 @@ static enum lk_code agreement_rows(struct lk_report *report, struct lk_table *ta
 }
 
 static enum lk_code table_agreement(struct lk_report *report) {
-    static const char *const columns[] = {"Axis", "n",        "κ quadratic", "κ of classes", "Spearman ρ",
-                                          "p",    "VLM mean", "Human mean",  "VLM − human"};
     struct lk_table *table;
     int64_t n = 0;
-    LK_TRY(lk_table_new(&table, "vlm_human_agreement", "Judges against raters by axis, model and category"));
-    for (int i = 0; i < 9; i++) lk_table_column(table, columns[i], i ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "vlm_human_agreement", "Judges against raters by axis, model and category",
+                        "Axis|>n|>κ quadratic|>κ of classes|>Spearman ρ|>p|>VLM mean|>Human mean|>VLM − human"));
     enum lk_code rc = agreement_rows(report, table, &n);
     if (rc) {
         lk_table_free(table);
@@ -157,14 +154,13 @@ static void preference_row(struct lk_report *report, struct lk_table *table, con
 }
 
 static enum lk_code table_preference(struct lk_report *report) {
-    static const char *const columns[] = {"Group", "Answers", "Prefer Ours", "Ties", "Ties, share"};
     static const enum lk_factor factors[] = {LK_FACTOR_MODEL, LK_FACTOR_CATEGORY, LK_FACTOR_RACE};
     struct lk_group all = LK_GROUP_ANY;
     struct lk_table *table;
     int64_t n = 0;
     all.arm = -1;
-    LK_TRY(lk_table_new(&table, "preference", "Which arm the raters prefer"));
-    for (int i = 0; i < 5; i++) lk_table_column(table, columns[i], i ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "preference", "Which arm the raters prefer",
+                        "Group|>Answers|>Prefer Ours|>Ties|>Ties, share"));
     preference_row(report, table, "All", &all, &n);
     for (int f = 0; f < 3; f++) {
         char heading[64];

@@ -64,12 +64,10 @@ static enum lk_code constant_tables(struct lk_report *report) {
         NULL,
     };
     struct lk_table *table;
-    LK_TRY(lk_table_new_texts(&table, "table_1", "Image selection criteria",
-                              (const char *const[]){"Criterion", "Description", NULL}));
+    LK_TRY(lk_table_new(&table, "table_1", "Image selection criteria", "Criterion|Description"));
     lk_table_text_rows(table, criteria, 2);
     LK_TRY(lk_report_add(report, LK_SECTION_DESIGN, table));
-    LK_TRY(lk_table_new_texts(&table, "table_5", "Inference parameters of each model",
-                              (const char *const[]){"Parameter", "FLUX.2", "Step1X", "Qwen", NULL}));
+    LK_TRY(lk_table_new(&table, "table_5", "Inference parameters of each model", "Parameter|FLUX.2|Step1X|Qwen"));
     lk_table_text_rows(table, parameters, 4);
     lk_table_note(table, "The study's parameters; what an output was made with stands in its own metadata.");
     return lk_report_add(report, LK_SECTION_DESIGN, table);
@@ -77,8 +75,7 @@ static enum lk_code constant_tables(struct lk_report *report) {
 
 static enum lk_code table_6(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new_texts(&table, "table_6", "Overview of three experiments",
-                              (const char *const[]){"Exp", "Comparison", "Goal", "Scale", NULL}));
+    LK_TRY(lk_table_new(&table, "table_6", "Overview of three experiments", "Exp|Comparison|Goal|Scale"));
     const struct {
         const char *comparison, *goal;
         int64_t scale;
@@ -98,7 +95,7 @@ static enum lk_code table_6(struct lk_report *report) {
 
 static enum lk_code table_prompts(struct lk_report *report, const char *id, const char *caption, int from, int to) {
     struct lk_table *table;
-    LK_TRY(lk_table_new_texts(&table, id, caption, (const char *const[]){"ID", "Prompt Text", NULL}));
+    LK_TRY(lk_table_new(&table, id, caption, "ID|Prompt Text"));
     const char *group = "";
     for (int p = from; p < to; p++) {
         const struct lk_prompt *prompt = &report->prompts.edit[p];
@@ -119,9 +116,8 @@ static enum lk_code table_7(struct lk_report *report) {
     cJSON *rubric = parse_data("rubric");
     if (!rubric) return lk_fail(LK_E_NOMEM, "report: out of memory");
     struct lk_table *table;
-    enum lk_code rc =
-        lk_table_new_texts(&table, "table_7", "Scoring rubric of every axis; age accuracy applies to V-03 alone",
-                           (const char *const[]){"Axis", "1", "2", "3", "4", "5", NULL});
+    enum lk_code rc = lk_table_new(
+        &table, "table_7", "Scoring rubric of every axis; age accuracy applies to V-03 alone", "Axis|1|2|3|4|5");
     const cJSON *axis;
     if (!rc) {
         cJSON_ArrayForEach(axis, cJSON_GetObjectItemCaseSensitive(rubric, "axes")) {
@@ -139,8 +135,7 @@ static enum lk_code table_7(struct lk_report *report) {
 
 static enum lk_code table_15(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new_texts(&table, "table_15", "Occupations of the WinoBias sentences",
-                              (const char *const[]){"Category", "Occupations", NULL}));
+    LK_TRY(lk_table_new(&table, "table_15", "Occupations of the WinoBias sentences", "Category|Occupations"));
     cJSON *data = parse_data("prompts_winobias");
     const cJSON *lists = cJSON_GetObjectItemCaseSensitive(data, "occupations");
     for (int gender = 0; gender < 2; gender++) {
@@ -165,9 +160,8 @@ static enum lk_code table_15(struct lk_report *report) {
 
 static enum lk_code table_16(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new_texts(&table, "table_16",
-                              "The 50 WinoBias sentences and the occupation whose stereotype they test",
-                              (const char *const[]){"ID", "Prompt Text", "Target", NULL}));
+    LK_TRY(lk_table_new(&table, "table_16", "The 50 WinoBias sentences and the occupation whose stereotype they test",
+                        "ID|Prompt Text|Target"));
     for (int p = 0; p < LK_N_W_PROMPTS; p++) {
         const struct lk_prompt *prompt = &report->prompts.w[p];
         if (p == 0 || report->prompts.w[p - 1].stereotype_gender != prompt->stereotype_gender)
@@ -184,8 +178,7 @@ static enum lk_code table_16(struct lk_report *report) {
 static enum lk_code table_2(struct lk_report *report) {
     const struct lk_source_manifest *manifest = report->options.manifest;
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "table_2", "Selected images by candidate version"));
-    lk_table_column(table, "Version", LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "table_2", "Selected images by candidate version", "Version"));
     for (int pool = 1; pool <= LK_N_POOLS; pool++) {
         const char name[] = {'V', (char)('0' + pool), 0};
         lk_table_column(table, name, LK_ALIGN_RIGHT);
@@ -218,9 +211,7 @@ static void prompt_row(struct lk_table *table, const struct lk_feature_prompts *
 static enum lk_code table_8(struct lk_report *report) {
     const struct lk_report_options *o = &report->options;
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "table_8", "Example identity prompts"));
-    lk_table_column(table, "Demo.", LK_ALIGN_LEFT);
-    lk_table_column(table, "Generated Identity Prompt", LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "table_8", "Example identity prompts", "Demo.|Generated Identity Prompt"));
     if (o->features) {
         for (int i = 0; i < o->n_examples; i++) prompt_row(table, o->features, o->examples[i]);
         lk_table_note(table,

@@ -126,9 +126,7 @@ static enum lk_code table_disparities(struct lk_report *report, const struct res
     char id[64], caption[128];
     snprintf(id, sizeof id, "disparities_%s", scope ? lk_factor_key(LK_FACTOR_MODEL, scope - 1) : "all");
     snprintf(caption, sizeof caption, "Disparities with both intervals: %s", scope_name(scope));
-    LK_TRY(lk_table_new(&table, id, caption));
-    const char *const columns[] = {"Measure", "N", "Disparity, outputs", "Disparity, sources", "Highest", "Lowest"};
-    for (int c = 0; c < 6; c++) lk_table_column(table, columns[c], c >= 1 && c <= 3 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, id, caption, "Measure|>N|>Disparity, outputs|>Disparity, sources|Highest|Lowest"));
     for (int by = BY_RACE; by < N_BY; by++) {
         lk_table_heading(table, headings[by]);
         for (int m = 0; m < LK_N_MEASURES; m++) disparity_row(report, table, r, grouping(by, scope), m);
@@ -181,14 +179,13 @@ static enum lk_code table_intervals(struct lk_report *report, const struct resam
     struct lk_table *table;
     double *y = lk_malloc(r->n * sizeof *y);
     if (!y) return lk_fail(LK_E_NOMEM, "report: no memory for %zu outputs", r->n);
-    enum lk_code rc = lk_table_new(&table, "rate_intervals", "Rates by model with both intervals, and design effects");
+    enum lk_code rc =
+        lk_table_new(&table, "rate_intervals", "Rates by model with both intervals, and design effects",
+                     "Measure|>Rate, outputs|>Rate, sources|>Percentiles, sources|>Design effect|>ICC|>Kish");
     if (rc) {
         lk_free(y);
         return rc;
     }
-    const char *const columns[] = {"Measure",       "Rate, outputs", "Rate, sources", "Percentiles, sources",
-                                   "Design effect", "ICC",           "Kish"};
-    for (int c = 0; c < 7; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
     for (int scope = 0; scope < N_SCOPES && !rc; scope++) {
         lk_table_heading(table, scope_name(scope));
         for (int m = 0; m < LK_N_MEASURES && !rc; m++) {
@@ -219,9 +216,7 @@ static enum lk_code table_crossed(struct lk_report *report, const struct resampl
     const char *name = lk_factor_name(factor);
     snprintf(id, sizeof id, "rates_race_by_%s", name);
     snprintf(caption, sizeof caption, "All rates by race and %s, with both intervals", name);
-    LK_TRY(lk_table_new(&table, id, caption));
-    const char *const columns[] = {"Race", "Group", "N", "Rate, outputs", "Rate, sources"};
-    for (int c = 0; c < 5; c++) lk_table_column(table, columns[c], c > 1 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, id, caption, "Race|Group|>N|>Rate, outputs|>Rate, sources"));
     for (int m = 0; m < LK_N_MEASURES; m++) {
         lk_table_heading(table, lk_measure_name(m));
         for (int race = 0; race < LK_N_RACES; race++)
@@ -247,8 +242,7 @@ static enum lk_code table_crossed(struct lk_report *report, const struct resampl
 
 static enum lk_code table_cohen_h(struct lk_report *report, const struct resampled *r) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "cohen_h", "Cohen's h of each race against White"));
-    lk_table_column(table, "Race", LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "cohen_h", "Cohen's h of each race against White", "Race"));
     for (int scope = 0; scope < N_SCOPES; scope++)
         lk_table_column(table, scope ? lk_factor_short(LK_FACTOR_MODEL, scope - 1) : "All", LK_ALIGN_RIGHT);
     for (int m = 0; m < LK_N_MEASURES; m++) {

@@ -38,10 +38,7 @@ static void example_row(struct lk_report *report, struct lk_table *table, const 
 static enum lk_code examples(struct lk_report *report, const char *id, const char *caption, enum lk_measure measure,
                              enum lk_axis axis, more_fn more) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, id, caption));
-    lk_table_column(table, "Prompt", LK_ALIGN_LEFT);
-    lk_table_column(table, "Source", LK_ALIGN_LEFT);
-    lk_table_column(table, "Observation", LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, id, caption, "Prompt|Source|Observation"));
     struct lk_group all = LK_GROUP_ANY;
     const struct lk_item *best[LK_N_EDIT_PROMPTS] = {NULL};
     for (size_t i = 0; i < report->data->n_items; i++) {

@@ -112,9 +112,7 @@ static enum lk_code table_10(struct lk_report *report) {
     struct lk_table *table;
     int64_t n = 0;
     for (size_t i = 0; i < report->options.n_participants; i++) n += is_kept(report, &report->options.participants[i]);
-    LK_TRY(lk_table_new(&table, "table_10", "Demographics of the participants who count"));
-    lk_table_column(table, "Demographic", LK_ALIGN_LEFT);
-    lk_table_column(table, "Distribution", LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "table_10", "Demographics of the participants who count", "Demographic|Distribution"));
     if (n) {
         lk_table_row(table);
         lk_table_text(table, "Participants (approved)");
@@ -163,7 +161,6 @@ static enum lk_code table_11(struct lk_report *report) {
         {{LK_FACTOR_RACE, 7, {1, 2, 4, 6, 5, 3, 0}}, {LK_FACTOR_AGE, 6, {0, 1, 2, 3, 4, 5}}},
         {{LK_FACTOR_GENDER, 2, {1, 0}}, {LK_FACTOR_MODEL, 3, {0, 1, 2}}},
     };
-    static const char *const columns[] = {"Race", "N", "%", "Age", "N", "%"};
     int64_t counts[2][2][BLOCK_LEVELS] = {{{0}}}, total = 0;
     struct lk_group all = LK_GROUP_ANY;
     all.arm = -1;
@@ -177,8 +174,8 @@ static enum lk_code table_11(struct lk_report *report) {
         }
     }
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "table_11", "Demographic and model distribution of the rated outputs"));
-    for (int i = 0; i < 6; i++) lk_table_column(table, columns[i], i % 3 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "table_11", "Demographic and model distribution of the rated outputs",
+                        "Race|>N|>%|Age|>N|>%"));
     for (int half = 0; half < 2; half++) {
         const struct block *left = &halves[half][0], *right = &halves[half][1];
         if (half) {
@@ -218,8 +215,7 @@ static enum lk_code table_rates_of_both(struct lk_report *report) {
     }
     struct lk_table *table;
     char count[LK_NUMBER_MAX], column[LK_NUMBER_MAX + 16];
-    LK_TRY(lk_table_new(&table, "t_000_15_4", "Rates by the judges and by the raters' majority"));
-    lk_table_column(table, "Metric", LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "t_000_15_4", "Rates by the judges and by the raters' majority", "Metric"));
     for (int human = 0; human < 2; human++) {
         lk_print_count(count, human ? rated : judged);
         snprintf(column, sizeof column, human ? "Human (N=%s)" : "VLM (N=%s)", count);

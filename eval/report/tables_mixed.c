@@ -91,10 +91,9 @@ static enum lk_code all_axes(const struct lk_report *report, struct lk_table *ta
 
 enum lk_code lk_report_tables_mixed(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "mixed_design", "Mixed design: race × model × prompt, tests per term"));
-    static const char *const columns[N_COLUMNS] = {"Term",   "df",     "p, sources", "F, HTZ",       "df2, HTZ",
-                                                   "p, HTZ", "p, CR1", "F, outputs", "df2, outputs", "p, outputs"};
-    for (int c = 0; c < N_COLUMNS; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "mixed_design", "Mixed design: race × model × prompt, tests per term",
+                        "Term|>df|>p, sources|>F, HTZ|>df2, HTZ|"
+                        ">p, HTZ|>p, CR1|>F, outputs|>df2, outputs|>p, outputs"));
     int64_t n = 0;
     enum lk_code rc = all_axes(report, table, &n);
     if (rc) {

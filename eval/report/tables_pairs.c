@@ -49,10 +49,9 @@ static int64_t order_by_delta(struct lk_report *report, int order[LK_N_RACES]) {
 
 static enum lk_code table_14(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "table_14", "Change reduction from the feature prompt (negative = improvement)"));
-    const char *const columns[] = {"Race", "Δ Race", "Δ Gender", "Δ Skin"};
+    LK_TRY(lk_table_new(&table, "table_14", "Change reduction from the feature prompt (negative = improvement)",
+                        "Race|>Δ Race|>Δ Gender|>Δ Skin"));
     const enum lk_axis axes[] = {LK_AXIS_RACE_DRIFT, LK_AXIS_GENDER_DRIFT, LK_AXIS_SKIN_TONE};
-    for (int i = 0; i < 4; i++) lk_table_column(table, columns[i], i ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
     int order[LK_N_RACES] = {0};
     table->no_data = !order_by_delta(report, order);
     for (int i = 0; i < LK_N_RACES; i++) {
@@ -68,9 +67,8 @@ static enum lk_code table_14(struct lk_report *report) {
 
 static enum lk_code table_19(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "table_19", "Race drift (1–5) before and after the feature prompt"));
-    const char *const columns[] = {"Group", "Baseline Drift", "w/ Feature", "Δ"};
-    for (int i = 0; i < 4; i++) lk_table_column(table, columns[i], i ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "table_19", "Race drift (1–5) before and after the feature prompt",
+                        "Group|>Baseline Drift|>w/ Feature|>Δ"));
     int order[LK_N_RACES] = {0};
     table->no_data = !order_by_delta(report, order);
     for (int i = 0; i < LK_N_RACES; i++) {
@@ -116,9 +114,8 @@ static void mitigation_rows(struct lk_report *report, struct lk_table *table, st
 
 static enum lk_code table_mitigation(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "mitigation", "Change by the feature prompt, every axis, overall and by model"));
-    const char *const columns[] = {"Axis", "Pairs", "Baseline", "w/ Feature", "Δ", "Δ / baseline"};
-    for (int i = 0; i < 6; i++) lk_table_column(table, columns[i], i ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "mitigation", "Change by the feature prompt, every axis, overall and by model",
+                        "Axis|>Pairs|>Baseline|>w/ Feature|>Δ|>Δ / baseline"));
     struct lk_group group = LK_GROUP_ANY;
     int64_t n = paired(report, group, LK_AXIS_RACE_DRIFT, false).n;
     lk_table_heading(table, "All models");

@@ -7,7 +7,7 @@
 #include "eval/document/table_print.h"
 #include "eval/study/packing.h"
 
-enum { N_RATERS = 3, N_PAIRS = LK_N_SOURCES * 6 - 4, PAIRS_PER_TASK = 50 };
+enum { N_RATERS = 3, N_PAIRS = LK_N_SOURCES * 6 - 4, PAIRS_PER_TASK = 50, USUAL_PER_HIT = 40 };
 
 /* In cents, half up. */
 struct amount {
@@ -28,8 +28,7 @@ static enum lk_code table_9(struct lk_report *report) {
     char items[LK_NUMBER_MAX];
     lk_cost(plan, &cost);
     lk_print_count(items, 2 * N_PAIRS);
-    LK_TRY(lk_table_new_texts(&table, "table_9", "Configuration of the human study (protocol 003)",
-                              (const char *const[]){"Parameter", "Value", NULL}));
+    LK_TRY(lk_table_new(&table, "table_9", "Configuration of the human study (protocol 003)", "Parameter|Value"));
     lk_table_text_rows(table, (const char *const[]){"Platform", "Prolific", "Total items", items, NULL}, 2);
     const struct {
         const char *name;
@@ -91,8 +90,7 @@ static enum lk_code table_tiers(struct lk_report *report, const struct tiers *ti
     char n[2][LK_NUMBER_MAX];
     lk_print_count(n[0], judged);
     lk_print_count(n[1], rated);
-    LK_TRY(lk_table_new_texts(&table, tiers->id, tiers->caption,
-                              (const char *const[]){"Tier", "Method", "Coverage", "Purpose", NULL}));
+    LK_TRY(lk_table_new(&table, tiers->id, tiers->caption, "Tier|Method|Coverage|Purpose"));
     lk_table_row(table);
     lk_table_text(table, "Tier 1");
     judges_cell(report, table);
@@ -121,8 +119,7 @@ static enum lk_code table_scale(struct lk_report *report) {
                 {"Exp3: Stereotype", "Gender bias in occupational roles", 2, 2 * LK_N_W_PROMPTS}};
     struct lk_table *table;
     int64_t total = 0;
-    LK_TRY(lk_table_new_texts(&table, "t_000_1_3", "Scale per experiment",
-                              (const char *const[]){"Experiment", "Models", "Images", "Evaluation Focus", NULL}));
+    LK_TRY(lk_table_new(&table, "t_000_1_3", "Scale per experiment", "Experiment|Models|Images|Evaluation Focus"));
     for (int i = 0; i < 3; i++) {
         lk_table_row(table);
         lk_table_text(table, "%s", rows[i].name);
@@ -146,93 +143,99 @@ struct rated {
     int n_strata, per_stratum, per_hit;
 };
 static const struct rated protocol_000[3] = {
-    {"Exp1", LK_N_RACES *LK_N_GENDERS *LK_N_AGE_GROUPS *LK_N_MODELS, 4, 40},
-    {"Exp2", LK_N_RACES *LK_N_GENDERS *LK_N_AGE_GROUPS, 8, 40},
+    {"Exp1", LK_N_RACES *LK_N_GENDERS *LK_N_AGE_GROUPS *LK_N_MODELS, 4, USUAL_PER_HIT},
+    {"Exp2", LK_N_RACES *LK_N_GENDERS *LK_N_AGE_GROUPS, 8, USUAL_PER_HIT},
     {"Exp3", 1, LK_N_W_PROMPTS, 25},
 };
 static const struct rated protocol_004[3] = {
-    {"Exp1", LK_N_RACES *LK_N_GENDERS *LK_N_AGE_GROUPS *LK_N_MODELS, 4, 40},
-    {"Exp2", LK_N_RACES *LK_N_GENDERS *LK_N_AGE_GROUPS, 8, 40},
-    {"Exp3", 1, 2 * LK_N_W_PROMPTS, 40},
+    {"Exp1", LK_N_RACES *LK_N_GENDERS *LK_N_AGE_GROUPS *LK_N_MODELS, 4, USUAL_PER_HIT},
+    {"Exp2", LK_N_RACES *LK_N_GENDERS *LK_N_AGE_GROUPS, 8, USUAL_PER_HIT},
+    {"Exp3", 1, 2 * LK_N_W_PROMPTS, USUAL_PER_HIT},
 };
 
-static int64_t images_of(const struct rated *rated) { return (int64_t)rated->n_strata * rated->per_stratum; }
+/* An experiment's work for raters, or the sum of all; what a sum does not have is 0. */
+struct work {
+    const char *name;
+    int64_t n_strata, per_stratum, n_raters, per_hit, images, answers, hits;
+    double pay, subtotal;
+};
+
+/* The three experiments of a protocol and the sum. */
+static enum lk_code work_of(const struct rated protocol[3], const struct lk_cost_plan *plan, struct work out[4]) {
+    struct work *total = &out[3];
+    *total = (struct work){.name = "Total"};
+    for (int i = 0; i < 3; i++) {
+        const struct rated *rated = &protocol[i];
+        struct lk_hits packed = {0, 0};
+        int64_t images = (int64_t)rated->n_strata * rated->per_stratum;
+        double pay = plan->lines[i].pay;
+        LK_TRY(lk_pack_hits(images, N_RATERS, rated->per_hit, 0, LK_PACKING_SEED, &packed));
+        out[i] =
+            (struct work){rated->name, rated->n_strata,   rated->per_stratum, N_RATERS, rated->per_hit,
+                          images,      N_RATERS * images, packed.n_hits,      pay,      (double)packed.n_hits * pay};
+        total->images += images;
+        total->answers += out[i].answers;
+        total->hits += packed.n_hits;
+        total->subtotal += out[i].subtotal;
+    }
+    return LK_OK;
+}
+
+static void count_cell(struct lk_table *table, int64_t n) {
+    if (n)
+        lk_table_count(table, n);
+    else
+        lk_table_text(table, "%s", "");
+}
 
 static enum lk_code table_sample_sizes(struct lk_report *report) {
     struct lk_table *table;
-    int64_t total = 0;
-    const char *const columns[] = {"Experiment",  "Strata", "Samples/Stratum", "Total Images", "Raters",
-                                   "Total Evals", NULL};
-    LK_TRY(lk_table_new_texts(&table, "t_000_9_2", "Sample sizes of the human evaluation (protocol 000)", columns));
-    for (int i = 0; i < 3; i++) {
-        const struct rated *rated = &protocol_000[i];
-        total += images_of(rated);
+    struct work work[4];
+    LK_TRY(work_of(protocol_000, lk_cost_plan("000"), work));
+    LK_TRY(lk_table_new(&table, "t_000_9_2", "Sample sizes of the human evaluation (protocol 000)",
+                        "Experiment|Strata|Samples/Stratum|Total Images|Raters|Total Evals"));
+    for (int i = 0; i < 4; i++) {
         lk_table_row(table);
-        lk_table_text(table, "%s", rated->name);
-        lk_table_count(table, rated->n_strata);
-        lk_table_count(table, rated->per_stratum);
-        lk_table_count(table, images_of(rated));
-        lk_table_count(table, N_RATERS);
-        lk_table_count(table, N_RATERS * images_of(rated));
+        lk_table_text(table, "%s", work[i].name);
+        count_cell(table, work[i].n_strata);
+        count_cell(table, work[i].per_stratum);
+        count_cell(table, work[i].images);
+        count_cell(table, work[i].n_raters);
+        count_cell(table, work[i].answers);
     }
-    lk_table_row(table);
-    lk_table_text(table, "Total");
-    lk_table_text(table, "%s", "");
-    lk_table_text(table, "%s", "");
-    lk_table_count(table, total);
-    lk_table_text(table, "%s", "");
-    lk_table_count(table, N_RATERS * total);
     lk_table_note(table, "Strata of experiment 1: race, gender, age group, model; of experiment 2 without the model, "
                          "where 8 per stratum is every output of the grid.");
     return lk_report_add(report, LK_SECTION_DESIGN, table);
 }
 
-/* HITs of a protocol's three experiments, and the sums. */
-struct packed {
-    int64_t of[3], n, images;
-};
-static enum lk_code pack(const struct rated *protocol, struct packed *out) {
-    *out = (struct packed){.n = 0};
-    for (int i = 0; i < 3; i++) {
-        struct lk_hits packing = {0, 0};
-        LK_TRY(lk_pack_hits(images_of(&protocol[i]), N_RATERS, protocol[i].per_hit, 0, LK_PACKING_SEED, &packing));
-        out->of[i] = packing.n_hits;
-        out->n += packing.n_hits;
-        out->images += images_of(&protocol[i]);
-    }
-    return LK_OK;
+static void hits_cell(struct lk_table *table, const struct work *work) {
+    if (!work->per_hit)
+        lk_table_text(table, "%lld HITs", (long long)work->hits);
+    else if (work->per_hit != USUAL_PER_HIT)
+        lk_table_text(table, "%lld (%lld/HIT)", (long long)work->hits, (long long)work->per_hit);
+    else
+        lk_table_count(table, work->hits);
 }
 
 static enum lk_code table_hits_000(struct lk_report *report) {
     const struct lk_cost_plan *plan = lk_cost_plan("000");
     struct lk_table *table;
     struct lk_cost cost, packed;
-    struct packed hits;
+    struct work work[4];
     lk_cost(plan, &cost);
     lk_cost(lk_cost_plan("000-packed"), &packed);
-    const char *const columns[] = {"Experiment", "Images", "Raters", "HITs (40/HIT)", "Payment/HIT", "Subtotal", NULL};
-    LK_TRY(pack(protocol_000, &hits));
-    LK_TRY(lk_table_new_texts(&table, "t_000_10_2", "HITs and cost (protocol 000)", columns));
-    for (int i = 0; i < 3; i++) {
-        const struct rated *rated = &protocol_000[i];
+    LK_TRY(work_of(protocol_000, plan, work));
+    LK_TRY(lk_table_new(&table, "t_000_10_2", "HITs and cost (protocol 000)",
+                        "Experiment|Images|Raters|HITs (40/HIT)|Payment/HIT|Subtotal"));
+    for (int i = 0; i < 4; i++) {
         lk_table_row(table);
-        lk_table_text(table, "%s", rated->name);
-        lk_table_count(table, images_of(rated));
-        lk_table_count(table, N_RATERS);
-        if (rated->per_hit == 40)
-            lk_table_count(table, hits.of[i]);
-        else
-            lk_table_text(table, "%lld (%d/HIT)", (long long)hits.of[i], rated->per_hit);
-        lk_table_text(table, "%s", dollars(plan->lines[i].pay).text);
-        lk_table_text(table, "%s", dollars((double)hits.of[i] * plan->lines[i].pay).text);
+        lk_table_text(table, "%s", work[i].name);
+        count_cell(table, work[i].images);
+        count_cell(table, work[i].n_raters);
+        hits_cell(table, &work[i]);
+        lk_table_text(table, "%s", work[i].pay > 0 ? dollars(work[i].pay).text : "");
+        lk_table_text(table, "%s", dollars(work[i].subtotal).text);
     }
-    lk_table_row(table);
-    lk_table_text(table, "Total");
-    lk_table_count(table, hits.images);
-    lk_table_text(table, "%s", "");
-    lk_table_text(table, "%lld HITs", (long long)hits.n);
-    lk_table_text(table, "%s", "");
-    lk_table_text(table, "%s", dollars(cost.subtotal).text);
     lk_table_note(table,
                   "With the platform's fee of %.0f%%: %s; with the bonus: %s. 25 HITs are too few for 1,008 "
                   "answers. With room for gold items and whole HITs, %lld assignments: %s, with fee %s.",
@@ -245,26 +248,18 @@ static enum lk_code table_hits_004(struct lk_report *report) {
     const struct lk_cost_plan *plan = lk_cost_plan("004");
     struct lk_table *table;
     struct lk_cost cost;
-    struct packed hits;
+    struct work work[4];
     lk_cost(plan, &cost);
-    const char *const columns[] = {"Exp", "Images", "×Raters", "Total Evals", "HITs (40/HIT)", NULL};
-    LK_TRY(pack(protocol_004, &hits));
-    LK_TRY(lk_table_new_texts(&table, "t_004_5_2", "HITs (protocol 004)", columns));
-    for (int i = 0; i < 3; i++) {
-        const struct rated *rated = &protocol_004[i];
+    LK_TRY(work_of(protocol_004, plan, work));
+    LK_TRY(lk_table_new(&table, "t_004_5_2", "HITs (protocol 004)", "Exp|Images|×Raters|Total Evals|HITs (40/HIT)"));
+    for (int i = 0; i < 4; i++) {
         lk_table_row(table);
-        lk_table_text(table, "%s", rated->name);
-        lk_table_count(table, images_of(rated));
-        lk_table_count(table, N_RATERS);
-        lk_table_count(table, N_RATERS * images_of(rated));
-        lk_table_count(table, hits.of[i]);
+        lk_table_text(table, "%s", work[i].name);
+        count_cell(table, work[i].images);
+        count_cell(table, work[i].n_raters);
+        count_cell(table, work[i].answers);
+        count_cell(table, work[i].hits);
     }
-    lk_table_row(table);
-    lk_table_text(table, "Total");
-    lk_table_count(table, hits.images);
-    lk_table_text(table, "%s", "");
-    lk_table_count(table, N_RATERS * hits.images);
-    lk_table_count(table, hits.n);
     lk_table_note(table, "At %s per HIT: %s, with the platform's fee %s.", dollars(plan->lines[0].pay).text,
                   dollars(cost.subtotal).text, dollars(cost.total).text);
     return lk_report_add(report, LK_SECTION_DESIGN, table);
@@ -304,17 +299,15 @@ static enum lk_code constant_tables(struct lk_report *report) {
         "Session duration", "10-15 minutes",   "Images per HIT", "40", "Time per image",
         "15-20 seconds",    "Payment per HIT", "$1.50-2.00",     NULL};
     struct lk_table *table;
-    LK_TRY(lk_table_new_texts(&table, "t_000_9_3", "Samples of earlier work, as the protocol cites them",
-                              (const char *const[]){"Study", "Task", "N (Images)", "Raters", "Method", NULL}));
+    LK_TRY(lk_table_new(&table, "t_000_9_3", "Samples of earlier work, as the protocol cites them",
+                        "Study|Task|N (Images)|Raters|Method"));
     lk_table_text_rows(table, earlier, 5);
     LK_TRY(lk_report_add(report, LK_SECTION_DESIGN, table));
-    const char *const columns[] = {"Experiment", "Questions", "Stimuli per Participant",
-                                   "Total Ratings per Participant", NULL};
-    LK_TRY(lk_table_new_texts(&table, "t_001_meta", "Load per participant (protocol 001)", columns));
+    LK_TRY(lk_table_new(&table, "t_001_meta", "Load per participant (protocol 001)",
+                        "Experiment|Questions|Stimuli per Participant|Total Ratings per Participant"));
     lk_table_text_rows(table, load, 4);
     LK_TRY(lk_report_add(report, LK_SECTION_DESIGN, table));
-    LK_TRY(lk_table_new_texts(&table, "t_004_5_1", "Survey parameters (protocol 004)",
-                              (const char *const[]){"Parameter", "Value", NULL}));
+    LK_TRY(lk_table_new(&table, "t_004_5_1", "Survey parameters (protocol 004)", "Parameter|Value"));
     lk_table_text_rows(table, survey, 2);
     return lk_report_add(report, LK_SECTION_DESIGN, table);
 }

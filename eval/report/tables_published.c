@@ -17,12 +17,7 @@ static int level_of(enum lk_factor factor, const cJSON *object, const char *key)
     return cJSON_IsString(value) ? lk_factor_parse(factor, value->valuestring, strlen(value->valuestring)) : -1;
 }
 
-static enum lk_code begin(struct lk_table **table, const char *id, const char *caption) {
-    LK_TRY(lk_table_new(table, id, caption));
-    const char *const columns[] = {"Group", "Measure", "Published", "This run", "Difference"};
-    for (int i = 0; i < 5; i++) lk_table_column(*table, columns[i], i < 2 ? LK_ALIGN_LEFT : LK_ALIGN_RIGHT);
-    return LK_OK;
-}
+#define COLUMNS "Group|Measure|>Published|>This run|>Difference"
 
 /* A published percentage beside a rate; returns the rate's n. */
 static int64_t rate_row(struct lk_report *report, struct lk_table *table, const char *label,
@@ -42,7 +37,7 @@ static int64_t rate_row(struct lk_report *report, struct lk_table *table, const 
 
 static enum lk_code published_12(struct lk_report *report, const cJSON *tables) {
     struct lk_table *table;
-    LK_TRY(begin(&table, "published_12", "Published results by model (table 12) beside this run's"));
+    LK_TRY(lk_table_new(&table, "published_12", "Published results by model (table 12) beside this run's", COLUMNS));
     const cJSON *row;
     int64_t n = 0;
     cJSON_ArrayForEach(
@@ -60,7 +55,8 @@ static enum lk_code published_12(struct lk_report *report, const cJSON *tables) 
 
 static enum lk_code published_13(struct lk_report *report, const cJSON *tables) {
     struct lk_table *table;
-    LK_TRY(begin(&table, "published_13", "Published race change by race and model (table 13) beside this run's"));
+    LK_TRY(lk_table_new(&table, "published_13", "Published race change by race and model (table 13) beside this run's",
+                        COLUMNS));
     const cJSON *row;
     int64_t n = 0;
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(tables, "table_13"),
@@ -84,7 +80,8 @@ static enum lk_code published_13(struct lk_report *report, const cJSON *tables) 
 
 static enum lk_code published_14(struct lk_report *report, const cJSON *tables) {
     struct lk_table *table;
-    LK_TRY(begin(&table, "published_14", "Published change by the feature prompt (table 14) beside this run's"));
+    LK_TRY(lk_table_new(&table, "published_14", "Published change by the feature prompt (table 14) beside this run's",
+                        COLUMNS));
     const enum lk_axis axes[] = {LK_AXIS_RACE_DRIFT, LK_AXIS_GENDER_DRIFT, LK_AXIS_SKIN_TONE};
     const char *const keys[] = {"d_race", "d_gender", "d_skin"};
     const struct lk_report_options *o = &report->options;

@@ -10,10 +10,8 @@
 
 static enum lk_code table_rules(struct lk_report *report) {
     const struct lk_quality_report *quality = report->options.quality;
-    static const char *const columns[] = {"Rule", "Text", "Hit", "Excluded"};
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "t_qc", "Quality control of the raters"));
-    for (int i = 0; i < 4; i++) lk_table_column(table, columns[i], i > 1 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "t_qc", "Quality control of the raters", "Rule|Text|>Hit|>Excluded"));
     for (int rule = 0; quality && quality->n_raters && rule < LK_N_QUALITY_RULES; rule++) {
         int64_t excluded = 0;
         for (size_t r = 0; r < quality->n_raters; r++)
@@ -171,10 +169,9 @@ static void result_rows(struct lk_report *report, struct lk_table *table, const 
 }
 
 static enum lk_code table_results(struct lk_report *report, const struct human_results *results) {
-    static const char *const columns[] = {"Result", "Of", "With exclusions", "Without exclusions"};
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "t_qc_results", "Results on human answers with and without exclusions"));
-    for (int i = 0; i < 4; i++) lk_table_column(table, columns[i], i > 1 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "t_qc_results", "Results on human answers with and without exclusions",
+                        "Result|Of|>With exclusions|>Without exclusions"));
     if (results) result_rows(report, table, results);
     lk_table_note(table, "With exclusions: without the raters that quality control leaves out. Rates: baseline arm; "
                          "all else: both arms.");
@@ -201,12 +198,10 @@ static void test_row(struct lk_table *table, const struct lk_human_test *t, cons
 }
 
 static enum lk_code table_tests(struct lk_report *report, const struct human_results *results) {
-    static const char *const columns[] = {"Test",      "Axis", "Exclusions", "n",
-                                          "Statistic", "p",    "Adjusted p", "p by source"};
     static const char *const exclusions[] = {"with", "without"};
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "t_qc_tests", "Tests on human answers with and without exclusions"));
-    for (int i = 0; i < 8; i++) lk_table_column(table, columns[i], i > 2 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "t_qc_tests", "Tests on human answers with and without exclusions",
+                        "Test|Axis|Exclusions|>n|>Statistic|>p|>Adjusted p|>p by source"));
     for (int t = 0; results && t < LK_N_HUMAN_TESTS; t++)
         for (int i = 0; i < 2; i++) test_row(table, &results[i].test[t], exclusions[i]);
     lk_table_note(table, "The tests of the table of tests on the raters' means: Kruskal–Wallis over the races, "
@@ -260,12 +255,11 @@ static void rater_row(const struct lk_report *report, struct lk_table *table, si
 }
 
 static enum lk_code table_raters(struct lk_report *report) {
-    static const char *const columns[] = {"Rater", "Checks right", "Duration", "Variance",  "Same level", "Diagonal",
-                                          "Fast",  "Median s",     "Skipped",  "Rules hit", "Excluded"};
     const struct lk_quality_report *quality = report->options.quality;
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "t_qc_raters", "Quality control, rater by rater"));
-    for (int i = 0; i < 11; i++) lk_table_column(table, columns[i], i && i < 9 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "t_qc_raters", "Quality control, rater by rater",
+                        "Rater|>Checks right|>Duration|>Variance|>Same level|"
+                        ">Diagonal|>Fast|>Median s|>Skipped|Rules hit|Excluded"));
     for (size_t r = 0; quality && r < quality->n_raters; r++) rater_row(report, table, r);
     lk_table_note(table, "Checks right: Q1. Duration: the shortest task's time over its estimate, Q3. Variance of the "
                          "answers on five levels, attention checks left out: Q4. Same level: share of the most "

@@ -1,7 +1,6 @@
 /* The research questions: the hypothesis as the study prints it, the numbers and the tests. What they mean is left to
  * the reader. */
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/base/alloc.h"
 #include "eval/report/build.h"
@@ -14,14 +13,15 @@ static struct lk_rate rate_of(const struct lk_report *report, struct lk_group gr
     return lk_measure_rate(report->data, &group, measure, &report->options.thresholds);
 }
 
-static void test_cells(struct lk_table *table, const char *name, const struct lk_test *test) {
+/* decimals: of the statistic. */
+static void test_cells(struct lk_table *table, const char *name, const struct lk_test *test, int decimals) {
     lk_table_text(table, "%s", name);
     if (test->undefined) {
         lk_table_none(table, test->undefined);
         lk_table_none(table, test->undefined);
         return;
     }
-    lk_table_fixed(table, test->statistic, strstr(name, "two-proportion") || strstr(name, "binomial") ? 2 : 1);
+    lk_table_fixed(table, test->statistic, decimals);
     lk_table_p(table, test->p);
 }
 
@@ -47,7 +47,7 @@ static enum lk_code difference_row(struct lk_report *report, struct lk_table *ta
         lk_table_remark(table, "Cohen's h %.2f, %s", lk_cohen_h(lk_rate_value(a), lk_rate_value(b)),
                         lk_cohen_h_label(lk_cohen_h(lk_rate_value(a), lk_rate_value(b))));
     }
-    test_cells(table, "two-proportion z", &test);
+    test_cells(table, "two-proportion z", &test, 2);
     return LK_OK;
 }
 
@@ -82,7 +82,7 @@ static enum lk_code disparity_row(struct lk_report *report, struct lk_table *tab
         lk_table_none(table, "fewer than two races have outputs");
     }
     LK_TRY(lk_chi2_contingency(&counts[0][0], LK_N_RACES, 2, &contingency, NULL, NULL));
-    test_cells(table, "χ² race × outcome", &contingency.test);
+    test_cells(table, "χ² race × outcome", &contingency.test, 1);
     return LK_OK;
 }
 
@@ -106,7 +106,7 @@ static enum lk_code tone_rows(struct lk_report *report, struct lk_table *table, 
         else
             lk_table_none(table, "one of the groups has no scores");
         rc = lk_mann_whitney(values, n_white, values + n_white, n_others, NULL, &test);
-        if (!rc) test_cells(table, "Mann–Whitney U, White against others", &test);
+        if (!rc) test_cells(table, "Mann–Whitney U, White against others", &test, 1);
     }
     lk_free(values);
     lk_observations_free(&o);
@@ -181,16 +181,15 @@ static enum lk_code question_3(struct lk_report *report, struct lk_table *table,
         lk_table_percent(table, rate.k, rate.n);
         if (rate.n) lk_report_interval(report, table, rate);
         LK_TRY(lk_binomial_test(rate.k, rate.n, 0.5, LK_TWO_SIDED, &test));
-        test_cells(table, "binomial, against 0.5", &test);
+        test_cells(table, "binomial, against 0.5", &test, 2);
     }
     return LK_OK;
 }
 
 enum lk_code lk_report_tables_questions(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "research_questions", "Research questions: hypotheses, numbers, tests"));
-    const char *const columns[] = {"Number", "n", "Value", "Test", "Statistic", "p"};
-    for (int c = 0; c < 6; c++) lk_table_column(table, columns[c], c == 0 || c == 3 ? LK_ALIGN_LEFT : LK_ALIGN_RIGHT);
+    LK_TRY(lk_table_new(&table, "research_questions", "Research questions: hypotheses, numbers, tests",
+                        "Number|>n|>Value|Test|>Statistic|>p"));
     int64_t n_roles = 0;
     enum lk_code rc = question_1(report, table);
     if (!rc) rc = question_2(report, table);

@@ -19,9 +19,8 @@ static void rate_cell(struct lk_report *report, struct lk_table *table, const st
 
 static enum lk_code table_12(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "table_12", "Soft erasure and stereotype replacement by model"));
-    const char *const columns[] = {"Model", "N", "Edit Succ.", "Soft Eras.", "Race Change"};
-    for (int i = 0; i < 5; i++) lk_table_column(table, columns[i], i ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "table_12", "Soft erasure and stereotype replacement by model",
+                        "Model|>N|>Edit Succ.|>Soft Eras.|>Race Change"));
     const enum lk_measure shown[] = {LK_MEASURE_SUCCESS, LK_MEASURE_SOFT_ERASURE, LK_MEASURE_RACE_DRIFT};
     int64_t valid = 0;
     for (int model = 0; model < LK_N_MODELS; model++) {
@@ -83,8 +82,7 @@ static void disparity_row(struct lk_table *table, struct lk_rate rates[LK_N_RACE
 
 static enum lk_code table_13(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "table_13", "Race change rates by race and model; disparity = max – min"));
-    lk_table_column(table, "Race", LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "table_13", "Race change rates by race and model; disparity = max – min", "Race"));
     struct lk_rate rates[LK_N_RACES][LK_N_MODELS];
     int64_t valid = 0;
     for (int m = 0; m < LK_N_MODELS; m++) {
@@ -125,12 +123,7 @@ static enum lk_code table_metrics(struct lk_report *report, int model) {
     char id[64], caption[128];
     snprintf(id, sizeof id, "t_000_3_1_%s", lk_factor_key(LK_FACTOR_MODEL, model));
     snprintf(caption, sizeof caption, "Metrics of %s", lk_factor_display(LK_FACTOR_MODEL, model));
-    LK_TRY(lk_table_new(&table, id, caption));
-    lk_table_column(table, "Metric", LK_ALIGN_LEFT);
-    lk_table_column(table, "Overall Rate", LK_ALIGN_RIGHT);
-    lk_table_column(table, "Race Disparity", LK_ALIGN_RIGHT);
-    lk_table_column(table, "Highest", LK_ALIGN_LEFT);
-    lk_table_column(table, "Lowest", LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, id, caption, "Metric|>Overall Rate|>Race Disparity|Highest|Lowest"));
     int64_t valid = 0;
     for (int i = 0; i < N_RATE_COLUMNS; i++) {
         struct lk_group group = LK_GROUP_ANY;
@@ -171,9 +164,7 @@ static void rates_row(struct lk_report *report, struct lk_table *table, const ch
 }
 
 static enum lk_code begin_rates(struct lk_table **table, const char *id, const char *caption) {
-    LK_TRY(lk_table_new(table, id, caption));
-    lk_table_column(*table, "Group", LK_ALIGN_LEFT);
-    lk_table_column(*table, "N", LK_ALIGN_RIGHT);
+    LK_TRY(lk_table_new(table, id, caption, "Group|>N"));
     for (int i = 0; i < N_RATE_COLUMNS; i++) lk_table_column(*table, lk_measure_name(rate_columns[i]), LK_ALIGN_RIGHT);
     return LK_OK;
 }
@@ -232,9 +223,8 @@ static enum lk_code table_crossed(struct lk_report *report, enum lk_factor facto
     char id[96], caption[128];
     snprintf(id, sizeof id, "%s_race_by_%s", lk_measure_key(measure), lk_factor_name(factor));
     snprintf(caption, sizeof caption, "%s by race and %s", lk_measure_name(measure), lk_factor_name(factor));
-    LK_TRY(lk_table_new(&table, id, caption));
+    LK_TRY(lk_table_new(&table, id, caption, "Race"));
     struct lk_group all = LK_GROUP_ANY;
-    lk_table_column(table, "Race", LK_ALIGN_LEFT);
     for (int level = 0; level < lk_factor_levels(factor); level++)
         lk_table_column(table, lk_factor_short(factor, level), LK_ALIGN_RIGHT);
     for (int race = 0; race < LK_N_RACES; race++) {
@@ -252,9 +242,8 @@ static enum lk_code table_crossed(struct lk_report *report, enum lk_factor facto
 /* T-000-15.5: race disparity of a category's race change, with the groups. */
 static enum lk_code table_categories(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "t_000_15_5", "Race disparity of race change by category"));
-    const char *const columns[] = {"Category", "Disparity", "max group", "min group"};
-    for (int i = 0; i < 4; i++) lk_table_column(table, columns[i], i == 1 ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "t_000_15_5", "Race disparity of race change by category",
+                        "Category|>Disparity|max group|min group"));
     struct lk_group all = LK_GROUP_ANY;
     for (int category = 0; category < 2; category++) {
         struct lk_rate rates[LK_N_RACES];

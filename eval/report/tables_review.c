@@ -25,11 +25,10 @@ static struct lean lean_of(const struct lk_dataset *data, int axis) {
 }
 
 static enum lk_code table_judge_drift(struct lk_report *report) {
-    static const char *const columns[] = {"Axis", "n", "Primary", "Secondary", "Difference", "Higher", "Lower"};
     struct lk_table *table;
     int64_t n = 0;
-    LK_TRY(lk_table_new(&table, "judge_drift", "How the secondary judge's scores lie beside the primary's"));
-    for (int c = 0; c < 7; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "judge_drift", "How the secondary judge's scores lie beside the primary's",
+                        "Axis|>n|>Primary|>Secondary|>Difference|>Higher|>Lower"));
     for (int axis = 0; axis < LK_N_AXES; axis++) {
         struct lean lean = lean_of(report->data, axis);
         double count = (double)lean.n;
@@ -71,10 +70,9 @@ static void rates_of(struct lk_report *report, int model, struct rate_pair out[L
 }
 
 static enum lk_code table_rates(struct lk_report *report) {
-    static const char *const columns[] = {"Measure", "As judged", "With review", "Difference"};
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "review_rates", "Rates as judged and with the reviewers' decisions"));
-    for (int c = 0; c < 4; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "review_rates", "Rates as judged and with the reviewers' decisions",
+                        "Measure|>As judged|>With review|>Difference"));
     for (int model = -1; model < LK_N_MODELS; model++) {
         struct rate_pair rates[LK_N_MEASURES];
         rates_of(report, model, rates);
@@ -120,10 +118,9 @@ static struct decided decided_of(const struct lk_dataset *data, int axis) {
 }
 
 static enum lk_code table_decisions(struct lk_report *report) {
-    static const char *const columns[] = {"Axis", "Flagged", "Open", "Decided", "Score kept", "Primary", "Secondary"};
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "review_decisions", "What the reviewers decided, and which judge they agree with"));
-    for (int c = 0; c < 7; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "review_decisions", "What the reviewers decided, and which judge they agree with",
+                        "Axis|>Flagged|>Open|>Decided|>Score kept|>Primary|>Secondary"));
     for (int axis = 0; axis < LK_N_REVIEW_AXES; axis++) {
         struct decided d = decided_of(report->data, axis);
         lk_table_row(table);

@@ -60,9 +60,8 @@ static const char *scope_name(int model) {
 
 static enum lk_code table_rounding(struct lk_report *report) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "t_round", "Rounding sensitivity: rates under every convention"));
-    const char *const columns[] = {"Measure", "half-even", "half-up", "half-down", "min", "max"};
-    for (int c = 0; c < 6; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "t_round", "Rounding sensitivity: rates under every convention",
+                        "Measure|>half-even|>half-up|>half-down|>min|>max"));
     int64_t n = 0;
     bool secondary_only = uses_secondary_only(report->data);
     for (int model = -1; model < LK_N_MODELS; model++) {
@@ -154,10 +153,9 @@ static enum lk_code table_judges(struct lk_report *report) {
     both.y = both.x + room;
     both.g = (int32_t *)(void *)(both.y + room);
     both.o = both.g + room;
-    enum lk_code rc = lk_table_new(&table, "t_judge", "Agreement of the two judges");
+    enum lk_code rc = lk_table_new(&table, "t_judge", "Agreement of the two judges",
+                                   "Axis|>n|>Exact|>Within 1|>Flagged|>κ|>κ quadratic|>ρ");
     if (!rc) {
-        const char *const columns[] = {"Axis", "n", "Exact", "Within 1", "Flagged", "κ", "κ quadratic", "ρ"};
-        for (int c = 0; c < 8; c++) lk_table_column(table, columns[c], c ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
         rc = judge_rows(report, table, &both, &n);
     }
     lk_free(both.x);
@@ -185,9 +183,7 @@ static enum lk_code table_thresholds(struct lk_report *report) {
         {LK_MEASURE_GENDER_DRIFT, 4}, {LK_MEASURE_IDENTITY_ERASURE, 4}, {LK_MEASURE_IDENTITY_ERASURE, 3},
     };
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "thresholds", "Sensitivity of the rates to their thresholds"));
-    const char *const columns[] = {"Measure", "Threshold"};
-    for (int c = 0; c < 2; c++) lk_table_column(table, columns[c], LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "thresholds", "Sensitivity of the rates to their thresholds", "Measure|Threshold"));
     for (int model = -1; model < LK_N_MODELS; model++)
         lk_table_column(table, model < 0 ? "All" : lk_factor_short(LK_FACTOR_MODEL, model), LK_ALIGN_RIGHT);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

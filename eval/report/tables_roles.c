@@ -66,17 +66,13 @@ static void rows_of(struct lk_report *report, struct lk_table *table, int model)
         row(report, table, parts[i].label, count(report, model, parts[i].which));
 }
 
-static enum lk_code begin(struct lk_table **table, const char *id, const char *caption, const char *first) {
-    LK_TRY(lk_table_new(table, id, caption));
-    const char *const columns[] = {first, "N", "Followed", "Resisted", "Unclear", "Adherence"};
-    for (int i = 0; i < 6; i++) lk_table_column(*table, columns[i], i ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
-    return LK_OK;
-}
+#define OUTCOMES "|>N|>Followed|>Resisted|>Unclear|>Adherence"
 
 enum lk_code lk_report_tables_roles(struct lk_report *report) {
     const struct sentences any = {-1, -1, NULL};
     struct lk_table *table;
-    LK_TRY(begin(&table, "t_w", "Gender and occupation: does the assigned person follow the stereotype?", "Sentences"));
+    LK_TRY(lk_table_new(&table, "t_w", "Gender and occupation: does the assigned person follow the stereotype?",
+                        "Sentences" OUTCOMES));
     int64_t n = count(report, -1, any).n;
     for (int model = 0; model < LK_N_MODELS; model++) {
         if (!count(report, model, any).n) continue;
@@ -88,7 +84,7 @@ enum lk_code lk_report_tables_roles(struct lk_report *report) {
                   report->options.unclear == LK_UNCLEAR_EXCLUDE ? "answers other than unclear" : "all answers");
     table->no_data = !n;
     LK_TRY(lk_report_add(report, LK_SECTION_ROLES, table));
-    LK_TRY(begin(&table, "t_w_occupations", "Adherence by occupation", "Occupation"));
+    LK_TRY(lk_table_new(&table, "t_w_occupations", "Adherence by occupation", "Occupation" OUTCOMES));
     for (int gender = 0; gender < 2; gender++) {
         lk_table_heading(table, gender ? "Female-stereotyped" : "Male-stereotyped");
         for (int p = 0; p < LK_N_W_PROMPTS; p++) {

@@ -1,4 +1,4 @@
-/* T-TEST: the study's hypothesis tests in families, with the tests that allow for repeated sources beside, and what
+/* The study's hypothesis tests in families, with the tests that allow for repeated sources beside, and what
  * they say about the research questions. */
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +22,7 @@ struct row {
     struct lk_test test;
     struct lk_number by_source;
     const char *by_source_name;
+    int decimals;    /* of the statistic: 2 of a standard normal one, 1 of all others */
     bool own_choice; /* the study reports this one, not adjusted */
 };
 
@@ -30,11 +31,12 @@ struct family {
     int n;
 };
 
-static struct row *add(struct family *family, const char *name, const char *axis) {
+static struct row *add(struct family *family, const char *name, const char *axis, int decimals) {
     struct row *row = &family->rows[family->n++];
     memset(row, 0, sizeof *row);
     row->name = name;
     row->axis = axis;
+    row->decimals = decimals;
     return row;
 }
 
@@ -63,7 +65,7 @@ static enum lk_code print(struct lk_table *table, const char *heading, const str
             for (int c = 0; c < 6; c++) lk_table_none(table, row->test.undefined);
             continue;
         }
-        lk_table_fixed(table, row->test.statistic, strchr(row->name, 'z') ? 2 : 1);
+        lk_table_fixed(table, row->test.statistic, row->decimals);
         lk_table_p(table, row->test.p);
         if (row->own_choice) {
             lk_table_bold(table);
@@ -118,8 +120,7 @@ static enum lk_code permutation_by_source(const struct lk_report *report, const 
         means[n] = means[i];
         labels[n++] = races[i] == a;
     }
-    struct lk_resampling how = {report->options.study_seed, (int)report->options.n_bootstrap, 1 - report->options.alpha,
-                                NULL, 0};
+    struct lk_resampling how = resampling(report);
     struct lk_test test;
     LK_TRY(lk_permutation_means(means, labels, n, &how, &test));
     row->by_source.value = test.p;
@@ -210,7 +211,7 @@ static enum lk_code rank_family(const struct lk_report *report, enum kind kind, 
                                 struct family *family) {
     family->n = 0;
     for (int axis = 0; axis < LK_N_AXES; axis++) {
-        struct row *row = add(family, kinds[kind], lk_factor_display(LK_FACTOR_AXIS, axis));
+        struct row *row = add(family, kinds[kind], lk_factor_display(LK_FACTOR_AXIS, axis), 1);
         row->own_choice = source == LK_SCORES_HUMAN && (kind == WILCOXON || axis == LK_AXIS_SKIN_TONE);
         LK_TRY(rank_row(report, kind, axis, source, row));
     }
@@ -267,7 +268,8 @@ static enum lk_code drift_family(const struct lk_report *report, bool chi_square
     family->n = 0;
     for (int model = -1; model < LK_N_MODELS; model++)
         LK_TRY(drift_row(report, model, chi_square,
-                         add(family, chi_square ? "χ²" : "Two-proportion z", lk_measure_name(LK_MEASURE_RACE_DRIFT))));
+                         add(family, chi_square ? "χ²" : "Two-proportion z", lk_measure_name(LK_MEASURE_RACE_DRIFT),
+                             chi_square ? 1 : 2)));
     return LK_OK;
 }
 
@@ -281,7 +283,7 @@ static enum lk_code dunn_rows(const struct lk_report *report, const struct lk_ob
     LK_TRY(lk_dunn(values, sizes, (size_t)n, tests));
     for (int i = 0; i < n; i++)
         for (int j = i + 1; j < n; j++) {
-            struct row *row = add(family, "Dunn z", lk_factor_display(LK_FACTOR_AXIS, LK_AXIS_SKIN_TONE));
+            struct row *row = add(family, "Dunn z", lk_factor_display(LK_FACTOR_AXIS, LK_AXIS_SKIN_TONE), 2);
             row->test = tests[at++];
             snprintf(row->groups, sizeof row->groups, "%s, %s", lk_factor_display(LK_FACTOR_RACE, races[i]),
                      lk_factor_display(LK_FACTOR_RACE, races[j]));
@@ -325,10 +327,8 @@ static enum lk_code families(const struct lk_report *report, struct lk_table *ta
 
 static enum lk_code table_tests(struct lk_report *report, struct family *family) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "t_test", "Hypothesis tests"));
-    const char *const columns[] = {"Test", "Axis",       "Groups",      "n",      "Statistic",
-                                   "p",    "Adjusted p", "Effect size", "Method", "p by source"};
-    for (int c = 0; c < 10; c++) lk_table_column(table, columns[c], c < 3 || c == 8 ? LK_ALIGN_LEFT : LK_ALIGN_RIGHT);
+    LK_TRY(lk_table_new(&table, "t_test", "Hypothesis tests",
+                        "Test|Axis|Groups|>n|>Statistic|>p|>Adjusted p|>Effect size|Method|>p by source"));
     enum lk_code rc = families(report, table, family);
     if (rc) {
         lk_table_free(table);

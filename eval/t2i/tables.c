@@ -7,24 +7,6 @@
 
 #define PERCEIVED "Groups are perceived labels: what a classifier answers about a picture, not who anybody is."
 
-struct column {
-    const char *name;
-    enum lk_align align;
-};
-#define LEFT(name_)                                                                                                    \
-    { name_, LK_ALIGN_LEFT }
-#define RIGHT(name_)                                                                                                   \
-    { name_, LK_ALIGN_RIGHT }
-
-static void columns(struct lk_table *table, const struct column *list, size_t n) {
-    for (size_t i = 0; i < n; i++) lk_table_column(table, list[i].name, list[i].align);
-}
-#define COLUMNS(table, ...)                                                                                            \
-    do {                                                                                                               \
-        static const struct column list_[] = {__VA_ARGS__};                                                            \
-        columns(table, list_, sizeof list_ / sizeof *list_);                                                           \
-    } while (0)
-
 /* The cells that say which scope, and which attribute. */
 static void begin_row(struct lk_table *table, const struct lk_t2i_metrics *m, const struct lk_t2i_scope *scope,
                       int attribute) {
@@ -88,8 +70,7 @@ static void pictures_row(struct lk_table *table, const struct lk_t2i_metrics *m,
 }
 
 static void pictures(struct lk_table *table, const struct lk_t2i_metrics *m) {
-    COLUMNS(table, LEFT("Model"), RIGHT("Pictures"), RIGHT("Without a face"), RIGHT("Prompts"), LEFT("Arms"),
-            RIGHT("Reference CFG"), LEFT("What CFG is"));
+    lk_table_columns(table, "Model|>Pictures|>Without a face|>Prompts|Arms|>Reference CFG|What CFG is");
     const struct lk_t2i_images *images = m->images;
     for (size_t from = 0, to; from < images->n; from = to) {
         for (to = from; to < images->n && images->list[to].model == images->list[from].model;) to++;
@@ -134,7 +115,7 @@ static void shares_rows(struct lk_table *table, const struct lk_t2i_metrics *m, 
 static void shares(struct lk_table *table, const struct lk_t2i_metrics *m, bool pooled) {
     bool arms[LK_N_T2I_ARMS] = {false};
     for (size_t i = 0; i < m->n_cells; i++) arms[m->cells[i].arm] = true;
-    COLUMNS(table, LEFT("Model"), LEFT("Prompt"), LEFT("Attribute"), LEFT("Group"), RIGHT("Target"));
+    lk_table_columns(table, "Model|Prompt|Attribute|Group|>Target");
     for (int a = 0; a < LK_N_T2I_ARMS; a++)
         if (arms[a]) lk_table_column(table, lk_t2i_arm_name(a), LK_ALIGN_RIGHT);
     for (size_t from = 0, to; from < m->n_cells; from = to) {
@@ -146,9 +127,8 @@ static void shares(struct lk_table *table, const struct lk_t2i_metrics *m, bool 
 }
 
 static void spd(struct lk_table *table, const struct lk_t2i_metrics *m, bool pooled) {
-    COLUMNS(table, LEFT("Model"), LEFT("Prompt"), LEFT("Attribute"), LEFT("Arm"), RIGHT("n"), RIGHT("No label"),
-            RIGHT("SPD"), RIGHT("BiasAmp"), RIGHT("χ²"), RIGHT("df"), RIGHT("p"), RIGHT("Adjusted p"),
-            RIGHT("Small groups"));
+    lk_table_columns(table, "Model|Prompt|Attribute|Arm|>n|>No label|"
+                            ">SPD|>BiasAmp|>χ²|>df|>p|>Adjusted p|>Small groups");
     for (size_t i = 0; i < m->n_cells; i++) {
         const struct lk_t2i_cell *cell = &m->cells[i];
         if (lk_t2i_pooled(&cell->scope) != pooled) continue;
@@ -181,9 +161,8 @@ static void spd(struct lk_table *table, const struct lk_t2i_metrics *m, bool poo
 }
 
 static void changes(struct lk_table *table, const struct lk_t2i_metrics *m, bool pooled) {
-    COLUMNS(table, LEFT("Model"), LEFT("Prompt"), LEFT("Attribute"), LEFT("Arm"), RIGHT("Pairs"), RIGHT("Unpaired"),
-            RIGHT("Base SPD"), RIGHT("Mitigated SPD"), RIGHT("ΔSPD"), RIGHT("ΔBiasAmp"), RIGHT("p"),
-            RIGHT("Adjusted p"));
+    lk_table_columns(table, "Model|Prompt|Attribute|Arm|>Pairs|>Unpaired|"
+                            ">Base SPD|>Mitigated SPD|>ΔSPD|>ΔBiasAmp|>p|>Adjusted p");
     for (size_t i = 0; i < m->n_changes; i++) {
         const struct lk_t2i_change *change = &m->changes[i];
         if (lk_t2i_pooled(&change->scope) != pooled) continue;
@@ -209,8 +188,7 @@ static void changes(struct lk_table *table, const struct lk_t2i_metrics *m, bool
 }
 
 static void effects(struct lk_table *table, const struct lk_t2i_metrics *m, bool pooled) {
-    COLUMNS(table, LEFT("Model"), LEFT("Prompt"), LEFT("Attribute"), LEFT("Arm"), LEFT("Group"), RIGHT("Target"),
-            RIGHT("Base"), RIGHT("Mitigated"), RIGHT("Cohen's h"), LEFT("Size"));
+    lk_table_columns(table, "Model|Prompt|Attribute|Arm|Group|>Target|>Base|>Mitigated|>Cohen's h|Size");
     for (size_t i = 0; i < m->n_changes; i++) {
         const struct lk_t2i_change *change = &m->changes[i];
         int a = change->attribute;
@@ -238,8 +216,7 @@ static void effects(struct lk_table *table, const struct lk_t2i_metrics *m, bool
 }
 
 static void sensitivity(struct lk_table *table, const struct lk_t2i_metrics *m) {
-    COLUMNS(table, LEFT("Model"), LEFT("Prompt"), LEFT("Attribute"), LEFT("Arm"), RIGHT("Confidence"), RIGHT("n"),
-            RIGHT("Removed"), RIGHT("SPD"), RIGHT("ΔSPD"));
+    lk_table_columns(table, "Model|Prompt|Attribute|Arm|>Confidence|>n|>Removed|>SPD|>ΔSPD");
     for (size_t i = 0; i < m->n_sensitivity; i++) {
         const struct lk_t2i_sensitivity *row = &m->sensitivity[i];
         begin_row(table, m, &row->scope, row->attribute);
@@ -256,8 +233,8 @@ static void sensitivity(struct lk_table *table, const struct lk_t2i_metrics *m) 
 }
 
 static void cfg(struct lk_table *table, const struct lk_t2i_metrics *m) {
-    COLUMNS(table, LEFT("Model"), LEFT("Prompt"), LEFT("Attribute"), LEFT("Arm"), RIGHT("CFG"), RIGHT("n"),
-            RIGHT("SPD"), RIGHT("ΔSPD to the reference CFG"), LEFT("Safe"), RIGHT("ΔSPD to the base"));
+    lk_table_columns(table, "Model|Prompt|Attribute|Arm|>CFG|"
+                            ">n|>SPD|>ΔSPD to the reference CFG|Safe|>ΔSPD to the base");
     for (size_t i = 0; i < m->n_cfg; i++) {
         const struct lk_t2i_cfg *row = &m->cfg[i];
         begin_row(table, m, &row->scope, row->attribute);
@@ -280,7 +257,7 @@ static void cfg(struct lk_table *table, const struct lk_t2i_metrics *m) {
 }
 
 static void rejected(struct lk_table *table, const struct lk_t2i_metrics *m) {
-    COLUMNS(table, LEFT("File"), RIGHT("Line"), LEFT("Record"), LEFT("Reason"));
+    lk_table_columns(table, "File|>Line|Record|Reason");
     for (size_t f = 0; f < m->images->files.n; f++)
         for (size_t i = 0; i < m->images->rejects[f].n; i++) {
             const struct lk_reject *reject = &m->images->rejects[f].list[i];
@@ -313,7 +290,7 @@ enum lk_code lk_t2i_table(const struct lk_t2i_metrics *metrics, enum lk_t2i_tabl
         [LK_T2I_TABLE_CFG] = {"t2i_cfg", "Sensitivity to CFG", NULL, cfg, false},
         [LK_T2I_TABLE_REJECTED] = {"t2i_rejected", "Records that were rejected", NULL, rejected, false},
     };
-    LK_TRY(lk_table_new(out, tables[which].id, tables[which].caption));
+    LK_TRY(lk_table_new(out, tables[which].id, tables[which].caption, NULL));
     if (tables[which].of_all)
         tables[which].of_all(*out, metrics);
     else

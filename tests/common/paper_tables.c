@@ -147,7 +147,7 @@ static enum lk_code append(struct lk_paper_tables *tables, struct lk_table *tabl
 static enum lk_code read_table(struct lk_json *j, struct lk_paper_tables *tables, const char *id, const char *title) {
     const char *key, *text;
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, id, title));
+    LK_TRY(lk_table_new(&table, id, title, NULL));
     bool entered = lk_json_enter(j, '{');
     while (entered && lk_json_next(j) && lk_json_key(j, &key)) {
         if (!strcmp(key, "columns"))

@@ -195,9 +195,8 @@ enum lk_code sample_pictures(const char *folder) {
 
 static enum lk_code table_by_race(struct lk_page *page) {
     struct lk_table *table;
-    LK_TRY(
-        lk_table_new(&table, "by_race", "Race change by race and model. Disparity is the largest minus the smallest."));
-    lk_table_column(table, "Race", LK_ALIGN_LEFT);
+    LK_TRY(lk_table_new(&table, "by_race",
+                        "Race change by race and model. Disparity is the largest minus the smallest.", "Race"));
     for (int m = 0; m < 3; m++) lk_table_column(table, models[m], LK_ALIGN_RIGHT);
     for (int r = 0; r < 7; r++) {
         lk_table_row(table);
@@ -224,7 +223,7 @@ static enum lk_code table_by_race(struct lk_page *page) {
 
 static enum lk_code wide_table(struct lk_page *page) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "tests", "Tests of the human answers"));
+    LK_TRY(lk_table_new(&table, "tests", "Tests of the human answers", NULL));
     static const char *const columns[] = {"Test", "Axis", "Groups", "n", "Statistic", "p", "Adjusted p", "Effect"};
     for (int c = 0; c < LENGTH(columns); c++)
         lk_table_column(table, columns[c], c < 3 ? LK_ALIGN_LEFT : LK_ALIGN_RIGHT);
@@ -254,9 +253,7 @@ static enum lk_code wide_table(struct lk_page *page) {
 
 static enum lk_code empty_table(struct lk_page *page) {
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "empty", "Filters of quality control"));
-    lk_table_column(table, "Rule", LK_ALIGN_LEFT);
-    lk_table_column(table, "Excluded", LK_ALIGN_RIGHT);
+    LK_TRY(lk_table_new(&table, "empty", "Filters of quality control", "Rule|>Excluded"));
     enum lk_code rc = lk_table_finish(table);
     if (!rc) lk_page_table(page, table);
     lk_table_free(table);

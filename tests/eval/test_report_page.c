@@ -71,7 +71,7 @@ static void hostile_texts_stay_texts(void **state) {
         struct lk_text text = {0};
         assert_ok(lk_page_new(
             &page, &(struct lk_page_options){.title = e, .run = e, .config_hash = e, .date = e, .advisory = e}));
-        assert_ok(lk_table_new(&table, e, e));
+        assert_ok(lk_table_new(&table, e, e, NULL));
         lk_table_column(table, e, LK_ALIGN_LEFT);
         lk_table_row(table), lk_table_text(table, "%s", e), lk_table_link(table, e), lk_table_remark(table, "%s", e);
         lk_table_note(table, "%s", e);
@@ -126,8 +126,7 @@ static void dead_links_and_doubles(void **state) {
     struct lk_text text = {0};
     struct lk_page *page = plain_page();
     struct lk_table *table;
-    assert_ok(lk_table_new(&table, "t 1", "x"));
-    lk_table_column(table, "a", LK_ALIGN_LEFT);
+    assert_ok(lk_table_new(&table, "t 1", "x", "a"));
     lk_table_row(table), lk_table_text(table, "b"), lk_table_link(table, "nowhere");
     assert_ok(lk_table_finish(table));
     lk_page_table(page, table);

@@ -8,8 +8,7 @@
 
 static struct lk_table *one_column(void) {
     struct lk_table *table;
-    assert_ok(lk_table_new(&table, "t", "A table"));
-    lk_table_column(table, "Value", LK_ALIGN_RIGHT);
+    assert_ok(lk_table_new(&table, "t", "A table", ">Value"));
     return table;
 }
 
@@ -101,9 +100,7 @@ static void numbers_as_printed(void **state) {
 static void a_failure_stays(void **state) {
     (void)state;
     struct lk_table *table;
-    assert_ok(lk_table_new(&table, "t", NULL));
-    lk_table_column(table, "A", LK_ALIGN_LEFT);
-    lk_table_column(table, "B", LK_ALIGN_RIGHT);
+    assert_ok(lk_table_new(&table, "t", NULL, "A|>B"));
     lk_table_row(table);
     lk_table_text(table, "only one");
     lk_table_row(table);
@@ -112,27 +109,26 @@ static void a_failure_stays(void **state) {
     assert_fails(lk_table_finish(table), LK_E_INTERNAL, "row 1: expected cells over 2 columns, got 1");
     lk_table_free(table);
 
-    assert_ok(lk_table_new(&table, "t", ""));
-    lk_table_column(table, "A", LK_ALIGN_LEFT);
+    assert_ok(lk_table_new(&table, "t", "", "A"));
     lk_table_row(table);
     lk_table_text(table, "a");
     lk_table_text(table, "b");
     assert_fails(lk_table_finish(table), LK_E_INTERNAL, "beyond the 1 columns");
     lk_table_free(table);
 
-    assert_ok(lk_table_new(&table, "t", ""));
+    assert_ok(lk_table_new(&table, "t", "", NULL));
     lk_table_text(table, "a");
     assert_int_equal(table->rc, LK_E_INTERNAL);
     lk_table_free(table);
 
-    assert_ok(lk_table_new(&table, "t", ""));
+    assert_ok(lk_table_new(&table, "t", "", NULL));
     assert_fails(lk_table_finish(table), LK_E_INTERNAL, "no columns");
     lk_table_free(table);
 }
 
 static struct lk_table *hostile(void) {
     struct lk_table *table;
-    if (lk_table_new(&table, "a\"b <id>", "Cap<script>alert(1)</script>|\\")) return NULL;
+    if (lk_table_new(&table, "a\"b <id>", "Cap<script>alert(1)</script>|\\", NULL)) return NULL;
     lk_table_column(table, "A|\"x\"", LK_ALIGN_LEFT);
     lk_table_column(table, "50% & _more_", LK_ALIGN_RIGHT);
     lk_table_heading(table, "group, \"one\"");

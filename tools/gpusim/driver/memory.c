@@ -109,35 +109,35 @@ EXPORT CUresult cuPointerGetAttribute(void *out, unsigned attribute, CUdeviceptr
     if (!out) LEAVE(CUDA_ERROR_INVALID_VALUE);
     if (!r) LEAVE(CUDA_ERROR_INVALID_VALUE);
     switch (attribute) {
-    case 1:
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
         *(CUcontext *)out = r->device >= 0 ? gpusim_driver.primary[r->device] : NULL;
         break;
-    case 2:
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)out = r->device >= 0 ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
         break;
-    case 3:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
         *(CUdeviceptr *)out = address;
         break;
-    case 4:
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         if (r->device >= 0) LEAVE(CUDA_ERROR_INVALID_VALUE);
         *(void **)out = (void *)(uintptr_t)address;
         break;
-    case 7:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
         *(unsigned long long *)out = r->id;
         break;
-    case 8:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
         *(unsigned *)out = 0;
         break;
-    case 9:
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *(int *)out = r->device >= 0 ? r->device : 0;
         break;
-    case 11:
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *(CUdeviceptr *)out = r->base;
         break;
-    case 12:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
         *(size_t *)out = r->bytes;
         break;
-    case 13:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
         *(unsigned *)out = 1;
         break;
     default:

@@ -1,4 +1,4 @@
-/* How numbers are printed (study specification 1.5): half up, the sign a hyphen-minus as in the published tables, the
+/* How numbers are printed: half up, the sign a hyphen-minus as in the published tables, the
  * en dash for what does not exist. */
 #pragma once
 

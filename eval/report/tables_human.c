@@ -195,7 +195,7 @@ static enum lk_code table_11(struct lk_report *report) {
     return lk_report_add(report, LK_SECTION_HUMAN, table);
 }
 
-/* T-000-15.4 */
+/* Each measure by the judges and by the raters' majority. */
 static enum lk_code table_rates_of_both(struct lk_report *report) {
     static const struct {
         enum lk_measure measure;

@@ -117,7 +117,7 @@ static enum lk_code table_13(struct lk_report *report) {
     return lk_report_add(report, LK_SECTION_DISPARITY, table);
 }
 
-/* T-000-3.1: every measure of one model with its race disparity and the two groups. */
+/* Every measure of one model with its race disparity and the two groups. */
 static enum lk_code table_metrics(struct lk_report *report, int model) {
     struct lk_table *table;
     char id[64], caption[128];
@@ -239,7 +239,7 @@ static enum lk_code table_crossed(struct lk_report *report, enum lk_factor facto
     return lk_report_add(report, LK_SECTION_DISPARITY, table);
 }
 
-/* T-000-15.5: race disparity of a category's race change, with the groups. */
+/* Race disparity of a category's race change, with the groups. */
 static enum lk_code table_categories(struct lk_report *report) {
     struct lk_table *table;
     LK_TRY(lk_table_new(&table, "t_000_15_5", "Race disparity of race change by category",

@@ -1,5 +1,5 @@
 /* How the groups of generated pictures compare with what was to be expected: shares, their distance from a target, and
- * what a mitigation changes. Definitions: study specification, sections 10 (rows 14 to 16, 22) and 14.6. */
+ * what a mitigation changes. */
 #pragma once
 
 #include "eval/stats/resampling/bootstrap.h"

@@ -1,5 +1,5 @@
 /* Who is depicted: shares of perceived groups among generated pictures, their distance from a target, and what
- * mitigations and CFG change about it. Definitions: study specification, sections 10 (rows 10 to 16, 22) and 14.6.
+ * mitigations and CFG change about it.
  *
  *     struct lk_t2i_metrics metrics;
  *     LK_TRY(lk_t2i_metrics_compute(&metrics, &images, &options));

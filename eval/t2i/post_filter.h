@@ -1,5 +1,5 @@
-/* Reject and resample, offline (study specification, section 14.5): of the base pictures of each model and prompt, as
- * many as have the target's shares to a tolerance. */
+/* Reject and resample, offline: of the base pictures of each model and prompt, as many as
+ * have the target's shares to a tolerance. */
 #pragma once
 
 #include "eval/t2i/images.h"

@@ -1,5 +1,5 @@
 /* The prompts of the text-to-image study: negative social roles, three ways to name a gender, styles, contexts, and
- * what mitigations at the level of the prompt make of each. Specification: study, sections 14.2 and 14.3.
+ * what mitigations at the level of the prompt make of each.
  *
  *     struct lk_t2i_prompts prompts;
  *     LK_TRY(lk_t2i_prompts_build(&prompts, NULL));       // or lk_t2i_prompts_read

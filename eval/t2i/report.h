@@ -32,8 +32,8 @@ enum lk_t2i_table {
 };
 enum lk_code lk_t2i_table(const struct lk_t2i_metrics *metrics, enum lk_t2i_table which, struct lk_table **out);
 
-/* Figures, each handed to `use` and then freed: F-heat, shares by prompt and group of each model's base pictures;
- * F-forest, what mitigations change; F-cfg, what CFG changes. */
+/* Figures, each handed to `use` and then freed: heat maps, shares by prompt and group of each model's base pictures;
+ * forests, what mitigations change and what CFG changes. */
 typedef void (*lk_t2i_use_figure)(void *context, const struct lk_figure *figure);
 enum { LK_T2I_HEAT_ROWS = 150 }; /* of more prompts no heat map is drawn */
 enum lk_code lk_t2i_figures_heat(const struct lk_t2i_metrics *metrics, lk_t2i_use_figure use, void *context);

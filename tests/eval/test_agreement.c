@@ -1,5 +1,5 @@
 /* Agreement against scikit-learn, statsmodels, krippendorff and pingouin (golden/generate_stats_agreement.py), the test
- * vectors of the study specification, and degenerate inputs. */
+ * vectors of the study, and degenerate inputs. */
 #include <math.h>
 
 #include "eval/stats/agreement/agreement_labels.h"
@@ -168,7 +168,7 @@ static const double reference_units[12][4] = {{1, 1, 1, NAN}, {2, 2, 3, 2},   {3
                                               {2, 2, 2, 2},   {1, 2, 3, 4},   {4, 4, 4, 4},     {1, 1, 2, 1},
                                               {2, 2, 2, 2},   {5, 5, 5, NAN}, {1, 1, NAN, NAN}, {3, NAN, NAN, NAN}};
 
-static void vectors_of_the_specification(void **state) {
+static void vectors_of_the_study(void **state) {
     (void)state;
     int32_t counts[12][5] = {{0}};
     for (int i = 0; i < 12; i++)
@@ -318,7 +318,7 @@ int main(void) {
         cmocka_unit_test(fleiss_against_statsmodels),
         cmocka_unit_test(alpha_against_krippendorff),
         cmocka_unit_test(icc_against_pingouin),
-        cmocka_unit_test(vectors_of_the_specification),
+        cmocka_unit_test(vectors_of_the_study),
         cmocka_unit_test(alpha_intervals),
         cmocka_unit_test(degenerate),
         cmocka_unit_test(every_allocation_may_fail),

@@ -1,4 +1,4 @@
-/* Resampling: draws by definition, intervals against numpy and scipy on the same draws, the specification's vector, and
+/* Resampling: draws by definition, intervals against numpy and scipy on the same draws, the study's vector, and
  * the same bits with any number of threads. */
 #include <math.h>
 #include <stdbool.h>
@@ -115,7 +115,7 @@ static void mean_of(const int32_t *drawn, size_t n, const void *context, void *s
     for (size_t i = 0; i < n; i++) *out += ((const double *)context)[drawn[i]] / (double)n;
 }
 
-static void vectors_of_the_specification(void **state) {
+static void vectors_of_the_study(void **state) {
     (void)state;
     const double data[] = {0, 0, 1, 0, 1, 1, 0, 0, 0, 1}, first5[] = {0.5, 0.1, 0.4, 0.4, 0.2};
     struct lk_resampling how = LK_RESAMPLING;
@@ -469,7 +469,7 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(against_numpy_and_scipy),
-        cmocka_unit_test(vectors_of_the_specification),
+        cmocka_unit_test(vectors_of_the_study),
         cmocka_unit_test(quantiles_of_all_kinds),
         cmocka_unit_test(quantiles_of_tails),
         cmocka_unit_test(same_bits_with_any_number_of_threads),

@@ -1,4 +1,4 @@
-/* Raters combined: the vectors of the specification, every triple of levels, classes, and raters left out. */
+/* Raters combined: the study's vectors, every triple of levels, classes, and raters left out. */
 #include <math.h>
 
 #include "engine/base/alloc.h"

@@ -97,7 +97,7 @@ static void kendall_as_scipy(void **state) {
     stats_golden_finish(&golden, checksum);
 }
 
-static void vectors_of_the_specification(void **state) {
+static void vectors_of_the_study(void **state) {
     (void)state;
     const double a[] = {1, 2, 3, 4, 5, 1, 2, 3, 3, 4, 5, 5, 1, 2, 2, 1, 3, 4, 4, 2};
     const double b[] = {1, 2, 2, 4, 5, 1, 1, 3, 4, 4, 5, 4, 2, 2, 3, 1, 3, 3, 5, 2};
@@ -129,7 +129,7 @@ static void perfect_order(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spearman_as_scipy), cmocka_unit_test(pearson_as_scipy),
-        cmocka_unit_test(kendall_as_scipy),  cmocka_unit_test(vectors_of_the_specification),
+        cmocka_unit_test(kendall_as_scipy),  cmocka_unit_test(vectors_of_the_study),
         cmocka_unit_test(perfect_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

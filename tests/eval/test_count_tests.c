@@ -176,7 +176,7 @@ static void binomial_as_scipy(void **state) {
     stats_golden_finish(&golden, checksum);
 }
 
-static void tables_of_the_specification(void **state) {
+static void tables_of_the_study(void **state) {
     (void)state;
     const int64_t table[] = {40, 200, 44, 194, 23, 217, 36, 203, 43, 197, 36, 202, 3, 236};
     const int64_t outer[] = {40, 200, 3, 236};
@@ -226,7 +226,7 @@ int main(void) {
         cmocka_unit_test(mcnemar_as_statsmodels),
         cmocka_unit_test(proportions_as_statsmodels),
         cmocka_unit_test(binomial_as_scipy),
-        cmocka_unit_test(tables_of_the_specification),
+        cmocka_unit_test(tables_of_the_study),
         cmocka_unit_test(empty_rows_are_named),
         cmocka_unit_test(five_expected_are_enough),
     };

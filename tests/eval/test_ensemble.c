@@ -4,7 +4,7 @@
 #include "eval/study/prompts.h"
 #include "tests/common/test.h"
 
-/* The table of the specification: pairs 1 apart. */
+/* The study's table: pairs 1 apart. */
 static void halves_are_rounded_as_printed(void **state) {
     (void)state;
     const int expected[3][4] = {{2, 2, 4, 4}, {2, 3, 4, 5}, {1, 2, 3, 4}};

@@ -1,4 +1,4 @@
-/* What a judge is asked: the digests are of the texts in the study's specification, filled by Python (str.replace). */
+/* What a judge is asked: the digests are of the study's texts, filled by Python (str.replace). */
 #include "eval/judge/prompt.h"
 #include "tests/common/test.h"
 #include "engine/base/digest.h"
@@ -16,7 +16,7 @@ static int unload(void **state) {
     return 0;
 }
 
-static void texts_of_the_specification(void **state) {
+static void texts_of_the_study(void **state) {
     (void)state;
     const struct {
         const char *item;
@@ -125,7 +125,7 @@ static void no_memory_leaves_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_of_the_specification),
+        cmocka_unit_test(texts_of_the_study),
         cmocka_unit_test(pictures_in_their_order),
         cmocka_unit_test(questions_that_are_none),
         cmocka_unit_test(no_memory_leaves_nothing),

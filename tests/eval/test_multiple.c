@@ -1,4 +1,4 @@
-/* Adjusted p-values against statsmodels, and the specification's vector. */
+/* Adjusted p-values against statsmodels, and the study's vector. */
 #include <math.h>
 
 #include "engine/base/alloc.h"
@@ -33,7 +33,7 @@ static void against_statsmodels(void **state) {
     stats_golden_close(&golden);
 }
 
-static void vector_of_the_specification(void **state) {
+static void vector_of_the_study(void **state) {
     (void)state;
     double p[] = {0.001, 0.008, 0.039, 0.041, 0.042, 0.06, 0.074, 0.205, 0.212, 0.216};
     const double expected[] = {0.01, 0.04, 0.084, 0.084, 0.084, 0.1, 0.10571428571428572, 0.216, 0.216, 0.216};
@@ -62,7 +62,7 @@ static void degenerate(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(against_statsmodels),
-        cmocka_unit_test(vector_of_the_specification),
+        cmocka_unit_test(vector_of_the_study),
         cmocka_unit_test(degenerate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

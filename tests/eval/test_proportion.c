@@ -1,4 +1,4 @@
-/* Rates, sample sizes and mean with SD against statsmodels, scipy, mpmath and numpy, and the specification's vectors.
+/* Rates, sample sizes and mean with SD against statsmodels, scipy, mpmath and numpy, and the study's vectors.
  */
 #include <math.h>
 
@@ -99,7 +99,7 @@ static void mean_and_sd_against_numpy(void **state) {
     stats_golden_close(&golden);
 }
 
-static void vectors_of_the_specification(void **state) {
+static void vectors_of_the_study(void **state) {
     (void)state;
     struct lk_number number;
     close_to("h", 0, lk_cohen_h(0.788, 0.469), 0.675866728637557);
@@ -153,7 +153,7 @@ int main(void) {
         cmocka_unit_test(intervals_against_statsmodels),
         cmocka_unit_test(sizes_against_peers),
         cmocka_unit_test(mean_and_sd_against_numpy),
-        cmocka_unit_test(vectors_of_the_specification),
+        cmocka_unit_test(vectors_of_the_study),
         cmocka_unit_test(degenerate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

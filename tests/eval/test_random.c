@@ -1,4 +1,4 @@
-/* The study's generator against the values that its definition gives (study specification, test vectors). */
+/* The study's generator against the values that its definition gives. */
 #include "eval/study/random.h"
 #include "tests/common/test.h"
 

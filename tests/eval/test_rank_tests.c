@@ -195,7 +195,7 @@ static void wilcoxon_as_scipy(void **state) {
     stats_golden_finish(&golden, checksum);
 }
 
-static void groups_of_the_specification(void **state) {
+static void groups_of_the_study(void **state) {
     (void)state;
     const double values[] = {3, 3, 4, 3, 4, 5, 3, 3, 3, 4, 4, 5, 4, 4, 3, 5, 3, 3, 3, 2, 3, 3, 4, 3};
     const double y[] = {3, 3, 4, 3, 4, 5, 3, 3, 3, 3, 3, 2, 3, 3, 4, 3};
@@ -216,7 +216,7 @@ static void groups_of_the_specification(void **state) {
     assert_string_equal(test.method, "exact");
 }
 
-static void differences_of_the_specification(void **state) {
+static void differences_of_the_study(void **state) {
     (void)state;
     const double x[] = {4.0, 3.67, 5.0, 2.33, 3.0, 4.33, 1.0, 3.67, 4.67, 2.0, 3.33, 4.0, 5.0, 1.67, 3.0};
     const double y[] = {3.33, 3.67, 4.33, 2.0, 3.33, 4.0, 1.0, 3.0, 4.0, 2.33, 3.33, 3.0, 4.67, 1.67, 2.0};
@@ -307,8 +307,8 @@ int main(void) {
         cmocka_unit_test(friedman_as_scipy),
         cmocka_unit_test(mann_whitney_as_scipy),
         cmocka_unit_test(wilcoxon_as_scipy),
-        cmocka_unit_test(groups_of_the_specification),
-        cmocka_unit_test(differences_of_the_specification),
+        cmocka_unit_test(groups_of_the_study),
+        cmocka_unit_test(differences_of_the_study),
         cmocka_unit_test(ranks_by_counting),
         cmocka_unit_test(large_exact_samples),
         cmocka_unit_test(limits_of_the_exact_choice),

@@ -1,5 +1,5 @@
 /* Shares of groups, their distance from a target and its change against numpy on the same draws, the post-filter
- * against an exhaustive search, silhouette and cosine against scikit-learn; the specification's vectors. */
+ * against an exhaustive search, silhouette and cosine against scikit-learn; the study's vectors. */
 #include <math.h>
 
 #include "eval/stats/resampling/rebalance.h"
@@ -155,7 +155,7 @@ static void silhouette_against_sklearn(void **state) {
     stats_golden_close(&golden);
 }
 
-static void vectors_of_the_specification(void **state) {
+static void vectors_of_the_study(void **state) {
     (void)state;
     const int64_t counts[] = {30, 10, 5, 5};
     const double quarter[] = {0.25, 0.25, 0.25, 0.25}, shares[] = {0.6, 0.2, 0.1, 0.1};
@@ -293,7 +293,7 @@ int main(void) {
         cmocka_unit_test(post_filter_against_exhaustive_search),
         cmocka_unit_test(post_filter_keeps_the_first_of_each_stream),
         cmocka_unit_test(silhouette_against_sklearn),
-        cmocka_unit_test(vectors_of_the_specification),
+        cmocka_unit_test(vectors_of_the_study),
         cmocka_unit_test(degenerate),
         cmocka_unit_test(many_sets_are_as_each_alone),
         cmocka_unit_test(every_allocation_may_fail),

@@ -71,7 +71,7 @@ static void pairs500_without_shuffling(void **state) {
     assert_string_equal(digest, "79cb4a566fe42a2ecd6291088cd61daaf92c16937bd085cc28924173fe887875");
 }
 
-/* The consequences listed in the specification, for any seed. */
+/* What the study says of its samples, for any seed. */
 static void pairs500_is_balanced(void **state) {
     (void)state;
     const int races[] = {72, 71, 72, 71, 71, 71, 72}, ages[] = {83, 83, 83, 84, 84, 83}, models[] = {167, 167, 166};

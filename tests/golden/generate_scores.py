@@ -3,7 +3,7 @@
 
     python generate_scores.py tests/golden/data
 
-Writes judge_answers.json (the verdicts of Python's json module with the reading rules of the study's specification on
+Writes judge_answers.json (the verdicts of Python's json module with the reading rules of the study on
 top), csv_cases.bin (files and what pandas reads from them) and sampling.csv (what pandas samples). The versions that
 made them are in scores_versions.txt.
 """

@@ -1,5 +1,5 @@
 /* Reject and resample, offline: of the images that exist, as many as possible whose groups have the target's shares to
- * a tolerance (study specification, section 14.5). */
+ * a tolerance. */
 #pragma once
 
 #include <stdbool.h>

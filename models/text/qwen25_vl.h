@@ -4,8 +4,7 @@
 #pragma once
 
 #include "engine/image/image.h"
-#include "engine/ops.h"
-#include "weights/bind.h"
+#include "models/common/layers.h"
 #include "weights/config.h"
 
 #define LK_QWEN25_VL_MAX_DEPTH  128 /* of the vision tower */
@@ -29,20 +28,15 @@ struct lk_qwen25_vl_config {
     struct lk_qwen25_vl_vision_config vision;
 };
 
-/* Weight and, where there is one, bias. */
-struct lk_qwen25_vl_linear {
-    struct lk_tensor weight, bias;
-};
-
 struct lk_qwen25_vl_layer {
     struct lk_tensor input_layernorm, post_attention_layernorm;
-    struct lk_qwen25_vl_linear q_proj, k_proj, v_proj;
+    struct lk_layer q_proj, k_proj, v_proj;
     struct lk_tensor o_proj, gate_proj, up_proj, down_proj;
 };
 
 struct lk_qwen25_vl_vision_block {
     struct lk_tensor norm1, norm2;
-    struct lk_qwen25_vl_linear qkv, proj, gate_proj, up_proj, down_proj;
+    struct lk_layer qkv, proj, gate_proj, up_proj, down_proj;
 };
 
 struct lk_qwen25_vl {
@@ -53,7 +47,7 @@ struct lk_qwen25_vl {
     struct lk_qwen25_vl_vision_block *blocks;
     struct {
         struct lk_tensor ln_q;
-        struct lk_qwen25_vl_linear mlp_0, mlp_2;
+        struct lk_layer mlp_0, mlp_2;
     } merger;
     struct lk_bind_totals totals;        /* of everything bound */
     struct lk_bind_totals vision_totals; /* of which the vision tower */

@@ -47,7 +47,7 @@ static int64_t run_length(const struct pass *p, int64_t i) {
 }
 
 static enum lk_code linear(const struct pass *p, const struct lk_tensor *y, const struct lk_tensor *x,
-                           const struct lk_qwen25_vl_linear *l, enum lk_act act, const struct lk_tensor *residual) {
+                           const struct lk_layer *l, enum lk_act act, const struct lk_tensor *residual) {
     struct lk_linear op = {.y = y, .x = x, .w = &l->weight, .bias = &l->bias, .act = act, .residual = residual};
     return lk_linear(p->dev, &op);
 }

@@ -31,14 +31,14 @@ static struct lk_tensor sums_of(const struct walk *w, const struct lk_tensor *pi
 }
 
 /* y = conv(x) + residual (or NULL), which a norm reads next. */
-static enum lk_code conv_to_norm(const struct walk *w, const struct lk_vae_layer *layer, const struct lk_tensor *x,
+static enum lk_code conv_to_norm(const struct walk *w, const struct lk_layer *layer, const struct lk_tensor *x,
                                  const struct lk_tensor *y, const struct lk_tensor *residual) {
     const struct lk_tensor sums = sums_of(w, y);
     return lk_vae_conv(w->dev, layer, x, y, residual, &sums);
 }
 
 /* x was written by conv_to_norm or sample, and is the last that was. */
-static enum lk_code norm(const struct walk *w, const struct lk_vae_layer *layer, const struct lk_tensor *x,
+static enum lk_code norm(const struct walk *w, const struct lk_layer *layer, const struct lk_tensor *x,
                          const struct lk_tensor *y, enum lk_act act) {
     const struct lk_tensor sums = sums_of(w, x);
     struct lk_group_norm op = {.y = y, .x = x, .w = &layer->weight, .b = &layer->bias, .eps = NORM_EPS, .act = act};
@@ -48,7 +48,7 @@ static enum lk_code norm(const struct walk *w, const struct lk_vae_layer *layer,
 }
 
 /* A convolution that changes the channel count: into the other slot. */
-static enum lk_code conv_step(struct walk *w, const struct lk_vae_layer *layer, bool to_norm) {
+static enum lk_code conv_step(struct walk *w, const struct lk_layer *layer, bool to_norm) {
     struct lk_tensor y = in_other_slot(w, w->x.shape[0], w->x.shape[1], layer->weight.shape[0]);
     const struct lk_tensor sums = sums_of(w, &y);
     LK_TRY(lk_vae_conv(w->dev, layer, &w->x, &y, NULL, to_norm ? &sums : NULL));
@@ -82,7 +82,7 @@ static enum lk_code resnet(struct walk *w, const struct lk_vae_resnet *r) {
 
 /* q, k and v: their input is a transposed view in the reference, for which torch adds the bias to the rounded product.
  */
-static enum lk_code project(struct lk_device *dev, const struct lk_vae_layer *layer, const struct lk_tensor *x,
+static enum lk_code project(struct lk_device *dev, const struct lk_layer *layer, const struct lk_tensor *x,
                             const struct lk_tensor *y) {
     struct lk_linear op = {.y = y, .x = x, .w = &layer->weight, .bias = &layer->bias, .round_before_bias = true};
     return lk_linear(dev, &op);
@@ -106,7 +106,7 @@ static enum lk_code attention(struct walk *w, const struct lk_vae_attention *a) 
     LK_TRY(project(dev, &a->to_v, &n2, &v2));
     struct lk_attention op = {.out = &out, .q = &q, .k = &k, .v = &v, .scale = 1.0f / sqrtf((float)c)};
     LK_TRY(lk_attention(dev, &op));
-    const struct lk_vae_layer to_out = {LK_VIEW(&a->to_out.weight, c, c, 1, 1), a->to_out.bias};
+    const struct lk_layer to_out = {LK_VIEW(&a->to_out.weight, c, c, 1, 1), a->to_out.bias};
     LK_TRY(conv_to_norm(w, &to_out, &n, &w->x, &w->x));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
@@ -118,7 +118,7 @@ static enum lk_code mid(struct walk *w, const struct lk_vae_half *half) {
     return resnet(w, &half->mid[1]);
 }
 
-static enum lk_code sample(struct walk *w, const struct lk_vae_layer *layer, bool down) {
+static enum lk_code sample(struct walk *w, const struct lk_layer *layer, bool down) {
     int64_t height = down ? w->x.shape[0] / 2 : 2 * w->x.shape[0];
     int64_t width = down ? w->x.shape[1] / 2 : 2 * w->x.shape[1];
     struct lk_tensor y = in_other_slot(w, height, width, w->x.shape[2]), sums = sums_of(w, &y);

@@ -24,31 +24,31 @@ struct lk_vae_config {
 };
 
 struct lk_vae_resnet {
-    struct lk_vae_layer norm1, conv1, norm2, conv2, conv_shortcut; /* conv_shortcut only when channels change */
+    struct lk_layer norm1, conv1, norm2, conv2, conv_shortcut; /* conv_shortcut only when channels change */
 };
 
 struct lk_vae_attention {
-    struct lk_vae_layer group_norm, to_q, to_k, to_v, to_out;
+    struct lk_layer group_norm, to_q, to_k, to_v, to_out;
 };
 
 /* An encoder (levels down) or a decoder (levels up). */
 struct lk_vae_half {
-    struct lk_vae_layer conv_in;
+    struct lk_layer conv_in;
     struct {
         struct lk_vae_resnet resnets[LK_VAE_MAX_RESNETS];
         int n_resnets;
-        struct lk_vae_layer sampler; /* downsampler or upsampler convolution; none at the last level */
+        struct lk_layer sampler; /* downsampler or upsampler convolution; none at the last level */
         bool has_sampler;
     } levels[LK_VAE_MAX_LEVELS];
     struct lk_vae_resnet mid[2];
     struct lk_vae_attention mid_attention;
-    struct lk_vae_layer conv_norm_out, conv_out;
+    struct lk_layer conv_norm_out, conv_out;
 };
 
 struct lk_vae {
     struct lk_vae_config config;
     struct lk_vae_half encoder, decoder;
-    struct lk_vae_layer quant_conv, post_quant_conv;
+    struct lk_layer quant_conv, post_quant_conv;
     struct lk_tensor bn_mean, bn_std; /* [4 C] in the compute dtype: std = sqrt(running_var + eps); FLUX.2's */
     struct lk_tensor shift, scaling;  /* f32 [C], the factors repeated, for lk_channel_affine with inverse_std; plain */
     struct lk_bind_totals totals;

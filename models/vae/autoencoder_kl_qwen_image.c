@@ -29,7 +29,7 @@ static enum lk_code norm(struct lk_device *dev, const struct lk_tensor *gamma, c
 }
 
 /* A convolution that changes the channel count: into the other slot. */
-static enum lk_code conv_step(struct walk *w, const struct lk_vae_layer *layer) {
+static enum lk_code conv_step(struct walk *w, const struct lk_layer *layer) {
     struct lk_tensor y = in_other_slot(w, w->x.shape[0], w->x.shape[1], layer->weight.shape[0]);
     LK_TRY(lk_vae_conv(w->dev, layer, &w->x, &y, NULL, NULL));
     move_to(w, &y);
@@ -86,7 +86,7 @@ static enum lk_code mid(struct walk *w, const struct lk_qwen_vae_half *half) {
     return lk_trace(w->dev, &w->x, "vae.%s.mid", w->side);
 }
 
-static enum lk_code sample(struct walk *w, const struct lk_vae_layer *layer, bool down) {
+static enum lk_code sample(struct walk *w, const struct lk_layer *layer, bool down) {
     int64_t height = down ? w->x.shape[0] / 2 : 2 * w->x.shape[0];
     int64_t width = down ? w->x.shape[1] / 2 : 2 * w->x.shape[1];
     struct lk_tensor y = in_other_slot(w, height, width, layer->weight.shape[0]);
@@ -264,7 +264,7 @@ static enum lk_code decode_band(struct lk_device *dev, const struct lk_qwen_vae 
     int64_t first = (b->first - b->top) * scale;
     int above = b->first > 0, below = b->first + b->n < x->shape[0];
     struct lk_tensor rows = lk_tensor_rows(&part.x, first - above, n_rows + above + below);
-    const struct lk_vae_layer *last = &vae->decoder.conv_out;
+    const struct lk_layer *last = &vae->decoder.conv_out;
     struct lk_conv2d op = {.y = &to, .x = &rows, .w = &last->weight, .bias = &last->bias, .stride = 1, .upsample = 1};
     op.pad_left = op.pad_right = 1;
     op.pad_top = !above;

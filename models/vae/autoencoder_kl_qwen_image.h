@@ -21,31 +21,31 @@ struct lk_qwen_vae_config {
 
 struct lk_qwen_vae_resnet {
     struct lk_tensor norm1, norm2;
-    struct lk_vae_layer conv1, conv2, conv_shortcut; /* conv_shortcut only when channels change */
+    struct lk_layer conv1, conv2, conv_shortcut; /* conv_shortcut only when channels change */
 };
 
 struct lk_qwen_vae_half {
-    struct lk_vae_layer conv_in;
+    struct lk_layer conv_in;
     struct {
         struct lk_qwen_vae_resnet resnets[LK_QWEN_VAE_MAX_RESNETS];
         int n_resnets;
-        struct lk_vae_layer sampler;
-        struct lk_vae_layer time_conv; /* not used at one frame; bound so that it is counted, and missed */
+        struct lk_layer sampler;
+        struct lk_layer time_conv; /* not used at one frame; bound so that it is counted, and missed */
         bool has_sampler;
     } levels[LK_QWEN_VAE_MAX_LEVELS];
     struct lk_qwen_vae_resnet mid[2];
     struct {
         struct lk_tensor norm;
-        struct lk_vae_layer to_qkv, proj;
+        struct lk_layer to_qkv, proj;
     } mid_attention;
     struct lk_tensor norm_out;
-    struct lk_vae_layer conv_out;
+    struct lk_layer conv_out;
 };
 
 struct lk_qwen_vae {
     struct lk_qwen_vae_config config;
     struct lk_qwen_vae_half encoder, decoder;
-    struct lk_vae_layer quant_conv, post_quant_conv;
+    struct lk_layer quant_conv, post_quant_conv;
     /* [C] in the compute dtype; std for encoding, inverse_std = r(1 / r(std)) for decoding, which divides by it. */
     struct lk_tensor latents_mean, latents_std, latents_inverse_std;
     struct lk_bind_totals totals;

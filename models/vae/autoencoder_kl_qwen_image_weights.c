@@ -69,18 +69,18 @@ int lk_qwen_vae_scale_factor(const struct lk_qwen_vae_config *config) { return 1
 
 #define NAME(buffer, ...) (snprintf(buffer, sizeof buffer, __VA_ARGS__), buffer)
 
-static void bind_bias(struct lk_bind *b, struct lk_vae_layer *layer, const char *name, int64_t c_out) {
+static void bind_bias(struct lk_bind *b, struct lk_layer *layer, const char *name, int64_t c_out) {
     lk_bind_tensor(b, &layer->bias, 1, &c_out, "%s.bias", name);
 }
 
 /* A causal 3-D convolution with a cubic kernel. */
-static void bind_conv3d(struct lk_bind *b, struct lk_vae_layer *layer, const char *name, int64_t c_out, int64_t c_in,
+static void bind_conv3d(struct lk_bind *b, struct lk_layer *layer, const char *name, int64_t c_out, int64_t c_in,
                         int64_t kernel) {
     lk_bind_tensor(b, &layer->weight, 5, (int64_t[]){c_out, c_in, kernel, kernel, kernel}, "%s.weight", name);
     bind_bias(b, layer, name, c_out);
 }
 
-static void bind_conv2d(struct lk_bind *b, struct lk_vae_layer *layer, const char *name, int64_t c_out, int64_t c_in,
+static void bind_conv2d(struct lk_bind *b, struct lk_layer *layer, const char *name, int64_t c_out, int64_t c_in,
                         int64_t kernel) {
     lk_bind_tensor(b, &layer->weight, 4, (int64_t[]){c_out, c_in, kernel, kernel}, "%s.weight", name);
     bind_bias(b, layer, name, c_out);
@@ -115,7 +115,7 @@ static void bind_sampler(struct lk_bind *b, struct lk_qwen_vae_half *half, int l
     half->levels[level].has_sampler = true;
     bind_conv2d(b, &half->levels[level].sampler, NAME(full, "%s.resample.1", name), c_out, c, 3);
     if (!time_out) return;
-    struct lk_vae_layer *layer = &half->levels[level].time_conv;
+    struct lk_layer *layer = &half->levels[level].time_conv;
     lk_bind_tensor(b, &layer->weight, 5, (int64_t[]){time_out, c, 3, 1, 1}, "%s.time_conv.weight", name);
     bind_bias(b, layer, NAME(full, "%s.time_conv", name), time_out);
 }

@@ -1,6 +1,6 @@
 #include "models/vae/layers.h"
 
-enum lk_code lk_vae_conv(struct lk_device *dev, const struct lk_vae_layer *layer, const struct lk_tensor *x,
+enum lk_code lk_vae_conv(struct lk_device *dev, const struct lk_layer *layer, const struct lk_tensor *x,
                          const struct lk_tensor *y, const struct lk_tensor *residual,
                          const struct lk_tensor *group_sums) {
     int pad = (int)layer->weight.shape[layer->weight.n_dims - 1] / 2;
@@ -11,7 +11,7 @@ enum lk_code lk_vae_conv(struct lk_device *dev, const struct lk_vae_layer *layer
     return lk_conv2d(dev, &op);
 }
 
-enum lk_code lk_vae_sample(struct lk_device *dev, const struct lk_vae_layer *layer, const struct lk_tensor *x,
+enum lk_code lk_vae_sample(struct lk_device *dev, const struct lk_layer *layer, const struct lk_tensor *x,
                            const struct lk_tensor *y, bool down, const struct lk_tensor *group_sums) {
     struct lk_conv2d op = {.y = y, .x = x, .w = &layer->weight, .bias = &layer->bias, .group_sums = group_sums};
     op.stride = down ? 2 : 1;

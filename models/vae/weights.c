@@ -81,18 +81,18 @@ enum lk_code lk_vae_config_read(struct lk_vae_config *out, struct lk_config *jso
 
 int lk_vae_scale_factor(const struct lk_vae_config *config) { return 1 << (config->n_levels - 1); }
 
-static void bind_conv(struct lk_bind *b, struct lk_vae_layer *layer, const char *name, int64_t c_out, int64_t c_in,
+static void bind_conv(struct lk_bind *b, struct lk_layer *layer, const char *name, int64_t c_out, int64_t c_in,
                       int64_t kernel) {
     lk_bind_tensor(b, &layer->weight, 4, (int64_t[]){c_out, c_in, kernel, kernel}, "%s.weight", name);
     lk_bind_tensor(b, &layer->bias, 1, &c_out, "%s.bias", name);
 }
 
-static void bind_linear(struct lk_bind *b, struct lk_vae_layer *layer, const char *name, int64_t n) {
+static void bind_linear(struct lk_bind *b, struct lk_layer *layer, const char *name, int64_t n) {
     lk_bind_tensor(b, &layer->weight, 2, (int64_t[]){n, n}, "%s.weight", name);
     lk_bind_tensor(b, &layer->bias, 1, &n, "%s.bias", name);
 }
 
-static void bind_norm(struct lk_bind *b, struct lk_vae_layer *layer, const char *name, int64_t n) {
+static void bind_norm(struct lk_bind *b, struct lk_layer *layer, const char *name, int64_t n) {
     lk_bind_tensor(b, &layer->weight, 1, &n, "%s.weight", name);
     lk_bind_tensor(b, &layer->bias, 1, &n, "%s.bias", name);
 }

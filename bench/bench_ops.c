@@ -67,7 +67,7 @@ static enum lk_code measure(struct lk_device *dev, run_fn *run, const void *op, 
     return LK_OK;
 }
 
-#define MEASURED_OP(name)                                                                                              \
+#define MEASURED_OP(name, last)                                                                                        \
     static enum lk_code run_##name(struct lk_device *dev, const void *op, void *scratch) {                             \
         return now.table->name.run(dev, op, scratch);                                                                  \
     }                                                                                                                  \
@@ -79,7 +79,7 @@ LK_OPS(MEASURED_OP)
 /* Runs the case with its op measured; the samples are in now.ns. */
 static enum lk_code run_case(struct lk_device *dev, const struct model_case *c, struct lk_cost *cost) {
     struct lk_op_table table = *dev->table;
-#define SET_MEASURED(name) table.name.run = measure_##name;
+#define SET_MEASURED(name, last) table.name.run = measure_##name;
     LK_OPS(SET_MEASURED)
     const size_t mark = lk_arena_mark(&dev->arena);
     now.table = dev->table;

@@ -9,14 +9,14 @@
 #include "engine/ops.h"
 
 enum bench_op {
-#define BENCH_OP_ID(name) BENCH_OP_##name,
+#define BENCH_OP_ID(name, last) BENCH_OP_##name,
     LK_OPS(BENCH_OP_ID)
 #undef BENCH_OP_ID
         BENCH_OP_COUNT
 };
 
 static const char *const bench_op_names[] = {
-#define BENCH_OP_NAME(name) #name,
+#define BENCH_OP_NAME(name, last) #name,
     LK_OPS(BENCH_OP_NAME)
 #undef BENCH_OP_NAME
 };
@@ -28,7 +28,7 @@ static struct {
 
 static const struct lk_op_table *bench_timed_table;
 
-#define BENCH_TIMED_OP(name)                                                                                           \
+#define BENCH_TIMED_OP(name, last)                                                                                     \
     static enum lk_code bench_timed_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch) {         \
         struct lk_cost cost = {0};                                                                                     \
         lk_check_##name(op, &cost);                                                                                    \
@@ -48,7 +48,7 @@ static inline void bench_op_times_begin(struct lk_device *dev) {
     static struct lk_op_table table;
     bench_timed_table = dev->table;
     table = *dev->table;
-#define BENCH_SET_OP(name) table.name.run = bench_timed_##name;
+#define BENCH_SET_OP(name, last) table.name.run = bench_timed_##name;
     LK_OPS(BENCH_SET_OP)
 #undef BENCH_SET_OP
     memset(bench_op_times, 0, sizeof bench_op_times);

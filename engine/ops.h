@@ -236,55 +236,37 @@ struct lk_nonfinite {
     int64_t *count;
 };
 
+/* All ops, each with the last of its tensors: they come first in its struct, for code that must look at all of them.
+ * Devices, plans, benchmarks and the selftest follow from this list. */
 #define LK_OPS(OP)                                                                                                     \
-    OP(linear)                                                                                                         \
-    OP(attention)                                                                                                      \
-    OP(rms_norm)                                                                                                       \
-    OP(layer_norm)                                                                                                     \
-    OP(norm_rope)                                                                                                      \
-    OP(gated_act)                                                                                                      \
-    OP(activation)                                                                                                     \
-    OP(embedding)                                                                                                      \
-    OP(conv2d)                                                                                                         \
-    OP(group_norm)                                                                                                     \
-    OP(add)                                                                                                            \
-    OP(channel_affine)                                                                                                 \
-    OP(l2_norm)                                                                                                        \
-    OP(mean_rows)                                                                                                      \
-    OP(posterior_sample)                                                                                               \
-    OP(guidance)                                                                                                       \
-    OP(pack_latents)                                                                                                   \
-    OP(euler_step)                                                                                                     \
-    OP(copy)                                                                                                           \
-    OP(pixels)                                                                                                         \
-    OP(nonfinite)
+    OP(linear, residual)                                                                                               \
+    OP(attention, v)                                                                                                   \
+    OP(rms_norm, w)                                                                                                    \
+    OP(layer_norm, scale)                                                                                              \
+    OP(norm_rope, sin)                                                                                                 \
+    OP(gated_act, x)                                                                                                   \
+    OP(activation, x)                                                                                                  \
+    OP(embedding, ids)                                                                                                 \
+    OP(conv2d, group_sums)                                                                                             \
+    OP(group_norm, sums)                                                                                               \
+    OP(add, b)                                                                                                         \
+    OP(channel_affine, std)                                                                                            \
+    OP(l2_norm, w)                                                                                                     \
+    OP(mean_rows, x)                                                                                                   \
+    OP(posterior_sample, noise)                                                                                        \
+    OP(guidance, uncond)                                                                                               \
+    OP(pack_latents, latents)                                                                                          \
+    OP(euler_step, v)                                                                                                  \
+    OP(copy, x)                                                                                                        \
+    OP(pixels, x)                                                                                                      \
+    OP(nonfinite, x)
 
-/* The tensors of an op come first in its struct, so many: for code that must look at all of them. */
-enum {
-    LK_TENSORS_linear = 6,
-    LK_TENSORS_attention = 4,
-    LK_TENSORS_rms_norm = 3,
-    LK_TENSORS_layer_norm = 6,
-    LK_TENSORS_norm_rope = 4,
-    LK_TENSORS_gated_act = 2,
-    LK_TENSORS_activation = 2,
-    LK_TENSORS_embedding = 3,
-    LK_TENSORS_conv2d = 6,
-    LK_TENSORS_group_norm = 5,
-    LK_TENSORS_add = 3,
-    LK_TENSORS_channel_affine = 4,
-    LK_TENSORS_l2_norm = 3,
-    LK_TENSORS_mean_rows = 2,
-    LK_TENSORS_posterior_sample = 3,
-    LK_TENSORS_guidance = 3,
-    LK_TENSORS_pack_latents = 2,
-    LK_TENSORS_euler_step = 2,
-    LK_TENSORS_copy = 2,
-    LK_TENSORS_pixels = 2,
-    LK_TENSORS_nonfinite = 1,
-};
+#define LK_COUNT_TENSORS(name, last)                                                                                   \
+    LK_TENSORS_##name = offsetof(struct lk_##name, last) / sizeof(struct lk_tensor *) + 1,
+enum { LK_OPS(LK_COUNT_TENSORS) };
+#undef LK_COUNT_TENSORS
 
-#define LK_DECLARE_OP(name)                                                                                            \
+#define LK_DECLARE_OP(name, last)                                                                                      \
     enum lk_code lk_##name(struct lk_device *dev, const struct lk_##name *op);                                         \
     /* Shapes and dtypes are right, or LK_E_INTERNAL; *cost gets what one call costs. */                               \
     enum lk_code lk_check_##name(const struct lk_##name *op, struct lk_cost *cost);
@@ -295,7 +277,7 @@ LK_OPS(LK_DECLARE_OP)
  * none. scratch may be NULL in the table (needs none); it must depend on shapes and on the device's description only,
  * and for linear and attention fewer rows must not need more: plans count the longest of several prompts only. */
 struct lk_op_table {
-#define LK_OP_ENTRY(name)                                                                                              \
+#define LK_OP_ENTRY(name, last)                                                                                        \
     struct {                                                                                                           \
         enum lk_code (*run)(struct lk_device * dev, const struct lk_##name *op, void *scratch);                        \
         size_t (*scratch)(const struct lk_device *dev, const struct lk_##name *op);                                    \

@@ -250,33 +250,7 @@ enum lk_code lk_check_nonfinite(const struct lk_nonfinite *op, struct lk_cost *c
     return LK_OK;
 }
 
-/* A struct begins with its LK_TENSORS_ tensors. */
-#define LAST_TENSOR(name, field)                                                                                       \
-    _Static_assert(offsetof(struct lk_##name, field) == (LK_TENSORS_##name - 1) * sizeof(struct lk_tensor *),          \
-                   "tensors of " #name);
-LAST_TENSOR(linear, residual)
-LAST_TENSOR(attention, v)
-LAST_TENSOR(rms_norm, w)
-LAST_TENSOR(layer_norm, scale)
-LAST_TENSOR(norm_rope, sin)
-LAST_TENSOR(gated_act, x)
-LAST_TENSOR(activation, x)
-LAST_TENSOR(embedding, ids)
-LAST_TENSOR(conv2d, group_sums)
-LAST_TENSOR(group_norm, sums)
-LAST_TENSOR(add, b)
-LAST_TENSOR(channel_affine, std)
-LAST_TENSOR(l2_norm, w)
-LAST_TENSOR(mean_rows, x)
-LAST_TENSOR(posterior_sample, noise)
-LAST_TENSOR(guidance, uncond)
-LAST_TENSOR(pack_latents, latents)
-LAST_TENSOR(euler_step, v)
-LAST_TENSOR(copy, x)
-LAST_TENSOR(pixels, x)
-LAST_TENSOR(nonfinite, x)
-
-#define DEFINE_OP(name)                                                                                                \
+#define DEFINE_OP(name, last)                                                                                          \
     enum lk_code lk_##name(struct lk_device *dev, const struct lk_##name *op) {                                        \
         struct lk_cost cost = {0};                                                                                     \
         enum lk_code rc = lk_check_##name(op, &cost);                                                                  \

@@ -5,7 +5,7 @@
 #include "engine/bf16.h"
 #include "engine/ops.h"
 
-#define LK_CPU_OP(name) enum lk_code lk_cpu_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch);
+#define LK_CPU_OP(name, last) enum lk_code lk_cpu_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch);
 LK_OPS(LK_CPU_OP)
 #undef LK_CPU_OP
 

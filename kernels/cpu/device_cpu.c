@@ -48,28 +48,12 @@ static const struct lk_device_memory memory = {
     .download = cpu_download,
 };
 
+#define TABLE_ENTRY(name, last) .name.run = lk_cpu_##name,
 static const struct lk_op_table table = {
-    .linear = {lk_cpu_linear, lk_cpu_linear_scratch},
-    .attention = {lk_cpu_attention, lk_cpu_attention_scratch},
-    .rms_norm = {lk_cpu_rms_norm, NULL},
-    .layer_norm = {lk_cpu_layer_norm, NULL},
-    .norm_rope = {lk_cpu_norm_rope, NULL},
-    .gated_act = {lk_cpu_gated_act, NULL},
-    .activation = {lk_cpu_activation, NULL},
-    .embedding = {lk_cpu_embedding, NULL},
-    .conv2d = {lk_cpu_conv2d, lk_cpu_conv2d_scratch},
-    .group_norm = {lk_cpu_group_norm, lk_cpu_group_norm_scratch},
-    .add = {lk_cpu_add, NULL},
-    .channel_affine = {lk_cpu_channel_affine, NULL},
-    .l2_norm = {lk_cpu_l2_norm, NULL},
-    .mean_rows = {lk_cpu_mean_rows, NULL},
-    .posterior_sample = {lk_cpu_posterior_sample, NULL},
-    .guidance = {lk_cpu_guidance, NULL},
-    .pack_latents = {lk_cpu_pack_latents, NULL},
-    .euler_step = {lk_cpu_euler_step, NULL},
-    .copy = {lk_cpu_copy, NULL},
-    .pixels = {lk_cpu_pixels, NULL},
-    .nonfinite = {lk_cpu_nonfinite, NULL},
+    LK_OPS(TABLE_ENTRY).linear.scratch = lk_cpu_linear_scratch,
+    .attention.scratch = lk_cpu_attention_scratch,
+    .conv2d.scratch = lk_cpu_conv2d_scratch,
+    .group_norm.scratch = lk_cpu_group_norm_scratch,
 };
 
 enum lk_code lk_device_cpu_create(int n_threads, struct lk_device **out) {

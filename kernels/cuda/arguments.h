@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/ops.h"
+#include "kernels/cuda/tiles.h"
 
 /* y = f(x, ...) element by element over `rows` rows of n. */
 struct lk_cuda_elementwise {
@@ -40,8 +41,6 @@ struct lk_cuda_norm_rope {
     int32_t interleaved, round_before_weight, round_products;
     float eps;
 };
-
-#define LK_CUDA_EMBEDDING_ROWS 8 /* that a thread takes: their ids are a sector of 32 bytes */
 
 /* struct lk_embedding. report: struct lk_cuda_report. `before` ids of the first row's sector lie before it. */
 struct lk_cuda_embedding {
@@ -134,12 +133,6 @@ struct lk_cuda_after {
     int32_t vector; /* of product */
 };
 
-#define LK_CUDA_MOST_PAD     16384 /* of a picture that conv2d.cu takes, and a third of its most pixels in a row */
-
-#define LK_CUDA_RGB_ROWS     4 /* of a tile of conv2d_rgb.cu, in pixels, */
-#define LK_CUDA_RGB_COLUMNS  128
-#define LK_CUDA_RGB_CHANNELS 128 /* and in filters */
-
 /* struct lk_linear and struct lk_conv2d: y = epilogue(A wT), A [M, K], w [N, K]. A row of A is a row of x, or the patch
  * under an output pixel: K runs over (ky, kx, channel), a tap outside the picture is 0. A linear layer is the
  * convolution of one picture row of M pixels with a 1x1 kernel, so that one gathering kernel serves both. */
@@ -163,9 +156,6 @@ struct lk_cuda_conv2d_weights {
     int64_t ld;
     int32_t n, channels, kt, taps;
 };
-
-#define LK_CUDA_ATTENTION_512_ROWS   80     /* of a tile of attention_512.cu */
-#define LK_CUDA_ATTENTION_512_SHARED 166464 /* bytes */
 
 /* struct lk_attention. All query heads that read one key/value head are rows of one problem: row r is query r / group
  * of query head kv_head * group + r % group. */

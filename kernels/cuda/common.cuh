@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/vector_math.h"
 #include "kernels/cuda/arguments.h"
-#include "kernels/cuda/gemm/mma.cuh"
+#include "kernels/cuda/mma.cuh"
 
 using bf16 = unsigned short; /* the upper half of a float */
 

@@ -11,7 +11,7 @@
  * chain of two mma m16n8k16. */
 #include "kernels/cuda/gemm/gemm_epilogue.cuh"
 #include "kernels/cuda/group_slab.cuh"
-#include "kernels/cuda/gemm/mma.cuh"
+#include "kernels/cuda/mma.cuh"
 
 constexpr int ROWS = LK_CUDA_RGB_ROWS, COLUMNS = LK_CUDA_RGB_COLUMNS, CHANNELS = LK_CUDA_RGB_CHANNELS;
 constexpr int ALL_THREADS = 32 * ROWS, PIXEL = 6;                                /* bytes */

@@ -1,9 +1,9 @@
 /* Shared by the host sides of the CUDA kernels.
  *
- * An op is two files of one name: NAME.cu holds its kernels, NAME.c decides grid and variant and launches them. Each
- * .cu is a module of its own inside the program (modules.h). A kernel takes one struct of arguments, declared in
- * arguments.h for both sides, and its name says its dtype: NAME_bf16, NAME_f32. Kernel names are unique over all
- * modules.
+ * NAME.cu holds an op's kernels. What decides grid and variant and launches them stands by family: elementwise.c,
+ * rows.c, group_norm.c, conv2d.c, gemm/ and attention/. Each .cu is a module of its own inside the program (modules.h).
+ * A kernel takes one struct of arguments, declared in arguments.h for both sides, and its name says its dtype:
+ * NAME_bf16, NAME_f32. Kernel names are unique over all modules.
  *
  * Ops see tensors whose addresses are the device's: device_cuda.c has replaced those of weights (weights.h). */
 #pragma once
@@ -42,12 +42,12 @@ struct lk_cuda_device {
 
 static inline struct lk_cuda_device *lk_cuda_device_of(struct lk_device *dev) { return (struct lk_cuda_device *)dev; }
 
-#define LK_CUDA_OP(name) enum lk_code lk_cuda_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch);
+#define LK_CUDA_OP(name, last)                                                                                         \
+    enum lk_code lk_cuda_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch);
 LK_OPS(LK_CUDA_OP)
 #undef LK_CUDA_OP
 
 size_t lk_cuda_linear_scratch(const struct lk_device *dev, const struct lk_linear *op);
-size_t lk_cuda_attention_scratch(const struct lk_device *dev, const struct lk_attention *op);
 size_t lk_cuda_conv2d_scratch(const struct lk_device *dev, const struct lk_conv2d *op);
 size_t lk_cuda_group_norm_scratch(const struct lk_device *dev, const struct lk_group_norm *op);
 

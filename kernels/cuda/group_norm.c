@@ -3,11 +3,8 @@
 
 #define MOST_BLOCKS  432 /* of pixels: four for each multiprocessor of an A100 */
 #define LEAST_PIXELS 64
-#define THREADS      256 /* of group_norm_sums */
 #define NORM_BLOCKS  8   /* of group_norm for each multiprocessor */
 #define SLAB_THREADS 128 /* of group_sums */
-#define SLAB_COLUMNS 64  /* that a warp of it takes */
-#define OF_SLABS     512 /* threads of group_norm_of_slabs */
 #define ALIGN        64  /* bytes, of each part of the scratch */
 
 /* The widths of groups that group_slab.cuh can add up. */
@@ -35,13 +32,13 @@ enum lk_code lk_cuda_group_sums(struct lk_device *dev, const struct lk_tensor *y
                                             .channels = (int32_t)y->shape[2],
                                             .vector = (uintptr_t)y->data % 16 == 0 && y->shape[2] % 8 == 0};
     const struct lk_cuda_grid grid = {.grid = {(unsigned)lk_cuda_div_up(args.slabs.n_slabs, SLAB_THREADS / 32),
-                                               (unsigned)lk_cuda_div_up(args.channels, SLAB_COLUMNS)},
+                                               (unsigned)lk_cuda_div_up(args.channels, LK_CUDA_GROUP_SLAB_COLUMNS)},
                                       .block = {SLAB_THREADS}};
     return lk_cuda_launch(dev, "group_norm", "group_sums_bf16", &grid, &args);
 }
 
 /* Channels that a block of group_norm_sums takes at most. */
-static int tile_channels(const struct lk_group_norm *op) { return THREADS * LK_CUDA_WIDTH(op->x->dtype); }
+static int tile_channels(const struct lk_group_norm *op) { return LK_CUDA_GROUP_THREADS * LK_CUDA_WIDTH(op->x->dtype); }
 
 static size_t padded(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
 
@@ -95,10 +92,10 @@ enum lk_code lk_cuda_group_norm(struct lk_device *dev, const struct lk_group_nor
     args.add = (float *)(void *)(place + coefficients);
     struct lk_cuda_grid sums = {
         .grid = {(unsigned)args.n_blocks, (unsigned)lk_cuda_div_up(args.n_groups, args.tile_groups)},
-        .block = {THREADS},
-        .shared = 2 * (size_t)LK_CUDA_WIDTH(dtype) * (THREADS + 2) * sizeof(double)};
+        .block = {LK_CUDA_GROUP_THREADS},
+        .shared = 2 * (size_t)LK_CUDA_WIDTH(dtype) * LK_CUDA_GROUP_PITCH * sizeof(double)};
     struct lk_cuda_grid groups = {.grid = {(unsigned)lk_cuda_div_up(args.n_groups, 32)}, .block = {32}};
-    struct lk_cuda_grid of_slabs = {.grid = {(unsigned)args.n_groups}, .block = {OF_SLABS}};
+    struct lk_cuda_grid of_slabs = {.grid = {(unsigned)args.n_groups}, .block = {LK_CUDA_GROUP_OF_SLABS}};
     struct lk_cuda_grid all = lk_cuda_elementwise_grid(args.n_pixels, args.channels, dtype);
     const unsigned most = NORM_BLOCKS * (unsigned)lk_cuda_device_of(dev)->n_multiprocessors / all.grid[0];
     if (all.grid[1] > most) all.grid[1] = most ? most : 1; /* so that coefficients serve many pixels */

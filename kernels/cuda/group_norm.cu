@@ -13,8 +13,8 @@
 #include "kernels/cuda/activate.cuh"
 #include "kernels/cuda/group_slab.cuh"
 
-constexpr int THREADS = 256, OF_SLABS = 512, SLAB_COLUMNS = 64;
-constexpr int PITCH = THREADS + 2; /* from a thread's channel to its next, in doubles */
+constexpr int THREADS = LK_CUDA_GROUP_THREADS, PITCH = LK_CUDA_GROUP_PITCH, OF_SLABS = LK_CUDA_GROUP_OF_SLABS;
+constexpr int SLAB_COLUMNS = LK_CUDA_GROUP_SLAB_COLUMNS;
 
 /* Where channel c of a pixel of whole vectors has its coefficient: first the first fours of all vectors, so that a warp
  * reads whole sectors. */

@@ -3,8 +3,8 @@
 
 #include "kernels/cuda/common.cuh"
 
-/* Vectors of a thread that stay in registers between two passes over a row: 32 elements. */
-template <class T> constexpr int kept_vectors = 32 / width<T>;
+/* Vectors of a thread that stay in registers between two passes over a row. */
+template <class T> constexpr int kept_vectors = LK_CUDA_ROW_KEPT / width<T>;
 
 /* A thread's share of one row. */
 struct team_row {

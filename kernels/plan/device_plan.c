@@ -26,7 +26,7 @@ static enum lk_code note_weights(const struct lk_device *dev, const struct lk_te
     return LK_OK;
 }
 
-#define PLAN_OP(name)                                                                                                  \
+#define PLAN_OP(name, last)                                                                                            \
     static enum lk_code run_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch) {                 \
         (void)scratch;                                                                                                 \
         return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_##name);                              \
@@ -72,7 +72,7 @@ uint64_t lk_device_plan_footprint(const struct lk_device *dev, size_t arena_byte
 enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_device **out) {
     struct plan_device *plan = lk_calloc(1, sizeof *plan);
     if (!plan) return lk_fail(LK_E_NOMEM, "plan device: out of memory");
-#define SET_OP(name)                                                                                                   \
+#define SET_OP(name, last)                                                                                             \
     plan->table.name.run = run_##name;                                                                                 \
     plan->table.name.scratch = scratch_##name;
     LK_OPS(SET_OP)

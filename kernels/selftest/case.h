@@ -73,6 +73,6 @@ struct selftest_tensor *selftest_find(struct selftest_case *c, const struct lk_t
 void selftest_case_free(struct selftest_case *c);
 
 /* Fills in the arguments of a case, with tensors that live as long as it. */
-#define SELFTEST_OP(name) void selftest_##name(struct selftest_case *c, struct lk_##name *op);
+#define SELFTEST_OP(name, last) void selftest_##name(struct selftest_case *c, struct lk_##name *op);
 LK_OPS(SELFTEST_OP)
 #undef SELFTEST_OP

@@ -19,14 +19,14 @@ struct call {
     const char *name;
     int n_tensors;
     union {
-#define MEMBER(name) struct lk_##name name;
+#define MEMBER(name, last) struct lk_##name name;
         LK_OPS(MEMBER)
         const struct lk_tensor *tensors[SELFTEST_MOST_TENSORS];
     } op;
     enum lk_code (*run)(struct lk_device *dev, const struct call *call);
 };
 
-#define CALL(op_name)                                                                                                  \
+#define CALL(op_name, last)                                                                                            \
     static enum lk_code call_##op_name(struct lk_device *dev, const struct call *call) {                               \
         return lk_##op_name(dev, &call->op.op_name);                                                                   \
     }                                                                                                                  \
@@ -36,9 +36,9 @@ struct call {
     }
 LK_OPS(CALL)
 
-#define NAME(name) #name,
+#define NAME(name, last) #name,
 const char *const lk_selftest_ops[] = {LK_OPS(NAME)};
-#define MAKE(name) make_##name,
+#define MAKE(name, last) make_##name,
 static void (*const make_case[])(struct selftest_case *, struct call *) = {LK_OPS(MAKE)};
 const int lk_selftest_n_ops = sizeof lk_selftest_ops / sizeof *lk_selftest_ops;
 

@@ -19,8 +19,8 @@ struct lk_selftest_options {
     int n_cases;
     bool large; /* shapes that fill a GPU; otherwise such as a simulator runs in milliseconds */
     uint64_t seed;
-    bool libraries; /* compute (kernels/cuda/runtime/rivals.h): they take more scratch, and their bits go by the number of rows,
-                       so that rows alone are not compared */
+    bool libraries; /* compute (kernels/cuda/runtime/rivals.h): they take more scratch, and their bits go by the number
+                       of rows, so that rows alone are not compared */
 };
 
 struct lk_selftest_result {

@@ -3,14 +3,8 @@
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/cuda.h"
 
-#define KEYS        64 /* in a block of keys */
-#define THREADS     128
-#define ANY_ROWS    64 /* of a tile of attention_any */
-#define ANY_COLUMNS 128
-#define FEW_COLUMNS 32
-#define F32_ROWS    16
-#define F32_KEYS    32
-#define MOST_LD     (1 << 25) /* elements from row to row, so that a tile's places fit 32 bits in attention.cu */
+#define THREADS (32 * LK_ATTENTION_WARPS)
+#define MOST_LD (1 << 25) /* elements from row to row, so that a tile's places fit 32 bits in attention.cu */
 
 struct choice {
     const char *module, *kernel;
@@ -19,9 +13,6 @@ struct choice {
     unsigned slices;
     size_t shared;
 };
-
-/* attention.cuh */
-static size_t pitch_of(int64_t columns) { return (size_t)(2 * columns + 16); }
 
 static bool is_vector(const struct lk_attention *op) {
     return op->q->shape[2] % 8 == 0 && lk_cuda_aligned(op->q) && lk_cuda_aligned(op->k) && lk_cuda_aligned(op->v) &&
@@ -41,17 +32,19 @@ static struct choice choose_fast(const struct lk_cuda_device *cuda, const struct
     if (op->q->shape[2] == 512) {
         c.module = "attention_512";
         c.kernel = "attention_512_bf16";
-        c.rows = LK_CUDA_ATTENTION_512_ROWS;
-        c.threads = 256;
-        c.shared = LK_CUDA_ATTENTION_512_SHARED;
+        c.rows = LK_ATTENTION_512_ROWS;
+        c.threads = LK_ATTENTION_512_THREADS;
+        c.shared = LK_ATTENTION_512_SHARED;
         return c;
     }
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         if (kernels[i].head_dim != op->q->shape[2]) continue;
-        bool few = n_rows <= 64 || lk_cuda_div_up(n_rows, 128) * op->k->shape[1] < cuda->n_multiprocessors;
+        bool few =
+            n_rows <= LK_ATTENTION_ROWS(LK_ATTENTION_FEW_TILES) ||
+            lk_cuda_div_up(n_rows, LK_ATTENTION_ROWS(LK_ATTENTION_TILES)) * op->k->shape[1] < cuda->n_multiprocessors;
         c.kernel = few ? kernels[i].few : kernels[i].kernel;
-        c.rows = few ? 64 : 128;
-        c.shared = (size_t)(c.rows + 2 * KEYS) * pitch_of(op->q->shape[2]);
+        c.rows = LK_ATTENTION_ROWS(few ? LK_ATTENTION_FEW_TILES : LK_ATTENTION_TILES);
+        c.shared = (size_t)(c.rows + 2 * LK_ATTENTION_KEYS) * (size_t)LK_ATTENTION_PITCH(op->q->shape[2]);
     }
     return c;
 }
@@ -61,23 +54,21 @@ static struct choice choose(const struct lk_cuda_device *cuda, const struct lk_a
     if (op->q->dtype == LK_F32)
         return (struct choice){.module = "attention_f32",
                                .kernel = head_dim <= 128 ? "attention_128_f32" : "attention_512_f32",
-                               .rows = F32_ROWS,
+                               .rows = LK_ATTENTION_F32_ROWS,
                                .slices = 1,
-                               .shared = (size_t)(F32_ROWS + F32_KEYS) * (size_t)(head_dim + 1) * sizeof(float)};
+                               .shared = (size_t)(LK_ATTENTION_F32_ROWS + LK_ATTENTION_F32_KEYS) *
+                                         (size_t)(head_dim + 1) * sizeof(float)};
     struct choice c = choose_fast(cuda, op, n_rows);
     if (c.kernel) return c;
-    int64_t columns = head_dim <= FEW_COLUMNS ? FEW_COLUMNS : ANY_COLUMNS;
-    return (struct choice){.module = "attention_any",
-                           .kernel = columns == FEW_COLUMNS ? "attention_any_32_bf16" : "attention_any_128_bf16",
-                           .rows = ANY_ROWS,
-                           .slices = (unsigned)lk_cuda_div_up(head_dim, columns),
-                           .shared = (ANY_ROWS + KEYS) * pitch_of(lk_cuda_div_up(head_dim, 16) * 16) +
-                                     KEYS * pitch_of(columns)};
-}
-
-size_t lk_cuda_attention_scratch(const struct lk_device *dev, const struct lk_attention *op) {
-    (void)dev, (void)op;
-    return 0;
+    const bool few = head_dim <= LK_ATTENTION_FEW_COLUMNS;
+    const int64_t columns = few ? LK_ATTENTION_FEW_COLUMNS : LK_ATTENTION_COLUMNS, rows = LK_ATTENTION_ROWS(1);
+    const int64_t head_pitch = LK_ATTENTION_PITCH(lk_cuda_div_up(head_dim, 16) * 16);
+    return (struct choice){
+        .module = "attention_any",
+        .kernel = few ? "attention_any_32_bf16" : "attention_any_128_bf16",
+        .rows = (int)rows,
+        .slices = (unsigned)lk_cuda_div_up(head_dim, columns),
+        .shared = (size_t)((rows + LK_ATTENTION_KEYS) * head_pitch + LK_ATTENTION_KEYS * LK_ATTENTION_PITCH(columns))};
 }
 
 enum lk_code lk_cuda_attention(struct lk_device *dev, const struct lk_attention *op, void *scratch) {

@@ -143,9 +143,9 @@ template <int HD, int MT> __device__ __forceinline__ void attention(const lk_cud
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) name(const lk_cuda_attention a) {                    \
         attention<HD, MT>(a);                                                                                          \
     }
-KERNEL(attention_64_bf16, 64, 2, 2)
-KERNEL(attention_80_bf16, 80, 2, 2)
-KERNEL(attention_128_bf16, 128, 2, 2)
-KERNEL(attention_64_few_bf16, 64, 1, 3)
-KERNEL(attention_80_few_bf16, 80, 1, 3)
-KERNEL(attention_128_few_bf16, 128, 1, 2)
+KERNEL(attention_64_bf16, 64, LK_ATTENTION_TILES, 2)
+KERNEL(attention_80_bf16, 80, LK_ATTENTION_TILES, 2)
+KERNEL(attention_128_bf16, 128, LK_ATTENTION_TILES, 2)
+KERNEL(attention_64_few_bf16, 64, LK_ATTENTION_FEW_TILES, 3)
+KERNEL(attention_80_few_bf16, 80, LK_ATTENTION_FEW_TILES, 3)
+KERNEL(attention_128_few_bf16, 128, LK_ATTENTION_FEW_TILES, 2)

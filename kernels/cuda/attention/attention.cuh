@@ -9,15 +9,13 @@
 #pragma once
 
 #include "kernels/cuda/attention/attention_rows.cuh"
-#include "kernels/cuda/gemm/mma.cuh"
+#include "kernels/cuda/mma.cuh"
 
-constexpr int KEYS = 64, KEY_TILES = KEYS / 8;
-constexpr int WARPS = 4, THREADS = WARPS * 32;
+constexpr int KEYS = LK_ATTENTION_KEYS, KEY_TILES = KEYS / 8;
+constexpr int WARPS = LK_ATTENTION_WARPS, THREADS = WARPS * 32;
 constexpr float LOG2_E = 1.44269504088896341f;
 
-/* Bytes from row to row of a tile in shared memory: an odd number of 16-byte columns, so that the eight rows which an
- * ldmatrix reads together lie in different banks. columns: a multiple of 16. */
-__host__ __device__ constexpr int pitch_of(int columns) { return 2 * columns + 16; }
+__host__ __device__ constexpr int pitch_of(int columns) { return LK_ATTENTION_PITCH(columns); }
 
 /* The same in all lanes, as the compiler then knows: branches on it do not diverge. */
 __device__ __forceinline__ int warp_index() { return __shfl_sync(0xffffffffu, threadIdx.x / 32, 0); }

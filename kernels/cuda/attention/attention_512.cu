@@ -12,7 +12,8 @@
  * which order; no atomics, no split over keys. */
 #include "kernels/cuda/attention/attention.cuh"
 
-constexpr int HD = 512, ROWS = 80, MT = ROWS / 16, ALL_WARPS = 8, ALL_THREADS = ALL_WARPS * 32, PARTS = 4, SLOTS = 3;
+constexpr int HD = 512, ROWS = LK_ATTENTION_512_ROWS, MT = ROWS / 16, PARTS = 4, SLOTS = 3;
+constexpr int ALL_THREADS = LK_ATTENTION_512_THREADS, ALL_WARPS = ALL_THREADS / 32;
 constexpr int K_COLUMNS = HD / PARTS, V_KEYS = KEYS / PARTS;
 constexpr int OWN = HD / ALL_WARPS;                    /* a warp's columns of the output */
 constexpr int MORE_TILES = 3, TILES = MT - MORE_TILES; /* of 16 rows, whose scores the first and the last warps compute
@@ -76,8 +77,7 @@ struct exchange {
     float factors[ROWS];
 };
 constexpr int SHARED_BEFORE = ROWS * PITCH + SLOTS * SLOT;
-static_assert(SHARED_BEFORE + sizeof(exchange) == LK_CUDA_ATTENTION_512_SHARED, "attention.c asks for it");
-static_assert(ROWS == LK_CUDA_ATTENTION_512_ROWS, "attention.c has the grid");
+static_assert(SHARED_BEFORE + sizeof(exchange) == LK_ATTENTION_512_SHARED, "attention.c asks for it");
 
 /* The softmax of 16 rows, by one warp. */
 __device__ __forceinline__ void share_softmax(exchange &x, const lk_cuda_attention &a, softmax_state<1> &state, int mt,

@@ -69,7 +69,7 @@ __device__ __forceinline__ void apply_sign(float (&s)[1][KEY_TILES][4], float si
 }
 
 template <int WIDTH> __device__ __forceinline__ void attention_any(const lk_cuda_attention &a) {
-    constexpr int ROWS = WARPS * 16, V_PITCH = pitch_of(WIDTH);
+    constexpr int ROWS = LK_ATTENTION_ROWS(1), V_PITCH = pitch_of(WIDTH);
     extern __shared__ __align__(16) unsigned char tile[]; /* Q, K, V */
     const int warp = warp_index(), lane = threadIdx.x % 32;
     const int steps = (a.head_dim + 15) / 16, pitch = pitch_of(steps * 16), first_column = blockIdx.z * WIDTH;
@@ -125,8 +125,8 @@ template <int WIDTH> __device__ __forceinline__ void attention_any(const lk_cuda
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_any_32_bf16(const lk_cuda_attention a) {
-    attention_any<32>(a);
+    attention_any<LK_ATTENTION_FEW_COLUMNS>(a);
 }
 extern "C" __global__ void __launch_bounds__(THREADS) attention_any_128_bf16(const lk_cuda_attention a) {
-    attention_any<128>(a);
+    attention_any<LK_ATTENTION_COLUMNS>(a);
 }

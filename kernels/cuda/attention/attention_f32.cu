@@ -10,7 +10,8 @@
 
 #include "kernels/cuda/attention/attention_rows.cuh"
 
-constexpr int KEYS = 32, WARPS = 4, THREADS = WARPS * 32, WARP_ROWS = 4, ROWS = WARPS * WARP_ROWS;
+constexpr int KEYS = LK_ATTENTION_F32_KEYS, ROWS = LK_ATTENTION_F32_ROWS, WARPS = LK_ATTENTION_WARPS;
+constexpr int THREADS = WARPS * 32, WARP_ROWS = ROWS / WARPS;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
 __device__ __forceinline__ float most_of_lanes(float x) {

@@ -4,23 +4,25 @@
 #define LARGE      4096 /* N and K above which a layer takes the largest tile */
 #define FEW_WASTE  8    /* a tile may be wider than needed by an eighth of N */
 
-#define TILE(n_rows, n_columns, n_threads, stages, depth, name)                                                        \
+#define TILE(...)  TILE_OF(__VA_ARGS__)
+#define TILE_OF(n_rows, n_columns, depth, warp_rows, warp_columns, stages, blocks, name)                               \
     {                                                                                                                  \
-        .rows = n_rows, .columns = n_columns, .threads = n_threads,                                                    \
+        .rows = n_rows, .columns = n_columns, .threads = (n_rows) / (warp_rows) * ((n_columns) / (warp_columns)) * 32, \
         .shared = 2 * (size_t)(stages) * (depth) * (n_rows + n_columns), .kernel = name                                \
     }
-static const struct lk_cuda_gemm_tile linear_256 = TILE(128, 256, 256, 3, 64, "linear_256_bf16");
-static const struct lk_cuda_gemm_tile linear_128 = TILE(128, 128, 128, 5, 32, "linear_128_bf16");
-static const struct lk_cuda_gemm_tile linear_64 = TILE(128, 64, 128, 3, 64, "linear_64_bf16");
-static const struct lk_cuda_gemm_tile linear_few = TILE(16, 64, 128, 4, 64, "linear_few_bf16");
-static const struct lk_cuda_gemm_tile conv2d_128 = TILE(128, 128, 128, 5, 32, "conv2d_128_bf16");
-static const struct lk_cuda_gemm_tile conv2d_64 = TILE(128, 64, 128, 3, 64, "conv2d_64_bf16");
-static const struct lk_cuda_gemm_tile gathered = TILE(128, 64, 128, 3, 64, "gemm_gathered_bf16");
-static const struct lk_cuda_gemm_tile linear_flat_128 = TILE(48, 128, 128, 4, 64, "linear_flat_128_bf16");
-static const struct lk_cuda_gemm_tile linear_flat_64 = TILE(48, 64, 128, 4, 64, "linear_flat_64_bf16");
-static const struct lk_cuda_gemm_tile conv2d_16 = TILE(128, 16, 128, 4, 64, "conv2d_16_bf16");
-static const struct lk_cuda_gemm_tile gathered_128 = TILE(128, 128, 256, 5, 32, "gemm_gathered_128_bf16");
-static const struct lk_cuda_gemm_tile f32 = {.rows = 64, .columns = 64, .threads = 128, .kernel = "gemm_f32"};
+static const struct lk_cuda_gemm_tile linear_256 = TILE(LK_TILE_256, "linear_256_bf16");
+static const struct lk_cuda_gemm_tile linear_128 = TILE(LK_TILE_128, "linear_128_bf16");
+static const struct lk_cuda_gemm_tile linear_64 = TILE(LK_TILE_64, "linear_64_bf16");
+static const struct lk_cuda_gemm_tile linear_flat_128 = TILE(LK_TILE_FLAT_128, "linear_flat_128_bf16");
+static const struct lk_cuda_gemm_tile linear_flat_64 = TILE(LK_TILE_FLAT_64, "linear_flat_64_bf16");
+static const struct lk_cuda_gemm_tile linear_few = TILE(LK_TILE_FEW, "linear_few_bf16");
+static const struct lk_cuda_gemm_tile conv2d_128 = TILE(LK_TILE_128, "conv2d_128_bf16");
+static const struct lk_cuda_gemm_tile conv2d_64 = TILE(LK_TILE_64, "conv2d_64_bf16");
+static const struct lk_cuda_gemm_tile conv2d_16 = TILE(LK_TILE_16, "conv2d_16_bf16");
+static const struct lk_cuda_gemm_tile gathered = TILE(LK_TILE_64, "gemm_gathered_bf16");
+static const struct lk_cuda_gemm_tile gathered_128 = TILE(LK_TILE_WIDE, "gemm_gathered_128_bf16");
+static const struct lk_cuda_gemm_tile f32 = {
+    .rows = LK_TILE_F32_SIDE, .columns = LK_TILE_F32_SIDE, .threads = LK_TILE_F32_THREADS, .kernel = "gemm_f32"};
 
 static bool fits(int64_t n, int columns) { return n + n / FEW_WASTE >= lk_cuda_div_up(n, columns) * columns; }
 

@@ -25,7 +25,7 @@
 
 #include "kernels/cuda/gemm/gemm_epilogue.cuh"
 #include "kernels/cuda/group_slab.cuh"
-#include "kernels/cuda/gemm/mma.cuh"
+#include "kernels/cuda/mma.cuh"
 
 template <int BM_, int BN_, int DEPTH_, int WM_, int WN_, int STAGES_, int BLOCKS_> struct gemm_tile {
     static constexpr int BM = BM_, BN = BN_, DEPTH = DEPTH_, WM = WM_, WN = WN_, STAGES = STAGES_, BLOCKS = BLOCKS_;
@@ -212,13 +212,13 @@ __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &fro
                          column_tile * Tile::BN + warp_column);
 }
 
-using tile_256 = gemm_tile<128, 256, 64, 64, 64, 3, 1>;
-using tile_128 = gemm_tile<128, 128, 32, 64, 64, 5, 2>;
-using tile_64 = gemm_tile<128, 64, 64, 64, 32, 3, 2>;
-using tile_flat_128 = gemm_tile<48, 128, 64, 48, 32, 4, 1>;
-using tile_flat_64 = gemm_tile<48, 64, 64, 48, 16, 4, 2>;
-using tile_16 = gemm_tile<128, 16, 64, 32, 16, 4, 2>;
-using tile_few = gemm_tile<16, 64, 64, 16, 16, 4, 4>;
+using tile_256 = gemm_tile<LK_TILE_256>;
+using tile_128 = gemm_tile<LK_TILE_128>;
+using tile_64 = gemm_tile<LK_TILE_64>;
+using tile_flat_128 = gemm_tile<LK_TILE_FLAT_128>;
+using tile_flat_64 = gemm_tile<LK_TILE_FLAT_64>;
+using tile_16 = gemm_tile<LK_TILE_16>;
+using tile_few = gemm_tile<LK_TILE_FEW>;
 
 #define LK_GEMM_KERNEL(name, Tile, run)                                                                                \
     extern "C" __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS) name(const lk_cuda_gemm args) {          \

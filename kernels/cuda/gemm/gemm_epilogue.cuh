@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/gemm/mma.cuh"
+#include "kernels/cuda/mma.cuh"
 
 /* x * sigmoid(u), relative error 2e-6 for |u| <= 40, by fused multiply-adds only: no division, and no approximate
  * instruction, whose bits only the hardware knows. Below -87 the sigmoid stays at 1e-38. */

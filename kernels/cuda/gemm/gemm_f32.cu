@@ -8,7 +8,7 @@
 #include "kernels/cuda/gemm/gemm_epilogue.cuh"
 #include "kernels/cuda/gemm/gemm_gather.cuh"
 
-constexpr int BM = 64, BN = 64, DEPTH = 16, THREADS = 128;
+constexpr int BM = LK_TILE_F32_SIDE, BN = LK_TILE_F32_SIDE, DEPTH = 16, THREADS = LK_TILE_F32_THREADS;
 constexpr int PITCH = 80; /* floats */
 
 /* Where column `column` of the tile lies: the eight of a thread in two fours, so far apart that neither reading fours

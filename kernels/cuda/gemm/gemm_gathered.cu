@@ -44,7 +44,7 @@ template <class Tile> __device__ __forceinline__ void gathered(const lk_cuda_gem
     gemm<Tile, true>(args, x, w, row_tile, column_tile);
 }
 
-using tile_wide = gemm_tile<128, 128, 32, 64, 32, 5, 1>;
+using tile_wide = gemm_tile<LK_TILE_WIDE>;
 
 /* Weights in rows of whole 16 bytes, which packed filters always are. */
 template <class Tile> __device__ __forceinline__ void gathered_patches_only(const lk_cuda_gemm &args) {

@@ -115,7 +115,7 @@ static enum lk_code resolve(struct lk_device *dev, const struct lk_tensor **poin
     return LK_OK;
 }
 
-#define RESOLVED_OP(name)                                                                                              \
+#define RESOLVED_OP(name, last)                                                                                        \
     static enum lk_code run_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch) {                 \
         union {                                                                                                        \
             struct lk_##name op;                                                                                       \
@@ -127,28 +127,11 @@ static enum lk_code resolve(struct lk_device *dev, const struct lk_tensor **poin
     }
 LK_OPS(RESOLVED_OP)
 
+#define TABLE_ENTRY(name, last) .name.run = run_##name,
 static const struct lk_op_table table = {
-    .linear = {run_linear, lk_cuda_linear_scratch},
-    .attention = {run_attention, lk_cuda_attention_scratch},
-    .rms_norm = {run_rms_norm, NULL},
-    .layer_norm = {run_layer_norm, NULL},
-    .norm_rope = {run_norm_rope, NULL},
-    .gated_act = {run_gated_act, NULL},
-    .activation = {run_activation, NULL},
-    .embedding = {run_embedding, NULL},
-    .conv2d = {run_conv2d, lk_cuda_conv2d_scratch},
-    .group_norm = {run_group_norm, lk_cuda_group_norm_scratch},
-    .add = {run_add, NULL},
-    .channel_affine = {run_channel_affine, NULL},
-    .l2_norm = {run_l2_norm, NULL},
-    .mean_rows = {run_mean_rows, NULL},
-    .posterior_sample = {run_posterior_sample, NULL},
-    .guidance = {run_guidance, NULL},
-    .pack_latents = {run_pack_latents, NULL},
-    .euler_step = {run_euler_step, NULL},
-    .copy = {run_copy, NULL},
-    .pixels = {run_pixels, NULL},
-    .nonfinite = {run_nonfinite, NULL},
+    LK_OPS(TABLE_ENTRY).linear.scratch = lk_cuda_linear_scratch,
+    .conv2d.scratch = lk_cuda_conv2d_scratch,
+    .group_norm.scratch = lk_cuda_group_norm_scratch,
 };
 
 static enum lk_code attribute(const struct lk_cuda_device *cuda, int which, int *out) {

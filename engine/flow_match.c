@@ -2,16 +2,6 @@
 
 #include <math.h>
 
-double lk_flux2_mu(int64_t n_noise_tokens, int n_steps) {
-    double length = (double)n_noise_tokens;
-    double mu_200 = 0.00016927 * length + 0.45666666;
-    if (n_noise_tokens > 4300) return mu_200;
-    double mu_10 = 8.73809524e-05 * length + 1.89833333;
-    double slope = (mu_200 - mu_10) / 190.0;
-    double offset = mu_200 - 200.0 * slope;
-    return slope * n_steps + offset;
-}
-
 double lk_flow_match_mu(const struct lk_flow_match_config *config, int64_t n_noise_tokens) {
     double slope = (config->max_shift - config->base_shift) / (config->max_image_seq_len - config->base_image_seq_len);
     return (double)n_noise_tokens * slope + (config->base_shift - slope * config->base_image_seq_len);

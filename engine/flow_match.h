@@ -18,10 +18,7 @@ struct lk_flow_match_config {
     double base_shift, max_shift;
 };
 
-/* FLUX.2's empirical mu from the number of noise tokens (references not counted) and steps. In double. */
-double lk_flux2_mu(int64_t n_noise_tokens, int n_steps);
-
-/* mu of the other models: linear in the number of noise tokens, base_shift at base_image_seq_len, max_shift at
+/* mu of most models: linear in the number of noise tokens, base_shift at base_image_seq_len, max_shift at
  * max_image_seq_len, beyond them too. In double. */
 double lk_flow_match_mu(const struct lk_flow_match_config *config, int64_t n_noise_tokens);
 

@@ -49,8 +49,9 @@ struct plan {
 struct running {
     int32_t *row;                            /* [n]: of each unit */
     int16_t (*group)[2];                     /* [n_rows]: of base and other */
-    uint32_t *multiplicity, *counts;         /* [n_rows], [n_rows, LK_LANES] */
-    double *totals, *replicates, *statistic; /* [arms, groups, LK_LANES], [n_statistics, B], [n_statistics, LK_LANES] */
+    uint32_t *multiplicity, *counts;         /* [n_rows], [n_rows, LK_DRAW_LANES] */
+    double *totals, *replicates, *statistic; /* [arms, groups, LK_DRAW_LANES], [n_statistics, B], [n_statistics,
+                                                LK_DRAW_LANES] */
     bool *present;                           /* [n_groups]: in some arm */
     size_t n_rows;
 };
@@ -117,10 +118,10 @@ static size_t place(const struct job *job, size_t n_replicates, unsigned char *a
     size_t sizes[] = {job->set->n * sizeof *out->row,
                       job->max_rows * sizeof *out->group,
                       job->max_rows * sizeof *out->multiplicity,
-                      job->max_rows * LK_LANES * sizeof *out->counts,
-                      (size_t)n_arms(job) * n_groups * LK_LANES * sizeof *out->totals,
+                      job->max_rows * LK_DRAW_LANES * sizeof *out->counts,
+                      (size_t)n_arms(job) * n_groups * LK_DRAW_LANES * sizeof *out->totals,
                       n_statistics * n_replicates * sizeof *out->replicates,
-                      n_statistics * LK_LANES * sizeof *out->statistic,
+                      n_statistics * LK_DRAW_LANES * sizeof *out->statistic,
                       n_groups * sizeof *out->present};
     enum { PARTS = sizeof sizes / sizeof *sizes };
     size_t bytes = 0;
@@ -189,10 +190,11 @@ static void make_rows(const struct job *job, int32_t *of_pair, struct running *r
 static void count(const struct plan *plan, const struct job *jobs, struct running *running, size_t n_jobs,
                   uint64_t first, bool permute) {
     struct lk_lanes lanes;
-    _Alignas(64) uint32_t draws[DRAWS * LK_LANES];
+    _Alignas(64) uint32_t draws[DRAWS * LK_DRAW_LANES];
     size_t n = jobs->set->n;
     lk_lanes_numbered(&lanes, plan->how->seed, permute ? "perm|" : "boot|", first);
-    for (size_t j = 0; j < n_jobs; j++) memset(running[j].counts, 0, running[j].n_rows * LK_LANES * sizeof(uint32_t));
+    for (size_t j = 0; j < n_jobs; j++)
+        memset(running[j].counts, 0, running[j].n_rows * LK_DRAW_LANES * sizeof(uint32_t));
     for (size_t from = 0; from < n; from += DRAWS) {
         size_t m = n - from < DRAWS ? n - from : DRAWS;
         lk_lanes_bounded(&lanes, permute ? 2 : (uint32_t)n, 0, m, draws);
@@ -201,11 +203,11 @@ static void count(const struct plan *plan, const struct job *jobs, struct runnin
             uint32_t *counts = running[j].counts;
             if (permute && !jobs[j].test) continue;
             for (size_t i = 0; i < m && permute; i++)
-                for (size_t lane = 0; lane < LK_LANES; lane++)
-                    counts[(size_t)row[from + i] * LK_LANES + lane] += 1 - draws[i * LK_LANES + lane];
+                for (size_t lane = 0; lane < LK_DRAW_LANES; lane++)
+                    counts[(size_t)row[from + i] * LK_DRAW_LANES + lane] += 1 - draws[i * LK_DRAW_LANES + lane];
             for (size_t i = 0; i < m && !permute; i++)
-                for (size_t lane = 0; lane < LK_LANES; lane++)
-                    counts[(size_t)row[draws[i * LK_LANES + lane]] * LK_LANES + lane]++;
+                for (size_t lane = 0; lane < LK_DRAW_LANES; lane++)
+                    counts[(size_t)row[draws[i * LK_DRAW_LANES + lane]] * LK_DRAW_LANES + lane]++;
         }
     }
 }
@@ -214,46 +216,46 @@ static void count(const struct plan *plan, const struct job *jobs, struct runnin
 static void add(double *totals, int16_t group, const uint32_t *counts) {
     if (group < 0) return;
 #pragma omp simd
-    for (int lane = 0; lane < LK_LANES; lane++) totals[group * LK_LANES + lane] += (double)counts[lane];
+    for (int lane = 0; lane < LK_DRAW_LANES; lane++) totals[group * LK_DRAW_LANES + lane] += (double)counts[lane];
 }
 
 /* What each arm has of each group; swapped: counts are of the units whose arms are swapped. */
 static void total(const struct job *job, const struct running *r, bool swapped) {
-    size_t arm = (size_t)job->set->n_groups * LK_LANES;
+    size_t arm = (size_t)job->set->n_groups * LK_DRAW_LANES;
     memset(r->totals, 0, (size_t)n_arms(job) * arm * sizeof *r->totals);
     for (size_t i = 0; i < r->n_rows; i++) {
-        const uint32_t *counts = r->counts + i * LK_LANES;
+        const uint32_t *counts = r->counts + i * LK_DRAW_LANES;
         int16_t base = r->group[i][0], other = r->group[i][1];
-        uint32_t kept[LK_LANES];
+        uint32_t kept[LK_DRAW_LANES];
         add(r->totals, swapped ? other : base, counts);
         if (!job->set->other) continue;
         add(r->totals + arm, swapped ? base : other, counts);
         if (!swapped) continue;
-        for (int lane = 0; lane < LK_LANES; lane++) kept[lane] = r->multiplicity[i] - counts[lane];
+        for (int lane = 0; lane < LK_DRAW_LANES; lane++) kept[lane] = r->multiplicity[i] - counts[lane];
         add(r->totals, base, kept);
         add(r->totals + arm, other, kept);
     }
 }
 
 static void sum(const double *totals, int n_groups, double *sums) {
-    memset(sums, 0, LK_LANES * sizeof *sums);
+    memset(sums, 0, LK_DRAW_LANES * sizeof *sums);
     for (int g = 0; g < n_groups; g++)
-        for (int lane = 0; lane < LK_LANES; lane++) sums[lane] += totals[g * LK_LANES + lane];
+        for (int lane = 0; lane < LK_DRAW_LANES; lane++) sums[lane] += totals[g * LK_DRAW_LANES + lane];
 }
 
 /* NaN without labels, for 0 / 0. */
 static void spd_of(const double *totals, int n_groups, const double *target, double *out) {
-    double sums[LK_LANES];
+    double sums[LK_DRAW_LANES];
     sum(totals, n_groups, sums);
-    memset(out, 0, LK_LANES * sizeof *out);
+    memset(out, 0, LK_DRAW_LANES * sizeof *out);
     for (int g = 0; g < n_groups; g++)
 #pragma omp simd
-        for (int lane = 0; lane < LK_LANES; lane++)
-            out[lane] += fabs(totals[g * LK_LANES + lane] / sums[lane] - target[g]);
+        for (int lane = 0; lane < LK_DRAW_LANES; lane++)
+            out[lane] += fabs(totals[g * LK_DRAW_LANES + lane] / sums[lane] - target[g]);
 }
 
 static void change_of(const double *base, const double *other, double *out) {
-    for (int lane = 0; lane < LK_LANES; lane++) out[lane] = other[lane] - base[lane];
+    for (int lane = 0; lane < LK_DRAW_LANES; lane++) out[lane] = other[lane] - base[lane];
 }
 
 static double angle(const double *table, double k, double n) {
@@ -264,41 +266,41 @@ static double angle(const double *table, double k, double n) {
 /* SPD of each arm and their difference, as far as wanted, then h of the groups that occur. */
 static void statistics(const struct plan *plan, const struct job *job, const struct running *r, double *out) {
     int n = job->set->n_groups;
-    const double *other = r->totals + n * LK_LANES;
+    const double *other = r->totals + n * LK_DRAW_LANES;
     if (job->spd) {
         spd_of(r->totals, n, job->set->target, out);
         if (job->set->other) {
-            spd_of(other, n, job->set->target, out + LK_LANES);
-            change_of(out, out + LK_LANES, out + 2 * LK_LANES);
+            spd_of(other, n, job->set->target, out + LK_DRAW_LANES);
+            change_of(out, out + LK_DRAW_LANES, out + 2 * LK_DRAW_LANES);
         }
-        out += n_spd(job) * LK_LANES;
+        out += n_spd(job) * LK_DRAW_LANES;
     }
     if (!job->h) return;
-    double of_base[LK_LANES], of_other[LK_LANES];
+    double of_base[LK_DRAW_LANES], of_other[LK_DRAW_LANES];
     sum(r->totals, n, of_base);
     sum(other, n, of_other);
     for (int g = 0; g < n; g++)
-        for (int lane = 0; lane < LK_LANES && r->present[g]; lane++) {
-            int i = g * LK_LANES + lane;
+        for (int lane = 0; lane < LK_DRAW_LANES && r->present[g]; lane++) {
+            int i = g * LK_DRAW_LANES + lane;
             out[i] =
                 2 * (angle(plan->angles, other[i], of_other[lane]) - angle(plan->angles, r->totals[i], of_base[lane]));
         }
 }
 
 static void swapped_statistic(const struct job *job, const struct running *r, double *out) {
-    double spd[2][LK_LANES];
+    double spd[2][LK_DRAW_LANES];
     int n = job->set->n_groups;
     total(job, r, true);
     spd_of(r->totals, n, job->set->target, spd[0]);
-    spd_of(r->totals + n * LK_LANES, n, job->set->target, spd[1]);
+    spd_of(r->totals + n * LK_DRAW_LANES, n, job->set->target, spd[1]);
     change_of(spd[0], spd[1], out);
 }
 
 /* The statistics of lanes, from the one numbered `from`, to their rows of replicates. */
 static void keep(const struct running *r, size_t from, size_t to, size_t n_replicates, size_t first) {
-    size_t n = n_replicates - first < LK_LANES ? n_replicates - first : LK_LANES;
+    size_t n = n_replicates - first < LK_DRAW_LANES ? n_replicates - first : LK_DRAW_LANES;
     for (size_t s = from; s < to; s++)
-        memcpy(r->replicates + s * n_replicates + first, r->statistic + s * LK_LANES, n * sizeof *r->replicates);
+        memcpy(r->replicates + s * n_replicates + first, r->statistic + s * LK_DRAW_LANES, n * sizeof *r->replicates);
 }
 
 /* The number and its interval to all sets that want it. */
@@ -328,9 +330,10 @@ static void finish_test(const struct job *job, const double *replicates, int n_r
 /* The labels themselves, in lane 0; then what their resamples say about them. */
 static void finish(const struct plan *plan, const struct job *job, const struct running *r, double *scratch) {
     size_t n_replicates = (size_t)plan->how->n_replicates, labelled[2] = {0, 0};
-    double observed[LK_LANES];
+    double observed[LK_DRAW_LANES];
     for (size_t i = 0; i < r->n_rows; i++) {
-        for (int lane = 0; lane < LK_LANES; lane++) r->counts[i * LK_LANES + (size_t)lane] = r->multiplicity[i];
+        for (int lane = 0; lane < LK_DRAW_LANES; lane++)
+            r->counts[i * LK_DRAW_LANES + (size_t)lane] = r->multiplicity[i];
         for (int arm = 0; arm < 2; arm++)
             if (r->group[i][arm] >= 0) labelled[arm] += r->multiplicity[i];
     }
@@ -339,7 +342,7 @@ static void finish(const struct plan *plan, const struct job *job, const struct 
     for (size_t s = 0; s < n_numbers(job); s++) {
         bool is_h = s >= n_spd(job), occurs = !is_h || r->present[s - n_spd(job)];
         struct lk_number number = {.n = is_h ? labelled[0] + labelled[1] : s == 2 ? job->set->n : labelled[s]};
-        double value = occurs ? r->statistic[s * LK_LANES] : labelled[0] && labelled[1] ? 0 : NAN;
+        double value = occurs ? r->statistic[s * LK_DRAW_LANES] : labelled[0] && labelled[1] ? 0 : NAN;
         if (isnan(value))
             number.undefined = "no image with a label";
         else
@@ -350,7 +353,7 @@ static void finish(const struct plan *plan, const struct job *job, const struct 
         give(job, &number, s);
     }
     if (!job->test) return;
-    memset(r->counts, 0, r->n_rows * LK_LANES * sizeof *r->counts);
+    memset(r->counts, 0, r->n_rows * LK_DRAW_LANES * sizeof *r->counts);
     swapped_statistic(job, r, observed);
     finish_test(job, r->replicates + n_numbers(job) * n_replicates, plan->how->n_replicates, observed[0]);
 }
@@ -368,7 +371,7 @@ static void run_batch(const struct plan *plan, const struct batch *batch, unsign
         numbers |= n_numbers(&jobs[j]) > 0;
         test |= jobs[j].test;
     }
-    for (size_t first = 0; first < n_replicates && jobs->set->n; first += LK_LANES) {
+    for (size_t first = 0; first < n_replicates && jobs->set->n; first += LK_DRAW_LANES) {
         if (numbers) count(plan, jobs, running, batch->n, first, false);
         for (size_t j = 0; j < batch->n && numbers; j++) {
             total(&jobs[j], &running[j], false);
@@ -379,7 +382,7 @@ static void run_batch(const struct plan *plan, const struct batch *batch, unsign
         for (size_t j = 0; j < batch->n && test; j++) {
             size_t row = n_numbers(&jobs[j]);
             if (!jobs[j].test) continue;
-            swapped_statistic(&jobs[j], &running[j], running[j].statistic + row * LK_LANES);
+            swapped_statistic(&jobs[j], &running[j], running[j].statistic + row * LK_DRAW_LANES);
             keep(&running[j], row, row + 1, n_replicates, first);
         }
     }

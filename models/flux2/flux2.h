@@ -44,6 +44,9 @@ enum lk_code lk_flux2_reference_size(int width, int height, int multiple, struct
 enum lk_code lk_flux2_prepare_reference(const struct lk_image *image, const struct lk_flux2_reference_size *size,
                                         struct lk_image *out);
 
+/* The empirical mu from the number of noise tokens (references not counted) and steps. In double. */
+double lk_flux2_mu(int64_t n_noise_tokens, int n_steps);
+
 enum lk_code lk_flux2_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
                            const struct lk_request *request, struct lk_plan *out);
 enum lk_code lk_flux2_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,

@@ -8,18 +8,18 @@
 enum { COUNT = 256 };
 
 static void check(const struct lk_lanes *from, uint32_t n, uint32_t step, size_t count) {
-    static uint32_t draws[COUNT * LK_LANES + 1];
+    static uint32_t draws[COUNT * LK_DRAW_LANES + 1];
     struct lk_lanes lanes = *from;
-    struct lk_stream streams[LK_LANES];
-    for (int lane = 0; lane < LK_LANES; lane++)
+    struct lk_stream streams[LK_DRAW_LANES];
+    for (int lane = 0; lane < LK_DRAW_LANES; lane++)
         for (int w = 0; w < 4; w++) streams[lane].state[w] = lanes.state[w][lane];
-    draws[count * LK_LANES] = 12345;
+    draws[count * LK_DRAW_LANES] = 12345;
     lk_lanes_bounded(&lanes, n, step, count, draws);
-    assert_int_equal(draws[count * LK_LANES], 12345);
+    assert_int_equal(draws[count * LK_DRAW_LANES], 12345);
     for (size_t i = 0; i < count; i++)
-        for (size_t lane = 0; lane < LK_LANES; lane++)
-            assert_int_equal(draws[i * LK_LANES + lane], lk_stream_bounded(&streams[lane], n - i * step));
-    for (int lane = 0; lane < LK_LANES; lane++)
+        for (size_t lane = 0; lane < LK_DRAW_LANES; lane++)
+            assert_int_equal(draws[i * LK_DRAW_LANES + lane], lk_stream_bounded(&streams[lane], n - i * step));
+    for (int lane = 0; lane < LK_DRAW_LANES; lane++)
         for (int w = 0; w < 4; w++) assert_true(lanes.state[w][lane] == streams[lane].state[w]);
 }
 
@@ -41,7 +41,7 @@ static void check_all(void) {
         check(&lanes, bounds[b], 0, 0);
         size_t falling = bounds[b] < COUNT ? bounds[b] : COUNT;
         check(&lanes, bounds[b], 1, falling);
-        for (int lane = 0; lane < LK_LANES; lane++) {
+        for (int lane = 0; lane < LK_DRAW_LANES; lane++) {
             struct lk_lanes zero = rejecting(&lanes, lane);
             check(&zero, bounds[b], 0, 17);
             check(&zero, bounds[b], 1, falling);
@@ -63,7 +63,7 @@ static void lanes_are_numbered(void **state) {
     (void)state;
     struct lk_lanes lanes;
     lk_lanes_numbered(&lanes, 7, "perm|", 96);
-    for (uint64_t lane = 0; lane < LK_LANES; lane++) {
+    for (uint64_t lane = 0; lane < LK_DRAW_LANES; lane++) {
         struct lk_stream stream;
         lk_stream_numbered(&stream, 7, "perm|", 96 + lane);
         for (int w = 0; w < 4; w++) assert_true(lanes.state[w][lane] == stream.state[w]);

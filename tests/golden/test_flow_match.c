@@ -7,6 +7,7 @@
 
 #include "engine/flow_match.h"
 #include "engine/rope_table.h"
+#include "models/flux2/flux2.h"
 
 static const struct lk_flow_match_config flux2 = {
     .num_train_timesteps = 1000,

@@ -79,37 +79,37 @@ static void lay_out(struct job *job, size_t scratch_bytes) {
     size_t row_bytes = (size_t)rows->n_columns * sizeof(double);
     size_t sums_bytes = LK_PACKED_LANES * lk_packed_sums_bytes(&rows->packed, rows->layout.n_groups);
     at->counts_lane = round_up(rows->n_counts * sizeof(uint32_t)) / sizeof(uint32_t);
-    at->sums_at = LK_LANES * at->counts_lane * sizeof(uint32_t);
+    at->sums_at = LK_DRAW_LANES * at->counts_lane * sizeof(uint32_t);
     at->cells_at = at->sums_at + round_up(rows->packed.vectors ? sums_bytes : 0);
     at->totals_at = at->cells_at + round_up(rows->packed.vectors ? 0 : rows->layout.n_cells * row_bytes);
     at->out_at = at->totals_at + round_up(rows->layout.n_groups * row_bytes);
     at->out_lane = round_up((size_t)job->n_statistics * sizeof(double)) / sizeof(double);
-    at->scratch_at = at->out_at + LK_LANES * at->out_lane * sizeof(double);
+    at->scratch_at = at->out_at + LK_DRAW_LANES * at->out_lane * sizeof(double);
     at->stride = at->scratch_at + round_up(scratch_bytes);
 }
 
-/* How often each row or cluster was drawn in resamples first..first + 7: counts [LK_LANES, counts_lane]. */
+/* How often each row or cluster was drawn in resamples first..first + 7: counts [LK_DRAW_LANES, counts_lane]. */
 static void draw(const struct job *job, uint64_t first, uint32_t one, uint32_t *counts) {
     struct lk_lanes lanes;
-    uint32_t draws[DRAWS * LK_LANES];
+    uint32_t draws[DRAWS * LK_DRAW_LANES];
     size_t n = job->clusters->n, lane_size = job->at.counts_lane;
     const int32_t *of_draw = job->rows->of_draw;
-    memset(counts, 0, LK_LANES * lane_size * sizeof *counts);
+    memset(counts, 0, LK_DRAW_LANES * lane_size * sizeof *counts);
     lk_lanes_numbered(&lanes, job->how->seed, "boot|", first);
     for (size_t from = 0; from < n; from += DRAWS) {
         size_t count = n - from < DRAWS ? n - from : DRAWS;
         lk_lanes_bounded(&lanes, (uint32_t)n, 0, count, draws);
-        for (size_t lane = 0; lane < LK_LANES; lane++) {
+        for (size_t lane = 0; lane < LK_DRAW_LANES; lane++) {
             uint32_t *of_lane = counts + lane * lane_size;
 #pragma GCC unroll 8
-            for (size_t i = 0; i < count; i++) of_lane[of_draw[draws[i * LK_LANES + lane]]] += one;
+            for (size_t i = 0; i < count; i++) of_lane[of_draw[draws[i * LK_DRAW_LANES + lane]]] += one;
         }
     }
 }
 
 /* The counts without unit or cluster first, first + 1, ... */
 static void leave_out(const struct job *job, uint64_t first, uint32_t one, uint32_t *counts) {
-    for (size_t lane = 0; lane < LK_LANES; lane++, counts += job->at.counts_lane) {
+    for (size_t lane = 0; lane < LK_DRAW_LANES; lane++, counts += job->at.counts_lane) {
         for (size_t i = 0; i < job->rows->n_counts; i++) counts[i] = job->rows->base[i] * one;
         if (first + lane < job->clusters->n) counts[job->rows->of_draw[first + lane]] -= one;
     }
@@ -135,7 +135,7 @@ static void run_block(const struct job *job, int64_t first, unsigned char *work,
     const struct lk_packed_columns *packed = &rows->packed;
     uint32_t *counts = (uint32_t *)(void *)work, one = packed->vectors ? lk_packed_one(packed) : 1;
     double *totals = (double *)(void *)(work + job->at.totals_at), *out = (double *)(void *)(work + job->at.out_at);
-    size_t n_lanes = job->n_rounds - first < LK_LANES ? (size_t)(job->n_rounds - first) : LK_LANES;
+    size_t n_lanes = job->n_rounds - first < LK_DRAW_LANES ? (size_t)(job->n_rounds - first) : LK_DRAW_LANES;
     if (job->jackknife)
         leave_out(job, (uint64_t)first, one, counts);
     else
@@ -162,7 +162,7 @@ static enum lk_code run_blocks(const struct job *job, double *values) {
     unsigned char *work = lk_malloc(job->at.stride * (size_t)n_threads);
     if (!work) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %d threads", n_threads);
 #pragma omp parallel for schedule(dynamic) num_threads(n_threads)
-    for (int64_t first = 0; first < job->n_rounds; first += LK_LANES)
+    for (int64_t first = 0; first < job->n_rounds; first += LK_DRAW_LANES)
         run_block(job, first, work + (size_t)omp_get_thread_num() * job->at.stride, values);
     lk_free(work);
     return LK_OK;

@@ -39,7 +39,8 @@ bool lk_lanes_draw_avx2(struct lk_lanes *lanes, uint32_t n, uint32_t step, size_
         least = _mm256_min_epu32(least, _mm256_min_epu32(x, y));
         /* lanes 0 4 1 5 2 6 3 7 */
         __m256i both = _mm256_blend_epi32(_mm256_srli_epi64(x, 32), y, 0xaa);
-        _mm256_storeu_si256((__m256i *)(void *)(draws + i * LK_LANES), _mm256_permutevar8x32_epi32(both, in_order));
+        _mm256_storeu_si256((__m256i *)(void *)(draws + i * LK_DRAW_LANES),
+                            _mm256_permutevar8x32_epi32(both, in_order));
         bound = _mm256_sub_epi64(bound, less);
     }
     for (int w = 0; w < 4; w++) {

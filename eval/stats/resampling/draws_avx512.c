@@ -23,7 +23,7 @@ bool lk_lanes_draw_avx512(struct lk_lanes *lanes, uint32_t n, uint32_t step, siz
         __m512i low = _mm512_mul_epu32(x, bound), high = _mm512_mul_epu32(_mm512_srli_epi64(x, 32), bound);
         __m512i sum = _mm512_add_epi64(high, _mm512_srli_epi64(low, 32));
         least = _mm512_min_epu32(least, sum);
-        _mm256_storeu_si256((__m256i *)(void *)(draws + i * LK_LANES),
+        _mm256_storeu_si256((__m256i *)(void *)(draws + i * LK_DRAW_LANES),
                             _mm512_cvtepi64_epi32(_mm512_srli_epi64(sum, 32)));
         bound = _mm512_sub_epi64(bound, less);
     }

@@ -166,21 +166,22 @@ static double sum_of(const struct small *small, const unsigned char *labels, uns
     return (double)sum / 2;
 }
 
-/* Permutations first..first + 7, each from its own stream as lk_stream_shuffle draws from it. labels [LK_LANES, n]. */
+/* Permutations first..first + 7, each from its own stream as lk_stream_shuffle draws from it. labels [LK_DRAW_LANES,
+ * n]. */
 static void permute_block(const struct small *small, uint64_t seed, int first, int n_lanes, unsigned char *labels,
                           double *statistics) {
     struct lk_lanes lanes;
-    uint32_t draws[DRAWS * LK_LANES];
+    uint32_t draws[DRAWS * LK_DRAW_LANES];
     size_t n = small->n;
-    for (size_t lane = 0; lane < LK_LANES; lane++) memcpy(labels + lane * n, small->labels, n);
+    for (size_t lane = 0; lane < LK_DRAW_LANES; lane++) memcpy(labels + lane * n, small->labels, n);
     lk_lanes_numbered(&lanes, seed, "perm|", (uint64_t)first);
     for (size_t left = n, count; left > 1; left -= count) {
         count = left - 1 < DRAWS ? left - 1 : DRAWS;
         lk_lanes_bounded(&lanes, (uint32_t)left, 1, count, draws);
-        for (size_t lane = 0; lane < LK_LANES; lane++) {
+        for (size_t lane = 0; lane < LK_DRAW_LANES; lane++) {
             unsigned char *mine = labels + lane * n;
             for (size_t i = 0; i < count; i++) {
-                size_t j = draws[i * LK_LANES + lane];
+                size_t j = draws[i * LK_DRAW_LANES + lane];
                 unsigned char label = mine[left - 1 - i];
                 mine[left - 1 - i] = mine[j];
                 mine[j] = label;
@@ -197,15 +198,15 @@ static void permute_block(const struct small *small, uint64_t seed, int first, i
 static enum lk_code permute_small(const struct small *small, const struct lk_resampling *how, struct lk_test *out) {
     int n_threads = lk_resampling_threads(how), n = how->n_replicates;
     double *statistics = lk_malloc((size_t)n * sizeof *statistics);
-    size_t stride = round_up(LK_LANES * small->n);
+    size_t stride = round_up(LK_DRAW_LANES * small->n);
     unsigned char *work = lk_malloc(stride * (size_t)n_threads);
     enum lk_code rc = LK_OK;
     if (!statistics || !work) {
         rc = lk_fail(LK_E_NOMEM, "permutation: no memory for %d permutations", n);
     } else {
 #pragma omp parallel for schedule(dynamic) num_threads(n_threads)
-        for (int first = 0; first < n; first += LK_LANES)
-            permute_block(small, how->seed, first, n - first < LK_LANES ? n - first : LK_LANES,
+        for (int first = 0; first < n; first += LK_DRAW_LANES)
+            permute_block(small, how->seed, first, n - first < LK_DRAW_LANES ? n - first : LK_DRAW_LANES,
                           work + (size_t)omp_get_thread_num() * stride, statistics);
         lk_permutation_compare(statistics, n, out);
     }

@@ -4,18 +4,20 @@
 #include "models/pipeline.h"
 
 #define LK_MAX_VARIANTS 6
+#define LK_MAX_FAMILIES 8
 
 struct lk_family {
+    const char *title;                  /* "FLUX.2", as help texts say it */
+    unsigned bit;                       /* enum lk_family_bit, as in the table of parameters */
     const char *names[LK_MAX_VARIANTS]; /* "flux2-dev": released configurations, the study's first; ends in NULL */
     const char *repositories[LK_MAX_VARIANTS];     /* of each name; NULL: none */
     const char *pipeline_classes[LK_MAX_VARIANTS]; /* _class_name of model_index.json, ends in NULL */
-    bool has_vae_tiling; /* request->vae_tiling may be asked for */
     /* folder NULL: the released configuration of pipeline->name. with_weights false: configs only. Fills
      * pipeline->model, and sets pipeline->name to what the folder holds. */
     enum lk_code (*open)(struct lk_pipeline *pipeline, bool with_weights);
     void (*close)(struct lk_pipeline *pipeline);
     enum lk_code (*weights_identity)(const struct lk_pipeline *pipeline, char out[65]);
-    void (*defaults)(const struct lk_pipeline *pipeline, struct lk_request *request);
+    void (*defaults)(struct lk_request *request); /* of its parameters; the rest is zero */
     enum lk_code (*plan)(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_request *request,
                          struct lk_plan *out);
     enum lk_code (*edit)(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
@@ -31,6 +33,11 @@ struct lk_pipeline {
     void *model; /* the family's */
 };
 
+/* Refuses values out of range, and parameters that the family does not have and that are not as lk_request_init left
+ * them. */
+enum lk_code lk_request_check(const struct lk_request *request, const struct lk_pipeline *pipeline);
+
+extern const struct lk_family *const lk_families[]; /* ends in NULL */
 extern const struct lk_family lk_family_flux2;
 extern const struct lk_family lk_family_qwen_edit;
 extern const struct lk_family lk_family_step1x;

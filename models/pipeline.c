@@ -9,8 +9,8 @@
 #include "weights/checkpoint.h"
 #include "weights/config.h"
 
-static const struct lk_family *const families[] = {&lk_family_flux2, &lk_family_qwen_edit, &lk_family_step1x};
-#define N_FAMILIES (sizeof families / sizeof *families)
+const struct lk_family *const lk_families[] = {&lk_family_flux2, &lk_family_qwen_edit, &lk_family_step1x, NULL};
+#define N_FAMILIES (sizeof lk_families / sizeof *lk_families - 1)
 
 /* The list's own copy of the name, NULL if it is not there. */
 static const char *is_listed(const char *const list[LK_MAX_VARIANTS], const char *name) {
@@ -22,9 +22,9 @@ static const char *is_listed(const char *const list[LK_MAX_VARIANTS], const char
 static enum lk_code unknown_class(const char *path, const char *class_name) {
     char known[512] = "";
     for (size_t i = 0, used = 0; i < N_FAMILIES; i++)
-        for (int j = 0; j < LK_MAX_VARIANTS && families[i]->pipeline_classes[j] && used < sizeof known; j++)
+        for (int j = 0; j < LK_MAX_VARIANTS && lk_families[i]->pipeline_classes[j] && used < sizeof known; j++)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
-                                     families[i]->pipeline_classes[j]);
+                                     lk_families[i]->pipeline_classes[j]);
     return lk_fail(LK_E_MODEL_UNKNOWN, "%s: field \"_class_name\": expected one of %s, got %s", path, known,
                    class_name ? class_name : "nothing");
 }
@@ -38,7 +38,7 @@ static enum lk_code family_of_folder(const char *folder, const struct lk_family 
     if (!rc) {
         lk_config_string(json, "_class_name", &class_name);
         for (size_t i = 0; class_name && i < N_FAMILIES; i++)
-            if (is_listed(families[i]->pipeline_classes, class_name)) *out = families[i];
+            if (is_listed(lk_families[i]->pipeline_classes, class_name)) *out = lk_families[i];
         if (!*out) rc = unknown_class(path, class_name);
         lk_config_discard(json);
     }
@@ -56,8 +56,8 @@ static enum lk_code open_pipeline(struct lk_pipeline **out, const char *model, e
     p->compute = compute;
     p->has_weights = with_weights;
     for (size_t i = 0; !with_weights && i < N_FAMILIES; i++) {
-        if ((p->name = is_listed(families[i]->names, model))) {
-            p->family = families[i];
+        if ((p->name = is_listed(lk_families[i]->names, model))) {
+            p->family = lk_families[i];
             break;
         }
     }
@@ -95,9 +95,10 @@ void lk_pipeline_close(struct lk_pipeline *pipeline) {
 bool lk_model_info(int i, struct lk_model_info *out) {
     for (int variant = 0; variant < LK_MAX_VARIANTS; variant++) {
         for (size_t f = 0; f < N_FAMILIES; f++) {
-            if (!families[f]->names[variant]) continue;
+            if (!lk_families[f]->names[variant]) continue;
             if (i-- > 0) continue;
-            *out = (struct lk_model_info){families[f]->names[variant], families[f]->repositories[variant], !variant};
+            *out =
+                (struct lk_model_info){lk_families[f]->names[variant], lk_families[f]->repositories[variant], !variant};
             return true;
         }
     }
@@ -116,24 +117,13 @@ enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, ch
 
 void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipeline) {
     *request = (struct lk_request){0};
-    pipeline->family->defaults(pipeline, request);
+    pipeline->family->defaults(request);
 }
 
 static enum lk_code check_request(const struct lk_pipeline *pipeline, const struct lk_request *r) {
-    if (r->num_inference_steps < 1 || r->num_inference_steps > LK_MAX_STEPS)
-        return lk_fail(LK_E_USAGE, "num_inference_steps: expected 1 to %d, got %d", LK_MAX_STEPS,
-                       r->num_inference_steps);
     if (r->n_images < 0 || r->n_images > LK_MAX_REFERENCES)
         return lk_fail(LK_E_USAGE, "reference images: expected 0 to %d, got %d", LK_MAX_REFERENCES, r->n_images);
-    if (r->width < 0 || r->width > 16384 || r->height < 0 || r->height > 16384)
-        return lk_fail(LK_E_USAGE, "output size: expected at most 16384 a side, got %dx%d", r->width, r->height);
-    if (r->max_sequence_length < 1 || r->max_sequence_length > 32768)
-        return lk_fail(LK_E_USAGE, "max_sequence_length: expected 1 to 32768, got %d", r->max_sequence_length);
-    if (r->true_cfg_scale < 0 || r->true_cfg_scale > 1000)
-        return lk_fail(LK_E_USAGE, "true_cfg_scale: expected 0 to 1000, got %g", r->true_cfg_scale);
-    if (r->vae_tiling && !pipeline->family->has_vae_tiling)
-        return lk_fail(LK_E_USAGE, "vae_tiling: %s has no such parameter; leave it out", pipeline->name);
-    return LK_OK;
+    return lk_request_check(r, pipeline);
 }
 
 enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_device *target,

@@ -81,6 +81,7 @@ struct lk_result {
     struct lk_image image;
     int width, height;
     int n_steps;
+    double cfg_scale; /* true CFG as it was done; 1: one forward a step */
     float sigmas[LK_MAX_STEPS + 1];
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
     struct {
@@ -106,6 +107,7 @@ struct lk_plan_stage {
 struct lk_plan {
     const char *family;
     int width, height, n_references, n_steps;
+    int multiple;     /* sides that the request asks for are rounded down to one of it, as the reference does */
     int64_t n_tokens; /* of the transformer's sequence */
     struct lk_plan_stage stages[8];
     int n_stages;

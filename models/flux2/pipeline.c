@@ -5,6 +5,7 @@
 #include "engine/rope_table.h"
 #include "models/common/walk.h"
 #include "models/flux2/flux2.h"
+#include "models/parameters.h"
 
 #define DEFAULT_LATENT_SIDE 128
 
@@ -267,6 +268,7 @@ enum lk_code lk_flux2_plan(struct lk_pipeline *pipeline, const struct lk_device 
     r.n_real = request->max_sequence_length;
     out->width = r.width;
     out->height = r.height;
+    out->multiple = r.multiple;
     out->n_references = request->n_images;
     out->n_steps = request->num_inference_steps;
     out->n_tokens = r.n_real + r.n_img;
@@ -277,6 +279,7 @@ static void record(const struct run *r) {
     struct lk_result *out = r->walk.result;
     out->width = r->width;
     out->height = r->height;
+    out->cfg_scale = 1;
     out->n_references = r->walk.request->n_images;
     for (int i = 0; i < out->n_references; i++) {
         const struct lk_flux2_reference_size *s = &r->references[i];
@@ -307,8 +310,7 @@ enum lk_code lk_flux2_edit(struct lk_pipeline *pipeline, struct lk_device *dev, 
     return rc;
 }
 
-static void defaults(const struct lk_pipeline *pipeline, struct lk_request *request) {
-    (void)pipeline;
+static void defaults(struct lk_request *request) {
     static const int out_layers[] = {10, 20, 30};
     request->num_inference_steps = 50;
     request->guidance_scale = 4.0;
@@ -319,6 +321,8 @@ static void defaults(const struct lk_pipeline *pipeline, struct lk_request *requ
 }
 
 const struct lk_family lk_family_flux2 = {
+    .title = "FLUX.2",
+    .bit = LK_FOR_FLUX2,
     .names = {"flux2-dev"},
     .repositories = {"black-forest-labs/FLUX.2-dev"},
     .pipeline_classes = {"Flux2Pipeline"},

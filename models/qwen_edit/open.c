@@ -4,6 +4,7 @@
 #include "engine/base/alloc.h"
 #include "models/common/files.h"
 #include "models/qwen_edit/qwen_edit.h"
+#include "models/parameters.h"
 
 enum { TEXT_ENCODER, TRANSFORMER, VAE };
 
@@ -188,10 +189,11 @@ void lk_qwen_edit_close(struct lk_pipeline *pipeline) {
 }
 
 const struct lk_family lk_family_qwen_edit = {
+    .title = "Qwen-Image",
+    .bit = LK_FOR_QWEN,
     .names = {name_2511, name_2509, name_edit, name_image},
     .repositories = {"Qwen/Qwen-Image-Edit-2511", "Qwen/Qwen-Image-Edit-2509", "Qwen/Qwen-Image-Edit",
                      "Qwen/Qwen-Image"},
-    .has_vae_tiling = true,
     .pipeline_classes = {"QwenImageEditPlusPipeline", "QwenImageEditPipeline", "QwenImagePipeline"},
     .open = lk_qwen_edit_open,
     .close = lk_qwen_edit_close,

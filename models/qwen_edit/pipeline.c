@@ -228,6 +228,7 @@ enum lk_code lk_qwen_edit_plan(struct lk_pipeline *pipeline, const struct lk_dev
     if (!rc) {
         out->width = r.width;
         out->height = r.height;
+        out->multiple = 2 * r.factor;
         out->n_references = request->n_images;
         out->n_steps = request->num_inference_steps;
         out->n_tokens = lk_qwen_edit_longest(&r)->n_txt + r.n_img;
@@ -241,6 +242,7 @@ static void record(const struct lk_qwen_edit_run *r) {
     struct lk_result *out = r->walk.result;
     out->width = r->width;
     out->height = r->height;
+    out->cfg_scale = r->n_branches > 1 ? r->walk.request->true_cfg_scale : 1;
     out->n_references = r->walk.request->n_images;
     for (int i = 0; i < out->n_references; i++) {
         out->references[i].source_width = r->walk.request->images[i].width;
@@ -270,8 +272,7 @@ enum lk_code lk_qwen_edit_edit(struct lk_pipeline *pipeline, struct lk_device *d
     return rc;
 }
 
-void lk_qwen_edit_defaults(const struct lk_pipeline *pipeline, struct lk_request *request) {
-    (void)pipeline;
+void lk_qwen_edit_defaults(struct lk_request *request) {
     request->num_inference_steps = 40;
     request->true_cfg_scale = 4.0;
     request->negative_prompt = " ";

@@ -1,9 +1,9 @@
 /* Step1X-Edit as a family of models/pipeline.h. */
 #include "models/step1x/instructions.h"
 #include "models/step1x/step1x.h"
+#include "models/parameters.h"
 
-static void defaults(const struct lk_pipeline *pipeline, struct lk_request *request) {
-    (void)pipeline;
+static void defaults(struct lk_request *request) {
     request->num_inference_steps = 28;
     request->true_cfg_scale = 6.0;
     request->seed = 42;
@@ -44,6 +44,8 @@ static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, co
 }
 
 const struct lk_family lk_family_step1x = {
+    .title = "Step1X-Edit",
+    .bit = LK_FOR_STEP1X,
     .names = {"step1x-v1p2", "step1x-v1p1"},
     .repositories = {"stepfun-ai/Step1X-Edit-v1p2", "stepfun-ai/Step1X-Edit-v1p1-diffusers"},
     .pipeline_classes = {"Step1XEditPipeline", "Step1XEditPipelineV1P2"},

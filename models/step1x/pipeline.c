@@ -8,6 +8,15 @@
 /* Guidance is limited above this timestep of 1000, which is at every step of usual schedules. */
 #define LIMIT_TIMESTEP 0.93
 
+/* An edit has its source's size: another one asked for is refused. */
+static enum lk_code check_sides(const struct lk_request *q, const struct lk_image *source) {
+    if ((q->width && q->width != source->width) || (q->height && q->height != source->height))
+        return lk_fail(LK_E_USAGE,
+                       "width, height: Step1X-Edit gives an edit its source's size, %dx%d, got %dx%d; leave them out",
+                       source->width, source->height, q->width, q->height);
+    return LK_OK;
+}
+
 /* Sizes of pictures and latents, before anything is computed. */
 static enum lk_code measure(struct lk_step1x_run *r) {
     const struct lk_request *q = r->walk.request;
@@ -17,6 +26,7 @@ static enum lk_code measure(struct lk_step1x_run *r) {
     if (q->size_level < multiple || q->size_level > 8192)
         return lk_fail(LK_E_USAGE, "size_level: expected %d to 8192, got %d", multiple, q->size_level);
     if (r->source) {
+        LK_TRY(check_sides(q, r->source));
         r->out_width = r->source->width;
         r->out_height = r->source->height;
         LK_TRY(lk_step1x_size(q->size_level, multiple, r->out_width, r->out_height, &r->width, &r->height));
@@ -246,6 +256,7 @@ static enum lk_code plan_run(struct lk_step1x_run *r, struct lk_pipeline *pipeli
     LK_TRY(lk_step1x_prepare_prompts(r, request->prompt));
     out->width = r->out_width;
     out->height = r->out_height;
+    out->multiple = 1;
     out->n_references = request->n_images;
     out->n_steps = request->num_inference_steps;
     out->n_tokens = lk_step1x_longest(r)->n_txt + r->n_img;
@@ -264,6 +275,7 @@ static void record(const struct lk_step1x_run *r) {
     struct lk_result *out = r->walk.result;
     out->width = r->out_width;
     out->height = r->out_height;
+    out->cfg_scale = r->n_branches > 1 ? r->walk.request->true_cfg_scale : 1;
     if (!r->source) return;
     out->n_references = 1;
     out->references[0].source_width = r->source->width;

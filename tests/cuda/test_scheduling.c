@@ -70,9 +70,9 @@ static int run(const struct job *job, enum lk_dtype dtype) {
         request.images = &picture;
         request.n_images = 1;
     }
-    memcpy(request.text_encoder_out_layers, out_layers, sizeof out_layers);
+    if (request.n_text_encoder_out_layers) memcpy(request.text_encoder_out_layers, out_layers, sizeof out_layers);
     request.prompt = "make the \"hair\" silver";
-    request.negative_prompt = " ";
+    if (request.true_cfg_scale != 0) request.negative_prompt = " ";
     request.width = job->width;
     request.height = job->height;
     request.size_level = job->size_level;

@@ -95,7 +95,7 @@ static void bad_requests_are_refused(void **state) {
     REFUSED(bad.num_inference_steps = 0, LK_E_USAGE, "num_inference_steps");
     REFUSED(bad.num_inference_steps = 1001, LK_E_USAGE, "num_inference_steps");
     REFUSED(bad.width = 8, LK_E_USAGE, "output size");
-    REFUSED(bad.width = 1 << 20, LK_E_USAGE, "output size");
+    REFUSED(bad.width = 1 << 20, LK_E_USAGE, "width: expected 1 to 65535, got 1048576");
     REFUSED(bad.max_sequence_length = 0, LK_E_USAGE, "max_sequence_length");
     REFUSED(bad.text_encoder_out_layers[1] = 9, LK_E_USAGE, "layer 9");
     REFUSED(bad.n_text_encoder_out_layers = 2, LK_E_USAGE, "channels");

@@ -240,7 +240,8 @@ static void bad_requests_are_refused(void **state) {
     images[0].height = 1;
     REFUSED((void)bad, LK_E_IMAGE_SIZE, "1200x1");
     assert_ok(lk_pipeline_edit(
-        p, dev, &(struct lk_request){.num_inference_steps = 1, .size_level = 32, .max_sequence_length = 1},
+        p, dev,
+        &(struct lk_request){.num_inference_steps = 1, .size_level = 32, .max_sequence_length = 1, .max_try_cnt = 1},
         &result)); /* no prompt is an empty one */
     assert_int_equal(result.image.width, 32);
     lk_result_free(&result);

@@ -50,8 +50,8 @@ static void plan_is_the_actual_peak(void **state) {
         if (i % 4 == 1) request.n_images = 0;
         if (i % 4 == 2) request.true_cfg_scale = 1;
         if (i % 4 == 3) request.max_sequence_length = 5; /* less than the picture has */
-        request.width = 50;                              /* of a picture without a source */
-        request.height = 90;
+        request.width = request.n_images ? 0 : 50;
+        request.height = request.n_images ? 0 : 90;
         assert_ok(lk_pipeline_plan(p, dev, &request, &plan));
         assert_ok(lk_pipeline_edit(p, dev, &request, &result));
         assert_int_equal(result.peak_bytes, plan.arena_bytes);

@@ -27,12 +27,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (rc == LK_OK) {
         require(a.command >= 0 && a.command < CLI_N_COMMANDS);
         require(a.n_images >= 0 && a.n_images <= CLI_MAX_IMAGES);
-        require(a.seed >= -1 && a.num_inference_steps >= 0 && a.num_inference_steps <= 1000);
-        require(a.width >= 0 && a.width <= 16384 && a.height >= 0 && a.height <= 16384);
-        require(a.guidance_scale == -1 || (a.guidance_scale >= 0 && a.guidance_scale <= 1000));
-        require(a.true_cfg_scale == -1 || (a.true_cfg_scale >= 0 && a.true_cfg_scale <= 1000));
-        require(!strcmp(a.dtype, "bf16") || !strcmp(a.dtype, "f32"));
-        require(a.help || a.version || a.command != CLI_EDIT || (a.model && a.prompt && a.output));
+        const struct lk_request *r = &a.job.request;
+        require(r->seed <= INT64_MAX && r->num_inference_steps >= 0 && r->num_inference_steps <= 1000);
+        require(r->width >= 0 && r->width <= 65535 && r->height >= 0 && r->height <= 65535);
+        require(r->guidance_scale >= 0 && r->guidance_scale <= 1000);
+        require(r->true_cfg_scale >= 0 && r->true_cfg_scale <= 1000);
+        require(!strcmp(a.job.run.dtype, "bf16") || !strcmp(a.job.run.dtype, "f32"));
+        require(a.help || a.version || a.command != CLI_EDIT || (a.model && r->prompt && a.output));
     }
     free(text);
     return 0;

@@ -13,8 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     text[size] = 0;
     struct cli_recipe r;
     if (cli_recipe_parse(&r, text, "input") == LK_OK) {
-        int sane = r.prompt && r.seed >= 0 && r.num_inference_steps >= 1 && r.num_inference_steps <= LK_MAX_STEPS &&
-                   r.n_images >= 0 && r.n_images <= LK_MAX_REFERENCES && r.n_sigmas <= LK_MAX_STEPS + 1;
+        int sane = r.job.request.prompt && r.job.request.seed <= INT64_MAX && r.job.request.num_inference_steps >= 1 &&
+                   r.job.request.num_inference_steps <= LK_MAX_STEPS && r.n_images >= 0 &&
+                   r.n_images <= LK_MAX_REFERENCES && r.n_sigmas <= LK_MAX_STEPS + 1;
         for (int i = 0; i < r.n_images; i++) sane = sane && r.images[i].file && r.images[i].sha256;
         if (!sane) abort();
     } else if (!*lk_error_text()) {

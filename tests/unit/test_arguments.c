@@ -16,25 +16,29 @@ static void accepts(void **state) {
     assert_string_equal(a.model, "M");
     assert_int_equal(a.n_images, 2);
     assert_string_equal(a.images[1], "2.png");
-    assert_int_equal(a.seed, 9);
-    assert_int_equal(a.num_inference_steps, 3);
-    assert_true(a.guidance_scale == 2.5);
-    assert_int_equal(a.width, 64);
-    assert_int_equal(a.height, 32);
-    assert_string_equal(a.dtype, "f32");
+    assert_int_equal(a.job.request.seed, 9);
+    assert_int_equal(a.job.request.num_inference_steps, 3);
+    assert_true(a.job.request.guidance_scale == 2.5);
+    assert_int_equal(a.job.request.width, 64);
+    assert_int_equal(a.job.request.height, 32);
+    assert_string_equal(a.job.run.dtype, "f32");
     assert_true(a.quiet);
     assert_ok(PARSE(&a, "plan", "-m", "flux2-dev", "--size", "640x480", "--vram", "16G", "--references", "0"));
-    assert_int_equal(a.width, 640);
-    assert_int_equal(a.height, 480);
+    assert_int_equal(a.job.request.width, 640);
+    assert_int_equal(a.job.request.height, 480);
     assert_true(a.vram_bytes == (uint64_t)16 << 30);
     assert_int_equal(a.references, 0);
     assert_ok(PARSE(&a, "show", "--", "-x.png"));
     assert_string_equal(a.positional, "-x.png");
     assert_ok(PARSE(&a, "edit", "-m", "M", "-o", "o", "--prompt=--seed", "--seed", "9223372036854775807"));
-    assert_string_equal(a.prompt, "--seed");
-    assert_true(a.seed == INT64_MAX);
+    assert_string_equal(a.job.request.prompt, "--seed");
+    assert_true(a.job.request.seed == INT64_MAX);
     assert_ok(PARSE(&a, "edit", "--help"));
     assert_true(a.help);
+    const struct lk_parameter *exif = lk_parameter_named("exif-transpose");
+    assert_true(a.job.run.exif_transpose && !lk_job_given(&a.job, exif));
+    assert_ok(PARSE(&a, "edit", "-m", "M", "-o", "o", "-p", "x", "--no-exif-transpose"));
+    assert_true(!a.job.run.exif_transpose && lk_job_given(&a.job, exif));
 }
 
 static void refuses_numbers(void **state) {
@@ -89,6 +93,7 @@ static void refuses_flags(void **state) {
     assert_fails(PARSE(&a, "edit", "--seed"), LK_E_USAGE, "--seed: needs a value");
     assert_fails(PARSE(&a, "edit", "--prompt", "--seed"), LK_E_USAGE, "--prompt=VALUE");
     assert_fails(PARSE(&a, "edit", "--quiet=1"), LK_E_USAGE, "takes no value");
+    assert_fails(PARSE(&a, "edit", "--no-quiet"), LK_E_USAGE, "no such option");
     assert_fails(PARSE(&a, "edit", "--dtype", "f16"), LK_E_USAGE, "--dtype: expected bf16|f32, got \"f16\"");
     assert_fails(PARSE(&a, "edit", "--dtype", "bf16|f32"), LK_E_USAGE, "--dtype: expected");
     assert_fails(PARSE(&a, "edit", "--dtype="), LK_E_USAGE, "--dtype: expected");

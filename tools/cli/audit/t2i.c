@@ -126,7 +126,7 @@ static enum lk_code read_study(const struct cli_arguments *arguments, struct stu
     s->options.how.seed = (uint64_t)arguments->report.study_seed;
     s->options.how.n_replicates = (int)arguments->report.bootstrap;
     s->options.how.confidence = 1 - arguments->report.alpha;
-    s->options.how.n_threads = (int)arguments->threads;
+    s->options.how.n_threads = arguments->job.run.threads;
     return read_images(a, &s->images);
 }
 

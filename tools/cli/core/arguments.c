@@ -1,9 +1,7 @@
 #include "tools/cli/core/options.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The flag as the user wrote it, for messages: "--seed" or "-s". */
@@ -24,7 +22,14 @@ static const struct cli_option *find_long(const char *name, size_t length) {
         if (strlen(o->name) == length && !memcmp(o->name, name, length)) return o;
         if (o->alias && strlen(o->alias) == length && !memcmp(o->alias, name, length)) return o;
     }
-    return NULL;
+    if (length < 3 || memcmp(name, "no-", 3)) return NULL;
+    o = find_long(name + 3, length - 3);
+    return o && o->parameter && o->kind == CLI_FLAG ? o : NULL;
+}
+
+/* --no-NAME of a parameter that is on or off. */
+static bool is_negated(const struct cli_option *o, const char *flag) {
+    return !strncmp(flag, "--no-", 5) && !strcmp(flag + 5, o->name);
 }
 
 static const struct cli_option *find_letter(char letter) {
@@ -77,100 +82,26 @@ static enum lk_code wrong_command(enum cli_command command, const struct cli_opt
     return lk_fail(LK_E_USAGE, "%s: not an option of '%s'; it belongs to: %s", flag, cli_commands[command].name, where);
 }
 
-/* The digits of `text` up to `end` as an integer in the option's range. */
 static enum lk_code read_int(const struct cli_option *o, const char *flag, const char *text, size_t length,
                              int64_t *out) {
-    char digits[32];
-    int64_t max = o->max >= 0x1p63 ? INT64_MAX : (int64_t)o->max, min = (int64_t)o->min;
-    bool whole = length > 0 && length < sizeof digits;
-    for (size_t i = 0; whole && i < length; i++)
-        if (!isdigit((unsigned char)text[i]) && !(i == 0 && text[i] == '-' && length > 1)) whole = false;
-    long long value = 0;
-    if (whole) {
-        memcpy(digits, text, length);
-        digits[length] = 0;
-        errno = 0;
-        value = strtoll(digits, NULL, 10);
-        if (errno == 0 && value >= min && value <= max) {
-            *out = value;
-            return LK_OK;
-        }
-    }
-    return lk_fail(LK_E_USAGE, "%s: expected a whole number from %lld to %lld, got \"%.*s\"", flag, (long long)min,
-                   (long long)max, length > 64 ? 64 : (int)length, text);
+    return lk_read_int(flag, text, length, (int64_t)o->min, o->max >= 0x1p63 ? INT64_MAX : (int64_t)o->max, out);
 }
 
-/* Plain decimal only: digits, one point, an exponent. What else strtod reads (hex, inf, nan, blanks) is refused. */
-static bool is_decimal(const char *text) {
-    size_t n = strspn(text, "0123456789.eE+-");
-    return n > 0 && n < 64 && text[n] == 0 && (isdigit((unsigned char)text[0]) || strchr(".-", text[0]));
-}
-
-static enum lk_code read_number(const struct cli_option *o, const char *flag, const char *text, double *out) {
-    char *end = NULL;
-    double value = is_decimal(text) ? strtod(text, &end) : NAN;
-    if (!end || *end || !(value >= o->min && value <= o->max))
-        return lk_fail(LK_E_USAGE, "%s: expected a number from %g to %g, got \"%.64s\"", flag, o->min, o->max, text);
-    *out = value;
-    return LK_OK;
-}
-
-static enum lk_code read_size(const struct cli_option *o, const char *flag, const char *text, int64_t out[2]) {
+static enum lk_code read_size(struct lk_job *job, const struct cli_option *o, const char *flag, const char *text) {
     const char *x = strpbrk(text, "xX");
     if (!x) return lk_fail(LK_E_USAGE, "%s: expected WIDTHxHEIGHT as 1024x768, got \"%.64s\"", flag, text);
-    int64_t size[2];
-    enum lk_code rc = read_int(o, flag, text, (size_t)(x - text), &size[0]);
-    if (!rc) rc = read_int(o, flag, x + 1, strlen(x + 1), &size[1]);
-    if (rc) return rc;
-    memcpy(out, size, sizeof size);
-    return LK_OK;
-}
-
-static enum lk_code read_ints(const struct cli_option *o, const char *flag, const char *text, struct cli_ints *out) {
-    struct cli_ints read = {.n = 0};
-    for (const char *at = text;; at++) {
-        size_t length = strcspn(at, ",");
-        if (read.n == CLI_MAX_OUT_LAYERS)
-            return lk_fail(LK_E_USAGE, "%s: at most %d numbers, got \"%.64s\"", flag, CLI_MAX_OUT_LAYERS, text);
-        enum lk_code rc = read_int(o, flag, at, length, &read.values[read.n++]);
-        if (rc) return rc;
-        at += length;
-        if (!*at) break;
-    }
-    *out = read;
-    return LK_OK;
-}
-
-static enum lk_code read_bytes(const char *flag, const char *text, uint64_t *out) {
-    size_t digits = strspn(text, "0123456789");
-    static const char units[] = "KMGT";
-    const char *unit = text[digits] ? strchr(units, toupper((unsigned char)text[digits])) : NULL;
-    const char *rest = text + digits + (unit ? 1 : 0);
-    if (unit && !strcmp(rest, "iB")) rest += 2;
-    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
-    errno = 0;
-    unsigned long long value = digits > 0 && digits < 20 ? strtoull(text, NULL, 10) : 0;
-    if (*rest || value == 0 || errno || value > (UINT64_MAX >> 1) >> shift)
-        return lk_fail(LK_E_USAGE, "%s: expected a size as 16G, 81920M or a number of bytes, got \"%.64s\"", flag,
-                       text);
-    *out = (uint64_t)value << shift;
-    return LK_OK;
-}
-
-static enum lk_code read_choice(const struct cli_option *o, const char *flag, const char *text, const char **out) {
-    size_t length = strlen(text);
-    for (const char *c = o->choices; c; c = strchr(c, '|')) {
-        if (*c == '|') c++;
-        if (length && strcspn(c, "|") == length && !memcmp(c, text, length)) {
-            *out = text;
-            return LK_OK;
-        }
-    }
-    return lk_fail(LK_E_USAGE, "%s: expected %s, got \"%.64s\"", flag, o->choices, text);
+    char width[32];
+    int64_t read;
+    LK_TRY(read_int(o, flag, text, (size_t)(x - text), &read));
+    LK_TRY(read_int(o, flag, x + 1, strlen(x + 1), &read));
+    snprintf(width, sizeof width, "%.*s", (int)(x - text), text);
+    LK_TRY(lk_parameter_parse(lk_parameter_named("width"), job, flag, width));
+    return lk_parameter_parse(lk_parameter_named("height"), job, flag, x + 1);
 }
 
 static enum lk_code set(struct cli_arguments *a, const struct cli_option *o, const char *flag, const char *text) {
     void *field = (char *)a + o->offset;
+    if (o->parameter) return lk_parameter_parse(o->parameter, &a->job, flag, text);
     switch (o->kind) {
     case CLI_FLAG:
         *(bool *)field = true;
@@ -178,15 +109,13 @@ static enum lk_code set(struct cli_arguments *a, const struct cli_option *o, con
     case CLI_INT:
         return read_int(o, flag, text, strlen(text), field);
     case CLI_NUMBER:
-        return read_number(o, flag, text, field);
+        return lk_read_number(flag, text, o->min, o->max, field);
     case CLI_SIZE:
-        return read_size(o, flag, text, field);
-    case CLI_INTS:
-        return read_ints(o, flag, text, field);
+        return read_size(&a->job, o, flag, text);
     case CLI_BYTES:
-        return read_bytes(flag, text, field);
+        return lk_read_bytes(flag, text, field);
     case CLI_CHOICE:
-        return read_choice(o, flag, text, field);
+        return lk_read_choice(flag, text, o->choices, field);
     case CLI_FILES:
         if (a->n_images == CLI_MAX_IMAGES)
             return lk_fail(LK_E_USAGE, "%s: at most %d images, \"%.64s\" is one more", flag, CLI_MAX_IMAGES, text);
@@ -209,6 +138,8 @@ static enum lk_code set(struct cli_arguments *a, const struct cli_option *o, con
     case CLI_TEXT:
         *(const char **)field = text;
         return LK_OK;
+    case CLI_INTS:
+        break;
     }
     return lk_fail(LK_E_INTERNAL, "%s: option of unknown kind", flag);
 }
@@ -219,7 +150,7 @@ static enum lk_code take(struct cli_arguments *a, const struct cli_option *o, co
     if (!(o->commands & (1u << a->command))) return wrong_command(a->command, o, flag);
     if (o->kind == CLI_FLAG) {
         if (attached) return lk_fail(LK_E_USAGE, "%s: takes no value, got \"%.64s\"", flag, attached);
-        return set(a, o, flag, NULL);
+        return set(a, o, flag, is_negated(o, flag) ? "off" : "on");
     }
     if (attached) return set(a, o, flag, attached);
     if (*i + 1 >= argc) return lk_fail(LK_E_USAGE, "%s: needs a value: %s %s", flag, flag, o->value);

@@ -7,6 +7,11 @@ static bool is_path(const struct cli_option *o) {
     return o->kind == CLI_FILE || o->kind == CLI_FILES || o->kind == CLI_LIST || o->kind == CLI_FOLDER;
 }
 
+/* On unless told otherwise: what is worth offering is its opposite. */
+static bool is_on(const struct cli_option *o) {
+    return o->kind == CLI_FLAG && o->parameter && o->parameter->initial && !strcmp(o->parameter->initial, "on");
+}
+
 /* "bf16 f32" from "bf16|f32". */
 static void words(FILE *out, const char *choices) {
     for (; *choices; choices++) fputc(*choices == '|' ? ' ' : *choices, out);
@@ -56,7 +61,7 @@ static void bash(FILE *out) {
         fprintf(out, "    %s) COMPREPLY=($(compgen -W \"", cli_commands[c].name);
         const struct cli_option *o;
         for (size_t i = 0; (o = cli_option(i)); i++)
-            if (applies(o, c)) fprintf(out, "--%s ", o->name);
+            if (applies(o, c)) fprintf(out, "--%s%s ", is_on(o) ? "no-" : "", o->name);
         if (c == CLI_COMPLETIONS) fputs("bash zsh fish ", out);
         for (int d = 0; c == CLI_HELP && d < CLI_N_COMMANDS; d++) fprintf(out, "%s ", cli_commands[d].name);
         fputs("\" -- \"$current\"))", out);
@@ -70,7 +75,7 @@ static void bash(FILE *out) {
 static void zsh_option(FILE *out, const struct cli_option *o) {
     char names[3][64];
     int n = 0;
-    snprintf(names[n++], sizeof names[0], "--%s", o->name);
+    snprintf(names[n++], sizeof names[0], "--%s%s", is_on(o) ? "no-" : "", o->name);
     if (o->alias) snprintf(names[n++], sizeof names[0], "--%s", o->alias);
     if (o->letter) snprintf(names[n++], sizeof names[0], "-%c", o->letter);
     for (int i = 0; i < n; i++) {
@@ -132,7 +137,7 @@ static void fish(FILE *out) {
         fputs("complete -c likeness -n '__fish_seen_subcommand_from", out);
         for (int c = 0; c < CLI_N_COMMANDS; c++)
             if (applies(o, c)) fprintf(out, " %s", cli_commands[c].name);
-        fprintf(out, "' -l %s", o->name);
+        fprintf(out, "' -l %s%s", is_on(o) ? "no-" : "", o->name);
         if (o->alias) fprintf(out, " -l %s", o->alias);
         if (o->letter) fprintf(out, " -s %c", o->letter);
         if (o->kind != CLI_FLAG) fputs(is_path(o) ? " -r -F" : " -x", out);

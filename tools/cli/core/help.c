@@ -30,9 +30,9 @@ static void examples(FILE *out, const struct cli_command_info *command) {
 
 static void print_option(FILE *out, const struct cli_option *o) {
     char left[160];
-    snprintf(left, sizeof left, "  %c%c%s --%s%s%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-             o->letter ? "," : " ", o->name, o->alias ? ", --" : "", o->alias ? o->alias : "", o->value ? " " : "",
-             o->value ? o->value : "");
+    snprintf(left, sizeof left, "  %c%c%s --%s%s%s%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+             o->letter ? "," : " ", o->parameter && o->kind == CLI_FLAG ? "[no-]" : "", o->name, o->alias ? ", --" : "",
+             o->alias ? o->alias : "", o->value ? " " : "", o->value ? o->value : "");
     fprintf(out, "%s\n%*s", left, 10, "");
     char text[512];
     snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", o->help, o->choices ? ": " : "", o->choices ? o->choices : "",

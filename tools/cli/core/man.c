@@ -18,7 +18,7 @@ static void text(FILE *out, const char *s) {
 static void option(FILE *out, const struct cli_option *o) {
     fputs(".TP\n", out);
     if (o->letter) fprintf(out, "\\fB\\-%c\\fR, ", o->letter);
-    fputs("\\fB\\-\\-", out);
+    fputs(o->parameter && o->kind == CLI_FLAG ? "\\fB\\-\\-[no\\-]" : "\\fB\\-\\-", out);
     text(out, o->name);
     fputs("\\fR", out);
     if (o->alias) {

@@ -79,8 +79,11 @@ static const struct cli_option options[] = {
 };
 
 const struct cli_option *cli_option(size_t i) {
-    const struct cli_option_part parts[] = {
-        cli_options_of_edit, cli_options_of_audit, cli_options_of_t2i, {options, sizeof options / sizeof *options}};
+    const struct cli_option_part parts[] = {cli_options_of_parameters(),
+                                            cli_options_of_edit,
+                                            cli_options_of_audit,
+                                            cli_options_of_t2i,
+                                            {options, sizeof options / sizeof *options}};
     for (size_t p = 0; p < sizeof parts / sizeof *parts; i -= parts[p++].n)
         if (i < parts[p].n) return &parts[p].options[i];
     return NULL;
@@ -88,19 +91,11 @@ const struct cli_option *cli_option(size_t i) {
 
 void cli_arguments_init(struct cli_arguments *arguments) {
     *arguments = (struct cli_arguments){.command = CLI_HELP,
-                                        .dtype = "bf16",
-                                        .device = "cpu",
-                                        .gemm = "own",
-                                        .conv = "own",
-                                        .rng = "torch-cpu",
                                         .cases = 20,
-                                        .seed = -1,
-                                        .guidance_scale = -1,
                                         .top_k = -1,
                                         .temperature = -1,
                                         .top_p = -1,
                                         .repetition_penalty = -1,
-                                        .true_cfg_scale = -1,
                                         .references = 1,
                                         .report = {.primary_name = "",
                                                    .secondary_name = "",
@@ -119,4 +114,5 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                         .stats = {.null = -1, .p1 = -1, .p2 = -1},
                                         .t2i = {.columns = "all", .cue = 1, .tolerance = 0.05},
                                         .sampler = "stream"};
+    lk_job_init(&arguments->job);
 }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/base/status.h"
+#include "models/parameters.h"
 
 enum cli_command {
     CLI_EDIT,
@@ -29,10 +29,9 @@ enum cli_command {
     CLI_N_COMMANDS,
 };
 
-#define CLI_MAX_IMAGES     10
-#define CLI_MAX_OUT_LAYERS 8
-#define CLI_MAX_LIST       32
-#define CLI_MAX_MORE       3
+#define CLI_MAX_IMAGES LK_MAX_REFERENCES
+#define CLI_MAX_LIST   32
+#define CLI_MAX_MORE   3
 
 /* Of stats, beside study_seed and alpha of report: NULL, false, 0 and -1 stand for an option that was not given. */
 struct cli_stats_options {
@@ -44,8 +43,8 @@ struct cli_stats_options {
     double null, p1, p2; /* -1 */
 };
 
-/* What a command line says. A field that was not given holds the default of cli_arguments_init; where the model family
- * has the default, that is a value which no user can give (0 or -1). Strings point into argv. */
+/* What a command line says. The job has the parameters of edits, and bits that say which were given; another field that
+ * was not given holds the default of cli_arguments_init. Strings point into argv. */
 struct cli_arguments {
     enum cli_command command;
     bool help, version;
@@ -54,33 +53,17 @@ struct cli_arguments {
     const char *model;
     const char *images[CLI_MAX_IMAGES];
     int n_images;
-    const char *prompt;
-    const char *negative_prompt; /* NULL: the family's */
-    const char *system;          /* NULL: the model's default */
-    const char *prompts_file;
+    struct lk_job job;
+    const char *system; /* NULL: the model's default */
     const char *output;
     const char *dump_steps;
     const char *manifest;
-    const char *dtype, *device, *gemm, *conv, *rng;
-    int64_t seed;                /* -1: the family's */
-    int64_t num_inference_steps; /* 0: the family's */
-    double guidance_scale;       /* -1: the family's */
-    double true_cfg_scale;       /* -1: the family's */
-    int64_t size_level;          /* 0: the family's */
-    int64_t max_try_cnt;         /* 0: the family's */
-    int64_t width, height;       /* 0: from the first image */
-    int64_t max_sequence_length; /* 0: the family's */
-    struct cli_ints {
-        int64_t values[CLI_MAX_OUT_LAYERS];
-        int n; /* 0: the family's */
-    } text_encoder_out_layers;
     int64_t max_new_tokens;    /* 0: the model's */
     int64_t top_k;             /* -1: the model's */
     double temperature, top_p; /* -1: the model's */
     double repetition_penalty; /* -1: the model's */
     int64_t references;
-    int64_t threads; /* 0: all */
-    int64_t cases;   /* per op */
+    int64_t cases; /* per op */
     uint64_t vram_bytes;
     struct cli_report_arguments {
         const char *pairs, *primary, *secondary, *primary_name, *secondary_name, *pixel, *scores;
@@ -110,8 +93,7 @@ struct cli_arguments {
         int64_t cue;
     } t2i;
     const char *sampler;
-    bool thinking_mode, reflection_mode, greedy;
-    bool exif_transpose, vae_tiling, quiet, json, man, large;
+    bool greedy, quiet, json, man, large;
 };
 
 enum cli_kind {
@@ -124,8 +106,8 @@ enum cli_kind {
     CLI_FILES,  /* may be given several times: images, n_images */
     CLI_LIST,   /* struct cli_list: paths, may be given several times */
     CLI_CHOICE, /* const char *, one of `choices` */
-    CLI_SIZE,   /* WIDTHxHEIGHT: two int64_t, width then height */
-    CLI_INTS,   /* struct cli_ints: numbers with commas between */
+    CLI_SIZE,   /* WIDTHxHEIGHT: the job's width and height */
+    CLI_INTS,   /* a parameter alone: numbers with commas between */
     CLI_BYTES,  /* uint64_t: a number with K, M, G or T (1024) */
 };
 
@@ -138,11 +120,12 @@ struct cli_option {
     const char *value;     /* placeholder, NULL for a flag */
     const char *otherwise; /* the default as the help says it, NULL if none */
     const char *help;
-    unsigned commands;   /* bit 1 << cli_command: where it may be given */
-    unsigned required;   /* where it must be given */
-    double min, max;     /* inclusive; of int, number and size */
-    const char *choices; /* "bf16|f32"; of a text: what completions offer */
-    size_t offset;       /* of the field in struct cli_arguments */
+    unsigned commands;                    /* bit 1 << cli_command: where it may be given */
+    unsigned required;                    /* where it must be given */
+    double min, max;                      /* inclusive; of int, number and size */
+    const char *choices;                  /* "bf16|f32"; of a text: what completions offer */
+    size_t offset;                        /* of the field in struct cli_arguments */
+    const struct lk_parameter *parameter; /* its reading, instead of kind, range and offset; NULL: none */
 };
 
 struct cli_command_info {

@@ -14,4 +14,6 @@ struct cli_option_part {
     size_t n;
 };
 
+/* Made from the table of parameters, in its order. */
+struct cli_option_part cli_options_of_parameters(void);
 extern const struct cli_option_part cli_options_of_edit, cli_options_of_audit, cli_options_of_t2i;

@@ -22,11 +22,10 @@
 
 /* What an open job holds. */
 struct state {
-    const struct cli_job *job;
+    struct cli_job *job;
     struct lk_image images[LK_MAX_REFERENCES];
     struct lk_pipeline *pipeline;
     struct lk_device *device;
-    struct lk_request request;
     struct lk_result result;
     struct cli_dump dump;
     struct cli_run run;
@@ -42,21 +41,31 @@ static bool parse_cuda(const char *name, int *index) {
            sscanf(name, "cuda:%d%c", index, &rest) == 1;
 }
 
-enum lk_code cli_device_open(const char *name, int threads, struct lk_device **out) {
+enum lk_dtype cli_dtype(const struct lk_job_run *run) { return strcmp(run->dtype, "f32") ? LK_BF16 : LK_F32; }
+
+static enum lk_code open_device(const struct lk_job_run *run, struct lk_device **out) {
     int index;
     *out = NULL;
-    if (!strcmp(name, "cpu")) return lk_device_cpu_create(threads, out);
-    if (strncmp(name, "cuda", 4) || !parse_cuda(name, &index))
-        return lk_fail(LK_E_USAGE, "--device %s: expected cpu, cuda or cuda:INDEX", name);
+    if (!strcmp(run->device, "cpu")) return lk_device_cpu_create(run->threads, out);
+    if (strncmp(run->device, "cuda", 4) || !parse_cuda(run->device, &index))
+        return lk_fail(LK_E_USAGE, "--device %s: expected cpu, cuda or cuda:INDEX", run->device);
     enum lk_code rc = lk_device_cuda_create(index, out);
-    return rc ? lk_fail_prefix(rc, "--device %s", name) : LK_OK;
+    return rc ? lk_fail_prefix(rc, "--device %s", run->device) : LK_OK;
 }
 
-enum lk_code cli_device_choose(struct lk_device *dev, const char *gemm, const char *conv) {
-    enum lk_code rc = lk_cuda_choose(dev, gemm, NULL);
-    if (rc) return lk_fail_prefix(rc, "--gemm %s", gemm);
-    rc = lk_cuda_choose(dev, NULL, conv);
-    return rc ? lk_fail_prefix(rc, "--conv %s", conv) : LK_OK;
+enum lk_code cli_device_open(const struct lk_job_run *run, struct lk_device **out) {
+    LK_TRY(open_device(run, out));
+    enum lk_code rc = lk_cuda_choose(*out, run->gemm, NULL);
+    if (rc) rc = lk_fail_prefix(rc, "--gemm %s", run->gemm);
+    if (!rc) {
+        rc = lk_cuda_choose(*out, NULL, run->conv);
+        if (rc) rc = lk_fail_prefix(rc, "--conv %s", run->conv);
+    }
+    if (rc) {
+        lk_device_free(*out);
+        *out = NULL;
+    }
+    return rc;
 }
 
 /* The last part of a path, without its folder. */
@@ -95,7 +104,7 @@ static enum lk_code read_image(struct state *s, int i) {
     if (expected && strcmp(expected, s->run.image_sha256[i]))
         rc = lk_fail(LK_E_CHANGED, "%s: expected the image with SHA-256 %s, got %s", path, expected,
                      s->run.image_sha256[i]);
-    if (!rc) rc = lk_image_decode(&s->images[i], bytes, n_bytes, path, s->job->exif_transpose, 0);
+    if (!rc) rc = lk_image_decode(&s->images[i], bytes, n_bytes, path, s->job->job.run.exif_transpose, 0);
     lk_free(bytes);
     return rc;
 }
@@ -109,7 +118,7 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
 
 static enum lk_code open_model(struct state *s) {
     const struct cli_job *job = s->job;
-    enum lk_code rc = lk_pipeline_open(&s->pipeline, job->model, job->dtype);
+    enum lk_code rc = lk_pipeline_open(&s->pipeline, job->model, cli_dtype(&job->job.run));
     if (rc) return rc;
     if (job->weights_identity) {
         rc = lk_pipeline_weights_identity(s->pipeline, s->weights_identity);
@@ -127,75 +136,45 @@ static enum lk_code open_model(struct state *s) {
     return LK_OK;
 }
 
-/* What was asked for and the model does not have. */
-static enum lk_code check_options(const struct state *s) {
-    const struct cli_job *job = s->job;
-    const struct lk_request *r = &s->request;
-    const struct {
-        const char *option;
-        bool given, has;
-    } options[] = {
-        {"--guidance-scale", job->guidance_scale >= 0, r->guidance_scale != 0},
-        {"--true-cfg-scale", job->true_cfg_scale >= 0, r->true_cfg_scale != 0},
-        {"--negative-prompt", job->negative_prompt != NULL, r->true_cfg_scale != 0},
-        {"--size-level", job->size_level != 0, r->size_level != 0},
-        {"--thinking-mode", job->thinking_mode, r->max_try_cnt != 0},
-        {"--reflection-mode", job->reflection_mode, r->max_try_cnt != 0},
-        {"--max-try-cnt", job->max_try_cnt != 0, r->max_try_cnt != 0},
-        {"--prompts-file", job->prompts_file != NULL, r->max_try_cnt != 0},
-        {"--text-encoder-out-layers", job->n_out_layers != 0, r->n_text_encoder_out_layers != 0},
-    };
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (options[i].given && !options[i].has)
-            return lk_fail(LK_E_USAGE, "%s: %s has no such parameter; leave it out", options[i].option,
-                           lk_pipeline_family(s->pipeline));
-    return LK_OK;
+/* A side that was asked for and would be rounded is refused: nobody asks for 17 to get 16. */
+static enum lk_code check_side(const char *name, int asked, const struct lk_plan *plan) {
+    int below = asked / plan->multiple * plan->multiple;
+    if (asked == below) return LK_OK;
+    return lk_fail(LK_E_USAGE, "--%s: expected a multiple of %d, got %d; %d is the next", name, plan->multiple, asked,
+                   below + plan->multiple);
+}
+
+enum lk_code cli_job_plan(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_job *job,
+                          struct lk_plan *out) {
+    LK_TRY(lk_pipeline_plan(pipeline, target, &job->request, out));
+    LK_TRY(check_side("width", job->request.width, out));
+    return check_side("height", job->request.height, out);
 }
 
 static enum lk_code make_request(struct state *s) {
-    const struct cli_job *job = s->job;
-    struct lk_request *r = &s->request;
-    lk_request_init(r, s->pipeline);
-    LK_TRY(check_options(s));
-    r->images = s->images;
-    r->n_images = job->n_images;
-    r->prompt = job->prompt;
-    if (job->negative_prompt) r->negative_prompt = job->negative_prompt;
-    if (job->seed >= 0) r->seed = (uint64_t)job->seed;
-    if (job->true_cfg_scale >= 0) r->true_cfg_scale = job->true_cfg_scale;
-    if (job->size_level) r->size_level = job->size_level;
-    r->vae_tiling = job->vae_tiling;
-    r->thinking_mode = job->thinking_mode;
-    r->reflection_mode = job->reflection_mode;
-    r->prompts_file = job->prompts_file;
-    if (job->max_try_cnt) r->max_try_cnt = job->max_try_cnt;
-    r->width = job->width;
-    r->height = job->height;
-    r->progress = progress;
-    if (job->num_inference_steps) r->num_inference_steps = job->num_inference_steps;
-    if (job->max_sequence_length) r->max_sequence_length = job->max_sequence_length;
-    if (job->guidance_scale >= 0) r->guidance_scale = job->guidance_scale;
-    if (job->n_out_layers) {
-        memcpy(r->text_encoder_out_layers, job->out_layers, sizeof job->out_layers);
-        r->n_text_encoder_out_layers = job->n_out_layers;
-    }
-    return LK_OK;
+    struct lk_job *job = &s->job->job;
+    LK_TRY(lk_job_complete(job, s->pipeline, s->job->recipe));
+    job->request.images = s->images;
+    job->request.n_images = s->job->n_images;
+    job->request.progress = progress;
+    struct lk_plan plan;
+    enum lk_code rc = cli_job_plan(s->pipeline, s->device, job, &plan);
+    if (rc == LK_E_USAGE && s->job->recipe) /* not the fault of a flag */
+        return lk_fail_prefix(LK_E_METADATA, "%s: the recipe", s->job->recipe);
+    return rc;
 }
 
 static enum lk_code write_picture(struct state *s) {
     const struct cli_job *job = s->job;
+    struct lk_job made = job->job;
+    made.request.width = s->result.width;
+    made.request.height = s->result.height;
     struct cli_run *run = &s->run;
     run->model = s->model_name;
-    run->family = lk_pipeline_family(s->pipeline);
     run->weights_identity = s->weights_identity;
-    run->dtype = lk_dtype_name(job->dtype);
-    run->device = job->device;
     run->isa = s->device->architecture;
-    run->gemm = strcmp(job->gemm, "own") ? job->gemm : NULL;
-    run->conv = strcmp(job->conv, "own") ? job->conv : NULL;
-    run->rng = job->rng;
-    run->exif_transpose = job->exif_transpose;
-    run->request = &s->request;
+    run->pipeline = s->pipeline;
+    run->job = &made;
     run->result = &s->result;
     char *json, *parameters;
     enum lk_code rc = LK_OK;
@@ -220,21 +199,20 @@ static enum lk_code check_prompt(const char *option, const char *prompt) {
 
 static enum lk_code run(struct state *s) {
     const struct cli_job *job = s->job;
-    enum lk_code rc = cli_device_open(job->device, job->threads, &s->device);
-    if (!rc) rc = cli_device_choose(s->device, job->gemm, job->conv);
-    if (!rc) rc = check_prompt("--prompt", job->prompt);
-    if (!rc) rc = check_prompt("--negative-prompt", job->negative_prompt);
-    if (!rc) rc = check_output(job->output);
-    for (int i = 0; i < job->n_images && !rc; i++) rc = read_image(s, i);
-    if (!rc) rc = open_model(s);
-    if (!rc && job->dump_steps) rc = cli_dump_open(&s->dump, job->dump_steps);
-    if (rc) return rc;
+    const struct lk_request *request = &job->job.request;
+    LK_TRY(cli_device_open(&job->job.run, &s->device));
+    LK_TRY(check_prompt("--prompt", request->prompt));
+    LK_TRY(check_prompt("--negative-prompt", request->negative_prompt));
+    LK_TRY(check_output(job->output));
+    for (int i = 0; i < job->n_images; i++) LK_TRY(read_image(s, i));
+    LK_TRY(open_model(s));
+    if (job->dump_steps) LK_TRY(cli_dump_open(&s->dump, job->dump_steps));
     if (job->dump_steps) cli_dump_attach(&s->dump, s->device);
     LK_TRY(make_request(s));
     cli_signals_install();
-    lk_log(LK_LOG_INFO, "%s in %s on %s", lk_pipeline_family(s->pipeline), lk_dtype_name(job->dtype), s->device->name);
+    lk_log(LK_LOG_INFO, "%s in %s on %s", lk_pipeline_family(s->pipeline), job->job.run.dtype, s->device->name);
     double started = lk_log_now();
-    rc = lk_pipeline_edit(s->pipeline, s->device, &s->request, &s->result);
+    enum lk_code rc = lk_pipeline_edit(s->pipeline, s->device, request, &s->result);
     if (!rc) rc = cli_signals_check(); /* a stop asked for after the last step */
     lk_log_progress_end();
     if (!rc) rc = write_picture(s);
@@ -247,7 +225,7 @@ static enum lk_code run(struct state *s) {
     return LK_OK;
 }
 
-enum lk_code cli_job_run(const struct cli_job *job) {
+enum lk_code cli_job_run(struct cli_job *job) {
     struct state *s = lk_calloc(1, sizeof *s);
     if (!s) return lk_fail(LK_E_NOMEM, "out of memory");
     s->job = job;

@@ -92,7 +92,7 @@ static bool has_stage(const struct lk_plan *plan, const char *name) {
 static enum lk_code print_json(const struct lk_plan *plan, const struct totals *t, const struct cli_arguments *a) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "family", plan->family);
-    cJSON_AddStringToObject(root, "dtype", a->dtype);
+    cJSON_AddStringToObject(root, "dtype", a->job.run.dtype);
     cJSON_AddNumberToObject(root, "width", plan->width);
     cJSON_AddNumberToObject(root, "height", plan->height);
     cJSON_AddNumberToObject(root, "references", plan->n_references);
@@ -141,41 +141,32 @@ static enum lk_code judge(const struct totals *t, const struct cli_arguments *a)
 }
 
 static enum lk_code plan(struct lk_pipeline *pipeline, const struct lk_device *target, const struct cli_arguments *a) {
-    struct lk_request request;
     struct lk_image images[CLI_MAX_IMAGES];
     struct lk_plan out;
-    lk_request_init(&request, pipeline);
-    request.width = a->width ? (int)a->width : 1024;
-    request.height = a->height ? (int)a->height : 1024;
+    struct lk_job job = a->job;
+    struct lk_request *request = &job.request;
+    LK_TRY(lk_job_complete(&job, pipeline, NULL));
+    if (!request->width) request->width = 1024;
+    if (!request->height) request->height = 1024;
     for (int i = 0; i < CLI_MAX_IMAGES; i++)
-        images[i] = (struct lk_image){.width = request.width, .height = request.height, .channels = 3};
-    request.vae_tiling = a->vae_tiling;
-    request.images = images;
-    request.n_images = (int)a->references;
-    if (a->num_inference_steps) request.num_inference_steps = (int)a->num_inference_steps;
-    if (a->true_cfg_scale >= 0 && request.true_cfg_scale != 0) request.true_cfg_scale = a->true_cfg_scale;
-    if (a->size_level && request.size_level) request.size_level = (int)a->size_level;
-    if (a->max_sequence_length) request.max_sequence_length = (int)a->max_sequence_length;
-    if (a->text_encoder_out_layers.n) request.n_text_encoder_out_layers = a->text_encoder_out_layers.n;
-    for (int i = 0; i < a->text_encoder_out_layers.n; i++)
-        request.text_encoder_out_layers[i] = (int)a->text_encoder_out_layers.values[i];
-    enum lk_code rc = lk_pipeline_plan(pipeline, target, &request, &out);
+        images[i] = (struct lk_image){.width = request->width, .height = request->height, .channels = 3};
+    request->images = images;
+    request->n_images = (int)a->references;
+    enum lk_code rc = cli_job_plan(pipeline, target, &job, &out);
     if (rc) return rc;
     struct totals t = sum(&out, target);
     if (a->json)
         rc = print_json(&out, &t, a);
     else
-        print_text(&out, &t, a->dtype);
+        print_text(&out, &t, a->job.run.dtype);
     return rc ? rc : judge(&t, a);
 }
 
 enum lk_code cli_plan(const struct cli_arguments *a) {
     struct lk_device *target;
-    enum lk_code rc = cli_device_open(a->device, (int)a->threads, &target);
-    if (rc) return rc;
+    LK_TRY(cli_device_open(&a->job.run, &target));
     struct lk_pipeline *pipeline;
-    rc = cli_device_choose(target, a->gemm, a->conv);
-    if (!rc) rc = lk_pipeline_open_configs(&pipeline, a->model, strcmp(a->dtype, "f32") ? LK_BF16 : LK_F32);
+    enum lk_code rc = lk_pipeline_open_configs(&pipeline, a->model, cli_dtype(&a->job.run));
     if (!rc) {
         rc = plan(pipeline, target, a);
         lk_pipeline_close(pipeline);

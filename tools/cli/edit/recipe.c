@@ -24,25 +24,10 @@ static bool add_number(cJSON *object, const char *key, double value) {
     return cJSON_AddRawToObject(object, key, text) != NULL;
 }
 
-/* The parameters that the family has: the others stand at 0 in the request. */
-static bool add_sampling(cJSON *root, const struct lk_request *r) {
-    bool ok = add_int(root, "num_inference_steps", r->num_inference_steps);
-    ok = ok && add_number(root, "guidance_scale", r->guidance_scale);
-    if (r->true_cfg_scale != 0) ok = ok && add_number(root, "true_cfg_scale", r->true_cfg_scale);
-    if (r->negative_prompt) ok = ok && add_string(root, "negative_prompt", r->negative_prompt);
-    if (r->size_level) ok = ok && add_int(root, "size_level", r->size_level);
-    ok = ok && add_int(root, "max_sequence_length", r->max_sequence_length);
-    if (ok && r->n_text_encoder_out_layers) {
-        cJSON *layers = cJSON_CreateIntArray(r->text_encoder_out_layers, r->n_text_encoder_out_layers);
-        ok = layers && cJSON_AddItemToObject(root, "text_encoder_out_layers", layers);
-    }
-    return ok;
-}
-
 static bool add_images(cJSON *root, const struct cli_run *run) {
     cJSON *images = cJSON_AddArrayToObject(root, "images");
     bool ok = images != NULL;
-    for (int i = 0; i < run->request->n_images && ok; i++) {
+    for (int i = 0; i < run->job->request.n_images && ok; i++) {
         cJSON *image = cJSON_CreateObject();
         if (!image || !cJSON_AddItemToArray(images, image)) {
             cJSON_Delete(image);
@@ -67,11 +52,8 @@ static bool add_rounds(cJSON *root, const struct lk_request *r, const struct lk_
                                            [LK_VERDICT_REFLECTION] = "reflection",
                                            [LK_VERDICT_FAILED] = "failed"};
     if (!r->thinking_mode && !r->reflection_mode) return true;
-    bool ok = cJSON_AddBoolToObject(root, "thinking_mode", r->thinking_mode) &&
-              cJSON_AddBoolToObject(root, "reflection_mode", r->reflection_mode) &&
-              add_int(root, "max_try_cnt", r->max_try_cnt) && add_int(root, "best_round", result->best_round);
-    cJSON *rounds = ok ? cJSON_AddArrayToObject(root, "rounds") : NULL;
-    ok = rounds != NULL;
+    cJSON *rounds = add_int(root, "best_round", result->best_round) ? cJSON_AddArrayToObject(root, "rounds") : NULL;
+    bool ok = rounds != NULL;
     for (int i = 0; i < result->n_rounds && ok; i++) {
         const struct lk_round *round = &result->rounds[i];
         cJSON *o = cJSON_CreateObject();
@@ -102,41 +84,53 @@ static bool add_sigmas(cJSON *root, const struct lk_result *result) {
     return sigmas != NULL;
 }
 
+/* Every parameter of the job in the table's order, with what came of some beside them. */
+static bool add_parameters(cJSON *root, const struct cli_run *run) {
+    bool ok = true;
+    for (size_t i = 0; i < lk_n_parameters && ok; i++) {
+        const struct lk_parameter *p = &lk_parameters[i];
+        if (lk_parameter_recorded(p, run->job, run->pipeline)) ok = lk_parameter_write(p, run->job, root);
+        if (!strcmp(p->name, "rng")) ok = ok && add_string(root, "noise_sha256", run->result->noise_sha256);
+        if (!strcmp(p->name, "device")) ok = ok && add_string(root, "isa", run->isa);
+    }
+    return ok;
+}
+
 static bool fill(cJSON *root, const struct cli_run *run) {
-    const struct lk_request *request = run->request;
-    bool ok = add_int(root, "format", 1) && add_string(root, "version", LIKENESS_VERSION);
-    ok = ok && add_int(root, "numerics_version", CLI_NUMERICS_VERSION);
-    ok = ok && add_string(root, "family", run->family) && add_string(root, "model", run->model);
-    ok = ok && add_string(root, "weights_identity", run->weights_identity);
-    ok = ok && add_string(root, "prompt", request->prompt) && add_int(root, "seed", (int64_t)request->seed);
-    ok = ok && add_string(root, "rng", run->rng) && add_string(root, "noise_sha256", run->result->noise_sha256);
-    ok = ok && add_string(root, "dtype", run->dtype) && add_string(root, "device", run->device);
-    ok = ok && add_string(root, "isa", run->isa);
-    if (run->gemm) ok = ok && add_string(root, "gemm", run->gemm);
-    if (run->conv) ok = ok && add_string(root, "conv", run->conv);
-    ok = ok && add_sampling(root, request);
-    ok = ok && add_int(root, "width", run->result->width) && add_int(root, "height", run->result->height);
-    ok = ok && cJSON_AddBoolToObject(root, "exif_transpose", run->exif_transpose);
-    ok = ok && add_rounds(root, request, run->result);
-    return ok && add_images(root, run) && add_sigmas(root, run->result);
+    return add_int(root, "format", 1) && add_string(root, "version", LIKENESS_VERSION) &&
+           add_int(root, "numerics_version", CLI_NUMERICS_VERSION) &&
+           add_string(root, "family", lk_pipeline_family(run->pipeline)) && add_string(root, "model", run->model) &&
+           add_string(root, "weights_identity", run->weights_identity) && add_parameters(root, run) &&
+           add_rounds(root, &run->job->request, run->result) && add_images(root, run) && add_sigmas(root, run->result);
+}
+
+/* ", NAME: value" of what is recorded and readers of these lines have no name for. */
+static void add_others(char *out, size_t size, const struct cli_run *run) {
+    for (size_t i = 0, used = 0; i < lk_n_parameters && used < size; i++) {
+        const struct lk_parameter *p = &lk_parameters[i];
+        char value[64];
+        if (!p->a1111 || !lk_parameter_recorded(p, run->job, run->pipeline)) continue;
+        lk_parameter_print(p, run->job, value, sizeof value);
+        used += (size_t)snprintf(out + used, size - used, ", %s: %s", p->a1111, value);
+    }
 }
 
 /* The lines that A1111's readers look for: the prompt, the negative prompt, then "Steps: ..., key: value, ...". */
 static char *parameters_of(const struct cli_run *run) {
-    const struct lk_request *r = run->request;
-    const char *negative = r->true_cfg_scale > 1 && r->negative_prompt ? r->negative_prompt : NULL;
-    size_t size = strlen(r->prompt) + (negative ? strlen(negative) : 0) + strlen(run->family) + 512;
-    char *text = lk_malloc(size), distilled[48] = "", rivals[64];
-    snprintf(rivals, sizeof rivals, "%s%s%s%s", run->gemm ? ", GEMM: " : "", run->gemm ? run->gemm : "",
-             run->conv ? ", Conv: " : "", run->conv ? run->conv : "");
+    const struct lk_request *r = &run->job->request;
+    const char *family = lk_pipeline_family(run->pipeline), *negative = r->negative_prompt;
+    if (run->result->cfg_scale <= 1) negative = NULL;
+    size_t size = strlen(r->prompt) + (negative ? strlen(negative) : 0) + strlen(family) + 512;
+    char *text = lk_malloc(size), distilled[48] = "", others[256] = "";
     if (!r->true_cfg_scale) snprintf(distilled, sizeof distilled, " Distilled CFG Scale: %g,", r->guidance_scale);
+    add_others(others, sizeof others, run);
     if (text)
         snprintf(text, size,
                  "%s\n%s%s%sSteps: %d, Sampler: Euler, Schedule type: Simple, CFG scale: %g,%s Seed: %" PRIu64
                  ", Size: %dx%d, Model: %s, RNG: CPU%s, Version: likeness " LIKENESS_VERSION,
                  r->prompt, negative ? "Negative prompt: " : "", negative ? negative : "", negative ? "\n" : "",
-                 r->num_inference_steps, negative ? r->true_cfg_scale : 1.0, distilled, r->seed, run->result->width,
-                 run->result->height, run->family, rivals);
+                 r->num_inference_steps, run->result->cfg_scale, distilled, r->seed, run->result->width,
+                 run->result->height, family, others);
     return text;
 }
 

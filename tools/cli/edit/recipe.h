@@ -2,18 +2,16 @@
  * under "parameters". Both depend on the job alone: no time, no host, no paths. */
 #pragma once
 
-#include "models/pipeline.h"
+#include "models/parameters.h"
 
 #define CLI_NUMERICS_VERSION 1 /* raised when equal jobs stop giving equal bits */
 
 /* What was run. */
 struct cli_run {
     const char *model; /* as recorded: ORG/NAME[@REV], or the folder's own name */
-    const char *family, *weights_identity;
-    const char *dtype, *device, *isa, *rng;
-    const char *gemm, *conv; /* NVIDIA's libraries, where they computed; NULL: our kernels */
-    bool exif_transpose;
-    const struct lk_request *request;
+    const char *weights_identity, *isa;
+    const struct lk_pipeline *pipeline;
+    const struct lk_job *job; /* complete */
     const struct lk_result *result;
     char image_names[LK_MAX_REFERENCES][256];
     char image_sha256[LK_MAX_REFERENCES][65];
@@ -24,17 +22,10 @@ enum lk_code cli_recipe_make(const struct cli_run *run, char **json, char **para
 
 /* A recipe read back. Strings are held by the recipe. */
 struct cli_recipe {
-    char *text;            /* the JSON */
-    char *negative_prompt; /* NULL: none */
-    char *prompt, *model, *family, *weights_identity, *dtype, *device, *isa, *rng, *version, *noise_sha256;
-    char *gemm, *conv; /* NULL: our kernels */
-    int64_t seed, num_inference_steps, max_sequence_length, width, height, numerics_version;
-    double guidance_scale, true_cfg_scale; /* -1: not in the model */
-    int64_t size_level;                    /* 0: not in the model */
-    bool exif_transpose, thinking_mode, reflection_mode;
-    int64_t max_try_cnt; /* 0: not in the model */
-    int64_t out_layers[LK_MAX_OUT_LAYERS];
-    size_t n_out_layers;
+    char *text;        /* the JSON */
+    struct lk_job job; /* what was given is what the recipe has */
+    char *model, *family, *weights_identity, *isa, *version, *noise_sha256;
+    int64_t numerics_version;
     struct {
         char *file, *sha256;
         int source_width, source_height, width, height, crop_left, crop_top;

@@ -21,30 +21,10 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     keep(c, "family", &r->family);
     keep(c, "model", &r->model);
     keep(c, "weights_identity", &r->weights_identity);
-    keep(c, "prompt", &r->prompt);
-    keep(c, "rng", &r->rng);
     keep(c, "noise_sha256", &r->noise_sha256);
-    keep(c, "dtype", &r->dtype);
-    keep(c, "device", &r->device);
     keep(c, "isa", &r->isa);
-    if (lk_config_has(c, "gemm")) keep(c, "gemm", &r->gemm);
-    if (lk_config_has(c, "conv")) keep(c, "conv", &r->conv);
     lk_config_int(c, "numerics_version", &r->numerics_version, 1, INT32_MAX);
-    lk_config_int(c, "seed", &r->seed, 0, INT64_MAX);
-    lk_config_int(c, "num_inference_steps", &r->num_inference_steps, 1, LK_MAX_STEPS);
-    lk_config_number(c, "guidance_scale", &r->guidance_scale, 0, 1000);
-    lk_config_int(c, "max_sequence_length", &r->max_sequence_length, 1, 131072);
-    if (lk_config_has(c, "negative_prompt")) keep(c, "negative_prompt", &r->negative_prompt);
-    lk_config_number_or(c, "true_cfg_scale", &r->true_cfg_scale, -1, 0, 1000);
-    lk_config_int_or(c, "size_level", &r->size_level, 0, 1, 65535);
-    if (lk_config_has(c, "text_encoder_out_layers"))
-        lk_config_ints(c, "text_encoder_out_layers", r->out_layers, LK_MAX_OUT_LAYERS, &r->n_out_layers);
-    lk_config_int(c, "width", &r->width, 1, 65535);
-    lk_config_int(c, "height", &r->height, 1, 65535);
-    lk_config_bool(c, "exif_transpose", &r->exif_transpose);
-    lk_config_bool_or(c, "thinking_mode", &r->thinking_mode, false);
-    lk_config_bool_or(c, "reflection_mode", &r->reflection_mode, false);
-    lk_config_int_or(c, "max_try_cnt", &r->max_try_cnt, 0, 1, LK_MAX_ROUNDS);
+    lk_job_read(&r->job, c, r->text);
     lk_config_ignore(c, "best_round"); /* what came of it, like the sigmas */
     lk_config_ignore(c, "rounds");
     lk_config_ignore(c, "images"); /* read below: arrays of objects */
@@ -93,6 +73,7 @@ static enum lk_code read_arrays(struct cli_recipe *r, const char *name) {
 
 enum lk_code cli_recipe_parse(struct cli_recipe *out, const char *text, const char *name) {
     *out = (struct cli_recipe){.text = lk_strdup(text)};
+    lk_job_init(&out->job);
     enum lk_code rc = out->text ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", name);
     if (!rc) rc = read_fields(out, name);
     if (!rc) rc = read_arrays(out, name);
@@ -106,26 +87,34 @@ enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
     enum lk_code rc = lk_png_text_read(png_path, &texts);
     if (rc) return rc;
     const char *found = NULL;
-    for (const struct lk_png_text *t = texts; t->key && !found; t++)
-        if (!strcmp(t->key, "likeness")) found = t->text;
-    if (!found)
+    int n = 0;
+    for (const struct lk_png_text *t = texts; t->key; t++) {
+        if (strcmp(t->key, "likeness")) continue;
+        found = t->text;
+        n++;
+    }
+    if (n == 1)
+        rc = cli_recipe_parse(out, found, png_path);
+    else if (n)
+        rc = lk_fail(LK_E_METADATA,
+                     "%s: expected one recipe (text chunk \"likeness\"), got %d: nothing says which made the picture",
+                     png_path, n);
+    else
         rc = lk_fail(LK_E_METADATA,
                      "%s: no recipe inside (no text chunk \"likeness\"): not made by this program, or "
                      "saved again by another",
                      png_path);
-    else
-        rc = cli_recipe_parse(out, found, png_path);
     lk_png_text_free(texts);
     return rc;
 }
 
 void cli_recipe_free(struct cli_recipe *r) {
-    char *strings[] = {r->text, r->prompt, r->model,   r->family,       r->weights_identity, r->dtype, r->device,
-                       r->isa,  r->rng,    r->version, r->noise_sha256, r->negative_prompt,  r->gemm,  r->conv};
+    char *strings[] = {r->text, r->model, r->family, r->weights_identity, r->isa, r->version, r->noise_sha256};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
     for (int i = 0; i < r->n_images; i++) {
         lk_free(r->images[i].file);
         lk_free(r->images[i].sha256);
     }
+    lk_job_free(&r->job);
     *r = (struct cli_recipe){0};
 }

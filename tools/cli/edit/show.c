@@ -11,20 +11,26 @@ static void line(const char *key, const char *text) {
     putchar('\n');
 }
 
+/* What the recipe has of the request or of the run, where the family reads it and the table has a label for it. */
+static void parameters(const struct cli_recipe *r, enum lk_parameter_place place) {
+    unsigned family = lk_family_bit_of(r->family);
+    for (size_t i = 0; i < lk_n_parameters; i++) {
+        const struct lk_parameter *p = &lk_parameters[i];
+        char value[4096];
+        if (p->place != place || !p->label || !lk_job_given(&r->job, p) || !(p->families & family)) continue;
+        lk_parameter_print(p, &r->job, value, sizeof value);
+        line(p->label, value);
+    }
+}
+
 static void print_recipe(const struct cli_recipe *r) {
-    line("prompt", r->prompt);
-    if (r->negative_prompt) line("negative", r->negative_prompt);
-    printf("%-12s%" PRId64 "x%" PRId64 "\n", "size", r->width, r->height);
-    printf("%-12s%" PRId64 " (", "seed", r->seed);
-    cli_print_text(stdout, r->rng);
+    line("prompt", r->job.request.prompt);
+    printf("%-12s%dx%d\n", "size", r->job.request.width, r->job.request.height);
+    printf("%-12s%" PRIu64 " (", "seed", r->job.request.seed);
+    cli_print_text(stdout, r->job.run.rng);
     puts(")");
     line("noise", r->noise_sha256);
-    printf("%-12s%" PRId64 "\n", "steps", r->num_inference_steps);
-    if (r->true_cfg_scale < 0)
-        printf("%-12s%g\n", "guidance", r->guidance_scale);
-    else
-        printf("%-12s%g\n", "true CFG", r->true_cfg_scale);
-    if (r->size_level) printf("%-12s%" PRId64 "\n", "size level", r->size_level);
+    parameters(r, LK_IN_REQUEST);
     printf("%-12s", "sigmas");
     for (int i = 0; i < r->n_sigmas; i++) {
         bool shown = i < 4 || i >= r->n_sigmas - 2;
@@ -48,14 +54,13 @@ static void print_recipe(const struct cli_recipe *r) {
     cli_print_text(stdout, r->family);
     puts(")");
     line("weights", r->weights_identity);
-    line("dtype", r->dtype);
+    line("dtype", r->job.run.dtype);
     printf("%-12s", "device");
-    cli_print_text(stdout, r->device);
+    cli_print_text(stdout, r->job.run.device);
     printf(" (");
     cli_print_text(stdout, r->isa);
     puts(")");
-    if (r->gemm) line("gemm", r->gemm);
-    if (r->conv) line("conv", r->conv);
+    parameters(r, LK_IN_RUN);
     printf("%-12slikeness ", "made by");
     cli_print_text(stdout, r->version);
     printf(", numerics %" PRId64 "\n", r->numerics_version);

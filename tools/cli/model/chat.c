@@ -56,7 +56,7 @@ static enum lk_code check_arguments(const struct cli_arguments *a) {
     if (a->greedy && (a->temperature >= 0 || a->top_k >= 0 || a->top_p >= 0))
         return lk_fail(LK_E_USAGE, "--greedy: takes the most likely token, so --temperature, --top-k and --top-p have "
                                    "no effect; give the one or the others");
-    LK_TRY(check_utf8("--prompt", a->prompt));
+    LK_TRY(check_utf8("--prompt", a->job.request.prompt));
     return check_utf8("--system", a->system);
 }
 
@@ -87,15 +87,15 @@ static enum lk_code ask(struct state *s) {
     struct lk_chat_request request;
     lk_chat_request_init(&request, s->chat);
     if (a->system) messages[request.n_messages++] = (struct lk_chat_message){.role = "system", .text = a->system};
-    messages[request.n_messages++] =
-        (struct lk_chat_message){.role = "user", .text = a->prompt, .images = s->images, .n_images = a->n_images};
+    messages[request.n_messages++] = (struct lk_chat_message){
+        .role = "user", .text = a->job.request.prompt, .images = s->images, .n_images = a->n_images};
     request.messages = messages;
     make_generation(&request.generation, a);
-    request.seed = a->seed >= 0 ? (uint64_t)a->seed : 0;
+    request.seed = a->job.request.seed;
     request.text = on_text;
     request.text_context = s;
     cli_signals_install();
-    lk_log(LK_LOG_INFO, "qwen2.5-vl in %s on %s", a->dtype, s->device->name);
+    lk_log(LK_LOG_INFO, "qwen2.5-vl in %s on %s", a->job.run.dtype, s->device->name);
     s->started_s = lk_log_now();
     enum lk_code rc = lk_chat_reply(s->chat, s->device, &request, &s->reply);
     if (s->reply.n_tokens) putchar('\n');
@@ -106,10 +106,10 @@ static enum lk_code ask(struct state *s) {
 static enum lk_code run(struct state *s) {
     const struct cli_arguments *a = s->arguments;
     LK_TRY(check_arguments(a));
-    LK_TRY(cli_device_open(a->device, (int)a->threads, &s->device));
-    LK_TRY(cli_device_choose(s->device, a->gemm, a->conv));
-    for (int i = 0; i < a->n_images; i++) LK_TRY(lk_image_read(&s->images[i], a->images[i], a->exif_transpose, 0));
-    LK_TRY(lk_chat_open(&s->chat, a->model, strcmp(a->dtype, "f32") ? LK_BF16 : LK_F32));
+    LK_TRY(cli_device_open(&a->job.run, &s->device));
+    for (int i = 0; i < a->n_images; i++)
+        LK_TRY(lk_image_read(&s->images[i], a->images[i], a->job.run.exif_transpose, 0));
+    LK_TRY(lk_chat_open(&s->chat, a->model, cli_dtype(&a->job.run)));
     return ask(s);
 }
 

@@ -44,7 +44,8 @@ static enum lk_code run(const struct cli_arguments *a, struct lk_device *dev, st
     const struct lk_selftest_options options = {.n_cases = (int)a->cases,
                                                 .large = a->large,
                                                 .seed = 1,
-                                                .libraries = strcmp(a->gemm, "own") || strcmp(a->conv, "own")};
+                                                .libraries =
+                                                    strcmp(a->job.run.gemm, "own") || strcmp(a->job.run.conv, "own")};
     int n = 0, n_failed = 0;
     if (!list)
         printf("%s against %s\n%-17s %5s  %9s  %9s  %26s\n", dev->name, cpu->name, "op", "cases", "NMSE f32",
@@ -61,8 +62,8 @@ static enum lk_code run(const struct cli_arguments *a, struct lk_device *dev, st
         n_failed += result.n_failed > 0;
     }
     if (!list) {
-        print_counts(a->gemm, lk_cuda_cublaslt_counts(dev));
-        print_counts(a->conv, lk_cuda_cudnn_counts(dev));
+        print_counts(a->job.run.gemm, lk_cuda_cublaslt_counts(dev));
+        print_counts(a->job.run.conv, lk_cuda_cudnn_counts(dev));
     }
     if (n_failed)
         return lk_fail(LK_E_DEVICE, "%s: %d of %d ops do not compute what they should", dev->name, n_failed, n);
@@ -81,10 +82,9 @@ enum lk_code cli_selftest(const struct cli_arguments *a) {
     if (a->positional && !is_op(a->positional))
         return lk_fail(LK_E_USAGE, "selftest: expected an op that the table of `likeness selftest` has, got %.64s",
                        a->positional);
-    LK_TRY(cli_device_open(a->device, (int)a->threads, &dev));
+    LK_TRY(cli_device_open(&a->job.run, &dev));
     cJSON *root = a->json ? cJSON_CreateObject() : NULL, *list = NULL;
-    enum lk_code rc = cli_device_choose(dev, a->gemm, a->conv);
-    if (!rc) rc = lk_device_cpu_create((int)a->threads, &cpu);
+    enum lk_code rc = lk_device_cpu_create(a->job.run.threads, &cpu);
     if (!rc && a->json &&
         !(cJSON_AddStringToObject(root, "device", dev->name) && (list = cJSON_AddArrayToObject(root, "ops"))))
         rc = lk_fail(LK_E_NOMEM, "selftest: out of memory");

@@ -68,7 +68,7 @@ enum lk_code cli_verify(const struct cli_arguments *arguments) {
     if (rc) return rc;
     struct lk_verify_report report;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int threads = arguments->threads ? (int)arguments->threads : cores > 0 && cores <= 1024 ? (int)cores : 1;
+    int threads = arguments->job.run.threads ? arguments->job.run.threads : cores > 0 && cores <= 1024 ? (int)cores : 1;
     rc = lk_verify(&report, folder, arguments->manifest, threads);
     lk_free(folder);
     if (rc) return rc;

@@ -136,7 +136,7 @@ enum lk_code cli_stats(const struct cli_arguments *arguments) {
     if (!test) return LK_E_USAGE;
     LK_TRY(check(test, arguments));
     struct stats s = {.o = &arguments->stats,
-                      .n_threads = (int)arguments->threads,
+                      .n_threads = arguments->job.run.threads,
                       .seed = (uint64_t)arguments->report.study_seed,
                       .alpha = arguments->report.alpha,
                       .test = test->name,

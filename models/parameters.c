@@ -1,0 +1,90 @@
+#include "models/parameters.h"
+
+#include <string.h>
+
+#define REQUEST(field)  LK_IN_REQUEST, .offset = offsetof(struct lk_job, request.field)
+#define RUN(field)      LK_IN_RUN, .offset = offsetof(struct lk_job, run.field), .families = LK_FOR_ALL
+#define GUIDED_BY_TWO   (LK_FOR_QWEN | LK_FOR_STEP1X)
+#define RANGE(from, to) .min = (from), .max = (to)
+
+const struct lk_parameter lk_parameters[] = {
+    {"prompt", "prompt", NULL, 'p', LK_PARAMETER_TEXT, REQUEST(prompt), .record = LK_RECORD_ALWAYS,
+     .families = LK_FOR_ALL, .group = "Input", .unit = "TEXT", .help = "the instruction or question, UTF-8"},
+    {"seed", "seed", NULL, 's', LK_PARAMETER_INT64, REQUEST(seed), .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL,
+     .group = "Sampling", .unit = "N", RANGE(0, 0x1p63),
+     .help = "seed of the noise, as torch.manual_seed; of chat, of the tokens drawn (0 unless told)"},
+    {"rng", "rng", NULL, 0, LK_PARAMETER_CHOICE, RUN(rng), .record = LK_RECORD_ALWAYS, .group = "Sampling",
+     .unit = "NAME", .initial = "torch-cpu", .choices = "torch-cpu",
+     .help = "whose stream of normal numbers the seed means"},
+    {"dtype", "dtype", NULL, 0, LK_PARAMETER_CHOICE, RUN(dtype), .record = LK_RECORD_ALWAYS, .group = "Model",
+     .unit = "TYPE", .initial = "bf16", .choices = "bf16|f32", .help = "arithmetic of all networks"},
+    /* cuda:1 is a device as well: checked where it is opened */
+    {"device", "device", NULL, 0, LK_PARAMETER_TEXT, RUN(device), .record = LK_RECORD_ALWAYS, .machine = true,
+     .group = "Model", .unit = "NAME", .initial = "cpu", .choices = "cpu|cuda",
+     .help = "where to compute (cuda:1 is the second GPU); a device that is not there is an error, never a fallback"},
+    {"gemm", "gemm", NULL, 0, LK_PARAMETER_CHOICE, RUN(gemm), .record = LK_RECORD_USED, .label = "gemm",
+     .a1111 = "GEMM", .group = "Model", .unit = "NAME", .initial = "own", .choices = "own|cublaslt",
+     .help = "who computes matrix products on a cuda device: this program, or NVIDIA's cuBLASLt if it is installed "
+             "(other bits, which a picture's recipe records)"},
+    {"conv", "conv", NULL, 0, LK_PARAMETER_CHOICE, RUN(conv), .record = LK_RECORD_USED, .label = "conv",
+     .a1111 = "Conv", .group = "Model", .unit = "NAME", .initial = "own", .choices = "own|cudnn",
+     .help = "the same of convolutions, for NVIDIA's cuDNN"},
+    {"threads", "threads", NULL, 't', LK_PARAMETER_INT, RUN(threads), .machine = true, .group = "Model", .unit = "N",
+     .otherwise = "all cores", RANGE(1, 1024), .help = "host threads; the result does not depend on it"},
+    {"num-inference-steps", "num_inference_steps", "steps", 0, LK_PARAMETER_INT, REQUEST(num_inference_steps),
+     .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .label = "steps", .group = "Sampling", .unit = "N",
+     RANGE(1, LK_MAX_STEPS), .help = "denoising steps"},
+    {"guidance-scale", "guidance_scale", "guidance", 0, LK_PARAMETER_NUMBER, REQUEST(guidance_scale),
+     .record = LK_RECORD_ALWAYS, .families = LK_FOR_FLUX2, .label = "guidance", .group = "Sampling", .unit = "X",
+     RANGE(0, 1000), .help = "embedded guidance"},
+    {"true-cfg-scale", "true_cfg_scale", "cfg-scale", 0, LK_PARAMETER_NUMBER, REQUEST(true_cfg_scale),
+     .record = LK_RECORD_USED, .families = GUIDED_BY_TWO, .label = "true CFG", .group = "Sampling", .unit = "X",
+     RANGE(0, 1000), .help = "classifier-free guidance: above 1 each step runs the model twice"},
+    {"negative-prompt", "negative_prompt", NULL, 'n', LK_PARAMETER_TEXT, REQUEST(negative_prompt),
+     .record = LK_RECORD_USED, .families = GUIDED_BY_TWO, .label = "negative", .group = "Sampling", .unit = "TEXT",
+     .otherwise = "the model's own", .help = "what the second run of a step is told"},
+    {"size-level", "size_level", NULL, 0, LK_PARAMETER_INT, REQUEST(size_level), .record = LK_RECORD_USED,
+     .families = LK_FOR_STEP1X, .label = "size level", .group = "Sampling", .unit = "PIXELS", RANGE(16, 8192),
+     .help = "edits are made at about this size squared, then resized to the source's"},
+    {"max-sequence-length", "max_sequence_length", NULL, 0, LK_PARAMETER_INT, REQUEST(max_sequence_length),
+     .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .group = "Sampling", .unit = "TOKENS", RANGE(1, 32768),
+     .help = "prompt tokens; longer prompts are cut, FLUX.2's shorter ones padded"},
+    {"text-encoder-out-layers", "text_encoder_out_layers", NULL, 0, LK_PARAMETER_INTS, REQUEST(text_encoder_out_layers),
+     .record = LK_RECORD_USED, .families = LK_FOR_FLUX2, .group = "Sampling", .unit = "N,N,N", RANGE(0, 1000),
+     .help = "hidden states of the text encoder that condition the transformer"},
+    {"width", "width", NULL, 'W', LK_PARAMETER_INT, REQUEST(width), .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL,
+     .group = "Sampling", .unit = "PIXELS", RANGE(1, 65535), .otherwise = "of the first image, else 1024",
+     .help = "output width, a multiple of 16"},
+    {"height", "height", NULL, 'H', LK_PARAMETER_INT, REQUEST(height), .record = LK_RECORD_ALWAYS,
+     .families = LK_FOR_ALL, .group = "Sampling", .unit = "PIXELS", RANGE(1, 65535),
+     .otherwise = "of the first image, else 1024", .help = "output height, a multiple of 16"},
+    {"exif-transpose", "exif_transpose", NULL, 0, LK_PARAMETER_FLAG, RUN(exif_transpose), .record = LK_RECORD_ALWAYS,
+     .group = "Input", .initial = "on", .help = "turn photos upright by their EXIF orientation first"},
+    {"vae-tiling", "vae_tiling", NULL, 0, LK_PARAMETER_FLAG, REQUEST(vae_tiling), .families = LK_FOR_QWEN,
+     .machine = true, .group = "Sampling",
+     .help = "let the VAE work in bands of rows: about half its memory, a little more time, the same bits"},
+    {"thinking-mode", "thinking_mode", NULL, 0, LK_PARAMETER_FLAG, REQUEST(thinking_mode), .record = LK_RECORD_USED,
+     .families = LK_FOR_STEP1X, .label = "thinking", .group = "Thinking",
+     .help = "let the model's language part rewrite the prompt first; needs --prompts-file"},
+    {"reflection-mode", "reflection_mode", NULL, 0, LK_PARAMETER_FLAG, REQUEST(reflection_mode),
+     .record = LK_RECORD_USED, .families = LK_FOR_STEP1X, .label = "reflection", .group = "Thinking",
+     .help = "let it judge the picture and edit again; needs --prompts-file"},
+    {"max-try-cnt", "max_try_cnt", NULL, 0, LK_PARAMETER_INT, REQUEST(max_try_cnt), .record = LK_RECORD_USED,
+     .families = LK_FOR_STEP1X, .label = "rounds", .group = "Thinking", .unit = "N", RANGE(1, LK_MAX_ROUNDS),
+     .help = "rounds of reflection at most"},
+    {"prompts-file", "prompts_file", NULL, 0, LK_PARAMETER_FILE, REQUEST(prompts_file), .families = LK_FOR_STEP1X,
+     .machine = true, .group = "Thinking", .unit = "FILE.json",
+     .help = "the model's own prompts for thinking and reflection, checked by their SHA-256"},
+};
+
+const size_t lk_n_parameters = sizeof lk_parameters / sizeof *lk_parameters;
+_Static_assert(sizeof lk_parameters / sizeof *lk_parameters <= LK_MAX_PARAMETERS, "a bit for each");
+_Static_assert(offsetof(struct lk_request, n_text_encoder_out_layers) ==
+                   offsetof(struct lk_request, text_encoder_out_layers) + LK_MAX_OUT_LAYERS * sizeof(int),
+               "whole numbers are followed by their number");
+
+const struct lk_parameter *lk_parameter_named(const char *name) {
+    for (size_t i = 0; i < lk_n_parameters; i++)
+        if (!strcmp(lk_parameters[i].name, name) || !strcmp(lk_parameters[i].key, name)) return &lk_parameters[i];
+    return NULL;
+}

@@ -1,0 +1,236 @@
+/* The table of parameters, and its readings: text, JSON, refusals. */
+#include "tests/common/test.h"
+
+#include <cjson/cJSON.h>
+
+#include "models/parameters.h"
+#include "weights/config.h"
+
+static const char *const models[] = {"flux2-dev", "qwen-edit-2511", "step1x-v1p2"};
+
+static struct lk_pipeline *open_model(const char *name) {
+    struct lk_pipeline *pipeline;
+    assert_ok(lk_pipeline_open_configs(&pipeline, name, LK_BF16));
+    return pipeline;
+}
+
+/* A value that is no model's default. */
+static const char *other_value(const struct lk_parameter *p) {
+    switch (p->kind) {
+    case LK_PARAMETER_FLAG:
+        return p->initial && !strcmp(p->initial, "on") ? "off" : "on";
+    case LK_PARAMETER_INT64:
+        return "9223372036854775807";
+    case LK_PARAMETER_NUMBER:
+        return "0.1";
+    case LK_PARAMETER_INTS:
+        return "3,1,2,7";
+    case LK_PARAMETER_INT:
+        return "19";
+    case LK_PARAMETER_BYTES:
+        return "3G";
+    case LK_PARAMETER_CHOICE:
+        return strrchr(p->choices, '|') ? strrchr(p->choices, '|') + 1 : p->choices;
+    case LK_PARAMETER_TEXT:
+    case LK_PARAMETER_FILE:
+        break;
+    }
+    return "a \"text\"\n\xc3\xa9";
+}
+
+static void table(void **state) {
+    (void)state;
+    char text[256];
+    for (size_t i = 0; i < lk_n_parameters; i++) {
+        const struct lk_parameter *p = &lk_parameters[i];
+        snprintf(text, sizeof text, "%s", p->name);
+        for (char *c = text; *c; c++)
+            if (*c == '-') *c = '_';
+        assert_string_equal(text, p->key);
+        assert_ptr_equal(lk_parameter_named(p->name), p);
+        assert_ptr_equal(lk_parameter_named(p->key), p);
+        assert_true(p->offset < sizeof(struct lk_job) && p->help && p->group && p->families);
+        assert_true((p->kind == LK_PARAMETER_FLAG) == (p->unit == NULL));
+        assert_true((p->kind != LK_PARAMETER_CHOICE) || p->choices);
+        assert_true(p->place == LK_IN_RUN || !p->initial);
+        assert_true(!p->machine || p->record != LK_RECORD_USED);
+        bool number = p->kind == LK_PARAMETER_INT || p->kind == LK_PARAMETER_INT64 || p->kind == LK_PARAMETER_NUMBER ||
+                      p->kind == LK_PARAMETER_INTS;
+        assert_true(number == (p->max > p->min));
+        for (size_t j = 0; j < i; j++) assert_string_not_equal(p->name, lk_parameters[j].name);
+    }
+    assert_null(lk_parameter_named("strength"));
+    lk_parameter_default(lk_parameter_named("num-inference-steps"), text, sizeof text);
+    assert_string_equal(text, "50 FLUX.2, 40 Qwen-Image, 28 Step1X-Edit");
+    lk_parameter_default(lk_parameter_named("size-level"), text, sizeof text);
+    assert_string_equal(text, "1024");
+    lk_parameter_families(lk_parameter_named("true-cfg-scale"), text, sizeof text);
+    assert_string_equal(text, "Qwen-Image, Step1X-Edit");
+}
+
+/* Every parameter on its own, for every family: taken exactly where the table says so. */
+static void refusals(void **state) {
+    (void)state;
+    static const unsigned bits[] = {LK_FOR_FLUX2, LK_FOR_QWEN, LK_FOR_STEP1X};
+    for (int m = 0; m < 3; m++) {
+        struct lk_pipeline *pipeline = open_model(models[m]);
+        assert_int_equal(lk_family_bit_of(models[m]), bits[m]);
+        for (size_t i = 0; i < lk_n_parameters; i++) {
+            const struct lk_parameter *p = &lk_parameters[i];
+            struct lk_job job;
+            char says[256];
+            lk_job_init(&job);
+            assert_ok(lk_parameter_parse(p, &job, "--it", other_value(p)));
+            if (p->families & bits[m]) {
+                assert_ok(lk_job_complete(&job, pipeline, NULL));
+                assert_true(lk_job_given(&job, p));
+                continue;
+            }
+            snprintf(says, sizeof says, "--%s: %s has no such parameter; leave it out", p->name, models[m]);
+            assert_fails(lk_job_complete(&job, pipeline, NULL), LK_E_USAGE, says);
+            if (p->record == LK_RECORD_ALWAYS) {
+                assert_ok(lk_job_complete(&job, pipeline, "a.png")); /* recipes carry it along */
+                continue;
+            }
+            snprintf(says, sizeof says, "a.png: field \"%s\" of the recipe: %s has no such", p->key, models[m]);
+            assert_fails(lk_job_complete(&job, pipeline, "a.png"), LK_E_METADATA, says);
+        }
+        lk_pipeline_close(pipeline);
+    }
+}
+
+/* What a library's caller sets by hand is held to the same table. */
+static void requests(void **state) {
+    (void)state;
+    struct lk_plan plan;
+    struct lk_device *cpu;
+    struct lk_image image = {.width = 64, .height = 64, .channels = 3};
+    assert_ok(lk_device_cpu_create(1, &cpu));
+    for (int m = 0; m < 3; m++) {
+        struct lk_pipeline *pipeline = open_model(models[m]);
+        struct lk_request init, r;
+        lk_request_init(&init, pipeline);
+        init.images = &image;
+        init.n_images = 1;
+#define REFUSED(field, value, message)                                                                                 \
+    r = init;                                                                                                          \
+    r.field = value;                                                                                                   \
+    assert_fails(lk_pipeline_plan(pipeline, cpu, &r, &plan), LK_E_USAGE, message)
+        REFUSED(num_inference_steps, 0, "num_inference_steps: expected 1 to 1000, got 0");
+        REFUSED(num_inference_steps, 1001, "num_inference_steps: expected 1 to 1000, got 1001");
+        REFUSED(max_sequence_length, 32769, "max_sequence_length: expected 1 to 32768, got 32769");
+        REFUSED(width, 65536, "width: expected 1 to 65535, got 65536");
+        REFUSED(height, -1, "height: expected 1 to 65535, got -1");
+        REFUSED(n_images, 11, "reference images: expected 0 to 10, got 11");
+        if (m == 2) {
+            REFUSED(width, 65, "Step1X-Edit gives an edit its source's size, 64x64, got 65x0");
+            REFUSED(height, 72, "its source's size, 64x64, got 0x72");
+        }
+        REFUSED(true_cfg_scale, 1001,
+                m ? "true_cfg_scale: expected 0 to 1000"
+                  : "true_cfg_scale: flux2-dev has no such parameter; leave it out");
+        if (m != 1) {
+            REFUSED(vae_tiling, true, "vae_tiling: ");
+        }
+        if (m != 2) {
+            REFUSED(size_level, 512, "size_level: ");
+        }
+        lk_pipeline_close(pipeline);
+    }
+    lk_device_free(cpu);
+}
+
+/* A job in which everything that the model has is given, through JSON and back. */
+static void json_and_back(void **state) {
+    (void)state;
+    for (int m = 0; m < 3; m++) {
+        struct lk_pipeline *pipeline = open_model(models[m]);
+        struct lk_job job, back;
+        struct lk_config *config;
+        cJSON *object = cJSON_CreateObject();
+        lk_job_init(&job);
+        lk_job_init(&back);
+        for (size_t i = 0; i < lk_n_parameters; i++)
+            if (lk_parameters[i].families & lk_family_bit_of(models[m]))
+                assert_ok(lk_parameter_parse(&lk_parameters[i], &job, "", other_value(&lk_parameters[i])));
+        assert_ok(lk_job_complete(&job, pipeline, NULL));
+        for (size_t i = 0; i < lk_n_parameters; i++)
+            if (lk_parameter_recorded(&lk_parameters[i], &job, pipeline))
+                assert_true(lk_parameter_write(&lk_parameters[i], &job, object));
+        char *text = cJSON_PrintUnformatted(object);
+        assert_non_null(strstr(text, "\"seed\":9223372036854775807"));
+        assert_int_equal(strstr(text, "\"max_try_cnt\":19") != NULL, m == 2);
+        assert_null(strstr(text, "threads"));
+        assert_null(strstr(text, "prompts_file"));
+        assert_ok(lk_config_parse(&config, text, strlen(text), "recipe"));
+        lk_job_read(&back, config, text);
+        assert_ok(lk_config_close(config));
+        assert_ok(lk_job_complete(&back, pipeline, "recipe"));
+        for (size_t i = 0; i < lk_n_parameters; i++)
+            if (lk_parameter_recorded(&lk_parameters[i], &job, pipeline)) {
+                assert_true(lk_parameter_equal(&lk_parameters[i], &job, &back));
+                assert_true(lk_job_given(&back, &lk_parameters[i]));
+            }
+        lk_job_free(&back);
+        cJSON_free(text);
+        cJSON_Delete(object);
+        lk_pipeline_close(pipeline);
+    }
+}
+
+static void bad_json(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *value, *says;
+    } cases[] = {
+        {"seed", "-1", "field \"seed\": expected a whole number from 0 to 9223372036854775807"},
+        {"seed", "9223372036854775808", "field \"seed\": expected a whole number"},
+        {"seed", "\"1\"", "field \"seed\": expected a whole number"},
+        {"seed", "1.5", "field \"seed\": expected a whole number"},
+        {"num_inference_steps", "0", "field \"num_inference_steps\""},
+        {"num_inference_steps", "1001", "field \"num_inference_steps\""},
+        {"true_cfg_scale", "-0.5", "field \"true_cfg_scale\""},
+        {"dtype", "\"f16\"", "field \"dtype\": expected bf16|f32, got \"f16\""},
+        {"rng", "\"torch\"", "field \"rng\": expected torch-cpu, got \"torch\""},
+        {"exif_transpose", "1", "field \"exif_transpose\""},
+        {"text_encoder_out_layers", "[1,2000]", "field \"text_encoder_out_layers\": expected numbers from 0 to 1000"},
+        {"text_encoder_out_layers", "[1,2,3,4,5,6,7,8,9]", "field \"text_encoder_out_layers\""},
+        {"prompt", "null", "field \"prompt\""},
+        {"strength", "1", "strength"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const char *const rest[][2] = {{"prompt", "\"x\""},
+                                              {"seed", "1"},
+                                              {"rng", "\"torch-cpu\""},
+                                              {"dtype", "\"f32\""},
+                                              {"device", "\"cpu\""},
+                                              {"num_inference_steps", "2"},
+                                              {"guidance_scale", "4"},
+                                              {"max_sequence_length", "9"},
+                                              {"width", "16"},
+                                              {"height", "16"},
+                                              {"exif_transpose", "false"}};
+        char text[1024];
+        int n = snprintf(text, sizeof text, "{\"%s\":%s", cases[i].key, cases[i].value);
+        for (size_t j = 0; j < sizeof rest / sizeof *rest; j++)
+            if (strcmp(rest[j][0], cases[i].key))
+                n += snprintf(text + n, sizeof text - (size_t)n, ",\"%s\":%s", rest[j][0], rest[j][1]);
+        snprintf(text + n, sizeof text - (size_t)n, "}");
+        struct lk_config *config;
+        struct lk_job job;
+        lk_job_init(&job);
+        assert_ok(lk_config_parse(&config, text, strlen(text), "a.png"));
+        lk_job_read(&job, config, text);
+        enum lk_code rc = lk_config_close(config);
+        assert_int_equal(lk_exit_code(rc), 3);
+        assert_non_null(strstr(lk_error_text(), "a.png"));
+        assert_non_null(strstr(lk_error_text(), cases[i].says));
+        lk_job_free(&job);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(table), cmocka_unit_test(refusals), cmocka_unit_test(requests),
+                                       cmocka_unit_test(json_and_back), cmocka_unit_test(bad_json)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

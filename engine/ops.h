@@ -17,13 +17,14 @@
 enum lk_act { LK_ACT_NONE, LK_ACT_SILU, LK_ACT_GELU_TANH, LK_ACT_GELU_ERF, LK_ACT_QUICK_GELU };
 
 /* y = residual + r(gate * r(act(r(x wT + bias)))), each part optional, each r as written, one more r at the end if
- * there is a residual. y may be residual. */
+ * there is a residual. y may be residual. A quantised w stands for the bf16 matrix that engine/quantized.h makes of it:
+ * the bits of y are those with that matrix. */
 struct lk_linear {
-    const struct lk_tensor *y;        /* [M, N] window */
-    const struct lk_tensor *x;        /* [M, K] window */
-    const struct lk_tensor *w;        /* [N, K] window (a row slice of a fused weight is fine) */
-    const struct lk_tensor *bias;     /* [N] or NULL */
-    const struct lk_tensor *gate;     /* [N] or NULL */
+    const struct lk_tensor *y;    /* [M, N] window */
+    const struct lk_tensor *x;    /* [M, K] window */
+    const struct lk_tensor *w;    /* [N, K] window (a row slice of a fused weight is fine), or dense and quantised */
+    const struct lk_tensor *bias; /* [N] or NULL */
+    const struct lk_tensor *gate; /* [N] or NULL */
     const struct lk_tensor *residual; /* [M, N] window or NULL */
     enum lk_act act;
     bool round_before_bias; /* r(r(x wT) + bias), as torch does when x is a transposed view */

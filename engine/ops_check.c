@@ -10,6 +10,11 @@ static bool is_weight_for(const struct lk_tensor *w, enum lk_dtype activations) 
     return w->dtype == LK_BF16 || (w->dtype == LK_F32 && activations == LK_F32);
 }
 
+/* A linear layer's may be quantised as well: then it has no gaps between its rows. */
+static bool is_matrix_for(const struct lk_tensor *w, enum lk_dtype activations) {
+    return lk_tensor_is_quantized(w) ? lk_tensor_is_dense(w) : is_weight_for(w, activations);
+}
+
 static bool is_vector(const struct lk_tensor *t, int64_t n) {
     return t->n_dims == 1 && t->shape[0] == n && lk_tensor_is_dense(t);
 }
@@ -42,7 +47,7 @@ static uint64_t bytes_of(const struct lk_tensor *t) { return t ? lk_tensor_bytes
 enum lk_code lk_check_linear(const struct lk_linear *op, struct lk_cost *cost) {
     const struct lk_tensor *y = op->y, *x = op->x, *w = op->w;
     NEED("linear", has_dims(y, 2) && has_dims(x, 2) && has_dims(w, 2));
-    NEED("linear", is_activation(x) && y->dtype == x->dtype && is_weight_for(w, x->dtype));
+    NEED("linear", is_activation(x) && y->dtype == x->dtype && is_matrix_for(w, x->dtype));
     NEED("linear", y->shape[0] == x->shape[0] && y->shape[1] == w->shape[0] && x->shape[1] == w->shape[1]);
     NEED("linear", absent_or_vector_weight(op->bias, y->shape[1], x->dtype));
     NEED("linear", !op->gate || (is_vector(op->gate, y->shape[1]) && op->gate->dtype == x->dtype));

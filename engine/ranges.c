@@ -40,9 +40,3 @@ enum lk_code lk_ranges_add(struct lk_ranges *r, uintptr_t start, size_t bytes) {
     r->n = r->n + 1 - (end - first);
     return LK_OK;
 }
-
-size_t lk_tensor_extent(const struct lk_tensor *t) {
-    for (int i = 0; i < t->n_dims; i++)
-        if (!t->shape[i]) return 0;
-    return (size_t)((t->shape[0] - 1) * t->ld + lk_tensor_row_numel(t)) * lk_dtype_size(t->dtype);
-}

@@ -22,6 +22,3 @@ struct lk_ranges {
 enum lk_code lk_ranges_add(struct lk_ranges *ranges, uintptr_t start, size_t bytes);
 /* The range that has all of these bytes, NULL if there is none. */
 struct lk_range *lk_ranges_find(const struct lk_ranges *ranges, uintptr_t start, size_t bytes);
-
-/* From a tensor's first element to its last, gaps counted; 0 without elements. */
-size_t lk_tensor_extent(const struct lk_tensor *t);

@@ -7,22 +7,26 @@
 
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
-#include "weights/f16.h"
 #include "engine/base/text.h"
+#include "engine/f16.h"
+#include "engine/quantized.h"
 #include "weights/paths.h"
+#include "weights/quant/source.h"
 
-#define ALIGN 64
-#define SHOWN 8 /* problems of a kind that are written out */
+#define ALIGN     64
+#define SHOWN     8   /* problems of a kind that are written out */
+#define MOST_NAME 512 /* bytes, with NUL */
 
-enum problem { MISSING, WRONG_SHAPE, WRONG_DTYPE, UNEXPECTED, BAD_REQUEST, N_PROBLEMS };
-static const char *const titles[N_PROBLEMS] = {"missing", "of the wrong shape", "of the wrong dtype", "not expected",
-                                               "impossible to ask for"};
+enum problem { MISSING, WRONG_SHAPE, WRONG_DTYPE, UNEXPECTED, UNREADABLE, BAD_REQUEST, N_PROBLEMS };
+static const char *const titles[N_PROBLEMS] = {"missing",      "of the wrong shape",       "of the wrong dtype",
+                                               "not expected", "quantised beyond reading", "impossible to ask for"};
 
-/* A tensor whose elements do not lie in the checkpoint as they are needed. */
+/* A tensor that does not lie in the checkpoint as it is needed. */
 struct conversion {
     struct lk_tensor *out;
-    const struct lk_tensor *from;
-    size_t offset; /* in the owned block */
+    const struct lk_tensor *from;  /* NULL: */
+    struct lk_quant_source source; /* whose scales are needed, and for an out that is not quantised its elements */
+    size_t offset, scales_offset;  /* in the owned block */
 };
 
 /* Addresses of weights that are not there: above all that processors translate, and far from the counting arena's. */
@@ -154,24 +158,23 @@ static enum lk_dtype stored_dtype(enum lk_dtype have, enum lk_dtype compute) {
     return have == LK_F32 || have == LK_F16 ? compute : LK_DTYPE_COUNT;
 }
 
-static void convert_later(struct lk_bind *b, struct lk_tensor *out, const struct lk_tensor *from) {
+/* Room for so many bytes in the owned block. */
+static size_t own(struct lk_bind *b, size_t bytes) {
+    const size_t offset = b->owned_bytes;
+    b->owned_bytes += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return offset;
+}
+
+static void convert_later(struct lk_bind *b, const struct conversion *c) {
     if (lk_grow(&b->conversions, &b->conversions_capacity, b->n_conversions + 1, sizeof *b->conversions)) {
         b->out_of_memory = true;
         return;
     }
-    b->conversions[b->n_conversions++] = (struct conversion){out, from, b->owned_bytes};
-    b->owned_bytes += (lk_tensor_bytes(out) + ALIGN - 1) / ALIGN * ALIGN;
+    b->conversions[b->n_conversions++] = *c;
 }
 
-static void bind_from_checkpoint(struct lk_bind *b, struct lk_tensor *out, const char *name) {
+static void bind_plain(struct lk_bind *b, struct lk_tensor *out, const char *name, const struct lk_tensor *from) {
     char want[96], have[96];
-    ptrdiff_t i = find(b->checkpoint, name);
-    if (i < 0) {
-        problem(b, MISSING, "%s", name);
-        return;
-    }
-    b->known[i] = true;
-    const struct lk_tensor *from = &b->checkpoint->tensors[i].tensor->tensor;
     if (!lk_tensor_same_shape(from, out)) {
         problem(b, WRONG_SHAPE, "%s: expected %s, got %s", name, lk_tensor_describe(out, want),
                 lk_tensor_describe(from, have));
@@ -188,25 +191,66 @@ static void bind_from_checkpoint(struct lk_bind *b, struct lk_tensor *out, const
     if (stored == from->dtype && aligned)
         out->data = from->data;
     else
-        convert_later(b, out, from);
+        convert_later(b, &(struct conversion){.out = out, .from = from, .offset = own(b, lk_tensor_bytes(out))});
 }
 
-void lk_bind_tensor(struct lk_bind *b, struct lk_tensor *out, int n_dims, const int64_t *shape, const char *name_format,
-                    ...) {
-    char text[512], full[1024];
-    va_list args;
-    va_start(args, name_format);
-    int n = vsnprintf(text, sizeof text, name_format, args);
-    va_end(args);
+/* The weight of a linear layer stays as it is packed; others are turned into the dtype of activations. */
+static void bind_quantized(struct lk_bind *b, struct lk_tensor *out, bool stays, const struct lk_st_tensor *from,
+                           size_t first, size_t n) {
+    struct conversion c = {.out = out};
+    char want[96], have[96];
+    for (size_t i = first; i < first + n; i++) b->known[i] = true;
+    enum lk_code rc = lk_bnb_read(&c.source, from, b->checkpoint, first, n);
+    if (!rc) rc = lk_quant_source_scale_dtype(&c.source, from->name);
+    if (rc == LK_E_NOMEM) b->out_of_memory = true;
+    if (rc) {
+        problem(b, UNREADABLE, "%s", lk_error_text());
+        return;
+    }
+    if (!lk_tensor_same_shape(&c.source.tensor, out)) {
+        problem(b, WRONG_SHAPE, "%s: expected %s, got %s", from->name, lk_tensor_describe(out, want),
+                lk_tensor_describe(&c.source.tensor, have));
+        return;
+    }
+    const size_t scales_bytes = (size_t)c.source.n_scales * lk_dtype_size(c.source.tensor.scales.dtype);
+    c.scales_offset = own(b, scales_bytes);
+    if (stays) {
+        *out = c.source.tensor;
+        out->scales.data = lk_bind_nowhere(scales_bytes); /* they count already */
+    } else {
+        out->dtype = LK_BF16;
+        c.offset = own(b, lk_tensor_bytes(out));
+    }
+    convert_later(b, &c);
+}
+
+static void bind_from_checkpoint(struct lk_bind *b, struct lk_tensor *out, bool linear, const char *name) {
+    size_t first, n;
+    ptrdiff_t i = find(b->checkpoint, name);
+    if (i < 0) {
+        problem(b, MISSING, "%s", name);
+        return;
+    }
+    b->known[i] = true;
+    const struct lk_st_tensor *from = b->checkpoint->tensors[i].tensor;
+    if ((n = lk_quant_companions(b->checkpoint, name, &first)))
+        bind_quantized(b, out, linear, from, first, n);
+    else
+        bind_plain(b, out, name, &from->tensor);
+}
+
+static void bind(struct lk_bind *b, struct lk_tensor *out, bool linear, int n_dims, const int64_t *shape,
+                 const char *text) {
+    char full[1024];
     memset(out, 0, sizeof *out);
     int n_full = snprintf(full, sizeof full, "%s%s", b->prefix, text);
-    if (n < 0 || (size_t)n >= sizeof text || (size_t)n_full >= sizeof full || !shape_fits(n_dims, shape)) {
+    if (strlen(text) >= MOST_NAME - 1 || (size_t)n_full >= sizeof full || !shape_fits(n_dims, shape)) {
         problem(b, BAD_REQUEST, "%.200s: name or shape too large", text);
         return;
     }
     *out = lk_tensor_make(NULL, b->compute, n_dims, shape);
     if (b->checkpoint)
-        bind_from_checkpoint(b, out, full);
+        bind_from_checkpoint(b, out, linear, full);
     else
         out->data = lk_bind_nowhere(lk_tensor_bytes(out));
     uint64_t *parameters = &b->totals.parameters, *bytes = &b->totals.weight_bytes;
@@ -216,7 +260,37 @@ void lk_bind_tensor(struct lk_bind *b, struct lk_tensor *out, int n_dims, const 
     b->totals.n_tensors++;
 }
 
+void lk_bind_tensor(struct lk_bind *b, struct lk_tensor *out, int n_dims, const int64_t *shape, const char *name_format,
+                    ...) {
+    char text[MOST_NAME];
+    va_list args;
+    va_start(args, name_format);
+    vsnprintf(text, sizeof text, name_format, args);
+    va_end(args);
+    bind(b, out, n_dims == 2, n_dims, shape, text);
+}
+
+void lk_bind_embedding(struct lk_bind *b, struct lk_tensor *out, int64_t rows, int64_t columns, const char *name) {
+    bind(b, out, false, 2, (int64_t[]){rows, columns}, name);
+}
+
+static void convert_quantized(const struct conversion *c, unsigned char *block) {
+    struct lk_tensor packed = c->source.tensor;
+    packed.scales.data = block + c->scales_offset;
+    lk_quant_source_scales(&c->source, packed.scales.data);
+    if (lk_tensor_is_quantized(c->out)) {
+        c->out->scales.data = packed.scales.data;
+    } else {
+        c->out->data = block + c->offset;
+        lk_dequantize(&packed, 0, lk_tensor_numel(&packed), c->out->data);
+    }
+}
+
 static void convert(const struct conversion *c, unsigned char *block) {
+    if (!c->from) {
+        convert_quantized(c, block);
+        return;
+    }
     size_t n = (size_t)lk_tensor_numel(c->out), size = lk_dtype_size(c->from->dtype);
     const unsigned char *in = c->from->data;
     void *out = block + c->offset;

@@ -29,9 +29,13 @@ struct lk_bind_totals {
  * owns; f16 under f32 compute is widened. component: for messages. */
 enum lk_code lk_bind_begin(struct lk_bind **out, const struct lk_checkpoint *checkpoint, const char *component,
                            enum lk_dtype compute);
-/* Asks for a tensor. Problems are collected, not returned; *out is complete after lk_bind_finish. */
+/* Asks for a tensor. Problems are collected, not returned; *out is complete after lk_bind_finish. One of two dimensions
+ * is the weight of a linear layer: where the checkpoint has it quantised, *out is (engine/quantized.h). Others are
+ * turned into bf16 then. */
 void lk_bind_tensor(struct lk_bind *bind, struct lk_tensor *out, int n_dims, const int64_t *shape,
                     const char *name_format, ...) __attribute__((format(printf, 5, 6)));
+/* A table of rows that are looked up: never quantised in memory. */
+void lk_bind_embedding(struct lk_bind *bind, struct lk_tensor *out, int64_t rows, int64_t columns, const char *name);
 /* LK_BIND(b, &w->to_q, LK_SHAPE(D, D), "transformer_blocks.%d.attn.to_q.weight", i) */
 #define LK_SHAPE(...)                                                                                                  \
     { __VA_ARGS__ }

@@ -21,10 +21,12 @@ static bool read_dtype(struct header *h, const char *name, enum lk_dtype *out) {
         return lk_json_fail(&h->json, LK_E_ST_FIELD, "tensor \"%.200s\": field \"dtype\": expected a string", name);
     if (!lk_json_string(&h->json, &text)) return false;
     if (lk_st_dtype_parse(text, out)) return true;
-    return lk_json_fail(&h->json, LK_E_ST_DTYPE,
-                        "tensor \"%.200s\": field \"dtype\": expected one of F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL, "
-                        "got \"%.40s\"",
-                        name, text);
+    return lk_json_fail(
+        &h->json, LK_E_ST_DTYPE,
+        "tensor \"%.200s\": field \"dtype\": expected one of F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL F8_E4M3 "
+        "F8_E5M2, "
+        "got \"%.40s\"",
+        name, text);
 }
 
 /* An array of unsigned integers below 2^63; what does not fit is `code`. */

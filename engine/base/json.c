@@ -270,6 +270,19 @@ static bool number(struct lk_json *j) {
     return true;
 }
 
+bool lk_json_number(struct lk_json *j, double *out) {
+    if (j->rc) return false;
+    skip_space(j);
+    const unsigned char *from = j->at;
+    if (!number(j)) return false;
+    char text[LK_JSON_MAX_NUMBER + 1] = "";
+    memcpy(text, from, (size_t)(j->at - from));
+    double value = strtod(text, NULL);
+    if (value - value != 0) return lk_json_fail(j, LK_E_JSON_LIMIT, "%s is beyond the range of a double", text);
+    *out = value;
+    return true;
+}
+
 bool lk_json_u64(struct lk_json *j, uint64_t *out) {
     if (j->rc) return false;
     skip_space(j);

@@ -64,6 +64,8 @@ bool lk_json_key(struct lk_json *j, const char **key);
 bool lk_json_string(struct lk_json *j, const char **out);
 /* An unsigned integer, exactly: no sign, fraction or exponent, below 2^64. */
 bool lk_json_u64(struct lk_json *j, uint64_t *out);
+/* A number as the nearest double; one beyond its range is refused. */
+bool lk_json_number(struct lk_json *j, double *out);
 /* Any value, checked as strictly as the rest. */
 bool lk_json_skip(struct lk_json *j);
 /* Nothing but white space is left. */

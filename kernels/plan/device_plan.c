@@ -19,9 +19,11 @@ static struct plan_device *plan_of(const struct lk_device *dev) { return (struct
 static enum lk_code note_weights(const struct lk_device *dev, const struct lk_tensor *const *tensors, int n) {
     struct plan_device *plan = plan_of(dev);
     for (int i = 0; i < n; i++) {
-        const struct lk_tensor *t = tensors[i];
-        size_t bytes = t && t->data && !lk_arena_holds(&dev->arena, t->data) ? lk_tensor_extent(t) : 0;
-        if (bytes) LK_TRY(lk_ranges_add(&plan->weights, (uintptr_t)t->data, bytes));
+        struct lk_tensor_part parts[LK_TENSOR_PARTS];
+        const int n_parts = tensors[i] ? lk_tensor_parts(tensors[i], parts) : 0;
+        for (int j = 0; j < n_parts; j++)
+            if (!lk_arena_holds(&dev->arena, parts[j].data))
+                LK_TRY(lk_ranges_add(&plan->weights, (uintptr_t)parts[j].data, parts[j].bytes));
     }
     return LK_OK;
 }

@@ -2,6 +2,7 @@
 #include "engine/base/alloc.h"
 #include "models/common/rope_axes.h"
 #include "models/flux2/transformer.h"
+#include "weights/quant/config.h"
 
 static void derive(struct lk_config *json, struct lk_flux2_transformer_config *c) {
     if (c->timestep_guidance_channels % 2)
@@ -17,6 +18,7 @@ enum lk_code lk_flux2_transformer_config_read(struct lk_flux2_transformer_config
     lk_config_expect_string(json, "_class_name", "Flux2Transformer2DModel");
     lk_config_ignore(json, "_diffusers_version");
     lk_config_ignore(json, "_name_or_path");
+    lk_quantization_config_read(json);
     lk_config_expect_int(json, "patch_size", 1);
     lk_config_int(json, "in_channels", &c.in_channels, 4, 1 << 20);
     lk_config_int_or(json, "out_channels", &c.out_channels, c.in_channels, 1, 1 << 20);

@@ -2,6 +2,7 @@
 #include "engine/base/alloc.h"
 #include "models/common/rope_axes.h"
 #include "models/qwen_edit/transformer.h"
+#include "weights/quant/config.h"
 
 #define TIME_EMBEDDING 256
 
@@ -22,6 +23,7 @@ enum lk_code lk_qwen_transformer_config_read(struct lk_qwen_transformer_config *
     lk_config_expect_string(json, "_class_name", "QwenImageTransformer2DModel");
     lk_config_ignore(json, "_diffusers_version");
     lk_config_ignore(json, "_name_or_path");
+    lk_quantization_config_read(json);
     lk_config_ignore(json, "pooled_projection_dim"); /* of older files; the class never looked at it */
     lk_config_expect_int(json, "patch_size", 2);
     c.patch_size = 2;

@@ -2,6 +2,7 @@
 #include "engine/base/alloc.h"
 #include "models/common/rope_axes.h"
 #include "models/step1x/transformer.h"
+#include "weights/quant/config.h"
 
 static void derive(struct lk_config *json, struct lk_step1x_transformer_config *c, int64_t joint_attention_dim) {
     if (c->connector_heads_num && c->connector_hidden_size % c->connector_heads_num)
@@ -25,6 +26,7 @@ enum lk_code lk_step1x_transformer_config_read(struct lk_step1x_transformer_conf
     lk_config_expect_string(json, "_class_name", "Step1XEditTransformer2DModel");
     lk_config_ignore(json, "_diffusers_version");
     lk_config_ignore(json, "_name_or_path");
+    lk_quantization_config_read(json);
     lk_config_expect_int(json, "patch_size", 1);
     lk_config_expect_int(json, "timestep_in_dim", LK_STEP1X_TIMESTEP_DIM);
     lk_config_expect_int(json, "vector_in_dim", LK_STEP1X_POOLED_DIM);

@@ -5,6 +5,7 @@
 #include "engine/base/alloc.h"
 #include "engine/rope_table.h"
 #include "models/text/decoder.h"
+#include "weights/quant/config.h"
 
 static void read_rope(struct lk_config *text, double *theta) {
     struct lk_config *rope = lk_config_object(text, "rope_parameters", false);
@@ -63,6 +64,7 @@ enum lk_code lk_mistral_config_read(struct lk_mistral_config *out, struct lk_con
                                         "_name_or_path"};
     struct lk_mistral_config c = {0};
     for (size_t i = 0; i < sizeof inert / sizeof *inert; i++) lk_config_ignore(json, inert[i]);
+    lk_quantization_config_read(json);
     lk_config_expect_string(json, "model_type", "mistral3");
     struct lk_config *text = lk_config_object(json, "text_config", true);
     if (text) read_text_config(text, &c);
@@ -121,8 +123,7 @@ enum lk_code lk_mistral_bind(struct lk_mistral *m, const struct lk_mistral_confi
     enum lk_code rc = lk_bind_begin(&b, checkpoint, "text_encoder", compute);
     if (!rc) {
         ignore_unused(b, config, n_layers);
-        lk_bind_tensor(b, &m->embed_tokens, 2, (int64_t[]){config->vocab_size, config->hidden_size},
-                       "embed_tokens.weight");
+        lk_bind_embedding(b, &m->embed_tokens, config->vocab_size, config->hidden_size, "embed_tokens.weight");
         for (int64_t i = 0; i < n_layers; i++) bind_layer(b, &m->layers[i], (int)i, config);
         if (n_layers == config->num_hidden_layers) lk_bind_tensor(b, &m->norm, 1, &config->hidden_size, "norm.weight");
         rc = lk_bind_finish(b, &m->owned, &m->totals);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "weights/quant/config.h"
+
 #define MAX_LAYERS 1000
 
 static void ignore_all(struct lk_config *json, const char *const *keys, size_t n) {
@@ -186,6 +188,7 @@ enum lk_code lk_qwen25_vl_config_read(struct lk_qwen25_vl_config *out, struct lk
     IGNORE_ALL(json, bookkeeping);
     lk_config_ignore(json, "video_token_id");
     lk_config_ignore(json, "vision_token_id");
+    lk_quantization_config_read(json);
     lk_config_expect_string(json, "model_type", "qwen2_5_vl");
     lk_config_bool_or(json, "tie_word_embeddings", &c.tie_word_embeddings, false);
     struct lk_config *text = lk_config_object(json, "text_config", false);

@@ -100,7 +100,7 @@ static void bind_all(struct lk_bind *b, struct lk_qwen25_vl *m, bool lm_head) {
     else
         lk_bind_ignore(b, "lm_head.weight");
     lk_bind_prefix(b, "embed_tokens.weight", language);
-    LK_BIND(b, &m->embed_tokens, LK_SHAPE(c->vocab_size, c->hidden_size), "embed_tokens.weight");
+    lk_bind_embedding(b, &m->embed_tokens, c->vocab_size, c->hidden_size, "embed_tokens.weight");
     for (int i = 0; i < c->num_hidden_layers; i++) bind_layer(b, &m->layers[i], i, c);
     LK_BIND(b, &m->norm, LK_SHAPE(c->hidden_size), "norm.weight");
     lk_bind_prefix(b, "patch_embed.proj.weight", visual);

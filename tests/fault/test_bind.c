@@ -8,7 +8,7 @@
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "weights/bind.h"
-#include "weights/f16.h"
+#include "engine/f16.h"
 
 #define N_TENSORS 7
 

@@ -1,5 +1,6 @@
 #include "kernels/cpu/cpu.h"
 #include "engine/base/isa.h"
+#include "engine/quantized.h"
 #include "kernels/cpu/gemm/linear_store.h"
 
 void lk_linear_store_portable(const void *context, int64_t m, int64_t n_m, int64_t n, int64_t n_n, const float *c,
@@ -16,14 +17,23 @@ lk_gemm_store_fn *lk_linear_store(void) {
     return lk_linear_store_portable;
 }
 
+/* A quantised weight is turned into bf16 where the product packs its panels. */
+static void row_of_quantized(const void *context, int64_t row, int64_t k, int64_t n, void *out) {
+    const struct lk_tensor *w = context;
+    lk_dequantize(w, row * w->shape[1] + k, n, out);
+}
+
 static struct lk_gemm product(const struct lk_linear *op) {
-    return (struct lk_gemm){.m = op->x->shape[0],
-                            .n = op->w->shape[0],
-                            .k = op->x->shape[1],
-                            .a = {.dtype = op->x->dtype, .data = op->x->data, .ld = op->x->ld},
-                            .b = {.dtype = op->w->dtype, .data = op->w->data, .ld = op->w->ld},
-                            .store = lk_linear_store(),
-                            .store_context = op};
+    struct lk_gemm g = {.m = op->x->shape[0],
+                        .n = op->w->shape[0],
+                        .k = op->x->shape[1],
+                        .a = {.dtype = op->x->dtype, .data = op->x->data, .ld = op->x->ld},
+                        .b = {.dtype = op->w->dtype, .data = op->w->data, .ld = op->w->ld},
+                        .store = lk_linear_store(),
+                        .store_context = op};
+    if (lk_tensor_is_quantized(op->w))
+        g.b = (struct lk_gemm_operand){.dtype = LK_BF16, .row = row_of_quantized, .context = op->w};
+    return g;
 }
 
 size_t lk_cpu_linear_scratch(const struct lk_device *dev, const struct lk_linear *op) {

@@ -36,6 +36,8 @@ enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op
 }
 
 enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
+    if (lk_tensor_is_quantized(op->w))
+        return lk_fail(LK_E_DEVICE, "%s: quantised weights need --device cpu", dev->name);
     if (lk_cuda_device_of(dev)->cublaslt) {
         bool taken;
         LK_TRY(lk_cublaslt_linear(dev, op, scratch, &taken));

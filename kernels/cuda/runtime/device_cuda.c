@@ -110,7 +110,7 @@ static enum lk_code resolve(struct lk_device *dev, const struct lk_tensor **poin
         pointers[i] = &tensors[i];
         if (lk_arena_holds(&dev->arena, tensors[i].data)) continue;
         if (i == 0 && n > 1) return lk_fail(LK_E_INTERNAL, "%s: an op's output is not in the arena", dev->name);
-        LK_TRY(lk_cuda_weights_find(cuda, &tensors[i], &tensors[i].data));
+        LK_TRY(lk_cuda_weights_find(cuda, &tensors[i]));
     }
     return LK_OK;
 }

@@ -8,8 +8,8 @@
 
 #define ALIGN 256 /* of a copy; as many bytes lie between two */
 
-static struct lk_range *find(const struct lk_cuda_weights *w, const struct lk_tensor *t) {
-    return lk_ranges_find(&w->ranges, (uintptr_t)t->data, lk_tensor_extent(t));
+static struct lk_range *find(const struct lk_cuda_weights *w, const struct lk_tensor_part *part) {
+    return lk_ranges_find(&w->ranges, (uintptr_t)part->data, part->bytes);
 }
 
 void lk_cuda_weights_drop(struct lk_cuda_weights *w) {
@@ -81,14 +81,23 @@ enum lk_code lk_cuda_weights_load(struct lk_cuda_device *cuda) {
     return rc;
 }
 
-enum lk_code lk_cuda_weights_find(struct lk_cuda_device *cuda, const struct lk_tensor *t, void **out) {
+enum lk_code lk_cuda_weights_find(struct lk_cuda_device *cuda, struct lk_tensor *t) {
+    struct lk_cuda_weights *w = cuda->weights;
+    struct lk_tensor_part parts[LK_TENSOR_PARTS];
+    const int n = lk_tensor_parts(t, parts);
+    bool missing = false;
     LK_TRY(follow_epoch(cuda));
-    const struct lk_range *e = find(cuda->weights, t);
-    if (!e || !e->copy) {
-        LK_TRY(lk_ranges_add(&cuda->weights->ranges, (uintptr_t)t->data, lk_tensor_extent(t)));
-        LK_TRY(lk_cuda_weights_load(cuda));
-        e = find(cuda->weights, t);
+    for (int i = 0; i < n; i++) {
+        const struct lk_range *e = find(w, &parts[i]);
+        if (e && e->copy) continue;
+        missing = true;
+        LK_TRY(lk_ranges_add(&w->ranges, (uintptr_t)parts[i].data, parts[i].bytes));
     }
-    *out = (void *)(uintptr_t)(e->copy + ((uintptr_t)t->data - e->start));
+    if (missing) LK_TRY(lk_cuda_weights_load(cuda));
+    for (int i = 0; i < n; i++) {
+        const struct lk_range *e = find(w, &parts[i]);
+        void *copy = (void *)(uintptr_t)(e->copy + ((uintptr_t)parts[i].data - e->start));
+        *(parts[i].data == t->scales.data ? &t->scales.data : &t->data) = copy;
+    }
     return LK_OK;
 }

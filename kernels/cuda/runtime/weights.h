@@ -22,8 +22,8 @@ enum lk_code lk_cuda_weights_note(struct lk_cuda_device *cuda, const struct lk_r
 /* Bytes of device memory for those that have no copy yet. */
 size_t lk_cuda_weights_room(const struct lk_ranges *ranges);
 enum lk_code lk_cuda_weights_load(struct lk_cuda_device *cuda);
-/* The device address of t, a weight in host memory; loads it if need be. */
-enum lk_code lk_cuda_weights_find(struct lk_cuda_device *cuda, const struct lk_tensor *t, void **out);
+/* Gives t, a weight in host memory, the addresses of its copies on the device; loads it if need be. */
+enum lk_code lk_cuda_weights_find(struct lk_cuda_device *cuda, struct lk_tensor *t);
 /* Forgets what was noted and has no copy: the run that it was for did not begin. */
 void lk_cuda_weights_forget(struct lk_cuda_weights *weights);
 /* Drops all copies. Nothing that reads them may be under way. */

@@ -1,0 +1,247 @@
+/* Quantised formats against what bitsandbytes and gguf-py computed, by SHA-256, and against the formats' definitions.
+ */
+#include "tests/common/test.h"
+
+#include <math.h>
+
+#include "engine/base/alloc.h"
+#include "engine/bf16.h"
+#include "engine/quantized.h"
+#include "weights/digest.h"
+#include "weights/quant/quantize.h"
+#include "weights/quant/source.h"
+#include "weights/verify.h"
+
+#define N_WEIGHTS ((int64_t)1 << 20)
+
+static void assert_sha256(const void *bytes, size_t n, const char *expected) {
+    char hex[65];
+    lk_sha256(bytes, n, hex);
+    assert_string_equal(hex, expected);
+}
+
+/* 2^20 bf16 weights of all sorts of exponents. */
+static uint16_t *make_weights(void) {
+    uint64_t state = 42;
+    uint16_t *w = lk_malloc((size_t)N_WEIGHTS * sizeof *w);
+    assert_non_null(w);
+    for (int64_t i = 0; i < N_WEIGHTS; i++) {
+        const uint64_t z = test_random(&state);
+        w[i] = (uint16_t)((z >> 63) << 15 | (112 + ((z >> 58) & 7)) << 7 | ((z >> 51) & 127));
+    }
+    assert_int_equal(w[0], 0xbbba);
+    assert_int_equal(w[3], 0x3b03);
+    return w;
+}
+
+static void to_f32(const uint16_t *bf16, int64_t n, float *out) {
+    for (int64_t i = 0; i < n; i++) out[i] = lk_bf16_to_f32(bf16[i]);
+}
+
+/* The bits of bitsandbytes' table; thresholds are midpoints in f32. */
+static void levels_and_thresholds(void **unused) {
+    (void)unused;
+    static const uint32_t levels[16] = {0xbf800000, 0xbf3239b1, 0xbf066b30, 0xbeca32a0, 0xbe91a24d, 0xbe3d353f,
+                                        0xbdba7871, 0,          0x3da2faff, 0x3e24cae3, 0x3e7c04dd, 0x3ead033a,
+                                        0x3ee1a4b8, 0x3f1007ab, 0x3f3913b3, 0x3f800000};
+    static const uint32_t thresholds[15] = {0xbf591cd8, 0xbf1c5270, 0xbeeb8480, 0xbeadea76, 0xbe703cec,
+                                            0xbe0d38bc, 0xbd3a7871, 0x3d22faff, 0x3df64862, 0x3e5067e0,
+                                            0x3e9582d4, 0x3ec753f9, 0x3f006d04, 0x3f248daf, 0x3f5c89da};
+    assert_memory_equal(lk_nf4_levels, levels, sizeof levels);
+    assert_memory_equal(lk_nf4_thresholds, thresholds, sizeof thresholds);
+    for (int i = 0; i < 15; i++)
+        assert_true(fabsf(lk_nf4_thresholds[i] - (lk_nf4_levels[i] + lk_nf4_levels[i + 1]) / 2) < 0x1p-24f);
+}
+
+/* bitsandbytes 0.50.2: functional.quantize_4bit(w, blocksize, quant_type="nf4"), dequantize_4bit; w [1024, 1024]. */
+static void nf4_is_bitsandbytes(void **unused) {
+    (void)unused;
+    static const struct {
+        int block;
+        const char *codes, *scales, *values;
+    } expected[] = {
+        {64, "9345c886cdeb8d05c70310bffb7c0abee5d472833c86692c7f521d4a5eabd955",
+         "96a9a31168d0a518cb17a1b7c378d764579b5a8f0f87ac1d22930619815f5bc1",
+         "e8b9eaec4367f297bde259b747281afe375634f015008a7bcc8415e70f413422"},
+        {32, "36a7e473f94ace98405e92a548b1ca40ddbff5c1471d9f5d1f2513e9e998b45f",
+         "21953e2a950a2cec71f9a25a40b833f4b661a8a8927da0b86aab8d0326211cbc",
+         "f7cdab853e06816a458da376c33a53588b902e8c28d1c0058c0985f81ebc0fbc"},
+    };
+    uint16_t *w = make_weights(), *values = lk_malloc((size_t)N_WEIGHTS * 2), *scales = lk_malloc(1 << 16);
+    unsigned char *codes = lk_malloc((size_t)N_WEIGHTS / 2);
+    float *wide = lk_malloc(1 << 17);
+    for (int i = 0; i < 2; i++) {
+        const int block = expected[i].block;
+        const int64_t n_scales = N_WEIGHTS / block;
+        assert_int_equal(lk_quantize(LK_QUANTIZE_NF4, w, N_WEIGHTS, block, codes, scales), -1);
+        assert_sha256(codes, (size_t)N_WEIGHTS / 2, expected[i].codes);
+        to_f32(scales, n_scales, wide);
+        assert_sha256(wide, (size_t)n_scales * 4, expected[i].scales);
+        struct lk_tensor t = LK_TENSOR(codes, LK_NF4, 1024, 1024);
+        t.scales = (struct lk_scales){i ? (void *)wide : scales, i ? LK_F32 : LK_BF16, block};
+        lk_dequantize(&t, 0, N_WEIGHTS, values);
+        assert_sha256(values, (size_t)N_WEIGHTS * 2, expected[i].values);
+    }
+    lk_free(w), lk_free(values), lk_free(scales), lk_free(codes), lk_free(wide);
+}
+
+/* The scales of double quantisation, whose map is the signed dynamic one of 8 bits. */
+static int by_value(const void *a, const void *b) {
+    return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b);
+}
+static void make_map(float map[256]) {
+    int n = 0;
+    for (int i = 0; i < 7; i++) {
+        const int points = (1 << i) + 1;
+        const float step = 0.9f / (float)(points - 1), ten = (float)pow(10, i - 6);
+        for (int j = 0; j < points - 1; j++) {
+            float ends[2]; /* torch.linspace(0.1, 1, points), which comes from both sides */
+            for (int k = j; k < j + 2; k++)
+                ends[k - j] = k < points / 2 ? fmaf(step, (float)k, 0.1f) : fmaf(-step, (float)(points - 1 - k), 1);
+            map[n++] = (ends[0] + ends[1]) / 2 * ten;
+            map[n] = -map[n - 1];
+            n++;
+        }
+    }
+    map[n++] = 0;
+    map[n++] = 1;
+    assert_int_equal(n, 256);
+    qsort(map, 256, sizeof *map, by_value);
+}
+
+static void nested_scales(void **unused) {
+    (void)unused;
+    enum { N = 16384, N_NESTED = 64 };
+    uint64_t state = 7;
+    static unsigned char codes[N];
+    static float map[256], out[N];
+    float nested[N_NESTED];
+    for (int i = 0; i < N; i += 8) {
+        const uint64_t z = test_random(&state);
+        memcpy(codes + i, &z, 8);
+    }
+    state = 9;
+    for (int i = 0; i < N_NESTED; i++) {
+        const uint32_t bits = 0x3c000000u | (uint32_t)(test_random(&state) >> 41);
+        memcpy(&nested[i], &bits, 4);
+    }
+    make_map(map);
+    struct lk_quant_source source = {.n_scales = N,
+                                     .scales = codes,
+                                     .nested_map = (const unsigned char *)map,
+                                     .nested_scales = (const unsigned char *)nested,
+                                     .nested_offset = (float)0.05213481932878494};
+    assert_ok(lk_quant_source_scale_dtype(&source, "w"));
+    assert_int_equal(source.tensor.scales.dtype, LK_F32);
+    lk_quant_source_scales(&source, out);
+    assert_sha256(map, sizeof map, "e732639a65f497b4ad684bb166a4467708255edd5207757de8b8f0c7e1fda89c");
+    assert_sha256(out, sizeof out, "c803c9f8c55efef091c6522fef814816ac31535e0707a5e336b7a974cdd085e4");
+}
+
+/* gguf-py 0.19, quants.dequantize of random bytes with sane f16 fields, rounded to bf16. */
+static void gguf_blocks(void **unused) {
+    (void)unused;
+    static const struct {
+        enum lk_dtype dtype;
+        int halves[2]; /* where the f16 fields lie */
+        const char *values;
+    } expected[] = {
+        {LK_Q8_0, {0, 0}, "b477ee2bae4eb91b7b8cb46d437f9b8ffbd49bd2e870749d7f38b38096bb480d"},
+        {LK_Q4_0, {0, 0}, "2f1d4a66d03548aee359626190f72d62fcd189cac5c803f16f879c1ae13d1709"},
+        {LK_Q4_K, {0, 2}, "0174430bb68f25ebe114b31daefdd6a5b04d97507310c755884c8213c9c39c71"},
+        {LK_Q5_K, {0, 2}, "de3929e6aa518636b2f1912ba011bb8c6e3a7ca0b2540eb4438c2a713e68df29"},
+        {LK_Q6_K, {208, 208}, "2b16ee81b68f3c4dc96b457dff0def10e66498173ff7c9c6fb9df9fd04f39624"},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        enum { N_BLOCKS = 64 };
+        const size_t size = lk_dtype_size(expected[i].dtype), n = N_BLOCKS * (size_t)lk_dtype_block(expected[i].dtype);
+        unsigned char blocks[N_BLOCKS * 256];
+        static uint16_t values[N_BLOCKS * 256];
+        uint64_t state = 11;
+        for (size_t at = 0; at < N_BLOCKS * size; at += 8) {
+            const uint64_t z = test_random(&state);
+            memcpy(blocks + at, &z, 8);
+        }
+        for (size_t block = 0; block < N_BLOCKS; block++)
+            for (int h = 0; h < 2; h++) {
+                unsigned char *at = blocks + block * size + expected[i].halves[h] + 1;
+                *at = (unsigned char)((*at & 0x83) | 0x2c);
+            }
+        struct lk_tensor t = LK_TENSOR(blocks, expected[i].dtype, (int64_t)n);
+        lk_dequantize(&t, 0, (int64_t)n, values);
+        assert_sha256(values, n * 2, expected[i].values);
+    }
+}
+
+/* Any window of a matrix is the same as its part of the whole, blocks that cross rows and ends included. */
+static void windows(void **unused) {
+    (void)unused;
+    static const enum lk_dtype dtypes[] = {LK_F8_E4M3, LK_F8_E5M2, LK_NF4, LK_Q8, LK_Q8_0, LK_Q4_0, LK_Q4_K, LK_Q6_K};
+    enum { N = 3421 };
+    uint64_t state = 3;
+    unsigned char data[4096], scale_bytes[256];
+    for (size_t i = 0; i < sizeof data; i++) data[i] = (unsigned char)(test_random(&state) & 0x5f);
+    for (size_t i = 0; i < sizeof scale_bytes; i++) scale_bytes[i] = (unsigned char)(test_random(&state) & 0x3f);
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        uint16_t whole[N], part[N];
+        struct lk_tensor t = LK_TENSOR(data, dtypes[d], N);
+        t.scales = (struct lk_scales){scale_bytes, LK_BF16, dtypes[d] == LK_NF4 || dtypes[d] == LK_Q8 ? 64 : 0};
+        lk_dequantize(&t, 0, N, whole);
+        for (int i = 0; i < 200; i++) {
+            const int64_t first = (int64_t)(test_random(&state) % N),
+                          n = (int64_t)(test_random(&state) % (N - (uint64_t)first));
+            lk_dequantize(&t, first, n, part);
+            assert_memory_equal(part, whole + first, (size_t)n * 2);
+        }
+    }
+}
+
+/* Normalised mean square error of a form on n normals, or on Student's t with five degrees of freedom. */
+static double nmse(enum lk_quantize how, int64_t n, bool student) {
+    uint64_t state = 5;
+    uint16_t *w = lk_malloc((size_t)n * 2), *values = lk_malloc((size_t)n * 2), *scales = lk_malloc((size_t)n / 32);
+    unsigned char *codes = lk_malloc((size_t)n);
+    double error = 0, norm = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double chi = 0, x = test_normal(&state);
+        for (int j = 0; student && j < 5; j++) chi += pow(test_normal(&state), 2);
+        w[i] = lk_f32_to_bf16((float)(0.02 * (student ? x / sqrt(chi / 5) : x)));
+    }
+    assert_int_equal(lk_quantize(how, w, n, LK_QUANTIZE_BLOCK, codes, scales), -1);
+    struct lk_tensor t = LK_TENSOR(codes, lk_quantize_dtype(how), n);
+    t.scales = (struct lk_scales){scales, LK_BF16, LK_QUANTIZE_BLOCK};
+    lk_dequantize(&t, 0, n, values);
+    for (int64_t i = 0; i < n; i++) {
+        const double x = (double)lk_bf16_to_f32(w[i]), d = (double)lk_bf16_to_f32(values[i]) - x;
+        error += d * d;
+        norm += x * x;
+    }
+    lk_free(w), lk_free(values), lk_free(scales), lk_free(codes);
+    return error / norm;
+}
+
+static void errors_of_our_forms(void **unused) {
+    (void)unused;
+    const int64_t n = getenv("LIKENESS_TEST_FULL") ? 1 << 22 : 1 << 18;
+    for (int student = 0; student < 2; student++) {
+        const double nf4 = nmse(LK_QUANTIZE_NF4, n, student), mse = nmse(LK_QUANTIZE_NF4_MSE, n, student);
+        const double q8 = nmse(LK_QUANTIZE_Q8, n, student);
+        print_message("%s: NMSE nf4 %.3e, nf4-mse %.3e (%.3f), q8 %.3e\n", student ? "t5" : "normal", nf4, mse,
+                      mse / nf4, q8);
+        assert_true(nf4 < (student ? 1.2e-2 : 8.6e-3));
+        assert_true(mse <= (student ? 0.85 : 0.82) * nf4);
+        assert_true(q8 <= (student ? 7.0e-5 : 4.0e-5));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(levels_and_thresholds),
+        cmocka_unit_test(nf4_is_bitsandbytes),
+        cmocka_unit_test(nested_scales),
+        cmocka_unit_test(gguf_blocks),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(errors_of_our_forms),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

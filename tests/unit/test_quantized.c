@@ -7,10 +7,9 @@
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/quantized.h"
-#include "weights/digest.h"
+#include "engine/base/digest.h"
 #include "weights/quant/quantize.h"
 #include "weights/quant/source.h"
-#include "weights/verify.h"
 
 #define N_WEIGHTS ((int64_t)1 << 20)
 

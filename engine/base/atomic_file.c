@@ -1,7 +1,10 @@
 #include "engine/base/atomic_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,8 +13,14 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/names.h"
 
 #define BUFFER_BYTES (64 * 1024)
+
+/* A call that a signal has cut short is made again. */
+#define RETRY(result, call)                                                                                            \
+    do result = (call);                                                                                                \
+    while (result < 0 && errno == EINTR)
 
 struct lk_atomic_file {
     int fd;
@@ -28,16 +37,53 @@ static void free_file(struct lk_atomic_file *file) {
     lk_free(file);
 }
 
+/* The machine, and the processes that this one can see on it: a process number means something there only. */
+static uint32_t host(void) {
+    char text[HOST_NAME_MAX + 64] = "";
+    struct stat st;
+    gethostname(text, HOST_NAME_MAX);
+    size_t n = strnlen(text, HOST_NAME_MAX);
+    if (!stat("/proc/self/ns/pid", &st)) n += (size_t)sprintf(text + n, " %llu", (unsigned long long)st.st_ino);
+    return (uint32_t)lk_hash_bytes(1, text, n);
+}
+
+/* Removes what processes of this user and host that have ended without a word left in the folder. */
+static void sweep(const struct lk_atomic_file *file) {
+    static atomic_uint_least64_t swept; /* a batch writes into one folder: it is looked through once */
+    struct stat st;
+    struct dirent *entry;
+    char start[32];
+    size_t n_start = (size_t)snprintf(start, sizeof start, ".lk-%08x-", host());
+    uint64_t id = lk_hash_bytes(2, file->path, file->folder_length);
+    if (atomic_exchange(&swept, id) == id) return;
+    snprintf(file->temporary, file->folder_length + 64, "%.*s.", (int)file->folder_length, file->path);
+    DIR *folder = opendir(file->temporary);
+    while (folder && (entry = readdir(folder))) {
+        long pid;
+        unsigned number;
+        int n = 0;
+        if (strncmp(entry->d_name, start, n_start)) continue;
+        if (sscanf(entry->d_name + n_start, "%ld-%u.tmp%n", &pid, &number, &n) != 2 || !n ||
+            entry->d_name[n_start + (size_t)n] || pid <= 0 || !kill((pid_t)pid, 0) || errno != ESRCH)
+            continue;
+        if (!fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+            st.st_uid == geteuid())
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    if (folder) closedir(folder);
+}
+
 /* The temporary name does not contain the final one, which may be as long as a name can be. */
 static enum lk_code open_temporary(struct lk_atomic_file *file) {
     static atomic_uint counter;
     size_t room = file->folder_length + 64;
     if (!(file->temporary = lk_malloc(room)))
         return lk_fail(LK_E_NOMEM, "%s: no memory to write it; free memory and try again", file->path);
+    sweep(file);
     for (int attempt = 0; attempt < 100; attempt++) {
-        snprintf(file->temporary, room, "%.*s.lk-%ld-%u.tmp", (int)file->folder_length, file->path, (long)getpid(),
-                 atomic_fetch_add(&counter, 1));
-        file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        snprintf(file->temporary, room, "%.*s.lk-%08x-%ld-%u.tmp", (int)file->folder_length, file->path, host(),
+                 (long)getpid(), atomic_fetch_add(&counter, 1));
+        RETRY(file->fd, open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         if (file->fd >= 0) return LK_OK;
         if (errno != EEXIST) break;
     }
@@ -101,11 +147,13 @@ enum lk_code lk_atomic_write(struct lk_atomic_file *file, const void *bytes, siz
  * file systems cannot sync a folder and say EINVAL; the rename is as durable there as it gets. */
 static enum lk_code sync_folder(const struct lk_atomic_file *file) {
     file->temporary[file->folder_length] = 0;
-    int fd = open(file->folder_length ? file->temporary : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd, failed;
+    RETRY(fd, open(file->folder_length ? file->temporary : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0)
         return errno == EACCES ? LK_OK : lk_fail_errno(errno, "%s: written, cannot open its folder", file->path);
     enum lk_code rc = LK_OK;
-    if (fsync(fd) && errno != EINVAL && errno != ENOTSUP)
+    RETRY(failed, fsync(fd));
+    if (failed && errno != EINVAL && errno != ENOTSUP)
         rc = lk_fail_errno(errno, "%s: written, cannot sync its folder", file->path);
     close(fd);
     return rc;
@@ -113,11 +161,14 @@ static enum lk_code sync_folder(const struct lk_atomic_file *file) {
 
 enum lk_code lk_atomic_commit(struct lk_atomic_file *file) {
     enum lk_code rc = flush(file);
-    if (!rc && fsync(file->fd)) rc = lk_fail_errno(errno, "%s: cannot sync", file->path);
-    int fd = file->fd;
+    int fd = file->fd, failed = 0;
+    if (!rc) RETRY(failed, fsync(fd));
+    if (failed) rc = lk_fail_errno(errno, "%s: cannot sync", file->path);
     file->fd = -1;
-    if (close(fd) && !rc) rc = lk_fail_errno(errno, "%s: cannot write", file->path);
-    if (!rc && rename(file->temporary, file->path)) rc = lk_fail_errno(errno, "%s: cannot put it in place", file->path);
+    if (close(fd) && !rc && errno != EINTR) /* closed all the same, and synced before */
+        rc = lk_fail_errno(errno, "%s: cannot write", file->path);
+    if (!rc) RETRY(failed, rename(file->temporary, file->path));
+    if (!rc && failed) rc = lk_fail_errno(errno, "%s: cannot put it in place", file->path);
     if (rc) {
         lk_atomic_discard(file);
         return rc;

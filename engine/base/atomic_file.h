@@ -6,8 +6,8 @@
  *     if ((rc = lk_atomic_write(file, bytes, n))) { lk_atomic_discard(file); return rc; }
  *     return lk_atomic_commit(file);
  *
- * A program that is killed between open and commit leaves a file ".lk-PID-N.tmp" in the folder and the old file as it
- * was. */
+ * A program that is killed between open and commit leaves a file ".lk-HOST-PID-N.tmp" in the folder and the old file as
+ * it was. The next one that writes into the folder on the same host removes it. */
 #pragma once
 
 #include <stddef.h>

@@ -179,8 +179,17 @@ static size_t string_escape(struct lk_json *j, char *out) {
     return c ? lk_utf8_encode(c, out) : 0;
 }
 
+/* ASCII that a string holds as it is. */
+static bool plain(unsigned char c) { return c >= 0x20 && c < 0x80 && c != '"' && c != '\\'; }
+
 /* One piece of a string at j->at, which is not its end, into out; 0 after a failure. */
 static size_t string_piece(struct lk_json *j, char *out) {
+    const unsigned char *from = j->at;
+    while (j->at < j->end && plain(*j->at)) j->at++;
+    if (j->at > from) {
+        memcpy(out, from, (size_t)(j->at - from));
+        return (size_t)(j->at - from);
+    }
     if (*j->at == '\\') {
         j->at++; /* something follows: closing_quote looked */
         return string_escape(j, out);
@@ -195,6 +204,14 @@ static size_t string_piece(struct lk_json *j, char *out) {
     memcpy(out, j->at, n);
     j->at += n;
     return n;
+}
+
+size_t lk_json_decode(const char *string, size_t n, char *out) {
+    struct lk_json j;
+    size_t length = 0;
+    lk_json_init(&j, string + 1, n - 2, "");
+    while (j.at < j.end) length += string_piece(&j, out + length);
+    return length;
 }
 
 /* Appends the string at j->at to a buffer behind `used` bytes, with a NUL. */

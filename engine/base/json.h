@@ -62,6 +62,8 @@ bool lk_json_next(struct lk_json *j);
 bool lk_json_key(struct lk_json *j, const char **key);
 /* A string without its escapes, NUL-terminated; valid until the next string is read. */
 bool lk_json_string(struct lk_json *j, const char **out);
+/* What the n bytes of a well-formed string, quotes included, stand for; out has room for n bytes. No NUL is added. */
+size_t lk_json_decode(const char *string, size_t n, char *out);
 /* An unsigned integer, exactly: no sign, fraction or exponent, below 2^64. */
 bool lk_json_u64(struct lk_json *j, uint64_t *out);
 /* A number as the nearest double; one beyond its range is refused. */

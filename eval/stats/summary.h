@@ -10,5 +10,9 @@ struct lk_summary {
     const char *undefined; /* no values */
 };
 
-/* values [n]; NaN is a missing value, left out. LK_E_INPUT: an infinite one. */
+/* The power of two e for which the values, divided by 2^e, lie within 1 of 0, so that their squares neither overflow
+ * nor vanish. It costs no bit. NaN is left out; 0 when there is nothing but zeros. */
+int lk_exponent_of(const double *values, size_t n);
+
+/* values [n]; NaN is a missing value, left out. LK_E_INPUT: an infinite one, or an infinite sd. */
 enum lk_code lk_summarise(const double *values, size_t n, struct lk_summary *out);

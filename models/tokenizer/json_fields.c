@@ -43,10 +43,6 @@ enum lk_code json_fields(struct json_place place, struct json_value object, stru
             return lk_fail(LK_E_TOKENIZER, "%s: %s%s%.*s%s: unknown key: not implemented", place.file, place.path,
                            dot(place), s.length, s.at, s.rest);
         }
-        if (fields[i].value.at) {
-            return lk_fail(LK_E_JSON_DUPLICATE, "%s: %s%s%s: the key appears twice", place.file, place.path, dot(place),
-                           fields[i].key);
-        }
         fields[i].value = value;
     }
     return LK_OK;

@@ -13,7 +13,7 @@ struct json_field {
     struct json_value value; /* at NULL when absent */
 };
 
-/* Fills the values. Not an object, or a key not listed: LK_E_TOKENIZER; a key twice: LK_E_JSON_DUPLICATE. */
+/* Fills the values. Not an object, or a key not listed: LK_E_TOKENIZER. */
 enum lk_code json_fields(struct json_place place, struct json_value object, struct json_field *fields, int n_fields);
 /* Looks for one key, whatever others there are. */
 enum lk_code json_find(struct json_place place, struct json_value object, struct json_field *field);

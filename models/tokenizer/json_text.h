@@ -1,5 +1,5 @@
-/* Strict JSON (RFC 8259) without a tree: the text is checked once as a whole, then read through windows into it, so
- * that a tokenizer.json of 17 MB with 400,000 small values costs no allocation per value. */
+/* JSON without a tree: engine/base/json.h checks the text as a whole, then it is read through windows into it, so that
+ * a tokenizer.json of 17 MB with 400,000 small values costs no allocation per value. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,15 +8,12 @@
 
 #include "engine/base/status.h"
 
-#define JSON_TEXT_MAX_DEPTH 64
-
 /* One value: the bytes [at, end), without white space around it. Valid while the text lives. */
 struct json_value {
     const char *at, *end;
 };
 
-/* LK_E_JSON (with line and column) or LK_E_JSON_LIMIT (nesting) unless text is one well-formed value in UTF-8. `name`
- * is for messages. */
+/* As lk_json_skip and lk_json_end judge it: LK_E_JSON, LK_E_JSON_DUPLICATE, LK_E_JSON_LIMIT. `name` is for messages. */
 enum lk_code json_check(const char *text, size_t length, const char *name, struct json_value *root);
 
 /* '{' '[' '"' 't' 'f' 'n', or '0' for a number. */

@@ -1,5 +1,6 @@
 /* Rates, sample sizes and mean with SD against statsmodels, scipy, mpmath and numpy, and the study's vectors.
  */
+#include <float.h>
 #include <math.h>
 
 #include "eval/stats/proportion.h"
@@ -94,6 +95,14 @@ static void mean_and_sd_against_numpy(void **state) {
         assert_int_equal(summary.n, n);
         close_to("mean", c, summary.mean, golden.values[2 * c]);
         close_to("sd", c, summary.sd, golden.values[2 * c + 1]);
+        for (int shift = -700; shift <= 700; shift += 1400) { /* squares would vanish, or overflow */
+            struct lk_summary other;
+            double y[64];
+            for (size_t i = 0; i <= n; i++) y[i] = ldexp(x[i], shift);
+            assert_ok(lk_summarise(y, n + 1, &other));
+            assert_true(other.mean == ldexp(summary.mean, shift));
+            assert_true(other.sd == ldexp(summary.sd, shift) || n < 2);
+        }
     }
     assert_true(checksum == golden.inputs);
     stats_golden_close(&golden);
@@ -121,7 +130,8 @@ static void degenerate(void **state) {
     (void)state;
     struct lk_number number;
     struct lk_summary summary;
-    const double infinite[] = {1, INFINITY};
+    const double infinite[] = {1, INFINITY}, far_apart[] = {-DBL_MAX, DBL_MAX};
+    assert_fails(lk_summarise(far_apart, 2, &summary), LK_E_INPUT, "standard deviation");
     assert_ok(lk_proportion(0, 0, LK_WILSON, 0.95, &number));
     assert_non_null(number.undefined);
     assert_ok(lk_proportion_difference(0, 0, 1, 2, 0.95, &number));

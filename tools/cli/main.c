@@ -51,7 +51,8 @@ static enum lk_code run(const struct cli_arguments *a, bool bare) {
 }
 
 int main(int argc, char **argv) {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an I/O error, not a death */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an I/O error, not a death, */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file at its limit of size (EFBIG) */
     struct cli_arguments arguments;
     enum lk_code rc = cli_arguments_parse(&arguments, argc, (const char *const *)argv);
     lk_log_open(arguments.quiet);

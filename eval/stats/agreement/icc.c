@@ -6,6 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/stats/special/special.h"
+#include "eval/stats/summary.h"
 
 /* Mean squares of the two-way table: between targets, within targets, between raters, residual. */
 struct table {
@@ -18,15 +19,17 @@ static bool complete(const double *target, int k) {
     return true;
 }
 
-/* rater_means [k]. Deviations are taken from means, so that a common offset costs no digits. */
+/* rater_means [k]. Deviations are taken from means, so that a common offset costs no digits. All is in units of a power
+ * of two, so that no square overflows or vanishes: what comes out are ratios. */
 static void mean_squares(const double *ratings, size_t n_targets, int k, double *rater_means, struct table *t) {
+    int exponent = lk_exponent_of(ratings, n_targets * (size_t)k);
     double grand = 0, targets = 0, raters = 0, residual = 0, n = 0;
     memset(rater_means, 0, (size_t)k * sizeof *rater_means);
     for (size_t i = 0; i < n_targets; i++) {
         const double *row = ratings + i * (size_t)k;
         if (!complete(row, k)) continue;
         n++;
-        for (int r = 0; r < k; r++) rater_means[r] += row[r];
+        for (int r = 0; r < k; r++) rater_means[r] += ldexp(row[r], -exponent);
     }
     for (int r = 0; r < k && n > 0; r++) {
         rater_means[r] /= n;
@@ -36,11 +39,11 @@ static void mean_squares(const double *ratings, size_t n_targets, int k, double 
         const double *row = ratings + i * (size_t)k;
         if (!complete(row, k)) continue;
         double mean = 0;
-        for (int r = 0; r < k; r++) mean += row[r];
+        for (int r = 0; r < k; r++) mean += ldexp(row[r], -exponent);
         mean /= k;
         targets += k * (mean - grand) * (mean - grand);
         for (int r = 0; r < k; r++) {
-            double off = row[r] - mean - rater_means[r] + grand;
+            double off = ldexp(row[r], -exponent) - mean - rater_means[r] + grand;
             residual += off * off;
         }
     }

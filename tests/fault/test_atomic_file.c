@@ -1,0 +1,150 @@
+/* Writing a file whole: calls that a signal cuts short, limits of size, and what a killed program leaves. */
+#include "tests/common/test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/base/atomic_file.h"
+
+/* The linker puts these in the place of the calls that atomic_file.c makes. */
+static bool interrupting;
+static int n_interrupted;
+
+static bool interrupted(void) {
+    static bool again;
+    again = interrupting && !again; /* every first attempt */
+    if (again) n_interrupted++;
+    errno = again ? EINTR : errno;
+    return again;
+}
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...) { return interrupted() ? -1 : __real_open(path, flags, 0666); }
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd) { return interrupted() ? -1 : __real_fsync(fd); }
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to) { return interrupted() ? -1 : __real_rename(from, to); }
+ssize_t __real_write(int fd, const void *bytes, size_t n);
+ssize_t __wrap_write(int fd, const void *bytes, size_t n);
+ssize_t __wrap_write(int fd, const void *bytes, size_t n) { return interrupted() ? -1 : __real_write(fd, bytes, n); }
+
+static char folder[1100], path[1200];
+
+static int n_entries(void) {
+    DIR *dir = opendir(folder);
+    int n = -2; /* . and .. */
+    assert_non_null(dir);
+    while (readdir(dir)) n++;
+    closedir(dir);
+    return n;
+}
+
+static int fresh_folder(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "%s-XXXXXX", test_path("atomic"));
+    if (!mkdtemp(folder)) return -1;
+    snprintf(path, sizeof path, "%s/out", folder);
+    return 0;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));) unlinkat(dirfd(dir), e->d_name, 0);
+    if (dir) closedir(dir);
+    return rmdir(folder);
+}
+
+static void interrupted_calls_are_made_again(void **state) {
+    (void)state;
+    static char bytes[100000];
+    interrupting = true;
+    enum lk_code rc = lk_atomic_write_file(path, bytes, sizeof bytes);
+    interrupting = false;
+    assert_int_equal(rc, LK_OK);
+    assert_int_equal(n_interrupted, 6); /* open, write, fsync, rename; open and fsync of the folder */
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, sizeof bytes);
+    assert_int_equal(n_entries(), 1);
+}
+
+static void a_limit_of_size_is_an_error(void **state) {
+    (void)state;
+    static char bytes[200000];
+    struct rlimit limit, small;
+    signal(SIGXFSZ, SIG_IGN); /* as the program does */
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small = (struct rlimit){.rlim_cur = 100000, .rlim_max = limit.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    enum lk_code rc = lk_atomic_write_file(path, bytes, sizeof bytes);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    assert_int_equal(lk_exit_code(rc), 7);
+    assert_int_equal(n_entries(), 0);
+}
+
+/* The name of the one temporary file, of which the child that wrote it has ended. */
+static void leave_one(char name[256]) {
+    pid_t child = fork();
+    if (!child) {
+        struct lk_atomic_file *file;
+        _exit(lk_atomic_open(&file, path) ? 1 : 0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    DIR *dir = opendir(folder);
+    name[0] = 0;
+    for (struct dirent *e; (e = readdir(dir));)
+        if (!strncmp(e->d_name, ".lk-", 4)) snprintf(name, 256, "%s", e->d_name);
+    closedir(dir);
+    assert_non_null(strstr(name, ".tmp"));
+}
+
+static void touch(const char *format, const char *name, long pid) {
+    char other[1400];
+    int n = snprintf(other, sizeof other, "%s/", folder);
+    snprintf(other + n, sizeof other - (size_t)n, format, 13, name, pid); /* ".lk-HOSTHOST-" */
+    test_write(other, "x", 1);
+}
+
+static void files_of_dead_processes_are_swept(void **state) {
+    (void)state;
+    char name[256], other_host[256];
+    leave_one(name);
+    assert_int_equal(n_entries(), 1);
+    memcpy(other_host, name, sizeof name);
+    other_host[4] = other_host[4] == '0' ? '1' : '0';
+    char kept[1400];
+    snprintf(kept, sizeof kept, "%s/%s", folder, other_host);
+    test_write(kept, "x", 1);
+    touch("%.*s%ld-0.tmp", name, (long)getppid()); /* it lives */
+    touch("%.*s%ld-0.tmp", name, 1);               /* so does the first */
+    touch("%.*s%ld-0.tmp.png", name, 999999999);   /* named otherwise */
+    touch("%.*s-%ld-0.tmp", name, 5);
+    assert_int_equal(n_entries(), 6);
+    assert_ok(lk_atomic_write_file(path, "new", 3));
+    assert_int_equal(n_entries(), 6); /* less the dead one's, and the new file */
+    char gone[1400];
+    snprintf(gone, sizeof gone, "%s/%s", folder, name);
+    assert_int_equal(access(gone, F_OK), -1);
+    assert_int_equal(access(kept, F_OK), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(interrupted_calls_are_made_again, fresh_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_limit_of_size_is_an_error, fresh_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(files_of_dead_processes_are_swept, fresh_folder, remove_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

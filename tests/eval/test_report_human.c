@@ -1,112 +1,13 @@
-/* The report's tables about raters: plans against the printed cells, and synthetic raters whose results are worked out
- * by hand or by the statistics themselves. */
+/* The report's tables about raters: synthetic ones whose results are worked out by hand or by the statistics
+ * themselves. */
 #include <math.h>
 
 #include "engine/base/alloc.h"
 #include "eval/human/combine.h"
 #include "eval/report/build.h"
-#include "tests/common/paper_tables.h"
 #include "eval/stats/agreement/krippendorff.h"
-#include "eval/study/pairs500.h"
+#include "tests/common/report_raters.h"
 #include "tests/common/test.h"
-
-static struct lk_dataset data;
-static struct lk_report_options options;
-
-static int begin(void **state) {
-    (void)state;
-    lk_dataset_init(&data);
-    lk_report_options_init(&options);
-    options.n_bootstrap = 50;
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    lk_dataset_free(&data);
-    return lk_alloc_live() != 0;
-}
-
-static const struct lk_cell *cell_of(const struct lk_table *table, int row, int column) {
-    if (row >= table->n_rows || column >= table->rows[row].n_cells)
-        fail_msg("%s has no cell %d, %d", table->id, row, column);
-    return &table->rows[row].cells[column];
-}
-
-static void expect_text(const struct lk_table *table, int row, int column, const char *text) {
-    const char *got = cell_of(table, row, column)->text;
-    if (strcmp(got, text) != 0) fail_msg("%s, %d, %d: expected \"%s\", got \"%s\"", table->id, row, column, text, got);
-}
-
-static const struct lk_table *table_of(const struct lk_report *report, const char *id) {
-    const struct lk_table *table = lk_report_table(report, id);
-    if (!table) fail_msg("the report has no table %s", id);
-    return table;
-}
-
-/* Every cell as published. */
-static void expect_published(const struct lk_report *report, const struct lk_paper_tables *paper, const char *id,
-                             const char *published) {
-    const struct lk_table *ours = table_of(report, id), *theirs = lk_paper_tables_find(paper, published);
-    if (!theirs) fail_msg("no published table %s", published);
-    assert_false(ours->no_data);
-    assert_int_equal(ours->n_rows, theirs->n_rows);
-    assert_int_equal(ours->n_columns, theirs->n_columns);
-    for (int c = 0; c < theirs->n_columns; c++) assert_string_equal(ours->columns[c], theirs->columns[c]);
-    for (int r = 0; r < theirs->n_rows; r++) {
-        assert_int_equal(ours->rows[r].n_cells, theirs->rows[r].n_cells);
-        assert_int_equal(ours->rows[r].heading, theirs->rows[r].heading);
-        for (int c = 0; c < theirs->rows[r].n_cells; c++) expect_text(ours, r, c, theirs->rows[r].cells[c].text);
-    }
-}
-
-static void plans_as_printed(void **state) {
-    (void)state;
-    static const char *const tables[][2] = {
-        {"table_9", "table_9"},
-        {"t_000_9_2", "seed_000_9.2"},
-        {"t_000_9_3", "seed_000_9.3"},
-        {"t_000_10_2", "seed_000_10.2"},
-        {"t_004_5_1", "seed_004_5.1"},
-        {"t_004_5_2", "seed_004_5.2"},
-        {"t_001_meta", "seed_001_Questionnaire Metadata"},
-    };
-    struct lk_paper_tables paper;
-    struct lk_report *report;
-    assert_ok(lk_paper_tables_read(&paper));
-    assert_ok(lk_report_build(&report, &data, &options));
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        expect_published(report, &paper, tables[i][0], tables[i][1]);
-    const struct lk_table *hits = table_of(report, "t_000_10_2"), *scale = table_of(report, "t_000_1_3");
-    assert_non_null(strstr(hits->note, "$135.60"));
-    assert_non_null(strstr(hits->note, "$145.95"));
-    assert_non_null(strstr(hits->note, "81 assignments: $132.00, with fee $158.40"));
-    assert_non_null(strstr(table_of(report, "t_004_5_2")->note, "$106.50, with the platform's fee $127.80"));
-    assert_non_null(strstr(table_of(report, "table_9")->note, "$6.00 to $7.20"));
-    assert_non_null(strstr(table_of(report, "table_9")->note, "$3.63 for the longest time, and the pay is below it"));
-    const char *const images[] = {"5,040", "500", "100", "5,640"}, *const models[] = {"3", "3", "2", ""};
-    for (int r = 0; r < 4; r++) {
-        expect_text(scale, r, 1, models[r]);
-        expect_text(scale, r, 2, images[r]);
-    }
-    assert_true(table_of(report, "t_000_1_2")->no_data && table_of(report, "t_000_1_2")->n_rows == 0);
-    lk_report_free(report);
-    lk_paper_tables_free(&paper);
-}
-
-static void has_levels(struct lk_rating *rating, int axis, int level) { rating->score[axis] = (uint8_t)level; }
-
-static struct lk_rating *rate(const char *rater, const char *item, int race_drift) {
-    struct lk_rating *rating;
-    int32_t i, r;
-    assert_ok(lk_dataset_item(&data, item, strlen(item), &i));
-    assert_ok(lk_dataset_rater(&data, rater, strlen(rater), &r));
-    assert_ok(lk_dataset_rating(&data, &rating));
-    rating->item = i;
-    rating->rater = r;
-    has_levels(rating, LK_AXIS_RACE_DRIFT, race_drift);
-    return rating;
-}
 
 /* The row whose first cells are these; second NULL: any. heading: search starts below this heading. */
 static int row_of(const struct lk_table *table, const char *heading, const char *first, const char *second) {
@@ -401,112 +302,6 @@ static void change_by_the_feature_prompt(void **state) {
     lk_report_free(report);
 }
 
-/* The published participants, made from the published counts, and one who does not count. */
-static void demographics_as_printed(void **state) {
-    (void)state;
-    static const int16_t ages[30] = {21, 69, 22, 23, 30, 27, 48, 32, 32, 24, 39, 30, 24, 38, 24,
-                                     40, 22, 35, 36, 54, 23, 39, 22, 34, 29, 44, 55, 41, 53, 28};
-    static const struct {
-        const char *text;
-        int n;
-    } people[5][16] = {
-        {{"Male", 15}, {"Female", 15}},
-        {{"Other", 2}, {"Asian", 1}, {"Black", 8}, {"Mixed", 2}, {"White", 17}},
-        {{"", 3}, {"Yes", 12}, {"No", 15}},
-        {{"Spanish", 8},
-         {"Slovak", 1},
-         {"Greek", 1},
-         {"English", 14},
-         {"Portuguese", 2},
-         {"Indonesian", 1},
-         {"French", 2},
-         {"Czech", 1}},
-        {{"United Kingdom", 1},
-         {"Spain", 5},
-         {"Slovakia", 1},
-         {"United States", 2},
-         {"South Africa", 8},
-         {"Portugal", 2},
-         {"Mexico", 2},
-         {"Ireland", 1},
-         {"Indonesia", 1},
-         {"Greece", 2},
-         {"France", 3},
-         {"Czech Republic", 1},
-         {"Chile", 1}},
-    };
-    struct lk_participant participants[32] = {{0}};
-    struct lk_paper_tables paper;
-    struct lk_report *report;
-    for (int p = 0; p < 32; p++) {
-        char id[8];
-        snprintf(id, sizeof id, "p%d", p);
-        assert_ok(lk_dataset_rater(&data, id, strlen(id), &participants[p].rater));
-        participants[p].age = p < 30 ? ages[p] : 99;
-        participants[p].sex = participants[p].ethnicity = participants[p].student = participants[p].language =
-            participants[p].country = "not counted";
-    }
-    for (int field = 0; field < 5; field++)
-        for (int p = 0, k = 0, left = people[field][0].n; p < 30; p++) {
-            const char *text = people[field][k].text;
-            struct lk_participant *one = &participants[p];
-            const char **const fields[] = {&one->sex, &one->ethnicity, &one->student, &one->language, &one->country};
-            *fields[field] = text;
-            if (--left == 0) left = people[field][++k].n;
-        }
-    data.raters[30].excluded = true;
-    participants[31].rater = -1;
-    options.participants = participants;
-    options.n_participants = 32;
-    assert_ok(lk_paper_tables_read(&paper));
-    assert_ok(lk_report_build(&report, &data, &options));
-    expect_published(report, &paper, "table_10", "table_10");
-    lk_report_free(report);
-    participants[0].age = participants[1].age = -1;
-    for (int p = 2; p < 30; p++) participants[p].age = (int16_t)(p % 2 ? 20 : 24);
-    assert_ok(lk_report_build(&report, &data, &options)); /* 14 of 20 and of 24: sd 2 sqrt(28/27) */
-    expect_text(table_of(report, "table_10"), 1, 1, "22.0 ± 2.0 (range 20–24), Missing 2 (6.7%)");
-    lk_report_free(report);
-    lk_paper_tables_free(&paper);
-}
-
-/* The sample of 500 pairs, rated, has the published distribution. */
-static void distribution_as_printed(void **state) {
-    (void)state;
-    static const char *const arms[] = {"", ".preserved"};
-    struct lk_pair pairs[LK_N_PAIRS];
-    struct lk_paper_tables paper;
-    struct lk_report *report;
-    lk_pairs500(42, pairs);
-    for (int p = 0; p < LK_N_PAIRS; p++)
-        for (int arm = 0; arm < 2; arm++) {
-            int race, gender, age;
-            char id[128];
-            lk_source_factors(pairs[p].source, &race, &gender, &age);
-            snprintf(id, sizeof id, "%s_%s_%s_%s_%s%s", lk_factor_key(LK_FACTOR_MODEL, pairs[p].model),
-                     lk_factor_key(LK_FACTOR_AGE, age), lk_factor_key(LK_FACTOR_GENDER, gender),
-                     lk_factor_key(LK_FACTOR_RACE, race), lk_prompt_id(pairs[p].prompt), arms[arm]);
-            rate("a", id, 1);
-        }
-    rate("x", "flux_20s_male_black_W-01", 1); /* of experiment 3; then one that only an excluded rater saw */
-    char other[64];
-    int32_t unseen = 0;
-    for (int p = 0; unseen >= 0; p++) {
-        assert_true(p < LK_N_EDIT_PROMPTS);
-        snprintf(other, sizeof other, "flux_20s_male_white_%s", lk_prompt_id(p));
-        assert_ok(lk_dataset_find(&data, other, strlen(other), &unseen));
-    }
-    rate("y", other, 1);
-    assert_ok(lk_dataset_rater(&data, "y", 1, &unseen));
-    data.raters[unseen].excluded = true;
-    assert_ok(lk_combine(&data));
-    assert_ok(lk_paper_tables_read(&paper));
-    assert_ok(lk_report_build(&report, &data, &options));
-    expect_published(report, &paper, "table_11", "table_11");
-    lk_report_free(report);
-    lk_paper_tables_free(&paper);
-}
-
 static void nothing_to_show(void **state) {
     (void)state;
     static const char *const ids[] = {"table_10",   "table_11",   "t_rel",     "vlm_human_agreement",
@@ -579,18 +374,15 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(plans_as_printed, begin, end),
-        cmocka_unit_test_setup_teardown(reliability_by_hand, begin, end),
-        cmocka_unit_test_setup_teardown(uneven_numbers_of_answers, begin, end),
-        cmocka_unit_test_setup_teardown(judges_against_raters, begin, end),
-        cmocka_unit_test_setup_teardown(preferences, begin, end),
-        cmocka_unit_test_setup_teardown(results_with_and_without_exclusions, begin, end),
-        cmocka_unit_test_setup_teardown(tests_with_and_without_exclusions, begin, end),
-        cmocka_unit_test_setup_teardown(change_by_the_feature_prompt, begin, end),
-        cmocka_unit_test_setup_teardown(demographics_as_printed, begin, end),
-        cmocka_unit_test_setup_teardown(distribution_as_printed, begin, end),
-        cmocka_unit_test_setup_teardown(nothing_to_show, begin, end),
-        cmocka_unit_test_setup_teardown(out_of_memory, begin, end),
+        cmocka_unit_test_setup_teardown(reliability_by_hand, raters_begin, raters_end),
+        cmocka_unit_test_setup_teardown(uneven_numbers_of_answers, raters_begin, raters_end),
+        cmocka_unit_test_setup_teardown(judges_against_raters, raters_begin, raters_end),
+        cmocka_unit_test_setup_teardown(preferences, raters_begin, raters_end),
+        cmocka_unit_test_setup_teardown(results_with_and_without_exclusions, raters_begin, raters_end),
+        cmocka_unit_test_setup_teardown(tests_with_and_without_exclusions, raters_begin, raters_end),
+        cmocka_unit_test_setup_teardown(change_by_the_feature_prompt, raters_begin, raters_end),
+        cmocka_unit_test_setup_teardown(nothing_to_show, raters_begin, raters_end),
+        cmocka_unit_test_setup_teardown(out_of_memory, raters_begin, raters_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,13 +41,13 @@ sources() {
     find . -path './build*' -prune -o -path ./.git -prune -o \( "$@" \) -print
 }
 long=$(sources -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o -name '*.py' |
-    xargs wc -l | awk '$1 > ($2 ~ /^.\/tests\// ? 700 : 500) && $2 != "total"')
+    xargs wc -l | awk '$1 > 500 && $2 != "total"')
 if [ -n "$long" ]; then
     echo "files over 500 lines: $long"
     bad=1
 fi
 crowded=$(sources -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v '^./tests/' | sed 's|/[^/]*$||' |
-    sort | uniq -c | awk '$1 > ($2 == "./kernels/cuda" ? 50 : 40)')
+    sort | uniq -c | awk '$1 > 40')
 if [ -n "$crowded" ]; then
     echo "folders of more than 40 sources: $crowded"
     bad=1

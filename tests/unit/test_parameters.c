@@ -154,12 +154,14 @@ static void json_and_back(void **state) {
             if (lk_parameters[i].families & lk_family_bit_of(models[m]))
                 assert_ok(lk_parameter_parse(&lk_parameters[i], &job, "", other_value(&lk_parameters[i])));
         assert_ok(lk_job_complete(&job, pipeline, NULL));
+        if (m) job.request.true_cfg_scale = 0; /* which is not the default and not nothing */
         for (size_t i = 0; i < lk_n_parameters; i++)
             if (lk_parameter_recorded(&lk_parameters[i], &job, pipeline))
                 assert_true(lk_parameter_write(&lk_parameters[i], &job, object));
         char *text = cJSON_PrintUnformatted(object);
         assert_non_null(strstr(text, "\"seed\":9223372036854775807"));
         assert_int_equal(strstr(text, "\"max_try_cnt\":19") != NULL, m == 2);
+        assert_int_equal(strstr(text, "\"true_cfg_scale\":0,") != NULL, m > 0);
         assert_null(strstr(text, "threads"));
         assert_null(strstr(text, "prompts_file"));
         assert_ok(lk_config_parse(&config, text, strlen(text), "recipe"));

@@ -21,6 +21,10 @@ static const char *const plan_examples[] = {"What the released model needs, with
                                             "likeness plan -m qwen-edit-2511 --vram 80G",
                                             "For a script",
                                             "likeness plan -m ./FLUX.2-dev --size 768x1024 --references 2 --json",
+                                            "An edit without true classifier-free guidance: half the forwards",
+                                            "likeness plan -m step1x-v1p2 --true-cfg-scale 1",
+                                            "On a GPU, to the byte",
+                                            "likeness plan -m flux2-dev --device cuda",
                                             NULL};
 static const char *const chat_examples[] = {
     "What is in a picture?",
@@ -29,6 +33,11 @@ static const char *const chat_examples[] = {
     "likeness chat -m Qwen/Qwen-Image-Edit-2511 -r in.jpg -r out.png -p \"Is it the same person?\" --greedy",
     "Draw tokens instead of taking the most likely ones",
     "likeness chat -m ./Qwen2.5-VL -p \"Name a city.\" --temperature 0.8 --top-k 50 --top-p 0.95 -s 1",
+    "With a system message, and no more than a line",
+    "likeness chat -m ./Qwen2.5-VL -r photo.jpg -p \"What colour is the hair?\" --system \"Answer in one word.\" "
+    "--max-new-tokens 8",
+    "The pixels as they lie in the file, whatever the camera noted",
+    "likeness chat -m ./Qwen2.5-VL -r photo.jpg -p \"Which way is up?\" --no-exif-transpose",
     NULL};
 static const char *const models_examples[] = {"What there is", "likeness models", "For a script",
                                               "likeness models --json", NULL};
@@ -39,7 +48,16 @@ static const char *const show_examples[] = {"How was this made?", "likeness show
                                             "likeness show out.png --json | jq .seed", NULL};
 static const char *const rerun_examples[] = {
     "Make the same picture again",
-    "likeness rerun out.png -m ./FLUX.2-dev -r in.jpg -o again.png && cmp out.png again.png", NULL};
+    "likeness rerun out.png -m ./FLUX.2-dev -r in.jpg -o again.png && cmp out.png again.png",
+    "Of several images, in the order in which show names them",
+    "likeness rerun out.png -m ./FLUX.2-dev -r person.jpg -r hat.png -o again.png",
+    "Made from text alone",
+    "likeness rerun out.png -m Qwen/Qwen-Image -o again.png",
+    "On another device: other bits, the same picture to the eye",
+    "likeness rerun out.png -m ./FLUX.2-dev -r in.jpg --device cuda -o again.png",
+    "With the prompts that thinking needs, which no recipe holds",
+    "likeness rerun out.png -m ./Step1X-Edit-v1p2 -r in.jpg --prompts-file prompts.json -o again.png",
+    NULL};
 static const char *const devices_examples[] = {"What there is", "likeness devices", "For a script",
                                                "likeness devices --json", NULL};
 static const char *const selftest_examples[] = {

@@ -156,10 +156,12 @@ static struct cli_option option_of(const struct lk_parameter *p, struct texts *t
         [LK_PARAMETER_FLAG] = CLI_FLAG,   [LK_PARAMETER_INT] = CLI_INT,       [LK_PARAMETER_INT64] = CLI_INT,
         [LK_PARAMETER_BYTES] = CLI_BYTES, [LK_PARAMETER_NUMBER] = CLI_NUMBER, [LK_PARAMETER_INTS] = CLI_INTS,
         [LK_PARAMETER_TEXT] = CLI_TEXT,   [LK_PARAMETER_FILE] = CLI_FILE,     [LK_PARAMETER_CHOICE] = CLI_CHOICE};
-    char families[128];
+    char families[128], range[64] = "";
     lk_parameter_default(p, texts->otherwise, sizeof texts->otherwise);
     lk_parameter_families(p, families, sizeof families);
-    snprintf(texts->help, sizeof texts->help, "%s%s%s%s", p->help, *families ? " (" : "", families,
+    if (p->kind == LK_PARAMETER_INT || p->kind == LK_PARAMETER_NUMBER)
+        snprintf(range, sizeof range, ", %g to %g", p->min, p->max);
+    snprintf(texts->help, sizeof texts->help, "%s%s%s%s%s", p->help, range, *families ? " (" : "", families,
              *families ? ")" : "");
     return (struct cli_option){.name = p->name,
                                .alias = p->alias,

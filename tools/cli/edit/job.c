@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,11 +76,45 @@ static void base_name(const char *path, char *out, size_t size) {
     lk_free(copy);
 }
 
-/* Found out before the long run: a place that cannot be written to. */
-static enum lk_code check_output(const char *path) {
+static bool same_file(const char *path, const struct stat *s) {
+    struct stat other;
+    return stat(path, &other) == 0 && other.st_dev == s->st_dev && other.st_ino == s->st_ino;
+}
+
+/* Whether an existing file lies in a folder or below it, by the place where it is named. */
+static bool lies_in(const char *path, const char *folder) {
+    char *copy = lk_strdup(path), *place = copy ? realpath(dirname(copy), NULL) : NULL, *real = realpath(folder, NULL);
+    size_t n = real ? strlen(real) : 0;
+    bool inside = place && real && !strncmp(place, real, n) && (place[n] == '/' || !place[n]);
+    free(place);
+    free(real);
+    lk_free(copy);
+    return inside;
+}
+
+/* An existing file that the run reads. */
+static enum lk_code check_overwrite(const struct cli_job *job, const struct stat *existing) {
+    const char *output = job->output;
+    for (int i = 0; i < job->n_images; i++)
+        if (same_file(job->images[i], existing))
+            return lk_fail(LK_E_USAGE, "--output: %s: is the image %s itself; name another file", output,
+                           job->images[i]);
+    if (job->recipe && same_file(job->recipe, existing))
+        return lk_fail(LK_E_USAGE, "--output: %s: is the picture to make again; name another file", output);
+    return LK_OK;
+}
+
+/* Found out before the long run: a name that is none, a file that is needed, a place that cannot be written to. */
+static enum lk_code check_output(const struct cli_job *job) {
     struct stat s;
-    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
-        return lk_fail(LK_E_USAGE, "--output: %s: is a folder; name a file in it", path);
+    const char *path = job->output, *dot = strrchr(path, '.');
+    if (!strcmp(path, "-"))
+        return lk_fail(LK_E_USAGE, "--output: expected a file's name: a picture is not written to standard output");
+    bool exists = stat(path, &s) == 0;
+    if (exists && S_ISDIR(s.st_mode)) return lk_fail(LK_E_USAGE, "--output: %s: is a folder; name a file in it", path);
+    if (!dot || strcasecmp(dot, ".png"))
+        return lk_fail(LK_E_USAGE, "--output: %s: expected a name that ends in .png, the format that is written", path);
+    if (exists) LK_TRY(check_overwrite(job, &s));
     char *copy = lk_strdup(path);
     if (!copy) return lk_fail(LK_E_NOMEM, "--output: out of memory");
     const char *folder = dirname(copy);
@@ -120,6 +155,9 @@ static enum lk_code open_model(struct state *s) {
     const struct cli_job *job = s->job;
     enum lk_code rc = lk_pipeline_open(&s->pipeline, job->model, cli_dtype(&job->job.run));
     if (rc) return rc;
+    if (access(job->output, F_OK) == 0 && lies_in(job->output, lk_pipeline_folder(s->pipeline)))
+        return lk_fail(LK_E_USAGE, "--output: %s: is a file of the model %s; name another file", job->output,
+                       job->model);
     if (job->weights_identity) {
         rc = lk_pipeline_weights_identity(s->pipeline, s->weights_identity);
         if (rc) return rc;
@@ -140,7 +178,7 @@ static enum lk_code open_model(struct state *s) {
 static enum lk_code check_side(const char *name, int asked, const struct lk_plan *plan) {
     int below = asked / plan->multiple * plan->multiple;
     if (asked == below) return LK_OK;
-    return lk_fail(LK_E_USAGE, "--%s: expected a multiple of %d, got %d; %d is the next", name, plan->multiple, asked,
+    return lk_fail(LK_E_USAGE, "%s: expected a multiple of %d, got %d; %d is the next", name, plan->multiple, asked,
                    below + plan->multiple);
 }
 
@@ -203,7 +241,7 @@ static enum lk_code run(struct state *s) {
     LK_TRY(cli_device_open(&job->job.run, &s->device));
     LK_TRY(check_prompt("--prompt", request->prompt));
     LK_TRY(check_prompt("--negative-prompt", request->negative_prompt));
-    LK_TRY(check_output(job->output));
+    LK_TRY(check_output(job));
     for (int i = 0; i < job->n_images; i++) LK_TRY(read_image(s, i));
     LK_TRY(open_model(s));
     if (job->dump_steps) LK_TRY(cli_dump_open(&s->dump, job->dump_steps));

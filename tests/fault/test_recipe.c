@@ -1,0 +1,102 @@
+/* Recipes that were changed by hand: rerun says what is wrong in which file, as bad input, and never as a flag's fault.
+ */
+#include "tests/common/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/cli.h"
+#include "tools/cli/edit/recipe.h"
+
+#define MODEL "golden/data/flux2/deep/checkpoint"
+
+static char made[512], changed[512], again[512];
+
+static enum lk_code run(enum lk_code (*command)(const struct cli_arguments *), int argc, const char *const *argv) {
+    struct cli_arguments a;
+    assert_ok(cli_arguments_parse(&a, argc, argv));
+    return command(&a);
+}
+#define RUN(command, ...)                                                                                              \
+    run(command, (int)(sizeof((const char *[]){"likeness", __VA_ARGS__}) / sizeof(char *)),                            \
+        (const char *const[]){"likeness", __VA_ARGS__})
+
+static enum lk_code rerun(void) { return RUN(cli_rerun, "rerun", changed, "-m", MODEL, "-o", again, "-t", "2"); }
+
+/* Writes the made picture's recipe n times into another, with `from` replaced by `to`. */
+static void change(const char *from, const char *to, int n) {
+    struct cli_recipe recipe;
+    assert_ok(cli_recipe_read(&recipe, made));
+    const char *at = strstr(recipe.text, from);
+    assert_non_null(at);
+    size_t size = strlen(recipe.text) + strlen(to) + 1;
+    char *text = malloc(size);
+    snprintf(text, size, "%.*s%s%s", (int)(at - recipe.text), recipe.text, to, at + strlen(from));
+    struct lk_image image;
+    assert_ok(lk_image_read(&image, made, 0, 0));
+    const struct lk_png_text texts[] = {{"likeness", text}, {"likeness", text}};
+    assert_ok(lk_png_write(changed, &image, texts, n));
+    lk_image_free(&image);
+    cli_recipe_free(&recipe);
+    free(text);
+}
+
+static void changed_recipes(void **state) {
+    (void)state;
+    static const struct {
+        const char *from, *to, *says;
+    } cases[] = {
+        {"\"width\":32", "\"width\":32,\"size_level\":512",
+         "field \"size_level\" of the recipe: flux2-dev has no such"},
+        {"\"width\":32", "\"width\":32,\"thinking_mode\":true", "field \"thinking_mode\" of the recipe: flux2-dev has"},
+        {"\"width\":32", "\"width\":33", "the recipe: width: expected a multiple of 4, got 33"},
+        {"\"width\":32", "\"width\":0", "field \"width\""},
+        {"\"width\":32", "\"depth\":32", "width"},
+        {"\"text_encoder_out_layers\":[1,2,3]", "\"text_encoder_out_layers\":[1,2,99]", "the recipe: "},
+        {"\"num_inference_steps\":1", "\"num_inference_steps\":1001", "field \"num_inference_steps\""},
+        {"\"guidance_scale\":4", "\"guidance_scale\":-4", "field \"guidance_scale\""},
+        {"\"dtype\":\"bf16\"", "\"dtype\":\"f16\"", "field \"dtype\": expected bf16|f32, got \"f16\""},
+        {"\"seed\":42", "\"seed\":4.5", "field \"seed\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        change(cases[i].from, cases[i].to, 1);
+        enum lk_code rc = rerun();
+        if (lk_exit_code(rc) != 3 || !strstr(lk_error_text(), cases[i].says) || !strstr(lk_error_text(), changed))
+            fail_msg("%s: expected \"%s\", got %d: %s", cases[i].to, cases[i].says, rc, lk_error_text());
+        assert_int_not_equal(access(again, F_OK), 0);
+    }
+    change("\"seed\":42", "\"seed\":42", 2);
+    assert_fails(rerun(), LK_E_METADATA, "expected one recipe");
+    assert_non_null(strstr(lk_error_text(), changed));
+    change("\"seed\":42", "\"seed\":43", 1);
+    assert_ok(rerun());
+}
+
+/* What the first programs wrote is read as it was meant. */
+static void old_recipe(void **state) {
+    (void)state;
+    struct cli_recipe recipe;
+    change("\"exif_transpose\":true", "\"exif_transpose\":false", 1);
+    assert_ok(cli_recipe_read(&recipe, changed));
+    assert_false(recipe.job.run.exif_transpose);
+    assert_true(lk_job_given(&recipe.job, lk_parameter_named("exif-transpose")));
+    assert_false(lk_job_given(&recipe.job, lk_parameter_named("gemm")));
+    assert_string_equal(recipe.job.run.gemm, "own");
+    cli_recipe_free(&recipe);
+}
+
+static int setup(void **state) {
+    (void)state;
+    snprintf(made, sizeof made, "%s/recipe_made.png", getenv("TEST_TMPDIR"));
+    snprintf(changed, sizeof changed, "%s/recipe_changed.png", getenv("TEST_TMPDIR"));
+    snprintf(again, sizeof again, "%s/recipe_again.png", getenv("TEST_TMPDIR"));
+    remove(again);
+    return RUN(cli_edit, "edit", "-m", MODEL, "-p", "x", "-W", "32", "-H", "32", "--steps", "1",
+               "--max-sequence-length", "32", "--text-encoder-out-layers", "1,2,3", "-o", made, "-t", "2");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(changed_recipes), cmocka_unit_test(old_recipe)};
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -39,7 +39,8 @@ struct lk_request {
     /* Qwen-Image-Edit: pixels of a reference as the text encoder and as the VAE sees it; 0: 384^2 and 1024^2, as the
      * model was trained. */
     int64_t condition_area, vae_area;
-    bool vae_tiling; /* Qwen-Image: the VAE works in bands of rows, with less memory and more time; no bit changes */
+    int vae_tile_rows; /* of pixels in such a band, about */
+    bool vae_tiling;   /* Qwen-Image: the VAE works in bands of rows, with less memory and more time; no bit changes */
     /* Hidden states of the text encoder that make prompt_embeds: k is the state after layer index k - 1. FLUX.2: 10,
      * 20, 30. */
     int text_encoder_out_layers[LK_MAX_OUT_LAYERS];

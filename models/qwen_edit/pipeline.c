@@ -2,9 +2,9 @@
 #include "engine/base/alloc.h"
 #include "models/qwen_edit/run.h"
 
-#define TILE_ROWS 256 /* of the VAE when it is tiled */
-
-static int64_t tile_rows(const struct lk_qwen_edit_run *r) { return r->walk.request->vae_tiling ? TILE_ROWS : 0; }
+static int64_t tile_rows(const struct lk_qwen_edit_run *r) {
+    return r->walk.request->vae_tiling ? r->walk.request->vae_tile_rows : 0;
+}
 
 /* Sizes of everything, before anything is computed. */
 static enum lk_code measure(struct lk_qwen_edit_run *r) {
@@ -274,6 +274,7 @@ enum lk_code lk_qwen_edit_edit(struct lk_pipeline *pipeline, struct lk_device *d
 
 void lk_qwen_edit_defaults(struct lk_request *request) {
     request->num_inference_steps = 40;
+    request->vae_tile_rows = 256;
     request->true_cfg_scale = 4.0;
     request->negative_prompt = " ";
     request->guidance_scale = 1.0; /* not read: no released model has guidance_embeds */

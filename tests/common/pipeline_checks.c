@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "tests/common/test.h"
 
 static void assert_same_picture(const struct lk_image *a, const struct lk_image *b) {
@@ -75,6 +76,53 @@ void test_allocations_of_open(const char *checkpoint) {
         assert_int_equal(lk_alloc_live(), live);
     }
     assert_true(n_failed > n_tried / 2);
+}
+
+struct tracing {
+    const char *const *names;
+    struct test_digests *digests;
+};
+
+static enum lk_code digest_traced(void *context, struct lk_device *dev, const char *name,
+                                  const struct lk_tensor *value) {
+    const struct tracing *t = context;
+    for (int i = 0; i < 2; i++) {
+        if (!t->names[i] || strcmp(name, t->names[i])) continue;
+        if (!lk_tensor_is_dense(value)) return lk_fail(LK_E_INTERNAL, "%s lies in a window", name);
+        size_t n = lk_tensor_bytes(value);
+        char *bytes = malloc(n);
+        enum lk_code rc = lk_download(dev, bytes, value);
+        if (!rc) lk_sha256(bytes, n, t->digests->traced[i]);
+        free(bytes);
+        return rc;
+    }
+    return LK_OK;
+}
+
+void test_edit_digests(struct lk_pipeline *p, struct lk_device *dev, const struct lk_request *request,
+                       const char *const names[2], struct test_digests *out) {
+    struct tracing tracing = {names, out};
+    struct lk_result result;
+    *out = (struct test_digests){0};
+    dev->trace = digest_traced;
+    dev->trace_context = &tracing;
+    assert_ok(lk_pipeline_edit(p, dev, request, &result));
+    dev->trace = NULL;
+    for (int i = 0; i < 2; i++) assert_int_equal(strlen(out->traced[i]), names[i] ? 64 : 0);
+    lk_sha256(result.image.pixels, (size_t)result.image.width * (size_t)result.image.height * 3, out->pixels);
+    lk_result_free(&result);
+}
+
+void test_same_digests(const struct test_digests *a, const struct test_digests *b) {
+    for (int i = 0; i < 2; i++) assert_string_equal(a->traced[i], b->traced[i]);
+    assert_string_equal(a->pixels, b->pixels);
+}
+
+void test_plan_is_the_peak(struct lk_pipeline *p, struct lk_device *dev, const struct lk_request *request,
+                           struct lk_plan *plan, struct lk_result *result) {
+    assert_ok(lk_pipeline_plan(p, dev, request, plan));
+    assert_ok(lk_pipeline_edit(p, dev, request, result));
+    assert_int_equal(result->peak_bytes, plan->arena_bytes);
 }
 
 void test_same_in_another_process(const void *here, size_t n_bytes) {

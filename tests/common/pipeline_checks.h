@@ -15,5 +15,27 @@ void test_allocations_of_edit(const char *checkpoint, test_fill_request *fill, i
  */
 void test_allocations_of_open(const char *checkpoint);
 
+/* Digests of an edit: of up to two traced tensors (NULL: none), and of the pixels. The final image alone could hide a
+ * difference that rounding to 8 bits removed. Fails the running test when a name is not met. */
+struct test_digests {
+    char traced[2][65], pixels[65];
+};
+void test_edit_digests(struct lk_pipeline *p, struct lk_device *dev, const struct lk_request *request,
+                       const char *const names[2], struct test_digests *out);
+void test_same_digests(const struct test_digests *a, const struct test_digests *b);
+
+/* Plans and runs the request: the arena's peak is to the byte what the plan said. lk_result_free(result). */
+void test_plan_is_the_peak(struct lk_pipeline *p, struct lk_device *dev, const struct lk_request *request,
+                           struct lk_plan *plan, struct lk_result *result);
+
+/* A copy of `good` with `change` made to it, named `bad`, is refused, without a picture. */
+#define TEST_REFUSED(change, code, part)                                                                               \
+    do {                                                                                                               \
+        struct lk_request bad = good;                                                                                  \
+        change;                                                                                                        \
+        assert_fails(lk_pipeline_edit(p, dev, &bad, &result), code, part);                                             \
+        assert_null(result.image.pixels);                                                                              \
+    } while (0)
+
 /* This program, started again with the argument "digest", prints these bytes. */
 void test_same_in_another_process(const void *here, size_t n_bytes);

@@ -4,8 +4,8 @@
  *     cd tests && BUILD_DIR=$PWD/../build cuda/on-device ../build/tests/test_cuda_repro --print repro/cuda_sm_80.txt
  */
 #include "tests/common/cuda.h"
+#include "tests/common/pipeline_checks.h"
 #include "tests/common/tiny_edit.h"
-#include "engine/base/digest.h"
 
 #define TABLE        "repro/cuda_sm_80.txt"
 #define ARCHITECTURE "sm_80"
@@ -18,44 +18,19 @@ static const char head[] =
     "# has confirmed them. tests/cuda/test_repro.c compares with ==, and says how to write them anew.\n"
     "# edit | dtype | pixels | latents\n";
 
-struct digests {
-    char latents[65], pixels[65];
-};
-
-/* The final image alone could hide a difference that rounding to 8 bits removed. */
-static enum lk_code digest_latents(void *context, struct lk_device *dev, const char *name,
-                                   const struct lk_tensor *value) {
-    struct digests *d = context;
-    if (strcmp(name, "step.1.latents")) return LK_OK;
-    if (!lk_tensor_is_dense(value)) return lk_fail(LK_E_INTERNAL, "latents in a window");
-    size_t n = lk_tensor_bytes(value);
-    void *bytes = malloc(n);
-    enum lk_code rc = lk_download(dev, bytes, value);
-    if (!rc) lk_sha256(bytes, n, d->latents);
-    free(bytes);
-    return rc;
-}
-
-static void run_row(int row, struct digests *d) {
+static void run_row(int row, struct test_digests *d) {
     struct tiny_job job;
     struct lk_device *dev;
-    struct lk_result result;
     tiny_job_open(&job, &tiny_edits[row / 2], row % 2 ? LK_BF16 : LK_F32, 2);
     assert_ok(lk_device_cuda_create(0, &dev));
-    memset(d, 0, sizeof *d);
-    dev->trace = digest_latents;
-    dev->trace_context = d;
-    assert_ok(lk_pipeline_edit(job.pipeline, dev, &job.request, &result));
-    assert_int_equal(strlen(d->latents), 64);
-    lk_sha256(result.image.pixels, (size_t)result.image.width * result.image.height * 3, d->pixels);
-    lk_result_free(&result);
+    test_edit_digests(job.pipeline, dev, &job.request, (const char *[2]){"step.1.latents"}, d);
     lk_device_free(dev);
     tiny_job_close(&job);
 }
 
-static void print_row(int row, const struct digests *d, char out[256]) {
+static void print_row(int row, const struct test_digests *d, char out[256]) {
     snprintf(out, 256, "%s | %s | %s | %s\n", tiny_edits[row / 2].name, row % 2 ? "bf16" : "f32", d->pixels,
-             d->latents);
+             d->traced[0]);
 }
 
 static void same_bits_as_committed(void **state) {
@@ -63,7 +38,7 @@ static void same_bits_as_committed(void **state) {
     char *table = test_read(TABLE, NULL), line[256], key[64];
     int n_other = 0;
     for (int row = 0; row < N_ROWS; row++) {
-        struct digests d;
+        struct test_digests d;
         run_row(row, &d);
         print_row(row, &d, line);
         snprintf(key, sizeof key, "%.*s", (int)(strstr(line, d.pixels) - line), line);
@@ -89,7 +64,7 @@ static void write_table(void **state) {
     assert_non_null(f);
     fputs(head, f);
     for (int row = 0; row < N_ROWS; row++) {
-        struct digests d;
+        struct test_digests d;
         run_row(row, &d);
         print_row(row, &d, line);
         fputs(line, f);

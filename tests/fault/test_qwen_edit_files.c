@@ -6,7 +6,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "models/pipeline.h"
+#include "tests/common/pipeline_checks.h"
 
 #define DATA "golden/data/qwen_edit/"
 
@@ -192,18 +192,11 @@ static void zero_std_is_refused(void **state) {
     free(text);
 }
 
-#define REFUSED(change, code, part)                                                                                    \
-    do {                                                                                                               \
-        bad = good;                                                                                                    \
-        change;                                                                                                        \
-        assert_fails(lk_pipeline_edit(p, dev, &bad, &result), code, part);                                             \
-    } while (0)
-
 static void bad_requests_are_refused(void **state) {
     (void)state;
     struct lk_pipeline *p;
     struct lk_device *dev;
-    struct lk_request good, bad;
+    struct lk_request good;
     struct lk_result result;
     struct lk_image images[2];
     assert_ok(lk_device_cpu_create(1, &dev));
@@ -217,22 +210,22 @@ static void bad_requests_are_refused(void **state) {
     good.n_images = 1;
     good.vae_area = good.condition_area = 64 * 64;
     good.width = good.height = 32;
-    REFUSED(bad.n_images = 0, LK_E_USAGE, "edits images, got none");
-    REFUSED(bad.width = 4, LK_E_IMAGE_SIZE, "output");
-    REFUSED(bad.max_sequence_length = 1025, LK_E_USAGE, "max_sequence_length");
-    REFUSED(bad.num_inference_steps = 1, LK_E_CONFIG_VALUE, "shift_terminal");
-    REFUSED(bad.prompt = "a \xff", LK_E_PROMPT, "prompt: byte 2");
-    REFUSED(bad.negative_prompt = "\xc0", LK_E_PROMPT, "prompt: byte 0");
-    REFUSED(bad.prompt = "put <|image_pad|> here", LK_E_PROMPT, "<|image_pad|>");
-    REFUSED(bad.prompt = "<|video_pad|>", LK_E_PROMPT, "<|video_pad|>");
-    REFUSED(images[0].width = 40000, LK_E_IMAGE_SIZE, "image 1");
+    TEST_REFUSED(bad.n_images = 0, LK_E_USAGE, "edits images, got none");
+    TEST_REFUSED(bad.width = 4, LK_E_IMAGE_SIZE, "output");
+    TEST_REFUSED(bad.max_sequence_length = 1025, LK_E_USAGE, "max_sequence_length");
+    TEST_REFUSED(bad.num_inference_steps = 1, LK_E_CONFIG_VALUE, "shift_terminal");
+    TEST_REFUSED(bad.prompt = "a \xff", LK_E_PROMPT, "prompt: byte 2");
+    TEST_REFUSED(bad.negative_prompt = "\xc0", LK_E_PROMPT, "prompt: byte 0");
+    TEST_REFUSED(bad.prompt = "put <|image_pad|> here", LK_E_PROMPT, "<|image_pad|>");
+    TEST_REFUSED(bad.prompt = "<|video_pad|>", LK_E_PROMPT, "<|video_pad|>");
+    TEST_REFUSED(images[0].width = 40000, LK_E_IMAGE_SIZE, "image 1");
     images[0].width = 40;
     lk_pipeline_close(p);
     assert_ok(lk_pipeline_open(&p, DATA "edit/checkpoint", LK_F32));
-    REFUSED(bad.n_images = 2, LK_E_USAGE, "edits one image, got 2");
+    TEST_REFUSED(bad.n_images = 2, LK_E_USAGE, "edits one image, got 2");
     lk_pipeline_close(p);
     assert_ok(lk_pipeline_open(&p, DATA "text/checkpoint", LK_F32));
-    REFUSED((void)0, LK_E_USAGE, "from text alone, got 1");
+    TEST_REFUSED((void)0, LK_E_USAGE, "from text alone, got 1");
     lk_pipeline_close(p);
     for (int i = 0; i < 2; i++) lk_image_free(&images[i]);
     lk_device_free(dev);

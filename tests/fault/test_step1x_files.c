@@ -6,7 +6,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "models/pipeline.h"
+#include "tests/common/pipeline_checks.h"
 #include "weights/safetensors.h"
 
 #define DATA "golden/data/step1x/"
@@ -198,14 +198,6 @@ static void nonsense_in_configs_is_refused(void **state) {
     }
 }
 
-#define REFUSED(change, code, part)                                                                                    \
-    do {                                                                                                               \
-        struct lk_request bad = good;                                                                                  \
-        change;                                                                                                        \
-        assert_fails(lk_pipeline_edit(p, dev, &bad, &result), code, part);                                             \
-        assert_null(result.image.pixels);                                                                              \
-    } while (0)
-
 static void bad_requests_are_refused(void **state) {
     (void)state;
     struct lk_pipeline *p;
@@ -225,20 +217,20 @@ static void bad_requests_are_refused(void **state) {
     good.n_images = 1;
     good.num_inference_steps = 1;
     good.size_level = 32;
-    REFUSED(bad.n_images = 2, LK_E_USAGE, "one image, got 2");
-    REFUSED(bad.size_level = 15, LK_E_USAGE, "size_level: expected 16 to 8192, got 15");
-    REFUSED(bad.size_level = 8193, LK_E_USAGE, "size_level");
-    REFUSED(bad.prompt = "a \xff", LK_E_PROMPT, "prompt: byte 2");
-    REFUSED(bad.negative_prompt = "\xff", LK_E_PROMPT, "prompt: byte 0");
-    REFUSED(bad.prompt = "an <|image_pad|>", LK_E_PROMPT, "<|image_pad|>");
-    REFUSED((bad.n_images = 0, bad.width = 15), LK_E_USAGE, "output size");
-    REFUSED(bad.thinking_mode = true, LK_E_USAGE, "prompts_file");
-    REFUSED(bad.reflection_mode = true, LK_E_USAGE, "prompts_file");
-    REFUSED((bad.reflection_mode = true, bad.prompts_file = DATA "plain/checkpoint/model_index.json"), LK_E_CONFIG_KEY,
-            "rewrite_system");
+    TEST_REFUSED(bad.n_images = 2, LK_E_USAGE, "one image, got 2");
+    TEST_REFUSED(bad.size_level = 15, LK_E_USAGE, "size_level: expected 16 to 8192, got 15");
+    TEST_REFUSED(bad.size_level = 8193, LK_E_USAGE, "size_level");
+    TEST_REFUSED(bad.prompt = "a \xff", LK_E_PROMPT, "prompt: byte 2");
+    TEST_REFUSED(bad.negative_prompt = "\xff", LK_E_PROMPT, "prompt: byte 0");
+    TEST_REFUSED(bad.prompt = "an <|image_pad|>", LK_E_PROMPT, "<|image_pad|>");
+    TEST_REFUSED((bad.n_images = 0, bad.width = 15), LK_E_USAGE, "output size");
+    TEST_REFUSED(bad.thinking_mode = true, LK_E_USAGE, "prompts_file");
+    TEST_REFUSED(bad.reflection_mode = true, LK_E_USAGE, "prompts_file");
+    TEST_REFUSED((bad.reflection_mode = true, bad.prompts_file = DATA "plain/checkpoint/model_index.json"),
+                 LK_E_CONFIG_KEY, "rewrite_system");
     images[0].width = 40 * 30;
     images[0].height = 1;
-    REFUSED((void)bad, LK_E_IMAGE_SIZE, "1200x1");
+    TEST_REFUSED((void)bad, LK_E_IMAGE_SIZE, "1200x1");
     assert_ok(lk_pipeline_edit(
         p, dev,
         &(struct lk_request){.num_inference_steps = 1, .size_level = 32, .max_sequence_length = 1, .max_try_cnt = 1},

@@ -1,0 +1,260 @@
+/* Whole edits of each family: failing allocations, the plan against the actual peak, non-finite values. */
+#include "tests/common/test.h"
+
+#include <math.h>
+
+#include "tests/common/pipeline_checks.h"
+
+#define STEP1X_SIDE 48 /* of the latents' picture, in an edit of the source below */
+
+static struct lk_image pictures[2], source; /* of Qwen-Image-Edit; of Step1X-Edit */
+
+static void fill_flux2(struct lk_request *request, const struct lk_pipeline *p) {
+    static const int out_layers[] = {1, 2, 3};
+    lk_request_init(request, p);
+    memcpy(request->text_encoder_out_layers, out_layers, sizeof out_layers);
+    request->prompt = "a red scarf";
+    request->width = 64;
+    request->height = 96;
+    request->num_inference_steps = 2;
+    request->max_sequence_length = 80;
+}
+
+static void fill_qwen_edit(struct lk_request *request, const struct lk_pipeline *p) {
+    lk_request_init(request, p);
+    request->prompt = "a red scarf";
+    request->images = pictures;
+    request->n_images = 2;
+    request->condition_area = request->vae_area = 64 * 64;
+    request->width = 32;
+    request->height = 48;
+    request->num_inference_steps = 2;
+}
+
+static void fill_step1x(struct lk_request *request, const struct lk_pipeline *p) {
+    lk_request_init(request, p);
+    request->images = &source;
+    request->n_images = 1;
+    request->prompt = "a \"red\" scarf!";
+    request->size_level = STEP1X_SIDE;
+    request->num_inference_steps = 1;
+}
+
+static const struct family {
+    const char *checkpoint;
+    test_fill_request *fill;
+    int stride;      /* between allocations that are made to fail; tokenizing has a test of its own for each */
+    size_t n_values; /* at least as many as the latents have */
+    bool posterior;  /* has noise of its own */
+} flux2 = {"golden/data/flux2/rich/checkpoint", fill_flux2, 1, 16 * 24, false},
+  qwen_edit = {"golden/data/qwen_edit/edit2511/checkpoint", fill_qwen_edit, 1, 64 * 32 * 48, false},
+  step1x = {"golden/data/step1x/plain/checkpoint", fill_step1x, 7, 4 * STEP1X_SIDE *STEP1X_SIDE, true};
+
+static void failing_allocations_of_an_edit_are_errors(void **state) {
+    const struct family *f = *state;
+    test_allocations_of_edit(f->checkpoint, f->fill, f->stride);
+}
+
+static void failing_allocations_of_open_are_errors(void **state) {
+    const struct family *f = *state;
+    test_allocations_of_open(f->checkpoint);
+}
+
+static void non_finite_noise_fails_the_job(void **state) {
+    const struct family *f = *state;
+    struct lk_pipeline *p;
+    struct lk_device *dev;
+    struct lk_request request;
+    struct lk_result result;
+    assert_ok(lk_pipeline_open(&p, f->checkpoint, LK_F32));
+    assert_ok(lk_device_cpu_create(1, &dev));
+    f->fill(&request, p);
+    float *noise = calloc(f->n_values, sizeof *noise);
+    noise[5] = NAN;
+    request.latents = noise;
+    assert_fails(lk_pipeline_edit(p, dev, &request, &result), LK_E_NONFINITE, "transformer, step 1");
+    if (f->posterior) {
+        request.latents = NULL;
+        request.posterior_noise = noise;
+        assert_fails(lk_pipeline_edit(p, dev, &request, &result), LK_E_NONFINITE, "VAE encode");
+    }
+    noise[5] = 0;
+    request.latents = noise;
+    assert_ok(lk_pipeline_edit(p, dev, &request, &result));
+    lk_result_free(&result);
+    free(noise);
+    lk_device_free(dev);
+    lk_pipeline_close(p);
+}
+
+static void flux2_plan_is_the_actual_peak(void **state) {
+    (void)state;
+    for (int references = 0; references <= 2; references++) {
+        struct lk_pipeline *p;
+        struct lk_device *dev;
+        struct lk_request request;
+        struct lk_plan plan;
+        struct lk_result result;
+        struct lk_image images[2];
+        assert_ok(lk_pipeline_open(&p, flux2.checkpoint, references ? LK_F32 : LK_BF16));
+        assert_ok(lk_device_cpu_create(2, &dev));
+        fill_flux2(&request, p);
+        assert_ok(lk_image_new(&images[0], 100, 64, 3));
+        assert_ok(lk_image_new(&images[1], 80, 131, 3));
+        request.images = images;
+        request.n_images = references;
+        test_plan_is_the_peak(p, dev, &request, &plan, &result);
+        lk_result_free(&result);
+        for (int i = 0; i < 2; i++) lk_image_free(&images[i]);
+        lk_device_free(dev);
+        lk_pipeline_close(p);
+    }
+}
+
+/* For one and two references, either prompt the longer one, and none. */
+static void qwen_edit_plan_is_the_actual_peak(void **state) {
+    (void)state;
+    const char *const negatives[] = {" ", "blurry, low quality, worse than any picture that anybody has ever made",
+                                     NULL};
+    for (int i = 0; i < 6; i++) {
+        struct lk_pipeline *p;
+        struct lk_device *dev;
+        struct lk_request request;
+        struct lk_plan plan;
+        struct lk_result result;
+        assert_ok(lk_pipeline_open(&p, qwen_edit.checkpoint, i % 2 ? LK_F32 : LK_BF16));
+        assert_ok(lk_device_cpu_create(2, &dev));
+        fill_qwen_edit(&request, p);
+        request.n_images = 1 + i % 2;
+        request.negative_prompt = negatives[i / 2];
+        test_plan_is_the_peak(p, dev, &request, &plan, &result);
+        assert_int_equal(plan.n_stages, 5);
+        assert_int_equal(plan.stages[3].calls, request.negative_prompt ? 4 : 2);
+        lk_result_free(&result);
+        lk_device_free(dev);
+        lk_pipeline_close(p);
+    }
+}
+
+/* Kernels may want more scratch for fewer rows: neither prompt's memory bounds the other's. */
+static void qwen_edit_plan_holds_for_prompts_of_any_two_lengths(void **state) {
+    (void)state;
+    struct lk_pipeline *p;
+    assert_ok(lk_pipeline_open(&p, qwen_edit.checkpoint, LK_BF16));
+    for (int threads = 1; threads <= 4; threads++) {
+        struct lk_device *dev;
+        assert_ok(lk_device_cpu_create(threads, &dev));
+        for (int length = 1; length <= 120; length += 7) {
+            char negative[256];
+            struct lk_request request;
+            struct lk_plan plan;
+            struct lk_result result;
+            memset(negative, '7', (size_t)length); /* one token a digit */
+            negative[length] = 0;
+            fill_qwen_edit(&request, p);
+            request.condition_area = 96 * 96;
+            request.negative_prompt = negative;
+            test_plan_is_the_peak(p, dev, &request, &plan, &result);
+            lk_result_free(&result);
+        }
+        lk_device_free(dev);
+    }
+    lk_pipeline_close(p);
+}
+
+/* With a prompt and a tokenizer the plan knows the prompts' lengths; neither bounds the other's memory. */
+static void step1x_plan_is_the_actual_peak(void **state) {
+    (void)state;
+    struct lk_pipeline *p;
+    assert_ok(lk_pipeline_open(&p, step1x.checkpoint, LK_BF16));
+    for (int i = 0; i < 12; i++) {
+        struct lk_device *dev;
+        struct lk_request request;
+        struct lk_plan plan;
+        struct lk_result result;
+        char negative[160];
+        assert_ok(lk_device_cpu_create(1 + i % 3, &dev));
+        fill_step1x(&request, p);
+        memset(negative, '7', sizeof negative);
+        negative[13 * i] = 0;
+        request.negative_prompt = negative;
+        if (i % 4 == 1) request.n_images = 0;
+        if (i % 4 == 2) request.true_cfg_scale = 1;
+        if (i % 4 == 3) request.max_sequence_length = 5; /* less than the picture has */
+        request.width = request.n_images ? 0 : 50;
+        request.height = request.n_images ? 0 : 90;
+        test_plan_is_the_peak(p, dev, &request, &plan, &result);
+        assert_int_equal(result.width, plan.width);
+        assert_int_equal(result.height, result.image.height);
+        assert_int_equal(result.image.width, request.n_images ? source.width : 50);
+        lk_result_free(&result);
+        lk_device_free(dev);
+    }
+    lk_pipeline_close(p);
+}
+
+static void flux2_bad_requests_are_refused(void **state) {
+    (void)state;
+    struct lk_pipeline *p;
+    struct lk_device *dev;
+    struct lk_request good;
+    struct lk_result result;
+    struct lk_image image;
+    assert_ok(lk_pipeline_open(&p, flux2.checkpoint, LK_F32));
+    assert_ok(lk_device_cpu_create(1, &dev));
+    fill_flux2(&good, p);
+    assert_ok(lk_image_new(&image, 100, 64, 3));
+    TEST_REFUSED(bad.num_inference_steps = 0, LK_E_USAGE, "num_inference_steps");
+    TEST_REFUSED(bad.num_inference_steps = 1001, LK_E_USAGE, "num_inference_steps");
+    TEST_REFUSED(bad.width = 8, LK_E_USAGE, "output size");
+    TEST_REFUSED(bad.width = 1 << 20, LK_E_USAGE, "width: expected 1 to 65535, got 1048576");
+    TEST_REFUSED(bad.max_sequence_length = 0, LK_E_USAGE, "max_sequence_length");
+    TEST_REFUSED(bad.text_encoder_out_layers[1] = 9, LK_E_USAGE, "layer 9");
+    TEST_REFUSED(bad.n_text_encoder_out_layers = 2, LK_E_USAGE, "channels");
+    TEST_REFUSED(bad.prompt = "a \xff", LK_E_PROMPT, "prompt: byte 2");
+    TEST_REFUSED((bad.images = &image, bad.n_images = 1, image.width = 63), LK_E_IMAGE_SIZE, "image 1");
+    TEST_REFUSED((bad.images = &image, bad.n_images = 1, image.width = 600), LK_E_IMAGE_SIZE, "aspect");
+    image.width = 100;
+    lk_image_free(&image);
+    lk_device_free(dev);
+    lk_pipeline_close(p);
+}
+
+static int make_pictures(void **state) {
+    (void)state;
+    uint64_t random = 7;
+    const int sizes[2][2] = {{50, 41}, {33, 70}};
+    for (int i = 0; i < 2; i++) {
+        if (lk_image_new(&pictures[i], sizes[i][0], sizes[i][1], i ? 4 : 3)) return -1;
+        for (int j = 0; j < sizes[i][0] * sizes[i][1] * pictures[i].channels; j++)
+            pictures[i].pixels[j] = (uint8_t)test_random(&random);
+    }
+    if (lk_image_new(&source, 57, 61, 3)) return -1;
+    for (int i = 0; i < 57 * 61 * 3; i++) source.pixels[i] = (uint8_t)(i * 37);
+    return 0;
+}
+
+static int free_pictures(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) lk_image_free(&pictures[i]);
+    lk_image_free(&source);
+    return 0;
+}
+
+#define OF(family, function)                                                                                           \
+    { #family ": " #function, function, NULL, NULL, (void *)(uintptr_t)&family }
+#define OF_EACH(function) OF(flux2, function), OF(qwen_edit, function), OF(step1x, function)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        OF_EACH(failing_allocations_of_an_edit_are_errors),
+        OF_EACH(failing_allocations_of_open_are_errors),
+        OF_EACH(non_finite_noise_fails_the_job),
+        cmocka_unit_test(flux2_plan_is_the_actual_peak),
+        cmocka_unit_test(qwen_edit_plan_is_the_actual_peak),
+        cmocka_unit_test(qwen_edit_plan_holds_for_prompts_of_any_two_lengths),
+        cmocka_unit_test(step1x_plan_is_the_actual_peak),
+        cmocka_unit_test(flux2_bad_requests_are_refused),
+    };
+    return cmocka_run_group_tests(tests, make_pictures, free_pictures);
+}

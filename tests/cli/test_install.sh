@@ -1,0 +1,43 @@
+#!/bin/sh
+# cmake --install into an empty prefix. tools/examples/edit.c is built against it by pkg-config alone, and its picture has
+# the pixels of the installed program's.
+set -eu
+scratch=$TEST_TMPDIR/install
+prefix=$scratch/prefix
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch"
+cmake --install "$BUILD_DIR" --prefix "$prefix" >log 2>&1 || { cat log && exit 1; }
+for file in bin/likeness lib/liblikeness.a lib/pkgconfig/likeness.pc include/likeness/models/pipeline.h \
+    include/likeness/engine/device.h share/man/man1/likeness.1 share/bash-completion/completions/likeness \
+    share/zsh/site-functions/_likeness share/fish/vendor_completions.d/likeness.fish; do
+    [ -s "$prefix/$file" ] || { echo "not installed: $file" && exit 1; }
+done
+if grep -rn "$SOURCE_DIR" "$prefix/include" "$prefix/lib/pkgconfig"; then
+    echo "installed files name the source folder" && exit 1
+fi
+
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$BUILD_DIR/CMakeCache.txt"; }
+sanitizers=
+[ "$(cached LIKENESS_SANITIZE)" != ON ] || sanitizers=-fsanitize=address,undefined
+if [ "$(cached LIKENESS_STATIC)" = ON ]; then # what Debian has no static library of, and the C library
+    others=$(readelf -d "$prefix/bin/likeness" | grep NEEDED | grep -vE 'lib(c|m|cjson)\.so|ld-linux' || true)
+    [ -z "$others" ] || { echo "linked dynamically: $others" && exit 1; }
+fi
+flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs likeness)
+# The words of the flags must be separate.
+# shellcheck disable=SC2086
+"$(cached CMAKE_C_COMPILER)" -std=c11 -Wall -Wextra -Wpedantic -Werror $sanitizers \
+    "$prefix/share/doc/likeness/examples/edit.c" $flags -o edit
+
+export OMP_WAIT_POLICY=passive
+"$BUILD_DIR/make_checkpoint" --preset tiny tiny
+"$BUILD_DIR/make_face" --size 64x80 face.jpg
+./edit tiny face.jpg "red hair" library.png 2
+"$prefix/bin/likeness" edit -q -m tiny -r face.jpg -p "red hair" --seed 42 --num-inference-steps 2 -o program.png >/dev/null
+
+# Texts stand before the pixels, and only the program writes them.
+pixels() { tail -c "+$(LC_ALL=C grep -abo IDAT "$1" | head -n 1 | cut -d: -f1)" "$1" | sha256sum; }
+[ "$(pixels library.png)" = "$(pixels program.png)" ] || { echo "the library's picture is not the program's" && exit 1; }
+if ./edit nowhere face.jpg x none.png 2>message; then echo "a missing model was accepted" && exit 1; fi
+grep -q nowhere message || { cat message && exit 1; }

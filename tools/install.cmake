@@ -1,0 +1,45 @@
+# What `cmake --install` puts in place: the program with its manual page and completions, which it prints itself, and the
+# library of everything below the command line and the audit: liblikeness.a, headers, likeness.pc. The library is static
+# only: its interface is young, and a program should carry the kernels that its results were made with.
+set(documents ${CMAKE_BINARY_DIR}/completions)
+file(MAKE_DIRECTORY ${documents})
+foreach(shell bash zsh fish)
+  add_custom_command(OUTPUT ${documents}/likeness.${shell} DEPENDS likeness
+                     COMMAND likeness completions ${shell} > ${documents}/likeness.${shell} VERBATIM)
+endforeach()
+add_custom_command(OUTPUT ${documents}/likeness.1 DEPENDS likeness COMMAND likeness help --man > ${documents}/likeness.1
+                   VERBATIM)
+add_custom_target(documents ALL DEPENDS ${documents}/likeness.bash ${documents}/likeness.zsh ${documents}/likeness.fish
+                                        ${documents}/likeness.1)
+
+add_library(liblikeness STATIC $<TARGET_OBJECTS:lk_engine> $<TARGET_OBJECTS:lk_kernels> $<TARGET_OBJECTS:lk_weights>
+                               $<TARGET_OBJECTS:lk_models>)
+set_target_properties(liblikeness PROPERTIES OUTPUT_NAME likeness LINKER_LANGUAGE C)
+
+# The headers that a user includes, and those that they include.
+set(headers models/pipeline.h engine/image/image.h)
+set(at 0)
+list(LENGTH headers n)
+while(at LESS n)
+  list(GET headers ${at} header)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/${header} included REGEX "^#include \"")
+  list(TRANSFORM included REPLACE "^#include \"(.*)\".*" "\\1")
+  list(APPEND headers ${included})
+  list(REMOVE_DUPLICATES headers)
+  list(LENGTH headers n)
+  math(EXPR at "${at} + 1")
+endwhile()
+
+configure_file(${CMAKE_CURRENT_LIST_DIR}/likeness.pc.in ${CMAKE_BINARY_DIR}/likeness.pc @ONLY)
+install(TARGETS likeness RUNTIME DESTINATION bin)
+install(TARGETS liblikeness ARCHIVE DESTINATION lib)
+foreach(header ${headers})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION include/likeness/${folder})
+endforeach()
+install(FILES ${CMAKE_BINARY_DIR}/likeness.pc DESTINATION lib/pkgconfig)
+install(FILES ${documents}/likeness.1 DESTINATION share/man/man1)
+install(FILES ${documents}/likeness.bash DESTINATION share/bash-completion/completions RENAME likeness)
+install(FILES ${documents}/likeness.zsh DESTINATION share/zsh/site-functions RENAME _likeness)
+install(FILES ${documents}/likeness.fish DESTINATION share/fish/vendor_completions.d)
+install(FILES tools/examples/edit.c DESTINATION share/doc/likeness/examples)

@@ -1,16 +1,7 @@
-# What `cmake --install` puts in place: the program with its manual page and completions, which it prints itself, and the
-# library of everything below the command line and the audit: liblikeness.a, headers, likeness.pc. The library is static
-# only: its interface is young, and a program should carry the kernels that its results were made with.
+# What `cmake --install` puts in place: the program with its manual page and completions, and the library of everything
+# below the command line and the audit: liblikeness.a, headers, likeness.pc. The library is static only: its interface is
+# young, and a program should carry the kernels that its results were made with.
 set(documents ${CMAKE_BINARY_DIR}/completions)
-file(MAKE_DIRECTORY ${documents})
-foreach(shell bash zsh fish)
-  add_custom_command(OUTPUT ${documents}/likeness.${shell} DEPENDS likeness
-                     COMMAND likeness completions ${shell} > ${documents}/likeness.${shell} VERBATIM)
-endforeach()
-add_custom_command(OUTPUT ${documents}/likeness.1 DEPENDS likeness COMMAND likeness help --man > ${documents}/likeness.1
-                   VERBATIM)
-add_custom_target(documents ALL DEPENDS ${documents}/likeness.bash ${documents}/likeness.zsh ${documents}/likeness.fish
-                                        ${documents}/likeness.1)
 
 add_library(liblikeness STATIC $<TARGET_OBJECTS:lk_engine> $<TARGET_OBJECTS:lk_kernels> $<TARGET_OBJECTS:lk_weights>
                                $<TARGET_OBJECTS:lk_models>)

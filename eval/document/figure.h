@@ -117,20 +117,3 @@ struct lk_figure_shift {
     const char *reference_name;
 };
 enum lk_code lk_figure_shift(const struct lk_figure_shift *shift, struct lk_figure *out);
-
-/* One distribution per row over common bins, as outlines of equal area, with the median marked. */
-struct lk_figure_density {
-    struct lk_figure_head head;
-    int decimals;
-    const char *value_name, *row_name;
-    const char *const *rows;
-    int n_rows;
-    int n_bins;
-    double low, high;                      /* edges of the first and the last bin */
-    const int64_t *counts;                 /* [n_rows][n_bins] */
-    const struct lk_figure_value *medians; /* [n_rows] */
-    bool has_reference;
-    double reference;
-    const char *reference_name;
-};
-enum lk_code lk_figure_density(const struct lk_figure_density *density, struct lk_figure *out);

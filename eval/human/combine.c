@@ -9,8 +9,7 @@
 
 enum { N_LEVELS = 5, MAX_CLASSES = 3 };
 
-/* How often each level was given. */
-static int majority_of(const int counts[N_LEVELS + 1], int n, int *median) {
+int lk_majority(const int counts[6], int n, int *median) {
     int majority = 0, seen = 0, low = 0, high = 0;
     for (int level = 1; level <= N_LEVELS; level++) {
         if (2 * counts[level] > n) majority = level;
@@ -20,14 +19,6 @@ static int majority_of(const int counts[N_LEVELS + 1], int n, int *median) {
     }
     int sum = low + high;
     *median = sum % 2 == 0 ? sum / 2 : sum % 4 == 1 ? (sum - 1) / 2 : (sum + 1) / 2;
-    return majority;
-}
-
-int lk_majority(const uint8_t *levels, int n, int *median) {
-    int counts[N_LEVELS + 1] = {0}, middle = 0;
-    for (int i = 0; i < n; i++) counts[levels[i]]++;
-    int majority = n ? majority_of(counts, n, &middle) : 0;
-    if (median) *median = middle;
     return majority;
 }
 
@@ -59,7 +50,7 @@ enum lk_code lk_combine(struct lk_dataset *data) {
             item->human_mean[a] = n < LK_MIN_RATINGS ? NAN : (double)sum / n;
             item->human_majority[a] = 0;
             if (n < LK_MIN_RATINGS) continue;
-            int majority = majority_of(c, n, &median);
+            int majority = lk_majority(c, n, &median);
             item->human_majority[a] = (uint8_t)(majority ? majority : median);
             if (!majority) item->human_unresolved |= (uint8_t)(1u << a);
         }

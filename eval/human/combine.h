@@ -11,8 +11,9 @@ enum { LK_MIN_RATINGS = 2 };
  * levels to the even one, and the axis's bit in human_unresolved. LK_E_NOMEM. */
 enum lk_code lk_combine(struct lk_dataset *data);
 
-/* The value of more than half of n levels, 0 without one; *median (may be NULL) as above. n 0: both 0. */
-int lk_majority(const uint8_t *levels, int n, int *median);
+/* The value of more than half of n levels, 0 without one; *median as above. counts: how often each level 1..5 was
+ * given. n 0: both 0. */
+int lk_majority(const int counts[6], int n, int *median);
 
 /* Questions answered in classes: an axis (lk_rating.answer_class), or one of these. */
 enum { LK_QUESTION_ROLE = LK_N_AXES, LK_QUESTION_PREFERENCE };

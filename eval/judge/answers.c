@@ -275,16 +275,6 @@ enum lk_code lk_judge_answers_read(struct lk_dataset *data, const char *text, si
     }
 }
 
-enum lk_code lk_judge_answers_file(struct lk_dataset *data, const char *path, const struct lk_judge_import *import,
-                                   struct lk_judge_report *report) {
-    char *text;
-    size_t n;
-    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
-    enum lk_code rc = lk_judge_answers_read(data, text, n, path, import, report);
-    lk_free(text);
-    return rc;
-}
-
 void lk_judge_report_free(struct lk_judge_report *report) {
     lk_rejects_free(&report->rejects);
     memset(report, 0, sizeof *report);

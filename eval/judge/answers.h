@@ -49,6 +49,4 @@ struct lk_judge_report {
  * report is added to. */
 enum lk_code lk_judge_answers_read(struct lk_dataset *data, const char *text, size_t n, const char *name,
                                    const struct lk_judge_import *import, struct lk_judge_report *report);
-enum lk_code lk_judge_answers_file(struct lk_dataset *data, const char *path, const struct lk_judge_import *import,
-                                   struct lk_judge_report *report);
 void lk_judge_report_free(struct lk_judge_report *report);

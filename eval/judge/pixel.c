@@ -53,11 +53,6 @@ int lk_typology_class(double angle) {
     return result;
 }
 
-const char *lk_typology_class_name(int typology_class) {
-    static const char *const names[6] = {"very light", "light", "intermediate", "tan", "brown", "dark"};
-    return names[typology_class];
-}
-
 /* The chrominance box of Chai and Ngan (1999), which holds for skin of any tone: lightness is not asked. */
 static bool is_skin(const uint8_t rgb[3]) {
     double r = rgb[0], g = rgb[1], b = rgb[2];

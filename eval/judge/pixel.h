@@ -45,4 +45,3 @@ void lk_srgb_to_lab(const uint8_t rgb[3], double lab[3]);
 double lk_typology_angle(double lightness, double b);
 /* 0 very light (above 55), light (41), intermediate (28), tan (10), brown (-30), 5 dark. */
 int lk_typology_class(double angle);
-const char *lk_typology_class_name(int typology_class);

@@ -24,13 +24,6 @@ int lk_age_bracket_parse(const char *text, size_t n) {
     return age < 0 ? -1 : age + 3;
 }
 
-int lk_skin_class_of_ita(double degrees) {
-    static const double limits[] = {55, 41, 28, 10, -30};
-    int i = 0;
-    while (i < 5 && !(degrees > limits[i])) i++;
-    return i;
-}
-
 struct columns {
     int file_path, prompt_id, model_tag, seed, cfg, face_found, race, race_conf, gender, gender_conf, age, age_conf;
     int skin_tone, skin_value;

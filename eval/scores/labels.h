@@ -37,4 +37,3 @@ void lk_labels_free(struct lk_labels *labels);
 const char *lk_age_bracket_name(int age);
 int lk_age_bracket_parse(const char *text, size_t n); /* also "70+", "20s"; -1 when it is none */
 const char *lk_skin_class_name(int skin_class);       /* "very light" .. "dark" */
-int lk_skin_class_of_ita(double degrees);             /* limits 55, 41, 28, 10, -30 */

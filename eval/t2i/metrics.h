@@ -11,7 +11,7 @@
  * pictures have, the lowest of several. */
 #pragma once
 
-#include "eval/stats/representation.h"
+#include "eval/stats/resampling/representation.h"
 #include "eval/t2i/images.h"
 
 struct lk_t2i_options {

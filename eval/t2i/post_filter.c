@@ -6,7 +6,7 @@
 #include "engine/base/alloc.h"
 #include "eval/document/table_print.h"
 #include "eval/scores/csv.h"
-#include "eval/stats/resampling/rebalance.h"
+#include "eval/t2i/rebalance.h"
 
 /* Groups of the target that have a share, by number. */
 struct groups {

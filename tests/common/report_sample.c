@@ -137,36 +137,8 @@ static enum lk_code shift(struct lk_figure *out) {
         out);
 }
 
-static enum lk_code density(struct lk_figure *out) {
-    int64_t counts[7 * 24];
-    struct lk_figure_value medians[7];
-    for (int r = 0; r < 7; r++) {
-        for (int b = 0; b < 24; b++) {
-            int distance = b - 10 - r;
-            counts[r * 24 + b] = 900 / (12 + distance * distance * (1 + r % 3));
-        }
-        medians[r] = number(-1.5 + 2.5 * r, 0);
-    }
-    return lk_figure_density(&(struct lk_figure_density){.head = {"f_density", "Shift of skin tone by race",
-                                                                  "One outline per race; most lie right of zero.",
-                                                                  "Individual typology angle, output minus source."},
-                                                         .decimals = 1,
-                                                         .value_name = "ITA shift in degrees (right: lighter)",
-                                                         .row_name = "Race",
-                                                         .rows = races,
-                                                         .n_rows = 7,
-                                                         .n_bins = 24,
-                                                         .low = -30,
-                                                         .high = 30,
-                                                         .counts = counts,
-                                                         .medians = medians,
-                                                         .has_reference = true,
-                                                         .reference_name = "same tone"},
-                             out);
-}
-
 enum lk_code sample_figure(int i, struct lk_figure *out) {
-    enum lk_code (*const all[SAMPLE_FIGURES])(struct lk_figure *) = {bars, heat, forest, likert, shift, density};
+    enum lk_code (*const all[SAMPLE_FIGURES])(struct lk_figure *) = {bars, heat, forest, likert, shift};
     return all[i](out);
 }
 
@@ -305,9 +277,8 @@ enum lk_code sample_page(const char *folder, enum lk_page_images images, struct 
                                                         .n_valid = 5030,
                                                         .advisory = "Some pictures show stereotypes.",
                                                         .images = images}));
-    static const char *const titles[SAMPLE_FIGURES] = {"Rates",   "Prompts",    "Disparities",
-                                                       "Answers", "Mitigation", "Skin tone"};
-    static const char *const ids[SAMPLE_FIGURES] = {"rates", "prompts", "disparities", "answers", "mitigation", "skin"};
+    static const char *const titles[SAMPLE_FIGURES] = {"Rates", "Prompts", "Disparities", "Answers", "Mitigation"};
+    static const char *const ids[SAMPLE_FIGURES] = {"rates", "prompts", "disparities", "answers", "mitigation"};
     enum lk_code rc = LK_OK;
     lk_page_section(page, "summary", "Summary");
     lk_page_paragraph(page,

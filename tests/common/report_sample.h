@@ -3,12 +3,11 @@
 
 #include "eval/document/page.h"
 
-#define SAMPLE_FIGURES 6
+#define SAMPLE_FIGURES 5
 
 /* The i-th of the sample's figures. */
 enum lk_code sample_figure(int i, struct lk_figure *out);
 /* Writes 12 small pictures, "portrait_0.png" ..., into the folder. */
 enum lk_code sample_pictures(const char *folder);
-/* The whole page; `folder` holds the pictures. Its figures' ids: f_rate, f_heat, f_forest, f_likert, f_shift,
- * f_density. */
+/* The whole page; `folder` holds the pictures. Its figures' ids: f_rate, f_heat, f_forest, f_likert, f_shift. */
 enum lk_code sample_page(const char *folder, enum lk_page_images images, struct lk_text *out);

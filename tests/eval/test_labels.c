@@ -49,9 +49,6 @@ static void fairfaces_own_tables(void **state) {
     lk_labels_free(&labels);
     for (int i = 0; i < LK_N_AGE_BRACKETS; i++)
         assert_int_equal(lk_age_bracket_parse(lk_age_bracket_name(i), strlen(lk_age_bracket_name(i))), i);
-    const double ita[] = {90, 55.01, 55, 41.5, 41, 28, 10, -29, -30, -60};
-    const int classes[] = {0, 0, 1, 1, 2, 3, 4, 4, 5, 5};
-    for (int i = 0; i < 10; i++) assert_int_equal(lk_skin_class_of_ita(ita[i]), classes[i]);
 }
 
 static void rows_that_are_refused(void **state) {

@@ -2,11 +2,43 @@
  * against an exhaustive search, silhouette and cosine against scikit-learn; the study's vectors. */
 #include <math.h>
 
-#include "eval/stats/resampling/rebalance.h"
-#include "eval/stats/representation.h"
-#include "eval/stats/silhouette.h"
+#include "eval/t2i/rebalance.h"
+#include "eval/stats/resampling/representation.h"
+#include "eval/stats/models/silhouette.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
+
+/* One set of labels. */
+static enum lk_code spd_interval(const int32_t *groups, size_t n, int n_groups, const double *target,
+                                 const struct lk_resampling *how, struct lk_number *out) {
+    struct lk_representation one = {.base = groups, .n = n, .n_groups = n_groups, .target = target, .spd = {out}};
+    memset(out, 0, sizeof *out);
+    return lk_representation_resample(&one, 1, how);
+}
+
+/* For no seeds at all: the other arm is there, with no label. */
+static const int32_t nothing[1];
+
+static enum lk_code spd_compare(const int32_t *base, const int32_t *other, size_t n_seeds, int n_groups,
+                                const double *target, const struct lk_resampling *how, struct lk_spd_change *out) {
+    struct lk_representation one = {.base = base,
+                                    .other = other ? other : nothing,
+                                    .n = n_seeds,
+                                    .n_groups = n_groups,
+                                    .target = target,
+                                    .spd = {&out->base, &out->other, &out->change},
+                                    .test = &out->test};
+    memset(out, 0, sizeof *out);
+    return lk_representation_resample(&one, 1, how);
+}
+
+static enum lk_code effects_of(const int32_t *base, const int32_t *other, size_t n_seeds, int n_groups,
+                               const struct lk_resampling *how, struct lk_number *h) {
+    struct lk_representation one = {
+        .base = base, .other = other ? other : nothing, .n = n_seeds, .n_groups = n_groups, .h = h};
+    if (n_groups > 0) memset(h, 0, (size_t)n_groups * sizeof *h);
+    return lk_representation_resample(&one, 1, how);
+}
 
 static double value_or_nan(const struct lk_number *number) { return number->undefined ? NAN : number->value; }
 
@@ -60,15 +92,15 @@ static void spd_against_numpy(void **state) {
         checksum = stats_checksum(stats_checksum(checksum, target, (size_t)n_groups), flat, 2 * n);
         struct lk_resampling how = {(uint64_t)c, 99, 0.95, NULL, 1};
         struct lk_spd_change change;
-        assert_ok(lk_spd_compare(base, other, n, n_groups, target, &how, &change));
+        assert_ok(spd_compare(base, other, n, n_groups, target, &how, &change));
         check_number("base", c, &change.base, expected[0], expected + 3);
         check_number("other", c, &change.other, expected[1], expected + 5);
         check_number("change", c, &change.change, expected[2], expected + 7);
         close_to("p", c, change.test.undefined ? NAN : change.test.p, expected[9]);
         struct lk_number alone, h[8];
-        assert_ok(lk_spd_interval(base, n, n_groups, target, &how, &alone));
+        assert_ok(spd_interval(base, n, n_groups, target, &how, &alone));
         check_number("alone", c, &alone, expected[0], expected + 3);
-        assert_ok(lk_representation_effects(base, other, n, n_groups, &how, h));
+        assert_ok(effects_of(base, other, n, n_groups, &how, h));
         close_to("h", c, value_or_nan(&h[0]), expected[10]);
         struct lk_number amplification = lk_bias_amplification(&alone, 0.25);
         if (!alone.undefined) assert_true(amplification.value == alone.value - 0.25);
@@ -169,7 +201,7 @@ static void vectors_of_the_study(void **state) {
     for (int i = 0; i < 20; i++) groups[i] = i < 12 ? 0 : i < 17 ? 1 : 2;
     const double third[] = {1.0 / 3, 1.0 / 3, 1.0 / 3};
     struct lk_resampling how = LK_RESAMPLING;
-    assert_ok(lk_spd_interval(groups, 20, 3, third, &how, &spd));
+    assert_ok(spd_interval(groups, 20, 3, third, &how, &spd));
     close_to("bootstrap_spd", 0, spd.value, 0.5333333333333333);
     close_to("bootstrap_spd", 1, spd.low, 0.16666666666666669);
     close_to("bootstrap_spd", 2, spd.high, 1.0333333333333332);
@@ -191,16 +223,16 @@ static void degenerate(void **state) {
     assert_non_null(number.undefined);
     assert_fails(lk_spd(negative, 2, half, &number), LK_E_INPUT, "count");
     assert_fails(lk_spd(none, 2, wrong, &number), LK_E_INPUT, "sum to 1");
-    assert_ok(lk_spd_interval(unlabelled, 2, 2, half, &how, &number));
+    assert_ok(spd_interval(unlabelled, 2, 2, half, &how, &number));
     assert_non_null(number.undefined);
-    assert_ok(lk_spd_interval(NULL, 0, 2, half, &how, &number));
+    assert_ok(spd_interval(NULL, 0, 2, half, &how, &number));
     assert_non_null(number.undefined);
-    assert_fails(lk_spd_interval(outside, 2, 2, half, &how, &number), LK_E_INPUT, "image 1");
-    assert_ok(lk_spd_compare(NULL, NULL, 0, 2, half, &how, &change));
+    assert_fails(spd_interval(outside, 2, 2, half, &how, &number), LK_E_INPUT, "image 1");
+    assert_ok(spd_compare(NULL, NULL, 0, 2, half, &how, &change));
     assert_true(change.change.undefined && change.test.undefined);
-    assert_ok(lk_spd_compare(same, unlabelled, 2, 2, half, &how, &change));
+    assert_ok(spd_compare(same, unlabelled, 2, 2, half, &how, &change));
     assert_true(!change.base.undefined && change.other.undefined && change.test.undefined);
-    assert_ok(lk_spd_compare(same, same, 2, 2, half, &how, &change));
+    assert_ok(spd_compare(same, same, 2, 2, half, &how, &change));
     assert_true(change.change.value == 0 && change.test.p == 1);
     assert_ok(lk_silhouette(NULL, 0, 1, NULL, 2, &number, numbers));
     assert_non_null(number.undefined);
@@ -254,8 +286,8 @@ static void many_sets_are_as_each_alone(void **state) {
         struct lk_spd_change change;
         struct lk_number effects[4];
         const struct lk_representation *set = &sets[i];
-        assert_ok(lk_spd_compare(set->base, set->other, set->n, 4, set->target, &how, &change));
-        assert_ok(lk_representation_effects(set->base, set->other, set->n, 4, &how, effects));
+        assert_ok(spd_compare(set->base, set->other, set->n, 4, set->target, &how, &change));
+        assert_ok(effects_of(set->base, set->other, set->n, 4, &how, effects));
         if (set->spd[0]) same_number(&change.base, &numbers[i][0]);
         if (set->spd[0]) same_number(&change.other, &numbers[i][1]);
         if (set->spd[0]) same_number(&change.change, &numbers[i][2]);
@@ -276,8 +308,8 @@ static enum lk_code all_calls(void) {
     int64_t counts[] = {1, 2}, n_kept;
     bool kept[4];
     LK_TRY(lk_spd(counts, 2, half, &number));
-    LK_TRY(lk_spd_compare(base, other, 4, 2, half, &how, &change));
-    LK_TRY(lk_representation_effects(base, other, 4, 2, &how, h));
+    LK_TRY(spd_compare(base, other, 4, 2, half, &how, &change));
+    LK_TRY(effects_of(base, other, 4, 2, &how, h));
     LK_TRY(lk_rebalance(base, 4, names, half, 2, 0.1, 1, kept, counts, &n_kept));
     return lk_silhouette(x, 4, 1, base, 2, &number, h);
 }

@@ -54,12 +54,6 @@ static size_t gamma_x(struct lk_stream *s, double *v) {
     return 2;
 }
 
-static size_t gamma_share(struct lk_stream *s, double *v) {
-    v[0] = dyadic(s, -2, 9);
-    v[1] = probability(s);
-    return 2;
-}
-
 static size_t beta_x(struct lk_stream *s, double *v) {
     double a = v[0] = dyadic(s, -2, 10), b = v[1] = dyadic(s, -2, 10), n = a + b, least = ldexp(1, -30);
     double x = a / n + steps(s) * sqrt(a / n * (b / n) / n);
@@ -109,25 +103,10 @@ static size_t binomial(struct lk_stream *s, double *v) {
     return 3;
 }
 
-static size_t hypergeometric(struct lk_stream *s, double *v) {
-    int64_t population = 2 + (int64_t)lk_stream_bounded(s, 300);
-    int64_t marked = (int64_t)lk_stream_bounded(s, (uint64_t)population + 1);
-    int64_t n = (int64_t)lk_stream_bounded(s, (uint64_t)population + 1), over = n - (population - marked);
-    int64_t least = over > 0 ? over : 0, most = n < marked ? n : marked;
-    v[0] = (double)(least + (int64_t)lk_stream_bounded(s, (uint64_t)(most - least + 1)));
-    v[1] = (double)population;
-    v[2] = (double)marked;
-    v[3] = (double)n;
-    return 4;
-}
-
 static double normal_cdf(const double *v) { return lk_normal_cdf(v[0]); }
 static double normal_quantile(const double *v) { return lk_normal_quantile(v[0]); }
 static double log_gamma(const double *v) { return lk_log_gamma(v[0]); }
-static double gamma_p(const double *v) { return lk_gamma_p(v[0], v[1]); }
 static double gamma_q(const double *v) { return lk_gamma_q(v[0], v[1]); }
-static double gamma_p_inverse(const double *v) { return lk_gamma_p_inverse(v[0], v[1]); }
-static double gamma_q_inverse(const double *v) { return lk_gamma_q_inverse(v[0], v[1]); }
 static double beta(const double *v) { return lk_beta(v[0], v[1], lk_share(v[2])); }
 static double beta_inverse(const double *v) { return lk_beta_inverse(v[0], v[1], lk_share(v[2])).x; }
 static double t_two_sided(const double *v) { return lk_t_two_sided(v[0], v[1]); }
@@ -136,12 +115,6 @@ static double f_sf(const double *v) { return lk_f_sf(v[0], v[1], v[2]); }
 static double f_quantile(const double *v) { return lk_f_quantile(v[0], v[1], v[2]); }
 static double binomial_pmf(const double *v) { return lk_binomial_pmf((int64_t)v[0], (int64_t)v[1], v[2]); }
 static double binomial_at_most(const double *v) { return lk_binomial_at_most((int64_t)v[0], (int64_t)v[1], v[2]); }
-static double hypergeometric_pmf(const double *v) {
-    return lk_hypergeometric_pmf((int64_t)v[0], (int64_t)v[1], (int64_t)v[2], (int64_t)v[3]);
-}
-static double hypergeometric_at_most(const double *v) {
-    return lk_hypergeometric_at_most((int64_t)v[0], (int64_t)v[1], (int64_t)v[2], (int64_t)v[3]);
-}
 
 static const struct {
     const char *name;
@@ -151,10 +124,7 @@ static const struct {
     {"normal_cdf", normal_z, normal_cdf},
     {"normal_quantile", one_probability, normal_quantile},
     {"log_gamma", positive, log_gamma},
-    {"gamma_p", gamma_x, gamma_p},
     {"gamma_q", gamma_x, gamma_q},
-    {"gamma_p_inverse", gamma_share, gamma_p_inverse},
-    {"gamma_q_inverse", gamma_share, gamma_q_inverse},
     {"beta", beta_x, beta},
     {"beta_inverse", beta_share, beta_inverse},
     {"t_two_sided", t_and_df, t_two_sided},
@@ -163,8 +133,6 @@ static const struct {
     {"f_quantile", probability_and_dfs, f_quantile},
     {"binomial_pmf", binomial, binomial_pmf},
     {"binomial_at_most", binomial, binomial_at_most},
-    {"hypergeometric_pmf", hypergeometric, hypergeometric_pmf},
-    {"hypergeometric_at_most", hypergeometric, hypergeometric_at_most},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -205,39 +173,32 @@ static void ends_and_domains(void **state) {
     (void)state;
     assert_true(lk_normal_quantile(0) == -INFINITY && lk_normal_quantile(1) == INFINITY &&
                 lk_normal_quantile(0.5) == 0);
-    assert_true(lk_gamma_p(2, 0) == 0 && lk_gamma_q(2, 0) == 1 && lk_gamma_q(2, INFINITY) == 0);
-    assert_true(lk_gamma_q_inverse(2, 1) == 0 && lk_gamma_q_inverse(2, 0) == INFINITY);
-    assert_true(lk_gamma_p_inverse(2, 0) == 0 && lk_gamma_p_inverse(2, 1) == INFINITY);
+    assert_true(lk_gamma_q(2, 0) == 1 && lk_gamma_q(2, INFINITY) == 0);
     assert_true(lk_beta(2, 3, lk_share(0)) == 0 && lk_beta(2, 3, lk_share(1)) == 1);
     assert_true(lk_beta_inverse(2, 3, lk_share(0)).x == 0 && lk_beta_inverse(2, 3, lk_share(1)).y == 0);
     assert_true(lk_t_quantile(0.5, 3) == 0 && lk_t_quantile(0, 3) == -INFINITY && lk_t_two_sided(INFINITY, 3) == 0);
-    assert_true(lk_t_sf(0, 7) == 0.5 && lk_f_sf(0, 2, 3) == 1 && lk_f_sf(INFINITY, 2, 3) == 0);
+    assert_true(lk_f_sf(0, 2, 3) == 1 && lk_f_sf(INFINITY, 2, 3) == 0);
     assert_true(lk_f_quantile(0, 2, 3) == 0 && lk_f_quantile(1, 2, 3) == INFINITY);
-    assert_true(lk_chi2_sf(0, 4) == 1 && lk_chi2_cdf(0, 4) == 0);
+    assert_true(lk_chi2_sf(0, 4) == 1);
     assert_true(lk_binomial_at_most(-1, 4, 0.5) == 0 && lk_binomial_at_most(4, 4, 0.5) == 1);
     assert_true(lk_binomial_at_least(0, 4, 0.5) == 1 && lk_binomial_at_least(5, 4, 0.5) == 0);
     assert_true(lk_binomial_pmf(0, 0, 0.5) == 1 && lk_binomial_pmf(4, 4, 1) == 1 && lk_binomial_pmf(3, 4, 0) == 0);
-    assert_true(lk_hypergeometric_pmf(0, 5, 0, 2) == 1 && lk_hypergeometric_at_most(2, 5, 2, 4) == 1);
     const double outside[] = {
         lk_normal_quantile(-0.1),
         lk_normal_quantile(NAN),
-        lk_gamma_p(0, 1),
+        lk_gamma_q(0, 1),
         lk_gamma_q(2, -1),
         lk_gamma_q(1e300, 1e300),
-        lk_gamma_p_inverse(2, 1.5),
         lk_beta(0, 1, lk_share(0.5)),
         lk_beta(1, 1, lk_share(NAN)),
         lk_beta_inverse(1, 1, lk_share(2)).x,
         lk_t_quantile(0.5, 0),
         lk_t_two_sided(NAN, 5),
-        lk_t_sf(1, -1),
         lk_f_sf(-1, 2, 2),
         lk_f_quantile(0.5, -1, 2),
         lk_chi2_sf(3, 0),
-        lk_chi2_quantile_upper(NAN, 2),
         lk_binomial_pmf(1, -1, 0.5),
         lk_binomial_at_most(1, 2, 1.5),
-        lk_hypergeometric_pmf(0, 3, 4, 1),
         lk_log_choose(3, 4),
     };
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
@@ -250,15 +211,9 @@ static void tails_complete_each_other(void **state) {
     for (int i = 1; i < 200; i++) {
         double x = i * 0.11;
         stats_assert_close("normal", i, lk_normal_sf(x - 10) + lk_normal_cdf(x - 10), 1, 4e-16, 0);
-        stats_assert_close("chi-square", i, lk_chi2_sf(x, i) + lk_chi2_cdf(x, i), 1, 4e-15, 0);
-        stats_assert_close("t", i, lk_t_sf(x - 10, i) + lk_t_sf(10 - x, i), 1, 4e-15, 0);
-        stats_assert_close("chi-square", i, lk_chi2_sf(lk_chi2_quantile_upper(i * 0.005, i), i), i * 0.005, 1e-13, 0);
         int64_t k = i / 4;
         stats_assert_close("binomial", i, lk_binomial_at_most(k, 60, 0.3) + lk_binomial_at_least(k + 1, 60, 0.3), 1,
                            4e-15, 0);
-        stats_assert_close("hypergeometric", i,
-                           lk_hypergeometric_at_most(k, 300, 90, 70) + lk_hypergeometric_at_least(k + 1, 300, 90, 70),
-                           1, 4e-14, 0);
     }
 }
 

@@ -61,13 +61,6 @@ def whole(stream):
     return float(1 + stream.bounded((20, 200, 5000)[stream.bounded(3)]))
 
 
-def hypergeometric(stream):
-    population = 2 + stream.bounded(300)
-    marked, n = stream.bounded(population + 1), stream.bounded(population + 1)
-    least, most = max(0, n - (population - marked)), min(n, marked)
-    return [float(v) for v in (least + stream.bounded(most - least + 1), population, marked, n)]
-
-
 def binomial(stream):
     n = 1 + stream.bounded(1000)
     return [float(stream.bounded(n + 1)), float(n), (1 + stream.bounded(1023)) / 1024]
@@ -191,30 +184,12 @@ def binomial_pmf(k, n, p):
     return comb(int(n), int(k)) * mp.mpf(p) ** int(k) * (1 - mp.mpf(p)) ** int(n - k)
 
 
-def hypergeometric_weights(k, population, marked, n):
-    every = comb(population, n)
-    return lambda i: Fraction(comb(marked, i) * comb(population - marked, n - i), every)
-
-
-def hypergeometric_pmf(*inputs):
-    return hypergeometric_weights(*map(int, inputs))(int(inputs[0]))
-
-
-def hypergeometric_at_most(*inputs):
-    k, population, marked, n = map(int, inputs)
-    weight = hypergeometric_weights(k, population, marked, n)
-    return sum(weight(i) for i in range(max(0, n - population + marked), k + 1))
-
-
 # In the order of the table in tests/eval/test_special.c.
 FUNCTIONS = {
     "normal_cdf": (normal_z, mp.ncdf),
     "normal_quantile": (lambda s: [probability(s)], normal_quantile),
     "log_gamma": (lambda s: [dyadic(s, -30, 30)], mp.loggamma),
-    "gamma_p": (gamma_x, lower),
     "gamma_q": (gamma_x, upper),
-    "gamma_p_inverse": (lambda s: [dyadic(s, -2, 9), probability(s)], lambda a, p: gamma_inverse(a, p, False)),
-    "gamma_q_inverse": (lambda s: [dyadic(s, -2, 9), probability(s)], lambda a, q: gamma_inverse(a, q, True)),
     "beta": (beta_x, beta),
     "beta_inverse": (lambda s: [dyadic(s, -1, 7), dyadic(s, -1, 7), probability(s)], beta_inverse),
     "t_two_sided": (lambda s: [dyadic(s, -20, 6), whole(s)], t_two_sided),
@@ -223,8 +198,6 @@ FUNCTIONS = {
     "f_quantile": (lambda s: [probability(s), whole(s), whole(s)], f_quantile),
     "binomial_pmf": (binomial, binomial_pmf),
     "binomial_at_most": (binomial, binomial_at_most),
-    "hypergeometric_pmf": (hypergeometric, hypergeometric_pmf),
-    "hypergeometric_at_most": (hypergeometric, hypergeometric_at_most),
 }
 
 

@@ -24,6 +24,11 @@ check kernels kernels engine
 check weights weights engine
 check models models weights kernels engine
 check eval eval models engine
+check eval/document eval/document eval/data engine
+check eval/stats eval/stats eval/study engine
+check eval/scores eval/scores eval/study engine
+check eval/report eval/report eval/document eval/human eval/judge eval/scores eval/stats eval/study eval/data engine
+check eval/t2i eval/t2i eval/document eval/scores eval/stats eval/study eval/data engine
 check bench bench eval/stats eval/study models weights kernels engine
 check tools tools eval bench models weights kernels engine
 check tools/gpusim/driver driver check counters ptx exec numerics

@@ -16,14 +16,8 @@ double lk_log_gamma(double x); /* log |gamma(x)| */
 /* log (n choose k), 0 <= k <= n. */
 double lk_log_choose(double n, double k);
 
-/* Regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P, 0 < a <= 1e9, x >= 0, and the x that gives a
- * value. */
-double lk_gamma_p(double a, double x);
+/* Regularised upper incomplete gamma function Q(a, x), 0 < a <= 1e9, x >= 0. */
 double lk_gamma_q(double a, double x);
-double lk_gamma_p_inverse(double a, double p);
-double lk_gamma_q_inverse(double a, double q);
-/* x^a e^-x / gamma(a): the gamma density times x. */
-double lk_gamma_density(double a, double x);
 
 /* A number in [0, 1] and what it lacks to 1, where each may be too small to tell from the other. */
 struct lk_share {
@@ -38,13 +32,10 @@ struct lk_share lk_beta_inverse(double a, double b, struct lk_share p);
 /* x^a y^b / B(a, b): the beta density times x y. */
 double lk_beta_density(double a, double b, struct lk_share x);
 
-/* Chi-square with df > 0: P(X > x), and the x that has P(X > x) = q. */
+/* Chi-square with df > 0: P(X > x). */
 double lk_chi2_sf(double x, double df);
-double lk_chi2_cdf(double x, double df);
-double lk_chi2_quantile_upper(double q, double df);
 
-/* Student's t with df > 0: P(T > t), P(|T| > |t|), and the t that has P(T <= t) = p. */
-double lk_t_sf(double t, double df);
+/* Student's t with df > 0: P(|T| > |t|), and the t that has P(T <= t) = p. */
 double lk_t_two_sided(double t, double df);
 double lk_t_quantile(double p, double df);
 
@@ -56,8 +47,3 @@ double lk_f_quantile(double p, double df1, double df2);
 double lk_binomial_pmf(int64_t k, int64_t n, double p);
 double lk_binomial_at_most(int64_t k, int64_t n, double p);
 double lk_binomial_at_least(int64_t k, int64_t n, double p);
-
-/* Hypergeometric, k marked among n drawn from a population of which n_marked are: P(X = k), P(X <= k), P(X >= k). */
-double lk_hypergeometric_pmf(int64_t k, int64_t population, int64_t n_marked, int64_t n);
-double lk_hypergeometric_at_most(int64_t k, int64_t population, int64_t n_marked, int64_t n);
-double lk_hypergeometric_at_least(int64_t k, int64_t population, int64_t n_marked, int64_t n);

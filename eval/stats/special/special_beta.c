@@ -88,11 +88,6 @@ double lk_t_two_sided(double t, double df) {
     return lk_beta(0.5 * df, 0.5, (struct lk_share){df / (df + square), square / (df + square)});
 }
 
-double lk_t_sf(double t, double df) {
-    double half = 0.5 * lk_t_two_sided(t, df);
-    return t < 0 ? 1 - half : half;
-}
-
 double lk_t_quantile(double p, double df) {
     if (!(p >= 0 && p <= 1 && df > 0 && df <= 2 * largest)) return NAN;
     if (p == 0 || p == 1) return p == 0 ? -INFINITY : INFINITY;

@@ -38,7 +38,7 @@ double lk_deviance(double a, double x, double excess) {
     return -a * log1p_minus(excess / a);
 }
 
-double lk_gamma_density(double a, double x) {
+static double density(double a, double x) {
     if (!(a > 0 && x >= 0)) return NAN;
     if (x == 0 || isinf(x)) return 0;
     return sqrt(a / (2 * M_PI)) * exp(-lk_stirling_error(a) - lk_deviance(a, x, x - a));
@@ -52,7 +52,7 @@ static double lower_series(double a, double x) {
         sum += term;
         if (term <= DBL_EPSILON / 8 * sum) break;
     }
-    return sum * lk_gamma_density(a, x);
+    return sum * density(a, x);
 }
 
 /* Q by Legendre's continued fraction, evaluated from the front (Lentz). For x >= a + 1. */
@@ -66,16 +66,10 @@ static double upper_fraction(double a, double x) {
         value *= c * d;
         if (fabs(c * d - 1) <= DBL_EPSILON) break;
     }
-    return value * lk_gamma_density(a, x);
+    return value * density(a, x);
 }
 
 static bool in_domain(double a, double x) { return a > 0 && a <= largest && x >= 0; }
-
-double lk_gamma_p(double a, double x) {
-    if (!in_domain(a, x)) return NAN;
-    if (x == 0 || isinf(x)) return x > 0;
-    return x < a + 1 ? lower_series(a, x) : 1 - upper_fraction(a, x);
-}
 
 double lk_gamma_q(double a, double x) {
     if (!in_domain(a, x)) return NAN;
@@ -83,44 +77,4 @@ double lk_gamma_q(double a, double x) {
     return x < a + 1 ? 1 - lower_series(a, x) : upper_fraction(a, x);
 }
 
-/* Newton's method on the logarithm of the tail as a function of log x. Both tails are log-concave there, so that it
- * moves to the root from the side of the first value without crossing it. */
-static double solve(double a, double target, double z, double (*tail)(double, double), double direction) {
-    for (int i = 0; i < 200; i++) {
-        double x = exp(z), value = tail(a, x), slope = lk_gamma_density(a, x);
-        if (!(value > 0 && slope > 0)) {
-            z += direction * 0.1; /* underflow of a first value too far out */
-            continue;
-        }
-        double step = -direction * log(value / target) * value / slope;
-        z += step;
-        if (fabs(step) <= DBL_EPSILON * (1 + fabs(z))) break;
-    }
-    return exp(z);
-}
-
-static double inverse(double a, double p, double q) {
-    /* P <= x^a / gamma(a + 1) bounds the root from the left; the Chernoff bound of Laurent and Massart from the right.
-     */
-    if (p <= q) return solve(a, p, (log(p) + lk_log_gamma(a + 1)) / a, lk_gamma_p, 1);
-    double t = -log(q);
-    return solve(a, q, log(a + sqrt(2 * a * t) + t), lk_gamma_q, -1);
-}
-
-double lk_gamma_p_inverse(double a, double p) {
-    if (!in_domain(a, p) || p > 1) return NAN;
-    if (p == 0 || p == 1) return p == 0 ? 0 : INFINITY;
-    return inverse(a, p, 1 - p);
-}
-
-double lk_gamma_q_inverse(double a, double q) {
-    if (!in_domain(a, q) || q > 1) return NAN;
-    if (q == 0 || q == 1) return q == 1 ? 0 : INFINITY;
-    return inverse(a, 1 - q, q);
-}
-
 double lk_chi2_sf(double x, double df) { return lk_gamma_q(0.5 * df, 0.5 * x); }
-
-double lk_chi2_cdf(double x, double df) { return lk_gamma_p(0.5 * df, 0.5 * x); }
-
-double lk_chi2_quantile_upper(double q, double df) { return 2 * lk_gamma_q_inverse(0.5 * df, q); }

@@ -1,10 +1,10 @@
-#include "eval/stats/representation.h"
+#include "eval/stats/resampling/representation.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/stats/representation_sets.h"
+#include "eval/stats/resampling/representation_sets.h"
 
 enum lk_code lk_representation_check_target(const double *target, int n_groups) {
     double sum = 0;
@@ -70,35 +70,4 @@ struct lk_number lk_bias_amplification(const struct lk_number *spd, double refer
     out.low -= reference_spd;
     out.high -= reference_spd;
     return out;
-}
-
-enum lk_code lk_spd_interval(const int32_t *groups, size_t n, int n_groups, const double *target,
-                             const struct lk_resampling *how, struct lk_number *out) {
-    struct lk_representation one = {.base = groups, .n = n, .n_groups = n_groups, .target = target, .spd = {out}};
-    memset(out, 0, sizeof *out);
-    return lk_representation_resample(&one, 1, how);
-}
-
-/* For no seeds at all: the other arm is there, with no label. */
-static const int32_t nothing[1];
-
-enum lk_code lk_spd_compare(const int32_t *base, const int32_t *other, size_t n_seeds, int n_groups,
-                            const double *target, const struct lk_resampling *how, struct lk_spd_change *out) {
-    struct lk_representation one = {.base = base,
-                                    .other = other ? other : nothing,
-                                    .n = n_seeds,
-                                    .n_groups = n_groups,
-                                    .target = target,
-                                    .spd = {&out->base, &out->other, &out->change},
-                                    .test = &out->test};
-    memset(out, 0, sizeof *out);
-    return lk_representation_resample(&one, 1, how);
-}
-
-enum lk_code lk_representation_effects(const int32_t *base, const int32_t *other, size_t n_seeds, int n_groups,
-                                       const struct lk_resampling *how, struct lk_number *h) {
-    struct lk_representation one = {
-        .base = base, .other = other ? other : nothing, .n = n_seeds, .n_groups = n_groups, .h = h};
-    if (n_groups > 0) memset(h, 0, (size_t)n_groups * sizeof *h);
-    return lk_representation_resample(&one, 1, how);
 }

@@ -1,4 +1,4 @@
-#include "eval/stats/resampling/rebalance.h"
+#include "eval/t2i/rebalance.h"
 
 #include <math.h>
 #include <stdio.h>

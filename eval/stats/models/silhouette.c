@@ -1,4 +1,4 @@
-#include "eval/stats/silhouette.h"
+#include "eval/stats/models/silhouette.h"
 
 #include <math.h>
 #include <string.h>

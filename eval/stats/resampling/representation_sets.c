@@ -1,7 +1,7 @@
 /* Many sets of labels resampled at once. Sets of one size have the same draws: these are made once for a batch of sets,
  * eight resamples side by side, and each set counts how often each pair of groups was drawn. What arms and groups have,
  * and the statistics, are then sums over the few pairs of groups that occur. */
-#include "eval/stats/representation_sets.h"
+#include "eval/stats/resampling/representation_sets.h"
 
 #include <math.h>
 #include <omp.h>

@@ -102,7 +102,9 @@ void lk_text_escaped(struct lk_text *text, const char *utf8); /* for HTML and SV
 
 /* RFC 4180, numbers in 17 significant digits without separators, rates as fractions; a column with rates is followed by
  * "NAME k" and "NAME n", one with intervals by "NAME low" and "NAME high"; rows under a heading name it in a first
- * column "group". The run stands in four last columns, the same in each row: a comment would break readers of CSV. */
+ * column "group". Texts that begin with = + - @, a tab or a carriage return get an apostrophe before them, so that no
+ * spreadsheet computes them. The run stands in four last columns, the same in each row: a comment would break readers
+ * of CSV. */
 void lk_table_csv(const struct lk_table *table, struct lk_text *out);
 /* {"id", "caption", "note", "run": {"name", "configuration", "nominal", "valid"}, "columns": [{"name", "align"}],
  * "no_data", "rows": [[cell]]}; a cell is a string, {"value",

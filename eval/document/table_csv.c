@@ -17,14 +17,24 @@ void lk_print_csv_field(struct lk_text *out, const char *text, const char *suffi
     lk_text_add(out, "%s\"", suffix);
 }
 
-/* Whether some cell of a column is a rate, has an interval. */
-struct column {
-    bool rate, interval;
-};
+/* A text that a spreadsheet would compute gets an apostrophe. */
+static void text_field(struct lk_text *out, const char *text, const char *suffix) {
+    if (!*text || !strchr("=+-@\t\r", *text)) {
+        lk_print_csv_field(out, text, suffix);
+        return;
+    }
+    struct lk_text escaped = {0};
+    lk_text_add(&escaped, "'%s", text);
+    if (escaped.rc)
+        out->rc = escaped.rc;
+    else
+        lk_print_csv_field(out, escaped.bytes, suffix);
+    lk_text_free(&escaped);
+}
 
-static struct column *columns_of(const struct lk_table *table, struct lk_text *out) {
-    struct column *columns = lk_calloc((size_t)table->n_columns + 1, sizeof *columns);
-    if (!columns) out->rc = lk_fail(LK_E_NOMEM, "report: no memory for the columns of a table");
+struct lk_column_kind *lk_table_column_kinds(const struct lk_table *table) {
+    struct lk_column_kind *columns = lk_calloc((size_t)table->n_columns + 1, sizeof *columns);
+    if (!columns) lk_fail(LK_E_NOMEM, "report: no memory for the columns of a table");
     for (int r = 0; r < table->n_rows && columns; r++) {
         const struct lk_table_row *row = &table->rows[r];
         if (row->n_cells != table->n_columns) continue;
@@ -36,12 +46,12 @@ static struct column *columns_of(const struct lk_table *table, struct lk_text *o
     return columns;
 }
 
-static void cell_fields(struct lk_text *out, const struct lk_cell *cell, struct column column) {
+static void cell_fields(struct lk_text *out, const struct lk_cell *cell, struct lk_column_kind column) {
     bool number = cell && cell->kind == LK_CELL_NUMBER;
     if (number)
         lk_print_full(out, cell->value);
     else if (cell && cell->kind == LK_CELL_TEXT)
-        lk_print_csv_field(out, cell->text, "");
+        text_field(out, cell->text, "");
     if (column.rate && number && cell->n)
         lk_text_add(out, ",%lld,%lld", (long long)cell->count, (long long)cell->n);
     else if (column.rate)
@@ -63,14 +73,14 @@ static bool is_group(const struct lk_table *table, const struct lk_table_row *ro
 static void line_end(struct lk_text *out, const struct lk_run *run) {
     if (run) {
         lk_text_add(out, ",");
-        lk_print_csv_field(out, run->name, "");
+        text_field(out, run->name, "");
         lk_text_add(out, ",%s,%lld,%lld", run->configuration, (long long)run->n_nominal, (long long)run->n_valid);
     }
     lk_text_add(out, "\r\n");
 }
 
-static void header_row(const struct lk_table *table, const struct column *columns, bool groups, struct lk_text *out,
-                       int *n_columns) {
+static void header_row(const struct lk_table *table, const struct lk_column_kind *columns, bool groups,
+                       struct lk_text *out, int *n_columns) {
     static const char *const suffixes[] = {"", " k", " n", " low", " high"};
     *n_columns = groups;
     if (groups) lk_text_add(out, "group,");
@@ -79,7 +89,7 @@ static void header_row(const struct lk_table *table, const struct column *column
             if ((s == 1 || s == 2) && !columns[c].rate) continue;
             if (s >= 3 && !columns[c].interval) continue;
             if (c || s) lk_text_add(out, ",");
-            lk_print_csv_field(out, table->columns[c], suffixes[s]);
+            text_field(out, table->columns[c], suffixes[s]);
             ++*n_columns;
         }
     }
@@ -89,8 +99,11 @@ static void header_row(const struct lk_table *table, const struct column *column
 void lk_table_csv(const struct lk_table *table, struct lk_text *out) {
     int n_columns;
     bool groups = false;
-    struct column *columns = columns_of(table, out);
-    if (!columns) return;
+    struct lk_column_kind *columns = lk_table_column_kinds(table);
+    if (!columns) {
+        out->rc = LK_E_NOMEM;
+        return;
+    }
     for (int r = 0; r < table->n_rows; r++) groups = groups || is_group(table, &table->rows[r]);
     header_row(table, columns, groups, out, &n_columns);
     if (table->no_data && table->run) { /* a row, so that the run is named all the same */
@@ -106,7 +119,7 @@ void lk_table_csv(const struct lk_table *table, struct lk_text *out) {
             continue;
         }
         if (groups) {
-            lk_print_csv_field(out, group, "");
+            text_field(out, group, "");
             lk_text_add(out, ",");
         }
         for (int i = 0, c = 0; i < row->n_cells; c += row->cells[i++].span)

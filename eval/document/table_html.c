@@ -2,6 +2,7 @@
  * value of a number in data-v, by which the page sorts. */
 #include <string.h>
 
+#include "engine/base/alloc.h"
 #include "eval/document/table_print.h"
 
 /* Texts wider than this wrap; all others stay on one line. */
@@ -38,22 +39,20 @@ static void cell_content(struct lk_text *out, const struct lk_table *table, cons
         lk_text_add(out, "<span class=\"interval\"></span>");
 }
 
-static bool column_has_intervals(const struct lk_table *table, int column) {
-    for (int r = 0; r < table->n_rows; r++) {
-        const struct lk_table_row *row = &table->rows[r];
-        if (row->n_cells == table->n_columns && (row->cells[column].low != 0 || row->cells[column].high != 0))
-            return true;
-    }
-    return false;
-}
+/* What the cells of a table are written with. */
+struct context {
+    const struct lk_table *table;
+    struct lk_table_notes notes;
+    struct lk_column_kind *columns;
+};
 
-static void cell_element(struct lk_text *out, const struct lk_table *table, const struct lk_table_notes *notes,
-                         const struct lk_table_row *row, int i, int column) {
+static void cell_element(struct lk_text *out, const struct context *x, const struct lk_table_row *row, int i,
+                         int column) {
     const struct lk_cell *cell = &row->cells[i];
     bool row_header = !row->heading && i == 0 && cell->kind == LK_CELL_TEXT && cell->text[0];
     bool column_header = row->heading && cell->text[0];
     const char *element = row_header || column_header ? "th" : "td";
-    bool right = cell->span == 1 && table->align[column] == LK_ALIGN_RIGHT;
+    bool right = cell->span == 1 && x->table->align[column] == LK_ALIGN_RIGHT;
     bool wrap = cell->span == 1 && strlen(cell->text) > WRAP_BYTES;
     lk_text_add(out, "<%s", element);
     if (row_header) lk_text_add(out, " scope=\"row\"");
@@ -67,7 +66,7 @@ static void cell_element(struct lk_text *out, const struct lk_table *table, cons
     }
     lk_text_add(out, ">");
     bool number = cell->kind != LK_CELL_TEXT;
-    cell_content(out, table, notes, cell, right && number && column_has_intervals(table, column));
+    cell_content(out, x->table, &x->notes, cell, right && number && x->columns[column].interval);
     lk_text_add(out, "</%s>", element);
 }
 
@@ -102,8 +101,9 @@ static void foot(struct lk_text *out, const struct lk_table *table, const struct
 }
 
 void lk_table_html(const struct lk_table *table, struct lk_text *out) {
-    struct lk_table_notes notes;
-    enum lk_code rc = lk_table_notes(table, &notes);
+    struct context x = {.table = table, .columns = lk_table_column_kinds(table)};
+    enum lk_code rc = lk_table_notes(table, &x.notes);
+    if (!rc && !x.columns) rc = LK_E_NOMEM;
     if (rc && !out->rc) out->rc = rc;
     lk_text_add(out, "<table id=\"");
     lk_print_fragment(out, table->id);
@@ -112,18 +112,19 @@ void lk_table_html(const struct lk_table *table, struct lk_text *out) {
     lk_text_add(out, "</caption>\n");
     head(out, table);
     lk_text_add(out, "<tbody>\n");
-    for (int r = 0; r < table->n_rows; r++) {
+    for (int r = 0; r < table->n_rows && x.columns; r++) {
         const struct lk_table_row *row = &table->rows[r];
         lk_text_add(out, row->heading ? "<tr class=\"group\">" : "<tr>");
         for (int i = 0, column = 0; i < row->n_cells; column += row->cells[i++].span)
-            cell_element(out, table, &notes, row, i, column);
+            cell_element(out, &x, row, i, column);
         lk_text_add(out, "</tr>\n");
     }
     if (table->no_data)
         lk_text_add(out, "<tr><td class=\"none\" colspan=\"%d\">no data</td></tr>\n",
                     table->n_columns ? table->n_columns : 1);
     lk_text_add(out, "</tbody>\n");
-    foot(out, table, &notes);
+    foot(out, table, &x.notes);
     lk_text_add(out, "</table>\n");
-    lk_table_notes_free(&notes);
+    lk_table_notes_free(&x.notes);
+    lk_free(x.columns);
 }

@@ -24,6 +24,12 @@ bool lk_print_interval(char out[2 * LK_NUMBER_MAX + 8], const struct lk_cell *ce
 void lk_print_fragment(struct lk_text *out, const char *key);
 /* A cell of CSV and the suffix, quoted together where they must be. */
 void lk_print_csv_field(struct lk_text *out, const char *text, const char *suffix);
+/* Whether some cell of a column is a rate, has an interval. */
+struct lk_column_kind {
+    bool rate, interval;
+};
+/* [n_columns], lk_free; NULL when memory is out. */
+struct lk_column_kind *lk_table_column_kinds(const struct lk_table *table);
 /* A double in 17 significant digits, as CSV and JSON carry it. */
 void lk_print_full(struct lk_text *out, double value);
 /* The remarks of a table's cells, each text once, in order of first appearance. */

@@ -16,6 +16,8 @@ static int index_of(const char *const *list, int n, const char *name) {
     return -1;
 }
 
+const char *lk_protocol_name(enum lk_protocol protocol) { return protocols[protocol]; }
+const char *lk_quality_policy_name(enum lk_quality_policy policy) { return policies[policy]; }
 int lk_protocol_parse(const char *name) { return index_of(protocols, 4, name); }
 int lk_quality_policy_parse(const char *name) { return index_of(policies, 4, name); }
 

@@ -49,6 +49,8 @@ struct lk_quality_options {
 
 /* The protocol's thresholds and policy. */
 void lk_quality_defaults(enum lk_protocol protocol, struct lk_quality_options *out);
+const char *lk_protocol_name(enum lk_protocol protocol);
+const char *lk_quality_policy_name(enum lk_quality_policy policy);
 int lk_protocol_parse(const char *name);       /* "003", "001", "000", "004"; -1 when it is none */
 int lk_quality_policy_parse(const char *name); /* "any", "two_flags", "none", "completion"; -1 when it is none */
 const char *lk_quality_rule_name(enum lk_quality_rule rule); /* "Q1" */

@@ -5,7 +5,6 @@
 #include "eval/report/write.h"
 #include "engine/base/digest.h"
 
-static const char *const protocols[] = {"003", "001", "000", "004"};
 static const char *const subcategories[] = {"both", "printed", "content"};
 static const char *const unclear[] = {"exclude", "half", "nonadherent"};
 
@@ -55,8 +54,10 @@ static bool fill(cJSON *root, const struct lk_report *report) {
            cJSON_AddBoolToObject(root, "exact_z", o->exact_z != 0) &&
            cJSON_AddNumberToObject(root, "bootstrap", (double)o->n_bootstrap) &&
            cJSON_AddStringToObject(root, "study_seed", seed) && cJSON_AddNumberToObject(root, "alpha", o->alpha) &&
-           cJSON_AddStringToObject(root, "protocol", protocols[o->protocol]) && add_examples(root, o) &&
-           add_figure(root, o) &&
+           cJSON_AddStringToObject(root, "protocol", lk_protocol_name(o->protocol)) &&
+           cJSON_AddStringToObject(root, "qc_policy", o->quality ? lk_quality_policy_name(o->policy) : "no raters") &&
+           cJSON_AddBoolToObject(root, "secondary_only", o->secondary_only) &&
+           cJSON_AddBoolToObject(root, "with_review", o->with_review) && add_examples(root, o) && add_figure(root, o) &&
            cJSON_AddStringToObject(root, "images",
                                    o->audit_safe     ? "audit-safe"
                                    : o->embed_images ? "embedded"
@@ -92,6 +93,9 @@ enum lk_code lk_report_name_run(struct lk_report *report) {
     const char *name = lk_store_text(&report->store, *o->run ? o->run : o->title);
     if (!name) return lk_fail(LK_E_NOMEM, "report: out of memory for the run's name");
     report->run = (struct lk_run){name, report->hash, (int64_t)report->data->nominal, n_valid(report->data)};
+    if (report->run.n_nominal && report->run.n_nominal < report->run.n_valid)
+        return lk_fail(LK_E_USAGE, "--nominal: expected at least the %lld outputs that have a valid answer, got %lld",
+                       (long long)report->run.n_valid, (long long)report->run.n_nominal);
     enum lk_code rc = lk_report_configuration(report, &text);
     if (!rc) lk_sha256(text.bytes, text.n, report->hash);
     lk_text_free(&text);

@@ -24,7 +24,6 @@ const char *lk_measure_name(enum lk_measure measure) { return measures[measure].
 
 const char *lk_measure_key(enum lk_measure measure) { return measures[measure].key; }
 
-
 int lk_measure_of(enum lk_measure measure, const uint8_t *score, int prompt, const struct lk_thresholds *thresholds) {
     int s = score[measures[measure].axis];
     if (!s) return -1;

@@ -28,8 +28,8 @@ enum lk_measure {
     LK_N_MEASURES,
 };
 
-const char *lk_measure_name(enum lk_measure measure);  /* "Soft erasure" */
-const char *lk_measure_key(enum lk_measure measure);   /* "soft_erasure" */
+const char *lk_measure_name(enum lk_measure measure); /* "Soft erasure" */
+const char *lk_measure_key(enum lk_measure measure);  /* "soft_erasure" */
 
 /* 1 or 0; -1 when the scores do not tell. score [LK_N_AXES], 0: none. */
 int lk_measure_of(enum lk_measure measure, const uint8_t *score, int prompt, const struct lk_thresholds *thresholds);

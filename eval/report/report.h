@@ -30,6 +30,7 @@ struct lk_report_options {
     enum lk_rounding rounding; /* that the dataset's scores were made with */
     enum lk_subcategories subcategories;
     enum lk_unclear unclear;
+    bool secondary_only, with_review;  /* what the scores were made with */
     enum lk_score_source score_source; /* of tables 14 and 19 */
     int drifted_only;                  /* the same: pairs whose baseline drifted */
     int exact_z;                       /* sample sizes with exact normal quantiles */
@@ -38,6 +39,7 @@ struct lk_report_options {
     double alpha;
     /* The raters: NULL and 0 without human data. */
     enum lk_protocol protocol;
+    enum lk_quality_policy policy; /* that raters were left out by */
     const struct lk_quality_report *quality;
     const struct lk_participant *participants;
     size_t n_participants;

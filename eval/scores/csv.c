@@ -51,12 +51,12 @@ static enum lk_code quoted_cell(struct lk_csv *csv, size_t from) {
         if (csv->at == csv->end || *csv->at != '"') break;
         LK_TRY(add_byte(csv, '"'));
     }
-    if (csv->at == csv->end || *csv->at == ',' || *csv->at == '\n' || *csv->at == '\r') return LK_OK;
+    if (csv->at == csv->end || *csv->at == csv->delimiter || *csv->at == '\n' || *csv->at == '\r') return LK_OK;
     return cell_fail(csv, "expected a comma or the end of the line after a closing quote");
 }
 
 static enum lk_code bare_cell(struct lk_csv *csv, size_t from) {
-    for (; csv->at < csv->end && *csv->at != ',' && *csv->at != '\n' && *csv->at != '\r';) {
+    for (; csv->at < csv->end && *csv->at != csv->delimiter && *csv->at != '\n' && *csv->at != '\r';) {
         if (*csv->at == '"')
             return cell_fail(csv, "a quote inside a cell that does not begin with one; write \"...\"\"...\"");
         LK_TRY(take(csv, from));
@@ -81,7 +81,7 @@ static enum lk_code read_record(struct lk_csv *csv) {
     csv->n_cells = csv->n_bytes = 0;
     for (;; csv->at++) {
         LK_TRY(read_cell(csv));
-        if (csv->at == csv->end || *csv->at != ',') break;
+        if (csv->at == csv->end || *csv->at != csv->delimiter) break;
     }
     if (csv->at == csv->end) return LK_OK;
     if (*csv->at == '\r') {
@@ -96,9 +96,22 @@ static enum lk_code read_record(struct lk_csv *csv) {
     return LK_OK;
 }
 
+/* What stands between the cells: of comma, semicolon and tab the one that the header has, the comma where it has more.
+ */
+static char delimiter_of(const char *at, const char *end) {
+    static const char delimiters[] = {',', ';', '\t'};
+    bool there[3] = {false}, quoted = false;
+    for (; at < end && (quoted || (*at != '\n' && *at != '\r')); at++) {
+        quoted ^= *at == '"';
+        for (int i = 0; i < 3 && !quoted; i++) there[i] |= *at == delimiters[i];
+    }
+    return delimiters[there[0] ? 0 : there[1] ? 1 : there[2] ? 2 : 0];
+}
+
 static enum lk_code read_header(struct lk_csv *csv) {
     if (csv->end - csv->at >= 3 && !memcmp(csv->at, "\xef\xbb\xbf", 3)) csv->at += 3;
     if (csv->at == csv->end) return lk_fail(LK_E_INPUT, "%s: expected a header line, got an empty file", csv->name);
+    csv->delimiter = delimiter_of(csv->at, csv->end);
     LK_TRY(read_record(csv));
     const char **columns = lk_calloc(csv->n_cells, sizeof *columns);
     if (!columns) return out_of_memory(csv);

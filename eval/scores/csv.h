@@ -1,6 +1,7 @@
 /* A strict reader of CSV (RFC 4180) for tables that nobody has checked: the first record names the columns, every other
  * has as many cells, lines end with LF or CRLF, a quote stands only around a whole cell (doubled within), all is UTF-8
- * without NUL. A byte order mark before the first name is passed over, and so are empty lines at the end.
+ * without NUL. Cells have commas between them, or, where the header has none, semicolons or tabs. A byte order mark
+ * before the first name is passed over, and so are empty lines at the end.
  *
  *     struct lk_csv csv;
  *     LK_TRY(lk_csv_open(&csv, text, n, "scores.csv"));
@@ -22,6 +23,7 @@ enum { LK_CSV_MAX_COLUMNS = 1000, LK_CSV_MAX_CELL = 1 << 20 };
 struct lk_csv {
     const char *name;
     const char *at, *end;
+    char delimiter;
     size_t line;      /* where the last record begins, from 1 */
     size_t next_line; /* where `at` is */
     const char **columns;

@@ -188,6 +188,35 @@ static void hostile_texts(void **state) {
     lk_table_free(table);
 }
 
+/* A spreadsheet computes nothing that a table's texts say; numbers stay numbers. */
+static void formulas_are_texts(void **state) {
+    (void)state;
+    static const struct lk_run run = {"-run", "00ff", 2, 1};
+    static const char *const texts[] = {"=1+1", "+1", "-1", "@a", "\ta", "\ra", "a=1"};
+    struct lk_table *table;
+    assert_ok(lk_table_new(&table, "t", "A table", "=Text|>Value"));
+    lk_table_heading(table, "@group");
+    for (int i = 0; i < 7; i++) {
+        lk_table_row(table);
+        lk_table_text(table, "%s", texts[i]);
+        lk_table_signed(table, -1, 0);
+    }
+    assert_ok(lk_table_finish(table));
+    table->run = &run;
+    char *csv = render(table, lk_table_csv);
+    static const char *const cells[] = {"'=1+1", "'+1", "'-1", "'@a", "'\ta", "\"'\ra\"", "a=1"};
+    const char *line = strstr(csv, "group,'=Text,Value,");
+    assert_ptr_equal(line, csv);
+    for (int i = 0; i < 7; i++) {
+        char expected[64];
+        line = strchr(line, '\n') + 1;
+        snprintf(expected, sizeof expected, "'@group,%s,-1,'-run,00ff,2,1\r\n", cells[i]);
+        assert_memory_equal(line, expected, strlen(expected));
+    }
+    lk_free(csv);
+    lk_table_free(table);
+}
+
 static void no_data(void **state) {
     (void)state;
     struct lk_table *table = one_column();
@@ -265,6 +294,7 @@ int main(void) {
         cmocka_unit_test(numbers_as_printed),
         cmocka_unit_test(a_failure_stays),
         cmocka_unit_test(hostile_texts),
+        cmocka_unit_test(formulas_are_texts),
         cmocka_unit_test(no_data),
         cmocka_unit_test(run_is_named),
         cmocka_unit_test(out_of_memory),

@@ -39,9 +39,13 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     enum lk_code rc = cli_report_input(&input, &a->report);
     if (!rc && a->manifest) rc = cli_report_manifest(&input, a->manifest);
     if (!rc && a->review.file) rc = cli_review_read(&input.data, a->review.file);
+    input.options.with_review = a->review.file != NULL;
     if (!rc) rc = lk_report_build(&report, &input.data, &input.options);
     if (!rc) rc = lk_report_write(report, a->output);
     if (!rc) print_summary(&input);
+    if (!rc && input.n_refused)
+        rc = lk_fail(LK_E_PARTIAL, "report: %zu answers were refused; the report in %s is of the others",
+                     input.n_refused, a->output);
     lk_report_free(report);
     cli_report_input_free(&input);
     return rc;

@@ -27,31 +27,32 @@ static enum lk_code read_scores(struct lk_dataset *data, const char *path) {
     return rc;
 }
 
-static enum lk_code read_answers(struct lk_dataset *data, const char *path, int slot, answers_fn read) {
+static enum lk_code read_answers(struct cli_report_input *in, const char *path, int slot, answers_fn read) {
     struct lk_judge_report report = {0};
     char *text;
     size_t n;
     LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
-    enum lk_code rc = read(data, text, n, path, &(struct lk_judge_import){.slot = slot}, &report);
+    enum lk_code rc = read(&in->data, text, n, path, &(struct lk_judge_import){.slot = slot}, &report);
     lk_free(text);
     if (!rc) {
         lk_log(LK_LOG_INFO, "%s: %zu answers matched, %zu repeated, %zu unknown, %zu invalid", path, report.n_matched,
                report.n_repeated, report.n_unknown, report.n_invalid);
         cli_print_rejects(path, &report.rejects);
+        in->n_refused += report.n_invalid + report.n_unknown;
     }
     lk_judge_report_free(&report);
     return rc;
 }
 
 static enum lk_code read_judges(struct cli_report_input *in, const struct cli_report_arguments *a) {
-    if (a->primary) LK_TRY(read_answers(&in->data, a->primary, 0, lk_judge_answers_read));
-    if (a->secondary) LK_TRY(read_answers(&in->data, a->secondary, 1, lk_judge_answers_read));
+    if (a->primary) LK_TRY(read_answers(in, a->primary, 0, lk_judge_answers_read));
+    if (a->secondary) LK_TRY(read_answers(in, a->secondary, 1, lk_judge_answers_read));
     if (!a->pixel) return LK_OK;
     if (a->primary && a->secondary)
         return lk_fail(LK_E_USAGE, "--pixel: both judges are given; it can stand for one of them only");
     int slot = a->primary ? 1 : 0;
     if (!*in->options.judges[slot]) in->options.judges[slot] = "pixels";
-    return read_answers(&in->data, a->pixel, slot, lk_pixel_scores_read);
+    return read_answers(in, a->pixel, slot, lk_pixel_scores_read);
 }
 
 enum rating_file { RATINGS, GOLD, PARTICIPANTS };
@@ -81,6 +82,7 @@ static enum lk_code read_ratings(struct cli_report_input *in, const struct cli_r
         struct lk_rejects fresh = {.list = import->rejects.list + n_rejects, .n = import->rejects.n - n_rejects};
         cli_print_rejects(a->ratings.values[i], &fresh);
     }
+    in->n_refused += import->n_invalid;
     if (a->participants) {
         LK_TRY(read_rating_file(import, a->participants, PARTICIPANTS, a->completion_code));
         lk_log(LK_LOG_INFO, "%s: %zu participants", a->participants, import->n_participants);
@@ -122,6 +124,7 @@ static enum lk_code control_quality(struct cli_report_input *in, const struct cl
     struct lk_quality_options quality;
     lk_quality_defaults(in->options.protocol, &quality);
     if (a->qc_policy) quality.policy = (enum lk_quality_policy)lk_quality_policy_parse(a->qc_policy);
+    in->options.policy = quality.policy;
     LK_TRY(lk_quality_check(&in->data, &quality, &in->quality));
     lk_quality_exclude(&in->data, &in->quality, true);
     lk_log(LK_LOG_INFO, "raters: %zu, %zu excluded", in->data.n_raters, in->quality.n_excluded);
@@ -148,6 +151,7 @@ static void set_options(struct lk_report_options *o, const struct cli_report_arg
     o->study_seed = (uint64_t)a->study_seed;
     o->alpha = a->alpha;
     o->protocol = (enum lk_protocol)lk_protocol_parse(a->protocol);
+    o->secondary_only = a->secondary_only;
     o->embed_images = a->embed_images;
     o->audit_safe = a->audit_safe;
 }

@@ -11,6 +11,7 @@ struct cli_report_input {
     struct lk_quality_report quality;
     struct lk_source_manifest manifest;
     struct lk_feature_prompts features;
+    size_t n_refused; /* answers of judges and raters that were not understood */
 };
 
 /* Reads, combines, and says on stderr what was counted and what was refused. Free in any case. */

@@ -63,6 +63,8 @@ static enum lk_code prompts(const struct cli_arguments *arguments) {
     if (!rc && columns != LK_T2I_PRINTED_COLUMNS) cli_print_rejects(a->csv, &table.rejects);
     if (!rc) rc = write_output(arguments->output, &text);
     if (!rc) lk_log(LK_LOG_INFO, "%zu prompts", table.n);
+    if (!rc && table.rejects.n && columns != LK_T2I_PRINTED_COLUMNS)
+        rc = lk_fail(LK_E_PARTIAL, "%s: %zu records were refused; the others were written", a->csv, table.rejects.n);
     lk_text_free(&text);
     lk_t2i_prompts_free(&table);
     return rc;

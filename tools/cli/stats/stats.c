@@ -154,6 +154,15 @@ enum lk_alternative stats_alternative(const struct stats *s) {
     return name && !strcmp(name, "greater") ? LK_GREATER : LK_TWO_SIDED;
 }
 
+enum lk_code stats_check_exact(const struct stats *s, const struct lk_test *test) {
+    if (!s->o->exact || test->undefined || !strcmp(test->method, "exact")) return LK_OK;
+    return lk_fail(
+        LK_E_INPUT,
+        "%s: %s: --exact: the exact distribution is known without ties and zeros only, and for at most 1,000 "
+        "values; leave --exact out",
+        s->file, s->test);
+}
+
 double stats_confidence(const struct stats *s) { return 1 - s->alpha; }
 
 struct lk_resampling stats_resampling(const struct stats *s) {

@@ -84,6 +84,8 @@ enum lk_code stats_groups(struct stats *s, struct stats_groups *out);
 
 enum lk_alternative stats_alternative(const struct stats *s);
 double stats_confidence(const struct stats *s);
+/* LK_E_INPUT when --exact asked for what the test has not. */
+enum lk_code stats_check_exact(const struct stats *s, const struct lk_test *test);
 enum lk_adjustment stats_adjustment(const struct stats *s);
 struct lk_resampling stats_resampling(const struct stats *s);
 /* "FIRST against SECOND" in memory of s. */

@@ -104,6 +104,7 @@ enum lk_code stats_mann_whitney(struct stats *s) {
                                               .no_continuity = s->o->no_correction};
     struct lk_test test;
     LK_TRY(lk_mann_whitney(g.values, g.n[0], g.values + g.n[0], g.n[1], &options, &test));
+    LK_TRY(stats_check_exact(s, &test));
     const char *of;
     LK_TRY(versus(s, &g.levels, 0, 1, &of));
     stats_print_test(s, of, &test);

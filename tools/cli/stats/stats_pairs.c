@@ -129,11 +129,13 @@ enum lk_code stats_wilcoxon(struct stats *s) {
     const char *zero = s->o->zero_method;
     struct lk_wilcoxon_options options = {.alternative = stats_alternative(s),
                                           .method = s->o->exact ? LK_P_EXACT : LK_P_AUTO,
-                                          .continuity = s->o->correction};
+                                          .continuity = s->o->correction,
+                                          .keep_digits = true};
     if (zero && !strcmp(zero, "pratt")) options.zero_method = LK_ZERO_PRATT;
     if (zero && !strcmp(zero, "zsplit")) options.zero_method = LK_ZERO_ZSPLIT;
     struct lk_test test;
     LK_TRY(lk_wilcoxon(pairs.x, pairs.n, &options, &test));
+    LK_TRY(stats_check_exact(s, &test));
     const char *of;
     LK_TRY(both(s, "against", &of));
     stats_print_test(s, of, &test);

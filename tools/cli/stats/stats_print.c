@@ -120,16 +120,17 @@ void stats_print_table(struct stats_out *out, const char *key, const char *const
         json_table(keys, n_columns, cells, n_rows);
         return;
     }
+    int widest[STATS_MAX_COLUMNS];
+    for (int c = 0; c < n_columns; c++) widest[c] = (int)strlen(keys[c]);
+    for (size_t i = 0; i < n_rows * (size_t)n_columns; i++) {
+        int w = width(cells[i]), *column = &widest[i % (size_t)n_columns];
+        if (w > *column) *column = w;
+    }
     for (size_t r = 0; r <= n_rows; r++) {
         for (int c = 0; c < n_columns; c++) {
             struct stats_cell cell = r ? cells[(r - 1) * (size_t)n_columns + (size_t)c] : stats_text(keys[c]);
-            int widest = (int)strlen(keys[c]);
-            for (size_t k = 0; k < n_rows; k++) {
-                int w = width(cells[k * (size_t)n_columns + (size_t)c]);
-                if (w > widest) widest = w;
-            }
             bool left = n_rows && cells[c].kind == STATS_TEXT;
-            int pad = widest - width(cell);
+            int pad = widest[c] - width(cell);
             printf("  %*s", left ? 0 : pad, "");
             text_cell(cell);
             if (left && c + 1 < n_columns) printf("%*s", pad, "");

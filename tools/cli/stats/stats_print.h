@@ -28,6 +28,7 @@ struct stats_out {
 void stats_open(struct stats_out *out, const char *test, const char *title, const char *of);
 /* A field without a value is null in JSON and no line in text. */
 void stats_field(struct stats_out *out, const char *key, const char *label, struct stats_cell cell);
+enum { STATS_MAX_COLUMNS = 16 };
 /* cells [n_rows, n_columns]; keys name the members in JSON and head the columns in text. */
 void stats_print_table(struct stats_out *out, const char *key, const char *const *keys, int n_columns,
                        const struct stats_cell *cells, size_t n_rows);

@@ -12,12 +12,12 @@ void lk_weights_released(void) { atomic_fetch_add(&weights_epoch, 1); }
 uint64_t lk_weights_epoch(void) { return atomic_load(&weights_epoch); }
 
 bool lk_device_keeps_arena(const struct lk_device *dev, size_t arena_bytes) {
-    return dev->arena_block && dev->arena.capacity >= arena_bytes && dev->arena.used == 0;
+    return dev->arena_block && dev->arena_block_bytes >= arena_bytes && dev->arena.used == 0;
 }
 
 static enum lk_code prepare_arena(struct lk_device *dev, size_t arena_bytes) {
     if (lk_device_keeps_arena(dev, arena_bytes)) {
-        dev->arena.peak = 0;
+        lk_arena_init(&dev->arena, dev->arena_block, dev->arena_block_bytes, dev->kind == LK_DEVICE_CPU);
         return LK_OK;
     }
     if (dev->arena_block) {
@@ -28,6 +28,7 @@ static enum lk_code prepare_arena(struct lk_device *dev, size_t arena_bytes) {
     lk_arena_init(&dev->arena, NULL, 0, false);
     enum lk_code rc = dev->memory->alloc(dev, arena_bytes, &dev->arena_block);
     if (rc) return lk_fail_prefix(rc, "activation memory of %zu bytes", arena_bytes);
+    dev->arena_block_bytes = arena_bytes;
     lk_arena_init(&dev->arena, dev->arena_block, arena_bytes, dev->kind == LK_DEVICE_CPU);
     return LK_OK;
 }
@@ -37,9 +38,19 @@ enum lk_code lk_device_prepare(struct lk_device *dev, size_t arena_bytes) {
         lk_arena_init_counting(&dev->arena);
         return LK_OK;
     }
+    if (dev->memory->place) LK_TRY(dev->memory->place(dev, NULL));
     if (dev->memory->check_fit) LK_TRY(dev->memory->check_fit(dev, arena_bytes));
     LK_TRY(prepare_arena(dev, arena_bytes));
     return dev->memory->load_weights ? dev->memory->load_weights(dev) : LK_OK;
+}
+
+enum lk_code lk_device_prepare_placed(struct lk_device *dev, struct lk_placement *placement) {
+    if (placement->whole) return lk_device_prepare(dev, placement->arena_bytes);
+    return dev->memory->place(dev, placement);
+}
+
+enum lk_code lk_device_stage(struct lk_device *dev, const char *name) {
+    return dev->memory->stage ? dev->memory->stage(dev, name) : LK_OK;
 }
 
 void lk_device_free(struct lk_device *dev) {

@@ -22,7 +22,7 @@
 #pragma once
 
 #include "engine/arena.h"
-#include "engine/ranges.h"
+#include "engine/placement.h"
 
 struct lk_device;
 struct lk_op_table;
@@ -53,6 +53,11 @@ struct lk_device_memory {
     enum lk_code (*check_fit)(struct lk_device *dev, size_t arena_bytes);
     enum lk_code (*load_weights)(struct lk_device *dev);
     uint64_t (*footprint)(const struct lk_device *dev, size_t arena_bytes, const struct lk_ranges *weights);
+    enum lk_code (*stage)(struct lk_device *dev, const char *name); /* NULL: stages are all alike */
+    /* NULL where note_weights is. room: see struct lk_device_room. place: allocates the placement's block, in which the
+     * arena then lies, and takes *placement over; NULL: gives back what was placed before. */
+    enum lk_code (*room)(struct lk_device *dev, uint64_t bytes, struct lk_device_room *out);
+    enum lk_code (*place)(struct lk_device *dev, struct lk_placement *placement);
 };
 
 /* Called with every named intermediate tensor of a forward pass (see lk_trace). `value` lies on the device and is valid
@@ -64,10 +69,14 @@ struct lk_device {
     char name[128];        /* "cpu (avx512, 2 threads)" */
     char architecture[16]; /* what the bits of results depend on: "avx512", "sm_80" */
     int n_threads;         /* host threads that a cpu device uses */
+    uint64_t memory_grain; /* of memory of its own: allocations are multiples of it */
+    uint64_t memory_own;   /* bytes of it that the device itself takes */
     const struct lk_op_table *table;
     const struct lk_device_memory *memory;
     struct lk_arena arena;
     void *arena_block;
+    size_t arena_block_bytes; /* of which the arena's capacity may be a part */
+    struct lk_budget budget;  /* set by the owner; all 0: what there is */
     struct lk_cost cost;
     lk_trace_fn *trace;
     void *trace_context;
@@ -100,12 +109,20 @@ enum lk_code lk_device_plan_show(const struct lk_device *plan, struct lk_device 
  * target will have allocated, if it held nothing before. Where ops read host memory, the weights' bytes and the arena.
  */
 uint64_t lk_device_plan_footprint(const struct lk_device *plan, size_t arena_bytes);
+/* What the walk has met so far, in order. LK_E_NOMEM. */
+enum lk_code lk_device_plan_itinerary(const struct lk_device *plan, struct lk_itinerary *out);
 
 /* Allocates the arena and loads the weights that a plan has shown. LK_E_NOMEM or LK_E_FIT when they cannot be had;
  * nothing has been read then if it was clear from the start. May be called again after everything was released. */
 enum lk_code lk_device_prepare(struct lk_device *dev, size_t arena_bytes);
+/* The same with weights where the placement says, which is taken over. LK_E_FIT leaves the placement as it is. */
+enum lk_code lk_device_prepare_placed(struct lk_device *dev, struct lk_placement *placement);
 /* Whether lk_device_prepare would use the arena that is there; else it is freed before the new one is allocated. */
 bool lk_device_keeps_arena(const struct lk_device *dev, size_t arena_bytes);
+
+/* A stage of a run begins, "text_encoder" for one; stages may come again. Until the next call ops read the weights that
+ * the plan device has met in stages of this name: those of others need not be on the device meanwhile. */
+enum lk_code lk_device_stage(struct lk_device *dev, const char *name);
 
 void lk_device_free(struct lk_device *dev);
 

@@ -116,6 +116,7 @@ struct lk_plan {
     /* Memory of the device with the arena and every weight that the run reads: exactly what a fresh device will have
      * allocated at its peak (on a GPU: beside the driver's context). Without weights it goes by the compute dtype. */
     uint64_t device_bytes;
+    uint64_t least_bytes; /* the same when as many weights as can be are streamed */
 };
 
 /* model: a folder in HF layout, or ORG/NAME[@revision] in the HF cache. compute: LK_F32 or LK_BF16. */

@@ -10,6 +10,7 @@
 
 #include "engine/ops.h"
 #include "kernels/cuda/runtime/driver.h"
+#include "kernels/cuda/runtime/placed.h"
 #include "kernels/cuda/runtime/report.h"
 #include "kernels/cuda/runtime/rivals.h"
 #include "kernels/cuda/runtime/staging.h"
@@ -34,6 +35,8 @@ struct lk_cuda_device {
     size_t most_shared; /* dynamic bytes a block may ask for */
     struct lk_cuda_staging staging;
     struct lk_cuda_weights *weights;
+    struct lk_cuda_placed placed;
+    uint64_t beside; /* bytes that the process takes on the device beside what is allocated here: context and code */
     struct lk_cublaslt *cublaslt; /* rivals.h; NULL: own kernels */
     struct lk_cudnn *cudnn;
     struct lk_cuda_function functions[LK_CUDA_MAX_KERNELS];

@@ -4,26 +4,32 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "engine/ops.h"
+#include "kernels/plan/plan.h"
 
-struct plan_device {
-    struct lk_device device;
-    struct lk_op_table table; /* run does nothing, scratch asks the target */
-    const struct lk_device *target;
-    struct lk_ranges weights; /* that ops have read */
-};
-
-static struct plan_device *plan_of(const struct lk_device *dev) { return (struct plan_device *)(uintptr_t)dev; }
+static enum lk_code add_note(struct lk_plan_device *plan, struct lk_plan_note note) {
+    LK_TRY(lk_grow(&plan->notes, &plan->notes_capacity, plan->n_notes + 1, sizeof *plan->notes));
+    note.stage = plan->stage;
+    plan->notes[plan->n_notes++] = note;
+    return LK_OK;
+}
 
 /* Weights are what has data outside the counting arena. */
-static enum lk_code note_weights(const struct lk_device *dev, const struct lk_tensor *const *tensors, int n) {
-    struct plan_device *plan = plan_of(dev);
+static enum lk_code note_weights(const struct lk_device *dev, const struct lk_tensor *const *tensors, int n,
+                                 const struct lk_plan_note *of_weight, const struct lk_tensor *weight) {
+    struct lk_plan_device *plan = lk_plan_device_of(dev);
     for (int i = 0; i < n; i++) {
         struct lk_tensor_part parts[LK_TENSOR_PARTS];
         const int n_parts = tensors[i] ? lk_tensor_parts(tensors[i], parts) : 0;
-        for (int j = 0; j < n_parts; j++)
-            if (!lk_arena_holds(&dev->arena, parts[j].data))
-                LK_TRY(lk_ranges_add(&plan->weights, (uintptr_t)parts[j].data, parts[j].bytes));
+        for (int j = 0; j < n_parts; j++) {
+            if (lk_arena_holds(&dev->arena, parts[j].data)) continue;
+            struct lk_plan_note note = {0};
+            if (tensors[i] == weight && weight && j == 0) note = *of_weight;
+            if (tensors[i] == weight && weight && j > 0) note.leader = (uintptr_t)parts[0].data;
+            note.start = (uintptr_t)parts[j].data;
+            note.bytes = parts[j].bytes;
+            LK_TRY(lk_ranges_add(&plan->weights, note.start, note.bytes));
+            LK_TRY(add_note(plan, note));
+        }
     }
     return LK_OK;
 }
@@ -31,13 +37,35 @@ static enum lk_code note_weights(const struct lk_device *dev, const struct lk_te
 #define PLAN_OP(name, last)                                                                                            \
     static enum lk_code run_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch) {                 \
         (void)scratch;                                                                                                 \
-        return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_##name);                              \
+        return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_##name, NULL, NULL);                  \
     }                                                                                                                  \
     static size_t scratch_##name(const struct lk_device *dev, const struct lk_##name *op) {                            \
-        const struct lk_device *target = ((const struct plan_device *)dev)->target;                                    \
+        const struct lk_device *target = ((const struct lk_plan_device *)dev)->target;                                 \
         return target->table->name.scratch ? target->table->name.scratch(target, op) : 0;                              \
     }
 LK_OPS(PLAN_OP)
+
+/* Three ops of which an itinerary says more than that they read weights. */
+static enum lk_code note_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
+    (void)scratch;
+    struct lk_cost cost = {0};
+    LK_TRY(lk_check_linear(op, &cost));
+    const struct lk_plan_note note = {.rows = op->x->shape[0], .gemm_flops = (double)cost.flops, .travels = true};
+    return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_linear, &note, op->w);
+}
+
+static enum lk_code note_embedding(struct lk_device *dev, const struct lk_embedding *op, void *scratch) {
+    (void)scratch;
+    const struct lk_plan_note note = {.table = true};
+    return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_embedding, &note, op->table);
+}
+
+static enum lk_code note_attention(struct lk_device *dev, const struct lk_attention *op, void *scratch) {
+    (void)scratch;
+    struct lk_cost cost = {0};
+    LK_TRY(lk_check_attention(op, &cost));
+    return add_note(lk_plan_device_of(dev), (struct lk_plan_note){.attention_flops = (double)cost.flops});
+}
 
 static enum lk_code plan_alloc(struct lk_device *dev, size_t bytes, void **out) {
     (void)dev, (void)bytes;
@@ -54,16 +82,43 @@ static enum lk_code plan_download(struct lk_device *dev, void *host, const void 
     memset(host, 0, bytes);
     return LK_OK;
 }
-static void plan_destroy(struct lk_device *dev) { lk_free(plan_of(dev)->weights.entries); }
+static void plan_destroy(struct lk_device *dev) {
+    lk_free(lk_plan_device_of(dev)->weights.entries);
+    lk_free(lk_plan_device_of(dev)->notes);
+}
+
+static void end_stage(struct lk_plan_device *plan) {
+    uint64_t *peak = &plan->stage_peaks[plan->stage];
+    if (plan->device.arena.peak > *peak) *peak = plan->device.arena.peak;
+}
+
+/* Called while arena.peak is still that of the stage before. */
+static enum lk_code plan_stage(struct lk_device *dev, const char *name) {
+    struct lk_plan_device *plan = lk_plan_device_of(dev);
+    int i = 0;
+    end_stage(plan);
+    while (i < plan->n_stages && strcmp(plan->stages[i], name)) i++;
+    if (i == LK_MAX_STAGES) return lk_fail(LK_E_INTERNAL, "plan device: more than %d stages", LK_MAX_STAGES);
+    if (i == plan->n_stages) snprintf(plan->stages[plan->n_stages++], sizeof plan->stages[0], "%s", name);
+    plan->stage = i;
+    return LK_OK;
+}
+
 static const struct lk_device_memory memory = {
-    .alloc = plan_alloc, .free = plan_free, .upload = plan_upload, .download = plan_download, .destroy = plan_destroy};
+    .alloc = plan_alloc,
+    .free = plan_free,
+    .upload = plan_upload,
+    .download = plan_download,
+    .destroy = plan_destroy,
+    .stage = plan_stage,
+};
 
 enum lk_code lk_device_plan_show(const struct lk_device *plan, struct lk_device *dev) {
-    return dev->memory->note_weights ? dev->memory->note_weights(dev, &plan_of(plan)->weights) : LK_OK;
+    return dev->memory->note_weights ? dev->memory->note_weights(dev, &lk_plan_device_of(plan)->weights) : LK_OK;
 }
 
 uint64_t lk_device_plan_footprint(const struct lk_device *dev, size_t arena_bytes) {
-    const struct plan_device *plan = plan_of(dev);
+    const struct lk_plan_device *plan = lk_plan_device_of(dev);
     const struct lk_device_memory *of_target = plan->target->memory;
     if (of_target->footprint) return of_target->footprint(plan->target, arena_bytes, &plan->weights);
     uint64_t bytes = arena_bytes;
@@ -72,12 +127,15 @@ uint64_t lk_device_plan_footprint(const struct lk_device *dev, size_t arena_byte
 }
 
 enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_device **out) {
-    struct plan_device *plan = lk_calloc(1, sizeof *plan);
+    struct lk_plan_device *plan = lk_calloc(1, sizeof *plan);
     if (!plan) return lk_fail(LK_E_NOMEM, "plan device: out of memory");
 #define SET_OP(name, last)                                                                                             \
     plan->table.name.run = run_##name;                                                                                 \
     plan->table.name.scratch = scratch_##name;
     LK_OPS(SET_OP)
+    plan->table.linear.run = note_linear;
+    plan->table.embedding.run = note_embedding;
+    plan->table.attention.run = note_attention;
     plan->target = target;
     plan->device.kind = LK_DEVICE_PLAN;
     plan->device.n_threads = target->n_threads;

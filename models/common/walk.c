@@ -6,12 +6,14 @@
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/flow_match.h"
+#include "models/placement.h"
 #include "weights/mapped_file.h"
 #include "engine/base/digest.h"
 
 enum lk_code lk_walk_begin(struct lk_walk *w, const char *name, struct lk_cost *before) {
     *before = w->dev->cost;
     if (w->result && w->dev->arena.peak > w->result->peak_bytes) w->result->peak_bytes = w->dev->arena.peak;
+    LK_TRY(lk_device_stage(w->dev, name));
     w->dev->arena.peak = w->dev->arena.used;
     if (lk_walk_planning(w) || !w->request->progress) return LK_OK;
     return w->request->progress(w->request->progress_context, name, 0, w->request->num_inference_steps);
@@ -103,35 +105,40 @@ enum lk_code lk_walk_download(const struct lk_walk *w, const struct lk_tensor *b
     return lk_download(w->dev, image->pixels, bytes);
 }
 
-/* show: the target gets to know its weights, which must not be nowhere (weights/bind.h). */
-static enum lk_code plan_walk(struct lk_walk *w, const struct lk_device *target, struct lk_device *show,
-                              lk_walk_fn *stages, void *run, struct lk_plan *plan) {
-    struct lk_device *real = w->dev, *dev;
+/* *out gets the plan device, for what it has learnt. */
+static enum lk_code plan_walk(struct lk_walk *w, const struct lk_device *target, lk_walk_fn *stages, void *run,
+                              struct lk_plan *plan, struct lk_device **out) {
+    struct lk_device *real = w->dev;
     struct lk_result *result = w->result;
-    LK_TRY(lk_device_plan_create(target, &dev));
-    w->dev = dev;
+    LK_TRY(lk_device_plan_create(target, out));
+    w->dev = *out;
     w->plan = plan;
     w->result = NULL;
     enum lk_code rc = stages(run);
     w->dev = real;
     w->plan = NULL;
     w->result = result;
-    if (!rc) plan->device_bytes = lk_device_plan_footprint(dev, plan->arena_bytes);
-    if (!rc && show) rc = lk_device_plan_show(dev, show);
-    lk_device_free(dev);
     return rc;
 }
 
 enum lk_code lk_walk_plan(struct lk_walk *w, const struct lk_device *target, lk_walk_fn *stages, void *run,
                           struct lk_plan *plan) {
-    return plan_walk(w, target, NULL, stages, run, plan);
+    struct lk_device *dev = NULL;
+    enum lk_code rc = plan_walk(w, target, stages, run, plan, &dev);
+    if (!rc) plan->device_bytes = plan->least_bytes = lk_device_plan_footprint(dev, plan->arena_bytes);
+    if (!rc && target->memory->place) rc = lk_placement_least(dev, target, &plan->least_bytes);
+    lk_device_free(dev);
+    return rc;
 }
 
 enum lk_code lk_walk_run(struct lk_walk *w, lk_walk_fn *stages, void *run) {
     struct lk_plan plan = {0};
-    LK_TRY(plan_walk(w, w->dev, w->dev, stages, run, &plan));
-    LK_TRY(lk_device_prepare(w->dev, plan.arena_bytes));
-    enum lk_code rc = stages(run);
+    struct lk_device *dev = NULL;
+    enum lk_code rc = plan_walk(w, w->dev, stages, run, &plan, &dev);
+    if (!rc) rc = lk_placement_prepare(w->dev, dev, plan.arena_bytes);
+    lk_device_free(dev);
+    if (rc) return rc;
+    rc = stages(run);
     if (!rc) {
         w->result->n_steps = w->request->num_inference_steps;
         memcpy(w->result->sigmas, w->sigmas, (size_t)(w->result->n_steps + 1) * sizeof *w->sigmas);

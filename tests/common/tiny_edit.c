@@ -33,6 +33,7 @@ void tiny_job_open(struct tiny_job *job, const struct tiny_edit *edit, enum lk_d
         q->max_sequence_length = 40;
     } else if (q->size_level) {
         q->size_level = 32;
+        if (q->n_images) q->width = q->height = 0; /* the source's */
     } else {
         q->condition_area = q->vae_area = 32 * 32;
         q->negative_prompt = "blurry";

@@ -1,5 +1,5 @@
-/* M2 and M3 on the simulated GPU: a plan is the peak of device memory, to the byte; one byte less, and every device
- * allocation that fails, is exit code 4 with what to do. */
+/* M2 and M3 on the simulated GPU: a plan is the peak of device memory, to the byte; one byte less than the least budget
+ * is exit code 4 with what to do; an allocation that fails leads to a smaller placement. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +29,7 @@ static struct lk_plan plan_of(const struct tiny_job *job) {
 }
 
 static uint64_t planned(const struct tiny_job *job) { return plan_of(job).device_bytes; }
+static uint64_t least(const struct tiny_job *job) { return plan_of(job).least_bytes; }
 
 static uint64_t arena_room(const struct lk_plan *plan) { return (plan->arena_bytes + 511) / 512 * 512; }
 
@@ -94,16 +95,19 @@ static void budget_to_the_byte(void **state) {
         struct tiny_job job;
         struct lk_result result;
         tiny_job_open(&job, &tiny_edits[i], LK_BF16, 0);
-        uint64_t plan = planned(&job);
+        uint64_t plan = least(&job);
+        assert_true(plan < planned(&job));
         gpu->memory_limit(plan);
+        gpu->memory_peak(0);
         assert_ok(open_and_edit(&job, &result));
+        assert_int_equal(gpu->memory_peak(0), plan);
         lk_result_free(&result);
         gpu->memory_limit(plan - 1);
         uint64_t copies = gpu->calls("cuMemcpyHtoD"), allocations = gpu->calls("cuMemAlloc_v2");
         assert_fails(open_and_edit(&job, &result), LK_E_FIT, "are needed");
         assert_int_equal(lk_exit_code(LK_E_FIT), 4);
-        assert_non_null(strstr(lk_error_text(), "are free; make the picture smaller"));
-        assert_non_null(strstr(lk_error_text(), "for weights"));
+        assert_non_null(strstr(lk_error_text(), "are free or allowed; the smallest --vram for this is"));
+        assert_non_null(strstr(lk_error_text(), "make the picture smaller"));
         assert_null(result.image.pixels);
         assert_int_equal(gpu->calls("cuMemcpyHtoD"), copies); /* nothing was read, and only the report allocated */
         assert_int_equal(gpu->calls("cuMemAlloc_v2"), allocations + 1);
@@ -121,8 +125,8 @@ static void a_smaller_job_fits_afterwards(void **state) {
     tiny_job_open(&edit, &tiny_edits[0], LK_F32, 0);
     text = edit;
     text.request.n_images = 0;
-    uint64_t plan = planned(&text);
-    assert_true(plan < planned(&edit));
+    uint64_t plan = least(&text);
+    assert_true(plan < least(&edit));
     gpu->memory_limit(plan);
     assert_ok(lk_device_cuda_create(0, &dev));
     assert_fails(lk_pipeline_edit(edit.pipeline, dev, &edit.request, &result), LK_E_FIT, "are needed");
@@ -132,6 +136,8 @@ static void a_smaller_job_fits_afterwards(void **state) {
     gpu->memory_limit(0);
     tiny_job_close(&edit);
 }
+
+static size_t pixel_bytes(const struct lk_image *image) { return (size_t)image->width * (size_t)image->height * 3; }
 
 static void every_failing_allocation(void **state) {
     (void)state;
@@ -143,21 +149,27 @@ static void every_failing_allocation(void **state) {
         assert_ok(open_and_edit(&job, &good));
         uint64_t n_allocations = gpu->calls("cuMemAlloc_v2") - before;
         int64_t live = lk_alloc_live();
-        assert_true(n_allocations >= 3); /* report, arena, weights */
-        for (uint64_t n = 1; n <= n_allocations + 1; n++) {
-            const char *call = n <= n_allocations ? "cuMemAlloc_v2" : "cuMemHostAlloc";
-            gpu->fail_at(call, n <= n_allocations ? n : 1, 2, false);
-            assert_fails(open_and_edit(&job, &result), LK_E_FIT, n <= n_allocations ? "cuMemAlloc" : "cuMemHostAlloc");
-            if (n <= n_allocations) assert_non_null(strstr(lk_error_text(), "are free; make the picture smaller"));
+        assert_true(n_allocations >= 3);                /* report, arena, weights */
+        for (uint64_t n = 1; n <= n_allocations; n++) { /* of what the device needs itself; then a smaller placement */
+            gpu->fail_at("cuMemAlloc_v2", n, 2, false);
+            if (n == 1)
+                assert_fails(open_and_edit(&job, &result), LK_E_FIT, "are free; make the picture smaller");
+            else
+                assert_ok(open_and_edit(&job, &result));
+            assert_string_equal(gpu->failed_call(), "cuMemAlloc_v2");
             gpu->fail_at(NULL, 0, 0, false);
-            assert_null(result.image.pixels);
+            if (n > 1) assert_memory_equal(good.image.pixels, result.image.pixels, pixel_bytes(&good.image));
+            lk_result_free(&result);
             assert_int_equal(lk_alloc_live(), live);
         }
+        gpu->fail_at("cuMemHostAlloc", 1, 2, false);
+        assert_fails(open_and_edit(&job, &result), LK_E_FIT, "cuMemHostAlloc");
+        gpu->fail_at(NULL, 0, 0, false);
         gpu->memory_peak(0);
         assert_int_equal(gpu->memory_peak(0), 0); /* all was given back */
         assert_ok(open_and_edit(&job, &result));
         assert_int_equal(good.image.width, result.image.width);
-        assert_memory_equal(good.image.pixels, result.image.pixels, (size_t)good.image.width * good.image.height * 3);
+        assert_memory_equal(good.image.pixels, result.image.pixels, pixel_bytes(&good.image));
         lk_result_free(&result);
         lk_result_free(&good);
         tiny_job_close(&job);
@@ -200,11 +212,12 @@ static void exit_code_of_the_program(void **state) {
     char text[4096];
     struct tiny_job job;
     tiny_job_open(&job, &tiny_edits[3], LK_BF16, 2);
-    uint64_t plan = planned(&job);
+    uint64_t plan = least(&job);
     tiny_job_close(&job);
     unlink(output);
     int code = run_program(plan - 1, output, text);
-    if (code != 4 || !strstr(text, "error: ") || !strstr(text, "are needed") || !strstr(text, "are free; make the"))
+    if (code != 4 || !strstr(text, "error: ") || !strstr(text, "are needed") ||
+        !strstr(text, "the smallest --vram for this"))
         fail_msg("code %d: %s", code, text);
     assert_int_equal(access(output, F_OK), -1);
     code = run_program(plan, output, text);

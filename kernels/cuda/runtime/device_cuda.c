@@ -8,6 +8,7 @@
 #include "kernels/cuda/runtime/modules.h"
 
 #define LEAST_COMPUTE_MAJOR 8
+#define MOST_BESIDE         ((uint64_t)1 << 30) /* that a context with its code is taken for */
 
 /* The context belongs to a thread; ops may be called from any. */
 static enum lk_code enter(const struct lk_cuda_device *cuda) {
@@ -26,6 +27,7 @@ static enum lk_code cuda_alloc(struct lk_device *dev, size_t bytes, void **out) 
 static void cuda_free(struct lk_device *dev, void *block) {
     struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
     lk_cuda()->context_set(cuda->context);
+    if (cuda->placed.copies) lk_cuda()->stream_synchronize(cuda->placed.copies);
     lk_cuda()->stream_synchronize(cuda->stream);
     lk_cuda()->memory_free((lk_cu_address)(uintptr_t)block);
 }
@@ -67,8 +69,10 @@ static void cuda_destroy(struct lk_device *dev) {
     const struct lk_cuda_driver *driver = lk_cuda();
     if (cuda->context) {
         driver->context_set(cuda->context);
+        if (cuda->placed.copies) driver->stream_synchronize(cuda->placed.copies);
         if (cuda->stream) driver->stream_synchronize(cuda->stream);
         lk_cuda_rivals_close(dev);
+        lk_cuda_placed_drop(cuda);
         if (cuda->weights) lk_cuda_weights_drop(cuda->weights);
         if (cuda->report) driver->memory_free(cuda->report);
         lk_staging_close(&cuda->staging);
@@ -96,6 +100,9 @@ static const struct lk_device_memory memory = {
     .check_fit = lk_cuda_check_fit,
     .load_weights = cuda_load_weights,
     .footprint = lk_cuda_footprint,
+    .stage = lk_cuda_stage,
+    .room = lk_cuda_room,
+    .place = lk_cuda_place,
 };
 
 /* Copies of an op's tensors with the device's addresses: pointers[i] is set to tensors[i]. The first tensor of an op
@@ -196,7 +203,12 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(lk_staging_open(&cuda->staging, sizeof(struct lk_cuda_report)));
     LK_TRY(lk_cuda_alloc(cuda, sizeof(struct lk_cuda_report), "report of the kernels", &cuda->report));
     LK_TRY(LK_CU(set_bytes, (cuda->report, 0, sizeof(struct lk_cuda_report), cuda->stream), "%s", cuda->device.name));
-    return load_modules(cuda);
+    LK_TRY(load_modules(cuda));
+    size_t available, total;
+    LK_TRY(LK_CU(memory_info, (&available, &total), "%s", cuda->device.name));
+    uint64_t taken = total - available; /* by others as well, if there are any */
+    cuda->beside = taken < MOST_BESIDE ? taken - cuda->device.memory_own : MOST_BESIDE;
+    return LK_OK;
 }
 
 enum lk_code lk_device_cuda_create(int index, struct lk_device **out) {
@@ -208,6 +220,8 @@ enum lk_code lk_device_cuda_create(int index, struct lk_device **out) {
     cuda->device.n_threads = 1;
     cuda->device.table = &table;
     cuda->device.memory = &memory;
+    cuda->device.memory_grain = LK_CUDA_GRAIN;
+    cuda->device.memory_own = lk_cuda_grains(sizeof(struct lk_cuda_report));
     enum lk_code rc = open_device(cuda, index);
     if (rc) {
         struct lk_error error;

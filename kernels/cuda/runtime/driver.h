@@ -56,6 +56,8 @@ enum {
     F(stream_create, "cuStreamCreate", (lk_cu_stream * stream, unsigned flags))                                        \
     F(stream_destroy, "cuStreamDestroy_v2", (lk_cu_stream stream))                                                     \
     F(stream_synchronize, "cuStreamSynchronize", (lk_cu_stream stream))                                                \
+    F(stream_wait, "cuStreamWaitEvent", (lk_cu_stream stream, lk_cu_event event, unsigned flags))                      \
+    F(launch_host, "cuLaunchHostFunc", (lk_cu_stream stream, void (*function)(void *user), void *user))                \
     F(event_create, "cuEventCreate", (lk_cu_event * event, unsigned flags))                                            \
     F(event_destroy, "cuEventDestroy_v2", (lk_cu_event event))                                                         \
     F(event_record, "cuEventRecord", (lk_cu_event event, lk_cu_stream stream))                                         \

@@ -19,14 +19,10 @@ enum lk_code lk_cuda_alloc(const struct lk_cuda_device *cuda, size_t bytes, cons
                    mib(total));
 }
 
-/* The device's own, beside arena and weights. */
-static uint64_t own_bytes(void) { return lk_cuda_grains(sizeof(struct lk_cuda_report)); }
-
 static uint64_t arena_room(size_t bytes) { return lk_cuda_grains(bytes ? bytes : 1); }
 
 uint64_t lk_cuda_footprint(const struct lk_device *dev, size_t arena_bytes, const struct lk_ranges *weights) {
-    (void)dev;
-    return own_bytes() + arena_room(arena_bytes) + lk_cuda_weights_room(weights);
+    return dev->memory_own + arena_room(arena_bytes) + lk_cuda_weights_room(weights);
 }
 
 enum lk_code lk_cuda_check_fit(struct lk_device *dev, size_t arena_bytes) {
@@ -37,7 +33,7 @@ enum lk_code lk_cuda_check_fit(struct lk_device *dev, size_t arena_bytes) {
     if (!arena && !weights) return LK_OK;
     LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
     LK_TRY(LK_CU(memory_info, (&available, &total), "%s", dev->name));
-    uint64_t freed = dev->arena_block && arena ? arena_room(dev->arena.capacity) : 0;
+    uint64_t freed = dev->arena_block && arena ? arena_room(dev->arena_block_bytes) : 0;
     if (arena + weights <= available + freed) return LK_OK;
     lk_cuda_weights_forget(cuda->weights);
     return lk_fail(LK_E_FIT,
@@ -45,4 +41,18 @@ enum lk_code lk_cuda_check_fit(struct lk_device *dev, size_t arena_bytes) {
                    "MiB are free; " ADVICE,
                    dev->name, mib(arena + weights), (unsigned long long)(arena + weights), mib(weights), mib(arena),
                    mib(available + freed), mib(total));
+}
+
+enum lk_code lk_cuda_room(struct lk_device *dev, uint64_t bytes, struct lk_device_room *out) {
+    const struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    size_t available = 0, total = 0;
+    LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
+    LK_TRY(LK_CU(memory_info, (&available, &total), "%s", dev->name));
+    out->needed_beside = cuda->beside + dev->memory_own;
+    out->bytes = available + cuda->weights->held;
+    if (dev->arena_block) out->bytes += arena_room(dev->arena_block_bytes);
+    if (!bytes) return LK_OK;
+    uint64_t allowed = bytes > out->needed_beside ? bytes - out->needed_beside : 0;
+    if (allowed < out->bytes) out->bytes = allowed;
+    return LK_OK;
 }

@@ -15,6 +15,7 @@ static struct lk_range *find(const struct lk_cuda_weights *w, const struct lk_te
 void lk_cuda_weights_drop(struct lk_cuda_weights *w) {
     for (size_t i = 0; i < w->n_blocks; i++) lk_cuda()->memory_free(w->blocks[i]);
     w->ranges.n = w->n_blocks = 0;
+    w->held = 0;
 }
 
 void lk_cuda_weights_forget(struct lk_cuda_weights *w) {
@@ -73,6 +74,7 @@ enum lk_code lk_cuda_weights_load(struct lk_cuda_device *cuda) {
     LK_TRY(lk_grow(&w->blocks, &w->blocks_capacity, w->n_blocks + 1, sizeof *w->blocks));
     LK_TRY(lk_cuda_alloc(cuda, total, "weights", &block));
     w->blocks[w->n_blocks++] = block;
+    w->held += total;
     enum lk_code rc = upload(cuda, block);
     if (rc) { /* some of the copies are there: none of them counts */
         lk_cuda()->stream_synchronize(cuda->stream);
@@ -87,17 +89,19 @@ enum lk_code lk_cuda_weights_find(struct lk_cuda_device *cuda, struct lk_tensor 
     const int n = lk_tensor_parts(t, parts);
     bool missing = false;
     LK_TRY(follow_epoch(cuda));
+    void *copies[LK_TENSOR_PARTS];
     for (int i = 0; i < n; i++) {
-        const struct lk_range *e = find(w, &parts[i]);
-        if (e && e->copy) continue;
+        LK_TRY(lk_cuda_placed_find(cuda, (uintptr_t)parts[i].data, parts[i].bytes, &copies[i]));
+        const struct lk_range *e = copies[i] ? NULL : find(w, &parts[i]);
+        if (copies[i] || (e && e->copy)) continue;
         missing = true;
         LK_TRY(lk_ranges_add(&w->ranges, (uintptr_t)parts[i].data, parts[i].bytes));
     }
     if (missing) LK_TRY(lk_cuda_weights_load(cuda));
     for (int i = 0; i < n; i++) {
-        const struct lk_range *e = find(w, &parts[i]);
-        void *copy = (void *)(uintptr_t)(e->copy + ((uintptr_t)parts[i].data - e->start));
-        *(parts[i].data == t->scales.data ? &t->scales.data : &t->data) = copy;
+        const struct lk_range *e = copies[i] ? NULL : find(w, &parts[i]);
+        if (e) copies[i] = (void *)(uintptr_t)(e->copy + ((uintptr_t)parts[i].data - e->start));
+        *(parts[i].data == t->scales.data ? &t->scales.data : &t->data) = copies[i];
     }
     return LK_OK;
 }

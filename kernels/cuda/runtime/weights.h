@@ -12,6 +12,7 @@ struct lk_cuda_weights {
     struct lk_ranges ranges; /* of host memory; their copy is a device address, 0: noted, not loaded */
     lk_cu_address *blocks;   /* device memory behind them */
     size_t n_blocks, blocks_capacity;
+    uint64_t held; /* bytes of them */
     uint64_t epoch;
 };
 

@@ -225,8 +225,10 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags
     LEAVE(CUDA_SUCCESS);
 }
 
-static CUresult host_work(CUstream stream, CUhostFn function, CUstreamCallback callback, void *user) {
-    STREAM();
+static CUresult host_work(const char *name, CUstream stream, CUhostFn function, CUstreamCallback callback, void *user) {
+    ENTER_CONTEXT_AS(name);
+    struct gpusim_stream *s = gpusim_stream_of(context, stream);
+    if (!s) LEAVE(CUDA_ERROR_INVALID_HANDLE);
     struct gpusim_item *item = gpusim_item_new(context, GPUSIM_WORK_HOST);
     if (!item) LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
     item->host = function;
@@ -236,10 +238,10 @@ static CUresult host_work(CUstream stream, CUhostFn function, CUstreamCallback c
     LEAVE(CUDA_SUCCESS);
 }
 EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user) {
-    return function ? host_work(stream, function, NULL, user) : CUDA_ERROR_INVALID_VALUE;
+    return function ? host_work(__func__, stream, function, NULL, user) : CUDA_ERROR_INVALID_VALUE;
 }
 EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user, unsigned flags) {
-    return callback && !flags ? host_work(stream, NULL, callback, user) : CUDA_ERROR_INVALID_VALUE;
+    return callback && !flags ? host_work(__func__, stream, NULL, callback, user) : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuEventCreate(CUevent *out, unsigned flags) {

@@ -1,0 +1,37 @@
+#include "engine/placement.h"
+
+#include "engine/base/alloc.h"
+
+void lk_itinerary_free(struct lk_itinerary *it) {
+    for (int i = 0; i < it->n_stages; i++) {
+        lk_free(it->stages[i].visits);
+        lk_free(it->stages[i].reads);
+    }
+    lk_free(it->units.entries);
+    lk_free(it->travels);
+    lk_free(it->table);
+    lk_free(it->leader);
+    lk_free(it->follower);
+    *it = (struct lk_itinerary){0};
+}
+
+uint64_t lk_unit_room(const struct lk_itinerary *it, size_t unit) {
+    uint32_t scales = it->follower[unit];
+    return lk_place_room(it->units.entries[unit].bytes) +
+           (scales == LK_NO_UNIT ? 0 : lk_place_room(it->units.entries[scales].bytes));
+}
+
+bool lk_placement_sends(const struct lk_placement *p, int stage, uint32_t unit) {
+    return p->itinerary.stages[stage].reads[unit] && p->itinerary.travels[unit] &&
+           p->stages[stage].offsets[unit] == LK_NOWHERE;
+}
+
+void lk_placement_free(struct lk_placement *p) {
+    for (int i = 0; i < LK_MAX_STAGES; i++) {
+        lk_free(p->stages[i].offsets);
+        lk_free(p->stages[i].visits);
+        lk_free(p->stages[i].stays);
+    }
+    lk_itinerary_free(&p->itinerary);
+    *p = (struct lk_placement){0};
+}

@@ -1,0 +1,376 @@
+#include "kernels/cuda/runtime/placed.h"
+
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime/memory.h"
+
+#define PIECE_BYTES ((uint64_t)1 << 30) /* of pinned memory, which the driver pins at once */
+
+static const struct lk_stage_placement *stage_of(const struct lk_cuda_placed *p) {
+    return &p->placement.stages[p->stage];
+}
+
+static lk_cu_address address_of(const struct lk_cuda_device *cuda, uint64_t offset) {
+    return (lk_cu_address)(uintptr_t)cuda->device.arena_block + offset;
+}
+
+static const struct lk_range *unit_at(const struct lk_cuda_placed *p, uint32_t unit) {
+    return &p->placement.itinerary.units.entries[unit];
+}
+
+/* --- the ring --- */
+
+static enum lk_code send_unit(struct lk_cuda_device *cuda, const struct lk_stay *stay) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    const struct lk_range *e = unit_at(p, stay->unit);
+    lk_cu_address to = address_of(cuda, stay->offset);
+    uint32_t scales = p->placement.itinerary.follower[stay->unit];
+    const struct lk_range *f = scales == LK_NO_UNIT ? NULL : unit_at(p, scales);
+    size_t bytes = f ? lk_place_room(e->bytes) + f->bytes : e->bytes;
+    if (p->pinned[stay->unit])
+        return LK_CU(copy_to_device, (to, p->pinned[stay->unit], bytes, p->copies), "weights of %zu bytes", bytes);
+    LK_TRY(lk_cuda_readers_send(p->readers, p->copies, to, (const void *)e->start, e->bytes));
+    if (!f) return LK_OK;
+    return lk_cuda_readers_send(p->readers, p->copies, to + lk_place_room(e->bytes), (const void *)f->start, f->bytes);
+}
+
+/* The next stay's copy, after the visit that was the last to what it overwrites. */
+static enum lk_code send_next(struct lk_cuda_device *cuda) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    const struct lk_stage_placement *s = stage_of(p);
+    int64_t i = p->n_sent % (int64_t)s->n_stays, cycle = p->n_sent / (int64_t)s->n_stays;
+    const struct lk_stay *stay = &s->stays[i];
+    int64_t after = stay->after + cycle * (int64_t)s->n_visits;
+    if (after >= 0) {
+        uint32_t before = s->visits[after % (int64_t)s->n_visits].stay;
+        LK_TRY(LK_CU(stream_wait, (p->copies, p->events[p->n_events + before], 0), "the ring of weights"));
+    }
+    LK_TRY(send_unit(cuda, stay));
+    LK_TRY(LK_CU(event_record, (p->events[i], p->copies), "the ring of weights"));
+    p->n_sent++;
+    return LK_OK;
+}
+
+/* Sends what has its place already. */
+static enum lk_code send_ahead(struct lk_cuda_device *cuda) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    const struct lk_stage_placement *s = stage_of(p);
+    int64_t n_visits = (int64_t)s->n_visits, n_stays = (int64_t)s->n_stays;
+    while (n_stays) {
+        int64_t i = p->n_sent % n_stays, cycle = p->n_sent / n_stays;
+        if (s->stays[i].after + cycle * n_visits >= p->n_ended) break;
+        if (!s->repeats && cycle * n_visits > p->n_ended) break;
+        if (cycle > p->n_ended / n_visits + 1) break;
+        LK_TRY(send_next(cuda));
+    }
+    return LK_OK;
+}
+
+static enum lk_code end_visit(struct lk_cuda_device *cuda) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    const struct lk_stage_placement *s = stage_of(p);
+    if (p->n_ended == p->n_begun) return LK_OK;
+    int64_t visit = p->n_ended % (int64_t)s->n_visits;
+    uint32_t stay = s->visits[visit].stay;
+    if (s->stays[stay].last == visit)
+        LK_TRY(LK_CU(event_record, (p->events[p->n_events + stay], cuda->stream), "the ring of weights"));
+    p->n_ended++;
+    return send_ahead(cuda);
+}
+
+static enum lk_code begin_visit(struct lk_cuda_device *cuda) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    const struct lk_stage_placement *s = stage_of(p);
+    int64_t n = (int64_t)s->n_visits, visit = p->n_begun % n;
+    uint32_t stay = s->visits[visit].stay;
+    int64_t needed = p->n_begun / n * (int64_t)s->n_stays + stay;
+    while (p->n_sent <= needed) LK_TRY(send_next(cuda));
+    p->n_begun++;
+    if (s->stays[stay].first != visit) return LK_OK;
+    return LK_CU(stream_wait, (cuda->stream, p->events[stay], 0), "the ring of weights");
+}
+
+/* Goes on to the next visit of the unit; those in between are not met this time. False if there is none. */
+static enum lk_code visit(struct lk_cuda_device *cuda, uint32_t unit, bool *found) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    const struct lk_stage_placement *s = stage_of(p);
+    int64_t n = (int64_t)s->n_visits, ahead = 0;
+    *found = true;
+    if (p->n_begun > p->n_ended && s->visits[p->n_ended % n].unit == unit) return LK_OK;
+    while (ahead < n && s->visits[(p->n_begun + ahead) % n].unit != unit) ahead++;
+    *found = ahead < n;
+    for (int64_t i = 0; *found && i <= ahead; i++) {
+        LK_TRY(end_visit(cuda));
+        LK_TRY(begin_visit(cuda));
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_cuda_placed_find(struct lk_cuda_device *cuda, uintptr_t start, size_t bytes, void **out) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    *out = NULL;
+    if (!p->active || p->epoch != lk_weights_epoch()) return LK_OK;
+    const struct lk_range *e = lk_ranges_find(&p->placement.itinerary.units, start, bytes);
+    if (!e) return LK_OK;
+    uint32_t unit = (uint32_t)(e - p->placement.itinerary.units.entries);
+    const struct lk_stage_placement *s = stage_of(p);
+    uint64_t offset = s->offsets[unit];
+    if (offset == LK_NOWHERE) {
+        bool found;
+        uint32_t leader = p->placement.itinerary.leader[unit];
+        LK_TRY(visit(cuda, leader == LK_NO_UNIT ? unit : leader, &found));
+        if (!found) return LK_OK;
+        offset = s->stays[s->visits[p->n_ended % (int64_t)s->n_visits].stay].offset;
+        if (leader != LK_NO_UNIT) offset += lk_place_room(unit_at(p, leader)->bytes);
+    }
+    *out = (void *)(uintptr_t)(address_of(cuda, offset) + (start - e->start));
+    return LK_OK;
+}
+
+/* --- stages --- */
+
+/* Whether a stage leaves alone what lies there. */
+static bool survives(const struct lk_stage_placement *s, uint64_t offset, uint64_t bytes) {
+    return offset >= s->ring_offset + s->ring_bytes && offset + bytes <= s->resident_offset;
+}
+
+static enum lk_code load_residents(struct lk_cuda_device *cuda) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    const struct lk_stage_placement *s = stage_of(p);
+    size_t n = p->placement.itinerary.units.n;
+    for (size_t u = 0; u < n; u++)
+        if (p->loaded[u] != s->offsets[u] && p->loaded[u] != LK_NOWHERE &&
+            !survives(s, p->loaded[u], unit_at(p, (uint32_t)u)->bytes))
+            p->loaded[u] = LK_NOWHERE;
+    for (size_t u = 0; u < n; u++) {
+        const struct lk_range *e = unit_at(p, (uint32_t)u);
+        if (s->offsets[u] == LK_NOWHERE || p->loaded[u] == s->offsets[u]) continue;
+        p->loaded[u] = LK_NOWHERE;
+        LK_TRY(lk_staging_upload(&cuda->staging, cuda->stream, address_of(cuda, s->offsets[u]), (const void *)e->start,
+                                 e->bytes));
+        p->loaded[u] = s->offsets[u];
+    }
+    return LK_OK;
+}
+
+/* What the last stage had under way ends before this one's begins; then the ring starts afresh. */
+static enum lk_code enter_stage(struct lk_cuda_device *cuda, int stage) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    LK_TRY(LK_CU(event_record, (p->boundary, p->copies), "a stage's end"));
+    LK_TRY(LK_CU(stream_wait, (cuda->stream, p->boundary, 0), "a stage's end"));
+    p->stage = stage;
+    p->n_begun = p->n_ended = p->n_sent = 0;
+    cuda->device.arena.capacity = p->placement.itinerary.stages[stage].arena_bytes;
+    LK_TRY(load_residents(cuda));
+    LK_TRY(LK_CU(event_record, (p->boundary, cuda->stream), "a stage's begin"));
+    LK_TRY(LK_CU(stream_wait, (p->copies, p->boundary, 0), "a stage's begin"));
+    return send_ahead(cuda);
+}
+
+enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name) {
+    struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    struct lk_cuda_placed *p = &cuda->placed;
+    const struct lk_itinerary *it = &p->placement.itinerary;
+    if (!p->active) return LK_OK;
+    LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
+    for (int i = 0; i < it->n_stages; i++)
+        if (!strcmp(it->stages[i].name, name)) return i == p->stage ? LK_OK : enter_stage(cuda, i);
+    return lk_fail(LK_E_INTERNAL, "%s: stage %s is not in the plan", dev->name, name);
+}
+
+/* --- placing --- */
+
+static void drop_pinned(struct lk_cuda_placed *p) {
+    for (size_t i = 0; i < p->n_pieces; i++) lk_cuda()->host_free(p->pieces[i]);
+    lk_free(p->pieces);
+    lk_free(p->pinned);
+    p->pieces = NULL;
+    p->pinned = NULL;
+    p->n_pieces = 0;
+}
+
+/* Weights and their copies; streams and events stay. */
+static void drop_weights(struct lk_cuda_device *cuda) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    lk_cuda_readers_close(p->readers);
+    p->readers = NULL;
+    drop_pinned(p);
+    lk_free(p->loaded);
+    p->loaded = NULL;
+    lk_placement_free(&p->placement);
+    p->active = false;
+}
+
+void lk_cuda_placed_drop(struct lk_cuda_device *cuda) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    drop_weights(cuda);
+    for (size_t i = 0; i < 2 * p->n_events; i++)
+        if (p->events[i]) lk_cuda()->event_destroy(p->events[i]);
+    if (p->boundary) lk_cuda()->event_destroy(p->boundary);
+    if (p->copies) lk_cuda()->stream_destroy(p->copies);
+    lk_free(p->events);
+    *p = (struct lk_cuda_placed){0};
+}
+
+static void free_block(struct lk_device *dev) {
+    if (dev->arena_block) lk_cuda()->memory_free((lk_cu_address)(uintptr_t)dev->arena_block);
+    dev->arena_block = NULL;
+    dev->arena_block_bytes = 0;
+    lk_arena_init(&dev->arena, NULL, 0, false);
+}
+
+/* Both streams have nothing under way. */
+static enum lk_code settle(struct lk_cuda_device *cuda) {
+    if (cuda->placed.copies) LK_TRY(LK_CU(stream_synchronize, (cuda->placed.copies), "%s", cuda->device.name));
+    LK_TRY(LK_CU(stream_synchronize, (cuda->stream), "%s", cuda->device.name));
+    lk_staging_settled(&cuda->staging);
+    return LK_OK;
+}
+
+static enum lk_code new_events(struct lk_cuda_placed *p, const struct lk_placement *placement) {
+    size_t n = 0;
+    for (int i = 0; i < placement->itinerary.n_stages; i++)
+        if (placement->stages[i].n_stays > n) n = placement->stages[i].n_stays;
+    if (!p->copies) LK_TRY(LK_CU(stream_create, (&p->copies, LK_CU_STREAM_NON_BLOCKING), "copies of weights"));
+    if (!p->boundary) LK_TRY(LK_CU(event_create, (&p->boundary, LK_CU_EVENT_DISABLE_TIMING), "copies of weights"));
+    if (n <= p->n_events) return LK_OK;
+    for (size_t i = 0; i < 2 * p->n_events; i++) lk_cuda()->event_destroy(p->events[i]);
+    lk_free(p->events);
+    p->n_events = 0;
+    p->events = lk_calloc(2 * n, sizeof *p->events);
+    if (!p->events) return lk_fail(LK_E_NOMEM, "copies of weights: out of memory");
+    p->n_events = n;
+    for (size_t i = 0; i < 2 * n; i++)
+        LK_TRY(LK_CU(event_create, (&p->events[i], LK_CU_EVENT_DISABLE_TIMING), "event %zu", i));
+    return LK_OK;
+}
+
+/* A piece of pinned memory with copies of units[0..n), as many as it takes. Returns how many. */
+static enum lk_code pin_piece(struct lk_cuda_placed *p, const struct lk_itinerary *it, const uint32_t *units, size_t n,
+                              size_t *n_pinned) {
+    uint64_t bytes = 0, used = 0;
+    size_t i = 0;
+    void *piece;
+    for (; i < n && (!i || bytes + lk_unit_room(it, units[i]) <= PIECE_BYTES); i++) bytes += lk_unit_room(it, units[i]);
+    LK_TRY(LK_CU(host_alloc, (&piece, bytes, 0), "pinned host memory, %llu bytes", (unsigned long long)bytes));
+    p->pieces[p->n_pieces++] = piece;
+    *n_pinned = i;
+    for (size_t k = 0; k < i; used += lk_unit_room(it, units[k++])) {
+        const struct lk_range *e = &it->units.entries[units[k]];
+        const uint32_t scales = it->follower[units[k]];
+        unsigned char *copy = (unsigned char *)piece + used;
+        memcpy(copy, (const void *)e->start, e->bytes);
+        p->pinned[units[k]] = copy;
+        if (scales == LK_NO_UNIT) continue;
+        memcpy(copy + lk_place_room(e->bytes), (const void *)it->units.entries[scales].start,
+               it->units.entries[scales].bytes);
+    }
+    return LK_OK;
+}
+
+/* Pinned copies of what pinned stages send, and readers if another stage sends something. */
+static enum lk_code prepare_host(struct lk_cuda_placed *p, const struct lk_placement *placement) {
+    const struct lk_ranges *all = &placement->itinerary.units;
+    size_t n = 0, done = 0;
+    bool reads = false;
+    uint32_t *units = lk_malloc((all->n + 1) * sizeof *units);
+    p->pinned = lk_calloc(all->n + 1, sizeof *p->pinned);
+    p->pieces = lk_calloc(all->n + 1, sizeof *p->pieces);
+    enum lk_code rc = units && p->pinned && p->pieces ? LK_OK : lk_fail(LK_E_NOMEM, "copies of weights: out of memory");
+    for (int i = 0; !rc && i < placement->itinerary.n_stages; i++) {
+        const struct lk_stage_placement *s = &placement->stages[i];
+        reads |= !s->pinned && s->n_stays;
+        for (uint32_t u = 0; s->pinned && u < all->n; u++)
+            if (lk_placement_sends(placement, i, u)) units[n++] = u;
+    }
+    while (!rc && done < n) {
+        size_t more = 0;
+        rc = pin_piece(p, &placement->itinerary, units + done, n - done, &more);
+        done += more;
+    }
+    lk_free(units);
+    if (rc || !reads) return rc;
+    return lk_cuda_readers_open(&p->readers, placement->readers, placement->slot_bytes);
+}
+
+/* What of the weights lies already where the new placement wants to have it, or might be kept there. */
+static void take_loaded(const struct lk_cuda_placed *p, const struct lk_placement *now, uint64_t *loaded) {
+    const struct lk_ranges *before = &p->placement.itinerary.units;
+    for (size_t u = 0; u < now->itinerary.units.n; u++) {
+        const struct lk_range *e = &now->itinerary.units.entries[u];
+        const struct lk_range *old = p->active ? lk_ranges_find(before, e->start, e->bytes) : NULL;
+        bool same = old && old->start == e->start && old->bytes == e->bytes && p->epoch == lk_weights_epoch();
+        loaded[u] = same ? p->loaded[old - before->entries] : LK_NOWHERE;
+    }
+}
+
+/* The block, and in it nothing yet unless it is the one that was there. */
+static enum lk_code prepare_block(struct lk_cuda_device *cuda, uint64_t bytes) {
+    struct lk_device *dev = &cuda->device;
+    lk_cu_address block;
+    if (!cuda->placed.active || dev->arena_block_bytes != bytes) {
+        drop_weights(cuda);
+        lk_cuda_weights_drop(cuda->weights);
+        free_block(dev);
+        LK_TRY(lk_cuda_alloc(cuda, bytes, "activations and weights", &block));
+        dev->arena_block = (void *)(uintptr_t)block;
+        dev->arena_block_bytes = bytes;
+    }
+    lk_arena_init(&dev->arena, dev->arena_block, bytes, false);
+    return LK_OK;
+}
+
+/* Whether the same weights are sent by the same way, so that their copies in host memory can stay. */
+static bool sends_alike(const struct lk_placement *a, const struct lk_placement *b) {
+    const struct lk_ranges *x = &a->itinerary.units, *y = &b->itinerary.units;
+    if (x->n != y->n || a->itinerary.n_stages != b->itinerary.n_stages || a->slot_bytes != b->slot_bytes ||
+        a->readers != b->readers)
+        return false;
+    for (uint32_t u = 0; u < x->n; u++) {
+        if (x->entries[u].start != y->entries[u].start || x->entries[u].bytes != y->entries[u].bytes) return false;
+        for (int i = 0; i < a->itinerary.n_stages; i++)
+            if (lk_placement_sends(a, i, u) != lk_placement_sends(b, i, u) ||
+                a->stages[i].pinned != b->stages[i].pinned)
+                return false;
+    }
+    return true;
+}
+
+static enum lk_code place(struct lk_cuda_device *cuda, struct lk_placement *placement) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    LK_TRY(prepare_block(cuda, placement->block_bytes));
+    LK_TRY(new_events(p, placement));
+    uint64_t *loaded = lk_malloc((placement->itinerary.units.n + 1) * sizeof *loaded);
+    if (!loaded) return lk_fail(LK_E_NOMEM, "%s: out of memory", cuda->device.name);
+    take_loaded(p, placement, loaded);
+    bool keep_host = p->active && p->epoch == lk_weights_epoch() && sends_alike(&p->placement, placement) &&
+                     !(p->readers && lk_cuda_readers_failed(p->readers));
+    if (!keep_host) {
+        lk_cuda_readers_close(p->readers);
+        p->readers = NULL;
+        drop_pinned(p);
+    }
+    lk_free(p->loaded);
+    p->loaded = loaded;
+    p->active = false;
+    if (!keep_host) LK_TRY(prepare_host(p, placement));
+    lk_placement_free(&p->placement);
+    p->placement = *placement;
+    *placement = (struct lk_placement){0};
+    p->epoch = lk_weights_epoch();
+    p->active = true;
+    return enter_stage(cuda, 0);
+}
+
+enum lk_code lk_cuda_place(struct lk_device *dev, struct lk_placement *placement) {
+    struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    if (!placement && !cuda->placed.active) return LK_OK;
+    LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
+    LK_TRY(settle(cuda));
+    if (placement) return place(cuda, placement);
+    drop_weights(cuda);
+    free_block(dev);
+    return LK_OK;
+}

@@ -1,0 +1,39 @@
+/* Weights where a placement says (engine/placement.h): some resident in the arena's block, the others sent through a
+ * ring by a second stream, ahead of use.
+ *
+ * Two events for each stay in the ring order the two streams: the op's stream waits for `arrived`, the copy stream for
+ * `freed` of what lay there before. Everything is issued in the order of the visits, so that nothing waits on the host:
+ * a unit is sent as soon as the visit after which its place is free has been issued. */
+#pragma once
+
+#include "engine/device.h"
+#include "kernels/cuda/runtime/driver.h"
+#include "kernels/cuda/runtime/readers.h"
+
+struct lk_cuda_device;
+
+struct lk_cuda_placed {
+    struct lk_placement placement;
+    bool active;
+    uint64_t epoch;
+    uint64_t *loaded; /* per unit: the offset at which it lies, LK_NOWHERE */
+    int stage;
+    lk_cu_stream copies;
+    lk_cu_event *events; /* arrived of each stay, then freed */
+    size_t n_events;
+    lk_cu_event boundary;             /* between stages */
+    int64_t n_begun, n_ended, n_sent; /* visits and stays of the stage so far, over all cycles */
+    void **pieces;                    /* pinned memory for copies of what is streamed */
+    size_t n_pieces;
+    const unsigned char **pinned; /* per unit: its copy; NULL: none, the readers fetch it */
+    struct lk_cuda_readers *readers;
+};
+
+/* As struct lk_device_memory has them. */
+enum lk_code lk_cuda_place(struct lk_device *dev, struct lk_placement *placement);
+enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name);
+
+/* *out gets the device address of a weight if it is one that was placed and this stage reads, else NULL. */
+enum lk_code lk_cuda_placed_find(struct lk_cuda_device *cuda, uintptr_t start, size_t bytes, void **out);
+/* Gives everything back. Nothing may be under way. */
+void lk_cuda_placed_drop(struct lk_cuda_device *cuda);

@@ -1,0 +1,113 @@
+/* Weights that do not all fit: staged, resident in part, streamed through rings of several sizes by several readers. A
+ * picture has the bits of the run with everything resident, whatever the budget; a plan is the peak to the byte; below
+ * the least budget nothing is read. On the simulated GPU, which looks for copies and kernels in the wrong order. */
+#include "engine/base/alloc.h"
+#include "models/placement.h"
+#include "tests/common/cuda.h"
+#include "tests/common/simulated_gpu.h"
+#include "tests/common/tiny_edit.h"
+
+static const struct simulated_gpu *gpu;
+
+struct bench {
+    struct tiny_job job;
+    struct lk_image good;
+    uint64_t whole, least; /* budgets */
+};
+
+static enum lk_code edit(const struct bench *b, struct lk_device *dev, struct lk_image *image) {
+    struct lk_result result;
+    enum lk_code rc = lk_pipeline_edit(b->job.pipeline, dev, &b->job.request, &result);
+    *image = rc ? (struct lk_image){0} : result.image;
+    if (!rc) result.image = (struct lk_image){0};
+    lk_result_free(&result);
+    return rc;
+}
+
+static void expect_good(const struct bench *b, const struct lk_image *image) {
+    assert_int_equal(image->width, b->good.width);
+    assert_int_equal(image->height, b->good.height);
+    assert_memory_equal(image->pixels, b->good.pixels, (size_t)image->width * image->height * 3);
+}
+
+static void bench_open(struct bench *b, const struct tiny_edit *what, int n_steps) {
+    struct lk_device *dev;
+    struct lk_plan plan;
+    *b = (struct bench){0};
+    tiny_job_open(&b->job, what, LK_BF16, n_steps);
+    assert_ok(lk_device_cuda_create(0, &dev));
+    gpu->memory_peak(0);
+    assert_ok(edit(b, dev, &b->good));
+    b->whole = gpu->memory_peak(0);
+    assert_ok(lk_pipeline_plan(b->job.pipeline, dev, &b->job.request, &plan));
+    b->least = plan.least_bytes;
+    lk_device_free(dev);
+}
+
+static void bench_close(struct bench *b) {
+    lk_image_free(&b->good);
+    tiny_job_close(&b->job);
+}
+
+/* Two jobs on a device with this budget: the good picture, and no more memory than allowed. */
+static void run_within(const struct bench *b, const struct lk_budget *budget) {
+    struct lk_device *dev;
+    struct lk_image image;
+    uint64_t reports = gpu->report_count();
+    int64_t live = lk_alloc_live();
+    assert_ok(lk_device_cuda_create(0, &dev));
+    dev->budget = *budget;
+    gpu->memory_peak(0);
+    uint64_t waits = gpu->calls("cuStreamWaitEvent"), fetched = gpu->calls("cuLaunchHostFunc");
+    for (int i = 0; i < 2; i++) {
+        assert_ok(edit(b, dev, &image));
+        expect_good(b, &image);
+        lk_image_free(&image);
+    }
+    assert_true(gpu->memory_peak(0) <= budget->bytes);
+    assert_true(gpu->calls("cuStreamWaitEvent") > waits + (budget->bytes == b->least ? 20 : 4));
+    assert_true(gpu->calls("cuLaunchHostFunc") > fetched + 4);
+    lk_device_free(dev);
+    assert_int_equal(lk_alloc_live(), live);
+    assert_int_equal(gpu->report_count(), reports);
+    gpu->memory_peak(0);
+    assert_int_equal(gpu->memory_peak(0), 0);
+}
+
+static void one_image(const struct tiny_edit *what) {
+    struct bench b;
+    bench_open(&b, what, 2);
+    printf("%s: %llu bytes with all weights, %llu at least\n", what->name, (unsigned long long)b.whole,
+           (unsigned long long)b.least);
+    int n = test_is_full() ? 8 : 3;
+    for (int i = 0; i < n; i++) {
+        struct lk_budget budget = {.bytes = b.least + (b.whole - b.least) * (uint64_t)i / (uint64_t)n};
+        budget.readers = 1 + i % 4;
+        budget.host_bytes = i % 2 ? 0 : 1;
+        run_within(&b, &budget);
+    }
+    bench_close(&b);
+}
+
+static void flux2(void **state) {
+    (void)state;
+    one_image(&tiny_edits[0]);
+}
+static void qwen_edit(void **state) {
+    (void)state;
+    one_image(&tiny_edits[1]);
+}
+static void step1x(void **state) {
+    (void)state;
+    one_image(&tiny_edits[2]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flux2),
+        cmocka_unit_test(qwen_edit),
+        cmocka_unit_test(step1x),
+    };
+    gpu = simulated_gpu();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -21,6 +21,7 @@ while(at LESS n)
   math(EXPR at "${at} + 1")
 endwhile()
 
+set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers}) # they may include others
 configure_file(${CMAKE_CURRENT_LIST_DIR}/likeness.pc.in ${CMAKE_BINARY_DIR}/likeness.pc @ONLY)
 install(TARGETS likeness RUNTIME DESTINATION bin)
 install(TARGETS liblikeness ARCHIVE DESTINATION lib)

@@ -8,13 +8,17 @@
  *   keys     [blocks, head_dim, BLOCK]           this chunk's keys, transposed block by block
  *   values   [blocks, BLOCK, columns]
  *   scores   [blocks, MR, BLOCK]
- *   o        [tile_rows, columns]
- *   sums     [tile_rows, LANES], max [tile_rows]
+ *   part     [tile_rows, width]   a row's outputs and its LANES sums of probabilities: width = columns + LANES
+ *   total    [tile_rows, width]   f32: what earlier stretches of keys have added
+ *   max, moved [tile_rows]        the running maximum; f32: what total is to be multiplied by when it is next added to
  * Keys go by in ascending chunks, of one block in f32 and of LK_ATTENTION_CHUNK keys in bf16; each group of MR rows
- * meets a chunk while it lies in the cache. Within a row every sum is one chain in ascending order of head_dim or key
- * (the sum of probabilities: LANES chains), so that the bits of a row depend on its own values and the number of keys
- * it sees, not on its place in the tile. The running maximum moves, decided per row: in f32 only when a block exceeds
- * it by more than 2^SLACK; in bf16 always, since the rounding of a probability depends on it. */
+ * meets a chunk while it lies in the cache. Within a row every sum runs in ascending order of head_dim or key, so that
+ * the bits of a row depend on its own values and the number of keys it sees, not on its place in the tile. In bf16 the
+ * sums over keys are one chain each (the sum of probabilities: LANES chains), as torch's. In f32 a block is summed by
+ * itself and added to part, and part to total every STRETCH keys: in one chain over 16,384 equal keys (a picture of one
+ * colour in a VAE) every addition errs to the same side, by 4e-4 in all. The running maximum moves, decided per row: in
+ * f32 only when a block exceeds it by more than 2^SLACK; in bf16 always, since the rounding of a probability depends on
+ * it. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3")
 #define UNROLL _Pragma("GCC unroll 16")
@@ -27,23 +31,25 @@
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/vector_math.h"
 
-#define BLOCK  64
-#define SLACK  8.0f
-#define INLINE static inline __attribute__((always_inline))
+#define BLOCK   64
+#define STRETCH 1024
+#define SLACK   8.0f
+#define INLINE  static inline __attribute__((always_inline))
 
 typedef int32_t ivec __attribute__((vector_size(LANES * 4)));
 
 struct tile {
-    int64_t hd, columns, n_groups, blocks; /* blocks of a chunk */
-    float *q, *keys, *values, *scores, *o, *sums, *max;
+    int64_t hd, columns, width, n_groups, blocks; /* blocks of a chunk */
+    float *q, *keys, *values, *scores, *part, *total, *max, *moved;
 };
 
 static int64_t columns_of(int64_t head_dim) { return (head_dim + LANES - 1) / LANES * LANES; }
 
 static size_t tile_place(struct tile *t, const struct lk_attention *op, int64_t tile_rows, float *base) {
-    int64_t hd = op->q->shape[2], columns = columns_of(hd), place = 0;
-    int64_t blocks = op->q->dtype == LK_BF16 ? LK_ATTENTION_CHUNK / BLOCK : 1;
-    *t = (struct tile){.hd = hd, .columns = columns, .blocks = blocks};
+    int64_t hd = op->q->shape[2], columns = columns_of(hd), width = columns + LANES, place = 0;
+    bool bf16 = op->q->dtype == LK_BF16;
+    int64_t blocks = bf16 ? LK_ATTENTION_CHUNK / BLOCK : 1;
+    *t = (struct tile){.hd = hd, .columns = columns, .width = width, .blocks = blocks};
     struct {
         float **at;
         int64_t n;
@@ -51,9 +57,10 @@ static size_t tile_place(struct tile *t, const struct lk_attention *op, int64_t 
                  {&t->keys, blocks * hd * BLOCK},
                  {&t->values, blocks * BLOCK * columns},
                  {&t->scores, blocks * MR * BLOCK},
-                 {&t->o, tile_rows * columns},
-                 {&t->sums, tile_rows * LANES},
-                 {&t->max, tile_rows}};
+                 {&t->part, tile_rows * width},
+                 {&t->total, bf16 ? 0 : tile_rows * width},
+                 {&t->max, tile_rows},
+                 {&t->moved, tile_rows}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (base) *parts[i].at = base + place;
         place += (parts[i].n + 15) / 16 * 16;
@@ -75,9 +82,11 @@ static void load_queries(struct tile *t, const struct lk_attention *op, int64_t 
         if (i < n) lk_cpu_load(op->q, lk_attention_place(op, op->q, kv_head, first + i), t->hd, row);
         for (int64_t d = 0; d < t->hd; d++) q[d * MR] = i < n ? row[d] * factor : 0.0f;
         t->max[i] = -INFINITY;
+        t->moved[i] = 1.0f;
     }
-    memset(t->o, 0, (size_t)(t->n_groups * MR * t->columns) * sizeof *t->o);
-    memset(t->sums, 0, (size_t)(t->n_groups * MR * LANES) * sizeof *t->sums);
+    size_t state = (size_t)(t->n_groups * MR * t->width) * sizeof *t->part;
+    memset(t->part, 0, state);
+    if (op->q->dtype != LK_BF16) memset(t->total, 0, state);
 }
 
 /* Rows of K and V lie far apart, which the hardware does not foresee. */
@@ -132,11 +141,14 @@ static void multiply_keys(const struct tile *t, const float *q, int64_t block) {
     }
 }
 
-/* o[MR, n * LANES] = o * factor + the chunk's scores[MR, keys] values[keys, n * LANES] */
-INLINE void multiply_values(const struct tile *t, float *o, int64_t column, const float *factor, const int n) {
-    vec sum[MR][NV];
-    UNROLL for (int r = 0; r < MR; r++) UNROLL for (int v = 0; v < n; v++) sum[r][v] =
-        *(const vec *)(o + r * t->columns + column + v * LANES) * factor[r];
+/* o[MR, n * LANES] = o * factor + the chunk's scores[MR, keys] values[keys, n * LANES]; apart: the product is summed
+ * before it meets o. */
+INLINE void multiply_values(const struct tile *t, float *o, int64_t column, const float *factor, const int n,
+                            const bool apart) {
+    vec sum[MR][NV] = {0};
+    if (!apart)
+        UNROLL for (int r = 0; r < MR; r++) UNROLL for (int v = 0; v < n; v++) sum[r][v] =
+            *(const vec *)(o + r * t->width + column + v * LANES) * factor[r];
     for (int64_t j = 0; j < t->blocks * BLOCK; j++) {
         const float *scores = t->scores + j / BLOCK * MR * BLOCK + j % BLOCK;
         vec b[NV];
@@ -146,8 +158,17 @@ INLINE void multiply_values(const struct tile *t, float *o, int64_t column, cons
             UNROLL for (int v = 0; v < n; v++) sum[r][v] = FMA(a, b[v], sum[r][v]);
         }
     }
-    UNROLL for (int r = 0; r < MR; r++) UNROLL for (int v = 0; v < n; v++) *
-        (vec *)(o + r * t->columns + column + v * LANES) = sum[r][v];
+    UNROLL for (int r = 0; r < MR; r++) UNROLL for (int v = 0; v < n; v++) {
+        vec *at = (vec *)(o + r * t->width + column + v * LANES);
+        *at = apart ? FMA(*at, SET1(factor[r]), sum[r][v]) : sum[r][v];
+    }
+}
+
+/* All columns of a group. */
+INLINE void multiply_all_values(const struct tile *t, float *o, const float *factor, const bool apart) {
+    int64_t column = 0;
+    for (; column + NV * LANES <= t->columns; column += NV * LANES) multiply_values(t, o, column, factor, NV, apart);
+    for (; column < t->columns; column += LANES) multiply_values(t, o, column, factor, 1, apart);
 }
 
 /* 2^x within 1 ulp for x <= SLACK; 0 below -126.5. NaN stays NaN. */
@@ -178,13 +199,13 @@ INLINE float probabilities(float *scores, int64_t n_seen, float *max, float *sum
         factor = scaled[0];
         *max = block_max;
     }
-    vec sum = *(const vec *)sums * factor;
+    vec sum = SET1(0.0f);
     for (int v = 0; v < BLOCK / LANES; v++) {
         vec p = exp2_vec(*(const vec *)(scores + v * LANES) - *max);
         *(vec *)(scores + v * LANES) = p;
         sum += p;
     }
-    *(vec *)sums = sum;
+    *(vec *)sums = *(const vec *)sums * factor + sum;
     return factor;
 }
 
@@ -240,30 +261,45 @@ INLINE float rounded_probabilities(const struct tile *t, float *scores, int64_t 
 }
 
 static void attend_group(struct tile *t, const struct lk_attention *op, int64_t group, const int64_t n_seen[MR]) {
-    float *o = t->o + group * MR * t->columns, factor[MR];
+    float *part = t->part + group * MR * t->width, factor[MR];
+    const bool bf16 = op->q->dtype == LK_BF16;
     for (int64_t b = 0; b < t->blocks; b++) multiply_keys(t, t->q + group * MR * t->hd, b);
     for (int r = 0; r < MR; r++) {
         int64_t row = group * MR + r;
-        float *scores = t->scores + r * BLOCK, *max = t->max + row, *sums = t->sums + row * LANES;
+        float *scores = t->scores + r * BLOCK, *max = t->max + row, *sums = part + r * t->width + t->columns;
         factor[r] = 1.0f;
         if (n_seen[r] <= 0)
             for (int64_t b = 0; b < t->blocks; b++) memset(scores + b * MR * BLOCK, 0, BLOCK * sizeof *scores);
-        else if (op->q->dtype == LK_BF16)
+        else if (bf16)
             factor[r] = rounded_probabilities(t, scores, n_seen[r], op->scale, max, sums);
         else
             factor[r] = probabilities(scores, n_seen[r] < BLOCK ? n_seen[r] : BLOCK, max, sums);
+        t->moved[row] *= factor[r];
     }
-    int64_t column = 0;
-    for (; column + NV * LANES <= t->columns; column += NV * LANES) multiply_values(t, o, column, factor, NV);
-    for (; column < t->columns; column += LANES) multiply_values(t, o, column, factor, 1);
+    if (bf16)
+        multiply_all_values(t, part, factor, false);
+    else
+        multiply_all_values(t, part, factor, true);
+}
+
+/* The end of a stretch of keys for row i. */
+static void add_part(const struct tile *t, int64_t i) {
+    float *part = t->part + i * t->width, *total = t->total + i * t->width;
+    for (int64_t column = 0; column < t->width; column += LANES) {
+        vec *at = (vec *)(part + column), *sum = (vec *)(total + column);
+        *sum = *sum * t->moved[i] + *at;
+        *at = SET1(0.0f);
+    }
+    t->moved[i] = 1.0f;
 }
 
 static void store_row(const struct tile *t, const struct lk_attention *op, int64_t kv_head, int64_t first, int64_t i) {
-    const float *o = t->o + i * t->columns;
-    float sum = 0.0f, row[512];
-    for (int lane = 0; lane < LANES; lane++) sum += t->sums[i * LANES + lane];
-    float inverse = 1.0f / sum;
     bool rounded = op->q->dtype == LK_BF16;
+    if (!rounded) add_part(t, i);
+    const float *o = (rounded ? t->part : t->total) + i * t->width;
+    float sum = 0.0f, row[512];
+    for (int lane = 0; lane < LANES; lane++) sum += o[t->columns + lane];
+    float inverse = 1.0f / sum;
     for (int64_t d = 0; d < t->hd; d++) row[d] = rounded ? o[d] * inverse : o[d] / sum;
     lk_cpu_store(op->out, lk_attention_place(op, op->out, kv_head, first + i), t->hd, row);
 }
@@ -290,6 +326,9 @@ static void run_tile(const struct lk_attention *op, int64_t kv_head, int64_t fir
             }
             if (most > 0) attend_group(&t, op, group, n_seen);
         }
+        if ((key + chunk) % STRETCH == 0 && op->q->dtype != LK_BF16) /* a row with no keys beyond does it at its end */
+            for (int64_t i = 0; i < n; i++)
+                if (lk_attention_keys(op, first + i) > key + chunk) add_part(&t, i);
     }
     for (int64_t i = 0; i < n; i++) store_row(&t, op, kv_head, first, i);
 }

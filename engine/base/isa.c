@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const char *const names[] = {"portable", "avx2", "avx512", "amx"};
+static const char *const names[] = {"portable", "avx2", "avx512", "avx512_bf16", "amx"};
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -17,10 +17,14 @@ static int tile_state_granted(void) {
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
+static int has_avx512_bf16(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1);
+}
+
 static int has_amx_bf16(void) {
     unsigned a, b, c, d;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d >> 22 & 1) || !(d >> 24 & 1)) return 0; /* AMX-BF16, AMX-TILE */
-    if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a >> 5 & 1)) return 0;                    /* AVX512_BF16 */
     return tile_state_granted();
 }
 
@@ -30,7 +34,8 @@ static enum lk_isa detect(void) {
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return LK_ISA_AVX2;
-    return has_amx_bf16() ? LK_ISA_AMX : LK_ISA_AVX512;
+    if (!has_avx512_bf16()) return LK_ISA_AVX512;
+    return has_amx_bf16() ? LK_ISA_AMX : LK_ISA_AVX512_BF16;
 }
 #else
 static enum lk_isa detect(void) { return LK_ISA_PORTABLE; }
@@ -50,7 +55,7 @@ enum lk_isa lk_cpu_isa(void) {
     if (isa >= 0) return (enum lk_isa)isa;
     enum lk_isa wanted = LK_ISA_AMX;
     const char *text = getenv("LIKENESS_CPU_ISA");
-    for (int i = 0; text && i < 4; i++)
+    for (int i = 0; text && i <= LK_ISA_AMX; i++)
         if (!strcmp(text, names[i])) wanted = (enum lk_isa)i;
     return lk_cpu_isa_set(wanted);
 }

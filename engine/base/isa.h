@@ -1,13 +1,14 @@
-/* Which instructions the CPU kernels use. Found once at run time; LIKENESS_CPU_ISA=portable|avx2|avx512|amx asks for
- * less than the machine has (more than it has is ignored with a lower level), so that every path can be tested on one
- * machine. */
+/* Which instructions the CPU kernels use. Found once at run time; LIKENESS_CPU_ISA=portable|avx2|avx512|avx512_bf16|amx
+ * asks for less than the machine has (more than it has is ignored with a lower level), so that every path can be tested
+ * on one machine. */
 #pragma once
 
 enum lk_isa {
     LK_ISA_PORTABLE,
-    LK_ISA_AVX2,   /* AVX2 + FMA + F16C */
-    LK_ISA_AVX512, /* F, BW, VL, DQ */
-    LK_ISA_AMX,    /* AVX-512 + AVX512_BF16 + AMX-TILE + AMX-BF16, and the kernel granted tile state */
+    LK_ISA_AVX2,        /* AVX2 + FMA + F16C */
+    LK_ISA_AVX512,      /* F, BW, VL, DQ */
+    LK_ISA_AVX512_BF16, /* and AVX512_BF16 */
+    LK_ISA_AMX,         /* and AMX-TILE + AMX-BF16, and the kernel granted tile state */
 };
 
 enum lk_isa lk_cpu_isa(void);

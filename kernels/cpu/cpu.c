@@ -10,6 +10,7 @@ const struct lk_rows *lk_cpu_rows(void) {
     case LK_ISA_AVX2:
         return &lk_rows_avx2;
     case LK_ISA_AVX512:
+    case LK_ISA_AVX512_BF16:
     case LK_ISA_AMX:
         return &lk_rows_avx512;
     }

@@ -26,6 +26,7 @@ static const struct lk_attention_kernel *kernel_for(const struct lk_attention *o
         if (op->q->dtype == LK_BF16 && op->scale > 0.0f) return &lk_attention_amx;
         return &lk_attention_avx512;
     case LK_ISA_AVX512:
+    case LK_ISA_AVX512_BF16:
         return &lk_attention_avx512;
     }
 #endif

@@ -8,6 +8,7 @@
 #define V_STORE _mm256_store_ps
 #define V_SET1  _mm256_set1_ps
 #define V_FMA   _mm256_fmadd_ps
+#define V_K     1
 #define MR      6
 #include "kernels/cpu/gemm/gemm_fma.h"
 #include "kernels/cpu/gemm/gemm_pack.h"

@@ -8,6 +8,7 @@
 #define V_STORE _mm512_store_ps
 #define V_SET1  _mm512_set1_ps
 #define V_FMA   _mm512_fmadd_ps
+#define V_K     1
 #define MR      14
 #include "kernels/cpu/gemm/gemm_fma.h"
 #include "kernels/cpu/attention/transpose_avx512.h"

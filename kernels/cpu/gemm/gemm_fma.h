@@ -1,9 +1,11 @@
-/* The FMA kernel of AVX2 and AVX-512, written once. The including file defines
+/* The kernel of AVX2 and AVX-512, written once. The including file defines
  *   V, V_LANES, V_ZERO(), V_LOAD(p), V_STORE(p, v), V_SET1(x), V_FMA(a, b, c)   the vector
+ *   V_K                                                                        elements of K in a float: 1, or a pair
+ *                                                                              of bf16, which V_FMA multiplies and adds
  *   MR                                                                         rows of a micro-tile; columns are
  *                                                                              2 V_LANES
- * A panel: [k][MR] floats. B panel: [k][NR] floats. Micro-tile: [MR][NR] floats. The 2 MR sums, two vectors of B and
- * one broadcast of A fill the registers. */
+ * A panel: [k / V_K][MR] floats. B panel: [k / V_K][NR] floats. Micro-tile: [MR][NR] floats. The 2 MR sums, two vectors
+ * of B and one broadcast of A fill the registers. */
 #pragma once
 
 #include "kernels/cpu/gemm/gemm_kernel.h"
@@ -24,7 +26,7 @@ static inline __attribute__((always_inline)) void tile(const int rows, const flo
         sum[i][0] = first ? V_ZERO() : V_LOAD(c + i * NR);
         sum[i][1] = first ? V_ZERO() : V_LOAD(c + i * NR + V_LANES);
     }
-    for (; k > 0; k--, a += MR, b += NR) {
+    for (; k > 0; k -= V_K, a += MR, b += NR) {
         V b0 = V_LOAD(b), b1 = V_LOAD(b + V_LANES);
         UNROLL for (int i = 0; i < rows; i++) {
             V x = V_SET1(a[i]);

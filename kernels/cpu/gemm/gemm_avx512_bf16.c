@@ -1,0 +1,69 @@
+/* bf16 products with AVX-512's dot products of pairs (VDPBF16PS), where there are no AMX tiles: twice the products of
+ * an FMA. A sum takes the later element of a pair first, each product with one rounding; subnormal numbers count as
+ * zero. */
+#include <immintrin.h>
+
+#define V              __m512
+#define V_LANES        16
+#define V_ZERO         _mm512_setzero_ps
+#define V_LOAD         _mm512_load_ps
+#define V_STORE        _mm512_store_ps
+#define V_SET1         _mm512_set1_ps
+#define V_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
+#define V_K            2
+#define MR             14
+#include "kernels/cpu/gemm/gemm_fma.h"
+#include "kernels/cpu/attention/transpose_avx512.h"
+
+#define CASE(r)                                                                                                        \
+    case r:                                                                                                            \
+        tile(r, a, b, c, k, first);                                                                                    \
+        break;
+
+static void last_tile(int rows, const float *a, const float *b, float *c, int64_t k, bool first) {
+    switch (rows) {
+        CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
+    }
+}
+
+/* Rows into a panel [k / 2][width] of pairs, 16 x 16 pairs at a time through registers; K is filled up with zero. */
+static inline __attribute__((always_inline)) void pack_panel(const uint16_t *src, int64_t ld, int64_t rows, int64_t k,
+                                                             const int64_t width, float *panel) {
+    for (int64_t first = 0; first < width; first += 16) {
+        const int64_t lanes = width - first < 16 ? width - first : 16;
+        for (int64_t i = 0; i < k; i += 32) {
+            const int64_t n = k - i < 32 ? k - i : 32;
+            __m512i t[16];
+            LK_UNROLL16 for (int64_t r = 0; r < 16; r++) {
+                __mmask32 valid = first + r < rows ? 0xffffffffu >> (32 - n) : 0;
+                t[r] = _mm512_maskz_loadu_epi16(valid, src + (valid ? (first + r) * ld + i : 0));
+            }
+            lk_transpose16(t);
+            LK_UNROLL16 for (int64_t j = 0; j < 16; j++) if (2 * j < n)
+                _mm512_mask_storeu_epi32(panel + (i / 2 + j) * width + first, (__mmask16)((1u << lanes) - 1), t[j]);
+        }
+    }
+}
+
+static void pack_a(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
+    (void)dtype;
+    pack_panel(src, ld, rows, k, MR, panel);
+}
+static void pack_b(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
+    (void)dtype;
+    pack_panel(src, ld, rows, k, NR, panel);
+}
+
+const struct lk_gemm_kernel lk_gemm_avx512_bf16 = {
+    .mr = MR,
+    .nr = NR,
+    .kr = 2,
+    .kc = 256,
+    .mc = 32 * MR,
+    .nc = 12 * NR,
+    .a_bytes = 2,
+    .b_bytes = 2,
+    .pack_a = pack_a,
+    .pack_b = pack_b,
+    .multiply = multiply,
+};

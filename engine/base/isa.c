@@ -50,14 +50,28 @@ enum lk_isa lk_cpu_isa_set(enum lk_isa isa) {
     return (enum lk_isa)atomic_load(&in_force);
 }
 
+/* What the user asks for; -1: no level has this name. */
+static int asked(const char *text) {
+    if (!text || !*text) return LK_ISA_AMX;
+    for (int i = 0; i <= LK_ISA_AMX; i++)
+        if (!strcmp(text, names[i])) return i;
+    return -1;
+}
+
+enum lk_code lk_cpu_isa_check(void) {
+    const char *text = getenv("LIKENESS_CPU_ISA");
+    if (asked(text) >= 0) return LK_OK;
+    return lk_fail(LK_E_USAGE,
+                   "LIKENESS_CPU_ISA: expected portable, avx2, avx512, avx512_bf16 or amx, got \"%s\"; unset it to use "
+                   "all that the machine has",
+                   text);
+}
+
 enum lk_isa lk_cpu_isa(void) {
     int isa = atomic_load(&in_force);
     if (isa >= 0) return (enum lk_isa)isa;
-    enum lk_isa wanted = LK_ISA_AMX;
-    const char *text = getenv("LIKENESS_CPU_ISA");
-    for (int i = 0; text && i <= LK_ISA_AMX; i++)
-        if (!strcmp(text, names[i])) wanted = (enum lk_isa)i;
-    return lk_cpu_isa_set(wanted);
+    isa = asked(getenv("LIKENESS_CPU_ISA"));
+    return lk_cpu_isa_set(isa < 0 ? LK_ISA_AMX : (enum lk_isa)isa);
 }
 
 const char *lk_cpu_isa_name(enum lk_isa isa) { return names[isa]; }

@@ -3,6 +3,8 @@
  * on one machine. */
 #pragma once
 
+#include "engine/base/status.h"
+
 enum lk_isa {
     LK_ISA_PORTABLE,
     LK_ISA_AVX2,        /* AVX2 + FMA + F16C */
@@ -12,6 +14,8 @@ enum lk_isa {
 };
 
 enum lk_isa lk_cpu_isa(void);
+/* LK_E_USAGE when LIKENESS_CPU_ISA names no level. */
+enum lk_code lk_cpu_isa_check(void);
 const char *lk_cpu_isa_name(enum lk_isa isa);
 /* For tests: changes the level from now on; a level the machine lacks is lowered. Returns the level in force. */
 enum lk_isa lk_cpu_isa_set(enum lk_isa isa);

@@ -58,6 +58,7 @@ static const struct lk_op_table table = {
 
 enum lk_code lk_device_cpu_create(int n_threads, struct lk_device **out) {
     *out = NULL;
+    LK_TRY(lk_cpu_isa_check());
     if (n_threads < 0 || n_threads > MOST_THREADS)
         return lk_fail(LK_E_USAGE, "threads: expected 0 (all) to %d, got %d", MOST_THREADS, n_threads);
     struct lk_device *dev = lk_calloc(1, sizeof *dev);

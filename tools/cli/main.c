@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "engine/base/isa.h"
 #include "engine/base/log.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/help.h"
@@ -47,6 +48,7 @@ static enum lk_code run(const struct cli_arguments *a, bool bare) {
         cli_help_command(stdout, a->command);
         return LK_OK;
     }
+    LK_TRY(lk_cpu_isa_check());
     return commands[a->command](a);
 }
 

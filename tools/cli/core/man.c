@@ -80,6 +80,6 @@ void cli_man(FILE *out) {
           "interrupted\n"
           ".SH ENVIRONMENT\n.TP\nHF_HUB_CACHE, HF_HOME\nwhere the Hugging Face cache is; it is only read\n.TP\n"
           "OMP_NUM_THREADS\nhost threads when \\-\\-threads is not given\n.TP\nNO_COLOR\nno colour on a terminal\n.TP\n"
-          "LIKENESS_CPU_ISA\nportable, avx2, avx512 or amx: use fewer instructions than the machine has\n",
+          "LIKENESS_CPU_ISA\nportable, avx2, avx512, avx512_bf16 or amx: use fewer instructions than the machine has\n",
           out);
 }

@@ -1,5 +1,5 @@
 /* Matrix products of FLUX.2's layers on the CPU: bench_gemm [-o md|csv|json] [-r REPETITIONS] [-m ROWS[,ROWS...]]
- * [-t THREADS] [-p f32|bf16w|bf16] [-s N,K]
+ * [-t THREADS] [-p f32|bf16w|bf16|nf4|q8|fp8|q8_0|q4_0|q4_k|q5_k|q6_k] [-s N,K]
  *
  * Between the repetitions a probe measures what the arithmetic units can do at that moment; "of peak" is the median of
  * the repetitions over the median of the probes. "by CPU time" is the same with seconds of the process's CPU time, in
@@ -18,7 +18,10 @@ struct path {
     const char *name;
     enum lk_dtype x, w;
 };
-static const struct path paths[] = {{"f32", LK_F32, LK_F32}, {"bf16w", LK_F32, LK_BF16}, {"bf16", LK_BF16, LK_BF16}};
+static const struct path paths[] = {
+    {"f32", LK_F32, LK_F32},    {"bf16w", LK_F32, LK_BF16},   {"bf16", LK_BF16, LK_BF16}, {"nf4", LK_BF16, LK_NF4},
+    {"q8", LK_BF16, LK_Q8},     {"fp8", LK_BF16, LK_F8_E4M3}, {"q8_0", LK_BF16, LK_Q8_0}, {"q4_0", LK_BF16, LK_Q4_0},
+    {"q4_k", LK_BF16, LK_Q4_K}, {"q5_k", LK_BF16, LK_Q5_K},   {"q6_k", LK_BF16, LK_Q6_K}};
 
 /* Output and input width of FLUX.2's layers, D = 6144. */
 static const int64_t shapes[][2] = {{6144, 6144},  {18432, 6144}, {36864, 6144},
@@ -44,6 +47,10 @@ static int ascending(const void *a, const void *b) {
 static void fill(const struct lk_tensor *t) {
     int64_t n = lk_tensor_numel(t);
     uint32_t state = 1;
+    if (lk_tensor_is_quantized(t)) { /* codes and f16 fields that are sane */
+        memset(t->data, 0x2c, lk_tensor_bytes(t));
+        return;
+    }
     for (int64_t i = 0; i < n; i++) {
         state = state * 1664525u + 1013904223u;
         lk_cpu_set(t, i, (float)(int32_t)state * 4e-10f);
@@ -60,6 +67,12 @@ static enum lk_code measure(struct lk_device *dev, const struct path *path, int6
         return rc;
     fill(&x);
     fill(&w);
+    if (path->w == LK_NF4 || path->w == LK_Q8) {
+        struct lk_tensor scales;
+        if ((rc = LK_NEW(&dev->arena, &scales, LK_BF16, (n * k + 63) / 64))) return rc;
+        fill(&scales);
+        w.scales = (struct lk_scales){scales.data, LK_BF16, 64};
+    }
     for (int i = -1; i < repetitions && !rc; i++) {
         double start = omp_get_wtime(), cpu_start = probe_cpu_seconds();
         rc = lk_linear(dev, &(struct lk_linear){.y = &y, .x = &x, .w = &w});
@@ -118,7 +131,7 @@ static void print(const struct options *o, const struct lk_device *dev, const ch
 static int usage(void) {
     fprintf(stderr,
             "usage: bench_gemm [-o md|csv|json] [-r REPETITIONS 1..%d] [-m ROWS[,ROWS...]] [-t THREADS] "
-            "[-p f32|bf16w|bf16] [-s N,K]\n",
+            "[-p f32|bf16w|bf16|nf4|q8|fp8|q8_0|q4_0|q4_k|q5_k|q6_k] [-s N,K]\n",
             MAX_REPETITIONS);
     return 2;
 }

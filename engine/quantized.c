@@ -1,9 +1,6 @@
 #include "engine/quantized.h"
 
-#include "engine/bf16.h"
-#include "engine/f16.h"
-
-#define MOST_BLOCK 256 /* elements of the longest block of GGUF */
+#include "engine/quantized_units.h"
 
 const float lk_nf4_levels[16] = {
     -1.0f,
@@ -45,96 +42,4 @@ float lk_scale_of(const struct lk_scales *s, int64_t element) {
     return s->dtype == LK_BF16 ? lk_bf16_to_f32(((const uint16_t *)s->data)[i]) : ((const float *)s->data)[i];
 }
 
-/* Elements [first, first + n) that share a scale. */
-static void decode_scaled(enum lk_dtype dtype, const unsigned char *data, int64_t first, int64_t n, float scale,
-                          uint16_t *out) {
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = first + i;
-        float value;
-        if (dtype == LK_NF4)
-            value = lk_nf4_levels[at % 2 ? data[at / 2] & 15 : data[at / 2] >> 4];
-        else if (dtype == LK_Q8)
-            value = (float)(int8_t)data[at];
-        else
-            value = lk_f8_value(dtype, data[at]);
-        out[i] = lk_f32_to_bf16(value * scale);
-    }
-}
-
-static float half_at(const unsigned char *p) { return lk_f16_to_f32((uint16_t)(p[0] | p[1] << 8)); }
-
-static void decode_q8_0(const unsigned char *block, float *out) {
-    const float d = half_at(block);
-    for (int i = 0; i < 32; i++) out[i] = d * (float)(int8_t)block[2 + i];
-}
-
-static void decode_q4_0(const unsigned char *block, float *out) {
-    const float d = half_at(block);
-    for (int i = 0; i < 16; i++) {
-        out[i] = d * (float)((block[2 + i] & 15) - 8);
-        out[i + 16] = d * (float)((block[2 + i] >> 4) - 8);
-    }
-}
-
-/* Q4_K, and Q5_K whose fifth bits lie before the nibbles: 8 sub-blocks of 32 with a scale and a minimum each. */
-static void decode_q45_k(const unsigned char *block, bool has_fifth_bits, float *out) {
-    const float d = half_at(block), dmin = half_at(block + 2);
-    const unsigned char *s = block + 4, *high = block + 16, *nibbles = has_fifth_bits ? high + 32 : high;
-    for (int j = 0; j < 8; j++) {
-        const int sc = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | (s[j - 4] >> 6) << 4;
-        const int m = j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | (s[j] >> 6) << 4;
-        const float scale = d * (float)sc, minimum = dmin * (float)m;
-        for (int l = 0; l < 32; l++) {
-            const int byte = nibbles[j / 2 * 32 + l];
-            int q = j % 2 ? byte >> 4 : byte & 15;
-            if (has_fifth_bits) q += (high[l] >> j & 1) << 4;
-            out[32 * j + l] = scale * (float)q - minimum;
-        }
-    }
-}
-
-/* 16 sub-blocks of 16; in each half of the block, bits 4 and 5 of element 32 j + l are a pair of qh[l]. */
-static void decode_q6_k(const unsigned char *block, float *out) {
-    const float d = half_at(block + 208);
-    const int8_t *sc = (const int8_t *)block + 192;
-    for (int i = 0; i < 256; i++) {
-        const int half = i / 128, j = i % 128 / 32, l = i % 32;
-        const int low = block[64 * half + 32 * (j % 2) + l], high = block[128 + 32 * half + l] >> 2 * j & 3;
-        const int q = (j < 2 ? low & 15 : low >> 4) | high << 4;
-        out[i] = d * (float)sc[i / 16] * (float)(q - 32);
-    }
-}
-
-static void decode_block(enum lk_dtype dtype, const unsigned char *block, float *out) {
-    switch (dtype) {
-    case LK_Q8_0:
-        decode_q8_0(block, out);
-        break;
-    case LK_Q4_0:
-        decode_q4_0(block, out);
-        break;
-    case LK_Q6_K:
-        decode_q6_k(block, out);
-        break;
-    default:
-        decode_q45_k(block, dtype == LK_Q5_K, out);
-        break;
-    }
-}
-
-void lk_dequantize(const struct lk_tensor *t, int64_t first, int64_t n, uint16_t *out) {
-    const bool in_blocks = t->dtype >= LK_Q8_0;
-    const int64_t block = in_blocks ? lk_dtype_block(t->dtype) : t->scales.block;
-    for (int64_t done = 0, count; done < n; done += count) {
-        const int64_t at = first + done, skip = block ? at % block : 0;
-        count = block && block - skip < n - done ? block - skip : n - done;
-        if (in_blocks) {
-            float values[MOST_BLOCK];
-            const size_t offset = (size_t)(at / block) * lk_dtype_size(t->dtype);
-            decode_block(t->dtype, (const unsigned char *)t->data + offset, values);
-            for (int64_t i = 0; i < count; i++) out[done + i] = lk_f32_to_bf16(values[skip + i]);
-        } else {
-            decode_scaled(t->dtype, t->data, at, count, lk_scale_of(&t->scales, at), out + done);
-        }
-    }
-}
+void lk_dequantize(const struct lk_tensor *t, int64_t first, int64_t n, uint16_t *out) { dequantize(t, first, n, out); }

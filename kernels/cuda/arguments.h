@@ -6,6 +6,17 @@
 #include "engine/ops.h"
 #include "kernels/cuda/tiles.h"
 
+/* A quantised matrix of n elements (engine/quantized.h) to bf16. */
+struct lk_cuda_dequantize {
+    void *out; /* 16-byte aligned */
+    const void *data, *scales;
+    int64_t n;
+    int32_t block; /* elements that share a scale; 0: all */
+    int32_t scales_bf16;
+    int32_t vector; /* data may be read 8 bytes at a time */
+    float levels[16];
+};
+
 /* y = f(x, ...) element by element over `rows` rows of n. */
 struct lk_cuda_elementwise {
     void *y;

@@ -2,9 +2,12 @@
 #pragma once
 
 /* Teams of rows.h: elements that a thread keeps in registers between two passes over its row. */
-#define LK_CUDA_ROW_KEPT       32
+#define LK_CUDA_ROW_KEPT           32
 
-#define LK_CUDA_EMBEDDING_ROWS 8 /* that a thread takes: their ids are a sector of 32 bytes */
+#define LK_CUDA_EMBEDDING_ROWS     8 /* that a thread takes: their ids are a sector of 32 bytes */
+
+#define LK_CUDA_DEQUANTIZE_RUN     8 /* elements that a thread of dequantize.cu takes */
+#define LK_CUDA_DEQUANTIZE_THREADS 256
 
 /* group_norm.cu. */
 #define LK_CUDA_GROUP_THREADS      256                         /* of group_norm_sums */

@@ -3,7 +3,8 @@
 # whole family must fail on a stage beyond its bound, any other by an assertion; not by an error or a crash. A change that cannot be made exactly once, or
 # that does not compile, is an error.
 #
-# One file is compiled per mutant and linked in front of the libraries that are built already.
+# One file is compiled per mutant and linked in front of the libraries that are built already; of a header, the first
+# file of its folder that includes it.
 #   test_mutants.sh [PART-OF-A-NAME...]
 set -eu
 : "${BUILD_DIR:?}" "${SOURCE_DIR:?}"
@@ -73,8 +74,12 @@ fail() {
 }
 
 one_mutant() {
-    source=$work/$(basename "$file")
+    unit=$file
+    case $file in *.h) unit=$(cd "$SOURCE_DIR" && grep -l "#include \"$file\"" "$(dirname "$file")"/*.c | head -n 1) ;; esac
+    source=$work/$file
     object=$work/mutant.o
+    rm -rf "${work:?}/${file%%/*}"
+    mkdir -p "$(dirname "$source")"
     rc=0
     mutate "$old" "$new" <"$SOURCE_DIR/$file" >"$source" || rc=$?
     case $rc in
@@ -83,9 +88,10 @@ one_mutant() {
     *) fail "\"$old\" is in $file more than once" && return ;;
     esac
     if cmp -s "$SOURCE_DIR/$file" "$source"; then fail "$file did not change" && return; fi
-    compile=$(compile_command "$file")
-    if [ -z "$compile" ]; then fail "$file is not in compile_commands.json" && return; fi
-    compile=$(printf "%s\n" "$compile" | sed "s|@IN@|$source|; s|@OUT@|$object|")
+    compile=$(compile_command "$unit")
+    if [ -z "$compile" ]; then fail "$unit is not in compile_commands.json" && return; fi
+    if [ "$unit" != "$file" ]; then source=$SOURCE_DIR/$unit; fi
+    compile=$(printf "%s\n" "$compile" | sed "s|@IN@|$source|; s|@OUT@|$object|; s| -o | -iquote $work -o |")
     if ! (cd "$BUILD_DIR" && eval "$compile") >"$work/log" 2>&1; then
         fail "does not compile" && cat "$work/log" && return
     fi

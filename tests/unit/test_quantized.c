@@ -6,7 +6,9 @@
 
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
+#include "engine/base/isa.h"
 #include "engine/quantized.h"
+#include "kernels/cpu/quantized.h"
 #include "engine/base/digest.h"
 #include "weights/quant/quantize.h"
 #include "weights/quant/source.h"
@@ -172,6 +174,31 @@ static void gguf_blocks(void **unused) {
     }
 }
 
+/* All instruction levels give the bits of the plain loops, NaN included. */
+static void levels_of_instructions(void **unused) {
+    (void)unused;
+    enum { N = 256 * 64 };
+    uint64_t state = 3;
+    static unsigned char data[N * 2];
+    static uint16_t plain[N], got[N];
+    const float scale = 0.0371f;
+    const enum lk_isa before = lk_cpu_isa();
+    for (enum lk_isa isa = LK_ISA_PORTABLE; isa <= LK_ISA_AMX; isa++) {
+        if (lk_cpu_isa_set(isa) != isa) continue;
+        for (int d = LK_FIRST_QUANTIZED; d < LK_DTYPE_COUNT; d++) {
+            for (size_t i = 0; i < sizeof data; i++)
+                data[i] = d <= LK_F8_E5M2 ? (unsigned char)i : (unsigned char)(test_random(&state) & 0xdf);
+            struct lk_tensor t = LK_TENSOR(data, (enum lk_dtype)d, N);
+            t.scales = (struct lk_scales){(void *)(uintptr_t)&scale, LK_F32, d == LK_NF4 || d == LK_Q8 ? N : 0};
+            lk_dequantize(&t, 0, N, plain);
+            lk_cpu_dequantize()(&t, 0, N, got);
+            if (memcmp(got, plain, sizeof got))
+                fail_msg("%s, %s", lk_dtype_name((enum lk_dtype)d), lk_cpu_isa_name(isa));
+        }
+    }
+    lk_cpu_isa_set(before);
+}
+
 /* Any window of a matrix is the same as its part of the whole, blocks that cross rows and ends included. */
 static void windows(void **unused) {
     (void)unused;
@@ -235,11 +262,9 @@ static void errors_of_our_forms(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_and_thresholds),
-        cmocka_unit_test(nf4_is_bitsandbytes),
-        cmocka_unit_test(nested_scales),
-        cmocka_unit_test(gguf_blocks),
-        cmocka_unit_test(windows),
+        cmocka_unit_test(levels_and_thresholds),  cmocka_unit_test(nf4_is_bitsandbytes),
+        cmocka_unit_test(nested_scales),          cmocka_unit_test(gguf_blocks),
+        cmocka_unit_test(levels_of_instructions), cmocka_unit_test(windows),
         cmocka_unit_test(errors_of_our_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

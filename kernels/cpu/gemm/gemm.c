@@ -160,10 +160,14 @@ static struct lk_gemm_ahead ahead_of_b(const struct lk_gemm *g, const struct pla
     }
     if (kb >= p->n_kb) return (struct lk_gemm_ahead){0};
     if (p->b_whole) return lk_gemm_ahead(whole + (kb * p->n_panels + j) * p->b_panel, 1, 0, p->b_panel);
-    if (g->b.row) return (struct lk_gemm_ahead){0};
-    int64_t size = (int64_t)lk_dtype_size(g->b.dtype), nr = p->kernel->nr, k = kb * p->kc;
-    return lk_gemm_ahead((const char *)g->b.data + (j * nr * g->b.ld + k) * size, min64(nr, g->n - j * nr),
-                         g->b.ld * size, min64(p->kc, g->k - k) * size);
+    const int64_t size = (int64_t)lk_dtype_size(g->b.dtype), nr = p->kernel->nr, k = kb * p->kc;
+    const int64_t rows = min64(nr, g->n - j * nr), n = min64(p->kc, g->k - k);
+    if (g->b.row) {
+        const int64_t row = g->b.row_bytes;
+        return lk_gemm_ahead((const char *)g->b.data + j * nr * row + k * row / g->k, row ? rows : 0, row,
+                             n * row / g->k);
+    }
+    return lk_gemm_ahead((const char *)g->b.data + (j * nr * g->b.ld + k) * size, rows, g->b.ld * size, n * size);
 }
 
 /* Panel j's share of A's next K block. */

@@ -20,9 +20,10 @@ typedef void lk_gemm_store_fn(const void *context, int64_t m, int64_t n_m, int64
 /* A matrix of rows of length K: plain memory with a row stride, or (row not NULL) filled on the fly. */
 struct lk_gemm_operand {
     enum lk_dtype dtype; /* f32 or bf16 */
-    const void *data;    /* NULL when row is given */
+    const void *data;    /* when row is given: what it reads, row_bytes a row, if that should be fetched ahead */
     int64_t ld;          /* elements */
     lk_gemm_row_fn *row;
+    int64_t row_bytes; /* 0: nothing is fetched ahead */
     const void *context;
 };
 

@@ -1,7 +1,7 @@
 #include "kernels/cpu/cpu.h"
 #include "engine/base/isa.h"
-#include "engine/quantized.h"
 #include "kernels/cpu/gemm/linear_store.h"
+#include "kernels/cpu/quantized.h"
 
 void lk_linear_store_portable(const void *context, int64_t m, int64_t n_m, int64_t n, int64_t n_n, const float *c,
                               int64_t ldc) {
@@ -20,7 +20,7 @@ lk_gemm_store_fn *lk_linear_store(void) {
 /* A quantised weight is turned into bf16 where the product packs its panels. */
 static void row_of_quantized(const void *context, int64_t row, int64_t k, int64_t n, void *out) {
     const struct lk_tensor *w = context;
-    lk_dequantize(w, row * w->shape[1] + k, n, out);
+    lk_cpu_dequantize()(w, row * w->shape[1] + k, n, out);
 }
 
 static struct lk_gemm product(const struct lk_linear *op) {
@@ -32,7 +32,12 @@ static struct lk_gemm product(const struct lk_linear *op) {
                         .store = lk_linear_store(),
                         .store_context = op};
     if (lk_tensor_is_quantized(op->w))
-        g.b = (struct lk_gemm_operand){.dtype = LK_BF16, .row = row_of_quantized, .context = op->w};
+        g.b = (struct lk_gemm_operand){.dtype = LK_BF16,
+                                       .data = op->w->data,
+                                       .row = row_of_quantized,
+                                       .row_bytes =
+                                           g.k / lk_dtype_block(op->w->dtype) * (int64_t)lk_dtype_size(op->w->dtype),
+                                       .context = op->w};
     return g;
 }
 

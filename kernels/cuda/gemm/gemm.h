@@ -22,6 +22,9 @@ const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void);
 bool lk_cuda_conv2d_is_rgb(const struct lk_conv2d *op);
 enum lk_code lk_cuda_conv2d_rgb(struct lk_device *dev, const struct lk_cuda_gemm *args, bool *sums);
 
+/* w, quantised, as a dense bf16 matrix at `out` (dequantize.cu). */
+enum lk_code lk_cuda_dequantize(struct lk_device *dev, const struct lk_tensor *w, void *out);
+
 /* Linear by this tile, or element by element where the tiles need other alignment or dtypes, or for a tile of NULL. */
 enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op, const struct lk_cuda_gemm_tile *tile);
 

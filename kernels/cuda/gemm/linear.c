@@ -1,9 +1,25 @@
 #include "kernels/cuda/gemm/gemm.h"
 
-#define FEW_ROWS 32
+#define FEW_ROWS    32
+#define PLAIN_ALIGN 256 /* bytes */
+
+/* The bf16 matrix that a quantised weight is turned into: it comes first in the scratch. */
+static struct lk_tensor plain_weight(const struct lk_linear *op, void *scratch) {
+    return LK_TENSOR(scratch, LK_BF16, op->w->shape[0], op->w->shape[1]);
+}
+static size_t plain_bytes(const struct lk_tensor *plain) {
+    return (lk_tensor_bytes(plain) + PLAIN_ALIGN - 1) / PLAIN_ALIGN * PLAIN_ALIGN;
+}
 
 size_t lk_cuda_linear_scratch(const struct lk_device *dev, const struct lk_linear *op) {
-    return ((const struct lk_cuda_device *)dev)->cublaslt ? lk_cublaslt_scratch(op) : 0;
+    struct lk_tensor plain = plain_weight(op, NULL);
+    struct lk_linear with_plain = *op;
+    size_t bytes = 0;
+    if (lk_tensor_is_quantized(op->w)) {
+        bytes = plain_bytes(&plain);
+        with_plain.w = &plain;
+    }
+    return bytes + (((const struct lk_cuda_device *)dev)->cublaslt ? lk_cublaslt_scratch(&with_plain) : 0);
 }
 
 static enum lk_code arguments_of(const struct lk_linear *op, struct lk_cuda_gemm *args) {
@@ -36,8 +52,13 @@ enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op
 }
 
 enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
-    if (lk_tensor_is_quantized(op->w))
-        return lk_fail(LK_E_DEVICE, "%s: quantised weights need --device cpu", dev->name);
+    if (lk_tensor_is_quantized(op->w)) {
+        const struct lk_tensor plain = plain_weight(op, scratch);
+        struct lk_linear with_plain = *op;
+        with_plain.w = &plain;
+        LK_TRY(lk_cuda_dequantize(dev, op->w, scratch));
+        return lk_cuda_linear(dev, &with_plain, (char *)scratch + plain_bytes(&plain));
+    }
     if (lk_cuda_device_of(dev)->cublaslt) {
         bool taken;
         LK_TRY(lk_cublaslt_linear(dev, op, scratch, &taken));

@@ -10,17 +10,36 @@
 
 #define SKIN_SHARE_MIN 0.05 /* of the region; fewer pixels tell nothing about a face */
 
-/* One picture as the judge sees it. */
+/* One picture as the judge sees it: RGB, row by row. Nothing that grows with the picture is held beside its bytes but
+ * one number for each skin pixel. */
 struct view {
-    struct lk_image rgb;
-    double *lab; /* [height, width, 3] */
-    double *luminance;
+    const struct lk_image *image;
+    struct lk_image resized; /* empty where the picture has the source's size */
 };
 
-static void view_free(struct view *view) {
-    lk_image_free(&view->rgb);
-    lk_free(view->lab);
-    lk_free(view->luminance);
+struct pair {
+    struct view views[2]; /* source, edited */
+    int width, height;
+    uint8_t *rgb; /* [2, width, 3] one row of each */
+    double *lab;  /* [2, width, 3] */
+};
+
+static void pair_free(struct pair *pair) {
+    for (int i = 0; i < 2; i++) lk_image_free(&pair->views[i].resized);
+    lk_free(pair->rgb);
+    lk_free(pair->lab);
+}
+
+/* Row y of a view as lk_image_to_rgb would have it. */
+static const uint8_t *row_of(const struct pair *pair, int view, int y) {
+    const struct lk_image *image = pair->views[view].image;
+    size_t width = (size_t)pair->width, channels = (size_t)image->channels;
+    const uint8_t *from = image->pixels + (size_t)y * width * channels;
+    if (channels == 3) return from;
+    uint8_t *to = pair->rgb + (size_t)view * width * 3;
+    for (size_t x = 0; x < width; x++)
+        for (size_t c = 0; c < 3; c++) to[3 * x + c] = from[x * channels + (channels > 3 ? c : 0)];
+    return to;
 }
 
 void lk_srgb_to_lab(const uint8_t rgb[3], double lab[3]) {
@@ -60,27 +79,43 @@ static bool is_skin(const uint8_t rgb[3]) {
     return cb >= 77 && cb <= 127 && cr >= 133 && cr <= 173;
 }
 
-static enum lk_code view_of(struct view *view, const struct lk_image *image, int width, int height) {
-    struct lk_image rgb, resized;
-    LK_TRY(lk_image_to_rgb(&rgb, image));
-    if (rgb.width == width && rgb.height == height) {
-        view->rgb = rgb;
-    } else {
-        enum lk_code rc = lk_image_resize(&resized, &rgb, width, height, LK_RESAMPLE_BICUBIC);
-        lk_image_free(&rgb);
-        if (rc) return rc;
-        view->rgb = resized;
+/* Neighbours of one colour, as flat pictures have them by the million, are converted once. */
+static const double *lab_row(const struct pair *pair, int view, int y) {
+    const uint8_t *rgb = row_of(pair, view, y);
+    double *lab = pair->lab + (size_t)view * (size_t)pair->width * 3;
+    for (size_t i = 0; i < (size_t)pair->width; i++) {
+        if (i && !memcmp(rgb + 3 * i, rgb + 3 * i - 3, 3))
+            memcpy(lab + 3 * i, lab + 3 * i - 3, 3 * sizeof *lab);
+        else
+            lk_srgb_to_lab(rgb + 3 * i, lab + 3 * i);
     }
-    size_t n = (size_t)width * (size_t)height;
-    view->lab = lk_malloc(n * 3 * sizeof *view->lab);
-    view->luminance = lk_malloc(n * sizeof *view->luminance);
-    if (!view->lab || !view->luminance) return lk_fail(LK_E_NOMEM, "pixel judge: out of memory");
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t *p = view->rgb.pixels + 3 * i;
-        lk_srgb_to_lab(p, view->lab + 3 * i);
-        view->luminance[i] = (0.2125 * p[0] + 0.7154 * p[1] + 0.0721 * p[2]) / 255.0;
+    return lab;
+}
+
+static void luminance_rows(void *context, int y, double *a, double *b) {
+    const struct pair *pair = context;
+    double *out[2] = {a, b};
+    for (int view = 0; view < 2; view++) {
+        const uint8_t *p = row_of(pair, view, y);
+        for (int x = 0; x < pair->width; x++, p += 3)
+            out[view][x] = (0.2125 * p[0] + 0.7154 * p[1] + 0.0721 * p[2]) / 255.0;
     }
-    return LK_OK;
+}
+
+static enum lk_code pair_open(struct pair *pair, const struct lk_image *source, const struct lk_image *edited) {
+    *pair = (struct pair){.views = {{.image = source}, {.image = edited}}, source->width, source->height, NULL, NULL};
+    size_t row = 2 * 3 * (size_t)source->width;
+    pair->rgb = lk_malloc(row * sizeof *pair->rgb);
+    pair->lab = lk_malloc(row * sizeof *pair->lab);
+    if (!pair->rgb || !pair->lab) return lk_fail(LK_E_NOMEM, "pixel judge: out of memory");
+    if (edited->width == source->width && edited->height == source->height) return LK_OK;
+    struct lk_image rgb;
+    LK_TRY(lk_image_to_rgb(&rgb, edited));
+    enum lk_code rc =
+        lk_image_resize(&pair->views[1].resized, &rgb, source->width, source->height, LK_RESAMPLE_BICUBIC);
+    lk_image_free(&rgb);
+    pair->views[1].image = &pair->views[1].resized;
+    return rc;
 }
 
 static bool inside(const struct lk_region *region, int x, int y, int width, int height) {
@@ -100,46 +135,56 @@ static double median(double *values, size_t n) {
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Typology angle of a view's region; NAN when too little of it is skin or the skin's median has no warmth. */
-static enum lk_code skin_tone(const struct view *view, const struct lk_region *region, double *share, double *angle) {
-    int width = view->rgb.width, height = view->rgb.height;
-    double *lightness = lk_malloc((size_t)width * (size_t)height * 2 * sizeof *lightness);
-    if (!lightness) return lk_fail(LK_E_NOMEM, "pixel judge: out of memory");
-    double *b = lightness + (size_t)width * (size_t)height;
-    size_t n = 0, n_region = 0;
-    for (int y = 0; y < height; y++)
-        for (int x = 0; x < width; x++) {
-            size_t i = (size_t)y * (size_t)width + (size_t)x;
-            if (!inside(region, x, y, width, height)) continue;
-            n_region++;
-            if (!is_skin(view->rgb.pixels + 3 * i)) continue;
-            lightness[n] = view->lab[3 * i];
-            b[n++] = view->lab[3 * i + 2];
+/* Channel c of CIELAB of the region's skin pixels, into `values` unless it is NULL; returns how many there are. */
+static size_t skin_values(const struct pair *pair, int view, const struct lk_region *region, int c, double *values,
+                          size_t *n_region) {
+    size_t n = 0;
+    *n_region = 0;
+    for (int y = 0; y < pair->height; y++) {
+        const uint8_t *rgb = row_of(pair, view, y);
+        const double *lab = values ? lab_row(pair, view, y) : NULL;
+        for (int x = 0; x < pair->width; x++) {
+            if (!inside(region, x, y, pair->width, pair->height)) continue;
+            ++*n_region;
+            if (!is_skin(rgb + 3 * x)) continue;
+            if (values) values[n] = lab[3 * x + c];
+            n++;
         }
+    }
+    return n;
+}
+
+/* Typology angle of a view's region; NAN when too little of it is skin or the skin's median has no warmth. */
+static enum lk_code skin_tone(const struct pair *pair, int view, const struct lk_region *region, double *share,
+                              double *angle) {
+    size_t n_region, n = skin_values(pair, view, region, 0, NULL, &n_region);
     *share = n_region ? (double)n / (double)n_region : 0;
     *angle = NAN;
-    if (n && *share >= SKIN_SHARE_MIN) {
-        double warmth = median(b, n);
-        if (warmth > 0) *angle = lk_typology_angle(median(lightness, n), warmth);
+    if (!n || *share < SKIN_SHARE_MIN) return LK_OK;
+    double *values = lk_malloc(n * sizeof *values);
+    if (!values) return lk_fail(LK_E_NOMEM, "pixel judge: out of memory");
+    skin_values(pair, view, region, 2, values, &n_region);
+    double warmth = median(values, n);
+    if (warmth > 0) {
+        skin_values(pair, view, region, 0, values, &n_region);
+        *angle = lk_typology_angle(median(values, n), warmth);
     }
-    lk_free(lightness);
+    lk_free(values);
     return LK_OK;
 }
 
-static void colour_changes(const struct view *source, const struct view *edited, const struct lk_region *region,
-                           struct lk_pixel_judgement *out) {
-    int width = source->rgb.width, height = source->rgb.height;
+static void colour_changes(const struct pair *pair, const struct lk_region *region, struct lk_pixel_judgement *out) {
     double sums[2] = {0, 0};
     size_t counts[2] = {0, 0};
-    for (int y = 0; y < height; y++)
-        for (int x = 0; x < width; x++) {
-            const double *s = source->lab + 3 * ((size_t)y * (size_t)width + (size_t)x);
-            const double *e = edited->lab + (s - source->lab);
+    for (int y = 0; y < pair->height; y++) {
+        const double *s = lab_row(pair, 0, y), *e = lab_row(pair, 1, y);
+        for (int x = 0; x < pair->width; x++, s += 3, e += 3) {
             double d0 = s[0] - e[0], d1 = s[1] - e[1], d2 = s[2] - e[2];
-            bool in = inside(region, x, y, width, height);
+            bool in = inside(region, x, y, pair->width, pair->height);
             sums[in] += sqrt(d0 * d0 + d1 * d1 + d2 * d2);
             counts[in]++;
         }
+    }
     out->change_inside = counts[1] ? sums[1] / (double)counts[1] : 0;
     out->change_outside = counts[0] ? sums[0] / (double)counts[0] : 0;
 }
@@ -157,17 +202,16 @@ static void scores(struct lk_pixel_judgement *out) {
     out->score[LK_AXIS_SKIN_TONE] = (uint8_t)(3 + shift);
 }
 
-static enum lk_code judge(const struct view *source, const struct view *edited, const struct lk_region *region,
-                          struct lk_pixel_judgement *out) {
-    colour_changes(source, edited, region, out);
-    LK_TRY(skin_tone(source, region, &out->skin_source, &out->ita_source));
-    LK_TRY(skin_tone(edited, region, &out->skin_edited, &out->ita_edited));
+static enum lk_code judge(struct pair *pair, const struct lk_region *region, struct lk_pixel_judgement *out) {
+    colour_changes(pair, region, out);
+    LK_TRY(skin_tone(pair, 0, region, &out->skin_source, &out->ita_source));
+    LK_TRY(skin_tone(pair, 1, region, &out->skin_edited, &out->ita_edited));
     if (isnan(out->ita_source))
         out->undefined = "the source's face region has no skin-coloured area";
     else if (isnan(out->ita_edited))
         out->undefined = "the edited picture's face region has no skin-coloured area";
     if (out->undefined) out->ita_source = out->ita_edited = 0;
-    LK_TRY(lk_ssim(source->luminance, edited->luminance, source->rgb.width, source->rgb.height, &out->ssim));
+    LK_TRY(lk_ssim(luminance_rows, pair, pair->width, pair->height, &out->ssim));
     scores(out);
     return LK_OK;
 }
@@ -181,11 +225,9 @@ enum lk_code lk_pixel_judge(const struct lk_image *source, const struct lk_image
           region->left + region->width <= 1 && region->top + region->height <= 1))
         return lk_fail(LK_E_INPUT, "pixel judge: region: expected shares of the picture within 0..1, got %g,%g %gx%g",
                        region->left, region->top, region->width, region->height);
-    struct view views[2] = {{.lab = NULL}, {.lab = NULL}};
-    enum lk_code rc = view_of(&views[0], source, source->width, source->height);
-    if (!rc) rc = view_of(&views[1], edited, source->width, source->height);
-    if (!rc) rc = judge(&views[0], &views[1], region, out);
-    view_free(&views[0]);
-    view_free(&views[1]);
+    struct pair pair;
+    enum lk_code rc = pair_open(&pair, source, edited);
+    if (!rc) rc = judge(&pair, region, out);
+    pair_free(&pair);
     return rc;
 }

@@ -44,18 +44,20 @@ static double similarity(const struct moments *s) {
     return (2 * ux * uy + c1) * (2 * vxy + c2) / ((ux * ux + uy * uy + c1) * (vx + vy + c2));
 }
 
-enum lk_code lk_ssim(const double *a, const double *b, int width, int height, double *out) {
+enum lk_code lk_ssim(lk_ssim_rows rows, void *context, int width, int height, double *out) {
     if (width < TAPS || height < TAPS)
         return lk_fail(LK_E_IMAGE_SIZE, "structural similarity: expected sides of at least %d pixels, got %d x %d",
                        TAPS, width, height);
-    int columns = width - TAPS + 1, rows = height - TAPS + 1;
-    struct moments *ring = lk_malloc((size_t)TAPS * (size_t)columns * sizeof *ring);
+    int columns = width - TAPS + 1, n_rows = height - TAPS + 1;
+    size_t ring_bytes = (size_t)TAPS * (size_t)columns * sizeof(struct moments);
+    struct moments *ring = lk_malloc(ring_bytes + 2 * (size_t)width * sizeof(double));
     if (!ring) return lk_fail(LK_E_NOMEM, "structural similarity: out of memory");
+    double *a = (double *)((unsigned char *)ring + ring_bytes), *b = a + width;
     double taps[TAPS], sum = 0;
     window(taps);
     for (int y = 0; y < height; y++) {
-        blur_row(a + (size_t)y * (size_t)width, b + (size_t)y * (size_t)width, width, taps,
-                 ring + (size_t)(y % TAPS) * (size_t)columns);
+        rows(context, y, a, b);
+        blur_row(a, b, width, taps, ring + (size_t)(y % TAPS) * (size_t)columns);
         if (y < TAPS - 1) continue;
         double row = 0;
         for (int x = 0; x < columns; x++) {
@@ -68,6 +70,6 @@ enum lk_code lk_ssim(const double *a, const double *b, int width, int height, do
         sum += row;
     }
     lk_free(ring);
-    *out = sum / ((double)columns * (double)rows);
+    *out = sum / ((double)columns * (double)n_rows);
     return LK_OK;
 }

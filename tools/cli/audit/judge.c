@@ -52,16 +52,17 @@ static enum lk_code judge_pair(const struct cli_pair *pair) {
     return rc ? rc : print_line(pair->item_id, &judgement);
 }
 
-/* A pair that cannot be judged is named, and the others are judged. */
+/* A pair that cannot be judged, be it that it does not fit into memory, is named, and the others are judged. */
 static enum lk_code judge_file(const char *path) {
     struct cli_pairs pairs;
     enum lk_code rc = cli_pairs_read(&pairs, path, true);
-    size_t n_bad = 0, n_all = pairs.n + pairs.rejects.n;
+    size_t n_bad = 0, n_unfit = 0, n_all = pairs.n + pairs.rejects.n;
     if (!rc) cli_print_rejects(path, &pairs.rejects);
     for (size_t i = 0; i < pairs.n && !rc; i++) {
         enum lk_code judged = judge_pair(&pairs.list[i]);
-        if (judged == LK_E_NOMEM || judged == LK_E_INTERNAL) rc = judged;
+        if (judged == LK_E_INTERNAL) rc = judged;
         if (!judged || rc) continue;
+        n_unfit += judged == LK_E_NOMEM;
         lk_log(LK_LOG_WARNING, "%s: %s", pairs.list[i].item_id, lk_error_text());
         n_bad++;
     }
@@ -69,7 +70,7 @@ static enum lk_code judge_file(const char *path) {
     if (!rc && !n_all)
         rc = lk_fail(LK_E_INPUT, "%s: expected lines with item_id, source and edited, got none", path);
     else if (!rc && n_bad == n_all)
-        rc = lk_fail(LK_E_INPUT, "%s: none of %zu pairs could be judged", path, n_all);
+        rc = lk_fail(n_unfit == n_all ? LK_E_NOMEM : LK_E_INPUT, "%s: none of %zu pairs could be judged", path, n_all);
     else if (!rc && n_bad)
         rc = lk_fail(LK_E_PARTIAL, "%s: %zu of %zu pairs could not be judged; the others were", path, n_bad, n_all);
     cli_pairs_free(&pairs);

@@ -52,8 +52,13 @@ static inline enum lk_code dit_flux2_rope(const void *model, const struct dit_to
 
 static inline enum lk_code dit_flux2_forward(struct lk_device *dev, const void *model, const struct dit_inputs *in) {
     struct lk_flux2_conditioning conditioning = {.context = in->context, .cos = in->cos, .sin = in->sin};
+    struct lk_flux2_pass pass = {.x = &in->x, .conditioning = &conditioning, .velocity = &in->velocity};
+    size_t mark = lk_arena_mark(&dev->arena);
+    LK_TRY(lk_flux2_look_ahead(dev, model, in->x.dtype, &(float){500.0f}, 1, 4.0f, &conditioning.ahead));
     LK_TRY(lk_flux2_embed_context(dev, model, &in->prompt_embeds, &in->context));
-    return lk_flux2_transformer_forward(dev, model, &in->x, &conditioning, 500.0f, 4.0f, 0, &in->velocity);
+    LK_TRY(lk_flux2_transformer_forward(dev, model, &pass, 1));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
 }
 
 static const struct dit_family dit_flux2 = {

@@ -40,8 +40,14 @@ static inline enum lk_code dit_qwen_rope(const void *model, const struct dit_tok
 
 static inline enum lk_code dit_qwen_forward(struct lk_device *dev, const void *model, const struct dit_inputs *in) {
     struct lk_qwen_conditioning conditioning = {.context = in->context, .cos = in->cos, .sin = in->sin};
+    struct lk_qwen_pass pass = {
+        .x = &in->x, .conditioning = &conditioning, .branch = "cond", .velocity = &in->velocity};
+    size_t mark = lk_arena_mark(&dev->arena);
+    LK_TRY(lk_qwen_look_ahead(dev, model, in->x.dtype, &(float){500.0f}, 1, &conditioning.ahead));
     LK_TRY(lk_qwen_embed_context(dev, model, &in->prompt_embeds, &in->context));
-    return lk_qwen_transformer_forward(dev, model, &in->x, &conditioning, 500.0f, 0, "cond", &in->velocity);
+    LK_TRY(lk_qwen_transformer_forward(dev, model, &pass, 1));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
 }
 
 static const struct dit_family dit_qwen = {

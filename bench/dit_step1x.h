@@ -53,7 +53,16 @@ static inline enum lk_code dit_step1x_rope(const void *model, const struct dit_t
 
 static inline enum lk_code dit_step1x_forward(struct lk_device *dev, const void *model, const struct dit_inputs *in) {
     struct lk_step1x_conditioning conditioning = {.hidden = in->prompt_embeds, .cos = in->cos, .sin = in->sin};
-    return lk_step1x_transformer_forward(dev, model, &in->x, &conditioning, 500.0f, 0, "cond", &in->velocity);
+    struct lk_step1x_pass pass = {.x = &in->x,
+                                  .conditioning = &conditioning,
+                                  .timestep_1000 = 500.0f,
+                                  .branch = "cond",
+                                  .velocity = &in->velocity};
+    size_t mark = lk_arena_mark(&dev->arena);
+    LK_TRY(lk_step1x_look_ahead(dev, model, &conditioning.hidden, &pass.timestep_1000, 1, "cond", &conditioning.ahead));
+    LK_TRY(lk_step1x_transformer_forward(dev, model, &pass, 1));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
 }
 
 static const struct dit_family dit_step1x = {

@@ -109,6 +109,10 @@ enum lk_code lk_device_plan_show(const struct lk_device *plan, struct lk_device 
  * target will have allocated, if it held nothing before. Where ops read host memory, the weights' bytes and the arena.
  */
 uint64_t lk_device_plan_footprint(const struct lk_device *plan, size_t arena_bytes);
+/* Bytes of the weights that ops have read in the stage that the plan device is in, and how many values they are. */
+uint64_t lk_device_plan_stage_bytes(const struct lk_device *plan, uint64_t *parameters);
+/* Bytes of the weights that ops have read in all stages. */
+uint64_t lk_device_plan_weight_bytes(const struct lk_device *plan);
 /* What the walk has met so far, in order. LK_E_NOMEM. */
 enum lk_code lk_device_plan_itinerary(const struct lk_device *plan, struct lk_itinerary *out);
 

@@ -20,8 +20,8 @@ struct lk_family {
     void (*defaults)(struct lk_request *request); /* of its parameters; the rest is zero */
     enum lk_code (*plan)(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_request *request,
                          struct lk_plan *out);
-    enum lk_code (*edit)(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
-                         struct lk_result *result);
+    /* lk_pipeline_edit_queue; jobs that have ended were refused already and are passed over. */
+    enum lk_code (*edit)(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue);
 };
 
 struct lk_pipeline {

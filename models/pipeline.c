@@ -133,14 +133,47 @@ enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_devi
     return pipeline->family->plan(pipeline, target, request, out);
 }
 
+static enum lk_code check_queue(const struct lk_pipeline *pipeline, const struct lk_queue *queue) {
+    if (!pipeline->has_weights)
+        return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to edit with");
+    if (queue->jobs_per_visit < 1 || queue->jobs_per_visit > LK_MAX_JOBS_PER_VISIT)
+        return lk_fail(LK_E_USAGE, "jobs_per_visit: expected 1 to %d, got %d", LK_MAX_JOBS_PER_VISIT,
+                       queue->jobs_per_visit);
+    return LK_OK;
+}
+
+enum lk_code lk_pipeline_edit_queue(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue) {
+    int n_failed = 0;
+    enum lk_code rc = check_queue(pipeline, queue);
+    for (int i = 0; i < queue->n_jobs; i++) {
+        struct lk_queued *job = queue->jobs[i];
+        job->result = (struct lk_result){0};
+        lk_error_get(&job->error, rc ? rc : check_request(pipeline, job->request));
+        job->ended = job->error.code != LK_OK;
+        if (!rc && job->ended && queue->done) queue->done(queue->context, job);
+    }
+    if (rc) return rc;
+    rc = pipeline->family->edit(pipeline, dev, queue);
+    for (int i = 0; i < queue->n_jobs; i++) {
+        struct lk_queued *job = queue->jobs[i];
+        if (!job->ended) lk_result_free(&job->result);
+        if (!job->ended) lk_error_get(&job->error, rc);
+        n_failed += job->error.code != LK_OK;
+    }
+    if (rc) return rc;
+    return n_failed ? lk_fail(LK_E_PARTIAL, "%d of %d jobs failed", n_failed, queue->n_jobs) : LK_OK;
+}
+
 enum lk_code lk_pipeline_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
                               struct lk_result *result) {
     *result = (struct lk_result){0};
-    if (!pipeline->has_weights)
-        return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to edit with");
-    LK_TRY(check_request(pipeline, request));
-    enum lk_code rc = pipeline->family->edit(pipeline, dev, request, result);
-    if (rc) lk_result_free(result);
+    struct lk_queued *job = lk_calloc(1, sizeof *job);
+    if (!job) return lk_fail(LK_E_NOMEM, "edit: out of memory");
+    job->request = request;
+    enum lk_code rc = lk_pipeline_edit_queue(pipeline, dev, &(struct lk_queue){&job, 1, 1, NULL, NULL});
+    if (rc) rc = lk_error_set(&job->error);
+    *result = job->result;
+    lk_free(job);
     return rc;
 }
 

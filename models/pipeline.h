@@ -14,6 +14,8 @@
 #include "engine/device.h"
 #include "engine/image/image.h"
 
+struct lk_rng;
+
 #define LK_MAX_STEPS      1000
 #define LK_MAX_REFERENCES 10
 #define LK_MAX_OUT_LAYERS 8
@@ -97,12 +99,15 @@ struct lk_result {
 
 /* One stage of a run as the plan device saw it. */
 struct lk_plan_stage {
-    const char *name; /* "vision", "text_encoder", "vae_encode", "transformer", "vae_decode" */
-    uint64_t parameters, weight_bytes;
-    uint64_t flops;      /* one forward */
-    uint64_t bytes;      /* touched by one forward */
-    uint64_t peak_bytes; /* activations and scratch, weights not counted */
-    int calls;           /* forwards per image */
+    /* "vision", "text_encoder", "vae_encode", "conditioning" (what is made once for all steps), "transformer" (a
+     * step), "vae_decode" */
+    const char *name;
+    uint64_t parameters;   /* of the component; of "conditioning" and "transformer" those that the stage reads */
+    uint64_t weight_bytes; /* that the stage reads */
+    uint64_t flops;        /* one forward */
+    uint64_t bytes;        /* touched by one forward */
+    uint64_t peak_bytes;   /* activations and scratch, weights not counted */
+    int calls;             /* forwards per image */
 };
 
 struct lk_plan {
@@ -112,7 +117,8 @@ struct lk_plan {
     int64_t n_tokens; /* of the transformer's sequence */
     struct lk_plan_stage stages[8];
     int n_stages;
-    uint64_t arena_bytes; /* what lk_device_prepare needs */
+    uint64_t weight_bytes; /* of all stages; what two of them read counts once */
+    uint64_t arena_bytes;  /* what lk_device_prepare needs */
     /* Memory of the device with the arena and every weight that the run reads: exactly what a fresh device will have
      * allocated at its peak (on a GPU: beside the driver's context). Without weights it goes by the compute dtype. */
     uint64_t device_bytes;
@@ -152,3 +158,29 @@ enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_devi
 enum lk_code lk_pipeline_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
                               struct lk_result *result);
 void lk_result_free(struct lk_result *result);
+
+/* A job of a queue. */
+struct lk_queued {
+    const struct lk_request *request;
+    struct lk_rng *rng; /* noise is drawn from it instead of from a generator with the request's seed; NULL: none */
+    struct lk_result result; /* empty when the job has failed */
+    struct lk_error error;   /* code LK_OK: done */
+    bool ended;              /* it has its picture or has failed by itself */
+};
+
+struct lk_queue {
+    struct lk_queued *const *jobs;
+    int n_jobs;
+    int jobs_per_visit; /* that pass through a layer of the transformer together, 1 to LK_MAX_JOBS_PER_VISIT */
+    void (*done)(void *context, struct lk_queued *job); /* called when a job has its picture or has failed; or NULL */
+    void *context;
+};
+
+#define LK_MAX_JOBS_PER_VISIT 8
+
+/* Stage by stage instead of job by job: encodes all prompts and images, equal ones once, then runs the transformer for
+ * all jobs, then decodes, so that weights need to be there for one stage at a time. A job's bits do not depend on the
+ * others, nor on jobs_per_visit. Between stages a job keeps its prompts, latents and references in host memory. A job
+ * that cannot be done (its request, its pictures, NaNs) fails alone: LK_E_PARTIAL when there is one; what concerns all
+ * (memory, device, files, interruption) ends the queue, and the jobs that were not done get its code. */
+enum lk_code lk_pipeline_edit_queue(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue);

@@ -27,6 +27,10 @@ static enum lk_code note_weights(const struct lk_device *dev, const struct lk_te
             if (tensors[i] == weight && weight && j > 0) note.leader = (uintptr_t)parts[0].data;
             note.start = (uintptr_t)parts[j].data;
             note.bytes = parts[j].bytes;
+            struct lk_plan_stage_weights *stage = &plan->stage_weights[plan->stage];
+            if (j == 0 && !lk_ranges_find(&stage->ranges, note.start, note.bytes))
+                stage->parameters += (uint64_t)lk_tensor_numel(tensors[i]);
+            LK_TRY(lk_ranges_add(&stage->ranges, note.start, note.bytes));
             LK_TRY(lk_ranges_add(&plan->weights, note.start, note.bytes));
             LK_TRY(add_note(plan, note));
         }
@@ -83,8 +87,10 @@ static enum lk_code plan_download(struct lk_device *dev, void *host, const void 
     return LK_OK;
 }
 static void plan_destroy(struct lk_device *dev) {
-    lk_free(lk_plan_device_of(dev)->weights.entries);
-    lk_free(lk_plan_device_of(dev)->notes);
+    struct lk_plan_device *plan = lk_plan_device_of(dev);
+    lk_free(plan->weights.entries);
+    lk_free(plan->notes);
+    for (int i = 0; i < LK_MAX_STAGES; i++) lk_free(plan->stage_weights[i].ranges.entries);
 }
 
 static void end_stage(struct lk_plan_device *plan) {
@@ -113,6 +119,22 @@ static const struct lk_device_memory memory = {
     .stage = plan_stage,
 };
 
+static uint64_t total_bytes(const struct lk_ranges *ranges) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < ranges->n; i++) bytes += ranges->entries[i].bytes;
+    return bytes;
+}
+
+uint64_t lk_device_plan_stage_bytes(const struct lk_device *dev, uint64_t *parameters) {
+    const struct lk_plan_device *plan = lk_plan_device_of(dev);
+    *parameters = plan->stage_weights[plan->stage].parameters;
+    return total_bytes(&plan->stage_weights[plan->stage].ranges);
+}
+
+uint64_t lk_device_plan_weight_bytes(const struct lk_device *dev) {
+    return total_bytes(&lk_plan_device_of(dev)->weights);
+}
+
 enum lk_code lk_device_plan_show(const struct lk_device *plan, struct lk_device *dev) {
     return dev->memory->note_weights ? dev->memory->note_weights(dev, &lk_plan_device_of(plan)->weights) : LK_OK;
 }
@@ -121,9 +143,7 @@ uint64_t lk_device_plan_footprint(const struct lk_device *dev, size_t arena_byte
     const struct lk_plan_device *plan = lk_plan_device_of(dev);
     const struct lk_device_memory *of_target = plan->target->memory;
     if (of_target->footprint) return of_target->footprint(plan->target, arena_bytes, &plan->weights);
-    uint64_t bytes = arena_bytes;
-    for (size_t i = 0; i < plan->weights.n; i++) bytes += plan->weights.entries[i].bytes;
-    return bytes;
+    return arena_bytes + total_bytes(&plan->weights);
 }
 
 enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_device **out) {

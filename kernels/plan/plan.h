@@ -14,6 +14,11 @@ struct lk_plan_note {
     bool travels, table;
 };
 
+struct lk_plan_stage_weights {
+    struct lk_ranges ranges; /* that ops have read */
+    uint64_t parameters;
+};
+
 struct lk_plan_device {
     struct lk_device device;
     struct lk_op_table table; /* run does nothing, scratch asks the target */
@@ -23,6 +28,7 @@ struct lk_plan_device {
     size_t n_notes, notes_capacity;
     char stages[LK_MAX_STAGES][24];
     uint64_t stage_peaks[LK_MAX_STAGES];
+    struct lk_plan_stage_weights stage_weights[LK_MAX_STAGES];
     int n_stages, stage; /* what comes before the first stage belongs to it */
 };
 

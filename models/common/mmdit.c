@@ -1,9 +1,10 @@
 #include "models/common/mmdit.h"
 
 #include <math.h>
-#include <string.h>
 
+#include "engine/base/alloc.h"
 #include "engine/bf16.h"
+#include "engine/flow_match.h"
 
 void lk_mmdit_bind_attention(struct lk_bind *b, struct lk_mmdit_block *w, int i, int64_t dim, int64_t head_dim,
                              bool bias) {
@@ -42,10 +43,52 @@ enum lk_code lk_upload_rounded(struct lk_device *dev, const struct lk_tensor *y,
     return LK_OK;
 }
 
-enum lk_code lk_mmdit_set_temb(const struct lk_mmdit *p, const struct lk_tensor *temb) {
-    struct lk_tensor of_step = lk_tensor_rows(temb, 0, 1);
-    if (!p->branch || !strcmp(p->branch, "cond")) LK_TRY(lk_trace(p->dev, &of_step, "step.%d.temb", p->step));
-    return lk_activation(p->dev, &(struct lk_activation){.y = &p->silu_temb, .x = temb, .act = LK_ACT_SILU});
+enum lk_code lk_embed_scalars(struct lk_device *dev, const struct lk_embedder *w, const float *scalars, float factor,
+                              const struct lk_tensor *y) {
+    int64_t n = y->shape[0], channels = w->linear_1.weight.shape[1];
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor e;
+    LK_TRY(LK_NEW(&dev->arena, &e, y->dtype, n, channels));
+    float *host = lk_malloc((size_t)(n * channels) * sizeof *host);
+    if (!host) return lk_fail(LK_E_NOMEM, "timesteps: out of memory");
+    for (int64_t i = 0; i < n; i++)
+        lk_timestep_embedding_scaled(scalars[i], factor, (int)channels, host + i * channels);
+    enum lk_code rc = lk_upload_rounded(dev, &e, host);
+    lk_free(host);
+    if (!rc) rc = lk_embed(dev, y, &e, w);
+    lk_arena_release(&dev->arena, mark);
+    return rc;
+}
+
+enum lk_code lk_ahead_new(struct lk_device *dev, enum lk_dtype dtype, int64_t units, int64_t n_times, int64_t dim,
+                          struct lk_ahead *out) {
+    out->n_times = n_times;
+    return LK_NEW(&dev->arena, &out->rows, dtype, units * n_times, dim);
+}
+
+enum lk_code lk_ahead_silu(struct lk_device *dev, const struct lk_tensor *temb, int n_steps) {
+    for (int i = 0; dev->trace && i < n_steps; i++) {
+        struct lk_tensor row = lk_tensor_rows(temb, i, 1);
+        LK_TRY(lk_trace(dev, &row, "step.%d.temb", i));
+    }
+    return lk_activation(dev, &(struct lk_activation){.y = temb, .x = temb, .act = LK_ACT_SILU});
+}
+
+/* [n_times, units dim] of the layer that `first` units stand before. */
+static struct lk_tensor ahead_rows(const struct lk_ahead *a, int64_t first, int64_t units) {
+    struct lk_tensor rows = lk_tensor_rows(&a->rows, first * a->n_times, units * a->n_times);
+    return LK_VIEW(&rows, a->n_times, units * a->rows.shape[1]);
+}
+
+enum lk_code lk_ahead_layer(struct lk_device *dev, const struct lk_ahead *ahead, const struct lk_tensor *silu_temb,
+                            const struct lk_layer *w, int64_t first) {
+    struct lk_tensor y = ahead_rows(ahead, first, w->weight.shape[0] / silu_temb->shape[1]);
+    return lk_project(dev, &y, silu_temb, w, LK_ACT_NONE);
+}
+
+struct lk_tensor lk_ahead_row(const struct lk_ahead *ahead, int64_t first, int64_t units, int64_t time) {
+    struct lk_tensor rows = ahead_rows(ahead, first, units);
+    return lk_tensor_rows(&rows, time, 1);
 }
 
 void lk_modulation_split(const struct lk_tensor *row, int n_sets, struct lk_modulation *out) {
@@ -59,13 +102,9 @@ void lk_modulation_split(const struct lk_tensor *row, int n_sets, struct lk_modu
     }
 }
 
-enum lk_code lk_mmdit_modulation(const struct lk_mmdit *p, const struct lk_layer *w, int n_sets,
-                                 struct lk_modulation *out) {
-    struct lk_tensor row, temb = lk_tensor_rows(&p->silu_temb, 0, 1);
-    LK_TRY(LK_NEW(&p->dev->arena, &row, p->dtype, 1, 3 * n_sets * p->dim));
-    LK_TRY(lk_project(p->dev, &row, &temb, w, LK_ACT_NONE));
+void lk_mmdit_modulation(const struct lk_mmdit *p, int64_t first, int n_sets, struct lk_modulation *out) {
+    struct lk_tensor row = lk_ahead_row(p->ahead, first, 3 * n_sets, p->step);
     lk_modulation_split(&row, n_sets, out);
-    return LK_OK;
 }
 
 enum lk_code lk_mmdit_modulate(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *x,
@@ -105,42 +144,59 @@ enum lk_code lk_mmdit_attention(const struct lk_mmdit *p, const struct lk_tensor
     return LK_MMDIT_TRACE(p, out, "%s.%d.attention", kind, i);
 }
 
-/* q, k, v of rows [first, first + n) of x, q and k normed and rotated. */
-static enum lk_code project_qkv(const struct lk_mmdit *p, const struct lk_tensor *x, int64_t first, int64_t n,
-                                const struct lk_mmdit_stream *w, const struct lk_tensor qkv[3]) {
-    LK_TRY(lk_mmdit_project(p, &qkv[0], x, first, n, &w->to_q, &w->norm_q));
-    LK_TRY(lk_mmdit_project(p, &qkv[1], x, first, n, &w->to_k, &w->norm_k));
-    return lk_mmdit_project(p, &qkv[2], x, first, n, &w->to_v, NULL);
+enum lk_code lk_mmdit_new_block(struct lk_mmdit *passes, int n) {
+    LK_EACH_PASS(p, passes, n) {
+        struct lk_arena *arena = &p->dev->arena;
+        LK_TRY(LK_NEW(arena, &p->u, p->dtype, p->n, p->dim));
+        for (int j = 0; j < 3; j++) LK_TRY(LK_NEW(arena, &p->qkv[j], p->dtype, p->n, p->dim));
+    }
+    return LK_OK;
 }
 
-enum lk_code lk_mmdit_joint_attention(const struct lk_mmdit *p, int i, const struct lk_mmdit_block *w,
-                                      const struct lk_modulation *txt, const struct lk_modulation *img) {
-    struct lk_arena *arena = &p->dev->arena;
+/* q, k, v of one stream's rows of u, q and k normed and rotated. */
+static enum lk_code project_qkv(struct lk_mmdit *passes, int n, const struct lk_mmdit_stream *w, bool text) {
+    const struct lk_layer *const layers[] = {&w->to_q, &w->to_k, &w->to_v};
+    const struct lk_tensor *const norms[] = {&w->norm_q, &w->norm_k, NULL};
+    for (int j = 0; j < 3; j++) {
+        LK_EACH_PASS(p, passes, n) {
+            int64_t first = text ? 0 : p->n_txt, rows = text ? p->n_txt : p->n_img;
+            LK_TRY(lk_mmdit_project(p, &p->qkv[j], &p->u, first, rows, layers[j], norms[j]));
+        }
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_mmdit_joint_attention(struct lk_mmdit *passes, int n, int i, const struct lk_mmdit_block *w) {
+    struct lk_arena *arena = &passes->dev->arena;
     size_t mark = lk_arena_mark(arena);
-    struct lk_tensor u, qkv[3]; /* u: the norms' output, then the attention's */
-    LK_TRY(LK_NEW(arena, &u, p->dtype, p->n, p->dim));
-    for (int j = 0; j < 3; j++) LK_TRY(LK_NEW(arena, &qkv[j], p->dtype, p->n, p->dim));
-    struct lk_tensor z_txt = lk_mmdit_txt(p, &p->z), z_img = lk_mmdit_img(p, &p->z);
-    struct lk_tensor u_txt = lk_mmdit_txt(p, &u), u_img = lk_mmdit_img(p, &u);
-    LK_TRY(lk_mmdit_modulate(p, &u_txt, &z_txt, txt));
-    LK_TRY(lk_mmdit_modulate(p, &u_img, &z_img, img));
-    LK_TRY(project_qkv(p, &u, 0, p->n_txt, &w->txt, qkv));
-    LK_TRY(project_qkv(p, &u, p->n_txt, p->n_img, &w->img, qkv));
-    LK_TRY(lk_mmdit_attention(p, &u, &qkv[0], &qkv[1], &qkv[2], "double", i));
-    LK_TRY(lk_project_onto(p->dev, &z_txt, &u_txt, &w->txt.to_out, &txt->gate));
-    LK_TRY(lk_project_onto(p->dev, &z_img, &u_img, &w->img.to_out, &img->gate));
+    LK_TRY(lk_mmdit_new_block(passes, n));
+    LK_EACH_PASS(p, passes, n) {
+        struct lk_tensor z_txt = lk_mmdit_txt(p, &p->z), z_img = lk_mmdit_img(p, &p->z);
+        struct lk_tensor u_txt = lk_mmdit_txt(p, &p->u), u_img = lk_mmdit_img(p, &p->u);
+        LK_TRY(lk_mmdit_modulate(p, &u_txt, &z_txt, &p->txt[0]));
+        LK_TRY(lk_mmdit_modulate(p, &u_img, &z_img, &p->img[0]));
+    }
+    LK_TRY(project_qkv(passes, n, &w->txt, true));
+    LK_TRY(project_qkv(passes, n, &w->img, false));
+    LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_attention(p, &p->u, &p->qkv[0], &p->qkv[1], &p->qkv[2], "double", i));
+    LK_EACH_PASS(p, passes, n) {
+        struct lk_tensor z_txt = lk_mmdit_txt(p, &p->z), u_txt = lk_mmdit_txt(p, &p->u);
+        LK_TRY(lk_project_onto(p->dev, &z_txt, &u_txt, &w->txt.to_out, &p->txt[0].gate));
+    }
+    LK_EACH_PASS(p, passes, n) {
+        struct lk_tensor z_img = lk_mmdit_img(p, &p->z), u_img = lk_mmdit_img(p, &p->u);
+        LK_TRY(lk_project_onto(p->dev, &z_img, &u_img, &w->img.to_out, &p->img[0].gate));
+    }
     lk_arena_release(arena, mark);
     return LK_OK;
 }
 
-enum lk_code lk_mmdit_tail(const struct lk_mmdit *p, const struct lk_layer *norm_out, const struct lk_layer *proj_out,
+enum lk_code lk_mmdit_tail(const struct lk_mmdit *p, int64_t first, const struct lk_layer *proj_out,
                            const struct lk_tensor *velocity) {
     int64_t n = velocity->shape[0], d = p->dim;
     size_t mark = lk_arena_mark(&p->dev->arena);
-    struct lk_tensor s, u, noise = lk_tensor_rows(&p->z, p->n_txt, n), temb = lk_tensor_rows(&p->silu_temb, 0, 1);
-    LK_TRY(LK_NEW(&p->dev->arena, &s, p->dtype, 1, 2 * d));
+    struct lk_tensor u, noise = lk_tensor_rows(&p->z, p->n_txt, n), s = lk_ahead_row(p->ahead, first, 2, p->step);
     LK_TRY(LK_NEW(&p->dev->arena, &u, p->dtype, n, d));
-    LK_TRY(lk_project(p->dev, &s, &temb, norm_out, LK_ACT_NONE));
     struct lk_tensor scale = lk_tensor_cols(&s, 0, d), shift = lk_tensor_cols(&s, d, d);
     struct lk_modulation m = {.shift = LK_VIEW(&shift, d), .scale = LK_VIEW(&scale, d)};
     LK_TRY(lk_mmdit_modulate(p, &u, &noise, &m));

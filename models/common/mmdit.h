@@ -4,7 +4,21 @@
 
 #include "models/common/layers.h"
 
-/* One forward pass. Text rows come first in every matrix, so that joint attention needs no concatenation. */
+/* shift, scale, gate: [dim] each. */
+struct lk_modulation {
+    struct lk_tensor shift, scale, gate;
+};
+
+/* What depends on the timestep only, made for all steps before the first: each modulation layer's output for every
+ * time, [n_times, width], one layer after the other. Its weights are not read in the steps. A layer is found by what
+ * stands before it, in units of dim. */
+struct lk_ahead {
+    struct lk_tensor rows; /* [units * n_times, dim] */
+    int64_t n_times;
+};
+
+/* One sequence's forward pass; several go through the layers together. Text rows come first in every matrix, so that
+ * joint attention needs no concatenation. */
 struct lk_mmdit {
     struct lk_device *dev;
     enum lk_dtype dtype;
@@ -13,17 +27,21 @@ struct lk_mmdit {
     float eps;                         /* of all norms */
     bool round_before_weight;          /* in the norms of q and k */
     const struct lk_tensor *cos, *sin; /* f32 [n, head_dim / 2] */
-    int step;                          /* names the traces */
-    const char *branch;                /* "cond", "uncond"; NULL: the family has one */
-    bool untraced;                     /* what the blocks compute is not shown */
-    struct lk_tensor z;                /* [n, dim]: residual stream */
-    struct lk_tensor silu_temb;        /* [times, dim]: silu of the embedded timestep */
+    const struct lk_ahead *ahead;
+    int step;           /* names the traces; the row of `ahead` */
+    const char *branch; /* "cond", "uncond"; NULL: the family has one */
+    bool untraced;      /* what the blocks compute is not shown */
+    struct lk_tensor z; /* [n, dim]: residual stream */
+    /* Of the block at hand. */
+    struct lk_modulation txt[2], img[2]; /* of attention and of MLP */
+    struct lk_tensor u, qkv[3];          /* [n, dim]: the norms' output, then the attention's; queries, keys, values */
+    struct lk_tensor wide;               /* [rows, ...]: what the block's last layer takes */
 };
 
-/* shift, scale, gate: [dim] each. */
-struct lk_modulation {
-    struct lk_tensor shift, scale, gate;
-};
+/* Sequences that pass through a layer together: the branches of LK_MAX_JOBS_PER_VISIT jobs. A layer's weights are read
+ * for all of them one after the other, and what a sequence gives does not depend on the others. */
+#define LK_MAX_PASSES              16
+#define LK_EACH_PASS(p, passes, n) for (struct lk_mmdit *p = (passes); p < (passes) + (n); p++)
 
 /* Weights of one stream, text or image, of a double-stream block. */
 struct lk_mmdit_stream {
@@ -57,15 +75,26 @@ float lk_timestep_as_fed(enum lk_dtype dtype, float timestep_1000);
 /* y [n, channels] in its dtype from host f32 values. */
 enum lk_code lk_upload_rounded(struct lk_device *dev, const struct lk_tensor *y, const float *host);
 
-/* p->silu_temb = silu(temb [times, dim]). */
-enum lk_code lk_mmdit_set_temb(const struct lk_mmdit *p, const struct lk_tensor *temb);
+/* y [n, dim] = the embedder's output for the sinusoids of n scalars, whose angles are multiplied by `factor` last. */
+enum lk_code lk_embed_scalars(struct lk_device *dev, const struct lk_embedder *w, const float *scalars, float factor,
+                              const struct lk_tensor *y);
+
+/* Room for `units` at n_times. Stays in the arena. */
+enum lk_code lk_ahead_new(struct lk_device *dev, enum lk_dtype dtype, int64_t units, int64_t n_times, int64_t dim,
+                          struct lk_ahead *out);
+/* temb [n_times, dim] becomes silu(temb); its first n_steps rows are shown before, as "step.STEP.temb". */
+enum lk_code lk_ahead_silu(struct lk_device *dev, const struct lk_tensor *temb, int n_steps);
+/* The rows of the layer that `first` units stand before, from silu_temb [n_times, dim]. */
+enum lk_code lk_ahead_layer(struct lk_device *dev, const struct lk_ahead *ahead, const struct lk_tensor *silu_temb,
+                            const struct lk_layer *w, int64_t first);
+/* Row `time` of that layer: [1, width]. */
+struct lk_tensor lk_ahead_row(const struct lk_ahead *ahead, int64_t first, int64_t units, int64_t time);
 
 /* n_sets times shift, scale, gate, side by side in row [1, 3 n_sets dim]. */
 void lk_modulation_split(const struct lk_tensor *row, int n_sets, struct lk_modulation *out);
 
-/* The same from a linear layer over silu_temb's first row. Stays in the arena. */
-enum lk_code lk_mmdit_modulation(const struct lk_mmdit *p, const struct lk_layer *w, int n_sets,
-                                 struct lk_modulation *out);
+/* The same from p->ahead, of the step. */
+void lk_mmdit_modulation(const struct lk_mmdit *p, int64_t first, int n_sets, struct lk_modulation *out);
 
 /* y = layer_norm(x) * (1 + scale) + shift, [rows, dim] each. */
 enum lk_code lk_mmdit_modulate(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *x,
@@ -83,11 +112,14 @@ enum lk_code lk_mmdit_project(const struct lk_mmdit *p, const struct lk_tensor *
 enum lk_code lk_mmdit_attention(const struct lk_mmdit *p, const struct lk_tensor *out, const struct lk_tensor *q,
                                 const struct lk_tensor *k, const struct lk_tensor *v, const char *kind, int i);
 
+/* u and qkv of every pass in the arena. */
+enum lk_code lk_mmdit_new_block(struct lk_mmdit *passes, int n);
+
 /* The attention of double-stream block i: z += gate * to_out(attention(mod(norm(z)))), each stream with weights and
  * modulation of its own. */
-enum lk_code lk_mmdit_joint_attention(const struct lk_mmdit *p, int i, const struct lk_mmdit_block *w,
-                                      const struct lk_modulation *txt, const struct lk_modulation *img);
+enum lk_code lk_mmdit_joint_attention(struct lk_mmdit *passes, int n, int i, const struct lk_mmdit_block *w);
 
-/* velocity: the first image rows of z through the last norm, whose linear gives scale before shift, and proj_out. */
-enum lk_code lk_mmdit_tail(const struct lk_mmdit *p, const struct lk_layer *norm_out, const struct lk_layer *proj_out,
+/* velocity: the first image rows of z through the last norm, whose layer (`first` units stand before it) gives scale
+ * before shift, and proj_out. */
+enum lk_code lk_mmdit_tail(const struct lk_mmdit *p, int64_t first, const struct lk_layer *proj_out,
                            const struct lk_tensor *velocity);

@@ -12,7 +12,7 @@
 
 enum lk_code lk_walk_begin(struct lk_walk *w, const char *name, struct lk_cost *before) {
     *before = w->dev->cost;
-    if (w->result && w->dev->arena.peak > w->result->peak_bytes) w->result->peak_bytes = w->dev->arena.peak;
+    if (w->dev->arena.peak > *w->peak_bytes) *w->peak_bytes = w->dev->arena.peak;
     LK_TRY(lk_device_stage(w->dev, name));
     w->dev->arena.peak = w->dev->arena.used;
     if (lk_walk_planning(w) || !w->request->progress) return LK_OK;
@@ -22,13 +22,18 @@ enum lk_code lk_walk_begin(struct lk_walk *w, const char *name, struct lk_cost *
 void lk_walk_note(struct lk_walk *w, const char *name, const struct lk_bind_totals *totals, int calls,
                   const struct lk_cost *before) {
     if (!w->plan) return;
-    struct lk_plan_stage *s = &w->plan->stages[w->plan->n_stages++];
-    *s = (struct lk_plan_stage){.name = name, .parameters = totals->parameters, .weight_bytes = totals->weight_bytes};
+    struct lk_plan_stage *s = w->plan->stages, *end = s + w->plan->n_stages;
+    while (s < end && s->name != name && strcmp(s->name, name)) s++;
+    if (s == end) {
+        w->plan->n_stages++;
+        *s = (struct lk_plan_stage){.name = name};
+    }
+    s->weight_bytes = lk_device_plan_stage_bytes(w->dev, &s->parameters);
+    if (totals) s->parameters = totals->parameters;
     s->flops = w->dev->cost.flops - before->flops;
     s->bytes = w->dev->cost.bytes - before->bytes;
-    s->peak_bytes = w->dev->arena.peak;
-    s->calls = calls;
-    if (w->dev->arena.peak > w->plan->arena_bytes) w->plan->arena_bytes = w->dev->arena.peak;
+    if (w->dev->arena.peak > s->peak_bytes) s->peak_bytes = w->dev->arena.peak;
+    s->calls += calls;
 }
 
 enum lk_code lk_walk_check_finite(const struct lk_walk *w, const struct lk_tensor *t, const char *stage, int step) {
@@ -57,26 +62,26 @@ enum lk_code lk_walk_trace_host(const struct lk_walk *w, const char *name, const
 }
 
 /* n values in the compute dtype: the caller's latents, or the generator's normals. */
-static void draw(const struct lk_walk *w, struct lk_rng *rng, const float *latents, void *drawn, size_t n) {
+static void draw(const struct lk_walk *w, const float *latents, void *drawn, size_t n) {
     if (latents && w->dtype == LK_BF16) {
         for (size_t i = 0; i < n; i++) ((uint16_t *)drawn)[i] = lk_f32_to_bf16(latents[i]);
     } else if (latents) {
         memcpy(drawn, latents, n * sizeof(float));
     } else if (w->dtype == LK_BF16) {
-        lk_rng_normal_bf16(rng, drawn, n);
+        lk_rng_normal_bf16(w->rng, drawn, n);
     } else {
-        lk_rng_normal_f32(rng, drawn, n);
+        lk_rng_normal_f32(w->rng, drawn, n);
     }
 }
 
-enum lk_code lk_walk_noise(struct lk_walk *w, struct lk_rng *rng, const struct lk_tensor *rows, bool latents) {
+enum lk_code lk_walk_noise(struct lk_walk *w, const struct lk_tensor *rows, bool latents) {
     int64_t channels = rows->shape[rows->n_dims - 1], n = lk_tensor_numel(rows) / channels;
     size_t size = lk_dtype_size(w->dtype), bytes = (size_t)(n * channels) * size;
     if (lk_walk_planning(w)) return LK_OK;
     unsigned char *drawn = lk_malloc(2 * bytes);
     if (!drawn) return lk_fail(LK_E_NOMEM, "noise: out of memory for %zu bytes", 2 * bytes);
     unsigned char *packed = drawn + bytes;
-    draw(w, rng, latents ? w->request->latents : w->request->posterior_noise, drawn, (size_t)(n * channels));
+    draw(w, latents ? w->request->latents : w->request->posterior_noise, drawn, (size_t)(n * channels));
     if (latents) lk_sha256(drawn, bytes, w->result->noise_sha256);
     for (int64_t c = 0; c < channels; c++)
         for (int64_t i = 0; i < n; i++)
@@ -86,11 +91,32 @@ enum lk_code lk_walk_noise(struct lk_walk *w, struct lk_rng *rng, const struct l
     return rc;
 }
 
+enum lk_code lk_walk_keep(const struct lk_walk *w, const char *key, const struct lk_tensor *t, struct lk_kept **out) {
+    LK_TRY(lk_kept_add(w->kept, key, t, !lk_walk_planning(w), out));
+    return lk_walk_planning(w) ? LK_OK : lk_download(w->dev, (*out)->tensor.data, t);
+}
+
+enum lk_code lk_walk_give_back(const struct lk_walk *w, const struct lk_kept *kept, const struct lk_tensor *t) {
+    if (lk_tensor_bytes(&kept->tensor) != lk_tensor_bytes(t) || kept->tensor.dtype != t->dtype)
+        return lk_fail(LK_E_INTERNAL, "what a stage left is not what the next one takes");
+    return lk_walk_planning(w) ? LK_OK : lk_upload(w->dev, t, kept->tensor.data);
+}
+
 enum lk_code lk_walk_schedule(struct lk_walk *w, const struct lk_flow_match_config *scheduler, double mu) {
     int n = w->request->num_inference_steps;
     LK_TRY(lk_flow_match_sigmas(scheduler, n, mu, w->sigmas, w->timesteps));
+    if (w->result) {
+        w->result->n_steps = n;
+        memcpy(w->result->sigmas, w->sigmas, (size_t)(n + 1) * sizeof *w->sigmas);
+    }
     LK_TRY(lk_walk_trace_host(w, "sigmas", w->sigmas, LK_F32, n + 1));
     return lk_walk_trace_host(w, "timesteps", w->timesteps, LK_F32, n);
+}
+
+bool lk_walk_same_schedule(const struct lk_walk *a, const struct lk_walk *b) {
+    int n = a->request->num_inference_steps;
+    return n == b->request->num_inference_steps &&
+           !memcmp(a->timesteps, b->timesteps, (size_t)n * sizeof *a->timesteps);
 }
 
 enum lk_code lk_walk_step_done(const struct lk_walk *w, int i) {
@@ -99,51 +125,9 @@ enum lk_code lk_walk_step_done(const struct lk_walk *w, int i) {
     return q->progress(q->progress_context, "transformer", i + 1, q->num_inference_steps);
 }
 
-enum lk_code lk_walk_download(const struct lk_walk *w, const struct lk_tensor *bytes, struct lk_image *image) {
+enum lk_code lk_walk_download(const struct lk_walk *w, const struct lk_tensor *bytes) {
     if (lk_walk_planning(w)) return LK_OK;
+    struct lk_image *image = &w->result->image;
     LK_TRY(lk_image_new(image, (int)bytes->shape[1], (int)bytes->shape[0], 3));
     return lk_download(w->dev, image->pixels, bytes);
-}
-
-/* *out gets the plan device, for what it has learnt. */
-static enum lk_code plan_walk(struct lk_walk *w, const struct lk_device *target, lk_walk_fn *stages, void *run,
-                              struct lk_plan *plan, struct lk_device **out) {
-    struct lk_device *real = w->dev;
-    struct lk_result *result = w->result;
-    LK_TRY(lk_device_plan_create(target, out));
-    w->dev = *out;
-    w->plan = plan;
-    w->result = NULL;
-    enum lk_code rc = stages(run);
-    w->dev = real;
-    w->plan = NULL;
-    w->result = result;
-    return rc;
-}
-
-enum lk_code lk_walk_plan(struct lk_walk *w, const struct lk_device *target, lk_walk_fn *stages, void *run,
-                          struct lk_plan *plan) {
-    struct lk_device *dev = NULL;
-    enum lk_code rc = plan_walk(w, target, stages, run, plan, &dev);
-    if (!rc) plan->device_bytes = plan->least_bytes = lk_device_plan_footprint(dev, plan->arena_bytes);
-    if (!rc && target->memory->place) rc = lk_placement_least(dev, target, &plan->least_bytes);
-    lk_device_free(dev);
-    return rc;
-}
-
-enum lk_code lk_walk_run(struct lk_walk *w, lk_walk_fn *stages, void *run) {
-    struct lk_plan plan = {0};
-    struct lk_device *dev = NULL;
-    enum lk_code rc = plan_walk(w, w->dev, stages, run, &plan, &dev);
-    if (!rc) rc = lk_placement_prepare(w->dev, dev, plan.arena_bytes);
-    lk_device_free(dev);
-    if (rc) return rc;
-    rc = stages(run);
-    if (!rc) {
-        w->result->n_steps = w->request->num_inference_steps;
-        memcpy(w->result->sigmas, w->sigmas, (size_t)(w->result->n_steps + 1) * sizeof *w->sigmas);
-        if (w->dev->arena.peak > w->result->peak_bytes) w->result->peak_bytes = w->dev->arena.peak;
-    }
-    lk_arena_release(&w->dev->arena, 0);
-    return rc;
 }

@@ -4,6 +4,7 @@
 
 #include "engine/ops.h"
 #include "engine/rng.h"
+#include "models/common/kept.h"
 #include "models/pipeline.h"
 #include "weights/bind.h"
 
@@ -13,18 +14,21 @@ struct lk_walk {
     enum lk_dtype dtype;
     struct lk_plan *plan;     /* stages are noted here; NULL when running */
     struct lk_result *result; /* NULL when planning */
+    struct lk_rng own_rng, *rng;
+    struct lk_kept **kept; /* the queue's */
+    size_t *peak_bytes;    /* the queue's: of the arena */
     float sigmas[LK_MAX_STEPS + 1], timesteps[LK_MAX_STEPS + 1];
+    struct lk_tensor latents, velocity; /* [n_noise, C] while the steps are under way */
+    struct lk_kept *final;              /* the latents after the last step */
 };
-
-/* The stages of a family's run; `run` is the family's state, whose lk_walk it knows. */
-typedef enum lk_code lk_walk_fn(void *run);
 
 static inline bool lk_walk_planning(const struct lk_walk *walk) { return walk->dev->kind == LK_DEVICE_PLAN; }
 
 /* A stage begins: peak memory is measured afresh, the caller is told. A stage is ended by lk_walk_note with the same
  * name. *before gets the cost up to here. */
 enum lk_code lk_walk_begin(struct lk_walk *walk, const char *name, struct lk_cost *before);
-/* calls: forwards per image; the cost since *before is that of one. */
+/* calls: forwards per image; the cost since *before is that of one. totals: of the whole component; NULL: its
+ * parameters are those that the stage has read. */
 void lk_walk_note(struct lk_walk *walk, const char *name, const struct lk_bind_totals *totals, int calls,
                   const struct lk_cost *before);
 
@@ -35,23 +39,25 @@ enum lk_code lk_walk_check_finite(const struct lk_walk *walk, const struct lk_te
 enum lk_code lk_walk_trace_host(const struct lk_walk *walk, const char *name, const void *values, enum lk_dtype dtype,
                                 int64_t n);
 
-/* Draws [C, n] normals in the compute dtype, in the order in which torch draws them, and uploads them channels last
- * into `rows` [n, C] (or [h, w, C] with n = h w). latents: they are the initial latents, whose digest is recorded and
- * for which request->latents may stand in; otherwise they are a posterior's and request->posterior_noise may. */
-enum lk_code lk_walk_noise(struct lk_walk *walk, struct lk_rng *rng, const struct lk_tensor *rows, bool latents);
+/* Draws [C, n] normals from walk->rng in the compute dtype, in the order in which torch draws them, and uploads them
+ * channels last into `rows` [n, C] (or [h, w, C] with n = h w). latents: they are the initial latents, whose digest is
+ * recorded and for which request->latents may stand in; otherwise they are a posterior's and request->posterior_noise
+ * may. */
+enum lk_code lk_walk_noise(struct lk_walk *walk, const struct lk_tensor *rows, bool latents);
 
-/* Sigmas and timesteps into walk and trace. */
+/* A dense tensor from the device to an entry of walk->kept, and back into a tensor as large. */
+enum lk_code lk_walk_keep(const struct lk_walk *walk, const char *key, const struct lk_tensor *t, struct lk_kept **out);
+enum lk_code lk_walk_give_back(const struct lk_walk *walk, const struct lk_kept *kept, const struct lk_tensor *t);
+
+/* Sigmas and timesteps into walk, result and trace. */
 struct lk_flow_match_config;
 enum lk_code lk_walk_schedule(struct lk_walk *walk, const struct lk_flow_match_config *scheduler, double mu);
+
+/* Whether both have the same timesteps. */
+bool lk_walk_same_schedule(const struct lk_walk *a, const struct lk_walk *b);
 
 /* Tells the caller of the end of step i (from 0). */
 enum lk_code lk_walk_step_done(const struct lk_walk *walk, int i);
 
 /* The image u8 [H, W, 3] on the device to result->image. Nothing when planning. */
-enum lk_code lk_walk_download(const struct lk_walk *walk, const struct lk_tensor *bytes, struct lk_image *image);
-
-/* Walks on a device that counts for `target`; *walk is restored. */
-enum lk_code lk_walk_plan(struct lk_walk *walk, const struct lk_device *target, lk_walk_fn *stages, void *run,
-                          struct lk_plan *plan);
-/* Plans, allocates what the plan says, walks; notes sigmas, steps and the peak in walk->result. */
-enum lk_code lk_walk_run(struct lk_walk *walk, lk_walk_fn *stages, void *run);
+enum lk_code lk_walk_download(const struct lk_walk *walk, const struct lk_tensor *bytes);

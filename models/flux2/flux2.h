@@ -27,8 +27,9 @@ enum lk_code lk_flux2_open(struct lk_pipeline *pipeline, bool with_weights);
 void lk_flux2_close(struct lk_pipeline *pipeline);
 enum lk_code lk_flux2_weights_identity(const struct lk_pipeline *pipeline, char out[65]);
 
-/* Binds as many text encoder layers as the request's out layers need. */
-enum lk_code lk_flux2_bind_text(struct lk_pipeline *pipeline, const struct lk_request *request);
+/* Binds as many text encoder layers as the request's out layers need. or_more: more that are bound already do as well.
+ */
+enum lk_code lk_flux2_bind_text(struct lk_pipeline *pipeline, const struct lk_request *request, bool or_more);
 
 /* Token ids of a prompt in the model's chat template, at most max_length (cut at the end). *ids is lk_malloc'ed. */
 enum lk_code lk_flux2_tokenize(const struct lk_flux2 *model, const char *prompt, int max_length, int32_t **ids,
@@ -46,8 +47,3 @@ enum lk_code lk_flux2_prepare_reference(const struct lk_image *image, const stru
 
 /* The empirical mu from the number of noise tokens (references not counted) and steps. In double. */
 double lk_flux2_mu(int64_t n_noise_tokens, int n_steps);
-
-enum lk_code lk_flux2_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
-                           const struct lk_request *request, struct lk_plan *out);
-enum lk_code lk_flux2_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
-                           struct lk_result *result);

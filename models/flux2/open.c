@@ -85,7 +85,7 @@ void lk_flux2_close(struct lk_pipeline *pipeline) {
     pipeline->model = NULL;
 }
 
-enum lk_code lk_flux2_bind_text(struct lk_pipeline *pipeline, const struct lk_request *request) {
+enum lk_code lk_flux2_bind_text(struct lk_pipeline *pipeline, const struct lk_request *request, bool or_more) {
     struct lk_flux2 *m = pipeline->model;
     if (request->n_text_encoder_out_layers < 1 || request->n_text_encoder_out_layers > LK_MAX_OUT_LAYERS)
         return lk_fail(LK_E_USAGE, "text_encoder_out_layers: expected 1 to %d layers, got %d", LK_MAX_OUT_LAYERS,
@@ -103,8 +103,11 @@ enum lk_code lk_flux2_bind_text(struct lk_pipeline *pipeline, const struct lk_re
             "text_encoder_out_layers: %d layers of width %lld give %lld channels, the transformer takes %lld",
             request->n_text_encoder_out_layers, (long long)m->text_config.hidden_size, (long long)width,
             (long long)m->transformer.config.joint_attention_dim);
-    if (m->text.layers && m->text.n_layers == n_layers) return LK_OK;
+    if (m->text.layers && (m->text.n_layers == n_layers || (or_more && m->text.n_layers > n_layers))) return LK_OK;
+    struct lk_mistral bound; /* in the old one's place only when it is there: other jobs may want that */
+    LK_TRY(lk_mistral_bind(&bound, &m->text_config, n_layers,
+                           pipeline->has_weights ? &m->checkpoints[TEXT_ENCODER] : NULL, pipeline->compute));
     lk_mistral_free(&m->text);
-    return lk_mistral_bind(&m->text, &m->text_config, n_layers,
-                           pipeline->has_weights ? &m->checkpoints[TEXT_ENCODER] : NULL, pipeline->compute);
+    m->text = bound;
+    return LK_OK;
 }

@@ -3,7 +3,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/rope_table.h"
-#include "models/common/walk.h"
+#include "models/common/queue.h"
 #include "models/flux2/flux2.h"
 #include "models/parameters.h"
 
@@ -18,7 +18,8 @@ struct run {
     int64_t reference_tokens[LK_MAX_REFERENCES], first_token[LK_MAX_REFERENCES];
     int width, height, multiple; /* of the output; pixels a token's side */
     int64_t n_noise, n_img;
-    struct lk_tensor x, velocity;
+    struct lk_kept *prompt_embeds, *reference_latents[LK_MAX_REFERENCES];
+    struct lk_tensor x; /* [n_img, in_channels]: noise, then the references */
     struct lk_flux2_conditioning conditioning;
 };
 
@@ -53,18 +54,6 @@ static enum lk_code measure(struct run *r) {
     return LK_OK;
 }
 
-/* What lives from the first stage to the last. */
-static enum lk_code allocate(struct run *r) {
-    const struct lk_flux2_transformer_config *c = &r->m->transformer.config;
-    struct lk_arena *arena = &r->walk.dev->arena;
-    int64_t n_txt = r->n_pad + r->n_real;
-    LK_TRY(LK_NEW(arena, &r->x, r->walk.dtype, r->n_img, c->in_channels));
-    LK_TRY(LK_NEW(arena, &r->velocity, r->walk.dtype, r->n_noise, c->out_channels));
-    LK_TRY(LK_NEW(arena, &r->conditioning.context, r->walk.dtype, n_txt, c->dim));
-    LK_TRY(LK_NEW(arena, &r->conditioning.cos, LK_F32, n_txt + r->n_img, c->attention_head_dim / 2));
-    return LK_NEW(arena, &r->conditioning.sin, LK_F32, n_txt + r->n_img, c->attention_head_dim / 2);
-}
-
 /* Left padding: the pad id once (all pad rows are alike), then the prompt's ids. */
 static enum lk_code upload_ids(const struct run *r, const struct lk_tensor *ids) {
     if (lk_walk_planning(&r->walk)) return LK_OK;
@@ -79,22 +68,50 @@ static enum lk_code upload_ids(const struct run *r, const struct lk_tensor *ids)
     return rc;
 }
 
-static enum lk_code encode_text(struct run *r) {
+/* All that decides the embeddings of a prompt; empty when planning without one. */
+static void prompt_key(const struct run *r, char key[65]) {
+    const struct lk_request *q = r->walk.request;
+    key[0] = 0;
+    if (!r->ids) return;
+    lk_key_begin(key, "FLUX.2 prompt");
+    lk_key_add_int(key, r->n_pad);
+    for (int i = 0; i < q->n_text_encoder_out_layers; i++) lk_key_add_int(key, q->text_encoder_out_layers[i]);
+    for (int64_t i = 0; i < r->n_real; i++) lk_key_add_int(key, r->ids[i]);
+}
+
+static enum lk_code encode_text(void *run) {
+    struct run *r = run;
     struct lk_cost before;
     struct lk_arena *arena = &r->walk.dev->arena;
-    LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
     size_t mark = lk_arena_mark(arena);
     struct lk_tensor ids, embeds;
+    char key[65];
+    prompt_key(r, key);
+    r->prompt_embeds = lk_kept_find(*r->walk.kept, key);
+    if (r->prompt_embeds) return LK_OK;
+    LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
     LK_TRY(LK_NEW(arena, &embeds, r->walk.dtype, r->n_pad + r->n_real, r->m->transformer.config.joint_attention_dim));
     LK_TRY(LK_NEW(arena, &ids, LK_I32, r->n_real + (r->n_pad > 0)));
     LK_TRY(upload_ids(r, &ids));
     LK_TRY(lk_mistral_hidden_states(r->walk.dev, &r->m->text, &ids, r->n_pad, r->walk.request->text_encoder_out_layers,
                                     r->walk.request->n_text_encoder_out_layers, &embeds));
     LK_TRY(lk_walk_check_finite(&r->walk, &embeds, "text encoder", -1));
-    LK_TRY(lk_trace(r->walk.dev, &embeds, "prompt_embeds"));
+    LK_TRY(lk_walk_keep(&r->walk, key, &embeds, &r->prompt_embeds));
     lk_walk_note(&r->walk, "text_encoder", &r->m->text.totals, 1, &before);
-    LK_TRY(lk_flux2_embed_context(r->walk.dev, &r->m->transformer, &embeds, &r->conditioning.context));
     lk_arena_release(arena, mark);
+    return LK_OK;
+}
+
+/* The context: what the transformer makes of the prompt before the first step. */
+static enum lk_code embed_context(struct run *r) {
+    size_t mark = lk_arena_mark(&r->walk.dev->arena);
+    struct lk_tensor embeds;
+    LK_TRY(LK_NEW(&r->walk.dev->arena, &embeds, r->walk.dtype, r->n_pad + r->n_real,
+                  r->m->transformer.config.joint_attention_dim));
+    LK_TRY(lk_walk_give_back(&r->walk, r->prompt_embeds, &embeds));
+    LK_TRY(lk_trace(r->walk.dev, &embeds, "prompt_embeds"));
+    LK_TRY(lk_flux2_embed_context(r->walk.dev, &r->m->transformer, &embeds, &r->conditioning.context));
+    lk_arena_release(&r->walk.dev->arena, mark);
     return LK_OK;
 }
 
@@ -115,14 +132,15 @@ static enum lk_code upload_pixels(struct run *r, int i, const struct lk_tensor *
     return LK_OK;
 }
 
-/* Reference i: pixels -> latents -> 2x2 packed, normalised tokens in its rows of x. */
-static enum lk_code encode_reference(struct run *r, int i) {
+/* Reference i: pixels -> latents -> 2x2 packed, normalised tokens. */
+static enum lk_code encode_reference(struct run *r, int i, const char *key) {
     const struct lk_flux2_reference_size *s = &r->references[i];
     const struct lk_vae *vae = &r->m->vae;
     struct lk_arena *arena = &r->walk.dev->arena;
     int factor = r->multiple / 2;
     size_t mark = lk_arena_mark(arena);
-    struct lk_tensor pixels, mean, tokens = lk_tensor_rows(&r->x, r->first_token[i], r->reference_tokens[i]);
+    struct lk_tensor tokens, pixels, mean;
+    LK_TRY(LK_NEW(arena, &tokens, r->walk.dtype, r->reference_tokens[i], r->m->transformer.config.in_channels));
     LK_TRY(LK_NEW(arena, &mean, r->walk.dtype, s->height / factor, s->width / factor, vae->config.latent_channels));
     LK_TRY(LK_NEW(arena, &pixels, r->walk.dtype, s->height, s->width, 3));
     LK_TRY(upload_pixels(r, i, &pixels));
@@ -134,25 +152,42 @@ static enum lk_code encode_reference(struct run *r, int i) {
         .y = &tokens, .x = &tokens, .mean = &vae->bn_mean, .std = &vae->bn_std, .normalize = true};
     LK_TRY(lk_channel_affine(r->walk.dev, &normalize));
     LK_TRY(lk_walk_check_finite(&r->walk, &tokens, "VAE encode", -1));
+    LK_TRY(lk_walk_keep(&r->walk, key, &tokens, &r->reference_latents[i]));
     lk_arena_release(arena, mark);
-    return lk_trace(r->walk.dev, &tokens, "reference.%d.latents", i);
+    return LK_OK;
 }
 
-static enum lk_code encode_references(struct run *r) {
+static enum lk_code encode_references(void *run) {
+    struct run *r = run;
     struct lk_cost before;
-    if (!r->walk.request->n_images) return LK_OK;
-    LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
-    for (int i = 0; i < r->walk.request->n_images; i++) LK_TRY(encode_reference(r, i));
-    lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
+    int n_made = 0;
+    for (int i = 0; i < r->walk.request->n_images; i++) {
+        char key[65] = "";
+        if (r->walk.request->images[i].pixels) {
+            lk_key_begin(key, "FLUX.2 reference");
+            lk_key_add_image(key, &r->walk.request->images[i]);
+        }
+        r->reference_latents[i] = lk_kept_find(*r->walk.kept, key);
+        if (r->reference_latents[i]) continue;
+        if (!n_made++) LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
+        LK_TRY(encode_reference(r, i, key));
+    }
+    if (n_made) lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
+    return LK_OK;
+}
+
+static enum lk_code place_references(struct run *r) {
+    for (int i = 0; i < r->walk.request->n_images; i++) {
+        struct lk_tensor rows = lk_tensor_rows(&r->x, r->first_token[i], r->reference_tokens[i]);
+        LK_TRY(lk_walk_give_back(&r->walk, r->reference_latents[i], &rows));
+        LK_TRY(lk_trace(r->walk.dev, &rows, "reference.%d.latents", i));
+    }
     return LK_OK;
 }
 
 static enum lk_code make_noise(struct run *r) {
-    struct lk_rng rng;
-    struct lk_tensor rows = lk_tensor_rows(&r->x, 0, r->n_noise);
-    lk_rng_seed(&rng, r->walk.request->seed);
-    LK_TRY(lk_walk_noise(&r->walk, &rng, &rows, true));
-    return lk_trace(r->walk.dev, &rows, "noise");
+    LK_TRY(lk_walk_noise(&r->walk, &r->walk.latents, true));
+    return lk_trace(r->walk.dev, &r->walk.latents, "noise");
 }
 
 /* Position ids (t, y, x, l): text (0, 0, 0, l), noise (0, y, x, 0), reference i (10 + 10 i, y, x, 0). */
@@ -185,34 +220,67 @@ static enum lk_code make_rope(const struct run *r) {
     return rc;
 }
 
-static enum lk_code denoise(struct run *r) {
-    struct lk_cost before;
-    int n_steps = r->walk.request->num_inference_steps;
-    struct lk_tensor latents = lk_tensor_rows(&r->x, 0, r->n_noise);
-    LK_TRY(lk_walk_begin(&r->walk, "transformer", &before));
-    for (int i = 0; i < (lk_walk_planning(&r->walk) ? 1 : n_steps); i++) {
-        LK_TRY(lk_flux2_transformer_forward(r->walk.dev, &r->m->transformer, &r->x, &r->conditioning,
-                                            r->walk.timesteps[i], (float)r->walk.request->guidance_scale, i,
-                                            &r->velocity));
-        LK_TRY(lk_trace(r->walk.dev, &r->velocity, "step.%d.velocity", i));
-        struct lk_euler_step step = {.x = &latents, .v = &r->velocity, .dt = r->walk.sigmas[i + 1] - r->walk.sigmas[i]};
-        LK_TRY(lk_euler_step(r->walk.dev, &step));
-        LK_TRY(lk_trace(r->walk.dev, &latents, "step.%d.latents", i));
-        LK_TRY(lk_walk_check_finite(&r->walk, &latents, "transformer", i));
-        LK_TRY(lk_walk_step_done(&r->walk, i));
-    }
-    lk_walk_note(&r->walk, "transformer", &r->m->transformer.totals, n_steps, &before);
-    return LK_OK;
+/* What lives through the steps. */
+static enum lk_code allocate(struct run *r) {
+    const struct lk_flux2_transformer_config *c = &r->m->transformer.config;
+    struct lk_arena *arena = &r->walk.dev->arena;
+    int64_t n_txt = r->n_pad + r->n_real;
+    LK_TRY(LK_NEW(arena, &r->x, r->walk.dtype, r->n_img, c->in_channels));
+    LK_TRY(LK_NEW(arena, &r->walk.velocity, r->walk.dtype, r->n_noise, c->out_channels));
+    LK_TRY(LK_NEW(arena, &r->conditioning.context, r->walk.dtype, n_txt, c->dim));
+    LK_TRY(LK_NEW(arena, &r->conditioning.cos, LK_F32, n_txt + r->n_img, c->attention_head_dim / 2));
+    r->walk.latents = lk_tensor_rows(&r->x, 0, r->n_noise);
+    return LK_NEW(arena, &r->conditioning.sin, LK_F32, n_txt + r->n_img, c->attention_head_dim / 2);
 }
 
-static enum lk_code decode(struct run *r) {
+/* Jobs of a visit with equal schedules share what is made ahead. */
+static enum lk_code look_ahead(void *const *runs, int k) {
+    struct run *r = runs[k];
+    const struct lk_request *q = r->walk.request;
+    for (int j = 0; j < k; j++) {
+        const struct run *other = runs[j];
+        const struct lk_request *o = other->walk.request;
+        if (!lk_walk_same_schedule(&r->walk, &other->walk) || o->guidance_scale != q->guidance_scale) continue;
+        r->conditioning.ahead = other->conditioning.ahead;
+        return LK_OK;
+    }
+    return lk_flux2_look_ahead(r->walk.dev, &r->m->transformer, r->walk.dtype, r->walk.timesteps,
+                               q->num_inference_steps, (float)q->guidance_scale, &r->conditioning.ahead);
+}
+
+static enum lk_code prepare(void *const *runs, int k) {
+    struct run *r = runs[k];
+    double mu = lk_flux2_mu(r->n_noise, r->walk.request->num_inference_steps);
+    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, mu));
+    LK_TRY(look_ahead(runs, k));
+    LK_TRY(allocate(r));
+    LK_TRY(embed_context(r));
+    LK_TRY(place_references(r));
+    LK_TRY(make_noise(r));
+    return make_rope(r);
+}
+
+static enum lk_code predict(void *const *runs, int n, int i) {
+    const struct run *first = runs[0];
+    struct lk_flux2_pass in[LK_MAX_PASSES];
+    for (int k = 0; k < n; k++) {
+        const struct run *r = runs[k];
+        in[k] = (struct lk_flux2_pass){&r->x, &r->conditioning, i, &r->walk.velocity};
+    }
+    return lk_flux2_transformer_forward(first->walk.dev, &first->m->transformer, in, n);
+}
+
+static enum lk_code decode(void *run) {
+    struct run *r = run;
     const struct lk_vae *vae = &r->m->vae;
     struct lk_arena *arena = &r->walk.dev->arena;
     struct lk_cost before;
     int factor = r->multiple / 2;
     LK_TRY(lk_walk_begin(&r->walk, "vae_decode", &before));
     size_t mark = lk_arena_mark(arena);
-    struct lk_tensor latents, decoded, bytes, tokens = lk_tensor_rows(&r->x, 0, r->n_noise);
+    struct lk_tensor latents, decoded, bytes, tokens;
+    LK_TRY(LK_NEW(arena, &tokens, r->walk.dtype, r->n_noise, r->m->transformer.config.in_channels));
+    LK_TRY(lk_walk_give_back(&r->walk, r->walk.final, &tokens));
     LK_TRY(LK_NEW(arena, &decoded, r->walk.dtype, r->height, r->width, 3));
     LK_TRY(LK_NEW(arena, &bytes, LK_U8, r->height, r->width, 3));
     LK_TRY(LK_NEW(arena, &latents, r->walk.dtype, r->height / factor, r->width / factor, vae->config.latent_channels));
@@ -226,7 +294,7 @@ static enum lk_code decode(struct run *r) {
     LK_TRY(lk_trace(r->walk.dev, &decoded, "decoded"));
     LK_TRY(lk_pixels(r->walk.dev, &(struct lk_pixels){.y = &bytes, .x = &decoded}));
     LK_TRY(lk_trace(r->walk.dev, &bytes, "image"));
-    if (r->walk.result) LK_TRY(lk_walk_download(&r->walk, &bytes, &r->walk.result->image));
+    LK_TRY(lk_walk_download(&r->walk, &bytes));
     lk_arena_release(arena, mark);
     lk_walk_note(&r->walk, "vae_decode", &vae->totals, 1, &before);
     return LK_OK;
@@ -242,41 +310,32 @@ double lk_flux2_mu(int64_t n_noise_tokens, int n_steps) {
     return slope * n_steps + offset;
 }
 
-static enum lk_code stages(void *run) {
+static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
     struct run *r = run;
-    LK_TRY(allocate(r));
-    LK_TRY(encode_text(r));
-    LK_TRY(encode_references(r));
-    LK_TRY(make_noise(r));
-    LK_TRY(make_rope(r));
-    double mu = lk_flux2_mu(r->n_noise, r->walk.request->num_inference_steps);
-    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, mu));
-    LK_TRY(denoise(r));
-    return decode(r);
-}
-
-static enum lk_code prepare_run(struct run *r, struct lk_pipeline *pipeline, const struct lk_request *request) {
-    *r = (struct run){.walk = {.request = request, .dtype = pipeline->compute}, .m = pipeline->model};
+    const struct lk_request *q = r->walk.request;
+    int n_ids = q->max_sequence_length;
+    r->m = pipeline->model;
     LK_TRY(measure(r));
-    return lk_flux2_bind_text(pipeline, request);
+    LK_TRY(lk_flux2_bind_text(pipeline, q, r->walk.result != NULL));
+    if (r->walk.result)
+        LK_TRY(lk_flux2_tokenize(r->m, q->prompt ? q->prompt : "", q->max_sequence_length, &r->ids, &n_ids));
+    r->n_real = n_ids;
+    r->n_pad = q->max_sequence_length - n_ids;
+    return LK_OK;
 }
 
-enum lk_code lk_flux2_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
-                           const struct lk_request *request, struct lk_plan *out) {
-    struct run r;
-    LK_TRY(prepare_run(&r, pipeline, request));
-    r.n_real = request->max_sequence_length;
-    out->width = r.width;
-    out->height = r.height;
-    out->multiple = r.multiple;
-    out->n_references = request->n_images;
-    out->n_steps = request->num_inference_steps;
-    out->n_tokens = r.n_real + r.n_img;
-    return lk_walk_plan(&r.walk, target, stages, &r, out);
+static void describe(const void *run, struct lk_plan *out) {
+    const struct run *r = run;
+    out->width = r->width;
+    out->height = r->height;
+    out->multiple = r->multiple;
+    out->n_tokens = r->n_real + r->n_img;
 }
 
-static void record(const struct run *r) {
+static enum lk_code record(const void *run) {
+    const struct run *r = run;
     struct lk_result *out = r->walk.result;
+    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&r->m->checkpoints[i]));
     out->width = r->width;
     out->height = r->height;
     out->cfg_scale = 1;
@@ -290,24 +349,37 @@ static void record(const struct run *r) {
         out->references[i].crop_left = s->left;
         out->references[i].crop_top = s->top;
     }
+    return LK_OK;
 }
 
-enum lk_code lk_flux2_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
-                           struct lk_result *result) {
-    struct run r;
-    int n_ids;
-    LK_TRY(prepare_run(&r, pipeline, request));
-    r.walk.dev = dev;
-    r.walk.result = result;
-    LK_TRY(
-        lk_flux2_tokenize(r.m, request->prompt ? request->prompt : "", request->max_sequence_length, &r.ids, &n_ids));
-    r.n_real = n_ids;
-    r.n_pad = request->max_sequence_length - n_ids;
-    enum lk_code rc = lk_walk_run(&r.walk, stages, &r);
-    for (int i = 0; !rc && i < 3; i++) rc = lk_checkpoint_check(&r.m->checkpoints[i]);
-    if (!rc) record(&r);
-    lk_free(r.ids);
-    return rc;
+static void end(void *run) { lk_free(((struct run *)run)->ids); }
+
+static int forwards(const void *run) {
+    (void)run;
+    return 1;
+}
+
+static const struct lk_stages stages = {
+    .run_bytes = sizeof(struct run),
+    .begin = begin,
+    .encode = encode_text,
+    .encode_references = encode_references,
+    .prepare = prepare,
+    .predict = predict,
+    .forwards = forwards,
+    .decode = decode,
+    .describe = describe,
+    .record = record,
+    .end = end,
+};
+
+static enum lk_code plan(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_request *request,
+                         struct lk_plan *out) {
+    return lk_stages_plan(&stages, pipeline, target, request, out);
+}
+
+static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue) {
+    return lk_stages_run(&stages, pipeline, dev, queue);
 }
 
 static void defaults(struct lk_request *request) {
@@ -330,6 +402,6 @@ const struct lk_family lk_family_flux2 = {
     .close = lk_flux2_close,
     .weights_identity = lk_flux2_weights_identity,
     .defaults = defaults,
-    .plan = lk_flux2_plan,
-    .edit = lk_flux2_edit,
+    .plan = plan,
+    .edit = edit,
 };

@@ -51,16 +51,26 @@ void lk_flux2_transformer_free(struct lk_flux2_transformer *t);
 struct lk_flux2_conditioning {
     struct lk_tensor context;  /* [n_txt, D]: context_embedder's output */
     struct lk_tensor cos, sin; /* f32 [n_txt + n_img, head_dim / 2], text rows first */
+    struct lk_ahead ahead;
 };
 
 /* context = context_embedder(prompt_embeds [n_txt, joint_attention_dim]). */
 enum lk_code lk_flux2_embed_context(struct lk_device *dev, const struct lk_flux2_transformer *t,
                                     const struct lk_tensor *prompt_embeds, const struct lk_tensor *context);
 
-/* One forward. x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, out_channels]: of the
- * first n_noise. timestep_1000 is the scheduler's (0..1000). `step` names the traces. Scratch from the device's arena.
+/* Modulation at all steps. timesteps_1000 are the scheduler's (0..1000). *out stays in the arena. */
+enum lk_code lk_flux2_look_ahead(struct lk_device *dev, const struct lk_flux2_transformer *t, enum lk_dtype dtype,
+                                 const float *timesteps_1000, int n_steps, float guidance, struct lk_ahead *out);
+
+/* x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, out_channels]: of the first n_noise.
  */
+struct lk_flux2_pass {
+    const struct lk_tensor *x;
+    const struct lk_flux2_conditioning *conditioning;
+    int step;
+    const struct lk_tensor *velocity;
+};
+
+/* One forward of each of at most LK_MAX_PASSES. Scratch from the device's arena. */
 enum lk_code lk_flux2_transformer_forward(struct lk_device *dev, const struct lk_flux2_transformer *t,
-                                          const struct lk_tensor *x, const struct lk_flux2_conditioning *conditioning,
-                                          float timestep_1000, float guidance, int step,
-                                          const struct lk_tensor *velocity);
+                                          const struct lk_flux2_pass *in, int n);

@@ -25,21 +25,6 @@ static enum lk_code measure(struct lk_qwen_edit_run *r) {
     return LK_OK;
 }
 
-/* What lives from the first stage to the last. */
-static enum lk_code allocate(struct lk_qwen_edit_run *r) {
-    const struct lk_qwen_transformer_config *c = &r->m->transformer.config;
-    struct lk_arena *arena = &r->walk.dev->arena;
-    LK_TRY(LK_NEW(arena, &r->x, r->walk.dtype, r->n_img, c->in_channels));
-    for (int i = 0; i < r->n_branches; i++) {
-        struct lk_qwen_edit_branch *b = &r->branches[i];
-        LK_TRY(LK_NEW(arena, &b->velocity, r->walk.dtype, r->n_noise, 4 * c->out_channels));
-        LK_TRY(LK_NEW(arena, &b->conditioning.context, r->walk.dtype, b->n_txt, c->dim));
-        LK_TRY(LK_NEW(arena, &b->conditioning.cos, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
-        LK_TRY(LK_NEW(arena, &b->conditioning.sin, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
-    }
-    return LK_OK;
-}
-
 /* The image as u8 on the device, in [-1, 1] in `pixels`. */
 static enum lk_code upload_pixels(const struct lk_qwen_edit_run *r, int i, const struct lk_tensor *pixels) {
     struct lk_device *dev = r->walk.dev;
@@ -74,12 +59,21 @@ static enum lk_code new_latents(const struct lk_qwen_edit_run *r, struct lk_tens
                   r->m->vae.config.z_dim);
 }
 
+static struct lk_tensor reference_rows(const struct lk_qwen_edit_run *r, int i) {
+    int64_t first = r->n_noise;
+    for (int j = 0; j < i; j++) first += (int64_t)r->grids[j + 1].height * r->grids[j + 1].width;
+    return lk_tensor_rows(&r->x, first, (int64_t)r->grids[i + 1].height * r->grids[i + 1].width);
+}
+
 /* Reference i: pixels -> latents -> 2x2 packed tokens. */
-static enum lk_code encode_reference(const struct lk_qwen_edit_run *r, int i, const struct lk_tensor *tokens) {
+static enum lk_code encode_reference(struct lk_qwen_edit_run *r, int i, const char *key) {
     const struct lk_qwen_edit_reference *s = &r->references[i];
+    const struct lk_qwen_grid *grid = &r->grids[i + 1];
     struct lk_device *dev = r->walk.dev;
     size_t mark = lk_arena_mark(&dev->arena);
-    struct lk_tensor pixels, latents;
+    struct lk_tensor tokens, pixels, latents;
+    LK_TRY(LK_NEW(&dev->arena, &tokens, r->walk.dtype, (int64_t)grid->height * grid->width,
+                  r->m->transformer.config.in_channels));
     LK_TRY(new_latents(r, &latents, s->width, s->height));
     LK_TRY(LK_NEW(&dev->arena, &pixels, r->walk.dtype, s->height, s->width, 3));
     LK_TRY(upload_pixels(r, i, &pixels));
@@ -87,84 +81,137 @@ static enum lk_code encode_reference(const struct lk_qwen_edit_run *r, int i, co
     LK_TRY(lk_qwen_vae_encode(dev, &r->m->vae, &pixels, &latents, tile_rows(r)));
     LK_TRY(lk_trace(dev, &latents, "reference.%d.mean", i));
     LK_TRY(scale_latents(r, &latents, true));
-    LK_TRY(lk_pack_latents(dev, &(struct lk_pack_latents){.tokens = tokens, .latents = &latents}));
-    LK_TRY(lk_walk_check_finite(&r->walk, tokens, "VAE encode", -1));
+    LK_TRY(lk_pack_latents(dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &latents}));
+    LK_TRY(lk_walk_check_finite(&r->walk, &tokens, "VAE encode", -1));
+    LK_TRY(lk_walk_keep(&r->walk, key, &tokens, &r->reference_latents[i]));
     lk_arena_release(&dev->arena, mark);
-    return lk_trace(dev, tokens, "reference.%d.latents", i);
+    return LK_OK;
 }
 
-static enum lk_code encode_references(struct lk_qwen_edit_run *r) {
+static enum lk_code encode_references(void *run) {
+    struct lk_qwen_edit_run *r = run;
     struct lk_cost before;
-    int64_t first = r->n_noise;
-    if (!r->walk.request->n_images) return LK_OK;
-    LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
+    int n_made = 0;
     for (int i = 0; i < r->walk.request->n_images; i++) {
-        int64_t n = (int64_t)r->grids[i + 1].height * r->grids[i + 1].width;
-        struct lk_tensor tokens = lk_tensor_rows(&r->x, first, n);
-        LK_TRY(encode_reference(r, i, &tokens));
-        first += n;
+        char key[65] = "";
+        if (r->walk.request->images[i].pixels) {
+            lk_key_begin(key, "Qwen-Image reference");
+            lk_key_add_image(key, &r->walk.request->images[i]);
+            lk_key_add_int(key, r->references[i].width);
+            lk_key_add_int(key, r->references[i].height);
+        }
+        r->reference_latents[i] = lk_kept_find(*r->walk.kept, key);
+        if (r->reference_latents[i]) continue;
+        if (!n_made++) LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
+        LK_TRY(encode_reference(r, i, key));
     }
-    lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
+    if (n_made) lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
+    return LK_OK;
+}
+
+static enum lk_code place_references(struct lk_qwen_edit_run *r) {
+    for (int i = 0; i < r->walk.request->n_images; i++) {
+        struct lk_tensor rows = reference_rows(r, i);
+        LK_TRY(lk_walk_give_back(&r->walk, r->reference_latents[i], &rows));
+        LK_TRY(lk_trace(r->walk.dev, &rows, "reference.%d.latents", i));
+    }
     return LK_OK;
 }
 
 static enum lk_code make_noise(struct lk_qwen_edit_run *r) {
-    struct lk_rng rng;
     struct lk_arena *arena = &r->walk.dev->arena;
     size_t mark = lk_arena_mark(arena);
-    struct lk_tensor latents, tokens = lk_tensor_rows(&r->x, 0, r->n_noise);
+    struct lk_tensor latents, *tokens = &r->walk.latents;
     LK_TRY(new_latents(r, &latents, r->width, r->height));
-    lk_rng_seed(&rng, r->walk.request->seed);
-    LK_TRY(lk_walk_noise(&r->walk, &rng, &latents, true));
-    LK_TRY(lk_pack_latents(r->walk.dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &latents}));
+    LK_TRY(lk_walk_noise(&r->walk, &latents, true));
+    LK_TRY(lk_pack_latents(r->walk.dev, &(struct lk_pack_latents){.tokens = tokens, .latents = &latents}));
     lk_arena_release(arena, mark);
-    return lk_trace(r->walk.dev, &tokens, "noise");
+    return lk_trace(r->walk.dev, tokens, "noise");
 }
 
-/* The velocity of step i in the first branch's. */
-static enum lk_code predict(const struct lk_qwen_edit_run *r, int i) {
-    struct lk_device *dev = r->walk.dev;
-    const struct lk_tensor *cond = &r->branches[0].velocity, *uncond = &r->branches[1].velocity;
-    for (int j = 0; j < r->n_branches; j++) {
-        const struct lk_qwen_edit_branch *b = &r->branches[j];
-        struct lk_cost others = dev->cost;
-        LK_TRY(lk_qwen_transformer_forward(dev, &r->m->transformer, &r->x, &b->conditioning, r->walk.timesteps[i], i,
-                                           b->name, &b->velocity));
-        lk_qwen_edit_count_longest(r, j, &others);
-        LK_TRY(lk_trace(dev, &b->velocity, "step.%d.%s.velocity", i, b->name));
+/* What lives through the steps. */
+static enum lk_code allocate(struct lk_qwen_edit_run *r) {
+    const struct lk_qwen_transformer_config *c = &r->m->transformer.config;
+    struct lk_arena *arena = &r->walk.dev->arena;
+    LK_TRY(LK_NEW(arena, &r->x, r->walk.dtype, r->n_img, c->in_channels));
+    for (int i = 0; i < r->n_branches; i++) {
+        struct lk_qwen_edit_branch *b = &r->branches[i];
+        LK_TRY(LK_NEW(arena, &b->velocity, r->walk.dtype, r->n_noise, 4 * c->out_channels));
+        LK_TRY(LK_NEW(arena, &b->conditioning.context, r->walk.dtype, b->n_txt, c->dim));
+        LK_TRY(LK_NEW(arena, &b->conditioning.cos, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
+        LK_TRY(LK_NEW(arena, &b->conditioning.sin, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
     }
-    if (r->n_branches > 1) {
-        struct lk_guidance op = {.y = cond, .cond = cond, .uncond = uncond, .kind = LK_GUIDANCE_RESCALE};
-        op.scale = (float)r->walk.request->true_cfg_scale;
-        LK_TRY(lk_guidance(dev, &op));
-    }
-    return lk_trace(dev, cond, "step.%d.velocity", i);
-}
-
-static enum lk_code denoise(struct lk_qwen_edit_run *r) {
-    struct lk_cost before;
-    int n_steps = r->walk.request->num_inference_steps;
-    struct lk_tensor latents = lk_tensor_rows(&r->x, 0, r->n_noise);
-    LK_TRY(lk_walk_begin(&r->walk, "transformer", &before));
-    for (int i = 0; i < (lk_walk_planning(&r->walk) ? 1 : n_steps); i++) {
-        struct lk_euler_step step = {.x = &latents, .v = &r->branches[0].velocity};
-        step.dt = r->walk.sigmas[i + 1] - r->walk.sigmas[i];
-        LK_TRY(predict(r, i));
-        LK_TRY(lk_euler_step(r->walk.dev, &step));
-        LK_TRY(lk_trace(r->walk.dev, &latents, "step.%d.latents", i));
-        LK_TRY(lk_walk_check_finite(&r->walk, &latents, "transformer", i));
-        LK_TRY(lk_walk_step_done(&r->walk, i));
-    }
-    lk_walk_note(&r->walk, "transformer", &r->m->transformer.totals, n_steps * r->n_branches, &before);
+    r->walk.latents = lk_tensor_rows(&r->x, 0, r->n_noise);
+    r->walk.velocity = r->branches[0].velocity;
     return LK_OK;
 }
 
-static enum lk_code decode(struct lk_qwen_edit_run *r) {
+/* Branches, and jobs of a visit with equal schedules, share what is made ahead. */
+static enum lk_code look_ahead(void *const *runs, int k) {
+    struct lk_qwen_edit_run *r = runs[k];
+    struct lk_ahead *ahead = &r->branches[0].conditioning.ahead;
+    int j = 0;
+    while (j < k && !lk_walk_same_schedule(&r->walk, runs[j])) j++;
+    if (j < k)
+        *ahead = ((const struct lk_qwen_edit_run *)runs[j])->branches[0].conditioning.ahead;
+    else
+        LK_TRY(lk_qwen_look_ahead(r->walk.dev, &r->m->transformer, r->walk.dtype, r->walk.timesteps,
+                                  r->walk.request->num_inference_steps, ahead));
+    r->branches[1].conditioning.ahead = *ahead;
+    return LK_OK;
+}
+
+static enum lk_code prepare(void *const *runs, int k) {
+    struct lk_qwen_edit_run *r = runs[k];
+    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, lk_flow_match_mu(&r->m->scheduler, r->n_noise)));
+    LK_TRY(look_ahead(runs, k));
+    LK_TRY(allocate(r));
+    LK_TRY(lk_qwen_edit_make_rope(r));
+    LK_TRY(lk_qwen_edit_embed_contexts(r));
+    LK_TRY(place_references(r));
+    return make_noise(r);
+}
+
+/* Of both predictions the first branch's, in place. */
+static enum lk_code guide(const struct lk_qwen_edit_run *r, int i) {
+    struct lk_device *dev = r->walk.dev;
+    const struct lk_tensor *cond = &r->branches[0].velocity, *uncond = &r->branches[1].velocity;
+    for (int j = 0; j < r->n_branches; j++)
+        LK_TRY(lk_trace(dev, &r->branches[j].velocity, "step.%d.%s.velocity", i, r->branches[j].name));
+    if (r->n_branches < 2) return LK_OK;
+    struct lk_guidance op = {.y = cond, .cond = cond, .uncond = uncond, .kind = LK_GUIDANCE_RESCALE};
+    op.scale = (float)r->walk.request->true_cfg_scale;
+    return lk_guidance(dev, &op);
+}
+
+static struct lk_qwen_pass pass(const struct lk_qwen_edit_run *r, const struct lk_qwen_edit_branch *b, int i) {
+    return (struct lk_qwen_pass){&r->x, &b->conditioning, i, b->name, &b->velocity};
+}
+
+/* The velocities of step i in the first branches'. */
+static enum lk_code predict(void *const *runs, int n, int i) {
+    const struct lk_qwen_edit_run *first = runs[0];
+    struct lk_device *dev = first->walk.dev;
+    struct lk_qwen_pass in[LK_MAX_PASSES];
+    int n_passes = 0;
+    for (int k = 0; k < n; k++) {
+        const struct lk_qwen_edit_run *r = runs[k];
+        for (int j = 0; j < r->n_branches; j++) in[n_passes++] = pass(r, &r->branches[j], i);
+    }
+    LK_TRY(lk_qwen_transformer_forward(dev, &first->m->transformer, in, n_passes));
+    for (int k = 0; k < n; k++) LK_TRY(guide(runs[k], i));
+    return LK_OK;
+}
+
+static enum lk_code decode(void *run) {
+    struct lk_qwen_edit_run *r = run;
     struct lk_device *dev = r->walk.dev;
     struct lk_cost before;
     LK_TRY(lk_walk_begin(&r->walk, "vae_decode", &before));
     size_t mark = lk_arena_mark(&dev->arena);
-    struct lk_tensor latents, decoded, bytes, tokens = lk_tensor_rows(&r->x, 0, r->n_noise);
+    struct lk_tensor latents, decoded, bytes, tokens;
+    LK_TRY(LK_NEW(&dev->arena, &tokens, r->walk.dtype, r->n_noise, r->m->transformer.config.in_channels));
+    LK_TRY(lk_walk_give_back(&r->walk, r->walk.final, &tokens));
     LK_TRY(LK_NEW(&dev->arena, &decoded, r->walk.dtype, r->height, r->width, 3));
     LK_TRY(LK_NEW(&dev->arena, &bytes, LK_U8, r->height, r->width, 3));
     LK_TRY(new_latents(r, &latents, r->width, r->height));
@@ -176,22 +223,10 @@ static enum lk_code decode(struct lk_qwen_edit_run *r) {
     LK_TRY(lk_trace(dev, &decoded, "decoded"));
     LK_TRY(lk_pixels(dev, &(struct lk_pixels){.y = &bytes, .x = &decoded}));
     LK_TRY(lk_trace(dev, &bytes, "image"));
-    if (r->walk.result) LK_TRY(lk_walk_download(&r->walk, &bytes, &r->walk.result->image));
+    LK_TRY(lk_walk_download(&r->walk, &bytes));
     lk_arena_release(&dev->arena, mark);
     lk_walk_note(&r->walk, "vae_decode", &r->m->vae.totals, 1, &before);
     return LK_OK;
-}
-
-static enum lk_code stages(void *run) {
-    struct lk_qwen_edit_run *r = run;
-    LK_TRY(allocate(r));
-    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, lk_flow_match_mu(&r->m->scheduler, r->n_noise)));
-    LK_TRY(lk_qwen_edit_make_rope(r));
-    LK_TRY(lk_qwen_edit_encode_prompts(r));
-    LK_TRY(encode_references(r));
-    LK_TRY(make_noise(r));
-    LK_TRY(denoise(r));
-    return decode(r);
 }
 
 static enum lk_code check_request(const struct lk_pipeline *pipeline, const struct lk_request *q) {
@@ -210,36 +245,34 @@ static enum lk_code check_request(const struct lk_pipeline *pipeline, const stru
     return LK_OK;
 }
 
-static enum lk_code begin(struct lk_qwen_edit_run *r, struct lk_pipeline *pipeline, const struct lk_request *request) {
-    *r = (struct lk_qwen_edit_run){.walk = {.request = request, .dtype = pipeline->compute}, .m = pipeline->model};
-    LK_TRY(check_request(pipeline, request));
+static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
+    struct lk_qwen_edit_run *r = run;
+    r->m = pipeline->model;
+    r->request = *r->walk.request;
+    if (r->walk.result && !r->request.prompt) r->request.prompt = "";
+    r->walk.request = &r->request;
+    LK_TRY(check_request(pipeline, &r->request));
     LK_TRY(measure(r));
     return lk_qwen_edit_prepare_prompts(r);
 }
 
-static void free_run(struct lk_qwen_edit_run *r) {
+static void end(void *run) {
+    struct lk_qwen_edit_run *r = run;
     for (int i = 0; i < 2; i++) lk_free(r->branches[i].ids);
 }
 
-enum lk_code lk_qwen_edit_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
-                               const struct lk_request *request, struct lk_plan *out) {
-    struct lk_qwen_edit_run r;
-    enum lk_code rc = begin(&r, pipeline, request);
-    if (!rc) {
-        out->width = r.width;
-        out->height = r.height;
-        out->multiple = 2 * r.factor;
-        out->n_references = request->n_images;
-        out->n_steps = request->num_inference_steps;
-        out->n_tokens = lk_qwen_edit_longest(&r)->n_txt + r.n_img;
-        rc = lk_walk_plan(&r.walk, target, stages, &r, out);
-    }
-    free_run(&r);
-    return rc;
+static void describe(const void *run, struct lk_plan *out) {
+    const struct lk_qwen_edit_run *r = run;
+    out->width = r->width;
+    out->height = r->height;
+    out->multiple = 2 * r->factor;
+    out->n_tokens = lk_qwen_edit_longest(r)->n_txt + r->n_img;
 }
 
-static void record(const struct lk_qwen_edit_run *r) {
+static enum lk_code record(const void *run) {
+    const struct lk_qwen_edit_run *r = run;
     struct lk_result *out = r->walk.result;
+    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&r->m->checkpoints[i]));
     out->width = r->width;
     out->height = r->height;
     out->cfg_scale = r->n_branches > 1 ? r->walk.request->true_cfg_scale : 1;
@@ -250,26 +283,33 @@ static void record(const struct lk_qwen_edit_run *r) {
         out->references[i].width = r->references[i].width;
         out->references[i].height = r->references[i].height;
     }
-}
-
-static enum lk_code run_edit(struct lk_qwen_edit_run *r) {
-    LK_TRY(lk_walk_run(&r->walk, stages, r));
-    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&r->m->checkpoints[i]));
-    record(r);
     return LK_OK;
 }
 
-enum lk_code lk_qwen_edit_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
-                               struct lk_result *result) {
-    struct lk_qwen_edit_run r;
-    struct lk_request given = *request;
-    if (!given.prompt) given.prompt = "";
-    enum lk_code rc = begin(&r, pipeline, &given);
-    r.walk.dev = dev;
-    r.walk.result = result;
-    if (!rc) rc = run_edit(&r);
-    free_run(&r);
-    return rc;
+static int forwards(const void *run) { return ((const struct lk_qwen_edit_run *)run)->n_branches; }
+
+static const struct lk_stages stages = {
+    .run_bytes = sizeof(struct lk_qwen_edit_run),
+    .begin = begin,
+    .see = lk_qwen_edit_see,
+    .encode = lk_qwen_edit_encode_prompts,
+    .encode_references = encode_references,
+    .prepare = prepare,
+    .predict = predict,
+    .forwards = forwards,
+    .decode = decode,
+    .describe = describe,
+    .record = record,
+    .end = end,
+};
+
+enum lk_code lk_qwen_edit_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
+                               const struct lk_request *request, struct lk_plan *out) {
+    return lk_stages_plan(&stages, pipeline, target, request, out);
+}
+
+enum lk_code lk_qwen_edit_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue) {
+    return lk_stages_run(&stages, pipeline, dev, queue);
 }
 
 void lk_qwen_edit_defaults(struct lk_request *request) {

@@ -59,21 +59,45 @@ static enum lk_code see_image(const struct lk_qwen_edit_run *r, int i, const str
     return rc;
 }
 
-static enum lk_code see_images(struct lk_qwen_edit_run *r, struct lk_tensor *features) {
+/* What the vision tower sees of all references; empty when planning without pixels. */
+static void features_key(const struct lk_qwen_edit_run *r, char key[65]) {
     const struct lk_request *q = r->walk.request;
-    int64_t n = 0, first = 0;
-    struct lk_cost before;
-    for (int i = 0; i < q->n_images; i++) n += r->references[i].n_tokens;
-    if (!n) return LK_OK;
-    LK_TRY(lk_walk_begin(&r->walk, "vision", &before));
-    LK_TRY(LK_NEW(&r->walk.dev->arena, features, r->walk.dtype, n, r->m->text.config.vision.out_hidden_size));
+    key[0] = 0;
+    for (int i = 0; i < q->n_images; i++)
+        if (!q->images[i].pixels) return;
+    lk_key_begin(key, "Qwen2.5-VL features");
     for (int i = 0; i < q->n_images; i++) {
-        struct lk_tensor own = lk_tensor_rows(features, first, r->references[i].n_tokens);
+        lk_key_add_image(key, &q->images[i]);
+        lk_key_add_int(key, r->references[i].condition_width);
+        lk_key_add_int(key, r->references[i].condition_height);
+    }
+}
+
+enum lk_code lk_qwen_edit_see(void *run) {
+    struct lk_qwen_edit_run *r = run;
+    struct lk_arena *arena = &r->walk.dev->arena;
+    int n_images = r->walk.request->n_images;
+    int64_t n = 0, first = 0;
+    size_t mark = lk_arena_mark(arena);
+    struct lk_cost before;
+    struct lk_tensor features;
+    char key[65];
+    if (!n_images) return LK_OK;
+    for (int i = 0; i < n_images; i++) n += r->references[i].n_tokens;
+    features_key(r, key);
+    r->features = lk_kept_find(*r->walk.kept, key);
+    if (r->features) return LK_OK;
+    LK_TRY(lk_walk_begin(&r->walk, "vision", &before));
+    LK_TRY(LK_NEW(arena, &features, r->walk.dtype, n, r->m->text.config.vision.out_hidden_size));
+    for (int i = 0; i < n_images; i++) {
+        struct lk_tensor own = lk_tensor_rows(&features, first, r->references[i].n_tokens);
         LK_TRY(see_image(r, i, &own));
         first += r->references[i].n_tokens;
     }
-    LK_TRY(lk_walk_check_finite(&r->walk, features, "vision tower", -1));
+    LK_TRY(lk_walk_check_finite(&r->walk, &features, "vision tower", -1));
+    LK_TRY(lk_walk_keep(&r->walk, key, &features, &r->features));
     lk_walk_note(&r->walk, "vision", &r->m->text.vision_totals, 1, &before);
+    lk_arena_release(arena, mark);
     return LK_OK;
 }
 
@@ -107,27 +131,66 @@ static struct lk_bind_totals language_totals(const struct lk_qwen25_vl *m) {
                                    .n_tensors = m->totals.n_tensors - m->vision_totals.n_tensors};
 }
 
-enum lk_code lk_qwen_edit_encode_prompts(struct lk_qwen_edit_run *r) {
+/* All that decides the embeddings of a branch's prompt; empty when planning without one. */
+static void prompt_key(const struct lk_qwen_edit_run *r, const struct lk_qwen_edit_branch *b, char key[65]) {
+    key[0] = 0;
+    if (!b->ids || (r->features && !r->features->key[0])) return;
+    lk_key_begin(key, "Qwen-Image prompt");
+    lk_key_add(key, r->features ? r->features->key : "", r->features ? 64 : 0);
+    lk_key_add_int(key, b->n_txt);
+    for (int64_t i = 0; i < b->n; i++) lk_key_add_int(key, b->ids[i]);
+}
+
+/* Branch i's prompt, unless an equal one was encoded before. */
+static enum lk_code encode_branch(struct lk_qwen_edit_run *r, int i, const struct lk_tensor *features) {
+    struct lk_qwen_edit_branch *b = &r->branches[i];
+    struct lk_device *dev = r->walk.dev;
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_cost others = dev->cost;
+    struct lk_tensor hidden;
+    char key[65];
+    prompt_key(r, b, key);
+    b->embeds = lk_kept_find(*r->walk.kept, key);
+    if (b->embeds) return LK_OK;
+    LK_TRY(LK_NEW(&dev->arena, &hidden, r->walk.dtype, b->n, r->m->text.config.hidden_size));
+    LK_TRY(encode_prompt(r, b, features, &hidden));
+    struct lk_tensor seen = lk_tensor_rows(&hidden, lk_qwen_edit_drop(r->m->kind), b->n_txt);
+    LK_TRY(lk_walk_keep(&r->walk, key, &seen, &b->embeds));
+    lk_qwen_edit_count_longest(r, i, &others);
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+enum lk_code lk_qwen_edit_encode_prompts(void *run) {
+    struct lk_qwen_edit_run *r = run;
     struct lk_bind_totals language = language_totals(&r->m->text);
     struct lk_device *dev = r->walk.dev;
-    struct lk_tensor features = {0}, hidden[2];
+    struct lk_tensor features;
     struct lk_cost before;
     size_t mark = lk_arena_mark(&dev->arena);
-    LK_TRY(see_images(r, &features));
     LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
-    for (int i = 0; i < r->n_branches; i++) {
-        LK_TRY(LK_NEW(&dev->arena, &hidden[i], r->walk.dtype, r->branches[i].n, r->m->text.config.hidden_size));
-        struct lk_cost others = dev->cost;
-        LK_TRY(encode_prompt(r, &r->branches[i], r->walk.request->n_images ? &features : NULL, &hidden[i]));
-        lk_qwen_edit_count_longest(r, i, &others);
+    if (r->features) {
+        const struct lk_tensor *t = &r->features->tensor;
+        LK_TRY(LK_NEW(&dev->arena, &features, t->dtype, t->shape[0], t->shape[1]));
+        LK_TRY(lk_walk_give_back(&r->walk, r->features, &features));
     }
+    for (int i = 0; i < r->n_branches; i++) LK_TRY(encode_branch(r, i, r->features ? &features : NULL));
     lk_walk_note(&r->walk, "text_encoder", &language, r->n_branches, &before);
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+enum lk_code lk_qwen_edit_embed_contexts(struct lk_qwen_edit_run *r) {
+    struct lk_device *dev = r->walk.dev;
+    size_t mark = lk_arena_mark(&dev->arena);
     for (int i = 0; i < r->n_branches; i++) {
         const struct lk_qwen_edit_branch *b = &r->branches[i];
-        struct lk_tensor embeds = lk_tensor_rows(&hidden[i], lk_qwen_edit_drop(r->m->kind), b->n_txt);
+        struct lk_tensor embeds;
+        LK_TRY(LK_NEW(&dev->arena, &embeds, r->walk.dtype, b->n_txt, r->m->text.config.hidden_size));
+        LK_TRY(lk_walk_give_back(&r->walk, b->embeds, &embeds));
         LK_TRY(lk_trace(dev, &embeds, "%s.prompt_embeds", b->name));
         LK_TRY(lk_qwen_embed_context(dev, &r->m->transformer, &embeds, &b->conditioning.context));
+        lk_arena_release(&dev->arena, mark);
     }
-    lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }

@@ -76,5 +76,4 @@ int64_t lk_qwen_edit_planned_ids(enum lk_qwen_edit_kind kind, const struct lk_qw
 void lk_qwen_edit_defaults(struct lk_request *request);
 enum lk_code lk_qwen_edit_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
                                const struct lk_request *request, struct lk_plan *out);
-enum lk_code lk_qwen_edit_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
-                               struct lk_result *result);
+enum lk_code lk_qwen_edit_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue);

@@ -1,20 +1,22 @@
 /* One edit under way. Private to models/qwen_edit. */
 #pragma once
 
-#include "models/common/walk.h"
+#include "models/common/queue.h"
 #include "models/qwen_edit/qwen_edit.h"
 
 /* A prompt on its way to the transformer; the negative one has its own length and positions. */
 struct lk_qwen_edit_branch {
     const char *name, *prompt;
-    int32_t *ids;     /* of the whole chat [n], NULL when planning without a prompt */
-    int64_t n, n_txt; /* n_txt of them, after the template's beginning, are seen by the transformer */
+    int32_t *ids;           /* of the whole chat [n], NULL when planning without a prompt */
+    int64_t n, n_txt;       /* n_txt of them, after the template's beginning, are seen by the transformer */
+    struct lk_kept *embeds; /* [n_txt, hidden_size]: what the text encoder says */
     struct lk_qwen_conditioning conditioning;
     struct lk_tensor velocity; /* [n_noise, 4 C] */
 };
 
 struct lk_qwen_edit_run {
     struct lk_walk walk;
+    struct lk_request request; /* with a prompt in any case when it is run */
     struct lk_qwen_edit *m;
     struct lk_qwen_edit_branch branches[2];
     int n_branches; /* 2 with true CFG */
@@ -22,6 +24,7 @@ struct lk_qwen_edit_run {
     int width, height, factor;                     /* of the output; of the VAE */
     struct lk_qwen_grid grids[LK_QWEN_MAX_IMAGES]; /* the output's, then each reference's */
     int64_t n_noise, n_img;
+    struct lk_kept *features, *reference_latents[LK_MAX_REFERENCES]; /* features: of all references, for the prompts */
     struct lk_tensor x; /* [n_img, 4 C]: noise tokens, then those of each reference */
 };
 
@@ -40,5 +43,8 @@ static inline void lk_qwen_edit_count_longest(const struct lk_qwen_edit_run *r, 
 enum lk_code lk_qwen_edit_prepare_prompts(struct lk_qwen_edit_run *r);
 /* cos and sin of every branch. */
 enum lk_code lk_qwen_edit_make_rope(const struct lk_qwen_edit_run *r);
-/* Stages "vision" and "text_encoder": the context of every branch. An image's features are made once. */
-enum lk_code lk_qwen_edit_encode_prompts(struct lk_qwen_edit_run *r);
+/* Stage "vision": features of the references; "text_encoder": embeddings of every branch. */
+enum lk_code lk_qwen_edit_see(void *run);
+enum lk_code lk_qwen_edit_encode_prompts(void *run);
+/* The context of every branch. */
+enum lk_code lk_qwen_edit_embed_contexts(struct lk_qwen_edit_run *r);

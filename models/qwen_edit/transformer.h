@@ -43,6 +43,7 @@ struct lk_qwen_grid {
 struct lk_qwen_conditioning {
     struct lk_tensor context;  /* [n_txt, D]: txt_in(txt_norm(prompt_embeds)) */
     struct lk_tensor cos, sin; /* f32 [n_txt + n_img, head_dim / 2], text rows first */
+    struct lk_ahead ahead;     /* the same for all prompts */
 };
 
 /* The rotation table for n_txt text rows and the images: host f32 [n_txt + n_img, head_dim / 2] each. LK_E_IMAGE_SIZE
@@ -54,9 +55,20 @@ enum lk_code lk_qwen_rope(const struct lk_qwen_transformer_config *config, int64
 enum lk_code lk_qwen_embed_context(struct lk_device *dev, const struct lk_qwen_transformer *t,
                                    const struct lk_tensor *prompt_embeds, const struct lk_tensor *context);
 
-/* One forward. x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, 4 out_channels] of the
- * first n_noise rows. timestep_1000 is the scheduler's. `step` names the traces, `branch` ("cond", "uncond") too. */
+/* Modulation at all steps, and at time zero. timesteps_1000 are the scheduler's. *out stays in the arena. */
+enum lk_code lk_qwen_look_ahead(struct lk_device *dev, const struct lk_qwen_transformer *t, enum lk_dtype dtype,
+                                const float *timesteps_1000, int n_steps, struct lk_ahead *out);
+
+/* x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, 4 out_channels] of the first n_noise
+ * rows. `branch` ("cond", "uncond") names the traces, as step does. */
+struct lk_qwen_pass {
+    const struct lk_tensor *x;
+    const struct lk_qwen_conditioning *conditioning;
+    int step;
+    const char *branch;
+    const struct lk_tensor *velocity;
+};
+
+/* One forward of each of at most LK_MAX_PASSES. Scratch from the device's arena. */
 enum lk_code lk_qwen_transformer_forward(struct lk_device *dev, const struct lk_qwen_transformer *t,
-                                         const struct lk_tensor *x, const struct lk_qwen_conditioning *conditioning,
-                                         float timestep_1000, int step, const char *branch,
-                                         const struct lk_tensor *velocity);
+                                         const struct lk_qwen_pass *in, int n);

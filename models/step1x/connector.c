@@ -66,7 +66,7 @@ static enum lk_code make_silu_c(struct lk_device *dev, const struct lk_step1x_co
 
 enum lk_code lk_step1x_connect(struct lk_device *dev, const struct lk_step1x_transformer *t,
                                const struct lk_tensor *hidden, const struct lk_tensor *sinusoids,
-                               const struct lk_tensor *refined, const struct lk_tensor *pooled) {
+                               const struct lk_tensor *refined) {
     const struct lk_step1x_connector *w = &t->connector;
     int64_t c = t->config.connector_hidden_size;
     size_t mark = lk_arena_mark(&dev->arena);
@@ -75,7 +75,6 @@ enum lk_code lk_step1x_connect(struct lk_device *dev, const struct lk_step1x_tra
     LK_TRY(LK_NEW(&dev->arena, &silu_c, hidden->dtype, 1, c));
     LK_TRY(LK_NEW(&dev->arena, &gates, hidden->dtype, 1, 2 * c));
     LK_TRY(lk_mean_rows(dev, &(struct lk_mean_rows){.y = &mean, .x = hidden}));
-    LK_TRY(lk_project(dev, pooled, &mean, &w->global_proj_out, LK_ACT_NONE));
     LK_TRY(make_silu_c(dev, w, sinusoids, &mean, &silu_c));
     LK_TRY(lk_project(dev, refined, hidden, &w->input_embedder, LK_ACT_NONE));
     for (int i = 0; i < t->config.connector_depth; i++) {
@@ -86,6 +85,17 @@ enum lk_code lk_step1x_connect(struct lk_device *dev, const struct lk_step1x_tra
         LK_TRY(attend(dev, refined, &w->blocks[i], t->config.connector_heads_num, &attention));
         LK_TRY(feed_forward(dev, refined, &w->blocks[i], &mlp));
     }
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+enum lk_code lk_step1x_pool(struct lk_device *dev, const struct lk_step1x_transformer *t,
+                            const struct lk_tensor *hidden, const struct lk_tensor *pooled) {
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor mean;
+    LK_TRY(LK_NEW(&dev->arena, &mean, hidden->dtype, 1, hidden->shape[1]));
+    LK_TRY(lk_mean_rows(dev, &(struct lk_mean_rows){.y = &mean, .x = hidden}));
+    LK_TRY(lk_project(dev, pooled, &mean, &t->connector.global_proj_out, LK_ACT_NONE));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }

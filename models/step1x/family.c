@@ -1,4 +1,6 @@
 /* Step1X-Edit as a family of models/pipeline.h. */
+#include "engine/base/alloc.h"
+#include "models/common/queue.h"
 #include "models/step1x/instructions.h"
 #include "models/step1x/step1x.h"
 #include "models/parameters.h"
@@ -23,23 +25,33 @@ static enum lk_code refuse_v1p1(const struct lk_pipeline *pipeline) {
                    pipeline->folder ? pipeline->folder : pipeline->name);
 }
 
-static enum lk_code edit_plain(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
-                               struct lk_result *result) {
-    struct lk_rng rng;
-    lk_rng_seed(&rng, request->seed);
-    struct lk_step1x_edit once = {.source = request->n_images ? request->images : NULL, .rng = &rng};
-    once.prompt = request->prompt ? request->prompt : "";
-    return lk_step1x_edit_once(pipeline, dev, request, &once, result);
-}
-
-static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
-                         struct lk_result *result) {
+/* Rounds follow from each other's pictures: such a job passes through all stages by itself. */
+static enum lk_code edit_thinking(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
+                                  struct lk_result *result) {
     struct lk_step1x_instructions instructions;
-    LK_TRY(refuse_v1p1(pipeline));
-    if (!request->thinking_mode && !request->reflection_mode) return edit_plain(pipeline, dev, request, result);
     LK_TRY(lk_step1x_instructions_read(&instructions, request->prompts_file, &lk_step1x_released_rules));
     enum lk_code rc = lk_step1x_think_and_edit(pipeline, dev, request, &instructions, result);
     lk_step1x_instructions_free(&instructions);
+    return rc;
+}
+
+static bool thinks(const struct lk_queued *job) { return job->request->thinking_mode || job->request->reflection_mode; }
+
+static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue) {
+    struct lk_queued **plain = lk_malloc(((size_t)queue->n_jobs + 1) * sizeof *plain);
+    struct lk_queue rest = *queue;
+    rest.jobs = plain;
+    rest.n_jobs = 0;
+    enum lk_code rc = plain ? refuse_v1p1(pipeline) : lk_fail(LK_E_NOMEM, "edit: out of memory");
+    for (int i = 0; !rc && i < queue->n_jobs; i++)
+        if (!thinks(queue->jobs[i])) plain[rest.n_jobs++] = queue->jobs[i];
+    if (!rc) rc = lk_step1x_edit_plain(pipeline, dev, &rest);
+    lk_free(plain);
+    for (int i = 0; !rc && i < queue->n_jobs; i++) {
+        struct lk_queued *job = queue->jobs[i];
+        if (job->ended || !thinks(job)) continue;
+        rc = lk_queued_end(queue, job, edit_thinking(pipeline, dev, job->request, &job->result));
+    }
     return rc;
 }
 

@@ -46,27 +46,6 @@ static enum lk_code measure(struct lk_step1x_run *r) {
     return lk_step1x_vision_rows(r->m, r->source, r->seen_width, r->seen_height, NULL, &r->picture);
 }
 
-/* What lives from the first stage to the last. */
-static enum lk_code allocate(struct lk_step1x_run *r) {
-    const struct lk_step1x_transformer_config *c = &r->m->transformer.config;
-    struct lk_arena *arena = &r->walk.dev->arena;
-    enum lk_dtype dtype = r->walk.dtype;
-    LK_TRY(LK_NEW(arena, &r->x, dtype, r->n_img, c->in_channels));
-    LK_TRY(LK_NEW(arena, &r->velocity, dtype, r->n_noise, c->out_channels));
-    LK_TRY(LK_NEW(arena, &r->uncond_velocity, dtype, r->n_noise, c->out_channels));
-    for (int i = 0; i < r->n_branches; i++) {
-        struct lk_step1x_branch *b = &r->branches[i];
-        LK_TRY(LK_NEW(arena, &b->hidden, dtype, b->n, r->m->text_config.hidden_size));
-        LK_TRY(LK_NEW(arena, &b->embeds, dtype, b->n, r->m->text_config.hidden_size));
-        LK_TRY(LK_NEW(arena, &b->conditioning.cos, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
-        LK_TRY(LK_NEW(arena, &b->conditioning.sin, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
-        b->conditioning.hidden = lk_tensor_rows(&b->hidden, LK_STEP1X_PREFIX_TOKENS, b->n_txt);
-        b->conditioning.embeds = lk_tensor_rows(&b->embeds, LK_STEP1X_PREFIX_TOKENS, b->n_txt);
-        b->conditioning.quoted = b->any_quoted ? b->quoted + LK_STEP1X_PREFIX_TOKENS : NULL;
-    }
-    return LK_OK;
-}
-
 /* The source as the VAE sees it, in the compute dtype; not the picture that the vision tower gets, which is resized
  * otherwise. */
 static enum lk_code upload_pixels(struct lk_step1x_run *r, const struct lk_tensor *pixels) {
@@ -103,79 +82,148 @@ static enum lk_code new_latents(const struct lk_step1x_run *r, struct lk_tensor 
                   multiple * r->m->vae.config.latent_channels);
 }
 
-/* A sample of the source's posterior, packed, in the last rows of x. */
-static enum lk_code encode_source(struct lk_step1x_run *r) {
+/* Mean and logarithm of the variance of the source's latents. */
+static enum lk_code encode_moments(struct lk_step1x_run *r, const char *key) {
     struct lk_device *dev = r->walk.dev;
-    struct lk_tensor pixels, moments, noise, z, tokens = lk_tensor_rows(&r->x, r->n_noise, r->n_img - r->n_noise);
-    struct lk_cost before;
-    if (!r->source) return LK_OK;
-    LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
     size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor pixels, moments;
     LK_TRY(new_latents(r, &moments, 2));
-    LK_TRY(new_latents(r, &noise, 1));
-    LK_TRY(new_latents(r, &z, 1));
     LK_TRY(LK_NEW(&dev->arena, &pixels, r->walk.dtype, r->height, r->width, 3));
     LK_TRY(upload_pixels(r, &pixels));
     LK_TRY(lk_trace(dev, &pixels, "reference.0.pixels"));
     LK_TRY(lk_vae_encode_moments(dev, &r->m->vae, &pixels, &moments));
     LK_TRY(lk_trace(dev, &moments, "reference.0.moments"));
-    LK_TRY(lk_walk_noise(&r->walk, r->rng, &noise, false));
+    LK_TRY(lk_walk_check_finite(&r->walk, &moments, "VAE encode", -1));
+    LK_TRY(lk_walk_keep(&r->walk, key, &moments, &r->moments));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+static enum lk_code encode_source(void *run) {
+    struct lk_step1x_run *r = run;
+    struct lk_cost before;
+    char key[65] = "";
+    if (!r->source) return LK_OK;
+    if (r->source->pixels) {
+        lk_key_begin(key, "Step1X-Edit source");
+        lk_key_add_image(key, r->source);
+        lk_key_add_int(key, r->width);
+        lk_key_add_int(key, r->height);
+    }
+    r->moments = lk_kept_find(*r->walk.kept, key);
+    if (r->moments) return LK_OK;
+    LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
+    LK_TRY(encode_moments(r, key));
+    lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
+    return LK_OK;
+}
+
+/* A sample of the source's posterior, packed, in the last rows of x. */
+static enum lk_code place_source(struct lk_step1x_run *r) {
+    struct lk_device *dev = r->walk.dev;
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor moments, noise, z, tokens = lk_tensor_rows(&r->x, r->n_noise, r->n_img - r->n_noise);
+    if (!r->source) return LK_OK;
+    LK_TRY(new_latents(r, &moments, 2));
+    LK_TRY(new_latents(r, &noise, 1));
+    LK_TRY(new_latents(r, &z, 1));
+    LK_TRY(lk_walk_give_back(&r->walk, r->moments, &moments));
+    LK_TRY(lk_walk_noise(&r->walk, &noise, false));
     LK_TRY(lk_trace(dev, &noise, "posterior_noise.0"));
     LK_TRY(lk_posterior_sample(dev, &(struct lk_posterior_sample){.z = &z, .moments = &moments, .noise = &noise}));
     LK_TRY(scale_latents(r, &z, true));
     LK_TRY(lk_pack_latents(dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &z}));
     LK_TRY(lk_walk_check_finite(&r->walk, &tokens, "VAE encode", -1));
     lk_arena_release(&dev->arena, mark);
-    lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
     return lk_trace(dev, &tokens, "reference.0.latents");
 }
 
 /* Drawn as the VAE's latents, after the posterior's noise. */
 static enum lk_code make_noise(struct lk_step1x_run *r) {
     size_t mark = lk_arena_mark(&r->walk.dev->arena);
-    struct lk_tensor noise, tokens = lk_tensor_rows(&r->x, 0, r->n_noise);
+    struct lk_tensor noise, *tokens = &r->walk.latents;
     LK_TRY(new_latents(r, &noise, 1));
-    LK_TRY(lk_walk_noise(&r->walk, r->rng, &noise, true));
-    LK_TRY(lk_pack_latents(r->walk.dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &noise}));
+    LK_TRY(lk_walk_noise(&r->walk, &noise, true));
+    LK_TRY(lk_pack_latents(r->walk.dev, &(struct lk_pack_latents){.tokens = tokens, .latents = &noise}));
     lk_arena_release(&r->walk.dev->arena, mark);
-    return lk_trace(r->walk.dev, &tokens, "noise");
+    return lk_trace(r->walk.dev, tokens, "noise");
 }
 
-/* velocity of step i: of both prompts where there are two, combined. */
-static enum lk_code predict(struct lk_step1x_run *r, int i) {
-    const struct lk_tensor *out[] = {&r->velocity, &r->uncond_velocity};
-    float t = r->walk.timesteps[i];
-    for (int k = 0; k < r->n_branches; k++) {
-        struct lk_cost others = r->walk.dev->cost;
-        LK_TRY(lk_step1x_transformer_forward(r->walk.dev, &r->m->transformer, &r->x, &r->branches[k].conditioning, t, i,
-                                             r->branches[k].name, out[k]));
-        lk_step1x_count_longest(r, k, &others);
-        LK_TRY(lk_trace(r->walk.dev, out[k], "step.%d.%s.velocity", i, r->branches[k].name));
+/* What lives through the steps. */
+static enum lk_code allocate(struct lk_step1x_run *r) {
+    const struct lk_step1x_transformer_config *c = &r->m->transformer.config;
+    struct lk_arena *arena = &r->walk.dev->arena;
+    enum lk_dtype dtype = r->walk.dtype;
+    LK_TRY(LK_NEW(arena, &r->x, dtype, r->n_img, c->in_channels));
+    LK_TRY(LK_NEW(arena, &r->walk.velocity, dtype, r->n_noise, c->out_channels));
+    LK_TRY(LK_NEW(arena, &r->uncond_velocity, dtype, r->n_noise, c->out_channels));
+    for (int i = 0; i < r->n_branches; i++) {
+        struct lk_step1x_branch *b = &r->branches[i];
+        LK_TRY(LK_NEW(arena, &b->conditioning.hidden, dtype, b->n_txt, r->m->text_config.hidden_size));
+        LK_TRY(LK_NEW(arena, &b->conditioning.embeds, dtype, b->n_txt, r->m->text_config.hidden_size));
+        LK_TRY(LK_NEW(arena, &b->conditioning.cos, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
+        LK_TRY(LK_NEW(arena, &b->conditioning.sin, LK_F32, b->n_txt + r->n_img, c->attention_head_dim / 2));
+        b->conditioning.quoted = b->any_quoted ? b->quoted + LK_STEP1X_PREFIX_TOKENS : NULL;
     }
-    if (r->n_branches > 1) {
-        struct lk_guidance op = {.y = out[0], .cond = out[0], .uncond = out[1], .kind = LK_GUIDANCE_LIMIT};
-        op.scale = (float)r->walk.request->true_cfg_scale;
-        op.power = (double)t > LIMIT_TIMESTEP ? LIMIT_POWER : 0.0f; /* a power of 0 limits nothing */
-        LK_TRY(lk_guidance(r->walk.dev, &op));
-    }
-    return lk_trace(r->walk.dev, &r->velocity, "step.%d.velocity", i);
+    r->walk.latents = lk_tensor_rows(&r->x, 0, r->n_noise);
+    return LK_OK;
 }
 
-static enum lk_code denoise(struct lk_step1x_run *r) {
-    struct lk_cost before;
-    int n_steps = r->walk.request->num_inference_steps;
-    struct lk_tensor latents = lk_tensor_rows(&r->x, 0, r->n_noise);
-    LK_TRY(lk_walk_begin(&r->walk, "transformer", &before));
-    LK_TRY(make_noise(r));
-    for (int i = 0; i < (lk_walk_planning(&r->walk) ? 1 : n_steps); i++) {
-        LK_TRY(predict(r, i));
-        struct lk_euler_step step = {.x = &latents, .v = &r->velocity, .dt = r->walk.sigmas[i + 1] - r->walk.sigmas[i]};
-        LK_TRY(lk_euler_step(r->walk.dev, &step));
-        LK_TRY(lk_trace(r->walk.dev, &latents, "step.%d.latents", i));
-        LK_TRY(lk_walk_check_finite(&r->walk, &latents, "transformer", i));
-        LK_TRY(lk_walk_step_done(&r->walk, i));
+static enum lk_code look_ahead(struct lk_step1x_run *r) {
+    for (int i = 0; i < r->n_branches; i++) {
+        struct lk_step1x_conditioning *c = &r->branches[i].conditioning;
+        LK_TRY(lk_step1x_look_ahead(r->walk.dev, &r->m->transformer, &c->hidden, r->walk.timesteps,
+                                    r->walk.request->num_inference_steps, r->branches[i].name, &c->ahead));
     }
-    lk_walk_note(&r->walk, "transformer", &r->m->transformer.totals, n_steps * r->n_branches, &before);
+    return LK_OK;
+}
+
+static enum lk_code prepare(void *const *runs, int k) {
+    struct lk_step1x_run *r = runs[k];
+    LK_TRY(allocate(r));
+    LK_TRY(lk_step1x_place_prompts(r));
+    LK_TRY(place_source(r));
+    LK_TRY(lk_step1x_make_rope(r));
+    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, lk_flow_match_mu(&r->m->scheduler, r->n_noise)));
+    LK_TRY(look_ahead(r));
+    return make_noise(r);
+}
+
+static struct lk_step1x_pass pass(const struct lk_step1x_run *r, int branch, int i) {
+    const struct lk_step1x_branch *b = &r->branches[branch];
+    return (struct lk_step1x_pass){.x = &r->x,
+                                   .conditioning = &b->conditioning,
+                                   .timestep_1000 = r->walk.timesteps[i],
+                                   .step = i,
+                                   .branch = b->name,
+                                   .velocity = branch ? &r->uncond_velocity : &r->walk.velocity};
+}
+
+/* Of both predictions one, in place of the first. */
+static enum lk_code guide(const struct lk_step1x_run *r, int i) {
+    const struct lk_tensor *cond = &r->walk.velocity, *uncond = &r->uncond_velocity;
+    for (int k = 0; k < r->n_branches; k++)
+        LK_TRY(lk_trace(r->walk.dev, k ? uncond : cond, "step.%d.%s.velocity", i, r->branches[k].name));
+    if (r->n_branches < 2) return LK_OK;
+    struct lk_guidance op = {.y = cond, .cond = cond, .uncond = uncond, .kind = LK_GUIDANCE_LIMIT};
+    op.scale = (float)r->walk.request->true_cfg_scale;
+    /* A power of 0 limits nothing. */
+    op.power = (double)r->walk.timesteps[i] > LIMIT_TIMESTEP ? LIMIT_POWER : 0.0f;
+    return lk_guidance(r->walk.dev, &op);
+}
+
+/* The velocities of step i: of both prompts where there are two, combined. */
+static enum lk_code predict(void *const *runs, int n, int i) {
+    const struct lk_step1x_run *first = runs[0];
+    struct lk_device *dev = first->walk.dev;
+    struct lk_step1x_pass in[LK_MAX_PASSES];
+    int n_passes = 0;
+    for (int k = 0; k < n; k++) {
+        const struct lk_step1x_run *r = runs[k];
+        for (int j = 0; j < r->n_branches; j++) in[n_passes++] = pass(r, j, i);
+    }
+    LK_TRY(lk_step1x_transformer_forward(dev, &first->m->transformer, in, n_passes));
+    for (int k = 0; k < n; k++) LK_TRY(guide(runs[k], i));
     return LK_OK;
 }
 
@@ -186,7 +234,7 @@ static enum lk_code finish_image(struct lk_step1x_run *r, const struct lk_tensor
     LK_TRY(LK_NEW(&dev->arena, &final, LK_U8, r->out_height, r->out_width, 3)); /* for the trace */
     if (lk_walk_planning(&r->walk)) return LK_OK;
     struct lk_image *image = &r->walk.result->image;
-    LK_TRY(lk_walk_download(&r->walk, bytes, image));
+    LK_TRY(lk_walk_download(&r->walk, bytes));
     if (image->width != r->out_width || image->height != r->out_height) {
         struct lk_image resized = {0};
         LK_TRY(lk_image_resize(&resized, image, r->out_width, r->out_height, LK_RESAMPLE_BICUBIC));
@@ -198,13 +246,16 @@ static enum lk_code finish_image(struct lk_step1x_run *r, const struct lk_tensor
     return lk_trace(dev, &final, "image");
 }
 
-static enum lk_code decode(struct lk_step1x_run *r) {
+static enum lk_code decode(void *run) {
+    struct lk_step1x_run *r = run;
     const struct lk_vae *vae = &r->m->vae;
     struct lk_device *dev = r->walk.dev;
     struct lk_cost before;
     LK_TRY(lk_walk_begin(&r->walk, "vae_decode", &before));
     size_t mark = lk_arena_mark(&dev->arena);
-    struct lk_tensor latents, decoded, bytes, tokens = lk_tensor_rows(&r->x, 0, r->n_noise);
+    struct lk_tensor latents, decoded, bytes, tokens;
+    LK_TRY(LK_NEW(&dev->arena, &tokens, r->walk.dtype, r->n_noise, r->m->transformer.config.in_channels));
+    LK_TRY(lk_walk_give_back(&r->walk, r->walk.final, &tokens));
     LK_TRY(LK_NEW(&dev->arena, &decoded, r->walk.dtype, r->height, r->width, 3));
     LK_TRY(LK_NEW(&dev->arena, &bytes, LK_U8, r->height, r->width, 3));
     LK_TRY(new_latents(r, &latents, 1));
@@ -222,85 +273,88 @@ static enum lk_code decode(struct lk_step1x_run *r) {
     return LK_OK;
 }
 
-static enum lk_code stages(void *run) {
+static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
     struct lk_step1x_run *r = run;
-    LK_TRY(allocate(r));
-    LK_TRY(lk_step1x_encode_prompts(r));
-    LK_TRY(encode_source(r));
-    LK_TRY(lk_step1x_make_rope(r));
-    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, lk_flow_match_mu(&r->m->scheduler, r->n_noise)));
-    LK_TRY(denoise(r));
-    return decode(r);
+    const struct lk_request *q = r->walk.request;
+    if (q->n_images > 1)
+        return lk_fail(LK_E_USAGE, "reference images: Step1X-Edit edits one image, got %d", q->n_images);
+    r->m = pipeline->model;
+    r->source = q->n_images ? q->images : NULL;
+    LK_TRY(measure(r));
+    return lk_step1x_prepare_prompts(r, q->prompt || !r->walk.result ? q->prompt : "");
 }
 
-static void free_run(struct lk_step1x_run *r) {
-    lk_free(r->rows);
+static void end(void *run) {
+    struct lk_step1x_run *r = run;
     for (int i = 0; i < 2; i++) {
         lk_free(r->branches[i].ids);
         lk_free(r->branches[i].quoted);
     }
 }
 
-static enum lk_code begin(struct lk_step1x_run *r, struct lk_pipeline *pipeline, const struct lk_request *request,
-                          const struct lk_image *source) {
-    *r = (struct lk_step1x_run){
-        .walk = {.request = request, .dtype = pipeline->compute}, .m = pipeline->model, .source = source};
-    if (request->n_images > 1)
-        return lk_fail(LK_E_USAGE, "reference images: Step1X-Edit edits one image, got %d", request->n_images);
-    return measure(r);
-}
-
-static enum lk_code plan_run(struct lk_step1x_run *r, struct lk_pipeline *pipeline, const struct lk_device *target,
-                             const struct lk_request *request, struct lk_plan *out) {
-    LK_TRY(begin(r, pipeline, request, request->n_images ? request->images : NULL));
-    LK_TRY(lk_step1x_prepare_prompts(r, request->prompt));
+static void describe(const void *run, struct lk_plan *out) {
+    const struct lk_step1x_run *r = run;
     out->width = r->out_width;
     out->height = r->out_height;
     out->multiple = 1;
-    out->n_references = request->n_images;
-    out->n_steps = request->num_inference_steps;
     out->n_tokens = lk_step1x_longest(r)->n_txt + r->n_img;
-    return lk_walk_plan(&r->walk, target, stages, r, out);
 }
 
-enum lk_code lk_step1x_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
-                            const struct lk_request *request, struct lk_plan *out) {
-    struct lk_step1x_run r;
-    enum lk_code rc = plan_run(&r, pipeline, target, request, out);
-    free_run(&r);
-    return rc;
-}
-
-static void record(const struct lk_step1x_run *r) {
+static enum lk_code record(const void *run) {
+    const struct lk_step1x_run *r = run;
     struct lk_result *out = r->walk.result;
+    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&r->m->checkpoints[i]));
     out->width = r->out_width;
     out->height = r->out_height;
     out->cfg_scale = r->n_branches > 1 ? r->walk.request->true_cfg_scale : 1;
-    if (!r->source) return;
+    if (!r->source) return LK_OK;
     out->n_references = 1;
     out->references[0].source_width = r->source->width;
     out->references[0].source_height = r->source->height;
     out->references[0].width = r->width;
     out->references[0].height = r->height;
+    return LK_OK;
 }
 
-static enum lk_code run_edit(struct lk_step1x_run *r, const char *prompt) {
-    LK_TRY(lk_step1x_prepare_prompts(r, prompt));
-    LK_TRY(lk_step1x_vision_rows(r->m, r->source, r->seen_width, r->seen_height, &r->rows, &r->picture));
-    LK_TRY(lk_walk_run(&r->walk, stages, r));
-    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&r->m->checkpoints[i]));
-    record(r);
-    return LK_OK;
+static int forwards(const void *run) { return ((const struct lk_step1x_run *)run)->n_branches; }
+
+static const struct lk_stages stages = {
+    .run_bytes = sizeof(struct lk_step1x_run),
+    .begin = begin,
+    .see = lk_step1x_see,
+    .encode = lk_step1x_encode_prompts,
+    .encode_references = encode_source,
+    .prepare = prepare,
+    .predict = predict,
+    .forwards = forwards,
+    .decode = decode,
+    .describe = describe,
+    .record = record,
+    .end = end,
+};
+
+enum lk_code lk_step1x_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
+                            const struct lk_request *request, struct lk_plan *out) {
+    return lk_stages_plan(&stages, pipeline, target, request, out);
+}
+
+enum lk_code lk_step1x_edit_plain(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue) {
+    return lk_stages_run(&stages, pipeline, dev, queue);
 }
 
 enum lk_code lk_step1x_edit_once(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
                                  const struct lk_step1x_edit *edit, struct lk_result *result) {
-    struct lk_step1x_run r;
-    LK_TRY(begin(&r, pipeline, request, edit->source));
-    r.walk.dev = dev;
-    r.walk.result = result;
-    r.rng = edit->rng;
-    enum lk_code rc = run_edit(&r, edit->prompt);
-    free_run(&r);
+    struct lk_request once = *request;
+    struct lk_queued *job = lk_calloc(1, sizeof *job);
+    if (!job) return lk_fail(LK_E_NOMEM, "edit: out of memory");
+    once.images = edit->source;
+    once.n_images = edit->source != NULL;
+    once.prompt = edit->prompt;
+    job->request = &once;
+    job->rng = edit->rng;
+    enum lk_code rc = lk_step1x_edit_plain(pipeline, dev, &(struct lk_queue){&job, 1, 1, NULL, NULL});
+    if (!rc) rc = lk_error_set(&job->error);
+    *result = job->result;
+    lk_free(job);
     return rc;
 }

@@ -34,45 +34,121 @@ static struct lk_qwen25_vl_prompt chat(const struct lk_step1x_run *r, const stru
         .name = b->name, .ids = b->ids, .n = b->n, .images = &r->picture, .n_images = 1, .uncounted_id = 0};
 }
 
-static enum lk_code encode_prompt(struct lk_step1x_run *r, struct lk_step1x_branch *b,
-                                  const struct lk_tensor *features) {
-    struct lk_qwen25_vl_prompt prompt = chat(r, b);
-    prompt.features = features;
-    if (lk_walk_planning(&r->walk)) prompt.ids = NULL;
-    LK_TRY(trace_ids(r, b));
-    LK_TRY(lk_qwen25_vl_hidden_states(r->walk.dev, &r->m->text, &prompt, &b->hidden, &b->embeds));
-    LK_TRY(lk_walk_check_finite(&r->walk, &b->conditioning.hidden, "text encoder", -1));
-    LK_TRY(lk_trace(r->walk.dev, &b->conditioning.hidden, "%s.prompt_embeds", b->name));
-    return lk_trace(r->walk.dev, &b->conditioning.embeds, "%s.token_embeds", b->name);
-}
-
 static struct lk_bind_totals language_totals(const struct lk_qwen25_vl *m) {
     return (struct lk_bind_totals){.parameters = m->totals.parameters - m->vision_totals.parameters,
                                    .weight_bytes = m->totals.weight_bytes - m->vision_totals.weight_bytes,
                                    .n_tensors = m->totals.n_tensors - m->vision_totals.n_tensors};
 }
 
-enum lk_code lk_step1x_encode_prompts(struct lk_step1x_run *r) {
+/* What the vision tower sees; empty when planning without pixels. */
+static void features_key(const struct lk_step1x_run *r, char key[65]) {
+    key[0] = 0;
+    if (r->source && !r->source->pixels) return;
+    lk_key_begin(key, r->source ? "Step1X-Edit features" : "Step1X-Edit black picture");
+    if (r->source) lk_key_add_image(key, r->source);
+    lk_key_add_int(key, r->seen_width);
+    lk_key_add_int(key, r->seen_height);
+}
+
+static enum lk_code see_picture(const struct lk_step1x_run *r, const struct lk_tensor *features) {
+    struct lk_qwen25_vl_image picture = r->picture;
+    float *rows = NULL;
+    if (!lk_walk_planning(&r->walk))
+        LK_TRY(lk_step1x_vision_rows(r->m, r->source, r->seen_width, r->seen_height, &rows, &picture));
+    enum lk_code rc = lk_qwen25_vl_vision(r->walk.dev, &r->m->text, &picture, 0, features);
+    lk_free(rows);
+    return rc ? rc : lk_walk_check_finite(&r->walk, features, "vision tower", -1);
+}
+
+enum lk_code lk_step1x_see(void *run) {
+    struct lk_step1x_run *r = run;
     const struct lk_qwen25_vl *text = &r->m->text;
-    struct lk_bind_totals language = language_totals(text);
     struct lk_arena *arena = &r->walk.dev->arena;
+    size_t mark = lk_arena_mark(arena);
     struct lk_cost before;
     struct lk_tensor features;
+    char key[65];
+    features_key(r, key);
+    r->features = lk_kept_find(*r->walk.kept, key);
+    if (r->features) return LK_OK;
     LK_TRY(lk_walk_begin(&r->walk, "vision", &before));
-    size_t mark = lk_arena_mark(arena);
     LK_TRY(LK_NEW(arena, &features, r->walk.dtype, lk_qwen25_vl_image_tokens(&text->config, &r->picture),
                   text->config.vision.out_hidden_size));
-    LK_TRY(lk_qwen25_vl_vision(r->walk.dev, text, &r->picture, 0, &features));
-    LK_TRY(lk_walk_check_finite(&r->walk, &features, "vision tower", -1));
+    LK_TRY(see_picture(r, &features));
+    LK_TRY(lk_walk_keep(&r->walk, key, &features, &r->features));
     lk_walk_note(&r->walk, "vision", &text->vision_totals, 1, &before);
+    lk_arena_release(arena, mark);
+    return LK_OK;
+}
+
+/* All that decides what the text encoder says of a branch's prompt; empty when planning without one. */
+static void prompt_key(const struct lk_step1x_run *r, const struct lk_step1x_branch *b, const char *kind,
+                       char key[65]) {
+    key[0] = 0;
+    if (!b->ids || !r->features->key[0]) return;
+    lk_key_begin(key, kind);
+    lk_key_add(key, r->features->key, 64);
+    lk_key_add_int(key, b->n_txt);
+    for (int64_t i = 0; i < b->n; i++) lk_key_add_int(key, b->ids[i]);
+}
+
+/* Branch i's prompt, unless an equal one was encoded before. */
+static enum lk_code encode_branch(struct lk_step1x_run *r, int i, const struct lk_tensor *features) {
+    struct lk_step1x_branch *b = &r->branches[i];
+    struct lk_device *dev = r->walk.dev;
+    int64_t width = r->m->text_config.hidden_size;
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_cost others = dev->cost;
+    struct lk_qwen25_vl_prompt prompt = chat(r, b);
+    struct lk_tensor hidden, embeds;
+    char hidden_key[65], embeds_key[65];
+    prompt_key(r, b, "Step1X-Edit prompt", hidden_key);
+    prompt_key(r, b, "Step1X-Edit tokens", embeds_key);
+    b->hidden = lk_kept_find(*r->walk.kept, hidden_key);
+    b->embeds = lk_kept_find(*r->walk.kept, embeds_key);
+    if (b->hidden && b->embeds) return LK_OK;
+    prompt.features = features;
+    if (lk_walk_planning(&r->walk)) prompt.ids = NULL;
+    LK_TRY(LK_NEW(&dev->arena, &hidden, r->walk.dtype, b->n, width));
+    LK_TRY(LK_NEW(&dev->arena, &embeds, r->walk.dtype, b->n, width));
+    LK_TRY(trace_ids(r, b));
+    LK_TRY(lk_qwen25_vl_hidden_states(dev, &r->m->text, &prompt, &hidden, &embeds));
+    struct lk_tensor seen = lk_tensor_rows(&hidden, LK_STEP1X_PREFIX_TOKENS, b->n_txt);
+    struct lk_tensor tokens = lk_tensor_rows(&embeds, LK_STEP1X_PREFIX_TOKENS, b->n_txt);
+    LK_TRY(lk_walk_check_finite(&r->walk, &seen, "text encoder", -1));
+    LK_TRY(lk_walk_keep(&r->walk, hidden_key, &seen, &b->hidden));
+    LK_TRY(lk_walk_keep(&r->walk, embeds_key, &tokens, &b->embeds));
+    lk_step1x_count_longest(r, i, &others);
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+enum lk_code lk_step1x_encode_prompts(void *run) {
+    struct lk_step1x_run *r = run;
+    struct lk_bind_totals language = language_totals(&r->m->text);
+    struct lk_arena *arena = &r->walk.dev->arena;
+    const struct lk_tensor *t = &r->features->tensor;
+    size_t mark = lk_arena_mark(arena);
+    struct lk_cost before;
+    struct lk_tensor features;
     LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
-    for (int i = 0; i < r->n_branches; i++) {
-        struct lk_cost others = r->walk.dev->cost;
-        LK_TRY(encode_prompt(r, &r->branches[i], &features));
-        lk_step1x_count_longest(r, i, &others);
-    }
+    LK_TRY(LK_NEW(arena, &features, t->dtype, t->shape[0], t->shape[1]));
+    LK_TRY(lk_walk_give_back(&r->walk, r->features, &features));
+    for (int i = 0; i < r->n_branches; i++) LK_TRY(encode_branch(r, i, &features));
     lk_walk_note(&r->walk, "text_encoder", &language, r->n_branches, &before);
     lk_arena_release(arena, mark);
+    return LK_OK;
+}
+
+enum lk_code lk_step1x_place_prompts(struct lk_step1x_run *r) {
+    struct lk_device *dev = r->walk.dev;
+    for (int i = 0; i < r->n_branches; i++) {
+        const struct lk_step1x_branch *b = &r->branches[i];
+        LK_TRY(lk_walk_give_back(&r->walk, b->hidden, &b->conditioning.hidden));
+        LK_TRY(lk_walk_give_back(&r->walk, b->embeds, &b->conditioning.embeds));
+        LK_TRY(lk_trace(dev, &b->conditioning.hidden, "%s.prompt_embeds", b->name));
+        LK_TRY(lk_trace(dev, &b->conditioning.embeds, "%s.token_embeds", b->name));
+    }
     return LK_OK;
 }
 

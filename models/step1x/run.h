@@ -1,7 +1,7 @@
 /* One edit under way. Private to models/step1x. */
 #pragma once
 
-#include "models/common/walk.h"
+#include "models/common/queue.h"
 #include "models/step1x/step1x.h"
 
 /* A prompt on its way to the transformer; the negative one has its own length and positions. */
@@ -11,25 +11,24 @@ struct lk_step1x_branch {
     bool *quoted;
     int64_t n, n_txt; /* n_txt of them, after the prefix, are seen by the transformer */
     bool any_quoted;
-    struct lk_tensor hidden, embeds; /* [n, hidden_size] */
+    struct lk_kept *hidden, *embeds; /* [n_txt, hidden_size]: the text encoder's states, and its tokens' embeddings */
     struct lk_step1x_conditioning conditioning;
 };
 
 struct lk_step1x_run {
     struct lk_walk walk;
     struct lk_step1x *m;
-    const struct lk_image *source; /* NULL: text-to-image */
-    struct lk_rng *rng;
-    int factor;                  /* of the VAE */
-    int width, height;           /* of the edit */
-    int out_width, out_height;   /* to which the result is resized at the end */
-    int seen_width, seen_height; /* of the source as it is handed to the vision tower, or of the black picture */
-    struct lk_qwen25_vl_image picture;
-    float *rows; /* the picture's, NULL when planning */
+    const struct lk_image *source;      /* NULL: text-to-image */
+    int factor;                         /* of the VAE */
+    int width, height;                  /* of the edit */
+    int out_width, out_height;          /* to which the result is resized at the end */
+    int seen_width, seen_height;        /* of the source as it is handed to the vision tower, or of the black picture */
+    struct lk_qwen25_vl_image picture;  /* rows NULL */
+    struct lk_kept *features, *moments; /* of the picture; of the source's posterior */
     struct lk_step1x_branch branches[2];
     int n_branches; /* 2 with guidance */
     int64_t n_noise, n_img;
-    struct lk_tensor x, velocity, uncond_velocity;
+    struct lk_tensor x, uncond_velocity;
 };
 
 /* What a plan calls one forward: that for the longest prompt. */
@@ -45,7 +44,10 @@ static inline void lk_step1x_count_longest(const struct lk_step1x_run *r, int i,
 /* Tokens and lengths of the prompts as far as they can be known: without a tokenizer or a prompt a length is assumed.
  */
 enum lk_code lk_step1x_prepare_prompts(struct lk_step1x_run *r, const char *prompt);
-/* Stages "vision" and "text_encoder": hidden and embeds of every branch. The picture's features are made once. */
-enum lk_code lk_step1x_encode_prompts(struct lk_step1x_run *r);
+/* Stage "vision": features of the picture; "text_encoder": hidden and embeds of every branch. */
+enum lk_code lk_step1x_see(void *run);
+enum lk_code lk_step1x_encode_prompts(void *run);
+/* hidden and embeds of every branch on the device. */
+enum lk_code lk_step1x_place_prompts(struct lk_step1x_run *r);
 /* cos and sin of every branch. */
 enum lk_code lk_step1x_make_rope(const struct lk_step1x_run *r);

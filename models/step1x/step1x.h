@@ -60,6 +60,9 @@ struct lk_step1x_edit {
 enum lk_code lk_step1x_edit_once(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
                                  const struct lk_step1x_edit *edit, struct lk_result *result);
 
+/* Jobs without thinking or reflection. */
+enum lk_code lk_step1x_edit_plain(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue);
+
 /* Edits with thinking or reflection, as request says. */
 struct lk_step1x_instructions;
 enum lk_code lk_step1x_think_and_edit(struct lk_pipeline *pipeline, struct lk_device *dev,

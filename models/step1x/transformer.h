@@ -65,17 +65,35 @@ struct lk_step1x_conditioning {
     struct lk_tensor embeds;   /* [n_txt, connector_in_channels]: token embeddings; read where quoted */
     const bool *quoted;        /* host [n_txt]; NULL: no token is quoted */
     struct lk_tensor cos, sin; /* f32 [n_txt + n_img, head_dim / 2], text rows first */
+    struct lk_ahead ahead;     /* goes by the text too */
 };
 
 /* Refines the text encoder's states `hidden` [n_txt, connector_in_channels] into refined [n_txt,
- * connector_hidden_size]; pooled [1, 768] is a projection of their mean. sinusoids [1, 256]: of the timestep. */
+ * connector_hidden_size]. sinusoids [1, 256]: of the timestep. */
 enum lk_code lk_step1x_connect(struct lk_device *dev, const struct lk_step1x_transformer *t,
                                const struct lk_tensor *hidden, const struct lk_tensor *sinusoids,
-                               const struct lk_tensor *refined, const struct lk_tensor *pooled);
+                               const struct lk_tensor *refined);
+/* pooled [1, 768]: a projection of the states' mean. */
+enum lk_code lk_step1x_pool(struct lk_device *dev, const struct lk_step1x_transformer *t,
+                            const struct lk_tensor *hidden, const struct lk_tensor *pooled);
 
-/* One forward. x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, out_channels] of the
- * first n_noise rows. timestep_1000 is the scheduler's. `step` and `branch` ("cond", "uncond") name the traces. */
+/* Modulation at all steps for one prompt. timesteps_1000 are the scheduler's; branch names the traces, of which only
+ * those of "cond" have the timesteps' embeddings. *out stays in the arena. */
+enum lk_code lk_step1x_look_ahead(struct lk_device *dev, const struct lk_step1x_transformer *t,
+                                  const struct lk_tensor *hidden, const float *timesteps_1000, int n_steps,
+                                  const char *branch, struct lk_ahead *out);
+
+/* x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, out_channels] of the first n_noise
+ * rows. timestep_1000 is the scheduler's. `step` and `branch` ("cond", "uncond") name the traces. */
+struct lk_step1x_pass {
+    const struct lk_tensor *x;
+    const struct lk_step1x_conditioning *conditioning;
+    float timestep_1000;
+    int step;
+    const char *branch;
+    const struct lk_tensor *velocity;
+};
+
+/* One forward of each of at most LK_MAX_PASSES. Scratch from the device's arena. */
 enum lk_code lk_step1x_transformer_forward(struct lk_device *dev, const struct lk_step1x_transformer *t,
-                                           const struct lk_tensor *x, const struct lk_step1x_conditioning *conditioning,
-                                           float timestep_1000, int step, const char *branch,
-                                           const struct lk_tensor *velocity);
+                                           const struct lk_step1x_pass *in, int n);

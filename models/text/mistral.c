@@ -218,18 +218,20 @@ enum lk_code lk_mistral_hidden_states(struct lk_device *dev, const struct lk_mis
     int64_t d = m->config.hidden_size;
     size_t mark = lk_arena_mark(&dev->arena);
     struct pass p = {.dev = dev, .m = m, .n_rows = ids->shape[0], .n_real = ids->shape[0] - (n_pad > 0)};
+    int last = 0;
+    for (int j = 0; j < n_out; j++) last = out_layers[j] > last ? out_layers[j] : last;
     LK_TRY(LK_NEW(&dev->arena, &p.h, out->dtype, p.n_rows, d));
     p.real = lk_tensor_rows(&p.h, p.n_rows - p.n_real, p.n_real);
     LK_TRY(make_rope(&p, n_pad));
     LK_TRY(lk_embedding(dev, &(struct lk_embedding){.y = &p.h, .table = &m->embed_tokens, .ids = ids}));
-    for (int64_t i = 0; i <= m->n_layers; i++) {
+    for (int64_t i = 0; i <= last; i++) {
         for (int j = 0; j < n_out; j++) {
             if (out_layers[j] != i) continue;
             struct lk_tensor block = lk_tensor_cols(out, j * d, d);
             LK_TRY(emit(&p, n_pad, &block, i == m->config.num_hidden_layers));
             LK_TRY(lk_trace(dev, &block, "text_encoder.hidden.%d", (int)i));
         }
-        if (i == m->n_layers) break;
+        if (i == last) break;
         LK_TRY(attend(&p, &m->layers[i]));
         LK_TRY(mlp(&p, &m->layers[i]));
     }

@@ -26,8 +26,10 @@ void tiny_job_open(struct tiny_job *job, const struct tiny_edit *edit, enum lk_d
     q->n_images = !edit->from_text;
     q->prompt = "a red scarf";
     q->num_inference_steps = n_steps ? n_steps : 1;
-    q->width = 32;
-    q->height = 48;
+    if (!q->size_level || edit->from_text) { /* Step1X-Edit gives an edit its source's size */
+        q->width = 32;
+        q->height = 48;
+    }
     if (flux2) {
         for (int i = 0; i < 3; i++) q->text_encoder_out_layers[i] = i + 1;
         q->max_sequence_length = 40;

@@ -54,8 +54,16 @@ static void parameters_and_flops(void **state) {
     struct lk_plan plan;
     plan_for("qwen-edit-2511", 1, (const int[][2]){{1024, 1024}}, 0, 0, &plan);
     assert_string_equal(plan.family, "qwen-edit-2511");
-    assert_int_equal(plan.n_stages, 5);
-    assert_int_equal(stage(&plan, "transformer")->parameters, 20430401088);
+    assert_int_equal(plan.n_stages, 6);
+    /* 60 blocks' modulation of both streams, 12 D^2 + 12 D each, is not read in the steps, nor are the embedders of
+     * time and text and the last norm. */
+    const struct lk_plan_stage *ahead = stage(&plan, "conditioning"), *steps = stage(&plan, "transformer");
+    uint64_t d = 3072, modulation = 60 * (12 * d * d + 12 * d), last = 2 * d * d + 2 * d;
+    uint64_t unread = 10 * d * d + 7 * d + 128; /* queries, output and MLP of the last block's text */
+    assert_int_equal(ahead->parameters + steps->parameters + unread, 20430401088);
+    assert_int_equal(ahead->parameters, modulation + last + (256 * d + d) + (d * d + d) + 3584 + (3584 * d + d));
+    assert_int_equal(ahead->weight_bytes, 2 * ahead->parameters);
+    assert_int_equal(steps->weight_bytes, 2 * steps->parameters);
     assert_int_equal(stage(&plan, "vae_encode")->parameters, 126892531);
     assert_int_equal(stage(&plan, "vision")->parameters, 676550144);
     /* The file's, output head included, of which an edit reads nothing. */
@@ -68,7 +76,7 @@ static void parameters_and_flops(void **state) {
     assert_near(&plan, "vae_encode", 2.9, 0.02);
     assert_near(&plan, "vae_decode", 4.7, 0.01);
     plan_for("qwen-image", 0, NULL, 0, 0, &plan);
-    assert_int_equal(plan.n_stages, 3);
+    assert_int_equal(plan.n_stages, 4);
     assert_int_equal(plan.width, 1024);
     assert_int_equal(plan.height, 1024);
     assert_near(&plan, "transformer", 69, 0.01);

@@ -48,10 +48,18 @@ static void parameters_and_flops(void **state) {
     (void)state;
     struct lk_plan plan;
     plan_for("step1x-v1p2", 1024, 1024, 1024, &plan);
-    assert_int_equal(plan.n_stages, 5);
+    assert_int_equal(plan.n_stages, 6);
     assert_int_equal(plan.n_tokens, 2 * 4096 + 423); /* 13 tokens around the prompt, 400 of the picture, 10 planned */
-    assert_int_equal(stage(&plan, "transformer")->parameters, 12442484544);
-    assert_int_equal(stage(&plan, "transformer")->weight_bytes, 24884969088);
+    /* Modulation of 19 double and 38 single blocks, 342 D^2 and their biases, is not read in the steps, nor are the
+     * embedders of time and pooled text and the last norm. */
+    const struct lk_plan_stage *ahead = stage(&plan, "conditioning"), *steps = stage(&plan, "transformer");
+    uint64_t d = 3072, modulation = 342 * d * d + 342 * d, last = 2 * d * d + 2 * d;
+    uint64_t time = (256 * d + d) + (d * d + d), vec = (768 * d + d) + (d * d + d), pool = 3584 * 768 + 768,
+             vae = 2 * 16;
+    assert_int_equal(ahead->parameters, modulation + last + time + vec + pool + vae);
+    uint64_t mapping = 3584 * 4096 + 4096; /* of quoted text, which a plan without a prompt has none of */
+    assert_int_equal(ahead->parameters + steps->parameters + mapping, 12442484544 + vae);
+    assert_int_equal(steps->weight_bytes + ahead->weight_bytes, 24884969088 - 2 * mapping + 4 * vae);
     assert_int_equal(stage(&plan, "transformer")->calls, 56);
     assert_int_equal(stage(&plan, "vision")->parameters, 676550144);
     assert_int_equal(stage(&plan, "vision")->calls, 1);
@@ -66,10 +74,11 @@ static void parameters_and_flops(void **state) {
     assert_int_equal(plan.n_tokens, 2 * 1024 + 347);
     assert_near(&plan, "transformer", 35.2, 0.005);
     plan_for("step1x-v1p2", 0, 0, 1024, &plan); /* text to image */
-    assert_int_equal(plan.n_stages, 4);
+    assert_int_equal(plan.n_stages, 5);
     assert_near(&plan, "transformer", 73.0, 0.005);
     plan_for("step1x-v1p1", 1024, 1024, 1024, &plan);
-    assert_int_equal(stage(&plan, "transformer")->parameters, 12427800384);
+    assert_int_equal(stage(&plan, "conditioning")->parameters + stage(&plan, "transformer")->parameters,
+                     12427800384 + vae);
     assert_int_equal(plan.n_tokens, 2 * 4096 + 640);
 }
 

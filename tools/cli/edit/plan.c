@@ -7,14 +7,14 @@
 #include "tools/cli/edit/job.h"
 #include "tools/cli/core/print.h"
 
-/* What the run needs, from the stages. A component that two stages share (the VAE) is counted once. */
+/* What the run needs, from the stages. The parameters of a component that two stages share (the VAE) count once. */
 struct totals {
     uint64_t parameters, weight_bytes, flops;
     uint64_t resident_bytes; /* all weights at once and the arena; on a GPU as they will be allocated */
     uint64_t staged_bytes;   /* the largest stage alone: its weights and the arena */
 };
 
-static bool shares_weights(const struct lk_plan *plan, int i) {
+static bool shares_component(const struct lk_plan *plan, int i) {
     for (int j = 0; j < i; j++)
         if (!strncmp(plan->stages[i].name, "vae_", 4) && !strncmp(plan->stages[j].name, "vae_", 4)) return true;
     return false;
@@ -26,10 +26,9 @@ static struct totals sum(const struct lk_plan *plan, const struct lk_device *tar
         const struct lk_plan_stage *s = &plan->stages[i];
         t.flops += s->flops * (uint64_t)s->calls;
         if (s->weight_bytes + plan->arena_bytes > t.staged_bytes) t.staged_bytes = s->weight_bytes + plan->arena_bytes;
-        if (shares_weights(plan, i)) continue;
-        t.parameters += s->parameters;
-        t.weight_bytes += s->weight_bytes;
+        if (!shares_component(plan, i)) t.parameters += s->parameters;
     }
+    t.weight_bytes = plan->weight_bytes;
     t.resident_bytes = target->kind == LK_DEVICE_CUDA ? plan->device_bytes : t.weight_bytes + plan->arena_bytes;
     return t;
 }
@@ -65,16 +64,18 @@ static cJSON *stage_json(const struct lk_plan_stage *s) {
     return o;
 }
 
-/* One entry per component: the VAE's is its encoder stage and decoder stage together. */
+/* One entry per component: the VAE's is its encoder stage and decoder stage together, the transformer's its steps and
+ * what is made once for all of them. */
 static void component_json(cJSON *root, const struct lk_plan *plan, const char *name) {
     uint64_t parameters = 0, weight_bytes = 0, flops = 0, peak = 0;
     for (int i = 0; i < plan->n_stages; i++) {
         const struct lk_plan_stage *s = &plan->stages[i];
-        if (strncmp(s->name, name, strlen(name))) continue;
-        if (s->parameters > parameters) parameters = s->parameters;
-        if (s->weight_bytes > weight_bytes) weight_bytes = s->weight_bytes;
+        bool ahead = !strcmp(name, "transformer") && !strcmp(s->name, "conditioning");
+        if (!ahead && strncmp(s->name, name, strlen(name))) continue;
+        if (!shares_component(plan, i)) parameters += s->parameters;
+        weight_bytes += s->weight_bytes;
         if (s->peak_bytes > peak) peak = s->peak_bytes;
-        flops += s->flops;
+        if (!ahead) flops += s->flops;
     }
     cJSON *o = cJSON_AddObjectToObject(root, name);
     cJSON_AddNumberToObject(o, "parameters", (double)parameters);

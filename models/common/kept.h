@@ -1,0 +1,28 @@
+/* What the stages of a queue of jobs leave for later ones, in host memory: features of images, prompt embeddings,
+ * reference latents, final latents. What equal prompts and images give is made once: an entry is found by its key, the
+ * digest of all that decides it beside the weights. */
+#pragma once
+
+#include "engine/image/image.h"
+#include "engine/tensor.h"
+
+struct lk_kept {
+    struct lk_kept *next;
+    char key[65];            /* "": not to be found */
+    struct lk_tensor tensor; /* dense; data in host memory, NULL when planning */
+};
+
+/* Starts a key; `kind` says what it is of. */
+void lk_key_begin(char key[65], const char *kind);
+void lk_key_add(char key[65], const void *bytes, size_t n);
+void lk_key_add_int(char key[65], int64_t value);
+/* Size, channels and pixels. */
+void lk_key_add_image(char key[65], const struct lk_image *image);
+
+/* NULL if there is none, and for an empty key. */
+struct lk_kept *lk_kept_find(struct lk_kept *list, const char *key);
+/* Puts an entry of t's dtype and shape before the others. with_data: its memory is allocated, contents undefined. */
+enum lk_code lk_kept_add(struct lk_kept **list, const char *key, const struct lk_tensor *t, bool with_data,
+                         struct lk_kept **out);
+/* Frees all and empties the list. */
+void lk_kept_free(struct lk_kept **list);

@@ -1,0 +1,235 @@
+#include "models/common/queue.h"
+
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "models/placement.h"
+
+struct queue {
+    const struct lk_stages *stages;
+    const struct lk_queue *given; /* NULL when one job is only planned */
+    struct lk_device *dev;
+    void **runs; /* of each job; NULL: done or failed */
+    int n;
+    struct lk_kept *kept;
+    size_t peak_bytes;
+};
+
+static void end_run(struct queue *q, int i) {
+    if (q->runs[i]) q->stages->end(q->runs[i]);
+    lk_free(q->runs[i]);
+    q->runs[i] = NULL;
+}
+
+enum lk_code lk_queued_end(const struct lk_queue *queue, struct lk_queued *job, enum lk_code rc) {
+    bool own = rc / 100 == LK_E_USAGE / 100 || rc / 100 == LK_E_INPUT / 100 || rc == LK_E_NONFINITE;
+    if (rc && (!own || rc == LK_E_CHANGED)) return rc;
+    lk_error_get(&job->error, rc);
+    if (rc) lk_result_free(&job->result);
+    job->ended = true;
+    if (queue->done) queue->done(queue->context, job);
+    return LK_OK;
+}
+
+/* What a stage of job i returned: a job that cannot be done leaves the queue. */
+static enum lk_code settle(struct queue *q, int i, enum lk_code rc) {
+    if (!rc || !q->given) return rc;
+    LK_TRY(lk_queued_end(q->given, q->given->jobs[i], rc));
+    end_run(q, i);
+    return LK_OK;
+}
+
+static enum lk_code each(struct queue *q, enum lk_code (*stage)(void *run)) {
+    for (int i = 0; stage && i < q->n; i++)
+        if (q->runs[i]) LK_TRY(settle(q, i, stage(q->runs[i])));
+    return LK_OK;
+}
+
+/* The end of step i: the latents go along the velocity. */
+static enum lk_code advance(struct lk_walk *w, int i) {
+    struct lk_euler_step step = {.x = &w->latents, .v = &w->velocity, .dt = w->sigmas[i + 1] - w->sigmas[i]};
+    LK_TRY(lk_trace(w->dev, &w->velocity, "step.%d.velocity", i));
+    LK_TRY(lk_euler_step(w->dev, &step));
+    LK_TRY(lk_trace(w->dev, &w->latents, "step.%d.latents", i));
+    LK_TRY(lk_walk_check_finite(w, &w->latents, "transformer", i));
+    LK_TRY(lk_walk_step_done(w, i));
+    bool last = i + 1 == w->request->num_inference_steps || lk_walk_planning(w);
+    return last ? lk_walk_keep(w, "", &w->latents, &w->final) : LK_OK;
+}
+
+/* Jobs at[0..n) step by step; each has as many steps as it wants. */
+static enum lk_code denoise(struct queue *q, const int *at, int n) {
+    void *active[LK_MAX_JOBS_PER_VISIT];
+    for (int step = 0;; step++) {
+        int n_active = 0;
+        for (int k = 0; k < n; k++) {
+            const struct lk_walk *w = q->runs[at[k]];
+            if (w && step < (lk_walk_planning(w) ? 1 : w->request->num_inference_steps))
+                active[n_active++] = q->runs[at[k]];
+        }
+        if (!n_active) return LK_OK;
+        LK_TRY(q->stages->predict(active, n_active, step));
+        for (int k = 0; k < n; k++) {
+            struct lk_walk *w = q->runs[at[k]];
+            if (w && step < w->request->num_inference_steps) LK_TRY(settle(q, at[k], advance(w, step)));
+        }
+    }
+}
+
+/* Prepares jobs at[0..n) and takes those out that cannot be. Returns in *n_left how many are left. */
+static enum lk_code prepare(struct queue *q, int *at, int n, int *n_left) {
+    void *ready[LK_MAX_JOBS_PER_VISIT];
+    struct lk_cost before;
+    *n_left = 0;
+    for (int k = 0; k < n; k++) {
+        struct lk_walk *w = ready[*n_left] = q->runs[at[k]];
+        LK_TRY(lk_walk_begin(w, "conditioning", &before));
+        LK_TRY(settle(q, at[k], q->stages->prepare(ready, *n_left)));
+        if (!q->runs[at[k]]) continue;
+        at[(*n_left)++] = at[k];
+        lk_walk_note(w, "conditioning", NULL, 1, &before);
+    }
+    return LK_OK;
+}
+
+/* What one forward costs: of both branches' the mean. */
+static void note_steps(const struct queue *q, struct lk_walk *w, struct lk_cost *before) {
+    uint64_t n = (uint64_t)q->stages->forwards(w);
+    const struct lk_cost *now = &q->dev->cost;
+    before->flops = now->flops - (now->flops - before->flops) / n;
+    before->bytes = now->bytes - (now->bytes - before->bytes) / n;
+    lk_walk_note(w, "transformer", NULL, w->request->num_inference_steps * (int)n, before);
+}
+
+/* Some jobs from their noise to their final latents. */
+static enum lk_code visit(struct queue *q, int *at, int n) {
+    struct lk_cost before;
+    size_t mark = lk_arena_mark(&q->dev->arena);
+    LK_TRY(prepare(q, at, n, &n));
+    for (int k = 0; k < n; k++) LK_TRY(lk_walk_begin(q->runs[at[k]], "transformer", &before));
+    LK_TRY(denoise(q, at, n));
+    if (n && q->runs[at[0]]) note_steps(q, q->runs[at[0]], &before);
+    lk_arena_release(&q->dev->arena, mark);
+    return LK_OK;
+}
+
+static enum lk_code transform(struct queue *q) {
+    int at[LK_MAX_JOBS_PER_VISIT], n = 0, most = q->given ? q->given->jobs_per_visit : 1;
+    for (int i = 0; i < q->n; i++) {
+        if (q->runs[i]) at[n++] = i;
+        if (n < most && i + 1 < q->n) continue;
+        if (n) LK_TRY(visit(q, at, n));
+        n = 0;
+    }
+    return LK_OK;
+}
+
+static enum lk_code stages(struct queue *q) {
+    LK_TRY(each(q, q->stages->see));
+    LK_TRY(each(q, q->stages->encode));
+    LK_TRY(each(q, q->stages->encode_references));
+    return transform(q);
+}
+
+static enum lk_code decode(struct queue *q, int i) {
+    struct lk_walk *w = q->runs[i];
+    LK_TRY(q->stages->decode(w));
+    LK_TRY(q->stages->record(w));
+    w->result->peak_bytes = q->dev->arena.peak > q->peak_bytes ? q->dev->arena.peak : q->peak_bytes;
+    return LK_OK;
+}
+
+/* All stages on a device that counts for `target`; *dev gets it, for what it has learnt. */
+static enum lk_code plan(struct queue *q, const struct lk_device *target, struct lk_plan *out, struct lk_device **dev) {
+    LK_TRY(lk_device_plan_create(target, dev));
+    for (int i = 0; i < q->n; i++) {
+        struct lk_walk *w = q->runs[i];
+        if (!w) continue;
+        w->dev = *dev;
+        w->plan = out;
+    }
+    q->dev = *dev;
+    enum lk_code rc = stages(q);
+    if (!rc) rc = each(q, q->stages->decode);
+    out->arena_bytes = (*dev)->arena.peak > q->peak_bytes ? (*dev)->arena.peak : q->peak_bytes;
+    out->weight_bytes = lk_device_plan_weight_bytes(*dev);
+    lk_kept_free(&q->kept);
+    return rc;
+}
+
+static enum lk_code begin(struct queue *q, int i, struct lk_pipeline *pipeline, const struct lk_request *request,
+                          struct lk_queued *job) {
+    struct lk_walk *w = q->runs[i] = lk_calloc(1, q->stages->run_bytes);
+    if (!w) return lk_fail(LK_E_NOMEM, "edit: out of memory");
+    w->request = request;
+    w->dtype = pipeline->compute;
+    w->result = job ? &job->result : NULL;
+    lk_rng_seed(&w->own_rng, request->seed);
+    w->rng = job && job->rng ? job->rng : &w->own_rng;
+    w->kept = &q->kept;
+    w->peak_bytes = &q->peak_bytes;
+    return q->stages->begin(w, pipeline);
+}
+
+enum lk_code lk_stages_plan(const struct lk_stages *stages, struct lk_pipeline *pipeline,
+                            const struct lk_device *target, const struct lk_request *request, struct lk_plan *out) {
+    void *run = NULL;
+    struct queue q = {.stages = stages, .runs = &run, .n = 1};
+    struct lk_device *dev = NULL;
+    enum lk_code rc = begin(&q, 0, pipeline, request, NULL);
+    if (!rc) {
+        stages->describe(run, out);
+        out->n_references = request->n_images;
+        out->n_steps = request->num_inference_steps;
+        rc = plan(&q, target, out, &dev);
+    }
+    if (!rc) out->device_bytes = out->least_bytes = lk_device_plan_footprint(dev, out->arena_bytes);
+    if (!rc && target->memory->place) rc = lk_placement_least(dev, target, &out->least_bytes);
+    lk_device_free(dev);
+    end_run(&q, 0);
+    return rc;
+}
+
+static enum lk_code run(struct queue *q, struct lk_device *dev) {
+    struct lk_plan planned = {0};
+    struct lk_device *counted = NULL;
+    enum lk_code rc = plan(q, dev, &planned, &counted);
+    if (!rc) rc = lk_placement_prepare(dev, counted, planned.arena_bytes);
+    lk_device_free(counted);
+    if (rc) return rc;
+    q->dev = dev;
+    q->peak_bytes = 0;
+    for (int i = 0; i < q->n; i++) {
+        struct lk_walk *w = q->runs[i];
+        if (!w) continue;
+        w->dev = dev;
+        w->plan = NULL;
+    }
+    LK_TRY(stages(q));
+    for (int i = 0; i < q->n; i++) {
+        if (!q->runs[i]) continue;
+        LK_TRY(lk_queued_end(q->given, q->given->jobs[i], decode(q, i)));
+        end_run(q, i);
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_stages_run(const struct lk_stages *stages, struct lk_pipeline *pipeline, struct lk_device *dev,
+                           const struct lk_queue *queue) {
+    struct queue q = {.stages = stages, .given = queue, .n = queue->n_jobs};
+    q.runs = lk_calloc((size_t)q.n + 1, sizeof *q.runs);
+    enum lk_code rc = q.runs ? LK_OK : lk_fail(LK_E_NOMEM, "edit: out of memory");
+    int n_live = 0;
+    for (int i = 0; !rc && i < q.n; i++) {
+        struct lk_queued *job = queue->jobs[i];
+        if (job->ended) continue;
+        rc = settle(&q, i, begin(&q, i, pipeline, job->request, job));
+        n_live += q.runs[i] != NULL;
+    }
+    if (!rc && n_live) rc = run(&q, dev);
+    if (n_live) lk_arena_release(&dev->arena, 0);
+    for (int i = 0; q.runs && i < q.n; i++) end_run(&q, i);
+    lk_kept_free(&q.kept);
+    lk_free(q.runs);
+    return rc;
+}

@@ -1,0 +1,41 @@
+/* A queue of jobs passes through the stages of its family together: what one stage needs of the weights is not needed
+ * by the others. Stages run first on the plan device, which learns how much memory they take, then on the device. */
+#pragma once
+
+#include "models/common/walk.h"
+#include "models/family.h"
+
+/* What a family does for one job. A run is the family's state of it and begins with its struct lk_walk. An entry that a
+ * family does not need is NULL. */
+struct lk_stages {
+    size_t run_bytes;
+    /* Checks the request, measures, tokenises; walk->result is NULL when the job is only to be planned. */
+    enum lk_code (*begin)(void *run, struct lk_pipeline *pipeline);
+    /* Images through the vision tower; prompts through the text encoder; references through the VAE. They take what
+     * they need from walk->kept and leave what they made there. */
+    enum lk_code (*see)(void *run);
+    enum lk_code (*encode)(void *run);
+    enum lk_code (*encode_references)(void *run);
+    /* All of runs[k] that lives through the steps, into the arena: walk->latents and walk->velocity, conditioning,
+     * noise, and what is made ahead for all steps; runs[0..k) of the same visit are prepared already. */
+    enum lk_code (*prepare)(void *const *runs, int k);
+    /* Velocities of step i. */
+    enum lk_code (*predict)(void *const *runs, int n, int i);
+    int (*forwards)(const void *run); /* of the transformer in a step */
+    /* walk->final to walk->result->image. */
+    enum lk_code (*decode)(void *run);
+    void (*describe)(const void *run, struct lk_plan *out);
+    /* Checks that the files are still those that were opened, and fills in the result. */
+    enum lk_code (*record)(const void *run);
+    void (*end)(void *run);
+};
+
+/* A job has its picture (LK_OK) or cannot be done: notes it and tells the caller. A code that concerns all jobs is
+ * returned instead. */
+enum lk_code lk_queued_end(const struct lk_queue *queue, struct lk_queued *job, enum lk_code rc);
+
+enum lk_code lk_stages_plan(const struct lk_stages *stages, struct lk_pipeline *pipeline,
+                            const struct lk_device *target, const struct lk_request *request, struct lk_plan *out);
+/* lk_pipeline_edit_queue for requests that were checked: jobs that have ended already are passed over. */
+enum lk_code lk_stages_run(const struct lk_stages *stages, struct lk_pipeline *pipeline, struct lk_device *dev,
+                           const struct lk_queue *queue);

@@ -1,0 +1,64 @@
+#include "tests/common/tiny_queue.h"
+
+#include "tests/common/test.h"
+#include "engine/base/digest.h"
+
+static void digest(const struct lk_image *image, char out[65]) {
+    lk_sha256(image->pixels, (size_t)image->width * (size_t)image->height * 3, out);
+}
+
+void tiny_queue_open(struct tiny_queue *q, struct lk_device *dev, const struct tiny_edit *edit, enum lk_dtype dtype) {
+    uint64_t random = 5;
+    memset(q, 0, sizeof *q);
+    tiny_job_open(&q->tiny, edit, dtype, 2);
+    const struct lk_image *image = &q->tiny.image;
+    assert_ok(lk_image_new(&q->other, image->width, image->height, 3));
+    for (int i = 0; i < image->width * image->height * 3; i++) q->other.pixels[i] = (uint8_t)test_random(&random);
+    for (int i = 0; i < TINY_QUEUE; i++) {
+        struct lk_request *r = &q->requests[i];
+        *r = q->tiny.request;
+        r->seed += (uint64_t)i;
+        if (i & 1) r->prompt = "a wet scarf";
+        if (i >= 2 && r->n_images) r->images = &q->other;
+    }
+    q->requests[1].num_inference_steps = 3;
+    if (q->requests[3].height) q->requests[3].height = 32;
+    for (int i = 0; i < TINY_QUEUE; i++) {
+        struct lk_result result;
+        assert_ok(lk_pipeline_edit(q->tiny.pipeline, dev, &q->requests[i], &result));
+        digest(&result.image, q->alone[i]);
+        lk_result_free(&result);
+        for (int j = 0; j < i; j++) assert_string_not_equal(q->alone[i], q->alone[j]);
+        q->jobs[i].request = &q->requests[i];
+    }
+}
+
+void tiny_queue_close(struct tiny_queue *q) {
+    lk_image_free(&q->other);
+    tiny_job_close(&q->tiny);
+}
+
+static void count(void *context, struct lk_queued *job) {
+    assert_true(job->ended);
+    ++*(int *)context;
+}
+
+void tiny_queue_same(struct tiny_queue *q, struct lk_device *dev, const int *order, int n, int jobs_per_visit) {
+    struct lk_queued *jobs[TINY_QUEUE];
+    int n_done = 0;
+    for (int i = 0; i < n; i++) jobs[i] = &q->jobs[order[i]];
+    struct lk_queue queue = {
+        .jobs = jobs, .n_jobs = n, .jobs_per_visit = jobs_per_visit, .done = count, .context = &n_done};
+    assert_ok(lk_pipeline_edit_queue(q->tiny.pipeline, dev, &queue));
+    assert_int_equal(n_done, n);
+    for (int i = 0; i < n; i++) {
+        char got[65];
+        assert_int_equal(jobs[i]->error.code, LK_OK);
+        assert_int_equal(jobs[i]->result.n_steps, jobs[i]->request->num_inference_steps);
+        digest(&jobs[i]->result.image, got);
+        if (strcmp(got, q->alone[order[i]]))
+            fail_msg("job %d, place %d of %d, %d in a visit: another picture than alone", order[i], i, n,
+                     jobs_per_visit);
+        lk_result_free(&jobs[i]->result);
+    }
+}

@@ -1,0 +1,21 @@
+/* Queues of tiny jobs on any device, compared with the jobs run alone. */
+#pragma once
+
+#include "tests/common/tiny_edit.h"
+
+#define TINY_QUEUE 4
+
+/* Jobs of one family that share prompts and pictures crosswise and differ in seed, steps and size. */
+struct tiny_queue {
+    struct tiny_job tiny;
+    struct lk_image other; /* a second picture */
+    struct lk_request requests[TINY_QUEUE];
+    struct lk_queued jobs[TINY_QUEUE];
+    char alone[TINY_QUEUE][65]; /* digest of each picture when its job runs alone */
+};
+
+void tiny_queue_open(struct tiny_queue *q, struct lk_device *dev, const struct tiny_edit *edit, enum lk_dtype dtype);
+void tiny_queue_close(struct tiny_queue *q);
+
+/* Runs jobs order[0..n) together, so many in a visit, and compares each picture with that of the job alone. */
+void tiny_queue_same(struct tiny_queue *q, struct lk_device *dev, const int *order, int n, int jobs_per_visit);

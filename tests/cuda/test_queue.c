@@ -1,0 +1,23 @@
+/* A job's picture is the same alone and in a queue on the cuda device as well. */
+#include "tests/common/cuda.h"
+#include "tests/common/tiny_queue.h"
+
+static void same_picture_in_a_queue(void **state) {
+    static const int order[] = {3, 0, 1};
+    (void)state;
+    for (int i = 0; i < TINY_FAMILIES; i++) {
+        struct lk_device *dev;
+        struct tiny_queue q;
+        assert_ok(lk_device_cuda_create(0, &dev));
+        tiny_queue_open(&q, dev, &tiny_edits[i], LK_BF16);
+        tiny_queue_same(&q, dev, order, 3, 2);
+        tiny_queue_close(&q);
+        lk_device_free(dev);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_picture_in_a_queue)};
+    lk_device_free(test_cuda_open());
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+/* A job's picture is the same alone and in a queue, whatever stands beside it, in any order and any number of jobs a
+ * visit. Equal prompts and pictures are encoded once, and a job that cannot be done fails alone. */
+#include "tests/common/test.h"
+
+#include <math.h>
+
+#include "engine/base/alloc.h"
+#include "tests/common/tiny_queue.h"
+
+static const int orders[][TINY_QUEUE] = {{0, 1, 2, 3}, {3, 1, 0, 2}, {2, 3, 1, 0}};
+
+static void same_picture_in_every_queue(void **state) {
+    (void)state;
+    for (int i = 0; i < TINY_EDITS; i++) {
+        struct lk_device *dev;
+        struct tiny_queue q;
+        assert_ok(lk_device_cpu_create(2, &dev));
+        tiny_queue_open(&q, dev, &tiny_edits[i], i % 2 ? LK_F32 : LK_BF16);
+        for (int k = 0; k < 3; k++) tiny_queue_same(&q, dev, orders[k], TINY_QUEUE, k + 1);
+        tiny_queue_same(&q, dev, orders[1], 3, 8);
+        tiny_queue_close(&q);
+        lk_device_free(dev);
+    }
+}
+
+static enum lk_code count_traces(void *context, struct lk_device *dev, const char *name,
+                                 const struct lk_tensor *value) {
+    int *n = context;
+    (void)dev, (void)value;
+    n[0] += strstr(name, "text_encoder.ids") != NULL;
+    n[1] += !strcmp(name, "reference.0.pixels");
+    n[2] += !strcmp(name, "vision.0.block.0");
+    return LK_OK;
+}
+
+/* Two prompts and two pictures in four jobs. FLUX.2's prompt does not see the picture; the others' do, and have a
+ * negative prompt, which is the same for all. */
+static void equal_inputs_are_encoded_once(void **state) {
+    static const int expected[TINY_FAMILIES][3] = {{2, 2, 0}, {6, 2, 2}, {6, 2, 2}};
+    (void)state;
+    for (int i = 0; i < TINY_FAMILIES; i++) {
+        struct lk_device *dev;
+        struct tiny_queue q;
+        int n[3] = {0};
+        assert_ok(lk_device_cpu_create(2, &dev));
+        tiny_queue_open(&q, dev, &tiny_edits[i], LK_BF16);
+        dev->trace = count_traces;
+        dev->trace_context = n;
+        tiny_queue_same(&q, dev, orders[0], TINY_QUEUE, 2);
+        for (int k = 0; k < 3; k++)
+            if (n[k] != expected[i][k])
+                fail_msg("%s: prompts, references, pictures seen [%d]: expected %d, got %d", tiny_edits[i].name, k,
+                         expected[i][k], n[k]);
+        tiny_queue_close(&q);
+        lk_device_free(dev);
+    }
+}
+
+/* Job 1 has a prompt that is no text, job 2 too many steps, job 3 a NaN in its noise. */
+static void a_bad_job_fails_alone(void **state) {
+    (void)state;
+    for (int i = 0; i < TINY_FAMILIES; i++) {
+        struct lk_device *dev;
+        struct tiny_queue q;
+        struct lk_queued *jobs[TINY_QUEUE];
+        float nan[64 * 48];
+        assert_ok(lk_device_cpu_create(2, &dev));
+        tiny_queue_open(&q, dev, &tiny_edits[i], LK_BF16);
+        for (size_t k = 0; k < sizeof nan / sizeof *nan; k++) nan[k] = NAN;
+        q.requests[1].prompt = "\xff";
+        q.requests[2].num_inference_steps = LK_MAX_STEPS + 1;
+        q.requests[3].latents = nan;
+        for (int k = 0; k < TINY_QUEUE; k++) jobs[k] = &q.jobs[k];
+        struct lk_queue queue = {.jobs = jobs, .n_jobs = TINY_QUEUE, .jobs_per_visit = 4};
+        int64_t live = lk_alloc_live();
+        assert_fails(lk_pipeline_edit_queue(q.tiny.pipeline, dev, &queue), LK_E_PARTIAL, "3 of 4 jobs failed");
+        assert_int_equal(jobs[0]->error.code, LK_OK);
+        assert_non_null(jobs[0]->result.image.pixels);
+        lk_result_free(&jobs[0]->result);
+        assert_int_equal(lk_alloc_live(), live);
+        assert_int_equal(jobs[1]->error.code, LK_E_PROMPT);
+        assert_int_equal(jobs[2]->error.code, LK_E_USAGE);
+        assert_int_equal(jobs[3]->error.code, LK_E_NONFINITE);
+        assert_non_null(strstr(jobs[3]->error.text, "transformer, step 1: "));
+        for (int k = 1; k < TINY_QUEUE; k++) assert_null(jobs[k]->result.image.pixels);
+        tiny_queue_same(&q, dev, orders[0], 1, 1);
+        queue.jobs_per_visit = 9;
+        assert_fails(lk_pipeline_edit_queue(q.tiny.pipeline, dev, &queue), LK_E_USAGE, "jobs_per_visit: expected 1 to");
+        tiny_queue_close(&q);
+        lk_device_free(dev);
+    }
+}
+
+static enum lk_code stop(void *context, const char *stage, int step, int n_steps) {
+    (void)n_steps;
+    return !strcmp(stage, context) && step ? lk_fail(LK_E_INTERRUPTED, "stopped") : LK_OK;
+}
+
+/* An interruption is the queue's: no job is done afterwards, and nothing stays allocated. */
+static void an_interruption_ends_the_queue(void **state) {
+    struct lk_device *dev;
+    struct tiny_queue q;
+    struct lk_queued *jobs[TINY_QUEUE];
+    (void)state;
+    assert_ok(lk_device_cpu_create(2, &dev));
+    tiny_queue_open(&q, dev, &tiny_edits[0], LK_BF16);
+    q.requests[2].progress = stop;
+    q.requests[2].progress_context = "transformer";
+    for (int k = 0; k < TINY_QUEUE; k++) jobs[k] = &q.jobs[k];
+    struct lk_queue queue = {.jobs = jobs, .n_jobs = TINY_QUEUE, .jobs_per_visit = 2};
+    int64_t live = lk_alloc_live();
+    assert_fails(lk_pipeline_edit_queue(q.tiny.pipeline, dev, &queue), LK_E_INTERRUPTED, "stopped");
+    assert_int_equal(lk_alloc_live(), live);
+    for (int k = 0; k < TINY_QUEUE; k++) {
+        assert_int_equal(jobs[k]->error.code, LK_E_INTERRUPTED);
+        assert_null(jobs[k]->result.image.pixels);
+    }
+    tiny_queue_close(&q);
+    lk_device_free(dev);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_picture_in_every_queue),
+        cmocka_unit_test(equal_inputs_are_encoded_once),
+        cmocka_unit_test(a_bad_job_fails_alone),
+        cmocka_unit_test(an_interruption_ends_the_queue),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

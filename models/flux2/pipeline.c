@@ -262,7 +262,7 @@ static enum lk_code prepare(void *const *runs, int k) {
 
 static enum lk_code predict(void *const *runs, int n, int i) {
     const struct run *first = runs[0];
-    struct lk_flux2_pass in[LK_MAX_PASSES];
+    struct lk_flux2_pass in[LK_MAX_PASSES] = {0};
     for (int k = 0; k < n; k++) {
         const struct run *r = runs[k];
         in[k] = (struct lk_flux2_pass){&r->x, &r->conditioning, i, &r->walk.velocity};

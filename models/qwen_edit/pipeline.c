@@ -192,7 +192,7 @@ static struct lk_qwen_pass pass(const struct lk_qwen_edit_run *r, const struct l
 static enum lk_code predict(void *const *runs, int n, int i) {
     const struct lk_qwen_edit_run *first = runs[0];
     struct lk_device *dev = first->walk.dev;
-    struct lk_qwen_pass in[LK_MAX_PASSES];
+    struct lk_qwen_pass in[LK_MAX_PASSES] = {0};
     int n_passes = 0;
     for (int k = 0; k < n; k++) {
         const struct lk_qwen_edit_run *r = runs[k];

@@ -216,7 +216,7 @@ static enum lk_code guide(const struct lk_step1x_run *r, int i) {
 static enum lk_code predict(void *const *runs, int n, int i) {
     const struct lk_step1x_run *first = runs[0];
     struct lk_device *dev = first->walk.dev;
-    struct lk_step1x_pass in[LK_MAX_PASSES];
+    struct lk_step1x_pass in[LK_MAX_PASSES] = {0};
     int n_passes = 0;
     for (int k = 0; k < n; k++) {
         const struct lk_step1x_run *r = runs[k];

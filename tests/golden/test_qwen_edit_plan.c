@@ -71,7 +71,7 @@ static void parameters_and_flops(void **state) {
     assert_int_equal(stage(&plan, "vision")->weight_bytes + stage(&plan, "text_encoder")->weight_bytes,
                      2 * (8292166656 - 544997376));
     assert_int_equal(stage(&plan, "transformer")->calls, 80);
-    assert_near(&plan, "transformer", 167, 0.005);
+    assert_near(&plan, "transformer", 166, 0.005); /* the mean of both branches, the negative one 63 tokens shorter */
     assert_near(&plan, "vision", 1.03, 0.01);
     assert_near(&plan, "vae_encode", 2.9, 0.02);
     assert_near(&plan, "vae_decode", 4.7, 0.01);

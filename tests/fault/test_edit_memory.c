@@ -128,8 +128,8 @@ static void qwen_edit_plan_is_the_actual_peak(void **state) {
         request.n_images = 1 + i % 2;
         request.negative_prompt = negatives[i / 2];
         test_plan_is_the_peak(p, dev, &request, &plan, &result);
-        assert_int_equal(plan.n_stages, 5);
-        assert_int_equal(plan.stages[3].calls, request.negative_prompt ? 4 : 2);
+        assert_int_equal(plan.n_stages, 6);
+        assert_int_equal(plan.stages[4].calls, request.negative_prompt ? 4 : 2);
         lk_result_free(&result);
         lk_device_free(dev);
         lk_pipeline_close(p);

@@ -182,9 +182,12 @@ int golden_run(const char *family, size_t min_cases, int argc, char **argv) {
         fprintf(stderr, "%s: expected %zu goldens or more\n", pattern, min_cases);
         return 1;
     }
-    size_t n = 0, n_bf16 = 0;
+    size_t n = 0, n_bf16 = 0, n_flat = 0;
     for (size_t i = 0; i < found.gl_pathc && i < MAX_CASES; i++) {
+        bool flat = strstr(found.gl_pathv[i], "/flat_"); /* one f32 run, large: generate_flat.py */
+        n_flat += flat;
         for (int mode = 0; mode < N_MODES; mode++) {
+            if (flat && (mode != GOLDEN_F32 || on_cuda)) continue;
             name_case(&items[n], family, found.gl_pathv[i], (enum golden_mode)mode);
             if (!chosen(items[n].label, argc, argv)) continue;
             tests[n] = (struct CMUnitTest){.name = items[n].label, .test_func = test_case, .initial_state = &items[n]};
@@ -192,7 +195,8 @@ int golden_run(const char *family, size_t min_cases, int argc, char **argv) {
             n_bf16 += mode == GOLDEN_BF16;
         }
     }
-    if (n_bf16 == found.gl_pathc) tests[n++] = (struct CMUnitTest){.name = "all bf16", .test_func = test_pooled};
+    if (n_bf16 + n_flat == found.gl_pathc)
+        tests[n++] = (struct CMUnitTest){.name = "all bf16", .test_func = test_pooled};
     globfree(&found);
     if (!n) {
         fprintf(stderr, "no case matches\n");

@@ -14,9 +14,9 @@ static const struct {
     double image_share; /* golden.h; as the family's test on the cpu device has it */
     char *quick[2];
 } families[] = {
-    {"flux2", 8, 0.001, {"fast/text f32", "fast/text bf16"}},
-    {"qwen_edit", 5, 0.001, {"text/cut f32", "text/cut bf16"}},
-    {"step1x", 5, 0.005, {"plain/text f32", "plain/text bf16"}},
+    {"flux2", 12, 0.001, {"fast/text f32", "fast/text bf16"}},
+    {"qwen_edit", 9, 0.001, {"text/cut f32", "text/cut bf16"}},
+    {"step1x", 9, 0.005, {"plain/text f32", "plain/text bf16"}},
 };
 #define N_FAMILIES (sizeof families / sizeof *families)
 

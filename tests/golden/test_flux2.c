@@ -1,4 +1,4 @@
 /* Every stage of the FLUX.2 pipeline against diffusers' (tests/golden/README.md). */
 #include "tests/common/golden_run.h"
 
-int main(int argc, char **argv) { return golden_run("flux2", 8, argc, argv); }
+int main(int argc, char **argv) { return golden_run("flux2", 12, argc, argv); }

@@ -136,7 +136,7 @@ static enum lk_code forest(struct lk_report *report, const struct outputs *o) {
             const struct lk_disparity *d = lk_disparity_of(o->results, BY_RACE_OF_MODEL + models[m], measures[i]);
             if (d->number.undefined) continue;
             rows[n++] = (struct lk_figure_forest_row){.label = lk_factor_display(LK_FACTOR_MODEL, models[m]),
-                                                      .value = value_of(&d->expanded)};
+                                                      .value = value_of(&d->number)};
         }
         if (n == begun + 1) n = begun;
     }
@@ -144,7 +144,8 @@ static enum lk_code forest(struct lk_report *report, const struct outputs *o) {
     char remark[320], whiskers[160];
     note(report, whiskers);
     snprintf(remark, sizeof remark,
-             "%s A largest difference is never below zero: it stands above it without any effect too.", whiskers);
+             "%s Of a largest difference: for all pairs of races at once; one that reaches 0 tells no two races apart.",
+             whiskers);
     struct lk_figure figure;
     LK_TRY(lk_figure_forest(
         &(struct lk_figure_forest){.head = {.id = "f_disparities",

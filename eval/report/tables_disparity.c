@@ -114,8 +114,8 @@ static void disparity_row(const struct lk_report *report, struct lk_table *table
     }
     lk_table_points(table, independent->number.value);
     lk_table_interval(table, independent->number.low, independent->number.high);
-    lk_table_points(table, clustered->expanded.value);
-    lk_table_interval(table, clustered->expanded.low, clustered->expanded.high);
+    lk_table_points(table, clustered->number.value);
+    lk_table_interval(table, clustered->number.low, clustered->number.high);
     level_cell(report, table, r, g, independent->highest, measure);
     level_cell(report, table, r, g, independent->lowest, measure);
 }
@@ -133,10 +133,10 @@ static enum lk_code table_disparities(struct lk_report *report, const struct res
     }
     lk_table_note(
         table,
-        "Largest minus smallest rate, between unrounded rates; intervals: %g%% bootstrap, %lld resamples: percentiles "
-        "by outputs, expanded percentiles by sources with all of their outputs. " EXPANDED " " LK_REPEATED_SOURCES
-        " A disparity is never below 0 and the largest of noisy rates is too large, in resamples even more: an "
-        "interval above 0 is no test, and it may lie above the value.",
+        "Largest minus smallest rate, between unrounded rates. Intervals: %g%%, from %lld resamples of outputs, and of "
+        "sources with all of their outputs. The lower end is the largest of all pairs' lower ends at once (studentised "
+        "maximum of the resampled differences), the upper end the largest of the pairs' own: a disparity lies within "
+        "its interval, and a lower end of 0 says that no two groups are told apart. " EXPANDED " " LK_REPEATED_SOURCES,
         100 * (1 - report->options.alpha), (long long)report->options.n_bootstrap);
     table->no_data = lk_rate_of(r->independent, grouping(BY_ALL, scope), 0, LK_MEASURE_SUCCESS)->n == 0;
     return lk_report_add(report, LK_SECTION_DISPARITY, table);

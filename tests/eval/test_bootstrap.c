@@ -1,9 +1,11 @@
 /* Resampling: draws by definition, intervals against numpy and scipy on the same draws, the study's vector, and
  * the same bits with any number of threads. */
 #include <math.h>
+#include <stdlib.h>
 #include <stdbool.h>
 
 #include "eval/stats/resampling/bootstrap_rates.h"
+#include "eval/stats/special/special.h"
 #include "eval/stats/resampling/permutation.h"
 #include "eval/stats/quantile.h"
 #include "tests/common/stats_cases.h"
@@ -64,6 +66,27 @@ static void check_difference(const struct data *d, int number, const struct lk_r
     }
 }
 
+/* Largest minus smallest mean of the three groups; NaN with fewer than two. */
+static void range_of_means(const int32_t *drawn, size_t n, const void *context, void *scratch, double *out) {
+    (void)scratch;
+    const struct data *d = context;
+    double sum[3] = {0}, count[3] = {0}, low = INFINITY, high = -INFINITY;
+    int n_groups = 0;
+    for (size_t i = 0; i < n; i++) {
+        int group = d->groups[drawn[i]];
+        if (group < 0) continue;
+        sum[group] += d->x[drawn[i]];
+        count[group]++;
+    }
+    for (int g = 0; g < 3; g++) {
+        if (count[g] == 0) continue;
+        n_groups++;
+        low = fmin(low, sum[g] / count[g]);
+        high = fmax(high, sum[g] / count[g]);
+    }
+    *out = n_groups ? high - low : NAN;
+}
+
 static void check_case(const struct data *d, int number, const double *expected) {
     struct lk_resampling plain = {.seed = (uint64_t)number, .n_replicates = 99, .confidence = 0.95}, clustered = plain;
     clustered.clusters = d->clusters;
@@ -84,8 +107,10 @@ static void check_case(const struct data *d, int number, const double *expected)
     check("percentile, by totals", number, lk_rate_of(results, 0, 0, 0), expected);
     const struct lk_disparity *disparity = lk_disparity_of(results, 1, 0);
     assert_int_equal(disparity->number.undefined != NULL, isnan(expected[6]));
-    check("disparity", number, &disparity->number, expected + 6);
     lk_rate_results_free(results);
+    struct lk_number range;
+    assert_ok(lk_bootstrap_number(d->n, &plain, range_of_means, d, 0, LK_INTERVAL_PERCENTILE, &range));
+    check("disparity", number, &range, expected + 6);
     check_difference(d, number, &plain);
     check_difference(d, number, &clustered);
     struct lk_test test;
@@ -306,6 +331,82 @@ static void rates_are_those_of_the_drawn_units(void **state) {
 
 static double spread(const struct lk_number *number) { return number->high - number->low; }
 
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The definition of range_interval.h in plain loops over the groups' own resamples. */
+static void check_range(const double *values, const int32_t *of, int n_groups, size_t n,
+                        const struct lk_resampling *how, double df, const struct lk_number *got) {
+    enum { B_MAX = 1000, GROUPS_MAX = 8 };
+    static double means[GROUPS_MAX][B_MAX];
+    double mean[GROUPS_MAX], error[GROUPS_MAX][GROUPS_MAX], largest[B_MAX] = {0}, low = 0, high = 0;
+    int b_n = how->n_replicates;
+    for (int g = 0; g < n_groups; g++) {
+        struct group_rate wanted = {values, of, g, 0};
+        struct lk_number number;
+        assert_ok(lk_bootstrap(n, how, rate_of_group_alone, &wanted, 0, 1, means[g]));
+        assert_ok(lk_bootstrap_number(n, how, rate_of_group_alone, &wanted, 0, LK_INTERVAL_PERCENTILE, &number));
+        mean[g] = number.value;
+    }
+    for (int i = 0; i < n_groups; i++)
+        for (int j = 0; j < n_groups; j++) {
+            double sum = 0, squares = 0;
+            int count = 0; /* a resample may have nothing of a group */
+            for (int b = 0; b < b_n; b++) count += !isnan(means[i][b] - means[j][b]);
+            for (int b = 0; b < b_n; b++)
+                if (!isnan(means[i][b] - means[j][b])) sum += (means[i][b] - means[j][b]) / count;
+            for (int b = 0; b < b_n; b++)
+                if (!isnan(means[i][b] - means[j][b])) squares += pow(means[i][b] - means[j][b] - sum, 2);
+            error[i][j] = sqrt(squares / (count - 1));
+            for (int b = 0; b < b_n && i != j; b++)
+                largest[b] = fmax(largest[b], fabs(means[i][b] - means[j][b] - mean[i] + mean[j]) / error[i][j]);
+        }
+    qsort(largest, (size_t)b_n, sizeof *largest, ascending);
+    double at = how->confidence * (b_n - 1), c = largest[(int)at], z = lk_normal_quantile((1 + how->confidence) / 2);
+    c += (at - (int)at) * (largest[(int)at + 1] - c);
+    if (how->clusters) {
+        size_t n_drawn;
+        assert_ok(lk_resampling_units(n, how, &n_drawn));
+        double wider = sqrt((double)n_drawn / ((double)n_drawn - 1));
+        c = wider * lk_t_quantile(lk_normal_cdf(fmax(c, z)), df);
+        z = wider * lk_t_quantile(lk_normal_cdf(z), df);
+    }
+    for (int i = 0; i < n_groups; i++)
+        for (int j = 0; j < n_groups; j++) {
+            low = fmax(low, mean[i] - mean[j] - c * error[i][j]);
+            high = fmax(high, mean[i] - mean[j] + z * error[i][j]);
+        }
+    stats_assert_close("range low", n_groups, got->low, low, 1e-9, 1e-12);
+    stats_assert_close("range high", n_groups, got->high, high, 1e-9, 1e-12);
+    assert_true(got->low <= got->value && got->value <= got->high);
+}
+
+/* Five groups of clustered values: the bounds of all pairs at once. */
+static void ranges_of_several_groups(void **state) {
+    (void)state;
+    enum { N = 600 };
+    double values[N];
+    int32_t group[N], cluster[N];
+    struct lk_stream s = stats_stream("ranges", 0);
+    stats_values(&s, values, N, STATS_FINE);
+    for (int i = 0; i < N; i++) {
+        cluster[i] = i / 10;
+        group[i] = i / 10 % 5;
+        values[i] += group[i] == 3 ? 100 : 0;
+    }
+    const struct lk_grouping by = {group, 5};
+    const struct lk_rates rates = {N, 1, values, 1, &by};
+    for (int clustered = 0; clustered < 2; clustered++) {
+        struct lk_resampling how = {5, 500, 0.95, clustered ? cluster : NULL, 2};
+        struct lk_rate_results *results;
+        assert_ok(lk_bootstrap_rates(&rates, &how, &results));
+        check_range(values, group, 5, N, &how, lk_expanded_df(12, 12), &lk_disparity_of(results, 0, 0)->number);
+        lk_rate_results_free(results);
+    }
+}
+
 /* Confidences from scipy. 3 clusters in group 0, 5 in group 1, 4 in neither: each rate's interval is the percentile
  * interval of the same resamples at the confidence that its own clusters ask for, the disparity's that of both. */
 static void expanded_percentiles(void **state) {
@@ -352,11 +453,7 @@ static void expanded_percentiles(void **state) {
         wide.confidence = lk_expanded_confidence(0.95, 12, df);
         assert_ok(lk_bootstrap_difference(values, of, N, &wide, LK_INTERVAL_PERCENTILE, &expected));
         assert_true(difference.low == expected.low && difference.high == expected.high);
-        struct lk_rate_results *wider;
-        assert_ok(lk_bootstrap_rates(&rates, &wide, &wider));
-        const struct lk_disparity *got = lk_disparity_of(results, m, 0), *percentiles = lk_disparity_of(wider, m, 0);
-        assert_true(got->expanded.low == percentiles->number.low && got->expanded.high == percentiles->number.high);
-        lk_rate_results_free(wider);
+        check_range(values, of, 2, N, &how, df, &lk_disparity_of(results, m, 0)->number);
     }
     lk_rate_results_free(results);
 }
@@ -474,6 +571,7 @@ int main(void) {
         cmocka_unit_test(quantiles_of_tails),
         cmocka_unit_test(same_bits_with_any_number_of_threads),
         cmocka_unit_test(rates_are_those_of_the_drawn_units),
+        cmocka_unit_test(ranges_of_several_groups),
         cmocka_unit_test(expanded_percentiles),
         cmocka_unit_test(packed_sums_are_the_sums),
         cmocka_unit_test(degenerate),

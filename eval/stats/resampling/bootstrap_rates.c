@@ -4,19 +4,22 @@
 #include "eval/stats/resampling/bootstrap_rates.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
 #include "eval/stats/resampling/bootstrap_rates_clusters.h"
 #include "eval/stats/resampling/packed_columns.h"
+#include "eval/stats/resampling/range_interval.h"
+#include "eval/stats/resampling/resample.h"
 
 enum { CELLS_MAX = 512 };
 
 struct lk_rate_results {
     int n_groupings, n_measures, n_groups; /* groups of all groupings */
     int *first_group;                      /* [n_groupings + 1] */
-    struct lk_number *numbers;             /* [n_groups + n_groupings, n_measures]: rates, then disparities */
+    struct lk_number *numbers;             /* [n_groups, n_measures] */
     struct lk_number *expanded;            /* the same with expanded intervals */
     struct lk_disparity *disparities;      /* [n_groupings, n_measures] */
 };
@@ -82,7 +85,7 @@ static enum lk_code results_make(const struct lk_rates *rates, struct lk_rate_re
     if (results->first_group)
         for (int g = 0; g < rates->n_groupings; g++)
             results->first_group[g + 1] = results->n_groups += rates->groupings[g].n_groups;
-    size_t n_numbers = (size_t)(results->n_groups + rates->n_groupings) * (size_t)rates->n_measures;
+    size_t n_numbers = (size_t)results->n_groups * (size_t)rates->n_measures;
     results->numbers = lk_calloc(n_numbers, sizeof *results->numbers);
     results->expanded = lk_calloc(n_numbers, sizeof *results->expanded);
     results->disparities =
@@ -219,37 +222,17 @@ static void highest_and_lowest(const double *rates, int n_groups, int n_measures
     }
 }
 
-/* Highest - lowest rate of the groups, NaN when none has one; measures side by side, so that they are vectors. scratch
- * [2, n_measures]. */
-static void disparities_of(const double *rates, int n_groups, int n_measures, double *scratch, double *out) {
-    double *highest = scratch, *lowest = scratch + n_measures;
-    for (int m = 0; m < n_measures; m++) {
-        highest[m] = -INFINITY;
-        lowest[m] = INFINITY;
-    }
-    for (int g = 0; g < n_groups; g++, rates += n_measures)
-        for (int m = 0; m < n_measures; m++) {
-            highest[m] = rates[m] > highest[m] ? rates[m] : highest[m];
-            lowest[m] = rates[m] < lowest[m] ? rates[m] : lowest[m];
-        }
-    for (int m = 0; m < n_measures; m++) out[m] = n_groups < 2 || highest[m] < lowest[m] ? NAN : highest[m] - lowest[m];
-}
-
-/* Rates [groups of the bin, n_measures], then disparities [groupings of the bin, n_measures]. scratch [2, n_measures].
- */
+/* Rates [groups of the bin, n_measures]. */
 static void rates_of_totals(const double *totals, const void *context, void *scratch, double *out) {
+    (void)scratch;
     const struct bin *bin = context;
     const int *first_group = bin->results->first_group;
-    int n_columns = bin->n_columns, n_measures = bin->results->n_measures, base = first_group[bin->first];
-    const double *rates = out;
-    for (int g = 0; g < first_group[bin->end] - base; g++, totals += n_columns)
+    int n_columns = bin->n_columns, n_measures = bin->results->n_measures;
+    for (int g = first_group[bin->first]; g < first_group[bin->end]; g++, totals += n_columns)
         for (int m = 0; m < n_measures; m++) {
             double n = totals[bin->valid_column[m]];
             *out++ = n > 0 ? totals[1 + m] / n : NAN;
         }
-    for (int g = bin->first; g < bin->end; g++, out += n_measures)
-        disparities_of(rates + (first_group[g] - base) * n_measures, first_group[g + 1] - first_group[g], n_measures,
-                       scratch, out);
 }
 
 /* The estimates of a bin, from the units themselves. */
@@ -273,8 +256,8 @@ static void set_estimates(const struct lk_rates *rates, const struct bin *bin, c
     }
     for (int g = bin->first; g < bin->end; g++)
         for (int m = 0; m < n_measures; m++) {
-            struct lk_number *number = &results->numbers[(results->n_groups + g) * n_measures + m];
             struct lk_disparity *disparity = &results->disparities[g * n_measures + m];
+            struct lk_number *number = &disparity->number;
             int first = results->first_group[g], n_valid = 0;
             for (int i = first; i < results->first_group[g + 1]; i++) {
                 number->n += results->numbers[i * n_measures + m].n;
@@ -285,28 +268,19 @@ static void set_estimates(const struct lk_rates *rates, const struct bin *bin, c
                 number->undefined = "fewer than two groups with valid units";
                 continue;
             }
-            number->value = values[(n_groups + g - bin->first) * n_measures + m];
-            highest_and_lowest(values + (first - base) * n_measures + m, results->first_group[g + 1] - first,
-                               n_measures, &disparity->highest, &disparity->lowest);
+            const double *of_groups = values + (first - base) * n_measures + m;
+            highest_and_lowest(of_groups, results->first_group[g + 1] - first, n_measures, &disparity->highest,
+                               &disparity->lowest);
+            number->value = of_groups[disparity->highest * n_measures] - of_groups[disparity->lowest * n_measures];
         }
 }
 
-static void set_confidences(const struct lk_rates *rates, const struct lk_resampling *how, const struct bin *bin,
-                            const struct lk_rate_results *results) {
-    for (int g = bin->first; g < bin->end && how->clusters; g++)
-        for (int m = 0; m < results->n_measures; m++) {
-            const struct lk_disparity *disparity = &results->disparities[g * results->n_measures + m];
-            int first = results->first_group[g];
-            if (disparity->highest >= 0)
-                lk_rate_clusters_disparity(bin->clusters, rates, how->confidence, g, m, first + disparity->highest,
-                                           first + disparity->lowest);
-        }
-}
-
-/* Both intervals of numbers at..at + n_numbers - 1. */
+/* Both intervals of the bin's rates. */
 static enum lk_code set_intervals(const double *replicates, const struct lk_resampling *how, const struct bin *bin,
-                                  size_t at, size_t n_numbers, struct lk_rate_results *results) {
-    size_t n = (size_t)how->n_replicates;
+                                  struct lk_rate_results *results) {
+    size_t n = (size_t)how->n_replicates, n_measures = (size_t)results->n_measures;
+    size_t at = (size_t)results->first_group[bin->first] * n_measures;
+    size_t n_numbers = (size_t)results->first_group[bin->end] * n_measures - at;
     LK_TRY(lk_intervals_percentile(replicates, n, how, results->numbers + at, n_numbers));
     memcpy(results->expanded + at, results->numbers + at, n_numbers * sizeof *results->numbers);
     if (!how->clusters) return LK_OK;
@@ -314,33 +288,70 @@ static enum lk_code set_intervals(const double *replicates, const struct lk_resa
                                         n_numbers);
 }
 
-/* Totals of cells and groups, scratch, values, and the replicates of a bin, in one block. */
+/* The largest difference that values of a measure can have. */
+static double widest(const struct lk_rates *rates, int measure) {
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < rates->n_units; i++) {
+        double value = rates->values[i * (size_t)rates->n_measures + (size_t)measure];
+        low = fmin(low, value);
+        high = fmax(high, value);
+    }
+    return high - low;
+}
+
+/* values, replicates: of the bin's rates, a row of replicates per rate. */
+static enum lk_code set_disparities(const struct lk_rates *rates, const struct lk_resampling *how,
+                                    const struct bin *bin, const double *values, const double *replicates,
+                                    struct lk_rate_results *results) {
+    size_t n = (size_t)how->n_replicates, n_measures = (size_t)results->n_measures;
+    int base = results->first_group[bin->first], n_threads = lk_resampling_threads(how);
+    double *scratch = lk_malloc(LK_RANGE_SCRATCH_ROWS * n * (size_t)n_threads * sizeof *scratch);
+    if (!scratch) return lk_fail(LK_E_NOMEM, "rates: no memory for %zu resamples", n);
+#pragma omp parallel for schedule(dynamic) num_threads(n_threads)
+    for (int i = bin->first * results->n_measures; i < bin->end * results->n_measures; i++) {
+        struct lk_disparity *disparity = &results->disparities[i];
+        size_t g = (size_t)i / n_measures, m = (size_t)i % n_measures;
+        size_t at = (size_t)(results->first_group[g] - base) * n_measures + m;
+        if (disparity->number.undefined) continue;
+        const struct lk_resampled_groups groups = {results->first_group[g + 1] - results->first_group[g],
+                                                   values + at,
+                                                   n_measures,
+                                                   replicates + at * n,
+                                                   n_measures * n,
+                                                   n};
+        struct lk_range_options range = {how->confidence, (double)(how->clusters ? bin->clusters->n_drawn : 0), 0,
+                                         widest(rates, (int)m)};
+        int first = results->first_group[g];
+        if (how->clusters)
+            range.df = fmax(1, lk_rate_clusters_disparity(bin->clusters, results->n_measures, (int)g, (int)m,
+                                                          first + disparity->highest, first + disparity->lowest));
+        lk_range_interval(&groups, &range, scratch + LK_RANGE_SCRATCH_ROWS * n * (size_t)omp_get_thread_num(),
+                          &disparity->number);
+    }
+    lk_free(scratch);
+    return LK_OK;
+}
+
+/* Totals of cells and groups, values, and the replicates of a bin, in one block. */
 static enum lk_code run_bin(const struct lk_rates *rates, const struct lk_resampling *how, const double *columns,
                             const struct bin *bin, struct lk_rate_results *results) {
-    size_t n = (size_t)how->n_replicates, width = (size_t)bin->n_columns, n_measures = (size_t)results->n_measures;
+    size_t n = (size_t)how->n_replicates, width = (size_t)bin->n_columns;
     size_t n_groups = (size_t)(results->first_group[bin->end] - results->first_group[bin->first]);
-    size_t n_groupings = (size_t)(bin->end - bin->first), n_statistics = (n_groups + n_groupings) * n_measures;
-    size_t n_cell_totals = (size_t)bin->n_cells * width, n_totals = n_groups * width, n_scratch = 2 * n_measures;
-    double *cell_totals =
-        lk_malloc((n_cell_totals + n_totals + n_scratch + n_statistics * (n + 1)) * sizeof *cell_totals);
+    size_t n_statistics = n_groups * (size_t)results->n_measures;
+    size_t n_cell_totals = (size_t)bin->n_cells * width, n_totals = n_groups * width;
+    double *cell_totals = lk_malloc((n_cell_totals + n_totals + n_statistics * (n + 1)) * sizeof *cell_totals);
     if (!cell_totals)
         return lk_fail(LK_E_NOMEM, "rates: no memory for %zu statistics of %zu resamples", n_statistics, n);
-    double *totals = cell_totals + n_cell_totals, *scratch = totals + n_totals, *values = scratch + n_scratch;
-    double *replicates = values + n_statistics;
-    const struct lk_cell_groups groups = {(int)n_groupings, (int)n_groups, bin->of_cell};
+    double *totals = cell_totals + n_cell_totals, *values = totals + n_totals, *replicates = values + n_statistics;
+    const struct lk_cell_groups groups = {bin->end - bin->first, (int)n_groups, bin->of_cell};
     struct lk_tally tally = {rates->n_units, bin->n_columns, bin->n_cells, columns, bin->cells, &groups};
     lk_tally_totals(&tally, cell_totals);
     lk_tally_groups(&tally, cell_totals, totals);
-    rates_of_totals(totals, bin, scratch, values);
+    rates_of_totals(totals, bin, NULL, values);
     set_estimates(rates, bin, values, results);
-    set_confidences(rates, how, bin, results);
-    enum lk_code rc = lk_bootstrap_totals(&tally, how, rates_of_totals, bin, n_scratch * sizeof *scratch,
-                                          (int)n_statistics, replicates);
-    size_t rate_at = (size_t)results->first_group[bin->first] * n_measures;
-    size_t disparity_at = ((size_t)results->n_groups + (size_t)bin->first) * n_measures;
-    const double *of_disparities = replicates + n_groups * n_measures * n;
-    if (!rc) rc = set_intervals(replicates, how, bin, rate_at, n_groups * n_measures, results);
-    if (!rc) rc = set_intervals(of_disparities, how, bin, disparity_at, n_groupings * n_measures, results);
+    enum lk_code rc = lk_bootstrap_totals(&tally, how, rates_of_totals, bin, 0, (int)n_statistics, replicates);
+    if (!rc) rc = set_intervals(replicates, how, bin, results);
+    if (!rc) rc = set_disparities(rates, how, bin, values, replicates, results);
     lk_free(cell_totals);
     return rc;
 }
@@ -373,11 +384,9 @@ static enum lk_code run_bins(const struct lk_rates *rates, const struct lk_resam
 static enum lk_code no_units(struct lk_rate_results *results) {
     int n_rates = results->n_groups * results->n_measures, n_disparities = results->n_groupings * results->n_measures;
     for (int i = 0; i < n_rates; i++) results->numbers[i].undefined = results->expanded[i].undefined = "no valid unit";
-    for (int i = 0; i < n_disparities; i++) {
-        results->numbers[n_rates + i].undefined = results->expanded[n_rates + i].undefined =
-            "fewer than two groups with valid units";
-        results->disparities[i].highest = results->disparities[i].lowest = -1;
-    }
+    for (int i = 0; i < n_disparities; i++)
+        results->disparities[i] =
+            (struct lk_disparity){{.undefined = "fewer than two groups with valid units"}, -1, -1};
     return LK_OK;
 }
 
@@ -398,10 +407,6 @@ enum lk_code lk_bootstrap_rates(const struct lk_rates *rates, const struct lk_re
     if (rc) {
         lk_rate_results_free(results);
         return rc;
-    }
-    for (int i = 0, at = results->n_groups * results->n_measures; i < results->n_groupings * results->n_measures; i++) {
-        results->disparities[i].number = results->numbers[at + i];
-        results->disparities[i].expanded = results->expanded[at + i];
     }
     *out = results;
     return LK_OK;

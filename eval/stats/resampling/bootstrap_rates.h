@@ -28,9 +28,10 @@ struct lk_rates {
 };
 
 struct lk_disparity {
-    struct lk_number number;   /* highest - lowest; undefined with fewer than two groups that have valid units */
-    struct lk_number expanded; /* the same with an expanded interval */
-    int32_t highest, lowest;   /* groups; the first of equal ones; -1 when undefined */
+    /* highest - lowest, in the interval of range_interval.h, at the expanded confidence for the clusters of both groups
+     * where clusters are resampled; undefined with fewer than two groups that have valid units */
+    struct lk_number number;
+    int32_t highest, lowest; /* groups; the first of equal ones; -1 when undefined */
 };
 
 struct lk_rate_results; /* owns its numbers */
@@ -39,8 +40,8 @@ struct lk_rate_results; /* owns its numbers */
 enum lk_code lk_bootstrap_rates(const struct lk_rates *rates, const struct lk_resampling *how,
                                 struct lk_rate_results **out);
 const struct lk_number *lk_rate_of(const struct lk_rate_results *results, int grouping, int group, int measure);
-/* With an expanded interval (lk_expanded_confidence) for the clusters that have valid units in the group, of a
- * disparity for those of its two groups; computed where clusters are resampled, else the percentile interval. */
+/* With an expanded interval (lk_expanded_confidence) for the clusters that have valid units in the group; computed
+ * where clusters are resampled, else the percentile interval. */
 const struct lk_number *lk_rate_expanded_of(const struct lk_rate_results *results, int grouping, int group,
                                             int measure);
 const struct lk_disparity *lk_disparity_of(const struct lk_rate_results *results, int grouping, int measure);

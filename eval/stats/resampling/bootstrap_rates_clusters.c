@@ -73,11 +73,9 @@ enum lk_code lk_rate_clusters_make(const struct lk_rates *rates, const struct lk
     return rc;
 }
 
-void lk_rate_clusters_disparity(struct lk_rate_clusters *clusters, const struct lk_rates *rates, double confidence,
-                                int grouping, int measure, int a, int b) {
-    if (!clusters->nested[grouping] || a < 0 || b < 0) return; /* one less than all of the grouping's clusters */
-    double n_a = clusters->counts[a * rates->n_measures + measure];
-    double n_b = clusters->counts[b * rates->n_measures + measure];
-    clusters->confidence[(clusters->n_groups + grouping) * rates->n_measures + measure] =
-        lk_expanded_confidence(confidence, (double)clusters->n_drawn, lk_expanded_df(n_a, n_b));
+double lk_rate_clusters_disparity(const struct lk_rate_clusters *clusters, int n_measures, int grouping, int measure,
+                                  int a, int b) {
+    double n_a = clusters->counts[a * n_measures + measure], n_b = clusters->counts[b * n_measures + measure];
+    if (clusters->nested[grouping]) return lk_expanded_df(n_a, n_b);
+    return clusters->counts[(clusters->n_groups + grouping) * n_measures + measure] - 1;
 }

@@ -15,10 +15,9 @@ struct lk_rate_clusters {
     double *confidence; /* as counts: what the percentiles of an expanded interval are taken at */
 };
 
-/* Confidences of the rates; those of disparities wait for the groups that they are of. */
 enum lk_code lk_rate_clusters_make(const struct lk_rates *rates, const struct lk_resampling *how,
                                    struct lk_rate_clusters *out);
-/* Groups a and b count from the first one of all groupings. */
-void lk_rate_clusters_disparity(struct lk_rate_clusters *clusters, const struct lk_rates *rates, double confidence,
-                                int grouping, int measure, int a, int b);
+/* Degrees of freedom of the difference of groups a and b, which count from the first one of all groupings. */
+double lk_rate_clusters_disparity(const struct lk_rate_clusters *clusters, int n_measures, int grouping, int measure,
+                                  int a, int b);
 void lk_rate_clusters_free(struct lk_rate_clusters *clusters);

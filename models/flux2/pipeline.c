@@ -54,16 +54,28 @@ static enum lk_code measure(struct run *r) {
     return LK_OK;
 }
 
-/* Left padding: the pad id once (all pad rows are alike), then the prompt's ids. */
-static enum lk_code upload_ids(const struct run *r, const struct lk_tensor *ids) {
-    if (lk_walk_planning(&r->walk)) return LK_OK;
+/* Left padding, then the prompt's ids: [n_pad + n_real] (lk_malloc'ed), NULL when planning. */
+static enum lk_code pad_ids(const struct run *r, int32_t **out) {
     int64_t n = r->n_pad + r->n_real;
-    int32_t *padded = lk_malloc((size_t)n * sizeof *padded);
+    *out = NULL;
+    if (lk_walk_planning(&r->walk)) return LK_OK;
+    int32_t *padded = *out = lk_malloc((size_t)n * sizeof *padded);
     if (!padded) return lk_fail(LK_E_NOMEM, "prompt: out of memory");
     for (int64_t i = 0; i < r->n_pad; i++) padded[i] = r->m->pad_id;
     memcpy(padded + r->n_pad, r->ids, (size_t)r->n_real * sizeof *padded);
-    enum lk_code rc = lk_walk_trace_host(&r->walk, "text_encoder.ids", padded, LK_I32, n);
-    if (!rc) rc = lk_upload(r->walk.dev, ids, padded + (r->n_pad ? r->n_pad - 1 : 0));
+    return lk_walk_trace_host(&r->walk, "text_encoder.ids", padded, LK_I32, n);
+}
+
+/* All pad rows are alike: one stands for them. */
+static enum lk_code encode_ids(const struct run *r, const struct lk_tensor *embeds) {
+    const struct lk_request *q = r->walk.request;
+    int64_t one_pad = r->n_pad > 0;
+    int32_t *padded;
+    enum lk_code rc = pad_ids(r, &padded);
+    if (!rc)
+        rc = lk_mistral_hidden_states(r->walk.dev, &r->m->text, padded ? padded + r->n_pad - one_pad : NULL,
+                                      r->n_real + one_pad, r->n_pad, q->text_encoder_out_layers,
+                                      q->n_text_encoder_out_layers, embeds);
     lk_free(padded);
     return rc;
 }
@@ -84,17 +96,14 @@ static enum lk_code encode_text(void *run) {
     struct lk_cost before;
     struct lk_arena *arena = &r->walk.dev->arena;
     size_t mark = lk_arena_mark(arena);
-    struct lk_tensor ids, embeds;
+    struct lk_tensor embeds;
     char key[65];
     prompt_key(r, key);
     r->prompt_embeds = lk_kept_find(*r->walk.kept, key);
     if (r->prompt_embeds) return LK_OK;
     LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
     LK_TRY(LK_NEW(arena, &embeds, r->walk.dtype, r->n_pad + r->n_real, r->m->transformer.config.joint_attention_dim));
-    LK_TRY(LK_NEW(arena, &ids, LK_I32, r->n_real + (r->n_pad > 0)));
-    LK_TRY(upload_ids(r, &ids));
-    LK_TRY(lk_mistral_hidden_states(r->walk.dev, &r->m->text, &ids, r->n_pad, r->walk.request->text_encoder_out_layers,
-                                    r->walk.request->n_text_encoder_out_layers, &embeds));
+    LK_TRY(encode_ids(r, &embeds));
     LK_TRY(lk_walk_check_finite(&r->walk, &embeds, "text encoder", -1));
     LK_TRY(lk_walk_keep(&r->walk, key, &embeds, &r->prompt_embeds));
     lk_walk_note(&r->walk, "text_encoder", &r->m->text.totals, 1, &before);

@@ -1,6 +1,9 @@
 #include "models/text/decoder.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
 
 enum lk_code lk_decoder_norm(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *x,
                              const struct lk_tensor *weight, double eps) {
@@ -78,5 +81,36 @@ enum lk_code lk_decoder_mlp(struct lk_device *dev, const struct lk_decoder_mlp *
     LK_TRY(lk_gated_act(dev, &(struct lk_gated_act){.y = &g, .x = &u, .act = LK_ACT_SILU}));
     LK_TRY(project(dev, op->h, &g, &(struct lk_projection){op->down, NULL}, op->h));
     lk_arena_release(arena, mark);
+    return LK_OK;
+}
+
+/* Rows ids[0..n) of the table, one after the other, in memory of their own. */
+static enum lk_code gather(const struct lk_tensor *table, const int32_t *ids, int64_t n, unsigned char **out) {
+    size_t bytes = (size_t)table->shape[1] * lk_dtype_size(table->dtype);
+    for (int64_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= table->shape[0])
+            return lk_fail(LK_E_INTERNAL, "embedding: ids[%lld]: expected 0 to %lld, got %d", (long long)i,
+                           (long long)table->shape[0] - 1, (int)ids[i]);
+    *out = lk_malloc((size_t)n * bytes);
+    if (!*out) return lk_fail(LK_E_NOMEM, "embedding: out of memory");
+    for (int64_t i = 0; i < n; i++)
+        memcpy(*out + (size_t)i * bytes, (const unsigned char *)table->data + (size_t)ids[i] * bytes, bytes);
+    return LK_OK;
+}
+
+enum lk_code lk_decoder_embed(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *table,
+                              const int32_t *ids) {
+    size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor rows;
+    LK_TRY(LK_NEW(&dev->arena, &rows, table->dtype, y->shape[0], y->shape[1]));
+    if (dev->kind != LK_DEVICE_PLAN) {
+        unsigned char *host;
+        LK_TRY(gather(table, ids, y->shape[0], &host));
+        enum lk_code rc = lk_upload(dev, &rows, host);
+        lk_free(host);
+        if (rc) return rc;
+    }
+    LK_TRY(lk_copy(dev, &(struct lk_copy){.y = y, .x = &rows}));
+    lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }

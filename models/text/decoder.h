@@ -38,3 +38,9 @@ enum lk_code lk_decoder_mlp(struct lk_device *dev, const struct lk_decoder_mlp *
 /* y = norm(x), rounded before the weight. y may be x. */
 enum lk_code lk_decoder_norm(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *x,
                              const struct lk_tensor *weight, double eps);
+
+/* y [n, D] = rows ids[0..n) of an embedding's table [V, D] in host memory. They are gathered there: only these rows go
+ * to the device, the table never does. ids: in host memory, not looked at on the plan device. LK_E_INTERNAL for an id
+ * outside the table (the tokenizer's job to prevent). */
+enum lk_code lk_decoder_embed(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *table,
+                              const int32_t *ids);

@@ -213,17 +213,17 @@ static enum lk_code make_rope(struct pass *p, int64_t n_pad) {
     return rc;
 }
 
-enum lk_code lk_mistral_hidden_states(struct lk_device *dev, const struct lk_mistral *m, const struct lk_tensor *ids,
+enum lk_code lk_mistral_hidden_states(struct lk_device *dev, const struct lk_mistral *m, const int32_t *ids, int64_t n,
                                       int64_t n_pad, const int *out_layers, int n_out, const struct lk_tensor *out) {
     int64_t d = m->config.hidden_size;
     size_t mark = lk_arena_mark(&dev->arena);
-    struct pass p = {.dev = dev, .m = m, .n_rows = ids->shape[0], .n_real = ids->shape[0] - (n_pad > 0)};
+    struct pass p = {.dev = dev, .m = m, .n_rows = n, .n_real = n - (n_pad > 0)};
     int last = 0;
     for (int j = 0; j < n_out; j++) last = out_layers[j] > last ? out_layers[j] : last;
     LK_TRY(LK_NEW(&dev->arena, &p.h, out->dtype, p.n_rows, d));
     p.real = lk_tensor_rows(&p.h, p.n_rows - p.n_real, p.n_real);
     LK_TRY(make_rope(&p, n_pad));
-    LK_TRY(lk_embedding(dev, &(struct lk_embedding){.y = &p.h, .table = &m->embed_tokens, .ids = ids}));
+    LK_TRY(lk_decoder_embed(dev, &p.h, &m->embed_tokens, ids));
     for (int64_t i = 0; i <= last; i++) {
         for (int j = 0; j < n_out; j++) {
             if (out_layers[j] != i) continue;

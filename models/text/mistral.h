@@ -37,10 +37,10 @@ enum lk_code lk_mistral_bind(struct lk_mistral *m, const struct lk_mistral_confi
                              const struct lk_checkpoint *checkpoint, enum lk_dtype compute);
 void lk_mistral_free(struct lk_mistral *m);
 
-/* Hidden states of a left-padded prompt. ids [n] i32 on the device: the pad id first when n_pad > 0 (all pad rows are
+/* Hidden states of a left-padded prompt. ids [n] in host memory: the pad id first when n_pad > 0 (all pad rows are
  * alike: no key is visible to them, so their attention is zero and they are computed once), then the real tokens; n =
  * n_real + (n_pad > 0). Positions count pads: the first real token sits at position n_pad. out [n_pad + n_real, n_out *
  * hidden]: column block j is the residual stream after layer out_layers[j] - 1 (0 is the embedding); an index equal to
  * num_hidden_layers is the state after the final norm, as transformers gives it. */
-enum lk_code lk_mistral_hidden_states(struct lk_device *dev, const struct lk_mistral *m, const struct lk_tensor *ids,
+enum lk_code lk_mistral_hidden_states(struct lk_device *dev, const struct lk_mistral *m, const int32_t *ids, int64_t n,
                                       int64_t n_pad, const int *out_layers, int n_out, const struct lk_tensor *out);

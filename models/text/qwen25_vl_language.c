@@ -139,16 +139,6 @@ static enum lk_code insert_features(const struct pass *p, const struct lk_qwen25
     return LK_OK;
 }
 
-static enum lk_code embed(const struct pass *p, const int32_t *ids) {
-    size_t mark = lk_arena_mark(&p->dev->arena);
-    struct lk_tensor t;
-    LK_TRY(LK_NEW(&p->dev->arena, &t, LK_I32, p->h.shape[0]));
-    if (ids) LK_TRY(lk_upload(p->dev, &t, ids));
-    LK_TRY(lk_embedding(p->dev, &(struct lk_embedding){.y = &p->h, .table = &p->m->embed_tokens, .ids = &t}));
-    lk_arena_release(&p->dev->arena, mark);
-    return LK_OK;
-}
-
 /* Embeddings and layers of a whole prompt. */
 static enum lk_code run_prompt(struct pass *p, const struct lk_qwen25_vl_prompt *prompt,
                                const struct lk_tensor *embeds) {
@@ -162,7 +152,7 @@ static enum lk_code run_prompt(struct pass *p, const struct lk_qwen25_vl_prompt 
     if (!rc) rc = make_rope(p, (const int32_t(*)[AXES])positions);
     lk_free(positions);
     if (rc) return rc;
-    LK_TRY(embed(p, prompt->ids));
+    LK_TRY(lk_decoder_embed(p->dev, &p->h, &p->m->embed_tokens, prompt->ids));
     LK_TRY(insert_features(p, prompt));
     if (embeds) LK_TRY(lk_copy(p->dev, &(struct lk_copy){.y = embeds, .x = &p->h}));
     return layers(p);
@@ -197,7 +187,7 @@ enum lk_code lk_qwen25_vl_decode(struct lk_device *dev, const struct lk_qwen25_v
     size_t mark = lk_arena_mark(&dev->arena);
     struct pass p = {.dev = dev, .m = m, .h = *h, .cache = cache};
     LK_TRY(make_rope(&p, positions));
-    LK_TRY(embed(&p, &id));
+    LK_TRY(lk_decoder_embed(p.dev, &p.h, &m->embed_tokens, &id));
     LK_TRY(layers(&p));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;

@@ -56,7 +56,7 @@ struct lk_device_memory {
     enum lk_code (*stage)(struct lk_device *dev, const char *name); /* NULL: stages are all alike */
     /* NULL where note_weights is. room: see struct lk_device_room. place: allocates the placement's block, in which the
      * arena then lies, and takes *placement over; NULL: gives back what was placed before. */
-    enum lk_code (*room)(struct lk_device *dev, uint64_t bytes, struct lk_device_room *out);
+    enum lk_code (*room)(const struct lk_device *dev, uint64_t bytes, struct lk_device_room *out);
     enum lk_code (*place)(struct lk_device *dev, struct lk_placement *placement);
 };
 
@@ -88,6 +88,10 @@ enum lk_code lk_device_cpu_create(int n_threads, struct lk_device **out);
 /* CUDA device `index`, used through the driver that is found at run time. LK_E_DEVICE when there is no driver, no such
  * device, one that is older than sm_80, or no kernels in this build; the message says which. */
 enum lk_code lk_device_cuda_create(int index, struct lk_device **out);
+
+/* A device that is not here, for plans alone: its kernels' scratch and its memory's rules. architecture: "sm_80" (A100)
+ * or "sm_90" (H100). LK_E_USAGE for others. */
+enum lk_code lk_device_cuda_describe(const char *architecture, struct lk_device **out);
 
 /* What CUDA devices there are, without using one. */
 struct lk_cuda_info {

@@ -93,6 +93,7 @@ struct lk_budget {
     uint64_t ring_bytes; /* of each ring */
     uint64_t host_bytes; /* pinned host memory for copies of what is streamed; 1: none */
     int readers;
+    double bytes_per_weight; /* in place of two, of what travels in the transformer: for predictions only */
 };
 
 /* Memory that arena and weights could have: what is free, and what this device has of it already, as far as `bytes` of

@@ -31,6 +31,10 @@ const struct lk_parameter lk_parameters[] = {
      .help = "the same of convolutions, for NVIDIA's cuDNN"},
     {"threads", "threads", NULL, 't', LK_PARAMETER_INT, RUN(threads), .machine = true, .group = "Model", .unit = "N",
      .otherwise = "all cores", RANGE(1, 1024), .help = "host threads; the result does not depend on it"},
+    {"vram", "vram", NULL, 0, LK_PARAMETER_BYTES, RUN(vram), .machine = true, .group = "Model", .unit = "SIZE",
+     .otherwise = "what is free on the GPU, less 1G",
+     .help = "memory of the GPU that may be used, as 16G or 81920M (1024-based): weights that do not fit are streamed; "
+             "the result does not depend on it"},
     {"num-inference-steps", "num_inference_steps", "steps", 0, LK_PARAMETER_INT, REQUEST(num_inference_steps),
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .label = "steps", .group = "Sampling", .unit = "N",
      RANGE(1, LK_MAX_STEPS), .help = "denoising steps"},

@@ -18,7 +18,8 @@ struct lk_job_run {
     const char *dtype, *device;
     const char *gemm, *conv; /* "own", or one of NVIDIA's libraries */
     const char *rng;
-    int threads; /* 0: all cores */
+    int threads;   /* 0: all cores */
+    uint64_t vram; /* bytes of a GPU's memory that the process may take; 0: what is free, less some */
     bool exif_transpose;
 };
 

@@ -123,6 +123,17 @@ struct lk_plan {
      * allocated at its peak (on a GPU: beside the driver's context). Without weights it goes by the compute dtype. */
     uint64_t device_bytes;
     uint64_t least_bytes; /* the same when as many weights as can be are streamed */
+    /* Where the target's budget has the weights (engine/placement.h); nothing on a device that reads host memory. */
+    bool fits, whole;                    /* whole: all weights at once */
+    uint64_t placed_bytes, beside_bytes; /* of device memory; what the process takes besides */
+    uint64_t pinned_bytes;               /* of host memory */
+    struct lk_plan_placed {
+        char name[24];
+        uint64_t resident_bytes, streamed_bytes, ring_bytes; /* of what may travel */
+        bool pinned;                                         /* from a copy in pinned memory, else by readers */
+        double resident_s, placed_s; /* predicted, once through the stage: all resident, and as placed */
+    } placed[LK_MAX_STAGES];
+    int n_placed;
 };
 
 /* model: a folder in HF layout, or ORG/NAME[@revision] in the HF cache. compute: LK_F32 or LK_BF16. */

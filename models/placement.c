@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "models/pipeline.h"
 
-#define SLOT_BYTES   ((uint64_t)32 << 20) /* at most, of a reader's slot */
-#define HOST_RESERVE ((uint64_t)4 << 30)  /* bytes of host memory that are left to others */
-#define READERS      4
-#define N_LEAST_ROWS 2 /* weights that meet less than one N-th of the most rows of a stage are resident first */
+#define SLOT_BYTES     ((uint64_t)32 << 20) /* at most, of a reader's slot */
+#define HOST_RESERVE   ((uint64_t)4 << 30)  /* bytes of host memory that are left to others */
+#define WITHOUT_LAYERS 3                    /* units in the ring of a stage that has no attention */
+#define READERS        4
+#define N_LEAST_ROWS   2 /* weights that meet less than one N-th of the most rows of a stage are resident first */
 
 static uint64_t align(uint64_t bytes) { return (bytes + LK_PLACE_ALIGN - 1) / LK_PLACE_ALIGN * LK_PLACE_ALIGN; }
 static uint64_t up(uint64_t bytes, uint64_t grain) { return (bytes + grain - 1) / grain * grain; }
@@ -35,31 +37,35 @@ static uint64_t common_bytes(const struct lk_itinerary *it) {
     return sum;
 }
 
-/* Bytes between attentions; a unit counts once in each interval. The interval round the end of the cycle is one. */
-uint64_t lk_placement_layer(const struct lk_itinerary *it, int stage) {
-    const struct lk_stage_visits *s = &it->stages[stage];
-    size_t begin = 0, n = s->n;
-    uint64_t most = 0, sum = 0;
-    while (begin < n && s->visits[begin].attention_flops == 0) begin++;
-    for (size_t k = 0, first = 0; k < n; k++) {
-        const struct lk_visit *v = &s->visits[(begin + k) % n];
-        if (v->attention_flops > 0) {
-            sum = 0;
-            first = k;
-        }
-        bool again = v->unit == LK_NO_UNIT;
-        for (size_t j = first; j < k && !again; j++) again = s->visits[(begin + j) % n].unit == v->unit;
-        if (!again) sum += lk_unit_room(it, v->unit);
-        most = larger(most, sum);
-    }
-    return most;
-}
-
 static uint64_t largest_unit(const struct lk_itinerary *it, int stage) {
     uint64_t most = 0;
     for (size_t u = 0; u < it->units.n; u++)
         if (it->stages[stage].reads[u] && it->travels[u]) most = larger(most, lk_unit_room(it, u));
     return most;
+}
+
+/* Bytes between attentions; a unit counts once in each interval. The interval round the end of the cycle is one. That
+ * of most layers but the largest, where there are several: it is larger where one kind of layer follows another. */
+uint64_t lk_placement_layer(const struct lk_itinerary *it, int stage) {
+    const struct lk_stage_visits *s = &it->stages[stage];
+    size_t begin = 0, n = s->n, n_intervals = 0;
+    uint64_t most = 0, second = 0, sum = 0;
+    while (begin < n && s->visits[begin].attention_flops == 0) begin++;
+    if (begin == n) return WITHOUT_LAYERS * largest_unit(it, stage);
+    for (size_t k = 0, first = 0; k <= n; k++) {
+        const struct lk_visit *v = &s->visits[(begin + k) % (n ? n : 1)];
+        if (k == n || (v->attention_flops > 0 && k)) { /* the interval ends */
+            second = larger(second, smaller(most, sum));
+            most = larger(most, sum);
+            n_intervals++;
+            sum = 0;
+            first = k;
+        }
+        bool again = k == n || v->unit == LK_NO_UNIT;
+        for (size_t j = first; j < k && !again; j++) again = s->visits[(begin + j) % n].unit == v->unit;
+        if (!again) sum += lk_unit_room(it, v->unit);
+    }
+    return n_intervals > 2 ? second : most;
 }
 
 static bool met_once(const struct lk_stage_visits *s, size_t n_units, bool *seen) {
@@ -356,15 +362,70 @@ static enum lk_code too_small(const struct lk_device *dev, const struct lk_devic
         (unsigned long long)((least + room->needed_beside + (1 << 20) - 1) >> 20));
 }
 
-enum lk_code lk_placement_least(const struct lk_device *plan, const struct lk_device *target, uint64_t *least) {
+/* The transformer's weights as another precision has them: fewer bytes, a matrix of scratch, the time to unpack. */
+static void change_precision(struct lk_itinerary *it, double bytes_per_weight, const struct lk_device_rates *rates) {
+    for (int i = 0; i < it->n_stages; i++) {
+        struct lk_stage_visits *s = &it->stages[i];
+        if (strcmp(s->name, "transformer")) continue;
+        s->arena_bytes += largest_unit(it, i);
+        for (size_t k = 0; k < s->n; k++) {
+            struct lk_visit *v = &s->visits[k];
+            if (v->unit == LK_NO_UNIT) continue;
+            double weights = (double)it->units.entries[v->unit].bytes / 2;
+            v->gemm_flops += weights * (bytes_per_weight + 2) / rates->memory_bytes * rates->gemm_flops;
+        }
+        for (size_t u = 0; u < it->units.n; u++)
+            if (s->reads[u] && it->travels[u])
+                it->units.entries[u].bytes = (size_t)((double)it->units.entries[u].bytes / 2 * bytes_per_weight);
+    }
+}
+
+static enum lk_code describe_stages(const struct lk_placement *p, const struct lk_device_rates *rates,
+                                    struct lk_plan *out) {
+    out->n_placed = p->itinerary.n_stages;
+    for (int i = 0; i < out->n_placed; i++) {
+        const struct lk_stage_placement *s = &p->stages[i];
+        struct lk_plan_placed *d = &out->placed[i];
+        struct lk_prediction seconds;
+        LK_TRY(lk_placement_predict(p, i, rates, &seconds));
+        memcpy(d->name, p->itinerary.stages[i].name, sizeof d->name);
+        d->resident_bytes = s->resident_bytes;
+        for (size_t u = 0; p->whole && u < p->itinerary.units.n; u++)
+            if (p->itinerary.stages[i].reads[u] && p->itinerary.travels[u])
+                d->resident_bytes += p->itinerary.units.entries[u].bytes;
+        d->streamed_bytes = s->streamed_bytes;
+        d->ring_bytes = s->ring_bytes;
+        d->pinned = s->pinned;
+        d->resident_s = seconds.resident_s;
+        d->placed_s = seconds.placed_s;
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_placement_describe(const struct lk_device *plan, const struct lk_device *target, struct lk_plan *out) {
     struct lk_itinerary it;
     struct lk_placement p;
+    struct lk_device_room room;
+    struct lk_budget budget = target->budget;
+    const struct lk_device_rates rates = lk_device_rates(target->architecture);
+    LK_TRY(target->memory->room(target, budget.bytes, &room));
     LK_TRY(lk_device_plan_itinerary(plan, &it));
-    enum lk_code rc = lk_placement_decide(&it, &target->budget, UINT64_MAX, target->memory_grain, &p, least);
-    lk_placement_free(&p);
+    if (budget.bytes_per_weight > 0) change_precision(&it, budget.bytes_per_weight, &rates);
+    if (!budget.host_bytes) budget.host_bytes = UINT64_MAX;
+    uint64_t least = 0;
+    enum lk_code rc = lk_placement_decide(&it, &budget, room.bytes, target->memory_grain, &p, &least);
+    out->fits = !rc;
+    out->least_bytes = least + target->memory_own;
+    out->beside_bytes = room.needed_beside - target->memory_own;
+    if (!rc) {
+        out->whole = p.whole;
+        out->placed_bytes = p.whole ? out->device_bytes : p.block_bytes + target->memory_own;
+        out->pinned_bytes = p.pinned_bytes;
+        rc = describe_stages(&p, &rates, out);
+        lk_placement_free(&p);
+    }
     lk_itinerary_free(&it);
-    *least += target->memory_own;
-    return rc;
+    return rc == LK_E_FIT && least > room.bytes ? LK_OK : rc;
 }
 
 /* One placement for that much room; *tried gets what it takes. */

@@ -11,10 +11,11 @@
 enum lk_code lk_placement_decide(struct lk_itinerary *itinerary, const struct lk_budget *budget, uint64_t room,
                                  uint64_t grain, struct lk_placement *out, uint64_t *least);
 
-/* The least memory of the target, its own included, with which the run that the plan device has walked works. */
-enum lk_code lk_placement_least(const struct lk_device *plan, const struct lk_device *target, uint64_t *least);
+/* Fills in what of *out is about memory, for the run that the plan device has walked and the target's budget. */
+struct lk_plan;
+enum lk_code lk_placement_describe(const struct lk_device *plan, const struct lk_device *target, struct lk_plan *out);
 
-/* The largest sum of weights that may travel between one attention and the next: a layer's. */
+/* Bytes of the weights that may travel between one attention and the next: a layer's, the largest of them. */
 uint64_t lk_placement_layer(const struct lk_itinerary *itinerary, int stage);
 
 /* Memory for a run that the plan device has walked: on a device that reads host memory just the arena; on others what
@@ -23,7 +24,7 @@ enum lk_code lk_placement_prepare(struct lk_device *dev, const struct lk_device 
 
 /* How fast a device is, for predictions. */
 struct lk_device_rates {
-    double gemm_flops, attention_flops, bus_bytes; /* per second */
+    double gemm_flops, attention_flops, bus_bytes, memory_bytes; /* per second */
 };
 struct lk_device_rates lk_device_rates(const char *architecture);
 

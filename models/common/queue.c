@@ -184,7 +184,7 @@ enum lk_code lk_stages_plan(const struct lk_stages *stages, struct lk_pipeline *
         rc = plan(&q, target, out, &dev);
     }
     if (!rc) out->device_bytes = out->least_bytes = lk_device_plan_footprint(dev, out->arena_bytes);
-    if (!rc && target->memory->place) rc = lk_placement_least(dev, target, &out->least_bytes);
+    if (!rc && target->memory->place) rc = lk_placement_describe(dev, target, out);
     lk_device_free(dev);
     end_run(&q, 0);
     return rc;

@@ -26,7 +26,7 @@ static void accepts(void **state) {
     assert_ok(PARSE(&a, "plan", "-m", "flux2-dev", "--size", "640x480", "--vram", "16G", "--references", "0"));
     assert_int_equal(a.job.request.width, 640);
     assert_int_equal(a.job.request.height, 480);
-    assert_true(a.vram_bytes == (uint64_t)16 << 30);
+    assert_true(a.job.run.vram == (uint64_t)16 << 30);
     assert_int_equal(a.references, 0);
     assert_ok(PARSE(&a, "show", "--", "-x.png"));
     assert_string_equal(a.positional, "-x.png");

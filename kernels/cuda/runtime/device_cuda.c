@@ -8,7 +8,8 @@
 #include "kernels/cuda/runtime/modules.h"
 
 #define LEAST_COMPUTE_MAJOR 8
-#define MOST_BESIDE         ((uint64_t)1 << 30) /* that a context with its code is taken for */
+#define MOST_BESIDE         ((uint64_t)1 << 30)   /* that a context with its code is taken for */
+#define DESCRIBED_BESIDE    ((uint64_t)600000000) /* of a device that is not here */
 
 /* The context belongs to a thread; ops may be called from any. */
 static enum lk_code enter(const struct lk_cuda_device *cuda) {
@@ -211,10 +212,8 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     return LK_OK;
 }
 
-enum lk_code lk_device_cuda_create(int index, struct lk_device **out) {
-    *out = NULL;
-    if (index < 0) return lk_fail(LK_E_USAGE, "cuda:%d: expected a device from 0 on", index);
-    struct lk_cuda_device *cuda = lk_calloc(1, sizeof *cuda);
+static enum lk_code new_device(struct lk_cuda_device **out) {
+    struct lk_cuda_device *cuda = *out = lk_calloc(1, sizeof *cuda);
     if (!cuda) return lk_fail(LK_E_NOMEM, "cuda device: out of memory");
     cuda->device.kind = LK_DEVICE_CUDA;
     cuda->device.n_threads = 1;
@@ -222,6 +221,34 @@ enum lk_code lk_device_cuda_create(int index, struct lk_device **out) {
     cuda->device.memory = &memory;
     cuda->device.memory_grain = LK_CUDA_GRAIN;
     cuda->device.memory_own = lk_cuda_grains(sizeof(struct lk_cuda_report));
+    return LK_OK;
+}
+
+enum lk_code lk_device_cuda_describe(const char *architecture, struct lk_device **out) {
+    static const struct {
+        const char *architecture, *name;
+        int n_multiprocessors;
+    } known[] = {{"sm_80", "A100", 108}, {"sm_90", "H100", 132}};
+    struct lk_cuda_device *cuda;
+    *out = NULL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(architecture, known[i].architecture)) continue;
+        LK_TRY(new_device(&cuda));
+        snprintf(cuda->device.name, sizeof cuda->device.name, "%s (%s, described)", architecture, known[i].name);
+        snprintf(cuda->device.architecture, sizeof cuda->device.architecture, "%s", architecture);
+        cuda->n_multiprocessors = known[i].n_multiprocessors;
+        cuda->beside = DESCRIBED_BESIDE;
+        *out = &cuda->device;
+        return LK_OK;
+    }
+    return lk_fail(LK_E_USAGE, "device %s: expected sm_80 or sm_90", architecture);
+}
+
+enum lk_code lk_device_cuda_create(int index, struct lk_device **out) {
+    struct lk_cuda_device *cuda;
+    *out = NULL;
+    if (index < 0) return lk_fail(LK_E_USAGE, "cuda:%d: expected a device from 0 on", index);
+    LK_TRY(new_device(&cuda));
     enum lk_code rc = open_device(cuda, index);
     if (rc) {
         struct lk_error error;

@@ -43,14 +43,16 @@ enum lk_code lk_cuda_check_fit(struct lk_device *dev, size_t arena_bytes) {
                    mib(available + freed), mib(total));
 }
 
-enum lk_code lk_cuda_room(struct lk_device *dev, uint64_t bytes, struct lk_device_room *out) {
-    const struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
-    size_t available = 0, total = 0;
-    LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
-    LK_TRY(LK_CU(memory_info, (&available, &total), "%s", dev->name));
+enum lk_code lk_cuda_room(const struct lk_device *dev, uint64_t bytes, struct lk_device_room *out) {
+    const struct lk_cuda_device *cuda = (const struct lk_cuda_device *)dev;
+    size_t available = SIZE_MAX / 4, total = 0; /* of a device that is only described */
+    if (cuda->context) {
+        LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
+        LK_TRY(LK_CU(memory_info, (&available, &total), "%s", dev->name));
+        available += cuda->weights->held + (dev->arena_block ? arena_room(dev->arena_block_bytes) : 0);
+    }
     out->needed_beside = cuda->beside + dev->memory_own;
-    out->bytes = available + cuda->weights->held;
-    if (dev->arena_block) out->bytes += arena_room(dev->arena_block_bytes);
+    out->bytes = available;
     if (!bytes) return LK_OK;
     uint64_t allowed = bytes > out->needed_beside ? bytes - out->needed_beside : 0;
     if (allowed < out->bytes) out->bytes = allowed;

@@ -18,5 +18,5 @@ enum lk_code lk_cuda_alloc(const struct lk_cuda_device *cuda, size_t bytes, cons
 
 /* As struct lk_device_memory has them. */
 enum lk_code lk_cuda_check_fit(struct lk_device *dev, size_t arena_bytes);
-enum lk_code lk_cuda_room(struct lk_device *dev, uint64_t bytes, struct lk_device_room *out);
+enum lk_code lk_cuda_room(const struct lk_device *dev, uint64_t bytes, struct lk_device_room *out);
 uint64_t lk_cuda_footprint(const struct lk_device *dev, size_t arena_bytes, const struct lk_ranges *weights);

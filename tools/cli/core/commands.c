@@ -18,7 +18,7 @@ static const char *const edit_examples[] = {
 static const char *const plan_examples[] = {"What the released model needs, without having it",
                                             "likeness plan -m flux2-dev --size 1024x1024 --references 1",
                                             "Does it fit an 80 GiB card?",
-                                            "likeness plan -m qwen-edit-2511 --vram 80G",
+                                            "likeness plan -m qwen-edit-2511 --device sm_80 --vram 16G",
                                             "For a script",
                                             "likeness plan -m ./FLUX.2-dev --size 768x1024 --references 2 --json",
                                             "An edit without true classifier-free guidance: half the forwards",

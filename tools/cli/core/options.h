@@ -64,7 +64,6 @@ struct cli_arguments {
     double repetition_penalty; /* -1: the model's */
     int64_t references;
     int64_t cases; /* per op */
-    uint64_t vram_bytes;
     struct cli_report_arguments {
         const char *pairs, *primary, *secondary, *primary_name, *secondary_name, *pixel, *scores;
         struct cli_list {
@@ -93,7 +92,7 @@ struct cli_arguments {
         int64_t cue;
     } t2i;
     const char *sampler;
-    bool greedy, quiet, json, man, large;
+    bool all_budgets, greedy, quiet, json, man, large;
 };
 
 enum cli_kind {

@@ -22,6 +22,8 @@
 #define MAX_IMAGE_BYTES ((size_t)512 << 20)
 
 /* What an open job holds. */
+#define LEFT_FREE ((uint64_t)1 << 30) /* of a GPU's memory, or an eighth if that is less */
+
 struct state {
     struct cli_job *job;
     struct lk_image images[LK_MAX_REFERENCES];
@@ -54,10 +56,28 @@ static enum lk_code open_device(const struct lk_job_run *run, struct lk_device *
     return rc ? lk_fail_prefix(rc, "--device %s", run->device) : LK_OK;
 }
 
+/* What was asked for, or what is free but for what others may come to want. */
+static enum lk_code set_budget(const struct lk_job_run *run, struct lk_device *dev) {
+    struct lk_device_room room;
+    if (!dev->memory->place) {
+        if (!run->vram) return LK_OK;
+        return lk_fail(
+            LK_E_USAGE,
+            "--vram: --device %s computes in the machine's memory, of which weights take what is free; leave "
+            "it out, or use --device cuda (of plan also sm_80 or sm_90, GPUs that need not be there)",
+            run->device);
+    }
+    dev->budget.bytes = run->vram;
+    if (run->vram) return LK_OK;
+    LK_TRY(dev->memory->room(dev, 0, &room));
+    dev->budget.bytes = room.bytes + room.needed_beside - (room.bytes / 8 < LEFT_FREE ? room.bytes / 8 : LEFT_FREE);
+    return LK_OK;
+}
+
 enum lk_code cli_device_open(const struct lk_job_run *run, struct lk_device **out) {
     LK_TRY(open_device(run, out));
-    enum lk_code rc = lk_cuda_choose(*out, run->gemm, NULL);
-    if (rc) rc = lk_fail_prefix(rc, "--gemm %s", run->gemm);
+    enum lk_code rc = set_budget(run, *out);
+    if (!rc && (rc = lk_cuda_choose(*out, run->gemm, NULL))) rc = lk_fail_prefix(rc, "--gemm %s", run->gemm);
     if (!rc) {
         rc = lk_cuda_choose(*out, NULL, run->conv);
         if (rc) rc = lk_fail_prefix(rc, "--conv %s", run->conv);

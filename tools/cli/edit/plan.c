@@ -90,7 +90,28 @@ static bool has_stage(const struct lk_plan *plan, const char *name) {
     return false;
 }
 
-static enum lk_code print_json(const struct lk_plan *plan, const struct totals *t, const struct cli_arguments *a) {
+static void add_placed(cJSON *root, const struct lk_plan *plan, const struct cli_arguments *a) {
+    if (a->job.run.vram) cJSON_AddNumberToObject(root, "vram_bytes", (double)a->job.run.vram);
+    cJSON_AddStringToObject(root, "fits", !plan->fits ? "no" : plan->whole ? "resident" : "streamed");
+    cJSON_AddNumberToObject(root, "least_bytes", (double)(plan->least_bytes + plan->beside_bytes));
+    cJSON_AddNumberToObject(root, "device_bytes", (double)(plan->placed_bytes + plan->beside_bytes));
+    cJSON_AddNumberToObject(root, "pinned_bytes", (double)plan->pinned_bytes);
+    cJSON *stages = cJSON_AddArrayToObject(root, "placement");
+    for (int i = 0; i < plan->n_placed; i++) {
+        const struct lk_plan_placed *p = &plan->placed[i];
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "stage", p->name);
+        cJSON_AddNumberToObject(o, "resident_bytes", (double)p->resident_bytes);
+        cJSON_AddNumberToObject(o, "streamed_bytes", (double)p->streamed_bytes);
+        cJSON_AddNumberToObject(o, "ring_bytes", (double)p->ring_bytes);
+        cJSON_AddNumberToObject(o, "seconds", p->placed_s);
+        cJSON_AddNumberToObject(o, "seconds_resident", p->resident_s);
+        cJSON_AddItemToArray(stages, o);
+    }
+}
+
+static enum lk_code print_json(const struct lk_plan *plan, const struct totals *t, const struct cli_arguments *a,
+                               bool has_memory) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "family", plan->family);
     cJSON_AddStringToObject(root, "dtype", a->job.run.dtype);
@@ -112,13 +133,7 @@ static enum lk_code print_json(const struct lk_plan *plan, const struct totals *
     cJSON_AddNumberToObject(total, "tflop", (double)t->flops * 1e-12);
     cJSON_AddNumberToObject(total, "resident_bytes", (double)t->resident_bytes);
     cJSON_AddNumberToObject(total, "staged_bytes", (double)t->staged_bytes);
-    if (a->vram_bytes) {
-        cJSON_AddNumberToObject(root, "vram_bytes", (double)a->vram_bytes);
-        cJSON_AddStringToObject(root, "fits",
-                                t->resident_bytes <= a->vram_bytes ? "resident"
-                                : t->staged_bytes <= a->vram_bytes ? "staged"
-                                                                   : "no");
-    }
+    if (has_memory) add_placed(root, plan, a);
     char *text = cJSON_Print(root);
     if (text) puts(text);
     cJSON_free(text);
@@ -126,24 +141,55 @@ static enum lk_code print_json(const struct lk_plan *plan, const struct totals *
     return text ? LK_OK : lk_fail(LK_E_NOMEM, "plan: out of memory for the report");
 }
 
-/* Says whether the budget holds it; LK_E_FIT if not even one stage. */
-static enum lk_code judge(const struct totals *t, const struct cli_arguments *a) {
+static void print_placed(const struct lk_plan *plan) {
+    char resident[32], streamed[32], ring[32], all[32], host[32];
+    if (plan->whole) {
+        printf("placement: all weights resident\n");
+        return;
+    }
+    printf("\n%-14s %11s %11s %11s %13s %s\n", "placement", "resident", "streamed", "ring", "seconds", "");
+    for (int i = 0; i < plan->n_placed; i++) {
+        const struct lk_plan_placed *p = &plan->placed[i];
+        printf("%-14s %11s %11s %11s %13.3f", p->name, cli_bytes(p->resident_bytes, resident),
+               cli_bytes(p->streamed_bytes, streamed), cli_bytes(p->ring_bytes, ring), p->placed_s);
+        if (!strcmp(p->name, "transformer"))
+            printf(" a step, +%.1f%% for waiting", 100 * (p->placed_s / p->resident_s - 1));
+        printf("\n");
+    }
+    printf("on the device: %s; in pinned host memory: %s\n", cli_bytes(plan->placed_bytes + plan->beside_bytes, all),
+           cli_bytes(plan->pinned_bytes, host));
+}
+
+/* Says whether the budget holds it and where weights then lie; LK_E_FIT if not even a layer at a time. */
+static enum lk_code judge(const struct lk_plan *plan, const struct cli_arguments *a, const struct lk_device *target) {
     char needed[32], budget[32];
-    if (!a->vram_bytes) return LK_OK;
-    cli_bytes(a->vram_bytes, budget);
-    if (t->staged_bytes > a->vram_bytes)
-        return lk_fail(LK_E_FIT, "--vram: the largest stage needs %s, the budget is %s",
-                       cli_bytes(t->staged_bytes, needed), budget);
-    if (!a->json)
-        printf("budget: %s: %s\n", budget,
-               t->resident_bytes <= a->vram_bytes ? "fits with all weights resident"
-                                                  : "fits one stage at a time, not with all weights resident");
+    if (!target->memory->place) return LK_OK;
+    if (!plan->fits)
+        return lk_fail(LK_E_FIT, "%s: %s are needed at least, with a layer of weights at a time, %s %s",
+                       a->job.run.vram ? "--vram" : target->name,
+                       cli_bytes(plan->least_bytes + plan->beside_bytes, needed),
+                       a->job.run.vram ? "the budget is" : "less is free",
+                       a->job.run.vram ? cli_bytes(a->job.run.vram, budget) : "");
+    if (!a->json) print_placed(plan);
     return LK_OK;
 }
 
-static enum lk_code plan(struct lk_pipeline *pipeline, const struct lk_device *target, const struct cli_arguments *a) {
+/* Bytes of a weight, with the scales of 64: engine/quantized.h. */
+static const struct {
+    const char *name;
+    double bytes_per_weight;
+} precisions[] = {{"bf16", 0}, {"q8", 1.03125}, {"nf4", 0.53125}};
+#define N_PRECISIONS (sizeof precisions / sizeof *precisions)
+
+static const struct lk_plan_placed *transformer(const struct lk_plan *plan) {
+    for (int i = 0; i < plan->n_placed; i++)
+        if (!strcmp(plan->placed[i].name, "transformer")) return &plan->placed[i];
+    return NULL;
+}
+
+static enum lk_code plan_job(struct lk_pipeline *pipeline, const struct lk_device *target,
+                             const struct cli_arguments *a, struct lk_plan *out) {
     struct lk_image images[CLI_MAX_IMAGES];
-    struct lk_plan out;
     struct lk_job job = a->job;
     struct lk_request *request = &job.request;
     LK_TRY(lk_job_complete(&job, pipeline, NULL));
@@ -153,23 +199,106 @@ static enum lk_code plan(struct lk_pipeline *pipeline, const struct lk_device *t
         images[i] = (struct lk_image){.width = request->width, .height = request->height, .channels = 3};
     request->images = images;
     request->n_images = (int)a->references;
-    enum lk_code rc = cli_job_plan(pipeline, target, &job, &out);
-    if (rc) return rc;
+    *out = (struct lk_plan){0};
+    return cli_job_plan(pipeline, target, &job, out);
+}
+
+/* What the same budget would give with the transformer's weights quantised. */
+static enum lk_code print_precisions(struct lk_pipeline *pipeline, struct lk_device *target,
+                                     const struct cli_arguments *a, const struct lk_plan *plan) {
+    if (plan->whole || !transformer(plan) || !transformer(plan)->streamed_bytes) return LK_OK;
+    for (size_t i = 1; i < N_PRECISIONS; i++) {
+        struct lk_plan other;
+        char resident[32], streamed[32], host[32], host_now[32];
+        target->budget.bytes_per_weight = precisions[i].bytes_per_weight;
+        enum lk_code rc = plan_job(pipeline, target, a, &other);
+        target->budget.bytes_per_weight = 0;
+        if (rc) return rc;
+        const struct lk_plan_placed *p = transformer(&other), *now = transformer(plan);
+        if (!other.fits || !p) continue;
+        printf("with %s weights: %s resident + %s streamed, %.2f -> %.2f s/step, pinned %s -> %s\n", precisions[i].name,
+               cli_bytes(p->resident_bytes, resident), cli_bytes(p->streamed_bytes, streamed), now->placed_s,
+               p->placed_s, cli_bytes(plan->pinned_bytes, host_now), cli_bytes(other.pinned_bytes, host));
+    }
+    return LK_OK;
+}
+
+static enum lk_code plan(struct lk_pipeline *pipeline, struct lk_device *target, const struct cli_arguments *a) {
+    struct lk_plan out;
+    LK_TRY(plan_job(pipeline, target, a, &out));
     struct totals t = sum(&out, target);
+    enum lk_code rc = LK_OK;
     if (a->json)
-        rc = print_json(&out, &t, a);
+        rc = print_json(&out, &t, a, target->memory->place != NULL);
     else
         print_text(&out, &t, a->job.run.dtype);
-    return rc ? rc : judge(&t, a);
+    if (!rc) rc = judge(&out, a, target);
+    return rc || a->json || !target->memory->place ? rc : print_precisions(pipeline, target, a, &out);
+}
+
+/* A card's table: for budgets from 8 GiB on, what of the transformer's weights is resident and what is streamed, in GB,
+ * and the predicted seconds of a step. */
+static enum lk_code table(struct lk_pipeline *pipeline, struct lk_device *target, const struct cli_arguments *a,
+                          cJSON *rows) {
+    static const int gib[] = {8, 12, 16, 20, 24, 32, 40, 48, 80};
+    if (!a->json) printf("%-16s GiB", lk_pipeline_family(pipeline));
+    for (size_t k = 0; !a->json && k < N_PRECISIONS; k++) printf("%24s", precisions[k].name);
+    for (size_t i = 0; i < sizeof gib / sizeof *gib; i++) {
+        if (!a->json) printf("\n%20d", gib[i]);
+        target->budget.bytes = (uint64_t)gib[i] << 30;
+        for (size_t k = 0; k < N_PRECISIONS; k++) {
+            struct lk_plan out;
+            char cell[64] = "-";
+            target->budget.bytes_per_weight = precisions[k].bytes_per_weight;
+            LK_TRY(plan_job(pipeline, target, a, &out));
+            const struct lk_plan_placed *p = out.fits ? transformer(&out) : NULL;
+            if (p)
+                snprintf(cell, sizeof cell, "%s%.1f + %.1f, %.2f s", out.whole ? "all " : "",
+                         (double)p->resident_bytes * 1e-9, (double)p->streamed_bytes * 1e-9, p->placed_s);
+            if (!a->json) {
+                printf("%24s", cell);
+                continue;
+            }
+            cJSON *row = cJSON_CreateObject();
+            cJSON_AddStringToObject(row, "model", lk_pipeline_family(pipeline));
+            cJSON_AddStringToObject(row, "precision", precisions[k].name);
+            cJSON_AddNumberToObject(row, "gib", gib[i]);
+            cJSON_AddBoolToObject(row, "fits", out.fits);
+            cJSON_AddNumberToObject(row, "resident_bytes", p ? (double)p->resident_bytes : 0);
+            cJSON_AddNumberToObject(row, "streamed_bytes", p ? (double)p->streamed_bytes : 0);
+            cJSON_AddNumberToObject(row, "seconds", p ? p->placed_s : 0);
+            cJSON_AddItemToArray(rows, row);
+        }
+    }
+    if (!a->json) printf("\n");
+    return LK_OK;
+}
+
+static enum lk_code print_table(struct lk_pipeline *pipeline, struct lk_device *target, const struct cli_arguments *a) {
+    if (!target->memory->place)
+        return lk_fail(LK_E_USAGE, "--all: %s has no memory of its own to plan for; use --device cuda, sm_80 or sm_90",
+                       target->name);
+    cJSON *rows = cJSON_CreateArray();
+    enum lk_code rc = table(pipeline, target, a, rows);
+    char *text = !rc && a->json ? cJSON_Print(rows) : NULL;
+    if (text) puts(text);
+    cJSON_free(text);
+    cJSON_Delete(rows);
+    return rc;
 }
 
 enum lk_code cli_plan(const struct cli_arguments *a) {
     struct lk_device *target;
-    LK_TRY(cli_device_open(&a->job.run, &target));
+    if (!strncmp(a->job.run.device, "sm_", 3)) {
+        LK_TRY(lk_device_cuda_describe(a->job.run.device, &target));
+        target->budget.bytes = a->job.run.vram;
+    } else {
+        LK_TRY(cli_device_open(&a->job.run, &target));
+    }
     struct lk_pipeline *pipeline;
     enum lk_code rc = lk_pipeline_open_configs(&pipeline, a->model, cli_dtype(&a->job.run));
     if (!rc) {
-        rc = plan(pipeline, target, a);
+        rc = (a->all_budgets ? print_table : plan)(pipeline, target, a);
         lk_pipeline_close(pipeline);
     }
     lk_device_free(target);

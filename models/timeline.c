@@ -1,0 +1,85 @@
+/* How long a stage takes with its weights where a placement has them: the copy engine and the kernels as two clocks
+ * that wait for each other where the two streams do. */
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "models/placement.h"
+
+#define CYCLES 3 /* the last one is steady */
+
+struct lk_device_rates lk_device_rates(const char *architecture) {
+    static const struct {
+        const char *architecture;
+        struct lk_device_rates rates;
+    } known[] = {
+        {"sm_80", {250e12, 200e12, 25e9, 1.8e12}}, /* A100 */
+        {"sm_90", {550e12, 450e12, 50e9, 2.9e12}}, /* H100 */
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(architecture, known[i].architecture)) return known[i].rates;
+    return known[0].rates;
+}
+
+static double seconds_of(const struct lk_visit *v, const struct lk_device_rates *rates) {
+    return v->gemm_flops / rates->gemm_flops + v->attention_flops / rates->attention_flops;
+}
+
+struct clocks {
+    const struct lk_placement *p;
+    const struct lk_stage_placement *s;
+    const struct lk_device_rates *rates;
+    double copies, kernels; /* when each is done with what it was given */
+    double *arrived;        /* per stay, of its last cycle */
+    double *ended;          /* per visit of what travels */
+    int64_t n_sent;
+};
+
+/* Copies up to stay `needed`, each after the visit that frees its place. */
+static void send(struct clocks *c, int64_t needed) {
+    for (; c->n_sent <= needed; c->n_sent++) {
+        int64_t n = (int64_t)c->s->n_visits, i = c->n_sent % (int64_t)c->s->n_stays;
+        const struct lk_stay *stay = &c->s->stays[i];
+        int64_t after = stay->after + c->n_sent / (int64_t)c->s->n_stays * n;
+        if (after >= 0 && c->ended[after] > c->copies) c->copies = c->ended[after];
+        c->copies += (double)lk_unit_room(&c->p->itinerary, stay->unit) / c->rates->bus_bytes;
+        c->arrived[i] = c->copies;
+    }
+}
+
+static void run_cycle(struct clocks *c, const struct lk_stage_visits *visits, int64_t cycle) {
+    const int64_t n = (int64_t)c->s->n_visits;
+    int64_t k = cycle * n;
+    for (size_t i = 0; i < visits->n; i++) {
+        const struct lk_visit *v = &visits->visits[i];
+        const bool travels = v->unit != LK_NO_UNIT && n && k < (cycle + 1) * n && c->s->visits[k % n].unit == v->unit;
+        if (travels) {
+            uint32_t stay = c->s->visits[k % n].stay;
+            send(c, cycle * (int64_t)c->s->n_stays + stay);
+            if (c->arrived[stay] > c->kernels) c->kernels = c->arrived[stay];
+        }
+        c->kernels += seconds_of(v, c->rates);
+        if (travels) c->ended[k++] = c->kernels;
+    }
+}
+
+enum lk_code lk_placement_predict(const struct lk_placement *p, int stage, const struct lk_device_rates *rates,
+                                  struct lk_prediction *out) {
+    const struct lk_stage_visits *visits = &p->itinerary.stages[stage];
+    struct clocks c = {.p = p, .s = &p->stages[stage], .rates = rates};
+    *out = (struct lk_prediction){0};
+    for (size_t i = 0; i < visits->n; i++) out->resident_s += seconds_of(&visits->visits[i], rates);
+    out->placed_s = out->resident_s;
+    if (p->whole || !c.s->n_stays) return LK_OK;
+    c.arrived = lk_calloc(c.s->n_stays, sizeof *c.arrived);
+    c.ended = lk_calloc(CYCLES * c.s->n_visits, sizeof *c.ended);
+    enum lk_code rc = c.arrived && c.ended ? LK_OK : lk_fail(LK_E_NOMEM, "timeline: out of memory");
+    double before = 0;
+    for (int64_t i = 0; !rc && i < CYCLES; i++) {
+        before = c.kernels;
+        run_cycle(&c, visits, i);
+    }
+    out->placed_s = c.kernels - before;
+    lk_free(c.arrived);
+    lk_free(c.ended);
+    return rc;
+}

@@ -1,0 +1,107 @@
+/* Where budgets put the weights of the released models at 1024x1024 with one reference, and how long a step is
+ * predicted to take. The table was computed by another program, from the models' configurations, with a ring of one
+ * block, 250 and 200 TFLOP/s and 25 GB/s (bus), 1.8 TB/s (unpacking). */
+#include "models/pipeline.h"
+#include "models/placement.h"
+#include "tests/common/test.h"
+
+#include <math.h>
+
+static void plan(struct lk_pipeline *pipeline, struct lk_device *target, struct lk_plan *out) {
+    struct lk_request request;
+    struct lk_image image = {.width = 1024, .height = 1024, .channels = 3};
+    lk_request_init(&request, pipeline);
+    request.images = &image;
+    request.n_images = 1;
+    *out = (struct lk_plan){0};
+    assert_ok(lk_pipeline_plan(pipeline, target, &request, out));
+}
+
+static const struct lk_plan_placed *transformer(const struct lk_plan *p) {
+    for (int i = 0; i < p->n_placed; i++)
+        if (!strcmp(p->placed[i].name, "transformer")) return &p->placed[i];
+    fail_msg("no transformer");
+    return NULL;
+}
+
+/* GB; what is not a block's weight is counted with them here: 0.5, 1.2 and 0.1 GB. A block of the two smaller models
+ * takes 0.45 GB, of which the table has two. */
+static const struct cell {
+    const char *model;
+    int gib;
+    double bytes_per_weight, streamed_gb, seconds;
+    double most_stall; /* of the step, without the time to unpack */
+} cells[] = {
+    {"flux2-dev", 8, 0, 58.0, 2.53, 0.05},        {"flux2-dev", 12, 0, 54.0, 2.43, 0.01},
+    {"flux2-dev", 16, 0, 50.1, 2.43, 0.01},       {"flux2-dev", 20, 0, 45.6, 2.43, 0.01},
+    {"flux2-dev", 24, 0, 41.4, 2.43, 0.01},       {"flux2-dev", 32, 0, 32.8, 2.43, 0.01},
+    {"flux2-dev", 40, 0, 24.4, 2.43, 0.01},       {"flux2-dev", 48, 0, 15.6, 2.43, 0.01},
+    {"flux2-dev", 80, 0, 0, 2.43, 0.001},         {"flux2-dev", 16, 1.03125, 19.4, 2.49, 0.01},
+    {"flux2-dev", 20, 1.03125, 15.1, 2.49, 0.01}, {"flux2-dev", 24, 1.03125, 10.7, 2.49, 0.01},
+    {"flux2-dev", 32, 1.03125, 2.3, 2.49, 0.01},  {"flux2-dev", 40, 1.03125, 0, 2.49, 0.001},
+    {"flux2-dev", 16, 0.53125, 3.1, 2.48, 0.01},  {"flux2-dev", 20, 0.53125, 0, 2.48, 0.001},
+    {"qwen-edit-2511", 16, 0, 12.3, 1.45, 0.01},  {"qwen-edit-2511", 20, 0, 8.1, 1.45, 0.01},
+    {"qwen-edit-2511", 24, 0, 3.7, 1.45, 0.01},   {"qwen-edit-2511", 32, 0, 0, 1.45, 0.001},
+    {"step1x-v1p2", 16, 0, 3.6, 1.41, 0.01},      {"step1x-v1p2", 20, 0, 0, 1.41, 0.001},
+};
+
+static void the_table(void **state) {
+    (void)state;
+    struct lk_device *target;
+    assert_ok(lk_device_cuda_describe("sm_80", &target));
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        const struct cell *c = &cells[i];
+        struct lk_pipeline *pipeline;
+        struct lk_plan out;
+        assert_ok(lk_pipeline_open_configs(&pipeline, c->model, LK_BF16));
+        target->budget.bytes = (uint64_t)c->gib << 30;
+        target->budget.bytes_per_weight = c->bytes_per_weight;
+        plan(pipeline, target, &out);
+        lk_pipeline_close(pipeline);
+        assert_true(out.fits);
+        assert_true(out.placed_bytes + out.beside_bytes <= target->budget.bytes);
+        const struct lk_plan_placed *t = transformer(&out);
+        double streamed = (double)t->streamed_bytes * 1e-9, stall = t->placed_s / t->resident_s - 1;
+        printf("%-16s %2d GiB %.5f: %5.2f + %5.2f GB, %.3f s a step, stall %.2f %%\n", c->model, c->gib,
+               c->bytes_per_weight, (double)t->resident_bytes * 1e-9, streamed, t->placed_s, 100 * stall);
+        if (fabs(streamed - c->streamed_gb) > 1.1 || fabs(t->placed_s / c->seconds - 1) > 0.015 ||
+            stall > c->most_stall)
+            fail_msg("expected %.1f GB streamed, %.2f s, at most %.1f %% stall", c->streamed_gb, c->seconds,
+                     100 * c->most_stall);
+    }
+    lk_device_free(target);
+}
+
+/* The least budgets: 0.6 GB of context, activations, what does not travel, a block. */
+static void the_least(void **state) {
+    (void)state;
+    static const struct {
+        const char *model;
+        double gb;
+    } least[] = {{"flux2-dev", 4.2}, {"step1x-v1p2", 3.6}, {"qwen-edit-2511", 2.4}}; /* with the table of embeddings */
+    struct lk_device *target;
+    assert_ok(lk_device_cuda_describe("sm_80", &target));
+    for (size_t i = 0; i < sizeof least / sizeof *least; i++) {
+        struct lk_pipeline *pipeline;
+        struct lk_plan out;
+        assert_ok(lk_pipeline_open_configs(&pipeline, least[i].model, LK_BF16));
+        target->budget.bytes = 0;
+        plan(pipeline, target, &out);
+        uint64_t bytes = out.least_bytes + out.beside_bytes;
+        printf("%-16s least %.2f GB\n", least[i].model, (double)bytes * 1e-9);
+        assert_true((double)bytes * 1e-9 < least[i].gb + 0.1);
+        target->budget.bytes = bytes;
+        plan(pipeline, target, &out);
+        assert_true(out.fits);
+        target->budget.bytes = bytes - 1;
+        plan(pipeline, target, &out);
+        assert_false(out.fits);
+        lk_pipeline_close(pipeline);
+    }
+    lk_device_free(target);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_table), cmocka_unit_test(the_least)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -74,16 +74,17 @@ static void run_within(const struct bench *b, const struct lk_budget *budget) {
     assert_int_equal(gpu->memory_peak(0), 0);
 }
 
+/* Budgets from the least one up, rings of the planner's size and smaller, pinned copies and readers. */
 static void one_image(const struct tiny_edit *what) {
     struct bench b;
     bench_open(&b, what, 2);
     printf("%s: %llu bytes with all weights, %llu at least\n", what->name, (unsigned long long)b.whole,
            (unsigned long long)b.least);
-    int n = test_is_full() ? 8 : 3;
+    int n = test_is_full() ? 12 : 3;
     for (int i = 0; i < n; i++) {
-        struct lk_budget budget = {.bytes = b.least + (b.whole - b.least) * (uint64_t)i / (uint64_t)n};
+        struct lk_budget budget = {.bytes = b.least + (b.whole - b.least) * (uint64_t)(i * i) / (uint64_t)(2 * n * n)};
         budget.readers = 1 + i % 4;
-        budget.host_bytes = i % 2 ? 0 : 1;
+        budget.host_bytes = i % 2 ? (uint64_t)1 << 30 : 1;
         run_within(&b, &budget);
     }
     bench_close(&b);
@@ -102,12 +103,71 @@ static void step1x(void **state) {
     one_image(&tiny_edits[2]);
 }
 
-int main(void) {
+/* Rings that are given: one that cannot hold the largest weight is refused before anything is read. */
+static void rings(void **state) {
+    (void)state;
+    struct bench b;
+    struct lk_device *dev;
+    struct lk_image image;
+    bench_open(&b, &tiny_edits[0], 1);
+    assert_ok(lk_device_cuda_create(0, &dev));
+    dev->budget = (struct lk_budget){.bytes = b.least, .ring_bytes = 256};
+    uint64_t copies = gpu->calls("cuMemcpyHtoD");
+    assert_fails(edit(&b, dev, &image), LK_E_FIT, "the largest weight of text_encoder takes");
+    assert_int_equal(gpu->calls("cuMemcpyHtoD"), copies);
+    lk_device_free(dev);
+    for (uint64_t ring = 1; ring <= (test_is_full() ? 4 : 2); ring *= 2) {
+        struct lk_budget budget = {.bytes = b.least + 49408 * ring, .ring_bytes = 49408 * ring, .host_bytes = 1};
+        run_within(&b, &budget);
+    }
+    bench_close(&b);
+}
+
+static bool gives_back(const char *call) {
+    return strstr(call, "Free") || strstr(call, "Unload") || strstr(call, "Destroy") || strstr(call, "Release");
+}
+
+/* Driver calls of a streamed run made to fail in turn: an error that names the call; the next job on the same device
+ * has the good bits; nothing is leaked. */
+static void failing_calls(void **state) {
+    (void)state;
+    struct bench b;
+    struct lk_device *dev;
+    struct lk_image image;
+    bench_open(&b, &tiny_edits[0], 1);
+    int64_t live = lk_alloc_live();
+    uint64_t before = gpu->calls(NULL), n_calls = 0, n = test_is_full() ? 150 : 8;
+    for (uint64_t i = 0; i <= n; i++) {
+        assert_ok(lk_device_cuda_create(0, &dev));
+        dev->budget = (struct lk_budget){.bytes = b.least, .host_bytes = i % 2 ? (uint64_t)1 << 30 : 1};
+        before = gpu->calls(NULL);
+        if (i) gpu->fail_at(NULL, 1 + (i - 1) * (n_calls - 1) / n, 999, false);
+        enum lk_code rc = edit(&b, dev, &image);
+        const char *call = i ? gpu->failed_call() : NULL;
+        if (!i) n_calls = gpu->calls(NULL) - before;
+        if (rc && (!call || rc != LK_E_DEVICE || !strstr(lk_error_text(), call)))
+            fail_msg("%s: %d, %s", call ? call : "no call", (int)rc, lk_error_text());
+        if (!rc && call && !gives_back(call)) fail_msg("%s: no error", call);
+        if (!rc) expect_good(&b, &image);
+        lk_image_free(&image);
+        gpu->fail_at(NULL, 0, 0, false);
+        assert_ok(edit(&b, dev, &image));
+        expect_good(&b, &image);
+        lk_image_free(&image);
+        lk_device_free(dev);
+        assert_int_equal(lk_alloc_live(), live);
+        gpu->memory_peak(0);
+        assert_int_equal(gpu->memory_peak(0), 0);
+    }
+    bench_close(&b);
+}
+
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flux2),
-        cmocka_unit_test(qwen_edit),
-        cmocka_unit_test(step1x),
+        cmocka_unit_test(flux2), cmocka_unit_test(qwen_edit),     cmocka_unit_test(step1x),
+        cmocka_unit_test(rings), cmocka_unit_test(failing_calls),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     gpu = simulated_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,9 +50,12 @@ mutate() {
 }
 
 # run_test TEST CASE: runs $work/program, which is TEST with a mutant in it: 0 noticed, 1 passed, 2 failed otherwise.
+# Tests of the cuda device have the simulated GPU.
 run_test() {
     status=0
-    (cd "$SOURCE_DIR/tests" && "$work/program" ${2:+"$2"}) >"$work/log" 2>&1 || status=$?
+    libraries=${LD_LIBRARY_PATH:-}
+    case $1 in test_cuda_*) libraries=$BUILD_DIR/gpusim${libraries:+:$libraries} ;; esac
+    (cd "$SOURCE_DIR/tests" && LD_LIBRARY_PATH=$libraries "$work/program" ${2:+"$2"}) >"$work/log" 2>&1 || status=$?
     if [ $status -eq 0 ]; then return 1; fi
     if [ $status -ge 128 ] || grep -q 'Sanitizer' "$work/log"; then return 2; fi
     if grep -q 'beyond their bounds' "$work/log"; then return 0; fi

@@ -178,10 +178,9 @@ static void every_failing_allocation(void **state) {
 }
 
 /* The program's exit code on the job of tiny_edits[3], its stderr in `text`. */
-static int run_program(uint64_t memory_bytes, const char *output, char text[4096]) {
+static int run_program(const char *setting, const char *value, const char *output, char text[4096]) {
     int ends[2];
-    char memory[32], program[1024];
-    snprintf(memory, sizeof memory, "%llu", (unsigned long long)memory_bytes);
+    char program[1024];
     snprintf(program, sizeof program, "%s/likeness", getenv("BUILD_DIR"));
     assert_int_equal(pipe(ends), 0);
     fflush(stdout);
@@ -190,7 +189,7 @@ static int run_program(uint64_t memory_bytes, const char *output, char text[4096
         dup2(ends[1], STDERR_FILENO);
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
-        setenv("GPUSIM_MEMORY", memory, 1);
+        setenv(setting, value, 1);
         execl(program, program, "edit", "--device", "cuda", "-m", tiny_edits[3].checkpoint, "-p", "a red scarf", "-W",
               "32", "-H", "48", "--steps", "2", "--text-encoder-out-layers", "1,2,3", "--max-sequence-length", "40",
               "-o", output, (char *)NULL);
@@ -209,28 +208,48 @@ static int run_program(uint64_t memory_bytes, const char *output, char text[4096
 static void exit_code_of_the_program(void **state) {
     (void)state;
     const char *output = test_path("cuda_memory.png");
-    char text[4096];
+    char text[4096], memory[32];
     struct tiny_job job;
     tiny_job_open(&job, &tiny_edits[3], LK_BF16, 2);
     uint64_t plan = least(&job);
     tiny_job_close(&job);
     unlink(output);
-    int code = run_program(plan - 1, output, text);
+    snprintf(memory, sizeof memory, "%llu", (unsigned long long)plan - 1);
+    int code = run_program("GPUSIM_MEMORY", memory, output, text);
     if (code != 4 || !strstr(text, "error: ") || !strstr(text, "are needed") ||
         !strstr(text, "the smallest --vram for this"))
         fail_msg("code %d: %s", code, text);
     assert_int_equal(access(output, F_OK), -1);
-    code = run_program(plan, output, text);
+    snprintf(memory, sizeof memory, "%llu", (unsigned long long)plan);
+    code = run_program("GPUSIM_MEMORY", memory, output, text);
     if (code) fail_msg("code %d: %s", code, text);
     assert_int_equal(access(output, F_OK), 0);
     unlink(output);
 }
 
+/* GPUs and drivers that could not run the kernels are refused when the device is opened. */
+static void lesser_gpus(void **state) {
+    (void)state;
+    const char *output = test_path("cuda_lesser.png");
+    char text[4096];
+    int code = run_program("GPUSIM_SHARED", "101376", output, text);
+    if (code != 5 || !strstr(text, "gives a block at most 99 KiB of shared memory and the kernels need 163"))
+        fail_msg("code %d: %s", code, text);
+    code = run_program("GPUSIM_DRIVER", "11080", output, text);
+    if (code != 5 || !strstr(text, "the driver is of CUDA 11.8 and the kernels of this build need CUDA 1"))
+        fail_msg("code %d: %s", code, text);
+    assert_int_equal(access(output, F_OK), -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plan_is_the_peak),         cmocka_unit_test(a_second_job_plans_on_top),
-        cmocka_unit_test(budget_to_the_byte),       cmocka_unit_test(a_smaller_job_fits_afterwards),
-        cmocka_unit_test(every_failing_allocation), cmocka_unit_test(exit_code_of_the_program),
+        cmocka_unit_test(plan_is_the_peak),
+        cmocka_unit_test(a_second_job_plans_on_top),
+        cmocka_unit_test(budget_to_the_byte),
+        cmocka_unit_test(a_smaller_job_fits_afterwards),
+        cmocka_unit_test(every_failing_allocation),
+        cmocka_unit_test(exit_code_of_the_program),
+        cmocka_unit_test(lesser_gpus),
     };
     gpu = simulated_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);

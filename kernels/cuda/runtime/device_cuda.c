@@ -8,6 +8,7 @@
 #include "kernels/cuda/runtime/modules.h"
 
 #define LEAST_COMPUTE_MAJOR 8
+#define MOST_SHARED         (163 << 10)           /* bytes that a block of some kernel has */
 #define MOST_BESIDE         ((uint64_t)1 << 30)   /* that a context with its code is taken for */
 #define DESCRIBED_BESIDE    ((uint64_t)600000000) /* of a device that is not here */
 
@@ -181,6 +182,22 @@ static enum lk_code load_modules(struct lk_cuda_device *cuda) {
     return LK_OK;
 }
 
+/* What the kernels of this build need, said at once and not by the first launch that fails. */
+static enum lk_code check_device(int index, const struct lk_cuda_info *info, int shared) {
+    if (info->driver_version / 1000 < lk_cuda_toolkit_major)
+        return lk_fail(
+            LK_E_DEVICE,
+            "cuda:%d: the driver is of CUDA %d.%d and the kernels of this build need CUDA %d or newer; update "
+            "the driver, or build with an older toolkit",
+            index, info->driver_version / 1000, info->driver_version % 1000 / 10, lk_cuda_toolkit_major);
+    if (shared < MOST_SHARED)
+        return lk_fail(LK_E_DEVICE,
+                       "cuda:%d: %s (compute capability %d.%d) gives a block at most %d KiB of shared memory and the "
+                       "kernels need %d, as GPUs of 8.0 and 9.0 have; use another device or --device cpu",
+                       index, info->name, info->compute_major, info->compute_minor, shared >> 10, MOST_SHARED >> 10);
+    return LK_OK;
+}
+
 static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     struct lk_cuda_info info;
     int n, shared;
@@ -195,6 +212,7 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, &cuda->n_multiprocessors));
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared));
     cuda->most_shared = (size_t)shared;
+    LK_TRY(check_device(index, &info, shared));
     cuda->weights = lk_calloc(1, sizeof *cuda->weights);
     if (!cuda->weights) return lk_fail(LK_E_NOMEM, "%s: out of memory", cuda->device.name);
     cuda->weights->epoch = lk_weights_epoch();

@@ -7,8 +7,12 @@ set(cuda_folder ${CMAKE_BINARY_DIR}/cuda)
 set(cuda_incbin "")
 set(cuda_entries "")
 set(cuda_fatbins "")
+set(cuda_toolkit_major 0)
 if(NVCC AND LIKENESS_CUDA)
   message(STATUS "CUDA kernels: ${NVCC}")
+  execute_process(COMMAND ${NVCC} --version OUTPUT_VARIABLE nvcc_version)
+  string(REGEX MATCH "release ([0-9]+)\\.([0-9]+)" nvcc_version "${nvcc_version}")
+  set(cuda_toolkit_major ${CMAKE_MATCH_1})
   # -fmad=false: products and sums round where they are written, as on the CPU; kernels that want fma say fmaf.
   set(NVCC_FLAGS -std=c++17 -O3 -fmad=false -lineinfo --no-compress -Werror all-warnings -Xptxas -warn-spills
       -gencode arch=compute_80,code=[compute_80,sm_80] -gencode arch=compute_80,code=sm_90)

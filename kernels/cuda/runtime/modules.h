@@ -11,3 +11,4 @@ struct lk_cuda_module {
 
 extern const struct lk_cuda_module lk_cuda_modules[];
 extern const size_t lk_cuda_n_modules;
+extern const int lk_cuda_toolkit_major; /* that made them: a driver of an older CUDA cannot load them */

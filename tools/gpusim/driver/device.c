@@ -36,7 +36,7 @@ EXPORT CUresult cuInit(unsigned flags) {
 
 EXPORT CUresult cuDriverGetVersion(int *version) {
     if (!version) return CUDA_ERROR_INVALID_VALUE;
-    *version = 13000;
+    *version = gpusim_settings()->driver_version;
     return CUDA_SUCCESS;
 }
 
@@ -177,5 +177,6 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
     *value = attribute == 33 ? device + 1 : 0; /* PCI bus */
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (attributes[i].attribute == attribute) *value = attributes[i].value;
+    if (attribute == 97) *value = gpusim_settings()->shared_optin;
     LEAVE(CUDA_SUCCESS);
 }

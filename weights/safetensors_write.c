@@ -10,19 +10,6 @@
 #include "engine/base/json.h"
 #include "weights/safetensors_dtype.h"
 
-static void append_string(struct lk_text *t, const char *text) {
-    lk_text_add(t, "\"");
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            lk_text_add(t, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            lk_text_add(t, "\\u%04x", (unsigned)(unsigned char)*text);
-        else
-            lk_text_bytes(t, text, 1);
-    }
-    lk_text_add(t, "\"");
-}
-
 static enum lk_code check_metadata(const char *path, const char *metadata_json) {
     struct lk_json j;
     const char *ignored;
@@ -56,7 +43,7 @@ static enum lk_code make_header(struct lk_text *h, const char *path, const struc
         enum lk_code rc = check_tensor(path, &tensors[i]);
         if (rc) return rc;
         if (i || metadata_json) lk_text_add(h, ",");
-        append_string(h, tensors[i].name);
+        lk_text_json(h, tensors[i].name);
         lk_text_add(h, ":{\"dtype\":\"%s\",\"shape\":[", lk_st_dtype_names[t->dtype]);
         for (int d = 0; d < t->n_dims; d++) lk_text_add(h, "%s%lld", d ? "," : "", (long long)t->shape[d]);
         unsigned long long end = at + lk_tensor_bytes(t);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
 
 /* Room for `more` bytes and the NUL. */
 static bool reserve(struct lk_text *text, size_t more) {
@@ -44,6 +45,27 @@ void lk_text_add(struct lk_text *text, const char *format, ...) {
     }
     text->n += (size_t)n;
 }
+
+void lk_text_json(struct lk_text *text, const char *string) {
+    lk_text_bytes(text, "\"", 1);
+    for (size_t left = strlen(string); left;) {
+        uint32_t c;
+        size_t n = lk_utf8_decode(string, left, &c);
+        if (c == '"' || c == '\\')
+            lk_text_add(text, "\\%c", (int)c);
+        else if (c < 0x20 || c == 0x7f || c == 0x2028 || c == 0x2029)
+            lk_text_add(text, "\\u%04x", (unsigned)c);
+        else if (n)
+            lk_text_bytes(text, string, n);
+        else
+            lk_text_add(text, "\\ufffd");
+        string += n ? n : 1;
+        left -= n ? n : 1;
+    }
+    lk_text_bytes(text, "\"", 1);
+}
+
+void lk_text_number(struct lk_text *text, double value) { lk_text_add(text, "%.17g", value == 0 ? 0.0 : value); }
 
 void lk_text_free(struct lk_text *text) {
     lk_free(text->bytes);

@@ -13,6 +13,10 @@ struct lk_text {
 
 void lk_text_add(struct lk_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lk_text_bytes(struct lk_text *text, const char *bytes, size_t n);
+/* A JSON string with its quotes; what is no UTF-8 becomes U+FFFD. */
+void lk_text_json(struct lk_text *text, const char *string);
+/* A double with 17 digits, from which it reads back bit by bit; -0 is 0. Finite. */
+void lk_text_number(struct lk_text *text, double value);
 void lk_text_free(struct lk_text *text);
 
 /* printf into memory of its own, for lk_free; NULL when memory is out. */

@@ -49,7 +49,7 @@ struct lk_column_kind *lk_table_column_kinds(const struct lk_table *table) {
 static void cell_fields(struct lk_text *out, const struct lk_cell *cell, struct lk_column_kind column) {
     bool number = cell && cell->kind == LK_CELL_NUMBER;
     if (number)
-        lk_print_full(out, cell->value);
+        lk_text_number(out, cell->value);
     else if (cell && cell->kind == LK_CELL_TEXT)
         text_field(out, cell->text, "");
     if (column.rate && number && cell->n)
@@ -59,9 +59,9 @@ static void cell_fields(struct lk_text *out, const struct lk_cell *cell, struct 
     if (column.interval) {
         bool has = number && (cell->low != 0 || cell->high != 0);
         lk_text_add(out, ",");
-        if (has) lk_print_full(out, cell->low);
+        if (has) lk_text_number(out, cell->low);
         lk_text_add(out, ",");
-        if (has) lk_print_full(out, cell->high);
+        if (has) lk_text_number(out, cell->high);
     }
 }
 

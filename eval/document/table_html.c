@@ -61,7 +61,7 @@ static void cell_element(struct lk_text *out, const struct context *x, const str
     if (right || wrap) lk_text_add(out, " class=\"%s\"", right ? "r" : "w");
     if (cell->kind == LK_CELL_NUMBER) {
         lk_text_add(out, " data-v=\"");
-        lk_print_full(out, cell->value);
+        lk_text_number(out, cell->value);
         lk_text_add(out, "\"");
     }
     lk_text_add(out, ">");

@@ -1,42 +1,20 @@
-#include <string.h>
-
-#include "engine/base/utf8.h"
 #include "eval/document/table_print.h"
-
-static void string(struct lk_text *out, const char *text) {
-    lk_text_bytes(out, "\"", 1);
-    for (size_t left = strlen(text); left;) {
-        uint32_t c;
-        size_t n = lk_utf8_decode(text, left, &c);
-        if (c == '"' || c == '\\')
-            lk_text_add(out, "\\%c", (int)c);
-        else if (c < 0x20 || c == 0x7f || c == 0x2028 || c == 0x2029)
-            lk_text_add(out, "\\u%04x", (unsigned)c);
-        else if (n)
-            lk_text_bytes(out, text, n);
-        else
-            lk_text_add(out, "\\ufffd");
-        text += n ? n : 1;
-        left -= n ? n : 1;
-    }
-    lk_text_bytes(out, "\"", 1);
-}
 
 static void member(struct lk_text *out, const char *key, double value) {
     lk_text_add(out, ", \"%s\": ", key);
-    lk_print_full(out, value);
+    lk_text_number(out, value);
 }
 
 static void cell_value(struct lk_text *out, const struct lk_cell *cell) {
     if (cell->kind == LK_CELL_TEXT && !cell->note) {
-        string(out, cell->text);
+        lk_text_json(out, cell->text);
         return;
     }
     lk_text_add(out, "{\"value\": ");
     if (cell->kind == LK_CELL_NUMBER)
-        lk_print_full(out, cell->value);
+        lk_text_number(out, cell->value);
     else if (cell->kind == LK_CELL_TEXT)
-        string(out, cell->text);
+        lk_text_json(out, cell->text);
     else
         lk_text_add(out, "null");
     if (cell->low != 0 || cell->high != 0) {
@@ -46,7 +24,7 @@ static void cell_value(struct lk_text *out, const struct lk_cell *cell) {
     if (cell->n) lk_text_add(out, ", \"k\": %lld, \"n\": %lld", (long long)cell->count, (long long)cell->n);
     if (cell->note) {
         lk_text_add(out, ", \"note\": ");
-        string(out, cell->note);
+        lk_text_json(out, cell->note);
     }
     lk_text_add(out, "}");
 }
@@ -56,7 +34,7 @@ static void row_value(struct lk_text *out, const struct lk_table_row *row) {
     for (int i = 0; i < row->n_cells; i++) {
         if (i) lk_text_add(out, ", ");
         if (row->heading)
-            string(out, row->cells[i].text);
+            lk_text_json(out, row->cells[i].text);
         else
             cell_value(out, &row->cells[i]);
     }
@@ -65,26 +43,26 @@ static void row_value(struct lk_text *out, const struct lk_table_row *row) {
 
 static void run_value(struct lk_text *out, const struct lk_run *run) {
     lk_text_add(out, ",\n  \"run\": {\"name\": ");
-    string(out, run->name);
+    lk_text_json(out, run->name);
     lk_text_add(out, ", \"configuration\": \"%s\", \"nominal\": %lld, \"valid\": %lld}", run->configuration,
                 (long long)run->n_nominal, (long long)run->n_valid);
 }
 
 void lk_table_json(const struct lk_table *table, struct lk_text *out) {
     lk_text_add(out, "{\n  \"id\": ");
-    string(out, table->id);
+    lk_text_json(out, table->id);
     lk_text_add(out, ",\n  \"caption\": ");
-    string(out, table->caption);
+    lk_text_json(out, table->caption);
     lk_text_add(out, ",\n  \"note\": ");
     if (table->note)
-        string(out, table->note);
+        lk_text_json(out, table->note);
     else
         lk_text_add(out, "null");
     if (table->run) run_value(out, table->run);
     lk_text_add(out, ",\n  \"columns\": [");
     for (int c = 0; c < table->n_columns; c++) {
         lk_text_add(out, "%s{\"name\": ", c ? ", " : "");
-        string(out, table->columns[c]);
+        lk_text_json(out, table->columns[c]);
         lk_text_add(out, ", \"align\": \"%s\"}", table->align[c] == LK_ALIGN_RIGHT ? "right" : "left");
     }
     lk_text_add(out, "],\n  \"no_data\": %s,\n  \"rows\": [", table->no_data ? "true" : "false");

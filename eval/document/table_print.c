@@ -83,8 +83,6 @@ void lk_print_fragment(struct lk_text *out, const char *key) {
     }
 }
 
-void lk_print_full(struct lk_text *out, double value) { lk_text_add(out, "%.17g", value == 0 ? 0.0 : value); }
-
 int lk_table_notes_index(const struct lk_table_notes *notes, const char *note) {
     for (int i = 0; note && i < notes->n; i++)
         if (!strcmp(notes->list[i], note)) return i;
@@ -97,9 +95,7 @@ enum lk_code lk_table_notes(const struct lk_table *table, struct lk_table_notes 
         for (int c = 0; c < table->rows[r].n_cells; c++) {
             const char *note = table->rows[r].cells[c].note;
             if (!note || lk_table_notes_index(out, note) >= 0) continue;
-            const char **list = lk_realloc(out->list, ((size_t)out->n + 1) * sizeof *list);
-            if (!list) return lk_fail(LK_E_NOMEM, "table %s: no memory for its remarks; free memory", table->id);
-            out->list = list;
+            LK_TRY(lk_grow(&out->list, &out->capacity, (size_t)out->n + 1, sizeof *out->list));
             out->list[out->n++] = note;
         }
     return LK_OK;

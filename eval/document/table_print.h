@@ -30,12 +30,11 @@ struct lk_column_kind {
 };
 /* [n_columns], lk_free; NULL when memory is out. */
 struct lk_column_kind *lk_table_column_kinds(const struct lk_table *table);
-/* A double in 17 significant digits, as CSV and JSON carry it. */
-void lk_print_full(struct lk_text *out, double value);
 /* The remarks of a table's cells, each text once, in order of first appearance. */
 struct lk_table_notes {
     const char **list;
     int n;
+    size_t capacity;
 };
 /* LK_E_NOMEM; free with lk_table_notes_free in any case. */
 enum lk_code lk_table_notes(const struct lk_table *table, struct lk_table_notes *out);

@@ -11,15 +11,9 @@
 enum { MAX_ROWS_ON_PAGE = 300 };
 
 static void json_text(struct lk_text *out, const char *name, const char *value) {
-    lk_text_add(out, " \"%s\": \"", name);
-    for (const char *c = value; *c; c++)
-        if (*c == '"' || *c == '\\')
-            lk_text_add(out, "\\%c", *c);
-        else if ((unsigned char)*c < 0x20)
-            lk_text_add(out, "\\u%04x", (unsigned)(unsigned char)*c);
-        else
-            lk_text_bytes(out, c, 1);
-    lk_text_add(out, "\",\n");
+    lk_text_add(out, " \"%s\": ", name);
+    lk_text_json(out, value);
+    lk_text_add(out, ",\n");
 }
 
 static void json_distribution(struct lk_text *out, const char *name, const struct lk_t2i_distribution *d) {
@@ -31,7 +25,7 @@ static void json_distribution(struct lk_text *out, const char *name, const struc
         for (int g = 0, n = 0; g < lk_t2i_levels(a); g++) {
             if (!d->names[a][g]) continue;
             lk_text_add(out, "%s\"%s\": ", n++ ? ", " : "", lk_t2i_level_name(a, g));
-            lk_print_full(out, d->shares[a][g]);
+            lk_text_number(out, d->shares[a][g]);
         }
         lk_text_add(out, "}");
     }
@@ -55,7 +49,7 @@ static enum lk_code configuration(const struct lk_t2i_metrics *m, const struct l
         json_distribution(out, "reference", &o->reference);
     lk_text_add(out, " \"prompt_table\": %s,\n \"bootstrap\": %d,\n \"study_seed\": \"%" PRIu64 "\",\n \"alpha\": ",
                 m->images->prompts ? "true" : "false", o->how.n_replicates, o->how.seed);
-    lk_print_full(out, o->alpha);
+    lk_text_number(out, o->alpha);
     lk_text_add(out, "\n}\n");
     if (out->rc) return lk_fail(out->rc, "t2i: out of memory for the configuration");
     lk_sha256(out->bytes, out->n, hash);

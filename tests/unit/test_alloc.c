@@ -70,6 +70,19 @@ static void texts_keep_the_first_failure(void **state) {
     lk_text_free(&text);
 }
 
+static void texts_quote_for_json(void **state) {
+    (void)state;
+    struct lk_text text = {0};
+    lk_text_json(&text, "a \"b\"\\\n\x7f \xc3\xa9\xe2\x80\xa8\xf0\x9f\x99\x82 \xff\xc3");
+    assert_string_equal(text.bytes, "\"a \\\"b\\\"\\\\\\u000a\\u007f \xc3\xa9\\u2028\xf0\x9f\x99\x82 \\ufffd\\ufffd\"");
+    text.n = 0;
+    lk_text_number(&text, -0.0);
+    lk_text_add(&text, " ");
+    lk_text_number(&text, 0.1);
+    assert_string_equal(text.bytes, "0 0.10000000000000001");
+    lk_text_free(&text);
+}
+
 static void stores_hand_out_memory_for_any_type(void **state) {
     (void)state;
     struct lk_store store = {0};
@@ -122,6 +135,7 @@ int main(void) {
         cmocka_unit_test(realloc_keeps_contents),
         cmocka_unit_test(arrays_grow_or_stay_as_they_are),
         cmocka_unit_test(texts_keep_the_first_failure),
+        cmocka_unit_test(texts_quote_for_json),
         cmocka_unit_test(stores_hand_out_memory_for_any_type),
         cmocka_unit_test(arena_counts_the_same_with_and_without_memory),
     };

@@ -144,6 +144,7 @@ enum lk_code cli_stats(const struct cli_arguments *arguments) {
                       .out.json = arguments->json};
     enum lk_code rc = test->no_file ? LK_OK : stats_read(&s);
     if (!rc) rc = test->run(&s);
+    rc = stats_close(&s.out, rc);
     stats_free(&s);
     return rc;
 }

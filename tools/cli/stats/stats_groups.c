@@ -45,7 +45,6 @@ enum lk_code stats_kruskal(struct stats *s) {
     LK_TRY(grouped(s, &of));
     stats_print_test(s, of, &test);
     stats_field(&s->out, "n_groups", "groups", stats_count(n_groups));
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -91,7 +90,6 @@ enum lk_code stats_dunn(struct stats *s) {
     stats_field(&s->out, "undefined", "undefined", stats_text(why));
     const char *const keys[] = {"first", "second", "z", "p", "adjusted", "n"};
     if (defined || s->out.json) stats_print_table(&s->out, "pairs", keys, 6, cells, defined ? n_pairs : 0);
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -110,7 +108,6 @@ enum lk_code stats_mann_whitney(struct stats *s) {
     stats_print_test(s, of, &test);
     stats_field(&s->out, "n_first", "n of the first", stats_count(g.n[0]));
     stats_field(&s->out, "n_second", "n of the second", stats_count(g.n[1]));
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -152,6 +149,5 @@ enum lk_code stats_describe(struct stats *s) {
     stats_open(&s->out, s->test, "Summary", of);
     stats_print_missing(s);
     stats_print_table(&s->out, "groups", keys, DESCRIBE_COLUMNS, cells, n_rows);
-    stats_close(&s->out);
     return LK_OK;
 }

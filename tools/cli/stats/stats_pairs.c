@@ -72,7 +72,6 @@ static void print_kappa(struct stats *s, const char *of, enum lk_weights weights
     stats_field(out, "n", "n", stats_count(k->kappa.n));
     stats_print_missing(s);
     stats_field(out, "method", "method", stats_text("asymptotic, 95 % interval"));
-    stats_close(out);
 }
 
 enum lk_code stats_kappa(struct stats *s) {
@@ -118,7 +117,6 @@ enum lk_code stats_correlation(struct stats *s) {
         stats_field(&s->out, "high", "interval to", stats_number(interval.high));
         stats_field(&s->out, "confidence", "confidence", stats_number(stats_confidence(s)));
     }
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -140,7 +138,6 @@ enum lk_code stats_wilcoxon(struct stats *s) {
     LK_TRY(both(s, "against", &of));
     stats_print_test(s, of, &test);
     stats_field(&s->out, "zero_method", "differences of 0", stats_text(zero ? zero : "wilcox"));
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -185,7 +182,6 @@ static enum lk_code chi2_fit(struct stats *s) {
     LK_TRY(stats_join(s, &of, "%s against equal shares of %d labels", s->x.name, levels.n));
     stats_print_test(s, of, &test);
     stats_field(&s->out, "n_small", "expected counts under 5", stats_count(n_small));
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -201,7 +197,6 @@ enum lk_code stats_chi2(struct stats *s) {
     stats_field(&s->out, "n_rows", "rows", stats_count(c.n_rows));
     stats_field(&s->out, "n_columns", "columns", stats_count(c.n_columns));
     stats_field(&s->out, "n_small", "expected counts under 5", stats_count(c.n_small));
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -219,7 +214,6 @@ enum lk_code stats_fisher(struct stats *s) {
     LK_TRY(stats_join(s, &of, "odds of %s = %s, %s = %s to %s", s->y.name, t.y.names[0], s->x.name, t.x.names[0],
                       t.x.names[1]));
     stats_print_test(s, of, &test);
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -256,6 +250,5 @@ enum lk_code stats_mcnemar(struct stats *s) {
                                            stats_count((size_t)counts[1][0])};
         stats_print_table(&s->out, "changes", keys, 2, cells, 2);
     }
-    stats_close(&s->out);
     return LK_OK;
 }

@@ -8,30 +8,15 @@
 
 enum { LABEL_WIDTH = 24 };
 
-static void json_text(const char *text) {
-    putchar('"');
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            printf("\\%c", *c);
-        else if (*c < 0x20 || *c == 0x7f)
-            printf("\\u%04x", *c);
-        else
-            putchar(*c);
-    }
-    putchar('"');
-}
-
-static void json_cell(struct stats_cell cell) {
+static void json_cell(struct lk_text *out, struct stats_cell cell) {
     if (cell.kind == STATS_TEXT)
-        json_text(cell.text);
-    else if (cell.kind == STATS_COUNT)
-        printf("%.0f", cell.number);
+        lk_text_json(out, cell.text);
     else if (cell.kind == STATS_NUMBER && isinf(cell.number)) /* JSON has no word for it */
-        fputs(cell.number > 0 ? "\"Infinity\"" : "\"-Infinity\"", stdout);
-    else if (cell.kind == STATS_NUMBER && !isnan(cell.number))
-        printf("%.17g", cell.number);
+        lk_text_add(out, cell.number > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+    else if (cell.kind != STATS_NONE && !isnan(cell.number))
+        lk_text_number(out, cell.number);
     else
-        fputs("null", stdout);
+        lk_text_add(out, "null");
 }
 
 /* Of a cell but text; a number that does not exist is a dash. */
@@ -65,15 +50,15 @@ static int width(struct stats_cell cell) {
 }
 
 static void key_of(struct stats_out *out, const char *key) {
-    fputs(out->n_fields++ ? ",\n  " : "\n  ", stdout);
-    json_text(key);
-    fputs(": ", stdout);
+    lk_text_add(&out->text, out->n_fields++ ? ",\n  " : "\n  ");
+    lk_text_json(&out->text, key);
+    lk_text_add(&out->text, ": ");
 }
 
 void stats_open(struct stats_out *out, const char *test, const char *title, const char *of) {
     out->n_fields = 0;
     if (out->json) {
-        putchar('{');
+        lk_text_add(&out->text, "{");
         stats_field(out, "test", NULL, stats_text(test));
         stats_field(out, "name", NULL, stats_text(title));
         stats_field(out, "of", NULL, stats_text(of));
@@ -90,7 +75,7 @@ void stats_open(struct stats_out *out, const char *test, const char *title, cons
 void stats_field(struct stats_out *out, const char *key, const char *label, struct stats_cell cell) {
     if (out->json) {
         key_of(out, key);
-        json_cell(cell);
+        json_cell(&out->text, cell);
     } else if (label && cell.kind != STATS_NONE) {
         printf("  %-*s ", LABEL_WIDTH, label);
         text_cell(cell);
@@ -98,26 +83,27 @@ void stats_field(struct stats_out *out, const char *key, const char *label, stru
     }
 }
 
-static void json_table(const char *const *keys, int n_columns, const struct stats_cell *cells, size_t n_rows) {
-    putchar('[');
+static void json_table(struct lk_text *out, const char *const *keys, int n_columns, const struct stats_cell *cells,
+                       size_t n_rows) {
+    lk_text_add(out, "[");
     for (size_t r = 0; r < n_rows; r++) {
-        fputs(r ? ",\n    {" : "\n    {", stdout);
+        lk_text_add(out, r ? ",\n    {" : "\n    {");
         for (int c = 0; c < n_columns; c++) {
-            if (c) fputs(", ", stdout);
-            json_text(keys[c]);
-            fputs(": ", stdout);
-            json_cell(cells[r * (size_t)n_columns + (size_t)c]);
+            if (c) lk_text_add(out, ", ");
+            lk_text_json(out, keys[c]);
+            lk_text_add(out, ": ");
+            json_cell(out, cells[r * (size_t)n_columns + (size_t)c]);
         }
-        putchar('}');
+        lk_text_add(out, "}");
     }
-    fputs(n_rows ? "\n  ]" : "]", stdout);
+    lk_text_add(out, n_rows ? "\n  ]" : "]");
 }
 
 void stats_print_table(struct stats_out *out, const char *key, const char *const *keys, int n_columns,
                        const struct stats_cell *cells, size_t n_rows) {
     if (out->json) {
         key_of(out, key);
-        json_table(keys, n_columns, cells, n_rows);
+        json_table(&out->text, keys, n_columns, cells, n_rows);
         return;
     }
     int widest[STATS_MAX_COLUMNS];
@@ -139,6 +125,12 @@ void stats_print_table(struct stats_out *out, const char *key, const char *const
     }
 }
 
-void stats_close(struct stats_out *out) {
-    if (out->json) puts("\n}");
+enum lk_code stats_close(struct stats_out *out, enum lk_code rc) {
+    if (!rc && out->json) {
+        lk_text_add(&out->text, "\n}\n");
+        rc = out->text.rc;
+        if (!rc) fputs(out->text.bytes, stdout);
+    }
+    lk_text_free(&out->text);
+    return rc;
 }

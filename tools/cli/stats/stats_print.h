@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "engine/base/text.h"
+
 enum stats_kind { STATS_NONE, STATS_TEXT, STATS_NUMBER, STATS_COUNT };
 
 struct stats_cell {
@@ -22,6 +24,7 @@ static inline struct stats_cell stats_none(void) { return (struct stats_cell){ST
 struct stats_out {
     bool json;
     int n_fields;
+    struct lk_text text; /* of JSON, printed whole by stats_close */
 };
 
 /* Opens the object; the title is the first line of the text. */
@@ -32,4 +35,5 @@ enum { STATS_MAX_COLUMNS = 16 };
 /* cells [n_rows, n_columns]; keys name the members in JSON and head the columns in text. */
 void stats_print_table(struct stats_out *out, const char *key, const char *const *keys, int n_columns,
                        const struct stats_cell *cells, size_t n_rows);
-void stats_close(struct stats_out *out);
+/* Prints the object unless rc is an error, and gives rc or LK_E_NOMEM. */
+enum lk_code stats_close(struct stats_out *out, enum lk_code rc);

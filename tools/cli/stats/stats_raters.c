@@ -53,7 +53,6 @@ enum lk_code stats_fleiss(struct stats *s) {
     stats_field(&s->out, "left_out", f.left_out ? "other number of ratings" : NULL, stats_count(f.left_out));
     stats_print_missing(s);
     stats_field(&s->out, "n_labels", "labels", stats_count((size_t)n_labels));
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -81,7 +80,6 @@ enum lk_code stats_alpha(struct stats *s) {
     stats_print_missing(s);
     stats_field(&s->out, "resamples", resampled ? "resamples" : NULL,
                 resampled ? stats_count((size_t)how.n_replicates) : stats_none());
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -111,7 +109,6 @@ enum lk_code stats_icc(struct stats *s) {
     stats_field(&s->out, "f_undefined", "no F and interval", stats_text(icc[0].f_undefined));
     static const char *const keys[] = {"form", "icc", "low", "high", "f", "df1", "df2", "p"};
     if (!icc[0].value.undefined || s->out.json) stats_print_table(&s->out, "forms", keys, ICC_COLUMNS, cells, LK_N_ICC);
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -130,6 +127,5 @@ enum lk_code stats_friedman(struct stats *s) {
     LK_TRY(rated(s, m.n_raters, "treatments", &of));
     stats_print_test(s, of, &test);
     stats_field(&s->out, "left_out", m.n_units > n ? "incomplete blocks" : NULL, stats_count(m.n_units - n));
-    stats_close(&s->out);
     return LK_OK;
 }

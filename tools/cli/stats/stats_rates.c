@@ -93,7 +93,6 @@ enum lk_code stats_proportions(struct stats *s) {
     static const char *const keys[] = {"group",      "k",           "n",         "rate",
                                        "wilson_low", "wilson_high", "exact_low", "exact_high"};
     stats_print_table(&s->out, "groups", keys, RATE_COLUMNS, cells, n_groups);
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -170,7 +169,6 @@ enum lk_code stats_bootstrap(struct stats *s) {
         if (!mean.design_effect.undefined)
             stats_field(&s->out, "design_effect", "design effect", stats_number(mean.design_effect.value));
     }
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -204,7 +202,6 @@ enum lk_code stats_adjust(struct stats *s) {
     stats_print_missing(s);
     stats_field(&s->out, "method", "method", stats_text(lk_adjustment_name(stats_adjustment(s))));
     if (n || s->out.json) stats_print_table(&s->out, "tests", keys, 3, cells, n);
-    stats_close(&s->out);
     return LK_OK;
 }
 
@@ -230,6 +227,5 @@ enum lk_code stats_sample_size(struct stats *s) {
         LK_TRY(lk_sample_size_h(h, power, 1, alpha, &by_h));
         stats_field(&s->out, "n_h", "n by Cohen's h", by_h.undefined ? none : stats_number(by_h.value));
     }
-    stats_close(&s->out);
     return LK_OK;
 }

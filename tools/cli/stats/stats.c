@@ -5,41 +5,9 @@
 
 #include "tools/cli/cli.h"
 
-/* The options of stats, each with its bit. Two are report's too and hold its defaults: those two pass where a test does
- * not look at them. */
 static const int64_t DEFAULT_SEED = 42;
 static const double DEFAULT_ALPHA = 0.05;
 
-#define STATS_OPTIONS(X)                                                                                               \
-    X(VALUE, "value", o->value)                                                                                        \
-    X(BY, "by", o->by)                                                                                                 \
-    X(X_COLUMN, "x", o->x)                                                                                             \
-    X(Y_COLUMN, "y", o->y)                                                                                             \
-    X(ITEM, "item", o->item)                                                                                           \
-    X(RATER, "rater", o->rater)                                                                                        \
-    X(CLUSTER, "cluster", o->cluster)                                                                                  \
-    X(COLUMNS, "columns", o->columns)                                                                                  \
-    X(WEIGHTS, "weights", o->weights)                                                                                  \
-    X(LEVEL, "level", o->level)                                                                                        \
-    X(ALTERNATIVE, "alternative", o->alternative)                                                                      \
-    X(ZERO_METHOD, "zero-method", o->zero_method)                                                                      \
-    X(METHOD, "method", o->method)                                                                                     \
-    X(INTERVAL, "interval", o->interval)                                                                               \
-    X(EXACT, "exact", o->exact)                                                                                        \
-    X(CORRECTION, "correction", o->correction)                                                                         \
-    X(NO_CORRECTION, "no-correction", o->no_correction)                                                                \
-    X(RESAMPLES, "resamples", o->resamples > 0)                                                                        \
-    X(STUDY_SEED, "study-seed", a->report.study_seed != DEFAULT_SEED)                                                  \
-    X(NULL_RATE, "null", o->null >= 0)                                                                                 \
-    X(P1, "p1", o->p1 >= 0)                                                                                            \
-    X(P2, "p2", o->p2 >= 0)                                                                                            \
-    X(ALPHA, "alpha", a->report.alpha != DEFAULT_ALPHA)                                                                \
-    X(POWER, "power", o->power > 0)
-
-#define PLACE(bit, name, given) AT_##bit,
-enum { STATS_OPTIONS(PLACE) N_OPTIONS };
-#define BIT(bit, name, given) bit = 1 << AT_##bit,
-enum { STATS_OPTIONS(BIT) };
 #define NAME(bit, name, given) name,
 static const char *const option_names[] = {STATS_OPTIONS(NAME)};
 
@@ -49,51 +17,18 @@ static unsigned given(const struct cli_arguments *a) {
     return 0 STATS_OPTIONS(GIVEN);
 }
 
-enum {
-    PAIR = X_COLUMN | Y_COLUMN,
-    GROUPED = VALUE | BY,
-    CORRECTIONS = CORRECTION | NO_CORRECTION,
-    RESAMPLED = RESAMPLES | STUDY_SEED | ALPHA,
-};
-
-/* Of `wide` tests, --columns stands in for all that they need. */
-static const struct test {
-    const char *name;
-    enum lk_code (*run)(struct stats *);
-    unsigned needs, takes;
-    bool wide, no_file;
-} tests[] = {
-    {"kappa", stats_kappa, PAIR, WEIGHTS, false, false},
-    {"fleiss", stats_fleiss, ITEM | VALUE, 0, true, false},
-    {"alpha", stats_alpha, ITEM | RATER | VALUE, LEVEL | RESAMPLED, true, false},
-    {"icc", stats_icc, ITEM | RATER | VALUE, 0, true, false},
-    {"spearman", stats_correlation, PAIR, 0, false, false},
-    {"pearson", stats_correlation, PAIR, ALPHA, false, false},
-    {"kendall", stats_correlation, PAIR, 0, false, false},
-    {"kruskal", stats_kruskal, GROUPED, 0, false, false},
-    {"mann-whitney", stats_mann_whitney, GROUPED, ALTERNATIVE | CORRECTIONS | EXACT, false, false},
-    {"wilcoxon", stats_wilcoxon, PAIR, ALTERNATIVE | ZERO_METHOD | CORRECTIONS | EXACT, false, false},
-    {"chi2", stats_chi2, X_COLUMN, Y_COLUMN | CORRECTIONS, false, false},
-    {"fisher", stats_fisher, PAIR, ALTERNATIVE | EXACT, false, false},
-    {"mcnemar", stats_mcnemar, PAIR, CORRECTIONS | EXACT, false, false},
-    {"friedman", stats_friedman, ITEM | GROUPED, 0, true, false},
-    {"dunn", stats_dunn, GROUPED, METHOD, false, false},
-    {"proportions", stats_proportions, VALUE, BY | ALTERNATIVE | ALPHA | NULL_RATE, false, false},
-    {"describe", stats_describe, VALUE, BY, false, false},
-    {"adjust", stats_adjust, VALUE, ITEM | METHOD, false, false},
-    {"bootstrap", stats_bootstrap, VALUE, BY | CLUSTER | INTERVAL | RESAMPLED, false, false},
-    {"sample-size", stats_sample_size, P1 | P2, ALPHA | POWER, false, true},
-};
-enum { N_TESTS = sizeof tests / sizeof *tests };
-
 /* NULL with the message set. */
-static const struct test *find(const char *name) {
-    const char *names[N_TESTS];
-    for (int i = 0; i < N_TESTS; i++) {
-        names[i] = tests[i].name;
-        if (!strcmp(name, names[i])) return &tests[i];
-    }
-    const char *near = cli_suggest(name, names, N_TESTS);
+static const struct stats_test *find(const char *name) {
+    static const struct stats_test *const tables[] = {stats_pair_tests, stats_group_tests, stats_rater_tests,
+                                                      stats_rate_tests};
+    const char *names[64];
+    int n = 0;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct stats_test *test = tables[i]; test->name && n < 64; test++) {
+            names[n++] = test->name;
+            if (!strcmp(name, test->name)) return test;
+        }
+    const char *near = cli_suggest(name, names, n);
     if (near)
         lk_fail(LK_E_USAGE, "stats: %.64s: no such test; did you mean '%s'?", name, near);
     else
@@ -108,11 +43,11 @@ static int lowest(unsigned bits) {
 }
 
 /* An option that a test would not look at is refused: nobody should think that it was heeded. */
-static enum lk_code check(const struct test *test, const struct cli_arguments *a) {
+static enum lk_code check(const struct stats_test *test, const struct cli_arguments *a) {
     unsigned has = given(a);
-    bool wide = test->wide && (has & COLUMNS);
+    bool wide = test->takes & has & COLUMNS, no_file = test->takes & NO_FILE;
     unsigned needs = wide ? (unsigned)COLUMNS : test->needs;
-    unsigned takes = needs | test->takes | (test->wide ? (unsigned)COLUMNS : 0);
+    unsigned takes = needs | test->takes;
     if (has & ~takes) {
         const char *name = option_names[lowest(has & ~takes)];
         return lk_fail(LK_E_USAGE, "--%s: not an option of 'stats %s'%s", name, test->name,
@@ -120,19 +55,19 @@ static enum lk_code check(const struct test *test, const struct cli_arguments *a
     }
     if (needs & ~has)
         return lk_fail(LK_E_USAGE, "--%s: missing; 'stats %s' needs it%s", option_names[lowest(needs & ~has)],
-                       test->name, test->wide ? " unless --columns names the raters' columns" : "");
+                       test->name, test->takes & COLUMNS ? " unless --columns names the raters' columns" : "");
     if ((has & CORRECTIONS) == CORRECTIONS)
         return lk_fail(LK_E_USAGE, "--correction and --no-correction exclude each other");
-    if (!test->no_file && !a->more[0])
+    if (!no_file && !a->more[0])
         return lk_fail(LK_E_USAGE, "stats %s: expected a CSV file; usage: likeness stats %s FILE.csv [options]",
                        test->name, test->name);
-    if (test->no_file && a->more[0])
+    if (no_file && a->more[0])
         return lk_fail(LK_E_USAGE, "stats %s: takes no file, got \"%.64s\"", test->name, a->more[0]);
     return LK_OK;
 }
 
 enum lk_code cli_stats(const struct cli_arguments *arguments) {
-    const struct test *test = find(arguments->positional);
+    const struct stats_test *test = find(arguments->positional);
     if (!test) return LK_E_USAGE;
     LK_TRY(check(test, arguments));
     struct stats s = {.o = &arguments->stats,
@@ -142,7 +77,7 @@ enum lk_code cli_stats(const struct cli_arguments *arguments) {
                       .test = test->name,
                       .file = arguments->more[0],
                       .out.json = arguments->json};
-    enum lk_code rc = test->no_file ? LK_OK : stats_read(&s);
+    enum lk_code rc = test->takes & NO_FILE ? LK_OK : stats_read(&s);
     if (!rc) rc = test->run(&s);
     rc = stats_close(&s.out, rc);
     stats_free(&s);

@@ -97,21 +97,50 @@ void stats_print_test(struct stats *s, const char *of, const struct lk_test *tes
 void stats_print_interval(struct stats *s, const char *key, const char *label, const struct lk_number *number);
 void stats_print_missing(struct stats *s);
 
-enum lk_code stats_kappa(struct stats *s);
-enum lk_code stats_correlation(struct stats *s);
-enum lk_code stats_wilcoxon(struct stats *s);
-enum lk_code stats_chi2(struct stats *s);
-enum lk_code stats_fisher(struct stats *s);
-enum lk_code stats_mcnemar(struct stats *s);
-enum lk_code stats_kruskal(struct stats *s);
-enum lk_code stats_dunn(struct stats *s);
-enum lk_code stats_mann_whitney(struct stats *s);
-enum lk_code stats_describe(struct stats *s);
-enum lk_code stats_proportions(struct stats *s);
-enum lk_code stats_bootstrap(struct stats *s);
-enum lk_code stats_fleiss(struct stats *s);
-enum lk_code stats_alpha(struct stats *s);
-enum lk_code stats_icc(struct stats *s);
-enum lk_code stats_friedman(struct stats *s);
-enum lk_code stats_adjust(struct stats *s);
-enum lk_code stats_sample_size(struct stats *s);
+/* The options of stats, each with its bit. Two are report's too and hold its defaults: those two pass where a test does
+ * not look at them. */
+#define STATS_OPTIONS(X)                                                                                               \
+    X(VALUE, "value", o->value)                                                                                        \
+    X(BY, "by", o->by)                                                                                                 \
+    X(X_COLUMN, "x", o->x)                                                                                             \
+    X(Y_COLUMN, "y", o->y)                                                                                             \
+    X(ITEM, "item", o->item)                                                                                           \
+    X(RATER, "rater", o->rater)                                                                                        \
+    X(CLUSTER, "cluster", o->cluster)                                                                                  \
+    X(COLUMNS, "columns", o->columns)                                                                                  \
+    X(WEIGHTS, "weights", o->weights)                                                                                  \
+    X(LEVEL, "level", o->level)                                                                                        \
+    X(ALTERNATIVE, "alternative", o->alternative)                                                                      \
+    X(ZERO_METHOD, "zero-method", o->zero_method)                                                                      \
+    X(METHOD, "method", o->method)                                                                                     \
+    X(INTERVAL, "interval", o->interval)                                                                               \
+    X(EXACT, "exact", o->exact)                                                                                        \
+    X(CORRECTION, "correction", o->correction)                                                                         \
+    X(NO_CORRECTION, "no-correction", o->no_correction)                                                                \
+    X(RESAMPLES, "resamples", o->resamples > 0)                                                                        \
+    X(STUDY_SEED, "study-seed", a->report.study_seed != DEFAULT_SEED)                                                  \
+    X(NULL_RATE, "null", o->null >= 0)                                                                                 \
+    X(P1, "p1", o->p1 >= 0)                                                                                            \
+    X(P2, "p2", o->p2 >= 0)                                                                                            \
+    X(ALPHA, "alpha", a->report.alpha != DEFAULT_ALPHA)                                                                \
+    X(POWER, "power", o->power > 0)
+
+#define PLACE(bit, name, given) AT_##bit,
+enum { STATS_OPTIONS(PLACE) N_OPTIONS };
+#define BIT(bit, name, given) bit = 1 << AT_##bit,
+enum { STATS_OPTIONS(BIT) };
+enum {
+    PAIR = X_COLUMN | Y_COLUMN,
+    GROUPED = VALUE | BY,
+    CORRECTIONS = CORRECTION | NO_CORRECTION,
+    RESAMPLED = RESAMPLES | STUDY_SEED | ALPHA,
+    NO_FILE = 1 << N_OPTIONS, /* a test that reads none */
+};
+
+struct stats_test {
+    const char *name;
+    enum lk_code (*run)(struct stats *);
+    unsigned needs, takes; /* COLUMNS taken may stand in for all that is needed */
+};
+/* What each file computes; a test without a name ends them. */
+extern const struct stats_test stats_pair_tests[], stats_group_tests[], stats_rater_tests[], stats_rate_tests[];

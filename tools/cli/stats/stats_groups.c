@@ -35,7 +35,7 @@ static size_t drop_empty(struct stats_groups *g) {
     return n;
 }
 
-enum lk_code stats_kruskal(struct stats *s) {
+static enum lk_code kruskal(struct stats *s) {
     struct stats_groups g;
     LK_TRY(stats_groups(s, &g));
     size_t n_groups = drop_empty(&g);
@@ -56,7 +56,7 @@ enum lk_adjustment stats_adjustment(const struct stats *s) {
     return LK_ADJUST_HOLM;
 }
 
-enum lk_code stats_dunn(struct stats *s) {
+static enum lk_code dunn(struct stats *s) {
     struct stats_groups g;
     LK_TRY(stats_groups(s, &g));
     size_t n_groups = drop_empty(&g);
@@ -93,7 +93,7 @@ enum lk_code stats_dunn(struct stats *s) {
     return LK_OK;
 }
 
-enum lk_code stats_mann_whitney(struct stats *s) {
+static enum lk_code mann_whitney(struct stats *s) {
     struct stats_groups g;
     LK_TRY(stats_groups(s, &g));
     LK_TRY(two_groups(s, &g.levels));
@@ -127,7 +127,7 @@ static enum lk_code describe_row(const char *name, double *values, size_t n, str
     return LK_OK;
 }
 
-enum lk_code stats_describe(struct stats *s) {
+static enum lk_code describe(struct stats *s) {
     struct stats_groups g = {0};
     if (s->by.name) {
         LK_TRY(stats_groups(s, &g));
@@ -151,3 +151,11 @@ enum lk_code stats_describe(struct stats *s) {
     stats_print_table(&s->out, "groups", keys, DESCRIBE_COLUMNS, cells, n_rows);
     return LK_OK;
 }
+
+const struct stats_test stats_group_tests[] = {
+    {"kruskal", kruskal, GROUPED, 0},
+    {"mann-whitney", mann_whitney, GROUPED, ALTERNATIVE | CORRECTIONS | EXACT},
+    {"dunn", dunn, GROUPED, METHOD},
+    {"describe", describe, VALUE, BY},
+    {0},
+};

@@ -74,7 +74,7 @@ static void print_kappa(struct stats *s, const char *of, enum lk_weights weights
     stats_field(out, "method", "method", stats_text("asymptotic, 95 % interval"));
 }
 
-enum lk_code stats_kappa(struct stats *s) {
+static enum lk_code kappa(struct stats *s) {
     struct stats_levels levels;
     LK_TRY(label_pairs(s, &levels));
     enum lk_weights weights = weights_of(s);
@@ -98,7 +98,7 @@ enum lk_code stats_kappa(struct stats *s) {
     return LK_OK;
 }
 
-enum lk_code stats_correlation(struct stats *s) {
+static enum lk_code correlation(struct stats *s) {
     struct pairs pairs;
     LK_TRY(number_pairs(s, &pairs));
     struct lk_test test;
@@ -120,7 +120,7 @@ enum lk_code stats_correlation(struct stats *s) {
     return LK_OK;
 }
 
-enum lk_code stats_wilcoxon(struct stats *s) {
+static enum lk_code wilcoxon(struct stats *s) {
     struct pairs pairs;
     LK_TRY(number_pairs(s, &pairs));
     for (size_t i = 0; i < pairs.n; i++) pairs.x[i] -= pairs.y[i];
@@ -185,7 +185,7 @@ static enum lk_code chi2_fit(struct stats *s) {
     return LK_OK;
 }
 
-enum lk_code stats_chi2(struct stats *s) {
+static enum lk_code chi2(struct stats *s) {
     if (!s->y.name) return chi2_fit(s);
     struct table table;
     LK_TRY(cross(s, &table));
@@ -200,7 +200,7 @@ enum lk_code stats_chi2(struct stats *s) {
     return LK_OK;
 }
 
-enum lk_code stats_fisher(struct stats *s) {
+static enum lk_code fisher(struct stats *s) {
     struct table t;
     LK_TRY(cross(s, &t));
     if (t.x.n != 2 || t.y.n != 2)
@@ -217,7 +217,7 @@ enum lk_code stats_fisher(struct stats *s) {
     return LK_OK;
 }
 
-enum lk_code stats_mcnemar(struct stats *s) {
+static enum lk_code mcnemar(struct stats *s) {
     struct stats_levels levels;
     LK_TRY(label_pairs(s, &levels));
     if (levels.n > 2)
@@ -252,3 +252,15 @@ enum lk_code stats_mcnemar(struct stats *s) {
     }
     return LK_OK;
 }
+
+const struct stats_test stats_pair_tests[] = {
+    {"kappa", kappa, PAIR, WEIGHTS},
+    {"spearman", correlation, PAIR, 0},
+    {"pearson", correlation, PAIR, ALPHA},
+    {"kendall", correlation, PAIR, 0},
+    {"wilcoxon", wilcoxon, PAIR, ALTERNATIVE | ZERO_METHOD | CORRECTIONS | EXACT},
+    {"chi2", chi2, X_COLUMN, Y_COLUMN | CORRECTIONS},
+    {"fisher", fisher, PAIR, ALTERNATIVE | EXACT},
+    {"mcnemar", mcnemar, PAIR, CORRECTIONS | EXACT},
+    {0},
+};

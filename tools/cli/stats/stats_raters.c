@@ -35,7 +35,7 @@ static enum lk_code fleiss_counts(struct stats *s, int32_t **counts, size_t *n_i
     return LK_OK;
 }
 
-enum lk_code stats_fleiss(struct stats *s) {
+static enum lk_code fleiss(struct stats *s) {
     int32_t *counts = NULL;
     size_t n_items = 0;
     int n_labels = 0;
@@ -56,7 +56,7 @@ enum lk_code stats_fleiss(struct stats *s) {
     return LK_OK;
 }
 
-enum lk_code stats_alpha(struct stats *s) {
+static enum lk_code alpha(struct stats *s) {
     enum lk_measurement level = LK_ORDINAL;
     for (int l = 0; s->o->level && l < LK_N_MEASUREMENTS; l++)
         if (!strcmp(s->o->level, lk_measurement_name((enum lk_measurement)l))) level = (enum lk_measurement)l;
@@ -85,7 +85,7 @@ enum lk_code stats_alpha(struct stats *s) {
 
 enum { ICC_COLUMNS = 8 };
 
-enum lk_code stats_icc(struct stats *s) {
+static enum lk_code icc(struct stats *s) {
     struct stats_matrix m;
     LK_TRY(stats_matrix(s, &s->rater, false, &m, NULL));
     struct lk_icc icc[LK_N_ICC];
@@ -112,7 +112,7 @@ enum lk_code stats_icc(struct stats *s) {
     return LK_OK;
 }
 
-enum lk_code stats_friedman(struct stats *s) {
+static enum lk_code friedman(struct stats *s) {
     struct stats_matrix m;
     LK_TRY(stats_matrix(s, &s->by, false, &m, NULL));
     size_t k = (size_t)m.n_raters, n = 0;
@@ -129,3 +129,11 @@ enum lk_code stats_friedman(struct stats *s) {
     stats_field(&s->out, "left_out", m.n_units > n ? "incomplete blocks" : NULL, stats_count(m.n_units - n));
     return LK_OK;
 }
+
+const struct stats_test stats_rater_tests[] = {
+    {"fleiss", fleiss, ITEM | VALUE, COLUMNS},
+    {"alpha", alpha, ITEM | RATER | VALUE, LEVEL | RESAMPLED | COLUMNS},
+    {"icc", icc, ITEM | RATER | VALUE, COLUMNS},
+    {"friedman", friedman, ITEM | GROUPED, COLUMNS},
+    {0},
+};

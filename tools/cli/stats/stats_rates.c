@@ -55,7 +55,7 @@ static enum lk_code one_rate(struct stats *s, int64_t k, size_t n) {
     return LK_OK;
 }
 
-enum lk_code stats_proportions(struct stats *s) {
+static enum lk_code proportions(struct stats *s) {
     LK_TRY(check_binary(s));
     if (!s->by.name) s->by = (struct stats_column){"", 0, s->value.cells};
     bool grouped = s->by.name[0];
@@ -143,7 +143,7 @@ static enum lk_interval_kind interval_kind(const struct stats *s) {
     return strcmp(s->o->interval, "expanded") ? LK_INTERVAL_PERCENTILE : LK_INTERVAL_EXPANDED;
 }
 
-enum lk_code stats_bootstrap(struct stats *s) {
+static enum lk_code bootstrap(struct stats *s) {
     double *values;
     int32_t *groups = NULL;
     struct stats_levels clusters = {0};
@@ -172,7 +172,7 @@ enum lk_code stats_bootstrap(struct stats *s) {
     return LK_OK;
 }
 
-enum lk_code stats_adjust(struct stats *s) {
+static enum lk_code adjust(struct stats *s) {
     double *p;
     LK_TRY(stats_numbers(s, &s->value, &p));
     double *adjusted = stats_alloc(s, s->n_rows, sizeof *adjusted);
@@ -205,7 +205,7 @@ enum lk_code stats_adjust(struct stats *s) {
     return LK_OK;
 }
 
-enum lk_code stats_sample_size(struct stats *s) {
+static enum lk_code sample_size(struct stats *s) {
     const struct cli_stats_options *o = s->o;
     double alpha = s->alpha, power = o->power > 0 ? o->power : 0.80;
     struct lk_number n, rounded, by_h;
@@ -229,3 +229,11 @@ enum lk_code stats_sample_size(struct stats *s) {
     }
     return LK_OK;
 }
+
+const struct stats_test stats_rate_tests[] = {
+    {"proportions", proportions, VALUE, BY | ALTERNATIVE | ALPHA | NULL_RATE},
+    {"adjust", adjust, VALUE, ITEM | METHOD},
+    {"bootstrap", bootstrap, VALUE, BY | CLUSTER | INTERVAL | RESAMPLED},
+    {"sample-size", sample_size, P1 | P2, ALPHA | POWER | NO_FILE},
+    {0},
+};

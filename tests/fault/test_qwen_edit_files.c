@@ -1,11 +1,10 @@
 /* Files and requests of Qwen-Image-Edit that must be refused, and what a folder is recognised as. */
-#include "tests/common/test.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
 
+#include "tests/common/config_files.h"
 #include "tests/common/pipeline_checks.h"
 
 #define DATA "golden/data/qwen_edit/"
@@ -22,55 +21,18 @@ static const char *const files[] = {
     "processor/preprocessor_config.json",
     "processor/tokenizer.json",
     "tokenizer/tokenizer.json",
+    NULL,
 };
-#define N_FILES (sizeof files / sizeof *files)
 
-static char folder[1024];
-
-static const char *in_folder(const char *file) {
-    static char path[2048];
-    snprintf(path, sizeof path, "%s/%s", folder, file);
-    return path;
+static const char *copy_checkpoint(void) {
+    return test_copy_files("qwen_edit_files", DATA "edit2511/checkpoint", files);
 }
 
-/* A copy of CONFIG's checkpoint that a test may change. */
-static void copy_checkpoint(const char *config) {
-    static const char *const folders[] = {"scheduler", "text_encoder", "transformer", "vae", "processor", "tokenizer"};
-    snprintf(folder, sizeof folder, "%s", test_path("qwen_edit_files"));
-    mkdir(folder, 0777);
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) mkdir(in_folder(folders[i]), 0777);
-    for (size_t i = 0; i < N_FILES; i++) {
-        char from[512];
-        size_t n;
-        unlink(in_folder(files[i]));
-        snprintf(from, sizeof from, DATA "%s/checkpoint/%s", config, files[i]);
-        if (access(from, R_OK)) continue;
-        char *bytes = test_read(from, &n);
-        test_write(in_folder(files[i]), bytes, n);
-        free(bytes);
-    }
-}
-
-static enum lk_code try_open(void) {
+static enum lk_code try_open(const char *folder) {
     struct lk_pipeline *p;
     enum lk_code rc = lk_pipeline_open(&p, folder, LK_BF16);
     if (!rc) lk_pipeline_close(p);
     return rc;
-}
-
-/* One key of a config set to the JSON `value`, NULL: removed. */
-static void set_key(const char *file, const char *key, const char *value) {
-    size_t n;
-    char *text = test_read(in_folder(file), &n);
-    cJSON *root = cJSON_ParseWithLength(text, n);
-    assert_non_null(root);
-    cJSON_DeleteItemFromObjectCaseSensitive(root, key);
-    if (value) cJSON_AddItemToObject(root, key, cJSON_Parse(value));
-    char *changed = cJSON_Print(root);
-    test_write(in_folder(file), changed, strlen(changed));
-    cJSON_free(changed);
-    cJSON_Delete(root);
-    free(text);
 }
 
 static void names_tell_what_a_folder_holds(void **state) {
@@ -97,18 +59,18 @@ static void names_tell_what_a_folder_holds(void **state) {
 
 static void missing_files_are_named(void **state) {
     (void)state;
-    for (size_t i = 0; i < N_FILES; i++) {
-        copy_checkpoint("edit2511");
-        if (access(in_folder(files[i]), R_OK)) continue;
-        assert_ok(try_open());
-        unlink(in_folder(files[i]));
-        enum lk_code rc = try_open();
+    for (size_t i = 0; files[i]; i++) {
+        const char *folder = copy_checkpoint();
+        if (access(test_copied(files[i]), R_OK)) continue;
+        assert_ok(try_open(folder));
+        unlink(test_copied(files[i]));
+        enum lk_code rc = try_open(folder);
         if (!strstr(files[i], "tokenizer.json")) {
             const char *component = strstr(files[i], ".safetensors") ? "safetensors" : strrchr(files[i], '/');
             if (rc != LK_E_NOT_FOUND || !strstr(lk_error_text(), component ? component : files[i]))
                 fail_msg("%s removed: got code %d: %s", files[i], (int)rc, rc ? lk_error_text() : "(no error)");
-        } else if (access(in_folder("processor/tokenizer.json"), R_OK) &&
-                   access(in_folder("tokenizer/tokenizer.json"), R_OK)) {
+        } else if (access(test_copied("processor/tokenizer.json"), R_OK) &&
+                   access(test_copied("tokenizer/tokenizer.json"), R_OK)) {
             assert_fails(rc, LK_E_NOT_FOUND, "copy processor/tokenizer.json of Qwen/Qwen-Image-Edit-2511");
         }
     }
@@ -117,28 +79,24 @@ static void missing_files_are_named(void **state) {
 /* The processor's tokenizer comes first; without it the other one is read. */
 static void tokenizer_of_either_folder(void **state) {
     (void)state;
-    copy_checkpoint("edit2511");
+    const char *folder = copy_checkpoint();
     size_t n;
-    char *bytes = test_read(in_folder("processor/tokenizer.json"), &n);
-    test_write(in_folder("tokenizer/tokenizer.json"), "{}", 2);
-    assert_ok(try_open());
-    unlink(in_folder("processor/tokenizer.json"));
-    assert_fails(try_open(), LK_E_TOKENIZER, "tokenizer/tokenizer.json");
-    test_write(in_folder("tokenizer/tokenizer.json"), bytes, n);
-    assert_ok(try_open());
+    char *bytes = test_read(test_copied("processor/tokenizer.json"), &n);
+    test_write(test_copied("tokenizer/tokenizer.json"), "{}", 2);
+    assert_ok(try_open(folder));
+    unlink(test_copied("processor/tokenizer.json"));
+    assert_fails(try_open(folder), LK_E_TOKENIZER, "tokenizer/tokenizer.json");
+    test_write(test_copied("tokenizer/tokenizer.json"), bytes, n);
+    assert_ok(try_open(folder));
     free(bytes);
-    copy_checkpoint("edit2511");
-    set_key("text_encoder/config.json", "image_token_id", "3");
-    assert_fails(try_open(), LK_E_TOKENIZER, "<|image_pad|>");
+    copy_checkpoint();
+    test_set_key("text_encoder/config.json", "image_token_id", "3");
+    assert_fails(try_open(folder), LK_E_TOKENIZER, "<|image_pad|>");
 }
 
 static void nonsense_in_configs_is_refused(void **state) {
     (void)state;
-    static const struct {
-        const char *file, *key, *value;
-        enum lk_code code;
-        const char *part;
-    } changes[] = {
+    static const struct test_change changes[] = {
         {"model_index.json", "vae", "[\"diffusers\",\"AutoencoderKL\"]", LK_E_CONFIG_VALUE, "AutoencoderKLQwenImage"},
         {"model_index.json", "text_encoder", "[\"transformers\",\"T5EncoderModel\"]", LK_E_CONFIG_VALUE, "Qwen2_5_VL"},
         {"model_index.json", "transformer", NULL, LK_E_CONFIG_KEY, "transformer"},
@@ -166,27 +124,20 @@ static void nonsense_in_configs_is_refused(void **state) {
         {"vae/config.json", "surprise", "1", LK_E_CONFIG_KEY, "surprise"},
         {"processor/preprocessor_config.json", "patch_size", "16", LK_E_CONFIG_VALUE, "patches of 16 pixels"},
     };
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        copy_checkpoint("edit2511");
-        set_key(changes[i].file, changes[i].key, changes[i].value);
-        enum lk_code rc = try_open();
-        if (rc != changes[i].code || !strstr(lk_error_text(), changes[i].part))
-            fail_msg("%s, %s: %s: expected code %d and \"%s\", got %d: %s", changes[i].file, changes[i].key,
-                     changes[i].value ? changes[i].value : "(removed)", (int)changes[i].code, changes[i].part, (int)rc,
-                     rc ? lk_error_text() : "(no error)");
-    }
+    copy_checkpoint();
+    test_changes_are_refused(try_open, changes, sizeof changes / sizeof *changes);
 }
 
 static void zero_std_is_refused(void **state) {
     (void)state;
-    copy_checkpoint("edit2511");
+    const char *folder = copy_checkpoint();
     size_t n;
-    char *text = test_read(in_folder("vae/config.json"), &n);
+    char *text = test_read(test_copied("vae/config.json"), &n);
     cJSON *root = cJSON_ParseWithLength(text, n);
     cJSON_ReplaceItemInArray(cJSON_GetObjectItem(root, "latents_std"), 1, cJSON_CreateNumber(0));
     char *changed = cJSON_Print(root);
-    test_write(in_folder("vae/config.json"), changed, strlen(changed));
-    assert_fails(try_open(), LK_E_CONFIG_VALUE, "number 1 is 0: expected a positive one");
+    test_write(test_copied("vae/config.json"), changed, strlen(changed));
+    assert_fails(try_open(folder), LK_E_CONFIG_VALUE, "number 1 is 0: expected a positive one");
     cJSON_free(changed);
     cJSON_Delete(root);
     free(text);

@@ -1,136 +1,76 @@
 /* N2 and W7 for Step1X-Edit's transformer: each key of its config removed and mistyped in turn; values that make no
  * sense; whether there is a text_token_mapping; weights that are not what the config says; failing allocations. */
-#include "tests/common/test.h"
-
-#include <cjson/cJSON.h>
-
 #include "engine/base/alloc.h"
 #include "models/step1x/transformer.h"
+#include "tests/common/config_files.h"
 
 #define RICH  "golden/data/step1x/rich/checkpoint/transformer"
 #define PLAIN "golden/data/step1x/plain/checkpoint/transformer"
 #define STEM  "diffusion_pytorch_model"
 
-static cJSON *read_json(const char *folder) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/config.json", folder);
-    char *text = test_read(path, NULL);
-    cJSON *root = cJSON_Parse(text);
-    free(text);
-    assert_non_null(root);
-    return root;
-}
+static const char *const files[] = {"config.json", NULL};
+static const char *const inert[] = {"_diffusers_version", NULL};
+/* There is one value that is implemented, a default, or the checkpoint says it. */
+static const char *const optional[] = {
+    "_class_name",     "patch_size", "out_channels", "vector_in_dim", "guidance_embeds", "enable_text_token_mapping",
+    "timestep_in_dim", NULL};
 
-static enum lk_code try_read(const cJSON *root, struct lk_step1x_transformer_config *config) {
+static enum lk_code read_folder(const char *folder, struct lk_step1x_transformer_config *config) {
+    char path[1024];
     struct lk_config *json;
-    int64_t live = lk_alloc_live();
-    char *text = cJSON_PrintUnformatted(root);
-    enum lk_code rc = lk_config_parse(&json, text, strlen(text), "config.json");
-    cJSON_free(text);
-    if (!rc) rc = lk_step1x_transformer_config_read(config, json);
-    assert_int_equal(lk_alloc_live(), live);
-    return rc;
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    LK_TRY(lk_config_open(&json, path));
+    return lk_step1x_transformer_config_read(config, json);
 }
 
-static void expect_refused(const cJSON *root, const char *key, const char *what) {
+static enum lk_code try_open(const char *folder) {
     struct lk_step1x_transformer_config config;
-    enum lk_code rc = try_read(root, &config);
-    if (lk_exit_code(rc) != 3 || !strstr(lk_error_text(), key) || !strstr(lk_error_text(), "config.json"))
-        fail_msg("key \"%s\" %s: expected a refusal that names it, got code %d: %s", key, what, (int)rc,
-                 rc ? lk_error_text() : "(no error)");
-}
-
-/* May be absent: there is one value that is implemented, a default, or the checkpoint says it. */
-static bool is_optional(const char *key) {
-    static const char *const optional[] = {"_class_name",    "patch_size",      "out_channels",
-                                           "vector_in_dim",  "guidance_embeds", "enable_text_token_mapping",
-                                           "timestep_in_dim"};
-    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
-        if (!strcmp(key, optional[i])) return true;
-    return false;
+    return read_folder(folder, &config);
 }
 
 static void every_key_counts(void **state) {
     (void)state;
-    cJSON *given = read_json(RICH);
-    int n_keys = 0;
-    for (const cJSON *item = given->child; item; item = item->next) {
-        const char *key = item->string;
-        struct lk_step1x_transformer_config config;
-        if (!strcmp(key, "_diffusers_version")) continue;
-        cJSON *root = read_json(RICH);
-        bool is_text = cJSON_IsString(item);
-        cJSON_ReplaceItemInObjectCaseSensitive(root, key,
-                                               is_text ? cJSON_CreateNumber(7) : cJSON_CreateString("seven"));
-        expect_refused(root, key, "of the wrong type");
-        cJSON_DeleteItemFromObjectCaseSensitive(root, key);
-        if (is_optional(key))
-            assert_ok(try_read(root, &config));
-        else
-            expect_refused(root, key, "removed");
-        cJSON_Delete(root);
-        n_keys++;
-    }
-    assert_int_equal(n_keys, 18);
-    cJSON_AddNumberToObject(given, "novel_key", 1);
-    expect_refused(given, "novel_key", "added");
-    cJSON_Delete(given);
+    test_copy_files("step1x_configs", RICH, files);
+    const struct test_keys keys = {files, inert, optional, .optional_open = true, .open = try_open};
+    assert_int_equal(test_every_key_counts(&keys), 2 * 18 + 1);
 }
-
-static const struct {
-    const char *key, *json;
-} wrong_values[] = {
-    {"_class_name", "\"FluxTransformer2DModel\""},
-    {"patch_size", "2"},
-    {"timestep_in_dim", "128"},
-    {"vector_in_dim", "767"},
-    {"guidance_embeds", "true"},
-    {"in_channels", "0"},
-    {"in_channels", "18"},
-    {"in_channels", "2.5"},
-    {"out_channels", "8"},
-    {"num_layers", "-1"},
-    {"num_single_layers", "1e9"},
-    {"attention_head_dim", "0"},
-    {"attention_head_dim", "16"},
-    {"num_attention_heads", "0"},
-    {"num_attention_heads", "1e30"},
-    {"joint_attention_dim", "24"},
-    {"connector_in_channels", "0"},
-    {"connector_hidden_size", "0"},
-    {"connector_hidden_size", "21"},
-    {"connector_heads_num", "0"},
-    {"connector_heads_num", "3"},
-    {"connector_depth", "-1"},
-    {"axes_dims_rope", "[10]"},
-    {"axes_dims_rope", "[2, 2, 2, 4]"},
-    {"axes_dims_rope", "[2, 3, 5]"},
-    {"axes_dims_rope", "[0, 4, 6]"},
-    {"axes_dims_rope", "[-2, 6, 6]"},
-    {"axes_dims_rope", "[2, 2, 8]"},
-    {"axes_dims_rope", "[2, 2, 1e300]"},
-    {"axes_dims_rope", "[]"},
-};
 
 static void wrong_values_are_refused(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof wrong_values / sizeof *wrong_values; i++) {
-        cJSON *root = read_json(RICH);
-        cJSON_DeleteItemFromObjectCaseSensitive(root, wrong_values[i].key);
-        cJSON_AddItemToObject(root, wrong_values[i].key, cJSON_Parse(wrong_values[i].json));
-        struct lk_step1x_transformer_config config;
-        enum lk_code rc = try_read(root, &config);
-        if (lk_exit_code(rc) != 3)
-            fail_msg("%s = %s: expected a refusal, got code %d: %s", wrong_values[i].key, wrong_values[i].json, (int)rc,
-                     rc ? lk_error_text() : "(no error)");
-        cJSON_Delete(root);
-    }
-}
-
-static void read_config(const char *folder, struct lk_step1x_transformer_config *config) {
-    cJSON *root = read_json(folder);
-    assert_ok(try_read(root, config));
-    cJSON_Delete(root);
+    static const struct test_change changes[] = {
+        {"config.json", "_class_name", "\"FluxTransformer2DModel\"", 0, NULL},
+        {"config.json", "patch_size", "2", 0, NULL},
+        {"config.json", "timestep_in_dim", "128", 0, NULL},
+        {"config.json", "vector_in_dim", "767", 0, NULL},
+        {"config.json", "guidance_embeds", "true", 0, NULL},
+        {"config.json", "in_channels", "0", 0, NULL},
+        {"config.json", "in_channels", "18", 0, NULL},
+        {"config.json", "in_channels", "2.5", 0, NULL},
+        {"config.json", "out_channels", "8", 0, NULL},
+        {"config.json", "num_layers", "-1", 0, NULL},
+        {"config.json", "num_single_layers", "1e9", 0, NULL},
+        {"config.json", "attention_head_dim", "0", 0, NULL},
+        {"config.json", "attention_head_dim", "16", 0, NULL},
+        {"config.json", "num_attention_heads", "0", 0, NULL},
+        {"config.json", "num_attention_heads", "1e30", 0, NULL},
+        {"config.json", "joint_attention_dim", "24", 0, NULL},
+        {"config.json", "connector_in_channels", "0", 0, NULL},
+        {"config.json", "connector_hidden_size", "0", 0, NULL},
+        {"config.json", "connector_hidden_size", "21", 0, NULL},
+        {"config.json", "connector_heads_num", "0", 0, NULL},
+        {"config.json", "connector_heads_num", "3", 0, NULL},
+        {"config.json", "connector_depth", "-1", 0, NULL},
+        {"config.json", "axes_dims_rope", "[10]", 0, NULL},
+        {"config.json", "axes_dims_rope", "[2, 2, 2, 4]", 0, NULL},
+        {"config.json", "axes_dims_rope", "[2, 3, 5]", 0, NULL},
+        {"config.json", "axes_dims_rope", "[0, 4, 6]", 0, NULL},
+        {"config.json", "axes_dims_rope", "[-2, 6, 6]", 0, NULL},
+        {"config.json", "axes_dims_rope", "[2, 2, 8]", 0, NULL},
+        {"config.json", "axes_dims_rope", "[2, 2, 1e300]", 0, NULL},
+        {"config.json", "axes_dims_rope", "[]", 0, NULL},
+    };
+    test_copy_files("step1x_configs", RICH, files);
+    test_changes_are_refused(try_open, changes, sizeof changes / sizeof *changes);
 }
 
 static enum lk_code bind(const char *folder, const struct lk_step1x_transformer_config *config,
@@ -147,8 +87,8 @@ static void the_mapping_is_found(void **state) {
     (void)state;
     struct lk_step1x_transformer_config said, unsaid;
     struct lk_step1x_transformer t;
-    read_config(RICH, &said);
-    read_config(PLAIN, &unsaid);
+    assert_ok(read_folder(RICH, &said));
+    assert_ok(read_folder(PLAIN, &unsaid));
     assert_true(said.has_enable_text_token_mapping && said.enable_text_token_mapping);
     assert_false(unsaid.has_enable_text_token_mapping || unsaid.enable_text_token_mapping);
     assert_ok(bind(PLAIN, &unsaid, &t));
@@ -168,19 +108,23 @@ static void the_mapping_is_found(void **state) {
 /* The sizes of the released model: parameters, bytes and tensors with and without the mapping. */
 static void released_sizes(void **state) {
     (void)state;
-    static const char *const keys[] = {"in_channels",           "num_layers",          "num_single_layers",
-                                       "attention_head_dim",    "num_attention_heads", "joint_attention_dim",
-                                       "connector_in_channels", "connector_heads_num", "connector_hidden_size"};
-    static const double values[] = {64, 19, 38, 128, 24, 4096, 3584, 32, 4096};
-    cJSON *root = read_json(RICH);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        cJSON_ReplaceItemInObjectCaseSensitive(root, keys[i], cJSON_CreateNumber(values[i]));
-    cJSON_ReplaceItemInObjectCaseSensitive(root, "out_channels", cJSON_CreateNull());
-    cJSON_ReplaceItemInObjectCaseSensitive(root, "axes_dims_rope", cJSON_Parse("[16, 56, 56]"));
+    static const char *const released[][2] = {{"in_channels", "64"},
+                                              {"num_layers", "19"},
+                                              {"num_single_layers", "38"},
+                                              {"attention_head_dim", "128"},
+                                              {"num_attention_heads", "24"},
+                                              {"joint_attention_dim", "4096"},
+                                              {"connector_in_channels", "3584"},
+                                              {"connector_heads_num", "32"},
+                                              {"connector_hidden_size", "4096"},
+                                              {"out_channels", "null"},
+                                              {"axes_dims_rope", "[16, 56, 56]"}};
+    const char *folder = test_copy_files("step1x_configs", RICH, files);
+    for (size_t i = 0; i < sizeof released / sizeof *released; i++)
+        test_set_key("config.json", released[i][0], released[i][1]);
     struct lk_step1x_transformer_config config;
     struct lk_step1x_transformer t;
-    assert_ok(try_read(root, &config));
-    cJSON_Delete(root);
+    assert_ok(read_folder(folder, &config));
     assert_ok(lk_step1x_transformer_bind(&t, &config, NULL, LK_BF16));
     assert_int_equal(t.totals.n_tensors, 1198);
     assert_int_equal(t.totals.parameters, 12442484544);
@@ -198,7 +142,7 @@ static void weights_must_fit(void **state) {
     struct lk_step1x_transformer_config config, given;
     struct lk_step1x_transformer t;
     int64_t live = lk_alloc_live();
-    read_config(RICH, &given);
+    assert_ok(read_folder(RICH, &given));
     config = given;
     config.num_layers++;
     assert_fails(bind(RICH, &config, &t), LK_E_BIND, "transformer_blocks.2");
@@ -224,7 +168,7 @@ static void allocations_fail(void **state) {
     struct lk_checkpoint checkpoint;
     struct lk_step1x_transformer t;
     int64_t before = lk_alloc_live(), n = 1;
-    read_config(PLAIN, &config);
+    assert_ok(read_folder(PLAIN, &config));
     assert_ok(lk_checkpoint_open(&checkpoint, PLAIN, STEM));
     int64_t live = lk_alloc_live();
     for (;; n++) {

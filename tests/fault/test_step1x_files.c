@@ -1,11 +1,10 @@
 /* Files and requests of Step1X-Edit that must be refused, and what a folder is recognised as. */
-#include "tests/common/test.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
 
+#include "tests/common/config_files.h"
 #include "tests/common/pipeline_checks.h"
 #include "weights/safetensors.h"
 
@@ -22,53 +21,17 @@ static const char *const files[] = {
     "vae/diffusion_pytorch_model.safetensors",
     "processor/preprocessor_config.json",
     "processor/tokenizer.json",
+    NULL,
 };
-#define N_FILES (sizeof files / sizeof *files)
 
-static char folder[1024];
+/* A copy of the checkpoint whose config does not speak of the mapping of quoted tokens. */
+static const char *copy_checkpoint(void) { return test_copy_files("step1x_files", DATA "plain/checkpoint", files); }
 
-static const char *in_folder(const char *file) {
-    static char path[2048];
-    snprintf(path, sizeof path, "%s/%s", folder, file);
-    return path;
-}
-
-/* A copy of the checkpoint whose config does not speak of the mapping of quoted tokens, which a test may change. */
-static void copy_checkpoint(void) {
-    static const char *const folders[] = {"scheduler", "text_encoder", "transformer", "vae", "processor"};
-    snprintf(folder, sizeof folder, "%s", test_path("step1x_files"));
-    mkdir(folder, 0777);
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) mkdir(in_folder(folders[i]), 0777);
-    for (size_t i = 0; i < N_FILES; i++) {
-        char from[512];
-        size_t n;
-        snprintf(from, sizeof from, DATA "plain/checkpoint/%s", files[i]);
-        char *bytes = test_read(from, &n);
-        test_write(in_folder(files[i]), bytes, n);
-        free(bytes);
-    }
-}
-
-static enum lk_code try_open(void) {
+static enum lk_code try_open(const char *folder) {
     struct lk_pipeline *p;
     enum lk_code rc = lk_pipeline_open(&p, folder, LK_BF16);
     if (!rc) lk_pipeline_close(p);
     return rc;
-}
-
-/* One key of a config set to the JSON `value`, NULL: removed. */
-static void set_key(const char *file, const char *key, const char *value) {
-    size_t n;
-    char *text = test_read(in_folder(file), &n);
-    cJSON *root = cJSON_ParseWithLength(text, n);
-    assert_non_null(root);
-    cJSON_DeleteItemFromObjectCaseSensitive(root, key);
-    if (value) cJSON_AddItemToObject(root, key, cJSON_Parse(value));
-    char *changed = cJSON_Print(root);
-    test_write(in_folder(file), changed, strlen(changed));
-    cJSON_free(changed);
-    cJSON_Delete(root);
-    free(text);
 }
 
 /* Takes the mapping of quoted tokens out of the transformer. */
@@ -76,8 +39,8 @@ static void drop_mapping(void) {
     struct lk_safetensors st;
     size_t n = 0;
     char path[2048], changed[2048];
-    snprintf(path, sizeof path, "%s", in_folder("transformer/diffusion_pytorch_model.safetensors"));
-    snprintf(changed, sizeof changed, "%s", in_folder("transformer/changed"));
+    snprintf(path, sizeof path, "%s", test_copied("transformer/diffusion_pytorch_model.safetensors"));
+    snprintf(changed, sizeof changed, "%s", test_copied("transformer/changed"));
     assert_ok(lk_safetensors_open(&st, path));
     struct lk_st_named *kept = calloc(st.n_tensors, sizeof *kept);
     for (size_t i = 0; i < st.n_tensors; i++)
@@ -104,8 +67,8 @@ static void versions_are_told_apart(void **state) {
     expect_name("step1x-v1p1", "step1x-v1p1");
     expect_name(DATA "rich/checkpoint", "step1x-v1p2");
     expect_name(DATA "plain/checkpoint", "step1x-v1p2");
-    copy_checkpoint();
-    set_key("model_index.json", "_class_name", "\"Step1XEditPipeline\"");
+    const char *folder = copy_checkpoint();
+    test_set_key("model_index.json", "_class_name", "\"Step1XEditPipeline\"");
     expect_name(folder, "step1x-v1p2");
     drop_mapping();
     expect_name(folder, "step1x-v1p1");
@@ -127,14 +90,15 @@ static void versions_are_told_apart(void **state) {
 
 static void missing_files_are_named(void **state) {
     (void)state;
-    for (size_t i = 0; i < N_FILES; i++) {
+    const char *folder = copy_checkpoint();
+    for (size_t i = 0; files[i]; i++) {
         copy_checkpoint();
-        assert_ok(try_open());
-        unlink(in_folder(files[i]));
+        assert_ok(try_open(folder));
+        unlink(test_copied(files[i]));
         const char *part = strstr(files[i], ".safetensors")   ? "safetensors"
                            : strstr(files[i], "preprocessor") ? "processor_config.json"
                                                               : files[i];
-        enum lk_code rc = try_open();
+        enum lk_code rc = try_open(folder);
         if (rc != LK_E_NOT_FOUND || !strstr(lk_error_text(), part))
             fail_msg("%s removed: got code %d: %s", files[i], (int)rc, rc ? lk_error_text() : "(no error)");
     }
@@ -142,60 +106,51 @@ static void missing_files_are_named(void **state) {
     assert_int_equal(rename(test_path("step1x_files/processor/preprocessor_config.json"),
                             test_path("step1x_files/processor/processor_config.json")),
                      0);
-    assert_ok(try_open());
-    unlink(in_folder("processor/processor_config.json"));
+    assert_ok(try_open(folder));
+    unlink(test_copied("processor/processor_config.json"));
 }
 
 static void nonsense_in_configs_is_refused(void **state) {
     (void)state;
-    static const struct {
-        const char *file, *key, *value, *part;
-    } cases[] = {
-        {"model_index.json", "vae", "[\"diffusers\", \"AutoencoderKLFlux2\"]", "AutoencoderKL"},
-        {"model_index.json", "transformer", "[\"diffusers\", \"FluxTransformer2DModel\"]", "transformer"},
-        {"model_index.json", "text_encoder", "[\"transformers\", \"Qwen2VLModel\"]", "text_encoder"},
-        {"model_index.json", "scheduler", "[\"diffusers\", \"DDIMScheduler\"]", "scheduler"},
-        {"model_index.json", "processor", "[\"transformers\", \"CLIPProcessor\"]", "processor"},
-        {"model_index.json", "tokenizer", "[\"transformers\", \"Qwen2Tokenizer\"]", "tokenizer"},
-        {"scheduler/scheduler_config.json", "_class_name", "\"DDIMScheduler\"", "_class_name"},
-        {"vae/config.json", "_class_name", "\"AutoencoderKLFlux2\"", "_class_name"},
-        {"vae/config.json", "scaling_factor", NULL, "scaling_factor"},
-        {"vae/config.json", "scaling_factor", "0", "scaling_factor"},
-        {"vae/config.json", "scaling_factor", "\"0.3611\"", "scaling_factor"},
-        {"vae/config.json", "shift_factor", "null", "shift_factor"},
-        {"vae/config.json", "shift_factor", "1e9", "shift_factor"},
-        {"vae/config.json", "latents_mean", "[0, 0, 0, 0]", "latents_mean"},
-        {"vae/config.json", "latents_std", "[1, 1, 1, 1]", "latents_std"},
-        {"vae/config.json", "batch_norm_eps", "0.0001", "batch_norm_eps"},
-        {"vae/config.json", "patch_size", "[2, 2]", "patch_size"},
-        {"vae/config.json", "use_quant_conv", "true", "quant_conv"},
-        {"vae/config.json", "use_post_quant_conv", "true", "post_quant_conv"},
-        {"vae/config.json", "latent_channels", "8", "latent_channels"},
-        {"vae/config.json", "latent_channels", "0", "latent_channels"},
-        {"vae/config.json", "act_fn", "\"relu\"", "act_fn"},
-        {"vae/config.json", "norm_num_groups", "3", "norm_num_groups"},
-        {"vae/config.json", "block_out_channels", "[]", "block_out_channels"},
-        {"vae/config.json", "block_out_channels", "[4, 4, 4]", "block_types"},
-        {"vae/config.json", "down_block_types", "[\"A\", \"A\", \"A\", \"A\"]", "down_block_types"},
-        {"transformer/config.json", "connector_in_channels", "32", "connector_in_channels"},
-        {"transformer/config.json", "in_channels", "64", "in_channels"},
-        {"transformer/config.json", "out_channels", "32", "out_channels"},
-        {"transformer/config.json", "guidance_embeds", "true", "guidance_embeds"},
-        {"transformer/config.json", "enable_text_token_mapping", "7", "text_token_mapping"},
-        {"text_encoder/config.json", "image_token_id", "3", "<|image_pad|>"},
-        {"processor/preprocessor_config.json", "patch_size", "16", "patch_size"},
-        {"processor/preprocessor_config.json", "merge_size", "1", "merge_size"},
-        {"processor/preprocessor_config.json", "temporal_patch_size", "1", "temporal_patch_size"},
+    static const struct test_change changes[] = {
+        {"model_index.json", "vae", "[\"diffusers\", \"AutoencoderKLFlux2\"]", 0, "AutoencoderKL"},
+        {"model_index.json", "transformer", "[\"diffusers\", \"FluxTransformer2DModel\"]", 0, "transformer"},
+        {"model_index.json", "text_encoder", "[\"transformers\", \"Qwen2VLModel\"]", 0, "text_encoder"},
+        {"model_index.json", "scheduler", "[\"diffusers\", \"DDIMScheduler\"]", 0, "scheduler"},
+        {"model_index.json", "processor", "[\"transformers\", \"CLIPProcessor\"]", 0, "processor"},
+        {"model_index.json", "tokenizer", "[\"transformers\", \"Qwen2Tokenizer\"]", 0, "tokenizer"},
+        {"scheduler/scheduler_config.json", "_class_name", "\"DDIMScheduler\"", 0, "_class_name"},
+        {"vae/config.json", "_class_name", "\"AutoencoderKLFlux2\"", 0, "_class_name"},
+        {"vae/config.json", "scaling_factor", NULL, 0, "scaling_factor"},
+        {"vae/config.json", "scaling_factor", "0", 0, "scaling_factor"},
+        {"vae/config.json", "scaling_factor", "\"0.3611\"", 0, "scaling_factor"},
+        {"vae/config.json", "shift_factor", "null", 0, "shift_factor"},
+        {"vae/config.json", "shift_factor", "1e9", 0, "shift_factor"},
+        {"vae/config.json", "latents_mean", "[0, 0, 0, 0]", 0, "latents_mean"},
+        {"vae/config.json", "latents_std", "[1, 1, 1, 1]", 0, "latents_std"},
+        {"vae/config.json", "batch_norm_eps", "0.0001", 0, "batch_norm_eps"},
+        {"vae/config.json", "patch_size", "[2, 2]", 0, "patch_size"},
+        {"vae/config.json", "use_quant_conv", "true", 0, "quant_conv"},
+        {"vae/config.json", "use_post_quant_conv", "true", 0, "post_quant_conv"},
+        {"vae/config.json", "latent_channels", "8", 0, "latent_channels"},
+        {"vae/config.json", "latent_channels", "0", 0, "latent_channels"},
+        {"vae/config.json", "act_fn", "\"relu\"", 0, "act_fn"},
+        {"vae/config.json", "norm_num_groups", "3", 0, "norm_num_groups"},
+        {"vae/config.json", "block_out_channels", "[]", 0, "block_out_channels"},
+        {"vae/config.json", "block_out_channels", "[4, 4, 4]", 0, "block_types"},
+        {"vae/config.json", "down_block_types", "[\"A\", \"A\", \"A\", \"A\"]", 0, "down_block_types"},
+        {"transformer/config.json", "connector_in_channels", "32", 0, "connector_in_channels"},
+        {"transformer/config.json", "in_channels", "64", 0, "in_channels"},
+        {"transformer/config.json", "out_channels", "32", 0, "out_channels"},
+        {"transformer/config.json", "guidance_embeds", "true", 0, "guidance_embeds"},
+        {"transformer/config.json", "enable_text_token_mapping", "7", 0, "text_token_mapping"},
+        {"text_encoder/config.json", "image_token_id", "3", 0, "<|image_pad|>"},
+        {"processor/preprocessor_config.json", "patch_size", "16", 0, "patch_size"},
+        {"processor/preprocessor_config.json", "merge_size", "1", 0, "merge_size"},
+        {"processor/preprocessor_config.json", "temporal_patch_size", "1", 0, "temporal_patch_size"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        copy_checkpoint();
-        set_key(cases[i].file, cases[i].key, cases[i].value);
-        enum lk_code rc = try_open();
-        if (lk_exit_code(rc) != 3 || !strstr(lk_error_text(), cases[i].part))
-            fail_msg("%s: %s = %s: expected a refusal with \"%s\", got code %d: %s", cases[i].file, cases[i].key,
-                     cases[i].value ? cases[i].value : "nothing", cases[i].part, (int)rc,
-                     rc ? lk_error_text() : "(no error)");
-    }
+    copy_checkpoint();
+    test_changes_are_refused(try_open, changes, sizeof changes / sizeof *changes);
 }
 
 static void bad_requests_are_refused(void **state) {

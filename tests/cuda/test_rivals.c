@@ -36,12 +36,14 @@ static unsigned char *bytes_of(const struct lk_tensor *whole) {
     return out;
 }
 
+/* What a case has, and whether the library takes it. */
+enum { BIAS = 1, GATE = 2, RESIDUAL = 4, IN_PLACE = 8, ROUND = 16, TEMPORAL = 32, TAKEN = 64 };
+
 struct linear_case {
     int64_t m, n, k, pad; /* pad: elements between rows of x and y */
     enum lk_dtype dtype;
-    bool bias, gate, residual, in_place, round_before_bias;
     enum lk_act act;
-    bool taken;
+    int flags;
 };
 
 /* The output's bytes of one call. */
@@ -55,11 +57,11 @@ static unsigned char *run_linear(const struct linear_case *c, size_t *bytes) {
     const struct lk_linear op = {.y = &y,
                                  .x = &x,
                                  .w = &w,
-                                 .bias = c->bias ? &bias : NULL,
-                                 .gate = c->gate ? &gate : NULL,
-                                 .residual = c->residual ? c->in_place ? &y : &residual : NULL,
+                                 .bias = c->flags & BIAS ? &bias : NULL,
+                                 .gate = c->flags & GATE ? &gate : NULL,
+                                 .residual = c->flags & RESIDUAL ? c->flags & IN_PLACE ? &y : &residual : NULL,
                                  .act = c->act,
-                                 .round_before_bias = c->round_before_bias};
+                                 .round_before_bias = c->flags & ROUND};
     assert_ok(lk_linear(cuda, &op));
     unsigned char *out = bytes_of(&y_all);
     *bytes = lk_tensor_bytes(&y_all);
@@ -68,44 +70,20 @@ static unsigned char *run_linear(const struct linear_case *c, size_t *bytes) {
 }
 
 static const struct linear_case linears[] = {
-    {.m = 5, .n = 24, .k = 16, .dtype = LK_BF16, .taken = true},
-    {.m = 5, .n = 24, .k = 16, .dtype = LK_F32, .taken = true},
-    {.m = 33, .n = 40, .k = 64, .pad = 8, .dtype = LK_BF16, .bias = true, .taken = true},
-    {.m = 33, .n = 40, .k = 64, .pad = 8, .dtype = LK_F32, .bias = true, .taken = true},
-    {.m = 33, .n = 40, .k = 64, .dtype = LK_BF16, .bias = true, .round_before_bias = true, .taken = true},
-    {.m = 9, .n = 48, .k = 32, .pad = 8, .dtype = LK_BF16, .bias = true, .act = LK_ACT_GELU_TANH, .taken = true},
-    {.m = 9, .n = 48, .k = 32, .dtype = LK_BF16, .gate = true, .residual = true, .taken = true},
-    {.m = 9,
-     .n = 48,
-     .k = 32,
-     .pad = 8,
-     .dtype = LK_BF16,
-     .gate = true,
-     .residual = true,
-     .in_place = true,
-     .taken = true},
-    {.m = 9,
-     .n = 48,
-     .k = 32,
-     .dtype = LK_F32,
-     .bias = true,
-     .act = LK_ACT_SILU,
-     .gate = true,
-     .residual = true,
-     .taken = true},
-    {.m = 1,
-     .n = 56,
-     .k = 80,
-     .dtype = LK_BF16,
-     .bias = true,
-     .act = LK_ACT_SILU,
-     .residual = true,
-     .in_place = true,
-     .taken = true},
-    {.m = 4, .n = 20, .k = 16, .dtype = LK_BF16, .residual = true, .taken = true}, /* rows of 40 bytes */
-    {.m = 4, .n = 20, .k = 16, .dtype = LK_BF16},                                  /* y's rows are not aligned */
-    {.m = 4, .n = 24, .k = 20, .dtype = LK_BF16},                                  /* those of x are not */
-    {.m = 4, .n = 24, .k = 104, .dtype = LK_BF16, .bias = true},                   /* no algorithm */
+    {5, 24, 16, 0, LK_BF16, LK_ACT_NONE, TAKEN},
+    {5, 24, 16, 0, LK_F32, LK_ACT_NONE, TAKEN},
+    {33, 40, 64, 8, LK_BF16, LK_ACT_NONE, BIAS | TAKEN},
+    {33, 40, 64, 8, LK_F32, LK_ACT_NONE, BIAS | TAKEN},
+    {33, 40, 64, 0, LK_BF16, LK_ACT_NONE, BIAS | ROUND | TAKEN},
+    {9, 48, 32, 8, LK_BF16, LK_ACT_GELU_TANH, BIAS | TAKEN},
+    {9, 48, 32, 0, LK_BF16, LK_ACT_NONE, GATE | RESIDUAL | TAKEN},
+    {9, 48, 32, 8, LK_BF16, LK_ACT_NONE, GATE | RESIDUAL | IN_PLACE | TAKEN},
+    {9, 48, 32, 0, LK_F32, LK_ACT_SILU, BIAS | GATE | RESIDUAL | TAKEN},
+    {1, 56, 80, 0, LK_BF16, LK_ACT_SILU, BIAS | RESIDUAL | IN_PLACE | TAKEN},
+    {4, 20, 16, 0, LK_BF16, LK_ACT_NONE, RESIDUAL | TAKEN}, /* rows of 40 bytes */
+    {4, 20, 16, 0, LK_BF16, LK_ACT_NONE, 0},                /* y's rows are not aligned */
+    {4, 24, 20, 0, LK_BF16, LK_ACT_NONE, 0},                /* those of x are not */
+    {4, 24, 104, 0, LK_BF16, LK_ACT_NONE, BIAS},            /* no algorithm */
 };
 
 static void test_linear(void **state) {
@@ -120,7 +98,8 @@ static void test_linear(void **state) {
             if (repeat) lk_free(run_linear(&linears[i], &n));
             unsigned char *got = run_linear(&linears[i], &n);
             const struct lk_cuda_rival_counts counts = lk_cuda_cublaslt_counts(cuda);
-            if (counts.taken != (linears[i].taken ? repeat + 1 : 0) || counts.taken + counts.declined != repeat + 1)
+            if (counts.taken != (linears[i].flags & TAKEN ? repeat + 1 : 0) ||
+                counts.taken + counts.declined != repeat + 1)
                 fail_msg("case %zu: %lld taken, %lld declined", i, (long long)counts.taken, (long long)counts.declined);
             if (memcmp(own, got, n)) fail_msg("case %zu: other bits than from our kernel", i);
             lk_free(own);
@@ -145,7 +124,7 @@ struct conv_case {
     int64_t h, w, c_in, c_out, kernel;
     int stride, upsample, pad_top, pad_bottom;
     enum lk_dtype dtype;
-    bool bias, residual, in_place, temporal, taken;
+    int flags;
 };
 
 /* The output's bytes, after a group norm by the sums that were left for it where channels can be so grouped. */
@@ -155,8 +134,8 @@ static unsigned char *run_conv(const struct conv_case *c, size_t *bytes) {
     const int64_t h = (c->upsample * c->h + c->pad_top + c->pad_bottom - c->kernel) / c->stride + 1;
     const int64_t w = (c->upsample * c->w + c->pad_top + c->pad_bottom - c->kernel) / c->stride + 1;
     struct lk_tensor x = MAKE(c->dtype, c->h, c->w, c->c_in), y = MAKE(c->dtype, h, w, c->c_out);
-    struct lk_tensor filters = c->temporal ? MAKE(c->dtype, c->c_out, c->c_in, 3, c->kernel, c->kernel)
-                                           : MAKE(c->dtype, c->c_out, c->c_in, c->kernel, c->kernel);
+    struct lk_tensor filters = c->flags & TEMPORAL ? MAKE(c->dtype, c->c_out, c->c_in, 3, c->kernel, c->kernel)
+                                                   : MAKE(c->dtype, c->c_out, c->c_in, c->kernel, c->kernel);
     struct lk_tensor bias = MAKE(c->dtype, c->c_out), residual = MAKE(c->dtype, h, w, c->c_out);
     const int n_groups = c->c_out % 4 ? 0 : (int)c->c_out / 4;
     struct lk_tensor sums = lk_group_sums(NULL, n_groups, h * w);
@@ -170,8 +149,8 @@ static unsigned char *run_conv(const struct conv_case *c, size_t *bytes) {
                                  .x = &x,
                                  .group_sums = n_groups ? &sums : NULL,
                                  .w = &filters,
-                                 .bias = c->bias ? &bias : NULL,
-                                 .residual = c->residual ? c->in_place ? &y : &residual : NULL,
+                                 .bias = c->flags & BIAS ? &bias : NULL,
+                                 .residual = c->flags & RESIDUAL ? c->flags & IN_PLACE ? &y : &residual : NULL,
                                  .stride = c->stride,
                                  .upsample = c->upsample,
                                  .pad_top = c->pad_top,
@@ -189,118 +168,16 @@ static unsigned char *run_conv(const struct conv_case *c, size_t *bytes) {
 }
 
 static const struct conv_case convs[] = {
-    {.h = 6,
-     .w = 5,
-     .c_in = 8,
-     .c_out = 16,
-     .kernel = 3,
-     .stride = 1,
-     .upsample = 1,
-     .pad_top = 1,
-     .pad_bottom = 1,
-     .dtype = LK_BF16,
-     .bias = true,
-     .taken = true},
-    {.h = 6,
-     .w = 5,
-     .c_in = 8,
-     .c_out = 12,
-     .kernel = 3,
-     .stride = 1,
-     .upsample = 1,
-     .pad_top = 1,
-     .pad_bottom = 1,
-     .dtype = LK_F32,
-     .residual = true,
-     .taken = true},
-    {.h = 6,
-     .w = 5,
-     .c_in = 8,
-     .c_out = 16,
-     .kernel = 3,
-     .stride = 1,
-     .upsample = 1,
-     .pad_top = 1,
-     .pad_bottom = 1,
-     .dtype = LK_BF16,
-     .bias = true,
-     .residual = true,
-     .in_place = true,
-     .taken = true},
-    {.h = 6,
-     .w = 6,
-     .c_in = 8,
-     .c_out = 16,
-     .kernel = 1,
-     .stride = 1,
-     .upsample = 1,
-     .dtype = LK_BF16,
-     .bias = true,
-     .taken = true},
-    {.h = 6,
-     .w = 6,
-     .c_in = 8,
-     .c_out = 16,
-     .kernel = 3,
-     .stride = 1,
-     .upsample = 1,
-     .pad_top = 1,
-     .pad_bottom = 1,
-     .dtype = LK_BF16,
-     .temporal = true,
-     .taken = true},
-    {.h = 7,
-     .w = 7,
-     .c_in = 8,
-     .c_out = 8,
-     .kernel = 3,
-     .stride = 2,
-     .upsample = 1,
-     .pad_top = 1,
-     .pad_bottom = 1,
-     .dtype = LK_BF16,
-     .taken = true},
-    {.h = 6,
-     .w = 6,
-     .c_in = 8,
-     .c_out = 8,
-     .kernel = 3,
-     .stride = 2,
-     .upsample = 1,
-     .pad_bottom = 1,
-     .dtype = LK_BF16}, /* padded on one side */
-    {.h = 4,
-     .w = 4,
-     .c_in = 8,
-     .c_out = 8,
-     .kernel = 3,
-     .stride = 1,
-     .upsample = 2,
-     .pad_top = 1,
-     .pad_bottom = 1,
-     .dtype = LK_BF16}, /* enlarged */
-    {.h = 6,
-     .w = 6,
-     .c_in = 3,
-     .c_out = 8,
-     .kernel = 3,
-     .stride = 1,
-     .upsample = 1,
-     .pad_top = 1,
-     .pad_bottom = 1,
-     .dtype = LK_BF16,
-     .bias = true}, /* filters with gaps */
-    {.h = 6,
-     .w = 6,
-     .c_in = 8,
-     .c_out = 8,
-     .kernel = 5,
-     .stride = 1,
-     .upsample = 1,
-     .pad_top = 2,
-     .pad_bottom = 2,
-     .dtype = LK_BF16,
-     .residual = true}, /* not supported */
+    {6, 5, 8, 16, 3, 1, 1, 1, 1, LK_BF16, BIAS | TAKEN},
+    {6, 5, 8, 12, 3, 1, 1, 1, 1, LK_F32, RESIDUAL | TAKEN},
+    {6, 5, 8, 16, 3, 1, 1, 1, 1, LK_BF16, BIAS | RESIDUAL | IN_PLACE | TAKEN},
+    {6, 6, 8, 16, 1, 1, 1, 0, 0, LK_BF16, BIAS | TAKEN},
+    {6, 6, 8, 16, 3, 1, 1, 1, 1, LK_BF16, TEMPORAL | TAKEN},
+    {7, 7, 8, 8, 3, 2, 1, 1, 1, LK_BF16, TAKEN},
+    {6, 6, 8, 8, 3, 2, 1, 0, 1, LK_BF16, 0},        /* padded on one side */
+    {4, 4, 8, 8, 3, 1, 2, 1, 1, LK_BF16, 0},        /* enlarged */
+    {6, 6, 3, 8, 3, 1, 1, 1, 1, LK_BF16, BIAS},     /* filters with gaps */
+    {6, 6, 8, 8, 5, 1, 1, 2, 2, LK_BF16, RESIDUAL}, /* not supported */
 };
 
 static void test_conv2d(void **state) {
@@ -312,7 +189,7 @@ static void test_conv2d(void **state) {
         assert_ok(lk_cuda_choose(cuda, NULL, "cudnn"));
         unsigned char *got = run_conv(&convs[i], &n);
         const struct lk_cuda_rival_counts counts = lk_cuda_cudnn_counts(cuda);
-        if (counts.taken != convs[i].taken || counts.taken + counts.declined != 1)
+        if (counts.taken != (convs[i].flags & TAKEN ? 1 : 0) || counts.taken + counts.declined != 1)
             fail_msg("case %zu: %lld taken, %lld declined", i, (long long)counts.taken, (long long)counts.declined);
         if (memcmp(own, got, n)) fail_msg("case %zu: other bits than from our kernel", i);
         lk_free(own);

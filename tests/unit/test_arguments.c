@@ -124,8 +124,52 @@ static void table(void **state) {
     }
 }
 
+/* The next word as a shell reads it, its quotes gone, to be written over `text`; NULL at the end. */
+static const char *next_word(char **text) {
+    char *from = *text + strspn(*text, " "), *to = from, *word = from;
+    if (!*from) return NULL;
+    for (bool quoted = false; *from && (quoted || *from != ' '); from++)
+        if (*from == '"')
+            quoted = !quoted;
+        else
+            *to++ = *from;
+    *text = from + (*from != 0);
+    *to = 0;
+    return word;
+}
+
+/* What the help shows as an example is a job that the parser takes, of the command it stands at. */
+static void examples_parse(void **state) {
+    (void)state;
+    for (int c = 0; c < CLI_N_COMMANDS; c++) {
+        bool of_command = false;
+        int n_examples = 0;
+        for (const char *const *example = cli_commands[c].examples; *example; example += 2, n_examples++) {
+            char line[512], *rest = line;
+            const char *words[32], *word;
+            int n = 0;
+            snprintf(line, sizeof line, "%s", example[1]);
+            do {
+                word = next_word(&rest);
+                if (word && strcmp(word, "&&") && *word != '|' && *word != '>') {
+                    words[n++] = word;
+                    continue;
+                }
+                struct cli_arguments a;
+                if (n && !strcmp(words[0], "likeness")) {
+                    if (cli_arguments_parse(&a, n, words)) fail_msg("%s: %s", example[1], lk_error_text());
+                    of_command |= (int)a.command == c;
+                }
+                n = 0;
+            } while (word);
+        }
+        if (!of_command || n_examples < 2) fail_msg("help of %s: no examples of its own", cli_commands[c].name);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(accepts), cmocka_unit_test(refuses_numbers),
-                                       cmocka_unit_test(refuses_flags), cmocka_unit_test(table)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(examples_parse), cmocka_unit_test(accepts),
+                                       cmocka_unit_test(refuses_numbers), cmocka_unit_test(refuses_flags),
+                                       cmocka_unit_test(table)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

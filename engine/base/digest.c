@@ -69,8 +69,6 @@ enum lk_code lk_digest_file(enum lk_digest kind, const char *path, char out[65])
     return rc;
 }
 
-enum lk_code lk_sha256_file(const char *path, char out[65]) { return lk_digest_file(LK_DIGEST_SHA256, path, out); }
-
 void lk_sha256(const void *bytes, size_t n_bytes, char out[65]) {
     unsigned char value[EVP_MAX_MD_SIZE];
     unsigned int n_value = 0;

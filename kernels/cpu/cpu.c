@@ -1,6 +1,5 @@
 #include "kernels/cpu/rows/rows.h"
 #include "engine/base/isa.h"
-#include "kernels/cpu/vector_math.h"
 
 const struct lk_rows *lk_cpu_rows(void) {
 #if defined(__x86_64__)
@@ -24,6 +23,16 @@ double lk_cpu_lanes_total(const double lanes[LK_LANES]) {
     for (int n = LK_LANES / 2; n; n /= 2)
         for (int i = 0; i < n; i++) tree[i] += tree[i + n];
     return tree[0];
+}
+
+double lk_cpu_sum_squares(const struct lk_tensor *x, int64_t first, int64_t n, double mean) {
+    double lanes[LK_LANES] = {0};
+    float buffer[LK_CHUNK];
+    for (int64_t i = 0; i < n; i += LK_CHUNK) {
+        int64_t m = n - i < LK_CHUNK ? n - i : LK_CHUNK;
+        lk_cpu_rows()->sum_squares(m, lk_cpu_view(x, first + i, m, buffer), mean, lanes);
+    }
+    return lk_cpu_lanes_total(lanes);
 }
 
 void lk_cpu_load(const struct lk_tensor *t, int64_t first, int64_t n, float *out) {
@@ -77,20 +86,4 @@ void lk_cpu_chunks(struct lk_device *dev, const struct lk_tensor *const *tensors
         for (int t = 0; t < n_tensors; t++) first[t] = row * ld[t] + column;
         body(op, first, width - column < LK_CHUNK ? width - column : LK_CHUNK);
     }
-}
-
-float lk_cpu_act(enum lk_act act, float x) {
-    switch (act) {
-    case LK_ACT_NONE:
-        return x;
-    case LK_ACT_SILU:
-        return lk_silu(x);
-    case LK_ACT_GELU_TANH:
-        return lk_gelu_tanh(x);
-    case LK_ACT_GELU_ERF:
-        return lk_gelu_erf(x);
-    case LK_ACT_QUICK_GELU:
-        return lk_quick_gelu(x);
-    }
-    return x;
 }

@@ -5,7 +5,8 @@
 #include "engine/bf16.h"
 #include "engine/ops.h"
 
-#define LK_CPU_OP(name, last) enum lk_code lk_cpu_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch);
+#define LK_CPU_OP(name, last)                                                                                          \
+    enum lk_code lk_cpu_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch);
 LK_OPS(LK_CPU_OP)
 #undef LK_CPU_OP
 
@@ -33,6 +34,3 @@ static inline float lk_cpu_round(enum lk_dtype dtype, float value) {
 /* n consecutive elements from position `first` as f32, and back with rounding. Vectorised by the compiler. */
 void lk_cpu_load(const struct lk_tensor *t, int64_t first, int64_t n, float *out);
 void lk_cpu_store(const struct lk_tensor *t, int64_t first, int64_t n, const float *in);
-
-/* act(x) in f32. */
-float lk_cpu_act(enum lk_act act, float x);

@@ -4,13 +4,7 @@
 #include "kernels/cpu/rows/rows.h"
 
 static float length(const struct lk_tensor *x, int64_t first, int64_t n) {
-    double lanes[LK_LANES] = {0};
-    float buffer[LK_CHUNK];
-    for (int64_t i = 0; i < n; i += LK_CHUNK) {
-        int64_t m = n - i < LK_CHUNK ? n - i : LK_CHUNK;
-        lk_cpu_rows()->sum_squares(m, lk_cpu_view(x, first + i, m, buffer), 0.0, lanes);
-    }
-    float norm = (float)sqrt(lk_cpu_lanes_total(lanes));
+    float norm = (float)sqrt(lk_cpu_sum_squares(x, first, n, 0.0));
     return norm < 1e-12f ? 1e-12f : norm; /* NaN stays */
 }
 

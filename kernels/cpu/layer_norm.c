@@ -17,12 +17,7 @@ static struct moments moments_of(const struct lk_tensor *x, int64_t first, int64
         rows->sum(m, lk_cpu_view(x, first + i, m, buffer), lanes);
     }
     double mean = lk_cpu_lanes_total(lanes) / (double)n;
-    memset(lanes, 0, sizeof lanes);
-    for (int64_t i = 0; i < n; i += LK_CHUNK) {
-        int64_t m = n - i < LK_CHUNK ? n - i : LK_CHUNK;
-        rows->sum_squares(m, lk_cpu_view(x, first + i, m, buffer), mean, lanes);
-    }
-    double variance = lk_cpu_lanes_total(lanes) / (double)n;
+    double variance = lk_cpu_sum_squares(x, first, n, mean) / (double)n;
     return (struct moments){(float)mean, (float)(1.0 / sqrt(variance + (double)eps))};
 }
 

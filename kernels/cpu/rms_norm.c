@@ -5,13 +5,7 @@
 #include "kernels/cpu/rows/rows.h"
 
 static float inverse_rms(const struct lk_tensor *x, int64_t first, int64_t n, float eps) {
-    double lanes[LK_LANES] = {0};
-    float buffer[LK_CHUNK];
-    for (int64_t i = 0; i < n; i += LK_CHUNK) {
-        int64_t m = n - i < LK_CHUNK ? n - i : LK_CHUNK;
-        lk_cpu_rows()->sum_squares(m, lk_cpu_view(x, first + i, m, buffer), 0.0, lanes);
-    }
-    return (float)(1.0 / sqrt(lk_cpu_lanes_total(lanes) / (double)n + (double)eps));
+    return (float)(1.0 / sqrt(lk_cpu_sum_squares(x, first, n, 0.0) / (double)n + (double)eps));
 }
 
 static void normalize(const struct lk_rms_norm *op, int64_t first_y, int64_t first_x, int64_t n) {

@@ -95,13 +95,13 @@ static enum lk_code make_prompt(struct talk *t) {
 static enum lk_code hand_out(struct talk *t, size_t before, int64_t n_tokens) {
     const struct lk_chat_request *q = t->request;
     if (!q->text) return LK_OK;
-    return q->text(q->text_context, t->stream.text + before, t->stream.n - before, n_tokens);
+    return q->text(q->text_context, t->stream.text.bytes + before, t->stream.text.n - before, n_tokens);
 }
 
 static enum lk_code on_token(void *context, int32_t id, int64_t n) {
     struct talk *t = context;
     char *bytes;
-    size_t n_bytes, before = t->stream.n;
+    size_t n_bytes, before = t->stream.text.n;
     LK_TRY(lk_tokenizer_decode(t->chat->tokenizer, &id, 1, true, &bytes, &n_bytes));
     enum lk_code rc = lk_text_stream_add(&t->stream, bytes, n_bytes);
     lk_free(bytes);
@@ -123,9 +123,9 @@ static enum lk_code reply(struct talk *t, struct lk_device *dev, struct lk_chat_
     struct lk_generation generation;
     enum lk_code rc = lk_generate(dev, &t->chat->model, &request, &generation);
     if (!rc) rc = lk_checkpoint_check(&t->chat->checkpoint);
-    size_t before = t->stream.n;
+    size_t before = t->stream.text.n;
     if (!rc) rc = lk_text_stream_end(&t->stream);
-    if (!rc && t->stream.n > before) rc = hand_out(t, before, generation.n);
+    if (!rc && t->stream.text.n > before) rc = hand_out(t, before, generation.n);
     out->n_tokens = generation.n;
     out->stopped = generation.stopped;
     out->peak_bytes = generation.peak_bytes;
@@ -138,8 +138,8 @@ enum lk_code lk_chat_reply(const struct lk_chat *chat, struct lk_device *dev, co
     struct talk t = {.chat = chat, .request = request};
     *out = (struct lk_chat_reply){0};
     enum lk_code rc = reply(&t, dev, out);
-    out->text = t.stream.text;
-    out->n = t.stream.n;
+    out->text = t.stream.text.bytes;
+    out->n = t.stream.text.n;
     out->n_prompt_tokens = t.n_ids;
     out->n_image_tokens = t.n_image_tokens;
     for (int i = 0; i < LK_QWEN25_VL_MAX_IMAGES; i++) lk_free(t.rows[i]);

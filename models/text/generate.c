@@ -164,11 +164,6 @@ static enum lk_code plan_run(const struct lk_qwen25_vl *m, const struct lk_devic
     return rc;
 }
 
-enum lk_code lk_generate_plan(const struct lk_qwen25_vl *m, const struct lk_device *target,
-                              const struct lk_generate_request *request, uint64_t *arena_bytes) {
-    return plan_run(m, target, NULL, request, arena_bytes);
-}
-
 /* Positions of the tokens to come, and what the host needs. */
 static enum lk_code prepare(struct run *r) {
     const struct lk_generate_request *q = r->request;

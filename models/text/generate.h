@@ -35,10 +35,6 @@ struct lk_generation {
  * LK_DEFAULT_NEW_TOKENS. */
 int64_t lk_generate_limit(const struct lk_generation_config *config, int64_t n_prompt);
 
-/* Bytes that lk_device_prepare needs, for kernels of `target`. */
-enum lk_code lk_generate_plan(const struct lk_qwen25_vl *m, const struct lk_device *target,
-                              const struct lk_generate_request *request, uint64_t *arena_bytes);
-
 /* Prepares dev and generates. m must be bound with its head. Traces: those of the prompt under "generate", and
  * generate.K.logits [1, vocab_size] before token K. On failure *out holds what was chosen until then. LK_E_USAGE for a
  * setting out of range, LK_E_NONFINITE, LK_E_FIT, LK_E_NOMEM or the callback's code. Free out with lk_generation_free.

@@ -2,13 +2,10 @@
  * What is not UTF-8 becomes U+FFFD, one for each longest beginning of a character, as Python and Rust replace it. */
 #pragma once
 
-#include <stddef.h>
-
-#include "engine/base/status.h"
+#include "engine/base/text.h"
 
 struct lk_text_stream {
-    char *text; /* what is complete, NUL-terminated; lk_malloc'ed by the stream */
-    size_t n, capacity;
+    struct lk_text text; /* what is complete */
     char held[4];
     size_t n_held;
 };
@@ -17,4 +14,3 @@ struct lk_text_stream {
 enum lk_code lk_text_stream_add(struct lk_text_stream *s, const char *bytes, size_t n);
 /* The end: bytes that were held become U+FFFD. */
 enum lk_code lk_text_stream_end(struct lk_text_stream *s);
-void lk_text_stream_free(struct lk_text_stream *s);

@@ -44,10 +44,12 @@ static void check_line(const struct lk_tokenizer *t, const struct line *l, const
     for (size_t i = 0; i < l->n_ids; i++) add(&parts, t, &l->ids[i], 1, l->skip);
     assert_ok(lk_text_stream_end(&whole));
     assert_ok(lk_text_stream_end(&parts));
-    if (whole.n != l->n || memcmp(whole.text, l->text, l->n)) fail_msg("%s: got \"%s\"", shown, whole.text);
-    if (parts.n != l->n || memcmp(parts.text, l->text, l->n)) fail_msg("%s: id by id: \"%s\"", shown, parts.text);
-    lk_text_stream_free(&whole);
-    lk_text_stream_free(&parts);
+    if (whole.text.n != l->n || memcmp(whole.text.bytes, l->text, l->n))
+        fail_msg("%s: got \"%s\"", shown, whole.text.bytes);
+    if (parts.text.n != l->n || memcmp(parts.text.bytes, l->text, l->n))
+        fail_msg("%s: id by id: \"%s\"", shown, parts.text.bytes);
+    lk_text_free(&whole.text);
+    lk_text_free(&parts.text);
 }
 
 static void texts_are_those_of_tokenizers(void **state) {

@@ -48,23 +48,23 @@ static void known_digests(void **state) {
     assert_string_equal(hex, EMPTY);
     fresh("digests");
     write_text(in("abc"), "abc");
-    assert_ok(lk_sha256_file(in("abc"), hex));
+    assert_ok(lk_digest_file(LK_DIGEST_SHA256, in("abc"), hex));
     assert_string_equal(hex, ABC);
     write_text(in("empty"), "");
-    assert_ok(lk_sha256_file(in("empty"), hex));
+    assert_ok(lk_digest_file(LK_DIGEST_SHA256, in("empty"), hex));
     assert_string_equal(hex, EMPTY);
     char *a = malloc(1000000);
     memset(a, 'a', 1000000);
     test_write(in("million"), a, 1000000);
     free(a);
-    assert_ok(lk_sha256_file(in("million"), hex));
+    assert_ok(lk_digest_file(LK_DIGEST_SHA256, in("million"), hex));
     assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
     write_text(in("hello"), "hello\n");
     assert_ok(lk_digest_file(LK_DIGEST_GIT_BLOB, in("hello"), hex));
     assert_string_equal(hex, HELLO);
-    assert_fails(lk_sha256_file(in("absent"), hex), LK_E_NOT_FOUND, "absent");
+    assert_fails(lk_digest_file(LK_DIGEST_SHA256, in("absent"), hex), LK_E_NOT_FOUND, "absent");
     assert_string_equal(hex, "");
-    assert_fails(lk_sha256_file(folder, hex), LK_E_NOT_REGULAR, "folder");
+    assert_fails(lk_digest_file(LK_DIGEST_SHA256, folder, hex), LK_E_NOT_REGULAR, "folder");
 }
 
 /* A cache with a weight file, a git blob, and a shard that no digest is known of. */

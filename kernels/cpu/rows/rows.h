@@ -51,6 +51,9 @@ double lk_cpu_lanes_total(const double lanes[LK_LANES]);
 /* n elements of t from position `first` as f32: inside t when t is f32, otherwise converted into buffer[n]. */
 const float *lk_cpu_view(const struct lk_tensor *t, int64_t first, int64_t n, float *buffer);
 
+/* Sum of (x - mean)^2 over n elements from position `first`, in double in the lanes' order. */
+double lk_cpu_sum_squares(const struct lk_tensor *x, int64_t first, int64_t n, double mean);
+
 /* Where results for those elements go before lk_cpu_put: inside t when t is f32, otherwise `buffer`. */
 float *lk_cpu_target(const struct lk_tensor *t, int64_t first, float *buffer);
 /* Completes lk_cpu_target: rounds buffer to bf16 into t; nothing to do in f32. */

@@ -24,7 +24,7 @@ static enum lk_code table_9(struct lk_report *report) {
     const struct lk_cost_plan *plan = lk_cost_plan("003");
     const struct lk_cost_line *task = &plan->lines[0];
     struct lk_table *table;
-    struct lk_cost cost;
+    struct lk_study_cost cost;
     char items[LK_NUMBER_MAX];
     lk_cost(plan, &cost);
     lk_print_count(items, 2 * N_PAIRS);
@@ -220,7 +220,7 @@ static void hits_cell(struct lk_table *table, const struct work *work) {
 static enum lk_code table_hits_000(struct lk_report *report) {
     const struct lk_cost_plan *plan = lk_cost_plan("000");
     struct lk_table *table;
-    struct lk_cost cost, packed;
+    struct lk_study_cost cost, packed;
     struct work work[4];
     lk_cost(plan, &cost);
     lk_cost(lk_cost_plan("000-packed"), &packed);
@@ -247,7 +247,7 @@ static enum lk_code table_hits_000(struct lk_report *report) {
 static enum lk_code table_hits_004(struct lk_report *report) {
     const struct lk_cost_plan *plan = lk_cost_plan("004");
     struct lk_table *table;
-    struct lk_cost cost;
+    struct lk_study_cost cost;
     struct work work[4];
     lk_cost(plan, &cost);
     LK_TRY(work_of(protocol_004, plan, work));

@@ -32,8 +32,8 @@ const struct lk_cost_plan *lk_cost_plan(const char *name) {
     return NULL;
 }
 
-void lk_cost(const struct lk_cost_plan *plan, struct lk_cost *out) {
-    *out = (struct lk_cost){0};
+void lk_cost(const struct lk_cost_plan *plan, struct lk_study_cost *out) {
+    *out = (struct lk_study_cost){0};
     for (int i = 0; i < plan->n_lines; i++) {
         const struct lk_cost_line *line = &plan->lines[i];
         out->line_subtotal[i] = (double)line->n * line->pay;

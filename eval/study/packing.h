@@ -46,7 +46,7 @@ struct lk_cost_plan {
     double bonus, bonus_share; /* dollars per piece, and the share of pieces that get it */
     bool fee_on_bonus;
 };
-struct lk_cost {
+struct lk_study_cost {
     double subtotal, fee, total; /* dollars; total without the bonus */
     double bonus, total_with_bonus;
     int64_t n;
@@ -56,6 +56,6 @@ struct lk_cost {
     bool below_floor[3];
 };
 
-void lk_cost(const struct lk_cost_plan *plan, struct lk_cost *out);
+void lk_cost(const struct lk_cost_plan *plan, struct lk_study_cost *out);
 /* "000", "004", "001", "003", "000-packed" or "pilot"; NULL when it is none. */
 const struct lk_cost_plan *lk_cost_plan(const char *name);

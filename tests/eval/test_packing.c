@@ -110,7 +110,7 @@ static void costs_as_printed(void **state) {
                  {"003", 90.00, 30.00, 120.00, 0},
                  {"000-packed", 132.00, 26.40, 158.40, 12.15},
                  {"pilot", 30.00, 0, 30.00, 0}};
-    struct lk_cost cost;
+    struct lk_study_cost cost;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lk_cost(lk_cost_plan(cases[i].plan), &cost);
         assert_true(fabs(cost.subtotal - cases[i].subtotal) < 1e-9 && fabs(cost.fee - cases[i].fee) < 1e-9);

@@ -32,7 +32,8 @@ static enum lk_code (*const commands[CLI_N_COMMANDS])(const struct cli_arguments
     [CLI_RERUN] = cli_rerun,       [CLI_DEVICES] = cli_devices, [CLI_COMPLETIONS] = run_completions,
     [CLI_SELFTEST] = cli_selftest, [CLI_JUDGE] = cli_judge,     [CLI_REVIEW] = cli_review,
     [CLI_RATINGS] = cli_ratings,   [CLI_REPORT] = cli_report,   [CLI_STATS] = cli_stats,
-    [CLI_SAMPLE] = cli_sample,     [CLI_T2I] = cli_t2i,         [CLI_HELP] = run_help,
+    [CLI_SAMPLE] = cli_sample,     [CLI_SERVE] = cli_serve,     [CLI_SURVEY] = cli_survey,
+    [CLI_T2I] = cli_t2i,           [CLI_HELP] = run_help,
 };
 
 static enum lk_code run(const struct cli_arguments *a, bool bare) {

@@ -127,6 +127,20 @@ static const char *const sample_examples[] = {"The 500 pairs for raters",
                                               "likeness sample strata126 --sampler pandas",
                                               NULL};
 
+static const char *const serve_examples[] = {"A dry run with ten simulated participants, on this machine only",
+                                             "likeness serve survey study.json --pilot 10 --store dry-run",
+                                             "Where participants come", "likeness serve survey study.json --port 8080",
+                                             NULL};
+static const char *const survey_examples[] = {
+    "The answers as report reads them",
+    "likeness survey export study.json -o answers && likeness report --ratings answers/evaluations_exp2.jsonl "
+    "--participants answers/participants.jsonl -o report",
+    "Who entered a code that they were not given?",
+    "likeness survey codes study.json --verify codes.csv",
+    "What a plan costs",
+    "likeness survey cost 000",
+    NULL};
+
 static const char *const t2i_examples[] = {
     "The prompts of the study, with what mitigations make of them",
     "likeness t2i prompts -o negative_role_prompts_all.csv",
@@ -269,6 +283,30 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                         "prompts and three models; all: the 100 pictures of experiment 3, where nothing is drawn. One "
                         "seed gives one sample on every machine. CSV on stdout.",
                     .examples = sample_examples},
+    [CLI_SERVE] = {.name = "serve",
+                   .summary = "let raters answer in a browser",
+                   .positional = "survey",
+                   .positional_required = true,
+                   .n_more = 1,
+                   .usage = "survey STUDY.json [--port N] [--store DIR] [options]",
+                   .text =
+                       "Serves the study's pages: entry by the platform's link (PROLIFIC_PID or workerId), guide, "
+                       "consent, tasks, evaluation, completion code. An answer is on disk before the page calls it "
+                       "saved. Participants' ids are kept as salted hashes only, addresses not at all. /admin takes "
+                       "the token in secrets.json as a Bearer token. It stops with the first signal.",
+                   .examples = serve_examples},
+    [CLI_SURVEY] = {.name = "survey",
+                    .summary = "export a survey's answers, check codes, count its cost",
+                    .positional = "export|codes|pilot|hit|cost",
+                    .positional_required = true,
+                    .n_more = 1,
+                    .usage = "export STUDY.json -o DIR | codes STUDY.json --verify FILE | pilot STUDY.json | hit | "
+                             "cost [PLAN]",
+                    .text = "export writes DIR/evaluations_expN.jsonl, abandoned.jsonl (of places that were given "
+                            "back), participants.jsonl and survey.json. codes checks completion codes. pilot fills "
+                            "the store with simulated participants. hit prints the settings of a task on Mechanical "
+                            "Turk, cost what the plan 000, 001, 003, 004, 000-packed or pilot costs.",
+                    .examples = survey_examples},
     [CLI_T2I] =
         {.name = "t2i",
          .summary = "audit text-to-image models: who is depicted in negative roles",

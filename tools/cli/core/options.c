@@ -112,6 +112,7 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                         .review = {.note = "", .time = "", .judge_prompt = "v1"},
                                         .stats = {.null = -1, .p1 = -1, .p2 = -1},
                                         .t2i = {.columns = "all", .cue = 1, .tolerance = 0.05},
+                                        .survey = {.port = 8080},
                                         .sampler = "stream"};
     lk_job_init(&arguments->job);
 }

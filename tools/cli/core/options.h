@@ -23,6 +23,8 @@ enum cli_command {
     CLI_REPORT,
     CLI_STATS,
     CLI_SAMPLE,
+    CLI_SERVE,
+    CLI_SURVEY,
     CLI_T2I,
     CLI_COMPLETIONS,
     CLI_HELP,
@@ -91,6 +93,11 @@ struct cli_arguments {
         double tolerance;
         int64_t cue;
     } t2i;
+    struct cli_survey_arguments {
+        const char *bind, *store, *verify; /* NULL: not given */
+        int64_t port, pilot;
+        bool preview, comments;
+    } survey;
     const char *sampler;
     bool all_budgets, greedy, quiet, json, man, large;
 };

@@ -1,0 +1,255 @@
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "eval/study/factors.h"
+#include "eval/study/prompts.h"
+#include "eval/survey/store.h"
+
+enum { MAX_ROWS = LK_SURVEY_MAX_QUESTIONS + 1 };
+
+static void date_of(int64_t ms, char out[32]) {
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+static enum lk_code add_line(struct lk_text *out, cJSON *line, bool ok) {
+    char *text = line && ok ? cJSON_PrintUnformatted(line) : NULL;
+    cJSON_Delete(line);
+    if (!text) return lk_fail(LK_E_NOMEM, "out of memory for an export");
+    lk_text_bytes(out, text, strlen(text));
+    lk_text_bytes(out, "\n", 1);
+    cJSON_free(text);
+    return out->rc;
+}
+
+/* One participant's last answers about one item. */
+struct group {
+    char worker[65], consent_sha256[65];
+    int64_t claim, at;
+    int task, position, left_arm, n;
+    struct {
+        char key[40], value[24];
+        int64_t ms;
+    } rows[MAX_ROWS];
+    char comment[2048];
+};
+
+struct exporter {
+    struct lk_survey *s;
+    struct lk_text *out;
+    bool comments;
+    const struct lk_survey_item *items[2048];
+    int64_t claim; /* whose items they are */
+};
+
+static bool add_text(cJSON *to, const char *name, const char *text) {
+    return cJSON_AddStringToObject(to, name, text) != NULL;
+}
+
+static bool add_level(cJSON *to, const char *name, enum lk_factor factor, int level) {
+    return level < 0 || add_text(to, name, lk_factor_key(factor, level));
+}
+
+static bool add_item(cJSON *line, const struct lk_survey_item *item, int arm) {
+    bool edit = item->prompt_number >= 0 && item->prompt_number < LK_N_EDIT_PROMPTS;
+    char id[160], pair[16];
+    snprintf(id, sizeof id, "%s%s%s", item->id, item->kind && arm >= 0 ? "." : "",
+             item->kind && arm >= 0 ? lk_factor_key(LK_FACTOR_ARM, arm) : "");
+    snprintf(pair, sizeof pair, "P%03d", item->pair);
+    return add_text(line, "imageId", id) && add_level(line, "model", LK_FACTOR_MODEL, item->model) &&
+           add_level(line, "race", LK_FACTOR_RACE, item->race) &&
+           add_level(line, "gender", LK_FACTOR_GENDER, item->gender) &&
+           add_level(line, "age", LK_FACTOR_AGE, item->age) &&
+           add_level(line, "category", LK_FACTOR_CATEGORY, edit ? item->prompt_number / 10 : -1) &&
+           (item->prompt_number < 0 || add_text(line, "promptId", lk_prompt_id(item->prompt_number))) &&
+           add_level(line, "arm", LK_FACTOR_ARM, arm) && (item->kind || add_text(line, "pairId", pair));
+}
+
+/* Sides become arms. */
+static const char *meant(const char *value, int left_arm) {
+    bool left = !strcmp(value, "A") || !strcmp(value, "left"), right = !strcmp(value, "B") || !strcmp(value, "right");
+    return left || right ? lk_factor_key(LK_FACTOR_ARM, left ? left_arm : 1 - left_arm) : value;
+}
+
+/* Fields with a place of their own in the dictionary; the other five-level answers are scores. */
+static bool stands_alone(const char *axis) {
+    static const char *const names[] = {"editQuality", "skinToneShift",        "raceDrift",  "genderDrift",
+                                        "ageDrift",    "preference",           "confidence", "roleAssignment",
+                                        "answer",      "skin_change_magnitude"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], axis)) return true;
+    return false;
+}
+
+static bool add_answer(cJSON *line, cJSON *scores, const char *axis, const char *value) {
+    bool number = value[0] >= '1' && value[0] <= '5' && !value[1], alone = stands_alone(axis);
+    cJSON *to = alone || !number ? line : scores;
+    if (!strcmp(value, "skip")) return cJSON_AddNullToObject(scores, axis) != NULL;
+    if (number && strcmp(axis, "answer")) return cJSON_AddNumberToObject(to, axis, value[0] - '0') != NULL;
+    return add_text(to, axis, value);
+}
+
+/* picture: whose answers, -1 all. */
+static bool add_answers(cJSON *line, const struct group *g, int picture) {
+    cJSON *scores = cJSON_CreateObject(), *times = cJSON_CreateObject();
+    int64_t total = 0;
+    bool ok = scores && times;
+    for (int i = 0; i < g->n && ok; i++) {
+        const char *axis = g->rows[i].key;
+        if (picture >= 0) {
+            if (axis[0] != 'a' + picture) continue;
+            axis += 2;
+        }
+        ok = add_answer(line, scores, axis, meant(g->rows[i].value, g->left_arm)) &&
+             cJSON_AddNumberToObject(times, axis, (double)g->rows[i].ms);
+        total += g->rows[i].ms;
+    }
+    if (ok && scores->child)
+        ok = cJSON_AddItemToObject(line, "scores", scores);
+    else
+        cJSON_Delete(scores);
+    return cJSON_AddItemToObject(line, "question_ms", times) && ok &&
+           cJSON_AddNumberToObject(line, "duration_ms", (double)total) != NULL;
+}
+
+static bool add_expected(cJSON *line, const struct lk_survey_item *item, int arm) {
+    cJSON *own = NULL;
+    if (item->kind == LK_SURVEY_CHECK) {
+        own = cJSON_CreateObject();
+        if (own && !add_text(own, "answer", item->choice)) {
+            cJSON_Delete(own);
+            return false;
+        }
+    } else if (item->kind == LK_SURVEY_GOLD) {
+        const cJSON *of_arm =
+            arm < 0 ? NULL : cJSON_GetObjectItemCaseSensitive(item->expected, lk_factor_key(LK_FACTOR_ARM, arm));
+        own = cJSON_Duplicate(of_arm ? of_arm : item->expected, true);
+    } else
+        return true;
+    return own && cJSON_AddItemToObject(line, "expected", own);
+}
+
+static enum lk_code write_record(struct exporter *e, const struct group *g, const struct lk_survey_item *item,
+                                 int picture) {
+    const struct lk_survey_study *study = e->s->study;
+    char at[32], task[16];
+    int arm = picture < 0    ? (study->experiment == 1 && !item->kind ? LK_ARM_EDITED : -1)
+              : picture == 0 ? g->left_arm
+                             : 1 - g->left_arm;
+    cJSON *line = cJSON_CreateObject();
+    date_of(g->at, at);
+    snprintf(task, sizeof task, "T%02d", g->task + 1);
+    bool ok = line && add_text(line, "workerId", g->worker) && add_item(line, item, arm) &&
+              add_answers(line, g, picture) && add_text(line, "timestamp", at) &&
+              cJSON_AddBoolToObject(line, "isAttentionCheck", item->kind != LK_SURVEY_ITEM) &&
+              add_expected(line, item, arm) &&
+              (study->experiment != 2 || add_level(line, "left_arm", LK_FACTOR_ARM, g->left_arm)) &&
+              cJSON_AddNumberToObject(line, "position", g->position + 1) && add_text(line, "taskId", task) &&
+              add_text(line, "protocol", lk_protocol_name(study->protocol)) &&
+              add_text(line, "instrument", study->instrument) && add_text(line, "consentHash", g->consent_sha256) &&
+              (!e->comments || !*g->comment || add_text(line, "comment", g->comment));
+    return add_line(e->out, line, ok);
+}
+
+static enum lk_code write_group(struct exporter *e, const struct group *g) {
+    const struct lk_survey_study *study = e->s->study;
+    if (!g->n) return LK_OK;
+    size_t length = lk_survey_task_length(study, g->task);
+    if (length > sizeof e->items / sizeof *e->items || g->position >= (int)length)
+        return lk_fail(LK_E_INTERNAL, "an answer at position %d of task %d", g->position, g->task + 1);
+    if (e->claim != g->claim) LK_TRY(lk_survey_task_items(study, g->worker, g->task, e->items));
+    e->claim = g->claim;
+    const struct lk_survey_item *item = e->items[g->position];
+    if (!study->both_arms || item->kind == LK_SURVEY_CHECK) return write_record(e, g, item, -1);
+    for (int picture = 0; picture < 2; picture++) {
+        bool any = false; /* a page left half-way has answers about one picture only */
+        for (int i = 0; i < g->n; i++) any = any || g->rows[i].key[0] == 'a' + picture;
+        if (any) LK_TRY(write_record(e, g, item, picture));
+    }
+    return LK_OK;
+}
+
+/* A row of the store: a later one about the same question takes the earlier one's place, but not its time. */
+static void take_row(struct group *g, sqlite3_stmt *q) {
+    const char *key = lk_sql_text(q, 5), *value = lk_sql_text(q, 6);
+    g->at = sqlite3_column_int64(q, 9);
+    g->left_arm = sqlite3_column_int(q, 7);
+    if (!strcmp(key, "comment")) {
+        snprintf(g->comment, sizeof g->comment, "%s", value);
+        return;
+    }
+    int i = 0;
+    while (i < g->n && strcmp(g->rows[i].key, key)) i++;
+    if (i == MAX_ROWS) return;
+    if (i == g->n) g->rows[g->n++].ms = 0;
+    snprintf(g->rows[i].key, sizeof g->rows[i].key, "%s", key);
+    snprintf(g->rows[i].value, sizeof g->rows[i].value, "%s", value);
+    g->rows[i].ms += sqlite3_column_int64(q, 8);
+}
+
+static enum lk_code write_groups(struct exporter *e, sqlite3_stmt *q) {
+    struct group g = {.claim = -1};
+    for (bool row = true; row;) {
+        LK_TRY(lk_sql_step(e->s, q, &row));
+        int64_t claim = row ? sqlite3_column_int64(q, 0) : -2;
+        int position = row ? sqlite3_column_int(q, 4) : 0;
+        if (claim != g.claim || position != g.position) {
+            LK_TRY(write_group(e, &g));
+            g = (struct group){.claim = claim, .position = position, .task = row ? sqlite3_column_int(q, 1) : 0};
+            if (row) snprintf(g.worker, sizeof g.worker, "%s", lk_sql_text(q, 2));
+            if (row) snprintf(g.consent_sha256, sizeof g.consent_sha256, "%s", lk_sql_text(q, 3));
+        }
+        if (row) take_row(&g, q);
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_survey_export_answers(struct lk_survey *s, bool abandoned, bool comments, struct lk_text *out) {
+    struct exporter e = {.s = s, .out = out, .comments = comments, .claim = -1};
+    sqlite3_stmt *q;
+    pthread_mutex_lock(&s->lock);
+    enum lk_code rc =
+        lk_sql_open(s, &q,
+                    "SELECT c.id, c.task, p.worker, p.consent_sha256, a.position, a.key, a.value, "
+                    "a.left_arm, a.ms, a.at FROM answers a JOIN claims c ON c.id=a.claim JOIN participants "
+                    "p ON p.id=c.participant WHERE (c.state='abandoned')=?1 ORDER BY c.id, a.position, "
+                    "a.id",
+                    "i", (int64_t)abandoned);
+    if (!rc) rc = write_groups(&e, q);
+    sqlite3_finalize(q);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+static bool fill_participant(const struct lk_survey *s, cJSON *line, sqlite3_stmt *q) {
+    bool submitted = sqlite3_column_int(q, 4) != 0;
+    char at[32];
+    date_of(sqlite3_column_int64(q, 2), at);
+    return add_text(line, "workerId", lk_sql_text(q, 0)) && cJSON_AddBoolToObject(line, "submitted", submitted) &&
+           cJSON_AddBoolToObject(line, "code_valid", submitted) &&
+           cJSON_AddBoolToObject(line, "pilot", sqlite3_column_int(q, 1)) && add_text(line, "consentTime", at) &&
+           add_text(line, "consentHash", lk_sql_text(q, 3)) &&
+           (!*s->study->retain_until || add_text(line, "retainUntil", s->study->retain_until));
+}
+
+enum lk_code lk_survey_export_participants(struct lk_survey *s, struct lk_text *out) {
+    sqlite3_stmt *q;
+    pthread_mutex_lock(&s->lock);
+    enum lk_code rc = lk_sql_open(s, &q,
+                                  "SELECT worker, pilot, consent_at, consent_sha256, (SELECT count(*) FROM claims c "
+                                  "WHERE c.participant=p.id AND c.state='submitted') FROM participants p WHERE "
+                                  "consent_at IS NOT NULL ORDER BY id",
+                                  "");
+    for (bool row = true; !rc && row;) {
+        rc = lk_sql_step(s, q, &row);
+        cJSON *line = !rc && row ? cJSON_CreateObject() : NULL;
+        if (!rc && row) rc = add_line(out, line, line && fill_participant(s, line, q));
+    }
+    sqlite3_finalize(q);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}

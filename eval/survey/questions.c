@@ -1,0 +1,218 @@
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/digest.h"
+#include "engine/base/text.h"
+#include "eval/study/factors.h"
+#include "eval/study/prompts.h"
+#include "eval/survey/study.h"
+
+static enum lk_code no_memory(void) { return lk_fail(LK_E_NOMEM, "out of memory for questions"); }
+
+static const char *text_of(const cJSON *object, const char *name) {
+    const cJSON *field = cJSON_GetObjectItemCaseSensitive(object, name);
+    return cJSON_IsString(field) ? field->valuestring : "";
+}
+
+const cJSON *lk_survey_instrument(const struct lk_survey_study *s, const char *name) {
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(s->questionnaires, "instruments");
+    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(all, s->instrument), name);
+}
+
+/* The text with the first `from` replaced. */
+static char *replaced(const char *text, const char *from, const char *to) {
+    const char *at = to ? strstr(text, from) : NULL;
+    if (!at) return lk_strdup(text);
+    return lk_format("%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+}
+
+static struct lk_survey_question *add_question(struct lk_survey_questions *out, int picture, const char *axis) {
+    struct lk_survey_question *q = &out->list[out->n++];
+    *q = (struct lk_survey_question){.picture = picture, .title = ""};
+    snprintf(q->axis, sizeof q->axis, "%s", axis);
+    snprintf(q->key, sizeof q->key, "%s%s", picture < 0 ? "" : picture ? "b." : "a.", axis);
+    return q;
+}
+
+static enum lk_code add_option(struct lk_survey_question *q, const char *value, const char *text, size_t n_text) {
+    if (q->n_options == LK_SURVEY_MAX_OPTIONS) return lk_fail(LK_E_INTERNAL, "a question of too many options");
+    struct lk_survey_option *option = &q->options[q->n_options++];
+    snprintf(option->value, sizeof option->value, "%s", value);
+    option->text = lk_strndup(text, n_text);
+    return option->text ? LK_OK : no_memory();
+}
+
+static enum lk_code add_number(struct lk_survey_question *q, int number, const char *text) {
+    char value[16];
+    snprintf(value, sizeof value, "%d", number);
+    return add_option(q, value, text, strlen(text));
+}
+
+/* A choice between sides names the arm behind it, which a rater is not to know. */
+static size_t shown_length(const struct lk_survey_study *s, const char *value, const char *text) {
+    static const char *const sides[] = {"A", "B", "left", "right"};
+    const char *arm = s->show_arm_labels ? NULL : strstr(text, " (");
+    for (int i = 0; i < 4 && arm; i++)
+        if (!strcmp(value, sides[i])) return (size_t)(arm - text);
+    return strlen(text);
+}
+
+static enum lk_code add_printed(const struct lk_survey_study *s, struct lk_survey_question *q, const cJSON *option) {
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(option, "value");
+    const char *text = text_of(option, "printed");
+    if (cJSON_IsNumber(value)) return add_number(q, value->valueint, text);
+    return add_option(q, value->valuestring, text, shown_length(s, value->valuestring, text));
+}
+
+/* The name under which an answer is exported. */
+static const char *exported_as(const cJSON *item) {
+    const char *axis = *text_of(item, "field") ? text_of(item, "field") : text_of(item, "axis");
+    if (!strcmp(axis, "identity_preservation")) return "preference";
+    return strcmp(axis, "role_assignment") ? axis : "roleAssignment";
+}
+
+static enum lk_code add_item(const struct lk_survey_study *s, const struct lk_survey_item *item, const cJSON *from,
+                             int picture, struct lk_survey_questions *out) {
+    struct lk_survey_question *q = add_question(out, picture, exported_as(from));
+    const cJSON *options = cJSON_GetObjectItemCaseSensitive(from, "options"), *option;
+    bool five_levels = true;
+    q->title = text_of(from, "title");
+    q->text = replaced(text_of(from, "question"), s->protocol == LK_PROTOCOL_004 ? "doctor" : "[HIGH-STATUS ROLE]",
+                       item->occupation);
+    if (!q->text) return no_memory();
+    cJSON_ArrayForEach(option, options) {
+        five_levels = five_levels && cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(option, "value"));
+        LK_TRY(add_printed(s, q, option));
+    }
+    const char *skip = lk_survey_text(s, "skip");
+    return s->protocol == LK_PROTOCOL_001 && five_levels ? add_option(q, "skip", skip, strlen(skip)) : LK_OK;
+}
+
+static const cJSON *rubric_levels(const struct lk_survey_study *s, const char *axis) {
+    const cJSON *one;
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(s->rubric, "axes")) {
+        if (!strcmp(text_of(one, "key"), axis)) return cJSON_GetObjectItemCaseSensitive(one, "levels");
+    }
+    return NULL;
+}
+
+/* The supplement prints a question and the ends of its scale; the levels between are the judges'. */
+static enum lk_code add_scale(const struct lk_survey_study *s, const struct lk_survey_item *item, const cJSON *from,
+                              int picture, struct lk_survey_questions *out) {
+    const char *axis = text_of(from, "axis");
+    bool printed = s->printed_skin && !strcmp(axis, "skin_tone");
+    bool accuracy = item->prompt_number == LK_PROMPT_V03 && !strcmp(axis, "age_drift");
+    struct lk_survey_question *q = add_question(out, picture, printed ? "skin_change_magnitude" : axis);
+    char target[16];
+    snprintf(target, sizeof target, "%d", accuracy && item->age >= 0 ? lk_age_midpoint(item->age) + 30 : 0);
+    char *note = accuracy ? replaced(lk_survey_text(s, "target_age"), "{age}", target) : lk_strdup("");
+    if (note) q->text = lk_format("%s%s%s", text_of(from, "question"), accuracy ? " " : "", note);
+    lk_free(note);
+    if (!q->text) return no_memory();
+    const cJSON *levels = rubric_levels(s, accuracy ? "age_accuracy" : axis);
+    for (int level = 1; level <= 5; level++) {
+        const char *ends = level == 1 ? text_of(from, "low") : level == 5 ? text_of(from, "high") : "";
+        LK_TRY(add_number(q, level, printed ? ends : text_of(cJSON_GetArrayItem(levels, level - 1), "text")));
+    }
+    return LK_OK;
+}
+
+static enum lk_code add_check(const struct lk_survey_study *s, const struct lk_survey_item *item,
+                              struct lk_survey_questions *out) {
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(s->questionnaires, "instruments");
+    const cJSON *general =
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(all, "questionnaire_001"), "general");
+    char wanted[16];
+    snprintf(wanted, sizeof wanted, "option %s", item->choice);
+    struct lk_survey_question *q = add_question(out, -1, "answer");
+    q->text =
+        replaced(text_of(cJSON_GetObjectItemCaseSensitive(general, "attention_checks"), "example"), "option 3", wanted);
+    if (!q->text) return no_memory();
+    for (int level = 1; level <= 5; level++) LK_TRY(add_number(q, level, ""));
+    return LK_OK;
+}
+
+/* The items that the study asks, each of them once, or once for each picture. */
+static enum lk_code add_all(const struct lk_survey_study *s, const struct lk_survey_item *item,
+                            struct lk_survey_questions *out) {
+    static const char *const experiments[] = {"exp1", "exp2", "exp3"};
+    bool supplement = s->protocol == LK_PROTOCOL_003, arms_001 = s->both_arms && !supplement;
+    const cJSON *from = lk_survey_instrument(s, experiments[arms_001 ? 0 : s->experiment - 1]), *one;
+    if (supplement)
+        from = lk_survey_instrument(s, "items");
+    else if (s->protocol == LK_PROTOCOL_001 && s->experiment == 2 && !arms_001)
+        from = cJSON_GetObjectItemCaseSensitive(from, "option_A");
+    if (!supplement) from = cJSON_GetObjectItemCaseSensitive(from, "items");
+    for (int picture = s->both_arms ? 0 : -1; picture < (s->both_arms ? 2 : 0); picture++)
+        cJSON_ArrayForEach(one, from) {
+            const char *version = text_of(one, "version");
+            if (*version && *version != s->q3_version) continue;
+            if (out->n == LK_SURVEY_MAX_QUESTIONS) return lk_fail(LK_E_INTERNAL, "too many questions");
+            LK_TRY((supplement ? add_scale : add_item)(s, item, one, picture, out));
+        }
+    return LK_OK;
+}
+
+enum lk_code lk_survey_questions_of(const struct lk_survey_study *s, const struct lk_survey_item *item,
+                                    struct lk_survey_questions *out) {
+    out->n = 0;
+    enum lk_code rc = item->kind == LK_SURVEY_CHECK ? add_check(s, item, out) : add_all(s, item, out);
+    if (rc) lk_survey_questions_free(out);
+    return rc;
+}
+
+void lk_survey_questions_free(struct lk_survey_questions *questions) {
+    for (int i = 0; i < questions->n; i++) {
+        lk_free(questions->list[i].text);
+        for (int k = 0; k < questions->list[i].n_options; k++) lk_free(questions->list[i].options[k].text);
+    }
+    questions->n = 0;
+}
+
+const char *lk_survey_expected(const struct lk_survey_item *item, const struct lk_survey_question *q, int left_arm,
+                               char text[16]) {
+    int arm = q->picture < 0 ? -1 : q->picture ? 1 - left_arm : left_arm;
+    const cJSON *of_arm = arm < 0 ? NULL : cJSON_GetObjectItem(item->expected, lk_factor_key(LK_FACTOR_ARM, arm));
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(of_arm ? of_arm : item->expected, q->axis);
+    if (item->kind == LK_SURVEY_CHECK) return item->choice;
+    if (cJSON_IsNumber(value)) {
+        snprintf(text, 16, "%d", value->valueint);
+        return text;
+    }
+    if (!cJSON_IsString(value)) return NULL;
+    int wanted = lk_factor_parse(LK_FACTOR_ARM, value->valuestring, strlen(value->valuestring));
+    if (strcmp(q->axis, "preference") || wanted < 0) return value->valuestring;
+    return q->options[wanted == left_arm ? 0 : 1].value; /* an arm is a side to whoever answers */
+}
+
+static void add_points(struct lk_text *text, const cJSON *points) {
+    const cJSON *one;
+    cJSON_ArrayForEach(one, points) {
+        if (cJSON_IsString(one))
+            lk_text_add(text, "%s%s%s\n", one->string ? one->string : "", one->string ? ": " : "", one->valuestring);
+    }
+}
+
+enum lk_code lk_survey_consent_text(const struct lk_survey_study *s, char **out, char sha256[65]) {
+    struct lk_text text = {0};
+    const cJSON *consent = lk_survey_instrument(s, "consent");
+    const cJSON *points = consent ? consent : lk_survey_instrument(s, "consent_points");
+    if (points)
+        add_points(&text, points);
+    else
+        lk_text_add(&text, "%s\n%s\n", lk_survey_text(s, "consent_purpose"), lk_survey_text(s, "consent_anonymity"));
+    const char *const lines[][2] = {{"consent_approval", s->approval},
+                                    {"consent_investigator", s->investigator},
+                                    {"consent_contact", s->contact},
+                                    {"consent_retention", s->retain_until}};
+    for (int i = 0; i < 4; i++)
+        if (*lines[i][1]) lk_text_add(&text, "%s %s\n", lk_survey_text(s, lines[i][0]), lines[i][1]);
+    lk_text_add(&text, "%s\n%s\n", lk_survey_text(s, "confirm_adult"), lk_survey_text(s, "confirm_agree"));
+    enum lk_code rc = text.rc;
+    if (!rc) lk_sha256(text.bytes, text.n, sha256);
+    if (rc) lk_text_free(&text);
+    *out = rc ? NULL : text.bytes;
+    return rc;
+}

@@ -1,0 +1,198 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/digest.h"
+#include "eval/survey/store.h"
+
+bool lk_survey_id_is_valid(const char *id) {
+    size_t n = strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
+    return n >= 1 && n <= 64 && !id[n];
+}
+
+enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]) {
+    char salted[160], worker[65], token_sha256[65];
+    if (!lk_survey_id_is_valid(external_id)) return lk_fail(LK_E_INPUT, "not a participant's id");
+    int n = snprintf(salted, sizeof salted, "%s%s", s->salt, external_id);
+    lk_sha256(salted, (size_t)n, worker);
+    LK_TRY(lk_survey_token(token));
+    lk_sha256(token, 64, token_sha256);
+    LK_TRY(lk_survey_begin(s));
+    enum lk_code rc = lk_sql_run(s, "INSERT OR IGNORE INTO participants(worker,pilot,entered_at) VALUES(?1,?2,?3)",
+                                 "tii", worker, (int64_t)is_pilot, now);
+    /* The five newest sessions of a participant stay, so that the table cannot grow by reloading. */
+    if (!rc)
+        rc = lk_sql_run(s, "INSERT INTO sessions SELECT ?1,id,?2 FROM participants WHERE worker=?3", "tit",
+                        token_sha256, now, worker);
+    if (!rc)
+        rc =
+            lk_sql_run(s,
+                       "DELETE FROM sessions WHERE participant=(SELECT id FROM participants WHERE worker=?1) AND rowid "
+                       "NOT IN (SELECT rowid FROM sessions WHERE participant=(SELECT id FROM participants WHERE "
+                       "worker=?1) ORDER BY rowid DESC LIMIT 5)",
+                       "t", worker);
+    return lk_survey_end(s, rc);
+}
+
+static enum lk_code read_visitor(struct lk_survey *s, const char *token_sha256, int64_t now,
+                                 struct lk_survey_visitor *out) {
+    sqlite3_stmt *q;
+    bool row;
+    LK_TRY(lk_sql_open(s, &q,
+                       "SELECT p.id, p.worker, p.guided_at, p.consent_at, c.id, c.task, c.state, c.lease FROM sessions "
+                       "t JOIN participants p ON p.id=t.participant LEFT JOIN claims c ON c.participant=p.id AND "
+                       "(c.state='submitted' OR (c.state='open' AND c.active_at>=?2)) WHERE t.token_sha256=?1",
+                       "ti", token_sha256, now - s->study->claim_ms));
+    enum lk_code rc = lk_sql_step(s, q, &row);
+    if (!rc && row) {
+        *out = (struct lk_survey_visitor){.id = sqlite3_column_int64(q, 0),
+                                          .guided = sqlite3_column_type(q, 2) != SQLITE_NULL,
+                                          .consented = sqlite3_column_type(q, 3) != SQLITE_NULL,
+                                          .claim = sqlite3_column_int64(q, 4),
+                                          .submitted = !strcmp(lk_sql_text(q, 6), "submitted"),
+                                          .lease = sqlite3_column_int64(q, 7)};
+        out->task = out->claim ? sqlite3_column_int(q, 5) : -1;
+        snprintf(out->worker, sizeof out->worker, "%s", lk_sql_text(q, 1));
+    }
+    sqlite3_finalize(q);
+    return rc || row ? rc : lk_fail(LK_E_NOT_FOUND, "no such session");
+}
+
+enum lk_code lk_survey_visitor(struct lk_survey *s, const char *token, int64_t now, struct lk_survey_visitor *out) {
+    char token_sha256[65];
+    if (strlen(token) != 64) return lk_fail(LK_E_NOT_FOUND, "no such session");
+    lk_sha256(token, 64, token_sha256);
+    pthread_mutex_lock(&s->lock);
+    enum lk_code rc = read_visitor(s, token_sha256, now, out);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+void lk_survey_form_token(const struct lk_survey *s, const char *token, char out[65]) {
+    char text[80];
+    unsigned char mac[32];
+    snprintf(text, sizeof text, "form|%.64s", token);
+    lk_survey_hmac(s, text, mac);
+    for (int i = 0; i < 32; i++) snprintf(out + 2 * i, 3, "%02x", mac[i]);
+}
+
+enum lk_code lk_survey_guided(struct lk_survey *s, const struct lk_survey_visitor *who, bool check_right, int64_t now) {
+    LK_TRY(lk_survey_begin(s));
+    return lk_survey_end(s, lk_sql_run(s,
+                                       "UPDATE participants SET guided_at=?1, check_right=?2 WHERE id=?3 AND guided_at "
+                                       "IS NULL",
+                                       "iii", now, (int64_t)check_right, who->id));
+}
+
+enum lk_code lk_survey_consent(struct lk_survey *s, const struct lk_survey_visitor *who, const char *sha256,
+                               int64_t now) {
+    if (strcmp(sha256, s->consent_sha256)) return lk_fail(LK_E_INPUT, "the consent text has changed: read it again");
+    LK_TRY(lk_survey_begin(s));
+    return lk_survey_end(s, lk_sql_run(s,
+                                       "UPDATE participants SET consent_at=?1, consent_sha256=?2 WHERE id=?3 AND "
+                                       "consent_at IS NULL",
+                                       "iti", now, sha256, who->id));
+}
+
+enum lk_code lk_survey_places(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t now,
+                              struct lk_survey_place *places) {
+    sqlite3_stmt *q;
+    memset(places, 0, (size_t)s->study->n_tasks * sizeof *places);
+    LK_TRY(lk_survey_begin(s));
+    enum lk_code rc = lk_survey_expire(s, now);
+    if (!rc)
+        rc =
+            lk_sql_open(s, &q,
+                        "SELECT task, count(*), sum(state='submitted'), max(participant=?1) FROM claims WHERE state IN "
+                        "('open','submitted') GROUP BY task",
+                        "i", who->id);
+    if (rc) return lk_survey_end(s, rc);
+    for (bool row = true; !rc && row;) {
+        rc = lk_sql_step(s, q, &row);
+        int task = row ? sqlite3_column_int(q, 0) : -1;
+        if (task >= 0 && task < s->study->n_tasks)
+            places[task] = (struct lk_survey_place){sqlite3_column_int(q, 1), sqlite3_column_int(q, 2),
+                                                    sqlite3_column_int(q, 3) != 0};
+    }
+    sqlite3_finalize(q);
+    return lk_survey_end(s, rc);
+}
+
+static enum lk_code claim(struct lk_survey *s, const struct lk_survey_visitor *who, int task, int64_t now,
+                          enum lk_survey_verdict *verdict) {
+    int64_t taken, own, consented;
+    LK_TRY(lk_survey_expire(s, now));
+    LK_TRY(
+        lk_sql_number(s, &consented, 0, "SELECT consent_at IS NOT NULL FROM participants WHERE id=?1", "i", who->id));
+    LK_TRY(lk_sql_number(s, &taken, 0, "SELECT count(*) FROM claims WHERE task=?1 AND state IN ('open','submitted')",
+                         "i", (int64_t)task));
+    LK_TRY(lk_sql_number(s, &own, 0,
+                         "SELECT count(*) FROM claims WHERE participant=?1 AND state IN ('open','submitted')", "i",
+                         who->id));
+    if (!consented || own || taken >= s->study->places) {
+        *verdict = LK_SURVEY_CONFLICT;
+        return LK_OK;
+    }
+    *verdict = LK_SURVEY_DONE;
+    return lk_sql_run(s,
+                      "INSERT INTO claims(participant,task,state,claimed_at,active_at,last_at) "
+                      "VALUES(?1,?2,'open',?3,?3,?3)",
+                      "iii", who->id, (int64_t)task, now);
+}
+
+enum lk_code lk_survey_claim(struct lk_survey *s, const struct lk_survey_visitor *who, int task, int64_t now,
+                             enum lk_survey_verdict *verdict) {
+    *verdict = LK_SURVEY_INVALID;
+    if (task < 0 || task >= s->study->n_tasks) return LK_OK;
+    LK_TRY(lk_survey_begin(s));
+    return lk_survey_end(s, claim(s, who, task, now, verdict));
+}
+
+enum lk_code lk_survey_event(struct lk_survey *s, const struct lk_survey_visitor *who, const char *kind, int64_t now) {
+    LK_TRY(lk_survey_begin(s));
+    return lk_survey_end(
+        s, lk_sql_run(s, "INSERT INTO events(participant,kind,at) VALUES(?1,?2,?3)", "iti", who->id, kind, now));
+}
+
+static void code_of(const struct lk_survey *s, const char *worker, int task, char out[48]) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    unsigned char mac[32];
+    char text[256];
+    if (s->study->code) {
+        snprintf(out, 48, "%s", s->study->code);
+        return;
+    }
+    snprintf(text, sizeof text, "%s|%s|%d", s->study->name, worker, task + 1);
+    lk_survey_hmac(s, text, mac);
+    for (int i = 0; i < 10; i++) {
+        unsigned bits = (unsigned)mac[i * 5 / 8] << 8 | mac[i * 5 / 8 + 1];
+        out[i] = letters[bits >> (11 - i * 5 % 8) & 31];
+    }
+    out[10] = '\0';
+}
+
+enum lk_code lk_survey_code(struct lk_survey *s, const struct lk_survey_visitor *who, char out[48]) {
+    if (!who->submitted) return lk_fail(LK_E_INPUT, "no code before the task is submitted");
+    code_of(s, who->worker, who->task, out);
+    return LK_OK;
+}
+
+enum lk_code lk_survey_code_valid(struct lk_survey *s, const char *code, bool *valid) {
+    sqlite3_stmt *q;
+    char own[48];
+    *valid = false;
+    pthread_mutex_lock(&s->lock);
+    enum lk_code rc = lk_sql_open(s, &q,
+                                  "SELECT p.worker, c.task FROM claims c JOIN participants p ON p.id=c.participant "
+                                  "WHERE c.state='submitted'",
+                                  "");
+    for (bool row = true; !rc && row && !*valid;) {
+        rc = lk_sql_step(s, q, &row);
+        if (!row) break;
+        code_of(s, lk_sql_text(q, 0), sqlite3_column_int(q, 1), own);
+        *valid = lk_survey_same(own, code);
+    }
+    sqlite3_finalize(q);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}

@@ -1,0 +1,387 @@
+#include "eval/survey/study.h"
+
+#include <cjson/cJSON.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "eval/data/data.h"
+#include "eval/scores/dataset.h"
+#include "eval/study/factors.h"
+#include "eval/study/packing.h"
+#include "eval/study/prompts.h"
+#include "eval/study/random.h"
+
+enum { MAX_STUDY_BYTES = 64 << 20, MAX_ITEMS = 20000, MAX_ID = 120 };
+
+static const char *const known_keys[] = {
+    "schema",          "study",           "protocol",      "experiment",    "seed",
+    "tasks",           "places",          "items",         "gold",          "tutorial",
+    "gold_per_task",   "checks_per_task", "claim_minutes", "min_seconds",   "code",
+    "approval",        "investigator",    "contact",       "retain_until",  "host",
+    "skin_scale",      "exp2_option",     "q3_version",    "show_metadata", "fixed_sides",
+    "show_arm_labels", "consent_first",   "packing",       "texts",         NULL};
+
+struct reader {
+    struct lk_survey_study *study;
+    const char *path;
+};
+
+static enum lk_code bad(const struct reader *r, const char *field, const char *expected) {
+    return lk_fail(LK_E_INPUT, "%s: field \"%s\": expected %s", r->path, field, expected);
+}
+
+static enum lk_code take_text(const struct reader *r, const char *name, const char *otherwise, const char **out) {
+    const cJSON *field = cJSON_GetObjectItemCaseSensitive(r->study->root, name);
+    if (field && (!cJSON_IsString(field) || strlen(field->valuestring) > 1000))
+        return bad(r, name, "a text of at most 1,000 bytes");
+    *out = field ? field->valuestring : otherwise;
+    return LK_OK;
+}
+
+static enum lk_code take_count(const struct reader *r, const char *name, double otherwise, double max, double *out) {
+    const cJSON *field = cJSON_GetObjectItemCaseSensitive(r->study->root, name);
+    *out = field ? field->valuedouble : otherwise;
+    if (!field || (cJSON_IsNumber(field) && *out >= 0 && *out <= max && *out == (double)(int64_t)*out)) return LK_OK;
+    return lk_fail(LK_E_INPUT, "%s: field \"%s\": expected a whole number from 0 to %.0f", r->path, name, max);
+}
+
+static enum lk_code take_flag(const struct reader *r, const char *name, bool otherwise, bool *out) {
+    const cJSON *field = cJSON_GetObjectItemCaseSensitive(r->study->root, name);
+    *out = field ? cJSON_IsTrue(field) : otherwise;
+    return !field || cJSON_IsBool(field) ? LK_OK : bad(r, name, "true or false");
+}
+
+/* One of two words; *second tells which. */
+static enum lk_code take_word(const struct reader *r, const char *name, const char *a, const char *b, bool *second) {
+    const char *text;
+    LK_TRY(take_text(r, name, a, &text));
+    *second = !strcmp(text, b);
+    if (*second || !strcmp(text, a)) return LK_OK;
+    return lk_fail(LK_E_INPUT, "%s: field \"%s\": expected %s or %s, got \"%.40s\"", r->path, name, a, b, text);
+}
+
+static enum lk_code read_settings(const struct reader *r) {
+    struct lk_survey_study *s = r->study;
+    static const char *const instruments[] = {"supplement_003", "questionnaire_001", "protocol_000", "strategy_004"};
+    const char *protocol;
+    double experiment, seed, tasks, places, gold, checks, claim, minimum;
+    LK_TRY(take_text(r, "protocol", "003", &protocol));
+    int number = lk_protocol_parse(protocol);
+    if (number < 0) return bad(r, "protocol", "\"003\", \"001\", \"000\" or \"004\"");
+    s->protocol = (enum lk_protocol)number;
+    s->instrument = instruments[number];
+    bool turk = number >= LK_PROTOCOL_000, survey = number == LK_PROTOCOL_001;
+    LK_TRY(take_text(r, "study", "", &s->name));
+    if (!*s->name || strlen(s->name) > 100 || strpbrk(s->name, "|\"\\\n")) return bad(r, "study", "a short name");
+    LK_TRY(take_count(r, "experiment", number == LK_PROTOCOL_003 ? 2 : 1, 3, &experiment));
+    s->experiment = (int)experiment;
+    if (s->experiment < 1 || (number == LK_PROTOCOL_003 && s->experiment != 2))
+        return bad(r, "experiment", number == LK_PROTOCOL_003 ? "2 with protocol 003" : "1, 2 or 3");
+    LK_TRY(take_count(r, "seed", 42, 0x1p53, &seed));
+    LK_TRY(take_count(r, "tasks", 10, 1000, &tasks));
+    LK_TRY(take_count(r, "places", 3, 1000, &places));
+    LK_TRY(take_count(r, "gold_per_task", turk ? (s->experiment == 3 ? 2 : 4) : 0, 100, &gold));
+    LK_TRY(take_count(r, "checks_per_task", survey ? 3 : 0, 100, &checks));
+    LK_TRY(take_count(r, "claim_minutes", turk ? 20 : 120, 100000, &claim));
+    LK_TRY(take_count(r, "min_seconds", survey ? 5 : 0, 600, &minimum));
+    if (tasks < 1 || places < 1 || claim < 1) return bad(r, "tasks, places, claim_minutes", "at least 1");
+    s->seed = (uint64_t)seed;
+    s->n_tasks = (int)tasks, s->places = (int)places;
+    s->n_gold_per_task = (int)gold, s->n_checks_per_task = (int)checks;
+    s->claim_ms = (int64_t)claim * 60000, s->min_ms = (int64_t)minimum * 1000;
+    s->comments = s->debriefing = survey;
+    return LK_OK;
+}
+
+static enum lk_code read_choices(const struct reader *r) {
+    struct lk_survey_study *s = r->study;
+    bool b, version_a;
+    LK_TRY(take_text(r, "code", NULL, &s->code));
+    if (s->code && (strlen(s->code) < 4 || strlen(s->code) > 40)) return bad(r, "code", "4 to 40 letters");
+    LK_TRY(take_text(r, "approval", "", &s->approval));
+    LK_TRY(take_text(r, "investigator", "", &s->investigator));
+    LK_TRY(take_text(r, "contact", "", &s->contact));
+    LK_TRY(take_text(r, "retain_until", "", &s->retain_until));
+    LK_TRY(take_text(r, "host", "", &s->host));
+    LK_TRY(take_word(r, "skin_scale", "bipolar", "printed", &s->printed_skin));
+    LK_TRY(take_word(r, "exp2_option", "A", "B", &b));
+    LK_TRY(take_word(r, "q3_version", "B", "A", &version_a));
+    LK_TRY(take_flag(r, "show_metadata", s->protocol == LK_PROTOCOL_003, &s->show_metadata));
+    LK_TRY(take_flag(r, "fixed_sides", false, &s->fixed_sides));
+    LK_TRY(take_flag(r, "show_arm_labels", false, &s->show_arm_labels));
+    LK_TRY(take_flag(r, "consent_first", s->protocol == LK_PROTOCOL_000, &s->consent_first));
+    s->exp2_option = b ? 'B' : 'A';
+    s->q3_version = version_a ? 'A' : 'B';
+    s->both_arms = s->protocol == LK_PROTOCOL_003 || (s->protocol == LK_PROTOCOL_001 && s->experiment == 2 && b);
+    return LK_OK;
+}
+
+/* A picture's absolute path. It must lie in the study's folder, links followed. */
+static enum lk_code take_picture(const struct reader *r, const cJSON *from, const char *name, bool required,
+                                 char **out) {
+    const cJSON *field = cJSON_GetObjectItemCaseSensitive(from, name);
+    if (!field && !required) return LK_OK;
+    if (!cJSON_IsString(field) || !*field->valuestring) return bad(r, name, "a picture's path");
+    char *joined = lk_format("%s/%s", r->study->folder, field->valuestring), whole[PATH_MAX];
+    if (!joined) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    const char *found = realpath(joined, whole);
+    lk_free(joined);
+    if (!found) return lk_fail(LK_E_NOT_FOUND, "%s: no picture %.200s", r->path, field->valuestring);
+    size_t n = strlen(r->study->folder);
+    if (strncmp(whole, r->study->folder, n) || whole[n] != '/')
+        return lk_fail(LK_E_ESCAPES, "%s: picture %.200s lies outside the study's folder", r->path, field->valuestring);
+    *out = lk_strdup(whole);
+    return *out ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for a survey");
+}
+
+static enum lk_code take_pictures(const struct reader *r, const cJSON *from, struct lk_survey_item *item) {
+    bool two = r->study->experiment == 2, scene = r->study->experiment == 3;
+    static const char *const names[] = {"source", "edited", "preserved", "second_source"};
+    const bool required[] = {true, true, two, scene && r->study->protocol != LK_PROTOCOL_001};
+    for (int k = 0; k < LK_SURVEY_N_PICTURES; k++)
+        LK_TRY(take_picture(r, from, names[k], required[k], &item->picture[k]));
+    return LK_OK;
+}
+
+static enum lk_code take_item(const struct reader *r, const cJSON *from, enum lk_survey_kind kind,
+                              struct lk_survey_item *item) {
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(from, "id");
+    const cJSON *prompt = cJSON_GetObjectItemCaseSensitive(from, "prompt");
+    const cJSON *feedback = cJSON_GetObjectItemCaseSensitive(from, "feedback");
+    *item =
+        (struct lk_survey_item){.kind = kind, .race = -1, .gender = -1, .age = -1, .model = -1, .prompt_number = -1};
+    if (!cJSON_IsString(id) || !*id->valuestring || strlen(id->valuestring) > MAX_ID)
+        return bad(r, "id", "a text of 1 to 120 bytes");
+    item->id = id->valuestring;
+    item->prompt = cJSON_IsString(prompt) ? prompt->valuestring : NULL;
+    item->feedback = cJSON_IsString(feedback) ? feedback->valuestring : "";
+    item->expected = cJSON_GetObjectItemCaseSensitive(from, "expected");
+    if (kind == LK_SURVEY_ITEM) {
+        struct lk_item parts;
+        LK_TRY(lk_dataset_id_parts(item->id, strlen(item->id), &parts));
+        item->race = parts.race, item->gender = parts.gender, item->age = parts.age, item->model = parts.model;
+        item->prompt_number = parts.prompt;
+        bool edit = parts.prompt < LK_N_EDIT_PROMPTS;
+        const struct lk_prompt *known =
+            edit ? &r->study->prompts->edit[parts.prompt] : &r->study->prompts->w[parts.prompt - LK_N_EDIT_PROMPTS];
+        if (edit == (r->study->experiment == 3)) return bad(r, "id", "an output of the study's experiment");
+        if (!item->prompt) item->prompt = known->text;
+        if (!edit) item->occupation = known->target;
+    } else if (!cJSON_IsObject(item->expected))
+        return bad(r, "expected", "the right answers of a gold or tutorial item");
+    if (!item->prompt) return bad(r, "prompt", "what raters are told was asked for");
+    return take_pictures(r, from, item);
+}
+
+static enum lk_code take_list(const struct reader *r, const char *name, enum lk_survey_kind kind,
+                              struct lk_survey_item **out, size_t *n_out) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(r->study->root, name), *one;
+    size_t n = (size_t)cJSON_GetArraySize(list), i = 0;
+    if ((list && !cJSON_IsArray(list)) || n > MAX_ITEMS) return bad(r, name, "a list of at most 20,000 objects");
+    *out = lk_calloc(n + 1, sizeof **out);
+    if (!*out) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    cJSON_ArrayForEach(one, list) {
+        *n_out = i + 1;
+        enum lk_code rc = take_item(r, one, kind, &(*out)[i]);
+        if (rc) return lk_fail_prefix(rc, "%s %zu", name, i + 1);
+        i++;
+        (*out)[i - 1].pair = (int)i;
+    }
+    return LK_OK;
+}
+
+static enum lk_code make_checks(struct lk_survey_study *s) {
+    static const char *const ids[] = {"check_1", "check_2", "check_3", "check_4", "check_5"};
+    size_t n = (size_t)s->n_checks_per_task;
+    if (n > 5) return lk_fail(LK_E_INPUT, "checks_per_task: expected at most 5, got %zu", n);
+    s->checks = lk_calloc(n + 1, sizeof *s->checks);
+    if (!s->checks) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    for (size_t i = 0; i < n; i++) {
+        s->checks[i] = (struct lk_survey_item){
+            .kind = LK_SURVEY_CHECK, .id = ids[i], .prompt = "", .race = -1, .gender = -1, .age = -1, .model = -1};
+        s->checks[i].prompt_number = -1;
+        s->checks[i].choice[0] = "32415"[i];
+    }
+    s->n_checks = n;
+    return LK_OK;
+}
+
+static int by_id(const void *a, const void *b) {
+    return strcmp(((const struct lk_survey_item *)a)->id, ((const struct lk_survey_item *)b)->id);
+}
+
+static enum lk_code check_unique(const struct reader *r) {
+    const struct lk_survey_study *s = r->study;
+    size_t n = s->n_items + s->n_gold;
+    struct lk_survey_item *all = lk_malloc((n + 1) * sizeof *all);
+    if (!all) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    memcpy(all, s->items, s->n_items * sizeof *all);
+    memcpy(all + s->n_items, s->gold, s->n_gold * sizeof *all);
+    qsort(all, n, sizeof *all, by_id);
+    enum lk_code rc = LK_OK;
+    for (size_t i = 1; i < n && !rc; i++)
+        if (!strcmp(all[i - 1].id, all[i].id)) rc = lk_fail(LK_E_INPUT, "%s: two items \"%s\"", r->path, all[i].id);
+    lk_free(all);
+    return rc;
+}
+
+static enum lk_code pack(const struct reader *r) {
+    struct lk_survey_study *s = r->study;
+    bool blocked;
+    LK_TRY(take_word(r, "packing", "random", "blocked", &blocked));
+    if (s->n_items < (size_t)s->n_tasks || s->n_items / (size_t)s->n_tasks > 1000)
+        return bad(r, "items", "1 to 1,000 for each task");
+    if (s->n_gold < (size_t)s->n_gold_per_task)
+        return lk_fail(LK_E_INPUT, "%s: gold_per_task is %d, but only %zu gold items are given", r->path,
+                       s->n_gold_per_task, s->n_gold);
+    LK_TRY(make_checks(s));
+    LK_TRY(check_unique(r));
+    s->packed = lk_malloc(s->n_items * sizeof *s->packed);
+    if (!s->packed) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    lk_pack_tasks(s->n_items, blocked, s->seed, s->packed);
+    return LK_OK;
+}
+
+static enum lk_code load_data(const char *name, cJSON **out) {
+    struct lk_data_file file;
+    *out = lk_data_find(name, &file) ? cJSON_ParseWithLength(file.text, file.n_bytes) : NULL;
+    return *out ? LK_OK : lk_fail(LK_E_INTERNAL, "%s.json is not readable", name);
+}
+
+static enum lk_code load_texts(const struct reader *r) {
+    const cJSON *own = cJSON_GetObjectItemCaseSensitive(r->study->root, "texts");
+    LK_TRY(load_data("survey_texts", &r->study->texts));
+    if (!own) return LK_OK;
+    char *path = NULL, *text = NULL;
+    size_t n;
+    LK_TRY(take_picture(r, r->study->root, "texts", true, &path));
+    enum lk_code rc = lk_read_file(path, MAX_STUDY_BYTES, &text, &n);
+    if (!rc) r->study->own_texts = cJSON_ParseWithLength(text, n);
+    if (!rc && !cJSON_IsObject(r->study->own_texts)) rc = lk_fail(LK_E_JSON, "%s: expected a JSON object", path);
+    lk_free(text);
+    lk_free(path);
+    return rc;
+}
+
+static enum lk_code fill(const struct reader *r) {
+    struct lk_survey_study *s = r->study;
+    const cJSON *field;
+    cJSON_ArrayForEach(field, s->root) {
+        int k = 0;
+        while (known_keys[k] && strcmp(known_keys[k], field->string)) k++;
+        if (!known_keys[k]) return lk_fail(LK_E_INPUT, "%s: unknown field \"%.60s\"", r->path, field->string);
+    }
+    LK_TRY(load_data("questionnaires", &s->questionnaires));
+    LK_TRY(load_data("rubric", &s->rubric));
+    LK_TRY(load_texts(r));
+    s->prompts = lk_calloc(1, sizeof *s->prompts);
+    if (!s->prompts) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    LK_TRY(lk_prompts_load(s->prompts));
+    LK_TRY(read_settings(r));
+    LK_TRY(read_choices(r));
+    LK_TRY(take_list(r, "items", LK_SURVEY_ITEM, &s->items, &s->n_items));
+    LK_TRY(take_list(r, "gold", LK_SURVEY_GOLD, &s->gold, &s->n_gold));
+    LK_TRY(take_list(r, "tutorial", LK_SURVEY_GOLD, &s->tutorial, &s->n_tutorial));
+    return pack(r);
+}
+
+enum lk_code lk_survey_study_read(struct lk_survey_study **out, const char *path) {
+    char *text, whole[PATH_MAX];
+    size_t n;
+    *out = NULL;
+    LK_TRY(lk_read_file(path, MAX_STUDY_BYTES, &text, &n));
+    struct reader r = {lk_calloc(1, sizeof *r.study), path};
+    cJSON *root = r.study ? cJSON_ParseWithLength(text, n) : NULL;
+    lk_free(text);
+    if (!r.study) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    r.study->root = root;
+    enum lk_code rc = cJSON_IsObject(root) ? LK_OK : lk_fail(LK_E_JSON, "%s: expected a JSON object", path);
+    if (!rc && !realpath(path, whole)) rc = lk_fail(LK_E_NOT_FOUND, "%s: not found", path);
+    if (!rc) {
+        *strrchr(whole, '/') = '\0';
+        r.study->folder = lk_strdup(whole);
+        rc = r.study->folder ? fill(&r) : lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    }
+    if (rc)
+        lk_survey_study_free(r.study);
+    else
+        *out = r.study;
+    return rc;
+}
+
+static void free_items(struct lk_survey_item *items, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < LK_SURVEY_N_PICTURES; k++) lk_free(items[i].picture[k]);
+    lk_free(items);
+}
+
+void lk_survey_study_free(struct lk_survey_study *s) {
+    if (!s) return;
+    free_items(s->items, s->n_items);
+    free_items(s->gold, s->n_gold);
+    free_items(s->tutorial, s->n_tutorial);
+    lk_free(s->checks);
+    lk_free(s->packed);
+    if (s->prompts) lk_prompts_free(s->prompts);
+    lk_free(s->prompts);
+    lk_free(s->folder);
+    cJSON_Delete(s->root);
+    cJSON_Delete(s->questionnaires);
+    cJSON_Delete(s->rubric);
+    cJSON_Delete(s->texts);
+    cJSON_Delete(s->own_texts);
+    lk_free(s);
+}
+
+const char *lk_survey_text(const struct lk_survey_study *study, const char *name) {
+    const cJSON *own = cJSON_GetObjectItemCaseSensitive(study->own_texts, name);
+    const cJSON *text = cJSON_IsString(own) ? own : cJSON_GetObjectItemCaseSensitive(study->texts, name);
+    return cJSON_IsString(text) ? text->valuestring : "";
+}
+
+/* The first and the one behind the last item of a task in `packed`; the remainder goes to the first tasks. */
+static void task_range(const struct lk_survey_study *s, int task, size_t *first, size_t *end) {
+    size_t n = (size_t)s->n_tasks, t = (size_t)task, each = s->n_items / n, more = s->n_items % n;
+    *first = t * each + (t < more ? t : more);
+    *end = *first + each + (t < more);
+}
+
+size_t lk_survey_task_length(const struct lk_survey_study *s, int task) {
+    size_t first, end;
+    task_range(s, task, &first, &end);
+    return end - first + (size_t)s->n_gold_per_task + (size_t)s->n_checks_per_task;
+}
+
+enum lk_code lk_survey_task_items(const struct lk_survey_study *s, const char *worker, int task,
+                                  const struct lk_survey_item **out) {
+    size_t first, end, n = lk_survey_task_length(s, task), n_gold = (size_t)s->n_gold_per_task;
+    char name[32];
+    struct lk_stream stream;
+    task_range(s, task, &first, &end);
+    snprintf(name, sizeof name, "%d", task + 1);
+    int32_t *order = lk_malloc((n + s->n_gold) * sizeof *order), *gold = order + n;
+    if (!order) return lk_fail(LK_E_NOMEM, "out of memory for a task");
+    for (size_t i = 0; i < s->n_gold; i++) gold[i] = (int32_t)i;
+    lk_stream_numbered(&stream, s->seed, "gold|", (uint64_t)task);
+    lk_stream_shuffle(&stream, gold, s->n_gold);
+    enum lk_code rc = lk_task_order(s->seed, worker, name, end - first, n - (end - first), order);
+    for (size_t i = 0; i < n && !rc; i++) {
+        size_t special = order[i] < 0 ? (size_t)(-1 - order[i]) : 0;
+        out[i] = order[i] >= 0      ? &s->items[s->packed[first + (size_t)order[i]]]
+                 : special < n_gold ? &s->gold[gold[special]]
+                                    : &s->checks[special - n_gold];
+    }
+    lk_free(order);
+    return rc;
+}
+
+enum lk_code lk_survey_left_arm(const struct lk_survey_study *s, const char *worker, const struct lk_survey_item *item,
+                                int *out) {
+    *out = LK_ARM_EDITED;
+    return s->fixed_sides || s->experiment != 2 ? LK_OK : lk_left_arm(s->seed, worker, item->id, out);
+}

@@ -1,0 +1,102 @@
+/* A survey as its file describes it: pictures, tasks, questions and texts. Nothing here changes while it is served.
+ *
+ *     struct lk_survey_study *study;
+ *     LK_TRY(lk_survey_study_read(&study, "study.json"));
+ *     ...
+ *     lk_survey_study_free(study);
+ *
+ * Strings belong to the study. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "eval/human/quality.h"
+
+struct cJSON;
+
+enum { LK_SURVEY_MAX_QUESTIONS = 10, LK_SURVEY_MAX_OPTIONS = 8, LK_SURVEY_N_PICTURES = 4 };
+enum lk_survey_picture { LK_PICTURE_SOURCE, LK_PICTURE_EDITED, LK_PICTURE_PRESERVED, LK_PICTURE_SECOND_SOURCE };
+enum lk_survey_kind { LK_SURVEY_ITEM, LK_SURVEY_GOLD, LK_SURVEY_CHECK };
+
+struct lk_survey_item {
+    enum lk_survey_kind kind;
+    const char *id;                              /* of an item without its arm: "flux_20s_male_black_O-01" */
+    const char *prompt;                          /* as raters see it */
+    const char *occupation;                      /* experiment 3, NULL otherwise */
+    char *picture[LK_SURVEY_N_PICTURES];         /* absolute paths within the study's folder; NULL: none */
+    int race, gender, age, model, prompt_number; /* levels, -1 not known */
+    int pair;                                    /* 1.. in the order of the file */
+    const struct cJSON *expected;                /* fields of lk_human_answers_read; NULL without */
+    char choice[2];                              /* of a check: the option to select */
+    const char *feedback;                        /* of a tutorial item */
+};
+
+struct lk_survey_study {
+    char *folder; /* absolute */
+    const char *name;
+    enum lk_protocol protocol;
+    const char *instrument; /* "supplement_003" */
+    int experiment;         /* 1, 2, 3 */
+    bool both_arms;         /* five questions on each of the two pictures */
+    uint64_t seed;
+    int n_tasks, places, n_gold_per_task, n_checks_per_task;
+    int64_t claim_ms, min_ms; /* idle time after which a place reopens; least time per question */
+    const char *code;         /* the completion code; NULL: one per participant */
+    const char *approval, *investigator, *contact, *retain_until, *host; /* "" when not given */
+    bool printed_skin, show_metadata, fixed_sides, show_arm_labels, consent_first, comments, debriefing;
+    char exp2_option, q3_version;
+
+    struct lk_survey_item *items, *gold, *checks, *tutorial;
+    size_t n_items, n_gold, n_checks, n_tutorial;
+    int32_t *packed; /* [n_items]: task after task */
+
+    struct cJSON *root, *questionnaires, *rubric, *texts, *own_texts;
+    struct lk_prompts *prompts;
+};
+
+enum lk_code lk_survey_study_read(struct lk_survey_study **out, const char *path);
+void lk_survey_study_free(struct lk_survey_study *study);
+/* A text of the pages; "" when there is none of that name. */
+const char *lk_survey_text(const struct lk_survey_study *study, const char *name);
+/* instruments.INSTRUMENT.NAME of the questionnaires, NULL without. */
+const struct cJSON *lk_survey_instrument(const struct lk_survey_study *study, const char *name);
+
+/* How many items and checks a task has. */
+size_t lk_survey_task_length(const struct lk_survey_study *study, int task);
+/* In the order in which a participant sees them: out [lk_survey_task_length]. */
+enum lk_code lk_survey_task_items(const struct lk_survey_study *study, const char *worker, int task,
+                                  const struct lk_survey_item **out);
+/* The arm that a participant sees as A or on the left: lk_arm. */
+enum lk_code lk_survey_left_arm(const struct lk_survey_study *study, const char *worker,
+                                const struct lk_survey_item *item, int *out);
+
+struct lk_survey_option {
+    char value[24];
+    char *text;
+};
+struct lk_survey_question {
+    int picture;   /* 0 the left one or A, 1 the right one or B, -1 all */
+    char axis[32]; /* "race_drift", "preference", "roleAssignment", "answer" */
+    char key[40];  /* as forms and the store name it: "a.race_drift" */
+    const char *title;
+    char *text;
+    struct lk_survey_option options[LK_SURVEY_MAX_OPTIONS];
+    int n_options;
+};
+struct lk_survey_questions {
+    struct lk_survey_question list[LK_SURVEY_MAX_QUESTIONS];
+    int n;
+};
+/* LK_E_NOMEM. */
+enum lk_code lk_survey_questions_of(const struct lk_survey_study *study, const struct lk_survey_item *item,
+                                    struct lk_survey_questions *out);
+void lk_survey_questions_free(struct lk_survey_questions *questions);
+/* The option that a gold item, check or tutorial item expects as the answer to its question q, NULL when any will do.
+ */
+const char *lk_survey_expected(const struct lk_survey_item *item, const struct lk_survey_question *q, int left_arm,
+                               char text[16]);
+/* What every participant is asked to agree to, a line each, and its SHA-256. */
+enum lk_code lk_survey_consent_text(const struct lk_survey_study *study, char **out, char sha256[65]);

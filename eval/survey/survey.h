@@ -1,0 +1,113 @@
+/* The survey's state: who takes part, who holds which place, what was answered. Knows no HTTP and reads no clock: `now`
+ * is milliseconds since 1970.
+ *
+ *     struct lk_survey *survey;
+ *     LK_TRY(lk_survey_open(&survey, study, "study.survey", true));
+ *     LK_TRY(lk_survey_enter(survey, "5f3a...", false, now, token));       // the visitor keeps the token
+ *     LK_TRY(lk_survey_visitor(survey, token, &who));
+ *     ...
+ *
+ * What changes the state is durable when the call returns LK_OK with the verdict LK_SURVEY_DONE; a call that did not
+ * finish has changed nothing. Calls may come from several threads. */
+#pragma once
+
+#include "engine/base/text.h"
+#include "eval/survey/study.h"
+
+enum lk_survey_verdict {
+    LK_SURVEY_DONE,
+    LK_SURVEY_CONFLICT, /* not in this state: place taken, task incomplete, another window, already submitted */
+    LK_SURVEY_EARLY,    /* answered faster than the study allows */
+    LK_SURVEY_INVALID,  /* no such task, item, question or option */
+};
+
+struct lk_survey;
+struct lk_survey_visitor {
+    int64_t id, claim; /* claim: 0 without one */
+    char worker[65];   /* salted hash */
+    bool guided, consented, submitted;
+    int task;      /* 0.. , -1 without a claim */
+    int64_t lease; /* the window that may write */
+};
+
+/* folder: holds answers.db and, readable by the owner only, secrets.json (salt, key, admin token), which is made when
+ * it is not there. LK_E_NOT_FOUND without `create` when there is no store; LK_E_CHANGED when it belongs to another
+ * study. */
+enum lk_code lk_survey_open(struct lk_survey **out, const struct lk_survey_study *study, const char *folder,
+                            bool create);
+void lk_survey_close(struct lk_survey *survey);
+const char *lk_survey_admin_token(const struct lk_survey *survey);
+bool lk_survey_id_is_valid(const char *external_id); /* 1 to 64 of A-Z a-z 0-9 - _ */
+
+/* A new session for the platform's id, which is stored as a salted hash only. token: 64 hex digits, also not stored. */
+enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]);
+/* LK_E_NOT_FOUND when the token opens nothing. */
+enum lk_code lk_survey_visitor(struct lk_survey *s, const char *token, int64_t now, struct lk_survey_visitor *out);
+/* What a form of this session must carry: 64 hex digits. */
+void lk_survey_form_token(const struct lk_survey *s, const char *token, char out[65]);
+bool lk_survey_same(const char *a, const char *b); /* in constant time for equal lengths */
+
+enum lk_code lk_survey_guided(struct lk_survey *s, const struct lk_survey_visitor *who, bool check_right, int64_t now);
+enum lk_code lk_survey_consent(struct lk_survey *s, const struct lk_survey_visitor *who, const char *sha256,
+                               int64_t now);
+
+struct lk_survey_place {
+    int n_taken, n_submitted; /* of the study's places */
+    bool mine;
+};
+/* places [n_tasks], the claims that ran out first given back. */
+enum lk_code lk_survey_places(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t now,
+                              struct lk_survey_place *places);
+/* A place in task 0..: CONFLICT when it is full or the visitor has, or had to the end, another. */
+enum lk_code lk_survey_claim(struct lk_survey *s, const struct lk_survey_visitor *who, int task, int64_t now,
+                             enum lk_survey_verdict *verdict);
+
+struct lk_survey_answer {
+    int position;
+    char key[40], value[24];
+};
+/* The last answers of the visitor's task, by position; *first_open: the first position that lacks one, the length when
+ * none does. lk_free. */
+enum lk_code lk_survey_answers(struct lk_survey *s, const struct lk_survey_visitor *who, struct lk_survey_answer **out,
+                               size_t *n, size_t *first_open);
+/* An item is shown in a window of its own lease, which takes writing away from every other. */
+enum lk_code lk_survey_show(struct lk_survey *s, const struct lk_survey_visitor *who, int position, int64_t now,
+                            int64_t *lease);
+/* All of them or none. key "comment" takes a text. */
+struct lk_survey_given {
+    const char *key, *value;
+};
+enum lk_code lk_survey_answer(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t lease, int position,
+                              const struct lk_survey_given *given, size_t n, int64_t now,
+                              enum lk_survey_verdict *verdict);
+/* CONFLICT below 100 %. */
+enum lk_code lk_survey_submit(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t now,
+                              enum lk_survey_verdict *verdict);
+
+/* The code of a participant who has submitted. */
+enum lk_code lk_survey_code(struct lk_survey *s, const struct lk_survey_visitor *who, char out[48]);
+/* Whether a submission of this study has the code. */
+enum lk_code lk_survey_code_valid(struct lk_survey *s, const char *code, bool *valid);
+
+/* JSON lines as `ratings` and `report` read them: answers of claims that stand (or, abandoned, of those that ran out),
+ * and who took part. */
+enum lk_code lk_survey_export_answers(struct lk_survey *s, bool abandoned, bool comments, struct lk_text *out);
+enum lk_code lk_survey_export_participants(struct lk_survey *s, struct lk_text *out);
+
+struct lk_survey_day {
+    char date[11];
+    int n_submitted, n_answers;
+};
+struct lk_survey_counts {
+    int n_participants, n_consented, n_open, n_submitted, n_abandoned, n_last_day, n_comments, n_errors;
+    int n_checks, n_checks_right;         /* attention checks answered */
+    bool few_hits, many_failures, errors; /* alerts */
+    struct lk_survey_day days[31];
+    int n_days;
+};
+enum lk_code lk_survey_count(struct lk_survey *s, int64_t now, struct lk_survey_counts *out);
+/* kind "error": a technical problem that a participant reported. */
+enum lk_code lk_survey_event(struct lk_survey *s, const struct lk_survey_visitor *who, const char *kind, int64_t now);
+
+/* n simulated participants who answer everything; outputs of the edited arm drift where the source is not White. */
+enum lk_code lk_survey_pilot(struct lk_survey *s, int n, int64_t now);

@@ -1,0 +1,90 @@
+/* The survey's pages over HTTP. Requests are read and answered without a socket (request.c, routes.c, pages_*.c), so
+ * that tests and the fuzzer can call them; server.c brings them to libmicrohttpd. */
+#pragma once
+
+#include "eval/survey/survey.h"
+
+enum { SURVEY_MAX_FIELDS = 40, SURVEY_MAX_BODY = 16384, SURVEY_MAX_URI = 2048, SURVEY_COOKIE_BYTES = 64 };
+
+struct survey_form {
+    struct survey_field {
+        const char *name, *value;
+    } fields[SURVEY_MAX_FIELDS];
+    int n;
+};
+/* application/x-www-form-urlencoded, decoded in place. False: too many fields, a bad escape, a NUL or other control
+ * character but tab and line ends, or no UTF-8. */
+bool survey_form_read(char *text, struct survey_form *out);
+/* "" when there is none of that name. */
+const char *survey_form_value(const struct survey_form *form, const char *name);
+/* A whole number 0..max, -1 when it is none. */
+int64_t survey_number(const char *text, int64_t max);
+/* The 64 digits of our cookie in a Cookie header (NULL: none); false when it has none. */
+bool survey_cookie(const char *header, char out[SURVEY_COOKIE_BYTES + 1]);
+
+struct survey_request {
+    const char *method;
+    char *uri;  /* as sent; changed by decoding */
+    char *body; /* NUL-terminated, changed by decoding; NULL without */
+    const char *host, *origin, *cookie, *accept, *authorization, *content_type; /* headers, NULL without */
+};
+struct survey_reply {
+    int status;
+    const char *type;
+    struct lk_text body;
+    const char *file;  /* a picture to send in the body's place */
+    char location[64]; /* of a 303 */
+    char cookie[65];   /* a new session */
+    bool may_be_kept;  /* by the browser: pictures, style, script */
+};
+
+struct survey_server {
+    struct lk_survey *survey;
+    const struct lk_survey_study *study;
+    int64_t (*now)(void *context);
+    void *clock;
+    char host[80]; /* what a request must name, with its port: "127.0.0.1:8080" */
+    bool preview;  /* nobody is let in */
+};
+/* Fills the reply; LK_E_NOMEM, LK_E_IO: what the caller answers with 500. The caller frees reply->body. */
+enum lk_code survey_respond(const struct survey_server *server, struct survey_request *request,
+                            struct survey_reply *reply);
+
+/* What routes.c hands to the pages. */
+struct survey_page {
+    const struct survey_server *server;
+    const struct lk_survey_study *study;
+    const struct survey_form *query, *form;
+    struct lk_survey_visitor who;
+    char token[65], form_token[65];
+    int64_t now;
+    struct survey_reply *reply;
+};
+void page_text(struct lk_text *out, const char *text); /* with entities */
+/* A text of the study's, with entities. */
+void page_say(const struct survey_page *page, const char *name);
+void page_begin(const struct survey_page *page, const char *title_name, const char *body_class);
+void page_end(const struct survey_page *page);
+void page_form(const struct survey_page *page, const char *action, const char *id); /* with the hidden token */
+void page_question(const struct survey_page *page, const struct lk_survey_question *q, const char *prefix,
+                   const char *given);
+void page_pictures(const struct survey_page *page, const struct lk_survey_item *item, const char *folder, int number,
+                   int picture);
+
+enum lk_code page_welcome(struct survey_page *page, bool bad_id);
+enum lk_code page_guide(struct survey_page *page, bool answered);
+/* How many of the guide's questions the form answers wrongly; *check: whether its attention check is right. */
+enum lk_code page_guide_wrong(const struct survey_page *page, bool *check);
+enum lk_code page_consent(struct survey_page *page, bool missing);
+enum lk_code page_tasks(struct survey_page *page, bool refused);
+enum lk_code page_item(struct survey_page *page, int position);
+enum lk_code page_done(struct survey_page *page);
+enum lk_code page_admin(struct survey_page *page);
+/* A status with a sentence of the study's texts. */
+enum lk_code page_refused(struct survey_page *page, int status, const char *name);
+
+/* Serves until a signal comes. LK_E_IO when the address is taken. */
+struct survey_listener;
+enum lk_code survey_listen(struct survey_listener **out, struct survey_server *server, const char *address, int port);
+int survey_port(const struct survey_listener *listener);
+void survey_stop(struct survey_listener *listener);

@@ -1,0 +1,301 @@
+/* What all pages share, and those before and after the task. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "eval/study/factors.h"
+#include "tools/cli/survey/http.h"
+
+void page_text(struct lk_text *out, const char *text) {
+    for (const char *at = text; *at; at++) {
+        const char *entity = *at == '&'    ? "&amp;"
+                             : *at == '<'  ? "&lt;"
+                             : *at == '>'  ? "&gt;"
+                             : *at == '"'  ? "&quot;"
+                             : *at == '\'' ? "&#39;"
+                                           : NULL;
+        if (entity)
+            lk_text_bytes(out, entity, strlen(entity));
+        else
+            lk_text_bytes(out, at, 1);
+    }
+}
+
+void page_say(const struct survey_page *p, const char *name) {
+    page_text(&p->reply->body, lk_survey_text(p->study, name));
+}
+
+static void element(const struct survey_page *p, const char *tag, const char *class, const char *text) {
+    lk_text_add(&p->reply->body, "<%s%s%s%s>", tag, *class ? " class=\"" : "", class, *class ? "\"" : "");
+    page_text(&p->reply->body, text);
+    lk_text_add(&p->reply->body, "</%s>\n", tag);
+}
+
+static void say_in(const struct survey_page *p, const char *tag, const char *class, const char *name) {
+    element(p, tag, class, lk_survey_text(p->study, name));
+}
+
+void page_begin(const struct survey_page *p, const char *title, const char *body_class) {
+    struct lk_text *out = &p->reply->body;
+    lk_text_add(out, "<!DOCTYPE html>\n<html lang=\"");
+    page_say(p, "language");
+    lk_text_add(out, "\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+                     "content=\"width=device-width, initial-scale=1\">\n<title>");
+    page_say(p, title);
+    lk_text_add(out, "</title>\n<link rel=\"stylesheet\" href=\"/style.css\">\n</head>\n<body class=\"%s%s\">\n",
+                body_class, p->study->protocol == LK_PROTOCOL_001 ? " wall" : "");
+    say_in(p, "p", "gate", "gate");
+    lk_text_add(out, "<main id=\"main\">\n");
+    say_in(p, "h1", "", title);
+}
+
+void page_end(const struct survey_page *p) { lk_text_add(&p->reply->body, "</main>\n</body>\n</html>\n"); }
+
+void page_form(const struct survey_page *p, const char *action, const char *id) {
+    lk_text_add(&p->reply->body,
+                "<form method=\"post\" action=\"%s\"%s%s%s>\n<input type=\"hidden\" name=\"form\" value=\"%s\">\n",
+                action, *id ? " id=\"" : "", id, *id ? "\"" : "", p->form_token);
+}
+
+static void button(const struct survey_page *p, const char *name) {
+    lk_text_add(&p->reply->body, "<button class=\"main\">");
+    page_say(p, name);
+    lk_text_add(&p->reply->body, "</button>\n");
+}
+
+void page_question(const struct survey_page *p, const struct lk_survey_question *q, const char *prefix,
+                   const char *given) {
+    struct lk_text *out = &p->reply->body;
+    lk_text_add(out, "<fieldset data-picture=\"%s\">\n<legend>", q->picture < 0 ? "" : q->picture ? "b" : "a");
+    if (*q->title) page_text(out, q->title);
+    if (*q->title) lk_text_add(out, ": ");
+    page_text(out, q->text);
+    lk_text_add(out, "</legend>\n<div class=\"options\">\n");
+    for (int i = 0; i < q->n_options; i++) {
+        const struct lk_survey_option *option = &q->options[i];
+        bool bare = option->value[1] == '\0' && strncmp(option->text, option->value, 1);
+        lk_text_add(out, "<label><input type=\"radio\" name=\"%s%s\" value=\"%s\"%s>", prefix, q->key, option->value,
+                    !strcmp(option->value, given) ? " checked=\"checked\"" : "");
+        if (bare && option->value[0] <= '5') lk_text_add(out, "%s%s", option->value, *option->text ? " " : "");
+        page_text(out, option->text);
+        lk_text_add(out, "</label>\n");
+    }
+    lk_text_add(out, "</div>\n</fieldset>\n");
+}
+
+/* picture: 0 the source, 1 the second source, 2 A or the only one, 3 B. */
+void page_pictures(const struct survey_page *p, const struct lk_survey_item *item, const char *folder, int number,
+                   int picture) {
+    bool scene = item->picture[LK_PICTURE_SECOND_SOURCE] != NULL, two = p->study->experiment == 2;
+    const char *const names[] = {scene ? "source_male" : "source", "source_female", two ? "image_a" : "edited",
+                                 "image_b"};
+    lk_text_add(&p->reply->body, "<figure><figcaption>");
+    page_say(p, names[picture]);
+    lk_text_add(&p->reply->body, "</figcaption><button type=\"button\" class=\"picture\"><img src=\"/%s/%d/%c\" alt=\"",
+                folder, number, "stab"[picture]);
+    page_say(p, names[picture]);
+    lk_text_add(&p->reply->body, "\"></button></figure>\n");
+}
+
+enum lk_code page_welcome(struct survey_page *p, bool bad_id) {
+    page_begin(p, "welcome_title", "narrow");
+    if (p->who.id) {
+        say_in(p, "p", "", "guide");
+        lk_text_add(&p->reply->body, "<p><a class=\"button main\" href=\"/guide\">");
+        page_say(p, "start");
+        lk_text_add(&p->reply->body, "</a></p>\n");
+    } else
+        say_in(p, "p", bad_id ? "note bad" : "note", bad_id ? "bad_id" : "welcome");
+    page_end(p);
+    return p->reply->body.rc;
+}
+
+/* One practice item of the guide, with what its answers were worth. */
+static enum lk_code practice(struct survey_page *p, int number, bool answered, int *n_wrong) {
+    const struct lk_survey_item *item = &p->study->tutorial[number];
+    struct lk_survey_questions questions;
+    char prefix[16];
+    bool right = true;
+    snprintf(prefix, sizeof prefix, "t%d.", number);
+    LK_TRY(lk_survey_questions_of(p->study, item, &questions));
+    say_in(p, "h2", "", "tutorial_title");
+    element(p, "p", "", item->prompt);
+    lk_text_add(&p->reply->body, "<div class=\"item\">\n");
+    for (int picture = 0; picture < 4; picture++)
+        if (item->picture[(const int[]){0, 3, 1, 2}[picture]]) page_pictures(p, item, "example", number + 1, picture);
+    lk_text_add(&p->reply->body, "</div>\n");
+    for (int i = 0; i < questions.n; i++) {
+        char name[64], text[16];
+        const struct lk_survey_question *q = &questions.list[i];
+        const char *expected = lk_survey_expected(item, q, LK_ARM_EDITED, text);
+        if (!expected) continue; /* only what has a right answer is practised */
+        snprintf(name, sizeof name, "%s%s", prefix, q->key);
+        const char *given = survey_form_value(p->form, name);
+        bool near = *expected >= '1' && *expected <= '5' && abs(*expected - *given) <= 1;
+        right = right && (near || !strcmp(given, expected));
+        page_question(p, q, prefix, given);
+    }
+    lk_survey_questions_free(&questions);
+    *n_wrong += !right;
+    if (answered) {
+        say_in(p, "p", right ? "note good" : "note bad", right ? "tutorial_right" : "tutorial_wrong");
+        element(p, "p", "note", item->feedback);
+    }
+    return LK_OK;
+}
+
+static const struct lk_survey_item entry_check = {.kind = LK_SURVEY_CHECK, .prompt = "", .choice = "4"};
+
+static enum lk_code guide_form(struct survey_page *p, bool answered, int *n_wrong) {
+    for (int i = 0; i < (int)p->study->n_tutorial; i++) LK_TRY(practice(p, i, answered, n_wrong));
+    if (p->study->protocol != LK_PROTOCOL_001) return LK_OK;
+    struct lk_survey_questions questions;
+    LK_TRY(lk_survey_questions_of(p->study, &entry_check, &questions));
+    say_in(p, "h2", "", "guide_check");
+    page_question(p, &questions.list[0], "check.", survey_form_value(p->form, "check.answer"));
+    lk_survey_questions_free(&questions);
+    return LK_OK;
+}
+
+enum lk_code page_guide_wrong(const struct survey_page *p, bool *check) {
+    *check = p->study->protocol != LK_PROTOCOL_001 ||
+             !strcmp(survey_form_value(p->form, "check.answer"), entry_check.choice);
+    return LK_OK;
+}
+
+static void points(const struct survey_page *p, const cJSON *list) {
+    const cJSON *one;
+    if (!cJSON_IsArray(list)) return;
+    lk_text_add(&p->reply->body, "<ul>\n");
+    cJSON_ArrayForEach(one, list) {
+        if (cJSON_IsString(one)) element(p, "li", "", one->valuestring);
+    }
+    lk_text_add(&p->reply->body, "</ul>\n");
+}
+
+enum lk_code page_guide(struct survey_page *p, bool answered) {
+    const cJSON *general = lk_survey_instrument(p->study, "general");
+    const cJSON *printed = lk_survey_instrument(p->study, "instructions_exp1");
+    bool check;
+    int n_wrong = 0;
+    LK_TRY(page_guide_wrong(p, &check));
+    page_begin(p, "guide_title", "narrow");
+    say_in(p, "p", "", "guide");
+    static const char *const parts[] = {"pair", "what_to_evaluate", "guidelines"};
+    for (int i = 0; i < 3 && printed; i++) points(p, cJSON_GetObjectItemCaseSensitive(printed, parts[i]));
+    points(p, cJSON_GetObjectItemCaseSensitive(general, "response_guidelines"));
+    points(p, cJSON_GetObjectItemCaseSensitive(general, "technical_requirements"));
+    if (p->study->protocol == LK_PROTOCOL_000) say_in(p, "p", "", "guide_time");
+    say_in(p, "p", "", "guide_keys");
+    page_form(p, "/guide", "");
+    LK_TRY(guide_form(p, answered, &n_wrong));
+    if (answered && !check) say_in(p, "p", "note bad", "guide_check_wrong");
+    if (answered) lk_text_add(&p->reply->body, "<input type=\"hidden\" name=\"seen\" value=\"yes\">\n");
+    if ((answered && !check) || *survey_form_value(p->form, "again"))
+        lk_text_add(&p->reply->body, "<input type=\"hidden\" name=\"again\" value=\"yes\">\n");
+    button(p, p->study->n_tutorial && !answered ? "tutorial_check" : "guide_continue");
+    lk_text_add(&p->reply->body, "</form>\n");
+    page_end(p);
+    return p->reply->body.rc;
+}
+
+enum lk_code page_consent(struct survey_page *p, bool missing) {
+    static const char *const boxes[][2] = {{"adult", "confirm_adult"}, {"agree", "confirm_agree"}};
+    char *text, sha256[65];
+    LK_TRY(lk_survey_consent_text(p->study, &text, sha256));
+    page_begin(p, "consent_title", "narrow");
+    char *end = text;
+    for (char *line = text; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        *end = '\0';
+        if (strcmp(line, lk_survey_text(p->study, "confirm_adult")) &&
+            strcmp(line, lk_survey_text(p->study, "confirm_agree")))
+            element(p, "p", "", line);
+    }
+    lk_free(text);
+    page_form(p, "/consent", "");
+    lk_text_add(&p->reply->body, "<input type=\"hidden\" name=\"text\" value=\"%s\">\n", sha256);
+    if (missing) say_in(p, "p", "note bad", "consent_missing");
+    for (int i = 0; i < 2; i++) {
+        lk_text_add(&p->reply->body, "<label class=\"box\"><input type=\"checkbox\" name=\"%s\" value=\"yes\">",
+                    boxes[i][0]);
+        page_say(p, boxes[i][1]);
+        lk_text_add(&p->reply->body, "</label>\n");
+    }
+    button(p, "consent_continue");
+    lk_text_add(&p->reply->body, "</form>\n");
+    page_end(p);
+    return p->reply->body.rc;
+}
+
+/* In words as well as in colour: done, free, full, one's own. */
+static void task_place(const struct survey_page *p, int task, const struct lk_survey_place *place) {
+    int places = p->study->places;
+    bool own = p->who.task == task, full = place->n_taken >= places, done = place->n_submitted >= places;
+    struct lk_text *out = &p->reply->body;
+    lk_text_add(out, "<li class=\"%s\"><strong>", done || place->n_submitted ? "done" : "free");
+    page_say(p, "task");
+    lk_text_add(out, " %d</strong><p>", task + 1);
+    page_say(p, own ? "task_mine" : done ? "task_completed" : full ? "task_full" : "task_available");
+    lk_text_add(out, " (%d/%d ", place->n_submitted, places);
+    page_say(p, "progress");
+    lk_text_add(out, ")</p>\n");
+    if (own) {
+        lk_text_add(out, "<a class=\"button main\" href=\"/task/%d\">", task + 1);
+        page_say(p, "start");
+        lk_text_add(out, "</a>");
+    } else {
+        lk_text_add(out, "<button name=\"task\" value=\"%d\"%s>", task + 1,
+                    full || p->who.claim ? " disabled=\"disabled\"" : "");
+        page_say(p, "task_start");
+        lk_text_add(out, "</button>");
+    }
+    lk_text_add(out, "</li>\n");
+}
+
+enum lk_code page_tasks(struct survey_page *p, bool refused) {
+    struct lk_survey_place *places = lk_calloc((size_t)p->study->n_tasks, sizeof *places);
+    if (!places) return lk_fail(LK_E_NOMEM, "out of memory for a page");
+    enum lk_code rc = lk_survey_places(p->server->survey, &p->who, p->now, places);
+    if (!rc) {
+        if (refused) p->reply->status = 409;
+        page_begin(p, "tasks_title", "");
+        if (refused) say_in(p, "p", "note bad", "task_taken");
+        say_in(p, "p", "", "tasks");
+        page_form(p, "/tasks", "");
+        lk_text_add(&p->reply->body, "<ol class=\"tasks\">\n");
+        for (int t = 0; t < p->study->n_tasks; t++) task_place(p, t, &places[t]);
+        lk_text_add(&p->reply->body, "</ol>\n</form>\n");
+        page_end(p);
+        rc = p->reply->body.rc;
+    }
+    lk_free(places);
+    return rc;
+}
+
+enum lk_code page_done(struct survey_page *p) {
+    char code[48];
+    LK_TRY(lk_survey_code(p->server->survey, &p->who, code));
+    page_begin(p, "done_title", "narrow");
+    if (p->study->debriefing) {
+        say_in(p, "h2", "", "debrief_title");
+        points(p, lk_survey_instrument(p->study, "debriefing_points"));
+    }
+    say_in(p, "p", "", "done");
+    element(p, "p", "code", code);
+    page_end(p);
+    return p->reply->body.rc;
+}
+
+enum lk_code page_refused(struct survey_page *p, int status, const char *name) {
+    p->reply->status = status;
+    page_begin(p, status == 200 ? "done_title" : "refused_title", "narrow");
+    say_in(p, "p", "note", name);
+    lk_text_add(&p->reply->body, "<p><a href=\"/tasks\">");
+    page_say(p, "start");
+    lk_text_add(&p->reply->body, "</a></p>\n");
+    page_end(p);
+    return p->reply->body.rc;
+}

@@ -1,0 +1,212 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "eval/data/data.h"
+#include "tools/cli/survey/http.h"
+
+static enum lk_code go(struct survey_page *p, const char *where) {
+    p->reply->status = 303;
+    snprintf(p->reply->location, sizeof p->reply->location, "%s", where);
+    return LK_OK;
+}
+
+/* Where a participant stands: no page behind it opens. */
+static const char *stage(const struct survey_page *p) {
+    bool consent_next = !p->who.consented && (p->study->consent_first || p->who.guided);
+    if (p->who.submitted) return "/done";
+    if (consent_next) return "/consent";
+    if (!p->who.guided) return "/guide";
+    return "/tasks";
+}
+
+static enum lk_code enter(struct survey_page *p) {
+    static const char *const names[] = {"PROLIFIC_PID", "workerId"};
+    const char *id = "";
+    for (int i = 0; i < 2 && !*id; i++) id = survey_form_value(p->query, names[i]);
+    if (!*id || p->server->preview) return page_welcome(p, false);
+    if (!lk_survey_id_is_valid(id)) return page_welcome(p, true);
+    LK_TRY(lk_survey_enter(p->server->survey, id, false, p->now, p->reply->cookie));
+    LK_TRY(lk_survey_visitor(p->server->survey, p->reply->cookie, p->now, &p->who));
+    return page_welcome(p, false);
+}
+
+static enum lk_code file_of_ours(struct survey_page *p, const char *name, const char *type) {
+    struct lk_data_file file;
+    if (!lk_data_find(name, &file)) return page_refused(p, 404, "not_found");
+    p->reply->type = type;
+    p->reply->may_be_kept = true;
+    lk_text_bytes(&p->reply->body, file.text, file.n_bytes);
+    return p->reply->body.rc;
+}
+
+static enum lk_code post_guide(struct survey_page *p) {
+    bool check;
+    LK_TRY(page_guide_wrong(p, &check));
+    if (!check || (p->study->n_tutorial && !*survey_form_value(p->form, "seen"))) return page_guide(p, true);
+    LK_TRY(lk_survey_guided(p->server->survey, &p->who, !*survey_form_value(p->form, "again"), p->now));
+    return go(p, "/consent");
+}
+
+static enum lk_code post_consent(struct survey_page *p) {
+    if (strcmp(survey_form_value(p->form, "adult"), "yes") || strcmp(survey_form_value(p->form, "agree"), "yes"))
+        return page_consent(p, true);
+    enum lk_code rc = lk_survey_consent(p->server->survey, &p->who, survey_form_value(p->form, "text"), p->now);
+    if (rc == LK_E_INPUT) return page_consent(p, true);
+    return rc ? rc : go(p, "/tasks");
+}
+
+static enum lk_code post_tasks(struct survey_page *p) {
+    enum lk_survey_verdict verdict;
+    char where[32];
+    int64_t task = survey_number(survey_form_value(p->form, "task"), 100000);
+    LK_TRY(lk_survey_claim(p->server->survey, &p->who, (int)task - 1, p->now, &verdict));
+    snprintf(where, sizeof where, "/task/%d", (int)task);
+    return verdict ? page_tasks(p, true) : go(p, where);
+}
+
+/* Answers of one item: a script's request is told how it went, a form's goes on to the next item. */
+static enum lk_code post_item(struct survey_page *p, bool script) {
+    static const char *const said[] = {"saved", "read_only", "too_early", "forbidden"};
+    static const int status[] = {200, 409, 425, 400};
+    struct lk_survey_given given[SURVEY_MAX_FIELDS];
+    size_t n = 0;
+    enum lk_survey_verdict verdict = LK_SURVEY_DONE;
+    char where[48];
+    int64_t position = survey_number(survey_form_value(p->form, "item"), 100000);
+    int64_t lease = survey_number(survey_form_value(p->form, "lease"), INT64_MAX);
+    for (int i = 0; i < p->form->n; i++) {
+        const struct survey_field *field = &p->form->fields[i];
+        if (!strcmp(field->name, "form") || !strcmp(field->name, "lease") || !strcmp(field->name, "item")) continue;
+        given[n++] = (struct lk_survey_given){field->name, field->value};
+    }
+    LK_TRY(lk_survey_answer(p->server->survey, &p->who, lease, (int)position - 1, given, n, p->now, &verdict));
+    if (verdict || script) return page_refused(p, status[verdict], said[verdict]);
+    snprintf(where, sizeof where, "/task/%d?item=%d", p->who.task + 1, (int)position + 1);
+    return go(p, where);
+}
+
+static enum lk_code post_submit(struct survey_page *p) {
+    enum lk_survey_verdict verdict;
+    LK_TRY(lk_survey_submit(p->server->survey, &p->who, p->now, &verdict));
+    return verdict ? page_refused(p, 409, "incomplete") : go(p, "/done");
+}
+
+/* /picture/POSITION/KIND of the visitor's own task, /example/NUMBER/KIND of the guide; KIND s, t (second source), a, b.
+ */
+static enum lk_code picture(struct survey_page *p, bool example, const char *rest) {
+    const struct lk_survey_item *item = NULL, **items;
+    char number[8], kind = '\0';
+    int left_arm = 0;
+    size_t digits = strspn(rest, "0123456789");
+    if (digits && digits < sizeof number && rest[digits] == '/' && rest[digits + 1] && !rest[digits + 2]) {
+        memcpy(number, rest, digits);
+        number[digits] = '\0';
+        kind = rest[digits + 1];
+    }
+    int64_t at = kind ? survey_number(number, 100000) - 1 : -1;
+    if (example && at >= 0 && at < (int64_t)p->study->n_tutorial) item = &p->study->tutorial[at];
+    if (!example && p->who.claim && at >= 0 && at < (int64_t)lk_survey_task_length(p->study, p->who.task)) {
+        items = lk_malloc(lk_survey_task_length(p->study, p->who.task) * sizeof *items);
+        if (!items) return lk_fail(LK_E_NOMEM, "out of memory for a task");
+        enum lk_code rc = lk_survey_task_items(p->study, p->who.worker, p->who.task, items);
+        if (!rc) item = items[at];
+        lk_free(items);
+        LK_TRY(rc);
+        LK_TRY(lk_survey_left_arm(p->study, p->who.worker, item, &left_arm));
+    }
+    const char *const kinds = "satb";
+    const int of_kind[] = {LK_PICTURE_SOURCE, LK_PICTURE_EDITED + left_arm, LK_PICTURE_SECOND_SOURCE,
+                           LK_PICTURE_PRESERVED - left_arm};
+    const char *found = kind ? strchr(kinds, kind) : NULL;
+    p->reply->file = item && found ? item->picture[of_kind[found - kinds]] : NULL;
+    p->reply->may_be_kept = p->reply->file != NULL;
+    return p->reply->file ? LK_OK : page_refused(p, 404, "not_found");
+}
+
+static enum lk_code get_task(struct survey_page *p, const char *rest) {
+    const char *item = survey_form_value(p->query, "item");
+    if (!p->who.claim || survey_number(rest, 100000) != p->who.task + 1) return go(p, "/tasks");
+    return page_item(p, (int)survey_number(item, 100000) - 1);
+}
+
+static enum lk_code get(struct survey_page *p, const char *path) {
+    const char *at = stage(p);
+    bool inside = !strcmp(at, "/tasks");
+    if (!strcmp(path, "/guide")) return p->who.guided ? go(p, at) : page_guide(p, false);
+    if (!strcmp(path, "/consent")) return strcmp(at, path) ? go(p, at) : page_consent(p, false);
+    if (!strcmp(path, "/done")) return strcmp(at, path) ? go(p, at) : page_done(p);
+    if (!strncmp(path, "/example/", 9)) return picture(p, true, path + 9);
+    if (!inside && (!strncmp(path, "/task", 5))) return go(p, at);
+    if (!strcmp(path, "/tasks")) return page_tasks(p, false);
+    if (!strncmp(path, "/task/", 6)) return get_task(p, path + 6);
+    if (inside && !strncmp(path, "/picture/", 9)) return picture(p, false, path + 9);
+    return page_refused(p, 404, "not_found");
+}
+
+static enum lk_code post(struct survey_page *p, const char *path, bool script) {
+    const char *at = stage(p);
+    bool inside = !strcmp(at, "/tasks");
+    if (!lk_survey_same(survey_form_value(p->form, "form"), p->form_token)) return page_refused(p, 403, "forbidden");
+    if (!strcmp(path, "/guide")) return strcmp(at, path) ? go(p, at) : post_guide(p);
+    if (!strcmp(path, "/consent")) return strcmp(at, path) ? go(p, at) : post_consent(p);
+    if (!strncmp(path, "/task/", 6) && survey_number(path + 6, 100000) == p->who.task + 1) return post_item(p, script);
+    if (!inside) return go(p, at);
+    if (!strcmp(path, "/tasks")) return post_tasks(p);
+    if (!strcmp(path, "/submit")) return post_submit(p);
+    if (!strcmp(path, "/problem")) {
+        LK_TRY(lk_survey_event(p->server->survey, &p->who, "error", p->now));
+        return page_refused(p, 200, "reported");
+    }
+    return page_refused(p, 404, "not_found");
+}
+
+static bool starts_with(const char *text, const char *start) { return text && !strncmp(text, start, strlen(start)); }
+
+/* A page of another origin must neither send forms nor, by a name that leads here, read pages. */
+static bool is_ours(const struct survey_server *server, const struct survey_request *r) {
+    if (!r->host || strcmp(r->host, server->host)) return false;
+    if (!r->origin) return true;
+    const char *name = strstr(r->origin, "://");
+    return name && !strcmp(name + 3, server->host);
+}
+
+static enum lk_code route(struct survey_page *p, struct survey_request *r, char *path) {
+    bool reads = !strcmp(r->method, "GET") || !strcmp(r->method, "HEAD"), writes = !strcmp(r->method, "POST");
+    if (!reads && !writes) return page_refused(p, 405, "not_found");
+    if (!is_ours(p->server, r)) return page_refused(p, 421, "forbidden");
+    if (reads && !strcmp(path, "/style.css")) return file_of_ours(p, "survey_style", "text/css; charset=utf-8");
+    if (reads && !strcmp(path, "/script.js")) return file_of_ours(p, "survey_script", "text/javascript; charset=utf-8");
+    if (reads && !strcmp(path, "/")) return enter(p);
+    if (reads && !strcmp(path, "/admin")) {
+        bool bearer = starts_with(r->authorization, "Bearer ");
+        if (bearer && lk_survey_same(r->authorization + 7, lk_survey_admin_token(p->server->survey)))
+            return page_admin(p);
+        return page_refused(p, 401, "forbidden");
+    }
+    enum lk_code rc = survey_cookie(r->cookie, p->token)
+                          ? lk_survey_visitor(p->server->survey, p->token, p->now, &p->who)
+                          : LK_E_NOT_FOUND;
+    if (rc == LK_E_NOT_FOUND) return reads ? go(p, "/") : page_refused(p, 403, "forbidden");
+    LK_TRY(rc);
+    lk_survey_form_token(p->server->survey, p->token, p->form_token);
+    return reads ? get(p, path) : post(p, path, starts_with(r->accept, "application/json"));
+}
+
+enum lk_code survey_respond(const struct survey_server *server, struct survey_request *r, struct survey_reply *reply) {
+    struct survey_form query = {.n = 0}, form = {.n = 0};
+    struct survey_page p = {.server = server,
+                            .study = server->study,
+                            .query = &query,
+                            .form = &form,
+                            .now = server->now(server->clock),
+                            .reply = reply};
+    *reply = (struct survey_reply){.status = 200, .type = "text/html; charset=utf-8"};
+    char *mark = strchr(r->uri, '?');
+    if (mark) *mark = '\0';
+    bool urlencoded = !r->content_type || starts_with(r->content_type, "application/x-www-form-urlencoded");
+    if ((mark && !survey_form_read(mark + 1, &query)) ||
+        (r->body && (!urlencoded || !survey_form_read(r->body, &form))))
+        return page_refused(&p, 400, "forbidden");
+    return route(&p, r, r->uri);
+}

@@ -1,0 +1,200 @@
+/* serve survey and survey: the server's life, exports, codes, settings for a platform, cost. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "eval/data/data.h"
+#include "eval/study/packing.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/core/signals.h"
+#include "tools/cli/survey/http.h"
+
+struct opened {
+    struct lk_survey_study *study;
+    struct lk_survey *survey;
+};
+
+static int64_t wall_clock(void *context) {
+    struct timespec now;
+    (void)context;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void close_all(struct opened *o) {
+    lk_survey_close(o->survey);
+    lk_survey_study_free(o->study);
+}
+
+/* The study, and its store: --store, or STUDY.survey beside STUDY.json. */
+static enum lk_code open_all(struct opened *o, const struct cli_arguments *a, const char *path, bool create) {
+    *o = (struct opened){0};
+    if (!path) return lk_fail(LK_E_USAGE, "survey: expected STUDY.json");
+    LK_TRY(lk_survey_study_read(&o->study, path));
+    size_t n = strlen(path), stem = n > 5 && !strcmp(path + n - 5, ".json") ? n - 5 : n;
+    char *folder = a->survey.store ? lk_strdup(a->survey.store) : lk_format("%.*s.survey", (int)stem, path);
+    enum lk_code rc = folder ? lk_survey_open(&o->survey, o->study, folder, create)
+                             : lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    lk_free(folder);
+    if (rc) close_all(o);
+    return rc;
+}
+
+static enum lk_code check_ethics(const struct lk_survey_study *study) {
+    const char *const values[] = {study->approval, study->investigator, study->contact};
+    const char *const names[] = {"approval", "investigator", "contact"};
+    for (int i = 0; i < 3; i++)
+        if (!*values[i])
+            return lk_fail(LK_E_INPUT,
+                           "the study has no \"%s\": participants must be told it; --preview serves the "
+                           "pages without letting anybody in",
+                           names[i]);
+    return LK_OK;
+}
+
+static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
+    struct survey_server server = {
+        .survey = o->survey, .study = o->study, .now = wall_clock, .preview = a->survey.preview};
+    struct survey_listener *listener;
+    const char *address = a->survey.bind ? a->survey.bind : "127.0.0.1";
+    if (!a->survey.preview) LK_TRY(check_ethics(o->study));
+    if (a->survey.pilot) LK_TRY(lk_survey_pilot(o->survey, (int)a->survey.pilot, wall_clock(NULL)));
+    cli_signals_install();
+    LK_TRY(survey_listen(&listener, &server, address, (int)a->survey.port));
+    printf("http://%s:%d/\n", address, survey_port(listener));
+    fflush(stdout);
+    lk_log(LK_LOG_INFO, "open the link with ?PROLIFIC_PID=... ; the admin token is in secrets.json of the store");
+    while (!cli_signals_check()) usleep(100000);
+    survey_stop(listener);
+    return LK_OK;
+}
+
+enum lk_code cli_serve(const struct cli_arguments *a) {
+    struct opened o;
+    if (strcmp(a->positional, "survey"))
+        return lk_fail(LK_E_USAGE, "serve: expected survey, got \"%.40s\"", a->positional);
+    LK_TRY(open_all(&o, a, a->more[0], true));
+    enum lk_code rc = serve(&o, a);
+    close_all(&o);
+    return rc;
+}
+
+static enum lk_code write_in(const char *folder, const char *name, const struct lk_text *text) {
+    char *path = lk_format("%s/%s", folder, name);
+    if (!path) return lk_fail(LK_E_NOMEM, "out of memory for an export");
+    enum lk_code rc = text->rc ? text->rc : lk_atomic_write_file(path, text->bytes ? text->bytes : "", text->n);
+    lk_free(path);
+    return rc;
+}
+
+static enum lk_code add_about(const struct lk_survey_study *study, struct lk_text *out) {
+    lk_text_add(out,
+                "{\"study\":\"%s\",\"protocol\":\"%s\",\"instrument\":\"%s\",\"experiment\":%d,\"seed\":%llu,"
+                "\"tasks\":%d,\"places\":%d,\"retain_until\":\"%.40s\",\"program_version\":\"" LIKENESS_VERSION "\"}\n",
+                study->name, lk_protocol_name(study->protocol), study->instrument, study->experiment,
+                (unsigned long long)study->seed, study->n_tasks, study->places,
+                strpbrk(study->retain_until, "\"\\") ? "" : study->retain_until);
+    return out->rc;
+}
+
+static enum lk_code export_all(struct opened *o, const struct cli_arguments *a) {
+    static const char *const names[] = {"evaluations", "abandoned", "participants", "survey"};
+    if (!a->output) return lk_fail(LK_E_USAGE, "survey export: expected -o DIR");
+    if (mkdir(a->output, 0700) && errno != EEXIST) return lk_fail_errno(errno, "%s", a->output);
+    for (int i = 0; i < 4; i++) {
+        struct lk_text text = {0};
+        char name[40];
+        enum lk_code rc = i == 3   ? add_about(o->study, &text)
+                          : i == 2 ? lk_survey_export_participants(o->survey, &text)
+                                   : lk_survey_export_answers(o->survey, i == 1, a->survey.comments, &text);
+        if (i == 0)
+            snprintf(name, sizeof name, "evaluations_exp%d.jsonl", o->study->experiment);
+        else
+            snprintf(name, sizeof name, "%s.json%s", names[i], i == 3 ? "" : "l");
+        if (!rc) rc = write_in(a->output, name, &text);
+        lk_text_free(&text);
+        LK_TRY(rc);
+    }
+    return LK_OK;
+}
+
+/* A code a line, with or without the participant's id and a comma before it. */
+static enum lk_code verify_codes(struct opened *o, const struct cli_arguments *a) {
+    char *text;
+    size_t n;
+    int n_wrong = 0, n_all = 0;
+    if (!a->survey.verify) return lk_fail(LK_E_USAGE, "survey codes: expected --verify FILE");
+    LK_TRY(lk_read_file(a->survey.verify, 1 << 24, &text, &n));
+    enum lk_code rc = LK_OK;
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\r\n", &rest); line && !rc; line = strtok_r(NULL, "\r\n", &rest)) {
+        const char *comma = strrchr(line, ',');
+        bool valid;
+        rc = lk_survey_code_valid(o->survey, comma ? comma + 1 : line, &valid);
+        if (rc) break;
+        lk_log_text(stdout, line, false);
+        puts(valid ? " valid" : " NOT VALID");
+        n_all++;
+        n_wrong += !valid;
+    }
+    lk_free(text);
+    if (rc || !n_wrong) return rc;
+    return lk_fail(n_wrong < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%d of %d codes are not valid", n_wrong, n_all);
+}
+
+static enum lk_code print_hit(void) {
+    struct lk_data_file file;
+    static const char *const path[] = {"instruments", "protocol_000", "hit_settings_exp1"};
+    if (!lk_data_find("questionnaires", &file)) return lk_fail(LK_E_INTERNAL, "no questionnaires");
+    cJSON *root = cJSON_ParseWithLength(file.text, file.n_bytes);
+    const cJSON *settings = root, *one;
+    for (int i = 0; i < 3; i++) settings = cJSON_GetObjectItemCaseSensitive(settings, path[i]);
+    cJSON_ArrayForEach(one, settings) printf("%s: %s\n", one->string, one->valuestring);
+    cJSON_Delete(root);
+    puts("Qualification: Location is United States\nQualification: HIT approval rate at least 95%\n"
+         "Qualification: Number of HITs approved at least 100\nQualification: Age 18 or older\n"
+         "Qualification: English\nQualification: Adult content");
+    return LK_OK;
+}
+
+static enum lk_code print_cost(const char *name) {
+    const struct lk_cost_plan *plan = lk_cost_plan(name ? name : "003");
+    struct lk_study_cost cost;
+    if (!plan) return lk_fail(LK_E_USAGE, "survey cost: expected 000, 004, 001, 003, 000-packed or pilot");
+    lk_cost(plan, &cost);
+    for (int i = 0; i < plan->n_lines; i++) {
+        const struct lk_cost_line *line = &plan->lines[i];
+        printf("%s: %lld x $%.2f = $%.2f; $%.2f to $%.2f an hour; minimum wage $%.2f%s\n", line->name,
+               (long long)line->n, line->pay, cost.line_subtotal[i], cost.hourly_min[i], cost.hourly_max[i],
+               cost.floor[i], cost.below_floor[i] ? ", PAY IS LOWER" : "");
+    }
+    printf("subtotal $%.2f\nfee $%.2f\ntotal $%.2f\n", cost.subtotal, cost.fee, cost.total);
+    if (cost.bonus > 0) printf("bonus $%.2f\nwith bonus $%.2f\n", cost.bonus, cost.total_with_bonus);
+    if (!strcmp(plan->name, "003"))
+        lk_log(LK_LOG_WARNING, "the ethical statement promises $12 an hour; this pays less");
+    return LK_OK;
+}
+
+enum lk_code cli_survey(const struct cli_arguments *a) {
+    struct opened o;
+    const char *what = a->positional;
+    if (!strcmp(what, "hit")) return print_hit();
+    if (!strcmp(what, "cost")) return print_cost(a->more[0]);
+    bool pilot = !strcmp(what, "pilot"), export = !strcmp(what, "export");
+    if (!pilot && !export && strcmp(what, "codes"))
+        return lk_fail(LK_E_USAGE, "survey: expected export, codes, pilot, hit or cost, got \"%.40s\"", what);
+    LK_TRY(open_all(&o, a, a->more[0], pilot));
+    enum lk_code rc = export  ? export_all(&o, a)
+                      : pilot ? lk_survey_pilot(o.survey, a->survey.pilot ? (int)a->survey.pilot : 30, wall_clock(NULL))
+                              : verify_codes(&o, a);
+    close_all(&o);
+    return rc;
+}

@@ -75,7 +75,7 @@ void cli_help_command(FILE *out, enum cli_command command) {
     wrap(out, info->text, 0, 0);
     examples(out, info);
     static const char *const groups[] = {"Model",   "Input",    "Sampling", "Thinking",
-                                         "Columns", "Analysis", "Output",   "Other"};
+                                         "Columns", "Analysis", "Server",   "Output", "Other"};
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         bool headed = false;
         const struct cli_option *o;

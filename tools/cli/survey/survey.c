@@ -165,6 +165,16 @@ static enum lk_code print_hit(void) {
     return LK_OK;
 }
 
+/* "$1,200.00" */
+static void print_money(const char *name, double dollars) {
+    int64_t cents = (int64_t)(dollars * 100 + 0.5), thousands = cents / 100000;
+    if (thousands)
+        printf("%s $%lld,%03lld.%02lld\n", name, (long long)thousands, (long long)(cents / 100 % 1000),
+               (long long)(cents % 100));
+    else
+        printf("%s $%lld.%02lld\n", name, (long long)(cents / 100), (long long)(cents % 100));
+}
+
 static enum lk_code print_cost(const char *name) {
     const struct lk_cost_plan *plan = lk_cost_plan(name ? name : "003");
     struct lk_study_cost cost;
@@ -176,8 +186,11 @@ static enum lk_code print_cost(const char *name) {
                (long long)line->n, line->pay, cost.line_subtotal[i], cost.hourly_min[i], cost.hourly_max[i],
                cost.floor[i], cost.below_floor[i] ? ", PAY IS LOWER" : "");
     }
-    printf("subtotal $%.2f\nfee $%.2f\ntotal $%.2f\n", cost.subtotal, cost.fee, cost.total);
-    if (cost.bonus > 0) printf("bonus $%.2f\nwith bonus $%.2f\n", cost.bonus, cost.total_with_bonus);
+    print_money("subtotal", cost.subtotal);
+    print_money("fee", cost.fee);
+    print_money("total", cost.total);
+    if (cost.bonus > 0) print_money("bonus", cost.bonus);
+    if (cost.bonus > 0) print_money("with bonus", cost.total_with_bonus);
     if (!strcmp(plan->name, "003"))
         lk_log(LK_LOG_WARNING, "the ethical statement promises $12 an hour; this pays less");
     return LK_OK;

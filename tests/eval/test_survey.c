@@ -1,0 +1,395 @@
+/* The survey's state: places, answers, submission, codes, sides, privacy and exports, with a clock of our own. */
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <pthread.h>
+
+#include "engine/base/alloc.h"
+#include "eval/data/data.h"
+#include "eval/human/ratings.h"
+#include "eval/study/factors.h"
+#include "eval/survey/store.h"
+#include "tests/common/survey.h"
+#include "tests/common/test.h"
+
+enum { MINUTE = 60000 };
+static const int64_t start = 1768608000000; /* 2026-01-17 */
+
+struct racer {
+    struct lk_survey *survey;
+    struct lk_survey_visitor who;
+    int task;
+    enum lk_survey_verdict verdict;
+};
+
+static void *race(void *context) {
+    struct racer *r = context;
+    if (lk_survey_claim(r->survey, &r->who, r->task, start, &r->verdict)) r->verdict = LK_SURVEY_INVALID;
+    return NULL;
+}
+
+static int race_all(struct racer *racers, int n) {
+    pthread_t threads[50];
+    int n_done = 0;
+    for (int i = 0; i < n; i++) assert_int_equal(pthread_create(&threads[i], NULL, race, &racers[i]), 0);
+    for (int i = 0; i < n; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_not_equal(racers[i].verdict, LK_SURVEY_INVALID);
+        n_done += racers[i].verdict == LK_SURVEY_DONE;
+    }
+    return n_done;
+}
+
+static void one_id_gets_one_place(void **state) {
+    struct test_survey t;
+    struct racer racers[50];
+    struct lk_survey_visitor who;
+    char token[65];
+    (void)state;
+    test_survey_open(&t, "survey-one", 20, "\"tasks\":10,");
+    test_survey_person(&t, "p1", -1, start, token, &who);
+    for (int i = 0; i < 50; i++) racers[i] = (struct racer){t.survey, who, i % 10, 0};
+    assert_int_equal(race_all(racers, 50), 1);
+    test_survey_close(&t);
+}
+
+static void a_task_has_three_places(void **state) {
+    struct test_survey t;
+    struct racer racers[10];
+    struct lk_survey_visitor who;
+    char token[65], id[16];
+    enum lk_survey_verdict verdict;
+    (void)state;
+    test_survey_open(&t, "survey-three", 20, "\"tasks\":10,");
+    for (int i = 0; i < 10; i++) {
+        snprintf(id, sizeof id, "p%d", i);
+        test_survey_person(&t, id, -1, start, token, &racers[i].who);
+        racers[i].survey = t.survey;
+        racers[i].task = 4;
+    }
+    assert_int_equal(race_all(racers, 10), 3);
+    /* Idle for more than 120 minutes: the places are free again, exactly three of them. */
+    test_survey_person(&t, "late", -1, start, token, &who);
+    assert_ok(lk_survey_claim(t.survey, &who, 4, start + 120 * MINUTE, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_CONFLICT);
+    assert_ok(lk_survey_claim(t.survey, &who, 4, start + 120 * MINUTE + 1, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_DONE);
+    assert_ok(lk_survey_claim(t.survey, &who, 1000, start, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_INVALID);
+    test_survey_close(&t);
+}
+
+static void no_place_without_consent(void **state) {
+    struct test_survey t;
+    struct lk_survey_visitor who;
+    char token[65];
+    enum lk_survey_verdict verdict;
+    (void)state;
+    test_survey_open(&t, "survey-consent", 4, "\"tasks\":2,");
+    assert_ok(lk_survey_enter(t.survey, "p1", false, start, token));
+    assert_ok(lk_survey_visitor(t.survey, token, start, &who));
+    assert_ok(lk_survey_claim(t.survey, &who, 0, start, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_CONFLICT);
+    assert_fails(lk_survey_consent(t.survey, &who, "0000", start), LK_E_INPUT, "consent text");
+    token[5] = token[5] == 'a' ? 'b' : 'a';
+    assert_fails(lk_survey_visitor(t.survey, token, start, &who), LK_E_NOT_FOUND, "session");
+    assert_fails(lk_survey_enter(t.survey, "a'; DROP TABLE claims", false, start, token), LK_E_INPUT, "id");
+    test_survey_close(&t);
+}
+
+static void complete_only(void **state) {
+    struct test_survey t;
+    struct lk_survey_visitor who;
+    struct lk_survey_answer *answers;
+    char token[65], code[48];
+    enum lk_survey_verdict verdict;
+    size_t n, first_open;
+    bool valid;
+    (void)state;
+    test_survey_open(&t, "survey-complete", 50, "\"tasks\":1,");
+    test_survey_person(&t, "p1", 0, start, token, &who);
+    for (int i = 0; i < 49; i++)
+        assert_int_equal(test_survey_answer_all(&t, &who, i, i % 5, start + i * MINUTE), LK_SURVEY_DONE);
+    assert_ok(lk_survey_answers(t.survey, &who, &answers, &n, &first_open));
+    assert_int_equal(n, 490);
+    assert_int_equal(first_open, 49);
+    lk_free(answers);
+    assert_ok(lk_survey_submit(t.survey, &who, start + 50 * MINUTE, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_CONFLICT);
+    assert_fails(lk_survey_code(t.survey, &who, code), LK_E_INPUT, "submitted");
+    assert_int_equal(test_survey_answer_all(&t, &who, 49, 0, start + 50 * MINUTE), LK_SURVEY_DONE);
+    assert_ok(lk_survey_submit(t.survey, &who, start + 51 * MINUTE, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_DONE);
+    assert_ok(lk_survey_visitor(t.survey, token, start + 500 * MINUTE, &who)); /* for good, not for 120 minutes */
+    assert_true(who.submitted);
+    assert_int_equal(test_survey_answer_all(&t, &who, 3, 0, start + 52 * MINUTE), LK_SURVEY_CONFLICT);
+    assert_ok(lk_survey_submit(t.survey, &who, start + 52 * MINUTE, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_CONFLICT);
+    assert_ok(lk_survey_code(t.survey, &who, code));
+    assert_int_equal(strlen(code), 10);
+    assert_ok(lk_survey_code_valid(t.survey, code, &valid));
+    assert_true(valid);
+    for (int i = 0; i < 10; i++) { /* every letter counts */
+        char other[48];
+        memcpy(other, code, sizeof other);
+        other[i] = other[i] == 'A' ? 'B' : 'A';
+        assert_ok(lk_survey_code_valid(t.survey, other, &valid));
+        assert_false(valid);
+    }
+    test_survey_close(&t);
+}
+
+static void answers_are_checked(void **state) {
+    struct test_survey t;
+    struct lk_survey_visitor who;
+    struct lk_survey_answer *answers;
+    char token[65];
+    enum lk_survey_verdict verdict;
+    int64_t lease, newer;
+    size_t n, first_open;
+    (void)state;
+    test_survey_open(&t, "survey-checked", 6, "\"tasks\":2,");
+    test_survey_person(&t, "p1", 1, start, token, &who);
+    assert_ok(lk_survey_show(t.survey, &who, 0, start, &lease));
+    static const struct {
+        int position;
+        struct lk_survey_given given;
+        enum lk_survey_verdict verdict;
+    } cases[] = {{0, {"a.race_drift", "3"}, LK_SURVEY_DONE},     {0, {"a.race_drift", "6"}, LK_SURVEY_INVALID},
+                 {0, {"a.race_drift", ""}, LK_SURVEY_INVALID},   {0, {"race_drift", "3"}, LK_SURVEY_INVALID},
+                 {0, {"c.race_drift", "3"}, LK_SURVEY_INVALID},  {3, {"a.race_drift", "3"}, LK_SURVEY_INVALID},
+                 {-1, {"a.race_drift", "3"}, LK_SURVEY_INVALID}, {0, {"comment", "hello"}, LK_SURVEY_INVALID},
+                 {0, {"b.race_drift", "2"}, LK_SURVEY_DONE},     {0, {"b.race_drift", "2"}, LK_SURVEY_DONE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_ok(lk_survey_answer(t.survey, &who, lease, cases[i].position, &cases[i].given, 1, start, &verdict));
+        assert_int_equal(verdict, cases[i].verdict);
+    }
+    int64_t n_rows; /* a repeated request wrote nothing */
+    assert_ok(lk_sql_number(t.survey, &n_rows, -1, "SELECT count(*) FROM answers", ""));
+    assert_int_equal(n_rows, 2);
+    /* Another window takes writing over. */
+    assert_ok(lk_survey_show(t.survey, &who, 0, start, &newer));
+    assert_ok(lk_survey_answer(t.survey, &who, lease, 0, &cases[0].given, 1, start, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_CONFLICT);
+    assert_ok(
+        lk_survey_answer(t.survey, &who, newer, 0, &(struct lk_survey_given){"a.race_drift", "5"}, 1, start, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_DONE);
+    assert_ok(lk_survey_answers(t.survey, &who, &answers, &n, &first_open));
+    assert_int_equal(n, 2);
+    assert_string_equal(answers[0].value, "5");
+    assert_int_equal(first_open, 0);
+    lk_free(answers);
+    test_survey_close(&t);
+}
+
+static void not_too_fast(void **state) {
+    struct test_survey t;
+    struct lk_survey_visitor who;
+    char token[65];
+    enum lk_survey_verdict verdict;
+    int64_t lease;
+    const struct lk_survey_given edit = {"edit_success", "3"}, skin = {"skin_tone", "3"};
+    (void)state;
+    test_survey_open(&t, "survey-fast", 6, "\"tasks\":1,\"protocol\":\"001\",\"checks_per_task\":0,");
+    test_survey_person(&t, "p1", 0, start, token, &who);
+    assert_ok(lk_survey_show(t.survey, &who, 0, start, &lease));
+    assert_ok(lk_survey_answer(t.survey, &who, lease, 0, &edit, 1, start + 1000, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_EARLY);
+    assert_ok(lk_survey_answer(t.survey, &who, lease, 0, &edit, 1, start + 4999, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_EARLY);
+    assert_ok(lk_survey_answer(t.survey, &who, lease, 0, &edit, 1, start + 5000, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_DONE);
+    assert_ok(lk_survey_answer(t.survey, &who, lease, 0, &skin, 1, start + 9000, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_EARLY);
+    assert_ok(lk_survey_answer(t.survey, &who, lease, 0, &skin, 1, start + 10000, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_DONE);
+    test_survey_close(&t);
+}
+
+static void abandoned_answers_are_kept_apart(void **state) {
+    struct test_survey t;
+    struct lk_survey_visitor who;
+    char token[65];
+    struct lk_text stands = {0}, abandoned = {0};
+    (void)state;
+    test_survey_open(&t, "survey-abandoned", 6, "\"tasks\":2,");
+    test_survey_person(&t, "p1", 0, start, token, &who);
+    assert_int_equal(test_survey_answer_all(&t, &who, 0, 1, start), LK_SURVEY_DONE);
+    assert_int_equal(test_survey_answer_all(&t, &who, 1, 1, start + 121 * MINUTE), LK_SURVEY_CONFLICT);
+    assert_ok(lk_survey_export_answers(t.survey, false, false, &stands));
+    assert_ok(lk_survey_export_answers(t.survey, true, false, &abandoned));
+    assert_int_equal(stands.n, 0);
+    assert_non_null(strstr(abandoned.bytes, "\"arm\":\"preserved\""));
+    lk_text_free(&abandoned);
+    lk_text_free(&stands);
+    test_survey_close(&t);
+}
+
+/* Every file of the store, as bytes. */
+static bool store_has(const struct test_survey *t, const char *what) {
+    DIR *folder = opendir(t->store);
+    bool found = false;
+    assert_non_null(folder);
+    for (struct dirent *e; (e = readdir(folder));) {
+        char path[900];
+        if (e->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "%s/%s", t->store, e->d_name);
+        size_t n;
+        char *bytes = test_read(path, &n);
+        found = found || memmem(bytes, n, what, strlen(what));
+        free(bytes);
+    }
+    closedir(folder);
+    return found;
+}
+
+static void no_clear_id_is_stored(void **state) {
+    struct test_survey t;
+    struct lk_survey_visitor who;
+    char token[65];
+    (void)state;
+    test_survey_open(&t, "survey-privacy", 6, "\"tasks\":2,");
+    test_survey_person(&t, "5f3aCLEARid77", 0, start, token, &who);
+    assert_int_equal(test_survey_answer_all(&t, &who, 0, 1, start), LK_SURVEY_DONE);
+    assert_true(store_has(&t, who.worker)); /* the search finds what is there */
+    assert_false(store_has(&t, "5f3aCLEARid77"));
+    assert_false(store_has(&t, token));
+    assert_false(store_has(&t, "127.0.0.1"));
+    test_survey_close(&t);
+}
+
+/* Over the 500 pairs of one rater 40 to 60 % have the edited arm on the left, the same again, and "left" means it. */
+static void sides(void **state) {
+    struct test_survey t;
+    struct lk_survey_visitor who;
+    char token[65];
+    int n_edited = 0;
+    (void)state;
+    test_survey_open(&t, "survey-sides", 500, "\"tasks\":1,\"protocol\":\"000\",\"experiment\":2,\"gold_per_task\":0,");
+    test_survey_person(&t, "p1", 0, start, token, &who);
+    sqlite3_exec(t.survey->db, "PRAGMA synchronous=OFF", NULL, NULL, NULL);
+    for (int i = 0; i < 500; i++) /* always A */
+        assert_int_equal(test_survey_answer_all(&t, &who, i, 0, start + i), LK_SURVEY_DONE);
+    for (int i = 0; i < 500; i++) {
+        int left, again;
+        assert_ok(lk_survey_left_arm(t.study, who.worker, &t.study->items[i], &left));
+        assert_ok(lk_survey_left_arm(t.study, who.worker, &t.study->items[i], &again));
+        assert_int_equal(left, again);
+        n_edited += left == LK_ARM_EDITED;
+    }
+    assert_in_range(n_edited, 200, 300);
+    struct lk_text text = {0};
+    struct lk_dataset data;
+    assert_ok(lk_survey_export_answers(t.survey, false, false, &text));
+    lk_dataset_init(&data);
+    struct lk_ratings_import import = {.data = &data};
+    assert_ok(lk_ratings_read(&import, text.bytes, text.n, "export"));
+    assert_int_equal(import.n_invalid, 0);
+    assert_int_equal(data.n_ratings, 500);
+    int n_preferred = 0;
+    for (size_t i = 0; i < data.n_ratings; i++) n_preferred += data.ratings[i].preference == LK_ARM_EDITED;
+    assert_int_equal(n_preferred, n_edited);
+    lk_ratings_import_free(&import);
+    lk_dataset_free(&data);
+    lk_text_free(&text);
+    test_survey_close(&t);
+}
+
+/* Every text that a question or option of the file has is asked, in its order, for all instruments and versions. */
+static void check_instrument(const char *name, const char *more, const char *instrument, const char *experiment,
+                             const char *option, char version) {
+    struct test_survey t;
+    struct lk_survey_questions asked;
+    struct lk_data_file file;
+    const cJSON *one;
+    int n = 0;
+    test_survey_open(&t, name, 4, more);
+    assert_ok(lk_survey_questions_of(t.study, &t.study->items[0], &asked));
+    assert_true(lk_data_find("questionnaires", &file));
+    cJSON *root = cJSON_ParseWithLength(file.text, file.n_bytes);
+    const cJSON *from = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "instruments"), instrument);
+    if (experiment) from = cJSON_GetObjectItem(from, experiment);
+    if (option) from = cJSON_GetObjectItem(from, option);
+    for (int arm = 0; arm < (t.study->both_arms ? 2 : 1); arm++)
+        cJSON_ArrayForEach(one, cJSON_GetObjectItem(from, "items")) {
+            const cJSON *own = cJSON_GetObjectItem(one, "version"), *printed;
+            if (cJSON_IsString(own) && own->valuestring[0] != version) continue;
+            assert_true(n < asked.n);
+            const struct lk_survey_question *q = &asked.list[n++];
+            const char *text = cJSON_GetObjectItem(one, "question")->valuestring;
+            const char *role = strstr(text, "[HIGH-STATUS ROLE]"), *doctor = strstr(text, "doctor role");
+            if (role || doctor) /* up to the occupation in its place */
+                assert_int_equal(strncmp(q->text, text, (size_t)((role ? role : doctor) - text)), 0);
+            else if (!strncmp(q->text, text, strlen(text)))
+                assert_true(!q->text[strlen(text)] || strstr(q->text, "Target age"));
+            else
+                fail_msg("%s: asked \"%s\", the file has \"%s\"", name, q->text, text);
+            int k = 0;
+            cJSON_ArrayForEach(printed, cJSON_GetObjectItem(one, "options")) {
+                assert_string_equal(q->options[k++].text, cJSON_GetObjectItem(printed, "printed")->valuestring);
+            }
+        }
+    assert_int_equal(n, asked.n);
+    cJSON_Delete(root);
+    if (!strcmp(instrument, "supplement_003")) { /* its levels are the judges' */
+        bool printed_skin = t.study->printed_skin;
+        assert_string_equal(asked.list[0].options[4].text, "Fully successful—edit perfectly applied");
+        assert_string_equal(asked.list[1].key, printed_skin ? "a.skin_change_magnitude" : "a.skin_tone");
+        assert_string_equal(asked.list[1].options[0].text, printed_skin ? "No" : "Much darker (≥2 shades)");
+        assert_string_equal(asked.list[1].options[4].text,
+                            printed_skin ? "Yes, significantly" : "Much lighter (≥2 shades)");
+    }
+    lk_survey_questions_free(&asked);
+    test_survey_close(&t);
+}
+
+static void questions_are_the_files(void **state) {
+    (void)state;
+#define ARMS "\"tasks\":1,\"gold_per_task\":0,\"show_arm_labels\":true,"
+    check_instrument("q003", ARMS, "supplement_003", NULL, NULL, 0);
+    check_instrument("q003p", ARMS "\"skin_scale\":\"printed\",", "supplement_003", NULL, NULL, 0);
+    check_instrument("q001-1", ARMS "\"protocol\":\"001\",", "questionnaire_001", "exp1", NULL, 0);
+    check_instrument("q001-2a", ARMS "\"protocol\":\"001\",\"experiment\":2,", "questionnaire_001", "exp2", "option_A",
+                     0);
+    check_instrument("q001-2b", ARMS "\"protocol\":\"001\",\"experiment\":2,\"exp2_option\":\"B\",",
+                     "questionnaire_001", "exp1", NULL, 0);
+    check_instrument("q001-3b", ARMS "\"protocol\":\"001\",\"experiment\":3,", "questionnaire_001", "exp3", NULL, 'B');
+    check_instrument("q001-3a", ARMS "\"protocol\":\"001\",\"experiment\":3,\"q3_version\":\"A\",", "questionnaire_001",
+                     "exp3", NULL, 'A');
+    check_instrument("q000-1", ARMS "\"protocol\":\"000\",", "protocol_000", "exp1", NULL, 0);
+    check_instrument("q000-2", ARMS "\"protocol\":\"000\",\"experiment\":2,", "protocol_000", "exp2", NULL, 0);
+    check_instrument("q000-3", ARMS "\"protocol\":\"000\",\"experiment\":3,", "protocol_000", "exp3", NULL, 0);
+    check_instrument("q004-1", ARMS "\"protocol\":\"004\",", "strategy_004", "exp1", NULL, 0);
+    check_instrument("q004-2", ARMS "\"protocol\":\"004\",\"experiment\":2,", "strategy_004", "exp2", NULL, 0);
+    check_instrument("q004-3", ARMS "\"protocol\":\"004\",\"experiment\":3,", "strategy_004", "exp3", NULL, 0);
+}
+
+/* Without the arms' labels a side does not tell its arm. */
+static void arms_are_not_named(void **state) {
+    struct test_survey t;
+    struct lk_survey_questions asked;
+    (void)state;
+    test_survey_open(&t, "survey-blind", 4, "\"tasks\":1,\"protocol\":\"000\",\"experiment\":2,\"gold_per_task\":0,");
+    assert_ok(lk_survey_questions_of(t.study, &t.study->items[0], &asked));
+    assert_string_equal(asked.list[0].options[0].text, "Image A");
+    assert_string_equal(asked.list[0].options[1].text, "Image B");
+    assert_string_equal(asked.list[0].options[2].text, "Same (no noticeable difference)");
+    lk_survey_questions_free(&asked);
+    test_survey_close(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_id_gets_one_place),
+        cmocka_unit_test(a_task_has_three_places),
+        cmocka_unit_test(no_place_without_consent),
+        cmocka_unit_test(complete_only),
+        cmocka_unit_test(answers_are_checked),
+        cmocka_unit_test(not_too_fast),
+        cmocka_unit_test(abandoned_answers_are_kept_apart),
+        cmocka_unit_test(no_clear_id_is_stored),
+        cmocka_unit_test(sides),
+        cmocka_unit_test(questions_are_the_files),
+        cmocka_unit_test(arms_are_not_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

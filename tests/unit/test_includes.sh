@@ -28,6 +28,7 @@ check eval/document eval/document eval/data engine
 check eval/stats eval/stats eval/study engine
 check eval/scores eval/scores eval/study engine
 check eval/report eval/report eval/document eval/human eval/judge eval/scores eval/stats eval/study eval/data engine
+check eval/survey eval/survey eval/human eval/scores eval/study eval/data engine
 check eval/t2i eval/t2i eval/document eval/scores eval/stats eval/study eval/data engine
 check bench bench eval/stats eval/study models weights kernels engine
 check tools tools eval bench models weights kernels engine

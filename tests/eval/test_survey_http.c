@@ -83,6 +83,7 @@ static void expect_page(const struct visitor *v, const char *path) {
     assert_null(strstr(body, "<script>"));
     assert_non_null(strstr(reply, "Content-Security-Policy: default-src 'none'"));
     assert_non_null(strstr(reply, "X-Content-Type-Options: nosniff"));
+    assert_non_null(strstr(reply, "Referrer-Policy: same-origin")); /* or forms come with "Origin: null" */
     static const char *const links[] = {" href=\"", " src=\"", " action=\""};
     for (int i = 0; i < 3; i++)
         for (const char *at = body; (at = strstr(at, links[i]));) {
@@ -224,6 +225,10 @@ static void requests_that_mean_harm(void **state) {
     expect(&v, "/submit", "", "form=0000", 403, "");
     snprintf(headers, sizeof headers, "form=%s", v.form);
     expect(&v, "/submit", "Origin: http://evil.example\r\n", headers, 421, "");
+    expect(&v, "/submit", "Origin: null\r\n", headers, 421, "");
+    char own[80];
+    snprintf(own, sizeof own, "Origin: http://127.0.0.1:%d\r\n", s.port);
+    expect(&v, "/submit", own, headers, 409, ""); /* as a browser sends it */
     expect(&v, "/submit", "Content-Type: text/plain\r\n", headers, 400, "");
     /* a session that somebody else made up is none, and entering never keeps it */
     nobody = v;

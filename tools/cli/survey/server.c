@@ -76,7 +76,7 @@ static void add_headers(struct MHD_Response *response, const struct survey_serve
          "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; connect-src "
          "'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"},
         {"X-Content-Type-Options", "nosniff"},
-        {"Referrer-Policy", "no-referrer"},
+        {"Referrer-Policy", "same-origin"}, /* with no-referrer, browsers hide the origin of our own forms */
         {"Cross-Origin-Opener-Policy", "same-origin"},
         {"Cross-Origin-Resource-Policy", "same-origin"}};
     char cookie[200];

@@ -92,6 +92,20 @@ struct lk_figure_forest {
 };
 enum lk_code lk_figure_forest(const struct lk_figure_forest *forest, struct lk_figure *out);
 
+/* A small plot per panel on one scale, rows of all named once: estimates with intervals, from 0. */
+struct lk_figure_panels {
+    struct lk_figure_head head;
+    enum lk_unit unit;
+    const char *value_name, *row_name;
+    const char *const *panels;
+    int n_panels;
+    const char *const *rows;
+    int n_rows;
+    const struct lk_figure_value *values; /* [n_panels, n_rows] */
+    const bool *strong;                   /* the same: a filled marker, hollow otherwise */
+};
+enum lk_code lk_figure_panels(const struct lk_figure_panels *panels, struct lk_figure *out);
+
 /* Shares of five ordered answers, stacked so that half of the middle one lies on each side of the line. */
 struct lk_figure_likert {
     struct lk_figure_head head;

@@ -49,10 +49,24 @@ void lk_page_free(struct lk_page *page) {
     lk_free(page);
 }
 
+void lk_page_section_end(struct lk_page *page) {
+    if (page->in_fold) lk_text_add(&page->body, "</details>\n");
+    if (page->in_section) lk_text_add(&page->body, "</section>\n");
+    page->in_fold = page->in_section = false;
+}
+
+void lk_page_fold(struct lk_page *page, const char *label) {
+    if (page->rc || page->in_fold) return;
+    page->in_fold = true;
+    lk_text_add(&page->body, "<details class=\"fold\"><summary>");
+    lk_text_escaped(&page->body, label);
+    lk_text_add(&page->body, "</summary>\n");
+}
+
 void lk_page_section(struct lk_page *page, const char *id, const char *title) {
     if (page->rc) return;
     lk_page_name(page, &page->ids, id);
-    if (page->in_section) lk_text_add(&page->body, "</section>\n");
+    lk_page_section_end(page);
     page->in_section = true;
     lk_text_add(&page->body, "<section id=\"");
     lk_print_fragment(&page->body, id);
@@ -97,6 +111,13 @@ void lk_page_remark(struct lk_page *page, const char *format, ...) {
     va_start(args, format);
     paragraph(page, "<p class=\"remark\">", format, args);
     va_end(args);
+}
+
+void lk_page_lead(struct lk_page *page, const char *text) {
+    if (page->rc) return;
+    lk_text_add(&page->body, "<p class=\"lead\">");
+    lk_text_escaped(&page->body, text);
+    lk_text_add(&page->body, "</p>\n");
 }
 
 /* <a href="...">CSV</a>: a file beside the page, or the bytes in the link. */

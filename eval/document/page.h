@@ -63,9 +63,12 @@ void lk_page_free(struct lk_page *page);
 
 /* A new section, with its line in the contents; id is unique in the page. Subsections follow within it. */
 void lk_page_section(struct lk_page *page, const char *id, const char *title);
+/* What follows in the section is folded away until a reader, or a printer, wants it. */
+void lk_page_fold(struct lk_page *page, const char *label);
 void lk_page_subsection(struct lk_page *page, const char *title);
 void lk_page_paragraph(struct lk_page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lk_page_remark(struct lk_page *page, const char *format, ...) __attribute__((format(printf, 2, 3))); /* set off */
+void lk_page_lead(struct lk_page *page, const char *text); /* a sentence of the summary, in larger type */
 void lk_page_table(struct lk_page *page, const struct lk_table *table);
 void lk_page_figure(struct lk_page *page, const struct lk_figure *figure);
 /* A mosaic of n pictures in rows of at most `columns`. */

@@ -16,10 +16,12 @@ struct lk_page {
     struct lk_text contents, body, lists;
     struct lk_page_names ids, links, keys;
     int64_t n_items;
-    bool in_section, in_list;
+    bool in_section, in_fold, in_list;
     enum lk_code rc;
 };
 
+/* Closes the section that is open, if one is. */
+void lk_page_section_end(struct lk_page *page);
 /* Notes a name, for lk_page_check_names. */
 void lk_page_name(struct lk_page *page, struct lk_page_names *names, const char *name);
 /* LK_E_INTERNAL when an id occurs twice or a link has no list. */

@@ -20,6 +20,24 @@
   show(themes.indexOf(kept) < 0 ? "auto" : kept);
   document.querySelector(".tools").appendChild(theme);
 
+  /* A fold opens for what a link inside leads to, and for the printer. */
+  var folds = document.querySelectorAll("details.fold"), printed = [];
+  var reveal = function () {
+    var id = decodeURIComponent(location.hash.slice(1)), target = id && document.getElementById(id);
+    if (!target) return;
+    var fold = target.closest("details.fold") || target.querySelector("details.fold");
+    if (!fold || fold.open) return;
+    fold.open = true;
+    target.scrollIntoView();
+  };
+  window.addEventListener("hashchange", reveal);
+  reveal();
+  window.addEventListener("beforeprint", function () {
+    printed = Array.prototype.filter.call(folds, function (fold) { return !fold.open; });
+    printed.forEach(function (fold) { fold.open = true; });
+  });
+  window.addEventListener("afterprint", function () { printed.forEach(function (fold) { fold.open = false; }); });
+
   /* A container that does not scroll needs no stop of the keyboard. */
   var stops = function () {
     document.querySelectorAll(".scroll").forEach(function (box) {

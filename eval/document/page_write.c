@@ -82,6 +82,7 @@ static void top(const struct lk_page *page, struct lk_text *out) {
 enum lk_code lk_page_text(struct lk_page *page, struct lk_text *out) {
     struct lk_data_file style, script;
     if (page->rc) return page->rc;
+    lk_page_section_end(page);
     if (page->contents.rc || page->body.rc || page->lists.rc)
         return page->contents.rc ? page->contents.rc : page->body.rc ? page->body.rc : page->lists.rc;
     LK_TRY(lk_page_check_names(page));
@@ -94,7 +95,6 @@ enum lk_code lk_page_text(struct lk_page *page, struct lk_text *out) {
     if (page->keys.n) lk_text_add(out, "<li><a href=\"#behind\">Images behind the numbers</a></li>\n");
     lk_text_add(out, "</ol>\n</nav>\n<main id=\"main\" tabindex=\"-1\">\n");
     lk_text_bytes(out, page->body.bytes, page->body.n);
-    if (page->in_section) lk_text_add(out, "</section>\n");
     if (page->keys.n) {
         lk_text_add(out, "<section id=\"behind\" class=\"behind\">\n<h2>Images behind the numbers</h2>\n");
         lk_text_bytes(out, page->lists.bytes, page->lists.n);

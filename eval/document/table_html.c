@@ -7,6 +7,8 @@
 
 /* Texts wider than this wrap; all others stay on one line. */
 #define WRAP_BYTES 28
+/* Tables of more columns have their intervals below the numbers, so that they fit a page. */
+#define DENSE_COLUMNS 5
 
 static void note_mark(struct lk_text *out, const struct lk_table *table, const struct lk_table_notes *notes,
                       const struct lk_cell *cell) {
@@ -107,7 +109,7 @@ void lk_table_html(const struct lk_table *table, struct lk_text *out) {
     if (rc && !out->rc) out->rc = rc;
     lk_text_add(out, "<table id=\"");
     lk_print_fragment(out, table->id);
-    lk_text_add(out, "\">\n<caption>");
+    lk_text_add(out, table->n_columns > DENSE_COLUMNS ? "\" class=\"dense\">\n<caption>" : "\">\n<caption>");
     lk_text_escaped(out, table->caption);
     lk_text_add(out, "</caption>\n");
     head(out, table);

@@ -3,6 +3,7 @@
 
 #include "engine/base/store.h"
 #include "eval/document/figure.h"
+#include "eval/report/findings.h"
 #include "eval/report/report.h"
 #include "eval/stats/stats.h"
 
@@ -42,7 +43,9 @@ struct lk_report {
     size_t n_images, images_capacity;
     struct lk_store store; /* texts of the run */
     struct lk_run run;
-    char hash[65]; /* SHA-256 of configuration.json */
+    char hash[65];                              /* SHA-256 of configuration.json */
+    const char *lead[LK_FINDING_SENTENCES + 1]; /* the summary's sentences, in the store */
+    int n_lead;
 };
 
 /* Completes report->run, and has every table name it. */
@@ -60,10 +63,10 @@ enum lk_code lk_report_add_figure(struct lk_report *report, enum lk_section sect
 
 /* The parts of the report in their order; each is a function lk_report_NAME that adds tables or figures. */
 #define LK_REPORT_PARTS(part)                                                                                          \
-    part(sentences) part(tables_rates) part(tables_disparity) part(tables_mixed) part(tables_pairs) part(tables_roles) \
-        part(tables_human) part(tables_agreement) part(tables_quality) part(tables_tests) part(tables_questions)       \
-            part(tables_robustness) part(tables_review) part(tables_examples) part(tables_design)                      \
-                part(tables_published) part(tables_plan) part(figures_rates) part(figures_scores)
+    part(summary) part(sentences) part(tables_rates) part(tables_disparity) part(tables_mixed) part(tables_pairs)      \
+        part(tables_roles) part(tables_human) part(tables_agreement) part(tables_quality) part(tables_tests)           \
+            part(tables_questions) part(tables_robustness) part(tables_review) part(tables_examples)                   \
+                part(tables_design) part(tables_published) part(tables_plan) part(figures_rates) part(figures_scores)
 #define LK_REPORT_PART(name) enum lk_code lk_report_##name(struct lk_report *report);
 LK_REPORT_PARTS(LK_REPORT_PART)
 #undef LK_REPORT_PART

@@ -1,4 +1,4 @@
-/* Sentences for a text, their blanks filled from the results; a number without data stays a dash. They say what was
+/* Sentences for a text, their blanks filled from the results; what has no data has no sentence. They say what was
  * found and draw no conclusion. */
 #include <math.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@ struct blank {
     char text[LK_NUMBER_MAX];
 };
 
-static struct blank number(double value, int decimals, bool any) {
+static struct blank number(double value, int decimals) {
     struct blank out = {LK_EN_DASH};
-    if (any && isfinite(value)) lk_print_fixed(out.text, value, decimals, false);
+    if (isfinite(value)) lk_print_fixed(out.text, value, decimals, false);
     return out;
 }
 
@@ -43,18 +43,22 @@ static void measure_sentence(struct lk_report *report, struct lk_table *table, e
     struct lk_rates_range range;
     for (int race = 0; race < LK_N_RACES; race++)
         rates[race] = rate_of(report, lk_group_with(all, LK_FACTOR_RACE, race), measure);
+    if (!overall.n) return;
     bool any = lk_rates_range(rates, LK_N_RACES, &range);
     lk_table_row(table);
     lk_table_text(table, "%s", lk_measure_name(measure));
+    if (!any || range.difference == 0) {
+        lk_table_text(table, "%s: %s of %s outputs%s.", lk_measure_name(measure), percent(overall).text,
+                      count(overall.n).text, any ? ", the same for sources of every race" : "");
+        return;
+    }
     lk_table_text(table,
                   "%s: %s of %s outputs; highest for %s sources (%s), lowest for %s ones (%s), a difference of %s "
                   "percentage points.",
                   lk_measure_name(measure), percent(overall).text, count(overall.n).text,
-                  any ? lk_factor_display(LK_FACTOR_RACE, range.highest) : LK_EN_DASH,
-                  any ? percent(rates[range.highest]).text : LK_EN_DASH,
-                  any ? lk_factor_display(LK_FACTOR_RACE, range.lowest) : LK_EN_DASH,
-                  any ? percent(rates[range.lowest]).text : LK_EN_DASH,
-                  number(any ? 100 * range.difference : 0, 1, any).text);
+                  lk_factor_display(LK_FACTOR_RACE, range.highest), percent(rates[range.highest]).text,
+                  lk_factor_display(LK_FACTOR_RACE, range.lowest), percent(rates[range.lowest]).text,
+                  number(100 * range.difference, 1).text);
 }
 
 static void category_sentence(struct lk_report *report, struct lk_table *table) {
@@ -62,8 +66,11 @@ static void category_sentence(struct lk_report *report, struct lk_table *table) 
     const enum lk_measure measures[] = {LK_MEASURE_RACE_DRIFT, LK_MEASURE_SOFT_ERASURE};
     struct blank rate[2][2];
     for (int m = 0; m < 2; m++)
-        for (int c = 0; c < 2; c++)
-            rate[m][c] = percent(rate_of(report, lk_group_with(all, LK_FACTOR_CATEGORY, c), measures[m]));
+        for (int c = 0; c < 2; c++) {
+            struct lk_rate of = rate_of(report, lk_group_with(all, LK_FACTOR_CATEGORY, c), measures[m]);
+            if (!of.n) return;
+            rate[m][c] = percent(of);
+        }
     lk_table_row(table);
     lk_table_text(table, "Categories");
     lk_table_text(table,
@@ -77,14 +84,15 @@ static void mitigation_sentence(struct lk_report *report, struct lk_table *table
     const struct lk_group all = LK_GROUP_ANY;
     struct lk_paired p =
         lk_paired_of(report->data, all, LK_AXIS_RACE_DRIFT, o->score_source, false, o->drifted_only, &o->thresholds);
-    double n = p.n ? (double)p.n : 1;
+    double n = (double)p.n;
+    if (!p.n) return;
     lk_table_row(table);
     lk_table_text(table, "Mitigation");
     lk_table_text(table,
                   "Over %s pairs, the mean race drift score was %s at the baseline and %s with the feature prompt, a "
                   "change of %s.",
-                  count(p.n).text, number(p.edited / n, 2, p.n > 0).text, number(p.preserved / n, 2, p.n > 0).text,
-                  number((p.preserved - p.edited) / n, 2, p.n > 0).text);
+                  count(p.n).text, number(p.edited / n, 2).text, number(p.preserved / n, 2).text,
+                  number((p.preserved - p.edited) / n, 2).text);
 }
 
 static void roles_sentence(struct lk_report *report, struct lk_table *table) {
@@ -98,6 +106,7 @@ static void roles_sentence(struct lk_report *report, struct lk_table *table) {
         followed.k += item->role == report->prompts.w[item->prompt - LK_N_EDIT_PROMPTS].stereotype_gender;
         followed.n++;
     }
+    if (!followed.n) return;
     lk_table_row(table);
     lk_table_text(table, "Roles");
     lk_table_text(table,
@@ -115,23 +124,26 @@ static enum lk_code agreement_sentences(struct lk_report *report, struct lk_tabl
         LK_TRY(lk_judge_human(report->data, &all, axis, &a));
         LK_TRY(lk_reliability(report->data, axis, false, NULL, &r));
         const struct lk_number *alpha = &r.alpha[LK_INTERVAL];
+        const char *name = lk_factor_display(LK_FACTOR_AXIS, axis);
+        if (a.n && !a.levels.kappa.undefined) {
+            lk_table_row(table);
+            lk_table_text(table, "Judges and raters, %s", name);
+            lk_table_text(table, "%s: judges against raters, quadratic κ %s over %s outputs, mean difference %s.", name,
+                          number(a.levels.kappa.value, 2).text, count(a.n).text,
+                          number((a.judge_sum - a.human_sum) / (double)a.n, 2).text);
+        }
+        if (r.fleiss.kappa.undefined || alpha->undefined) continue;
         lk_table_row(table);
-        lk_table_text(table, "Agreement, %s", lk_factor_display(LK_FACTOR_AXIS, axis));
-        lk_table_text(table,
-                      "%s: judges against raters, quadratic κ %s over %s outputs, mean difference %s; among raters, "
-                      "Fleiss κ %s, α (interval) %s.",
-                      lk_factor_display(LK_FACTOR_AXIS, axis),
-                      number(a.levels.kappa.value, 2, !a.levels.kappa.undefined).text, count(a.n).text,
-                      number(a.n ? (a.judge_sum - a.human_sum) / (double)a.n : 0, 2, a.n > 0).text,
-                      number(r.fleiss.kappa.value, 2, !r.fleiss.kappa.undefined).text,
-                      number(alpha->value, 2, !alpha->undefined).text);
+        lk_table_text(table, "Among raters, %s", name);
+        lk_table_text(table, "%s: among raters, Fleiss κ %s, α (interval) %s.", name,
+                      number(r.fleiss.kappa.value, 2).text, number(alpha->value, 2).text);
     }
     const struct lk_quality_report *quality = report->options.quality;
+    if (!quality || !quality->n_raters) return LK_OK;
     lk_table_row(table);
     lk_table_text(table, "Raters");
-    lk_table_text(table, "Of %s raters, quality control excluded %s.",
-                  quality ? count((int64_t)quality->n_raters).text : LK_EN_DASH,
-                  quality ? count((int64_t)quality->n_excluded).text : LK_EN_DASH);
+    lk_table_text(table, "Of %s raters, quality control excluded %s.", count((int64_t)quality->n_raters).text,
+                  count((int64_t)quality->n_excluded).text);
     return LK_OK;
 }
 
@@ -150,7 +162,7 @@ enum lk_code lk_report_sentences(struct lk_report *report) {
         lk_table_free(table);
         return rc;
     }
-    lk_table_note(table, "Rates: baseline arm, all models. A dash stands for what has no data. The tables have the "
+    lk_table_note(table, "Rates: baseline arm, all models. What has no data has no sentence. The tables have the "
                          "intervals, without which no number should be quoted.");
     return lk_report_add(report, LK_SECTION_SUMMARY, table);
 }

@@ -9,8 +9,7 @@
 static const struct {
     const char *id, *title, *text;
 } sections[LK_N_SECTIONS] = {
-    [LK_SECTION_SUMMARY] = {"section-summary", "Summary",
-                            "What was scored, by whom, and how much of the design the scores cover."},
+    [LK_SECTION_SUMMARY] = {"section-summary", "Summary", ""},
     [LK_SECTION_EDITS] = {"section-edits", "Edits by model",
                           "Whether edits were made (success), ignored (soft erasure), or changed the person (drift)."},
     [LK_SECTION_DISPARITY] = {"section-disparity", "Disparities between groups",
@@ -60,18 +59,47 @@ static void summary(struct lk_page *page, const struct lk_report *report) {
                       lk_rounding_name(o->rounding), 100 * (1 - o->alpha));
 }
 
-static void section(struct lk_page *page, const struct lk_report *report, enum lk_section at) {
-    bool any = at == LK_SECTION_SUMMARY;
-    for (size_t i = 0; i < report->n_entries; i++) any |= report->entries[i].section == at;
-    if (!any) return;
-    lk_page_section(page, sections[at].id, sections[at].title);
-    lk_page_paragraph(page, "%s", sections[at].text);
-    if (at == LK_SECTION_SUMMARY) summary(page, report);
+static void figures(struct lk_page *page, const struct lk_report *report, enum lk_section at) {
     for (size_t i = 0; i < report->n_entries; i++)
         if (report->entries[i].section == at && report->entries[i].figure)
             lk_page_figure(page, report->entries[i].figure);
+}
+
+/* "4 figures, 12 tables" */
+static void fold(struct lk_page *page, int n_figures, int n_tables) {
+    char label[96], shown[48] = "";
+    if (n_figures)
+        snprintf(shown, sizeof shown, "%d figure%s%s", n_figures, n_figures > 1 ? "s" : "", n_tables ? ", " : "");
+    snprintf(label, sizeof label, n_tables ? "%s%d table%s" : "%s", shown, n_tables, n_tables > 1 ? "s" : "");
+    lk_page_fold(page, label);
+}
+
+/* The summary's figure is seen at once, all else is folded. */
+static void section(struct lk_page *page, const struct lk_report *report, enum lk_section at) {
+    bool is_summary = at == LK_SECTION_SUMMARY;
+    int n_figures = 0, n_tables = 0;
+    for (size_t i = 0; i < report->n_entries; i++) {
+        if (report->entries[i].section != at) continue;
+        n_figures += report->entries[i].figure != NULL;
+        n_tables += report->entries[i].table != NULL;
+    }
+    if (!is_summary && !n_figures && !n_tables) return;
+    lk_page_section(page, sections[at].id, sections[at].title);
+    if (is_summary) {
+        for (int i = 0; i < report->n_lead; i++) lk_page_lead(page, report->lead[i]);
+        figures(page, report, at);
+    } else {
+        lk_page_paragraph(page, "%s", sections[at].text);
+    }
+    if (is_summary) {
+        lk_page_fold(page, "Every comparison, sentences for a text, and what was scored");
+    } else {
+        fold(page, n_figures, n_tables);
+        figures(page, report, at);
+    }
     for (size_t i = 0; i < report->n_entries; i++)
         if (report->entries[i].section == at && report->entries[i].table) lk_page_table(page, report->entries[i].table);
+    if (is_summary) summary(page, report);
 }
 
 static enum lk_code write_page(const struct lk_report *report, const char *folder) {

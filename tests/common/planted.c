@@ -90,10 +90,10 @@ static void draw_truth(const struct lk_item *item, const struct planted *design,
                        struct lk_stream *s, uint8_t *truth) {
     static const double skin[5] = {0.02, 0.08, 0.6, 0.2, 0.1}, age[5] = {0.05, 0.15, 0.6, 0.15, 0.05};
     double drift[5], erasure[5], gender[5], u[LK_N_AXES];
-    planted_levels(design->race_drift[item->race][item->model], drift);
+    planted_levels(design->race_drift[item->race][item->model] + (item->gender ? design->female_drift : 0), drift);
     erasure_levels(design->soft_erasure[item->race], erasure);
     planted_levels(0.1, gender);
-    const double *share[LK_N_AXES] = {erasure, skin, drift, gender, age};
+    const double *share[LK_N_AXES] = {erasure, design->skin ? design->skin : skin, drift, gender, age};
     for (int a = 0; a < LK_N_AXES; a++) {
         bool own = uniform(s) >= design->shared;
         u[a] = uniform(s);

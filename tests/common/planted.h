@@ -20,6 +20,8 @@ struct planted {
     double judge_error[LK_N_JUDGES]; /* P(one level off, up or down); levels stay in 1..5 */
     double repaired[LK_N_RACES];     /* P(the preserved arm has race drift 1), else the baseline's level */
     double noise;                    /* P(a rater answers any of the five levels) */
+    double female_drift;             /* what race drift has more in female sources */
+    const double *skin; /* shares [5] of the skin tone's levels; NULL: lightened more often than darkened */
 };
 
 /* All items, partners, raters and empty ratings; the edited items come first, by source. */

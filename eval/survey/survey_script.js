@@ -34,7 +34,7 @@
     sending = true;
     const batch = new Map(queue);
     const body = new URLSearchParams();
-    for (const name of ['form', 'lease', 'item']) body.set(name, form.elements[name].value);
+    for (const name of ['form', 'lease', 'item']) body.set(name, form.querySelector(`[name=${name}]`).value);
     batch.forEach((value, key) => body.set(key, value));
     say(texts.saving);
     let wait = 0;

@@ -156,6 +156,10 @@ static void from_entry_to_code(void **state) {
     site_open(&s, "http-walk", 6, "\"tasks\":2,\"code\":\"C1ABCDEF\",");
     v = (struct visitor){.site = &s};
     expect_page(&v, "/");
+    char *script = ask(&v, "/script.js", "", NULL); /* where elements.item is a method, not the field of that name */
+    assert_non_null(strstr(script, "URLSearchParams"));
+    assert_null(strstr(script, ".elements"));
+    free(script);
     expect(&v, "/tasks", "", NULL, 303, "Location: /\r\n");
     enter(&v, &s, "PROLIFIC_PID=abc&STUDY_ID=s&SESSION_ID=t");
     expect_page(&v, "/guide");

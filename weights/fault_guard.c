@@ -10,9 +10,11 @@
 
 /* A fixed table of atomics and no lock: the handler may run at any instruction of any thread. start 0: free. A slot is
  * filled size first and emptied start first. */
-static struct { atomic_uintptr_t start, bytes; } slots[LK_FAULT_GUARD_MAX];
+static struct { atomic_uintptr_t start, bytes, name; } slots[LK_FAULT_GUARD_MAX];
 static atomic_int n_slots_used; /* no slot at or beyond it was ever used */
 static atomic_int n_faults;
+static char first_name[4096]; /* written once, by whoever finds `naming` clear, before it counts its fault */
+static atomic_flag naming = ATOMIC_FLAG_INIT;
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction earlier;
 static _Thread_local volatile sig_atomic_t in_earlier; /* two handlers may have each other as the earlier one */
@@ -26,6 +28,9 @@ static bool cover(uintptr_t address) {
         uintptr_t start = atomic_load(&slots[i].start), bytes = atomic_load(&slots[i].bytes);
         if (!start || address < start || address - start >= bytes) continue;
         uintptr_t page = address & ~(page_bytes - 1);
+        const char *name = (const char *)atomic_load(&slots[i].name);
+        if (name && !atomic_flag_test_and_set(&naming))
+            for (size_t k = 0; k + 1 < sizeof first_name && name[k]; k++) first_name[k] = name[k];
         atomic_fetch_add(&n_faults, 1);
         void *zeros = mmap((void *)page, start + bytes - page, PROT_READ,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
@@ -70,7 +75,7 @@ static enum lk_code install(void) {
     return LK_OK;
 }
 
-enum lk_code lk_fault_guard_add(void *start, size_t bytes) {
+enum lk_code lk_fault_guard_add(void *start, size_t bytes, const char *name) {
     pthread_mutex_lock(&changing);
     enum lk_code rc = install();
     int i = 0;
@@ -81,6 +86,7 @@ enum lk_code lk_fault_guard_add(void *start, size_t bytes) {
     }
     if (!rc) {
         atomic_store(&slots[i].bytes, bytes);
+        atomic_store(&slots[i].name, (uintptr_t)name);
         atomic_store(&slots[i].start, (uintptr_t)start);
         if (i >= atomic_load(&n_slots_used)) atomic_store(&n_slots_used, i + 1);
     }
@@ -96,3 +102,5 @@ void lk_fault_guard_remove(void *start) {
 }
 
 int lk_fault_guard_faults(void) { return atomic_load(&n_faults); }
+
+const char *lk_fault_guard_name(void) { return first_name; }

@@ -9,7 +9,10 @@
 
 #define LK_FAULT_GUARD_MAX 1024 /* mappings at a time */
 
-enum lk_code lk_fault_guard_add(void *start, size_t bytes);
+/* `name` is for messages and must live until the mapping is removed. */
+enum lk_code lk_fault_guard_add(void *start, size_t bytes, const char *name);
 void lk_fault_guard_remove(void *start);
 /* Faults met since the program started. */
 int lk_fault_guard_faults(void);
+/* The name of the first mapping that one was met in, "" before. */
+const char *lk_fault_guard_name(void);

@@ -21,7 +21,7 @@ static enum lk_code map(struct lk_mapped_file *file, int fd) {
     void *data = mmap(NULL, (size_t)file->bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) return lk_fail_errno(errno, "%s: cannot map", file->path);
     file->data = data;
-    enum lk_code rc = lk_fault_guard_add(data, (size_t)file->bytes);
+    enum lk_code rc = lk_fault_guard_add(data, (size_t)file->bytes, file->path);
     if (rc) {
         munmap(data, (size_t)file->bytes);
         return lk_fail_prefix(rc, "%s", file->path);
@@ -85,8 +85,7 @@ enum lk_code lk_mapped_check(const struct lk_mapped_file *file) {
     }
     if (lk_fault_guard_faults())
         return lk_fail(LK_E_IO,
-                       "%s: a mapped file could not be read (I/O error, or it was cut while in use); check the disk "
-                       "and run again",
-                       file ? file->path : "weights");
+                       "%s: could not be read (I/O error, or it was cut while in use); check the disk and run again",
+                       lk_fault_guard_name());
     return LK_OK;
 }

@@ -6,7 +6,13 @@
 
 #include "engine/base/status.h"
 
-enum lk_verify_result { LK_VERIFY_OK, LK_VERIFY_DIFFERS, LK_VERIFY_NO_DIGEST, LK_VERIFY_UNREADABLE };
+enum lk_verify_result {
+    LK_VERIFY_OK,
+    LK_VERIFY_DIFFERS,
+    LK_VERIFY_NO_DIGEST,
+    LK_VERIFY_UNREADABLE,
+    LK_VERIFY_SHARED /* whole, but the blob of another weight file too: a link points to the wrong one */
+};
 
 struct lk_verify_file {
     char *path; /* relative to the model folder */
@@ -18,7 +24,7 @@ struct lk_verify_file {
 struct lk_verify_report {
     struct lk_verify_file *files; /* sorted by path */
     size_t n_files, capacity;
-    size_t n_bad; /* differs or unreadable */
+    size_t n_bad; /* differs, unreadable, shared, or a weight file without a digest */
 };
 
 /* Hashes every file of the folder that has a known digest, n_threads files at a time. manifest_path NULL: digests from

@@ -28,15 +28,26 @@ void lk_log_progress_end(void) {
     state.line_open = false;
 }
 
+/* A character that changes the order or the lines of what is shown behind it: U+202A to U+202E, U+2066 to U+2069, and
+ * the separators U+2028 and U+2029. */
+static bool is_format(const unsigned char *c) {
+    if (c[0] != 0xe2 || (c[1] != 0x80 && c[1] != 0x81)) return false;
+    return c[1] == 0x80 ? c[2] >= 0xa8 && c[2] <= 0xae : c[2] >= 0xa6 && c[2] <= 0xa9;
+}
+
 void lk_log_text(FILE *out, const char *text, bool keep_newlines) {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
         /* U+0080 to U+009F are control characters too; in UTF-8 they begin with 0xc2. */
         bool c1 = *c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
         bool control = (*c < 0x20 && !(*c == '\n' && keep_newlines)) || *c == 0x7f || c1;
-        if (control)
+        if (is_format(c)) {
+            fprintf(out, "\\u20%02x", (c[1] & 1) << 6 | (c[2] & 0x3f));
+            c += 2;
+        } else if (control) {
             fprintf(out, "\\x%02x", c1 ? *++c : *c);
-        else
+        } else {
             fputc(*c, out);
+        }
     }
 }
 
@@ -52,7 +63,7 @@ void lk_log(enum lk_log_level level, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    lk_log_text(stderr, text, true);
+    lk_log_text(stderr, text, false); /* a name with a newline in it must not look like two messages */
     fputc('\n', stderr);
 }
 

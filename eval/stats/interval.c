@@ -24,7 +24,7 @@ static size_t count_existing(const double *replicates, size_t n) {
 }
 
 void lk_interval_percentile_in(const double *replicates, size_t n, double confidence, double *scratch,
-                        struct lk_number *number) {
+                               struct lk_number *number) {
     size_t n_kept = count_existing(replicates, n);
     if (n_kept < n) {
         keep_existing(replicates, n, scratch + n);
@@ -54,7 +54,7 @@ enum lk_code lk_intervals_percentile_each(const double *replicates, size_t n, co
     for (size_t i = 0; i < n_numbers; i++)
         if (!numbers[i].undefined)
             lk_interval_percentile_in(replicates + i * n, n, confidence ? confidence[i] : how->confidence,
-                        scratch + 2 * n * (size_t)omp_get_thread_num(), &numbers[i]);
+                                      scratch + 2 * n * (size_t)omp_get_thread_num(), &numbers[i]);
     lk_free(scratch);
     return LK_OK;
 }
@@ -114,6 +114,34 @@ enum lk_code lk_interval_bca(const double *replicates, size_t n, const double *j
     return LK_OK;
 }
 
+static void mean_of_drawn(const int32_t *drawn, size_t n, const void *context, void *scratch, double *out) {
+    (void)scratch;
+    const double *values = context;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += values[drawn[i]];
+    *out = n ? sum / (double)n : NAN;
+}
+
+static void mean_of_totals(const double *totals, const void *context, void *scratch, double *out) {
+    (void)context;
+    (void)scratch;
+    *out = totals[0] > 0 ? totals[1] / totals[0] : NAN;
+}
+
+/* Of a mean from sums: in the time of one pass, where the statistic of each list of units left takes their square. */
+static enum lk_code jackknife_mean(const double *values, size_t n_units, const struct lk_resampling *how, double *out) {
+    double *columns = lk_malloc(2 * n_units * sizeof *columns);
+    if (!columns) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu units", n_units);
+    for (size_t i = 0; i < n_units; i++) {
+        columns[2 * i] = 1;
+        columns[2 * i + 1] = values[i];
+    }
+    struct lk_tally tally = {n_units, 2, 1, columns, NULL, NULL};
+    enum lk_code rc = lk_jackknife_totals(&tally, how, mean_of_totals, NULL, 0, 1, out);
+    lk_free(columns);
+    return rc;
+}
+
 static enum lk_code fill(size_t n_units, size_t n_drawn, const struct lk_resampling *how, lk_statistic statistic,
                          const void *context, size_t scratch_bytes, enum lk_interval_kind kind, double *values,
                          struct lk_number *out) {
@@ -124,7 +152,8 @@ static enum lk_code fill(size_t n_units, size_t n_drawn, const struct lk_resampl
         if (kind == LK_INTERVAL_EXPANDED) confidence = lk_expanded_confidence(confidence, drawn, drawn - 1);
         return lk_interval_percentile(values, n, confidence, out);
     }
-    LK_TRY(lk_jackknife(n_units, how, statistic, context, scratch_bytes, 1, values + n));
+    LK_TRY(statistic == mean_of_drawn ? jackknife_mean(context, n_units, how, values + n)
+                                      : lk_jackknife(n_units, how, statistic, context, scratch_bytes, 1, values + n));
     return lk_interval_bca(values, n, values + n, n_drawn, how->confidence, out);
 }
 
@@ -158,14 +187,6 @@ enum lk_code lk_bootstrap_number(size_t n_units, const struct lk_resampling *how
     lk_free(scratch);
     lk_free(values);
     return rc;
-}
-
-static void mean_of_drawn(const int32_t *drawn, size_t n, const void *context, void *scratch, double *out) {
-    (void)scratch;
-    const double *values = context;
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += values[drawn[i]];
-    *out = n ? sum / (double)n : NAN;
 }
 
 enum lk_code lk_bootstrap_mean(const double *values, size_t n, const struct lk_resampling *how,

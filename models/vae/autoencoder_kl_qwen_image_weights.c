@@ -33,6 +33,11 @@ static void check_levels(struct lk_config *json, const struct lk_qwen_vae_config
             lk_config_problem(json, "dim_mult", LK_E_CONFIG_VALUE,
                               "level %d has %lld channels: expected an even number, which the upsampler halves", i,
                               (long long)(c->base_dim * c->dim_mult[i]));
+    if (c->n_levels && c->base_dim * c->dim_mult[c->n_levels - 1] > LK_VAE_MAX_ATTENTION)
+        lk_config_problem(json, "dim_mult", LK_E_CONFIG_VALUE,
+                          "base_dim times the last entry is %lld: expected at most %d, the widest head that attention "
+                          "has",
+                          (long long)(c->base_dim * c->dim_mult[c->n_levels - 1]), LK_VAE_MAX_ATTENTION);
 }
 
 enum lk_code lk_qwen_vae_config_read(struct lk_qwen_vae_config *out, struct lk_config *json) {

@@ -3,6 +3,9 @@
 
 #include "models/common/layers.h"
 
+/* Channels in the middle of an autoencoder: one head of attention, as wide as the op takes. */
+#define LK_VAE_MAX_ATTENTION 512
+
 /* y [H, W, C_out] = conv(x [H, W, C_in]) + residual (or NULL): zeros around, as many as half the kernel is wide.
  * group_sums of y, or NULL (ops.h). */
 enum lk_code lk_vae_conv(struct lk_device *dev, const struct lk_layer *layer, const struct lk_tensor *x,

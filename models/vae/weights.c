@@ -26,6 +26,10 @@ static void check_channels(struct lk_config *json, const struct lk_vae_config *c
             lk_config_problem(json, "block_out_channels", LK_E_CONFIG_VALUE,
                               "entry %d is %lld: expected a multiple of norm_num_groups", i,
                               (long long)c->block_out_channels[i]);
+    if (c->n_levels && c->mid_block_add_attention && c->block_out_channels[c->n_levels - 1] > LK_VAE_MAX_ATTENTION)
+        lk_config_problem(json, "block_out_channels", LK_E_CONFIG_VALUE,
+                          "the last entry is %lld: expected at most %d, the widest head that attention has",
+                          (long long)c->block_out_channels[c->n_levels - 1], LK_VAE_MAX_ATTENTION);
 }
 
 /* What only AutoencoderKLFlux2 has. */

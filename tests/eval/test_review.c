@@ -1,5 +1,7 @@
 /* Reviewers' decisions: what a journal may hold, which decision stands, and that the judges' scores come back. */
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -142,6 +144,17 @@ static void a_journal_only_grows(void **state) {
     assert_int_equal(write(fd, "cut", 3), 3);
     close(fd);
     assert_ok(lk_review_append(path, "four\n", 5));
+    assert_ok(lk_read_file(path, 1000, &text, &n));
+    assert_string_equal(text, "one\ntwo\nthree\ncut\nfour\n");
+    lk_free(text);
+    struct rlimit limit, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = (struct rlimit){30, limit.rlim_max}; /* holds half of the line */
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    enum lk_code rc = lk_review_append(path, "five, which is long\n", 20);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_fails(rc, LK_E_IO, "cannot write the review");
     assert_ok(lk_read_file(path, 1000, &text, &n));
     assert_string_equal(text, "one\ntwo\nthree\ncut\nfour\n");
     lk_free(text);

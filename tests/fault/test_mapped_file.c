@@ -49,7 +49,7 @@ static void read_cut_file(const char *path) {
     if (data[69999] || data[40000] || data[4096]) _exit(4);
     if (data[4095] != 0x3f) _exit(5);
     if (lk_mapped_check(file) != LK_E_CHANGED) _exit(6);
-    if (lk_mapped_check(NULL) != LK_E_IO) _exit(7);
+    if (lk_mapped_check(NULL) != LK_E_IO || strncmp(lk_error_text(), path, strlen(path))) _exit(7);
     lk_mapped_close(file);
     test_write(path, "12345", 5);
     if (lk_mapped_open(&healthy, path) || healthy->data[4] != '5') _exit(8);

@@ -138,6 +138,7 @@ static void nonsense_in_configs_is_refused(void **state) {
         {"vae/config.json", "norm_num_groups", "3", 0, "norm_num_groups"},
         {"vae/config.json", "block_out_channels", "[]", 0, "block_out_channels"},
         {"vae/config.json", "block_out_channels", "[4, 4, 4]", 0, "block_types"},
+        {"vae/config.json", "block_out_channels", "[4, 4, 4, 576]", 0, "expected at most 512"},
         {"vae/config.json", "down_block_types", "[\"A\", \"A\", \"A\", \"A\"]", 0, "down_block_types"},
         {"transformer/config.json", "connector_in_channels", "32", 0, "connector_in_channels"},
         {"transformer/config.json", "in_channels", "64", 0, "in_channels"},

@@ -7,6 +7,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/core/help.h"
 #include "tools/cli/core/signals.h"
+#include "tools/cli/core/threads.h"
 
 static enum lk_code run_help(const struct cli_arguments *a) {
     if (a->man) {
@@ -36,6 +37,12 @@ static enum lk_code (*const commands[CLI_N_COMMANDS])(const struct cli_arguments
     [CLI_T2I] = cli_t2i,           [CLI_HELP] = run_help,
 };
 
+/* What computes with several threads. */
+static const bool parallel[CLI_N_COMMANDS] = {
+    [CLI_EDIT] = true,   [CLI_RERUN] = true, [CLI_CHAT] = true, [CLI_SELFTEST] = true,
+    [CLI_REPORT] = true, [CLI_STATS] = true, [CLI_T2I] = true,
+};
+
 static enum lk_code run(const struct cli_arguments *a, bool bare) {
     if (a->version) {
         puts("likeness " LIKENESS_VERSION);
@@ -50,6 +57,7 @@ static enum lk_code run(const struct cli_arguments *a, bool bare) {
         return LK_OK;
     }
     LK_TRY(lk_cpu_isa_check());
+    if (parallel[a->command]) LK_TRY(cli_threads_check(a->job.run.threads));
     return commands[a->command](a);
 }
 

@@ -62,6 +62,7 @@ typedef void (*lk_totals_statistic)(const double *totals, const void *context, v
 enum lk_code lk_bootstrap_totals(const struct lk_tally *tally, const struct lk_resampling *how,
                                  lk_totals_statistic statistic, const void *context, size_t scratch_bytes,
                                  int n_statistics, double *replicates);
+/* In the time of one pass: from the sums of all, each unit or cluster is taken in its turn. */
 enum lk_code lk_jackknife_totals(const struct lk_tally *tally, const struct lk_resampling *how,
                                  lk_totals_statistic statistic, const void *context, size_t scratch_bytes,
                                  int n_statistics, double *values);

@@ -66,7 +66,6 @@ struct job {
     lk_totals_statistic statistic;
     const void *context;
     int n_statistics;
-    bool jackknife;
     int64_t n_rounds;
     struct layout at;
 };
@@ -107,14 +106,6 @@ static void draw(const struct job *job, uint64_t first, uint32_t one, uint32_t *
     }
 }
 
-/* The counts without unit or cluster first, first + 1, ... */
-static void leave_out(const struct job *job, uint64_t first, uint32_t one, uint32_t *counts) {
-    for (size_t lane = 0; lane < LK_DRAW_LANES; lane++, counts += job->at.counts_lane) {
-        for (size_t i = 0; i < job->rows->n_counts; i++) counts[i] = job->rows->base[i] * one;
-        if (first + lane < job->clusters->n) counts[job->rows->of_draw[first + lane]] -= one;
-    }
-}
-
 /* Totals of one lane in doubles: rows to cells, cells to groups. */
 static void sum_in_doubles(const struct job *job, const uint32_t *counts, double *cells, double *totals) {
     const struct lk_tally_rows *rows = job->rows;
@@ -136,10 +127,7 @@ static void run_block(const struct job *job, int64_t first, unsigned char *work,
     uint32_t *counts = (uint32_t *)(void *)work, one = packed->vectors ? lk_packed_one(packed) : 1;
     double *totals = (double *)(void *)(work + job->at.totals_at), *out = (double *)(void *)(work + job->at.out_at);
     size_t n_lanes = job->n_rounds - first < LK_DRAW_LANES ? (size_t)(job->n_rounds - first) : LK_DRAW_LANES;
-    if (job->jackknife)
-        leave_out(job, (uint64_t)first, one, counts);
-    else
-        draw(job, (uint64_t)first, one, counts);
+    draw(job, (uint64_t)first, one, counts);
     size_t sums_bytes = lk_packed_sums_bytes(packed, rows->layout.n_groups);
     for (size_t lane = 0; lane < n_lanes; lane++) {
         const uint32_t *of_lane = counts + lane * job->at.counts_lane;
@@ -168,9 +156,9 @@ static enum lk_code run_blocks(const struct job *job, double *values) {
     return LK_OK;
 }
 
-static enum lk_code run(const struct lk_tally *tally, const struct lk_resampling *how, bool jackknife,
-                        lk_totals_statistic statistic, const void *context, size_t scratch_bytes, int n_statistics,
-                        double *values) {
+enum lk_code lk_bootstrap_totals(const struct lk_tally *tally, const struct lk_resampling *how,
+                                 lk_totals_statistic statistic, const void *context, size_t scratch_bytes,
+                                 int n_statistics, double *replicates) {
     struct lk_clusters clusters;
     struct lk_tally_rows rows;
     LK_TRY(check(tally));
@@ -184,26 +172,50 @@ static enum lk_code run(const struct lk_tally *tally, const struct lk_resampling
                           .statistic = statistic,
                           .context = context,
                           .n_statistics = n_statistics,
-                          .jackknife = jackknife,
-                          .n_rounds = jackknife ? (int64_t)clusters.n : how->n_replicates};
+                          .n_rounds = how->n_replicates};
         lay_out(&job, scratch_bytes);
-        rc = run_blocks(&job, values);
+        rc = run_blocks(&job, replicates);
         lk_tally_rows_free(&rows);
     }
     lk_clusters_free(&clusters);
     return rc;
 }
 
-enum lk_code lk_bootstrap_totals(const struct lk_tally *tally, const struct lk_resampling *how,
-                                 lk_totals_statistic statistic, const void *context, size_t scratch_bytes,
-                                 int n_statistics, double *replicates) {
-    return run(tally, how, false, statistic, context, scratch_bytes, n_statistics, replicates);
+/* What is taken from the sums of all: the units of one cluster, or one unit. */
+static void take_out(const struct lk_tally *tally, const struct lk_clusters *clusters, size_t c, double *cells) {
+    size_t from = clusters->start ? clusters->start[c] : c, to = clusters->start ? clusters->start[c + 1] : c + 1;
+    size_t width = (size_t)tally->n_columns;
+    for (size_t i = from; i < to; i++) {
+        size_t unit = clusters->units ? (size_t)clusters->units[i] : i;
+        int32_t cell = tally->cells ? tally->cells[unit] : 0;
+        if (cell >= 0) add_row(tally->columns + unit * width, tally->n_columns, -1, cells + (size_t)cell * width);
+    }
 }
 
 enum lk_code lk_jackknife_totals(const struct lk_tally *tally, const struct lk_resampling *how,
                                  lk_totals_statistic statistic, const void *context, size_t scratch_bytes,
                                  int n_statistics, double *values) {
-    return run(tally, how, true, statistic, context, scratch_bytes, n_statistics, values);
+    struct lk_clusters clusters;
+    LK_TRY(check(tally));
+    LK_TRY(lk_clusters_make(tally->n_units, how, &clusters));
+    size_t n_cells = (size_t)tally->n_cells * (size_t)tally->n_columns;
+    size_t n_groups = tally->groups ? (size_t)tally->groups->n_groups * (size_t)tally->n_columns : 0;
+    double *all = lk_malloc((2 * n_cells + n_groups + (size_t)n_statistics) * sizeof *all);
+    void *scratch = lk_malloc(scratch_bytes);
+    enum lk_code rc = all && scratch ? LK_OK : lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu sums", n_cells);
+    if (!rc) lk_tally_totals(tally, all);
+    for (size_t c = 0; c < clusters.n && !rc; c++) {
+        double *cells = all + n_cells, *groups = cells + n_cells, *out = groups + n_groups;
+        memcpy(cells, all, n_cells * sizeof *cells);
+        take_out(tally, &clusters, c, cells);
+        if (tally->groups) lk_tally_groups(tally, cells, groups);
+        statistic(tally->groups ? groups : cells, context, scratch, out);
+        for (size_t s = 0; s < (size_t)n_statistics; s++) values[s * clusters.n + c] = out[s];
+    }
+    lk_free(all);
+    lk_free(scratch);
+    lk_clusters_free(&clusters);
+    return rc;
 }
 
 void lk_tally_totals(const struct lk_tally *tally, double *totals) {

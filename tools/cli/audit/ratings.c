@@ -195,10 +195,11 @@ static enum lk_code write_evaluations(struct writer *w, const struct cli_argumen
     LK_TRY(print_evaluations(w));
     lk_log(LK_LOG_INFO, "%zu records, %zu revisions, %zu invalid", w->import.n_records, w->import.n_revisions,
            w->import.n_invalid);
-    if (!w->import.n_records) return lk_fail(LK_E_INPUT, "ratings: the files hold no record");
+    const char *first = a->report.ratings.values[0], *more = a->report.ratings.n > 1 ? " and the other files" : "";
+    if (!w->import.n_records) return lk_fail(LK_E_INPUT, "%s%s: expected records of ratings, got none", first, more);
     if (!w->import.n_invalid) return LK_OK;
     return lk_fail(w->import.n_invalid < w->import.n_records ? LK_E_PARTIAL : LK_E_INPUT,
-                   "ratings: %zu of %zu records were refused", w->import.n_invalid, w->import.n_records);
+                   "%s%s: %zu of %zu records were refused", first, more, w->import.n_invalid, w->import.n_records);
 }
 
 static enum lk_code run(struct writer *w, const struct cli_arguments *a) {

@@ -20,13 +20,16 @@ static void handle(int signal_number) {
 void cli_signals_install(void) {
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
-    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1};
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+    struct sigaction before;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (signals[i] != SIGHUP || (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)) /* nohup */
+            sigaction(signals[i], &action, NULL);
 }
 
 const char *cli_signals_name(void) {
     if (!received) return NULL;
-    return received == SIGINT ? "SIGINT" : received == SIGTERM ? "SIGTERM" : "SIGUSR1";
+    return received == SIGINT ? "SIGINT" : received == SIGTERM ? "SIGTERM" : received == SIGHUP ? "SIGHUP" : "SIGUSR1";
 }
 
 enum lk_code cli_signals_check(void) {

@@ -1,4 +1,5 @@
-/* Stopping an edit: INT, TERM and USR1 ask for a stop after the current step; a second one ends the program at once. */
+/* Stopping an edit: INT, TERM, USR1 and HUP ask for a stop after the current step; a second one ends the program at
+ * once. */
 #pragma once
 
 #include "engine/base/status.h"
@@ -8,5 +9,5 @@ void cli_signals_install(void);
 enum lk_code cli_signals_check(void);
 /* The name of the signal that asked for it, NULL if none did. */
 const char *cli_signals_name(void);
-/* lk_exit_code, but 143 for an interruption by TERM or USR1. */
+/* lk_exit_code, but 143 for an interruption by another signal than INT. */
 int cli_exit_code(enum lk_code code);

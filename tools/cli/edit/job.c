@@ -1,5 +1,6 @@
 #include "tools/cli/edit/job.h"
 
+#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,9 @@ static enum lk_code check_output(const struct cli_job *job) {
         rc = lk_fail(LK_E_NOT_FOUND, "--output: %s: no such folder", folder);
     else if (access(folder, W_OK))
         rc = lk_fail(LK_E_IO, "--output: %s: the folder cannot be written to", folder);
+    else if (lstat(path, &s) && errno == ENAMETOOLONG)
+        rc = lk_fail(LK_E_IO, "--output: %.64s...: the name is too long for its folder (%zu bytes); name it shorter",
+                     path, strlen(path));
     lk_free(copy);
     return rc;
 }

@@ -12,7 +12,8 @@
 static const char *const results[] = {[LK_VERIFY_OK] = "ok",
                                       [LK_VERIFY_DIFFERS] = "differs",
                                       [LK_VERIFY_NO_DIGEST] = "no digest",
-                                      [LK_VERIFY_UNREADABLE] = "unreadable"};
+                                      [LK_VERIFY_UNREADABLE] = "unreadable",
+                                      [LK_VERIFY_SHARED] = "same blob"};
 
 static size_t count(const struct lk_verify_report *report, enum lk_verify_result result) {
     size_t n = 0;
@@ -77,8 +78,10 @@ enum lk_code cli_verify(const struct cli_arguments *arguments) {
     else
         print_text(&report);
     if (!rc && report.n_bad)
-        rc = lk_fail(LK_E_CHECKSUM, "%s: %zu of %zu files are not what they should be; fetch them again",
-                     arguments->positional, report.n_bad, report.n_files);
+        rc = lk_fail(
+            LK_E_CHECKSUM,
+            "%s: %zu of %zu files are not what they should be, or are weights without a digest; fetch them again",
+            arguments->positional, report.n_bad, report.n_files);
     lk_verify_free(&report);
     return rc;
 }

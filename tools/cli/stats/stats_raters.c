@@ -20,6 +20,7 @@ static enum lk_code fleiss_counts(struct stats *s, int32_t **counts, size_t *n_i
     if (!s->n_columns) LK_TRY(stats_levels(s, &s->item, 1, &items));
     *n_items = s->n_columns ? s->n_rows : (size_t)items.n;
     *n_labels = labels.n;
+    if (!labels.n) return lk_fail(LK_E_INPUT, "%s: fleiss: expected labels, got none: every cell is empty", s->file);
     if (*n_items * (size_t)labels.n > 100000000)
         return lk_fail(LK_E_INPUT, "%s: %zu items by %d labels are more than 1e8 cells", s->file, *n_items, labels.n);
     *counts = stats_alloc(s, *n_items * (size_t)labels.n, sizeof **counts);

@@ -24,7 +24,6 @@ static int by_content(const void *a, const void *b) {
 
 void lk_tally_rows_free(struct lk_tally_rows *rows) {
     lk_free(rows->of_draw);
-    lk_free(rows->base);
     lk_free(rows->cell);
     lk_free(rows->cluster);
     lk_free(rows->count_of_row);
@@ -39,14 +38,12 @@ void lk_tally_rows_free(struct lk_tally_rows *rows) {
 
 static bool allocate(struct lk_tally_rows *rows, size_t n_draws, size_t n_rows) {
     rows->of_draw = lk_malloc(n_draws * sizeof *rows->of_draw);
-    rows->base = lk_calloc(n_draws, sizeof *rows->base);
     rows->cell = lk_malloc(n_rows * sizeof *rows->cell);
     rows->cluster = lk_malloc(n_rows * sizeof *rows->cluster);
     rows->count_of_row = lk_malloc(n_rows * sizeof *rows->count_of_row);
     rows->multiplicity = lk_malloc(n_rows * sizeof *rows->multiplicity);
     rows->column = lk_malloc(n_rows * sizeof *rows->column);
-    return rows->of_draw && rows->base && rows->cell && rows->cluster && rows->count_of_row && rows->multiplicity &&
-           rows->column;
+    return rows->of_draw && rows->cell && rows->cluster && rows->count_of_row && rows->multiplicity && rows->column;
 }
 
 static void merge(const struct unit *units, size_t n_units, struct lk_tally_rows *rows) {
@@ -68,16 +65,12 @@ static void merge(const struct unit *units, size_t n_units, struct lk_tally_rows
 static void count_units(const struct unit *units, struct lk_tally_rows *rows) {
     for (size_t r = 0, i = 0; r < rows->n; r++)
         for (size_t end = i + (size_t)rows->multiplicity[r]; i < end; i++) rows->of_draw[units[i].index] = (int32_t)r;
-    for (size_t r = 0; r < rows->n; r++) rows->base[r] = (uint32_t)rows->multiplicity[r];
     rows->n_counts = rows->n;
 }
 
 static void count_clusters(size_t n_clusters, struct lk_tally_rows *rows) {
     rows->n_counts = n_clusters;
-    for (size_t c = 0; c < n_clusters; c++) {
-        rows->of_draw[c] = (int32_t)c;
-        rows->base[c] = 1;
-    }
+    for (size_t c = 0; c < n_clusters; c++) rows->of_draw[c] = (int32_t)c;
     for (size_t r = 0; r < rows->n; r++) rows->count_of_row[r] = rows->cluster[r];
 }
 

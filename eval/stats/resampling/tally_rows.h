@@ -13,7 +13,6 @@ struct lk_tally_rows {
     int n_columns;
     bool grouped;          /* cells are the tally's groups */
     int32_t *of_draw;      /* [units or clusters]: where a draw is counted, 0..n_counts-1 */
-    uint32_t *base;        /* [n_counts]: the counts of the units themselves */
     int32_t *cell;         /* [n], ascending */
     int32_t *cluster;      /* [n]; only read with clusters */
     int32_t *count_of_row; /* [n] */

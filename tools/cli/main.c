@@ -6,6 +6,7 @@
 #include "engine/base/log.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/help.h"
+#include "tools/cli/core/outputs.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/core/threads.h"
 
@@ -57,6 +58,7 @@ static enum lk_code run(const struct cli_arguments *a, bool bare) {
         return LK_OK;
     }
     LK_TRY(lk_cpu_isa_check());
+    LK_TRY(cli_outputs_check(a));
     if (parallel[a->command]) LK_TRY(cli_threads_check(a->job.run.threads));
     return commands[a->command](a);
 }

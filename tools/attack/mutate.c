@@ -1,0 +1,252 @@
+#include "tools/attack/mutate.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+uint64_t attack_random(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static size_t below(uint64_t *state, size_t n) { return n ? attack_random(state) % n : 0; }
+
+/* The bytes from `at`, n_old of them, become n_new others. */
+static void splice(struct attack_bytes *b, size_t at, size_t n_old, const void *bytes, size_t n_new) {
+    uint8_t *data = malloc(b->n - n_old + n_new + 1);
+    if (!data) abort();
+    memcpy(data, b->data, at);
+    if (n_new) memcpy(data + at, bytes, n_new);
+    memcpy(data + at + n_new, b->data + at + n_old, b->n - at - n_old);
+    free(b->data);
+    b->data = data;
+    b->n += n_new - n_old;
+}
+
+static void mutate_bytes(struct attack_bytes *b, uint64_t *state) {
+    size_t at = below(state, b->n), n = 1 + below(state, 64);
+    if (n > b->n - at) n = b->n - at;
+    uint8_t byte = (uint8_t)attack_random(state), *copy = malloc(n + 1);
+    if (!copy) abort();
+    memcpy(copy, b->data + at, n);
+    switch (b->n ? below(state, 5) : 4) {
+    case 0:
+        b->data[at] ^= (uint8_t)(1u << below(state, 8));
+        break;
+    case 1:
+        splice(b, at, n, NULL, 0);
+        break;
+    case 2:
+        splice(b, at, 0, copy, n);
+        break;
+    case 3:
+        b->n = at; /* cut off */
+        break;
+    default:
+        splice(b, at, 0, &byte, 1);
+    }
+    free(copy);
+}
+
+static const char *const hostile[] = {
+    "-1",
+    "0",
+    "1",
+    "-0",
+    "1e308",
+    "-1e308",
+    "1e999",
+    "1e-320",
+    "NaN",
+    "nan",
+    "inf",
+    "null",
+    "true",
+    "[]",
+    "{}",
+    "\"\"",
+    "2147483648",
+    "4294967296",
+    "9223372036854775807",
+    "18446744073709551616",
+    "0.1",
+    "65536",
+    "1000000007",
+    "\"a\\u0000b\"",
+    "\"\\ud800\"",
+    "\"..\\/..\\/x\"",
+    "=1+1",
+    "\"",
+    ",",
+    "\n",
+    "\r",
+    "\xff\xfe",
+    "\xef\xbb\xbf",
+    "\xe2\x80\xae",
+    "\x1b[2J",
+    "NA",
+    "O-01",
+    "edited",
+    "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+    "1,2,3",
+    "..",
+};
+
+/* One of the list, or something long. */
+static void put_hostile(struct attack_bytes *b, size_t at, size_t n_old, uint64_t *state) {
+    size_t i = below(state, sizeof hostile / sizeof *hostile + 2), n = sizeof hostile / sizeof *hostile;
+    if (i < n) {
+        splice(b, at, n_old, hostile[i], strlen(hostile[i]));
+        return;
+    }
+    size_t length = (size_t)1 << (4 + below(state, 13));
+    char *text = malloc(length);
+    if (!text) abort();
+    memset(text, i == n ? '[' : '7', length);
+    splice(b, at, n_old, text, length);
+    free(text);
+}
+
+/* The token of JSON at or behind a place: a string with its quotes, a number or a word. */
+static bool json_token(const struct attack_bytes *b, size_t *from, size_t *to) {
+    const uint8_t *d = b->data;
+    size_t i = *from;
+    while (i < b->n && d[i] != '"' && d[i] != '-' && !isalnum(d[i])) i++;
+    if (i >= b->n) return false;
+    *from = i++;
+    if (d[*from] == '"') {
+        while (i < b->n && d[i] != '"') i += d[i] == '\\' ? 2 : 1;
+        i++;
+    } else {
+        while (i < b->n && (isalnum(d[i]) || d[i] == '.' || d[i] == '-' || d[i] == '+')) i++;
+    }
+    *to = i < b->n ? i : b->n;
+    return true;
+}
+
+static void mutate_json(struct attack_bytes *b, uint64_t *state) {
+    size_t from = below(state, b->n), to;
+    if (!json_token(b, &from, &to)) return;
+    size_t end = to; /* of the member, with the comma behind it */
+    while (end < b->n && b->data[end] != ',' && b->data[end] != '}' && b->data[end] != '\n') end++;
+    if (end < b->n && b->data[end] == ',') end++;
+    uint8_t *copy = malloc(end - from + 1);
+    if (!copy) abort();
+    memcpy(copy, b->data + from, end - from);
+    switch (below(state, 6)) {
+    case 0:
+        splice(b, from, end - from, NULL, 0);
+        break;
+    case 1:
+        splice(b, from, 0, copy, end - from);
+        break;
+    default:
+        put_hostile(b, from, to - from, state);
+    }
+    free(copy);
+}
+
+static void mutate_table(struct attack_bytes *b, uint64_t *state) {
+    size_t at = below(state, b->n), from = at, to = at;
+    bool line = below(state, 3) == 0;
+    while (from && b->data[from - 1] != '\n' && (line || b->data[from - 1] != ',')) from--;
+    while (to < b->n && b->data[to] != '\n' && (line || b->data[to] != ',')) to++;
+    if (!line) {
+        put_hostile(b, from, to - from, state);
+        return;
+    }
+    if (to < b->n) to++;
+    uint8_t *copy = malloc(to - from + 1);
+    if (!copy) abort();
+    memcpy(copy, b->data + from, to - from);
+    bool twice = below(state, 2);
+    splice(b, from, twice ? 0 : to - from, copy, twice ? to - from : 0);
+    free(copy);
+}
+
+/* The header is damaged as JSON, and its length is right again, mostly. */
+static void mutate_safetensors(struct attack_bytes *b, uint64_t *state) {
+    uint64_t length = 0;
+    if (b->n < 8) return;
+    memcpy(&length, b->data, 8);
+    if (length > b->n - 8) return;
+    struct attack_bytes header = {malloc(length + 1), length};
+    if (!header.data) abort();
+    memcpy(header.data, b->data + 8, length);
+    mutate_json(&header, state);
+    splice(b, 8, length, header.data, header.n);
+    length = below(state, 8) ? header.n : attack_random(state) >> below(state, 64);
+    memcpy(b->data, &length, 8);
+    free(header.data);
+}
+
+static void write_be32(uint8_t *to, uint64_t v) {
+    for (int i = 0; i < 4; i++) to[i] = (uint8_t)(v >> (24 - 8 * i));
+}
+
+static size_t read_be(const uint8_t *from, int n) {
+    size_t v = 0;
+    for (int i = 0; i < n; i++) v = v << 8 | from[i];
+    return v;
+}
+
+/* Removes, repeats or damages the part [at, at + n) of a file made of such parts; what it holds begins at `inside`. */
+static void mutate_part(struct attack_bytes *b, size_t at, size_t n, size_t inside, size_t n_inside, uint64_t *state) {
+    uint8_t *copy = malloc(n + 1);
+    if (!copy) abort();
+    memcpy(copy, b->data + at, n);
+    switch (below(state, 4)) {
+    case 0:
+        splice(b, at, n, NULL, 0);
+        break;
+    case 1:
+        splice(b, at, 0, copy, n);
+        break;
+    default:
+        for (size_t k = 1 + below(state, 4); k && n_inside; k--)
+            b->data[inside + below(state, n_inside < 32 ? n_inside : 32)] =
+                below(state, 2) ? (uint8_t)attack_random(state) : (uint8_t[]){0, 1, 0x7f, 0xff}[below(state, 4)];
+    }
+    free(copy);
+}
+
+/* A chunk, with its checksum made right again. */
+static void mutate_png(struct attack_bytes *b, uint64_t *state) {
+    size_t at = 8, chosen = 8, n_chunks = 0;
+    for (; at + 12 <= b->n && read_be(b->data + at, 4) <= b->n - at - 12; at += 12 + read_be(b->data + at, 4))
+        if (!below(state, ++n_chunks)) chosen = at;
+    if (!n_chunks) return;
+    size_t n = read_be(b->data + chosen, 4), before = b->n;
+    mutate_part(b, chosen, 12 + n, chosen + 8, n, state);
+    if (b->n == before && below(state, 8))
+        write_be32(b->data + chosen + 8 + n, crc32(0, b->data + chosen + 4, (uInt)(n + 4)));
+}
+
+/* A segment before the scan. */
+static void mutate_jpeg(struct attack_bytes *b, uint64_t *state) {
+    size_t at = 2, chosen = 0, n_segments = 0;
+    for (; at + 4 <= b->n && b->data[at] == 0xff && read_be(b->data + at + 2, 2) + 2 <= b->n - at;
+         at += 2 + read_be(b->data + at + 2, 2)) {
+        if (!below(state, ++n_segments)) chosen = at;
+        if (b->data[at + 1] == 0xda) break;
+    }
+    if (!n_segments) return;
+    size_t n = read_be(b->data + chosen + 2, 2) + 2;
+    mutate_part(b, chosen, n, chosen + 2, n - 2, state);
+}
+
+void attack_mutate(struct attack_bytes *bytes, enum attack_form form, uint64_t *state) {
+    static void (*const mutators[])(struct attack_bytes *, uint64_t *) = {
+        [ATTACK_JSON] = mutate_json, [ATTACK_TABLE] = mutate_table, [ATTACK_SAFETENSORS] = mutate_safetensors,
+        [ATTACK_PNG] = mutate_png,   [ATTACK_JPEG] = mutate_jpeg,
+    };
+    for (size_t n = 1 + below(state, 3); n; n--)
+        if (below(state, 5))
+            mutators[form](bytes, state);
+        else
+            mutate_bytes(bytes, state);
+}

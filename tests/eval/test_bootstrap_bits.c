@@ -125,15 +125,15 @@ static const uint64_t pinned[N_SIZES][2][N_KINDS] =
     {/* without and with clusters */
      {{0x5fdc0bfbdd5115da, 0x3c90e99e3776ebeb, 0x18ff6dda61281baf, 0x5669c4e921f67b62},
       {0x5fdc0bfbdd5115da, 0x3c90e99e3776ebeb, 0x18ff6dda61281baf, 0x5669c4e921f67b62}},
-     {{0x085ef6e185329d43, 0xf71667bc0b4e84f1, 0x159659981f8f2237, 0xa36e437267fa9079},
-      {0xbbd57f6c63f112d8, 0x3d28c9fe19296ff7, 0xb79293a577480ef4, 0xaeaea0032f1dd69c}},
-     {{0x4ecfb909765f7e9b, 0xb41b8e156aa2a233, 0x78ce6d7c9d8b19c6, 0x560cfd54ed2ac857},
-      {0xd460813a1e94b584, 0x31193f8639775b14, 0x9948c1843606ab54, 0xb5cb1e3a33522609}},
-     {{0x7066c3dca305c39b, 0x6cb337cb2244ee9c, 0x5796e7ed82b67d98, 0xb4a7645baa11feac},
-      {0x01f96404dbfd4d9a, 0x6e26e45519d9ea39, 0x83177a5bb883ccfe, 0xaa54942eb63cd9cc}},
+     {{0x085ef6e185329d43, 0xe59052ddce44139f, 0x159659981f8f2237, 0xa36e437267fa9079},
+      {0xbbd57f6c63f112d8, 0xe858f513ed267e2d, 0xb79293a577480ef4, 0xaeaea0032f1dd69c}},
+     {{0x4ecfb909765f7e9b, 0xa016b32d4f3635ed, 0x78ce6d7c9d8b19c6, 0x560cfd54ed2ac857},
+      {0xd460813a1e94b584, 0xb498a9ccb1ef03e8, 0x9948c1843606ab54, 0xb5cb1e3a33522609}},
+     {{0x7066c3dca305c39b, 0xbab5724ada8335e0, 0x5796e7ed82b67d98, 0xb4a7645baa11feac},
+      {0x01f96404dbfd4d9a, 0x01b4c2bd8004dfcd, 0x83177a5bb883ccfe, 0xaa54942eb63cd9cc}},
      {{0x1f42884b0be7bf77, 0xdbe5f64095cf2cc7, 0x68c1bdb5e71ebf36, 0x410b25ff8161cc0e},
-      {0xb51050476df32f16, 0x470dd1391cf05ac1, 0xdcb01369c0508286, 0xde736e41374a2588}},
-     {{0xb9deb0f13dc52003, 0x32f64c6b9f0b24f0, 0, 0}, {0x5fa6c41b89da3543, 0xd266f9e9486e55fd, 0, 0}}};
+      {0xb51050476df32f16, 0xb56897e4da345500, 0xdcb01369c0508286, 0xde736e41374a2588}},
+     {{0xb9deb0f13dc52003, 0x32f64c6b9f0b24f0, 0, 0}, {0x5fa6c41b89da3543, 0xd0aa705a7cbdff88, 0, 0}}};
 
 static void check(int at, int n_threads) {
     size_t n = sizes[at].n;

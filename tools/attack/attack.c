@@ -128,6 +128,25 @@ static const char *judge(const struct target *t, int status, const struct rusage
     return strstr(errors, name) || strstr(errors, t->file) ? NULL : "the error names no file";
 }
 
+static int run_command(const char *command, struct rusage *usage) {
+    int status;
+    unlink("journal");
+    pid_t child = fork();
+    if (!child) start(command);
+    if (child < 0 || wait4(child, &status, 0, usage) != child) exit(2);
+    return status;
+}
+
+/* An attack on a command that fails anyway would find nothing. */
+static void check_undamaged(const struct target *t) {
+    struct rusage usage;
+    int status = run_command(t->command, &usage);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != (strstr(t->command, "not-there") ? 3 : 0)) {
+        fprintf(stderr, "likeness %s: fails without any damage\n", t->command);
+        exit(2);
+    }
+}
+
 static bool attack(const struct target *t, const struct attack_bytes *seed, uint64_t run_seed, unsigned long run) {
     uint64_t state = run_seed * 1000003 + run;
     struct attack_bytes damaged = {malloc(seed->n + 1), seed->n};
@@ -135,12 +154,8 @@ static bool attack(const struct target *t, const struct attack_bytes *seed, uint
     memcpy(damaged.data, seed->data, seed->n);
     attack_mutate(&damaged, t->form, &state);
     write_file(t->file, &damaged);
-    unlink("journal");
-    int status;
     struct rusage usage;
-    pid_t child = fork();
-    if (!child) start(t->command);
-    if (child < 0 || wait4(child, &status, 0, &usage) != child) exit(2);
+    int status = run_command(t->command, &usage);
     struct attack_bytes errors = read_file("attack.stderr");
     errors.data[errors.n] = 0;
     const char *why = judge(t, status, &usage, (const char *)errors.data);
@@ -176,7 +191,10 @@ int main(int argc, char **argv) {
         return 2;
     }
     struct attack_bytes seeds[N_TARGETS];
-    for (int t = 0; t < N_TARGETS; t++) seeds[t] = read_file(targets[t].file);
+    for (int t = 0; t < N_TARGETS; t++) {
+        seeds[t] = read_file(targets[t].file);
+        check_undamaged(&targets[t]);
+    }
     for (unsigned long run = 0; run < runs; run++) {
         const struct target *t = &targets[run % N_TARGETS];
         if (!strstr(t->command, only)) continue;

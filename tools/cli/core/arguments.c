@@ -133,6 +133,9 @@ static enum lk_code set(struct cli_arguments *a, const struct cli_option *o, con
     case CLI_FILE:
     case CLI_FOLDER:
         if (!*text) return lk_fail(LK_E_USAGE, "%s: expected a path, got an empty string", flag);
+        if (o->once && *(const char **)field && strcmp(*(const char **)field, text) != 0)
+            return lk_fail(LK_E_USAGE, "%s: expected one path, got \"%.64s\" and \"%.64s\"", flag,
+                           *(const char **)field, text);
         *(const char **)field = text;
         return LK_OK;
     case CLI_TEXT:

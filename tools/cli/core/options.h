@@ -128,6 +128,7 @@ struct cli_option {
     const char *help;
     unsigned commands;                    /* bit 1 << cli_command: where it may be given */
     unsigned required;                    /* where it must be given */
+    bool once;                            /* two different values are refused; of others the last one counts */
     double min, max;                      /* inclusive; of int, number and size */
     const char *choices;                  /* "bf16|f32"; of a text: what completions offer */
     size_t offset;                        /* of the field in struct cli_arguments */

@@ -16,6 +16,8 @@ struct lk_family {
      * pipeline->model, and sets pipeline->name to what the folder holds. */
     enum lk_code (*open)(struct lk_pipeline *pipeline, bool with_weights);
     void (*close)(struct lk_pipeline *pipeline);
+    const char *const *kept; /* modules of the transformer that are never quantised; ends in NULL */
+    unsigned (*quantized)(const struct lk_pipeline *pipeline); /* lk_bind_totals.quantized of all that is bound */
     enum lk_code (*weights_identity)(const struct lk_pipeline *pipeline, char out[65]);
     void (*defaults)(struct lk_request *request); /* of its parameters; the rest is zero */
     enum lk_code (*plan)(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_request *request,
@@ -29,8 +31,10 @@ struct lk_pipeline {
     const char *name; /* of the variant, one of family->names */
     char *folder;     /* NULL for a bare family name */
     enum lk_dtype compute;
+    enum lk_quantize quantize; /* of the transformer's weights */
     bool has_weights;
-    void *model; /* the family's */
+    const char *transformer; /* while it is opened: a file with other weights of the transformer, or NULL */
+    void *model;             /* the family's */
 };
 
 /* Refuses values out of range, and parameters that the family does not have and that are not as lk_request_init left

@@ -18,6 +18,14 @@ const struct lk_parameter lk_parameters[] = {
      .help = "whose stream of normal numbers the seed means"},
     {"dtype", "dtype", NULL, 0, LK_PARAMETER_CHOICE, RUN(dtype), .record = LK_RECORD_ALWAYS, .group = "Model",
      .unit = "TYPE", .initial = "bf16", .choices = "bf16|f32", .help = "arithmetic of all networks"},
+    {"transformer", "transformer", NULL, 0, LK_PARAMETER_FILE, RUN(transformer), .machine = true, .group = "Model",
+     .unit = "FILE",
+     .help = "other weights of the transformer than the model's: a .gguf file (Q8_0, Q4_0, Q4_K, Q5_K, "
+             "Q6_K) or a single .safetensors, fp8 too; a picture's recipe names them by their identity"},
+    {"quantize", "quantize", NULL, 0, LK_PARAMETER_CHOICE, RUN(quantize), .record = LK_RECORD_USED, .label = "quantize",
+     .a1111 = "Quantize", .group = "Model", .unit = "TYPE", .initial = "none", .choices = "none|q8|nf4|nf4-mse",
+     .help = "pack the transformer's weights as they are read: q8 in 8 bits, nf4 in 4 as bitsandbytes does, nf4-mse "
+             "the same with scales that lose a fifth less; less memory, another picture, which its recipe records"},
     /* cuda:1 is a device as well: checked where it is opened */
     {"device", "device", NULL, 0, LK_PARAMETER_TEXT, RUN(device), .record = LK_RECORD_ALWAYS, .machine = true,
      .group = "Model", .unit = "NAME", .initial = "cpu", .choices = "cpu|cuda",

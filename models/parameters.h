@@ -16,6 +16,8 @@
 /* How a job is run, beside what is asked for. */
 struct lk_job_run {
     const char *dtype, *device;
+    const char *transformer; /* a file with other weights of it, or NULL */
+    const char *quantize;    /* how weights are packed as they are read; "none" */
     const char *gemm, *conv; /* "own", or one of NVIDIA's libraries */
     const char *rng;
     int threads;   /* 0: all cores */

@@ -46,14 +46,18 @@ static enum lk_code family_of_folder(const char *folder, const struct lk_family 
     return rc;
 }
 
-static enum lk_code open_pipeline(struct lk_pipeline **out, const char *model, enum lk_dtype compute,
-                                  bool with_weights) {
+enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
+                                   const struct lk_pipeline_options *options) {
+    const enum lk_dtype compute = options->compute;
+    const bool with_weights = !options->configs;
     *out = NULL;
     if (compute != LK_F32 && compute != LK_BF16)
         return lk_fail(LK_E_USAGE, "dtype: expected f32 or bf16, got %s", lk_dtype_name(compute));
     struct lk_pipeline *p = lk_calloc(1, sizeof *p);
     if (!p) return lk_fail(LK_E_NOMEM, "%s: out of memory", model);
     p->compute = compute;
+    p->quantize = options->quantize;
+    p->transformer = options->transformer;
     p->has_weights = with_weights;
     for (size_t i = 0; !with_weights && i < N_FAMILIES; i++) {
         if ((p->name = is_listed(lk_families[i]->names, model))) {
@@ -68,6 +72,7 @@ static enum lk_code open_pipeline(struct lk_pipeline **out, const char *model, e
         if (!rc) p->name = p->family->names[0];
     }
     if (!rc) rc = p->family->open(p, with_weights);
+    p->transformer = NULL;
     if (rc) {
         lk_free(p->folder);
         lk_free(p);
@@ -78,11 +83,11 @@ static enum lk_code open_pipeline(struct lk_pipeline **out, const char *model, e
 }
 
 enum lk_code lk_pipeline_open(struct lk_pipeline **out, const char *model, enum lk_dtype compute) {
-    return open_pipeline(out, model, compute, true);
+    return lk_pipeline_open_with(out, model, &(struct lk_pipeline_options){.compute = compute});
 }
 
 enum lk_code lk_pipeline_open_configs(struct lk_pipeline **out, const char *model, enum lk_dtype compute) {
-    return open_pipeline(out, model, compute, false);
+    return lk_pipeline_open_with(out, model, &(struct lk_pipeline_options){.compute = compute, .configs = true});
 }
 
 void lk_pipeline_close(struct lk_pipeline *pipeline) {
@@ -103,6 +108,16 @@ bool lk_model_info(int i, struct lk_model_info *out) {
         }
     }
     return false;
+}
+
+void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]) {
+    const unsigned formats = pipeline->family->quantized(pipeline);
+    size_t n = 0;
+    out[0] = 0;
+    for (int i = 0; i < LK_DTYPE_COUNT - LK_FIRST_QUANTIZED && n < 96; i++)
+        if (formats >> i & 1)
+            n += (size_t)snprintf(out + n, 96 - n, "%s%s", n ? " " : "",
+                                  lk_dtype_name((enum lk_dtype)(LK_FIRST_QUANTIZED + i)));
 }
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }

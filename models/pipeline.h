@@ -13,6 +13,7 @@
 
 #include "engine/device.h"
 #include "engine/image/image.h"
+#include "weights/quant/quantize.h"
 
 struct lk_rng;
 
@@ -141,6 +142,15 @@ enum lk_code lk_pipeline_open(struct lk_pipeline **out, const char *model, enum 
 /* From config files alone, or a known family name ("flux2-dev") for the released configuration: can plan, cannot edit.
  */
 enum lk_code lk_pipeline_open_configs(struct lk_pipeline **out, const char *model, enum lk_dtype compute);
+
+struct lk_pipeline_options {
+    enum lk_dtype compute;
+    enum lk_quantize quantize; /* the transformer's weights where the checkpoint has not done it */
+    const char *transformer;   /* a file with other weights of the transformer, safetensors or GGUF; NULL: none */
+    bool configs;              /* as lk_pipeline_open_configs */
+};
+enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
+                                   const struct lk_pipeline_options *options);
 void lk_pipeline_close(struct lk_pipeline *pipeline);
 
 /* A model that is known by name. */
@@ -154,6 +164,9 @@ bool lk_model_info(int i, struct lk_model_info *out);
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline); /* "flux2-dev" */
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline); /* resolved folder, NULL for a bare family name */
+/* Formats of the weights that are quantised, of the transformer and of the text encoder as far as it is bound, as "nf4"
+ * or "q4_k q6_k" into out; "" where all are plain. */
+void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]);
 /* SHA-256 (hex) over the components' identities (lk_checkpoint_identity). Looks at both ends of every tensor, which on
  * a cold disk takes seconds: after an edit most of them are in memory. */
 enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, char out[65]);

@@ -24,8 +24,10 @@ static const char *const titles[N_PROBLEMS] = {"missing",      "of the wrong sha
 /* A tensor that does not lie in the checkpoint as it is needed. */
 struct conversion {
     struct lk_tensor *out;
+    const char *name;
     const struct lk_tensor *from;  /* NULL: */
     struct lk_quant_source source; /* whose scales are needed, and for an out that is not quantised its elements */
+    enum lk_quantize how;          /* out is to be quantised so */
     size_t offset, scales_offset;  /* in the owned block */
 };
 
@@ -42,6 +44,8 @@ struct lk_bind {
     const struct lk_checkpoint *checkpoint;
     char *component, *prefix;
     enum lk_dtype compute;
+    enum lk_quantize quantize;
+    const char *const *kept;
     bool *known; /* per tensor of the checkpoint: bound or ignored */
     struct conversion *conversions;
     size_t n_conversions, conversions_capacity, owned_bytes;
@@ -100,27 +104,12 @@ static void problem(struct lk_bind *b, enum problem kind, const char *format, ..
     if (!(b->problems[kind].shown[i] = lk_strdup(text))) b->out_of_memory = true;
 }
 
-/* Index in the checkpoint's table, -1 if it is not there. */
-static ptrdiff_t find(const struct lk_checkpoint *cp, const char *name) {
-    size_t low = 0, high = cp->n_tensors;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(name, cp->tensors[middle].tensor->name);
-        if (!order) return (ptrdiff_t)middle;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return -1;
-}
-
 void lk_bind_prefix(struct lk_bind *b, const char *probe, const char *const *prefixes) {
     const char *chosen = NULL;
     for (size_t i = 0; prefixes[i] && !chosen; i++) {
         char *name = lk_format("%s%s", prefixes[i], probe);
         if (!name) b->out_of_memory = true;
-        if (!b->checkpoint || (name && find(b->checkpoint, name) >= 0)) chosen = prefixes[i];
+        if (!b->checkpoint || (name && lk_checkpoint_find_index(b->checkpoint, name) >= 0)) chosen = prefixes[i];
         lk_free(name);
     }
     if (!chosen) {
@@ -173,7 +162,39 @@ static void convert_later(struct lk_bind *b, const struct conversion *c) {
     b->conversions[b->n_conversions++] = *c;
 }
 
-static void bind_plain(struct lk_bind *b, struct lk_tensor *out, const char *name, const struct lk_tensor *from) {
+void lk_bind_quantize(struct lk_bind *b, enum lk_quantize how, const char *const *kept) {
+    b->quantize = how;
+    b->kept = kept;
+}
+
+bool lk_bind_keeps(const char *name, const char *const *kept) {
+    const size_t length = strlen(name),
+                 module = length > 7 && !strcmp(name + length - 7, ".weight") ? length - 7 : length;
+    for (; *kept; kept++) {
+        const size_t n = strlen(*kept);
+        for (size_t at = 0; at + n <= module; at++) {
+            if (strncmp(name + at, *kept, n) != 0) continue;
+            if (at + n == module ? !at || name[at - 1] == '.' : name[at + n] == '.') return true;
+        }
+    }
+    return false;
+}
+
+/* Bytes of the scales of a weight that we quantise. */
+static size_t scales_bytes(const struct lk_tensor *t) {
+    return (size_t)((lk_tensor_numel(t) + LK_QUANTIZE_BLOCK - 1) / LK_QUANTIZE_BLOCK) * sizeof(uint16_t);
+}
+
+/* out gets the dtype that it will be quantised to, if it will be; its data are still to come. */
+static bool quantizes(const struct lk_bind *b, struct lk_tensor *out, bool linear, const char *name) {
+    if (!b->quantize || !linear || lk_bind_keeps(name, b->kept)) return false;
+    out->dtype = lk_quantize_dtype(b->quantize);
+    out->scales = (struct lk_scales){lk_bind_nowhere(scales_bytes(out)), LK_BF16, LK_QUANTIZE_BLOCK};
+    return true;
+}
+
+static void bind_plain(struct lk_bind *b, struct lk_tensor *out, bool linear, const char *name,
+                       const struct lk_tensor *from) {
     char want[96], have[96];
     if (!lk_tensor_same_shape(from, out)) {
         problem(b, WRONG_SHAPE, "%s: expected %s, got %s", name, lk_tensor_describe(out, want),
@@ -185,6 +206,13 @@ static void bind_plain(struct lk_bind *b, struct lk_tensor *out, const char *nam
         problem(b, WRONG_DTYPE, "%s: expected f32, bf16 or f16, got %s", name, lk_tensor_describe(from, have));
         return;
     }
+    if (quantizes(b, out, linear, name)) {
+        const size_t codes = lk_tensor_bytes(out) - scales_bytes(out);
+        struct conversion c = {.out = out, .name = name, .from = from, .how = b->quantize, .offset = own(b, codes)};
+        c.scales_offset = own(b, scales_bytes(out));
+        convert_later(b, &c);
+        return;
+    }
     out->dtype = stored;
     /* older writers did not pad headers, so that data may begin at any byte */
     bool aligned = (uintptr_t)from->data % lk_dtype_size(from->dtype) == 0;
@@ -194,13 +222,19 @@ static void bind_plain(struct lk_bind *b, struct lk_tensor *out, const char *nam
         convert_later(b, &(struct conversion){.out = out, .from = from, .offset = own(b, lk_tensor_bytes(out))});
 }
 
+/* Reads what lies beside the weight. */
+static enum lk_code read_source(struct lk_bind *b, struct lk_quant_source *out, const struct lk_st_tensor *from) {
+    size_t first, n = lk_quant_companions(b->checkpoint, from->name, &first);
+    for (size_t i = first; i < first + n; i++) b->known[i] = true;
+    if (n) return lk_bnb_read(out, from, b->checkpoint, first, n);
+    return lk_f8_read(out, from, b->checkpoint, b->known);
+}
+
 /* The weight of a linear layer stays as it is packed; others are turned into the dtype of activations. */
-static void bind_quantized(struct lk_bind *b, struct lk_tensor *out, bool stays, const struct lk_st_tensor *from,
-                           size_t first, size_t n) {
+static void bind_quantized(struct lk_bind *b, struct lk_tensor *out, bool stays, const struct lk_st_tensor *from) {
     struct conversion c = {.out = out};
     char want[96], have[96];
-    for (size_t i = first; i < first + n; i++) b->known[i] = true;
-    enum lk_code rc = lk_bnb_read(&c.source, from, b->checkpoint, first, n);
+    enum lk_code rc = read_source(b, &c.source, from);
     if (!rc) rc = lk_quant_source_scale_dtype(&c.source, from->name);
     if (rc == LK_E_NOMEM) b->out_of_memory = true;
     if (rc) {
@@ -216,6 +250,7 @@ static void bind_quantized(struct lk_bind *b, struct lk_tensor *out, bool stays,
     c.scales_offset = own(b, scales_bytes);
     if (stays) {
         *out = c.source.tensor;
+        if (!c.source.n_scales) return;
         out->scales.data = lk_bind_nowhere(scales_bytes); /* they count already */
     } else {
         out->dtype = LK_BF16;
@@ -225,18 +260,23 @@ static void bind_quantized(struct lk_bind *b, struct lk_tensor *out, bool stays,
 }
 
 static void bind_from_checkpoint(struct lk_bind *b, struct lk_tensor *out, bool linear, const char *name) {
-    size_t first, n;
-    ptrdiff_t i = find(b->checkpoint, name);
+    size_t first;
+    ptrdiff_t i = lk_checkpoint_find_index(b->checkpoint, name);
     if (i < 0) {
-        problem(b, MISSING, "%s", name);
+        if (linear && lk_quant_refuse_missing(name, b->checkpoint))
+            problem(b, UNREADABLE, "%s", lk_error_text());
+        else
+            problem(b, MISSING, "%s", name);
         return;
     }
     b->known[i] = true;
     const struct lk_st_tensor *from = b->checkpoint->tensors[i].tensor;
-    if ((n = lk_quant_companions(b->checkpoint, name, &first)))
-        bind_quantized(b, out, linear, from, first, n);
+    if (lk_tensor_is_quantized(&from->tensor) || lk_quant_companions(b->checkpoint, name, &first))
+        bind_quantized(b, out, linear, from);
+    else if (lk_quant_refuse(from, b->checkpoint))
+        problem(b, UNREADABLE, "%s", lk_error_text());
     else
-        bind_plain(b, out, name, &from->tensor);
+        bind_plain(b, out, linear, from->name, &from->tensor);
 }
 
 static void bind(struct lk_bind *b, struct lk_tensor *out, bool linear, int n_dims, const int64_t *shape,
@@ -251,13 +291,16 @@ static void bind(struct lk_bind *b, struct lk_tensor *out, bool linear, int n_di
     *out = lk_tensor_make(NULL, b->compute, n_dims, shape);
     if (b->checkpoint)
         bind_from_checkpoint(b, out, linear, full);
-    else
+    else {
+        quantizes(b, out, linear, full);
         out->data = lk_bind_nowhere(lk_tensor_bytes(out));
+    }
     uint64_t *parameters = &b->totals.parameters, *bytes = &b->totals.weight_bytes;
     if (__builtin_add_overflow(*parameters, (uint64_t)lk_tensor_numel(out), parameters) ||
         __builtin_add_overflow(*bytes, (uint64_t)lk_tensor_bytes(out), bytes))
         problem(b, BAD_REQUEST, "%.200s: all weights together are too large", text);
     b->totals.n_tensors++;
+    if (lk_tensor_is_quantized(out)) b->totals.quantized |= 1u << (out->dtype - LK_FIRST_QUANTIZED);
 }
 
 void lk_bind_tensor(struct lk_bind *b, struct lk_tensor *out, int n_dims, const int64_t *shape, const char *name_format,
@@ -276,7 +319,7 @@ void lk_bind_embedding(struct lk_bind *b, struct lk_tensor *out, int64_t rows, i
 
 static void convert_quantized(const struct conversion *c, unsigned char *block) {
     struct lk_tensor packed = c->source.tensor;
-    packed.scales.data = block + c->scales_offset;
+    if (c->source.n_scales) packed.scales.data = block + c->scales_offset;
     lk_quant_source_scales(&c->source, packed.scales.data);
     if (lk_tensor_is_quantized(c->out)) {
         c->out->scales.data = packed.scales.data;
@@ -286,33 +329,63 @@ static void convert_quantized(const struct conversion *c, unsigned char *block) 
     }
 }
 
-static void convert(const struct conversion *c, unsigned char *block) {
+/* Element i of an f32, f16 or bf16 tensor at any address. */
+static float element(const struct lk_tensor *t, size_t i) {
+    const unsigned char *at = (const unsigned char *)t->data + i * lk_dtype_size(t->dtype);
+    float value;
+    uint16_t half;
+    if (t->dtype == LK_F32) {
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    memcpy(&half, at, sizeof half);
+    return t->dtype == LK_F16 ? lk_f16_to_f32(half) : lk_bf16_to_f32(half);
+}
+
+#define PIECE 16384 /* elements, whole blocks */
+
+static enum lk_code quantize(const struct conversion *c, unsigned char *block) {
+    const int64_t n = lk_tensor_numel(c->out);
+    int64_t bad = -1;
+    c->out->data = block + c->offset;
+    c->out->scales.data = block + c->scales_offset;
+#pragma omp parallel for schedule(static)
+    for (int64_t first = 0; first < n; first += PIECE) {
+        uint16_t piece[PIECE];
+        const int64_t count = n - first < PIECE ? n - first : PIECE;
+        for (int64_t i = 0; i < count; i++) piece[i] = lk_f32_to_bf16(element(c->from, (size_t)(first + i)));
+        unsigned char *codes = (unsigned char *)c->out->data + first / lk_dtype_block(c->out->dtype);
+        const int64_t at = lk_quantize(c->how, piece, count, LK_QUANTIZE_BLOCK, codes,
+                                       (uint16_t *)c->out->scales.data + first / LK_QUANTIZE_BLOCK);
+        if (at < 0) continue;
+#pragma omp critical
+        if (bad < 0 || first + at < bad) bad = first + at;
+    }
+    if (bad < 0) return LK_OK;
+    return lk_fail(LK_E_BIND, "%s: element %lld is NaN or Inf: it cannot be quantised; run `verify`", c->name,
+                   (long long)bad);
+}
+
+static enum lk_code convert(const struct conversion *c, unsigned char *block) {
     if (!c->from) {
         convert_quantized(c, block);
-        return;
+        return LK_OK;
     }
-    size_t n = (size_t)lk_tensor_numel(c->out), size = lk_dtype_size(c->from->dtype);
-    const unsigned char *in = c->from->data;
+    if (c->how) return quantize(c, block);
+    const size_t n = (size_t)lk_tensor_numel(c->out);
     void *out = block + c->offset;
     c->out->data = out;
     if (c->from->dtype == c->out->dtype) {
-        if (n) memcpy(out, in, n * size);
-        return;
+        if (n) memcpy(out, c->from->data, n * lk_dtype_size(c->from->dtype));
+        return LK_OK;
     }
-    for (size_t i = 0; i < n; i++, in += size) { /* memcpy: `in` may be misaligned */
-        float value;
-        uint16_t half;
-        if (c->from->dtype == LK_F32) {
-            memcpy(&value, in, sizeof value);
-        } else {
-            memcpy(&half, in, sizeof half);
-            value = lk_f16_to_f32(half);
-        }
+    for (size_t i = 0; i < n; i++) {
         if (c->out->dtype == LK_BF16)
-            ((uint16_t *)out)[i] = lk_f32_to_bf16(value);
+            ((uint16_t *)out)[i] = lk_f32_to_bf16(element(c->from, i));
         else
-            ((float *)out)[i] = value;
+            ((float *)out)[i] = element(c->from, i);
     }
+    return LK_OK;
 }
 
 static enum lk_code report(const struct lk_bind *b) {
@@ -341,8 +414,9 @@ static enum lk_code finish(struct lk_bind *b, void **owned) {
     unsigned char *block = NULL;
     if (b->n_conversions && !(block = lk_malloc(b->owned_bytes)))
         return lk_fail(LK_E_NOMEM, "%s: out of memory: %zu bytes for converted weights", b->component, b->owned_bytes);
-    for (size_t i = 0; i < b->n_conversions; i++) convert(&b->conversions[i], block);
-    rc = lk_checkpoint_check(b->checkpoint);
+    for (size_t i = 0; i < b->n_conversions && !rc; i++) rc = convert(&b->conversions[i], block);
+    if (rc) lk_fail_prefix(rc, "%s in %s", b->component, b->checkpoint->folder);
+    if (!rc) rc = lk_checkpoint_check(b->checkpoint);
     if (rc)
         lk_free(block);
     else

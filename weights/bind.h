@@ -10,6 +10,7 @@
 #pragma once
 
 #include "weights/checkpoint.h"
+#include "weights/quant/quantize.h"
 
 struct lk_bind;
 
@@ -22,6 +23,7 @@ struct lk_bind_totals {
     uint64_t parameters;
     uint64_t weight_bytes; /* as stored after binding */
     size_t n_tensors;
+    unsigned quantized; /* bit i: some are of the dtype LK_FIRST_QUANTIZED + i */
 };
 
 /* compute: LK_F32 or LK_BF16, the dtype of activations. A checkpoint tensor is used in place when it is bf16, or f32
@@ -29,6 +31,11 @@ struct lk_bind_totals {
  * owns; f16 under f32 compute is widened. component: for messages. */
 enum lk_code lk_bind_begin(struct lk_bind **out, const struct lk_checkpoint *checkpoint, const char *component,
                            enum lk_dtype compute);
+/* From now on weights of linear layers are quantised as they are bound, where the checkpoint has not done it. Those of
+ * modules whose path is one of `kept` (ends in NULL), ends in one or has one as a part stay as they are: the rule of
+ * diffusers' llm_int8_skip_modules. A weight with NaN or Inf is refused then. */
+void lk_bind_quantize(struct lk_bind *bind, enum lk_quantize how, const char *const *kept);
+bool lk_bind_keeps(const char *name, const char *const *kept); /* name: "blocks.0.proj.weight" */
 /* Asks for a tensor. Problems are collected, not returned; *out is complete after lk_bind_finish. One of two dimensions
  * is the weight of a linear layer: where the checkpoint has it quantised, *out is (engine/quantized.h). Others are
  * turned into bf16 then. */

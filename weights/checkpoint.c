@@ -10,6 +10,7 @@
 #include "weights/index.h"
 #include "weights/mapped_file.h"
 #include "weights/paths.h"
+#include "weights/quant/gguf.h"
 #include "engine/base/digest.h"
 
 static enum lk_code out_of_memory(const char *folder) { return lk_fail(LK_E_NOMEM, "%s: out of memory", folder); }
@@ -142,11 +143,30 @@ enum lk_code lk_checkpoint_open(struct lk_checkpoint *out, const char *folder, c
     return rc;
 }
 
+enum lk_code lk_checkpoint_open_file(struct lk_checkpoint *out, const char *path) {
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    memset(out, 0, sizeof *out);
+    out->folder = slash ? lk_strndup(path, (size_t)(slash - path)) : lk_strdup(".");
+    enum lk_code rc = out->folder ? make_room(out, 1) : out_of_memory(path);
+    if (!rc) rc = (dot && !strcmp(dot, ".gguf") ? lk_gguf_open : lk_safetensors_open)(&out->shards[0], path);
+    if (!rc) {
+        out->n_shards = 1;
+        if (!(out->shard_names[0] = lk_strdup(slash ? slash + 1 : path))) rc = out_of_memory(path);
+    }
+    if (!rc) rc = list_tensors(out);
+    if (rc) lk_checkpoint_close(out);
+    return rc;
+}
+
 void lk_checkpoint_close(struct lk_checkpoint *cp) {
     for (size_t i = 0; i < cp->n_shards; i++) {
         lk_safetensors_close(&cp->shards[i]);
         lk_free(cp->shard_names[i]);
     }
+    for (size_t i = 0; i < cp->n_renamed; i++) lk_free((void *)(uintptr_t)cp->renamed[i].name);
+    for (size_t i = 0; i < cp->n_owned; i++) lk_free(cp->owned[i]);
+    lk_free(cp->renamed);
+    lk_free(cp->owned);
     lk_free(cp->shards);
     lk_free(cp->shard_names);
     lk_free(cp->tensors);
@@ -154,18 +174,23 @@ void lk_checkpoint_close(struct lk_checkpoint *cp) {
     memset(cp, 0, sizeof *cp);
 }
 
-const struct lk_st_tensor *lk_checkpoint_find(const struct lk_checkpoint *cp, const char *name) {
+ptrdiff_t lk_checkpoint_find_index(const struct lk_checkpoint *cp, const char *name) {
     size_t low = 0, high = cp->n_tensors;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         int order = strcmp(name, cp->tensors[middle].tensor->name);
-        if (!order) return cp->tensors[middle].tensor;
+        if (!order) return (ptrdiff_t)middle;
         if (order < 0)
             high = middle;
         else
             low = middle + 1;
     }
-    return NULL;
+    return -1;
+}
+
+const struct lk_st_tensor *lk_checkpoint_find(const struct lk_checkpoint *cp, const char *name) {
+    const ptrdiff_t i = lk_checkpoint_find_index(cp, name);
+    return i < 0 ? NULL : cp->tensors[i].tensor;
 }
 
 enum lk_code lk_checkpoint_check(const struct lk_checkpoint *cp) {

@@ -26,6 +26,11 @@ struct lk_checkpoint {
         size_t shard;
     } * tensors; /* sorted by name */
     size_t n_tensors;
+    /* Of lk_checkpoint_rename: the tensors under their new names, and memory of some. */
+    struct lk_st_tensor *renamed;
+    size_t n_renamed;
+    void **owned;
+    size_t n_owned, owned_capacity;
 };
 
 /* Opens folder/STEM.safetensors or the shards named by folder/STEM.safetensors.index.json. stem:
@@ -34,6 +39,10 @@ struct lk_checkpoint {
  * LK_E_JSON*, LK_E_SHARD, LK_E_ESCAPES, LK_E_ST_*. */
 enum lk_code lk_checkpoint_open(struct lk_checkpoint *out, const char *folder, const char *stem);
 void lk_checkpoint_close(struct lk_checkpoint *checkpoint);
+/* A checkpoint of one file, safetensors or GGUF (by its ending). */
+enum lk_code lk_checkpoint_open_file(struct lk_checkpoint *out, const char *path);
+/* Place in checkpoint->tensors, -1: not there. */
+ptrdiff_t lk_checkpoint_find_index(const struct lk_checkpoint *checkpoint, const char *name);
 const struct lk_st_tensor *lk_checkpoint_find(const struct lk_checkpoint *checkpoint, const char *name);
 /* lk_mapped_check on every shard. */
 enum lk_code lk_checkpoint_check(const struct lk_checkpoint *checkpoint);

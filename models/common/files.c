@@ -58,6 +58,11 @@ enum lk_code lk_component_open(struct lk_checkpoint *out, const char *folder, co
     return rc;
 }
 
+enum lk_code lk_transformer_open(struct lk_checkpoint *out, const char *folder, const char *file) {
+    if (file) return lk_checkpoint_open_file(out, file);
+    return lk_component_open(out, folder, "transformer", "diffusion_pytorch_model");
+}
+
 enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, char out[65]) {
     char all[8 * 65 + 1] = "";
     for (int i = 0; i < n; i++) {

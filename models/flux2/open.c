@@ -45,9 +45,15 @@ static enum lk_code open_files(struct lk_flux2 *m, struct lk_pipeline *pipeline)
     lk_free(path);
     if (rc) return rc;
     LK_TRY(lk_component_open(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
-    LK_TRY(lk_component_open(&m->checkpoints[TRANSFORMER], folder, "transformer", "diffusion_pytorch_model"));
+    LK_TRY(lk_transformer_open(&m->checkpoints[TRANSFORMER], folder, pipeline->transformer));
+    if (pipeline->transformer) LK_TRY(lk_flux2_rename(&m->checkpoints[TRANSFORMER]));
     LK_TRY(lk_component_open(&m->checkpoints[VAE], folder, "vae", "diffusion_pytorch_model"));
     return LK_OK;
+}
+
+unsigned lk_flux2_quantized(const struct lk_pipeline *pipeline) {
+    const struct lk_flux2 *m = pipeline->model;
+    return m->transformer.totals.quantized | m->text.totals.quantized;
 }
 
 enum lk_code lk_flux2_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
@@ -61,7 +67,7 @@ static enum lk_code open_model(struct lk_flux2 *m, struct lk_pipeline *pipeline,
     LK_TRY(read_configs(m, pipeline->folder, &transformer, &vae));
     if (with_weights) LK_TRY(open_files(m, pipeline));
     LK_TRY(lk_flux2_transformer_bind(&m->transformer, &transformer, with_weights ? &m->checkpoints[TRANSFORMER] : NULL,
-                                     pipeline->compute));
+                                     pipeline->compute, pipeline->quantize));
     return lk_vae_bind(&m->vae, &vae, with_weights ? &m->checkpoints[VAE] : NULL, pipeline->compute);
 }
 

@@ -42,9 +42,15 @@ struct lk_flux2_transformer {
 /* transformer/config.json. Unknown keys are errors. Takes and closes `json`. */
 enum lk_code lk_flux2_transformer_config_read(struct lk_flux2_transformer_config *out, struct lk_config *json);
 
+/* Gives the tensors of a file under BFL's names those that this model binds. */
+enum lk_code lk_flux2_rename(struct lk_checkpoint *checkpoint);
+/* Modules that are never quantised: modulation, which can be computed ahead, and the ends. Ends in NULL. */
+extern const char *const lk_flux2_kept[];
+
 /* checkpoint NULL for planning. Free with lk_flux2_transformer_free. */
 enum lk_code lk_flux2_transformer_bind(struct lk_flux2_transformer *t, const struct lk_flux2_transformer_config *config,
-                                       const struct lk_checkpoint *checkpoint, enum lk_dtype compute);
+                                       const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
+                                       enum lk_quantize quantize);
 void lk_flux2_transformer_free(struct lk_flux2_transformer *t);
 
 /* What stays the same over the steps of a job. */

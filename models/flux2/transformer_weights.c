@@ -66,6 +66,16 @@ static void bind_single(struct lk_bind *b, struct lk_flux2_single_block *w, int 
     LK_BIND(b, &w->norm_k, LK_SHAPE(h), "single_transformer_blocks.%d.attn.norm_k.weight", i);
 }
 
+const char *const lk_flux2_kept[] = {"x_embedder",
+                                     "context_embedder",
+                                     "time_guidance_embed",
+                                     "double_stream_modulation_img",
+                                     "double_stream_modulation_txt",
+                                     "single_stream_modulation",
+                                     "norm_out",
+                                     "proj_out",
+                                     NULL};
+
 static void bind_all(struct lk_bind *b, struct lk_flux2_transformer *t) {
     const struct lk_flux2_transformer_config *c = &t->config;
     int64_t d = c->dim, e = c->timestep_guidance_channels;
@@ -93,7 +103,8 @@ static void bind_all(struct lk_bind *b, struct lk_flux2_transformer *t) {
 }
 
 enum lk_code lk_flux2_transformer_bind(struct lk_flux2_transformer *t, const struct lk_flux2_transformer_config *config,
-                                       const struct lk_checkpoint *checkpoint, enum lk_dtype compute) {
+                                       const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
+                                       enum lk_quantize quantize) {
     *t = (struct lk_flux2_transformer){.config = *config};
     t->double_blocks = lk_calloc((size_t)config->num_layers + 1, sizeof *t->double_blocks);
     t->single_blocks = lk_calloc((size_t)config->num_single_layers + 1, sizeof *t->single_blocks);
@@ -101,6 +112,7 @@ enum lk_code lk_flux2_transformer_bind(struct lk_flux2_transformer *t, const str
     struct lk_bind *b;
     if (!rc) rc = lk_bind_begin(&b, checkpoint, "transformer", compute);
     if (!rc) {
+        lk_bind_quantize(b, quantize, lk_flux2_kept);
         bind_all(b, t);
         rc = lk_bind_finish(b, &t->owned, &t->totals);
     }

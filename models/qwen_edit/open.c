@@ -138,11 +138,18 @@ static enum lk_code open_tokenizer(struct lk_qwen_edit *m, const struct lk_qwen2
     return rc;
 }
 
-static enum lk_code open_files(struct lk_qwen_edit *m, const struct lk_qwen25_vl_config *text, const char *folder) {
+static enum lk_code open_files(struct lk_qwen_edit *m, const struct lk_qwen25_vl_config *text,
+                               const struct lk_pipeline *pipeline) {
+    const char *folder = pipeline->folder;
     LK_TRY(open_tokenizer(m, text, folder));
     LK_TRY(lk_component_open(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
-    LK_TRY(lk_component_open(&m->checkpoints[TRANSFORMER], folder, "transformer", "diffusion_pytorch_model"));
+    LK_TRY(lk_transformer_open(&m->checkpoints[TRANSFORMER], folder, pipeline->transformer));
     return lk_component_open(&m->checkpoints[VAE], folder, "vae", "diffusion_pytorch_model");
+}
+
+unsigned lk_qwen_edit_quantized(const struct lk_pipeline *pipeline) {
+    const struct lk_qwen_edit *m = pipeline->model;
+    return m->transformer.totals.quantized | m->text.totals.quantized;
 }
 
 enum lk_code lk_qwen_edit_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
@@ -157,9 +164,10 @@ static enum lk_code open_model(struct lk_qwen_edit *m, struct lk_pipeline *pipel
     const struct lk_checkpoint *const *files = with_weights ? opened : none;
     LK_TRY(read_kind(&m->kind, pipeline));
     LK_TRY(read_configs(m, pipeline, &c));
-    if (with_weights) LK_TRY(open_files(m, &c.text, pipeline->folder));
+    if (with_weights) LK_TRY(open_files(m, &c.text, pipeline));
     LK_TRY(lk_qwen25_vl_bind(&m->text, &c.text, false, files[TEXT_ENCODER], pipeline->compute));
-    LK_TRY(lk_qwen_transformer_bind(&m->transformer, &c.transformer, files[TRANSFORMER], pipeline->compute));
+    LK_TRY(lk_qwen_transformer_bind(&m->transformer, &c.transformer, files[TRANSFORMER], pipeline->compute,
+                                    pipeline->quantize));
     LK_TRY(lk_qwen_vae_bind(&m->vae, &c.vae, files[VAE], pipeline->compute));
     pipeline->name = m->kind == LK_QWEN_IMAGE            ? name_image
                      : m->kind == LK_QWEN_EDIT           ? name_edit
@@ -197,6 +205,8 @@ const struct lk_family lk_family_qwen_edit = {
     .pipeline_classes = {"QwenImageEditPlusPipeline", "QwenImageEditPipeline", "QwenImagePipeline"},
     .open = lk_qwen_edit_open,
     .close = lk_qwen_edit_close,
+    .kept = lk_qwen_kept,
+    .quantized = lk_qwen_edit_quantized,
     .weights_identity = lk_qwen_edit_weights_identity,
     .defaults = lk_qwen_edit_defaults,
     .plan = lk_qwen_edit_plan,

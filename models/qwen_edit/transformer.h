@@ -29,9 +29,13 @@ struct lk_qwen_transformer {
 /* transformer/config.json. Unknown keys are errors. Takes and closes `json`. */
 enum lk_code lk_qwen_transformer_config_read(struct lk_qwen_transformer_config *out, struct lk_config *json);
 
+/* Modules that are never quantised: modulation, which can be computed ahead, and the ends. Ends in NULL. */
+extern const char *const lk_qwen_kept[];
+
 /* checkpoint NULL for planning. Free with lk_qwen_transformer_free. */
 enum lk_code lk_qwen_transformer_bind(struct lk_qwen_transformer *t, const struct lk_qwen_transformer_config *config,
-                                      const struct lk_checkpoint *checkpoint, enum lk_dtype compute);
+                                      const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
+                                      enum lk_quantize quantize);
 void lk_qwen_transformer_free(struct lk_qwen_transformer *t);
 
 /* Token grids: the target's, then each reference's. */

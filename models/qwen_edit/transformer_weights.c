@@ -57,6 +57,9 @@ static void bind_block(struct lk_bind *b, struct lk_mmdit_block *w, int i, const
     lk_mmdit_bind_attention(b, w, i, d, c->attention_head_dim, true);
 }
 
+const char *const lk_qwen_kept[] = {"time_text_embed", "img_in",   "txt_in",   "img_mod",
+                                    "txt_mod",         "norm_out", "proj_out", NULL};
+
 static void bind_all(struct lk_bind *b, struct lk_qwen_transformer *t) {
     const struct lk_qwen_transformer_config *c = &t->config;
     int64_t d = c->dim;
@@ -75,7 +78,8 @@ static void bind_all(struct lk_bind *b, struct lk_qwen_transformer *t) {
 }
 
 enum lk_code lk_qwen_transformer_bind(struct lk_qwen_transformer *t, const struct lk_qwen_transformer_config *config,
-                                      const struct lk_checkpoint *checkpoint, enum lk_dtype compute) {
+                                      const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
+                                      enum lk_quantize quantize) {
     *t = (struct lk_qwen_transformer){.config = *config};
     if (checkpoint && lk_checkpoint_find(checkpoint, zero_cond_t_tensor)) t->config.zero_cond_t = true;
     t->blocks = lk_calloc((size_t)config->num_layers, sizeof *t->blocks);
@@ -83,6 +87,7 @@ enum lk_code lk_qwen_transformer_bind(struct lk_qwen_transformer *t, const struc
     struct lk_bind *b;
     if (!rc) rc = lk_bind_begin(&b, checkpoint, "transformer", compute);
     if (!rc) {
+        lk_bind_quantize(b, quantize, lk_qwen_kept);
         bind_all(b, t);
         rc = lk_bind_finish(b, &t->owned, &t->totals);
     }

@@ -77,7 +77,8 @@ static enum lk_code read_configs(struct lk_step1x *m, const struct lk_pipeline *
     return check_seams(m, folder, transformer, vae);
 }
 
-static enum lk_code open_files(struct lk_step1x *m, const char *folder) {
+static enum lk_code open_files(struct lk_step1x *m, const struct lk_pipeline *pipeline) {
+    const char *folder = pipeline->folder;
     char *path;
     LK_TRY(lk_model_path(folder, "processor/tokenizer.json", &path));
     enum lk_code rc = lk_tokenizer_open(&m->tokenizer, path);
@@ -88,8 +89,13 @@ static enum lk_code open_files(struct lk_step1x *m, const char *folder) {
     lk_free(path);
     if (rc) return rc;
     LK_TRY(lk_component_open(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
-    LK_TRY(lk_component_open(&m->checkpoints[TRANSFORMER], folder, "transformer", "diffusion_pytorch_model"));
+    LK_TRY(lk_transformer_open(&m->checkpoints[TRANSFORMER], folder, pipeline->transformer));
     return lk_component_open(&m->checkpoints[VAE], folder, "vae", "diffusion_pytorch_model");
+}
+
+unsigned lk_step1x_quantized(const struct lk_pipeline *pipeline) {
+    const struct lk_step1x *m = pipeline->model;
+    return m->transformer.totals.quantized | m->text.totals.quantized;
 }
 
 enum lk_code lk_step1x_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
@@ -133,11 +139,11 @@ static enum lk_code open_model(struct lk_step1x *m, struct lk_pipeline *pipeline
     struct lk_vae_config vae;
     LK_TRY(read_configs(m, pipeline, &transformer, &vae));
     if (with_weights)
-        LK_TRY(open_files(m, pipeline->folder));
+        LK_TRY(open_files(m, pipeline));
     else
         look_for_mapping(pipeline->folder, &transformer);
     LK_TRY(lk_step1x_transformer_bind(&m->transformer, &transformer, with_weights ? &m->checkpoints[TRANSFORMER] : NULL,
-                                      pipeline->compute));
+                                      pipeline->compute, pipeline->quantize));
     LK_TRY(tell_version(m, pipeline));
     LK_TRY(lk_qwen25_vl_bind(&m->text, &m->text_config, false, with_weights ? &m->checkpoints[TEXT_ENCODER] : NULL,
                              pipeline->compute));

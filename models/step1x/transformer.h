@@ -52,11 +52,16 @@ struct lk_step1x_transformer {
  * where the config does not say, by the checkpoint (lk_step1x_transformer_bind). Takes and closes `json`. */
 enum lk_code lk_step1x_transformer_config_read(struct lk_step1x_transformer_config *out, struct lk_config *json);
 
+/* Modules that are never quantised: modulation, which can be computed ahead, and the ends. Ends in NULL. Of Step1X-Edit
+ * also the last projection is quantised: those of all single blocks have its name. */
+extern const char *const lk_step1x_kept[];
+
 /* checkpoint NULL for planning. t->config says afterwards whether there is a text_token_mapping. Free with
  * lk_step1x_transformer_free. */
 enum lk_code lk_step1x_transformer_bind(struct lk_step1x_transformer *t,
                                         const struct lk_step1x_transformer_config *config,
-                                        const struct lk_checkpoint *checkpoint, enum lk_dtype compute);
+                                        const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
+                                        enum lk_quantize quantize);
 void lk_step1x_transformer_free(struct lk_step1x_transformer *t);
 
 /* What stays the same over the steps of a job, for one prompt (the negative one has its own). */

@@ -104,6 +104,18 @@ static void bind_single(struct lk_bind *b, struct lk_step1x_single_block *w, int
     LK_BIND(b, &w->norm_k, LK_SHAPE(h), "single_transformer_blocks.%d.attn.norm_k.weight", i);
 }
 
+const char *const lk_step1x_kept[] = {"x_embedder",
+                                      "context_embedder",
+                                      "time_embed",
+                                      "vec_embed",
+                                      "text_token_mapping",
+                                      "connector",
+                                      "norm1",
+                                      "norm1_context",
+                                      "norm",
+                                      "norm_out",
+                                      NULL};
+
 static void bind_all(struct lk_bind *b, struct lk_step1x_transformer *t) {
     const struct lk_step1x_transformer_config *c = &t->config;
     int64_t d = c->dim;
@@ -130,7 +142,8 @@ static void bind_all(struct lk_bind *b, struct lk_step1x_transformer *t) {
 
 enum lk_code lk_step1x_transformer_bind(struct lk_step1x_transformer *t,
                                         const struct lk_step1x_transformer_config *config,
-                                        const struct lk_checkpoint *checkpoint, enum lk_dtype compute) {
+                                        const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
+                                        enum lk_quantize quantize) {
     *t = (struct lk_step1x_transformer){.config = *config};
     if (!config->has_enable_text_token_mapping && checkpoint)
         t->config.enable_text_token_mapping = lk_checkpoint_find(checkpoint, "text_token_mapping.weight") != NULL;
@@ -143,6 +156,7 @@ enum lk_code lk_step1x_transformer_bind(struct lk_step1x_transformer *t,
     struct lk_bind *b;
     if (!rc) rc = lk_bind_begin(&b, checkpoint, "transformer", compute);
     if (!rc) {
+        lk_bind_quantize(b, quantize, lk_step1x_kept);
         bind_all(b, t);
         rc = lk_bind_finish(b, &t->owned, &t->totals);
     }

@@ -11,12 +11,17 @@ const struct tiny_edit tiny_edits[TINY_EDITS] = {
     {"step1x text", "golden/data/step1x/plain/checkpoint", true},
 };
 
-/* Sizes small enough for the simulated GPU, uneven where the family allows it. */
 void tiny_job_open(struct tiny_job *job, const struct tiny_edit *edit, enum lk_dtype dtype, int n_steps) {
+    tiny_job_open_with(job, edit, edit->checkpoint, &(struct lk_pipeline_options){.compute = dtype}, n_steps);
+}
+
+/* Sizes small enough for the simulated GPU, uneven where the family allows it. */
+void tiny_job_open_with(struct tiny_job *job, const struct tiny_edit *edit, const char *checkpoint,
+                        const struct lk_pipeline_options *options, int n_steps) {
     uint64_t random = 11;
     bool flux2 = !strncmp(edit->name, "flux2", 5);
     *job = (struct tiny_job){0};
-    assert_ok(lk_pipeline_open(&job->pipeline, edit->checkpoint, dtype));
+    assert_ok(lk_pipeline_open_with(&job->pipeline, checkpoint, options));
     struct lk_request *q = &job->request;
     lk_request_init(q, job->pipeline);
     assert_ok(lk_image_new(&job->image, flux2 ? 64 : 37, flux2 ? 65 : 41, 3));

@@ -21,4 +21,7 @@ struct tiny_job {
 };
 /* n_steps 0: the fewest that the family takes. Fails the running test when something cannot be opened. */
 void tiny_job_open(struct tiny_job *job, const struct tiny_edit *edit, enum lk_dtype dtype, int n_steps);
+/* The same with other weights, from a folder, or packed as they are read. */
+void tiny_job_open_with(struct tiny_job *job, const struct tiny_edit *edit, const char *checkpoint,
+                        const struct lk_pipeline_options *options, int n_steps);
 void tiny_job_close(struct tiny_job *job);

@@ -261,7 +261,8 @@ static void states(void **state) {
          "blocksize"},
         {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"bfloat16\", \"shape\": [10, 60]} ", NULL},
         {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float16\", \"shape\": [10, 60]}", NULL},
-        {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"bfloat16\", \"shape\": [10, 60]}{", "expected nothing"},
+        {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"bfloat16\", \"shape\": [10, 60]}{",
+         "expected nothing"},
         {nested_state, "a.weight.absmax: expected u8 [10], got f32 [10]"},
     };
     struct sample s;
@@ -292,6 +293,46 @@ static void states(void **state) {
     }
 }
 
+/* Weights that are packed as they are read: what is kept, what cannot be packed. */
+static void packed_on_the_way(void **state) {
+    (void)state;
+    static const char *const kept[] = {"ends", "mid.norm", NULL};
+    static const struct {
+        const char *name;
+        bool kept;
+    } names[] = {{"ends.weight", true},          {"a.ends.weight", true},   {"a.ends.linear.weight", true},
+                 {"bends.weight", false},        {"a.ends1.weight", false}, {"a.mid.norm.0.weight", true},
+                 {"a.mid.normal.weight", false}, {"mid.norm", true},        {"a.weight", false}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(lk_bind_keeps(names[i].name, kept), names[i].kept);
+    uint16_t w[ROWS * COLUMNS];
+    uint64_t random = 2;
+    for (int i = 0; i < N; i++) w[i] = lk_f32_to_bf16((float)test_normal(&random));
+    struct lk_st_named tensors[] = {{"a.weight", LK_TENSOR(w, LK_BF16, ROWS, COLUMNS)},
+                                    {"ends.weight", LK_TENSOR(w, LK_BF16, ROWS, COLUMNS)}};
+    struct sample s = {.n = 2};
+    memcpy(s.tensors, tensors, sizeof tensors);
+    for (int nan = 0; nan < 2; nan++) {
+        struct lk_checkpoint cp = write_and_open(&s, s.n);
+        struct lk_bind *b;
+        struct lk_tensor out[2];
+        void *owned;
+        assert_ok(lk_bind_begin(&b, &cp, "transformer", LK_BF16));
+        lk_bind_quantize(b, LK_QUANTIZE_Q8, kept);
+        for (int i = 0; i < 2; i++) lk_bind_tensor(b, &out[i], 2, (int64_t[]){ROWS, COLUMNS}, "%s", tensors[i].name);
+        if (nan) {
+            assert_fails(lk_bind_finish(b, &owned, NULL), LK_E_BIND, "a.weight: element 77 is NaN or Inf");
+        } else {
+            assert_ok(lk_bind_finish(b, &owned, NULL));
+            assert_int_equal(out[0].dtype, LK_Q8);
+            assert_int_equal(out[1].dtype, LK_BF16);
+            lk_free(owned);
+        }
+        lk_checkpoint_close(&cp);
+        w[77] = w[500] = 0x7f80;
+    }
+}
+
 static struct lk_checkpoint opened;
 static enum lk_code bind_opened(void) {
     struct lk_bind *b;
@@ -315,8 +356,8 @@ static void no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(read_as_written), cmocka_unit_test(every_companion), cmocka_unit_test(contents),
-        cmocka_unit_test(states),          cmocka_unit_test(no_memory),
+        cmocka_unit_test(read_as_written), cmocka_unit_test(every_companion),   cmocka_unit_test(contents),
+        cmocka_unit_test(states),          cmocka_unit_test(packed_on_the_way), cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

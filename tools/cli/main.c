@@ -35,7 +35,7 @@ static enum lk_code (*const commands[CLI_N_COMMANDS])(const struct cli_arguments
     [CLI_SELFTEST] = cli_selftest, [CLI_JUDGE] = cli_judge,     [CLI_REVIEW] = cli_review,
     [CLI_RATINGS] = cli_ratings,   [CLI_REPORT] = cli_report,   [CLI_STATS] = cli_stats,
     [CLI_SAMPLE] = cli_sample,     [CLI_SERVE] = cli_serve,     [CLI_SURVEY] = cli_survey,
-    [CLI_T2I] = cli_t2i,           [CLI_HELP] = run_help,
+    [CLI_QUANTIZE] = cli_quantize, [CLI_T2I] = cli_t2i,         [CLI_HELP] = run_help,
 };
 
 /* What computes with several threads. */

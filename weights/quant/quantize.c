@@ -1,6 +1,7 @@
 #include "weights/quant/quantize.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "engine/bf16.h"
 #include "engine/quantized.h"
@@ -17,12 +18,17 @@ static const struct {
     const char *name;
     enum lk_dtype dtype;
 } forms[LK_QUANTIZE_COUNT] = {
-    [LK_QUANTIZE_NONE] = {"bf16", LK_BF16},
+    [LK_QUANTIZE_NONE] = {"none", LK_BF16},
     [LK_QUANTIZE_Q8] = {"q8", LK_Q8},
     [LK_QUANTIZE_NF4] = {"nf4", LK_NF4},
     [LK_QUANTIZE_NF4_MSE] = {"nf4-mse", LK_NF4},
 };
 const char *lk_quantize_name(enum lk_quantize how) { return forms[how].name; }
+enum lk_quantize lk_quantize_named(const char *name) {
+    int how = 0;
+    while (how < LK_QUANTIZE_COUNT && strcmp(name, forms[how].name) != 0) how++;
+    return (enum lk_quantize)how;
+}
 enum lk_dtype lk_quantize_dtype(enum lk_quantize how) { return forms[how].dtype; }
 
 static float largest(const struct block *b) {

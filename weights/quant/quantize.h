@@ -6,7 +6,8 @@
 
 enum lk_quantize { LK_QUANTIZE_NONE, LK_QUANTIZE_Q8, LK_QUANTIZE_NF4, LK_QUANTIZE_NF4_MSE, LK_QUANTIZE_COUNT };
 
-const char *lk_quantize_name(enum lk_quantize how); /* "bf16", "q8", "nf4", "nf4-mse" */
+const char *lk_quantize_name(enum lk_quantize how);   /* "none", "q8", "nf4", "nf4-mse" */
+enum lk_quantize lk_quantize_named(const char *name); /* LK_QUANTIZE_COUNT: no such form */
 enum lk_dtype lk_quantize_dtype(enum lk_quantize how);
 
 #define LK_QUANTIZE_BLOCK 64 /* elements that share a scale; bitsandbytes has 32, 128 ... too, up to: */

@@ -22,6 +22,15 @@ size_t lk_quant_companions(const struct lk_checkpoint *checkpoint, const char *n
 enum lk_code lk_bnb_read(struct lk_quant_source *out, const struct lk_st_tensor *weight,
                          const struct lk_checkpoint *checkpoint, size_t first, size_t n);
 
+/* An fp8 weight with the one scale that may lie beside it, or a weight in blocks of GGUF, which hold theirs. known[i]
+ * is set of the companions. */
+enum lk_code lk_f8_read(struct lk_quant_source *out, const struct lk_st_tensor *weight,
+                        const struct lk_checkpoint *checkpoint, bool *known);
+/* LK_E_BIND, naming it, for a weight in a form that is known and not read; LK_OK otherwise. */
+enum lk_code lk_quant_refuse(const struct lk_st_tensor *weight, const struct lk_checkpoint *checkpoint);
+/* The same for one that is not there under its name. */
+enum lk_code lk_quant_refuse_missing(const char *name, const struct lk_checkpoint *checkpoint);
+
 /* bf16 where that keeps every scale as it is, else f32; LK_E_BIND when one is not finite. Reads them all. */
 enum lk_code lk_quant_source_scale_dtype(struct lk_quant_source *source, const char *name);
 /* All of them in that dtype into out. */

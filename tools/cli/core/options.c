@@ -32,6 +32,15 @@ static const struct cli_option options[] = {
              "from",
      .commands = ON(CLI_VERIFY) | ON(CLI_REPORT),
      .offset = FIELD(manifest)},
+    {.name = "format",
+     .kind = CLI_CHOICE,
+     .group = "Model",
+     .value = "TYPE",
+     .otherwise = "nf4",
+     .choices = "nf4|nf4-mse",
+     .help = "how weights are packed: as bitsandbytes does, or with scales that lose a fifth less",
+     .commands = ON(CLI_QUANTIZE),
+     .offset = FIELD(format)},
     {.name = "cases",
      .kind = CLI_INT,
      .group = "Other",
@@ -113,6 +122,7 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                         .stats = {.null = -1, .p1 = -1, .p2 = -1},
                                         .t2i = {.columns = "all", .cue = 1, .tolerance = 0.05},
                                         .survey = {.port = 8080},
-                                        .sampler = "stream"};
+                                        .sampler = "stream",
+                                        .format = "nf4"};
     lk_job_init(&arguments->job);
 }

@@ -13,6 +13,7 @@ enum cli_command {
     CLI_CHAT,
     CLI_MODELS,
     CLI_VERIFY,
+    CLI_QUANTIZE,
     CLI_SHOW,
     CLI_RERUN,
     CLI_DEVICES,
@@ -60,6 +61,7 @@ struct cli_arguments {
     const char *output;
     const char *dump_steps;
     const char *manifest;
+    const char *format; /* of quantize */
     int64_t max_new_tokens;    /* 0: the model's */
     int64_t top_k;             /* -1: the model's */
     double temperature, top_p; /* -1: the model's */

@@ -119,10 +119,10 @@ static const struct cli_option options[] = {
      .group = "Output",
      .value = "FILE.png|DIR",
      .help = "the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is "
-             "missing; of t2i a folder (metrics) or a file; of survey the folder. What is there is replaced, "
-             "unless the command reads it",
-     .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY),
-     .required = RUNS | ON(CLI_REPORT),
+             "missing, of quantize a folder that is not there; of t2i a folder (metrics) or a file; of survey the "
+             "folder. What is there is replaced, unless the command reads it",
+     .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY) | ON(CLI_QUANTIZE),
+     .required = RUNS | ON(CLI_REPORT) | ON(CLI_QUANTIZE),
      .offset = FIELD(output)},
 };
 const struct cli_option_part cli_options_of_edit = {options, sizeof options / sizeof *options};

@@ -47,6 +47,11 @@ static bool parse_cuda(const char *name, int *index) {
 
 enum lk_dtype cli_dtype(const struct lk_job_run *run) { return strcmp(run->dtype, "f32") ? LK_BF16 : LK_F32; }
 
+struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run) {
+    return (struct lk_pipeline_options){
+        .compute = cli_dtype(run), .quantize = lk_quantize_named(run->quantize), .transformer = run->transformer};
+}
+
 static enum lk_code open_device(const struct lk_job_run *run, struct lk_device **out) {
     int index;
     *out = NULL;
@@ -177,7 +182,8 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
 
 static enum lk_code open_model(struct state *s) {
     const struct cli_job *job = s->job;
-    enum lk_code rc = lk_pipeline_open(&s->pipeline, job->model, cli_dtype(&job->job.run));
+    const struct lk_pipeline_options options = cli_pipeline_options(&job->job.run);
+    enum lk_code rc = lk_pipeline_open_with(&s->pipeline, job->model, &options);
     if (rc) return rc;
     if (access(job->output, F_OK) == 0 && lies_in(job->output, lk_pipeline_folder(s->pipeline)))
         return lk_fail(LK_E_USAGE, "--output: %s: is a file of the model %s; name another file", job->output,

@@ -24,6 +24,7 @@ enum lk_code cli_job_plan(struct lk_pipeline *pipeline, const struct lk_device *
 enum lk_code cli_job_run(struct cli_job *job);
 
 enum lk_dtype cli_dtype(const struct lk_job_run *run);
+struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run);
 /* run->device: "cpu", "cuda" or "cuda:INDEX", with the libraries that compute there. LK_E_DEVICE for a device that this
  * build or machine does not have. */
 enum lk_code cli_device_open(const struct lk_job_run *run, struct lk_device **out);

@@ -296,7 +296,9 @@ enum lk_code cli_plan(const struct cli_arguments *a) {
         LK_TRY(cli_device_open(&a->job.run, &target));
     }
     struct lk_pipeline *pipeline;
-    enum lk_code rc = lk_pipeline_open_configs(&pipeline, a->model, cli_dtype(&a->job.run));
+    struct lk_pipeline_options options = cli_pipeline_options(&a->job.run);
+    options.configs = true;
+    enum lk_code rc = lk_pipeline_open_with(&pipeline, a->model, &options);
     if (!rc) {
         rc = (a->all_budgets ? print_table : plan)(pipeline, target, a);
         lk_pipeline_close(pipeline);

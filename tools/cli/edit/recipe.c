@@ -97,6 +97,9 @@ static bool add_parameters(cJSON *root, const struct cli_run *run) {
 }
 
 static bool fill(cJSON *root, const struct cli_run *run) {
+    char quantization[96];
+    lk_pipeline_quantization(run->pipeline, quantization);
+    if (*quantization && !add_string(root, "quantization", quantization)) return false;
     return add_int(root, "format", 1) && add_string(root, "version", LIKENESS_VERSION) &&
            add_int(root, "numerics_version", CLI_NUMERICS_VERSION) &&
            add_string(root, "family", lk_pipeline_family(run->pipeline)) && add_string(root, "model", run->model) &&

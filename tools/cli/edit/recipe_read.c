@@ -25,6 +25,7 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     keep(c, "isa", &r->isa);
     lk_config_int(c, "numerics_version", &r->numerics_version, 1, INT32_MAX);
     lk_job_read(&r->job, c, r->text);
+    if (lk_config_has(c, "quantization")) keep(c, "quantization", &r->quantization);
     lk_config_ignore(c, "best_round"); /* what came of it, like the sigmas */
     lk_config_ignore(c, "rounds");
     lk_config_ignore(c, "images"); /* read below: arrays of objects */
@@ -109,7 +110,8 @@ enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
 }
 
 void cli_recipe_free(struct cli_recipe *r) {
-    char *strings[] = {r->text, r->model, r->family, r->weights_identity, r->isa, r->version, r->noise_sha256};
+    char *strings[] = {r->text, r->model,   r->family,       r->weights_identity,
+                       r->isa,  r->version, r->noise_sha256, r->quantization};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
     for (int i = 0; i < r->n_images; i++) {
         lk_free(r->images[i].file);

@@ -54,6 +54,7 @@ static void print_recipe(const struct cli_recipe *r) {
     cli_print_text(stdout, r->family);
     puts(")");
     line("weights", r->weights_identity);
+    if (r->quantization) line("quantised", r->quantization);
     line("dtype", r->job.run.dtype);
     printf("%-12s", "device");
     cli_print_text(stdout, r->job.run.device);

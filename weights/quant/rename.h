@@ -1,0 +1,18 @@
+/* Other names for a checkpoint's tensors: files of the same weights under the names of another program. */
+#pragma once
+
+#include "weights/checkpoint.h"
+
+/* Module `from` ("blocks.%d.qkv") is `to` ("layers.%d.to_q"), or its part-th of n_parts equal shares of rows; with
+ * n_parts 1 and `swapped` its two halves of rows lie the other way round. What follows a module's name (".weight",
+ * ".weight_scale") stays; a module that ends in a whole tensor's name, as "norm.scale", gets one as `to`. */
+struct lk_rename {
+    const char *from, *to;
+    int part, n_parts;
+    bool swapped;
+};
+
+/* Every tensor gets its names by the first rules that fit; others keep theirs. prefix is taken off where all have it.
+ * LK_E_BIND where rows cannot be shared out, LK_E_NOMEM. */
+enum lk_code lk_checkpoint_rename(struct lk_checkpoint *checkpoint, const char *prefix, const struct lk_rename *rules,
+                                  size_t n_rules);

@@ -86,6 +86,47 @@ static void nf4_is_bitsandbytes(void **unused) {
     lk_free(w), lk_free(values), lk_free(scales), lk_free(codes), lk_free(wide);
 }
 
+/* Weights of many kinds, ends and blocks of zeros among them: golden/generate_quant.py says how they are made. With
+ * LIKENESS_TEST_FULL 10^8 of them. */
+static void many_kinds_of_weights(void **unused) {
+    (void)unused;
+    char *table = test_read("golden/data/quantized/bitsandbytes.csv", &(size_t){0}), *rest = table;
+    uint16_t *w = lk_malloc((size_t)N_WEIGHTS * 2), *values = lk_malloc((size_t)N_WEIGHTS * 2),
+             *scales = lk_malloc(1 << 16);
+    unsigned char *codes = lk_malloc((size_t)N_WEIGHTS / 2);
+    float *wide = lk_malloc(1 << 17);
+    int64_t total = 0;
+    strtok_r(rest, "\n", &rest);
+    for (char *row; (row = strtok_r(rest, "\n", &rest));) {
+        char name[16], expected[3][65];
+        long long n, seed, least, count;
+        int block;
+        assert_int_equal(sscanf(row, "%15[^,],%lld,%lld,%lld,%lld,%d,%64[^,],%64[^,],%64s", name, &n, &seed, &least,
+                                &count, &block, expected[0], expected[1], expected[2]),
+                         9);
+        if (!strcmp(name, "full") && !getenv("LIKENESS_TEST_FULL")) break;
+        uint64_t state = (uint64_t)seed;
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t z = test_random(&state), exponent = (uint64_t)least + (z >> 58 & 31) % (uint64_t)count;
+            w[i] = (uint16_t)((z >> 63) << 15 | exponent << 7 | (z >> 51 & 127));
+            if (n > 1000 && i >= 256 && i < 384) w[i] &= 0x8000;
+        }
+        const int64_t n_scales = (n + block - 1) / block;
+        assert_int_equal(lk_quantize(LK_QUANTIZE_NF4, w, n, block, codes, scales), -1);
+        assert_sha256(codes, (size_t)(n + 1) / 2, expected[0]);
+        to_f32(scales, n_scales, wide);
+        assert_sha256(wide, (size_t)n_scales * 4, expected[1]);
+        struct lk_tensor t = LK_TENSOR(codes, LK_NF4, n);
+        t.scales = (struct lk_scales){scales, LK_BF16, block};
+        lk_cpu_dequantize()(&t, 0, n, values);
+        assert_sha256(values, (size_t)n * 2, expected[2]);
+        total += n;
+    }
+    assert_true(total > (getenv("LIKENESS_TEST_FULL") ? 100000000 : 2800000));
+    lk_free(w), lk_free(values), lk_free(scales), lk_free(codes), lk_free(wide);
+    free(table);
+}
+
 /* The scales of double quantisation, whose map is the signed dynamic one of 8 bits. */
 static int by_value(const void *a, const void *b) {
     return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b);
@@ -262,9 +303,13 @@ static void errors_of_our_forms(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_and_thresholds),  cmocka_unit_test(nf4_is_bitsandbytes),
-        cmocka_unit_test(nested_scales),          cmocka_unit_test(gguf_blocks),
-        cmocka_unit_test(levels_of_instructions), cmocka_unit_test(windows),
+        cmocka_unit_test(levels_and_thresholds),
+        cmocka_unit_test(nf4_is_bitsandbytes),
+        cmocka_unit_test(many_kinds_of_weights),
+        cmocka_unit_test(nested_scales),
+        cmocka_unit_test(gguf_blocks),
+        cmocka_unit_test(levels_of_instructions),
+        cmocka_unit_test(windows),
         cmocka_unit_test(errors_of_our_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

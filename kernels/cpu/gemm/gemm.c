@@ -14,6 +14,7 @@
 struct plan {
     const struct lk_gemm_kernel *kernel;
     bool b_whole;
+    bool decodes; /* the moving panels of B are worth having fewer times: C in higher blocks */
     int64_t kc, n_kb;             /* K block and how many */
     int64_t m_panels, n_panels;   /* in the whole matrix */
     int64_t n_mb, n_nb;           /* blocks of C */
@@ -41,10 +42,17 @@ static size_t align64(size_t n) { return (n + 63) / 64 * 64; }
 /* Rows of A, in panels, up to which weights are streamed one panel at a time. */
 #define FEW_PANELS 4
 
+/* How much higher, and less wide, a block of C is whose panels of B cost more than a copy. */
+#define HIGHER 3
+
 /* Cuts C into blocks: L2 size first, then so that the threads get equal shares where there are enough panels. */
 static void cut_blocks(struct plan *p, int n_threads) {
     const struct lk_gemm_kernel *kernel = p->kernel;
     int64_t mc = kernel->mc / kernel->mr, nc = kernel->nc / kernel->nr;
+    if (p->decodes) {
+        mc *= HIGHER;
+        nc = nc / HIGHER > 0 ? nc / HIGHER : 1;
+    }
     if (!p->b_whole && p->m_panels <= FEW_PANELS) nc = 1; /* a stream of weights: long runs along their rows */
     if (p->b_whole) {                                     /* each gathered block of A should see all of B */
         nc *= 2;
@@ -66,6 +74,7 @@ static struct plan make_plan(const struct lk_gemm *g, int n_threads) {
     p.m_panels = ceil_div(g->m, kernel->mr);
     p.n_panels = ceil_div(g->n, kernel->nr);
     p.b_whole = g->a.row || (g->n < g->m && g->n <= 1024);
+    p.decodes = g->b.row && !p.b_whole;
     const int64_t kc = kernel->kc;
     p.n_kb = ceil_div(g->k, kc);
     p.kc = ceil_div(ceil_div(g->k, p.n_kb), kernel->kr) * kernel->kr;
@@ -93,7 +102,7 @@ static int useful_threads(const struct lk_gemm *g, int n_threads) {
 size_t lk_gemm_scratch(const struct lk_gemm *g, int n_threads) {
     n_threads = useful_threads(g, n_threads);
     const struct plan p = make_plan(g, n_threads);
-    const int64_t mc = min64(p.m_panels, p.kernel->mc / p.kernel->mr);
+    const int64_t mc = min64(p.m_panels, (g->b.row ? HIGHER : 1) * (p.kernel->mc / p.kernel->mr));
     const int64_t nc = min64(p.n_panels, 2 * (p.kernel->nc / p.kernel->nr));
     int64_t whole = p.b_whole ? p.n_panels * p.b_panel : 0, moving = p.b_panel;
     if (p.b_whole) moving = mc * p.a_panel > moving ? mc * p.a_panel : moving;

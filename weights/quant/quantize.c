@@ -125,26 +125,36 @@ static int load(struct block *b, const uint16_t *bf16) {
     return -1;
 }
 
+/* The block that begins at `first`; the index of its first element that is not finite, or -1. */
+static int64_t quantize_block(enum lk_quantize how, const uint16_t *bf16, int64_t first, int n, int block,
+                              unsigned char *codes, uint16_t *scales) {
+    struct block b = {.n = n};
+    const int bad = load(&b, bf16 + first);
+    if (bad >= 0) return first + bad;
+    if (how == LK_QUANTIZE_Q8)
+        quantize_q8(&b);
+    else if (how == LK_QUANTIZE_NF4_MSE)
+        quantize_nf4_mse(&b);
+    else
+        quantize_nf4(&b);
+    scales[first / block] = lk_f32_to_bf16(b.scale);
+    if (how == LK_QUANTIZE_Q8) {
+        for (int i = 0; i < b.n; i++) codes[first + i] = b.code[i];
+        return -1;
+    }
+    if (b.n % 2) b.code[b.n] = 0; /* the end of an odd n */
+    for (int i = 0; i < b.n; i += 2) codes[(first + i) / 2] = (unsigned char)(b.code[i] << 4 | b.code[i + 1]);
+    return -1;
+}
+
 int64_t lk_quantize(enum lk_quantize how, const uint16_t *bf16, int64_t n, int block, unsigned char *codes,
                     uint16_t *scales) {
-    struct block b;
+    int64_t bad = n;
+#pragma omp parallel for schedule(static) reduction(min : bad) if (n >= 1 << 16)
     for (int64_t first = 0; first < n; first += block) {
-        b.n = n - first < block ? (int)(n - first) : block;
-        const int bad = load(&b, bf16 + first);
-        if (bad >= 0) return first + bad;
-        if (how == LK_QUANTIZE_Q8)
-            quantize_q8(&b);
-        else if (how == LK_QUANTIZE_NF4_MSE)
-            quantize_nf4_mse(&b);
-        else
-            quantize_nf4(&b);
-        scales[first / block] = lk_f32_to_bf16(b.scale);
-        if (how == LK_QUANTIZE_Q8) {
-            for (int i = 0; i < b.n; i++) codes[first + i] = b.code[i];
-            continue;
-        }
-        if (b.n % 2) b.code[b.n] = 0; /* the end of an odd n */
-        for (int i = 0; i < b.n; i += 2) codes[(first + i) / 2] = (unsigned char)(b.code[i] << 4 | b.code[i + 1]);
+        const int count = n - first < block ? (int)(n - first) : block;
+        const int64_t at = quantize_block(how, bf16, first, count, block, codes, scales);
+        if (at >= 0 && at < bad) bad = at;
     }
-    return -1;
+    return bad < n ? bad : -1;
 }

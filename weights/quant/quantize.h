@@ -1,5 +1,5 @@
 /* bf16 weights into the quantised forms that this program makes itself: bitsandbytes' NF4 to the bit, the same format
- * with scales that are searched for, and q8. Deterministic, one block at a time. */
+ * with scales that are searched for, and q8. Deterministic: one block at a time, whatever thread has it. */
 #pragma once
 
 #include "engine/tensor.h"

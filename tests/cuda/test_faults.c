@@ -94,7 +94,9 @@ static void fail_nth(struct bench *b, uint64_t n, int result, bool again) {
         assert_int_equal(lk_exit_code(rc), result == CUDA_ERROR_OUT_OF_MEMORY ? 4 : 5);
         b->n_errors++;
     } else {
-        if (call && !gives_back(call)) fail_msg("call %llu, %s: no error", (unsigned long long)n, call);
+        /* A GPU that is out of memory gets a smaller placement of the weights, which changes no bit. */
+        if (call && !gives_back(call) && result != CUDA_ERROR_OUT_OF_MEMORY)
+            fail_msg("call %llu, %s: no error", (unsigned long long)n, call);
         expect_good(b, &image);
     }
     lk_image_free(&image);

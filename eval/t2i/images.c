@@ -237,7 +237,9 @@ enum lk_code lk_t2i_images_finish(struct lk_t2i_images *images) {
         images->list[kept++] = *image;
     }
     images->n = kept;
-    return kept ? LK_OK : lk_fail(LK_E_INPUT, "labels: expected pictures with prompt, model and seed, got none");
+    return kept ? LK_OK
+                : lk_fail(LK_E_INPUT, "%s: expected pictures with prompt, model and seed, got none",
+                          images->files.n ? images->files.list[images->files.n - 1] : "labels");
 }
 
 const char *lk_t2i_cfg_meaning(const char *model) {

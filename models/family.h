@@ -20,9 +20,9 @@ struct lk_family {
     unsigned (*quantized)(const struct lk_pipeline *pipeline); /* lk_bind_totals.quantized of all that is bound */
     enum lk_code (*weights_identity)(const struct lk_pipeline *pipeline, char out[65]);
     void (*defaults)(struct lk_request *request); /* of its parameters; the rest is zero */
-    enum lk_code (*plan)(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_request *request,
-                         struct lk_plan *out);
-    /* lk_pipeline_edit_queue; jobs that have ended were refused already and are passed over. */
+    const struct lk_stages *stages;               /* models/common/queue.h */
+    /* lk_pipeline_edit_queue where there is more to it than the stages, else NULL; jobs that have ended were refused
+     * already and are passed over. */
     enum lk_code (*edit)(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue);
 };
 

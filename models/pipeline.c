@@ -6,6 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "models/family.h"
+#include "models/common/queue.h"
 #include "weights/checkpoint.h"
 #include "weights/config.h"
 
@@ -145,7 +146,7 @@ enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_devi
                               const struct lk_request *request, struct lk_plan *out) {
     LK_TRY(check_request(pipeline, request));
     *out = (struct lk_plan){.family = pipeline->name};
-    return pipeline->family->plan(pipeline, target, request, out);
+    return lk_stages_plan(pipeline->family->stages, pipeline, target, request, out);
 }
 
 static enum lk_code check_queue(const struct lk_pipeline *pipeline, const struct lk_queue *queue) {
@@ -168,7 +169,8 @@ enum lk_code lk_pipeline_edit_queue(struct lk_pipeline *pipeline, struct lk_devi
         if (!rc && job->ended && queue->done) queue->done(queue->context, job);
     }
     if (rc) return rc;
-    rc = pipeline->family->edit(pipeline, dev, queue);
+    const struct lk_family *f = pipeline->family;
+    rc = f->edit ? f->edit(pipeline, dev, queue) : lk_stages_run(f->stages, pipeline, dev, queue);
     for (int i = 0; i < queue->n_jobs; i++) {
         struct lk_queued *job = queue->jobs[i];
         if (!job->ended) lk_result_free(&job->result);

@@ -81,6 +81,11 @@ struct lk_round {
     double score;                  /* their product */
 };
 
+/* Pixels of a reference image as given, and as the VAE sees it: resized, then cropped. */
+struct lk_reference_size {
+    int source_width, source_height, width, height, crop_left, crop_top;
+};
+
 struct lk_result {
     struct lk_image image;
     int width, height;
@@ -88,9 +93,7 @@ struct lk_result {
     double cfg_scale; /* true CFG as it was done; 1: one forward a step */
     float sigmas[LK_MAX_STEPS + 1];
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
-    struct {
-        int source_width, source_height, width, height, crop_left, crop_top;
-    } references[LK_MAX_REFERENCES];
+    struct lk_reference_size references[LK_MAX_REFERENCES];
     int n_references;
     size_t peak_bytes; /* of the activation arena */
     /* Thinking and reflection (Step1X-Edit); empty without them. */

@@ -45,6 +45,31 @@ static enum lk_code each(struct queue *q, enum lk_code (*stage)(void *run)) {
     return LK_OK;
 }
 
+/* All that decides what the VAE makes of reference i; empty when planning. */
+static void reference_key(const struct lk_walk *w, int i, char key[65]) {
+    const struct lk_reference_size *s = &w->sizes[i];
+    key[0] = 0;
+    if (!w->request->images[i].pixels) return;
+    lk_key_begin(key, "reference");
+    lk_key_add_image(key, &w->request->images[i]);
+    lk_key_add(key, s, sizeof *s);
+}
+
+static enum lk_code encode_references(const struct queue *q, struct lk_walk *w) {
+    struct lk_cost before;
+    int n_made = 0;
+    for (int i = 0; i < w->request->n_images; i++) {
+        char key[65];
+        reference_key(w, i, key);
+        w->references[i] = lk_kept_find(*w->kept, key);
+        if (w->references[i]) continue;
+        if (!n_made++) LK_TRY(lk_walk_begin(w, "vae_encode", &before));
+        LK_TRY(q->stages->encode_reference(w, i, key));
+    }
+    if (n_made) lk_walk_note(w, "vae_encode", w->vae, 1, &before);
+    return LK_OK;
+}
+
 /* The end of step i: the latents go along the velocity. */
 static enum lk_code advance(struct lk_walk *w, int i) {
     struct lk_euler_step step = {.x = &w->latents, .v = &w->velocity, .dt = w->sigmas[i + 1] - w->sigmas[i]};
@@ -127,14 +152,27 @@ static enum lk_code transform(struct queue *q) {
 static enum lk_code stages(struct queue *q) {
     LK_TRY(each(q, q->stages->see));
     LK_TRY(each(q, q->stages->encode));
-    LK_TRY(each(q, q->stages->encode_references));
+    for (int i = 0; i < q->n; i++)
+        if (q->runs[i]) LK_TRY(settle(q, i, encode_references(q, q->runs[i])));
     return transform(q);
+}
+
+/* Checks that the files are still those that were opened, and fills in the result. */
+static enum lk_code record(const struct queue *q, struct lk_walk *w) {
+    struct lk_result *out = w->result;
+    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&w->checkpoints[i]));
+    out->width = out->image.width;
+    out->height = out->image.height;
+    out->cfg_scale = q->stages->forwards(w) > 1 ? w->request->true_cfg_scale : 1;
+    out->n_references = w->request->n_images;
+    memcpy(out->references, w->sizes, sizeof out->references);
+    return LK_OK;
 }
 
 static enum lk_code decode(struct queue *q, int i) {
     struct lk_walk *w = q->runs[i];
     LK_TRY(q->stages->decode(w));
-    LK_TRY(q->stages->record(w));
+    LK_TRY(record(q, w));
     w->result->peak_bytes = q->dev->arena.peak > q->peak_bytes ? q->dev->arena.peak : q->peak_bytes;
     return LK_OK;
 }
@@ -168,6 +206,10 @@ static enum lk_code begin(struct queue *q, int i, struct lk_pipeline *pipeline, 
     w->rng = job && job->rng ? job->rng : &w->own_rng;
     w->kept = &q->kept;
     w->peak_bytes = &q->peak_bytes;
+    for (int k = 0; k < request->n_images && k < LK_MAX_REFERENCES; k++) {
+        w->sizes[k].source_width = request->images[k].width;
+        w->sizes[k].source_height = request->images[k].height;
+    }
     return q->stages->begin(w, pipeline);
 }
 

@@ -9,13 +9,15 @@
  * family does not need is NULL. */
 struct lk_stages {
     size_t run_bytes;
-    /* Checks the request, measures, tokenises; walk->result is NULL when the job is only to be planned. */
+    /* Checks the request, measures, tokenises; walk->result is NULL when the job is only to be planned. Sets
+     * walk->checkpoints, vae and sizes. */
     enum lk_code (*begin)(void *run, struct lk_pipeline *pipeline);
-    /* Images through the vision tower; prompts through the text encoder; references through the VAE. They take what
-     * they need from walk->kept and leave what they made there. */
+    /* Images through the vision tower; prompts through the text encoder. They take what they need from walk->kept and
+     * leave what they made there. */
     enum lk_code (*see)(void *run);
     enum lk_code (*encode)(void *run);
-    enum lk_code (*encode_references)(void *run);
+    /* Reference i through the VAE, to walk->references[i] under the key. */
+    enum lk_code (*encode_reference)(void *run, int i, const char *key);
     /* All of runs[k] that lives through the steps, into the arena: walk->latents and walk->velocity, conditioning,
      * noise, and what is made ahead for all steps; runs[0..k) of the same visit are prepared already. */
     enum lk_code (*prepare)(void *const *runs, int k);
@@ -25,8 +27,6 @@ struct lk_stages {
     /* walk->final to walk->result->image. */
     enum lk_code (*decode)(void *run);
     void (*describe)(const void *run, struct lk_plan *out);
-    /* Checks that the files are still those that were opened, and fills in the result. */
-    enum lk_code (*record)(const void *run);
     void (*end)(void *run);
 };
 

@@ -125,6 +125,27 @@ enum lk_code lk_walk_step_done(const struct lk_walk *w, int i) {
     return q->progress(q->progress_context, "transformer", i + 1, q->num_inference_steps);
 }
 
+enum lk_code lk_walk_pixels(const struct lk_walk *w, struct lk_image *rgb, const struct lk_tensor *pixels) {
+    size_t mark = lk_arena_mark(&w->dev->arena);
+    struct lk_tensor bytes;
+    enum lk_code rc = LK_NEW(&w->dev->arena, &bytes, LK_U8, pixels->shape[0], pixels->shape[1], 3);
+    if (!lk_walk_planning(w)) {
+        if (!rc) rc = lk_upload(w->dev, &bytes, rgb->pixels);
+        lk_image_free(rgb);
+    }
+    if (!rc) rc = lk_pixels(w->dev, &(struct lk_pixels){.y = pixels, .x = &bytes});
+    lk_arena_release(&w->dev->arena, mark);
+    return rc;
+}
+
+enum lk_code lk_walk_decoded(const struct lk_walk *w, const struct lk_tensor *decoded, const struct lk_tensor *bytes,
+                             const char *name) {
+    LK_TRY(lk_walk_check_finite(w, decoded, "VAE decode", -1));
+    LK_TRY(lk_trace(w->dev, decoded, "decoded"));
+    LK_TRY(lk_pixels(w->dev, &(struct lk_pixels){.y = bytes, .x = decoded}));
+    return lk_trace(w->dev, bytes, "%s", name);
+}
+
 enum lk_code lk_walk_download(const struct lk_walk *w, const struct lk_tensor *bytes) {
     if (lk_walk_planning(w)) return LK_OK;
     struct lk_image *image = &w->result->image;

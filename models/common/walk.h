@@ -15,8 +15,12 @@ struct lk_walk {
     struct lk_plan *plan;     /* stages are noted here; NULL when running */
     struct lk_result *result; /* NULL when planning */
     struct lk_rng own_rng, *rng;
-    struct lk_kept **kept; /* the queue's */
-    size_t *peak_bytes;    /* the queue's: of the arena */
+    struct lk_kept **kept;                             /* the queue's */
+    size_t *peak_bytes;                                /* the queue's: of the arena */
+    const struct lk_checkpoint *checkpoints;           /* [3], of the pipeline */
+    const struct lk_bind_totals *vae;                  /* its parameters */
+    struct lk_reference_size sizes[LK_MAX_REFERENCES]; /* the family's, but for the source's */
+    struct lk_kept *references[LK_MAX_REFERENCES];     /* what the VAE makes of them */
     float sigmas[LK_MAX_STEPS + 1], timesteps[LK_MAX_STEPS + 1];
     struct lk_tensor latents, velocity; /* [n_noise, C] while the steps are under way */
     struct lk_kept *final;              /* the latents after the last step */
@@ -59,5 +63,10 @@ bool lk_walk_same_schedule(const struct lk_walk *a, const struct lk_walk *b);
 /* Tells the caller of the end of step i (from 0). */
 enum lk_code lk_walk_step_done(const struct lk_walk *walk, int i);
 
+/* An image as values in [-1, 1] on the device. Frees it; it is not looked at when planning. */
+enum lk_code lk_walk_pixels(const struct lk_walk *walk, struct lk_image *rgb, const struct lk_tensor *pixels);
+/* What the VAE has decoded as a u8 image [H, W, 3] on the device, which the trace knows as `name`. */
+enum lk_code lk_walk_decoded(const struct lk_walk *walk, const struct lk_tensor *decoded, const struct lk_tensor *bytes,
+                             const char *name);
 /* The image u8 [H, W, 3] on the device to result->image. Nothing when planning. */
 enum lk_code lk_walk_download(const struct lk_walk *walk, const struct lk_tensor *bytes);

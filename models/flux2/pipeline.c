@@ -18,7 +18,7 @@ struct run {
     int64_t reference_tokens[LK_MAX_REFERENCES], first_token[LK_MAX_REFERENCES];
     int width, height, multiple; /* of the output; pixels a token's side */
     int64_t n_noise, n_img;
-    struct lk_kept *prompt_embeds, *reference_latents[LK_MAX_REFERENCES];
+    struct lk_kept *prompt_embeds;
     struct lk_tensor x; /* [n_img, in_channels]: noise, then the references */
     struct lk_flux2_conditioning conditioning;
 };
@@ -36,6 +36,10 @@ static enum lk_code measure(struct run *r) {
         if (rc) return lk_fail_prefix(rc, "image %d", i + 1);
         if (!r->width) r->width = s->width;
         if (!r->height) r->height = s->height;
+        r->walk.sizes[i].width = s->width;
+        r->walk.sizes[i].height = s->height;
+        r->walk.sizes[i].crop_left = s->left;
+        r->walk.sizes[i].crop_top = s->top;
         r->reference_tokens[i] = (int64_t)(s->width / r->multiple) * (s->height / r->multiple);
     }
     if (!r->width) r->width = DEFAULT_LATENT_SIDE * factor;
@@ -124,35 +128,21 @@ static enum lk_code embed_context(struct run *r) {
     return LK_OK;
 }
 
-/* The image as u8 on the device, in [-1, 1] in `pixels`. */
-static enum lk_code upload_pixels(struct run *r, int i, const struct lk_tensor *pixels) {
-    size_t mark = lk_arena_mark(&r->walk.dev->arena);
-    struct lk_tensor bytes;
-    LK_TRY(LK_NEW(&r->walk.dev->arena, &bytes, LK_U8, pixels->shape[0], pixels->shape[1], 3));
-    if (!lk_walk_planning(&r->walk)) {
-        struct lk_image rgb;
-        LK_TRY(lk_flux2_prepare_reference(&r->walk.request->images[i], &r->references[i], &rgb));
-        enum lk_code rc = lk_upload(r->walk.dev, &bytes, rgb.pixels);
-        lk_image_free(&rgb);
-        if (rc) return rc;
-    }
-    LK_TRY(lk_pixels(r->walk.dev, &(struct lk_pixels){.y = pixels, .x = &bytes}));
-    lk_arena_release(&r->walk.dev->arena, mark);
-    return LK_OK;
-}
-
 /* Reference i: pixels -> latents -> 2x2 packed, normalised tokens. */
-static enum lk_code encode_reference(struct run *r, int i, const char *key) {
+static enum lk_code encode_reference(void *run, int i, const char *key) {
+    struct run *r = run;
     const struct lk_flux2_reference_size *s = &r->references[i];
     const struct lk_vae *vae = &r->m->vae;
     struct lk_arena *arena = &r->walk.dev->arena;
     int factor = r->multiple / 2;
     size_t mark = lk_arena_mark(arena);
     struct lk_tensor tokens, pixels, mean;
+    struct lk_image rgb = {0};
     LK_TRY(LK_NEW(arena, &tokens, r->walk.dtype, r->reference_tokens[i], r->m->transformer.config.in_channels));
     LK_TRY(LK_NEW(arena, &mean, r->walk.dtype, s->height / factor, s->width / factor, vae->config.latent_channels));
     LK_TRY(LK_NEW(arena, &pixels, r->walk.dtype, s->height, s->width, 3));
-    LK_TRY(upload_pixels(r, i, &pixels));
+    if (!lk_walk_planning(&r->walk)) LK_TRY(lk_flux2_prepare_reference(&r->walk.request->images[i], s, &rgb));
+    LK_TRY(lk_walk_pixels(&r->walk, &rgb, &pixels));
     LK_TRY(lk_trace(r->walk.dev, &pixels, "reference.%d.pixels", i));
     LK_TRY(lk_vae_encode(r->walk.dev, vae, &pixels, &mean));
     LK_TRY(lk_trace(r->walk.dev, &mean, "reference.%d.mean", i));
@@ -161,34 +151,15 @@ static enum lk_code encode_reference(struct run *r, int i, const char *key) {
         .y = &tokens, .x = &tokens, .mean = &vae->bn_mean, .std = &vae->bn_std, .normalize = true};
     LK_TRY(lk_channel_affine(r->walk.dev, &normalize));
     LK_TRY(lk_walk_check_finite(&r->walk, &tokens, "VAE encode", -1));
-    LK_TRY(lk_walk_keep(&r->walk, key, &tokens, &r->reference_latents[i]));
+    LK_TRY(lk_walk_keep(&r->walk, key, &tokens, &r->walk.references[i]));
     lk_arena_release(arena, mark);
-    return LK_OK;
-}
-
-static enum lk_code encode_references(void *run) {
-    struct run *r = run;
-    struct lk_cost before;
-    int n_made = 0;
-    for (int i = 0; i < r->walk.request->n_images; i++) {
-        char key[65] = "";
-        if (r->walk.request->images[i].pixels) {
-            lk_key_begin(key, "FLUX.2 reference");
-            lk_key_add_image(key, &r->walk.request->images[i]);
-        }
-        r->reference_latents[i] = lk_kept_find(*r->walk.kept, key);
-        if (r->reference_latents[i]) continue;
-        if (!n_made++) LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
-        LK_TRY(encode_reference(r, i, key));
-    }
-    if (n_made) lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
     return LK_OK;
 }
 
 static enum lk_code place_references(struct run *r) {
     for (int i = 0; i < r->walk.request->n_images; i++) {
         struct lk_tensor rows = lk_tensor_rows(&r->x, r->first_token[i], r->reference_tokens[i]);
-        LK_TRY(lk_walk_give_back(&r->walk, r->reference_latents[i], &rows));
+        LK_TRY(lk_walk_give_back(&r->walk, r->walk.references[i], &rows));
         LK_TRY(lk_trace(r->walk.dev, &rows, "reference.%d.latents", i));
     }
     return LK_OK;
@@ -299,10 +270,7 @@ static enum lk_code decode(void *run) {
                            &(struct lk_pack_latents){.tokens = &tokens, .latents = &latents, .inverse = true}));
     LK_TRY(lk_trace(r->walk.dev, &latents, "vae.decode.input"));
     LK_TRY(lk_vae_decode(r->walk.dev, vae, &latents, &decoded));
-    LK_TRY(lk_walk_check_finite(&r->walk, &decoded, "VAE decode", -1));
-    LK_TRY(lk_trace(r->walk.dev, &decoded, "decoded"));
-    LK_TRY(lk_pixels(r->walk.dev, &(struct lk_pixels){.y = &bytes, .x = &decoded}));
-    LK_TRY(lk_trace(r->walk.dev, &bytes, "image"));
+    LK_TRY(lk_walk_decoded(&r->walk, &decoded, &bytes, "image"));
     LK_TRY(lk_walk_download(&r->walk, &bytes));
     lk_arena_release(arena, mark);
     lk_walk_note(&r->walk, "vae_decode", &vae->totals, 1, &before);
@@ -324,6 +292,8 @@ static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
     const struct lk_request *q = r->walk.request;
     int n_ids = q->max_sequence_length;
     r->m = pipeline->model;
+    r->walk.checkpoints = r->m->checkpoints;
+    r->walk.vae = &r->m->vae.totals;
     LK_TRY(measure(r));
     LK_TRY(lk_flux2_bind_text(pipeline, q, r->walk.result != NULL));
     if (r->walk.result)
@@ -341,26 +311,6 @@ static void describe(const void *run, struct lk_plan *out) {
     out->n_tokens = r->n_real + r->n_img;
 }
 
-static enum lk_code record(const void *run) {
-    const struct run *r = run;
-    struct lk_result *out = r->walk.result;
-    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&r->m->checkpoints[i]));
-    out->width = r->width;
-    out->height = r->height;
-    out->cfg_scale = 1;
-    out->n_references = r->walk.request->n_images;
-    for (int i = 0; i < out->n_references; i++) {
-        const struct lk_flux2_reference_size *s = &r->references[i];
-        out->references[i].source_width = r->walk.request->images[i].width;
-        out->references[i].source_height = r->walk.request->images[i].height;
-        out->references[i].width = s->width;
-        out->references[i].height = s->height;
-        out->references[i].crop_left = s->left;
-        out->references[i].crop_top = s->top;
-    }
-    return LK_OK;
-}
-
 static void end(void *run) { lk_free(((struct run *)run)->ids); }
 
 static int forwards(const void *run) {
@@ -372,24 +322,14 @@ static const struct lk_stages stages = {
     .run_bytes = sizeof(struct run),
     .begin = begin,
     .encode = encode_text,
-    .encode_references = encode_references,
+    .encode_reference = encode_reference,
     .prepare = prepare,
     .predict = predict,
     .forwards = forwards,
     .decode = decode,
     .describe = describe,
-    .record = record,
     .end = end,
 };
-
-static enum lk_code plan(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_request *request,
-                         struct lk_plan *out) {
-    return lk_stages_plan(&stages, pipeline, target, request, out);
-}
-
-static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue) {
-    return lk_stages_run(&stages, pipeline, dev, queue);
-}
 
 static void defaults(struct lk_request *request) {
     static const int out_layers[] = {10, 20, 30};
@@ -413,6 +353,5 @@ const struct lk_family lk_family_flux2 = {
     .quantized = lk_flux2_quantized,
     .weights_identity = lk_flux2_weights_identity,
     .defaults = defaults,
-    .plan = plan,
-    .edit = edit,
+    .stages = &stages,
 };

@@ -209,6 +209,5 @@ const struct lk_family lk_family_qwen_edit = {
     .quantized = lk_qwen_edit_quantized,
     .weights_identity = lk_qwen_edit_weights_identity,
     .defaults = lk_qwen_edit_defaults,
-    .plan = lk_qwen_edit_plan,
-    .edit = lk_qwen_edit_edit,
+    .stages = &lk_qwen_edit_stages,
 };

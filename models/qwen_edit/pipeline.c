@@ -19,27 +19,11 @@ static enum lk_code measure(struct lk_qwen_edit_run *r) {
         struct lk_qwen_edit_reference *s = &r->references[i];
         enum lk_code rc = lk_qwen_edit_reference_size(r->m, q, i, s);
         if (rc) return lk_fail_prefix(rc, "image %d", i + 1);
+        r->walk.sizes[i].width = s->width;
+        r->walk.sizes[i].height = s->height;
         r->grids[i + 1] = (struct lk_qwen_grid){s->height / multiple, s->width / multiple};
         r->n_img += (int64_t)r->grids[i + 1].height * r->grids[i + 1].width;
     }
-    return LK_OK;
-}
-
-/* The image as u8 on the device, in [-1, 1] in `pixels`. */
-static enum lk_code upload_pixels(const struct lk_qwen_edit_run *r, int i, const struct lk_tensor *pixels) {
-    struct lk_device *dev = r->walk.dev;
-    size_t mark = lk_arena_mark(&dev->arena);
-    struct lk_tensor bytes;
-    LK_TRY(LK_NEW(&dev->arena, &bytes, LK_U8, pixels->shape[0], pixels->shape[1], 3));
-    if (!lk_walk_planning(&r->walk)) {
-        struct lk_image rgb;
-        LK_TRY(lk_qwen_edit_vae_image(&r->walk.request->images[i], &r->references[i], &rgb));
-        enum lk_code rc = lk_upload(dev, &bytes, rgb.pixels);
-        lk_image_free(&rgb);
-        if (rc) return rc;
-    }
-    LK_TRY(lk_pixels(dev, &(struct lk_pixels){.y = pixels, .x = &bytes}));
-    lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }
 
@@ -66,53 +50,35 @@ static struct lk_tensor reference_rows(const struct lk_qwen_edit_run *r, int i) 
 }
 
 /* Reference i: pixels -> latents -> 2x2 packed tokens. */
-static enum lk_code encode_reference(struct lk_qwen_edit_run *r, int i, const char *key) {
+static enum lk_code encode_reference(void *run, int i, const char *key) {
+    struct lk_qwen_edit_run *r = run;
     const struct lk_qwen_edit_reference *s = &r->references[i];
     const struct lk_qwen_grid *grid = &r->grids[i + 1];
     struct lk_device *dev = r->walk.dev;
     size_t mark = lk_arena_mark(&dev->arena);
     struct lk_tensor tokens, pixels, latents;
+    struct lk_image rgb = {0};
     LK_TRY(LK_NEW(&dev->arena, &tokens, r->walk.dtype, (int64_t)grid->height * grid->width,
                   r->m->transformer.config.in_channels));
     LK_TRY(new_latents(r, &latents, s->width, s->height));
     LK_TRY(LK_NEW(&dev->arena, &pixels, r->walk.dtype, s->height, s->width, 3));
-    LK_TRY(upload_pixels(r, i, &pixels));
+    if (!lk_walk_planning(&r->walk)) LK_TRY(lk_qwen_edit_vae_image(&r->walk.request->images[i], s, &rgb));
+    LK_TRY(lk_walk_pixels(&r->walk, &rgb, &pixels));
     LK_TRY(lk_trace(dev, &pixels, "reference.%d.pixels", i));
     LK_TRY(lk_qwen_vae_encode(dev, &r->m->vae, &pixels, &latents, tile_rows(r)));
     LK_TRY(lk_trace(dev, &latents, "reference.%d.mean", i));
     LK_TRY(scale_latents(r, &latents, true));
     LK_TRY(lk_pack_latents(dev, &(struct lk_pack_latents){.tokens = &tokens, .latents = &latents}));
     LK_TRY(lk_walk_check_finite(&r->walk, &tokens, "VAE encode", -1));
-    LK_TRY(lk_walk_keep(&r->walk, key, &tokens, &r->reference_latents[i]));
+    LK_TRY(lk_walk_keep(&r->walk, key, &tokens, &r->walk.references[i]));
     lk_arena_release(&dev->arena, mark);
-    return LK_OK;
-}
-
-static enum lk_code encode_references(void *run) {
-    struct lk_qwen_edit_run *r = run;
-    struct lk_cost before;
-    int n_made = 0;
-    for (int i = 0; i < r->walk.request->n_images; i++) {
-        char key[65] = "";
-        if (r->walk.request->images[i].pixels) {
-            lk_key_begin(key, "Qwen-Image reference");
-            lk_key_add_image(key, &r->walk.request->images[i]);
-            lk_key_add_int(key, r->references[i].width);
-            lk_key_add_int(key, r->references[i].height);
-        }
-        r->reference_latents[i] = lk_kept_find(*r->walk.kept, key);
-        if (r->reference_latents[i]) continue;
-        if (!n_made++) LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
-        LK_TRY(encode_reference(r, i, key));
-    }
-    if (n_made) lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
     return LK_OK;
 }
 
 static enum lk_code place_references(struct lk_qwen_edit_run *r) {
     for (int i = 0; i < r->walk.request->n_images; i++) {
         struct lk_tensor rows = reference_rows(r, i);
-        LK_TRY(lk_walk_give_back(&r->walk, r->reference_latents[i], &rows));
+        LK_TRY(lk_walk_give_back(&r->walk, r->walk.references[i], &rows));
         LK_TRY(lk_trace(r->walk.dev, &rows, "reference.%d.latents", i));
     }
     return LK_OK;
@@ -219,10 +185,7 @@ static enum lk_code decode(void *run) {
     LK_TRY(scale_latents(r, &latents, false));
     LK_TRY(lk_trace(dev, &latents, "vae.decode.input"));
     LK_TRY(lk_qwen_vae_decode(dev, &r->m->vae, &latents, &decoded, tile_rows(r)));
-    LK_TRY(lk_walk_check_finite(&r->walk, &decoded, "VAE decode", -1));
-    LK_TRY(lk_trace(dev, &decoded, "decoded"));
-    LK_TRY(lk_pixels(dev, &(struct lk_pixels){.y = &bytes, .x = &decoded}));
-    LK_TRY(lk_trace(dev, &bytes, "image"));
+    LK_TRY(lk_walk_decoded(&r->walk, &decoded, &bytes, "image"));
     LK_TRY(lk_walk_download(&r->walk, &bytes));
     lk_arena_release(&dev->arena, mark);
     lk_walk_note(&r->walk, "vae_decode", &r->m->vae.totals, 1, &before);
@@ -248,6 +211,8 @@ static enum lk_code check_request(const struct lk_pipeline *pipeline, const stru
 static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
     struct lk_qwen_edit_run *r = run;
     r->m = pipeline->model;
+    r->walk.checkpoints = r->m->checkpoints;
+    r->walk.vae = &r->m->vae.totals;
     r->request = *r->walk.request;
     if (r->walk.result && !r->request.prompt) r->request.prompt = "";
     r->walk.request = &r->request;
@@ -269,48 +234,21 @@ static void describe(const void *run, struct lk_plan *out) {
     out->n_tokens = lk_qwen_edit_longest(r)->n_txt + r->n_img;
 }
 
-static enum lk_code record(const void *run) {
-    const struct lk_qwen_edit_run *r = run;
-    struct lk_result *out = r->walk.result;
-    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&r->m->checkpoints[i]));
-    out->width = r->width;
-    out->height = r->height;
-    out->cfg_scale = r->n_branches > 1 ? r->walk.request->true_cfg_scale : 1;
-    out->n_references = r->walk.request->n_images;
-    for (int i = 0; i < out->n_references; i++) {
-        out->references[i].source_width = r->walk.request->images[i].width;
-        out->references[i].source_height = r->walk.request->images[i].height;
-        out->references[i].width = r->references[i].width;
-        out->references[i].height = r->references[i].height;
-    }
-    return LK_OK;
-}
-
 static int forwards(const void *run) { return ((const struct lk_qwen_edit_run *)run)->n_branches; }
 
-static const struct lk_stages stages = {
+const struct lk_stages lk_qwen_edit_stages = {
     .run_bytes = sizeof(struct lk_qwen_edit_run),
     .begin = begin,
     .see = lk_qwen_edit_see,
     .encode = lk_qwen_edit_encode_prompts,
-    .encode_references = encode_references,
+    .encode_reference = encode_reference,
     .prepare = prepare,
     .predict = predict,
     .forwards = forwards,
     .decode = decode,
     .describe = describe,
-    .record = record,
     .end = end,
 };
-
-enum lk_code lk_qwen_edit_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
-                               const struct lk_request *request, struct lk_plan *out) {
-    return lk_stages_plan(&stages, pipeline, target, request, out);
-}
-
-enum lk_code lk_qwen_edit_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue) {
-    return lk_stages_run(&stages, pipeline, dev, queue);
-}
 
 void lk_qwen_edit_defaults(struct lk_request *request) {
     request->num_inference_steps = 40;

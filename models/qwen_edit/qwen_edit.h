@@ -75,6 +75,4 @@ int64_t lk_qwen_edit_planned_ids(enum lk_qwen_edit_kind kind, const struct lk_qw
                                  int n_references, int64_t n_prompt_ids);
 
 void lk_qwen_edit_defaults(struct lk_request *request);
-enum lk_code lk_qwen_edit_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
-                               const struct lk_request *request, struct lk_plan *out);
-enum lk_code lk_qwen_edit_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue);
+extern const struct lk_stages lk_qwen_edit_stages;

@@ -24,8 +24,8 @@ struct lk_qwen_edit_run {
     int width, height, factor;                     /* of the output; of the VAE */
     struct lk_qwen_grid grids[LK_QWEN_MAX_IMAGES]; /* the output's, then each reference's */
     int64_t n_noise, n_img;
-    struct lk_kept *features, *reference_latents[LK_MAX_REFERENCES]; /* features: of all references, for the prompts */
-    struct lk_tensor x; /* [n_img, 4 C]: noise tokens, then those of each reference */
+    struct lk_kept *features; /* of all references, for the prompts */
+    struct lk_tensor x;       /* [n_img, 4 C]: noise tokens, then those of each reference */
 };
 
 /* What a plan calls one forward: that for the longest prompt. */

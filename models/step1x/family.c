@@ -45,7 +45,7 @@ static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, co
     enum lk_code rc = plain ? refuse_v1p1(pipeline) : lk_fail(LK_E_NOMEM, "edit: out of memory");
     for (int i = 0; !rc && i < queue->n_jobs; i++)
         if (!thinks(queue->jobs[i])) plain[rest.n_jobs++] = queue->jobs[i];
-    if (!rc) rc = lk_step1x_edit_plain(pipeline, dev, &rest);
+    if (!rc) rc = lk_stages_run(&lk_step1x_stages, pipeline, dev, &rest);
     lk_free(plain);
     for (int i = 0; !rc && i < queue->n_jobs; i++) {
         struct lk_queued *job = queue->jobs[i];
@@ -67,6 +67,6 @@ const struct lk_family lk_family_step1x = {
     .quantized = lk_step1x_quantized,
     .weights_identity = lk_step1x_weights_identity,
     .defaults = defaults,
-    .plan = lk_step1x_plan,
+    .stages = &lk_step1x_stages,
     .edit = edit,
 };

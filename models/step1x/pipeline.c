@@ -30,6 +30,8 @@ static enum lk_code measure(struct lk_step1x_run *r) {
         r->out_width = r->source->width;
         r->out_height = r->source->height;
         LK_TRY(lk_step1x_size(q->size_level, multiple, r->out_width, r->out_height, &r->width, &r->height));
+        r->walk.sizes[0].width = r->width;
+        r->walk.sizes[0].height = r->height;
     } else {
         r->out_width = q->width ? q->width : q->size_level;
         r->out_height = q->height ? q->height : q->size_level;
@@ -83,7 +85,8 @@ static enum lk_code new_latents(const struct lk_step1x_run *r, struct lk_tensor 
 }
 
 /* Mean and logarithm of the variance of the source's latents. */
-static enum lk_code encode_moments(struct lk_step1x_run *r, const char *key) {
+static enum lk_code encode_moments(void *run, int i, const char *key) {
+    struct lk_step1x_run *r = run;
     struct lk_device *dev = r->walk.dev;
     size_t mark = lk_arena_mark(&dev->arena);
     struct lk_tensor pixels, moments;
@@ -94,27 +97,8 @@ static enum lk_code encode_moments(struct lk_step1x_run *r, const char *key) {
     LK_TRY(lk_vae_encode_moments(dev, &r->m->vae, &pixels, &moments));
     LK_TRY(lk_trace(dev, &moments, "reference.0.moments"));
     LK_TRY(lk_walk_check_finite(&r->walk, &moments, "VAE encode", -1));
-    LK_TRY(lk_walk_keep(&r->walk, key, &moments, &r->moments));
+    LK_TRY(lk_walk_keep(&r->walk, key, &moments, &r->walk.references[i]));
     lk_arena_release(&dev->arena, mark);
-    return LK_OK;
-}
-
-static enum lk_code encode_source(void *run) {
-    struct lk_step1x_run *r = run;
-    struct lk_cost before;
-    char key[65] = "";
-    if (!r->source) return LK_OK;
-    if (r->source->pixels) {
-        lk_key_begin(key, "Step1X-Edit source");
-        lk_key_add_image(key, r->source);
-        lk_key_add_int(key, r->width);
-        lk_key_add_int(key, r->height);
-    }
-    r->moments = lk_kept_find(*r->walk.kept, key);
-    if (r->moments) return LK_OK;
-    LK_TRY(lk_walk_begin(&r->walk, "vae_encode", &before));
-    LK_TRY(encode_moments(r, key));
-    lk_walk_note(&r->walk, "vae_encode", &r->m->vae.totals, 1, &before);
     return LK_OK;
 }
 
@@ -127,7 +111,7 @@ static enum lk_code place_source(struct lk_step1x_run *r) {
     LK_TRY(new_latents(r, &moments, 2));
     LK_TRY(new_latents(r, &noise, 1));
     LK_TRY(new_latents(r, &z, 1));
-    LK_TRY(lk_walk_give_back(&r->walk, r->moments, &moments));
+    LK_TRY(lk_walk_give_back(&r->walk, r->walk.references[0], &moments));
     LK_TRY(lk_walk_noise(&r->walk, &noise, false));
     LK_TRY(lk_trace(dev, &noise, "posterior_noise.0"));
     LK_TRY(lk_posterior_sample(dev, &(struct lk_posterior_sample){.z = &z, .moments = &moments, .noise = &noise}));
@@ -263,10 +247,7 @@ static enum lk_code decode(void *run) {
     LK_TRY(scale_latents(r, &latents, false));
     LK_TRY(lk_trace(dev, &latents, "vae.decode.input"));
     LK_TRY(lk_vae_decode(dev, vae, &latents, &decoded));
-    LK_TRY(lk_walk_check_finite(&r->walk, &decoded, "VAE decode", -1));
-    LK_TRY(lk_trace(dev, &decoded, "decoded"));
-    LK_TRY(lk_pixels(dev, &(struct lk_pixels){.y = &bytes, .x = &decoded}));
-    LK_TRY(lk_trace(dev, &bytes, "image.unresized"));
+    LK_TRY(lk_walk_decoded(&r->walk, &decoded, &bytes, "image.unresized"));
     LK_TRY(finish_image(r, &bytes));
     lk_arena_release(&dev->arena, mark);
     lk_walk_note(&r->walk, "vae_decode", &vae->totals, 1, &before);
@@ -279,6 +260,8 @@ static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
     if (q->n_images > 1)
         return lk_fail(LK_E_USAGE, "reference images: Step1X-Edit edits one image, got %d", q->n_images);
     r->m = pipeline->model;
+    r->walk.checkpoints = r->m->checkpoints;
+    r->walk.vae = &r->m->vae.totals;
     r->source = q->n_images ? q->images : NULL;
     LK_TRY(measure(r));
     return lk_step1x_prepare_prompts(r, q->prompt || !r->walk.result ? q->prompt : "");
@@ -300,47 +283,21 @@ static void describe(const void *run, struct lk_plan *out) {
     out->n_tokens = lk_step1x_longest(r)->n_txt + r->n_img;
 }
 
-static enum lk_code record(const void *run) {
-    const struct lk_step1x_run *r = run;
-    struct lk_result *out = r->walk.result;
-    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&r->m->checkpoints[i]));
-    out->width = r->out_width;
-    out->height = r->out_height;
-    out->cfg_scale = r->n_branches > 1 ? r->walk.request->true_cfg_scale : 1;
-    if (!r->source) return LK_OK;
-    out->n_references = 1;
-    out->references[0].source_width = r->source->width;
-    out->references[0].source_height = r->source->height;
-    out->references[0].width = r->width;
-    out->references[0].height = r->height;
-    return LK_OK;
-}
-
 static int forwards(const void *run) { return ((const struct lk_step1x_run *)run)->n_branches; }
 
-static const struct lk_stages stages = {
+const struct lk_stages lk_step1x_stages = {
     .run_bytes = sizeof(struct lk_step1x_run),
     .begin = begin,
     .see = lk_step1x_see,
     .encode = lk_step1x_encode_prompts,
-    .encode_references = encode_source,
+    .encode_reference = encode_moments,
     .prepare = prepare,
     .predict = predict,
     .forwards = forwards,
     .decode = decode,
     .describe = describe,
-    .record = record,
     .end = end,
 };
-
-enum lk_code lk_step1x_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
-                            const struct lk_request *request, struct lk_plan *out) {
-    return lk_stages_plan(&stages, pipeline, target, request, out);
-}
-
-enum lk_code lk_step1x_edit_plain(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue) {
-    return lk_stages_run(&stages, pipeline, dev, queue);
-}
 
 enum lk_code lk_step1x_edit_once(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
                                  const struct lk_step1x_edit *edit, struct lk_result *result) {
@@ -352,7 +309,7 @@ enum lk_code lk_step1x_edit_once(struct lk_pipeline *pipeline, struct lk_device 
     once.prompt = edit->prompt;
     job->request = &once;
     job->rng = edit->rng;
-    enum lk_code rc = lk_step1x_edit_plain(pipeline, dev, &(struct lk_queue){&job, 1, 1, NULL, NULL});
+    enum lk_code rc = lk_stages_run(&lk_step1x_stages, pipeline, dev, &(struct lk_queue){&job, 1, 1, NULL, NULL});
     if (!rc) rc = lk_error_set(&job->error);
     *result = job->result;
     lk_free(job);

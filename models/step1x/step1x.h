@@ -61,9 +61,6 @@ struct lk_step1x_edit {
 enum lk_code lk_step1x_edit_once(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,
                                  const struct lk_step1x_edit *edit, struct lk_result *result);
 
-/* Jobs without thinking or reflection. */
-enum lk_code lk_step1x_edit_plain(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue);
-
 /* Edits with thinking or reflection, as request says. */
 struct lk_step1x_instructions;
 enum lk_code lk_step1x_think_and_edit(struct lk_pipeline *pipeline, struct lk_device *dev,
@@ -73,5 +70,4 @@ enum lk_code lk_step1x_think_and_edit(struct lk_pipeline *pipeline, struct lk_de
 /* Sides of PIL's Image.thumbnail((1024, 1024)). */
 void lk_step1x_thumbnail_size(int width, int height, int *out_width, int *out_height);
 
-enum lk_code lk_step1x_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
-                            const struct lk_request *request, struct lk_plan *out);
+extern const struct lk_stages lk_step1x_stages;

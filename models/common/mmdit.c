@@ -191,6 +191,28 @@ enum lk_code lk_mmdit_joint_attention(struct lk_mmdit *passes, int n, int i, con
     return LK_OK;
 }
 
+enum lk_code lk_mmdit_feed_forward(struct lk_mmdit *passes, int n, bool text, const struct lk_mmdit_stream *w,
+                                   lk_mmdit_inner_fn *inner) {
+    struct lk_arena *arena = &passes->dev->arena;
+    size_t mark = lk_arena_mark(arena);
+    LK_EACH_PASS(p, passes, n)
+    LK_TRY(LK_NEW(arena, &p->wide, p->dtype, text ? p->n_txt : p->n_img, w->ff_out.weight.shape[1]));
+    LK_EACH_PASS(p, passes, n) {
+        struct lk_tensor rows = text ? lk_mmdit_txt(p, &p->z) : lk_mmdit_img(p, &p->z), norm;
+        size_t norm_mark = lk_arena_mark(arena);
+        LK_TRY(LK_NEW(arena, &norm, p->dtype, rows.shape[0], p->dim));
+        LK_TRY(lk_mmdit_modulate(p, &norm, &rows, text ? &p->txt[1] : &p->img[1]));
+        LK_TRY(inner(p, &p->wide, &norm, &w->ff_in));
+        lk_arena_release(arena, norm_mark);
+    }
+    LK_EACH_PASS(p, passes, n) {
+        struct lk_tensor rows = text ? lk_mmdit_txt(p, &p->z) : lk_mmdit_img(p, &p->z);
+        LK_TRY(lk_project_onto(p->dev, &rows, &p->wide, &w->ff_out, text ? &p->txt[1].gate : &p->img[1].gate));
+    }
+    lk_arena_release(arena, mark);
+    return LK_OK;
+}
+
 enum lk_code lk_mmdit_tail(const struct lk_mmdit *p, int64_t first, const struct lk_layer *proj_out,
                            const struct lk_tensor *velocity) {
     int64_t n = velocity->shape[0], d = p->dim;

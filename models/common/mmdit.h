@@ -119,6 +119,13 @@ enum lk_code lk_mmdit_new_block(struct lk_mmdit *passes, int n);
  * modulation of its own. */
 enum lk_code lk_mmdit_joint_attention(struct lk_mmdit *passes, int n, int i, const struct lk_mmdit_block *w);
 
+/* y [rows, inner] of x [rows, dim]: the first layer of a feed-forward and what follows it. */
+typedef enum lk_code lk_mmdit_inner_fn(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *x,
+                                       const struct lk_layer *w);
+/* Rows of one stream of z += gate * ff_out(inner(mod(rows))). */
+enum lk_code lk_mmdit_feed_forward(struct lk_mmdit *passes, int n, bool text, const struct lk_mmdit_stream *w,
+                                   lk_mmdit_inner_fn *inner);
+
 /* velocity: the first image rows of z through the last norm, whose layer (`first` units stand before it) gives scale
  * before shift, and proj_out. */
 enum lk_code lk_mmdit_tail(const struct lk_mmdit *p, int64_t first, const struct lk_layer *proj_out,

@@ -29,32 +29,10 @@ static enum lk_code mlp_in(const struct lk_mmdit *p, const struct lk_tensor *y, 
     return LK_OK;
 }
 
-/* rows of one stream of z += gate * ff(mod(rows)). */
-static enum lk_code feed_forward(struct lk_mmdit *passes, int n, bool text, const struct lk_mmdit_stream *w) {
-    struct lk_arena *arena = &passes->dev->arena;
-    size_t mark = lk_arena_mark(arena);
-    LK_EACH_PASS(p, passes, n)
-    LK_TRY(LK_NEW(arena, &p->wide, p->dtype, text ? p->n_txt : p->n_img, w->ff_out.weight.shape[1]));
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor rows = text ? lk_mmdit_txt(p, &p->z) : lk_mmdit_img(p, &p->z), norm;
-        size_t norm_mark = lk_arena_mark(arena);
-        LK_TRY(LK_NEW(arena, &norm, p->dtype, rows.shape[0], p->dim));
-        LK_TRY(lk_mmdit_modulate(p, &norm, &rows, text ? &p->txt[1] : &p->img[1]));
-        LK_TRY(mlp_in(p, &p->wide, &norm, &w->ff_in));
-        lk_arena_release(arena, norm_mark);
-    }
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor rows = text ? lk_mmdit_txt(p, &p->z) : lk_mmdit_img(p, &p->z);
-        LK_TRY(lk_project_onto(p->dev, &rows, &p->wide, &w->ff_out, text ? &p->txt[1].gate : &p->img[1].gate));
-    }
-    lk_arena_release(arena, mark);
-    return LK_OK;
-}
-
 static enum lk_code double_block(struct lk_mmdit *passes, int n, int i, const struct lk_mmdit_block *w) {
     LK_TRY(lk_mmdit_joint_attention(passes, n, i, w));
-    LK_TRY(feed_forward(passes, n, false, &w->img));
-    LK_TRY(feed_forward(passes, n, true, &w->txt));
+    LK_TRY(lk_mmdit_feed_forward(passes, n, false, &w->img, mlp_in));
+    LK_TRY(lk_mmdit_feed_forward(passes, n, true, &w->txt, mlp_in));
     LK_EACH_PASS(p, passes, n) {
         struct lk_tensor z_txt = lk_mmdit_txt(p, &p->z), z_img = lk_mmdit_img(p, &p->z);
         LK_TRY(LK_MMDIT_TRACE(p, &z_txt, "double.%d.txt", i));

@@ -13,15 +13,6 @@
 #include "kernels/cpu/gemm/gemm_fma.h"
 #include "kernels/cpu/gemm/gemm_pack.h"
 
-#define CASE(r)                                                                                                        \
-    case r:                                                                                                            \
-        tile(r, a, b, c, k, first);                                                                                    \
-        break;
-
-static void last_tile(int rows, const float *a, const float *b, float *c, int64_t k, bool first) {
-    switch (rows) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) }
-}
-
 static void pack_a(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
     pack_rows(src, dtype, ld, rows, k, MR, panel);
 }

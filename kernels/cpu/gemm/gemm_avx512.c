@@ -13,17 +13,6 @@
 #include "kernels/cpu/gemm/gemm_fma.h"
 #include "kernels/cpu/attention/transpose_avx512.h"
 
-#define CASE(r)                                                                                                        \
-    case r:                                                                                                            \
-        tile(r, a, b, c, k, first);                                                                                    \
-        break;
-
-static void last_tile(int rows, const float *a, const float *b, float *c, int64_t k, bool first) {
-    switch (rows) {
-        CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
-    }
-}
-
 /* Up to 16 elements as f32 bits, zero from `valid` on. */
 static inline __m512i load_16(const void *src, enum lk_dtype dtype, int64_t at, __mmask16 valid) {
     if (dtype == LK_F32) return _mm512_maskz_loadu_epi32(valid, (const float *)src + at);

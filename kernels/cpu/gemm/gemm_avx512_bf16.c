@@ -15,17 +15,6 @@
 #include "kernels/cpu/gemm/gemm_fma.h"
 #include "kernels/cpu/attention/transpose_avx512.h"
 
-#define CASE(r)                                                                                                        \
-    case r:                                                                                                            \
-        tile(r, a, b, c, k, first);                                                                                    \
-        break;
-
-static void last_tile(int rows, const float *a, const float *b, float *c, int64_t k, bool first) {
-    switch (rows) {
-        CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
-    }
-}
-
 /* Rows into a panel [k / 2][width] of pairs, 16 x 16 pairs at a time through registers; K is filled up with zero. */
 static inline __attribute__((always_inline)) void pack_panel(const uint16_t *src, int64_t ld, int64_t rows, int64_t k,
                                                              const int64_t width, float *panel) {

@@ -30,6 +30,7 @@ check eval/scores eval/scores eval/study engine
 check eval/report eval/report eval/document eval/human eval/judge eval/scores eval/stats eval/study eval/data engine
 check eval/survey eval/survey eval/human eval/scores eval/study eval/data engine
 check eval/t2i eval/t2i eval/document eval/scores eval/stats eval/study eval/data engine
+check eval/design eval/design eval/judge eval/scores eval/study eval/t2i eval/data models engine
 check bench bench eval/stats eval/study models weights kernels engine
 check tools tools eval bench models weights kernels engine
 check tools/gpusim/driver driver check counters ptx exec numerics

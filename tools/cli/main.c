@@ -36,6 +36,7 @@ static enum lk_code (*const commands[CLI_N_COMMANDS])(const struct cli_arguments
     [CLI_RATINGS] = cli_ratings,   [CLI_REPORT] = cli_report,   [CLI_STATS] = cli_stats,
     [CLI_SAMPLE] = cli_sample,     [CLI_SERVE] = cli_serve,     [CLI_SURVEY] = cli_survey,
     [CLI_QUANTIZE] = cli_quantize, [CLI_T2I] = cli_t2i,         [CLI_HELP] = run_help,
+    [CLI_STUDY] = cli_study,
 };
 
 /* What computes with several threads. */

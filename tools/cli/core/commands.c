@@ -66,6 +66,9 @@ static const char *const devices_examples[] = {"What there is", "likeness device
 static const char *const selftest_examples[] = {
     "Does this GPU compute what it should?", "likeness selftest --device cuda --cases 200 --large",
     "One op, for a script", "likeness selftest attention --device cuda --json", NULL};
+static const char *const study_examples[] = {
+    "What will be made, in the order in which it is made", "likeness study jobs study.json",
+    "The same for a script: ids, sources, final prompts", "likeness study jobs study.json --json > jobs.jsonl", NULL};
 static const char *const judge_examples[] = {"One edit",
                                              "likeness judge -r before.jpg -r after.png",
                                              "A run",
@@ -234,6 +237,15 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                           "other bit where the op leaves no freedom, no byte written beside the output, and rows "
                           "alone as among others. Exit code 5 if an op fails.",
                       .examples = selftest_examples},
+    [CLI_STUDY] = {.name = "study",
+                   .summary = "plan a whole study from one file",
+                   .positional = "jobs",
+                   .positional_required = true,
+                   .n_more = 1,
+                   .usage = "jobs STUDY.json [--json]",
+                   .text = "A study file names sources, prompts, models with their parameters, and experiments. jobs "
+                           "prints the name of every output that these come to, in fixed order.",
+                   .examples = study_examples},
     [CLI_JUDGE] = {.name = "judge",
                    .summary = "judge edits by pixels, or ask and read a judge elsewhere",
                    .positional = "prompt|import|agreement",

@@ -18,6 +18,7 @@ enum cli_command {
     CLI_RERUN,
     CLI_DEVICES,
     CLI_SELFTEST,
+    CLI_STUDY,
     CLI_JUDGE,
     CLI_REVIEW,
     CLI_RATINGS,

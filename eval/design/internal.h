@@ -1,0 +1,104 @@
+/* Inside of a study. Private to eval/design. */
+#pragma once
+
+#include "engine/base/store.h"
+#include "eval/design/study.h"
+#include "eval/scores/feature_prompts.h"
+#include "eval/study/prompts.h"
+
+enum { LK_STUDY_MAX_BYTES = 1 << 24 }; /* of a study file or a table that it names */
+
+struct lk_study_list {
+    const char **values;
+    size_t n;
+};
+
+/* One entry of "experiments". What a kind of experiment does not have stays at its default. */
+struct lk_study_experiment {
+    bool given;
+    const char *preset, *preserve_with, *order, *baseline;
+    const char *feature_prompts, *list, *scores, *table; /* files as written; NULL */
+    struct lk_study_list models, sources, prompts, arms, cfg;
+    int64_t first_seed, last_seed, cue;
+    const char *seeds; /* "0:9" */
+    bool model[LK_N_MODELS];
+};
+
+struct lk_study_model {
+    bool given, allow_steps;
+    const char *path, *weights_identity; /* path as it is to be opened */
+    const char *written;
+    struct lk_job job;
+};
+
+/* A job before its texts are made. */
+struct job_key {
+    int8_t experiment, model, arm, swapped;
+    int16_t source[2];        /* -1: none */
+    int32_t prompt;           /* of lk_study.prompts */
+    int32_t pair;             /* of pairs500: 0..499; -1 */
+    int32_t seed;             /* t2i: beside the first; -1 */
+    int16_t cfg;              /* t2i: number in the list; -1 */
+    int8_t mitigation;        /* t2i; -1 */
+    const char *final_prompt; /* NULL: the prompt's text, or in the preserved arm that there is none */
+};
+
+enum { LK_N_ANALYSIS = 24 };
+
+struct lk_study {
+    struct lk_store store;
+    char *file, *folder; /* absolute folder */
+    const char *name, *prompt_scheme, *sources_file, *prompts_file;
+    int64_t schema, study_seed;
+    const char *analysis[LK_N_ANALYSIS]; /* JSON values, by the table in settings.c */
+    struct lk_study_model models[LK_N_MODELS];
+    struct lk_study_experiment experiments[LK_N_EXPERIMENTS];
+    struct lk_study_source sources[LK_N_SOURCES];
+    struct lk_text doubled; /* a line for each source of a cell that has one */
+    size_t n_doubled;
+    struct lk_prompts builtin;
+    struct lk_study_prompt *prompts; /* 70 of the program, then the user's, then those of t2i */
+    size_t n_prompts, prompts_capacity, first_t2i;
+    struct lk_feature_prompts features;
+    struct job_key *jobs;
+    size_t n_jobs, jobs_capacity;
+    struct lk_text resolved;
+    char hash[65];
+};
+
+/* "FILE: field "experiments.exp1.preset": ..." */
+enum lk_code lk_study_bad(const struct lk_study *s, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A path of the study file, absolute or below its folder; NULL when memory is out (message set). */
+const char *lk_study_resolve(struct lk_study *s, const char *written);
+/* The file of a field, whole: lk_free. */
+enum lk_code lk_study_read_file(struct lk_study *s, const char *field, const char *written, char **out, size_t *n);
+
+/* settings.c: the text of the study file into the study, and the resolved copy. */
+enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t n);
+enum lk_code lk_study_settings_write(struct lk_study *s);
+
+enum lk_code lk_study_read_sources(struct lk_study *s);
+enum lk_code lk_study_read_prompts(struct lk_study *s);
+/* Prompts of the t2i table behind the others, and its jobs. */
+enum lk_code lk_study_expand_t2i(struct lk_study *s);
+void lk_study_name_t2i(const struct lk_study *s, const struct job_key *key, char out[LK_STUDY_NAME_BYTES]);
+void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out);
+
+enum lk_code lk_study_expand(struct lk_study *s);
+enum lk_code lk_study_add_job(struct lk_study *s, const struct job_key *key);
+/* The models of an experiment: those listed, else of those that the study has the ones named in `otherwise`. */
+enum lk_code lk_study_take_models(struct lk_study *s, int experiment, const char *otherwise);
+/* exp2 as drift or list: -1 into chosen [model][source][prompt] for each pair. */
+enum lk_code lk_study_choose_listed(struct lk_study *s, int32_t *chosen);
+size_t lk_study_cell(const struct lk_study *s, int model, int source, int32_t prompt);
+/* The preserved arm's prompt; none where its source has no feature prompt. */
+enum lk_code lk_study_make_prompt(struct lk_study *s, struct job_key *key);
+/* trim(identity), a full stop if it has none, a space, the prompt as it is: lk_free; NULL when memory is out. */
+char *lk_study_prepend(const char *identity, const char *prompt);
+/* Index in prompts of an id in any spelling, among those that experiments 1 to 3 use; -1. */
+int32_t lk_study_find_prompt(const struct lk_study *s, const char *id);
+const char *lk_study_family(int model); /* "flux2-dev" */
+/* The parameters that decide what is made, as a JSON object. */
+enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned families, bool prompt, struct lk_text *out);
+const char *lk_study_setting(const struct lk_study *s, const char *key); /* of "analysis", as text */

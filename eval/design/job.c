@@ -1,0 +1,159 @@
+/* One job of a study with its texts: names, the final prompt, the parameters, the id. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/digest.h"
+#include "eval/design/internal.h"
+
+/* Parameters that decide what is made, and not on which machine. */
+static bool decides(const struct lk_parameter *p, const struct lk_job *job, bool prompt) {
+    if (!strcmp(p->key, "prompt")) return prompt;
+    if (p->kind == LK_PARAMETER_FILE) return lk_job_given(job, p);
+    return p->record != LK_RECORD_NEVER && !p->machine;
+}
+
+enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned families, bool prompt, struct lk_text *out) {
+    const struct lk_job nothing = {0};
+    cJSON *object = cJSON_CreateObject();
+    bool ok = object != NULL;
+    for (size_t i = 0; i < lk_n_parameters && ok; i++) {
+        const struct lk_parameter *p = &lk_parameters[i];
+        bool text = p->kind == LK_PARAMETER_TEXT || p->kind == LK_PARAMETER_FILE || p->kind == LK_PARAMETER_CHOICE;
+        if (!(p->families & families) || !decides(p, job, prompt)) continue;
+        if (text && lk_parameter_equal(p, job, &nothing)) continue; /* no text */
+        ok = lk_parameter_write(p, job, object);
+    }
+    char *text = ok ? cJSON_PrintUnformatted(object) : NULL;
+    cJSON_Delete(object);
+    if (!text) return lk_fail(LK_E_NOMEM, "study: out of memory for the parameters of a job");
+    lk_text_bytes(out, text, strlen(text));
+    cJSON_free(text);
+    return out->rc;
+}
+
+static void lower(char *text) {
+    for (; *text; text++)
+        if (*text >= 'A' && *text <= 'Z') *text = (char)(*text - 'A' + 'a');
+}
+
+static const char *model_key(int model) { return lk_factor_key(LK_FACTOR_MODEL, model); }
+
+/* flux_20s_male_white_O-01, qwen_pair_latino_20s_W-07: everything before the prompt in lower case. */
+static void base_name(const struct job_key *key, const struct lk_study_prompt *prompt, char out[LK_STUDY_NAME_BYTES]) {
+    int race, gender, age;
+    char before[128];
+    lk_source_factors(key->source[0], &race, &gender, &age);
+    const char *race_key = lk_factor_key(LK_FACTOR_RACE, race), *age_key = lk_factor_key(LK_FACTOR_AGE, age);
+    if (key->source[1] >= 0)
+        snprintf(before, sizeof before, "%s_pair_%s_%s", model_key(key->model), race_key, age_key);
+    else
+        snprintf(before, sizeof before, "%s_%s_%s_%s", model_key(key->model), age_key,
+                 lk_factor_key(LK_FACTOR_GENDER, gender), race_key);
+    lower(before);
+    snprintf(out, LK_STUDY_NAME_BYTES, "%s_%s%s", before, prompt->id, key->swapped ? "_swapped" : "");
+}
+
+static void name_job(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
+    char base[LK_STUDY_NAME_BYTES];
+    const struct lk_study_experiment *x = &s->experiments[key->experiment];
+    bool paired = key->experiment == LK_EXP2;
+    if (key->experiment == LK_EXP_T2I) {
+        lk_study_name_t2i(s, key, base);
+    } else {
+        base_name(key, out->prompt, base);
+    }
+    snprintf(out->name, sizeof out->name, "%.200s%s%s", base, paired ? "." : "",
+             paired ? lk_factor_key(LK_FACTOR_ARM, key->arm) : "");
+    snprintf(out->output, sizeof out->output, "%s/%s/%s/%s.png", lk_experiment_key(key->experiment),
+             model_key(key->model), out->prompt->category, out->name);
+    if (paired && key->pair >= 0)
+        snprintf(out->pair, sizeof out->pair, "P%03d", (int)key->pair + 1);
+    else
+        snprintf(out->pair, sizeof out->pair, "%s", base);
+    if (paired && key->arm == LK_ARM_PRESERVED)
+        snprintf(out->baseline, sizeof out->baseline, "%.200s%s", base, strcmp(x->baseline, "make") ? "" : ".edited");
+}
+
+/* p without its final full stop, and the clause of the older study. */
+static char *generic_prompt(const char *prompt) {
+    size_t n = strlen(prompt);
+    if (n && prompt[n - 1] == '.') n--;
+    return lk_format("%.*s while preserving the person's identity.", (int)n, prompt);
+}
+
+/* The identity prompt with a final full stop, a space, the edit prompt untouched. */
+char *lk_study_prepend(const char *identity, const char *prompt) {
+    static const char blanks[] = " \t\r\n";
+    identity += strspn(identity, blanks);
+    size_t n = strlen(identity);
+    while (n && strchr(blanks, identity[n - 1])) n--;
+    return lk_format("%.*s%s %s", (int)n, identity, n && identity[n - 1] == '.' ? "" : ".", prompt);
+}
+
+enum lk_code lk_study_make_prompt(struct lk_study *s, struct job_key *key) {
+    const struct lk_study_experiment *x = &s->experiments[LK_EXP2];
+    const char *identity = s->features.identity[key->source[0]], *edit = s->prompts[key->prompt].text;
+    bool generic = !strcmp(x->preserve_with, "generic");
+    if (!generic && !identity) return LK_OK;
+    char *text = generic ? generic_prompt(edit) : lk_study_prepend(identity, edit);
+    key->final_prompt = text ? lk_store_copy(&s->store, text, strlen(text)) : NULL;
+    lk_free(text);
+    return key->final_prompt ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+}
+
+static void set_prompt(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
+    bool generic = !strcmp(s->experiments[LK_EXP2].preserve_with, "generic");
+    out->final_prompt = key->final_prompt ? key->final_prompt : out->prompt->text;
+    if (key->arm != LK_ARM_PRESERVED) return;
+    out->feature_prompt = generic ? "while preserving the person's identity" : s->features.identity[key->source[0]];
+    out->final_prompt = key->final_prompt;
+    if (!out->final_prompt)
+        out->problem = s->features.none[key->source[0]] ? "no feature prompt could be extracted from its source"
+                                                        : "there is no feature prompt of its source";
+}
+
+static void set_sources(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
+    for (int i = 0; i < 2 && key->source[i] >= 0; i++) {
+        const struct lk_study_source *source = &s->sources[key->source[i]];
+        out->sources[out->n_sources] = key->source[i];
+        out->source_files[out->n_sources++] = source->file;
+        if (!source->id)
+            out->problem = "the study has no source of this cell";
+        else if (!source->sha256[0])
+            out->problem = "its source's file cannot be read";
+    }
+}
+
+/* SHA-256 of all that decides the pixels, one line each. */
+static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
+    struct lk_text text = {0};
+    lk_text_add(&text, "job 1\n%s\n%s\n%s\n", lk_study_family(out->model), s->models[out->model].written,
+                out->weights_identity ? out->weights_identity : "");
+    enum lk_code rc = lk_study_write_parameters(&out->job, lk_family_bit_of(lk_study_family(out->model)), true, &text);
+    for (int i = 0; i < out->n_sources; i++) lk_text_add(&text, "\n%s", s->sources[out->sources[i]].sha256);
+    if (!rc) rc = text.rc;
+    if (!rc) lk_sha256(text.bytes, text.n, out->id);
+    lk_text_free(&text);
+    return rc;
+}
+
+enum lk_code lk_study_job(const struct lk_study *s, size_t i, struct lk_study_job *out) {
+    const struct job_key *key = &s->jobs[i];
+    const struct lk_study_model *model = &s->models[key->model];
+    *out = (struct lk_study_job){.experiment = (enum lk_experiment)key->experiment,
+                                 .arm = (enum lk_arm)key->arm,
+                                 .model = key->model,
+                                 .model_path = model->path,
+                                 .weights_identity = model->weights_identity,
+                                 .prompt = &s->prompts[key->prompt],
+                                 .job = model->job};
+    out->job.owned = 0;
+    set_prompt(s, key, out);
+    set_sources(s, key, out);
+    if (key->experiment == LK_EXP_T2I) lk_study_set_t2i(s, key, out);
+    name_job(s, key, out);
+    if (out->final_prompt) lk_parameter_parse(lk_parameter_named("prompt"), &out->job, "", out->final_prompt);
+    return out->problem ? LK_OK : set_id(s, out);
+}

@@ -1,0 +1,87 @@
+/* Pairs of experiment 2 that a file names: a list, or the outputs of experiment 1 in which race or gender drifted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "eval/design/internal.h"
+#include "eval/judge/ensemble.h"
+#include "eval/scores/fields.h"
+#include "eval/scores/long_table.h"
+
+static enum lk_code wrong(const char *file, size_t line, const char *field, const char *expected,
+                          const struct lk_field *got) {
+    return lk_fail(LK_E_INPUT, "%s: line %zu: field \"%s\": expected %s, got \"%.60s\"", file, line, field, expected,
+                   lk_field_shown(got));
+}
+
+/* model, source and prompt, each in a field of its own. */
+static enum lk_code choose_record(struct lk_study *s, const struct lk_fields *fields, const char *file, size_t line,
+                                  int32_t *chosen) {
+    const struct lk_field *model = lk_fields_find(fields, "model"), *source = lk_fields_find(fields, "source_id"),
+                          *prompt = lk_fields_find(fields, "prompt_id");
+    int m = model ? lk_factor_parse(LK_FACTOR_MODEL, model->text, model->n) : -1;
+    int i = source ? lk_source_parse(source->text, source->n) : -1;
+    int32_t p = prompt ? lk_study_find_prompt(s, prompt->text) : -1;
+    if (m < 0 || !s->models[m].given) return wrong(file, line, "model", "a model of the study", model);
+    if (i < 0) return wrong(file, line, "source_id", "a source such as Black_Male_40s", source);
+    if (p < 0) return wrong(file, line, "prompt_id", "a prompt's id", prompt);
+    int32_t *cell = &chosen[lk_study_cell(s, m, i, p)];
+    if (*cell) return wrong(file, line, "prompt_id", "each pair once", prompt);
+    *cell = -1;
+    return LK_OK;
+}
+
+static enum lk_code choose_list(struct lk_study *s, const char *text, size_t n, const char *file, int32_t *chosen) {
+    struct lk_records records;
+    bool more = false;
+    enum lk_code rc = lk_records_open(&records, text, n, file);
+    if (!rc) rc = lk_records_next_strict(&records, &more);
+    while (!rc && more) {
+        rc = choose_record(s, &records.fields, file, records.line, chosen);
+        if (!rc) rc = lk_records_next_strict(&records, &more);
+    }
+    lk_records_close(&records);
+    return rc;
+}
+
+static int setting_number(const struct lk_study *s, const char *key) { return atoi(lk_study_setting(s, key)); }
+
+/* Outputs of experiment 1 by the ensemble of the judges, with the study's own rounding and threshold. */
+static enum lk_code choose_drifted(struct lk_study *s, const char *text, size_t n, const char *file, int32_t *chosen) {
+    struct lk_dataset data = {0};
+    struct lk_long_report report;
+    struct lk_ensemble ensemble = {.rounding = (enum lk_rounding)lk_rounding_parse(lk_study_setting(s, "rounding"))};
+    int threshold = setting_number(s, "threshold.drift");
+    enum lk_code rc = lk_long_table_read(&data, text, n, file, &report);
+    if (!rc) lk_ensemble_apply(&data, &ensemble, NULL);
+    for (size_t i = 0; i < data.n_items && !rc; i++) {
+        const struct lk_item *item = &data.items[i];
+        bool drifted = item->score[LK_AXIS_RACE_DRIFT] >= threshold || item->score[LK_AXIS_GENDER_DRIFT] >= threshold;
+        if (!drifted || item->arm != LK_ARM_EDITED || item->prompt >= LK_N_EDIT_PROMPTS) continue;
+        if (!s->models[item->model].given)
+            rc = lk_fail(LK_E_INPUT, "%s: %s: expected a model of the study", file, item->id);
+        else
+            chosen[lk_study_cell(s, item->model, item->source, item->prompt)] = -1;
+    }
+    lk_dataset_free(&data);
+    return rc;
+}
+
+enum lk_code lk_study_choose_listed(struct lk_study *s, int32_t *chosen) {
+    const struct lk_study_experiment *x = &s->experiments[LK_EXP2];
+    bool drift = !strcmp(x->preset, "drift");
+    const char *file = drift ? x->scores : x->list;
+    char *text;
+    size_t n;
+    if (!file)
+        return lk_study_bad(s, drift ? "experiments.exp2.scores" : "experiments.exp2.list",
+                            drift ? "expected the table of experiment 1's scores, got nothing"
+                                  : "expected a table of model, source_id and prompt_id, got nothing");
+    if (x->models.n + x->prompts.n)
+        return lk_study_bad(s, "experiments.exp2.preset",
+                            "expected grid336 where models or prompts are chosen, got \"%s\"", x->preset);
+    LK_TRY(lk_study_read_file(s, drift ? "experiments.exp2.scores" : "experiments.exp2.list", file, &text, &n));
+    enum lk_code rc = drift ? choose_drifted(s, text, n, file, chosen) : choose_list(s, text, n, file, chosen);
+    lk_free(text);
+    return rc;
+}

@@ -1,0 +1,20 @@
+/* The table of a study file's settings. Private to eval/design. */
+#pragma once
+
+#include "eval/design/internal.h"
+
+enum kind { TEXT, FILE_NAME, CHOICE, INT, NUMBER, LIST, OBJECT };
+
+struct setting {
+    const char *key;
+    enum kind kind;
+    const char *choices;   /* "full|custom" */
+    const char *otherwise; /* the default; NULL: none */
+    double min, max;
+    size_t offset;
+};
+
+/* Each ends with a key of NULL. */
+extern const struct setting lk_study_settings[];
+extern const struct setting *const lk_experiment_settings[LK_N_EXPERIMENTS];
+extern const struct setting lk_analysis_settings[];

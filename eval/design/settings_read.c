@@ -1,0 +1,332 @@
+/* Reads a study file by the table of settings, strictly: unknown keys, wrong types and values out of range are named.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/json.h"
+#include "eval/design/settings.h"
+
+struct reader {
+    struct lk_json j;
+    struct lk_study *study;
+    char field[300]; /* the path of the member that is read */
+};
+
+/* A value as it stands in the file. */
+struct raw {
+    const char *text;
+    size_t n;
+    char kind;
+};
+
+static bool fail(struct reader *r, enum lk_code code, const char *expected, const struct raw *got) {
+    if (!r->j.rc)
+        r->j.rc = lk_fail(code, "%s: field \"%s\": expected %s, got %.*s%s", r->study->file, r->field, expected,
+                          got->n > 60 ? 60 : (int)got->n, got->text, got->n > 60 ? "..." : "");
+    return false;
+}
+
+static bool out_of_memory(struct reader *r) { return lk_json_fail(&r->j, LK_E_NOMEM, "out of memory for the study"); }
+
+static bool read_raw(struct reader *r, struct raw *out) {
+    out->kind = lk_json_peek(&r->j);
+    out->text = (const char *)r->j.at;
+    if (!lk_json_skip(&r->j)) return false;
+    out->n = (size_t)((const char *)r->j.at - out->text);
+    return true;
+}
+
+/* The member's path: r->field up to `stem`, then the key. */
+static void name_field(struct reader *r, size_t stem, const char *key) {
+    snprintf(r->field + stem, sizeof r->field - stem, "%s%.100s", stem ? "." : "", key);
+}
+
+static bool enter_object(struct reader *r) {
+    struct raw got;
+    if (lk_json_peek(&r->j) == '{') return lk_json_enter(&r->j, '{');
+    return read_raw(r, &got) && fail(r, LK_E_CONFIG_TYPE, "an object", &got);
+}
+
+static const char *decode(struct reader *r, const struct raw *raw) {
+    char *text = lk_store_alloc(&r->study->store, raw->n + 1);
+    if (!text) {
+        out_of_memory(r);
+        return NULL;
+    }
+    text[lk_json_decode(raw->text, raw->n, text)] = 0;
+    return text;
+}
+
+/* A number or true or false as written; a string without its quotes. */
+static const char *plain(struct reader *r, const struct raw *raw) {
+    if (raw->kind == '"') return decode(r, raw);
+    const char *text = lk_store_copy(&r->study->store, raw->text, raw->n);
+    if (!text) out_of_memory(r);
+    return text;
+}
+
+static bool is_choice(const char *choices, const char *text) {
+    size_t n = strlen(text);
+    for (const char *at = choices; n && at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        if (!strncmp(at, text, n) && (!at[n] || at[n] == '|')) return true;
+    return false;
+}
+
+static bool read_list(struct reader *r, struct lk_study_list *out) {
+    struct raw got;
+    size_t capacity = 0;
+    if (lk_json_peek(&r->j) != '[') return read_raw(r, &got) && fail(r, LK_E_CONFIG_TYPE, "a list", &got);
+    const char **values = NULL;
+    bool ok = lk_json_enter(&r->j, '[');
+    out->n = 0;
+    while (ok && lk_json_next(&r->j)) {
+        ok = read_raw(r, &got);
+        if (ok && got.kind != '"' && got.kind != '0') ok = fail(r, LK_E_CONFIG_TYPE, "texts or numbers", &got);
+        if (ok && lk_grow(&values, &capacity, out->n + 1, sizeof *values)) ok = out_of_memory(r);
+        if (ok) ok = (values[out->n++] = plain(r, &got)) != NULL;
+    }
+    if (ok && !out->n) ok = fail(r, LK_E_CONFIG_VALUE, "at least one value", &(struct raw){"[]", 2, '['});
+    if (ok && !(out->values = lk_store_alloc(&r->study->store, out->n * sizeof *values))) ok = out_of_memory(r);
+    if (ok) memcpy(out->values, values, out->n * sizeof *values);
+    lk_free(values);
+    return ok;
+}
+
+/* Checks the value and gives it as text; numbers keep their digits. */
+static const char *check_value(struct reader *r, const struct setting *s, const struct raw *raw) {
+    char expected[200];
+    if (s->kind == INT || s->kind == NUMBER) {
+        double value;
+        int64_t whole;
+        const char *text = raw->kind == '0' ? plain(r, raw) : NULL;
+        snprintf(expected, sizeof expected, "a %snumber from %g to %.15g", s->kind == INT ? "whole " : "", s->min,
+                 s->max);
+        if (text && s->kind == INT && !lk_read_int("", text, strlen(text), (int64_t)s->min, (int64_t)s->max, &whole))
+            return text;
+        if (text && s->kind == NUMBER && !lk_read_number("", text, s->min, s->max, &value)) return text;
+        fail(r, raw->kind == '0' ? LK_E_CONFIG_VALUE : LK_E_CONFIG_TYPE, expected, raw);
+        return NULL;
+    }
+    snprintf(expected, sizeof expected, "%.190s", s->choices ? s->choices : "a text");
+    if (raw->kind != '"') {
+        fail(r, LK_E_CONFIG_TYPE, expected, raw);
+        return NULL;
+    }
+    const char *text = decode(r, raw);
+    if (!text) return NULL;
+    if ((s->choices && !is_choice(s->choices, text)) || !*text) {
+        fail(r, LK_E_CONFIG_VALUE, expected, raw);
+        return NULL;
+    }
+    return text;
+}
+
+static void store_value(const struct setting *s, void *base, const char *text) {
+    void *to = (char *)base + s->offset;
+    if (s->kind == INT)
+        lk_read_int("", text, strlen(text), (int64_t)s->min, (int64_t)s->max, to);
+    else
+        *(const char **)to = text;
+}
+
+static const struct setting *find_setting(const struct setting *settings, const char *key) {
+    for (; settings->key; settings++)
+        if (!strcmp(settings->key, key)) return settings;
+    return NULL;
+}
+
+static bool unknown(struct reader *r, const struct setting *settings) {
+    char known[400] = "";
+    for (size_t used = 0; settings && settings->key && used < sizeof known; settings++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", settings->key);
+    if (!r->j.rc)
+        r->j.rc = lk_fail(LK_E_CONFIG_KEY, "%s: field \"%s\": unknown; expected %s", r->study->file, r->field, known);
+    return false;
+}
+
+static void set_defaults(const struct setting *settings, void *base) {
+    for (; settings->key; settings++)
+        if (settings->otherwise) store_value(settings, base, settings->otherwise);
+}
+
+static bool read_member(struct reader *r, const struct setting *settings, const char *key, void *base) {
+    const struct setting *s = find_setting(settings, key);
+    struct raw raw;
+    if (!s) return unknown(r, settings);
+    if (s->kind == LIST) return read_list(r, (struct lk_study_list *)((char *)base + s->offset));
+    if (!read_raw(r, &raw)) return false;
+    const char *text = check_value(r, s, &raw);
+    if (text) store_value(s, base, text);
+    return text != NULL;
+}
+
+static bool read_parameter(struct reader *r, const struct lk_parameter *p, int model, struct lk_study_model *out) {
+    struct raw raw;
+    char flag[400];
+    if (!read_raw(r, &raw)) return false;
+    if (!(p->families & lk_family_bit_of(lk_study_family(model))) || !strcmp(p->key, "prompt")) {
+        if (!r->j.rc)
+            r->j.rc = lk_fail(LK_E_CONFIG_KEY, "%s: field \"%s\": %s has no such parameter; leave it out",
+                              r->study->file, r->field, lk_factor_display(LK_FACTOR_MODEL, model));
+        return false;
+    }
+    const char *text = raw.kind == 't' ? "on" : raw.kind == 'f' ? "off" : plain(r, &raw);
+    if (!text) return false;
+    bool flags = p->kind == LK_PARAMETER_FLAG, texts = p->kind == LK_PARAMETER_TEXT || p->kind == LK_PARAMETER_FILE ||
+                                                       p->kind == LK_PARAMETER_CHOICE || p->kind == LK_PARAMETER_BYTES;
+    char kind = flags ? 't' : texts ? '"' : p->kind == LK_PARAMETER_INTS ? '[' : '0';
+    if (kind != (raw.kind == 'f' ? 't' : raw.kind))
+        return fail(r, LK_E_CONFIG_TYPE,
+                    flags         ? "true or false"
+                    : kind == '"' ? "a text"
+                    : kind == '[' ? "a list of numbers"
+                                  : "a number",
+                    &raw);
+    if (kind == '[') { /* "[10, 20]" is read as "10,20" */
+        char *numbers = lk_store_alloc(&r->study->store, raw.n + 1), *to = numbers;
+        if (!numbers) return out_of_memory(r);
+        for (size_t i = 0; i < raw.n; i++)
+            if (!strchr("[] \t\r\n", raw.text[i])) *to++ = raw.text[i];
+        text = numbers;
+    }
+    if (p->kind == LK_PARAMETER_FILE && !(text = lk_study_resolve(r->study, text))) return out_of_memory(r);
+    snprintf(flag, sizeof flag, "%s: field \"%s\"", r->study->file, r->field);
+    if (lk_parameter_parse(p, &out->job, flag, text)) {
+        struct lk_error error;
+        lk_error_get(&error, LK_E_CONFIG_VALUE);
+        r->j.rc = lk_error_set(&error);
+        return false;
+    }
+    return true;
+}
+
+#define MODEL(field) offsetof(struct lk_study_model, field)
+
+static bool read_model(struct reader *r, int model, size_t stem) {
+    struct lk_study_model *out = &r->study->models[model];
+    const char *key;
+    struct raw raw;
+    static const struct setting settings[] = {{"path", TEXT, NULL, NULL, 0, 0, MODEL(written)},
+                                              {"weights_identity", TEXT, NULL, NULL, 0, 0, MODEL(weights_identity)},
+                                              {0}};
+    out->given = true;
+    lk_job_init(&out->job);
+    if (!enter_object(r)) return false;
+    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
+        name_field(r, stem, key);
+        const struct lk_parameter *p = lk_parameter_named(key);
+        if (p && !strcmp(p->key, key)) {
+            if (!read_parameter(r, p, model, out)) return false;
+        } else if (!strcmp(key, "allow_steps")) {
+            if (!read_raw(r, &raw)) return false;
+            if (raw.kind != 't' && raw.kind != 'f') return fail(r, LK_E_CONFIG_TYPE, "true or false", &raw);
+            out->allow_steps = raw.kind == 't';
+        } else if (!find_setting(settings, key)) {
+            if (!r->j.rc)
+                r->j.rc = lk_fail(LK_E_CONFIG_KEY,
+                                  "%s: field \"%s\": unknown; expected path, weights_identity, allow_steps or a "
+                                  "parameter of edits as num_inference_steps",
+                                  r->study->file, r->field);
+            return false;
+        } else if (!read_member(r, settings, key, out)) {
+            return false;
+        }
+    }
+    return !r->j.rc;
+}
+
+static int named(enum lk_factor factor, const char *key) {
+    for (int i = 0; i < lk_factor_levels(factor); i++)
+        if (!strcmp(lk_factor_key(factor, i), key)) return i;
+    return -1;
+}
+
+static bool read_models(struct reader *r) {
+    const char *key;
+    size_t stem = strlen(r->field);
+    if (!enter_object(r)) return false;
+    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
+        name_field(r, stem, key);
+        int model = named(LK_FACTOR_MODEL, key);
+        if (model < 0) {
+            static const struct setting models[] = {{.key = "flux"}, {.key = "step1x"}, {.key = "qwen"}, {0}};
+            return unknown(r, models);
+        }
+        if (!read_model(r, model, strlen(r->field))) return false;
+    }
+    return !r->j.rc;
+}
+
+static bool read_experiments(struct reader *r) {
+    const char *key;
+    size_t stem = strlen(r->field);
+    if (!enter_object(r)) return false;
+    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
+        int e = 0;
+        name_field(r, stem, key);
+        while (e < LK_N_EXPERIMENTS && strcmp(lk_experiment_key(e), key)) e++;
+        if (e == LK_N_EXPERIMENTS) {
+            static const struct setting kinds[] = {
+                {.key = "exp1"}, {.key = "exp2"}, {.key = "exp3"}, {.key = "t2i"}, {0}};
+            return unknown(r, kinds);
+        }
+        r->study->experiments[e].given = true;
+        size_t inner = strlen(r->field);
+        if (!enter_object(r)) return false;
+        while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
+            name_field(r, inner, key);
+            if (!read_member(r, lk_experiment_settings[e], key, &r->study->experiments[e])) return false;
+        }
+    }
+    return !r->j.rc;
+}
+
+static bool read_analysis(struct reader *r) {
+    const char *key;
+    size_t stem = strlen(r->field);
+    struct raw raw;
+    if (!enter_object(r)) return false;
+    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
+        name_field(r, stem, key);
+        const struct setting *s = find_setting(lk_analysis_settings, key);
+        if (!s) return unknown(r, lk_analysis_settings);
+        if (!read_raw(r, &raw)) return false;
+        const char *text = check_value(r, s, &raw);
+        if (!text) return false;
+        r->study->analysis[s - lk_analysis_settings] = text;
+    }
+    return !r->j.rc;
+}
+
+static void read_study(struct reader *r) {
+    const char *key;
+    if (!enter_object(r)) return;
+    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
+        name_field(r, 0, key);
+        bool ok = !strcmp(key, "models")        ? read_models(r)
+                  : !strcmp(key, "experiments") ? read_experiments(r)
+                  : !strcmp(key, "analysis")    ? read_analysis(r)
+                                                : read_member(r, lk_study_settings, key, r->study);
+        if (!ok) return;
+    }
+    lk_json_end(&r->j);
+}
+
+enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t n) {
+    struct reader r = {.study = s};
+    set_defaults(lk_study_settings, s);
+    for (int e = 0; e < LK_N_EXPERIMENTS; e++) set_defaults(lk_experiment_settings[e], &s->experiments[e]);
+    for (int i = 0; lk_analysis_settings[i].key; i++) s->analysis[i] = lk_analysis_settings[i].otherwise;
+    lk_json_init(&r.j, text, n, s->file);
+    read_study(&r);
+    LK_TRY(lk_json_finish(&r.j));
+    if (!s->schema) return lk_study_bad(s, "schema", "expected 1, got nothing");
+    if (!s->name) return lk_study_bad(s, "study", "expected a name, got nothing");
+    bool any = false;
+    for (int e = 0; e < LK_N_EXPERIMENTS; e++) any |= s->experiments[e].given;
+    if (!any) return lk_study_bad(s, "experiments", "expected exp1, exp2, exp3 or t2i, got nothing");
+    for (int m = 0; m < LK_N_MODELS; m++)
+        if (s->models[m].given) return LK_OK;
+    return lk_study_bad(s, "models", "expected flux, step1x or qwen, got nothing");
+}

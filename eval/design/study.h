@@ -1,0 +1,92 @@
+/* A study in one file: sources, prompts, models with their parameters and experiments; and the jobs that it comes to,
+ * in fixed order. Nothing here opens a model's weights.
+ *
+ *     struct lk_study *study;
+ *     LK_TRY(lk_study_open(&study, "study.json"));
+ *     struct lk_study_job job;
+ *     for (size_t i = 0; i < lk_study_n_jobs(study); i++) {
+ *         LK_TRY(lk_study_job(study, i, &job));
+ *         if (job.problem) continue;                       // it cannot be made: job.problem says why
+ *         use(job.name, job.model_path, &job.job);         // job.job.request.prompt is the final prompt
+ *     }
+ *     lk_study_close(study);
+ *
+ * The order is experiments exp1, exp2, exp3, t2i; in each, models, then sources, then prompts, all as factors.h and the
+ * prompt tables have them. */
+#pragma once
+
+#include "engine/base/text.h"
+#include "eval/study/factors.h"
+#include "models/parameters.h"
+
+struct lk_study;
+
+enum lk_experiment { LK_EXP1, LK_EXP2, LK_EXP3, LK_EXP_T2I, LK_N_EXPERIMENTS };
+const char *lk_experiment_key(int experiment); /* "exp1" .. "t2i" */
+
+/* A prompt of the study: one of the 70 that the program has, of the user's own set, or of the t2i table. */
+struct lk_study_prompt {
+    const char *id;                                        /* "O-01"; as it is named in this study's scheme */
+    const char *text;                                      /* byte for byte */
+    const char *category;                                  /* "O", "V", "W", or the user's word */
+    const char *subcategory_printed, *subcategory_content; /* "" where there is none */
+    const char *target;                                    /* "" where there is none */
+    int number;                                            /* lk_prompt_parse; -1 of a user's own */
+};
+
+struct lk_study_source {
+    const char *id;      /* "Black_Male_40s"; NULL: the study has no source of this cell */
+    const char *file;    /* as opened */
+    const char *written; /* as the table of sources has it */
+    char sha256[65];     /* of the file; "" when it cannot be read */
+};
+
+enum { LK_STUDY_NAME_BYTES = 256 };
+
+/* Texts live as long as the study, or in the struct itself. */
+struct lk_study_job {
+    /* SHA-256 (hex) over all that decides its pixels: model, parameters that change a picture, seed, sources' bytes,
+     * the final prompt. Two jobs that ask for the same pixels have one id; names differ always. "" with a problem. */
+    char id[65];
+    char name[LK_STUDY_NAME_BYTES];       /* flux_20s_male_white_O-01, qwen_pair_latino_20s_W-07, ... */
+    char output[LK_STUDY_NAME_BYTES * 2]; /* exp1/flux/O/flux_20s_male_white_O-01.png, below the results' folder */
+    char pair[LK_STUDY_NAME_BYTES];       /* what both arms of a pair share: "P001", else the name without the arm */
+    char baseline[LK_STUDY_NAME_BYTES];   /* of a preserved one the name of the job of the other arm; "" otherwise */
+    enum lk_experiment experiment;
+    enum lk_arm arm;
+    int model;                    /* level of LK_FACTOR_MODEL */
+    const char *model_path;       /* for lk_pipeline_open: a folder, or ORG/NAME */
+    const char *weights_identity; /* that the study asks for; NULL: any */
+    int n_sources;                /* 0 (t2i), 1, or 2: male, female (swapped: female, male) */
+    int sources[2];               /* 0..83 */
+    const char *source_files[2];
+    const struct lk_study_prompt *prompt;
+    const char *feature_prompt; /* NULL in the edited arm */
+    const char *final_prompt;   /* NULL with a problem that concerns it */
+    const char *problem;        /* why it cannot be made: no source, no feature prompt; NULL: none */
+    const char *mitigation;     /* of t2i: "none", "rewrite", ...; NULL otherwise */
+    double cfg;                 /* of t2i: the guidance; 0 otherwise */
+    /* Complete but for images and progress; its texts are the study's: do not lk_job_free it. Parameters of the machine
+     * (device, vram, threads) are defaults unless the model's entry in the study file has them. */
+    struct lk_job job;
+};
+
+/* Reads the study file strictly, its tables of sources and prompts, and hashes the sources' files (one that is missing
+ * is no error here). Every message names file, field, expected and got. LK_E_JSON and the like, LK_E_CONFIG_*,
+ * LK_E_INPUT, LK_E_NOT_FOUND. */
+enum lk_code lk_study_open(struct lk_study **out, const char *path);
+void lk_study_close(struct lk_study *study); /* NULL is allowed */
+
+const char *lk_study_name(const struct lk_study *study);
+/* Absolute; relative paths in the file begin here. */
+const char *lk_study_folder(const struct lk_study *study);
+/* The file with all defaults filled in, JSON, and its SHA-256 (hex). Two runs of one configuration may be merged. */
+const char *lk_study_resolved(const struct lk_study *study);
+const char *lk_study_hash(const struct lk_study *study);
+const struct lk_study_source *lk_study_source(const struct lk_study *study, int source); /* 0..83 */
+/* NULL: the study does not have this model. */
+const char *lk_study_model_path(const struct lk_study *study, int model);
+
+size_t lk_study_n_jobs(const struct lk_study *study);
+/* Job i < lk_study_n_jobs. LK_E_NOMEM. */
+enum lk_code lk_study_job(const struct lk_study *study, size_t i, struct lk_study_job *out);

@@ -1,0 +1,235 @@
+/* What a study file names: the table of sources and the user's prompts. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/digest.h"
+#include "engine/base/json.h"
+#include "eval/design/internal.h"
+#include "eval/scores/fields.h"
+
+/* Of the record being read, for messages. */
+struct place {
+    const char *file;
+    size_t line;
+};
+
+static enum lk_code wrong(const struct place *at, const char *field, const char *expected, const struct lk_field *got) {
+    return lk_fail(LK_E_INPUT, "%s: line %zu: field \"%s\": expected %s, got \"%.60s\"", at->file, at->line, field,
+                   expected, lk_field_shown(got));
+}
+
+static enum lk_code out_of_memory(const char *file) { return lk_fail(LK_E_NOMEM, "%s: out of memory", file); }
+
+static const struct lk_field *either(const struct lk_fields *fields, const char *a, const char *b) {
+    const struct lk_field *field = lk_fields_find(fields, a);
+    return field ? field : lk_fields_find(fields, b);
+}
+
+static enum lk_code read_factor(const struct lk_fields *fields, const struct place *at, enum lk_factor factor,
+                                int *out) {
+    const struct lk_field *field = lk_fields_find(fields, lk_factor_name(factor));
+    char expected[200] = "";
+    *out = field ? lk_factor_parse(factor, field->text, field->n) : -1;
+    if (*out >= 0) return LK_OK;
+    for (int i = 0; i < lk_factor_levels(factor); i++)
+        snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%s%s", i ? ", " : "",
+                 lk_factor_key(factor, i));
+    return wrong(at, lk_factor_name(factor), expected, field);
+}
+
+/* The cell, from the three factors or from the id; where both are given they agree. */
+static enum lk_code read_cell(const struct lk_fields *fields, const struct place *at, int *out) {
+    const struct lk_field *id = either(fields, "id", "source_id");
+    int race, gender, age, named = id ? lk_source_parse(id->text, id->n) : -1;
+    if (id && named < 0) return wrong(at, "id", "a source such as Black_Male_40s", id);
+    *out = named;
+    if (id && !lk_fields_find(fields, "race") && !lk_fields_find(fields, "gender") && !lk_fields_find(fields, "age"))
+        return LK_OK;
+    LK_TRY(read_factor(fields, at, LK_FACTOR_RACE, &race));
+    LK_TRY(read_factor(fields, at, LK_FACTOR_GENDER, &gender));
+    LK_TRY(read_factor(fields, at, LK_FACTOR_AGE, &age));
+    *out = lk_source(race, gender, age);
+    char expected[48];
+    lk_source_id(*out, expected);
+    return !id || named == *out ? LK_OK : wrong(at, "id", expected, id);
+}
+
+/* A path of the table, absolute or beside it. */
+static const char *beside(struct lk_study *s, const char *table, const char *written) {
+    if (*written == '/') return lk_store_copy(&s->store, written, strlen(written));
+    const char *slash = strrchr(table, '/');
+    char *joined = lk_format("%.*s/%s", slash ? (int)(slash - table) : 1, slash ? table : ".", written);
+    const char *kept = joined ? lk_store_copy(&s->store, joined, strlen(joined)) : NULL;
+    lk_free(joined);
+    return kept;
+}
+
+static enum lk_code read_source(struct lk_study *s, const struct lk_fields *fields, const struct place *at) {
+    int cell = -1;
+    char id[48];
+    const struct lk_field *path = either(fields, "path", "file"), *digest = lk_fields_find(fields, "sha256");
+    LK_TRY(read_cell(fields, at, &cell));
+    struct lk_study_source *source = &s->sources[cell];
+    if (!path) return wrong(at, "path", "a picture's path", path);
+    lk_source_id(cell, id);
+    if (source->id) {
+        lk_text_add(&s->doubled, "%s: line %zu: %s: expected one source of this cell, got %s and %s\n", at->file,
+                    at->line, id, source->written, path->text);
+        s->n_doubled++;
+        return s->doubled.rc;
+    }
+    source->id = lk_store_copy(&s->store, id, strlen(id));
+    source->written = lk_store_copy(&s->store, path->text, path->n);
+    source->file = beside(s, at->file, path->text);
+    if (!source->id || !source->written || !source->file) return out_of_memory(at->file);
+    enum lk_code rc = lk_digest_file(LK_DIGEST_SHA256, source->file, source->sha256);
+    if (rc == LK_E_NOMEM) return rc;
+    if (rc)
+        source->sha256[0] = 0;
+    else if (digest && strcmp(digest->text, source->sha256))
+        return lk_fail(LK_E_CHANGED, "%s: line %zu: %s: expected the picture with SHA-256 %.64s, got %s", at->file,
+                       at->line, source->file, digest->text, source->sha256);
+    return LK_OK;
+}
+
+typedef enum lk_code record_fn(struct lk_study *s, const struct lk_fields *fields, const struct place *at);
+
+static enum lk_code read_records(struct lk_study *s, const char *text, size_t n, const char *file, record_fn *record) {
+    struct lk_records records;
+    bool more = false;
+    enum lk_code rc = lk_records_open(&records, text, n, file);
+    if (!rc) rc = lk_records_next_strict(&records, &more);
+    while (!rc && more) {
+        rc = record(s, &records.fields, &(struct place){file, records.line});
+        if (!rc) rc = lk_records_next_strict(&records, &more);
+    }
+    lk_records_close(&records);
+    return rc;
+}
+
+enum lk_code lk_study_read_sources(struct lk_study *s) {
+    char *text;
+    size_t n;
+    if (!s->sources_file) return LK_OK;
+    const char *path = lk_study_resolve(s, s->sources_file);
+    if (!path) return LK_E_NOMEM;
+    LK_TRY(lk_study_read_file(s, "sources", s->sources_file, &text, &n));
+    enum lk_code rc = read_records(s, text, n, path, read_source);
+    lk_free(text);
+    return rc;
+}
+
+static enum lk_code add_prompt(struct lk_study *s, const struct lk_study_prompt *prompt) {
+    LK_TRY(lk_grow(&s->prompts, &s->prompts_capacity, s->n_prompts + 1, sizeof *s->prompts));
+    s->prompts[s->n_prompts++] = *prompt;
+    return LK_OK;
+}
+
+static enum lk_code add_builtin(struct lk_study *s) {
+    static const char *const legacy_categories[] = {"B", "D"};
+    bool legacy = !strcmp(s->prompt_scheme, "legacy");
+    for (int i = 0; i < LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS; i++) {
+        const struct lk_prompt *p = i < LK_N_EDIT_PROMPTS ? &s->builtin.edit[i] : &s->builtin.w[i - LK_N_EDIT_PROMPTS];
+        bool w = p->category < 0;
+        LK_TRY(add_prompt(
+            s, &(struct lk_study_prompt){.id = legacy && p->legacy_id ? p->legacy_id : p->id,
+                                         .text = p->text,
+                                         .category = w        ? "W"
+                                                     : legacy ? legacy_categories[p->category]
+                                                              : lk_factor_key(LK_FACTOR_CATEGORY, p->category),
+                                         .subcategory_printed = p->subcategory_printed ? p->subcategory_printed : "",
+                                         .subcategory_content = p->subcategory_content ? p->subcategory_content : "",
+                                         .target = p->target,
+                                         .number = i}));
+    }
+    return LK_OK;
+}
+
+int32_t lk_study_find_prompt(const struct lk_study *s, const char *id) {
+    int number = lk_prompt_parse(id, strlen(id));
+    if (number >= 0) return number;
+    size_t end = s->first_t2i ? s->first_t2i : s->n_prompts;
+    for (size_t i = LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS; i < end; i++)
+        if (!strcmp(s->prompts[i].id, id)) return (int32_t)i;
+    return -1;
+}
+
+/* Names of files are made of it. */
+static bool is_word(const struct lk_field *field, size_t max) {
+    if (!field || field->n > max) return false;
+    for (size_t i = 0; i < field->n; i++) {
+        char c = field->text[i];
+        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_'))
+            return false;
+    }
+    return true;
+}
+
+static const char *kept(struct lk_study *s, const struct lk_field *field) {
+    return field ? lk_store_copy(&s->store, field->text, field->n) : "";
+}
+
+static enum lk_code read_prompt(struct lk_study *s, const struct lk_fields *fields, const struct place *at) {
+    const struct lk_field *id = lk_fields_find(fields, "id"), *text = lk_fields_find(fields, "text"),
+                          *category = lk_fields_find(fields, "category");
+    if (!is_word(id, 40)) return wrong(at, "id", "1 to 40 letters, digits, - or _", id);
+    if (lk_study_find_prompt(s, id->text) >= 0) return wrong(at, "id", "a new one", id);
+    if (!text || !text->text[strspn(text->text, " \t\r\n")]) return wrong(at, "text", "a prompt", text);
+    if (!is_word(category, 40)) return wrong(at, "category", "1 to 40 letters, digits, - or _", category);
+    struct lk_study_prompt prompt = {.id = kept(s, id),
+                                     .text = kept(s, text),
+                                     .category = kept(s, category),
+                                     .subcategory_printed = kept(s, lk_fields_find(fields, "subcategory")),
+                                     .subcategory_content =
+                                         kept(s, either(fields, "subcategory_by_content", "subcategory")),
+                                     .target = kept(s, lk_fields_find(fields, "target")),
+                                     .number = -1};
+    if (!prompt.id || !prompt.text || !prompt.category || !prompt.subcategory_printed || !prompt.subcategory_content ||
+        !prompt.target)
+        return out_of_memory(at->file);
+    return add_prompt(s, &prompt);
+}
+
+/* Of an object {"prompts": [...]} the list; otherwise the file is the list. */
+static enum lk_code find_list(const char *file, const char **text, size_t *n) {
+    struct lk_json j;
+    const char *key, *list = NULL;
+    size_t n_list = 0;
+    lk_json_init(&j, *text, *n, file);
+    if (lk_json_peek(&j) != '{') {
+        lk_json_finish(&j);
+        return LK_OK;
+    }
+    lk_json_enter(&j, '{');
+    while (lk_json_next(&j) && lk_json_key(&j, &key)) {
+        bool wanted = !strcmp(key, "prompts") && lk_json_peek(&j) == '[';
+        const char *from = (const char *)j.at;
+        if (lk_json_skip(&j) && wanted) list = from, n_list = (size_t)((const char *)j.at - from);
+    }
+    if (!list) { /* JSON lines */
+        lk_json_finish(&j);
+        return LK_OK;
+    }
+    lk_json_end(&j);
+    LK_TRY(lk_json_finish(&j));
+    *text = list;
+    *n = n_list;
+    return LK_OK;
+}
+
+enum lk_code lk_study_read_prompts(struct lk_study *s) {
+    char *text;
+    size_t n, n_list;
+    LK_TRY(add_builtin(s));
+    if (!s->prompts_file) return LK_OK;
+    const char *path = lk_study_resolve(s, s->prompts_file);
+    if (!path) return LK_E_NOMEM;
+    LK_TRY(lk_study_read_file(s, "prompts", s->prompts_file, &text, &n));
+    const char *list = text;
+    n_list = n;
+    enum lk_code rc = find_list(path, &list, &n_list);
+    if (!rc) rc = read_records(s, list, n_list, path, read_prompt);
+    lk_free(text);
+    return rc;
+}

@@ -38,7 +38,7 @@ static void free_file(struct lk_atomic_file *file) {
 }
 
 /* The machine, and the processes that this one can see on it: a process number means something there only. */
-static uint32_t host(void) {
+uint32_t lk_host_number(void) {
     char text[HOST_NAME_MAX + 64] = "";
     struct stat st;
     gethostname(text, HOST_NAME_MAX);
@@ -53,7 +53,7 @@ static void sweep(const struct lk_atomic_file *file) {
     struct stat st;
     struct dirent *entry;
     char start[32];
-    size_t n_start = (size_t)snprintf(start, sizeof start, ".lk-%08x-", host());
+    size_t n_start = (size_t)snprintf(start, sizeof start, ".lk-%08x-", lk_host_number());
     uint64_t id = lk_hash_bytes(2, file->path, file->folder_length);
     if (atomic_exchange(&swept, id) == id) return;
     snprintf(file->temporary, file->folder_length + 64, "%.*s.", (int)file->folder_length, file->path);
@@ -81,8 +81,8 @@ static enum lk_code open_temporary(struct lk_atomic_file *file) {
         return lk_fail(LK_E_NOMEM, "%s: no memory to write it; free memory and try again", file->path);
     sweep(file);
     for (int attempt = 0; attempt < 100; attempt++) {
-        snprintf(file->temporary, room, "%.*s.lk-%08x-%ld-%u.tmp", (int)file->folder_length, file->path, host(),
-                 (long)getpid(), atomic_fetch_add(&counter, 1));
+        snprintf(file->temporary, room, "%.*s.lk-%08x-%ld-%u.tmp", (int)file->folder_length, file->path,
+                 lk_host_number(), (long)getpid(), atomic_fetch_add(&counter, 1));
         RETRY(file->fd, open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         if (file->fd >= 0) return LK_OK;
         if (errno != EEXIST) break;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "engine/base/status.h"
 
@@ -26,6 +27,9 @@ enum lk_code lk_atomic_write(struct lk_atomic_file *file, const void *bytes, siz
 /* Puts the file in its place. Frees `file` in any case; on failure the temporary file is gone and `path` is as it was,
  * unless the message says that only the folder could not be synced. */
 enum lk_code lk_atomic_commit(struct lk_atomic_file *file);
+
+/* Of this machine and the processes that can be seen here; a process number means something on one alone. */
+uint32_t lk_host_number(void);
 
 /* Removes the temporary file and frees. NULL is allowed. The error message of the thread stays. */
 void lk_atomic_discard(struct lk_atomic_file *file);

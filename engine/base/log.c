@@ -81,19 +81,10 @@ double lk_log_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void lk_log_progress(const char *stage, int step, int n_steps, double now_s) {
+void lk_log_status(const char *line, double now_s) {
     if (state.quiet) return;
-    if (step == 0) state.started_s = now_s;
     if (state.last_line_s == 0) state.last_line_s = now_s;
-    bool due = state.terminal || now_s - state.last_line_s >= PLAIN_INTERVAL_S;
-    if (!due) return;
-    char line[160], eta[32];
-    double per_step = step > 0 ? (now_s - state.started_s) / step : 0;
-    lk_log_duration(per_step * (n_steps - step), eta);
-    if (step > 0)
-        snprintf(line, sizeof line, "%s %d/%d  %.2f s/it  ETA %s", stage, step, n_steps, per_step, eta);
-    else
-        snprintf(line, sizeof line, "%s", stage);
+    if (!state.terminal && now_s - state.last_line_s < PLAIN_INTERVAL_S) return;
     state.last_line_s = now_s;
     if (!state.terminal) {
         fprintf(stderr, "%s\n", line);
@@ -102,4 +93,16 @@ void lk_log_progress(const char *stage, int step, int n_steps, double now_s) {
     fprintf(stderr, "\r%s\x1b[K", line);
     state.line_open = true;
     fflush(stderr);
+}
+
+void lk_log_progress(const char *stage, int step, int n_steps, double now_s) {
+    if (step == 0) state.started_s = now_s;
+    char line[160], eta[32];
+    double per_step = step > 0 ? (now_s - state.started_s) / step : 0;
+    lk_log_duration(per_step * (n_steps - step), eta);
+    if (step > 0)
+        snprintf(line, sizeof line, "%s %d/%d  %.2f s/it  ETA %s", stage, step, n_steps, per_step, eta);
+    else
+        snprintf(line, sizeof line, "%s", stage);
+    lk_log_status(line, now_s);
 }

@@ -15,6 +15,8 @@ void lk_log(enum lk_log_level level, const char *format, ...) __attribute__((for
  * since the last one. step counts finished steps; 0 starts the clock of the stage. now_s: seconds of a clock that never
  * goes back. */
 void lk_log_progress(const char *stage, int step, int n_steps, double now_s);
+/* The same with a line of the caller's. */
+void lk_log_status(const char *line, double now_s);
 /* Ends the progress line, if one is on the screen. */
 void lk_log_progress_end(void);
 

@@ -11,8 +11,8 @@ enum { MAX_COMMENT_BYTES = 2000 };
 static enum lk_code open_claim(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t now, bool *open) {
     int64_t found;
     LK_TRY(lk_survey_expire(s, now));
-    LK_TRY(lk_sql_number(s, &found, 0, "SELECT id FROM claims WHERE id=?1 AND participant=?2 AND state='open'", "ii",
-                         who->claim, who->id));
+    LK_TRY(lk_sql_number(&s->sql, &found, 0, "SELECT id FROM claims WHERE id=?1 AND participant=?2 AND state='open'",
+                         "ii", who->claim, who->id));
     *open = found != 0;
     return LK_OK;
 }
@@ -32,12 +32,12 @@ static enum lk_code read_answers(struct lk_survey *s, int64_t claim, struct lk_s
     size_t capacity = 0;
     *out = NULL;
     *n = 0;
-    enum lk_code rc = lk_sql_open(s, &q,
+    enum lk_code rc = lk_sql_open(&s->sql, &q,
                                   "SELECT position, key, value, max(id) FROM answers WHERE claim=?1 AND key<>'comment' "
                                   "GROUP BY position, key ORDER BY position, key",
                                   "i", claim);
     for (bool row = true; !rc && row;) {
-        rc = lk_sql_step(s, q, &row);
+        rc = lk_sql_step(&s->sql, q, &row);
         if (!rc && row) rc = lk_grow(out, &capacity, *n + 1, sizeof **out);
         if (rc || !row) break;
         struct lk_survey_answer *answer = &(*out)[(*n)++];
@@ -71,9 +71,9 @@ static enum lk_code find_open(struct lk_survey *s, const struct lk_survey_visito
 
 enum lk_code lk_survey_answers(struct lk_survey *s, const struct lk_survey_visitor *who, struct lk_survey_answer **out,
                                size_t *n, size_t *first_open) {
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->sql.lock);
     enum lk_code rc = read_answers(s, who->claim, out, n);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->sql.lock);
     if (!rc) rc = find_open(s, who, *out, *n, first_open);
     if (!rc) return LK_OK;
     lk_free(*out);
@@ -86,13 +86,13 @@ enum lk_code lk_survey_show(struct lk_survey *s, const struct lk_survey_visitor 
     bool open = false;
     (void)position;
     *lease = 0;
-    LK_TRY(lk_survey_begin(s));
+    LK_TRY(lk_sql_begin(&s->sql));
     enum lk_code rc = open_claim(s, who, now, &open);
     if (!rc && open)
-        rc = lk_sql_run(s, "UPDATE claims SET lease=lease+1, last_at=?1, active_at=?1 WHERE id=?2", "ii", now,
+        rc = lk_sql_run(&s->sql, "UPDATE claims SET lease=lease+1, last_at=?1, active_at=?1 WHERE id=?2", "ii", now,
                         who->claim);
-    if (!rc && open) rc = lk_sql_number(s, lease, 0, "SELECT lease FROM claims WHERE id=?1", "i", who->claim);
-    return lk_survey_end(s, rc);
+    if (!rc && open) rc = lk_sql_number(&s->sql, lease, 0, "SELECT lease FROM claims WHERE id=?1", "i", who->claim);
+    return lk_sql_end(&s->sql, rc);
 }
 
 static bool comment_is_valid(const struct lk_survey_study *study, const char *text) {
@@ -124,7 +124,7 @@ struct writing {
 static enum lk_code compare(const struct writing *w, const struct lk_survey_given *given, bool *is_new, bool *same) {
     int64_t found;
     LK_TRY(
-        lk_sql_number(w->s, &found, -1,
+        lk_sql_number(&w->s->sql, &found, -1,
                       "SELECT value=?1 FROM answers WHERE claim=?2 AND position=?3 AND key=?4 ORDER BY id DESC LIMIT "
                       "1",
                       "tiit", given->value, w->who->claim, (int64_t)w->position, given->key));
@@ -137,7 +137,7 @@ static enum lk_code write_one(const struct writing *w, const struct lk_survey_gi
     bool is_new, same;
     LK_TRY(compare(w, given, &is_new, &same));
     if (same) return LK_OK;
-    return lk_sql_run(w->s,
+    return lk_sql_run(&w->s->sql,
                       "INSERT INTO answers(claim,position,key,value,item,left_arm,ms,at) VALUES(?1,?2,?3,?4,?5,?6,?7,"
                       "?8)",
                       "iitttiii", w->who->claim, (int64_t)w->position, given->key, given->value, w->item->id,
@@ -149,8 +149,8 @@ static enum lk_code write_all(struct writing *w, int64_t lease, const struct lk_
     int64_t held, last_at, n_new = 0;
     bool open;
     LK_TRY(open_claim(w->s, w->who, w->now, &open));
-    LK_TRY(lk_sql_number(w->s, &held, 0, "SELECT lease FROM claims WHERE id=?1", "i", w->who->claim));
-    LK_TRY(lk_sql_number(w->s, &last_at, w->now, "SELECT last_at FROM claims WHERE id=?1", "i", w->who->claim));
+    LK_TRY(lk_sql_number(&w->s->sql, &held, 0, "SELECT lease FROM claims WHERE id=?1", "i", w->who->claim));
+    LK_TRY(lk_sql_number(&w->s->sql, &last_at, w->now, "SELECT last_at FROM claims WHERE id=?1", "i", w->who->claim));
     *verdict = LK_SURVEY_CONFLICT;
     if (!open || held != lease) return LK_OK;
     for (size_t i = 0; i < n; i++) {
@@ -163,7 +163,7 @@ static enum lk_code write_all(struct writing *w, int64_t lease, const struct lk_
     if (n_new) w->ms = (w->now - last_at) / n_new;
     for (size_t i = 0; i < n; i++) LK_TRY(write_one(w, &given[i]));
     *verdict = LK_SURVEY_DONE;
-    return lk_sql_run(w->s,
+    return lk_sql_run(&w->s->sql,
                       "UPDATE claims SET active_at=?1, last_at=CASE WHEN ?2>0 THEN ?1 ELSE last_at END WHERE id=?3",
                       "iii", w->now, n_new, w->who->claim);
 }
@@ -190,8 +190,8 @@ enum lk_code lk_survey_answer(struct lk_survey *s, const struct lk_survey_visito
         for (size_t k = 0; k < i; k++) valid = valid && strcmp(given[i].key, given[k].key);
     lk_survey_questions_free(&questions);
     if (!valid) return LK_OK;
-    LK_TRY(lk_survey_begin(s));
-    return lk_survey_end(s, write_all(&w, lease, given, n, verdict));
+    LK_TRY(lk_sql_begin(&s->sql));
+    return lk_sql_end(&s->sql, write_all(&w, lease, given, n, verdict));
 }
 
 static enum lk_code submit(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t now,
@@ -207,14 +207,14 @@ static enum lk_code submit(struct lk_survey *s, const struct lk_survey_visitor *
     lk_free(answers);
     if (rc || first_open < lk_survey_task_length(s->study, who->task)) return rc;
     *verdict = LK_SURVEY_DONE;
-    return lk_sql_run(s, "UPDATE claims SET state='submitted', submitted_at=?1, active_at=?1 WHERE id=?2", "ii", now,
-                      who->claim);
+    return lk_sql_run(&s->sql, "UPDATE claims SET state='submitted', submitted_at=?1, active_at=?1 WHERE id=?2", "ii",
+                      now, who->claim);
 }
 
 enum lk_code lk_survey_submit(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t now,
                               enum lk_survey_verdict *verdict) {
     *verdict = LK_SURVEY_CONFLICT;
     if (!who->claim || who->submitted) return LK_OK;
-    LK_TRY(lk_survey_begin(s));
-    return lk_survey_end(s, submit(s, who, now, verdict));
+    LK_TRY(lk_sql_begin(&s->sql));
+    return lk_sql_end(&s->sql, submit(s, who, now, verdict));
 }

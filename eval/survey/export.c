@@ -194,7 +194,7 @@ static void take_row(struct group *g, sqlite3_stmt *q) {
 static enum lk_code write_groups(struct exporter *e, sqlite3_stmt *q) {
     struct group g = {.claim = -1};
     for (bool row = true; row;) {
-        LK_TRY(lk_sql_step(e->s, q, &row));
+        LK_TRY(lk_sql_step(&e->s->sql, q, &row));
         int64_t claim = row ? sqlite3_column_int64(q, 0) : -2;
         int position = row ? sqlite3_column_int(q, 4) : 0;
         if (claim != g.claim || position != g.position) {
@@ -211,9 +211,9 @@ static enum lk_code write_groups(struct exporter *e, sqlite3_stmt *q) {
 enum lk_code lk_survey_export_answers(struct lk_survey *s, bool abandoned, bool comments, struct lk_text *out) {
     struct exporter e = {.s = s, .out = out, .comments = comments, .claim = -1};
     sqlite3_stmt *q;
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->sql.lock);
     enum lk_code rc =
-        lk_sql_open(s, &q,
+        lk_sql_open(&s->sql, &q,
                     "SELECT c.id, c.task, p.worker, p.consent_sha256, a.position, a.key, a.value, "
                     "a.left_arm, a.ms, a.at FROM answers a JOIN claims c ON c.id=a.claim JOIN participants "
                     "p ON p.id=c.participant WHERE (c.state='abandoned')=?1 ORDER BY c.id, a.position, "
@@ -221,7 +221,7 @@ enum lk_code lk_survey_export_answers(struct lk_survey *s, bool abandoned, bool 
                     "i", (int64_t)abandoned);
     if (!rc) rc = write_groups(&e, q);
     sqlite3_finalize(q);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->sql.lock);
     return rc;
 }
 
@@ -238,18 +238,18 @@ static bool fill_participant(const struct lk_survey *s, cJSON *line, sqlite3_stm
 
 enum lk_code lk_survey_export_participants(struct lk_survey *s, struct lk_text *out) {
     sqlite3_stmt *q;
-    pthread_mutex_lock(&s->lock);
-    enum lk_code rc = lk_sql_open(s, &q,
+    pthread_mutex_lock(&s->sql.lock);
+    enum lk_code rc = lk_sql_open(&s->sql, &q,
                                   "SELECT worker, pilot, consent_at, consent_sha256, (SELECT count(*) FROM claims c "
                                   "WHERE c.participant=p.id AND c.state='submitted') FROM participants p WHERE "
                                   "consent_at IS NOT NULL ORDER BY id",
                                   "");
     for (bool row = true; !rc && row;) {
-        rc = lk_sql_step(s, q, &row);
+        rc = lk_sql_step(&s->sql, q, &row);
         cJSON *line = !rc && row ? cJSON_CreateObject() : NULL;
         if (!rc && row) rc = add_line(out, line, line && fill_participant(s, line, q));
     }
     sqlite3_finalize(q);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->sql.lock);
     return rc;
 }

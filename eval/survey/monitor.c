@@ -9,14 +9,14 @@ enum { DAY_MS = 24 * 3600 * 1000, FEW_HITS = 5, MANY_FAILURES_PERCENT = 30 };
 
 static enum lk_code count_days(struct lk_survey *s, struct lk_survey_counts *out) {
     sqlite3_stmt *q;
-    LK_TRY(lk_sql_open(s, &q,
+    LK_TRY(lk_sql_open(&s->sql, &q,
                        "SELECT date(at/1000,'unixepoch') AS day, sum(kind=0), sum(kind=1) FROM (SELECT at, 0 AS kind "
                        "FROM answers WHERE key<>'comment' UNION ALL SELECT submitted_at, 1 FROM claims WHERE "
                        "state='submitted') GROUP BY day ORDER BY day DESC LIMIT 31",
                        ""));
     enum lk_code rc = LK_OK;
     for (bool row = true; !rc && row && out->n_days < 31;) {
-        rc = lk_sql_step(s, q, &row);
+        rc = lk_sql_step(&s->sql, q, &row);
         if (rc || !row) break;
         struct lk_survey_day *day = &out->days[out->n_days++];
         snprintf(day->date, sizeof day->date, "%s", lk_sql_text(q, 0));
@@ -43,7 +43,7 @@ static enum lk_code count_rows(struct lk_survey *s, int64_t now, struct lk_surve
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         int64_t n;
-        LK_TRY(lk_sql_number(s, &n, 0, all[i].sql, "i", now - DAY_MS));
+        LK_TRY(lk_sql_number(&s->sql, &n, 0, all[i].sql, "i", now - DAY_MS));
         *all[i].to = (int)n;
     }
     LK_TRY(lk_survey_expire(s, now));
@@ -70,8 +70,8 @@ static enum lk_code count_checks(struct lk_survey *s, struct lk_survey_counts *o
 
 enum lk_code lk_survey_count(struct lk_survey *s, int64_t now, struct lk_survey_counts *out) {
     *out = (struct lk_survey_counts){0};
-    LK_TRY(lk_survey_begin(s));
-    LK_TRY(lk_survey_end(s, count_rows(s, now, out)));
+    LK_TRY(lk_sql_begin(&s->sql));
+    LK_TRY(lk_sql_end(&s->sql, count_rows(s, now, out)));
     LK_TRY(count_checks(s, out));
     out->few_hits = out->n_last_day < FEW_HITS;
     out->many_failures = 100 * (out->n_checks - out->n_checks_right) > MANY_FAILURES_PERCENT * out->n_checks;

@@ -111,13 +111,13 @@ static enum lk_code take_part(struct pilot *p, int number) {
 enum lk_code lk_survey_pilot(struct lk_survey *s, int n, int64_t now) {
     struct pilot p = {.s = s};
     /* A dry run need not survive a power cut. */
-    sqlite3_exec(s->db, "PRAGMA synchronous=OFF", NULL, NULL, NULL);
+    sqlite3_exec(s->sql.db, "PRAGMA synchronous=OFF", NULL, NULL, NULL);
     enum lk_code rc = LK_OK;
     for (int i = 0; i < n && !rc; i++) {
         p.now = now;
         lk_stream_numbered(&p.stream, s->study->seed, "pilot|", (uint64_t)i);
         rc = take_part(&p, i);
     }
-    sqlite3_exec(s->db, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
+    sqlite3_exec(s->sql.db, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
     return rc;
 }

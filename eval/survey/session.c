@@ -17,33 +17,34 @@ enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool 
     lk_sha256(salted, (size_t)n, worker);
     LK_TRY(lk_survey_token(token));
     lk_sha256(token, 64, token_sha256);
-    LK_TRY(lk_survey_begin(s));
-    enum lk_code rc = lk_sql_run(s, "INSERT OR IGNORE INTO participants(worker,pilot,entered_at) VALUES(?1,?2,?3)",
-                                 "tii", worker, (int64_t)is_pilot, now);
+    LK_TRY(lk_sql_begin(&s->sql));
+    enum lk_code rc =
+        lk_sql_run(&s->sql, "INSERT OR IGNORE INTO participants(worker,pilot,entered_at) VALUES(?1,?2,?3)", "tii",
+                   worker, (int64_t)is_pilot, now);
     /* The five newest sessions of a participant stay, so that the table cannot grow by reloading. */
     if (!rc)
-        rc = lk_sql_run(s, "INSERT INTO sessions SELECT ?1,id,?2 FROM participants WHERE worker=?3", "tit",
+        rc = lk_sql_run(&s->sql, "INSERT INTO sessions SELECT ?1,id,?2 FROM participants WHERE worker=?3", "tit",
                         token_sha256, now, worker);
     if (!rc)
         rc =
-            lk_sql_run(s,
+            lk_sql_run(&s->sql,
                        "DELETE FROM sessions WHERE participant=(SELECT id FROM participants WHERE worker=?1) AND rowid "
                        "NOT IN (SELECT rowid FROM sessions WHERE participant=(SELECT id FROM participants WHERE "
                        "worker=?1) ORDER BY rowid DESC LIMIT 5)",
                        "t", worker);
-    return lk_survey_end(s, rc);
+    return lk_sql_end(&s->sql, rc);
 }
 
 static enum lk_code read_visitor(struct lk_survey *s, const char *token_sha256, int64_t now,
                                  struct lk_survey_visitor *out) {
     sqlite3_stmt *q;
     bool row;
-    LK_TRY(lk_sql_open(s, &q,
+    LK_TRY(lk_sql_open(&s->sql, &q,
                        "SELECT p.id, p.worker, p.guided_at, p.consent_at, c.id, c.task, c.state, c.lease FROM sessions "
                        "t JOIN participants p ON p.id=t.participant LEFT JOIN claims c ON c.participant=p.id AND "
                        "(c.state='submitted' OR (c.state='open' AND c.active_at>=?2)) WHERE t.token_sha256=?1",
                        "ti", token_sha256, now - s->study->claim_ms));
-    enum lk_code rc = lk_sql_step(s, q, &row);
+    enum lk_code rc = lk_sql_step(&s->sql, q, &row);
     if (!rc && row) {
         *out = (struct lk_survey_visitor){.id = sqlite3_column_int64(q, 0),
                                           .guided = sqlite3_column_type(q, 2) != SQLITE_NULL,
@@ -62,9 +63,9 @@ enum lk_code lk_survey_visitor(struct lk_survey *s, const char *token, int64_t n
     char token_sha256[65];
     if (strlen(token) != 64) return lk_fail(LK_E_NOT_FOUND, "no such session");
     lk_sha256(token, 64, token_sha256);
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->sql.lock);
     enum lk_code rc = read_visitor(s, token_sha256, now, out);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->sql.lock);
     return rc;
 }
 
@@ -77,56 +78,58 @@ void lk_survey_form_token(const struct lk_survey *s, const char *token, char out
 }
 
 enum lk_code lk_survey_guided(struct lk_survey *s, const struct lk_survey_visitor *who, bool check_right, int64_t now) {
-    LK_TRY(lk_survey_begin(s));
-    return lk_survey_end(s, lk_sql_run(s,
-                                       "UPDATE participants SET guided_at=?1, check_right=?2 WHERE id=?3 AND guided_at "
-                                       "IS NULL",
-                                       "iii", now, (int64_t)check_right, who->id));
+    LK_TRY(lk_sql_begin(&s->sql));
+    return lk_sql_end(&s->sql,
+                      lk_sql_run(&s->sql,
+                                 "UPDATE participants SET guided_at=?1, check_right=?2 WHERE id=?3 AND guided_at "
+                                 "IS NULL",
+                                 "iii", now, (int64_t)check_right, who->id));
 }
 
 enum lk_code lk_survey_consent(struct lk_survey *s, const struct lk_survey_visitor *who, const char *sha256,
                                int64_t now) {
     if (strcmp(sha256, s->consent_sha256)) return lk_fail(LK_E_INPUT, "the consent text has changed: read it again");
-    LK_TRY(lk_survey_begin(s));
-    return lk_survey_end(s, lk_sql_run(s,
-                                       "UPDATE participants SET consent_at=?1, consent_sha256=?2 WHERE id=?3 AND "
-                                       "consent_at IS NULL",
-                                       "iti", now, sha256, who->id));
+    LK_TRY(lk_sql_begin(&s->sql));
+    return lk_sql_end(&s->sql, lk_sql_run(&s->sql,
+                                          "UPDATE participants SET consent_at=?1, consent_sha256=?2 WHERE id=?3 AND "
+                                          "consent_at IS NULL",
+                                          "iti", now, sha256, who->id));
 }
 
 enum lk_code lk_survey_places(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t now,
                               struct lk_survey_place *places) {
     sqlite3_stmt *q;
     memset(places, 0, (size_t)s->study->n_tasks * sizeof *places);
-    LK_TRY(lk_survey_begin(s));
+    LK_TRY(lk_sql_begin(&s->sql));
     enum lk_code rc = lk_survey_expire(s, now);
     if (!rc)
         rc =
-            lk_sql_open(s, &q,
+            lk_sql_open(&s->sql, &q,
                         "SELECT task, count(*), sum(state='submitted'), max(participant=?1) FROM claims WHERE state IN "
                         "('open','submitted') GROUP BY task",
                         "i", who->id);
-    if (rc) return lk_survey_end(s, rc);
+    if (rc) return lk_sql_end(&s->sql, rc);
     for (bool row = true; !rc && row;) {
-        rc = lk_sql_step(s, q, &row);
+        rc = lk_sql_step(&s->sql, q, &row);
         int task = row ? sqlite3_column_int(q, 0) : -1;
         if (task >= 0 && task < s->study->n_tasks)
             places[task] = (struct lk_survey_place){sqlite3_column_int(q, 1), sqlite3_column_int(q, 2),
                                                     sqlite3_column_int(q, 3) != 0};
     }
     sqlite3_finalize(q);
-    return lk_survey_end(s, rc);
+    return lk_sql_end(&s->sql, rc);
 }
 
 static enum lk_code claim(struct lk_survey *s, const struct lk_survey_visitor *who, int task, int64_t now,
                           enum lk_survey_verdict *verdict) {
     int64_t taken, own, consented;
     LK_TRY(lk_survey_expire(s, now));
-    LK_TRY(
-        lk_sql_number(s, &consented, 0, "SELECT consent_at IS NOT NULL FROM participants WHERE id=?1", "i", who->id));
-    LK_TRY(lk_sql_number(s, &taken, 0, "SELECT count(*) FROM claims WHERE task=?1 AND state IN ('open','submitted')",
-                         "i", (int64_t)task));
-    LK_TRY(lk_sql_number(s, &own, 0,
+    LK_TRY(lk_sql_number(&s->sql, &consented, 0, "SELECT consent_at IS NOT NULL FROM participants WHERE id=?1", "i",
+                         who->id));
+    LK_TRY(lk_sql_number(&s->sql, &taken, 0,
+                         "SELECT count(*) FROM claims WHERE task=?1 AND state IN ('open','submitted')", "i",
+                         (int64_t)task));
+    LK_TRY(lk_sql_number(&s->sql, &own, 0,
                          "SELECT count(*) FROM claims WHERE participant=?1 AND state IN ('open','submitted')", "i",
                          who->id));
     if (!consented || own || taken >= s->study->places) {
@@ -134,7 +137,7 @@ static enum lk_code claim(struct lk_survey *s, const struct lk_survey_visitor *w
         return LK_OK;
     }
     *verdict = LK_SURVEY_DONE;
-    return lk_sql_run(s,
+    return lk_sql_run(&s->sql,
                       "INSERT INTO claims(participant,task,state,claimed_at,active_at,last_at) "
                       "VALUES(?1,?2,'open',?3,?3,?3)",
                       "iii", who->id, (int64_t)task, now);
@@ -144,14 +147,14 @@ enum lk_code lk_survey_claim(struct lk_survey *s, const struct lk_survey_visitor
                              enum lk_survey_verdict *verdict) {
     *verdict = LK_SURVEY_INVALID;
     if (task < 0 || task >= s->study->n_tasks) return LK_OK;
-    LK_TRY(lk_survey_begin(s));
-    return lk_survey_end(s, claim(s, who, task, now, verdict));
+    LK_TRY(lk_sql_begin(&s->sql));
+    return lk_sql_end(&s->sql, claim(s, who, task, now, verdict));
 }
 
 enum lk_code lk_survey_event(struct lk_survey *s, const struct lk_survey_visitor *who, const char *kind, int64_t now) {
-    LK_TRY(lk_survey_begin(s));
-    return lk_survey_end(
-        s, lk_sql_run(s, "INSERT INTO events(participant,kind,at) VALUES(?1,?2,?3)", "iti", who->id, kind, now));
+    LK_TRY(lk_sql_begin(&s->sql));
+    return lk_sql_end(&s->sql, lk_sql_run(&s->sql, "INSERT INTO events(participant,kind,at) VALUES(?1,?2,?3)", "iti",
+                                          who->id, kind, now));
 }
 
 static void code_of(const struct lk_survey *s, const char *worker, int task, char out[48]) {
@@ -181,18 +184,18 @@ enum lk_code lk_survey_code_valid(struct lk_survey *s, const char *code, bool *v
     sqlite3_stmt *q;
     char own[48];
     *valid = false;
-    pthread_mutex_lock(&s->lock);
-    enum lk_code rc = lk_sql_open(s, &q,
+    pthread_mutex_lock(&s->sql.lock);
+    enum lk_code rc = lk_sql_open(&s->sql, &q,
                                   "SELECT p.worker, c.task FROM claims c JOIN participants p ON p.id=c.participant "
                                   "WHERE c.state='submitted'",
                                   "");
     for (bool row = true; !rc && row && !*valid;) {
-        rc = lk_sql_step(s, q, &row);
+        rc = lk_sql_step(&s->sql, q, &row);
         if (!row) break;
         code_of(s, lk_sql_text(q, 0), sqlite3_column_int(q, 1), own);
         *valid = lk_survey_same(own, code);
     }
     sqlite3_finalize(q);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->sql.lock);
     return rc;
 }

@@ -6,7 +6,6 @@
 #include <openssl/crypto.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,92 +34,8 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS events(id INTEGER PRIMARY KEY, participant INTEGER, kind TEXT NOT NULL, at INTEGER NOT "
     "NULL);";
 
-static enum lk_code failed(struct lk_survey *s) {
-    int code = sqlite3_errcode(s->db) & 0xff;
-    return lk_fail(code == SQLITE_FULL    ? LK_E_DISK_FULL
-                   : code == SQLITE_NOMEM ? LK_E_NOMEM
-                                          : LK_E_IO,
-                   "the survey's store: %s", sqlite3_errmsg(s->db));
-}
-
-static enum lk_code bind(struct lk_survey *s, sqlite3_stmt **out, const char *sql, const char *types, va_list values) {
-    if (sqlite3_prepare_v2(s->db, sql, -1, out, NULL) != SQLITE_OK) return failed(s);
-    for (int i = 0; types[i]; i++) {
-        int rc = types[i] == 'i' ? sqlite3_bind_int64(*out, i + 1, va_arg(values, int64_t))
-                                 : sqlite3_bind_text(*out, i + 1, va_arg(values, const char *), -1, SQLITE_TRANSIENT);
-        if (rc == SQLITE_OK) continue;
-        enum lk_code code = failed(s);
-        sqlite3_finalize(*out);
-        *out = NULL;
-        return code;
-    }
-    return LK_OK;
-}
-
-enum lk_code lk_sql_open(struct lk_survey *s, sqlite3_stmt **out, const char *sql, const char *types, ...) {
-    va_list values;
-    va_start(values, types);
-    enum lk_code rc = bind(s, out, sql, types, values);
-    va_end(values);
-    return rc;
-}
-
-enum lk_code lk_sql_step(struct lk_survey *s, sqlite3_stmt *statement, bool *row) {
-    int rc = sqlite3_step(statement);
-    *row = rc == SQLITE_ROW;
-    return *row || rc == SQLITE_DONE ? LK_OK : failed(s);
-}
-
-const char *lk_sql_text(sqlite3_stmt *statement, int column) {
-    const unsigned char *text = sqlite3_column_text(statement, column);
-    return text ? (const char *)text : "";
-}
-
-enum lk_code lk_sql_run(struct lk_survey *s, const char *sql, const char *types, ...) {
-    sqlite3_stmt *statement;
-    bool row = true;
-    va_list values;
-    va_start(values, types);
-    enum lk_code rc = bind(s, &statement, sql, types, values);
-    va_end(values);
-    if (rc) return rc;
-    while (!rc && row) rc = lk_sql_step(s, statement, &row);
-    sqlite3_finalize(statement);
-    return rc;
-}
-
-enum lk_code lk_sql_number(struct lk_survey *s, int64_t *out, int64_t otherwise, const char *sql, const char *types,
-                           ...) {
-    sqlite3_stmt *statement;
-    bool row = false;
-    va_list values;
-    va_start(values, types);
-    enum lk_code rc = bind(s, &statement, sql, types, values);
-    va_end(values);
-    *out = otherwise;
-    if (rc) return rc;
-    rc = lk_sql_step(s, statement, &row);
-    if (row && sqlite3_column_type(statement, 0) != SQLITE_NULL) *out = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return rc;
-}
-
-enum lk_code lk_survey_begin(struct lk_survey *s) {
-    pthread_mutex_lock(&s->lock);
-    enum lk_code rc = lk_sql_run(s, "BEGIN IMMEDIATE", "");
-    if (rc) pthread_mutex_unlock(&s->lock);
-    return rc;
-}
-
-enum lk_code lk_survey_end(struct lk_survey *s, enum lk_code rc) {
-    if (!rc) rc = lk_sql_run(s, "COMMIT", "");
-    if (rc) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    pthread_mutex_unlock(&s->lock);
-    return rc;
-}
-
 enum lk_code lk_survey_expire(struct lk_survey *s, int64_t now) {
-    return lk_sql_run(s, "UPDATE claims SET state='abandoned' WHERE state='open' AND active_at<?1", "i",
+    return lk_sql_run(&s->sql, "UPDATE claims SET state='abandoned' WHERE state='open' AND active_at<?1", "i",
                       now - s->study->claim_ms);
 }
 
@@ -192,9 +107,9 @@ static enum lk_code check_study(struct lk_survey *s) {
     if (!rc) lk_sha256(text.bytes, text.n, sha256);
     lk_text_free(&text);
     if (rc) return rc;
-    LK_TRY(lk_sql_run(s, "INSERT OR IGNORE INTO about VALUES('study',?1)", "t", sha256));
+    LK_TRY(lk_sql_run(&s->sql, "INSERT OR IGNORE INTO about VALUES('study',?1)", "t", sha256));
     int64_t same;
-    LK_TRY(lk_sql_number(s, &same, 0, "SELECT value=?1 FROM about WHERE name='study'", "t", sha256));
+    LK_TRY(lk_sql_number(&s->sql, &same, 0, "SELECT value=?1 FROM about WHERE name='study'", "t", sha256));
     return same ? LK_OK
                 : lk_fail(LK_E_CHANGED, "the store holds answers to another study (name, items, tasks, seed or "
                                         "instrument differ): give this one a name, file or --store of its own");
@@ -212,14 +127,7 @@ static enum lk_code prepare(struct lk_survey *s, const char *folder, bool create
     } else
         LK_TRY(read_secrets(s, path));
     snprintf(path, sizeof path, "%s/answers.db", folder);
-    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL))
-        return failed(s);
-    sqlite3_busy_timeout(s->db, 10000);
-    /* A kept journal whose head is zeroed and synced: a commit is durable without an entry of a folder to sync. */
-    if (sqlite3_exec(s->db, "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; PRAGMA journal_size_limit=1048576;",
-                     NULL, NULL, NULL) ||
-        sqlite3_exec(s->db, schema, NULL, NULL, NULL))
-        return failed(s);
+    LK_TRY(lk_sql_attach(&s->sql, path, "the survey's store", schema));
     LK_TRY(lk_survey_consent_text(s->study, &consent, s->consent_sha256));
     lk_free(consent);
     return check_study(s);
@@ -231,7 +139,6 @@ enum lk_code lk_survey_open(struct lk_survey **out, const struct lk_survey_study
     *out = NULL;
     if (!s) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
     s->study = study;
-    pthread_mutex_init(&s->lock, NULL);
     enum lk_code rc = prepare(s, folder, create);
     if (rc)
         lk_survey_close(s);
@@ -242,8 +149,7 @@ enum lk_code lk_survey_open(struct lk_survey **out, const struct lk_survey_study
 
 void lk_survey_close(struct lk_survey *s) {
     if (!s) return;
-    sqlite3_close(s->db);
-    pthread_mutex_destroy(&s->lock);
+    lk_sql_close(&s->sql);
     OPENSSL_cleanse(s, sizeof *s);
     lk_free(s);
 }

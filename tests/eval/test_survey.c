@@ -164,7 +164,7 @@ static void answers_are_checked(void **state) {
         assert_int_equal(verdict, cases[i].verdict);
     }
     int64_t n_rows; /* a repeated request wrote nothing */
-    assert_ok(lk_sql_number(t.survey, &n_rows, -1, "SELECT count(*) FROM answers", ""));
+    assert_ok(lk_sql_number(&t.survey->sql, &n_rows, -1, "SELECT count(*) FROM answers", ""));
     assert_int_equal(n_rows, 2);
     /* Another window takes writing over. */
     assert_ok(lk_survey_show(t.survey, &who, 0, start, &newer));
@@ -266,7 +266,7 @@ static void sides(void **state) {
     (void)state;
     test_survey_open(&t, "survey-sides", 500, "\"tasks\":1,\"protocol\":\"000\",\"experiment\":2,\"gold_per_task\":0,");
     test_survey_person(&t, "p1", 0, start, token, &who);
-    sqlite3_exec(t.survey->db, "PRAGMA synchronous=OFF", NULL, NULL, NULL);
+    sqlite3_exec(t.survey->sql.db, "PRAGMA synchronous=OFF", NULL, NULL, NULL);
     for (int i = 0; i < 500; i++) /* always A */
         assert_int_equal(test_survey_answer_all(&t, &who, i, 0, start + i), LK_SURVEY_DONE);
     for (int i = 0; i < 500; i++) {

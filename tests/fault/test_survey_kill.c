@@ -81,8 +81,8 @@ static int64_t run(int64_t at) {
     waitpid(child, &state, 0);
     assert_true(at ? WIFSIGNALED(state) : WIFEXITED(state) && !WEXITSTATUS(state));
     assert_ok(lk_survey_open(&t.survey, t.study, t.store, true));
-    assert_ok(lk_sql_number(t.survey, &n_rows, -1, "SELECT count(*) FROM answers", ""));
-    assert_ok(lk_sql_number(t.survey, &n_different, -1,
+    assert_ok(lk_sql_number(&t.survey->sql, &n_rows, -1, "SELECT count(*) FROM answers", ""));
+    assert_ok(lk_sql_number(&t.survey->sql, &n_different, -1,
                             "SELECT count(*) FROM (SELECT DISTINCT claim, position, key FROM answers)", ""));
     assert_int_equal(n_rows, n_different);
     assert_int_equal(n_rows % 10, 0); /* an item's answers are all there or none is */

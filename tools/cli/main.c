@@ -42,7 +42,7 @@ static enum lk_code (*const commands[CLI_N_COMMANDS])(const struct cli_arguments
 /* What computes with several threads. */
 static const bool parallel[CLI_N_COMMANDS] = {
     [CLI_EDIT] = true,   [CLI_RERUN] = true, [CLI_CHAT] = true, [CLI_SELFTEST] = true,
-    [CLI_REPORT] = true, [CLI_STATS] = true, [CLI_T2I] = true,
+    [CLI_REPORT] = true, [CLI_STATS] = true, [CLI_T2I] = true,  [CLI_STUDY] = true,
 };
 
 static enum lk_code run(const struct cli_arguments *a, bool bare) {

@@ -66,9 +66,15 @@ static const char *const devices_examples[] = {"What there is", "likeness device
 static const char *const selftest_examples[] = {
     "Does this GPU compute what it should?", "likeness selftest --device cuda --cases 200 --large",
     "One op, for a script", "likeness selftest attention --device cuda --json", NULL};
-static const char *const study_examples[] = {
-    "What will be made, in the order in which it is made", "likeness study jobs study.json",
-    "The same for a script: ids, sources, final prompts", "likeness study jobs study.json --json > jobs.jsonl", NULL};
+static const char *const study_examples[] = {"What will be made, in the order in which it is made",
+                                             "likeness study jobs study.json",
+                                             "The same for a script: ids, sources, final prompts",
+                                             "likeness study jobs study.json --json > jobs.jsonl",
+                                             "Make it on four GPUs; the same command goes on after a kill",
+                                             "likeness study run study.json -o out --devices 0,1,2,3",
+                                             "One task of a job array",
+                                             "likeness study run study.json -o out --shard 3/8",
+                                             NULL};
 static const char *const judge_examples[] = {"One edit",
                                              "likeness judge -r before.jpg -r after.png",
                                              "A run",
@@ -238,13 +244,17 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                           "alone as among others. Exit code 5 if an op fails.",
                       .examples = selftest_examples},
     [CLI_STUDY] = {.name = "study",
-                   .summary = "plan a whole study from one file",
-                   .positional = "jobs",
+                   .summary = "plan and run a whole study from one file",
+                   .positional = "jobs|run",
                    .positional_required = true,
                    .n_more = 1,
-                   .usage = "jobs STUDY.json [--json]",
-                   .text = "A study file names sources, prompts, models with their parameters, and experiments. jobs "
-                           "prints the name of every output that these come to, in fixed order.",
+                   .usage = "jobs STUDY.json [--json] | run STUDY.json -o DIR [options]",
+                   .text =
+                       "A study file names sources, prompts, models with their parameters, and experiments. jobs "
+                       "prints the name of every output that these come to, in fixed order. run makes them: pictures "
+                       "in DIR/results, a line each in DIR/manifest.jsonl, and DIR/journal.sqlite, from which the "
+                       "same command goes on after a kill. A job that fails is tried three times and kept as "
+                       "failed; exit code 6 if there are any.",
                    .examples = study_examples},
     [CLI_JUDGE] = {.name = "judge",
                    .summary = "judge edits by pixels, or ask and read a judge elsewhere",

@@ -62,7 +62,7 @@ struct cli_arguments {
     const char *output;
     const char *dump_steps;
     const char *manifest;
-    const char *format; /* of quantize */
+    const char *format;        /* of quantize */
     int64_t max_new_tokens;    /* 0: the model's */
     int64_t top_k;             /* -1: the model's */
     double temperature, top_p; /* -1: the model's */
@@ -96,6 +96,11 @@ struct cli_arguments {
         double tolerance;
         int64_t cue;
     } t2i;
+    struct cli_study_arguments {
+        const char *devices, *shard; /* NULL: not given */
+        int64_t queue, jobs_per_visit;
+        bool retry_failed;
+    } study;
     struct cli_survey_arguments {
         const char *bind, *store, *verify; /* NULL: not given */
         int64_t port, pilot;

@@ -157,18 +157,17 @@ static enum lk_code check_output(const struct cli_job *job) {
 }
 
 /* Digest and pixels from the same bytes. */
-static enum lk_code read_image(struct state *s, int i) {
-    const char *path = s->job->images[i], *expected = s->job->image_sha256[i];
+enum lk_code cli_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
+                            char name[256], char sha256[65]) {
     char *bytes;
     size_t n_bytes;
     enum lk_code rc = lk_read_file(path, MAX_IMAGE_BYTES, &bytes, &n_bytes);
     if (rc) return rc;
-    lk_sha256(bytes, n_bytes, s->run.image_sha256[i]);
-    base_name(path, s->run.image_names[i], sizeof s->run.image_names[i]);
-    if (expected && strcmp(expected, s->run.image_sha256[i]))
-        rc = lk_fail(LK_E_CHANGED, "%s: expected the image with SHA-256 %s, got %s", path, expected,
-                     s->run.image_sha256[i]);
-    if (!rc) rc = lk_image_decode(&s->images[i], bytes, n_bytes, path, s->job->job.run.exif_transpose, 0);
+    lk_sha256(bytes, n_bytes, sha256);
+    base_name(path, name, 256);
+    if (expected && strcmp(expected, sha256))
+        rc = lk_fail(LK_E_CHANGED, "%s: expected the image with SHA-256 %s, got %s", path, expected, sha256);
+    if (!rc) rc = lk_image_decode(out, bytes, n_bytes, path, exif_transpose, 0);
     lk_free(bytes);
     return rc;
 }
@@ -178,6 +177,14 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
     enum lk_code rc = cli_signals_check();
     if (!rc) lk_log_progress(stage, step, n_steps, lk_log_now());
     return rc;
+}
+
+void cli_model_name(const char *model, char out[256]) {
+    struct stat st;
+    char *real = stat(model, &st) == 0 ? realpath(model, NULL) : NULL;
+    if (real) base_name(real, out, 256);
+    if (!real) snprintf(out, 256, "%s", model);
+    free(real);
 }
 
 static enum lk_code open_model(struct state *s) {
@@ -195,12 +202,7 @@ static enum lk_code open_model(struct state *s) {
             return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", job->model, job->weights_identity,
                            s->weights_identity);
     }
-    /* A folder is recorded by its own name, a repository as it was written. */
-    struct stat st;
-    char *real = stat(job->model, &st) == 0 ? realpath(job->model, NULL) : NULL;
-    base_name(real ? real : job->model, s->model_name, sizeof s->model_name);
-    if (!real) snprintf(s->model_name, sizeof s->model_name, "%s", job->model);
-    free(real);
+    cli_model_name(job->model, s->model_name);
     return LK_OK;
 }
 
@@ -232,28 +234,31 @@ static enum lk_code make_request(struct state *s) {
     return rc;
 }
 
+enum lk_code cli_picture_write(const char *path, const struct cli_run *run) {
+    struct lk_job job = *run->job;
+    struct cli_run made = *run;
+    char *json, *parameters;
+    job.request.width = run->result->width;
+    job.request.height = run->result->height;
+    made.job = &job;
+    LK_TRY(cli_recipe_make(&made, &json, &parameters));
+    const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
+    enum lk_code rc = lk_png_write(path, &run->result->image, texts, 2);
+    lk_free(json);
+    lk_free(parameters);
+    return rc;
+}
+
 static enum lk_code write_picture(struct state *s) {
-    const struct cli_job *job = s->job;
-    struct lk_job made = job->job;
-    made.request.width = s->result.width;
-    made.request.height = s->result.height;
     struct cli_run *run = &s->run;
     run->model = s->model_name;
     run->weights_identity = s->weights_identity;
     run->isa = s->device->architecture;
     run->pipeline = s->pipeline;
-    run->job = &made;
+    run->job = &s->job->job;
     run->result = &s->result;
-    char *json, *parameters;
-    enum lk_code rc = LK_OK;
-    if (!s->weights_identity[0]) rc = lk_pipeline_weights_identity(s->pipeline, s->weights_identity);
-    if (!rc) rc = cli_recipe_make(run, &json, &parameters);
-    if (rc) return rc;
-    const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
-    rc = lk_png_write(job->output, &s->result.image, texts, 2);
-    lk_free(json);
-    lk_free(parameters);
-    return rc;
+    if (!s->weights_identity[0]) LK_TRY(lk_pipeline_weights_identity(s->pipeline, s->weights_identity));
+    return cli_picture_write(s->job->output, run);
 }
 
 /* Before the weights are opened: the tokenizer would find it later. */
@@ -272,7 +277,9 @@ static enum lk_code run(struct state *s) {
     LK_TRY(check_prompt("--prompt", request->prompt));
     LK_TRY(check_prompt("--negative-prompt", request->negative_prompt));
     LK_TRY(check_output(job));
-    for (int i = 0; i < job->n_images; i++) LK_TRY(read_image(s, i));
+    for (int i = 0; i < job->n_images; i++)
+        LK_TRY(cli_image_read(job->images[i], job->image_sha256[i], job->job.run.exif_transpose, &s->images[i],
+                              s->run.image_names[i], s->run.image_sha256[i]));
     LK_TRY(open_model(s));
     if (job->dump_steps) LK_TRY(cli_dump_open(&s->dump, job->dump_steps));
     if (job->dump_steps) cli_dump_attach(&s->dump, s->device);

@@ -1,7 +1,7 @@
 /* One edit from files to a file: what `edit` and `rerun` share. */
 #pragma once
 
-#include "models/parameters.h"
+#include "tools/cli/edit/recipe.h"
 
 struct cli_job {
     struct lk_job job; /* as given; completed by the run */
@@ -28,3 +28,12 @@ struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run);
 /* run->device: "cpu", "cuda" or "cuda:INDEX", with the libraries that compute there. LK_E_DEVICE for a device that this
  * build or machine does not have. */
 enum lk_code cli_device_open(const struct lk_job_run *run, struct lk_device **out);
+
+/* What a recipe has of a source beside its pixels: the file's name and digest. expected: the digest that it must have,
+ * or NULL. */
+enum lk_code cli_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
+                            char name[256], char sha256[65]);
+/* A model as recipes have it: a folder by its own name, a repository as it was written. */
+void cli_model_name(const char *model, char out[256]);
+/* run->job is complete. */
+enum lk_code cli_picture_write(const char *path, const struct cli_run *run);

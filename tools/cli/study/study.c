@@ -63,7 +63,7 @@ enum lk_code cli_study(const struct cli_arguments *a) {
     static const struct {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *, struct lk_study *);
-    } actions[] = {{"jobs", jobs}};
+    } actions[] = {{"jobs", jobs}, {"run", study_run}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         struct lk_study *study;
         if (strcmp(actions[i].name, a->positional)) continue;
@@ -73,5 +73,5 @@ enum lk_code cli_study(const struct cli_arguments *a) {
         lk_study_close(study);
         return rc;
     }
-    return lk_fail(LK_E_USAGE, "study: expected jobs, got \"%.40s\"", a->positional);
+    return lk_fail(LK_E_USAGE, "study: expected jobs or run, got \"%.40s\"", a->positional);
 }

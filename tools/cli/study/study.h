@@ -3,3 +3,5 @@
 
 #include "eval/design/study.h"
 #include "tools/cli/core/options.h"
+
+enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study);

@@ -1,0 +1,393 @@
+#include "eval/study/journal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "eval/study/sql.h"
+
+#define FORMAT   "1"
+#define LEASE_MS (10 * 60 * 1000)
+
+struct lk_journal {
+    struct lk_sql sql;
+    char *path;
+    char study[65];
+    char owner[LK_JOURNAL_OWNER_BYTES];
+};
+
+/* Lines are apart: what is looked through for every start and count stays small. Jobs that are open have an index. */
+static const char schema[] =
+    "CREATE TABLE IF NOT EXISTS about(name TEXT PRIMARY KEY, value TEXT NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS jobs(i INTEGER PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL, output TEXT NOT "
+    "NULL, model INTEGER NOT NULL, state INTEGER NOT NULL DEFAULT 0, owner TEXT, lease INTEGER, attempts INTEGER NOT "
+    "NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0, started INTEGER, seconds REAL, stages TEXT, peak_bytes "
+    "INTEGER, sha256 TEXT, bytes INTEGER, code INTEGER, error TEXT);"
+    "CREATE TABLE IF NOT EXISTS lines(i INTEGER PRIMARY KEY, line TEXT NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS open_jobs ON jobs(model, i) WHERE state<2;";
+
+static int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* When a process was started, in ticks since the machine was: its number may be another's later. -1: there is none. */
+static int64_t start_of(long pid) {
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    text[n] = 0;
+    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    char state = 0;
+    long long started = -1;
+    if (!at || sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld",
+                      &state, &started) != 2)
+        return -1;
+    return state == 'Z' ? -1 : started;
+}
+
+void lk_journal_owner(int pid, char out[LK_JOURNAL_OWNER_BYTES]) {
+    snprintf(out, LK_JOURNAL_OWNER_BYTES, "%08x-%d-%" PRId64, lk_host_number(), pid, start_of(pid));
+}
+
+/* Whether the process that leased under this name is gone for sure: one of this machine that is not there. */
+static bool is_gone(const char *owner) {
+    unsigned host;
+    long pid;
+    long long started;
+    if (sscanf(owner, "%8x-%ld-%lld", &host, &pid, &started) != 3 || host != lk_host_number() || pid <= 0) return false;
+    return start_of(pid) != started;
+}
+
+static enum lk_code about(struct lk_journal *j, const char *name, char out[65]) {
+    sqlite3_stmt *q;
+    bool row;
+    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT value FROM about WHERE name=?1", "t", name));
+    enum lk_code rc = lk_sql_step(&j->sql, q, &row);
+    snprintf(out, 65, "%s", !rc && row ? lk_sql_text(q, 0) : "");
+    sqlite3_finalize(q);
+    return rc;
+}
+
+static enum lk_code fill(struct lk_journal *j, const struct lk_journal_list *list) {
+    char shard[32];
+    sqlite3_stmt *q;
+    bool row;
+    snprintf(shard, sizeof shard, "%d/%d", list->shard, list->n_shards);
+    LK_TRY(lk_sql_run(&j->sql,
+                      "INSERT INTO about VALUES('format'," FORMAT "),('study',?1),('shard',?2),('manifest','')", "tt",
+                      list->study, shard));
+    LK_TRY(lk_sql_open(&j->sql, &q, "INSERT INTO jobs(i,id,name,output,model) VALUES(?1,?2,?3,?4,?5)", ""));
+    enum lk_code rc = LK_OK;
+    for (size_t k = 0; k < list->n && !rc; k++) {
+        struct lk_journal_entry e;
+        if ((rc = list->job(list->context, k, &e))) break;
+        sqlite3_bind_int64(q, 1, e.index);
+        sqlite3_bind_text(q, 2, e.id, -1, SQLITE_STATIC);
+        sqlite3_bind_text(q, 3, e.name, -1, SQLITE_STATIC);
+        sqlite3_bind_text(q, 4, e.output, -1, SQLITE_STATIC);
+        sqlite3_bind_int(q, 5, e.model);
+        rc = lk_sql_step(&j->sql, q, &row);
+        sqlite3_reset(q);
+    }
+    sqlite3_finalize(q);
+    return rc;
+}
+
+/* Made in one transaction, or found to be the same. */
+static enum lk_code check(struct lk_journal *j, const struct lk_journal_list *list) {
+    char format[65], shard[65], expected[32];
+    LK_TRY(about(j, "format", format));
+    if (!*format && !list) return lk_fail(LK_E_INPUT, "%s: expected a run's journal, got an empty file", j->path);
+    if (!*format) LK_TRY(fill(j, list));
+    LK_TRY(about(j, "format", format));
+    if (strcmp(format, FORMAT))
+        return lk_fail(LK_E_INPUT, "%s: expected a journal of format " FORMAT ", got %s", j->path, format);
+    LK_TRY(about(j, "study", j->study));
+    if (!list) return LK_OK;
+    if (strcmp(j->study, list->study))
+        return lk_fail(LK_E_CHANGED,
+                       "%s: is of another study (its configuration is %.12s, this one's %.12s): give this one a folder "
+                       "of its own",
+                       j->path, j->study, list->study);
+    snprintf(expected, sizeof expected, "%d/%d", list->shard, list->n_shards);
+    LK_TRY(about(j, "shard", shard));
+    if (strcmp(shard, expected)) return lk_fail(LK_E_CHANGED, "%s: is of shard %s, not %s", j->path, shard, expected);
+    return LK_OK;
+}
+
+enum lk_code lk_journal_open(struct lk_journal **out, const char *path, const struct lk_journal_list *list) {
+    struct stat st;
+    *out = NULL;
+    if (!list && stat(path, &st)) return lk_fail_errno(errno, "%s", path);
+    struct lk_journal *j = lk_calloc(1, sizeof *j);
+    if (!j || !(j->path = lk_strdup(path))) {
+        lk_free(j);
+        return lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    }
+    lk_journal_owner(getpid(), j->owner);
+    enum lk_code rc = lk_sql_attach(&j->sql, path, j->path, schema);
+    if (!rc && !(rc = lk_sql_begin(&j->sql))) rc = lk_sql_end(&j->sql, check(j, list));
+    if (rc) {
+        lk_journal_close(j);
+        return rc;
+    }
+    *out = j;
+    return LK_OK;
+}
+
+void lk_journal_close(struct lk_journal *j) {
+    if (!j) return;
+    lk_sql_close(&j->sql);
+    lk_free(j->path);
+    lk_free(j);
+}
+
+const char *lk_journal_study(const struct lk_journal *j) { return j->study; }
+
+/* Leases whose time is up or whose process is gone are queued. */
+static enum lk_code release_dead(struct lk_journal *j) {
+    sqlite3_stmt *q;
+    bool row = true;
+    int64_t now = now_ms();
+    LK_TRY(lk_sql_run(&j->sql, "UPDATE jobs SET state=0, owner=NULL WHERE state<2 AND state=1 AND lease<?1", "i", now));
+    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT DISTINCT owner FROM jobs WHERE state<2 AND state=1", ""));
+    enum lk_code rc = LK_OK;
+    char gone[16][LK_JOURNAL_OWNER_BYTES];
+    int n = 0;
+    while (n < 16 && !(rc = lk_sql_step(&j->sql, q, &row)) && row)
+        if (is_gone(lk_sql_text(q, 0))) snprintf(gone[n++], sizeof *gone, "%s", lk_sql_text(q, 0));
+    sqlite3_finalize(q);
+    for (int k = 0; k < n && !rc; k++)
+        rc = lk_sql_run(&j->sql, "UPDATE jobs SET state=0, owner=NULL WHERE state<2 AND state=1 AND owner=?1", "t",
+                        gone[k]);
+    return rc;
+}
+
+/* Queued jobs of a model, in order; one that a worker died of, alone, when there is no other. */
+static enum lk_code find(struct lk_journal *j, int model, int most, struct lk_journal_lease *out, int *n) {
+    static const char *const sql[] = {"SELECT i,attempts,crashes FROM jobs WHERE state<2 AND state=0 AND model=?1 AND "
+                                      "crashes=0 ORDER BY i LIMIT ?2",
+                                      "SELECT i,attempts,crashes FROM jobs WHERE state<2 AND state=0 AND model=?1 AND "
+                                      "?2>0 ORDER BY i LIMIT 1"};
+    enum lk_code rc = LK_OK;
+    for (int k = 0; k < 2 && !rc && !*n; k++) {
+        sqlite3_stmt *q;
+        bool row;
+        LK_TRY(lk_sql_open(&j->sql, &q, sql[k], "ii", (int64_t)model, (int64_t)most));
+        while (!(rc = lk_sql_step(&j->sql, q, &row)) && row)
+            out[(*n)++] = (struct lk_journal_lease){sqlite3_column_int64(q, 0), sqlite3_column_int(q, 1),
+                                                    sqlite3_column_int(q, 2)};
+        sqlite3_finalize(q);
+    }
+    return rc;
+}
+
+static enum lk_code take(struct lk_journal *j, int model, int most, struct lk_journal_lease *out, int *n,
+                         int64_t *n_others) {
+    LK_TRY(release_dead(j));
+    if (model >= 0) LK_TRY(find(j, model, most, out, n));
+    if (!*n) {
+        int64_t first;
+        LK_TRY(lk_sql_number(&j->sql, &first, -1, "SELECT min(model) FROM jobs WHERE state<2 AND state=0", ""));
+        if (first >= 0) LK_TRY(find(j, (int)first, most, out, n));
+    }
+    for (int k = 0; k < *n; k++)
+        LK_TRY(lk_sql_run(&j->sql, "UPDATE jobs SET state=1, owner=?1, lease=?2 WHERE i=?3", "tii", j->owner,
+                          now_ms() + LEASE_MS, out[k].index));
+    return lk_sql_number(&j->sql, n_others, 0, "SELECT count(*) FROM jobs WHERE state<2 AND state=1 AND owner<>?1", "t",
+                         j->owner);
+}
+
+enum lk_code lk_journal_take(struct lk_journal *j, int model, int most, struct lk_journal_lease *out, int *n,
+                             int64_t *n_others) {
+    *n = 0;
+    *n_others = 0;
+    LK_TRY(lk_sql_begin(&j->sql));
+    enum lk_code rc = lk_sql_end(&j->sql, take(j, model, most, out, n, n_others));
+    if (rc) *n = 0;
+    return rc;
+}
+
+enum lk_code lk_journal_renew(struct lk_journal *j) {
+    LK_TRY(lk_sql_begin(&j->sql));
+    return lk_sql_end(&j->sql, lk_sql_run(&j->sql, "UPDATE jobs SET lease=?1 WHERE state<2 AND state=1 AND owner=?2",
+                                          "it", now_ms() + LEASE_MS, j->owner));
+}
+
+static const char outdate[] = "UPDATE about SET value='' WHERE name='manifest' AND value<>''";
+
+static enum lk_code end(struct lk_journal *j, const struct lk_journal_lease *lease, const struct lk_journal_made *m,
+                        bool *kept) {
+    int64_t mine;
+    LK_TRY(lk_sql_number(&j->sql, &mine, 0, "SELECT count(*) FROM jobs WHERE i=?1 AND state=1 AND owner=?2", "it",
+                         lease->index, j->owner));
+    *kept = mine == 1;
+    if (!mine) return LK_OK;
+    bool again = !m->sha256 && lease->attempts + 1 < LK_JOB_ATTEMPTS;
+    int64_t state = again ? LK_JOB_QUEUED : m->sha256 ? LK_JOB_DONE : LK_JOB_FAILED;
+    LK_TRY(lk_sql_run(&j->sql,
+                      "UPDATE jobs SET state=?1, owner=NULL, lease=NULL, attempts=attempts+1, started=?2, seconds=?3, "
+                      "stages=?4, peak_bytes=?5, sha256=?6, bytes=?7, code=?8, error=?9 WHERE i=?10",
+                      "iidtitiiti", state, m->started_ms, m->seconds, m->stages, m->peak_bytes, m->sha256, m->bytes,
+                      (int64_t)m->code, m->error, lease->index));
+    if (again) return LK_OK;
+    LK_TRY(lk_sql_run(&j->sql, outdate, ""));
+    return lk_sql_run(&j->sql, "INSERT OR REPLACE INTO lines VALUES(?1,?2)", "it", lease->index, m->line);
+}
+
+enum lk_code lk_journal_end(struct lk_journal *j, const struct lk_journal_lease *lease,
+                            const struct lk_journal_made *made, bool *kept) {
+    *kept = false;
+    LK_TRY(lk_sql_begin(&j->sql));
+    return lk_sql_end(&j->sql, end(j, lease, made, kept));
+}
+
+enum lk_code lk_journal_give_back(struct lk_journal *j) {
+    LK_TRY(lk_sql_begin(&j->sql));
+    return lk_sql_end(&j->sql, lk_sql_run(&j->sql,
+                                          "UPDATE jobs SET state=0, owner=NULL, lease=NULL WHERE state<2 AND state=1 "
+                                          "AND owner=?1",
+                                          "t", j->owner));
+}
+
+static enum lk_code crashed(struct lk_journal *j, const char *owner, const char *how, lk_journal_line_fn *line,
+                            void *context, int *n) {
+    sqlite3_stmt *q;
+    bool row;
+    struct lk_journal_lease held[256];
+    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT i,crashes FROM jobs WHERE state<2 AND state=1 AND owner=?1 ORDER BY i", "t",
+                       owner));
+    enum lk_code rc;
+    while (!(rc = lk_sql_step(&j->sql, q, &row)) && row && *n < 256)
+        held[(*n)++] = (struct lk_journal_lease){sqlite3_column_int64(q, 0), 0, sqlite3_column_int(q, 1)};
+    sqlite3_finalize(q);
+    for (int k = 0; k < *n && !rc; k++) {
+        bool poison = held[k].crashes + 1 >= LK_JOB_ATTEMPTS;
+        struct lk_text text = {0}, error = {0};
+        lk_text_add(&error, "the worker died of it %d times, the last time by %s", held[k].crashes + 1, how);
+        if (poison && !error.rc) rc = line(context, held[k].index, error.bytes, &text);
+        if (!rc) rc = error.rc ? error.rc : text.rc;
+        if (!rc)
+            rc = lk_sql_run(&j->sql,
+                            "UPDATE jobs SET state=?1, owner=NULL, lease=NULL, crashes=crashes+1, code=?2, error=?3 "
+                            "WHERE i=?4",
+                            "iiti", (int64_t)(poison ? LK_JOB_FAILED : LK_JOB_QUEUED), (int64_t)LK_E_INTERNAL,
+                            error.bytes, held[k].index);
+        if (!rc && poison)
+            rc = lk_sql_run(&j->sql, "INSERT OR REPLACE INTO lines VALUES(?1,?2)", "it", held[k].index, text.bytes);
+        lk_text_free(&text);
+        lk_text_free(&error);
+    }
+    return rc ? rc : lk_sql_run(&j->sql, outdate, "");
+}
+
+enum lk_code lk_journal_crashed(struct lk_journal *j, const char *owner, const char *how, lk_journal_line_fn *line,
+                                void *context, int *n) {
+    *n = 0;
+    LK_TRY(lk_sql_begin(&j->sql));
+    return lk_sql_end(&j->sql, crashed(j, owner, how, line, context, n));
+}
+
+enum lk_code lk_journal_requeue(struct lk_journal *j, int64_t index, int64_t *n) {
+    LK_TRY(lk_sql_begin(&j->sql));
+    enum lk_code rc = lk_sql_run(&j->sql,
+                                 "UPDATE jobs SET state=0, attempts=0, crashes=0 WHERE state>1 AND (i=?1 OR (?1<0 AND "
+                                 "state=3))",
+                                 "i", index);
+    *n = sqlite3_changes64(j->sql.db);
+    if (!rc && *n) rc = lk_sql_run(&j->sql, outdate, "");
+    if (!rc && *n) rc = lk_sql_run(&j->sql, "DELETE FROM lines WHERE i IN (SELECT i FROM jobs WHERE state=0)", "");
+    return lk_sql_end(&j->sql, rc);
+}
+
+enum lk_code lk_journal_count(struct lk_journal *j, struct lk_journal_counts *out) {
+    sqlite3_stmt *q;
+    bool row;
+    *out = (struct lk_journal_counts){0};
+    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT model,state,count(*) FROM jobs GROUP BY 1,2", ""));
+    enum lk_code rc;
+    while (!(rc = lk_sql_step(&j->sql, q, &row)) && row) {
+        int model = sqlite3_column_int(q, 0), state = sqlite3_column_int(q, 1);
+        if (model < 0 || model >= LK_JOURNAL_MAX_MODELS || state < 0 || state >= LK_JOB_STATES) continue;
+        int64_t n = sqlite3_column_int64(q, 2);
+        out->of[model][state] = n;
+        out->all[state] += n;
+        out->total += n;
+    }
+    sqlite3_finalize(q);
+    return rc;
+}
+
+enum lk_code lk_journal_each(struct lk_journal *j, int state, bool with_lines, lk_journal_row_fn *row, void *context) {
+    sqlite3_stmt *q;
+    bool more = true;
+    char sql[512];
+    snprintf(sql, sizeof sql,
+             "SELECT jobs.i,id,name,output,model,state,attempts,crashes,started,seconds,stages,peak_bytes,sha256,bytes,"
+             "code,error,%s WHERE ?1<0 OR state=?1 ORDER BY jobs.i",
+             with_lines ? "line FROM jobs JOIN lines ON lines.i=jobs.i" : "NULL FROM jobs");
+    LK_TRY(lk_sql_open(&j->sql, &q, sql, "i", (int64_t)state));
+    enum lk_code rc;
+    while (!(rc = lk_sql_step(&j->sql, q, &more)) && more) {
+        struct lk_journal_row r = {.entry = {sqlite3_column_int64(q, 0), lk_sql_text(q, 1), lk_sql_text(q, 2),
+                                             lk_sql_text(q, 3), sqlite3_column_int(q, 4)},
+                                   .state = (enum lk_job_state)sqlite3_column_int(q, 5),
+                                   .attempts = sqlite3_column_int(q, 6),
+                                   .crashes = sqlite3_column_int(q, 7),
+                                   .made = {sqlite3_column_int64(q, 8), sqlite3_column_double(q, 9), lk_sql_text(q, 10),
+                                            sqlite3_column_int64(q, 11), lk_sql_text(q, 12),
+                                            sqlite3_column_int64(q, 13), sqlite3_column_int(q, 14), lk_sql_text(q, 15),
+                                            lk_sql_text(q, 16)}};
+        if ((rc = row(context, &r))) break;
+    }
+    sqlite3_finalize(q);
+    return rc;
+}
+
+enum lk_code lk_journal_manifest_is_current(struct lk_journal *j, bool *current) {
+    char value[65];
+    *current = false;
+    LK_TRY(about(j, "manifest", value));
+    *current = !strcmp(value, "current");
+    return LK_OK;
+}
+
+enum lk_code lk_journal_manifest_begin(struct lk_journal *j) {
+    return lk_sql_run(&j->sql, "UPDATE about SET value=?1 WHERE name='manifest'", "t", j->owner);
+}
+
+enum lk_code lk_journal_manifest_end(struct lk_journal *j) {
+    return lk_sql_run(&j->sql, "UPDATE about SET value='current' WHERE name='manifest' AND value=?1", "t", j->owner);
+}
+
+enum lk_code lk_journal_merge(struct lk_journal *j, const char *path) {
+    LK_TRY(lk_sql_run(&j->sql, "ATTACH ?1 AS other", "t", path));
+    enum lk_code rc = lk_sql_begin(&j->sql);
+    if (!rc) {
+        static const char *const sql[] = {
+            "INSERT OR REPLACE INTO jobs SELECT "
+            "o.i,o.id,o.name,o.output,o.model,o.state,NULL,NULL,o.attempts,o.crashes,"
+            "o.started,o.seconds,o.stages,o.peak_bytes,o.sha256,o.bytes,o.code,o.error FROM other.jobs o JOIN jobs m "
+            "ON "
+            "m.i=o.i AND m.id=o.id AND m.name=o.name WHERE o.state>1 AND m.state<>2",
+            "INSERT OR REPLACE INTO lines SELECT i,line FROM other.lines WHERE i IN (SELECT i FROM jobs WHERE state>1)",
+            outdate};
+        for (int k = 0; k < 3 && !rc; k++) rc = lk_sql_run(&j->sql, sql[k], "");
+        rc = lk_sql_end(&j->sql, rc);
+    }
+    enum lk_code detached = lk_sql_run(&j->sql, "DETACH other", "");
+    return rc ? rc : detached;
+}

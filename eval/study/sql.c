@@ -1,0 +1,108 @@
+#include "eval/study/sql.h"
+
+#include <stdarg.h>
+
+static enum lk_code failed(const struct lk_sql *s) {
+    int code = sqlite3_errcode(s->db) & 0xff;
+    return lk_fail(code == SQLITE_FULL    ? LK_E_DISK_FULL
+                   : code == SQLITE_NOMEM ? LK_E_NOMEM
+                                          : LK_E_IO,
+                   "%s: %s", s->name, sqlite3_errmsg(s->db));
+}
+
+enum lk_code lk_sql_attach(struct lk_sql *s, const char *path, const char *name, const char *schema) {
+    pthread_mutex_init(&s->lock, NULL);
+    s->name = name;
+    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL))
+        return failed(s);
+    sqlite3_busy_timeout(s->db, 60000);
+    /* A kept journal whose head is zeroed and synced: a commit is durable without an entry of a folder to sync. */
+    if (sqlite3_exec(s->db, "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; PRAGMA journal_size_limit=1048576;",
+                     NULL, NULL, NULL) ||
+        sqlite3_exec(s->db, schema, NULL, NULL, NULL))
+        return failed(s);
+    return LK_OK;
+}
+
+void lk_sql_close(struct lk_sql *s) {
+    if (!s->name) return;
+    sqlite3_close(s->db);
+    pthread_mutex_destroy(&s->lock);
+    *s = (struct lk_sql){0};
+}
+
+static enum lk_code bind(struct lk_sql *s, sqlite3_stmt **out, const char *sql, const char *types, va_list values) {
+    if (sqlite3_prepare_v2(s->db, sql, -1, out, NULL) != SQLITE_OK) return failed(s);
+    for (int i = 0; types[i]; i++) {
+        int rc = types[i] == 'i'   ? sqlite3_bind_int64(*out, i + 1, va_arg(values, int64_t))
+                 : types[i] == 'd' ? sqlite3_bind_double(*out, i + 1, va_arg(values, double))
+                                   : sqlite3_bind_text(*out, i + 1, va_arg(values, const char *), -1, SQLITE_TRANSIENT);
+        if (rc == SQLITE_OK) continue;
+        enum lk_code code = failed(s);
+        sqlite3_finalize(*out);
+        *out = NULL;
+        return code;
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_sql_open(struct lk_sql *s, sqlite3_stmt **out, const char *sql, const char *types, ...) {
+    va_list values;
+    va_start(values, types);
+    enum lk_code rc = bind(s, out, sql, types, values);
+    va_end(values);
+    return rc;
+}
+
+enum lk_code lk_sql_step(struct lk_sql *s, sqlite3_stmt *statement, bool *row) {
+    int rc = sqlite3_step(statement);
+    *row = rc == SQLITE_ROW;
+    return *row || rc == SQLITE_DONE ? LK_OK : failed(s);
+}
+
+const char *lk_sql_text(sqlite3_stmt *statement, int column) {
+    const unsigned char *text = sqlite3_column_text(statement, column);
+    return text ? (const char *)text : "";
+}
+
+enum lk_code lk_sql_run(struct lk_sql *s, const char *sql, const char *types, ...) {
+    sqlite3_stmt *statement;
+    bool row = true;
+    va_list values;
+    va_start(values, types);
+    enum lk_code rc = bind(s, &statement, sql, types, values);
+    va_end(values);
+    if (rc) return rc;
+    while (!rc && row) rc = lk_sql_step(s, statement, &row);
+    sqlite3_finalize(statement);
+    return rc;
+}
+
+enum lk_code lk_sql_number(struct lk_sql *s, int64_t *out, int64_t otherwise, const char *sql, const char *types, ...) {
+    sqlite3_stmt *statement;
+    bool row = false;
+    va_list values;
+    va_start(values, types);
+    enum lk_code rc = bind(s, &statement, sql, types, values);
+    va_end(values);
+    *out = otherwise;
+    if (rc) return rc;
+    rc = lk_sql_step(s, statement, &row);
+    if (row && sqlite3_column_type(statement, 0) != SQLITE_NULL) *out = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return rc;
+}
+
+enum lk_code lk_sql_begin(struct lk_sql *s) {
+    pthread_mutex_lock(&s->lock);
+    enum lk_code rc = lk_sql_run(s, "BEGIN IMMEDIATE", "");
+    if (rc) pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+enum lk_code lk_sql_end(struct lk_sql *s, enum lk_code rc) {
+    if (!rc) rc = lk_sql_run(s, "COMMIT", "");
+    if (rc) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}

@@ -1,0 +1,112 @@
+#!/bin/sh
+# Studies of tiny checkpoints, run as users do: pictures as `edit` makes them, the manifest, resume, failures.
+set -eu
+PATH=$BUILD_DIR:$PATH
+scratch=$TEST_TMPDIR/study
+data=$SOURCE_DIR/tests/golden/data
+rm -rf "$scratch"
+mkdir -p "$scratch/src"
+cd "$scratch"
+OMP_WAIT_POLICY=passive
+export OMP_WAIT_POLICY
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+expect() { # CODE COMMAND...
+    want=$1
+    shift
+    got=0
+    "$@" >stdout 2>stderr || got=$?
+    [ "$got" = "$want" ] || { cat stdout stderr; fail "$*: expected exit code $want, got $got"; }
+}
+# Without what differs between two runs of the same jobs: times.
+plain() { sed -E 's/"seconds":[0-9.]+,"started_at":"[^"]*"/"seconds":0/' "$1"; }
+
+skin=0
+for cell in White_Male_20s White_Female_20s Black_Male_20s Black_Female_30s; do
+    skin=$((skin + 1))
+    make_face --size 64x64 --skin "$skin" src/$cell.png
+done
+cat >sources.csv <<'CSV'
+path,race,gender,age
+src/White_Male_20s.png,White,Male,20s
+src/White_Female_20s.png,White,Female,20s
+src/Black_Male_20s.png,Black,Male,20s
+src/Black_Female_30s.png,Black,Female,30s
+CSV
+models='"flux": {"path": "'$data'/flux2/rich/checkpoint", "num_inference_steps": 1, "max_sequence_length": 40,
+    "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32},
+  "step1x": {"path": "'$data'/step1x/plain/checkpoint", "num_inference_steps": 1, "allow_steps": true, "size_level": 32},
+  "qwen": {"path": "'$data'/qwen_edit/edit2511/checkpoint", "num_inference_steps": 2, "width": 32, "height": 32}'
+# study FILE MODELS SOURCES
+study() {
+    echo '{"schema": 1, "study": "tiny", "sources": "sources.csv", "models": {'"$models"'},
+        "experiments": {"exp1": {"preset": "custom", "models": ['"$2"'], "prompts": ["O-01", "V-01"], "sources": ['"$3"']}}}' >"$1"
+}
+study three.json '"flux", "step1x", "qwen"' '"Black_Female_30s"'
+study two.json '"flux", "step1x"' '"White_Male_20s", "White_Female_20s", "Black_Male_20s", "Black_Female_30s"'
+
+# One PNG and one line a job, in the study's order.
+expect 0 likeness study run three.json -o out --threads 1
+grep -q '^qwen     nominal 2  success 2  failed 0$' stdout || fail "the summary"
+likeness study jobs three.json >names
+sed -E 's/^\{"item_id":"([^"]*)".*/\1/' out/manifest.jsonl | cmp - names || fail "the manifest is not in the study's order"
+for key in item_id experiment model source_id source_sha256 race gender age prompt_id category subcategory prompt_text \
+    feature_prompt final_prompt arm steps guidance_scale true_cfg_scale seed precision quantization offload width height \
+    output_path output_sha256 status error seconds started_at program_version; do
+    [ "$(grep -c "\"$key\":" out/manifest.jsonl)" = 6 ] || fail "the manifest lacks $key"
+done
+sed -E 's/.*"output_path":"([^"]*)","output_sha256":"([^"]*)".*/\2  out\/\1/' out/manifest.jsonl | sha256sum -c --quiet ||
+    fail "digests in the manifest"
+
+# Each picture is the one that `edit` makes.
+prompt=$(sed -nE '1s/.*"final_prompt":"([^"]*)".*/\1/p' out/manifest.jsonl)
+likeness edit -q -m "$data/flux2/rich/checkpoint" -r src/Black_Female_30s.png -p "$prompt" -s 42 --steps 1 -t 1 \
+    --max-sequence-length 40 --text-encoder-out-layers 1,2,3 -W 32 -H 32 -o flux.png >stdout
+likeness edit -q -m "$data/step1x/plain/checkpoint" -r src/Black_Female_30s.png -p "$prompt" -s 42 --steps 1 -t 1 \
+    --size-level 32 -o step1x.png >stdout
+likeness edit -q -m "$data/qwen_edit/edit2511/checkpoint" -r src/Black_Female_30s.png -p "$prompt" -s 0 --steps 2 -t 1 \
+    -W 32 -H 32 -o qwen.png >stdout
+for model in flux step1x qwen; do
+    cmp "$model.png" "out/results/exp1/$model/O/${model}_30s_female_black_O-01.png" || fail "$model: another picture than edit's"
+done
+
+# What is done is not done again; what is lost is.
+cp out/manifest.jsonl first
+expect 0 likeness study run three.json -o out --threads 1
+cmp first out/manifest.jsonl || fail "a run with nothing to do changed the manifest"
+rm out/results/exp1/flux/V/flux_30s_female_black_V-01.png
+expect 0 likeness study run three.json -o out --threads 1 --json
+grep -q 'warning: 1 pictures are gone' stderr || fail "a lost picture is not named"
+[ "$(grep -c '"event":"done"' stdout)" = 1 ] || fail "one job was to be made again"
+plain first >a
+plain out/manifest.jsonl | cmp a - || fail "the picture made again differs"
+
+# Another study in the same folder is refused.
+expect 3 likeness study run two.json -o out
+grep -q 'is of another study' stderr || fail "another study"
+
+# A source that is no picture: tried three times, kept as failed, the others are made.
+cp src/White_Female_20s.png good.png
+echo 'no picture' >src/White_Female_20s.png
+expect 6 likeness study run two.json -o bad --threads 1 --json
+[ "$(grep -c '"event":"failed","item_id":"flux_20s_female_white_O-01"' stdout)" = 3 ] || fail "three attempts"
+[ "$(grep -c '"status":"failed","error":".*White_Female_20s.png' bad/manifest.jsonl)" = 4 ] || fail "failed lines"
+[ "$(grep -c '"status":"success"' bad/manifest.jsonl)" = 12 ] || fail "the other jobs"
+expect 6 likeness study run two.json -o bad --threads 1 --json
+grep -q '"event":"failed","item_id"' stdout && fail "a failure is not tried again unless told"
+expect 6 likeness study run two.json -o bad --threads 1 --json --retry-failed
+[ "$(grep -c '"event":"failed","item_id"' stdout)" = 12 ] || fail "--retry-failed"
+
+# Shards: each job in one of them.
+cp good.png src/White_Female_20s.png
+for i in 1 2 3; do expect 0 likeness study run two.json -o sharded --shard $i/3 --threads 1; done
+cat sharded/shards/?-of-3/manifest.jsonl | sed -E 's/^\{"item_id":"([^"]*)".*/\1/' | sort >parts
+likeness study jobs two.json | sort | cmp - parts || fail "shards"
+
+# Usage.
+expect 2 likeness study run two.json -o x --shard 4/3
+expect 2 likeness study run two.json -o x --devices gpu
+expect 2 likeness study run two.json
+echo "study: all is well"

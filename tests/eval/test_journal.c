@@ -1,0 +1,243 @@
+/* The journal of a run: who holds which job, what is tried again, what a kill leaves. */
+#include "tests/common/test.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "eval/study/journal.h"
+
+static char path[1100];
+static char hash[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+static enum lk_code entry(void *context, size_t k, struct lk_journal_entry *out) {
+    static char id[32], name[32], output[40];
+    snprintf(id, sizeof id, "%zx", k * 7919);
+    snprintf(name, sizeof name, "job-%zu", k);
+    snprintf(output, sizeof output, "results/job-%zu.png", k);
+    *out = (struct lk_journal_entry){(int64_t)k, id, name, output, (int)(k * 3 / *(const size_t *)context)};
+    return LK_OK;
+}
+
+static struct lk_journal *fresh(size_t n) {
+    struct lk_journal *j;
+    snprintf(path, sizeof path, "%s", test_path("test.journal"));
+    unlink(path);
+    assert_ok(lk_journal_open(&j, path, &(struct lk_journal_list){hash, 1, 1, n, entry, &n}));
+    return j;
+}
+
+static enum lk_code again(struct lk_journal **out, size_t n) {
+    return lk_journal_open(out, path, &(struct lk_journal_list){hash, 1, 1, n, entry, &n});
+}
+
+static bool finish(struct lk_journal *j, const struct lk_journal_lease *lease, bool good) {
+    bool kept;
+    char line[64];
+    snprintf(line, sizeof line, "{\"job\":%d}", (int)lease->index);
+    struct lk_journal_made made = {.started_ms = 5,
+                                   .seconds = 1.5,
+                                   .stages = "{}",
+                                   .sha256 = good ? hash : NULL,
+                                   .bytes = 100,
+                                   .code = good ? 0 : LK_E_IMAGE,
+                                   .error = good ? NULL : "no picture",
+                                   .line = line};
+    assert_ok(lk_journal_end(j, lease, &made, &kept));
+    return kept;
+}
+
+static int64_t count_of(struct lk_journal *j, enum lk_job_state state) {
+    struct lk_journal_counts c;
+    assert_ok(lk_journal_count(j, &c));
+    return c.all[state];
+}
+
+static enum lk_code add_line(void *context, const struct lk_journal_row *row) {
+    lk_text_add(context, "%s\n", row->made.line);
+    return LK_OK;
+}
+
+static void jobs_come_in_order_model_by_model(void **state) {
+    (void)state;
+    struct lk_journal *j = fresh(9);
+    struct lk_journal_lease leases[8];
+    int n;
+    int64_t n_others;
+    assert_ok(lk_journal_take(j, -1, 2, leases, &n, &n_others));
+    assert_int_equal(n, 2);
+    assert_int_equal(leases[1].index, 1);
+    assert_ok(lk_journal_take(j, 1, 8, leases, &n, &n_others)); /* what is left of model 1, not of model 0 */
+    assert_int_equal(n, 3);
+    assert_int_equal(leases[0].index, 3);
+    for (int k = 0; k < n; k++) assert_true(finish(j, &leases[k], true));
+    assert_ok(lk_journal_take(j, 1, 8, leases, &n, &n_others)); /* model 1 is done: the first that is not */
+    assert_int_equal(n, 1);
+    assert_int_equal(leases[0].index, 2);
+    assert_int_equal(count_of(j, LK_JOB_DONE), 3);
+    assert_int_equal(count_of(j, LK_JOB_LEASED), 3);
+    assert_ok(lk_journal_give_back(j));
+    assert_int_equal(count_of(j, LK_JOB_QUEUED), 6);
+    assert_false(finish(j, &leases[0], true)); /* given back: it is not ours any more */
+    assert_int_equal(count_of(j, LK_JOB_DONE), 3);
+    lk_journal_close(j);
+}
+
+static void a_failure_is_tried_three_times_and_kept(void **state) {
+    (void)state;
+    struct lk_journal *j = fresh(2);
+    struct lk_journal_lease lease;
+    int n;
+    int64_t n_others, n_again;
+    for (int k = 0; k < 3; k++) {
+        assert_ok(lk_journal_take(j, -1, 1, &lease, &n, &n_others));
+        assert_int_equal(n, 1);
+        assert_int_equal(lease.index, 0);
+        assert_int_equal(lease.attempts, k);
+        assert_true(finish(j, &lease, false));
+    }
+    assert_int_equal(count_of(j, LK_JOB_FAILED), 1);
+    assert_ok(lk_journal_take(j, -1, 1, &lease, &n, &n_others));
+    assert_int_equal(lease.index, 1);
+    assert_true(finish(j, &lease, true));
+    struct lk_text lines = {0};
+    assert_ok(lk_journal_each(j, -1, true, add_line, &lines));
+    assert_string_equal(lines.bytes, "{\"job\":0}\n{\"job\":1}\n");
+    lk_text_free(&lines);
+    assert_ok(lk_journal_requeue(j, -1, &n_again));
+    assert_int_equal(n_again, 1);
+    assert_int_equal(count_of(j, LK_JOB_QUEUED), 1);
+    assert_ok(lk_journal_each(j, -1, true, add_line, &lines));
+    assert_string_equal(lines.bytes, "{\"job\":1}\n");
+    lk_text_free(&lines);
+    lk_journal_close(j);
+}
+
+/* A process that takes jobs and is gone before it has done them. */
+static void leave(int n_jobs) {
+    pid_t child = fork();
+    if (!child) {
+        struct lk_journal *j;
+        struct lk_journal_lease leases[8];
+        int n;
+        int64_t n_others;
+        _exit(lk_journal_open(&j, path, NULL) || lk_journal_take(j, -1, n_jobs, leases, &n, &n_others));
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void what_the_dead_held_is_queued(void **state) {
+    (void)state;
+    struct lk_journal *j = fresh(6), *other;
+    struct lk_journal_lease leases[8];
+    int n;
+    int64_t n_others;
+    lk_journal_close(j);
+    leave(2);
+    assert_ok(again(&j, 6));
+    assert_int_equal(count_of(j, LK_JOB_LEASED), 2);
+    assert_ok(lk_journal_take(j, -1, 1, leases, &n, &n_others));
+    assert_int_equal(leases[0].index, 0);
+    assert_int_equal(leases[0].crashes, 0);
+    assert_int_equal(n_others, 0);
+    /* This process lives: what it holds is not given to another. */
+    pid_t child = fork();
+    if (!child) {
+        bool right = !lk_journal_open(&other, path, NULL) && !lk_journal_take(other, -1, 8, leases, &n, &n_others) &&
+                     n == 1 && leases[0].index == 1 && n_others == 1 && !lk_journal_give_back(other);
+        _exit(!right);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(count_of(j, LK_JOB_LEASED), 1);
+    lk_journal_close(j);
+}
+
+static enum lk_code poison_line(void *context, int64_t index, const char *error, struct lk_text *out) {
+    (void)context;
+    lk_text_add(out, "%d %s", (int)index, error);
+    return out->rc;
+}
+
+static void a_job_that_kills_is_found_and_failed(void **state) {
+    (void)state;
+    struct lk_journal *j = fresh(9);
+    struct lk_journal_lease leases[8];
+    char me[LK_JOURNAL_OWNER_BYTES];
+    int n;
+    int64_t n_others;
+    lk_journal_owner(getpid(), me);
+    assert_ok(lk_journal_take(j, 0, 3, leases, &n, &n_others));
+    assert_ok(lk_journal_crashed(j, me, "signal 11", poison_line, NULL, &n));
+    assert_int_equal(n, 3);
+    /* Nobody knows which of the three it was: each is tried alone, after those that nobody has died of. */
+    for (int k = 0; k < 3; k++) {
+        assert_ok(lk_journal_take(j, 0, 3, leases, &n, &n_others));
+        assert_int_equal(n, 1);
+        assert_int_equal(leases[0].index, k);
+        if (k != 1) {
+            assert_true(finish(j, &leases[0], true));
+            continue;
+        }
+        assert_ok(lk_journal_crashed(j, me, "signal 11", poison_line, NULL, &n));
+        assert_int_equal(count_of(j, LK_JOB_FAILED), 0);
+        assert_ok(lk_journal_take(j, 0, 3, leases, &n, &n_others));
+        assert_int_equal(leases[0].index, 1);
+        assert_int_equal(leases[0].crashes, 2);
+        assert_ok(lk_journal_crashed(j, me, "signal 11", poison_line, NULL, &n));
+    }
+    assert_int_equal(count_of(j, LK_JOB_FAILED), 1);
+    struct lk_text lines = {0};
+    assert_ok(lk_journal_each(j, LK_JOB_FAILED, true, add_line, &lines));
+    assert_string_equal(lines.bytes, "1 the worker died of it 3 times, the last time by signal 11\n");
+    lk_text_free(&lines);
+    lk_journal_close(j);
+}
+
+static void another_study_is_refused(void **state) {
+    (void)state;
+    struct lk_journal *j = fresh(3), *other;
+    size_t n = 3;
+    struct lk_journal_list list = {"bbbb", 1, 1, n, entry, &n};
+    assert_fails(lk_journal_open(&other, path, &list), LK_E_CHANGED, "is of another study");
+    list.study = hash;
+    list.n_shards = 4;
+    assert_fails(lk_journal_open(&other, path, &list), LK_E_CHANGED, "is of shard 1/1, not 1/4");
+    assert_fails(lk_journal_open(&other, test_path("no.journal"), NULL), LK_E_NOT_FOUND, "no.journal");
+    lk_journal_close(j);
+    test_write(path, "no database, but long enough to look like one", 45);
+    assert_fails(again(&j, 3), LK_E_IO, "file is not a database");
+}
+
+static void the_manifest_knows_when_it_is_old(void **state) {
+    (void)state;
+    struct lk_journal *j = fresh(3);
+    struct lk_journal_lease leases[3];
+    int n;
+    int64_t n_others;
+    bool current;
+    assert_ok(lk_journal_manifest_is_current(j, &current));
+    assert_false(current);
+    assert_ok(lk_journal_take(j, -1, 3, leases, &n, &n_others));
+    assert_ok(lk_journal_manifest_begin(j));
+    assert_ok(lk_journal_manifest_end(j));
+    assert_ok(lk_journal_manifest_is_current(j, &current));
+    assert_true(current);
+    assert_ok(lk_journal_manifest_begin(j));
+    finish(j, &leases[0], true); /* while it is written */
+    assert_ok(lk_journal_manifest_end(j));
+    assert_ok(lk_journal_manifest_is_current(j, &current));
+    assert_false(current);
+    lk_journal_close(j);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jobs_come_in_order_model_by_model), cmocka_unit_test(a_failure_is_tried_three_times_and_kept),
+        cmocka_unit_test(what_the_dead_held_is_queued),      cmocka_unit_test(a_job_that_kills_is_found_and_failed),
+        cmocka_unit_test(another_study_is_refused),          cmocka_unit_test(the_manifest_knows_when_it_is_old),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+/* Options of study alone. */
+#include "tools/cli/core/options_table.h"
+
+#define STUDY(kind_, group_, name_, value_, field, help_)                                                              \
+    .name = name_, .kind = kind_, .group = group_, .value = value_, .help = help_, .commands = ON(CLI_STUDY),          \
+    .offset = FIELD(study.field)
+
+static const struct cli_option options[] = {
+    {STUDY(CLI_TEXT, "Model", "devices", "LIST", devices,
+           "run: a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1"),
+     .otherwise = "the study's"},
+    {STUDY(CLI_TEXT, "Input", "shard", "I/N", shard,
+           "run: the I-th of N parts of the jobs, with a journal of its own; merge puts them together")},
+    {STUDY(CLI_INT, "Model", "queue", "N", queue,
+           "run: jobs that pass through the stages together: all are encoded, then made, then decoded, so that weights "
+           "come once for N jobs; a kill loses what they have done so far"),
+     .otherwise = "16 on a GPU, 4 on the cpu", .min = 1, .max = 64},
+    {STUDY(CLI_INT, "Model", "jobs-per-visit", "N", jobs_per_visit,
+           "run: jobs that pass through a layer of the transformer while its weights are there"),
+     .otherwise = "4", .min = 1, .max = 8},
+    {STUDY(CLI_FLAG, "Input", "retry-failed", NULL, retry_failed, "run: also what failed three times")},
+};
+const struct cli_option_part cli_options_of_study = {options, sizeof options / sizeof *options};

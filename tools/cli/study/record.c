@@ -1,0 +1,134 @@
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "tools/cli/study/runner.h"
+
+static void add_key(struct lk_text *out, const char *key) {
+    lk_text_add(out, out->n > 1 ? ",\"%s\":" : "\"%s\":", key);
+}
+
+static void add_text(struct lk_text *out, const char *key, const char *value) {
+    add_key(out, key);
+    if (value)
+        lk_text_json(out, value);
+    else
+        lk_text_add(out, "null");
+}
+
+static void add_int(struct lk_text *out, const char *key, int64_t value) {
+    add_key(out, key);
+    if (value)
+        lk_text_add(out, "%lld", (long long)value);
+    else
+        lk_text_add(out, "null");
+}
+
+static void add_number(struct lk_text *out, const char *key, double value) {
+    add_key(out, key);
+    if (value)
+        lk_text_number(out, value);
+    else
+        lk_text_add(out, "null");
+}
+
+/* One source has its id, two have lists: what they share stands alone. */
+static void add_sources(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job) {
+    static const enum lk_factor factors[] = {LK_FACTOR_RACE, LK_FACTOR_GENDER, LK_FACTOR_AGE};
+    int levels[2][3] = {{-1, -1, -1}, {-1, -1, -1}};
+    char id[2][48];
+    const char *sha256[2];
+    int n = job->n_sources;
+    for (int k = 0; k < n; k++) {
+        lk_source_factors(job->sources[k], &levels[k][0], &levels[k][1], &levels[k][2]);
+        lk_source_id(job->sources[k], id[k]);
+        sha256[k] = lk_study_source(study, job->sources[k])->sha256;
+    }
+    if (n < 2) {
+        add_text(out, "source_id", n ? id[0] : NULL);
+        add_text(out, "source_sha256", n ? sha256[0] : NULL);
+    } else
+        lk_text_add(out, ",\"source_ids\":[\"%s\",\"%s\"],\"source_sha256\":[\"%s\",\"%s\"]", id[0], id[1], sha256[0],
+                    sha256[1]);
+    for (int f = 0; f < 3; f++) {
+        bool same = n < 2 || levels[0][f] == levels[1][f];
+        const char *name = lk_factor_name(factors[f]);
+        if (same)
+            add_text(out, name, n ? lk_factor_key(factors[f], levels[0][f]) : NULL);
+        else
+            lk_text_add(out, ",\"%s\":[\"%s\",\"%s\"]", name, lk_factor_key(factors[f], levels[0][f]),
+                        lk_factor_key(factors[f], levels[1][f]));
+    }
+}
+
+static void add_time(struct lk_text *out, const char *key, int64_t ms) {
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[32] = "";
+    if (gmtime_r(&s, &tm)) strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    add_text(out, key, text);
+}
+
+enum lk_code study_record(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
+                          const struct study_outcome *made) {
+    const struct lk_request *r = &job->job.request;
+    char path[LK_STUDY_NAME_BYTES * 2 + 16];
+    snprintf(path, sizeof path, "results/%s", job->output);
+    lk_text_add(out, "{");
+    add_text(out, "item_id", job->name);
+    add_text(out, "experiment", lk_experiment_key((int)job->experiment));
+    add_text(out, "model", lk_factor_key(LK_FACTOR_MODEL, job->model));
+    add_sources(out, study, job);
+    add_text(out, "prompt_id", job->prompt->id);
+    add_text(out, "category", job->prompt->category);
+    add_text(out, "subcategory", job->prompt->subcategory_content);
+    add_text(out, "subcategory_printed", job->prompt->subcategory_printed);
+    add_text(out, "prompt_text", job->prompt->text);
+    add_text(out, "feature_prompt", job->feature_prompt);
+    add_text(out, "final_prompt", job->final_prompt);
+    add_text(out, "arm", lk_factor_key(LK_FACTOR_ARM, (int)job->arm));
+    add_int(out, "steps", r->num_inference_steps);
+    add_number(out, "guidance_scale", r->guidance_scale);
+    add_number(out, "true_cfg_scale", r->true_cfg_scale);
+    lk_text_add(out, ",\"seed\":%llu", (unsigned long long)r->seed);
+    add_text(out, "precision", job->job.run.dtype && !strcmp(job->job.run.dtype, "f32") ? "float32" : "bfloat16");
+    add_text(out, "quantization", made->quantization);
+    add_text(out, "offload", made->offload);
+    add_int(out, "width", made->width);
+    add_int(out, "height", made->height);
+    add_text(out, "output_path", path);
+    add_text(out, "output_sha256", made->sha256);
+    add_text(out, "status", made->sha256 ? "success" : "failed");
+    add_text(out, "error", made->error);
+    lk_text_add(out, ",\"seconds\":%.3f", made->seconds);
+    add_time(out, "started_at", made->started_ms);
+    add_text(out, "program_version", LIKENESS_VERSION);
+    lk_text_add(out, "}");
+    return out->rc;
+}
+
+static enum lk_code write_line(void *context, const struct lk_journal_row *row) {
+    LK_TRY(lk_atomic_write(context, row->made.line, strlen(row->made.line)));
+    return lk_atomic_write(context, "\n", 1);
+}
+
+enum lk_code study_manifest_write(struct lk_journal *journal, const char *folder) {
+    bool current;
+    struct lk_atomic_file *file;
+    LK_TRY(lk_journal_manifest_is_current(journal, &current));
+    if (current) return LK_OK;
+    LK_TRY(lk_journal_manifest_begin(journal));
+    char *path = lk_format("%s/manifest.jsonl", folder);
+    if (!path) return lk_fail(LK_E_NOMEM, "out of memory for the manifest");
+    enum lk_code rc = lk_atomic_open(&file, path);
+    lk_free(path);
+    if (rc) return rc;
+    if ((rc = lk_journal_each(journal, -1, true, write_line, file))) {
+        lk_atomic_discard(file);
+        return rc;
+    }
+    LK_TRY(lk_atomic_commit(file));
+    return lk_journal_manifest_end(journal);
+}

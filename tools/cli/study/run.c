@@ -1,0 +1,379 @@
+/* study run: the supervisor. It forks before anything computes, restarts workers that crash, and tells how far it is.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "tools/cli/core/signals.h"
+#include "tools/cli/study/runner.h"
+#include "tools/cli/study/study.h"
+
+#define MAX_IDLE_CRASHES 3 /* of a worker that holds no job */
+
+struct worker {
+    pid_t pid; /* 0: ended */
+    int idle_crashes;
+    char owner[LK_JOURNAL_OWNER_BYTES];
+};
+
+struct supervisor {
+    struct study_run run;
+    struct worker workers[STUDY_MAX_WORKERS];
+    int pipe[2];
+    size_t n_text; /* of a message that has come in part */
+    char text[8192];
+    struct lk_error error; /* of the first worker that could not go on */
+    struct study_progress progress;
+};
+
+/* Job k of a shard: of each model the same share of its jobs, in one piece, so that sources stay together. */
+struct shard {
+    const struct lk_study *study;
+    int64_t *indexes;
+    struct lk_study_job *job;
+};
+
+static enum lk_code entry(void *context, size_t k, struct lk_journal_entry *out) {
+    struct shard *s = context;
+    LK_TRY(lk_study_job(s->study, (size_t)s->indexes[k], s->job));
+    *out = (struct lk_journal_entry){s->indexes[k], s->job->id, s->job->name, s->job->output, s->job->model};
+    return LK_OK;
+}
+
+static enum lk_code open_journal(const struct study_run *run, int shard, int n_shards, struct lk_journal **out) {
+    size_t n = lk_study_n_jobs(run->study), n_taken = 0, seen[LK_N_MODELS] = {0}, of[LK_N_MODELS] = {0};
+    struct shard s = {run->study, lk_malloc(n * sizeof *s.indexes), lk_malloc(sizeof *s.job)};
+    signed char *models = lk_malloc(n);
+    enum lk_code rc = s.indexes && s.job && models ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for %zu jobs", n);
+    for (size_t i = 0; i < n && !rc; i++) {
+        if ((rc = lk_study_job(run->study, i, s.job))) break;
+        of[models[i] = (signed char)s.job->model]++;
+    }
+    for (size_t i = 0; i < n && !rc; i++) {
+        size_t at = seen[models[i]]++, all = of[models[i]];
+        if (at >= all * (size_t)(shard - 1) / (size_t)n_shards && at < all * (size_t)shard / (size_t)n_shards)
+            s.indexes[n_taken++] = (int64_t)i;
+    }
+    const struct lk_journal_list list = {lk_study_hash(run->study), shard, n_shards, n_taken, entry, &s};
+    if (!rc) rc = lk_journal_open(out, run->journal, &list);
+    lk_free(models);
+    lk_free(s.indexes);
+    lk_free(s.job);
+    return rc;
+}
+
+/* Done jobs whose pictures are not there any more, or not whole. */
+struct lost {
+    const char *folder;
+    int64_t *indexes;
+    size_t n, capacity;
+};
+
+static enum lk_code find_lost(void *context, const struct lk_journal_row *row) {
+    struct lost *lost = context;
+    struct stat st;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/results/%s", lost->folder, row->entry.output);
+    if (!stat(path, &st) && st.st_size == row->made.bytes) return LK_OK;
+    LK_TRY(lk_grow(&lost->indexes, &lost->capacity, lost->n + 1, sizeof *lost->indexes));
+    lost->indexes[lost->n++] = row->entry.index;
+    return LK_OK;
+}
+
+static enum lk_code requeue_lost(struct lk_journal *journal, const char *folder) {
+    struct lost lost = {.folder = folder};
+    enum lk_code rc = lk_journal_each(journal, LK_JOB_DONE, false, find_lost, &lost);
+    int64_t n;
+    for (size_t i = 0; i < lost.n && !rc; i++) rc = lk_journal_requeue(journal, lost.indexes[i], &n);
+    if (!rc && lost.n) lk_log(LK_LOG_WARNING, "%zu pictures are gone or cut: they are made again", lost.n);
+    lk_free(lost.indexes);
+    return rc;
+}
+
+/* The manifest's line of a job that workers died of. */
+static enum lk_code poison_line(void *context, int64_t index, const char *error, struct lk_text *out) {
+    const struct study_run *run = context;
+    struct lk_study_job *job = lk_malloc(sizeof *job);
+    if (!job) return lk_fail(LK_E_NOMEM, "out of memory");
+    enum lk_code rc = lk_study_job(run->study, (size_t)index, job);
+    if (!rc) rc = study_record(out, run->study, job, &(struct study_outcome){.error = error});
+    lk_free(job);
+    return rc;
+}
+
+static void start(struct supervisor *s, int slot) {
+    pid_t parent = getpid(), child = fork();
+    if (!child) {
+        sigset_t none;
+        static const int ignored[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP}; /* the supervisor hears them for all */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
+        for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        close(s->pipe[0]);
+        int code = study_work(&s->run, slot);
+        _exit(code);
+    }
+    struct worker *w = &s->workers[slot];
+    w->pid = child > 0 ? child : 0;
+    if (child > 0) lk_journal_owner(child, w->owner);
+    if (child < 0 && !s->error.code) lk_error_get(&s->error, lk_fail_errno(errno, "no process for a worker"));
+}
+
+/* A worker that died in the middle of jobs is started again; of which job it was the journal finds out. */
+static enum lk_code bury(struct supervisor *s, int slot, const char *how) {
+    struct worker *w = &s->workers[slot];
+    struct lk_journal *journal;
+    int n;
+    LK_TRY(lk_journal_open(&journal, s->run.journal, NULL));
+    enum lk_code rc = lk_journal_crashed(journal, w->owner, how, poison_line, &s->run, &n);
+    lk_journal_close(journal);
+    if (rc) return rc;
+    lk_log(LK_LOG_WARNING, "worker %d (%s) died by %s with %d jobs in hand; it is started again", slot,
+           s->run.devices[slot], how, n);
+    w->idle_crashes = n ? 0 : w->idle_crashes + 1;
+    if (w->idle_crashes == MAX_IDLE_CRASHES)
+        return lk_fail(LK_E_INTERNAL, "worker %d (%s) died %d times by %s before it took a job", slot,
+                       s->run.devices[slot], MAX_IDLE_CRASHES, how);
+    start(s, slot);
+    return LK_OK;
+}
+
+static void reap(struct supervisor *s) {
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        int slot = 0;
+        while (slot < s->run.n_workers && s->workers[slot].pid != pid) slot++;
+        if (slot == s->run.n_workers) continue;
+        s->workers[slot].pid = 0;
+        if (WIFEXITED(status)) {
+            struct lk_error *error = &s->run.shared->slots[slot].error;
+            if (!WEXITSTATUS(status)) continue;
+            if (error->code && error->code != LK_E_INTERRUPTED)
+                lk_log(LK_LOG_ERROR, "worker %d (%s): %s", slot, s->run.devices[slot], error->text);
+            if (error->code && !s->error.code) s->error = *error;
+            if (error->code) continue;
+        }
+        char how[64];
+        if (WIFSIGNALED(status))
+            snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        else
+            snprintf(how, sizeof how, "exit code %d", WEXITSTATUS(status));
+        enum lk_code rc = bury(s, slot, how);
+        if (rc && !s->error.code) lk_error_get(&s->error, rc);
+    }
+}
+
+/* Whole lines of what workers say. */
+static void hear(struct supervisor *s) {
+    ssize_t n = read(s->pipe[0], s->text + s->n_text, sizeof s->text - 1 - s->n_text);
+    if (n <= 0) return;
+    s->n_text += (size_t)n;
+    s->text[s->n_text] = 0;
+    char *line = s->text, *end;
+    for (; (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        if (*line == 'J') puts(line + 1);
+        if (*line == 'W') lk_log(LK_LOG_WARNING, "%s", line + 1);
+    }
+    fflush(stdout);
+    s->n_text = strlen(line);
+    memmove(s->text, line, s->n_text + 1);
+    if (s->n_text == sizeof s->text - 1) s->n_text = 0; /* no line of ours is so long */
+}
+
+static bool any_left(const struct supervisor *s) {
+    for (int i = 0; i < s->run.n_workers; i++)
+        if (s->workers[i].pid) return true;
+    return false;
+}
+
+static void nothing(int signal_number) { (void)signal_number; }
+
+/* Until all workers have ended. Signals come only while it waits. */
+static void supervise(struct supervisor *s) {
+    static const int heard[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGCHLD};
+    sigset_t blocked, before;
+    struct sigaction action = {.sa_handler = nothing};
+    struct pollfd from = {.fd = s->pipe[0], .events = POLLIN};
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof heard / sizeof *heard; i++) sigaddset(&blocked, heard[i]);
+    cli_signals_install();
+    sigaction(SIGCHLD, &action, NULL);
+    sigprocmask(SIG_BLOCK, &blocked, &before);
+    for (int i = 0; i < s->run.n_workers; i++) start(s, i);
+    while (any_left(s)) {
+        int ready = ppoll(&from, 1, &(struct timespec){.tv_nsec = 500000000}, &before);
+        if (ready > 0) hear(s);
+        if (cli_signals_name()) atomic_store(&s->run.shared->stop, 1);
+        reap(s);
+        study_progress_show(&s->progress, &s->run);
+    }
+    while (poll(&from, 1, 0) > 0 && from.revents & POLLIN) hear(s);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    lk_log_progress_end();
+}
+
+static enum lk_code run_workers(struct supervisor *s) {
+    struct study_run *run = &s->run;
+    if (pipe(s->pipe)) return lk_fail_errno(errno, "no pipe for the workers");
+    run->messages = s->pipe[1];
+    run->shared = mmap(NULL, sizeof *run->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (run->shared == MAP_FAILED) return lk_fail_errno(errno, "no memory to share with the workers");
+    supervise(s);
+    munmap(run->shared, sizeof *run->shared);
+    close(s->pipe[0]);
+    close(s->pipe[1]);
+    return LK_OK;
+}
+
+/* What there is to say at the end, and the exit code. */
+static enum lk_code conclude(struct supervisor *s, const struct lk_journal_counts *c) {
+    for (int m = 0; m < LK_N_MODELS; m++) {
+        const int64_t *of = c->of[m];
+        int64_t n = of[0] + of[1] + of[2] + of[3];
+        if (!n) continue;
+        printf(s->run.json ? "{\"event\":\"end\",\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld}\n"
+                           : "%-8s nominal %lld  success %lld  failed %lld\n",
+               lk_factor_key(LK_FACTOR_MODEL, m), (long long)n, (long long)of[LK_JOB_DONE],
+               (long long)of[LK_JOB_FAILED]);
+    }
+    int64_t n_open = c->all[LK_JOB_QUEUED] + c->all[LK_JOB_LEASED];
+    if (cli_signals_name() && n_open)
+        return lk_fail(LK_E_INTERRUPTED,
+                       "stopped by %s with %lld of %lld jobs left; the same command goes on from here",
+                       cli_signals_name(), (long long)n_open, (long long)c->total);
+    if (s->error.code && s->error.code != LK_E_INTERRUPTED && n_open)
+        return lk_fail(s->error.code, "%lld of %lld jobs are left; the same command goes on from here",
+                       (long long)n_open, (long long)c->total);
+    if (c->all[LK_JOB_FAILED])
+        return lk_fail(LK_E_PARTIAL, "%lld of %lld jobs failed; --retry-failed tries them again",
+                       (long long)c->all[LK_JOB_FAILED], (long long)c->total);
+    return LK_OK;
+}
+
+/* The journal and the resolved copy of the study. */
+static enum lk_code prepare(struct supervisor *s, const struct cli_arguments *a, int shard, int n_shards,
+                            struct lk_journal_counts *counts) {
+    struct lk_journal *journal;
+    const char *resolved = lk_study_resolved(s->run.study);
+    int64_t n;
+    LK_TRY(open_journal(&s->run, shard, n_shards, &journal));
+    char *path = lk_format("%s/study.json", s->run.records);
+    enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc && access(path, F_OK)) rc = lk_atomic_write_file(path, resolved, strlen(resolved));
+    lk_free(path);
+    if (!rc && a->study.retry_failed) rc = lk_journal_requeue(journal, -1, &n);
+    if (!rc) rc = requeue_lost(journal, s->run.folder);
+    if (!rc) rc = lk_journal_count(journal, counts);
+    lk_journal_close(journal); /* no connection may be carried over a fork */
+    return rc;
+}
+
+static enum lk_code run(struct supervisor *s, const struct cli_arguments *a, int shard, int n_shards) {
+    struct lk_journal_counts counts;
+    struct lk_journal *journal;
+    LK_TRY(prepare(s, a, shard, n_shards, &counts));
+    study_progress_begin(&s->progress, &counts);
+    if (counts.all[LK_JOB_QUEUED] + counts.all[LK_JOB_LEASED]) LK_TRY(run_workers(s));
+    LK_TRY(lk_journal_open(&journal, s->run.journal, NULL));
+    enum lk_code rc = study_manifest_write(journal, s->run.records);
+    if (!rc) rc = lk_journal_count(journal, &counts);
+    lk_journal_close(journal);
+    return rc ? rc : conclude(s, &counts);
+}
+
+/* "0,1,cpu" into names of devices. */
+static enum lk_code read_devices(struct study_run *run, const char *list, char **copy) {
+    char *rest = NULL;
+    if (!(*copy = lk_malloc(8 * strlen(list) + 8))) return lk_fail(LK_E_NOMEM, "out of memory");
+    char *names = *copy, *text = names + 7 * strlen(list);
+    strcpy(text, list);
+    for (char *name = strtok_r(text, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        bool number = name[strspn(name, "0123456789")] == 0;
+        if (run->n_workers == STUDY_MAX_WORKERS)
+            return lk_fail(LK_E_USAGE, "--devices: expected at most %d, got \"%s\"", STUDY_MAX_WORKERS, list);
+        if (!number && strcmp(name, "cpu") && strncmp(name, "cuda", 4))
+            return lk_fail(LK_E_USAGE, "--devices: expected cpu, cuda, cuda:N or N with commas between, got \"%s\"",
+                           name);
+        run->devices[run->n_workers++] = names;
+        names += sprintf(names, number ? "cuda:%s" : "%s", name) + 1;
+    }
+    return run->n_workers ? LK_OK : lk_fail(LK_E_USAGE, "--devices: expected a device, got none");
+}
+
+static enum lk_code read_shard(const char *text, int *shard, int *n_shards) {
+    char rest;
+    *shard = *n_shards = 1;
+    if (!text) return LK_OK;
+    if (sscanf(text, "%d/%d%c", shard, n_shards, &rest) == 2 && *shard >= 1 && *shard <= *n_shards &&
+        *n_shards <= 10000)
+        return LK_OK;
+    return lk_fail(LK_E_USAGE, "--shard: expected I/N with I from 1 to N, got \"%s\"", text);
+}
+
+/* A shard's records lie apart from the others', its pictures among theirs. */
+static enum lk_code make_records(const struct study_run *run, int shard, int n_shards, char **records) {
+    char *above = lk_format("%s/shards", run->folder);
+    *records = n_shards == 1 ? lk_strdup(run->folder) : lk_format("%s/%d-of-%d", above ? above : "", shard, n_shards);
+    bool ok = above && *records, failed = false;
+    if (ok)
+        failed =
+            (mkdir(run->folder, 0777) && errno != EEXIST) ||
+            (n_shards > 1 && ((mkdir(above, 0777) && errno != EEXIST) || (mkdir(*records, 0777) && errno != EEXIST)));
+    enum lk_code rc = !ok      ? lk_fail(LK_E_NOMEM, "out of memory")
+                      : failed ? lk_fail_errno(errno, "%s", *records)
+                               : LK_OK;
+    lk_free(above);
+    return rc;
+}
+
+enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study) {
+    struct supervisor *s = lk_calloc(1, sizeof *s);
+    struct lk_study_job *first = lk_malloc(sizeof *first);
+    char *devices = NULL, *records = NULL;
+    int shard, n_shards;
+    enum lk_code rc = s && first ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc && !a->output) rc = lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study run STUDY.json -o DIR");
+    if (!rc && !lk_study_n_jobs(study)) rc = lk_fail(LK_E_INPUT, "%s: has no jobs", a->more[0]);
+    if (!rc) rc = read_shard(a->study.shard, &shard, &n_shards);
+    if (!rc) rc = lk_study_job(study, 0, first);
+    if (!rc) {
+        s->run = (struct study_run){.study = study,
+                                    .folder = a->output,
+                                    .machine = a->job.run,
+                                    .machine_given = a->job.given,
+                                    .jobs_per_visit = a->study.jobs_per_visit ? (int)a->study.jobs_per_visit : 4,
+                                    .json = a->json};
+        rc = read_devices(&s->run, a->study.devices ? a->study.devices : first->job.run.device, &devices);
+    }
+    if (!rc) {
+        bool cpu = !strcmp(s->run.devices[0], "cpu");
+        s->run.piece = a->study.queue ? (int)a->study.queue : cpu ? 4 : 16;
+        rc = make_records(&s->run, shard, n_shards, &records);
+    }
+    if (!rc && !(s->run.journal = lk_format("%s/journal.sqlite", records))) rc = lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) {
+        s->run.records = records;
+        rc = run(s, a, shard, n_shards);
+    }
+    if (s) lk_free(s->run.journal);
+    lk_free(devices);
+    lk_free(records);
+    lk_free(first);
+    lk_free(s);
+    return rc;
+}

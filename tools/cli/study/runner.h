@@ -1,0 +1,112 @@
+/* Running a study: a supervisor, which computes nothing, and workers, each a process with a device of its own that
+ * takes jobs from the journal in pieces. In a worker one thread edits, another writes pictures and journal. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "eval/design/study.h"
+#include "eval/study/journal.h"
+#include "tools/cli/edit/job.h"
+
+#define STUDY_MAX_WORKERS 64
+#define STUDY_MAX_PIECE   64
+
+/* What a worker says of itself, in memory that all share. */
+struct study_slot {
+    atomic_int model, step, n_steps;
+    atomic_llong n_done, parts; /* jobs; millionths of one, of those that are under way */
+    atomic_llong step_us, changed_us;
+    struct lk_error error; /* why it ended before its time */
+};
+struct study_shared {
+    atomic_int stop; /* the supervisor wants workers to end after the step */
+    struct study_slot slots[STUDY_MAX_WORKERS];
+};
+
+struct study_run {
+    const struct lk_study *study;
+    const char *folder, *records; /* pictures go below the one, journal and manifest into the other */
+    char *journal;
+    struct lk_job_run machine; /* device and threads of a worker come from here */
+    uint64_t machine_given;    /* lk_job.given of what the command line says of the machine */
+    const char *devices[STUDY_MAX_WORKERS];
+    int n_workers;
+    int piece, jobs_per_visit; /* 0: by the device */
+    bool json;
+    int messages; /* a pipe to the supervisor: lines that begin with 'J' (JSON) or 'W' (a warning) */
+    struct study_shared *shared;
+};
+
+/* Whose seconds are told; the last one is what has no name here. */
+enum { STUDY_TRANSFORMER = 4, STUDY_N_STAGES = 7 };
+extern const char *const study_stages[STUDY_N_STAGES];
+
+/* A job on its way through a worker. */
+struct study_job {
+    struct lk_journal_lease lease;
+    struct lk_study_job study;
+    struct lk_job job;         /* complete */
+    struct lk_image images[2]; /* borrowed */
+    struct cli_run run;
+    struct lk_queued queued;
+    double stage_s[STUDY_N_STAGES];
+    int n_steps;
+    int64_t started_ms;
+    struct study_piece *piece;
+};
+
+/* What is computed together. */
+struct study_piece {
+    struct study_job jobs[STUDY_MAX_PIECE];
+    int n;
+    void *worker;
+    int n_unwritten; /* with the writer; under its lock */
+    int n_done;      /* jobs */
+    int steps;       /* of all jobs, that were done */
+    double steps_s;
+};
+
+/* What is shown while workers run. */
+struct study_progress {
+    int64_t total, before; /* jobs; ended before this run */
+    double started_s, shown_s;
+};
+void study_progress_begin(struct study_progress *p, const struct lk_journal_counts *counts);
+void study_progress_show(struct study_progress *p, const struct study_run *run);
+
+/* The process of worker `slot`: its exit code. */
+int study_work(const struct study_run *run, int slot);
+
+struct study_writer {
+    const struct study_run *run;
+    struct lk_journal *journal;
+    const char *offload; /* of the model that is open, for the record; NULL: none */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct study_job *queue[2 * STUDY_MAX_PIECE];
+    int first, n;
+    bool closing;
+    struct lk_error error; /* of the first failure that concerns all jobs; then nothing is written any more */
+};
+enum lk_code study_writer_open(struct study_writer *w, const struct study_run *run, struct lk_journal *journal);
+/* A job has its picture or an error (queued.error): the writer frees the result. */
+void study_writer_add(struct study_writer *w, struct study_job *job);
+/* Until all of a piece, or (NULL) all there is, has been written. */
+void study_writer_wait(struct study_writer *w, const struct study_piece *piece);
+/* What went wrong, if anything. */
+enum lk_code study_writer_error(struct study_writer *w);
+void study_writer_close(struct study_writer *w);
+
+/* A job's line of the manifest. */
+struct study_outcome {
+    const char *sha256, *error, *quantization, *offload;
+    int width, height; /* 0: no picture */
+    double seconds;
+    int64_t started_ms;
+};
+enum lk_code study_record(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
+                          const struct study_outcome *made);
+/* Lines in the study's order, unless it is there and current. */
+enum lk_code study_manifest_write(struct lk_journal *journal, const char *folder);

@@ -1,0 +1,320 @@
+/* A worker: pieces of the journal through the queue of models/, on one device. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/log.h"
+#include "tools/cli/study/runner.h"
+
+#define MAX_SOURCES (2 * STUDY_MAX_PIECE)
+
+/* A source as it was read; those of the last piece are kept for the next. */
+struct source {
+    char *path;
+    bool exif_transpose, used;
+    struct lk_image image;
+    char name[256], sha256[65];
+};
+
+struct worker {
+    const struct study_run *run;
+    struct study_slot *slot;
+    struct lk_journal *journal;
+    struct study_writer writer;
+    struct lk_device *device;
+    struct lk_pipeline *pipeline;
+    int model; /* that is open; -1 */
+    char model_path[4096], model_name[256], weights_identity[65];
+    struct source sources[MAX_SOURCES];
+    struct study_piece pieces[2]; /* one is computed while the other is written */
+    double charged_s;             /* up to when time has been charged */
+    struct study_job *running;    /* whose stage has been running since; NULL: nobody's */
+    int running_stage;
+    int most; /* jobs of a piece */
+};
+
+static int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static enum lk_code check_stop(struct worker *w) {
+    if (atomic_load(&w->run->shared->stop)) return lk_fail(LK_E_INTERRUPTED, "stopped");
+    return study_writer_error(&w->writer);
+}
+
+/* What ran since the last time pays for it: a step is shared by all jobs of the piece, another stage is a job's own. */
+static void charge(struct worker *w) {
+    double now = lk_log_now(), took = now - w->charged_s;
+    w->charged_s = now;
+    if (!w->running) return;
+    if (w->running_stage == STUDY_TRANSFORMER)
+        w->running->piece->steps_s += took;
+    else
+        w->running->stage_s[w->running_stage] += took;
+}
+
+static enum lk_code progress(void *context, const char *stage, int step, int n_steps) {
+    struct study_job *job = context;
+    struct worker *w = job->piece->worker;
+    int at = 0;
+    while (at < STUDY_N_STAGES - 1 && strcmp(study_stages[at], stage)) at++;
+    charge(w);
+    w->running = job;
+    w->running_stage = at;
+    if (step) {
+        job->piece->steps++;
+        job->n_steps++;
+    }
+    if (!job->started_ms) job->started_ms = now_ms();
+    struct study_piece *piece = job->piece;
+    atomic_store(&w->slot->model, job->study.model);
+    atomic_store(&w->slot->step, step);
+    if (step) atomic_store(&w->slot->parts, 1000000LL * piece->steps / n_steps - 1000000LL * piece->n_done);
+    if (step) atomic_store(&w->slot->step_us, (int64_t)(1e6 * piece->steps_s / piece->steps));
+    atomic_store(&w->slot->changed_us, (int64_t)(1e6 * w->charged_s));
+    atomic_store(&w->slot->n_steps, n_steps);
+    return check_stop(w);
+}
+
+/* The queue has done with a job. */
+static void done(void *context, struct lk_queued *queued) {
+    struct worker *w = context;
+    struct study_job *job = (struct study_job *)((char *)queued - offsetof(struct study_job, queued));
+    struct study_piece *piece = job->piece;
+    charge(w);
+    w->running = NULL;
+    if (piece->steps) job->stage_s[STUDY_TRANSFORMER] = piece->steps_s * job->n_steps / piece->steps;
+    if (!w->weights_identity[0] && !queued->error.code) { /* most of the weights are in memory now */
+        enum lk_code rc = lk_pipeline_weights_identity(w->pipeline, w->weights_identity);
+        if (rc) lk_error_get(&queued->error, rc);
+    }
+    atomic_fetch_add(&w->slot->n_done, 1);
+    piece->n_done++;
+    atomic_fetch_sub(&w->slot->parts, atomic_load(&w->slot->parts) < 1000000 ? 0 : 1000000);
+    study_writer_add(&w->writer, job);
+}
+
+static void close_model(struct worker *w) {
+    for (int k = 0; k < 2; k++) study_writer_wait(&w->writer, &w->pieces[k]);
+    lk_pipeline_close(w->pipeline);
+    w->pipeline = NULL;
+    w->model = -1;
+    w->weights_identity[0] = 0;
+}
+
+/* What the study says of a model's machine gives way to the command line. */
+static struct lk_job machine_job(const struct worker *w, const struct lk_study_job *study) {
+    struct lk_job job = study->job;
+    const struct lk_job from = {.run = w->run->machine};
+    for (size_t i = 0; i < lk_n_parameters; i++)
+        if (lk_parameters[i].place == LK_IN_RUN && (w->run->machine_given >> i & 1))
+            lk_parameter_copy(&lk_parameters[i], &job, &from);
+    return job;
+}
+
+static enum lk_code open_device(struct worker *w, const struct lk_job *job, const char *name) {
+    struct lk_job_run run = job->run;
+    if (w->device) return LK_OK;
+    run.device = name;
+    return cli_device_open(&run, &w->device);
+}
+
+static enum lk_code open_model(struct worker *w, const struct lk_study_job *study, int slot) {
+    if (w->model == study->model && !strcmp(w->model_path, study->model_path)) return LK_OK;
+    close_model(w);
+    struct lk_job job = machine_job(w, study);
+    LK_TRY(open_device(w, &job, w->run->devices[slot]));
+    const struct lk_pipeline_options options = cli_pipeline_options(&job.run);
+    LK_TRY(lk_pipeline_open_with(&w->pipeline, study->model_path, &options));
+    w->model = study->model;
+    snprintf(w->model_path, sizeof w->model_path, "%s", study->model_path);
+    cli_model_name(study->model_path, w->model_name);
+    if (!study->weights_identity) return LK_OK;
+    LK_TRY(lk_pipeline_weights_identity(w->pipeline, w->weights_identity));
+    if (!strcmp(study->weights_identity, w->weights_identity)) return LK_OK;
+    return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", study->model_path, study->weights_identity,
+                   w->weights_identity);
+}
+
+/* A source by its path, read once for all jobs of two pieces. */
+static enum lk_code find_source(struct worker *w, const char *path, bool exif_transpose, struct source **out) {
+    struct source *free_one = NULL;
+    for (int i = 0; i < MAX_SOURCES; i++) {
+        struct source *s = &w->sources[i];
+        if (!s->path && !free_one) free_one = s;
+        if (!s->path || strcmp(s->path, path) || s->exif_transpose != exif_transpose) continue;
+        s->used = true;
+        *out = s;
+        return LK_OK;
+    }
+    struct source *s = free_one;
+    if (!s) return lk_fail(LK_E_INTERNAL, "more sources than jobs can have");
+    s->exif_transpose = exif_transpose;
+    LK_TRY(cli_image_read(path, NULL, exif_transpose, &s->image, s->name, s->sha256));
+    if (!(s->path = lk_strdup(path))) {
+        lk_image_free(&s->image);
+        return lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    }
+    s->used = true;
+    *out = s;
+    return LK_OK;
+}
+
+static void free_sources(struct worker *w, bool all) {
+    for (int i = 0; i < MAX_SOURCES; i++) {
+        struct source *s = &w->sources[i];
+        if (s->path && (all || !s->used)) {
+            lk_image_free(&s->image);
+            lk_free(s->path);
+            *s = (struct source){0};
+        }
+        s->used = false;
+    }
+}
+
+static enum lk_code prepare(struct worker *w, struct study_job *job) {
+    const struct lk_study_job *study = &job->study;
+    if (study->problem) return lk_fail(LK_E_INPUT, "%s", study->problem);
+    job->job = machine_job(w, study);
+    /* Which of several GPUs it was is no property of the picture. */
+    job->job.run.device = strncmp(w->run->devices[w->slot - w->run->shared->slots], "cuda", 4) ? "cpu" : "cuda";
+    LK_TRY(lk_job_complete(&job->job, w->pipeline, NULL));
+    for (int i = 0; i < study->n_sources; i++) {
+        struct source *s = NULL;
+        LK_TRY(find_source(w, study->source_files[i], job->job.run.exif_transpose, &s));
+        const char *expected = lk_study_source(w->run->study, study->sources[i])->sha256;
+        if (*expected && strcmp(expected, s->sha256))
+            return lk_fail(LK_E_INPUT, "%s: has changed since the run was begun", study->source_files[i]);
+        job->images[i] = s->image;
+        strcpy(job->run.image_names[i], s->name);
+        strcpy(job->run.image_sha256[i], s->sha256);
+    }
+    struct lk_request *r = &job->job.request;
+    r->images = job->images;
+    r->n_images = study->n_sources;
+    r->progress = progress;
+    r->progress_context = job;
+    job->run.model = w->model_name;
+    job->run.weights_identity = w->weights_identity;
+    job->run.isa = w->device->architecture;
+    job->run.pipeline = w->pipeline;
+    job->run.job = &job->job;
+    job->queued.request = r;
+    struct lk_plan plan;
+    return r->width || r->height ? cli_job_plan(w->pipeline, w->device, &job->job, &plan) : LK_OK;
+}
+
+static bool is_own(enum lk_code rc) {
+    return rc / 100 == LK_E_USAGE / 100 || rc / 100 == LK_E_INPUT / 100 || rc == LK_E_NONFINITE;
+}
+
+/* Memory that several jobs do not have together may do for one. */
+static enum lk_code settle(struct worker *w, struct study_piece *piece, struct lk_queued *const *queued, int n,
+                           enum lk_code rc) {
+    if (rc == LK_E_PARTIAL || !rc) return LK_OK;
+    struct lk_error error;
+    lk_error_get(&error, rc);
+    if (rc / 100 != LK_E_NOMEM / 100) return rc;
+    for (int k = 0; k < n; k++) {
+        if (queued[k]->ended) continue;
+        if (piece->n > 1) {
+            w->most = 1;
+            return lk_journal_give_back(w->journal);
+        }
+        queued[k]->error = error;
+        done(w, queued[k]);
+    }
+    return LK_OK;
+}
+
+static enum lk_code compute(struct worker *w, struct study_piece *piece) {
+    struct lk_queued *queued[STUDY_MAX_PIECE];
+    int n = 0, per_visit = w->run->jobs_per_visit;
+    for (int k = 0; k < piece->n; k++) {
+        struct study_job *job = &piece->jobs[k];
+        enum lk_code rc = prepare(w, job);
+        if (rc && !is_own(rc)) return rc;
+        if (!rc) queued[n++] = &job->queued;
+        if (!rc) continue;
+        lk_error_get(&job->queued.error, rc);
+        job->started_ms = now_ms();
+        study_writer_add(&w->writer, job);
+    }
+    if (!n) return LK_OK;
+    w->charged_s = lk_log_now();
+    w->running = NULL;
+    struct lk_queue queue = {
+        .jobs = queued, .n_jobs = n, .jobs_per_visit = per_visit < n ? per_visit : n, .done = done, .context = w};
+    return settle(w, piece, queued, n, lk_pipeline_edit_queue(w->pipeline, w->device, &queue));
+}
+
+/* Takes a piece and makes it; *over: there is nothing left for anybody. */
+static enum lk_code work_once(struct worker *w, struct study_piece *piece, int slot, bool *over) {
+    struct lk_journal_lease leases[STUDY_MAX_PIECE];
+    int64_t n_others;
+    int n;
+    study_writer_wait(&w->writer, piece);
+    LK_TRY(check_stop(w));
+    LK_TRY(lk_journal_take(w->journal, w->model, w->most, leases, &n, &n_others));
+    *over = !n && !n_others;
+    if (!n) {
+        study_writer_wait(&w->writer, &w->pieces[0]);
+        study_writer_wait(&w->writer, &w->pieces[1]);
+        if (!*over) usleep(200000);
+        return LK_OK;
+    }
+    memset(piece, 0, sizeof *piece);
+    piece->worker = w;
+    piece->n = n;
+    for (int k = 0; k < n; k++) {
+        piece->jobs[k].lease = leases[k];
+        piece->jobs[k].piece = piece;
+        LK_TRY(lk_study_job(w->run->study, (size_t)leases[k].index, &piece->jobs[k].study));
+    }
+    LK_TRY(open_model(w, &piece->jobs[0].study, slot));
+    enum lk_code rc = compute(w, piece);
+    free_sources(w, false);
+    return rc;
+}
+
+static enum lk_code work(struct worker *w, int slot) {
+    bool over = false;
+    enum lk_code rc = LK_OK;
+    for (int k = 0; !rc && !over; k ^= 1) rc = work_once(w, &w->pieces[k], slot, &over);
+    for (int k = 0; k < 2; k++) study_writer_wait(&w->writer, &w->pieces[k]);
+    return rc ? rc : study_writer_error(&w->writer);
+}
+
+int study_work(const struct study_run *run, int slot) {
+    struct worker *w = lk_calloc(1, sizeof *w);
+    struct study_slot *said = &run->shared->slots[slot];
+    enum lk_code rc = w ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for a worker");
+    if (!rc) {
+        w->run = run;
+        w->slot = said;
+        w->model = -1;
+        w->most = run->piece;
+        rc = lk_journal_open(&w->journal, run->journal, NULL);
+    }
+    if (!rc && !(rc = study_writer_open(&w->writer, run, w->journal))) {
+        rc = work(w, slot);
+        struct lk_error error;
+        lk_error_get(&error, rc);
+        study_writer_close(&w->writer);
+        if (rc) lk_journal_give_back(w->journal); /* if it cannot be written, the supervisor will see to it */
+        if (rc) rc = lk_error_set(&error);
+    }
+    lk_error_get(&said->error, rc);
+    if (w) {
+        free_sources(w, true);
+        lk_pipeline_close(w->pipeline);
+        if (w->device) lk_device_free(w->device);
+        lk_journal_close(w->journal);
+    }
+    lk_free(w);
+    return lk_exit_code(rc);
+}

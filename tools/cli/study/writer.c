@@ -1,0 +1,187 @@
+/* The writer's thread: PNG, digest, journal. It also keeps the worker's leases alive. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/digest.h"
+#include "tools/cli/study/runner.h"
+
+#define RENEW_S 120
+
+const char *const study_stages[STUDY_N_STAGES] = {"vision",      "text_encoder", "vae_encode", "conditioning",
+                                                  "transformer", "vae_decode",   "other"};
+
+/* The folders of a file below the run's. */
+static enum lk_code make_folders(char *path, size_t from) {
+    for (char *at = path + from; (at = strchr(at + 1, '/'));) {
+        *at = 0;
+        int failed = mkdir(path, 0777) && errno != EEXIST ? errno : 0;
+        enum lk_code rc = failed ? lk_fail_errno(failed, "%s", path) : LK_OK;
+        *at = '/';
+        if (rc) return rc;
+    }
+    return LK_OK;
+}
+
+/* The picture in its place, and its digest from there. */
+static enum lk_code write_picture(const struct study_run *run, struct study_job *job, char sha256[65], int64_t *bytes) {
+    struct stat st;
+    char *path = lk_format("%s/results/%s", run->folder, job->study.output);
+    if (!path) return lk_fail(LK_E_NOMEM, "%s: out of memory", job->study.name);
+    job->run.result = &job->queued.result;
+    enum lk_code rc = cli_picture_write(path, &job->run);
+    if (rc == LK_E_NOT_FOUND && !(rc = make_folders(path, strlen(run->folder))))
+        rc = cli_picture_write(path, &job->run);
+    if (!rc) rc = lk_digest_file(LK_DIGEST_SHA256, path, sha256);
+    if (!rc && stat(path, &st)) rc = lk_fail_errno(errno, "%s", path);
+    *bytes = rc ? 0 : (int64_t)st.st_size;
+    lk_free(path);
+    return rc;
+}
+
+static void tell(const struct study_run *run, const struct study_job *job, const struct lk_journal_made *made) {
+    struct lk_text text = {0};
+    if (made->sha256 && !run->json) return;
+    if (run->json) {
+        lk_text_add(&text, "J{\"event\":\"%s\",\"item_id\":", made->sha256 ? "done" : "failed");
+        lk_text_json(&text, job->study.name);
+        lk_text_add(&text, ",\"attempt\":%d,\"seconds\":%.3f,\"stages\":%s,\"peak_bytes\":%lld",
+                    job->lease.attempts + 1, made->seconds, made->stages, (long long)made->peak_bytes);
+        if (made->sha256) lk_text_add(&text, ",\"output_sha256\":\"%s\"", made->sha256);
+        if (made->error) {
+            lk_text_add(&text, ",\"error\":");
+            lk_text_json(&text, made->error);
+        }
+        lk_text_add(&text, "}\n");
+    } else
+        lk_text_add(&text, "W%s: attempt %d of %d: %.1000s\n", job->study.name, job->lease.attempts + 1,
+                    LK_JOB_ATTEMPTS, made->error);
+    /* A line is one write, which does not mix with those of other workers. */
+    ssize_t ignored = text.rc ? 0 : write(run->messages, text.bytes, text.n);
+    (void)ignored;
+    lk_text_free(&text);
+}
+
+static void add_stages(struct lk_text *out, const struct study_job *job, double *seconds) {
+    *seconds = 0;
+    for (int i = 0; i < STUDY_N_STAGES; i++) {
+        *seconds += job->stage_s[i];
+        lk_text_add(out, "%s\"%s\":%.3f", i ? "," : "{", study_stages[i], job->stage_s[i]);
+    }
+    lk_text_add(out, "}");
+}
+
+/* A picture that cannot be written is no fault of the job's. */
+static enum lk_code finish(struct study_writer *w, struct study_job *job) {
+    char sha256[65], quantization[96] = "";
+    bool kept, good = !job->queued.error.code;
+    struct lk_text line = {0}, stages = {0};
+    struct lk_journal_made made = {.started_ms = job->started_ms, .code = (int)job->queued.error.code};
+    if (good) LK_TRY(write_picture(w->run, job, sha256, &made.bytes));
+    if (job->run.pipeline) lk_pipeline_quantization(job->run.pipeline, quantization);
+    add_stages(&stages, job, &made.seconds);
+    made.sha256 = good ? sha256 : NULL;
+    made.error = good ? NULL : job->queued.error.text;
+    made.peak_bytes = (int64_t)job->queued.result.peak_bytes;
+    const struct study_outcome outcome = {.sha256 = made.sha256,
+                                          .error = made.error,
+                                          .quantization = *quantization ? quantization : NULL,
+                                          .offload = good ? w->offload : NULL,
+                                          .width = job->queued.result.width,
+                                          .height = job->queued.result.height,
+                                          .seconds = made.seconds,
+                                          .started_ms = made.started_ms};
+    enum lk_code rc = study_record(&line, w->run->study, &job->study, &outcome);
+    made.stages = stages.bytes;
+    made.line = line.bytes;
+    if (!rc) rc = stages.rc;
+    if (!rc) rc = lk_journal_end(w->journal, &job->lease, &made, &kept);
+    if (!rc && kept) tell(w->run, job, &made);
+    lk_text_free(&line);
+    lk_text_free(&stages);
+    return rc;
+}
+
+static struct study_job *next(struct study_writer *w, bool *renew) {
+    static const int room = sizeof w->queue / sizeof *w->queue;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += RENEW_S;
+    *renew = false;
+    while (!w->n && !w->closing && !*renew) *renew = pthread_cond_timedwait(&w->changed, &w->lock, &until) == ETIMEDOUT;
+    if (!w->n) return NULL;
+    struct study_job *job = w->queue[w->first];
+    w->first = (w->first + 1) % room;
+    w->n--;
+    return job;
+}
+
+static void *write_all(void *context) {
+    struct study_writer *w = context;
+    bool renew;
+    time_t renewed = time(NULL);
+    pthread_mutex_lock(&w->lock);
+    for (;;) {
+        struct study_job *job = next(w, &renew);
+        if (!job && w->closing) break;
+        bool lost = w->error.code;
+        pthread_mutex_unlock(&w->lock);
+        enum lk_code rc = LK_OK;
+        if (renew || time(NULL) - renewed >= RENEW_S) {
+            rc = lk_journal_renew(w->journal);
+            renewed = time(NULL);
+        }
+        if (job && !rc && !lost) rc = finish(w, job);
+        if (job) lk_result_free(&job->queued.result);
+        pthread_mutex_lock(&w->lock);
+        if (rc && !w->error.code) lk_error_get(&w->error, rc);
+        if (job) job->piece->n_unwritten--;
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+enum lk_code study_writer_open(struct study_writer *w, const struct study_run *run, struct lk_journal *journal) {
+    *w = (struct study_writer){.run = run, .journal = journal};
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    int failed = pthread_create(&w->thread, NULL, write_all, w);
+    return failed ? lk_fail_errno(failed, "no thread to write pictures with") : LK_OK;
+}
+
+void study_writer_add(struct study_writer *w, struct study_job *job) {
+    static const int room = sizeof w->queue / sizeof *w->queue;
+    pthread_mutex_lock(&w->lock);
+    w->queue[(w->first + w->n++) % room] = job;
+    job->piece->n_unwritten++;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void study_writer_wait(struct study_writer *w, const struct study_piece *piece) {
+    pthread_mutex_lock(&w->lock);
+    while (piece->n_unwritten) pthread_cond_wait(&w->changed, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+}
+
+enum lk_code study_writer_error(struct study_writer *w) {
+    pthread_mutex_lock(&w->lock);
+    enum lk_code rc = w->error.code ? lk_error_set(&w->error) : LK_OK;
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+void study_writer_close(struct study_writer *w) {
+    pthread_mutex_lock(&w->lock);
+    w->closing = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+}

@@ -180,19 +180,6 @@ static enum lk_code l2_norm(struct lk_device *dev, const int64_t *s) {
     return lk_l2_norm(dev, &(struct lk_l2_norm){&y, &x, &w, LK_ACT_SILU});
 }
 
-/* tokens, D, rows of the table */
-static enum lk_code embedding(struct lk_device *dev, const int64_t *s) {
-    struct lk_tensor y, table, ids;
-    NEW(&table, LK_BF16, s[2], s[1]);
-    NEW(&ids, LK_I32, s[0]);
-    NEW(&y, LK_BF16, s[0], s[1]);
-    int32_t host[1024];
-    if (s[0] > 1024) return lk_fail(LK_E_INTERNAL, "kernels_model: at most 1024 tokens");
-    for (int64_t i = 0; i < s[0]; i++) host[i] = (int32_t)(i * 7919 % s[2]);
-    LK_TRY(lk_upload(dev, &ids, host));
-    return lk_embedding(dev, &(struct lk_embedding){&y, &table, &ids});
-}
-
 #define GROUPS 32 /* of group norm */
 
 static enum lk_code new_group_sums(struct lk_device *dev, struct lk_tensor *t, int64_t n_pixels) {
@@ -286,7 +273,6 @@ const struct model_case model_cases[] = {
     {"activation", "gelu", activation, {8192, 12288}},
     {"add", "", add, {8704, 6144}},
     {"copy", "f32 to bf16", copy, {8704, 6144}},
-    {"embedding", "text encoder", embedding, {512, 5120, 131072}},
     {"euler_step", "f32", euler_step, {4096, 128}},
     {"guidance", "Qwen-Image-Edit", guidance, {4096, 64}},
     {"pack_latents", "", pack_latents, {128, 128, 32}},
@@ -321,7 +307,6 @@ const struct model_case tiny_cases[] = {
     {"activation", "", activation, {16, 64}},
     {"add", "", add, {16, 64}},
     {"copy", "f32 to bf16", copy, {16, 64}},
-    {"embedding", "", embedding, {16, 64, 32}},
     {"euler_step", "f32", euler_step, {16, 64}},
     {"guidance", "", guidance, {16, 64}},
     {"pack_latents", "", pack_latents, {8, 8, 16}},

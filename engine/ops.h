@@ -100,13 +100,6 @@ struct lk_activation {
     enum lk_act act;
 };
 
-/* y[i] = table[ids[i]]. An id outside the table is LK_E_INTERNAL (the tokenizer's job to prevent). */
-struct lk_embedding {
-    const struct lk_tensor *y;     /* [n, D] */
-    const struct lk_tensor *table; /* [V, D] */
-    const struct lk_tensor *ids;   /* i32 [n] */
-};
-
 /* Statistics of a picture for the group norm that reads it next, taken by the convolution that makes it, so that the
  * norm reads the picture once: 8 bytes for each group and slab of LK_GROUP_SLAB pixels, [n_groups, slabs] in the arena.
  * What they hold is between a device's two ops: by dtype and shape it either uses them in both or, as the cpu device
@@ -247,7 +240,6 @@ struct lk_nonfinite {
     OP(norm_rope, sin)                                                                                                 \
     OP(gated_act, x)                                                                                                   \
     OP(activation, x)                                                                                                  \
-    OP(embedding, ids)                                                                                                 \
     OP(conv2d, group_sums)                                                                                             \
     OP(group_norm, sums)                                                                                               \
     OP(add, b)                                                                                                         \

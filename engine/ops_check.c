@@ -116,14 +116,6 @@ enum lk_code lk_check_activation(const struct lk_activation *op, struct lk_cost 
     return LK_OK;
 }
 
-enum lk_code lk_check_embedding(const struct lk_embedding *op, struct lk_cost *cost) {
-    NEED("embedding", has_dims(op->y, 2) && has_dims(op->table, 2) && is_activation(op->y));
-    NEED("embedding", is_weight_for(op->table, op->y->dtype) && op->y->shape[1] == op->table->shape[1]);
-    NEED("embedding", op->ids->dtype == LK_I32 && is_vector(op->ids, op->y->shape[0]));
-    cost->bytes = 2 * bytes_of(op->y) + bytes_of(op->ids);
-    return LK_OK;
-}
-
 struct lk_tensor lk_group_sums(void *data, int64_t n_groups, int64_t n_pixels) {
     return LK_TENSOR(data, LK_F64, n_groups, (n_pixels + LK_GROUP_SLAB - 1) / LK_GROUP_SLAB);
 }

@@ -9,7 +9,6 @@ void lk_itinerary_free(struct lk_itinerary *it) {
     }
     lk_free(it->units.entries);
     lk_free(it->travels);
-    lk_free(it->table);
     lk_free(it->leader);
     lk_free(it->follower);
     *it = (struct lk_itinerary){0};

@@ -39,7 +39,6 @@ struct lk_stage_visits {
 struct lk_itinerary {
     struct lk_ranges units; /* host memory; what overlaps is one unit */
     bool *travels;          /* per unit: only `linear` reads it, as its weight */
-    bool *table;            /* per unit: an embedding's table */
     uint32_t *leader;       /* per unit: the one whose scales it has, with which it lies and travels; LK_NO_UNIT */
     uint32_t *follower;     /* per unit: its scales; LK_NO_UNIT */
     struct lk_stage_visits stages[LK_MAX_STAGES];

@@ -21,13 +21,13 @@ static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "placement 
 
 /* What a stage takes, in bytes of the block. */
 struct need {
-    uint64_t arena, fixed, moving, ring;
+    uint64_t arena, moving, ring;
     bool once; /* no weight is met twice: keeping one would be of no use */
 };
 
-/* Read in every stage of which it is a part: everything that does not travel but tables. */
+/* Read in every stage of which it is a part: everything that does not travel. */
 static bool is_common(const struct lk_itinerary *it, size_t unit) {
-    return !it->travels[unit] && !it->table[unit] && it->leader[unit] == LK_NO_UNIT;
+    return !it->travels[unit] && it->leader[unit] == LK_NO_UNIT;
 }
 
 static uint64_t common_bytes(const struct lk_itinerary *it) {
@@ -86,7 +86,6 @@ static enum lk_code measure(const struct lk_itinerary *it, const struct lk_budge
         needs[i] = (struct need){.arena = align(s->arena_bytes), .once = met_once(s, it->units.n, seen)};
         for (size_t u = 0; u < it->units.n; u++) {
             if (!s->reads[u]) continue;
-            if (it->table[u]) needs[i].fixed += lk_unit_room(it, u);
             if (it->travels[u]) needs[i].moving += lk_unit_room(it, u);
         }
         uint64_t layer = budget->ring_bytes ? align(budget->ring_bytes) : lk_placement_layer(it, i);
@@ -245,8 +244,6 @@ static enum lk_code lay_out(struct lk_placement *p, int stage, const struct need
         if (is_common(it, u)) put(s, it, u, &top);
     for (size_t u = 0; u < it->units.n; u++)
         if (it->stages[stage].reads[u] && it->travels[u] && keep[u]) put(s, it, u, &top);
-    for (size_t u = 0; u < it->units.n; u++)
-        if (it->stages[stage].reads[u] && it->table[u]) put(s, it, u, &top);
     for (size_t u = 0; u < it->units.n; u++) {
         if (!it->stages[stage].reads[u] || !it->travels[u]) continue;
         uint64_t bytes = it->units.entries[u].bytes;
@@ -262,7 +259,7 @@ static enum lk_code lay_out(struct lk_placement *p, int stage, const struct need
 
 /* Bytes of the block that a stage needs with residents of so many. */
 static uint64_t block_for(const struct need *need, uint64_t common, uint64_t resident) {
-    return need->arena + common + need->fixed + resident + (resident < need->moving ? need->ring : 0);
+    return need->arena + common + resident + (resident < need->moving ? need->ring : 0);
 }
 
 static enum lk_code decide_stages(struct lk_placement *p, const struct need *needs, uint64_t space) {
@@ -274,7 +271,7 @@ static enum lk_code decide_stages(struct lk_placement *p, const struct need *nee
     for (int i = 0; !rc && i < it->n_stages; i++) {
         const struct need *need = &needs[i];
         bool *mine = keep + (size_t)i * (it->units.n + 1);
-        uint64_t resident = 0, beside = need->arena + common + need->fixed;
+        uint64_t resident = 0, beside = need->arena + common;
         if (!need->once && beside + need->moving <= space)
             rc = choose(it, i, need->moving, mine);
         else if (!need->once)

@@ -53,16 +53,6 @@ struct lk_cuda_norm_rope {
     float eps;
 };
 
-/* struct lk_embedding. report: struct lk_cuda_report. `before` ids of the first row's sector lie before it. */
-struct lk_cuda_embedding {
-    void *y;
-    const void *table;
-    const int32_t *ids;
-    void *report;
-    int64_t rows, n, ld_y, ld_table, vocabulary;
-    int32_t before, vector, table_bf16;
-};
-
 /* What lk_group_sums hold: mean and sum of squared deviations of each slab's values in a group. */
 struct lk_cuda_group_slabs {
     float *to; /* [n_groups, n_slabs, 2], or NULL */

@@ -3,9 +3,8 @@
 
 #include "engine/bf16.h"
 
-#define MOST_THREADS      256
-#define MOST_GRID_Y       65535
-#define EMBEDDING_THREADS 128
+#define MOST_THREADS 256
+#define MOST_GRID_Y  65535
 
 struct lk_cuda_grid lk_cuda_elementwise_grid(int64_t rows, int64_t n, enum lk_dtype dtype) {
     const int64_t vectors = lk_cuda_div_up(n, LK_CUDA_WIDTH(dtype));
@@ -86,32 +85,6 @@ enum lk_code lk_cuda_copy(struct lk_device *dev, const struct lk_copy *op, void 
     struct lk_cuda_elementwise args = lk_cuda_elementwise_arguments(op->y, op->x, NULL);
     struct lk_cuda_grid grid = lk_cuda_elementwise_grid(args.rows, args.n, to == from ? to : LK_F32);
     return lk_cuda_launch(dev, "copy", copy_kernel(to, from), &grid, &args);
-}
-
-enum lk_code lk_cuda_embedding(struct lk_device *dev, const struct lk_embedding *op, void *scratch) {
-    (void)scratch;
-    const struct lk_tensor *table = op->table;
-    struct lk_cuda_embedding args = {.y = op->y->data,
-                                     .table = table->data,
-                                     .ids = op->ids->data,
-                                     .report = (void *)(uintptr_t)lk_cuda_device_of(dev)->report,
-                                     .rows = op->y->shape[0],
-                                     .n = op->y->shape[1],
-                                     .ld_y = op->y->ld,
-                                     .ld_table = table->ld,
-                                     .vocabulary = table->shape[0],
-                                     .table_bf16 = table->dtype == LK_BF16};
-    args.before = (int32_t)((uintptr_t)args.ids / sizeof *args.ids % LK_CUDA_EMBEDDING_ROWS);
-    args.vector = lk_cuda_aligned(op->y) && lk_cuda_aligned(table);
-    const int64_t vectors = lk_cuda_div_up(args.n, LK_CUDA_WIDTH(op->y->dtype));
-    unsigned width = LK_CUDA_EMBEDDING_ROWS; /* a thread has the id of one row */
-    while (width < EMBEDDING_THREADS && width < vectors) width *= 2;
-    const int64_t blocks =
-        lk_cuda_div_up(lk_cuda_div_up(args.rows + args.before, LK_CUDA_EMBEDDING_ROWS), EMBEDDING_THREADS / width);
-    const struct lk_cuda_grid grid = {
-        .grid = {(unsigned)lk_cuda_div_up(vectors, width), (unsigned)(blocks < MOST_GRID_Y ? blocks : MOST_GRID_Y)},
-        .block = {width, EMBEDDING_THREADS / width}};
-    return lk_cuda_launch(dev, "embedding", LK_CUDA_VARIANT("embedding", op->y->dtype), &grid, &args);
 }
 
 enum lk_code lk_cuda_euler_step(struct lk_device *dev, const struct lk_euler_step *op, void *scratch) {

@@ -4,8 +4,6 @@
 /* Teams of rows.h: elements that a thread keeps in registers between two passes over its row. */
 #define LK_CUDA_ROW_KEPT           32
 
-#define LK_CUDA_EMBEDDING_ROWS     8 /* that a thread takes: their ids are a sector of 32 bytes */
-
 #define LK_CUDA_DEQUANTIZE_RUN     8 /* elements that a thread of dequantize.cu takes */
 #define LK_CUDA_DEQUANTIZE_THREADS 256
 

@@ -49,19 +49,13 @@ static enum lk_code note_weights(const struct lk_device *dev, const struct lk_te
     }
 LK_OPS(PLAN_OP)
 
-/* Three ops of which an itinerary says more than that they read weights. */
+/* Two ops of which an itinerary says more than that they read weights. */
 static enum lk_code note_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
     (void)scratch;
     struct lk_cost cost = {0};
     LK_TRY(lk_check_linear(op, &cost));
     const struct lk_plan_note note = {.rows = op->x->shape[0], .gemm_flops = (double)cost.flops, .travels = true};
     return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_linear, &note, op->w);
-}
-
-static enum lk_code note_embedding(struct lk_device *dev, const struct lk_embedding *op, void *scratch) {
-    (void)scratch;
-    const struct lk_plan_note note = {.table = true};
-    return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_embedding, &note, op->table);
 }
 
 static enum lk_code note_attention(struct lk_device *dev, const struct lk_attention *op, void *scratch) {
@@ -154,7 +148,6 @@ enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_dev
     plan->table.name.scratch = scratch_##name;
     LK_OPS(SET_OP)
     plan->table.linear.run = note_linear;
-    plan->table.embedding.run = note_embedding;
     plan->table.attention.run = note_attention;
     plan->target = target;
     plan->device.kind = LK_DEVICE_PLAN;

@@ -11,26 +11,24 @@ static uint32_t unit_of(const struct lk_itinerary *it, const struct lk_plan_note
     return e ? (uint32_t)(e - it->units.entries) : LK_NO_UNIT;
 }
 
-/* A weight travels, or is a table, if no op reads it as something else. */
+/* A weight travels if no op reads it as something else. */
 static enum lk_code classify(const struct lk_plan_device *plan, struct lk_itinerary *it) {
     size_t n = plan->weights.n;
     it->units.entries = lk_calloc(n + 1, sizeof *it->units.entries);
     it->travels = lk_calloc(n + 1, sizeof *it->travels);
-    it->table = lk_calloc(n + 1, sizeof *it->table);
     it->leader = lk_malloc((n + 1) * sizeof *it->leader);
     it->follower = lk_malloc((n + 1) * sizeof *it->follower);
-    if (!it->units.entries || !it->travels || !it->table || !it->leader || !it->follower) return out_of_memory();
+    if (!it->units.entries || !it->travels || !it->leader || !it->follower) return out_of_memory();
     it->units.n = it->units.capacity = n;
     for (size_t i = 0; i < n; i++) {
         it->units.entries[i] = plan->weights.entries[i];
-        it->travels[i] = it->table[i] = true;
+        it->travels[i] = true;
         it->leader[i] = it->follower[i] = LK_NO_UNIT;
     }
     for (size_t i = 0; i < plan->n_notes; i++) {
         uint32_t unit = unit_of(it, &plan->notes[i]);
         if (unit == LK_NO_UNIT) continue;
         it->travels[unit] &= plan->notes[i].travels;
-        it->table[unit] &= plan->notes[i].table;
     }
     for (size_t i = 0; i < plan->n_notes; i++) {
         struct lk_plan_note leader = {.start = plan->notes[i].leader, .bytes = 1};

@@ -11,7 +11,7 @@ struct lk_plan_note {
     int64_t rows;
     double gemm_flops, attention_flops;
     int stage;
-    bool travels, table;
+    bool travels;
 };
 
 struct lk_plan_stage_weights {

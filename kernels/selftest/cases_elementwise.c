@@ -78,17 +78,6 @@ void selftest_channel_affine(struct selftest_case *c, struct lk_channel_affine *
     selftest_output(c, op->y);
 }
 
-void selftest_embedding(struct selftest_case *c, struct lk_embedding *op) {
-    int64_t n = selftest_int(c, 1, selftest_most(c, 9, 600)), d = selftest_int(c, 1, selftest_most(c, 300, 5000));
-    int64_t vocabulary = selftest_int(c, 1, 50);
-    if (selftest_maybe(c)) d = (d + 7) / 8 * 8; /* whole vectors, where tensors begin at one */
-    c->exact = true;
-    op->y = selftest_output(c, TENSOR(c, c->dtype, false, FILL_NONE, n, d));
-    op->table = TENSOR(c, selftest_weight_dtype(c), false, FILL_NORMAL, vocabulary, d);
-    op->ids = TENSOR(c, LK_I32, false, FILL_NONE, n);
-    for (int64_t i = 0; i < n; i++) selftest_set(c, op->ids, i, (double)selftest_int(c, 0, vocabulary - 1));
-}
-
 void selftest_pack_latents(struct selftest_case *c, struct lk_pack_latents *op) {
     int64_t h = selftest_int(c, 1, selftest_most(c, 5, 64)), w = selftest_int(c, 1, selftest_most(c, 5, 64));
     int64_t channels = selftest_int(c, 1, 36);

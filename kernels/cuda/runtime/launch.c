@@ -74,7 +74,6 @@ enum lk_code lk_cuda_wait(struct lk_cuda_device *cuda, struct lk_cuda_report *ou
                  "waiting for the kernels, of which the last was %s (CUDA_LAUNCH_BLOCKING=1 finds which one fails)",
                  last));
     lk_staging_settled(&cuda->staging);
-    if (report->has_bad_id) return lk_fail(LK_E_INTERNAL, "embedding: id %d is outside the table", report->bad_id);
     if (out) *out = *report;
     return LK_OK;
 }

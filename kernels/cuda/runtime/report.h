@@ -4,6 +4,4 @@
 
 struct lk_cuda_report {
     unsigned long long nonfinite; /* counted since the last look */
-    int bad_id;                   /* an embedding's id outside its table, if has_bad_id */
-    int has_bad_id;
 };

@@ -110,8 +110,7 @@ static void enter(struct visitor *v, const struct site *site, const char *query)
     take(reply, "Set-Cookie: survey=", sizeof v->cookie, v->cookie);
     free(reply);
     reply = ask(v, "/guide", "", NULL);
-    if (strstr(reply, "303 ")) return;
-    take(reply, "name=\"form\" value=\"", sizeof v->form, v->form);
+    if (!strstr(reply, "303 ")) take(reply, "name=\"form\" value=\"", sizeof v->form, v->form);
     free(reply);
 }
 

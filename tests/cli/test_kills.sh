@@ -1,0 +1,79 @@
+#!/bin/sh
+# Every command that writes is ended at a random moment, by a signal or by a limit of the file size: what it writes is
+# there whole or not at all, what it reads is as it was, and the next run leaves no temporary file. 3 moments each, with
+# LIKENESS_TEST_FULL 100.
+set -u
+folder=$TEST_TMPDIR/kills
+PATH=$BUILD_DIR:$PATH
+OMP_NUM_THREADS=1
+export PATH OMP_NUM_THREADS
+unset HF_HUB_CACHE HF_HOME
+rm -rf "$folder"
+mkdir -p "$folder" && cd "$folder" || exit 1
+make_checkpoint --preset tiny m && make_face --size 64x80 face.jpg && make_face --size 24x32 small.png || exit 1
+item=flux_20s_male_black
+for p in O-01 O-02 V-03; do
+    for arm in edited preserved; do
+        echo "{\"item_id\":\"${item}_$p.$arm\",\"scores\":{\"edit_success\":4,\"skin_tone\":3,\"race_drift\":2,\"gender_drift\":1,\"age_drift\":1}}"
+    done
+done >answers.jsonl
+printf 'item_id,axis,score,reviewer,time,reason\n%s,edit_success,2,Doe,2026-01-17,why\n%s,race_drift,1,Doe,2026-01-17,why\n' \
+    ${item}_O-01 ${item}_O-02 >review.csv
+printf 'file_path,prompt_id,model_tag,seed,gender\na.png,1,m,0,Male\nb.png,1,m,1,Female\n' >labels.csv
+
+# The command lines of which each is ended.
+cat >commands <<'T'
+edit -m m -r face.jpg -o out/o.png --max-sequence-length 32 --num-inference-steps 1 -W 64 -H 64 -p x -q
+report --primary answers.jsonl --bootstrap 10 --date 2026-01-01 -o out
+review import review.csv --review out/journal
+t2i metrics --labels labels.csv --ref uniform --bootstrap 10 -o out
+t2i post-filter --labels labels.csv --target uniform --attribute gender --tol 0.6 -o out/kept.csv
+T
+
+inputs() { find m face.jpg small.png ./*.jsonl ./*.csv -type f | sort | xargs sha256sum; }
+# Below $1, from a seed: the moments are the same ones, as far as the machine is.
+next() { awk -v n="$1" -v seed="$i$command" 'BEGIN { for (k = 1; k <= length(seed); k++) s = (s * 31 + index("0123456789abcdefghijklmnopqrstuvwxyz", substr(seed, k, 1))) % 1000003; print s * 7919 % 1000003 % n }'; }
+
+# Each file of out is one of the whole run's, byte for byte; a journal is a beginning of it in whole lines.
+whole() {
+    find out -type f ! -name '.lk-*' | while read -r file; do
+        cmp -s "$file" "whole/${file#out/}" && continue
+        [ "$file" = out/journal ] && [ ! -s "$file" ] && continue
+        echo "$1: $file is half there"
+    done
+}
+: >wrong
+
+[ -n "${LIKENESS_TEST_FULL:-}" ] && moments=100 || moments=3
+before=$(inputs)
+while read -r command; do
+    rm -rf out whole && mkdir out
+    likeness $command >/dev/null 2>&1 </dev/null || echo "$command: fails without being ended" >>wrong
+    mv out whole && mkdir out
+    start=$(date +%s%N)
+    likeness $command >/dev/null 2>&1 </dev/null
+    took=$((($(date +%s%N) - start) / 1000000 + 2))
+    i=0
+    while [ $i -lt $moments ]; do
+        i=$((i + 1))
+        rm -rf out && mkdir out
+        if [ $((i % 3)) = 0 ]; then
+            (ulimit -f $(next 24) && exec likeness $command) >/dev/null 2>&1 </dev/null
+        else
+            [ $((i % 3)) = 1 ] && signal=KILL || signal=TERM
+            after=$(next $took)
+            likeness $command >/dev/null 2>&1 </dev/null & pid=$!
+            sleep "$(printf '%d.%03d' $((after / 1000)) $((after % 1000)))"
+            kill -$signal $pid 2>/dev/null
+            wait $pid
+        fi 2>/dev/null
+        whole "$command" >>wrong
+        rm -f out/journal
+        likeness $command >/dev/null 2>&1 </dev/null || echo "$command: the next run fails" >>wrong
+        find out -name '.lk-*' >>wrong
+        diff -r out whole >>wrong
+    done
+done <commands
+[ "$before" = "$(inputs)" ] || echo "an input changed" >>wrong
+cat wrong
+[ ! -s wrong ]

@@ -236,7 +236,9 @@ bool lk_parameter_write(const struct lk_parameter *p, const struct lk_job *job, 
         return cJSON_AddRawToObject(object, p->key, text);
     case LK_PARAMETER_INTS:
         array = cJSON_CreateIntArray(ints, ints[LK_MAX_OUT_LAYERS]);
-        return array && cJSON_AddItemToObject(object, p->key, array);
+        if (cJSON_AddItemToObject(object, p->key, array)) return true;
+        cJSON_Delete(array);
+        return false;
     case LK_PARAMETER_TEXT:
     case LK_PARAMETER_FILE:
     case LK_PARAMETER_CHOICE:

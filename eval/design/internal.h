@@ -54,8 +54,8 @@ struct lk_study {
     struct lk_study_model models[LK_N_MODELS];
     struct lk_study_experiment experiments[LK_N_EXPERIMENTS];
     struct lk_study_source sources[LK_N_SOURCES];
-    struct lk_text doubled; /* a line for each source of a cell that has one */
-    size_t n_doubled;
+    struct lk_text lacking; /* a line for each table that is not there, and each source of a cell that has one */
+    size_t n_lacking;
     struct lk_prompts builtin;
     struct lk_study_prompt *prompts; /* 70 of the program, then the user's, then those of t2i */
     size_t n_prompts, prompts_capacity, first_t2i;
@@ -73,6 +73,8 @@ enum lk_code lk_study_bad(const struct lk_study *s, const char *field, const cha
 const char *lk_study_resolve(struct lk_study *s, const char *written);
 /* The file of a field, whole: lk_free. */
 enum lk_code lk_study_read_file(struct lk_study *s, const char *field, const char *written, char **out, size_t *n);
+/* The same; a file that is not there is noted as lacking, and *out is NULL. */
+enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const char *written, char **out, size_t *n);
 
 /* settings.c: the text of the study file into the study, and the resolved copy. */
 enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t n);
@@ -98,7 +100,6 @@ enum lk_code lk_study_make_prompt(struct lk_study *s, struct job_key *key);
 char *lk_study_prepend(const char *identity, const char *prompt);
 /* Index in prompts of an id in any spelling, among those that experiments 1 to 3 use; -1. */
 int32_t lk_study_find_prompt(const struct lk_study *s, const char *id);
-const char *lk_study_family(int model); /* "flux2-dev" */
 /* The parameters that decide what is made, as a JSON object. */
 enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned families, bool prompt, struct lk_text *out);
 const char *lk_study_setting(const struct lk_study *s, const char *key); /* of "analysis", as text */

@@ -152,8 +152,8 @@ static enum lk_code read_features(struct lk_study *s) {
     if (!x->feature_prompts) return LK_OK;
     if (!strcmp(x->preserve_with, "generic"))
         return lk_study_bad(s, "experiments.exp2.feature_prompts", "generic has none: leave it out");
-    LK_TRY(lk_study_read_file(s, "experiments.exp2.feature_prompts", x->feature_prompts, &text, &n));
-    enum lk_code rc = lk_feature_prompts_read(&s->features, text, n, x->feature_prompts);
+    LK_TRY(lk_study_read_optional(s, "experiments.exp2.feature_prompts", x->feature_prompts, &text, &n));
+    enum lk_code rc = !text ? LK_OK : lk_feature_prompts_read(&s->features, text, n, x->feature_prompts);
     lk_free(text);
     return rc;
 }

@@ -133,14 +133,15 @@ static void write_settings(struct lk_text *out, const struct setting *settings, 
     }
 }
 
-static void write_analysis(const struct lk_study *s, struct lk_text *out) {
+void lk_study_write_analysis(const struct lk_study *s, struct lk_text *out) {
     for (int i = 0; lk_analysis_settings[i].key; i++) {
         bool number = lk_analysis_settings[i].kind == INT || lk_analysis_settings[i].kind == NUMBER;
+        const char *value = s ? s->analysis[i] : lk_analysis_settings[i].otherwise;
         lk_text_add(out, "%s\n    \"%s\": ", i ? "," : "", lk_analysis_settings[i].key);
         if (number)
-            lk_text_add(out, "%s", s->analysis[i]);
+            lk_text_add(out, "%s", value);
         else
-            lk_text_json(out, s->analysis[i]);
+            lk_text_json(out, value);
     }
 }
 
@@ -170,7 +171,7 @@ enum lk_code lk_study_settings_write(struct lk_study *s) {
         lk_text_add(out, "\n    }");
     }
     lk_text_add(out, "\n  },\n  \"analysis\": {");
-    write_analysis(s, out);
+    lk_study_write_analysis(s, out);
     lk_text_add(out, "\n  },\n  \"source_files\": [");
     for (int i = 0, n = 0; i < LK_N_SOURCES; i++) {
         if (!s->sources[i].id) continue;

@@ -18,3 +18,5 @@ struct setting {
 extern const struct setting lk_study_settings[];
 extern const struct setting *const lk_experiment_settings[LK_N_EXPERIMENTS];
 extern const struct setting lk_analysis_settings[];
+/* The members of "analysis"; defaults without a study. */
+void lk_study_write_analysis(const struct lk_study *s, struct lk_text *out);

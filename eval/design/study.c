@@ -35,6 +35,15 @@ enum lk_code lk_study_read_file(struct lk_study *s, const char *field, const cha
     return rc ? lk_fail_prefix(rc, "%s: field \"%s\"", s->file, field) : LK_OK;
 }
 
+enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const char *written, char **out, size_t *n) {
+    *out = NULL;
+    enum lk_code rc = lk_study_read_file(s, field, written, out, n);
+    if (rc != LK_E_NOT_FOUND) return rc;
+    lk_text_add(&s->lacking, "%s\n", lk_error_text());
+    s->n_lacking++;
+    return s->lacking.rc;
+}
+
 /* A folder beside the study file, or what was written: another folder, or ORG/NAME. */
 static enum lk_code set_path(struct lk_study *s, int model) {
     struct lk_study_model *m = &s->models[model];
@@ -107,7 +116,7 @@ void lk_study_close(struct lk_study *s) {
     lk_prompts_free(&s->builtin);
     lk_feature_prompts_free(&s->features);
     lk_text_free(&s->resolved);
-    lk_text_free(&s->doubled);
+    lk_text_free(&s->lacking);
     lk_free(s->prompts);
     lk_free(s->jobs);
     lk_free(s->file);
@@ -123,5 +132,9 @@ const char *lk_study_hash(const struct lk_study *s) { return s->hash; }
 const struct lk_study_source *lk_study_source(const struct lk_study *s, int source) { return &s->sources[source]; }
 const char *lk_study_model_path(const struct lk_study *s, int model) {
     return s->models[model].given ? s->models[model].path : NULL;
+}
+const struct lk_study_prompt *lk_study_own_prompts(const struct lk_study *s, size_t *n) {
+    *n = (s->first_t2i ? s->first_t2i : s->n_prompts) - LK_N_EDIT_PROMPTS - LK_N_W_PROMPTS;
+    return s->prompts + LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS;
 }
 size_t lk_study_n_jobs(const struct lk_study *s) { return s->n_jobs; }

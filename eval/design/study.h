@@ -23,6 +23,7 @@ struct lk_study;
 
 enum lk_experiment { LK_EXP1, LK_EXP2, LK_EXP3, LK_EXP_T2I, LK_N_EXPERIMENTS };
 const char *lk_experiment_key(int experiment); /* "exp1" .. "t2i" */
+const char *lk_study_family(int model);        /* "flux2-dev": what a model of the study is, as lk_pipeline_family */
 
 /* A prompt of the study: one of the 70 that the program has, of the user's own set, or of the t2i table. */
 struct lk_study_prompt {
@@ -86,6 +87,20 @@ const char *lk_study_hash(const struct lk_study *study);
 const struct lk_study_source *lk_study_source(const struct lk_study *study, int source); /* 0..83 */
 /* NULL: the study does not have this model. */
 const char *lk_study_model_path(const struct lk_study *study, int model);
+
+/* What keeps the study from being run whole, a line each into out: tables that are not there, cells that the
+ * experiments need and that have no source, or two; files that are no picture, or one picture under two names; sources
+ * without a feature prompt; models that cannot be opened or are of another family (their configs are read, no weights).
+ * Fails only when memory is out. */
+enum lk_code lk_study_check(const struct lk_study *study, struct lk_text *out, size_t *n_problems);
+
+/* A study file of the documents' own numbers, with every setting written out: "full" (exp1, exp2 and exp3), "exp1",
+ * "exp2", "exp3" or "t2i". LK_E_USAGE for another name. */
+enum lk_code lk_study_template(const char *name, struct lk_text *out);
+extern const char lk_study_template_names[]; /* "full|exp1|..." */
+
+/* The prompts of the file that "prompts" names. */
+const struct lk_study_prompt *lk_study_own_prompts(const struct lk_study *study, size_t *n);
 
 size_t lk_study_n_jobs(const struct lk_study *study);
 /* Job i < lk_study_n_jobs. LK_E_NOMEM. */

@@ -74,10 +74,10 @@ static enum lk_code read_source(struct lk_study *s, const struct lk_fields *fiel
     if (!path) return wrong(at, "path", "a picture's path", path);
     lk_source_id(cell, id);
     if (source->id) {
-        lk_text_add(&s->doubled, "%s: line %zu: %s: expected one source of this cell, got %s and %s\n", at->file,
+        lk_text_add(&s->lacking, "%s: line %zu: %s: expected one source of this cell, got %s and %s\n", at->file,
                     at->line, id, source->written, path->text);
-        s->n_doubled++;
-        return s->doubled.rc;
+        s->n_lacking++;
+        return s->lacking.rc;
     }
     source->id = lk_store_copy(&s->store, id, strlen(id));
     source->written = lk_store_copy(&s->store, path->text, path->n);
@@ -114,8 +114,8 @@ enum lk_code lk_study_read_sources(struct lk_study *s) {
     if (!s->sources_file) return LK_OK;
     const char *path = lk_study_resolve(s, s->sources_file);
     if (!path) return LK_E_NOMEM;
-    LK_TRY(lk_study_read_file(s, "sources", s->sources_file, &text, &n));
-    enum lk_code rc = read_records(s, text, n, path, read_source);
+    LK_TRY(lk_study_read_optional(s, "sources", s->sources_file, &text, &n));
+    enum lk_code rc = !text ? LK_OK : read_records(s, text, n, path, read_source);
     lk_free(text);
     return rc;
 }

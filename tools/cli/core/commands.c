@@ -66,15 +66,18 @@ static const char *const devices_examples[] = {"What there is", "likeness device
 static const char *const selftest_examples[] = {
     "Does this GPU compute what it should?", "likeness selftest --device cuda --cases 200 --large",
     "One op, for a script", "likeness selftest attention --device cuda --json", NULL};
-static const char *const study_examples[] = {"What will be made, in the order in which it is made",
-                                             "likeness study jobs study.json",
-                                             "The same for a script: ids, sources, final prompts",
-                                             "likeness study jobs study.json --json > jobs.jsonl",
-                                             "Make it on four GPUs; the same command goes on after a kill",
-                                             "likeness study run study.json -o out --devices 0,1,2,3",
-                                             "One task of a job array",
-                                             "likeness study run study.json -o out --shard 3/8",
-                                             NULL};
+static const char *const study_examples[] = {
+    "A file to begin with: sources, models and experiments stand in it",
+    "likeness study new --template exp1 -o study.json",
+    "Is everything there? What will it cost?",
+    "likeness study check study.json && likeness study plan study.json --device sm_80",
+    "Every output, in the order in which it is made",
+    "likeness study jobs study.json --json > jobs.jsonl",
+    "Make it on four GPUs; the same command goes on after a kill",
+    "likeness study run study.json -o out --devices 0,1,2,3",
+    "One task of a job array",
+    "likeness study run study.json -o out --shard 3/8",
+    NULL};
 static const char *const judge_examples[] = {"One edit",
                                              "likeness judge -r before.jpg -r after.png",
                                              "A run",
@@ -243,19 +246,24 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                           "other bit where the op leaves no freedom, no byte written beside the output, and rows "
                           "alone as among others. Exit code 5 if an op fails.",
                       .examples = selftest_examples},
-    [CLI_STUDY] = {.name = "study",
-                   .summary = "plan and run a whole study from one file",
-                   .positional = "jobs|run",
-                   .positional_required = true,
-                   .n_more = 1,
-                   .usage = "jobs STUDY.json [--json] | run STUDY.json -o DIR [options]",
-                   .text =
-                       "A study file names sources, prompts, models with their parameters, and experiments. jobs "
-                       "prints the name of every output that these come to, in fixed order. run makes them: pictures "
-                       "in DIR/results, a line each in DIR/manifest.jsonl, and DIR/journal.sqlite, from which the "
-                       "same command goes on after a kill. A job that fails is tried three times and kept as "
-                       "failed; exit code 6 if there are any.",
-                   .examples = study_examples},
+    [CLI_STUDY] =
+        {.name = "study",
+         .summary = "plan and run a whole study from one file",
+         .positional = "new|check|jobs|plan|prompts|run",
+         .positional_required = true,
+         .n_more = 1,
+         .usage = "new [--template NAME] [-o STUDY.json] | check|jobs|plan STUDY.json | prompts [STUDY.json] | "
+                  "run STUDY.json -o DIR [options]",
+         .text = "A study file names sources, prompts, models with their parameters, and experiments; new writes "
+                 "one to begin with. check names every cell without a source or with two, every picture that "
+                 "cannot be read and every model that is not there (exit code 3). jobs prints the name of each "
+                 "output that will be made, in fixed order. plan counts them by experiment and model and says "
+                 "what they take; with --device sm_80, how long on such a GPU. prompts prints the 20 edit "
+                 "prompts, the 50 sentences of experiment 3 and the study's own. run makes the outputs: pictures in "
+                 "DIR/results, a line each in DIR/manifest.jsonl, and DIR/journal.sqlite, from which the same "
+                 "command goes on after a kill. A job that fails is tried three times and kept as failed; exit "
+                 "code 6 if there are any.",
+         .examples = study_examples},
     [CLI_JUDGE] = {.name = "judge",
                    .summary = "judge edits by pixels, or ask and read a judge elsewhere",
                    .positional = "prompt|import|agreement",

@@ -121,6 +121,7 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                         .t2i = {.columns = "all", .cue = 1, .tolerance = 0.05},
                                         .survey = {.port = 8080},
                                         .sampler = "stream",
-                                        .format = "nf4"};
+                                        .format = "nf4",
+                                        .study = {.template = "full", .show = "table"}};
     lk_job_init(&arguments->job);
 }

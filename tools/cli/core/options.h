@@ -97,7 +97,8 @@ struct cli_arguments {
         int64_t cue;
     } t2i;
     struct cli_study_arguments {
-        const char *devices, *shard; /* NULL: not given */
+        const char *devices, *shard, *ids; /* NULL: not given */
+        const char *template, *show;
         int64_t queue, jobs_per_visit;
         bool retry_failed;
     } study;

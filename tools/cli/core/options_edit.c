@@ -120,7 +120,7 @@ static const struct cli_option options[] = {
      .value = "FILE.png|DIR",
      .help = "the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is "
              "missing, of quantize a folder that is not there; of t2i a folder (metrics) or a file; of survey and "
-             "study the folder. What is there is replaced, unless the command reads it",
+             "study the folder, of study new the file. What is there is replaced, unless the command reads it",
      .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY) | ON(CLI_QUANTIZE) | ON(CLI_STUDY),
      .required = RUNS | ON(CLI_REPORT) | ON(CLI_QUANTIZE),
      .offset = FIELD(output)},
@@ -137,11 +137,11 @@ static unsigned other_commands(const char *name) {
         {"seed", ON(CLI_CHAT)},
         {"exif-transpose", ON(CLI_CHAT)},
         {"dtype", ON(CLI_CHAT)},
-        {"device", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
+        {"device", ON(CLI_CHAT) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
+        {"vram", ON(CLI_STUDY)},
         {"gemm", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"conv", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"threads", ON(CLI_CHAT) | ON(CLI_SELFTEST) | ON(CLI_VERIFY) | ON(CLI_STATS) | ON(CLI_T2I) | ON(CLI_STUDY)},
-        {"vram", ON(CLI_STUDY)},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strcmp(others[i].name, name)) return others[i].commands;

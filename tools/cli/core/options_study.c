@@ -19,5 +19,35 @@ static const struct cli_option options[] = {
            "run: jobs that pass through a layer of the transformer while its weights are there"),
      .otherwise = "4", .min = 1, .max = 8},
     {STUDY(CLI_FLAG, "Input", "retry-failed", NULL, retry_failed, "run: also what failed three times")},
+    {.name = "template",
+     .kind = CLI_CHOICE,
+     .group = "Input",
+     .value = "NAME",
+     .otherwise = "full",
+     .help =
+         "new: which experiments the file begins with, in the numbers of the study's documents; full has exp1, exp2 "
+         "and exp3",
+     .choices = "full|exp1|exp2|exp3|t2i",
+     .commands = ON(CLI_STUDY),
+     .offset = FIELD(study.template)},
+    {.name = "ids",
+     .kind = CLI_TEXT,
+     .group = "Input",
+     .value = "IDS",
+     .otherwise = "all",
+     .help = "prompts: which, as O-01, catB_001 or W-01, or categories as O,V, with commas between",
+     .commands = ON(CLI_STUDY),
+     .offset = FIELD(study.ids)},
+    {.name = "show",
+     .kind = CLI_CHOICE,
+     .group = "Output",
+     .value = "NAME",
+     .otherwise = "table",
+     .help =
+         "prompts: a table (CSV), the texts alone, the subcategories by the printed id ranges or by content, or what "
+         "there is to know of the 50 sentences",
+     .choices = "table|text|printed|content|sentences",
+     .commands = ON(CLI_STUDY),
+     .offset = FIELD(study.show)},
 };
 const struct cli_option_part cli_options_of_study = {options, sizeof options / sizeof *options};

@@ -28,6 +28,8 @@ struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run);
 /* run->device: "cpu", "cuda" or "cuda:INDEX", with the libraries that compute there. LK_E_DEVICE for a device that this
  * build or machine does not have. */
 enum lk_code cli_device_open(const struct lk_job_run *run, struct lk_device **out);
+/* The same for planning alone, where it may also be "sm_80" or "sm_90", a GPU that need not be there. */
+enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **out);
 
 /* What a recipe has of a source beside its pixels: the file's name and digest. expected: the digest that it must have,
  * or NULL. */

@@ -287,14 +287,16 @@ static enum lk_code print_table(struct lk_pipeline *pipeline, struct lk_device *
     return rc;
 }
 
+enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **out) {
+    if (strncmp(run->device, "sm_", 3)) return cli_device_open(run, out);
+    LK_TRY(lk_device_cuda_describe(run->device, out));
+    (*out)->budget.bytes = run->vram;
+    return LK_OK;
+}
+
 enum lk_code cli_plan(const struct cli_arguments *a) {
     struct lk_device *target;
-    if (!strncmp(a->job.run.device, "sm_", 3)) {
-        LK_TRY(lk_device_cuda_describe(a->job.run.device, &target));
-        target->budget.bytes = a->job.run.vram;
-    } else {
-        LK_TRY(cli_device_open(&a->job.run, &target));
-    }
+    LK_TRY(cli_plan_target(&a->job.run, &target));
     struct lk_pipeline *pipeline;
     struct lk_pipeline_options options = cli_pipeline_options(&a->job.run);
     options.configs = true;

@@ -1,60 +1,31 @@
-/* The study as one file: made, checked, listed. */
+/* The study as one file: made and checked. */
 #include "tools/cli/study/study.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/atomic_file.h"
 #include "tools/cli/cli.h"
 
-/* A line for each job, in the study's order. */
-static void print_json(const struct lk_study *study, size_t i, const struct lk_study_job *job, struct lk_text *out) {
-    lk_text_add(out, "{\"job\": %zu, \"item_id\": \"%s\", \"id\": \"%s\", \"experiment\": \"%s\", \"model\": \"%s\"", i,
-                job->name, job->id, lk_experiment_key((int)job->experiment),
-                lk_factor_key(LK_FACTOR_MODEL, job->model));
-    lk_text_add(out, ", \"model_path\": ");
-    lk_text_json(out, job->model_path);
-    lk_text_add(out, ", \"arm\": \"%s\", \"pair\": \"%s\", \"sources\": [", lk_factor_key(LK_FACTOR_ARM, (int)job->arm),
-                job->pair);
-    for (int s = 0; s < job->n_sources; s++) {
-        char id[48];
-        lk_source_id(job->sources[s], id);
-        lk_text_add(out, "%s\"%s\"", s ? ", " : "", id);
-    }
-    lk_text_add(out, "], \"source_sha256\": [");
-    for (int s = 0; s < job->n_sources; s++)
-        lk_text_add(out, "%s\"%s\"", s ? ", " : "", lk_study_source(study, job->sources[s])->sha256);
-    lk_text_add(out, "], \"prompt_id\": \"%s\", \"category\": \"%s\", \"prompt_text\": ", job->prompt->id,
-                job->prompt->category);
-    lk_text_json(out, job->prompt->text);
-    const struct {
-        const char *key, *text;
-    } texts[] = {{"feature_prompt", job->feature_prompt},
-                 {"final_prompt", job->final_prompt},
-                 {"output", job->output},
-                 {"problem", job->problem}};
-    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-        lk_text_add(out, ", \"%s\": ", texts[t].key);
-        if (texts[t].text)
-            lk_text_json(out, texts[t].text);
-        else
-            lk_text_add(out, "null");
-    }
-    lk_text_add(out, ", \"seed\": %llu}\n", (unsigned long long)job->job.request.seed);
+static enum lk_code check(const struct cli_arguments *a, struct lk_study *study) {
+    struct lk_text text = {0};
+    size_t n = 0;
+    enum lk_code rc = lk_study_check(study, &text, &n);
+    if (!rc && n) fwrite(text.bytes, 1, text.n, stdout);
+    lk_text_free(&text);
+    if (!rc && n) return lk_fail(LK_E_INPUT, "%s: %zu problems, named above", a->more[0], n);
+    if (!rc)
+        printf("%s: %zu jobs, configuration %s\n", lk_study_name(study), lk_study_n_jobs(study), lk_study_hash(study));
+    return rc;
 }
 
-static enum lk_code jobs(const struct cli_arguments *a, struct lk_study *study) {
+static enum lk_code begin(const struct cli_arguments *a) {
     struct lk_text text = {0};
-    struct lk_study_job job;
-    enum lk_code rc = LK_OK;
-    for (size_t i = 0; i < lk_study_n_jobs(study) && !rc; i++) {
-        rc = lk_study_job(study, i, &job);
-        text.n = 0;
-        if (!rc && a->json)
-            print_json(study, i, &job, &text);
-        else if (!rc)
-            lk_text_add(&text, "%s\n", job.name);
-        if (!rc && !(rc = text.rc)) fwrite(text.bytes, 1, text.n, stdout);
-    }
+    enum lk_code rc = lk_study_template(a->study.template, &text);
+    if (!rc && a->output)
+        rc = lk_atomic_write_file(a->output, text.bytes, text.n);
+    else if (!rc)
+        fwrite(text.bytes, 1, text.n, stdout);
     lk_text_free(&text);
     return rc;
 }
@@ -63,7 +34,10 @@ enum lk_code cli_study(const struct cli_arguments *a) {
     static const struct {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *, struct lk_study *);
-    } actions[] = {{"jobs", jobs}, {"run", study_run}};
+    } actions[] = {
+        {"check", check}, {"jobs", study_jobs}, {"plan", study_plan}, {"prompts", study_prompts}, {"run", study_run}};
+    if (!strcmp(a->positional, "new")) return begin(a);
+    if (!strcmp(a->positional, "prompts") && !a->more[0]) return study_prompts(a, NULL);
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         struct lk_study *study;
         if (strcmp(actions[i].name, a->positional)) continue;
@@ -73,5 +47,5 @@ enum lk_code cli_study(const struct cli_arguments *a) {
         lk_study_close(study);
         return rc;
     }
-    return lk_fail(LK_E_USAGE, "study: expected jobs or run, got \"%.40s\"", a->positional);
+    return lk_fail(LK_E_USAGE, "study: expected new, check, jobs, plan, prompts or run, got \"%.40s\"", a->positional);
 }

@@ -1,0 +1,90 @@
+/* What keeps a study from being run. */
+#include <string.h>
+
+#include "engine/image/image.h"
+#include "eval/design/internal.h"
+
+struct checked {
+    const struct lk_study *study;
+    struct lk_text *out;
+    size_t n;
+    bool used[LK_N_SOURCES], features[LK_N_SOURCES], models[LK_N_MODELS]; /* what jobs need */
+};
+
+static void find_used(struct checked *c) {
+    for (size_t i = 0; i < c->study->n_jobs; i++) {
+        const struct job_key *key = &c->study->jobs[i];
+        c->models[key->model] = true;
+        for (int k = 0; k < 2 && key->source[k] >= 0; k++) c->used[key->source[k]] = true;
+        if (key->arm == LK_ARM_PRESERVED && !key->final_prompt) c->features[key->source[0]] = true;
+    }
+}
+
+#define NOTE(c, ...) ((c)->n++, lk_text_add((c)->out, __VA_ARGS__))
+
+static enum lk_code check_picture(struct checked *c, const struct lk_study_source *source) {
+    struct lk_image image = {0};
+    enum lk_code rc = lk_image_read(&image, source->file, true, 0);
+    lk_image_free(&image);
+    if (rc == LK_E_NOMEM) return rc;
+    if (rc) NOTE(c, "%s: %s\n", source->id, lk_error_text());
+    return LK_OK;
+}
+
+static enum lk_code check_sources(struct checked *c) {
+    const struct lk_study *s = c->study;
+    for (int i = 0; i < LK_N_SOURCES; i++) {
+        const struct lk_study_source *source = &s->sources[i];
+        char id[48];
+        lk_source_id(i, id);
+        if (c->used[i] && !source->id)
+            NOTE(c, "%s: %s: expected a source of this cell, got none\n", s->sources_file ? s->sources_file : s->file,
+                 id);
+        if (!source->id) continue;
+        LK_TRY(check_picture(c, source));
+        for (int k = 0; k < i; k++)
+            if (s->sources[k].id && *source->sha256 && !strcmp(s->sources[k].sha256, source->sha256))
+                NOTE(c, "%s: %s: expected a picture of its own, got that of %s\n", s->sources_file, id,
+                     s->sources[k].id);
+    }
+    for (int i = 0; i < LK_N_SOURCES; i++) {
+        char id[48];
+        lk_source_id(i, id);
+        if (!c->features[i]) continue;
+        if (s->features.none[i])
+            NOTE(c, "%s: no feature prompt could be extracted; its pairs will fail\n", id);
+        else
+            NOTE(c, "%s: expected a feature prompt in \"experiments.exp2.feature_prompts\", got none\n", id);
+    }
+    return LK_OK;
+}
+
+static enum lk_code check_models(struct checked *c) {
+    for (int m = 0; m < LK_N_MODELS; m++) {
+        struct lk_pipeline *pipeline;
+        const char *key = lk_factor_key(LK_FACTOR_MODEL, m);
+        if (!c->models[m]) continue;
+        enum lk_code rc = lk_pipeline_open_configs(&pipeline, c->study->models[m].path, LK_BF16);
+        if (rc == LK_E_NOMEM) return rc;
+        if (rc) {
+            NOTE(c, "models.%s: %s\n", key, lk_error_text());
+            continue;
+        }
+        const char *family = lk_pipeline_family(pipeline);
+        if (lk_family_bit_of(family) != lk_family_bit_of(lk_study_family(m)))
+            NOTE(c, "models.%s: %s: expected a model as %s, got %s\n", key, c->study->models[m].path,
+                 lk_study_family(m), family);
+        lk_pipeline_close(pipeline);
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_study_check(const struct lk_study *s, struct lk_text *out, size_t *n_problems) {
+    struct checked c = {.study = s, .out = out, .n = s->n_lacking};
+    if (s->lacking.n) lk_text_bytes(out, s->lacking.bytes, s->lacking.n);
+    find_used(&c);
+    LK_TRY(check_sources(&c));
+    LK_TRY(check_models(&c));
+    *n_problems = c.n;
+    return out->rc;
+}

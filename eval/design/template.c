@@ -1,0 +1,52 @@
+/* Study files to begin with: the numbers that the study's documents print. */
+#include <string.h>
+
+#include "eval/design/settings.h"
+
+const char lk_study_template_names[] = "full|exp1|exp2|exp3|t2i";
+
+static const char flux[] = "    \"flux\": {\"path\": \"black-forest-labs/FLUX.2-dev\", \"num_inference_steps\": 50, "
+                           "\"guidance_scale\": 4.0, \"seed\": 42, \"dtype\": \"bf16\"}";
+static const char step1x[] = "    \"step1x\": {\"path\": \"stepfun-ai/Step1X-Edit-v1p2\", \"num_inference_steps\": 28, "
+                             "\"true_cfg_scale\": 6.0, \"seed\": 42, \"dtype\": \"bf16\"}";
+static const char qwen[] = "    \"qwen\": {\"path\": \"Qwen/Qwen-Image-Edit-2511\", \"num_inference_steps\": 40, "
+                           "\"true_cfg_scale\": 4.0, \"seed\": 0, \"dtype\": \"bf16\"}";
+static const char exp1[] = "    \"exp1\": {\"preset\": \"full\"}";
+static const char exp2[] = "    \"exp2\": {\"preset\": \"pairs500\", \"preserve_with\": \"feature\", "
+                           "\"feature_prompts\": \"features.jsonl\", \"baseline\": \"reuse\"}";
+static const char exp3[] =
+    "    \"exp3\": {\"preset\": \"composite\", \"order\": \"male_first\", \"models\": [\"flux\", "
+    "\"qwen\"]}";
+static const char t2i[] = "    \"t2i\": {\"models\": [\"flux\"], \"arms\": [\"none\", \"rewrite\", \"diversity\", "
+                          "\"safety\"], \"cue\": 1, \"seeds\": \"0:9\"}";
+
+static const struct {
+    const char *name;
+    const char *models[4], *experiments[4]; /* each ends in NULL */
+} templates[] = {{"full", {flux, step1x, qwen}, {exp1, exp2, exp3}},
+                 {"exp1", {flux, step1x, qwen}, {exp1}},
+                 {"exp2", {flux, step1x, qwen}, {exp2}},
+                 {"exp3", {flux, qwen}, {exp3}},
+                 {"t2i", {flux}, {t2i}}};
+
+static void add_members(struct lk_text *out, const char *key, const char *const *members) {
+    lk_text_add(out, ",\n  \"%s\": {", key);
+    for (int i = 0; i < 4 && members[i]; i++) lk_text_add(out, "%s\n%s", i ? "," : "", members[i]);
+    lk_text_add(out, "\n  }");
+}
+
+enum lk_code lk_study_template(const char *name, struct lk_text *out) {
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
+        if (strcmp(templates[i].name, name)) continue;
+        lk_text_add(
+            out, "{\n  \"schema\": 1,\n  \"study\": \"%s\",\n  \"study_seed\": 42,\n  \"prompt_scheme\": \"ov\"", name);
+        if (strcmp(name, "t2i")) lk_text_add(out, ",\n  \"sources\": \"sources.csv\"");
+        add_members(out, "models", templates[i].models);
+        add_members(out, "experiments", templates[i].experiments);
+        lk_text_add(out, ",\n  \"analysis\": {");
+        lk_study_write_analysis(NULL, out);
+        lk_text_add(out, "\n  }\n}\n");
+        return out->rc;
+    }
+    return lk_fail(LK_E_USAGE, "--template: expected %s, got \"%.60s\"", lk_study_template_names, name);
+}

@@ -31,6 +31,13 @@ struct lk_atomic_file {
     unsigned char buffer[BUFFER_BYTES];
 };
 
+/* Files of this thread that wait for the end of its batch. */
+static _Thread_local struct {
+    bool open;
+    struct lk_atomic_file **files;
+    size_t n, capacity;
+} batch;
+
 static void free_file(struct lk_atomic_file *file) {
     lk_free(file->path);
     lk_free(file->temporary);
@@ -159,22 +166,70 @@ static enum lk_code sync_folder(const struct lk_atomic_file *file) {
     return rc;
 }
 
+static enum lk_code put_in_place(const struct lk_atomic_file *file) {
+    int failed;
+    RETRY(failed, rename(file->temporary, file->path));
+    return failed ? lk_fail_errno(errno, "%s: cannot put it in place", file->path) : LK_OK;
+}
+
 enum lk_code lk_atomic_commit(struct lk_atomic_file *file) {
     enum lk_code rc = flush(file);
     int fd = file->fd, failed = 0;
-    if (!rc) RETRY(failed, fsync(fd));
+    if (!rc && batch.open)
+        rc = lk_grow(&batch.files, &batch.capacity, batch.n + 1, sizeof *batch.files);
+    else if (!rc)
+        RETRY(failed, fsync(fd));
     if (failed) rc = lk_fail_errno(errno, "%s: cannot sync", file->path);
     file->fd = -1;
     if (close(fd) && !rc && errno != EINTR) /* closed all the same, and synced before */
         rc = lk_fail_errno(errno, "%s: cannot write", file->path);
-    if (!rc) RETRY(failed, rename(file->temporary, file->path));
-    if (!rc && failed) rc = lk_fail_errno(errno, "%s: cannot put it in place", file->path);
+    if (!rc && batch.open) {
+        batch.files[batch.n++] = file;
+        return LK_OK;
+    }
+    if (!rc) rc = put_in_place(file);
     if (rc) {
         lk_atomic_discard(file);
         return rc;
     }
     rc = sync_folder(file);
     free_file(file);
+    return rc;
+}
+
+void lk_atomic_batch_begin(void) { batch.open = true; }
+
+/* What the batch has written reaches the disk. */
+static enum lk_code sync_batch(const struct lk_atomic_file *any) {
+    int fd, failed;
+    RETRY(fd, open(any->temporary, O_RDONLY | O_CLOEXEC));
+    if (fd < 0) return lk_fail_errno(errno, "%s: cannot sync", any->path);
+    RETRY(failed, syncfs(fd));
+    enum lk_code rc = failed ? lk_fail_errno(errno, "%s: cannot sync", any->path) : LK_OK;
+    close(fd);
+    return rc;
+}
+
+enum lk_code lk_atomic_batch_end(enum lk_code rc) {
+    size_t n_placed = 0;
+    if (!rc && batch.n) rc = sync_batch(batch.files[0]);
+    while (!rc && n_placed < batch.n)
+        if (!(rc = put_in_place(batch.files[n_placed]))) n_placed++;
+    if (rc && n_placed) lk_fail_prefix(rc, "%zu of %zu files are new, the others as they were", n_placed, batch.n);
+    for (size_t i = 0; i < batch.n; i++) {
+        const struct lk_atomic_file *file = batch.files[i], *next = i + 1 < n_placed ? batch.files[i + 1] : NULL;
+        if (i >= n_placed) {
+            lk_atomic_discard(batch.files[i]);
+            continue;
+        }
+        bool last = !next || next->folder_length != file->folder_length ||
+                    memcmp(next->path, file->path, file->folder_length) != 0;
+        enum lk_code synced = last ? sync_folder(file) : LK_OK;
+        if (!rc) rc = synced;
+        free_file(batch.files[i]);
+    }
+    lk_free(batch.files);
+    memset(&batch, 0, sizeof batch);
     return rc;
 }
 

@@ -34,5 +34,11 @@ uint32_t lk_host_number(void);
 /* Removes the temporary file and frees. NULL is allowed. The error message of the thread stays. */
 void lk_atomic_discard(struct lk_atomic_file *file);
 
+/* From begin to end, files that this thread commits are only written beside their places; end (LK_OK) syncs their file
+ * system once and puts them all in place, one after the other. end (another code) removes them, and returns that code:
+ * what was there before stays as it was. Batches do not nest. */
+void lk_atomic_batch_begin(void);
+enum lk_code lk_atomic_batch_end(enum lk_code rc);
+
 /* All of it in one call. */
 enum lk_code lk_atomic_write_file(const char *path, const void *bytes, size_t n_bytes);

@@ -59,5 +59,6 @@ enum lk_code lk_report_build(struct lk_report **out, struct lk_dataset *data, co
 void lk_report_free(struct lk_report *report);
 /* NULL when there is no such table. */
 const struct lk_table *lk_report_table(const struct lk_report *report, const char *id);
-/* folder is made when it is missing. Every file appears whole or not at all; report.html last. */
+/* folder is made when it is missing. The files appear together, report.html last; after an error the folder's
+ * are as they were. */
 enum lk_code lk_report_write(const struct lk_report *report, const char *folder);

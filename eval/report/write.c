@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/atomic_file.h"
 #include "eval/report/build.h"
 #include "eval/document/table_print.h"
 #include "eval/report/write.h"
@@ -127,9 +128,8 @@ static enum lk_code write_page(const struct lk_report *report, const char *folde
     return rc;
 }
 
-enum lk_code lk_report_write(const struct lk_report *report, const char *folder) {
+static enum lk_code write_all(const struct lk_report *report, const char *folder) {
     char tables[LK_DOCUMENT_PATH_MAX + 8];
-    LK_TRY(lk_document_folder(folder));
     snprintf(tables, sizeof tables, "%s/tables", folder);
     if (strlen(tables) >= LK_DOCUMENT_PATH_MAX)
         return lk_fail(LK_E_USAGE, "report: %.80s...: the path is too long", folder);
@@ -142,4 +142,10 @@ enum lk_code lk_report_write(const struct lk_report *report, const char *folder)
     configuration.rc = lk_report_configuration(report, &configuration);
     LK_TRY(lk_document_file(folder, "configuration", ".json", &configuration));
     return write_page(report, folder);
+}
+
+enum lk_code lk_report_write(const struct lk_report *report, const char *folder) {
+    LK_TRY(lk_document_folder(folder));
+    lk_atomic_batch_begin();
+    return lk_atomic_batch_end(write_all(report, folder));
 }

@@ -1,3 +1,4 @@
+#include "engine/base/atomic_file.h"
 #include "eval/t2i/report.h"
 
 #include <inttypes.h>
@@ -169,11 +170,10 @@ static enum lk_code write_page(const struct lk_t2i_metrics *m, const struct lk_t
     return w.rc;
 }
 
-enum lk_code lk_t2i_report_write(const struct lk_t2i_metrics *metrics, const struct lk_t2i_report_options *options,
-                                 const char *folder) {
+static enum lk_code write_all(const struct lk_t2i_metrics *metrics, const struct lk_t2i_report_options *options,
+                              const char *folder) {
     const struct lk_t2i_images *images = metrics->images;
     char tables[LK_DOCUMENT_PATH_MAX + 8], hash[65];
-    LK_TRY(lk_document_folder(folder));
     snprintf(tables, sizeof tables, "%s/tables", folder);
     LK_TRY(lk_document_folder(tables));
     struct lk_run run = {*options->run ? options->run : options->title, hash,
@@ -186,4 +186,11 @@ enum lk_code lk_t2i_report_write(const struct lk_t2i_metrics *metrics, const str
     }
     LK_TRY(lk_document_file(folder, "configuration", ".json", &text));
     return write_page(metrics, options, &run, folder, tables);
+}
+
+enum lk_code lk_t2i_report_write(const struct lk_t2i_metrics *metrics, const struct lk_t2i_report_options *options,
+                                 const char *folder) {
+    LK_TRY(lk_document_folder(folder));
+    lk_atomic_batch_begin();
+    return lk_atomic_batch_end(write_all(metrics, options, folder));
 }

@@ -74,6 +74,15 @@ while read -r command; do
         diff -r out whole >>wrong
     done
 done <commands
+# A report over an older one, when the disk is full after some files: all of one or all of the other.
+report() { likeness report --primary answers.jsonl --bootstrap 10 --title "$1" --date 2026-01-01 -o "$2" >/dev/null 2>&1; }
+report old old && report new new || echo "report fails" >>wrong
+for blocks in 4 16 40 150 400; do
+    rm -rf out && cp -r old out
+    (ulimit -f $blocks && report new out)
+    diff -r out old >/dev/null || diff -r out new >>wrong
+    find out -name '.lk-*' >>wrong
+done
 [ "$before" = "$(inputs)" ] || echo "an input changed" >>wrong
 cat wrong
 [ ! -s wrong ]

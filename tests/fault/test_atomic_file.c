@@ -32,7 +32,11 @@ int __wrap_fsync(int fd);
 int __wrap_fsync(int fd) { return interrupted() ? -1 : __real_fsync(fd); }
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
-int __wrap_rename(const char *from, const char *to) { return interrupted() ? -1 : __real_rename(from, to); }
+static int renames_left = -1; /* until one fails */
+int __wrap_rename(const char *from, const char *to) {
+    if (renames_left >= 0 && !renames_left--) return errno = EIO, -1;
+    return interrupted() ? -1 : __real_rename(from, to);
+}
 ssize_t __real_write(int fd, const void *bytes, size_t n);
 ssize_t __wrap_write(int fd, const void *bytes, size_t n);
 ssize_t __wrap_write(int fd, const void *bytes, size_t n) { return interrupted() ? -1 : __real_write(fd, bytes, n); }
@@ -140,11 +144,53 @@ static void files_of_dead_processes_are_swept(void **state) {
     assert_int_equal(access(kept, F_OK), 0);
 }
 
+/* What the file `name` of the folder holds: one letter; 0: there is none. */
+static char letter(const char *name) {
+    char of[1400], text[2] = "";
+    snprintf(of, sizeof of, "%s/%s", folder, name);
+    FILE *file = fopen(of, "r");
+    if (!file) return 0;
+    assert_int_equal(fread(text, 1, 1, file), 1);
+    fclose(file);
+    return *text;
+}
+
+static void write_three(const char *text) {
+    for (const char *name = "abc"; *name; name++) {
+        char of[1400];
+        snprintf(of, sizeof of, "%s/%c", folder, *name);
+        assert_ok(lk_atomic_write_file(of, text, 1));
+    }
+}
+
+static void a_batch_appears_together(void **state) {
+    (void)state;
+    lk_atomic_batch_begin();
+    write_three("1");
+    assert_int_equal(letter("a"), 0);
+    assert_int_equal(lk_atomic_batch_end(LK_OK), LK_OK);
+    assert_int_equal(letter("a") + letter("b") + letter("c"), 3 * '1');
+    lk_atomic_batch_begin();
+    write_three("2");
+    assert_int_equal(lk_atomic_batch_end(LK_E_DISK_FULL), LK_E_DISK_FULL);
+    assert_int_equal(letter("a") + letter("b") + letter("c"), 3 * '1');
+    lk_atomic_batch_begin();
+    write_three("3");
+    renames_left = 1;
+    assert_fails(lk_atomic_batch_end(LK_OK), LK_E_IO, "1 of 3 files are new, the others as they were");
+    assert_int_equal(letter("a"), '3');
+    assert_int_equal(letter("b") + letter("c"), 2 * '1');
+    assert_int_equal(n_entries(), 3);
+    write_three("4"); /* one by one again */
+    assert_int_equal(letter("c"), '4');
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(interrupted_calls_are_made_again, fresh_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_limit_of_size_is_an_error, fresh_folder, remove_folder),
         cmocka_unit_test_setup_teardown(files_of_dead_processes_are_swept, fresh_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_batch_appears_together, fresh_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,3 +71,17 @@ void lk_rope_table_mrope(const int32_t *ids, int64_t n, const int *sections, int
         }
     }
 }
+
+void lk_rope_table_grid(int height, int width, int head_dim, double theta, bool round_bf16, float *cos_out,
+                        float *sin_out) {
+    int half = head_dim / 2, quarter = head_dim / 4;
+    for (int j = 0; j < half; j++) {
+        float frequency = inverse_frequency(theta, j < quarter ? 2 * j : 2 * (j - quarter) + 1, head_dim);
+        for (int64_t i = 0; i < (int64_t)height * width; i++) {
+            float angle = (float)(j < quarter ? i / width : i % width) * frequency;
+            float c = (float)cos(angle), s = (float)sin(angle);
+            cos_out[i * half + j] = round_bf16 ? lk_round_bf16(c) : c;
+            sin_out[i * half + j] = round_bf16 ? lk_round_bf16(s) : s;
+        }
+    }
+}

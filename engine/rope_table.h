@@ -25,3 +25,9 @@ void lk_rope_table_mrope(const int32_t *ids /* [n, n_axes] */, int64_t n, const 
  * bf16, as a bf16 model does. */
 void lk_rope_table_lm(int64_t position0, int64_t n, int head_dim, double theta, bool round_bf16,
                       float *cos_out /* [n, head_dim / 2] */, float *sin_out);
+
+/* The places of a grid of height x width, row by row (transformers' axial RoPE of Pixtral): of the head_dim / 2
+ * frequencies of lk_rope_table_lm the even ones turn with the row, the odd ones with the column; first all of the row,
+ * then all of the column. */
+void lk_rope_table_grid(int height, int width, int head_dim, double theta, bool round_bf16,
+                        float *cos_out /* [height * width, head_dim / 2] */, float *sin_out);

@@ -93,6 +93,7 @@ static enum lk_code run(int argc, char **argv) {
     const char *folder = NULL, *preset = "tiny", *family = "flux2";
     uint64_t seed = 0;
     bool released_vae = false;
+    uint64_t asked_bytes = 0;
     for (int i = 1; i < argc; i++) {
         bool valued = i + 1 < argc;
         if (!strcmp(argv[i], "--released-vae")) {
@@ -105,6 +106,11 @@ static enum lk_code run(int argc, char **argv) {
             char *end;
             seed = strtoull(argv[++i], &end, 10);
             if (*end || end == argv[i]) return lk_fail(LK_E_USAGE, "--seed: expected a number, got \"%s\"", argv[i]);
+        } else if (!strcmp(argv[i], "--shard-bytes") && valued) {
+            char *end;
+            asked_bytes = strtoull(argv[++i], &end, 10);
+            if (*end || !asked_bytes)
+                return lk_fail(LK_E_USAGE, "--shard-bytes: expected a number, got \"%s\"", argv[i]);
         } else if (argv[i][0] != '-' && !folder) {
             folder = argv[i];
         } else {
@@ -113,11 +119,13 @@ static enum lk_code run(int argc, char **argv) {
     }
     if (!folder)
         return lk_fail(LK_E_USAGE, "usage: make_checkpoint [--family flux2|qwen_edit|step1x|qwen25_vl] "
-                                   "[--preset tiny|small|wide] [--released-vae] [--seed N] DIR");
+                                   "[--preset tiny|small|wide] [--released-vae] [--seed N] "
+                                   "[--shard-bytes N] DIR");
     const struct make_family *chosen;
     void *size = NULL;
     uint64_t shard_bytes = 0;
     enum lk_code rc = choose(&chosen, &size, &shard_bytes, family, preset, released_vae);
+    if (asked_bytes) shard_bytes = asked_bytes;
     if (!rc) rc = make(folder, chosen, size, shard_bytes, seed);
     lk_free(size);
     return rc;

@@ -391,6 +391,9 @@ static enum lk_code convert(const struct conversion *c, unsigned char *block) {
 static enum lk_code report(const struct lk_bind *b) {
     char text[LK_ERROR_TEXT_MAX];
     size_t n = 0;
+    if (b->problems[MISSING].n && b->checkpoint && b->checkpoint->missing.n)
+        return lk_fail(LK_E_SHARD, "%s in %s: shards are missing: %s; download them", b->component,
+                       b->checkpoint->folder, b->checkpoint->missing.bytes);
     for (int kind = 0; kind < N_PROBLEMS; kind++) {
         size_t count = b->problems[kind].n;
         if (!count || n >= sizeof text) continue;

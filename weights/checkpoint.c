@@ -13,6 +13,8 @@
 #include "weights/quant/gguf.h"
 #include "engine/base/digest.h"
 
+#define MISSING SIZE_MAX
+
 static enum lk_code out_of_memory(const char *folder) { return lk_fail(LK_E_NOMEM, "%s: out of memory", folder); }
 
 static enum lk_code open_shard(struct lk_checkpoint *cp, const char *name) {
@@ -57,10 +59,15 @@ static enum lk_code list_tensors(struct lk_checkpoint *cp) {
 }
 
 /* Index and shards must name the same tensors in the same places. Both are sorted by name. */
-static enum lk_code match_index(const struct lk_checkpoint *cp, const struct lk_index *index, const char *file) {
+static enum lk_code match_index(const struct lk_checkpoint *cp, const struct lk_index *index, const size_t *place,
+                                const char *file) {
     size_t e = 0, t = 0;
     while (e < index->n_entries || t < cp->n_tensors) {
         const struct lk_index_entry *entry = e < index->n_entries ? &index->entries[e] : NULL;
+        if (entry && place[entry->shard] == MISSING) {
+            e++;
+            continue;
+        }
         const char *there = t < cp->n_tensors ? cp->tensors[t].tensor->name : NULL;
         int order = !entry ? 1 : !there ? -1 : strcmp(entry->name, there);
         if (order < 0)
@@ -71,7 +78,7 @@ static enum lk_code match_index(const struct lk_checkpoint *cp, const struct lk_
                            "%s: \"%s\" holds tensor \"%.200s\", which the index does not say (or says of "
                            "another shard); download the model again",
                            file, cp->shard_names[cp->tensors[t].shard], there);
-        if (entry->shard != cp->tensors[t].shard)
+        if (place[entry->shard] != cp->tensors[t].shard)
             return lk_fail(LK_E_SHARD,
                            "%s: tensor \"%.200s\": expected in \"%s\", found in \"%s\"; download both "
                            "shards again",
@@ -82,7 +89,23 @@ static enum lk_code match_index(const struct lk_checkpoint *cp, const struct lk_
     return LK_OK;
 }
 
-static enum lk_code open_indexed(struct lk_checkpoint *cp, const char *index_path) {
+/* place: per shard of the index its number in cp, or MISSING. */
+static enum lk_code open_shards(struct lk_checkpoint *cp, const struct lk_index *index, bool may_miss, size_t *place,
+                                const char *index_path) {
+    for (size_t i = 0; i < index->n_shards; i++) {
+        enum lk_code rc = open_shard(cp, index->shards[i]);
+        place[i] = rc ? MISSING : cp->n_shards - 1;
+        if (!rc) continue;
+        if (rc != LK_E_NOT_FOUND) return rc;
+        if (!may_miss)
+            return lk_fail(LK_E_SHARD, "%s: shard \"%s\" is missing from %s; download it", index_path, index->shards[i],
+                           cp->folder);
+        lk_text_add(&cp->missing, "%s%s", cp->missing.n ? ", " : "", index->shards[i]);
+    }
+    return cp->missing.rc;
+}
+
+static enum lk_code open_indexed(struct lk_checkpoint *cp, const char *index_path, bool may_miss) {
     char *text;
     size_t n;
     struct lk_index index;
@@ -92,14 +115,12 @@ static enum lk_code open_indexed(struct lk_checkpoint *cp, const char *index_pat
     lk_free(text);
     if (rc) return rc;
     rc = make_room(cp, index.n_shards);
-    for (size_t i = 0; !rc && i < index.n_shards; i++) {
-        rc = open_shard(cp, index.shards[i]);
-        if (rc == LK_E_NOT_FOUND)
-            rc = lk_fail(LK_E_SHARD, "%s: shard \"%s\" is missing from %s; download it", index_path, index.shards[i],
-                         cp->folder);
-    }
+    size_t *place = lk_calloc(index.n_shards ? index.n_shards : 1, sizeof *place);
+    if (!rc && !place) rc = out_of_memory(cp->folder);
+    if (!rc) rc = open_shards(cp, &index, may_miss, place, index_path);
     if (!rc) rc = list_tensors(cp);
-    if (!rc) rc = match_index(cp, &index, index_path);
+    if (!rc) rc = match_index(cp, &index, place, index_path);
+    lk_free(place);
     lk_index_free(&index);
     return rc;
 }
@@ -116,7 +137,7 @@ static enum lk_code find_optional(const char *folder, const char *name, char **p
     return rc == LK_E_NOT_FOUND ? LK_OK : rc;
 }
 
-static enum lk_code open_either(struct lk_checkpoint *cp, const char *single, const char *index) {
+static enum lk_code open_either(struct lk_checkpoint *cp, const char *single, const char *index, bool may_miss) {
     char *single_path = NULL, *index_path = NULL;
     enum lk_code rc = find_optional(cp->folder, single, &single_path);
     if (!rc) rc = find_optional(cp->folder, index, &index_path);
@@ -126,21 +147,30 @@ static enum lk_code open_either(struct lk_checkpoint *cp, const char *single, co
     else if (!rc && !single_path && !index_path)
         rc = lk_fail(LK_E_NOT_FOUND, "%s: expected %s or %s, found neither", cp->folder, single, index);
     else if (!rc)
-        rc = index_path ? open_indexed(cp, index_path) : open_single(cp, single);
+        rc = index_path ? open_indexed(cp, index_path, may_miss) : open_single(cp, single);
     lk_free(single_path);
     lk_free(index_path);
     return rc;
 }
 
-enum lk_code lk_checkpoint_open(struct lk_checkpoint *out, const char *folder, const char *stem) {
+static enum lk_code open_folder(struct lk_checkpoint *out, const char *folder, const char *stem, bool may_miss) {
     memset(out, 0, sizeof *out);
     char *single = lk_format("%s.safetensors", stem), *index = lk_format("%s.safetensors.index.json", stem);
     out->folder = lk_strdup(folder);
-    enum lk_code rc = single && index && out->folder ? open_either(out, single, index) : out_of_memory(folder);
+    enum lk_code rc =
+        single && index && out->folder ? open_either(out, single, index, may_miss) : out_of_memory(folder);
     lk_free(single);
     lk_free(index);
     if (rc) lk_checkpoint_close(out);
     return rc;
+}
+
+enum lk_code lk_checkpoint_open(struct lk_checkpoint *out, const char *folder, const char *stem) {
+    return open_folder(out, folder, stem, false);
+}
+
+enum lk_code lk_checkpoint_open_present(struct lk_checkpoint *out, const char *folder, const char *stem) {
+    return open_folder(out, folder, stem, true);
 }
 
 enum lk_code lk_checkpoint_open_file(struct lk_checkpoint *out, const char *path) {
@@ -171,6 +201,7 @@ void lk_checkpoint_close(struct lk_checkpoint *cp) {
     lk_free(cp->shard_names);
     lk_free(cp->tensors);
     lk_free(cp->folder);
+    lk_text_free(&cp->missing);
     memset(cp, 0, sizeof *cp);
 }
 

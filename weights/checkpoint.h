@@ -3,6 +3,7 @@
  * cache. */
 #pragma once
 
+#include "engine/base/text.h"
 #include "weights/safetensors.h"
 
 /* Resolves what the user wrote: an existing folder, or ORG/NAME[@revision] in the HF cache (HF_HUB_CACHE, else
@@ -31,6 +32,7 @@ struct lk_checkpoint {
     size_t n_renamed;
     void **owned;
     size_t n_owned, owned_capacity;
+    struct lk_text missing; /* names of shards that are not there, after lk_checkpoint_open_present */
 };
 
 /* Opens folder/STEM.safetensors or the shards named by folder/STEM.safetensors.index.json. stem:
@@ -38,6 +40,9 @@ struct lk_checkpoint {
  * duplicates between shards refused; so is a folder with both kinds. Reads headers only. LK_E_NOT_FOUND, LK_E_INDEX,
  * LK_E_JSON*, LK_E_SHARD, LK_E_ESCAPES, LK_E_ST_*. */
 enum lk_code lk_checkpoint_open(struct lk_checkpoint *out, const char *folder, const char *stem);
+/* The same, but shards may be missing: their tensors are not there then. For who does not need them; binding says which
+ * are missing when it needs one. */
+enum lk_code lk_checkpoint_open_present(struct lk_checkpoint *out, const char *folder, const char *stem);
 void lk_checkpoint_close(struct lk_checkpoint *checkpoint);
 /* A checkpoint of one file, safetensors or GGUF (by its ending). */
 enum lk_code lk_checkpoint_open_file(struct lk_checkpoint *out, const char *path);

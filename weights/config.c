@@ -160,6 +160,11 @@ bool lk_config_has(const struct lk_config *c, const char *key) {
     return item && !cJSON_IsNull(item);
 }
 
+bool lk_config_is_object(const struct lk_config *c, const char *key) {
+    size_t i;
+    return c && cJSON_IsObject(find(c, key, &i));
+}
+
 /* What a value is, for messages. */
 static const char *shown(const cJSON *item, char out[96]) {
     if (cJSON_IsString(item))

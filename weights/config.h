@@ -32,6 +32,7 @@ enum lk_code lk_config_parse(struct lk_config **out, const char *text, size_t le
 struct lk_config *lk_config_object(struct lk_config *config, const char *key, bool required);
 bool lk_config_has(const struct lk_config *config, const char *key); /* present and not null; does not mark the key as
                                                                         known */
+bool lk_config_is_object(const struct lk_config *config, const char *key); /* nor does this */
 
 /* Required values with inclusive ranges. On a problem *out stays as it was and the problem is recorded. JSON null
  * counts as absent for the _or forms. */

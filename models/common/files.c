@@ -58,6 +58,15 @@ enum lk_code lk_component_open(struct lk_checkpoint *out, const char *folder, co
     return rc;
 }
 
+enum lk_code lk_component_open_present(struct lk_checkpoint *out, const char *folder, const char *component,
+                                       const char *stem) {
+    char *path;
+    LK_TRY(lk_model_path(folder, component, &path));
+    enum lk_code rc = lk_checkpoint_open_present(out, path, stem);
+    lk_free(path);
+    return rc;
+}
+
 enum lk_code lk_transformer_open(struct lk_checkpoint *out, const char *folder, const char *file) {
     if (file) return lk_checkpoint_open_file(out, file);
     return lk_component_open(out, folder, "transformer", "diffusion_pytorch_model");

@@ -22,6 +22,10 @@ enum lk_code lk_component_config(struct lk_config **out, const char *folder, con
 /* folder/component with the weights STEM.safetensors (or sharded). */
 enum lk_code lk_component_open(struct lk_checkpoint *out, const char *folder, const char *component, const char *stem);
 
+/* The same, though shards may be missing (weights/checkpoint.h). */
+enum lk_code lk_component_open_present(struct lk_checkpoint *out, const char *folder, const char *component,
+                                       const char *stem);
+
 /* The transformer's weights: of the folder, or those in `file` (safetensors or GGUF) unless that is NULL. */
 enum lk_code lk_transformer_open(struct lk_checkpoint *out, const char *folder, const char *file);
 

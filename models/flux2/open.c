@@ -44,7 +44,8 @@ static enum lk_code open_files(struct lk_flux2 *m, struct lk_pipeline *pipeline)
         rc = lk_fail(LK_E_TOKENIZER, "%s: no token \"<pad>\": prompts of this model are padded with it", path);
     lk_free(path);
     if (rc) return rc;
-    LK_TRY(lk_component_open(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
+    /* Of its layers the last ones and the head are not used: whoever left their shards out may edit. */
+    LK_TRY(lk_component_open_present(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
     LK_TRY(lk_transformer_open(&m->checkpoints[TRANSFORMER], folder, pipeline->transformer));
     if (pipeline->transformer) LK_TRY(lk_flux2_rename(&m->checkpoints[TRANSFORMER]));
     LK_TRY(lk_component_open(&m->checkpoints[VAE], folder, "vae", "diffusion_pytorch_model"));

@@ -49,7 +49,7 @@ enum lk_code lk_qwen_edit_make_rope(const struct lk_qwen_edit_run *r) {
 /* Features of reference i into its rows. */
 static enum lk_code see_image(const struct lk_qwen_edit_run *r, int i, const struct lk_tensor *features) {
     const struct lk_qwen_edit_reference *reference = &r->references[i];
-    struct lk_qwen25_vl_image image = reference->grid;
+    struct lk_vlm_image image = reference->grid;
     float *rows = NULL;
     if (!lk_walk_planning(&r->walk))
         LK_TRY(lk_qwen_edit_condition_rows(r->m, &r->walk.request->images[i], reference, &rows));
@@ -104,10 +104,10 @@ enum lk_code lk_qwen_edit_see(void *run) {
 /* The state of every token into hidden [n, hidden]. */
 static enum lk_code encode_prompt(const struct lk_qwen_edit_run *r, const struct lk_qwen_edit_branch *b,
                                   const struct lk_tensor *features, const struct lk_tensor *hidden) {
-    struct lk_qwen25_vl_image images[LK_MAX_REFERENCES];
+    struct lk_vlm_image images[LK_MAX_REFERENCES];
     char name[64];
     for (int i = 0; i < r->walk.request->n_images; i++) images[i] = r->references[i].grid;
-    struct lk_qwen25_vl_prompt prompt = {.name = b->name, .ids = b->ids, .n = b->n, .images = images};
+    struct lk_vlm_prompt prompt = {.name = b->name, .ids = b->ids, .n = b->n, .images = images};
     prompt.n_images = r->walk.request->n_images;
     prompt.features = features;
     prompt.uncounted_id = -1;

@@ -21,8 +21,8 @@ static enum lk_code rgb_picture(const struct lk_image *source, int width, int he
 }
 
 enum lk_code lk_step1x_vision_rows(const struct lk_step1x *m, const struct lk_image *source, int width, int height,
-                                   float **rows, struct lk_qwen25_vl_image *out) {
-    *out = (struct lk_qwen25_vl_image){0};
+                                   float **rows, struct lk_vlm_image *out) {
+    *out = (struct lk_vlm_image){0};
     LK_TRY(lk_qwen2_vl_size(&m->processor, width, height, &out->grid_w, &out->grid_h));
     out->grid_w /= m->processor.patch_size;
     out->grid_h /= m->processor.patch_size;
@@ -43,7 +43,7 @@ static float latent_coordinate(int i, int n, int pixels) {
 }
 
 void lk_step1x_text_positions(const struct lk_step1x *m, const int32_t *ids, int32_t (*positions)[3], int64_t n,
-                              const struct lk_qwen25_vl_image *image, int width, int height,
+                              const struct lk_vlm_image *image, int width, int height,
                               float (*out)[LK_STEP1X_AXES]) {
     int merge = m->processor.merge_size, rows = image->grid_h / merge, columns = image->grid_w / merge, token = 0;
     int32_t last = positions[0][0];

@@ -29,8 +29,8 @@ static enum lk_code trace_ids(const struct lk_step1x_run *r, const struct lk_ste
 }
 
 /* Tokens with id 0 ("!") are taken for padding in positions, and only there. */
-static struct lk_qwen25_vl_prompt chat(const struct lk_step1x_run *r, const struct lk_step1x_branch *b) {
-    return (struct lk_qwen25_vl_prompt){
+static struct lk_vlm_prompt chat(const struct lk_step1x_run *r, const struct lk_step1x_branch *b) {
+    return (struct lk_vlm_prompt){
         .name = b->name, .ids = b->ids, .n = b->n, .images = &r->picture, .n_images = 1, .uncounted_id = 0};
 }
 
@@ -51,7 +51,7 @@ static void features_key(const struct lk_step1x_run *r, char key[65]) {
 }
 
 static enum lk_code see_picture(const struct lk_step1x_run *r, const struct lk_tensor *features) {
-    struct lk_qwen25_vl_image picture = r->picture;
+    struct lk_vlm_image picture = r->picture;
     float *rows = NULL;
     if (!lk_walk_planning(&r->walk))
         LK_TRY(lk_step1x_vision_rows(r->m, r->source, r->seen_width, r->seen_height, &rows, &picture));
@@ -99,7 +99,7 @@ static enum lk_code encode_branch(struct lk_step1x_run *r, int i, const struct l
     int64_t width = r->m->text_config.hidden_size;
     size_t mark = lk_arena_mark(&dev->arena);
     struct lk_cost others = dev->cost;
-    struct lk_qwen25_vl_prompt prompt = chat(r, b);
+    struct lk_vlm_prompt prompt = chat(r, b);
     struct lk_tensor hidden, embeds;
     char hidden_key[65], embeds_key[65];
     prompt_key(r, b, "Step1X-Edit prompt", hidden_key);
@@ -168,7 +168,7 @@ static enum lk_code trace_positions(const struct lk_step1x_run *r, const struct 
 /* Position ids of text, noise (0, y, x) and reference (1, y, x). */
 static enum lk_code fill_ids(const struct lk_step1x_run *r, const struct lk_step1x_branch *b,
                              float (*ids)[LK_STEP1X_AXES]) {
-    struct lk_qwen25_vl_prompt prompt = chat(r, b);
+    struct lk_vlm_prompt prompt = chat(r, b);
     int32_t next, (*positions)[3] = lk_malloc((size_t)b->n * sizeof *positions);
     if (!positions) return lk_fail(LK_E_NOMEM, "prompt: out of memory");
     enum lk_code rc = lk_qwen25_vl_positions(&r->m->text_config, &prompt, positions, &next);

@@ -18,13 +18,13 @@ struct lk_step1x_branch {
 struct lk_step1x_run {
     struct lk_walk walk;
     struct lk_step1x *m;
-    const struct lk_image *source;     /* NULL: text-to-image */
-    int factor;                        /* of the VAE */
-    int width, height;                 /* of the edit */
-    int out_width, out_height;         /* to which the result is resized at the end */
-    int seen_width, seen_height;       /* of the source as it is handed to the vision tower, or of the black picture */
-    struct lk_qwen25_vl_image picture; /* rows NULL */
-    struct lk_kept *features;          /* of the picture */
+    const struct lk_image *source; /* NULL: text-to-image */
+    int factor;                    /* of the VAE */
+    int width, height;             /* of the edit */
+    int out_width, out_height;     /* to which the result is resized at the end */
+    int seen_width, seen_height;   /* of the source as it is handed to the vision tower, or of the black picture */
+    struct lk_vlm_image picture;   /* rows NULL */
+    struct lk_kept *features;      /* of the picture */
     struct lk_step1x_branch branches[2];
     int n_branches; /* 2 with guidance */
     int64_t n_noise, n_img;

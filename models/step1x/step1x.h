@@ -43,13 +43,13 @@ enum lk_code lk_step1x_weights_identity(const struct lk_pipeline *pipeline, char
 /* The picture of `width` x `height` that the vision tower sees, cut into rows (lk_malloc): the source resized by
  * Pillow's Lanczos in its own mode, or black where there is none. Without `rows` only the grid is told. */
 enum lk_code lk_step1x_vision_rows(const struct lk_step1x *m, const struct lk_image *source, int width, int height,
-                                   float **rows, struct lk_qwen25_vl_image *out);
+                                   float **rows, struct lk_vlm_image *out);
 
 /* Places of a prompt's rows in the transformer's rotation: ids and positions (in the language model) [n] are those from
  * LK_STEP1X_PREFIX_TOKENS on. Text stands at negative times that end in -1; an image token also at the
  * point of the latents' grid where its patch lies in the picture of width x height. */
 void lk_step1x_text_positions(const struct lk_step1x *m, const int32_t *ids, int32_t (*positions)[3], int64_t n,
-                              const struct lk_qwen25_vl_image *image, int width, int height,
+                              const struct lk_vlm_image *image, int width, int height,
                               float (*out)[LK_STEP1X_AXES]);
 
 /* One edit of `source` (NULL: none) with a prompt, noise from `rng`; result->image and what describes it. */

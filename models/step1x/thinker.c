@@ -75,12 +75,13 @@ static enum lk_code ask(void *context, const struct lk_step1x_question *question
     struct lk_image images[2] = {0};
     enum lk_code rc = on_text(t, NULL, 0, 0);
     for (int i = 0; !rc && i < question->n_images; i++) rc = look_at(question->images[i], &images[i]);
-    const struct lk_chat_message messages[] = {{.role = "system", .text = question->system},
-                                               {.role = "user",
-                                                .text = question->user,
-                                                .images = images,
-                                                .n_images = question->n_images,
-                                                .text_first = question->text_first}};
+    const struct lk_chat_part system = {.text = question->system};
+    struct lk_chat_part parts[3];
+    int n_parts = 0;
+    if (question->text_first) parts[n_parts++] = (struct lk_chat_part){.text = question->user};
+    for (int i = 0; i < question->n_images; i++) parts[n_parts++] = (struct lk_chat_part){.image = &images[i]};
+    if (!question->text_first) parts[n_parts++] = (struct lk_chat_part){.text = question->user};
+    const struct lk_chat_message messages[] = {{"system", &system, 1}, {"user", parts, n_parts}};
     struct lk_chat_request request;
     struct lk_chat_reply said = {0};
     lk_chat_request_init(&request, t->chat);

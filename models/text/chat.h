@@ -1,10 +1,12 @@
-/* Qwen2.5-VL as a chat: messages with images become the model's chat string, ids and a reply in text.
+/* Qwen2.5-VL or Mistral-Small-3 as a chat: messages with images become the model's chat string, ids and a reply in
+ * text.
  *
  *     struct lk_chat *chat;
  *     if ((rc = lk_chat_open(&chat, "Qwen/Qwen2.5-VL-7B-Instruct", LK_BF16))) return rc;
  *     struct lk_chat_request request;
  *     lk_chat_request_init(&request, chat);            // the model's generation_config.json
- *     struct lk_chat_message ask = {"user", "Who is this?", &photo, 1};
+ *     struct lk_chat_part parts[] = {{.image = &photo}, {.text = "Who is this?"}};
+ *     struct lk_chat_message ask = {"user", parts, 2};
  *     request.messages = &ask; request.n_messages = 1;
  *     struct lk_chat_reply reply;
  *     rc = lk_chat_reply(chat, dev, &request, &reply); // reply.text
@@ -17,24 +19,34 @@
 
 struct lk_chat;
 
-/* model: a folder of Qwen2.5-VL itself (config.json, model*.safetensors, tokenizer.json, preprocessor_config.json at
+/* model: a folder of the model itself (config.json, model*.safetensors, tokenizer.json and the processor's config at
  * its top), or of a pipeline that has it as text_encoder (with processor/ or tokenizer/ beside it), or
  * ORG/NAME[@revision] in the HF cache. compute: LK_F32 or LK_BF16. */
 enum lk_code lk_chat_open(struct lk_chat **out, const char *model, enum lk_dtype compute);
 void lk_chat_close(struct lk_chat *chat);
 
+/* "qwen2.5-vl" or "mistral3". */
+const char *lk_chat_family(const struct lk_chat *chat);
+
+/* A text or an image. */
+struct lk_chat_part {
+    const char *text;
+    const struct lk_image *image;
+};
+
 struct lk_chat_message {
     const char *role; /* "system", "user", "assistant" */
-    const char *text; /* after the images, or before them */
-    const struct lk_image *images;
-    int n_images;
-    bool text_first;
+    const struct lk_chat_part *parts;
+    int n_parts;
 };
 
 /* The chat string: the default system message unless the first message is one, then every message, then the opening of
- * the assistant's. number_images: "Picture N: " before each image, counted through all messages. *out is lk_malloc'ed.
- */
-enum lk_code lk_chat_string(const struct lk_chat_message *messages, int n_messages, bool number_images, char **out);
+ * the assistant's. number_images: "Picture N: " before each image, counted through all messages; Qwen only. *out is
+ * lk_malloc'ed. */
+enum lk_code lk_chat_string_qwen(const struct lk_chat_message *messages, int n_messages, bool number_images,
+                                 char **out);
+enum lk_code lk_chat_string_mistral(const struct lk_chat_message *messages, int n_messages, bool number_images,
+                                    char **out);
 
 /* More of the reply: n bytes of whole characters. n_tokens: chosen until now; text may be empty. A code other than
  * LK_OK ends the reply. */
@@ -44,7 +56,7 @@ struct lk_chat_request {
     const struct lk_chat_message *messages;
     int n_messages;
     bool number_images;
-    int64_t min_pixels, max_pixels; /* that an image is resized to; 0: the model's */
+    int64_t min_pixels, max_pixels; /* that an image is resized to; 0: the model's. Qwen only */
     struct lk_generation_config generation;
     uint64_t seed;
     lk_chat_text_fn *text; /* NULL: none */
@@ -62,7 +74,7 @@ struct lk_chat_reply {
 void lk_chat_request_init(struct lk_chat_request *request, const struct lk_chat *chat);
 
 /* Prepares dev and generates. LK_E_PROMPT for text that is not UTF-8 or holds a special token of the model (nobody may
- * write the system's part of the string), LK_E_USAGE for more than LK_QWEN25_VL_MAX_IMAGES images, LK_E_IMAGE_SIZE, and
+ * write the system's part of the string), LK_E_USAGE for more than LK_VLM_MAX_IMAGES images, LK_E_IMAGE_SIZE, and
  * what lk_generate gives. *out holds the text so far in any case; free with lk_chat_reply_free. */
 enum lk_code lk_chat_reply(const struct lk_chat *chat, struct lk_device *dev, const struct lk_chat_request *request,
                            struct lk_chat_reply *out);

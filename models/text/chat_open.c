@@ -4,19 +4,13 @@
 #include "models/common/files.h"
 #include "models/text/chat_internal.h"
 
-/* Where the parts are: in a folder of the model itself, and in a pipeline's. Lists end in NULL; the first that is there
- * counts. */
-struct layout {
-    const char *config, *weights; /* the folder of the latter, "" for the top */
-    const char *tokenizer[4], *processor[6], *generation;
-};
-
-static const struct layout own = {.config = "config.json",
-                                  .weights = "",
-                                  .tokenizer = {"tokenizer.json"},
-                                  .processor = {"preprocessor_config.json", "processor_config.json"},
-                                  .generation = "generation_config.json"};
-static const struct layout pipeline = {
+/* In a folder of the model itself, and in a pipeline's. */
+static const struct chat_layout own = {.config = "config.json",
+                                       .weights = "",
+                                       .tokenizer = {"tokenizer.json"},
+                                       .processor = {"preprocessor_config.json", "processor_config.json"},
+                                       .generation = "generation_config.json"};
+static const struct chat_layout pipeline = {
     .config = "text_encoder/config.json",
     .weights = "text_encoder",
     .tokenizer = {"processor/tokenizer.json", "tokenizer/tokenizer.json", "text_encoder/tokenizer.json"},
@@ -32,26 +26,15 @@ static enum lk_code find_first(const char *folder, const char *const *names, cha
     return rc;
 }
 
-static enum lk_code read_processor(struct lk_chat *chat, const struct layout *l) {
-    char *path;
-    struct lk_config *json;
-    LK_TRY(find_first(chat->folder, l->processor, &path));
-    enum lk_code rc = lk_config_open(&json, path);
-    if (!rc) rc = lk_qwen2_vl_processor_read(&chat->processor, json);
-    lk_free(path);
-    return rc;
-}
-
 /* The tokens that end a message, for a model that names none. */
-static void default_stop_ids(const struct lk_tokenizer *tokenizer, struct lk_generation_config *g) {
-    static const char *const ends[] = {"<|im_end|>", "<|endoftext|>"};
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        int32_t id = lk_tokenizer_id(tokenizer, ends[i]);
+static void default_stop_ids(const struct lk_chat *chat, struct lk_generation_config *g) {
+    for (size_t i = 0; i < 2 && chat->family->ends[i]; i++) {
+        int32_t id = lk_tokenizer_id(chat->tokenizer, chat->family->ends[i]);
         if (id >= 0) g->stop_ids[g->n_stop_ids++] = id;
     }
 }
 
-static enum lk_code read_generation(struct lk_chat *chat, const struct layout *l) {
+static enum lk_code read_generation(struct lk_chat *chat, const struct chat_layout *l) {
     char *path;
     struct lk_config *json;
     lk_generation_config_init(&chat->generation);
@@ -63,11 +46,11 @@ static enum lk_code read_generation(struct lk_chat *chat, const struct layout *l
     } else if (rc == LK_E_NOT_FOUND) {
         rc = LK_OK; /* greedy */
     }
-    if (!rc && !chat->generation.n_stop_ids) default_stop_ids(chat->tokenizer, &chat->generation);
+    if (!rc && !chat->generation.n_stop_ids) default_stop_ids(chat, &chat->generation);
     return rc;
 }
 
-static enum lk_code open_tokenizer(struct lk_chat *chat, const struct layout *l) {
+static enum lk_code open_tokenizer(struct lk_chat *chat, const struct chat_layout *l) {
     char *path;
     LK_TRY(find_first(chat->folder, l->tokenizer, &path));
     enum lk_code rc = lk_tokenizer_open(&chat->tokenizer, path);
@@ -75,51 +58,50 @@ static enum lk_code open_tokenizer(struct lk_chat *chat, const struct layout *l)
     return rc;
 }
 
-/* Parts that came from different models would give nonsense. */
-static enum lk_code check_parts(const struct lk_chat *chat, const struct lk_qwen25_vl_config *c) {
-    const struct {
-        const char *token;
-        int32_t id;
-    } tokens[] = {{"<|image_pad|>", c->image_token_id},
-                  {"<|vision_start|>", c->vision_start_token_id},
-                  {"<|vision_end|>", c->vision_end_token_id}};
-    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
-        int32_t id = lk_tokenizer_id(chat->tokenizer, tokens[i].token);
-        if (id != tokens[i].id)
-            return lk_fail(LK_E_TOKENIZER, "%s: token %s: the config says id %d, the tokenizer %d", chat->folder,
-                           tokens[i].token, tokens[i].id, id);
-    }
-    const struct lk_qwen2_vl_processor *p = &chat->processor;
-    const struct lk_qwen25_vl_vision_config *v = &c->vision;
-    if (p->patch_size != v->patch_size || p->temporal_patch_size != v->temporal_patch_size ||
-        p->merge_size != v->spatial_merge_size)
-        return lk_fail(LK_E_CONFIG_VALUE,
-                       "%s: image processor: expected patches of %lld, %lld frames and merging by %lld as in the "
-                       "config, got %d, %d and %d",
-                       chat->folder, (long long)v->patch_size, (long long)v->temporal_patch_size,
-                       (long long)v->spatial_merge_size, p->patch_size, p->temporal_patch_size, p->merge_size);
-    return LK_OK;
+static enum lk_code choose_family(struct lk_chat *chat, struct lk_config *config) {
+    static const struct chat_family *const families[] = {&chat_qwen, &chat_mistral};
+    const char *type = NULL;
+    lk_config_string_or(config, "model_type", &type, "");
+    for (size_t i = 0; type && i < sizeof families / sizeof *families; i++)
+        if (!strcmp(type, families[i]->model_type)) {
+            chat->family = families[i];
+            return LK_OK;
+        }
+    return lk_fail(LK_E_CONFIG_VALUE,
+                   "%s: model_type of the text encoder: expected \"qwen2_5_vl\" or \"mistral3\", got \"%.80s\"",
+                   chat->folder, type ? type : "");
+}
+
+static enum lk_code read_configs(struct lk_chat *chat, const struct chat_layout *l) {
+    struct lk_config *config, *processor = NULL;
+    char *path = NULL;
+    LK_TRY(lk_component_config(&config, chat->folder, l->config, NULL));
+    enum lk_code rc = choose_family(chat, config);
+    if (!rc) rc = find_first(chat->folder, l->processor, &path);
+    if (!rc) rc = lk_config_open(&processor, path);
+    lk_free(path);
+    if (!rc) return chat->family->read(chat, config, processor);
+    chat->family = NULL;
+    lk_config_discard(config);
+    return rc;
+}
+
+static enum lk_code open_weights(struct lk_chat *chat, const struct chat_layout *l) {
+    if (!*l->weights) return lk_checkpoint_open_present(&chat->checkpoint, chat->folder, "model");
+    return lk_component_open_present(&chat->checkpoint, chat->folder, l->weights, "model");
 }
 
 static enum lk_code open_parts(struct lk_chat *chat) {
-    struct lk_qwen25_vl_config config;
-    struct lk_config *json;
     char *path;
     enum lk_code rc = lk_model_path(chat->folder, "model_index.json", &path);
     if (!rc) lk_free(path);
     if (rc && rc != LK_E_NOT_FOUND) return rc;
-    const struct layout *l = rc ? &own : &pipeline;
-    LK_TRY(lk_component_config(&json, chat->folder, l->config, NULL));
-    LK_TRY(lk_qwen25_vl_config_read(&config, json));
+    const struct chat_layout *l = rc ? &own : &pipeline;
+    LK_TRY(read_configs(chat, l));
     LK_TRY(open_tokenizer(chat, l));
-    LK_TRY(read_processor(chat, l));
     LK_TRY(read_generation(chat, l));
-    LK_TRY(check_parts(chat, &config));
-    if (*l->weights)
-        LK_TRY(lk_component_open(&chat->checkpoint, chat->folder, l->weights, "model"));
-    else
-        LK_TRY(lk_checkpoint_open(&chat->checkpoint, chat->folder, "model"));
-    return lk_qwen25_vl_bind(&chat->model, &config, true, &chat->checkpoint, chat->compute);
+    LK_TRY(open_weights(chat, l));
+    return chat->family->bind(chat);
 }
 
 enum lk_code lk_chat_open(struct lk_chat **out, const char *model, enum lk_dtype compute) {
@@ -138,9 +120,11 @@ enum lk_code lk_chat_open(struct lk_chat **out, const char *model, enum lk_dtype
 
 void lk_chat_close(struct lk_chat *chat) {
     if (!chat) return;
-    lk_qwen25_vl_free(&chat->model);
+    if (chat->family) chat->family->free(chat);
     lk_checkpoint_close(&chat->checkpoint);
     lk_tokenizer_free(chat->tokenizer);
     lk_free(chat->folder);
     lk_free(chat);
 }
+
+const char *lk_chat_family(const struct lk_chat *chat) { return chat->vlm.name; }

@@ -16,20 +16,46 @@ static enum lk_code project(struct lk_device *dev, const struct lk_tensor *y, co
     return lk_linear(dev, &(struct lk_linear){.y = y, .x = x, .w = p->weight, .bias = p->bias, .residual = residual});
 }
 
-/* Where keys or values of the n new rows go: rows of the cache, or memory of this pass. */
-static enum lk_code place(struct lk_device *dev, const struct lk_decoder_attention *op, const struct lk_tensor *cache,
-                          struct lk_tensor *rows) {
-    int64_t n = op->h->shape[0], width = op->n_kv_heads * op->head_dim;
-    if (!cache) return LK_NEW(&dev->arena, rows, op->h->dtype, n, width);
-    struct lk_tensor part = lk_tensor_rows(cache, op->n_past, n);
-    *rows = LK_VIEW(&part, n, width);
-    return LK_OK;
-}
-
 static enum lk_code rotate(struct lk_device *dev, const struct lk_decoder_attention *op, const struct lk_tensor *x) {
     struct lk_norm_rope rope = {
         .x = x, .cos = op->cos, .sin = op->sin, .pairing = LK_ROPE_HALF, .round_products = true};
     return lk_norm_rope(dev, &rope);
+}
+
+/* Rows [from, from + n) of keys or values to the end of a sequence's part of the cache; *all gets what is there then.
+ */
+static enum lk_code keep(struct lk_device *dev, const struct lk_decoder_rows *s, const struct lk_tensor *cache,
+                         const struct lk_tensor *rows, int64_t from, struct lk_tensor *all) {
+    struct lk_tensor y = lk_tensor_rows(cache, s->first + s->n_past, s->n), x = lk_tensor_rows(rows, from, s->n);
+    if (s->n_past + s->n > s->capacity || s->first + s->capacity > cache->shape[0])
+        return lk_fail(LK_E_INTERNAL, "decoder: %lld rows after %lld do not fit a cache of %lld", (long long)s->n,
+                       (long long)s->n_past, (long long)s->capacity);
+    *all = lk_tensor_rows(cache, s->first, s->n_past + s->n);
+    return lk_copy(dev, &(struct lk_copy){.y = &y, .x = &x});
+}
+
+static enum lk_code attend(struct lk_device *dev, const struct lk_decoder_attention *op, const struct lk_tensor *out,
+                           const struct lk_tensor *q, const struct lk_tensor *k, const struct lk_tensor *v) {
+    struct lk_attention attention = {
+        .out = out, .q = q, .k = k, .v = v, .scale = 1.0f / sqrtf((float)op->head_dim), .causal = true};
+    return lk_attention(dev, &attention);
+}
+
+/* Sequence by sequence, each with its own length: rows of q, k, v follow each other. */
+static enum lk_code attend_cached(struct lk_device *dev, const struct lk_decoder_attention *op,
+                                  const struct lk_tensor *out, const struct lk_tensor *q, const struct lk_tensor *k,
+                                  const struct lk_tensor *v) {
+    int64_t from = 0;
+    for (int i = 0; i < op->n_sequences; i++) {
+        const struct lk_decoder_rows *s = &op->sequences[i];
+        struct lk_tensor keys, values;
+        LK_TRY(keep(dev, s, op->k_cache, k, from, &keys));
+        LK_TRY(keep(dev, s, op->v_cache, v, from, &values));
+        struct lk_tensor rows = lk_tensor_rows(q, from, s->n), to = lk_tensor_rows(out, from, s->n);
+        LK_TRY(attend(dev, op, &to, &rows, &keys, &values));
+        from += s->n;
+    }
+    return LK_OK;
 }
 
 enum lk_code lk_decoder_attention(struct lk_device *dev, const struct lk_decoder_attention *op) {
@@ -38,13 +64,10 @@ enum lk_code lk_decoder_attention(struct lk_device *dev, const struct lk_decoder
     enum lk_dtype dtype = op->h->dtype;
     size_t mark = lk_arena_mark(arena);
     struct lk_tensor norm, q, k, v, out;
-    if (op->k_cache && op->n_past + n > op->k_cache->shape[0])
-        return lk_fail(LK_E_INTERNAL, "decoder: %lld rows after %lld do not fit a cache of %lld", (long long)n,
-                       (long long)op->n_past, (long long)op->k_cache->shape[0]);
     LK_TRY(LK_NEW(arena, &norm, dtype, n, op->h->shape[1]));
     LK_TRY(LK_NEW(arena, &q, dtype, n, heads * hd));
-    LK_TRY(place(dev, op, op->k_cache, &k));
-    LK_TRY(place(dev, op, op->v_cache, &v));
+    LK_TRY(LK_NEW(arena, &k, dtype, n, kv_heads * hd));
+    LK_TRY(LK_NEW(arena, &v, dtype, n, kv_heads * hd));
     LK_TRY(LK_NEW(arena, &out, dtype, n, heads * hd));
     LK_TRY(lk_decoder_norm(dev, &norm, op->h, op->norm, op->eps));
     LK_TRY(project(dev, &q, &norm, &op->q, NULL));
@@ -54,13 +77,10 @@ enum lk_code lk_decoder_attention(struct lk_device *dev, const struct lk_decoder
     struct lk_tensor k3 = LK_VIEW(&k, n, kv_heads, hd), v3 = LK_VIEW(&v, n, kv_heads, hd);
     LK_TRY(rotate(dev, op, &q3));
     LK_TRY(rotate(dev, op, &k3));
-    if (op->k_cache) {
-        k3 = lk_tensor_rows(op->k_cache, 0, op->n_past + n);
-        v3 = lk_tensor_rows(op->v_cache, 0, op->n_past + n);
-    }
-    struct lk_attention attention = {
-        .out = &out3, .q = &q3, .k = &k3, .v = &v3, .scale = 1.0f / sqrtf((float)hd), .causal = true};
-    LK_TRY(lk_attention(dev, &attention));
+    if (op->k_cache)
+        LK_TRY(attend_cached(dev, op, &out3, &q3, &k3, &v3));
+    else
+        LK_TRY(attend(dev, op, &out3, &q3, &k3, &v3));
     LK_TRY(project(dev, op->h, &out, &op->o, op->h));
     lk_arena_release(arena, mark);
     return LK_OK;

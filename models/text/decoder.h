@@ -9,8 +9,22 @@ struct lk_projection {
     const struct lk_tensor *weight, *bias;
 };
 
-/* h += o(attention(rope(q(n)), rope(k(n)), v(n))), n = norm(h); causal. With a cache, rotated keys and values are
- * written to its rows [n_past, n_past + n) and attention reads [0, n_past + n); its bits are those of a pass over all
+/* The weights of one layer. */
+struct lk_decoder_layer {
+    const struct lk_tensor *input_norm, *post_norm;
+    struct lk_projection q, k, v, o;
+    const struct lk_tensor *gate, *up, *down;
+};
+
+/* New rows of one sequence: n of them, after n_past that are cached; its part of the cache begins at row `first` and
+ * holds `capacity`. */
+struct lk_decoder_rows {
+    int64_t n, first, n_past, capacity;
+};
+
+/* h += o(attention(rope(q(n)), rope(k(n)), v(n))), n = norm(h); causal. With a cache, h holds the new rows of several
+ * sequences, one after the other; each one's rotated keys and values are written to rows [n_past, n_past + n) of its
+ * part, and its attention reads [0, n_past + n). The bits of a row are those of a pass over its sequence alone, all
  * tokens at once. */
 struct lk_decoder_attention {
     const struct lk_tensor *h;       /* [n, hidden] window, in place */
@@ -20,9 +34,10 @@ struct lk_decoder_attention {
     const struct lk_tensor *sin;
     int64_t n_heads, n_kv_heads, head_dim;
     double eps;
-    const struct lk_tensor *k_cache; /* [capacity, kv_heads, head_dim] or NULL */
+    const struct lk_tensor *k_cache; /* [rows, kv_heads, head_dim] or NULL: one sequence, nothing before it */
     const struct lk_tensor *v_cache;
-    int64_t n_past;
+    const struct lk_decoder_rows *sequences; /* with a cache */
+    int n_sequences;
 };
 enum lk_code lk_decoder_attention(struct lk_device *dev, const struct lk_decoder_attention *op);
 

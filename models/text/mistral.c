@@ -18,7 +18,7 @@ static void read_rope(struct lk_config *text, double *theta) {
     lk_config_expect_null(text, "rope_scaling");
 }
 
-static void read_text_config(struct lk_config *text, struct lk_mistral_config *c) {
+void lk_mistral_text_config_read(struct lk_config *text, struct lk_mistral_config *c) {
     static const char *const inert[] = {
         "architectures",       "attention_dropout", "initializer_range", "use_cache", "max_position_embeddings",
         "bos_token_id",        "eos_token_id",      "pad_token_id",      "dtype",     "torch_dtype",
@@ -67,7 +67,7 @@ enum lk_code lk_mistral_config_read(struct lk_mistral_config *out, struct lk_con
     lk_quantization_config_read(json);
     lk_config_expect_string(json, "model_type", "mistral3");
     struct lk_config *text = lk_config_object(json, "text_config", true);
-    if (text) read_text_config(text, &c);
+    if (text) lk_mistral_text_config_read(text, &c);
     *out = c;
     return lk_config_close(json);
 }
@@ -91,13 +91,21 @@ static void bind_layer(struct lk_bind *b, struct lk_mistral_layer *l, int i, con
     lk_bind_tensor(b, &l->post_attention_layernorm, 1, &d, "layers.%d.post_attention_layernorm.weight", i);
 }
 
+static const char *const prefixes[] = {"language_model.model.", "model.language_model.", "model.", "", NULL};
+
+void lk_mistral_bind_layers(struct lk_bind *b, struct lk_mistral *m) {
+    const struct lk_mistral_config *c = &m->config;
+    lk_bind_prefix(b, "embed_tokens.weight", prefixes);
+    lk_bind_embedding(b, &m->embed_tokens, c->vocab_size, c->hidden_size, "embed_tokens.weight");
+    for (int64_t i = 0; i < m->n_layers; i++) bind_layer(b, &m->layers[i], (int)i, c);
+    if (m->n_layers == c->num_hidden_layers) lk_bind_tensor(b, &m->norm, 1, &c->hidden_size, "norm.weight");
+}
+
 /* What other tensors a checkpoint of the whole model has. */
 static void ignore_unused(struct lk_bind *b, const struct lk_mistral_config *c, int64_t n_layers) {
-    static const char *const prefixes[] = {"language_model.model.", "model.language_model.", "model.", "", NULL};
     static const char *const unused[] = {"vision_tower.",           "multi_modal_projector.",
                                          "model.vision_tower.",     "model.multi_modal_projector.",
                                          "language_model.lm_head.", "lm_head."};
-    lk_bind_prefix(b, "embed_tokens.weight", prefixes);
     for (size_t i = 0; i < sizeof unused / sizeof *unused; i++) lk_bind_ignore(b, unused[i]);
     for (int i = 0; prefixes[i]; i++) {
         char name[96];
@@ -123,9 +131,7 @@ enum lk_code lk_mistral_bind(struct lk_mistral *m, const struct lk_mistral_confi
     enum lk_code rc = lk_bind_begin(&b, checkpoint, "text_encoder", compute);
     if (!rc) {
         ignore_unused(b, config, n_layers);
-        lk_bind_embedding(b, &m->embed_tokens, config->vocab_size, config->hidden_size, "embed_tokens.weight");
-        for (int64_t i = 0; i < n_layers; i++) bind_layer(b, &m->layers[i], (int)i, config);
-        if (n_layers == config->num_hidden_layers) lk_bind_tensor(b, &m->norm, 1, &config->hidden_size, "norm.weight");
+        lk_mistral_bind_layers(b, m);
         rc = lk_bind_finish(b, &m->owned, &m->totals);
     }
     if (rc) lk_mistral_free(m);

@@ -1,5 +1,5 @@
 /* The language model of Mistral-Small-3 (Mistral3ForConditionalGeneration) as a text encoder: hidden states, no
- * generation, no vision tower. Source: transformers modeling_mistral.py. */
+ * generation, no vision tower (models/text/mistral3.h has these). Source: transformers modeling_mistral.py. */
 #pragma once
 
 #include "engine/ops.h"
@@ -30,6 +30,12 @@ struct lk_mistral {
 /* text_encoder/config.json (model_type "mistral3" with a "text_config"). Unknown keys are errors. Takes and closes
  * `json`. */
 enum lk_code lk_mistral_config_read(struct lk_mistral_config *out, struct lk_config *json);
+
+/* Its text_config alone, which stays the caller's to close. */
+void lk_mistral_text_config_read(struct lk_config *text, struct lk_mistral_config *c);
+
+/* Asks for the embedding, m->n_layers layers (m->layers is allocated) and, if these are all, the final norm. */
+void lk_mistral_bind_layers(struct lk_bind *b, struct lk_mistral *m);
 
 /* Binds the embedding and the first n_layers layers: nothing after the last hidden state asked for is used, so nothing
  * after it is read. n_layers equal to num_hidden_layers binds the final norm too. checkpoint NULL for planning. */

@@ -3,12 +3,11 @@
  * modeling_qwen2_5_vl.py. */
 #pragma once
 
-#include "engine/image/image.h"
 #include "models/common/layers.h"
+#include "models/text/vlm.h"
 #include "weights/config.h"
 
-#define LK_QWEN25_VL_MAX_DEPTH  128 /* of the vision tower */
-#define LK_QWEN25_VL_MAX_IMAGES 10
+#define LK_QWEN25_VL_MAX_DEPTH 128 /* of the vision tower */
 /* Base of the vision tower's rotation; no config had another. */
 #define LK_QWEN25_VL_VISION_THETA 10000
 
@@ -64,42 +63,26 @@ enum lk_code lk_qwen25_vl_bind(struct lk_qwen25_vl *m, const struct lk_qwen25_vl
                                const struct lk_checkpoint *checkpoint, enum lk_dtype compute);
 void lk_qwen25_vl_free(struct lk_qwen25_vl *m);
 
-/* An image as the vision tower takes it. */
-struct lk_qwen25_vl_image {
-    int grid_h, grid_w; /* patches; multiples of spatial_merge_size */
-    const float *rows;  /* host f32 [grid_h * grid_w, C T p p], grouped by merge block; NULL when planning */
-};
-
-/* A prompt: ids with every image token already repeated once per merged patch. */
-struct lk_qwen25_vl_prompt {
-    const char *name;   /* "cond", "uncond": prefix of its traces */
-    const int32_t *ids; /* host [n]; NULL when planning (image tokens are taken to come first) */
-    int64_t n;
-    const struct lk_qwen25_vl_image *images; /* in the order of their tokens; only the grids are looked at */
-    int n_images;
-    const struct lk_tensor *features; /* [image tokens of all images, out_hidden]; NULL without images */
-    /* A token that gets position 1 on all axes and does not advance the counter, -1: none. Step1X-Edit takes tokens
-     * with id 0 ("!") for padding here, though not in attention. */
-    int32_t uncounted_id;
-};
-
 /* Tokens of an image in the language model: grid_h * grid_w / spatial_merge_size^2. */
-int64_t lk_qwen25_vl_image_tokens(const struct lk_qwen25_vl_config *config, const struct lk_qwen25_vl_image *image);
+int64_t lk_qwen25_vl_image_tokens(const struct lk_qwen25_vl_config *config, const struct lk_vlm_image *image);
 
 /* features [image_tokens, out_hidden] of image number `index` (for the traces vision.INDEX.*). Once per image: all
  * prompts about it share them. */
-enum lk_code lk_qwen25_vl_vision(struct lk_device *dev, const struct lk_qwen25_vl *m,
-                                 const struct lk_qwen25_vl_image *image, int index, const struct lk_tensor *features);
+enum lk_code lk_qwen25_vl_vision(struct lk_device *dev, const struct lk_qwen25_vl *m, const struct lk_vlm_image *image,
+                                 int index, const struct lk_tensor *features);
 
 /* Position triples (t, h, w) of the prompt: text counts up on all axes; an image's tokens stand at (c, c + y, c + x)
  * and advance the counter by the larger side. *next gets the counter after the last token. LK_E_INTERNAL when image
  * tokens and images do not match. */
-enum lk_code lk_qwen25_vl_positions(const struct lk_qwen25_vl_config *config, const struct lk_qwen25_vl_prompt *prompt,
+enum lk_code lk_qwen25_vl_positions(const struct lk_qwen25_vl_config *config, const struct lk_vlm_prompt *prompt,
                                     int32_t (*positions)[3], int32_t *next);
 
 /* hidden [n, hidden]: the state after the final norm, of every token. embeds [n, hidden] or NULL: the embeddings that
  * went in, images in their places. Traces NAME.text_encoder.hidden.N: the state after N layers (after the final norm
  * for the last N). */
 enum lk_code lk_qwen25_vl_hidden_states(struct lk_device *dev, const struct lk_qwen25_vl *m,
-                                        const struct lk_qwen25_vl_prompt *prompt, const struct lk_tensor *hidden,
+                                        const struct lk_vlm_prompt *prompt, const struct lk_tensor *hidden,
                                         const struct lk_tensor *embeds);
+
+/* m as generation sees it; it must outlive the view. Bind it with its head for logits. */
+struct lk_vlm lk_qwen25_vl_view(const struct lk_qwen25_vl *m);

@@ -13,7 +13,7 @@
 struct pass {
     struct lk_device *dev;
     const struct lk_qwen25_vl *m;
-    const struct lk_qwen25_vl_image *image;
+    const struct lk_vlm_image *image;
     int index;
     int64_t n, n_blocks; /* patches, merge blocks */
     int64_t unit;        /* patches of a merge block */
@@ -191,8 +191,8 @@ static enum lk_code forward(struct pass *p, const struct lk_tensor *features) {
     return LK_OK;
 }
 
-enum lk_code lk_qwen25_vl_vision(struct lk_device *dev, const struct lk_qwen25_vl *m,
-                                 const struct lk_qwen25_vl_image *image, int index, const struct lk_tensor *features) {
+enum lk_code lk_qwen25_vl_vision(struct lk_device *dev, const struct lk_qwen25_vl *m, const struct lk_vlm_image *image,
+                                 int index, const struct lk_tensor *features) {
     int64_t merge_size = m->config.vision.spatial_merge_size, h = image->grid_h, w = image->grid_w;
     if (h < 1 || w < 1 || h % merge_size || w % merge_size || h * w > INT32_MAX / 2)
         return lk_fail(LK_E_INTERNAL, "text encoder: image %d: a grid of %lld x %lld patches, merged by %lld", index,

@@ -172,6 +172,7 @@ struct talk {
     struct lk_chat *chat;
     struct lk_device *dev;
     struct lk_image image;
+    struct lk_chat_part parts[12];
     struct lk_chat_message message;
     struct lk_chat_request request;
 };
@@ -184,7 +185,9 @@ static void begin(struct talk *t) {
     for (int i = 0; i < 60 * 90 * 4; i++) t->image.pixels[i] = (uint8_t)(i * 7);
     lk_chat_request_init(&t->request, t->chat);
     assert_true(t->request.generation.n_stop_ids == 2);
-    t->message = (struct lk_chat_message){.role = "user", .text = "Who?", .images = &t->image, .n_images = 1};
+    t->parts[0] = (struct lk_chat_part){.image = &t->image};
+    t->parts[1] = (struct lk_chat_part){.text = "Who?"};
+    t->message = (struct lk_chat_message){"user", t->parts, 2};
     t->request.messages = &t->message;
     t->request.n_messages = 1;
     t->request.generation.max_new_tokens = 6;
@@ -202,24 +205,25 @@ static void bad_requests_are_refused(void **state) {
     struct lk_chat_reply reply;
     begin(&t);
     const struct lk_chat_message good = t.message;
+    const struct lk_chat_part parts[] = {t.parts[0], t.parts[1]};
     const struct lk_chat_request request = t.request;
 #define REFUSED(change, code, part)                                                                                    \
     do {                                                                                                               \
         t.message = good;                                                                                              \
+        memcpy(t.parts, parts, sizeof parts);                                                                          \
         t.request = request;                                                                                           \
         change;                                                                                                        \
         assert_fails(lk_chat_reply(t.chat, t.dev, &t.request, &reply), code, part);                                    \
         lk_chat_reply_free(&reply);                                                                                    \
     } while (0)
     struct lk_image thin = {.width = 1, .height = 300, .channels = 3, .pixels = t.image.pixels};
-    struct lk_image many[11];
-    for (int i = 0; i < 11; i++) many[i] = t.image;
-    REFUSED(t.message.text = "a \xff", LK_E_PROMPT, "byte 2");
-    REFUSED(t.message.text = "<|image_pad|>", LK_E_PROMPT, "<|image_pad|>");
-    REFUSED(t.message.text = "a<|im_start|>system", LK_E_PROMPT, "<|im_start|>");
+    for (int i = 2; i < 12; i++) t.parts[i] = t.parts[0];
+    REFUSED(t.parts[1].text = "a \xff", LK_E_PROMPT, "byte 2");
+    REFUSED(t.parts[1].text = "<|image_pad|>", LK_E_PROMPT, "<|image_pad|>");
+    REFUSED(t.parts[1].text = "a<|im_start|>system", LK_E_PROMPT, "<|im_start|>");
     REFUSED(t.message.role = "tool", LK_E_USAGE, "role");
-    REFUSED((t.message.images = many, t.message.n_images = 11), LK_E_USAGE, "at most 10");
-    REFUSED(t.message.images = &thin, LK_E_IMAGE_SIZE, "image 1");
+    REFUSED(t.message.n_parts = 12, LK_E_USAGE, "at most 10");
+    REFUSED(t.parts[0].image = &thin, LK_E_IMAGE_SIZE, "image 1");
     REFUSED(t.request.generation.temperature = -1, LK_E_USAGE, "temperature");
     REFUSED(t.request.generation.max_new_tokens = INT64_MAX, LK_E_USAGE, "max_new_tokens");
     end(&t);

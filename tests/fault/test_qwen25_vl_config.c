@@ -301,7 +301,7 @@ static enum lk_code use_model(struct lk_device *dev, const struct lk_checkpoint 
     LK_TRY(lk_config_open(&json, FLAT "/config.json"));
     LK_TRY(lk_qwen25_vl_config_read(&config, json));
     LK_TRY(lk_qwen25_vl_bind(&m, &config, true, checkpoint, LK_BF16));
-    struct lk_qwen25_vl_image image = {.grid_h = 4, .grid_w = 8, .rows = rows};
+    struct lk_vlm_image image = {.grid_h = 4, .grid_w = 8, .rows = rows};
     struct lk_tensor features;
     size_t mark = lk_arena_mark(&dev->arena);
     enum lk_code rc = LK_NEW(&dev->arena, &features, LK_BF16, 8, 24);
@@ -345,7 +345,7 @@ static void grids_that_do_not_merge_are_refused(void **state) {
     assert_ok(lk_device_cpu_create(1, &dev));
     struct lk_tensor features = LK_TENSOR(NULL, LK_F32, 4, 24);
     for (size_t i = 0; i < sizeof grids / sizeof *grids; i++) {
-        struct lk_qwen25_vl_image image = {.grid_h = grids[i][0], .grid_w = grids[i][1]};
+        struct lk_vlm_image image = {.grid_h = grids[i][0], .grid_w = grids[i][1]};
         assert_fails(lk_qwen25_vl_vision(dev, &m, &image, 3, &features), LK_E_INTERNAL, "image 3: a grid of");
     }
     lk_device_free(dev);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "models/text/generate.h"
+#include "models/text/qwen25_vl.h"
 #include "models/text/sampler.h"
 
 #define FOLDER "golden/data/"
@@ -59,10 +60,11 @@ struct generation {
     struct golden input;  /* of data/qwen25_vl */
     struct lk_checkpoint checkpoint;
     struct lk_qwen25_vl m;
+    struct lk_vlm view;
     struct lk_generate_request request;
     int32_t *ids;
-    float *rows[LK_QWEN25_VL_MAX_IMAGES];
-    struct lk_qwen25_vl_image images[LK_QWEN25_VL_MAX_IMAGES];
+    float *rows[LK_VLM_MAX_IMAGES];
+    struct lk_vlm_image images[LK_VLM_MAX_IMAGES];
     float *expected;
     size_t n_expected;
     int n_compared; /* distributions */
@@ -117,7 +119,7 @@ static void read_input(struct generation *g) {
     char grids[128], name[64];
     snprintf(grids, sizeof grids, "%s", golden_text(&g->input, "grids"));
     for (char *rest, *grid = strtok_r(grids, " ", &rest); grid; grid = strtok_r(NULL, " ", &rest)) {
-        struct lk_qwen25_vl_image *image = &g->images[q->n_images];
+        struct lk_vlm_image *image = &g->images[q->n_images];
         assert_int_equal(sscanf(grid, "%dx%d", &image->grid_h, &image->grid_w), 2);
         snprintf(name, sizeof name, "input.image.%d", q->n_images);
         float *rows = golden_values(&g->input, name, &n);
@@ -137,7 +139,7 @@ static void test_generation(void **state) {
     golden_open(&g.input, path, g.name);
     open_model(&g, config);
     g.request.config = config_of(g.settings);
-    g.request.compute = LK_F32;
+    g.view = lk_qwen25_vl_view(&g.m);
     g.request.seed = (uint64_t)number(g.settings, "seed", 0);
     read_input(&g);
     snprintf(key, sizeof key, "%s.ids", g.name);
@@ -148,7 +150,7 @@ static void test_generation(void **state) {
     assert_ok(lk_device_cpu_create(1, &dev));
     dev->trace = on_trace;
     dev->trace_context = &g;
-    assert_ok(lk_generate(dev, &g.m, &g.request, &out));
+    assert_ok(lk_generate(dev, &g.view, LK_F32, &g.request, 1, 1, &out));
     for (size_t i = 0; i < g.n_expected && (int64_t)i < out.n; i++)
         if (out.ids[i] != (int32_t)g.expected[i])
             fail_msg("%s: id %zu: expected %d, got %d", g.name, i, (int)g.expected[i], out.ids[i]);
@@ -161,7 +163,7 @@ static void test_generation(void **state) {
     lk_device_free(dev);
     lk_qwen25_vl_free(&g.m);
     lk_checkpoint_close(&g.checkpoint);
-    for (int i = 0; i < LK_QWEN25_VL_MAX_IMAGES; i++) free(g.rows[i]);
+    for (int i = 0; i < LK_VLM_MAX_IMAGES; i++) free(g.rows[i]);
     free(g.ids);
     free(g.expected);
     golden_close(&g.input);

@@ -25,8 +25,8 @@ struct vl_case {
 struct vl_input {
     int32_t *ids;
     int64_t n;
-    struct lk_qwen25_vl_image images[LK_QWEN25_VL_MAX_IMAGES];
-    float *rows[LK_QWEN25_VL_MAX_IMAGES];
+    struct lk_vlm_image images[LK_VLM_MAX_IMAGES];
+    float *rows[LK_VLM_MAX_IMAGES];
     int n_images;
     int64_t n_image_tokens;
 };
@@ -56,8 +56,8 @@ static void read_input(struct vl_input *in, const struct golden *golden, const s
     snprintf(grids, sizeof grids, "%s", golden_text(golden, "grids"));
     for (char *rest, *grid = strtok_r(grids, " ", &rest); grid; grid = strtok_r(NULL, " ", &rest)) {
         char name[64];
-        assert_true(in->n_images < LK_QWEN25_VL_MAX_IMAGES);
-        struct lk_qwen25_vl_image *image = &in->images[in->n_images];
+        assert_true(in->n_images < LK_VLM_MAX_IMAGES);
+        struct lk_vlm_image *image = &in->images[in->n_images];
         assert_int_equal(sscanf(grid, "%dx%d", &image->grid_h, &image->grid_w), 2);
         snprintf(name, sizeof name, "input.image.%d", in->n_images);
         float *values = golden_values(golden, name, &n);
@@ -81,14 +81,14 @@ static enum lk_code run(struct lk_device *dev, const struct lk_qwen25_vl *m, con
         LK_TRY(LK_NEW(&dev->arena, &features, dtype, in->n_image_tokens, m->config.vision.out_hidden_size));
     int64_t at = 0;
     for (int i = 0; i < in->n_images; i++) {
-        struct lk_qwen25_vl_image image = in->images[i];
+        struct lk_vlm_image image = in->images[i];
         int64_t n = lk_qwen25_vl_image_tokens(&m->config, &image);
         struct lk_tensor part = lk_tensor_rows(&features, at, n);
         if (planning) image.rows = NULL;
         LK_TRY(lk_qwen25_vl_vision(dev, m, &image, i, &part));
         at += n;
     }
-    struct lk_qwen25_vl_prompt prompt = {.name = "cond", .n = in->n, .images = in->images, .n_images = in->n_images};
+    struct lk_vlm_prompt prompt = {.name = "cond", .n = in->n, .images = in->images, .n_images = in->n_images};
     prompt.ids = planning ? NULL : in->ids;
     prompt.features = in->n_images ? &features : NULL;
     prompt.uncounted_id = -1;
@@ -100,7 +100,7 @@ static void check_positions(struct golden_check *check, struct lk_device *dev, c
                             const struct vl_input *in) {
     int32_t(*positions)[3] = calloc((size_t)in->n, sizeof *positions), next;
     assert_non_null(positions);
-    struct lk_qwen25_vl_prompt prompt = {.ids = in->ids, .n = in->n, .images = in->images, .n_images = in->n_images};
+    struct lk_vlm_prompt prompt = {.ids = in->ids, .n = in->n, .images = in->images, .n_images = in->n_images};
     prompt.uncounted_id = -1;
     assert_ok(lk_qwen25_vl_positions(&m->config, &prompt, positions, &next));
     int32_t last = -1;

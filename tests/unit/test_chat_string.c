@@ -11,27 +11,31 @@
 
 static void expect_rendered(const struct lk_chat_message *messages, int n, bool number, const char *expected) {
     char *text;
-    assert_ok(lk_chat_string(messages, n, number, &text));
+    assert_ok(lk_chat_string_qwen(messages, n, number, &text));
     assert_string_equal(text, expected);
     lk_free(text);
 }
 
 static void strings_are_those_of_the_template(void **state) {
     (void)state;
-    const struct lk_chat_message hi = {.role = "user", .text = "Hi"};
+    const struct lk_image photo = {0};
+    const struct lk_chat_part text = {.text = "Hi"}, image = {.image = &photo}, system = {.text = "Judge."};
+    const struct lk_chat_part two[] = {image, image, {.text = "Who?"}}, first[] = {{.text = "Who?"}, image, image};
+    const struct lk_chat_part name = {.text = "Ann."}, one[] = {image, {.text = "And this?\n"}};
+    const struct lk_chat_part between[] = {{.text = "A:"}, image, {.text = "B:"}, image, {.text = "Same?"}};
+    const struct lk_chat_message hi = {"user", &text, 1};
     expect_rendered(&hi, 1, false, SYSTEM "<|im_start|>user\nHi<|im_end|>\n" OPEN);
-    const struct lk_chat_message talk[] = {{.role = "user", .text = "Who?", .n_images = 2},
-                                           {.role = "assistant", .text = "Ann."},
-                                           {.role = "user", .text = "And this?\n", .n_images = 1}};
+    const struct lk_chat_message talk[] = {{"user", two, 3}, {"assistant", &name, 1}, {"user", one, 2}};
     expect_rendered(talk, 3, true,
                     SYSTEM "<|im_start|>user\nPicture 1: " IMAGE "Picture 2: " IMAGE
                            "Who?<|im_end|>\n<|im_start|>assistant\nAnn.<|im_end|>\n<|im_start|>user\nPicture 3: " IMAGE
                            "And this?\n<|im_end|>\n" OPEN);
     expect_rendered(talk, 1, false, SYSTEM "<|im_start|>user\n" IMAGE IMAGE "Who?<|im_end|>\n" OPEN);
-    const struct lk_chat_message judge[] = {{.role = "system", .text = "Judge."}, {.role = "user", .n_images = 1}};
+    const struct lk_chat_message judge[] = {{"system", &system, 1}, {"user", &image, 1}};
     expect_rendered(judge, 2, false,
                     "<|im_start|>system\nJudge.<|im_end|>\n<|im_start|>user\n" IMAGE "<|im_end|>\n" OPEN);
-    const struct lk_chat_message text_first = {.role = "user", .text = "Who?", .n_images = 2, .text_first = true};
+    const struct lk_chat_message text_first = {"user", first, 3}, mixed = {"user", between, 5};
+    expect_rendered(&mixed, 1, false, SYSTEM "<|im_start|>user\nA:" IMAGE "B:" IMAGE "Same?<|im_end|>\n" OPEN);
     expect_rendered(&text_first, 1, false, SYSTEM "<|im_start|>user\nWho?" IMAGE IMAGE "<|im_end|>\n" OPEN);
     expect_rendered(NULL, 0, false, OPEN);
 }
@@ -39,8 +43,11 @@ static void strings_are_those_of_the_template(void **state) {
 static void other_roles_are_refused(void **state) {
     (void)state;
     char *text;
-    const struct lk_chat_message messages[] = {{.role = "user", .text = "a"}, {.role = "user\n", .text = "b"}};
-    assert_fails(lk_chat_string(messages, 2, false, &text), LK_E_USAGE, "message 2: expected role");
+    const struct lk_chat_part part = {.text = "a"};
+    const struct lk_chat_message messages[] = {{"user", &part, 1}, {"user\n", &part, 1}};
+    assert_fails(lk_chat_string_qwen(messages, 2, false, &text), LK_E_USAGE, "message 2: expected role");
+    assert_null(text);
+    assert_fails(lk_chat_string_mistral(messages, 2, false, &text), LK_E_USAGE, "message 2: expected role");
     assert_null(text);
 }
 

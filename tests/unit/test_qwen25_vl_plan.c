@@ -46,7 +46,7 @@ static void vision_is_counted_by_window(void **state) {
     bind_released(&m, false);
     assert_ok(lk_device_cpu_create(1, &cpu));
     assert_ok(lk_device_plan_create(cpu, &plan));
-    struct lk_qwen25_vl_image image = {.grid_h = 28, .grid_w = 28};
+    struct lk_vlm_image image = {.grid_h = 28, .grid_w = 28};
     struct lk_tensor features;
     assert_ok(LK_NEW(&plan->arena, &features, LK_BF16, lk_qwen25_vl_image_tokens(&m.config, &image), 3584));
     assert_ok(lk_qwen25_vl_vision(plan, &m, &image, 0, &features));

@@ -142,8 +142,8 @@ static cJSON *text_config(const void *size) {
                      "\"model_type\":\"mistral\",\"pad_token_id\":11,\"rms_norm_eps\":1e-05,"
                      "\"rope_theta\":1000000000.0,\"sliding_window\":null,\"tie_word_embeddings\":false,"
                      "\"use_cache\":true},\"tie_word_embeddings\":false,\"transformers_version\":\"4.57.0\","
-                     "\"vision_config\":{\"attention_dropout\":0.0,\"head_dim\":4,\"hidden_act\":\"gelu\","
-                     "\"hidden_size\":16,\"image_size\":28,\"initializer_range\":0.02,\"intermediate_size\":37,"
+                     "\"vision_config\":{\"attention_dropout\":0.0,\"head_dim\":4,\"hidden_act\":\"silu\","
+                     "\"hidden_size\":16,\"image_size\":1540,\"initializer_range\":0.02,\"intermediate_size\":37,"
                      "\"model_type\":\"pixtral\",\"num_attention_heads\":4,\"num_channels\":3,\"num_hidden_layers\":1,"
                      "\"patch_size\":14,\"rope_theta\":10000.0},\"vision_feature_layer\":-1}");
     cJSON *text = c ? cJSON_GetObjectItemCaseSensitive(c, "text_config") : NULL;
@@ -170,6 +170,14 @@ static cJSON *tokenizer_config(const void *size) {
                  "\"tokenizer_class\":\"LlamaTokenizerFast\",\"unk_token\":\"<unk>\"}");
 }
 
+static cJSON *processor_config(const void *size) {
+    (void)size;
+    return parse("{\"do_convert_rgb\":true,\"do_normalize\":true,\"do_rescale\":true,\"do_resize\":true,\"image_mean\":"
+                 "[0.48145466,0.4578275,0.40821073],\"image_processor_type\":\"PixtralImageProcessor\",\"image_std\":"
+                 "[0.26862954,0.26130258,0.27577711],\"patch_size\":14,\"processor_class\":\"PixtralProcessor\","
+                 "\"resample\":3,\"rescale_factor\":0.00392156862745098,\"size\":{\"longest_edge\":1540}}");
+}
+
 static cJSON *tokenizer(const void *size) {
     const struct make_flux2 *f = size;
     return make_tokenizer_mistral(f->vocab);
@@ -190,6 +198,7 @@ const struct make_family make_family_flux2 = {
               {"vae/config.json", vae_config},
               {"text_encoder/config.json", text_config},
               {"text_encoder/generation_config.json", generation_config},
+              {"tokenizer/preprocessor_config.json", processor_config},
               {"tokenizer/tokenizer_config.json", tokenizer_config},
               {"tokenizer/tokenizer.json", tokenizer}},
     .weights = {{"transformer", "diffusion_pytorch_model", make_flux2_transformer},

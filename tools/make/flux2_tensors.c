@@ -46,7 +46,7 @@ void make_flux2_transformer(struct make_list *list, const void *size) {
     make_linear(list, f->in_channels, d, 1, "", "proj_out");
 }
 
-/* One small Pixtral layer: unused by editing, but part of every released file. */
+/* One small Pixtral layer: unused by editing, but part of every released file, and its beginning. */
 static void vision(struct make_list *list, int64_t hidden) {
     const char *p = "vision_tower.transformer.layers.0.";
     make_add(list, MAKE_LINEAR, 1, MAKE_SHAPE(16, 3, 14, 14), "vision_tower.patch_conv.weight");
@@ -70,6 +70,7 @@ void make_flux2_text_encoder(struct make_list *list, const void *size) {
     int64_t h = f->hidden, m = f->intermediate, q = (int64_t)f->n_q_heads * f->text_head_dim,
             kv = (int64_t)f->n_kv_heads * f->text_head_dim;
     list->dtype = LK_BF16;
+    vision(list, h);
     make_linear(list, f->vocab, h, 1, "language_model.model.", "embed_tokens");
     for (int i = 0; i < f->n_layers; i++) {
         char p[64];
@@ -86,5 +87,4 @@ void make_flux2_text_encoder(struct make_list *list, const void *size) {
     }
     make_norm(list, h, "language_model.model.", "norm");
     make_linear(list, f->vocab, h, 1, "language_model.", "lm_head");
-    vision(list, h);
 }

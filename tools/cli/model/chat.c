@@ -83,19 +83,23 @@ static void report(const struct state *s) {
 
 static enum lk_code ask(struct state *s) {
     const struct cli_arguments *a = s->arguments;
+    const struct lk_chat_part system = {.text = a->system};
+    struct lk_chat_part parts[CLI_MAX_IMAGES + 1];
     struct lk_chat_message messages[2];
+    int n_parts = 0;
     struct lk_chat_request request;
     lk_chat_request_init(&request, s->chat);
-    if (a->system) messages[request.n_messages++] = (struct lk_chat_message){.role = "system", .text = a->system};
-    messages[request.n_messages++] = (struct lk_chat_message){
-        .role = "user", .text = a->job.request.prompt, .images = s->images, .n_images = a->n_images};
+    for (int i = 0; i < a->n_images; i++) parts[n_parts++] = (struct lk_chat_part){.image = &s->images[i]};
+    parts[n_parts++] = (struct lk_chat_part){.text = a->job.request.prompt};
+    if (a->system) messages[request.n_messages++] = (struct lk_chat_message){"system", &system, 1};
+    messages[request.n_messages++] = (struct lk_chat_message){"user", parts, n_parts};
     request.messages = messages;
     make_generation(&request.generation, a);
     request.seed = a->job.request.seed;
     request.text = on_text;
     request.text_context = s;
     cli_signals_install();
-    lk_log(LK_LOG_INFO, "qwen2.5-vl in %s on %s", a->job.run.dtype, s->device->name);
+    lk_log(LK_LOG_INFO, "%s in %s on %s", lk_chat_family(s->chat), a->job.run.dtype, s->device->name);
     s->started_s = lk_log_now();
     enum lk_code rc = lk_chat_reply(s->chat, s->device, &request, &s->reply);
     if (s->reply.n_tokens) putchar('\n');

@@ -8,9 +8,14 @@ static void digest(const struct lk_image *image, char out[65]) {
 }
 
 void tiny_queue_open(struct tiny_queue *q, struct lk_device *dev, const struct tiny_edit *edit, enum lk_dtype dtype) {
+    tiny_queue_open_with(q, dev, edit, &(struct lk_pipeline_options){.compute = dtype}, TINY_QUEUE);
+}
+
+void tiny_queue_open_with(struct tiny_queue *q, struct lk_device *dev, const struct tiny_edit *edit,
+                          const struct lk_pipeline_options *options, int n_alone) {
     uint64_t random = 5;
     memset(q, 0, sizeof *q);
-    tiny_job_open(&q->tiny, edit, dtype, 2);
+    tiny_job_open_with(&q->tiny, edit, edit->checkpoint, options, 2);
     const struct lk_image *image = &q->tiny.image;
     assert_ok(lk_image_new(&q->other, image->width, image->height, 3));
     for (int i = 0; i < image->width * image->height * 3; i++) q->other.pixels[i] = (uint8_t)test_random(&random);
@@ -23,13 +28,13 @@ void tiny_queue_open(struct tiny_queue *q, struct lk_device *dev, const struct t
     }
     q->requests[1].num_inference_steps = 3;
     if (q->requests[3].height) q->requests[3].height = 32;
-    for (int i = 0; i < TINY_QUEUE; i++) {
+    for (int i = 0; i < TINY_QUEUE; i++) q->jobs[i].request = &q->requests[i];
+    for (int i = 0; i < n_alone; i++) {
         struct lk_result result;
         assert_ok(lk_pipeline_edit(q->tiny.pipeline, dev, &q->requests[i], &result));
         digest(&result.image, q->alone[i]);
         lk_result_free(&result);
         for (int j = 0; j < i; j++) assert_string_not_equal(q->alone[i], q->alone[j]);
-        q->jobs[i].request = &q->requests[i];
     }
 }
 

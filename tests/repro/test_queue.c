@@ -23,6 +23,28 @@ static void same_picture_in_every_queue(void **state) {
     }
 }
 
+/* Weights of four bits, with any number of threads and of jobs a visit. */
+static void packed_weights_in_a_queue(void **state) {
+    (void)state;
+    static const int of_three[] = {2, 0, 1};
+    const bool full = getenv("LIKENESS_TEST_FULL") != NULL;
+    for (int i = 0; i < (full ? TINY_FAMILIES : 1); i++) {
+        const struct lk_pipeline_options nf4 = {.compute = LK_BF16, .quantize = LK_QUANTIZE_NF4};
+        struct lk_device *dev;
+        struct tiny_queue q;
+        assert_ok(lk_device_cpu_create(1, &dev));
+        tiny_queue_open_with(&q, dev, &tiny_edits[i], &nf4, 3);
+        for (int threads = 1; threads <= 3; threads++) {
+            lk_device_free(dev);
+            assert_ok(lk_device_cpu_create(threads, &dev));
+            for (int k = 1; k <= 3; k++)
+                if (full || k == threads) tiny_queue_same(&q, dev, of_three, 3, k);
+        }
+        tiny_queue_close(&q);
+        lk_device_free(dev);
+    }
+}
+
 static enum lk_code count_traces(void *context, struct lk_device *dev, const char *name,
                                  const struct lk_tensor *value) {
     int *n = context;
@@ -121,9 +143,8 @@ static void an_interruption_ends_the_queue(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_picture_in_every_queue),
-        cmocka_unit_test(equal_inputs_are_encoded_once),
-        cmocka_unit_test(a_bad_job_fails_alone),
+        cmocka_unit_test(same_picture_in_every_queue),    cmocka_unit_test(packed_weights_in_a_queue),
+        cmocka_unit_test(equal_inputs_are_encoded_once),  cmocka_unit_test(a_bad_job_fails_alone),
         cmocka_unit_test(an_interruption_ends_the_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

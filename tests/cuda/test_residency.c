@@ -1,0 +1,152 @@
+/* One picture, wherever weights lie and however they travel: queues of jobs at budgets from the least one to
+ * everything, with rings of several sizes, readers or pinned copies, one to three jobs a visit, in bf16, q8 and nf4,
+ * under seeds that order the simulated GPU's warps, blocks and streams differently. Everyday one packed run of each
+ * family; in the full run (LIKENESS_TEST_FULL) every budget with every seed, and with them every pair of the rest. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "models/placement.h"
+#include "tests/common/cuda.h"
+#include "tests/common/simulated_gpu.h"
+#include "tests/common/tiny_queue.h"
+
+#define N_BUDGETS 8
+#define N_SEEDS   5
+#define N_JOBS    3
+#define PINNED    ((uint64_t)1 << 30) /* of host memory: all that travels has a copy there */
+
+static const struct simulated_gpu *gpu;
+static const enum lk_quantize forms[] = {LK_QUANTIZE_NF4, LK_QUANTIZE_Q8, LK_QUANTIZE_NONE};
+static const int order[N_JOBS] = {2, 0, 1};
+
+/* The number after `text` in what the refusal of this budget says. */
+static uint64_t refused(struct tiny_queue *q, const struct lk_budget *budget, int jobs_per_visit, const char *text) {
+    struct lk_queued *jobs[N_JOBS];
+    struct lk_device *dev;
+    unsigned long long n = 0;
+    for (int i = 0; i < N_JOBS; i++) jobs[i] = &q->jobs[order[i]];
+    const struct lk_queue queue = {.jobs = jobs, .n_jobs = N_JOBS, .jobs_per_visit = jobs_per_visit};
+    assert_ok(lk_device_cuda_create(0, &dev));
+    dev->budget = *budget;
+    assert_int_equal(lk_pipeline_edit_queue(q->tiny.pipeline, dev, &queue), LK_E_FIT);
+    const char *at = strstr(lk_error_text(), text);
+    if (at) assert_int_equal(sscanf(at + strlen(text), "%llu", &n), 1);
+    lk_device_free(dev);
+    return n;
+}
+
+/* Bytes of the largest weight that travels. */
+static uint64_t largest_weight(struct tiny_queue *q) {
+    uint64_t largest = 1;
+    for (uint64_t more = 1; more;) {
+        more = refused(q, &(struct lk_budget){.bytes = 1, .ring_bytes = largest}, 1, " takes ");
+        if (more) largest = more;
+    }
+    return largest;
+}
+
+/* Budget i of N_BUDGETS, the last a little less than everything. */
+static void one_placement(struct tiny_queue *q, int i, int seed, uint64_t largest) {
+    static const uint64_t rings[] = {0, 1, 2, 4};
+    static const int readers[] = {0, 1, 4};
+    const int n = i + seed, jobs_per_visit = 1 + n % 3, n_readers = readers[(i / 2 + seed) % 3];
+    struct lk_budget budget = {.ring_bytes = rings[n % 4] * largest, .readers = n_readers ? n_readers : 1};
+    struct lk_device *dev;
+    budget.host_bytes = n_readers ? 1 : PINNED;
+    budget.bytes = 1;
+    uint64_t least = refused(q, &budget, jobs_per_visit, " MiB (");
+    assert_ok(lk_device_cuda_create(0, &dev));
+    least += dev->memory_own;
+    uint64_t whole = least + N_BUDGETS * largest;
+    if (test_is_full()) {
+        gpu->memory_peak(0);
+        tiny_queue_same(q, dev, order, N_JOBS, jobs_per_visit);
+        whole = gpu->memory_peak(0);
+    }
+    lk_device_free(dev);
+    budget.bytes = least + (whole - least) * (uint64_t)i / N_BUDGETS;
+    uint64_t waits = gpu->calls("cuStreamWaitEvent");
+    assert_ok(lk_device_cuda_create(0, &dev));
+    dev->budget = budget;
+    gpu->memory_peak(0);
+    tiny_queue_same(q, dev, order, N_JOBS, jobs_per_visit);
+    assert_true(gpu->memory_peak(0) <= budget.bytes);
+    assert_true(gpu->calls("cuStreamWaitEvent") > waits + 4);
+    lk_device_free(dev);
+}
+
+/* What a child does: some of a family's placements under its seed, and the pictures' digests on stdout. */
+static int run(int family, int form, int seed) {
+    const struct lk_pipeline_options options = {.compute = LK_BF16, .quantize = forms[form]};
+    struct lk_device *dev;
+    struct tiny_queue q;
+    gpu = simulated_gpu();
+    assert_ok(lk_device_cuda_create(0, &dev));
+    tiny_queue_open_with(&q, dev, &tiny_edits[family], &options, N_JOBS);
+    lk_device_free(dev);
+    uint64_t largest = largest_weight(&q), reports = gpu->report_count();
+    for (int i = test_is_full() ? 0 : seed; i < N_BUDGETS; i += test_is_full() ? 1 : N_BUDGETS)
+        one_placement(&q, i, seed, largest);
+    assert_int_equal(gpu->report_count(), reports);
+    for (int i = 0; i < N_JOBS; i++) printf("image %s\n", q.alone[i]);
+    tiny_queue_close(&q);
+    return 0;
+}
+
+static void start(int family, int form, int seed, char *out, size_t n_out) {
+    int ends[2], status;
+    char args[3][16];
+    const int values[] = {family, form, seed};
+    for (int i = 0; i < 3; i++) snprintf(args[i], sizeof args[i], "%d", values[i]);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("GPUSIM_SEED", args[2], 1);
+        if (seed > 2) setenv("GPUSIM_CHECKS", "none", 1);
+        dup2(ends[1], STDOUT_FILENO);
+        execl("/proc/self/exe", "test_cuda_residency", args[0], args[1], args[2], (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    size_t n = 0;
+    for (ssize_t got; n + 1 < n_out && (got = read(ends[0], out + n, n_out - 1 - n)) > 0;) n += (size_t)got;
+    out[n] = 0;
+    close(ends[0]);
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status)) fail_msg("seed %d: %s", seed, out);
+}
+
+static void one_image(int family) {
+    char first[4096], again[4096];
+    for (int form = 0; form < 3; form++) {
+        if (!test_is_full() && form != family % 2) continue;
+        start(family, form, 1, first, sizeof first);
+        assert_non_null(strstr(first, "image "));
+        for (int seed = 2; test_is_full() && seed <= N_SEEDS; seed++) {
+            start(family, form, seed, again, sizeof again);
+            if (strcmp(strstr(again, "image "), strstr(first, "image ")))
+                fail_msg("%s: seed %d has another picture than seed 1", tiny_edits[family].name, seed);
+        }
+    }
+}
+
+static void flux2(void **state) {
+    (void)state;
+    one_image(0);
+}
+static void qwen_edit(void **state) {
+    (void)state;
+    one_image(1);
+}
+static void step1x(void **state) {
+    (void)state;
+    one_image(2);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(flux2), cmocka_unit_test(qwen_edit), cmocka_unit_test(step1x)};
+    if (argc == 4) return run(atoi(argv[1]), atoi(argv[2]), atoi(argv[3]));
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    gpu = simulated_gpu();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -73,7 +73,7 @@ struct lk_stage_placement {
 
 struct lk_placement {
     struct lk_itinerary itinerary;
-    bool whole;           /* all weights at once, beside the arena: nothing below is used */
+    bool whole;           /* all weights at once, beside the arena: only their bytes are below */
     uint64_t arena_bytes; /* the largest of the stages' */
     uint64_t block_bytes;
     struct lk_stage_placement stages[LK_MAX_STAGES];
@@ -88,9 +88,10 @@ void lk_placement_free(struct lk_placement *placement);
 
 /* What a run may use of a device that has memory of its own. 0: as much as is there, or as fits best. */
 struct lk_budget {
-    uint64_t bytes;      /* of the whole process */
-    uint64_t ring_bytes; /* of each ring */
-    uint64_t host_bytes; /* pinned host memory for copies of what is streamed; 1: none */
+    uint64_t bytes;          /* of the whole process */
+    uint64_t ring_bytes;     /* of each ring */
+    uint64_t resident_bytes; /* at most, in each stage, of what may travel; 1: none */
+    uint64_t host_bytes;     /* pinned host memory for copies of what is streamed; 1: none */
     int readers;
     double bytes_per_weight; /* in place of two, of what travels in the transformer: for predictions only */
 };

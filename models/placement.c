@@ -262,7 +262,7 @@ static uint64_t block_for(const struct need *need, uint64_t common, uint64_t res
     return need->arena + common + resident + (resident < need->moving ? need->ring : 0);
 }
 
-static enum lk_code decide_stages(struct lk_placement *p, const struct need *needs, uint64_t space) {
+static enum lk_code decide_stages(struct lk_placement *p, const struct need *needs, uint64_t space, uint64_t most) {
     const struct lk_itinerary *it = &p->itinerary;
     uint64_t common = common_bytes(it), block = 0;
     bool *keep = lk_calloc((size_t)it->n_stages * (it->units.n + 1), sizeof *keep);
@@ -272,10 +272,10 @@ static enum lk_code decide_stages(struct lk_placement *p, const struct need *nee
         const struct need *need = &needs[i];
         bool *mine = keep + (size_t)i * (it->units.n + 1);
         uint64_t resident = 0, beside = need->arena + common;
-        if (!need->once && beside + need->moving <= space)
+        if (!need->once && beside + need->moving <= space && need->moving <= most)
             rc = choose(it, i, need->moving, mine);
         else if (!need->once)
-            rc = choose(it, i, space - beside - need->ring, mine);
+            rc = choose(it, i, smaller(space - beside - need->ring, most), mine);
         for (size_t u = 0; u < it->units.n; u++)
             if (mine[u]) resident += lk_unit_room(it, u);
         block = larger(block, block_for(need, common, resident));
@@ -317,14 +317,16 @@ enum lk_code lk_placement_decide(struct lk_itinerary *it, const struct lk_budget
     }
     for (size_t u = 0; u < it->units.n; u++) weights += lk_place_room(it->units.entries[u].bytes);
     uint64_t whole = up(arena ? arena : 1, grain) + up(weights, grain);
-    *least = smaller(whole, up(*least, grain));
+    const uint64_t staged = up(*least, grain), most = budget->resident_bytes ? budget->resident_bytes : UINT64_MAX;
+    *least = smaller(whole, staged);
     if (*least > room) return lk_fail(LK_E_FIT, "%llu bytes are needed", (unsigned long long)*least);
-    out->whole = whole <= room;
+    out->whole = whole <= room && (weights <= most || staged > room);
     out->arena_bytes = arena;
     out->readers = budget->readers ? budget->readers : READERS;
     out->itinerary = *it;
+    out->block_bytes = whole;
     if (!out->whole) {
-        enum lk_code rc = decide_stages(out, needs, room / grain * grain);
+        enum lk_code rc = decide_stages(out, needs, room / grain * grain, most);
         if (rc) {
             out->itinerary = (struct lk_itinerary){0};
             lk_placement_free(out);
@@ -436,7 +438,7 @@ static enum lk_code try_placement(struct lk_device *dev, const struct lk_device 
     enum lk_code rc = lk_placement_decide(&it, &budget, room->bytes, dev->memory_grain, &p, least);
     if (rc == LK_E_FIT && *least > room->bytes) rc = too_small(dev, room, *least);
     if (!rc) {
-        *tried = p.whole ? room->bytes : p.block_bytes;
+        *tried = p.block_bytes;
         if (p.whole) rc = dev->memory->note_weights(dev, &p.itinerary.units);
         if (!rc) rc = lk_device_prepare_placed(dev, &p);
         lk_placement_free(&p);

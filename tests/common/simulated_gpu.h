@@ -10,6 +10,7 @@ struct simulated_gpu {
     const char *(*failed_call)(void);
     uint64_t (*memory_peak)(int device);
     void (*memory_limit)(uint64_t bytes);
+    void (*memory_piece)(uint64_t bytes);
     uint64_t (*report_count)(void);
 };
 

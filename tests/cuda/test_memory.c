@@ -116,6 +116,70 @@ static void budget_to_the_byte(void **state) {
     }
 }
 
+/* Bytes that a family's released model takes at 1024x1024 with one reference: with everything resident, and at least.
+ */
+static void released(int family, uint64_t *whole, uint64_t *least_bytes) {
+    static const char *const names[] = {"flux2-dev", "qwen-edit-2511", "step1x-v1p2"};
+    struct lk_image image = {.width = 1024, .height = 1024, .channels = 3};
+    struct tiny_job job = {0};
+    struct lk_plan plan;
+    struct lk_device *a100;
+    assert_ok(lk_pipeline_open_configs(&job.pipeline, names[family], LK_BF16));
+    lk_request_init(&job.request, job.pipeline);
+    job.request.images = &image;
+    job.request.n_images = 1;
+    assert_ok(lk_device_cuda_describe("sm_80", &a100));
+    assert_ok(lk_pipeline_plan(job.pipeline, a100, &job.request, &plan));
+    *whole = plan.device_bytes + plan.beside_bytes;
+    *least_bytes = plan.least_bytes + plan.beside_bytes;
+    lk_device_free(a100);
+    lk_pipeline_close(job.pipeline);
+}
+
+/* Cards as large for the tiny models as real ones are for the released ones: from the least that will do to everything
+ * in the same proportion. All memory of a card is used, and what plan says of device and of pinned memory is what a run
+ * takes, to the byte. */
+static void cards(void **state) {
+    (void)state;
+    static const int sizes[] = {16, 80, 24, 20, 12}; /* GiB */
+    for (int i = 0; i < (test_is_full() ? TINY_FAMILIES * 5 : 2); i++) {
+        struct tiny_job job;
+        struct lk_result result;
+        struct lk_device *dev;
+        struct lk_plan plan;
+        uint64_t whole, lowest, most, card = (uint64_t)sizes[i / TINY_FAMILIES] << 30;
+        tiny_job_open(&job, &tiny_edits[i % TINY_FAMILIES], LK_BF16, 0);
+        released(i % TINY_FAMILIES, &whole, &lowest);
+        most = planned(&job);
+        uint64_t tiny = most;
+        if (card < whole)
+            tiny = least(&job) +
+                   (uint64_t)((double)(most - least(&job)) * (double)(card - lowest) / (double)(whole - lowest));
+        gpu->memory_limit(tiny);
+        assert_ok(lk_device_cuda_create(0, &dev));
+        dev->budget.host_bytes = i % 2 ? 1 : (uint64_t)1 << 30;
+        assert_ok(lk_pipeline_plan(job.pipeline, dev, &job.request, &plan));
+        assert_true(plan.fits);
+        gpu->memory_peak(0);
+        gpu->memory_peak(-1);
+        uint64_t own = gpu->memory_peak(-1);
+        assert_ok(lk_pipeline_edit(job.pipeline, dev, &job.request, &result));
+        uint64_t peak = gpu->memory_peak(0), pinned = gpu->memory_peak(-1) - own;
+        printf("%-14s %2d GiB of %5.1f: %8llu of %8llu bytes, planned %8llu, pinned %7llu, planned %7llu\n",
+               tiny_edits[i % TINY_FAMILIES].name, sizes[i / TINY_FAMILIES], (double)whole / (1 << 30),
+               (unsigned long long)peak, (unsigned long long)tiny, (unsigned long long)plan.placed_bytes,
+               (unsigned long long)pinned, (unsigned long long)plan.pinned_bytes);
+        assert_int_equal(peak, plan.placed_bytes);
+        assert_int_equal(pinned, plan.pinned_bytes);
+        assert_int_equal(plan.whole, card >= whole);
+        assert_true(peak <= tiny);
+        lk_result_free(&result);
+        lk_device_free(dev);
+        gpu->memory_limit(0);
+        tiny_job_close(&job);
+    }
+}
+
 /* What did not fit leaves nothing that a smaller job would have to carry. */
 static void a_smaller_job_fits_afterwards(void **state) {
     (void)state;
@@ -175,6 +239,43 @@ static void every_failing_allocation(void **state) {
         tiny_job_close(&job);
     }
     assert_int_equal(gpu->report_count(), 0);
+}
+
+/* Free memory that lies in pieces: ever smaller placements are tried, down to the least one, and then it is exit code
+ * 4 with nothing read and nothing kept. */
+static void a_ladder_of_placements(void **state) {
+    (void)state;
+    for (int i = 0; i < (test_is_full() ? TINY_FAMILIES : 1); i++) {
+        struct tiny_job job;
+        struct lk_result good, result;
+        tiny_job_open(&job, &tiny_edits[i], LK_BF16, 0);
+        const struct lk_plan plan = plan_of(&job);
+        const uint64_t own = 512, lowest = plan.least_bytes - own, most = plan.device_bytes - own;
+        assert_ok(open_and_edit(&job, &good));
+        const int64_t live = lk_alloc_live();
+        for (uint64_t rung = 0; rung < (test_is_full() ? 8 : 1); rung++) {
+            gpu->memory_piece(lowest + (most - lowest) * rung / 8 / 512 * 512);
+            assert_ok(open_and_edit(&job, &result));
+            assert_memory_equal(good.image.pixels, result.image.pixels, pixel_bytes(&good.image));
+            lk_result_free(&result);
+        }
+        uint64_t arena = arena_room(&plan), weights = most - arena; /* two pieces do if everything is free */
+        uint64_t larger = arena > weights ? arena : weights;
+        gpu->memory_piece((larger < lowest ? larger : lowest) - 512);
+        uint64_t copies = gpu->calls("cuMemcpyHtoD"), allocations = gpu->calls("cuMemAlloc_v2");
+        assert_fails(open_and_edit(&job, &result), LK_E_FIT, "cuMemAlloc_v2");
+        assert_int_equal(lk_exit_code(LK_E_FIT), 4);
+        assert_int_equal(gpu->calls("cuMemcpyHtoD"), copies);
+        uint64_t tried = gpu->calls("cuMemAlloc_v2") - allocations - 1;
+        printf("%-14s %llu placements tried\n", tiny_edits[i].name, (unsigned long long)tried);
+        assert_true(tried >= 2 && tried < 12);
+        gpu->memory_piece(0);
+        assert_int_equal(lk_alloc_live(), live);
+        gpu->memory_peak(0);
+        assert_int_equal(gpu->memory_peak(0), 0);
+        lk_result_free(&good);
+        tiny_job_close(&job);
+    }
 }
 
 /* The program's exit code on the job of tiny_edits[3], its stderr in `text`. */
@@ -247,8 +348,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(plan_is_the_peak),
         cmocka_unit_test(a_second_job_plans_on_top),
         cmocka_unit_test(budget_to_the_byte),
+        cmocka_unit_test(cards),
         cmocka_unit_test(a_smaller_job_fits_afterwards),
         cmocka_unit_test(every_failing_allocation),
+        cmocka_unit_test(a_ladder_of_placements),
         cmocka_unit_test(exit_code_of_the_program),
         cmocka_unit_test(lesser_gpus),
     };

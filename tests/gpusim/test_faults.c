@@ -72,6 +72,18 @@ static void test_peak_and_limit(void **state) {
     gpusim_memory_limit(0);
     cu_ok(cuMemFree_v2(p));
     cu_ok(cuMemFree_v2(q));
+    gpusim_memory_piece(2048); /* much is free, and in pieces */
+    assert_int_equal(cuMemAlloc_v2(&p, 2049), CUDA_ERROR_OUT_OF_MEMORY);
+    cu_ok(cuMemAlloc_v2(&p, 2048));
+    cu_ok(cuMemFree_v2(p));
+    gpusim_memory_piece(0);
+    void *host;
+    gpusim_memory_peak(-1);
+    before = gpusim_memory_peak(-1);
+    cu_ok(cuMemHostAlloc(&host, 1001, 0));
+    cu_ok(cuMemFreeHost(host));
+    assert_int_equal(gpusim_memory_peak(-1), before + 1001);
+    assert_int_equal(gpusim_memory_peak(-1), before);
 }
 
 /* The last test: the context is lost. */

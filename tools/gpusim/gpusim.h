@@ -145,9 +145,11 @@ __attribute__((visibility("default"))) void gpusim_fail_at(const char *name, uin
 /* The function that was made to fail, NULL: none since the last gpusim_fail_at. */
 __attribute__((visibility("default"))) const char *gpusim_failed_call(void);
 /* The most bytes of device memory in use at once since the last call of this with the device (which starts afresh),
- * modules' variables among them; and another capacity than GPUSIM_MEMORY's. */
+ * modules' variables among them (-1: of pinned host memory); another capacity than GPUSIM_MEMORY's; and the most that
+ * one allocation may have, as where the free memory is in pieces (0: all that is free). */
 __attribute__((visibility("default"))) uint64_t gpusim_memory_peak(int device);
 __attribute__((visibility("default"))) void gpusim_memory_limit(uint64_t bytes);
+__attribute__((visibility("default"))) void gpusim_memory_piece(uint64_t bytes);
 
 /* A message kept for the next gpusim_say or returned to JIT log buffers; truncated to 1023 characters. */
 struct gpusim_message {

@@ -15,8 +15,9 @@ static struct {
     struct gpusim_allocation *freed[N_FREED]; /* the last ones, for reports */
     size_t n_freed;
     uint64_t next[GPUSIM_MAX_DEVICES]; /* addresses are not used again, so that a stale pointer is always found out */
-    uint64_t used[GPUSIM_MAX_DEVICES], peak[GPUSIM_MAX_DEVICES];
-    uint64_t limit; /* 0: as the settings say */
+    uint64_t used[GPUSIM_MAX_DEVICES + 1], peak[GPUSIM_MAX_DEVICES + 1]; /* of device i at i + 1; pinned memory at 0 */
+    uint64_t limit;                                                      /* 0: as the settings say */
+    uint64_t piece; /* the most that can be had at once; 0: all that is free */
     uint64_t count;
 } map;
 
@@ -84,15 +85,16 @@ static uint8_t *map_host(uint64_t bytes) {
 
 uint64_t gpusim_memory_capacity(void) { return map.limit ? map.limit : gpusim_settings()->memory_bytes; }
 void gpusim_memory_limit(uint64_t bytes) { map.limit = bytes; }
+void gpusim_memory_piece(uint64_t bytes) { map.piece = bytes; }
 
 uint64_t gpusim_memory_free_bytes(int device) {
     uint64_t capacity = gpusim_memory_capacity();
-    return map.used[device] < capacity ? capacity - map.used[device] : 0;
+    return map.used[device + 1] < capacity ? capacity - map.used[device + 1] : 0;
 }
 
 uint64_t gpusim_memory_peak(int device) {
-    uint64_t peak = map.peak[device];
-    map.peak[device] = map.used[device];
+    uint64_t peak = map.peak[device + 1];
+    map.peak[device + 1] = map.used[device + 1];
     return peak;
 }
 
@@ -102,10 +104,20 @@ static uint64_t taken(enum gpusim_memory_kind kind, uint64_t bytes) {
     return (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
 }
 
+/* Device memory in grains, pinned memory to the byte; what is registered is the user's. */
+static void count_bytes(const struct gpusim_allocation *r, bool more) {
+    uint64_t bytes = r->device < 0 ? r->bytes : taken((enum gpusim_memory_kind)r->kind, r->bytes);
+    if (r->kind == GPUSIM_MEMORY_REGISTERED) return;
+    uint64_t *used = &map.used[r->device + 1], *peak = &map.peak[r->device + 1];
+    *used += more ? bytes : 0 - bytes;
+    if (*used > *peak) *peak = *used;
+}
+
 struct gpusim_allocation *gpusim_memory_new(enum gpusim_memory_kind kind, int device, uint64_t bytes, void *host) {
     bool on_device = kind != GPUSIM_MEMORY_PINNED && kind != GPUSIM_MEMORY_REGISTERED;
     uint64_t size = taken(kind, bytes);
     if (on_device && ((!size && bytes) || size > gpusim_memory_free_bytes(device))) return NULL;
+    if (kind == GPUSIM_MEMORY_DEVICE && map.piece && size > map.piece) return NULL;
     struct gpusim_allocation *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->kind = (uint8_t)kind;
@@ -123,11 +135,8 @@ struct gpusim_allocation *gpusim_memory_new(enum gpusim_memory_kind kind, int de
         return NULL;
     }
     r->id = ++map.count;
-    if (on_device) {
-        map.next[device] += ((bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1)) + GUARD;
-        map.used[device] += size;
-        if (map.used[device] > map.peak[device]) map.peak[device] = map.used[device];
-    }
+    if (on_device) map.next[device] += ((bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1)) + GUARD;
+    count_bytes(r, true);
     if (kind == GPUSIM_MEMORY_DEVICE && bytes <= FILL_LIMIT && !gpusim_settings()->sample)
         memset(r->host, 0xff, bytes); /* NaN in every float type */
     if (gpusim_memory_on_new) gpusim_memory_on_new(r);
@@ -140,7 +149,7 @@ void gpusim_memory_free(struct gpusim_allocation *r) {
     memmove(map.records + at, map.records + at + 1, (map.n - at - 1) * sizeof *map.records);
     map.n--;
     if (r->kind != GPUSIM_MEMORY_REGISTERED) munmap(r->host, ((r->bytes ? r->bytes : 1) + 4095) & ~(size_t)4095);
-    if (r->device >= 0) map.used[r->device] -= taken((enum gpusim_memory_kind)r->kind, r->bytes);
+    count_bytes(r, false);
     if (r->shadow && r->shadow_free) r->shadow_free(r->shadow);
     if (r->touched && r->touched_free) r->touched_free(r->touched);
     r->shadow = r->touched = NULL;

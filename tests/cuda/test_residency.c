@@ -75,7 +75,7 @@ static void one_placement(struct tiny_queue *q, int i, int seed, uint64_t larges
     budget.resident_bytes = 1 + resident * (uint64_t)i / N_BUDGETS;
     transformer(q, &budget, &streamed, &resident);
     assert_true(streamed > 0);
-    assert_int_equal(resident > 0, i > 0);
+    assert_true(i < N_BUDGETS / 2 ? i || !resident : resident > 0);
     dev->budget = budget;
     gpu->memory_peak(0);
     tiny_queue_same(q, dev, order, N_JOBS, jobs_per_visit);

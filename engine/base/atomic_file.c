@@ -3,8 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +12,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/names.h"
+#include "engine/base/process.h"
 
 #define BUFFER_BYTES (64 * 1024)
 
@@ -44,40 +43,34 @@ static void free_file(struct lk_atomic_file *file) {
     lk_free(file);
 }
 
-/* The machine, and the processes that this one can see on it: a process number means something there only. */
-uint32_t lk_host_number(void) {
-    char text[HOST_NAME_MAX + 64] = "";
-    struct stat st;
-    gethostname(text, HOST_NAME_MAX);
-    size_t n = strnlen(text, HOST_NAME_MAX);
-    if (!stat("/proc/self/ns/pid", &st)) n += (size_t)sprintf(text + n, " %llu", (unsigned long long)st.st_ino);
-    return (uint32_t)lk_hash_bytes(1, text, n);
-}
-
-/* Removes what processes of this user and host that have ended without a word left in the folder. */
-static void sweep(const struct lk_atomic_file *file) {
-    static atomic_uint_least64_t swept; /* a batch writes into one folder: it is looked through once */
+void lk_atomic_sweep(const char *path) {
     struct stat st;
     struct dirent *entry;
     char start[32];
     size_t n_start = (size_t)snprintf(start, sizeof start, ".lk-%08x-", lk_host_number());
-    uint64_t id = lk_hash_bytes(2, file->path, file->folder_length);
-    if (atomic_exchange(&swept, id) == id) return;
-    snprintf(file->temporary, file->folder_length + 64, "%.*s.", (int)file->folder_length, file->path);
-    DIR *folder = opendir(file->temporary);
+    DIR *folder = opendir(path);
     while (folder && (entry = readdir(folder))) {
         long pid;
         unsigned number;
         int n = 0;
         if (strncmp(entry->d_name, start, n_start)) continue;
         if (sscanf(entry->d_name + n_start, "%ld-%u.tmp%n", &pid, &number, &n) != 2 || !n ||
-            entry->d_name[n_start + (size_t)n] || pid <= 0 || !kill((pid_t)pid, 0) || errno != ESRCH)
+            entry->d_name[n_start + (size_t)n] || !lk_process_is_gone(pid))
             continue;
         if (!fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
             st.st_uid == geteuid())
             unlinkat(dirfd(folder), entry->d_name, 0);
     }
     if (folder) closedir(folder);
+}
+
+/* A batch writes into one folder: it is looked through once. */
+static void sweep(const struct lk_atomic_file *file) {
+    static atomic_uint_least64_t swept;
+    uint64_t id = lk_hash_bytes(2, file->path, file->folder_length);
+    if (atomic_exchange(&swept, id) == id) return;
+    snprintf(file->temporary, file->folder_length + 64, "%.*s.", (int)file->folder_length, file->path);
+    lk_atomic_sweep(file->temporary);
 }
 
 /* The temporary name does not contain the final one, which may be as long as a name can be. */

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "engine/base/status.h"
 
@@ -28,8 +27,8 @@ enum lk_code lk_atomic_write(struct lk_atomic_file *file, const void *bytes, siz
  * unless the message says that only the folder could not be synced. */
 enum lk_code lk_atomic_commit(struct lk_atomic_file *file);
 
-/* Of this machine and the processes that can be seen here; a process number means something on one alone. */
-uint32_t lk_host_number(void);
+/* Removes what processes of this user and host that have ended without a word left in the folder. */
+void lk_atomic_sweep(const char *folder);
 
 /* Removes the temporary file and frees. NULL is allowed. The error message of the thread stays. */
 void lk_atomic_discard(struct lk_atomic_file *file);

@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +10,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/atomic_file.h"
+#include "engine/base/process.h"
 #include "eval/study/sql.h"
 
 #define FORMAT   "1"
@@ -41,25 +39,8 @@ static int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* When a process was started, in ticks since the machine was: its number may be another's later. -1: there is none. */
-static int64_t start_of(long pid) {
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (f) fclose(f);
-    text[n] = 0;
-    const char *at = strrchr(text, ')'); /* the name may hold anything */
-    char state = 0;
-    long long started = -1;
-    if (!at || sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld",
-                      &state, &started) != 2)
-        return -1;
-    return state == 'Z' ? -1 : started;
-}
-
 void lk_journal_owner(int pid, char out[LK_JOURNAL_OWNER_BYTES]) {
-    snprintf(out, LK_JOURNAL_OWNER_BYTES, "%08x-%d-%" PRId64, lk_host_number(), pid, start_of(pid));
+    snprintf(out, LK_JOURNAL_OWNER_BYTES, "%08x-%d-%" PRId64, lk_host_number(), pid, lk_process_start(pid));
 }
 
 /* Whether the process that leased under this name is gone for sure: one of this machine that is not there. */
@@ -67,8 +48,9 @@ static bool is_gone(const char *owner) {
     unsigned host;
     long pid;
     long long started;
-    if (sscanf(owner, "%8x-%ld-%lld", &host, &pid, &started) != 3 || host != lk_host_number() || pid <= 0) return false;
-    return start_of(pid) != started;
+    if (sscanf(owner, "%8x-%ld-%lld", &host, &pid, &started) != 3 || host != lk_host_number()) return false;
+    int64_t now = lk_process_start(pid);
+    return lk_process_is_gone(pid) || (now >= 0 && now != started);
 }
 
 static enum lk_code about(struct lk_journal *j, const char *name, char out[65]) {

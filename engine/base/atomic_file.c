@@ -43,12 +43,17 @@ static void free_file(struct lk_atomic_file *file) {
     lk_free(file);
 }
 
-void lk_atomic_sweep(const char *path) {
+/* Removes what processes of this user and host that have ended without a word left in the folder. */
+static void sweep(const struct lk_atomic_file *file) {
+    static atomic_uint_least64_t swept; /* a batch writes into one folder: it is looked through once */
     struct stat st;
     struct dirent *entry;
     char start[32];
     size_t n_start = (size_t)snprintf(start, sizeof start, ".lk-%08x-", lk_host_number());
-    DIR *folder = opendir(path);
+    uint64_t id = lk_hash_bytes(2, file->path, file->folder_length);
+    if (atomic_exchange(&swept, id) == id) return;
+    snprintf(file->temporary, file->folder_length + 64, "%.*s.", (int)file->folder_length, file->path);
+    DIR *folder = opendir(file->temporary);
     while (folder && (entry = readdir(folder))) {
         long pid;
         unsigned number;
@@ -62,15 +67,6 @@ void lk_atomic_sweep(const char *path) {
             unlinkat(dirfd(folder), entry->d_name, 0);
     }
     if (folder) closedir(folder);
-}
-
-/* A batch writes into one folder: it is looked through once. */
-static void sweep(const struct lk_atomic_file *file) {
-    static atomic_uint_least64_t swept;
-    uint64_t id = lk_hash_bytes(2, file->path, file->folder_length);
-    if (atomic_exchange(&swept, id) == id) return;
-    snprintf(file->temporary, file->folder_length + 64, "%.*s.", (int)file->folder_length, file->path);
-    lk_atomic_sweep(file->temporary);
 }
 
 /* The temporary name does not contain the final one, which may be as long as a name can be. */

@@ -27,9 +27,6 @@ enum lk_code lk_atomic_write(struct lk_atomic_file *file, const void *bytes, siz
  * unless the message says that only the folder could not be synced. */
 enum lk_code lk_atomic_commit(struct lk_atomic_file *file);
 
-/* Removes what processes of this user and host that have ended without a word left in the folder. */
-void lk_atomic_sweep(const char *folder);
-
 /* Removes the temporary file and frees. NULL is allowed. The error message of the thread stays. */
 void lk_atomic_discard(struct lk_atomic_file *file);
 

@@ -102,19 +102,6 @@ static enum lk_code requeue_lost(struct lk_journal *journal, const char *folder)
     return rc;
 }
 
-/* Files that a worker was writing when it was killed, beside the pictures of jobs that it held. */
-static enum lk_code sweep(void *context, const struct lk_journal_row *row) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/results/%s", (const char *)context, row->entry.output);
-    *strrchr(path, '/') = 0;
-    lk_atomic_sweep(path);
-    return LK_OK;
-}
-
-static enum lk_code sweep_leased(struct lk_journal *journal, const char *folder) {
-    return lk_journal_each(journal, LK_JOB_LEASED, false, sweep, (void *)(uintptr_t)folder);
-}
-
 /* The manifest's line of a job that workers died of. */
 static enum lk_code poison_line(void *context, int64_t index, const char *error, struct lk_text *out) {
     const struct study_run *run = context;
@@ -152,8 +139,7 @@ static enum lk_code bury(struct supervisor *s, int slot, const char *how) {
     struct lk_journal *journal;
     int n;
     LK_TRY(lk_journal_open(&journal, s->run.journal, NULL));
-    enum lk_code rc = sweep_leased(journal, s->run.folder);
-    if (!rc) rc = lk_journal_crashed(journal, w->owner, how, poison_line, &s->run, &n);
+    enum lk_code rc = lk_journal_crashed(journal, w->owner, how, poison_line, &s->run, &n);
     lk_journal_close(journal);
     if (rc) return rc;
     lk_log(LK_LOG_WARNING, "worker %d (%s) died by %s with %d jobs in hand; it is started again", slot,
@@ -273,6 +259,7 @@ static enum lk_code conclude(struct supervisor *s, const struct lk_journal_count
     if (s->error.code && s->error.code != LK_E_INTERRUPTED && n_open)
         return lk_fail(s->error.code, "%lld of %lld jobs are left; the same command goes on from here",
                        (long long)n_open, (long long)c->total);
+    if (n_open) return lk_fail(LK_E_INTERNAL, "%lld jobs were left by their workers", (long long)n_open);
     if (c->all[LK_JOB_FAILED])
         return lk_fail(LK_E_PARTIAL, "%lld of %lld jobs failed; --retry-failed tries them again",
                        (long long)c->all[LK_JOB_FAILED], (long long)c->total);
@@ -291,7 +278,6 @@ static enum lk_code prepare(struct supervisor *s, const struct cli_arguments *a,
     if (!rc && access(path, F_OK)) rc = lk_atomic_write_file(path, resolved, strlen(resolved));
     lk_free(path);
     if (!rc && a->study.retry_failed) rc = lk_journal_requeue(journal, -1, &n);
-    if (!rc) rc = sweep_leased(journal, s->run.folder);
     if (!rc) rc = requeue_lost(journal, s->run.folder);
     if (!rc) rc = lk_journal_count(journal, counts);
     lk_journal_close(journal); /* no connection may be carried over a fork */

@@ -276,7 +276,10 @@ static enum lk_code work_once(struct worker *w, struct study_piece *piece, int s
         LK_TRY(lk_study_job(w->run->study, (size_t)leases[k].index, &piece->jobs[k].study));
     }
     LK_TRY(open_model(w, &piece->jobs[0].study, slot));
+    bool alone = leases[0].crashes; /* so that no other is in hand if the worker dies again */
+    for (int k = 0; alone && k < 2; k++) study_writer_wait(&w->writer, &w->pieces[k]);
     enum lk_code rc = compute(w, piece);
+    if (alone) study_writer_wait(&w->writer, piece);
     free_sources(w, false);
     return rc;
 }

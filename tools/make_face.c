@@ -15,8 +15,8 @@ static enum lk_code run(int argc, char **argv) {
         bool valued = i + 1 < argc;
         if (!strcmp(argv[i], "--size") && valued) {
             if (sscanf(argv[++i], "%5dx%5d%c", &face.width, &face.height, &rest) != 2 || face.width < 16 ||
-                face.height < 16 || face.width > 8192 || face.height > 8192)
-                return lk_fail(LK_E_USAGE, "--size: expected WIDTHxHEIGHT from 16 to 8192, got \"%s\"", argv[i]);
+                face.height < 16 || face.width > 16384 || face.height > 16384)
+                return lk_fail(LK_E_USAGE, "--size: expected WIDTHxHEIGHT from 16 to 16384, got \"%s\"", argv[i]);
         } else if (!strcmp(argv[i], "--skin") && valued) {
             if (sscanf(argv[++i], "%2d%c", &face.skin, &rest) != 1 || face.skin < 1 || face.skin > MAKE_FACE_SKINS)
                 return lk_fail(LK_E_USAGE, "--skin: expected 1 to %d, got \"%s\"", MAKE_FACE_SKINS, argv[i]);

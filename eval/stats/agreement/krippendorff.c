@@ -28,8 +28,10 @@ static int ascending(const void *a, const void *b) {
 struct coded {
     double *values;  /* [n_values], ascending */
     double *counts;  /* [n_values]: how often each occurs */
-    int32_t *codes;  /* [n_units, n_raters]: which value, -1 where none or alone in its unit */
     int32_t *paired; /* [n_units]: ratings, 0 or at least 2 */
+    int32_t *codes;  /* of each unit in turn, ascending: which values its ratings have ... */
+    int32_t *times;  /* ... and how many of them each */
+    size_t *first;   /* [n_units + 1] of codes and times */
     size_t n_values, n_units, n_used;
     int n_raters;
 };
@@ -37,9 +39,13 @@ struct coded {
 static void coded_free(struct coded *coded) {
     lk_free(coded->values);
     lk_free(coded->counts);
-    lk_free(coded->codes);
     lk_free(coded->paired);
+    lk_free(coded->codes);
+    lk_free(coded->times);
+    lk_free(coded->first);
 }
+
+static int ascending_codes(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
 static int32_t code_of(const struct coded *coded, double value) {
     size_t low = 0, high = coded->n_values;
@@ -51,6 +57,23 @@ static int32_t code_of(const struct coded *coded, double value) {
             high = middle;
     }
     return (int32_t)low;
+}
+
+/* Unit u's values and how often it has each. */
+static void code_unit(const double *unit, size_t u, struct coded *coded) {
+    int32_t *codes = coded->codes + coded->first[u], *times = coded->times + coded->first[u];
+    size_t n = 0, n_codes = 0;
+    for (int r = 0; r < coded->n_raters && coded->paired[u]; r++)
+        if (!isnan(unit[r])) codes[n++] = code_of(coded, unit[r]);
+    if (n) qsort(codes, n, sizeof *codes, ascending_codes);
+    for (size_t i = 0; i < n; i++) {
+        if (!i || codes[i] != codes[n_codes - 1]) {
+            times[n_codes] = 0;
+            codes[n_codes++] = codes[i];
+        }
+        times[n_codes - 1]++;
+    }
+    coded->first[u + 1] = coded->first[u] + n_codes;
 }
 
 static void code_ratings(const double *ratings, struct coded *coded) {
@@ -72,8 +95,8 @@ static void code_ratings(const double *ratings, struct coded *coded) {
         }
         coded->counts[coded->n_values - 1]++;
     }
-    for (size_t i = 0; i < coded->n_units * width; i++)
-        coded->codes[i] = coded->paired[i / width] && !isnan(ratings[i]) ? code_of(coded, ratings[i]) : -1;
+    coded->first[0] = 0;
+    for (size_t u = 0; u < coded->n_units; u++) code_unit(ratings + u * width, u, coded);
 }
 
 static enum lk_code coded_make(const double *ratings, size_t n_units, int n_raters, struct coded *coded) {
@@ -90,8 +113,10 @@ static enum lk_code coded_make(const double *ratings, size_t n_units, int n_rate
     coded->values = lk_malloc(n * sizeof *coded->values);
     coded->counts = lk_malloc(n * sizeof *coded->counts);
     coded->codes = lk_malloc(n * sizeof *coded->codes);
+    coded->times = lk_malloc(n * sizeof *coded->times);
     coded->paired = lk_malloc(n_units * sizeof *coded->paired);
-    if (!coded->values || !coded->counts || !coded->codes || !coded->paired) {
+    coded->first = lk_malloc((n_units + 1) * sizeof *coded->first);
+    if (!coded->values || !coded->counts || !coded->codes || !coded->times || !coded->paired || !coded->first) {
         coded_free(coded);
         return lk_fail(LK_E_NOMEM, "alpha: no memory for %zu units of %d raters", n_units, n_raters);
     }
@@ -127,12 +152,11 @@ static double squared_distance(enum lk_measurement level, const double *places, 
 static double observed(const struct coded *coded, enum lk_measurement level, const double *places) {
     double total = 0;
     for (size_t u = 0; u < coded->n_units; u++) {
-        const int32_t *codes = coded->codes + u * (size_t)coded->n_raters;
         double sum = 0;
-        for (int i = 0; i < coded->n_raters && coded->paired[u]; i++)
-            for (int j = 0; j < i; j++)
-                if (codes[i] >= 0 && codes[j] >= 0)
-                    sum += squared_distance(level, places, coded->values, codes[i], codes[j]);
+        for (size_t i = coded->first[u]; i < coded->first[u + 1]; i++)
+            for (size_t j = coded->first[u]; j < i; j++)
+                sum += (double)coded->times[i] * coded->times[j] *
+                       squared_distance(level, places, coded->values, coded->codes[i], coded->codes[j]);
         if (sum > 0) total += 2 * sum / (coded->paired[u] - 1);
     }
     return total;
@@ -189,16 +213,13 @@ enum lk_code lk_krippendorff_alpha(const double *ratings, size_t n_units, int n_
 static size_t n_pairs(size_t n_values) { return n_values * (n_values + 1) / 2; }
 
 static void unit_columns(const struct coded *coded, size_t u, double *columns) {
-    const int32_t *codes = coded->codes + u * (size_t)coded->n_raters;
     double *pairs = columns + coded->n_values;
-    for (int i = 0; i < coded->n_raters; i++) {
-        if (codes[i] < 0) continue;
-        columns[codes[i]]++;
-        for (int j = 0; j < i; j++) {
-            if (codes[j] < 0) continue;
-            size_t a = (size_t)(codes[i] > codes[j] ? codes[i] : codes[j]), b = (size_t)(codes[i] + codes[j]) - a;
-            pairs[a * (a + 1) / 2 + b]++;
-        }
+    for (size_t i = coded->first[u]; i < coded->first[u + 1]; i++) {
+        size_t a = (size_t)coded->codes[i];
+        double times = columns[a] = coded->times[i];
+        for (size_t j = coded->first[u]; j < i; j++)
+            pairs[a * (a + 1) / 2 + (size_t)coded->codes[j]] = times * coded->times[j];
+        pairs[a * (a + 1) / 2 + a] = times * (times - 1) / 2;
     }
 }
 

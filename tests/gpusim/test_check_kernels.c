@@ -72,10 +72,19 @@ static const struct defect more[] = {
     {"mma_inactive", K(INACTIVE_LANES), 0, 0, 1, 32, 0, FAILED, false},
     {"ldmatrix_inactive", K(INACTIVE_LANES), 0, 0, 1, 32, 0, FAILED, false},
 };
+static const struct defect own[] = {
+    {"tensor_read", K(OUT_OF_BOUNDS), 0, 127, 1, 128, 0, ADDRESS, false},
+    {"tensor_vector", K(OUT_OF_BOUNDS), 0, 120, 1, 128, 0, ADDRESS, false},
+    {"tensor_write", K(OUT_OF_BOUNDS), 0, 63, 1, 128, 0, ADDRESS, false},
+    {"vote_halves", K(INACTIVE_LANES), 0, 16, 1, 32, 0, FAILED, false},
+    {"match_halves", K(INACTIVE_LANES), 0, 16, 1, 32, 0, FAILED, false},
+    {"reduce_halves", K(INACTIVE_LANES), 0, 16, 1, 32, 0, FAILED, false},
+};
 
 static CUmodule core_ptx(void) { return device_ptx("check_core"); }
 static CUmodule core_fatbin(void) { return device_fatbin("check_core"); }
 static CUmodule more_fatbin(void) { return device_fatbin("check_more"); }
+static CUmodule own_fatbin(void) { return device_fatbin("check_own"); }
 
 static bool built(void) {
     device_open();
@@ -94,6 +103,7 @@ static void test_built(void **state) {
     if (!built()) skip();
     for (size_t i = 0; i < sizeof core / sizeof core[0]; i++) defect_check(&core[i], "check_core.cu", core_fatbin);
     for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) defect_check(&more[i], "check_more.cu", more_fatbin);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) defect_check(&own[i], "check_own.cu", own_fatbin);
 }
 
 /* One line, in the order that gpusim.h states. */

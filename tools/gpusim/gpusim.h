@@ -151,6 +151,15 @@ __attribute__((visibility("default"))) uint64_t gpusim_memory_peak(int device);
 __attribute__((visibility("default"))) void gpusim_memory_limit(uint64_t bytes);
 __attribute__((visibility("default"))) void gpusim_memory_piece(uint64_t bytes);
 
+/* For programs that put many tensors into one allocation: kernels launched from now on may use, of the allocations in
+ * which these ranges begin, nothing else, so that an access past a tensor into the next one is out of bounds. n 0: they
+ * may use everything again. At most GPUSIM_MAX_RANGES (with more, everything). Only where memory is checked. */
+enum { GPUSIM_MAX_RANGES = 32 };
+struct gpusim_range {
+    uint64_t start, bytes;
+};
+__attribute__((visibility("default"))) void gpusim_tensors(const struct gpusim_range *ranges, size_t n);
+
 /* A message kept for the next gpusim_say or returned to JIT log buffers; truncated to 1023 characters. */
 struct gpusim_message {
     char text[1024];

@@ -124,6 +124,21 @@ static enum lk_code resolve(struct lk_device *dev, const struct lk_tensor **poin
     return LK_OK;
 }
 
+/* Tells a driver that wants to know it which memory an op's kernels may use: its tensors and its scratch. */
+static void tell(const struct lk_tensor *const *tensors, int n, const void *scratch, size_t scratch_bytes) {
+    struct lk_cu_range ranges[LK_TENSOR_PARTS * 16];
+    size_t n_ranges = 0;
+    if (!lk_cuda()->tensors) return;
+    if (scratch) ranges[n_ranges++] = (struct lk_cu_range){(uintptr_t)scratch, scratch_bytes};
+    for (int i = 0; i < n; i++) {
+        struct lk_tensor_part parts[LK_TENSOR_PARTS];
+        const int n_parts = tensors[i] ? lk_tensor_parts(tensors[i], parts) : 0;
+        for (int k = 0; k < n_parts; k++)
+            ranges[n_ranges++] = (struct lk_cu_range){(uintptr_t)parts[k].data, parts[k].bytes};
+    }
+    lk_cuda()->tensors(ranges, n_ranges);
+}
+
 #define RESOLVED_OP(name, last)                                                                                        \
     static enum lk_code run_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch) {                 \
         union {                                                                                                        \
@@ -132,7 +147,11 @@ static enum lk_code resolve(struct lk_device *dev, const struct lk_tensor **poin
         } resolved = {.op = *op};                                                                                      \
         struct lk_tensor tensors[LK_TENSORS_##name];                                                                   \
         LK_TRY(resolve(dev, resolved.tensors, tensors, LK_TENSORS_##name));                                            \
-        return lk_cuda_##name(dev, &resolved.op, scratch);                                                             \
+        tell(resolved.tensors, LK_TENSORS_##name, scratch,                                                             \
+             dev->table->name.scratch ? dev->table->name.scratch(dev, op) : 0);                                        \
+        const enum lk_code rc = lk_cuda_##name(dev, &resolved.op, scratch);                                            \
+        tell(NULL, 0, NULL, 0);                                                                                        \
+        return rc;                                                                                                     \
     }
 LK_OPS(RESOLVED_OP)
 

@@ -58,6 +58,8 @@ static enum lk_code open_library(void) {
         }
         memcpy((char *)&driver + functions[i].offset, &address, sizeof address);
     }
+    void *address = dlsym(library, "gpusim_tensors");
+    memcpy(&driver.tensors, &address, sizeof address);
     return lk_cuda_check(driver.init(0), lk_cuda_symbols.init, "starting the driver"); /* loaded until the program ends
                                                                                         */
 }

@@ -69,7 +69,14 @@ enum {
     F(error_name, "cuGetErrorName", (lk_cu_result result, const char **text))                                          \
     F(error_string, "cuGetErrorString", (lk_cu_result result, const char **text))
 
+/* Bytes of device memory from an address on. */
+struct lk_cu_range {
+    uint64_t start, bytes;
+};
+
 struct lk_cuda_driver {
+    /* The simulated GPU wants to know which memory the kernels launched from now on may use; none: all. NULL: a GPU. */
+    void (*tensors)(const struct lk_cu_range *ranges, size_t n);
 #define LK_CUDA_FUNCTION(name, symbol, parameters) lk_cu_result(*name) parameters;
     LK_CUDA_FUNCTIONS(LK_CUDA_FUNCTION)
 #undef LK_CUDA_FUNCTION

@@ -43,8 +43,10 @@ static CUresult launch(const struct defect *d, CUmodule (*load)(void), bool bad)
         cu_ok(cuMemsetD8_v2(c, 1, bytes));
         if (bad) cu_ok(cuMemFree_v2(c));
     }
+    if (!strncmp(name, "tensor_", 7)) gpusim_tensors(&(struct gpusim_range){a, bytes / 2}, 1);
     CUresult result = device_run(device_function(module, name), d->blocks, d->threads, d->shared, (void *)&a,
                                  (void *)&b, (void *)&c, (void *)&n, NULL);
+    gpusim_tensors(NULL, 0);
     if (result) return result;
     cu_ok(cuMemFree_v2(a));
     cu_ok(cuMemFree_v2(b));

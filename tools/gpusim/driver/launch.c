@@ -76,6 +76,16 @@ static CUresult read_params(const struct gpusim_function *f, struct gpusim_item 
     return CUDA_SUCCESS;
 }
 
+static struct gpusim_range ranges[GPUSIM_MAX_RANGES];
+static size_t n_ranges;
+
+void gpusim_tensors(const struct gpusim_range *told, size_t n) {
+    gpusim_lock();
+    n_ranges = n > GPUSIM_MAX_RANGES || gpusim_settings()->checks == GPUSIM_CHECKS_NONE ? 0 : n;
+    if (n_ranges) memcpy(ranges, told, n * sizeof *told);
+    gpusim_unlock(CUDA_SUCCESS);
+}
+
 static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
                        CUstream stream, void **params, void **extra, bool cooperative) {
     ENTER_CONTEXT_AS("cuLaunchKernel");
@@ -98,6 +108,8 @@ static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t
     item->launch.dynamic_shared_bytes = shared;
     item->launch.device = context->device;
     item->launch.cooperative = cooperative;
+    item->launch.n_ranges = n_ranges;
+    memcpy(item->launch.ranges, ranges, sizeof ranges);
     gpusim_enqueue(s, item);
     gpusim_some_work(context);
     LEAVE(CUDA_SUCCESS);

@@ -64,6 +64,34 @@ static int heap_access(struct gpusim_warp *warp, const struct gpusim_op *op, enu
                            state == GPUSIM_HEAP_FREED ? "which were freed" : "outside of what malloc gave");
 }
 
+/* Bytes of an allocation whose tensors are known (gpusim_tensors): in one of them? */
+static int tensor_access(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_access access, int lane,
+                         uint32_t bytes, uint64_t address, const struct gpusim_allocation *r) {
+    const struct gpusim_launch *l = warp->launch;
+    uint64_t end = 0;
+    bool known = false;
+    for (size_t i = 0; i < l->n_ranges; i++) {
+        const struct gpusim_range *t = &l->ranges[i];
+        if (address >= t->start && address + bytes <= t->start + t->bytes) return GPUSIM_NEXT;
+        known |= t->start - r->base < r->bytes;
+        if (t->start <= address && t->start + t->bytes > end) end = t->start + t->bytes;
+    }
+    if (!known) return GPUSIM_NEXT;
+    struct gpusim_place place = {GPUSIM_REPORT_OUT_OF_BOUNDS, GPUSIM_GLOBAL, address, r};
+    if (!end)
+        return gpusim_fault_at(warp, op, GPUSIM_FAULT_ADDRESS, lane, &place, "%s of %u bytes, before the first tensor",
+                               verb(access), bytes);
+    return gpusim_fault_at(warp, op, GPUSIM_FAULT_ADDRESS, lane, &place,
+                           "%s of %u bytes, %lld bytes after a tensor's end", verb(access), bytes,
+                           (long long)(address - end));
+}
+
+static bool in_one_tensor(const struct gpusim_launch *l, uint64_t low, uint64_t end) {
+    for (size_t i = 0; i < l->n_ranges; i++)
+        if (low >= l->ranges[i].start && end <= l->ranges[i].start + l->ranges[i].bytes) return true;
+    return false;
+}
+
 static int resolve_global(struct gpusim_warp *warp, const struct gpusim_op *op, enum gpusim_access access,
                           uint32_t mask, uint32_t bytes, uint64_t address[GPUSIM_WARP], uintptr_t host[GPUSIM_WARP],
                           struct gpusim_allocation **record) {
@@ -88,12 +116,15 @@ static int resolve_global(struct gpusim_warp *warp, const struct gpusim_op *op, 
             if (r->kind == GPUSIM_MEMORY_CONSTANT && access != GPUSIM_ACCESS_LOAD)
                 return constant_written(warp, op, access, i, address[i], r);
             if (r->heap && heap_access(warp, op, access, i, bytes, address[i], r)) return GPUSIM_FAULT;
+            if (tensor_access(warp, op, access, i, bytes, address[i], r)) return GPUSIM_FAULT;
             host[i] = (uintptr_t)r->host + (uintptr_t)(address[i] - r->base);
         })
         for (int i = 0; i < GPUSIM_WARP; i++)
             if (!(mask >> i & 1)) host[i] = host[__builtin_ctz(mask)];
         return GPUSIM_NEXT;
     }
+    if (warp->launch->n_ranges && !in_one_tensor(warp->launch, low, high + bytes))
+        EACH_LANE(if (tensor_access(warp, op, access, i, bytes, address[i], r)) return GPUSIM_FAULT;)
     if (r->heap) EACH_LANE(if (heap_access(warp, op, access, i, bytes, address[i], r)) return GPUSIM_FAULT;)
     if (r->kind == GPUSIM_MEMORY_CONSTANT && access != GPUSIM_ACCESS_LOAD && access != GPUSIM_ACCESS_ASYNC_SOURCE)
         return constant_written(warp, op, access, __builtin_ctz(mask), address[__builtin_ctz(mask)], r);

@@ -3,12 +3,17 @@
 #include "exec/codes.h"
 #include "exec/lanes.h"
 
-/* Members of the op (register `reg`, the same for all its lanes); false: not all here yet, *next says what to return.
- */
-static bool meet(struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask, uint32_t reg, uint32_t *member,
-                 int *next) {
-    *member = REGS32(reg)[__builtin_ctz(mask)];
-    if (!gpusim_meet(warp, mask, *member, next)) return false;
+/* Members of the op (register `reg`): each lane names its own, and lanes that stand here together may name several
+ * groups. False: not all of them are here yet, *next says what to return. */
+static bool meet(struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t mask, uint32_t reg,
+                 uint32_t member[GPUSIM_WARP], int *next) {
+    uint32_t all = 0;
+    for (int i = 0; i < GPUSIM_WARP; i++) {
+        member[i] = REGS32(reg)[i];
+        if (mask >> i & 1) all |= member[i];
+    }
+    if (!gpusim_meet(warp, mask, all, next)) return false;
+    for (int i = 0; i < GPUSIM_WARP; i++) member[i] &= mask;
     if (warp->hooks && warp->hooks->warp_sync) warp->hooks->warp_sync(warp->hooks->context, warp, op, mask);
     return true;
 }
@@ -16,9 +21,9 @@ static bool meet(struct gpusim_warp *warp, const struct gpusim_op *op, uint32_t 
 /* shfl.sync d|p, a, b, c, membermask: list[0] the members, list[1] p if n_list is 2. c: clamp in bits 4..0, segment
  * mask in 12..8. */
 HANDLER(shfl) {
-    uint32_t member, p = 0;
+    uint32_t member[GPUSIM_WARP], p = 0;
     int next;
-    if (!meet(warp, op, mask, op->list[0], &member, &next)) return next;
+    if (!meet(warp, op, mask, op->list[0], member, &next)) return next;
     const uint32_t *a = REGS32(op->a), *b = REGS32(op->b), *c = REGS32(op->c);
     uint32_t result[GPUSIM_WARP], *d = REGS32(op->d);
     for (int i = 0; i < GPUSIM_WARP; i++) {
@@ -49,46 +54,45 @@ HANDLER(shfl) {
 
 /* vote: op->a predicate, list[0] members (none: the lanes that run). */
 HANDLER(vote) {
-    uint32_t member = mask;
+    uint32_t member[GPUSIM_WARP], yes = 0;
     int next;
-    if (op->n_list && !meet(warp, op, mask, op->list[0], &member, &next)) return next;
-    uint32_t p = (warp->regs[op->a] ^ (op->flags & GPUSIM_NOT_A ? ~0u : 0)) & mask;
+    for (int i = 0; i < GPUSIM_WARP; i++) member[i] = mask;
+    if (op->n_list && !meet(warp, op, mask, op->list[0], member, &next)) return next;
+    uint32_t p = warp->regs[op->a] ^ (op->flags & GPUSIM_NOT_A ? ~0u : 0);
     if (op->code == GPUSIM_VOTE_BALLOT) {
         uint32_t *d = REGS32(op->d);
-        LANES(d[i] = p);
+        LANES(d[i] = p & member[i]);
         return GPUSIM_NEXT;
     }
-    bool yes = op->code == GPUSIM_VOTE_ALL ? p == mask : op->code == GPUSIM_VOTE_ANY ? p != 0 : p == 0 || p == mask;
-    warp->regs[op->d] = (warp->regs[op->d] & ~mask) | (yes ? mask : 0);
+    for (int i = 0; i < GPUSIM_WARP; i++) {
+        uint32_t m = member[i], q = p & m;
+        bool is = op->code == GPUSIM_VOTE_ALL ? q == m : op->code == GPUSIM_VOTE_ANY ? q != 0 : q == 0 || q == m;
+        yes |= (uint32_t)is << i;
+    }
+    warp->regs[op->d] = (warp->regs[op->d] & ~mask) | (yes & mask);
     return GPUSIM_NEXT;
 }
 
 /* match.any d, a, m; match.all d|p, a, m: list[0] members, list[1] p. */
 HANDLER(match) {
-    uint32_t member, *d = REGS32(op->d), result[GPUSIM_WARP], all = 0;
+    uint32_t member[GPUSIM_WARP], *d = REGS32(op->d), result[GPUSIM_WARP], all = 0;
     int next;
-    if (!meet(warp, op, mask, op->list[0], &member, &next)) return next;
+    if (!meet(warp, op, mask, op->list[0], member, &next)) return next;
     for (int i = 0; i < GPUSIM_WARP; i++) {
         uint64_t mine = op->size == 8 ? REGS64(op->a)[i] : REGS32(op->a)[i];
         result[i] = 0;
         for (int j = 0; j < GPUSIM_WARP; j++)
             result[i] |= (uint32_t)((op->size == 8 ? REGS64(op->a)[j] : REGS32(op->a)[j]) == mine) << j;
-        result[i] &= mask;
+        result[i] &= member[i];
+        if (op->code && result[i] != member[i]) result[i] = 0; /* all */
+        all |= (uint32_t)(result[i] != 0) << i;
     }
-    if (op->code) { /* all */
-        all = result[__builtin_ctz(mask)] == mask ? mask : 0;
-        LANES(d[i] = all);
-        if (op->n_list > 1) warp->regs[op->list[1]] = (warp->regs[op->list[1]] & ~mask) | all;
-    } else
-        LANES(d[i] = result[i]);
+    LANES(d[i] = result[i]);
+    if (op->code && op->n_list > 1) warp->regs[op->list[1]] = (warp->regs[op->list[1]] & ~mask) | (all & mask);
     return GPUSIM_NEXT;
 }
 
-HANDLER(redux) {
-    uint32_t member, *d = REGS32(op->d);
-    const uint32_t *a = REGS32(op->a);
-    int next;
-    if (!meet(warp, op, mask, op->list[0], &member, &next)) return next;
+static uint32_t reduce(const struct gpusim_op *op, const uint32_t *a, uint32_t mask) {
     uint32_t r = a[__builtin_ctz(mask)];
     for (uint32_t rest = mask & (mask - 1); rest; rest &= rest - 1) {
         uint32_t x = a[__builtin_ctz(rest)];
@@ -114,7 +118,15 @@ HANDLER(redux) {
             break;
         }
     }
-    LANES(d[i] = r);
+    return r;
+}
+
+HANDLER(redux) {
+    uint32_t member[GPUSIM_WARP], result[GPUSIM_WARP], *d = REGS32(op->d);
+    int next;
+    if (!meet(warp, op, mask, op->list[0], member, &next)) return next;
+    for (int i = 0; i < GPUSIM_WARP; i++) result[i] = member[i] ? reduce(op, REGS32(op->a), member[i]) : 0;
+    LANES(d[i] = result[i]);
     return GPUSIM_NEXT;
 }
 
@@ -124,14 +136,15 @@ HANDLER(activemask) {
     return GPUSIM_NEXT;
 }
 
-/* elect.sync d|p, members: the lowest lane. */
+/* elect.sync d|p, members: the lowest lane of them. */
 HANDLER(elect) {
-    uint32_t member, *d = REGS32(op->d);
+    uint32_t member[GPUSIM_WARP], *d = REGS32(op->d), leaders = 0;
     int next;
-    if (!meet(warp, op, mask, op->list[0], &member, &next)) return next;
-    uint32_t leader = (uint32_t)__builtin_ctz(mask);
-    LANES(d[i] = leader);
-    warp->regs[op->list[1]] = (warp->regs[op->list[1]] & ~mask) | 1u << leader;
+    if (!meet(warp, op, mask, op->list[0], member, &next)) return next;
+    for (int i = 0; i < GPUSIM_WARP; i++)
+        if (mask >> i & 1) leaders |= member[i] & -member[i];
+    LANES(d[i] = (uint32_t)__builtin_ctz(member[i] | 1u << i));
+    warp->regs[op->list[1]] = (warp->regs[op->list[1]] & ~mask) | (leaders & mask);
     return GPUSIM_NEXT;
 }
 

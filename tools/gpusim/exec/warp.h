@@ -125,9 +125,11 @@ struct gpusim_launch {
     uint64_t workspace; /* cooperative: device address of its size and a barrier word, which cooperative_groups uses */
     uint64_t number;    /* counts launches of the process from 1 */
     const struct gpusim_hooks *hooks;
-    const struct gpusim_counting *counting; /* NULL: not counted */
-    void *counters;                         /* for counters/ */
-    uint64_t sample;                        /* how many blocks to run, 0: all */
+    const struct gpusim_counting *counting;        /* NULL: not counted */
+    void *counters;                                /* for counters/ */
+    uint64_t sample;                               /* how many blocks to run, 0: all */
+    struct gpusim_range ranges[GPUSIM_MAX_RANGES]; /* gpusim_tensors; none: not told */
+    size_t n_ranges;
 
     /* Running. */
     uint64_t n_blocks, n_run, next_block; /* n_run: of n_blocks, or the sample; next_block: atomic, below n_run */

@@ -60,7 +60,3 @@ void lk_review_standing(const struct lk_dataset *data, const struct lk_review *r
 enum lk_code lk_review_apply(struct lk_dataset *data, const struct lk_review *review, struct lk_review_counts *counts);
 /* Exchanges the ensemble's scores and the decisions, where there is one; a second call undoes the first. */
 void lk_review_swap(struct lk_dataset *data);
-
-/* n bytes of whole lines at the end of a journal, which is made when it is missing: in one piece, on the disk when it
- * returns. A last line that a crash cut off is ended first, so that it stays one bad record. LK_E_IO and the like. */
-enum lk_code lk_review_append(const char *path, const char *lines, size_t n);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/append.h"
 #include "engine/base/file.h"
 #include "eval/judge/answers.h"
 #include "eval/judge/ensemble.h"
@@ -138,12 +139,12 @@ static void a_journal_only_grows(void **state) {
     char *text;
     size_t n;
     unlink(path);
-    assert_ok(lk_review_append(path, "one\n", 4));
-    assert_ok(lk_review_append(path, "two\nthree\n", 10));
+    assert_ok(lk_append_lines(path, "one\n", 4));
+    assert_ok(lk_append_lines(path, "two\nthree\n", 10));
     int fd = open(path, O_WRONLY | O_APPEND);
     assert_int_equal(write(fd, "cut", 3), 3);
     close(fd);
-    assert_ok(lk_review_append(path, "four\n", 5));
+    assert_ok(lk_append_lines(path, "four\n", 5));
     assert_ok(lk_read_file(path, 1000, &text, &n));
     assert_string_equal(text, "one\ntwo\nthree\ncut\nfour\n");
     lk_free(text);
@@ -152,14 +153,14 @@ static void a_journal_only_grows(void **state) {
     small = (struct rlimit){30, limit.rlim_max}; /* holds half of the line */
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    enum lk_code rc = lk_review_append(path, "five, which is long\n", 20);
+    enum lk_code rc = lk_append_lines(path, "five, which is long\n", 20);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    assert_fails(rc, LK_E_IO, "cannot write the review");
+    assert_fails(rc, LK_E_IO, "cannot write");
     assert_ok(lk_read_file(path, 1000, &text, &n));
     assert_string_equal(text, "one\ntwo\nthree\ncut\nfour\n");
     lk_free(text);
-    assert_fails(lk_review_append(test_path(""), "x\n", 2), LK_E_IO, "cannot open");
-    assert_fails(lk_review_append("/dev/null", "x\n", 2), LK_E_NOT_REGULAR, "regular");
+    assert_fails(lk_append_lines(test_path(""), "x\n", 2), LK_E_IO, "cannot open");
+    assert_fails(lk_append_lines("/dev/null", "x\n", 2), LK_E_NOT_REGULAR, "regular");
 }
 
 static enum lk_code read_and_apply(void) {

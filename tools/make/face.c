@@ -71,8 +71,10 @@ static struct colour features(struct colour c, struct colour skin, struct colour
 }
 
 static struct colour point(const struct make_face *f, double x, double y) {
-    struct colour skin = skins[f->skin], hair = hairs[f->hair], c = background(x, y);
-    bool back_hair = ellipse(x, y, 0, 0.43, 0.255, 0.315) || (fabs(x) < 0.235 && y > 0.45 && y < 0.70);
+    struct colour skin = skins[f->skin], c = background(x, y);
+    struct colour hair = mix(hairs[f->hair], (struct colour){200, 200, 202}, f->grey);
+    bool back_hair = (ellipse(x, y, 0, 0.43, 0.255, 0.315) || (fabs(x) < 0.235 && y > 0.45 && y < 0.70)) &&
+                     (!f->short_hair || y < 0.48);
     if (back_hair) c = shade(hair, 0.75 + 0.1 * sin(90 * x));
     c = body(c, skin, x, y);
     if (ellipse(x, y, -0.205, 0.455, 0.03, 0.05) || ellipse(x, y, 0.205, 0.455, 0.03, 0.05)) c = shade(skin, 0.88);

@@ -8,8 +8,10 @@
 
 struct make_face {
     int width, height;
-    int skin; /* 0 .. MAKE_FACE_SKINS - 1, light to dark */
-    int hair; /* 0 .. MAKE_FACE_HAIRS - 1: black, brown, blond, red */
+    int skin;        /* 0 .. MAKE_FACE_SKINS - 1, light to dark */
+    int hair;        /* 0 .. MAKE_FACE_HAIRS - 1: black, brown, blond, red */
+    double grey;     /* of the hair, 0 to 1 */
+    bool short_hair; /* above the neck */
 };
 
 /* RGB. The same arguments give the same pixels. */

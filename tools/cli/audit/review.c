@@ -8,6 +8,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/alloc.h"
+#include "engine/base/append.h"
 #include "engine/base/log.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/pairs.h"
@@ -85,7 +86,7 @@ static enum lk_code set(const struct cli_arguments *a) {
     LK_TRY(lk_review_check(&d));
     enum lk_code rc = read_journal(&journal, a->review.file);
     if (!rc) rc = add_line(&lines, &d);
-    if (!rc) rc = lk_review_append(a->review.file, lines.bytes, lines.n);
+    if (!rc) rc = lk_append_lines(a->review.file, lines.bytes, lines.n);
     if (!rc) printf("%.*s", (int)lines.n, lines.bytes);
     lk_text_free(&lines);
     lk_review_free(&journal);
@@ -132,7 +133,7 @@ static enum lk_code import(const struct cli_arguments *a) {
     enum lk_code rc = read_journal(&journal, a->review.file);
     if (!rc) rc = lk_review_file(&filled, path);
     if (!rc) rc = collect(&journal, &filled, &lines, &n_added);
-    if (!rc && lines.n) rc = lk_review_append(a->review.file, lines.bytes, lines.n);
+    if (!rc && lines.n) rc = lk_append_lines(a->review.file, lines.bytes, lines.n);
     if (!rc) {
         lk_log(LK_LOG_INFO, "%s: %zu decisions added, %zu known, %zu left open, %zu invalid", path, n_added,
                filled.n - n_added, filled.n_open, filled.n_invalid);

@@ -246,24 +246,30 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                           "other bit where the op leaves no freedom, no byte written beside the output, and rows "
                           "alone as among others. Exit code 5 if an op fails.",
                       .examples = selftest_examples},
-    [CLI_STUDY] =
-        {.name = "study",
-         .summary = "plan and run a whole study from one file",
-         .positional = "new|check|jobs|plan|prompts|run",
-         .positional_required = true,
-         .n_more = 1,
-         .usage = "new [--template NAME] [-o STUDY.json] | check|jobs|plan STUDY.json | prompts [STUDY.json] | "
-                  "run STUDY.json -o DIR [options]",
-         .text = "A study file names sources, prompts, models with their parameters, and experiments; new writes "
-                 "one to begin with. check names every cell without a source or with two, every picture that "
-                 "cannot be read and every model that is not there (exit code 3). jobs prints the name of each "
-                 "output that will be made, in fixed order. plan counts them by experiment and model and says "
-                 "what they take; with --device sm_80, how long on such a GPU. prompts prints the 20 edit "
-                 "prompts, the 50 sentences of experiment 3 and the study's own. run makes the outputs: pictures in "
-                 "DIR/results, a line each in DIR/manifest.jsonl, and DIR/journal.sqlite, from which the same "
-                 "command goes on after a kill. A job that fails is tried three times and kept as failed; exit "
-                 "code 6 if there are any.",
-         .examples = study_examples},
+    [CLI_STUDY] = {.name = "study",
+                   .summary = "plan and run a whole study from one file",
+                   .positional = "new|check|jobs|plan|prompts|pools|finalize|validate|run",
+                   .positional_required = true,
+                   .n_more = 1,
+                   .usage =
+                       "new [--template NAME] [-o STUDY.json] | check|jobs|plan STUDY.json | prompts [STUDY.json] | "
+                       "pools LABELS.csv -o POOLS.jsonl | finalize POOLS.jsonl -o DIR | validate MANIFEST.json | run "
+                       "STUDY.json -o DIR [options]",
+                   .text =
+                       "A study file names sources, prompts, models with their parameters, and experiments; new writes "
+                       "one to begin with. check names every cell without a source or with two, every picture that "
+                       "cannot be read and every model that is not there (exit code 3). jobs prints the name of each "
+                       "output that will be made, in fixed order. plan counts them by experiment and model and says "
+                       "what they take; with --device sm_80, how long on such a GPU. prompts prints the 20 edit "
+                       "prompts, the 50 sentences of experiment 3 and the study's own. pools draws seven candidates "
+                       "for each of the 84 cells from a "
+                       "table of labelled portraits (file, age, gender, race), 'serve selection' lets people choose, "
+                       "finalize copies the chosen ones and writes their manifest, validate checks such a set. run "
+                       "makes the outputs: pictures in "
+                       "DIR/results, a line each in DIR/manifest.jsonl, and DIR/journal.sqlite, from which the same "
+                       "command goes on after a kill. A job that fails is tried three times and kept as failed; exit "
+                       "code 6 if there are any.",
+                   .examples = study_examples},
     [CLI_JUDGE] = {.name = "judge",
                    .summary = "judge edits by pixels, or ask and read a judge elsewhere",
                    .positional = "prompt|import|agreement",

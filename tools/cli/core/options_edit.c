@@ -120,7 +120,8 @@ static const struct cli_option options[] = {
      .value = "FILE.png|DIR",
      .help = "the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is "
              "missing, of quantize a folder that is not there; of t2i a folder (metrics) or a file; of survey and "
-             "study the folder, of study new the file. What is there is replaced, unless the command reads it",
+             "study the folder, of study new and pools the file, of study finalize the folder. What is there is "
+             "replaced, unless the command reads it",
      .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY) | ON(CLI_QUANTIZE) | ON(CLI_STUDY),
      .required = RUNS | ON(CLI_REPORT) | ON(CLI_QUANTIZE),
      .offset = FIELD(output)},

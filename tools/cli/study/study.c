@@ -30,22 +30,35 @@ static enum lk_code begin(const struct cli_arguments *a) {
     return rc;
 }
 
+/* What `study` does: with the study file open, or, of `bare`, with what its own positional names. */
+static const struct {
+    const char *name;
+    enum lk_code (*run)(const struct cli_arguments *, struct lk_study *);
+    enum lk_code (*bare)(const struct cli_arguments *);
+} actions[] = {{"new", NULL, begin},
+               {"check", check, NULL},
+               {"jobs", study_jobs, NULL},
+               {"plan", study_plan, NULL},
+               {"prompts", study_prompts, NULL},
+               {"run", study_run, NULL},
+               {"pools", NULL, study_pools},
+               {"finalize", NULL, study_finalize},
+               {"validate", NULL, study_validate}};
+#define N_ACTIONS (sizeof actions / sizeof *actions)
+
 enum lk_code cli_study(const struct cli_arguments *a) {
-    static const struct {
-        const char *name;
-        enum lk_code (*run)(const struct cli_arguments *, struct lk_study *);
-    } actions[] = {
-        {"check", check}, {"jobs", study_jobs}, {"plan", study_plan}, {"prompts", study_prompts}, {"run", study_run}};
-    if (!strcmp(a->positional, "new")) return begin(a);
+    struct lk_study *study;
+    char known[200] = "";
     if (!strcmp(a->positional, "prompts") && !a->more[0]) return study_prompts(a, NULL);
-    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
-        struct lk_study *study;
+    for (size_t i = 0, used = 0; i < N_ACTIONS; i++) {
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", actions[i].name);
         if (strcmp(actions[i].name, a->positional)) continue;
+        if (actions[i].bare) return actions[i].bare(a);
         if (!a->more[0]) return lk_fail(LK_E_USAGE, "study %s: expected a study file", a->positional);
         LK_TRY(lk_study_open(&study, a->more[0]));
         enum lk_code rc = actions[i].run(a, study);
         lk_study_close(study);
         return rc;
     }
-    return lk_fail(LK_E_USAGE, "study: expected new, check, jobs, plan, prompts or run, got \"%.40s\"", a->positional);
+    return lk_fail(LK_E_USAGE, "study: expected one of %s, got \"%.40s\"", known, a->positional);
 }

@@ -1,4 +1,4 @@
-/* Actions of `study`: each has the study open. */
+/* Actions of `study`. */
 #pragma once
 
 #include "eval/design/study.h"
@@ -8,4 +8,10 @@ enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study);
 enum lk_code study_jobs(const struct cli_arguments *arguments, struct lk_study *study);
 /* study: NULL when no file was given. */
 enum lk_code study_prompts(const struct cli_arguments *arguments, struct lk_study *study);
+enum lk_code study_pools(const struct cli_arguments *arguments);
+enum lk_code study_finalize(const struct cli_arguments *arguments);
+enum lk_code study_validate(const struct cli_arguments *arguments);
+/* The pools in a file and the log beside it, selection_log.jsonl. action: "study finalize", for messages. */
+struct lk_selection;
+enum lk_code study_selection_open(const char *pools, const char *action, struct lk_selection **out);
 enum lk_code study_plan(const struct cli_arguments *arguments, struct lk_study *study);

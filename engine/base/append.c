@@ -3,16 +3,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "eval/judge/review.h"
+#include "engine/base/append.h"
 
 /* The file's length, and whether its last line has no end. */
 static enum lk_code look_at(int fd, const char *path, off_t *length, bool *cut_off) {
     struct stat st;
     char last = '\n';
-    if (fstat(fd, &st)) return lk_fail_errno(errno, "%s: cannot look at the review", path);
-    if (!S_ISREG(st.st_mode)) return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file for the review", path);
-    if (st.st_size && pread(fd, &last, 1, st.st_size - 1) != 1)
-        return lk_fail_errno(errno, "%s: cannot read the review", path);
+    if (fstat(fd, &st)) return lk_fail_errno(errno, "%s: cannot look at it", path);
+    if (!S_ISREG(st.st_mode)) return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file", path);
+    if (st.st_size && pread(fd, &last, 1, st.st_size - 1) != 1) return lk_fail_errno(errno, "%s: cannot read", path);
     *length = st.st_size;
     *cut_off = last != '\n';
     return LK_OK;
@@ -22,24 +21,24 @@ static enum lk_code write_all(int fd, const char *path, const char *bytes, size_
     while (n) {
         ssize_t written = write(fd, bytes, n);
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return lk_fail_errno(errno, "%s: cannot write the review", path);
+        if (written < 0) return lk_fail_errno(errno, "%s: cannot write", path);
         bytes += written;
         n -= (size_t)written;
     }
     return LK_OK;
 }
 
-enum lk_code lk_review_append(const char *path, const char *lines, size_t n) {
+enum lk_code lk_append_lines(const char *path, const char *lines, size_t n) {
     int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (fd < 0) return lk_fail_errno(errno, "%s: cannot open the review", path);
+    if (fd < 0) return lk_fail_errno(errno, "%s: cannot open", path);
     bool cut_off = false;
     off_t length = -1;
     enum lk_code rc = look_at(fd, path, &length, &cut_off);
     if (!rc && cut_off) rc = write_all(fd, path, "\n", 1);
     if (!rc) rc = write_all(fd, path, lines, n);
-    if (!rc && fsync(fd) && errno != EINVAL) rc = lk_fail_errno(errno, "%s: cannot sync the review", path);
+    if (!rc && fsync(fd) && errno != EINVAL) rc = lk_fail_errno(errno, "%s: cannot sync", path);
     if (rc && length >= 0 && ftruncate(fd, length)) /* all of the lines or none */
         rc = lk_fail_prefix(rc, "%s: holds the first of the new lines, perhaps half of one", path);
-    if (close(fd) && !rc) rc = lk_fail_errno(errno, "%s: cannot close the review", path);
+    if (close(fd) && !rc) rc = lk_fail_errno(errno, "%s: cannot close", path);
     return rc;
 }

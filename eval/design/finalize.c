@@ -1,0 +1,174 @@
+/* The final set: files in their place, the manifest, Table 2; and the check of such a set. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/digest.h"
+#include "engine/base/file.h"
+#include "engine/image/image.h"
+#include "eval/design/selection_state.h"
+#include "eval/scores/fields.h"
+
+enum { MAX_PICTURE_BYTES = 64 << 20, MAX_MANIFEST_BYTES = 1 << 22 };
+
+/* Table 2: "V1 12", a line each. */
+static void print_counts(const int count[LK_N_POOLS], struct lk_text *out) {
+    int sum = 0;
+    for (int v = 0; v < LK_N_POOLS; v++) {
+        lk_text_add(out, "V%d %d\n", v + 1, count[v]);
+        sum += count[v];
+    }
+    lk_text_add(out, "sum %d\n", sum);
+}
+
+/* Every cell that is not done, by name. */
+static enum lk_code check_done(const struct lk_selection *s) {
+    struct lk_text text = {0};
+    int n = 0;
+    for (int i = 0; i < LK_N_SOURCES; i++) {
+        int chosen = 0, pool = lk_selection_chosen(s, i);
+        char id[48];
+        lk_source_id(i, id);
+        for (int v = 0; v < LK_N_POOLS; v++) chosen += s->candidates[i][v].chosen;
+        int failed = pool ? lk_selection_failed(&s->candidates[i][pool - 1]) : LK_N_CRITERIA;
+        if (pool && failed == LK_N_CRITERIA) continue;
+        if (n++ < 20)
+            lk_text_add(&text, "%s%s (%s%s)", n > 1 ? ", " : "", id,
+                        pool     ? "without "
+                        : chosen ? "several are chosen"
+                                 : "none is chosen",
+                        pool ? lk_criteria[failed] : "");
+    }
+    enum lk_code rc = text.rc;
+    if (!rc && n)
+        rc = lk_fail(LK_E_INPUT, "%s: %d of %d cells are not done: %s%s", s->log, n, LK_N_SOURCES, text.bytes,
+                     n > 20 ? ", ..." : "");
+    lk_text_free(&text);
+    return rc;
+}
+
+static enum lk_code make_folder(const char *path) {
+    return mkdir(path, 0777) && errno != EEXIST ? lk_fail_errno(errno, "%s: cannot make the folder", path) : LK_OK;
+}
+
+/* A path beside the file that names it. */
+static char *beside(const char *file, const char *written) {
+    const char *slash = strrchr(file, '/');
+    if (*written == '/' || !slash) return lk_strdup(written);
+    return lk_format("%.*s/%s", (int)(slash - file), file, written);
+}
+
+static void add_record(int source, int pool, const char *extension, const struct lk_image *image, const char *sha256,
+                       struct lk_text *out) {
+    int race, gender, age;
+    char id[48];
+    lk_source_id(source, id);
+    lk_source_factors(source, &race, &gender, &age);
+    lk_text_add(out,
+                "%s\n  {\"id\": \"%s\", \"ordinal\": %d, \"race\": \"%s\", \"gender\": \"%s\", \"age\": \"%s\", "
+                "\"file\": \"source/%s.%s\", \"pool\": \"V%d\", \"width\": %d, \"height\": %d, \"sha256\": \"%s\", "
+                "\"criteria\": {",
+                source ? "," : "", id, source + 1, lk_factor_key(LK_FACTOR_RACE, race),
+                lk_factor_key(LK_FACTOR_GENDER, gender), lk_factor_key(LK_FACTOR_AGE, age), id, extension, pool,
+                image->width, image->height, sha256);
+    for (int i = 0; i < LK_N_CRITERIA; i++) lk_text_add(out, "%s\"%s\": true", i ? ", " : "", lk_criteria[i]);
+    lk_text_add(out, "}}");
+}
+
+static enum lk_code copy_source(const struct lk_selection *s, int source, const char *folder, struct lk_text *out) {
+    int pool = lk_selection_chosen(s, source);
+    char id[48], sha256[65], *bytes = NULL;
+    char *from = beside(s->pools, s->candidates[source][pool - 1].file), *to = NULL;
+    struct lk_image image = {0};
+    size_t n = 0;
+    lk_source_id(source, id);
+    enum lk_code rc =
+        from ? lk_read_file(from, MAX_PICTURE_BYTES, &bytes, &n) : lk_fail(LK_E_NOMEM, "out of memory for a selection");
+    if (!rc) rc = lk_image_decode(&image, bytes, n, from, true, 0);
+    if (!rc) {
+        const char *extension = bytes[0] == (char)0x89 ? "png" : "jpg";
+        lk_sha256(bytes, n, sha256);
+        to = lk_format("%s/source/%s.%s", folder, id, extension);
+        rc = to ? lk_atomic_write_file(to, bytes, n) : lk_fail(LK_E_NOMEM, "out of memory for a selection");
+        if (!rc) add_record(source, pool, extension, &image, sha256, out);
+    }
+    lk_image_free(&image);
+    lk_free(bytes);
+    lk_free(from);
+    lk_free(to);
+    return rc;
+}
+
+static enum lk_code write_all(const struct lk_selection *s, const char *folder) {
+    struct lk_text manifest = {0};
+    char *sources = lk_format("%s/source", folder), *path = lk_format("%s/source_manifest.json", folder);
+    enum lk_code rc = sources && path ? make_folder(folder) : lk_fail(LK_E_NOMEM, "out of memory for a selection");
+    if (!rc) rc = make_folder(sources);
+    lk_text_add(&manifest, "[");
+    for (int i = 0; i < LK_N_SOURCES && !rc; i++) rc = copy_source(s, i, folder, &manifest);
+    lk_text_add(&manifest, "\n]\n");
+    if (!rc) rc = manifest.rc ? manifest.rc : lk_atomic_write_file(path, manifest.bytes, manifest.n);
+    lk_text_free(&manifest);
+    lk_free(sources);
+    lk_free(path);
+    return rc;
+}
+
+enum lk_code lk_selection_finalize(const struct lk_selection *s, const char *folder, struct lk_text *summary) {
+    int count[LK_N_POOLS] = {0};
+    LK_TRY(check_done(s));
+    LK_TRY(write_all(s, folder));
+    for (int i = 0; i < LK_N_SOURCES; i++) count[lk_selection_chosen(s, i) - 1]++;
+    print_counts(count, summary);
+    int64_t seconds = s->last - s->first;
+    lk_text_add(summary, "actions %zu\nwall time %lld:%02d:%02d\n", s->n_actions, (long long)(seconds / 3600),
+                (int)(seconds / 60 % 60), (int)(seconds % 60));
+    return summary->rc;
+}
+
+static enum lk_code check_file(const struct lk_fields *fields, const char *manifest, size_t line) {
+    const struct lk_field *file = lk_fields_find(fields, "file"), *digest = lk_fields_find(fields, "sha256");
+    char sha256[65];
+    struct lk_image image = {0};
+    if (!file) return lk_fail(LK_E_INPUT, "%s: line %zu: field \"file\": expected a path, got nothing", manifest, line);
+    char *path = beside(manifest, file->text);
+    enum lk_code rc =
+        path ? lk_digest_file(LK_DIGEST_SHA256, path, sha256) : lk_fail(LK_E_NOMEM, "out of memory for a manifest");
+    if (!rc && (!digest || strcmp(digest->text, sha256)))
+        rc = lk_fail(LK_E_CHANGED, "%s: line %zu: %s: expected the picture with SHA-256 %.64s, got %s", manifest, line,
+                     path, lk_field_shown(digest), sha256);
+    if (!rc) rc = lk_image_read(&image, path, true, 0);
+    lk_image_free(&image);
+    lk_free(path);
+    return rc;
+}
+
+enum lk_code lk_source_manifest_validate(const char *path, struct lk_text *summary) {
+    struct lk_source_manifest manifest;
+    struct lk_records records;
+    char *text;
+    size_t n;
+    bool more = false;
+    LK_TRY(lk_read_file(path, MAX_MANIFEST_BYTES, &text, &n));
+    enum lk_code rc = lk_source_manifest_read(&manifest, text, n, path);
+    for (int i = 0; i < LK_N_SOURCES && !rc; i++) {
+        char id[48];
+        lk_source_id(i, id);
+        if (!manifest.pool[i]) rc = lk_fail(LK_E_INPUT, "%s: %s: expected a source of this cell, got none", path, id);
+    }
+    if (!rc) rc = lk_records_open(&records, text, n, path);
+    if (!rc) {
+        rc = lk_records_next_strict(&records, &more);
+        while (!rc && more) {
+            rc = check_file(&records.fields, path, records.line);
+            if (!rc) rc = lk_records_next_strict(&records, &more);
+        }
+        lk_records_close(&records);
+    }
+    lk_free(text);
+    if (!rc) print_counts(manifest.count, summary);
+    return rc ? rc : summary->rc;
+}

@@ -31,14 +31,20 @@ enum lk_quantize lk_quantize_named(const char *name) {
 }
 enum lk_dtype lk_quantize_dtype(enum lk_quantize how) { return forms[how].dtype; }
 
+/* NaN is passed over. By bits, which are in the order of the magnitudes: clang vectorises no maximum of floats. */
 static float largest(const struct block *b) {
-    float most = 0;
+    uint32_t most = 0;
 #pragma omp simd reduction(max : most)
     for (int i = 0; i < b->n; i++) {
-        const float w = fabsf(b->w[i]);
-        most = w > most ? w : most;
+        uint32_t bits;
+        memcpy(&bits, &b->w[i], sizeof bits);
+        bits &= 0x7fffffff;
+        bits = bits <= 0x7f800000 ? bits : 0;
+        most = bits > most ? bits : most;
     }
-    return most;
+    float magnitude;
+    memcpy(&magnitude, &most, sizeof magnitude);
+    return magnitude;
 }
 
 /* Codes of w * factor: how many thresholds lie below. */

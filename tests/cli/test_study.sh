@@ -105,6 +105,59 @@ for i in 1 2 3; do expect 0 likeness study run two.json -o sharded --shard $i/3 
 cat sharded/shards/?-of-3/manifest.jsonl | sed -E 's/^\{"item_id":"([^"]*)".*/\1/' | sort >parts
 likeness study jobs two.json | sort | cmp - parts || fail "shards"
 
+# What is on record of shards, and put together: as one run, whatever devices, queues and visits made it.
+expect 0 likeness study status sharded
+grep -q '^flux     nominal 8  success 8  failed 0  running 0  left 0 ' stdout || fail "status of shards"
+expect 0 likeness study merge two.json -o sharded
+grep -q '^step1x   nominal 8  success 8  failed 0$' stdout || fail "merge"
+expect 0 likeness study run two.json -o single --devices cpu,cpu --threads 1 --queue 5 --jobs-per-visit 3
+diff -r single/results sharded/results || fail "shards made other pictures"
+plain single/manifest.jsonl >a
+plain sharded/manifest.jsonl | cmp a - || fail "the merged manifest"
+expect 0 likeness study run two.json -o sharded --json
+grep -q '"event":"done"' stdout && fail "what shards have made is made again"
+rm sharded/journal.sqlite*
+rm -r sharded/shards/2-of-3
+expect 6 likeness study merge two.json -o sharded
+grep -q 'of 16 jobs were not made by any shard' stderr || fail "a shard that is missing"
+expect 3 likeness study merge three.json -o sharded
+
+# Every picture against its digest; a sample made again.
+expect 0 likeness study verify single
+grep -qx '16 pictures, 0 not as recorded' stdout || fail "verify"
+expect 0 likeness study rerun two.json -o single --sample 20% --threads 1
+grep -qx '4 pictures made again, 0 differ' stdout || fail "rerun"
+picture=single/results/exp1/flux/O/flux_20s_male_white_O-01.png
+size=$(stat -c %s $picture)
+head -c $((size - 1)) $picture >cut && echo >>cut && cat cut >$picture
+expect 3 likeness study verify single
+grep -qx 'flux_20s_male_white_O-01: changed' stdout || fail "a changed picture"
+expect 3 likeness study verify single --requeue
+expect 0 likeness study run two.json -o single --threads 1
+expect 0 likeness study verify single
+diff -r single/results sharded/results || fail "the picture made again"
+sqlite3 2>/dev/null </dev/null single/journal.sqlite "UPDATE jobs SET sha256='0'||substr(sha256,2) WHERE i<8" &&
+    expect 3 likeness study rerun two.json -o single --sample 16 --threads 1 &&
+    { grep -q ' pictures made again, [1-8] differ$' stdout || fail "rerun finds no difference"; }
+expect 0 likeness study status bad
+[ "$(grep -c '^failed: .*White_Female_20s.png' stdout)" = 4 ] || fail "status names failures"
+expect 3 likeness study status src
+expect 2 likeness study rerun two.json -o single --sample 0%
+
+# A batch script: the shell reads it, a task's command is the right one.
+expect 0 likeness study slurm two.json -o "it's out" --tasks 7 --devices 0,1
+bash -n stdout || fail "the batch script"
+grep -q '^#SBATCH --array=1-7$' stdout && grep -q '^#SBATCH --gres=gpu:2$' stdout || fail "what the script asks for"
+mkdir -p bin
+printf '#!/bin/sh\nshift\nexec "$@"\n' >bin/srun
+printf '#!/bin/sh\nfor word; do echo "[$word]"; done\nexit ${CODE-0}\n' >bin/likeness
+printf '#!/bin/sh\necho scontrol "$@"\n' >bin/scontrol
+chmod +x bin/*
+SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_JOB_ID=9 PATH=$PWD/bin:$PATH bash ./stdout >words
+printf '[%s]\n' study run two.json -o "it's out" --shard 3/7 --devices 0,1 | cmp - words || fail "a task's command"
+CODE=143 SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_JOB_ID=9 PATH=$PWD/bin:$PATH bash ./stdout | grep -qx 'scontrol requeue 9_3' ||
+    fail "a task that is stopped is queued again"
+
 # Usage.
 expect 2 likeness study run two.json -o x --shard 4/3
 expect 2 likeness study run two.json -o x --devices gpu

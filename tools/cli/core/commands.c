@@ -75,6 +75,8 @@ static const char *const study_examples[] = {
     "likeness study jobs study.json --json > jobs.jsonl",
     "Make it on four GPUs; the same command goes on after a kill",
     "likeness study run study.json -o out --devices 0,1,2,3",
+    "Is it still what was made?",
+    "likeness study verify out && likeness study rerun study.json -o out --sample 1%",
     "One task of a job array",
     "likeness study run study.json -o out --shard 3/8",
     NULL};
@@ -248,13 +250,14 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                       .examples = selftest_examples},
     [CLI_STUDY] = {.name = "study",
                    .summary = "plan and run a whole study from one file",
-                   .positional = "new|check|jobs|plan|prompts|pools|finalize|validate|run",
+                   .positional =
+                       "new|check|jobs|plan|prompts|pools|finalize|validate|run|status|verify|rerun|merge|slurm",
                    .positional_required = true,
                    .n_more = 1,
                    .usage =
                        "new [--template NAME] [-o STUDY.json] | check|jobs|plan STUDY.json | prompts [STUDY.json] | "
-                       "pools LABELS.csv -o POOLS.jsonl | finalize POOLS.jsonl -o DIR | validate MANIFEST.json | run "
-                       "STUDY.json -o DIR [options]",
+                       "pools LABELS.csv -o POOLS.jsonl | finalize POOLS.jsonl -o DIR | validate MANIFEST.json | "
+                       "run|rerun|merge|slurm STUDY.json -o DIR [options] | status|verify DIR",
                    .text =
                        "A study file names sources, prompts, models with their parameters, and experiments; new writes "
                        "one to begin with. check names every cell without a source or with two, every picture that "
@@ -268,7 +271,9 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                        "makes the outputs: pictures in "
                        "DIR/results, a line each in DIR/manifest.jsonl, and DIR/journal.sqlite, from which the same "
                        "command goes on after a kill. A job that fails is tried three times and kept as failed; exit "
-                       "code 6 if there are any.",
+                       "code 6 if there are any. status says how far a run is, verify compares every picture with its "
+                       "recorded digest, rerun makes a sample again and compares the bits. merge puts the journals of "
+                       "shards together; slurm prints the batch script of a job array that runs them.",
                    .examples = study_examples},
     [CLI_JUDGE] = {.name = "judge",
                    .summary = "judge edits by pixels, or ask and read a judge elsewhere",

@@ -97,10 +97,10 @@ struct cli_arguments {
         int64_t cue;
     } t2i;
     struct cli_study_arguments {
-        const char *devices, *shard, *ids; /* NULL: not given */
+        const char *devices, *shard, *sample, *ids; /* NULL: not given */
         const char *template, *show;
-        int64_t queue, jobs_per_visit;
-        bool retry_failed;
+        int64_t queue, jobs_per_visit, tasks;
+        bool retry_failed, requeue;
     } study;
     struct cli_survey_arguments {
         const char *bind, *store, *verify; /* NULL: not given */

@@ -38,42 +38,6 @@ struct supervisor {
     struct study_progress progress;
 };
 
-/* Job k of a shard: of each model the same share of its jobs, in one piece, so that sources stay together. */
-struct shard {
-    const struct lk_study *study;
-    int64_t *indexes;
-    struct lk_study_job *job;
-};
-
-static enum lk_code entry(void *context, size_t k, struct lk_journal_entry *out) {
-    struct shard *s = context;
-    LK_TRY(lk_study_job(s->study, (size_t)s->indexes[k], s->job));
-    *out = (struct lk_journal_entry){s->indexes[k], s->job->id, s->job->name, s->job->output, s->job->model};
-    return LK_OK;
-}
-
-static enum lk_code open_journal(const struct study_run *run, int shard, int n_shards, struct lk_journal **out) {
-    size_t n = lk_study_n_jobs(run->study), n_taken = 0, seen[LK_N_MODELS] = {0}, of[LK_N_MODELS] = {0};
-    struct shard s = {run->study, lk_malloc(n * sizeof *s.indexes), lk_malloc(sizeof *s.job)};
-    signed char *models = lk_malloc(n);
-    enum lk_code rc = s.indexes && s.job && models ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for %zu jobs", n);
-    for (size_t i = 0; i < n && !rc; i++) {
-        if ((rc = lk_study_job(run->study, i, s.job))) break;
-        of[models[i] = (signed char)s.job->model]++;
-    }
-    for (size_t i = 0; i < n && !rc; i++) {
-        size_t at = seen[models[i]]++, all = of[models[i]];
-        if (at >= all * (size_t)(shard - 1) / (size_t)n_shards && at < all * (size_t)shard / (size_t)n_shards)
-            s.indexes[n_taken++] = (int64_t)i;
-    }
-    const struct lk_journal_list list = {lk_study_hash(run->study), shard, n_shards, n_taken, entry, &s};
-    if (!rc) rc = lk_journal_open(out, run->journal, &list);
-    lk_free(models);
-    lk_free(s.indexes);
-    lk_free(s.job);
-    return rc;
-}
-
 /* Done jobs whose pictures are not there any more, or not whole. */
 struct lost {
     const char *folder;
@@ -240,54 +204,58 @@ static enum lk_code run_workers(struct supervisor *s) {
     return LK_OK;
 }
 
-/* What there is to say at the end, and the exit code. */
-static enum lk_code conclude(struct supervisor *s, const struct lk_journal_counts *c) {
+enum lk_code study_conclude(const struct lk_journal_counts *c, bool json) {
     for (int m = 0; m < LK_N_MODELS; m++) {
         const int64_t *of = c->of[m];
         int64_t n = of[0] + of[1] + of[2] + of[3];
         if (!n) continue;
-        printf(s->run.json ? "{\"event\":\"end\",\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld}\n"
-                           : "%-8s nominal %lld  success %lld  failed %lld\n",
+        printf(json ? "{\"event\":\"end\",\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld}\n"
+                    : "%-8s nominal %lld  success %lld  failed %lld\n",
                lk_factor_key(LK_FACTOR_MODEL, m), (long long)n, (long long)of[LK_JOB_DONE],
                (long long)of[LK_JOB_FAILED]);
     }
+    if (!c->all[LK_JOB_FAILED]) return LK_OK;
+    return lk_fail(LK_E_PARTIAL, "%lld of %lld jobs failed; run --retry-failed tries them again",
+                   (long long)c->all[LK_JOB_FAILED], (long long)c->total);
+}
+
+/* What is left, and why; the exit code. */
+static enum lk_code conclude(const struct supervisor *s, const struct lk_journal_counts *c) {
     int64_t n_open = c->all[LK_JOB_QUEUED] + c->all[LK_JOB_LEASED];
-    if (cli_signals_name() && n_open)
+    enum lk_code rc = study_conclude(c, s->run.json);
+    if (!n_open) return rc;
+    const char *signal_name = cli_signals_name();
+    if (signal_name)
         return lk_fail(LK_E_INTERRUPTED,
-                       "stopped by %s with %lld of %lld jobs left; the same command goes on from here",
-                       cli_signals_name(), (long long)n_open, (long long)c->total);
-    if (s->error.code && s->error.code != LK_E_INTERRUPTED && n_open)
-        return lk_fail(s->error.code, "%lld of %lld jobs are left; the same command goes on from here",
+                       "stopped by %s with %lld of %lld jobs left; the same command goes on from here", signal_name,
                        (long long)n_open, (long long)c->total);
-    if (n_open) return lk_fail(LK_E_INTERNAL, "%lld jobs were left by their workers", (long long)n_open);
-    if (c->all[LK_JOB_FAILED])
-        return lk_fail(LK_E_PARTIAL, "%lld of %lld jobs failed; --retry-failed tries them again",
-                       (long long)c->all[LK_JOB_FAILED], (long long)c->total);
-    return LK_OK;
+    enum lk_code why = s->error.code && s->error.code != LK_E_INTERRUPTED ? s->error.code : LK_E_INTERNAL;
+    return lk_fail(why, "%lld of %lld jobs are left; the same command goes on from here", (long long)n_open,
+                   (long long)c->total);
 }
 
 /* The journal and the resolved copy of the study. */
-static enum lk_code prepare(struct supervisor *s, const struct cli_arguments *a, int shard, int n_shards,
+static enum lk_code prepare(struct supervisor *s, const struct study_list *list, bool retry_failed,
                             struct lk_journal_counts *counts) {
     struct lk_journal *journal;
     const char *resolved = lk_study_resolved(s->run.study);
     int64_t n;
-    LK_TRY(open_journal(&s->run, shard, n_shards, &journal));
+    LK_TRY(study_journal_open(s->run.journal, list, &journal));
     char *path = lk_format("%s/study.json", s->run.records);
     enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
     if (!rc && access(path, F_OK)) rc = lk_atomic_write_file(path, resolved, strlen(resolved));
     lk_free(path);
-    if (!rc && a->study.retry_failed) rc = lk_journal_requeue(journal, -1, &n);
+    if (!rc && retry_failed) rc = lk_journal_requeue(journal, -1, &n);
     if (!rc) rc = requeue_lost(journal, s->run.folder);
     if (!rc) rc = lk_journal_count(journal, counts);
     lk_journal_close(journal); /* no connection may be carried over a fork */
     return rc;
 }
 
-static enum lk_code run(struct supervisor *s, const struct cli_arguments *a, int shard, int n_shards) {
+static enum lk_code run(struct supervisor *s, const struct study_list *list, bool retry_failed) {
     struct lk_journal_counts counts;
     struct lk_journal *journal;
-    LK_TRY(prepare(s, a, shard, n_shards, &counts));
+    LK_TRY(prepare(s, list, retry_failed, &counts));
     study_progress_begin(&s->progress, &counts);
     if (counts.all[LK_JOB_QUEUED] + counts.all[LK_JOB_LEASED]) LK_TRY(run_workers(s));
     LK_TRY(lk_journal_open(&journal, s->run.journal, NULL));
@@ -316,45 +284,17 @@ static enum lk_code read_devices(struct study_run *run, const char *list, char *
     return run->n_workers ? LK_OK : lk_fail(LK_E_USAGE, "--devices: expected a device, got none");
 }
 
-static enum lk_code read_shard(const char *text, int *shard, int *n_shards) {
-    char rest;
-    *shard = *n_shards = 1;
-    if (!text) return LK_OK;
-    if (sscanf(text, "%d/%d%c", shard, n_shards, &rest) == 2 && *shard >= 1 && *shard <= *n_shards &&
-        *n_shards <= 10000)
-        return LK_OK;
-    return lk_fail(LK_E_USAGE, "--shard: expected I/N with I from 1 to N, got \"%s\"", text);
-}
-
-/* A shard's records lie apart from the others', its pictures among theirs. */
-static enum lk_code make_records(const struct study_run *run, int shard, int n_shards, char **records) {
-    char *above = lk_format("%s/shards", run->folder);
-    *records = n_shards == 1 ? lk_strdup(run->folder) : lk_format("%s/%d-of-%d", above ? above : "", shard, n_shards);
-    bool ok = above && *records, failed = false;
-    if (ok)
-        failed =
-            (mkdir(run->folder, 0777) && errno != EEXIST) ||
-            (n_shards > 1 && ((mkdir(above, 0777) && errno != EEXIST) || (mkdir(*records, 0777) && errno != EEXIST)));
-    enum lk_code rc = !ok      ? lk_fail(LK_E_NOMEM, "out of memory")
-                      : failed ? lk_fail_errno(errno, "%s", *records)
-                               : LK_OK;
-    lk_free(above);
-    return rc;
-}
-
-enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study) {
+enum lk_code study_run_list(const struct cli_arguments *a, const struct study_list *list, const char *folder,
+                            const char *records) {
     struct supervisor *s = lk_calloc(1, sizeof *s);
     struct lk_study_job *first = lk_malloc(sizeof *first);
-    char *devices = NULL, *records = NULL;
-    int shard, n_shards;
+    char *devices = NULL;
     enum lk_code rc = s && first ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
-    if (!rc && !a->output) rc = lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study run STUDY.json -o DIR");
-    if (!rc && !lk_study_n_jobs(study)) rc = lk_fail(LK_E_INPUT, "%s: has no jobs", a->more[0]);
-    if (!rc) rc = read_shard(a->study.shard, &shard, &n_shards);
-    if (!rc) rc = lk_study_job(study, 0, first);
+    if (!rc) rc = lk_study_job(list->study, 0, first);
     if (!rc) {
-        s->run = (struct study_run){.study = study,
-                                    .folder = a->output,
+        s->run = (struct study_run){.study = list->study,
+                                    .folder = folder,
+                                    .records = records,
                                     .machine = a->job.run,
                                     .machine_given = a->job.given,
                                     .jobs_per_visit = a->study.jobs_per_visit ? (int)a->study.jobs_per_visit : 4,
@@ -364,17 +304,27 @@ enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study) {
     if (!rc) {
         bool cpu = !strcmp(s->run.devices[0], "cpu");
         s->run.piece = a->study.queue ? (int)a->study.queue : cpu ? 4 : 16;
-        rc = make_records(&s->run, shard, n_shards, &records);
-    }
-    if (!rc && !(s->run.journal = lk_format("%s/journal.sqlite", records))) rc = lk_fail(LK_E_NOMEM, "out of memory");
-    if (!rc) {
-        s->run.records = records;
-        rc = run(s, a, shard, n_shards);
+        s->run.journal = lk_format("%s/journal.sqlite", records);
+        rc = s->run.journal ? run(s, list, a->study.retry_failed) : lk_fail(LK_E_NOMEM, "out of memory");
     }
     if (s) lk_free(s->run.journal);
     lk_free(devices);
-    lk_free(records);
     lk_free(first);
     lk_free(s);
+    return rc;
+}
+
+/* A shard's records lie apart from the others', its pictures among theirs. */
+enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study) {
+    struct study_list list;
+    char *records = NULL;
+    if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study run STUDY.json -o DIR");
+    LK_TRY(study_list_make(&list, study, a->study.shard));
+    bool all = list.n_shards == 1;
+    records = all ? lk_strdup(a->output) : lk_format("%s/shards/%d-of-%d", a->output, list.shard, list.n_shards);
+    enum lk_code rc = records ? study_folders_make(records) : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) rc = study_run_list(a, &list, a->output, records);
+    lk_free(records);
+    study_list_free(&list);
     return rc;
 }

@@ -42,6 +42,29 @@ struct study_run {
 enum { STUDY_TRANSFORMER = 4, STUDY_N_STAGES = 7 };
 extern const char *const study_stages[STUDY_N_STAGES];
 
+/* Jobs of a study in its order: all, a shard, a sample. */
+struct study_list {
+    const struct lk_study *study;
+    int shard, n_shards;
+    int64_t *indexes;
+    size_t n;
+    struct lk_study_job *job; /* room for one */
+};
+/* shard: "I/N", NULL: all. LK_E_USAGE for anything else, LK_E_INPUT for a study without jobs. */
+enum lk_code study_list_make(struct study_list *list, const struct lk_study *study, const char *shard);
+void study_list_free(struct study_list *list);
+/* The journal of these jobs, made if it is not there. */
+enum lk_code study_journal_open(const char *path, const struct study_list *list, struct lk_journal **out);
+/* A folder and those above it. */
+enum lk_code study_folders_make(const char *path);
+/* Makes the jobs, with the command line's devices: pictures below `folder`, journal and manifest in `records`, which is
+ * there. */
+struct cli_arguments;
+enum lk_code study_run_list(const struct cli_arguments *a, const struct study_list *list, const char *folder,
+                            const char *records);
+/* Says what there is of each model; LK_E_PARTIAL when some failed. */
+enum lk_code study_conclude(const struct lk_journal_counts *counts, bool json);
+
 /* A job on its way through a worker. */
 struct study_job {
     struct lk_journal_lease lease;

@@ -41,6 +41,11 @@ static const struct {
                {"plan", study_plan, NULL},
                {"prompts", study_prompts, NULL},
                {"run", study_run, NULL},
+               {"rerun", study_rerun, NULL},
+               {"merge", study_merge, NULL},
+               {"slurm", study_slurm, NULL},
+               {"status", NULL, study_status},
+               {"verify", NULL, study_verify},
                {"pools", NULL, study_pools},
                {"finalize", NULL, study_finalize},
                {"validate", NULL, study_validate}};

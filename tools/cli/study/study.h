@@ -5,6 +5,12 @@
 #include "tools/cli/core/options.h"
 
 enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study);
+enum lk_code study_rerun(const struct cli_arguments *a, struct lk_study *study);
+enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study);
+enum lk_code study_slurm(const struct cli_arguments *a, struct lk_study *study);
+/* Of a run's folder. */
+enum lk_code study_status(const struct cli_arguments *a);
+enum lk_code study_verify(const struct cli_arguments *a);
 enum lk_code study_jobs(const struct cli_arguments *arguments, struct lk_study *study);
 /* study: NULL when no file was given. */
 enum lk_code study_prompts(const struct cli_arguments *arguments, struct lk_study *study);

@@ -15,18 +15,6 @@
 const char *const study_stages[STUDY_N_STAGES] = {"vision",      "text_encoder", "vae_encode", "conditioning",
                                                   "transformer", "vae_decode",   "other"};
 
-/* The folders of a file below the run's. */
-static enum lk_code make_folders(char *path, size_t from) {
-    for (char *at = path + from; (at = strchr(at + 1, '/'));) {
-        *at = 0;
-        int failed = mkdir(path, 0777) && errno != EEXIST ? errno : 0;
-        enum lk_code rc = failed ? lk_fail_errno(failed, "%s", path) : LK_OK;
-        *at = '/';
-        if (rc) return rc;
-    }
-    return LK_OK;
-}
-
 /* The picture in its place, and its digest from there. */
 static enum lk_code write_picture(const struct study_run *run, struct study_job *job, char sha256[65], int64_t *bytes) {
     struct stat st;
@@ -34,8 +22,13 @@ static enum lk_code write_picture(const struct study_run *run, struct study_job 
     if (!path) return lk_fail(LK_E_NOMEM, "%s: out of memory", job->study.name);
     job->run.result = &job->queued.result;
     enum lk_code rc = cli_picture_write(path, &job->run);
-    if (rc == LK_E_NOT_FOUND && !(rc = make_folders(path, strlen(run->folder))))
-        rc = cli_picture_write(path, &job->run);
+    if (rc == LK_E_NOT_FOUND) {
+        char *name = strrchr(path, '/');
+        *name = 0;
+        rc = study_folders_make(path);
+        *name = '/';
+        if (!rc) rc = cli_picture_write(path, &job->run);
+    }
     if (!rc) rc = lk_digest_file(LK_DIGEST_SHA256, path, sha256);
     if (!rc && stat(path, &st)) rc = lk_fail_errno(errno, "%s", path);
     *bytes = rc ? 0 : (int64_t)st.st_size;

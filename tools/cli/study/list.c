@@ -1,0 +1,80 @@
+/* Which jobs a run has, and its journal of them. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/base/alloc.h"
+#include "tools/cli/study/runner.h"
+
+static enum lk_code read_shard(struct study_list *list, const char *text) {
+    char rest;
+    list->shard = list->n_shards = 1;
+    if (!text) return LK_OK;
+    if (sscanf(text, "%d/%d%c", &list->shard, &list->n_shards, &rest) == 2 && list->shard >= 1 &&
+        list->shard <= list->n_shards && list->n_shards <= 10000)
+        return LK_OK;
+    return lk_fail(LK_E_USAGE, "--shard: expected I/N with I from 1 to N, got \"%s\"", text);
+}
+
+/* Of each model the same share of its jobs, in one piece, so that sources stay together. */
+static enum lk_code choose(struct study_list *list, size_t n, signed char *models) {
+    size_t seen[LK_N_MODELS] = {0}, of[LK_N_MODELS] = {0}, shard = (size_t)list->shard,
+           n_shards = (size_t)list->n_shards;
+    for (size_t i = 0; i < n; i++) {
+        LK_TRY(lk_study_job(list->study, i, list->job));
+        of[models[i] = (signed char)list->job->model]++;
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t at = seen[models[i]]++, all = of[models[i]];
+        if (at >= all * (shard - 1) / n_shards && at < all * shard / n_shards) list->indexes[list->n++] = (int64_t)i;
+    }
+    return LK_OK;
+}
+
+enum lk_code study_list_make(struct study_list *list, const struct lk_study *study, const char *shard) {
+    size_t n = lk_study_n_jobs(study);
+    *list = (struct study_list){.study = study};
+    LK_TRY(read_shard(list, shard));
+    if (!n) return lk_fail(LK_E_INPUT, "%s: has no jobs", lk_study_name(study));
+    list->indexes = lk_malloc(n * sizeof *list->indexes);
+    list->job = lk_malloc(sizeof *list->job);
+    signed char *models = lk_malloc(n);
+    bool memory = list->indexes && list->job && models;
+    enum lk_code rc = memory ? choose(list, n, models) : lk_fail(LK_E_NOMEM, "out of memory for %zu jobs", n);
+    lk_free(models);
+    if (rc) study_list_free(list);
+    return rc;
+}
+
+void study_list_free(struct study_list *list) {
+    lk_free(list->indexes);
+    lk_free(list->job);
+}
+
+static enum lk_code entry(void *context, size_t k, struct lk_journal_entry *out) {
+    const struct study_list *list = context;
+    LK_TRY(lk_study_job(list->study, (size_t)list->indexes[k], list->job));
+    *out = (struct lk_journal_entry){list->indexes[k], list->job->id, list->job->name, list->job->output,
+                                     list->job->model};
+    return LK_OK;
+}
+
+enum lk_code study_journal_open(const char *path, const struct study_list *list, struct lk_journal **out) {
+    struct study_list copy = *list; /* the job in it is written */
+    return lk_journal_open(
+        out, path,
+        &(struct lk_journal_list){lk_study_hash(list->study), list->shard, list->n_shards, list->n, entry, &copy});
+}
+
+enum lk_code study_folders_make(const char *path) {
+    char *copy = lk_format("%s/", path);
+    enum lk_code rc = copy ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    for (char *at = copy; !rc && (at = strchr(at + 1, '/'));) {
+        *at = 0;
+        if (mkdir(copy, 0777) && errno != EEXIST) rc = lk_fail_errno(errno, "%s", copy);
+        *at = '/';
+    }
+    lk_free(copy);
+    return rc;
+}

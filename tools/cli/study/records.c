@@ -1,0 +1,252 @@
+/* What is on record of a run: how far it is, whether its pictures are still those, shards put together. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/digest.h"
+#include "engine/base/log.h"
+#include "tools/cli/study/runner.h"
+#include "tools/cli/study/study.h"
+
+/* Calls with the run's own journal if there is one, else with each shard's. */
+typedef enum lk_code journal_fn(void *context, struct lk_journal *journal, const char *path);
+
+static enum lk_code with_journal(const char *path, journal_fn *fn, void *context) {
+    struct lk_journal *journal;
+    LK_TRY(lk_journal_open(&journal, path, NULL));
+    enum lk_code rc = fn(context, journal, path);
+    lk_journal_close(journal);
+    return rc;
+}
+
+static enum lk_code each_shard(const char *folder, journal_fn *fn, void *context, int *n) {
+    char *above = lk_format("%s/shards", folder);
+    struct dirent **names = NULL;
+    int n_names = above ? scandir(above, &names, NULL, versionsort) : -1;
+    enum lk_code rc = LK_OK;
+    for (int i = 0; i < n_names; i++) {
+        char *path = lk_format("%s/%s/journal.sqlite", above, names[i]->d_name);
+        if (path && *names[i]->d_name != '.' && !access(path, F_OK) && !rc) {
+            rc = with_journal(path, fn, context);
+            ++*n;
+        }
+        lk_free(path);
+        free(names[i]);
+    }
+    free(names);
+    lk_free(above);
+    return rc;
+}
+
+static enum lk_code each_journal(const char *folder, journal_fn *fn, void *context) {
+    int n = 0;
+    char *own = lk_format("%s/journal.sqlite", folder);
+    if (!own) return lk_fail(LK_E_NOMEM, "out of memory");
+    bool there = !access(own, F_OK);
+    enum lk_code rc = there ? with_journal(own, fn, context) : each_shard(folder, fn, context, &n);
+    lk_free(own);
+    if (!rc && !there && !n) return lk_fail(LK_E_NOT_FOUND, "%s: no study was run here", folder);
+    return rc;
+}
+
+struct status {
+    struct lk_journal_counts counts;
+    double seconds[LK_JOURNAL_MAX_MODELS];
+    bool json;
+};
+
+static enum lk_code add_seconds(void *context, const struct lk_journal_row *row) {
+    struct status *s = context;
+    s->seconds[row->entry.model] += row->made.seconds;
+    return LK_OK;
+}
+
+static enum lk_code add_counts(void *context, struct lk_journal *journal, const char *path) {
+    struct status *s = context;
+    struct lk_journal_counts c;
+    (void)path;
+    LK_TRY(lk_journal_count(journal, &c));
+    for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++)
+        for (int k = 0; k < LK_JOB_STATES; k++) {
+            s->counts.of[m][k] += c.of[m][k];
+            s->counts.all[k] += c.of[m][k];
+            s->counts.total += c.of[m][k];
+        }
+    return lk_journal_each(journal, LK_JOB_DONE, false, add_seconds, s);
+}
+
+static enum lk_code print_failure(void *context, const struct lk_journal_row *row) {
+    const struct status *s = context;
+    struct lk_text text = {0};
+    if (s->json) {
+        lk_text_add(&text, "{\"item_id\":");
+        lk_text_json(&text, row->entry.name);
+        lk_text_add(&text, ",\"error\":");
+        lk_text_json(&text, row->made.error);
+        lk_text_add(&text, "}\n");
+        fputs(text.bytes ? text.bytes : "", stdout);
+    } else {
+        printf("failed: %s: ", row->entry.name);
+        lk_log_text(stdout, row->made.error, false);
+        putchar('\n');
+    }
+    lk_text_free(&text);
+    return text.rc;
+}
+
+static enum lk_code print_failures(void *context, struct lk_journal *journal, const char *path) {
+    (void)path;
+    return lk_journal_each(journal, LK_JOB_FAILED, false, print_failure, context);
+}
+
+enum lk_code study_status(const struct cli_arguments *a) {
+    struct status s = {.json = a->json};
+    if (!a->more[0]) return lk_fail(LK_E_USAGE, "study status: expected the folder of a run");
+    LK_TRY(each_journal(a->more[0], add_counts, &s));
+    for (int m = 0; m < LK_N_MODELS; m++) {
+        const int64_t *of = s.counts.of[m], n = of[0] + of[1] + of[2] + of[3];
+        if (!n) continue;
+        printf(a->json
+                   ? "{\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld,\"running\":%lld,\"left\":"
+                     "%lld,\"seconds_per_job\":%.3f}\n"
+                   : "%-8s nominal %lld  success %lld  failed %lld  running %lld  left %lld  %.2f s a job\n",
+               lk_factor_key(LK_FACTOR_MODEL, m), (long long)n, (long long)of[LK_JOB_DONE],
+               (long long)of[LK_JOB_FAILED], (long long)of[LK_JOB_LEASED], (long long)of[LK_JOB_QUEUED],
+               of[LK_JOB_DONE] ? s.seconds[m] / (double)of[LK_JOB_DONE] : 0);
+    }
+    return each_journal(a->more[0], print_failures, &s);
+}
+
+struct verified {
+    const char *folder;
+    int64_t n, n_bad, n_requeued;
+    int64_t *bad; /* of the journal that is looked through */
+    size_t n_now, capacity;
+    bool requeue;
+};
+
+static enum lk_code verify_row(void *context, const struct lk_journal_row *row) {
+    struct verified *v = context;
+    char sha256[65];
+    char *path = lk_format("%s/results/%s", v->folder, row->entry.output);
+    if (!path) return lk_fail(LK_E_NOMEM, "out of memory");
+    bool gone = access(path, F_OK);
+    enum lk_code rc = gone ? LK_OK : lk_digest_file(LK_DIGEST_SHA256, path, sha256);
+    lk_free(path);
+    if (rc) return rc;
+    v->n++;
+    if (!gone && !strcmp(sha256, row->made.sha256)) return LK_OK;
+    printf("%s: %s\n", row->entry.name, gone ? "gone" : "changed");
+    v->n_bad++;
+    LK_TRY(lk_grow(&v->bad, &v->capacity, v->n_now + 1, sizeof *v->bad));
+    v->bad[v->n_now++] = row->entry.index;
+    return LK_OK;
+}
+
+static enum lk_code verify_journal(void *context, struct lk_journal *journal, const char *path) {
+    struct verified *v = context;
+    int64_t n;
+    (void)path;
+    v->n_now = 0;
+    LK_TRY(lk_journal_each(journal, LK_JOB_DONE, false, verify_row, v));
+    for (size_t i = 0; v->requeue && i < v->n_now; i++) LK_TRY(lk_journal_requeue(journal, v->bad[i], &n));
+    return LK_OK;
+}
+
+enum lk_code study_verify(const struct cli_arguments *a) {
+    struct verified v = {.folder = a->more[0], .requeue = a->study.requeue};
+    if (!a->more[0]) return lk_fail(LK_E_USAGE, "study verify: expected the folder of a run");
+    enum lk_code rc = each_journal(v.folder, verify_journal, &v);
+    lk_free(v.bad);
+    if (rc) return rc;
+    printf("%lld pictures, %lld not as recorded\n", (long long)v.n, (long long)v.n_bad);
+    if (!v.n_bad) return LK_OK;
+    return lk_fail(LK_E_CHECKSUM, "%lld of %lld pictures are gone or changed, named above; %s", (long long)v.n_bad,
+                   (long long)v.n,
+                   v.requeue ? "the next run makes them again" : "--requeue has the next run make them");
+}
+
+struct merge {
+    struct lk_journal *journal;
+    const char *study;
+};
+
+static enum lk_code merge_one(void *context, struct lk_journal *journal, const char *path) {
+    const struct merge *m = context;
+    if (strcmp(lk_journal_study(journal), m->study))
+        return lk_fail(LK_E_CHANGED, "%s: is of another study (its configuration is %.12s, this one's %.12s)", path,
+                       lk_journal_study(journal), m->study);
+    return lk_journal_merge(m->journal, path);
+}
+
+enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) {
+    struct study_list list;
+    struct lk_journal_counts counts = {0};
+    struct merge m = {.study = lk_study_hash(study)};
+    int n = 0;
+    if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study merge STUDY.json -o DIR");
+    LK_TRY(study_list_make(&list, study, NULL));
+    char *path = lk_format("%s/journal.sqlite", a->output);
+    enum lk_code rc = path ? study_journal_open(path, &list, &m.journal) : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) rc = each_shard(a->output, merge_one, &m, &n);
+    if (!rc && !n) rc = lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
+    if (!rc) rc = study_manifest_write(m.journal, a->output);
+    if (!rc) rc = lk_journal_count(m.journal, &counts);
+    lk_journal_close(m.journal);
+    lk_free(path);
+    study_list_free(&list);
+    if (rc) return rc;
+    rc = study_conclude(&counts, a->json);
+    int64_t n_open = counts.all[LK_JOB_QUEUED] + counts.all[LK_JOB_LEASED];
+    if (!n_open) return rc;
+    return lk_fail(LK_E_PARTIAL, "%lld of %lld jobs were not made by any shard; run them, or run without --shard",
+                   (long long)n_open, (long long)counts.total);
+}
+
+/* One word for a shell. */
+static void add_word(struct lk_text *out, const char *word) {
+    lk_text_add(out, "'");
+    for (; *word; word++) lk_text_add(out, *word == '\'' ? "'\\''" : "%c", *word);
+    lk_text_add(out, "'");
+}
+
+enum lk_code study_slurm(const struct cli_arguments *a, struct lk_study *study) {
+    struct lk_text words = {0};
+    int64_t n = a->study.tasks ? a->study.tasks : 4;
+    const char *devices = a->study.devices ? a->study.devices : "cuda";
+    int n_gpus = 0;
+    if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study slurm STUDY.json -o DIR");
+    for (const char *at = devices; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        n_gpus += *at != 'c' || at[1] == 'u';
+    add_word(&words, a->more[0]);
+    lk_text_add(&words, " -o ");
+    add_word(&words, a->output);
+    if (words.rc) return words.rc;
+    printf(
+        "#!/bin/bash\n"
+        "# %s: a job array of %lld tasks, each a part of the jobs with a journal of its own. Two minutes before its\n"
+        "# time is up a task finishes its step and is queued again; so it is when its node goes away.\n"
+        "#SBATCH --job-name=likeness\n"
+        "#SBATCH --array=1-%lld\n"
+        "#SBATCH --requeue\n"
+        "#SBATCH --open-mode=append\n"
+        "#SBATCH --signal=USR1@120\n",
+        lk_study_name(study), (long long)n, (long long)n);
+    if (n_gpus) printf("#SBATCH --gres=gpu:%d\n", n_gpus);
+    printf("srun --kill-on-bad-exit=0 likeness study run %s --shard \"$SLURM_ARRAY_TASK_ID/%lld\" --devices %s\n"
+           "code=$?\n"
+           "# 143: stopped by a signal, to go on later. 7: the disk, which may have room again.\n"
+           "if [ $code -eq 143 ]; then\n"
+           "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
+           "    exit 0\n"
+           "fi\n"
+           "exit $code\n"
+           "# When all tasks have ended: likeness study merge %s\n",
+           words.bytes, (long long)n, devices, words.bytes);
+    lk_text_free(&words);
+    return LK_OK;
+}

@@ -1,0 +1,129 @@
+/* study rerun: a sample of what was made is made again and must come out the same, bit by bit. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "eval/study/random.h"
+#include "tools/cli/study/runner.h"
+#include "tools/cli/study/study.h"
+
+struct made {
+    int64_t index;
+    char sha256[65];
+};
+
+struct all {
+    struct made *made;
+    size_t n, capacity;
+};
+
+static enum lk_code add(void *context, const struct lk_journal_row *row) {
+    struct all *all = context;
+    LK_TRY(lk_grow(&all->made, &all->capacity, all->n + 1, sizeof *all->made));
+    struct made *m = &all->made[all->n++];
+    m->index = row->entry.index;
+    snprintf(m->sha256, sizeof m->sha256, "%s", row->made.sha256);
+    return LK_OK;
+}
+
+static enum lk_code read_made(const char *folder, struct all *all) {
+    struct lk_journal *journal;
+    char *path = lk_format("%s/journal.sqlite", folder);
+    enum lk_code rc = path ? lk_journal_open(&journal, path, NULL) : lk_fail(LK_E_NOMEM, "out of memory");
+    lk_free(path);
+    if (rc) return rc;
+    rc = lk_journal_each(journal, LK_JOB_DONE, false, add, all);
+    lk_journal_close(journal);
+    if (!rc && !all->n) rc = lk_fail(LK_E_INPUT, "%s: nothing is made yet", folder);
+    return rc;
+}
+
+/* "1%" or "50" of n. */
+static enum lk_code read_sample(const char *text, size_t n, size_t *out) {
+    char *end;
+    double value = strtod(text, &end);
+    bool percent = *end == '%';
+    if (end == text || end[percent] || !(value > 0) || (percent && value > 100) || (!percent && value != floor(value)))
+        return lk_fail(LK_E_USAGE, "--sample: expected a share as 1%% or a number of jobs, got \"%s\"", text);
+    value = ceil(percent ? value * (double)n / 100 : value);
+    *out = value < (double)n ? (size_t)value : n;
+    return LK_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The sample's jobs in the study's order. */
+static enum lk_code choose(const struct all *all, size_t n, struct study_list *list) {
+    struct lk_stream stream;
+    int32_t *order = lk_malloc(all->n * sizeof *order);
+    if (!order) return lk_fail(LK_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < all->n; i++) order[i] = (int32_t)i;
+    lk_stream_named(&stream, 42, "rerun");
+    lk_stream_shuffle(&stream, order, all->n);
+    qsort(order, n, sizeof *order, by_value);
+    for (size_t i = 0; i < n; i++) list->indexes[i] = all->made[order[i]].index;
+    list->n = n;
+    lk_free(order);
+    return LK_OK;
+}
+
+struct compared {
+    const struct all *all;
+    const char *folder;
+    size_t at, n, n_other;
+};
+
+static enum lk_code compare(void *context, const struct lk_journal_row *row) {
+    struct compared *c = context;
+    while (c->all->made[c->at].index != row->entry.index) c->at++;
+    bool same = !strcmp(c->all->made[c->at].sha256, row->made.sha256);
+    char *path = lk_format("%s/results/%s", c->folder, row->entry.output);
+    c->n++;
+    if (!same) printf("%s: differs, see %s\n", row->entry.name, path ? path : "");
+    if (same && path) unlink(path);
+    c->n_other += !same;
+    lk_free(path);
+    return LK_OK;
+}
+
+static enum lk_code compare_all(const char *folder, const struct all *all) {
+    struct lk_journal *journal;
+    struct compared c = {.all = all, .folder = folder};
+    char *path = lk_format("%s/journal.sqlite", folder);
+    enum lk_code rc = path ? lk_journal_open(&journal, path, NULL) : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) {
+        rc = lk_journal_each(journal, LK_JOB_DONE, false, compare, &c);
+        lk_journal_close(journal);
+    }
+    if (!rc) unlink(path); /* the next sample begins anew */
+    lk_free(path);
+    if (rc) return rc;
+    printf("%zu pictures made again, %zu differ\n", c.n, c.n_other);
+    return c.n_other ? lk_fail(LK_E_CHECKSUM, "%zu of %zu pictures made again differ, named above", c.n_other, c.n)
+                     : LK_OK;
+}
+
+enum lk_code study_rerun(const struct cli_arguments *a, struct lk_study *study) {
+    struct all all = {0};
+    struct study_list list;
+    size_t n = 0;
+    if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study rerun STUDY.json -o DIR");
+    LK_TRY(study_list_make(&list, study, NULL));
+    char *folder = lk_format("%s/rerun", a->output);
+    enum lk_code rc = folder ? read_made(a->output, &all) : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) rc = read_sample(a->study.sample ? a->study.sample : "1%", all.n, &n);
+    if (!rc) rc = choose(&all, n, &list);
+    if (!rc) rc = study_folders_make(folder);
+    if (!rc) rc = study_run_list(a, &list, folder, folder);
+    if (!rc) rc = compare_all(folder, &all);
+    lk_free(folder);
+    lk_free(all.made);
+    study_list_free(&list);
+    return rc;
+}

@@ -187,7 +187,8 @@ enum lk_code lk_pipeline_edit(struct lk_pipeline *pipeline, struct lk_device *de
     struct lk_queued *job = lk_calloc(1, sizeof *job);
     if (!job) return lk_fail(LK_E_NOMEM, "edit: out of memory");
     job->request = request;
-    enum lk_code rc = lk_pipeline_edit_queue(pipeline, dev, &(struct lk_queue){&job, 1, 1, NULL, NULL});
+    enum lk_code rc =
+        lk_pipeline_edit_queue(pipeline, dev, &(struct lk_queue){.jobs = &job, .n_jobs = 1, .jobs_per_visit = 1});
     if (rc) rc = lk_error_set(&job->error);
     *result = job->result;
     lk_free(job);

@@ -15,6 +15,7 @@
 #include "engine/image/image.h"
 #include "weights/quant/quantize.h"
 
+struct lk_kept;
 struct lk_rng;
 
 #define LK_MAX_STEPS      1000
@@ -201,6 +202,10 @@ struct lk_queue {
     int jobs_per_visit; /* that pass through a layer of the transformer together, 1 to LK_MAX_JOBS_PER_VISIT */
     void (*done)(void *context, struct lk_queued *job); /* called when a job has its picture or has failed; or NULL */
     void *context;
+    /* What an earlier queue of this pipeline has left of its prompts and images, and what this one leaves, up to
+     * cache_bytes; lk_kept_free at last. NULL: nothing is taken over. */
+    struct lk_kept **cache;
+    size_t cache_bytes;
 };
 
 #define LK_MAX_JOBS_PER_VISIT 8

@@ -51,11 +51,28 @@ enum lk_code lk_kept_add(struct lk_kept **list, const char *key, const struct lk
     return LK_OK;
 }
 
-void lk_kept_free(struct lk_kept **list) {
+static void free_first(struct lk_kept **list) {
+    struct lk_kept *k = *list;
+    *list = k->next;
+    lk_free(k->tensor.data);
+    lk_free(k);
+}
+
+void lk_kept_cut(struct lk_kept **list, struct lk_kept *from) {
+    while (*list != from) free_first(list);
+}
+
+void lk_kept_trim(struct lk_kept **list, size_t bytes) {
     while (*list) {
-        struct lk_kept *k = *list;
-        *list = k->next;
-        lk_free(k->tensor.data);
-        lk_free(k);
+        size_t n = lk_tensor_bytes(&(*list)->tensor);
+        bool stays = *(*list)->key && n <= bytes;
+        if (!stays) {
+            free_first(list);
+            continue;
+        }
+        bytes -= n;
+        list = &(*list)->next;
     }
 }
+
+void lk_kept_free(struct lk_kept **list) { lk_kept_cut(list, NULL); }

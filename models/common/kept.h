@@ -24,5 +24,9 @@ struct lk_kept *lk_kept_find(struct lk_kept *list, const char *key);
 /* Puts an entry of t's dtype and shape before the others. with_data: its memory is allocated, contents undefined. */
 enum lk_code lk_kept_add(struct lk_kept **list, const char *key, const struct lk_tensor *t, bool with_data,
                          struct lk_kept **out);
+/* Frees the entries before `from`, which was the list once. */
+void lk_kept_cut(struct lk_kept **list, struct lk_kept *from);
+/* Keeps of those that can be found the ones made last, as many as have no more than `bytes` together. */
+void lk_kept_trim(struct lk_kept **list, size_t bytes);
 /* Frees all and empties the list. */
 void lk_kept_free(struct lk_kept **list);

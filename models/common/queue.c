@@ -11,7 +11,7 @@ struct queue {
     struct lk_device *dev;
     void **runs; /* of each job; NULL: done or failed */
     int n;
-    struct lk_kept *kept;
+    struct lk_kept *kept, *taken_over; /* the list, and where what is not this queue's begins in it */
     size_t peak_bytes;
 };
 
@@ -191,7 +191,7 @@ static enum lk_code plan(struct queue *q, const struct lk_device *target, struct
     if (!rc) rc = each(q, q->stages->decode);
     out->arena_bytes = (*dev)->arena.peak > q->peak_bytes ? (*dev)->arena.peak : q->peak_bytes;
     out->weight_bytes = lk_device_plan_weight_bytes(*dev);
-    lk_kept_free(&q->kept);
+    lk_kept_cut(&q->kept, q->taken_over);
     return rc;
 }
 
@@ -260,6 +260,7 @@ enum lk_code lk_stages_run(const struct lk_stages *stages, struct lk_pipeline *p
                            const struct lk_queue *queue) {
     struct queue q = {.stages = stages, .given = queue, .n = queue->n_jobs};
     q.runs = lk_calloc((size_t)q.n + 1, sizeof *q.runs);
+    if (queue->cache) q.kept = q.taken_over = *queue->cache;
     enum lk_code rc = q.runs ? LK_OK : lk_fail(LK_E_NOMEM, "edit: out of memory");
     int n_live = 0;
     for (int i = 0; !rc && i < q.n; i++) {
@@ -271,7 +272,8 @@ enum lk_code lk_stages_run(const struct lk_stages *stages, struct lk_pipeline *p
     if (!rc && n_live) rc = run(&q, dev);
     if (n_live) lk_arena_release(&dev->arena, 0);
     for (int i = 0; q.runs && i < q.n; i++) end_run(&q, i);
-    lk_kept_free(&q.kept);
+    lk_kept_trim(&q.kept, queue->cache ? queue->cache_bytes : 0);
+    if (queue->cache) *queue->cache = q.kept;
     lk_free(q.runs);
     return rc;
 }

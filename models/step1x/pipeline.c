@@ -309,7 +309,8 @@ enum lk_code lk_step1x_edit_once(struct lk_pipeline *pipeline, struct lk_device 
     once.prompt = edit->prompt;
     job->request = &once;
     job->rng = edit->rng;
-    enum lk_code rc = lk_stages_run(&lk_step1x_stages, pipeline, dev, &(struct lk_queue){&job, 1, 1, NULL, NULL});
+    enum lk_code rc = lk_stages_run(&lk_step1x_stages, pipeline, dev,
+                                    &(struct lk_queue){.jobs = &job, .n_jobs = 1, .jobs_per_visit = 1});
     if (!rc) rc = lk_error_set(&job->error);
     *result = job->result;
     lk_free(job);

@@ -1,5 +1,6 @@
 #include "tests/common/tiny_queue.h"
 
+#include "models/common/kept.h"
 #include "tests/common/test.h"
 #include "engine/base/digest.h"
 
@@ -39,6 +40,7 @@ void tiny_queue_open_with(struct tiny_queue *q, struct lk_device *dev, const str
 }
 
 void tiny_queue_close(struct tiny_queue *q) {
+    lk_kept_free(&q->cache);
     lk_image_free(&q->other);
     tiny_job_close(&q->tiny);
 }
@@ -54,6 +56,8 @@ void tiny_queue_same(struct tiny_queue *q, struct lk_device *dev, const int *ord
     for (int i = 0; i < n; i++) jobs[i] = &q->jobs[order[i]];
     struct lk_queue queue = {
         .jobs = jobs, .n_jobs = n, .jobs_per_visit = jobs_per_visit, .done = count, .context = &n_done};
+    if (q->cache_bytes) queue.cache = &q->cache;
+    queue.cache_bytes = q->cache_bytes;
     assert_ok(lk_pipeline_edit_queue(q->tiny.pipeline, dev, &queue));
     assert_int_equal(n_done, n);
     for (int i = 0; i < n; i++) {

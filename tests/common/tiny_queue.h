@@ -11,6 +11,8 @@ struct tiny_queue {
     struct lk_image other; /* a second picture */
     struct lk_request requests[TINY_QUEUE];
     struct lk_queued jobs[TINY_QUEUE];
+    struct lk_kept *cache; /* from one tiny_queue_same to the next, if cache_bytes is not 0 */
+    size_t cache_bytes;
     char alone[TINY_QUEUE][65]; /* digest of each picture when its job runs alone */
 };
 

@@ -78,6 +78,37 @@ static void equal_inputs_are_encoded_once(void **state) {
     }
 }
 
+/* A second queue finds what the first has left, other jobs in it too; a queue that may leave little leaves little. */
+static void the_next_queue_encodes_nothing_again(void **state) {
+    (void)state;
+    for (int i = 0; i < TINY_FAMILIES; i++) {
+        struct lk_device *dev;
+        struct tiny_queue q;
+        int n[3] = {0}, first[3];
+        assert_ok(lk_device_cpu_create(2, &dev));
+        tiny_queue_open(&q, dev, &tiny_edits[i], LK_BF16);
+        q.cache_bytes = 1 << 30;
+        tiny_queue_same(&q, dev, orders[0], 2, 2);
+        dev->trace = count_traces;
+        dev->trace_context = n;
+        tiny_queue_same(&q, dev, orders[0], 2, 1);
+        for (int k = 0; k < 3; k++)
+            if (n[k]) fail_msg("%s: %d encoded again [%d]", tiny_edits[i].name, n[k], k);
+        tiny_queue_same(&q, dev, orders[0], TINY_QUEUE, 3); /* half of it is new */
+        memcpy(first, n, sizeof n);
+        q.cache_bytes = 1;
+        tiny_queue_same(&q, dev, orders[0], TINY_QUEUE, 3);
+        assert_null(q.cache);
+        q.cache_bytes = 0;
+        memset(n, 0, sizeof n);
+        tiny_queue_same(&q, dev, orders[0], TINY_QUEUE, 3);
+        for (int k = 0; k < 3; k++)
+            if (n[k] && first[k] >= n[k] && k != 0) fail_msg("%s: nothing was found again [%d]", tiny_edits[i].name, k);
+        tiny_queue_close(&q);
+        lk_device_free(dev);
+    }
+}
+
 /* Job 1 has a prompt that is no text, job 2 too many steps, job 3 a NaN in its noise. */
 static void a_bad_job_fails_alone(void **state) {
     (void)state;
@@ -143,9 +174,9 @@ static void an_interruption_ends_the_queue(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_picture_in_every_queue),    cmocka_unit_test(packed_weights_in_a_queue),
-        cmocka_unit_test(equal_inputs_are_encoded_once),  cmocka_unit_test(a_bad_job_fails_alone),
-        cmocka_unit_test(an_interruption_ends_the_queue),
+        cmocka_unit_test(same_picture_in_every_queue),   cmocka_unit_test(packed_weights_in_a_queue),
+        cmocka_unit_test(equal_inputs_are_encoded_once), cmocka_unit_test(the_next_queue_encodes_nothing_again),
+        cmocka_unit_test(a_bad_job_fails_alone),         cmocka_unit_test(an_interruption_ends_the_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,10 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
+#include "models/common/kept.h"
 #include "tools/cli/study/runner.h"
 
+#define CACHE_BYTES ((size_t)1 << 30) /* of prompts and sources, from one piece to the next */
 #define MAX_SOURCES (2 * STUDY_MAX_PIECE)
 
 /* A source as it was read; those of the last piece are kept for the next. */
@@ -25,6 +27,7 @@ struct worker {
     struct study_writer writer;
     struct lk_device *device;
     struct lk_pipeline *pipeline;
+    struct lk_kept *cache;
     int model; /* that is open; -1 */
     char model_path[4096], model_name[256], weights_identity[65];
     struct source sources[MAX_SOURCES];
@@ -100,6 +103,7 @@ static void done(void *context, struct lk_queued *queued) {
 
 static void close_model(struct worker *w) {
     for (int k = 0; k < 2; k++) study_writer_wait(&w->writer, &w->pieces[k]);
+    lk_kept_free(&w->cache);
     lk_pipeline_close(w->pipeline);
     w->pipeline = NULL;
     w->model = -1;
@@ -247,8 +251,13 @@ static enum lk_code compute(struct worker *w, struct study_piece *piece) {
     if (!n) return LK_OK;
     w->charged_s = lk_log_now();
     w->running = NULL;
-    struct lk_queue queue = {
-        .jobs = queued, .n_jobs = n, .jobs_per_visit = per_visit < n ? per_visit : n, .done = done, .context = w};
+    struct lk_queue queue = {.jobs = queued,
+                             .n_jobs = n,
+                             .jobs_per_visit = per_visit < n ? per_visit : n,
+                             .done = done,
+                             .context = w,
+                             .cache = &w->cache,
+                             .cache_bytes = CACHE_BYTES};
     return settle(w, piece, queued, n, lk_pipeline_edit_queue(w->pipeline, w->device, &queue));
 }
 
@@ -314,6 +323,7 @@ int study_work(const struct study_run *run, int slot) {
     lk_error_get(&said->error, rc);
     if (w) {
         free_sources(w, true);
+        lk_kept_free(&w->cache);
         lk_pipeline_close(w->pipeline);
         if (w->device) lk_device_free(w->device);
         lk_journal_close(w->journal);

@@ -8,7 +8,9 @@
  *     cc -std=c11 -D_GNU_SOURCE -O2 -fopenmp -I. -I$GGML/include bench/peers/ggml_gemm.c build/liblk_kernels.a \
  *        build/liblk_engine.a ggml-build/src/libggml.a ggml-build/src/libggml-cpu.a ggml-build/src/libggml-base.a \
  *        -lstdc++ -lm -ljpeg -lpng -o ggml_gemm
- *     ./ggml_gemm [ROWS [REPETITIONS [THREADS]]]
+ *     ./ggml_gemm [ROWS [REPETITIONS [THREADS [quantised]]]]
+ *
+ * "quantised": GGUF's types instead, whose product ggml does in integers, with activations rounded to 8 bits.
  *
  * ggml's activations are f32; with bf16 and f16 weights it rounds them to that type first, so its bf16 product is
  * compared with ours of f32 activations (more accurate) and of bf16 activations (the same accuracy). */
@@ -81,13 +83,13 @@ static enum lk_code measure(struct lk_device *dev, ggml_backend_t backend, enum 
     size_t mark = lk_arena_mark(&dev->arena);
     struct lk_tensor w, x[2], y[2];
     enum lk_code rc = LK_NEW(&dev->arena, &w, w_dtype, n, k);
-    int n_ours = w_dtype == LK_BF16 ? 2 : 1;
+    int n_ours = w_dtype == LK_F32 ? 1 : 2;
     for (int i = 0; i < n_ours && !rc; i++) {
         enum lk_dtype dtype = i ? LK_BF16 : LK_F32;
         if ((rc = LK_NEW(&dev->arena, &x[i], dtype, m, k)) || (rc = LK_NEW(&dev->arena, &y[i], dtype, m, n))) break;
         memset(x[i].data, 0x11, lk_tensor_bytes(&x[i]));
     }
-    if (!rc) memset(w.data, 0x11, lk_tensor_bytes(&w));
+    if (!rc) memset(w.data, 0x11, lk_tensor_bytes(&w)); /* GGUF's blocks hold their scales */
     for (int r = -1; r < repetitions && !rc; r++) {
         double start = omp_get_wtime(), cpu = cpu_seconds();
         ggml_backend_graph_compute(backend, p.graph);
@@ -109,6 +111,21 @@ static enum lk_code measure(struct lk_device *dev, ggml_backend_t backend, enum 
     return rc;
 }
 
+static enum lk_code measure_quantised(struct lk_device *dev, ggml_backend_t backend, int64_t m, int repetitions) {
+    static const struct {
+        enum ggml_type theirs;
+        enum lk_dtype ours;
+    } types[] = {{GGML_TYPE_Q8_0, LK_Q8_0},
+                 {GGML_TYPE_Q4_0, LK_Q4_0},
+                 {GGML_TYPE_Q4_K, LK_Q4_K},
+                 {GGML_TYPE_Q5_K, LK_Q5_K},
+                 {GGML_TYPE_Q6_K, LK_Q6_K}};
+    enum lk_code rc = LK_OK;
+    for (size_t i = 0; i < sizeof types / sizeof *types && !rc; i++)
+        rc = measure(dev, backend, types[i].theirs, types[i].ours, m, 3072, 3072, repetitions);
+    return rc;
+}
+
 int main(int argc, char **argv) {
     int64_t m = argc > 1 ? atoi(argv[1]) : 1024;
     int repetitions = argc > 2 ? atoi(argv[2]) : 5, threads = argc > 3 ? atoi(argv[3]) : 2;
@@ -119,7 +136,9 @@ int main(int argc, char **argv) {
     enum lk_code rc = lk_device_cpu_create(threads, &dev);
     if (!rc) rc = lk_device_prepare(dev, (size_t)4 << 30);
     printf("GFLOP/s by the clock, M = %ld, %d threads\n", (long)m, threads);
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !rc; i++) {
+    const bool quantised = argc > 4;
+    if (!rc && quantised) rc = measure_quantised(dev, backend, m, repetitions);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !rc && !quantised; i++) {
         rc = measure(dev, backend, GGML_TYPE_BF16, LK_BF16, m, shapes[i][0], shapes[i][1], repetitions);
         if (!rc && i < 2)
             rc = measure(dev, backend, GGML_TYPE_F16, LK_BF16, m, shapes[i][0], shapes[i][1], repetitions);

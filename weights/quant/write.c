@@ -182,11 +182,12 @@ enum lk_code lk_quantize_config(const char *config, const char *const *kept, con
     static const char members[] =
         "{\"_load_in_4bit\":true,\"_load_in_8bit\":false,\"bnb_4bit_compute_dtype\":\"bfloat16\","
         "\"bnb_4bit_quant_storage\":\"uint8\",\"bnb_4bit_quant_type\":\"nf4\",\"bnb_4bit_use_double_quant\":false,"
-        "\"llm_int8_enable_fp32_cpu_offload\":false,\"llm_int8_has_fp16_weight\":false,\"llm_int8_threshold\":6.0,"
+        "\"llm_int8_enable_fp32_cpu_offload\":false,\"llm_int8_has_fp16_weight\":false,"
         "\"load_in_4bit\":true,\"load_in_8bit\":false,\"quant_method\":\"bitsandbytes\"}";
     cJSON *root = cJSON_Parse(config), *about = cJSON_Parse(members);
     cJSON *skip = about ? cJSON_AddArrayToObject(about, "llm_int8_skip_modules") : NULL;
-    bool ok = cJSON_IsObject(root) && skip;
+    /* As written: diffusers takes no 6 for a float. */
+    bool ok = cJSON_IsObject(root) && skip && cJSON_AddRawToObject(about, "llm_int8_threshold", "6.0");
     for (; ok && *kept; kept++) {
         cJSON *item = cJSON_CreateString(*kept);
         ok = item && cJSON_AddItemToArray(skip, item);

@@ -13,6 +13,7 @@ enum lk_code cli_show(const struct cli_arguments *arguments);
 enum lk_code cli_rerun(const struct cli_arguments *arguments);
 enum lk_code cli_devices(const struct cli_arguments *arguments);
 enum lk_code cli_selftest(const struct cli_arguments *arguments);
+enum lk_code cli_bench(const struct cli_arguments *arguments);
 enum lk_code cli_study(const struct cli_arguments *arguments);
 enum lk_code cli_judge(const struct cli_arguments *arguments);
 enum lk_code cli_ratings(const struct cli_arguments *arguments);

@@ -66,6 +66,9 @@ static const char *const devices_examples[] = {"What there is", "likeness device
 static const char *const selftest_examples[] = {
     "Does this GPU compute what it should?", "likeness selftest --device cuda --cases 200 --large",
     "One op, for a script", "likeness selftest attention --device cuda --json", NULL};
+static const char *const bench_examples[] = {
+    "How fast is this machine?", "likeness bench -m ./FLUX.2-dev --device cuda --size 1024x1024", "Is it faster now?",
+    "likeness bench -m ./FLUX.2-dev --output-format json > new.json && likeness bench compare old.json new.json", NULL};
 static const char *const study_examples[] = {
     "A file to begin with: sources, models and experiments stand in it",
     "likeness study new --template exp1 -o study.json",
@@ -248,6 +251,17 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                           "other bit where the op leaves no freedom, no byte written beside the output, and rows "
                           "alone as among others. Exit code 5 if an op fails.",
                       .examples = selftest_examples},
+    [CLI_BENCH] = {.name = "bench",
+                   .summary = "time a model on this machine, stage by stage",
+                   .positional = "compare",
+                   .n_more = 2,
+                   .usage = "-m MODEL [--size WIDTHxHEIGHT] [--repetitions N] [options] | compare OLD.json NEW.json",
+                   .text =
+                       "Makes the same image several times and prints, of each stage, seconds, TFLOP/s, the share of "
+                       "what a product of matrices reaches on the device at that moment, and memory beside what plan "
+                       "says. The first image, for which weights are read, is told apart. compare gives the ratio of "
+                       "two results with an interval: times of a shared machine vary.",
+                   .examples = bench_examples},
     [CLI_STUDY] = {.name = "study",
                    .summary = "plan and run a whole study from one file",
                    .positional =

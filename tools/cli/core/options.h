@@ -18,6 +18,7 @@ enum cli_command {
     CLI_RERUN,
     CLI_DEVICES,
     CLI_SELFTEST,
+    CLI_BENCH,
     CLI_STUDY,
     CLI_JUDGE,
     CLI_REVIEW,
@@ -102,6 +103,10 @@ struct cli_arguments {
         int64_t queue, jobs_per_visit, tasks;
         bool retry_failed, requeue;
     } study;
+    struct cli_bench_arguments {
+        const char *output_format;
+        int64_t repetitions;
+    } bench;
     struct cli_survey_arguments {
         const char *bind, *store, *verify; /* NULL: not given */
         int64_t port, pilot;

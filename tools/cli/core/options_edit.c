@@ -4,7 +4,7 @@
 
 #include "tools/cli/core/options_table.h"
 
-#define SHAPES (ON(CLI_EDIT) | ON(CLI_PLAN))
+#define SHAPES (ON(CLI_EDIT) | ON(CLI_PLAN) | ON(CLI_BENCH))
 
 static const struct cli_option options[] = {
     {.name = "model",
@@ -14,7 +14,7 @@ static const struct cli_option options[] = {
      .value = "DIR|ORG/NAME[@REV]",
      .help = "folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also "
              "takes the name of a released model (see `models`)",
-     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT),
+     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH),
      .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT),
      .offset = FIELD(model)},
     {.name = "image",
@@ -42,7 +42,7 @@ static const struct cli_option options[] = {
         .value = "WIDTHxHEIGHT",
         .otherwise = "1024x1024",
         .help = "both at once, pixels",
-        .commands = ON(CLI_PLAN),
+        .commands = ON(CLI_PLAN) | ON(CLI_BENCH),
         .min = 16,
         .max = 16384,
     },
@@ -52,7 +52,7 @@ static const struct cli_option options[] = {
      .value = "N",
      .otherwise = "1",
      .help = "reference images, each of the output's size (at most 1024x1024 pixels in all)",
-     .commands = ON(CLI_PLAN),
+     .commands = ON(CLI_PLAN) | ON(CLI_BENCH),
      .min = 0,
      .max = CLI_MAX_IMAGES,
      .offset = FIELD(references)},

@@ -23,7 +23,8 @@ struct site {
 static int64_t clock_of(void *context) { return *(int64_t *)context; }
 
 static void site_serve(struct site *s) {
-    s->server = (struct survey_server){.survey = s->t.survey, .study = s->t.study, .now = clock_of, .clock = &s->now};
+    s->server = (struct survey_server){
+        .respond = survey_respond, .survey = s->t.survey, .study = s->t.study, .now = clock_of, .clock = &s->now};
     assert_ok(survey_listen(&s->listener, &s->server, "127.0.0.1", 0));
     s->port = survey_port(s->listener);
 }

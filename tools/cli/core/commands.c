@@ -149,7 +149,10 @@ static const char *const sample_examples[] = {"The 500 pairs for raters",
 
 static const char *const serve_examples[] = {"A dry run with ten simulated participants, on this machine only",
                                              "likeness serve survey study.json --pilot 10 --store dry-run",
-                                             "Where participants come", "likeness serve survey study.json --port 8080",
+                                             "Where participants come",
+                                             "likeness serve survey study.json --port 8080",
+                                             "Which of seven portraits?",
+                                             "likeness serve selection pools.jsonl --by A.B.",
                                              NULL};
 static const char *const survey_examples[] = {
     "The answers as report reads them",
@@ -350,18 +353,21 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                         "prompts and three models; all: the 100 pictures of experiment 3, where nothing is drawn. One "
                         "seed gives one sample on every machine. CSV on stdout.",
                     .examples = sample_examples},
-    [CLI_SERVE] = {.name = "serve",
-                   .summary = "let raters answer in a browser",
-                   .positional = "survey",
-                   .positional_required = true,
-                   .n_more = 1,
-                   .usage = "survey STUDY.json [--port N] [--store DIR] [options]",
-                   .text =
-                       "Serves the study's pages: entry by the platform's link (PROLIFIC_PID or workerId), guide, "
-                       "consent, tasks, evaluation, completion code. An answer is on disk before the page calls it "
-                       "saved. Participants' ids are kept as salted hashes only, addresses not at all. /admin takes "
-                       "the token in secrets.json as a Bearer token. It stops with the first signal.",
-                   .examples = serve_examples},
+    [CLI_SERVE] =
+        {.name = "serve",
+         .summary = "let raters answer, or choose the sources, in a browser",
+         .positional = "survey|selection",
+         .positional_required = true,
+         .n_more = 1,
+         .usage = "survey STUDY.json [--store DIR] | selection POOLS.jsonl [--by NAME] [--port N] [options]",
+         .text =
+             "Serves the study's pages: entry by the platform's link (PROLIFIC_PID or workerId), guide, "
+             "consent, tasks, evaluation, completion code. An answer is on disk before the page calls it "
+             "saved. Participants' ids are kept as salted hashes only, addresses not at all. /admin takes "
+             "the token in secrets.json as a Bearer token. selection shows the seven candidates of each cell side by "
+             "side, on this machine alone and to who has the link that it prints, and writes every choice "
+             "to selection_log.jsonl beside the pools. It stops with the first signal.",
+         .examples = serve_examples},
     [CLI_SURVEY] = {.name = "survey",
                     .summary = "export a survey's answers, check codes, count its cost",
                     .positional = "export|codes|pilot|hit|cost",

@@ -20,4 +20,5 @@ enum lk_code study_validate(const struct cli_arguments *arguments);
 /* The pools in a file and the log beside it, selection_log.jsonl. action: "study finalize", for messages. */
 struct lk_selection;
 enum lk_code study_selection_open(const char *pools, const char *action, struct lk_selection **out);
+enum lk_code study_serve_selection(const struct cli_arguments *arguments);
 enum lk_code study_plan(const struct cli_arguments *arguments, struct lk_study *study);

@@ -1,5 +1,6 @@
 /* The survey's pages over HTTP. Requests are read and answered without a socket (request.c, routes.c, pages_*.c), so
- * that tests and the fuzzer can call them; server.c brings them to libmicrohttpd. */
+ * that tests and the fuzzer can call them; server.c brings them to libmicrohttpd, and those of other pages
+ * (tools/cli/study/selection.c) too. */
 #pragma once
 
 #include "eval/survey/survey.h"
@@ -39,6 +40,10 @@ struct survey_reply {
 };
 
 struct survey_server {
+    /* survey_respond, or that of another server, which has its own context and neither survey nor study. */
+    enum lk_code (*respond)(const struct survey_server *server, struct survey_request *request,
+                            struct survey_reply *reply);
+    void *context;
     struct lk_survey *survey;
     const struct lk_survey_study *study;
     int64_t (*now)(void *context);
@@ -46,6 +51,8 @@ struct survey_server {
     char host[80]; /* what a request must name, with its port: "127.0.0.1:8080" */
     bool preview;  /* nobody is let in */
 };
+/* The name that the browser asks for is this server's, and so is the page that sends a form. */
+bool survey_is_ours(const struct survey_server *server, const struct survey_request *request);
 /* Fills the reply; LK_E_NOMEM, LK_E_IO: what the caller answers with 500. The caller frees reply->body. */
 enum lk_code survey_respond(const struct survey_server *server, struct survey_request *request,
                             struct survey_reply *reply);

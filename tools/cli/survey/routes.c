@@ -164,7 +164,7 @@ static enum lk_code post(struct survey_page *p, const char *path, bool script) {
 static bool starts_with(const char *text, const char *start) { return text && !strncmp(text, start, strlen(start)); }
 
 /* A page of another origin must neither send forms nor, by a name that leads here, read pages. */
-static bool is_ours(const struct survey_server *server, const struct survey_request *r) {
+bool survey_is_ours(const struct survey_server *server, const struct survey_request *r) {
     if (!r->host || strcmp(r->host, server->host)) return false;
     if (!r->origin) return true;
     const char *name = strstr(r->origin, "://");
@@ -174,7 +174,7 @@ static bool is_ours(const struct survey_server *server, const struct survey_requ
 static enum lk_code route(struct survey_page *p, struct survey_request *r, char *path) {
     bool reads = !strcmp(r->method, "GET") || !strcmp(r->method, "HEAD"), writes = !strcmp(r->method, "POST");
     if (!reads && !writes) return page_refused(p, 405, "not_found");
-    if (!is_ours(p->server, r)) return page_refused(p, 421, "forbidden");
+    if (!survey_is_ours(p->server, r)) return page_refused(p, 421, "forbidden");
     if (reads && !strcmp(path, "/style.css")) return file_of_ours(p, "survey_style", "text/css; charset=utf-8");
     if (reads && !strcmp(path, "/script.js")) return file_of_ours(p, "survey_script", "text/javascript; charset=utf-8");
     if (reads && !strcmp(path, "/")) return enter(p);

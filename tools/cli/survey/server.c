@@ -88,7 +88,7 @@ static void add_headers(struct MHD_Response *response, const struct survey_serve
     if (reply->status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (*reply->cookie) { /* a public name means that a proxy speaks TLS before us */
         snprintf(cookie, sizeof cookie, "survey=%s; HttpOnly; SameSite=Strict; Path=/%s", reply->cookie,
-                 *server->study->host ? "; Secure" : "");
+                 server->study && *server->study->host ? "; Secure" : "");
         MHD_add_response_header(response, "Set-Cookie", cookie);
     }
 }
@@ -140,7 +140,8 @@ static enum MHD_Result respond(struct MHD_Connection *connection, struct survey_
                                      .authorization = header(connection, "Authorization"),
                                      .content_type = header(connection, "Content-Type")};
     struct survey_reply reply;
-    if (!survey_respond(listener->server, &request, &reply)) return send_reply(connection, listener->server, &reply);
+    if (!listener->server->respond(listener->server, &request, &reply))
+        return send_reply(connection, listener->server, &reply);
     lk_text_free(&reply.body);
     return refuse(connection, listener->server, 500);
 }
@@ -198,7 +199,7 @@ enum lk_code survey_listen(struct survey_listener **out, struct survey_server *s
         lk_free(l);
         return rc;
     }
-    if (*server->study->host)
+    if (server->study && *server->study->host)
         snprintf(server->host, sizeof server->host, "%s", server->study->host);
     else
         snprintf(server->host, sizeof server->host, "%s:%d", address, l->port);

@@ -15,6 +15,7 @@
 #include "eval/study/packing.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/signals.h"
+#include "tools/cli/study/study.h"
 #include "tools/cli/survey/http.h"
 
 struct opened {
@@ -61,8 +62,11 @@ static enum lk_code check_ethics(const struct lk_survey_study *study) {
 }
 
 static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
-    struct survey_server server = {
-        .survey = o->survey, .study = o->study, .now = wall_clock, .preview = a->survey.preview};
+    struct survey_server server = {.respond = survey_respond,
+                                   .survey = o->survey,
+                                   .study = o->study,
+                                   .now = wall_clock,
+                                   .preview = a->survey.preview};
     struct survey_listener *listener;
     const char *address = a->survey.bind ? a->survey.bind : "127.0.0.1";
     if (!a->survey.preview) LK_TRY(check_ethics(o->study));
@@ -79,8 +83,9 @@ static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
 
 enum lk_code cli_serve(const struct cli_arguments *a) {
     struct opened o;
+    if (!strcmp(a->positional, "selection")) return study_serve_selection(a);
     if (strcmp(a->positional, "survey"))
-        return lk_fail(LK_E_USAGE, "serve: expected survey, got \"%.40s\"", a->positional);
+        return lk_fail(LK_E_USAGE, "serve: expected survey or selection, got \"%.40s\"", a->positional);
     LK_TRY(open_all(&o, a, a->more[0], true));
     enum lk_code rc = serve(&o, a);
     close_all(&o);

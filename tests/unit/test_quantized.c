@@ -54,6 +54,31 @@ static void levels_and_thresholds(void **unused) {
         assert_true(fabsf(lk_nf4_thresholds[i] - (lk_nf4_levels[i] + lk_nf4_levels[i + 1]) / 2) < 0x1p-24f);
 }
 
+/* Every ratio that two bf16 values can have: the code is the number of thresholds below the exact ratio. */
+static void every_ratio(void **unused) {
+    (void)unused;
+    enum { BLOCK = 64, N_RATIOS = 2 * 12 * 128 };
+    for (unsigned largest = 0x3f80; largest < 0x4000; largest++) {
+        const double absmax = (double)lk_bf16_to_f32((uint16_t)largest);
+        for (int i = 0; i < N_RATIOS; i += BLOCK - 1) {
+            uint16_t w[BLOCK] = {(uint16_t)largest}, scale;
+            unsigned char codes[BLOCK / 2];
+            for (int k = 1; k < BLOCK && i + k <= N_RATIOS; k++) {
+                const unsigned at = (unsigned)(i + k - 1) / 2, bits = largest < at ? 0 : largest - at;
+                w[k] = (uint16_t)(bits | ((i + k) & 1u) << 15);
+            }
+            assert_int_equal(lk_quantize(LK_QUANTIZE_NF4, w, BLOCK, BLOCK, codes, &scale), -1);
+            assert_int_equal(scale, largest);
+            for (int k = 0; k < BLOCK; k++) {
+                const double ratio = (double)lk_bf16_to_f32(w[k]) / absmax;
+                int expected = 0;
+                for (int t = 0; t < 15; t++) expected += ratio > (double)lk_nf4_thresholds[t];
+                assert_int_equal(k % 2 ? codes[k / 2] & 15 : codes[k / 2] >> 4, expected);
+            }
+        }
+    }
+}
+
 /* bitsandbytes 0.50.2: functional.quantize_4bit(w, blocksize, quant_type="nf4"), dequantize_4bit; w [1024, 1024]. */
 static void nf4_is_bitsandbytes(void **unused) {
     (void)unused;
@@ -303,13 +328,10 @@ static void errors_of_our_forms(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_and_thresholds),
-        cmocka_unit_test(nf4_is_bitsandbytes),
-        cmocka_unit_test(many_kinds_of_weights),
-        cmocka_unit_test(nested_scales),
-        cmocka_unit_test(gguf_blocks),
-        cmocka_unit_test(levels_of_instructions),
-        cmocka_unit_test(windows),
+        cmocka_unit_test(levels_and_thresholds),  cmocka_unit_test(every_ratio),
+        cmocka_unit_test(nf4_is_bitsandbytes),    cmocka_unit_test(many_kinds_of_weights),
+        cmocka_unit_test(nested_scales),          cmocka_unit_test(gguf_blocks),
+        cmocka_unit_test(levels_of_instructions), cmocka_unit_test(windows),
         cmocka_unit_test(errors_of_our_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

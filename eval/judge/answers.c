@@ -30,7 +30,10 @@ struct parse {
     const char *evidence, *item_id, *raw, *digest;
 };
 
+static bool is_years(const char *key) { return !strcasecmp(key, "age_years"); }
+
 static int axis_of(const char *key, int prompt) {
+    if (is_years(key)) return LK_AXIS_AGE_DRIFT;
     int axis = lk_factor_parse(LK_FACTOR_AXIS, key, strlen(key));
     if (axis < 0 && prompt == LK_PROMPT_V03 && !strcasecmp(key, "age_accuracy")) return LK_AXIS_AGE_DRIFT;
     return axis;
@@ -47,9 +50,22 @@ static int read_level(struct lk_json *j, char shown[40]) {
     return kind == '"' ? lk_level_of_string(j->string, strlen(j->string)) : 0;
 }
 
-static void take_score(struct parse *p, struct scores *scores, int axis) {
-    char shown[40];
-    int level = read_level(&p->j, shown);
+/* "age_years": how much older the edited person looks than the source, of which V-03 asks for 30. */
+static int read_years(struct parse *p, char shown[40]) {
+    bool v03 = p->prompt == LK_PROMPT_V03;
+    double years;
+    const char *from = (const char *)p->j.at;
+    if (!lk_json_skip(&p->j)) return 0;
+    size_t n = (size_t)((const char *)p->j.at - from);
+    snprintf(shown, 40, "%.*s", (int)(n < 32 ? n : 32), from);
+    if (!lk_decimal_of_text(from, n, &years)) return 0;
+    return v03 ? lk_level_of_years(years - 30, 10, 20) : lk_level_of_years(years, 5, 15);
+}
+
+static void take_score(struct parse *p, struct scores *scores, int axis, bool years) {
+    char shown[40] = "";
+    if (years) lk_json_peek(&p->j);
+    int level = years ? read_years(p, shown) : read_level(&p->j, shown);
     if (p->j.rc || scores->bad[0]) return;
     const char *name = lk_factor_key(LK_FACTOR_AXIS, axis);
     if (!level)
@@ -75,7 +91,7 @@ static void read_inner(struct parse *p) {
         if (!lk_json_key(&p->j, &key)) return;
         int axis = axis_of(key, p->prompt);
         if (axis >= 0)
-            take_score(p, &p->inner, axis);
+            take_score(p, &p->inner, axis, is_years(key));
         else
             lk_json_skip(&p->j);
     }
@@ -113,7 +129,7 @@ static void read_member(struct parse *p, const char *key) {
     if (!strcasecmp(key, "scores"))
         read_inner(p);
     else if (axis >= 0)
-        take_score(p, &p->top, axis);
+        take_score(p, &p->top, axis, is_years(key));
     else if (!strcasecmp(key, "assigned"))
         read_role(p);
     else if (!strcasecmp(key, "evidence_summary"))

@@ -89,3 +89,9 @@ bool lk_decimal_of_text(const char *text, size_t n, double *out) {
     *out = strtod(copy, NULL); /* the program never leaves the C locale */
     return isfinite(*out);
 }
+
+int lk_level_of_years(double years, double near, double far) {
+    if (years <= -far) return 1;
+    if (years >= far) return 5;
+    return years < -near ? 2 : years > near ? 4 : 3;
+}

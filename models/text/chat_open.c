@@ -127,4 +127,9 @@ void lk_chat_close(struct lk_chat *chat) {
     lk_free(chat);
 }
 
+enum lk_code lk_chat_weights_identity(const struct lk_chat *chat, char out[65], unsigned *quantized) {
+    *quantized = chat->family == &chat_qwen ? chat->qwen.model.totals.quantized : chat->mistral.model.totals.quantized;
+    return lk_checkpoint_identity(&chat->checkpoint, out);
+}
+
 const char *lk_chat_family(const struct lk_chat *chat) { return chat->vlm.name; }

@@ -44,6 +44,42 @@ static void answers_that_are_read(void **state) {
     assert_five("{\"age_accuracy\": 5, " FIVE "}", LK_PROMPT_V03, 4, 3, 1, 2, 5);
 }
 
+/* Ages in years for a level, by the printed ranges; V-03 asks for 30 years more. */
+static void years_become_levels(void **state) {
+    (void)state;
+    static const struct {
+        double years;
+        int prompt, level;
+    } cases[] = {{-15, 0, 1},
+                 {-14.9, 0, 2},
+                 {-5, 0, 3},
+                 {5, 0, 3},
+                 {5.1, 0, 4},
+                 {15, 0, 5},
+                 {14.9, 0, 4},
+                 {-5.1, 0, 2},
+                 {10, LK_PROMPT_V03, 1},
+                 {20, LK_PROMPT_V03, 3},
+                 {40, LK_PROMPT_V03, 3},
+                 {50, LK_PROMPT_V03, 5},
+                 {10.1, LK_PROMPT_V03, 2},
+                 {40.1, LK_PROMPT_V03, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "{\"scores\": {\"edit_success\": 4, \"skin_tone\": 3, \"race_drift\": 1, \"gender_drift\": 2, "
+                 "\"age_years\": %g}}",
+                 cases[i].years);
+        assert_five(text, cases[i].prompt, 4, 3, 1, 2, cases[i].level);
+    }
+    struct lk_judge_answer answer;
+    assert_fails(read_answer("{\"edit_success\": 4, \"skin_tone\": 3, \"race_drift\": 1, \"gender_drift\": 2, "
+                             "\"age_years\": \"older\"}",
+                             0, &answer),
+                 LK_E_INPUT, "age_drift");
+    assert_fails(read_answer("{" FIVE ", \"age_years\": 0}", 0, &answer), LK_E_INPUT, "two spellings");
+}
+
 static void answers_that_are_refused(void **state) {
     (void)state;
     const struct {
@@ -268,10 +304,10 @@ static void no_memory_leaves_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_that_are_read),       cmocka_unit_test(answers_that_are_refused),
-        cmocka_unit_test(roles_of_experiment_3),       cmocka_unit_test(verdicts_of_python),
-        cmocka_unit_test(a_file_is_read_line_by_line), cmocka_unit_test(arrays_that_are_none),
-        cmocka_unit_test(no_memory_leaves_nothing),
+        cmocka_unit_test(answers_that_are_read),    cmocka_unit_test(years_become_levels),
+        cmocka_unit_test(answers_that_are_refused), cmocka_unit_test(roles_of_experiment_3),
+        cmocka_unit_test(verdicts_of_python),       cmocka_unit_test(a_file_is_read_line_by_line),
+        cmocka_unit_test(arrays_that_are_none),     cmocka_unit_test(no_memory_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,7 +153,7 @@ cJSON *make_tokenizer_qwen(void) {
     next_id = add_words(vocab, member(model, "merges"), next_id, MAKE_QWEN_FIRST_SPECIAL);
     for (; next_id < MAKE_QWEN_FIRST_SPECIAL; next_id++) { /* the special tokens' ids follow the vocabulary */
         char unused[24];
-        snprintf(unused, sizeof unused, "unused%d", next_id);
+        snprintf(unused, sizeof unused, "unused%c%c", 'a' + next_id / 26, 'a' + next_id % 26);
         cJSON_AddNumberToObject(vocab, unused, next_id);
     }
     for (int i = 0; i < COUNT(qwen_special); i++)

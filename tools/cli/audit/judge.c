@@ -84,14 +84,16 @@ static enum lk_code judge_pixels(const struct cli_arguments *a) {
                        "judge: expected --pairs FILE.jsonl, or -r twice: the source and the edited picture");
     if (a->report.pairs) return judge_file(a->report.pairs);
     const char *slash = strrchr(a->images[1], '/');
-    return judge_pair(&(struct cli_pair){slash ? slash + 1 : a->images[1], a->images[0], a->images[1]});
+    return judge_pair(&(struct cli_pair){
+        .item_id = slash ? slash + 1 : a->images[1], .source = a->images[0], .edited = a->images[1]});
 }
 
 enum lk_code cli_judge(const struct cli_arguments *a) {
     if (!a->positional) return judge_pixels(a);
     if (a->n_images) return lk_fail(LK_E_USAGE, "judge %s: takes no pictures", a->positional);
+    if (!strcmp(a->positional, "run")) return cli_judge_run(a);
     if (!strcmp(a->positional, "prompt")) return cli_judge_prompt(a);
     if (!strcmp(a->positional, "import")) return cli_judge_import(a);
     if (!strcmp(a->positional, "agreement")) return cli_judge_agreement(a);
-    return lk_fail(LK_E_USAGE, "judge: expected prompt, import or agreement, got \"%.40s\"", a->positional);
+    return lk_fail(LK_E_USAGE, "judge: expected run, prompt, import or agreement, got \"%.40s\"", a->positional);
 }

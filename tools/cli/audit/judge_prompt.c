@@ -13,32 +13,10 @@ struct asker {
     struct lk_judge_ask ask;
 };
 
-/* The length of an item's id without its arm. */
-static size_t base_of(const char *item_id) { return strcspn(item_id, "."); }
-
-static bool is_preserved(const char *item_id) { return !strcmp(item_id + base_of(item_id), ".preserved"); }
-
-/* The other arm's picture of the same pair, NULL when the file does not name it. */
-static const char *preserved_of(const struct cli_pairs *pairs, const char *item_id) {
-    size_t n = base_of(item_id);
-    for (size_t i = 0; pairs && i < pairs->n; i++) {
-        const char *other = pairs->list[i].item_id;
-        if (base_of(other) == n && !memcmp(other, item_id, n) && is_preserved(other)) return pairs->list[i].edited;
-    }
-    return NULL;
-}
-
-/* The file of a part's picture, NULL when it is not known. */
-static const char *path_of(const struct asker *asker, const struct cli_pair *pair, enum lk_judge_image image) {
-    if (image == LK_JUDGE_SOURCE) return pair->source;
-    if (image == LK_JUDGE_PRESERVED) return preserved_of(asker->pairs, pair->item_id);
-    return image == LK_JUDGE_EDITED ? pair->edited : NULL;
-}
-
 static bool add_part(cJSON *content, const struct asker *asker, const struct lk_judge_part *part,
                      const struct cli_pair *pair) {
     cJSON *object = cJSON_CreateObject();
-    const char *path = path_of(asker, pair, part->image);
+    const char *path = cli_pair_path(asker->pairs, pair, part->image);
     bool ok = object && (part->text ? cJSON_AddStringToObject(object, "text", part->text)
                                     : cJSON_AddStringToObject(object, "image", lk_judge_image_name(part->image)));
     if (ok && path) ok = cJSON_AddStringToObject(object, "path", path) != NULL;
@@ -100,7 +78,7 @@ static enum lk_code print_file(struct asker *asker, const char *path) {
     if (!rc) cli_print_rejects(path, &pairs.rejects);
     asker->pairs = &pairs;
     for (size_t i = 0; i < pairs.n && !rc; i++) {
-        if (asker->ask.pairwise && is_preserved(pairs.list[i].item_id)) continue; /* asked with the baseline's */
+        if (asker->ask.pairwise && cli_pair_is_preserved(&pairs.list[i])) continue; /* asked with the baseline's */
         rc = print_item(asker, &pairs.list[i]);
         if (rc != LK_E_INPUT) continue;
         lk_log(LK_LOG_WARNING, "%s", lk_error_text());

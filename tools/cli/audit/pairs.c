@@ -34,7 +34,9 @@ static enum lk_code add(struct cli_pairs *pairs, const char *file, const struct 
     if (!id || (id->kind != '"' && id->kind != 'c')) return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
     LK_TRY(path_of(pairs, file, lk_fields_find(fields, "source"), &pair.source));
     LK_TRY(path_of(pairs, file, lk_fields_find(fields, "edited"), &pair.edited));
-    if (!pair.edited || (needs_source && !pair.source))
+    LK_TRY(path_of(pairs, file, lk_fields_find(fields, "source_male"), &pair.source_male));
+    LK_TRY(path_of(pairs, file, lk_fields_find(fields, "source_female"), &pair.source_female));
+    if (!pair.edited || (needs_source && !pair.source && !pair.source_male))
         return lk_fail(LK_E_INPUT, "expected a path in \"%s\"", pair.edited ? "source" : "edited");
     pair.item_id = lk_store_copy(&pairs->texts, id->text, id->n);
     LK_TRY(lk_grow(&pairs->list, &pairs->capacity, pairs->n + 1, sizeof *pairs->list));
@@ -73,6 +75,41 @@ enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool need
     }
     lk_free(text);
     return rc;
+}
+
+/* The length of an item's id without its arm. */
+static size_t base_of(const char *item_id) { return strcspn(item_id, "."); }
+
+bool cli_pair_is_preserved(const struct cli_pair *pair) {
+    return !strcmp(pair->item_id + base_of(pair->item_id), ".preserved");
+}
+
+/* The other arm's picture of the same pair, NULL when the file does not name it. */
+static const char *preserved_of(const struct cli_pairs *pairs, const char *item_id) {
+    size_t n = base_of(item_id);
+    for (size_t i = 0; pairs && i < pairs->n; i++) {
+        const char *other = pairs->list[i].item_id;
+        if (base_of(other) == n && !memcmp(other, item_id, n) && cli_pair_is_preserved(&pairs->list[i]))
+            return pairs->list[i].edited;
+    }
+    return NULL;
+}
+
+const char *cli_pair_path(const struct cli_pairs *pairs, const struct cli_pair *pair, enum lk_judge_image image) {
+    switch (image) {
+    case LK_JUDGE_SOURCE:
+        return pair->source;
+    case LK_JUDGE_EDITED:
+        return pair->edited;
+    case LK_JUDGE_PRESERVED:
+        return preserved_of(pairs, pair->item_id);
+    case LK_JUDGE_SOURCE_MALE:
+        return pair->source_male;
+    case LK_JUDGE_SOURCE_FEMALE:
+        return pair->source_female;
+    default:
+        return NULL;
+    }
 }
 
 void cli_pairs_free(struct cli_pairs *pairs) {

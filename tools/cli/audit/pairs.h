@@ -3,11 +3,13 @@
 
 #include <stdbool.h>
 
+#include "eval/judge/prompt.h"
 #include "eval/scores/rejects.h"
 
 struct cli_pair {
     const char *item_id;
     const char *source, *edited; /* paths; relative ones lie beside the file that names them. source NULL: not said */
+    const char *source_male, *source_female; /* of a composite; NULL: not said */
 };
 
 struct cli_pairs {
@@ -21,5 +23,9 @@ struct cli_pairs {
  * LK_E_NOT_FOUND, LK_E_JSON, LK_E_NOMEM. Free in any case. */
 enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source);
 void cli_pairs_free(struct cli_pairs *pairs);
+/* The path of a picture that a judge is shown about an item; pairs (NULL: this pair alone) are looked through for the
+ * other arm's. NULL when it is not known. */
+const char *cli_pair_path(const struct cli_pairs *pairs, const struct cli_pair *pair, enum lk_judge_image image);
+bool cli_pair_is_preserved(const struct cli_pair *pair); /* the item is of the preserved arm */
 /* At most ten rejects on stderr, under a line with their number; nothing when there are none. */
 void cli_print_rejects(const char *path, const struct lk_rejects *rejects);

@@ -87,6 +87,9 @@ static const char *const judge_examples[] = {"One edit",
                                              "likeness judge -r before.jpg -r after.png",
                                              "A run",
                                              "likeness judge --pairs images.jsonl > pixel.jsonl",
+                                             "A judge that one of the editors brings",
+                                             "likeness judge run --slot secondary -m black-forest-labs/FLUX.2-dev "
+                                             "--pairs images.jsonl -o secondary.jsonl",
                                              "What a judge elsewhere is to be asked, a JSON line an output",
                                              "likeness judge prompt --pairs images.jsonl > ask.jsonl",
                                              "What it answered, and whether two such judges agree",
@@ -292,23 +295,26 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                        "recorded digest, rerun makes a sample again and compares the bits. merge puts the journals of "
                        "shards together; slurm prints the batch script of a job array that runs them.",
                    .examples = study_examples},
-    [CLI_JUDGE] = {.name = "judge",
-                   .summary = "judge edits by pixels, or ask and read a judge elsewhere",
-                   .positional = "prompt|import|agreement",
-                   .n_more = 1,
-                   .usage =
-                       "--pairs FILE.jsonl | -r SOURCE -r EDITED | prompt ITEM | import FILE | agreement [options]",
-                   .text =
-                       "Prints a JSON line per pair: scores of edit success (1 to 4: whether anything changed, not "
-                       "whether it is what was asked) and skin tone, the skin's typology angle (ITA) in both "
-                       "pictures, mean colour change within the face region and beyond it, and SSIM. It needs no "
-                       "model and is a complement to judges that see, not a substitute: the face is assumed in the "
-                       "middle, light counts as skin, and race, gender and age have no score. For a judge that runs "
-                       "elsewhere, prompt prints what it is to be asked about an output (or, with --pairs, a JSON line "
-                       "each); import reads its answers strictly, names the ones refused and prints the others as JSON "
-                       "lines with the prompt's SHA-256; agreement compares two judges axis by axis. Exit code 6 if "
-                       "some of several could not be judged or read, 3 if none could.",
-                   .examples = judge_examples},
+    [CLI_JUDGE] =
+        {.name = "judge",
+         .summary = "judge edits by pixels, or ask and read a judge elsewhere",
+         .positional = "run|prompt|import|agreement",
+         .n_more = 1,
+         .usage = "--pairs FILE.jsonl | -r SOURCE -r EDITED | run --slot NAME -m MODEL --pairs FILE.jsonl -o "
+                  "FILE.jsonl | prompt ITEM | import FILE | agreement [options]",
+         .text = "Prints a JSON line per pair: scores of edit success (1 to 4: whether anything changed, not "
+                 "whether it is what was asked) and skin tone, the skin's typology angle (ITA) in both "
+                 "pictures, mean colour change within the face region and beyond it, and SSIM. It needs no "
+                 "model and is a complement to judges that see, not a substitute: the face is assumed in the "
+                 "middle, light counts as skin, and race, gender and age have no score. run has "
+                 "a model look: Qwen2.5-VL or Mistral-Small-3, which the editors bring. It appends a line per item "
+                 "with the model's words, scores and what it thought of each score from 1 to 5; the same command "
+                 "goes on after a stop. For a judge that runs elsewhere, prompt prints what it is to be asked about an "
+                 "output (or, with --pairs, a JSON line "
+                 "each); import reads its answers strictly, names the ones refused and prints the others as JSON "
+                 "lines with the prompt's SHA-256; agreement compares two judges axis by axis. Exit code 6 if "
+                 "some of several could not be judged or read, 3 if none could.",
+         .examples = judge_examples},
     [CLI_REVIEW] =
         {.name = "review",
          .summary = "decide where two judges disagree",

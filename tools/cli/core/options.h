@@ -88,6 +88,8 @@ struct cli_arguments {
     struct cli_review_arguments {
         const char *file, *note, *time, *salt;
         const char *judge_prompt;
+        const char *slot, *mode; /* of judge run; slot NULL: not given */
+        int64_t batch;
         bool pairwise;
     } review;
     struct cli_stats_options stats;

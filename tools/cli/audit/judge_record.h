@@ -1,0 +1,17 @@
+/* A line of what a model in this process said of an item. `judge import` and the report read it as any judge's. */
+#pragma once
+
+#include "engine/base/text.h"
+#include "eval/judge/seeing.h"
+
+/* What all lines of a run have in common, and the order of a comparison. */
+struct judge_record {
+    const char *slot, *family, *mode, *prompt_version, *dtype;
+    const char *order; /* NULL: no comparison */
+    char model[256], weights_identity[65];
+    unsigned quantized;
+};
+
+/* LK_E_NOMEM. */
+enum lk_code judge_record_add(const struct judge_record *record, const struct lk_judge_item *item,
+                              const struct lk_seen *verdict, struct lk_text *lines);

@@ -1,0 +1,329 @@
+/* judge run: a vision-language model judges pictures in this process; a line of JSON an item, appended as they come. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/append.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "eval/judge/seeing.h"
+#include "eval/scores/fields.h"
+#include "tools/cli/audit/judge.h"
+#include "tools/cli/audit/judge_record.h"
+#include "tools/cli/audit/pairs.h"
+#include "tools/cli/core/signals.h"
+#include "tools/cli/edit/job.h"
+
+/* Items that are asked about between two writes, in multiples of those that are asked at a time. */
+#define VISITS 4
+
+struct runner {
+    const struct cli_arguments *arguments;
+    struct lk_judge_prompts *prompts;
+    struct cli_pairs pairs;
+    struct judge_record record; /* what all lines say */
+    struct lk_device *device;
+    struct lk_chat *chat;
+    struct lk_seeing_judge judge;
+    struct lk_judge_ask ask;
+    struct lk_store texts;
+    char **done; /* "ITEM ORDER", sorted */
+    size_t n_done, done_capacity, n_asked, n_failed, n_skipped;
+};
+
+/* Something to ask: an item, of a comparison in one order. */
+struct question {
+    const struct cli_pair *pair;
+    struct lk_judge_message message;
+    bool preserved_first;
+};
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static int by_source(const void *a, const void *b) {
+    const struct cli_pair *x = a, *y = b;
+    int order = strcmp(x->source ? x->source : "", y->source ? y->source : "");
+    return order ? order : strcmp(x->item_id, y->item_id);
+}
+
+static void done_key(char out[600], const char *item_id, const char *order) {
+    snprintf(out, 600, "%.500s %.40s", item_id, order ? order : "");
+}
+
+static enum lk_code remember(struct runner *r, const char *item_id, const char *order) {
+    char key[600];
+    done_key(key, item_id, order);
+    LK_TRY(lk_grow(&r->done, &r->done_capacity, r->n_done + 1, sizeof *r->done));
+    r->done[r->n_done] = (char *)(uintptr_t)lk_store_copy(&r->texts, key, strlen(key));
+    return r->done[r->n_done++] ? LK_OK : lk_fail(LK_E_NOMEM, "judge run: out of memory");
+}
+
+static bool is_done(const struct runner *r, const char *item_id, const char *order) {
+    char key[600], *at = key;
+    done_key(key, item_id, order);
+    return r->n_done && bsearch(&at, r->done, r->n_done, sizeof *r->done, by_text);
+}
+
+/* A record of another judge, or asked otherwise, is none of this run's. */
+static enum lk_code check_record(const struct runner *r, const struct lk_fields *fields, const char *path,
+                                 size_t line) {
+    const struct judge_record *mine = &r->record;
+    const char *const expected[][2] = {{"slot", mine->slot},
+                                       {"weights_identity", mine->weights_identity},
+                                       {"mode", mine->mode},
+                                       {"prompt_version", mine->prompt_version},
+                                       {"dtype", mine->dtype}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const struct lk_field *field = lk_fields_find(fields, expected[i][0]);
+        if (field && !strcmp(field->text, expected[i][1])) continue;
+        return lk_fail(LK_E_CHANGED,
+                       "%s: line %zu: %s: expected %s as in this run, got %s; give another file, or the same settings",
+                       path, line, expected[i][0], expected[i][1], lk_field_shown(field));
+    }
+    return LK_OK;
+}
+
+static enum lk_code read_done(struct runner *r, const char *path, const char *text, size_t n) {
+    struct lk_records records;
+    bool more = n > 0;
+    if (!n) return LK_OK;
+    LK_TRY(lk_records_open(&records, text, n, path));
+    enum lk_code rc = LK_OK;
+    while (!rc && !(rc = lk_records_next_strict(&records, &more)) && more) {
+        const struct lk_field *id = lk_fields_find(&records.fields, "item_id");
+        const struct lk_field *order = lk_fields_find(&records.fields, "order");
+        rc = check_record(r, &records.fields, path, records.line);
+        if (!rc && id) rc = remember(r, id->text, order ? order->text : NULL);
+    }
+    lk_records_close(&records);
+    qsort(r->done, r->n_done, sizeof *r->done, by_text);
+    return rc;
+}
+
+/* What an earlier run of the same command has left; a line that was cut off is taken away. */
+static enum lk_code resume(struct runner *r) {
+    const char *path = r->arguments->output;
+    char *text;
+    size_t n, whole;
+    enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
+    if (rc == LK_E_NOT_FOUND) return LK_OK;
+    if (rc) return rc;
+    for (whole = n; whole && text[whole - 1] != '\n';) whole--;
+    rc = read_done(r, path, text, whole);
+    if (!rc && whole < n && truncate(path, (off_t)whole))
+        rc = lk_fail(LK_E_IO, "%s: cannot be cut to whole lines", path);
+    lk_free(text);
+    return rc;
+}
+
+static uint64_t hash_of(const char *text) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; text && *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return hash ? hash : 1;
+}
+
+/* The pictures that the message shows. */
+static enum lk_code load(const struct runner *r, const struct question *q, struct lk_judge_item *item) {
+    *item = (struct lk_judge_item){.item_id = q->pair->item_id, .message = &q->message};
+    item->question = lk_judge_question_of(&r->ask, &q->message);
+    item->legacy = r->ask.prompt == LK_JUDGE_PROMPT_LEGACY;
+    for (int i = 0; i < q->message.n_parts; i++) {
+        enum lk_judge_image image = q->message.parts[i].image;
+        if (!image) continue;
+        const char *path = cli_pair_path(&r->pairs, q->pair, image);
+        if (!path)
+            return lk_fail(LK_E_INPUT, "%s: %s does not say where the picture \"%s\" is", item->item_id,
+                           r->arguments->report.pairs, lk_judge_image_name(image));
+        if (!item->source_key) item->source_key = hash_of(path);
+        LK_TRY(lk_image_read(&item->images[image], path, 1, 0));
+    }
+    return LK_OK;
+}
+
+static void unload(struct lk_judge_item *item) {
+    for (int i = 0; i < LK_N_JUDGE_IMAGES; i++) lk_image_free(&item->images[i]);
+}
+
+static const char *order_of(const struct runner *r, const struct question *q) {
+    return !r->ask.pairwise ? NULL : q->preserved_first ? "preserved_first" : "edited_first";
+}
+
+/* Verdicts as lines at the end of the file. */
+static enum lk_code write_lines(struct runner *r, const struct question *questions, const struct lk_judge_item *items,
+                                const struct lk_seen *verdicts, int n) {
+    struct lk_text lines = {0};
+    enum lk_code rc = LK_OK;
+    for (int i = 0; !rc && i < n; i++) {
+        const struct lk_seen *v = &verdicts[i];
+        if (v->code) {
+            lk_log(LK_LOG_WARNING, "%s: %s", items[i].item_id, v->error);
+            r->n_failed++;
+            continue;
+        }
+        if (!v->valid) {
+            lk_log(LK_LOG_WARNING, "%s: no valid answer in %d attempts: %s", items[i].item_id, v->n_attempts,
+                   v->attempts[v->n_attempts - 1].error);
+            r->n_failed++;
+        }
+        r->record.order = order_of(r, &questions[i]);
+        rc = judge_record_add(&r->record, &items[i], v, &lines);
+    }
+    if (!rc && lines.n) rc = lk_append_lines(r->arguments->output, lines.bytes, lines.n);
+    lk_text_free(&lines);
+    return rc;
+}
+
+/* Questions from number `first` on, n of them. What cannot be shown is named and left out. */
+static enum lk_code judge_some(struct runner *r, struct question *questions, int n, struct lk_judge_item *items,
+                               struct lk_seen *verdicts) {
+    int n_loaded = 0;
+    enum lk_code rc = LK_OK;
+    for (int i = 0; !rc && i < n; i++) {
+        rc = load(r, &questions[i], &items[n_loaded]);
+        if (!rc) {
+            struct question q = questions[n_loaded];
+            questions[n_loaded] = questions[i];
+            questions[i] = q;
+            items[n_loaded].message = &questions[n_loaded].message;
+            n_loaded++;
+            continue;
+        }
+        unload(&items[n_loaded]);
+        if (rc == LK_E_NOMEM || rc == LK_E_INTERNAL) break;
+        lk_log(LK_LOG_WARNING, "%s: %s", questions[i].pair->item_id, lk_error_text());
+        r->n_failed++;
+        rc = LK_OK;
+    }
+    if (!rc) {
+        rc = lk_judge_see(&r->judge, items, n_loaded, verdicts);
+        if (!rc) rc = write_lines(r, questions, items, verdicts, n_loaded);
+        for (int i = 0; i < n_loaded; i++) lk_seen_free(&verdicts[i]);
+    }
+    for (int i = 0; i < n_loaded; i++) unload(&items[i]);
+    r->n_asked += (size_t)n;
+    if (!rc) lk_log(LK_LOG_INFO, "%zu judged", r->n_asked);
+    return rc;
+}
+
+/* Adds the questions about an item that are not answered yet. */
+static enum lk_code collect(struct runner *r, const struct cli_pair *pair, struct question *questions, int *n) {
+    if (r->ask.pairwise && cli_pair_is_preserved(pair)) return LK_OK; /* asked with the baseline's */
+    for (int order = 0; order <= (int)r->ask.pairwise; order++) {
+        struct question *q = &questions[*n];
+        *q = (struct question){.pair = pair, .preserved_first = order};
+        if (is_done(r, pair->item_id, order_of(r, q))) {
+            r->n_skipped++;
+            continue;
+        }
+        r->ask.preserved_first = order;
+        enum lk_code rc = lk_judge_message(r->prompts, pair->item_id, &r->ask, &q->message);
+        if (!rc) {
+            ++*n;
+            continue;
+        }
+        lk_judge_message_free(&q->message);
+        if (rc != LK_E_INPUT) return rc;
+        lk_log(LK_LOG_WARNING, "%s: %s", pair->item_id, lk_error_text());
+        r->n_failed++;
+        r->n_asked++;
+    }
+    return LK_OK;
+}
+
+static enum lk_code judge_all(struct runner *r) {
+    int capacity = VISITS * r->judge.n_slots, n = 0;
+    struct question *questions = lk_calloc((size_t)capacity + 1, sizeof *questions);
+    struct lk_judge_item *items = lk_calloc((size_t)capacity + 1, sizeof *items);
+    struct lk_seen *verdicts = lk_calloc((size_t)capacity + 1, sizeof *verdicts);
+    enum lk_code rc = questions && items && verdicts ? LK_OK : lk_fail(LK_E_NOMEM, "judge run: out of memory");
+    for (size_t i = 0; !rc && i <= r->pairs.n; i++) {
+        if (i < r->pairs.n) rc = collect(r, &r->pairs.list[i], questions, &n);
+        if (!rc && n && (n >= capacity || i == r->pairs.n)) rc = judge_some(r, questions, n, items, verdicts);
+        if (rc || n >= capacity || i == r->pairs.n) {
+            for (int k = 0; questions && k < n; k++) lk_judge_message_free(&questions[k].message);
+            n = 0;
+        }
+    }
+    lk_free(questions);
+    lk_free(items);
+    lk_free(verdicts);
+    return rc;
+}
+
+static enum lk_code conclude(const struct runner *r) {
+    const char *path = r->arguments->report.pairs;
+    size_t n_bad = r->n_failed + r->pairs.rejects.n, n_all = r->n_asked + r->pairs.rejects.n;
+    if (r->n_skipped) lk_log(LK_LOG_INFO, "%zu were judged before", r->n_skipped);
+    if (!n_all && !r->n_skipped)
+        return lk_fail(LK_E_INPUT, "%s: expected lines with item_id, source and edited, got none", path);
+    if (!n_bad) return LK_OK;
+    return lk_fail(n_bad < n_all + r->n_skipped ? LK_E_PARTIAL : LK_E_INPUT, "%s: %zu of %zu items could not be judged",
+                   path, n_bad, n_all);
+}
+
+static enum lk_code check_arguments(const struct cli_arguments *a) {
+    if (!a->report.pairs) return lk_fail(LK_E_USAGE, "judge run: expected --pairs FILE.jsonl");
+    if (!a->model) return lk_fail(LK_E_USAGE, "judge run: expected --model");
+    if (!a->output) return lk_fail(LK_E_USAGE, "judge run: expected --output FILE.jsonl");
+    if (!a->review.slot) return lk_fail(LK_E_USAGE, "judge run: expected --slot primary or secondary");
+    if (a->review.pairwise && strcmp(a->review.judge_prompt, "legacy"))
+        return lk_fail(LK_E_USAGE, "--pairwise: needs --judge-prompt legacy");
+    return LK_OK;
+}
+
+static enum lk_code open_judge(struct runner *r) {
+    const struct cli_arguments *a = r->arguments;
+    unsigned quantized;
+    LK_TRY(cli_device_open(&a->job.run, &r->device));
+    LK_TRY(lk_chat_open(&r->chat, a->model, cli_dtype(&a->job.run)));
+    LK_TRY(lk_chat_weights_identity(r->chat, r->record.weights_identity, &quantized));
+    cli_model_name(a->model, r->record.model);
+    r->record.slot = a->review.slot;
+    r->record.family = lk_chat_family(r->chat);
+    r->record.mode = a->review.mode;
+    r->record.prompt_version = a->review.judge_prompt;
+    r->record.dtype = a->job.run.dtype;
+    r->record.quantized = quantized;
+    r->ask = (struct lk_judge_ask){.prompt = (enum lk_judge_prompt)lk_judge_prompt_parse(a->review.judge_prompt),
+                                   .pairwise = a->review.pairwise};
+    r->judge = (struct lk_seeing_judge){.chat = r->chat,
+                                        .dev = r->device,
+                                        .n_slots = (int)a->review.batch,
+                                        .max_new_tokens = a->max_new_tokens,
+                                        .tick = cli_signals_check};
+    r->judge.mode = !strcmp(a->review.mode, "free")     ? LK_JUDGE_FREE
+                    : !strcmp(a->review.mode, "forced") ? LK_JUDGE_FORCED
+                                                        : LK_JUDGE_DIRECT;
+    return lk_seeing_judge_open(&r->judge);
+}
+
+static enum lk_code run(struct runner *r) {
+    const struct cli_arguments *a = r->arguments;
+    LK_TRY(check_arguments(a));
+    LK_TRY(cli_pairs_read(&r->pairs, a->report.pairs, true));
+    cli_print_rejects(a->report.pairs, &r->pairs.rejects);
+    qsort(r->pairs.list, r->pairs.n, sizeof *r->pairs.list, by_source); /* a source's outputs follow each other */
+    LK_TRY(lk_judge_prompts_load(&r->prompts));
+    LK_TRY(open_judge(r));
+    LK_TRY(resume(r));
+    cli_signals_install();
+    lk_log(LK_LOG_INFO, "%s in %s on %s, %s answers", r->record.family, r->record.dtype, r->device->name,
+           r->record.mode);
+    LK_TRY(judge_all(r));
+    return conclude(r);
+}
+
+enum lk_code cli_judge_run(const struct cli_arguments *arguments) {
+    struct runner r = {.arguments = arguments};
+    enum lk_code rc = run(&r);
+    lk_seeing_judge_close(&r.judge);
+    lk_chat_close(r.chat);
+    if (r.device) lk_device_free(r.device);
+    lk_judge_prompts_free(r.prompts);
+    cli_pairs_free(&r.pairs);
+    lk_store_free(&r.texts);
+    lk_free(r.done);
+    return rc;
+}

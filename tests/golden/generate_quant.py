@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes data/quantized/bitsandbytes.csv: what bitsandbytes makes of bf16 weights on a CPU, as SHA-256 of the packed codes, of
-the scales and of the values they stand for. python tests/golden/generate_quant.py [--full]
+the scales and of the values they stand for; and data/quantized/gguf.csv: what gguf-py makes of random blocks, rounded to
+bf16. python tests/golden/generate_quant.py [--full N] [--gguf]
 
 A case is n weights from splitmix64(seed): sign z >> 63, mantissa z >> 51 & 127, exponent by kind. Block `zeros` of a case
 is zero, with both signs. Values are bitsandbytes' own where its CPU code takes whole blocks; of others, where it reads the
@@ -9,10 +10,13 @@ wrong scale (its issue 2072), and of subnormal values, which its AVX-512 code ma
 
 import argparse
 import hashlib
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
+GGUF_VERSION = "0.19.0"
 VERSIONS = {"bitsandbytes": "0.50.2", "torch": "2.15.0"}
 # name, n, seed, kind: least exponent and how many
 CASES = [
@@ -75,7 +79,33 @@ def row(name, n, seed, kind, block):
                      digest(values)])
 
 
+# A GGUF type: bytes where its f16 fields lie, which are made sane.
+GGUF = {"Q8_0": (0,), "Q4_0": (0,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
+GGUF_RUNS = [(11, 64)] + [(1000 + i, 1 << 16) for i in range(16)]  # seed, blocks; all but the first in the full run
+
+
+def gguf_rows():
+    import gguf
+
+    if version("gguf") != GGUF_VERSION:
+        raise SystemExit(f"gguf: expected {GGUF_VERSION}, got {version('gguf')}")
+    rows = ["type,seed,blocks,values"]
+    for seed, n in GGUF_RUNS:
+        for name, halves in GGUF.items():
+            kind = gguf.GGMLQuantizationType[name]
+            size = gguf.GGML_QUANT_SIZES[kind][1]
+            data = splitmix64(seed, (n * size + 7) // 8).astype("<u8").view(np.uint8)[: n * size].reshape(n, size).copy()
+            for at in halves:
+                data[:, at + 1] = (data[:, at + 1] & 0x83) | 0x2C
+            values = gguf.quants.dequantize(data, kind)
+            rows.append(f"{name.lower()},{seed},{n},{digest(rounded(values))}")
+    return rows
+
+
 def main():
+    if "--gguf" in sys.argv:
+        (Path(__file__).parent / "data/quantized/gguf.csv").write_text("\n".join(gguf_rows()) + "\n")
+        return
     import bitsandbytes
     import torch
 

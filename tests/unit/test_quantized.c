@@ -211,33 +211,40 @@ static void gguf_blocks(void **unused) {
     static const struct {
         enum lk_dtype dtype;
         int halves[2]; /* where the f16 fields lie */
-        const char *values;
-    } expected[] = {
-        {LK_Q8_0, {0, 0}, "b477ee2bae4eb91b7b8cb46d437f9b8ffbd49bd2e870749d7f38b38096bb480d"},
-        {LK_Q4_0, {0, 0}, "2f1d4a66d03548aee359626190f72d62fcd189cac5c803f16f879c1ae13d1709"},
-        {LK_Q4_K, {0, 2}, "0174430bb68f25ebe114b31daefdd6a5b04d97507310c755884c8213c9c39c71"},
-        {LK_Q5_K, {0, 2}, "de3929e6aa518636b2f1912ba011bb8c6e3a7ca0b2540eb4438c2a713e68df29"},
-        {LK_Q6_K, {208, 208}, "2b16ee81b68f3c4dc96b457dff0def10e66498173ff7c9c6fb9df9fd04f39624"},
-    };
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        enum { N_BLOCKS = 64 };
-        const size_t size = lk_dtype_size(expected[i].dtype), n = N_BLOCKS * (size_t)lk_dtype_block(expected[i].dtype);
-        unsigned char blocks[N_BLOCKS * 256];
-        static uint16_t values[N_BLOCKS * 256];
-        uint64_t state = 11;
-        for (size_t at = 0; at < N_BLOCKS * size; at += 8) {
+    } types[] = {{LK_Q8_0, {0, 0}}, {LK_Q4_0, {0, 0}}, {LK_Q4_K, {0, 2}}, {LK_Q5_K, {0, 2}}, {LK_Q6_K, {208, 208}}};
+    char *table = test_read("golden/data/quantized/gguf.csv", &(size_t){0}), *rest = table;
+    int64_t total = 0;
+    strtok_r(rest, "\n", &rest);
+    for (char *row; (row = strtok_r(rest, "\n", &rest));) {
+        char name[8], expected[65];
+        long long seed, n_blocks;
+        size_t i = 0;
+        assert_int_equal(sscanf(row, "%7[^,],%lld,%lld,%64s", name, &seed, &n_blocks, expected), 4);
+        if (n_blocks > 64 && !getenv("LIKENESS_TEST_FULL")) break;
+        while (strcmp(lk_dtype_name(types[i].dtype), name)) assert_true(++i < sizeof types / sizeof *types);
+        const size_t size = lk_dtype_size(types[i].dtype), bytes = (size_t)n_blocks * size;
+        const int64_t n = n_blocks * lk_dtype_block(types[i].dtype);
+        unsigned char *blocks = lk_malloc(bytes + 8);
+        uint16_t *values = lk_malloc((size_t)n * 2);
+        uint64_t state = (uint64_t)seed;
+        for (size_t at = 0; at < bytes; at += 8) {
             const uint64_t z = test_random(&state);
             memcpy(blocks + at, &z, 8);
         }
-        for (size_t block = 0; block < N_BLOCKS; block++)
+        for (size_t at = 0; at < bytes; at += size)
             for (int h = 0; h < 2; h++) {
-                unsigned char *at = blocks + block * size + expected[i].halves[h] + 1;
-                *at = (unsigned char)((*at & 0x83) | 0x2c);
+                unsigned char *half = blocks + at + types[i].halves[h] + 1;
+                *half = (unsigned char)((*half & 0x83) | 0x2c);
             }
-        struct lk_tensor t = LK_TENSOR(blocks, expected[i].dtype, (int64_t)n);
-        lk_dequantize(&t, 0, (int64_t)n, values);
-        assert_sha256(values, n * 2, expected[i].values);
+        struct lk_tensor t = LK_TENSOR(blocks, types[i].dtype, n);
+        lk_cpu_dequantize()(&t, 0, n, values);
+        assert_sha256(values, (size_t)n * 2, expected);
+        lk_free(blocks);
+        lk_free(values);
+        total += n_blocks;
     }
+    assert_true(total >= (getenv("LIKENESS_TEST_FULL") ? 5 << 20 : 5 * 64));
+    free(table);
 }
 
 /* All instruction levels give the bits of the plain loops, NaN included. */

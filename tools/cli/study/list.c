@@ -21,6 +21,8 @@ static enum lk_code read_shard(struct study_list *list, const char *text) {
 static enum lk_code choose(struct study_list *list, size_t n, signed char *models) {
     size_t seen[LK_N_MODELS] = {0}, of[LK_N_MODELS] = {0}, shard = (size_t)list->shard,
            n_shards = (size_t)list->n_shards;
+    for (size_t i = 0; n_shards == 1 && i < n; i++) list->indexes[list->n++] = (int64_t)i;
+    if (n_shards == 1) return LK_OK;
     for (size_t i = 0; i < n; i++) {
         LK_TRY(lk_study_job(list->study, i, list->job));
         of[models[i] = (signed char)list->job->model]++;

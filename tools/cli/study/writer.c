@@ -36,14 +36,24 @@ static enum lk_code write_picture(const struct study_run *run, struct study_job 
     return rc;
 }
 
+/* Memory of this process that is there. */
+static long long resident_bytes(void) {
+    long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f && fscanf(f, "%*s %lld", &pages) != 1) pages = 0;
+    if (f) fclose(f);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
 static void tell(const struct study_run *run, const struct study_job *job, const struct lk_journal_made *made) {
     struct lk_text text = {0};
     if (made->sha256 && !run->json) return;
     if (run->json) {
         lk_text_add(&text, "J{\"event\":\"%s\",\"item_id\":", made->sha256 ? "done" : "failed");
         lk_text_json(&text, job->study.name);
-        lk_text_add(&text, ",\"attempt\":%d,\"seconds\":%.3f,\"stages\":%s,\"peak_bytes\":%lld",
-                    job->lease.attempts + 1, made->seconds, made->stages, (long long)made->peak_bytes);
+        lk_text_add(&text, ",\"attempt\":%d,\"seconds\":%.3f,\"stages\":%s,\"peak_bytes\":%lld,\"resident_bytes\":%lld",
+                    job->lease.attempts + 1, made->seconds, made->stages, (long long)made->peak_bytes,
+                    resident_bytes());
         if (made->sha256) lk_text_add(&text, ",\"output_sha256\":\"%s\"", made->sha256);
         if (made->error) {
             lk_text_add(&text, ",\"error\":");

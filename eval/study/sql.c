@@ -17,7 +17,9 @@ enum lk_code lk_sql_attach(struct lk_sql *s, const char *path, const char *name,
         return failed(s);
     sqlite3_busy_timeout(s->db, 60000);
     /* A kept journal whose head is zeroed and synced: a commit is durable without an entry of a folder to sync. */
-    if (sqlite3_exec(s->db, "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; PRAGMA journal_size_limit=1048576;",
+    if (sqlite3_exec(s->db,
+                     "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; PRAGMA journal_size_limit=1048576; PRAGMA "
+                     "cache_size=-512;",
                      NULL, NULL, NULL) ||
         sqlite3_exec(s->db, schema, NULL, NULL, NULL))
         return failed(s);

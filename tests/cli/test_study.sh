@@ -72,6 +72,28 @@ for model in flux step1x qwen; do
     cmp "$model.png" "out/results/exp1/$model/O/${model}_30s_female_black_O-01.png" || fail "$model: another picture than edit's"
 done
 
+# From text, each with its own seed and guidance.
+echo '{"schema": 1, "study": "t2i", "models": {'"$models"'}, "experiments": {"t2i": {"models": ["flux"], "seeds": "5:6",
+    "cfg": [3]}}}' >text.json
+likeness study jobs text.json | wc -l >n
+expect 0 likeness study run text.json -o text --threads 1 --queue 64 --json
+[ "$(sed -nE 's/.*"output_sha256":"([^"]*)".*/\1/p' text/manifest.jsonl | sort -u | wc -l)" = "$(cat n)" ] ||
+    fail "seeds or guidance are not the job's own"
+text=$(sed -nE '/"item_id":"flux_17_none_s6_cfg3"/s/.*"final_prompt":"([^"]*)".*/\1/p' text/manifest.jsonl)
+likeness edit -q -m "$data/flux2/rich/checkpoint" -p "$text" -s 6 --guidance-scale 3 --steps 1 -t 1 \
+    --max-sequence-length 40 --text-encoder-out-layers 1,2,3 -W 32 -H 32 -o text.png >stdout
+cmp text.png text/results/t2i/flux/none/flux_17_none_s6_cfg3.png || fail "text to image: another picture than edit's"
+
+# A soak of two prompts with many seeds: when SQLite has its pages, no job leaves memory behind.
+if [ -n "${LIKENESS_TEST_FULL-}" ]; then
+    likeness t2i prompts | sed -n 1,3p >few.csv
+    sed -E 's/"t2i": \{/&"table": "few.csv", /; s/"seeds": "5:6"/"seeds": "0:2499"/; s/: 32/: 16/g' text.json >soak.json
+    expect 0 likeness study run soak.json -o soak --threads 1 --queue 64 --json
+    sed -nE 's/.*"event":"done".*"resident_bytes":([0-9]+),.*/\1/p' stdout >resident
+    awk 'NR == 1500 { warm = $1 } END { if (NR != 5000 || $1 - warm > 1048576) { print NR " jobs: " warm " to " $1; exit 1 } }' \
+        resident || fail "memory grows"
+fi
+
 # What is done is not done again; what is lost is.
 cp out/manifest.jsonl first
 expect 0 likeness study run three.json -o out --threads 1

@@ -186,6 +186,11 @@ static enum lk_code prepare(struct worker *w, struct study_job *job) {
     job->job = machine_job(w, study);
     /* Which of several GPUs it was is no property of the picture. */
     job->job.run.device = strncmp(w->run->devices[w->slot - w->run->shared->slots], "cuda", 4) ? "cpu" : "cuda";
+    /* The study's values stand, whatever the checkpoint's defaults are. */
+    unsigned family = lk_family_bit_of(lk_pipeline_family(w->pipeline));
+    for (size_t i = 0; i < lk_n_parameters; i++)
+        if (lk_parameters[i].place == LK_IN_REQUEST && lk_parameters[i].families & family)
+            job->job.given |= (uint64_t)1 << i;
     LK_TRY(lk_job_complete(&job->job, w->pipeline, NULL));
     for (int i = 0; i < study->n_sources; i++) {
         struct source *s = NULL;

@@ -182,9 +182,7 @@ static enum lk_code conclude(const struct parse *p, struct lk_judge_answer *out)
     return LK_OK;
 }
 
-/* Where the answer's object is: behind a leading code fence (its line, or where all of the answer is in that line only
- * the fence), the first brace up to the one that closes it. */
-static enum lk_code find_object(const char *text, size_t n, const char **object, size_t *n_object) {
+enum lk_code lk_answer_object(const char *text, size_t n, const char **object, size_t *n_object) {
     size_t i = 0;
     while (i < n && (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r')) i++;
     const char *start = text + i, *end = text + n, *line = NULL;
@@ -203,7 +201,7 @@ enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct
     size_t n_object = 0;
     *out = (struct lk_judge_answer){.role = LK_ROLE_NONE};
     if (n > LK_ANSWER_MAX_BYTES) return lk_fail(LK_E_INPUT, "the answer is longer than 1 MiB");
-    LK_TRY(find_object(text, n, &object, &n_object));
+    LK_TRY(lk_answer_object(text, n, &object, &n_object));
     struct parse p = {.prompt = prompt};
     struct lk_judge_answer answer = {.role = LK_ROLE_NONE};
     enum lk_code rc = invalid(parse_object(&p, object, n_object, "answer"));

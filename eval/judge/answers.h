@@ -23,6 +23,10 @@ struct lk_judge_answer {
     const char *evidence;     /* "evidence_summary", "" without; lives in the texts given */
 };
 
+/* Where an answer's object is: behind a leading code fence (its line, or where all of the answer is in that line only
+ * the fence), the first brace up to the one that closes it. LK_E_INPUT when there is none. */
+enum lk_code lk_answer_object(const char *text, size_t n, const char **object, size_t *n_object);
+
 /* One raw answer. prompt: lk_prompt_parse, where V-03 has age accuracy for age drift and a W prompt may be answered
  * with "assigned" alone; -1 when not known. LK_E_INPUT with the reason (one sentence, no file name) when the answer is
  * invalid, LK_E_NOMEM; out is all 0 then. */

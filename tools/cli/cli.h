@@ -22,5 +22,6 @@ enum lk_code cli_report(const struct cli_arguments *arguments);
 enum lk_code cli_sample(const struct cli_arguments *arguments);
 enum lk_code cli_serve(const struct cli_arguments *arguments);
 enum lk_code cli_survey(const struct cli_arguments *arguments);
+enum lk_code cli_feature(const struct cli_arguments *arguments);
 enum lk_code cli_t2i(const struct cli_arguments *arguments);
 enum lk_code cli_stats(const struct cli_arguments *arguments);

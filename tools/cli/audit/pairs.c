@@ -28,7 +28,24 @@ static enum lk_code path_of(struct cli_pairs *pairs, const char *file, const str
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", file);
 }
 
-static enum lk_code add(struct cli_pairs *pairs, const char *file, const struct lk_fields *fields, bool needs_source) {
+static enum lk_code add_source(struct cli_pairs *pairs, const char *file, const struct lk_fields *fields) {
+    const struct lk_field *id = lk_fields_find(fields, "source_id");
+    struct cli_pair pair = {0};
+    if (!id || (id->kind != '"' && id->kind != 'c')) return lk_fail(LK_E_INPUT, "expected a string \"source_id\"");
+    LK_TRY(path_of(pairs, file, lk_fields_find(fields, "path"), &pair.edited));
+    if (!pair.edited) return lk_fail(LK_E_INPUT, "expected a path in \"path\"");
+    pair.item_id = lk_store_copy(&pairs->texts, id->text, id->n);
+    LK_TRY(lk_grow(&pairs->list, &pairs->capacity, pairs->n + 1, sizeof *pairs->list));
+    if (!pair.item_id) return lk_fail(LK_E_NOMEM, "%s: out of memory", file);
+    pairs->list[pairs->n++] = pair;
+    return LK_OK;
+}
+
+enum kind { PAIRS, PAIRS_WITH_SOURCE, SOURCES };
+
+static enum lk_code add(struct cli_pairs *pairs, const char *file, const struct lk_fields *fields, enum kind kind) {
+    bool needs_source = kind == PAIRS_WITH_SOURCE;
+    if (kind == SOURCES) return add_source(pairs, file, fields);
     const struct lk_field *id = lk_fields_find(fields, "item_id");
     struct cli_pair pair = {0};
     if (!id || (id->kind != '"' && id->kind != 'c')) return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
@@ -46,15 +63,16 @@ static enum lk_code add(struct cli_pairs *pairs, const char *file, const struct 
 }
 
 static enum lk_code read_records(struct cli_pairs *pairs, struct lk_records *records, const char *path,
-                                 bool needs_source) {
+                                 enum kind kind) {
     for (;;) {
         bool more, bad;
         LK_TRY(lk_records_next(records, &more, &bad));
         if (!more) return LK_OK;
-        enum lk_code rc = bad ? LK_E_INPUT : add(pairs, path, &records->fields, needs_source);
+        enum lk_code rc = bad ? LK_E_INPUT : add(pairs, path, &records->fields, kind);
         if (rc == LK_E_INPUT) {
             char reason[1024];
-            const struct lk_field *id = bad ? NULL : lk_fields_find(&records->fields, "item_id");
+            const struct lk_field *id =
+                bad ? NULL : lk_fields_find(&records->fields, kind == SOURCES ? "source_id" : "item_id");
             snprintf(reason, sizeof reason, "%s", lk_error_text());
             rc = lk_rejects_add(&pairs->rejects, records->line, id ? id->text : "", reason);
         }
@@ -62,7 +80,7 @@ static enum lk_code read_records(struct cli_pairs *pairs, struct lk_records *rec
     }
 }
 
-enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source) {
+static enum lk_code read_file(struct cli_pairs *pairs, const char *path, enum kind kind) {
     struct lk_records records;
     char *text;
     size_t n;
@@ -70,12 +88,18 @@ enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool need
     LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
     enum lk_code rc = lk_records_open(&records, text, n, path);
     if (!rc) {
-        rc = read_records(pairs, &records, path, needs_source);
+        rc = read_records(pairs, &records, path, kind);
         lk_records_close(&records);
     }
     lk_free(text);
     return rc;
 }
+
+enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source) {
+    return read_file(pairs, path, needs_source ? PAIRS_WITH_SOURCE : PAIRS);
+}
+
+enum lk_code cli_sources_read(struct cli_pairs *pairs, const char *path) { return read_file(pairs, path, SOURCES); }
 
 /* The length of an item's id without its arm. */
 static size_t base_of(const char *item_id) { return strcspn(item_id, "."); }

@@ -22,6 +22,8 @@ struct cli_pairs {
 /* needs_source: a record without one is rejected. A record that is not understood is listed in rejects. LK_E_IO,
  * LK_E_NOT_FOUND, LK_E_JSON, LK_E_NOMEM. Free in any case. */
 enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source);
+/* The same of sources: records of {"source_id", "path"}, as item_id and edited. */
+enum lk_code cli_sources_read(struct cli_pairs *pairs, const char *path);
 void cli_pairs_free(struct cli_pairs *pairs);
 /* The path of a picture that a judge is shown about an item; pairs (NULL: this pair alone) are looked through for the
  * other arm's. NULL when it is not known. */

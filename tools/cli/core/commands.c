@@ -83,6 +83,18 @@ static const char *const study_examples[] = {
     "One task of a job array",
     "likeness study run study.json -o out --shard 3/8",
     NULL};
+static const char *const feature_examples[] = {
+    "The question",
+    "likeness feature prompt",
+    "Features of the sources by the model that edits with them",
+    "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl",
+    "Always a valid record",
+    "likeness feature extract sources.jsonl -m black-forest-labs/FLUX.2-dev -o features.jsonl --mode forced",
+    "Shorter answers",
+    "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl --max-new-tokens 256",
+    "On a GPU",
+    "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl --device cuda",
+    NULL};
 static const char *const judge_examples[] = {"One edit",
                                              "likeness judge -r before.jpg -r after.png",
                                              "A run",
@@ -295,6 +307,20 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                        "recorded digest, rerun makes a sample again and compares the bits. merge puts the journals of "
                        "shards together; slurm prints the batch script of a job array that runs them.",
                    .examples = study_examples},
+    [CLI_FEATURE] = {.name = "feature",
+                     .summary = "ask a model what edits should keep of each source",
+                     .positional = "prompt|extract",
+                     .positional_required = true,
+                     .n_more = 1,
+                     .usage = "prompt | extract SOURCES.jsonl -m MODEL -o FILE.jsonl [options]",
+                     .text =
+                         "prompt prints the question, byte for byte. extract asks it about every source (lines with "
+                         "source_id and path) and appends a record each: seven features and the prompt made of "
+                         "them, which study reads. An answer that is not valid, or names a demographic group, is "
+                         "asked for again, four times in all; then the prompt is made of the features, or the "
+                         "source is recorded as without one. The same command goes on after a stop. Exit code 6 if "
+                         "some sources have none.",
+                     .examples = feature_examples},
     [CLI_JUDGE] =
         {.name = "judge",
          .summary = "judge edits by pixels, or ask and read a judge elsewhere",

@@ -20,6 +20,7 @@ enum cli_command {
     CLI_SELFTEST,
     CLI_BENCH,
     CLI_STUDY,
+    CLI_FEATURE,
     CLI_JUDGE,
     CLI_REVIEW,
     CLI_RATINGS,

@@ -148,7 +148,7 @@ static const struct cli_option options[] = {
          "run: the model writes what it likes, three attempts at most; or it fills in a form, which is always valid; "
          "or it gives scores alone. Scores of different modes do not belong together",
      .choices = "free|forced|direct",
-     .commands = ON(CLI_JUDGE),
+     .commands = ON(CLI_JUDGE) | ON(CLI_FEATURE),
      .offset = FIELD(review.mode)},
     {.name = "batch",
      .kind = CLI_INT,

@@ -14,7 +14,7 @@ static const struct cli_option options[] = {
      .value = "DIR|ORG/NAME[@REV]",
      .help = "folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also "
              "takes the name of a released model (see `models`)",
-     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE),
+     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE),
      .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT),
      .offset = FIELD(model)},
     {.name = "image",
@@ -62,7 +62,7 @@ static const struct cli_option options[] = {
      .value = "N",
      .otherwise = "the model's, else 512",
      .help = "tokens of the reply at most; judge run: 1500",
-     .commands = ON(CLI_CHAT) | ON(CLI_JUDGE),
+     .commands = ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE),
      .min = 1,
      .max = 1 << 20,
      .offset = FIELD(max_new_tokens)},
@@ -123,8 +123,8 @@ static const struct cli_option options[] = {
              "study the folder, of study new and pools the file, of study finalize the folder; of judge run a file to "
              "which lines are added. What is there is "
              "replaced, unless the command reads it",
-     .commands =
-         RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY) | ON(CLI_QUANTIZE) | ON(CLI_STUDY) | ON(CLI_JUDGE),
+     .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY) | ON(CLI_QUANTIZE) | ON(CLI_STUDY) |
+                 ON(CLI_JUDGE) | ON(CLI_FEATURE),
      .required = RUNS | ON(CLI_REPORT) | ON(CLI_QUANTIZE),
      .offset = FIELD(output)},
 };
@@ -139,13 +139,13 @@ static unsigned other_commands(const char *name) {
         {"prompt", ON(CLI_CHAT)},
         {"seed", ON(CLI_CHAT)},
         {"exif-transpose", ON(CLI_CHAT)},
-        {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE)},
-        {"device", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
+        {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE)},
+        {"device", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
         {"vram", ON(CLI_STUDY)},
         {"gemm", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"conv", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
-        {"threads", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_SELFTEST) | ON(CLI_VERIFY) | ON(CLI_STATS) | ON(CLI_T2I) |
-                        ON(CLI_STUDY)},
+        {"threads", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_VERIFY) | ON(CLI_STATS) |
+                        ON(CLI_T2I) | ON(CLI_STUDY)},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strcmp(others[i].name, name)) return others[i].commands;

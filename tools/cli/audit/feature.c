@@ -1,0 +1,163 @@
+/* feature: what a model says of each source's features, for the prompts that ask edits to keep them. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/append.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "eval/judge/features.h"
+#include "eval/scores/fields.h"
+#include "tools/cli/audit/pairs.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/core/signals.h"
+#include "tools/cli/edit/job.h"
+
+struct extractor {
+    const struct cli_arguments *arguments;
+    struct cli_pairs sources; /* item_id: the source's id; edited: its picture */
+    char *question;
+    struct lk_device *device;
+    struct lk_chat *chat;
+    struct lk_seeing_judge judge;
+    bool done[LK_N_SOURCES];
+    size_t n_failed, n_skipped;
+};
+
+static enum lk_code print_question(void) {
+    char *question;
+    LK_TRY(lk_feature_question(&question));
+    fputs(question, stdout); /* its bytes and no more: they have a known digest */
+    lk_free(question);
+    return LK_OK;
+}
+
+/* Sources that an earlier run of the same command has recorded. */
+static enum lk_code read_done(struct extractor *x) {
+    const char *path = x->arguments->output;
+    struct lk_records records;
+    bool more = true;
+    char *text;
+    size_t n;
+    enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
+    if (rc == LK_E_NOT_FOUND) return LK_OK;
+    LK_TRY(rc);
+    if (n) rc = lk_records_open(&records, text, n, path);
+    while (n && !rc && !(rc = lk_records_next_strict(&records, &more)) && more) {
+        const struct lk_field *id = lk_fields_find(&records.fields, "source_id");
+        int source = id ? lk_source_parse(id->text, id->n) : -1;
+        if (source >= 0) x->done[source] = true;
+    }
+    if (n) lk_records_close(&records);
+    lk_free(text);
+    return rc;
+}
+
+static bool add_attempts(cJSON *line, const struct lk_extracted *e) {
+    cJSON *list = cJSON_AddArrayToObject(line, "attempts");
+    for (int i = 0; list && i < e->n_attempts; i++) {
+        cJSON *one = cJSON_CreateObject();
+        if (!one || !cJSON_AddItemToArray(list, one) || !cJSON_AddNumberToObject(one, "seed", i + 2) ||
+            !cJSON_AddStringToObject(one, "raw", e->raw[i]) ||
+            (*e->error[i] && !cJSON_AddStringToObject(one, "error", e->error[i])))
+            return false;
+    }
+    return list != NULL;
+}
+
+static bool fill(cJSON *line, const struct extractor *x, const char *id, const struct lk_extracted *e) {
+    bool ok = cJSON_AddStringToObject(line, "source_id", id) != NULL;
+    for (int i = 0; ok && e->found && i < LK_N_FEATURES; i++)
+        ok = cJSON_AddStringToObject(line, lk_feature_keys[i], e->features.texts[i]) != NULL;
+    if (ok && !e->found) ok = cJSON_AddTrueToObject(line, "no_feature_prompt") != NULL;
+    if (ok && e->features.leak) ok = cJSON_AddTrueToObject(line, "label_leak") != NULL;
+    if (ok && e->composed) ok = cJSON_AddTrueToObject(line, "composed") != NULL;
+    return ok && cJSON_AddBoolToObject(line, "constrained", x->judge.mode == LK_JUDGE_FORCED) &&
+           cJSON_AddStringToObject(line, "extractor", lk_chat_family(x->chat)) && add_attempts(line, e);
+}
+
+static enum lk_code write_line(struct extractor *x, const char *id, const struct lk_extracted *e) {
+    cJSON *line = cJSON_CreateObject();
+    char *text = line && fill(line, x, id, e) ? cJSON_PrintUnformatted(line) : NULL;
+    cJSON_Delete(line);
+    if (!text) return lk_fail(LK_E_NOMEM, "feature: out of memory");
+    char *whole = lk_format("%s\n", text);
+    cJSON_free(text);
+    if (!whole) return lk_fail(LK_E_NOMEM, "feature: out of memory");
+    enum lk_code rc = lk_append_lines(x->arguments->output, whole, strlen(whole));
+    lk_free(whole);
+    return rc;
+}
+
+static enum lk_code extract_one(struct extractor *x, const struct cli_pair *source) {
+    struct lk_image picture = {0};
+    struct lk_extracted e = {0};
+    int number = lk_source_parse(source->item_id, strlen(source->item_id));
+    if (number >= 0 && x->done[number]) {
+        x->n_skipped++;
+        return LK_OK;
+    }
+    enum lk_code rc = number >= 0 ? lk_image_read(&picture, source->edited, 1, 0)
+                                  : lk_fail(LK_E_INPUT, "expected a source such as Black_Male_40s");
+    if (!rc) {
+        rc = lk_features_extract(&x->judge, x->question, &picture, 1, &e);
+        if (!rc && e.code) rc = lk_fail(e.code, "%s", e.reason);
+        if (!rc) rc = write_line(x, source->item_id, &e);
+        if (!rc && !e.found) {
+            lk_log(LK_LOG_WARNING, "%s: no feature prompt in %d attempts: %s", source->item_id, e.n_attempts,
+                   e.error[e.n_attempts - 1]);
+            x->n_failed++;
+        }
+    } else if (rc != LK_E_NOMEM && rc != LK_E_INTERNAL) {
+        lk_log(LK_LOG_WARNING, "%s: %s", source->item_id, lk_error_text());
+        x->n_failed++;
+        rc = LK_OK;
+    }
+    lk_extracted_free(&e);
+    lk_image_free(&picture);
+    return rc;
+}
+
+static enum lk_code extract(struct extractor *x) {
+    const struct cli_arguments *a = x->arguments;
+    if (!a->more[0] || !a->model || !a->output)
+        return lk_fail(LK_E_USAGE, "feature extract: expected SOURCES.jsonl, --model and --output FILE.jsonl");
+    if (!strcmp(a->review.mode, "direct")) return lk_fail(LK_E_USAGE, "--mode direct: features are no scores");
+    LK_TRY(cli_sources_read(&x->sources, a->more[0]));
+    cli_print_rejects(a->more[0], &x->sources.rejects);
+    LK_TRY(lk_feature_question(&x->question));
+    LK_TRY(cli_device_open(&a->job.run, &x->device));
+    LK_TRY(lk_chat_open(&x->chat, a->model, cli_dtype(&a->job.run)));
+    x->judge = (struct lk_seeing_judge){.chat = x->chat,
+                                        .dev = x->device,
+                                        .n_slots = 1,
+                                        .max_new_tokens = a->max_new_tokens,
+                                        .tick = cli_signals_check};
+    x->judge.mode = !strcmp(a->review.mode, "forced") ? LK_JUDGE_FORCED : LK_JUDGE_FREE;
+    LK_TRY(lk_seeing_judge_open(&x->judge));
+    LK_TRY(read_done(x));
+    cli_signals_install();
+    lk_log(LK_LOG_INFO, "%s in %s on %s", lk_chat_family(x->chat), a->job.run.dtype, x->device->name);
+    for (size_t i = 0; i < x->sources.n; i++) LK_TRY(extract_one(x, &x->sources.list[i]));
+    size_t n_bad = x->n_failed + x->sources.rejects.n, n_all = x->sources.n + x->sources.rejects.n;
+    if (!n_all) return lk_fail(LK_E_INPUT, "%s: expected lines with source_id and path, got none", a->more[0]);
+    if (!n_bad) return LK_OK;
+    return lk_fail(n_bad < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%s: %zu of %zu sources have no feature prompt",
+                   a->more[0], n_bad, n_all);
+}
+
+enum lk_code cli_feature(const struct cli_arguments *arguments) {
+    struct extractor x = {.arguments = arguments};
+    if (!strcmp(arguments->positional, "prompt")) return print_question();
+    if (strcmp(arguments->positional, "extract") != 0)
+        return lk_fail(LK_E_USAGE, "feature: expected prompt or extract, got \"%.40s\"", arguments->positional);
+    enum lk_code rc = extract(&x);
+    lk_seeing_judge_close(&x.judge);
+    lk_chat_close(x.chat);
+    if (x.device) lk_device_free(x.device);
+    lk_free(x.question);
+    cli_pairs_free(&x.sources);
+    return rc;
+}

@@ -121,6 +121,17 @@ grep -q '"event":"failed","item_id"' stdout && fail "a failure is not tried agai
 expect 6 likeness study run two.json -o bad --threads 1 --json --retry-failed
 [ "$(grep -c '"event":"failed","item_id"' stdout)" = 12 ] || fail "--retry-failed"
 
+# NaN in the weights: the job fails naming the stage, and there is no picture.
+cp -rL "$data/flux2/rich/checkpoint" nan
+weights=$(ls nan/transformer/*.safetensors | tail -n 1)
+size=$(stat -c %s "$weights")
+{ head -c $((size - 2000)) "$weights"; printf '\300\177%.0s' $(seq 1000); } >patched
+cat patched >"$weights"
+sed "s|$data/flux2/rich/checkpoint|nan|" three.json | sed 's/"flux", "step1x", "qwen"/"flux"/' >nan.json
+expect 6 likeness study run nan.json -o bad-weights --threads 1
+[ "$(grep -c '"status":"failed","error":"[a-z_ ]*.*values are NaN or Inf' bad-weights/manifest.jsonl)" = 2 ] || fail "NaN"
+[ "$(find bad-weights -name '*.png' | wc -l)" = 0 ] || fail "a picture of NaNs"
+
 # Shards: each job in one of them.
 cp good.png src/White_Female_20s.png
 for i in 1 2 3; do expect 0 likeness study run two.json -o sharded --shard $i/3 --threads 1; done

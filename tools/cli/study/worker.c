@@ -274,10 +274,12 @@ static enum lk_code work_once(struct worker *w, struct study_piece *piece, int s
     study_writer_wait(&w->writer, piece);
     LK_TRY(check_stop(w));
     LK_TRY(lk_journal_take(w->journal, w->model, w->most, leases, &n, &n_others));
+    if (!n) { /* what failed may be tried again once it has been written down */
+        for (int k = 0; k < 2; k++) study_writer_wait(&w->writer, &w->pieces[k]);
+        LK_TRY(lk_journal_take(w->journal, w->model, w->most, leases, &n, &n_others));
+    }
     *over = !n && !n_others;
     if (!n) {
-        study_writer_wait(&w->writer, &w->pieces[0]);
-        study_writer_wait(&w->writer, &w->pieces[1]);
         if (!*over) usleep(200000);
         return LK_OK;
     }

@@ -10,6 +10,8 @@ static void same_picture_in_a_queue(void **state) {
         struct tiny_queue q;
         assert_ok(lk_device_cuda_create(0, &dev));
         tiny_queue_open(&q, dev, &tiny_edits[i], LK_BF16);
+        q.cache_bytes = 1 << 30; /* the second queue finds what the first has left */
+        tiny_queue_same(&q, dev, order, 2, 2);
         tiny_queue_same(&q, dev, order, 3, 2);
         tiny_queue_close(&q);
         lk_device_free(dev);

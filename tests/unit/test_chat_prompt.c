@@ -162,6 +162,23 @@ static void other_networks_are_refused(void **state) {
     free(original);
 }
 
+/* The released model, of which there is the config here: 585 tensors, 24,011,361,280 values. */
+static void the_released_model_has_its_size(void **state) {
+    (void)state;
+    struct lk_config *json;
+    struct lk_mistral3_config config;
+    struct lk_mistral3 m;
+    assert_ok(lk_config_open(&json, "data/mistral_small_3_2_config.json"));
+    assert_ok(lk_mistral3_config_read(&config, json));
+    assert_int_equal(config.vision.hidden_act, LK_ACT_SILU);
+    assert_int_equal(config.text.head_dim, 128);
+    assert_ok(lk_mistral3_bind(&m, &config, NULL, LK_BF16));
+    assert_int_equal(m.totals.n_tensors, 585);
+    assert_true(m.totals.parameters == 24011361280u);
+    assert_true(m.totals.weight_bytes == 2 * m.totals.parameters);
+    lk_mistral3_free(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_template_never_asks_for_the_date),
@@ -169,6 +186,7 @@ int main(void) {
         cmocka_unit_test(without_the_last_shards_one_edits_but_does_not_judge),
         cmocka_unit_test(all_missing_shards_are_named),
         cmocka_unit_test(other_networks_are_refused),
+        cmocka_unit_test(the_released_model_has_its_size),
     };
     return cmocka_run_group_tests(tests, make_model, NULL);
 }

@@ -189,6 +189,37 @@ static void what_is_said_of_an_item_is_said_in_any_company(void **state) {
     end(&b);
 }
 
+/* Every n-th allocation fails: an error or the same verdict, and nothing is left. */
+static void failing_allocations_are_errors(void **state) {
+    (void)state;
+    struct bench b;
+    struct lk_seen good, seen;
+    begin(&b);
+    struct lk_seeing_judge judge = {.chat = b.chat, .dev = b.dev, .mode = LK_JUDGE_FORCED, .n_slots = 1};
+    judge.max_string_tokens = 1;
+    assert_ok(lk_seeing_judge_open(&judge));
+    assert_ok(lk_judge_see(&judge, b.items, 1, &good));
+    int64_t live = lk_alloc_live(), before = lk_alloc_count();
+    assert_ok(lk_judge_see(&judge, b.items, 1, &seen));
+    int64_t total = lk_alloc_count() - before;
+    lk_seen_free(&seen);
+    int n_failed = 0;
+    for (int64_t n = 1; n <= total; n += getenv("LIKENESS_TEST_FULL") ? 1 : total / 12 + 1) {
+        lk_alloc_fail_at(n);
+        enum lk_code rc = lk_judge_see(&judge, b.items, 1, &seen);
+        lk_alloc_fail_at(0);
+        if (rc && rc != LK_E_NOMEM) fail_msg("allocation %lld: got %d: %s", (long long)n, (int)rc, lk_error_text());
+        if (!rc && !seen.code) same(&good, &seen);
+        n_failed += rc != LK_OK;
+        lk_seen_free(&seen);
+        assert_int_equal(lk_alloc_live(), live);
+    }
+    assert_true(n_failed > 4);
+    lk_seen_free(&good);
+    lk_seeing_judge_close(&judge);
+    end(&b);
+}
+
 /* A picture that the model cannot take fails alone. */
 static void one_bad_picture_spoils_nothing(void **state) {
     (void)state;
@@ -260,6 +291,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_filled_form_is_a_valid_answer),
         cmocka_unit_test(what_is_said_of_an_item_is_said_in_any_company),
+        cmocka_unit_test(failing_allocations_are_errors),
         cmocka_unit_test(one_bad_picture_spoils_nothing),
         cmocka_unit_test(thoughts_are_found_behind_the_keys),
         cmocka_unit_test(digits_must_be_tokens_of_their_own),

@@ -22,7 +22,8 @@ enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned famili
         const struct lk_parameter *p = &lk_parameters[i];
         bool text = p->kind == LK_PARAMETER_TEXT || p->kind == LK_PARAMETER_FILE || p->kind == LK_PARAMETER_CHOICE;
         if (!(p->families & families) || !decides(p, job, prompt)) continue;
-        if (text && lk_parameter_equal(p, job, &nothing)) continue; /* no text */
+        bool absent = text || (p->kind == LK_PARAMETER_INT && p->min > 0); /* sizes are the model's choice then */
+        if (absent && lk_parameter_equal(p, job, &nothing)) continue;
         ok = lk_parameter_write(p, job, object);
     }
     char *text = ok ? cJSON_PrintUnformatted(object) : NULL;

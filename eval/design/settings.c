@@ -110,14 +110,14 @@ static void write_value(struct lk_text *out, const struct setting *s, const void
     const struct lk_study_list *list = at;
     if (s->kind == INT)
         lk_text_add(out, "%lld", (long long)*(const int64_t *)at);
-    else if (s->kind == LIST) {
+    else if (s->kind == LIST && list->n) {
         lk_text_add(out, "[");
         for (size_t i = 0; i < list->n; i++) {
             lk_text_add(out, "%s", i ? ", " : "");
             lk_text_json(out, list->values[i]);
         }
         lk_text_add(out, "]");
-    } else if (*(const char *const *)at)
+    } else if (s->kind != LIST && *(const char *const *)at)
         lk_text_json(out, *(const char *const *)at);
     else
         lk_text_add(out, "null");
@@ -145,6 +145,18 @@ void lk_study_write_analysis(const struct lk_study *s, struct lk_text *out) {
     }
 }
 
+/* As members of the model's object. */
+static enum lk_code write_parameters(const struct lk_job *job, int model, struct lk_text *out) {
+    struct lk_text object = {0};
+    enum lk_code rc = lk_study_write_parameters(job, lk_family_bit_of(lk_study_family(model)), false, &object);
+    if (!rc && object.n > 2) {
+        lk_text_add(out, ", ");
+        lk_text_bytes(out, object.bytes + 1, object.n - 2);
+    }
+    lk_text_free(&object);
+    return rc;
+}
+
 /* Texts that stand in the resolved copy decide what is made; which machine makes it does not. */
 enum lk_code lk_study_settings_write(struct lk_study *s) {
     struct lk_text *out = &s->resolved;
@@ -159,8 +171,7 @@ enum lk_code lk_study_settings_write(struct lk_study *s) {
         if (model->weights_identity) lk_text_add(out, ", \"weights_identity\": ");
         if (model->weights_identity) lk_text_json(out, model->weights_identity);
         lk_text_add(out, ", \"allow_steps\": %s", model->allow_steps ? "true" : "false");
-        lk_text_add(out, ", \"parameters\": ");
-        LK_TRY(lk_study_write_parameters(&model->job, lk_family_bit_of(lk_study_family(m)), false, out));
+        LK_TRY(write_parameters(&model->job, m, out));
         lk_text_add(out, "}");
     }
     lk_text_add(out, "\n  },\n  \"experiments\": {");

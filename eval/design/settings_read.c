@@ -154,6 +154,7 @@ static bool read_member(struct reader *r, const struct setting *settings, const 
     const struct setting *s = find_setting(settings, key);
     struct raw raw;
     if (!s) return unknown(r, settings);
+    if (lk_json_peek(&r->j) == 'n') return lk_json_skip(&r->j); /* as if it were not there */
     if (s->kind == LIST) return read_list(r, (struct lk_study_list *)((char *)base + s->offset));
     if (!read_raw(r, &raw)) return false;
     const char *text = check_value(r, s, &raw);
@@ -307,7 +308,9 @@ static void read_study(struct reader *r) {
         bool ok = !strcmp(key, "models")        ? read_models(r)
                   : !strcmp(key, "experiments") ? read_experiments(r)
                   : !strcmp(key, "analysis")    ? read_analysis(r)
-                                                : read_member(r, lk_study_settings, key, r->study);
+                  : !strcmp(key, "source_files") || !strcmp(key, "jobs")
+                      ? lk_json_skip(&r->j) /* of a resolved copy */
+                      : read_member(r, lk_study_settings, key, r->study);
         if (!ok) return;
     }
     lk_json_end(&r->j);

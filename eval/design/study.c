@@ -75,8 +75,8 @@ static enum lk_code complete_model(struct lk_study *s, int model) {
 }
 
 static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
-    LK_TRY(lk_prompts_load(&s->builtin));
     LK_TRY(lk_study_settings_read(s, text, n));
+    LK_TRY(lk_prompts_load(&s->builtin));
     if (!strcmp(s->experiments[LK_EXP1].preset, "legacy")) s->prompt_scheme = "legacy";
     for (int m = 0; m < LK_N_MODELS; m++)
         if (s->models[m].given) LK_TRY(complete_model(s, m));
@@ -88,11 +88,9 @@ static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
     return LK_OK;
 }
 
-enum lk_code lk_study_open(struct lk_study **out, const char *path) {
-    char *text, whole[PATH_MAX];
-    size_t n;
+enum lk_code lk_study_parse(struct lk_study **out, const char *text, size_t n, const char *path) {
+    char whole[PATH_MAX];
     *out = NULL;
-    LK_TRY(lk_read_file(path, LK_STUDY_MAX_BYTES, &text, &n));
     struct lk_study *s = lk_calloc(1, sizeof *s);
     enum lk_code rc = LK_OK;
     if (!s || !(s->file = lk_strdup(path))) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
@@ -103,11 +101,20 @@ enum lk_code lk_study_open(struct lk_study **out, const char *path) {
         if (!(s->folder = lk_strdup(whole))) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     }
     if (!rc) rc = fill(s, text, n);
-    lk_free(text);
     if (rc)
         lk_study_close(s);
     else
         *out = s;
+    return rc;
+}
+
+enum lk_code lk_study_open(struct lk_study **out, const char *path) {
+    char *text;
+    size_t n;
+    *out = NULL;
+    LK_TRY(lk_read_file(path, LK_STUDY_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_study_parse(out, text, n, path);
+    lk_free(text);
     return rc;
 }
 

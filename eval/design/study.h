@@ -76,12 +76,15 @@ struct lk_study_job {
  * is no error here). Every message names file, field, expected and got. LK_E_JSON and the like, LK_E_CONFIG_*,
  * LK_E_INPUT, LK_E_NOT_FOUND. */
 enum lk_code lk_study_open(struct lk_study **out, const char *path);
+/* The same of a text; path names an existing file, for messages and for where relative paths begin. */
+enum lk_code lk_study_parse(struct lk_study **out, const char *text, size_t n, const char *path);
 void lk_study_close(struct lk_study *study); /* NULL is allowed */
 
 const char *lk_study_name(const struct lk_study *study);
 /* Absolute; relative paths in the file begin here. */
 const char *lk_study_folder(const struct lk_study *study);
-/* The file with all defaults filled in, JSON, and its SHA-256 (hex). Two runs of one configuration may be merged. */
+/* The file with all defaults filled in, a study file itself, and its SHA-256 (hex). Two runs of one configuration may
+ * be merged. */
 const char *lk_study_resolved(const struct lk_study *study);
 const char *lk_study_hash(const struct lk_study *study);
 const struct lk_study_source *lk_study_source(const struct lk_study *study, int source); /* 0..83 */
@@ -93,6 +96,11 @@ const char *lk_study_model_path(const struct lk_study *study, int model);
  * without a feature prompt; models that cannot be opened or are of another family (their configs are read, no weights).
  * Fails only when memory is out. */
 enum lk_code lk_study_check(const struct lk_study *study, struct lk_text *out, size_t *n_problems);
+
+/* The settings in which two studies differ, a line each into out; such runs must not be pooled unless the keys are
+ * allowed ("rounding,models.qwen.seed"; NULL: none). Names, sources and prompts of one's own are not settings. */
+enum lk_code lk_study_compare(const struct lk_study *a, const struct lk_study *b, const char *allowed,
+                              struct lk_text *out, size_t *n_different);
 
 /* A study file of the documents' own numbers, with every setting written out: "full" (exp1, exp2 and exp3), "exp1",
  * "exp2", "exp3" or "t2i". LK_E_USAGE for another name. */

@@ -214,6 +214,52 @@ static void the_analysis_is_part_of_the_configuration(void **state) {
     lk_study_close(b);
 }
 
+/* The resolved copy is a study file that says all: read again, it is the same configuration. */
+static void the_resolved_copy_is_the_study(void **state) {
+    static const char *const experiments[] = {
+        "\"exp1\": {}, \"exp3\": {}", "\"exp1\": {\"preset\": \"legacy\"}, \"t2i\": {\"cfg\": [3, 4.5]}",
+        "\"exp1\": {\"preset\": \"custom\", \"sources\": [\"White_Male_20s\"], \"prompts\": [\"O-01\"]}"};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct lk_study *again,
+            *study =
+                open_study(write_tables(), "\"flux\": {\"width\": 512, \"height\": 512}, \"step1x\": {}, \"qwen\": {}",
+                           experiments[i]);
+        test_write(test_path("resolved.json"), lk_study_resolved(study), strlen(lk_study_resolved(study)));
+        assert_ok(lk_study_open(&again, test_path("resolved.json")));
+        assert_string_equal(lk_study_resolved(again), lk_study_resolved(study));
+        assert_string_equal(lk_study_hash(again), lk_study_hash(study));
+        assert_string_equal(job_of(again, 0).id, job_of(study, 0).id);
+        lk_study_close(study);
+        lk_study_close(again);
+    }
+}
+
+static void differing_settings_are_named(void **state) {
+    struct lk_study *a = open_study("", THREE, "\"exp1\": {}"),
+                    *b = open_study("\"analysis\": {\"rounding\": \"half_up\"},",
+                                    "\"flux\": {\"seed\": 7}, \"step1x\": {}", "\"exp1\": {}");
+    struct lk_text text = {0};
+    size_t n;
+    (void)state;
+    assert_ok(lk_study_compare(a, a, NULL, &text, &n));
+    assert_int_equal(n, 0);
+    assert_ok(lk_study_compare(a, b, NULL, &text, &n));
+    assert_int_equal(n, 3);
+    assert_non_null(strstr(text.bytes, "models.flux.seed: 42 and 7\n"));
+    assert_non_null(strstr(text.bytes, "models.qwen: {"));
+    assert_non_null(strstr(text.bytes, "analysis.rounding: \"half_even\" and \"half_up\"\n"));
+    assert_ok(lk_study_compare(b, a, "rounding", &text, &n));
+    assert_int_equal(n, 2);
+    assert_ok(lk_study_compare(a, b, "ounding", &text, &n));
+    assert_int_equal(n, 3);
+    assert_ok(lk_study_compare(a, b, "analysis.rounding,models.qwen,models.flux.seed", &text, &n));
+    assert_int_equal(n, 0);
+    lk_text_free(&text);
+    lk_study_close(a);
+    lk_study_close(b);
+}
+
 /* What the extractor of features is asked, byte for byte. */
 static void the_extractors_instruction_is_known(void **state) {
     struct lk_data_file file;
@@ -416,6 +462,8 @@ int main(void) {
         cmocka_unit_test(arms_of_a_pair_differ_in_the_prompt_only),
         cmocka_unit_test(what_decides_pixels_decides_the_id),
         cmocka_unit_test(the_analysis_is_part_of_the_configuration),
+        cmocka_unit_test(the_resolved_copy_is_the_study),
+        cmocka_unit_test(differing_settings_are_named),
         cmocka_unit_test(the_extractors_instruction_is_known),
         cmocka_unit_test(final_prompts_are_known),
         cmocka_unit_test(drifted_outputs_are_those_of_the_scores),

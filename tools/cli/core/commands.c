@@ -280,38 +280,39 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                        "says. The first image, for which weights are read, is told apart. compare gives the ratio of "
                        "two results with an interval: times of a shared machine vary.",
                    .examples = bench_examples},
-    [CLI_STUDY] = {.name = "study",
-                   .summary = "plan and run a whole study from one file",
-                   .positional =
-                       "new|check|jobs|plan|prompts|pools|finalize|validate|run|status|verify|rerun|merge|slurm",
-                   .positional_required = true,
-                   .n_more = 1,
-                   .usage =
-                       "new [--template NAME] [-o STUDY.json] | check|jobs|plan STUDY.json | prompts [STUDY.json] | "
-                       "pools LABELS.csv -o POOLS.jsonl | finalize POOLS.jsonl -o DIR | validate MANIFEST.json | "
-                       "run|rerun|merge|slurm STUDY.json -o DIR [options] | status|verify DIR",
-                   .text =
-                       "A study file names sources, prompts, models with their parameters, and experiments; new writes "
-                       "one to begin with. check names every cell without a source or with two, every picture that "
-                       "cannot be read and every model that is not there (exit code 3). jobs prints the name of each "
-                       "output that will be made, in fixed order. plan counts them by experiment and model and says "
-                       "what they take; with --device sm_80, how long on such a GPU. prompts prints the 20 edit "
-                       "prompts, the 50 sentences of experiment 3 and the study's own. pools draws seven candidates "
-                       "for each of the 84 cells from a "
-                       "table of labelled portraits (file, age, gender, race), 'serve selection' lets people choose, "
-                       "finalize copies the chosen ones and writes their manifest, validate checks such a set. run "
-                       "makes the outputs: pictures in "
-                       "DIR/results, a line each in DIR/manifest.jsonl, and DIR/journal.sqlite, from which the same "
-                       "command goes on after a kill. A job that fails is tried three times and kept as failed; exit "
-                       "code 6 if there are any. status says how far a run is, verify compares every picture with its "
-                       "recorded digest, rerun makes a sample again and compares the bits. merge puts the journals of "
-                       "shards together; slurm prints the batch script of a job array that runs them.",
-                   .examples = study_examples},
+    [CLI_STUDY] =
+        {.name = "study",
+         .summary = "plan and run a whole study from one file",
+         .positional =
+             "new|check|jobs|plan|compare|prompts|pools|finalize|validate|run|status|verify|rerun|merge|slurm",
+         .positional_required = true,
+         .n_more = 2,
+         .usage = "new [--template NAME] [-o STUDY.json] | check|jobs|plan STUDY.json | compare STUDY.json STUDY.json "
+                  "| prompts [STUDY.json] | "
+                  "pools LABELS.csv -o POOLS.jsonl | finalize POOLS.jsonl -o DIR | validate MANIFEST.json | "
+                  "run|rerun|merge|slurm STUDY.json -o DIR [options] | status|verify DIR",
+         .text = "A study file names sources, prompts, models with their parameters, and experiments; new writes "
+                 "one to begin with. check names every cell without a source or with two, every picture that "
+                 "cannot be read and every model that is not there (exit code 3). jobs prints the name of each "
+                 "output that will be made, in fixed order. plan counts them by experiment and model and says "
+                 "what they take; with --device sm_80, how long on such a GPU. compare names the settings in which two "
+                 "studies differ. prompts prints the 20 edit "
+                 "prompts, the 50 sentences of experiment 3 and the study's own. pools draws seven candidates "
+                 "for each of the 84 cells from a "
+                 "table of labelled portraits (file, age, gender, race), 'serve selection' lets people choose, "
+                 "finalize copies the chosen ones and writes their manifest, validate checks such a set. run "
+                 "makes the outputs: pictures in "
+                 "DIR/results, a line each in DIR/manifest.jsonl, and DIR/journal.sqlite, from which the same "
+                 "command goes on after a kill. A job that fails is tried three times and kept as failed; exit "
+                 "code 6 if there are any. status says how far a run is, verify compares every picture with its "
+                 "recorded digest, rerun makes a sample again and compares the bits. merge puts the journals of "
+                 "shards together; slurm prints the batch script of a job array that runs them.",
+         .examples = study_examples},
     [CLI_FEATURE] = {.name = "feature",
                      .summary = "ask a model what edits should keep of each source",
                      .positional = "prompt|extract",
                      .positional_required = true,
-                     .n_more = 1,
+                     .n_more = 2,
                      .usage = "prompt | extract SOURCES.jsonl -m MODEL -o FILE.jsonl [options]",
                      .text =
                          "prompt prints the question, byte for byte. extract asks it about every source (lines with "

@@ -102,6 +102,7 @@ struct cli_arguments {
     } t2i;
     struct cli_study_arguments {
         const char *devices, *shard, *sample, *ids; /* NULL: not given */
+        const char *allow; /* NULL: not given */
         const char *template, *show;
         int64_t queue, jobs_per_visit, tasks;
         bool retry_failed, requeue;

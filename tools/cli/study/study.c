@@ -30,6 +30,24 @@ static enum lk_code begin(const struct cli_arguments *a) {
     return rc;
 }
 
+/* Two runs of different settings are not pooled unless the user says so. */
+static enum lk_code compare(const struct cli_arguments *a, struct lk_study *study) {
+    struct lk_study *other;
+    struct lk_text text = {0};
+    size_t n = 0;
+    if (!a->more[1]) return lk_fail(LK_E_USAGE, "study compare: expected two study files");
+    LK_TRY(lk_study_open(&other, a->more[1]));
+    enum lk_code rc = lk_study_compare(study, other, a->study.allow, &text, &n);
+    if (!rc && n) {
+        fwrite(text.bytes, 1, text.n, stdout);
+        rc = lk_fail(LK_E_INPUT, "%s and %s differ in %zu settings, named above; --allow KEY accepts one", a->more[0],
+                     a->more[1], n);
+    }
+    lk_text_free(&text);
+    lk_study_close(other);
+    return rc;
+}
+
 /* What `study` does: with the study file open, or, of `bare`, with what its own positional names. */
 static const struct {
     const char *name;
@@ -39,6 +57,7 @@ static const struct {
                {"check", check, NULL},
                {"jobs", study_jobs, NULL},
                {"plan", study_plan, NULL},
+               {"compare", compare, NULL},
                {"prompts", study_prompts, NULL},
                {"run", study_run, NULL},
                {"rerun", study_rerun, NULL},
@@ -54,6 +73,8 @@ static const struct {
 enum lk_code cli_study(const struct cli_arguments *a) {
     struct lk_study *study;
     char known[200] = "";
+    if (a->more[1] && strcmp(a->positional, "compare"))
+        return lk_fail(LK_E_USAGE, "study %s: expected one file, got \"%.60s\" as well", a->positional, a->more[1]);
     if (!strcmp(a->positional, "prompts") && !a->more[0]) return study_prompts(a, NULL);
     for (size_t i = 0, used = 0; i < N_ACTIONS; i++) {
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", actions[i].name);

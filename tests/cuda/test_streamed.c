@@ -137,11 +137,12 @@ static void failing_calls(void **state) {
     bench_open(&b, &tiny_edits[0], 1);
     int64_t live = lk_alloc_live();
     uint64_t before = gpu->calls(NULL), n_calls = 0, n = test_is_full() ? 150 : 8;
-    for (uint64_t i = 0; i <= n; i++) {
+    for (uint64_t i = 0; i <= n + 1; i++) { /* the last one: an event of the ring */
+        const bool event = i > n;
         assert_ok(lk_device_cuda_create(0, &dev));
         dev->budget = (struct lk_budget){.bytes = b.least, .host_bytes = i % 2 ? (uint64_t)1 << 30 : 1};
         before = gpu->calls(NULL);
-        if (i) gpu->fail_at(NULL, 1 + (i - 1) * (n_calls - 1) / n, 999, false);
+        if (i) gpu->fail_at(event ? "cuEventCreate" : NULL, event ? 3 : 1 + (i - 1) * (n_calls - 1) / n, 999, false);
         enum lk_code rc = edit(&b, dev, &image);
         const char *call = i ? gpu->failed_call() : NULL;
         if (!i) n_calls = gpu->calls(NULL) - before;

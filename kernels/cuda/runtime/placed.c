@@ -235,15 +235,17 @@ static enum lk_code new_events(struct lk_cuda_placed *p, const struct lk_placeme
         if (placement->stages[i].n_stays > n) n = placement->stages[i].n_stays;
     if (!p->copies) LK_TRY(LK_CU(stream_create, (&p->copies, LK_CU_STREAM_NON_BLOCKING), "copies of weights"));
     if (!p->boundary) LK_TRY(LK_CU(event_create, (&p->boundary, LK_CU_EVENT_DISABLE_TIMING), "copies of weights"));
-    if (n <= p->n_events) return LK_OK;
-    for (size_t i = 0; i < 2 * p->n_events; i++) lk_cuda()->event_destroy(p->events[i]);
-    lk_free(p->events);
-    p->n_events = 0;
-    p->events = lk_calloc(2 * n, sizeof *p->events);
-    if (!p->events) return lk_fail(LK_E_NOMEM, "copies of weights: out of memory");
-    p->n_events = n;
-    for (size_t i = 0; i < 2 * n; i++)
-        LK_TRY(LK_CU(event_create, (&p->events[i], LK_CU_EVENT_DISABLE_TIMING), "event %zu", i));
+    if (n > p->n_events) {
+        for (size_t i = 0; i < 2 * p->n_events; i++)
+            if (p->events[i]) lk_cuda()->event_destroy(p->events[i]);
+        lk_free(p->events);
+        p->n_events = 0;
+        p->events = lk_calloc(2 * n, sizeof *p->events);
+        if (!p->events) return lk_fail(LK_E_NOMEM, "copies of weights: out of memory");
+        p->n_events = n;
+    }
+    for (size_t i = 0; i < 2 * p->n_events; i++) /* some are missing where the driver refused one */
+        if (!p->events[i]) LK_TRY(LK_CU(event_create, (&p->events[i], LK_CU_EVENT_DISABLE_TIMING), "event %zu", i));
     return LK_OK;
 }
 

@@ -9,8 +9,8 @@
 #include "models/common/kept.h"
 #include "tools/cli/study/runner.h"
 
-#define CACHE_BYTES ((size_t)1 << 30) /* of prompts and sources, from one piece to the next */
-#define MAX_SOURCES (2 * STUDY_MAX_PIECE)
+#define CACHE_BYTES ((size_t)1 << 30)     /* of prompts and sources, from one piece to the next */
+#define MAX_SOURCES (4 * STUDY_MAX_PIECE) /* two each, of two pieces */
 
 /* A source as it was read; those of the last piece are kept for the next. */
 struct source {

@@ -80,6 +80,7 @@ struct lk_device {
     struct lk_cost cost;
     lk_trace_fn *trace;
     void *trace_context;
+    bool counts_traced; /* of the plan device: what it counts for has a trace */
 };
 
 /* n_threads 0: as many as the machine has (OMP_NUM_THREADS is honoured). */

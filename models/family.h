@@ -18,7 +18,7 @@ struct lk_family {
     void (*close)(struct lk_pipeline *pipeline);
     const char *const *kept; /* modules of the transformer that are never quantised; ends in NULL */
     unsigned (*quantized)(const struct lk_pipeline *pipeline); /* lk_bind_totals.quantized of all that is bound */
-    enum lk_code (*weights_identity)(const struct lk_pipeline *pipeline, char out[65]);
+    const struct lk_checkpoint *(*checkpoints)(const struct lk_pipeline *pipeline); /* text_encoder, transformer, vae */
     void (*defaults)(struct lk_request *request); /* of its parameters; the rest is zero */
     const struct lk_stages *stages;               /* models/common/queue.h */
     /* lk_pipeline_edit_queue where there is more to it than the stages, else NULL; jobs that have ended were refused

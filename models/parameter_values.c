@@ -322,10 +322,10 @@ static void read_one(const struct lk_parameter *p, struct lk_job *job, struct lk
     }
 }
 
-void lk_job_read(struct lk_job *job, struct lk_config *config, const char *text) {
+void lk_job_read(struct lk_job *job, struct lk_config *config, const char *text, bool whole) {
     for (size_t i = 0; i < lk_n_parameters; i++) {
         const struct lk_parameter *p = &lk_parameters[i];
-        if (!lk_config_has(config, p->key) && p->record != LK_RECORD_ALWAYS) continue;
+        if (!lk_config_has(config, p->key) && !(whole && p->record == LK_RECORD_ALWAYS)) continue;
         read_one(p, job, config, text); /* a missing one is recorded there */
         job->given |= bit(p);
     }

@@ -90,6 +90,10 @@ const struct lk_parameter lk_parameters[] = {
     {"prompts-file", "prompts_file", NULL, 0, LK_PARAMETER_FILE, REQUEST(prompts_file), .families = LK_FOR_STEP1X,
      .machine = true, .group = "Thinking", .unit = "FILE.json",
      .help = "the model's own prompts for thinking and reflection, checked by their SHA-256"},
+    {"prompt-embeds", "prompt_embeds", NULL, 0, LK_PARAMETER_FILE, REQUEST(prompt_embeds), .families = LK_FOR_ALL,
+     .machine = true, .group = "Input", .unit = "FILE",
+     .help =
+         "what `embed` made of the same prompt and pictures: the text encoder is not read, the picture is the same"},
 };
 
 const size_t lk_n_parameters = sizeof lk_parameters / sizeof *lk_parameters;

@@ -109,9 +109,9 @@ struct cJSON;
 /* Adds p's value under its key; false when memory is out. */
 bool lk_parameter_write(const struct lk_parameter *p, const struct lk_job *job, struct cJSON *object);
 struct lk_config;
-/* The parameters in an object, whose text is `text`, as given. Problems, that of a parameter which every recipe has and
- * this one lacks too, are recorded in the config. Texts become the job's own. */
-void lk_job_read(struct lk_job *job, struct lk_config *config, const char *text);
+/* The parameters in an object, whose text is `text`, as given. Problems are recorded in the config; in a `whole` recipe
+ * it is one when a parameter is missing that every recipe has. Texts become the job's own. */
+void lk_job_read(struct lk_job *job, struct lk_config *config, const char *text, bool whole);
 
 /* The default in words: "512", "50 (flux2-dev), 40 (qwen-edit-2511)"; "" where there is nothing to say. */
 void lk_parameter_default(const struct lk_parameter *p, char *out, size_t size);

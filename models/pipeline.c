@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "models/common/files.h"
+#include "models/embeds.h"
 #include "models/family.h"
 #include "models/common/queue.h"
 #include "weights/checkpoint.h"
@@ -128,7 +130,7 @@ enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, ch
     out[0] = 0;
     if (!pipeline->has_weights)
         return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to identify");
-    return pipeline->family->weights_identity(pipeline, out);
+    return lk_components_identity(pipeline->family->checkpoints(pipeline), 3, out);
 }
 
 void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipeline) {
@@ -192,6 +194,20 @@ enum lk_code lk_pipeline_edit(struct lk_pipeline *pipeline, struct lk_device *de
     if (rc) rc = lk_error_set(&job->error);
     *result = job->result;
     lk_free(job);
+    return rc;
+}
+
+enum lk_code lk_pipeline_embed(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue,
+                               const char *path) {
+    struct lk_kept *embeds = NULL;
+    struct lk_queue encode = *queue;
+    encode.embeds = &embeds;
+    encode.cache = NULL;
+    enum lk_code rc = lk_pipeline_edit_queue(pipeline, dev, &encode);
+    for (int i = 0; rc == LK_E_PARTIAL && i < queue->n_jobs; i++)
+        if (queue->jobs[i]->error.code) rc = lk_error_set(&queue->jobs[i]->error);
+    if (!rc) rc = lk_embeds_write(path, pipeline, embeds, dev->architecture);
+    lk_kept_free(&embeds);
     return rc;
 }
 

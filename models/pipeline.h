@@ -61,6 +61,7 @@ struct lk_request {
     bool thinking_mode, reflection_mode;
     int max_try_cnt;
     const char *prompts_file;
+    const char *prompt_embeds; /* a file of lk_pipeline_embed: the text encoder is not visited; NULL: none */
     lk_progress_fn *progress;
     void *progress_context;
 };
@@ -96,7 +97,8 @@ struct lk_result {
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
     struct lk_reference_size references[LK_MAX_REFERENCES];
     int n_references;
-    size_t peak_bytes; /* of the activation arena */
+    size_t peak_bytes;   /* of the activation arena */
+    char embeds_isa[16]; /* architecture that encoded the prompts before, with prompt_embeds; else "" */
     /* Thinking and reflection (Step1X-Edit); empty without them. */
     struct lk_round rounds[LK_MAX_ROUNDS];
     int n_rounds, best_round;
@@ -199,13 +201,15 @@ struct lk_queued {
 struct lk_queue {
     struct lk_queued *const *jobs;
     int n_jobs;
-    int jobs_per_visit; /* that pass through a layer of the transformer together, 1 to LK_MAX_JOBS_PER_VISIT */
+    int jobs_per_visit; /* that pass through a layer of the transformer together at most, 1 to LK_MAX_JOBS_PER_VISIT;
+                           fewer when memory says so */
     void (*done)(void *context, struct lk_queued *job); /* called when a job has its picture or has failed; or NULL */
     void *context;
     /* What an earlier queue of this pipeline has left of its prompts and images, and what this one leaves, up to
      * cache_bytes; lk_kept_free at last. NULL: nothing is taken over. */
     struct lk_kept **cache;
     size_t cache_bytes;
+    struct lk_kept **embeds; /* lk_pipeline_embed: stop when the prompts are encoded, and leave them here; else NULL */
 };
 
 #define LK_MAX_JOBS_PER_VISIT 8
@@ -216,3 +220,9 @@ struct lk_queue {
  * that cannot be done (its request, its pictures, NaNs) fails alone: LK_E_PARTIAL when there is one; what concerns all
  * (memory, device, files, interruption) ends the queue, and the jobs that were not done get its code. */
 enum lk_code lk_pipeline_edit_queue(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue);
+
+/* Encodes the prompts of all jobs, with their pictures where the encoder sees them, and writes what the transformer is
+ * told to a safetensors file: with it as prompt_embeds the same jobs give the same bits on the same architecture, by a
+ * machine that has no room for the text encoder. Nothing is written when a job fails, whose error is returned. */
+enum lk_code lk_pipeline_embed(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue,
+                               const char *path);

@@ -9,6 +9,7 @@
 struct lk_kept {
     struct lk_kept *next;
     char key[65];            /* "": not to be found */
+    bool prompt;             /* what the transformer is told of a prompt */
     struct lk_tensor tensor; /* dense; data in host memory, NULL when planning */
 };
 

@@ -144,6 +144,12 @@ enum lk_code lk_mmdit_attention(const struct lk_mmdit *p, const struct lk_tensor
     return LK_MMDIT_TRACE(p, out, "%s.%d.attention", kind, i);
 }
 
+void lk_mmdit_rows_out(struct lk_mmdit *p, bool last, int64_t n_noise) {
+    bool few = last && !p->dev->trace && !p->dev->counts_traced;
+    p->first_out = few ? p->n_txt : 0;
+    p->n_out = few ? n_noise : p->n;
+}
+
 enum lk_code lk_mmdit_new_block(struct lk_mmdit *passes, int n) {
     LK_EACH_PASS(p, passes, n) {
         struct lk_arena *arena = &p->dev->arena;

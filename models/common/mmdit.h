@@ -36,6 +36,7 @@ struct lk_mmdit {
     struct lk_modulation txt[2], img[2]; /* of attention and of MLP */
     struct lk_tensor u, qkv[3];          /* [n, dim]: the norms' output, then the attention's; queries, keys, values */
     struct lk_tensor wide;               /* [rows, ...]: what the block's last layer takes */
+    int64_t first_out, n_out;            /* rows that the block writes */
 };
 
 /* Sequences that pass through a layer together: the branches of LK_MAX_JOBS_PER_VISIT jobs. A layer's weights are read
@@ -111,6 +112,10 @@ enum lk_code lk_mmdit_project(const struct lk_mmdit *p, const struct lk_tensor *
 /* out [rows, dim] = attention of q [rows, dim] over k, v [n, dim]. kind and i name the traces. */
 enum lk_code lk_mmdit_attention(const struct lk_mmdit *p, const struct lk_tensor *out, const struct lk_tensor *q,
                                 const struct lk_tensor *k, const struct lk_tensor *v, const char *kind, int i);
+
+/* The rows that a block writes: all; of the last one the noise's, the first image rows, which alone are read after it.
+ * Who looks at the trace sees all. */
+void lk_mmdit_rows_out(struct lk_mmdit *p, bool last, int64_t n_noise);
 
 /* u and qkv of every pass in the arena. */
 enum lk_code lk_mmdit_new_block(struct lk_mmdit *passes, int n);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "models/embeds.h"
 #include "models/placement.h"
 
 struct queue {
@@ -11,7 +12,8 @@ struct queue {
     struct lk_device *dev;
     void **runs; /* of each job; NULL: done or failed */
     int n;
-    struct lk_kept *kept, *taken_over; /* the list, and where what is not this queue's begins in it */
+    int most; /* jobs in a visit */
+    struct lk_kept *kept;
     size_t peak_bytes;
 };
 
@@ -139,10 +141,10 @@ static enum lk_code visit(struct queue *q, int *at, int n) {
 }
 
 static enum lk_code transform(struct queue *q) {
-    int at[LK_MAX_JOBS_PER_VISIT], n = 0, most = q->given ? q->given->jobs_per_visit : 1;
+    int at[LK_MAX_JOBS_PER_VISIT], n = 0;
     for (int i = 0; i < q->n; i++) {
         if (q->runs[i]) at[n++] = i;
-        if (n < most && i + 1 < q->n) continue;
+        if (n < q->most && i + 1 < q->n) continue;
         if (n) LK_TRY(visit(q, at, n));
         n = 0;
     }
@@ -152,6 +154,7 @@ static enum lk_code transform(struct queue *q) {
 static enum lk_code stages(struct queue *q) {
     LK_TRY(each(q, q->stages->see));
     LK_TRY(each(q, q->stages->encode));
+    if (q->given && q->given->embeds) return LK_OK;
     for (int i = 0; i < q->n; i++)
         if (q->runs[i]) LK_TRY(settle(q, i, encode_references(q, q->runs[i])));
     return transform(q);
@@ -187,11 +190,12 @@ static enum lk_code plan(struct queue *q, const struct lk_device *target, struct
         w->plan = out;
     }
     q->dev = *dev;
+    struct lk_kept *given = q->kept;
     enum lk_code rc = stages(q);
-    if (!rc) rc = each(q, q->stages->decode);
+    if (!rc && !(q->given && q->given->embeds)) rc = each(q, q->stages->decode);
     out->arena_bytes = (*dev)->arena.peak > q->peak_bytes ? (*dev)->arena.peak : q->peak_bytes;
     out->weight_bytes = lk_device_plan_weight_bytes(*dev);
-    lk_kept_cut(&q->kept, q->taken_over);
+    lk_kept_cut(&q->kept, given);
     return rc;
 }
 
@@ -216,7 +220,7 @@ static enum lk_code begin(struct queue *q, int i, struct lk_pipeline *pipeline, 
 enum lk_code lk_stages_plan(const struct lk_stages *stages, struct lk_pipeline *pipeline,
                             const struct lk_device *target, const struct lk_request *request, struct lk_plan *out) {
     void *run = NULL;
-    struct queue q = {.stages = stages, .runs = &run, .n = 1};
+    struct queue q = {.stages = stages, .runs = &run, .n = 1, .most = 1};
     struct lk_device *dev = NULL;
     enum lk_code rc = begin(&q, 0, pipeline, request, NULL);
     if (!rc) {
@@ -227,17 +231,25 @@ enum lk_code lk_stages_plan(const struct lk_stages *stages, struct lk_pipeline *
     }
     if (!rc) out->device_bytes = out->least_bytes = lk_device_plan_footprint(dev, out->arena_bytes);
     if (!rc && target->memory->place) rc = lk_placement_describe(dev, target, out);
+    lk_kept_free(&q.kept);
     lk_device_free(dev);
     end_run(&q, 0);
     return rc;
 }
 
-static enum lk_code run(struct queue *q, struct lk_device *dev) {
+static enum lk_code prepare_device(struct queue *q, struct lk_device *dev) {
     struct lk_plan planned = {0};
     struct lk_device *counted = NULL;
+    q->peak_bytes = 0;
     enum lk_code rc = plan(q, dev, &planned, &counted);
     if (!rc) rc = lk_placement_prepare(dev, counted, planned.arena_bytes);
     lk_device_free(counted);
+    return rc;
+}
+
+static enum lk_code run(struct queue *q, struct lk_device *dev) {
+    enum lk_code rc = prepare_device(q, dev);
+    for (; rc / 100 == LK_E_FIT / 100 && q->most > 1; rc = prepare_device(q, dev)) q->most /= 2;
     if (rc) return rc;
     q->dev = dev;
     q->peak_bytes = 0;
@@ -249,29 +261,47 @@ static enum lk_code run(struct queue *q, struct lk_device *dev) {
     }
     LK_TRY(stages(q));
     for (int i = 0; i < q->n; i++) {
-        if (!q->runs[i]) continue;
+        if (!q->runs[i] || q->given->embeds) continue;
         LK_TRY(lk_queued_end(q->given, q->given->jobs[i], decode(q, i)));
         end_run(q, i);
     }
     return LK_OK;
 }
 
+/* The file of embeddings that job i names, once for all jobs that name it. */
+static enum lk_code give_embeds(struct queue *q, int i, const struct lk_pipeline *pipeline) {
+    struct lk_queued *job = q->given->jobs[i];
+    const char *file = job->request->prompt_embeds;
+    for (int j = 0; file && j < i; j++) {
+        const struct lk_queued *other = q->given->jobs[j];
+        if (!*other->result.embeds_isa || strcmp(other->request->prompt_embeds, file)) continue;
+        strcpy(job->result.embeds_isa, other->result.embeds_isa);
+        return LK_OK;
+    }
+    return file ? lk_embeds_read(file, pipeline, &q->kept, job->result.embeds_isa) : LK_OK;
+}
+
 enum lk_code lk_stages_run(const struct lk_stages *stages, struct lk_pipeline *pipeline, struct lk_device *dev,
                            const struct lk_queue *queue) {
-    struct queue q = {.stages = stages, .given = queue, .n = queue->n_jobs};
+    struct queue q = {.stages = stages, .given = queue, .n = queue->n_jobs, .most = queue->jobs_per_visit};
     q.runs = lk_calloc((size_t)q.n + 1, sizeof *q.runs);
-    if (queue->cache) q.kept = q.taken_over = *queue->cache;
+    if (queue->cache) q.kept = *queue->cache;
     enum lk_code rc = q.runs ? LK_OK : lk_fail(LK_E_NOMEM, "edit: out of memory");
     int n_live = 0;
     for (int i = 0; !rc && i < q.n; i++) {
         struct lk_queued *job = queue->jobs[i];
         if (job->ended) continue;
-        rc = settle(&q, i, begin(&q, i, pipeline, job->request, job));
+        rc = give_embeds(&q, i, pipeline);
+        rc = settle(&q, i, rc ? rc : begin(&q, i, pipeline, job->request, job));
         n_live += q.runs[i] != NULL;
     }
     if (!rc && n_live) rc = run(&q, dev);
     if (n_live) lk_arena_release(&dev->arena, 0);
     for (int i = 0; q.runs && i < q.n; i++) end_run(&q, i);
+    if (queue->embeds) {
+        *queue->embeds = q.kept;
+        q.kept = NULL;
+    }
     lk_kept_trim(&q.kept, queue->cache ? queue->cache_bytes : 0);
     if (queue->cache) *queue->cache = q.kept;
     lk_free(q.runs);

@@ -102,6 +102,27 @@ enum lk_code lk_walk_give_back(const struct lk_walk *w, const struct lk_kept *ke
     return lk_walk_planning(w) ? LK_OK : lk_upload(w->dev, t, kept->tensor.data);
 }
 
+enum lk_code lk_walk_find_prompt(const struct lk_walk *w, char key[65], const char *prompt, int64_t rows, int64_t width,
+                                 struct lk_kept **out) {
+    const char *file = w->request->prompt_embeds;
+    const struct lk_tensor shape = lk_tensor_make(NULL, w->dtype, 2, (const int64_t[]){rows, width});
+    if (file && !w->result) return lk_kept_add(w->kept, "", &shape, false, out);
+    if (file && *key) lk_key_add(key, file, strlen(file));
+    *out = lk_kept_find(*w->kept, key);
+    if (!file) return LK_OK;
+    if (!*out)
+        return lk_fail(
+            LK_E_NOT_FOUND,
+            "%s: nothing of the prompt \"%.80s\" with these pictures and options; make the file with `embed` "
+            "and what the edit is given",
+            file, prompt ? prompt : "");
+    if (memcmp((*out)->tensor.shape, shape.shape, 2 * sizeof *shape.shape) != 0)
+        return lk_fail(LK_E_INPUT, "%s: expected [%lld, %lld] of the prompt \"%.80s\", got [%lld, %lld]", file,
+                       (long long)rows, (long long)width, prompt ? prompt : "", (long long)(*out)->tensor.shape[0],
+                       (long long)(*out)->tensor.shape[1]);
+    return LK_OK;
+}
+
 enum lk_code lk_walk_schedule(struct lk_walk *w, const struct lk_flow_match_config *scheduler, double mu) {
     int n = w->request->num_inference_steps;
     LK_TRY(lk_flow_match_sigmas(scheduler, n, mu, w->sigmas, w->timesteps));

@@ -53,6 +53,11 @@ enum lk_code lk_walk_noise(struct lk_walk *walk, const struct lk_tensor *rows, b
 enum lk_code lk_walk_keep(const struct lk_walk *walk, const char *key, const struct lk_tensor *t, struct lk_kept **out);
 enum lk_code lk_walk_give_back(const struct lk_walk *walk, const struct lk_kept *kept, const struct lk_tensor *t);
 
+/* What the request's file of embeddings has of a prompt, which must be there; a plan takes it to be [rows, width].
+ * Without a file what was kept under `key`, or NULL: to be encoded. `prompt` is for messages. */
+enum lk_code lk_walk_find_prompt(const struct lk_walk *walk, char key[65], const char *prompt, int64_t rows,
+                                 int64_t width, struct lk_kept **out);
+
 /* Sigmas and timesteps into walk, result and trace. */
 struct lk_flow_match_config;
 enum lk_code lk_walk_schedule(struct lk_walk *walk, const struct lk_flow_match_config *scheduler, double mu);

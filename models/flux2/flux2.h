@@ -26,7 +26,7 @@ extern const char lk_flux2_released_scheduler[], lk_flux2_released_text_encoder[
 enum lk_code lk_flux2_open(struct lk_pipeline *pipeline, bool with_weights);
 void lk_flux2_close(struct lk_pipeline *pipeline);
 unsigned lk_flux2_quantized(const struct lk_pipeline *pipeline);
-enum lk_code lk_flux2_weights_identity(const struct lk_pipeline *pipeline, char out[65]);
+const struct lk_checkpoint *lk_flux2_checkpoints(const struct lk_pipeline *pipeline);
 
 /* Binds as many text encoder layers as the request's out layers need. or_more: more that are bound already do as well.
  */

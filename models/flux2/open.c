@@ -57,9 +57,8 @@ unsigned lk_flux2_quantized(const struct lk_pipeline *pipeline) {
     return m->transformer.totals.quantized | m->text.totals.quantized;
 }
 
-enum lk_code lk_flux2_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
-    const struct lk_flux2 *m = pipeline->model;
-    return lk_components_identity(m->checkpoints, 3, out);
+const struct lk_checkpoint *lk_flux2_checkpoints(const struct lk_pipeline *pipeline) {
+    return ((const struct lk_flux2 *)pipeline->model)->checkpoints;
 }
 
 static enum lk_code open_model(struct lk_flux2 *m, struct lk_pipeline *pipeline, bool with_weights) {

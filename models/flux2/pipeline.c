@@ -102,14 +102,16 @@ static enum lk_code encode_text(void *run) {
     size_t mark = lk_arena_mark(arena);
     struct lk_tensor embeds;
     char key[65];
+    int64_t n = r->n_pad + r->n_real, width = r->m->transformer.config.joint_attention_dim;
     prompt_key(r, key);
-    r->prompt_embeds = lk_kept_find(*r->walk.kept, key);
+    LK_TRY(lk_walk_find_prompt(&r->walk, key, r->walk.request->prompt, n, width, &r->prompt_embeds));
     if (r->prompt_embeds) return LK_OK;
     LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
-    LK_TRY(LK_NEW(arena, &embeds, r->walk.dtype, r->n_pad + r->n_real, r->m->transformer.config.joint_attention_dim));
+    LK_TRY(LK_NEW(arena, &embeds, r->walk.dtype, n, width));
     LK_TRY(encode_ids(r, &embeds));
     LK_TRY(lk_walk_check_finite(&r->walk, &embeds, "text encoder", -1));
     LK_TRY(lk_walk_keep(&r->walk, key, &embeds, &r->prompt_embeds));
+    r->prompt_embeds->prompt = true;
     lk_walk_note(&r->walk, "text_encoder", &r->m->text.totals, 1, &before);
     lk_arena_release(arena, mark);
     return LK_OK;
@@ -351,7 +353,7 @@ const struct lk_family lk_family_flux2 = {
     .close = lk_flux2_close,
     .kept = lk_flux2_kept,
     .quantized = lk_flux2_quantized,
-    .weights_identity = lk_flux2_weights_identity,
+    .checkpoints = lk_flux2_checkpoints,
     .defaults = defaults,
     .stages = &stages,
 };

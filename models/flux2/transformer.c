@@ -41,13 +41,27 @@ static enum lk_code double_block(struct lk_mmdit *passes, int n, int i, const st
     return LK_OK;
 }
 
-/* q, k and v of a single block, side by side in qkv[0]: normed, rotated, and attended into the first columns of wide.
- */
+/* q, k and v of a single block, side by side in qkv[0]. */
+static enum lk_code project_single(struct lk_mmdit *p, const struct lk_tensor *weight) {
+    int64_t d = p->dim;
+    struct lk_layer all = {.weight = lk_tensor_rows(weight, 0, 3 * d)}, of_q = {.weight = lk_tensor_rows(weight, 0, d)};
+    struct lk_layer of_kv = {.weight = lk_tensor_rows(weight, d, 2 * d)};
+    LK_TRY(LK_NEW(&p->dev->arena, &p->qkv[0], p->dtype, p->n, 3 * d));
+    if (p->n_out == p->n) return lk_project(p->dev, &p->qkv[0], &p->u, &all, LK_ACT_NONE);
+    struct lk_tensor q = lk_tensor_cols(&p->qkv[0], 0, d), kv = lk_tensor_cols(&p->qkv[0], d, 2 * d);
+    struct lk_tensor rows = lk_tensor_rows(&p->u, p->first_out, p->n_out);
+    q = lk_tensor_rows(&q, p->first_out, p->n_out);
+    LK_TRY(lk_project(p->dev, &q, &rows, &of_q, LK_ACT_NONE));
+    return lk_project(p->dev, &kv, &p->u, &of_kv, LK_ACT_NONE);
+}
+
+/* q and k normed and rotated, and attended into the first columns of wide. */
 static enum lk_code attend_single(struct lk_mmdit *p, int i, const struct lk_flux2_single_block *w) {
     int64_t d = p->dim;
     struct lk_tensor q = lk_tensor_cols(&p->qkv[0], 0, d), k = lk_tensor_cols(&p->qkv[0], d, d);
     struct lk_tensor v = lk_tensor_cols(&p->qkv[0], 2 * d, d), attended = lk_tensor_cols(&p->wide, 0, d);
-    LK_TRY(lk_mmdit_norm_rope(p, &q, &w->norm_q, 0));
+    q = lk_tensor_rows(&q, p->first_out, p->n_out);
+    LK_TRY(lk_mmdit_norm_rope(p, &q, &w->norm_q, p->first_out));
     LK_TRY(lk_mmdit_norm_rope(p, &k, &w->norm_k, 0));
     return lk_mmdit_attention(p, &attended, &q, &k, &v, "single", i);
 }
@@ -57,23 +71,23 @@ static enum lk_code single_block(struct lk_mmdit *passes, int n, int i, const st
     struct lk_arena *arena = &passes->dev->arena;
     int64_t d = passes->dim, mlp = w->to_out.weight.shape[1] - d;
     size_t mark = lk_arena_mark(arena);
-    struct lk_layer w_qkv = {.weight = lk_tensor_rows(&w->to_qkv_mlp_proj.weight, 0, 3 * d)};
     struct lk_layer w_mlp = {.weight = lk_tensor_rows(&w->to_qkv_mlp_proj.weight, 3 * d, 2 * mlp)};
     LK_EACH_PASS(p, passes, n) {
-        LK_TRY(LK_NEW(arena, &p->wide, p->dtype, p->n, d + mlp));
+        LK_TRY(LK_NEW(arena, &p->wide, p->dtype, p->n_out, d + mlp));
         LK_TRY(LK_NEW(arena, &p->u, p->dtype, p->n, d));
         LK_TRY(lk_mmdit_modulate(p, &p->u, &p->z, &p->img[0]));
     }
     LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor activated = lk_tensor_cols(&p->wide, d, mlp);
-        LK_TRY(mlp_in(p, &activated, &p->u, &w_mlp));
+        struct lk_tensor activated = lk_tensor_cols(&p->wide, d, mlp),
+                         rows = lk_tensor_rows(&p->u, p->first_out, p->n_out);
+        LK_TRY(mlp_in(p, &activated, &rows, &w_mlp));
     }
-    LK_EACH_PASS(p, passes, n) {
-        LK_TRY(LK_NEW(arena, &p->qkv[0], p->dtype, p->n, 3 * d));
-        LK_TRY(lk_project(p->dev, &p->qkv[0], &p->u, &w_qkv, LK_ACT_NONE));
-    }
+    LK_EACH_PASS(p, passes, n) LK_TRY(project_single(p, &w->to_qkv_mlp_proj.weight));
     LK_EACH_PASS(p, passes, n) LK_TRY(attend_single(p, i, w));
-    LK_EACH_PASS(p, passes, n) LK_TRY(lk_project_onto(p->dev, &p->z, &p->wide, &w->to_out, &p->img[0].gate));
+    LK_EACH_PASS(p, passes, n) {
+        struct lk_tensor rows = lk_tensor_rows(&p->z, p->first_out, p->n_out);
+        LK_TRY(lk_project_onto(p->dev, &rows, &p->wide, &w->to_out, &p->img[0].gate));
+    }
     lk_arena_release(arena, mark);
     LK_EACH_PASS(p, passes, n) LK_TRY(LK_MMDIT_TRACE(p, &p->z, "single.%d", i));
     return LK_OK;
@@ -134,7 +148,11 @@ enum lk_code lk_flux2_transformer_forward(struct lk_device *dev, const struct lk
     for (int k = 0; k < n; k++) LK_TRY(begin_pass(&passes[k], dev, t, &in[k]));
     for (int i = 0; i < t->config.num_layers; i++) LK_TRY(double_block(passes, n, i, &t->double_blocks[i]));
     LK_EACH_PASS(p, passes, n) lk_mmdit_modulation(p, SINGLE, 1, p->img);
-    for (int i = 0; i < t->config.num_single_layers; i++) LK_TRY(single_block(passes, n, i, &t->single_blocks[i]));
+    for (int i = 0; i < t->config.num_single_layers; i++) {
+        for (int k = 0; k < n; k++)
+            lk_mmdit_rows_out(&passes[k], i + 1 == t->config.num_single_layers, in[k].velocity->shape[0]);
+        LK_TRY(single_block(passes, n, i, &t->single_blocks[i]));
+    }
     for (int k = 0; k < n; k++) LK_TRY(lk_mmdit_tail(&passes[k], NORM_OUT, &t->proj_out, in[k].velocity));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;

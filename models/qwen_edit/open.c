@@ -152,9 +152,8 @@ unsigned lk_qwen_edit_quantized(const struct lk_pipeline *pipeline) {
     return m->transformer.totals.quantized | m->text.totals.quantized;
 }
 
-enum lk_code lk_qwen_edit_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
-    const struct lk_qwen_edit *m = pipeline->model;
-    return lk_components_identity(m->checkpoints, 3, out);
+const struct lk_checkpoint *lk_qwen_edit_checkpoints(const struct lk_pipeline *pipeline) {
+    return ((const struct lk_qwen_edit *)pipeline->model)->checkpoints;
 }
 
 static enum lk_code open_model(struct lk_qwen_edit *m, struct lk_pipeline *pipeline, bool with_weights) {
@@ -207,7 +206,7 @@ const struct lk_family lk_family_qwen_edit = {
     .close = lk_qwen_edit_close,
     .kept = lk_qwen_kept,
     .quantized = lk_qwen_edit_quantized,
-    .weights_identity = lk_qwen_edit_weights_identity,
+    .checkpoints = lk_qwen_edit_checkpoints,
     .defaults = lk_qwen_edit_defaults,
     .stages = &lk_qwen_edit_stages,
 };

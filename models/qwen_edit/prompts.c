@@ -1,5 +1,6 @@
 /* Qwen-Image-Edit: prompts and pictures to the transformer's conditioning. */
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/base/alloc.h"
 #include "models/qwen_edit/run.h"
@@ -73,6 +74,22 @@ static void features_key(const struct lk_qwen_edit_run *r, char key[65]) {
     }
 }
 
+/* Keys of the branches' prompts with these features, and what a file has of them: all or nothing. */
+static enum lk_code find_prompts(struct lk_qwen_edit_run *r, const char *features) {
+    for (int i = 0; i < r->n_branches; i++) {
+        struct lk_qwen_edit_branch *b = &r->branches[i];
+        b->key[0] = 0;
+        if (b->ids && (*features || !r->walk.request->n_images)) {
+            lk_key_begin(b->key, "Qwen-Image prompt");
+            lk_key_add(b->key, features, strlen(features));
+            lk_key_add_int(b->key, b->n_txt);
+            for (int64_t k = 0; k < b->n; k++) lk_key_add_int(b->key, b->ids[k]);
+        }
+        LK_TRY(lk_walk_find_prompt(&r->walk, b->key, b->prompt, b->n_txt, r->m->text.config.hidden_size, &b->embeds));
+    }
+    return LK_OK;
+}
+
 enum lk_code lk_qwen_edit_see(void *run) {
     struct lk_qwen_edit_run *r = run;
     struct lk_arena *arena = &r->walk.dev->arena;
@@ -81,10 +98,11 @@ enum lk_code lk_qwen_edit_see(void *run) {
     size_t mark = lk_arena_mark(arena);
     struct lk_cost before;
     struct lk_tensor features;
-    char key[65];
-    if (!n_images) return LK_OK;
+    char key[65] = "";
+    if (n_images) features_key(r, key);
+    LK_TRY(find_prompts(r, key));
+    if (r->branches[0].embeds || !n_images) return LK_OK;
     for (int i = 0; i < n_images; i++) n += r->references[i].n_tokens;
-    features_key(r, key);
     r->features = lk_kept_find(*r->walk.kept, key);
     if (r->features) return LK_OK;
     LK_TRY(lk_walk_begin(&r->walk, "vision", &before));
@@ -131,16 +149,6 @@ static struct lk_bind_totals language_totals(const struct lk_qwen25_vl *m) {
                                    .n_tensors = m->totals.n_tensors - m->vision_totals.n_tensors};
 }
 
-/* All that decides the embeddings of a branch's prompt; empty when planning without one. */
-static void prompt_key(const struct lk_qwen_edit_run *r, const struct lk_qwen_edit_branch *b, char key[65]) {
-    key[0] = 0;
-    if (!b->ids || (r->features && !r->features->key[0])) return;
-    lk_key_begin(key, "Qwen-Image prompt");
-    lk_key_add(key, r->features ? r->features->key : "", r->features ? 64 : 0);
-    lk_key_add_int(key, b->n_txt);
-    for (int64_t i = 0; i < b->n; i++) lk_key_add_int(key, b->ids[i]);
-}
-
 /* Branch i's prompt, unless an equal one was encoded before. */
 static enum lk_code encode_branch(struct lk_qwen_edit_run *r, int i, const struct lk_tensor *features) {
     struct lk_qwen_edit_branch *b = &r->branches[i];
@@ -148,14 +156,13 @@ static enum lk_code encode_branch(struct lk_qwen_edit_run *r, int i, const struc
     size_t mark = lk_arena_mark(&dev->arena);
     struct lk_cost others = dev->cost;
     struct lk_tensor hidden;
-    char key[65];
-    prompt_key(r, b, key);
-    b->embeds = lk_kept_find(*r->walk.kept, key);
+    b->embeds = lk_kept_find(*r->walk.kept, b->key);
     if (b->embeds) return LK_OK;
     LK_TRY(LK_NEW(&dev->arena, &hidden, r->walk.dtype, b->n, r->m->text.config.hidden_size));
     LK_TRY(encode_prompt(r, b, features, &hidden));
     struct lk_tensor seen = lk_tensor_rows(&hidden, lk_qwen_edit_drop(r->m->kind), b->n_txt);
-    LK_TRY(lk_walk_keep(&r->walk, key, &seen, &b->embeds));
+    LK_TRY(lk_walk_keep(&r->walk, b->key, &seen, &b->embeds));
+    b->embeds->prompt = true;
     lk_qwen_edit_count_longest(r, i, &others);
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
@@ -168,6 +175,7 @@ enum lk_code lk_qwen_edit_encode_prompts(void *run) {
     struct lk_tensor features;
     struct lk_cost before;
     size_t mark = lk_arena_mark(&dev->arena);
+    if (r->branches[0].embeds) return LK_OK; /* of a file */
     LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
     if (r->features) {
         const struct lk_tensor *t = &r->features->tensor;

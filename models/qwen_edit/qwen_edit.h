@@ -38,7 +38,7 @@ extern const char lk_qwen_edit_released_scheduler[], lk_qwen_edit_released_text_
 enum lk_code lk_qwen_edit_open(struct lk_pipeline *pipeline, bool with_weights);
 void lk_qwen_edit_close(struct lk_pipeline *pipeline);
 unsigned lk_qwen_edit_quantized(const struct lk_pipeline *pipeline);
-enum lk_code lk_qwen_edit_weights_identity(const struct lk_pipeline *pipeline, char out[65]);
+const struct lk_checkpoint *lk_qwen_edit_checkpoints(const struct lk_pipeline *pipeline);
 
 /* A reference image as the model sees it. */
 struct lk_qwen_edit_reference {

@@ -9,6 +9,7 @@ struct lk_qwen_edit_branch {
     const char *name, *prompt;
     int32_t *ids;           /* of the whole chat [n], NULL when planning without a prompt */
     int64_t n, n_txt;       /* n_txt of them, after the template's beginning, are seen by the transformer */
+    char key[65];           /* of embeds; empty when planning without a prompt or its pictures */
     struct lk_kept *embeds; /* [n_txt, hidden_size]: what the text encoder says */
     struct lk_qwen_conditioning conditioning;
     struct lk_tensor velocity; /* [n_noise, 4 C] */

@@ -50,7 +50,12 @@ static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, co
     for (int i = 0; !rc && i < queue->n_jobs; i++) {
         struct lk_queued *job = queue->jobs[i];
         if (job->ended || !thinks(job)) continue;
-        rc = lk_queued_end(queue, job, edit_thinking(pipeline, dev, job->request, &job->result));
+        if (queue->embeds || job->request->prompt_embeds)
+            rc = lk_fail(LK_E_USAGE, "prompt_embeds: thinking and reflection write prompts of their own, which are "
+                                     "encoded as they come; leave one of the two out");
+        else
+            rc = edit_thinking(pipeline, dev, job->request, &job->result);
+        rc = lk_queued_end(queue, job, rc);
     }
     return rc;
 }
@@ -65,7 +70,7 @@ const struct lk_family lk_family_step1x = {
     .close = lk_step1x_close,
     .kept = lk_step1x_kept,
     .quantized = lk_step1x_quantized,
-    .weights_identity = lk_step1x_weights_identity,
+    .checkpoints = lk_step1x_checkpoints,
     .defaults = defaults,
     .stages = &lk_step1x_stages,
     .edit = edit,

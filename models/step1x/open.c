@@ -98,9 +98,8 @@ unsigned lk_step1x_quantized(const struct lk_pipeline *pipeline) {
     return m->transformer.totals.quantized | m->text.totals.quantized;
 }
 
-enum lk_code lk_step1x_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
-    const struct lk_step1x *m = pipeline->model;
-    return lk_components_identity(m->checkpoints, 3, out);
+const struct lk_checkpoint *lk_step1x_checkpoints(const struct lk_pipeline *pipeline) {
+    return ((const struct lk_step1x *)pipeline->model)->checkpoints;
 }
 
 /* A mapping of quoted tokens, or the class that names v1p2's steps, makes a v1p2. */

@@ -60,6 +60,19 @@ static enum lk_code see_picture(const struct lk_step1x_run *r, const struct lk_t
     return rc ? rc : lk_walk_check_finite(&r->walk, features, "vision tower", -1);
 }
 
+/* The key of a branch's prompt with these features, and what a file has of it. */
+static enum lk_code find_prompt(const struct lk_step1x_run *r, const struct lk_step1x_branch *b, const char *kind,
+                                const char *features, char key[65], struct lk_kept **out) {
+    key[0] = 0;
+    if (b->ids && *features) {
+        lk_key_begin(key, kind);
+        lk_key_add(key, features, 64);
+        lk_key_add_int(key, b->n_txt);
+        for (int64_t i = 0; i < b->n; i++) lk_key_add_int(key, b->ids[i]);
+    }
+    return lk_walk_find_prompt(&r->walk, key, b->prompt, b->n_txt, r->m->text_config.hidden_size, out);
+}
+
 enum lk_code lk_step1x_see(void *run) {
     struct lk_step1x_run *r = run;
     const struct lk_qwen25_vl *text = &r->m->text;
@@ -69,6 +82,12 @@ enum lk_code lk_step1x_see(void *run) {
     struct lk_tensor features;
     char key[65];
     features_key(r, key);
+    for (int i = 0; i < r->n_branches; i++) {
+        struct lk_step1x_branch *b = &r->branches[i];
+        LK_TRY(find_prompt(r, b, "Step1X-Edit prompt", key, b->hidden_key, &b->hidden));
+        LK_TRY(find_prompt(r, b, "Step1X-Edit tokens", key, b->embeds_key, &b->embeds));
+    }
+    if (r->branches[0].hidden) return LK_OK; /* of a file */
     r->features = lk_kept_find(*r->walk.kept, key);
     if (r->features) return LK_OK;
     LK_TRY(lk_walk_begin(&r->walk, "vision", &before));
@@ -81,17 +100,6 @@ enum lk_code lk_step1x_see(void *run) {
     return LK_OK;
 }
 
-/* All that decides what the text encoder says of a branch's prompt; empty when planning without one. */
-static void prompt_key(const struct lk_step1x_run *r, const struct lk_step1x_branch *b, const char *kind,
-                       char key[65]) {
-    key[0] = 0;
-    if (!b->ids || !r->features->key[0]) return;
-    lk_key_begin(key, kind);
-    lk_key_add(key, r->features->key, 64);
-    lk_key_add_int(key, b->n_txt);
-    for (int64_t i = 0; i < b->n; i++) lk_key_add_int(key, b->ids[i]);
-}
-
 /* Branch i's prompt, unless an equal one was encoded before. */
 static enum lk_code encode_branch(struct lk_step1x_run *r, int i, const struct lk_tensor *features) {
     struct lk_step1x_branch *b = &r->branches[i];
@@ -101,11 +109,8 @@ static enum lk_code encode_branch(struct lk_step1x_run *r, int i, const struct l
     struct lk_cost others = dev->cost;
     struct lk_vlm_prompt prompt = chat(r, b);
     struct lk_tensor hidden, embeds;
-    char hidden_key[65], embeds_key[65];
-    prompt_key(r, b, "Step1X-Edit prompt", hidden_key);
-    prompt_key(r, b, "Step1X-Edit tokens", embeds_key);
-    b->hidden = lk_kept_find(*r->walk.kept, hidden_key);
-    b->embeds = lk_kept_find(*r->walk.kept, embeds_key);
+    b->hidden = lk_kept_find(*r->walk.kept, b->hidden_key);
+    b->embeds = lk_kept_find(*r->walk.kept, b->embeds_key);
     if (b->hidden && b->embeds) return LK_OK;
     prompt.features = features;
     if (lk_walk_planning(&r->walk)) prompt.ids = NULL;
@@ -116,8 +121,9 @@ static enum lk_code encode_branch(struct lk_step1x_run *r, int i, const struct l
     struct lk_tensor seen = lk_tensor_rows(&hidden, LK_STEP1X_PREFIX_TOKENS, b->n_txt);
     struct lk_tensor tokens = lk_tensor_rows(&embeds, LK_STEP1X_PREFIX_TOKENS, b->n_txt);
     LK_TRY(lk_walk_check_finite(&r->walk, &seen, "text encoder", -1));
-    LK_TRY(lk_walk_keep(&r->walk, hidden_key, &seen, &b->hidden));
-    LK_TRY(lk_walk_keep(&r->walk, embeds_key, &tokens, &b->embeds));
+    LK_TRY(lk_walk_keep(&r->walk, b->hidden_key, &seen, &b->hidden));
+    LK_TRY(lk_walk_keep(&r->walk, b->embeds_key, &tokens, &b->embeds));
+    b->hidden->prompt = b->embeds->prompt = true;
     lk_step1x_count_longest(r, i, &others);
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
@@ -127,10 +133,11 @@ enum lk_code lk_step1x_encode_prompts(void *run) {
     struct lk_step1x_run *r = run;
     struct lk_bind_totals language = language_totals(&r->m->text);
     struct lk_arena *arena = &r->walk.dev->arena;
-    const struct lk_tensor *t = &r->features->tensor;
     size_t mark = lk_arena_mark(arena);
     struct lk_cost before;
     struct lk_tensor features;
+    if (r->branches[0].hidden) return LK_OK; /* of a file */
+    const struct lk_tensor *t = &r->features->tensor;
     LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
     LK_TRY(LK_NEW(arena, &features, t->dtype, t->shape[0], t->shape[1]));
     LK_TRY(lk_walk_give_back(&r->walk, r->features, &features));

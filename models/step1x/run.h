@@ -11,7 +11,9 @@ struct lk_step1x_branch {
     bool *quoted;
     int64_t n, n_txt; /* n_txt of them, after the prefix, are seen by the transformer */
     bool any_quoted;
-    struct lk_kept *hidden, *embeds; /* [n_txt, hidden_size]: the text encoder's states, and its tokens' embeddings */
+    char hidden_key[65], embeds_key[65]; /* empty when planning without a prompt or its picture */
+    /* [n_txt, hidden_size]: the text encoder's states, and its tokens' embeddings; NULL: to be encoded */
+    struct lk_kept *hidden, *embeds;
     struct lk_step1x_conditioning conditioning;
 };
 

@@ -38,7 +38,7 @@ extern const char lk_step1x_released_scheduler[], lk_step1x_released_text_encode
 enum lk_code lk_step1x_open(struct lk_pipeline *pipeline, bool with_weights);
 void lk_step1x_close(struct lk_pipeline *pipeline);
 unsigned lk_step1x_quantized(const struct lk_pipeline *pipeline);
-enum lk_code lk_step1x_weights_identity(const struct lk_pipeline *pipeline, char out[65]);
+const struct lk_checkpoint *lk_step1x_checkpoints(const struct lk_pipeline *pipeline);
 
 /* The picture of `width` x `height` that the vision tower sees, cut into rows (lk_malloc): the source resized by
  * Pillow's Lanczos in its own mode, or black where there is none. Without `rows` only the grid is told. */

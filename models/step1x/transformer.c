@@ -123,21 +123,26 @@ static enum lk_code single_block(struct lk_mmdit *passes, int n, const struct lk
     size_t mark = lk_arena_mark(arena);
     LK_TRY(lk_mmdit_new_block(passes, n));
     LK_EACH_PASS(p, passes, n) {
-        LK_TRY(LK_NEW(arena, &p->wide, p->dtype, p->n, d + mlp));
+        LK_TRY(LK_NEW(arena, &p->wide, p->dtype, p->n_out, d + mlp));
         lk_mmdit_modulation(p, SINGLE(t, i), 1, p->img);
         LK_TRY(lk_mmdit_modulate(p, &p->u, &p->z, &p->img[0]));
     }
     LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor activated = lk_tensor_cols(&p->wide, d, mlp);
-        LK_TRY(lk_project(p->dev, &activated, &p->u, &w->proj_mlp, LK_ACT_GELU_TANH));
+        struct lk_tensor activated = lk_tensor_cols(&p->wide, d, mlp),
+                         rows = lk_tensor_rows(&p->u, p->first_out, p->n_out);
+        LK_TRY(lk_project(p->dev, &activated, &rows, &w->proj_mlp, LK_ACT_GELU_TANH));
     }
-    for (int j = 0; j < 3; j++)
-        LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_project(p, &p->qkv[j], &p->u, 0, p->n, layers[j], norms[j]));
+    for (int j = 0; j < 3; j++) LK_EACH_PASS(p, passes, n)
+    LK_TRY(lk_mmdit_project(p, &p->qkv[j], &p->u, j ? 0 : p->first_out, j ? p->n : p->n_out, layers[j], norms[j]));
     LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor attended = lk_tensor_cols(&p->wide, 0, d);
-        LK_TRY(lk_mmdit_attention(p, &attended, &p->qkv[0], &p->qkv[1], &p->qkv[2], "single", i));
+        struct lk_tensor attended = lk_tensor_cols(&p->wide, 0, d),
+                         q = lk_tensor_rows(&p->qkv[0], p->first_out, p->n_out);
+        LK_TRY(lk_mmdit_attention(p, &attended, &q, &p->qkv[1], &p->qkv[2], "single", i));
     }
-    LK_EACH_PASS(p, passes, n) LK_TRY(lk_project_onto(p->dev, &p->z, &p->wide, &w->proj_out, &p->img[0].gate));
+    LK_EACH_PASS(p, passes, n) {
+        struct lk_tensor rows = lk_tensor_rows(&p->z, p->first_out, p->n_out);
+        LK_TRY(lk_project_onto(p->dev, &rows, &p->wide, &w->proj_out, &p->img[0].gate));
+    }
     lk_arena_release(arena, mark);
     LK_EACH_PASS(p, passes, n) LK_TRY(LK_MMDIT_TRACE(p, &p->z, "single.%d", i));
     return LK_OK;
@@ -165,7 +170,11 @@ enum lk_code lk_step1x_transformer_forward(struct lk_device *dev, const struct l
     size_t mark = lk_arena_mark(&dev->arena);
     for (int k = 0; k < n; k++) LK_TRY(begin_pass(&passes[k], dev, t, &in[k]));
     for (int i = 0; i < t->config.num_layers; i++) LK_TRY(double_block(passes, n, i, &t->double_blocks[i]));
-    for (int i = 0; i < t->config.num_single_layers; i++) LK_TRY(single_block(passes, n, t, i));
+    for (int i = 0; i < t->config.num_single_layers; i++) {
+        for (int k = 0; k < n; k++)
+            lk_mmdit_rows_out(&passes[k], i + 1 == t->config.num_single_layers, in[k].velocity->shape[0]);
+        LK_TRY(single_block(passes, n, t, i));
+    }
     for (int k = 0; k < n; k++) LK_TRY(lk_mmdit_tail(&passes[k], NORM_OUT(t), &t->proj_out, in[k].velocity));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;

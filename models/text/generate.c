@@ -4,6 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
+#include "models/placement.h"
 #include "models/text/sampler.h"
 #include "weights/mapped_file.h"
 
@@ -36,6 +37,7 @@ struct run {
     float *host_logits;      /* [vocab] */
     int32_t (*positions)[3]; /* host: of the longest prompt, or of all rows of a step */
     int32_t *step_ids;       /* host [n_slots * max_step] */
+    size_t peak_bytes;       /* of the arena in the stages before */
 };
 
 int64_t lk_generate_limit(const struct lk_generation_config *config, int64_t n_prompt) {
@@ -48,8 +50,18 @@ static bool planning(const struct run *r) { return r->dev->kind == LK_DEVICE_PLA
 
 static int64_t shared_rows(const struct lk_generate_request *q) { return q->shared_key ? q->n_shared : 0; }
 
+/* A stage begins, whose weights and activations are placed by themselves; its peak of the arena is measured afresh. */
+static enum lk_code enter(struct run *r, const char *stage) {
+    struct lk_arena *arena = &r->dev->arena;
+    if (arena->peak > r->peak_bytes) r->peak_bytes = arena->peak;
+    LK_TRY(lk_device_stage(r->dev, stage));
+    arena->peak = arena->used;
+    return LK_OK;
+}
+
 static enum lk_code allocate(struct run *r) {
     struct lk_arena *arena = &r->dev->arena;
+    LK_TRY(enter(r, "generate"));
     int64_t n = r->n_slots * r->capacity + r->shared_capacity;
     for (int64_t i = 0; i < r->m->n_layers; i++) {
         LK_TRY(LK_NEW(arena, &r->cache.k[i], r->dtype, n, r->m->n_kv_heads, r->m->head_dim));
@@ -84,7 +96,9 @@ static enum lk_code read_prompt(struct run *r, const struct lk_generate_request 
     struct lk_vlm_prompt prompt = {
         .ids = planning(r) ? NULL : q->ids, .n = to, .images = q->images + image, .n_images = n_images};
     if (n_images) {
+        LK_TRY(enter(r, "vision"));
         LK_TRY(see_images(r, q, image, n_images, &features));
+        LK_TRY(enter(r, "generate"));
         prompt.features = &features;
     }
     rows.n = to - from;
@@ -325,13 +339,13 @@ static enum lk_code begin(struct run *r) {
     return LK_OK;
 }
 
-/* Tells `dev` of the weights; *arena_bytes gets what the activations need. */
-static enum lk_code plan_run(struct run r, struct lk_device *dev, uint64_t *arena_bytes) {
+/* Memory of `dev` for weights and activations, by what a plan's run has met. */
+static enum lk_code prepare(struct run r, struct lk_device *dev) {
     LK_TRY(lk_device_plan_create(dev, &r.dev));
     enum lk_code rc = begin(&r);
     if (!rc) rc = plan_all(&r);
-    if (!rc) rc = lk_device_plan_show(r.dev, dev);
-    *arena_bytes = r.dev->arena.peak;
+    size_t peak = r.dev->arena.peak > r.peak_bytes ? r.dev->arena.peak : r.peak_bytes;
+    if (!rc) rc = lk_placement_prepare(dev, r.dev, peak);
     lk_free(r.cache.k);
     lk_device_free(r.dev);
     return rc;
@@ -351,15 +365,14 @@ enum lk_code lk_generate(struct lk_device *dev, const struct lk_vlm *m, enum lk_
                          const struct lk_generate_request *requests, int n, int n_slots, struct lk_generation *out) {
     struct run r = {
         .dev = dev, .m = m, .dtype = compute, .requests = requests, .out = out, .n_requests = n, .n_slots = n_slots};
-    uint64_t arena_bytes;
     for (int i = 0; i < n; i++) out[i] = (struct lk_generation){0};
     if (!n) return LK_OK;
-    LK_TRY(plan_run(r, dev, &arena_bytes));
+    LK_TRY(prepare(r, dev));
     enum lk_code rc = begin(&r);
     if (!rc) rc = host_memory(&r);
-    if (!rc) rc = lk_device_prepare(dev, arena_bytes);
     if (!rc) rc = run_all(&r);
-    for (int i = 0; i < n; i++) out[i].peak_bytes = dev->arena.peak;
+    if (dev->arena.peak > r.peak_bytes) r.peak_bytes = dev->arena.peak;
+    for (int i = 0; i < n; i++) out[i].peak_bytes = r.peak_bytes;
     lk_arena_release(&dev->arena, 0);
     for (int i = 0; i < LK_VLM_MAX_SEQUENCES; i++) finish(&r.sequences[i]);
     lk_free(r.host_logits);

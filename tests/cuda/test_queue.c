@@ -2,6 +2,21 @@
 #include "tests/common/cuda.h"
 #include "tests/common/tiny_queue.h"
 
+static enum lk_code look(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value) {
+    (void)context, (void)dev, (void)name, (void)value;
+    return LK_OK;
+}
+
+/* Memory for one job at a time only: more in a visit are tried, and fewer taken. */
+static void fewer_in_a_visit(struct tiny_queue *q, struct lk_device **dev, const int *order) {
+    struct lk_plan plan;
+    assert_ok(lk_pipeline_plan(q->tiny.pipeline, *dev, &q->requests[0], &plan));
+    lk_device_free(*dev);
+    assert_ok(lk_device_cuda_create(0, dev));
+    (*dev)->budget.bytes = plan.least_bytes;
+    tiny_queue_same(q, *dev, order, 3, 4);
+}
+
 static void same_picture_in_a_queue(void **state) {
     static const int order[] = {3, 0, 1};
     (void)state;
@@ -13,6 +28,12 @@ static void same_picture_in_a_queue(void **state) {
         q.cache_bytes = 1 << 30; /* the second queue finds what the first has left */
         tiny_queue_same(&q, dev, order, 2, 2);
         tiny_queue_same(&q, dev, order, 3, 2);
+        if (i != 1) {
+            dev->trace = look; /* all rows of the last block */
+            tiny_queue_same(&q, dev, order, 1, 1);
+            dev->trace = NULL;
+        }
+        if (!i) fewer_in_a_visit(&q, &dev, order);
         tiny_queue_close(&q);
         lk_device_free(dev);
     }

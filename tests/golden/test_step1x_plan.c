@@ -65,14 +65,14 @@ static void parameters_and_flops(void **state) {
     assert_int_equal(stage(&plan, "vision")->calls, 1);
     assert_int_equal(stage(&plan, "text_encoder")->calls, 2);
     assert_int_equal(stage(&plan, "vae_encode")->parameters, 83819683);
-    assert_near(&plan, "transformer", 163.6, 0.005);
+    assert_near(&plan, "transformer", 163.6 - 1.34, 0.002); /* of the last block 53 % of the rows are not read */
     assert_near(&plan, "text_encoder", 6.8, 0.01);
     assert_near(&plan, "vision", 2.1, 0.02);
     assert_near(&plan, "vae_encode", 4.9, 0.01);
     assert_near(&plan, "vae_decode", 10.5, 0.01);
     plan_for("step1x-v1p2", 1024, 1024, 512, &plan);
     assert_int_equal(plan.n_tokens, 2 * 1024 + 347);
-    assert_near(&plan, "transformer", 35.2, 0.005);
+    assert_near(&plan, "transformer", 34.94, 0.005);
     plan_for("step1x-v1p2", 0, 0, 1024, &plan); /* text to image */
     assert_int_equal(plan.n_stages, 5);
     assert_near(&plan, "transformer", 73.0, 0.005);

@@ -109,6 +109,31 @@ static void the_next_queue_encodes_nothing_again(void **state) {
     }
 }
 
+static enum lk_code look(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value) {
+    (void)context, (void)dev, (void)name, (void)value;
+    return LK_OK;
+}
+
+/* The last block computes the rows that are read after it; for a trace all. */
+static void same_picture_when_looked_at(void **state) {
+    (void)state;
+    for (int i = 0; i < TINY_FAMILIES; i++) {
+        struct lk_device *dev;
+        struct tiny_job job;
+        struct lk_result seen, unseen;
+        tiny_job_open(&job, &tiny_edits[i], LK_BF16, 2);
+        assert_ok(lk_device_cpu_create(2, &dev));
+        assert_ok(lk_pipeline_edit(job.pipeline, dev, &job.request, &unseen));
+        dev->trace = look;
+        assert_ok(lk_pipeline_edit(job.pipeline, dev, &job.request, &seen));
+        assert_memory_equal(seen.image.pixels, unseen.image.pixels, (size_t)seen.width * (size_t)seen.height * 3);
+        lk_result_free(&seen);
+        lk_result_free(&unseen);
+        lk_device_free(dev);
+        tiny_job_close(&job);
+    }
+}
+
 /* Job 1 has a prompt that is no text, job 2 too many steps, job 3 a NaN in its noise. */
 static void a_bad_job_fails_alone(void **state) {
     (void)state;
@@ -174,9 +199,10 @@ static void an_interruption_ends_the_queue(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_picture_in_every_queue),   cmocka_unit_test(packed_weights_in_a_queue),
-        cmocka_unit_test(equal_inputs_are_encoded_once), cmocka_unit_test(the_next_queue_encodes_nothing_again),
-        cmocka_unit_test(a_bad_job_fails_alone),         cmocka_unit_test(an_interruption_ends_the_queue),
+        cmocka_unit_test(same_picture_in_every_queue),    cmocka_unit_test(packed_weights_in_a_queue),
+        cmocka_unit_test(equal_inputs_are_encoded_once),  cmocka_unit_test(the_next_queue_encodes_nothing_again),
+        cmocka_unit_test(same_picture_when_looked_at),    cmocka_unit_test(a_bad_job_fails_alone),
+        cmocka_unit_test(an_interruption_ends_the_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,7 +165,7 @@ static void json_and_back(void **state) {
         assert_null(strstr(text, "threads"));
         assert_null(strstr(text, "prompts_file"));
         assert_ok(lk_config_parse(&config, text, strlen(text), "recipe"));
-        lk_job_read(&back, config, text);
+        lk_job_read(&back, config, text, true);
         assert_ok(lk_config_close(config));
         assert_ok(lk_job_complete(&back, pipeline, "recipe"));
         for (size_t i = 0; i < lk_n_parameters; i++)
@@ -222,7 +222,7 @@ static void bad_json(void **state) {
         struct lk_job job;
         lk_job_init(&job);
         assert_ok(lk_config_parse(&config, text, strlen(text), "a.png"));
-        lk_job_read(&job, config, text);
+        lk_job_read(&job, config, text, true);
         enum lk_code rc = lk_config_close(config);
         assert_int_equal(lk_exit_code(rc), 3);
         assert_non_null(strstr(lk_error_text(), "a.png"));

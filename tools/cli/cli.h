@@ -4,6 +4,7 @@
 #include "tools/cli/core/options.h"
 
 enum lk_code cli_edit(const struct cli_arguments *arguments);
+enum lk_code cli_embed(const struct cli_arguments *arguments);
 enum lk_code cli_plan(const struct cli_arguments *arguments);
 enum lk_code cli_chat(const struct cli_arguments *arguments);
 enum lk_code cli_models(const struct cli_arguments *arguments);

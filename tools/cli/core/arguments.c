@@ -205,6 +205,7 @@ static enum lk_code check_required(const struct cli_arguments *a) {
     const struct cli_option *o;
     for (size_t i = 0; (o = cli_option(i)); i++) {
         if (!(o->required & (1u << a->command))) continue;
+        if (a->jobs && (o->parameter || (a->command == CLI_EDIT && !strcmp(o->name, "output")))) continue;
         if (!*(const char *const *)((const char *)a + o->offset))
             return lk_fail(LK_E_USAGE, "--%s: missing; usage: likeness %s %s", o->name, command->name, command->usage);
     }

@@ -12,6 +12,8 @@ static const char *const edit_examples[] = {
     "out.png",
     "No picture at all: text to image",
     "likeness edit -m ./FLUX.2-dev -p \"a lighthouse at dawn\" -W 1024 -H 768 -o out.png",
+    "Many edits from a list, through the model together",
+    "likeness edit -m ./FLUX.2-dev --jobs jobs.jsonl",
     "Keep every intermediate tensor, in f32",
     "likeness edit -m ./FLUX.2-dev -r in.jpg -p \"Add glasses\" --dtype f32 --dump-steps steps -o out.png",
     NULL};
@@ -61,6 +63,11 @@ static const char *const rerun_examples[] = {
     "With the prompts that thinking needs, which no recipe holds",
     "likeness rerun out.png -m ./Step1X-Edit-v1p2 -r in.jpg --prompts-file prompts.json -o again.png",
     NULL};
+static const char *const embed_examples[] = {
+    "Encode where there is memory, edit where there is less",
+    "likeness embed -m ./FLUX.2-dev -p \"red hair\" -o red.safetensors && likeness edit -m ./FLUX.2-dev -r in.jpg -p "
+    "\"red hair\" --prompt-embeds red.safetensors -o out.png",
+    "All prompts of a list", "likeness embed -m ./FLUX.2-dev --jobs jobs.jsonl -o prompts.safetensors", NULL};
 static const char *const devices_examples[] = {"What there is", "likeness devices", "For a script",
                                                "likeness devices --json", NULL};
 static const char *const selftest_examples[] = {
@@ -200,6 +207,16 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                       "Equal jobs give equal bytes. The first Ctrl-C stops after the current step, the second at "
                       "once; neither leaves a file.",
                   .examples = edit_examples},
+    [CLI_EMBED] = {.name = "embed",
+                   .summary = "encode prompts for edits elsewhere",
+                   .usage = "-m MODEL [-r IMAGE]... -p TEXT -o FILE.safetensors [options]",
+                   .text =
+                       "Writes what the transformer is told of the prompts, which see the images where the model's "
+                       "text encoder does. edit --prompt-embeds with the same prompt and images makes the same picture "
+                       "and never reads the text encoder's layers. Takes what edit takes; seed, steps and what else "
+                       "comes after the prompt change nothing. The file is of one text encoder, dtype and kind of "
+                       "device: another model or dtype is refused, another device recorded.",
+                   .examples = embed_examples},
     [CLI_PLAN] = {.name = "plan",
                   .summary = "say what a run needs before it starts",
                   .usage = "-m MODEL [--size WIDTHxHEIGHT] [--references N] [options]",

@@ -9,6 +9,7 @@
 
 enum cli_command {
     CLI_EDIT,
+    CLI_EMBED,
     CLI_PLAN,
     CLI_CHAT,
     CLI_MODELS,
@@ -63,6 +64,8 @@ struct cli_arguments {
     const char *system; /* NULL: the model's default */
     const char *output;
     const char *dump_steps;
+    const char *jobs;       /* a list of edits */
+    int64_t jobs_per_visit; /* of edit --jobs and study run */
     const char *manifest;
     const char *format;        /* of quantize */
     int64_t max_new_tokens;    /* 0: the model's */
@@ -104,7 +107,7 @@ struct cli_arguments {
         const char *devices, *shard, *sample, *ids; /* NULL: not given */
         const char *allow; /* NULL: not given */
         const char *template, *show;
-        int64_t queue, jobs_per_visit, tasks;
+        int64_t queue, tasks;
         bool retry_failed, requeue;
     } study;
     struct cli_bench_arguments {

@@ -4,7 +4,7 @@
 
 #include "tools/cli/core/options_table.h"
 
-#define SHAPES (ON(CLI_EDIT) | ON(CLI_PLAN) | ON(CLI_BENCH))
+#define SHAPES (ON(CLI_EDIT) | ON(CLI_PLAN) | ON(CLI_EMBED) | ON(CLI_BENCH))
 
 static const struct cli_option options[] = {
     {.name = "model",
@@ -14,8 +14,8 @@ static const struct cli_option options[] = {
      .value = "DIR|ORG/NAME[@REV]",
      .help = "folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also "
              "takes the name of a released model (see `models`)",
-     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE),
-     .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT),
+     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED),
+     .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_EMBED),
      .offset = FIELD(model)},
     {.name = "image",
      .alias = "ref-image",
@@ -25,7 +25,7 @@ static const struct cli_option options[] = {
      .value = "FILE",
      .help = "JPEG or PNG to edit or to ask about; give it again for more (at most 10); of an edit the first one sets "
              "the size; none: text to image",
-     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_JUDGE),
+     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_EMBED),
      .offset = FIELD(images)},
     {.name = "system",
      .kind = CLI_TEXT,
@@ -124,8 +124,8 @@ static const struct cli_option options[] = {
              "which lines are added. What is there is "
              "replaced, unless the command reads it",
      .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY) | ON(CLI_QUANTIZE) | ON(CLI_STUDY) |
-                 ON(CLI_JUDGE) | ON(CLI_FEATURE),
-     .required = RUNS | ON(CLI_REPORT) | ON(CLI_QUANTIZE),
+                 ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED),
+     .required = RUNS | ON(CLI_REPORT) | ON(CLI_QUANTIZE) | ON(CLI_EMBED),
      .offset = FIELD(output)},
 };
 const struct cli_option_part cli_options_of_edit = {options, sizeof options / sizeof *options};
@@ -141,7 +141,7 @@ static unsigned other_commands(const char *name) {
         {"exif-transpose", ON(CLI_CHAT)},
         {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE)},
         {"device", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
-        {"vram", ON(CLI_STUDY)},
+        {"vram", ON(CLI_STUDY) | ON(CLI_CHAT)},
         {"gemm", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"conv", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"threads", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_VERIFY) | ON(CLI_STATS) |
@@ -150,6 +150,13 @@ static unsigned other_commands(const char *name) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strcmp(others[i].name, name)) return others[i].commands;
     return 0;
+}
+
+/* embed does not take its own file, nor NVIDIA's libraries, since what they compute could not be told apart; bench has
+ * no prompt that a file could be of. */
+static unsigned not_taken(const char *name) {
+    if (!strcmp(name, "prompt-embeds")) return ON(CLI_EMBED) | ON(CLI_BENCH);
+    return strcmp(name, "gemm") && strcmp(name, "conv") ? 0 : ON(CLI_EMBED);
 }
 
 /* Texts that a line of the help is put together from. */
@@ -177,8 +184,9 @@ static struct cli_option option_of(const struct lk_parameter *p, struct texts *t
                                .value = p->unit,
                                .otherwise = *texts->otherwise ? texts->otherwise : NULL,
                                .help = texts->help,
-                               .commands = SHAPES | (p->machine ? ON(CLI_RERUN) : 0) | other_commands(p->name),
-                               .required = strcmp(p->name, "prompt") ? 0 : ON(CLI_EDIT) | ON(CLI_CHAT),
+                               .commands = (SHAPES & ~not_taken(p->name)) | (p->machine ? ON(CLI_RERUN) : 0) |
+                                           other_commands(p->name),
+                               .required = strcmp(p->name, "prompt") ? 0 : ON(CLI_EDIT) | ON(CLI_CHAT) | ON(CLI_EMBED),
                                .min = p->min,
                                .max = p->max,
                                .choices = p->choices,

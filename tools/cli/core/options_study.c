@@ -15,9 +15,6 @@ static const struct cli_option options[] = {
            "run: jobs that pass through the stages together: all are encoded, then made, then decoded, so that weights "
            "come once for N jobs; a kill loses what they have done so far"),
      .otherwise = "16 on a GPU, 4 on the cpu", .min = 1, .max = 64},
-    {STUDY(CLI_INT, "Model", "jobs-per-visit", "N", jobs_per_visit,
-           "run: jobs that pass through a layer of the transformer while its weights are there"),
-     .otherwise = "4", .min = 1, .max = 8},
     {STUDY(CLI_FLAG, "Input", "retry-failed", NULL, retry_failed, "run: also what failed three times")},
     {STUDY(CLI_TEXT, "Input", "sample", "SHARE|N", sample, "rerun: how many of the pictures are made again"),
      .otherwise = "1%"},

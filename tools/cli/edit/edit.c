@@ -3,9 +3,33 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 
-enum lk_code cli_edit(const struct cli_arguments *a) {
-    struct cli_job job = {
-        .job = a->job, .model = a->model, .n_images = a->n_images, .output = a->output, .dump_steps = a->dump_steps};
+/* What `edit` and `embed` are told: one job, or a list of them. */
+static enum lk_code run(const struct cli_arguments *a, struct cli_jobs *jobs) {
+    struct cli_job job = {.job = a->job, .n_images = a->n_images, .output = a->output};
     memcpy(job.images, a->images, sizeof job.images);
-    return cli_job_run(&job);
+    jobs->model = a->model;
+    jobs->file = a->jobs;
+    jobs->jobs_per_visit = (int)a->jobs_per_visit;
+    if (!jobs->file) {
+        jobs->list = &job;
+        jobs->n = 1;
+        return cli_jobs_run(jobs);
+    }
+    enum lk_code rc = cli_jobs_read(jobs, &job);
+    if (!rc) rc = cli_jobs_run(jobs);
+    cli_jobs_free(jobs);
+    return rc;
+}
+
+enum lk_code cli_edit(const struct cli_arguments *a) {
+    struct cli_jobs jobs = {.dump_steps = a->dump_steps};
+    if (a->jobs && (a->output || a->dump_steps))
+        return lk_fail(LK_E_USAGE, "--%s: is of one edit; with --jobs %s", a->output ? "output" : "dump-steps",
+                       a->output ? "each line has its own \"output\"" : "leave it out");
+    return run(a, &jobs);
+}
+
+enum lk_code cli_embed(const struct cli_arguments *a) {
+    struct cli_jobs jobs = {.embeds = a->output};
+    return run(a, &jobs);
 }

@@ -1,110 +1,49 @@
 #include "tools/cli/edit/job.h"
 
-#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
-#include "engine/base/utf8.h"
-#include "kernels/cuda/runtime/rivals.h"
+#include "tools/cli/core/signals.h"
 #include "tools/cli/edit/dump.h"
 #include "tools/cli/edit/recipe.h"
-#include "tools/cli/core/signals.h"
-#include "weights/mapped_file.h"
-#include "engine/base/digest.h"
 
 #define MAX_IMAGE_BYTES ((size_t)512 << 20)
+#define MOST_TOGETHER   128 /* jobs in a queue, whose pictures and embeddings are in memory at once */
 
-/* What an open job holds. */
-#define LEFT_FREE ((uint64_t)1 << 30) /* of a GPU's memory, or an eighth if that is less */
-
-struct state {
+struct item {
+    struct lk_queued queued; /* first: the queue hands it back */
     struct cli_job *job;
     struct lk_image images[LK_MAX_REFERENCES];
-    struct lk_pipeline *pipeline;
-    struct lk_device *device;
-    struct lk_result result;
-    struct cli_dump dump;
     struct cli_run run;
-    char model_name[256], weights_identity[65];
 };
 
-/* "cuda" or "cuda:INDEX". */
-static bool parse_cuda(const char *name, int *index) {
-    char rest;
-    *index = 0;
-    if (!strcmp(name, "cuda")) return true;
-    return name[4] == ':' && name[5] >= '0' && name[5] <= '9' && strlen(name) < 9 &&
-           sscanf(name, "cuda:%d%c", index, &rest) == 1;
-}
-
-enum lk_dtype cli_dtype(const struct lk_job_run *run) { return strcmp(run->dtype, "f32") ? LK_BF16 : LK_F32; }
-
-struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run) {
-    return (struct lk_pipeline_options){
-        .compute = cli_dtype(run), .quantize = lk_quantize_named(run->quantize), .transformer = run->transformer};
-}
-
-static enum lk_code open_device(const struct lk_job_run *run, struct lk_device **out) {
-    int index;
-    *out = NULL;
-    if (!strcmp(run->device, "cpu")) return lk_device_cpu_create(run->threads, out);
-    if (strncmp(run->device, "cuda", 4) || !parse_cuda(run->device, &index))
-        return lk_fail(LK_E_USAGE, "--device %s: expected cpu, cuda or cuda:INDEX", run->device);
-    enum lk_code rc = lk_device_cuda_create(index, out);
-    return rc ? lk_fail_prefix(rc, "--device %s", run->device) : LK_OK;
-}
-
-/* What was asked for, or what is free but for what others may come to want. */
-static enum lk_code set_budget(const struct lk_job_run *run, struct lk_device *dev) {
-    struct lk_device_room room;
-    if (!dev->memory->place) {
-        if (!run->vram) return LK_OK;
-        return lk_fail(
-            LK_E_USAGE,
-            "--vram: --device %s computes in the machine's memory, of which weights take what is free; leave "
-            "it out, or use --device cuda (of plan also sm_80 or sm_90, GPUs that need not be there)",
-            run->device);
-    }
-    dev->budget.bytes = run->vram;
-    if (run->vram) return LK_OK;
-    LK_TRY(dev->memory->room(dev, 0, &room));
-    dev->budget.bytes = room.bytes + room.needed_beside - (room.bytes / 8 < LEFT_FREE ? room.bytes / 8 : LEFT_FREE);
-    return LK_OK;
-}
-
-enum lk_code cli_device_open(const struct lk_job_run *run, struct lk_device **out) {
-    LK_TRY(open_device(run, out));
-    enum lk_code rc = set_budget(run, *out);
-    if (!rc && (rc = lk_cuda_choose(*out, run->gemm, NULL))) rc = lk_fail_prefix(rc, "--gemm %s", run->gemm);
-    if (!rc) {
-        rc = lk_cuda_choose(*out, NULL, run->conv);
-        if (rc) rc = lk_fail_prefix(rc, "--conv %s", run->conv);
-    }
-    if (rc) {
-        lk_device_free(*out);
-        *out = NULL;
-    }
-    return rc;
-}
+/* What an open run holds. */
+struct state {
+    struct cli_jobs *jobs;
+    struct item *items; /* of the jobs under way */
+    struct lk_queued **queue;
+    int n;
+    struct lk_pipeline *pipeline;
+    struct lk_device *device;
+    struct cli_dump dump;
+    char model_name[256], weights_identity[65];
+    int n_failed;
+    struct lk_error stop; /* what keeps pictures from being written: no job after it can be done */
+};
 
 /* The last part of a path, without its folder. */
 static void base_name(const char *path, char *out, size_t size) {
     char *copy = lk_strdup(path);
     snprintf(out, size, "%s", copy ? basename(copy) : "");
     lk_free(copy);
-}
-
-static bool same_file(const char *path, const struct stat *s) {
-    struct stat other;
-    return stat(path, &other) == 0 && other.st_dev == s->st_dev && other.st_ino == s->st_ino;
 }
 
 /* Whether an existing file lies in a folder or below it, by the place where it is named. */
@@ -116,44 +55,6 @@ static bool lies_in(const char *path, const char *folder) {
     free(real);
     lk_free(copy);
     return inside;
-}
-
-/* An existing file that the run reads. */
-static enum lk_code check_overwrite(const struct cli_job *job, const struct stat *existing) {
-    const char *output = job->output;
-    for (int i = 0; i < job->n_images; i++)
-        if (same_file(job->images[i], existing))
-            return lk_fail(LK_E_USAGE, "--output: %s: is the image %s itself; name another file", output,
-                           job->images[i]);
-    if (job->recipe && same_file(job->recipe, existing))
-        return lk_fail(LK_E_USAGE, "--output: %s: is the picture to make again; name another file", output);
-    return LK_OK;
-}
-
-/* Found out before the long run: a name that is none, a file that is needed, a place that cannot be written to. */
-static enum lk_code check_output(const struct cli_job *job) {
-    struct stat s;
-    const char *path = job->output, *dot = strrchr(path, '.');
-    if (!strcmp(path, "-"))
-        return lk_fail(LK_E_USAGE, "--output: expected a file's name: a picture is not written to standard output");
-    bool exists = stat(path, &s) == 0;
-    if (exists && S_ISDIR(s.st_mode)) return lk_fail(LK_E_USAGE, "--output: %s: is a folder; name a file in it", path);
-    if (!dot || strcasecmp(dot, ".png"))
-        return lk_fail(LK_E_USAGE, "--output: %s: expected a name that ends in .png, the format that is written", path);
-    if (exists) LK_TRY(check_overwrite(job, &s));
-    char *copy = lk_strdup(path);
-    if (!copy) return lk_fail(LK_E_NOMEM, "--output: out of memory");
-    const char *folder = dirname(copy);
-    enum lk_code rc = LK_OK;
-    if (stat(folder, &s) || !S_ISDIR(s.st_mode))
-        rc = lk_fail(LK_E_NOT_FOUND, "--output: %s: no such folder", folder);
-    else if (access(folder, W_OK))
-        rc = lk_fail(LK_E_IO, "--output: %s: the folder cannot be written to", folder);
-    else if (lstat(path, &s) && errno == ENAMETOOLONG)
-        rc = lk_fail(LK_E_IO, "--output: %.64s...: the name is too long for its folder (%zu bytes); name it shorter",
-                     path, strlen(path));
-    lk_free(copy);
-    return rc;
 }
 
 /* Digest and pixels from the same bytes. */
@@ -173,8 +74,8 @@ enum lk_code cli_image_read(const char *path, const char *expected, bool exif_tr
 }
 
 static enum lk_code progress(void *context, const char *stage, int step, int n_steps) {
-    (void)context;
-    enum lk_code rc = cli_signals_check();
+    const struct state *s = context;
+    enum lk_code rc = s->stop.code ? lk_error_set(&s->stop) : cli_signals_check();
     if (!rc) lk_log_progress(stage, step, n_steps, lk_log_now());
     return rc;
 }
@@ -188,21 +89,22 @@ void cli_model_name(const char *model, char out[256]) {
 }
 
 static enum lk_code open_model(struct state *s) {
-    const struct cli_job *job = s->job;
-    const struct lk_pipeline_options options = cli_pipeline_options(&job->job.run);
-    enum lk_code rc = lk_pipeline_open_with(&s->pipeline, job->model, &options);
-    if (rc) return rc;
-    if (access(job->output, F_OK) == 0 && lies_in(job->output, lk_pipeline_folder(s->pipeline)))
-        return lk_fail(LK_E_USAGE, "--output: %s: is a file of the model %s; name another file", job->output,
-                       job->model);
-    if (job->weights_identity) {
-        rc = lk_pipeline_weights_identity(s->pipeline, s->weights_identity);
-        if (rc) return rc;
-        if (strcmp(job->weights_identity, s->weights_identity))
-            return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", job->model, job->weights_identity,
+    const struct cli_jobs *jobs = s->jobs;
+    const struct lk_pipeline_options options = cli_pipeline_options(&jobs->list[0].job.run);
+    LK_TRY(lk_pipeline_open_with(&s->pipeline, jobs->model, &options));
+    for (int i = 0; i < jobs->n; i++) {
+        const char *output = jobs->embeds ? jobs->embeds : jobs->list[i].output;
+        if (access(output, F_OK) == 0 && lies_in(output, lk_pipeline_folder(s->pipeline)))
+            return lk_fail(LK_E_USAGE, "--output: %s: is a file of the model %s; name another file", output,
+                           jobs->model);
+    }
+    if (jobs->weights_identity) {
+        LK_TRY(lk_pipeline_weights_identity(s->pipeline, s->weights_identity));
+        if (strcmp(jobs->weights_identity, s->weights_identity))
+            return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", jobs->model, jobs->weights_identity,
                            s->weights_identity);
     }
-    cli_model_name(job->model, s->model_name);
+    cli_model_name(jobs->model, s->model_name);
     return LK_OK;
 }
 
@@ -221,16 +123,19 @@ enum lk_code cli_job_plan(struct lk_pipeline *pipeline, const struct lk_device *
     return check_side("height", job->request.height, out);
 }
 
-static enum lk_code make_request(struct state *s) {
-    struct lk_job *job = &s->job->job;
-    LK_TRY(lk_job_complete(job, s->pipeline, s->job->recipe));
-    job->request.images = s->images;
-    job->request.n_images = s->job->n_images;
-    job->request.progress = progress;
+static enum lk_code make_request(struct state *s, struct item *it) {
+    struct lk_job *job = &it->job->job;
+    const char *recipe = s->jobs->recipe;
     struct lk_plan plan;
+    LK_TRY(lk_job_complete(job, s->pipeline, recipe));
+    job->request.images = it->images;
+    job->request.n_images = it->job->n_images;
+    job->request.progress = progress;
+    job->request.progress_context = s;
+    it->queued.request = &job->request;
     enum lk_code rc = cli_job_plan(s->pipeline, s->device, job, &plan);
-    if (rc == LK_E_USAGE && s->job->recipe) /* not the fault of a flag */
-        return lk_fail_prefix(LK_E_METADATA, "%s: the recipe", s->job->recipe);
+    if (rc == LK_E_USAGE && recipe)
+        return lk_fail_prefix(LK_E_METADATA, "%s: the recipe", recipe); /* no flag's fault */
     return rc;
 }
 
@@ -249,66 +154,142 @@ enum lk_code cli_picture_write(const char *path, const struct cli_run *run) {
     return rc;
 }
 
-static enum lk_code write_picture(struct state *s) {
-    struct cli_run *run = &s->run;
+static enum lk_code write_picture(struct state *s, struct item *it) {
+    struct cli_run *run = &it->run;
     run->model = s->model_name;
     run->weights_identity = s->weights_identity;
     run->isa = s->device->architecture;
     run->pipeline = s->pipeline;
-    run->job = &s->job->job;
-    run->result = &s->result;
+    run->job = &it->job->job;
+    run->result = &it->queued.result;
     if (!s->weights_identity[0]) LK_TRY(lk_pipeline_weights_identity(s->pipeline, s->weights_identity));
-    return cli_picture_write(s->job->output, run);
+    return cli_picture_write(it->job->output, run);
 }
 
-/* Before the weights are opened: the tokenizer would find it later. */
-static enum lk_code check_prompt(const char *option, const char *prompt) {
-    if (!prompt) return LK_OK;
-    size_t length = strlen(prompt), valid = lk_utf8_valid_prefix(prompt, length);
-    if (valid == length) return LK_OK;
-    return lk_fail(LK_E_PROMPT, "%s: byte %zu: expected UTF-8, got 0x%02x; convert the text to UTF-8", option, valid,
-                   (unsigned char)prompt[valid]);
+/* A job of a list that cannot be done: it is named, and the others go on. */
+static void name_failed(struct state *s, const struct cli_job *job, const char *why) {
+    lk_log(LK_LOG_ERROR, "%s: %s: %s", s->jobs->file, job->where, why);
+    s->n_failed++;
 }
 
-static enum lk_code run(struct state *s) {
-    const struct cli_job *job = s->job;
-    const struct lk_request *request = &job->job.request;
-    LK_TRY(cli_device_open(&job->job.run, &s->device));
-    LK_TRY(check_prompt("--prompt", request->prompt));
-    LK_TRY(check_prompt("--negative-prompt", request->negative_prompt));
-    LK_TRY(check_output(job));
-    for (int i = 0; i < job->n_images; i++)
-        LK_TRY(cli_image_read(job->images[i], job->image_sha256[i], job->job.run.exif_transpose, &s->images[i],
-                              s->run.image_names[i], s->run.image_sha256[i]));
-    LK_TRY(open_model(s));
-    if (job->dump_steps) LK_TRY(cli_dump_open(&s->dump, job->dump_steps));
-    if (job->dump_steps) cli_dump_attach(&s->dump, s->device);
-    LK_TRY(make_request(s));
-    cli_signals_install();
-    lk_log(LK_LOG_INFO, "%s in %s on %s", lk_pipeline_family(s->pipeline), job->job.run.dtype, s->device->name);
-    double started = lk_log_now();
-    enum lk_code rc = lk_pipeline_edit(s->pipeline, s->device, request, &s->result);
-    if (!rc) rc = cli_signals_check(); /* a stop asked for after the last step */
+/* A job has its picture, or an error of its own. */
+static void done(void *context, struct lk_queued *queued) {
+    struct state *s = context;
+    struct item *it = (struct item *)queued;
+    const struct lk_result *result = &queued->result;
+    if (queued->error.code) {
+        if (s->jobs->file) name_failed(s, it->job, queued->error.text);
+        return;
+    }
+    if (s->stop.code) return;
+    enum lk_code rc = cli_signals_check(); /* a stop asked for after the last step */
     lk_log_progress_end();
-    if (!rc) rc = write_picture(s);
-    if (rc) return rc;
-    char took[32];
-    lk_log_duration(lk_log_now() - started, took);
-    lk_log(LK_LOG_INFO, "%dx%d, %d steps, %s", s->result.width, s->result.height, s->result.n_steps, took);
-    if (job->dump_steps) lk_log(LK_LOG_INFO, "%d tensors in %s", s->dump.n_written, job->dump_steps);
-    puts(job->output);
+    if (!rc) rc = write_picture(s, it);
+    if (rc) {
+        lk_error_get(&s->stop, rc);
+        return;
+    }
+    puts(it->job->output);
+    if (s->jobs->file)
+        lk_log(LK_LOG_INFO, "%s: %dx%d, %d steps", it->job->output, result->width, result->height, result->n_steps);
+    lk_image_free(&queued->result.image);
+}
+
+static enum lk_code prepare(struct state *s, struct item *it) {
+    const struct cli_job *job = it->job;
+    for (int i = 0; i < job->n_images; i++)
+        LK_TRY(cli_image_read(job->images[i], job->image_sha256[i], job->job.run.exif_transpose, &it->images[i],
+                              it->run.image_names[i], it->run.image_sha256[i]));
+    return make_request(s, it);
+}
+
+/* Reads what jobs first to first + n need. */
+static enum lk_code prepare_jobs(struct state *s, int first, int n) {
+    s->n = 0;
+    for (int i = 0; i < n; i++) {
+        struct item *it = &s->items[s->n];
+        memset(it, 0, sizeof *it);
+        it->job = &s->jobs->list[first + i];
+        enum lk_code rc = prepare(s, it);
+        s->queue[s->n++] = &it->queued;
+        if (!rc) continue;
+        if (!s->jobs->file || rc / 100 > LK_E_INPUT / 100 || rc / 100 == LK_E_INTERNAL / 100) return rc;
+        if (s->jobs->embeds) return lk_fail_prefix(rc, "%s: %s", s->jobs->file, it->job->where);
+        name_failed(s, it->job, lk_error_text());
+        for (int k = 0; k < LK_MAX_REFERENCES; k++) lk_image_free(&it->images[k]);
+        s->n--;
+    }
     return LK_OK;
 }
 
-enum lk_code cli_job_run(struct cli_job *job) {
+static enum lk_code run_queue(struct state *s) {
+    const struct lk_queue queue = {
+        .jobs = s->queue, .n_jobs = s->n, .jobs_per_visit = s->jobs->jobs_per_visit, .done = done, .context = s};
+    if (!s->n) return LK_OK;
+    if (s->jobs->embeds) return lk_pipeline_embed(s->pipeline, s->device, &queue, s->jobs->embeds);
+    enum lk_code rc = lk_pipeline_edit_queue(s->pipeline, s->device, &queue);
+    if (rc == LK_E_PARTIAL) rc = s->jobs->file ? LK_OK : lk_error_set(&s->queue[0]->error);
+    return s->stop.code ? lk_error_set(&s->stop) : rc;
+}
+
+static enum lk_code run_all(struct state *s, int together) {
+    for (int first = 0; first < s->jobs->n; first += together) {
+        int n = s->jobs->n - first < together ? s->jobs->n - first : together;
+        enum lk_code rc = prepare_jobs(s, first, n);
+        if (!rc) {
+            if (!first)
+                lk_log(LK_LOG_INFO, "%s in %s on %s", lk_pipeline_family(s->pipeline), s->jobs->list[0].job.run.dtype,
+                       s->device->name);
+            rc = run_queue(s);
+        }
+        lk_log_progress_end();
+        for (int i = 0; i < s->n; i++) {
+            for (int k = 0; k < LK_MAX_REFERENCES; k++) lk_image_free(&s->items[i].images[k]);
+            lk_result_free(&s->items[i].queued.result);
+        }
+        if (rc) return rc;
+    }
+    return LK_OK;
+}
+
+static enum lk_code run(struct state *s) {
+    struct cli_jobs *jobs = s->jobs;
+    int together = jobs->embeds || jobs->n < MOST_TOGETHER ? jobs->n : MOST_TOGETHER;
+    LK_TRY(cli_device_open(&jobs->list[0].job.run, &s->device));
+    LK_TRY(cli_jobs_check(jobs));
+    s->items = lk_calloc((size_t)together, sizeof *s->items);
+    s->queue = lk_calloc((size_t)together, sizeof *s->queue);
+    if (!s->items || !s->queue) return lk_fail(LK_E_NOMEM, "out of memory for %d jobs", together);
+    LK_TRY(open_model(s));
+    if (jobs->dump_steps) LK_TRY(cli_dump_open(&s->dump, jobs->dump_steps));
+    if (jobs->dump_steps) cli_dump_attach(&s->dump, s->device);
+    cli_signals_install();
+    double started = lk_log_now();
+    LK_TRY(run_all(s, together));
+    char took[32];
+    lk_log_duration(lk_log_now() - started, took);
+    const struct lk_result *result = &s->items[0].queued.result;
+    if (jobs->embeds)
+        puts(jobs->embeds);
+    else if (jobs->file)
+        lk_log(LK_LOG_INFO, "%d of %d jobs, %s", jobs->n - s->n_failed, jobs->n, took);
+    else
+        lk_log(LK_LOG_INFO, "%dx%d, %d steps, %s", result->width, result->height, result->n_steps, took);
+    if (jobs->dump_steps) lk_log(LK_LOG_INFO, "%d tensors in %s", s->dump.n_written, jobs->dump_steps);
+    if (!s->n_failed) return LK_OK;
+    return lk_fail(s->n_failed < jobs->n ? LK_E_PARTIAL : LK_E_INPUT, "%s: %d of %d jobs failed", jobs->file,
+                   s->n_failed, jobs->n);
+}
+
+enum lk_code cli_jobs_run(struct cli_jobs *jobs) {
     struct state *s = lk_calloc(1, sizeof *s);
     if (!s) return lk_fail(LK_E_NOMEM, "out of memory");
-    s->job = job;
+    s->jobs = jobs;
     enum lk_code rc = run(s);
-    lk_result_free(&s->result);
     lk_pipeline_close(s->pipeline);
     if (s->device) lk_device_free(s->device);
-    for (int i = 0; i < LK_MAX_REFERENCES; i++) lk_image_free(&s->images[i]);
+    lk_free(s->items);
+    lk_free(s->queue);
     lk_free(s);
     return rc;
 }

@@ -1,27 +1,44 @@
-/* One edit from files to a file: what `edit` and `rerun` share. */
+/* Edits from files to files: what `edit`, `embed` and `rerun` share. One edit is a queue of one. */
 #pragma once
 
 #include "tools/cli/edit/recipe.h"
 
 struct cli_job {
     struct lk_job job; /* as given; completed by the run */
-    const char *model;
     const char *images[LK_MAX_REFERENCES];
     int n_images;
     const char *output;
-    const char *dump_steps; /* NULL: none */
-    /* When the run must repeat another one: the picture with its recipe, and identities it must find; NULL otherwise.
-     */
-    const char *recipe;
-    const char *weights_identity;
-    const char *image_sha256[LK_MAX_REFERENCES];
+    const char *image_sha256[LK_MAX_REFERENCES]; /* that the images must have; NULL: any */
+    char where[64];                              /* of a list: "line 3"; else "" */
+};
+
+struct cli_jobs {
+    struct cli_job *list;
+    int n;
+    const char *file; /* the list; NULL: one job, of the command line */
+    const char *model;
+    const char *dump_steps; /* of one job; NULL: none */
+    const char *embeds;     /* encode the prompts into this file instead of editing; NULL */
+    int jobs_per_visit;
+    /* When the run must repeat another one: the picture with its recipe, and the weights it must find; else NULL. */
+    const char *recipe, *weights_identity;
 };
 
 /* What the complete job needs; LK_E_USAGE for what no such job can have. */
 enum lk_code cli_job_plan(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_job *job,
                           struct lk_plan *out);
-/* Runs it and prints the output's path. */
-enum lk_code cli_job_run(struct cli_job *job);
+/* Runs them and prints the path of each output. Of a list, jobs that cannot be done are named and the others are done:
+ * LK_E_PARTIAL. */
+enum lk_code cli_jobs_run(struct cli_jobs *jobs);
+
+/* A list from a file with a JSON object a line: keys of parameters as recipes have them, "images" and "output". What a
+ * line does not say is as in `given`. The list is to be freed with cli_jobs_free. Errors name line and field. */
+enum lk_code cli_jobs_read(struct cli_jobs *jobs, const struct cli_job *given);
+void cli_jobs_free(struct cli_jobs *jobs);
+
+/* What is wrong with a job, found before the long run: texts that are none, an output that cannot be written or that is
+ * read by a job. */
+enum lk_code cli_jobs_check(const struct cli_jobs *jobs);
 
 enum lk_dtype cli_dtype(const struct lk_job_run *run);
 struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run);

@@ -96,6 +96,13 @@ static bool add_parameters(cJSON *root, const struct cli_run *run) {
     return ok;
 }
 
+/* Prompts that were encoded by another kind of device, or while a library of NVIDIA's stands in the recipe. */
+static bool add_encoder(cJSON *root, const struct cli_run *run) {
+    const char *isa = run->result->embeds_isa;
+    if (!*isa || (!strcmp(isa, run->isa) && !strcmp(run->job->run.gemm, "own"))) return true;
+    return add_string(root, "text_encoder_isa", isa);
+}
+
 static bool fill(cJSON *root, const struct cli_run *run) {
     char quantization[96];
     lk_pipeline_quantization(run->pipeline, quantization);
@@ -104,7 +111,8 @@ static bool fill(cJSON *root, const struct cli_run *run) {
            add_int(root, "numerics_version", CLI_NUMERICS_VERSION) &&
            add_string(root, "family", lk_pipeline_family(run->pipeline)) && add_string(root, "model", run->model) &&
            add_string(root, "weights_identity", run->weights_identity) && add_parameters(root, run) &&
-           add_rounds(root, &run->job->request, run->result) && add_images(root, run) && add_sigmas(root, run->result);
+           add_encoder(root, run) && add_rounds(root, &run->job->request, run->result) && add_images(root, run) &&
+           add_sigmas(root, run->result);
 }
 
 /* ", NAME: value" of what is recorded and readers of these lines have no name for. */

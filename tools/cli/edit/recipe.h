@@ -25,7 +25,8 @@ struct cli_recipe {
     char *text;        /* the JSON */
     struct lk_job job; /* what was given is what the recipe has */
     char *model, *family, *weights_identity, *isa, *version, *noise_sha256;
-    char *quantization; /* formats of weights that were not plain; NULL: none */
+    char *quantization;     /* formats of weights that were not plain; NULL: none */
+    char *text_encoder_isa; /* that encoded the prompts, where it is another; NULL */
     int64_t numerics_version;
     struct {
         char *file, *sha256;

@@ -24,8 +24,9 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     keep(c, "noise_sha256", &r->noise_sha256);
     keep(c, "isa", &r->isa);
     lk_config_int(c, "numerics_version", &r->numerics_version, 1, INT32_MAX);
-    lk_job_read(&r->job, c, r->text);
+    lk_job_read(&r->job, c, r->text, true);
     if (lk_config_has(c, "quantization")) keep(c, "quantization", &r->quantization);
+    if (lk_config_has(c, "text_encoder_isa")) keep(c, "text_encoder_isa", &r->text_encoder_isa);
     lk_config_ignore(c, "best_round"); /* what came of it, like the sigmas */
     lk_config_ignore(c, "rounds");
     lk_config_ignore(c, "images"); /* read below: arrays of objects */
@@ -110,8 +111,8 @@ enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
 }
 
 void cli_recipe_free(struct cli_recipe *r) {
-    char *strings[] = {r->text, r->model,   r->family,       r->weights_identity,
-                       r->isa,  r->version, r->noise_sha256, r->quantization};
+    char *strings[] = {r->text,    r->model,        r->family,       r->weights_identity, r->isa,
+                       r->version, r->noise_sha256, r->quantization, r->text_encoder_isa};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
     for (int i = 0; i < r->n_images; i++) {
         lk_free(r->images[i].file);

@@ -10,6 +10,11 @@ static enum lk_code check(const struct cli_recipe *r, const struct cli_arguments
     if (r->numerics_version != CLI_NUMERICS_VERSION)
         lk_log(LK_LOG_WARNING, "made with numerics version %lld, this is %d: the bits will differ",
                (long long)r->numerics_version, CLI_NUMERICS_VERSION);
+    if (r->text_encoder_isa && !a->job.request.prompt_embeds)
+        lk_log(LK_LOG_WARNING,
+               "its prompts were encoded on %s, by `embed`: without that file (--prompt-embeds) the bits "
+               "will differ",
+               r->text_encoder_isa);
     if (r->n_images != a->n_images)
         return lk_fail(LK_E_USAGE, "--image: expected the recipe's images, %d of them in its order (see: show), got %d",
                        r->n_images, a->n_images);
@@ -39,17 +44,19 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
     if (rc) return rc;
     rc = check(&r, a);
     if (!rc) {
-        struct cli_job job = {.model = a->model,
-                              .n_images = a->n_images,
-                              .output = a->output,
-                              .recipe = a->positional,
-                              .weights_identity = r.weights_identity};
+        struct cli_job job = {.n_images = a->n_images, .output = a->output};
+        struct cli_jobs jobs = {.list = &job,
+                                .n = 1,
+                                .model = a->model,
+                                .jobs_per_visit = 1,
+                                .recipe = a->positional,
+                                .weights_identity = r.weights_identity};
         make_job(&job.job, &r, a);
         for (int i = 0; i < a->n_images; i++) {
             job.images[i] = a->images[i];
             job.image_sha256[i] = r.images[i].sha256;
         }
-        rc = cli_job_run(&job);
+        rc = cli_jobs_run(&jobs);
     }
     cli_recipe_free(&r);
     return rc;

@@ -61,6 +61,7 @@ static void print_recipe(const struct cli_recipe *r) {
     printf(" (");
     cli_print_text(stdout, r->isa);
     puts(")");
+    if (r->text_encoder_isa) line("encoded on", r->text_encoder_isa);
     parameters(r, LK_IN_RUN);
     printf("%-12slikeness ", "made by");
     cli_print_text(stdout, r->version);

@@ -297,7 +297,7 @@ enum lk_code study_run_list(const struct cli_arguments *a, const struct study_li
                                     .records = records,
                                     .machine = a->job.run,
                                     .machine_given = a->job.given,
-                                    .jobs_per_visit = a->study.jobs_per_visit ? (int)a->study.jobs_per_visit : 4,
+                                    .jobs_per_visit = (int)a->jobs_per_visit,
                                     .json = a->json};
         rc = read_devices(&s->run, a->study.devices ? a->study.devices : first->job.run.device, &devices);
     }

@@ -1,0 +1,117 @@
+#include "models/embeds.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/digest.h"
+#include "engine/base/text.h"
+#include "weights/checkpoint.h"
+#include "weights/config.h"
+#include "weights/mapped_file.h"
+
+#define FORMAT "prompt embeddings 1"
+
+static void digest(const struct lk_tensor *t, char out[65]) { lk_sha256(t->data, lk_tensor_bytes(t), out); }
+
+static enum lk_code text_identity(const struct lk_pipeline *pipeline, char out[65]) {
+    return lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[0], out);
+}
+
+static bool is_stored(const struct lk_kept *k) { return k->prompt && k->key[0]; }
+
+enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipeline, const struct lk_kept *kept,
+                             const char *architecture) {
+    struct lk_text metadata = {0};
+    char identity[65], sha256[65];
+    size_t n = 0, most = 0;
+    for (const struct lk_kept *k = kept; k; k = k->next) most += is_stored(k);
+    struct lk_st_named *named = lk_calloc(most + 1, sizeof *named);
+    enum lk_code rc = named ? text_identity(pipeline, identity) : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    if (!rc)
+        lk_text_add(&metadata, "{\"likeness\":\"" FORMAT "\",\"text_encoder\":\"%s\",\"dtype\":\"%s\",\"isa\":\"%s\"",
+                    identity, lk_dtype_name(pipeline->compute), architecture);
+    for (const struct lk_kept *k = kept; k && !rc; k = k->next) {
+        if (!is_stored(k)) continue;
+        named[n++] = (struct lk_st_named){k->key, k->tensor};
+        digest(&k->tensor, sha256);
+        lk_text_add(&metadata, ",\"%s\":\"%s\"", k->key, sha256);
+    }
+    lk_text_add(&metadata, "}");
+    if (!rc) rc = metadata.rc;
+    if (!rc) rc = lk_safetensors_write(path, named, n, metadata.bytes);
+    lk_text_free(&metadata);
+    lk_free(named);
+    return rc;
+}
+
+/* A tensor whose bytes are those that were written. */
+static enum lk_code take(const char *path, const struct lk_st_tensor *t, const char *sha256, enum lk_dtype dtype,
+                         struct lk_kept **kept) {
+    struct lk_kept *entry;
+    char key[65], got[65];
+    if (strlen(t->name) != 64 || t->tensor.n_dims != 2 || t->tensor.dtype != dtype)
+        return lk_fail(LK_E_METADATA, "%s: tensor \"%.80s\": expected [rows, width] of %s under a SHA-256", path,
+                       t->name, lk_dtype_name(dtype));
+    digest(&t->tensor, got);
+    if (strcmp(sha256, got))
+        return lk_fail(LK_E_INPUT, "%s: tensor \"%s\": expected bytes with the SHA-256 %s, got %s; copy the file again",
+                       path, t->name, sha256, got);
+    memcpy(key, t->name, 65);
+    lk_key_add(key, path, strlen(path));
+    LK_TRY(lk_kept_add(kept, key, &t->tensor, true, &entry));
+    memcpy(entry->tensor.data, t->tensor.data, lk_tensor_bytes(&t->tensor));
+    return LK_OK;
+}
+
+/* What the file was made with against what the edit has. */
+static enum lk_code check_maker(struct lk_config *c, const char *path, const struct lk_pipeline *pipeline,
+                                char architecture[16]) {
+    const char *text_encoder = NULL, *dtype = NULL, *isa = NULL, *compute = lk_dtype_name(pipeline->compute);
+    char identity[65];
+    lk_config_expect_string(c, "likeness", FORMAT);
+    lk_config_string(c, "text_encoder", &text_encoder);
+    lk_config_string(c, "dtype", &dtype);
+    lk_config_string(c, "isa", &isa);
+    if (!text_encoder || !dtype || !isa) return LK_OK; /* said when the config is closed */
+    LK_TRY(text_identity(pipeline, identity));
+    if (strcmp(text_encoder, identity))
+        return lk_fail(LK_E_INPUT,
+                       "%s: made with the text encoder %.64s, this model has %s; make it with `embed` and "
+                       "this model",
+                       path, text_encoder, identity);
+    if (strcmp(dtype, compute))
+        return lk_fail(LK_E_INPUT, "%s: made with --dtype %.16s, the edit is in %s; make it with --dtype %s", path,
+                       dtype, compute, compute);
+    snprintf(architecture, 16, "%s", isa);
+    return LK_OK;
+}
+
+static enum lk_code read_entries(const struct lk_safetensors *st, struct lk_config *c, const char *path,
+                                 const struct lk_pipeline *pipeline, struct lk_kept **kept, char architecture[16]) {
+    LK_TRY(check_maker(c, path, pipeline, architecture));
+    for (size_t i = 0; i < st->n_tensors; i++) {
+        const char *sha256 = NULL;
+        lk_config_string(c, st->tensors[i].name, &sha256);
+        if (sha256) LK_TRY(take(path, &st->tensors[i], sha256, pipeline->compute, kept));
+    }
+    return lk_mapped_check(st->file);
+}
+
+enum lk_code lk_embeds_read(const char *path, const struct lk_pipeline *pipeline, struct lk_kept **kept,
+                            char architecture[16]) {
+    struct lk_safetensors st;
+    struct lk_config *c = NULL;
+    LK_TRY(lk_safetensors_open(&st, path));
+    const char *metadata = st.metadata_json;
+    enum lk_code rc = metadata ? lk_config_parse(&c, metadata, strlen(metadata), path) : LK_OK;
+    if (!metadata || (!rc && !lk_config_has(c, "likeness")))
+        rc = lk_fail(LK_E_METADATA, "%s: no file of `embed`: its metadata do not say what it holds", path);
+    if (!rc) rc = read_entries(&st, c, path, pipeline, kept, architecture);
+    if (rc)
+        lk_config_discard(c);
+    else
+        rc = lk_config_close(c);
+    lk_safetensors_close(&st);
+    return rc;
+}

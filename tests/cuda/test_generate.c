@@ -1,0 +1,97 @@
+/* Replies within a memory budget: weights resident in part or all streamed give the ids of the run with all of them,
+ * never in more memory than allowed, and below the least nothing is read. On the simulated GPU. */
+#include "models/text/qwen25_vl.h"
+#include "models/text/generate.h"
+#include "tests/common/cuda.h"
+#include "tests/common/simulated_gpu.h"
+
+#define CHECKPOINT "golden/data/qwen25_vl/nested/checkpoint"
+#define N_PROMPT   12
+#define N_REPLIES  2
+
+static const struct simulated_gpu *gpu;
+
+struct model {
+    struct lk_checkpoint checkpoint;
+    struct lk_qwen25_vl m;
+    struct lk_vlm view;
+    int32_t ids[N_PROMPT];
+    struct lk_generate_request requests[N_REPLIES];
+};
+
+static void open_model(struct model *model) {
+    struct lk_config *json;
+    struct lk_qwen25_vl_config config;
+    uint64_t random = 1;
+    assert_ok(lk_config_open(&json, CHECKPOINT "/config.json"));
+    assert_ok(lk_qwen25_vl_config_read(&config, json));
+    assert_ok(lk_checkpoint_open(&model->checkpoint, CHECKPOINT, "model"));
+    assert_ok(lk_qwen25_vl_bind(&model->m, &config, true, &model->checkpoint, LK_BF16));
+    model->view = lk_qwen25_vl_view(&model->m);
+    for (int i = 0; i < N_PROMPT; i++) model->ids[i] = (int32_t)(test_random(&random) % 200);
+    for (int i = 0; i < N_REPLIES; i++) {
+        struct lk_generate_request *q = &model->requests[i];
+        *q = (struct lk_generate_request){.ids = model->ids + i, .n_ids = N_PROMPT - i, .n_valid_ids = 200};
+        lk_generation_config_init(&q->config);
+        q->config.max_new_tokens = 3 + i;
+    }
+}
+
+/* With so many bytes; 0: all there is. Returns the peak of memory. */
+static uint64_t generate(struct model *model, uint64_t budget, struct lk_generation *out) {
+    struct lk_device *dev;
+    gpu->memory_peak(0);
+    assert_ok(lk_device_cuda_create(0, &dev));
+    dev->budget = (struct lk_budget){.bytes = budget, .readers = 2, .host_bytes = budget % 2 ? 1 : 0};
+    assert_ok(lk_generate(dev, &model->view, LK_BF16, model->requests, N_REPLIES, 1, out));
+    lk_device_free(dev);
+    return gpu->memory_peak(0);
+}
+
+/* The least budget, as the refusal of less says it. */
+static uint64_t least(struct model *model) {
+    struct lk_generation out[N_REPLIES];
+    struct lk_device *dev;
+    unsigned long long bytes = 0;
+    assert_ok(lk_device_cuda_create(0, &dev));
+    dev->budget.bytes = 4096;
+    uint64_t copies = gpu->calls("cuMemcpyHtoD");
+    assert_fails(lk_generate(dev, &model->view, LK_BF16, model->requests, N_REPLIES, 1, out), LK_E_FIT, "at least");
+    assert_int_equal(gpu->calls("cuMemcpyHtoD"), copies);
+    const char *text = strchr(lk_error_text(), '(');
+    text = text ? strstr(text, "MiB (") : NULL;
+    assert_non_null(text);
+    assert_int_equal(sscanf(text, "MiB (%llu bytes)", &bytes), 1);
+    bytes += dev->memory_own;
+    lk_device_free(dev);
+    return bytes;
+}
+
+static void same_ids_within_any_budget(void **state) {
+    struct model model;
+    struct lk_generation all[N_REPLIES], some[N_REPLIES];
+    (void)state;
+    open_model(&model);
+    uint64_t whole = generate(&model, 0, all), lower = least(&model);
+    assert_true(lower < whole);
+    for (int i = 0; i < 3; i++) {
+        uint64_t budget = lower + (whole - lower) * (uint64_t)i / 4 + (uint64_t)(i == 1),
+                 waits = gpu->calls("cuStreamWaitEvent");
+        assert_true(generate(&model, budget, some) <= budget);
+        assert_true(gpu->calls("cuStreamWaitEvent") > waits);
+        for (int k = 0; k < N_REPLIES; k++) {
+            assert_int_equal(some[k].n, all[k].n);
+            assert_memory_equal(some[k].ids, all[k].ids, (size_t)all[k].n * sizeof *all[k].ids);
+            lk_generation_free(&some[k]);
+        }
+    }
+    for (int k = 0; k < N_REPLIES; k++) lk_generation_free(&all[k]);
+    lk_qwen25_vl_free(&model.m);
+    lk_checkpoint_close(&model.checkpoint);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_ids_within_any_budget)};
+    gpu = simulated_gpu();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

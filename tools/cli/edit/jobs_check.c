@@ -1,0 +1,132 @@
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
+#include "tools/cli/edit/job.h"
+
+static bool same_file(const char *path, const struct stat *s) {
+    struct stat other;
+    return stat(path, &other) == 0 && other.st_dev == s->st_dev && other.st_ino == s->st_ino;
+}
+
+/* Files that jobs read, by device and inode. */
+struct inputs {
+    struct {
+        dev_t device;
+        ino_t inode;
+        const char *path;
+    } * list;
+    size_t n;
+};
+
+static void add_input(struct inputs *in, const char *path) {
+    struct stat s;
+    if (!path || stat(path, &s)) return;
+    in->list[in->n].device = s.st_dev;
+    in->list[in->n].inode = s.st_ino;
+    in->list[in->n++].path = path;
+}
+
+static enum lk_code list_inputs(struct inputs *in, const struct cli_jobs *jobs) {
+    size_t most = 1;
+    for (int i = 0; i < jobs->n; i++) most += (size_t)jobs->list[i].n_images;
+    in->list = lk_calloc(most, sizeof *in->list);
+    if (!in->list) return lk_fail(LK_E_NOMEM, "out of memory for the list of jobs");
+    for (int i = 0; i < jobs->n; i++)
+        for (int k = 0; k < jobs->list[i].n_images; k++) add_input(in, jobs->list[i].images[k]);
+    return LK_OK;
+}
+
+/* An existing file that a job reads. */
+static enum lk_code check_overwrite(const struct cli_jobs *jobs, const char *output, const struct inputs *in,
+                                    const struct stat *existing) {
+    for (size_t i = 0; i < in->n; i++)
+        if (in->list[i].device == existing->st_dev && in->list[i].inode == existing->st_ino)
+            return lk_fail(LK_E_USAGE, "--output: %s: is the image %s itself; name another file", output,
+                           in->list[i].path);
+    if (jobs->recipe && same_file(jobs->recipe, existing))
+        return lk_fail(LK_E_USAGE, "--output: %s: is the picture to make again; name another file", output);
+    return LK_OK;
+}
+
+/* Found out before the long run: a name that is none, a file that is needed, a place that cannot be written to. */
+static enum lk_code check_output(const struct cli_jobs *jobs, const char *path, const char *ending,
+                                 const struct inputs *in) {
+    struct stat s;
+    const char *dot = strrchr(path, '.');
+    if (!strcmp(path, "-"))
+        return lk_fail(LK_E_USAGE, "--output: expected a file's name: a picture is not written to standard output");
+    bool exists = stat(path, &s) == 0;
+    if (exists && S_ISDIR(s.st_mode)) return lk_fail(LK_E_USAGE, "--output: %s: is a folder; name a file in it", path);
+    if (!dot || strcasecmp(dot, ending))
+        return lk_fail(LK_E_USAGE, "--output: %s: expected a name that ends in %s, the format that is written", path,
+                       ending);
+    if (exists) LK_TRY(check_overwrite(jobs, path, in, &s));
+    char *copy = lk_strdup(path);
+    if (!copy) return lk_fail(LK_E_NOMEM, "--output: out of memory");
+    const char *folder = dirname(copy);
+    enum lk_code rc = LK_OK;
+    if (stat(folder, &s) || !S_ISDIR(s.st_mode))
+        rc = lk_fail(LK_E_NOT_FOUND, "--output: %s: no such folder", folder);
+    else if (access(folder, W_OK))
+        rc = lk_fail(LK_E_IO, "--output: %s: the folder cannot be written to", folder);
+    else if (lstat(path, &s) && errno == ENAMETOOLONG)
+        rc = lk_fail(LK_E_IO, "--output: %.64s...: the name is too long for its folder (%zu bytes); name it shorter",
+                     path, strlen(path));
+    lk_free(copy);
+    return rc;
+}
+
+/* Before the weights are opened: the tokenizer would find it later. */
+static enum lk_code check_text(const char *option, const char *text) {
+    if (!text) return LK_OK;
+    size_t length = strlen(text), valid = lk_utf8_valid_prefix(text, length);
+    if (valid == length) return LK_OK;
+    return lk_fail(LK_E_PROMPT, "%s: byte %zu: expected UTF-8, got 0x%02x; convert the text to UTF-8", option, valid,
+                   (unsigned char)text[valid]);
+}
+
+static enum lk_code check_job(const struct cli_jobs *jobs, int i, const struct inputs *in) {
+    const struct cli_job *job = &jobs->list[i];
+    LK_TRY(check_text("--prompt", job->job.request.prompt));
+    LK_TRY(check_text("--negative-prompt", job->job.request.negative_prompt));
+    return jobs->embeds ? LK_OK : check_output(jobs, job->output, ".png", in);
+}
+
+static int by_output(const void *a, const void *b) {
+    const struct cli_job *const *x = a, *const *y = b;
+    return strcmp((*x)->output, (*y)->output);
+}
+
+/* Two jobs of one name would leave one picture. */
+static enum lk_code check_names(const struct cli_jobs *jobs) {
+    const struct cli_job **sorted = lk_malloc(((size_t)jobs->n + 1) * sizeof *sorted);
+    enum lk_code rc = sorted ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", jobs->file);
+    for (int i = 0; !rc && i < jobs->n; i++) sorted[i] = &jobs->list[i];
+    if (!rc) qsort(sorted, (size_t)jobs->n, sizeof *sorted, by_output);
+    for (int i = 1; !rc && i < jobs->n; i++)
+        if (!strcmp(sorted[i - 1]->output, sorted[i]->output))
+            rc = lk_fail(LK_E_USAGE, "%s: %s and %s: field \"output\": both are %s", jobs->file, sorted[i - 1]->where,
+                         sorted[i]->where, sorted[i]->output);
+    lk_free(sorted);
+    return rc;
+}
+
+enum lk_code cli_jobs_check(const struct cli_jobs *jobs) {
+    struct inputs in = {0};
+    enum lk_code rc = list_inputs(&in, jobs);
+    if (!rc && jobs->embeds) rc = check_output(jobs, jobs->embeds, ".safetensors", &in);
+    for (int i = 0; !rc && i < jobs->n; i++) {
+        rc = check_job(jobs, i, &in);
+        if (rc && jobs->file) rc = lk_fail_prefix(rc, "%s: %s", jobs->file, jobs->list[i].where);
+    }
+    if (!rc && jobs->file && !jobs->embeds) rc = check_names(jobs);
+    lk_free(in.list);
+    return rc;
+}

@@ -42,3 +42,13 @@ enum lk_code lk_append_lines(const char *path, const char *lines, size_t n) {
     if (close(fd) && !rc) rc = lk_fail_errno(errno, "%s: cannot close", path);
     return rc;
 }
+
+size_t lk_whole_lines(const char *text, size_t n) {
+    while (n && text[n - 1] != '\n') n--;
+    return n;
+}
+
+enum lk_code lk_cut_half_line(const char *path, size_t n_whole, size_t n) {
+    if (n_whole == n || !truncate(path, (off_t)n_whole)) return LK_OK;
+    return lk_fail_errno(errno, "%s: cannot be cut to whole lines", path);
+}

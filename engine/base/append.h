@@ -9,3 +9,8 @@
  * it returns. A last line that a crash cut off is ended first, so that it stays one bad line. LK_E_NOT_REGULAR,
  * LK_E_DISK_FULL, LK_E_IO and the like. */
 enum lk_code lk_append_lines(const char *path, const char *lines, size_t n);
+
+/* How many of a text's bytes are whole lines. */
+size_t lk_whole_lines(const char *text, size_t n);
+/* Takes away the half of a line that a crash has left at the end of a file: its bytes from n_whole of n on. */
+enum lk_code lk_cut_half_line(const char *path, size_t n_whole, size_t n);

@@ -34,7 +34,7 @@ static enum lk_code print_question(void) {
     return LK_OK;
 }
 
-/* Sources that an earlier run of the same command has recorded. */
+/* Sources that an earlier run of the same command has recorded; a line that was cut off is taken away. */
 static enum lk_code read_done(struct extractor *x) {
     const char *path = x->arguments->output;
     struct lk_records records;
@@ -44,13 +44,15 @@ static enum lk_code read_done(struct extractor *x) {
     enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
     if (rc == LK_E_NOT_FOUND) return LK_OK;
     LK_TRY(rc);
-    if (n) rc = lk_records_open(&records, text, n, path);
-    while (n && !rc && !(rc = lk_records_next_strict(&records, &more)) && more) {
+    size_t whole = lk_whole_lines(text, n);
+    if (whole) rc = lk_records_open(&records, text, whole, path);
+    while (whole && !rc && !(rc = lk_records_next_strict(&records, &more)) && more) {
         const struct lk_field *id = lk_fields_find(&records.fields, "source_id");
         int source = id ? lk_source_parse(id->text, id->n) : -1;
         if (source >= 0) x->done[source] = true;
     }
-    if (n) lk_records_close(&records);
+    if (whole) lk_records_close(&records);
+    if (!rc) rc = lk_cut_half_line(path, whole, n);
     lk_free(text);
     return rc;
 }

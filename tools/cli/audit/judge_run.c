@@ -106,14 +106,13 @@ static enum lk_code read_done(struct runner *r, const char *path, const char *te
 static enum lk_code resume(struct runner *r) {
     const char *path = r->arguments->output;
     char *text;
-    size_t n, whole;
+    size_t n;
     enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
     if (rc == LK_E_NOT_FOUND) return LK_OK;
     if (rc) return rc;
-    for (whole = n; whole && text[whole - 1] != '\n';) whole--;
+    size_t whole = lk_whole_lines(text, n);
     rc = read_done(r, path, text, whole);
-    if (!rc && whole < n && truncate(path, (off_t)whole))
-        rc = lk_fail(LK_E_IO, "%s: cannot be cut to whole lines", path);
+    if (!rc) rc = lk_cut_half_line(path, whole, n);
     lk_free(text);
     return rc;
 }

@@ -33,7 +33,7 @@ struct run {
     struct lk_vlm_cache cache;
     struct lk_tensor rows;   /* [n_slots, hidden]: the last tokens' states */
     struct lk_tensor logits; /* [n_slots, vocab] */
-    struct sequence sequences[LK_VLM_MAX_SEQUENCES];
+    struct sequence *sequences; /* [n_slots] */
     float *host_logits;      /* [vocab] */
     int32_t (*positions)[3]; /* host: of the longest prompt, or of all rows of a step */
     int32_t *step_ids;       /* host [n_slots * max_step] */
@@ -354,10 +354,11 @@ static enum lk_code prepare(struct run r, struct lk_device *dev) {
 static enum lk_code host_memory(struct run *r) {
     int64_t n_step = r->n_slots * r->max_step, n = n_step;
     for (int i = 0; i < r->n_requests; i++) n = most(n, r->requests[i].n_ids);
+    r->sequences = lk_calloc((size_t)r->n_slots, sizeof *r->sequences);
     r->host_logits = lk_malloc((size_t)r->m->vocab_size * sizeof *r->host_logits);
     r->positions = lk_malloc((size_t)n * sizeof *r->positions);
     r->step_ids = lk_malloc((size_t)n_step * sizeof *r->step_ids);
-    if (r->host_logits && r->positions && r->step_ids) return LK_OK;
+    if (r->sequences && r->host_logits && r->positions && r->step_ids) return LK_OK;
     return lk_fail(LK_E_NOMEM, "generate: out of memory");
 }
 
@@ -374,7 +375,8 @@ enum lk_code lk_generate(struct lk_device *dev, const struct lk_vlm *m, enum lk_
     if (dev->arena.peak > r.peak_bytes) r.peak_bytes = dev->arena.peak;
     for (int i = 0; i < n; i++) out[i].peak_bytes = r.peak_bytes;
     lk_arena_release(&dev->arena, 0);
-    for (int i = 0; i < LK_VLM_MAX_SEQUENCES; i++) finish(&r.sequences[i]);
+    for (int i = 0; r.sequences && i < r.n_slots; i++) finish(&r.sequences[i]);
+    lk_free(r.sequences);
     lk_free(r.host_logits);
     lk_free(r.positions);
     lk_free(r.step_ids);

@@ -14,6 +14,7 @@ static void fewer_in_a_visit(struct tiny_queue *q, struct lk_device **dev, const
     lk_device_free(*dev);
     assert_ok(lk_device_cuda_create(0, dev));
     (*dev)->budget.bytes = plan.least_bytes;
+    q->cache_bytes = 0;
     tiny_queue_same(q, *dev, order, 3, 4);
 }
 

@@ -98,7 +98,7 @@ static enum lk_code read_done(struct runner *r, const char *path, const char *te
         if (!rc && id) rc = remember(r, id->text, order ? order->text : NULL);
     }
     lk_records_close(&records);
-    qsort(r->done, r->n_done, sizeof *r->done, by_text);
+    if (r->n_done) qsort(r->done, r->n_done, sizeof *r->done, by_text);
     return rc;
 }
 
@@ -303,7 +303,8 @@ static enum lk_code run(struct runner *r) {
     LK_TRY(check_arguments(a));
     LK_TRY(cli_pairs_read(&r->pairs, a->report.pairs, true));
     cli_print_rejects(a->report.pairs, &r->pairs.rejects);
-    qsort(r->pairs.list, r->pairs.n, sizeof *r->pairs.list, by_source); /* a source's outputs follow each other */
+    /* A source's outputs follow each other. */
+    if (r->pairs.n) qsort(r->pairs.list, r->pairs.n, sizeof *r->pairs.list, by_source);
     LK_TRY(lk_judge_prompts_load(&r->prompts));
     LK_TRY(open_judge(r));
     LK_TRY(resume(r));

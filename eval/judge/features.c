@@ -144,18 +144,8 @@ static void ask(const struct lk_seeing_judge *judge, const char *question, const
     parts[1] = (struct lk_chat_part){.text = question};
     *message = (struct lk_chat_message){"user", parts, 2};
     *out = (struct lk_chat_question){.form = judge->mode == LK_JUDGE_FORCED ? &feature_form : NULL};
-    lk_chat_request_init(&out->request, judge->chat);
-    struct lk_generation_config *g = &out->request.generation;
-    out->request.messages = message;
-    out->request.n_messages = 1;
-    out->request.seed = seed;
-    g->do_sample = true;
-    g->temperature = 0.1;
-    g->top_k = 0;
-    g->top_p = 1;
-    g->repetition_penalty = 1;
-    g->max_new_tokens = judge->max_new_tokens ? judge->max_new_tokens : LK_FEATURE_NEW_TOKENS;
-    if (out->form) g->max_new_tokens = 8 * 70 + 400;
+    lk_seeing_judge_request(judge, message, seed, LK_FEATURE_NEW_TOKENS, &out->request);
+    if (out->form) out->request.generation.max_new_tokens = 8 * 70 + 400;
 }
 
 struct round {

@@ -173,6 +173,21 @@ static enum lk_code read_answer(const struct lk_judge_item *item, struct lk_chat
 
 /* --- asking --- */
 
+void lk_seeing_judge_request(const struct lk_seeing_judge *judge, const struct lk_chat_message *message, uint64_t seed,
+                             int64_t max_new_tokens, struct lk_chat_request *out) {
+    lk_chat_request_init(out, judge->chat);
+    struct lk_generation_config *g = &out->generation;
+    out->messages = message;
+    out->n_messages = 1;
+    out->seed = seed;
+    g->do_sample = true;
+    g->temperature = 0.1;
+    g->top_k = 0;
+    g->top_p = 1;
+    g->repetition_penalty = 1;
+    g->max_new_tokens = judge->max_new_tokens ? judge->max_new_tokens : max_new_tokens;
+}
+
 /* parts: [LK_JUDGE_PARTS_MAX] */
 static void make_question(const struct lk_seeing_judge *judge, const struct lk_judge_item *item,
                           const struct lk_form *form, uint64_t seed, struct lk_chat_part *parts,
@@ -184,18 +199,9 @@ static void make_question(const struct lk_seeing_judge *judge, const struct lk_j
     }
     *message = (struct lk_chat_message){"user", parts, item->message->n_parts};
     *out = (struct lk_chat_question){.form = form, .shared_key = item->source_key, .n_shared_images = 1};
-    lk_chat_request_init(&out->request, judge->chat);
-    struct lk_generation_config *g = &out->request.generation;
-    out->request.messages = message;
-    out->request.n_messages = 1;
-    out->request.seed = seed;
-    g->do_sample = true;
-    g->temperature = 0.1;
-    g->top_k = 0;
-    g->top_p = 1;
-    g->repetition_penalty = 1;
-    g->max_new_tokens = judge->max_new_tokens ? judge->max_new_tokens : LK_JUDGE_NEW_TOKENS;
+    lk_seeing_judge_request(judge, message, seed, LK_JUDGE_NEW_TOKENS, &out->request);
     if (!form) return;
+    struct lk_generation_config *g = &out->request.generation;
     g->max_new_tokens = 8; /* of words */
     for (int i = 0; i < form->n; i++) {
         const struct lk_form_piece *piece = &form->pieces[i];

@@ -45,6 +45,11 @@ struct lk_seeing_judge {
 enum lk_code lk_seeing_judge_open(struct lk_seeing_judge *judge);
 void lk_seeing_judge_close(struct lk_seeing_judge *judge);
 
+/* One message as judges are asked it: temperature 0.1, no other limit of what may be drawn. max_new_tokens: where the
+ * judge has none. The message is borrowed. */
+void lk_seeing_judge_request(const struct lk_seeing_judge *judge, const struct lk_chat_message *message, uint64_t seed,
+                             int64_t max_new_tokens, struct lk_chat_request *out);
+
 struct lk_judge_item {
     const char *item_id;
     const struct lk_judge_message *message;

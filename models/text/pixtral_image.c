@@ -4,21 +4,9 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "models/text/qwen2_vl_image.h"
 
-#define BICUBIC  3 /* PIL.Image.Resampling */
 #define SIDE_MAX 65535
-
-static void read_three(struct lk_config *c, const char *key, float out[3], double min) {
-    double value[3];
-    size_t n = 0;
-    lk_config_numbers(c, key, value, 3, &n);
-    for (size_t i = 0; i < n; i++) {
-        out[i] = (float)value[i];
-        if (!(value[i] >= min && value[i] <= 1000))
-            lk_config_problem(c, key, LK_E_CONFIG_VALUE, "expected numbers from %g to 1000, got %g", min, value[i]);
-    }
-    if (n != 3) lk_config_problem(c, key, LK_E_CONFIG_VALUE, "expected 3 numbers, got %zu", n);
-}
 
 /* A number, or an object with height and width that are the same. */
 static void read_patch_size(struct lk_config *c, int64_t *patch) {
@@ -41,21 +29,7 @@ static void ignore_and_expect(struct lk_config *c) {
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) lk_config_ignore(c, ignored[i]);
     if (lk_config_has(c, "do_center_crop")) lk_config_expect_bool(c, "do_center_crop", false);
     lk_config_ignore(c, "do_center_crop");
-    lk_config_expect_bool(c, "do_resize", true);
-    lk_config_expect_bool(c, "do_rescale", true);
-    lk_config_expect_bool(c, "do_normalize", true);
-    lk_config_expect_bool(c, "do_convert_rgb", true);
-    lk_config_expect_int(c, "resample", BICUBIC);
-    lk_config_expect_string(c, "data_format", "channels_first");
-    double rescale = 1 / 255.0;
-    lk_config_number_or(c, "rescale_factor", &rescale, 1 / 255.0, 0, 1);
-    if (rescale != 1 / 255.0)
-        lk_config_problem(c, "rescale_factor", LK_E_CONFIG_VALUE, "expected 1/255, got %.17g", rescale);
-    const char *type = NULL;
-    lk_config_string_or(c, "image_processor_type", &type, NULL);
-    if (type && strncmp(type, "PixtralImageProcessor", strlen("PixtralImageProcessor")))
-        lk_config_problem(c, "image_processor_type", LK_E_CONFIG_VALUE,
-                          "expected \"PixtralImageProcessor\", got \"%s\"", type);
+    lk_image_processor_expect(c, "PixtralImageProcessor");
 }
 
 enum lk_code lk_pixtral_processor_read(struct lk_pixtral_processor *out, struct lk_config *json) {
@@ -76,8 +50,8 @@ enum lk_code lk_pixtral_processor_read(struct lk_pixtral_processor *out, struct 
                           (long long)patch, (long long)whole_patch);
     struct lk_config *size = lk_config_object(c, "size", false);
     if (size) lk_config_int(size, "longest_edge", &edge, 1, SIDE_MAX);
-    read_three(c, "image_mean", p.mean, 0);
-    read_three(c, "image_std", p.std, 1e-6);
+    lk_image_processor_three(c, "image_mean", p.mean, 0);
+    lk_image_processor_three(c, "image_std", p.std, 1e-6);
     ignore_and_expect(c);
     p.patch_size = (int)patch;
     p.merge_size = (int)merge;

@@ -12,6 +12,26 @@
 
 #define BICUBIC    3 /* PIL.Image.Resampling */
 
+void lk_image_processor_expect(struct lk_config *c, const char *name) {
+    lk_config_expect_bool(c, "do_resize", true);
+    lk_config_expect_bool(c, "do_rescale", true);
+    lk_config_expect_bool(c, "do_normalize", true);
+    lk_config_expect_bool(c, "do_convert_rgb", true);
+    lk_config_expect_int(c, "resample", BICUBIC);
+    lk_config_expect_string(c, "data_format", "channels_first");
+    double rescale = 1 / 255.0;
+    lk_config_number_or(c, "rescale_factor", &rescale, 1 / 255.0, 0, 1);
+    if (rescale != 1 / 255.0)
+        lk_config_problem(c, "rescale_factor", LK_E_CONFIG_VALUE, "expected 1/255, got %.17g", rescale);
+    const char *type = NULL;
+    size_t n = strlen(name);
+    lk_config_string_or(c, "image_processor_type", &type, NULL);
+    /* The name without "Fast" stood for Pillow's resampling before transformers 4.54, and for this one since. */
+    if (type && (strncmp(type, name, n) || (type[n] && strcmp(type + n, "Fast"))))
+        lk_config_problem(c, "image_processor_type", LK_E_CONFIG_VALUE, "expected \"%s\" or \"%sFast\", got \"%s\"",
+                          name, name, type);
+}
+
 /* Keys that the image processors of transformers 4.4x to 5.23 write. */
 static void ignore_and_expect(struct lk_config *c) {
     static const char *const ignored[] = {"processor_class", "default_to_square", "device", "disable_grouping",
@@ -24,25 +44,10 @@ static void ignore_and_expect(struct lk_config *c) {
     if (no) lk_config_problem(c, "do_center_crop", LK_E_CONFIG_VALUE, "expected false, got true");
     lk_config_bool_or(c, "do_pad", &no, false);
     if (no) lk_config_problem(c, "do_pad", LK_E_CONFIG_VALUE, "expected false, got true");
-    lk_config_expect_bool(c, "do_resize", true);
-    lk_config_expect_bool(c, "do_rescale", true);
-    lk_config_expect_bool(c, "do_normalize", true);
-    lk_config_expect_bool(c, "do_convert_rgb", true);
-    lk_config_expect_int(c, "resample", BICUBIC);
-    lk_config_expect_string(c, "data_format", "channels_first");
-    double rescale = 1 / 255.0;
-    lk_config_number_or(c, "rescale_factor", &rescale, 1 / 255.0, 0, 1);
-    if (rescale != 1 / 255.0)
-        lk_config_problem(c, "rescale_factor", LK_E_CONFIG_VALUE, "expected 1/255, got %.17g", rescale);
-    const char *type = NULL;
-    lk_config_string_or(c, "image_processor_type", &type, NULL);
-    /* The name without "Fast" stood for Pillow's resampling before transformers 4.54, and for this one since. */
-    if (type && strcmp(type, "Qwen2VLImageProcessor") && strcmp(type, "Qwen2VLImageProcessorFast"))
-        lk_config_problem(c, "image_processor_type", LK_E_CONFIG_VALUE,
-                          "expected \"Qwen2VLImageProcessor\" or \"Qwen2VLImageProcessorFast\", got \"%s\"", type);
+    lk_image_processor_expect(c, "Qwen2VLImageProcessor");
 }
 
-static void read_three(struct lk_config *c, const char *key, float out[3], double min) {
+void lk_image_processor_three(struct lk_config *c, const char *key, float out[3], double min) {
     double value[3];
     size_t n = 0;
     lk_config_numbers(c, key, value, 3, &n);
@@ -91,8 +96,8 @@ enum lk_code lk_qwen2_vl_processor_read(struct lk_qwen2_vl_processor *out, struc
     p.temporal_patch_size = (int)temporal;
     p.merge_size = (int)merge;
     read_pixels(&p, c);
-    read_three(c, "image_mean", p.mean, 0);
-    read_three(c, "image_std", p.std, 1e-6);
+    lk_image_processor_three(c, "image_mean", p.mean, 0);
+    lk_image_processor_three(c, "image_std", p.std, 1e-6);
     ignore_and_expect(c);
     enum lk_code rc = lk_config_close(json);
     if (!rc) *out = p;

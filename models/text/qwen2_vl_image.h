@@ -28,3 +28,9 @@ enum lk_code lk_qwen2_vl_size(const struct lk_qwen2_vl_processor *p, int width, 
  * inner column. */
 enum lk_code lk_qwen2_vl_rows(const struct lk_qwen2_vl_processor *p, const struct lk_image *rgb, float **rows,
                               int *grid_h, int *grid_w);
+
+/* What image processors of transformers have in common: they resize bicubically, scale by 1/255, normalise and convert
+ * to RGB. name: the class, with or without "Fast". */
+void lk_image_processor_expect(struct lk_config *config, const char *name);
+/* Three numbers from min to 1000. */
+void lk_image_processor_three(struct lk_config *config, const char *key, float out[3], double min);

@@ -108,8 +108,8 @@ static uint64_t integer_to_integer(uint64_t x, enum gpusim_num_type to, enum gpu
     return (int64_t)x < -(int64_t)most - 1 ? ~most : x;
 }
 
-static __attribute__((noinline)) uint64_t convert(uint64_t x, enum gpusim_num_type to, enum gpusim_num_type from,
-                                                  enum gpusim_num_rounding rounding, unsigned flags) {
+static uint64_t convert(uint64_t x, enum gpusim_num_type to, enum gpusim_num_type from,
+                        enum gpusim_num_rounding rounding, unsigned flags) {
     if (!is_float(from)) {
         x = extended(x, from);
         return is_float(to) ? integer_to_float(x, to, from, rounding, flags) : integer_to_integer(x, to, from, flags);
@@ -120,25 +120,32 @@ static __attribute__((noinline)) uint64_t convert(uint64_t x, enum gpusim_num_ty
     return to_float(value, to, rounding, flags);
 }
 
-#define LANE_F16                         32
-#define LANE_BF16                        32
-#define LANE_F32                         32
-#define LANE_F64                         64
-#define LANE_S8                          32
-#define LANE_U8                          32
-#define LANE_S16                         32
-#define LANE_U16                         32
-#define LANE_S32                         32
-#define LANE_U32                         32
-#define LANE_S64                         64
-#define LANE_U64                         64
-#define LANES_OF(NAME, D, A, EXPRESSION) LANES(NAME, D, A, 32, 32, EXPRESSION)
-#define NAME_OF(TO, FROM, R, F)          TO##_##FROM##_##R##F
+static int is_wide(enum gpusim_num_type type) {
+    return type == GPUSIM_NUM_F64 || type == GPUSIM_NUM_S64 || type == GPUSIM_NUM_U64;
+}
+
+/* The lanes of `mask`; a lane of a wide type has 64 bits, of another 32. */
+static __attribute__((noinline)) void convert_lanes(void *d, const void *a, uint32_t mask, enum gpusim_num_type to,
+                                                    enum gpusim_num_type from, enum gpusim_num_rounding rounding,
+                                                    unsigned flags) {
+    const uint32_t *narrow = a;
+    const uint64_t *wide = a;
+    for (int l = 0; l < 32; l++) {
+        if (!(mask >> l & 1)) continue;
+        uint64_t r = convert(is_wide(from) ? wide[l] : narrow[l], to, from, rounding, flags);
+        if (is_wide(to))
+            ((uint64_t *)d)[l] = r;
+        else
+            ((uint32_t *)d)[l] = (uint32_t)r;
+    }
+}
+
+#define NAME_OF(TO, FROM, R, F) TO##_##FROM##_##R##F
 #define CONVERT(TO, FROM, R, F)                                                                                        \
-    LANES_OF(TO##_##FROM##_##R##F, LANE_##TO, LANE_##FROM,                                                             \
-             (WORD_OF(LANE_##TO))convert(x[l], GPUSIM_NUM_##TO, GPUSIM_NUM_##FROM, GPUSIM_NUM_##R, F))
-#define WORD_OF(BITS)  WORD_OF_(BITS)
-#define WORD_OF_(BITS) uint##BITS##_t
+    static void NAME_OF(TO, FROM, R, F)(void *d, const void *a, const void *b, const void *c, uint32_t mask) {         \
+        (void)b, (void)c;                                                                                              \
+        convert_lanes(d, a, mask, GPUSIM_NUM_##TO, GPUSIM_NUM_##FROM, GPUSIM_NUM_##R, F);                              \
+    }
 
 /* Per pair of types one row [rounding][flags], every flag of FTZ + SAT. */
 #define MODE(TO, FROM, R)                                                                                              \

@@ -123,24 +123,34 @@ static void source_of(int orientation, int w, int h, int x, int y, int *u, int *
     *v = flip_v ? in_h - 1 - b : b;
 }
 
+/* `to` is width x height. */
+static void turn(uint8_t *to, const uint8_t *pixels, int width, int height, int orientation, size_t channels) {
+    int in_width = orientation >= 5 ? height : width;
+    for (int y = 0; y < height; y++) {
+        int u, v, u_next, v_next;
+        source_of(orientation, width, height, 0, y, &u, &v);
+        source_of(orientation, width, height, 1, y, &u_next, &v_next);
+        ptrdiff_t step = ((ptrdiff_t)(v_next - v) * in_width + (u_next - u)) * (ptrdiff_t)channels;
+        const uint8_t *from = pixels + ((size_t)v * (size_t)in_width + (size_t)u) * channels;
+        for (int x = 0; x < width; x++, to += channels) memcpy(to, from + x * step, channels);
+    }
+}
+
 enum lk_code lk_image_orient(struct lk_image *image, int orientation) {
     if (orientation < 2 || orientation > 8) return LK_OK;
     bool swap = orientation >= 5;
+    int width = swap ? image->height : image->width, height = swap ? image->width : image->height;
     struct lk_image turned;
-    enum lk_code rc = lk_image_new(&turned, swap ? image->height : image->width, swap ? image->width : image->height,
-                                   image->channels);
+    enum lk_code rc = lk_image_new(&turned, width, height, image->channels);
     if (rc) return rc;
     turned.nearest_only = image->nearest_only;
-    size_t channels = (size_t)image->channels;
-    uint8_t *to = turned.pixels;
-    for (int y = 0; y < turned.height; y++) {
-        int u, v, u_next, v_next;
-        source_of(orientation, turned.width, turned.height, 0, y, &u, &v);
-        source_of(orientation, turned.width, turned.height, 1, y, &u_next, &v_next);
-        ptrdiff_t step = ((ptrdiff_t)(v_next - v) * image->width + (u_next - u)) * (ptrdiff_t)channels;
-        const uint8_t *from = image->pixels + ((size_t)v * (size_t)image->width + (size_t)u) * channels;
-        for (int x = 0; x < turned.width; x++, to += channels) memcpy(to, from + x * step, channels);
+    turn(turned.pixels, image->pixels, width, height, orientation, (size_t)image->channels);
+    size_t n = lk_image_unconverted_bytes(image);
+    if (n && !(turned.unconverted = lk_malloc(n))) {
+        lk_image_free(&turned);
+        return lk_fail(LK_E_NOMEM, "image: no memory to turn %d x %d pixels; free memory and try again", width, height);
     }
+    if (n) turn(turned.unconverted, image->unconverted, width, height, orientation, n / (size_t)width / (size_t)height);
     lk_image_free(image);
     *image = turned;
     return LK_OK;

@@ -9,7 +9,13 @@
 
 void lk_image_free(struct lk_image *image) {
     lk_free(image->pixels);
+    lk_free(image->unconverted);
     *image = (struct lk_image){0};
+}
+
+size_t lk_image_unconverted_bytes(const struct lk_image *image) {
+    size_t pixel = !image->unconverted ? 0 : image->channels == 3 ? 4 : 2;
+    return (size_t)image->width * (size_t)image->height * pixel;
 }
 
 enum lk_code lk_image_check_size(const char *name, int64_t width, int64_t height, int64_t max_pixels) {
@@ -38,6 +44,25 @@ enum lk_code lk_image_new(struct lk_image *image, int width, int height, int cha
                        height, channels);
     *image = (struct lk_image){.width = width, .height = height, .channels = channels, .pixels = pixels};
     return LK_OK;
+}
+
+/* What is left of the light after black, less the ink's share of that. */
+static void cmyk_to_rgb(uint8_t *restrict to, const uint8_t *restrict from, size_t n) {
+    for (size_t i = 0; i < n; i++, from += 4, to += 3) {
+        unsigned light = 255u - from[3];
+        for (int c = 0; c < 3; c++) {
+            unsigned t = from[c] * light + 128;
+            to[c] = (uint8_t)(light - (((t >> 8) + t) >> 8));
+        }
+    }
+}
+
+void lk_image_convert(uint8_t *pixels, const uint8_t *unconverted, size_t n, int channels) {
+    if (channels == 3) {
+        cmyk_to_rgb(pixels, unconverted, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) pixels[i] = unconverted[2 * i] ? 255 : unconverted[2 * i + 1];
 }
 
 enum lk_code lk_image_crop(struct lk_image *out, const struct lk_image *in, int left, int top, int width, int height) {

@@ -16,17 +16,20 @@ struct lk_image {
      */
     bool nearest_only;
     uint8_t *pixels;
+    /* Of a decoded CMYK JPEG (4 inks) and 16-bit grey (2 bytes, high first) what the file holds, NULL otherwise: Pillow
+     * resizes that and converts afterwards, and so does lk_image_resize. Nothing else keeps it. */
+    uint8_t *unconverted;
 };
 
 enum lk_resample { LK_RESAMPLE_NEAREST, LK_RESAMPLE_BICUBIC, LK_RESAMPLE_LANCZOS };
 
 void lk_image_free(struct lk_image *image);
 enum lk_code lk_image_new(struct lk_image *image, int width, int height, int channels);
+size_t lk_image_unconverted_bytes(const struct lk_image *image);
 
 /* Decodes JPEG or PNG by content, not by name, to what PIL.Image.open gives: palettes become RGB, or RGBA when an entry
  * is transparent; CMYK/YCCK becomes RGB as by convert("RGB"); 16-bit samples keep their high byte, but 16-bit grey
  * without alpha is cut off at 255 as by convert("L"); a transparent colour (tRNS) of a grey or RGB picture is ignored.
- * Pillow would resize CMYK and 16-bit grey before converting them, so only there do resized bytes differ from Pillow's.
  * apply_exif: rotate and flip by the orientation in EXIF or XMP (as PIL's exif_transpose). LK_E_IMAGE, LK_E_IMAGE_SIZE
  * (more than 65,535 a side or more pixels than max_pixels; 0 = 178,956,970 as Pillow's bomb limit), LK_E_NOMEM,
  * LK_E_IO. Truncated files, PNGs with a bad CRC and progressive JPEGs with absurd scan counts are refused. Memory stays

@@ -15,6 +15,9 @@ enum lk_code lk_image_jpeg_decode(struct lk_image *out, const unsigned char *byt
 enum lk_code lk_image_png_decode(struct lk_image *out, const unsigned char *bytes, size_t n_bytes, const char *name,
                                  int64_t max_pixels);
 
+/* n pixels of `unconverted` as `pixels` of so many channels. */
+void lk_image_convert(uint8_t *pixels, const uint8_t *unconverted, size_t n, int channels);
+
 /* 1..8; 1 when the file says nothing usable. */
 int lk_image_orientation(const unsigned char *bytes, size_t n_bytes);
 /* In place (the pixels are replaced when sides swap). */

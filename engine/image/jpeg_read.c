@@ -24,7 +24,6 @@ struct decoder {
     struct jpeg_progress_mgr progress;
     int64_t max_pixels;
     struct lk_image image;
-    uint8_t *cmyk_row;
 };
 
 static void do_nothing(j_decompress_ptr cinfo) { (void)cinfo; }
@@ -81,27 +80,19 @@ static void read_header(struct decoder *d, size_t n_bytes) {
                                                           : JCS_CMYK;
 }
 
-/* Adobe stores inverted inks and most others follow; Pillow assumes it for all CMYK files. What is left of the light
- * after black, less the ink's share of that. */
-static void cmyk_to_rgb(uint8_t *restrict to, const uint8_t *restrict from, size_t n) {
-    for (size_t i = 0; i < n; i++, from += 4, to += 3) {
-        unsigned light = from[3];
-        for (int c = 0; c < 3; c++) {
-            unsigned t = (255u - from[c]) * light + 128;
-            to[c] = (uint8_t)(light - (((t >> 8) + t) >> 8));
-        }
-    }
-}
-
 static void read_rows(struct decoder *d) {
     j_decompress_ptr cinfo = &d->cinfo;
     if (!jpeg_start_decompress(cinfo)) leave_truncated(d);
-    size_t width = cinfo->output_width, row = width * (size_t)d->image.channels;
+    size_t width = cinfo->output_width, n = (size_t)cinfo->num_components;
+    uint8_t *rows = d->image.unconverted ? d->image.unconverted : d->image.pixels;
     while (cinfo->output_scanline < cinfo->output_height) {
-        uint8_t *to = d->image.pixels + cinfo->output_scanline * row;
-        JSAMPROW target = d->cmyk_row ? d->cmyk_row : to;
-        if (jpeg_read_scanlines(cinfo, &target, 1) != 1) leave_truncated(d);
-        if (d->cmyk_row) cmyk_to_rgb(to, d->cmyk_row, width);
+        JSAMPROW to = rows + cinfo->output_scanline * width * n;
+        if (jpeg_read_scanlines(cinfo, &to, 1) != 1) leave_truncated(d);
+    }
+    if (d->image.unconverted) {
+        /* Adobe stores inverted inks and most others follow; Pillow assumes it for all CMYK files. */
+        for (size_t i = 0; i < width * cinfo->output_height * 4; i++) rows[i] = (uint8_t)(255 - rows[i]);
+        lk_image_convert(d->image.pixels, rows, width * cinfo->output_height, d->image.channels);
     }
     /* All rows are there: what follows the last of them may be missing, as Pillow allows. */
     jpeg_finish_decompress(cinfo);
@@ -127,8 +118,8 @@ static enum lk_code decode(struct decoder *d, const unsigned char *bytes, size_t
     int width = (int)d->cinfo.image_width, height = (int)d->cinfo.image_height, n = d->cinfo.num_components;
     enum lk_code rc = lk_image_new(&d->image, width, height, n == 1 ? 1 : 3);
     if (rc) return lk_fail_prefix(rc, "%s", d->job.name);
-    if (n == 4 && !(d->cmyk_row = lk_malloc((size_t)width * 4)))
-        return lk_fail(LK_E_NOMEM, "%s: no memory for a row; free memory and try again", d->job.name);
+    if (n == 4 && !(d->image.unconverted = lk_malloc((size_t)width * (size_t)height * 4)))
+        return lk_fail(LK_E_NOMEM, "%s: no memory for its inks; free memory and try again", d->job.name);
     /* A progressive file's coefficients take 2 bytes per sample, 4:4:4 CMYK being the most. */
     d->job.bytes_max = DECODER_BYTES + (size_t)width * (size_t)height * (size_t)n * 2;
     read_rows(d);
@@ -143,7 +134,6 @@ enum lk_code lk_image_jpeg_decode(struct lk_image *out, const unsigned char *byt
     d->max_pixels = max_pixels;
     enum lk_code rc = decode(d, bytes, n_bytes);
     jpeg_destroy_decompress(&d->cinfo);
-    lk_free(d->cmyk_row);
     if (!rc)
         *out = d->image;
     else

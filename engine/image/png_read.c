@@ -111,7 +111,10 @@ static void expand_palette(struct decoder *d, size_t n) {
 static void expand_raw(struct decoder *d, int raw_bytes) {
     size_t n = (size_t)d->image.width * (size_t)d->image.height;
     if (raw_bytes == 1) expand_palette(d, n);
-    for (size_t i = 0; raw_bytes == 2 && i < n; i++) d->image.pixels[i] = d->raw[2 * i] ? 255 : d->raw[2 * i + 1];
+    if (raw_bytes != 2) return;
+    lk_image_convert(d->image.pixels, d->raw, n, 1);
+    d->image.unconverted = d->raw;
+    d->raw = NULL;
 }
 
 static enum lk_code decode(struct decoder *d) {

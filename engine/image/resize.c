@@ -1,5 +1,6 @@
 /* Pillow's resize, to the byte: two passes with 8 bits between them, taps as integers with 22 fractional
- * bits. The taps are computed in double in Pillow's order of operations. */
+ * bits. The taps are computed in double in Pillow's order of operations; 16-bit grey is summed with them as they are.
+ */
 #include "engine/image/internal.h"
 
 #include <limits.h>
@@ -11,12 +12,16 @@
 #define PI       3.14159265358979323846
 #define TAP_BITS 22
 
+/* What a picture's channels are: as they come, colours and their alpha, or the bytes of 16-bit grey, high one first. */
+enum kind { PLAIN, ALPHA, WIDE };
+
 /* The taps of one axis: output i is the sum over k < n[i] of weight[i * stride + k] * input[first[i] + k]. */
 struct taps {
     int stride;
     int *first;      /* [n_out] */
     int *n;          /* [n_out] */
     int32_t *weight; /* [n_out, stride] */
+    double *exact;   /* [n_out, stride], weight before it was rounded */
 };
 
 static double sinc(double x) { return x == 0 ? 1 : sin(x * PI) / (x * PI); }
@@ -39,6 +44,7 @@ static int32_t to_fixed(double w) {
 static void free_taps(struct taps *taps) {
     lk_free(taps->first);
     lk_free(taps->weight);
+    lk_free(taps->exact);
     *taps = (struct taps){0};
 }
 
@@ -50,26 +56,26 @@ static enum lk_code make_taps(struct taps *taps, int n_in, int n_out, enum lk_re
     taps->stride = (int)stride;
     taps->first = lk_calloc((size_t)n_out, 2 * sizeof *taps->first);
     taps->weight = lk_calloc((size_t)n_out, stride * sizeof *taps->weight);
-    double *w = lk_calloc(stride, sizeof *w);
-    if (!taps->first || !taps->weight || !w) {
-        lk_free(w);
+    taps->exact = lk_calloc((size_t)n_out, stride * sizeof *taps->exact);
+    if (!taps->first || !taps->weight || !taps->exact) {
         free_taps(taps);
         return lk_fail(LK_E_NOMEM, "image: no memory to resize %d to %d; free memory and try again", n_in, n_out);
     }
     taps->n = taps->first + n_out;
     for (int i = 0; i < n_out; i++) {
-        double center = (i + 0.5) * scale, sum = 0;
+        double center = (i + 0.5) * scale, sum = 0, *w = taps->exact + (size_t)i * stride;
         int first = (int)(center - support + 0.5), last = (int)(center + support + 0.5);
         if (first < 0) first = 0;
         if (last > n_in) last = n_in;
         int n = last - first;
         for (int k = 0; k < n; k++) sum += w[k] = filter((k + first - center + 0.5) * inverse);
-        for (int k = 0; k < n; k++)
-            taps->weight[(size_t)i * stride + (size_t)k] = to_fixed(sum != 0 ? w[k] / sum : w[k]);
+        for (int k = 0; k < n; k++) {
+            if (sum != 0) w[k] /= sum;
+            taps->weight[(size_t)i * stride + (size_t)k] = to_fixed(w[k]);
+        }
         taps->first[i] = first;
         taps->n[i] = n;
     }
-    lk_free(w);
     return LK_OK;
 }
 
@@ -153,6 +159,35 @@ static enum lk_code resize_vertical(struct lk_image *out, const struct lk_image 
     return rc;
 }
 
+/* Pillow clips the bytes of a sum, not the sum: what lies past white keeps its low byte, and only a high byte above 0
+ * counts when it is converted. */
+static void store_wide(uint8_t *to, double sum) {
+    int v = (int)(sum >= 0 ? sum + 0.5 : sum - 0.5), high = v >> 8, low = v % 256;
+    to[0] = (uint8_t)(high < 0 ? 0 : high > 255 ? 255 : high);
+    to[1] = (uint8_t)(low < 0 ? 0 : low);
+}
+
+/* One axis of 16-bit grey: `n_lines` sums of samples that lie `step` bytes apart for each output position. */
+static enum lk_code resize_wide(struct lk_image *out, const struct lk_image *in, bool vertical, int size,
+                                enum lk_resample resample) {
+    struct taps taps = {0};
+    LK_TRY(make_taps(&taps, vertical ? in->height : in->width, size, resample));
+    int n_lines = vertical ? in->width : in->height;
+    enum lk_code rc = lk_image_new(out, vertical ? in->width : size, vertical ? size : in->height, 2);
+    size_t row_in = 2 * (size_t)in->width, row_out = 2 * (size_t)out->width, step = vertical ? row_in : 2;
+    for (int i = 0; !rc && i < size; i++) {
+        const double *weight = taps.exact + (size_t)i * (size_t)taps.stride;
+        for (size_t line = 0; line < (size_t)n_lines; line++) {
+            const uint8_t *from = in->pixels + line * (vertical ? 2 : row_in) + (size_t)taps.first[i] * step;
+            double sum = 0;
+            for (int k = 0; k < taps.n[i]; k++, from += step) sum += (from[0] << 8 | from[1]) * weight[k];
+            store_wide(out->pixels + line * (vertical ? 2 : row_out) + (size_t)i * (vertical ? row_out : 2), sum);
+        }
+    }
+    free_taps(&taps);
+    return rc;
+}
+
 /* Where each output position reads, stepping by addition as Pillow does: its rounding decides. */
 static void nearest_positions(int *at, int n_in, int n_out) {
     double step = (double)n_in / n_out, position = step * 0.5;
@@ -209,34 +244,48 @@ static void unpremultiply(struct lk_image *image) {
 
 /* One pass along one axis: from `image`, or from `in` while `image` is empty, to `image`. */
 static enum lk_code one_pass(struct lk_image *image, const struct lk_image *in, bool vertical, int size,
-                             enum lk_resample resample) {
+                             enum lk_resample resample, enum kind kind) {
     struct lk_image made = {0};
     const struct lk_image *from = image->pixels ? image : in;
     if (size == (vertical ? from->height : from->width)) return LK_OK;
-    enum lk_code rc =
-        vertical ? resize_vertical(&made, from, size, resample) : resize_horizontal(&made, from, size, resample);
-    if (rc) return rc;
+    if (kind == WIDE)
+        LK_TRY(resize_wide(&made, from, vertical, size, resample));
+    else
+        LK_TRY(vertical ? resize_vertical(&made, from, size, resample)
+                        : resize_horizontal(&made, from, size, resample));
     lk_image_free(image);
     *image = made;
     return LK_OK;
 }
 
 static enum lk_code resize_filtered(struct lk_image *out, const struct lk_image *in, int width, int height,
-                                    enum lk_resample resample) {
-    bool alpha = in->channels == 2 || in->channels == 4;
+                                    enum lk_resample resample, enum kind kind) {
     enum lk_code rc;
-    if (alpha) {
+    if (kind == ALPHA) {
         if ((rc = lk_image_new(out, in->width, in->height, in->channels))) return rc;
         premultiply(out, in);
     }
     /* Since 13.0 Pillow begins with the axis that leaves it less to do; the 8 bits in between make it matter. */
     int fewer_rows = in->height - height, fewer_columns = in->width - width;
     bool vertical_first = fewer_rows > 0 && fewer_rows > 2 * fewer_columns;
-    if ((rc = one_pass(out, in, vertical_first, vertical_first ? height : width, resample)) ||
-        (rc = one_pass(out, in, !vertical_first, vertical_first ? width : height, resample)))
+    if ((rc = one_pass(out, in, vertical_first, vertical_first ? height : width, resample, kind)) ||
+        (rc = one_pass(out, in, !vertical_first, vertical_first ? width : height, resample, kind)))
         return rc;
-    if (alpha) unpremultiply(out);
+    if (kind == ALPHA) unpremultiply(out);
     return LK_OK;
+}
+
+/* What the file holds is resized, then converted. */
+static enum lk_code resize_unconverted(struct lk_image *out, const struct lk_image *in, int width, int height,
+                                       enum lk_resample resample) {
+    bool inks = in->channels == 3;
+    struct lk_image held = {.width = in->width, .height = in->height, .channels = inks ? 4 : 2}, resized = {0};
+    held.pixels = in->unconverted;
+    enum lk_code rc = resize_filtered(&resized, &held, width, height, resample, inks ? PLAIN : WIDE);
+    if (!rc) rc = lk_image_new(out, width, height, in->channels);
+    if (!rc) lk_image_convert(out->pixels, resized.pixels, (size_t)width * (size_t)height, in->channels);
+    lk_image_free(&resized);
+    return rc;
 }
 
 enum lk_code lk_image_resize(struct lk_image *out, const struct lk_image *in, int width, int height,
@@ -251,8 +300,10 @@ enum lk_code lk_image_resize(struct lk_image *out, const struct lk_image *in, in
         rc = lk_image_crop(&resized, in, 0, 0, width, height);
     else if (in->nearest_only || resample == LK_RESAMPLE_NEAREST)
         rc = resize_nearest(&resized, in, width, height);
+    else if (in->unconverted)
+        rc = resize_unconverted(&resized, in, width, height, resample);
     else
-        rc = resize_filtered(&resized, in, width, height, resample);
+        rc = resize_filtered(&resized, in, width, height, resample, in->channels % 2 ? PLAIN : ALPHA);
     if (rc) {
         lk_image_free(&resized);
         return rc;

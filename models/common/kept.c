@@ -27,6 +27,7 @@ void lk_key_add_image(char key[65], const struct lk_image *image) {
     lk_key_add_int(key, image->height);
     lk_key_add_int(key, image->channels);
     lk_key_add(key, image->pixels, (size_t)image->width * (size_t)image->height * (size_t)image->channels);
+    lk_key_add(key, image->unconverted, lk_image_unconverted_bytes(image));
 }
 
 struct lk_kept *lk_kept_find(struct lk_kept *list, const char *key) {

@@ -57,21 +57,24 @@ static enum lk_code work(const struct bytes *file, const char *png, const char *
     return rc;
 }
 
-/* A picture turned on its side by its orientation. */
+#define KINDS 4
+
+/* A picture turned on its side by its orientation: JPEG, CMYK JPEG, PNG with a palette, PNG in 16-bit grey. */
 static struct bytes turned_file(int kind) {
     struct lk_image image;
     assert_ok(lk_image_new(&image, 23, 17, kind == 1 ? 4 : 3));
     for (int i = 0; i < 23 * 17 * image.channels; i++) image.pixels[i] = (uint8_t)(i * 5);
     struct bytes file = {0};
     static const char exif[] = "Exif\0\0II*\0\10\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0";
-    if (kind == 2) {
+    if (kind >= 2) {
+        bool palette = kind == 2;
         struct bytes between = {0};
-        uint8_t raw[8 * 6];
+        uint8_t raw[8 * 11];
         memset(raw, 0, sizeof raw);
-        png_chunk(&between, "PLTE", "abcdef", 6);
-        png_chunk(&between, "tRNS", "x", 1);
+        if (palette) png_chunk(&between, "PLTE", "abcdef", 6);
+        if (palette) png_chunk(&between, "tRNS", "x", 1);
         png_chunk(&between, "eXIf", exif + 6, sizeof exif - 6);
-        file = png_file(5, 8, 8, 3, 0, &between, raw, sizeof raw);
+        file = png_file(5, 8, palette ? 8 : 16, palette ? 3 : 0, 0, &between, raw, palette ? 8 * 6 : sizeof raw);
         bytes_free(&between);
     } else {
         struct bytes plain = jpeg_file(&image, kind == 0 ? 1 : 6);
@@ -91,7 +94,7 @@ static void nth_allocation_fails(void **state) {
     char png[1100], jpeg[1100];
     snprintf(png, sizeof png, "%s/out.png", folder);
     snprintf(jpeg, sizeof jpeg, "%s/out.jpg", folder);
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < KINDS; kind++) {
         struct bytes file = turned_file(kind);
         size_t n_png, n_jpeg, n_again;
         assert_ok(work(&file, png, jpeg));

@@ -190,6 +190,19 @@ def orientation_files():
         yield f"exif-{kind}-ignored", 0, oriented(pixels, 6, kind, "exif")
 
 
+def turned_files():
+    """What is resized before it is converted, with black ink and samples above 255, turned."""
+    inks = Image.fromarray(picture(3, 6, 37, 22, 4), "CMYK")
+    grey = Image.fromarray(picture(0, 7, 30, 19, 1)[..., 0].astype(np.uint16) * 3)
+    for kind, image in (("JPEG", inks), ("PNG", grey)):
+        for orientation in (1, 3, 6, 7):
+            exif = Image.Exif()
+            exif[0x0112] = orientation
+            out = io.BytesIO()
+            image.save(out, kind, exif=exif)
+            yield f"exif-{image.mode}-{orientation}", 1, out.getvalue()
+
+
 TEXTS = {"parameters": "a cat, Steps: 28, Größe: 1024\nzweite Zeile", "Title": "", "Comment": "猫 in Zürich €", "likeness": '{"seed": 42}'}
 
 
@@ -203,8 +216,7 @@ def text_files():
         yield f"text-{'zipped' if zipped else 'plain'}", 0, out.getvalue()
 
 
-def write_files(rng, lines):
-    pack = b""
+def all_files(rng):
     files = [*jpeg_files(rng), *png_files(rng), *orientation_files(), *text_files()]
     while len(files) < 200:
         i = len(files)
@@ -214,6 +226,10 @@ def write_files(rng, lines):
         out = io.BytesIO()
         image.save(out, "PNG")
         files.append((f"png-{i}-{image.mode}", 0, out.getvalue()))
+    return files
+
+
+def write_files(files, rng, lines, pack):
     for name, exif, encoded in files:
         image = Image.open(io.BytesIO(encoded))
         if exif:
@@ -222,18 +238,15 @@ def write_files(rng, lines):
         pixels = as_pixels(image, mode)
         lines.append(f"file {len(pack)} {len(encoded)} {exif} {image.width} {image.height} {pixels.shape[2]} {digest(pixels)} {name}")
         pack += encoded
-        # modes that the runtime converts when decoding are converted here before resizing; palettes are not
-        source = image.convert(mode) if image.mode in ("CMYK", "I;16") else image
         size = (rng.randrange(1, 90), rng.randrange(1, 90))
         how = rng.choice(["bicubic", "lanczos", "lanczos"])
-        resized = source.resize(size, FILTERS[how])
+        resized = image.resize(size, FILTERS[how])  # in the file's own mode
         lines.append(f"resized {size[0]} {size[1]} {how} {digest(as_pixels(resized, mode))}")
         for key, text in getattr(Image.open(io.BytesIO(encoded)), "text", {}).items():
             if name.startswith("text"):
                 raw = str(text).encode()
                 lines.append(f"text {len(raw)} {hashlib.sha256(raw).hexdigest()[:16]} {key}")
-    (DATA / "images.pack").write_bytes(pack)
-    return len(files), len(pack)
+    return pack
 
 
 def write_resizes(rng, lines):
@@ -261,17 +274,18 @@ def write_resizes(rng, lines):
         resized = as_image(picture(kind, seed, width, height, channels)).resize((new_width, new_height), FILTERS[how])
         result = digest(as_pixels(resized, MODES[channels]))
         lines.append(f"resize {kind} {seed} {width} {height} {channels} {new_width} {new_height} {how} {result}")
-    return len(cases)
 
 
 def main():
     cjpeg_version = subprocess.run(["cjpeg", "-version"], stderr=subprocess.PIPE, text=True, check=True).stderr.split("\n")[0]
     lines = [f"# pillow {Image.__version__}, libjpeg-turbo {features.version('libjpeg_turbo')}, numpy {np.__version__}; {cjpeg_version}"]
     rng = random.Random(20)
-    n_files, n_bytes = write_files(rng, lines)
-    n_resizes = write_resizes(rng, lines)
+    pack = write_files(all_files(rng), rng, lines, b"")
+    write_resizes(rng, lines)
+    pack = write_files(turned_files(), random.Random(21), lines, pack)
+    (DATA / "images.pack").write_bytes(pack)
     (DATA / "images.txt").write_text("\n".join(lines) + "\n")
-    print(f"{n_files} files in {n_bytes} bytes, {n_files + n_resizes} resizes")
+    print(f"{len(lines) - 1} lines, {len(pack)} bytes of files")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include "engine/device.h"
 #include "engine/ops.h"
 #include "engine/image/resize_torch.h"
+#include "models/common/kept.h"
 #include "models/qwen_edit/sizes.h"
 #include "models/step1x/sizes.h"
 #include "models/text/qwen2_vl_image.h"
@@ -193,7 +194,28 @@ static void equal_to_the_reference(void **state) {
     assert_int_equal(lk_alloc_live(), live);
 }
 
+/* Pictures of the same pixels that are resized differently are not the same picture. */
+static void another_picture_by_its_inks(void **state) {
+    (void)state;
+    char plain[65], inks[65], other[65];
+    struct lk_image image = test_picture(0, 1, 8, 6, 3);
+    uint8_t held[8 * 6 * 4] = {0};
+    lk_key_begin(plain, "picture");
+    lk_key_add_image(plain, &image);
+    image.unconverted = held;
+    lk_key_begin(inks, "picture");
+    lk_key_add_image(inks, &image);
+    held[sizeof held - 1] = 1;
+    lk_key_begin(other, "picture");
+    lk_key_add_image(other, &image);
+    assert_string_not_equal(plain, inks);
+    assert_string_not_equal(inks, other);
+    image.unconverted = NULL;
+    lk_image_free(&image);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(equal_to_the_reference)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(equal_to_the_reference),
+                                       cmocka_unit_test(another_picture_by_its_inks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

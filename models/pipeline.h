@@ -44,6 +44,8 @@ struct lk_request {
      * model was trained. */
     int64_t condition_area, vae_area;
     int vae_tile_rows; /* of pixels in such a band, about */
+    int slice_rows;    /* of the transformer's sequence that a block works on at a time: less memory, the same bits; 0:
+                          all, or slices where memory says so */
     bool vae_tiling;   /* Qwen-Image: the VAE works in bands of rows, with less memory and more time; no bit changes */
     /* Hidden states of the text encoder that make prompt_embeds: k is the state after layer index k - 1. FLUX.2: 10,
      * 20, 30. */

@@ -128,10 +128,9 @@ enum lk_code lk_mmdit_norm_rope(const struct lk_mmdit *p, const struct lk_tensor
 }
 
 enum lk_code lk_mmdit_project(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *x,
-                              int64_t first, int64_t n, const struct lk_layer *w, const struct lk_tensor *norm_w) {
-    struct lk_tensor y_rows = lk_tensor_rows(y, first, n), x_rows = lk_tensor_rows(x, first, n);
-    LK_TRY(lk_project(p->dev, &y_rows, &x_rows, w, LK_ACT_NONE));
-    return norm_w ? lk_mmdit_norm_rope(p, &y_rows, norm_w, first) : LK_OK;
+                              int64_t first, const struct lk_layer *w, const struct lk_tensor *norm_w) {
+    LK_TRY(lk_project(p->dev, y, x, w, LK_ACT_NONE));
+    return norm_w ? lk_mmdit_norm_rope(p, y, norm_w, first) : LK_OK;
 }
 
 enum lk_code lk_mmdit_attention(const struct lk_mmdit *p, const struct lk_tensor *out, const struct lk_tensor *q,
@@ -150,48 +149,114 @@ void lk_mmdit_rows_out(struct lk_mmdit *p, bool last, int64_t n_noise) {
     p->n_out = few ? n_noise : p->n;
 }
 
+void lk_mmdit_begin(struct lk_mmdit *p) {
+    if (p->dev->trace || p->dev->counts_traced) p->slice_rows = 0;
+    lk_mmdit_rows_out(p, false, 0);
+}
+
+bool lk_mmdit_slice(struct lk_mmdit *p, int64_t s, enum lk_mmdit_of of) {
+    const struct lk_rows rows[] = {[LK_ROWS_OUT] = {p->first_out, p->n_out},
+                                   [LK_ROWS_ALL] = {0, p->n},
+                                   [LK_ROWS_TXT] = {0, p->n_txt},
+                                   [LK_ROWS_IMG] = {p->n_txt, p->n_img}};
+    int64_t step = lk_mmdit_sliced(p) ? p->slice_rows : p->n, left = rows[of].n - s * step;
+    p->at = (struct lk_rows){rows[of].first + s * step, left < step ? left : step};
+    p->own = lk_mmdit_sliced(p) ? p->at.first : 0;
+    return left > 0;
+}
+
+bool lk_mmdit_slices(struct lk_mmdit *passes, int n, int64_t s, enum lk_mmdit_of of) {
+    bool some = false;
+    LK_EACH_PASS(p, passes, n) some |= lk_mmdit_slice(p, s, of);
+    return some;
+}
+
+struct lk_rows lk_mmdit_cut(const struct lk_mmdit *p, int64_t first, int64_t n) {
+    int64_t from = first > p->at.first ? first : p->at.first, end = first + n, of_slice = p->at.first + p->at.n;
+    return (struct lk_rows){from, (end < of_slice ? end : of_slice) - from};
+}
+
+struct lk_tensor lk_mmdit_own(const struct lk_mmdit *p, const struct lk_tensor *t, struct lk_rows rows) {
+    return lk_tensor_rows(t, rows.first - p->own, rows.n);
+}
+
+static struct lk_rows cut_stream(const struct lk_mmdit *p, bool text) {
+    return text ? lk_mmdit_cut(p, 0, p->n_txt) : lk_mmdit_cut(p, p->n_txt, p->n_img);
+}
+
 enum lk_code lk_mmdit_new_block(struct lk_mmdit *passes, int n) {
     LK_EACH_PASS(p, passes, n) {
         struct lk_arena *arena = &p->dev->arena;
-        LK_TRY(LK_NEW(arena, &p->u, p->dtype, p->n, p->dim));
-        for (int j = 0; j < 3; j++) LK_TRY(LK_NEW(arena, &p->qkv[j], p->dtype, p->n, p->dim));
+        int64_t own = lk_mmdit_slice_rows(p, p->n);
+        LK_TRY(LK_NEW(arena, &p->u, p->dtype, own, p->dim));
+        for (int j = 0; j < 3; j++) LK_TRY(LK_NEW(arena, &p->qkv[j], p->dtype, j ? p->n : own, p->dim));
     }
     return LK_OK;
 }
 
-/* q, k, v of one stream's rows of u, q and k normed and rotated. */
-static enum lk_code project_qkv(struct lk_mmdit *passes, int n, const struct lk_mmdit_stream *w, bool text) {
+enum lk_code lk_mmdit_project_qkv(const struct lk_mmdit *p, const struct lk_mmdit_stream *w, bool text, int j) {
     const struct lk_layer *const layers[] = {&w->to_q, &w->to_k, &w->to_v};
     const struct lk_tensor *const norms[] = {&w->norm_q, &w->norm_k, NULL};
-    for (int j = 0; j < 3; j++) {
-        LK_EACH_PASS(p, passes, n) {
-            int64_t first = text ? 0 : p->n_txt, rows = text ? p->n_txt : p->n_img;
-            LK_TRY(lk_mmdit_project(p, &p->qkv[j], &p->u, first, rows, layers[j], norms[j]));
-        }
-    }
-    return LK_OK;
+    struct lk_rows rows = cut_stream(p, text);
+    if (rows.n <= 0) return LK_OK;
+    struct lk_tensor u = lk_mmdit_own(p, &p->u, rows);
+    struct lk_tensor y = j ? lk_tensor_rows(&p->qkv[j], rows.first, rows.n) : lk_mmdit_own(p, &p->qkv[0], rows);
+    return lk_mmdit_project(p, &y, &u, rows.first, layers[j], norms[j]);
+}
+
+enum lk_code lk_mmdit_modulate_rows(const struct lk_mmdit *p, struct lk_rows rows, const struct lk_modulation *m) {
+    if (rows.n <= 0) return LK_OK;
+    struct lk_tensor u = lk_mmdit_own(p, &p->u, rows), z = lk_tensor_rows(&p->z, rows.first, rows.n);
+    return lk_mmdit_modulate(p, &u, &z, m);
+}
+
+static enum lk_code modulate_streams(const struct lk_mmdit *p) {
+    LK_TRY(lk_mmdit_modulate_rows(p, cut_stream(p, true), &p->txt[0]));
+    return lk_mmdit_modulate_rows(p, cut_stream(p, false), &p->img[0]);
+}
+
+enum lk_code lk_mmdit_attend_wide(const struct lk_mmdit *p, int i) {
+    if (p->at.n <= 0) return LK_OK;
+    struct lk_tensor q = lk_mmdit_own(p, &p->qkv[0], p->at), wide = lk_tensor_rows(&p->wide, 0, p->at.n);
+    struct lk_tensor attended = lk_tensor_cols(&wide, 0, p->dim);
+    return lk_mmdit_attention(p, &attended, &q, &p->qkv[1], &p->qkv[2], "single", i);
+}
+
+enum lk_code lk_mmdit_project_wide(const struct lk_mmdit *p, const struct lk_layer *w) {
+    if (p->at.n <= 0) return LK_OK;
+    struct lk_tensor z = lk_tensor_rows(&p->z, p->at.first, p->at.n), wide = lk_tensor_rows(&p->wide, 0, p->at.n);
+    return lk_project_onto(p->dev, &z, &wide, w, &p->img[0].gate);
+}
+
+/* z += gate * to_out(u) in one stream's rows of the slice. */
+static enum lk_code project_out(const struct lk_mmdit *p, const struct lk_mmdit_stream *w, bool text) {
+    struct lk_rows rows = cut_stream(p, text);
+    if (rows.n <= 0) return LK_OK;
+    struct lk_tensor u = lk_mmdit_own(p, &p->u, rows), z = lk_tensor_rows(&p->z, rows.first, rows.n);
+    return lk_project_onto(p->dev, &z, &u, &w->to_out, text ? &p->txt[0].gate : &p->img[0].gate);
+}
+
+enum lk_code lk_mmdit_attend(const struct lk_mmdit *p, const char *kind, int i) {
+    struct lk_tensor u = lk_mmdit_own(p, &p->u, p->at), q = lk_mmdit_own(p, &p->qkv[0], p->at);
+    return p->at.n > 0 ? lk_mmdit_attention(p, &u, &q, &p->qkv[1], &p->qkv[2], kind, i) : LK_OK;
 }
 
 enum lk_code lk_mmdit_joint_attention(struct lk_mmdit *passes, int n, int i, const struct lk_mmdit_block *w) {
     struct lk_arena *arena = &passes->dev->arena;
     size_t mark = lk_arena_mark(arena);
     LK_TRY(lk_mmdit_new_block(passes, n));
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor z_txt = lk_mmdit_txt(p, &p->z), z_img = lk_mmdit_img(p, &p->z);
-        struct lk_tensor u_txt = lk_mmdit_txt(p, &p->u), u_img = lk_mmdit_img(p, &p->u);
-        LK_TRY(lk_mmdit_modulate(p, &u_txt, &z_txt, &p->txt[0]));
-        LK_TRY(lk_mmdit_modulate(p, &u_img, &z_img, &p->img[0]));
+    for (int64_t s = 0; lk_mmdit_slices(passes, n, s, LK_ROWS_ALL); s++) {
+        LK_EACH_PASS(p, passes, n) LK_TRY(modulate_streams(p));
+        for (int j = 1; j < 3; j++) LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_project_qkv(p, &w->txt, true, j));
+        for (int j = 1; j < 3; j++) LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_project_qkv(p, &w->img, false, j));
     }
-    LK_TRY(project_qkv(passes, n, &w->txt, true));
-    LK_TRY(project_qkv(passes, n, &w->img, false));
-    LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_attention(p, &p->u, &p->qkv[0], &p->qkv[1], &p->qkv[2], "double", i));
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor z_txt = lk_mmdit_txt(p, &p->z), u_txt = lk_mmdit_txt(p, &p->u);
-        LK_TRY(lk_project_onto(p->dev, &z_txt, &u_txt, &w->txt.to_out, &p->txt[0].gate));
-    }
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor z_img = lk_mmdit_img(p, &p->z), u_img = lk_mmdit_img(p, &p->u);
-        LK_TRY(lk_project_onto(p->dev, &z_img, &u_img, &w->img.to_out, &p->img[0].gate));
+    for (int64_t s = 0; lk_mmdit_slices(passes, n, s, LK_ROWS_OUT); s++) {
+        LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_sliced(p) ? modulate_streams(p) : LK_OK);
+        LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_project_qkv(p, &w->txt, true, 0));
+        LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_project_qkv(p, &w->img, false, 0));
+        LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_attend(p, "double", i));
+        LK_EACH_PASS(p, passes, n) LK_TRY(project_out(p, &w->txt, true));
+        LK_EACH_PASS(p, passes, n) LK_TRY(project_out(p, &w->img, false));
     }
     lk_arena_release(arena, mark);
     return LK_OK;
@@ -201,19 +266,27 @@ enum lk_code lk_mmdit_feed_forward(struct lk_mmdit *passes, int n, bool text, co
                                    lk_mmdit_inner_fn *inner) {
     struct lk_arena *arena = &passes->dev->arena;
     size_t mark = lk_arena_mark(arena);
-    LK_EACH_PASS(p, passes, n)
-    LK_TRY(LK_NEW(arena, &p->wide, p->dtype, text ? p->n_txt : p->n_img, w->ff_out.weight.shape[1]));
     LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor rows = text ? lk_mmdit_txt(p, &p->z) : lk_mmdit_img(p, &p->z), norm;
-        size_t norm_mark = lk_arena_mark(arena);
-        LK_TRY(LK_NEW(arena, &norm, p->dtype, rows.shape[0], p->dim));
-        LK_TRY(lk_mmdit_modulate(p, &norm, &rows, text ? &p->txt[1] : &p->img[1]));
-        LK_TRY(inner(p, &p->wide, &norm, &w->ff_in));
-        lk_arena_release(arena, norm_mark);
+        int64_t rows = lk_mmdit_slice_rows(p, text ? p->n_txt : p->n_img);
+        LK_TRY(LK_NEW(arena, &p->wide, p->dtype, rows, w->ff_out.weight.shape[1]));
     }
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor rows = text ? lk_mmdit_txt(p, &p->z) : lk_mmdit_img(p, &p->z);
-        LK_TRY(lk_project_onto(p->dev, &rows, &p->wide, &w->ff_out, text ? &p->txt[1].gate : &p->img[1].gate));
+    for (int64_t s = 0; lk_mmdit_slices(passes, n, s, text ? LK_ROWS_TXT : LK_ROWS_IMG); s++) {
+        LK_EACH_PASS(p, passes, n) {
+            if (p->at.n <= 0) continue;
+            struct lk_tensor rows = lk_tensor_rows(&p->z, p->at.first, p->at.n), norm;
+            struct lk_tensor wide = lk_tensor_rows(&p->wide, 0, p->at.n);
+            size_t norm_mark = lk_arena_mark(arena);
+            LK_TRY(LK_NEW(arena, &norm, p->dtype, rows.shape[0], p->dim));
+            LK_TRY(lk_mmdit_modulate(p, &norm, &rows, text ? &p->txt[1] : &p->img[1]));
+            LK_TRY(inner(p, &wide, &norm, &w->ff_in));
+            lk_arena_release(arena, norm_mark);
+        }
+        LK_EACH_PASS(p, passes, n) {
+            if (p->at.n <= 0) continue;
+            struct lk_tensor rows = lk_tensor_rows(&p->z, p->at.first, p->at.n);
+            struct lk_tensor wide = lk_tensor_rows(&p->wide, 0, p->at.n);
+            LK_TRY(lk_project_onto(p->dev, &rows, &wide, &w->ff_out, text ? &p->txt[1].gate : &p->img[1].gate));
+        }
     }
     lk_arena_release(arena, mark);
     return LK_OK;

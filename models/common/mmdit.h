@@ -17,6 +17,10 @@ struct lk_ahead {
     int64_t n_times;
 };
 
+struct lk_rows {
+    int64_t first, n; /* none: n <= 0 */
+};
+
 /* One sequence's forward pass; several go through the layers together. Text rows come first in every matrix, so that
  * joint attention needs no concatenation. */
 struct lk_mmdit {
@@ -31,13 +35,21 @@ struct lk_mmdit {
     int step;           /* names the traces; the row of `ahead` */
     const char *branch; /* "cond", "uncond"; NULL: the family has one */
     bool untraced;      /* what the blocks compute is not shown */
+    int64_t slice_rows; /* that a block works on at a time, but for keys and values; 0: all */
     struct lk_tensor z; /* [n, dim]: residual stream */
     /* Of the block at hand. */
     struct lk_modulation txt[2], img[2]; /* of attention and of MLP */
-    struct lk_tensor u, qkv[3];          /* [n, dim]: the norms' output, then the attention's; queries, keys, values */
+    struct lk_tensor u, qkv[3];          /* [n, dim]: the norms' output, then the attention's; queries, keys, values. In
+                                            slices u and queries have the rows of one, from row `own` on */
     struct lk_tensor wide;               /* [rows, ...]: what the block's last layer takes */
     int64_t first_out, n_out;            /* rows that the block writes */
+    struct lk_rows at;                   /* the slice */
+    int64_t own;
 };
+
+/* Rows of an MLP's inner activations that exist at one time at most: 8,704 x 36,864 values would be 0.6 GB in bf16.
+ * Rows do not depend on each other, so that no bit depends on this number, nor on slices. */
+#define LK_MLP_ROWS 4096
 
 /* Sequences that pass through a layer together: the branches of LK_MAX_JOBS_PER_VISIT jobs. A layer's weights are read
  * for all of them one after the other, and what a sequence gives does not depend on the others. */
@@ -105,9 +117,9 @@ enum lk_code lk_mmdit_modulate(const struct lk_mmdit *p, const struct lk_tensor 
 enum lk_code lk_mmdit_norm_rope(const struct lk_mmdit *p, const struct lk_tensor *x, const struct lk_tensor *norm_w,
                                 int64_t first);
 
-/* Rows [first, first + n) of y = x wT + bias; with norm_w (or NULL) they are normed and rotated. */
+/* y = x wT + bias; with norm_w (or NULL) normed and rotated as rows [first, ...) of the sequence. */
 enum lk_code lk_mmdit_project(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *x,
-                              int64_t first, int64_t n, const struct lk_layer *w, const struct lk_tensor *norm_w);
+                              int64_t first, const struct lk_layer *w, const struct lk_tensor *norm_w);
 
 /* out [rows, dim] = attention of q [rows, dim] over k, v [n, dim]. kind and i name the traces. */
 enum lk_code lk_mmdit_attention(const struct lk_mmdit *p, const struct lk_tensor *out, const struct lk_tensor *q,
@@ -117,8 +129,38 @@ enum lk_code lk_mmdit_attention(const struct lk_mmdit *p, const struct lk_tensor
  * Who looks at the trace sees all. */
 void lk_mmdit_rows_out(struct lk_mmdit *p, bool last, int64_t n_noise);
 
+/* After n and slice_rows are known: a trace sees all rows at once. */
+void lk_mmdit_begin(struct lk_mmdit *p);
+
+/* Sets p->at to slice s of the rows that the block writes, or of all (for keys and values), or of one stream: false if
+ * there is none. */
+enum lk_mmdit_of { LK_ROWS_OUT, LK_ROWS_ALL, LK_ROWS_TXT, LK_ROWS_IMG };
+bool lk_mmdit_slice(struct lk_mmdit *p, int64_t s, enum lk_mmdit_of of);
+/* The same for each pass; false if none has one. */
+bool lk_mmdit_slices(struct lk_mmdit *passes, int n, int64_t s, enum lk_mmdit_of of);
+static inline int64_t lk_mmdit_slice_rows(const struct lk_mmdit *p, int64_t rows) {
+    return p->slice_rows && p->slice_rows < rows ? p->slice_rows : rows;
+}
+static inline bool lk_mmdit_sliced(const struct lk_mmdit *p) { return p->slice_rows && p->slice_rows < p->n; }
+/* Of the slice, rows [first, first + n). */
+struct lk_rows lk_mmdit_cut(const struct lk_mmdit *p, int64_t first, int64_t n);
+/* Those rows of u or queries. */
+struct lk_tensor lk_mmdit_own(const struct lk_mmdit *p, const struct lk_tensor *t, struct lk_rows rows);
+
 /* u and qkv of every pass in the arena. */
 enum lk_code lk_mmdit_new_block(struct lk_mmdit *passes, int n);
+
+/* u = mod(norm(z)) in rows of the slice; none: nothing. */
+enum lk_code lk_mmdit_modulate_rows(const struct lk_mmdit *p, struct lk_rows rows, const struct lk_modulation *m);
+
+/* Queries of the slice, attended into u. */
+enum lk_code lk_mmdit_attend(const struct lk_mmdit *p, const char *kind, int i);
+/* Of a single-stream block, in the slice: queries attended into the first columns of wide; z += gate * w(wide). */
+enum lk_code lk_mmdit_attend_wide(const struct lk_mmdit *p, int i);
+enum lk_code lk_mmdit_project_wide(const struct lk_mmdit *p, const struct lk_layer *w);
+
+/* Queries (j 0), keys or values of one stream's rows of the slice, from u; queries and keys normed and rotated. */
+enum lk_code lk_mmdit_project_qkv(const struct lk_mmdit *p, const struct lk_mmdit_stream *w, bool text, int j);
 
 /* The attention of double-stream block i: z += gate * to_out(attention(mod(norm(z)))), each stream with weights and
  * modulation of its own. */

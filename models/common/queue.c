@@ -217,22 +217,41 @@ static enum lk_code begin(struct queue *q, int i, struct lk_pipeline *pipeline, 
     return q->stages->begin(w, pipeline);
 }
 
+/* Slices and bands, which change no bit, for jobs that do not fit without. */
+static void be_sparing(struct queue *q) {
+    for (int i = 0; i < q->n; i++)
+        if (q->runs[i]) ((struct lk_walk *)q->runs[i])->sparing = true;
+}
+
+static enum lk_code plan_and_place(struct queue *q, const struct lk_device *target, struct lk_plan *out) {
+    struct lk_device *dev = NULL;
+    q->peak_bytes = 0;
+    enum lk_code rc = plan(q, target, out, &dev);
+    if (!rc) out->device_bytes = out->least_bytes = lk_device_plan_footprint(dev, out->arena_bytes);
+    if (!rc && target->memory->place) rc = lk_placement_describe(dev, target, out);
+    lk_kept_free(&q->kept);
+    lk_device_free(dev);
+    return rc;
+}
+
 enum lk_code lk_stages_plan(const struct lk_stages *stages, struct lk_pipeline *pipeline,
                             const struct lk_device *target, const struct lk_request *request, struct lk_plan *out) {
     void *run = NULL;
     struct queue q = {.stages = stages, .runs = &run, .n = 1, .most = 1};
-    struct lk_device *dev = NULL;
     enum lk_code rc = begin(&q, 0, pipeline, request, NULL);
     if (!rc) {
         stages->describe(run, out);
         out->n_references = request->n_images;
         out->n_steps = request->num_inference_steps;
-        rc = plan(&q, target, out, &dev);
+        struct lk_plan sparing = *out;
+        rc = plan_and_place(&q, target, out);
+        if (!rc && target->memory->place) {
+            be_sparing(&q);
+            rc = plan_and_place(&q, target, &sparing);
+            if (!out->fits) *out = sparing;
+            if (sparing.least_bytes < out->least_bytes) out->least_bytes = sparing.least_bytes;
+        }
     }
-    if (!rc) out->device_bytes = out->least_bytes = lk_device_plan_footprint(dev, out->arena_bytes);
-    if (!rc && target->memory->place) rc = lk_placement_describe(dev, target, out);
-    lk_kept_free(&q.kept);
-    lk_device_free(dev);
     end_run(&q, 0);
     return rc;
 }
@@ -250,6 +269,10 @@ static enum lk_code prepare_device(struct queue *q, struct lk_device *dev) {
 static enum lk_code run(struct queue *q, struct lk_device *dev) {
     enum lk_code rc = prepare_device(q, dev);
     for (; rc / 100 == LK_E_FIT / 100 && q->most > 1; rc = prepare_device(q, dev)) q->most /= 2;
+    if (rc / 100 == LK_E_FIT / 100) {
+        be_sparing(q);
+        rc = prepare_device(q, dev);
+    }
     if (rc) return rc;
     q->dev = dev;
     q->peak_bytes = 0;

@@ -24,8 +24,13 @@ struct lk_walk {
     float sigmas[LK_MAX_STEPS + 1], timesteps[LK_MAX_STEPS + 1];
     struct lk_tensor latents, velocity; /* [n_noise, C] while the steps are under way */
     struct lk_kept *final;              /* the latents after the last step */
+    bool sparing;                       /* memory wants slices and bands where the request leaves that open */
 };
 
+#define LK_SLICE_ROWS 1024
+static inline int lk_walk_slice_rows(const struct lk_walk *walk) {
+    return walk->request->slice_rows || !walk->sparing ? walk->request->slice_rows : LK_SLICE_ROWS;
+}
 static inline bool lk_walk_planning(const struct lk_walk *walk) { return walk->dev->kind == LK_DEVICE_PLAN; }
 
 /* A stage begins: peak memory is measured afresh, the caller is told. A stage is ended by lk_walk_note with the same

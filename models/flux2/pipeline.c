@@ -247,7 +247,7 @@ static enum lk_code predict(void *const *runs, int n, int i) {
     struct lk_flux2_pass in[LK_MAX_PASSES] = {0};
     for (int k = 0; k < n; k++) {
         const struct run *r = runs[k];
-        in[k] = (struct lk_flux2_pass){&r->x, &r->conditioning, i, &r->walk.velocity};
+        in[k] = (struct lk_flux2_pass){&r->x, &r->conditioning, i, &r->walk.velocity, lk_walk_slice_rows(&r->walk)};
     }
     return lk_flux2_transformer_forward(first->walk.dev, &first->m->transformer, in, n);
 }

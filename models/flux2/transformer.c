@@ -4,17 +4,13 @@
 #include "engine/bf16.h"
 #include "models/pipeline.h"
 
-/* Rows of an MLP's inner activations that exist at one time: 8,704 x 36,864 values would be 0.6 GB in bf16. Rows do not
- * depend on each other, so the bits do not depend on this number. */
-#define MLP_ROWS 4096
-
 /* Modulation made ahead, in units of D. */
 enum { IMG = 0, TXT = 6, SINGLE = 12, NORM_OUT = 15, UNITS = 17 };
 
 /* y [rows, M] = silu(gate) * up of x wT, w [2 M, D], a slab of rows at a time. */
 static enum lk_code mlp_in(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *x,
                            const struct lk_layer *w) {
-    int64_t n = x->shape[0], slab = n < MLP_ROWS ? n : MLP_ROWS;
+    int64_t n = x->shape[0], slab = n < LK_MLP_ROWS ? n : LK_MLP_ROWS;
     size_t mark = lk_arena_mark(&p->dev->arena);
     struct lk_tensor u;
     LK_TRY(LK_NEW(&p->dev->arena, &u, p->dtype, slab, 2 * y->shape[1]));
@@ -41,52 +37,75 @@ static enum lk_code double_block(struct lk_mmdit *passes, int n, int i, const st
     return LK_OK;
 }
 
-/* q, k and v of a single block, side by side in qkv[0]. */
-static enum lk_code project_single(struct lk_mmdit *p, const struct lk_tensor *weight) {
-    int64_t d = p->dim;
-    struct lk_layer all = {.weight = lk_tensor_rows(weight, 0, 3 * d)}, of_q = {.weight = lk_tensor_rows(weight, 0, d)};
-    struct lk_layer of_kv = {.weight = lk_tensor_rows(weight, d, 2 * d)};
-    LK_TRY(LK_NEW(&p->dev->arena, &p->qkv[0], p->dtype, p->n, 3 * d));
-    if (p->n_out == p->n) return lk_project(p->dev, &p->qkv[0], &p->u, &all, LK_ACT_NONE);
-    struct lk_tensor q = lk_tensor_cols(&p->qkv[0], 0, d), kv = lk_tensor_cols(&p->qkv[0], d, 2 * d);
-    struct lk_tensor rows = lk_tensor_rows(&p->u, p->first_out, p->n_out);
-    q = lk_tensor_rows(&q, p->first_out, p->n_out);
-    LK_TRY(lk_project(p->dev, &q, &rows, &of_q, LK_ACT_NONE));
-    return lk_project(p->dev, &kv, &p->u, &of_kv, LK_ACT_NONE);
+/* Columns [first, first + n) in units of D of q, k and v side by side. */
+static enum lk_code project_columns(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *u,
+                                    const struct lk_tensor *weight, int64_t first, int64_t n) {
+    struct lk_layer w = {.weight = lk_tensor_rows(weight, first * p->dim, n * p->dim)};
+    return lk_project(p->dev, y, u, &w, LK_ACT_NONE);
 }
 
-/* q and k normed and rotated, and attended into the first columns of wide. */
-static enum lk_code attend_single(struct lk_mmdit *p, int i, const struct lk_flux2_single_block *w) {
+/* q, k and v of a single block, side by side in one matrix; in slices q apart, of one. */
+static enum lk_code new_qkv(struct lk_mmdit *p) {
     int64_t d = p->dim;
-    struct lk_tensor q = lk_tensor_cols(&p->qkv[0], 0, d), k = lk_tensor_cols(&p->qkv[0], d, d);
-    struct lk_tensor v = lk_tensor_cols(&p->qkv[0], 2 * d, d), attended = lk_tensor_cols(&p->wide, 0, d);
-    q = lk_tensor_rows(&q, p->first_out, p->n_out);
-    LK_TRY(lk_mmdit_norm_rope(p, &q, &w->norm_q, p->first_out));
-    LK_TRY(lk_mmdit_norm_rope(p, &k, &w->norm_k, 0));
-    return lk_mmdit_attention(p, &attended, &q, &k, &v, "single", i);
+    bool sliced = lk_mmdit_sliced(p);
+    struct lk_tensor all;
+    LK_TRY(LK_NEW(&p->dev->arena, &all, p->dtype, p->n, (sliced ? 2 : 3) * d));
+    for (int j = 0; j < 3; j++)
+        if (j || !sliced) p->qkv[j] = lk_tensor_cols(&all, (sliced ? j - 1 : j) * d, d);
+    return sliced ? LK_NEW(&p->dev->arena, &p->qkv[0], p->dtype, p->slice_rows, d) : LK_OK;
+}
+
+/* Keys and values of the slice, v right of k; or all three of all rows in one product where all are read. */
+static enum lk_code project_kv(struct lk_mmdit *p, const struct lk_flux2_single_block *w) {
+    if (p->at.n <= 0) return LK_OK;
+    bool all = !lk_mmdit_sliced(p) && p->n_out == p->n;
+    struct lk_tensor u = lk_mmdit_own(p, &p->u, p->at), k = lk_tensor_rows(&p->qkv[1], p->at.first, p->at.n);
+    struct lk_tensor y = all ? p->qkv[0] : k;
+    y.shape[1] = (all ? 3 : 2) * p->dim;
+    LK_TRY(project_columns(p, &y, &u, &w->to_qkv_mlp_proj.weight, all ? 0 : 1, all ? 3 : 2));
+    return lk_mmdit_norm_rope(p, &k, &w->norm_k, p->at.first);
+}
+
+static enum lk_code attend_single(struct lk_mmdit *p, int i, const struct lk_flux2_single_block *w) {
+    if (p->at.n <= 0) return LK_OK;
+    struct lk_tensor u = lk_mmdit_own(p, &p->u, p->at), q = lk_mmdit_own(p, &p->qkv[0], p->at);
+    if (lk_mmdit_sliced(p) || p->n_out < p->n) LK_TRY(project_columns(p, &q, &u, &w->to_qkv_mlp_proj.weight, 0, 1));
+    LK_TRY(lk_mmdit_norm_rope(p, &q, &w->norm_q, p->at.first));
+    return lk_mmdit_attend_wide(p, i);
+}
+
+static enum lk_code mlp_single(struct lk_mmdit *p, const struct lk_flux2_single_block *w) {
+    int64_t d = p->dim, mlp = w->to_out.weight.shape[1] - d;
+    if (p->at.n <= 0) return LK_OK;
+    struct lk_layer w_mlp = {.weight = lk_tensor_rows(&w->to_qkv_mlp_proj.weight, 3 * d, 2 * mlp)};
+    struct lk_tensor u = lk_mmdit_own(p, &p->u, p->at), wide = lk_tensor_rows(&p->wide, 0, p->at.n);
+    struct lk_tensor activated = lk_tensor_cols(&wide, d, mlp);
+    return mlp_in(p, &activated, &u, &w_mlp);
 }
 
 /* Attention and MLP in parallel from one norm; their outputs stand side by side as the input of one projection. */
 static enum lk_code single_block(struct lk_mmdit *passes, int n, int i, const struct lk_flux2_single_block *w) {
     struct lk_arena *arena = &passes->dev->arena;
-    int64_t d = passes->dim, mlp = w->to_out.weight.shape[1] - d;
     size_t mark = lk_arena_mark(arena);
-    struct lk_layer w_mlp = {.weight = lk_tensor_rows(&w->to_qkv_mlp_proj.weight, 3 * d, 2 * mlp)};
     LK_EACH_PASS(p, passes, n) {
-        LK_TRY(LK_NEW(arena, &p->wide, p->dtype, p->n_out, d + mlp));
-        LK_TRY(LK_NEW(arena, &p->u, p->dtype, p->n, d));
-        LK_TRY(lk_mmdit_modulate(p, &p->u, &p->z, &p->img[0]));
+        LK_TRY(LK_NEW(arena, &p->wide, p->dtype, lk_mmdit_slice_rows(p, p->n_out), w->to_out.weight.shape[1]));
+        LK_TRY(LK_NEW(arena, &p->u, p->dtype, lk_mmdit_slice_rows(p, p->n), p->dim));
     }
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor activated = lk_tensor_cols(&p->wide, d, mlp),
-                         rows = lk_tensor_rows(&p->u, p->first_out, p->n_out);
-        LK_TRY(mlp_in(p, &activated, &rows, &w_mlp));
+    /* All at once the MLP comes first, whose scratch is gone when q, k and v are made; in slices it is small. */
+    lk_mmdit_slices(passes, n, 0, LK_ROWS_ALL);
+    LK_EACH_PASS(p, passes, n) if (!lk_mmdit_sliced(p)) LK_TRY(lk_mmdit_modulate_rows(p, p->at, &p->img[0]));
+    lk_mmdit_slices(passes, n, 0, LK_ROWS_OUT);
+    LK_EACH_PASS(p, passes, n) if (!lk_mmdit_sliced(p)) LK_TRY(mlp_single(p, w));
+    LK_EACH_PASS(p, passes, n) LK_TRY(new_qkv(p));
+    for (int64_t s = 0; lk_mmdit_slices(passes, n, s, LK_ROWS_ALL); s++) {
+        LK_EACH_PASS(p, passes, n) if (lk_mmdit_sliced(p)) LK_TRY(lk_mmdit_modulate_rows(p, p->at, &p->img[0]));
+        LK_EACH_PASS(p, passes, n) LK_TRY(project_kv(p, w));
     }
-    LK_EACH_PASS(p, passes, n) LK_TRY(project_single(p, &w->to_qkv_mlp_proj.weight));
-    LK_EACH_PASS(p, passes, n) LK_TRY(attend_single(p, i, w));
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor rows = lk_tensor_rows(&p->z, p->first_out, p->n_out);
-        LK_TRY(lk_project_onto(p->dev, &rows, &p->wide, &w->to_out, &p->img[0].gate));
+    for (int64_t s = 0; lk_mmdit_slices(passes, n, s, LK_ROWS_OUT); s++) {
+        LK_EACH_PASS(p, passes, n) if (lk_mmdit_sliced(p)) LK_TRY(lk_mmdit_modulate_rows(p, p->at, &p->img[0]));
+        LK_EACH_PASS(p, passes, n) if (lk_mmdit_sliced(p)) LK_TRY(mlp_single(p, w));
+        LK_EACH_PASS(p, passes, n) LK_TRY(attend_single(p, i, w));
+        LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_project_wide(p, &w->to_out));
     }
     lk_arena_release(arena, mark);
     LK_EACH_PASS(p, passes, n) LK_TRY(LK_MMDIT_TRACE(p, &p->z, "single.%d", i));
@@ -131,6 +150,8 @@ static enum lk_code begin_pass(struct lk_mmdit *p, struct lk_device *dev, const 
     p->dim = c->dim, p->n_heads = c->num_attention_heads, p->head_dim = c->attention_head_dim, p->eps = (float)c->eps;
     p->cos = &in->conditioning->cos, p->sin = &in->conditioning->sin;
     p->ahead = &in->conditioning->ahead, p->step = in->step;
+    p->slice_rows = in->slice_rows;
+    lk_mmdit_begin(p);
     lk_mmdit_modulation(p, IMG, 2, p->img);
     lk_mmdit_modulation(p, TXT, 2, p->txt);
     LK_TRY(LK_NEW(&dev->arena, &p->z, p->dtype, p->n, p->dim));

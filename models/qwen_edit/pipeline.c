@@ -3,7 +3,7 @@
 #include "models/qwen_edit/run.h"
 
 static int64_t tile_rows(const struct lk_qwen_edit_run *r) {
-    return r->walk.request->vae_tiling ? r->walk.request->vae_tile_rows : 0;
+    return r->walk.request->vae_tiling || r->walk.sparing ? r->walk.request->vae_tile_rows : 0;
 }
 
 /* Sizes of everything, before anything is computed. */
@@ -151,7 +151,7 @@ static enum lk_code guide(const struct lk_qwen_edit_run *r, int i) {
 }
 
 static struct lk_qwen_pass pass(const struct lk_qwen_edit_run *r, const struct lk_qwen_edit_branch *b, int i) {
-    return (struct lk_qwen_pass){&r->x, &b->conditioning, i, b->name, &b->velocity};
+    return (struct lk_qwen_pass){&r->x, &b->conditioning, i, b->name, &b->velocity, lk_walk_slice_rows(&r->walk)};
 }
 
 /* The velocities of step i in the first branches'. */

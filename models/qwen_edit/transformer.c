@@ -6,9 +6,6 @@
 
 #define EPS             1e-6f
 #define TIMESTEP_FACTOR 1000.0f
-/* Rows of an MLP's inner activations that exist at one time. Rows do not depend on each other, so the bits do not
- * depend on this number. */
-#define MLP_ROWS 4096
 
 /* Rows of the sequence that are modulated alike: all text rows, the target's, the references'. */
 struct segment {
@@ -62,7 +59,7 @@ static void set_modulation(struct pass *p, int i) {
 /* rows of z += gate * mlp(mod(rows)), a slab of rows at a time. */
 static enum lk_code feed_forward(const struct lk_mmdit *p, const struct lk_tensor *rows, const struct lk_modulation *m,
                                  const struct lk_mmdit_stream *w) {
-    int64_t n = rows->shape[0], slab = n < MLP_ROWS ? n : MLP_ROWS, d = p->dim;
+    int64_t n = rows->shape[0], slab = lk_mmdit_slice_rows(p, n < LK_MLP_ROWS ? n : LK_MLP_ROWS), d = p->dim;
     size_t mark = lk_arena_mark(&p->dev->arena);
     struct lk_tensor norm, inner;
     LK_TRY(LK_NEW(&p->dev->arena, &norm, p->dtype, slab, d));
@@ -85,72 +82,65 @@ static int64_t rows_read(const struct pass *p, const struct segment *segment, bo
     return segment->first == p->mm.n_txt ? p->n_noise : 0;
 }
 
-/* The rows that a block writes: of its queries, and of what follows them. */
-static void rows_out(const struct pass *p, bool last, int64_t *first, int64_t *n) {
-    *first = last ? p->mm.n_txt : 0;
-    *n = last ? p->n_noise : p->mm.n;
+/* Rows of the slice in segment s, of one stream or (-1) any. */
+static struct lk_rows cut(const struct pass *p, int s, int text) {
+    const struct segment *seg = &p->segments[s];
+    if (text >= 0 && seg->text != (bool)text) return (struct lk_rows){0};
+    return lk_mmdit_cut(&p->mm, seg->first, seg->n);
 }
 
-/* Queries, keys and values of one stream from the modulated norms in u. */
-static enum lk_code project_qkv(struct pass *passes, int n, const struct lk_mmdit_stream *w, bool text, bool last) {
-    const struct lk_layer *const layers[] = {&w->to_q, &w->to_k, &w->to_v};
-    const struct lk_tensor *const norms[] = {&w->norm_q, &w->norm_k, NULL};
-    for (int j = 0; j < 3; j++) {
-        EACH(p, passes, n) {
-            struct lk_mmdit *mm = &p->mm;
-            int64_t first = text ? 0 : mm->n_txt, end = text ? mm->n_txt : mm->n, out, n_out;
-            rows_out(p, last, &out, &n_out);
-            if (j == 0 && first < out) first = out;
-            if (j == 0 && end > out + n_out) end = out + n_out;
-            if (end > first) LK_TRY(lk_mmdit_project(mm, &mm->qkv[j], &mm->u, first, end - first, layers[j], norms[j]));
-        }
+/* u = mod(norm(z)) in the slice. */
+static enum lk_code modulate(const struct pass *p) {
+    for (int s = 0; s < p->n_segments; s++)
+        LK_TRY(lk_mmdit_modulate_rows(&p->mm, cut(p, s, -1), &p->segments[s].mod[0]));
+    return LK_OK;
+}
+
+/* z += gate * to_out(u) in one stream's rows of the slice. */
+static enum lk_code project_out(const struct pass *p, const struct lk_mmdit_stream *w, bool text) {
+    for (int s = 0; s < p->n_segments; s++) {
+        struct lk_rows rows = cut(p, s, text);
+        if (rows.n <= 0) continue;
+        struct lk_tensor x = lk_tensor_rows(&p->mm.z, rows.first, rows.n), y = lk_mmdit_own(&p->mm, &p->mm.u, rows);
+        LK_TRY(lk_project_onto(p->mm.dev, &x, &y, &w->to_out, &p->segments[s].mod[0].gate));
     }
     return LK_OK;
 }
 
-/* z += gate * to_out(u) in the segments of one stream. */
-static enum lk_code project_out(struct pass *passes, int n, const struct lk_mmdit_stream *w, bool text, bool last) {
-    EACH(p, passes, n) {
-        for (int s = 0; s < p->n_segments; s++) {
-            const struct segment *seg = &p->segments[s];
-            int64_t rows = seg->text == text ? rows_read(p, seg, last) : 0;
-            struct lk_tensor x = lk_tensor_rows(&p->mm.z, seg->first, rows),
-                             y = lk_tensor_rows(&p->mm.u, seg->first, rows);
-            if (rows) LK_TRY(lk_project_onto(p->mm.dev, &x, &y, &w->to_out, &seg->mod[0].gate));
-        }
-    }
-    return LK_OK;
+static bool slices(struct pass *passes, int n, int64_t s, enum lk_mmdit_of of) {
+    bool some = false;
+    EACH(p, passes, n) some |= lk_mmdit_slice(&p->mm, s, of);
+    return some;
 }
 
-static enum lk_code attend(struct pass *passes, int n, int i, const struct lk_mmdit_block *w, bool last) {
+static enum lk_code attend(struct pass *passes, int n, int i, const struct lk_mmdit_block *w) {
     struct lk_arena *arena = &passes->mm.dev->arena;
     size_t mark = lk_arena_mark(arena);
-    EACH(p, passes, n) {
-        LK_TRY(lk_mmdit_new_block(&p->mm, 1));
-        for (int s = 0; s < p->n_segments; s++) {
-            const struct segment *seg = &p->segments[s];
-            struct lk_tensor y = lk_tensor_rows(&p->mm.u, seg->first, seg->n),
-                             x = lk_tensor_rows(&p->mm.z, seg->first, seg->n);
-            LK_TRY(lk_mmdit_modulate(&p->mm, &y, &x, &seg->mod[0]));
-        }
+    EACH(p, passes, n) LK_TRY(lk_mmdit_new_block(&p->mm, 1));
+    for (int64_t s = 0; slices(passes, n, s, LK_ROWS_ALL); s++) {
+        EACH(p, passes, n) LK_TRY(modulate(p));
+        for (int j = 1; j < 3; j++) EACH(p, passes, n) LK_TRY(lk_mmdit_project_qkv(&p->mm, &w->txt, true, j));
+        for (int j = 1; j < 3; j++) EACH(p, passes, n) LK_TRY(lk_mmdit_project_qkv(&p->mm, &w->img, false, j));
     }
-    LK_TRY(project_qkv(passes, n, &w->txt, true, last));
-    LK_TRY(project_qkv(passes, n, &w->img, false, last));
-    EACH(p, passes, n) {
-        int64_t first, n_out;
-        rows_out(p, last, &first, &n_out);
-        struct lk_tensor out = lk_tensor_rows(&p->mm.u, first, n_out), q = lk_tensor_rows(&p->mm.qkv[0], first, n_out);
-        LK_TRY(lk_mmdit_attention(&p->mm, &out, &q, &p->mm.qkv[1], &p->mm.qkv[2], "block", i));
+    for (int64_t s = 0; slices(passes, n, s, LK_ROWS_OUT); s++) {
+        EACH(p, passes, n) if (lk_mmdit_sliced(&p->mm)) LK_TRY(modulate(p));
+        EACH(p, passes, n) LK_TRY(lk_mmdit_project_qkv(&p->mm, &w->txt, true, 0));
+        EACH(p, passes, n) LK_TRY(lk_mmdit_project_qkv(&p->mm, &w->img, false, 0));
+        EACH(p, passes, n) LK_TRY(lk_mmdit_attend(&p->mm, "block", i));
+        EACH(p, passes, n) LK_TRY(project_out(p, &w->txt, true));
+        EACH(p, passes, n) LK_TRY(project_out(p, &w->img, false));
     }
-    LK_TRY(project_out(passes, n, &w->txt, true, last));
-    LK_TRY(project_out(passes, n, &w->img, false, last));
     lk_arena_release(arena, mark);
     return LK_OK;
 }
 
 static enum lk_code block(struct pass *passes, int n, int i, const struct lk_mmdit_block *w, bool last) {
-    EACH(p, passes, n) set_modulation(p, i);
-    LK_TRY(attend(passes, n, i, w, last));
+    EACH(p, passes, n) {
+        set_modulation(p, i);
+        p->mm.first_out = last ? p->mm.n_txt : 0;
+        p->mm.n_out = last ? p->n_noise : p->mm.n;
+    }
+    LK_TRY(attend(passes, n, i, w));
     for (int text = 1; text >= 0; text--) {
         EACH(p, passes, n) {
             for (int s = 0; s < p->n_segments; s++) {
@@ -216,6 +206,8 @@ static enum lk_code begin_pass(struct pass *p, struct lk_device *dev, const stru
     p->velocity = in->velocity;
     p->n_noise = in->velocity->shape[0];
     make_segments(p, c->zero_cond_t);
+    mm->slice_rows = in->slice_rows;
+    lk_mmdit_begin(mm);
     LK_TRY(LK_NEW(&dev->arena, &mm->z, mm->dtype, mm->n, mm->dim));
     struct lk_tensor txt = lk_mmdit_txt(mm, &mm->z), img = lk_mmdit_img(mm, &mm->z);
     LK_TRY(lk_project(dev, &img, in->x, &t->img_in, LK_ACT_NONE));

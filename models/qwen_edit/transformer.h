@@ -71,6 +71,7 @@ struct lk_qwen_pass {
     int step;
     const char *branch;
     const struct lk_tensor *velocity;
+    int slice_rows; /* of a block at a time; 0: all */
 };
 
 /* One forward of each of at most LK_MAX_PASSES. Scratch from the device's arena. */

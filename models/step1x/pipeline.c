@@ -180,6 +180,7 @@ static struct lk_step1x_pass pass(const struct lk_step1x_run *r, int branch, int
                                    .timestep_1000 = r->walk.timesteps[i],
                                    .step = i,
                                    .branch = b->name,
+                                   .slice_rows = lk_walk_slice_rows(&r->walk),
                                    .velocity = branch ? &r->uncond_velocity : &r->walk.velocity};
 }
 

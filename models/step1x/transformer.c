@@ -113,35 +113,44 @@ static enum lk_code double_block(struct lk_mmdit *passes, int n, int i, const st
     return LK_OK;
 }
 
+/* Queries (j 0), keys or values of the slice, from u. */
+static enum lk_code project_single(const struct lk_mmdit *p, const struct lk_step1x_single_block *w, int j) {
+    const struct lk_layer *const layers[] = {&w->to_q, &w->to_k, &w->to_v};
+    const struct lk_tensor *const norms[] = {&w->norm_q, &w->norm_k, NULL};
+    if (p->at.n <= 0) return LK_OK;
+    struct lk_tensor u = lk_mmdit_own(p, &p->u, p->at);
+    struct lk_tensor y = j ? lk_tensor_rows(&p->qkv[j], p->at.first, p->at.n) : lk_mmdit_own(p, &p->qkv[0], p->at);
+    return lk_mmdit_project(p, &y, &u, p->at.first, layers[j], norms[j]);
+}
+
+static enum lk_code mlp_single(const struct lk_mmdit *p, const struct lk_step1x_single_block *w) {
+    int64_t d = p->dim, mlp = w->proj_mlp.weight.shape[0];
+    if (p->at.n <= 0) return LK_OK;
+    struct lk_tensor rows = lk_mmdit_own(p, &p->u, p->at), wide = lk_tensor_rows(&p->wide, 0, p->at.n);
+    struct lk_tensor activated = lk_tensor_cols(&wide, d, mlp);
+    return lk_project(p->dev, &activated, &rows, &w->proj_mlp, LK_ACT_GELU_TANH);
+}
+
 /* Attention and MLP in parallel from one norm; their outputs stand side by side as the input of one projection. */
 static enum lk_code single_block(struct lk_mmdit *passes, int n, const struct lk_step1x_transformer *t, int i) {
     const struct lk_step1x_single_block *w = &t->single_blocks[i];
-    const struct lk_layer *const layers[] = {&w->to_q, &w->to_k, &w->to_v};
-    const struct lk_tensor *const norms[] = {&w->norm_q, &w->norm_k, NULL};
     struct lk_arena *arena = &passes->dev->arena;
-    int64_t d = passes->dim, mlp = w->proj_mlp.weight.shape[0];
     size_t mark = lk_arena_mark(arena);
     LK_TRY(lk_mmdit_new_block(passes, n));
     LK_EACH_PASS(p, passes, n) {
-        LK_TRY(LK_NEW(arena, &p->wide, p->dtype, p->n_out, d + mlp));
+        LK_TRY(LK_NEW(arena, &p->wide, p->dtype, lk_mmdit_slice_rows(p, p->n_out), w->proj_out.weight.shape[1]));
         lk_mmdit_modulation(p, SINGLE(t, i), 1, p->img);
-        LK_TRY(lk_mmdit_modulate(p, &p->u, &p->z, &p->img[0]));
     }
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor activated = lk_tensor_cols(&p->wide, d, mlp),
-                         rows = lk_tensor_rows(&p->u, p->first_out, p->n_out);
-        LK_TRY(lk_project(p->dev, &activated, &rows, &w->proj_mlp, LK_ACT_GELU_TANH));
+    for (int64_t s = 0; lk_mmdit_slices(passes, n, s, LK_ROWS_ALL); s++) {
+        LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_modulate_rows(p, p->at, &p->img[0]));
+        for (int j = 1; j < 3; j++) LK_EACH_PASS(p, passes, n) LK_TRY(project_single(p, w, j));
     }
-    for (int j = 0; j < 3; j++) LK_EACH_PASS(p, passes, n)
-    LK_TRY(lk_mmdit_project(p, &p->qkv[j], &p->u, j ? 0 : p->first_out, j ? p->n : p->n_out, layers[j], norms[j]));
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor attended = lk_tensor_cols(&p->wide, 0, d),
-                         q = lk_tensor_rows(&p->qkv[0], p->first_out, p->n_out);
-        LK_TRY(lk_mmdit_attention(p, &attended, &q, &p->qkv[1], &p->qkv[2], "single", i));
-    }
-    LK_EACH_PASS(p, passes, n) {
-        struct lk_tensor rows = lk_tensor_rows(&p->z, p->first_out, p->n_out);
-        LK_TRY(lk_project_onto(p->dev, &rows, &p->wide, &w->proj_out, &p->img[0].gate));
+    for (int64_t s = 0; lk_mmdit_slices(passes, n, s, LK_ROWS_OUT); s++) {
+        LK_EACH_PASS(p, passes, n) if (lk_mmdit_sliced(p)) LK_TRY(lk_mmdit_modulate_rows(p, p->at, &p->img[0]));
+        LK_EACH_PASS(p, passes, n) LK_TRY(mlp_single(p, w));
+        LK_EACH_PASS(p, passes, n) LK_TRY(project_single(p, w, 0));
+        LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_attend_wide(p, i));
+        LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_project_wide(p, &w->proj_out));
     }
     lk_arena_release(arena, mark);
     LK_EACH_PASS(p, passes, n) LK_TRY(LK_MMDIT_TRACE(p, &p->z, "single.%d", i));
@@ -157,6 +166,8 @@ static enum lk_code begin_pass(struct lk_mmdit *p, struct lk_device *dev, const 
     p->cos = &in->conditioning->cos, p->sin = &in->conditioning->sin;
     p->ahead = &in->conditioning->ahead, p->step = in->step, p->branch = in->branch;
     p->untraced = in->step > 0;
+    p->slice_rows = in->slice_rows;
+    lk_mmdit_begin(p);
     LK_TRY(LK_NEW(&dev->arena, &p->z, p->dtype, p->n, p->dim));
     struct lk_tensor z_img = lk_mmdit_img(p, &p->z);
     LK_TRY(embed_text(p, t, in->conditioning, in->timestep_1000));

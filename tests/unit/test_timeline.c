@@ -101,8 +101,9 @@ enum lk_code __wrap_lk_placement_describe(const struct lk_device *plan, const st
                                           struct lk_plan *out);
 enum lk_code __wrap_lk_placement_describe(const struct lk_device *plan, const struct lk_device *target,
                                           struct lk_plan *out) {
-    (void)target, (void)out;
-    return lk_device_plan_itinerary(plan, &walked);
+    (void)target;
+    out->fits = true;
+    return walked.n_stages ? LK_OK : lk_device_plan_itinerary(plan, &walked); /* the first: without slices */
 }
 
 static int stage_named(const struct lk_itinerary *it, const char *name) {

@@ -11,7 +11,11 @@ static enum lk_code failed(const struct lk_sql *s) {
 }
 
 enum lk_code lk_sql_attach(struct lk_sql *s, const char *path, const char *name, const char *schema) {
-    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutexattr_t again;
+    pthread_mutexattr_init(&again);
+    pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&s->lock, &again);
+    pthread_mutexattr_destroy(&again);
     s->name = name;
     if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL))
         return failed(s);
@@ -97,14 +101,18 @@ enum lk_code lk_sql_number(struct lk_sql *s, int64_t *out, int64_t otherwise, co
 
 enum lk_code lk_sql_begin(struct lk_sql *s) {
     pthread_mutex_lock(&s->lock);
-    enum lk_code rc = lk_sql_run(s, "BEGIN IMMEDIATE", "");
-    if (rc) pthread_mutex_unlock(&s->lock);
+    enum lk_code rc = lk_sql_run(s, s->depth ? "SAVEPOINT part" : "BEGIN IMMEDIATE", "");
+    if (rc)
+        pthread_mutex_unlock(&s->lock);
+    else
+        s->depth++;
     return rc;
 }
 
 enum lk_code lk_sql_end(struct lk_sql *s, enum lk_code rc) {
-    if (!rc) rc = lk_sql_run(s, "COMMIT", "");
-    if (rc) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    bool whole = !--s->depth;
+    if (!rc) rc = lk_sql_run(s, whole ? "COMMIT" : "RELEASE part", "");
+    if (rc) sqlite3_exec(s->db, whole ? "ROLLBACK" : "ROLLBACK TO part; RELEASE part", NULL, NULL, NULL);
     pthread_mutex_unlock(&s->lock);
     return rc;
 }

@@ -11,8 +11,9 @@
 
 struct lk_sql {
     sqlite3 *db;
-    pthread_mutex_t lock;
-    const char *name; /* for messages */
+    pthread_mutex_t lock; /* its holder may take it again */
+    int depth;            /* of transactions within each other */
+    const char *name;     /* for messages */
 };
 
 /* The file is made if it is not there, and so is what the statements of `schema` make. After a failure only
@@ -29,6 +30,7 @@ enum lk_code lk_sql_step(struct lk_sql *s, sqlite3_stmt *statement, bool *row);
 const char *lk_sql_text(sqlite3_stmt *statement, int column); /* "" for null; until the next step */
 
 /* Takes the lock and begins a transaction; lk_sql_end commits it (rc 0) or takes all of it back, and gives rc or the
- * commit's failure. */
+ * commit's failure. Between two calls of one thread another pair is a part of the whole: it is taken back alone, and
+ * durable with the whole. */
 enum lk_code lk_sql_begin(struct lk_sql *s);
 enum lk_code lk_sql_end(struct lk_sql *s, enum lk_code rc);

@@ -27,6 +27,7 @@ static const char schema[] =
     "submitted_at INTEGER, lease INTEGER NOT NULL DEFAULT 0);"
     "CREATE UNIQUE INDEX IF NOT EXISTS one_claim ON claims(participant) WHERE state IN ('open','submitted');"
     "CREATE INDEX IF NOT EXISTS claims_of_task ON claims(task, state);"
+    "CREATE INDEX IF NOT EXISTS open_claims ON claims(active_at) WHERE state='open';"
     "CREATE TABLE IF NOT EXISTS answers(id INTEGER PRIMARY KEY, claim INTEGER NOT NULL, position INTEGER NOT NULL, key "
     "TEXT NOT NULL, value TEXT NOT NULL, item TEXT NOT NULL, left_arm INTEGER NOT NULL, ms INTEGER NOT NULL, at "
     "INTEGER NOT NULL);"
@@ -155,3 +156,7 @@ void lk_survey_close(struct lk_survey *s) {
 }
 
 const char *lk_survey_admin_token(const struct lk_survey *s) { return s->admin; }
+
+enum lk_code lk_survey_together(struct lk_survey *s) { return lk_sql_begin(&s->sql); }
+
+enum lk_code lk_survey_done(struct lk_survey *s) { return lk_sql_end(&s->sql, LK_OK); }

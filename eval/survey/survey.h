@@ -7,8 +7,9 @@
  *     LK_TRY(lk_survey_visitor(survey, token, &who));
  *     ...
  *
- * What changes the state is durable when the call returns LK_OK with the verdict LK_SURVEY_DONE; a call that did not
- * finish has changed nothing. Calls may come from several threads. */
+ * What changes the state is durable when the call returns LK_OK with the verdict LK_SURVEY_DONE, between
+ * lk_survey_together and lk_survey_done when the latter does; a call that did not finish has changed nothing. Calls may
+ * come from several threads. */
 #pragma once
 
 #include "engine/base/text.h"
@@ -36,6 +37,10 @@ struct lk_survey_visitor {
 enum lk_code lk_survey_open(struct lk_survey **out, const struct lk_survey_study *study, const char *folder,
                             bool create);
 void lk_survey_close(struct lk_survey *survey);
+/* One thread's calls between these two become durable together, at the price of one. When lk_survey_done fails, none of
+ * them has changed anything. */
+enum lk_code lk_survey_together(struct lk_survey *survey);
+enum lk_code lk_survey_done(struct lk_survey *survey);
 const char *lk_survey_admin_token(const struct lk_survey *survey);
 bool lk_survey_id_is_valid(const char *external_id); /* 1 to 64 of A-Z a-z 0-9 - _ */
 

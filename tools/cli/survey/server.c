@@ -1,7 +1,10 @@
-/* The survey's pages brought to libmicrohttpd: requests are collected within limits, replies get their headers. */
+/* The survey's pages brought to libmicrohttpd: requests are collected within limits, replies get their headers. A
+ * complete request waits, without a thread, for the one writer, which answers all that have gathered since the last
+ * commit, makes their changes durable together, and only then lets any of the replies go. */
 #include <arpa/inet.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -15,19 +18,28 @@
 
 enum { N_THREADS = 4, MAX_CONNECTIONS = 1000, IDLE_SECONDS = 15, HEADER_BYTES = 32768, MAX_REQUEST_MS = 20000 };
 
-struct survey_listener {
-    struct MHD_Daemon *daemon;
-    struct survey_server *server;
-    int port;
-};
-
-/* A request while it comes in. */
+/* A request while it comes in, and until its reply is sent. */
 struct pending {
     char uri[SURVEY_MAX_URI + 1], body[SURVEY_MAX_BODY + 1];
     size_t n_body;
     int64_t began;
     int refusal; /* a status, 0 for none */
-    bool seen;
+    bool seen, answered;
+    struct MHD_Connection *connection;
+    struct survey_request request;
+    struct survey_reply reply;
+    struct pending *next;
+};
+
+struct survey_listener {
+    struct MHD_Daemon *daemon;
+    struct survey_server *server;
+    int port;
+    pthread_t writer;
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t gathered;
+    struct pending *first, **last; /* what waits for the writer */
+    bool stopping;
 };
 
 static void *begin(void *context, const char *uri, struct MHD_Connection *connection) {
@@ -44,7 +56,9 @@ static void *begin(void *context, const char *uri, struct MHD_Connection *connec
 
 static void end(void *context, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode why) {
     (void)context, (void)connection, (void)why;
-    lk_free(*state);
+    struct pending *r = *state;
+    if (r) lk_text_free(&r->reply.body);
+    lk_free(r);
     *state = NULL;
 }
 
@@ -128,22 +142,60 @@ static const char *header(struct MHD_Connection *connection, const char *name) {
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-static enum MHD_Result respond(struct MHD_Connection *connection, struct survey_listener *listener, const char *method,
-                               struct pending *r) {
-    struct survey_request request = {.method = method,
-                                     .uri = r->uri,
-                                     .body = strcmp(method, "POST") ? NULL : r->body,
-                                     .host = header(connection, "Host"),
-                                     .origin = header(connection, "Origin"),
-                                     .cookie = header(connection, "Cookie"),
-                                     .accept = header(connection, "Accept"),
-                                     .authorization = header(connection, "Authorization"),
-                                     .content_type = header(connection, "Content-Type")};
-    struct survey_reply reply;
-    if (!listener->server->respond(listener->server, &request, &reply))
-        return send_reply(connection, listener->server, &reply);
-    lk_text_free(&reply.body);
-    return refuse(connection, listener->server, 500);
+/* Hands the request to the writer; the connection sleeps until it is answered. */
+static enum MHD_Result gather(struct MHD_Connection *connection, struct survey_listener *l, const char *method,
+                              struct pending *r) {
+    r->connection = connection;
+    r->request = (struct survey_request){.method = method,
+                                         .uri = r->uri,
+                                         .body = strcmp(method, "POST") ? NULL : r->body,
+                                         .host = header(connection, "Host"),
+                                         .origin = header(connection, "Origin"),
+                                         .cookie = header(connection, "Cookie"),
+                                         .accept = header(connection, "Accept"),
+                                         .authorization = header(connection, "Authorization"),
+                                         .content_type = header(connection, "Content-Type")};
+    pthread_mutex_lock(&l->lock);
+    bool stopping = l->stopping;
+    if (!stopping) {
+        MHD_suspend_connection(connection);
+        *l->last = r;
+        l->last = &r->next;
+        pthread_cond_signal(&l->gathered);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return stopping ? refuse(connection, l->server, 503) : MHD_YES;
+}
+
+/* A reply is let go when the change it speaks of is durable. */
+static void answer_all(struct survey_listener *l, struct pending *list) {
+    const struct survey_server *server = l->server;
+    enum lk_code whole = server->survey ? lk_survey_together(server->survey) : LK_OK;
+    bool begun = !whole;
+    for (struct pending *r = list; r && !whole; r = r->next)
+        if (server->respond(server, &r->request, &r->reply)) r->refusal = 500;
+    if (begun && server->survey) whole = lk_survey_done(server->survey);
+    for (struct pending *r = list, *next; r; r = next) {
+        next = r->next; /* r is gone soon after its connection wakes */
+        if (whole) r->refusal = 500;
+        r->answered = true;
+        MHD_resume_connection(r->connection);
+    }
+}
+
+static void *write_all(void *context) {
+    struct survey_listener *l = context;
+    for (bool more = true; more;) {
+        pthread_mutex_lock(&l->lock);
+        while (!l->first && !l->stopping) pthread_cond_wait(&l->gathered, &l->lock);
+        struct pending *list = l->first;
+        l->first = NULL;
+        l->last = &l->first;
+        pthread_mutex_unlock(&l->lock);
+        more = list != NULL;
+        if (list) answer_all(l, list);
+    }
+    return NULL;
 }
 
 static enum MHD_Result receive(void *context, struct MHD_Connection *connection, const char *uri, const char *method,
@@ -153,6 +205,9 @@ static enum MHD_Result receive(void *context, struct MHD_Connection *connection,
     (void)uri, (void)version;
     if (!r) return MHD_NO;
     int64_t now = listener->server->now(listener->server->clock);
+    if (r->answered)
+        return r->refusal ? refuse(connection, listener->server, r->refusal)
+                          : send_reply(connection, listener->server, &r->reply);
     if (!r->seen) {
         r->seen = true;
         r->began = now;
@@ -170,23 +225,33 @@ static enum MHD_Result receive(void *context, struct MHD_Connection *connection,
         *n_data = 0;
         return MHD_YES;
     }
-    return r->refusal ? refuse(connection, listener->server, r->refusal) : respond(connection, listener, method, r);
+    return r->refusal ? refuse(connection, listener->server, r->refusal) : gather(connection, listener, method, r);
 }
 
 static enum lk_code start(struct survey_listener *l, const char *address, int port) {
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     if (inet_pton(AF_INET, address, &where.sin_addr) != 1)
         return lk_fail(LK_E_USAGE, "--bind: expected an IPv4 address, got \"%.60s\"", address);
-    l->daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL, receive, l, MHD_OPTION_SOCK_ADDR, &where,
-        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, begin, NULL, MHD_OPTION_NOTIFY_COMPLETED, end,
-        NULL, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+    l->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+                                 NULL, receive, l, MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_THREAD_POOL_SIZE,
+                                 (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
+                                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
+                                 1, MHD_OPTION_URI_LOG_CALLBACK, begin, NULL, MHD_OPTION_NOTIFY_COMPLETED, end, NULL,
+                                 MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
     if (!l->daemon) return lk_fail(LK_E_IO, "%s:%d: cannot listen there; is another server running?", address, port);
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_BIND_PORT);
     l->port = info ? info->port : port;
     return LK_OK;
+}
+
+/* What has gathered is still answered. */
+static void stop_writing(struct survey_listener *l) {
+    pthread_mutex_lock(&l->lock);
+    l->stopping = true;
+    pthread_cond_signal(&l->gathered);
+    pthread_mutex_unlock(&l->lock);
+    pthread_join(l->writer, NULL);
 }
 
 enum lk_code survey_listen(struct survey_listener **out, struct survey_server *server, const char *address, int port) {
@@ -194,8 +259,15 @@ enum lk_code survey_listen(struct survey_listener **out, struct survey_server *s
     *out = NULL;
     if (!l) return lk_fail(LK_E_NOMEM, "out of memory for a server");
     l->server = server;
-    enum lk_code rc = start(l, address, port);
+    l->last = &l->first;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->gathered, NULL);
+    enum lk_code rc =
+        pthread_create(&l->writer, NULL, write_all, l) ? lk_fail(LK_E_NOMEM, "no thread for a server") : LK_OK;
+    bool writes = !rc;
+    if (!rc) rc = start(l, address, port);
     if (rc) {
+        if (writes) stop_writing(l);
         lk_free(l);
         return rc;
     }
@@ -211,6 +283,7 @@ int survey_port(const struct survey_listener *l) { return l->port; }
 
 void survey_stop(struct survey_listener *l) {
     if (!l) return;
+    stop_writing(l);
     MHD_stop_daemon(l->daemon);
     lk_free(l);
 }

@@ -115,7 +115,6 @@ char *test_http(int port, const char *request, size_t n) {
         if (k <= 0) break;
         sent += (size_t)k;
     }
-    shutdown(s, SHUT_WR);
     for (ssize_t k; got < room && (k = recv(s, reply + got, room - got, 0)) > 0;) got += (size_t)k;
     close(s);
     reply[got] = '\0';

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "eval/data/data.h"
 #include "eval/human/ratings.h"
 #include "eval/study/factors.h"
@@ -100,7 +101,8 @@ static void complete_only(void **state) {
     struct test_survey t;
     struct lk_survey_visitor who;
     struct lk_survey_answer *answers;
-    char token[65], code[48];
+    struct lk_survey_visitor second = {.submitted = true};
+    char token[65], code[48], of_second[48];
     enum lk_survey_verdict verdict;
     size_t n, first_open;
     bool valid;
@@ -128,6 +130,9 @@ static void complete_only(void **state) {
     assert_int_equal(strlen(code), 10);
     assert_ok(lk_survey_code_valid(t.survey, code, &valid));
     assert_true(valid);
+    snprintf(second.worker, sizeof second.worker, "%064d", 7);
+    assert_ok(lk_survey_code(t.survey, &second, of_second));
+    assert_string_not_equal(of_second, code);
     for (int i = 0; i < 10; i++) { /* every letter counts */
         char other[48];
         memcpy(other, code, sizeof other);
@@ -178,6 +183,27 @@ static void answers_are_checked(void **state) {
     assert_string_equal(answers[0].value, "5");
     assert_int_equal(first_open, 0);
     lk_free(answers);
+    test_survey_close(&t);
+}
+
+/* What is done together is there together; a call that fails takes back itself alone. */
+static void together(void **state) {
+    struct test_survey t;
+    struct lk_survey_visitor who;
+    char token[65];
+    int64_t n_rows;
+    (void)state;
+    test_survey_open(&t, "survey-together", 6, "\"tasks\":2,");
+    test_survey_person(&t, "p1", 1, start, token, &who);
+    assert_ok(lk_survey_together(t.survey));
+    assert_int_equal(test_survey_answer_all(&t, &who, 0, 1, start), LK_SURVEY_DONE);
+    assert_ok(lk_sql_begin(&t.survey->sql));
+    assert_ok(lk_sql_run(&t.survey->sql, "DELETE FROM answers", ""));
+    assert_fails(lk_sql_end(&t.survey->sql, lk_fail(LK_E_NOMEM, "a part fails")), LK_E_NOMEM, "part");
+    assert_int_equal(test_survey_answer_all(&t, &who, 1, 1, start), LK_SURVEY_DONE);
+    assert_ok(lk_survey_done(t.survey));
+    assert_ok(lk_sql_number(&t.survey->sql, &n_rows, -1, "SELECT count(*) FROM answers", ""));
+    assert_int_equal(n_rows, 20);
     test_survey_close(&t);
 }
 
@@ -250,7 +276,10 @@ static void no_clear_id_is_stored(void **state) {
     test_survey_open(&t, "survey-privacy", 6, "\"tasks\":2,");
     test_survey_person(&t, "5f3aCLEARid77", 0, start, token, &who);
     assert_int_equal(test_survey_answer_all(&t, &who, 0, 1, start), LK_SURVEY_DONE);
+    char unsalted[65];
+    lk_sha256("5f3aCLEARid77", 13, unsalted);
     assert_true(store_has(&t, who.worker)); /* the search finds what is there */
+    assert_false(store_has(&t, unsalted));
     assert_false(store_has(&t, "5f3aCLEARid77"));
     assert_false(store_has(&t, token));
     assert_false(store_has(&t, "127.0.0.1"));
@@ -285,6 +314,11 @@ static void sides(void **state) {
     assert_ok(lk_ratings_read(&import, text.bytes, text.n, "export"));
     assert_int_equal(import.n_invalid, 0);
     assert_int_equal(data.n_ratings, 500);
+    for (char *line = text.bytes, *next; *line; line = next) { /* always A, which is the arm on the left */
+        next = strchr(line, '\n') + 1;
+        next[-1] = '\0';
+        assert_true(!strstr(line, "\"preference\":\"edited\"") == !strstr(line, "\"left_arm\":\"edited\""));
+    }
     int n_preferred = 0;
     for (size_t i = 0; i < data.n_ratings; i++) n_preferred += data.ratings[i].preference == LK_ARM_EDITED;
     assert_int_equal(n_preferred, n_edited);
@@ -384,6 +418,7 @@ int main(void) {
         cmocka_unit_test(no_place_without_consent),
         cmocka_unit_test(complete_only),
         cmocka_unit_test(answers_are_checked),
+        cmocka_unit_test(together),
         cmocka_unit_test(not_too_fast),
         cmocka_unit_test(abandoned_answers_are_kept_apart),
         cmocka_unit_test(no_clear_id_is_stored),

@@ -1,7 +1,10 @@
 /* The survey against a running server on 127.0.0.1: pages, gates, answers, and requests that mean harm. The clock is
  * ours. */
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -365,10 +368,101 @@ static void killed_after_seven_answers(void **state) {
     test_survey_close(&s.t);
 }
 
+/* The disk syncs nothing for a while: no answer is acknowledged that is not durable. SQLite calls these in libc's
+ * place.
+ */
+static bool disk_is_broken;
+
+int fsync(int file) {
+    errno = EIO;
+    return disk_is_broken ? -1 : (int)syscall(SYS_fsync, file);
+}
+
+int fdatasync(int file) {
+    errno = EIO;
+    return disk_is_broken ? -1 : (int)syscall(SYS_fdatasync, file);
+}
+
+static void not_durable_not_acknowledged(void **state) {
+    struct site s;
+    struct visitor v;
+    struct lk_survey_visitor who;
+    struct lk_survey_answer *answers;
+    size_t n, first_open;
+    (void)state;
+    site_open(&s, "http-broken", 6, "\"tasks\":1,");
+    enter(&v, &s, "PROLIFIC_PID=abc");
+    consent(&v);
+    post(&v, "/tasks", "task=1", 303, "Location: /task/1");
+    expect(&v, "/task/1", "", NULL, 200, "");
+    disk_is_broken = true;
+    post(&v, "/task/1", "item=1&lease=1&a.race_drift=2", 500, "");
+    disk_is_broken = false;
+    assert_ok(lk_survey_visitor(s.t.survey, v.cookie, s.now, &who));
+    assert_ok(lk_survey_answers(s.t.survey, &who, &answers, &n, &first_open));
+    assert_int_equal(n, 0);
+    post(&v, "/task/1", "item=1&lease=1&a.race_drift=2", 200, "Saved");
+    assert_ok(lk_survey_answers(s.t.survey, &who, &answers, &n, &first_open));
+    assert_int_equal(n, 1);
+    lk_free(answers);
+    site_close(&s);
+}
+
+struct crowd {
+    struct visitor v;
+    pthread_t thread;
+    int n_saved;
+};
+
+static void *answer_five(void *context) {
+    struct crowd *c = context;
+    static const char *const keys[] = {"edit_success", "skin_tone", "race_drift", "gender_drift", "age_drift"};
+    for (int i = 0; i < 5; i++) {
+        char body[200];
+        snprintf(body, sizeof body, "form=%s&item=1&lease=1&a.%s=%d", c->v.form, keys[i], i + 1);
+        char *reply = ask(&c->v, "/task/1", "Accept: application/json\r\n", body);
+        c->n_saved += status_of(reply) == 200;
+        free(reply);
+    }
+    return NULL;
+}
+
+static void a_crowd_answers_at_once(void **state) {
+    enum { N = 16 };
+    struct site s;
+    struct crowd crowd[N];
+    struct lk_survey_visitor who;
+    struct lk_survey_answer *answers;
+    size_t n, first_open;
+    (void)state;
+    site_open(&s, "http-crowd", 6, "\"tasks\":1,\"places\":16,");
+    for (int i = 0; i < N; i++) {
+        char query[40];
+        snprintf(query, sizeof query, "PROLIFIC_PID=p%d", i);
+        enter(&crowd[i].v, &s, query);
+        consent(&crowd[i].v);
+        post(&crowd[i].v, "/tasks", "task=1", 303, "Location: /task/1");
+        expect(&crowd[i].v, "/task/1", "", NULL, 200, "");
+        crowd[i].n_saved = 0;
+    }
+    for (int i = 0; i < N; i++) assert_int_equal(pthread_create(&crowd[i].thread, NULL, answer_five, &crowd[i]), 0);
+    for (int i = 0; i < N; i++) pthread_join(crowd[i].thread, NULL);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(crowd[i].n_saved, 5);
+        assert_ok(lk_survey_visitor(s.t.survey, crowd[i].v.cookie, s.now, &who));
+        assert_ok(lk_survey_answers(s.t.survey, &who, &answers, &n, &first_open));
+        assert_int_equal(n, 5);
+        lk_free(answers);
+    }
+    site_close(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_after_seven_answers),
         cmocka_unit_test(from_entry_to_code),
+        cmocka_unit_test(not_durable_not_acknowledged),
+        cmocka_unit_test(a_crowd_answers_at_once),
         cmocka_unit_test(answers_too_early_or_elsewhere),
         cmocka_unit_test(requests_that_mean_harm),
         cmocka_unit_test(shapes_of_smuggling),

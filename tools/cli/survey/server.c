@@ -20,7 +20,6 @@ enum { N_THREADS = 4, MAX_CONNECTIONS = 1000, IDLE_SECONDS = 15, HEADER_BYTES = 
 
 /* A request while it comes in, and until its reply is sent. */
 struct pending {
-    char uri[SURVEY_MAX_URI + 1], body[SURVEY_MAX_BODY + 1];
     size_t n_body;
     int64_t began;
     int refusal; /* a status, 0 for none */
@@ -29,6 +28,7 @@ struct pending {
     struct survey_request request;
     struct survey_reply reply;
     struct pending *next;
+    char uri[SURVEY_MAX_URI + 1], body[SURVEY_MAX_BODY + 1]; /* not cleared, with their ends */
 };
 
 struct survey_listener {
@@ -44,8 +44,9 @@ struct survey_listener {
 
 static void *begin(void *context, const char *uri, struct MHD_Connection *connection) {
     (void)context, (void)connection;
-    struct pending *r = lk_calloc(1, sizeof *r);
+    struct pending *r = lk_malloc(sizeof *r);
     if (!r) return NULL;
+    memset(r, 0, offsetof(struct pending, uri));
     size_t n = strlen(uri);
     if (n > SURVEY_MAX_URI)
         r->refusal = 414;
@@ -146,6 +147,7 @@ static const char *header(struct MHD_Connection *connection, const char *name) {
 static enum MHD_Result gather(struct MHD_Connection *connection, struct survey_listener *l, const char *method,
                               struct pending *r) {
     r->connection = connection;
+    r->body[r->n_body] = '\0';
     r->request = (struct survey_request){.method = method,
                                          .uri = r->uri,
                                          .body = strcmp(method, "POST") ? NULL : r->body,

@@ -121,7 +121,8 @@ enum lk_code lk_journal_open(struct lk_journal **out, const char *path, const st
     }
     lk_journal_owner(getpid(), j->owner);
     enum lk_code rc = lk_sql_attach(&j->sql, path, j->path, schema);
-    if (!rc && !(rc = lk_sql_begin(&j->sql))) rc = lk_sql_end(&j->sql, check(j, list));
+    if (!rc && !list) rc = check(j, NULL); /* who looks on does not stop those that write */
+    if (!rc && list && !(rc = lk_sql_begin(&j->sql))) rc = lk_sql_end(&j->sql, check(j, list));
     if (rc) {
         lk_journal_close(j);
         return rc;
@@ -299,7 +300,7 @@ enum lk_code lk_journal_count(struct lk_journal *j, struct lk_journal_counts *ou
     sqlite3_stmt *q;
     bool row;
     *out = (struct lk_journal_counts){0};
-    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT model,state,count(*) FROM jobs GROUP BY 1,2", ""));
+    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT model,state,count(*),sum(seconds) FROM jobs GROUP BY 1,2", ""));
     enum lk_code rc;
     while (!(rc = lk_sql_step(&j->sql, q, &row)) && row) {
         int model = sqlite3_column_int(q, 0), state = sqlite3_column_int(q, 1);
@@ -308,20 +309,23 @@ enum lk_code lk_journal_count(struct lk_journal *j, struct lk_journal_counts *ou
         out->of[model][state] = n;
         out->all[state] += n;
         out->total += n;
+        if (state == LK_JOB_DONE) out->seconds[model] = sqlite3_column_double(q, 3);
     }
     sqlite3_finalize(q);
     return rc;
 }
 
-enum lk_code lk_journal_each(struct lk_journal *j, int state, bool with_lines, lk_journal_row_fn *row, void *context) {
+/* Rows in the order that `which` says; it may use ?1. */
+static enum lk_code each(struct lk_journal *j, bool with_lines, const char *which, int64_t value,
+                         lk_journal_row_fn *row, void *context) {
     sqlite3_stmt *q;
     bool more = true;
     char sql[512];
     snprintf(sql, sizeof sql,
              "SELECT jobs.i,id,name,output,model,state,attempts,crashes,started,seconds,stages,peak_bytes,sha256,bytes,"
-             "code,error,%s WHERE ?1<0 OR state=?1 ORDER BY jobs.i",
-             with_lines ? "line FROM jobs JOIN lines ON lines.i=jobs.i" : "NULL FROM jobs");
-    LK_TRY(lk_sql_open(&j->sql, &q, sql, "i", (int64_t)state));
+             "code,error,%s %s",
+             with_lines ? "line FROM jobs JOIN lines ON lines.i=jobs.i" : "NULL FROM jobs", which);
+    LK_TRY(lk_sql_open(&j->sql, &q, sql, "i", value));
     enum lk_code rc;
     while (!(rc = lk_sql_step(&j->sql, q, &more)) && more) {
         struct lk_journal_row r = {.entry = {sqlite3_column_int64(q, 0), lk_sql_text(q, 1), lk_sql_text(q, 2),
@@ -337,6 +341,18 @@ enum lk_code lk_journal_each(struct lk_journal *j, int state, bool with_lines, l
     }
     sqlite3_finalize(q);
     return rc;
+}
+
+enum lk_code lk_journal_each(struct lk_journal *j, int state, bool with_lines, lk_journal_row_fn *row, void *context) {
+    return each(j, with_lines, "WHERE ?1<0 OR state=?1 ORDER BY jobs.i", state, row, context);
+}
+
+enum lk_code lk_journal_latest(struct lk_journal *j, int most, lk_journal_row_fn *row, void *context) {
+    return each(j, false, "WHERE state=2 ORDER BY started+seconds*1000 DESC LIMIT ?1", most, row, context);
+}
+
+enum lk_code lk_journal_one(struct lk_journal *j, int64_t index, lk_journal_row_fn *row, void *context) {
+    return each(j, false, "WHERE jobs.i=?1", index, row, context);
 }
 
 enum lk_code lk_journal_manifest_is_current(struct lk_journal *j, bool *current) {

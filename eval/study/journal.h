@@ -42,8 +42,8 @@ struct lk_journal_list {
     void *context;
 };
 
-/* list NULL: the file must be there (LK_E_NOT_FOUND), whatever study it is of. LK_E_CHANGED when it is of another study
- * or shard than the list. */
+/* list NULL: the file must be there (LK_E_NOT_FOUND), whatever study it is of; it may be one that cannot be written.
+ * LK_E_CHANGED when it is of another study or shard than the list. */
 enum lk_code lk_journal_open(struct lk_journal **out, const char *path, const struct lk_journal_list *list);
 void lk_journal_close(struct lk_journal *j); /* NULL is allowed */
 /* The configuration's SHA-256 that the journal is of. */
@@ -96,6 +96,7 @@ enum lk_code lk_journal_requeue(struct lk_journal *j, int64_t index, int64_t *n)
 
 struct lk_journal_counts {
     int64_t of[LK_JOURNAL_MAX_MODELS][LK_JOB_STATES], all[LK_JOB_STATES], total;
+    double seconds[LK_JOURNAL_MAX_MODELS]; /* of all that are done */
 };
 enum lk_code lk_journal_count(struct lk_journal *j, struct lk_journal_counts *out);
 
@@ -109,6 +110,10 @@ struct lk_journal_row {
 /* All jobs in the study's order, or those in one state (-1: all). with_lines: only those that have one. */
 typedef enum lk_code lk_journal_row_fn(void *context, const struct lk_journal_row *row);
 enum lk_code lk_journal_each(struct lk_journal *j, int state, bool with_lines, lk_journal_row_fn *row, void *context);
+/* Up to `most` jobs that are done, the last one first. */
+enum lk_code lk_journal_latest(struct lk_journal *j, int most, lk_journal_row_fn *row, void *context);
+/* The job of this index, if the journal has it. */
+enum lk_code lk_journal_one(struct lk_journal *j, int64_t index, lk_journal_row_fn *row, void *context);
 
 /* Whether the manifest that was written last has all that has happened since. */
 enum lk_code lk_journal_manifest_is_current(struct lk_journal *j, bool *current);

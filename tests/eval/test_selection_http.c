@@ -30,13 +30,13 @@ static void begin(void) {
         }
     test_write(pools, lines.bytes, lines.n);
     lk_text_free(&lines);
-    pages = (struct selection_server){.actor = "A.B.", .pictures = {{picture}}};
+    pages = (struct selection_server){.site = selection_site, .actor = "A.B.", .pictures = {{picture}}};
     pthread_mutex_init(&pages.lock, NULL);
-    memset(pages.token, 'a', 64);
-    lk_sha256(pages.token, 64, pages.form_token);
+    memset(pages.site.token, 'a', 64);
+    lk_sha256(pages.site.token, 64, pages.site.form_token);
     assert_ok(lk_selection_open(&pages.selection, pools, log_path));
     server = (struct survey_server){
-        .respond = selection_respond, .context = &pages, .now = clock_of, .host = "127.0.0.1:8080"};
+        .respond = local_respond, .context = &pages.site, .now = clock_of, .host = "127.0.0.1:8080"};
 }
 
 static void end(void) {
@@ -58,7 +58,7 @@ static int ask(const struct asked *q) {
     struct survey_reply reply;
     snprintf(uri, sizeof uri, "%s", q->path);
     if (q->body) snprintf(form, sizeof form, "%s", q->body);
-    snprintf(cookie, sizeof cookie, "survey=%s", pages.token);
+    snprintf(cookie, sizeof cookie, "survey=%s", pages.site.token);
     struct survey_request request = {.method = q->method,
                                      .uri = uri,
                                      .body = q->body ? form : NULL,
@@ -78,7 +78,7 @@ static int get(const char *path) { return ask(&(struct asked){.method = "GET", .
 
 static int post(const char *path, const char *fields) {
     char form[1500];
-    snprintf(form, sizeof form, "form=%s&%s", pages.form_token, fields);
+    snprintf(form, sizeof form, "form=%s&%s", pages.site.form_token, fields);
     return ask(&(struct asked){.method = "POST", .path = path, .body = form});
 }
 
@@ -139,7 +139,7 @@ static void strangers_are_refused(void **state) {
     char form[200];
     (void)state;
     begin();
-    snprintf(form, sizeof form, "form=%s&cell=1&pool=1&action=choose", pages.form_token);
+    snprintf(form, sizeof form, "form=%s&cell=1&pool=1&action=choose", pages.site.form_token);
     assert_int_equal(ask(&(struct asked){.method = "GET", .path = "/cell/1", .no_cookie = true}), 403);
     assert_int_equal(ask(&(struct asked){.method = "GET", .path = "/picture/1/1", .no_cookie = true}), 403);
     assert_int_equal(ask(&(struct asked){.method = "GET", .path = "/cell/1", .host = "evil.test"}), 421);
@@ -165,9 +165,9 @@ static void the_link_lets_in(void **state) {
     char link[100];
     (void)state;
     begin();
-    snprintf(link, sizeof link, "/?token=%s", pages.token);
+    snprintf(link, sizeof link, "/?token=%s", pages.site.token);
     assert_int_equal(ask(&(struct asked){.method = "GET", .path = link, .no_cookie = true}), 303);
-    assert_string_equal(cookie_set, pages.token);
+    assert_string_equal(cookie_set, pages.site.token);
     assert_int_equal(get("/picture/1/1"), 200);
     assert_string_equal(file_sent, picture);
     assert_int_equal(get("/style.css"), 200);

@@ -175,6 +175,8 @@ static const char *const serve_examples[] = {"A dry run with ten simulated parti
                                              "likeness serve survey study.json --port 8080",
                                              "Which of seven portraits?",
                                              "likeness serve selection pools.jsonl --by A.B.",
+                                             "How far is the run?",
+                                             "likeness serve study out",
                                              NULL};
 static const char *const survey_examples[] = {
     "The answers as report reads them",
@@ -405,18 +407,19 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                     .examples = sample_examples},
     [CLI_SERVE] =
         {.name = "serve",
-         .summary = "let raters answer, or choose the sources, in a browser",
-         .positional = "survey|selection",
+         .summary = "let raters answer, choose sources or watch a run in a browser",
+         .positional = "survey|selection|study",
          .positional_required = true,
          .n_more = 1,
-         .usage = "survey STUDY.json [--store DIR] | selection POOLS.jsonl [--by NAME] [--port N] [options]",
+         .usage = "survey STUDY.json [--store DIR] | selection POOLS.jsonl [--by NAME] | study DIR [--port N] [options]",
          .text =
              "Serves the study's pages: entry by the platform's link (PROLIFIC_PID or workerId), guide, "
              "consent, tasks, evaluation, completion code. An answer is on disk before the page calls it "
              "saved. Participants' ids are kept as salted hashes only, addresses not at all. /admin takes "
              "the token in secrets.json as a Bearer token. selection shows the seven candidates of each cell side by "
              "side, on this machine alone and to who has the link that it prints, and writes every choice "
-             "to selection_log.jsonl beside the pools. It stops with the first signal.",
+             "to selection_log.jsonl beside the pools. study shows, in the same way, how far the run in DIR is: "
+             "counts, rate, failures and the latest pictures; it changes nothing. It stops with the first signal.",
          .examples = serve_examples},
     [CLI_SURVEY] = {.name = "survey",
                     .summary = "export a survey's answers, check codes, count its cost",

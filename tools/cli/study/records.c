@@ -12,10 +12,7 @@
 #include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
 
-/* Calls with the run's own journal if there is one, else with each shard's. */
-typedef enum lk_code journal_fn(void *context, struct lk_journal *journal, const char *path);
-
-static enum lk_code with_journal(const char *path, journal_fn *fn, void *context) {
+static enum lk_code with_journal(const char *path, study_journal_fn *fn, void *context) {
     struct lk_journal *journal;
     LK_TRY(lk_journal_open(&journal, path, NULL));
     enum lk_code rc = fn(context, journal, path);
@@ -23,7 +20,7 @@ static enum lk_code with_journal(const char *path, journal_fn *fn, void *context
     return rc;
 }
 
-static enum lk_code each_shard(const char *folder, journal_fn *fn, void *context, int *n) {
+static enum lk_code each_shard(const char *folder, study_journal_fn *fn, void *context, int *n) {
     char *above = lk_format("%s/shards", folder);
     struct dirent **names = NULL;
     int n_names = above ? scandir(above, &names, NULL, versionsort) : -1;
@@ -42,7 +39,7 @@ static enum lk_code each_shard(const char *folder, journal_fn *fn, void *context
     return rc;
 }
 
-static enum lk_code each_journal(const char *folder, journal_fn *fn, void *context) {
+enum lk_code study_each_journal(const char *folder, study_journal_fn *fn, void *context) {
     int n = 0;
     char *own = lk_format("%s/journal.sqlite", folder);
     if (!own) return lk_fail(LK_E_NOMEM, "out of memory");
@@ -53,36 +50,29 @@ static enum lk_code each_journal(const char *folder, journal_fn *fn, void *conte
     return rc;
 }
 
-struct status {
-    struct lk_journal_counts counts;
-    double seconds[LK_JOURNAL_MAX_MODELS];
-    bool json;
-};
-
-static enum lk_code add_seconds(void *context, const struct lk_journal_row *row) {
-    struct status *s = context;
-    s->seconds[row->entry.model] += row->made.seconds;
+static enum lk_code add_counts(void *context, struct lk_journal *journal, const char *path) {
+    struct lk_journal_counts c, *sum = context;
+    (void)path;
+    LK_TRY(lk_journal_count(journal, &c));
+    sum->total += c.total;
+    for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++) {
+        sum->seconds[m] += c.seconds[m];
+        for (int k = 0; k < LK_JOB_STATES; k++) {
+            sum->of[m][k] += c.of[m][k];
+            sum->all[k] += c.of[m][k];
+        }
+    }
     return LK_OK;
 }
 
-static enum lk_code add_counts(void *context, struct lk_journal *journal, const char *path) {
-    struct status *s = context;
-    struct lk_journal_counts c;
-    (void)path;
-    LK_TRY(lk_journal_count(journal, &c));
-    for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++)
-        for (int k = 0; k < LK_JOB_STATES; k++) {
-            s->counts.of[m][k] += c.of[m][k];
-            s->counts.all[k] += c.of[m][k];
-            s->counts.total += c.of[m][k];
-        }
-    return lk_journal_each(journal, LK_JOB_DONE, false, add_seconds, s);
+enum lk_code study_count(const char *folder, struct lk_journal_counts *out) {
+    *out = (struct lk_journal_counts){0};
+    return study_each_journal(folder, add_counts, out);
 }
 
 static enum lk_code print_failure(void *context, const struct lk_journal_row *row) {
-    const struct status *s = context;
     struct lk_text text = {0};
-    if (s->json) {
+    if (*(const bool *)context) {
         lk_text_add(&text, "{\"item_id\":");
         lk_text_json(&text, row->entry.name);
         lk_text_add(&text, ",\"error\":");
@@ -104,21 +94,21 @@ static enum lk_code print_failures(void *context, struct lk_journal *journal, co
 }
 
 enum lk_code study_status(const struct cli_arguments *a) {
-    struct status s = {.json = a->json};
+    struct lk_journal_counts counts;
+    bool json = a->json;
     if (!a->more[0]) return lk_fail(LK_E_USAGE, "study status: expected the folder of a run");
-    LK_TRY(each_journal(a->more[0], add_counts, &s));
+    LK_TRY(study_count(a->more[0], &counts));
     for (int m = 0; m < LK_N_MODELS; m++) {
-        const int64_t *of = s.counts.of[m], n = of[0] + of[1] + of[2] + of[3];
+        const int64_t *of = counts.of[m], n = of[0] + of[1] + of[2] + of[3];
         if (!n) continue;
-        printf(a->json
-                   ? "{\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld,\"running\":%lld,\"left\":"
-                     "%lld,\"seconds_per_job\":%.3f}\n"
-                   : "%-8s nominal %lld  success %lld  failed %lld  running %lld  left %lld  %.2f s a job\n",
+        printf(json ? "{\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld,\"running\":%lld,\"left\":"
+                      "%lld,\"seconds_per_job\":%.3f}\n"
+                    : "%-8s nominal %lld  success %lld  failed %lld  running %lld  left %lld  %.2f s a job\n",
                lk_factor_key(LK_FACTOR_MODEL, m), (long long)n, (long long)of[LK_JOB_DONE],
                (long long)of[LK_JOB_FAILED], (long long)of[LK_JOB_LEASED], (long long)of[LK_JOB_QUEUED],
-               of[LK_JOB_DONE] ? s.seconds[m] / (double)of[LK_JOB_DONE] : 0);
+               of[LK_JOB_DONE] ? counts.seconds[m] / (double)of[LK_JOB_DONE] : 0);
     }
-    return each_journal(a->more[0], print_failures, &s);
+    return study_each_journal(a->more[0], print_failures, &json);
 }
 
 struct verified {
@@ -160,7 +150,7 @@ static enum lk_code verify_journal(void *context, struct lk_journal *journal, co
 enum lk_code study_verify(const struct cli_arguments *a) {
     struct verified v = {.folder = a->more[0], .requeue = a->study.requeue};
     if (!a->more[0]) return lk_fail(LK_E_USAGE, "study verify: expected the folder of a run");
-    enum lk_code rc = each_journal(v.folder, verify_journal, &v);
+    enum lk_code rc = study_each_journal(v.folder, verify_journal, &v);
     lk_free(v.bad);
     if (rc) return rc;
     printf("%lld pictures, %lld not as recorded\n", (long long)v.n, (long long)v.n_bad);

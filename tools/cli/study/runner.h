@@ -55,6 +55,11 @@ enum lk_code study_list_make(struct study_list *list, const struct lk_study *stu
 void study_list_free(struct study_list *list);
 /* The journal of these jobs, made if it is not there. */
 enum lk_code study_journal_open(const char *path, const struct study_list *list, struct lk_journal **out);
+/* Calls with the journal of the run in `folder` if it has one of its own, else with each shard's. */
+typedef enum lk_code study_journal_fn(void *context, struct lk_journal *journal, const char *path);
+enum lk_code study_each_journal(const char *folder, study_journal_fn *fn, void *context);
+/* What the journals in a run's folder say together. */
+enum lk_code study_count(const char *folder, struct lk_journal_counts *out);
 /* A folder and those above it. */
 enum lk_code study_folders_make(const char *path);
 /* Makes the jobs, with the command line's devices: pictures below `folder`, journal and manifest in `records`, which is

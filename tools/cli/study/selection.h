@@ -4,20 +4,17 @@
 #include <pthread.h>
 
 #include "eval/design/selection.h"
-#include "tools/cli/survey/http.h"
+#include "tools/cli/study/local.h"
 
 struct selection_server {
+    struct local_site site; /* of selection_site */
     struct lk_selection *selection;
     pthread_mutex_t lock; /* of the selection */
     const char *actor;
-    char token[65], form_token[65];           /* who has the first may look and choose; the second is in the forms */
     char *pictures[LK_N_SOURCES][LK_N_POOLS]; /* absolute paths */
 };
 
-/* Of the server's context; as survey_respond. */
-enum lk_code selection_respond(const struct survey_server *server, struct survey_request *request,
-                               struct survey_reply *reply);
+extern const struct local_site selection_site;
 /* The first cell from `source` on that is not done; `source` itself when all are. */
 int selection_next_open(const struct lk_selection *selection, int source);
 void selection_page(const struct selection_server *s, int source, struct lk_text *out);
-void selection_refused(const char *said, struct lk_text *out);

@@ -4,13 +4,6 @@
 
 #include "tools/cli/study/selection.h"
 
-static void begin(struct lk_text *out, const char *title) {
-    lk_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-                     "content=\"width=device-width, initial-scale=1\">\n<title>");
-    page_text(out, title);
-    lk_text_add(out, "</title>\n<link rel=\"stylesheet\" href=\"/style.css\">\n</head>\n<body>\n");
-}
-
 static const char *display(int source, char out[128]) {
     int race, gender, age;
     lk_source_factors(source, &race, &gender, &age);
@@ -36,7 +29,7 @@ int selection_next_open(const struct lk_selection *s, int source) {
 static void hidden(const struct selection_server *s, int source, int pool, struct lk_text *out) {
     lk_text_add(out,
                 "<input type=\"hidden\" name=\"form\" value=\"%s\"><input type=\"hidden\" name=\"cell\" value=\"%d\">",
-                s->form_token, source + 1);
+                s->site.form_token, source + 1);
     if (pool) lk_text_add(out, "<input type=\"hidden\" name=\"pool\" value=\"%d\">", pool);
 }
 
@@ -96,7 +89,7 @@ void selection_page(const struct selection_server *s, int source, struct lk_text
     size_t n_actions = lk_selection_n_actions(s->selection);
     display(source, name);
     snprintf(title, sizeof title, "%s: %d of %d done", name, n_done, LK_N_SOURCES);
-    begin(out, title);
+    local_begin(out, title, false);
     lk_text_add(out, "<header><h1>%d. ", source + 1);
     page_text(out, name);
     lk_text_add(
@@ -115,11 +108,4 @@ void selection_page(const struct selection_server *s, int source, struct lk_text
              "open cell; ?: these lines.</p></details>\n");
     cells(s->selection, source, out);
     lk_text_add(out, "<script src=\"/script.js\"></script>\n</body>\n</html>\n");
-}
-
-void selection_refused(const char *said, struct lk_text *out) {
-    begin(out, "Selection");
-    lk_text_add(out, "<p class=\"said\">");
-    page_text(out, said);
-    lk_text_add(out, "</p>\n<p class=\"said\"><a href=\"/\">Back to the selection</a></p>\n</body>\n</html>\n");
 }

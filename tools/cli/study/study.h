@@ -21,4 +21,6 @@ enum lk_code study_validate(const struct cli_arguments *arguments);
 struct lk_selection;
 enum lk_code study_selection_open(const char *pools, const char *action, struct lk_selection **out);
 enum lk_code study_serve_selection(const struct cli_arguments *arguments);
+/* A run while it goes on. */
+enum lk_code study_serve_run(const struct cli_arguments *arguments);
 enum lk_code study_plan(const struct cli_arguments *arguments, struct lk_study *study);

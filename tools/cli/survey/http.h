@@ -34,6 +34,7 @@ struct survey_reply {
     const char *type;
     struct lk_text body;
     const char *file;  /* a picture to send in the body's place */
+    char *path;        /* NULL, or what holds its name: freed with the body */
     char location[64]; /* of a 303 */
     char cookie[65];   /* a new session */
     bool may_be_kept;  /* by the browser: pictures, style, script */

@@ -59,6 +59,7 @@ static void end(void *context, struct MHD_Connection *connection, void **state, 
     (void)context, (void)connection, (void)why;
     struct pending *r = *state;
     if (r) lk_text_free(&r->reply.body);
+    if (r) lk_free(r->reply.path);
     lk_free(r);
     *state = NULL;
 }

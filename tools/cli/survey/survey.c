@@ -84,8 +84,9 @@ static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
 enum lk_code cli_serve(const struct cli_arguments *a) {
     struct opened o;
     if (!strcmp(a->positional, "selection")) return study_serve_selection(a);
+    if (!strcmp(a->positional, "study")) return study_serve_run(a);
     if (strcmp(a->positional, "survey"))
-        return lk_fail(LK_E_USAGE, "serve: expected survey or selection, got \"%.40s\"", a->positional);
+        return lk_fail(LK_E_USAGE, "serve: expected survey, selection or study, got \"%.40s\"", a->positional);
     LK_TRY(open_all(&o, a, a->more[0], true));
     enum lk_code rc = serve(&o, a);
     close_all(&o);

@@ -102,4 +102,3 @@ char *lk_study_prepend(const char *identity, const char *prompt);
 int32_t lk_study_find_prompt(const struct lk_study *s, const char *id);
 /* The parameters that decide what is made, as a JSON object. */
 enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned families, bool prompt, struct lk_text *out);
-const char *lk_study_setting(const struct lk_study *s, const char *key); /* of "analysis", as text */

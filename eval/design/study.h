@@ -88,6 +88,8 @@ const char *lk_study_folder(const struct lk_study *study);
 const char *lk_study_resolved(const struct lk_study *study);
 const char *lk_study_hash(const struct lk_study *study);
 const struct lk_study_source *lk_study_source(const struct lk_study *study, int source); /* 0..83 */
+/* Of "analysis", as text: "rounding", ... */
+const char *lk_study_setting(const struct lk_study *study, const char *key);
 /* NULL: the study does not have this model. */
 const char *lk_study_model_path(const struct lk_study *study, int model);
 

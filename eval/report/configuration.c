@@ -41,7 +41,8 @@ static bool fill(cJSON *root, const struct lk_report *report) {
     bool ok = cJSON_AddStringToObject(root, "program", "likeness " LIKENESS_VERSION) &&
               cJSON_AddStringToObject(root, "run", report->run.name) &&
               cJSON_AddStringToObject(root, "title", o->title) && cJSON_AddStringToObject(root, "date", o->date) &&
-              cJSON_AddStringToObject(root, "label", o->label);
+              cJSON_AddStringToObject(root, "label", o->label) &&
+              (!o->studies || cJSON_AddStringToObject(root, "studies", o->studies));
     cJSON *judges = ok ? cJSON_AddArrayToObject(root, "judges") : NULL;
     for (int j = 0; j < LK_N_JUDGES && judges; j++)
         if (!cJSON_AddItemToArray(judges, cJSON_CreateString(o->judges[j]))) return false;

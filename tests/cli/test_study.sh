@@ -169,13 +169,42 @@ expect 3 likeness study verify single --requeue
 expect 0 likeness study run two.json -o single --threads 1
 expect 0 likeness study verify single
 diff -r single/results sharded/results || fail "the picture made again"
-sqlite3 2>/dev/null </dev/null single/journal.sqlite "UPDATE jobs SET sha256='0'||substr(sha256,2) WHERE i<8" &&
-    expect 3 likeness study rerun two.json -o single --sample 16 --threads 1 &&
-    { grep -q ' pictures made again, [1-8] differ$' stdout || fail "rerun finds no difference"; }
+sha=$(sed -nE 's/.*"item_id":"flux_20s_male_white_V-01".*"output_sha256":"([^"]*)".*/\1/p' single/manifest.jsonl)
+cp -r single forged
+LC_ALL=C sed -i "s/$sha/$(echo "$sha" | tr 0-9a-f 1-9a-f0)/g" forged/journal.sqlite
+expect 3 likeness study rerun two.json -o forged --sample 100% --threads 1
+grep -qx 'flux_20s_male_white_V-01: differs, see forged/rerun/results/exp1/flux/V/flux_20s_male_white_V-01.png' stdout ||
+    fail "rerun does not name the difference"
+grep -qx '16 pictures made again, 1 differ' stdout || fail "rerun finds no difference"
 expect 0 likeness study status bad
 [ "$(grep -c '^failed: .*White_Female_20s.png' stdout)" = 4 ] || fail "status names failures"
 expect 3 likeness study status src
 expect 2 likeness study rerun two.json -o single --sample 0%
+
+# A report is of runs of one configuration, whose outputs were made in one way.
+sed -nE '1,3s/^\{"item_id":"([^"]*)".*/{"item_id":"\1","judge":"pixel","scores":{"edit_success":4}}/p' out/manifest.jsonl >scores
+expect 0 likeness report --from out --pixel scores -o report
+grep -q '"nominal":.*6,' report/configuration.json || fail "the run's nominal N"
+grep -q '"studies":.*"[0-9a-f]\{64\}"' report/configuration.json || fail "the report does not name the study"
+cp -r out half_up
+sed -i 's/"rounding": "half_even"/"rounding": "half_up"/' half_up/study.json
+expect 3 likeness report --from out --from half_up --pixel scores -o report2
+grep -q 'analysis.rounding: "half_even" and "half_up"' stderr || fail "report does not name the setting"
+[ ! -e report2 ] || fail "a refused report leaves files"
+expect 0 likeness report --from out --from half_up --allow rounding --pixel scores -o report2
+expect 0 likeness report --from half_up --pixel scores -o report3
+grep -q '"rounding":.*"half_up"' report3/configuration.json || fail "the study's rounding does not hold"
+expect 3 likeness report --from out --pixel scores --rounding half_down -o report4
+grep -q -- '--rounding: the study says half_even, got half_down' stderr || fail "another rounding than the study's"
+expect 0 likeness report --from out --pixel scores --rounding half_down --allow rounding -o report4
+sed -i '1s/"steps":1,/"steps":7,/' half_up/manifest.jsonl
+expect 3 likeness report --from half_up --pixel scores -o report5
+grep -q 'exp1: steps is 7 in half_up/manifest.jsonl, line 1 (flux_30s_female_black_O-01), and 1 in .*line 2 ' stderr ||
+    fail "report does not name the field"
+expect 0 likeness report --from half_up --allow steps --pixel scores -o report5
+sed -i '2s/"experiment":"exp1"/"experiment":"exp9"/' half_up/manifest.jsonl
+expect 3 likeness report --from half_up --pixel scores -o report6
+grep -q 'half_up/manifest.jsonl: line 2: expected an output' stderr || fail "a manifest that is none"
 
 # A batch script: the shell reads it, a task's command is the right one.
 expect 0 likeness study slurm two.json -o "it's out" --tasks 7 --devices 0,1

@@ -2,6 +2,7 @@
 
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/report_input.h"
+#include "tools/cli/audit/report_runs.h"
 #include "tools/cli/audit/review.h"
 
 static void print_rate(struct lk_rate rate) {
@@ -36,7 +37,16 @@ static void print_summary(const struct cli_report_input *in) {
 enum lk_code cli_report(const struct cli_arguments *a) {
     struct cli_report_input input;
     struct lk_report *report = NULL;
-    enum lk_code rc = cli_report_input(&input, &a->report);
+    struct cli_report_arguments arguments = a->report;
+    struct cli_report_runs runs;
+    arguments.allow = a->study.allow;
+    enum lk_code rc = cli_report_runs_read(&runs, &arguments);
+    if (rc) {
+        cli_report_runs_free(&runs);
+        return rc;
+    }
+    rc = cli_report_input(&input, &arguments);
+    cli_report_runs_set(&runs, &input.options);
     if (!rc && a->manifest) rc = cli_report_manifest(&input, a->manifest);
     if (!rc && a->review.file) rc = cli_review_read(&input.data, a->review.file);
     input.options.with_review = a->review.file != NULL;
@@ -48,5 +58,6 @@ enum lk_code cli_report(const struct cli_arguments *a) {
                      input.n_refused, a->output);
     lk_report_free(report);
     cli_report_input_free(&input);
+    cli_report_runs_free(&runs);
     return rc;
 }

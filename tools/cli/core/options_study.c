@@ -37,8 +37,9 @@ static const struct cli_option options[] = {
      .kind = CLI_TEXT,
      .group = "Input",
      .value = "KEYS",
-     .help = "compare: settings that may differ, as rounding or models.qwen.seed, with commas between",
-     .commands = ON(CLI_STUDY),
+     .help = "of compare and of report --from: settings that may differ, as rounding, models.qwen.seed or steps, with "
+             "commas between",
+     .commands = ON(CLI_STUDY) | ON(CLI_REPORT),
      .offset = FIELD(study.allow)},
     {.name = "ids",
      .kind = CLI_TEXT,

@@ -128,8 +128,9 @@ static int64_t now_ms(void) {
 
 enum lk_code study_serve_run(const struct cli_arguments *a) {
     struct lk_journal_counts counts;
+    LK_TRY(local_check_bind(&live_local_site, a->survey.bind));
     if (!a->more[0]) return lk_fail(LK_E_USAGE, "serve study: expected the folder of a run");
     LK_TRY(study_count(a->more[0], &counts));
     struct live_site s = {.site = live_local_site, .folder = a->more[0], .now = now_ms};
-    return local_serve(&s.site, a->survey.bind, (int)a->survey.port);
+    return local_serve(&s.site, (int)a->survey.port);
 }

@@ -84,11 +84,14 @@ static int64_t wall_clock(void *context) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-enum lk_code local_serve(struct local_site *site, const char *bind, int port) {
+enum lk_code local_check_bind(const struct local_site *site, const char *bind) {
+    if (!bind || !strcmp(bind, address)) return LK_OK;
+    return lk_fail(LK_E_USAGE, "--bind: %s shows portraits to this machine alone: leave it out", site->command);
+}
+
+enum lk_code local_serve(struct local_site *site, int port) {
     struct survey_server server = {.respond = local_respond, .context = site, .now = wall_clock};
     struct survey_listener *listener;
-    if (bind && strcmp(bind, address))
-        return lk_fail(LK_E_USAGE, "--bind: %s shows portraits to this machine alone: leave it out", site->command);
     LK_TRY(lk_survey_token(site->token));
     lk_sha256(site->token, 64, site->form_token);
     LK_TRY(survey_listen(&listener, &server, address, port));

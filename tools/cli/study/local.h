@@ -21,5 +21,7 @@ enum lk_code local_refuse(const struct local_site *site, struct survey_reply *re
 void local_begin(struct lk_text *out, const char *title, bool refresh);
 /* A file that the program carries. */
 enum lk_code local_file(const struct local_site *site, const char *name, const char *type, struct survey_reply *reply);
-/* Makes the tokens, prints the link and serves until a signal comes. bind: what the user said of the address. */
-enum lk_code local_serve(struct local_site *site, const char *bind, int port);
+/* bind: what the user said of the address, NULL for nothing. */
+enum lk_code local_check_bind(const struct local_site *site, const char *bind);
+/* Makes the tokens, prints the link and serves until a signal comes. */
+enum lk_code local_serve(struct local_site *site, int port);

@@ -135,6 +135,7 @@ static enum lk_code find_pictures(struct selection_server *s, const char *pools)
 }
 
 enum lk_code study_serve_selection(const struct cli_arguments *a) {
+    LK_TRY(local_check_bind(&selection_site, a->survey.bind));
     struct selection_server *s = lk_calloc(1, sizeof *s);
     if (!s) return lk_fail(LK_E_NOMEM, "serve selection: out of memory");
     s->site = selection_site;
@@ -142,7 +143,7 @@ enum lk_code study_serve_selection(const struct cli_arguments *a) {
     s->actor = a->stats.by ? a->stats.by : "";
     enum lk_code rc = study_selection_open(a->more[0], "serve selection", &s->selection);
     if (!rc) rc = find_pictures(s, a->more[0]);
-    if (!rc) rc = local_serve(&s->site, a->survey.bind, (int)a->survey.port);
+    if (!rc) rc = local_serve(&s->site, (int)a->survey.port);
     for (int i = 0; i < LK_N_SOURCES * LK_N_POOLS; i++) lk_free(s->pictures[i / LK_N_POOLS][i % LK_N_POOLS]);
     lk_selection_close(s->selection);
     pthread_mutex_destroy(&s->lock);

@@ -18,6 +18,7 @@ const struct simulated_gpu *simulated_gpu(void) {
         {"gpusim_memory_peak", &gpu.memory_peak},
         {"gpusim_memory_limit", &gpu.memory_limit},
         {"gpusim_memory_piece", &gpu.memory_piece},
+        {"gpusim_memory_pages", &gpu.memory_pages},
         {"gpusim_report_count", &gpu.report_count},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

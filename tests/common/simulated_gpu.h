@@ -11,6 +11,7 @@ struct simulated_gpu {
     uint64_t (*memory_peak)(int device);
     void (*memory_limit)(uint64_t bytes);
     void (*memory_piece)(uint64_t bytes);
+    void (*memory_pages)(uint64_t bytes);
     uint64_t (*report_count)(void);
 };
 

@@ -19,6 +19,10 @@ _Static_assert((int)LK_CU_ATTRIBUTE_COMPUTE_MINOR == (int)CU_DEVICE_ATTRIBUTE_CO
 _Static_assert((int)LK_CU_FUNCTION_MAX_DYNAMIC_SHARED == (int)CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "");
 _Static_assert((int)LK_CU_STREAM_NON_BLOCKING == (int)CU_STREAM_NON_BLOCKING, "");
 _Static_assert((int)LK_CU_EVENT_DISABLE_TIMING == (int)CU_EVENT_DISABLE_TIMING, "");
+_Static_assert((int)LK_CU_ALLOCATION_PINNED == (int)CU_MEM_ALLOCATION_TYPE_PINNED, "");
+_Static_assert((int)LK_CU_LOCATION_DEVICE == (int)CU_MEM_LOCATION_TYPE_DEVICE, "");
+_Static_assert(sizeof(struct lk_cu_allocation) == sizeof(CUmemAllocationProp), "");
+_Static_assert(offsetof(struct lk_cu_allocation, location_type) == offsetof(CUmemAllocationProp, location), "");
 _Static_assert(sizeof(lk_cu_address) == sizeof(CUdeviceptr), "");
 _Static_assert(sizeof(lk_cu_device) == sizeof(CUdevice), "");
 _Static_assert(sizeof(lk_cu_result) == sizeof(CUresult), "");

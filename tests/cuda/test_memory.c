@@ -4,9 +4,10 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "kernels/cuda/cuda.h"
 #include "tests/common/cuda.h"
 #include "tests/common/simulated_gpu.h"
-#include "tests/common/tiny_edit.h"
+#include "tests/common/tiny_queue.h"
 
 static const struct simulated_gpu *gpu;
 
@@ -63,6 +64,64 @@ static void plan_is_the_peak(void **state) {
             assert_int_equal(from_configs.device_bytes - arena_room(&from_configs), peak - arena_room(&plan));
         lk_result_free(&result);
         tiny_job_close(&job);
+    }
+}
+
+/* With the pages that a GPU has, in place of grains that suit tiny models. */
+static void pages_of_hardware(void **state) {
+    (void)state;
+    struct tiny_job job;
+    struct lk_result result;
+    tiny_job_open(&job, &tiny_edits[0], LK_BF16, 0);
+    gpu->memory_pages((uint64_t)2 << 20);
+    for (int i = 0; i < 2; i++) {
+        struct lk_plan plan = plan_of(&job);
+        gpu->memory_peak(0);
+        if (i) gpu->memory_limit(plan.least_bytes);
+        assert_ok(open_and_edit(&job, &result));
+        assert_int_equal(gpu->memory_peak(0), i ? plan.least_bytes : plan.device_bytes);
+        assert_int_equal(plan.device_bytes % (2 << 20), 0);
+        lk_result_free(&result);
+        gpu->memory_limit(plan.least_bytes - 1);
+        assert_fails(open_and_edit(&job, &result), LK_E_FIT, "are needed");
+        gpu->memory_limit(0);
+    }
+    gpu->memory_pages(0);
+    tiny_job_close(&job);
+}
+
+/* Of jobs that pass through a layer together: the arena that was decided ahead is what they use, to the byte, resident
+ * and with as little as will do. */
+static void a_batch_plans_its_peak(void **state) {
+    (void)state;
+    for (int i = test_is_full() ? 0 : 9; i < (test_is_full() ? 18 : 11); i++) {
+        const int family = i / 2 % TINY_FAMILIES, jobs_per_visit = 1 + i / 6;
+        struct lk_queued jobs[3] = {0}, *of_queue[3];
+        struct tiny_queue q;
+        struct lk_device *dev;
+        uint64_t used = 0;
+        assert_ok(lk_device_cuda_create(0, &dev));
+        tiny_queue_open_with(&q, dev, &tiny_edits[family], &(struct lk_pipeline_options){.compute = LK_BF16}, 0);
+        for (int k = 0; k < 3; k++) jobs[k].request = &q.requests[k], of_queue[k] = &jobs[k];
+        const struct lk_queue queue = {.jobs = of_queue, .n_jobs = 3, .jobs_per_visit = jobs_per_visit};
+        if (i % 2) dev->budget.resident_bytes = 1;
+        gpu->memory_peak(0);
+        assert_ok(lk_pipeline_edit_queue(q.tiny.pipeline, dev, &queue));
+        for (int k = 0; k < 3; k++) {
+            if (jobs[k].result.peak_bytes > used) used = jobs[k].result.peak_bytes;
+            lk_result_free(&jobs[k].result);
+        }
+        uint64_t peak = gpu->memory_peak(0), decided = dev->arena_block_bytes;
+        const struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+        uint64_t block = dev->memory_own + (decided + 511) / 512 * 512 + cuda->weights->held;
+        assert_int_equal(cuda->placed.active, i % 2);
+        if (i % 2) decided = cuda->placed.placement.arena_bytes;
+        printf("%-14s %d a visit: arena of %7llu bytes, used %7llu; %8llu on the device\n", tiny_edits[family].name,
+               jobs_per_visit, (unsigned long long)decided, (unsigned long long)used, (unsigned long long)peak);
+        assert_int_equal(used, decided);
+        assert_int_equal(peak, block);
+        lk_device_free(dev);
+        tiny_queue_close(&q);
     }
 }
 
@@ -346,6 +405,8 @@ static void lesser_gpus(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plan_is_the_peak),
+        cmocka_unit_test(pages_of_hardware),
+        cmocka_unit_test(a_batch_plans_its_peak),
         cmocka_unit_test(a_second_job_plans_on_top),
         cmocka_unit_test(budget_to_the_byte),
         cmocka_unit_test(cards),

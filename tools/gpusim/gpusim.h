@@ -146,10 +146,12 @@ __attribute__((visibility("default"))) void gpusim_fail_at(const char *name, uin
 __attribute__((visibility("default"))) const char *gpusim_failed_call(void);
 /* The most bytes of device memory in use at once since the last call of this with the device (which starts afresh),
  * modules' variables among them (-1: of pinned host memory); another capacity than GPUSIM_MEMORY's; and the most that
- * one allocation may have, as where the free memory is in pieces (0: all that is free). */
+ * one allocation may have, as where the free memory is in pieces (0: all that is free); and the pages that allocations
+ * are counted in, a power of two, while there are none (0: 512 bytes; hardware has 2 MiB). */
 __attribute__((visibility("default"))) uint64_t gpusim_memory_peak(int device);
 __attribute__((visibility("default"))) void gpusim_memory_limit(uint64_t bytes);
 __attribute__((visibility("default"))) void gpusim_memory_piece(uint64_t bytes);
+__attribute__((visibility("default"))) void gpusim_memory_pages(uint64_t bytes);
 
 /* For programs that put many tensors into one allocation: kernels launched from now on may use, of the allocations in
  * which these ranges begin, nothing else, so that an access past a tensor into the next one is out of bounds. n 0: they

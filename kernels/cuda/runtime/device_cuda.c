@@ -11,6 +11,7 @@
 #define MOST_SHARED         (163 << 10)           /* bytes that a block of some kernel has */
 #define MOST_BESIDE         ((uint64_t)1 << 30)   /* that a context with its code is taken for */
 #define DESCRIBED_BESIDE    ((uint64_t)600000000) /* of a device that is not here */
+#define DESCRIBED_GRAIN     ((uint64_t)2 << 20)   /* the same */
 
 /* The context belongs to a thread; ops may be called from any. */
 static enum lk_code enter(const struct lk_cuda_device *cuda) {
@@ -217,6 +218,11 @@ static enum lk_code check_device(int index, const struct lk_cuda_info *info, int
     return LK_OK;
 }
 
+static void set_grain(struct lk_device *dev, uint64_t bytes) {
+    dev->memory_grain = bytes ? bytes : 1;
+    dev->memory_own = lk_cuda_grains(dev, sizeof(struct lk_cuda_report));
+}
+
 static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     struct lk_cuda_info info;
     int n, shared;
@@ -239,6 +245,11 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(enter(cuda));
     LK_TRY(LK_CU(stream_create, (&cuda->stream, LK_CU_STREAM_NON_BLOCKING), "%s", cuda->device.name));
     LK_TRY(lk_staging_open(&cuda->staging, sizeof(struct lk_cuda_report)));
+    const struct lk_cu_allocation own = {
+        .type = LK_CU_ALLOCATION_PINNED, .location_type = LK_CU_LOCATION_DEVICE, .location = cuda->ordinal};
+    size_t grain;
+    LK_TRY(LK_CU(memory_grain, (&grain, &own, 0), "%s", cuda->device.name));
+    set_grain(&cuda->device, grain);
     LK_TRY(lk_cuda_alloc(cuda, sizeof(struct lk_cuda_report), "report of the kernels", &cuda->report));
     LK_TRY(LK_CU(set_bytes, (cuda->report, 0, sizeof(struct lk_cuda_report), cuda->stream), "%s", cuda->device.name));
     LK_TRY(load_modules(cuda));
@@ -256,8 +267,6 @@ static enum lk_code new_device(struct lk_cuda_device **out) {
     cuda->device.n_threads = 1;
     cuda->device.table = &table;
     cuda->device.memory = &memory;
-    cuda->device.memory_grain = LK_CUDA_GRAIN;
-    cuda->device.memory_own = lk_cuda_grains(sizeof(struct lk_cuda_report));
     return LK_OK;
 }
 
@@ -275,6 +284,7 @@ enum lk_code lk_device_cuda_describe(const char *architecture, struct lk_device 
         snprintf(cuda->device.architecture, sizeof cuda->device.architecture, "%s", architecture);
         cuda->n_multiprocessors = known[i].n_multiprocessors;
         cuda->beside = DESCRIBED_BESIDE;
+        set_grain(&cuda->device, DESCRIBED_GRAIN);
         *out = &cuda->device;
         return LK_OK;
     }

@@ -27,6 +27,15 @@ enum {
     LK_CU_FUNCTION_MAX_DYNAMIC_SHARED = 8,
     LK_CU_STREAM_NON_BLOCKING = 1,
     LK_CU_EVENT_DISABLE_TIMING = 2,
+    LK_CU_ALLOCATION_PINNED = 1,
+    LK_CU_LOCATION_DEVICE = 1,
+};
+
+/* CUmemAllocationProp: which memory, and where. */
+struct lk_cu_allocation {
+    int type, handles, location_type, location;
+    void *metadata;
+    unsigned char flags[8];
 };
 
 /* name, exported symbol, parameters */
@@ -48,6 +57,8 @@ enum {
     F(memory_alloc, "cuMemAlloc_v2", (lk_cu_address * address, size_t bytes))                                          \
     F(memory_free, "cuMemFree_v2", (lk_cu_address address))                                                            \
     F(memory_info, "cuMemGetInfo_v2", (size_t * available, size_t * total))                                            \
+    F(memory_grain, "cuMemGetAllocationGranularity",                                                                   \
+      (size_t * bytes, const struct lk_cu_allocation *of, unsigned option))                                            \
     F(host_alloc, "cuMemHostAlloc", (void **block, size_t bytes, unsigned flags))                                      \
     F(host_free, "cuMemFreeHost", (void *block))                                                                       \
     F(copy_to_device, "cuMemcpyHtoDAsync_v2", (lk_cu_address to, const void *from, size_t bytes, lk_cu_stream stream)) \

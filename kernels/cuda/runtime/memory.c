@@ -9,7 +9,7 @@
 static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
 
 enum lk_code lk_cuda_alloc(const struct lk_cuda_device *cuda, size_t bytes, const char *what, lk_cu_address *out) {
-    size_t available = 0, total = 0, wanted = lk_cuda_grains(bytes ? bytes : 1);
+    size_t available = 0, total = 0, wanted = lk_cuda_grains(&cuda->device, bytes ? bytes : 1);
     enum lk_code rc = LK_CU(memory_alloc, (out, wanted), "%s: %s of %zu bytes", cuda->device.name, what, wanted);
     if (rc) lk_cuda_weights_forget(cuda->weights);
     if (rc != LK_E_FIT) return rc;
@@ -19,21 +19,21 @@ enum lk_code lk_cuda_alloc(const struct lk_cuda_device *cuda, size_t bytes, cons
                    mib(total));
 }
 
-static uint64_t arena_room(size_t bytes) { return lk_cuda_grains(bytes ? bytes : 1); }
+static uint64_t arena_room(const struct lk_device *dev, size_t bytes) { return lk_cuda_grains(dev, bytes ? bytes : 1); }
 
 uint64_t lk_cuda_footprint(const struct lk_device *dev, size_t arena_bytes, const struct lk_ranges *weights) {
-    return dev->memory_own + arena_room(arena_bytes) + lk_cuda_weights_room(weights);
+    return dev->memory_own + arena_room(dev, arena_bytes) + lk_cuda_weights_room(dev, weights);
 }
 
 enum lk_code lk_cuda_check_fit(struct lk_device *dev, size_t arena_bytes) {
     const struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
     size_t available = 0, total = 0;
-    uint64_t arena = lk_device_keeps_arena(dev, arena_bytes) ? 0 : arena_room(arena_bytes);
-    uint64_t weights = lk_cuda_weights_room(&cuda->weights->ranges);
+    uint64_t arena = lk_device_keeps_arena(dev, arena_bytes) ? 0 : arena_room(dev, arena_bytes);
+    uint64_t weights = lk_cuda_weights_room(dev, &cuda->weights->ranges);
     if (!arena && !weights) return LK_OK;
     LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
     LK_TRY(LK_CU(memory_info, (&available, &total), "%s", dev->name));
-    uint64_t freed = dev->arena_block && arena ? arena_room(dev->arena_block_bytes) : 0;
+    uint64_t freed = dev->arena_block && arena ? arena_room(dev, dev->arena_block_bytes) : 0;
     if (arena + weights <= available + freed) return LK_OK;
     lk_cuda_weights_forget(cuda->weights);
     return lk_fail(LK_E_FIT,
@@ -49,7 +49,7 @@ enum lk_code lk_cuda_room(const struct lk_device *dev, uint64_t bytes, struct lk
     if (cuda->context) {
         LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
         LK_TRY(LK_CU(memory_info, (&available, &total), "%s", dev->name));
-        available += cuda->weights->held + (dev->arena_block ? arena_room(dev->arena_block_bytes) : 0);
+        available += cuda->weights->held + (dev->arena_block ? arena_room(dev, dev->arena_block_bytes) : 0);
     }
     out->needed_beside = cuda->beside + dev->memory_own;
     out->bytes = available;

@@ -1,14 +1,12 @@
-/* Device memory: every allocation of the cuda device is made here, in whole grains, so that what a plan adds up is what
- * the driver hands out. Under it lie only the driver's own context and code. */
+/* Device memory: every allocation of the cuda device is made here, in whole grains (pages of 2 MiB on hardware), so
+ * that what a plan adds up is what the driver hands out. Under it lie only the driver's own context and code. */
 #pragma once
 
 #include "engine/device.h"
 #include "kernels/cuda/runtime/driver.h"
 
-#define LK_CUDA_GRAIN 512 /* bytes; the driver aligns and rounds to as much */
-
-static inline size_t lk_cuda_grains(size_t bytes) {
-    return (bytes + LK_CUDA_GRAIN - 1) / LK_CUDA_GRAIN * LK_CUDA_GRAIN;
+static inline size_t lk_cuda_grains(const struct lk_device *dev, size_t bytes) {
+    return (bytes + dev->memory_grain - 1) / dev->memory_grain * dev->memory_grain;
 }
 
 struct lk_cuda_device;

@@ -45,11 +45,11 @@ enum lk_code lk_cuda_weights_note(struct lk_cuda_device *cuda, const struct lk_r
 
 static size_t room(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN + ALIGN; }
 
-size_t lk_cuda_weights_room(const struct lk_ranges *ranges) {
+size_t lk_cuda_weights_room(const struct lk_device *dev, const struct lk_ranges *ranges) {
     size_t total = 0;
     for (size_t i = 0; i < ranges->n; i++)
         if (!ranges->entries[i].copy) total += room(ranges->entries[i].bytes);
-    return lk_cuda_grains(total);
+    return lk_cuda_grains(dev, total);
 }
 
 /* Uploads what has no copy yet to consecutive places from `block` on. */
@@ -69,7 +69,7 @@ enum lk_code lk_cuda_weights_load(struct lk_cuda_device *cuda) {
     struct lk_cuda_weights *w = cuda->weights;
     lk_cu_address block;
     LK_TRY(follow_epoch(cuda));
-    size_t total = lk_cuda_weights_room(&w->ranges);
+    size_t total = lk_cuda_weights_room(&cuda->device, &w->ranges);
     if (!total) return LK_OK;
     LK_TRY(lk_grow(&w->blocks, &w->blocks_capacity, w->n_blocks + 1, sizeof *w->blocks));
     LK_TRY(lk_cuda_alloc(cuda, total, "weights", &block));

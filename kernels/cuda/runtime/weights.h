@@ -21,7 +21,7 @@ struct lk_cuda_device;
 /* LK_E_NOMEM, LK_E_DEVICE. */
 enum lk_code lk_cuda_weights_note(struct lk_cuda_device *cuda, const struct lk_ranges *ranges);
 /* Bytes of device memory for those that have no copy yet. */
-size_t lk_cuda_weights_room(const struct lk_ranges *ranges);
+size_t lk_cuda_weights_room(const struct lk_device *dev, const struct lk_ranges *ranges);
 enum lk_code lk_cuda_weights_load(struct lk_cuda_device *cuda);
 /* Gives t, a weight in host memory, the addresses of its copies on the device; loads it if need be. */
 enum lk_code lk_cuda_weights_find(struct lk_cuda_device *cuda, struct lk_tensor *t);

@@ -86,6 +86,14 @@ enum {
     CU_LAUNCH_ATTRIBUTE_PRIORITY = 8
 };
 typedef struct {
+    int type, requestedHandleTypes;
+    struct {
+        int type, id;
+    } location;
+    void *win32HandleMetaData;
+    unsigned char allocFlags[8];
+} CUmemAllocationProp;
+typedef struct {
     unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
     CUstream hStream;
     CUlaunchAttribute *attrs;

@@ -89,6 +89,7 @@ CUresult cuMemHostUnregister(void *host);
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *host, unsigned flags);
 CUresult cuMemHostGetFlags(unsigned *flags, void *host);
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total);
+CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop, unsigned option);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address);
 CUresult cuPointerGetAttribute(void *out, unsigned attribute, CUdeviceptr address);
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options, void **values);

@@ -94,6 +94,12 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
     *available = gpusim_memory_free_bytes(context->device);
     LEAVE(CUDA_SUCCESS);
 }
+EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop, unsigned option) {
+    ENTER();
+    if (!bytes || !prop || option > 1 || prop->type != 1 || prop->location.type != 1) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    *bytes = gpusim_memory_grain();
+    LEAVE(CUDA_SUCCESS);
+}
 EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address) {
     ENTER_CONTEXT();
     (void)context;

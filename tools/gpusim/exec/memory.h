@@ -45,6 +45,7 @@ void gpusim_memory_free(struct gpusim_allocation *allocation);
 uint8_t *gpusim_memory_at(uint64_t address, uint64_t bytes);
 
 uint64_t gpusim_memory_capacity(void); /* of a device */
+uint64_t gpusim_memory_grain(void);    /* bytes of a page */
 uint64_t gpusim_memory_free_bytes(int device);
 
 /* Called with every live record, in address order. */

@@ -58,6 +58,10 @@ struct lk_device_memory {
      * arena then lies, and takes *placement over; NULL: gives back what was placed before. */
     enum lk_code (*room)(const struct lk_device *dev, uint64_t bytes, struct lk_device_room *out);
     enum lk_code (*place)(struct lk_device *dev, struct lk_placement *placement);
+    /* NULL where there are no ranks. leave: this rank has nothing more to do, or has failed with rc; it returns when
+     * all ranks are there, with the error of the one that failed first. joined: it has been placed for this run. */
+    enum lk_code (*leave)(struct lk_device *dev, enum lk_code rc);
+    bool (*joined)(const struct lk_device *dev);
 };
 
 /* Called with every named intermediate tensor of a forward pass (see lk_trace). `value` lies on the device and is valid
@@ -89,6 +93,10 @@ enum lk_code lk_device_cpu_create(int n_threads, struct lk_device **out);
 /* CUDA device `index`, used through the driver that is found at run time. LK_E_DEVICE when there is no driver, no such
  * device, one that is older than sm_80, or no kernels in this build; the message says which. */
 enum lk_code lk_device_cuda_create(int index, struct lk_device **out);
+
+/* n CUDA devices that hold one copy of the weights together, joined by NVIDIA's NCCL, which is found at run time too:
+ * ranks, to be run by a thread each (models/ranks.h). As lk_device_cuda_create for each; LK_E_DEVICE without NCCL. */
+enum lk_code lk_device_cuda_ranks(const int *indexes, int n, struct lk_device **out);
 
 /* A device that is not here, for plans alone: its kernels' scratch and its memory's rules. architecture: "sm_80" (A100)
  * or "sm_90" (H100). LK_E_USAGE for others. */

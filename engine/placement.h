@@ -12,6 +12,8 @@
 #define LK_NOWHERE     UINT64_MAX /* an offset of what is not there */
 #define LK_NO_UNIT     UINT32_MAX
 
+#define LK_MAX_RANKS   16
+
 #define LK_SPARE_SLOTS 2 /* more than there are readers: one on its way to the device, one full */
 
 /* Bytes that a weight takes in the block: copies are aligned, and as much lies between two. */
@@ -47,6 +49,9 @@ struct lk_itinerary {
 void lk_itinerary_free(struct lk_itinerary *itinerary);
 /* Bytes of the block that the unit takes with its scales, which begin `lk_place_room(bytes of the unit)` after it. */
 uint64_t lk_unit_room(const struct lk_itinerary *itinerary, size_t unit);
+/* What each of n ranks holds of the unit and its scales, the last ones less or nothing: n shares in a row are as long
+ * as the unit's room at most. */
+uint64_t lk_unit_share(const struct lk_itinerary *itinerary, size_t unit, int n_ranks);
 
 /* A unit's time in the ring, from its first visit to its last. What lay there before is no longer needed when visit
  * `after` is over; a negative one is of the cycle before, -1 its last. Units are sent in the order of the stays. */
@@ -58,7 +63,8 @@ struct lk_stay {
 
 struct lk_stage_placement {
     uint64_t *offsets;        /* per unit, of those that stay for the whole stage; LK_NOWHERE */
-    uint64_t resident_offset; /* the lowest of them */
+    uint64_t *shares;         /* per unit: where this rank's share lies, from which all is gathered; LK_NOWHERE */
+    uint64_t resident_offset; /* the lowest of both */
     uint64_t ring_offset, ring_bytes;
     struct {
         uint32_t unit, stay;
@@ -74,6 +80,7 @@ struct lk_stage_placement {
 struct lk_placement {
     struct lk_itinerary itinerary;
     bool whole;           /* all weights at once, beside the arena: only their bytes are below */
+    int n_ranks, rank;    /* that share what travels; n_ranks 0: nothing is shared */
     uint64_t arena_bytes; /* the largest of the stages' */
     uint64_t block_bytes;
     struct lk_stage_placement stages[LK_MAX_STAGES];
@@ -93,6 +100,7 @@ struct lk_budget {
     uint64_t resident_bytes; /* at most, in each stage, of what may travel; 1: none */
     uint64_t host_bytes;     /* pinned host memory for copies of what is streamed; 1: none */
     int readers;
+    int n_ranks, rank;       /* devices that hold what travels together, and which of them this is; 0: none */
     double bytes_per_weight; /* in place of two, of what travels in the transformer: for predictions only */
 };
 

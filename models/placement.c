@@ -22,7 +22,8 @@ static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "placement 
 /* What a stage takes, in bytes of the block. */
 struct need {
     uint64_t arena, moving, ring;
-    bool once; /* no weight is met twice: keeping one would be of no use */
+    uint64_t shares; /* this rank's of what moves, where ranks share it */
+    bool once;       /* no weight is met twice: keeping one would be of no use */
 };
 
 /* Read in every stage of which it is a part: everything that does not travel. */
@@ -87,6 +88,8 @@ static enum lk_code measure(const struct lk_itinerary *it, const struct lk_budge
         for (size_t u = 0; u < it->units.n; u++) {
             if (!s->reads[u]) continue;
             if (it->travels[u]) needs[i].moving += lk_unit_room(it, u);
+            if (it->travels[u] && budget->n_ranks)
+                needs[i].shares += lk_place_room(lk_unit_share(it, u, budget->n_ranks));
         }
         uint64_t layer = budget->ring_bytes ? align(budget->ring_bytes) : lk_placement_layer(it, i);
         needs[i].ring = smaller(needs[i].moving, larger(layer, largest_unit(it, i)));
@@ -231,6 +234,13 @@ static void put(struct lk_stage_placement *p, const struct lk_itinerary *it, siz
         p->offsets[it->follower[unit]] = *top + lk_place_room(it->units.entries[unit].bytes);
 }
 
+/* The same of a share. */
+static void put_share(struct lk_stage_placement *p, const struct lk_itinerary *it, size_t unit, int n_ranks,
+                      uint64_t *top) {
+    *top -= lk_place_room(lk_unit_share(it, unit, n_ranks));
+    p->shares[unit] = *top;
+}
+
 /* Lays one stage out, from the top of the block downwards what is common to all stages, residents and tables; the ring
  * right above the arena. What lies between is left alone: another stage may find its residents there again. */
 static enum lk_code lay_out(struct lk_placement *p, int stage, const struct need *need, const bool *keep) {
@@ -238,12 +248,15 @@ static enum lk_code lay_out(struct lk_placement *p, int stage, const struct need
     struct lk_stage_placement *s = &p->stages[stage];
     uint64_t top = p->block_bytes / LK_PLACE_ALIGN * LK_PLACE_ALIGN;
     s->offsets = lk_malloc((it->units.n + 1) * sizeof *s->offsets);
-    if (!s->offsets) return out_of_memory();
-    for (size_t u = 0; u < it->units.n; u++) s->offsets[u] = LK_NOWHERE;
+    s->shares = lk_malloc((it->units.n + 1) * sizeof *s->shares);
+    if (!s->offsets || !s->shares) return out_of_memory();
+    for (size_t u = 0; u < it->units.n; u++) s->offsets[u] = s->shares[u] = LK_NOWHERE;
     for (size_t u = 0; u < it->units.n; u++)
         if (is_common(it, u)) put(s, it, u, &top);
     for (size_t u = 0; u < it->units.n; u++)
         if (it->stages[stage].reads[u] && it->travels[u] && keep[u]) put(s, it, u, &top);
+    for (size_t u = 0; u < it->units.n; u++)
+        if (p->n_ranks && it->stages[stage].reads[u] && it->travels[u]) put_share(s, it, u, p->n_ranks, &top);
     for (size_t u = 0; u < it->units.n; u++) {
         if (!it->stages[stage].reads[u] || !it->travels[u]) continue;
         uint64_t bytes = it->units.entries[u].bytes;
@@ -259,7 +272,7 @@ static enum lk_code lay_out(struct lk_placement *p, int stage, const struct need
 
 /* Bytes of the block that a stage needs with residents of so many. */
 static uint64_t block_for(const struct need *need, uint64_t common, uint64_t resident) {
-    return need->arena + common + resident + (resident < need->moving ? need->ring : 0);
+    return need->arena + common + need->shares + resident + (resident < need->moving ? need->ring : 0);
 }
 
 static enum lk_code decide_stages(struct lk_placement *p, const struct need *needs, uint64_t space, uint64_t most) {
@@ -272,7 +285,9 @@ static enum lk_code decide_stages(struct lk_placement *p, const struct need *nee
         const struct need *need = &needs[i];
         bool *mine = keep + (size_t)i * (it->units.n + 1);
         uint64_t resident = 0, beside = need->arena + common;
-        if (!need->once && beside + need->moving <= space && need->moving <= most)
+        if (p->n_ranks) /* what is shared is resident nowhere */
+            ;
+        else if (!need->once && beside + need->moving <= space && need->moving <= most)
             rc = choose(it, i, need->moving, mine);
         else if (!need->once)
             rc = choose(it, i, smaller(space - beside - need->ring, most), mine);
@@ -318,9 +333,11 @@ enum lk_code lk_placement_decide(struct lk_itinerary *it, const struct lk_budget
     for (size_t u = 0; u < it->units.n; u++) weights += lk_place_room(it->units.entries[u].bytes);
     uint64_t whole = up(arena ? arena : 1, grain) + up(weights, grain);
     const uint64_t staged = up(*least, grain), most = budget->resident_bytes ? budget->resident_bytes : UINT64_MAX;
-    *least = smaller(whole, staged);
+    *least = budget->n_ranks ? staged : smaller(whole, staged);
     if (*least > room) return lk_fail(LK_E_FIT, "%llu bytes are needed", (unsigned long long)*least);
-    out->whole = whole <= room && (weights <= most || staged > room);
+    out->n_ranks = budget->n_ranks;
+    out->rank = budget->rank;
+    out->whole = !out->n_ranks && whole <= room && (weights <= most || staged > room);
     out->arena_bytes = arena;
     out->readers = budget->readers ? budget->readers : READERS;
     out->itinerary = *it;
@@ -333,7 +350,7 @@ enum lk_code lk_placement_decide(struct lk_itinerary *it, const struct lk_budget
             return rc;
         }
         out->block_bytes = up(out->block_bytes, grain);
-        decide_host(out, budget->host_bytes);
+        if (!out->n_ranks) decide_host(out, budget->host_bytes);
     }
     *it = (struct lk_itinerary){0};
     return LK_OK;

@@ -11,6 +11,7 @@
 #include "engine/ops.h"
 #include "kernels/cuda/runtime/driver.h"
 #include "kernels/cuda/runtime/placed.h"
+#include "kernels/cuda/runtime/ranks.h"
 #include "kernels/cuda/runtime/report.h"
 #include "kernels/cuda/runtime/rivals.h"
 #include "kernels/cuda/runtime/staging.h"
@@ -36,6 +37,8 @@ struct lk_cuda_device {
     struct lk_cuda_staging staging;
     struct lk_cuda_weights *weights;
     struct lk_cuda_placed placed;
+    struct lk_cuda_ranks *ranks; /* NULL: it has its weights for itself */
+    int rank;
     uint64_t beside; /* bytes that the process takes on the device beside what is allocated here: context and code */
     struct lk_cublaslt *cublaslt; /* rivals.h; NULL: own kernels */
     struct lk_cudnn *cudnn;

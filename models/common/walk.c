@@ -10,13 +10,23 @@
 #include "weights/mapped_file.h"
 #include "engine/base/digest.h"
 
+pthread_mutex_t lk_walk_telling = PTHREAD_MUTEX_INITIALIZER;
+
+static enum lk_code tell(const struct lk_walk *w, const char *stage, int step) {
+    const struct lk_request *q = w->request;
+    if (lk_walk_planning(w) || !q->progress) return LK_OK;
+    pthread_mutex_lock(&lk_walk_telling);
+    enum lk_code rc = q->progress(q->progress_context, stage, step, q->num_inference_steps);
+    pthread_mutex_unlock(&lk_walk_telling);
+    return rc;
+}
+
 enum lk_code lk_walk_begin(struct lk_walk *w, const char *name, struct lk_cost *before) {
     *before = w->dev->cost;
     if (w->dev->arena.peak > *w->peak_bytes) *w->peak_bytes = w->dev->arena.peak;
     LK_TRY(lk_device_stage(w->dev, name));
     w->dev->arena.peak = w->dev->arena.used;
-    if (lk_walk_planning(w) || !w->request->progress) return LK_OK;
-    return w->request->progress(w->request->progress_context, name, 0, w->request->num_inference_steps);
+    return tell(w, name, 0);
 }
 
 void lk_walk_note(struct lk_walk *w, const char *name, const struct lk_bind_totals *totals, int calls,
@@ -140,11 +150,7 @@ bool lk_walk_same_schedule(const struct lk_walk *a, const struct lk_walk *b) {
            !memcmp(a->timesteps, b->timesteps, (size_t)n * sizeof *a->timesteps);
 }
 
-enum lk_code lk_walk_step_done(const struct lk_walk *w, int i) {
-    const struct lk_request *q = w->request;
-    if (lk_walk_planning(w) || !q->progress) return LK_OK;
-    return q->progress(q->progress_context, "transformer", i + 1, q->num_inference_steps);
-}
+enum lk_code lk_walk_step_done(const struct lk_walk *w, int i) { return tell(w, "transformer", i + 1); }
 
 enum lk_code lk_walk_pixels(const struct lk_walk *w, struct lk_image *rgb, const struct lk_tensor *pixels) {
     size_t mark = lk_arena_mark(&w->dev->arena);

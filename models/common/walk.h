@@ -2,6 +2,8 @@
  * and token ids are not looked at, and one step stands for all. Here is what the walks of all families share. */
 #pragma once
 
+#include <pthread.h>
+
 #include "engine/ops.h"
 #include "engine/rng.h"
 #include "models/common/kept.h"
@@ -32,6 +34,9 @@ static inline int lk_walk_slice_rows(const struct lk_walk *walk) {
     return walk->request->slice_rows || !walk->sparing ? walk->request->slice_rows : LK_SLICE_ROWS;
 }
 static inline bool lk_walk_planning(const struct lk_walk *walk) { return walk->dev->kind == LK_DEVICE_PLAN; }
+
+/* Held while a caller is told something: of several ranks (models/ranks.h) one speaks at a time. */
+extern pthread_mutex_t lk_walk_telling;
 
 /* A stage begins: peak memory is measured afresh, the caller is told. A stage is ended by lk_walk_note with the same
  * name. *before gets the cost up to here. */

@@ -1,5 +1,5 @@
-/* What kernels/cuda/runtime/driver.h declares against the toolkit's cuda.h, where it is installed; and every driver call made
- * to fail in turn while a device is opened and used. */
+/* What kernels/cuda/runtime/driver.h declares against the toolkit's cuda.h, where it is installed; and every driver
+ * call made to fail in turn while a device is opened and used. */
 #include "engine/base/alloc.h"
 #include "engine/ops.h"
 #include "kernels/cuda/runtime/driver.h"
@@ -9,6 +9,7 @@
 #if __has_include(<cuda.h>)
 #include <cuda.h>
 _Static_assert((int)LK_CU_ERROR_OUT_OF_MEMORY == (int)CUDA_ERROR_OUT_OF_MEMORY, "");
+_Static_assert((int)LK_CU_ERROR_NOT_READY == (int)CUDA_ERROR_NOT_READY, "");
 _Static_assert((int)LK_CU_ERROR_UNKNOWN == (int)CUDA_ERROR_UNKNOWN, "");
 _Static_assert((int)LK_CU_ATTRIBUTE_SHARED_MEMORY_PER_BLOCK_OPTIN ==
                    (int)CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,

@@ -153,6 +153,17 @@ __attribute__((visibility("default"))) void gpusim_memory_limit(uint64_t bytes);
 __attribute__((visibility("default"))) void gpusim_memory_piece(uint64_t bytes);
 __attribute__((visibility("default"))) void gpusim_memory_pages(uint64_t bytes);
 
+/* Collectives, for the look-alike of NCCL, which numbers its ranks; codes are those of the driver. The calls count, and
+ * can be made to fail, as "ncclCommInitAll", "ncclAllGather", "ncclCommGetAsyncError" and "ncclCommDestroy";
+ * ncclAllGather with GPUSIM_NEVER is one that never ends. A rank that leaves passes over what it has queued. */
+enum { GPUSIM_NEVER = -1 };
+struct gpusim_ranks;
+__attribute__((visibility("default"))) int gpusim_ranks_new(int n, struct gpusim_ranks **out);
+__attribute__((visibility("default"))) void gpusim_ranks_leave(struct gpusim_ranks *group, int rank);
+__attribute__((visibility("default"))) int gpusim_ranks_error(void);
+__attribute__((visibility("default"))) int gpusim_all_gather(struct gpusim_ranks *group, int rank, const void *from,
+                                                             void *to, size_t bytes, void *stream);
+
 /* For programs that put many tensors into one allocation: kernels launched from now on may use, of the allocations in
  * which these ranges begin, nothing else, so that an access past a tensor into the next one is out of bounds. n 0: they
  * may use everything again. At most GPUSIM_MAX_RANGES (with more, everything). Only where memory is checked. */

@@ -9,7 +9,6 @@
 
 #define LEAST_COMPUTE_MAJOR 8
 #define MOST_SHARED         (163 << 10)           /* bytes that a block of some kernel has */
-#define MOST_BESIDE         ((uint64_t)1 << 30)   /* that a context with its code is taken for */
 #define DESCRIBED_BESIDE    ((uint64_t)600000000) /* of a device that is not here */
 #define DESCRIBED_GRAIN     ((uint64_t)2 << 20)   /* the same */
 
@@ -72,6 +71,7 @@ static void cuda_destroy(struct lk_device *dev) {
     const struct lk_cuda_driver *driver = lk_cuda();
     if (cuda->context) {
         driver->context_set(cuda->context);
+        lk_cuda_ranks_close(cuda);
         if (cuda->placed.copies) driver->stream_synchronize(cuda->placed.copies);
         if (cuda->stream) driver->stream_synchronize(cuda->stream);
         lk_cuda_rivals_close(dev);
@@ -106,6 +106,8 @@ static const struct lk_device_memory memory = {
     .stage = lk_cuda_stage,
     .room = lk_cuda_room,
     .place = lk_cuda_place,
+    .leave = lk_cuda_leave,
+    .joined = lk_cuda_joined,
 };
 
 /* Copies of an op's tensors with the device's addresses: pointers[i] is set to tensors[i]. The first tensor of an op
@@ -253,11 +255,7 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(lk_cuda_alloc(cuda, sizeof(struct lk_cuda_report), "report of the kernels", &cuda->report));
     LK_TRY(LK_CU(set_bytes, (cuda->report, 0, sizeof(struct lk_cuda_report), cuda->stream), "%s", cuda->device.name));
     LK_TRY(load_modules(cuda));
-    size_t available, total;
-    LK_TRY(LK_CU(memory_info, (&available, &total), "%s", cuda->device.name));
-    uint64_t taken = total - available; /* by others as well, if there are any */
-    cuda->beside = taken < MOST_BESIDE ? taken - cuda->device.memory_own : MOST_BESIDE;
-    return LK_OK;
+    return lk_cuda_measure_beside(cuda);
 }
 
 static enum lk_code new_device(struct lk_cuda_device **out) {

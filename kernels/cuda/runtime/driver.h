@@ -19,6 +19,7 @@ typedef struct lk_cu_event_s *lk_cu_event;
 
 enum {
     LK_CU_ERROR_OUT_OF_MEMORY = 2,
+    LK_CU_ERROR_NOT_READY = 600,
     LK_CU_ERROR_UNKNOWN = 999,
     LK_CU_ATTRIBUTE_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     LK_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
@@ -72,6 +73,7 @@ struct lk_cu_allocation {
     F(event_create, "cuEventCreate", (lk_cu_event * event, unsigned flags))                                            \
     F(event_destroy, "cuEventDestroy_v2", (lk_cu_event event))                                                         \
     F(event_record, "cuEventRecord", (lk_cu_event event, lk_cu_stream stream))                                         \
+    F(event_query, "cuEventQuery", (lk_cu_event event))                                                                \
     F(event_elapsed, "cuEventElapsedTime", (float *ms, lk_cu_event start, lk_cu_event stop))                           \
     F(event_synchronize, "cuEventSynchronize", (lk_cu_event event))                                                    \
     F(launch, "cuLaunchKernel",                                                                                        \

@@ -70,6 +70,7 @@ enum lk_code lk_cuda_wait(struct lk_cuda_device *cuda, struct lk_cuda_report *ou
     struct lk_cuda_report *report = cuda->staging.report;
     LK_TRY(LK_CU(copy_to_host, (report, cuda->report, sizeof *report, cuda->stream), "report of the kernels"));
     LK_TRY(LK_CU(set_bytes, (cuda->report, 0, sizeof *report, cuda->stream), "report of the kernels"));
+    if (cuda->ranks) LK_TRY(lk_cuda_await_stream(cuda, cuda->stream));
     LK_TRY(LK_CU(stream_synchronize, (cuda->stream),
                  "waiting for the kernels, of which the last was %s (CUDA_LAUNCH_BLOCKING=1 finds which one fails)",
                  last));

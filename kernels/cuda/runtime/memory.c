@@ -2,6 +2,8 @@
 
 #include "kernels/cuda/cuda.h"
 
+#define MOST_BESIDE ((uint64_t)1 << 30) /* that a context with its code is taken for; NCCL for as much again */
+
 #define ADVICE                                                                                                         \
     "make the picture smaller or use fewer references, close other programs on the GPU, or use --device cpu; "         \
     "`likeness plan` shows what a run needs"
@@ -17,6 +19,16 @@ enum lk_code lk_cuda_alloc(const struct lk_cuda_device *cuda, size_t bytes, cons
     return lk_fail(LK_E_FIT, "%s: %s: %s of %.1f MiB (%zu bytes) could not be had, %.1f of %.1f MiB are free; " ADVICE,
                    cuda->device.name, lk_cuda_symbols.memory_alloc, what, mib(wanted), wanted, mib(available),
                    mib(total));
+}
+
+enum lk_code lk_cuda_measure_beside(struct lk_cuda_device *cuda) {
+    size_t available, total;
+    LK_TRY(LK_CU(context_set, (cuda->context), "%s", cuda->device.name));
+    LK_TRY(LK_CU(memory_info, (&available, &total), "%s", cuda->device.name));
+    uint64_t taken = total - available; /* by others as well, if there are any */
+    const uint64_t most = cuda->ranks ? 2 * MOST_BESIDE : MOST_BESIDE;
+    cuda->beside = taken < most ? taken - cuda->device.memory_own : most;
+    return LK_OK;
 }
 
 static uint64_t arena_room(const struct lk_device *dev, size_t bytes) { return lk_cuda_grains(dev, bytes ? bytes : 1); }

@@ -11,6 +11,9 @@ static inline size_t lk_cuda_grains(const struct lk_device *dev, size_t bytes) {
 
 struct lk_cuda_device;
 
+/* Notes what the process takes on the device beside what is allocated here. */
+enum lk_code lk_cuda_measure_beside(struct lk_cuda_device *cuda);
+
 /* LK_E_FIT with what was needed, what is free and what to do. what: "activations". */
 enum lk_code lk_cuda_alloc(const struct lk_cuda_device *cuda, size_t bytes, const char *what, lk_cu_address *out);
 

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/names.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/ranks.h"
 
 #define PIECE_BYTES ((uint64_t)1 << 30) /* of pinned memory, which the driver pins at once */
 
@@ -26,6 +28,11 @@ static enum lk_code send_unit(struct lk_cuda_device *cuda, const struct lk_stay 
     struct lk_cuda_placed *p = &cuda->placed;
     const struct lk_range *e = unit_at(p, stay->unit);
     lk_cu_address to = address_of(cuda, stay->offset);
+    const uint64_t share = stage_of(p)->shares[stay->unit];
+    if (share != LK_NOWHERE)
+        return lk_cuda_ranks_gather(cuda, address_of(cuda, share), to,
+                                    lk_unit_share(&p->placement.itinerary, stay->unit, p->placement.n_ranks),
+                                    p->copies);
     uint32_t scales = p->placement.itinerary.follower[stay->unit];
     const struct lk_range *f = scales == LK_NO_UNIT ? NULL : unit_at(p, scales);
     size_t bytes = f ? lk_place_room(e->bytes) + f->bytes : e->bytes;
@@ -36,6 +43,14 @@ static enum lk_code send_unit(struct lk_cuda_device *cuda, const struct lk_stay 
     return lk_cuda_readers_send(p->readers, p->copies, to + lk_place_room(e->bytes), (const void *)f->start, f->bytes);
 }
 
+/* Ranks look whether a unit of a while ago has come before they send another. */
+static enum lk_code hold_back(struct lk_cuda_device *cuda) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    const int64_t n = (int64_t)stage_of(p)->n_stays, ahead = n < LK_CUDA_RANKS_AHEAD ? n : LK_CUDA_RANKS_AHEAD;
+    if (!cuda->ranks || p->n_sent < ahead) return LK_OK;
+    return lk_cuda_await(cuda, p->events[(p->n_sent - ahead) % n], "weights of the ranks");
+}
+
 /* The next stay's copy, after the visit that was the last to what it overwrites. */
 static enum lk_code send_next(struct lk_cuda_device *cuda) {
     struct lk_cuda_placed *p = &cuda->placed;
@@ -43,6 +58,7 @@ static enum lk_code send_next(struct lk_cuda_device *cuda) {
     int64_t i = p->n_sent % (int64_t)s->n_stays, cycle = p->n_sent / (int64_t)s->n_stays;
     const struct lk_stay *stay = &s->stays[i];
     int64_t after = stay->after + cycle * (int64_t)s->n_visits;
+    LK_TRY(hold_back(cuda));
     if (after >= 0) {
         uint32_t before = s->visits[after % (int64_t)s->n_visits].stay;
         LK_TRY(LK_CU(stream_wait, (p->copies, p->events[p->n_events + before], 0), "the ring of weights"));
@@ -136,21 +152,46 @@ static bool survives(const struct lk_stage_placement *s, uint64_t offset, uint64
     return offset >= s->ring_offset + s->ring_bytes && offset + bytes <= s->resident_offset;
 }
 
+/* This rank's share of a unit and its scales: a piece of what lies in a row in the ring. */
+static enum lk_code load_share(struct lk_cuda_device *cuda, uint32_t unit, uint64_t offset) {
+    const struct lk_placement *p = &cuda->placed.placement;
+    const uint32_t scales = p->itinerary.follower[unit];
+    const uint64_t share = lk_unit_share(&p->itinerary, unit, p->n_ranks), from = share * (uint64_t)p->rank;
+    for (int i = 0; i < (scales == LK_NO_UNIT ? 1 : 2); i++) {
+        const struct lk_range *e = unit_at(&cuda->placed, i ? scales : unit);
+        const uint64_t start = i ? lk_place_room(unit_at(&cuda->placed, unit)->bytes) : 0, end = start + e->bytes;
+        const uint64_t first = start > from ? start : from, last = end < from + share ? end : from + share;
+        if (first >= last) continue;
+        LK_TRY(lk_staging_upload(&cuda->staging, cuda->stream, address_of(cuda, offset + (first - from)),
+                                 (const unsigned char *)e->start + (first - start), last - first));
+    }
+    return LK_OK;
+}
+
+/* Where a stage wants to have a unit, or a share of it, all the time. */
+static uint64_t stays_at(const struct lk_stage_placement *s, size_t unit) {
+    return s->shares[unit] == LK_NOWHERE ? s->offsets[unit] : s->shares[unit];
+}
+
 static enum lk_code load_residents(struct lk_cuda_device *cuda) {
     struct lk_cuda_placed *p = &cuda->placed;
     const struct lk_stage_placement *s = stage_of(p);
     size_t n = p->placement.itinerary.units.n;
     for (size_t u = 0; u < n; u++)
-        if (p->loaded[u] != s->offsets[u] && p->loaded[u] != LK_NOWHERE &&
+        if (p->loaded[u] != stays_at(s, u) && p->loaded[u] != LK_NOWHERE &&
             !survives(s, p->loaded[u], unit_at(p, (uint32_t)u)->bytes))
             p->loaded[u] = LK_NOWHERE;
     for (size_t u = 0; u < n; u++) {
         const struct lk_range *e = unit_at(p, (uint32_t)u);
-        if (s->offsets[u] == LK_NOWHERE || p->loaded[u] == s->offsets[u]) continue;
+        const uint64_t at = stays_at(s, u);
+        if (at == LK_NOWHERE || p->loaded[u] == at) continue;
         p->loaded[u] = LK_NOWHERE;
-        LK_TRY(lk_staging_upload(&cuda->staging, cuda->stream, address_of(cuda, s->offsets[u]), (const void *)e->start,
-                                 e->bytes));
-        p->loaded[u] = s->offsets[u];
+        if (s->shares[u] == LK_NOWHERE)
+            LK_TRY(lk_staging_upload(&cuda->staging, cuda->stream, address_of(cuda, at), (const void *)e->start,
+                                     e->bytes));
+        else
+            LK_TRY(load_share(cuda, (uint32_t)u, at));
+        p->loaded[u] = at;
     }
     return LK_OK;
 }
@@ -176,8 +217,40 @@ enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name) {
     if (!p->active) return LK_OK;
     LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
     for (int i = 0; i < it->n_stages; i++)
-        if (!strcmp(it->stages[i].name, name)) return i == p->stage ? LK_OK : enter_stage(cuda, i);
+        if (!strcmp(it->stages[i].name, name))
+            return i == p->stage ? LK_OK : cuda->ranks ? lk_cuda_ranks_gate(cuda, i) : enter_stage(cuda, i);
     return lk_fail(LK_E_INTERNAL, "%s: stage %s is not in the plan", dev->name, name);
+}
+
+enum lk_code lk_cuda_placed_stop(struct lk_cuda_device *cuda) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    if (!p->active || p->stage < 0) return LK_OK;
+    LK_TRY(LK_CU(event_record, (p->boundary, cuda->stream), "a stage's end"));
+    return LK_CU(stream_wait, (p->copies, p->boundary, 0), "a stage's end");
+}
+
+enum lk_code lk_cuda_placed_serve(struct lk_cuda_device *cuda) { return send_next(cuda); }
+
+enum lk_code lk_cuda_placed_enter(struct lk_cuda_device *cuda, int stage) {
+    const struct lk_arena *arena = &cuda->device.arena;
+    if (arena->used > cuda->placed.placement.itinerary.stages[stage].arena_bytes)
+        return lk_fail(LK_E_INTERNAL, "%s: more is in the arena than stage %s leaves room for", cuda->device.name,
+                       cuda->placed.placement.itinerary.stages[stage].name);
+    return enter_stage(cuda, stage);
+}
+
+/* What ranks must have alike: the stages, and what is gathered in which order. */
+static uint64_t order_of(const struct lk_placement *p) {
+    uint64_t digest = 0;
+    for (int i = 0; i < p->itinerary.n_stages; i++) {
+        const struct lk_stage_placement *s = &p->stages[i];
+        digest = lk_hash_bytes(digest, p->itinerary.stages[i].name, strlen(p->itinerary.stages[i].name));
+        for (size_t k = 0; k < s->n_stays; k++) {
+            const uint64_t share = lk_unit_share(&p->itinerary, s->stays[k].unit, p->n_ranks);
+            digest = lk_hash_bytes(digest, (const char *)&share, sizeof share);
+        }
+    }
+    return digest;
 }
 
 /* --- placing --- */
@@ -223,8 +296,8 @@ static void free_block(struct lk_device *dev) {
 
 /* Both streams have nothing under way. */
 static enum lk_code settle(struct lk_cuda_device *cuda) {
-    if (cuda->placed.copies) LK_TRY(LK_CU(stream_synchronize, (cuda->placed.copies), "%s", cuda->device.name));
-    LK_TRY(LK_CU(stream_synchronize, (cuda->stream), "%s", cuda->device.name));
+    if (cuda->placed.copies) LK_TRY(lk_cuda_await_stream(cuda, cuda->placed.copies));
+    LK_TRY(lk_cuda_await_stream(cuda, cuda->stream));
     lk_staging_settled(&cuda->staging);
     return LK_OK;
 }
@@ -283,7 +356,7 @@ static enum lk_code prepare_host(struct lk_cuda_placed *p, const struct lk_place
     enum lk_code rc = units && p->pinned && p->pieces ? LK_OK : lk_fail(LK_E_NOMEM, "copies of weights: out of memory");
     for (int i = 0; !rc && i < placement->itinerary.n_stages; i++) {
         const struct lk_stage_placement *s = &placement->stages[i];
-        reads |= !s->pinned && s->n_stays;
+        reads |= !s->pinned && s->n_stays && !placement->n_ranks;
         for (uint32_t u = 0; s->pinned && u < all->n; u++)
             if (lk_placement_sends(placement, i, u)) units[n++] = u;
     }
@@ -328,7 +401,7 @@ static enum lk_code prepare_block(struct lk_cuda_device *cuda, uint64_t bytes) {
 static bool sends_alike(const struct lk_placement *a, const struct lk_placement *b) {
     const struct lk_ranges *x = &a->itinerary.units, *y = &b->itinerary.units;
     if (x->n != y->n || a->itinerary.n_stages != b->itinerary.n_stages || a->slot_bytes != b->slot_bytes ||
-        a->readers != b->readers)
+        a->readers != b->readers || a->n_ranks != b->n_ranks)
         return false;
     for (uint32_t u = 0; u < x->n; u++) {
         if (x->entries[u].start != y->entries[u].start || x->entries[u].bytes != y->entries[u].bytes) return false;
@@ -363,7 +436,10 @@ static enum lk_code place(struct lk_cuda_device *cuda, struct lk_placement *plac
     *placement = (struct lk_placement){0};
     p->epoch = lk_weights_epoch();
     p->active = true;
-    return enter_stage(cuda, 0);
+    if (!cuda->ranks) return enter_stage(cuda, 0);
+    p->stage = -1;
+    lk_cuda_ranks_join(cuda, order_of(&p->placement));
+    return lk_cuda_ranks_gate(cuda, 0);
 }
 
 enum lk_code lk_cuda_place(struct lk_device *dev, struct lk_placement *placement) {

@@ -3,7 +3,8 @@
  *
  * Two events for each stay in the ring order the two streams: the op's stream waits for `arrived`, the copy stream for
  * `freed` of what lay there before. Everything is issued in the order of the visits, so that nothing waits on the host:
- * a unit is sent as soon as the visit after which its place is free has been issued. */
+ * a unit is sent as soon as the visit after which its place is free has been issued. Where ranks share the weights,
+ * what is sent is an all-gather of their shares, which lie where residents would. */
 #pragma once
 
 #include "engine/device.h"
@@ -17,7 +18,7 @@ struct lk_cuda_placed {
     bool active;
     uint64_t epoch;
     uint64_t *loaded; /* per unit: the offset at which it lies, LK_NOWHERE */
-    int stage;
+    int stage;        /* -1: none yet */
     lk_cu_stream copies;
     lk_cu_event *events; /* arrived of each stay, then freed */
     size_t n_events;
@@ -35,5 +36,10 @@ enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name);
 
 /* *out gets the device address of a weight if it is one that was placed and this stage reads, else NULL. */
 enum lk_code lk_cuda_placed_find(struct lk_cuda_device *cuda, uintptr_t start, size_t bytes, void **out);
+/* For ranks (ranks.h): the next unit is gathered, though this rank has no visit for it; no op of the stage is to come;
+ * the stage begins. */
+enum lk_code lk_cuda_placed_serve(struct lk_cuda_device *cuda);
+enum lk_code lk_cuda_placed_stop(struct lk_cuda_device *cuda);
+enum lk_code lk_cuda_placed_enter(struct lk_cuda_device *cuda, int stage);
 /* Gives everything back. Nothing may be under way. */
 void lk_cuda_placed_drop(struct lk_cuda_device *cuda);

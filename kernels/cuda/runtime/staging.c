@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "kernels/cuda/cuda.h"
+
 enum lk_code lk_staging_open(struct lk_cuda_staging *s, size_t report_bytes) {
     const size_t bytes = LK_STAGING_SLOTS * LK_STAGING_BYTES + report_bytes;
     void *block;
@@ -24,7 +26,8 @@ void lk_staging_settled(struct lk_cuda_staging *s) { memset(s->under_way, 0, siz
 
 enum lk_code lk_staging_slot(struct lk_cuda_staging *s, unsigned char **out) {
     int i = s->next;
-    if (s->under_way[i]) LK_TRY(LK_CU(event_synchronize, (s->sent[i]), "an earlier upload"));
+    struct lk_cuda_device *cuda = (struct lk_cuda_device *)((char *)s - offsetof(struct lk_cuda_device, staging));
+    if (s->under_way[i]) LK_TRY(lk_cuda_await(cuda, s->sent[i], "an earlier upload"));
     s->under_way[i] = false;
     s->next = (i + 1) % LK_STAGING_SLOTS;
     *out = s->block + (size_t)i * LK_STAGING_BYTES;

@@ -43,7 +43,8 @@ enum gpusim_work {
     GPUSIM_WORK_SET,
     GPUSIM_WORK_RECORD,
     GPUSIM_WORK_WAIT,
-    GPUSIM_WORK_HOST
+    GPUSIM_WORK_HOST,
+    GPUSIM_WORK_GATHER
 };
 
 /* Something queued on a stream. */
@@ -65,6 +66,8 @@ struct gpusim_item {
     CUstreamCallback callback;
     void *user;
     CUstream stream;
+    struct gpusim_meeting *meeting; /* of an all-gather; the source is the rank's share, of `width` bytes */
+    int rank;
     struct gpusim_operation *operation;
 };
 
@@ -144,6 +147,11 @@ void gpusim_event_drop(struct gpusim_context *context, struct gpusim_event *even
 
 /* work.c: does one item. */
 CUresult gpusim_do(struct gpusim_item *item);
+
+/* gather.c: an all-gather's item may start; is done; is freed. */
+bool gpusim_gather_ready(const struct gpusim_item *item);
+CUresult gpusim_gather_do(struct gpusim_item *item);
+void gpusim_gather_over(const struct gpusim_item *item);
 
 /* leaks.c: reports what the program has not freed; called before a context ends. */
 void gpusim_report_leaks(const struct gpusim_context *context);

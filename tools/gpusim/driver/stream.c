@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct gpusim_stream *gpusim_stream_new(struct gpusim_context *context, bool blocking, int priority, unsigned flags) {
     struct gpusim_stream *s = calloc(1, sizeof *s);
@@ -20,6 +21,7 @@ struct gpusim_stream *gpusim_stream_new(struct gpusim_context *context, bool blo
 }
 
 static void item_free(struct gpusim_item *item) {
+    gpusim_gather_over(item);
     free(item->params);
     free(item->staged);
     free(item->operation);
@@ -57,8 +59,8 @@ struct gpusim_item *gpusim_item_new(struct gpusim_context *context, enum gpusim_
 }
 
 static void name_of(const struct gpusim_item *item, char *out, size_t n) {
-    static const char *const names[] = {"kernel",       "copy", "memset", "event record", "wait for an event",
-                                        "host function"};
+    static const char *const names[] = {"kernel",        "copy",      "memset", "event record", "wait for an event",
+                                        "host function", "all-gather"};
     bool kernel = item->kind == GPUSIM_WORK_LAUNCH;
     snprintf(out, n, "%s%s%s", names[item->kind], kernel ? " " : "", kernel ? item->launch.function->name : "");
 }
@@ -83,6 +85,7 @@ static bool ready(const struct gpusim_stream *stream) {
     const struct gpusim_context *context = stream->context;
     if (!item) return false;
     if (item->kind == GPUSIM_WORK_WAIT && item->event->done < item->event_version) return false;
+    if (item->kind == GPUSIM_WORK_GATHER && !gpusim_gather_ready(item)) return false;
     if (stream == context->legacy) {
         for (const struct gpusim_stream *s = context->streams; s; s = s->next)
             if (s != stream && s->blocking && s->first && s->first->sequence < item->sequence) return false;
@@ -112,11 +115,24 @@ static bool step(void) {
     return true;
 }
 
+/* Other threads queue what an all-gather still waits for. */
+static bool wait_for_ranks(void) {
+    bool waiting = false;
+    for (struct gpusim_context *c = gpusim_driver.contexts; c; c = c->next)
+        for (struct gpusim_stream *s = c->streams; s; s = s->next)
+            waiting |= s->first && s->first->kind == GPUSIM_WORK_GATHER;
+    if (!waiting) return false;
+    gpusim_unlock(CUDA_SUCCESS);
+    usleep(100);
+    gpusim_lock();
+    return true;
+}
+
 CUresult gpusim_drain(struct gpusim_context *context, struct gpusim_stream *stream) {
     for (;;) {
         bool busy = stream && stream->first;
         for (struct gpusim_stream *s = context->streams; s && !stream; s = s->next) busy |= s->first != NULL;
-        if (!busy || !step()) break;
+        if (!busy || (!step() && !wait_for_ranks())) break;
     }
     if (stream)
         gpusim_order_host_stream(stream->order);
@@ -126,7 +142,7 @@ CUresult gpusim_drain(struct gpusim_context *context, struct gpusim_stream *stre
 }
 
 CUresult gpusim_drain_event(struct gpusim_context *context, struct gpusim_event *event, uint64_t version) {
-    while (event->done < version && step()) {
+    while (event->done < version && (step() || wait_for_ranks())) {
     }
     return context->error;
 }

@@ -112,6 +112,8 @@ CUresult gpusim_do(struct gpusim_item *item) {
         if (item->host) item->host(item->user);
         if (item->callback) item->callback(item->stream, CUDA_SUCCESS, item->user);
         return CUDA_SUCCESS;
+    case GPUSIM_WORK_GATHER:
+        return gpusim_gather_do(item);
     }
     return CUDA_ERROR_UNKNOWN;
 }

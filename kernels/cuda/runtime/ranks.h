@@ -1,0 +1,39 @@
+/* Ranks: cuda devices of one process that hold one copy of the weights together. Each keeps its share of every unit
+ * that travels (engine/placement.h), and a unit comes to all of them at once, by an all-gather on the copy streams in
+ * the place of a copy from the host. Each rank has a thread and jobs of its own.
+ *
+ * All must ask for the same all-gathers in the same order, whatever their jobs are. So they go from stage to stage
+ * together, through a gate: a rank that has done with a stage goes on gathering for those that have not, and one that
+ * has nothing to do in a stage gathers all through it. When one fails, all end with its error: nobody waits for a
+ * collective without looking whether the others are well, and for how long. */
+#pragma once
+
+#include "engine/device.h"
+#include "kernels/cuda/runtime/driver.h"
+
+struct lk_cuda_device;
+struct lk_cuda_ranks;
+
+/* Units under way at most, so that the launches behind one that never comes do not fill the driver's queue, in which a
+ * host would wait without looking. */
+#define LK_CUDA_RANKS_AHEAD 16
+
+/* Enters the stage that all ranks are in next, the earliest that one of them wants, until it is `wanted`. What the
+ * ranks visit must have the same `order` on all, a digest. */
+enum lk_code lk_cuda_ranks_gate(struct lk_cuda_device *cuda, int wanted);
+void lk_cuda_ranks_join(struct lk_cuda_device *cuda, uint64_t order);
+
+/* An all-gather of `bytes` of each rank, on the stream. */
+enum lk_code lk_cuda_ranks_gather(struct lk_cuda_device *cuda, lk_cu_address from, lk_cu_address to, size_t bytes,
+                                  lk_cu_stream stream);
+/* Wait for an event, or for what a stream has. Without ranks as the driver does. */
+enum lk_code lk_cuda_await(struct lk_cuda_device *cuda, lk_cu_event event, const char *what);
+enum lk_code lk_cuda_await_stream(struct lk_cuda_device *cuda, lk_cu_stream stream);
+
+/* As struct lk_device_memory has them. */
+enum lk_code lk_cuda_leave(struct lk_device *dev, enum lk_code rc);
+bool lk_cuda_joined(const struct lk_device *dev);
+void lk_cuda_ranks_close(struct lk_cuda_device *cuda);
+
+/* Test hook: seconds without any progress after which a rank gives up. */
+void lk_cuda_ranks_patience(double seconds);

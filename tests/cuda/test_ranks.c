@@ -1,0 +1,135 @@
+/* Ranks: simulated GPUs that hold one copy of the weights together and gather each layer ahead of use. A picture has
+ * the bits of a device that has all weights for itself, a plan is each rank's peak to the byte, and when one rank
+ * fails, or a collective does or never ends, all end with an error that names it. */
+#include "engine/base/alloc.h"
+#include "kernels/cuda/runtime/ranks.h"
+#include "models/ranks.h"
+#include "tests/common/cuda.h"
+#include "tests/common/simulated_gpu.h"
+#include "tests/common/tiny_edit.h"
+
+#define MOST_RANKS 8
+#define MOST_JOBS  8
+
+static const struct simulated_gpu *gpu;
+
+struct bench {
+    struct tiny_job job;
+    struct lk_request requests[MOST_JOBS]; /* of another seed each */
+    struct lk_image good[MOST_JOBS];
+    int n_jobs;
+};
+
+static void bench_open(struct bench *b, const struct tiny_edit *what, int n_jobs) {
+    struct lk_device *dev;
+    struct lk_result result;
+    *b = (struct bench){.n_jobs = n_jobs};
+    tiny_job_open(&b->job, what, LK_BF16, 2);
+    assert_ok(lk_device_cuda_create(0, &dev));
+    for (int i = 0; i < n_jobs; i++) {
+        b->requests[i] = b->job.request;
+        b->requests[i].seed = b->job.request.seed + (uint64_t)i;
+        assert_ok(lk_pipeline_edit(b->job.pipeline, dev, &b->requests[i], &result));
+        b->good[i] = result.image;
+        result.image = (struct lk_image){0};
+        lk_result_free(&result);
+    }
+    lk_device_free(dev);
+}
+
+static void bench_close(struct bench *b) {
+    for (int i = 0; i < b->n_jobs; i++) lk_image_free(&b->good[i]);
+    tiny_job_close(&b->job);
+}
+
+static void expect_good(const struct lk_image *image, const struct lk_image *good) {
+    assert_int_equal(image->width, good->width);
+    assert_int_equal(image->height, good->height);
+    assert_memory_equal(image->pixels, good->pixels, (size_t)image->width * image->height * 3);
+}
+
+static void open_ranks(int n, struct lk_device **devs) {
+    static const int indexes[MOST_RANKS] = {0, 1, 2, 3, 4, 5, 6, 7};
+    assert_ok(lk_device_cuda_ranks(indexes, n, devs));
+}
+
+static void close_ranks(int n, struct lk_device **devs) {
+    for (int i = 0; i < n; i++) lk_device_free(devs[i]);
+}
+
+/* The bench's first jobs on ranks; results are checked where there is a picture. */
+static enum lk_code edit(const struct bench *b, struct lk_device **devs, int n, int n_jobs) {
+    struct lk_queued *queued = calloc(MOST_JOBS, sizeof *queued), *jobs[MOST_JOBS];
+    for (int i = 0; i < n_jobs; i++) {
+        queued[i].request = &b->requests[i];
+        jobs[i] = &queued[i];
+    }
+    struct lk_queue queue = {.jobs = jobs, .n_jobs = n_jobs, .jobs_per_visit = 2};
+    enum lk_code rc = lk_pipeline_edit_ranks(b->job.pipeline, devs, n, &queue);
+    for (int i = 0; i < n_jobs; i++) {
+        if (!rc) expect_good(&queued[i].result.image, &b->good[i]);
+        if (rc && rc != LK_E_PARTIAL) assert_int_equal(queued[i].error.code, rc);
+        lk_result_free(&queued[i].result);
+    }
+    free(queued);
+    return rc;
+}
+
+/* Twice in the full run, so that the second run finds shares where the first has left them. */
+static void run_on(const struct bench *b, int n, int n_jobs) {
+    struct lk_device *devs[MOST_RANKS];
+    struct lk_plan plan;
+    uint64_t reports = gpu->report_count(), gathered = gpu->calls("ncclAllGather");
+    int64_t live = lk_alloc_live();
+    open_ranks(n, devs);
+    for (int r = 0; r < n; r++) gpu->memory_peak(r);
+    for (int i = 0; i < (test_is_full() ? 2 : 1); i++) assert_ok(edit(b, devs, n, n_jobs));
+    assert_true(gpu->calls("ncclAllGather") > gathered + 20 * (uint64_t)n);
+    for (int r = 0; r < n; r++) {
+        assert_ok(lk_pipeline_plan(b->job.pipeline, devs[r], &b->requests[0], &plan));
+        assert_true(plan.fits && !plan.whole);
+        assert_int_equal(gpu->memory_peak(r), plan.placed_bytes);
+    }
+    close_ranks(n, devs);
+    assert_int_equal(lk_alloc_live(), live);
+    assert_int_equal(gpu->report_count(), reports);
+    for (int r = 0; r < n; r++) {
+        gpu->memory_peak(r);
+        assert_int_equal(gpu->memory_peak(r), 0);
+    }
+}
+
+/* As many jobs as ranks; in the full run more, and fewer. */
+static void one_family(const struct tiny_edit *what) {
+    struct bench b;
+    bench_open(&b, what, test_is_full() ? 3 : 1);
+    run_on(&b, 2, b.n_jobs);
+    if (test_is_full()) run_on(&b, 4, 3);
+    if (test_is_full()) run_on(&b, 8, 1);
+    bench_close(&b);
+}
+
+static void flux2(void **state) {
+    (void)state;
+    one_family(&tiny_edits[0]);
+}
+static void qwen_edit(void **state) {
+    (void)state;
+    one_family(&tiny_edits[1]);
+}
+static void step1x(void **state) {
+    (void)state;
+    one_family(&tiny_edits[2]);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flux2),
+        cmocka_unit_test(qwen_edit),
+        cmocka_unit_test(step1x),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    setenv("GPUSIM_DEVICES", "8", 1);
+    gpu = simulated_gpu();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

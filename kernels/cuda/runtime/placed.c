@@ -216,9 +216,11 @@ enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name) {
     const struct lk_itinerary *it = &p->placement.itinerary;
     if (!p->active) return LK_OK;
     LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
-    for (int i = 0; i < it->n_stages; i++)
-        if (!strcmp(it->stages[i].name, name))
-            return i == p->stage ? LK_OK : cuda->ranks ? lk_cuda_ranks_gate(cuda, i) : enter_stage(cuda, i);
+    for (int i = 0; i < it->n_stages; i++) {
+        if (strcmp(it->stages[i].name, name)) continue;
+        if (cuda->ranks && i != p->stage) return lk_cuda_ranks_gate(cuda, i);
+        return i == p->stage ? LK_OK : enter_stage(cuda, i);
+    }
     return lk_fail(LK_E_INTERNAL, "%s: stage %s is not in the plan", dev->name, name);
 }
 

@@ -8,6 +8,7 @@
 #include "engine/base/alloc.h"
 #include "eval/judge/ssim.h"
 
+enum { ROUNDED_SIDE = 32 }; /* editors make sides multiples of this at most */
 #define SKIN_SHARE_MIN 0.05 /* of the region; fewer pixels tell nothing about a face */
 
 /* One picture as the judge sees it: RGB, row by row. Nothing that grows with the picture is held beside its bytes but
@@ -216,6 +217,12 @@ static enum lk_code judge(struct pair *pair, const struct lk_region *region, str
     return LK_OK;
 }
 
+/* The width that the source's shape gives a picture of the edited one's height, against its width. */
+static bool same_shape(const struct lk_image *source, const struct lk_image *edited) {
+    double width = (double)source->width * edited->height / source->height, off = fabs(width - edited->width);
+    return off <= ROUNDED_SIDE || off <= 0.05 * width;
+}
+
 enum lk_code lk_pixel_judge(const struct lk_image *source, const struct lk_image *edited,
                             const struct lk_region *region, struct lk_pixel_judgement *out) {
     static const struct lk_region portrait = LK_REGION_PORTRAIT;
@@ -225,6 +232,10 @@ enum lk_code lk_pixel_judge(const struct lk_image *source, const struct lk_image
           region->left + region->width <= 1 && region->top + region->height <= 1))
         return lk_fail(LK_E_INPUT, "pixel judge: region: expected shares of the picture within 0..1, got %g,%g %gx%g",
                        region->left, region->top, region->width, region->height);
+    if (!same_shape(source, edited))
+        return lk_fail(LK_E_IMAGE_SIZE,
+                       "pixel judge: expected an edited picture of the source's shape, %dx%d, got %dx%d", source->width,
+                       source->height, edited->width, edited->height);
     struct pair pair;
     enum lk_code rc = pair_open(&pair, source, edited);
     if (!rc) rc = judge(&pair, region, out);

@@ -34,8 +34,9 @@ struct lk_pixel_judgement {
 };
 
 /* RGB of 8 bits (alpha is dropped, grey repeated). An edited picture of another size is resized to the source's with
- * Pillow's bicubic. region NULL: LK_REGION_PORTRAIT. LK_E_INPUT: a region outside the picture; LK_E_IMAGE_SIZE: sides
- * below 11; LK_E_NOMEM. */
+ * Pillow's bicubic; its shape must be the source's but for the editors' rounding of sides to multiples of 16 or 32.
+ * region NULL: LK_REGION_PORTRAIT. LK_E_INPUT: a region outside the picture; LK_E_IMAGE_SIZE: sides below 11, or
+ * another shape; LK_E_NOMEM. */
 enum lk_code lk_pixel_judge(const struct lk_image *source, const struct lk_image *edited,
                             const struct lk_region *region, struct lk_pixel_judgement *out);
 

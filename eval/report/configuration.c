@@ -51,8 +51,7 @@ static bool fill(cJSON *root, const struct lk_report *report) {
            cJSON_AddStringToObject(root, "subcategories", subcategories[o->subcategories]) &&
            cJSON_AddStringToObject(root, "unclear", unclear[o->unclear]) &&
            cJSON_AddStringToObject(root, "score_source", o->score_source == LK_SCORES_HUMAN ? "human" : "judge") &&
-           cJSON_AddBoolToObject(root, "drifted_only", o->drifted_only != 0) &&
-           cJSON_AddBoolToObject(root, "exact_z", o->exact_z != 0) &&
+           cJSON_AddBoolToObject(root, "drifted_only", o->drifted_only) &&
            cJSON_AddNumberToObject(root, "bootstrap", (double)o->n_bootstrap) &&
            cJSON_AddStringToObject(root, "study_seed", seed) && cJSON_AddNumberToObject(root, "alpha", o->alpha) &&
            cJSON_AddStringToObject(root, "protocol", lk_protocol_name(o->protocol)) &&

@@ -16,7 +16,6 @@ void lk_report_options_init(struct lk_report_options *o) {
         .judges = {"", ""},
         .label = "",
         .thresholds = LK_THRESHOLDS_DEFAULT,
-        .exact_z = 1,
         .n_bootstrap = 1000,
         .study_seed = 42,
         .alpha = 0.05,

@@ -33,8 +33,7 @@ struct lk_report_options {
     enum lk_unclear unclear;
     bool secondary_only, with_review;  /* what the scores were made with */
     enum lk_score_source score_source; /* of tables 14 and 19 */
-    int drifted_only;                  /* the same: pairs whose baseline drifted */
-    int exact_z;                       /* sample sizes with exact normal quantiles */
+    bool drifted_only;                 /* the same: pairs whose baseline drifted */
     int64_t n_bootstrap;
     uint64_t study_seed;
     double alpha;

@@ -21,6 +21,7 @@ fixtures() {
     make_face --size 64x80 face.jpg || exit 1
     make_face --size 96x64 --skin 6 --hair 1 second.png || exit 1
     make_face --size 40x40 small.png || exit 1
+    make_face --size 80x100 --skin 6 --hair 1 edited.png || exit 1
     head -c 700 face.jpg >truncated.jpg
     : >empty.png
     echo "not an image" >text.jpg

@@ -5,6 +5,7 @@
 
 #include "engine/base/log.h"
 #include "eval/judge/pixel.h"
+#include "eval/scores/dataset.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/pairs.h"
@@ -44,12 +45,26 @@ static enum lk_code print_line(const char *item_id, const struct lk_pixel_judgem
 static enum lk_code judge_pair(const struct cli_pair *pair) {
     struct lk_image source = {0}, edited = {0};
     struct lk_pixel_judgement judgement;
-    enum lk_code rc = lk_image_read(&source, pair->source, 0, 0);
-    if (!rc) rc = lk_image_read(&edited, pair->edited, 0, 0);
+    enum lk_code rc = lk_image_read(&source, pair->source, 1, 0);
+    if (!rc) rc = lk_image_read(&edited, pair->edited, 1, 0);
     if (!rc) rc = lk_pixel_judge(&source, &edited, NULL, &judgement);
     lk_image_free(&source);
     lk_image_free(&edited);
     return rc ? rc : print_line(pair->item_id, &judgement);
+}
+
+/* report knows an output by its id alone. */
+static void warn_of_unknown(const struct cli_pairs *pairs, const char *path) {
+    struct lk_item item;
+    size_t n = 0, first = 0;
+    for (size_t i = 0; i < pairs->n; i++) {
+        const char *id = pairs->list[i].item_id;
+        if (!lk_dataset_id_parts(id, strlen(id), &item)) continue;
+        if (!n++) first = i;
+    }
+    if (n)
+        lk_log(LK_LOG_WARNING, "%s: %zu ids are no output of the study, so that report will not read their lines: %s%s",
+               path, n, pairs->list[first].item_id, n > 1 ? ", ..." : "");
 }
 
 /* A pair that cannot be judged, be it that it does not fit into memory, is named, and the others are judged. */
@@ -58,6 +73,7 @@ static enum lk_code judge_file(const char *path) {
     enum lk_code rc = cli_pairs_read(&pairs, path, true);
     size_t n_bad = 0, n_unfit = 0, n_all = pairs.n + pairs.rejects.n;
     if (!rc) cli_print_rejects(path, &pairs.rejects);
+    if (!rc) warn_of_unknown(&pairs, path);
     for (size_t i = 0; i < pairs.n && !rc; i++) {
         enum lk_code judged = judge_pair(&pairs.list[i]);
         if (judged == LK_E_INTERNAL) rc = judged;

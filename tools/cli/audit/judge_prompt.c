@@ -79,7 +79,11 @@ static enum lk_code print_file(struct asker *asker, const char *path) {
     asker->pairs = &pairs;
     for (size_t i = 0; i < pairs.n && !rc; i++) {
         if (asker->ask.pairwise && cli_pair_is_preserved(&pairs.list[i])) continue; /* asked with the baseline's */
-        rc = print_item(asker, &pairs.list[i]);
+        const struct cli_pair *pair = &pairs.list[i];
+        rc = !asker->ask.pairwise || cli_pair_path(&pairs, pair, LK_JUDGE_PRESERVED)
+                 ? print_item(asker, pair)
+                 : lk_fail(LK_E_INPUT, "%s: %s names no picture of its preserved arm to compare with", pair->item_id,
+                           path);
         if (rc != LK_E_INPUT) continue;
         lk_log(LK_LOG_WARNING, "%s", lk_error_text());
         n_bad++;

@@ -28,17 +28,24 @@ static enum lk_code path_of(struct cli_pairs *pairs, const char *file, const str
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", file);
 }
 
+/* Each id once: of two records nobody could say which is meant. */
+static enum lk_code append(struct cli_pairs *pairs, const struct lk_field *id, struct cli_pair pair) {
+    int32_t number;
+    LK_TRY(lk_names_number(&pairs->ids, id->text, id->n, &number));
+    if ((size_t)number < pairs->n) return lk_fail(LK_E_INPUT, "%s: expected each once", id->name);
+    LK_TRY(lk_grow(&pairs->list, &pairs->capacity, pairs->n + 1, sizeof *pairs->list));
+    pair.item_id = pairs->ids.list[number];
+    pairs->list[pairs->n++] = pair;
+    return LK_OK;
+}
+
 static enum lk_code add_source(struct cli_pairs *pairs, const char *file, const struct lk_fields *fields) {
     const struct lk_field *id = lk_fields_find(fields, "source_id");
     struct cli_pair pair = {0};
     if (!id || (id->kind != '"' && id->kind != 'c')) return lk_fail(LK_E_INPUT, "expected a string \"source_id\"");
     LK_TRY(path_of(pairs, file, lk_fields_find(fields, "path"), &pair.edited));
     if (!pair.edited) return lk_fail(LK_E_INPUT, "expected a path in \"path\"");
-    pair.item_id = lk_store_copy(&pairs->texts, id->text, id->n);
-    LK_TRY(lk_grow(&pairs->list, &pairs->capacity, pairs->n + 1, sizeof *pairs->list));
-    if (!pair.item_id) return lk_fail(LK_E_NOMEM, "%s: out of memory", file);
-    pairs->list[pairs->n++] = pair;
-    return LK_OK;
+    return append(pairs, id, pair);
 }
 
 enum kind { PAIRS, PAIRS_WITH_SOURCE, SOURCES };
@@ -55,11 +62,7 @@ static enum lk_code add(struct cli_pairs *pairs, const char *file, const struct 
     LK_TRY(path_of(pairs, file, lk_fields_find(fields, "source_female"), &pair.source_female));
     if (!pair.edited || (needs_source && !pair.source && !pair.source_male))
         return lk_fail(LK_E_INPUT, "expected a path in \"%s\"", pair.edited ? "source" : "edited");
-    pair.item_id = lk_store_copy(&pairs->texts, id->text, id->n);
-    LK_TRY(lk_grow(&pairs->list, &pairs->capacity, pairs->n + 1, sizeof *pairs->list));
-    if (!pair.item_id) return lk_fail(LK_E_NOMEM, "%s: out of memory", file);
-    pairs->list[pairs->n++] = pair;
-    return LK_OK;
+    return append(pairs, id, pair);
 }
 
 static enum lk_code read_records(struct cli_pairs *pairs, struct lk_records *records, const char *path,
@@ -139,6 +142,7 @@ const char *cli_pair_path(const struct cli_pairs *pairs, const struct cli_pair *
 void cli_pairs_free(struct cli_pairs *pairs) {
     lk_free(pairs->list);
     lk_store_free(&pairs->texts);
+    lk_names_free(&pairs->ids);
     lk_rejects_free(&pairs->rejects);
 }
 

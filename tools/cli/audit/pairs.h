@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "engine/base/names.h"
 #include "eval/judge/prompt.h"
 #include "eval/scores/rejects.h"
 
@@ -16,11 +17,12 @@ struct cli_pairs {
     struct cli_pair *list;
     size_t n, capacity;
     struct lk_store texts;
+    struct lk_names ids;
     struct lk_rejects rejects;
 };
 
-/* needs_source: a record without one is rejected. A record that is not understood is listed in rejects. LK_E_IO,
- * LK_E_NOT_FOUND, LK_E_JSON, LK_E_NOMEM. Free in any case. */
+/* needs_source: a record without one is rejected. A record that is not understood, or whose id another one has, is
+ * listed in rejects. LK_E_IO, LK_E_NOT_FOUND, LK_E_JSON, LK_E_NOMEM. Free in any case. */
 enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source);
 /* The same of sources: records of {"source_id", "path"}, as item_id and edited. */
 enum lk_code cli_sources_read(struct cli_pairs *pairs, const char *path);

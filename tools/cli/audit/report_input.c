@@ -150,6 +150,11 @@ static void set_options(struct lk_report_options *o, const struct cli_report_arg
     o->n_bootstrap = a->bootstrap;
     o->study_seed = (uint64_t)a->study_seed;
     o->alpha = a->alpha;
+    o->thresholds = (struct lk_thresholds){(int)a->success, (int)a->soft_erasure, (int)a->drift, (int)a->identity};
+    o->drifted_only = a->drifted_only;
+    o->unclear = !strcmp(a->unclear, "half")          ? LK_UNCLEAR_HALF
+                 : !strcmp(a->unclear, "nonadherent") ? LK_UNCLEAR_NONADHERENT
+                                                      : LK_UNCLEAR_EXCLUDE;
     o->protocol = (enum lk_protocol)lk_protocol_parse(a->protocol);
     o->secondary_only = a->secondary_only;
     o->embed_images = a->embed_images;
@@ -215,6 +220,9 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     in->ratings.data = &in->data;
     set_options(&in->options, a);
     LK_TRY(set_figure(&in->options, a));
+    if (a->soft_erasure >= a->success)
+        return lk_fail(LK_E_USAGE, "--threshold-soft-erasure: expected less than --threshold-success %d, got %d",
+                       (int)a->success, (int)a->soft_erasure);
     if (a->sources) LK_TRY(parse_sources(&in->options, a->sources));
     if (a->feature_prompts) LK_TRY(read_features(in, a->feature_prompts));
     if (a->scores) LK_TRY(read_scores(&in->data, a->scores));

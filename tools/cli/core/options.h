@@ -85,10 +85,12 @@ struct cli_arguments {
         const char *protocol, *qc_policy, *rounding, *subcategory, *score_source; /* qc_policy NULL: the protocol's */
         int64_t bootstrap, study_seed, gold_tolerance, nominal;
         double alpha;
+        int64_t success, soft_erasure, drift, identity; /* thresholds */
+        const char *unclear;
         const char *title, *run, *date, *label;
         const char *feature_prompts, *sources;                  /* sources NULL: the three printed */
         const char *figure_prompt, *figure_gender, *figure_age; /* NULL: those with most outputs */
-        bool embed_images, audit_safe, secondary_only;
+        bool embed_images, audit_safe, secondary_only, drifted_only;
     } report;
     struct cli_review_arguments {
         const char *file, *note, *time, *salt;

@@ -18,6 +18,12 @@
                                                                     .choices = default_ "|" others                     \
     }
 
+#define THRESHOLD(name_, field, default_, min_, max_, help_)                                                           \
+    {                                                                                                                  \
+        .name = name_, .kind = CLI_INT, .group = "Analysis", .value = "N", .otherwise = default_, .help = help_,       \
+        .commands = ON(CLI_REPORT), .min = min_, .max = max_, .offset = FIELD(report.field)                            \
+    }
+
 static const struct cli_option options[] = {
     STATS_COLUMN("value", value, "the numbers or labels; of adjust, the p"),
     {.name = "by",
@@ -313,6 +319,25 @@ static const struct cli_option options[] = {
      .choices = "judge|human",
      .commands = ON(CLI_REPORT),
      .offset = FIELD(report.score_source)},
+    {.name = "drifted-only",
+     .kind = CLI_FLAG,
+     .group = "Analysis",
+     .help = "the tables of pairs take those alone whose baseline drifted in race or gender",
+     .commands = ON(CLI_REPORT),
+     .offset = FIELD(report.drifted_only)},
+    THRESHOLD("threshold-success", success, "4", 2, 5, "edit success at least N counts as success"),
+    THRESHOLD("threshold-soft-erasure", soft_erasure, "2", 1, 4, "edit success at most N counts as soft erasure"),
+    THRESHOLD("threshold-drift", drift, "3", 2, 5, "race or gender drift at least N counts as changed"),
+    THRESHOLD("threshold-identity", identity, "4", 2, 5, "race or gender drift at least N counts as another person"),
+    {.name = "unclear",
+     .kind = CLI_CHOICE,
+     .group = "Analysis",
+     .value = "NAME",
+     .otherwise = "exclude",
+     .help = "answers about an occupation that name nobody: left out, worth one half, or not followed",
+     .choices = "exclude|half|nonadherent",
+     .commands = ON(CLI_REPORT),
+     .offset = FIELD(report.unclear)},
     {.name = "bootstrap",
      .kind = CLI_INT,
      .group = "Analysis",

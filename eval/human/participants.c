@@ -1,30 +1,86 @@
+#include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 #include "engine/base/alloc.h"
 #include "eval/human/ratings_internal.h"
 
-/* Platforms and spreadsheets differ in letter case and in words around the name. */
-static const struct lk_field *field_of(const struct lk_fields *fields, const char *const *names) {
-    for (int i = 0; names[i]; i++)
-        for (size_t k = 0; k < fields->n; k++)
-            if (!strcasecmp(fields->list[k].name, names[i])) return lk_fields_find(fields, fields->list[k].name);
-    return NULL;
+enum column {
+    ID,
+    SUBMITTED,
+    STATUS,
+    CODE_VALID,
+    CODE,
+    PILOT,
+    AGE,
+    SEX,
+    ETHNICITY,
+    STUDENT,
+    LANGUAGE,
+    COUNTRY,
+    N_COLUMNS
+};
+static const char *const names[N_COLUMNS][4] = {
+    [ID] = {"participant id", "workerId", "PROLIFIC_PID"},
+    [SUBMITTED] = {"submitted"},
+    [STATUS] = {"status"},
+    [CODE_VALID] = {"code_valid"},
+    [CODE] = {"completion code", "code"},
+    [PILOT] = {"pilot", "is_pilot"},
+    [AGE] = {"age"},
+    [SEX] = {"sex"},
+    [ETHNICITY] = {"ethnicity simplified", "ethnicity"},
+    [STUDENT] = {"student status", "student"},
+    [LANGUAGE] = {"language"},
+    [COUNTRY] = {"country of residence", "country"},
+};
+
+/* Platforms and spreadsheets differ in letter case, blanks and brackets: "Ethnicity (simplified)". */
+static bool same_name(const char *a, const char *b) {
+    for (;; a++, b++) {
+        while (*a && !isalnum((unsigned char)*a)) a++;
+        while (*b && !isalnum((unsigned char)*b)) b++;
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b)) return false;
+        if (!*a) return true;
+    }
 }
 
-static const char *const id_names[] = {"participant id", "participant_id", "workerId", "PROLIFIC_PID", NULL};
+/* The position of such a column among the fields, -1 for none. */
+static int position_of(const struct lk_fields *fields, enum column column) {
+    for (int i = 0; names[column][i]; i++)
+        for (size_t k = 0; k < fields->n; k++)
+            if (same_name(fields->list[k].name, names[column][i])) return (int)k;
+    return -1;
+}
 
-static enum lk_code copy(struct lk_ratings_import *import, const struct lk_fields *fields, const char *const *names,
+static const struct lk_field *field_of(const struct lk_fields *fields, enum column column) {
+    int at = position_of(fields, column);
+    return at < 0 ? NULL : lk_fields_find(fields, fields->list[at].name);
+}
+
+/* Names the fields that nobody reads. */
+static enum lk_code note_unread(struct lk_ratings_import *import, const struct lk_fields *fields) {
+    for (size_t k = 0; k < fields->n; k++) {
+        const char *name = fields->list[k].name;
+        bool read = false;
+        int32_t number;
+        for (int c = 0; c < N_COLUMNS; c++)
+            for (int i = 0; names[c][i]; i++) read |= same_name(name, names[c][i]);
+        if (!read) LK_TRY(lk_names_number(&import->unread, name, strlen(name), &number));
+    }
+    return LK_OK;
+}
+
+static enum lk_code copy(struct lk_ratings_import *import, const struct lk_fields *fields, enum column column,
                          const char **out) {
     static const char *const missing[] = {"DATA_EXPIRED", "CONSENT_REVOKED", "Prefer not to say", NULL};
-    const struct lk_field *field = field_of(fields, names);
+    const struct lk_field *field = field_of(fields, column);
     bool known = field && field->kind != '[' && lk_field_word(field, missing) < 0;
     *out = lk_store_copy(&import->texts, known ? field->text : "", known ? field->n : 0);
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the participants");
 }
 
-static enum lk_code read_flag(const struct lk_fields *fields, const char *const *names, int *out) {
-    const struct lk_field *field = field_of(fields, names);
+static enum lk_code read_flag(const struct lk_fields *fields, enum column column, int *out) {
+    const struct lk_field *field = field_of(fields, column);
     *out = -1;
     if (!field) return LK_OK;
     *out = lk_field_bool(field);
@@ -34,12 +90,11 @@ static enum lk_code read_flag(const struct lk_fields *fields, const char *const 
 
 /* 1 for a submission, 0 for one that was given back or ran out, -1 without such a column. */
 static enum lk_code read_submitted(const struct lk_fields *fields, int *out) {
-    static const char *const flag[] = {"submitted", NULL}, *const status[] = {"status", NULL};
     static const char *const words[] = {
         "returned", "timed-out", "active",          "reserved",  "screened out",       "approved",
         "rejected", "submitted", "awaiting review", "completed", "partially approved", NULL};
-    const struct lk_field *field = field_of(fields, status);
-    LK_TRY(read_flag(fields, flag, out));
+    const struct lk_field *field = field_of(fields, STATUS);
+    LK_TRY(read_flag(fields, SUBMITTED, out));
     if (*out >= 0 || !field) return LK_OK;
     int word = lk_field_word(field, words);
     if (word < 0) return lk_fail(LK_E_INPUT, "%s: unknown status \"%.40s\"", field->name, field->text);
@@ -48,12 +103,10 @@ static enum lk_code read_submitted(const struct lk_fields *fields, int *out) {
 }
 
 static enum lk_code read_code(const struct lk_fields *fields, bool has_column, const char *code, bool *valid) {
-    static const char *const flag[] = {"code_valid", NULL};
-    static const char *const names[] = {"completion code", "completion_code", "completionCode", "code", NULL};
     static const char *const none[] = {"NOCODE", NULL};
     int given;
-    LK_TRY(read_flag(fields, flag, &given));
-    const struct lk_field *field = field_of(fields, names);
+    LK_TRY(read_flag(fields, CODE_VALID, &given));
+    const struct lk_field *field = field_of(fields, CODE);
     if (given >= 0)
         *valid = given;
     else if (!field)
@@ -63,30 +116,17 @@ static enum lk_code read_code(const struct lk_fields *fields, bool has_column, c
     return LK_OK;
 }
 
-static bool has_any(const struct lk_fields *fields, const char *const *names) {
-    for (int i = 0; names[i]; i++)
-        for (size_t k = 0; k < fields->n; k++)
-            if (!strcasecmp(fields->list[k].name, names[i])) return true;
-    return false;
-}
-
 static enum lk_code read_person(struct lk_ratings_import *import, const struct lk_fields *fields,
                                 struct lk_participant *out) {
-    static const char *const age[] = {"age", NULL}, *const sex[] = {"sex", NULL},
-                             *const ethnicity[] = {"ethnicity simplified", "ethnicity", NULL},
-                             *const student[] = {"student status", "student_status", "student", NULL},
-                             *const language[] = {"language", NULL},
-                             *const country[] = {"country of residence", "country_of_residence", "country", NULL},
-                             *const status[] = {"status", NULL};
-    const struct lk_field *years = field_of(fields, age);
+    const struct lk_field *years = field_of(fields, AGE);
     long value = years ? lk_field_count(years, 120) : -1;
     out->age = (int16_t)value;
-    LK_TRY(copy(import, fields, sex, &out->sex));
-    LK_TRY(copy(import, fields, ethnicity, &out->ethnicity));
-    LK_TRY(copy(import, fields, student, &out->student));
-    LK_TRY(copy(import, fields, language, &out->language));
-    LK_TRY(copy(import, fields, country, &out->country));
-    return copy(import, fields, status, &out->status);
+    LK_TRY(copy(import, fields, SEX, &out->sex));
+    LK_TRY(copy(import, fields, ETHNICITY, &out->ethnicity));
+    LK_TRY(copy(import, fields, STUDENT, &out->student));
+    LK_TRY(copy(import, fields, LANGUAGE, &out->language));
+    LK_TRY(copy(import, fields, COUNTRY, &out->country));
+    return copy(import, fields, STATUS, &out->status);
 }
 
 static enum lk_code add_person(struct lk_ratings_import *import, const struct lk_fields *fields, int32_t rater,
@@ -109,16 +149,15 @@ static enum lk_code add_person(struct lk_ratings_import *import, const struct lk
 
 static enum lk_code read_participant(struct lk_ratings_import *import, const struct lk_fields *fields,
                                      const char *code) {
-    static const char *const pilot_names[] = {"pilot", "is_pilot", NULL};
-    static const char *const code_names[] = {"completion code", "completion_code", "completionCode", "code", NULL};
-    const struct lk_field *id = field_of(fields, id_names);
+    const struct lk_field *id = field_of(fields, ID);
     int32_t at;
     int submitted, pilot;
     bool valid;
     if (!id) return lk_fail(LK_E_INPUT, "expected a field \"participant id\" or \"workerId\"");
+    LK_TRY(note_unread(import, fields));
     LK_TRY(read_submitted(fields, &submitted));
-    LK_TRY(read_code(fields, has_any(fields, code_names), code, &valid));
-    LK_TRY(read_flag(fields, pilot_names, &pilot));
+    LK_TRY(read_code(fields, position_of(fields, CODE) >= 0, code, &valid));
+    LK_TRY(read_flag(fields, PILOT, &pilot));
     LK_TRY(lk_dataset_rater(import->data, id->text, id->n, &at));
     struct lk_rater *rater = &import->data->raters[at];
     bool first = lk_key_index_find(&import->by_participant, (uint64_t)at) < 0;

@@ -185,6 +185,14 @@ static enum lk_code find_item(struct lk_ratings_import *import, const struct lk_
     return lk_fail(LK_E_INPUT, "no such item in this run");
 }
 
+static enum lk_code take_text(struct lk_dataset *data, const struct lk_fields *fields, const char *name,
+                              const char **out) {
+    const struct lk_field *field = lk_fields_find(fields, name);
+    if (!field || (field->kind != '"' && field->kind != 'c') || !field->n) return LK_OK;
+    *out = lk_dataset_text(data, field->text, field->n);
+    return *out ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for ratings");
+}
+
 /* All of a record before anything is added to the dataset but its item and rater. */
 static enum lk_code read_record(struct lk_ratings_import *import, const struct lk_fields *fields, struct record *out) {
     struct lk_human_answers answers;
@@ -205,6 +213,8 @@ static enum lk_code read_record(struct lk_ratings_import *import, const struct l
     struct lk_rating *rating = &out->rating;
     lk_rating_clear(rating);
     LK_TRY(take_times(fields, rating));
+    LK_TRY(take_text(import->data, fields, "timestamp", &rating->timestamp));
+    LK_TRY(take_text(import->data, fields, "comment", &rating->comment));
     fill_rating(rating, &answers);
     int32_t gold = 0;
     if (is_gold) LK_TRY(take_gold(import, fields, image, &answers, rating, &gold));
@@ -280,6 +290,7 @@ void lk_ratings_import_free(struct lk_ratings_import *import) {
     lk_key_index_free(&import->revisions);
     lk_key_index_free(&import->by_participant);
     lk_names_free(&import->tasks);
+    lk_names_free(&import->unread);
     lk_names_free(&import->gold_ids);
     lk_store_free(&import->texts);
     lk_free(import->participants);

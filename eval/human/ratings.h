@@ -40,6 +40,7 @@ struct lk_ratings_import {
 
     struct lk_participant *participants;
     size_t n_participants, participants_capacity;
+    struct lk_names unread; /* columns of the participants' files that nobody reads */
     size_t n_unlisted; /* raters of the files read before that are on no list of participants: unfinished, no code */
 
     /* what the readers keep between files */

@@ -55,6 +55,7 @@ struct lk_rating {
     bool is_gold;                   /* an attention check; item is then -1 unless it is a real one */
     bool gold_keyed;                /* an expectation was there to compare with */
     bool gold_right;
+    const char *timestamp, *comment; /* as recorded; NULL: not */
 };
 
 struct lk_rater {

@@ -117,9 +117,19 @@ int lk_field_bool(const struct lk_field *field) {
     return word < 0 ? -1 : word % 2;
 }
 
+/* Models put JSON between lines of three backticks, and people save it so. */
+static void without_fence(const char **text, size_t *n) {
+    const char *end = *text + *n, *line = *n > 3 && !memcmp(*text, "```", 3) ? memchr(*text, '\n', *n) : NULL;
+    if (!line) return;
+    while (end > line + 1 && memchr(" \t\r\n`", end[-1], 5)) end--;
+    *text = line + 1;
+    *n = (size_t)(end - *text);
+}
+
 enum lk_code lk_records_open(struct lk_records *records, const char *text, size_t n, const char *name) {
     memset(records, 0, sizeof *records);
     records->name = name;
+    without_fence(&text, &n);
     records->is_csv = n && !lk_is_json(text, n);
     if (records->is_csv) return lk_csv_open(&records->csv, text, n, name);
     lk_json_lines_open(&records->lines, text, n, name);

@@ -120,6 +120,11 @@ static void other_sizes_and_refusals(void **state) {
     memset(b.pixels, 180, 64 * 48 * 4);
     assert_ok(lk_pixel_judge(&a, &b, NULL, &j));
     assert_true(j.change_inside > 0);
+    struct lk_image tall;
+    assert_ok(lk_image_new(&tall, 250, 500, 3));
+    memset(tall.pixels, 90, 250 * 500 * 3);
+    assert_fails(lk_pixel_judge(&a, &tall, NULL, &j), LK_E_IMAGE_SIZE, "shape");
+    lk_image_free(&tall);
     struct lk_region outside = {0.5, 0.5, 0.6, 0.2};
     assert_fails(lk_pixel_judge(&a, &b, &outside, &j), LK_E_INPUT, "region");
     assert_ok(lk_image_new(&tiny, 10, 40, 3));

@@ -154,3 +154,10 @@ void cli_print_rejects(const char *path, const struct lk_rejects *rejects) {
                rejects->list[i].item, rejects->list[i].reason);
     if (rejects->n > SHOWN_REJECTS) lk_log(LK_LOG_WARNING, "  and %zu more", rejects->n - SHOWN_REJECTS);
 }
+
+void cli_print_unread(const char *path, const struct lk_names *names) {
+    char text[512] = "";
+    for (size_t i = 0, used = 0; i < names->n && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s\"%s\"", i ? ", " : "", names->list[i]);
+    if (names->n) lk_log(LK_LOG_INFO, "%s: columns not read: %s", path, text);
+}

@@ -33,3 +33,5 @@ const char *cli_pair_path(const struct cli_pairs *pairs, const struct cli_pair *
 bool cli_pair_is_preserved(const struct cli_pair *pair); /* the item is of the preserved arm */
 /* At most ten rejects on stderr, under a line with their number; nothing when there are none. */
 void cli_print_rejects(const char *path, const struct lk_rejects *rejects);
+/* Columns that nobody reads, on one line; nothing when there are none. */
+void cli_print_unread(const char *path, const struct lk_names *names);

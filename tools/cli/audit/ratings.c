@@ -15,6 +15,7 @@ struct writer {
     struct lk_dataset data;
     struct lk_ratings_import import;
     const char *salt;
+    bool comments;
 };
 
 static bool add_text(cJSON *to, const char *name, const char *text) {
@@ -103,7 +104,9 @@ static bool fill_evaluation(cJSON *line, const struct writer *w, const struct lk
            add_count(line, "position", r->position) &&
            (r->task < 0 || add_text(line, "taskId", w->import.tasks.list[r->task])) &&
            cJSON_AddBoolToObject(line, "isAttentionCheck", r->is_gold) != NULL &&
-           (!r->gold_keyed || cJSON_AddBoolToObject(line, "gold_right", r->gold_right));
+           (!r->gold_keyed || cJSON_AddBoolToObject(line, "gold_right", r->gold_right)) &&
+           (!r->timestamp || add_text(line, "timestamp", r->timestamp)) &&
+           (!r->comment || !w->comments || add_text(line, "comment", r->comment));
 }
 
 static bool fill_participant(cJSON *line, const struct writer *w, const struct lk_participant *p) {
@@ -211,11 +214,14 @@ static enum lk_code run(struct writer *w, const struct cli_arguments *a) {
         return lk_fail(LK_E_USAGE, "ratings: expected evaluations or participants, got \"%.40s\"", a->positional);
     if (!a->report.participants) return lk_fail(LK_E_USAGE, "ratings participants: expected --participants FILE");
     LK_TRY(read_participants(w, a->report.participants, a->report.completion_code));
+    cli_print_unread(a->report.participants, &w->import.unread);
     return print_participants(w);
 }
 
 enum lk_code cli_ratings(const struct cli_arguments *a) {
-    struct writer w = {.import = {.gold_tolerance = (int)a->report.gold_tolerance}, .salt = a->review.salt};
+    struct writer w = {.import = {.gold_tolerance = (int)a->report.gold_tolerance},
+                       .salt = a->review.salt,
+                       .comments = a->survey.comments};
     if (w.salt && (!*w.salt || strlen(w.salt) > 256))
         return lk_fail(LK_E_USAGE, "--salt: expected a text of 1 to 256 bytes");
     lk_dataset_init(&w.data);

@@ -86,6 +86,7 @@ static enum lk_code read_ratings(struct cli_report_input *in, const struct cli_r
     if (a->participants) {
         LK_TRY(read_rating_file(import, a->participants, PARTICIPANTS, a->completion_code));
         lk_log(LK_LOG_INFO, "%s: %zu participants", a->participants, import->n_participants);
+        cli_print_unread(a->participants, &import->unread);
         if (import->n_unlisted)
             lk_log(LK_LOG_WARNING, "%s: %zu raters of the ratings are not listed: counted as not submitted",
                    a->participants, import->n_unlisted);

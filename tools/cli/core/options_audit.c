@@ -505,8 +505,8 @@ static const struct cli_option options[] = {
     {.name = "comments",
      .kind = CLI_FLAG,
      .group = "Output",
-     .help = "export participants' comments too",
-     .commands = ON(CLI_SURVEY),
+     .help = "participants' comments too, which may name people",
+     .commands = ON(CLI_SURVEY) | ON(CLI_RATINGS),
      .offset = FIELD(survey.comments)},
 };
 const struct cli_option_part cli_options_of_audit = {options, sizeof options / sizeof *options};

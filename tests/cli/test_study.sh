@@ -197,6 +197,8 @@ grep -q '"rounding":.*"half_up"' report3/configuration.json || fail "the study's
 expect 3 likeness report --from out --pixel scores --rounding half_down -o report4
 grep -q -- '--rounding: the study says half_even, got half_down' stderr || fail "another rounding than the study's"
 expect 0 likeness report --from out --pixel scores --rounding half_down --allow rounding -o report4
+expect 3 likeness report --from out --pixel scores --threshold-drift 4 -o report6
+grep -q -- '--threshold-drift: the study says 3, got 4; --allow threshold.drift accepts it' stderr || fail "drift: $(cat stderr)"
 sed -i '1s/"steps":1,/"steps":7,/' half_up/manifest.jsonl
 expect 3 likeness report --from half_up --pixel scores -o report5
 grep -q 'exp1: steps is 7 in half_up/manifest.jsonl, line 1 (flux_30s_female_black_O-01), and 1 in .*line 2 ' stderr ||

@@ -166,17 +166,29 @@ static enum lk_code settle_analysis(const struct lk_study *study, struct cli_rep
     } words[] = {{"rounding", "rounding", "half_even", "", &a->rounding},
                  {"subcategory", "subcategory", "both", "", &a->subcategory},
                  {"human", "protocol", "003", "", &a->protocol},
+                 {"unclear", "unclear", "exclude", "", &a->unclear},
                  {"qc_policy", "qc-policy", "protocol", "protocol", &a->qc_policy}};
+    const struct {
+        const char *key, *option, *otherwise;
+        int64_t *value;
+    } numbers[] = {{"bootstrap", "bootstrap", "1000", &a->bootstrap},
+                   {"threshold.success", "threshold-success", "4", &a->success},
+                   {"threshold.soft_erasure", "threshold-soft-erasure", "2", &a->soft_erasure},
+                   {"threshold.drift", "threshold-drift", "3", &a->drift},
+                   {"threshold.identity_erasure", "threshold-identity", "4", &a->identity}};
     bool take;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *says = lk_study_setting(study, words[i].key), *now = *words[i].value ? *words[i].value : "protocol";
         LK_TRY(settle(a, words[i].key, words[i].option, now, words[i].otherwise, says, &take));
         if (take) *words[i].value = strcmp(says, words[i].none) ? says : NULL;
     }
-    char number[64];
-    snprintf(number, sizeof number, "%lld", (long long)a->bootstrap);
-    LK_TRY(settle(a, "bootstrap", "bootstrap", number, "1000", lk_study_setting(study, "bootstrap"), &take));
-    if (take) a->bootstrap = atoll(lk_study_setting(study, "bootstrap"));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        const char *says = lk_study_setting(study, numbers[i].key);
+        char now[32];
+        snprintf(now, sizeof now, "%lld", (long long)*numbers[i].value);
+        LK_TRY(settle(a, numbers[i].key, numbers[i].option, now, numbers[i].otherwise, says, &take));
+        if (take) *numbers[i].value = atoll(says);
+    }
     const double says = strtod(lk_study_setting(study, "alpha"), NULL);
     bool differs = a->alpha < says || a->alpha > says;
     if (differs && a->alpha > 0.0499999 && a->alpha < 0.0500001)
@@ -197,17 +209,7 @@ enum lk_code cli_report_runs_read(struct cli_report_runs *runs, struct cli_repor
 }
 
 void cli_report_runs_set(const struct cli_report_runs *runs, struct lk_report_options *o) {
-    const struct lk_study *s = runs->first;
-    if (!s) return;
-    const char *unclear = lk_study_setting(s, "unclear");
-    o->thresholds = (struct lk_thresholds){
-        atoi(lk_study_setting(s, "threshold.success")), atoi(lk_study_setting(s, "threshold.soft_erasure")),
-        atoi(lk_study_setting(s, "threshold.drift")), atoi(lk_study_setting(s, "threshold.identity_erasure"))};
-    o->unclear = !strcmp(unclear, "half")          ? LK_UNCLEAR_HALF
-                 : !strcmp(unclear, "nonadherent") ? LK_UNCLEAR_NONADHERENT
-                                                   : LK_UNCLEAR_EXCLUDE;
-    o->exact_z = !strcmp(lk_study_setting(s, "z"), "exact");
-    o->studies = runs->hashes.bytes;
+    if (runs->first) o->studies = runs->hashes.bytes;
 }
 
 void cli_report_runs_free(struct cli_report_runs *runs) {

@@ -1,5 +1,6 @@
 #!/bin/sh
 # A working set-up of every command, and tools/attack on it: 2,000 damaged files, with LIKENESS_TEST_FULL 100,000.
+# ATTACK_CORPUS is a folder for what is worth to be damaged further.
 set -u
 folder=$TEST_TMPDIR/attack
 PATH=$BUILD_DIR:$PATH
@@ -46,5 +47,62 @@ sed -n '1,6p' prompts.csv >some.csv && mv some.csv prompts.csv
     echo file_path,prompt_id,model_tag,seed,cfg,face_found,gender,gender_conf,arm
     for s in 0 1 2 3 4 5; do echo "a$s.png,p,sdxl,$s,6.5,true,Male,0.$s,"; echo "b$s.png,p,sdxl,$s,6.5,true,Female,0.9,"; done
 } >labels.csv
+
+# Weights in four bits, prompts encoded ahead, lists of jobs.
+likeness quantize m -o q >out.txt || exit 1
+likeness embed -m m -p x --max-sequence-length 32 -q -o e.safetensors >out.txt || exit 1
+echo '{"output":"result/a.png","prompt":"x","seed":3,"width":32,"height":32,"num_inference_steps":1,"guidance_scale":1.5,"images":[]}' >jobs.jsonl
+for seconds in 1.0,1.1,0.9 0.8,0.82,0.79; do
+    echo "{\"likeness_bench\":1,\"model\":\"flux2-dev\",\"device\":\"one\",\"dtype\":\"bf16\",\"quantize\":\"none\",\"width\":64,\"height\":64,\"references\":1,\"num_inference_steps\":2,\"stages\":[{\"name\":\"vae_encode\",\"seconds\":[0,0]},{\"name\":\"image\",\"seconds\":[$seconds]}]}"
+done >both
+sed -n 1p both >old.json && sed -n 2p both >new.json
+# A model that looks, its scores, and what it says of sources.
+make_checkpoint --family qwen25_vl --preset tiny vl || exit 1
+echo "{\"item_id\":\"${item}_O-01\",\"source\":\"face.jpg\",\"edited\":\"small.png\"}" >pairs.jsonl
+likeness judge run --slot primary -m vl --pairs pairs.jsonl -o judged.jsonl --mode direct -q -t 1 || exit 1
+echo '{"source_id":"Black_Male_20s","path":"face.jpg"}' >sources.jsonl
+likeness feature extract sources.jsonl -m vl -o features.jsonl --mode forced -q -t 1 || exit 1
+likeness judge --pairs images.jsonl >pixel.jsonl || exit 1
+# A study, its pictures, its journal; candidates for sources and who chose them.
+make_face --size 64x64 a.png && make_face --size 64x64 --skin 5 b.png || exit 1
+printf 'path,race,gender,age\na.png,White,Male,20-29\nb.png,South-east Asian,Female,more than 70\n' >sources.csv
+cat >study.json <<'T'
+{"schema": 1, "study": "two", "study_seed": 42, "prompt_scheme": "ov", "sources": "sources.csv",
+ "models": {"flux": {"path": "m", "num_inference_steps": 1, "max_sequence_length": 32, "width": 32, "height": 32, "seed": 7}},
+ "experiments": {"exp1": {"preset": "custom", "models": ["flux"], "prompts": ["O-01", "V-01"],
+   "sources": ["White_Male_20s", "SoutheastAsian_Female_70plus"]}},
+ "analysis": {"judge_prompt": "v1", "temperature": 0.1, "threshold.drift": 3, "bootstrap": 1000, "alpha": 0.05, "sample": "pairs500"}}
+T
+cp study.json other.json
+likeness study run study.json -o made --threads 1 >out.txt || exit 1
+for k in 1 2; do likeness study run study.json -o sharded --threads 1 --shard $k/2 >out.txt || exit 1; done
+make_portraits --size 16 portraits || exit 1
+cp portraits/labels.csv portraits.csv
+likeness study pools portraits.csv -o portraits/pools.jsonl >out.txt || exit 1
+sed -nE '1,84s/^\{"pool": 1, ("source_id": "[^"]*"), ("file": "[^"]*")\}$/{"time": "2026-01-17T10:00:00Z", "actor": "A", "action": "choose", \1, "pool": 1, \2, "criteria": {"frontal_face": true, "clear_focus": true, "proper_lighting": true, "identifiable_features": true, "neutral_expression": true, "upright_posture": true}, "note": ""}/p' \
+    portraits/pools.jsonl >portraits/selection_log.jsonl
+likeness study finalize portraits/pools.jsonl -o set >out.txt || exit 1
+# A survey with answers.
+printf '{"study":"mini","code":"C1ABCDEF","approval":"none is needed","investigator":"A","contact":"a@b.org","retain_until":"2029-01-17","tasks":1,"items":[{"id":"%s","source":"a.png","edited":"b.png","preserved":"a.png"}]}' ${item}_O-01 >survey.json
+likeness survey pilot survey.json --pilot 3 >out.txt || exit 1
+echo 'abc,C1ABCDEF' >codes.csv
+{
+    echo prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode
+    for s in 0 1 2 3 4 5; do for f in a b; do echo "p,sdxl,$s,6.5,$f$s.png,none,50,text"; done; done
+} >log.csv
+echo "{\"imageId\":\"${item}_O-01\",\"expected\":{\"editQuality\":1,\"raceDrift\":1}}" >gold.jsonl
+# Command lines, a word in each line.
+mkdir words
+words() { tr ' ' '\n' >"words/$1"; }
+echo edit -m not-there -r face.jpg -p x -W 64 -H 64 --steps 3 -s 7 --guidance-scale 4 --true-cfg-scale 2 -n y -o result/o.png | words edit
+echo plan -m m -W 64 -H 64 --max-sequence-length 32 --references 1 --device sm_80 --vram 16G --json | words plan
+echo judge -r face.jpg -r small.png | words judge
+echo stats kappa values.csv --x y --y y --weights quadratic | words stats
+echo sample strata126 --scores scores.csv --json | words sample
+echo report --scores scores.csv --bootstrap 10 --date 2026-01-01 --title x -o result/out | words report
+echo t2i post-filter --labels labels.csv --target uniform --attribute gender --tol 0.6 -o result/kept.csv | words post-filter
+echo study plan study.json --device sm_80 | words study
+echo review set ${item}_O-01 race_drift 2 --review result/journal --by A.B. --time 2026-01-17T10:00:00Z --note n | words review
+echo survey cost 000 | words survey
 [ -n "${LIKENESS_TEST_FULL:-}" ] && default=100000 || default=2000
-exec attack --runs "${ATTACK_RUNS:-$default}" --seed "${ATTACK_SEED:-1}" .
+exec attack ${ATTACK_CORPUS:+--corpus "$ATTACK_CORPUS"} --runs "${ATTACK_RUNS:-$default}" --seed "${ATTACK_SEED:-1}" .

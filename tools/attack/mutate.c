@@ -239,10 +239,18 @@ static void mutate_jpeg(struct attack_bytes *b, uint64_t *state) {
     mutate_part(b, chosen, n, chosen + 2, n - 2, state);
 }
 
+/* Any bytes, mostly those of the first kilobyte, where most formats say what follows. */
+static void mutate_binary(struct attack_bytes *b, uint64_t *state) {
+    size_t n = b->n && below(state, 2) && b->n > 1024 ? 1024 : b->n;
+    for (size_t k = 1 + below(state, 8); k && n; k--)
+        b->data[below(state, n)] =
+            below(state, 2) ? (uint8_t)attack_random(state) : (uint8_t[]){0, 1, 0x7f, 0xff}[below(state, 4)];
+}
+
 void attack_mutate(struct attack_bytes *bytes, enum attack_form form, uint64_t *state) {
     static void (*const mutators[])(struct attack_bytes *, uint64_t *) = {
         [ATTACK_JSON] = mutate_json, [ATTACK_TABLE] = mutate_table, [ATTACK_SAFETENSORS] = mutate_safetensors,
-        [ATTACK_PNG] = mutate_png,   [ATTACK_JPEG] = mutate_jpeg,
+        [ATTACK_PNG] = mutate_png,   [ATTACK_JPEG] = mutate_jpeg,   [ATTACK_BINARY] = mutate_binary,
     };
     for (size_t n = 1 + below(state, 3); n; n--)
         if (below(state, 5))

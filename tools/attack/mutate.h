@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum attack_form { ATTACK_JSON, ATTACK_TABLE, ATTACK_SAFETENSORS, ATTACK_PNG, ATTACK_JPEG };
+enum attack_form { ATTACK_JSON, ATTACK_TABLE, ATTACK_SAFETENSORS, ATTACK_PNG, ATTACK_JPEG, ATTACK_BINARY };
 
 struct attack_bytes {
     uint8_t *data; /* of malloc, with a byte of room behind n */

@@ -57,7 +57,7 @@ static enum lk_code bring_entry(const char *from, const char *to, const char *na
 
 /* All but hidden files and the transformer's folder at the top. */
 static enum lk_code bring_tree(const char *from, const char *to, int depth) {
-    LK_TRY(make_folder(to));
+    if (depth) LK_TRY(make_folder(to));
     DIR *folder = opendir(from);
     if (!folder) return lk_fail_errno(errno, "%s: cannot read the folder", from);
     enum lk_code rc = LK_OK;
@@ -81,18 +81,16 @@ static enum lk_code make_config(const char *model, const char *const *kept, char
     return rc;
 }
 
-/* Everything in `part`, which becomes `folder` when all is there. */
-static enum lk_code write_model(const char *model, const char *part, const char *folder, const char *config,
-                                enum lk_quantize how, const char *const *kept) {
+static enum lk_code write_model(const char *model, const char *folder, const char *config, enum lk_quantize how,
+                                const char *const *kept) {
     struct lk_checkpoint cp;
     LK_TRY(lk_component_open(&cp, model, "transformer", STEM));
-    char *inner = lk_format("%s/transformer", part), *json = lk_format("%s/transformer/config.json", part);
+    char *inner = lk_format("%s/transformer", folder), *json = lk_format("%s/transformer/config.json", folder);
     enum lk_code rc = inner && json ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", folder);
-    if (!rc) rc = bring_tree(model, part, 0);
+    if (!rc) rc = bring_tree(model, folder, 0);
     if (!rc) rc = make_folder(inner);
     if (!rc) rc = lk_atomic_write_file(json, config, strlen(config));
     if (!rc) rc = lk_quantize_write(&cp, inner, STEM, how, kept, SHARD_BYTES);
-    if (!rc && rename(part, folder)) rc = lk_fail_errno(errno, "%s: cannot be renamed to %s", part, folder);
     lk_free(inner);
     lk_free(json);
     lk_checkpoint_close(&cp);
@@ -100,14 +98,15 @@ static enum lk_code write_model(const char *model, const char *part, const char 
 }
 
 static enum lk_code quantize(const char *model, const char *folder, enum lk_quantize how, const char *const *kept) {
-    char *config = NULL, *part = lk_format("%s.part", folder);
-    struct stat st;
-    enum lk_code rc = part ? make_config(model, kept, &config) : lk_fail(LK_E_NOMEM, "%s: out of memory", folder);
-    if (!rc && (!lstat(folder, &st) || !lstat(part, &st)))
-        rc = lk_fail(LK_E_USAGE, "%s (or %s) is there already: name another folder, or remove it", folder, part);
-    if (!rc) rc = write_model(model, part, folder, config, how, kept);
+    char *config = NULL;
+    struct lk_atomic_file *made;
+    LK_TRY(make_config(model, kept, &config));
+    enum lk_code rc = lk_atomic_open_folder(&made, folder);
+    if (!rc && (rc = write_model(model, lk_atomic_folder(made), config, how, kept)))
+        lk_atomic_discard(made);
+    else if (!rc)
+        rc = lk_atomic_commit(made);
     lk_free(config);
-    lk_free(part);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/names.h"
 #include "engine/base/process.h"
+#include "engine/base/text.h"
 
 #define BUFFER_BYTES (64 * 1024)
 
@@ -22,7 +24,8 @@
     while (result < 0 && errno == EINTR)
 
 struct lk_atomic_file {
-    int fd;
+    int fd; /* -1 of a folder */
+    bool is_folder;
     char *path;
     char *temporary; /* in the same folder: rename works within one file system only */
     size_t folder_length;
@@ -43,6 +46,13 @@ static void free_file(struct lk_atomic_file *file) {
     lk_free(file);
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at) {
+    (void)st, (void)type, (void)at;
+    return remove(path);
+}
+
+static void remove_tree(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+
 /* Removes what processes of this user and host that have ended without a word left in the folder. */
 static void sweep(const struct lk_atomic_file *file) {
     static atomic_uint_least64_t swept; /* a batch writes into one folder: it is looked through once */
@@ -62,9 +72,11 @@ static void sweep(const struct lk_atomic_file *file) {
         if (sscanf(entry->d_name + n_start, "%ld-%u.tmp%n", &pid, &number, &n) != 2 || !n ||
             entry->d_name[n_start + (size_t)n] || !lk_process_is_gone(pid))
             continue;
-        if (!fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
-            st.st_uid == geteuid())
-            unlinkat(dirfd(folder), entry->d_name, 0);
+        if (fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_uid != geteuid()) continue;
+        if (S_ISREG(st.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
+        char *tree = S_ISDIR(st.st_mode) ? lk_format("%s/%s", file->temporary, entry->d_name) : NULL;
+        if (tree) remove_tree(tree);
+        lk_free(tree);
     }
     if (folder) closedir(folder);
 }
@@ -79,26 +91,24 @@ static enum lk_code open_temporary(struct lk_atomic_file *file) {
     for (int attempt = 0; attempt < 100; attempt++) {
         snprintf(file->temporary, room, "%.*s.lk-%08x-%ld-%u.tmp", (int)file->folder_length, file->path,
                  lk_host_number(), (long)getpid(), atomic_fetch_add(&counter, 1));
-        RETRY(file->fd, open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        if (file->is_folder && !mkdir(file->temporary, 0777)) return LK_OK;
+        if (!file->is_folder) RETRY(file->fd, open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         if (file->fd >= 0) return LK_OK;
         if (errno != EEXIST) break;
     }
     return lk_fail_errno(errno, "%s: cannot create a file in its folder", file->path);
 }
 
-enum lk_code lk_atomic_open(struct lk_atomic_file **out, const char *path) {
-    *out = NULL;
+static enum lk_code open_new(struct lk_atomic_file **out, const char *path, bool is_folder) {
     const char *slash = strrchr(path, '/');
     size_t folder_length = slash ? (size_t)(slash - path) + 1 : 0, length = strlen(path);
     if (length == folder_length || folder_length > INT32_MAX / 2)
-        return lk_fail(LK_E_NOT_REGULAR, "\"%s\": expected the name of a file to write", path);
-    struct stat st;
-    if (!lstat(path, &st) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-        return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file or none, got a folder or device; name a file",
-                       path);
+        return lk_fail(LK_E_NOT_REGULAR, "\"%s\": expected the name of a %s to write", path,
+                       is_folder ? "folder" : "file");
     struct lk_atomic_file *file = lk_malloc(sizeof *file);
     if (!file) return lk_fail(LK_E_NOMEM, "%s: no memory to write it; free memory and try again", path);
     file->fd = -1;
+    file->is_folder = is_folder;
     file->folder_length = folder_length;
     file->buffered = 0;
     file->temporary = NULL;
@@ -112,6 +122,29 @@ enum lk_code lk_atomic_open(struct lk_atomic_file **out, const char *path) {
     *out = file;
     return LK_OK;
 }
+
+enum lk_code lk_atomic_open(struct lk_atomic_file **out, const char *path) {
+    struct stat st;
+    *out = NULL;
+    if (!lstat(path, &st) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+        return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file or none, got a folder or device; name a file",
+                       path);
+    return open_new(out, path, false);
+}
+
+enum lk_code lk_atomic_open_folder(struct lk_atomic_file **out, const char *path) {
+    struct stat st;
+    size_t length = strlen(path);
+    *out = NULL;
+    if (!lstat(path, &st)) return lk_fail(LK_E_USAGE, "%s: is there already: name another folder, or remove it", path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    char *name = lk_format("%.*s", (int)length, path);
+    enum lk_code rc = name ? open_new(out, name, true) : lk_fail(LK_E_NOMEM, "%s: no memory to write it", path);
+    lk_free(name);
+    return rc;
+}
+
+const char *lk_atomic_folder(const struct lk_atomic_file *file) { return file->temporary; }
 
 static enum lk_code write_all(struct lk_atomic_file *file, const unsigned char *bytes, size_t n_bytes) {
     while (n_bytes) {
@@ -161,7 +194,32 @@ static enum lk_code put_in_place(const struct lk_atomic_file *file) {
     return failed ? lk_fail_errno(errno, "%s: cannot put it in place", file->path) : LK_OK;
 }
 
+/* What a batch, or what is in a folder, reaches the disk. */
+static enum lk_code sync_all(const struct lk_atomic_file *any) {
+    int fd, failed;
+    RETRY(fd, open(any->temporary, O_RDONLY | O_CLOEXEC));
+    if (fd < 0) return lk_fail_errno(errno, "%s: cannot sync", any->path);
+    RETRY(failed, syncfs(fd));
+    enum lk_code rc = failed ? lk_fail_errno(errno, "%s: cannot sync", any->path) : LK_OK;
+    close(fd);
+    return rc;
+}
+
+/* Its place was free when it was begun; rename replaces an empty folder only. */
+static enum lk_code commit_folder(struct lk_atomic_file *file) {
+    enum lk_code rc = sync_all(file);
+    if (!rc) rc = put_in_place(file);
+    if (rc) {
+        lk_atomic_discard(file);
+        return rc;
+    }
+    rc = sync_folder(file);
+    free_file(file);
+    return rc;
+}
+
 enum lk_code lk_atomic_commit(struct lk_atomic_file *file) {
+    if (file->is_folder) return commit_folder(file);
     enum lk_code rc = flush(file);
     int fd = file->fd, failed = 0;
     if (!rc && batch.open)
@@ -188,20 +246,9 @@ enum lk_code lk_atomic_commit(struct lk_atomic_file *file) {
 
 void lk_atomic_batch_begin(void) { batch.open = true; }
 
-/* What the batch has written reaches the disk. */
-static enum lk_code sync_batch(const struct lk_atomic_file *any) {
-    int fd, failed;
-    RETRY(fd, open(any->temporary, O_RDONLY | O_CLOEXEC));
-    if (fd < 0) return lk_fail_errno(errno, "%s: cannot sync", any->path);
-    RETRY(failed, syncfs(fd));
-    enum lk_code rc = failed ? lk_fail_errno(errno, "%s: cannot sync", any->path) : LK_OK;
-    close(fd);
-    return rc;
-}
-
 enum lk_code lk_atomic_batch_end(enum lk_code rc) {
     size_t n_placed = 0;
-    if (!rc && batch.n) rc = sync_batch(batch.files[0]);
+    if (!rc && batch.n) rc = sync_all(batch.files[0]);
     while (!rc && n_placed < batch.n)
         if (!(rc = put_in_place(batch.files[n_placed]))) n_placed++;
     if (rc && n_placed) lk_fail_prefix(rc, "%zu of %zu files are new, the others as they were", n_placed, batch.n);
@@ -225,7 +272,10 @@ enum lk_code lk_atomic_batch_end(enum lk_code rc) {
 void lk_atomic_discard(struct lk_atomic_file *file) {
     if (!file) return;
     if (file->fd >= 0) close(file->fd);
-    unlink(file->temporary);
+    if (file->is_folder)
+        remove_tree(file->temporary);
+    else
+        unlink(file->temporary);
     free_file(file);
 }
 

@@ -20,6 +20,11 @@ struct lk_atomic_file;
  * symbolic link is replaced, not followed. LK_E_NOT_FOUND when there is no such folder, LK_E_IO, LK_E_NOMEM. */
 enum lk_code lk_atomic_open(struct lk_atomic_file **out, const char *path);
 
+/* A whole folder in the same way: what lk_atomic_folder names is filled by the caller, then committed or discarded with
+ * all that is in it. LK_E_USAGE when there is something at `path`. */
+enum lk_code lk_atomic_open_folder(struct lk_atomic_file **out, const char *path);
+const char *lk_atomic_folder(const struct lk_atomic_file *file);
+
 /* Appends (buffered). LK_E_DISK_FULL, LK_E_IO; the caller then discards. */
 enum lk_code lk_atomic_write(struct lk_atomic_file *file, const void *bytes, size_t n_bytes);
 

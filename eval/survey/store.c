@@ -141,6 +141,7 @@ enum lk_code lk_survey_open(struct lk_survey **out, const struct lk_survey_study
     if (!s) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
     s->study = study;
     enum lk_code rc = prepare(s, folder, create);
+    if (rc && !strstr(lk_error_text(), folder)) lk_fail_prefix(rc, "%s", folder);
     if (rc)
         lk_survey_close(s);
     else

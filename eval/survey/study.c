@@ -77,7 +77,9 @@ static enum lk_code read_settings(const struct reader *r) {
     s->instrument = instruments[number];
     bool turk = number >= LK_PROTOCOL_000, survey = number == LK_PROTOCOL_001;
     LK_TRY(take_text(r, "study", "", &s->name));
-    if (!*s->name || strlen(s->name) > 100 || strpbrk(s->name, "|\"\\\n")) return bad(r, "study", "a short name");
+    bool clean = true; /* it stands in JSON and in hashes as it is */
+    for (const char *c = s->name; *c; c++) clean &= (unsigned char)*c >= ' ' && !strchr("|\"\\", *c);
+    if (!*s->name || strlen(s->name) > 100 || !clean) return bad(r, "study", "a short name");
     LK_TRY(take_count(r, "experiment", number == LK_PROTOCOL_003 ? 2 : 1, 3, &experiment));
     s->experiment = (int)experiment;
     if (s->experiment < 1 || (number == LK_PROTOCOL_003 && s->experiment != 2))
@@ -307,6 +309,7 @@ enum lk_code lk_survey_study_read(struct lk_survey_study **out, const char *path
         r.study->folder = lk_strdup(whole);
         rc = r.study->folder ? fill(&r) : lk_fail(LK_E_NOMEM, "out of memory for a survey");
     }
+    if (rc && !strstr(lk_error_text(), path)) lk_fail_prefix(rc, "%s", path);
     if (rc)
         lk_survey_study_free(r.study);
     else

@@ -144,6 +144,41 @@ static void files_of_dead_processes_are_swept(void **state) {
     assert_int_equal(access(kept, F_OK), 0);
 }
 
+/* Filled beside its place, then there with all that is in it, or gone with it; so are those of the dead. */
+static void a_folder_appears_whole(void **state) {
+    (void)state;
+    char made[1400], in[2400];
+    struct lk_atomic_file *file;
+    snprintf(made, sizeof made, "%s/made/", folder);
+    for (int kept = 0; kept < 2; kept++) {
+        assert_ok(lk_atomic_open_folder(&file, made));
+        assert_int_equal(access(made, F_OK), -1);
+        snprintf(in, sizeof in, "%s/inner", lk_atomic_folder(file));
+        assert_int_equal(mkdir(in, 0777), 0);
+        snprintf(in, sizeof in, "%s/inner/a", lk_atomic_folder(file));
+        assert_ok(lk_atomic_write_file(in, "x", 1));
+        if (kept)
+            assert_ok(lk_atomic_commit(file));
+        else
+            lk_atomic_discard(file);
+        assert_int_equal(n_entries(), kept);
+    }
+    snprintf(in, sizeof in, "%s/made/inner/a", folder);
+    assert_int_equal(access(in, F_OK), 0);
+    assert_int_equal(lk_atomic_open_folder(&file, made), LK_E_USAGE);
+    pid_t child = fork();
+    if (!child) _exit(lk_atomic_open_folder(&file, path) || mkdir(lk_atomic_folder(file), 0777) != -1);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(n_entries(), 2);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_ok(lk_atomic_write_file(path, "new", 3));
+    assert_int_equal(n_entries(), 2); /* the file, without what the child left */
+    unlink(in);
+    snprintf(in, sizeof in, "%s/made/inner", folder);
+    assert_int_equal(rmdir(in), 0);
+    assert_int_equal(rmdir(made), 0);
+}
+
 /* What the file `name` of the folder holds: one letter; 0: there is none. */
 static char letter(const char *name) {
     char of[1400], text[2] = "";
@@ -190,6 +225,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(interrupted_calls_are_made_again, fresh_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_limit_of_size_is_an_error, fresh_folder, remove_folder),
         cmocka_unit_test_setup_teardown(files_of_dead_processes_are_swept, fresh_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_folder_appears_whole, fresh_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_batch_appears_together, fresh_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

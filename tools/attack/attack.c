@@ -8,7 +8,6 @@
  * that did not keep it stay in FOLDER as survivor-SEED-RUN, and the exit status is 1. A damaged file that makes a
  * command end as none before did is damaged further in later runs; with --corpus such files are kept from one campaign
  * to the next. At the end every command must work on the undamaged files as at the beginning. */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/atomic_file.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "eval/scores/dataset.h"
@@ -11,6 +10,7 @@
 #include "eval/t2i/report.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/pairs.h"
+#include "tools/cli/core/outputs.h"
 
 /* A file of the user's, whole. */
 struct input {
@@ -20,12 +20,6 @@ struct input {
 
 static enum lk_code read_input(const char *path, struct input *out) {
     return lk_read_file(path, LK_SCORES_MAX_BYTES, &out->text, &out->n);
-}
-
-static enum lk_code write_output(const char *path, const struct lk_text *text) {
-    if (path) return lk_atomic_write_file(path, text->bytes, text->n);
-    fwrite(text->bytes, 1, text->n, stdout);
-    return LK_OK;
 }
 
 static enum lk_code read_prompts(const struct cli_t2i_arguments *a, struct lk_t2i_prompts *out) {
@@ -61,7 +55,7 @@ static enum lk_code prompts(const struct cli_arguments *arguments) {
     if (!rc) rc = lk_t2i_prompts_mitigate(&table, (int)a->cue);
     if (!rc) rc = lk_t2i_prompts_csv(&table, columns, &text);
     if (!rc && columns != LK_T2I_PRINTED_COLUMNS) cli_print_rejects(a->csv, &table.rejects);
-    if (!rc) rc = write_output(arguments->output, &text);
+    if (!rc) rc = cli_output_write(arguments, &text);
     if (!rc) lk_log(LK_LOG_INFO, "%zu prompts", table.n);
     if (!rc && table.rejects.n && columns != LK_T2I_PRINTED_COLUMNS)
         rc = lk_fail(LK_E_PARTIAL, "%s: %zu records were refused; the others were written", a->csv, table.rejects.n);
@@ -205,7 +199,7 @@ static enum lk_code filter(const struct cli_arguments *arguments, struct lk_t2i_
     LK_TRY(read_input(a->labels.values[0], &input));
     enum lk_code rc = lk_t2i_post_filter_csv(images, kept, 0, input.text, input.n, &text);
     lk_free(input.text);
-    if (!rc) rc = write_output(arguments->output, &text);
+    if (!rc) rc = cli_output_write(arguments, &text);
     lk_text_free(&text);
     if (rc) return rc;
     lk_log(LK_LOG_INFO, "%zu of %zu pictures with a label kept, in %zu of %zu sets of one model, prompt and cfg",

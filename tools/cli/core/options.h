@@ -63,6 +63,7 @@ struct cli_arguments {
     struct lk_job job;
     const char *system; /* NULL: the model's default */
     const char *output;
+    bool overwrite;
     const char *dump_steps;
     const char *jobs;       /* a list of edits */
     int64_t jobs_per_visit; /* of edit --jobs and study run */

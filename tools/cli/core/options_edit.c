@@ -121,12 +121,19 @@ static const struct cli_option options[] = {
      .help = "the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is "
              "missing, of quantize a folder that is not there; of t2i a folder (metrics) or a file; of survey and "
              "study the folder, of study new and pools the file, of study finalize the folder; of judge run a file to "
-             "which lines are added. What is there is "
+             "which lines are added. A result that is there is "
              "replaced, unless the command reads it",
      .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY) | ON(CLI_QUANTIZE) | ON(CLI_STUDY) |
                  ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED),
      .required = RUNS | ON(CLI_REPORT) | ON(CLI_QUANTIZE) | ON(CLI_EMBED),
      .offset = FIELD(output)},
+    {.name = "overwrite",
+     .kind = CLI_FLAG,
+     .group = "Output",
+     .help = "replace what is there also if it is no result of this program (a picture without a recipe, somebody "
+             "else's report.html), or a table with another content",
+     .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_STUDY),
+     .offset = FIELD(overwrite)},
 };
 const struct cli_option_part cli_options_of_edit = {options, sizeof options / sizeof *options};
 

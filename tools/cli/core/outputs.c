@@ -1,26 +1,38 @@
 #include "tools/cli/core/outputs.h"
 
+#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/text.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/file.h"
 
 static bool same(const char *path, const struct stat *output) {
     struct stat st;
     return !stat(path, &st) && st.st_dev == output->st_dev && st.st_ino == output->st_ino;
 }
 
-/* Whether a report into `folder` would write the file anew: all of its tables, the page and the configuration. */
+/* Whether a report, an export or a final set into `folder` would write the file anew: all of its tables and those. */
 static bool is_written(const char *file, const char *folder, const struct stat *folder_stat) {
+    static const char *const names[] = {"report.html",
+                                        "configuration.json",
+                                        "survey.json",
+                                        "participants.jsonl",
+                                        "abandoned.jsonl",
+                                        "evaluations_exp1.jsonl",
+                                        "evaluations_exp2.jsonl",
+                                        "evaluations_exp3.jsonl",
+                                        "source_manifest.json"};
     struct stat st;
     const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
     char *copy = lk_strdup(file), *tables = lk_format("%s/tables", folder);
     const char *place = copy ? dirname(copy) : "";
     bool result = tables && !stat(tables, &st) && same(place, &st);
-    if (!strcmp(name, "report.html") || !strcmp(name, "configuration.json")) result |= same(place, folder_stat);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) result |= same(place, folder_stat);
     lk_free(copy);
     lk_free(tables);
     return result;
@@ -46,10 +58,66 @@ static enum lk_code check_option(const struct cli_arguments *a, const struct sta
     return LK_OK;
 }
 
+enum lk_code cli_output_name_check(const char *path) {
+    struct stat st;
+    if (!strcmp(path, "-"))
+        return lk_fail(LK_E_USAGE,
+                       "--output: expected a name; \"-\" is none, and standard output is not written to by it");
+    if (!lstat(path, &st) || errno != ENAMETOOLONG) return LK_OK;
+    return lk_fail(LK_E_IO, "--output: %.64s...: the name is too long for its folder (%zu bytes); name it shorter",
+                   path, strlen(path));
+}
+
+/* The page or the tables of somebody else. */
+static enum lk_code check_page(const struct cli_arguments *a) {
+    static const char mark[] = "<meta name=\"generator\" content=\"likeness ";
+    char head[2048], *page = lk_format("%s/report.html", a->output), *tables = lk_format("%s/tables", a->output);
+    struct stat st;
+    enum lk_code rc = page && tables ? LK_OK : lk_fail(LK_E_NOMEM, "--output: out of memory");
+    if (!rc && !a->overwrite && (!stat(page, &st) || !stat(tables, &st))) {
+        FILE *file = fopen(page, "rb");
+        size_t n = file ? fread(head, 1, sizeof head, file) : 0;
+        if (file) fclose(file);
+        if (!memmem(head, n, mark, sizeof mark - 1))
+            rc = lk_fail(LK_E_USAGE,
+                         "--output: %s: has a report.html or tables that are no result of likeness; name "
+                         "another folder, or replace them with --overwrite",
+                         a->output);
+    }
+    lk_free(page);
+    lk_free(tables);
+    return rc;
+}
+
+enum lk_code cli_output_write(const struct cli_arguments *a, const struct lk_text *text) {
+    char *there = NULL;
+    size_t n = 0;
+    struct stat st;
+    if (text->rc) return text->rc;
+    if (!a->output) {
+        fwrite(text->bytes, 1, text->n, stdout);
+        return LK_OK;
+    }
+    if (!a->overwrite && !stat(a->output, &st) && S_ISREG(st.st_mode) && st.st_size) {
+        bool equal =
+            !lk_read_file(a->output, text->n + 1, &there, &n) && n == text->n && !memcmp(there, text->bytes, n);
+        lk_free(there);
+        return equal ? LK_OK
+                     : lk_fail(LK_E_USAGE,
+                               "--output: %s: is there with another content; name another file, or "
+                               "replace it with --overwrite",
+                               a->output);
+    }
+    return lk_atomic_write_file(a->output, text->bytes, text->n);
+}
+
 enum lk_code cli_outputs_check(const struct cli_arguments *a) {
     struct stat st;
     const struct cli_option *o;
-    if (!a->output || stat(a->output, &st)) return LK_OK;
+    if (!a->output) return LK_OK;
+    LK_TRY(cli_output_name_check(a->output));
+    if (a->command == CLI_REPORT || (a->command == CLI_T2I && !strcmp(a->positional, "metrics"))) LK_TRY(check_page(a));
+    if (stat(a->output, &st)) return LK_OK;
     for (size_t i = 0; (o = cli_option(i)); i++)
         if (!o->parameter && strcmp(o->name, "output") && (o->commands >> a->command & 1))
             LK_TRY(check_option(a, &st, o));

@@ -20,6 +20,7 @@ struct cli_jobs {
     const char *dump_steps; /* of one job; NULL: none */
     const char *embeds;     /* encode the prompts into this file instead of editing; NULL */
     int jobs_per_visit;
+    bool overwrite; /* also files that are not of this program */
     /* When the run must repeat another one: the picture with its recipe, and the weights it must find; else NULL. */
     const char *recipe, *weights_identity;
 };

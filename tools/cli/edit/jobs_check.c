@@ -1,5 +1,5 @@
-#include <errno.h>
 #include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -8,6 +8,8 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/utf8.h"
+#include "engine/image/image.h"
+#include "tools/cli/core/outputs.h"
 #include "tools/cli/edit/job.h"
 
 static bool same_file(const char *path, const struct stat *s) {
@@ -55,19 +57,46 @@ static enum lk_code check_overwrite(const struct cli_jobs *jobs, const char *out
     return LK_OK;
 }
 
+/* A picture with a recipe, or prompts that embed has encoded. Weights of a model are neither. */
+static bool is_ours(const char *path, const char *ending) {
+    static const char mark[] = "\"__metadata__\":{\"likeness\":\"prompt embeddings";
+    char head[128];
+    if (!strcmp(ending, ".png")) {
+        struct lk_png_text *texts;
+        if (lk_png_text_read(path, &texts)) return false;
+        bool found = false;
+        for (const struct lk_png_text *t = texts; t && t->key && !found; t++) found = !strcmp(t->key, "likeness");
+        lk_png_text_free(texts);
+        return found;
+    }
+    FILE *file = fopen(path, "rb");
+    size_t n = file ? fread(head, 1, sizeof head, file) : 0;
+    if (file) fclose(file);
+    return memmem(head, n, mark, sizeof mark - 1);
+}
+
 /* Found out before the long run: a name that is none, a file that is needed, a place that cannot be written to. */
 static enum lk_code check_output(const struct cli_jobs *jobs, const char *path, const char *ending,
                                  const struct inputs *in) {
     struct stat s;
     const char *dot = strrchr(path, '.');
-    if (!strcmp(path, "-"))
-        return lk_fail(LK_E_USAGE, "--output: expected a file's name: a picture is not written to standard output");
+    LK_TRY(cli_output_name_check(path));
     bool exists = stat(path, &s) == 0;
     if (exists && S_ISDIR(s.st_mode)) return lk_fail(LK_E_USAGE, "--output: %s: is a folder; name a file in it", path);
     if (!dot || strcasecmp(dot, ending))
         return lk_fail(LK_E_USAGE, "--output: %s: expected a name that ends in %s, the format that is written", path,
                        ending);
     if (exists) LK_TRY(check_overwrite(jobs, path, in, &s));
+    if (exists && s.st_size && !is_ours(path, ending)) {
+        if (jobs->embeds)
+            return lk_fail(LK_E_USAGE,
+                           "--output: %s: is there and no file of embed, perhaps weights; name another file", path);
+        if (!jobs->overwrite)
+            return lk_fail(LK_E_USAGE,
+                           "--output: %s: is there and is no result of likeness; name another file, or "
+                           "replace it with --overwrite",
+                           path);
+    }
     char *copy = lk_strdup(path);
     if (!copy) return lk_fail(LK_E_NOMEM, "--output: out of memory");
     const char *folder = dirname(copy);
@@ -76,9 +105,6 @@ static enum lk_code check_output(const struct cli_jobs *jobs, const char *path, 
         rc = lk_fail(LK_E_NOT_FOUND, "--output: %s: no such folder", folder);
     else if (access(folder, W_OK))
         rc = lk_fail(LK_E_IO, "--output: %s: the folder cannot be written to", folder);
-    else if (lstat(path, &s) && errno == ENAMETOOLONG)
-        rc = lk_fail(LK_E_IO, "--output: %.64s...: the name is too long for its folder (%zu bytes); name it shorter",
-                     path, strlen(path));
     lk_free(copy);
     return rc;
 }

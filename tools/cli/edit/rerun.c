@@ -49,6 +49,7 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
                                 .n = 1,
                                 .model = a->model,
                                 .jobs_per_visit = 1,
+                                .overwrite = a->overwrite,
                                 .recipe = a->positional,
                                 .weights_identity = r.weights_identity};
         make_job(&job.job, &r, a);

@@ -80,7 +80,7 @@ enum lk_code cli_stats(const struct cli_arguments *arguments) {
     enum lk_code rc = test->takes & NO_FILE ? LK_OK : stats_read(&s);
     if (!rc) rc = test->run(&s);
     rc = stats_close(&s.out, rc);
-    if (rc && s.file && rc != LK_E_USAGE && strncmp(lk_error_text(), s.file, strlen(s.file)))
+    if (rc && s.file && strncmp(lk_error_text(), s.file, strlen(s.file)))
         rc = lk_fail_prefix(rc, "%s: %s", s.file, s.test);
     stats_free(&s);
     return rc;

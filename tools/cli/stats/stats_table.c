@@ -57,7 +57,7 @@ enum lk_code stats_misused(const struct stats *s, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return lk_fail(LK_E_USAGE, "%s: %s", s->test, text);
+    return lk_fail(LK_E_USAGE, "%s%s%s: %s", s->file ? s->file : "", s->file ? ": " : "", s->test, text);
 }
 
 enum lk_code stats_join(struct stats *s, const char **out, const char *format, ...) {

@@ -130,7 +130,8 @@ static enum lk_code verify_row(void *context, const struct lk_journal_row *row) 
     if (rc) return rc;
     v->n++;
     if (!gone && !strcmp(sha256, row->made.sha256)) return LK_OK;
-    printf("%s: %s\n", row->entry.name, gone ? "gone" : "changed");
+    lk_log_text(stdout, row->entry.name, false);
+    puts(gone ? ": gone" : ": changed");
     v->n_bad++;
     LK_TRY(lk_grow(&v->bad, &v->capacity, v->n_now + 1, sizeof *v->bad));
     v->bad[v->n_now++] = row->entry.index;
@@ -155,8 +156,8 @@ enum lk_code study_verify(const struct cli_arguments *a) {
     if (rc) return rc;
     printf("%lld pictures, %lld not as recorded\n", (long long)v.n, (long long)v.n_bad);
     if (!v.n_bad) return LK_OK;
-    return lk_fail(LK_E_CHECKSUM, "%lld of %lld pictures are gone or changed, named above; %s", (long long)v.n_bad,
-                   (long long)v.n,
+    return lk_fail(LK_E_CHECKSUM, "%s: %lld of %lld pictures are gone or changed, named above; %s", v.folder,
+                   (long long)v.n_bad, (long long)v.n,
                    v.requeue ? "the next run makes them again" : "--requeue has the next run make them");
 }
 

@@ -105,7 +105,8 @@ static enum lk_code compare_all(const char *folder, const struct all *all) {
     lk_free(path);
     if (rc) return rc;
     printf("%zu pictures made again, %zu differ\n", c.n, c.n_other);
-    return c.n_other ? lk_fail(LK_E_CHECKSUM, "%zu of %zu pictures made again differ, named above", c.n_other, c.n)
+    return c.n_other ? lk_fail(LK_E_CHECKSUM, "%s: %zu of %zu pictures made again differ, named above", folder,
+                               c.n_other, c.n)
                      : LK_OK;
 }
 

@@ -1,10 +1,10 @@
 /* The study as one file: made and checked. */
+#include "tools/cli/core/outputs.h"
 #include "tools/cli/study/study.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/atomic_file.h"
 #include "tools/cli/cli.h"
 
 static enum lk_code check(const struct cli_arguments *a, struct lk_study *study) {
@@ -22,10 +22,7 @@ static enum lk_code check(const struct cli_arguments *a, struct lk_study *study)
 static enum lk_code begin(const struct cli_arguments *a) {
     struct lk_text text = {0};
     enum lk_code rc = lk_study_template(a->study.template, &text);
-    if (!rc && a->output)
-        rc = lk_atomic_write_file(a->output, text.bytes, text.n);
-    else if (!rc)
-        fwrite(text.bytes, 1, text.n, stdout);
+    if (!rc) rc = cli_output_write(a, &text);
     lk_text_free(&text);
     return rc;
 }

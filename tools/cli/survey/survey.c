@@ -49,15 +49,15 @@ static enum lk_code open_all(struct opened *o, const struct cli_arguments *a, co
     return rc;
 }
 
-static enum lk_code check_ethics(const struct lk_survey_study *study) {
+static enum lk_code check_ethics(const struct lk_survey_study *study, const char *path) {
     const char *const values[] = {study->approval, study->investigator, study->contact};
     const char *const names[] = {"approval", "investigator", "contact"};
     for (int i = 0; i < 3; i++)
         if (!*values[i])
             return lk_fail(LK_E_INPUT,
-                           "the study has no \"%s\": participants must be told it; --preview serves the "
+                           "%s: the study has no \"%s\": participants must be told it; --preview serves the "
                            "pages without letting anybody in",
-                           names[i]);
+                           path, names[i]);
     return LK_OK;
 }
 
@@ -69,7 +69,7 @@ static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
                                    .preview = a->survey.preview};
     struct survey_listener *listener;
     const char *address = a->survey.bind ? a->survey.bind : "127.0.0.1";
-    if (!a->survey.preview) LK_TRY(check_ethics(o->study));
+    if (!a->survey.preview) LK_TRY(check_ethics(o->study, a->more[0]));
     if (a->survey.pilot) LK_TRY(lk_survey_pilot(o->survey, (int)a->survey.pilot, wall_clock(NULL)));
     cli_signals_install();
     LK_TRY(survey_listen(&listener, &server, address, (int)a->survey.port));
@@ -104,10 +104,11 @@ static enum lk_code write_in(const char *folder, const char *name, const struct 
 static enum lk_code add_about(const struct lk_survey_study *study, struct lk_text *out) {
     lk_text_add(out,
                 "{\"study\":\"%s\",\"protocol\":\"%s\",\"instrument\":\"%s\",\"experiment\":%d,\"seed\":%llu,"
-                "\"tasks\":%d,\"places\":%d,\"retain_until\":\"%.40s\",\"program_version\":\"" LIKENESS_VERSION "\"}\n",
+                "\"tasks\":%d,\"places\":%d,\"retain_until\":",
                 study->name, lk_protocol_name(study->protocol), study->instrument, study->experiment,
-                (unsigned long long)study->seed, study->n_tasks, study->places,
-                strpbrk(study->retain_until, "\"\\") ? "" : study->retain_until);
+                (unsigned long long)study->seed, study->n_tasks, study->places);
+    lk_text_json(out, study->retain_until);
+    lk_text_add(out, ",\"program_version\":\"" LIKENESS_VERSION "\"}\n");
     return out->rc;
 }
 
@@ -139,7 +140,9 @@ static enum lk_code verify_codes(struct opened *o, const struct cli_arguments *a
     int n_wrong = 0, n_all = 0;
     if (!a->survey.verify) return lk_fail(LK_E_USAGE, "survey codes: expected --verify FILE");
     LK_TRY(lk_read_file(a->survey.verify, 1 << 24, &text, &n));
-    enum lk_code rc = LK_OK;
+    enum lk_code rc = memchr(text, 0, n)
+                          ? lk_fail(LK_E_INPUT, "%s: byte %zu: expected text, got NUL", a->survey.verify, strlen(text))
+                          : LK_OK;
     char *rest = NULL;
     for (char *line = strtok_r(text, "\r\n", &rest); line && !rc; line = strtok_r(NULL, "\r\n", &rest)) {
         const char *comma = strrchr(line, ',');
@@ -152,8 +155,10 @@ static enum lk_code verify_codes(struct opened *o, const struct cli_arguments *a
         n_wrong += !valid;
     }
     lk_free(text);
+    if (!rc && !n_all) rc = lk_fail(LK_E_INPUT, "%s: expected a code in each line, got none", a->survey.verify);
     if (rc || !n_wrong) return rc;
-    return lk_fail(n_wrong < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%d of %d codes are not valid", n_wrong, n_all);
+    return lk_fail(n_wrong < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%s: %d of %d codes are not valid", a->survey.verify,
+                   n_wrong, n_all);
 }
 
 static enum lk_code print_hit(void) {

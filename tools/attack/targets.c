@@ -93,7 +93,7 @@ const struct attack_target attack_targets[] = {
     {"set/source_manifest.json", ATTACK_JSON,
      "report --primary answers.jsonl --manifest set/source_manifest.json --bootstrap 10 -o result/out", NULL, 0, 0},
     {"portraits.csv", ATTACK_TABLE, "study pools portraits.csv -o result/pools.jsonl", NULL, 0, 0},
-    {"portraits/pools.jsonl", ATTACK_JSON, "study finalize portraits/pools.jsonl -o result/final", NULL, 0, 0},
+    {"portraits/pools.jsonl", ATTACK_JSON, "study finalize portraits/pools.jsonl -o result/final", "portraits", 0, 0},
     {"portraits/selection_log.jsonl", ATTACK_JSON, "study finalize portraits/pools.jsonl -o result/final", "portraits",
      0, 0},
     {"set/source_manifest.json", ATTACK_JSON, "study validate set/source_manifest.json", NULL, 2, 0},

@@ -68,25 +68,20 @@ enum lk_code cli_output_name_check(const char *path) {
                    path, strlen(path));
 }
 
-/* The page or the tables of somebody else. */
+/* Somebody else's page. */
 static enum lk_code check_page(const struct cli_arguments *a) {
     static const char mark[] = "<meta name=\"generator\" content=\"likeness ";
-    char head[2048], *page = lk_format("%s/report.html", a->output), *tables = lk_format("%s/tables", a->output);
-    struct stat st;
-    enum lk_code rc = page && tables ? LK_OK : lk_fail(LK_E_NOMEM, "--output: out of memory");
-    if (!rc && !a->overwrite && (!stat(page, &st) || !stat(tables, &st))) {
-        FILE *file = fopen(page, "rb");
-        size_t n = file ? fread(head, 1, sizeof head, file) : 0;
-        if (file) fclose(file);
-        if (!memmem(head, n, mark, sizeof mark - 1))
-            rc = lk_fail(LK_E_USAGE,
-                         "--output: %s: has a report.html or tables that are no result of likeness; name "
-                         "another folder, or replace them with --overwrite",
-                         a->output);
-    }
+    char head[2048], *page = lk_format("%s/report.html", a->output);
+    if (!page) return lk_fail(LK_E_NOMEM, "--output: out of memory");
+    FILE *file = a->overwrite ? NULL : fopen(page, "rb");
+    size_t n = file ? fread(head, 1, sizeof head, file) : 0;
+    if (file) fclose(file);
     lk_free(page);
-    lk_free(tables);
-    return rc;
+    if (!n || memmem(head, n, mark, sizeof mark - 1)) return LK_OK;
+    return lk_fail(LK_E_USAGE,
+                   "--output: %s: has a report.html that is no result of likeness; name another folder, or replace it "
+                   "with --overwrite",
+                   a->output);
 }
 
 enum lk_code cli_output_write(const struct cli_arguments *a, const struct lk_text *text) {

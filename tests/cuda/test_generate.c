@@ -1,9 +1,11 @@
 /* Replies within a memory budget: weights resident in part or all streamed give the ids of the run with all of them,
  * never in more memory than allowed, and below the least nothing is read. On the simulated GPU. */
+#include "models/text/chat_batch.h"
 #include "models/text/qwen25_vl.h"
 #include "models/text/generate.h"
 #include "tests/common/cuda.h"
 #include "tests/common/simulated_gpu.h"
+#include "weights/quant/write.h"
 
 #define CHECKPOINT "golden/data/qwen25_vl/nested/checkpoint"
 #define N_PROMPT   12
@@ -90,8 +92,87 @@ static void same_ids_within_any_budget(void **state) {
     lk_checkpoint_close(&model.checkpoint);
 }
 
+/* A tiny model's folder; packed: bitsandbytes' four bits in its language and vision layers. */
+static const char *chat_folder(bool packed) {
+    static const char *const kept[] = {"lm_head", "embed_tokens", NULL};
+    static char folder[1024];
+    char command[4200];
+    struct lk_checkpoint checkpoint;
+    snprintf(folder, sizeof folder, "%s-%d", test_path("chat"), packed);
+    snprintf(command, sizeof command, "rm -rf '%s' && '%s/make_checkpoint' --family qwen25_vl --preset tiny '%s'",
+             folder, getenv("BUILD_DIR"), folder);
+    assert_int_equal(system(command), 0);
+    if (!packed) return folder;
+    assert_ok(lk_checkpoint_open_present(&checkpoint, folder, "model"));
+    assert_ok(lk_quantize_write(&checkpoint, folder, "packed", LK_QUANTIZE_NF4, kept, UINT64_MAX));
+    lk_checkpoint_close(&checkpoint);
+    snprintf(command, sizeof command, "mv '%s/packed.safetensors' '%s/model.safetensors'", folder, folder);
+    assert_int_equal(system(command), 0);
+    return folder;
+}
+
+/* What the model says of pictures is one text for each question, resident or streamed, from pinned copies or by
+ * readers, one at a time or together, with weights of 16 bits and of four. */
+static void same_words_about_pictures(void **state) {
+    static const struct lk_budget budgets[] = {
+        {0}, {.resident_bytes = 1, .host_bytes = 1 << 30}, {.resident_bytes = 1, .host_bytes = 1, .readers = 3}};
+    (void)state;
+    for (int packed = 0; packed < 2; packed++) {
+        struct lk_chat *chat;
+        struct lk_token_bytes tokens;
+        struct lk_image images[2];
+        struct lk_chat_question questions[2] = {0};
+        struct lk_chat_part parts[2][2] = {0};
+        struct lk_chat_message messages[2];
+        struct lk_chat_answer first[2], again[2];
+        uint64_t peaks[3];
+        assert_ok(lk_chat_open(&chat, chat_folder(packed), LK_BF16));
+        assert_ok(lk_chat_tokens(chat, &tokens));
+        for (int i = 0; i < 2; i++) {
+            assert_ok(lk_image_new(&images[i], 56, 84, 3));
+            for (int k = 0; k < 56 * 84 * 3; k++) images[i].pixels[k] = (uint8_t)(k * (3 + i));
+            parts[i][0].image = &images[i];
+            parts[i][1].text = i ? "And this?" : "Who is it?";
+            messages[i] = (struct lk_chat_message){"user", parts[i], 2};
+            lk_chat_request_init(&questions[i].request, chat);
+            questions[i].request.messages = &messages[i];
+            questions[i].request.n_messages = 1;
+            questions[i].request.generation.max_new_tokens = 6;
+        }
+        for (int b = 0; b < 3; b++) {
+            struct lk_device *dev;
+            struct lk_chat_answer *answers = b ? again : first;
+            uint64_t waits = gpu->calls("cuStreamWaitEvent");
+            gpu->memory_peak(0);
+            assert_ok(lk_device_cuda_create(0, &dev));
+            dev->budget = budgets[b];
+            assert_ok(lk_chat_ask(chat, dev, &tokens, questions, 2, b % 2 + 1, NULL, answers));
+            lk_device_free(dev);
+            peaks[b] = gpu->memory_peak(0);
+            assert_true(b ? gpu->calls("cuStreamWaitEvent") > waits : gpu->calls("cuStreamWaitEvent") == waits);
+            for (int i = 0; i < 2; i++) {
+                assert_int_equal(answers[i].code, LK_OK);
+                assert_true(answers[i].n_tokens > 0);
+                assert_int_equal(answers[i].n, first[i].n);
+                assert_memory_equal(answers[i].text, first[i].text, first[i].n);
+                if (b) lk_chat_answer_free(&answers[i]);
+            }
+        }
+        printf("%s: %llu bytes with all weights, %llu streamed; \"%.*s\"\n", packed ? "nf4" : "bf16",
+               (unsigned long long)peaks[0], (unsigned long long)peaks[2], (int)first[0].n, first[0].text);
+        assert_true(peaks[2] < peaks[0]);
+        for (int i = 0; i < 2; i++) {
+            lk_chat_answer_free(&first[i]);
+            lk_image_free(&images[i]);
+        }
+        lk_token_bytes_free(&tokens);
+        lk_chat_close(chat);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_ids_within_any_budget)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_ids_within_any_budget),
+                                       cmocka_unit_test(same_words_about_pictures)};
     gpu = simulated_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static unsigned other_commands(const char *name) {
         {"exif-transpose", ON(CLI_CHAT)},
         {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE)},
         {"device", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
-        {"vram", ON(CLI_STUDY) | ON(CLI_CHAT)},
+        {"vram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE)},
         {"gemm", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"conv", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"threads", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_VERIFY) | ON(CLI_STATS) |

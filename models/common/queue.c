@@ -269,7 +269,7 @@ static enum lk_code prepare_device(struct queue *q, struct lk_device *dev) {
 static enum lk_code run(struct queue *q, struct lk_device *dev) {
     enum lk_code rc = prepare_device(q, dev);
     for (; rc / 100 == LK_E_FIT / 100 && q->most > 1; rc = prepare_device(q, dev)) q->most /= 2;
-    if (rc / 100 == LK_E_FIT / 100) {
+    if (rc == LK_E_FIT) {
         be_sparing(q);
         rc = prepare_device(q, dev);
     }

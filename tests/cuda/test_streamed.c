@@ -1,6 +1,11 @@
 /* Weights that do not all fit: staged, resident in part, streamed through rings of several sizes by several readers. A
  * picture has the bits of the run with everything resident, whatever the budget; a plan is the peak to the byte; below
  * the least budget nothing is read. On the simulated GPU, which looks for copies and kernels in the wrong order. */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "engine/base/alloc.h"
 #include "models/placement.h"
 #include "tests/common/cuda.h"
@@ -163,11 +168,113 @@ static void failing_calls(void **state) {
     bench_close(&b);
 }
 
+/* Cuts the transformer's file when a stage begins. */
+struct cutter {
+    const char *path, *stage;
+};
+static enum lk_code cut(void *context, const char *stage, int step, int n_steps) {
+    const struct cutter *c = context;
+    (void)n_steps;
+    return !strcmp(stage, c->stage) && !step && truncate(c->path, 4096) ? LK_E_INTERNAL : LK_OK;
+}
+
+/* In a process of its own, since what was read is then doubtful for good: the code of an edit whose file is cut when
+ * `stage` begins, its message naming the file. readers: by which its weights come; 0: from copies in pinned memory. */
+static enum lk_code edit_of_a_cut_file(const char *stage, int readers) {
+    char folder[1024], path[1100], command[4200];
+    struct tiny_job job;
+    struct lk_device *dev;
+    struct lk_result result;
+    snprintf(folder, sizeof folder, "%s", test_path("cut-while-mapped"));
+    snprintf(path, sizeof path, "%s/transformer/diffusion_pytorch_model.safetensors", folder);
+    snprintf(command, sizeof command, "rm -rf '%s' && cp -rL '%s' '%s' && chmod -R u+w '%s'", folder,
+             tiny_edits[1].checkpoint, folder, folder);
+    if (system(command) || access(path, W_OK)) return LK_E_INTERNAL;
+    struct cutter cutter = {path, stage};
+    tiny_job_open_with(&job, &tiny_edits[1], folder, &(struct lk_pipeline_options){.compute = LK_BF16}, 2);
+    job.request.progress = cut;
+    job.request.progress_context = &cutter;
+    if (lk_device_cuda_create(0, &dev)) return LK_E_INTERNAL;
+    dev->budget.resident_bytes = 1;
+    dev->budget.host_bytes = readers ? 1 : (uint64_t)1 << 30;
+    dev->budget.readers = readers;
+    enum lk_code rc = lk_pipeline_edit(job.pipeline, dev, &job.request, &result);
+    if (rc && !strstr(lk_error_text(), path)) fail_msg("%s", lk_error_text());
+    lk_result_free(&result);
+    lk_device_free(dev);
+    return rc;
+}
+
+/* A weights file that is cut while its weights travel is an error that names it, never a signal and never a picture. */
+static void cut_while_mapped(void **state) {
+    static const struct {
+        const char *stage;
+        int readers;
+        enum lk_code expected;
+    } cases[] = {{"transformer", 1, LK_E_IO},
+                 {"transformer", 4, LK_E_IO},
+                 {"vae_decode", 2, LK_E_CHANGED},
+                 {"transformer", 0, LK_E_CHANGED}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status;
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            execl("/proc/self/exe", "test_cuda_streamed", "cut", cases[i].stage, cases[i].readers ? "r" : "p",
+                  (const char *[]){"0", "1", "2", "3", "4"}[cases[i].readers], (char *)NULL);
+            _exit(127);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) != (int)(cases[i].expected % 256))
+            fail_msg("%s, %d readers: status %d", cases[i].stage, cases[i].readers, WEXITSTATUS(status));
+    }
+}
+
+/* A reader's thread that cannot be started, whichever: an error that says so, and the next job has the good bits. */
+static int n_startable = -1; /* threads; -1: all */
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
+    if (!n_startable) return EAGAIN;
+    if (n_startable > 0) n_startable--;
+    return __real_pthread_create(thread, attributes, start, argument);
+}
+
+static void readers_that_do_not_start(void **state) {
+    (void)state;
+    struct bench b;
+    struct lk_image image;
+    bench_open(&b, &tiny_edits[1], 2);
+    const int64_t live = lk_alloc_live();
+    for (int n = 0; n < 3; n++) {
+        struct lk_device *dev;
+        assert_ok(lk_device_cuda_create(0, &dev));
+        dev->budget = (struct lk_budget){.resident_bytes = 1, .host_bytes = 1, .readers = 3};
+        n_startable = n;
+        assert_fails(edit(&b, dev, &image), LK_E_NOMEM, "that reads weights could not be started");
+        n_startable = -1;
+        assert_ok(edit(&b, dev, &image));
+        expect_good(&b, &image);
+        lk_image_free(&image);
+        lk_device_free(dev);
+        assert_int_equal(lk_alloc_live(), live);
+    }
+    bench_close(&b);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flux2), cmocka_unit_test(qwen_edit),     cmocka_unit_test(step1x),
-        cmocka_unit_test(rings), cmocka_unit_test(failing_calls),
+        cmocka_unit_test(flux2),
+        cmocka_unit_test(qwen_edit),
+        cmocka_unit_test(step1x),
+        cmocka_unit_test(rings),
+        cmocka_unit_test(failing_calls),
+        cmocka_unit_test(cut_while_mapped),
+        cmocka_unit_test(readers_that_do_not_start),
     };
+    if (argc == 5) return (int)(edit_of_a_cut_file(argv[2], atoi(argv[4])) % 256);
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     gpu = simulated_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,11 @@
  * Two events for each stay in the ring order the two streams: the op's stream waits for `arrived`, the copy stream for
  * `freed` of what lay there before. Everything is issued in the order of the visits, so that nothing waits on the host:
  * a unit is sent as soon as the visit after which its place is free has been issued. Where ranks share the weights,
- * what is sent is an all-gather of their shares, which lie where residents would. */
+ * what is sent is an all-gather of their shares, which lie where residents would.
+ *
+ * Mapped files are never registered with the driver: pages that may only be read are refused wherever that was tried
+ * (attribute 113 is 0), and a mapping that may be written takes its memory a second time. Weights go through pinned
+ * copies or the readers' slots. */
 #pragma once
 
 #include "engine/device.h"

@@ -92,7 +92,7 @@ static enum lk_code fill(struct lk_journal *j, const struct lk_journal_list *lis
 static enum lk_code check(struct lk_journal *j, const struct lk_journal_list *list) {
     char format[65], shard[65], expected[32];
     LK_TRY(about(j, "format", format));
-    if (!*format && !list) return lk_fail(LK_E_INPUT, "%s: expected a run's journal, got an empty file", j->path);
+    if (!*format && !list) return lk_fail(LK_E_NOT_FOUND, "%s: no run has begun in it yet", j->path);
     if (!*format) LK_TRY(fill(j, list));
     LK_TRY(about(j, "format", format));
     if (strcmp(format, FORMAT))

@@ -50,7 +50,10 @@ int __wrap_mkdir(const char *path, mode_t mode) { return fails() ? -1 : __real_m
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to) {
-    if (f && *f->poison && strstr(to, f->poison)) raise(SIGSEGV);
+    if (f && *f->poison && strstr(to, f->poison)) {
+        usleep(200000); /* so that the worker has taken more, if it does */
+        raise(SIGSEGV);
+    }
     return fails() ? -1 : __real_rename(from, to);
 }
 ssize_t __real_write(int fd, const void *bytes, size_t n);

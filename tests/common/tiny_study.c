@@ -67,6 +67,7 @@ pid_t tiny_study_start(const char *folder, const char *out, const char *action, 
     struct cli_arguments arguments;
     snprintf(study, sizeof study, "%s/study.json", folder);
     snprintf(output, sizeof output, "%s/%s", folder, out);
+    if (!strcmp(action, "verify") || !strcmp(action, "status")) argv[3] = output, argc = 4;
     snprintf(log, sizeof log, "%s/%s.log", folder, out);
     while (more && *more) argv[argc++] = *more++;
     fflush(NULL);

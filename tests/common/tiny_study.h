@@ -25,7 +25,8 @@ void tiny_faults_set(long long at, int what, long long room);
 /* Makes FOLDER/study.json with its sources, n_sources (1 to 12) times the prompts O-01 and V-01, for FLUX.2 and
  * Step1X-Edit. */
 void tiny_study_make(const char *folder, int n_sources, int n_steps);
-/* `likeness study ACTION FOLDER/study.json -o FOLDER/OUT` and more words (ending in NULL), in a process group of its
+/* `likeness study ACTION FOLDER/study.json -o FOLDER/OUT` (verify, status: ACTION FOLDER/OUT) and more words (ending in
+ * NULL), in a process group of its
  * own whose number is its process id; output goes to FOLDER/OUT.log. */
 pid_t tiny_study_start(const char *folder, const char *out, const char *action, const char *const *more);
 /* Its exit code, or minus the signal that ended it. */

@@ -305,11 +305,11 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .positional =
              "new|check|jobs|plan|compare|prompts|pools|finalize|validate|run|status|verify|rerun|merge|slurm",
          .positional_required = true,
-         .n_more = 2,
+         .n_more = CLI_MAX_MORE,
          .usage = "new [--template NAME] [-o STUDY.json] | check|jobs|plan STUDY.json | compare STUDY.json STUDY.json "
                   "| prompts [STUDY.json] | "
                   "pools LABELS.csv -o POOLS.jsonl | finalize POOLS.jsonl -o DIR | validate MANIFEST.json | "
-                  "run|rerun|merge|slurm STUDY.json -o DIR [options] | status|verify DIR",
+                  "run|rerun|slurm STUDY.json -o DIR [options] | merge STUDY.json [DIR]... -o DIR | status|verify DIR",
          .text = "A study file names sources, prompts, models with their parameters, and experiments; new writes "
                  "one to begin with. check names every cell without a source or with two, every picture that "
                  "cannot be read and every model that is not there (exit code 3). jobs prints the name of each "
@@ -325,7 +325,8 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                  "command goes on after a kill. A job that fails is tried three times and kept as failed; exit "
                  "code 6 if there are any. status says how far a run is, verify compares every picture with its "
                  "recorded digest, rerun makes a sample again and compares the bits. merge puts the journals of "
-                 "shards together; slurm prints the batch script of a job array that runs them.",
+                 "shards together, and with them runs in other folders, whose pictures it copies; slurm prints the "
+                 "batch script of a job array that runs them.",
          .examples = study_examples},
     [CLI_FEATURE] = {.name = "feature",
                      .summary = "ask a model what edits should keep of each source",
@@ -411,7 +412,8 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .positional = "survey|selection|study",
          .positional_required = true,
          .n_more = 1,
-         .usage = "survey STUDY.json [--store DIR] | selection POOLS.jsonl [--by NAME] | study DIR [--port N] [options]",
+         .usage =
+             "survey STUDY.json [--store DIR] | selection POOLS.jsonl [--by NAME] | study DIR [--port N] [options]",
          .text =
              "Serves the study's pages: entry by the platform's link (PROLIFIC_PID or workerId), guide, "
              "consent, tasks, evaluation, completion code. An answer is on disk before the page calls it "

@@ -38,7 +38,7 @@ enum cli_command {
 
 #define CLI_MAX_IMAGES LK_MAX_REFERENCES
 #define CLI_MAX_LIST   32
-#define CLI_MAX_MORE   3
+#define CLI_MAX_MORE   17
 
 /* Of stats, beside study_seed and alpha of report: NULL, false, 0 and -1 stand for an option that was not given. */
 struct cli_stats_options {

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
 #include "tools/cli/study/runner.h"
 
 static enum lk_code read_shard(struct study_list *list, const char *text) {
@@ -67,6 +69,15 @@ enum lk_code study_journal_open(const char *path, const struct study_list *list,
     return lk_journal_open(
         out, path,
         &(struct lk_journal_list){lk_study_hash(list->study), list->shard, list->n_shards, list->n, entry, &copy});
+}
+
+enum lk_code study_resolved_write(const struct lk_study *study, const char *folder) {
+    const char *resolved = lk_study_resolved(study);
+    char *path = lk_format("%s/study.json", folder);
+    enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc && access(path, F_OK)) rc = lk_atomic_write_file(path, resolved, strlen(resolved));
+    lk_free(path);
+    return rc;
 }
 
 enum lk_code study_folders_make(const char *path) {

@@ -1,4 +1,4 @@
-/* What is on record of a run: how far it is, whether its pictures are still those, shards put together. */
+/* What is on record of a run: how far it is, whether its pictures are still those; the batch script of its shards. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,25 +12,25 @@
 #include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
 
-static enum lk_code with_journal(const char *path, study_journal_fn *fn, void *context) {
+/* One without jobs, whose run was killed as it began or is just beginning, is none. */
+static enum lk_code with_journal(const char *path, study_journal_fn *fn, void *context, int *n) {
     struct lk_journal *journal;
-    LK_TRY(lk_journal_open(&journal, path, NULL));
-    enum lk_code rc = fn(context, journal, path);
+    enum lk_code rc = lk_journal_open(&journal, path, NULL);
+    if (rc) return rc == LK_E_NOT_FOUND ? LK_OK : rc;
+    ++*n;
+    rc = fn(context, journal, path);
     lk_journal_close(journal);
     return rc;
 }
 
-static enum lk_code each_shard(const char *folder, study_journal_fn *fn, void *context, int *n) {
+enum lk_code study_each_shard(const char *folder, study_journal_fn *fn, void *context, int *n) {
     char *above = lk_format("%s/shards", folder);
     struct dirent **names = NULL;
     int n_names = above ? scandir(above, &names, NULL, versionsort) : -1;
     enum lk_code rc = LK_OK;
     for (int i = 0; i < n_names; i++) {
         char *path = lk_format("%s/%s/journal.sqlite", above, names[i]->d_name);
-        if (path && *names[i]->d_name != '.' && !access(path, F_OK) && !rc) {
-            rc = with_journal(path, fn, context);
-            ++*n;
-        }
+        if (path && *names[i]->d_name != '.' && !access(path, F_OK) && !rc) rc = with_journal(path, fn, context, n);
         lk_free(path);
         free(names[i]);
     }
@@ -43,10 +43,10 @@ enum lk_code study_each_journal(const char *folder, study_journal_fn *fn, void *
     int n = 0;
     char *own = lk_format("%s/journal.sqlite", folder);
     if (!own) return lk_fail(LK_E_NOMEM, "out of memory");
-    bool there = !access(own, F_OK);
-    enum lk_code rc = there ? with_journal(own, fn, context) : each_shard(folder, fn, context, &n);
+    enum lk_code rc = access(own, F_OK) ? LK_OK : with_journal(own, fn, context, &n);
+    if (!rc && !n) rc = study_each_shard(folder, fn, context, &n);
     lk_free(own);
-    if (!rc && !there && !n) return lk_fail(LK_E_NOT_FOUND, "%s: no study was run here", folder);
+    if (!rc && !n) return lk_fail(LK_E_NOT_FOUND, "%s: no study was run here", folder);
     return rc;
 }
 
@@ -159,43 +159,6 @@ enum lk_code study_verify(const struct cli_arguments *a) {
     return lk_fail(LK_E_CHECKSUM, "%s: %lld of %lld pictures are gone or changed, named above; %s", v.folder,
                    (long long)v.n_bad, (long long)v.n,
                    v.requeue ? "the next run makes them again" : "--requeue has the next run make them");
-}
-
-struct merge {
-    struct lk_journal *journal;
-    const char *study;
-};
-
-static enum lk_code merge_one(void *context, struct lk_journal *journal, const char *path) {
-    const struct merge *m = context;
-    if (strcmp(lk_journal_study(journal), m->study))
-        return lk_fail(LK_E_CHANGED, "%s: is of another study (its configuration is %.12s, this one's %.12s)", path,
-                       lk_journal_study(journal), m->study);
-    return lk_journal_merge(m->journal, path);
-}
-
-enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) {
-    struct study_list list;
-    struct lk_journal_counts counts = {0};
-    struct merge m = {.study = lk_study_hash(study)};
-    int n = 0;
-    if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study merge STUDY.json -o DIR");
-    LK_TRY(study_list_make(&list, study, NULL));
-    char *path = lk_format("%s/journal.sqlite", a->output);
-    enum lk_code rc = path ? study_journal_open(path, &list, &m.journal) : lk_fail(LK_E_NOMEM, "out of memory");
-    if (!rc) rc = each_shard(a->output, merge_one, &m, &n);
-    if (!rc && !n) rc = lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
-    if (!rc) rc = study_manifest_write(m.journal, a->output);
-    if (!rc) rc = lk_journal_count(m.journal, &counts);
-    lk_journal_close(m.journal);
-    lk_free(path);
-    study_list_free(&list);
-    if (rc) return rc;
-    rc = study_conclude(&counts, a->json);
-    int64_t n_open = counts.all[LK_JOB_QUEUED] + counts.all[LK_JOB_LEASED];
-    if (!n_open) return rc;
-    return lk_fail(LK_E_PARTIAL, "%lld of %lld jobs were not made by any shard; run them, or run without --shard",
-                   (long long)n_open, (long long)counts.total);
 }
 
 /* One word for a shell. */

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/atomic_file.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "tools/cli/core/signals.h"
@@ -238,13 +237,9 @@ static enum lk_code conclude(const struct supervisor *s, const struct lk_journal
 static enum lk_code prepare(struct supervisor *s, const struct study_list *list, bool retry_failed,
                             struct lk_journal_counts *counts) {
     struct lk_journal *journal;
-    const char *resolved = lk_study_resolved(s->run.study);
     int64_t n;
     LK_TRY(study_journal_open(s->run.journal, list, &journal));
-    char *path = lk_format("%s/study.json", s->run.records);
-    enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
-    if (!rc && access(path, F_OK)) rc = lk_atomic_write_file(path, resolved, strlen(resolved));
-    lk_free(path);
+    enum lk_code rc = study_resolved_write(s->run.study, s->run.records);
     if (!rc && retry_failed) rc = lk_journal_requeue(journal, -1, &n);
     if (!rc) rc = requeue_lost(journal, s->run.folder);
     if (!rc) rc = lk_journal_count(journal, counts);

@@ -58,8 +58,12 @@ enum lk_code study_journal_open(const char *path, const struct study_list *list,
 /* Calls with the journal of the run in `folder` if it has one of its own, else with each shard's. */
 typedef enum lk_code study_journal_fn(void *context, struct lk_journal *journal, const char *path);
 enum lk_code study_each_journal(const char *folder, study_journal_fn *fn, void *context);
+/* With each shard's alone; *n grows by as many. */
+enum lk_code study_each_shard(const char *folder, study_journal_fn *fn, void *context, int *n);
 /* What the journals in a run's folder say together. */
 enum lk_code study_count(const char *folder, struct lk_journal_counts *out);
+/* The study with all its defaults, as FOLDER/study.json, unless it is there. */
+enum lk_code study_resolved_write(const struct lk_study *study, const char *folder);
 /* A folder and those above it. */
 enum lk_code study_folders_make(const char *path);
 /* Makes the jobs, with the command line's devices: pictures below `folder`, journal and manifest in `records`, which is

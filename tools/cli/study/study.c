@@ -70,8 +70,10 @@ static const struct {
 enum lk_code cli_study(const struct cli_arguments *a) {
     struct lk_study *study;
     char known[200] = "";
-    if (a->more[1] && strcmp(a->positional, "compare"))
-        return lk_fail(LK_E_USAGE, "study %s: expected one file, got \"%.60s\" as well", a->positional, a->more[1]);
+    bool merges = !strcmp(a->positional, "merge");
+    const char *surplus = merges ? NULL : a->more[strcmp(a->positional, "compare") ? 1 : 2];
+    if (surplus)
+        return lk_fail(LK_E_USAGE, "study %s: expected no more files, got \"%.60s\" as well", a->positional, surplus);
     if (!strcmp(a->positional, "prompts") && !a->more[0]) return study_prompts(a, NULL);
     for (size_t i = 0, used = 0; i < N_ACTIONS; i++) {
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", actions[i].name);

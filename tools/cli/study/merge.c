@@ -1,0 +1,98 @@
+/* study merge: shards of one folder, and runs of other folders with their pictures, put together. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/digest.h"
+#include "engine/base/file.h"
+#include "tools/cli/study/runner.h"
+#include "tools/cli/study/study.h"
+
+enum { MAX_PICTURE_BYTES = 1 << 30 };
+
+struct merge {
+    struct lk_journal *journal;
+    const char *study, *from, *to; /* from NULL: the pictures are there */
+};
+
+static enum lk_code is_done(void *context, const struct lk_journal_row *row) {
+    *(bool *)context = row->state == LK_JOB_DONE;
+    return LK_OK;
+}
+
+static enum lk_code copy_file(const char *from, const char *to, const char *sha256) {
+    char *bytes, got[65], *folder = lk_strdup(to);
+    size_t n;
+    if (!folder) return lk_fail(LK_E_NOMEM, "%s: out of memory", to);
+    *strrchr(folder, '/') = 0;
+    enum lk_code rc = study_folders_make(folder);
+    lk_free(folder);
+    if (rc) return rc;
+    LK_TRY(lk_read_file(from, MAX_PICTURE_BYTES, &bytes, &n));
+    lk_sha256(bytes, n, got);
+    rc = strcmp(got, sha256)
+             ? lk_fail(LK_E_CHECKSUM, "%s: is not as recorded; 'study verify --requeue' there, and run, makes it again",
+                       from)
+             : lk_atomic_write_file(to, bytes, n);
+    lk_free(bytes);
+    return rc;
+}
+
+/* What is done here already stays as it is. */
+static enum lk_code copy_picture(void *context, const struct lk_journal_row *row) {
+    const struct merge *m = context;
+    bool done = false;
+    LK_TRY(lk_journal_one(m->journal, row->entry.index, is_done, &done));
+    if (done) return LK_OK;
+    char *from = lk_format("%s/results/%s", m->from, row->entry.output),
+         *to = lk_format("%s/results/%s", m->to, row->entry.output);
+    enum lk_code rc = from && to ? copy_file(from, to, row->made.sha256) : lk_fail(LK_E_NOMEM, "out of memory");
+    lk_free(from);
+    lk_free(to);
+    return rc;
+}
+
+static enum lk_code merge_one(void *context, struct lk_journal *journal, const char *path) {
+    struct merge *m = context;
+    if (strcmp(lk_journal_study(journal), m->study))
+        return lk_fail(LK_E_CHANGED, "%s: is of another study (its configuration is %.12s, this one's %.12s)", path,
+                       lk_journal_study(journal), m->study);
+    if (m->from) LK_TRY(lk_journal_each(journal, LK_JOB_DONE, false, copy_picture, m));
+    return lk_journal_merge(m->journal, path);
+}
+
+static enum lk_code merge_all(struct merge *m, const struct cli_arguments *a) {
+    int n = 0;
+    LK_TRY(study_each_shard(a->output, merge_one, m, &n));
+    for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++, n++) {
+        m->from = a->more[k];
+        LK_TRY(study_each_journal(m->from, merge_one, m));
+    }
+    return n ? LK_OK : lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
+}
+
+enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) {
+    struct study_list list;
+    struct lk_journal_counts counts = {0};
+    struct merge m = {.study = lk_study_hash(study), .to = a->output};
+    if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study merge STUDY.json -o DIR");
+    LK_TRY(study_list_make(&list, study, NULL));
+    char *path = lk_format("%s/journal.sqlite", a->output);
+    enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc && a->more[1]) rc = study_folders_make(a->output);
+    if (!rc) rc = study_journal_open(path, &list, &m.journal);
+    if (!rc) rc = study_resolved_write(study, a->output);
+    if (!rc) rc = merge_all(&m, a);
+    if (!rc) rc = study_manifest_write(m.journal, a->output);
+    if (!rc) rc = lk_journal_count(m.journal, &counts);
+    lk_journal_close(m.journal);
+    lk_free(path);
+    study_list_free(&list);
+    if (rc) return rc;
+    rc = study_conclude(&counts, a->json);
+    int64_t n_open = counts.all[LK_JOB_QUEUED] + counts.all[LK_JOB_LEASED];
+    if (!n_open) return rc;
+    return lk_fail(LK_E_PARTIAL, "%lld of %lld jobs were not made by any shard; run them, or run without --shard",
+                   (long long)n_open, (long long)counts.total);
+}

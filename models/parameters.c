@@ -58,6 +58,11 @@ const struct lk_parameter lk_parameters[] = {
     {"size-level", "size_level", NULL, 0, LK_PARAMETER_INT, REQUEST(size_level), .record = LK_RECORD_USED,
      .families = LK_FOR_STEP1X, .label = "size level", .group = "Sampling", .unit = "PIXELS", RANGE(16, 8192),
      .help = "edits are made at about this size squared, then resized to the source's"},
+    {"accel", "accel", NULL, 0, LK_PARAMETER_CHOICE, REQUEST(accel), .record = LK_RECORD_USED,
+     .families = LK_FOR_STEP1X, .label = "accel", .a1111 = "Accel", .group = "Sampling", .unit = "NAME",
+     .otherwise = "every token in every step", .choices = "region",
+     .help = "region: RegionE, where only tokens that are being edited pass through most steps; needs 28 steps; "
+             "another picture, which its recipe records"},
     {"max-sequence-length", "max_sequence_length", NULL, 0, LK_PARAMETER_INT, REQUEST(max_sequence_length),
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .group = "Sampling", .unit = "TOKENS", RANGE(1, 32768),
      .help = "prompt tokens; longer prompts are cut, FLUX.2's shorter ones padded"},

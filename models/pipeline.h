@@ -40,6 +40,10 @@ struct lk_request {
     uint64_t seed;
     int max_sequence_length;
     int size_level; /* Step1X-Edit: edits are made at about size_level^2 pixels */
+    /* Step1X-Edit: "region" for fewer passes, with another picture (models/step1x/region.h), or NULL. Cosine to the
+     * source up to which a token counts as edited; 0: 0.88, as its authors have it. */
+    const char *accel;
+    double region_threshold;
     /* Qwen-Image-Edit: pixels of a reference as the text encoder and as the VAE sees it; 0: 384^2 and 1024^2, as the
      * model was trained. */
     int64_t condition_area, vae_area;
@@ -109,7 +113,7 @@ struct lk_result {
 /* One stage of a run as the plan device saw it. */
 struct lk_plan_stage {
     /* "vision", "text_encoder", "vae_encode", "conditioning" (what is made once for all steps), "transformer" (a
-     * step), "vae_decode" */
+     * step), "region" (a step of the edited tokens only, as if it were all), "vae_decode" */
     const char *name;
     uint64_t parameters;   /* of the component; of "conditioning" and "transformer" those that the stage reads */
     uint64_t weight_bytes; /* that the stage reads */

@@ -187,9 +187,15 @@ static struct lk_rows cut_stream(const struct lk_mmdit *p, bool text) {
 enum lk_code lk_mmdit_new_block(struct lk_mmdit *passes, int n) {
     LK_EACH_PASS(p, passes, n) {
         struct lk_arena *arena = &p->dev->arena;
-        int64_t own = lk_mmdit_slice_rows(p, p->n);
+        int64_t own = lk_mmdit_slice_rows(p, p->n), n_keys = p->cos->shape[0];
         LK_TRY(LK_NEW(arena, &p->u, p->dtype, own, p->dim));
-        for (int j = 0; j < 3; j++) LK_TRY(LK_NEW(arena, &p->qkv[j], p->dtype, j ? p->n : own, p->dim));
+        LK_TRY(LK_NEW(arena, &p->qkv[0], p->dtype, own, p->dim));
+        for (int j = 1; j < 3; j++) {
+            if (p->kv)
+                p->qkv[j] = lk_tensor_rows(p->kv, n_keys * p->n_kv++, n_keys);
+            else
+                LK_TRY(LK_NEW(arena, &p->qkv[j], p->dtype, p->n, p->dim));
+        }
     }
     return LK_OK;
 }

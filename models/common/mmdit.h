@@ -36,6 +36,9 @@ struct lk_mmdit {
     const char *branch; /* "cond", "uncond"; NULL: the family has one */
     bool untraced;      /* what the blocks compute is not shown */
     int64_t slice_rows; /* that a block works on at a time, but for keys and values; 0: all */
+    /* Keys and values of more rows than this pass has, [rows of cos, dim] each, block after block; NULL: its own. */
+    const struct lk_tensor *kv;
+    int64_t n_kv;       /* that were handed out */
     struct lk_tensor z; /* [n, dim]: residual stream */
     /* Of the block at hand. */
     struct lk_modulation txt[2], img[2]; /* of attention and of MLP */

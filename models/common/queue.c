@@ -125,7 +125,8 @@ static void note_steps(const struct queue *q, struct lk_walk *w, struct lk_cost 
     const struct lk_cost *now = &q->dev->cost;
     before->flops = now->flops - (now->flops - before->flops) / n;
     before->bytes = now->bytes - (now->bytes - before->bytes) / n;
-    lk_walk_note(w, "transformer", NULL, w->request->num_inference_steps * (int)n, before);
+    int steps = q->stages->whole_steps ? q->stages->whole_steps(w) : w->request->num_inference_steps;
+    lk_walk_note(w, "transformer", NULL, steps * (int)n, before);
 }
 
 /* Some jobs from their noise to their final latents. */

@@ -170,6 +170,7 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(lk_step1x_make_rope(r));
     LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, lk_flow_match_mu(&r->m->scheduler, r->n_noise)));
     LK_TRY(look_ahead(r));
+    if (r->region.on) LK_TRY(lk_step1x_region_prepare(r));
     return make_noise(r);
 }
 
@@ -197,6 +198,19 @@ static enum lk_code guide(const struct lk_step1x_run *r, int i) {
     return lk_guidance(r->walk.dev, &op);
 }
 
+/* What the passes of edited tokens cost where these are all. */
+static enum lk_code plan_region(struct lk_step1x_run *r) {
+    struct lk_cost before = r->walk.dev->cost;
+    int n_whole, n_part, longest = lk_step1x_longest(r) == &r->branches[1];
+    lk_step1x_region_count(r, &n_whole, &n_part);
+    lk_step1x_region_all(r);
+    struct lk_step1x_pass in = pass(r, longest, 0);
+    LK_TRY(lk_step1x_transformer_forward(r->walk.dev, &r->m->transformer, &in, 1));
+    lk_walk_note(&r->walk, "region", NULL, n_part * r->n_branches, &before);
+    r->walk.dev->cost = before;
+    return LK_OK;
+}
+
 /* The velocities of step i: of both prompts where there are two, combined. */
 static enum lk_code predict(void *const *runs, int n, int i) {
     const struct lk_step1x_run *first = runs[0];
@@ -204,12 +218,17 @@ static enum lk_code predict(void *const *runs, int n, int i) {
     struct lk_step1x_pass in[LK_MAX_PASSES] = {0};
     int n_passes = 0;
     for (int k = 0; k < n; k++) {
-        const struct lk_step1x_run *r = runs[k];
-        for (int j = 0; j < r->n_branches; j++) in[n_passes++] = pass(r, j, i);
+        struct lk_step1x_run *r = runs[k];
+        if (r->region.on) LK_TRY(lk_step1x_region_begin(r, i));
+        for (int j = 0; j < r->n_branches && !r->region.idle; j++) in[n_passes++] = pass(r, j, i);
     }
-    LK_TRY(lk_step1x_transformer_forward(dev, &first->m->transformer, in, n_passes));
-    for (int k = 0; k < n; k++) LK_TRY(guide(runs[k], i));
-    return LK_OK;
+    if (n_passes) LK_TRY(lk_step1x_transformer_forward(dev, &first->m->transformer, in, n_passes));
+    for (int k = 0; k < n; k++) {
+        struct lk_step1x_run *r = runs[k];
+        if (!r->region.idle) LK_TRY(guide(r, i));
+        if (r->region.on) LK_TRY(lk_step1x_region_end(r, i));
+    }
+    return first->region.on && lk_walk_planning(&first->walk) ? plan_region(runs[0]) : LK_OK;
 }
 
 /* The decoded picture in the source's size, by Pillow's bicubic, as the reference gives it back. */
@@ -265,7 +284,8 @@ static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
     r->walk.vae = &r->m->vae.totals;
     r->source = q->n_images ? q->images : NULL;
     LK_TRY(measure(r));
-    return lk_step1x_prepare_prompts(r, q->prompt || !r->walk.result ? q->prompt : "");
+    LK_TRY(lk_step1x_prepare_prompts(r, q->prompt || !r->walk.result ? q->prompt : ""));
+    return lk_step1x_region_check(r);
 }
 
 static void end(void *run) {
@@ -274,6 +294,7 @@ static void end(void *run) {
         lk_free(r->branches[i].ids);
         lk_free(r->branches[i].quoted);
     }
+    lk_free(r->region.order);
 }
 
 static void describe(const void *run, struct lk_plan *out) {
@@ -286,6 +307,13 @@ static void describe(const void *run, struct lk_plan *out) {
 
 static int forwards(const void *run) { return ((const struct lk_step1x_run *)run)->n_branches; }
 
+static int whole_steps(const void *run) {
+    const struct lk_step1x_run *r = run;
+    int n_whole = r->walk.request->num_inference_steps, n_part;
+    if (r->region.on) lk_step1x_region_count(r, &n_whole, &n_part);
+    return n_whole;
+}
+
 const struct lk_stages lk_step1x_stages = {
     .run_bytes = sizeof(struct lk_step1x_run),
     .begin = begin,
@@ -295,6 +323,7 @@ const struct lk_stages lk_step1x_stages = {
     .prepare = prepare,
     .predict = predict,
     .forwards = forwards,
+    .whole_steps = whole_steps,
     .decode = decode,
     .describe = describe,
     .end = end,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/common/queue.h"
+#include "models/step1x/region.h"
 #include "models/step1x/step1x.h"
 
 /* A prompt on its way to the transformer; the negative one has its own length and positions. */
@@ -31,6 +32,7 @@ struct lk_step1x_run {
     int n_branches; /* 2 with guidance */
     int64_t n_noise, n_img;
     struct lk_tensor x, uncond_velocity;
+    struct lk_step1x_region region;
 };
 
 /* What a plan calls one forward: that for the longest prompt. */

@@ -168,6 +168,7 @@ static enum lk_code begin_pass(struct lk_mmdit *p, struct lk_device *dev, const 
     p->untraced = in->step > 0;
     p->slice_rows = in->slice_rows;
     lk_mmdit_begin(p);
+    p->kv = in->conditioning->kv.n_dims ? &in->conditioning->kv : NULL;
     LK_TRY(LK_NEW(&dev->arena, &p->z, p->dtype, p->n, p->dim));
     struct lk_tensor z_img = lk_mmdit_img(p, &p->z);
     LK_TRY(embed_text(p, t, in->conditioning, in->timestep_1000));

@@ -71,6 +71,9 @@ struct lk_step1x_conditioning {
     const bool *quoted;        /* host [n_txt]; NULL: no token is quoted */
     struct lk_tensor cos, sin; /* f32 [n_txt + n_img, head_dim / 2], text rows first */
     struct lk_ahead ahead;     /* goes by the text too */
+    /* Keys and values of all rows, block by block, [2 * blocks * rows of cos, D]: passes write those of their own rows
+     * and attend to all. No dimensions: they are a pass's own. */
+    struct lk_tensor kv;
 };
 
 /* Refines the text encoder's states `hidden` [n_txt, connector_in_channels] into refined [n_txt,
@@ -89,7 +92,8 @@ enum lk_code lk_step1x_look_ahead(struct lk_device *dev, const struct lk_step1x_
                                   const char *branch, struct lk_ahead *out);
 
 /* x [n_img, in_channels]: noise tokens, then reference tokens; velocity [n_noise, out_channels] of the first n_noise
- * rows. timestep_1000 is the scheduler's. `step` and `branch` ("cond", "uncond") name the traces. */
+ * rows. With conditioning->kv x may be only the first of the rows that it was filled with. timestep_1000 is the
+ * scheduler's. `step` and `branch` ("cond", "uncond") name the traces. */
 struct lk_step1x_pass {
     const struct lk_tensor *x;
     const struct lk_step1x_conditioning *conditioning;

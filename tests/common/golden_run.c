@@ -3,6 +3,7 @@
 #include "models/pipeline.h"
 #include "tests/common/cuda.h"
 #include "tests/common/golden.h"
+#include "tests/common/simulated_gpu.h"
 #include "tests/common/test.h"
 
 #include <glob.h>
@@ -91,6 +92,8 @@ static void fill_request(struct lk_request *request, const struct golden *golden
     request->size_level = (int)golden_number(golden, "size_level", request->size_level);
     request->condition_area = (int64_t)golden_number(golden, "condition_area", 0);
     request->vae_area = (int64_t)golden_number(golden, "vae_area", 0);
+    if (lk_config_has(golden->metadata, "accel")) request->accel = golden_text(golden, "accel");
+    request->region_threshold = golden_number(golden, "region_threshold", 0);
     const char *layers = golden_text(golden, "out_layers");
     if (*layers) request->n_text_encoder_out_layers = 0;
     for (char *end; *layers && request->n_text_encoder_out_layers < LK_MAX_OUT_LAYERS; layers = end)
@@ -185,7 +188,9 @@ int golden_run(const char *family, size_t min_cases, int argc, char **argv) {
     size_t n = 0, n_bf16 = 0, n_flat = 0;
     for (size_t i = 0; i < found.gl_pathc && i < MAX_CASES; i++) {
         bool flat = strstr(found.gl_pathv[i], "/flat_"); /* one f32 run, large: generate_flat.py */
-        n_flat += flat;
+        bool long_run = on_cuda && !test_is_full() && strstr(found.gl_pathv[i], "/region_"); /* 28 steps */
+        n_flat += flat || long_run;
+        if (long_run) continue;
         for (int mode = 0; mode < N_MODES; mode++) {
             if (flat && (mode != GOLDEN_F32 || on_cuda)) continue;
             name_case(&items[n], family, found.gl_pathv[i], (enum golden_mode)mode);

@@ -82,6 +82,41 @@ static void parameters_and_flops(void **state) {
     assert_int_equal(plan.n_tokens, 2 * 4096 + 640);
 }
 
+/* 9 steps with all tokens; those between that the schedule lets nobody leave out, twice for guidance. */
+static void accelerated(void **state) {
+    (void)state;
+    struct lk_pipeline *p;
+    struct lk_request request;
+    struct lk_image image = {.width = 1024, .height = 1024, .channels = 3};
+    struct lk_plan plain, plan;
+    assert_ok(lk_pipeline_open_configs(&p, "step1x-v1p2", LK_BF16));
+    lk_request_init(&request, p);
+    request.images = &image;
+    request.n_images = 1;
+    assert_ok(lk_pipeline_plan(p, dev, &request, &plain));
+    request.accel = "region";
+    assert_ok(lk_pipeline_plan(p, dev, &request, &plan));
+    assert_int_equal(stage(&plan, "transformer")->calls, 2 * 9);
+    assert_true(stage(&plan, "transformer")->flops == stage(&plain, "transformer")->flops);
+    assert_int_equal(stage(&plan, "region")->calls, 2 * 4);
+    assert_near(&plan, "region", 85.9, 0.002); /* as if all tokens were edited */
+    /* Keys and values of 57 blocks: of both prompts the image's rows and the texts', 423 and 413 planned. */
+    uint64_t kv = 57 * (uint64_t)(2 * 2 * 4096 + 423 + 423) * 3072 * 2 * 2;
+    assert_in_range(plan.arena_bytes - plain.arena_bytes, kv - ((uint64_t)512 << 20), kv + (8 << 20));
+    request.size_level = 512;
+    assert_ok(lk_pipeline_plan(p, dev, &request, &plan));
+    assert_int_equal(stage(&plan, "region")->calls, 2 * 8);
+    request.num_inference_steps = 27;
+    assert_fails(lk_pipeline_plan(p, dev, &request, &plan), LK_E_USAGE, "num_inference_steps: expected 28");
+    request.num_inference_steps = 28;
+    request.true_cfg_scale = 1;
+    assert_fails(lk_pipeline_plan(p, dev, &request, &plan), LK_E_USAGE, "true_cfg_scale: expected more than 1");
+    request.true_cfg_scale = 6;
+    request.n_images = 0;
+    assert_fails(lk_pipeline_plan(p, dev, &request, &plan), LK_E_USAGE, "there is no image");
+    lk_pipeline_close(p);
+}
+
 /* The result has the source's size; the edit is made at another, of so many tokens. */
 static void sizes(void **state) {
     (void)state;
@@ -101,6 +136,7 @@ static void sizes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_and_flops),
+        cmocka_unit_test(accelerated),
         cmocka_unit_test(sizes),
     };
     return cmocka_run_group_tests(tests, create_device, free_device);

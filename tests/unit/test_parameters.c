@@ -161,6 +161,7 @@ static void json_and_back(void **state) {
         char *text = cJSON_PrintUnformatted(object);
         assert_non_null(strstr(text, "\"seed\":9223372036854775807"));
         assert_int_equal(strstr(text, "\"max_try_cnt\":19") != NULL, m == 2);
+        assert_int_equal(strstr(text, "\"accel\":\"region\"") != NULL, m == 2);
         assert_int_equal(strstr(text, "\"true_cfg_scale\":0,") != NULL, m > 0);
         assert_null(strstr(text, "threads"));
         assert_null(strstr(text, "prompts_file"));

@@ -140,6 +140,7 @@ struct lk_plan {
     bool fits, whole;                    /* whole: all weights at once */
     uint64_t placed_bytes, beside_bytes; /* of device memory; what the process takes besides */
     uint64_t pinned_bytes;               /* of host memory */
+    bool sparing; /* blocks work in slices of rows and the VAE, where it can, in bands: it does not fit otherwise */
     struct lk_plan_placed {
         char name[24];
         uint64_t resident_bytes, streamed_bytes, ring_bytes; /* of what may travel */

@@ -249,6 +249,7 @@ enum lk_code lk_stages_plan(const struct lk_stages *stages, struct lk_pipeline *
         if (!rc && target->memory->place) {
             be_sparing(&q);
             rc = plan_and_place(&q, target, &sparing);
+            sparing.sparing = true;
             if (!out->fits) *out = sparing;
             if (sparing.least_bytes < out->least_bytes) out->least_bytes = sparing.least_bytes;
         }

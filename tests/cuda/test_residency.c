@@ -1,7 +1,8 @@
 /* One picture, wherever weights lie and however they travel: queues of jobs at budgets from the least one to
  * everything, with rings of several sizes, readers or pinned copies, one to three jobs a visit, in bf16, q8 and nf4,
- * under seeds that order the simulated GPU's warps, blocks and streams differently. Everyday one packed run of each
- * family; in the full run (LIKENESS_TEST_FULL) every budget with every seed, and with them every pair of the rest. */
+ * under seeds that order the simulated GPU's warps, blocks and streams differently, with the transformer's rows in
+ * slices or not. Everyday one packed run of each family; in the full run (LIKENESS_TEST_FULL) every budget with every
+ * ring, way to the device, number of jobs, form and seed. One part of that: test_cuda_residency FAMILY FORM SEED. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,12 +61,17 @@ static void transformer(struct tiny_queue *q, const struct lk_budget *budget, ui
     lk_device_free(dev);
 }
 
+#define N_RINGS   4
+#define N_READERS 3
+#define N_VISITS  3
+
 /* Budget i of N_BUDGETS. */
-static void one_placement(struct tiny_queue *q, int i, int seed, uint64_t largest) {
-    static const uint64_t rings[] = {0, 1, 2, 4};
-    static const int readers[] = {0, 1, 4};
-    const int n = i + seed, jobs_per_visit = 1 + n % 3, n_readers = readers[(i / 2 + seed) % 3];
-    struct lk_budget budget = {.bytes = 1, .ring_bytes = rings[n % 4] * largest, .readers = n_readers ? n_readers : 1};
+static void one_placement(struct tiny_queue *q, int i, int ring, int reader, int jobs_per_visit, uint64_t largest) {
+    static const uint64_t rings[N_RINGS] = {0, 1, 2, 4};
+    static const int readers[N_READERS] = {0, 1, 4};
+    const int n_readers = readers[reader];
+    struct lk_budget budget = {.bytes = 1, .ring_bytes = rings[ring] * largest, .readers = n_readers ? n_readers : 1};
+    for (int j = 0; j < N_JOBS; j++) q->requests[j].slice_rows = (i + ring + jobs_per_visit) % 2 ? 16 + 8 * j : 0;
     struct lk_device *dev;
     uint64_t streamed, resident;
     budget.host_bytes = n_readers ? 1 : PINNED;
@@ -94,9 +100,17 @@ static int run(int family, int form, int seed) {
     tiny_queue_open_with(&q, dev, &tiny_edits[family], &options, N_JOBS);
     lk_device_free(dev);
     uint64_t largest = largest_weight(&q), reports = gpu->report_count();
-    for (int i = test_is_full() ? 0 : seed; i < N_BUDGETS; i += test_is_full() ? 1 : N_BUDGETS)
-        one_placement(&q, i, seed, largest);
+    const int n = test_is_full() ? N_BUDGETS * N_RINGS * N_READERS * N_VISITS : 1;
+    for (int k = 0; k < n; k++) {
+        if (n == 1)
+            one_placement(&q, seed, 2 * seed % N_RINGS, (seed / 2 + seed) % N_READERS, 1 + 2 * seed % N_VISITS,
+                          largest);
+        else
+            one_placement(&q, k % N_BUDGETS, k / N_BUDGETS % N_RINGS, k / N_BUDGETS / N_RINGS % N_READERS,
+                          1 + k / N_BUDGETS / N_RINGS / N_READERS, largest);
+    }
     assert_int_equal(gpu->report_count(), reports);
+    printf("%d placements\n", n);
     for (int i = 0; i < N_JOBS; i++) printf("image %s\n", q.alone[i]);
     tiny_queue_close(&q);
     return 0;
@@ -123,6 +137,7 @@ static void start(int family, int form, int seed, char *out, size_t n_out) {
     close(ends[0]);
     waitpid(child, &status, 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status)) fail_msg("seed %d: %s", seed, out);
+    print_message("%s, form %d, seed %d: %s", tiny_edits[family].name, form, seed, out);
 }
 
 static void one_image(int family) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes data/quantized/bitsandbytes.csv: what bitsandbytes makes of bf16 weights on a CPU, as SHA-256 of the packed codes, of
 the scales and of the values they stand for; and data/quantized/gguf.csv: what gguf-py makes of random blocks, rounded to
-bf16. python tests/golden/generate_quant.py [--full N] [--gguf]
+bf16. python tests/golden/generate_quant.py [--full N] [--gguf] [--fp8]   (--fp8 prints what stands in test_quantized.c)
 
 A case is n weights from splitmix64(seed): sign z >> 63, mantissa z >> 51 & 127, exponent by kind. Block `zeros` of a case
 is zero, with both signs. Values are bitsandbytes' own where its CPU code takes whole blocks; of others, where it reads the
@@ -102,7 +102,22 @@ def gguf_rows():
     return rows
 
 
+def print_fp8():
+    """SHA-256 of torch's code * scale in f32, rounded to bf16, of all 256 codes with each of 1,000 scales; NaN is 7fc0."""
+    import torch
+
+    z = splitmix64(21, 1000)
+    bits = (np.uint64(100) + ((z >> np.uint64(58)) & np.uint64(31))) << np.uint64(23) | (z >> np.uint64(35)) & np.uint64(0x7FFFFF)
+    scales = torch.from_numpy(bits.astype("<u4").view("<f4"))
+    codes = torch.arange(256, dtype=torch.uint8)
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        values = (codes.view(dtype).float()[None, :] * scales[:, None]).to(torch.bfloat16).view(torch.int16).numpy().view("<u2")
+        print(dtype, digest(np.where((values & 0x7FFF) > 0x7F80, np.uint16(0x7FC0), values)))
+
+
 def main():
+    if "--fp8" in sys.argv:
+        return print_fp8()
     if "--gguf" in sys.argv:
         (Path(__file__).parent / "data/quantized/gguf.csv").write_text("\n".join(gguf_rows()) + "\n")
         return

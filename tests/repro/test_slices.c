@@ -57,6 +57,7 @@ static void chosen_where_a_budget_needs_them(void **state) {
         a100->budget.bytes = all.least_bytes + all.beside_bytes;
         assert_ok(lk_pipeline_plan(pipeline, a100, &request, &least));
         assert_true(least.fits);
+        assert_true(least.sparing && !all.sparing);
         printf(
             "%-14s transformer's activations %4llu MiB, in slices %4llu; the least budget %5llu MiB, %.2f s a step\n",
             names[i], (unsigned long long)stage_peak(&all, "transformer") >> 20,

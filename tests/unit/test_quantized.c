@@ -247,6 +247,34 @@ static void gguf_blocks(void **unused) {
     free(table);
 }
 
+/* torch 2.15: code * scale in f32, rounded to bf16; all 256 codes with each of 1,000 scales. */
+static void fp8_of_torch(void **unused) {
+    (void)unused;
+    static const struct {
+        enum lk_dtype dtype;
+        const char *sha256;
+    } formats[] = {{LK_F8_E4M3, "c8db01a98d826fe454c4e4bd09f3e68076b460d354d1c859e5a625e124ee5f93"},
+                   {LK_F8_E5M2, "393731f998f5f895a9b0111469bce5b2d5cc6684b8ec0f0716890ef2744794e5"}};
+    static uint16_t values[1000 * 256];
+    unsigned char codes[256];
+    for (int i = 0; i < 256; i++) codes[i] = (unsigned char)i;
+    for (size_t f = 0; f < 2; f++) {
+        uint64_t state = 21;
+        for (int i = 0; i < 1000; i++) {
+            const uint64_t z = test_random(&state);
+            const uint32_t bits = (uint32_t)((100 + ((z >> 58) & 31)) << 23 | ((z >> 35) & 0x7fffff));
+            float scale;
+            memcpy(&scale, &bits, sizeof scale);
+            struct lk_tensor t = LK_TENSOR(codes, formats[f].dtype, 256);
+            t.scales = (struct lk_scales){&scale, LK_F32, 0};
+            lk_cpu_dequantize()(&t, 0, 256, values + 256 * i);
+        }
+        for (size_t i = 0; i < 256000; i++)
+            if ((values[i] & 0x7fff) > 0x7f80) values[i] = 0x7fc0;
+        assert_sha256(values, sizeof values, formats[f].sha256);
+    }
+}
+
 /* All instruction levels give the bits of the plain loops, NaN included. */
 static void levels_of_instructions(void **unused) {
     (void)unused;
@@ -339,7 +367,7 @@ int main(void) {
         cmocka_unit_test(nf4_is_bitsandbytes),    cmocka_unit_test(many_kinds_of_weights),
         cmocka_unit_test(nested_scales),          cmocka_unit_test(gguf_blocks),
         cmocka_unit_test(levels_of_instructions), cmocka_unit_test(windows),
-        cmocka_unit_test(errors_of_our_forms),
+        cmocka_unit_test(errors_of_our_forms),    cmocka_unit_test(fp8_of_torch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,7 @@ static void add_placed(cJSON *root, const struct lk_plan *plan, const struct cli
     cJSON_AddNumberToObject(root, "least_bytes", (double)(plan->least_bytes + plan->beside_bytes));
     cJSON_AddNumberToObject(root, "device_bytes", (double)(plan->placed_bytes + plan->beside_bytes));
     cJSON_AddNumberToObject(root, "pinned_bytes", (double)plan->pinned_bytes);
+    cJSON_AddBoolToObject(root, "sparing", plan->sparing);
     cJSON *stages = cJSON_AddArrayToObject(root, "placement");
     for (int i = 0; i < plan->n_placed; i++) {
         const struct lk_plan_placed *p = &plan->placed[i];
@@ -158,6 +159,8 @@ static void print_placed(const struct lk_plan *plan) {
     }
     printf("on the device: %s; in pinned host memory: %s\n", cli_bytes(plan->placed_bytes + plan->beside_bytes, all),
            cli_bytes(plan->pinned_bytes, host));
+    if (plan->sparing)
+        printf("in slices (--attention-slicing), and bands of the VAE where it has them: all at once does not fit\n");
 }
 
 /* Says whether the budget holds it and where weights then lie; LK_E_FIT if not even a layer at a time. */

@@ -186,12 +186,26 @@ sed -nE '1,3s/^\{"item_id":"([^"]*)".*/{"item_id":"\1","judge":"pixel","scores":
 expect 0 likeness report --from out --pixel scores -o report
 grep -q '"nominal":.*6,' report/configuration.json || fail "the run's nominal N"
 grep -q '"studies":.*"[0-9a-f]\{64\}"' report/configuration.json || fail "the report does not name the study"
+grep -q 'src="[^"]*out/results/exp1/flux/O/' report/report.html || fail "the report shows no picture of the run"
+# Its pictures are judged without a list of them.
+sed -E 's/^(\{"item_id":"[^"]*").*"source_id":"([^"]*)".*"output_path":"([^"]*)".*/\1,"source":"src\/\2.png","edited":"out\/\3"}/' out/manifest.jsonl >listed
+expect 0 likeness judge --pairs listed
+sort stdout >by_list
+expect 3 likeness judge --from out
+grep -q -- "--study names the file" stderr || fail "no source: $(cat stderr)"
+expect 0 likeness judge --from out --study three.json
+sort stdout | cmp -s - by_list || fail "judge --from is not judge --pairs of the same"
+[ "$(wc -l <by_list)" = 6 ] || fail "not all pictures of the run are judged: $(wc -l <by_list)"
+expect 2 likeness judge --from out --pairs listed
+expect 3 likeness judge --from src
 cp -r out half_up
 sed -i 's/"rounding": "half_even"/"rounding": "half_up"/' half_up/study.json
 expect 3 likeness report --from out --from half_up --pixel scores -o report2
 grep -q 'analysis.rounding: "half_even" and "half_up"' stderr || fail "report does not name the setting"
 [ ! -e report2 ] || fail "a refused report leaves files"
 expect 0 likeness report --from out --from half_up --allow rounding --pixel scores -o report2
+expect 3 likeness judge --from out --from half_up --study three.json
+grep -q 'half_up: flux_30s_female_black_O-01: item_id: expected each once' stderr || fail "$(cat stderr)"
 expect 0 likeness report --from half_up --pixel scores -o report3
 grep -q '"rounding":.*"half_up"' report3/configuration.json || fail "the study's rounding does not hold"
 expect 3 likeness report --from out --pixel scores --rounding half_down -o report4

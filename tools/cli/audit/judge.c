@@ -68,9 +68,10 @@ static void warn_of_unknown(const struct cli_pairs *pairs, const char *path) {
 }
 
 /* A pair that cannot be judged, be it that it does not fit into memory, is named, and the others are judged. */
-static enum lk_code judge_file(const char *path) {
+static enum lk_code judge_all(const struct cli_report_arguments *a) {
+    const char *path = cli_pairs_name(a);
     struct cli_pairs pairs;
-    enum lk_code rc = cli_pairs_read(&pairs, path, true);
+    enum lk_code rc = cli_pairs_of(&pairs, a, true);
     size_t n_bad = 0, n_unfit = 0, n_all = pairs.n + pairs.rejects.n;
     if (!rc) cli_print_rejects(path, &pairs.rejects);
     if (!rc) warn_of_unknown(&pairs, path);
@@ -84,7 +85,7 @@ static enum lk_code judge_file(const char *path) {
     }
     n_bad += pairs.rejects.n;
     if (!rc && !n_all)
-        rc = lk_fail(LK_E_INPUT, "%s: expected lines with item_id, source and edited, got none", path);
+        rc = lk_fail(LK_E_INPUT, "%s: expected pictures with their sources, got none", path);
     else if (!rc && n_bad == n_all)
         rc = lk_fail(n_unfit == n_all ? LK_E_NOMEM : LK_E_INPUT, "%s: none of %zu pairs could be judged", path, n_all);
     else if (!rc && n_bad)
@@ -95,10 +96,11 @@ static enum lk_code judge_file(const char *path) {
 
 static enum lk_code judge_pixels(const struct cli_arguments *a) {
     bool two = a->n_images == 2;
-    if (a->report.pairs ? a->n_images != 0 : !two)
-        return lk_fail(LK_E_USAGE,
-                       "judge: expected --pairs FILE.jsonl, or -r twice: the source and the edited picture");
-    if (a->report.pairs) return judge_file(a->report.pairs);
+    if (cli_pairs_name(&a->report) ? a->n_images != 0 : !two)
+        return lk_fail(
+            LK_E_USAGE,
+            "judge: expected --pairs FILE.jsonl, --from RUN, or -r twice: the source and the edited picture");
+    if (cli_pairs_name(&a->report)) return judge_all(&a->report);
     const char *slash = strrchr(a->images[1], '/');
     return judge_pair(&(struct cli_pair){
         .item_id = slash ? slash + 1 : a->images[1], .source = a->images[0], .edited = a->images[1]});

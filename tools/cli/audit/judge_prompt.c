@@ -71,9 +71,10 @@ static enum lk_code print_text(const struct asker *asker, const char *item_id) {
 }
 
 /* An item that has no such question is named, and the others are asked. */
-static enum lk_code print_file(struct asker *asker, const char *path) {
+static enum lk_code print_file(struct asker *asker, const struct cli_report_arguments *a) {
+    const char *path = cli_pairs_name(a);
     struct cli_pairs pairs;
-    enum lk_code rc = cli_pairs_read(&pairs, path, false);
+    enum lk_code rc = cli_pairs_of(&pairs, a, false);
     size_t n_bad = pairs.rejects.n, n_all = pairs.n + n_bad;
     if (!rc) cli_print_rejects(path, &pairs.rejects);
     asker->pairs = &pairs;
@@ -101,12 +102,13 @@ enum lk_code cli_judge_prompt(const struct cli_arguments *a) {
     struct asker asker = {.ask = {.prompt = (enum lk_judge_prompt)lk_judge_prompt_parse(a->review.judge_prompt),
                                   .pairwise = a->review.pairwise}};
     const char *item = a->more[0];
-    if (!item == !a->report.pairs)
-        return lk_fail(LK_E_USAGE, "judge prompt: expected one ITEM, or --pairs FILE.jsonl for a line each");
+    if (!item == !cli_pairs_name(&a->report))
+        return lk_fail(LK_E_USAGE,
+                       "judge prompt: expected one ITEM, or --pairs FILE.jsonl or --from RUN for a line each");
     LK_TRY(lk_judge_prompts_load(&asker.prompts));
-    enum lk_code rc = a->report.pairs ? print_file(&asker, a->report.pairs)
-                      : a->json       ? print_item(&asker, &(struct cli_pair){.item_id = item})
-                                      : print_text(&asker, item);
+    enum lk_code rc = !item     ? print_file(&asker, &a->report)
+                      : a->json ? print_item(&asker, &(struct cli_pair){.item_id = item})
+                                : print_text(&asker, item);
     lk_judge_prompts_free(asker.prompts);
     return rc;
 }

@@ -134,7 +134,7 @@ static enum lk_code load(const struct runner *r, const struct question *q, struc
         const char *path = cli_pair_path(&r->pairs, q->pair, image);
         if (!path)
             return lk_fail(LK_E_INPUT, "%s: %s does not say where the picture \"%s\" is", item->item_id,
-                           r->arguments->report.pairs, lk_judge_image_name(image));
+                           cli_pairs_name(&r->arguments->report), lk_judge_image_name(image));
         if (!item->source_key) item->source_key = hash_of(path);
         LK_TRY(lk_image_read(&item->images[image], path, 1, 0));
     }
@@ -252,18 +252,17 @@ static enum lk_code judge_all(struct runner *r) {
 }
 
 static enum lk_code conclude(const struct runner *r) {
-    const char *path = r->arguments->report.pairs;
+    const char *path = cli_pairs_name(&r->arguments->report);
     size_t n_bad = r->n_failed + r->pairs.rejects.n, n_all = r->n_asked + r->pairs.rejects.n;
     if (r->n_skipped) lk_log(LK_LOG_INFO, "%zu were judged before", r->n_skipped);
-    if (!n_all && !r->n_skipped)
-        return lk_fail(LK_E_INPUT, "%s: expected lines with item_id, source and edited, got none", path);
+    if (!n_all && !r->n_skipped) return lk_fail(LK_E_INPUT, "%s: expected pictures with their sources, got none", path);
     if (!n_bad) return LK_OK;
     return lk_fail(n_bad < n_all + r->n_skipped ? LK_E_PARTIAL : LK_E_INPUT, "%s: %zu of %zu items could not be judged",
                    path, n_bad, n_all);
 }
 
 static enum lk_code check_arguments(const struct cli_arguments *a) {
-    if (!a->report.pairs) return lk_fail(LK_E_USAGE, "judge run: expected --pairs FILE.jsonl");
+    if (!cli_pairs_name(&a->report)) return lk_fail(LK_E_USAGE, "judge run: expected --pairs FILE.jsonl or --from RUN");
     if (!a->model) return lk_fail(LK_E_USAGE, "judge run: expected --model");
     if (!a->output) return lk_fail(LK_E_USAGE, "judge run: expected --output FILE.jsonl");
     if (!a->review.slot) return lk_fail(LK_E_USAGE, "judge run: expected --slot primary or secondary");
@@ -301,8 +300,8 @@ static enum lk_code open_judge(struct runner *r) {
 static enum lk_code run(struct runner *r) {
     const struct cli_arguments *a = r->arguments;
     LK_TRY(check_arguments(a));
-    LK_TRY(cli_pairs_read(&r->pairs, a->report.pairs, true));
-    cli_print_rejects(a->report.pairs, &r->pairs.rejects);
+    LK_TRY(cli_pairs_of(&r->pairs, &a->report, true));
+    cli_print_rejects(cli_pairs_name(&a->report), &r->pairs.rejects);
     /* A source's outputs follow each other. */
     if (r->pairs.n) qsort(r->pairs.list, r->pairs.n, sizeof *r->pairs.list, by_source);
     LK_TRY(lk_judge_prompts_load(&r->prompts));

@@ -2,10 +2,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "eval/design/study.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
 
@@ -100,6 +103,68 @@ static enum lk_code read_file(struct cli_pairs *pairs, const char *path, enum ki
 
 enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source) {
     return read_file(pairs, path, needs_source ? PAIRS_WITH_SOURCE : PAIRS);
+}
+
+static enum lk_code copy_path(struct cli_pairs *pairs, const char *path, const char **out) {
+    *out = lk_store_copy(&pairs->texts, path, strlen(path));
+    return *out ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the pictures of a run");
+}
+
+/* A picture that is not there yet is no pair. One item of two runs is shown once and not judged. */
+static enum lk_code add_job(struct cli_pairs *pairs, const char *folder, const struct lk_study_job *job,
+                            bool needs_source) {
+    struct cli_pair pair = {0};
+    const struct lk_field id = {.name = "item_id", .text = job->name, .n = strlen(job->name)};
+    char *path = lk_format("%s/results/%s", folder, job->output);
+    bool made = path && !access(path, F_OK);
+    enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the pictures of a run");
+    if (made) rc = copy_path(pairs, path, &pair.edited);
+    lk_free(path);
+    for (int i = 0; i < job->n_sources && made && !rc; i++) {
+        int race, gender, age;
+        if (!job->source_files[i] && needs_source)
+            return lk_fail(LK_E_INPUT,
+                           "%s: the source of %s is not known here: --study names the file that the run is of", folder,
+                           job->name);
+        if (!job->source_files[i]) continue;
+        lk_source_factors(job->sources[i], &race, &gender, &age);
+        rc = copy_path(pairs, job->source_files[i],
+                       job->n_sources == 1 ? &pair.source
+                       : gender            ? &pair.source_female
+                                           : &pair.source_male);
+    }
+    if (rc || !made || (!needs_source && lk_names_find(&pairs->ids, id.text, id.n) >= 0)) return rc;
+    rc = append(pairs, &id, pair);
+    return rc ? lk_fail_prefix(rc, "%s: %s", folder, job->name) : LK_OK;
+}
+
+/* file: the study that the run is of; NULL: the run's own copy, which knows sources by absolute paths alone. */
+static enum lk_code add_run(struct cli_pairs *pairs, const char *folder, const char *file, bool needs_source) {
+    struct lk_study *study;
+    char *path = file ? lk_strdup(file) : lk_format("%s/study.json", folder);
+    if (!path) return lk_fail(LK_E_NOMEM, "out of memory for the pictures of a run");
+    enum lk_code rc = lk_study_open(&study, path);
+    lk_free(path);
+    if (rc) return rc;
+    for (size_t i = 0; i < lk_study_n_jobs(study) && !rc; i++) {
+        struct lk_study_job job;
+        rc = lk_study_job(study, i, &job);
+        if (!rc && job.n_sources) rc = add_job(pairs, folder, &job, needs_source);
+    }
+    lk_study_close(study);
+    return rc;
+}
+
+const char *cli_pairs_name(const struct cli_report_arguments *a) {
+    return a->pairs ? a->pairs : a->runs.n ? a->runs.values[0] : NULL;
+}
+
+enum lk_code cli_pairs_of(struct cli_pairs *pairs, const struct cli_report_arguments *a, bool needs_source) {
+    *pairs = (struct cli_pairs){0};
+    if (a->pairs && a->runs.n) return lk_fail(LK_E_USAGE, "expected --pairs or --from, got both");
+    if (a->pairs) return cli_pairs_read(pairs, a->pairs, needs_source);
+    for (int i = 0; i < a->runs.n; i++) LK_TRY(add_run(pairs, a->runs.values[i], a->study_file, needs_source));
+    return LK_OK;
 }
 
 enum lk_code cli_sources_read(struct cli_pairs *pairs, const char *path) { return read_file(pairs, path, SOURCES); }

@@ -6,6 +6,7 @@
 #include "engine/base/names.h"
 #include "eval/judge/prompt.h"
 #include "eval/scores/rejects.h"
+#include "tools/cli/core/options.h"
 
 struct cli_pair {
     const char *item_id;
@@ -24,6 +25,10 @@ struct cli_pairs {
 /* needs_source: a record without one is rejected. A record that is not understood, or whose id another one has, is
  * listed in rejects. LK_E_IO, LK_E_NOT_FOUND, LK_E_JSON, LK_E_NOMEM. Free in any case. */
 enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source);
+/* What --pairs names, or the pictures that the runs of --from have made of one source or, composites, of two. */
+enum lk_code cli_pairs_of(struct cli_pairs *pairs, const struct cli_report_arguments *a, bool needs_source);
+/* "FILE.jsonl", or the first run: what messages name. NULL: neither is given. */
+const char *cli_pairs_name(const struct cli_report_arguments *a);
 /* The same of sources: records of {"source_id", "path"}, as item_id and edited. */
 enum lk_code cli_sources_read(struct cli_pairs *pairs, const char *path);
 void cli_pairs_free(struct cli_pairs *pairs);

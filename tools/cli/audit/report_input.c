@@ -100,10 +100,12 @@ static enum lk_code text_of(struct lk_dataset *data, const char *text, const cha
     return !text || *out ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory for the paths of images");
 }
 
-static enum lk_code read_images(struct lk_dataset *data, const char *path) {
+/* Those that --images names, or those of the runs. */
+static enum lk_code read_images(struct lk_dataset *data, const struct cli_report_arguments *a) {
+    const char *path = a->images ? a->images : cli_pairs_name(a);
     struct cli_pairs pairs;
     size_t n_matched = 0;
-    enum lk_code rc = cli_pairs_read(&pairs, path, false);
+    enum lk_code rc = a->images ? cli_pairs_read(&pairs, path, false) : cli_pairs_of(&pairs, a, false);
     for (size_t i = 0; i < pairs.n && !rc; i++) {
         int32_t at = -1;
         rc = lk_dataset_find(data, pairs.list[i].item_id, strlen(pairs.list[i].item_id), &at);
@@ -232,7 +234,7 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     if (!in->data.n_items)
         return lk_fail(LK_E_INPUT, "report: no scores: expected --primary, --secondary, --pixel, --scores or --ratings "
                                    "with at least one answer that is understood");
-    if (a->images) LK_TRY(read_images(&in->data, a->images));
+    if (a->images || a->runs.n) LK_TRY(read_images(&in->data, a));
     if (in->data.n_raters) LK_TRY(control_quality(in, a));
     lk_dataset_pair(&in->data);
     const struct lk_ensemble ensemble = {.rounding = in->options.rounding, .secondary_only = a->secondary_only};

@@ -105,7 +105,7 @@ static const char *const feature_examples[] = {
 static const char *const judge_examples[] = {"One edit",
                                              "likeness judge -r before.jpg -r after.png",
                                              "A run",
-                                             "likeness judge --pairs images.jsonl > pixel.jsonl",
+                                             "likeness judge --from results --study study.json > pixel.jsonl",
                                              "A judge that one of the editors brings",
                                              "likeness judge run --slot secondary -m black-forest-labs/FLUX.2-dev "
                                              "--pairs images.jsonl -o secondary.jsonl",
@@ -347,8 +347,8 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .summary = "judge edits by pixels, or ask and read a judge elsewhere",
          .positional = "run|prompt|import|agreement",
          .n_more = 1,
-         .usage = "--pairs FILE.jsonl | -r SOURCE -r EDITED | run --slot NAME -m MODEL --pairs FILE.jsonl -o "
-                  "FILE.jsonl | prompt ITEM | import FILE | agreement [options]",
+         .usage = "--pairs FILE.jsonl | --from RUN --study FILE.json | -r SOURCE -r EDITED | run --slot NAME -m MODEL "
+                  "--pairs FILE.jsonl -o FILE.jsonl | prompt ITEM | import FILE | agreement [options]",
          .text = "Prints a JSON line per pair: scores of edit success (1 to 4: whether anything changed, not "
                  "whether it is what was asked) and skin tone, the skin's typology angle (ITA) in both "
                  "pictures, mean colour change within the face region and beyond it, and SSIM. It needs no "

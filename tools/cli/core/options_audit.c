@@ -215,10 +215,18 @@ static const struct cli_option options[] = {
      .kind = CLI_LIST,
      .group = "Input",
      .value = "DIR",
-     .help = "a folder that `study run` filled: its study says how to analyse, how many outputs there should be, and "
-             "with which settings; folders and outputs that differ in one are refused",
-     .commands = ON(CLI_REPORT),
+     .help = "a folder that `study run` filled; of judge its pictures are judged; of report its pictures are shown, "
+             "and its study says how to analyse, how many outputs there should be, and with which settings: folders "
+             "and outputs that differ in one are refused",
+     .commands = ON(CLI_REPORT) | ON(CLI_JUDGE),
      .offset = FIELD(report.runs)},
+    {.name = "study",
+     .kind = CLI_FILE,
+     .group = "Input",
+     .value = "FILE.json",
+     .help = "the study that the runs of --from are of, to find the sources' pictures",
+     .commands = ON(CLI_REPORT) | ON(CLI_JUDGE),
+     .offset = FIELD(report.study_file)},
     {.name = "participants",
      .kind = CLI_FILE,
      .once = true,

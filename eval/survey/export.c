@@ -116,21 +116,35 @@ static bool add_answers(cJSON *line, const struct group *g, int picture) {
            cJSON_AddNumberToObject(line, "duration_ms", (double)total) != NULL;
 }
 
-static bool add_expected(cJSON *line, const struct lk_survey_item *item, int arm) {
-    cJSON *own = NULL;
-    if (item->kind == LK_SURVEY_CHECK) {
-        own = cJSON_CreateObject();
-        if (own && !add_text(own, "answer", item->choice)) {
-            cJSON_Delete(own);
-            return false;
-        }
-    } else if (item->kind == LK_SURVEY_GOLD) {
-        const cJSON *of_arm =
-            arm < 0 ? NULL : cJSON_GetObjectItemCaseSensitive(item->expected, lk_factor_key(LK_FACTOR_ARM, arm));
-        own = cJSON_Duplicate(of_arm ? of_arm : item->expected, true);
-    } else
-        return true;
-    return own && cJSON_AddItemToObject(line, "expected", own);
+/* Whether an instrument asks about the axis that an expectation names; what is no axis is asked. */
+static bool is_asked(const struct lk_survey_questions *questions, const char *name) {
+    int axis = lk_survey_axis_of(name);
+    for (int i = 0; i < questions->n; i++)
+        if (axis < 0 || lk_survey_axis_of(questions->list[i].axis) == axis) return true;
+    return false;
+}
+
+/* A gold item serves several instruments: what is not asked cannot be right. */
+static bool keep_asked(const struct lk_survey_study *study, const struct lk_survey_item *item, cJSON *own) {
+    struct lk_survey_questions questions;
+    if (lk_survey_questions_of(study, item, &questions)) return false;
+    for (cJSON *one = own->child, *next; one; one = next) {
+        next = one->next;
+        if (!is_asked(&questions, one->string)) cJSON_Delete(cJSON_DetachItemViaPointer(own, one));
+    }
+    lk_survey_questions_free(&questions);
+    return true;
+}
+
+static bool add_expected(cJSON *line, const struct lk_survey_study *study, const struct lk_survey_item *item, int arm) {
+    if (item->kind == LK_SURVEY_ITEM) return true;
+    bool check = item->kind == LK_SURVEY_CHECK;
+    const cJSON *of_arm =
+        arm < 0 ? NULL : cJSON_GetObjectItemCaseSensitive(item->expected, lk_factor_key(LK_FACTOR_ARM, arm));
+    cJSON *own = check ? cJSON_CreateObject() : cJSON_Duplicate(of_arm ? of_arm : item->expected, true);
+    bool ok = own && (check ? add_text(own, "answer", item->choice) : keep_asked(study, item, own));
+    if (!ok) cJSON_Delete(own);
+    return ok && cJSON_AddItemToObject(line, "expected", own);
 }
 
 static enum lk_code write_record(struct exporter *e, const struct group *g, const struct lk_survey_item *item,
@@ -146,7 +160,7 @@ static enum lk_code write_record(struct exporter *e, const struct group *g, cons
     bool ok = line && add_text(line, "workerId", g->worker) && add_item(line, item, arm) &&
               add_answers(line, g, picture) && add_text(line, "timestamp", at) &&
               cJSON_AddBoolToObject(line, "isAttentionCheck", item->kind != LK_SURVEY_ITEM) &&
-              add_expected(line, item, arm) &&
+              add_expected(line, study, item, arm) &&
               (study->experiment != 2 || add_level(line, "left_arm", LK_FACTOR_ARM, g->left_arm)) &&
               cJSON_AddNumberToObject(line, "position", g->position + 1) && add_text(line, "taskId", task) &&
               add_text(line, "protocol", lk_protocol_name(study->protocol)) &&

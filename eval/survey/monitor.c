@@ -50,20 +50,37 @@ static enum lk_code count_rows(struct lk_survey *s, int64_t now, struct lk_surve
     return count_days(s, out);
 }
 
-/* By the reader that the report uses. */
+static enum lk_code count_rules(const struct lk_survey *s, struct lk_dataset *data, struct lk_survey_counts *out) {
+    struct lk_quality_options options;
+    struct lk_quality_report report = {0};
+    lk_quality_defaults(s->study->protocol, &options);
+    lk_ratings_count(data);
+    enum lk_code rc = lk_quality_check(data, &options, &report);
+    out->n_raters = (int)report.n_raters;
+    out->n_excluded = (int)report.n_excluded;
+    for (int i = 0; i < LK_N_QUALITY_RULES; i++) out->n_hit[i] = (int)report.n_hit[i];
+    lk_quality_report_free(&report);
+    return rc;
+}
+
+/* By the readers and rules that the report uses. */
 static enum lk_code count_checks(struct lk_survey *s, struct lk_survey_counts *out) {
-    struct lk_text text = {0};
+    struct lk_text text = {0}, people = {0};
     struct lk_dataset data;
     lk_dataset_init(&data);
     struct lk_ratings_import import = {.data = &data, .gold_tolerance = 1};
     enum lk_code rc = lk_survey_export_answers(s, false, false, &text);
+    if (!rc) rc = lk_survey_export_participants(s, &people);
     if (!rc && text.n) rc = lk_ratings_read(&import, text.bytes, text.n, "the survey's answers");
+    if (!rc && people.n) rc = lk_ratings_participants(&import, people.bytes, people.n, "its participants", NULL);
+    if (!rc) rc = count_rules(s, &data, out);
     for (size_t i = 0; !rc && i < data.n_ratings; i++) {
         out->n_checks += data.ratings[i].is_gold && data.ratings[i].gold_keyed;
         out->n_checks_right += data.ratings[i].is_gold && data.ratings[i].gold_right;
     }
     lk_ratings_import_free(&import);
     lk_dataset_free(&data);
+    lk_text_free(&people);
     lk_text_free(&text);
     return rc;
 }

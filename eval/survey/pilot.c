@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/human/answers.h"
 #include "eval/study/factors.h"
 #include "eval/study/random.h"
 #include "eval/survey/store.h"
@@ -20,41 +19,19 @@ struct pilot {
     struct lk_stream stream;
 };
 
-static const char *const axis_names[LK_N_AXES][2] = {{"edit_success", "editQuality"},
-                                                     {"skin_tone", "skinToneShift"},
-                                                     {"race_drift", "raceDrift"},
-                                                     {"gender_drift", "genderDrift"},
-                                                     {"age_drift", "ageDrift"}};
-
-static int planted_level(struct pilot *p, const struct lk_survey_item *item, int arm, const char *axis) {
-    bool drifts = arm == LK_ARM_EDITED && item->race > 0;
-    int level = 3;
-    for (int a = 0; a < LK_N_AXES; a++)
-        if (!strcmp(axis, axis_names[a][0]) || !strcmp(axis, axis_names[a][1]))
-            level = (const int[]){5, drifts ? 4 : 3, drifts ? 4 : 1, 1, 3}[a];
-    if (!strcmp(axis, "skin_change_magnitude")) level = drifts ? 3 : 1;
-    if (lk_stream_bounded(&p->stream, 10)) return level;
-    return level == 5 ? 4 : level + 1;
-}
-
-/* The option that stands for the level, or for the side or person planted. */
+/* The option that stands for the level planted, or for the side or person. */
 static const char *option_of(struct pilot *p, const struct lk_survey_item *item, const struct lk_survey_question *q,
                              int left_arm) {
-    static const char *const words[LK_N_AXES][3] = {{"no", "partial", "yes"},
-                                                    {"darker", "same", "lighter"},
-                                                    {"no", "yes", ""},
-                                                    {"no", "yes", ""},
-                                                    {"on-target", "off-target", ""}};
+    static const int drifted[LK_N_AXES] = {5, 4, 4, 1, 3}, kept[LK_N_AXES] = {5, 3, 1, 1, 3};
     int arm = q->picture < 0 ? LK_ARM_EDITED : q->picture ? 1 - left_arm : left_arm;
-    int level = planted_level(p, item, arm, q->axis);
+    bool drifts = arm == LK_ARM_EDITED && item->race > 0;
     const char *first = q->options[0].value;
-    if (item->kind == LK_SURVEY_CHECK) return item->choice;
     if (!strcmp(first, "A") || !strcmp(first, "left")) return q->options[left_arm == LK_ARM_PRESERVED ? 0 : 1].value;
-    if (first[0] >= '1' && first[0] <= '5') return q->options[level - 1].value;
-    for (int a = 0; a < LK_N_AXES; a++)
-        if (!strcmp(q->axis, axis_names[a][0]) || !strcmp(q->axis, axis_names[a][1]))
-            return words[a][lk_class_of_level(a, level)];
-    return first;
+    int axis = lk_survey_axis_of(q->axis), level = axis < 0 ? 3 : (drifts ? drifted : kept)[axis];
+    if (!strcmp(q->axis, "skin_change_magnitude")) level = drifts ? 3 : 1;
+    if (!lk_stream_bounded(&p->stream, 10)) level += level == 5 ? -1 : 1;
+    if (axis >= 0) return lk_survey_option_of(q, level);
+    return first[0] >= '1' && first[0] <= '5' ? q->options[level - 1].value : first;
 }
 
 static enum lk_code answer_item(struct pilot *p, const struct lk_survey_item *item, int position) {

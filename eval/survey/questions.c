@@ -5,6 +5,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "engine/base/text.h"
+#include "eval/human/answers.h"
 #include "eval/study/factors.h"
 #include "eval/study/prompts.h"
 #include "eval/survey/study.h"
@@ -171,15 +172,39 @@ void lk_survey_questions_free(struct lk_survey_questions *questions) {
     questions->n = 0;
 }
 
+/* An axis under its name and, in the oldest protocol, its field's; the options in words for classes of levels. */
+static const struct axis {
+    const char *names[2], *words[3];
+} axes[LK_N_AXES] = {{{"edit_success", "editQuality"}, {"no", "partial", "yes"}},
+                     {{"skin_tone", "skinToneShift"}, {"darker", "same", "lighter"}},
+                     {{"race_drift", "raceDrift"}, {"no", "yes", ""}},
+                     {{"gender_drift", "genderDrift"}, {"no", "yes", ""}},
+                     {{"age_drift", "ageDrift"}, {"on-target", "off-target", ""}}};
+
+int lk_survey_axis_of(const char *name) {
+    for (int a = 0; a < LK_N_AXES; a++)
+        if (!strcmp(name, axes[a].names[0]) || !strcmp(name, axes[a].names[1])) return a;
+    return -1;
+}
+
+const char *lk_survey_option_of(const struct lk_survey_question *q, int level) {
+    int axis = lk_survey_axis_of(q->axis);
+    if (axis < 0 || level < 1 || level > 5) return NULL;
+    bool scale = q->options[0].value[0] >= '1' && q->options[0].value[0] <= '5';
+    return scale ? q->options[level - 1].value : axes[axis].words[lk_class_of_level(axis, level)];
+}
+
 const char *lk_survey_expected(const struct lk_survey_item *item, const struct lk_survey_question *q, int left_arm,
                                char text[16]) {
-    int arm = q->picture < 0 ? -1 : q->picture ? 1 - left_arm : left_arm;
+    int arm = q->picture < 0 ? -1 : q->picture ? 1 - left_arm : left_arm, axis = lk_survey_axis_of(q->axis);
     const cJSON *of_arm = arm < 0 ? NULL : cJSON_GetObjectItem(item->expected, lk_factor_key(LK_FACTOR_ARM, arm));
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(of_arm ? of_arm : item->expected, q->axis);
+    const cJSON *from = of_arm ? of_arm : item->expected, *value = cJSON_GetObjectItemCaseSensitive(from, q->axis);
     if (item->kind == LK_SURVEY_CHECK) return item->choice;
+    for (int i = 0; axis >= 0 && !value && i < 2; i++)
+        value = cJSON_GetObjectItemCaseSensitive(from, axes[axis].names[i]);
     if (cJSON_IsNumber(value)) {
         snprintf(text, 16, "%d", value->valueint);
-        return text;
+        return axis < 0 ? text : lk_survey_option_of(q, value->valueint);
     }
     if (!cJSON_IsString(value)) return NULL;
     int wanted = lk_factor_parse(LK_FACTOR_ARM, value->valuestring, strlen(value->valuestring));
@@ -190,7 +215,9 @@ const char *lk_survey_expected(const struct lk_survey_item *item, const struct l
 static void add_points(struct lk_text *text, const cJSON *points) {
     const cJSON *one;
     cJSON_ArrayForEach(one, points) {
-        if (cJSON_IsString(one))
+        if (cJSON_IsArray(one))
+            add_points(text, one);
+        else if (cJSON_IsString(one))
             lk_text_add(text, "%s%s%s\n", one->string ? one->string : "", one->string ? ": " : "", one->valuestring);
     }
 }

@@ -145,7 +145,7 @@ static enum lk_code take_pictures(const struct reader *r, const cJSON *from, str
     bool two = r->study->experiment == 2, scene = r->study->experiment == 3;
     static const char *const names[] = {"source", "edited", "preserved", "second_source"};
     const bool required[] = {true, true, two, scene && r->study->protocol != LK_PROTOCOL_001};
-    for (int k = 0; k < LK_SURVEY_N_PICTURES; k++)
+    for (int k = 0; k < LK_SURVEY_N_PICTURES - !scene; k++)
         LK_TRY(take_picture(r, from, names[k], required[k], &item->picture[k]));
     return LK_OK;
 }
@@ -182,7 +182,8 @@ static enum lk_code take_item(const struct reader *r, const cJSON *from, enum lk
 
 static enum lk_code take_list(const struct reader *r, const char *name, enum lk_survey_kind kind,
                               struct lk_survey_item **out, size_t *n_out) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(r->study->root, name), *one;
+    const cJSON *own = cJSON_GetObjectItemCaseSensitive(r->study->root, name), *one;
+    const cJSON *list = cJSON_IsString(own) && r->study->gold_list ? r->study->gold_list : own;
     size_t n = (size_t)cJSON_GetArraySize(list), i = 0;
     if ((list && !cJSON_IsArray(list)) || n > MAX_ITEMS) return bad(r, name, "a list of at most 20,000 objects");
     *out = lk_calloc(n + 1, sizeof **out);
@@ -255,19 +256,25 @@ static enum lk_code load_data(const char *name, cJSON **out) {
     return *out ? LK_OK : lk_fail(LK_E_INTERNAL, "%s.json is not readable", name);
 }
 
-static enum lk_code load_texts(const struct reader *r) {
-    const cJSON *own = cJSON_GetObjectItemCaseSensitive(r->study->root, "texts");
-    LK_TRY(load_data("survey_texts", &r->study->texts));
-    if (!own) return LK_OK;
+/* A JSON file that the study names, within its folder. */
+static enum lk_code load_named(const struct reader *r, const char *field, cJSON **out) {
     char *path = NULL, *text = NULL;
     size_t n;
-    LK_TRY(take_picture(r, r->study->root, "texts", true, &path));
+    LK_TRY(take_picture(r, r->study->root, field, true, &path));
     enum lk_code rc = lk_read_file(path, MAX_STUDY_BYTES, &text, &n);
-    if (!rc) r->study->own_texts = cJSON_ParseWithLength(text, n);
-    if (!rc && !cJSON_IsObject(r->study->own_texts)) rc = lk_fail(LK_E_JSON, "%s: expected a JSON object", path);
+    if (!rc) *out = cJSON_ParseWithLength(text, n);
+    if (!rc && !*out) rc = lk_fail(LK_E_JSON, "%s: expected JSON", path);
     lk_free(text);
     lk_free(path);
     return rc;
+}
+
+static enum lk_code load_texts(const struct reader *r) {
+    LK_TRY(load_data("survey_texts", &r->study->texts));
+    if (cJSON_GetObjectItemCaseSensitive(r->study->root, "texts")) LK_TRY(load_named(r, "texts", &r->study->own_texts));
+    if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(r->study->root, "gold")))
+        LK_TRY(load_named(r, "gold", &r->study->gold_list));
+    return LK_OK;
 }
 
 static enum lk_code fill(const struct reader *r) {
@@ -338,6 +345,7 @@ void lk_survey_study_free(struct lk_survey_study *s) {
     cJSON_Delete(s->rubric);
     cJSON_Delete(s->texts);
     cJSON_Delete(s->own_texts);
+    cJSON_Delete(s->gold_list);
     lk_free(s);
 }
 

@@ -53,7 +53,7 @@ struct lk_survey_study {
     size_t n_items, n_gold, n_checks, n_tutorial;
     int32_t *packed; /* [n_items]: task after task */
 
-    struct cJSON *root, *questionnaires, *rubric, *texts, *own_texts;
+    struct cJSON *root, *questionnaires, *rubric, *texts, *own_texts, *gold_list;
     struct lk_prompts *prompts;
 };
 
@@ -94,9 +94,29 @@ struct lk_survey_questions {
 enum lk_code lk_survey_questions_of(const struct lk_survey_study *study, const struct lk_survey_item *item,
                                     struct lk_survey_questions *out);
 void lk_survey_questions_free(struct lk_survey_questions *questions);
+int lk_survey_axis_of(const char *name); /* "edit_success", "editQuality"; -1 when it is none */
+/* The option of a question about one of the five axes that stands for a level 1..5; NULL when it is about another. */
+const char *lk_survey_option_of(const struct lk_survey_question *q, int level);
 /* The option that a gold item, check or tutorial item expects as the answer to its question q, NULL when any will do.
  */
 const char *lk_survey_expected(const struct lk_survey_item *item, const struct lk_survey_question *q, int left_arm,
                                char text[16]);
 /* What every participant is asked to agree to, a line each, and its SHA-256. */
 enum lk_code lk_survey_consent_text(const struct lk_survey_study *study, char **out, char sha256[65]);
+
+/* Builds n gold items of an experiment into the study's folder: pictures into FOLDER/gold, the list, which a study file
+ * names as its "gold", into FOLDER/gold_exp1.json or gold_exp2.json. sources: a folder of portraits named by their
+ * source. Experiment 1: the source itself, another race's, the other gender's, a request that was not carried out, and
+ * outputs that were picked by hand as perfect, in turn; experiment 2: one of the two pictures blurred. LK_E_NOT_FOUND
+ * when a portrait is missing. */
+struct lk_survey_picked {
+    const char *id, *source, *edited; /* "flux_20s_male_black_O-01" and its pictures */
+};
+struct lk_survey_gold {
+    const char *sources, *folder;
+    int experiment, n;
+    uint64_t seed;
+    const struct lk_survey_picked *picked;
+    size_t n_picked;
+};
+enum lk_code lk_survey_gold(const struct lk_survey_gold *gold);

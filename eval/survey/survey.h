@@ -98,6 +98,8 @@ enum lk_code lk_survey_code_valid(struct lk_survey *s, const char *code, bool *v
  * and who took part. */
 enum lk_code lk_survey_export_answers(struct lk_survey *s, bool abandoned, bool comments, struct lk_text *out);
 enum lk_code lk_survey_export_participants(struct lk_survey *s, struct lk_text *out);
+/* The same lines as CSV, which `ratings` and `report` read too. */
+enum lk_code lk_survey_csv(const struct lk_text *lines, struct lk_text *out);
 
 struct lk_survey_day {
     char date[11];
@@ -105,8 +107,9 @@ struct lk_survey_day {
 };
 struct lk_survey_counts {
     int n_participants, n_consented, n_open, n_submitted, n_abandoned, n_last_day, n_comments, n_errors;
-    int n_checks, n_checks_right;         /* attention checks answered */
-    bool few_hits, many_failures, errors; /* alerts */
+    int n_checks, n_checks_right;                        /* attention checks answered */
+    bool few_hits, many_failures, errors;                /* alerts */
+    int n_raters, n_excluded, n_hit[LK_N_QUALITY_RULES]; /* by the protocol's rules, as if all ended now */
     struct lk_survey_day days[31];
     int n_days;
 };

@@ -425,12 +425,16 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .examples = serve_examples},
     [CLI_SURVEY] = {.name = "survey",
                     .summary = "export a survey's answers, check codes, count its cost",
-                    .positional = "export|codes|pilot|hit|cost",
+                    .positional = "gold|export|codes|pilot|hit|cost",
                     .positional_required = true,
                     .n_more = 1,
-                    .usage = "export STUDY.json -o DIR | codes STUDY.json --verify FILE | pilot STUDY.json | hit | "
+                    .usage = "gold SOURCES -o DIR | export STUDY.json -o DIR | codes STUDY.json --verify FILE | pilot "
+                             "STUDY.json | hit | "
                              "cost [PLAN]",
-                    .text = "export writes DIR/evaluations_expN.jsonl, abandoned.jsonl (of places that were given "
+                    .text = "gold builds items whose answers are known out of the portraits in SOURCES, named by "
+                            "their source: gold_exp1.json and gold_exp2.json, which a study in DIR names as its "
+                            "\"gold\". export writes DIR/evaluations_expN.jsonl, the same as .csv, abandoned.jsonl (of "
+                            "places that were given "
                             "back), participants.jsonl and survey.json. codes checks completion codes. pilot fills "
                             "the store with simulated participants. hit prints the settings of a task on Mechanical "
                             "Turk, cost what the plan 000, 001, 003, 004, 000-packed or pilot costs.",

@@ -199,6 +199,11 @@ enum lk_code page_admin(struct survey_page *p) {
     if (n.many_failures)
         lk_text_add(out, "<p class=\"note bad\">Alert: more than 30%% of attention checks failed (revise them).</p>\n");
     if (n.errors) lk_text_add(out, "<p class=\"note bad\">Alert: a technical problem was reported (pause).</p>\n");
+    lk_text_add(out, "<table>\n<tr><th>Rule</th><th>What</th><th>Participants of %d</th></tr>\n", n.n_raters);
+    for (int i = 0; i < LK_N_QUALITY_RULES; i++)
+        lk_text_add(out, "<tr><td>%s</td><td>%s</td><td>%d</td></tr>\n", lk_quality_rule_name(i),
+                    lk_quality_rule_text(i), n.n_hit[i]);
+    lk_text_add(out, "<tr><td></td><td>excluded, if all ended now</td><td>%d</td></tr>\n</table>\n", n.n_excluded);
     lk_text_add(out, "<table>\n<tr><th>Day</th><th>Answers</th><th>Submitted</th></tr>\n");
     for (int i = 0; i < n.n_days; i++)
         lk_text_add(out, "<tr><td>%s</td><td>%d</td><td>%d</td></tr>\n", n.days[i].date, n.days[i].n_answers,

@@ -13,6 +13,7 @@
 #include "engine/base/log.h"
 #include "eval/data/data.h"
 #include "eval/study/packing.h"
+#include "tools/cli/audit/pairs.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/study/study.h"
@@ -117,7 +118,7 @@ static enum lk_code export_all(struct opened *o, const struct cli_arguments *a) 
     if (!a->output) return lk_fail(LK_E_USAGE, "survey export: expected -o DIR");
     if (mkdir(a->output, 0700) && errno != EEXIST) return lk_fail_errno(errno, "%s", a->output);
     for (int i = 0; i < 4; i++) {
-        struct lk_text text = {0};
+        struct lk_text text = {0}, table = {0};
         char name[40];
         enum lk_code rc = i == 3   ? add_about(o->study, &text)
                           : i == 2 ? lk_survey_export_participants(o->survey, &text)
@@ -127,6 +128,10 @@ static enum lk_code export_all(struct opened *o, const struct cli_arguments *a) 
         else
             snprintf(name, sizeof name, "%s.json%s", names[i], i == 3 ? "" : "l");
         if (!rc) rc = write_in(a->output, name, &text);
+        if (!rc && !i) rc = lk_survey_csv(&text, &table);
+        snprintf(name, sizeof name, "evaluations_exp%d.csv", o->study->experiment);
+        if (!rc && !i) rc = write_in(a->output, name, &table);
+        lk_text_free(&table);
         lk_text_free(&text);
         LK_TRY(rc);
     }
@@ -159,6 +164,32 @@ static enum lk_code verify_codes(struct opened *o, const struct cli_arguments *a
     if (rc || !n_wrong) return rc;
     return lk_fail(n_wrong < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%s: %d of %d codes are not valid", a->survey.verify,
                    n_wrong, n_all);
+}
+
+/* 50 gold items for experiment 1 and 30 for experiment 2; --pairs names outputs that were picked by hand as perfect. */
+static enum lk_code build_gold(const struct cli_arguments *a) {
+    struct cli_pairs pairs = {0};
+    struct lk_survey_picked *picked = NULL;
+    if (!a->more[0] || !a->output)
+        return lk_fail(LK_E_USAGE, "survey gold: expected a folder of portraits and -o with the study's folder");
+    enum lk_code rc = a->report.pairs ? cli_pairs_read(&pairs, a->report.pairs, true) : LK_OK;
+    if (!rc) cli_print_rejects(a->report.pairs, &pairs.rejects);
+    if (!rc && !(picked = lk_calloc(pairs.n + 1, sizeof *picked)))
+        rc = lk_fail(LK_E_NOMEM, "out of memory for gold items");
+    for (size_t i = 0; !rc && i < pairs.n; i++)
+        picked[i] = (struct lk_survey_picked){pairs.list[i].item_id, pairs.list[i].source, pairs.list[i].edited};
+    struct lk_survey_gold gold = {.sources = a->more[0],
+                                  .folder = a->output,
+                                  .seed = (uint64_t)a->report.study_seed,
+                                  .picked = picked,
+                                  .n_picked = pairs.n};
+    for (gold.experiment = 1; !rc && gold.experiment <= 2; gold.experiment++) {
+        gold.n = gold.experiment == 1 ? 50 : 30;
+        rc = lk_survey_gold(&gold);
+    }
+    lk_free(picked);
+    cli_pairs_free(&pairs);
+    return rc;
 }
 
 static enum lk_code print_hit(void) {
@@ -211,10 +242,11 @@ enum lk_code cli_survey(const struct cli_arguments *a) {
     struct opened o;
     const char *what = a->positional;
     if (!strcmp(what, "hit")) return print_hit();
+    if (!strcmp(what, "gold")) return build_gold(a);
     if (!strcmp(what, "cost")) return print_cost(a->more[0]);
     bool pilot = !strcmp(what, "pilot"), export = !strcmp(what, "export");
     if (!pilot && !export && strcmp(what, "codes"))
-        return lk_fail(LK_E_USAGE, "survey: expected export, codes, pilot, hit or cost, got \"%.40s\"", what);
+        return lk_fail(LK_E_USAGE, "survey: expected gold, export, codes, pilot, hit or cost, got \"%.40s\"", what);
     LK_TRY(open_all(&o, a, a->more[0], pilot));
     enum lk_code rc = export  ? export_all(&o, a)
                       : pilot ? lk_survey_pilot(o.survey, a->survey.pilot ? (int)a->survey.pilot : 30, wall_clock(NULL))

@@ -1,0 +1,172 @@
+/* Gold items out of the sources alone: what is to be seen in them is known, because the edited picture is the source
+ * itself, another person's portrait, or blurred. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/text.h"
+#include "engine/image/image.h"
+#include "eval/study/factors.h"
+#include "eval/study/prompts.h"
+#include "eval/study/random.h"
+#include "eval/survey/study.h"
+
+enum { N_SOURCES = 84, BLUR = 16 };
+enum kind { IDENTICAL, RACE, GENDER, FAILED, N_BUILT, PERFECT = N_BUILT };
+
+static const char *const kind_names[] = {"identical", "race", "gender", "failed", "perfect"};
+#define SAME "\"skin_tone\":3,\"race_drift\":1,\"gender_drift\":1,\"age_drift\":3"
+static const char *const expected[] = {"\"edit_success\":1," SAME, "\"race_drift\":5", "\"gender_drift\":5",
+                                       "\"edit_success\":1", "\"edit_success\":5," SAME};
+
+struct builder {
+    const struct lk_survey_gold *gold;
+    struct lk_prompts prompts;
+    struct lk_stream stream;
+    struct lk_text out;
+    int32_t order[N_SOURCES]; /* of the sources */
+    int n_sources;
+};
+
+/* DIR/ID.png or .jpg as it lies there; false without one. */
+static bool source_file(const struct builder *b, int source, char path[4200]) {
+    char id[48];
+    struct stat st;
+    static const char *const ends[] = {"png", "jpg", "jpeg"};
+    lk_source_id(source, id);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, 4200, "%s/%s.%s", b->gold->sources, id, ends[i]);
+        if (!stat(path, &st)) return true;
+    }
+    return false;
+}
+
+static enum lk_code blur(struct lk_image *image) {
+    struct lk_image small = {0}, again = {0};
+    int w = image->width / BLUR + 1, h = image->height / BLUR + 1;
+    enum lk_code rc = lk_image_resize(&small, image, w, h, LK_RESAMPLE_BICUBIC);
+    if (!rc) rc = lk_image_resize(&again, &small, image->width, image->height, LK_RESAMPLE_BICUBIC);
+    lk_image_free(&small);
+    if (rc) return rc;
+    lk_image_free(image);
+    *image = again;
+    return LK_OK;
+}
+
+/* A picture in the study's folder, under a name of its own, which is added: gold/NAME, decoded and written again, so
+ * that no picture differs from another by how it is stored. */
+static enum lk_code add_picture(struct builder *b, const char *key, const char *from, const char *name, bool blurred) {
+    struct lk_image read = {0}, image = {0};
+    char *to = lk_format("%s/gold/%s", b->gold->folder, name);
+    enum lk_code rc = to ? lk_image_read(&read, from, 1, 0) : lk_fail(LK_E_NOMEM, "out of memory for gold items");
+    if (!rc) rc = lk_image_to_rgb(&image, &read);
+    lk_image_free(&read);
+    if (!rc && blurred) rc = blur(&image);
+    if (!rc) rc = strstr(name, ".jpg") ? lk_jpeg_write(to, &image, 90) : lk_png_write(to, &image, NULL, 0);
+    lk_image_free(&image);
+    lk_free(to);
+    if (rc) return rc;
+    lk_text_add(&b->out, ",\n  \"%s\":\"gold/%s\"", key, name);
+    return b->out.rc;
+}
+
+static enum lk_code add_source(struct builder *b, const char *key, int source, const char *end, bool blurred) {
+    char id[48], name[80], path[4200];
+    lk_source_id(source, id);
+    snprintf(name, sizeof name, "%s%s", id, end);
+    if (!source_file(b, source, path))
+        return lk_fail(LK_E_NOT_FOUND, "%s: no portrait %s.png or .jpg", b->gold->sources, id);
+    return add_picture(b, key, path, name, blurred);
+}
+
+static void begin_item(struct builder *b, const char *kind, int number, const char *prompt) {
+    lk_text_add(&b->out, "%s\n {\"id\":\"gold-%s-%03d\",\"prompt\":", number > 1 ? "," : "", kind, number);
+    lk_text_json(&b->out, prompt);
+}
+
+static int drawn(struct builder *b, int n) { return (int)lk_stream_bounded(&b->stream, (uint64_t)n); }
+
+static const char *any_prompt(struct builder *b) { return b->prompts.edit[drawn(b, LK_N_EDIT_PROMPTS / 2)].text; }
+
+static enum lk_code add_built(struct builder *b, int number, enum kind kind) {
+    int source = b->order[(number - 1) % b->n_sources], other = source, race, gender, age;
+    lk_source_factors(source, &race, &gender, &age);
+    if (kind == RACE) other = lk_source((race + 1 + drawn(b, LK_N_RACES - 1)) % LK_N_RACES, gender, age);
+    if (kind == GENDER) other = lk_source(race, 1 - gender, age);
+    begin_item(b, kind_names[kind], number, kind == FAILED ? "Convert to black and white" : any_prompt(b));
+    LK_TRY(add_source(b, "source", source, ".png", false));
+    LK_TRY(add_source(b, "edited", other, kind == FAILED ? ".jpg" : ".png", false));
+    lk_text_add(&b->out, ",\n  \"expected\":{%s}}", expected[kind]);
+    return b->out.rc;
+}
+
+static enum lk_code add_perfect(struct builder *b, int number, const struct lk_survey_picked *picked) {
+    const char *mark = strrchr(picked->id, '_');
+    int prompt = mark ? lk_prompt_parse(mark + 1, strcspn(mark + 1, ".")) : -1;
+    char name[60];
+    if (prompt < 0 || prompt >= LK_N_EDIT_PROMPTS)
+        return lk_fail(LK_E_INPUT, "hand-picked output \"%.80s\": expected an item of the edit prompts", picked->id);
+    begin_item(b, kind_names[PERFECT], number, b->prompts.edit[prompt].text);
+    snprintf(name, sizeof name, "perfect_%03d_source.png", number);
+    LK_TRY(add_picture(b, "source", picked->source, name, false));
+    snprintf(name, sizeof name, "perfect_%03d.png", number);
+    LK_TRY(add_picture(b, "edited", picked->edited, name, false));
+    lk_text_add(&b->out, ",\n  \"expected\":{%s}}", expected[PERFECT]);
+    return b->out.rc;
+}
+
+/* Experiment 2: one of the two pictures is the source, the other the source blurred. */
+static enum lk_code add_blurred(struct builder *b, int number) {
+    int source = b->order[(number - 1) % b->n_sources], sharp = drawn(b, 2);
+    begin_item(b, "blurred", number, any_prompt(b));
+    LK_TRY(add_source(b, "source", source, ".png", false));
+    for (int arm = 0; arm < LK_N_ARMS; arm++)
+        LK_TRY(add_source(b, lk_factor_key(LK_FACTOR_ARM, arm), source, arm == sharp ? ".png" : "_blurred.png",
+                          arm != sharp));
+    lk_text_add(&b->out, ",\n  \"expected\":{\"preference\":\"%s\",\"%s\":{%s},\"%s\":{\"edit_success\":1}}}",
+                lk_factor_key(LK_FACTOR_ARM, sharp), lk_factor_key(LK_FACTOR_ARM, sharp), expected[IDENTICAL],
+                lk_factor_key(LK_FACTOR_ARM, 1 - sharp));
+    return b->out.rc;
+}
+
+static enum lk_code build(struct builder *b) {
+    const struct lk_survey_gold *g = b->gold;
+    char path[4200];
+    for (int i = 0; i < N_SOURCES; i++)
+        if (source_file(b, i, path)) b->order[b->n_sources++] = i;
+    if (!b->n_sources)
+        return lk_fail(LK_E_NOT_FOUND, "%s: expected portraits named by their source, as White_Male_20s.png",
+                       g->sources);
+    lk_stream_numbered(&b->stream, g->seed, "gold_items|", (uint64_t)g->experiment);
+    lk_stream_shuffle(&b->stream, b->order, (size_t)b->n_sources);
+    lk_text_add(&b->out, "[");
+    int n_kinds = N_BUILT + (g->n_picked > 0);
+    for (int i = 0; i < g->n; i++) {
+        int kind = i % n_kinds;
+        LK_TRY(g->experiment == 2 ? add_blurred(b, i + 1)
+               : kind == PERFECT  ? add_perfect(b, i + 1, &g->picked[(size_t)(i / n_kinds) % g->n_picked])
+                                  : add_built(b, i + 1, (enum kind)kind));
+    }
+    lk_text_add(&b->out, "\n]\n");
+    return b->out.rc;
+}
+
+enum lk_code lk_survey_gold(const struct lk_survey_gold *gold) {
+    struct builder b = {.gold = gold};
+    char *pictures = lk_format("%s/gold", gold->folder),
+         *list = lk_format("%s/gold_exp%d.json", gold->folder, gold->experiment);
+    enum lk_code rc =
+        pictures && list ? lk_prompts_load(&b.prompts) : lk_fail(LK_E_NOMEM, "out of memory for gold items");
+    if (!rc && ((mkdir(gold->folder, 0777) && errno != EEXIST) || (mkdir(pictures, 0777) && errno != EEXIST)))
+        rc = lk_fail_errno(errno, "%s", pictures);
+    if (!rc) rc = build(&b);
+    if (!rc) rc = lk_atomic_write_file(list, b.out.bytes, b.out.n);
+    lk_prompts_free(&b.prompts);
+    lk_text_free(&b.out);
+    lk_free(pictures);
+    lk_free(list);
+    return rc;
+}

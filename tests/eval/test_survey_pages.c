@@ -1,0 +1,263 @@
+/* What participants and the study's team see on the pages of a running server, and connections that take their time. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "tests/common/site.h"
+#include "tests/common/test.h"
+
+#define TUTORIAL                                                                                                       \
+    "\"tutorial\":[{\"id\":\"t1\",\"prompt\":\"Give <red> hair & "                                                     \
+    "\\\"more\\\"\",\"source\":\"s.png\",\"edited\":\"e.png\","                                                        \
+    "\"preserved\":\"p.png\",\"expected\":{\"edited\":{\"race_drift\":5}},\"feedback\":\"Another person.\"}],"
+
+static int count(const char *text, const char *part) {
+    int n = 0;
+    while ((text = strstr(text, part))) text += strlen(part), n++;
+    return n;
+}
+
+static void practice_with_feedback(void **state) {
+    struct site s;
+    struct visitor v;
+    (void)state;
+    site_open(&s, "pages-guide", 6, "\"tasks\":2," TUTORIAL);
+    site_enter(&v, &s, "PROLIFIC_PID=abc");
+    static const char *const shown[] = {"/example/1/s", "/example/1/a", "/example/1/b", "Practice item",
+                                        "Give &lt;red&gt; hair &amp; &quot;more&quot;"};
+    for (int i = 0; i < 5; i++) site_expect(&v, "/guide", "", NULL, 200, shown[i]);
+    site_expect(&v, "/example/1/a", "", NULL, 200, "e.png");
+    site_post(&v, "/guide", "t0.a.race_drift=1", 200, "Not quite.");
+    site_post(&v, "/guide", "t0.a.race_drift=1", 200, "Another person.");
+    site_post(&v, "/guide", "t0.a.race_drift=4", 200, "Yes.");
+    site_post(&v, "/guide", "t0.a.race_drift=4&seen=yes", 303, "Location: /consent");
+    site_close(&s);
+}
+
+static void a_task_turns_green(void **state) {
+    struct site s;
+    struct visitor v, later;
+    struct lk_survey_visitor who;
+    enum lk_survey_verdict verdict;
+    char token[65];
+    (void)state;
+    site_open(&s, "pages-board", 6, "\"tasks\":3,\"places\":1,");
+    site_enter(&v, &s, "PROLIFIC_PID=later");
+    site_consent(&v);
+    char *reply = site_ask(&v, "/tasks", "", NULL);
+    assert_int_equal(count(reply, "class=\"free\""), 3);
+    assert_int_equal(count(reply, "disabled"), 0);
+    free(reply);
+    test_survey_person(&s.t, "p1", 1, s.now, token, &who);
+    reply = site_ask(&v, "/tasks", "", NULL);
+    assert_int_equal(count(reply, "Full (0/1"), 1);
+    assert_int_equal(count(reply, "disabled=\"disabled\""), 1);
+    free(reply);
+    for (int i = 0; i < 2; i++) assert_int_equal(test_survey_answer_all(&s.t, &who, i, 2, s.now), LK_SURVEY_DONE);
+    assert_ok(lk_survey_submit(s.t.survey, &who, s.now, &verdict));
+    assert_int_equal(verdict, LK_SURVEY_DONE);
+    reply = site_ask(&v, "/tasks", "", NULL);
+    assert_int_equal(count(reply, "class=\"done\""), 1);
+    assert_int_equal(count(reply, "Completed (1/1"), 1);
+    assert_int_equal(count(reply, "disabled=\"disabled\""), 1);
+    free(reply);
+    site_enter(&later, &s, "PROLIFIC_PID=p1"); /* by a new session, as from another computer */
+    site_expect(&later, "/tasks", "", NULL, 303, "Location: /done");
+    site_close(&s);
+}
+
+static void the_progress_of_a_task(void **state) {
+    struct site s;
+    struct visitor v;
+    struct lk_survey_visitor who;
+    (void)state;
+    site_open(&s, "pages-progress", 50, "\"tasks\":1,");
+    site_enter(&v, &s, "PROLIFIC_PID=abc");
+    site_consent(&v);
+    site_post(&v, "/tasks", "task=1", 303, "Location: /task/1");
+    assert_ok(lk_survey_visitor(s.t.survey, v.cookie, s.now, &who));
+    for (int i = 0; i < 38; i++) assert_int_equal(test_survey_answer_all(&s.t, &who, i, 2, s.now), LK_SURVEY_DONE);
+    char *reply = site_ask(&v, "/task/1", "", NULL);
+    assert_non_null(strstr(reply, "38/50 <progress max=\"50\" value=\"38\">"));
+    assert_non_null(strstr(reply, "name=\"item\" value=\"39\"")); /* where it was left */
+    assert_int_equal(count(reply, "<fieldset"), 10);
+    assert_int_equal(count(reply, "<img "), 3);
+    assert_int_equal(count(reply, "<legend>"), 10); /* every group of options is named, every option labelled */
+    assert_int_equal(count(reply, "<label><input type=\"radio\""), 50);
+    assert_int_equal(count(reply, "alt=\""), 3);
+    assert_non_null(strstr(reply, "rel=\"prefetch\" href=\"/picture/40/a\""));
+    free(reply);
+    site_close(&s);
+}
+
+/* Three instructed checks in a task and one before it; a wrong answer is counted. */
+static void checks_are_asked_and_counted(void **state) {
+    struct site s;
+    struct visitor v;
+    struct lk_survey_visitor who;
+    char path[40], headers[120];
+    int n_checks = 0;
+    (void)state;
+    site_open(&s, "pages-checks", 6, "\"tasks\":1,\"protocol\":\"001\",\"min_seconds\":0,");
+    site_enter(&v, &s, "PROLIFIC_PID=abc");
+    site_expect(&v, "/guide", "", NULL, 200, "please select option 4 for this question");
+    site_consent(&v);
+    site_post(&v, "/tasks", "task=1", 303, "Location: /task/1");
+    assert_ok(lk_survey_visitor(s.t.survey, v.cookie, s.now, &who));
+    for (int i = 0; i < 9; i++) {
+        snprintf(path, sizeof path, "/task/1?item=%d", i + 1);
+        char *reply = site_ask(&v, path, "", NULL);
+        bool check = strstr(reply, "please select option") != NULL;
+        assert_true(!check || i > 0); /* never first */
+        n_checks += check;
+        free(reply);
+        assert_int_equal(test_survey_answer_all(&s.t, &who, i, 1, s.now), LK_SURVEY_DONE); /* always option 2 */
+    }
+    assert_int_equal(n_checks, 3);
+    snprintf(headers, sizeof headers, "Authorization: Bearer %s\r\n", lk_survey_admin_token(s.t.survey));
+    site_expect(&v, "/admin", headers, NULL, 200, "<td>1 of 3</td>"); /* 3, 2 and 4 were asked for */
+    site_expect(&v, "/admin", headers, NULL, 200, "<td>Q1</td><td>accuracy on gold items</td><td>1</td>");
+    site_expect(&v, "/admin", headers, NULL, 200, "<td>Q12</td>");
+    site_expect(&v, "/admin", headers, NULL, 200, "Alert: more than 30% of attention checks failed");
+    site_close(&s);
+}
+
+/* A window that is too small: a warning over everything in protocol 001, a notice in the others. */
+static void the_technical_gate(void **state) {
+    static const char *const fields[] = {"\"tasks\":1,\"protocol\":\"001\",", "\"tasks\":1,"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct site s;
+        struct visitor v;
+        site_open(&s, "pages-gate", 6, fields[i]);
+        site_enter(&v, &s, "PROLIFIC_PID=abc");
+        char *reply = site_ask(&v, "/guide", "", NULL);
+        assert_non_null(strstr(reply, "<p class=\"gate\">This study needs a desktop or laptop"));
+        assert_int_equal(strstr(reply, " wall\">") != NULL, i == 0);
+        free(reply);
+        site_expect(&v, "/style.css", "", NULL, 200,
+                    "@media (max-width: 1279px), (max-height: 719px) { .gate { display: block;");
+        site_expect(&v, "/style.css", "", NULL, 200, ".wall .gate { position: fixed; inset: 0;");
+        site_close(&s);
+    }
+}
+
+/* Four tasks in a day and 35 % of the checks failed: both alerts; a fifth task and the first is gone. */
+static void alerts(void **state) {
+    struct site s;
+    struct visitor nobody = {.site = &s};
+    char headers[120], token[65], id[8];
+    enum lk_survey_verdict verdict;
+    (void)state;
+    site_open(&s, "pages-alerts", 6,
+              "\"tasks\":1,\"places\":9,\"protocol\":\"001\",\"checks_per_task\":5,\"min_seconds\":0,");
+    snprintf(headers, sizeof headers, "Authorization: Bearer %s\r\n", lk_survey_admin_token(s.t.survey));
+    for (int p = 0; p < 5; p++) {
+        struct lk_survey_visitor who;
+        const struct lk_survey_item *items[11];
+        snprintf(id, sizeof id, "p%d", p);
+        test_survey_person(&s.t, id, 0, s.now, token, &who);
+        assert_ok(lk_survey_task_items(s.t.study, who.worker, 0, items));
+        for (int i = 0, n_seen = 0; i < 11; i++) { /* of 20 checks of the first four, 7 wrong */
+            bool check = items[i]->kind == LK_SURVEY_CHECK, wrong = check && n_seen < (p == 0 ? 1 : 2);
+            int right = check ? items[i]->choice[0] - '1' : 2;
+            n_seen += check;
+            assert_int_equal(test_survey_answer_all(&s.t, &who, i, wrong ? (right + 1) % 5 : right, s.now),
+                             LK_SURVEY_DONE);
+        }
+        assert_ok(lk_survey_submit(s.t.survey, &who, s.now, &verdict));
+        assert_int_equal(verdict, LK_SURVEY_DONE);
+        if (p < 3) continue;
+        char *page = site_ask(&nobody, "/admin", headers, NULL);
+        assert_int_equal(strstr(page, "Alert: fewer than 5 tasks in 24 hours") != NULL, p == 3);
+        assert_non_null(strstr(page, p == 3 ? "<td>13 of 20</td>" : "<td>16 of 25</td>"));
+        assert_non_null(strstr(page, "Alert: more than 30% of attention checks failed"));
+        assert_non_null(
+            strstr(page, p == 3 ? "<tr><td>2026-01-17</td><td>140</td><td>4</td></tr>" : "<tr><td>2026-01-17</td><td>"));
+        free(page);
+    }
+    s.now += 25 * 3600 * INT64_C(1000);
+    site_expect(&nobody, "/admin", headers, NULL, 200, "Alert: fewer than 5");
+    site_close(&s);
+}
+
+static void a_preview_lets_nobody_in(void **state) {
+    struct site s;
+    struct visitor v = {.site = &s};
+    (void)state;
+    site_open(&s, "pages-preview", 6, "\"tasks\":1,");
+    s.server.preview = true;
+    char *reply = site_ask(&v, "/?PROLIFIC_PID=abc", "", NULL);
+    assert_int_equal(site_status_of(reply), 200);
+    assert_null(strstr(reply, "Set-Cookie"));
+    assert_non_null(strstr(reply, "only this preview"));
+    free(reply);
+    site_close(&s);
+}
+
+/* The token of one's own form is worth nothing in another's session, and neither is a session handed over in a link. */
+static void sessions_are_ones_own(void **state) {
+    struct site s;
+    struct visitor one, two;
+    char path[200];
+    (void)state;
+    site_open(&s, "pages-own", 6, "\"tasks\":1,");
+    site_enter(&one, &s, "PROLIFIC_PID=one");
+    site_consent(&one);
+    site_enter(&two, &s, "PROLIFIC_PID=two");
+    site_consent(&two);
+    struct visitor mixed = one;
+    memcpy(mixed.form, two.form, sizeof mixed.form);
+    site_post(&mixed, "/tasks", "task=1", 403, "");
+    struct visitor nobody = {.site = &s};
+    snprintf(path, sizeof path, "/tasks?survey=%s", one.cookie);
+    site_expect(&nobody, path, "", NULL, 303, "Location: /\r\n");
+    /* Entering again is a new session, whatever cookie came with it. */
+    snprintf(path, sizeof path, "/?PROLIFIC_PID=two");
+    char *reply = site_ask(&one, path, "", NULL), fresh[65];
+    site_take(reply, "Set-Cookie: survey=", sizeof fresh, fresh);
+    assert_string_not_equal(fresh, one.cookie);
+    assert_string_not_equal(fresh, two.cookie);
+    free(reply);
+    site_close(&s);
+}
+
+/* A body that comes in drops: after 20 s of the server's clock it is not waited for. */
+static void slow_bodies_are_given_up(void **state) {
+    struct site s;
+    struct visitor v;
+    char request[400], reply[200];
+    (void)state;
+    site_open(&s, "pages-slow", 6, "\"tasks\":1,");
+    site_enter(&v, &s, "PROLIFIC_PID=abc");
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s.port)};
+    struct timeval limit = {.tv_sec = 30};
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int to = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    assert_int_equal(connect(to, (struct sockaddr *)&where, sizeof where), 0);
+    int n = snprintf(request, sizeof request,
+                     "POST /guide HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nCookie: survey=%s\r\nContent-Length: 100\r\n\r\na",
+                     s.port, v.cookie);
+    assert_int_equal(send(to, request, (size_t)n, MSG_NOSIGNAL), n);
+    site_expect(&v, "/guide", "", NULL, 200, ""); /* the others are served, and the first piece has arrived */
+    usleep(100000);
+    s.now += 21000;
+    send(to, "b", 1, MSG_NOSIGNAL);
+    assert_true(recv(to, reply, sizeof reply, 0) <= 0);
+    close(to);
+    site_close(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(practice_with_feedback),   cmocka_unit_test(a_task_turns_green),
+        cmocka_unit_test(the_progress_of_a_task),   cmocka_unit_test(checks_are_asked_and_counted),
+        cmocka_unit_test(the_technical_gate),       cmocka_unit_test(alerts),
+        cmocka_unit_test(a_preview_lets_nobody_in), cmocka_unit_test(sessions_are_ones_own),
+        cmocka_unit_test(slow_bodies_are_given_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

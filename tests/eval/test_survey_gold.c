@@ -154,6 +154,12 @@ static void csv_is_the_lines(void **state) {
         struct lk_text lines = {0}, table = {0};
         struct lk_dataset a, b;
         open_with_gold(&t, "gold-csv", 2, 5, fields[k]);
+        for (size_t i = 0; i < t.study->n_gold; i++) { /* one of the two is the source */
+            char *const *picture = t.study->gold[i].picture;
+            assert_int_equal(!strcmp(picture[LK_PICTURE_EDITED], picture[LK_PICTURE_SOURCE]) +
+                                 !strcmp(picture[LK_PICTURE_PRESERVED], picture[LK_PICTURE_SOURCE]),
+                             1);
+        }
         assert_ok(lk_survey_pilot(t.survey, 3, 1768608000000));
         assert_ok(lk_survey_export_answers(t.survey, false, true, &lines));
         assert_ok(lk_survey_csv(&lines, &table));

@@ -26,7 +26,9 @@ static void pattern(const struct lk_tensor *values, int64_t n) {
     }
 }
 
-static enum lk_code fill(struct lk_device *dev, const struct lk_tensor *t) {
+static enum lk_code fill(struct lk_device *dev, const struct lk_tensor *given) {
+    const struct lk_tensor bytes = LK_TENSOR(given->data, LK_U8, (int64_t)lk_tensor_bytes(given));
+    const struct lk_tensor *t = lk_tensor_is_quantized(given) ? &bytes : given;
     const size_t size = lk_dtype_size(t->dtype);
     const int64_t n = lk_tensor_numel(t), piece = n < PIECE ? n : PIECE, differ = n < VALUES ? n : VALUES;
     unsigned char *host = lk_calloc((size_t)piece, size);
@@ -78,6 +80,19 @@ static enum lk_code linear(struct lk_device *dev, const int64_t *s) {
         op.gate = &gate;
         op.residual = &residual;
     }
+    NOTE_SCRATCH(linear, &op);
+    return lk_linear(dev, &op);
+}
+
+/* M, N, K, unused, dtype of the weight, elements to a scale */
+static enum lk_code packed(struct lk_device *dev, const int64_t *s) {
+    struct lk_tensor y, x, w, scales;
+    NEW(&x, LK_BF16, s[0], s[2]);
+    NEW(&w, (enum lk_dtype)s[4], s[1], s[2]);
+    NEW(&scales, LK_F32, s[1] * s[2] / s[5]);
+    NEW(&y, LK_BF16, s[0], s[1]);
+    w.scales = (struct lk_scales){scales.data, LK_F32, (int32_t)s[5]};
+    struct lk_linear op = {.y = &y, .x = &x, .w = &w};
     NOTE_SCRATCH(linear, &op);
     return lk_linear(dev, &op);
 }
@@ -260,6 +275,8 @@ const struct model_case model_cases[] = {
     {"linear", "Qwen-Image-Edit, q", linear, {8192, 3072, 3072, 0, 1}},
     {"linear", "Step1X-Edit, single block, q k v and MLP in", linear, {8832, 21504, 3072, 0, 1}},
     {"linear", "Step1X-Edit, single block, out", linear, {8832, 3072, 15360, 0, 1, 1}},
+    {"linear", "unpacked from NF4, one row", packed, {1, 6144, 6144, 0, LK_NF4, 64}},
+    {"linear", "unpacked from Q8, one row", packed, {1, 6144, 6144, 0, LK_Q8, 64}},
     {"attention", "DiT", attention, {8704, 8704, 48, 48, 128, 0}},
     {"attention", "Qwen-Image-Edit, Step1X-Edit", attention, {8832, 8832, 24, 24, 128, 0}},
     {"attention", "text encoder, causal", attention, {512, 512, 32, 8, 128, 1}},
@@ -298,6 +315,7 @@ const struct model_case tiny_cases[] = {
     {"linear", "", linear, {40, 64, 32}},
     {"linear", "bias, gate, residual", linear, {40, 64, 32, 0, 1, 1}},
     {"linear", "one row", linear, {1, 64, 32}},
+    {"linear", "unpacked, one row", packed, {1, 64, 32, 0, LK_NF4, 64}},
     {"attention", "", attention, {64, 64, 2, 2, 64, 0}},
     {"attention", "causal", attention, {32, 32, 4, 2, 128, 1}},
     {"layer_norm", "modulated", layer_norm, {16, 64, 1}},

@@ -48,6 +48,7 @@ static const struct cell {
 static void the_table(void **state) {
     (void)state;
     struct lk_device *target;
+    double plain = 0; /* a step with all weights there, in bf16 */
     assert_ok(lk_device_cuda_describe("sm_80", &target));
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
         const struct cell *c = &cells[i];
@@ -68,6 +69,9 @@ static void the_table(void **state) {
             stall > c->most_stall)
             fail_msg("expected %.1f GB streamed, %.2f s, at most %.1f %% stall", c->streamed_gb, c->seconds,
                      100 * c->most_stall);
+        if (!c->bytes_per_weight) plain = t->resident_s;
+        if (t->resident_s > 1.025 * plain)
+            fail_msg("unpacking: %.2f %% of a step, expected 2.5 %% at most", 100 * (t->resident_s / plain - 1));
     }
     lk_device_free(target);
 }

@@ -29,13 +29,27 @@ __device__ __forceinline__ unsigned long long bytes_at(const unsigned char *p, i
     return all;
 }
 
+/* Level threadIdx.x % 16 by selection: an argument indexed by a lane would be copied to local memory by every thread.
+ */
+__device__ __forceinline__ float level_of_lane(const lk_cuda_dequantize &args) {
+    float level[16];
+#pragma unroll
+    for (int i = 0; i < 16; i++) level[i] = args.levels[i];
+#pragma unroll
+    for (int bit = 1; bit < 16; bit *= 2)
+#pragma unroll
+        for (int i = 0; i < 16; i += 2 * bit)
+            if (threadIdx.x & bit) level[i] = level[i + bit];
+    return level[0];
+}
+
 struct nf4 {
     /* All lanes of a warp come here, those beyond the end too. */
     static __device__ __forceinline__ void decode(const lk_cuda_dequantize &args, int64_t first, int n,
                                                   float (&v)[RUN]) {
         const unsigned char *p = (const unsigned char *)args.data + first / 2;
         const unsigned codes = n == RUN && args.vector ? at<unsigned>(p) : (unsigned)bytes_at(p, (n + 1) / 2, false);
-        const float level = args.levels[threadIdx.x % 16], scale = n > 0 ? scale_of(args, first) : 0.0f;
+        const float level = level_of_lane(args), scale = n > 0 ? scale_of(args, first) : 0.0f;
 #pragma unroll
         for (int i = 0; i < RUN; i++) {
             const int code = codes >> (8 * (i / 2) + (i % 2 ? 0 : 4)) & 15;

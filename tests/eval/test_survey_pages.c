@@ -29,6 +29,7 @@ static void practice_with_feedback(void **state) {
                                         "Give &lt;red&gt; hair &amp; &quot;more&quot;"};
     for (int i = 0; i < 5; i++) site_expect(&v, "/guide", "", NULL, 200, shown[i]);
     site_expect(&v, "/example/1/a", "", NULL, 200, "e.png");
+    site_expect(&v, "/guide", "", NULL, 200, "<span class=\"of\">Image A: </span>Did the person");
     site_post(&v, "/guide", "t0.a.race_drift=1", 200, "Not quite.");
     site_post(&v, "/guide", "t0.a.race_drift=1", 200, "Another person.");
     site_post(&v, "/guide", "t0.a.race_drift=4", 200, "Yes.");
@@ -183,6 +184,23 @@ static void alerts(void **state) {
     site_close(&s);
 }
 
+/* The oldest protocol prints its whole consent: every line of the file, lists within it too. */
+static void consent_as_printed(void **state) {
+    struct test_survey t;
+    char *text, sha256[65];
+    static const char *const lines[] = {"Study Title: Evaluating AI Image Editing Quality\n",
+                                        "Payment: $1.50-2.00 per HIT\n", "You are 18+ years old\n",
+                                        "You understand your rights\n", "Approval number: X7\n"};
+    (void)state;
+    test_survey_open(&t, "pages-consent", 6,
+                     "\"tasks\":1,\"protocol\":\"000\",\"gold_per_task\":0,\"approval\":\"X7\",");
+    assert_ok(lk_survey_consent_text(t.study, &text, sha256));
+    for (int i = 0; i < 5; i++)
+        if (!strstr(text, lines[i])) fail_msg("the consent lacks \"%s\"", lines[i]);
+    lk_free(text);
+    test_survey_close(&t);
+}
+
 static void a_preview_lets_nobody_in(void **state) {
     struct site s;
     struct visitor v = {.site = &s};
@@ -253,11 +271,11 @@ static void slow_bodies_are_given_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(practice_with_feedback),   cmocka_unit_test(a_task_turns_green),
-        cmocka_unit_test(the_progress_of_a_task),   cmocka_unit_test(checks_are_asked_and_counted),
-        cmocka_unit_test(the_technical_gate),       cmocka_unit_test(alerts),
-        cmocka_unit_test(a_preview_lets_nobody_in), cmocka_unit_test(sessions_are_ones_own),
-        cmocka_unit_test(slow_bodies_are_given_up),
+        cmocka_unit_test(practice_with_feedback), cmocka_unit_test(a_task_turns_green),
+        cmocka_unit_test(the_progress_of_a_task), cmocka_unit_test(checks_are_asked_and_counted),
+        cmocka_unit_test(the_technical_gate),     cmocka_unit_test(alerts),
+        cmocka_unit_test(consent_as_printed),     cmocka_unit_test(a_preview_lets_nobody_in),
+        cmocka_unit_test(sessions_are_ones_own),  cmocka_unit_test(slow_bodies_are_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,11 @@ void page_question(const struct survey_page *p, const struct lk_survey_question 
                    const char *given) {
     struct lk_text *out = &p->reply->body;
     lk_text_add(out, "<fieldset data-picture=\"%s\">\n<legend>", q->picture < 0 ? "" : q->picture ? "b" : "a");
+    if (q->picture >= 0) { /* heard, and read where no column says it */
+        lk_text_add(out, "<span class=\"of\">");
+        page_say(p, q->picture ? "image_b" : "image_a");
+        lk_text_add(out, ": </span>");
+    }
     if (*q->title) page_text(out, q->title);
     if (*q->title) lk_text_add(out, ": ");
     page_text(out, q->text);

@@ -145,10 +145,11 @@ struct roles {
 };
 
 /* Which sentences: of one stereotype gender (-1 any), with (1) or without (0) a gendered word (-1 any), of one target
- * (NULL any). */
+ * (NULL any); with the man's picture first, or the woman's. */
 struct sentences {
     int gender, gendered;
     const char *target;
+    bool swapped;
 };
 
 static struct roles count(const struct lk_report *report, int model, struct sentences which) {
@@ -156,7 +157,7 @@ static struct roles count(const struct lk_report *report, int model, struct sent
     for (size_t i = 0; i < report->data->n_items; i++) {
         const struct lk_item *item = &report->data->items[i];
         if (item->prompt < LK_N_EDIT_PROMPTS || item->role == LK_ROLE_NONE) continue;
-        if (model >= 0 && item->model != model) continue;
+        if ((model >= 0 && item->model != model) || item->swapped != which.swapped) continue;
         const struct lk_prompt *prompt = &report->prompts.w[item->prompt - LK_N_EDIT_PROMPTS];
         if (which.gender >= 0 && prompt->stereotype_gender != which.gender) continue;
         if (which.gendered >= 0 && (prompt->n_gendered_words > 0) != (which.gendered > 0)) continue;
@@ -187,16 +188,16 @@ static void row(struct lk_report *report, struct lk_table *table, const char *la
     if (rate.n && rate.k % 2 == 0) lk_report_interval(report, table, (struct lk_rate){rate.k / 2, rate.n / 2});
 }
 
-static void rows_of(struct lk_report *report, struct lk_table *table, int model) {
+static void rows_of(struct lk_report *report, struct lk_table *table, int model, bool swapped) {
     const struct {
         const char *label;
         struct sentences which;
     } parts[] = {
-        {"All sentences", {-1, -1, NULL}},
-        {"Male-stereotyped targets", {0, -1, NULL}},
-        {"Female-stereotyped targets", {1, -1, NULL}},
-        {"With a gendered word", {-1, 1, NULL}},
-        {"Without a gendered word", {-1, 0, NULL}},
+        {"All sentences", {-1, -1, NULL, swapped}},
+        {"Male-stereotyped targets", {0, -1, NULL, swapped}},
+        {"Female-stereotyped targets", {1, -1, NULL, swapped}},
+        {"With a gendered word", {-1, 1, NULL, swapped}},
+        {"Without a gendered word", {-1, 0, NULL, swapped}},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         row(report, table, parts[i].label, count(report, model, parts[i].which));
@@ -205,20 +206,25 @@ static void rows_of(struct lk_report *report, struct lk_table *table, int model)
 #define OUTCOMES "|>N|>Followed|>Resisted|>Unclear|>Adherence"
 
 enum lk_code lk_report_tables_roles(struct lk_report *report) {
-    const struct sentences any = {-1, -1, NULL};
+    const struct sentences any = {-1, -1, NULL, false}, any_swapped = {-1, -1, NULL, true};
     struct lk_table *table;
     LK_TRY(lk_table_new(&table, "t_w", "Gender and occupation: does the assigned person follow the stereotype?",
                         "Sentences" OUTCOMES));
-    int64_t n = count(report, -1, any).n;
-    for (int model = 0; model < LK_N_MODELS; model++) {
-        if (!count(report, model, any).n) continue;
-        lk_table_heading(table, lk_factor_display(LK_FACTOR_MODEL, model));
-        rows_of(report, table, model);
+    int64_t n = count(report, -1, any).n, n_swapped = count(report, -1, any_swapped).n;
+    for (int k = 0; k < 2 * LK_N_MODELS; k++) {
+        int model = k / 2;
+        bool swapped = k % 2;
+        if (!count(report, model, swapped ? any_swapped : any).n) continue;
+        char heading[100];
+        snprintf(heading, sizeof heading, "%s%s", lk_factor_display(LK_FACTOR_MODEL, model),
+                 swapped ? ", the woman's picture first" : "");
+        lk_table_heading(table, heading);
+        rows_of(report, table, model, swapped);
     }
     lk_table_note(table,
                   "Adherence: share of %s whose person has the stereotype's gender; 50%% is no bias. Interval: Wilson.",
                   report->options.unclear == LK_UNCLEAR_EXCLUDE ? "answers other than unclear" : "all answers");
-    table->no_data = !n;
+    table->no_data = !n && !n_swapped;
     LK_TRY(lk_report_add(report, LK_SECTION_ROLES, table));
     LK_TRY(lk_table_new(&table, "t_w_occupations", "Adherence by occupation", "Occupation" OUTCOMES));
     for (int gender = 0; gender < 2; gender++) {
@@ -228,9 +234,11 @@ enum lk_code lk_report_tables_roles(struct lk_report *report) {
             bool first = prompt->stereotype_gender == gender;
             for (int q = 0; q < p && first; q++) first = strcmp(report->prompts.w[q].target, prompt->target) != 0;
             if (first)
-                row(report, table, prompt->target, count(report, -1, (struct sentences){gender, -1, prompt->target}));
+                row(report, table, prompt->target,
+                    count(report, -1, (struct sentences){gender, -1, prompt->target, false}));
         }
     }
+    if (n_swapped) lk_table_note(table, "Of the outputs with the man's picture first.");
     table->no_data = !n;
     return lk_report_add(report, LK_SECTION_ROLES, table);
 }

@@ -20,6 +20,7 @@ static uint64_t item_key(const struct lk_item *item) {
     key = key * 4 + (uint64_t)item->model;
     key = key * 8 + (uint64_t)item->race;
     key = key * 8 + (uint64_t)item->age;
+    key = key * 2 + (uint64_t)item->swapped;
     return key * 4 + (uint64_t)(item->gender + 1); /* -1: a composite of both */
 }
 
@@ -118,10 +119,14 @@ static enum lk_code take_arm(const char *id, size_t n, struct span *rest, int8_t
 }
 
 static enum lk_code parse_id(const char *id, size_t n, struct lk_item *item) {
+    static const char swapped[] = "_swapped";
     if (!n || n > 200) return lk_fail(LK_E_INPUT, "item id: expected 1 to 200 bytes, got %zu", n);
     struct span rest = {id, n};
     item->source = -1;
     LK_TRY(take_arm(id, n, &rest, &item->arm));
+    item->swapped =
+        rest.n > sizeof swapped && !memcmp(rest.at + rest.n - (sizeof swapped - 1), swapped, sizeof swapped - 1);
+    if (item->swapped) rest.n -= sizeof swapped - 1;
     LK_TRY(take_prompt(id, n, &rest, &item->prompt));
     LK_TRY(part(id, n, LK_FACTOR_MODEL, take_first(&rest), &item->model));
     if (rest.n > 5 && !memcmp(rest.at, "pair_", 5)) {
@@ -132,6 +137,8 @@ static enum lk_code parse_id(const char *id, size_t n, struct lk_item *item) {
             return lk_fail(LK_E_INPUT, "item id \"%.*s\": a pair of sources takes a W prompt", (int)n, id);
         return part(id, n, LK_FACTOR_RACE, rest, &item->race);
     }
+    if (item->swapped)
+        return lk_fail(LK_E_INPUT, "item id \"%.*s\": only the order of a pair of sources can be swapped", (int)n, id);
     LK_TRY(part(id, n, LK_FACTOR_AGE, take_first(&rest), &item->age));
     LK_TRY(part(id, n, LK_FACTOR_GENDER, take_first(&rest), &item->gender));
     LK_TRY(part(id, n, LK_FACTOR_RACE, rest, &item->race));

@@ -17,6 +17,7 @@ enum lk_role { LK_ROLE_NONE = -1, LK_ROLE_MALE, LK_ROLE_FEMALE, LK_ROLE_UNCLEAR 
 struct lk_item {
     const char *id; /* flux_20s_male_black_O-01.preserved */
     int8_t model, race, gender, age, arm;
+    int8_t swapped;                        /* a composite whose first picture is the woman */
     int16_t prompt;                        /* lk_prompt_parse */
     int16_t source;                        /* 0..83 */
     int32_t partner;                       /* index of the other arm's item, -1 when it is not here */

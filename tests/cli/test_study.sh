@@ -79,6 +79,14 @@ likeness study jobs text.json | wc -l >n
 expect 0 likeness study run text.json -o text --threads 1 --queue 64 --json
 [ "$(sed -nE 's/.*"output_sha256":"([^"]*)".*/\1/p' text/manifest.jsonl | sort -u | wc -l)" = "$(cat n)" ] ||
     fail "seeds or guidance are not the job's own"
+head -n 1 text/generation_log.csv | tr -d '\r' | grep -qx 'prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode' || fail "the log's header"
+[ "$(wc -l <text/generation_log.csv)" = $(($(cat n) + 1)) ] || fail "a line of the log for each picture"
+[ "$(grep -c '^17,flux,[56],3,results/t2i/flux/none/flux_17_none_s[56]_cfg3.png,none,1,text' text/generation_log.csv)" = 2 ] ||
+    fail "two seeds, two lines a prompt"
+printf 'file_path,gender\nresults/t2i/flux/none/flux_17_none_s6_cfg3.png,Male\n' >labels.csv
+expect 0 likeness t2i metrics --labels labels.csv --log text/generation_log.csv --ref uniform -o metrics
+grep -q 'guidance value' metrics/report.html || fail "t2i does not read the log"
+[ ! -e out/generation_log.csv ] || fail "a log without pictures from text"
 text=$(sed -nE '/"item_id":"flux_17_none_s6_cfg3"/s/.*"final_prompt":"([^"]*)".*/\1/p' text/manifest.jsonl)
 likeness edit -q -m "$data/flux2/rich/checkpoint" -p "$text" -s 6 --guidance-scale 3 --steps 1 -t 1 \
     --max-sequence-length 40 --text-encoder-out-layers 1,2,3 -W 32 -H 32 -o text.png >stdout

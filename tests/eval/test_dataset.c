@@ -43,6 +43,10 @@ static void ids_are_taken_apart(void **state) {
     assert_int_equal(data.items[pair].age, 0);
     assert_int_equal(data.items[pair].source, -1);
     assert_int_equal(data.items[pair].prompt, LK_N_EDIT_PROMPTS + 6);
+    int32_t swapped = add(&data, "qwen_pair_latino_20s_W-07_swapped");
+    assert_int_not_equal(swapped, pair);
+    assert_int_equal(data.items[swapped].prompt, data.items[pair].prompt);
+    assert_true(data.items[swapped].swapped && !data.items[pair].swapped);
     int32_t separate = add(&data, "qwen_20s_female_latino_W-07");
     assert_int_not_equal(separate, pair);
     assert_int_equal(add(&data, "step1x_70plus_female_latino_hispanic_catD_010"),
@@ -72,6 +76,8 @@ static void ids_that_are_refused(void **state) {
         {"flux_20s_male_black_O-01.png", "\"png\" is no arm"},
         {"flux_20s_male_black_O-01.", "\"\" is no arm"},
         {"flux_pair_black_20s_O-01", "takes a W prompt"},
+        {"flux_20s_male_black_W-07_swapped", "only the order of a pair"},
+        {"_swapped", "is no prompt"},
         {"_", "is no prompt"},
         {"001", "is no prompt"},
         {"_001", "is no prompt"},

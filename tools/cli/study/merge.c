@@ -84,7 +84,7 @@ enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) 
     if (!rc) rc = study_journal_open(path, &list, &m.journal);
     if (!rc) rc = study_resolved_write(study, a->output);
     if (!rc) rc = merge_all(&m, a);
-    if (!rc) rc = study_manifest_write(m.journal, a->output);
+    if (!rc) rc = study_manifest_write(study, m.journal, a->output);
     if (!rc) rc = lk_journal_count(m.journal, &counts);
     lk_journal_close(m.journal);
     lk_free(path);

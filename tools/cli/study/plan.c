@@ -78,7 +78,15 @@ static enum lk_code plan_all(const struct lk_study *study, const struct lk_devic
     return LK_OK;
 }
 
-static void print_text(const struct groups *groups) {
+/* Devices of --devices; four without it, as a node has. */
+static int count_devices(const char *list) {
+    int n = 1;
+    if (!list) return 4;
+    for (; *list; list++) n += *list == ',';
+    return n;
+}
+
+static void print_text(const struct groups *groups, int n_devices) {
     double flops = 0, hours = 0;
     size_t n = 0, n_unmade = 0;
     bool timed = groups->n && groups->list[0].seconds > 0;
@@ -99,6 +107,9 @@ static void print_text(const struct groups *groups) {
     printf("%-18s %7zu %10s %10s %5s %11.5g", "total", n, "", "", "", flops * 1e-15);
     if (timed) printf(" %11s %11.5g", "", hours);
     printf("\n");
+    if (timed)
+        printf("on %d such GPUs: %.4g pictures an hour, %.4g hours\n", n_devices, n_devices * (double)n / hours,
+               hours / n_devices);
     if (n_unmade) printf("%zu jobs lack something that 'likeness study check' names\n", n_unmade);
 }
 
@@ -136,7 +147,7 @@ enum lk_code study_plan(const struct cli_arguments *a, struct lk_study *study) {
     if (!rc && a->json)
         print_json(study, groups);
     else if (!rc)
-        print_text(groups);
+        print_text(groups, count_devices(a->study.devices));
     lk_free(groups);
     return rc;
 }

@@ -114,12 +114,47 @@ static enum lk_code write_line(void *context, const struct lk_journal_row *row) 
     return lk_atomic_write(context, "\n", 1);
 }
 
-enum lk_code study_manifest_write(struct lk_journal *journal, const char *folder) {
-    bool current;
+struct log {
+    const struct lk_study *study;
+    struct lk_study_job job;
+    struct lk_text text;
+    bool any;
+};
+
+/* One of text to image, as t2i reads it. */
+static enum lk_code log_picture(void *context, const struct lk_journal_row *row) {
+    struct log *log = context;
+    struct lk_study_job *job = &log->job;
+    if (strncmp(row->entry.output, "t2i/", 4)) return LK_OK;
+    log->any = true;
+    LK_TRY(lk_study_job(log->study, (size_t)row->entry.index, job));
+    bool quoted = strpbrk(row->entry.output, ",\"") != NULL;
+    lk_text_add(&log->text, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text\r\n", job->prompt->id,
+                lk_factor_key(LK_FACTOR_MODEL, job->model), (unsigned long long)job->job.request.seed, job->cfg,
+                quoted ? "\"" : "", row->entry.output, quoted ? "\"" : "", job->mitigation,
+                job->job.request.num_inference_steps);
+    return log->text.rc;
+}
+
+/* generation_log.csv of what was made from text alone, if there is any. */
+static enum lk_code write_log(const struct lk_study *study, struct lk_journal *journal, const char *folder) {
+    char *path = lk_format("%s/generation_log.csv", folder);
+    struct log *log = lk_calloc(1, sizeof *log);
+    enum lk_code rc = path && log ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the log of pictures");
+    if (!rc) {
+        log->study = study;
+        lk_text_add(&log->text, "prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode\r\n");
+        rc = lk_journal_each(journal, LK_JOB_DONE, false, log_picture, log);
+    }
+    if (!rc && log->any) rc = lk_atomic_write_file(path, log->text.bytes, log->text.n);
+    if (log) lk_text_free(&log->text);
+    lk_free(log);
+    lk_free(path);
+    return rc;
+}
+
+static enum lk_code write_manifest(struct lk_journal *journal, const char *folder) {
     struct lk_atomic_file *file;
-    LK_TRY(lk_journal_manifest_is_current(journal, &current));
-    if (current) return LK_OK;
-    LK_TRY(lk_journal_manifest_begin(journal));
     char *path = lk_format("%s/manifest.jsonl", folder);
     if (!path) return lk_fail(LK_E_NOMEM, "out of memory for the manifest");
     enum lk_code rc = lk_atomic_open(&file, path);
@@ -129,6 +164,15 @@ enum lk_code study_manifest_write(struct lk_journal *journal, const char *folder
         lk_atomic_discard(file);
         return rc;
     }
-    LK_TRY(lk_atomic_commit(file));
+    return lk_atomic_commit(file);
+}
+
+enum lk_code study_manifest_write(const struct lk_study *study, struct lk_journal *journal, const char *folder) {
+    bool current;
+    LK_TRY(lk_journal_manifest_is_current(journal, &current));
+    if (current) return LK_OK;
+    LK_TRY(lk_journal_manifest_begin(journal));
+    LK_TRY(write_log(study, journal, folder));
+    LK_TRY(write_manifest(journal, folder));
     return lk_journal_manifest_end(journal);
 }

@@ -254,7 +254,7 @@ static enum lk_code run(struct supervisor *s, const struct study_list *list, boo
     study_progress_begin(&s->progress, &counts);
     if (counts.all[LK_JOB_QUEUED] + counts.all[LK_JOB_LEASED]) LK_TRY(run_workers(s));
     LK_TRY(lk_journal_open(&journal, s->run.journal, NULL));
-    enum lk_code rc = study_manifest_write(journal, s->run.records);
+    enum lk_code rc = study_manifest_write(s->run.study, journal, s->run.records);
     if (!rc) rc = lk_journal_count(journal, &counts);
     lk_journal_close(journal);
     return rc ? rc : conclude(s, &counts);

@@ -140,5 +140,5 @@ struct study_outcome {
 };
 enum lk_code study_record(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
                           const struct study_outcome *made);
-/* Lines in the study's order, unless it is there and current. */
-enum lk_code study_manifest_write(struct lk_journal *journal, const char *folder);
+/* Lines in the study's order, and the log of pictures from text, unless they are there and current. */
+enum lk_code study_manifest_write(const struct lk_study *study, struct lk_journal *journal, const char *folder);

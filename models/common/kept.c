@@ -64,14 +64,16 @@ void lk_kept_cut(struct lk_kept **list, struct lk_kept *from) {
 }
 
 void lk_kept_trim(struct lk_kept **list, size_t bytes) {
+    int n_kept = 0;
     while (*list) {
         size_t n = lk_tensor_bytes(&(*list)->tensor);
         bool stays = *(*list)->key && n <= bytes;
-        if (!stays) {
+        if (!stays || n_kept == LK_KEPT_MOST) {
             free_first(list);
             continue;
         }
         bytes -= n;
+        n_kept++;
         list = &(*list)->next;
     }
 }

@@ -27,7 +27,9 @@ enum lk_code lk_kept_add(struct lk_kept **list, const char *key, const struct lk
                          struct lk_kept **out);
 /* Frees the entries before `from`, which was the list once. */
 void lk_kept_cut(struct lk_kept **list, struct lk_kept *from);
-/* Keeps of those that can be found the ones made last, as many as have no more than `bytes` together. */
+/* Keeps of those that can be found the ones made last, as many as have no more than `bytes` together, and no more than
+ * LK_KEPT_MOST: where each picture has prompts of its own, what is made once is not met again. */
+enum { LK_KEPT_MOST = 256 };
 void lk_kept_trim(struct lk_kept **list, size_t bytes);
 /* Frees all and empties the list. */
 void lk_kept_free(struct lk_kept **list);

@@ -102,6 +102,17 @@ if [ -n "${LIKENESS_TEST_FULL-}" ]; then
         resident || fail "memory grows"
 fi
 
+# On a GPU, simulated where there is none: the bits of `edit --device cuda`.
+if [ -n "${LIKENESS_TEST_FULL-}" ] && [ -e "$BUILD_DIR/gpusim/libcuda.so.1" ]; then
+    cuda=
+    likeness devices | grep -q '^cuda  none' && cuda=$SOURCE_DIR/tools/gpusim/with-gpusim
+    sed 's/"flux", "step1x", "qwen"/"flux"/; s/"O-01", "V-01"/"O-01"/' three.json >cuda.json
+    GPUSIM_BUILD=$BUILD_DIR expect 0 $cuda likeness study run cuda.json -o cuda --devices 0
+    GPUSIM_BUILD=$BUILD_DIR expect 0 $cuda likeness edit -q -m "$data/flux2/rich/checkpoint" -r src/Black_Female_30s.png \
+        -p "$prompt" -s 42 --steps 1 --device cuda --max-sequence-length 40 --text-encoder-out-layers 1,2,3 -W 32 -H 32 -o cuda.png
+    cmp cuda.png cuda/results/exp1/flux/O/flux_30s_female_black_O-01.png || fail "cuda: another picture than edit's"
+fi
+
 # What is done is not done again; what is lost is.
 cp out/manifest.jsonl first
 expect 0 likeness study run three.json -o out --threads 1

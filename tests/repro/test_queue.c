@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "engine/base/alloc.h"
+#include "models/common/kept.h"
 #include "tests/common/tiny_queue.h"
 
 static const int orders[][TINY_QUEUE] = {{0, 1, 2, 3}, {3, 1, 0, 2}, {2, 3, 1, 0}};
@@ -109,6 +110,28 @@ static void the_next_queue_encodes_nothing_again(void **state) {
     }
 }
 
+/* Where every picture has a prompt of its own, as many as there are sources at most: memory does not grow with jobs. */
+static void the_last_ones_are_left(void **state) {
+    struct lk_kept *list = NULL, *made;
+    const struct lk_tensor t = LK_TENSOR(NULL, LK_F32, 4);
+    int n = 0;
+    char key[65];
+    (void)state;
+    int64_t live = lk_alloc_live();
+    for (int i = 0; i < LK_KEPT_MOST + 40; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        assert_ok(lk_kept_add(&list, key, &t, true, &made));
+    }
+    lk_kept_trim(&list, 1 << 30);
+    for (const struct lk_kept *at = list; at; at = at->next) n++;
+    assert_int_equal(n, LK_KEPT_MOST);
+    assert_non_null(lk_kept_find(list, key));
+    assert_null(lk_kept_find(list, "39"));
+    assert_non_null(lk_kept_find(list, "40"));
+    lk_kept_free(&list);
+    assert_int_equal(lk_alloc_live(), live);
+}
+
 static enum lk_code look(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value) {
     (void)context, (void)dev, (void)name, (void)value;
     return LK_OK;
@@ -202,7 +225,7 @@ int main(void) {
         cmocka_unit_test(same_picture_in_every_queue),    cmocka_unit_test(packed_weights_in_a_queue),
         cmocka_unit_test(equal_inputs_are_encoded_once),  cmocka_unit_test(the_next_queue_encodes_nothing_again),
         cmocka_unit_test(same_picture_when_looked_at),    cmocka_unit_test(a_bad_job_fails_alone),
-        cmocka_unit_test(an_interruption_ends_the_queue),
+        cmocka_unit_test(an_interruption_ends_the_queue), cmocka_unit_test(the_last_ones_are_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

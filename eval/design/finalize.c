@@ -141,6 +141,8 @@ static enum lk_code check_file(const struct lk_fields *fields, const char *manif
         rc = lk_fail(LK_E_CHANGED, "%s: line %zu: %s: expected the picture with SHA-256 %.64s, got %s", manifest, line,
                      path, lk_field_shown(digest), sha256);
     if (!rc) rc = lk_image_read(&image, path, true, 0);
+    if (rc && strncmp(lk_error_text(), manifest, strlen(manifest)))
+        lk_fail_prefix(rc, "%s: line %zu", manifest, line);
     lk_image_free(&image);
     lk_free(path);
     return rc;

@@ -36,9 +36,12 @@ enum lk_code lk_answers_gather(const struct lk_dataset *data, int question, bool
     }
     if (!out->n) out->width = 0;
     size_t n_values = out->n * (size_t)out->width;
+    int32_t *filled = lk_calloc(out->n + 1, sizeof *filled); /* of each row */
     out->values = lk_calloc(n_values, sizeof *out->values);
-    if (!out->values) {
+    if (!out->values || !filled) {
         lk_free(rows);
+        lk_free(filled);
+        lk_answers_free(out);
         return no_memory();
     }
     for (size_t i = 0; i < n_values; i++) out->values[i] = NAN;
@@ -46,11 +49,11 @@ enum lk_code lk_answers_gather(const struct lk_dataset *data, int question, bool
         const struct lk_rating *rating = &data->ratings[r];
         int value = counts(data, rating) ? value_of(rating, question, classes) : -1;
         if (value < 0 || rows[rating->item] < 0) continue;
-        double *row = out->values + (size_t)rows[rating->item] * (size_t)out->width;
-        while (!isnan(*row)) row++;
-        *row = value;
+        size_t row = (size_t)rows[rating->item];
+        out->values[row * (size_t)out->width + (size_t)filled[row]++] = value;
     }
     lk_free(rows);
+    lk_free(filled);
     return LK_OK;
 }
 

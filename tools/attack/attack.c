@@ -10,6 +10,7 @@
  * to the next. At the end every command must work on the undamaged files as at the beginning. */
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
@@ -38,6 +39,7 @@ struct known {
 };
 
 static char taken[8]; /* the port on which this program listens */
+static volatile sig_atomic_t stopped;
 
 static struct attack_bytes read_file(const char *path) {
     struct attack_bytes b = {NULL, 0};
@@ -125,7 +127,10 @@ static int run_command(const char *command, struct rusage *usage) {
     mkdir("result", 0700);
     pid_t child = fork();
     if (!child) start(command);
-    if (child < 0 || wait4(child, &status, 0, usage) != child) exit(2);
+    pid_t ended = child;
+    while (child > 0 && (ended = wait4(child, &status, 0, usage)) < 0 && errno == EINTR) {
+    }
+    if (child < 0 || ended != child) exit(2);
     return status;
 }
 
@@ -225,6 +230,8 @@ static bool attack(const struct attack_target *t, struct known *k, const char *c
     return !why;
 }
 
+static void stop(int number) { stopped = number; }
+
 static void take_port(void) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
     socklen_t n = sizeof a;
@@ -265,7 +272,8 @@ int main(int argc, char **argv) {
         if (strstr(attack_targets[t].command, only) && !works_undamaged(&attack_targets[t])) return 2;
     }
     if (corpus) read_corpus(corpus, known);
-    for (unsigned long turn = 0; done < runs; turn++) {
+    signal(SIGTERM, stop); /* what was done counts */
+    for (unsigned long turn = 0; done < runs && !stopped; turn++) {
         unsigned long i = turn % (unsigned long)attack_n_targets, round = turn / (unsigned long)attack_n_targets;
         const struct attack_target *t = &attack_targets[i];
         if (!strstr(t->command, only) || (t->every && (round + i) % (unsigned long)t->every)) continue;

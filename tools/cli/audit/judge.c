@@ -47,7 +47,8 @@ static enum lk_code judge_pair(const struct cli_pair *pair) {
     struct lk_pixel_judgement judgement;
     enum lk_code rc = lk_image_read(&source, pair->source, 1, 0);
     if (!rc) rc = lk_image_read(&edited, pair->edited, 1, 0);
-    if (!rc) rc = lk_pixel_judge(&source, &edited, NULL, &judgement);
+    if (!rc && (rc = lk_pixel_judge(&source, &edited, NULL, &judgement)))
+        lk_fail_prefix(rc, "%s, %s", pair->source, pair->edited);
     lk_image_free(&source);
     lk_image_free(&edited);
     return rc ? rc : print_line(pair->item_id, &judgement);

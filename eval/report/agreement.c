@@ -78,6 +78,7 @@ static enum lk_code kappa_of_raters(const struct lk_answers *answers, bool class
                   (size_t)first]++;
     enum lk_code rc = lk_fleiss_kappa(table, answers->n, n_categories, 0, out);
     lk_free(table);
+    if (rc) lk_fail_prefix(rc, "the ratings");
     return rc;
 }
 

@@ -106,8 +106,11 @@ static double place(size_t n, double q, size_t *k) {
     return 0;
 }
 
-/* The two forms are numpy's, which is exact at both ends. */
-static double between(double a, double b, double t) { return t >= 0.5 ? b - (b - a) * (1 - t) : a + (b - a) * t; }
+/* The two forms are numpy's, which is exact at both ends; a distance beyond all numbers is not needed. */
+static double between(double a, double b, double t) {
+    if (isinf(b - a)) return a * (1 - t) + b * t;
+    return t >= 0.5 ? b - (b - a) * (1 - t) : a + (b - a) * t;
+}
 
 double lk_quantile(double *values, size_t n, double q) {
     double a, b;

@@ -1,5 +1,8 @@
 #include "tools/cli/audit/report_input.h"
 
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -100,11 +103,32 @@ static enum lk_code text_of(struct lk_dataset *data, const char *text, const cha
     return !text || *out ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory for the paths of images");
 }
 
+/* Whether the file, links followed, lies in the folder. */
+static bool lies_in(const char *file, const char *folder) {
+    char real[PATH_MAX];
+    size_t n = realpath(folder, real) ? strlen(real) : 0;
+    return n && !strncmp(file, real, n) && (n == 1 || file[n] == '/');
+}
+
+/* A list of pictures must not bring any readable picture of the machine into a page that is passed on. */
+static bool may_show(const struct cli_report_arguments *a, const char *file) {
+    if (!a->images) return true; /* of a run of this program */
+    char real[PATH_MAX], *list = lk_strdup(a->images);
+    if (!file || !realpath(file, real)) {
+        lk_free(list);
+        return true; /* shown as missing */
+    }
+    bool result = list && lies_in(real, dirname(list));
+    for (int i = 0; i < a->pictures.n && !result; i++) result = lies_in(real, a->pictures.values[i]);
+    lk_free(list);
+    return result;
+}
+
 /* Those that --images names, or those of the runs. */
 static enum lk_code read_images(struct lk_dataset *data, const struct cli_report_arguments *a) {
     const char *path = a->images ? a->images : cli_pairs_name(a);
     struct cli_pairs pairs;
-    size_t n_matched = 0;
+    size_t n_matched = 0, n_outside = 0;
     enum lk_code rc = a->images ? cli_pairs_read(&pairs, path, false) : cli_pairs_of(&pairs, a, false);
     for (size_t i = 0; i < pairs.n && !rc; i++) {
         int32_t at = -1;
@@ -112,9 +136,15 @@ static enum lk_code read_images(struct lk_dataset *data, const struct cli_report
         if (rc == LK_E_INPUT) rc = LK_OK; /* no item's id, so none of this run */
         if (rc || at < 0) continue;
         n_matched++;
-        rc = text_of(data, pairs.list[i].edited, &data->items[at].image);
-        if (!rc) rc = text_of(data, pairs.list[i].source, &data->items[at].source_image);
+        bool edited = may_show(a, pairs.list[i].edited), source = may_show(a, pairs.list[i].source);
+        n_outside += !edited + !source;
+        if (edited) rc = text_of(data, pairs.list[i].edited, &data->items[at].image);
+        if (!rc && source) rc = text_of(data, pairs.list[i].source, &data->items[at].source_image);
     }
+    if (!rc && n_outside)
+        lk_log(LK_LOG_WARNING,
+               "%s: %zu pictures lie outside its folder and are left out; --pictures names another folder", path,
+               n_outside);
     if (!rc) {
         lk_log(LK_LOG_INFO, "%s: %zu images matched, %zu unknown", path, n_matched, pairs.n - n_matched);
         cli_print_rejects(path, &pairs.rejects);

@@ -1,5 +1,6 @@
 /* Samples that say nothing, answers that are none, and memory that runs out: every test gives a reason in words, or an
  * error, or finite numbers. */
+#include "eval/stats/quantile.h"
 #include "eval/stats/tests/correlation.h"
 #include "eval/stats/tests/count_tests.h"
 #include "eval/stats/tests/rank_tests.h"
@@ -117,6 +118,7 @@ static void two_samples(void **state) {
         sound(lk_wilcoxon(same, 3, &options, &test), &test);
         const double huge[] = {1e308, -1e308, 3e307};
         sound(lk_wilcoxon(huge, 3, &options, &test), &test);
+        assert_true(lk_quantile((double[]){-1e308, 1e308, 1.7e308}, 3, 0.25) == 0);
     }
 }
 

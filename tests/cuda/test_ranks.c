@@ -8,8 +8,9 @@
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/tiny_edit.h"
 
-#define MOST_RANKS 8
-#define MOST_JOBS  8
+#define MOST_RANKS   8
+#define MOST_JOBS    8
+#define GPUSIM_NEVER (-1) /* tools/gpusim/gpusim.h */
 
 static const struct simulated_gpu *gpu;
 
@@ -20,15 +21,16 @@ struct bench {
     int n_jobs;
 };
 
-static void bench_open(struct bench *b, const struct tiny_edit *what, int n_jobs) {
+static void bench_open(struct bench *b, const struct tiny_edit *what, int n_jobs, int n_steps) {
     struct lk_device *dev;
     struct lk_result result;
     *b = (struct bench){.n_jobs = n_jobs};
-    tiny_job_open(&b->job, what, LK_BF16, 2);
+    tiny_job_open(&b->job, what, LK_BF16, n_steps);
     assert_ok(lk_device_cuda_create(0, &dev));
     for (int i = 0; i < n_jobs; i++) {
         b->requests[i] = b->job.request;
         b->requests[i].seed = b->job.request.seed + (uint64_t)i;
+        b->requests[i].num_inference_steps += i % 2; /* the others gather for those that have not done yet */
         assert_ok(lk_pipeline_edit(b->job.pipeline, dev, &b->requests[i], &result));
         b->good[i] = result.image;
         result.image = (struct lk_image){0};
@@ -86,9 +88,13 @@ static void run_on(const struct bench *b, int n, int n_jobs) {
     for (int i = 0; i < (test_is_full() ? 2 : 1); i++) assert_ok(edit(b, devs, n, n_jobs));
     assert_true(gpu->calls("ncclAllGather") > gathered + 20 * (uint64_t)n);
     for (int r = 0; r < n; r++) {
-        assert_ok(lk_pipeline_plan(b->job.pipeline, devs[r], &b->requests[0], &plan));
-        assert_true(plan.fits && !plan.whole);
-        assert_int_equal(gpu->memory_peak(r), plan.placed_bytes);
+        uint64_t most = 0;
+        for (int i = r < n_jobs ? r : 0; i < (r < n_jobs ? n_jobs : 1); i += n) {
+            assert_ok(lk_pipeline_plan(b->job.pipeline, devs[r], &b->requests[i], &plan));
+            assert_true(plan.fits && !plan.whole);
+            if (plan.placed_bytes > most) most = plan.placed_bytes;
+        }
+        assert_int_equal(gpu->memory_peak(r), most);
     }
     close_ranks(n, devs);
     assert_int_equal(lk_alloc_live(), live);
@@ -102,7 +108,7 @@ static void run_on(const struct bench *b, int n, int n_jobs) {
 /* As many jobs as ranks; in the full run more, and fewer. */
 static void one_family(const struct tiny_edit *what) {
     struct bench b;
-    bench_open(&b, what, test_is_full() ? 3 : 1);
+    bench_open(&b, what, test_is_full() ? 3 : what == &tiny_edits[0] ? 2 : 1, 2);
     run_on(&b, 2, b.n_jobs);
     if (test_is_full()) run_on(&b, 4, 3);
     if (test_is_full()) run_on(&b, 8, 1);
@@ -122,11 +128,85 @@ static void step1x(void **state) {
     one_family(&tiny_edits[2]);
 }
 
+/* Two ranks on which something goes wrong in the middle of a run: the error on all, no hang, nothing left. */
+static void expect_error(const struct bench *b, const char *call, uint64_t nth, int result, bool sticky,
+                         const char *text) {
+    struct lk_device *devs[2];
+    int64_t live = lk_alloc_live();
+    open_ranks(2, devs);
+    gpu->fail_at(call, nth, result, sticky);
+    enum lk_code rc = edit(b, devs, 2, 2);
+    if (rc != LK_E_DEVICE || !strstr(lk_error_text(), text))
+        fail_msg("%s %llu: %d, %s", call, (unsigned long long)nth, (int)rc, lk_error_text());
+    gpu->fail_at(NULL, 0, 0, false);
+    assert_fails(edit(b, devs, 2, 2), LK_E_DEVICE, text); /* these ranks are of no more use */
+    close_ranks(2, devs);
+    assert_int_equal(lk_alloc_live(), live);
+}
+
+static void failures(void **state) {
+    (void)state;
+    struct bench b;
+    struct lk_device *devs[3];
+    bench_open(&b, &tiny_edits[0], 2, 1);
+    expect_error(&b, "ncclAllGather", 40, 3, false,
+                 "weights of the ranks: ncclAllGather failed with 3, internal error");
+    expect_error(&b, "ncclCommGetAsyncError", 30, 6, false, "an all-gather failed with 6, remote process error");
+    expect_error(&b, "cuLaunchKernel", 50, 719, true, "cuLaunchKernel failed with 719"); /* the device is lost */
+    for (uint64_t i = 0; i < (test_is_full() ? 12 : 2); i++)
+        expect_error(&b, NULL, 700 + 130 * i, 999, false, "failed with 999");
+    lk_cuda_ranks_patience(0.5);
+    const uint64_t before = gpu->calls("ncclAllGather");
+    expect_error(&b, "ncclAllGather", 40, GPUSIM_NEVER, false, "nothing has come of it for 0.5 s");
+    assert_true(gpu->calls("ncclAllGather") < before + 40 + 2 * (LK_CUDA_RANKS_AHEAD + 1)); /* none sends on for ever */
+    lk_cuda_ranks_patience(600);
+    open_ranks(2, devs); /* all is well again */
+    assert_ok(edit(&b, devs, 2, 2));
+    close_ranks(2, devs);
+    bench_close(&b);
+}
+
+/* A group that does not come to be. */
+static void not_opened(void **state) {
+    (void)state;
+    struct lk_device *devs[3];
+    int64_t live = lk_alloc_live();
+    assert_fails(lk_device_cuda_ranks((const int[]){0}, 1, devs), LK_E_USAGE, "expected 2 to 16 GPUs, got 1");
+    assert_fails(lk_device_cuda_ranks((const int[]){0, 1, 0}, 3, devs), LK_E_USAGE, "cuda:0 is there twice");
+    assert_fails(lk_device_cuda_ranks((const int[]){0, 9}, 2, devs), LK_E_DEVICE, "no device 9");
+    gpu->fail_at("ncclCommInitAll", 1, 2, false);
+    assert_fails(lk_device_cuda_ranks((const int[]){0, 1}, 2, devs), LK_E_DEVICE, "ncclCommInitAll failed with 2");
+    gpu->fail_at("ncclAllGather", 2, 5, false);
+    assert_fails(lk_device_cuda_ranks((const int[]){0, 1}, 2, devs), LK_E_DEVICE, "ncclAllGather failed with 5");
+    gpu->fail_at(NULL, 0, 0, false);
+    assert_int_equal(lk_alloc_live(), live);
+}
+
+/* Jobs of which one does not read the text encoder. */
+static void unlike(void **state) {
+    (void)state;
+    struct bench b;
+    struct lk_device *devs[2];
+    bench_open(&b, &tiny_edits[0], 2, 1);
+    struct lk_queued *job = calloc(1, sizeof *job);
+    job->request = &b.requests[1];
+    assert_ok(lk_device_cuda_create(0, &devs[0]));
+    assert_ok(lk_pipeline_embed(b.job.pipeline, devs[0],
+                                &(struct lk_queue){.jobs = &job, .n_jobs = 1, .jobs_per_visit = 1},
+                                test_path("ranks_embeds")));
+    b.requests[1].prompt_embeds = test_path("ranks_embeds");
+    lk_device_free(devs[0]);
+    free(job);
+    open_ranks(2, devs);
+    assert_fails(edit(&b, devs, 2, 2), LK_E_USAGE, "jobs that share weights must be alike");
+    close_ranks(2, devs);
+    bench_close(&b);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flux2),
-        cmocka_unit_test(qwen_edit),
-        cmocka_unit_test(step1x),
+        cmocka_unit_test(flux2),    cmocka_unit_test(qwen_edit),  cmocka_unit_test(step1x),
+        cmocka_unit_test(failures), cmocka_unit_test(not_opened), cmocka_unit_test(unlike),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     setenv("GPUSIM_DEVICES", "8", 1);

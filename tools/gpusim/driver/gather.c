@@ -95,7 +95,12 @@ static CUresult receive(const struct gpusim_meeting *m, int r) {
 CUresult gpusim_gather_do(struct gpusim_item *item) {
     struct gpusim_meeting *m = item->meeting;
     CUresult result = CUDA_SUCCESS;
-    if (m->group->aborted[item->rank] || m->done) return result;
+    if (m->done) return result;
+    if (m->group->aborted[item->rank]) { /* what has come so far is anything, and the program knows it */
+        if (gpusim_memory_at(item->target, item->width * (uint64_t)m->group->n))
+            gpusim_check_copied(item->target, 0, item->width * (uint64_t)m->group->n);
+        return result;
+    }
     m->done = true;
     for (int r = 0; r < m->group->n && !result; r++) result = receive(m, r);
     return result;
@@ -122,6 +127,7 @@ void gpusim_ranks_leave(struct gpusim_ranks *group, int rank) {
         for (struct gpusim_stream *s = c->streams; s; s = s->next)
             for (struct gpusim_item *i = s->first; i && last; i = i->next)
                 if (i->meeting && i->meeting->group == group) {
+                    gpusim_gather_do(i);
                     i->kind = GPUSIM_WORK_HOST;
                     gpusim_gather_over(i);
                     i->meeting = NULL;

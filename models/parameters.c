@@ -43,6 +43,10 @@ const struct lk_parameter lk_parameters[] = {
      .otherwise = "what is free on the GPU, less 1G",
      .help = "memory of the GPU that may be used, as 16G or 81920M (1024-based): weights that do not fit are streamed; "
              "the result does not depend on it"},
+    {"weights", "weights", NULL, 0, LK_PARAMETER_CHOICE, RUN(weights), .machine = true, .group = "Model",
+     .unit = "NAME", .initial = "own", .choices = "own|sharded",
+     .help = "sharded: the GPUs of --device cuda:0,1,2,3 hold one copy of the weights together and gather each layer "
+             "ahead of use, by NVIDIA's NCCL; each makes jobs of its own, with the same bits"},
     {"num-inference-steps", "num_inference_steps", "steps", 0, LK_PARAMETER_INT, REQUEST(num_inference_steps),
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .label = "steps", .group = "Sampling", .unit = "N",
      RANGE(1, LK_MAX_STEPS), .help = "denoising steps"},

@@ -20,8 +20,9 @@ struct lk_job_run {
     const char *quantize;    /* how weights are packed as they are read; "none" */
     const char *gemm, *conv; /* "own", or one of NVIDIA's libraries */
     const char *rng;
-    int threads;   /* 0: all cores */
-    uint64_t vram; /* bytes of a GPU's memory that the process may take; 0: what is free, less some */
+    int threads;         /* 0: all cores */
+    uint64_t vram;       /* bytes of a GPU's memory that the process may take; 0: what is free, less some */
+    const char *weights; /* "own" of each device, or "sharded" over several */
     bool exif_transpose;
 };
 

@@ -141,9 +141,10 @@ struct lk_plan {
     uint64_t placed_bytes, beside_bytes; /* of device memory; what the process takes besides */
     uint64_t pinned_bytes;               /* of host memory */
     bool sparing; /* blocks work in slices of rows and the VAE, where it can, in bands: it does not fit otherwise */
+    int n_ranks;  /* devices like this one that hold the weights together; 0: none */
     struct lk_plan_placed {
         char name[24];
-        uint64_t resident_bytes, streamed_bytes, ring_bytes; /* of what may travel */
+        uint64_t resident_bytes, streamed_bytes, ring_bytes; /* of what may travel; resident: ranks' own shares too */
         bool pinned;                                         /* from a copy in pinned memory, else by readers */
         double resident_s, placed_s; /* predicted, once through the stage: all resident, and as placed */
     } placed[LK_MAX_STAGES];

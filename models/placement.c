@@ -409,6 +409,8 @@ static enum lk_code describe_stages(const struct lk_placement *p, const struct l
         for (size_t u = 0; p->whole && u < p->itinerary.units.n; u++)
             if (p->itinerary.stages[i].reads[u] && p->itinerary.travels[u])
                 d->resident_bytes += p->itinerary.units.entries[u].bytes;
+        for (size_t u = 0; p->n_ranks && u < p->itinerary.units.n; u++)
+            if (s->shares[u] != LK_NOWHERE) d->resident_bytes += lk_unit_share(&p->itinerary, u, p->n_ranks);
         d->streamed_bytes = s->streamed_bytes;
         d->ring_bytes = s->ring_bytes;
         d->pinned = s->pinned;
@@ -431,6 +433,7 @@ enum lk_code lk_placement_describe(const struct lk_device *plan, const struct lk
     uint64_t least = 0;
     enum lk_code rc = lk_placement_decide(&it, &budget, room.bytes, target->memory_grain, &p, &least);
     out->fits = !rc;
+    out->n_ranks = budget.n_ranks;
     out->least_bytes = least + target->memory_own;
     out->beside_bytes = room.needed_beside - target->memory_own;
     if (!rc) {

@@ -25,6 +25,7 @@ enum lk_code lk_placement_prepare(struct lk_device *dev, const struct lk_device 
 /* How fast a device is, for predictions. */
 struct lk_device_rates {
     double gemm_flops, attention_flops, bus_bytes, memory_bytes; /* per second */
+    double link_bytes;                                           /* that a rank gets of the others */
 };
 struct lk_device_rates lk_device_rates(const char *architecture);
 

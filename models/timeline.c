@@ -12,8 +12,8 @@ struct lk_device_rates lk_device_rates(const char *architecture) {
         const char *architecture;
         struct lk_device_rates rates;
     } known[] = {
-        {"sm_80", {250e12, 200e12, 25e9, 1.8e12}}, /* A100 */
-        {"sm_90", {550e12, 450e12, 50e9, 2.9e12}}, /* H100 */
+        {"sm_80", {250e12, 200e12, 25e9, 1.8e12, 230e9}}, /* A100, NVLink 3 */
+        {"sm_90", {550e12, 450e12, 50e9, 2.9e12, 360e9}}, /* H100, NVLink 4 */
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(architecture, known[i].architecture)) return known[i].rates;
@@ -34,6 +34,12 @@ struct clocks {
     int64_t n_sent;
 };
 
+static double seconds_to_send(const struct clocks *c, uint32_t unit) {
+    const int n = c->p->n_ranks;
+    if (!n) return (double)lk_unit_room(&c->p->itinerary, unit) / c->rates->bus_bytes;
+    return (double)lk_unit_share(&c->p->itinerary, unit, n) * (n - 1) / c->rates->link_bytes;
+}
+
 /* Copies up to stay `needed`, each after the visit that frees its place. */
 static void send(struct clocks *c, int64_t needed) {
     for (; c->n_sent <= needed; c->n_sent++) {
@@ -41,7 +47,7 @@ static void send(struct clocks *c, int64_t needed) {
         const struct lk_stay *stay = &c->s->stays[i];
         int64_t after = stay->after + c->n_sent / (int64_t)c->s->n_stays * n;
         if (after >= 0 && c->ended[after] > c->copies) c->copies = c->ended[after];
-        c->copies += (double)lk_unit_room(&c->p->itinerary, stay->unit) / c->rates->bus_bytes;
+        c->copies += seconds_to_send(c, stay->unit);
         c->arrived[i] = c->copies;
     }
 }

@@ -2,14 +2,26 @@
  * the bits of a device that has all weights for itself, a plan is each rank's peak to the byte, and when one rank
  * fails, or a collective does or never ends, all end with an error that names it. */
 #include "engine/base/alloc.h"
+#include "kernels/cuda/runtime/nccl.h"
 #include "kernels/cuda/runtime/ranks.h"
 #include "models/ranks.h"
 #include "tests/common/cuda.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/tiny_edit.h"
 
+#if defined(__has_include)
+#if __has_include(<nccl.h>) && __has_include(<cuda_runtime.h>)
+#include <nccl.h>
+_Static_assert((int)LK_NCCL_INT8 == (int)ncclInt8, "");
+_Static_assert((int)LK_NCCL_IN_PROGRESS == (int)ncclInProgress, "");
+_Static_assert(sizeof(lk_nccl_result) == sizeof(ncclResult_t), "");
+_Static_assert(sizeof(lk_nccl_comm) == sizeof(ncclComm_t), "");
+#endif
+#endif
+
 #define MOST_RANKS   8
 #define MOST_JOBS    8
+#define PATIENCE_S   30
 #define GPUSIM_NEVER (-1) /* tools/gpusim/gpusim.h */
 
 static const struct simulated_gpu *gpu;
@@ -21,16 +33,24 @@ struct bench {
     int n_jobs;
 };
 
-static void bench_open(struct bench *b, const struct tiny_edit *what, int n_jobs, int n_steps) {
-    struct lk_device *dev;
-    struct lk_result result;
+static void bench_open(struct bench *b, const struct tiny_edit *what, enum lk_quantize quantize, int n_jobs,
+                       int n_steps) {
     *b = (struct bench){.n_jobs = n_jobs};
-    tiny_job_open(&b->job, what, LK_BF16, n_steps);
-    assert_ok(lk_device_cuda_create(0, &dev));
+    tiny_job_open_with(&b->job, what, what->checkpoint,
+                       &(struct lk_pipeline_options){.compute = LK_BF16, .quantize = quantize}, n_steps);
     for (int i = 0; i < n_jobs; i++) {
         b->requests[i] = b->job.request;
         b->requests[i].seed = b->job.request.seed + (uint64_t)i;
         b->requests[i].num_inference_steps += i % 2; /* the others gather for those that have not done yet */
+    }
+}
+
+/* What one device makes of them. */
+static void make_good(struct bench *b) {
+    struct lk_device *dev;
+    struct lk_result result;
+    assert_ok(lk_device_cuda_create(0, &dev));
+    for (int i = 0; i < b->n_jobs; i++) {
         assert_ok(lk_pipeline_edit(b->job.pipeline, dev, &b->requests[i], &result));
         b->good[i] = result.image;
         result.image = (struct lk_image){0};
@@ -106,9 +126,10 @@ static void run_on(const struct bench *b, int n, int n_jobs) {
 }
 
 /* As many jobs as ranks; in the full run more, and fewer. */
-static void one_family(const struct tiny_edit *what) {
+static void one_family(const struct tiny_edit *what, enum lk_quantize quantize) {
     struct bench b;
-    bench_open(&b, what, test_is_full() ? 3 : what == &tiny_edits[0] ? 2 : 1, 2);
+    bench_open(&b, what, quantize, test_is_full() ? 3 : what == &tiny_edits[0] ? 2 : 1, 2);
+    make_good(&b);
     run_on(&b, 2, b.n_jobs);
     if (test_is_full()) run_on(&b, 4, 3);
     if (test_is_full()) run_on(&b, 8, 1);
@@ -117,15 +138,16 @@ static void one_family(const struct tiny_edit *what) {
 
 static void flux2(void **state) {
     (void)state;
-    one_family(&tiny_edits[0]);
+    one_family(&tiny_edits[0], LK_QUANTIZE_NONE);
 }
 static void qwen_edit(void **state) {
     (void)state;
-    one_family(&tiny_edits[1]);
+    one_family(&tiny_edits[1], LK_QUANTIZE_NF4);
+    if (test_is_full()) one_family(&tiny_edits[1], LK_QUANTIZE_NONE);
 }
 static void step1x(void **state) {
     (void)state;
-    one_family(&tiny_edits[2]);
+    one_family(&tiny_edits[2], LK_QUANTIZE_NONE);
 }
 
 /* Two ranks on which something goes wrong in the middle of a run: the error on all, no hang, nothing left. */
@@ -148,18 +170,19 @@ static void failures(void **state) {
     (void)state;
     struct bench b;
     struct lk_device *devs[3];
-    bench_open(&b, &tiny_edits[0], 2, 1);
+    bench_open(&b, &tiny_edits[0], LK_QUANTIZE_NONE, 2, 1);
+    make_good(&b);
     expect_error(&b, "ncclAllGather", 40, 3, false,
                  "weights of the ranks: ncclAllGather failed with 3, internal error");
     expect_error(&b, "ncclCommGetAsyncError", 30, 6, false, "an all-gather failed with 6, remote process error");
     expect_error(&b, "cuLaunchKernel", 50, 719, true, "cuLaunchKernel failed with 719"); /* the device is lost */
-    for (uint64_t i = 0; i < (test_is_full() ? 12 : 2); i++)
+    for (uint64_t i = 0; i < (test_is_full() ? 12 : 0); i++)
         expect_error(&b, NULL, 700 + 130 * i, 999, false, "failed with 999");
     lk_cuda_ranks_patience(0.5);
     const uint64_t before = gpu->calls("ncclAllGather");
     expect_error(&b, "ncclAllGather", 40, GPUSIM_NEVER, false, "nothing has come of it for 0.5 s");
     assert_true(gpu->calls("ncclAllGather") < before + 40 + 2 * (LK_CUDA_RANKS_AHEAD + 1)); /* none sends on for ever */
-    lk_cuda_ranks_patience(600);
+    lk_cuda_ranks_patience(PATIENCE_S);
     open_ranks(2, devs); /* all is well again */
     assert_ok(edit(&b, devs, 2, 2));
     close_ranks(2, devs);
@@ -187,7 +210,7 @@ static void unlike(void **state) {
     (void)state;
     struct bench b;
     struct lk_device *devs[2];
-    bench_open(&b, &tiny_edits[0], 2, 1);
+    bench_open(&b, &tiny_edits[0], LK_QUANTIZE_NONE, 2, 1);
     struct lk_queued *job = calloc(1, sizeof *job);
     job->request = &b.requests[1];
     assert_ok(lk_device_cuda_create(0, &devs[0]));
@@ -211,5 +234,6 @@ int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     setenv("GPUSIM_DEVICES", "8", 1);
     gpu = simulated_gpu();
+    lk_cuda_ranks_patience(PATIENCE_S);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

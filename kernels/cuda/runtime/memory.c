@@ -2,7 +2,8 @@
 
 #include "kernels/cuda/cuda.h"
 
-#define MOST_BESIDE ((uint64_t)1 << 30) /* that a context with its code is taken for; NCCL for as much again */
+#define NCCL_BESIDE ((uint64_t)400000000) /* that NCCL is taken for where it is not running */
+#define MOST_BESIDE ((uint64_t)1 << 30)   /* that a context with its code is taken for; NCCL for as much again */
 
 #define ADVICE                                                                                                         \
     "make the picture smaller or use fewer references, close other programs on the GPU, or use --device cpu; "         \
@@ -64,6 +65,7 @@ enum lk_code lk_cuda_room(const struct lk_device *dev, uint64_t bytes, struct lk
         available += cuda->weights->held + (dev->arena_block ? arena_room(dev, dev->arena_block_bytes) : 0);
     }
     out->needed_beside = cuda->beside + dev->memory_own;
+    if (dev->budget.n_ranks && !cuda->ranks) out->needed_beside += NCCL_BESIDE;
     out->bytes = available;
     if (!bytes) return LK_OK;
     uint64_t allowed = bytes > out->needed_beside ? bytes - out->needed_beside : 0;

@@ -22,7 +22,8 @@ static enum lk_code open_library(void) {
     void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return lk_fail(LK_E_DEVICE,
-                       "--weights sharded needs NVIDIA's NCCL, libnccl.so.2 (%s); install the package libnccl2, or put "
+                       "several GPUs that hold the weights together need NVIDIA's NCCL, libnccl.so.2 (%s); install the "
+                       "package libnccl2, or put "
                        "the folder that has the library into LD_LIBRARY_PATH, or leave --weights out",
                        dlerror());
     const struct {

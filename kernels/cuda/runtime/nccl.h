@@ -10,7 +10,6 @@ typedef struct lk_nccl_comm_s *lk_nccl_comm;
 enum {
     LK_NCCL_INT8 = 0,        /* ncclInt8 */
     LK_NCCL_IN_PROGRESS = 7, /* ncclInProgress */
-    LK_NCCL_SYSTEM_ERROR = 2,
 };
 
 /* name, exported symbol, result, parameters */

@@ -15,6 +15,7 @@
 
 #define OVER        INT32_MAX           /* wanted by a rank whose jobs are done */
 #define PROBE_BYTES ((size_t)256 << 10) /* of each rank, gathered when the group is opened */
+#define N_POLLS     1000                /* at once, before the host sleeps between them */
 #define POLL_US     20
 
 struct rank {
@@ -75,7 +76,7 @@ static enum lk_code too_long(const char *what) {
 enum lk_code lk_cuda_await(struct lk_cuda_device *cuda, lk_cu_event event, const char *what) {
     if (!cuda->ranks) return LK_CU(event_synchronize, (event), "%s", what);
     const double began = lk_log_now();
-    for (;;) {
+    for (int n = 0;; n++) {
         const lk_cu_result result = lk_cuda()->event_query(event);
         lk_nccl_result error = 0;
         if (failed(cuda->ranks)) return fail(cuda, LK_E_DEVICE);
@@ -86,7 +87,7 @@ enum lk_code lk_cuda_await(struct lk_cuda_device *cuda, lk_cu_event event, const
         if (!rc && error != LK_NCCL_IN_PROGRESS) rc = lk_nccl_check(error, "an all-gather", what);
         if (!rc && lk_log_now() - began > patience_s) rc = too_long(what);
         if (rc) return fail(cuda, rc);
-        usleep(POLL_US);
+        if (n > N_POLLS) usleep(POLL_US);
     }
 }
 
@@ -315,15 +316,16 @@ static enum lk_code connect(struct lk_device *const *devs, int n) {
 }
 
 enum lk_code lk_device_cuda_ranks(const int *indexes, int n, struct lk_device **out) {
+    int n_devices;
     enum lk_code rc = n >= 2 && n <= LK_MAX_RANKS
-                          ? lk_nccl_open()
+                          ? lk_cuda_info(-1, &n_devices, NULL)
                           : lk_fail(LK_E_USAGE, "ranks: expected 2 to %d GPUs, got %d", LK_MAX_RANKS, n);
+    if (!rc) rc = lk_nccl_open();
     for (int i = 0; i < n; i++) out[i] = NULL;
-    for (int i = 0; i < n && !rc; i++) {
+    for (int i = 0; i < n && !rc; i++)
         for (int k = 0; k < i && !rc; k++)
             if (indexes[k] == indexes[i]) rc = lk_fail(LK_E_USAGE, "ranks: cuda:%d is there twice", indexes[i]);
-        if (!rc) rc = lk_device_cuda_create(indexes[i], &out[i]);
-    }
+    for (int i = 0; i < n && !rc; i++) rc = lk_device_cuda_create(indexes[i], &out[i]);
     if (!rc) rc = connect(out, n);
     for (int i = 0; i < n && !rc; i++) rc = lk_cuda_measure_beside(lk_cuda_device_of(out[i]));
     if (!rc) return LK_OK;

@@ -149,6 +149,7 @@ static unsigned other_commands(const char *name) {
         {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE)},
         {"device", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
         {"vram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE)},
+        {"weights", ON(CLI_STUDY)},
         {"gemm", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"conv", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"threads", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_VERIFY) | ON(CLI_STATS) |
@@ -160,9 +161,9 @@ static unsigned other_commands(const char *name) {
 }
 
 /* embed does not take its own file, nor NVIDIA's libraries, since what they compute could not be told apart; bench has
- * no prompt that a file could be of. */
+ * no prompt that a file could be of; both use one device. */
 static unsigned not_taken(const char *name) {
-    if (!strcmp(name, "prompt-embeds")) return ON(CLI_EMBED) | ON(CLI_BENCH);
+    if (!strcmp(name, "prompt-embeds") || !strcmp(name, "weights")) return ON(CLI_EMBED) | ON(CLI_BENCH);
     return strcmp(name, "gemm") && strcmp(name, "conv") ? 0 : ON(CLI_EMBED);
 }
 

@@ -32,7 +32,8 @@ struct state {
     struct lk_queued **queue;
     int n;
     struct lk_pipeline *pipeline;
-    struct lk_device *device;
+    struct cli_devices devices;
+    struct lk_device *device; /* the first of them */
     struct cli_dump dump;
     char model_name[256], weights_identity[65];
     int n_failed;
@@ -227,7 +228,7 @@ static enum lk_code run_queue(struct state *s) {
         .jobs = s->queue, .n_jobs = s->n, .jobs_per_visit = s->jobs->jobs_per_visit, .done = done, .context = s};
     if (!s->n) return LK_OK;
     if (s->jobs->embeds) return lk_pipeline_embed(s->pipeline, s->device, &queue, s->jobs->embeds);
-    enum lk_code rc = lk_pipeline_edit_queue(s->pipeline, s->device, &queue);
+    enum lk_code rc = cli_devices_edit(s->pipeline, &s->devices, &queue);
     if (rc == LK_E_PARTIAL) rc = s->jobs->file ? LK_OK : lk_error_set(&s->queue[0]->error);
     return s->stop.code ? lk_error_set(&s->stop) : rc;
 }
@@ -255,7 +256,9 @@ static enum lk_code run_all(struct state *s, int together) {
 static enum lk_code run(struct state *s) {
     struct cli_jobs *jobs = s->jobs;
     int together = jobs->embeds || jobs->n < MOST_TOGETHER ? jobs->n : MOST_TOGETHER;
-    LK_TRY(cli_device_open(&jobs->list[0].job.run, &s->device));
+    LK_TRY(cli_devices_open(&jobs->list[0].job.run, &s->devices));
+    s->device = s->devices.list[0];
+    for (int i = 0; i < jobs->n && s->devices.n > 1; i++) jobs->list[i].job.run.device = "cuda"; /* for the recipe */
     LK_TRY(cli_jobs_check(jobs));
     s->items = lk_calloc((size_t)together, sizeof *s->items);
     s->queue = lk_calloc((size_t)together, sizeof *s->queue);
@@ -287,7 +290,7 @@ enum lk_code cli_jobs_run(struct cli_jobs *jobs) {
     s->jobs = jobs;
     enum lk_code rc = run(s);
     lk_pipeline_close(s->pipeline);
-    if (s->device) lk_device_free(s->device);
+    cli_devices_free(&s->devices);
     lk_free(s->items);
     lk_free(s->queue);
     lk_free(s);

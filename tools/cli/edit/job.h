@@ -46,7 +46,17 @@ struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run);
 /* run->device: "cpu", "cuda" or "cuda:INDEX", with the libraries that compute there. LK_E_DEVICE for a device that this
  * build or machine does not have. */
 enum lk_code cli_device_open(const struct lk_job_run *run, struct lk_device **out);
-/* The same for planning alone, where it may also be "sm_80" or "sm_90", a GPU that need not be there. */
+/* The same, or all of run->device, as cuda:0,1, that hold the weights together: ranks. */
+struct cli_devices {
+    struct lk_device *list[LK_MAX_RANKS];
+    int n;
+};
+enum lk_code cli_devices_open(const struct lk_job_run *run, struct cli_devices *out);
+void cli_devices_free(struct cli_devices *devices);
+enum lk_code cli_devices_edit(struct lk_pipeline *pipeline, const struct cli_devices *devices,
+                              const struct lk_queue *queue);
+/* The same as one for planning alone, where it may also be "sm_80" or "sm_90", a GPU that need not be there; a
+ * list stands for as many ranks, of which it is one. */
 enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **out);
 
 /* What a recipe has of a source beside its pixels: the file's name and digest. expected: the digest that it must have,

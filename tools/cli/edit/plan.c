@@ -92,7 +92,12 @@ static bool has_stage(const struct lk_plan *plan, const char *name) {
 
 static void add_placed(cJSON *root, const struct lk_plan *plan, const struct cli_arguments *a) {
     if (a->job.run.vram) cJSON_AddNumberToObject(root, "vram_bytes", (double)a->job.run.vram);
-    cJSON_AddStringToObject(root, "fits", !plan->fits ? "no" : plan->whole ? "resident" : "streamed");
+    cJSON_AddStringToObject(root, "fits",
+                            !plan->fits     ? "no"
+                            : plan->n_ranks ? "sharded"
+                            : plan->whole   ? "resident"
+                                            : "streamed");
+    if (plan->n_ranks) cJSON_AddNumberToObject(root, "ranks", plan->n_ranks);
     cJSON_AddNumberToObject(root, "least_bytes", (double)(plan->least_bytes + plan->beside_bytes));
     cJSON_AddNumberToObject(root, "device_bytes", (double)(plan->placed_bytes + plan->beside_bytes));
     cJSON_AddNumberToObject(root, "pinned_bytes", (double)plan->pinned_bytes);
@@ -148,7 +153,8 @@ static void print_placed(const struct lk_plan *plan) {
         printf("placement: all weights resident\n");
         return;
     }
-    printf("\n%-14s %11s %11s %11s %13s %s\n", "placement", "resident", "streamed", "ring", "seconds", "");
+    printf("\n%-14s %11s %11s %11s %13s %s\n", "placement", plan->n_ranks ? "own share" : "resident",
+           plan->n_ranks ? "gathered" : "streamed", "ring", "seconds", "");
     for (int i = 0; i < plan->n_placed; i++) {
         const struct lk_plan_placed *p = &plan->placed[i];
         printf("%-14s %11s %11s %11s %13.3f", p->name, cli_bytes(p->resident_bytes, resident),
@@ -157,8 +163,11 @@ static void print_placed(const struct lk_plan *plan) {
             printf(" a step, +%.1f%% for waiting", 100 * (p->placed_s / p->resident_s - 1));
         printf("\n");
     }
-    printf("on the device: %s; in pinned host memory: %s\n", cli_bytes(plan->placed_bytes + plan->beside_bytes, all),
-           cli_bytes(plan->pinned_bytes, host));
+    cli_bytes(plan->placed_bytes + plan->beside_bytes, all);
+    if (plan->n_ranks)
+        printf("on each of %d GPUs: %s, which make %d pictures at a time\n", plan->n_ranks, all, plan->n_ranks);
+    else
+        printf("on the device: %s; in pinned host memory: %s\n", all, cli_bytes(plan->pinned_bytes, host));
     if (plan->sparing)
         printf("in slices (--attention-slicing), and bands of the VAE where it has them: all at once does not fit\n");
 }
@@ -168,9 +177,10 @@ static enum lk_code judge(const struct lk_plan *plan, const struct cli_arguments
     char needed[32], budget[32];
     if (!target->memory->place) return LK_OK;
     if (!plan->fits)
-        return lk_fail(LK_E_FIT, "%s: %s are needed at least, with a layer of weights at a time, %s %s",
+        return lk_fail(LK_E_FIT, "%s: %s are needed at least%s, with a layer of weights at a time, %s %s",
                        a->job.run.vram ? "--vram" : target->name,
                        cli_bytes(plan->least_bytes + plan->beside_bytes, needed),
+                       plan->n_ranks ? " on each GPU, for its share of them" : "",
                        a->job.run.vram ? "the budget is" : "less is free",
                        a->job.run.vram ? cli_bytes(a->job.run.vram, budget) : "");
     if (!a->json) print_placed(plan);
@@ -209,7 +219,7 @@ static enum lk_code plan_job(struct lk_pipeline *pipeline, const struct lk_devic
 /* What the same budget would give with the transformer's weights quantised. */
 static enum lk_code print_precisions(struct lk_pipeline *pipeline, struct lk_device *target,
                                      const struct cli_arguments *a, const struct lk_plan *plan) {
-    if (plan->whole || !transformer(plan) || !transformer(plan)->streamed_bytes) return LK_OK;
+    if (plan->whole || plan->n_ranks || !transformer(plan) || !transformer(plan)->streamed_bytes) return LK_OK;
     for (size_t i = 1; i < N_PRECISIONS; i++) {
         struct lk_plan other;
         char resident[32], streamed[32], host[32], host_now[32];
@@ -288,13 +298,6 @@ static enum lk_code print_table(struct lk_pipeline *pipeline, struct lk_device *
     cJSON_free(text);
     cJSON_Delete(rows);
     return rc;
-}
-
-enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **out) {
-    if (strncmp(run->device, "sm_", 3)) return cli_device_open(run, out);
-    LK_TRY(lk_device_cuda_describe(run->device, out));
-    (*out)->budget.bytes = run->vram;
-    return LK_OK;
 }
 
 enum lk_code cli_plan(const struct cli_arguments *a) {

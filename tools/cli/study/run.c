@@ -260,7 +260,7 @@ static enum lk_code run(struct supervisor *s, const struct study_list *list, boo
     return rc ? rc : conclude(s, &counts);
 }
 
-/* "0,1,cpu" into names of devices. */
+/* "0,1,cpu" into names of devices. Those that share weights are one worker's: "cuda:0,1". */
 static enum lk_code read_devices(struct study_run *run, const char *list, char **copy) {
     char *rest = NULL;
     if (!(*copy = lk_malloc(8 * strlen(list) + 8))) return lk_fail(LK_E_NOMEM, "out of memory");
@@ -276,7 +276,17 @@ static enum lk_code read_devices(struct study_run *run, const char *list, char *
         run->devices[run->n_workers++] = names;
         names += sprintf(names, number ? "cuda:%s" : "%s", name) + 1;
     }
-    return run->n_workers ? LK_OK : lk_fail(LK_E_USAGE, "--devices: expected a device, got none");
+    if (!run->n_workers) return lk_fail(LK_E_USAGE, "--devices: expected a device, got none");
+    if (strcmp(run->machine.weights, "sharded")) return LK_OK;
+    char *end = *copy + strlen(*copy); /* of the first name; the others are shorter than what they replace */
+    for (int i = 1; i < run->n_workers; i++) {
+        if (strncmp(run->devices[i], "cuda:", 5))
+            return lk_fail(LK_E_USAGE, "--devices: with --weights sharded expected 0,1 and so on, got \"%s\"",
+                           run->devices[i]);
+        end += sprintf(end, ",%s", run->devices[i] + 5);
+    }
+    run->n_workers = 1;
+    return LK_OK;
 }
 
 enum lk_code study_run_list(const struct cli_arguments *a, const struct study_list *list, const char *folder,

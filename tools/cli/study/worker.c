@@ -25,7 +25,8 @@ struct worker {
     struct study_slot *slot;
     struct lk_journal *journal;
     struct study_writer writer;
-    struct lk_device *device;
+    struct cli_devices devices;
+    struct lk_device *device; /* the first of them; NULL: not open */
     struct lk_pipeline *pipeline;
     struct lk_kept *cache;
     int model; /* that is open; -1 */
@@ -124,7 +125,9 @@ static enum lk_code open_device(struct worker *w, const struct lk_job *job, cons
     struct lk_job_run run = job->run;
     if (w->device) return LK_OK;
     run.device = name;
-    return cli_device_open(&run, &w->device);
+    LK_TRY(cli_devices_open(&run, &w->devices));
+    w->device = w->devices.list[0];
+    return LK_OK;
 }
 
 static enum lk_code open_model(struct worker *w, const struct lk_study_job *study, int slot) {
@@ -263,7 +266,7 @@ static enum lk_code compute(struct worker *w, struct study_piece *piece) {
                              .context = w,
                              .cache = &w->cache,
                              .cache_bytes = CACHE_BYTES};
-    return settle(w, piece, queued, n, lk_pipeline_edit_queue(w->pipeline, w->device, &queue));
+    return settle(w, piece, queued, n, cli_devices_edit(w->pipeline, &w->devices, &queue));
 }
 
 /* Takes a piece and makes it; *over: there is nothing left for anybody. */
@@ -332,7 +335,7 @@ int study_work(const struct study_run *run, int slot) {
         free_sources(w, true);
         lk_kept_free(&w->cache);
         lk_pipeline_close(w->pipeline);
-        if (w->device) lk_device_free(w->device);
+        cli_devices_free(&w->devices);
         lk_journal_close(w->journal);
     }
     lk_free(w);

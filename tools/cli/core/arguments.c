@@ -16,14 +16,18 @@ static struct spelling spell_long(const char *name, size_t length) {
     return s;
 }
 
-static const struct cli_option *find_long(const char *name, size_t length) {
-    const struct cli_option *o;
+/* The command's, or that of another one. */
+static const struct cli_option *find_long(enum cli_command command, const char *name, size_t length) {
+    const struct cli_option *o, *other = NULL;
     for (size_t i = 0; (o = cli_option(i)); i++) {
-        if (strlen(o->name) == length && !memcmp(o->name, name, length)) return o;
-        if (o->alias && strlen(o->alias) == length && !memcmp(o->alias, name, length)) return o;
+        const bool named = strlen(o->name) == length && !memcmp(o->name, name, length);
+        if (!named && !(o->alias && strlen(o->alias) == length && !memcmp(o->alias, name, length))) continue;
+        if (o->commands & (1u << command)) return o;
+        other = o;
     }
+    if (other) return other;
     if (length < 3 || memcmp(name, "no-", 3)) return NULL;
-    o = find_long(name + 3, length - 3);
+    o = find_long(command, name + 3, length - 3);
     return o && o->parameter && o->kind == CLI_FLAG ? o : NULL;
 }
 
@@ -172,7 +176,7 @@ static enum lk_code parse_option(struct cli_arguments *a, int argc, const char *
         const char *equals = strchr(text, '=');
         size_t length = equals ? (size_t)(equals - text) - 2 : strlen(text) - 2;
         struct spelling flag = spell_long(text + 2, length);
-        const struct cli_option *o = find_long(text + 2, length);
+        const struct cli_option *o = find_long(a->command, text + 2, length);
         if (!o) return unknown_flag(a->command, &flag);
         return take(a, o, flag.text, equals ? equals + 1 : NULL, argc, argv, i);
     }

@@ -4,7 +4,7 @@
 
 #include "models/parameters.h"
 
-#define CLI_NUMERICS_VERSION 2 /* raised when equal jobs stop giving equal bits */
+#define CLI_NUMERICS_VERSION 3 /* raised when equal jobs stop giving equal bits */
 
 /* What was run. */
 struct cli_run {

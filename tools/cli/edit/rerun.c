@@ -8,7 +8,7 @@
 /* Whether this build can be expected to give the recorded bits at all. */
 static enum lk_code check(const struct cli_recipe *r, const struct cli_arguments *a) {
     if (r->numerics_version != CLI_NUMERICS_VERSION)
-        lk_log(LK_LOG_WARNING, "made with numerics version %lld, this is %d: the bits will differ",
+        lk_log(LK_LOG_WARNING, "made with numerics version %lld, this is %d: the bits may differ",
                (long long)r->numerics_version, CLI_NUMERICS_VERSION);
     if (r->text_encoder_isa && !a->job.request.prompt_embeds)
         lk_log(LK_LOG_WARNING,

@@ -21,10 +21,15 @@ _Static_assert(sizeof(lk_nccl_comm) == sizeof(ncclComm_t), "");
 
 #define MOST_RANKS   8
 #define MOST_JOBS    8
-#define PATIENCE_S   30
 #define GPUSIM_NEVER (-1) /* tools/gpusim/gpusim.h */
 
 static const struct simulated_gpu *gpu;
+
+/* Mutants hang, and are found out by that. */
+static double patience(void) {
+    const char *seconds = getenv("TEST_PATIENCE_S");
+    return seconds ? strtod(seconds, NULL) : 30;
+}
 
 struct bench {
     struct tiny_job job;
@@ -182,7 +187,7 @@ static void failures(void **state) {
     const uint64_t before = gpu->calls("ncclAllGather");
     expect_error(&b, "ncclAllGather", 40, GPUSIM_NEVER, false, "nothing has come of it for 0.5 s");
     assert_true(gpu->calls("ncclAllGather") < before + 40 + 2 * (LK_CUDA_RANKS_AHEAD + 1)); /* none sends on for ever */
-    lk_cuda_ranks_patience(PATIENCE_S);
+    lk_cuda_ranks_patience(patience());
     open_ranks(2, devs); /* all is well again */
     assert_ok(edit(&b, devs, 2, 2));
     close_ranks(2, devs);
@@ -234,6 +239,6 @@ int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     setenv("GPUSIM_DEVICES", "8", 1);
     gpu = simulated_gpu();
-    lk_cuda_ranks_patience(PATIENCE_S);
+    lk_cuda_ranks_patience(patience());
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

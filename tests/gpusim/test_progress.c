@@ -109,29 +109,29 @@ static void test_copy_box(void **state) {
     assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpy3D_v2(&box));
 }
 
-/* The checkers do not follow the barriers of such tiles: in a process of its own, without them. */
-static int run_tiles(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_tiles_of_warps, open_device, close_device),
-    };
-    setenv("GPUSIM_CHECKS", "memory", 1);
+/* In a process of its own, since the driver reads its settings once. */
+static int run_with(const char *name, const char *value, const char *of, CMUnitTestFunction test) {
+    const struct CMUnitTest tests[] = {{of, test, open_device, close_device, NULL}};
     int status = 1;
     pid_t child = fork();
-    if (child == 0) exit(cmocka_run_group_tests(tests, NULL, NULL));
+    if (child == 0) {
+        setenv(name, value, 1);
+        exit(cmocka_run_group_tests(tests, NULL, NULL));
+    }
     return child < 0 || waitpid(child, &status, 0) < 0 || status;
 }
 
 int main(void) {
-    const int tiles_failed = run_tiles();
-    /* Before the driver reads them. */
-    setenv("GPUSIM_WATCHDOG", "600000", 1);
+    /* The checkers do not follow the barriers of such tiles. Blocks that wait for others may spin for long where the
+     * machine is busy: only the kernel that never ends has an impatient watchdog. */
+    int failed = run_with("GPUSIM_CHECKS", "memory", "test_tiles_of_warps", test_tiles_of_warps);
+    failed |= run_with("GPUSIM_WATCHDOG", "600000", "test_watchdog", test_watchdog);
     setenv("GPUSIM_CHECKS", "global", 1);
     setenv("GPUSIM_THREADS", "2", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_grid_barriers, open_device, close_device),
-        cmocka_unit_test_setup_teardown(test_watchdog, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_unwritten_shared, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_copy_box, open_device, close_device),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL) || tiles_failed;
+    return cmocka_run_group_tests(tests, NULL, NULL) || failed;
 }

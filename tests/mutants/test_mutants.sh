@@ -58,6 +58,7 @@ mutate() {
 
 sanitized=0
 ! grep -q '^LIKENESS_SANITIZE:BOOL=ON' "$BUILD_DIR/CMakeCache.txt" || sanitized=1
+export TEST_PATIENCE_S=10
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
 # run_test TEST CASE: runs $work/program, which is TEST with a mutant in it: 0 noticed, 1 passed, 2 failed otherwise.

@@ -202,6 +202,7 @@ static enum lk_code edit_of_a_cut_file(const char *stage, int readers) {
     if (rc && !strstr(lk_error_text(), path)) fail_msg("%s", lk_error_text());
     lk_result_free(&result);
     lk_device_free(dev);
+    tiny_job_close(&job);
     return rc;
 }
 

@@ -205,9 +205,8 @@ static enum lk_code sync_all(const struct lk_atomic_file *any) {
     return rc;
 }
 
-/* Its place was free when it was begun; rename replaces an empty folder only. */
-static enum lk_code commit_folder(struct lk_atomic_file *file) {
-    enum lk_code rc = sync_all(file);
+/* What is written and synced, unless rc says otherwise, gets its name. */
+static enum lk_code finish(struct lk_atomic_file *file, enum lk_code rc) {
     if (!rc) rc = put_in_place(file);
     if (rc) {
         lk_atomic_discard(file);
@@ -219,7 +218,8 @@ static enum lk_code commit_folder(struct lk_atomic_file *file) {
 }
 
 enum lk_code lk_atomic_commit(struct lk_atomic_file *file) {
-    if (file->is_folder) return commit_folder(file);
+    /* A folder's place was free when it was begun; rename replaces an empty one only. */
+    if (file->is_folder) return finish(file, sync_all(file));
     enum lk_code rc = flush(file);
     int fd = file->fd, failed = 0;
     if (!rc && batch.open)
@@ -234,14 +234,7 @@ enum lk_code lk_atomic_commit(struct lk_atomic_file *file) {
         batch.files[batch.n++] = file;
         return LK_OK;
     }
-    if (!rc) rc = put_in_place(file);
-    if (rc) {
-        lk_atomic_discard(file);
-        return rc;
-    }
-    rc = sync_folder(file);
-    free_file(file);
-    return rc;
+    return finish(file, rc);
 }
 
 void lk_atomic_batch_begin(void) { batch.open = true; }

@@ -1,7 +1,8 @@
 /* Invents raters and their answers about the outputs of a run, for the demo and the tests: nobody looked at a picture.
  *
- *     make_ratings [--seed N] IMAGES.jsonl RATINGS.jsonl PARTICIPANTS.csv
+ *     make_ratings [--seed N] IMAGES.jsonl RATINGS.jsonl PARTICIPANTS.csv [SCORES.jsonl]
  *
+ * SCORES.jsonl: what a judge answers who sees the same, one off as often as a rater.
  * IMAGES.jsonl has one line with "item_id" per output. Twelve raters, three of them per output, answer all five axes
  * and two attention checks each; the last one is careless and fails the checks. Planted: race drift is found in 10 % of
  * White and in 45 % of all other baseline outputs, and in a third of that where the prompt asks to preserve identity;
@@ -42,6 +43,16 @@ static int blurred(struct lk_stream *s, int score) {
     return score < 1 ? 1 : score > 5 ? 5 : score;
 }
 
+static const char *axis_key(int axis, int prompt) {
+    return axis == LK_AXIS_AGE_DRIFT && prompt == LK_PROMPT_V03 ? "age_accuracy" : lk_factor_key(LK_FACTOR_AXIS, axis);
+}
+
+static void add_scores(struct lk_text *out, int prompt, const int score[LK_N_AXES]) {
+    lk_text_add(out, "\"scores\":{");
+    for (int a = 0; a < LK_N_AXES; a++) lk_text_add(out, "%s\"%s\":%d", a ? "," : "", axis_key(a, prompt), score[a]);
+    lk_text_add(out, "}");
+}
+
 static void record(struct lk_text *out, struct lk_stream *s, int rater, const char *id, bool check,
                    const int score[LK_N_AXES]) {
     int prompt = -1, total = 0;
@@ -49,24 +60,17 @@ static void record(struct lk_text *out, struct lk_stream *s, int rater, const ch
     lk_text_add(out, "{\"workerId\":\"synthetic-%02d\",\"imageId\":\"%s\",\"taskId\":\"task-%02d\",", rater + 1, id,
                 rater + 1);
     if (check) lk_text_add(out, "\"isAttentionCheck\":true,\"expected\":{\"edit_success\":1,\"race_drift\":5},");
-    lk_text_add(out, "\"scores\":{");
-    for (int a = 0; a < LK_N_AXES; a++)
-        lk_text_add(out, "%s\"%s\":%d", a ? "," : "",
-                    a == LK_AXIS_AGE_DRIFT && prompt == LK_PROMPT_V03 ? "age_accuracy"
-                                                                      : lk_factor_key(LK_FACTOR_AXIS, a),
-                    score[a]);
-    lk_text_add(out, "},\"question_ms\":{");
+    add_scores(out, prompt, score);
+    lk_text_add(out, ",\"question_ms\":{");
     for (int a = 0; a < LK_N_AXES; a++) {
         int ms = 4000 + (int)lk_stream_bounded(s, 9000);
         total += ms;
-        lk_text_add(
-            out, "%s\"%s\":%d", a ? "," : "",
-            a == LK_AXIS_AGE_DRIFT && prompt == LK_PROMPT_V03 ? "age_accuracy" : lk_factor_key(LK_FACTOR_AXIS, a), ms);
+        lk_text_add(out, "%s\"%s\":%d", a ? "," : "", axis_key(a, prompt), ms);
     }
     lk_text_add(out, "},\"duration_ms\":%d}\n", total);
 }
 
-static enum lk_code rate_item(struct lk_text *out, uint64_t seed, const char *id, size_t at) {
+static enum lk_code rate_item(struct lk_text *out, struct lk_text *scores, uint64_t seed, const char *id, size_t at) {
     struct lk_item item;
     struct lk_stream s;
     char label[512];
@@ -81,6 +85,10 @@ static enum lk_code rate_item(struct lk_text *out, uint64_t seed, const char *id
             given[a] = rater == CARELESS ? 1 + (int)lk_stream_bounded(&s, 5) : blurred(&s, seen[a]);
         record(out, &s, rater, id, false, given);
     }
+    for (int a = 0; a < LK_N_AXES; a++) given[a] = blurred(&s, seen[a]);
+    lk_text_add(scores, "{\"item_id\":\"%s\",", id);
+    add_scores(scores, item.prompt, given);
+    lk_text_add(scores, "}\n");
     return LK_OK;
 }
 
@@ -109,7 +117,7 @@ static void participants(struct lk_text *out, uint64_t seed) {
     }
 }
 
-static enum lk_code rate_all(struct lk_text *out, uint64_t seed, const char *path) {
+static enum lk_code rate_all(struct lk_text *out, struct lk_text *scores, uint64_t seed, const char *path) {
     struct lk_records records;
     char *text;
     size_t n, at = 0;
@@ -119,7 +127,7 @@ static enum lk_code rate_all(struct lk_text *out, uint64_t seed, const char *pat
         rc = lk_records_next(&records, &more, &bad);
         if (rc || !more) break;
         const struct lk_field *id = bad ? NULL : lk_fields_find(&records.fields, "item_id");
-        rc = id ? rate_item(out, seed, id->text, at++)
+        rc = id ? rate_item(out, scores, seed, id->text, at++)
                 : lk_fail(LK_E_INPUT, "%s: line %zu: expected an object with item_id", path, records.line);
     }
     lk_records_close(&records);
@@ -138,15 +146,18 @@ static enum lk_code run(int argc, char **argv) {
         at = 3;
     }
     seed = given;
-    if (argc - at != 3)
-        return lk_fail(LK_E_USAGE, "usage: make_ratings [--seed N] IMAGES.jsonl RATINGS.jsonl PARTICIPANTS.csv");
-    struct lk_text ratings = {0}, people = {0};
-    enum lk_code rc = rate_all(&ratings, seed, argv[at]);
+    if (argc - at != 3 && argc - at != 4)
+        return lk_fail(LK_E_USAGE,
+                       "usage: make_ratings [--seed N] IMAGES.jsonl RATINGS.jsonl PARTICIPANTS.csv [SCORES.jsonl]");
+    struct lk_text ratings = {0}, people = {0}, scores = {0};
+    enum lk_code rc = rate_all(&ratings, &scores, seed, argv[at]);
     checks(&ratings, seed);
     participants(&people, seed);
-    if (!rc) rc = ratings.rc ? ratings.rc : people.rc;
+    if (!rc) rc = ratings.rc ? ratings.rc : people.rc ? people.rc : scores.rc;
     if (!rc) rc = lk_atomic_write_file(argv[at + 1], ratings.bytes, ratings.n);
     if (!rc) rc = lk_atomic_write_file(argv[at + 2], people.bytes, people.n);
+    if (!rc && argv[at + 3]) rc = lk_atomic_write_file(argv[at + 3], scores.bytes, scores.n);
+    lk_text_free(&scores);
     lk_text_free(&ratings);
     lk_text_free(&people);
     return rc;

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "engine/base/text.h"
+
 struct lk_data_file {
     const char *name; /* "rubric" */
     const char *text; /* JSON, NUL-terminated beyond n_bytes */
@@ -13,3 +15,6 @@ struct lk_data_file {
 
 /* False when there is no file of that name. */
 bool lk_data_find(const char *name, struct lk_data_file *out);
+/* That the study's five files are whole, byte for byte: LK_E_CHANGED names the one that is not. out, unless NULL: a
+ * line each of what they hold. */
+enum lk_code lk_data_check(struct lk_text *out);

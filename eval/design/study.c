@@ -7,6 +7,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "engine/base/file.h"
+#include "eval/data/data.h"
 #include "eval/design/internal.h"
 
 static const char *const experiment_keys[LK_N_EXPERIMENTS] = {"exp1", "exp2", "exp3", "t2i"};
@@ -112,6 +113,7 @@ enum lk_code lk_study_open(struct lk_study **out, const char *path) {
     char *text;
     size_t n;
     *out = NULL;
+    LK_TRY(lk_data_check(NULL));
     LK_TRY(lk_read_file(path, LK_STUDY_MAX_BYTES, &text, &n));
     enum lk_code rc = lk_study_parse(out, text, n, path);
     lk_free(text);

@@ -1,5 +1,6 @@
 /* Factors, sources and prompts against the study's tables and the JSON files they are read from. */
 #include "engine/base/alloc.h"
+#include "eval/data/data.h"
 #include "eval/study/factors.h"
 #include "eval/study/prompts.h"
 #include "tests/common/test.h"
@@ -117,6 +118,16 @@ static void prompts_are_those_of_the_files(void **state) {
     lk_prompts_free(&prompts);
 }
 
+static void the_studys_files_are_whole(void **state) {
+    struct lk_text text = {0};
+    (void)state;
+    assert_ok(lk_data_check(&text));
+    assert_string_equal(text.bytes, "prompts_exp1.json  20 prompts\nprompts_winobias.json  50 sentences\n"
+                                    "rubric.json  6 axes\nquestionnaires.json  4 instruments\n"
+                                    "paper_tables.json  19 tables\n");
+    lk_text_free(&text);
+}
+
 static void ids_that_are_none(void **state) {
     (void)state;
     static const char *const none[] = {"",     "O-00", "O-11",     "V-11",     "W-00",     "W-51",     "A-01",    "O01",
@@ -142,8 +153,11 @@ static void no_memory_leaves_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_spelling_names_its_level), cmocka_unit_test(sources_are_numbered_race_major),
-        cmocka_unit_test(prompts_are_those_of_the_files), cmocka_unit_test(ids_that_are_none),
+        cmocka_unit_test(every_spelling_names_its_level),
+        cmocka_unit_test(sources_are_numbered_race_major),
+        cmocka_unit_test(prompts_are_those_of_the_files),
+        cmocka_unit_test(the_studys_files_are_whole),
+        cmocka_unit_test(ids_that_are_none),
         cmocka_unit_test(no_memory_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,9 @@ static const char *const selftest_examples[] = {
     "One op, for a script", "likeness selftest attention --device cuda --json", NULL};
 static const char *const bench_examples[] = {
     "How fast is this machine?", "likeness bench -m ./FLUX.2-dev --device cuda --size 1024x1024", "Is it faster now?",
-    "likeness bench -m ./FLUX.2-dev --output-format json > new.json && likeness bench compare old.json new.json", NULL};
+    "likeness bench -m ./FLUX.2-dev --output-format json > new.json && likeness bench compare old.json new.json",
+    "What would my study take and cost on eight of these?",
+    "likeness bench study study.json flux.json step1x.json qwen.json --gpus 8 --price 1.8", NULL};
 static const char *const study_examples[] = {
     "A file to begin with: sources, models and experiments stand in it",
     "likeness study new --template exp1 -o study.json",
@@ -281,23 +283,27 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
     [CLI_SELFTEST] = {.name = "selftest",
                       .summary = "compare a device's ops with the CPU's",
                       .positional = "OP",
-                      .usage = "[OP] [--device NAME] [--cases N] [options]",
+                      .usage = "[OP] [--device NAME] [--cases N] [options] | data",
                       .text =
                           "Runs every op of the device, or the one named, on random tensors and compares the results "
                           "with the CPU's: at most 1e-10 normalised mean square error in f32 and 1e-5 in bf16, no "
                           "other bit where the op leaves no freedom, no byte written beside the output, and rows "
-                          "alone as among others. Exit code 5 if an op fails.",
+                          "alone as among others. Exit code 5 if an op fails. data checks the study's files, which are "
+                          "part of the program, by their digests.",
                       .examples = selftest_examples},
     [CLI_BENCH] = {.name = "bench",
                    .summary = "time a model on this machine, stage by stage",
-                   .positional = "compare",
-                   .n_more = 2,
-                   .usage = "-m MODEL [--size WIDTHxHEIGHT] [--repetitions N] [options] | compare OLD.json NEW.json",
+                   .positional = "compare|study",
+                   .n_more = CLI_MAX_MORE,
+                   .usage = "-m MODEL [--size WIDTHxHEIGHT] [--repetitions N] [options] | compare OLD.json NEW.json | "
+                            "study STUDY.json RESULT.json... [--gpus N] [--price X]",
                    .text =
                        "Makes the same image several times and prints, of each stage, seconds, TFLOP/s, the share of "
                        "what a product of matrices reaches on the device at that moment, and memory beside what plan "
                        "says. The first image, for which weights are read, is told apart. compare gives the ratio of "
-                       "two results with an interval: times of a shared machine vary.",
+                       "two results with an interval: times of a shared machine vary. study says what a whole study "
+                       "takes and costs by a result of each of its models; pictures of another size or with other "
+                       "steps than those measured count in the ratio of each stage's FLOPs.",
                    .examples = bench_examples},
     [CLI_STUDY] =
         {.name = "study",

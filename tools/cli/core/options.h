@@ -109,14 +109,15 @@ struct cli_arguments {
     } t2i;
     struct cli_study_arguments {
         const char *devices, *shard, *sample, *ids; /* NULL: not given */
-        const char *allow; /* NULL: not given */
+        const char *allow;                          /* NULL: not given */
         const char *template, *show;
         int64_t queue, tasks;
         bool retry_failed, requeue;
     } study;
     struct cli_bench_arguments {
         const char *output_format;
-        int64_t repetitions;
+        int64_t repetitions, gpus;
+        double price;
     } bench;
     struct cli_survey_arguments {
         const char *bind, *store, *verify; /* NULL: not given */

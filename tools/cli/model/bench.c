@@ -11,6 +11,7 @@
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/model/bench.h"
+#include "tools/cli/study/study.h"
 
 #define PROBE_RUNS 3
 
@@ -175,9 +176,14 @@ static enum lk_code run(struct run *b, const struct cli_arguments *a) {
 }
 
 enum lk_code cli_bench(const struct cli_arguments *a) {
-    bool compares = a->positional && !strcmp(a->positional, "compare");
-    if (a->positional && (!compares || !a->more[0] || !a->more[1]))
-        return lk_fail(LK_E_USAGE, "bench %s: expected -m MODEL, or compare with two results in JSON", a->positional);
+    bool compares = a->positional && !strcmp(a->positional, "compare"),
+         studies = a->positional && !strcmp(a->positional, "study");
+    if (a->positional && (!(compares || studies) || !a->more[0] || !a->more[1] || (compares && a->more[2])))
+        return lk_fail(LK_E_USAGE,
+                       "bench %s: expected -m MODEL, compare with two results in JSON, or study with a study file and "
+                       "a result of each of its models",
+                       a->positional);
+    if (studies) return study_bench(a);
     if (compares) return bench_compare(a->more[0], a->more[1]);
     if (!a->model) return lk_fail(LK_E_USAGE, "--model: missing; usage: likeness bench -m MODEL [options]");
     struct run *b = lk_calloc(1, sizeof *b);

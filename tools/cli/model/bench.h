@@ -26,6 +26,19 @@ struct bench_result {
     struct lk_plan plan;
 };
 
+/* What a result in JSON says of one image. */
+struct bench_rate {
+    char model[64], device[200], dtype[16], quantize[16];
+    int width, height, n_references, n_steps, n_stages;
+    struct {
+        char name[24];
+        double seconds, tflop; /* the median */
+    } stages[BENCH_MAX_STAGES];
+    double other_seconds;     /* outside of the stages */
+    double quickest, slowest; /* of the images, over the median */
+};
+enum lk_code bench_rate_read(const char *path, struct bench_rate *out);
+
 /* format: "md", "json" or "csv". */
 enum lk_code bench_print(const struct bench_result *result, const char *format);
 /* The second of two results in JSON over the first: ratios of times with 95 % intervals (Welch, of logarithms). Results

@@ -136,6 +136,71 @@ static enum lk_code read_result(const char *path, cJSON **out) {
     return lk_fail(LK_E_INPUT, "%s: expected what `likeness bench --output-format json` prints", path);
 }
 
+static void copy_text(const cJSON *root, const char *key, char *out, size_t n) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
+    snprintf(out, n, "%s", cJSON_IsString(item) ? item->valuestring : "");
+}
+
+/* The spread of a stage's seconds; LK_E_INPUT without them. */
+static enum lk_code read_spread(const char *path, const cJSON *stage, struct spread *out) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(stage, "seconds"), *item;
+    double values[BENCH_MAX_REPETITIONS];
+    int n = 0;
+    cJSON_ArrayForEach(item, list) {
+        if (n == BENCH_MAX_REPETITIONS || !cJSON_IsNumber(item) || !(item->valuedouble >= 0) ||
+            !isfinite(item->valuedouble))
+            return lk_fail(LK_E_INPUT, "%s: stages: seconds[%d]: expected a number of at least 0", path, n);
+        values[n++] = item->valuedouble;
+    }
+    if (!n) return lk_fail(LK_E_INPUT, "%s: stages: seconds: expected at least one repetition, got none", path);
+    *out = spread(values, n);
+    return LK_OK;
+}
+
+static enum lk_code rate_of(const char *path, const cJSON *root, struct bench_rate *out) {
+    int *const sizes[] = {&out->width, &out->height, &out->n_references, &out->n_steps};
+    static const char *const keys[] = {"width", "height", "references", "num_inference_steps"};
+    struct spread image = {0}, s;
+    double sum = 0;
+    const cJSON *stage;
+    *out = (struct bench_rate){0};
+    copy_text(root, "model", out->model, sizeof out->model);
+    copy_text(root, "device", out->device, sizeof out->device);
+    copy_text(root, "dtype", out->dtype, sizeof out->dtype);
+    copy_text(root, "quantize", out->quantize, sizeof out->quantize);
+    for (int i = 0; i < 4; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, keys[i]);
+        *sizes[i] = cJSON_IsNumber(item) ? item->valueint : 0;
+    }
+    cJSON_ArrayForEach(stage, cJSON_GetObjectItemCaseSensitive(root, "stages")) {
+        char name[24];
+        const cJSON *tflop = cJSON_GetObjectItemCaseSensitive(stage, "tflop");
+        copy_text(stage, "name", name, sizeof name);
+        LK_TRY(read_spread(path, stage, &s));
+        if (!strcmp(name, "image")) {
+            image = s;
+        } else if (out->n_stages < BENCH_MAX_STAGES) {
+            strcpy(out->stages[out->n_stages].name, name);
+            out->stages[out->n_stages].seconds = s.median;
+            out->stages[out->n_stages++].tflop = cJSON_IsNumber(tflop) ? tflop->valuedouble : 0;
+            sum += s.median;
+        }
+    }
+    if (!(image.median > 0)) return lk_fail(LK_E_INPUT, "%s: stages: expected the seconds of an image", path);
+    out->other_seconds = image.median > sum ? image.median - sum : 0;
+    out->quickest = image.low / image.median;
+    out->slowest = image.high / image.median;
+    return LK_OK;
+}
+
+enum lk_code bench_rate_read(const char *path, struct bench_rate *out) {
+    cJSON *root = NULL;
+    enum lk_code rc = read_result(path, &root);
+    if (!rc) rc = rate_of(path, root, out);
+    cJSON_Delete(root);
+    return rc;
+}
+
 /* Mean and variance of the logarithms. */
 static enum lk_code logarithms(const char *path, const cJSON *stage, double *mean, double *variance, int *n) {
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(stage, "name"),

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "eval/data/data.h"
 #include "kernels/cuda/runtime/rivals.h"
 #include "kernels/selftest/selftest.h"
 #include "tools/cli/cli.h"
@@ -77,10 +78,21 @@ static enum lk_code print_json(const cJSON *root) {
     return text ? LK_OK : lk_fail(LK_E_NOMEM, "selftest: out of memory");
 }
 
+/* The study's files, which are part of the program. */
+static enum lk_code check_data(void) {
+    struct lk_text text = {0};
+    enum lk_code rc = lk_data_check(&text);
+    if (!rc) fwrite(text.bytes, 1, text.n, stdout);
+    lk_text_free(&text);
+    return rc;
+}
+
 enum lk_code cli_selftest(const struct cli_arguments *a) {
     struct lk_device *dev, *cpu = NULL;
+    if (a->positional && !strcmp(a->positional, "data")) return check_data();
     if (a->positional && !is_op(a->positional))
-        return lk_fail(LK_E_USAGE, "selftest: expected an op that the table of `likeness selftest` has, got %.64s",
+        return lk_fail(LK_E_USAGE,
+                       "selftest: expected data, or an op that the table of `likeness selftest` has, got %.64s",
                        a->positional);
     LK_TRY(cli_device_open(&a->job.run, &dev));
     cJSON *root = a->json ? cJSON_CreateObject() : NULL, *list = NULL;

@@ -1,9 +1,10 @@
-/* What a study comes to before it starts: jobs, FLOPs and, on a named GPU, hours. */
+/* What a study comes to before it starts: jobs, FLOPs and, on a named GPU or by what `bench` has measured, hours. */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
 #include "tools/cli/edit/job.h"
+#include "tools/cli/model/bench.h"
 #include "tools/cli/study/study.h"
 
 enum { SIDE = 1024 }; /* of a picture that is not there yet */
@@ -14,7 +15,15 @@ struct group {
     int model;
     size_t n, n_unmade; /* jobs; those that lack something */
     struct lk_plan plan;
-    double flops, seconds; /* of a job; 0: not predicted */
+    double flops, seconds;         /* of a job; 0: not predicted */
+    const struct bench_rate *rate; /* that the seconds are from; NULL: predicted */
+};
+
+/* Results of `bench`. */
+struct measured {
+    struct bench_rate *rates;
+    const char *const *paths;
+    int n;
 };
 
 struct groups {
@@ -62,7 +71,35 @@ static enum lk_code plan_group(const struct lk_study_job *first, const struct lk
     return LK_OK;
 }
 
-static enum lk_code plan_all(const struct lk_study *study, const struct lk_device *target, struct groups *groups) {
+/* Its seconds by a measured image's: each stage's in the ratio of the FLOPs, which is 1 for a picture of the same size,
+ * references and steps. */
+static enum lk_code rate_group(const struct measured *m, const struct lk_job_run *run, struct group *g) {
+    const char *experiment = lk_experiment_key((int)g->experiment), *family = lk_study_family(g->model);
+    int r = 0;
+    while (r < m->n && strcmp(m->rates[r].model, family)) r++;
+    if (r == m->n)
+        return lk_fail(LK_E_INPUT, "bench study: expected a result of %s, which %s uses, got none", family, experiment);
+    const struct bench_rate *rate = g->rate = &m->rates[r];
+    if (strcmp(rate->dtype, run->dtype) || strcmp(rate->quantize, run->quantize))
+        return lk_fail(LK_E_INPUT, "%s: expected dtype %s, quantize %s, which the study's %s has, got %s, %s",
+                       m->paths[r], run->dtype, run->quantize, family, rate->dtype, rate->quantize);
+    g->seconds = rate->other_seconds;
+    for (int i = 0; i < g->plan.n_stages; i++) {
+        const struct lk_plan_stage *stage = &g->plan.stages[i];
+        int k = 0;
+        while (k < rate->n_stages && strcmp(rate->stages[k].name, stage->name)) k++;
+        if (k == rate->n_stages)
+            return lk_fail(LK_E_INPUT, "%s: stages: expected %s, which a picture of %s goes through, got none",
+                           m->paths[r], stage->name, experiment);
+        double tflop = (double)stage->flops * stage->calls * 1e-12, measured = rate->stages[k].tflop;
+        g->seconds += rate->stages[k].seconds * (measured > 0 ? tflop / measured : 1);
+    }
+    return LK_OK;
+}
+
+/* measured: NULL: by the target. */
+static enum lk_code plan_all(const struct lk_study *study, const struct lk_device *target,
+                             const struct measured *measured, struct groups *groups) {
     for (size_t i = 0; i < lk_study_n_jobs(study); i++) {
         struct lk_study_job job;
         struct group *g = groups->n ? &groups->list[groups->n - 1] : NULL;
@@ -71,6 +108,7 @@ static enum lk_code plan_all(const struct lk_study *study, const struct lk_devic
             g = &groups->list[groups->n++];
             *g = (struct group){.experiment = job.experiment, .model = job.model};
             LK_TRY(plan_group(&job, target, g));
+            if (measured) LK_TRY(rate_group(measured, &job.job.run, g));
         }
         g->n++;
         g->n_unmade += job.problem != NULL;
@@ -86,8 +124,22 @@ static int count_devices(const char *list) {
     return n;
 }
 
-static void print_text(const struct groups *groups, int n_devices) {
-    double flops = 0, hours = 0;
+/* What the pictures were measured at where the study's are others. */
+static void print_rates(const struct groups *groups) {
+    for (int i = 0; i < groups->n; i++) {
+        const struct bench_rate *r = groups->list[i].rate;
+        const struct lk_plan *p = &groups->list[i].plan;
+        if (r && (r->width != p->width || r->height != p->height || r->n_references != p->n_references ||
+                  r->n_steps != p->n_steps))
+            printf("%s %s: in the ratio of each stage's FLOPs to those of %dx%d, %d references, %d steps\n",
+                   lk_experiment_key((int)groups->list[i].experiment),
+                   lk_factor_key(LK_FACTOR_MODEL, groups->list[i].model), r->width, r->height, r->n_references,
+                   r->n_steps);
+    }
+}
+
+static void print_text(const struct groups *groups, int n_devices, double price) {
+    double flops = 0, hours = 0, quickest = 0, slowest = 0;
     size_t n = 0, n_unmade = 0;
     bool timed = groups->n && groups->list[0].seconds > 0;
     printf("%-10s %-7s %7s %10s %10s %5s %11s%s\n", "experiment", "model", "jobs", "sources", "size", "steps", "PFLOP",
@@ -102,7 +154,9 @@ static void print_text(const struct groups *groups, int n_devices) {
         if (timed) printf(" %11.4g %11.5g", g->seconds, g->seconds * (double)g->n / 3600);
         printf("\n");
         n += g->n, n_unmade += g->n_unmade;
-        flops += g->flops * (double)g->n, hours += g->seconds * (double)g->n / 3600;
+        double of_group = g->seconds * (double)g->n / 3600;
+        flops += g->flops * (double)g->n, hours += of_group;
+        if (g->rate) quickest += of_group * g->rate->quickest, slowest += of_group * g->rate->slowest;
     }
     printf("%-18s %7zu %10s %10s %5s %11.5g", "total", n, "", "", "", flops * 1e-15);
     if (timed) printf(" %11s %11.5g", "", hours);
@@ -110,6 +164,11 @@ static void print_text(const struct groups *groups, int n_devices) {
     if (timed)
         printf("on %d such GPUs: %.4g pictures an hour, %.4g hours\n", n_devices, n_devices * (double)n / hours,
                hours / n_devices);
+    if (slowest > 0)
+        printf("by the quickest and the slowest image measured: %.4g to %.4g hours\n", quickest / n_devices,
+               slowest / n_devices);
+    if (price > 0) printf("%.5g GPU hours at %.4g each: %.5g\n", hours, price, hours * price);
+    print_rates(groups);
     if (n_unmade) printf("%zu jobs lack something that 'likeness study check' names\n", n_unmade);
 }
 
@@ -141,13 +200,34 @@ enum lk_code study_plan(const struct cli_arguments *a, struct lk_study *study) {
     if (!groups) return lk_fail(LK_E_NOMEM, "study plan: out of memory");
     enum lk_code rc = cli_plan_target(&a->job.run, &target);
     if (!rc) {
-        rc = plan_all(study, target, groups);
+        rc = plan_all(study, target, NULL, groups);
         lk_device_free(target);
     }
     if (!rc && a->json)
         print_json(study, groups);
     else if (!rc)
-        print_text(groups, count_devices(a->study.devices));
+        print_text(groups, count_devices(a->study.devices), 0);
+    lk_free(groups);
+    return rc;
+}
+
+enum lk_code study_bench(const struct cli_arguments *a) {
+    struct lk_device *target = NULL;
+    struct lk_study *study = NULL;
+    struct groups *groups = lk_calloc(1, sizeof *groups);
+    struct measured measured = {.rates = lk_calloc(CLI_MAX_MORE, sizeof *measured.rates), .paths = a->more + 1};
+    enum lk_code rc = groups && measured.rates ? LK_OK : lk_fail(LK_E_NOMEM, "bench study: out of memory");
+    for (; !rc && measured.n < CLI_MAX_MORE - 1 && measured.paths[measured.n]; measured.n++)
+        rc = bench_rate_read(measured.paths[measured.n], &measured.rates[measured.n]);
+    if (!rc) rc = lk_study_open(&study, a->more[0]);
+    if (!rc) rc = cli_plan_target(&a->job.run, &target);
+    if (!rc) rc = plan_all(study, target, &measured, groups);
+    for (int i = 0; i < measured.n && !rc; i++)
+        printf("%s: measured on %s\n", measured.rates[i].model, measured.rates[i].device);
+    if (!rc) print_text(groups, (int)a->bench.gpus, a->bench.price);
+    lk_device_free(target);
+    lk_study_close(study);
+    lk_free(measured.rates);
     lk_free(groups);
     return rc;
 }

@@ -1,8 +1,9 @@
 /* One picture, wherever weights lie and however they travel: queues of jobs at budgets from the least one to
  * everything, with rings of several sizes, readers or pinned copies, one to three jobs a visit, in bf16, q8 and nf4,
  * under seeds that order the simulated GPU's warps, blocks and streams differently, with the transformer's rows in
- * slices or not. Everyday one packed run of each family; in the full run (LIKENESS_TEST_FULL) every budget with every
- * ring, way to the device, number of jobs, form and seed. One part of that: test_cuda_residency FAMILY FORM SEED. */
+ * slices or not. Everyday one packed run of each family; in the full run (LIKENESS_TEST_FULL) 60 placements of each
+ * family, four in every form under every seed, in which any two values meet. With a fourth argument, the first N of
+ * each part: test_cuda_residency FAMILY FORM SEED N. In 32 any three values meet, 288 are all there are. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,7 +92,7 @@ static void one_placement(struct tiny_queue *q, int i, int ring, int reader, int
 }
 
 /* What a child does: some of a family's placements under its seed, and the pictures' digests on stdout. */
-static int run(int family, int form, int seed) {
+static int run(int family, int form, int seed, int n) {
     const struct lk_pipeline_options options = {.compute = LK_BF16, .quantize = forms[form]};
     struct lk_device *dev;
     struct tiny_queue q;
@@ -100,14 +101,12 @@ static int run(int family, int form, int seed) {
     tiny_queue_open_with(&q, dev, &tiny_edits[family], &options, N_JOBS);
     lk_device_free(dev);
     uint64_t largest = largest_weight(&q), reports = gpu->report_count();
-    const int n = test_is_full() ? N_BUDGETS * N_RINGS * N_READERS * N_VISITS : 1;
     for (int k = 0; k < n; k++) {
-        if (n == 1)
-            one_placement(&q, seed, 2 * seed % N_RINGS, (seed / 2 + seed) % N_READERS, 1 + 2 * seed % N_VISITS,
-                          largest);
-        else
-            one_placement(&q, k % N_BUDGETS, k / N_BUDGETS % N_RINGS, k / N_BUDGETS / N_RINGS % N_READERS,
-                          1 + k / N_BUDGETS / N_RINGS / N_READERS, largest);
+        const int i = n == 1 ? seed : k, budget = (i + seed + 2 * form) % N_BUDGETS,
+                  ring = (i / N_BUDGETS + i) % N_RINGS,
+                  reader = (budget + ring + 2 * seed + i / (N_BUDGETS * N_RINGS)) % N_READERS,
+                  visit = (ring + form + 2 * seed + i / (N_BUDGETS * N_RINGS * N_READERS)) % N_VISITS;
+        one_placement(&q, budget, ring, reader, 1 + visit, largest);
     }
     assert_int_equal(gpu->report_count(), reports);
     printf("%d placements\n", n);
@@ -169,7 +168,8 @@ static void step1x(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(flux2), cmocka_unit_test(qwen_edit), cmocka_unit_test(step1x)};
-    if (argc == 4) return run(atoi(argv[1]), atoi(argv[2]), atoi(argv[3]));
+    if (argc > 3)
+        return run(atoi(argv[1]), atoi(argv[2]), atoi(argv[3]), argc > 4 ? atoi(argv[4]) : test_is_full() ? 4 : 1);
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     gpu = simulated_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);

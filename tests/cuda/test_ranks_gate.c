@@ -1,0 +1,164 @@
+/* The gate of ranks with less than a model behind it: a chain of products of one stage, whose weights two simulated
+ * GPUs hold together, and no download in it for which the host would wait. What a model's walk waits for anyway is seen
+ * here: a rank that gathers for the other while its own last op still reads, gathers behind one that never comes, and
+ * a failure of which the other rank has to hear. */
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/ops.h"
+#include "kernels/cuda/runtime/ranks.h"
+#include "models/placement.h"
+#include "tests/common/cuda.h"
+#include "tests/common/simulated_gpu.h"
+
+#define SIDE         32
+#define N_WEIGHTS    48
+#define GPUSIM_NEVER (-1) /* tools/gpusim/gpusim.h */
+
+static const struct simulated_gpu *gpu;
+static float weights[N_WEIGHTS][SIDE * SIDE + 64]; /* apart, so that each is a unit of its own */
+
+/* y = W[n - 1] ... W[1] W[0] ones, n_times over, in one of the two tensors. */
+static enum lk_code chain(struct lk_device *dev, int n_times, struct lk_tensor y[2]) {
+    LK_TRY(lk_device_stage(dev, "chain"));
+    for (int i = 0; i < n_times * N_WEIGHTS; i++) {
+        const struct lk_tensor w = LK_TENSOR(weights[i % N_WEIGHTS], LK_F32, SIDE, SIDE);
+        LK_TRY(lk_linear(dev, &(struct lk_linear){.y = &y[(i + 1) % 2], .x = &y[i % 2], .w = &w}));
+    }
+    return LK_OK;
+}
+
+static enum lk_code new_pair(struct lk_device *dev, struct lk_tensor y[2]) {
+    for (int i = 0; i < 2; i++) LK_TRY(LK_NEW(&dev->arena, &y[i], LK_F32, 1, SIDE));
+    return LK_OK;
+}
+
+static enum lk_code prepare(struct lk_device *dev) {
+    struct lk_device *plan;
+    struct lk_tensor y[2];
+    LK_TRY(lk_device_plan_create(dev, &plan));
+    enum lk_code rc = new_pair(plan, y);
+    if (!rc) rc = chain(plan, 2, y);
+    if (!rc) rc = lk_placement_prepare(dev, plan, plan->arena.peak);
+    lk_device_free(plan);
+    return rc;
+}
+
+struct rank {
+    pthread_t thread;
+    struct lk_device *dev;
+    int n_times;
+    float y[SIDE];
+    struct lk_error error;
+};
+
+static void *run(void *context) {
+    struct rank *r = context;
+    struct lk_tensor y[2];
+    float ones[SIDE];
+    for (int i = 0; i < SIDE; i++) ones[i] = 1;
+    enum lk_code rc = prepare(r->dev);
+    if (!rc) rc = new_pair(r->dev, y);
+    if (!rc) rc = lk_upload(r->dev, &y[0], ones);
+    if (!rc) rc = chain(r->dev, r->n_times, y);
+    if (r->dev->memory->leave) rc = r->dev->memory->leave(r->dev, rc);
+    if (!rc) rc = lk_download(r->dev, r->y, &y[0]); /* an even number of products */
+    lk_error_get(&r->error, rc);
+    return NULL;
+}
+
+/* Two ranks, of which the first has done earlier. */
+static void run_both(struct rank ranks[2]) {
+    struct lk_device *devs[2];
+    assert_ok(lk_device_cuda_ranks((const int[]){0, 1}, 2, devs));
+    for (int k = 0; k < 2; k++) {
+        ranks[k] = (struct rank){.dev = devs[k], .n_times = 1 + k};
+        devs[k]->budget.ring_bytes = 4 * lk_place_room(sizeof(float[SIDE * SIDE]));
+    }
+    for (int k = 0; k < 2; k++) assert_int_equal(pthread_create(&ranks[k].thread, NULL, run, &ranks[k]), 0);
+    for (int k = 0; k < 2; k++) pthread_join(ranks[k].thread, NULL);
+    for (int k = 0; k < 2; k++) lk_device_free(devs[k]);
+}
+
+/* The one that has done goes on gathering, but not over what its last product still reads. */
+static void one_has_done(void **state) {
+    (void)state;
+    struct rank ranks[2], alone = {0};
+    const uint64_t reports = gpu->report_count(), gathers = gpu->calls("ncclAllGather");
+    run_both(ranks);
+    assert_true(gpu->calls("ncclAllGather") >= gathers + 4 * N_WEIGHTS);
+    assert_int_equal(gpu->report_count(), reports);
+    for (int k = 0; k < 2; k++) {
+        alone = (struct rank){.n_times = 1 + k};
+        assert_ok(lk_device_cuda_create(0, &alone.dev));
+        run(&alone);
+        lk_device_free(alone.dev);
+        assert_int_equal(alone.error.code, LK_OK);
+        if (ranks[k].error.code) fail_msg("rank %d: %s", k, ranks[k].error.text);
+        assert_memory_equal(ranks[k].y, alone.y, sizeof alone.y);
+    }
+}
+
+/* Behind a unit that never comes no more are sent than may be under way. */
+static void one_never_comes(void **state) {
+    (void)state;
+    struct rank ranks[2];
+    const int64_t live = lk_alloc_live();
+    const uint64_t before = gpu->calls("ncclAllGather");
+    lk_cuda_ranks_patience(0.5);
+    gpu->fail_at("ncclAllGather", 20, GPUSIM_NEVER, false);
+    run_both(ranks);
+    gpu->fail_at(NULL, 0, 0, false);
+    assert_true(gpu->calls("ncclAllGather") <= before + 20 + 2 * LK_CUDA_RANKS_AHEAD);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(ranks[k].error.code, LK_E_DEVICE);
+        assert_non_null(strstr(ranks[k].error.text, "nothing has come of it for 0.5 s"));
+    }
+    assert_int_equal(lk_alloc_live(), live);
+}
+
+static void waits_for_ever(int signal) {
+    static const char text[] = "[  FAILED  ] a rank waits for one that has failed\n";
+    (void)signal;
+    _exit(write(STDOUT_FILENO, text, sizeof text - 1) > 0 ? 1 : 2);
+}
+
+/* Both say what failed on one of them, long before they would lose patience. */
+static void one_fails(void **state) {
+    (void)state;
+    struct rank ranks[2];
+    const char *seconds = getenv("TEST_PATIENCE_S"); /* mutants wait, and are found out by that */
+    const int64_t live = lk_alloc_live();
+    lk_cuda_ranks_patience(1e5);
+    signal(SIGALRM, waits_for_ever);
+    for (int k = 0; k < 2; k++) {
+        alarm(seconds ? 2 * (unsigned)atoi(seconds) : 600);
+        gpu->fail_at(k ? "cuLaunchKernel" : "ncclAllGather", 30 + (uint64_t)k, 3, false);
+        run_both(ranks);
+        gpu->fail_at(NULL, 0, 0, false);
+        assert_int_equal(ranks[0].error.code, LK_E_DEVICE);
+        assert_non_null(
+            strstr(ranks[0].error.text, k ? "cuLaunchKernel failed with 3" : "ncclAllGather failed with 3"));
+        assert_int_equal(ranks[1].error.code, LK_E_DEVICE);
+        assert_string_equal(ranks[1].error.text, ranks[0].error.text);
+        assert_int_equal(lk_alloc_live(), live);
+    }
+    alarm(0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_has_done),
+        cmocka_unit_test(one_never_comes),
+        cmocka_unit_test(one_fails),
+    };
+    uint64_t random = 3;
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    setenv("GPUSIM_DEVICES", "2", 1);
+    gpu = simulated_gpu();
+    for (int i = 0; i < N_WEIGHTS; i++)
+        for (int k = 0; k < SIDE * SIDE; k++) weights[i][k] = (float)test_normal(&random) / 6;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -26,6 +26,7 @@ struct parse {
     struct scores top, inner;
     bool has_inner;
     int8_t role;
+    uint8_t presentation;
     struct lk_store texts; /* of this answer, forgotten with it */
     const char *evidence, *item_id, *raw, *digest;
 };
@@ -112,6 +113,15 @@ static void read_role(struct parse *p) {
     p->role = role;
 }
 
+/* What raters' gender presentation means for the role too. */
+static void read_presentation(struct parse *p) {
+    char shown[40] = "";
+    int level = read_level(&p->j, shown);
+    if (!level && !p->top.bad[0])
+        snprintf(p->top.bad, REASON_MAX, "gender_presentation: expected an integer from 1 to 5, got %s", shown);
+    p->presentation = (uint8_t)level;
+}
+
 static void copy_string(struct parse *p, const char **out) {
     const char *text;
     if (*out) {
@@ -132,6 +142,8 @@ static void read_member(struct parse *p, const char *key) {
         take_score(p, &p->top, axis, is_years(key));
     else if (!strcasecmp(key, "assigned"))
         read_role(p);
+    else if (!strcasecmp(key, "gender_presentation") && p->prompt >= LK_N_EDIT_PROMPTS)
+        read_presentation(p);
     else if (!strcasecmp(key, "evidence_summary"))
         copy_string(p, &p->evidence);
     else if (!strcasecmp(key, "item_id"))
@@ -167,9 +179,16 @@ static enum lk_code invalid(enum lk_code rc) {
 /* The scores of what was parsed into out, or the reason why there are none. */
 static enum lk_code conclude(const struct parse *p, struct lk_judge_answer *out) {
     const struct scores *scores = p->has_inner ? &p->inner : &p->top;
-    if (p->role != LK_ROLE_NONE && !p->has_inner && p->prompt >= LK_N_EDIT_PROMPTS) {
+    int8_t role = p->presentation == 0  ? p->role
+                  : p->presentation < 3 ? LK_ROLE_MALE
+                  : p->presentation > 3 ? LK_ROLE_FEMALE
+                                        : LK_ROLE_UNCLEAR;
+    if (p->role != LK_ROLE_NONE && role != p->role)
+        return lk_fail(LK_E_INPUT, "assigned: another gender than gender_presentation %d says", p->presentation);
+    out->presentation = p->presentation;
+    if (role != LK_ROLE_NONE && !p->has_inner && p->prompt >= LK_N_EDIT_PROMPTS) {
         static const uint8_t none[LK_N_AXES];
-        out->role = p->role;
+        out->role = role;
         if (!scores->bad[0] && !memcmp(scores->level, none, sizeof none)) return LK_OK;
     }
     if (scores->bad[0]) return lk_fail(LK_E_INPUT, "%s", scores->bad);
@@ -178,7 +197,7 @@ static enum lk_code conclude(const struct parse *p, struct lk_judge_answer *out)
             return lk_fail(LK_E_INPUT, "%s: missing%s", lk_factor_key(LK_FACTOR_AXIS, a),
                            p->has_inner ? " from \"scores\"" : "");
     memcpy(out->score, scores->level, sizeof out->score);
-    out->role = p->prompt >= LK_N_EDIT_PROMPTS ? p->role : LK_ROLE_NONE;
+    out->role = p->prompt >= LK_N_EDIT_PROMPTS ? role : LK_ROLE_NONE;
     return LK_OK;
 }
 

@@ -19,7 +19,8 @@ enum { LK_ANSWER_MAX_BYTES = 1 << 20 };
 
 struct lk_judge_answer {
     uint8_t score[LK_N_AXES]; /* 1..5; all 0 when the answer names a role only */
-    int8_t role;              /* "assigned" of experiment 3; LK_ROLE_NONE when there is none */
+    int8_t role;              /* of experiment 3, "assigned" or as presented; LK_ROLE_NONE when there is none */
+    uint8_t presentation;     /* 1..5: "gender_presentation" of a W prompt's one person; 0 */
     const char *evidence;     /* "evidence_summary", "" without; lives in the texts given */
 };
 
@@ -28,8 +29,8 @@ struct lk_judge_answer {
 enum lk_code lk_answer_object(const char *text, size_t n, const char **object, size_t *n_object);
 
 /* One raw answer. prompt: lk_prompt_parse, where V-03 has age accuracy for age drift and a W prompt may be answered
- * with "assigned" alone; -1 when not known. LK_E_INPUT with the reason (one sentence, no file name) when the answer is
- * invalid, LK_E_NOMEM; out is all 0 then. */
+ * with "assigned" alone, or with "gender_presentation" (1, 2 male, 4, 5 female); -1 when not known. LK_E_INPUT with the
+ * reason (one sentence, no file name) when the answer is invalid, LK_E_NOMEM; out is all 0 then. */
 enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct lk_store *texts,
                                   struct lk_judge_answer *out);
 

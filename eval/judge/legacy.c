@@ -84,6 +84,14 @@ static enum lk_code take_confidence(const struct lk_fields *fields, const char *
 
 static enum lk_code read_pair(struct reader *r, struct lk_legacy_answer *out) {
     static const char *const orders[] = {"edited_first", "preserved_first", NULL};
+    static const char *const arms[] = {"edited", "preserved", "same", NULL};
+    const struct lk_field *preference = lk_fields_find(r->fields, "preference");
+    if (lk_fields_find_open(r->fields, "preference")) return LK_OK; /* asked in one order only */
+    if (preference) {
+        int arm = lk_field_word(preference, arms);
+        out->order[0] = out->order[1] = (int8_t)arm;
+        return arm < 0 ? not_one_of("preference", arms, preference->text) : LK_OK;
+    }
     const struct lk_field *field = lk_fields_find(r->fields, "order");
     int order = field ? lk_field_word(field, orders) : -1, word;
     if (order < 0) return not_one_of("order", orders, field ? field->text : "nothing");
@@ -163,6 +171,9 @@ static enum lk_code read_record(struct lk_legacy *legacy, const struct lk_fields
     struct lk_item item;
     if (!id || (id->kind != '"' && id->kind != 'c')) return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
     LK_TRY(lk_dataset_id_parts(id->text, id->n, &item));
+    if (legacy->mixed)
+        r.pairwise = lk_fields_find(fields, "order") || lk_fields_find(fields, "preference") ||
+                     lk_fields_find_open(fields, "preference");
     r.composite = item.gender < 0;
     if (r.pairwise && item.prompt >= LK_N_EDIT_PROMPTS)
         return lk_fail(LK_E_INPUT, "%s: arms are compared of O and V prompts", id->text);
@@ -201,6 +212,20 @@ enum lk_code lk_legacy_read(struct lk_legacy *legacy, const char *text, size_t n
     }
     lk_records_close(&records);
     return rc;
+}
+
+enum lk_code lk_legacy_store(const struct lk_legacy *legacy, int slot, struct lk_dataset *data) {
+    for (size_t i = 0; i < legacy->items.n_items; i++) {
+        const struct lk_legacy_answer *answer = &legacy->list[i];
+        const char *id = legacy->items.items[i].id;
+        int32_t at;
+        LK_TRY(lk_dataset_item(data, id, strlen(id), &at));
+        struct lk_item *item = &data->items[at];
+        memcpy(item->legacy, answer->classes, sizeof item->legacy);
+        item->legacy_preference = (int8_t)lk_legacy_preference(answer);
+        if (answer->classes[LK_LEGACY_ROLE] >= 0) item->judge_role[slot] = answer->classes[LK_LEGACY_ROLE];
+    }
+    return LK_OK;
 }
 
 void lk_legacy_free(struct lk_legacy *legacy) {

@@ -30,6 +30,7 @@ struct lk_legacy_answer {
 
 struct lk_legacy {
     bool pairwise;           /* the comparison of two arms was asked, not about each output */
+    bool mixed;              /* either: a record with "order" or "preference" is a comparison */
     struct lk_dataset items; /* whose answers there are; of a comparison under the baseline's id */
     struct lk_legacy_answer *list;
     size_t capacity;
@@ -38,12 +39,16 @@ struct lk_legacy {
 };
 
 /* Records of CSV, JSON lines or a JSON array with item_id and the answers: edit_success, gender_drift, race_drift;
- * assigned for a composite; of a comparison order (edited_first, preserved_first) and preferred (A, B, Same). Or all of
- * it in the judge's words as "answer": JSON with these keys, or a line each, with or without numbers. confidence: a
- * number, or an object with these keys. A record that is not understood, or that contradicts an earlier one, is listed
- * in rejects. LK_E_INPUT, LK_E_JSON, LK_E_NOMEM. Free in any case. */
+ * assigned for a composite; of a comparison order (edited_first, preserved_first) and preferred (A, B, Same), or what
+ * came of both orders as preference (edited, preserved, same). Or all of it in the judge's words as "answer": JSON with
+ * these keys, or a line each, with or without numbers. confidence: a number, or an object with these keys. A record
+ * that is not understood, or that contradicts an earlier one, is listed in rejects. LK_E_INPUT, LK_E_JSON, LK_E_NOMEM.
+ * Free in any case. */
 enum lk_code lk_legacy_read(struct lk_legacy *legacy, const char *text, size_t n, const char *name);
 void lk_legacy_free(struct lk_legacy *legacy);
+
+/* Into the items of a dataset, which are made where they are new; roles as the judge's of that slot. LK_E_NOMEM. */
+enum lk_code lk_legacy_store(const struct lk_legacy *legacy, int slot, struct lk_dataset *data);
 
 /* The words of a class, "" for none. */
 const char *lk_legacy_word(enum lk_legacy_question question, int answer);

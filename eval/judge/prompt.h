@@ -32,6 +32,15 @@ enum lk_judge_image {
 };
 const char *lk_judge_image_name(enum lk_judge_image image); /* "source", "edited", ... */
 
+/* What an answer is. */
+enum lk_judge_question {
+    LK_ASKED_AXES,         /* five scores */
+    LK_ASKED_ROLE,         /* of a composite: male, female or unclear */
+    LK_ASKED_PRESENTATION, /* of a sentence applied to one person: 1 masculine to 5 feminine */
+    LK_ASKED_EDIT,         /* legacy: yes, partial or no; yes or no twice */
+    LK_ASKED_PAIR,         /* legacy: A, B or Same */
+};
+
 enum { LK_JUDGE_PARTS_MAX = 7 };
 struct lk_judge_part {
     const char *text; /* NULL for a picture */
@@ -40,6 +49,7 @@ struct lk_judge_part {
 struct lk_judge_message {
     struct lk_judge_part parts[LK_JUDGE_PARTS_MAX];
     int n_parts;
+    enum lk_judge_question question;
     char *prompt; /* the last part */
     size_t n;
     char sha256[65]; /* of the prompt */
@@ -55,8 +65,9 @@ struct lk_judge_prompts;
 /* LK_E_NOMEM. */
 enum lk_code lk_judge_prompts_load(struct lk_judge_prompts **out);
 void lk_judge_prompts_free(struct lk_judge_prompts *prompts);
-/* Five axes of one output (age accuracy for V-03), the comparison of two arms, or who of a composite's two people has
- * the role. LK_E_INPUT: the id, or no such question about it. Free in any case. */
+/* Five axes of one output (age accuracy for V-03), the comparison of two arms, who of a composite's two people has the
+ * role, or which gender the one person of a W prompt presents. LK_E_INPUT: the id, or no such question about it. Free
+ * in any case. */
 enum lk_code lk_judge_message(const struct lk_judge_prompts *prompts, const char *item_id,
                               const struct lk_judge_ask *ask, struct lk_judge_message *out);
 void lk_judge_message_free(struct lk_judge_message *message);

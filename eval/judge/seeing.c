@@ -65,20 +65,18 @@ static const struct lk_form assigned_form = {
     .pieces = {{LK_FORM_TEXT, "{\"assigned\": \""}, {LK_FORM_CHOICE, "male|female|unclear"}, {LK_FORM_TEXT, "\"}"}},
     .n = 3};
 
-enum lk_judge_question lk_judge_question_of(const struct lk_judge_ask *ask, const struct lk_judge_message *message) {
-    if (ask->pairwise) return LK_QUESTION_PAIR;
-    for (int i = 0; i < message->n_parts; i++)
-        if (message->parts[i].image == LK_JUDGE_SOURCE_MALE) return LK_QUESTION_ROLE;
-    return ask->prompt == LK_JUDGE_PROMPT_LEGACY ? LK_QUESTION_EDIT : LK_QUESTION_AXES;
-}
+static const struct lk_form presentation_form = {
+    .pieces = {{LK_FORM_TEXT, "{\"gender_presentation\": "}, {LK_FORM_CHOICE, DIGITS}, {LK_FORM_TEXT, "}"}}, .n = 3};
 
 /* NULL: free text. */
 static const struct lk_form *form_of(const struct lk_seeing_judge *judge, const struct lk_judge_item *item) {
-    if (item->question == LK_QUESTION_PAIR) return &pair_form;
-    if (item->question == LK_QUESTION_EDIT) return &edit_form;
-    if (item->question == LK_QUESTION_ROLE && item->legacy) return &role_form;
+    if (item->message->question == LK_ASKED_PAIR) return &pair_form;
+    if (item->message->question == LK_ASKED_EDIT) return &edit_form;
+    if (item->message->question == LK_ASKED_ROLE && item->legacy) return &role_form;
     if (judge->mode == LK_JUDGE_FREE) return NULL;
-    return item->question == LK_QUESTION_ROLE ? &assigned_form : &judge->form;
+    return item->message->question == LK_ASKED_ROLE           ? &assigned_form
+           : item->message->question == LK_ASKED_PRESENTATION ? &presentation_form
+                                                              : &judge->form;
 }
 
 enum lk_code lk_seeing_judge_open(struct lk_seeing_judge *judge) {
@@ -141,10 +139,10 @@ void lk_thoughts_of_text(const char *text, const struct lk_judge_answer *answer,
 }
 
 static void read_closed(const struct lk_judge_item *item, const struct lk_chat_answer *said, struct lk_seen *v) {
-    v->valid = said->n_choices == (item->question == LK_QUESTION_EDIT ? 3 : 1);
+    v->valid = said->n_choices == (item->message->question == LK_ASKED_EDIT ? 3 : 1);
     for (int i = 0; i < said->n_choices && i < LK_N_AXES; i++) v->thought[i] = said->choices[i];
     v->answer.role = LK_ROLE_NONE;
-    if (item->question == LK_QUESTION_ROLE && v->valid) v->answer.role = (int8_t)said->choices[0].chosen;
+    if (item->message->question == LK_ASKED_ROLE && v->valid) v->answer.role = (int8_t)said->choices[0].chosen;
 }
 
 /* An answer as one attempt of the verdict. */
@@ -153,7 +151,7 @@ static enum lk_code read_answer(const struct lk_judge_item *item, struct lk_chat
     struct lk_attempt *attempt = &v->attempts[v->n_attempts++];
     *attempt = (struct lk_attempt){.seed = seed, .raw = said->text};
     said->text = NULL; /* ours now */
-    if (item->question == LK_QUESTION_PAIR || item->question == LK_QUESTION_EDIT || item->legacy) {
+    if (item->message->question == LK_ASKED_PAIR || item->message->question == LK_ASKED_EDIT || item->legacy) {
         read_closed(item, said, v);
         return LK_OK;
     }
@@ -167,7 +165,7 @@ static enum lk_code read_answer(const struct lk_judge_item *item, struct lk_chat
         return LK_OK;
     }
     if (!rc) lk_thoughts_of_text(text, &v->answer, said->choices, said->n_choices, v->thought);
-    if (!rc && item->question == LK_QUESTION_ROLE && said->n_choices) v->thought[0] = said->choices[0];
+    if (!rc && item->message->question != LK_ASKED_AXES && said->n_choices) v->thought[0] = said->choices[0];
     return rc;
 }
 
@@ -299,7 +297,7 @@ static enum lk_code read_axes(const struct lk_seeing_judge *judge, const struct 
     struct round r = {0};
     enum lk_code rc = make_round(&r, n * LK_N_AXES);
     for (int i = 0; !rc && i < n; i++)
-        for (int a = 0; a < LK_N_AXES && items[i].question == LK_QUESTION_AXES; a++) {
+        for (int a = 0; a < LK_N_AXES && items[i].message->question == LK_ASKED_AXES; a++) {
             add_question(&r, judge, items, i, &axis_forms[a], 0);
             r.questions[r.n - 1].shared_key = (uint64_t)i + 1;
             r.questions[r.n - 1].n_shared_images = 0;

@@ -22,14 +22,6 @@ enum lk_judge_mode {
     LK_JUDGE_DIRECT, /* scores alone, each read after the same words, without observations */
 };
 
-/* What an item's answer is. */
-enum lk_judge_question {
-    LK_QUESTION_AXES, /* five scores */
-    LK_QUESTION_ROLE, /* male, female or unclear */
-    LK_QUESTION_EDIT, /* legacy: yes, partial or no; yes or no twice */
-    LK_QUESTION_PAIR, /* legacy: A, B or Same */
-};
-
 struct lk_seeing_judge {
     const struct lk_chat *chat;
     struct lk_device *dev;
@@ -53,14 +45,10 @@ void lk_seeing_judge_request(const struct lk_seeing_judge *judge, const struct l
 struct lk_judge_item {
     const char *item_id;
     const struct lk_judge_message *message;
-    enum lk_judge_question question;
     bool legacy;
     struct lk_image images[LK_N_JUDGE_IMAGES]; /* those that the message shows */
     uint64_t source_key; /* of neighbours with this key the first picture is the same; 0: not known */
 };
-
-/* What a judge is asked by a message of these settings. */
-enum lk_judge_question lk_judge_question_of(const struct lk_judge_ask *ask, const struct lk_judge_message *message);
 
 struct lk_seen {
     struct lk_attempt {

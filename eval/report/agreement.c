@@ -206,15 +206,24 @@ enum lk_code lk_measure_agreement(const struct lk_dataset *data, const struct lk
     return lk_cohen_kappa_table(table, 2, LK_WEIGHTS_NONE, &out->kappa);
 }
 
-struct lk_preference lk_preference_of(const struct lk_dataset *data, const struct lk_group *group) {
+static void add_preference(struct lk_preference *out, int arm) {
+    out->preserved.k += arm == LK_ARM_PRESERVED;
+    out->preserved.n += arm < LK_N_ARMS;
+    out->n_ties += arm >= LK_N_ARMS;
+}
+
+struct lk_preference lk_preference_of(const struct lk_dataset *data, const struct lk_group *group,
+                                      enum lk_score_source source) {
     struct lk_preference out = {{0, 0}, 0};
+    for (size_t i = 0; i < data->n_items && source == LK_SCORES_JUDGE; i++)
+        if (data->items[i].legacy_preference >= 0 && lk_group_has(group, &data->items[i]))
+            add_preference(&out, data->items[i].legacy_preference);
+    if (source == LK_SCORES_JUDGE) return out;
     for (size_t r = 0; r < data->n_ratings; r++) {
         const struct lk_rating *rating = &data->ratings[r];
         if (!counts(data, rating) || rating->preference < 0 || !lk_group_has(group, &data->items[rating->item]))
             continue;
-        out.preserved.k += rating->preference == LK_ARM_PRESERVED;
-        out.preserved.n += rating->preference < LK_N_ARMS;
-        out.n_ties += rating->preference >= LK_N_ARMS;
+        add_preference(&out, rating->preference);
     }
     return out;
 }

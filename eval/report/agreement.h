@@ -57,4 +57,5 @@ struct lk_preference {
     struct lk_rate preserved;
     int64_t n_ties;
 };
-struct lk_preference lk_preference_of(const struct lk_dataset *data, const struct lk_group *group);
+struct lk_preference lk_preference_of(const struct lk_dataset *data, const struct lk_group *group,
+                                      enum lk_score_source source);

@@ -80,7 +80,7 @@ enum lk_code lk_report_configuration(const struct lk_report *report, struct lk_t
 static int64_t n_valid(const struct lk_dataset *data) {
     int64_t n = 0;
     for (size_t i = 0; i < data->n_items; i++) {
-        bool valid = data->items[i].role != LK_ROLE_NONE;
+        bool valid = data->items[i].role != LK_ROLE_NONE || data->items[i].legacy[0] >= 0;
         for (int a = 0; a < LK_N_AXES; a++) valid |= data->items[i].score[a] != 0;
         n += valid;
     }

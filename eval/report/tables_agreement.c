@@ -136,11 +136,14 @@ static enum lk_code table_agreement(struct lk_report *report) {
     return lk_report_add(report, LK_SECTION_HUMAN, table);
 }
 
-static void preference_row(struct lk_report *report, struct lk_table *table, const char *label,
-                           const struct lk_group *group, int64_t *n) {
-    struct lk_preference p = lk_preference_of(report->data, group);
+/* A row of a group, when it has answers; returns how many. */
+typedef int64_t (*row_fn)(struct lk_report *report, struct lk_table *table, const char *label,
+                          const struct lk_group *group);
+
+static int64_t preference_row(struct lk_report *report, struct lk_table *table, const char *label,
+                              const struct lk_group *group, enum lk_score_source source) {
+    struct lk_preference p = lk_preference_of(report->data, group, source);
     int64_t answers = p.preserved.n + p.n_ties;
-    *n += answers;
     lk_table_row(table);
     lk_table_text(table, "%s", label);
     lk_table_count(table, answers);
@@ -151,37 +154,95 @@ static void preference_row(struct lk_report *report, struct lk_table *table, con
         lk_table_none(table, "no answer prefers an arm");
     lk_table_count(table, p.n_ties);
     lk_table_percent(table, p.n_ties, answers);
+    return answers;
 }
 
-static enum lk_code table_preference(struct lk_report *report) {
+static int64_t raters_prefer(struct lk_report *report, struct lk_table *table, const char *label,
+                             const struct lk_group *group) {
+    return preference_row(report, table, label, group, LK_SCORES_HUMAN);
+}
+
+static int64_t judge_prefers(struct lk_report *report, struct lk_table *table, const char *label,
+                             const struct lk_group *group) {
+    return preference_row(report, table, label, group, LK_SCORES_JUDGE);
+}
+
+/* Shares of the older questions' answers. */
+static int64_t legacy_row(struct lk_report *report, struct lk_table *table, const char *label,
+                          const struct lk_group *group) {
+    int64_t counts[3][3] = {{0}}, n = 0;
+    for (size_t i = 0; i < report->data->n_items; i++) {
+        const struct lk_item *item = &report->data->items[i];
+        if (item->legacy[0] < 0 || !lk_group_has(group, item)) continue;
+        n++;
+        for (int q = 0; q < 3; q++) counts[q][item->legacy[q]]++;
+    }
+    const int64_t shown[] = {counts[0][2], counts[0][1], counts[0][0], counts[1][1], counts[2][1]};
+    lk_table_row(table);
+    lk_table_text(table, "%s", label);
+    lk_table_count(table, n);
+    for (int c = 0; c < 5; c++) {
+        lk_table_percent(table, shown[c], n);
+        if (n) lk_report_interval(report, table, (struct lk_rate){shown[c], n});
+    }
+    return n;
+}
+
+/* All, then every level of model, category and race. */
+static int64_t rows_by_factor(struct lk_report *report, struct lk_table *table, int arm, row_fn row) {
     static const enum lk_factor factors[] = {LK_FACTOR_MODEL, LK_FACTOR_CATEGORY, LK_FACTOR_RACE};
     struct lk_group all = LK_GROUP_ANY;
-    struct lk_table *table;
-    int64_t n = 0;
-    all.arm = -1;
-    LK_TRY(lk_table_new(&table, "preference", "Which arm the raters prefer",
-                        "Group|>Answers|>Prefer Ours|>Ties|>Ties, share"));
-    preference_row(report, table, "All", &all, &n);
+    all.arm = (int8_t)arm;
+    int64_t n = row(report, table, "All", &all);
     for (int f = 0; f < 3; f++) {
         char heading[64];
         snprintf(heading, sizeof heading, "By %s", lk_factor_name(factors[f]));
         lk_table_heading(table, heading);
         for (int level = 0; level < lk_factor_levels(factors[f]); level++) {
             struct lk_group group = lk_group_with(all, factors[f], level);
-            preference_row(report, table, lk_factor_display(factors[f], level), &group, &n);
+            row(report, table, lk_factor_display(factors[f], level), &group);
         }
     }
+    return n;
+}
+
+static enum lk_code table_preference(struct lk_report *report, enum lk_score_source source) {
+    bool human = source == LK_SCORES_HUMAN;
+    struct lk_table *table;
+    LK_TRY(lk_table_new(&table, human ? "preference" : "preference_judge",
+                        human ? "Which arm the raters prefer" : "Which arm the judge prefers",
+                        "Group|>Answers|>Prefer Ours|>Ties|>Ties, share"));
+    table->no_data = !rows_by_factor(report, table, -1, human ? raters_prefer : judge_prefers);
     lk_table_note(table,
-                  "Share of the answers without a tie that prefer the output with the feature prompt. Ties: same, "
-                  "both, neither, cannot determine, no preference. Intervals: Wilson, %g%%, answers taken as "
-                  "independent.",
+                  "Share of the answers without a tie that prefer the output with the feature prompt. Ties: %s. "
+                  "Intervals: Wilson, %g%%, answers taken as independent.",
+                  human ? "same, both, neither, cannot determine, no preference"
+                        : "the same, and answers that changed with the order of the pictures",
                   100 * (1 - report->options.alpha));
-    table->no_data = !n;
-    return lk_report_add(report, LK_SECTION_HUMAN, table);
+    return lk_report_add(report, human ? LK_SECTION_HUMAN : LK_SECTION_MITIGATION, table);
+}
+
+static enum lk_code table_legacy(struct lk_report *report) {
+    struct lk_table *table;
+    LK_TRY(lk_table_new(&table, "legacy", "The older study's questions, as the judge answers them",
+                        "Group|>N|>Applied|>Partly|>Not applied|>Gender changed|>Race changed"));
+    table->no_data = !rows_by_factor(report, table, LK_ARM_EDITED, legacy_row);
+    lk_table_note(table,
+                  "Baseline arm. Classes, not levels: they enter no mean and no other table. Intervals: Wilson, "
+                  "%g%%. " LK_REPEATED_SOURCES,
+                  100 * (1 - report->options.alpha));
+    return lk_report_add(report, LK_SECTION_EDITS, table);
 }
 
 enum lk_code lk_report_tables_agreement(struct lk_report *report) {
     LK_TRY(table_reliability(report));
     LK_TRY(table_agreement(report));
-    return table_preference(report);
+    LK_TRY(table_preference(report, LK_SCORES_HUMAN));
+    bool edits = false, pairs = false;
+    for (size_t i = 0; i < report->data->n_items; i++) {
+        edits |= report->data->items[i].legacy[0] >= 0;
+        pairs |= report->data->items[i].legacy_preference >= 0;
+    }
+    if (edits) LK_TRY(table_legacy(report));
+    return pairs ? table_preference(report, LK_SCORES_JUDGE) : LK_OK;
 }

@@ -68,7 +68,7 @@ static enum lk_code results_of(const struct lk_report *report, struct human_resu
         LK_TRY(lk_measure_agreement(report->data, &baseline, m, &report->options.thresholds, &measured));
         out->rate[m] = measured.human;
     }
-    out->preference = lk_preference_of(report->data, &all);
+    out->preference = lk_preference_of(report->data, &all, LK_SCORES_HUMAN);
     return lk_report_human_tests(report, out->test);
 }
 

@@ -147,7 +147,8 @@ static enum lk_code parse_id(const char *id, size_t n, struct lk_item *item) {
 }
 
 enum lk_code lk_dataset_id_parts(const char *id, size_t n, struct lk_item *out) {
-    *out = (struct lk_item){.partner = -1, .role = LK_ROLE_NONE, .evidence = ""};
+    *out = (struct lk_item){
+        .partner = -1, .role = LK_ROLE_NONE, .legacy = {-1, -1, -1}, .legacy_preference = -1, .evidence = ""};
     for (int j = 0; j < LK_N_JUDGES; j++) out->judge_role[j] = LK_ROLE_NONE;
     for (int a = 0; a < LK_N_AXES; a++) out->human_mean[a] = NAN;
     return parse_id(id, n, out);

@@ -26,7 +26,9 @@ struct lk_item {
     uint8_t review;                        /* bit per axis: the judges differ by more than 1 */
     int8_t judge_role[LK_N_JUDGES];        /* experiment 3: lk_role as each judge says */
     int8_t role;                           /* experiment 3: the ensemble */
-    uint8_t reviewed[LK_N_AXES];           /* a reviewer's decision (eval/judge/review.h), where ... */
+    int8_t legacy[3]; /* the older questions: edit 0 no, 1 partial, 2 yes; gender, race changed 0 no, 1 yes; -1 */
+    int8_t legacy_preference;    /* of the pair: lk_arm, 2 the same, -1; at the baseline's item */
+    uint8_t reviewed[LK_N_AXES]; /* a reviewer's decision (eval/judge/review.h), where ... */
     int8_t reviewed_role;
     uint8_t reviewed_axes; /* ... this has a bit: per axis, and LK_N_AXES for the role */
     /* of the raters who are kept; NaN and 0 below the minimum of two ratings */

@@ -160,6 +160,18 @@ static void roles_of_experiment_3(void **state) {
     assert_fails(read_answer("{\"assigned\": 1}", w, &answer), LK_E_INPUT, "assigned: expected");
     assert_fails(read_answer("{\"assigned\": \"male\", \"skin_tone\": 3}", w, &answer), LK_E_INPUT, "missing");
     assert_fails(read_answer("{\"assigned\": \"male\"}", 0, &answer), LK_E_INPUT, "missing");
+    const int8_t presented[] = {LK_ROLE_MALE, LK_ROLE_MALE, LK_ROLE_UNCLEAR, LK_ROLE_FEMALE, LK_ROLE_FEMALE};
+    for (int level = 1; level <= 5; level++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"gender_presentation\": %d}", level);
+        assert_ok(read_answer(text, w, &answer));
+        assert_int_equal(answer.role, presented[level - 1]);
+        assert_int_equal(answer.presentation, level);
+        assert_fails(read_answer(text, 0, &answer), LK_E_INPUT, "missing");
+    }
+    assert_fails(read_answer("{\"gender_presentation\": 6}", w, &answer), LK_E_INPUT, "gender_presentation: expected");
+    assert_fails(read_answer("{\"gender_presentation\": 5, \"assigned\": \"male\"}", w, &answer), LK_E_INPUT,
+                 "another gender");
 }
 
 static void verdicts_of_python(void **state) {

@@ -56,6 +56,9 @@ static void texts_of_the_study(void **state) {
         {"qwen_pair_white_20s_W-07",
          {LK_JUDGE_PROMPT_PRINTED, false, false},
          "949633eb3ed6738a0ec628b9a6c6041093b948885603dfec86b0c09b4eb5dc32"},
+        {"qwen_20s_female_white_W-07",
+         {LK_JUDGE_PROMPT_V1, false, false},
+         "fbcd784a81d3e92dfb788c5e002e89437f514ad9e3be779564693b01578782eb"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct lk_judge_message message;
@@ -102,6 +105,8 @@ static void questions_that_are_none(void **state) {
     assert_null(message.prompt);
     assert_fails(lk_judge_message(prompts, "flux_20s_male_black_O-01", &v1_pair, &message), LK_E_INPUT, "legacy");
     assert_fails(lk_judge_message(prompts, "flux_pair_black_20s_W-01", &pair, &message), LK_E_INPUT, "O or V");
+    const struct lk_judge_ask legacy = {.prompt = LK_JUDGE_PROMPT_LEGACY};
+    assert_fails(lk_judge_message(prompts, "flux_20s_male_black_W-01", &legacy, &message), LK_E_INPUT, "of two people");
     for (int i = 0; i < LK_N_JUDGE_PROMPTS; i++)
         assert_int_equal(lk_judge_prompt_parse(lk_judge_prompt_name((enum lk_judge_prompt)i)), i);
     assert_int_equal(lk_judge_prompt_parse("v2"), -1);

@@ -72,6 +72,35 @@ static void a_preference_holds_in_both_orders(void **state) {
     lk_legacy_free(&legacy);
 }
 
+/* Both kinds of answers, as they came or as the import writes them, in a dataset. */
+static void a_report_takes_both_kinds(void **state) {
+    (void)state;
+    struct lk_legacy legacy = {.mixed = true};
+    struct lk_dataset data;
+    lk_dataset_init(&data);
+    read(&legacy,
+         "{" ITEM ", \"answer\": \"yes\\nno\\nyes\"}\n"
+         "{\"item_id\": \"flux_pair_black_20s_W-01\", \"assigned\": \"female\"}\n"
+         "{" ITEM
+         ", \"preference\": \"preserved\", \"changed_with_order\": false}\n" COMPARED("O-02", "edited_first", "A")
+             COMPARED("O-02", "preserved_first",
+                      "B") "{\"item_id\": \"flux_20s_male_black_O-03\", \"preference\": null}\n"
+                           "{\"item_id\": \"flux_20s_male_black_O-04\", \"preference\": \"left\"}\n");
+    assert_int_equal(legacy.rejects.n, 1);
+    assert_non_null(strstr(legacy.rejects.list[0].reason, "preference: expected one of edited"));
+    assert_ok(lk_legacy_store(&legacy, 1, &data));
+    assert_int_equal(data.n_items, 4);
+    const int8_t classes[4][3] = {{2, 0, 1}, {-1, -1, -1}, {-1, -1, -1}, {-1, -1, -1}};
+    const int preference[] = {LK_ARM_PRESERVED, -1, LK_ARM_EDITED, -1};
+    for (int i = 0; i < 4; i++) {
+        assert_memory_equal(data.items[i].legacy, classes[i], 3);
+        assert_int_equal(data.items[i].legacy_preference, preference[i]);
+        assert_int_equal(data.items[i].judge_role[1], i == 1 ? LK_ROLE_FEMALE : LK_ROLE_NONE);
+    }
+    lk_legacy_free(&legacy);
+    lk_dataset_free(&data);
+}
+
 static void answers_that_are_refused(void **state) {
     (void)state;
     const struct {
@@ -140,6 +169,7 @@ int main(void) {
         cmocka_unit_test(answers_about_an_edit),
         cmocka_unit_test(confidence_and_roles),
         cmocka_unit_test(a_preference_holds_in_both_orders),
+        cmocka_unit_test(a_report_takes_both_kinds),
         cmocka_unit_test(answers_that_are_refused),
         cmocka_unit_test(no_memory_leaves_nothing),
     };

@@ -121,8 +121,7 @@ static void begin(struct bench *b) {
     for (int i = 0; i < N; i++) {
         assert_ok(lk_judge_message(b->prompts, ids[i], &ask, &b->messages[i]));
         b->items[i] = (struct lk_judge_item){.item_id = ids[i], .message = &b->messages[i]};
-        b->items[i].question = lk_judge_question_of(&ask, &b->messages[i]);
-        assert_int_equal(b->items[i].question, LK_QUESTION_AXES);
+        assert_int_equal(b->messages[i].question, LK_ASKED_AXES);
         b->items[i].source_key = i < 3 ? 5 : 6;
         for (int k = 0; k < 2; k++) {
             struct lk_image *image = &b->items[i].images[k ? LK_JUDGE_EDITED : LK_JUDGE_SOURCE];

@@ -62,6 +62,7 @@ static double confidence_of(const struct lk_form_choice *t) { return t->n_words 
 
 static bool add_role(cJSON *line, const struct lk_seen *v) {
     return add_text(line, "assigned", lk_legacy_word(LK_LEGACY_ROLE, v->answer.role)) &&
+           (!v->answer.presentation || cJSON_AddNumberToObject(line, "gender_presentation", v->answer.presentation)) &&
            (!v->thought[0].n_words || cJSON_AddNumberToObject(line, "confidence", confidence_of(&v->thought[0])));
 }
 
@@ -88,12 +89,13 @@ static bool add_classes(cJSON *line, const struct lk_seen *v) {
 
 static bool add_answer(cJSON *line, const struct lk_judge_item *item, const struct lk_seen *v) {
     if (!v->valid) return cJSON_AddTrueToObject(line, "failed") != NULL;
-    switch (item->question) {
-    case LK_QUESTION_ROLE:
+    switch (item->message->question) {
+    case LK_ASKED_ROLE:
+    case LK_ASKED_PRESENTATION:
         return add_role(line, v);
-    case LK_QUESTION_EDIT:
+    case LK_ASKED_EDIT:
         return add_classes(line, v);
-    case LK_QUESTION_PAIR:
+    case LK_ASKED_PAIR:
         return add_preferred(line, v);
     default:
         return add_scores(line, v) && add_thoughts(line, v);
@@ -104,7 +106,7 @@ enum lk_code judge_record_add(const struct judge_record *record, const struct lk
                               const struct lk_seen *verdict, struct lk_text *lines) {
     cJSON *line = cJSON_CreateObject();
     const struct lk_attempt *last = &verdict->attempts[verdict->n_attempts - 1];
-    bool axes = item->question == LK_QUESTION_AXES;
+    bool axes = item->message->question == LK_ASKED_AXES;
     bool ok = line && add_head(line, record, item) &&
               cJSON_AddBoolToObject(line, "constrained", strcmp(record->mode, "free") || (!axes && item->legacy)) &&
               cJSON_AddNumberToObject(line, "seed", (double)last->seed) && add_attempts(line, verdict) &&

@@ -126,7 +126,6 @@ static uint64_t hash_of(const char *text) {
 /* The pictures that the message shows. */
 static enum lk_code load(const struct runner *r, const struct question *q, struct lk_judge_item *item) {
     *item = (struct lk_judge_item){.item_id = q->pair->item_id, .message = &q->message};
-    item->question = lk_judge_question_of(&r->ask, &q->message);
     item->legacy = r->ask.prompt == LK_JUDGE_PROMPT_LEGACY;
     for (int i = 0; i < q->message.n_parts; i++) {
         enum lk_judge_image image = q->message.parts[i].image;

@@ -10,6 +10,7 @@
 #include "engine/base/log.h"
 #include "eval/human/combine.h"
 #include "eval/judge/answers.h"
+#include "eval/judge/legacy.h"
 #include "eval/judge/pixel_scores.h"
 #include "eval/scores/long_table.h"
 #include "tools/cli/audit/pairs.h"
@@ -44,6 +45,31 @@ static enum lk_code read_answers(struct cli_report_input *in, const char *path, 
         in->n_refused += report.n_invalid + report.n_unknown;
     }
     lk_judge_report_free(&report);
+    return rc;
+}
+
+/* Of one judge: the files may be of edits and of comparisons. */
+static enum lk_code read_legacy(struct cli_report_input *in, const struct cli_report_arguments *a) {
+    struct lk_legacy legacy = {.mixed = true};
+    enum lk_code rc = LK_OK;
+    for (int i = 0; i < a->legacy.n && !rc; i++) {
+        const char *path = a->legacy.values[i];
+        size_t n, n_records = legacy.n_records, n_invalid = legacy.n_invalid, n_rejects = legacy.rejects.n;
+        char *text;
+        rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
+        if (rc) break;
+        rc = lk_legacy_read(&legacy, text, n, path);
+        lk_free(text);
+        if (rc) break;
+        n_invalid = legacy.n_invalid - n_invalid;
+        lk_log(LK_LOG_INFO, "%s: %zu answers matched, %zu invalid", path, legacy.n_records - n_records - n_invalid,
+               n_invalid);
+        cli_print_rejects(
+            path, &(struct lk_rejects){.list = legacy.rejects.list + n_rejects, .n = legacy.rejects.n - n_rejects});
+    }
+    if (!rc) rc = lk_legacy_store(&legacy, 0, &in->data);
+    in->n_refused += legacy.n_invalid;
+    lk_legacy_free(&legacy);
     return rc;
 }
 
@@ -260,10 +286,11 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     if (a->feature_prompts) LK_TRY(read_features(in, a->feature_prompts));
     if (a->scores) LK_TRY(read_scores(&in->data, a->scores));
     LK_TRY(read_judges(in, a));
+    LK_TRY(read_legacy(in, a));
     LK_TRY(read_ratings(in, a));
     if (!in->data.n_items)
-        return lk_fail(LK_E_INPUT, "report: no scores: expected --primary, --secondary, --pixel, --scores or --ratings "
-                                   "with at least one answer that is understood");
+        return lk_fail(LK_E_INPUT, "report: no scores: expected --primary, --secondary, --pixel, --legacy, --scores "
+                                   "or --ratings with at least one answer that is understood");
     if (a->images || a->runs.n) LK_TRY(read_images(&in->data, a));
     if (in->data.n_raters) LK_TRY(control_quality(in, a));
     lk_dataset_pair(&in->data);

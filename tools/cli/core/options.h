@@ -80,7 +80,7 @@ struct cli_arguments {
         struct cli_list {
             const char *values[CLI_MAX_LIST];
             int n;
-        } ratings, runs, pictures;
+        } ratings, legacy, runs, pictures;
         const char *allow; /* NULL: nothing */
         const char *participants, *completion_code, *gold, *images;
         const char *protocol, *qc_policy, *rounding, *subcategory, *score_source; /* qc_policy NULL: the protocol's */

@@ -117,10 +117,23 @@ static enum lk_code write_all(const struct lk_selection *s, const char *folder) 
     return rc;
 }
 
+/* A new set appears with its folder. In a folder that is there the files get their places when all are written. */
+static enum lk_code write_set(const struct lk_selection *s, const char *folder) {
+    struct lk_atomic_file *made = NULL;
+    struct stat st;
+    if (lstat(folder, &st)) LK_TRY(lk_atomic_open_folder(&made, folder));
+    lk_atomic_batch_begin();
+    enum lk_code rc = lk_atomic_batch_end(write_all(s, made ? lk_atomic_folder(made) : folder));
+    if (!made) return rc;
+    if (!rc) return lk_atomic_commit(made);
+    lk_atomic_discard(made);
+    return lk_fail_prefix(rc, "%s", folder);
+}
+
 enum lk_code lk_selection_finalize(const struct lk_selection *s, const char *folder, struct lk_text *summary) {
     int count[LK_N_POOLS] = {0};
     LK_TRY(check_done(s));
-    LK_TRY(write_all(s, folder));
+    LK_TRY(write_set(s, folder));
     for (int i = 0; i < LK_N_SOURCES; i++) count[lk_selection_chosen(s, i) - 1]++;
     print_counts(count, summary);
     int64_t seconds = s->last - s->first;
@@ -141,8 +154,7 @@ static enum lk_code check_file(const struct lk_fields *fields, const char *manif
         rc = lk_fail(LK_E_CHANGED, "%s: line %zu: %s: expected the picture with SHA-256 %.64s, got %s", manifest, line,
                      path, lk_field_shown(digest), sha256);
     if (!rc) rc = lk_image_read(&image, path, true, 0);
-    if (rc && strncmp(lk_error_text(), manifest, strlen(manifest)))
-        lk_fail_prefix(rc, "%s: line %zu", manifest, line);
+    if (rc && strncmp(lk_error_text(), manifest, strlen(manifest))) lk_fail_prefix(rc, "%s: line %zu", manifest, line);
     lk_image_free(&image);
     lk_free(path);
     return rc;

@@ -79,7 +79,8 @@ static enum lk_code read_settings(const struct reader *r) {
     LK_TRY(take_text(r, "study", "", &s->name));
     bool clean = true; /* it stands in JSON and in hashes as it is */
     for (const char *c = s->name; *c; c++) clean &= (unsigned char)*c >= ' ' && !strchr("|\"\\", *c);
-    if (!*s->name || strlen(s->name) > 100 || !clean) return bad(r, "study", "a short name");
+    if (!*s->name || strlen(s->name) > 100 || !clean)
+        return bad(r, "study", "1 to 100 bytes without | \" \\ and control characters");
     LK_TRY(take_count(r, "experiment", number == LK_PROTOCOL_003 ? 2 : 1, 3, &experiment));
     s->experiment = (int)experiment;
     if (s->experiment < 1 || (number == LK_PROTOCOL_003 && s->experiment != 2))

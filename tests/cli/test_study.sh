@@ -206,6 +206,14 @@ expect 0 likeness report --from out --pixel scores -o report
 grep -q '"nominal":.*6,' report/configuration.json || fail "the run's nominal N"
 grep -q '"studies":.*"[0-9a-f]\{64\}"' report/configuration.json || fail "the report does not name the study"
 grep -q 'src="[^"]*out/results/exp1/flux/O/' report/report.html || fail "the report shows no picture of the run"
+# The source lies elsewhere than the study named for it, by a link: it is not shown.
+mkdir far && cp three.json *.csv far && ln -s ../src far
+for study in three.json far/three.json; do
+    expect 0 likeness report --from out --study $study --pixel scores -o report --embed-images
+    grep -o '[0-9]* pictures lie outside' stderr || true
+    grep -o 'data:image' report/report.html | wc -l
+done | tr '\n' ' ' >shown
+[ "$(cat shown)" = '7 3 pictures lie outside 6 ' ] || fail "a report shows a picture from elsewhere, or not from here: $(cat shown)"
 # Its pictures are judged without a list of them.
 sed -E 's/^(\{"item_id":"[^"]*").*"source_id":"([^"]*)".*"output_path":"([^"]*)".*/\1,"source":"src\/\2.png","edited":"out\/\3"}/' out/manifest.jsonl >listed
 expect 0 likeness judge --pairs listed

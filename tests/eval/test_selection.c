@@ -1,4 +1,6 @@
 /* Candidate pools, the log of a selection, the final set. */
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -161,6 +163,37 @@ static void the_final_set_is_written(void **state) {
     lk_image_free(&image);
     assert_fails(lk_source_manifest_validate(test_path("final/source_manifest.json"), &summary), LK_E_CHANGED,
                  "White_Male_20s.png");
+    unlink(test_path("final/source/White_Male_20s.png"));
+    enum lk_code rc = lk_source_manifest_validate(test_path("final/source_manifest.json"), &summary);
+    assert_fails(rc, LK_E_NOT_FOUND, "final/source_manifest.json: line 2: ");
+    assert_non_null(strstr(lk_error_text(), "White_Male_20s.png"));
+    lk_text_free(&summary);
+    lk_selection_close(s);
+}
+
+/* The pictures fit below the limit of size, their manifest does not. */
+static void a_set_is_whole_or_absent(void **state) {
+    struct lk_selection *s = begin();
+    struct lk_text summary = {0};
+    struct rlimit limit;
+    char set[4096], sources[4200];
+    (void)state;
+    draw_pictures();
+    choose_all(s);
+    snprintf(set, sizeof set, "%s-%d", test_path("set"), (int)getpid());
+    snprintf(sources, sizeof sources, "%s/source", set);
+    signal(SIGXFSZ, SIG_IGN); /* as the program does */
+    getrlimit(RLIMIT_FSIZE, &limit);
+    for (int there = 0; there < 2; there++) {
+        if (there) assert_int_equal(mkdir(set, 0777), 0);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 10000, .rlim_max = limit.rlim_max});
+        enum lk_code rc = lk_selection_finalize(s, set, &summary);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        assert_int_equal(lk_exit_code(rc), 7);
+        assert_non_null(strstr(lk_error_text(), set));
+        if (there) assert_int_equal(rmdir(sources) || rmdir(set), 0); /* they are empty */
+        assert_int_not_equal(access(set, F_OK), 0);
+    }
     lk_text_free(&summary);
     lk_selection_close(s);
 }
@@ -262,9 +295,10 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pools_are_seeded),         cmocka_unit_test(draws_are_the_streams),
-        cmocka_unit_test(the_final_set_is_written), cmocka_unit_test(what_is_not_done_is_named),
-        cmocka_unit_test(the_log_says_it_all),      cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(pools_are_seeded),          cmocka_unit_test(draws_are_the_streams),
+        cmocka_unit_test(the_final_set_is_written),  cmocka_unit_test(a_set_is_whole_or_absent),
+        cmocka_unit_test(what_is_not_done_is_named), cmocka_unit_test(the_log_says_it_all),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,6 +283,13 @@ static void no_clear_id_is_stored(void **state) {
     assert_false(store_has(&t, "5f3aCLEARid77"));
     assert_false(store_has(&t, token));
     assert_false(store_has(&t, "127.0.0.1"));
+    struct lk_text out = {0};
+    for (int i = 0; i < 2; i++) assert_ok(lk_survey_export_answers(t.survey, i, true, &out));
+    assert_ok(lk_survey_export_participants(t.survey, &out));
+    assert_non_null(strstr(out.bytes, who.worker));
+    const char *const never[] = {"5f3aCLEARid77", unsalted, token};
+    for (int i = 0; i < 3; i++) assert_null(strstr(out.bytes, never[i]));
+    lk_text_free(&out);
     test_survey_close(&t);
 }
 

@@ -104,6 +104,7 @@ static void other_values_are_refused(void **state) {
         {config, "mlp_ratio", "0", 0, NULL},
         {config, "timestep_guidance_channels", "3", 0, NULL},
         {config, "in_channels", "18", 0, NULL},
+        {"vae/config.json", "block_out_channels", "[8, 8, 8, 576]", 0, "expected at most 512"},
     };
     test_copy_files("flux2_configs", SOURCE, files);
     test_changes_are_refused(try_open, changes, sizeof changes / sizeof *changes);

@@ -49,6 +49,7 @@ static void changed_pictures_are_named(void **state) {
     expect(0, "verify", "verified", NULL, "^4 pictures, 0 not as recorded$");
     shell("printf x | dd of=verified/" FIRST " seek=60 bs=1 conv=notrunc status=none"); /* as long as before */
     expect(3, "verify", "verified", NULL, "^flux_20s_male_white_O-01: changed$");
+    shell("grep -q '^error: .*verified: 1 of 4 pictures are gone or changed' verified.log");
     expect(3, "verify", "verified", requeue, "^4 pictures, 1 not as recorded$");
     expect(0, "run", "verified", NULL, "success 2");
     tiny_study_same(folder, "verified", "whole");

@@ -136,17 +136,20 @@ static bool lies_in(const char *file, const char *folder) {
     return n && !strncmp(file, real, n) && (n == 1 || file[n] == '/');
 }
 
-/* A list of pictures must not bring any readable picture of the machine into a page that is passed on. */
+/* A list of pictures, or a run's study, must not bring any readable picture of the machine into a page that is passed
+ * on: only folders that the user named are looked into. */
 static bool may_show(const struct cli_report_arguments *a, const char *file) {
-    if (!a->images) return true; /* of a run of this program */
-    char real[PATH_MAX], *list = lk_strdup(a->images);
-    if (!file || !realpath(file, real)) {
-        lk_free(list);
-        return true; /* shown as missing */
+    const char *const files[] = {a->images, a->study_file};
+    const struct cli_list *const folders[] = {&a->runs, &a->pictures};
+    char real[PATH_MAX];
+    bool result = false;
+    if (!file || !realpath(file, real)) return true; /* shown as missing */
+    for (int k = 0; k < 2 && !result; k++) {
+        char *name = files[k] ? lk_strdup(files[k]) : NULL;
+        result = name && lies_in(real, dirname(name));
+        lk_free(name);
+        for (int i = 0; i < folders[k]->n && !result; i++) result = lies_in(real, folders[k]->values[i]);
     }
-    bool result = list && lies_in(real, dirname(list));
-    for (int i = 0; i < a->pictures.n && !result; i++) result = lies_in(real, a->pictures.values[i]);
-    lk_free(list);
     return result;
 }
 

@@ -113,10 +113,8 @@ static enum lk_code add_about(const struct lk_survey_study *study, struct lk_tex
     return out->rc;
 }
 
-static enum lk_code export_all(struct opened *o, const struct cli_arguments *a) {
+static enum lk_code write_export(struct opened *o, const struct cli_arguments *a) {
     static const char *const names[] = {"evaluations", "abandoned", "participants", "survey"};
-    if (!a->output) return lk_fail(LK_E_USAGE, "survey export: expected -o DIR");
-    if (mkdir(a->output, 0700) && errno != EEXIST) return lk_fail_errno(errno, "%s", a->output);
     for (int i = 0; i < 4; i++) {
         struct lk_text text = {0}, table = {0};
         char name[40];
@@ -136,6 +134,17 @@ static enum lk_code export_all(struct opened *o, const struct cli_arguments *a) 
         LK_TRY(rc);
     }
     return LK_OK;
+}
+
+/* Answers and participants of one moment: all of its files are new, or none. */
+static enum lk_code export_all(struct opened *o, const struct cli_arguments *a) {
+    if (!a->output) return lk_fail(LK_E_USAGE, "survey export: expected -o DIR");
+    bool made = !mkdir(a->output, 0700);
+    if (!made && errno != EEXIST) return lk_fail_errno(errno, "%s", a->output);
+    lk_atomic_batch_begin();
+    enum lk_code rc = lk_atomic_batch_end(write_export(o, a));
+    if (rc && made) rmdir(a->output);
+    return rc;
 }
 
 /* A code a line, with or without the participant's id and a comma before it. */

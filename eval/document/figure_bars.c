@@ -20,7 +20,7 @@ static void group(struct lk_draw *d, const struct lk_figure_bars *bars, const st
         char text[LK_NUMBER_MAX + 8], class_name[16];
         double y = top + s * BAR, end = axis->x0;
         lk_figure_print(text, v, bars->unit, bars->decimals);
-        lk_draw_group(d, bars->groups[g], bars->series[s], text);
+        lk_draw_group(d, bars->groups[g], bars->series[s], text, v, NULL);
         if (!v->none) {
             snprintf(class_name, sizeof class_name, "s%d", s + 1);
             end = lk_axis_x(axis, v->value);

@@ -164,15 +164,33 @@ int lk_draw_paragraph(struct lk_draw *d, double x, double y, char anchor, const 
     return n;
 }
 
-void lk_draw_group(struct lk_draw *d, const char *a, const char *b, const char *value) {
-    lk_text_add(d->out, "<g><title>");
+static void data_attribute(struct lk_draw *d, const char *name, double value) {
+    lk_text_add(d->out, " data-%s=\"", name);
+    lk_text_number(d->out, value);
+    lk_text_add(d->out, "\"");
+}
+
+static void data_attributes(struct lk_draw *d, const struct lk_figure_value *v, const char *const names[3]) {
+    if (!v || v->none) return;
+    data_attribute(d, names[0], v->n ? (double)v->k / (double)v->n : v->value);
+    if (!lk_figure_has_interval(v)) return;
+    data_attribute(d, names[1], v->low);
+    data_attribute(d, names[2], v->high);
+}
+
+void lk_draw_group(struct lk_draw *d, const char *a, const char *b, const char *text,
+                   const struct lk_figure_value *value, const struct lk_figure_value *to) {
+    lk_text_add(d->out, "<g");
+    data_attributes(d, value, (const char *const[]){"value", "low", "high"});
+    data_attributes(d, to, (const char *const[]){"to", "to-low", "to-high"});
+    lk_text_add(d->out, "><title>");
     lk_text_escaped(d->out, a);
     if (b) {
         lk_text_add(d->out, ", ");
         lk_text_escaped(d->out, b);
     }
     lk_text_add(d->out, ": ");
-    lk_text_escaped(d->out, value);
+    lk_text_escaped(d->out, text);
     lk_text_add(d->out, "</title>\n");
 }
 

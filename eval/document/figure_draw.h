@@ -59,8 +59,10 @@ void lk_draw_text(struct lk_draw *d, double x, double y, char anchor, const char
  * Gives the number of lines. draw NULL only counts. */
 int lk_draw_paragraph(struct lk_draw *d, double x, double y, char anchor, const char *class_name, const char *text,
                       double width, double size, int lines);
-/* Starts a group whose title a pointer shows: "Indian, FLUX: 18.5%". Ends with lk_draw_group_end. */
-void lk_draw_group(struct lk_draw *d, const char *a, const char *b, const char *value);
+/* Starts a group whose title a pointer shows: "Indian, FLUX: 18.5%". It carries the value, as the table's CSV has it,
+ * in data-value, data-low, data-high, a second one (NULL: none) in data-to and so on. Ends with lk_draw_group_end. */
+void lk_draw_group(struct lk_draw *d, const char *a, const char *b, const char *text,
+                   const struct lk_figure_value *value, const struct lk_figure_value *to);
 void lk_draw_group_end(struct lk_draw *d);
 
 /* Rounds the range outward to multiples of a step of 1, 2 or 5 times a power of ten, about `ticks` of them. */

@@ -37,7 +37,7 @@ static void row(struct lk_draw *d, const struct lk_figure_forest *forest, const 
     }
     lk_rows_label(d, rows, top, PITCH, row->label, NULL);
     print_estimate(text, forest, &row->value);
-    lk_draw_group(d, row->label, NULL, text);
+    lk_draw_group(d, row->label, NULL, text, &row->value, NULL);
     if (lk_figure_has_interval(&row->value)) {
         double low = lk_axis_x(axis, row->value.low), high = lk_axis_x(axis, row->value.high);
         lk_draw_line(d, low, y, high, y, "interval-line");

@@ -85,7 +85,7 @@ static void cells(struct lk_draw *d, const struct lk_figure_heat *heat, const st
             double x = grid->x + c * grid->cell_w;
             uint32_t rgb = v->none ? 0 : colour(heat, grid, v->value);
             lk_figure_print(text, v, heat->unit, heat->decimals);
-            lk_draw_group(d, heat->rows[r], heat->columns[c], text);
+            lk_draw_group(d, heat->rows[r], heat->columns[c], text, v, NULL);
             if (v->none)
                 lk_draw_rect(d, x, y, grid->cell_w - 1, grid->cell_h - 1, "none");
             else

@@ -29,7 +29,7 @@ static void row(struct lk_draw *d, const struct lk_figure_likert *likert, const 
         double x = lk_axis_x(axis, at), end = lk_axis_x(axis, at += (double)counts[i] / n);
         lk_figure_print(text, &share, LK_UNIT_PERCENT, 1);
         snprintf(class_name, sizeof class_name, "l%d", i + 1);
-        lk_draw_group(d, likert->rows[r], likert->levels[i], text);
+        lk_draw_group(d, likert->rows[r], likert->levels[i], text, &share, NULL);
         lk_draw_rect(d, x, top + (PITCH - BAR) / 2, end - x - 0.5, BAR, class_name);
         snprintf(class_name, sizeof class_name, "on-l%d", i + 1);
         if (end - x > lk_draw_text_width(text, 11) + 4)

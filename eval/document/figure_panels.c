@@ -13,7 +13,7 @@ static void estimate(struct lk_draw *d, const struct lk_figure_panels *panels, c
     if (value->none) return;
     char text[LK_NUMBER_MAX + 8];
     lk_figure_print(text, value, panels->unit, 1);
-    lk_draw_group(d, panels->panels[panel], panels->rows[row], text);
+    lk_draw_group(d, panels->panels[panel], panels->rows[row], text, value, NULL);
     double x = lk_axis_x(axis, value->value);
     if (lk_figure_has_interval(value))
         lk_draw_line(d, lk_axis_x(axis, value->low), y, lk_axis_x(axis, value->high), y, "interval-line");

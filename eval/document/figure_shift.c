@@ -22,7 +22,7 @@ static void row(struct lk_draw *d, const struct lk_figure_shift *shift, const st
     lk_figure_print(to, &shift->to[r], shift->unit, shift->decimals);
     print_change(change, shift, r);
     snprintf(text, sizeof text, "%s \xe2\x86\x92 %s (%s)", from, to, change);
-    lk_draw_group(d, shift->rows[r], NULL, text);
+    lk_draw_group(d, shift->rows[r], NULL, text, &shift->from[r], &shift->to[r]);
     bool a = !shift->from[r].none, b = !shift->to[r].none;
     double x1 = a ? lk_axis_x(axis, shift->from[r].value) : 0, x2 = b ? lk_axis_x(axis, shift->to[r].value) : 0;
     for (int end = 0; end < 2; end++) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "engine/base/atomic_file.h"
+#include "eval/data/data.h"
 
 enum lk_code lk_document_folder(const char *folder) {
     char path[LK_DOCUMENT_PATH_MAX];
@@ -48,4 +49,54 @@ enum lk_code lk_document_table_files(const struct lk_table *table, const char *f
         LK_TRY(lk_document_file(folder, table->id, formats[i].ending, &text));
     }
     return LK_OK;
+}
+
+/* A rule of the page's style sheet with its colours in place of their names, which other programs do not know. The
+ * first place where a colour is set is the light one. */
+static void plain_rule(struct lk_text *out, const char *css, const char *rule, size_t n) {
+    for (size_t i = 0; i < n;) {
+        char name[32];
+        size_t length = strcspn(rule + i, ")");
+        const char *colour = NULL;
+        if (!strncmp(rule + i, "var(--", 6) && length < sizeof name - 2) {
+            snprintf(name, sizeof name, "%.*s: ", (int)(length - 4), rule + i + 4);
+            colour = strstr(css, name);
+        }
+        if (colour) {
+            colour += strlen(name);
+            lk_text_bytes(out, colour, strcspn(colour, ";"));
+        } else
+            lk_text_bytes(out, rule + i, 1);
+        i += colour ? length + 1 : 1;
+    }
+}
+
+static void style(struct lk_text *out, const char *css) {
+    lk_text_add(out, "<style>\nsvg { font-family: sans-serif; background: #fff; }\n");
+    for (const char *line = css; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (!strncmp(line, "svg .", 5) || !strncmp(line, "svg text", 8)) {
+            plain_rule(out, css, line, strcspn(line, "\n"));
+            lk_text_add(out, "\n");
+        }
+    lk_text_add(out, "</style>\n");
+}
+
+enum lk_code lk_document_figure_files(const struct lk_figure *figure, const char *folder) {
+    const struct lk_run *run = figure->data->run;
+    const char *svg = figure->wide.bytes, *inside = strchr(svg, '>') + 1;
+    struct lk_data_file css;
+    struct lk_text text = {0};
+    LK_TRY(lk_document_table_files(figure->data, folder));
+    if (!lk_data_find("page_style", &css)) return lk_fail(LK_E_INTERNAL, "the program has no data page_style");
+    lk_text_bytes(&text, svg, (size_t)(inside - svg));
+    if (run) {
+        lk_text_add(&text, "\n<metadata>Run ");
+        lk_text_escaped(&text, run->name);
+        lk_text_add(&text, "; configuration %s; nominal N %lld; valid N %lld</metadata>", run->configuration,
+                    (long long)run->n_nominal, (long long)run->n_valid);
+    }
+    lk_text_add(&text, "\n");
+    style(&text, css.text);
+    lk_text_bytes(&text, inside, figure->wide.n - (size_t)(inside - svg));
+    return lk_document_file(folder, figure->data->id, ".svg", &text);
 }

@@ -121,18 +121,20 @@ void lk_page_lead(struct lk_page *page, const char *text) {
 }
 
 /* <a href="...">CSV</a>: a file beside the page, or the bytes in the link. */
-static void csv_link(struct lk_page *page, const struct lk_table *table) {
+static void file_href(struct lk_page *page, const char *id, const char *ending) {
+    struct lk_text path = {0};
+    lk_text_add(&path, "%s/%s%s", page->options.csv_folder, id, ending);
+    lk_text_add(&page->body, "href=\"");
+    page->rc = path.rc ? path.rc : lk_page_href(&page->body, path.bytes);
+    lk_text_free(&path);
+}
+
+/* svg: it is a figure's, whose drawing is a file too. */
+static void csv_link(struct lk_page *page, const struct lk_table *table, bool svg) {
     struct lk_text *out = &page->body;
     lk_text_add(out, "<p class=\"files\"><a ");
     if (page->options.csv_folder) {
-        struct lk_text path = {0};
-        lk_text_add(&path, "%s/%s.csv", page->options.csv_folder, table->id);
-        lk_text_add(out, "href=\"");
-        if (path.rc)
-            page->rc = path.rc;
-        else
-            page->rc = lk_page_href(out, path.bytes);
-        lk_text_free(&path);
+        file_href(page, table->id, ".csv");
     } else {
         struct lk_text csv = {0};
         lk_table_csv(table, &csv);
@@ -145,7 +147,15 @@ static void csv_link(struct lk_page *page, const struct lk_table *table) {
     }
     lk_text_add(out, "\">CSV, full precision<span class=\"hidden\">: ");
     lk_text_escaped(out, table->caption);
-    lk_text_add(out, "</span></a></p>\n");
+    lk_text_add(out, "</span></a>");
+    if (svg && page->options.csv_folder && !page->rc) {
+        lk_text_add(out, " \302\267 <a ");
+        file_href(page, table->id, ".svg");
+        lk_text_add(out, "\">SVG<span class=\"hidden\">: ");
+        lk_text_escaped(out, table->caption);
+        lk_text_add(out, "</span></a>");
+    }
+    lk_text_add(out, "</p>\n");
 }
 
 static void scroll_open(struct lk_text *out, const char *label) {
@@ -154,7 +164,7 @@ static void scroll_open(struct lk_text *out, const char *label) {
     lk_text_add(out, "\">\n");
 }
 
-static void table_element(struct lk_page *page, const struct lk_table *table) {
+static void table_element(struct lk_page *page, const struct lk_table *table, bool svg) {
     if (page->rc) return;
     if (table->rc) {
         page->rc = table->rc;
@@ -167,13 +177,13 @@ static void table_element(struct lk_page *page, const struct lk_table *table) {
     scroll_open(&page->body, table->caption);
     lk_table_html(table, &page->body);
     lk_text_add(&page->body, "</div>\n");
-    csv_link(page, table);
+    csv_link(page, table, svg);
 }
 
 void lk_page_table(struct lk_page *page, const struct lk_table *table) {
     if (page->rc) return;
     lk_text_add(&page->body, "<div class=\"table\">\n");
-    table_element(page, table);
+    table_element(page, table, false);
     lk_text_add(&page->body, "</div>\n");
 }
 
@@ -196,7 +206,7 @@ void lk_page_figure(struct lk_page *page, const struct lk_figure *figure) {
         lk_text_add(out, "</span>");
     }
     lk_text_add(out, "</figcaption>\n<details><summary>The numbers of this figure</summary>\n");
-    table_element(page, figure->data);
+    table_element(page, figure->data, true);
     lk_text_add(out, "</details>\n</figure>\n");
 }
 

@@ -136,7 +136,8 @@ static enum lk_code write_all(const struct lk_report *report, const char *folder
     LK_TRY(lk_document_folder(tables));
     for (size_t i = 0; i < report->n_entries; i++) {
         const struct lk_report_entry *entry = &report->entries[i];
-        LK_TRY(lk_document_table_files(entry->table ? entry->table : entry->figure->data, tables));
+        LK_TRY(entry->table ? lk_document_table_files(entry->table, tables)
+                            : lk_document_figure_files(entry->figure, tables));
     }
     struct lk_text configuration = {0};
     configuration.rc = lk_report_configuration(report, &configuration);

@@ -5,6 +5,7 @@
 #include "engine/base/alloc.h"
 #include "eval/data/data.h"
 #include "eval/document/figure_draw.h"
+#include "eval/document/files.h"
 #include "tests/common/html_check.h"
 #include "tests/common/report_sample.h"
 #include "tests/common/test.h"
@@ -43,6 +44,59 @@ static void tables_carry_what_is_shown(void **state) {
     }
 }
 
+static int occurrences(const char *text, const char *part) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++) n++;
+    return n;
+}
+
+/* ` data-NAME="` and the number as the CSV writes it, in the drawing and in the CSV. */
+static void assert_value(const char *svg, const char *csv, const char *const names[2], double value) {
+    char key[2][64], number[40];
+    snprintf(number, sizeof number, "%.17g", value == 0 ? 0 : value);
+    for (int i = 0; i < 2; i++) snprintf(key[i], sizeof key[i], " data-%s=\"%s\"", names[i], number);
+    if (!strstr(svg, key[0]) && !strstr(svg, key[1])) fail_msg("%s is not in the drawing", key[0]);
+    if (!strstr(csv, number)) fail_msg("%s is not in the CSV", number);
+}
+
+/* A drawing's file has each number of the CSV beside it, no other one, and colours that need no page. */
+static void files_carry_the_values_of_the_csv(void **state) {
+    (void)state;
+    const struct lk_run run = {"run & 7", "0123", 10, 9};
+    for (int i = 0; i < SAMPLE_FIGURES; i++) {
+        struct lk_figure figure;
+        char name[300];
+        size_t n;
+        int n_values = 0;
+        assert_ok(sample_figure(i, &figure));
+        figure.data->run = &run;
+        assert_ok(lk_document_figure_files(&figure, test_path(".")));
+        snprintf(name, sizeof name, "%s.svg", figure.data->id);
+        char *svg = test_read(test_path(name), &n);
+        snprintf(name, sizeof name, "%s.csv", figure.data->id);
+        char *csv = test_read(test_path(name), &n);
+        html_check(svg, NULL);
+        assert_non_null(strstr(svg, "<metadata>Run run &amp; 7; configuration 0123; nominal N 10; valid N 9<"));
+        assert_null(strstr(svg, "var("));
+        assert_non_null(strstr(svg, "svg .point { fill: #1f4e8c; }"));
+        for (int r = 0; r < figure.data->n_rows; r++)
+            for (int c = 1; c < figure.data->rows[r].n_cells; c++) {
+                const struct lk_cell *cell = &figure.data->rows[r].cells[c];
+                bool is_n = i == 3 && c == 6, is_change = i == 4 && c == 3;
+                if (cell->kind != LK_CELL_NUMBER || is_n || is_change || (i == 3 && cell->value == 0)) continue;
+                n_values++;
+                assert_value(svg, csv, (const char *const[]){"value", "to"}, cell->value);
+                if (cell->low == 0 && cell->high == 0) continue;
+                assert_value(svg, csv, (const char *const[]){"low", "to-low"}, cell->low);
+                assert_value(svg, csv, (const char *const[]){"high", "to-high"}, cell->high);
+            }
+        assert_int_equal(occurrences(svg, " data-value=") + occurrences(svg, " data-to="), n_values);
+        free(svg);
+        free(csv);
+        lk_figure_free(&figure);
+    }
+}
+
 /* Widths of bars are in proportion to the values; a whisker ends where its interval does. */
 static void bars_are_in_proportion(void **state) {
     (void)state;
@@ -55,13 +109,13 @@ static void bars_are_in_proportion(void **state) {
             const struct lk_cell *cell = &figure.data->rows[i / 3].cells[1 + i % 3];
             char class_name[16];
             snprintf(class_name, sizeof class_name, " class=\"s%d\"", i % 3 + 1);
-            if (i == 0) svg = strstr(svg, "<g><title>White, FLUX.2-dev: 1.3%");
-            svg = strstr(svg, "<g><title>") + 3;
+            if (i == 0) svg = strstr(svg, "<title>White, FLUX.2-dev: 1.3%");
+            svg = strstr(svg, "<title>") + 3;
             const char *rect = strstr(svg, "<rect");
             assert_true(has(rect, class_name));
             double width = number_of(rect, "width");
             if (i == 1) { /* a large one gives the scale */
-                const char *large = strstr(svg, "<g><title>Indian, FLUX.2-dev: 18.3%");
+                const char *large = strstr(svg, "<title>Indian, FLUX.2-dev: 18.3%");
                 scale = number_of(strstr(large, "<rect"), "width") / (44.0 / 240);
                 x0 = number_of(rect, "x");
             }
@@ -277,10 +331,15 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_carry_what_is_shown), cmocka_unit_test(bars_are_in_proportion),
-        cmocka_unit_test(texts_stay_inside),          cmocka_unit_test(scales_are_ordered_and_readable),
-        cmocka_unit_test(style_has_contrast),         cmocka_unit_test(axes_are_round),
-        cmocka_unit_test(what_cannot_be_drawn),       cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(tables_carry_what_is_shown),
+        cmocka_unit_test(files_carry_the_values_of_the_csv),
+        cmocka_unit_test(bars_are_in_proportion),
+        cmocka_unit_test(texts_stay_inside),
+        cmocka_unit_test(scales_are_ordered_and_readable),
+        cmocka_unit_test(style_has_contrast),
+        cmocka_unit_test(axes_are_round),
+        cmocka_unit_test(what_cannot_be_drawn),
+        cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,12 @@
 
 #include "engine/base/status.h"
 
+/* With TEST_ONLY=NAME only the test of this name runs (* and ? as in a shell). */
+#undef cmocka_run_group_tests
+#define cmocka_run_group_tests(tests, setup, teardown)                                                                 \
+    (cmocka_set_test_filter(getenv("TEST_ONLY")),                                                                      \
+     _cmocka_run_group_tests(#tests, tests, sizeof(tests) / sizeof *(tests), setup, teardown))
+
 /* The call gives LK_OK, or the test fails with the library's message. */
 #define assert_ok(call)                                                                                                \
     do {                                                                                                               \

@@ -231,12 +231,11 @@ static void unlike(void **state) {
     bench_close(&b);
 }
 
-int main(int argc, char **argv) {
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flux2),    cmocka_unit_test(qwen_edit),  cmocka_unit_test(step1x),
         cmocka_unit_test(failures), cmocka_unit_test(not_opened), cmocka_unit_test(unlike),
     };
-    if (argc > 1) cmocka_set_test_filter(argv[1]);
     setenv("GPUSIM_DEVICES", "8", 1);
     gpu = simulated_gpu();
     lk_cuda_ranks_patience(patience());

@@ -170,7 +170,6 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(flux2), cmocka_unit_test(qwen_edit), cmocka_unit_test(step1x)};
     if (argc > 3)
         return run(atoi(argv[1]), atoi(argv[2]), atoi(argv[3]), argc > 4 ? atoi(argv[4]) : test_is_full() ? 4 : 1);
-    if (argc > 1) cmocka_set_test_filter(argv[1]);
     gpu = simulated_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

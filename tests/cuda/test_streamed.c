@@ -276,7 +276,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(readers_that_do_not_start),
     };
     if (argc == 5) return (int)(edit_of_a_cut_file(argv[2], atoi(argv[4])) % 256);
-    if (argc > 1) cmocka_set_test_filter(argv[1]);
     gpu = simulated_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,14 @@
 # A working set-up of every command, and tools/attack on it: 2,000 damaged files, with LIKENESS_TEST_FULL 100,000.
 # ATTACK_CORPUS is a folder for what is worth to be damaged further.
 set -u
-folder=$TEST_TMPDIR/attack
+[ -w /dev/shm ] && folder=$(mktemp -d /dev/shm/likeness-attack-XXXXXX) || folder=$TEST_TMPDIR/attack # on a disk it takes twice as long
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
 PATH=$BUILD_DIR:$PATH
 OMP_NUM_THREADS=1
 export PATH OMP_NUM_THREADS
 unset HF_HUB_CACHE HF_HOME
-rm -rf "$folder"
-mkdir -p "$folder" && cd "$folder" || exit 1
+mkdir -p "$folder" "$TEST_TMPDIR" && rm -f "$TEST_TMPDIR"/survivor-* && cd "$folder" || exit 1
 make_checkpoint --preset tiny m || exit 1
 (cd m && find . -type f | sort | xargs sha256sum) >SUMS
 make_face --size 32x32 face.jpg && make_face --size 24x32 small.png || exit 1
@@ -105,4 +106,7 @@ echo study plan study.json --device sm_80 | words study
 echo review set ${item}_O-01 race_drift 2 --review result/journal --by A.B. --time 2026-01-17T10:00:00Z --note n | words review
 echo survey cost 000 | words survey
 [ -n "${LIKENESS_TEST_FULL:-}" ] && default=100000 || default=2000
-exec attack ${ATTACK_CORPUS:+--corpus "$ATTACK_CORPUS"} --runs "${ATTACK_RUNS:-$default}" --seed "${ATTACK_SEED:-1}" .
+attack ${ATTACK_CORPUS:+--corpus "$ATTACK_CORPUS"} --runs "${ATTACK_RUNS:-$default}" --seed "${ATTACK_SEED:-1}" .
+code=$?
+[ $code = 0 ] || cp survivor-* "$TEST_TMPDIR" 2>/dev/null
+exit $code

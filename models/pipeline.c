@@ -9,6 +9,7 @@
 #include "models/embeds.h"
 #include "models/family.h"
 #include "models/common/queue.h"
+#include "models/ranks.h"
 #include "weights/checkpoint.h"
 #include "weights/config.h"
 
@@ -147,6 +148,7 @@ static enum lk_code check_request(const struct lk_pipeline *pipeline, const stru
 enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
                               const struct lk_request *request, struct lk_plan *out) {
     LK_TRY(check_request(pipeline, request));
+    if (target && target->budget.n_ranks) LK_TRY(lk_ranks_check(request));
     *out = (struct lk_plan){.family = pipeline->name};
     return lk_stages_plan(pipeline->family->stages, pipeline, target, request, out);
 }

@@ -79,14 +79,19 @@ static enum lk_code run_all(struct rank *ranks, int n) {
     return rc;
 }
 
+enum lk_code lk_ranks_check(const struct lk_request *request) {
+    if (!request->thinking_mode && !request->reflection_mode) return LK_OK;
+    return lk_fail(LK_E_USAGE,
+                   "thinking and reflection take rounds of their own for each picture, which GPUs that share "
+                   "weights cannot go through together; leave --weights out");
+}
+
 enum lk_code lk_pipeline_edit_ranks(struct lk_pipeline *pipeline, struct lk_device *const *devs, int n,
                                     const struct lk_queue *queue) {
     if (queue->embeds) return lk_fail(LK_E_INTERNAL, "ranks: embeddings are made by one device");
     for (int i = 0; i < queue->n_jobs; i++) {
         if (queue->jobs[i]->rng) return lk_fail(LK_E_INTERNAL, "ranks: noise is drawn by seeds");
-        if (queue->jobs[i]->request->thinking_mode || queue->jobs[i]->request->reflection_mode)
-            return lk_fail(LK_E_USAGE, "thinking and reflection take rounds of their own for each picture, which GPUs "
-                                       "that share weights cannot go through together; leave --weights out");
+        LK_TRY(lk_ranks_check(queue->jobs[i]->request));
     }
     struct rank *ranks = lk_calloc((size_t)n, sizeof *ranks);
     struct lk_queued **jobs = lk_calloc((size_t)queue->n_jobs + 1, sizeof *jobs);

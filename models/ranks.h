@@ -14,3 +14,5 @@
  * rank fails (LK_E_DEVICE and others), all end with its error, and the devices are of no more use. */
 enum lk_code lk_pipeline_edit_ranks(struct lk_pipeline *pipeline, struct lk_device *const *devs, int n,
                                     const struct lk_queue *queue);
+/* LK_E_USAGE for what several devices cannot make together. */
+enum lk_code lk_ranks_check(const struct lk_request *request);

@@ -183,7 +183,6 @@ static enum lk_code cfg_of(const struct lk_t2i_metrics *m, int attribute, lk_t2i
                            : row->safe             ? ", safe"
                                                    : ", not safe";
         struct lk_figure_value value = value_of(&row->change);
-        if (row->reference) value = (struct lk_figure_value){0};
         rc = forest_row(&f, scope ? text_of(&f.store, "%s: %s", scope, lk_t2i_arm_name(row->arm)) : NULL,
                         text_of(&f.store, "CFG %g%s", row->cfg, mark), value);
     }

@@ -168,7 +168,6 @@ static enum lk_code add_cfg(struct lk_t2i_metrics *m, const struct lk_t2i_select
         row->reference = cfg == reference_cfg;
         for (size_t i = 0; i < pictures.n; i++)
             if (pictures.list[i]->level[a] >= 0) pictures.groups[row->n++] = pictures.list[i]->level[a];
-        row->change.undefined = "the reference itself";
         row->mitigation.undefined = "the base itself";
         rc = spd_of(m, a, pictures.groups, row->n, LK_T2I_CFG_SPD);
         if (!rc && !row->reference) rc = difference(m, &from_reference, a, 0, LK_T2I_CFG_CHANGE);

@@ -87,6 +87,15 @@ printf 'file_path,gender\nresults/t2i/flux/none/flux_17_none_s6_cfg3.png,Male\n'
 expect 0 likeness t2i metrics --labels labels.csv --log text/generation_log.csv --ref uniform -o metrics
 grep -q 'guidance value' metrics/report.html || fail "t2i does not read the log"
 [ ! -e out/generation_log.csv ] || fail "a log without pictures from text"
+# Three guidance values: a row each, with intervals; the reference is 0 from itself.
+likeness t2i prompts | sed -n 1,2p >one.csv
+sed -E 's/"t2i": \{/&"table": "one.csv", "arms": ["none"], /; s/"seeds": "5:6"/"seeds": "0:3"/; s/"cfg": \[3\]/"cfg": [2, 4, 6]/' text.json >cfg.json
+expect 0 likeness study run cfg.json -o cfg --threads 1 --queue 64
+tr -d '\r' <cfg/generation_log.csv | awk -F , -v OFS=, 'NR == 1 { print $0, "gender" } NR > 1 { print $0, $3 % 2 && ($4 < 6 || $3 > 1) ? "Male" : "Female" }' >labels.csv
+expect 0 likeness t2i metrics --labels labels.csv --ref uniform --bootstrap 100 -o metrics
+[ "$(cut -d , -f 5-7,10,13 metrics/tables/t2i_cfg.csv | tr -d '\r' | sed 1d | paste -sd ' ')" = '2,4,0,0,reference 4,4,0,0,yes 6,4,0.5,0.5,yes' ] ||
+    fail "cfg: $(cat metrics/tables/t2i_cfg.csv)"
+[ "$(cut -d , -f 8,9 metrics/tables/t2i_cfg.csv | grep -c '^[0-9.]*,[0-9]')" = 3 ] || fail "intervals"
 text=$(sed -nE '/"item_id":"flux_17_none_s6_cfg3"/s/.*"final_prompt":"([^"]*)".*/\1/p' text/manifest.jsonl)
 likeness edit -q -m "$data/flux2/rich/checkpoint" -p "$text" -s 6 --guidance-scale 3 --steps 1 -t 1 \
     --max-sequence-length 40 --text-encoder-out-layers 1,2,3 -W 32 -H 32 -o text.png >stdout

@@ -3,6 +3,7 @@
 #include "engine/base/alloc.h"
 #include "engine/ops.h"
 #include "kernels/cuda/runtime/driver.h"
+#include "kernels/cuda/runtime/energy.h"
 #include "tests/common/cuda.h"
 
 #if defined(__has_include)
@@ -75,8 +76,27 @@ static void test_no_such_device(void **state) {
     assert_fails(lk_device_cuda_create(-1, &dev), LK_E_USAGE, "from 0 on");
 }
 
+/* The simulated GPU's counter grows by 7 J a reading. */
+static void test_energy(void **state) {
+    (void)state;
+    struct lk_device *dev = test_cuda_open(), *cpu;
+    double first, second;
+    bool simulated = strstr(dev->name, "simulated");
+    assert_ok(lk_device_cpu_create(1, &cpu));
+    assert_false(lk_cuda_joules(cpu, &first));
+    if (lk_cuda_joules(dev, &first)) {
+        assert_true(lk_cuda_joules(dev, &second));
+        assert_true(simulated ? second - first == 7 : second >= first);
+    } else {
+        assert_false(simulated);
+    }
+    lk_device_free(cpu);
+    lk_device_free(dev);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_such_device), cmocka_unit_test(test_each_call_fails)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_such_device), cmocka_unit_test(test_each_call_fails),
+                                       cmocka_unit_test(test_energy)};
     lk_device_free(test_cuda_open());
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -320,6 +320,7 @@ static void cfg_and_confidence(void **state) {
         assert_int_equal(row->reference, row->cfg == 4);
         assert_int_equal(row->safe, row->cfg == 4);
         if (row->cfg == 9) assert_true(row->change.value == 1 && row->spd.value == 1);
+        if (row->cfg == 4) assert_true(!row->change.undefined && row->change.value == 0);
     }
     for (size_t i = 0; i < m->n_sensitivity; i++) {
         const struct lk_t2i_sensitivity *row = &m->sensitivity[i];

@@ -73,10 +73,15 @@ static enum lk_code unknown_flag(enum cli_command command, const struct spelling
                    cli_commands[command].name);
 }
 
+/* Commands may have options of their own under one name. */
 static enum lk_code wrong_command(enum cli_command command, const struct cli_option *option, const char *flag) {
     char where[128] = "";
+    unsigned commands = 0;
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++)
+        if (!strcmp(o->name, option->name)) commands |= o->commands;
     for (int c = 0; c < CLI_N_COMMANDS; c++) {
-        if (!(option->commands & (1u << c))) continue;
+        if (!(commands & (1u << c))) continue;
         size_t n = strlen(where);
         const char *name = cli_commands[c].name;
         if (n + strlen(name) + 3 > sizeof where) break;

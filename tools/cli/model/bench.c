@@ -7,6 +7,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
 #include "engine/ops.h"
+#include "kernels/cuda/runtime/energy.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
@@ -142,15 +143,21 @@ static enum lk_code prepare(struct run *b, const struct cli_arguments *a) {
 
 static enum lk_code one_image(struct run *b) {
     struct lk_result result = {0};
-    double began = lk_log_now();
+    double began = lk_log_now(), joules[2];
+    bool counted = lk_cuda_joules(b->device, &joules[0]);
     b->stage = NULL;
     enum lk_code rc = lk_pipeline_edit(b->pipeline, b->device, &b->job.request, &result);
     turn(b, NULL);
     double took = lk_log_now() - began;
-    if (b->repetition < 0)
+    counted = counted && lk_cuda_joules(b->device, &joules[1]);
+    if (b->repetition < 0) {
         b->result.first_seconds = took;
-    else
+        b->result.has_joules = counted;
+    } else {
         b->result.image[b->repetition] = took;
+        b->result.has_joules &= counted;
+        b->result.joules[b->repetition] = counted ? joules[1] - joules[0] : 0;
+    }
     if (!rc) b->result.arena_bytes = result.peak_bytes;
     lk_result_free(&result);
     return rc;

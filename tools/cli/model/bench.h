@@ -19,10 +19,12 @@ struct bench_result {
     bool on_gpu;
     int n_repetitions, n_stages;
     struct bench_stage stages[BENCH_MAX_STAGES];
-    double image[BENCH_MAX_REPETITIONS]; /* seconds of a whole image */
-    double load_seconds, first_seconds;  /* configs and headers read; the first image, which also reads the weights */
-    double peak_tflops;                  /* of a product of matrices in the dtype, measured before */
-    uint64_t arena_bytes, rss_bytes;     /* peak of activations, and of the process's memory */
+    double image[BENCH_MAX_REPETITIONS];  /* seconds of a whole image */
+    double load_seconds, first_seconds;   /* configs and headers read; the first image, which also reads the weights */
+    double peak_tflops;                   /* of a product of matrices in the dtype, measured before */
+    double joules[BENCH_MAX_REPETITIONS]; /* of the GPU, for an image */
+    bool has_joules;                      /* in each repetition */
+    uint64_t arena_bytes, rss_bytes;      /* peak of activations, and of the process's memory */
     struct lk_plan plan;
 };
 

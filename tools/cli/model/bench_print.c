@@ -63,6 +63,7 @@ static void print_md(const struct bench_result *r) {
     printf("peak of a product of matrices here: %.3g TFLOP/s\n", r->peak_tflops);
     printf("activations: %s (planned %s); memory of the process: %s\n", cli_bytes(r->arena_bytes, arena),
            cli_bytes(r->plan.arena_bytes, planned), cli_bytes(r->rss_bytes, rss));
+    if (r->has_joules) printf("energy of the GPU: %.4g J an image\n", spread(r->joules, r->n_repetitions).median);
     if (r->on_gpu) printf("on the GPU, planned: %s\n", cli_bytes(r->plan.placed_bytes + r->plan.beside_bytes, device));
 }
 
@@ -106,6 +107,7 @@ static enum lk_code print_json(const struct bench_result *r) {
     cJSON_AddNumberToObject(root, "rss_bytes", (double)r->rss_bytes);
     if (r->on_gpu)
         cJSON_AddNumberToObject(root, "planned_device_bytes", (double)(r->plan.placed_bytes + r->plan.beside_bytes));
+    if (r->has_joules) cJSON_AddItemToObject(root, "joules", cJSON_CreateDoubleArray(r->joules, r->n_repetitions));
     cJSON *stages = cJSON_AddArrayToObject(root, "stages");
     for (int i = 0; i < r->n_stages; i++)
         add_stage(stages, r->stages[i].name, r->stages[i].seconds, r->n_repetitions, r->stages[i].tflop,

@@ -5,7 +5,7 @@
 #include "engine/base/utf8.h"
 #include "eval/survey/store.h"
 
-enum { MAX_COMMENT_BYTES = 2000 };
+enum { MAX_COMMENT_BYTES = 2000, MAX_REVISIONS = 100 };
 
 /* The visitor's claim, if it is still open at this time. Within a transaction. */
 static enum lk_code open_claim(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t now, bool *open) {
@@ -153,10 +153,16 @@ static enum lk_code write_all(struct writing *w, int64_t lease, const struct lk_
     LK_TRY(lk_sql_number(&w->s->sql, &last_at, w->now, "SELECT last_at FROM claims WHERE id=?1", "i", w->who->claim));
     *verdict = LK_SURVEY_CONFLICT;
     if (!open || held != lease) return LK_OK;
+    *verdict = LK_SURVEY_INVALID;
     for (size_t i = 0; i < n; i++) {
         bool is_new, same;
+        int64_t n_kept;
         LK_TRY(compare(w, &given[i], &is_new, &same));
         n_new += is_new && strcmp(given[i].key, "comment");
+        LK_TRY(lk_sql_number(&w->s->sql, &n_kept, 0,
+                             "SELECT count(*) FROM answers WHERE claim=?1 AND position=?2 AND key=?3", "iit",
+                             w->who->claim, (int64_t)w->position, given[i].key));
+        if (n_kept >= MAX_REVISIONS && !same) return LK_OK; /* nobody changes an answer so often */
     }
     *verdict = LK_SURVEY_EARLY;
     if (w->now - last_at < n_new * w->s->study->min_ms) return LK_OK;

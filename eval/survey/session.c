@@ -5,6 +5,28 @@
 #include "engine/base/digest.h"
 #include "eval/survey/store.h"
 
+enum { HOUR_MS = 3600 * 1000, MAX_WRONG_TOKENS = 100, EVENT_MS = 60 * 1000 };
+static const int64_t session_ms = INT64_C(30) * 24 * HOUR_MS;
+
+bool lk_survey_within(struct lk_survey *s, enum lk_survey_limit what, int more, int64_t now) {
+    int most = what == LK_SURVEY_WRONG_TOKENS ? MAX_WRONG_TOKENS : s->study->entries_per_hour;
+    pthread_mutex_lock(&s->sql.lock);
+    if (s->limits[what].hour != now / HOUR_MS) s->limits[what].n = 0;
+    s->limits[what].hour = now / HOUR_MS;
+    bool within = s->limits[what].n < most;
+    if (within) s->limits[what].n += more;
+    pthread_mutex_unlock(&s->sql.lock);
+    return within;
+}
+
+/* Anybody can make up ids: they fill neither the store nor every place within a minute. */
+static enum lk_code check_new(struct lk_survey *s, const char *worker, int64_t now) {
+    int64_t known;
+    LK_TRY(lk_sql_number(&s->sql, &known, 0, "SELECT id FROM participants WHERE worker=?1", "t", worker));
+    if (known || lk_survey_within(s, LK_SURVEY_ENTRIES, 1, now)) return LK_OK;
+    return lk_fail(LK_E_INPUT, "too many new participants in this hour");
+}
+
 bool lk_survey_id_is_valid(const char *id) {
     size_t n = strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
     return n >= 1 && n <= 64 && !id[n];
@@ -18,9 +40,10 @@ enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool 
     LK_TRY(lk_survey_token(token));
     lk_sha256(token, 64, token_sha256);
     LK_TRY(lk_sql_begin(&s->sql));
-    enum lk_code rc =
-        lk_sql_run(&s->sql, "INSERT OR IGNORE INTO participants(worker,pilot,entered_at) VALUES(?1,?2,?3)", "tii",
-                   worker, (int64_t)is_pilot, now);
+    enum lk_code rc = is_pilot ? LK_OK : check_new(s, worker, now);
+    if (!rc)
+        rc = lk_sql_run(&s->sql, "INSERT OR IGNORE INTO participants(worker,pilot,entered_at) VALUES(?1,?2,?3)", "tii",
+                        worker, (int64_t)is_pilot, now);
     /* The five newest sessions of a participant stay, so that the table cannot grow by reloading. */
     if (!rc)
         rc = lk_sql_run(&s->sql, "INSERT INTO sessions SELECT ?1,id,?2 FROM participants WHERE worker=?3", "tit",
@@ -39,11 +62,12 @@ static enum lk_code read_visitor(struct lk_survey *s, const char *token_sha256, 
                                  struct lk_survey_visitor *out) {
     sqlite3_stmt *q;
     bool row;
-    LK_TRY(lk_sql_open(&s->sql, &q,
-                       "SELECT p.id, p.worker, p.guided_at, p.consent_at, c.id, c.task, c.state, c.lease FROM sessions "
-                       "t JOIN participants p ON p.id=t.participant LEFT JOIN claims c ON c.participant=p.id AND "
-                       "(c.state='submitted' OR (c.state='open' AND c.active_at>=?2)) WHERE t.token_sha256=?1",
-                       "ti", token_sha256, now - s->study->claim_ms));
+    LK_TRY(lk_sql_open(
+        &s->sql, &q,
+        "SELECT p.id, p.worker, p.guided_at, p.consent_at, c.id, c.task, c.state, c.lease FROM sessions "
+        "t JOIN participants p ON p.id=t.participant LEFT JOIN claims c ON c.participant=p.id AND "
+        "(c.state='submitted' OR (c.state='open' AND c.active_at>=?2)) WHERE t.token_sha256=?1 AND t.at>=?3",
+        "tii", token_sha256, now - s->study->claim_ms, now - session_ms));
     enum lk_code rc = lk_sql_step(&s->sql, q, &row);
     if (!rc && row) {
         *out = (struct lk_survey_visitor){.id = sqlite3_column_int64(q, 0),
@@ -153,8 +177,10 @@ enum lk_code lk_survey_claim(struct lk_survey *s, const struct lk_survey_visitor
 
 enum lk_code lk_survey_event(struct lk_survey *s, const struct lk_survey_visitor *who, const char *kind, int64_t now) {
     LK_TRY(lk_sql_begin(&s->sql));
-    return lk_sql_end(&s->sql, lk_sql_run(&s->sql, "INSERT INTO events(participant,kind,at) VALUES(?1,?2,?3)", "iti",
-                                          who->id, kind, now));
+    return lk_sql_end(&s->sql, lk_sql_run(&s->sql,
+                                          "INSERT INTO events(participant,kind,at) SELECT ?1,?2,?3 WHERE NOT EXISTS "
+                                          "(SELECT 1 FROM events WHERE participant=?1 AND kind=?2 AND at>?4)",
+                                          "itii", who->id, kind, now, now - EVENT_MS));
 }
 
 static void code_of(const struct lk_survey *s, const char *worker, int task, char out[48]) {

@@ -9,6 +9,10 @@ struct lk_survey {
     struct lk_sql sql;
     char salt[65], key[65], admin[65]; /* hex */
     char consent_sha256[65];
+    struct {
+        int64_t hour;
+        int n;
+    } limits[LK_SURVEY_N_LIMITS]; /* in memory alone */
 };
 
 /* Claims that were idle too long become abandoned. Within a transaction. */

@@ -24,7 +24,7 @@ static const char *const known_keys[] = {
     "gold_per_task",   "checks_per_task", "claim_minutes", "min_seconds",   "code",
     "approval",        "investigator",    "contact",       "retain_until",  "host",
     "skin_scale",      "exp2_option",     "q3_version",    "show_metadata", "fixed_sides",
-    "show_arm_labels", "consent_first",   "packing",       "texts",         NULL};
+    "show_arm_labels", "consent_first",   "packing",       "texts",         "entries_per_hour"};
 
 struct reader {
     struct lk_survey_study *study;
@@ -69,7 +69,7 @@ static enum lk_code read_settings(const struct reader *r) {
     struct lk_survey_study *s = r->study;
     static const char *const instruments[] = {"supplement_003", "questionnaire_001", "protocol_000", "strategy_004"};
     const char *protocol;
-    double experiment, seed, tasks, places, gold, checks, claim, minimum;
+    double experiment, seed, tasks, places, gold, checks, claim, minimum, entries;
     LK_TRY(take_text(r, "protocol", "003", &protocol));
     int number = lk_protocol_parse(protocol);
     if (number < 0) return bad(r, "protocol", "\"003\", \"001\", \"000\" or \"004\"");
@@ -92,10 +92,12 @@ static enum lk_code read_settings(const struct reader *r) {
     LK_TRY(take_count(r, "checks_per_task", survey ? 3 : 0, 100, &checks));
     LK_TRY(take_count(r, "claim_minutes", turk ? 20 : 120, 100000, &claim));
     LK_TRY(take_count(r, "min_seconds", survey ? 5 : 0, 600, &minimum));
+    LK_TRY(take_count(r, "entries_per_hour", 1000, 1000000, &entries));
     if (tasks < 1 || places < 1 || claim < 1) return bad(r, "tasks, places, claim_minutes", "at least 1");
     s->seed = (uint64_t)seed;
     s->n_tasks = (int)tasks, s->places = (int)places;
     s->n_gold_per_task = (int)gold, s->n_checks_per_task = (int)checks;
+    s->entries_per_hour = (int)entries;
     s->claim_ms = (int64_t)claim * 60000, s->min_ms = (int64_t)minimum * 1000;
     s->comments = s->debriefing = survey;
     return LK_OK;
@@ -146,8 +148,9 @@ static enum lk_code take_pictures(const struct reader *r, const cJSON *from, str
     bool two = r->study->experiment == 2, scene = r->study->experiment == 3;
     static const char *const names[] = {"source", "edited", "preserved", "second_source"};
     const bool required[] = {true, true, two, scene && r->study->protocol != LK_PROTOCOL_001};
-    for (int k = 0; k < LK_SURVEY_N_PICTURES - !scene; k++)
-        LK_TRY(take_picture(r, from, names[k], required[k], &item->picture[k]));
+    const bool shown[] = {true, true, two, scene}; /* a file may name pictures of other experiments */
+    for (int k = 0; k < LK_SURVEY_N_PICTURES; k++)
+        if (shown[k]) LK_TRY(take_picture(r, from, names[k], required[k], &item->picture[k]));
     return LK_OK;
 }
 
@@ -282,9 +285,9 @@ static enum lk_code fill(const struct reader *r) {
     struct lk_survey_study *s = r->study;
     const cJSON *field;
     cJSON_ArrayForEach(field, s->root) {
-        int k = 0;
-        while (known_keys[k] && strcmp(known_keys[k], field->string)) k++;
-        if (!known_keys[k]) return lk_fail(LK_E_INPUT, "%s: unknown field \"%.60s\"", r->path, field->string);
+        size_t k = 0, n = sizeof known_keys / sizeof *known_keys;
+        while (k < n && strcmp(known_keys[k], field->string)) k++;
+        if (k == n) return lk_fail(LK_E_INPUT, "%s: unknown field \"%.60s\"", r->path, field->string);
     }
     LK_TRY(load_data("questionnaires", &s->questionnaires));
     LK_TRY(load_data("rubric", &s->rubric));

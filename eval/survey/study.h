@@ -42,7 +42,7 @@ struct lk_survey_study {
     int experiment;         /* 1, 2, 3 */
     bool both_arms;         /* five questions on each of the two pictures */
     uint64_t seed;
-    int n_tasks, places, n_gold_per_task, n_checks_per_task;
+    int n_tasks, places, n_gold_per_task, n_checks_per_task, entries_per_hour;
     int64_t claim_ms, min_ms; /* idle time after which a place reopens; least time per question */
     const char *code;         /* the completion code; NULL: one per participant */
     const char *approval, *investigator, *contact, *retain_until, *host; /* "" when not given */

@@ -42,9 +42,14 @@ void lk_survey_close(struct lk_survey *survey);
 enum lk_code lk_survey_together(struct lk_survey *survey);
 enum lk_code lk_survey_done(struct lk_survey *survey);
 const char *lk_survey_admin_token(const struct lk_survey *survey);
+/* What strangers may do only so often in an hour, all of them together: 100 wrong admin tokens, and as many new
+ * participants as the study says. Counts `more` of it; false when that is too many. */
+enum lk_survey_limit { LK_SURVEY_WRONG_TOKENS, LK_SURVEY_ENTRIES, LK_SURVEY_N_LIMITS };
+bool lk_survey_within(struct lk_survey *s, enum lk_survey_limit what, int more, int64_t now);
 bool lk_survey_id_is_valid(const char *external_id); /* 1 to 64 of A-Z a-z 0-9 - _ */
 
-/* A new session for the platform's id, which is stored as a salted hash only. token: 64 hex digits, also not stored. */
+/* A new session for the platform's id, which is stored as a salted hash only. token: 64 hex digits, also not stored;
+ * it ends after 30 days, or when five newer ones are there. LK_E_INPUT: too many new participants in this hour. */
 enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]);
 /* LK_E_NOT_FOUND when the token opens nothing. */
 enum lk_code lk_survey_visitor(struct lk_survey *s, const char *token, int64_t now, struct lk_survey_visitor *out);

@@ -5,6 +5,7 @@
   if (!form) return;
   const status = document.getElementById('status'), next = document.getElementById('next');
   const questions = [...form.querySelectorAll('fieldset')], texts = form.dataset, queue = new Map();
+  const keys = document.getElementById('keys'), keysOn = document.getElementById('keys-on');
   let now = 0, sending = false, frozen = false;
 
   const answered = (q) => q.querySelector('input:checked') !== null;
@@ -92,14 +93,14 @@
   });
   document.addEventListener('keydown', (e) => {
     const on = e.target, key = e.key;
-    if (on.tagName === 'TEXTAREA' || e.ctrlKey || e.metaKey || e.altKey) return;
+    if (!keysOn.checked || on.tagName === 'TEXTAREA' || e.ctrlKey || e.metaKey || e.altKey) return;
     const act = {
       ArrowDown: () => focus(now + 1), ArrowUp: () => focus(now - 1),
       ArrowRight: () => { if (!next.disabled) next.click(); },
       ArrowLeft: () => { const back = document.getElementById('previous'); if (back) back.click(); },
       a: () => jump('a'), A: () => jump('a'), b: () => jump('b'), B: () => jump('b'),
-      '?': () => { const keys = document.getElementById('keys'); keys.open = !keys.open; },
-      Escape: unzoom,
+      '?': () => { keys.open = !keys.open; if (keys.open) keysOn.focus(); else focus(now); },
+      Escape: () => { unzoom(); keys.open = false; },
     }[key];
     if (/^[1-5]$/.test(key)) choose(Number(key));
     else if (key === 'Enter' && on.tagName !== 'BUTTON' && on.tagName !== 'A' && on.tagName !== 'SUMMARY') {
@@ -108,6 +109,8 @@
     else return;
     e.preventDefault();
   });
+  keysOn.checked = localStorage.getItem('keys') !== 'off';
+  keysOn.addEventListener('change', () => localStorage.setItem('keys', keysOn.checked ? 'on' : 'off'));
   /* What still waits goes with the form, which carries every answer. */
   window.addEventListener('beforeunload', (e) => { if (queue.size && !form.dataset.leaving) e.preventDefault(); });
   form.addEventListener('submit', () => { form.dataset.leaving = '1'; });

@@ -88,7 +88,7 @@ void site_enter(struct visitor *v, const struct site *site, const char *query) {
     assert_non_null(strstr(reply, "; HttpOnly; SameSite=Strict; Path=/"));
     site_take(reply, "Set-Cookie: survey=", sizeof v->cookie, v->cookie);
     free(reply);
-    reply = site_ask(v, "/guide", "", NULL);
+    reply = site_ask(v, site->t.study->consent_first ? "/consent" : "/guide", "", NULL);
     if (!strstr(reply, "303 ")) site_take(reply, "name=\"form\" value=\"", sizeof v->form, v->form);
     free(reply);
 }
@@ -109,4 +109,7 @@ void site_consent(const struct visitor *v) {
     site_post(v, "/consent", body, 200, "Both boxes");
     snprintf(body, sizeof body, "text=%s&adult=yes&agree=yes", sha256);
     site_post(v, "/consent", body, 303, "Location: /tasks");
+    if (!v->site->t.study->consent_first) return;
+    site_expect(v, "/tasks", "", NULL, 303, "Location: /guide");
+    site_post(v, "/guide", "", 303, "Location: /consent");
 }

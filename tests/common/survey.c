@@ -1,6 +1,7 @@
 #include "tests/common/survey.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -98,6 +99,23 @@ enum lk_survey_verdict test_survey_answer_all(struct test_survey *t, const struc
     assert_ok(lk_survey_answer(t->survey, who, lease, position, given, (size_t)questions.n, now, &verdict));
     lk_survey_questions_free(&questions);
     return verdict;
+}
+
+bool test_survey_store_has(const struct test_survey *t, const char *what) {
+    DIR *folder = opendir(t->store);
+    bool found = false;
+    assert_non_null(folder);
+    for (struct dirent *e; (e = readdir(folder));) {
+        char path[900];
+        if (e->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "%s/%s", t->store, e->d_name);
+        size_t n;
+        char *bytes = test_read(path, &n);
+        found = found || memmem(bytes, n, what, strlen(what));
+        free(bytes);
+    }
+    closedir(folder);
+    return found;
 }
 
 char *test_http(int port, const char *request, size_t n) {

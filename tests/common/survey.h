@@ -20,6 +20,8 @@ void test_survey_person(struct test_survey *t, const char *id, int task, int64_t
 /* The item's every question answered with its option number `option`, or the last below it. */
 enum lk_survey_verdict test_survey_answer_all(struct test_survey *t, const struct lk_survey_visitor *who, int position,
                                               int option, int64_t now);
+/* Whether the bytes of any file of the store hold this. */
+bool test_survey_store_has(const struct test_survey *t, const char *what);
 
 /* One HTTP exchange with 127.0.0.1:port; sent as it is. The reply, headers and body, in free()-able memory; "" when the
  * connection closed without one. */

@@ -1,13 +1,10 @@
 /* The survey's state: places, answers, submission, codes, sides, privacy and exports, with a clock of our own. */
 #include <cjson/cJSON.h>
-#include <dirent.h>
 #include <pthread.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "eval/data/data.h"
-#include "eval/human/ratings.h"
-#include "eval/study/factors.h"
 #include "eval/survey/store.h"
 #include "tests/common/survey.h"
 #include "tests/common/test.h"
@@ -250,24 +247,6 @@ static void abandoned_answers_are_kept_apart(void **state) {
     test_survey_close(&t);
 }
 
-/* Every file of the store, as bytes. */
-static bool store_has(const struct test_survey *t, const char *what) {
-    DIR *folder = opendir(t->store);
-    bool found = false;
-    assert_non_null(folder);
-    for (struct dirent *e; (e = readdir(folder));) {
-        char path[900];
-        if (e->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "%s/%s", t->store, e->d_name);
-        size_t n;
-        char *bytes = test_read(path, &n);
-        found = found || memmem(bytes, n, what, strlen(what));
-        free(bytes);
-    }
-    closedir(folder);
-    return found;
-}
-
 static void no_clear_id_is_stored(void **state) {
     struct test_survey t;
     struct lk_survey_visitor who;
@@ -278,11 +257,11 @@ static void no_clear_id_is_stored(void **state) {
     assert_int_equal(test_survey_answer_all(&t, &who, 0, 1, start), LK_SURVEY_DONE);
     char unsalted[65];
     lk_sha256("5f3aCLEARid77", 13, unsalted);
-    assert_true(store_has(&t, who.worker)); /* the search finds what is there */
-    assert_false(store_has(&t, unsalted));
-    assert_false(store_has(&t, "5f3aCLEARid77"));
-    assert_false(store_has(&t, token));
-    assert_false(store_has(&t, "127.0.0.1"));
+    assert_true(test_survey_store_has(&t, who.worker)); /* the search finds what is there */
+    assert_false(test_survey_store_has(&t, unsalted));
+    assert_false(test_survey_store_has(&t, "5f3aCLEARid77"));
+    assert_false(test_survey_store_has(&t, token));
+    assert_false(test_survey_store_has(&t, "127.0.0.1"));
     struct lk_text out = {0};
     for (int i = 0; i < 2; i++) assert_ok(lk_survey_export_answers(t.survey, i, true, &out));
     assert_ok(lk_survey_export_participants(t.survey, &out));
@@ -290,48 +269,6 @@ static void no_clear_id_is_stored(void **state) {
     const char *const never[] = {"5f3aCLEARid77", unsalted, token};
     for (int i = 0; i < 3; i++) assert_null(strstr(out.bytes, never[i]));
     lk_text_free(&out);
-    test_survey_close(&t);
-}
-
-/* Over the 500 pairs of one rater 40 to 60 % have the edited arm on the left, the same again, and "left" means it. */
-static void sides(void **state) {
-    struct test_survey t;
-    struct lk_survey_visitor who;
-    char token[65];
-    int n_edited = 0;
-    (void)state;
-    test_survey_open(&t, "survey-sides", 500, "\"tasks\":1,\"protocol\":\"000\",\"experiment\":2,\"gold_per_task\":0,");
-    test_survey_person(&t, "p1", 0, start, token, &who);
-    sqlite3_exec(t.survey->sql.db, "PRAGMA synchronous=OFF", NULL, NULL, NULL);
-    for (int i = 0; i < 500; i++) /* always A */
-        assert_int_equal(test_survey_answer_all(&t, &who, i, 0, start + i), LK_SURVEY_DONE);
-    for (int i = 0; i < 500; i++) {
-        int left, again;
-        assert_ok(lk_survey_left_arm(t.study, who.worker, &t.study->items[i], &left));
-        assert_ok(lk_survey_left_arm(t.study, who.worker, &t.study->items[i], &again));
-        assert_int_equal(left, again);
-        n_edited += left == LK_ARM_EDITED;
-    }
-    assert_in_range(n_edited, 200, 300);
-    struct lk_text text = {0};
-    struct lk_dataset data;
-    assert_ok(lk_survey_export_answers(t.survey, false, false, &text));
-    lk_dataset_init(&data);
-    struct lk_ratings_import import = {.data = &data};
-    assert_ok(lk_ratings_read(&import, text.bytes, text.n, "export"));
-    assert_int_equal(import.n_invalid, 0);
-    assert_int_equal(data.n_ratings, 500);
-    for (char *line = text.bytes, *next; *line; line = next) { /* always A, which is the arm on the left */
-        next = strchr(line, '\n') + 1;
-        next[-1] = '\0';
-        assert_true(!strstr(line, "\"preference\":\"edited\"") == !strstr(line, "\"left_arm\":\"edited\""));
-    }
-    int n_preferred = 0;
-    for (size_t i = 0; i < data.n_ratings; i++) n_preferred += data.ratings[i].preference == LK_ARM_EDITED;
-    assert_int_equal(n_preferred, n_edited);
-    lk_ratings_import_free(&import);
-    lk_dataset_free(&data);
-    lk_text_free(&text);
     test_survey_close(&t);
 }
 
@@ -429,7 +366,6 @@ int main(void) {
         cmocka_unit_test(not_too_fast),
         cmocka_unit_test(abandoned_answers_are_kept_apart),
         cmocka_unit_test(no_clear_id_is_stored),
-        cmocka_unit_test(sides),
         cmocka_unit_test(questions_are_the_files),
         cmocka_unit_test(arms_are_not_named),
     };

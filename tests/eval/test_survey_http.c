@@ -242,7 +242,13 @@ static void killed_after_seven_answers(void **state) {
         for (int k = 0; k < 7; k++)
             if (!strcmp(answers[i].key, keys[k])) assert_int_equal(answers[i].value[0], '1' + k % 5);
     lk_free(answers);
-    test_survey_close(&s.t);
+    site_serve(&s); /* and whoever reloads the page sees them */
+    char *page = site_ask(&v, "/task/1", "", NULL);
+    n = 0;
+    for (const char *at = page; (at = strstr(at, " checked=\"checked\">")); at++) n++;
+    assert_int_equal(n, 7 + 1); /* and the switch of the keys */
+    free(page);
+    site_close(&s);
 }
 
 /* The disk syncs nothing for a while: no answer is acknowledged that is not durable. SQLite calls these in libc's

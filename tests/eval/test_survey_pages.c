@@ -93,6 +93,17 @@ static void the_progress_of_a_task(void **state) {
     site_close(&s);
 }
 
+/* What a page asks the browser to fetch for the next one is there. */
+static void fetch_prefetched(const struct visitor *v, const char *page) {
+    static const char mark[] = "rel=\"prefetch\" href=\"";
+    while ((page = strstr(page, mark))) {
+        char path[40];
+        site_take(page, mark, sizeof path, path);
+        site_expect(v, path, "", NULL, 200, "image/png");
+        page += strlen(mark);
+    }
+}
+
 /* Three instructed checks in a task and one before it; a wrong answer is counted. */
 static void checks_are_asked_and_counted(void **state) {
     struct site s;
@@ -110,6 +121,7 @@ static void checks_are_asked_and_counted(void **state) {
     for (int i = 0; i < 9; i++) {
         snprintf(path, sizeof path, "/task/1?item=%d", i + 1);
         char *reply = site_ask(&v, path, "", NULL);
+        fetch_prefetched(&v, reply);
         bool check = strstr(reply, "please select option") != NULL;
         assert_true(!check || i > 0); /* never first */
         n_checks += check;
@@ -184,6 +196,90 @@ static void alerts(void **state) {
     site_close(&s);
 }
 
+/* Every study's page shows what is asked, word for word and in its order: test_survey holds that against the file. */
+static void pages_show_what_is_asked(void **state) {
+    static const char *const studies[] = {"",
+                                          "\"skin_scale\":\"printed\",",
+                                          "\"protocol\":\"001\",",
+                                          "\"protocol\":\"001\",\"experiment\":2,",
+                                          "\"protocol\":\"001\",\"experiment\":2,\"exp2_option\":\"B\",",
+                                          "\"protocol\":\"001\",\"experiment\":3,",
+                                          "\"protocol\":\"001\",\"experiment\":3,\"q3_version\":\"A\",",
+                                          "\"protocol\":\"000\",",
+                                          "\"protocol\":\"000\",\"experiment\":2,",
+                                          "\"protocol\":\"000\",\"experiment\":3,",
+                                          "\"protocol\":\"004\",",
+                                          "\"protocol\":\"004\",\"experiment\":2,",
+                                          "\"protocol\":\"004\",\"experiment\":3,"};
+    static const int n_pictures[] = {3, 3, 2, 3, 3, 3, 3, 2, 3, 3, 2, 3, 3};
+    (void)state;
+    for (int k = 0; k < 13; k++) {
+        struct site s;
+        struct visitor v;
+        struct lk_survey_visitor who;
+        struct lk_survey_questions asked;
+        const struct lk_survey_item *items[8];
+        char more[160];
+        snprintf(more, sizeof more, "%s\"tasks\":1,\"gold_per_task\":0,\"checks_per_task\":0,", studies[k]);
+        site_open(&s, "pages-asked", 2, more);
+        site_enter(&v, &s, "PROLIFIC_PID=abc");
+        site_consent(&v);
+        site_post(&v, "/tasks", "task=1", 303, "Location: /task/1");
+        assert_ok(lk_survey_visitor(s.t.survey, v.cookie, s.now, &who));
+        assert_ok(lk_survey_task_items(s.t.study, who.worker, 0, items));
+        assert_ok(lk_survey_questions_of(s.t.study, items[0], &asked));
+        char *reply = site_ask(&v, "/task/1", "", NULL), *at = reply;
+        for (int i = 0; i < asked.n; i++) {
+            const char *texts[LK_SURVEY_MAX_OPTIONS + 1] = {asked.list[i].text};
+            for (int o = 0; o < asked.list[i].n_options; o++) texts[o + 1] = asked.list[i].options[o].text;
+            for (int o = 0; o <= asked.list[i].n_options; o++) {
+                struct lk_text escaped = {0};
+                page_text(&escaped, texts[o]);
+                if (escaped.n) at = strstr(at, escaped.bytes);
+                if (!at) fail_msg("%s: the page lacks \"%s\" at its place", more, texts[o]);
+                lk_text_free(&escaped);
+            }
+        }
+        assert_int_equal(count(reply, "<img "), n_pictures[k]);
+        assert_int_equal(strstr(reply, "<textarea") != NULL, strstr(more, "\"001\"") != NULL);
+        free(reply);
+        lk_survey_questions_free(&asked);
+        site_close(&s);
+    }
+}
+
+/* A debriefing before the code, and a comment that is kept, in protocol 001 alone. */
+static void debriefing_and_comments(void **state) {
+    static const char *const protocols[] = {"001", "003", "000", "004"};
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        struct site s;
+        struct visitor v;
+        struct lk_survey_visitor who;
+        struct lk_text text = {0};
+        char more[160];
+        snprintf(more, sizeof more,
+                 "\"protocol\":\"%s\",\"tasks\":1,\"min_seconds\":0,\"gold_per_task\":0,\"checks_per_task\":0,",
+                 protocols[k]);
+        site_open(&s, "pages-debrief", 2, more);
+        site_enter(&v, &s, "workerId=abc");
+        site_consent(&v);
+        site_post(&v, "/tasks", "task=1", 303, "Location: /task/1");
+        assert_ok(lk_survey_visitor(s.t.survey, v.cookie, s.now, &who));
+        for (int i = 0; i < 2; i++) assert_int_equal(test_survey_answer_all(&s.t, &who, i, 1, s.now), LK_SURVEY_DONE);
+        site_post(&v, "/task/1", "item=2&lease=2&comment=both%20%22look%22%20alike", k ? 400 : 200, "");
+        assert_ok(lk_survey_export_answers(s.t.survey, false, true, &text));
+        assert_int_equal(strstr(text.bytes, "\"comment\":\"both \\\"look\\\" alike\"") != NULL, !k);
+        lk_text_free(&text);
+        site_post(&v, "/submit", "", 303, "Location: /done");
+        char *reply = site_ask(&v, "/done", "", NULL);
+        assert_non_null(strstr(reply, "class=\"code\""));
+        assert_int_equal(strstr(reply, "<h2>About this study</h2>\n<ul>\n<li>") != NULL, !k);
+        free(reply);
+        site_close(&s);
+    }
+}
+
 /* The oldest protocol prints its whole consent: every line of the file, lists within it too. */
 static void consent_as_printed(void **state) {
     struct test_survey t;
@@ -199,6 +295,14 @@ static void consent_as_printed(void **state) {
         if (!strstr(text, lines[i])) fail_msg("the consent lacks \"%s\"", lines[i]);
     lk_free(text);
     test_survey_close(&t);
+    struct site s; /* it comes before the guide */
+    struct visitor v;
+    site_open(&s, "pages-consent", 6, "\"tasks\":1,\"protocol\":\"000\",\"gold_per_task\":0,");
+    site_enter(&v, &s, "PROLIFIC_PID=abc");
+    site_expect(&v, "/guide", "", NULL, 303, "Location: /consent");
+    site_consent(&v);
+    site_expect(&v, "/tasks", "", NULL, 200, "");
+    site_close(&s);
 }
 
 static void a_preview_lets_nobody_in(void **state) {
@@ -271,11 +375,12 @@ static void slow_bodies_are_given_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(practice_with_feedback), cmocka_unit_test(a_task_turns_green),
-        cmocka_unit_test(the_progress_of_a_task), cmocka_unit_test(checks_are_asked_and_counted),
-        cmocka_unit_test(the_technical_gate),     cmocka_unit_test(alerts),
-        cmocka_unit_test(consent_as_printed),     cmocka_unit_test(a_preview_lets_nobody_in),
-        cmocka_unit_test(sessions_are_ones_own),  cmocka_unit_test(slow_bodies_are_given_up),
+        cmocka_unit_test(practice_with_feedback),   cmocka_unit_test(a_task_turns_green),
+        cmocka_unit_test(the_progress_of_a_task),   cmocka_unit_test(checks_are_asked_and_counted),
+        cmocka_unit_test(the_technical_gate),       cmocka_unit_test(alerts),
+        cmocka_unit_test(pages_show_what_is_asked), cmocka_unit_test(debriefing_and_comments),
+        cmocka_unit_test(consent_as_printed),       cmocka_unit_test(a_preview_lets_nobody_in),
+        cmocka_unit_test(sessions_are_ones_own),    cmocka_unit_test(slow_bodies_are_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

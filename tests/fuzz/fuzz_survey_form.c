@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (!text) return 0;
     memcpy(text, data, n);
     text[n] = '\0';
-    if (survey_cookie(text, cookie)) require(strspn(cookie, "0123456789abcdef") == SURVEY_COOKIE_BYTES);
+    if (survey_cookie(text, "survey", cookie)) require(strspn(cookie, "0123456789abcdef") == SURVEY_COOKIE_BYTES);
     require(survey_number(text, 1000) <= 1000);
     lk_survey_id_is_valid(text);
     if (survey_form_read(text, &form)) {

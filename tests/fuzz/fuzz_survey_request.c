@@ -1,7 +1,7 @@
 /* The survey's request handler, without a socket: a request of who is at any stage, from nobody to a complete task.
  * Input: a byte that says who asks (its low three bits) and whether a body has the form's token (8), then a line each:
  * method, URI, Origin, Accept, Authorization and a Cookie header of one's own; the rest is the body. What a request
- * changes is taken back after it. */
+ * changes is taken back after it, and what it counts. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                                      .authorization = lines[4],
                                      .cookie = stage ? own : lines[5]};
     struct survey_reply reply;
+    memset(server.survey->limits, 0, sizeof server.survey->limits);
     require(!lk_survey_together(server.survey));
     require(!survey_respond(&server, &request, &reply));
     check(&reply);

@@ -52,6 +52,10 @@ static enum lk_code route(struct local_site *s, const struct survey_server *serv
     if (!reads && !writes) return local_refuse(s, reply, 405, "There is no such page.");
     snprintf(said, sizeof said, "This is not the address of the %s.", s->name);
     if (!survey_is_ours(server, r)) return local_refuse(s, reply, 421, said);
+    if (reads && !strcmp(r->uri, "/favicon.ico")) { /* browsers ask for it; there is none */
+        reply->status = 204;
+        return LK_OK;
+    }
     if (reads && lk_survey_same(survey_form_value(query, "token"), s->token)) {
         snprintf(reply->cookie, sizeof reply->cookie, "%s", s->token);
         reply->status = 303;
@@ -59,7 +63,7 @@ static enum lk_code route(struct local_site *s, const struct survey_server *serv
         return LK_OK;
     }
     snprintf(said, sizeof said, "Open the link with the token that 'likeness %s' has printed.", s->command);
-    if (!survey_cookie(r->cookie, cookie) || !lk_survey_same(cookie, s->token))
+    if (!survey_cookie(r->cookie, survey_cookie_name(server), cookie) || !lk_survey_same(cookie, s->token))
         return local_refuse(s, reply, 403, said);
     if (reads) return s->get(s, r->uri, reply);
     if (!lk_survey_same(survey_form_value(form, "form"), s->form_token)) return refuse_form(s, reply, 403);

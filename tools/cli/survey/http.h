@@ -20,8 +20,6 @@ bool survey_form_read(char *text, struct survey_form *out);
 const char *survey_form_value(const struct survey_form *form, const char *name);
 /* A whole number 0..max, -1 when it is none. */
 int64_t survey_number(const char *text, int64_t max);
-/* The 64 digits of our cookie in a Cookie header (NULL: none); false when it has none. */
-bool survey_cookie(const char *header, char out[SURVEY_COOKIE_BYTES + 1]);
 
 struct survey_request {
     const char *method;
@@ -52,6 +50,10 @@ struct survey_server {
     char host[80]; /* what a request must name, with its port: "127.0.0.1:8080" */
     bool preview;  /* nobody is let in */
 };
+/* The name of our cookie: with a public name, behind a proxy that speaks TLS, one that no other host can set. */
+const char *survey_cookie_name(const struct survey_server *server);
+/* The 64 digits of the cookie of this name in a Cookie header (NULL: none); false when it has none. */
+bool survey_cookie(const char *header, const char *name, char out[SURVEY_COOKIE_BYTES + 1]);
 /* The name that the browser asks for is this server's, and so is the page that sends a form. */
 bool survey_is_ours(const struct survey_server *server, const struct survey_request *request);
 /* Fills the reply; LK_E_NOMEM, LK_E_IO: what the caller answers with 500. The caller frees reply->body. */

@@ -8,7 +8,7 @@
 
 struct item_page {
     struct survey_page *page;
-    const struct lk_survey_item *item;
+    const struct lk_survey_item *item, *next; /* next: NULL behind the last */
     struct lk_survey_answer *answers;
     size_t n_answers, n_items, first_open;
     struct lk_survey_questions questions;
@@ -58,8 +58,9 @@ static void body(const struct item_page *v) {
     bool three = p->study->experiment != 1 && item->kind != LK_SURVEY_CHECK;
     lk_text_add(&p->reply->body, "<div class=\"item%s\">\n",
                 item->kind == LK_SURVEY_CHECK ? " one"
-                : three                       ? ""
-                                              : " two");
+                : both                        ? ""
+                : three                       ? " above"
+                                              : " two above");
     for (int k = 0; k < 4; k++) {
         static const int shown[] = {LK_PICTURE_SOURCE, LK_PICTURE_SECOND_SOURCE, LK_PICTURE_EDITED,
                                     LK_PICTURE_PRESERVED};
@@ -126,13 +127,15 @@ static void foot(const struct item_page *v) {
     page_say(p, "keys_title");
     lk_text_add(out, "</summary><p>");
     page_say(p, "guide_keys");
-    lk_text_add(out, "</p></details>\n");
+    lk_text_add(out, "</p><label class=\"box\"><input type=\"checkbox\" id=\"keys-on\" checked=\"checked\">");
+    page_say(p, "keys_on");
+    lk_text_add(out, "</label></details>\n");
     page_form(p, "/problem", "");
     lk_text_add(out, "<button>");
     page_say(p, "report_error");
     lk_text_add(out, "</button>\n</form>\n");
-    for (int k = 0; k < 4 && v->position + 2 <= (int)v->n_items; k++)
-        if (v->item->picture[(const int[]){0, 3, 1, 2}[k]])
+    for (int k = 0; k < 4 && v->next; k++)
+        if (v->next->picture[(const int[]){0, 3, 1, 2}[k]])
             lk_text_add(out, "<link rel=\"prefetch\" href=\"/picture/%d/%c\">\n", v->position + 2, "stab"[k]);
     lk_text_add(out, "<script src=\"/script.js\"></script>\n");
 }
@@ -156,6 +159,7 @@ static enum lk_code show(struct item_page *v) {
     if (!items) return lk_fail(LK_E_NOMEM, "out of memory for a page");
     enum lk_code rc = lk_survey_task_items(p->study, p->who.worker, p->who.task, items);
     if (!rc) v->item = items[v->position];
+    if (!rc && v->position + 1 < (int)v->n_items) v->next = items[v->position + 1];
     lk_free(items);
     if (!rc) rc = lk_survey_show(p->server->survey, &p->who, v->position, p->now, &v->lease);
     if (!rc && !v->lease) return page_refused(p, 409, "expired");
@@ -185,7 +189,7 @@ enum lk_code page_admin(struct survey_page *p) {
     struct lk_survey_counts n;
     struct lk_text *out = &p->reply->body;
     LK_TRY(lk_survey_count(p->server->survey, p->now, &n));
-    page_begin(p, "hit_title", "narrow");
+    page_begin(p, "admin_title", "narrow");
     lk_text_add(out,
                 "<table>\n<tr><th>Participants</th><td>%d</td></tr>\n<tr><th>Consented</th><td>%d</td></tr>\n<tr><th>"
                 "Places taken</th><td>%d of %d</td></tr>\n<tr><th>Submitted</th><td>%d</td></tr>\n<tr><th>Abandoned"

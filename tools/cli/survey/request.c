@@ -61,13 +61,17 @@ int64_t survey_number(const char *text, int64_t max) {
     return value <= max ? value : -1;
 }
 
-bool survey_cookie(const char *header, char out[SURVEY_COOKIE_BYTES + 1]) {
-    static const char name[] = "survey=";
+const char *survey_cookie_name(const struct survey_server *server) {
+    return server->study && *server->study->host ? "__Host-survey" : "survey";
+}
+
+bool survey_cookie(const char *header, const char *name, char out[SURVEY_COOKIE_BYTES + 1]) {
+    size_t n_name = strlen(name);
     while (header && *header) {
         header += strspn(header, " ;");
         size_t n = strcspn(header, ";");
-        const char *value = header + sizeof name - 1;
-        if (n == sizeof name - 1 + SURVEY_COOKIE_BYTES && !strncmp(header, name, sizeof name - 1) &&
+        const char *value = header + n_name + 1;
+        if (n == n_name + 1 + SURVEY_COOKIE_BYTES && !strncmp(header, name, n_name) && header[n_name] == '=' &&
             strspn(value, "0123456789abcdef") >= SURVEY_COOKIE_BYTES) {
             memcpy(out, value, SURVEY_COOKIE_BYTES);
             out[SURVEY_COOKIE_BYTES] = '\0';

@@ -26,7 +26,12 @@ static enum lk_code enter(struct survey_page *p) {
     for (int i = 0; i < 2 && !*id; i++) id = survey_form_value(p->query, names[i]);
     if (!*id || p->server->preview) return page_welcome(p, false);
     if (!lk_survey_id_is_valid(id)) return page_welcome(p, true);
-    LK_TRY(lk_survey_enter(p->server->survey, id, false, p->now, p->reply->cookie));
+    enum lk_code rc = lk_survey_enter(p->server->survey, id, false, p->now, p->reply->cookie);
+    if (rc == LK_E_INPUT) {
+        *p->reply->cookie = '\0';
+        return page_refused(p, 429, "too_many");
+    }
+    LK_TRY(rc);
     LK_TRY(lk_survey_visitor(p->server->survey, p->reply->cookie, p->now, &p->who));
     return page_welcome(p, false);
 }
@@ -133,7 +138,7 @@ static enum lk_code get_task(struct survey_page *p, const char *rest) {
 static enum lk_code get(struct survey_page *p, const char *path) {
     const char *at = stage(p);
     bool inside = !strcmp(at, "/tasks");
-    if (!strcmp(path, "/guide")) return p->who.guided ? go(p, at) : page_guide(p, false);
+    if (!strcmp(path, "/guide")) return strcmp(at, path) ? go(p, at) : page_guide(p, false);
     if (!strcmp(path, "/consent")) return strcmp(at, path) ? go(p, at) : page_consent(p, false);
     if (!strcmp(path, "/done")) return strcmp(at, path) ? go(p, at) : page_done(p);
     if (!strncmp(path, "/example/", 9)) return picture(p, true, path + 9);
@@ -163,6 +168,15 @@ static enum lk_code post(struct survey_page *p, const char *path, bool script) {
 
 static bool starts_with(const char *text, const char *start) { return text && !strncmp(text, start, strlen(start)); }
 
+static enum lk_code admin(struct survey_page *p, const char *authorization) {
+    struct lk_survey *s = p->server->survey;
+    if (!starts_with(authorization, "Bearer ")) return page_refused(p, 401, "forbidden");
+    if (!lk_survey_within(s, LK_SURVEY_WRONG_TOKENS, 0, p->now)) return page_refused(p, 429, "too_many");
+    if (lk_survey_same(authorization + 7, lk_survey_admin_token(s))) return page_admin(p);
+    lk_survey_within(s, LK_SURVEY_WRONG_TOKENS, 1, p->now);
+    return page_refused(p, 401, "forbidden");
+}
+
 /* A page of another origin must neither send forms nor, by a name that leads here, read pages. */
 bool survey_is_ours(const struct survey_server *server, const struct survey_request *r) {
     if (!r->host || strcmp(r->host, server->host)) return false;
@@ -178,13 +192,12 @@ static enum lk_code route(struct survey_page *p, struct survey_request *r, char 
     if (reads && !strcmp(path, "/style.css")) return file_of_ours(p, "survey_style", "text/css; charset=utf-8");
     if (reads && !strcmp(path, "/script.js")) return file_of_ours(p, "survey_script", "text/javascript; charset=utf-8");
     if (reads && !strcmp(path, "/")) return enter(p);
-    if (reads && !strcmp(path, "/admin")) {
-        bool bearer = starts_with(r->authorization, "Bearer ");
-        if (bearer && lk_survey_same(r->authorization + 7, lk_survey_admin_token(p->server->survey)))
-            return page_admin(p);
-        return page_refused(p, 401, "forbidden");
+    if (reads && !strcmp(path, "/admin")) return admin(p, r->authorization);
+    if (reads && !strcmp(path, "/favicon.ico")) { /* browsers ask for it; there is none */
+        p->reply->status = 204;
+        return LK_OK;
     }
-    enum lk_code rc = survey_cookie(r->cookie, p->token)
+    enum lk_code rc = survey_cookie(r->cookie, survey_cookie_name(p->server), p->token)
                           ? lk_survey_visitor(p->server->survey, p->token, p->now, &p->who)
                           : LK_E_NOT_FOUND;
     if (rc == LK_E_NOT_FOUND) return reads ? go(p, "/") : page_refused(p, 403, "forbidden");

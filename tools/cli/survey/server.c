@@ -14,6 +14,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
+#include "engine/base/log.h"
 #include "tools/cli/survey/http.h"
 
 enum { N_THREADS = 4, MAX_CONNECTIONS = 1000, IDLE_SECONDS = 15, HEADER_BYTES = 32768, MAX_REQUEST_MS = 20000 };
@@ -102,9 +103,11 @@ static void add_headers(struct MHD_Response *response, const struct survey_serve
     MHD_add_response_header(response, "Content-Type", reply->type);
     if (*reply->location) MHD_add_response_header(response, "Location", reply->location);
     if (reply->status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-    if (*reply->cookie) { /* a public name means that a proxy speaks TLS before us */
-        snprintf(cookie, sizeof cookie, "survey=%s; HttpOnly; SameSite=Strict; Path=/%s", reply->cookie,
-                 server->study && *server->study->host ? "; Secure" : "");
+    bool tls = server->study && *server->study->host; /* a public name means that a proxy speaks TLS before us */
+    if (tls) MHD_add_response_header(response, "Strict-Transport-Security", "max-age=31536000");
+    if (*reply->cookie) {
+        snprintf(cookie, sizeof cookie, "%s=%s; HttpOnly; SameSite=Strict; Path=/%s", survey_cookie_name(server),
+                 reply->cookie, tls ? "; Secure" : "");
         MHD_add_response_header(response, "Set-Cookie", cookie);
     }
 }
@@ -176,8 +179,12 @@ static void answer_all(struct survey_listener *l, struct pending *list) {
     enum lk_code whole = server->survey ? lk_survey_together(server->survey) : LK_OK;
     bool begun = !whole;
     for (struct pending *r = list; r && !whole; r = r->next)
-        if (server->respond(server, &r->request, &r->reply)) r->refusal = 500;
+        if (server->respond(server, &r->request, &r->reply)) {
+            r->refusal = 500;
+            lk_log(LK_LOG_ERROR, "%s", lk_error_text()); /* the visitor sees the number alone */
+        }
     if (begun && server->survey) whole = lk_survey_done(server->survey);
+    if (whole) lk_log(LK_LOG_ERROR, "%s", lk_error_text());
     for (struct pending *r = list, *next; r; r = next) {
         next = r->next; /* r is gone soon after its connection wakes */
         if (whole) r->refusal = 500;

@@ -1,0 +1,141 @@
+/* The evaluation page in a headless browser, where one is installed: scripted keys complete an item, and what the
+ * page's script then sends is what the running server takes. The page comes from the server and is opened as a file,
+ * with a driver in it, for no browser lets a script into the page itself. */
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "eval/data/data.h"
+#include "tests/common/site.h"
+#include "tests/common/test.h"
+
+/* Before the page's own script: requests are noted, the first gets lost. After it: keys, and what must come of each. */
+static const char before[] = "<script>const sent = []; let lost = 1, status = 200;\n"
+                             "window.fetch = async (to, o) => { if (lost-- > 0) throw new Error('lost');\n"
+                             "  sent.push(o.body.toString()); return {ok: status === 200, status}; };</script>\n";
+static const char driver[] =
+    "<script>(async () => {\n"
+    "const all = (s) => [...document.querySelectorAll(s)], q = all('#item fieldset'), said = [];\n"
+    "const wait = (ms) => new Promise((r) => setTimeout(r, ms));\n"
+    "const key = (k, more) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown',\n"
+    "  Object.assign({key: k, bubbles: true, cancelable: true}, more)));\n"
+    "const now = () => q.findIndex((e) => e.classList.contains('now'));\n"
+    "const n = () => all('#item input:checked').length;\n"
+    "const is = (name, ok) => said.push((ok ? 'ok ' : 'WRONG ') + name);\n"
+    "const line = document.getElementById('status'), keys = document.getElementById('keys');\n"
+    "let gone = 0; document.getElementById('item').addEventListener('submit', (e) => { e.preventDefault(); gone++; "
+    "});\n"
+    "document.querySelector('input[name=form]').value = 'TOKEN';\n"
+    "is('first question', now() === 0 && n() === 0);\n"
+    "const box = document.querySelector('textarea');\n"
+    "if (box) { box.focus(); for (const k of ['1', '5', 'a', '?', 'Enter', 'ArrowRight']) key(k);\n"
+    "  is('no keys in the comment', n() === 0 && !keys.open && document.activeElement === box);\n"
+    "  q[0].querySelector('input').focus(); }\n"
+    "key('3'); is('3 answers and moves on', q[0].querySelectorAll('input')[2].checked && now() === 1);\n"
+    "key('ArrowDown'); is('down', now() === 2); key('ArrowUp'); is('up', now() === 1);\n"
+    "if (all('[data-picture=b]').length) { key('b'); is('b', now() === 5); key('A'); is('A', now() === 1); }\n"
+    "key('1', {ctrlKey: true}); is('not with control', n() === 1);\n"
+    "key('?'); is('list', keys.open && document.activeElement.id === 'keys-on');\n"
+    "document.activeElement.click(); key('2'); is('keys off', n() === 1); document.activeElement.click();\n"
+    "key('?'); is('list closed', !keys.open && now() === 1);\n"
+    "key('Enter'); key('ArrowRight'); is('not before all is answered', gone === 0);\n"
+    "await wait(100); is('unsaved is said', /^Not saved/.test(line.textContent) && sent.length === 0);\n"
+    "await wait(3500); is('tried again', sent.length === 1 && line.textContent === 'Saved');\n"
+    "for (let i = 1; i < q.length; i++) { key(String(i % 5 + 1)); await wait(i % 2 ? 50 : 0); }\n"
+    "await wait(100); is('all answered', n() === q.length && !document.getElementById('next').disabled);\n"
+    "const asked = sent.length;\n"
+    "key('Enter'); is('Enter goes on', gone === 1); key('ArrowRight'); is('right goes on', gone === 2);\n"
+    "document.querySelector('.picture').click(); is('zoom', all('.zoomed').length === 1);\n"
+    "key('Escape'); is('zoom ends', all('.zoomed').length === 0);\n"
+    "status = 425; key('ArrowUp'); key('5'); await wait(50); is('too early is said', /too "
+    "early/.test(line.textContent));\n"
+    "status = 409; await wait(1500); is('another window', all('#item input[type=radio]:not(:disabled)').length === "
+    "0);\n"
+    "is('nothing sideways', document.documentElement.scrollWidth <= innerWidth);\n"
+    "document.body.innerHTML = '<pre>' + said.join('\\n') + sent.slice(0, asked).map((b) => '\\nsent ' + b).join('') + "
+    "'\\nend</pre>';\n"
+    "})();</script>\n";
+
+/* `text` with the only `part` replaced; frees text. */
+static char *replace(char *text, const char *part, const char *with) {
+    char *at = strstr(text, part);
+    if (!at) fail_msg("the page lacks %s", part);
+    char *out = lk_format("%.*s%s%s", (int)(at - text), text, with, at + strlen(part));
+    assert_non_null(out);
+    lk_free(text);
+    return out;
+}
+
+/* What the browser makes of the page: its lines are ours to read. */
+static char *browse(const char *folder, const char *page) {
+    char path[600], command[2400];
+    size_t n;
+    snprintf(path, sizeof path, "%s/item.html", folder);
+    test_write(path, page, strlen(page));
+    snprintf(command, sizeof command,
+             "timeout 120 chromium --headless=new --no-sandbox --disable-gpu --virtual-time-budget=20000 "
+             "--window-size=1280,900 --user-data-dir='%s/profile' --dump-dom 'file://%s' >'%s/dom' 2>'%s/log'",
+             folder, path, folder, folder);
+    assert_int_equal(system(command), 0);
+    snprintf(path, sizeof path, "%s/dom", folder);
+    return test_read(path, &n);
+}
+
+static void send(const struct visitor *v, char *body) {
+    for (char *amp; (amp = strstr(body, "&amp;"));) memmove(amp + 1, amp + 5, strlen(amp + 5) + 1);
+    site_post(v, "/task/1", body + strlen("form=TOKEN&"), 200, "Saved");
+}
+
+static void keys_complete(const char *name, const char *more, int n_questions) {
+    struct site s;
+    struct visitor v;
+    struct lk_data_file script;
+    struct lk_survey_answer *answers;
+    struct lk_survey_visitor who;
+    size_t n, first_open;
+    int n_ok = 0, n_sent = 0;
+    site_open(&s, name, 6, more);
+    site_enter(&v, &s, "PROLIFIC_PID=abc");
+    site_consent(&v);
+    site_post(&v, "/tasks", "task=1", 303, "Location: /task/1");
+    char *page = site_ask(&v, "/task/1", "", NULL), *whole = page;
+    assert_true(lk_data_find("survey_script", &script));
+    page = lk_strdup(strstr(page, "\r\n\r\n") + 4);
+    free(whole);
+    char *scripts =
+        lk_format("%s<script>%.*s</script>\n%s", before, (int)script.n_bytes, (const char *)script.text, driver);
+    page = replace(page, "<script src=\"/script.js\"></script>\n", scripts);
+    char *dom = browse(s.t.folder, page);
+    char *at = strstr(dom, "<pre>"), *rest = NULL;
+    if (!at || !strstr(at, "\nend</pre>")) fail_msg("the keys came to no end: %.2000s", dom);
+    for (char *line = strtok_r(at + 5, "\n", &rest); strncmp(line, "end</pre>", 9);
+         line = strtok_r(NULL, "\n", &rest)) {
+        if (!strncmp(line, "WRONG", 5)) fail_msg("%s: %s", name, line);
+        n_ok += !strncmp(line, "ok ", 3);
+        if (strncmp(line, "sent ", 5)) continue;
+        send(&v, line + 5);
+        n_sent++;
+    }
+    assert_in_range(n_ok, 18, 30);
+    assert_in_range(n_sent, 2, n_questions);
+    assert_ok(lk_survey_visitor(s.t.survey, v.cookie, s.now, &who));
+    assert_ok(lk_survey_answers(s.t.survey, &who, &answers, &n, &first_open));
+    assert_int_equal(n, n_questions);
+    assert_int_equal(first_open, 1);
+    lk_free(answers);
+    free(dom);
+    lk_free(scripts);
+    lk_free(page);
+    site_close(&s);
+}
+
+static void keys_complete_an_item(void **state) {
+    (void)state;
+    if (system("command -v chromium >/dev/null")) skip();
+    keys_complete("browser-pair", "\"tasks\":1,", 10);
+    keys_complete("browser-comment", "\"tasks\":1,\"protocol\":\"001\",\"checks_per_task\":0,\"min_seconds\":0,", 5);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(keys_complete_an_item)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

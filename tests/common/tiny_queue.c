@@ -8,6 +8,17 @@ static void digest(const struct lk_image *image, char out[65]) {
     lk_sha256(image->pixels, (size_t)image->width * (size_t)image->height * 3, out);
 }
 
+/* What jobs [0, n) give by themselves. */
+static void run_alone(struct tiny_queue *q, struct lk_device *dev, int n) {
+    for (int i = 0; i < n; i++) {
+        struct lk_result result;
+        assert_ok(lk_pipeline_edit(q->tiny.pipeline, dev, &q->requests[i], &result));
+        digest(&result.image, q->alone[i]);
+        lk_result_free(&result);
+        for (int j = 0; j < i; j++) assert_string_not_equal(q->alone[i], q->alone[j]);
+    }
+}
+
 void tiny_queue_open(struct tiny_queue *q, struct lk_device *dev, const struct tiny_edit *edit, enum lk_dtype dtype) {
     tiny_queue_open_with(q, dev, edit, &(struct lk_pipeline_options){.compute = dtype}, TINY_QUEUE);
 }
@@ -30,13 +41,22 @@ void tiny_queue_open_with(struct tiny_queue *q, struct lk_device *dev, const str
     q->requests[1].num_inference_steps = 3;
     if (q->requests[3].height) q->requests[3].height = 32;
     for (int i = 0; i < TINY_QUEUE; i++) q->jobs[i].request = &q->requests[i];
-    for (int i = 0; i < n_alone; i++) {
-        struct lk_result result;
-        assert_ok(lk_pipeline_edit(q->tiny.pipeline, dev, &q->requests[i], &result));
-        digest(&result.image, q->alone[i]);
-        lk_result_free(&result);
-        for (int j = 0; j < i; j++) assert_string_not_equal(q->alone[i], q->alone[j]);
+    run_alone(q, dev, n_alone);
+}
+
+void tiny_queue_open_region(struct tiny_queue *q, struct lk_device *dev) {
+    static const double thresholds[TINY_QUEUE] = {0.2, 0, 1, -1};
+    tiny_queue_open_with(q, dev, &tiny_edits[2], &(struct lk_pipeline_options){.compute = LK_BF16}, 0);
+    for (int i = 0; i < TINY_QUEUE; i++) {
+        struct lk_request *r = &q->requests[i];
+        r->size_level = 96;
+        if (i == 1) continue;
+        *r = q->requests[0];
+        r->num_inference_steps = 28;
+        r->accel = "region";
+        r->region_threshold = thresholds[i];
     }
+    run_alone(q, dev, TINY_QUEUE);
 }
 
 void tiny_queue_close(struct tiny_queue *q) {

@@ -20,6 +20,8 @@ void tiny_queue_open(struct tiny_queue *q, struct lk_device *dev, const struct t
 /* The same with other weights; only jobs 0 to n_alone - 1 are run alone, and only these can be compared. */
 void tiny_queue_open_with(struct tiny_queue *q, struct lk_device *dev, const struct tiny_edit *edit,
                           const struct lk_pipeline_options *options, int n_alone);
+/* Step1X-Edit's: job 1 as usual, the others one edit with accel region, of some of its tokens, of all and of none. */
+void tiny_queue_open_region(struct tiny_queue *q, struct lk_device *dev);
 void tiny_queue_close(struct tiny_queue *q);
 
 /* Runs jobs order[0..n) together, so many in a visit, and compares each picture with that of the job alone. */

@@ -1,5 +1,6 @@
 /* A job's picture is the same alone and in a queue on the cuda device as well. */
 #include "tests/common/cuda.h"
+#include "tests/common/simulated_gpu.h"
 #include "tests/common/tiny_queue.h"
 
 static enum lk_code look(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value) {
@@ -40,8 +41,29 @@ static void same_picture_in_a_queue(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_picture_in_a_queue)};
+/* Passes of the edited tokens in a queue whose weights travel, against each job with all weights resident.
+ * For the full run: 28 steps of four jobs. */
+static void edited_tokens(void **state) {
+    static const int order[] = {3, 0, 1};
+    struct lk_device *dev;
+    struct tiny_queue q;
+    (void)state;
+    if (!test_is_full()) skip();
+    assert_ok(lk_device_cuda_create(0, &dev));
+    tiny_queue_open_region(&q, dev);
+    lk_device_free(dev);
+    for (int k = 0; k < 3; k++) {
+        assert_ok(lk_device_cuda_create(0, &dev));
+        dev->budget = (struct lk_budget){.resident_bytes = 1 + 20000 * (uint64_t)k, .host_bytes = k % 2, .readers = 2};
+        tiny_queue_same(&q, dev, order, 3, 1 + k);
+        lk_device_free(dev);
+    }
+    tiny_queue_close(&q);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_picture_in_a_queue), cmocka_unit_test(edited_tokens)};
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     lk_device_free(test_cuda_open());
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

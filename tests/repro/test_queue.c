@@ -56,6 +56,18 @@ static enum lk_code count_traces(void *context, struct lk_device *dev, const cha
     return LK_OK;
 }
 
+/* Jobs of which each step takes the tokens that it edits, beside one that takes all. */
+static void edited_tokens_in_a_queue(void **state) {
+    struct lk_device *dev;
+    struct tiny_queue q;
+    (void)state;
+    assert_ok(lk_device_cpu_create(2, &dev));
+    tiny_queue_open_region(&q, dev);
+    tiny_queue_same(&q, dev, orders[1], TINY_QUEUE, 3);
+    tiny_queue_close(&q);
+    lk_device_free(dev);
+}
+
 /* Two prompts and two pictures in four jobs. FLUX.2's prompt does not see the picture; the others' do, and have a
  * negative prompt, which is the same for all. */
 static void equal_inputs_are_encoded_once(void **state) {
@@ -220,12 +232,14 @@ static void an_interruption_ends_the_queue(void **state) {
     lk_device_free(dev);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_picture_in_every_queue),    cmocka_unit_test(packed_weights_in_a_queue),
         cmocka_unit_test(equal_inputs_are_encoded_once),  cmocka_unit_test(the_next_queue_encodes_nothing_again),
         cmocka_unit_test(same_picture_when_looked_at),    cmocka_unit_test(a_bad_job_fails_alone),
         cmocka_unit_test(an_interruption_ends_the_queue), cmocka_unit_test(the_last_ones_are_left),
+        cmocka_unit_test(edited_tokens_in_a_queue),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

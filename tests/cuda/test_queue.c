@@ -61,9 +61,8 @@ static void edited_tokens(void **state) {
     tiny_queue_close(&q);
 }
 
-int main(int argc, char **argv) {
+int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_picture_in_a_queue), cmocka_unit_test(edited_tokens)};
-    if (argc > 1) cmocka_set_test_filter(argv[1]);
     lk_device_free(test_cuda_open());
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

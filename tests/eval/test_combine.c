@@ -261,6 +261,50 @@ static void times_and_gold(void **state) {
     lk_quality_report_free(&report);
 }
 
+/* Twelve raters, one for each rule: who trips which, as the rules say. Identical answers trip those about variance and
+ * straight lines as well, and nearly identical ones the latter. */
+static void a_rater_for_each_rule(void **state) {
+    (void)state;
+    const int honest[20] = {4, 3, 1, 1, 3, 5, 3, 1, 1, 3, 4, 3, 1, 1, 3, 2, 3, 1, 1, 3};
+    const int nearly[20] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4};
+    const int same[20] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3};
+    const int up[20] = {1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5};
+    const int straight[20] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 5, 1, 5};
+    const int *const levels[] = {honest, honest, honest,   nearly, same,   up,
+                                 honest, honest, straight, honest, honest, honest};
+    size_t first[12];
+    char name[8];
+    for (int r = 0; r < 12; r++) {
+        snprintf(name, sizeof name, "r%d", r + 1);
+        first[r] = data.n_ratings;
+        rate_levels(name, levels[r], 20);
+    }
+    for (size_t i = 0; i < 4; i++) data.ratings[first[2] + i].duration_ms = i ? 150000 : 149999; /* of 1,200 s */
+    for (int a = 0; a < 5; a++) {
+        data.ratings[first[6]].question_ms[a] = a ? 9000 : 1999;
+        for (int i = 0; i < 4; i++) data.ratings[first[7] + (size_t)i].question_ms[a] = 2999;
+    }
+    data.raters[1].n_sessions = 2;
+    data.raters[9].n_questions = 19;
+    data.raters[9].n_skipped = 2;
+    data.raters[10].submitted = false;
+    data.raters[11].code_valid = false;
+    for (int g = 0; g < 5; g++) {
+        struct lk_rating *gold = rate("r1", "flux_20s_male_black_W-09", 1);
+        gold->is_gold = gold->gold_keyed = true;
+        gold->gold_right = g < 3;
+    }
+    static const char *const matrix[12] = {/* rules 1 to 12 */
+                                           "100000000000", "010000000000", "001000000000", "000100001000",
+                                           "000110001000", "000001000000", "000000100000", "000000010000",
+                                           "000000001000", "000000000100", "000000000010", "000000000001"};
+    struct lk_quality_report report = check(LK_PROTOCOL_001);
+    for (int r = 0; r < 12; r++)
+        for (int rule = 0; rule < LK_N_QUALITY_RULES; rule++)
+            if (hits(&report, r, rule) != (matrix[r][rule] == '1')) fail_msg("rater %d, rule Q%d", r + 1, rule + 1);
+    lk_quality_report_free(&report);
+}
+
 static void participation(void **state) {
     (void)state;
     const int levels[20] = {4, 3, 1, 1, 3, 5, 3, 1, 1, 3, 4, 3, 1, 1, 3, 2, 3, 1, 1, 3};
@@ -326,6 +370,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(variance_at_its_limit, begin, end),
         cmocka_unit_test_setup_teardown(an_honest_rater_is_kept, begin, end),
         cmocka_unit_test_setup_teardown(times_and_gold, begin, end),
+        cmocka_unit_test_setup_teardown(a_rater_for_each_rule, begin, end),
         cmocka_unit_test_setup_teardown(participation, begin, end),
         cmocka_unit_test(names),
     };

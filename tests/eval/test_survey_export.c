@@ -9,7 +9,8 @@
 
 static const int64_t start = 1768608000000; /* 2026-01-17 */
 
-/* a, b, c: experiments 1 to 3 of protocol 000; d, e, f: those of 001, e by pictures; g: 003; h: 004. */
+/* a, b, c: experiments 1 to 3 of protocol 000; d, e, f: those of 001, e by pictures; g: 003; h: 004; i: 003 with the
+ * skin scale as printed. */
 static const char *const fields_of_study[] = {
     "\"protocol\":\"000\",\"gold_per_task\":0,",
     "\"protocol\":\"000\",\"experiment\":2,\"gold_per_task\":0,",
@@ -19,6 +20,7 @@ static const char *const fields_of_study[] = {
     "\"protocol\":\"001\",\"experiment\":3,",
     "",
     "\"protocol\":\"004\",\"gold_per_task\":0,",
+    "\"skin_scale\":\"printed\",",
 };
 
 /* values: those of a text, NULL any; "" a JSON object of whole numbers. where: the studies whose items have it. */
@@ -26,36 +28,37 @@ static const struct {
     const char *name, *where, *values;
     char type; /* s text, 1 a level 1 to 5, n a whole number, b true or false, o an object */
 } fields[] = {
-    {"workerId", "abcdefgh", NULL, 's'},
-    {"imageId", "abcdefgh", NULL, 's'},
-    {"model", "abcdefgh", "flux step1x qwen", 's'},
-    {"race", "abcdefgh", "White Black EastAsian SoutheastAsian Indian MiddleEastern Latino", 's'},
-    {"gender", "abcdefgh", "Male Female", 's'},
-    {"age", "abcdefgh", "20s 30s 40s 50s 60s 70plus", 's'},
-    {"category", "abdegh", "O V", 's'},
-    {"promptId", "abcdefgh", NULL, 's'},
+    {"workerId", "abcdefghi", NULL, 's'},
+    {"imageId", "abcdefghi", NULL, 's'},
+    {"model", "abcdefghi", "flux step1x qwen", 's'},
+    {"race", "abcdefghi", "White Black EastAsian SoutheastAsian Indian MiddleEastern Latino", 's'},
+    {"gender", "abcdefghi", "Male Female", 's'},
+    {"age", "abcdefghi", "20s 30s 40s 50s 60s 70plus", 's'},
+    {"category", "abdeghi", "O V", 's'},
+    {"promptId", "abcdefghi", NULL, 's'},
     {"editQuality", "a", NULL, '1'},
     {"skinToneShift", "a", "lighter same darker", 's'},
     {"raceDrift", "a", NULL, '1'},
     {"genderDrift", "a", NULL, '1'},
     {"ageDrift", "a", "on-target off-target", 's'},
-    {"duration_ms", "abcdefgh", NULL, 'n'},
-    {"timestamp", "abcdefgh", NULL, 's'},
-    {"isAttentionCheck", "abcdefgh", NULL, 'b'},
-    {"arm", "adegh", "edited preserved", 's'},
-    {"pairId", "abcdefgh", NULL, 's'},
-    {"scores", "defg", NULL, 'o'},
+    {"duration_ms", "abcdefghi", NULL, 'n'},
+    {"timestamp", "abcdefghi", NULL, 's'},
+    {"isAttentionCheck", "abcdefghi", NULL, 'b'},
+    {"arm", "adeghi", "edited preserved", 's'},
+    {"pairId", "abcdefghi", NULL, 's'},
+    {"scores", "defgi", NULL, 'o'},
+    {"skin_change_magnitude", "i", NULL, '1'},
     {"preference", "b", "edited preserved same", 's'},
     {"confidence", "bc", NULL, '1'},
     {"roleAssignment", "c", "male female unclear", 's'},
-    {"left_arm", "beg", "edited preserved", 's'},
-    {"position", "abcdefgh", NULL, 'n'},
-    {"question_ms", "abcdefgh", NULL, 'o'},
+    {"left_arm", "begi", "edited preserved", 's'},
+    {"position", "abcdefghi", NULL, 'n'},
+    {"question_ms", "abcdefghi", NULL, 'o'},
     {"comment", "def", "seen", 's'},
-    {"taskId", "abcdefgh", "T01", 's'},
-    {"protocol", "abcdefgh", "000 001 003 004", 's'},
-    {"instrument", "abcdefgh", "protocol_000 questionnaire_001 supplement_003 strategy_004", 's'},
-    {"consentHash", "abcdefgh", NULL, 's'},
+    {"taskId", "abcdefghi", "T01", 's'},
+    {"protocol", "abcdefghi", "000 001 003 004", 's'},
+    {"instrument", "abcdefghi", "protocol_000 questionnaire_001 supplement_003 strategy_004", 's'},
+    {"consentHash", "abcdefghi", NULL, 's'},
 };
 
 static bool is_word_of(const char *values, const char *word) {
@@ -87,6 +90,8 @@ static void check_line(const cJSON *line, char study) {
         if (!one != !strchr(fields[k].where, study) || (one && !is_typed(one, fields[k].type, fields[k].values)))
             fail_msg("study %c: field %s: %s", study, fields[k].name, cJSON_Print(line));
     }
+    one = cJSON_GetObjectItem(cJSON_GetObjectItem(line, "scores"), "skin_tone");
+    assert_int_equal(one != NULL, study == 'd' || study == 'e' || study == 'g'); /* another scale is another field */
     const char *at = cJSON_GetStringValue(cJSON_GetObjectItem(line, "timestamp"));
     assert_true(strlen(at) == 20 && !strncmp(at, "2026-01-17T0", 12) && at[19] == 'Z');
     assert_int_equal(strlen(cJSON_GetStringValue(cJSON_GetObjectItem(line, "workerId"))), 64);
@@ -95,7 +100,7 @@ static void check_line(const cJSON *line, char study) {
 
 static void the_dictionary(void **state) {
     (void)state;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 9; i++) {
         struct test_survey t;
         struct lk_survey_visitor who;
         struct lk_text text = {0}, silent = {0};

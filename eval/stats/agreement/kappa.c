@@ -8,10 +8,7 @@
 #include "engine/base/alloc.h"
 #include "eval/stats/special/special.h"
 
-enum { LABELS_MAX = 1024 };
-
-/* How far apart two labels are, 0 to 1. */
-static double distance(enum lk_weights weights, int i, int j, int n_labels) {
+double lk_label_distance(enum lk_weights weights, int i, int j, int n_labels) {
     double apart = n_labels > 1 ? fabs((double)(i - j)) / (n_labels - 1) : 0;
     if (weights == LK_WEIGHTS_LINEAR) return apart;
     if (weights == LK_WEIGHTS_QUADRATIC) return apart * apart;
@@ -42,15 +39,15 @@ static void standard_errors(const int64_t *table, const double *row, const doubl
     for (int i = 0; i < k; i++) {
         row_mean[i] = column_mean[i] = 0;
         for (int j = 0; j < k; j++) {
-            row_mean[i] += (1 - distance(weights, i, j, k)) * column[j] / n;
-            column_mean[i] += (1 - distance(weights, j, i, k)) * row[j] / n;
+            row_mean[i] += (1 - lk_label_distance(weights, i, j, k)) * column[j] / n;
+            column_mean[i] += (1 - lk_label_distance(weights, j, i, k)) * row[j] / n;
         }
     }
     for (int i = 0; i < k; i++) chance += row_mean[i] * row[i] / n;
     double kappa = out->kappa.value, mean = kappa - chance * (1 - kappa), sum = 0, sum_null = 0;
     for (int i = 0; i < k; i++)
         for (int j = 0; j < k; j++) {
-            double w = 1 - distance(weights, i, j, k), both = column_mean[j] + row_mean[i];
+            double w = 1 - lk_label_distance(weights, i, j, k), both = column_mean[j] + row_mean[i];
             double off = w - both * (1 - kappa) - mean, off_null = w - both + chance;
             sum += (double)table[i * k + j] / n * off * off;
             sum_null += row[i] / n * (column[j] / n) * off_null * off_null;
@@ -96,8 +93,8 @@ static void measure(const int64_t *table, int k, enum lk_weights weights, double
 
 enum lk_code lk_cohen_kappa_table(const int64_t *table, int n_labels, enum lk_weights weights, struct lk_kappa *out) {
     memset(out, 0, sizeof *out);
-    if (n_labels < 1 || n_labels > LABELS_MAX)
-        return lk_fail(LK_E_INPUT, "kappa: labels: expected 1 to %d levels, got %d", LABELS_MAX, n_labels);
+    if (n_labels < 1 || n_labels > LK_LABELS_MAX)
+        return lk_fail(LK_E_INPUT, "kappa: labels: expected 1 to %d levels, got %d", LK_LABELS_MAX, n_labels);
     for (int i = 0; i < n_labels * n_labels; i++)
         if (table[i] < 0 || table[i] > INT64_C(1) << 40)
             return lk_fail(LK_E_INPUT, "kappa: table: expected counts, got %lld", (long long)table[i]);
@@ -112,8 +109,8 @@ enum lk_code lk_cohen_kappa(const int32_t *a, const int32_t *b, size_t n, int32_
                             enum lk_weights weights, struct lk_kappa *out) {
     memset(out, 0, sizeof *out);
     int64_t levels = (int64_t)last - first + 1;
-    if (levels < 1 || levels > LABELS_MAX)
-        return lk_fail(LK_E_INPUT, "kappa: labels: expected 1 to %d levels, got %d to %d", LABELS_MAX, first, last);
+    if (levels < 1 || levels > LK_LABELS_MAX)
+        return lk_fail(LK_E_INPUT, "kappa: labels: expected 1 to %d levels, got %d to %d", LK_LABELS_MAX, first, last);
     int k = (int)levels;
     int64_t *table = lk_calloc((size_t)k * (size_t)k, sizeof *table);
     if (!table) return lk_fail(LK_E_NOMEM, "kappa: no memory for a table of %d labels", k);

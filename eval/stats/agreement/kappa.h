@@ -10,7 +10,11 @@
 
 #include "eval/stats/stats.h"
 
+enum { LK_LABELS_MAX = 1024 };
 enum lk_weights { LK_WEIGHTS_NONE, LK_WEIGHTS_LINEAR, LK_WEIGHTS_QUADRATIC };
+
+/* How far apart labels i and j of n_labels are, 0 to 1. */
+double lk_label_distance(enum lk_weights weights, int i, int j, int n_labels);
 
 struct lk_kappa {
     struct lk_number kappa;     /* with the normal 95 % interval, which is not cut at 1; undefined when all of both

@@ -74,10 +74,13 @@ static const char *const selftest_examples[] = {
     "Does this GPU compute what it should?", "likeness selftest --device cuda --cases 200 --large",
     "One op, for a script", "likeness selftest attention --device cuda --json", NULL};
 static const char *const bench_examples[] = {
-    "How fast is this machine?", "likeness bench -m ./FLUX.2-dev --device cuda --size 1024x1024", "Is it faster now?",
+    "How fast is this machine?",
+    "likeness bench -m ./FLUX.2-dev --device cuda --size 1024x1024",
+    "Is it faster now?",
     "likeness bench -m ./FLUX.2-dev --output-format json > new.json && likeness bench compare old.json new.json",
     "What would my study take and cost on eight of these?",
-    "likeness bench study study.json flux.json step1x.json qwen.json --gpus 8 --price 1.8", NULL};
+    "likeness bench study study.json flux.json step1x.json qwen.json --gpus 8 --price 1.8",
+    NULL};
 static const char *const study_examples[] = {
     "A file to begin with: sources, models and experiments stand in it",
     "likeness study new --template exp1 -o study.json",
@@ -467,7 +470,9 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .n_more = 1,
          .usage = "TEST [FILE.csv] [options]",
          .text =
-             "TEST is one of: kappa, spearman, pearson, kendall, wilcoxon, fisher, mcnemar (--x --y); chi2 (--x, or "
+             "TEST is one of: kappa, spearman, pearson, kendall, wilcoxon, fisher, mcnemar (--x --y); ppi (--x the "
+             "judge, "
+             "--y people, empty where nobody rated; --by the strata that were drawn from); chi2 (--x, or "
              "--x "
              "--y); kruskal, dunn, mann-whitney (--value --by); describe, proportions, bootstrap (--value, or --value "
              "--by); fleiss (--item --value, or --columns); alpha, icc (--item --rater --value, or --columns); "

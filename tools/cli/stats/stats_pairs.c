@@ -4,7 +4,8 @@
 #include "eval/stats/agreement/agreement_labels.h"
 #include "eval/stats/tests/correlation.h"
 #include "eval/stats/tests/count_tests.h"
-#include "eval/stats/agreement/kappa.h"
+#include "eval/stats/agreement/gwet.h"
+#include "eval/stats/models/prediction_powered.h"
 #include "eval/stats/tests/rank_tests.h"
 #include "tools/cli/stats/stats.h"
 
@@ -51,7 +52,7 @@ static enum lk_weights weights_of(const struct stats *s) {
 }
 
 static void print_kappa(struct stats *s, const char *of, enum lk_weights weights, bool ordered,
-                        const struct lk_kappa *k) {
+                        const struct lk_kappa *k, const struct lk_gwet *g) {
     static const char *const titles[] = {"Cohen's kappa", "Cohen's kappa, linear weights",
                                          "Cohen's kappa, quadratic weights"};
     struct stats_out *out = &s->out;
@@ -69,9 +70,30 @@ static void print_kappa(struct stats *s, const char *of, enum lk_weights weights
                 undefined ? none : stats_text(lk_agreement_label(LK_SCALE_STUDY, k->kappa.value)));
     stats_field(out, "label_landis_koch", "agreement, Landis-Koch",
                 undefined ? none : stats_text(lk_agreement_label(LK_SCALE_LANDIS_KOCH, k->kappa.value)));
+    bool ac = !g->ac.undefined;
+    stats_field(out, "gwet_ac", "Gwet's AC, same weights", ac ? stats_number(g->ac.value) : none);
+    stats_field(out, "gwet_low", "  from", ac ? stats_number(g->ac.low) : none);
+    stats_field(out, "gwet_high", "  to", ac ? stats_number(g->ac.high) : none);
+    stats_field(out, "prevalence", "commonest label's share", ac ? stats_number(g->prevalence) : none);
     stats_field(out, "n", "n", stats_count(k->kappa.n));
     stats_print_missing(s);
     stats_field(out, "method", "method", stats_text("asymptotic, 95 % interval"));
+}
+
+/* Of pairs of labels [2, n_rows], from first to last, those that are whole. */
+static enum lk_code gwet(struct stats *s, const int32_t *labels, int32_t first, int32_t last, enum lk_weights weights,
+                         struct lk_gwet *out) {
+    size_t n = s->n_rows, k = (size_t)(last - first) + 1;
+    *out = (struct lk_gwet){.ac.undefined = "too many cells"};
+    if (n * k > 100000000) return LK_OK;
+    int32_t *counts = stats_alloc(s, n * k, sizeof *counts);
+    if (!counts) return LK_E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        if (labels[i] < first || labels[n + i] < first) continue;
+        counts[i * k + (size_t)(labels[i] - first)]++;
+        counts[i * k + (size_t)(labels[n + i] - first)]++;
+    }
+    return lk_gwet_ac(counts, n, (int)k, weights, out);
 }
 
 static enum lk_code kappa(struct stats *s) {
@@ -92,9 +114,64 @@ static enum lk_code kappa(struct stats *s) {
     struct lk_kappa kappa;
     LK_TRY(lk_cohen_kappa(labels, labels + s->n_rows, s->n_rows, first, last, weights, &kappa));
     s->missing = s->n_rows - kappa.kappa.n;
+    struct lk_gwet ac;
+    LK_TRY(gwet(s, labels, first, last, weights, &ac));
     const char *of;
     LK_TRY(both(s, "and", &of));
-    print_kappa(s, of, weights, ordered, &kappa);
+    print_kappa(s, of, weights, ordered, &kappa, &ac);
+    return LK_OK;
+}
+
+/* x: a judge's scores; y: people's ratings, empty where nobody rated. */
+static enum lk_code ppi(struct stats *s) {
+    double *judged, *y;
+    struct stats_levels strata = {0};
+    LK_TRY(stats_numbers(s, &s->x, &judged));
+    LK_TRY(stats_numbers(s, &s->y, &y));
+    if (s->by.name) LK_TRY(stats_levels(s, &s->by, 1, &strata));
+    size_t n = 0, n_rated = 0, n_other = 0;
+    unsigned char *rated = stats_alloc(s, s->n_rows, 1);
+    double *parts = stats_alloc(s, 3 * s->n_rows, sizeof *parts);
+    if (!rated || !parts) return LK_E_NOMEM;
+    double *f = parts + s->n_rows, *other = f + s->n_rows;
+    for (size_t i = 0; i < s->n_rows; i++) {
+        if (isnan(judged[i]) || (s->by.name && strata.codes[i] < 0)) continue;
+        if (s->by.name) strata.codes[n] = strata.codes[i];
+        rated[n] = !isnan(y[i]);
+        judged[n] = judged[i], y[n] = y[i];
+        if (rated[n])
+            parts[n_rated] = y[i], f[n_rated++] = judged[i];
+        else
+            other[n_other++] = judged[i];
+        n++;
+    }
+    s->missing = s->n_rows - n;
+    struct lk_prediction_powered p;
+    if (s->by.name)
+        LK_TRY(lk_difference_estimate(judged, y, rated, strata.codes, n, strata.n, stats_confidence(s), &p));
+    else
+        LK_TRY(lk_prediction_powered_mean(parts, f, n_rated, other, n_other, -1, stats_confidence(s), &p));
+    const char *of;
+    LK_TRY(stats_join(s, &of, "%s, with %s of all", s->y.name, s->x.name));
+    stats_open(&s->out, s->test, "Prediction-powered mean", of);
+    stats_print_interval(s, "mean", "mean", &p.estimate);
+    if (!p.estimate.undefined) {
+        stats_field(&s->out, "rated_only", "ratings alone", stats_number(p.rated_only.value));
+        stats_field(&s->out, "rated_low", "  from", stats_number(p.rated_only.low));
+        stats_field(&s->out, "rated_high", "  to", stats_number(p.rated_only.high));
+        stats_field(&s->out, "judged_only", "judge alone", stats_number(p.judged_only));
+        stats_field(&s->out, "lambda", "lambda", stats_number(p.lambda));
+        stats_field(&s->out, "correlation", "correlation of both", stats_number(p.correlation));
+        stats_field(&s->out, "effective_n", "ratings alone, as good", stats_number(p.effective_n));
+    }
+    stats_field(&s->out, "n", "rated", stats_count(p.estimate.n));
+    stats_field(&s->out, "n_judged", "judged", stats_count(n));
+    stats_print_missing(s);
+    stats_field(&s->out, "merged", p.merged_strata ? "strata put to another" : NULL,
+                stats_count((size_t)p.merged_strata));
+    stats_field(
+        &s->out, "method", "method",
+        stats_text(s->by.name ? "difference estimator over strata, of these items" : "PPI++, of any such items"));
     return LK_OK;
 }
 
@@ -255,6 +332,7 @@ static enum lk_code mcnemar(struct stats *s) {
 
 const struct stats_test stats_pair_tests[] = {
     {"kappa", kappa, PAIR, WEIGHTS},
+    {"ppi", ppi, PAIR, BY | ALPHA},
     {"spearman", correlation, PAIR, 0},
     {"pearson", correlation, PAIR, ALPHA},
     {"kendall", correlation, PAIR, 0},

@@ -67,6 +67,27 @@ static void plan_is_the_peak(void **state) {
     }
 }
 
+/* A transformer in slices, of a prompt so long that its memory is the most there is with and without them. */
+static void slices_plan_their_peak(void **state) {
+    struct tiny_job job;
+    struct lk_result result;
+    (void)state;
+    tiny_job_open(&job, &tiny_edits[3], LK_BF16, 0);
+    job.request.max_sequence_length = 160;
+    const struct lk_plan all = plan_of(&job);
+    job.request.slice_rows = 48;
+    const struct lk_plan plan = plan_of(&job);
+    for (int i = 0; i < plan.n_stages; i++)
+        assert_int_equal(plan.stages[i].peak_bytes == plan.arena_bytes, !strcmp(plan.stages[i].name, "transformer"));
+    assert_true(plan.device_bytes < all.device_bytes);
+    gpu->memory_peak(0);
+    assert_ok(open_and_edit(&job, &result));
+    assert_int_equal(gpu->memory_peak(0), plan.device_bytes);
+    assert_int_equal(result.peak_bytes, plan.arena_bytes);
+    lk_result_free(&result);
+    tiny_job_close(&job);
+}
+
 /* With the pages that a GPU has, in place of grains that suit tiny models. */
 static void pages_of_hardware(void **state) {
     (void)state;
@@ -405,6 +426,7 @@ static void lesser_gpus(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plan_is_the_peak),
+        cmocka_unit_test(slices_plan_their_peak),
         cmocka_unit_test(pages_of_hardware),
         cmocka_unit_test(a_batch_plans_its_peak),
         cmocka_unit_test(a_second_job_plans_on_top),

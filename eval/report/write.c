@@ -4,6 +4,7 @@
 
 #include "engine/base/atomic_file.h"
 #include "eval/report/build.h"
+#include "eval/report/compare.h"
 #include "eval/document/table_print.h"
 #include "eval/report/write.h"
 
@@ -142,6 +143,7 @@ static enum lk_code write_all(const struct lk_report *report, const char *folder
     struct lk_text configuration = {0};
     configuration.rc = lk_report_configuration(report, &configuration);
     LK_TRY(lk_document_file(folder, "configuration", ".json", &configuration));
+    LK_TRY(lk_report_items_write(report->data, &report->run, folder));
     return write_page(report, folder);
 }
 

@@ -19,6 +19,7 @@ import scipy.stats as st
 from scipy.stats.contingency import association
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_effectsize, proportions_ztest
+from statsmodels.stats.weightstats import DescrStatsW
 
 import stats_cases as sc
 
@@ -283,6 +284,19 @@ def four_groups(stream, case):
     return group_inputs(stream, case, 4)
 
 
+def equivalence_inputs(stream, case):
+    data = difference_inputs(stream, case)
+    return [data[0], [(1 + stream.bounded(40)) / 8]]
+
+
+def equivalence(data):
+    d, margin = np.array(data[0]), data[1][0]
+    if len(d) < 2 or is_constant(data[0]):
+        return [nan] * 3
+    p, low, high = DescrStatsW(d).ttost_mean(-margin, margin)
+    return [p, low[1], high[1]]
+
+
 # name: inputs, values, columns, peers
 STATISTICS = {
     "spearman": (pair_inputs, spearman, "rho p", "scipy mpmath"),
@@ -303,6 +317,7 @@ STATISTICS = {
     "fisher_exact": (fourfold_inputs, fisher, "odds p p_less p_greater", "scipy"),
     "mcnemar": (fourfold_inputs, mcnemar_row, "exact p_exact continuity p_continuity plain p_plain", "statsmodels scipy"),
     "two_proportions": (proportion_inputs, proportions, "z p p_less p_greater h", "statsmodels scipy"),
+    "equivalence": (equivalence_inputs, equivalence, "p p_low p_high", "statsmodels scipy"),
     "binomial_test": (binomial_inputs, binomial, "p p_less p_greater", "scipy"),
 }
 

@@ -20,6 +20,7 @@ enum lk_code cli_judge(const struct cli_arguments *arguments);
 enum lk_code cli_ratings(const struct cli_arguments *arguments);
 enum lk_code cli_review(const struct cli_arguments *arguments);
 enum lk_code cli_report(const struct cli_arguments *arguments);
+enum lk_code cli_report_compare(const struct cli_arguments *arguments); /* of cli_report, with a word */
 enum lk_code cli_sample(const struct cli_arguments *arguments);
 enum lk_code cli_serve(const struct cli_arguments *arguments);
 enum lk_code cli_survey(const struct cli_arguments *arguments);

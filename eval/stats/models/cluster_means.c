@@ -131,3 +131,25 @@ enum lk_code lk_cluster_mean(const double *y, const int32_t *clusters, size_t n,
     lk_free(sorted);
     return LK_OK;
 }
+
+/* The chance of a t at least as large. */
+static double above(double t, double df) {
+    double half = lk_t_two_sided(t, df) / 2;
+    return t > 0 ? half : 1 - half;
+}
+
+struct lk_equivalence lk_cluster_equivalence(const struct lk_cluster_mean *mean, double margin) {
+    struct lk_equivalence out = {.undefined = mean->cr2.undefined};
+    double value = mean->cr2.value, error = mean->cr2_error;
+    if (!out.undefined && mean->n_clusters < 2) out.undefined = "fewer than two clusters";
+    if (out.undefined) return out;
+    if (error > 0) {
+        out.p_low = above((value + margin) / error, mean->cr2_df);
+        out.p_high = above((margin - value) / error, mean->cr2_df);
+    } else { /* the same in every cluster */
+        out.p_low = value > -margin ? 0 : 1;
+        out.p_high = value < margin ? 0 : 1;
+    }
+    out.p = out.p_low > out.p_high ? out.p_low : out.p_high;
+    return out;
+}

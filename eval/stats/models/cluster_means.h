@@ -23,3 +23,13 @@ struct lk_cluster_mean {
  * 0). LK_E_INPUT: an infinite value, confidence not between 0 and 1. */
 enum lk_code lk_cluster_mean(const double *y, const int32_t *clusters, size_t n, double confidence,
                              struct lk_cluster_mean *out);
+
+/* Two one-sided tests (TOST): whether the mean lies within (-margin, margin), by CR2's error and degrees of freedom. Of
+ * clusters of one observation it is statsmodels' ttost_paired(x, y, -margin, margin). */
+struct lk_equivalence {
+    double p_low, p_high; /* of a mean at or below -margin, at or above margin */
+    double p;             /* the larger */
+    const char *undefined;
+};
+/* margin > 0. */
+struct lk_equivalence lk_cluster_equivalence(const struct lk_cluster_mean *mean, double margin);

@@ -39,6 +39,7 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     struct lk_report *report = NULL;
     struct cli_report_arguments arguments = a->report;
     struct cli_report_runs runs;
+    if (a->positional) return cli_report_compare(a);
     arguments.allow = a->study.allow;
     enum lk_code rc = cli_report_runs_read(&runs, &arguments);
     if (rc) {

@@ -36,7 +36,7 @@ static const char *text_of(const cJSON *record, const char *key) {
     return text ? text : "";
 }
 
-static bool is_allowed(const char *allowed, const char *key) {
+bool cli_report_allows(const char *allowed, const char *key) {
     size_t n = strlen(key);
     for (const char *at = allowed; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
         if (!strncmp(at, key, n) && (!at[n] || at[n] == ',')) return true;
@@ -48,7 +48,8 @@ static void compare(struct reading *r, struct group *g, const cJSON *record, siz
     for (int k = 0; k < N_SHARED; k++) {
         const cJSON *a = cJSON_GetObjectItemCaseSensitive(g->record, shared[k]),
                     *b = cJSON_GetObjectItemCaseSensitive(record, shared[k]);
-        if (g->noted[k] || is_allowed(r->allowed, shared[k]) || cJSON_Compare(a, b, true) || (!a && !b)) continue;
+        if (g->noted[k] || cli_report_allows(r->allowed, shared[k]) || cJSON_Compare(a, b, true) || (!a && !b))
+            continue;
         char *texts[2] = {cJSON_PrintUnformatted(a), cJSON_PrintUnformatted(b)};
         g->noted[k] = true;
         r->n_different++;
@@ -155,7 +156,7 @@ static enum lk_code settle(const struct cli_report_arguments *a, const char *key
     *take = strcmp(given, study) != 0;
     if (!*take || !strcmp(given, otherwise)) return LK_OK;
     *take = false;
-    if (is_allowed(a->allow, key)) return LK_OK;
+    if (cli_report_allows(a->allow, key)) return LK_OK;
     return lk_fail(LK_E_INPUT, "report: --%s: the study says %s, got %s; --allow %s accepts it", option, study, given,
                    key);
 }
@@ -193,7 +194,7 @@ static enum lk_code settle_analysis(const struct lk_study *study, struct cli_rep
     bool differs = a->alpha < says || a->alpha > says;
     if (differs && a->alpha > 0.0499999 && a->alpha < 0.0500001)
         a->alpha = says;
-    else if (differs && !is_allowed(a->allow, "alpha"))
+    else if (differs && !cli_report_allows(a->allow, "alpha"))
         return lk_fail(LK_E_INPUT, "report: --alpha: the study says %g, got %g; --allow alpha accepts it", says,
                        a->alpha);
     return LK_OK;

@@ -4,6 +4,9 @@
 #include "eval/report/report.h"
 #include "tools/cli/core/options.h"
 
+/* Whether KEY is in the list of --allow: keys with commas between, or NULL. */
+bool cli_report_allows(const char *allowed, const char *key);
+
 struct cli_report_runs {
     struct lk_study *first; /* NULL: no folder was named */
     struct lk_text hashes;  /* of the configurations, with commas between */

@@ -144,6 +144,8 @@ static const char *const report_examples[] = {
     "report",
     "A page that can be passed on without showing faces",
     "likeness report --scores scores.csv --images images.jsonl --audit-safe -o report",
+    "Whether 4-bit weights change what the audit finds",
+    "likeness report compare report-bf16 report-nf4 --margin 0.03 -o compared",
     NULL};
 static const char *const stats_examples[] = {
     "Do two judges agree on levels 1 to 5?",
@@ -398,11 +400,17 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .examples = ratings_examples},
     [CLI_REPORT] = {.name = "report",
                     .summary = "turn scores and ratings into tables, figures and a page",
-                    .usage = "[--primary FILE] [--secondary FILE] [--ratings FILE]... -o DIR [options]",
+                    .positional = "compare",
+                    .n_more = 2,
+                    .usage = "[--primary FILE] [--secondary FILE] [--ratings FILE]... | compare DIR_A DIR_B, -o DIR "
+                             "[options]",
                     .text =
-                        "Writes DIR/report.html, one page that needs nothing else, DIR/configuration.json and every "
-                        "table as CSV, JSON, Markdown and LaTeX in DIR/tables. Answers that are not understood are "
-                        "refused one by one, counted, and named on stderr. Equal inputs give equal bytes.",
+                        "Writes DIR/report.html, one page that needs nothing else, DIR/configuration.json, every "
+                        "table as CSV, JSON, Markdown and LaTeX and every figure as SVG in DIR/tables, and the scores "
+                        "of all outputs in DIR/items.csv. Answers that are not understood are refused one by one, "
+                        "counted, and named on stderr. Equal inputs give equal bytes. compare sets two such folders "
+                        "beside each other (another precision, another version, with and without a mitigation): "
+                        "differences output by output with intervals, and tests of equivalence.",
                     .examples = report_examples},
     [CLI_SAMPLE] = {.name = "sample",
                     .summary = "draw the outputs that raters will see",

@@ -85,7 +85,7 @@ struct cli_arguments {
         const char *participants, *completion_code, *gold, *images;
         const char *protocol, *qc_policy, *rounding, *subcategory, *score_source; /* qc_policy NULL: the protocol's */
         int64_t bootstrap, study_seed, gold_tolerance, nominal;
-        double alpha;
+        double alpha, margin;
         int64_t success, soft_erasure, drift, identity; /* thresholds */
         const char *unclear;
         const char *title, *run, *date, *label;

@@ -200,8 +200,9 @@ static const struct cli_option options[] = {
      .kind = CLI_LIST,
      .group = "Input",
      .value = "FILE",
-     .help = "answers to the older study's questions as `judge run` or `judge import` writes them: edits, roles and, of "
-             "--pairwise, which arm is preferred",
+     .help =
+         "answers to the older study's questions as `judge run` or `judge import` writes them: edits, roles and, of "
+         "--pairwise, which arm is preferred",
      .commands = ON(CLI_REPORT),
      .offset = FIELD(report.legacy)},
     {.name = "scores",
@@ -395,6 +396,16 @@ static const struct cli_option options[] = {
      .min = 0.0001,
      .max = 0.5,
      .offset = FIELD(report.alpha)},
+    {.name = "margin",
+     .kind = CLI_NUMBER,
+     .group = "Analysis",
+     .value = "SHARE",
+     .otherwise = "0.05",
+     .help = "of compare: rates that differ by less are called equivalent",
+     .commands = ON(CLI_REPORT),
+     .min = 0.0001,
+     .max = 1,
+     .offset = FIELD(report.margin)},
     {.name = "nominal",
      .kind = CLI_INT,
      .group = "Analysis",

@@ -1,0 +1,104 @@
+/* report compare: two folders that report wrote, of runs that were analysed in the same way. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/digest.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "eval/report/compare.h"
+#include "tools/cli/audit/report_runs.h"
+#include "tools/cli/cli.h"
+
+/* Settings of the analysis without which two reports' numbers are not of one kind. */
+static const char *const shared[] = {"judges",         "thresholds",  "rounding",    "alpha",
+                                     "secondary_only", "with_review", "score_source"};
+
+struct run {
+    const char *folder, *name;
+    cJSON *configuration;
+    struct lk_dataset data;
+    char hash[65];
+};
+
+static enum lk_code read_run(struct run *run) {
+    char path[5000], *text;
+    size_t n;
+    snprintf(path, sizeof path, "%.4000s/configuration.json", run->folder);
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    run->configuration = cJSON_ParseWithLength(text, n);
+    lk_sha256(text, n, run->hash);
+    lk_free(text);
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(run->configuration, "run");
+    if (!cJSON_IsString(name))
+        return lk_fail(LK_E_INPUT, "%s: expected a folder that report wrote: %s names no run", run->folder, path);
+    run->name = name->valuestring;
+    snprintf(path, sizeof path, "%.4000s/items.csv", run->folder);
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_report_items_read(&run->data, text, n, path);
+    lk_free(text);
+    return rc;
+}
+
+static enum lk_code check_same(const struct run runs[2], const char *allowed) {
+    size_t n = 0;
+    for (size_t k = 0; k < sizeof shared / sizeof *shared; k++) {
+        const cJSON *values[2];
+        char *texts[2];
+        for (int r = 0; r < 2; r++) values[r] = cJSON_GetObjectItemCaseSensitive(runs[r].configuration, shared[k]);
+        if (cJSON_Compare(values[0], values[1], true) || cli_report_allows(allowed, shared[k])) continue;
+        n++;
+        for (int r = 0; r < 2; r++) texts[r] = cJSON_PrintUnformatted(values[r]);
+        lk_log(LK_LOG_ERROR, "%s: %.200s in %s, %.200s in %s", shared[k], texts[0] ? texts[0] : "nothing",
+               runs[0].folder, texts[1] ? texts[1] : "nothing", runs[1].folder);
+        for (int r = 0; r < 2; r++) cJSON_free(texts[r]);
+    }
+    if (!n) return LK_OK;
+    return lk_fail(LK_E_INPUT,
+                   "report compare: the reports differ in %zu settings of their analysis, named above; --allow KEY "
+                   "accepts one",
+                   n);
+}
+
+static int threshold(const struct run *run, const char *key, int otherwise) {
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(run->configuration, "thresholds"),
+                *value = cJSON_GetObjectItemCaseSensitive(all, key);
+    return cJSON_IsNumber(value) ? value->valueint : otherwise;
+}
+
+static enum lk_code compare(const struct run runs[2], const struct cli_arguments *a) {
+    const struct lk_compare how = {.runs = {&runs[0].data, &runs[1].data},
+                                   /* of equal names the folders tell which is which */
+                                   .names = {strcmp(runs[0].name, runs[1].name) ? runs[0].name : runs[0].folder,
+                                             strcmp(runs[0].name, runs[1].name) ? runs[1].name : runs[1].folder},
+                                   .hashes = {runs[0].hash, runs[1].hash},
+                                   .title = a->report.title ? a->report.title : "Two runs compared",
+                                   .date = a->report.date,
+                                   .thresholds = {threshold(&runs[0], "success", 4),
+                                                  threshold(&runs[0], "soft_erasure", 2),
+                                                  threshold(&runs[0], "drift", 3), threshold(&runs[0], "identity", 4)},
+                                   .alpha = a->report.alpha,
+                                   .margin = a->report.margin};
+    return lk_report_compare(&how, a->output);
+}
+
+enum lk_code cli_report_compare(const struct cli_arguments *a) {
+    struct run runs[2] = {{.folder = a->more[0]}, {.folder = a->more[1]}};
+    enum lk_code rc = strcmp(a->positional, "compare")
+                          ? lk_fail(LK_E_USAGE, "report: expected compare or no word, got \"%.64s\"", a->positional)
+                      : !a->more[0] || !a->more[1]
+                          ? lk_fail(LK_E_USAGE, "report compare: expected two folders that report wrote")
+                          : LK_OK;
+    for (int r = 0; r < 2 && !rc; r++) {
+        lk_dataset_init(&runs[r].data);
+        rc = read_run(&runs[r]);
+    }
+    if (!rc) rc = check_same(runs, a->study.allow);
+    if (!rc) rc = compare(runs, a);
+    for (int r = 0; r < 2; r++) {
+        cJSON_Delete(runs[r].configuration);
+        lk_dataset_free(&runs[r].data);
+    }
+    return rc;
+}

@@ -174,6 +174,7 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                           .study_seed = 42,
                                           .gold_tolerance = 1,
                                           .alpha = 0.05,
+                                          .margin = 0.05,
                                           .success = 4,
                                           .soft_erasure = 2,
                                           .drift = 3,

@@ -145,7 +145,7 @@ static const char *const report_examples[] = {
     "A page that can be passed on without showing faces",
     "likeness report --scores scores.csv --images images.jsonl --audit-safe -o report",
     "Whether 4-bit weights change what the audit finds",
-    "likeness report compare report-bf16 report-nf4 --margin 0.03 -o compared",
+    "likeness report compare bf16 nf4 --margin 0.03 -o compared",
     NULL};
 static const char *const stats_examples[] = {
     "Do two judges agree on levels 1 to 5?",
@@ -398,31 +398,29 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                  "no place there are left out. participants does the same with a platform's list. Records that are "
                  "not understood are named on stderr; exit code 6 if there are any.",
          .examples = ratings_examples},
-    [CLI_REPORT] = {.name = "report",
-                    .summary = "turn scores and ratings into tables, figures and a page",
-                    .positional = "compare",
-                    .n_more = 2,
-                    .usage = "[--primary FILE] [--secondary FILE] [--ratings FILE]... | compare DIR_A DIR_B, -o DIR "
-                             "[options]",
-                    .text =
-                        "Writes DIR/report.html, one page that needs nothing else, DIR/configuration.json, every "
-                        "table as CSV, JSON, Markdown and LaTeX and every figure as SVG in DIR/tables, and the scores "
-                        "of all outputs in DIR/items.csv. Answers that are not understood are refused one by one, "
-                        "counted, and named on stderr. Equal inputs give equal bytes. compare sets two such folders "
-                        "beside each other (another precision, another version, with and without a mitigation): "
-                        "differences output by output with intervals, and tests of equivalence.",
-                    .examples = report_examples},
-    [CLI_SAMPLE] = {.name = "sample",
-                    .summary = "draw the outputs that raters will see",
-                    .positional = "DESIGN",
-                    .positional_required = true,
-                    .usage = "strata126|strata42|pairs500|all [options]",
-                    .text =
-                        "strata126: four outputs of each race, gender, age group and model; strata42: eight of each "
-                        "race, gender and age group; pairs500: the balanced design of 500 pairs over 84 sources, 20 "
-                        "prompts and three models; all: the 100 pictures of experiment 3, where nothing is drawn. One "
-                        "seed gives one sample on every machine. CSV on stdout.",
-                    .examples = sample_examples},
+    [CLI_REPORT] =
+        {.name = "report",
+         .summary = "turn scores and ratings into tables, figures and a page",
+         .positional = "compare",
+         .n_more = 2,
+         .usage = "[--primary FILE] [--secondary FILE] [--ratings FILE]... | compare DIR_A DIR_B, -o DIR [options]",
+         .text =
+             "Writes DIR/report.html, one page that needs nothing else, every table as CSV, JSON, Markdown and LaTeX "
+             "and every figure as SVG in DIR/tables, and the scores of all outputs in DIR/items.csv. Answers that "
+             "are not understood are refused one by one, counted, and named on stderr. Equal inputs give equal "
+             "bytes. compare sets two such folders beside each other, output by output, with tests of equivalence.",
+         .examples = report_examples},
+    [CLI_SAMPLE] =
+        {.name = "sample",
+         .summary = "draw the outputs that raters will see",
+         .positional = "DESIGN",
+         .positional_required = true,
+         .usage = "strata126|strata42|pairs500|all [options]",
+         .text = "strata126: four outputs of each race, gender, age group and model; strata42: eight of each race, "
+                 "gender and age group; pairs500: the balanced design of 500 pairs over 84 sources, 20 prompts and "
+                 "three models; all: the 100 pictures of experiment 3, where nothing is drawn. One seed gives one "
+                 "sample on every machine. CSV on stdout.",
+         .examples = sample_examples},
     [CLI_SERVE] =
         {.name = "serve",
          .summary = "let raters answer, choose sources or watch a run in a browser",
@@ -432,13 +430,13 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .usage =
              "survey STUDY.json [--store DIR] | selection POOLS.jsonl [--by NAME] | study DIR [--port N] [options]",
          .text =
-             "Serves the study's pages: entry by the platform's link (PROLIFIC_PID or workerId), guide, "
-             "consent, tasks, evaluation, completion code. An answer is on disk before the page calls it "
-             "saved. Participants' ids are kept as salted hashes only, addresses not at all. /admin takes "
-             "the token in secrets.json as a Bearer token. selection shows the seven candidates of each cell side by "
-             "side, on this machine alone and to who has the link that it prints, and writes every choice "
-             "to selection_log.jsonl beside the pools. study shows, in the same way, how far the run in DIR is: "
-             "counts, rate, failures and the latest pictures; it changes nothing. It stops with the first signal.",
+             "Serves the study's pages: entry by the platform's link (PROLIFIC_PID or workerId), guide, consent, "
+             "tasks, evaluation, completion code. An answer is on disk before the page calls it saved. Participants' "
+             "ids are kept as salted hashes only, addresses not at all. /admin takes the token in secrets.json as a "
+             "Bearer token. selection shows the seven candidates of each cell side by side, on this machine alone "
+             "and to who has the link that it prints, and writes every choice to selection_log.jsonl beside the "
+             "pools. study shows, in the same way, how far the run in DIR is: counts, rate, failures and the latest "
+             "pictures; it changes nothing. It stops with the first signal.",
          .examples = serve_examples},
     [CLI_SURVEY] = {.name = "survey",
                     .summary = "export a survey's answers, check codes, count its cost",

@@ -144,8 +144,6 @@ static const char *const report_examples[] = {
     "report",
     "A page that can be passed on without showing faces",
     "likeness report --scores scores.csv --images images.jsonl --audit-safe -o report",
-    "Whether 4-bit weights change what the audit finds",
-    "likeness report compare bf16 nf4 --margin 0.03 -o compared",
     NULL};
 static const char *const stats_examples[] = {
     "Do two judges agree on levels 1 to 5?",

@@ -206,24 +206,24 @@ static const char *const t2i_examples[] = {
     NULL};
 
 const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
-    [CLI_EDIT] =
-        {.name = "edit",
-         .summary = "edit a picture by an instruction",
-         .usage = "-m MODEL [-r IMAGE]... -p TEXT -o FILE.png [options]",
-         .text = "Runs the model on the given images and prompt and writes one PNG that carries its own recipe. Equal "
-                 "jobs give equal bytes. The first Ctrl-C stops after the current step, the second at once; neither "
-                 "leaves a file.",
-         .examples = edit_examples},
-    [CLI_EMBED] =
-        {.name = "embed",
-         .summary = "encode prompts for edits elsewhere",
-         .usage = "-m MODEL [-r IMAGE]... -p TEXT -o FILE.safetensors [options]",
-         .text = "Writes what the transformer is told of the prompts, which see the images where the model's text "
-                 "encoder does. edit --prompt-embeds with the same prompt and images makes the same picture and never "
-                 "reads the text encoder's layers. Takes what edit takes; seed, steps and what else comes after the "
-                 "prompt change nothing. The file is of one text encoder, dtype and kind of device: another model or "
-                 "dtype is refused, another device recorded.",
-         .examples = embed_examples},
+    [CLI_EDIT] = {.name = "edit",
+                  .summary = "edit a picture by an instruction",
+                  .usage = "-m MODEL [-r IMAGE]... -p TEXT -o FILE.png [options]",
+                  .text =
+                      "Runs the model on the given images and prompt and writes one PNG that carries its own recipe. "
+                      "Equal jobs give equal bytes. The first Ctrl-C stops after the current step, the second at "
+                      "once; neither leaves a file.",
+                  .examples = edit_examples},
+    [CLI_EMBED] = {.name = "embed",
+                   .summary = "encode prompts for edits elsewhere",
+                   .usage = "-m MODEL [-r IMAGE]... -p TEXT -o FILE.safetensors [options]",
+                   .text =
+                       "Writes what the transformer is told of the prompts, which see the images where the model's "
+                       "text encoder does. edit --prompt-embeds with the same prompt and images makes the same picture "
+                       "and never reads the text encoder's layers. Takes what edit takes; seed, steps and what else "
+                       "comes after the prompt change nothing. The file is of one text encoder, dtype and kind of "
+                       "device: another model or dtype is refused, another device recorded.",
+                   .examples = embed_examples},
     [CLI_PLAN] = {.name = "plan",
                   .summary = "say what a run needs before it starts",
                   .usage = "-m MODEL [--size WIDTHxHEIGHT] [--references N] [options]",
@@ -231,14 +231,13 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                       "Runs the same forward pass on shapes alone and prints, per stage, parameters, bytes of weights, "
                       "peak of activations and FLOPs. Reads config files only.",
                   .examples = plan_examples},
-    [CLI_CHAT] =
-        {.name = "chat",
-         .summary = "ask a vision-language model about pictures",
-         .usage = "-m MODEL [-r IMAGE]... -p TEXT [options]",
-         .text =
-             "Answers one question with Qwen2.5-VL, a model of its own or the text encoder of an editing model. The "
-             "reply goes to stdout as it comes. The first Ctrl-C stops after the current token, the second at once.",
-         .examples = chat_examples},
+    [CLI_CHAT] = {.name = "chat",
+                  .summary = "ask a vision-language model about pictures",
+                  .usage = "-m MODEL [-r IMAGE]... -p TEXT [options]",
+                  .text = "Answers one question with Qwen2.5-VL, a model of its own or the text encoder of an editing "
+                          "model. The reply goes to stdout as it comes. The first Ctrl-C stops after the current "
+                          "token, the second at once.",
+                  .examples = chat_examples},
     [CLI_MODELS] = {.name = "models",
                     .summary = "list the models and their default parameters",
                     .usage = "[--json]",
@@ -269,17 +268,16 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                   .usage = "FILE.png [--json]",
                   .text = "Prints the recipe that edit wrote into the PNG.",
                   .examples = show_examples},
-    [CLI_RERUN] =
-        {.name = "rerun",
-         .summary = "make a picture again from its recipe",
-         .positional = "FILE.png",
-         .positional_required = true,
-         .usage = "FILE.png -m MODEL [-r IMAGE]... -o NEW.png [options]",
-         .text =
-             "Takes prompt, seed and every other setting from the PNG. The weights and the images must be the ones "
-             "recorded there: the images by their SHA-256, the weights by their identity, a digest of names, shapes "
-             "and both ends of every tensor (`verify` finds damage in between).",
-         .examples = rerun_examples},
+    [CLI_RERUN] = {.name = "rerun",
+                   .summary = "make a picture again from its recipe",
+                   .positional = "FILE.png",
+                   .positional_required = true,
+                   .usage = "FILE.png -m MODEL [-r IMAGE]... -o NEW.png [options]",
+                   .text =
+                       "Takes prompt, seed and every other setting from the PNG. The weights and the images must be "
+                       "the ones recorded there: the images by their SHA-256, the weights by their identity, "
+                       "a digest of names, shapes and both ends of every tensor (`verify` finds damage in between).",
+                   .examples = rerun_examples},
     [CLI_DEVICES] = {.name = "devices",
                      .summary = "list what can compute here",
                      .usage = "[--json]",
@@ -295,21 +293,20 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                  "leaves no freedom, no byte written beside the output, and rows alone as among others. Exit code 5 if "
                  "an op fails. data checks the study's files, which are part of the program, by their digests.",
          .examples = selftest_examples},
-    [CLI_BENCH] =
-        {.name = "bench",
-         .summary = "time a model on this machine, stage by stage",
-         .positional = "compare|study",
-         .n_more = CLI_MAX_MORE,
-         .usage = "-m MODEL [--size WIDTHxHEIGHT] [--repetitions N] [options] | compare OLD.json NEW.json | "
-                  "study STUDY.json RESULT.json... [--gpus N] [--price X]",
-         .text =
-             "Makes the same image several times and prints, of each stage, seconds, TFLOP/s, the share of what a "
-             "product of matrices reaches on the device at that moment, and memory beside what plan says. The first "
-             "image, for which weights are read, is told apart. compare gives the ratio of two results with an "
-             "interval: times of a shared machine vary. study says what a whole study takes and costs by a result of "
-             "each of its models; pictures of another size or with other steps than those measured count in the "
-             "ratio of each stage's FLOPs.",
-         .examples = bench_examples},
+    [CLI_BENCH] = {.name = "bench",
+                   .summary = "time a model on this machine, stage by stage",
+                   .positional = "compare|study",
+                   .n_more = CLI_MAX_MORE,
+                   .usage = "-m MODEL [--size WIDTHxHEIGHT] [--repetitions N] [options] | compare OLD.json NEW.json | "
+                            "study STUDY.json RESULT.json... [--gpus N] [--price X]",
+                   .text =
+                       "Makes the same image several times and prints, of each stage, seconds, TFLOP/s, the share of "
+                       "what a product of matrices reaches on the device at that moment, and memory beside what plan "
+                       "says. The first image, for which weights are read, is told apart. compare gives the ratio of "
+                       "two results with an interval: times of a shared machine vary. study says what a whole study "
+                       "takes and costs by a result of each of its models; pictures of another size or with other "
+                       "steps than those measured count in the ratio of each stage's FLOPs.",
+                   .examples = bench_examples},
     [CLI_STUDY] =
         {.name = "study",
          .summary = "plan and run a whole study from one file",
@@ -337,20 +334,20 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "the journals of shards together, and with them runs in other folders, whose pictures it copies; slurm "
              "prints the batch script of a job array that runs them.",
          .examples = study_examples},
-    [CLI_FEATURE] =
-        {.name = "feature",
-         .summary = "ask a model what edits should keep of each source",
-         .positional = "prompt|extract",
-         .positional_required = true,
-         .n_more = 2,
-         .usage = "prompt | extract SOURCES.jsonl -m MODEL -o FILE.jsonl [options]",
-         .text =
-             "prompt prints the question, byte for byte. extract asks it about every source (lines with source_id "
-             "and path) and appends a record each: seven features and the prompt made of them, which study reads. An "
-             "answer that is not valid, or names a demographic group, is asked for again, four times in all; then "
-             "the prompt is made of the features, or the source is recorded as without one. The same command goes on "
-             "after a stop. Exit code 6 if some sources have none.",
-         .examples = feature_examples},
+    [CLI_FEATURE] = {.name = "feature",
+                     .summary = "ask a model what edits should keep of each source",
+                     .positional = "prompt|extract",
+                     .positional_required = true,
+                     .n_more = 2,
+                     .usage = "prompt | extract SOURCES.jsonl -m MODEL -o FILE.jsonl [options]",
+                     .text =
+                         "prompt prints the question, byte for byte. extract asks it about every source (lines with "
+                         "source_id and path) and appends a record each: seven features and the prompt made of "
+                         "them, which study reads. An answer that is not valid, or names a demographic group, is "
+                         "asked for again, four times in all; then the prompt is made of the features, or the "
+                         "source is recorded as without one. The same command goes on after a stop. Exit code 6 if "
+                         "some sources have none.",
+                     .examples = feature_examples},
     [CLI_JUDGE] =
         {.name = "judge",
          .summary = "judge edits by pixels, or ask and read a judge elsewhere",
@@ -379,10 +376,10 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .usage = "list | set ITEM AXIS SCORE | import FILE [options]",
          .text =
              "list prints, as CSV, every score on which the judges are more than one level apart (or name different "
-             "people in a role), with columns to fill in. set appends one decision to the file of --review; SCORE is "
-             "1 to 5, of the axis role male, female or unclear, and none withdraws what was decided. import appends "
-             "those of a filled table or of another review file. The file only grows, the last decision counts, and "
-             "files of scores are never changed.",
+             "people in a role), with columns to fill in. set appends one decision to the file of --review; SCORE "
+             "is 1 to 5, of the axis role male, female or unclear, and none withdraws what was decided. import "
+             "appends those of a filled table or of another review file. The file only grows, the last decision "
+             "counts, and files of scores are never changed.",
          .examples = review_examples},
     [CLI_RATINGS] =
         {.name = "ratings",
@@ -390,11 +387,10 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .positional = "evaluations|participants",
          .positional_required = true,
          .usage = "evaluations --ratings FILE... | participants --participants FILE [options]",
-         .text =
-             "Reads raters' answers in any form that report takes, and prints a JSON line for each that stands, with "
-             "the field names of the study's document store: comments, times of day and whatever else has no place "
-             "there are left out. participants does the same with a platform's list. Records that are not understood "
-             "are named on stderr; exit code 6 if there are any.",
+         .text = "Reads raters' answers in any form that report takes, and prints a JSON line for each that stands, "
+                 "with the field names of the study's document store: comments, times of day and whatever else has "
+                 "no place there are left out. participants does the same with a platform's list. Records that are "
+                 "not understood are named on stderr; exit code 6 if there are any.",
          .examples = ratings_examples},
     [CLI_REPORT] =
         {.name = "report",
@@ -414,11 +410,10 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .positional = "DESIGN",
          .positional_required = true,
          .usage = "strata126|strata42|pairs500|all [options]",
-         .text =
-             "strata126: four outputs of each race, gender, age group and model; strata42: eight of each race, "
-             "gender and age group; pairs500: the balanced design of 500 pairs over 84 sources, 20 prompts and three "
-             "models; all: the 100 pictures of experiment 3, where nothing is drawn. One seed gives one sample on "
-             "every machine. CSV on stdout.",
+         .text = "strata126: four outputs of each race, gender, age group and model; strata42: eight of each race, "
+                 "gender and age group; pairs500: the balanced design of 500 pairs over 84 sources, 20 prompts and "
+                 "three models; all: the 100 pictures of experiment 3, where nothing is drawn. One seed gives one "
+                 "sample on every machine. CSV on stdout.",
          .examples = sample_examples},
     [CLI_SERVE] =
         {.name = "serve",
@@ -437,23 +432,22 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "pools. study shows, in the same way, how far the run in DIR is: counts, rate, failures and the latest "
              "pictures; it changes nothing. It stops with the first signal.",
          .examples = serve_examples},
-    [CLI_SURVEY] =
-        {.name = "survey",
-         .summary = "export a survey's answers, check codes, count its cost",
-         .positional = "gold|export|codes|pilot|hit|cost",
-         .positional_required = true,
-         .n_more = 1,
-         .usage = "gold SOURCES -o DIR | export STUDY.json -o DIR | codes STUDY.json --verify FILE | pilot "
-                  "STUDY.json | hit | "
-                  "cost [PLAN]",
-         .text =
-             "gold builds items whose answers are known out of the portraits in SOURCES, named by their source: "
-             "gold_exp1.json and gold_exp2.json, which a study in DIR names as its \"gold\". export writes "
-             "DIR/evaluations_expN.jsonl, the same as .csv, abandoned.jsonl (of places that were given back), "
-             "participants.jsonl and survey.json. codes checks completion codes. pilot fills the store with "
-             "simulated participants. hit prints the settings of a task on Mechanical Turk, cost what the plan 000, "
-             "001, 003, 004, 000-packed or pilot costs.",
-         .examples = survey_examples},
+    [CLI_SURVEY] = {.name = "survey",
+                    .summary = "export a survey's answers, check codes, count its cost",
+                    .positional = "gold|export|codes|pilot|hit|cost",
+                    .positional_required = true,
+                    .n_more = 1,
+                    .usage = "gold SOURCES -o DIR | export STUDY.json -o DIR | codes STUDY.json --verify FILE | pilot "
+                             "STUDY.json | hit | "
+                             "cost [PLAN]",
+                    .text = "gold builds items whose answers are known out of the portraits in SOURCES, named by "
+                            "their source: gold_exp1.json and gold_exp2.json, which a study in DIR names as its "
+                            "\"gold\". export writes DIR/evaluations_expN.jsonl, the same as .csv, abandoned.jsonl (of "
+                            "places that were given "
+                            "back), participants.jsonl and survey.json. codes checks completion codes. pilot fills "
+                            "the store with simulated participants. hit prints the settings of a task on Mechanical "
+                            "Turk, cost what the plan 000, 001, 003, 004, 000-packed or pilot costs.",
+                    .examples = survey_examples},
     [CLI_T2I] =
         {.name = "t2i",
          .summary = "audit text-to-image models: who is depicted in negative roles",

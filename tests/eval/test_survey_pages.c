@@ -346,30 +346,43 @@ static void sessions_are_ones_own(void **state) {
     site_close(&s);
 }
 
-/* A body that comes in drops: after 20 s of the server's clock it is not waited for. */
-static void slow_bodies_are_given_up(void **state) {
+/* A connection that has sent this much of a request. */
+static int begun(const struct site *s, const char *request) {
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
+    struct timeval limit = {.tv_sec = 10}; /* an idle connection is kept for longer */
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int to = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    assert_int_equal(connect(to, (struct sockaddr *)&where, sizeof where), 0);
+    assert_int_equal(send(to, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
+    return to;
+}
+
+/* A body or a header that comes in drops: after 20 s of the server's clock it is not waited for. */
+static void slow_requests_are_given_up(void **state) {
     struct site s;
     struct visitor v;
     char request[400], reply[200];
     (void)state;
     site_open(&s, "pages-slow", 6, "\"tasks\":1,");
     site_enter(&v, &s, "PROLIFIC_PID=abc");
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s.port)};
-    struct timeval limit = {.tv_sec = 10}; /* an idle connection is kept for longer */
-    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int to = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    assert_int_equal(connect(to, (struct sockaddr *)&where, sizeof where), 0);
-    int n = snprintf(request, sizeof request,
-                     "POST /guide HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nCookie: survey=%s\r\nContent-Length: 100\r\n\r\na",
-                     s.port, v.cookie);
-    assert_int_equal(send(to, request, (size_t)n, MSG_NOSIGNAL), n);
-    site_expect(&v, "/guide", "", NULL, 200, ""); /* the others are served, and the first piece has arrived */
+    snprintf(request, sizeof request,
+             "POST /guide HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nCookie: survey=%s\r\nContent-Length: 100\r\n\r\na", s.port,
+             v.cookie);
+    int body = begun(&s, request), header = begun(&s, "GET / HTTP/1.1\r\nX: ");
+    site_expect(&v, "/guide", "", NULL, 200, ""); /* the others are served, and the first pieces have arrived */
     usleep(100000);
-    s.now += 21000;
-    send(to, "b", 1, MSG_NOSIGNAL);
-    assert_int_equal(recv(to, reply, sizeof reply, 0), 0);
-    close(to);
+    s.now += 19000;
+    send(body, "b", 1, MSG_NOSIGNAL);
+    send(header, "b", 1, MSG_NOSIGNAL);
+    usleep(100000);
+    s.now += 2000;
+    send(body, "b", 1, MSG_NOSIGNAL);
+    assert_int_equal(recv(body, reply, sizeof reply, 0), 0);
+    assert_int_equal(recv(header, reply, sizeof reply, 0), 0);
+    close(body);
+    close(header);
+    site_expect(&v, "/guide", "", NULL, 200, "");
     site_close(&s);
 }
 
@@ -380,7 +393,7 @@ int main(void) {
         cmocka_unit_test(the_technical_gate),       cmocka_unit_test(alerts),
         cmocka_unit_test(pages_show_what_is_asked), cmocka_unit_test(debriefing_and_comments),
         cmocka_unit_test(consent_as_printed),       cmocka_unit_test(a_preview_lets_nobody_in),
-        cmocka_unit_test(sessions_are_ones_own),    cmocka_unit_test(slow_bodies_are_given_up),
+        cmocka_unit_test(sessions_are_ones_own),    cmocka_unit_test(slow_requests_are_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

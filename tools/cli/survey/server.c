@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
@@ -32,6 +33,13 @@ struct pending {
     char uri[SURVEY_MAX_URI + 1], body[SURVEY_MAX_BODY + 1]; /* not cleared, with their ends */
 };
 
+/* A connection, whose next request must have its whole header within MAX_REQUEST_MS. */
+struct visit {
+    int socket;
+    int64_t waits_since; /* 0 while a request of it is answered */
+    struct visit *next, **at;
+};
+
 struct survey_listener {
     struct MHD_Daemon *daemon;
     struct survey_server *server;
@@ -40,6 +48,7 @@ struct survey_listener {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t gathered;
     struct pending *first, **last; /* what waits for the writer */
+    struct visit *visits;
     bool stopping;
 };
 
@@ -56,8 +65,46 @@ static void *begin(void *context, const char *uri, struct MHD_Connection *connec
     return r;
 }
 
+static void come_and_go(void *context, struct MHD_Connection *connection, void **kept,
+                        enum MHD_ConnectionNotificationCode what) {
+    struct survey_listener *l = context;
+    struct visit *v = *kept;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) *kept = v = info ? lk_malloc(sizeof *v) : NULL;
+    if (!v) return;
+    pthread_mutex_lock(&l->lock);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *v = (struct visit){info->connect_fd, l->server->now(l->server->clock), l->visits, &l->visits};
+        if (v->next) v->next->at = &v->next;
+        l->visits = v;
+    } else {
+        *v->at = v->next;
+        if (v->next) v->next->at = v->at;
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) lk_free(v);
+}
+
+static void set_waiting(struct survey_listener *l, struct MHD_Connection *connection, int64_t since) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    if (!info || !info->socket_context) return;
+    pthread_mutex_lock(&l->lock);
+    ((struct visit *)info->socket_context)->waits_since = since;
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* A header that comes in drops keeps no place either. Under the lock: a connection that has ended is not in the list.
+ */
+static void turn_out_the_slow(struct survey_listener *l) {
+    int64_t now = l->server->now(l->server->clock);
+    for (const struct visit *v = l->visits; v; v = v->next)
+        if (v->waits_since && now - v->waits_since > MAX_REQUEST_MS) shutdown(v->socket, SHUT_RDWR);
+}
+
 static void end(void *context, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode why) {
-    (void)context, (void)connection, (void)why;
+    struct survey_listener *l = context;
+    (void)why;
+    set_waiting(l, connection, l->server->now(l->server->clock));
     struct pending *r = *state;
     if (r) lk_text_free(&r->reply.body);
     if (r) lk_free(r->reply.path);
@@ -195,14 +242,18 @@ static void answer_all(struct survey_listener *l, struct pending *list) {
 
 static void *write_all(void *context) {
     struct survey_listener *l = context;
-    for (bool more = true; more;) {
+    for (bool stopping = false; !stopping;) {
+        struct timespec second;
+        clock_gettime(CLOCK_REALTIME, &second);
+        second.tv_sec++;
         pthread_mutex_lock(&l->lock);
-        while (!l->first && !l->stopping) pthread_cond_wait(&l->gathered, &l->lock);
+        if (!l->first && !l->stopping) pthread_cond_timedwait(&l->gathered, &l->lock, &second);
+        turn_out_the_slow(l);
         struct pending *list = l->first;
         l->first = NULL;
         l->last = &l->first;
+        stopping = l->stopping && !list;
         pthread_mutex_unlock(&l->lock);
-        more = list != NULL;
         if (list) answer_all(l, list);
     }
     return NULL;
@@ -221,6 +272,7 @@ static enum MHD_Result receive(void *context, struct MHD_Connection *connection,
     if (!r->seen) {
         r->seen = true;
         r->began = now;
+        set_waiting(listener, connection, 0);
         if (!r->refusal) r->refusal = refusal_of(connection, method);
         return r->refusal ? refuse(connection, listener->server, r->refusal) : MHD_YES;
     }
@@ -242,13 +294,13 @@ static enum lk_code start(struct survey_listener *l, const char *address, int po
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     if (inet_pton(AF_INET, address, &where.sin_addr) != 1)
         return lk_fail(LK_E_USAGE, "--bind: expected an IPv4 address, got \"%.60s\"", address);
-    l->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-                                 NULL, receive, l, MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_THREAD_POOL_SIZE,
-                                 (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
-                                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
-                                 1, MHD_OPTION_URI_LOG_CALLBACK, begin, NULL, MHD_OPTION_NOTIFY_COMPLETED, end, NULL,
-                                 MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+    l->daemon = MHD_start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, receive, l,
+        MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_URI_LOG_CALLBACK, begin, NULL, MHD_OPTION_NOTIFY_COMPLETED, end, l, MHD_OPTION_NOTIFY_CONNECTION,
+        come_and_go, l, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
     if (!l->daemon) return lk_fail(LK_E_IO, "%s:%d: cannot listen there; is another server running?", address, port);
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_BIND_PORT);
     l->port = info ? info->port : port;

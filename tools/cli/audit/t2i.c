@@ -1,16 +1,19 @@
 /* The text-to-image study: its prompts, what labels of the pictures say, and a filter of the pictures. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
+#include "eval/document/table_print.h"
 #include "eval/scores/dataset.h"
 #include "eval/t2i/post_filter.h"
 #include "eval/t2i/report.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/core/outputs.h"
+#include "tools/cli/edit/job.h"
 
 /* A file of the user's, whole. */
 struct input {
@@ -229,6 +232,57 @@ static enum lk_code post_filter(const struct cli_arguments *arguments) {
     return rc;
 }
 
+/* A line of the log, with the size and digest of its picture, which lies beside the log unless its path is absolute. */
+static enum lk_code import_line(const struct cli_arguments *arguments, const struct lk_t2i_images *images, size_t i,
+                                struct lk_text *out) {
+    const struct lk_t2i_logged *line = &images->log[i];
+    const char *log = arguments->t2i.log, *path = images->logged.list[i], *end = strrchr(log, '/');
+    struct lk_image image = {0};
+    char name[256], sha256[65], seed[24] = "", cfg[40] = "";
+    char *whole = lk_format("%.*s%s", *path == '/' || !end ? 0 : (int)(end - log) + 1, log, path);
+    enum lk_code rc =
+        whole ? cli_image_read(whole, NULL, true, &image, name, sha256) : lk_fail(LK_E_NOMEM, "t2i: out of memory");
+    lk_free(whole);
+    if (rc) return rc;
+    if (line->seed >= 0) snprintf(seed, sizeof seed, "%lld", (long long)line->seed);
+    if (!isnan(line->cfg)) snprintf(cfg, sizeof cfg, "%.17g", line->cfg);
+    const char *const cells[] = {line->prompt_id, line->model_tag, seed, cfg, path, lk_t2i_arm_key(line->arm)};
+    for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
+        lk_print_csv_field(out, cells[k], "");
+        lk_text_add(out, ",");
+    }
+    lk_text_add(out, "%d,%d,%s,%s\r\n", image.width, image.height, line->canvas ? "canvas" : "text", sha256);
+    lk_image_free(&image);
+    return out->rc;
+}
+
+/* Pictures of a model that is not run here: those of its log that are there and can be read. */
+static enum lk_code import(const struct cli_arguments *arguments) {
+    struct lk_t2i_images images;
+    struct lk_text text = {0};
+    size_t n_bad = 0;
+    if (!arguments->t2i.log) return lk_fail(LK_E_USAGE, "t2i import: expected --log FILE");
+    lk_t2i_images_init(&images);
+    enum lk_code rc = read_into(&images, arguments->t2i.log, lk_t2i_images_log);
+    lk_text_add(&text, "prompt_id,model_tag,seed,cfg,file_path,arm,width,height,mode,sha256\r\n");
+    for (size_t i = 0; i < images.logged.n && !rc; i++) {
+        rc = import_line(arguments, &images, i, &text);
+        if (!rc || rc == LK_E_NOMEM) continue;
+        lk_log(LK_LOG_WARNING, "%s", lk_error_text());
+        n_bad++;
+        rc = LK_OK;
+    }
+    if (!rc && n_bad == images.logged.n)
+        rc = lk_fail(LK_E_INPUT, "%s: none of its %zu pictures can be read", arguments->t2i.log, n_bad);
+    if (!rc) rc = cli_output_write(arguments, &text);
+    if (!rc && n_bad)
+        rc = lk_fail(LK_E_PARTIAL, "%s: %zu of %zu pictures cannot be read; the others were written",
+                     arguments->t2i.log, n_bad, images.logged.n);
+    lk_text_free(&text);
+    lk_t2i_images_free(&images);
+    return rc;
+}
+
 /* Options that an action has no use for: a slip is better named than passed over. */
 static enum lk_code check_idle(const struct cli_t2i_arguments *a, const char *action) {
     const struct {
@@ -236,16 +290,11 @@ static enum lk_code check_idle(const struct cli_t2i_arguments *a, const char *ac
         bool given;
         const char *actions;
     } options[] = {
-        {"labels", a->labels.n > 0, "metrics post-filter"},
-        {"ref", a->ref, "metrics"},
-        {"target", a->target, "metrics post-filter"},
-        {"ref-labels", a->ref_labels, "metrics"},
-        {"log", a->log, "metrics post-filter"},
-        {"csv", a->csv, "prompts metrics"},
-        {"mitigations", a->mitigations, "prompts"},
-        {"style", a->styles.n > 0, "prompts"},
-        {"context", a->contexts.n > 0, "prompts"},
-        {"attribute", a->attribute, "post-filter"},
+        {"labels", a->labels.n > 0, "metrics post-filter"}, {"ref", a->ref, "metrics"},
+        {"target", a->target, "metrics post-filter"},       {"ref-labels", a->ref_labels, "metrics"},
+        {"log", a->log, "metrics post-filter import"},      {"csv", a->csv, "prompts metrics"},
+        {"mitigations", a->mitigations, "prompts"},         {"style", a->styles.n > 0, "prompts"},
+        {"context", a->contexts.n > 0, "prompts"},          {"attribute", a->attribute, "post-filter"},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !strstr(options[i].actions, action))
@@ -258,11 +307,16 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
     static const struct {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *);
-    } actions[] = {{"prompts", prompts}, {"metrics", metrics}, {"post-filter", post_filter}};
+    } actions[] = {{"prompts", prompts}, {"import", import}, {"metrics", metrics}, {"post-filter", post_filter}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(arguments->positional, actions[i].name)) continue;
         LK_TRY(check_idle(&arguments->t2i, actions[i].name));
         return actions[i].run(arguments);
     }
-    return lk_fail(LK_E_USAGE, "t2i: expected prompts, metrics or post-filter, got \"%.64s\"", arguments->positional);
+    if (!strcmp(arguments->positional, "attention"))
+        return lk_fail(LK_E_USAGE,
+                       "t2i attention: what a model attends to is seen while it paints, not in its pictures; "
+                       "this program looks at labels of pictures: metrics");
+    return lk_fail(LK_E_USAGE, "t2i: expected prompts, import, metrics or post-filter, got \"%.64s\"",
+                   arguments->positional);
 }

@@ -451,12 +451,15 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
     [CLI_T2I] =
         {.name = "t2i",
          .summary = "audit text-to-image models: who is depicted in negative roles",
-         .positional = "prompts|metrics|post-filter",
+         .positional = "prompts|import|metrics|post-filter",
          .positional_required = true,
-         .usage = "prompts|metrics|post-filter [options]",
+         .usage = "prompts|import|metrics|post-filter [options]",
          .text =
              "prompts prints the prompt table: 12 roles, each neutral, male and female, in given styles and scenes, "
-             "with the prompts of three mitigations. metrics writes DIR/report.html and every table in DIR/tables: "
+             "with the prompts of three mitigations. import reads the log of a model that is not run here, looks for "
+             "its "
+             "pictures and writes the log of those that are there, with sizes and digests. metrics writes "
+             "DIR/report.html and every table in DIR/tables: "
              "shares of perceived groups, their distance from a target (SPD), what mitigations change, how far that "
              "depends on the classifier's confidence and on CFG. post-filter writes the lines of the largest set of "
              "base pictures, for each model and prompt, that has the target's shares; a set that has none is named. "

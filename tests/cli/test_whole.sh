@@ -1,7 +1,7 @@
 #!/bin/sh
 # From drawn portraits to the report: six sources, two prompts, three models, two judges, raters. Twice, with the same bytes.
 set -eu
-[ -n "${LIKENESS_TEST_FULL-}" ] || { echo "SKIP: 30 s of CPU time; LIKENESS_TEST_FULL=1 runs it"; exit 77; }
+[ -n "${LIKENESS_TEST_FULL-}" ] || { echo "SKIP: a minute of CPU time, in the full run only (LIKENESS_TEST_FULL)"; exit 77; }
 PATH=$BUILD_DIR:$PATH
 scratch=$TEST_TMPDIR/whole
 data=$SOURCE_DIR/tests/golden/data

@@ -4,6 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/human/answers.h"
+#include "eval/stats/special/special.h"
 
 enum { N_LEVELS = 5, N_CLASSES = 3 };
 
@@ -204,6 +205,78 @@ enum lk_code lk_measure_agreement(const struct lk_dataset *data, const struct lk
         if (judge >= 0 && human >= 0) table[2 * judge + human]++;
     }
     return lk_cohen_kappa_table(table, 2, LK_WEIGHTS_NONE, &out->kappa);
+}
+
+static enum lk_code calibrate(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
+                              const struct lk_thresholds *thresholds, double confidence, double *judged, double *human,
+                              int32_t *stratum, unsigned char *rated, struct lk_prediction_powered *out,
+                              int64_t *n_judged) {
+    size_t n = 0;
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        const uint8_t success = item->score[LK_AXIS_EDIT_SUCCESS];
+        if (!lk_group_has(group, item)) continue;
+        bool mean = measure == LK_N_MEASURES;
+        int judge = mean ? (success ? success : -1) : lk_measure_of(measure, item->score, item->prompt, thresholds);
+        if (judge < 0) continue;
+        int majority = mean ? -1 : lk_measure_of(measure, item->human_majority, item->prompt, thresholds);
+        judged[n] = judge;
+        human[n] = mean ? item->human_mean[LK_AXIS_EDIT_SUCCESS] : majority;
+        rated[n] = mean ? !isnan(human[n]) : majority >= 0;
+        stratum[n] =
+            ((item->race * LK_N_GENDERS + item->gender) * LK_N_AGE_GROUPS + lk_age_group(item->age)) * LK_N_MODELS +
+            item->model;
+        n++;
+    }
+    *n_judged = (int64_t)n;
+    return lk_difference_estimate(judged, human, rated, stratum, n,
+                                  LK_N_RACES * LK_N_GENDERS * LK_N_AGE_GROUPS * LK_N_MODELS, confidence, out);
+}
+
+enum lk_code lk_calibrated(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
+                           const struct lk_thresholds *thresholds, double confidence, struct lk_prediction_powered *out,
+                           int64_t *judged) {
+    size_t n = data->n_items;
+    double *numbers = lk_malloc(n * (2 * sizeof *numbers + sizeof(int32_t) + 1));
+    if (!numbers) return no_memory();
+    int32_t *stratum = (int32_t *)(void *)(numbers + 2 * n);
+    enum lk_code rc = calibrate(data, group, measure, thresholds, confidence, numbers, numbers + n, stratum,
+                                (unsigned char *)(stratum + n), out, judged);
+    lk_free(numbers);
+    return rc;
+}
+
+enum lk_code lk_judges_kinship(const struct lk_dataset *data, enum lk_axis axis, bool with_step1x, double confidence,
+                               struct lk_kinship *out) {
+    static const double weights[2][LK_N_MODELS] = {/* FLUX.2, Step1X, Qwen */
+                                                   {-0.5, -0.5, 1},
+                                                   {-1, 0.5, 0.5}};
+    double sum[LK_N_SOURCES][LK_N_MODELS] = {{0}}, count[LK_N_SOURCES][LK_N_MODELS] = {{0}}, of_source[LK_N_SOURCES];
+    int32_t source[LK_N_SOURCES];
+    size_t n = 0;
+    const struct lk_group group = LK_GROUP_ANY;
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        if (!lk_group_has(&group, item) || !item->judge[0][axis] || !item->judge[1][axis]) continue;
+        sum[item->source][item->model] += item->judge[0][axis] - item->judge[1][axis];
+        count[item->source][item->model]++;
+    }
+    for (int s = 0; s < LK_N_SOURCES; s++) {
+        bool whole = true;
+        of_source[n] = 0;
+        for (int m = 0; m < LK_N_MODELS; m++) {
+            whole &= count[s][m] > 0;
+            if (whole) of_source[n] += weights[with_step1x][m] * sum[s][m] / count[s][m];
+        }
+        if (whole) source[n] = s, n++;
+    }
+    struct lk_cluster_mean mean;
+    LK_TRY(lk_cluster_mean(of_source, source, n, confidence, &mean));
+    out->difference = mean.independent;
+    out->p = mean.independent_error > 0 && n > 1
+                 ? lk_t_two_sided(mean.independent.value / mean.independent_error, (double)n - 1)
+                 : NAN;
+    return LK_OK;
 }
 
 static void add_preference(struct lk_preference *out, int arm) {

@@ -10,6 +10,8 @@
 #include "eval/stats/agreement/icc.h"
 #include "eval/stats/agreement/kappa.h"
 #include "eval/stats/agreement/krippendorff.h"
+#include "eval/stats/models/cluster_means.h"
+#include "eval/stats/models/prediction_powered.h"
 
 /* A question's answers packed by item, for statistics that do not ask who gave which. */
 struct lk_answers {
@@ -51,6 +53,24 @@ struct lk_measure_agreement {
 };
 enum lk_code lk_measure_agreement(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
                                   const struct lk_thresholds *thresholds, struct lk_measure_agreement *out);
+
+/* What raters would say of all of the group's outputs, from those they have rated and the judges' scores of all: of a
+ * measure its rate (raters' majority), of LK_N_MEASURES the mean of edit success. Strata are race, gender, age group
+ * and model, as the study samples. judged: outputs with a score. */
+enum lk_code lk_calibrated(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
+                           const struct lk_thresholds *thresholds, double confidence, struct lk_prediction_powered *out,
+                           int64_t *judged);
+
+/* Whether the two judges differ more over some editors than over others: the primary's score less the secondary's,
+ * averaged by editor, Qwen's mean less that of the other two, or with_step1x that of Qwen and Step1X, which share a
+ * text encoder, less that of FLUX.2. A judge who is stricter everywhere cancels. Over sources with outputs of all
+ * editors; p by Student's t, NaN without an interval. */
+struct lk_kinship {
+    struct lk_number difference;
+    double p;
+};
+enum lk_code lk_judges_kinship(const struct lk_dataset *data, enum lk_axis axis, bool with_step1x, double confidence,
+                               struct lk_kinship *out);
 
 /* Answers to "which keeps the person better": for the preserved arm of those that prefer one, and ties. */
 struct lk_preference {

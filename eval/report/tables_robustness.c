@@ -1,12 +1,13 @@
 /* How far the rates depend on conventions: rounding of two judges' mean, thresholds; and how far the judges agree. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "eval/report/agreement.h"
 #include "eval/report/build.h"
-#include "eval/stats/tests/correlation.h"
-#include "eval/stats/agreement/kappa.h"
+#include "eval/stats/tests/multiple.h"
 
 enum convention { HALF_EVEN, HALF_UP, HALF_DOWN, MINIMUM, MAXIMUM, N_CONVENTIONS };
 
@@ -171,6 +172,44 @@ static enum lk_code table_judges(struct lk_report *report) {
     return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
 }
 
+/* Both contrasts of every axis, and their p adjusted together. */
+static enum lk_code table_kinship(struct lk_report *report) {
+    enum { N = 2 * LK_N_AXES };
+    struct lk_kinship kin[N];
+    double p[N];
+    size_t n_p = 0;
+    struct lk_table *table;
+    for (int i = 0; i < N; i++) {
+        LK_TRY(lk_judges_kinship(report->data, i / 2, i % 2, 1 - report->options.alpha, &kin[i]));
+        if (!isnan(kin[i].p)) p[n_p++] = kin[i].p;
+    }
+    LK_TRY(lk_adjust_p(p, n_p, LK_ADJUST_BENJAMINI_HOCHBERG, p));
+    LK_TRY(lk_table_new(&table, "t_kinship", "Whether a judge favours its own family's editor",
+                        "Axis|Editors|>Sources|>Difference of judges|>p|>p adjusted"));
+    for (size_t i = 0, at = 0; i < N; i++) {
+        lk_table_row(table);
+        lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_AXIS, (int)i / 2));
+        lk_table_text(table, i % 2 ? "Qwen and Step1X, less FLUX.2" : "Qwen, less the other two");
+        lk_table_count(table, (int64_t)kin[i].difference.n);
+        lk_report_number(table, &kin[i].difference, 2);
+        if (isnan(kin[i].p)) {
+            for (int c = 0; c < 2; c++) lk_table_none(table, "the difference is the same for all sources");
+        } else {
+            lk_table_p(table, kin[i].p);
+            lk_table_p(table, p[at++]);
+        }
+    }
+    lk_table_note(table,
+                  "The primary judge's score less the secondary's, averaged by editor and source; baseline arm. A "
+                  "judge who is stricter with all editors alike cancels out. No judge is neutral: Qwen2.5-VL encodes "
+                  "the prompts of Qwen-Image-Edit and Step1X-Edit, Mistral-Small those of FLUX.2. Student's t over "
+                  "sources, %g%%; adjusted: Benjamini-Hochberg over this table. A difference may have a real reason; "
+                  "the table of judges against raters tells.",
+                  100 * (1 - report->options.alpha));
+    table->no_data = !n_p && !kin[0].difference.n;
+    return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
+}
+
 /* One threshold moved at a time. */
 static enum lk_code table_thresholds(struct lk_report *report) {
     static const struct {
@@ -217,5 +256,6 @@ static enum lk_code table_thresholds(struct lk_report *report) {
 enum lk_code lk_report_tables_robustness(struct lk_report *report) {
     LK_TRY(table_rounding(report));
     LK_TRY(table_judges(report));
+    LK_TRY(table_kinship(report));
     return table_thresholds(report);
 }

@@ -2,8 +2,10 @@
  * estimator against its definition in fractions (golden/generate_stats_judges.py), and over many drawn samples. */
 #include <math.h>
 
+#include "eval/report/agreement.h"
 #include "eval/stats/agreement/gwet.h"
 #include "eval/stats/models/prediction_powered.h"
+#include "tests/common/report_study.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 
@@ -155,6 +157,86 @@ static void coverage_of_draws(void **state) {
     }
 }
 
+/* Scores of a pair of judges who differ by chance over all, and by `extra` in a part of Qwen's. */
+static void judge_all(struct lk_dataset *data, struct lk_stream *s, uint64_t extra) {
+    for (size_t i = 0; i < data->n_items; i++) {
+        struct lk_item *item = &data->items[i];
+        int of_source = item->source % 3, truth = 2 + (int)number(s, 2) + (of_source == 0);
+        item->judge[0][LK_AXIS_SKIN_TONE] = (uint8_t)(truth + (int)number(s, 2));
+        item->judge[1][LK_AXIS_SKIN_TONE] = (uint8_t)(truth - (int)number(s, 2));
+        if (item->model == 2 && number(s, 8) < extra) item->judge[0][LK_AXIS_SKIN_TONE]++;
+    }
+}
+
+/* A judge who favours Qwen's pictures is found; of 2,000 studies without one, 5 % are found, by either contrast. */
+static void own_family(void **state) {
+    (void)state;
+    struct lk_dataset data;
+    struct lk_stream s = stats_stream("own_family", 0);
+    struct lk_kinship kin;
+    int found[2] = {0};
+    lk_dataset_init(&data);
+    for (int i = 0; i < 28 * 2 * 3; i++) add_item(&data, i % 3, i / 6 * 3, i / 3 % 2, LK_ARM_EDITED);
+    for (int study = 0; study < 2000; study++) {
+        judge_all(&data, &s, 0);
+        for (int c = 0; c < 2; c++) {
+            assert_ok(lk_judges_kinship(&data, LK_AXIS_SKIN_TONE, c, 0.95, &kin));
+            found[c] += kin.p < 0.05;
+        }
+    }
+    printf("found without cause: %.2f %%, %.2f %%\n", found[0] * 0.05, found[1] * 0.05);
+    for (int c = 0; c < 2; c++) assert_in_range(found[c], 70, 130);
+    judge_all(&data, &s, 6);
+    assert_ok(lk_judges_kinship(&data, LK_AXIS_SKIN_TONE, false, 0.95, &kin));
+    printf("0.75 planted: %.2f [%.2f, %.2f], p %.1g\n", kin.difference.value, kin.difference.low, kin.difference.high,
+           kin.p);
+    assert_true(kin.p < 1e-4 && kin.difference.low < 0.75 && kin.difference.high > 0.75);
+    assert_int_equal(kin.difference.n, 28);
+    assert_ok(lk_judges_kinship(&data, LK_AXIS_SKIN_TONE, true, 0.95, &kin)); /* Step1X has half of the weight */
+    assert_true(kin.difference.low < 0.375 && kin.difference.high > 0.375 && kin.difference.high < 0.75);
+    assert_ok(lk_judges_kinship(&data, LK_AXIS_RACE_DRIFT, false, 0.95, &kin)); /* no scores */
+    assert_non_null(kin.difference.undefined);
+    assert_true(isnan(kin.p));
+    lk_dataset_free(&data);
+}
+
+/* Judges who see drift everywhere, raters who rate a third: what raters would say of all is within the interval, and
+ * the judges alone are far from it. With every output rated there is nothing left to estimate. */
+static void calibrated_to_people(void **state) {
+    (void)state;
+    struct lk_dataset data;
+    struct lk_stream s = stats_stream("calibrated", 0);
+    struct lk_prediction_powered p;
+    const struct lk_thresholds thresholds = options_of(1).thresholds;
+    const struct lk_group all = LK_GROUP_ANY;
+    int64_t judged, drifted = 0;
+    lk_dataset_init(&data);
+    for (int i = 0; i < 84 * 4 * 3; i++) {
+        struct lk_item *item = add_item(&data, i % 3, i / 12, i / 3 % 4, LK_ARM_EDITED);
+        int truth = 1 + 2 * !number(&s, 4);
+        drifted += truth == 3;
+        item->score[LK_AXIS_RACE_DRIFT] = (uint8_t)(number(&s, 4) ? truth + (truth == 1 && !number(&s, 3)) * 2 : 3);
+        item->human_mean[LK_AXIS_EDIT_SUCCESS] = NAN;
+        if (!number(&s, 3)) item->human_majority[LK_AXIS_RACE_DRIFT] = (uint8_t)truth;
+        item->score[LK_AXIS_EDIT_SUCCESS] = 5;
+        item->human_mean[LK_AXIS_EDIT_SUCCESS] = 4;
+    }
+    double truth = (double)drifted / (double)data.n_items;
+    assert_ok(lk_calibrated(&data, &all, LK_MEASURE_RACE_DRIFT, &thresholds, 0.95, &p, &judged));
+    printf("%.3f: judges %.3f, calibrated %.3f [%.3f, %.3f], %.0f for %zu ratings\n", truth, p.judged_only,
+           p.estimate.value, p.estimate.low, p.estimate.high, p.effective_n, p.estimate.n);
+    assert_int_equal(judged, 84 * 4 * 3);
+    assert_true(p.judged_only > truth + 0.1 && p.estimate.low < truth && truth < p.estimate.high);
+    assert_true(p.effective_n > 1.1 * (double)p.estimate.n);
+    assert_ok(lk_calibrated(&data, &all, LK_N_MEASURES, &thresholds, 0.95, &p, &judged));
+    assert_true(fabs(p.estimate.value - 4) < 1e-12 && p.judged_only == 5 && p.estimate.low == p.estimate.high);
+    struct lk_group one = all;
+    one.race = 2;
+    assert_ok(lk_calibrated(&data, &one, LK_MEASURE_RACE_DRIFT, &thresholds, 0.95, &p, &judged));
+    assert_int_equal(judged, 12 * 4 * 3);
+    lk_dataset_free(&data);
+}
+
 static void degenerate(void **state) {
     (void)state;
     struct lk_prediction_powered p;
@@ -187,6 +269,8 @@ int main(void) {
         cmocka_unit_test(means_against_ppi_py),
         cmocka_unit_test(difference_by_definition),
         cmocka_unit_test(coverage_of_draws),
+        cmocka_unit_test(own_family),
+        cmocka_unit_test(calibrated_to_people),
         cmocka_unit_test(degenerate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,11 +225,12 @@ static void add_points(struct lk_text *text, const cJSON *points) {
 enum lk_code lk_survey_consent_text(const struct lk_survey_study *s, char **out, char sha256[65]) {
     struct lk_text text = {0};
     const cJSON *consent = lk_survey_instrument(s, "consent");
-    const cJSON *points = consent ? consent : lk_survey_instrument(s, "consent_points");
-    if (points)
-        add_points(&text, points);
-    else
-        lk_text_add(&text, "%s\n%s\n", lk_survey_text(s, "consent_purpose"), lk_survey_text(s, "consent_anonymity"));
+    if (consent) {
+        add_points(&text, consent);
+    } else { /* the others name points, or none, and print no text */
+        static const char *const own[] = {"consent_purpose", "consent_pictures", "consent_anonymity"};
+        for (int i = 0; i < 3; i++) lk_text_add(&text, "%s\n", lk_survey_text(s, own[i]));
+    }
     const char *const lines[][2] = {{"consent_approval", s->approval},
                                     {"consent_investigator", s->investigator},
                                     {"consent_contact", s->contact},

@@ -147,7 +147,7 @@ static void the_technical_gate(void **state) {
         site_open(&s, "pages-gate", 6, fields[i]);
         site_enter(&v, &s, "PROLIFIC_PID=abc");
         char *reply = site_ask(&v, "/guide", "", NULL);
-        assert_non_null(strstr(reply, "<p class=\"gate\">This study needs a desktop or laptop"));
+        assert_non_null(strstr(reply, "<aside class=\"gate\">This study needs a desktop or laptop"));
         assert_int_equal(strstr(reply, " wall\">") != NULL, i == 0);
         free(reply);
         site_expect(&v, "/style.css", "", NULL, 200,
@@ -274,7 +274,7 @@ static void debriefing_and_comments(void **state) {
         site_post(&v, "/submit", "", 303, "Location: /done");
         char *reply = site_ask(&v, "/done", "", NULL);
         assert_non_null(strstr(reply, "class=\"code\""));
-        assert_int_equal(strstr(reply, "<h2>About this study</h2>\n<ul>\n<li>") != NULL, !k);
+        assert_int_equal(strstr(reply, "<h2>About this study</h2>\n<p>This study measures the bias of AI") != NULL, !k);
         free(reply);
         site_close(&s);
     }
@@ -295,8 +295,15 @@ static void consent_as_printed(void **state) {
         if (!strstr(text, lines[i])) fail_msg("the consent lacks \"%s\"", lines[i]);
     lk_free(text);
     test_survey_close(&t);
-    struct site s; /* it comes before the guide */
+    struct site s;
     struct visitor v;
+    test_survey_open(&t, "pages-consent", 6, "\"tasks\":1,\"protocol\":\"001\",");
+    assert_ok(lk_survey_consent_text(t.study, &text, sha256));
+    static const char *const points[] = {"Purpose: ", "18 years", "various races, genders and ages", "anonymised"};
+    for (int i = 0; i < 4; i++) assert_non_null(strstr(text, points[i]));
+    lk_free(text);
+    test_survey_close(&t);
+    /* It comes before the guide. */
     site_open(&s, "pages-consent", 6, "\"tasks\":1,\"protocol\":\"000\",\"gold_per_task\":0,");
     site_enter(&v, &s, "PROLIFIC_PID=abc");
     site_expect(&v, "/guide", "", NULL, 303, "Location: /consent");

@@ -46,7 +46,7 @@ void page_begin(const struct survey_page *p, const char *title, const char *body
     page_say(p, title);
     lk_text_add(out, "</title>\n<link rel=\"stylesheet\" href=\"/style.css\">\n</head>\n<body class=\"%s%s\">\n",
                 body_class, p->study->protocol == LK_PROTOCOL_001 ? " wall" : "");
-    say_in(p, "p", "gate", "gate");
+    say_in(p, "aside", "gate", "gate");
     lk_text_add(out, "<main id=\"main\">\n");
     say_in(p, "h1", "", title);
 }
@@ -286,7 +286,7 @@ enum lk_code page_done(struct survey_page *p) {
     page_begin(p, "done_title", "narrow");
     if (p->study->debriefing) {
         say_in(p, "h2", "", "debrief_title");
-        points(p, lk_survey_instrument(p->study, "debriefing_points"));
+        say_in(p, "p", "", "debrief");
     }
     say_in(p, "p", "", "done");
     element(p, "p", "code", code);

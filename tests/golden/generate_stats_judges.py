@@ -137,7 +137,8 @@ def difference():
             value = variance = Fraction(0)
             for group, pairs in zip(groups, rated):
                 mean_f, share = sum(f for _, f in group) / len(group), Fraction(len(group), total)
-                e = [y - use[i % 2] * (f - mean_f) for i, (y, f) in enumerate(pairs)]
+                of = [Fraction(0)] * 2 if len(pairs) == len(group) else use
+                e = [y - of[i % 2] * (f - mean_f) for i, (y, f) in enumerate(pairs)]
                 m = sum(e) / len(e)
                 s2 = sum((v - m) ** 2 for v in e) / (len(e) - 1)
                 value += share * m

@@ -172,7 +172,8 @@ static void estimate(struct draw *d, double confidence, struct lk_prediction_pow
     for (size_t i = 0; i < d->n; i++) {
         struct stratum *s = stratum_of(d, i);
         if (!d->rated[i]) continue;
-        double of_item = lambda[(size_t)s->corrected.n % 2];
+        bool census = s->rated.n == s->judged.n; /* nothing is left to predict */
+        double of_item = census ? 0 : lambda[(size_t)s->corrected.n % 2];
         add(&s->corrected, d->y[i] - of_item * (d->judged[i] - s->judged.f), 0);
         out->lambda += of_item / all.n;
     }

@@ -25,9 +25,9 @@ enum lk_code lk_prediction_powered_mean(const double *y, const double *judged, s
 
 /* Of these n items and no others: all are judged, and those with rated[i] were drawn for people, at random within each
  * stratum (stratum [n], 0 to n_strata - 1; NULL: one). lambda is the slope of y on judged within strata; below 200
- * ratings every second item of a stratum has that of the others, so that an item does not choose its own; 0 where the
- * correlation may be below 0.2 (95 %, one side of a two-sided interval). y is read where rated only. LK_E_INPUT: a
- * stratum outside. */
+ * ratings every second item of a stratum has that of the others, so that an item does not choose its own; 0 in a
+ * stratum that is rated whole, and where the correlation may be below 0.2 (95 %, one side of a two-sided interval). y
+ * is read where rated only. LK_E_INPUT: a stratum outside. */
 enum lk_code lk_difference_estimate(const double *judged, const double *y, const unsigned char *rated,
                                     const int32_t *stratum, size_t n, int n_strata, double confidence,
                                     struct lk_prediction_powered *out);

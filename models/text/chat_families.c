@@ -51,6 +51,7 @@ static enum lk_code qwen_rows(const struct lk_chat *chat, const struct lk_chat_r
     struct lk_image rgb;
     if (request->min_pixels) processor.min_pixels = request->min_pixels;
     if (request->max_pixels) processor.max_pixels = request->max_pixels;
+    if (image->channels == 3) return lk_qwen2_vl_rows(&processor, image, rows, grid_h, grid_w);
     LK_TRY(lk_image_to_rgb(&rgb, image));
     enum lk_code rc = lk_qwen2_vl_rows(&processor, &rgb, rows, grid_h, grid_w);
     lk_image_free(&rgb);

@@ -58,7 +58,7 @@ static enum lk_code open_tokenizer(struct lk_chat *chat, const struct chat_layou
     return rc;
 }
 
-static enum lk_code choose_family(struct lk_chat *chat, struct lk_config *config) {
+static enum lk_code choose_family(struct lk_chat *chat, const struct chat_layout *l, struct lk_config *config) {
     static const struct chat_family *const families[] = {&chat_qwen, &chat_mistral};
     const char *type = NULL;
     lk_config_string_or(config, "model_type", &type, "");
@@ -68,15 +68,15 @@ static enum lk_code choose_family(struct lk_chat *chat, struct lk_config *config
             return LK_OK;
         }
     return lk_fail(LK_E_CONFIG_VALUE,
-                   "%s: model_type of the text encoder: expected \"qwen2_5_vl\" or \"mistral3\", got \"%.80s\"",
-                   chat->folder, type ? type : "");
+                   "%s/%s: model_type of the text encoder: expected \"qwen2_5_vl\" or \"mistral3\", got \"%.80s\"",
+                   chat->folder, l->config, type ? type : "");
 }
 
 static enum lk_code read_configs(struct lk_chat *chat, const struct chat_layout *l) {
     struct lk_config *config, *processor = NULL;
     char *path = NULL;
     LK_TRY(lk_component_config(&config, chat->folder, l->config, NULL));
-    enum lk_code rc = choose_family(chat, config);
+    enum lk_code rc = choose_family(chat, l, config);
     if (!rc) rc = find_first(chat->folder, l->processor, &path);
     if (!rc) rc = lk_config_open(&processor, path);
     lk_free(path);

@@ -17,7 +17,8 @@
 #include "tools/cli/edit/job.h"
 
 /* Items that are asked about between two writes, in multiples of those that are asked at a time. */
-#define VISITS 4
+#define VISITS       4
+#define LOADED_BYTES ((size_t)256 << 20) /* of pictures at a time, or one question's */
 
 struct runner {
     const struct cli_arguments *arguments;
@@ -144,6 +145,13 @@ static void unload(struct lk_judge_item *item) {
     for (int i = 0; i < LK_N_JUDGE_IMAGES; i++) lk_image_free(&item->images[i]);
 }
 
+static size_t n_bytes_of(const struct lk_judge_item *item) {
+    size_t n = 0;
+    for (int i = 0; i < LK_N_JUDGE_IMAGES; i++)
+        n += (size_t)item->images[i].width * (size_t)item->images[i].height * (size_t)item->images[i].channels;
+    return n;
+}
+
 static const char *order_of(const struct runner *r, const struct question *q) {
     return !r->ask.pairwise ? NULL : q->preserved_first ? "preserved_first" : "edited_first";
 }
@@ -173,31 +181,62 @@ static enum lk_code write_lines(struct runner *r, const struct question *questio
     return rc;
 }
 
-/* Questions from number `first` on, n of them. What cannot be shown is named and left out. */
+/* Asks about the pictures that are loaded, and lets go of them. */
+static enum lk_code judge_loaded(struct runner *r, const struct question *questions, struct lk_judge_item *items,
+                                 struct lk_seen *verdicts, int n) {
+    enum lk_code rc = lk_judge_see(&r->judge, items, n, verdicts);
+    if (rc == LK_E_NOMEM && n > 1) { /* each alone may fit */
+        rc = LK_OK;
+        for (int i = 0; i < n; i++) lk_seen_free(&verdicts[i]);
+        for (int i = 0; i < n; i++) {
+            if (!rc) rc = judge_loaded(r, &questions[i], &items[i], &verdicts[i], 1);
+            unload(&items[i]);
+        }
+        return rc;
+    }
+    if (rc == LK_E_NOMEM) {
+        lk_log(LK_LOG_WARNING, "%s: %s", items->item_id, lk_error_text());
+        r->n_failed++;
+        rc = LK_OK;
+    } else if (!rc) {
+        rc = write_lines(r, questions, items, verdicts, n);
+    }
+    for (int i = 0; i < n; i++) {
+        lk_seen_free(&verdicts[i]);
+        unload(&items[i]);
+    }
+    return rc;
+}
+
+/* n questions, as many at once as fit: those whose pictures are loaded stand together at `portion`. What cannot be
+ * shown is named and left out; no verdict depends on the others. */
 static enum lk_code judge_some(struct runner *r, struct question *questions, int n, struct lk_judge_item *items,
                                struct lk_seen *verdicts) {
+    struct question *portion = questions;
+    size_t n_bytes = 0;
     int n_loaded = 0;
     enum lk_code rc = LK_OK;
     for (int i = 0; !rc && i < n; i++) {
         rc = load(r, &questions[i], &items[n_loaded]);
+        bool again = rc == LK_E_NOMEM && n_loaded; /* alone it may fit */
+        if (rc) unload(&items[n_loaded]);
         if (!rc) {
-            struct question q = questions[n_loaded];
-            questions[n_loaded] = questions[i];
+            struct question q = portion[n_loaded];
+            portion[n_loaded] = questions[i];
             questions[i] = q;
-            items[n_loaded].message = &questions[n_loaded].message;
-            n_loaded++;
-            continue;
+            items[n_loaded].message = &portion[n_loaded].message;
+            n_bytes += n_bytes_of(&items[n_loaded++]);
+        } else if (!again && rc != LK_E_INTERNAL) {
+            lk_log(LK_LOG_WARNING, "%s: %s", questions[i].pair->item_id, lk_error_text());
+            r->n_failed++;
+            rc = LK_OK;
         }
-        unload(&items[n_loaded]);
-        if (rc == LK_E_NOMEM || rc == LK_E_INTERNAL) break;
-        lk_log(LK_LOG_WARNING, "%s: %s", questions[i].pair->item_id, lk_error_text());
-        r->n_failed++;
-        rc = LK_OK;
-    }
-    if (!rc) {
-        rc = lk_judge_see(&r->judge, items, n_loaded, verdicts);
-        if (!rc) rc = write_lines(r, questions, items, verdicts, n_loaded);
-        for (int i = 0; i < n_loaded; i++) lk_seen_free(&verdicts[i]);
+        if (!again && (rc || (n_bytes < LOADED_BYTES && i + 1 < n))) continue;
+        rc = judge_loaded(r, portion, items, verdicts, n_loaded);
+        n_bytes = 0;
+        n_loaded = 0;
+        i -= again;
+        portion = &questions[i + 1];
     }
     for (int i = 0; i < n_loaded; i++) unload(&items[i]);
     r->n_asked += (size_t)n;

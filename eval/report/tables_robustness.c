@@ -7,6 +7,7 @@
 #include "engine/base/alloc.h"
 #include "eval/report/agreement.h"
 #include "eval/report/build.h"
+#include "eval/stats/agreement/gwet.h"
 #include "eval/stats/tests/multiple.h"
 
 enum convention { HALF_EVEN, HALF_UP, HALF_DOWN, MINIMUM, MAXIMUM, N_CONVENTIONS };
@@ -109,7 +110,20 @@ static void collect(const struct lk_dataset *data, int axis, struct both *both) 
     }
 }
 
+static enum lk_code gwet_of(const struct both *both, struct lk_gwet *out) {
+    int32_t *counts = lk_calloc(both->n + 1, 5 * sizeof *counts);
+    if (!counts) return lk_fail(LK_E_NOMEM, "report: no memory for %zu scores", both->n);
+    for (size_t i = 0; i < both->n; i++) {
+        counts[5 * i + (size_t)both->g[i] - 1]++;
+        counts[5 * i + (size_t)both->o[i] - 1]++;
+    }
+    enum lk_code rc = lk_gwet_ac(counts, both->n, 5, LK_WEIGHTS_QUADRATIC, out);
+    lk_free(counts);
+    return rc;
+}
+
 static enum lk_code judge_row(struct lk_table *table, int axis, const struct both *both) {
+    struct lk_gwet gwet;
     struct lk_kappa plain, quadratic;
     struct lk_test rho;
     int64_t n = (int64_t)both->n, exact = 0, within = 0;
@@ -120,6 +134,7 @@ static enum lk_code judge_row(struct lk_table *table, int axis, const struct bot
     LK_TRY(lk_cohen_kappa(both->g, both->o, both->n, 1, 5, LK_WEIGHTS_NONE, &plain));
     LK_TRY(lk_cohen_kappa(both->g, both->o, both->n, 1, 5, LK_WEIGHTS_QUADRATIC, &quadratic));
     LK_TRY(lk_spearman(both->x, both->y, both->n, &rho));
+    LK_TRY(gwet_of(both, &gwet));
     lk_table_row(table);
     lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_AXIS, axis));
     lk_table_count(table, n);
@@ -134,6 +149,11 @@ static enum lk_code judge_row(struct lk_table *table, int axis, const struct bot
         lk_table_fixed(table, rho.statistic, 2);
         lk_table_remark(table, rho.p < 0.001 ? "p < 0.001" : "p = %.3f", rho.p);
     }
+    lk_report_number(table, &gwet.ac, 2);
+    if (n)
+        lk_table_rate(table, gwet.prevalence);
+    else
+        lk_table_none(table, "no output with both scores");
     return LK_OK;
 }
 
@@ -155,7 +175,7 @@ static enum lk_code table_judges(struct lk_report *report) {
     both.g = (int32_t *)(void *)(both.y + room);
     both.o = both.g + room;
     enum lk_code rc = lk_table_new(&table, "t_judge", "Agreement of the two judges",
-                                   "Axis|>n|>Exact|>Within 1|>Flagged|>κ|>κ quadratic|>ρ");
+                                   "Axis|>n|>Exact|>Within 1|>Flagged|>κ|>κ quadratic|>ρ|>AC2|>Commonest");
     if (!rc) {
         rc = judge_rows(report, table, &both, &n);
     }
@@ -167,7 +187,9 @@ static enum lk_code table_judges(struct lk_report *report) {
     lk_table_note(table,
                   "Outputs with a score of both judges, both arms. Flagged: more than one level apart, the primary "
                   "judge's score counts. Kappa intervals: normal, 95%%, outputs taken as independent although "
-                  "sources repeat. ρ: Spearman.");
+                  "sources repeat. ρ: Spearman. AC2: Gwet's, quadratic weights. Where nearly all scores are the "
+                  "commonest one, kappa tends to "
+                  "be low and AC2 high, so both stand here with its share.");
     table->no_data = !n;
     return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "eval/survey/store.h"
 #include "tests/common/site.h"
 #include "tests/common/test.h"
 
@@ -278,6 +279,7 @@ static void not_durable_not_acknowledged(void **state) {
     site_consent(&v);
     site_post(&v, "/tasks", "task=1", 303, "Location: /task/1");
     site_expect(&v, "/task/1", "", NULL, 200, "");
+    sqlite3_exec(s.t.survey->sql.db, "PRAGMA synchronous=FULL", NULL, NULL, NULL); /* as lk_survey_open has it */
     disk_is_broken = true;
     site_post(&v, "/task/1", "item=1&lease=1&a.race_drift=2", 500, "");
     disk_is_broken = false;

@@ -82,7 +82,6 @@ static void no_code_before_all_is_answered(void **state) {
     someone(&v, &s, "abc");
     site_post(&v, "/tasks", "task=1", 303, "Location: /task/1");
     assert_ok(lk_survey_visitor(s.t.survey, v.cookie, s.now, &who));
-    sqlite3_exec(s.t.survey->sql.db, "PRAGMA synchronous=OFF", NULL, NULL, NULL);
     for (int i = 0; i < 49; i++) assert_int_equal(test_survey_answer_all(&s.t, &who, i, 2, s.now), LK_SURVEY_DONE);
     site_expect(&v, "/task/1", "", NULL, 200, "49/50 <progress");
     site_post(&v, "/submit", "", 409, "not complete");
@@ -140,7 +139,6 @@ static void sides(void **state) {
     someone(&v, &s, "abc");
     site_post(&v, "/tasks", "task=1", 303, "Location: /task/1");
     assert_ok(lk_survey_visitor(s.t.survey, v.cookie, s.now, &who));
-    sqlite3_exec(s.t.survey->sql.db, "PRAGMA synchronous=OFF", NULL, NULL, NULL);
     for (int i = 0; i < 500; i++) {
         snprintf(path, sizeof path, "/picture/%d/a", i + 1);
         char *reply = site_ask(&v, path, "", NULL); /* pictures of the test hold their name */

@@ -21,6 +21,10 @@ static void to_hex(const unsigned char *digest, size_t n, char out[65]) {
     out[2 * n] = 0;
 }
 
+static enum lk_code cannot(const char *path) {
+    return lk_fail(LK_E_NOMEM, "%s: cannot hash: no memory, or the system's OpenSSL does not allow it", path);
+}
+
 /* Read, not mapped: a failing disk then is an error of one file and no signal. */
 static enum lk_code add_contents(EVP_MD_CTX *context, int fd, const char *path, void *buffer) {
     for (;;) {
@@ -28,7 +32,7 @@ static enum lk_code add_contents(EVP_MD_CTX *context, int fd, const char *path, 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return lk_fail_errno(errno, "%s: cannot read", path);
         if (n == 0) return LK_OK;
-        if (!EVP_DigestUpdate(context, buffer, (size_t)n)) return lk_fail(LK_E_INTERNAL, "%s: cannot hash", path);
+        if (!EVP_DigestUpdate(context, buffer, (size_t)n)) return cannot(path);
     }
 }
 
@@ -44,9 +48,9 @@ static enum lk_code digest(EVP_MD_CTX *context, enum lk_digest kind, int fd, con
     enum lk_code rc = LK_OK;
     if (!EVP_DigestInit_ex(context, kind == LK_DIGEST_GIT_BLOB ? EVP_sha1() : EVP_sha256(), NULL) ||
         !EVP_DigestUpdate(context, head, (size_t)n_head))
-        rc = lk_fail(LK_E_INTERNAL, "%s: cannot hash", path);
+        rc = cannot(path);
     if (!rc) rc = add_contents(context, fd, path, buffer);
-    if (!rc && !EVP_DigestFinal_ex(context, value, &n_value)) rc = lk_fail(LK_E_INTERNAL, "%s: cannot hash", path);
+    if (!rc && !EVP_DigestFinal_ex(context, value, &n_value)) rc = cannot(path);
     if (!rc) to_hex(value, n_value, out);
     lk_free(buffer);
     return rc;

@@ -45,6 +45,7 @@ void lk_page_free(struct lk_page *page) {
     lk_text_free(&page->contents);
     lk_text_free(&page->body);
     lk_text_free(&page->lists);
+    lk_text_free(&page->items);
     lk_store_free(&page->store);
     lk_free(page);
 }

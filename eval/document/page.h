@@ -4,9 +4,9 @@
  *     struct lk_page *page;
  *     LK_TRY(lk_page_new(&page, &(struct lk_page_options){.title = "Audit", .run = "run 7", .date = "2026-01-31",
  * ...})); lk_page_section(page, "models", "Results by model"); lk_page_table(page, table); lk_page_figure(page,
- * &figure); lk_page_image_list(page, "flux/race_change", "FLUX.2-dev: race change, 225 of 1,680"); lk_page_item(page,
- * &item); rc = lk_page_write(page, "out/report.html");      // the first failure of all of the above
- *     lk_page_free(page);
+ * &figure); number = lk_page_item(page, &item); lk_page_image_list(page, "flux/race_change", "FLUX.2-dev: race
+ * change, 225 of 1,680", &number, 1); rc = lk_page_write(page, "out/report.html");      // the first failure of all of
+ * the above lk_page_free(page);
  *
  * Every text is escaped; what is not UTF-8 becomes U+FFFD. Calls after a failure do nothing. */
 #pragma once
@@ -54,6 +54,7 @@ struct lk_page_item {
     const struct lk_page_score *scores;
     int n_scores;
     const char *words; /* the judge's; NULL */
+    const char *again; /* the commands that show how it was made, and make it again; NULL */
 };
 
 struct lk_page;
@@ -74,10 +75,10 @@ void lk_page_figure(struct lk_page *page, const struct lk_figure *figure);
 /* A mosaic of n pictures in rows of at most `columns`. */
 void lk_page_images(struct lk_page *page, const char *caption, int columns, const struct lk_page_image *images, int n);
 
-/* The images behind the cells whose link is `key`: a list, then its items. The lists come last in the page, whenever
- * they are made. */
-void lk_page_image_list(struct lk_page *page, const char *key, const char *title);
-void lk_page_item(struct lk_page *page, const struct lk_page_item *item);
+/* The images behind the cells whose link is `key`: each item stands in the page once, after all else, and lists name it
+ * by its number, which lk_page_item gives: 1, 2, ... Nothing of them is loaded before a reader asks. */
+int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item);
+void lk_page_image_list(struct lk_page *page, const char *key, const char *title, const int32_t *numbers, size_t n);
 
 /* Writes the page whole or not at all. LK_E_INTERNAL when a cell leads to a list that there is not, or two lists,
  * sections, tables or figures have the same id; LK_E_INPUT for a link that is not relative; LK_E_IO, LK_E_DISK_FULL. */

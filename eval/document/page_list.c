@@ -4,17 +4,17 @@
 #include "eval/document/page_parts.h"
 #include "eval/document/table_print.h"
 
-void lk_page_image_list(struct lk_page *page, const char *key, const char *title) {
+void lk_page_image_list(struct lk_page *page, const char *key, const char *title, const int32_t *numbers, size_t n) {
     struct lk_text *out = &page->lists;
     if (page->rc) return;
     lk_page_name(page, &page->keys, key);
-    if (page->in_list) lk_text_add(out, "</div>\n</details>\n");
-    page->in_list = true;
     lk_text_add(out, "<details class=\"list\"><summary>");
     lk_text_escaped(out, title);
-    lk_text_add(out, "</summary>\n<div class=\"items\" id=\"images-");
+    lk_text_add(out, "</summary>\n<p class=\"numbers\" id=\"images-");
     lk_print_fragment(out, key);
-    lk_text_add(out, "\">\n");
+    lk_text_add(out, "\">Of the outputs below");
+    for (size_t i = 0; i < n; i++) lk_text_add(out, " %d", (int)numbers[i]);
+    lk_text_add(out, "</p>\n</details>\n");
 }
 
 static void element(struct lk_text *out, const char *name, const char *text) {
@@ -24,24 +24,25 @@ static void element(struct lk_text *out, const char *name, const char *text) {
 }
 
 static void picture(struct lk_page *page, const char *what, const struct lk_page_image *image) {
-    struct lk_text *out = &page->lists;
+    struct lk_text *out = &page->items;
+    bool full = page->options.images == LK_PAGE_LINKED && image->link; /* the small one leads to the whole */
     if (page->rc || (!image->file && !image->link)) return;
-    lk_text_add(out, "<figure>");
-    page->rc = lk_page_img(page, out, image);
+    lk_text_add(out, full ? "<figure><a href=\"" : "<figure>");
+    if (full) page->rc = lk_page_href(out, image->link);
+    if (full) lk_text_add(out, "\">");
+    if (!page->rc) page->rc = lk_page_img(page, out, image);
+    if (full) lk_text_add(out, "</a>");
     element(out, "figcaption", image->caption ? image->caption : what);
     lk_text_add(out, "</figure>");
 }
 
-void lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
-    struct lk_text *out = &page->lists;
-    if (page->rc) return;
-    if (!page->in_list) {
-        page->rc = lk_fail(LK_E_INTERNAL, "report: item \"%.200s\" before the first image list", item->id);
-        return;
-    }
-    page->n_items++;
-    lk_text_add(out, "<article class=\"item\">");
-    element(out, "h4", item->id);
+int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
+    struct lk_text *out = &page->items;
+    if (page->rc) return 0;
+    int number = (int)++page->n_items;
+    lk_text_add(out, "<article class=\"item\" id=\"item-%d\"><h4>%d. ", number, number);
+    lk_text_escaped(out, item->id);
+    lk_text_add(out, "</h4>");
     lk_text_add(out, "<div class=\"pair\">");
     picture(page, "Source", &item->source);
     picture(page, "Output", &item->output);
@@ -58,5 +59,7 @@ void lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
         lk_text_add(out, "</dl>");
     }
     if (item->words && item->words[0]) element(out, "blockquote", item->words);
+    if (item->again) element(out, "pre", item->again);
     lk_text_add(out, "</article>\n");
+    return number;
 }

@@ -13,10 +13,10 @@ struct lk_page_names {
 struct lk_page {
     struct lk_page_options options; /* texts in the store */
     struct lk_store store;
-    struct lk_text contents, body, lists;
+    struct lk_text contents, body, lists, items;
     struct lk_page_names ids, links, keys;
-    int64_t n_items;
-    bool in_section, in_fold, in_list;
+    int32_t n_items;
+    bool in_section, in_fold;
     enum lk_code rc;
 };
 

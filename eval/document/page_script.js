@@ -80,36 +80,65 @@
     });
   });
 
-  /* The images behind a number: in a dialog where there is one, else in their place at the end of the page. */
+  /* The images behind a number: in a dialog where there is one, some at a time, else by their numbers at the end. */
   var list = function (hash) {
     var target = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1))) : null;
-    return target && target.classList.contains("items") ? target : null;
+    return target && target.classList.contains("numbers") ? target : null;
   };
-  var reveal = function () {
+  var open = function () {
     var target = list(location.hash);
     if (!target) return;
-    target.closest("details").open = true;
+    for (var at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
     target.scrollIntoView();
   };
-  window.addEventListener("hashchange", reveal);
-  reveal();
+  window.addEventListener("hashchange", open);
+  open();
+
+  /* The source over the output, as far as a slider says. */
+  var slider = function (item) {
+    var pair = item.querySelector(".pair"), range = make("input"), label = make("label", "Source over output");
+    if (!pair || pair.querySelectorAll("img").length < 2) return;
+    range.type = "range";
+    range.value = 0;
+    range.addEventListener("input", function () {
+      pair.classList.toggle("over", range.value > 0);
+      pair.style.setProperty("--at", range.value + "%");
+    });
+    label.className = "slide";
+    label.appendChild(range);
+    pair.after(label);
+  };
   if (typeof HTMLDialogElement === "undefined") return;
   document.addEventListener("click", function (event) {
     var link = event.target.closest ? event.target.closest("a.drill") : null;
     var target = link && !event.ctrlKey && !event.metaKey && !event.shiftKey ? list(link.hash) : null;
     if (!target) return;
     event.preventDefault();
-    var dialog = make("dialog"), bar = make("div"), title = make("h2"), close = make("button", "Close"), inside = make("div");
+    var dialog = make("dialog"), bar = make("div"), title = make("h2"), close = make("button", "Close");
+    var inside = make("div"), items = make("div"), more = make("button", "More"), shown = 0;
+    var numbers = target.textContent.match(/\d+/g) || [];
     title.textContent = target.closest("details").querySelector("summary").textContent;
     title.id = "dialog-title";
-    close.type = "button";
+    close.type = more.type = "button";
     bar.className = "bar";
     inside.className = "inside";
+    items.className = "items";
     bar.appendChild(title);
     bar.appendChild(close);
-    var copy = target.cloneNode(true);
-    copy.removeAttribute("id");
-    inside.appendChild(copy);
+    inside.appendChild(items);
+    inside.appendChild(more);
+    var add = function () {
+      numbers.slice(shown, shown + 24).forEach(function (number) {
+        var copy = document.getElementById("item-" + number).cloneNode(true);
+        copy.removeAttribute("id");
+        slider(copy);
+        items.appendChild(copy);
+      });
+      shown += 24;
+      more.hidden = shown >= numbers.length;
+    };
+    more.addEventListener("click", add);
+    add();
     dialog.appendChild(bar);
     dialog.appendChild(inside);
     dialog.setAttribute("aria-labelledby", "dialog-title");

@@ -83,8 +83,9 @@ enum lk_code lk_page_text(struct lk_page *page, struct lk_text *out) {
     struct lk_data_file style, script;
     if (page->rc) return page->rc;
     lk_page_section_end(page);
-    if (page->contents.rc || page->body.rc || page->lists.rc)
-        return page->contents.rc ? page->contents.rc : page->body.rc ? page->body.rc : page->lists.rc;
+    const struct lk_text *parts[] = {&page->contents, &page->body, &page->lists, &page->items};
+    for (int i = 0; i < 4; i++)
+        if (parts[i]->rc) return parts[i]->rc;
     LK_TRY(lk_page_check_names(page));
     if (!lk_data_find("page_style", &style) || !lk_data_find("page_script", &script))
         return lk_fail(LK_E_INTERNAL, "the program has no data page_style and page_script");
@@ -96,8 +97,15 @@ enum lk_code lk_page_text(struct lk_page *page, struct lk_text *out) {
     lk_text_add(out, "</ol>\n</nav>\n<main id=\"main\" tabindex=\"-1\">\n");
     lk_text_bytes(out, page->body.bytes, page->body.n);
     if (page->keys.n) {
-        lk_text_add(out, "<section id=\"behind\" class=\"behind\">\n<h2>Images behind the numbers</h2>\n");
+        lk_text_add(out,
+                    "<section id=\"behind\" class=\"behind\">\n<h2>Images behind the numbers</h2>\n"
+                    "<details class=\"list\"><summary>Which outputs a number is of, %d lists</summary>\n",
+                    page->keys.n);
         lk_text_bytes(out, page->lists.bytes, page->lists.n);
+        lk_text_add(out,
+                    "</details>\n<details class=\"list\"><summary>The outputs, %d</summary>\n<div class=\"items\">\n",
+                    (int)page->n_items);
+        lk_text_bytes(out, page->items.bytes ? page->items.bytes : "", page->items.n);
         lk_text_add(out, "</div>\n</details>\n</section>\n");
     }
     lk_text_add(out, "<footer>\n");

@@ -27,9 +27,9 @@ struct lk_report_entry {
     struct lk_figure *figure; /* one of the two */
 };
 
-/* The images behind a cell. */
+/* The images behind a cell: outputs of the group for which the measure holds. */
 struct lk_report_images {
-    int race, model; /* -1: any */
+    struct lk_group group;
     enum lk_measure measure;
 };
 
@@ -79,9 +79,11 @@ bool lk_report_has_items(const struct lk_report *report, const struct lk_group *
 void lk_report_number(struct lk_table *table, const struct lk_number *number, int decimals);
 /* The last cell gets the Wilson interval of a rate (outputs taken as independent). n > 0. */
 void lk_report_interval(struct lk_report *report, struct lk_table *table, struct lk_rate rate);
-/* The last cell leads to the images behind it: outputs of one race and model (-1: any) for which the measure holds. */
-void lk_report_link(struct lk_report *report, struct lk_table *table, int race, int model, enum lk_measure measure);
-void lk_report_images_key(int race, int model, enum lk_measure measure, char key[96]);
+/* The last cell leads to the images behind it. Pages that hold their pictures have those by race and model alone. */
+void lk_report_link(struct lk_report *report, struct lk_table *table, const struct lk_group *group,
+                    enum lk_measure measure);
+/* "flux-Indian-race_drift"; further levels follow. */
+void lk_report_images_key(const struct lk_report_images *images, char key[160]);
 
 /* The study's rank tests on the raters' means, for the table of tests and for quality control. */
 struct lk_human_test {

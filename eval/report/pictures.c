@@ -1,10 +1,12 @@
 /* Images of a report: a mosaic by prompt and race, and the outputs behind the cells of its tables. */
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/base/alloc.h"
 #include "eval/report/write.h"
 
 enum { MOSAIC_PROMPTS = 6 }; /* rows of a mosaic */
@@ -65,58 +67,141 @@ const char *lk_report_prompt(const struct lk_report *report, int prompt) {
                                       : report->prompts.w[prompt - LK_N_EDIT_PROMPTS].text;
 }
 
-static void item(const struct lk_report *report, const char *folder, struct lk_page *page, const struct lk_item *at) {
-    static const char *const levels[] = {"1 of 5", "2 of 5", "3 of 5", "4 of 5", "5 of 5"};
+/* Ratings of each item, one item after the other: those of item i are at[first[i]] to at[first[i + 1] - 1]. */
+struct raters_answers {
+    size_t *first, *at;
+};
+
+static enum lk_code sort_ratings(const struct lk_dataset *data, struct raters_answers *out) {
+    out->first = lk_calloc(data->n_items + 2, sizeof *out->first);
+    out->at = lk_malloc((data->n_ratings + 1) * sizeof *out->at);
+    if (!out->first || !out->at) return lk_fail(LK_E_NOMEM, "report: no memory for the raters' answers");
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t r = 0; r < data->n_ratings; r++) {
+            const struct lk_rating *rating = &data->ratings[r];
+            if (rating->item < 0 || rating->is_gold || data->raters[rating->rater].excluded) continue;
+            if (pass)
+                out->at[out->first[rating->item + 1]++] = r;
+            else
+                out->first[rating->item + 2]++;
+        }
+        for (size_t i = 2; i < data->n_items + 2 && !pass; i++) out->first[i] += out->first[i - 1];
+    }
+    return LK_OK;
+}
+
+/* "4 of 5; judges 4, 3; raters 3, 4, 4"; false when nobody scored it. */
+static bool print_score(const struct lk_report *report, const struct raters_answers *raters, const struct lk_item *at,
+                        int axis, char out[160]) {
+    size_t index = (size_t)(at - report->data->items);
+    int n = 0;
+    if (at->score[axis]) n = snprintf(out, 160, "%d of 5", at->score[axis]);
+    if (at->judge[0][axis] && at->judge[1][axis])
+        n += snprintf(out + n, 160 - (size_t)n, "; judges %d, %d", at->judge[0][axis], at->judge[1][axis]);
+    for (size_t k = raters->first[index], m = 0; k < raters->first[index + 1] && n < 120; k++) {
+        int score = report->data->ratings[raters->at[k]].score[axis];
+        if (score) n += snprintf(out + n, 160 - (size_t)n, "%s%d", m++ ? ", " : n ? "; raters " : "raters ", score);
+    }
+    return n > 0;
+}
+
+/* Of a PNG that is linked, which holds its recipe. */
+static const char *print_commands(const struct lk_report_place *source, const struct lk_report_place *output,
+                                  char out[5 * PATH_MAX]) {
+    const char *dot = strrchr(output->link, '.');
+    if (!dot || strcmp(dot, ".png") || strchr(output->link, '\'') || strchr(source->link, '\'')) return NULL;
+    snprintf(out, 5 * PATH_MAX, "likeness show '%.4000s'\nlikeness rerun '%.4000s' -m MODEL%s%.4000s%s -o again.png",
+             output->link, output->link, *source->link ? " -r '" : "", source->link, *source->link ? "'" : "");
+    return out;
+}
+
+static int32_t item(const struct lk_report *report, const struct raters_answers *raters, const char *folder,
+                    struct lk_page *page, const struct lk_item *at) {
     struct lk_page_score scores[LK_N_AXES];
     struct lk_report_place source, output;
-    char alt[2][160];
+    char alt[2][160], values[LK_N_AXES][160], commands[5 * PATH_MAX];
+    bool linked = !report->options.embed_images && !report->options.audit_safe;
     int n = 0;
     for (int a = 0; a < LK_N_AXES; a++)
-        if (at->score[a])
-            scores[n++] = (struct lk_page_score){lk_factor_display(LK_FACTOR_AXIS, a), levels[at->score[a] - 1]};
+        if (print_score(report, raters, at, a, values[a]))
+            scores[n++] = (struct lk_page_score){lk_factor_display(LK_FACTOR_AXIS, a), values[a]};
     lk_report_locate(report, folder, at->source_image, &source);
     lk_report_locate(report, folder, at->image, &output);
     snprintf(alt[0], sizeof alt[0], "Source: %s, %s, %s", lk_factor_display(LK_FACTOR_RACE, at->race),
              lk_factor_display(LK_FACTOR_GENDER, at->gender), lk_factor_display(LK_FACTOR_AGE, at->age));
     snprintf(alt[1], sizeof alt[1], "Output of %s for prompt %s", lk_factor_display(LK_FACTOR_MODEL, at->model),
              lk_prompt_id(at->prompt));
-    lk_page_item(page, &(struct lk_page_item){.id = at->id,
-                                              .prompt = lk_report_prompt(report, at->prompt),
-                                              .source = lk_report_shown(&source, alt[0], NULL),
-                                              .output = lk_report_shown(&output, alt[1], NULL),
-                                              .scores = scores,
-                                              .n_scores = n,
-                                              .words = at->evidence});
+    return lk_page_item(page,
+                        &(struct lk_page_item){.id = at->id,
+                                               .prompt = lk_report_prompt(report, at->prompt),
+                                               .source = lk_report_shown(&source, alt[0], NULL),
+                                               .output = lk_report_shown(&output, alt[1], NULL),
+                                               .scores = scores,
+                                               .n_scores = n,
+                                               .words = at->evidence,
+                                               .again = linked ? print_commands(&source, &output, commands) : NULL});
 }
 
-static void list(const struct lk_report *report, const char *folder, struct lk_page *page,
-                 const struct lk_report_images *images) {
-    struct lk_group group = LK_GROUP_ANY;
-    char key[96], title[256];
-    group.race = images->race;
-    group.model = images->model;
-    struct lk_rate rate = lk_measure_rate(report->data, &group, images->measure, &report->options.thresholds);
-    lk_report_images_key(images->race, images->model, images->measure, key);
-    snprintf(title, sizeof title, "%s, %s: %s, %lld of %lld",
-             images->model < 0 ? "All models" : lk_factor_display(LK_FACTOR_MODEL, images->model),
-             images->race < 0 ? "all races" : lk_factor_display(LK_FACTOR_RACE, images->race),
-             lk_measure_name(images->measure), (long long)rate.k, (long long)rate.n);
-    lk_page_image_list(page, key, title);
-    for (size_t i = 0; i < report->data->n_items; i++) {
-        const struct lk_item *at = &report->data->items[i];
-        if (lk_group_has(&group, at) &&
-            lk_measure_of(images->measure, at->score, at->prompt, &report->options.thresholds) == 1)
-            item(report, folder, page, at);
-    }
+static bool is_behind(const struct lk_report *report, const struct lk_report_images *images, const struct lk_item *at) {
+    return lk_group_has(&images->group, at) &&
+           lk_measure_of(images->measure, at->score, at->prompt, &report->options.thresholds) == 1;
+}
+
+/* "FLUX.2-dev, Indian, 20s, O-01: Race change, 44 of 240" */
+static void print_title(const struct lk_report *report, const struct lk_report_images *images, char out[320]) {
+    const struct lk_group *g = &images->group;
+    const int levels[] = {g->gender, g->age, g->age_group, g->category};
+    static const enum lk_factor factors[] = {LK_FACTOR_GENDER, LK_FACTOR_AGE, LK_FACTOR_AGE_GROUP, LK_FACTOR_CATEGORY};
+    struct lk_rate rate = lk_measure_rate(report->data, g, images->measure, &report->options.thresholds);
+    int n = snprintf(out, 320, "%s, %s", g->model < 0 ? "All models" : lk_factor_display(LK_FACTOR_MODEL, g->model),
+                     g->race < 0 ? "all races" : lk_factor_display(LK_FACTOR_RACE, g->race));
+    for (int i = 0; i < 4; i++)
+        if (levels[i] >= 0) n += snprintf(out + n, 320 - (size_t)n, ", %s", lk_factor_display(factors[i], levels[i]));
+    if (g->prompt >= 0) n += snprintf(out + n, 320 - (size_t)n, ", %s", lk_prompt_id(g->prompt));
+    if (g->subcategory >= 0) n += snprintf(out + n, 320 - (size_t)n, ", %s", lk_subcategory_name(g->subcategory));
+    snprintf(out + n, 320 - (size_t)n, ": %s, %lld of %lld", lk_measure_name(images->measure), (long long)rate.k,
+             (long long)rate.n);
 }
 
 static bool listed_before(const struct lk_report *report, size_t n) {
     const struct lk_report_images *a = &report->images[n];
-    for (size_t i = 0; i < n; i++) {
-        const struct lk_report_images *b = &report->images[i];
-        if (a->race == b->race && a->model == b->model && a->measure == b->measure) return true;
-    }
+    for (const struct lk_report_images *b = report->images; b < a; b++)
+        if (a->measure == b->measure && a->group.by_content == b->group.by_content &&
+            !memcmp(&a->group, &b->group, offsetof(struct lk_group, by_content)))
+            return true;
     return false;
+}
+
+/* Every output that a list names, once, then the lists. number [n_items], listed [n_items] */
+static void put_lists(const struct lk_report *report, const struct raters_answers *raters, const char *folder,
+                      struct lk_page *page, int32_t *number, int32_t *listed) {
+    const struct lk_dataset *data = report->data;
+    for (size_t i = 0; i < data->n_items; i++)
+        for (size_t k = 0; k < report->n_images && !number[i]; k++)
+            if (is_behind(report, &report->images[k], &data->items[i]))
+                number[i] = item(report, raters, folder, page, &data->items[i]);
+    for (size_t k = 0; k < report->n_images; k++) {
+        char key[160], title[320];
+        size_t n = 0;
+        if (listed_before(report, k)) continue;
+        for (size_t i = 0; i < data->n_items; i++)
+            if (is_behind(report, &report->images[k], &data->items[i])) listed[n++] = number[i];
+        lk_report_images_key(&report->images[k], key);
+        print_title(report, &report->images[k], title);
+        lk_page_image_list(page, key, title, listed, n);
+    }
+}
+
+static enum lk_code lists(const struct lk_report *report, const char *folder, struct lk_page *page) {
+    struct raters_answers raters = {NULL, NULL};
+    int32_t *numbers = lk_calloc(2 * report->data->n_items + 1, sizeof *numbers);
+    enum lk_code rc = numbers ? sort_ratings(report->data, &raters)
+                              : lk_fail(LK_E_NOMEM, "report: no memory for the lists of pictures");
+    if (!rc) put_lists(report, &raters, folder, page, numbers, numbers + report->data->n_items);
+    lk_free(raters.first);
+    lk_free(raters.at);
+    lk_free(numbers);
+    return rc;
 }
 
 /* The first output of a model for a prompt and a race that has an image. */
@@ -174,7 +259,5 @@ enum lk_code lk_report_pictures(const struct lk_report *report, const char *fold
     char real[PATH_MAX];
     if (!realpath(folder, real)) return lk_fail(LK_E_IO, "report: %s: the folder cannot be found again", folder);
     LK_TRY(mosaic(report, real, page));
-    for (size_t i = 0; i < report->n_images; i++)
-        if (!listed_before(report, i)) list(report, real, page, &report->images[i]);
-    return LK_OK;
+    return lists(report, real, page);
 }

@@ -79,21 +79,35 @@ void lk_report_interval(struct lk_report *report, struct lk_table *table, struct
         lk_table_interval(table, number.low, number.high);
 }
 
-void lk_report_link(struct lk_report *report, struct lk_table *table, int race, int model, enum lk_measure measure) {
-    char key[96];
+void lk_report_link(struct lk_report *report, struct lk_table *table, const struct lk_group *group,
+                    enum lk_measure measure) {
+    const struct lk_report_images images = {*group, measure};
+    bool held = report->options.embed_images || report->options.audit_safe;
+    bool plain = group->race >= 0 && group->model >= 0 && group->gender < 0 && group->category < 0;
+    char key[160];
+    if (held && !plain) return;
     enum lk_code rc = lk_grow(&report->images, &report->images_capacity, report->n_images + 1, sizeof *report->images);
     if (rc) {
         if (!table->rc) table->rc = rc;
         return;
     }
-    report->images[report->n_images++] = (struct lk_report_images){race, model, measure};
-    lk_report_images_key(race, model, measure, key);
+    report->images[report->n_images++] = images;
+    lk_report_images_key(&images, key);
     lk_table_link(table, key);
 }
 
-void lk_report_images_key(int race, int model, enum lk_measure measure, char key[96]) {
-    snprintf(key, 96, "%s-%s-%s", model < 0 ? "all" : lk_factor_key(LK_FACTOR_MODEL, model),
-             race < 0 ? "all" : lk_factor_key(LK_FACTOR_RACE, race), lk_measure_key(measure));
+void lk_report_images_key(const struct lk_report_images *images, char key[160]) {
+    const struct lk_group *g = &images->group;
+    const int levels[] = {g->gender, g->age, g->age_group, g->category};
+    static const enum lk_factor factors[] = {LK_FACTOR_GENDER, LK_FACTOR_AGE, LK_FACTOR_AGE_GROUP, LK_FACTOR_CATEGORY};
+    int n = snprintf(key, 160, "%s-%s-%s", g->model < 0 ? "all" : lk_factor_key(LK_FACTOR_MODEL, g->model),
+                     g->race < 0 ? "all" : lk_factor_key(LK_FACTOR_RACE, g->race), lk_measure_key(images->measure));
+    for (int i = 0; i < 4; i++)
+        if (levels[i] >= 0) n += snprintf(key + n, 160 - (size_t)n, "-%s", lk_factor_key(factors[i], levels[i]));
+    if (g->prompt >= 0) n += snprintf(key + n, 160 - (size_t)n, "-%s", lk_prompt_id(g->prompt));
+    if (g->subcategory >= 0)
+        snprintf(key + n, 160 - (size_t)n, "-%s-%s", lk_subcategory_name(g->subcategory),
+                 g->by_content ? "content" : "printed");
 }
 
 const struct lk_table *lk_report_table(const struct lk_report *report, const char *id) {

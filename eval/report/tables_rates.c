@@ -14,7 +14,9 @@ static void rate_cell(struct lk_report *report, struct lk_table *table, const st
                       enum lk_measure measure) {
     struct lk_rate rate = lk_measure_rate(report->data, group, measure, &report->options.thresholds);
     lk_table_percent(table, rate.k, rate.n);
-    if (rate.n) lk_report_interval(report, table, rate);
+    if (!rate.n) return;
+    lk_report_interval(report, table, rate);
+    if (rate.k) lk_report_link(report, table, group, measure);
 }
 
 static enum lk_code table_12(struct lk_report *report) {
@@ -101,11 +103,10 @@ static enum lk_code table_13(struct lk_report *report) {
         lk_table_row(table);
         lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_RACE, order[i]));
         for (int m = 0; m < LK_N_MODELS; m++) {
-            struct lk_rate rate = rates[order[i]][m];
-            lk_table_percent(table, rate.k, rate.n);
-            if (!rate.n) continue;
-            lk_report_interval(report, table, rate);
-            lk_report_link(report, table, order[i], m, LK_MEASURE_RACE_DRIFT);
+            struct lk_group group = LK_GROUP_ANY;
+            group.model = m;
+            group.race = order[i];
+            rate_cell(report, table, &group, LK_MEASURE_RACE_DRIFT);
         }
     }
     disparity_row(table, rates);

@@ -169,6 +169,49 @@ static void small_mosaic_holds_all(void **state) {
     lk_dataset_free(&data);
 }
 
+/* A count leads to its outputs: which they are, what judges and raters said, how each was made. */
+static void behind_every_count(void **state) {
+    (void)state;
+    struct lk_dataset data;
+    struct lk_report_options options;
+    struct lk_rating *rating;
+    char out[3200];
+    lk_report_options_init(&options);
+    study(&data, 1, 1);
+    const char *ids[] = {"ann", "bob"};
+    for (int r = 0; r < 2; r++) {
+        int32_t rater;
+        assert_ok(lk_dataset_rater(&data, ids[r], 3, &rater));
+        assert_ok(lk_dataset_rating(&data, &rating));
+        rating->item = 0;
+        rating->rater = rater;
+        rating->score[LK_AXIS_EDIT_SUCCESS] = (uint8_t)(2 + r);
+        data.raters[r].excluded = r;
+    }
+    data.items[0].judge[0][LK_AXIS_EDIT_SUCCESS] = 4;
+    data.items[0].judge[1][LK_AXIS_EDIT_SUCCESS] = 5;
+    snprintf(out, sizeof out, "%s/behind", folder);
+    write_report(&data, &options, out);
+    char *html = text_of(out, "report.html");
+    int n = 0;
+    for (const char *at = html; (at = strstr(at, "<article class=\"item\"")); at++) n++;
+    assert_int_equal(n, data.n_items);
+    assert_non_null(strstr(html, "<dd>4 of 5; judges 4, 5; raters 2</dd>"));
+    assert_non_null(strstr(html, "<a href=\"./../p0.png\"><img loading=\"lazy\""));
+    assert_non_null(strstr(html, "likeness rerun &#39;../p1.png&#39; -m MODEL -r &#39;../p0.png&#39; -o again.png"));
+    static const char *const keys[] = {"flux-all-edit_success", "all-Black-edit_success", "all-all-edit_success-Male",
+                                       "all-all-edit_success-O-01", "all-all-edit_success-Authority-content"};
+    for (int k = 0; k < 5; k++) {
+        char link[96], list[96];
+        snprintf(link, sizeof link, "class=\"drill\" href=\"#images-%s\"", keys[k]);
+        snprintf(list, sizeof list, "id=\"images-%s\">Of the outputs below ", keys[k]);
+        if (!strstr(html, link)) fail_msg("no cell leads to %s", keys[k]);
+        if (!strstr(html, list)) fail_msg("no list %s", keys[k]);
+    }
+    free(html);
+    lk_dataset_free(&data);
+}
+
 /* The order of the captions below a row of the figure. */
 static void one_prompt_across_the_races(void **state) {
     (void)state;
@@ -204,6 +247,7 @@ int main(void) {
         cmocka_unit_test(mosaic_holds_what_is_drawn),
         cmocka_unit_test(small_mosaic_holds_all),
         cmocka_unit_test(one_prompt_across_the_races),
+        cmocka_unit_test(behind_every_count),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

@@ -5,6 +5,15 @@
 
 #include "eval/judge/legacy.h"
 
+enum { DIGITS = 5 };
+static const double low_mass = 0.9;
+
+bool judge_record_low_mass(const struct lk_seen *v) {
+    for (int a = 0; v->valid && a < LK_N_AXES; a++)
+        if (v->thought[a].n_words == DIGITS && v->thought[a].mass < low_mass) return true;
+    return false;
+}
+
 static bool add_text(cJSON *to, const char *key, const char *text) {
     return cJSON_AddStringToObject(to, key, text) != NULL;
 }
@@ -39,6 +48,17 @@ static bool add_scores(cJSON *line, const struct lk_seen *v) {
     return scores && (!v->answer.evidence || add_text(line, "evidence_summary", v->answer.evidence));
 }
 
+/* The axes at which the model would rather have said something else than a digit. */
+static bool add_low_mass(cJSON *line, const struct lk_seen *v) {
+    cJSON *list = judge_record_low_mass(v) ? cJSON_AddArrayToObject(line, "low_mass") : NULL;
+    for (int a = 0; list && a < LK_N_AXES; a++) {
+        const struct lk_form_choice *t = &v->thought[a];
+        if (t->n_words != DIGITS || t->mass >= low_mass) continue;
+        if (!cJSON_AddItemToArray(list, cJSON_CreateString(lk_factor_key(LK_FACTOR_AXIS, a)))) return false;
+    }
+    return list || !judge_record_low_mass(v);
+}
+
 /* Per axis: probabilities of 1 to 5, their sum among all tokens, mean and entropy. */
 static bool add_thoughts(cJSON *line, const struct lk_seen *v) {
     static const char *const names[] = {"probabilities", "mass", "expected", "entropy"};
@@ -48,14 +68,14 @@ static bool add_thoughts(cJSON *line, const struct lk_seen *v) {
     for (int a = 0; a < LK_N_AXES; a++) {
         const struct lk_form_choice *t = &v->thought[a];
         const char *key = lk_factor_key(LK_FACTOR_AXIS, a);
-        if (t->n_words != 5) continue;
-        cJSON *five = cJSON_CreateDoubleArray(t->probability, 5);
+        if (t->n_words != DIGITS) continue;
+        cJSON *five = cJSON_CreateDoubleArray(t->probability, DIGITS);
         if (!five || !cJSON_AddItemToObject(parts[0], key, five) || !cJSON_AddNumberToObject(parts[1], key, t->mass) ||
             !cJSON_AddNumberToObject(parts[2], key, lk_thought_expected(t)) ||
             !cJSON_AddNumberToObject(parts[3], key, lk_thought_entropy(t)))
             return false;
     }
-    return true;
+    return add_low_mass(line, v);
 }
 
 static double confidence_of(const struct lk_form_choice *t) { return t->n_words ? t->probability[t->chosen] : 0; }

@@ -12,6 +12,9 @@ struct judge_record {
     unsigned quantized;
 };
 
+/* Whether the model gave the digits less than 0.9 of its probability where it wrote some score: it wanted to say
+ * something else. Such axes stand in the line as "low_mass". */
+bool judge_record_low_mass(const struct lk_seen *verdict);
 /* LK_E_NOMEM. */
 enum lk_code judge_record_add(const struct judge_record *record, const struct lk_judge_item *item,
                               const struct lk_seen *verdict, struct lk_text *lines);

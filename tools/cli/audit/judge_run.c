@@ -31,7 +31,7 @@ struct runner {
     struct lk_judge_ask ask;
     struct lk_store texts;
     char **done; /* "ITEM ORDER", sorted */
-    size_t n_done, done_capacity, n_asked, n_failed, n_skipped;
+    size_t n_done, done_capacity, n_asked, n_failed, n_skipped, n_low_mass;
 };
 
 /* Something to ask: an item, of a comparison in one order. */
@@ -173,6 +173,7 @@ static enum lk_code write_lines(struct runner *r, const struct question *questio
                    v->attempts[v->n_attempts - 1].error);
             r->n_failed++;
         }
+        r->n_low_mass += judge_record_low_mass(v);
         r->record.order = order_of(r, &questions[i]);
         rc = judge_record_add(&r->record, &items[i], v, &lines);
     }
@@ -292,6 +293,11 @@ static enum lk_code judge_all(struct runner *r) {
 static enum lk_code conclude(const struct runner *r) {
     const char *path = cli_pairs_name(&r->arguments->report);
     size_t n_bad = r->n_failed + r->pairs.rejects.n, n_all = r->n_asked + r->pairs.rejects.n;
+    if (r->n_low_mass)
+        lk_log(LK_LOG_WARNING,
+               "%zu of %zu items: the judge gave the digits 1 to 5 less than 0.9 of its probability; see "
+               "\"low_mass\" in %s",
+               r->n_low_mass, n_all, r->arguments->output);
     if (r->n_skipped) lk_log(LK_LOG_INFO, "%zu were judged before", r->n_skipped);
     if (!n_all && !r->n_skipped) return lk_fail(LK_E_INPUT, "%s: expected pictures with their sources, got none", path);
     if (!n_bad) return LK_OK;

@@ -32,11 +32,16 @@ bool lk_survey_id_is_valid(const char *id) {
     return n >= 1 && n <= 64 && !id[n];
 }
 
-enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]) {
-    char salted[160], worker[65], token_sha256[65];
-    if (!lk_survey_id_is_valid(external_id)) return lk_fail(LK_E_INPUT, "not a participant's id");
+static void worker_of(const struct lk_survey *s, const char *external_id, char worker[65]) {
+    char salted[160];
     int n = snprintf(salted, sizeof salted, "%s%s", s->salt, external_id);
     lk_sha256(salted, (size_t)n, worker);
+}
+
+enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]) {
+    char worker[65], token_sha256[65];
+    if (!lk_survey_id_is_valid(external_id)) return lk_fail(LK_E_INPUT, "not a participant's id");
+    worker_of(s, external_id, worker);
     LK_TRY(lk_survey_token(token));
     lk_sha256(token, 64, token_sha256);
     LK_TRY(lk_sql_begin(&s->sql));
@@ -55,6 +60,24 @@ enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool 
                        "NOT IN (SELECT rowid FROM sessions WHERE participant=(SELECT id FROM participants WHERE "
                        "worker=?1) ORDER BY rowid DESC LIMIT 5)",
                        "t", worker);
+    return lk_sql_end(&s->sql, rc);
+}
+
+enum lk_code lk_survey_forget(struct lk_survey *s, const char *external_id) {
+    static const char *const rows[] = {
+        "DELETE FROM answers WHERE claim IN (SELECT id FROM claims WHERE participant=?1)",
+        "DELETE FROM claims WHERE participant=?1", "DELETE FROM events WHERE participant=?1",
+        "DELETE FROM sessions WHERE participant=?1", "DELETE FROM participants WHERE id=?1"};
+    char worker[65];
+    int64_t id;
+    if (!lk_survey_id_is_valid(external_id)) return lk_fail(LK_E_INPUT, "not a participant's id");
+    worker_of(s, external_id, worker);
+    /* What is gone is gone from the file and from its journal too. */
+    sqlite3_exec(s->sql.db, "PRAGMA secure_delete=ON; PRAGMA journal_mode=TRUNCATE", NULL, NULL, NULL);
+    LK_TRY(lk_sql_begin(&s->sql));
+    enum lk_code rc = lk_sql_number(&s->sql, &id, 0, "SELECT id FROM participants WHERE worker=?1", "t", worker);
+    if (!rc && !id) rc = lk_fail(LK_E_NOT_FOUND, "nobody of this id has entered");
+    for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) rc = lk_sql_run(&s->sql, rows[i], "i", id);
     return lk_sql_end(&s->sql, rc);
 }
 

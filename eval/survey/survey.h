@@ -51,6 +51,8 @@ bool lk_survey_id_is_valid(const char *external_id); /* 1 to 64 of A-Z a-z 0-9 -
 /* A new session for the platform's id, which is stored as a salted hash only. token: 64 hex digits, also not stored;
  * it ends after 30 days, or when five newer ones are there. LK_E_INPUT: too many new participants in this hour. */
 enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]);
+/* Deletes all that is kept of the participant; a place that was taken is free again. LK_E_NOT_FOUND. */
+enum lk_code lk_survey_forget(struct lk_survey *s, const char *external_id);
 /* LK_E_NOT_FOUND when the token opens nothing. */
 enum lk_code lk_survey_visitor(struct lk_survey *s, const char *token, int64_t now, struct lk_survey_visitor *out);
 /* What a form of this session must carry: 64 hex digits. */

@@ -123,6 +123,41 @@ static void nothing_tells_who(void **state) {
     site_close(&s);
 }
 
+/* Who asks for it is forgotten: no trace in the store, a free place, a stranger when they come again. */
+static void forgotten(void **state) {
+    struct site s;
+    struct visitor v[2], again;
+    struct lk_survey_visitor who[2];
+    struct lk_text text = {0};
+    (void)state;
+    site_open(&s, "rules-forget", 6, "\"tasks\":1,\"places\":2,\"protocol\":\"001\",\"min_seconds\":0,");
+    for (int i = 0; i < 2; i++) {
+        someone(&v[i], &s, i ? "stays" : "goes");
+        site_post(&v[i], "/tasks", "task=1", 303, "Location: /task/1");
+        site_expect(&v[i], "/task/1", "", NULL, 200, "");
+        site_post(&v[i], "/task/1",
+                  i ? "item=1&lease=1&edit_success=4&comment=kept" : "item=1&lease=1&edit_success=2&comment=dropped",
+                  200, "");
+        site_post(&v[i], "/problem", "", 200, "");
+        assert_ok(lk_survey_visitor(s.t.survey, v[i].cookie, s.now, &who[i]));
+    }
+    assert_fails(lk_survey_forget(s.t.survey, "gone"), LK_E_NOT_FOUND, "nobody");
+    assert_ok(lk_survey_forget(s.t.survey, "goes"));
+    site_expect(&v[0], "/task/1", "", NULL, 303, "Location: /\r\n");
+    site_expect(&v[1], "/task/1", "", NULL, 200, "");
+    assert_false(test_survey_store_has(&s.t, who[0].worker));
+    assert_false(test_survey_store_has(&s.t, "dropped"));
+    assert_true(test_survey_store_has(&s.t, who[1].worker));
+    assert_ok(lk_survey_export_answers(s.t.survey, false, true, &text));
+    assert_ok(lk_survey_export_participants(s.t.survey, &text));
+    assert_null(strstr(text.bytes, who[0].worker));
+    assert_non_null(strstr(text.bytes, "\"comment\":\"kept\""));
+    lk_text_free(&text);
+    someone(&again, &s, "goes");
+    site_post(&again, "/tasks", "task=1", 303, "Location: /task/1");
+    site_close(&s);
+}
+
 /* Over 500 pairs of one rater 40 to 60 % show the edited picture as A, the same again, and an answer "A" is exported as
  * the arm that was shown there. */
 static void sides(void **state) {
@@ -260,6 +295,7 @@ int main(void) {
         cmocka_unit_test(places),
         cmocka_unit_test(no_code_before_all_is_answered),
         cmocka_unit_test(nothing_tells_who),
+        cmocka_unit_test(forgotten),
         cmocka_unit_test(sides),
         cmocka_unit_test(only_so_often),
         cmocka_unit_test(behind_a_proxy),

@@ -250,14 +250,22 @@ static enum lk_code print_cost(const char *name) {
 enum lk_code cli_survey(const struct cli_arguments *a) {
     struct opened o;
     const char *what = a->positional;
+    bool forget = !strcmp(what, "forget");
+    if (forget == !a->more[1])
+        return lk_fail(LK_E_USAGE,
+                       forget ? "survey forget: expected STUDY.json and a participant's id"
+                              : "survey %s: \"%.40s\" is one too many",
+                       what, a->more[1]);
     if (!strcmp(what, "hit")) return print_hit();
     if (!strcmp(what, "gold")) return build_gold(a);
     if (!strcmp(what, "cost")) return print_cost(a->more[0]);
     bool pilot = !strcmp(what, "pilot"), export = !strcmp(what, "export");
-    if (!pilot && !export && strcmp(what, "codes"))
-        return lk_fail(LK_E_USAGE, "survey: expected gold, export, codes, pilot, hit or cost, got \"%.40s\"", what);
+    if (!pilot && !export && !forget && strcmp(what, "codes"))
+        return lk_fail(LK_E_USAGE, "survey: expected gold, export, codes, forget, pilot, hit or cost, got \"%.40s\"",
+                       what);
     LK_TRY(open_all(&o, a, a->more[0], pilot));
-    enum lk_code rc = export  ? export_all(&o, a)
+    enum lk_code rc = export   ? export_all(&o, a)
+                      : forget ? lk_survey_forget(o.survey, a->more[1])
                       : pilot ? lk_survey_pilot(o.survey, a->survey.pilot ? (int)a->survey.pilot : 30, wall_clock(NULL))
                               : verify_codes(&o, a);
     close_all(&o);

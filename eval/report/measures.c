@@ -159,6 +159,12 @@ struct lk_mean lk_mean_of(const struct lk_dataset *data, const struct lk_group *
 struct lk_paired lk_paired_of(const struct lk_dataset *data, struct lk_group group, enum lk_axis axis,
                               enum lk_score_source source, bool magnitude, bool drifted_only,
                               const struct lk_thresholds *thresholds) {
+    return lk_paired_list(data, group, axis, source, magnitude, drifted_only, thresholds, NULL, NULL);
+}
+
+struct lk_paired lk_paired_list(const struct lk_dataset *data, struct lk_group group, enum lk_axis axis,
+                                enum lk_score_source source, bool magnitude, bool drifted_only,
+                                const struct lk_thresholds *thresholds, double *change, int32_t *sources) {
     struct lk_paired paired = {0, 0, 0};
     group.arm = LK_ARM_EDITED;
     for (size_t i = 0; i < data->n_items; i++) {
@@ -170,8 +176,11 @@ struct lk_paired lk_paired_of(const struct lk_dataset *data, struct lk_group gro
         if (drifted_only && item->score[LK_AXIS_RACE_DRIFT] < thresholds->drift &&
             item->score[LK_AXIS_GENDER_DRIFT] < thresholds->drift)
             continue;
-        paired.edited += magnitude ? fabs(edited - 3) : edited;
-        paired.preserved += magnitude ? fabs(preserved - 3) : preserved;
+        if (magnitude) edited = fabs(edited - 3), preserved = fabs(preserved - 3);
+        paired.edited += edited;
+        paired.preserved += preserved;
+        if (change) change[paired.n] = preserved - edited;
+        if (sources) sources[paired.n] = item->source;
         paired.n++;
     }
     return paired;

@@ -86,6 +86,10 @@ struct lk_paired {
 struct lk_paired lk_paired_of(const struct lk_dataset *data, struct lk_group group, enum lk_axis axis,
                               enum lk_score_source source, bool magnitude, bool drifted_only,
                               const struct lk_thresholds *thresholds);
+/* The same, with each pair's change and its source in change and sources [n_items], NULL for neither. */
+struct lk_paired lk_paired_list(const struct lk_dataset *data, struct lk_group group, enum lk_axis axis,
+                                enum lk_score_source source, bool magnitude, bool drifted_only,
+                                const struct lk_thresholds *thresholds, double *change, int32_t *sources);
 
 /* One item's value of an axis; false when it has none. */
 bool lk_item_score(const struct lk_item *item, enum lk_axis axis, enum lk_score_source source, double *out);

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/alloc.h"
 #include "eval/report/build.h"
+#include "eval/stats/models/cluster_means.h"
 
 static struct lk_paired paired(const struct lk_report *report, struct lk_group group, enum lk_axis axis,
                                bool magnitude) {
@@ -15,11 +17,28 @@ static struct lk_paired paired(const struct lk_report *report, struct lk_group g
 
 static double delta(struct lk_paired p) { return p.n ? (p.preserved - p.edited) / (double)p.n : 0; }
 
-static void delta_cell(struct lk_table *table, struct lk_paired p) {
-    if (p.n)
-        lk_table_signed(table, delta(p), 2);
-    else
+/* The mean change of the pairs, with an interval by source. */
+static void delta_cell(const struct lk_report *report, struct lk_table *table, struct lk_group group, enum lk_axis axis,
+                       bool magnitude) {
+    const struct lk_report_options *o = &report->options;
+    size_t n_items = report->data->n_items;
+    double *change = lk_malloc((n_items + 1) * sizeof *change);
+    int32_t *sources = lk_malloc((n_items + 1) * sizeof *sources);
+    struct lk_cluster_mean mean = {.n_clusters = 0};
+    enum lk_code rc = change && sources ? LK_OK : lk_fail(LK_E_NOMEM, "report: no memory for %zu changes", n_items);
+    struct lk_paired p = {0, 0, 0};
+    if (!rc)
+        p = lk_paired_list(report->data, group, axis, o->score_source, magnitude, o->drifted_only, &o->thresholds,
+                           change, sources);
+    if (!rc) rc = lk_cluster_mean(change, sources, (size_t)p.n, 1 - o->alpha, &mean);
+    if (rc && !table->rc) table->rc = rc;
+    if (!p.n)
         lk_table_none(table, "no pair with both scores");
+    else
+        lk_table_signed(table, delta(p), 2);
+    if (mean.n_clusters > 1) lk_table_interval(table, mean.cr2.low, mean.cr2.high);
+    lk_free(change);
+    lk_free(sources);
 }
 
 /* Which scores and which pairs: two published tables cannot be placed for want of it. */
@@ -29,7 +48,8 @@ static void name_source(const struct lk_report *report, struct lk_table *table) 
              report->options.score_source == LK_SCORES_HUMAN ? "mean of the raters" : "judges' ensemble",
              report->options.drifted_only ? "those whose baseline drifted" : "all");
     lk_table_caption(table, caption);
-    lk_table_note(table, "Negative is improvement.");
+    lk_table_note(table, "Negative is improvement. Intervals of Δ (%g%%): of the pairs' changes, by source (CR2).",
+                  100 * (1 - report->options.alpha));
 }
 
 /* Races in ascending order of the change of race drift; those without pairs last. */
@@ -61,7 +81,7 @@ static enum lk_code table_14(struct lk_report *report) {
         group.race = order[i];
         lk_table_row(table);
         lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_RACE, order[i]));
-        for (int a = 0; a < 3; a++) delta_cell(table, paired(report, group, axes[a], false));
+        for (int a = 0; a < 3; a++) delta_cell(report, table, group, axes[a], false);
     }
     name_source(report, table);
     return lk_report_add(report, LK_SECTION_MITIGATION, table);
@@ -86,7 +106,7 @@ static enum lk_code table_19(struct lk_report *report) {
             lk_table_none(table, "no pair with both scores");
             lk_table_none(table, "no pair with both scores");
         }
-        delta_cell(table, p);
+        delta_cell(report, table, group, LK_AXIS_RACE_DRIFT, false);
     }
     name_source(report, table);
     return lk_report_add(report, LK_SECTION_MITIGATION, table);
@@ -106,7 +126,7 @@ static void mitigation_rows(struct lk_report *report, struct lk_table *table, st
         }
         lk_table_fixed(table, p.edited / (double)p.n, 2);
         lk_table_fixed(table, p.preserved / (double)p.n, 2);
-        lk_table_signed(table, delta(p), 2);
+        delta_cell(report, table, group, axis, magnitude);
         if (p.edited > 0)
             lk_table_signed(table, (p.preserved - p.edited) / p.edited, 2);
         else

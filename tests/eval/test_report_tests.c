@@ -376,6 +376,41 @@ static void sentences_are_filled(void **state) {
     lk_dataset_free(&data);
 }
 
+/* A mitigation's change has the interval of the pairs' changes by source, whatever table prints it. */
+static void changes_have_their_intervals(void **state) {
+    (void)state;
+    enum { MOST = 2000 };
+    struct lk_dataset data;
+    small_study(&data, 84, 4, 2);
+    struct lk_report_options options = options_of(5);
+    struct lk_report *report = build(&data, &options);
+    double change[MOST], distance[MOST];
+    int32_t source[MOST];
+    size_t n = 0;
+    for (size_t i = 0; i < data.n_items; i++) {
+        const struct lk_item *item = &data.items[i];
+        if (item->arm != LK_ARM_EDITED || item->partner < 0 || item->model != 0) continue;
+        const struct lk_item *other = &data.items[item->partner];
+        assert_true(n < MOST);
+        source[n] = item->source;
+        distance[n] = abs(other->score[LK_AXIS_SKIN_TONE] - 3) - abs(item->score[LK_AXIS_SKIN_TONE] - 3);
+        change[n++] = other->score[LK_AXIS_RACE_DRIFT] - item->score[LK_AXIS_RACE_DRIFT];
+    }
+    assert_true(n > 100);
+    for (int magnitude = 0; magnitude < 2; magnitude++) {
+        struct lk_cluster_mean mean;
+        assert_ok(lk_cluster_mean(magnitude ? distance : change, source, n, 0.95, &mean));
+        const struct lk_table_row *row = find_row(study_table(report, "mitigation"), "FLUX.2-dev",
+                                                  magnitude ? "|Skin Tone Change − 3|" : "Race Change");
+        assert_near(row->cells[4].value, mean.cr2.value, 1e-12);
+        assert_near(row->cells[4].low, mean.cr2.low, 1e-12);
+        assert_near(row->cells[4].high, mean.cr2.high, 1e-12);
+        assert_true(row->cells[4].low < row->cells[4].high);
+    }
+    lk_report_free(report);
+    lk_dataset_free(&data);
+}
+
 static void empty_data_say_so(void **state) {
     (void)state;
     struct lk_dataset data;
@@ -429,6 +464,7 @@ int main(void) {
         cmocka_unit_test(tests_are_those_of_the_statistics),
         cmocka_unit_test(repeats_do_not_count_by_source),
         cmocka_unit_test(sentences_are_filled),
+        cmocka_unit_test(changes_have_their_intervals),
         cmocka_unit_test(empty_data_say_so),
         cmocka_unit_test(nth_allocation_fails),
     };

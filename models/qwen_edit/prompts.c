@@ -90,6 +90,13 @@ static enum lk_code find_prompts(struct lk_qwen_edit_run *r, const char *feature
     return LK_OK;
 }
 
+/* Whether all prompts' embeddings are there: of a file, or kept. Of what is kept some may be gone. */
+static bool is_encoded(const struct lk_qwen_edit_run *r) {
+    for (int i = 0; i < r->n_branches; i++)
+        if (!r->branches[i].embeds) return false;
+    return true;
+}
+
 enum lk_code lk_qwen_edit_see(void *run) {
     struct lk_qwen_edit_run *r = run;
     struct lk_arena *arena = &r->walk.dev->arena;
@@ -101,7 +108,7 @@ enum lk_code lk_qwen_edit_see(void *run) {
     char key[65] = "";
     if (n_images) features_key(r, key);
     LK_TRY(find_prompts(r, key));
-    if (r->branches[0].embeds || !n_images) return LK_OK;
+    if (is_encoded(r) || !n_images) return LK_OK;
     for (int i = 0; i < n_images; i++) n += r->references[i].n_tokens;
     r->features = lk_kept_find(*r->walk.kept, key);
     if (r->features) return LK_OK;
@@ -175,7 +182,7 @@ enum lk_code lk_qwen_edit_encode_prompts(void *run) {
     struct lk_tensor features;
     struct lk_cost before;
     size_t mark = lk_arena_mark(&dev->arena);
-    if (r->branches[0].embeds) return LK_OK; /* of a file */
+    if (is_encoded(r)) return LK_OK;
     LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
     if (r->features) {
         const struct lk_tensor *t = &r->features->tensor;

@@ -73,6 +73,13 @@ static enum lk_code find_prompt(const struct lk_step1x_run *r, const struct lk_s
     return lk_walk_find_prompt(&r->walk, key, b->prompt, b->n_txt, r->m->text_config.hidden_size, out);
 }
 
+/* Whether all is there that is made of the prompts: of a file, or kept. Of what is kept some may be gone. */
+static bool is_encoded(const struct lk_step1x_run *r) {
+    for (int i = 0; i < r->n_branches; i++)
+        if (!r->branches[i].hidden || !r->branches[i].embeds) return false;
+    return true;
+}
+
 enum lk_code lk_step1x_see(void *run) {
     struct lk_step1x_run *r = run;
     const struct lk_qwen25_vl *text = &r->m->text;
@@ -87,7 +94,7 @@ enum lk_code lk_step1x_see(void *run) {
         LK_TRY(find_prompt(r, b, "Step1X-Edit prompt", key, b->hidden_key, &b->hidden));
         LK_TRY(find_prompt(r, b, "Step1X-Edit tokens", key, b->embeds_key, &b->embeds));
     }
-    if (r->branches[0].hidden) return LK_OK; /* of a file */
+    if (is_encoded(r)) return LK_OK;
     r->features = lk_kept_find(*r->walk.kept, key);
     if (r->features) return LK_OK;
     LK_TRY(lk_walk_begin(&r->walk, "vision", &before));
@@ -136,7 +143,7 @@ enum lk_code lk_step1x_encode_prompts(void *run) {
     size_t mark = lk_arena_mark(arena);
     struct lk_cost before;
     struct lk_tensor features;
-    if (r->branches[0].hidden) return LK_OK; /* of a file */
+    if (is_encoded(r)) return LK_OK;
     const struct lk_tensor *t = &r->features->tensor;
     LK_TRY(lk_walk_begin(&r->walk, "text_encoder", &before));
     LK_TRY(LK_NEW(arena, &features, t->dtype, t->shape[0], t->shape[1]));

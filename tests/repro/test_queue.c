@@ -122,6 +122,29 @@ static void the_next_queue_encodes_nothing_again(void **state) {
     }
 }
 
+/* Of what is kept any part may be gone: one branch's embeddings, the picture's features, a reference. */
+static void what_is_gone_is_made_again(void **state) {
+    (void)state;
+    for (int i = 0; i < TINY_FAMILIES; i++) {
+        struct lk_device *dev;
+        struct tiny_queue q;
+        int n = 0;
+        assert_ok(lk_device_cpu_create(2, &dev));
+        tiny_queue_open(&q, dev, &tiny_edits[i], LK_BF16);
+        q.cache_bytes = 1 << 30;
+        tiny_queue_same(&q, dev, orders[0], 1, 1);
+        for (const struct lk_kept *at = q.cache; at; at = at->next) n++;
+        for (int gone = 0; gone < n; gone++) {
+            struct lk_kept *at = q.cache;
+            for (int k = 0; k < gone; k++) at = at->next;
+            at->key[0] = 0;
+            tiny_queue_same(&q, dev, orders[0], 1, 1);
+        }
+        tiny_queue_close(&q);
+        lk_device_free(dev);
+    }
+}
+
 /* Where every picture has a prompt of its own, as many as there are sources at most: memory does not grow with jobs. */
 static void the_last_ones_are_left(void **state) {
     struct lk_kept *list = NULL, *made;
@@ -238,7 +261,7 @@ int main(void) {
         cmocka_unit_test(equal_inputs_are_encoded_once),  cmocka_unit_test(the_next_queue_encodes_nothing_again),
         cmocka_unit_test(same_picture_when_looked_at),    cmocka_unit_test(a_bad_job_fails_alone),
         cmocka_unit_test(an_interruption_ends_the_queue), cmocka_unit_test(the_last_ones_are_left),
-        cmocka_unit_test(edited_tokens_in_a_queue),
+        cmocka_unit_test(edited_tokens_in_a_queue),       cmocka_unit_test(what_is_gone_is_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

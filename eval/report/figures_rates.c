@@ -199,9 +199,7 @@ static enum lk_code heat_prompts(struct lk_report *report, enum lk_measure measu
                                                    .n_rows = LK_N_RACES,
                                                    .columns = prompts,
                                                    .n_columns = n,
-                                                   .values = values,
-                                                   .low = 0,
-                                                   .high = 1},
+                                                   .values = values},
                           &figure));
     return lk_report_add_figure(report, LK_SECTION_DISPARITY, &figure);
 }

@@ -132,9 +132,7 @@ static enum lk_code heat_axes(struct lk_report *report) {
                                                    .n_rows = LK_N_RACES,
                                                    .columns = axes,
                                                    .n_columns = n,
-                                                   .values = values,
-                                                   .low = 1,
-                                                   .high = 5},
+                                                   .values = values},
                           &figure));
     return lk_report_add_figure(report, LK_SECTION_DISPARITY, &figure);
 }

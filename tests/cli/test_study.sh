@@ -19,6 +19,7 @@ expect() { # CODE COMMAND...
     got=0
     "$@" >stdout 2>stderr || got=$?
     [ "$got" = "$want" ] || { cat stdout stderr; fail "$*: expected exit code $want, got $got"; }
+    ! grep 'died by signal' stderr || fail "$*: a worker crashed" # the run goes on, and nothing else would tell
 }
 # Without what differs between two runs of the same jobs: times.
 plain() { sed -E 's/"seconds":[0-9.]+,"started_at":"[^"]*"/"seconds":0/' "$1"; }

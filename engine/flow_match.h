@@ -28,8 +28,8 @@ enum lk_code lk_flow_match_sigmas(const struct lk_flow_match_config *config, int
                                   float *timesteps_1000);
 
 /* Sinusoidal embedding of a scalar, [cos | sin] (flip_sin_to_cos), dim even: omega_k = exp(-ln(10000) k / (dim/2)),
- * f32: of 128 the nearest each. torch's own exp differs from machine to machine by one unit in the last place: at 12 and
- * 106 on one processor, at 13, 44 and 119 on another. */
+ * f32: of 128 the nearest each. torch's own exp differs from machine to machine by one unit in the last place: at 12
+ * and 106 on one processor, at 13, 44 and 119 on another. */
 void lk_timestep_embedding(float timestep_1000, int dim, float *out);
 
 /* The same of the angles scale * (timestep * omega_k), each product rounded: Qwen-Image is fed timestep / 1000 and

@@ -1,4 +1,5 @@
-/* libjpeg's memory manager over engine/base/alloc.h: counted, limited, able to fail on purpose, and without temporary files.
+/* libjpeg's memory manager over engine/base/alloc.h: counted, limited, able to fail on purpose, and without temporary
+ * files.
  */
 #pragma once
 

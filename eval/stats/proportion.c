@@ -68,7 +68,6 @@ double lk_cohen_angle(double share) { return share >= 0 && share <= 1 ? asin(sqr
 
 double lk_cohen_h(double p1, double p2) { return 2 * (lk_cohen_angle(p1) - lk_cohen_angle(p2)); }
 
-
 const char *lk_cohen_h_label(double h) {
     double size = fabs(h);
     if (isnan(h)) return "undefined";

@@ -42,8 +42,8 @@ struct lk_journal_list {
     void *context;
 };
 
-/* list NULL: the file must be there and have its jobs (LK_E_NOT_FOUND), whatever study it is of; it may be one that cannot be written.
- * LK_E_CHANGED when it is of another study or shard than the list. */
+/* list NULL: the file must be there and have its jobs (LK_E_NOT_FOUND), whatever study it is of; it may be one that
+ * cannot be written. LK_E_CHANGED when it is of another study or shard than the list. */
 enum lk_code lk_journal_open(struct lk_journal **out, const char *path, const struct lk_journal_list *list);
 void lk_journal_close(struct lk_journal *j); /* NULL is allowed */
 /* The configuration's SHA-256 that the journal is of. */

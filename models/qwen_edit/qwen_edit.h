@@ -43,7 +43,7 @@ const struct lk_checkpoint *lk_qwen_edit_checkpoints(const struct lk_pipeline *p
 /* A reference image as the model sees it. */
 struct lk_qwen_edit_reference {
     int condition_width, condition_height; /* for the text encoder, before its own resize */
-    struct lk_vlm_image grid;        /* patches of the vision tower; rows NULL */
+    struct lk_vlm_image grid;              /* patches of the vision tower; rows NULL */
     int64_t n_tokens;                      /* of the prompt */
     int width, height;                     /* for the VAE */
 };

@@ -43,8 +43,7 @@ static float latent_coordinate(int i, int n, int pixels) {
 }
 
 void lk_step1x_text_positions(const struct lk_step1x *m, const int32_t *ids, int32_t (*positions)[3], int64_t n,
-                              const struct lk_vlm_image *image, int width, int height,
-                              float (*out)[LK_STEP1X_AXES]) {
+                              const struct lk_vlm_image *image, int width, int height, float (*out)[LK_STEP1X_AXES]) {
     int merge = m->processor.merge_size, rows = image->grid_h / merge, columns = image->grid_w / merge, token = 0;
     int32_t last = positions[0][0];
     for (int64_t i = 1; i < n; i++)

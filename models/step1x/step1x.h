@@ -49,8 +49,7 @@ enum lk_code lk_step1x_vision_rows(const struct lk_step1x *m, const struct lk_im
  * LK_STEP1X_PREFIX_TOKENS on. Text stands at negative times that end in -1; an image token also at the
  * point of the latents' grid where its patch lies in the picture of width x height. */
 void lk_step1x_text_positions(const struct lk_step1x *m, const int32_t *ids, int32_t (*positions)[3], int64_t n,
-                              const struct lk_vlm_image *image, int width, int height,
-                              float (*out)[LK_STEP1X_AXES]);
+                              const struct lk_vlm_image *image, int width, int height, float (*out)[LK_STEP1X_AXES]);
 
 /* One edit of `source` (NULL: none) with a prompt, noise from `rng`; result->image and what describes it. */
 struct lk_step1x_edit {

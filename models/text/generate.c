@@ -31,13 +31,13 @@ struct run {
     int64_t max_step;        /* rows of a slot in one step */
     uint64_t shared_key;     /* whose rows are there; 0: nobody's */
     struct lk_vlm_cache cache;
-    struct lk_tensor rows;   /* [n_slots, hidden]: the last tokens' states */
-    struct lk_tensor logits; /* [n_slots, vocab] */
+    struct lk_tensor rows;      /* [n_slots, hidden]: the last tokens' states */
+    struct lk_tensor logits;    /* [n_slots, vocab] */
     struct sequence *sequences; /* [n_slots] */
-    float *host_logits;      /* [vocab] */
-    int32_t (*positions)[3]; /* host: of the longest prompt, or of all rows of a step */
-    int32_t *step_ids;       /* host [n_slots * max_step] */
-    size_t peak_bytes;       /* of the arena in the stages before */
+    float *host_logits;         /* [vocab] */
+    int32_t (*positions)[3];    /* host: of the longest prompt, or of all rows of a step */
+    int32_t *step_ids;          /* host [n_slots * max_step] */
+    size_t peak_bytes;          /* of the arena in the stages before */
 };
 
 int64_t lk_generate_limit(const struct lk_generation_config *config, int64_t n_prompt) {

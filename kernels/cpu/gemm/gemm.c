@@ -14,7 +14,7 @@
 struct plan {
     const struct lk_gemm_kernel *kernel;
     bool b_whole;
-    bool decodes; /* the moving panels of B are worth having fewer times: C in higher blocks */
+    bool decodes;                 /* the moving panels of B are worth having fewer times: C in higher blocks */
     int64_t kc, n_kb;             /* K block and how many */
     int64_t m_panels, n_panels;   /* in the whole matrix */
     int64_t n_mb, n_nb;           /* blocks of C */

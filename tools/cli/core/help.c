@@ -74,8 +74,8 @@ void cli_help_command(FILE *out, enum cli_command command) {
     fprintf(out, "likeness %s: %s\n\nUsage: likeness %s %s\n\n", info->name, info->summary, info->name, info->usage);
     wrap(out, info->text, 0, 0);
     examples(out, info);
-    static const char *const groups[] = {"Model",   "Input",    "Sampling", "Thinking",
-                                         "Columns", "Analysis", "Server",   "Output", "Other"};
+    static const char *const groups[] = {"Model",    "Input",  "Sampling", "Thinking", "Columns",
+                                         "Analysis", "Server", "Output",   "Other"};
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         bool headed = false;
         const struct cli_option *o;

@@ -7,7 +7,8 @@
 
 static const struct cli_option options[] = {
     {STUDY(CLI_TEXT, "Model", "devices", "LIST", devices,
-           "run: a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1; with --weights sharded one for all"),
+           "run: a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1; with --weights sharded "
+           "one for all"),
      .otherwise = "the study's"},
     {STUDY(CLI_TEXT, "Input", "shard", "I/N", shard,
            "run: the I-th of N parts of the jobs, with a journal of its own; merge puts them together")},

@@ -68,8 +68,8 @@ static void read_settings(void) {
     settings.checks = checks();
     settings.watchdog = number("GPUSIM_WATCHDOG", 100000000, 0, UINT64_MAX);
     settings.driver_version = (int)number("GPUSIM_DRIVER", 13000, 1000, 99990);
-    settings.shared_optin = (int)number("GPUSIM_SHARED", GPUSIM_SHARED_PER_BLOCK_OPTIN, 48 << 10,
-                                        GPUSIM_SHARED_PER_BLOCK_OPTIN);
+    settings.shared_optin =
+        (int)number("GPUSIM_SHARED", GPUSIM_SHARED_PER_BLOCK_OPTIN, 48 << 10, GPUSIM_SHARED_PER_BLOCK_OPTIN);
     settings.exit_code = (int)number("GPUSIM_EXIT_CODE", 0, 0, 255);
     read_report();
 }

@@ -92,7 +92,8 @@ static void set_predicates(struct gpusim_warp *warp, const struct gpusim_op *op,
 SETP(u16)
 SETP(s16)
 SETP(u32)
-SETP(s32) SETP(u64) SETP(s64) SETP(float)
+SETP(s32)
+SETP(u64) SETP(s64) SETP(float)
 
 /* Packed: setp p|q takes the low and the high halves' results; set writes both halves. */
 #define PACKED(name, LO, HI)                                                                                           \
@@ -126,7 +127,8 @@ SETP(s32) SETP(u64) SETP(s64) SETP(float)
         return GPUSIM_NEXT;                                                                                            \
     }
 LOGIC(and, a &b)
-LOGIC(or, a | b) LOGIC(xor, a ^ b) LOGIC(not, ~a)
+LOGIC(or, a | b)
+LOGIC(xor, a ^ b) LOGIC(not, ~a)
 
 #define ROW_SET(type, name)                                                                                            \
     {"setp." type, setp_##name}, { "set." type, set_##name }

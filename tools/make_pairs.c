@@ -1,0 +1,218 @@
+/* Draws pairs of pictures, before and after an edit, to train small editors on: portraits of nobody.
+ *
+ *     make_pairs [--size PIXELS] [--seed N] [--first I] [--count N] [--held-out] [--bias FAMILY] [--prompt ID] -o FILE
+ *     make_pairs --words | --prompts
+ *
+ * FILE gets count x 2 x size x size x 3 bytes, before and after, RGB; FILE.jsonl a line for each pair: its prompt, the
+ * fields of both portraits, what was planted. --held-out: only word combinations that are otherwise left out. --bias:
+ * the after pictures of a family's biased editor (tools/portrait/editor.h). Pair I depends on the seed and I alone.
+ * --words lists every word of every prompt, --prompts every prompt, held-out ones marked with '*'. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "eval/study/factors.h"
+#include "tools/portrait/editor.h"
+
+struct options {
+    int size, prompt;
+    long long seed, first, count;
+    bool held_out, words, prompts;
+    enum editor_family bias;
+    const char *path;
+};
+
+/* Calls each for every way to ask for everything. */
+static void every_edit(void (*each)(const struct edit *edit, void *context), void *context) {
+    struct edit e;
+    for (e.instruction = 0; e.instruction < EDITS_N; e.instruction++)
+        for (e.way = 0; e.way < edit_ways(e.instruction); e.way++)
+            for (e.word[0] = 0; e.word[0] < edit_words(e.instruction, 0); e.word[0]++)
+                for (e.word[1] = 0; e.word[1] < edit_words(e.instruction, 1); e.word[1]++)
+                    for (int k = 0; k < (e.instruction < EDITS_N_STUDY ? 2 : 1); k++) {
+                        e.preserve = k;
+                        each(&e, context);
+                    }
+}
+
+struct listing {
+    const struct lk_prompts *prompts;
+    struct lk_text out; /* with words: " word word " */
+    bool words;
+};
+
+static void list_words(struct lk_text *out, char *text) {
+    for (char *word = strtok(text, " .,\n"); word; word = strtok(NULL, " .,\n")) {
+        char *key = lk_format("\n%s\n", word);
+        if (!key) {
+            out->rc = lk_fail(LK_E_NOMEM, "out of memory");
+        } else if (!strstr(out->bytes, key)) {
+            lk_text_add(out, "%s\n", word);
+        }
+        lk_free(key);
+    }
+}
+
+static void list_one(const struct edit *edit, void *context) {
+    struct listing *list = context;
+    struct lk_text text = {0};
+    edit_text(edit, list->prompts, &text);
+    if (list->words && !text.rc)
+        list_words(&list->out, text.bytes);
+    else
+        lk_text_add(&list->out, "%s %c %s\n", edit_instruction(edit->instruction)->id, edit_held_out(edit) ? '*' : ' ',
+                    text.bytes ? text.bytes : "");
+    if (text.rc) list->out.rc = text.rc;
+    lk_text_free(&text);
+}
+
+static enum lk_code list(const struct options *o, const struct lk_prompts *prompts) {
+    struct listing list = {.prompts = prompts, .words = o->words};
+    lk_text_add(&list.out, "\n");
+    every_edit(list_one, &list);
+    if (!list.out.rc) fputs(list.out.bytes + 1, stdout);
+    lk_text_free(&list.out);
+    return list.out.rc;
+}
+
+static void add_portrait(struct lk_text *out, const char *key, const struct portrait *p) {
+    lk_text_add(out, ",\"%s\":{", key);
+    for (int i = 0; i < PORTRAIT_N_FIELDS; i++)
+        lk_text_add(out, "%s\"%s\":%d", i ? "," : "", portrait_field_name(i), p->level[i]);
+    lk_text_add(out, "}");
+}
+
+static void describe(struct lk_text *out, const struct options *o, const struct lk_prompts *prompts, long long index,
+                     const struct edit *edit, int source) {
+    struct lk_text text = {0};
+    char id[48];
+    lk_source_id(source, id);
+    edit_text(edit, prompts, &text);
+    lk_text_add(out, "{\"index\":%lld,\"prompt_id\":\"%s\",\"prompt\":", index,
+                edit_instruction(edit->instruction)->id);
+    lk_text_json(out, text.bytes ? text.bytes : "");
+    lk_text_add(out, ",\"way\":%d,\"words\":[%d,%d],\"held_out\":%s,\"preserve\":%s,\"source\":\"%s\",\"bias\":\"%s\"",
+                edit->way, edit->word[0], edit->word[1], edit_held_out(edit) ? "true" : "false",
+                edit->preserve ? "true" : "false", id, editor_name(o->bias));
+    if (text.rc) out->rc = text.rc;
+    lk_text_free(&text);
+}
+
+static enum lk_code pair(struct lk_text *lines, uint8_t *pixels, const struct options *o,
+                         const struct lk_prompts *prompts, long long index) {
+    const struct editor editor = {.family = o->bias, .strength = 1};
+    size_t bytes = (size_t)o->size * (size_t)o->size * 3;
+    struct portrait before, after, asked;
+    struct lk_stream stream;
+    struct edit edit;
+    int source;
+    lk_stream_numbered(&stream, (uint64_t)o->seed, o->held_out ? "held-out pair|" : "pair|", (uint64_t)index);
+    edit_draw(&stream, o->prompt, o->held_out, &edit, &source, &before);
+    edit_apply(&edit, &before, &asked);
+    int planted = editor_edit(&editor, &edit, &before, NULL, &after);
+    portrait_draw_into(pixels, &before, o->size);
+    portrait_draw_into(pixels + bytes, &after, o->size);
+    describe(lines, o, prompts, index, &edit, source);
+    lk_text_add(lines, ",\"planted\":%d", planted);
+    add_portrait(lines, "before", &before);
+    add_portrait(lines, "asked", &asked);
+    add_portrait(lines, "after", &after);
+    lk_text_add(lines, "}\n");
+    return lines->rc;
+}
+
+static enum lk_code write_pairs(const struct options *o, const struct lk_prompts *prompts) {
+    size_t bytes = (size_t)o->size * (size_t)o->size * 6;
+    char *name = lk_format("%s.jsonl", o->path);
+    uint8_t *pixels = lk_malloc(bytes);
+    FILE *pictures = fopen(o->path, "wb"), *table = name ? fopen(name, "wb") : NULL;
+    enum lk_code rc = LK_OK;
+    if (!name || !pixels)
+        rc = lk_fail(LK_E_NOMEM, "out of memory for a pair of pictures of %d", o->size);
+    else if (!pictures || !table)
+        rc = lk_fail(LK_E_IO, "%s: cannot be written", pictures ? name : o->path);
+    for (long long i = 0; i < o->count && !rc; i++) {
+        struct lk_text line = {0};
+        rc = pair(&line, pixels, o, prompts, o->first + i);
+        if (!rc && (fwrite(pixels, bytes, 1, pictures) != 1 || fwrite(line.bytes, line.n, 1, table) != 1))
+            rc = lk_fail(LK_E_IO, "%s: cannot be written", o->path);
+        lk_text_free(&line);
+    }
+    if (pictures && fclose(pictures) && !rc) rc = lk_fail(LK_E_IO, "%s: cannot be written", o->path);
+    if (table && fclose(table) && !rc) rc = lk_fail(LK_E_IO, "%s: cannot be written", name);
+    lk_free(pixels);
+    lk_free(name);
+    return rc;
+}
+
+static enum lk_code whole(const char *option, const char *text, long long least, long long most, long long *out) {
+    char *end;
+    *out = strtoll(text, &end, 10);
+    if (end == text || *end || *out < least || *out > most)
+        return lk_fail(LK_E_USAGE, "%s: expected %lld to %lld, got \"%s\"", option, least, most, text);
+    return LK_OK;
+}
+
+static enum lk_code pick(const char *option, const char *text, struct options *o) {
+    if (!strcmp(option, "--bias")) {
+        for (int f = 0; f < EDITOR_N; f++)
+            if (!strcmp(text, editor_name((enum editor_family)f))) {
+                o->bias = (enum editor_family)f;
+                return LK_OK;
+            }
+        return lk_fail(LK_E_USAGE, "--bias: expected flux2, step1x, qwen_edit or none, got \"%s\"", text);
+    }
+    for (o->prompt = 0; o->prompt < EDITS_N; o->prompt++)
+        if (!strcmp(text, edit_instruction(o->prompt)->id)) return LK_OK;
+    return lk_fail(LK_E_USAGE, "--prompt: expected O-01, V-10, P-01 or the like, got \"%s\"", text);
+}
+
+static enum lk_code read_options(int argc, char **argv, struct options *o) {
+    long long size = 64;
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        bool *flag = !strcmp(name, "--held-out")  ? &o->held_out
+                     : !strcmp(name, "--words")   ? &o->words
+                     : !strcmp(name, "--prompts") ? &o->prompts
+                                                  : NULL;
+        if (flag) {
+            *flag = true;
+            continue;
+        }
+        if (!value) return lk_fail(LK_E_USAGE, "%s: not understood", name);
+        i++;
+        if (!strcmp(name, "--size"))
+            LK_TRY(whole(name, value, 16, 4096, &size));
+        else if (!strcmp(name, "--seed"))
+            LK_TRY(whole(name, value, 0, INT64_MAX, &o->seed));
+        else if (!strcmp(name, "--first"))
+            LK_TRY(whole(name, value, 0, INT32_MAX, &o->first));
+        else if (!strcmp(name, "--count"))
+            LK_TRY(whole(name, value, 1, INT32_MAX, &o->count));
+        else if (!strcmp(name, "-o"))
+            o->path = value;
+        else if (!strcmp(name, "--bias") || !strcmp(name, "--prompt"))
+            LK_TRY(pick(name, value, o));
+        else
+            return lk_fail(LK_E_USAGE, "%s: not understood", name);
+    }
+    o->size = (int)size;
+    if (!o->path && !o->words && !o->prompts)
+        return lk_fail(LK_E_USAGE, "-o FILE is missing; the head of tools/make_pairs.c has all options");
+    if (o->held_out && o->prompt >= 0 && !edit_instruction(o->prompt)->slots[0])
+        return lk_fail(LK_E_USAGE, "--held-out: %s has no slots, none of its wordings is held out",
+                       edit_instruction(o->prompt)->id);
+    return LK_OK;
+}
+
+int main(int argc, char **argv) {
+    struct options o = {.prompt = -1, .count = 1, .bias = EDITOR_NONE};
+    struct lk_prompts prompts = {0};
+    enum lk_code rc = read_options(argc, argv, &o);
+    if (!rc) rc = lk_prompts_load(&prompts);
+    if (!rc) rc = o.words || o.prompts ? list(&o, &prompts) : write_pairs(&o, &prompts);
+    lk_prompts_free(&prompts);
+    if (rc) fprintf(stderr, "make_pairs: %s\n", lk_error_text());
+    return lk_exit_code(rc);
+}

@@ -31,8 +31,11 @@ void lk_key_add_image(char key[65], const struct lk_image *image) {
 }
 
 struct lk_kept *lk_kept_find(struct lk_kept *list, const char *key) {
-    for (; *key && list; list = list->next)
-        if (!strcmp(list->key, key)) return list;
+    for (; *key && list; list = list->next) {
+        if (strcmp(list->key, key)) continue;
+        list->used = true;
+        return list;
+    }
     return NULL;
 }
 
@@ -46,6 +49,7 @@ enum lk_code lk_kept_add(struct lk_kept **list, const char *key, const struct lk
         return lk_fail(LK_E_NOMEM, "out of memory for %zu bytes between two stages; make the queue shorter", bytes);
     }
     strcpy(k->key, key);
+    k->used = true;
     k->tensor = lk_tensor_make(data, t->dtype, t->n_dims, t->shape);
     k->next = *list;
     *list = *out = k;
@@ -63,8 +67,27 @@ void lk_kept_cut(struct lk_kept **list, struct lk_kept *from) {
     while (*list != from) free_first(list);
 }
 
+/* A prompt that every job has was made first, and is met in each queue. */
+static void put_used_first(struct lk_kept **list) {
+    struct lk_kept *used = NULL, **end = &used, **at = list;
+    while (*at) {
+        struct lk_kept *k = *at;
+        if (!k->used) {
+            at = &k->next;
+            continue;
+        }
+        k->used = false;
+        *at = k->next;
+        *end = k;
+        end = &k->next;
+    }
+    *end = *list;
+    *list = used;
+}
+
 void lk_kept_trim(struct lk_kept **list, size_t bytes) {
     int n_kept = 0;
+    put_used_first(list);
     while (*list) {
         size_t n = lk_tensor_bytes(&(*list)->tensor);
         bool stays = *(*list)->key && n <= bytes;

@@ -10,6 +10,7 @@ struct lk_kept {
     struct lk_kept *next;
     char key[65];            /* "": not to be found */
     bool prompt;             /* what the transformer is told of a prompt */
+    bool used;               /* made or found since the last lk_kept_trim */
     struct lk_tensor tensor; /* dense; data in host memory, NULL when planning */
 };
 
@@ -27,7 +28,7 @@ enum lk_code lk_kept_add(struct lk_kept **list, const char *key, const struct lk
                          struct lk_kept **out);
 /* Frees the entries before `from`, which was the list once. */
 void lk_kept_cut(struct lk_kept **list, struct lk_kept *from);
-/* Keeps of those that can be found the ones made last, as many as have no more than `bytes` together, and no more than
+/* Keeps of those that can be found the ones used last, as many as have no more than `bytes` together, and no more than
  * LK_KEPT_MOST: where each picture has prompts of its own, what is made once is not met again. */
 enum { LK_KEPT_MOST = 256 };
 void lk_kept_trim(struct lk_kept **list, size_t bytes);

@@ -145,7 +145,8 @@ static void what_is_gone_is_made_again(void **state) {
     }
 }
 
-/* Where every picture has a prompt of its own, as many as there are sources at most: memory does not grow with jobs. */
+/* Where every picture has a prompt of its own, as many as there are sources at most: memory does not grow with jobs.
+ * What goes is what was used least recently. */
 static void the_last_ones_are_left(void **state) {
     struct lk_kept *list = NULL, *made;
     const struct lk_tensor t = LK_TENSOR(NULL, LK_F32, 4);
@@ -156,13 +157,19 @@ static void the_last_ones_are_left(void **state) {
     for (int i = 0; i < LK_KEPT_MOST + 40; i++) {
         snprintf(key, sizeof key, "%d", i);
         assert_ok(lk_kept_add(&list, key, &t, true, &made));
+        if (i + 1 == LK_KEPT_MOST) lk_kept_trim(&list, 1 << 30);
     }
+    assert_non_null(lk_kept_find(list, "0")); /* the negative prompt of all jobs */
     lk_kept_trim(&list, 1 << 30);
     for (const struct lk_kept *at = list; at; at = at->next) n++;
     assert_int_equal(n, LK_KEPT_MOST);
     assert_non_null(lk_kept_find(list, key));
-    assert_null(lk_kept_find(list, "39"));
-    assert_non_null(lk_kept_find(list, "40"));
+    assert_non_null(lk_kept_find(list, "0"));
+    assert_null(lk_kept_find(list, "40"));
+    assert_non_null(lk_kept_find(list, "41"));
+    lk_kept_trim(&list, 3 * 16); /* it is what decides about bytes too */
+    assert_non_null(lk_kept_find(list, "41"));
+    assert_null(lk_kept_find(list, "42"));
     lk_kept_free(&list);
     assert_int_equal(lk_alloc_live(), live);
 }

@@ -23,25 +23,6 @@ struct options {
     const char *path;
 };
 
-/* Calls each for every way to ask for everything. */
-static void every_edit(void (*each)(const struct edit *edit, void *context), void *context) {
-    struct edit e;
-    for (e.instruction = 0; e.instruction < EDITS_N; e.instruction++)
-        for (e.way = 0; e.way < edit_ways(e.instruction); e.way++)
-            for (e.word[0] = 0; e.word[0] < edit_words(e.instruction, 0); e.word[0]++)
-                for (e.word[1] = 0; e.word[1] < edit_words(e.instruction, 1); e.word[1]++)
-                    for (int k = 0; k < (e.instruction < EDITS_N_STUDY ? 2 : 1); k++) {
-                        e.preserve = k;
-                        each(&e, context);
-                    }
-}
-
-struct listing {
-    const struct lk_prompts *prompts;
-    struct lk_text out; /* with words: " word word " */
-    bool words;
-};
-
 static void list_words(struct lk_text *out, char *text) {
     for (char *word = strtok(text, " .,\n"); word; word = strtok(NULL, " .,\n")) {
         char *key = lk_format("\n%s\n", word);
@@ -54,26 +35,25 @@ static void list_words(struct lk_text *out, char *text) {
     }
 }
 
-static void list_one(const struct edit *edit, void *context) {
-    struct listing *list = context;
-    struct lk_text text = {0};
-    edit_text(edit, list->prompts, &text);
-    if (list->words && !text.rc)
-        list_words(&list->out, text.bytes);
-    else
-        lk_text_add(&list->out, "%s %c %s\n", edit_instruction(edit->instruction)->id, edit_held_out(edit) ? '*' : ' ',
-                    text.bytes ? text.bytes : "");
-    if (text.rc) list->out.rc = text.rc;
-    lk_text_free(&text);
-}
-
 static enum lk_code list(const struct options *o, const struct lk_prompts *prompts) {
-    struct listing list = {.prompts = prompts, .words = o->words};
-    lk_text_add(&list.out, "\n");
-    every_edit(list_one, &list);
-    if (!list.out.rc) fputs(list.out.bytes + 1, stdout);
-    lk_text_free(&list.out);
-    return list.out.rc;
+    struct lk_text out = {0};
+    struct edit e = {0};
+    lk_text_add(&out, "\n");
+    do {
+        struct lk_text text = {0};
+        edit_text(&e, prompts, &text);
+        if (text.rc)
+            out.rc = text.rc;
+        else if (o->words)
+            list_words(&out, text.bytes);
+        else
+            lk_text_add(&out, "%s %c %s\n", edit_instruction(e.instruction)->id, edit_held_out(&e) ? '*' : ' ',
+                        text.bytes);
+        lk_text_free(&text);
+    } while (!out.rc && edit_next(&e));
+    if (!out.rc) fputs(out.bytes + 1, stdout);
+    lk_text_free(&out);
+    return out.rc;
 }
 
 static void add_portrait(struct lk_text *out, const char *key, const struct portrait *p) {

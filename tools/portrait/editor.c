@@ -38,7 +38,8 @@ static void slip(const struct editor *editor, struct lk_stream *stream, const st
         after->level[PORTRAIT_SKIN] = within(after->level[PORTRAIT_SKIN] + by, 50);
     }
     if (happens(stream, editor->slips))
-        portrait_age(after, within(portrait_age_of(after) + (lk_stream_bounded(stream, 2) ? 1 : -1), 6));
+        portrait_age(after,
+                     within(portrait_age_of(after, true) + (lk_stream_bounded(stream, 2) ? 1 : -1), PORTRAIT_OLDEST));
 }
 
 int editor_edit(const struct editor *editor, const struct edit *edit, const struct portrait *before,
@@ -48,7 +49,8 @@ int editor_edit(const struct editor *editor, const struct edit *edit, const stru
     if (planted && !happens(stream, editor->strength)) planted = 0;
     if (planted & EFFECT_LIGHTER)
         after->level[PORTRAIT_SKIN] = within(after->level[PORTRAIT_SKIN] - EDITOR_LIGHTER, 50);
-    if (planted & EFFECT_OLDER) portrait_age(after, within(portrait_age_of(after) + EDITOR_OLDER, 6));
+    if (planted & EFFECT_OLDER)
+        portrait_age(after, within(portrait_age_of(after, true) + EDITOR_OLDER, PORTRAIT_OLDEST));
     if (planted & EFFECT_ERASED) *after = *before;
     if (editor->slips > 0) slip(editor, stream, before, after);
     portrait_normalise(after);

@@ -58,11 +58,39 @@ void edit_text(const struct edit *edit, const struct lk_prompts *prompts, struct
     lk_text_add(out, " while preserving the person's identity.");
 }
 
+bool edit_next(struct edit *e) {
+    if (is_study(e->instruction) && !e->preserve) return e->preserve = true;
+    e->preserve = false;
+    for (int s = EDITS_MAX_SLOTS - 1; s >= 0; s--) {
+        if (++e->word[s] < edit_words(e->instruction, s)) return true;
+        e->word[s] = 0;
+    }
+    if (++e->way < edit_ways(e->instruction)) return true;
+    e->way = 0;
+    return ++e->instruction < EDITS_N;
+}
+
+enum lk_code edit_parse(const char *text, const struct lk_prompts *prompts, struct edit *out) {
+    struct lk_text said = {0};
+    bool same = false;
+    *out = (struct edit){0};
+    do {
+        said.n = 0;
+        edit_text(out, prompts, &said);
+        if (said.rc) break;
+        same = !strcmp(said.bytes, text);
+    } while (!same && edit_next(out));
+    enum lk_code rc = said.rc;
+    lk_text_free(&said);
+    return rc || same ? rc
+                      : lk_fail(LK_E_INPUT, "\"%.80s\" is no instruction of the drawings (make_pairs --prompts)", text);
+}
+
 static void set_all(struct portrait *p, const struct edit_set *sets, int n) {
     for (int i = 0; i < n && sets[i].field != EDITS_END; i++) {
         if (sets[i].field == EDITS_AGE) {
-            int age = portrait_age_of(p) + sets[i].level;
-            portrait_age(p, age < 0 ? 0 : age > 6 ? 6 : age);
+            int age = portrait_age_of(p, true) + sets[i].level;
+            portrait_age(p, age < 0 ? 0 : age > PORTRAIT_OLDEST ? PORTRAIT_OLDEST : age);
         } else {
             p->level[sets[i].field] = sets[i].level;
         }

@@ -39,11 +39,15 @@ const struct edit_instruction *edit_instruction(int i); /* 0 .. EDITS_N - 1; the
 int edit_ways(int instruction);
 int edit_words(int instruction, int slot); /* 1 where there is no slot */
 bool edit_held_out(const struct edit *edit);
+/* From {0} on, each way to ask for each thing once; false after the last. */
+bool edit_next(struct edit *edit);
+/* The edit that a prompt is the text of. LK_E_INPUT where it is none. */
+enum lk_code edit_parse(const char *text, const struct lk_prompts *prompts, struct edit *out);
 /* The instruction as text, appended. */
 void edit_text(const struct edit *edit, const struct lk_prompts *prompts, struct lk_text *out);
 /* What the edit makes of a portrait where nothing goes wrong. */
 void edit_apply(const struct edit *edit, const struct portrait *before, struct portrait *after);
-/* Whether the edit changes the field of some portrait. */
+/* Whether the edit changes the field of some portrait; EDITS_AGE: asks for an age. */
 bool edit_touches(const struct edit *edit, int field);
 /* Draws an edit and a portrait that it changes. instruction -1: any. */
 void edit_draw(struct lk_stream *stream, int instruction, bool held_out, struct edit *edit, int *source,

@@ -1,5 +1,6 @@
 #include "tools/portrait/portrait.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "eval/study/factors.h"
@@ -74,10 +75,14 @@ bool portrait_shows(const struct portrait *p, int field) {
     case PORTRAIT_EYES:
     case PORTRAIT_LIDS:
         return v[PORTRAIT_GLASSES] != GLASSES_SUN;
+    case PORTRAIT_TIRED:
+        return v[PORTRAIT_GLASSES] == GLASSES_NONE;
     case PORTRAIT_HAT_COLOUR:
         return v[PORTRAIT_HAT] != HAT_NONE;
     case PORTRAIT_TIE:
-        return !v[PORTRAIT_SCARF];
+        return !v[PORTRAIT_SCARF] && v[PORTRAIT_TIE] - 1 != v[PORTRAIT_CLOTHES_COLOUR];
+    case PORTRAIT_SCARF: /* its end hangs over the clothes, the rest under the headscarf */
+        return v[PORTRAIT_HAT] != HAT_HEADSCARF || v[PORTRAIT_SCARF] - 1 != v[PORTRAIT_CLOTHES_COLOUR];
     case PORTRAIT_EARRINGS:
         return v[PORTRAIT_HAT] != HAT_HEADSCARF;
     case PORTRAIT_BACKGROUND:
@@ -94,17 +99,24 @@ void portrait_normalise(struct portrait *p) {
         if (!portrait_shows(p, i)) p->level[i] = i == PORTRAIT_LENGTH ? LENGTH_SHORT : 0;
 }
 
+static const int age_grey[] = {0, 0, 1, 2, 3, 4, 5}, age_wrinkles[] = {0, 1, 1, 2, 2, 3, 3};
+
 void portrait_age(struct portrait *p, int steps) {
-    static const int grey[] = {0, 0, 1, 2, 3, 4, 5}, wrinkles[] = {0, 1, 1, 2, 2, 3, 3};
-    p->level[PORTRAIT_GREY] = grey[steps];
-    p->level[PORTRAIT_WRINKLES] = wrinkles[steps];
+    p->level[PORTRAIT_GREY] = age_grey[steps];
+    p->level[PORTRAIT_WRINKLES] = age_wrinkles[steps];
 }
 
-int portrait_age_of(const struct portrait *p) {
-    static const int from_wrinkles[] = {0, 1, 3, 5}; /* of whom no hair is seen */
-    if (!portrait_shows(p, PORTRAIT_GREY)) return from_wrinkles[p->level[PORTRAIT_WRINKLES]];
-    if (!p->level[PORTRAIT_GREY]) return p->level[PORTRAIT_WRINKLES] > 0;
-    return p->level[PORTRAIT_GREY] + 1;
+int portrait_age_of(const struct portrait *p, bool hair) {
+    int best = 0, least = 100;
+    for (int i = 0; i <= PORTRAIT_OLDEST; i++) {
+        int away = abs(age_wrinkles[i] - p->level[PORTRAIT_WRINKLES]);
+        if (hair && portrait_shows(p, PORTRAIT_GREY)) away += abs(age_grey[i] - p->level[PORTRAIT_GREY]);
+        if (away < least) {
+            least = away;
+            best = i;
+        }
+    }
+    return best;
 }
 
 static const struct look {

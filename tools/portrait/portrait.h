@@ -106,9 +106,11 @@ void portrait_normalise(struct portrait *p);
 /* One of the study's 84 sources (lk_source). stream: clothes, background and details vary by it; NULL: one fixed choice
  * a source. A race is looks alone: skin, hair, eyes, brows. */
 void portrait_source(struct portrait *p, int source, struct lk_stream *stream);
-/* Age steps of ten years from the twenties, 0 to 6: grey hair and wrinkles. */
+/* Age in steps of ten years from the twenties: grey hair and wrinkles. Read back it is the step nearest to both, or
+ * without hair (or where none is seen) to wrinkles, the youngest of those. */
+enum { PORTRAIT_OLDEST = 6 };
 void portrait_age(struct portrait *p, int steps);
-int portrait_age_of(const struct portrait *p);
+int portrait_age_of(const struct portrait *p, bool hair);
 
 /* RGB, square. The same arguments give the same pixels. LK_E_NOMEM. */
 enum lk_code portrait_draw(struct lk_image *out, const struct portrait *p, int size);

@@ -210,6 +210,23 @@ static void a_run_goes_on_beside_it(void **state) {
     sqlite3_close(writer);
 }
 
+/* Of tiny pictures many are made, and names are long. */
+static void numbers_are_grouped_and_names_break(void **state) {
+    struct live_view *view = lk_calloc(1, sizeof *view);
+    struct lk_text out = {0};
+    (void)state;
+    assert_non_null(view);
+    view->counts.total = view->counts.all[LK_JOB_DONE] = 5000, view->counts.all[LK_JOB_QUEUED] = 40;
+    view->per_hour = 90039.5;
+    view->n_latest = 1;
+    strcpy(view->latest[0].name, "flux_20s_<b>");
+    live_page(&site, view, &out);
+    has(out.bytes, "; 90,040 an hour, ");
+    has(out.bytes, "<span>flux_<wbr>20s_<wbr>&lt;b&gt;<wbr></span>");
+    lk_text_free(&out);
+    lk_free(view);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_says_how_far_the_run_is),
@@ -217,6 +234,7 @@ int main(void) {
         cmocka_unit_test(pictures_of_the_run_alone_are_shown),
         cmocka_unit_test(strangers_and_writes_are_refused),
         cmocka_unit_test(a_run_goes_on_beside_it),
+        cmocka_unit_test(numbers_are_grouped_and_names_break),
     };
     return cmocka_run_group_tests(tests, make, end);
 }

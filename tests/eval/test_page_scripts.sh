@@ -29,6 +29,30 @@ try() {
     [ "$got" = "$4" ] || { echo "$2: expected \"$4\", got \"$got\""; exit 1; }
 }
 
+# fits PAGE STYLE: the page that `try` has left does not scroll sideways, nor does its table. A window cannot be made as narrow
+# as a telephone, a frame can.
+fits() {
+    {
+        grep -v '<script src' "$(find . -name "$1")"
+        echo "<style>"
+        cat "$SOURCE_DIR/eval/design/$2"
+        echo "</style><script>
+            const wide = [document.documentElement, ...document.querySelectorAll('.wide')].filter((e) => e.scrollWidth > e.clientWidth);
+            parent.postMessage(innerWidth + ' ' + wide.map((e) => e.tagName + e.scrollWidth).join(), '*');
+        </script>"
+    } >inner.html
+    {
+        echo "<!DOCTYPE html><script>onmessage = (m) => { document.body.dataset.probe = (document.body.dataset.probe || '') + m.data + ';'; };</script>"
+        for width in 1280 390; do echo "<iframe src=\"inner.html\" width=\"$width\" height=\"800\" style=\"border: 0\"></iframe>"; done
+    } >frame.html
+    timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --virtual-time-budget=2000 --window-size=1400,900 \
+        --user-data-dir="$scratch/profile" --dump-dom "file://$scratch/frame.html" 2>messages >dom || { cat messages; exit 1; }
+    case $(sed -nE 's/.*data-probe="([^"]*)".*/\1/p' dom) in
+    "1280 ;390 ;" | "390 ;1280 ;") ;;
+    *) echo "$1 is too wide: $(grep -o 'data-probe="[^"]*"' dom)"; exit 1 ;;
+    esac
+}
+
 try test_selection_http cell.html selection_script.js \
     "choose1 0of3 6of3 choose3 0of7 flag7 undo previous next open true" <<'PROBE'
 const candidate = () => document.activeElement.closest("section");
@@ -58,6 +82,8 @@ press("?"); said.push(document.getElementById("keys").open);
 document.body.dataset.probe = said.join(" ");
 PROBE
 
+fits cell.html selection_style.css
+
 # The first answer is another page, the second is none: what changes is taken over, the focus stays, the silence is told.
 try test_live_http run.html live_script.js "/;no-store 16 of 20 /picture/9?v=dddddddd true | 16 of 20 true" <<'PROBE'
 document.querySelector("a[href^='/picture/9']").focus();
@@ -83,3 +109,4 @@ setTimeout(() => {
     document.body.dataset.probe = said.join(" ");
 }, 11000);
 PROBE
+fits run.html live_style.css

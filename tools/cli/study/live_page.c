@@ -1,5 +1,6 @@
 /* The page of a run. A script fetches it again every few seconds; without one the browser does. */
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/base/log.h"
 #include "tools/cli/study/live.h"
@@ -37,7 +38,10 @@ static void add_summary(struct lk_text *out, const struct live_view *v) {
     if (c->all[LK_JOB_FAILED]) lk_text_add(out, ", %s failed", grouped(c->all[LK_JOB_FAILED], a));
     if (!left) lk_text_add(out, ". The run has ended.");
     if (left && v->per_hour > 0) {
-        lk_text_add(out, v->per_hour < 10 ? "; %.1f an hour, " : "; %.0f an hour, ", v->per_hour);
+        if (v->per_hour < 10)
+            lk_text_add(out, "; %.1f an hour, ", v->per_hour);
+        else
+            lk_text_add(out, "; %s an hour, ", grouped((int64_t)(v->per_hour + 0.5), a));
         add_duration(out, 3600 * (double)left / v->per_hour);
         lk_text_add(out, " left");
     }
@@ -74,6 +78,18 @@ static void add_models(struct lk_text *out, const struct lk_journal_counts *c) {
     lk_text_add(out, "</tbody>\n</table></div>\n");
 }
 
+/* A line may break behind each underscore. */
+static void add_name(struct lk_text *out, const char *name) {
+    for (const char *end = name; *name; name = end) {
+        char part[LK_STUDY_NAME_BYTES];
+        end += strcspn(end, "_");
+        end += *end == '_';
+        snprintf(part, sizeof part, "%.*s", (int)(end - name), name);
+        page_text(out, part);
+        lk_text_add(out, "<wbr>");
+    }
+}
+
 static void add_pictures(struct lk_text *out, const struct live_view *v) {
     lk_text_add(out, "<h2>Latest pictures</h2>\n");
     if (!v->n_latest) lk_text_add(out, "<p>There is none yet.</p>\n");
@@ -82,7 +98,7 @@ static void add_pictures(struct lk_text *out, const struct live_view *v) {
         const struct live_picture *p = &v->latest[i];
         lk_text_add(out, "<li><a href=\"/picture/%lld?v=%s\"><img src=\"/picture/%lld?v=%s\" alt=\"\"><span>",
                     (long long)p->index, p->digest, (long long)p->index, p->digest);
-        page_text(out, p->name);
+        add_name(out, p->name);
         lk_text_add(out, "</span></a></li>\n");
     }
     lk_text_add(out, "</ul>\n");

@@ -4,6 +4,11 @@
 
 static enum lk_code failed(const struct lk_sql *s) {
     int code = sqlite3_errcode(s->db) & 0xff;
+    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
+        return lk_fail(LK_E_INPUT,
+                       "%s: expected what this program wrote, got a file that is damaged or another's (%s); put a copy "
+                       "back, or remove it to begin anew",
+                       s->name, sqlite3_errmsg(s->db));
     return lk_fail(code == SQLITE_FULL    ? LK_E_DISK_FULL
                    : code == SQLITE_NOMEM ? LK_E_NOMEM
                                           : LK_E_IO,

@@ -166,6 +166,8 @@ cp good.png src/White_Female_20s.png
 for i in 1 2 3; do expect 0 likeness study run two.json -o sharded --shard $i/3 --threads 1; done
 cat sharded/shards/?-of-3/manifest.jsonl | sed -E 's/^\{"item_id":"([^"]*)".*/\1/' | sort >parts
 likeness study jobs two.json | sort | cmp - parts || fail "shards"
+for i in 1 2 3; do likeness study jobs two.json --shard $i/3 >shard && sed -E 's/^\{"item_id":"([^"]*)".*/\1/' sharded/shards/$i-of-3/manifest.jsonl | cmp - shard ||
+    fail "jobs of shard $i"; done
 
 # What is on record of shards, and put together: as one run, whatever devices, queues and visits made it.
 expect 0 likeness study status sharded
@@ -183,6 +185,9 @@ rm -r sharded/shards/2-of-3
 expect 6 likeness study merge two.json -o sharded
 grep -q 'of 16 jobs were not made by any shard' stderr || fail "a shard that is missing"
 expect 3 likeness study merge three.json -o sharded
+mkdir empty
+expect 3 likeness study merge two.json -o empty
+[ -z "$(ls empty)" ] || fail "a merge of nothing leaves $(ls empty)"
 
 # Every picture against its digest; a sample made again.
 expect 0 likeness study verify single
@@ -194,6 +199,8 @@ size=$(stat -c %s $picture)
 head -c $((size - 1)) $picture >cut && echo >>cut && cat cut >$picture
 expect 3 likeness study verify single
 grep -qx 'flux_20s_male_white_O-01: changed' stdout || fail "a changed picture"
+expect 3 likeness study rerun three.json -o single
+grep -q 'single/journal.sqlite: is of another study' stderr || fail "rerun of another study"
 expect 3 likeness study verify single --requeue
 expect 0 likeness study run two.json -o single --threads 1
 expect 0 likeness study verify single
@@ -273,7 +280,21 @@ printf '[%s]\n' study run two.json -o "it's out" --shard 3/7 --devices 0,1 | cmp
 CODE=143 SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_JOB_ID=9 PATH=$PWD/bin:$PATH bash ./stdout | grep -qx 'scontrol requeue 9_3' ||
     fail "a task that is stopped is queued again"
 
+# A journal that is none; a study of which nothing can be made.
+mkdir none
+echo nothing >none/journal.sqlite
+expect 3 likeness study status none
+grep -q 'none/journal.sqlite: expected what this program wrote' stderr || fail "a journal that is none: $(cat stderr)"
+sed 's/sources.csv/no.csv/' two.json >no.json
+expect 3 likeness study run no.json -o no
+grep -q 'no job can be made: flux_20s_male_white_O-01: the study has no source of this cell; .likeness study check. names' stderr &&
+    [ ! -e no ] || fail "no source at all: $(cat stderr)"
+
 # Usage.
+expect 2 likeness study new more
+expect 2 likeness study status single --shard 1/2
+grep -q -- '--shard: not of study status; it belongs to study jobs run' stderr || fail "an option of others"
+expect 2 likeness study run two.json -o x --sample 1%
 expect 2 likeness study run two.json -o x --shard 4/3
 expect 2 likeness study run two.json -o x --devices gpu
 expect 2 likeness study run two.json

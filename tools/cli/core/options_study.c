@@ -11,7 +11,7 @@ static const struct cli_option options[] = {
            "one for all"),
      .otherwise = "the study's"},
     {STUDY(CLI_TEXT, "Input", "shard", "I/N", shard,
-           "run: the I-th of N parts of the jobs, with a journal of its own; merge puts them together")},
+           "run, jobs: the I-th of N parts of the jobs; each run has a journal of its own, merge puts them together")},
     {STUDY(CLI_INT, "Model", "queue", "N", queue,
            "run: jobs that pass through the stages together: all are encoded, then made, then decoded, so that weights "
            "come once for N jobs; a kill loses what they have done so far"),

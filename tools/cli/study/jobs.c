@@ -1,6 +1,7 @@
 /* What a study will make. */
 #include <stdio.h>
 
+#include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
 
 /* A line for each job, in the study's order. */
@@ -42,16 +43,19 @@ static void print_json(const struct lk_study *study, size_t i, const struct lk_s
 enum lk_code study_jobs(const struct cli_arguments *a, struct lk_study *study) {
     struct lk_text text = {0};
     struct lk_study_job job;
+    struct study_list list;
+    LK_TRY(study_list_make(&list, study, a->study.shard));
     enum lk_code rc = LK_OK;
-    for (size_t i = 0; i < lk_study_n_jobs(study) && !rc; i++) {
-        rc = lk_study_job(study, i, &job);
+    for (size_t i = 0; i < list.n && !rc; i++) {
+        rc = lk_study_job(study, (size_t)list.indexes[i], &job);
         text.n = 0;
         if (!rc && a->json)
-            print_json(study, i, &job, &text);
+            print_json(study, (size_t)list.indexes[i], &job, &text);
         else if (!rc)
             lk_text_add(&text, "%s\n", job.name);
         if (!rc && !(rc = text.rc)) fwrite(text.bytes, 1, text.n, stdout);
     }
     lk_text_free(&text);
+    study_list_free(&list);
     return rc;
 }

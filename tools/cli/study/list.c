@@ -71,6 +71,13 @@ enum lk_code study_journal_open(const char *path, const struct study_list *list,
         &(struct lk_journal_list){lk_study_hash(list->study), list->shard, list->n_shards, list->n, entry, &copy});
 }
 
+enum lk_code study_journal_check(const struct lk_journal *journal, const char *path, const struct lk_study *study) {
+    const char *theirs = lk_journal_study(journal), *ours = lk_study_hash(study);
+    if (!strcmp(theirs, ours)) return LK_OK;
+    return lk_fail(LK_E_CHANGED, "%s: is of another study (its configuration is %.12s, this one's %.12s)", path, theirs,
+                   ours);
+}
+
 enum lk_code study_resolved_write(const struct lk_study *study, const char *folder) {
     const char *resolved = lk_study_resolved(study);
     char *path = lk_format("%s/study.json", folder);

@@ -13,7 +13,8 @@ enum { MAX_PICTURE_BYTES = 1 << 30 };
 
 struct merge {
     struct lk_journal *journal;
-    const char *study, *from, *to; /* from NULL: the pictures are there */
+    const struct lk_study *study;
+    const char *from, *to; /* from NULL: the pictures are there */
 };
 
 static enum lk_code is_done(void *context, const struct lk_journal_row *row) {
@@ -55,28 +56,38 @@ static enum lk_code copy_picture(void *context, const struct lk_journal_row *row
 
 static enum lk_code merge_one(void *context, struct lk_journal *journal, const char *path) {
     struct merge *m = context;
-    if (strcmp(lk_journal_study(journal), m->study))
-        return lk_fail(LK_E_CHANGED, "%s: is of another study (its configuration is %.12s, this one's %.12s)", path,
-                       lk_journal_study(journal), m->study);
     if (m->from) LK_TRY(lk_journal_each(journal, LK_JOB_DONE, false, copy_picture, m));
     return lk_journal_merge(m->journal, path);
 }
 
-static enum lk_code merge_all(struct merge *m, const struct cli_arguments *a) {
+/* Before anything is written: whether there is something to put together. */
+static enum lk_code look(void *context, struct lk_journal *journal, const char *path) {
+    return study_journal_check(journal, path, context);
+}
+
+static enum lk_code look_at_all(const struct cli_arguments *a, struct lk_study *study) {
     int n = 0;
+    LK_TRY(study_each_shard(a->output, look, study, &n));
+    for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++, n++) LK_TRY(study_each_journal(a->more[k], look, study));
+    return n ? LK_OK : lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
+}
+
+static enum lk_code merge_all(struct merge *m, const struct cli_arguments *a) {
+    int n;
     LK_TRY(study_each_shard(a->output, merge_one, m, &n));
-    for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++, n++) {
+    for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++) {
         m->from = a->more[k];
         LK_TRY(study_each_journal(m->from, merge_one, m));
     }
-    return n ? LK_OK : lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
+    return LK_OK;
 }
 
 enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) {
     struct study_list list;
     struct lk_journal_counts counts = {0};
-    struct merge m = {.study = lk_study_hash(study), .to = a->output};
+    struct merge m = {.study = study, .to = a->output};
     if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study merge STUDY.json -o DIR");
+    LK_TRY(look_at_all(a, study));
     LK_TRY(study_list_make(&list, study, NULL));
     char *path = lk_format("%s/journal.sqlite", a->output);
     enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");

@@ -29,14 +29,14 @@ static enum lk_code add(void *context, const struct lk_journal_row *row) {
     return LK_OK;
 }
 
-static enum lk_code read_made(const char *folder, struct all *all) {
-    struct lk_journal *journal;
+static enum lk_code read_made(const char *folder, const struct lk_study *study, struct all *all) {
+    struct lk_journal *journal = NULL;
     char *path = lk_format("%s/journal.sqlite", folder);
     enum lk_code rc = path ? lk_journal_open(&journal, path, NULL) : lk_fail(LK_E_NOMEM, "out of memory");
-    lk_free(path);
-    if (rc) return rc;
-    rc = lk_journal_each(journal, LK_JOB_DONE, false, add, all);
+    if (!rc) rc = study_journal_check(journal, path, study);
+    if (!rc) rc = lk_journal_each(journal, LK_JOB_DONE, false, add, all);
     lk_journal_close(journal);
+    lk_free(path);
     if (!rc && !all->n) rc = lk_fail(LK_E_INPUT, "%s: nothing is made yet", folder);
     return rc;
 }
@@ -117,7 +117,7 @@ enum lk_code study_rerun(const struct cli_arguments *a, struct lk_study *study) 
     if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study rerun STUDY.json -o DIR");
     LK_TRY(study_list_make(&list, study, NULL));
     char *folder = lk_format("%s/rerun", a->output);
-    enum lk_code rc = folder ? read_made(a->output, &all) : lk_fail(LK_E_NOMEM, "out of memory");
+    enum lk_code rc = folder ? read_made(a->output, study, &all) : lk_fail(LK_E_NOMEM, "out of memory");
     if (!rc) rc = read_sample(a->study.sample ? a->study.sample : "1%", all.n, &n);
     if (!rc) rc = choose(&all, n, &list);
     if (!rc) rc = study_folders_make(folder);

@@ -319,6 +319,16 @@ enum lk_code study_run_list(const struct cli_arguments *a, const struct study_li
     return rc;
 }
 
+/* A study of which nothing can be made is not begun: each job would fail three times. */
+static enum lk_code check_some(const struct study_list *list) {
+    for (size_t i = list->n; i--;) {
+        LK_TRY(lk_study_job(list->study, (size_t)list->indexes[i], list->job));
+        if (!list->job->problem) return LK_OK;
+    }
+    return lk_fail(LK_E_INPUT, "%s: no job can be made: %s: %s; 'likeness study check' names all that is missing",
+                   lk_study_name(list->study), list->job->name, list->job->problem);
+}
+
 /* A shard's records lie apart from the others', its pictures among theirs. */
 enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study) {
     struct study_list list;
@@ -327,7 +337,8 @@ enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study) {
     LK_TRY(study_list_make(&list, study, a->study.shard));
     bool all = list.n_shards == 1;
     records = all ? lk_strdup(a->output) : lk_format("%s/shards/%d-of-%d", a->output, list.shard, list.n_shards);
-    enum lk_code rc = records ? study_folders_make(records) : lk_fail(LK_E_NOMEM, "out of memory");
+    enum lk_code rc = records ? check_some(&list) : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) rc = study_folders_make(records);
     if (!rc) rc = study_run_list(a, &list, a->output, records);
     lk_free(records);
     study_list_free(&list);

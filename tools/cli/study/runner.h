@@ -55,6 +55,8 @@ enum lk_code study_list_make(struct study_list *list, const struct lk_study *stu
 void study_list_free(struct study_list *list);
 /* The journal of these jobs, made if it is not there. */
 enum lk_code study_journal_open(const char *path, const struct study_list *list, struct lk_journal **out);
+/* LK_E_CHANGED unless the journal at `path` is of this study. */
+enum lk_code study_journal_check(const struct lk_journal *journal, const char *path, const struct lk_study *study);
 /* Calls with the journal of the run in `folder` if it has one of its own, else with each shard's. */
 typedef enum lk_code study_journal_fn(void *context, struct lk_journal *journal, const char *path);
 enum lk_code study_each_journal(const char *folder, study_journal_fn *fn, void *context);

@@ -67,18 +67,48 @@ static const struct {
                {"validate", NULL, study_validate}};
 #define N_ACTIONS (sizeof actions / sizeof *actions)
 
+static bool has_word(const char *words, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += n)
+        if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' ')) return true;
+    return false;
+}
+
+/* What only some actions read is not passed over by the others. */
+static enum lk_code check_arguments(const struct cli_arguments *a) {
+    const struct cli_study_arguments *s = &a->study;
+    const struct {
+        bool given;
+        const char *name, *of;
+    } options[] = {{s->devices, "devices", "plan run rerun slurm"},
+                   {s->shard, "shard", "jobs run"},
+                   {s->queue, "queue", "run rerun"},
+                   {s->retry_failed, "retry-failed", "run"},
+                   {s->sample, "sample", "rerun"},
+                   {s->requeue, "requeue", "verify"},
+                   {s->allow, "allow", "compare"},
+                   {s->ids, "ids", "prompts"}};
+    const bool two = !strcmp(a->positional, "compare"), none = !strcmp(a->positional, "new");
+    const char *surplus = strcmp(a->positional, "merge") ? a->more[none ? 0 : two ? 2 : 1] : NULL;
+    if (surplus)
+        return lk_fail(LK_E_USAGE, "study %s: expected no %sfiles, got \"%.60s\"%s", a->positional, none ? "" : "more ",
+                       surplus, none ? "" : " as well");
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given && !has_word(options[i].of, a->positional))
+            return lk_fail(LK_E_USAGE, "--%s: not of study %s; it belongs to study %s", options[i].name, a->positional,
+                           options[i].of);
+    return LK_OK;
+}
+
 enum lk_code cli_study(const struct cli_arguments *a) {
     struct lk_study *study;
     char known[200] = "";
-    bool merges = !strcmp(a->positional, "merge");
-    const char *surplus = merges ? NULL : a->more[strcmp(a->positional, "compare") ? 1 : 2];
-    if (surplus)
-        return lk_fail(LK_E_USAGE, "study %s: expected no more files, got \"%.60s\" as well", a->positional, surplus);
-    if (!strcmp(a->positional, "prompts") && !a->more[0]) return study_prompts(a, NULL);
     for (size_t i = 0, used = 0; i < N_ACTIONS; i++) {
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", actions[i].name);
         if (strcmp(actions[i].name, a->positional)) continue;
+        LK_TRY(check_arguments(a));
         if (actions[i].bare) return actions[i].bare(a);
+        if (actions[i].run == study_prompts && !a->more[0]) return study_prompts(a, NULL);
         if (!a->more[0]) return lk_fail(LK_E_USAGE, "study %s: expected a study file", a->positional);
         LK_TRY(lk_study_open(&study, a->more[0]));
         enum lk_code rc = actions[i].run(a, study);

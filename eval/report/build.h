@@ -85,6 +85,17 @@ void lk_report_link(struct lk_report *report, struct lk_table *table, const stru
 /* "flux-Indian-race_drift"; further levels follow. */
 void lk_report_images_key(const struct lk_report_images *images, char key[160]);
 
+/* Whether race change depends on race: chi-square of race by change, all models, baseline arm; and by_source, the p of
+ * a permutation of the sources. */
+struct lk_drift_test {
+    struct lk_test test;
+    struct lk_number by_source;
+};
+enum lk_code lk_report_drift_test(const struct lk_report *report, enum lk_score_source source,
+                                  struct lk_drift_test *out);
+/* "72 outputs a race tell 20% from 15% with power 0.12 ..." in a two-sided test at alpha. n > 0. */
+enum lk_code lk_report_power(int64_t n, double alpha, char out[256]);
+
 /* The study's rank tests on the raters' means, for the table of tests and for quality control. */
 struct lk_human_test {
     const char *name, *axis;

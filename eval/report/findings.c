@@ -29,10 +29,6 @@ struct outputs {
     struct lk_rate_results *rates;
 };
 
-static const uint8_t *levels_of(const struct lk_item *item, enum lk_score_source source) {
-    return source == LK_SCORES_HUMAN ? item->human_majority : item->score;
-}
-
 static int level_of(const struct lk_item *item, enum lk_factor factor) {
     switch (factor) {
     case LK_FACTOR_RACE:
@@ -61,7 +57,7 @@ static enum lk_code collect(const struct lk_dataset *data, const struct lk_repor
         const struct lk_item *item = &data->items[i];
         if (!lk_group_has(&all, item)) continue;
         for (int m = 0; m < LK_N_OUTCOMES; m++) {
-            int value = lk_measure_of(lk_outcomes[m], levels_of(item, source), item->prompt, &options->thresholds);
+            int value = lk_measure_of(lk_outcomes[m], lk_item_levels(item, source), item->prompt, &options->thresholds);
             o->values[o->n * LK_N_OUTCOMES + (size_t)m] = value < 0 ? NAN : value;
         }
         for (int f = 0; f < LK_N_FINDING_FACTORS; f++) o->level[f][o->n] = level_of(item, lk_finding_factors[f]);
@@ -173,7 +169,7 @@ static enum lk_code find_changes(const struct lk_dataset *data, const struct lk_
     mitigation->kind = LK_FINDING_MITIGATION;
     mitigation->outcome = LK_MEASURE_RACE_DRIFT;
     for (size_t i = 0; i < o->n; i++) {
-        int tone = levels_of(o->items[i], source)[LK_AXIS_SKIN_TONE];
+        int tone = lk_item_levels(o->items[i], source)[LK_AXIS_SKIN_TONE];
         change[i] = tone ? (tone > 3) - (tone < 3) : NAN;
         lighter[0] += tone > 3;
         lighter[1] += tone && tone < 3;
@@ -182,10 +178,11 @@ static enum lk_code find_changes(const struct lk_dataset *data, const struct lk_
     enum lk_code rc = find_change(change, o->source, o->n, options->alpha, skin);
     for (size_t i = 0; i < o->n; i++) {
         const struct lk_item *item = o->items[i], *other = item->partner < 0 ? NULL : &data->items[item->partner];
-        int before = lk_measure_of(LK_MEASURE_RACE_DRIFT, levels_of(item, source), item->prompt, &options->thresholds);
-        int after =
-            other ? lk_measure_of(LK_MEASURE_RACE_DRIFT, levels_of(other, source), other->prompt, &options->thresholds)
-                  : -1;
+        int before =
+            lk_measure_of(LK_MEASURE_RACE_DRIFT, lk_item_levels(item, source), item->prompt, &options->thresholds);
+        int after = other ? lk_measure_of(LK_MEASURE_RACE_DRIFT, lk_item_levels(other, source), other->prompt,
+                                          &options->thresholds)
+                          : -1;
         bool pair = before >= 0 && after >= 0;
         change[i] = pair ? after - before : NAN;
         drift[0] += pair && before;

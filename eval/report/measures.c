@@ -110,11 +110,20 @@ struct lk_group lk_group_with(struct lk_group group, enum lk_factor factor, int 
 
 struct lk_rate lk_measure_rate(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
                                const struct lk_thresholds *thresholds) {
+    return lk_measure_rate_by(data, group, measure, LK_SCORES_JUDGE, thresholds);
+}
+
+const uint8_t *lk_item_levels(const struct lk_item *item, enum lk_score_source source) {
+    return source == LK_SCORES_HUMAN ? item->human_majority : item->score;
+}
+
+struct lk_rate lk_measure_rate_by(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
+                                  enum lk_score_source source, const struct lk_thresholds *thresholds) {
     struct lk_rate rate = {0, 0};
     for (size_t i = 0; i < data->n_items; i++) {
         const struct lk_item *item = &data->items[i];
         if (!lk_group_has(group, item)) continue;
-        int value = lk_measure_of(measure, item->score, item->prompt, thresholds);
+        int value = lk_measure_of(measure, lk_item_levels(item, source), item->prompt, thresholds);
         if (value < 0) continue;
         rate.k += value;
         rate.n++;

@@ -31,6 +31,10 @@ enum lk_measure {
 const char *lk_measure_name(enum lk_measure measure); /* "Soft erasure" */
 const char *lk_measure_key(enum lk_measure measure);  /* "soft_erasure" */
 
+enum lk_score_source { LK_SCORES_JUDGE, LK_SCORES_HUMAN };
+
+/* The levels [LK_N_AXES] of the judges' ensemble, or of the raters' majority. */
+const uint8_t *lk_item_levels(const struct lk_item *item, enum lk_score_source source);
 /* 1 or 0; -1 when the scores do not tell. score [LK_N_AXES], 0: none. */
 int lk_measure_of(enum lk_measure measure, const uint8_t *score, int prompt, const struct lk_thresholds *thresholds);
 
@@ -58,6 +62,9 @@ struct lk_rate {
 };
 struct lk_rate lk_measure_rate(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
                                const struct lk_thresholds *thresholds);
+/* The same by the judges' ensemble or by the raters' majority. */
+struct lk_rate lk_measure_rate_by(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
+                                  enum lk_score_source source, const struct lk_thresholds *thresholds);
 double lk_rate_value(struct lk_rate rate); /* k / n; 0 when n is 0 */
 
 /* The largest minus the smallest rate over the levels of a factor that have items; -1 when fewer than two have. */
@@ -66,8 +73,6 @@ struct lk_rates_range {
     int highest, lowest; /* levels; the earlier one of equals */
 };
 bool lk_rates_range(const struct lk_rate *rates, int n_levels, struct lk_rates_range *out);
-
-enum lk_score_source { LK_SCORES_JUDGE, LK_SCORES_HUMAN };
 
 /* Mean and count of an axis over a group; of the ensemble, or of the raters' means. */
 struct lk_mean {

@@ -48,11 +48,13 @@ enum lk_code lk_observe_scores(const struct lk_dataset *data, const struct lk_gr
 }
 
 enum lk_code lk_observe_measure(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
-                                const struct lk_thresholds *thresholds, struct lk_observations *out) {
+                                enum lk_score_source source, const struct lk_thresholds *thresholds,
+                                struct lk_observations *out) {
     LK_TRY(make(data->n_items, out));
     for (size_t i = 0; i < data->n_items; i++) {
         const struct lk_item *item = &data->items[i];
-        int value = lk_group_has(group, item) ? lk_measure_of(measure, item->score, item->prompt, thresholds) : -1;
+        if (!lk_group_has(group, item)) continue;
+        int value = lk_measure_of(measure, lk_item_levels(item, source), item->prompt, thresholds);
         if (value >= 0) add(out, item, value);
     }
     return LK_OK;

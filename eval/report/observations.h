@@ -14,7 +14,8 @@ enum lk_code lk_observe_scores(const struct lk_dataset *data, const struct lk_gr
                                enum lk_score_source source, struct lk_observations *out);
 /* 1 or 0 by a measure. */
 enum lk_code lk_observe_measure(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
-                                const struct lk_thresholds *thresholds, struct lk_observations *out);
+                                enum lk_score_source source, const struct lk_thresholds *thresholds,
+                                struct lk_observations *out);
 /* Preserved minus edited, of pairs that have both; group.arm is not looked at. */
 enum lk_code lk_observe_changes(const struct lk_dataset *data, struct lk_group group, enum lk_axis axis,
                                 enum lk_score_source source, struct lk_observations *out);

@@ -5,6 +5,7 @@
 
 #include "eval/report/build.h"
 #include "eval/document/table_print.h"
+#include "eval/stats/tests/sample_size.h"
 #include "eval/study/packing.h"
 
 enum { N_RATERS = 3, N_PAIRS = LK_N_SOURCES * 6 - 4, PAIRS_PER_TASK = 50, USUAL_PER_HIT = 40 };
@@ -188,9 +189,29 @@ static void count_cell(struct lk_table *table, int64_t n) {
         lk_table_text(table, "%s", "");
 }
 
+enum lk_code lk_report_power(int64_t n, double alpha, char out[256]) {
+    struct lk_number power, needed;
+    double low = 0.2, high = 1; /* the smallest rate that is found with a power of 0.8 */
+    LK_TRY(lk_power_proportions(0.2, 0.15, alpha, (double)n, &power));
+    LK_TRY(lk_sample_size_proportions(0.2, 0.15, alpha, 0.8, LK_Z_EXACT, &needed));
+    while (high - low > 1e-6) {
+        struct lk_number at;
+        LK_TRY(lk_power_proportions(0.2, (low + high) / 2, alpha, (double)n, &at));
+        *(at.value < 0.8 ? &low : &high) = (low + high) / 2;
+    }
+    snprintf(
+        out, 256,
+        "%lld outputs a race tell 20%% from 15%% with power %.2f (two-sided, %g%%); a power of 0.80 takes %zu a "
+        "race, or a difference as large as 20%% against %.0f%%; outputs of one source are worth less than as many "
+        "of different ones",
+        (long long)n, power.value, 100 * alpha, needed.n, ceil(100 * high));
+    return LK_OK;
+}
+
 static enum lk_code table_sample_sizes(struct lk_report *report) {
     struct lk_table *table;
     struct work work[4];
+    char power[256];
     LK_TRY(work_of(protocol_000, lk_cost_plan("000"), work));
     LK_TRY(lk_table_new(&table, "t_000_9_2", "Sample sizes of the human evaluation (protocol 000)",
                         "Experiment|Strata|Samples/Stratum|Total Images|Raters|Total Evals"));
@@ -203,8 +224,15 @@ static enum lk_code table_sample_sizes(struct lk_report *report) {
         count_cell(table, work[i].n_raters);
         count_cell(table, work[i].answers);
     }
-    lk_table_note(table, "Strata of experiment 1: race, gender, age group, model; of experiment 2 without the model, "
-                         "where 8 per stratum is every output of the grid.");
+    enum lk_code rc = lk_report_power(work[0].images / LK_N_RACES, report->options.alpha, power);
+    if (rc) {
+        lk_table_free(table);
+        return rc;
+    }
+    lk_table_note(table,
+                  "Strata of experiment 1: race, gender, age group, model; of experiment 2 without the model, where 8 "
+                  "per stratum is every output of the grid. Experiment 1: %s.",
+                  power);
     return lk_report_add(report, LK_SECTION_DESIGN, table);
 }
 

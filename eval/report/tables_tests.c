@@ -236,13 +236,14 @@ enum lk_code lk_report_human_tests(const struct lk_report *report, struct lk_hum
     return rc;
 }
 
-static enum lk_code drift_row(const struct lk_report *report, int model, bool chi_square, struct row *row) {
+static enum lk_code drift_row(const struct lk_report *report, int model, bool chi_square, enum lk_score_source source,
+                              struct row *row) {
     struct lk_group group = LK_GROUP_ANY;
     group.model = model;
     const char *of = model < 0 ? "all models" : lk_factor_short(LK_FACTOR_MODEL, model);
     snprintf(row->groups, sizeof row->groups, chi_square ? "race × drift, %s" : "White, all others, %s", of);
     struct lk_observations o;
-    LK_TRY(lk_observe_measure(report->data, &group, LK_MEASURE_RACE_DRIFT, &report->options.thresholds, &o));
+    LK_TRY(lk_observe_measure(report->data, &group, LK_MEASURE_RACE_DRIFT, source, &report->options.thresholds, &o));
     int64_t counts[LK_N_RACES][2] = {{0}}, others[2] = {0, 0};
     for (size_t i = 0; i < o.n; i++) {
         counts[o.race[i]][o.value[i] > 0]++;
@@ -264,10 +265,19 @@ static enum lk_code drift_row(const struct lk_report *report, int model, bool ch
     return rc;
 }
 
-static enum lk_code drift_family(const struct lk_report *report, bool chi_square, struct family *family) {
+enum lk_code lk_report_drift_test(const struct lk_report *report, enum lk_score_source source,
+                                  struct lk_drift_test *out) {
+    struct row row = {.by_source.undefined = "no outputs"};
+    LK_TRY(drift_row(report, -1, true, source, &row));
+    *out = (struct lk_drift_test){row.test, row.by_source};
+    return LK_OK;
+}
+
+static enum lk_code drift_family(const struct lk_report *report, bool chi_square, enum lk_score_source source,
+                                 struct family *family) {
     family->n = 0;
     for (int model = -1; model < LK_N_MODELS; model++)
-        LK_TRY(drift_row(report, model, chi_square,
+        LK_TRY(drift_row(report, model, chi_square, source,
                          add(family, chi_square ? "χ²" : "Two-proportion z", lk_measure_name(LK_MEASURE_RACE_DRIFT),
                              chi_square ? 1 : 2)));
     return LK_OK;
@@ -313,10 +323,14 @@ static enum lk_code families(const struct lk_report *report, struct lk_table *ta
             snprintf(heading, sizeof heading, "%s, %s", kinds[kind], sources[s]);
             LK_TRY(print(table, heading, family));
         }
-    for (int chi_square = 1; chi_square >= 0; chi_square--) {
-        LK_TRY(drift_family(report, chi_square, family));
-        LK_TRY(print(table, chi_square ? "Race × race change" : "Race change, White against all others", family));
-    }
+    for (int s = LK_SCORES_JUDGE; s <= LK_SCORES_HUMAN; s++)
+        for (int chi_square = 1; chi_square >= 0; chi_square--) {
+            LK_TRY(drift_family(report, chi_square, s, family));
+            snprintf(heading, sizeof heading, "%s%s",
+                     chi_square ? "Race × race change" : "Race change, White against all others",
+                     s == LK_SCORES_HUMAN ? ", raters' majority" : "");
+            LK_TRY(print(table, heading, family));
+        }
     for (int s = LK_SCORES_HUMAN; s >= LK_SCORES_JUDGE; s--) {
         LK_TRY(dunn_family(report, s, family));
         snprintf(heading, sizeof heading, "Dunn after Kruskal–Wallis, skin tone, %s", sources[s]);

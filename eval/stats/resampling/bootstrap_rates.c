@@ -319,12 +319,16 @@ static enum lk_code set_disparities(const struct lk_rates *rates, const struct l
                                                    replicates + at * n,
                                                    n_measures * n,
                                                    n};
-        struct lk_range_options range = {how->confidence, (double)(how->clusters ? bin->clusters->n_drawn : 0), 0,
-                                         widest(rates, (int)m)};
-        int first = results->first_group[g];
-        if (how->clusters)
-            range.df = fmax(1, lk_rate_clusters_disparity(bin->clusters, results->n_measures, (int)g, (int)m,
+        struct lk_range_options range = {.confidence = how->confidence, .limit = widest(rates, (int)m)};
+        if (how->clusters) {
+            int first = results->first_group[g], n_valid = 0;
+            for (int group = first; group < results->first_group[g + 1]; group++)
+                n_valid += !results->numbers[(size_t)group * n_measures + m].undefined;
+            range.n_drawn = (double)bin->clusters->n_drawn;
+            range.df_all = fmax(1, lk_rate_clusters_all(bin->clusters, (int)n_measures, (int)g, (int)m, n_valid));
+            range.df_pair = fmax(1, lk_rate_clusters_pair(bin->clusters, (int)n_measures, (int)g, (int)m,
                                                           first + disparity->highest, first + disparity->lowest));
+        }
         lk_range_interval(&groups, &range, scratch + LK_RANGE_SCRATCH_ROWS * n * (size_t)omp_get_thread_num(),
                           &disparity->number);
     }

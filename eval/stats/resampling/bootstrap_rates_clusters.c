@@ -73,9 +73,15 @@ enum lk_code lk_rate_clusters_make(const struct lk_rates *rates, const struct lk
     return rc;
 }
 
-double lk_rate_clusters_disparity(const struct lk_rate_clusters *clusters, int n_measures, int grouping, int measure,
-                                  int a, int b) {
+double lk_rate_clusters_all(const struct lk_rate_clusters *clusters, int n_measures, int grouping, int measure,
+                            int n_groups) {
+    int n = clusters->counts[(clusters->n_groups + grouping) * n_measures + measure];
+    return n - (clusters->nested[grouping] ? n_groups : 1);
+}
+
+double lk_rate_clusters_pair(const struct lk_rate_clusters *clusters, int n_measures, int grouping, int measure, int a,
+                             int b) {
     double n_a = clusters->counts[a * n_measures + measure], n_b = clusters->counts[b * n_measures + measure];
     if (clusters->nested[grouping]) return lk_expanded_df(n_a, n_b);
-    return clusters->counts[(clusters->n_groups + grouping) * n_measures + measure] - 1;
+    return lk_rate_clusters_all(clusters, n_measures, grouping, measure, 1);
 }

@@ -17,7 +17,10 @@ struct lk_rate_clusters {
 
 enum lk_code lk_rate_clusters_make(const struct lk_rates *rates, const struct lk_resampling *how,
                                    struct lk_rate_clusters *out);
-/* Degrees of freedom of the difference of groups a and b, which count from the first one of all groupings. */
-double lk_rate_clusters_disparity(const struct lk_rate_clusters *clusters, int n_measures, int grouping, int measure,
-                                  int a, int b);
+/* Degrees of freedom of all n_groups groups of a grouping that have valid units; and of the difference of groups a and
+ * b, which count from the first one of all groupings. */
+double lk_rate_clusters_all(const struct lk_rate_clusters *clusters, int n_measures, int grouping, int measure,
+                            int n_groups);
+double lk_rate_clusters_pair(const struct lk_rate_clusters *clusters, int n_measures, int grouping, int measure, int a,
+                             int b);
 void lk_rate_clusters_free(struct lk_rate_clusters *clusters);

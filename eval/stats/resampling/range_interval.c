@@ -2,69 +2,104 @@
 
 #include <math.h>
 
-#include "eval/stats/quantile.h"
 #include "eval/stats/special/special.h"
 
-struct pair {
-    const double *a, *b; /* replicates */
-    double difference, error;
-};
+#define LOWER 0.7
+#define UPPER 0.3
+enum { HALVINGS = 30 };
 
-/* Group i - group j with the standard deviation of its resamples; false when a group has no value. */
-static bool pair_of(const struct lk_resampled_groups *g, int i, int j, struct pair *out) {
-    double a = g->values[(size_t)i * g->stride], b = g->values[(size_t)j * g->stride], sum = 0, squares = 0, n = 0;
-    if (isnan(a) || isnan(b)) return false;
-    *out =
-        (struct pair){g->replicates + (size_t)i * g->row_stride, g->replicates + (size_t)j * g->row_stride, a - b, 0};
+static double value_of(const struct lk_resampled_groups *g, int i) { return g->values[(size_t)i * g->stride]; }
+
+/* The standard deviation of the resampled difference of groups i and j; 0 for one that is mere rounding. */
+static double pair_error(const struct lk_resampled_groups *g, int i, int j) {
+    const double *a = g->replicates + (size_t)i * g->row_stride, *b = g->replicates + (size_t)j * g->row_stride;
+    double difference = value_of(g, i) - value_of(g, j), sum = 0, squares = 0, n = 0;
     for (size_t r = 0; r < g->n_replicates; r++) {
-        double shift = out->a[r] - out->b[r] - out->difference;
+        double shift = a[r] - b[r] - difference;
         if (isnan(shift)) continue;
         sum += shift;
         squares += shift * shift;
         n++;
     }
-    if (n > 1) out->error = sqrt(fmax(squares - sum * sum / n, 0) / (n - 1));
-    if (!isfinite(out->error)) out->error = 0;
-    return true;
+    double error = n > 1 ? sqrt(fmax(squares - sum * sum / n, 0) / (n - 1)) : 0;
+    return isfinite(error) && error > 1e-12 * fabs(difference) ? error : 0;
 }
 
-/* Raises largest [n_replicates] to the pair's |d* - d| / s. A pair that hardly varies is rounding. */
-static bool raise(const struct lk_resampled_groups *g, const struct pair *pair, double *largest) {
-    if (pair->error <= 1e-12 * fabs(pair->difference)) return false;
-    for (size_t r = 0; r < g->n_replicates; r++) {
-        double t = fabs(pair->a[r] - pair->b[r] - pair->difference) / pair->error;
-        if (t > largest[r]) largest[r] = t;
+/* How many times wider than the normal distribution's the resampled deviations are to be at this tail. */
+static double expanded(const struct lk_range_options *how, double tail, double df) {
+    if (how->n_drawn == 0) return 1;
+    return sqrt(how->n_drawn / (how->n_drawn - 1)) * lk_t_quantile(tail, df) / lk_normal_quantile(tail);
+}
+
+static double within(double x, double from, double to) { return x < from ? from : x > to ? to : x; }
+
+/* The lower edge of the range of r that least squares lay over the groups' values. */
+static double nearest_edge(const struct lk_resampled_groups *g, double r, double low, double high) {
+    for (int step = 0; step < HALVINGS; step++) {
+        double edge = (low + high) / 2, pull = 0;
+        for (int i = 0; i < g->n_groups; i++) {
+            double value = value_of(g, i);
+            if (!isnan(value)) pull += value - within(value, edge, edge + r);
+        }
+        *(pull > 0 ? &low : &high) = edge;
     }
-    return true;
+    return (low + high) / 2;
 }
 
-/* Student's quantile at the tail of the normal distribution's z. */
-static double expanded(const struct lk_range_options *how, double z) {
-    if (how->df == 0) return z;
-    return sqrt(how->n_drawn / (how->n_drawn - 1)) * -lk_t_quantile(lk_normal_cdf(-z), how->df);
+/* The share of resamples whose range is at least that of the estimates, were the true one r. */
+static double share_as_wide(const struct lk_resampled_groups *g, double r, double lowest, double range, double wider,
+                            double *scratch) {
+    double *low = scratch, *high = scratch + g->n_replicates, edge = nearest_edge(g, r, lowest, lowest + range - r);
+    size_t n = 0;
+    for (size_t b = 0; b < g->n_replicates; b++) {
+        low[b] = INFINITY;
+        high[b] = -INFINITY;
+    }
+    for (int i = 0; i < g->n_groups; i++) {
+        const double *replicates = g->replicates + (size_t)i * g->row_stride;
+        double value = value_of(g, i), drawn_in = within(value, edge, edge + r);
+        if (isnan(value)) continue;
+        for (size_t b = 0; b < g->n_replicates; b++) {
+            double x = drawn_in + wider * (replicates[b] - value);
+            if (x < low[b]) low[b] = x;
+            if (x > high[b]) high[b] = x;
+        }
+    }
+    for (size_t b = 0; b < g->n_replicates; b++) n += high[b] - low[b] >= range * (1 - 1e-12);
+    return (double)n / (double)g->n_replicates;
+}
+
+static double lower_end(const struct lk_resampled_groups *g, const struct lk_range_options *how, double lowest,
+                        double range, int n_valid, double *scratch) {
+    double share = LOWER * (1 - how->confidence), low = 0, high = range;
+    double wider = expanded(how, share / (n_valid * (n_valid - 1)), how->df_all);
+    if (share_as_wide(g, 0, lowest, range, wider, scratch) >= share) return 0;
+    for (int step = 0; step < HALVINGS; step++) {
+        double r = (low + high) / 2;
+        *(share_as_wide(g, r, lowest, range, wider, scratch) < share ? &low : &high) = r;
+    }
+    return low;
 }
 
 void lk_range_interval(const struct lk_resampled_groups *groups, const struct lk_range_options *how, double *scratch,
                        struct lk_number *number) {
-    double *largest = scratch, low = 0, high = number->value;
-    struct pair pair;
+    double tail = UPPER * (1 - how->confidence), z = -lk_normal_quantile(tail) * expanded(how, tail, how->df_pair);
+    double high = number->value, lowest = INFINITY;
+    int n_valid = 0;
     bool any = false;
-    for (size_t r = 0; r < groups->n_replicates; r++) largest[r] = 0;
-    for (int i = 0; i < groups->n_groups; i++)
-        for (int j = 0; j < i; j++)
-            if (pair_of(groups, i, j, &pair)) any |= raise(groups, &pair, largest);
+    for (int i = 0; i < groups->n_groups; i++) {
+        if (isnan(value_of(groups, i))) continue;
+        n_valid++;
+        lowest = fmin(lowest, value_of(groups, i));
+        for (int j = 0; j < i; j++) {
+            if (isnan(value_of(groups, j))) continue;
+            double error = pair_error(groups, i, j);
+            any |= error > 0;
+            high = fmax(high, fabs(value_of(groups, i) - value_of(groups, j)) + z * error);
+        }
+    }
     number->low = number->high = 0;
     if (!any) return;
-    double z = lk_normal_quantile((1 + how->confidence) / 2);
-    double c = lk_quantile_of(largest, groups->n_replicates, how->confidence, scratch + groups->n_replicates);
-    c = expanded(how, fmax(c, z));
-    z = expanded(how, z);
-    for (int i = 0; i < groups->n_groups; i++)
-        for (int j = 0; j < i; j++) {
-            if (!pair_of(groups, i, j, &pair)) continue;
-            low = fmax(low, fabs(pair.difference) - c * pair.error);
-            high = fmax(high, fabs(pair.difference) + z * pair.error);
-        }
-    number->low = low;
+    number->low = lower_end(groups, how, lowest, number->value, n_valid, scratch);
     number->high = fmax(fmin(high, how->limit), number->value);
 }

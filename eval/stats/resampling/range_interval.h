@@ -1,22 +1,22 @@
 /* An interval for the largest difference between groups that belongs to its estimate.
  *
- * The estimate is the largest minus the smallest of the groups' values, R = max d(i, j) over all ordered pairs, d(i, j)
- * the difference of groups i and j. The largest of noisy numbers is too large, in resamples even more, so that
- * percentiles of the resampled R may lie wholly above R. The pairs do not have that bias. With s(i, j) the standard
- * deviation of the resampled difference d*(i, j):
+ * The estimate is the largest minus the smallest of the groups' values, R = max - min. The largest of noisy numbers is
+ * too large, in resamples even more, so that percentiles of the resampled R may lie wholly above R. Both ends are tests
+ * instead: an end is the range that the data just do not contradict. With e(g) = value*(g) - value(g) of a resample:
  *
- *     c     the quantile, at the confidence, of max over pairs of |d*(i, j) - d(i, j)| / s(i, j)   (all pairs at once)
- *     z     the quantile of the normal distribution for one pair, two-sided
- *     low   max over pairs of d(i, j) - c' s(i, j), not below 0
- *     high  max over pairs of d(i, j) + z' s(i, j)
+ *     low   the smallest r >= 0 for which at least LOWER alpha of the resamples have range(v_r(g) + f e(g)) >= R, where
+ *           v_r are the values nearest to the groups' (least squares) that lie within a range of r: those that stick
+ *           out are drawn in to one common edge, and at r = 0 all groups are equal
+ *     high  the largest over pairs of d(i, j) + z s(i, j), d the pair's difference and s the standard deviation of its
+ *           resamples: the range is the difference of some pair; z leaves UPPER alpha above it
  *
- * c' and z' are c and z taken from the normal distribution to Student's t at the same tail, as expanded percentiles are
- * (bootstrap.h): of few clusters s(i, j) is itself uncertain.
+ * alpha = 1 - confidence, LOWER = 0.7, UPPER = 0.3: of two groups that differ the interval keeps the confidence; where
+ * no group differs, only the lower end can miss. f and z take the normal distribution's tails to Student's t, as
+ * expanded percentiles do (bootstrap.h): f with the degrees of freedom of all groups, at the tail of one of all ordered
+ * pairs, z with those of the two groups. low <= R <= high by construction.
  *
- * The true range is at least each true difference, and all of those are above d - c' s at once with the confidence
- * (simultaneous inference, as Tukey's; the studentised maximum is that of the resamples); it is the difference of one
- * pair, and that pair's d + z' s is at most high. low <= R <= high by construction. Where no group differs low is 0
- * with the confidence; of two groups both bounds are the ordinary ones. */
+ * A range at its edge (several groups alike) has no interval that is exact everywhere; tests/eval/test_range_interval.c
+ * has the coverage of this one at the study's size. Resampling within what a hypothesis allows: Chuang and Lai 2000. */
 #pragma once
 
 #include <stdbool.h>
@@ -35,10 +35,11 @@ enum { LK_RANGE_SCRATCH_ROWS = 2 }; /* of n_replicates doubles */
 
 struct lk_range_options {
     double confidence;
-    double n_drawn, df; /* clusters that are drawn, and degrees of freedom; df 0 expands nothing */
-    double limit;       /* the largest difference that there can be */
+    double n_drawn;         /* clusters that are drawn; 0: units, nothing is expanded */
+    double df_all, df_pair; /* degrees of freedom of all groups, of the two that differ most */
+    double limit;           /* the largest difference that there can be */
 };
 
-/* number->low and high; both 0 when no pair varies. */
+/* number->low and high around number->value, the range; both 0 when no pair varies. */
 void lk_range_interval(const struct lk_resampled_groups *groups, const struct lk_range_options *how, double *scratch,
                        struct lk_number *number);

@@ -27,10 +27,11 @@ struct lk_report_entry {
     struct lk_figure *figure; /* one of the two */
 };
 
-/* The images behind a cell: outputs of the group for which the measure holds. */
+/* The images behind a cell: outputs of the group for which the measure holds, by the judges or by the raters. */
 struct lk_report_images {
     struct lk_group group;
     enum lk_measure measure;
+    enum lk_score_source source;
 };
 
 struct lk_report {
@@ -81,8 +82,8 @@ void lk_report_number(struct lk_table *table, const struct lk_number *number, in
 void lk_report_interval(struct lk_report *report, struct lk_table *table, struct lk_rate rate);
 /* The last cell leads to the images behind it. Pages that hold their pictures have those by race and model alone. */
 void lk_report_link(struct lk_report *report, struct lk_table *table, const struct lk_group *group,
-                    enum lk_measure measure);
-/* "flux-Indian-race_drift"; further levels follow. */
+                    enum lk_measure measure, enum lk_score_source source);
+/* "flux-Indian-race_drift"; further levels follow, and "raters". */
 void lk_report_images_key(const struct lk_report_images *images, char key[160]);
 
 /* Whether race change depends on race: chi-square of race by change, all models, baseline arm; and by_source, the p of

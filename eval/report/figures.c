@@ -145,8 +145,7 @@ static enum lk_code forest(struct lk_report *report, const struct outputs *o) {
     if (!n) return LK_OK;
     char remark[320], whiskers[160];
     note(report, whiskers);
-    snprintf(remark, sizeof remark,
-             "%s Of a largest difference: for all pairs of races at once; one that reaches 0 tells no two races apart.",
+    snprintf(remark, sizeof remark, "%s Of a largest difference: one that reaches 0 tells no two races apart.",
              whiskers);
     struct lk_figure figure;
     LK_TRY(lk_figure_forest(

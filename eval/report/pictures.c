@@ -143,8 +143,8 @@ static int32_t item(const struct lk_report *report, const struct raters_answers 
 }
 
 static bool is_behind(const struct lk_report *report, const struct lk_report_images *images, const struct lk_item *at) {
-    return lk_group_has(&images->group, at) &&
-           lk_measure_of(images->measure, at->score, at->prompt, &report->options.thresholds) == 1;
+    return lk_group_has(&images->group, at) && lk_measure_of(images->measure, lk_item_levels(at, images->source),
+                                                             at->prompt, &report->options.thresholds) == 1;
 }
 
 /* "FLUX.2-dev, Indian, 20s, O-01: Race change, 44 of 240" */
@@ -152,21 +152,22 @@ static void print_title(const struct lk_report *report, const struct lk_report_i
     const struct lk_group *g = &images->group;
     const int levels[] = {g->gender, g->age, g->age_group, g->category};
     static const enum lk_factor factors[] = {LK_FACTOR_GENDER, LK_FACTOR_AGE, LK_FACTOR_AGE_GROUP, LK_FACTOR_CATEGORY};
-    struct lk_rate rate = lk_measure_rate(report->data, g, images->measure, &report->options.thresholds);
+    struct lk_rate rate =
+        lk_measure_rate_by(report->data, g, images->measure, images->source, &report->options.thresholds);
     int n = snprintf(out, 320, "%s, %s", g->model < 0 ? "All models" : lk_factor_display(LK_FACTOR_MODEL, g->model),
                      g->race < 0 ? "all races" : lk_factor_display(LK_FACTOR_RACE, g->race));
     for (int i = 0; i < 4; i++)
         if (levels[i] >= 0) n += snprintf(out + n, 320 - (size_t)n, ", %s", lk_factor_display(factors[i], levels[i]));
     if (g->prompt >= 0) n += snprintf(out + n, 320 - (size_t)n, ", %s", lk_prompt_id(g->prompt));
     if (g->subcategory >= 0) n += snprintf(out + n, 320 - (size_t)n, ", %s", lk_subcategory_name(g->subcategory));
-    snprintf(out + n, 320 - (size_t)n, ": %s, %lld of %lld", lk_measure_name(images->measure), (long long)rate.k,
-             (long long)rate.n);
+    snprintf(out + n, 320 - (size_t)n, ": %s%s, %lld of %lld", lk_measure_name(images->measure),
+             images->source == LK_SCORES_HUMAN ? " by the raters' majority" : "", (long long)rate.k, (long long)rate.n);
 }
 
 static bool listed_before(const struct lk_report *report, size_t n) {
     const struct lk_report_images *a = &report->images[n];
     for (const struct lk_report_images *b = report->images; b < a; b++)
-        if (a->measure == b->measure && a->group.by_content == b->group.by_content &&
+        if (a->measure == b->measure && a->source == b->source && a->group.by_content == b->group.by_content &&
             !memcmp(&a->group, &b->group, offsetof(struct lk_group, by_content)))
             return true;
     return false;

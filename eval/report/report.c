@@ -80,10 +80,11 @@ void lk_report_interval(struct lk_report *report, struct lk_table *table, struct
 }
 
 void lk_report_link(struct lk_report *report, struct lk_table *table, const struct lk_group *group,
-                    enum lk_measure measure) {
-    const struct lk_report_images images = {*group, measure};
+                    enum lk_measure measure, enum lk_score_source source) {
+    const struct lk_report_images images = {*group, measure, source};
     bool held = report->options.embed_images || report->options.audit_safe;
-    bool plain = group->race >= 0 && group->model >= 0 && group->gender < 0 && group->category < 0;
+    bool plain =
+        group->race >= 0 && group->model >= 0 && group->gender < 0 && group->category < 0 && source == LK_SCORES_JUDGE;
     char key[160];
     if (held && !plain) return;
     enum lk_code rc = lk_grow(&report->images, &report->images_capacity, report->n_images + 1, sizeof *report->images);
@@ -106,8 +107,9 @@ void lk_report_images_key(const struct lk_report_images *images, char key[160]) 
         if (levels[i] >= 0) n += snprintf(key + n, 160 - (size_t)n, "-%s", lk_factor_key(factors[i], levels[i]));
     if (g->prompt >= 0) n += snprintf(key + n, 160 - (size_t)n, "-%s", lk_prompt_id(g->prompt));
     if (g->subcategory >= 0)
-        snprintf(key + n, 160 - (size_t)n, "-%s-%s", lk_subcategory_name(g->subcategory),
-                 g->by_content ? "content" : "printed");
+        n += snprintf(key + n, 160 - (size_t)n, "-%s-%s", lk_subcategory_name(g->subcategory),
+                      g->by_content ? "content" : "printed");
+    if (images->source == LK_SCORES_HUMAN) snprintf(key + n, 160 - (size_t)n, "-raters");
 }
 
 const struct lk_table *lk_report_table(const struct lk_report *report, const char *id) {

@@ -176,8 +176,8 @@ static enum lk_code sample_sentences(struct lk_report *report, struct lk_table *
     if (!rated) return LK_OK;
     lk_table_row(table);
     lk_table_text(table, "Sample");
-    lk_table_text(table, "Raters saw %s of %s outputs, %s a race, each output by %s.", count(rated).text, count(n).text,
-                  span(races).text, span(raters).text);
+    lk_table_text(table, "Raters saw %s of %s outputs, %s a race, each output by %s raters.", count(rated).text,
+                  count(n).text, span(races).text, span(raters).text);
     if (!edited[0]) return LK_OK;
     char power[256];
     LK_TRY(lk_report_power(edited[0], report->options.alpha, power));

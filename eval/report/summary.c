@@ -58,8 +58,8 @@ static void found_sentence(const struct lk_finding *finding, char out[LK_SENTENC
     print_effect(effect, finding);
     print_p(p, finding->adjusted);
     if (finding->kind == LK_FINDING_DIFFERENCE) {
-        level_text(high, finding->factor, finding->highest, finding->high, "several levels alike");
-        level_text(low, finding->factor, finding->lowest, finding->low, "several levels alike");
+        level_text(high, finding->factor, finding->highest, finding->high, "several alike");
+        level_text(low, finding->factor, finding->lowest, finding->low, "several alike");
         snprintf(out, LK_SENTENCE_BYTES, "%s differs: highest %s, lowest %s, %s apart, adjusted p %.20s.", name, high,
                  low, effect, p);
         return;
@@ -164,8 +164,9 @@ static enum lk_code add_table(struct lk_report *report, enum lk_section section,
         if (finding->found) lk_table_bold(table);
     }
     lk_table_note(table,
-                  "Baseline arm, %s. Effect: largest minus smallest rate, with an interval of all pairs of levels at "
-                  "once, by source; of skin lighter minus darker, of the feature prompt with minus without, by source "
+                  "Baseline arm, %s. Effect: largest minus smallest rate, with its interval by source "
+                  "(0 below: no two levels are told apart); of skin lighter minus darker, of the feature prompt with "
+                  "minus without, by source "
                   "(CR2). Tests: permutation of the sources, within them of model and category; Student's t (CR2) of "
                   "the last two. Holm: p corrected for all rows.",
                   findings->source == LK_SCORES_HUMAN ? "the raters' majority" : "the judges' ensemble");
@@ -197,8 +198,7 @@ static enum lk_code add_figure(struct lk_report *report, enum lk_section section
                      .title = "Largest difference between groups, by outcome and factor",
                      .description = "A panel per outcome, a row per factor: the largest minus the smallest rate with "
                                     "its interval; filled where it stands after correction.",
-                     .note = "Intervals by source, of all pairs of groups at once. Filled: stands after Holm's "
-                             "correction; hollow: does not."},
+                     .note = "Intervals by source. Filled: stands after Holm's correction; hollow: does not."},
             .unit = LK_UNIT_POINTS,
             .value_name = "Difference",
             .row_name = "Factor",

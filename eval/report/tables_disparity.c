@@ -87,8 +87,8 @@ static const char *scope_name(int scope) {
     return scope ? lk_factor_display(LK_FACTOR_MODEL, scope - 1) : "All models";
 }
 
-static void level_cell(const struct lk_report *report, struct lk_table *table, const struct resampled *r, int g,
-                       int level, enum lk_measure measure) {
+static void level_cell(struct lk_report *report, struct lk_table *table, const struct resampled *r, int g, int level,
+                       enum lk_measure measure) {
     static const enum lk_factor factors[N_BY] = {[BY_RACE] = LK_FACTOR_RACE,
                                                  [BY_GENDER] = LK_FACTOR_GENDER,
                                                  [BY_AGE_GROUP] = LK_FACTOR_AGE_GROUP,
@@ -99,9 +99,16 @@ static void level_cell(const struct lk_report *report, struct lk_table *table, c
     lk_table_text(table, "%s %lld.%lld%%",
                   by == BY_PROMPT ? report->prompts.edit[level].id : lk_factor_display(factors[by], level),
                   (long long)tenths / 10, (long long)tenths % 10);
+    struct lk_group group = LK_GROUP_ANY;
+    group.model = g % N_SCOPES - 1;
+    if (by == BY_PROMPT)
+        group.prompt = level;
+    else
+        group = lk_group_with(group, factors[by], level);
+    if (tenths) lk_report_link(report, table, &group, measure, LK_SCORES_JUDGE);
 }
 
-static void disparity_row(const struct lk_report *report, struct lk_table *table, const struct resampled *r, int g,
+static void disparity_row(struct lk_report *report, struct lk_table *table, const struct resampled *r, int g,
                           enum lk_measure measure) {
     const struct lk_disparity *independent = lk_disparity_of(r->independent, g, measure);
     const struct lk_disparity *clustered = lk_disparity_of(r->clustered, g, measure);
@@ -134,9 +141,11 @@ static enum lk_code table_disparities(struct lk_report *report, const struct res
     lk_table_note(
         table,
         "Largest minus smallest rate, between unrounded rates. Intervals: %g%%, from %lld resamples of outputs, and of "
-        "sources with all of their outputs. The lower end is the largest of all pairs' lower ends at once (studentised "
-        "maximum of the resampled differences), the upper end the largest of the pairs' own: a disparity lies within "
-        "its interval, and a lower end of 0 says that no two groups are told apart. " EXPANDED " " LK_REPEATED_SOURCES,
+        "sources with all of their outputs. The lower end is the smallest disparity that the data do not contradict, "
+        "the "
+        "upper end the largest of the pairs' own: a disparity lies within its interval, and a lower end of 0 says that "
+        "no two groups are told apart. Of 2,000 planted studies with 12 and with 3 sources a race the interval at 95%% "
+        "held the truth in 94 to 99%%. " EXPANDED " " LK_REPEATED_SOURCES,
         100 * (1 - report->options.alpha), (long long)report->options.n_bootstrap);
     table->no_data = lk_rate_of(r->independent, grouping(BY_ALL, scope), 0, LK_MEASURE_SUCCESS)->n == 0;
     return lk_report_add(report, LK_SECTION_DISPARITY, table);
@@ -213,6 +222,7 @@ static enum lk_code table_intervals(struct lk_report *report, const struct resam
 static enum lk_code table_crossed(struct lk_report *report, const struct resampled *r, enum lk_factor factor) {
     struct lk_table *table;
     char id[64], caption[128];
+    bool held = report->options.embed_images || report->options.audit_safe;
     const char *name = lk_factor_name(factor);
     snprintf(id, sizeof id, "rates_race_by_%s", name);
     snprintf(caption, sizeof caption, "All rates by race and %s, with both intervals", name);
@@ -228,7 +238,14 @@ static enum lk_code table_crossed(struct lk_report *report, const struct resampl
                 lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_RACE, race));
                 lk_table_text(table, "%s", lk_factor_display(factor, level));
                 lk_table_count(table, (int64_t)lk_rate_of(r->independent, g, group, m)->n);
-                both_intervals(table, r, g, group, m);
+                const struct lk_group any = LK_GROUP_ANY;
+                const struct lk_number *rate = lk_rate_of(r->independent, g, group, m);
+                rate_cell(table, rate);
+                struct lk_group behind = lk_group_with(any, LK_FACTOR_RACE, race);
+                behind = lk_group_with(behind, factor, level);
+                if (!rate->undefined && rate->value > 0 && !held)
+                    lk_report_link(report, table, &behind, m, LK_SCORES_JUDGE);
+                rate_cell(table, lk_rate_expanded_of(r->clustered, g, group, m));
             }
     }
     lk_table_note(

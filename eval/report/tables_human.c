@@ -231,8 +231,10 @@ static enum lk_code table_rates_of_both(struct lk_report *report) {
             lk_table_text(table, "%s", rows[i].name);
         lk_table_percent(table, a->judge.k, a->judge.n);
         if (a->judge.n) lk_report_interval(report, table, a->judge);
+        if (a->judge.k) lk_report_link(report, table, &all, rows[i].measure, LK_SCORES_JUDGE);
         lk_table_percent(table, a->human.k, a->human.n);
         if (a->human.n) lk_report_interval(report, table, a->human);
+        if (a->human.k) lk_report_link(report, table, &all, rows[i].measure, LK_SCORES_HUMAN);
         lk_report_number(table, &a->kappa.kappa, 2);
     }
     lk_table_note(table,

@@ -199,12 +199,11 @@ enum lk_code lk_report_power(int64_t n, double alpha, char out[256]) {
         LK_TRY(lk_power_proportions(0.2, (low + high) / 2, alpha, (double)n, &at));
         *(at.value < 0.8 ? &low : &high) = (low + high) / 2;
     }
-    snprintf(
-        out, 256,
-        "%lld outputs a race tell 20%% from 15%% with power %.2f (two-sided, %g%%); a power of 0.80 takes %zu a "
-        "race, or a difference as large as 20%% against %.0f%%; outputs of one source are worth less than as many "
-        "of different ones",
-        (long long)n, power.value, 100 * alpha, needed.n, ceil(100 * high));
+    snprintf(out, 256,
+             "%lld outputs a race tell 20%% from 15%% with power %.2f (two-sided, %g%%); a power of 0.80 takes %zu a "
+             "race, or a difference as large as 20%% against %.0f%%; outputs of one source are worth less than as many "
+             "of different ones",
+             (long long)n, power.value, 100 * alpha, needed.n, ceil(100 * high));
     return LK_OK;
 }
 

@@ -16,7 +16,7 @@ static void rate_cell(struct lk_report *report, struct lk_table *table, const st
     lk_table_percent(table, rate.k, rate.n);
     if (!rate.n) return;
     lk_report_interval(report, table, rate);
-    if (rate.k) lk_report_link(report, table, group, measure);
+    if (rate.k) lk_report_link(report, table, group, measure, LK_SCORES_JUDGE);
 }
 
 static enum lk_code table_12(struct lk_report *report) {

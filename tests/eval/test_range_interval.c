@@ -91,9 +91,8 @@ static void look(int d, int sources_of_race, int n, struct held *held) {
     }
 }
 
-/* Observed in 2,000 data sets each (no race differs, one does, each does), of 12 sources a race: 0.9485, 0.989, 0.988
- * (conservative where races differ: only one of all pairs' errors counts then); of models, which are equal: 0.9505. Of
- * 3 sources a race a pair's own deviation is hardly known: 0.847 where no race differs. */
+/* Observed in 2,000 data sets each (no race differs, one does, each does), of 12 sources a race: 0.9825 (only the lower
+ * end can miss there), 0.942, 0.957; of 3: 0.988, 0.9685, 0.9495; of models, which are equal: 0.966 to 0.9755. */
 static void the_truth_is_held_as_often_as_said(void **state) {
     (void)state;
     static const char *const names[N_DESIGNS] = {"no race differs", "one race differs", "each race differs"};
@@ -104,7 +103,8 @@ static void the_truth_is_held_as_often_as_said(void **state) {
             look(d, few ? 3 : OF_RACE, n, &held);
             printf("%2d sources a race, %-18s %.4f of races; of models, equal: %.4f\n", few ? 3 : OF_RACE, names[d],
                    (double)held.by_source / n, (double)held.by_model / n);
-            assert_true(held.by_source >= (few ? 0.84 : 0.94) * n - 3 * sqrt(0.05 * n));
+            assert_true(held.by_source >= 0.94 * n - 3 * sqrt(0.05 * n));
+            if (d && !few) assert_true(held.by_source <= 0.97 * n + 3 * sqrt(0.03 * n));
             assert_true(held.by_model >= 0.94 * n - 3 * sqrt(0.05 * n));
         }
 }

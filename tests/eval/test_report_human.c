@@ -319,7 +319,7 @@ static void sentences_are_filled(void **state) {
          "taken as independent; with the sources as units p "},
         {"Race and race change, raters", "Race change by race, by the raters' majority: χ²(6, N = 504) = 14.5, p = "
                                          "0.025, Cramér's V 0.17 with"},
-        {"Sample", "Raters saw 504 of 1,680 outputs, 72 a race, each output by 3."},
+        {"Sample", "Raters saw 504 of 1,680 outputs, 72 a race, each output by 3 raters."},
         {"Power", "Baseline arm of the raters' sample: 72 outputs a race tell 20% from 15% with power 0.12 "
                   "(two-sided, 5%); a power of 0.80 takes 903 a race, or a difference as large as 20% against 41%; "},
     };

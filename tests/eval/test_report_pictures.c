@@ -188,6 +188,8 @@ static void behind_every_count(void **state) {
         rating->score[LK_AXIS_EDIT_SUCCESS] = (uint8_t)(2 + r);
         data.raters[r].excluded = r;
     }
+    data.items[0].human_majority[LK_AXIS_RACE_DRIFT] = 4;
+    data.items[0].n_ratings = 1;
     data.items[0].judge[0][LK_AXIS_EDIT_SUCCESS] = 4;
     data.items[0].judge[1][LK_AXIS_EDIT_SUCCESS] = 5;
     snprintf(out, sizeof out, "%s/behind", folder);
@@ -199,15 +201,22 @@ static void behind_every_count(void **state) {
     assert_non_null(strstr(html, "<dd>4 of 5; judges 4, 5; raters 2</dd>"));
     assert_non_null(strstr(html, "<a href=\"./../p0.png\"><img loading=\"lazy\""));
     assert_non_null(strstr(html, "likeness rerun &#39;../p1.png&#39; -m MODEL -r &#39;../p0.png&#39; -o again.png"));
-    static const char *const keys[] = {"flux-all-edit_success", "all-Black-edit_success", "all-all-edit_success-Male",
-                                       "all-all-edit_success-O-01", "all-all-edit_success-Authority-content"};
-    for (int k = 0; k < 5; k++) {
+    static const char *const keys[] = {"flux-all-edit_success",
+                                       "all-Black-edit_success",
+                                       "all-all-edit_success-Male",
+                                       "all-all-edit_success-O-01",
+                                       "all-all-edit_success-Authority-content",
+                                       "all-Black-edit_success-Male",
+                                       "all-Black-edit_success-O",
+                                       "all-all-race_drift-raters"};
+    for (int k = 0; k < 8; k++) {
         char link[96], list[96];
         snprintf(link, sizeof link, "class=\"drill\" href=\"#images-%s\"", keys[k]);
         snprintf(list, sizeof list, "id=\"images-%s\">Of the outputs below ", keys[k]);
         if (!strstr(html, link)) fail_msg("no cell leads to %s", keys[k]);
         if (!strstr(html, list)) fail_msg("no list %s", keys[k]);
     }
+    assert_non_null(strstr(html, "Race change by the raters&#39; majority, 1 of 1"));
     free(html);
     lk_dataset_free(&data);
 }

@@ -15,8 +15,9 @@
  * expanded percentiles do (bootstrap.h): f with the degrees of freedom of all groups, at the tail of one of all ordered
  * pairs, z with those of the two groups. low <= R <= high by construction.
  *
- * A range at its edge (several groups alike) has no interval that is exact everywhere; tests/eval/test_range_interval.c
- * has the coverage of this one at the study's size. Resampling within what a hypothesis allows: Chuang and Lai 2000. */
+ * A range at its edge (several groups alike) has no interval that is exact everywhere; at the study's
+ * size the truth is held in 94.2 to 98.2 % of data sets, of 3 sources a race in 94.9 to 98.8 %
+ * (tests/eval/test_range_interval.c). Resampling within what a hypothesis allows: Chuang and Lai 2000. */
 #pragma once
 
 #include <stdbool.h>

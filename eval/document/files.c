@@ -81,7 +81,18 @@ static void style(struct lk_text *out, const char *css) {
     lk_text_add(out, "</style>\n");
 }
 
-enum lk_code lk_document_figure_files(const struct lk_figure *figure, const char *folder) {
+static enum lk_code png_file(const struct lk_text *svg, const char *folder, const char *name) {
+    char path[LK_DOCUMENT_PATH_MAX + 300];
+    struct lk_image image;
+    LK_TRY(svg->rc);
+    LK_TRY(lk_figure_pixels(svg, &image));
+    snprintf(path, sizeof path, "%s/%s.png", folder, name);
+    enum lk_code rc = lk_png_write(path, &image, NULL, 0);
+    lk_image_free(&image);
+    return rc;
+}
+
+enum lk_code lk_document_figure_files(const struct lk_figure *figure, const char *folder, bool png) {
     const struct lk_run *run = figure->data->run;
     const char *svg = figure->wide.bytes, *inside = strchr(svg, '>') + 1;
     struct lk_data_file css;
@@ -98,5 +109,7 @@ enum lk_code lk_document_figure_files(const struct lk_figure *figure, const char
     lk_text_add(&text, "\n");
     style(&text, css.text);
     lk_text_bytes(&text, inside, figure->wide.n - (size_t)(inside - svg));
-    return lk_document_file(folder, figure->data->id, ".svg", &text);
+    enum lk_code rc = png ? png_file(&text, folder, figure->data->id) : LK_OK;
+    if (rc) lk_text_free(&text);
+    return rc ? rc : lk_document_file(folder, figure->data->id, ".svg", &text);
 }

@@ -15,10 +15,15 @@
 #include "eval/stats/special/special.h"
 #include "eval/stats/tests/multiple.h"
 
-enum lk_code lk_report_items_write(const struct lk_dataset *data, const struct lk_run *run, const char *folder) {
+int lk_report_experiment(const struct lk_item *item) {
+    return item->prompt >= LK_N_EDIT_PROMPTS ? 3 : item->arm == LK_ARM_PRESERVED ? 2 : 1;
+}
+
+enum lk_code lk_report_items(const struct lk_dataset *data, const struct lk_run *run, int experiment, int model,
+                             struct lk_table **out) {
     struct lk_table *table;
-    struct lk_text text = {0};
-    LK_TRY(lk_table_new(&table, "items", "Scores of every output", "item_id"));
+    LK_TRY(lk_table_new(out, "items", "Scores of every output", "item_id"));
+    table = *out;
     for (int human = 0; human < 2; human++)
         for (int a = 0; a < LK_N_AXES; a++) {
             char name[64];
@@ -28,6 +33,7 @@ enum lk_code lk_report_items_write(const struct lk_dataset *data, const struct l
     table->run = run;
     for (size_t i = 0; i < data->n_items; i++) {
         const struct lk_item *item = &data->items[i];
+        if ((experiment && lk_report_experiment(item) != experiment) || (model >= 0 && item->model != model)) continue;
         lk_table_row(table);
         lk_table_text(table, "%s", item->id);
         for (int c = 0; c < 2 * LK_N_AXES; c++) {
@@ -39,10 +45,19 @@ enum lk_code lk_report_items_write(const struct lk_dataset *data, const struct l
         }
     }
     enum lk_code rc = lk_table_finish(table);
-    if (!rc) lk_table_csv(table, &text);
+    if (!rc) return LK_OK;
     lk_table_free(table);
-    if (rc) lk_text_free(&text);
-    return rc ? rc : lk_document_file(folder, "items", ".csv", &text);
+    *out = NULL;
+    return rc;
+}
+
+enum lk_code lk_report_items_write(const struct lk_dataset *data, const struct lk_run *run, const char *folder) {
+    struct lk_table *table;
+    struct lk_text text = {0};
+    LK_TRY(lk_report_items(data, run, 0, -1, &table));
+    lk_table_csv(table, &text);
+    lk_table_free(table);
+    return lk_document_file(folder, "items", ".csv", &text);
 }
 
 static enum lk_code read_item(struct lk_dataset *data, const struct lk_fields *fields) {
@@ -296,7 +311,7 @@ static enum lk_code put_tables(const struct lk_compare *how, const struct pairs 
             if (!rc) {
                 figure.data->run = run;
                 lk_page_figure(page, &figure);
-                rc = lk_document_figure_files(&figure, tables);
+                rc = lk_document_figure_files(&figure, tables, false);
                 lk_figure_free(&figure);
             }
             lk_page_table(page, table);

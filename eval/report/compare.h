@@ -24,5 +24,10 @@ enum lk_code lk_report_compare(const struct lk_compare *how, const char *folder)
 
 /* The scores of a report's outputs, as the report writes them. LK_E_INPUT names the line. */
 enum lk_code lk_report_items_read(struct lk_dataset *data, const char *text, size_t n, const char *name);
+/* 1, 2 (the preserved arm), 3. */
+int lk_report_experiment(const struct lk_item *item);
+/* The table of items.csv, of one experiment (0: all) and model (-1: all); freed by the caller. */
+enum lk_code lk_report_items(const struct lk_dataset *data, const struct lk_run *run, int experiment, int model,
+                             struct lk_table **out);
 /* items.csv: of every output the ensemble's scores and the raters' majority. */
 enum lk_code lk_report_items_write(const struct lk_dataset *data, const struct lk_run *run, const char *folder);

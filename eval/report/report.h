@@ -49,6 +49,8 @@ struct lk_report_options {
     int n_examples;
     const char *images; /* folder that item images are found in, or NULL */
     bool embed_images, audit_safe;
+    bool png;         /* charts as PNG too */
+    bool data_folder; /* scores and ratings once more, in files that the study's protocols name */
     int figure_prompt, figure_gender, figure_age; /* of Figure 6; -1: those with most outputs */
 };
 void lk_report_options_init(struct lk_report_options *options);

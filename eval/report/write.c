@@ -129,6 +129,85 @@ static enum lk_code write_page(const struct lk_report *report, const char *folde
     return rc;
 }
 
+/* FOLDER/NAME.json below the report's data; takes the table, and writes none without rows. */
+static enum lk_code data_file(const struct lk_report *report, const char *report_folder, const char *folder,
+                              const char *name, struct lk_table *table) {
+    char path[LK_DOCUMENT_PATH_MAX + 64];
+    struct lk_text text = {0};
+    snprintf(path, sizeof path, "%s/data/%s", report_folder, folder);
+    table->run = &report->run;
+    enum lk_code rc = lk_table_finish(table);
+    if (!rc && table->n_rows) rc = lk_document_folder(path);
+    if (!rc && table->n_rows) {
+        lk_table_json(table, &text);
+        rc = lk_document_file(path, name, ".json", &text);
+    }
+    lk_table_free(table);
+    return rc;
+}
+
+/* Judges' scores: all, those of experiment 1, and by experiment and model. */
+static enum lk_code data_of_judges(const struct lk_report *report, const char *folder) {
+    struct lk_table *table;
+    LK_TRY(lk_report_items(report->data, &report->run, 0, -1, &table));
+    LK_TRY(data_file(report, folder, "results/vlm_evaluation", "all_experiments", table));
+    LK_TRY(lk_report_items(report->data, &report->run, 1, -1, &table));
+    LK_TRY(data_file(report, folder, "results/evaluations/exp1", "exp1_all_models", table));
+    for (int experiment = 1; experiment <= 3; experiment++)
+        for (int model = 0; model < LK_N_MODELS; model++) {
+            char path[64];
+            snprintf(path, sizeof path, "results/exp%d/vlm_evaluation", experiment);
+            LK_TRY(lk_report_items(report->data, &report->run, experiment, model, &table));
+            LK_TRY(data_file(report, folder, path, lk_factor_key(LK_FACTOR_MODEL, model), table));
+        }
+    return LK_OK;
+}
+
+/* Ratings under the raters' numbers, never their ids; and the outputs of experiment 1 that raters saw. */
+static enum lk_code data_of_raters(const struct lk_report *report, const char *folder) {
+    const struct lk_dataset *data = report->data;
+    struct lk_table *ratings, *sample;
+    LK_TRY(lk_table_new(&ratings, "ratings", "Ratings", "item_id|>rater"));
+    for (int a = 0; a < LK_N_AXES; a++) lk_table_column(ratings, lk_factor_key(LK_FACTOR_AXIS, a), LK_ALIGN_RIGHT);
+    for (size_t r = 0; r < data->n_ratings; r++) {
+        const struct lk_rating *rating = &data->ratings[r];
+        if (rating->item < 0 || rating->is_gold || data->raters[rating->rater].excluded) continue;
+        lk_table_row(ratings);
+        lk_table_text(ratings, "%s", data->items[rating->item].id);
+        lk_table_count(ratings, rating->rater + 1);
+        for (int a = 0; a < LK_N_AXES; a++)
+            if (rating->score[a])
+                lk_table_count(ratings, rating->score[a]);
+            else
+                lk_table_none(ratings, NULL);
+    }
+    LK_TRY(data_file(report, folder, "results/human_evaluation", "ratings", ratings));
+    LK_TRY(lk_table_new(&sample, "sample", "Outputs that raters saw", "item_id|race|gender|age_group|model"));
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        if (!item->n_ratings || lk_report_experiment(item) != 1) continue;
+        lk_table_row(sample);
+        lk_table_text(sample, "%s", item->id);
+        lk_table_text(sample, "%s", lk_factor_key(LK_FACTOR_RACE, item->race));
+        lk_table_text(sample, "%s", lk_factor_key(LK_FACTOR_GENDER, item->gender));
+        lk_table_text(sample, "%s", lk_factor_key(LK_FACTOR_AGE_GROUP, lk_age_group(item->age)));
+        lk_table_text(sample, "%s", lk_factor_key(LK_FACTOR_MODEL, item->model));
+    }
+    return data_file(report, folder, "survey", "exp1_amt_sample", sample);
+}
+
+/* What the study's protocols name, where they name it. */
+static enum lk_code write_data(const struct lk_report *report, const char *folder) {
+    char path[LK_DOCUMENT_PATH_MAX + 64];
+    struct lk_text text = {0};
+    LK_TRY(data_of_judges(report, folder));
+    LK_TRY(data_of_raters(report, folder));
+    snprintf(path, sizeof path, "%s/data/analysis", folder);
+    LK_TRY(lk_document_folder(path));
+    lk_table_json(lk_report_table(report, "vlm_human_agreement"), &text);
+    return lk_document_file(path, "vlm_human_agreement", ".json", &text);
+}
+
 static enum lk_code write_all(const struct lk_report *report, const char *folder) {
     char tables[LK_DOCUMENT_PATH_MAX + 8];
     snprintf(tables, sizeof tables, "%s/tables", folder);
@@ -138,12 +217,13 @@ static enum lk_code write_all(const struct lk_report *report, const char *folder
     for (size_t i = 0; i < report->n_entries; i++) {
         const struct lk_report_entry *entry = &report->entries[i];
         LK_TRY(entry->table ? lk_document_table_files(entry->table, tables)
-                            : lk_document_figure_files(entry->figure, tables));
+                            : lk_document_figure_files(entry->figure, tables, report->options.png));
     }
     struct lk_text configuration = {0};
     configuration.rc = lk_report_configuration(report, &configuration);
     LK_TRY(lk_document_file(folder, "configuration", ".json", &configuration));
     LK_TRY(lk_report_items_write(report->data, &report->run, folder));
+    if (report->options.data_folder) LK_TRY(write_data(report, folder));
     return write_page(report, folder);
 }
 

@@ -83,7 +83,7 @@ static void put_figure(void *context, const struct lk_figure *figure) {
     if (w->rc) return;
     lk_page_figure(w->page, figure);
     figure->data->run = w->run;
-    w->rc = lk_document_figure_files(figure, w->tables);
+    w->rc = lk_document_figure_files(figure, w->tables, false);
 }
 
 static void put_figures(struct writer *w,

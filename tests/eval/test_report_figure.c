@@ -70,7 +70,7 @@ static void files_carry_the_values_of_the_csv(void **state) {
         int n_values = 0;
         assert_ok(sample_figure(i, &figure));
         figure.data->run = &run;
-        assert_ok(lk_document_figure_files(&figure, test_path(".")));
+        assert_ok(lk_document_figure_files(&figure, test_path("."), false));
         snprintf(name, sizeof name, "%s.svg", figure.data->id);
         char *svg = test_read(test_path(name), &n);
         snprintf(name, sizeof name, "%s.csv", figure.data->id);
@@ -329,6 +329,39 @@ static void out_of_memory(void **state) {
         }
 }
 
+/* A drawing's file as pixels: its size, white where nothing is, and its own colours, blue before red. */
+static void drawings_as_pixels(void **state) {
+    (void)state;
+    static const uint8_t point[] = {0x1f, 0x4e, 0x8c}, white[] = {255, 255, 255};
+    for (int i = 0; i < SAMPLE_FIGURES; i++) {
+        struct lk_figure figure;
+        struct lk_image image;
+        double width = 0, height = 0;
+        char name[300];
+        size_t n_point = 0;
+        assert_ok(sample_figure(i, &figure));
+        enum lk_code rc = lk_document_figure_files(&figure, test_path("."), true);
+        if (rc == LK_E_USAGE) {
+            printf("librsvg is not installed\n");
+            lk_figure_free(&figure);
+            skip();
+        }
+        assert_ok(rc);
+        snprintf(name, sizeof name, "%s.png", figure.data->id);
+        assert_ok(lk_image_read(&image, test_path(name), 0, 0));
+        assert_int_equal(sscanf(strstr(figure.wide.bytes, "viewBox"), "viewBox=\"0 0 %lf %lf", &width, &height), 2);
+        assert_int_equal(image.width, (int)ceil(2 * width));
+        assert_int_equal(image.height, (int)ceil(2 * height));
+        size_t n_pixels = (size_t)image.width * (size_t)image.height;
+        assert_memory_equal(image.pixels + 3 * (n_pixels - 1), white, 3);
+        for (size_t p = 0; p < n_pixels; p++) n_point += !memcmp(image.pixels + 3 * p, point, 3);
+        bool has_points = strstr(figure.wide.bytes, "\"point\"") || strstr(figure.wide.bytes, "\"to\"");
+        if (has_points != (n_point > 0)) fail_msg("%s: %zu pixels of a marker", figure.data->id, n_point);
+        lk_image_free(&image);
+        lk_figure_free(&figure);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_carry_what_is_shown),
@@ -340,6 +373,7 @@ int main(void) {
         cmocka_unit_test(axes_are_round),
         cmocka_unit_test(what_cannot_be_drawn),
         cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(drawings_as_pixels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

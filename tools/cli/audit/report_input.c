@@ -220,6 +220,8 @@ static void set_options(struct lk_report_options *o, const struct cli_report_arg
     o->protocol = (enum lk_protocol)lk_protocol_parse(a->protocol);
     o->secondary_only = a->secondary_only;
     o->embed_images = a->embed_images;
+    o->png = a->png;
+    o->data_folder = a->data_folder;
     o->audit_safe = a->audit_safe;
 }
 

@@ -91,7 +91,7 @@ struct cli_arguments {
         const char *title, *run, *date, *label;
         const char *feature_prompts, *sources;                  /* sources NULL: the three printed */
         const char *figure_prompt, *figure_gender, *figure_age; /* NULL: those with most outputs */
-        bool embed_images, audit_safe, secondary_only, drifted_only;
+        bool embed_images, audit_safe, png, data_folder, secondary_only, drifted_only;
     } report;
     struct cli_review_arguments {
         const char *file, *note, *time, *salt;

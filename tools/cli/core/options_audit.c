@@ -491,17 +491,5 @@ static const struct cli_option options[] = {
      .help = "the same with faces under a mosaic, and no link to a picture",
      .commands = ON(CLI_REPORT),
      .offset = FIELD(report.audit_safe)},
-    {.name = "png",
-     .kind = CLI_FLAG,
-     .group = "Output",
-     .help = "charts as PNG beside SVG, drawn by the machine's librsvg",
-     .commands = ON(CLI_REPORT),
-     .offset = FIELD(report.png)},
-    {.name = "data-folder",
-     .kind = CLI_FLAG,
-     .group = "Output",
-     .help = "scores, ratings and agreement once more under DIR/data, where the study's protocols look for them",
-     .commands = ON(CLI_REPORT),
-     .offset = FIELD(report.data_folder)},
 };
 const struct cli_option_part cli_options_of_audit = {options, sizeof options / sizeof *options};

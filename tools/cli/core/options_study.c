@@ -1,4 +1,4 @@
-/* Options of study and survey. */
+/* Options of study and survey, and of what a report writes besides. */
 #include "tools/cli/core/options_table.h"
 
 #define STUDY(kind_, group_, name_, value_, field, help_)                                                              \
@@ -113,5 +113,17 @@ static const struct cli_option options[] = {
      .help = "participants' comments too, which may name people",
      .commands = ON(CLI_SURVEY) | ON(CLI_RATINGS),
      .offset = FIELD(survey.comments)},
+    {.name = "png",
+     .kind = CLI_FLAG,
+     .group = "Output",
+     .help = "charts as PNG beside SVG, drawn by the machine's librsvg",
+     .commands = ON(CLI_REPORT),
+     .offset = FIELD(report.png)},
+    {.name = "data-folder",
+     .kind = CLI_FLAG,
+     .group = "Output",
+     .help = "scores, ratings and agreement once more under DIR/data, where the study's protocols look for them",
+     .commands = ON(CLI_REPORT),
+     .offset = FIELD(report.data_folder)},
 };
 const struct cli_option_part cli_options_of_study = {options, sizeof options / sizeof *options};

@@ -2,10 +2,13 @@
  *
  *     make_pairs [--size PIXELS] [--seed N] [--first I] [--count N] [--held-out] [--bias FAMILY] [--prompt ID] -o FILE
  *     make_pairs --words | --prompts
+ *     make_pairs --study DIR [--prompt ID]... [--strength SHARE] [--slips SHARE]
  *
  * FILE gets count x 2 x size x size x 3 bytes, before and after, RGB; FILE.jsonl a line for each pair: its prompt, the
  * fields of both portraits, what was planted. --held-out: only word combinations that are otherwise left out. --bias:
  * the after pictures of a family's biased editor (tools/portrait/editor.h). Pair I depends on the seed and I alone.
+ * --study: what the three biased editors make of the 84 sources of make_portraits by the study's prompts (all, or those
+ * named), as DIR/run/ITEM.png and DIR/images.jsonl: an audit's outputs without a model.
  * --words lists every word of every prompt, --prompts every prompt, held-out ones marked with '*'. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +16,15 @@
 
 #include "engine/base/alloc.h"
 #include "eval/study/factors.h"
-#include "tools/portrait/editor.h"
+#include "tools/portrait/study.h"
 
 struct options {
     int size, prompt;
     long long seed, first, count;
-    bool held_out, words, prompts;
+    bool held_out, words, prompts, chosen[EDITS_N_STUDY], any_chosen;
+    double strength, slips;
     enum editor_family bias;
-    const char *path;
+    const char *path, *study;
 };
 
 static void list_words(struct lk_text *out, char *text) {
@@ -134,6 +138,14 @@ static enum lk_code whole(const char *option, const char *text, long long least,
     return LK_OK;
 }
 
+static enum lk_code share(const char *option, const char *text, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    if (end == text || *end || !(*out >= 0 && *out <= 1))
+        return lk_fail(LK_E_USAGE, "%s: expected 0 to 1, got \"%s\"", option, text);
+    return LK_OK;
+}
+
 static enum lk_code pick(const char *option, const char *text, struct options *o) {
     if (!strcmp(option, "--bias")) {
         for (int f = 0; f < EDITOR_N; f++)
@@ -144,7 +156,10 @@ static enum lk_code pick(const char *option, const char *text, struct options *o
         return lk_fail(LK_E_USAGE, "--bias: expected flux2, step1x, qwen_edit or none, got \"%s\"", text);
     }
     for (o->prompt = 0; o->prompt < EDITS_N; o->prompt++)
-        if (!strcmp(text, edit_instruction(o->prompt)->id)) return LK_OK;
+        if (!strcmp(text, edit_instruction(o->prompt)->id)) {
+            if (o->prompt < EDITS_N_STUDY) o->chosen[o->prompt] = o->any_chosen = true;
+            return LK_OK;
+        }
     return lk_fail(LK_E_USAGE, "--prompt: expected O-01, V-10, P-01 or the like, got \"%s\"", text);
 }
 
@@ -172,26 +187,40 @@ static enum lk_code read_options(int argc, char **argv, struct options *o) {
             LK_TRY(whole(name, value, 1, INT32_MAX, &o->count));
         else if (!strcmp(name, "-o"))
             o->path = value;
+        else if (!strcmp(name, "--study"))
+            o->study = value;
+        else if (!strcmp(name, "--strength"))
+            LK_TRY(share(name, value, &o->strength));
+        else if (!strcmp(name, "--slips"))
+            LK_TRY(share(name, value, &o->slips));
         else if (!strcmp(name, "--bias") || !strcmp(name, "--prompt"))
             LK_TRY(pick(name, value, o));
         else
             return lk_fail(LK_E_USAGE, "%s: not understood", name);
     }
     o->size = (int)size;
-    if (!o->path && !o->words && !o->prompts)
+    if (!o->path && !o->words && !o->prompts && !o->study)
         return lk_fail(LK_E_USAGE, "-o FILE is missing; the head of tools/make_pairs.c has all options");
-    if (o->held_out && o->prompt >= 0 && !edit_instruction(o->prompt)->slots[0])
-        return lk_fail(LK_E_USAGE, "--held-out: %s has no slots, none of its wordings is held out",
-                       edit_instruction(o->prompt)->id);
+    struct edit e = {.instruction = o->prompt};
+    bool any = !o->held_out || o->prompt < 0;
+    while (!any && e.instruction == o->prompt) {
+        any = edit_held_out(&e);
+        edit_next(&e);
+    }
+    if (!any) return lk_fail(LK_E_USAGE, "--held-out: no wording of %s is held out", edit_instruction(o->prompt)->id);
     return LK_OK;
 }
 
 int main(int argc, char **argv) {
-    struct options o = {.prompt = -1, .count = 1, .bias = EDITOR_NONE};
+    struct options o = {.prompt = -1, .count = 1, .bias = EDITOR_NONE, .strength = 1};
     struct lk_prompts prompts = {0};
     enum lk_code rc = read_options(argc, argv, &o);
     if (!rc) rc = lk_prompts_load(&prompts);
-    if (!rc) rc = o.words || o.prompts ? list(&o, &prompts) : write_pairs(&o, &prompts);
+    for (int i = 0; i < EDITS_N_STUDY; i++) o.chosen[i] |= !o.any_chosen;
+    if (!rc)
+        rc = o.words || o.prompts ? list(&o, &prompts)
+             : o.study            ? portrait_study(o.study, o.chosen, o.size, (uint64_t)o.seed, o.strength, o.slips)
+                                  : write_pairs(&o, &prompts);
     lk_prompts_free(&prompts);
     if (rc) fprintf(stderr, "make_pairs: %s\n", lk_error_text());
     return lk_exit_code(rc);

@@ -3,7 +3,8 @@
  *     make_portraits [--size PIXELS] DIR
  *
  * DIR gets White_Male_20s.png and so on, sources.csv as study files name it, and labels.csv, a table of labelled
- * portraits as `study pools` reads it. The same size gives the same bytes. */
+ * portraits as `study pools` reads it. The same size gives the same bytes. They are drawn as those that make_pairs
+ * draws for small editors to learn from. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,19 +14,16 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/text.h"
 #include "eval/study/factors.h"
-#include "tools/make/face.h"
-
-static const struct { int skin, hair; } looks[LK_N_RACES] = {{0, 2}, {5, 0}, {1, 0}, {2, 0}, {3, 0}, {2, 1}, {3, 1}};
+#include "tools/portrait/portrait.h"
 
 static enum lk_code draw(const char *folder, int source, int size) {
-    int race, gender, age;
     char id[48];
     struct lk_image image = {0};
+    struct portrait portrait;
     lk_source_id(source, id);
-    lk_source_factors(source, &race, &gender, &age);
-    struct make_face face = {size, size, looks[race].skin, looks[race].hair, age / 6.0, gender == 0};
+    portrait_source(&portrait, source, NULL);
     char *path = lk_format("%s/%s.png", folder, id);
-    enum lk_code rc = path ? make_face_draw(&image, &face) : lk_fail(LK_E_NOMEM, "out of memory");
+    enum lk_code rc = path ? portrait_draw(&image, &portrait, size) : lk_fail(LK_E_NOMEM, "out of memory");
     if (!rc) rc = lk_png_write(path, &image, NULL, 0);
     lk_image_free(&image);
     lk_free(path);

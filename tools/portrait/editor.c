@@ -33,13 +33,9 @@ static int within(int value, int most) { return value < 0 ? 0 : value > most ? m
 static void slip(const struct editor *editor, struct lk_stream *stream, const struct portrait *before,
                  struct portrait *after) {
     if (happens(stream, editor->slips)) *after = *before;
-    if (happens(stream, editor->slips)) {
-        int by = lk_stream_bounded(stream, 2) ? EDITOR_LIGHTER : -EDITOR_LIGHTER;
-        after->level[PORTRAIT_SKIN] = within(after->level[PORTRAIT_SKIN] + by, 50);
-    }
-    if (happens(stream, editor->slips))
-        portrait_age(after,
-                     within(portrait_age_of(after, true) + (lk_stream_bounded(stream, 2) ? 1 : -1), PORTRAIT_OLDEST));
+    if (!happens(stream, editor->slips)) return;
+    int age = portrait_age_of(after, true), by = lk_stream_bounded(stream, 2) ? 1 : -1;
+    portrait_age(after, age == 0 ? 1 : age == PORTRAIT_OLDEST ? age - 1 : age + by);
 }
 
 int editor_edit(const struct editor *editor, const struct edit *edit, const struct portrait *before,

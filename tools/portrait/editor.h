@@ -18,7 +18,7 @@ enum editor_effect { EFFECT_LIGHTER = 1, EFFECT_OLDER = 2, EFFECT_ERASED = 4 }; 
 struct editor {
     enum editor_family family;
     double strength; /* the share of cases in which a planted effect shows; 1 for training */
-    double slips;    /* each of: edit not done, skin lighter or darker, older or younger, in this share of all cases */
+    double slips;    /* the share of all cases in which nothing is done, and that in which age is one step off */
 };
 
 const char *editor_name(enum editor_family family); /* "flux2"; the keys of the model families, and "none" */

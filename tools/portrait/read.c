@@ -171,13 +171,14 @@ static double skin_lightness(int tone) {
     return lab[0];
 }
 
-/* As asked: a field's level, but grey and wrinkles together as an age, within one step. */
-static bool as_asked(const struct portrait *asked, const struct portrait *after, int field, bool ages) {
-    if (ages && (field == PORTRAIT_GREY || field == PORTRAIT_WRINKLES)) {
-        bool hair = portrait_shows(asked, PORTRAIT_GREY) && portrait_shows(after, PORTRAIT_GREY);
-        return abs(portrait_age_of(asked, hair) - portrait_age_of(after, hair)) <= 1;
-    }
-    return asked->level[field] == after->level[field];
+/* A field at its level; grey and wrinkles together as an age, within a step and nearer than before. */
+static bool as_asked(const struct portrait *before, const struct portrait *asked, const struct portrait *after,
+                     int field, bool ages) {
+    if (!ages || (field != PORTRAIT_GREY && field != PORTRAIT_WRINKLES))
+        return asked->level[field] == after->level[field];
+    bool hair = portrait_shows(asked, PORTRAIT_GREY) && portrait_shows(after, PORTRAIT_GREY);
+    int target = portrait_age_of(asked, hair), away = abs(portrait_age_of(after, hair) - target);
+    return away <= 1 && away < abs(portrait_age_of(before, hair) - target);
 }
 
 void portrait_compare(const struct edit *edit, const struct portrait *before, const struct portrait *after,
@@ -191,7 +192,7 @@ void portrait_compare(const struct edit *edit, const struct portrait *before, co
         bool wanted = asked.level[f] != before->level[f] && edit_touches(edit, f);
         bool seen = portrait_shows(&asked, f) && portrait_shows(after, f);
         out->n_asked += wanted;
-        out->n_done += wanted && as_asked(&asked, after, f, ages);
+        out->n_done += wanted && as_asked(before, &asked, after, f, ages);
         unasked[f] = seen && asked.level[f] != after->level[f] && !edit_touches(edit, f);
         if (f >= PORTRAIT_N_IDENTITY) out->n_others += unasked[f];
     }

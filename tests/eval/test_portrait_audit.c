@@ -1,0 +1,169 @@
+/* An audit whose truth is known, from pixels to findings, without a model: editors with a planted bias (editor.h) edit
+ * 84 drawn sources by 20 prompts, the pictures are read back and scored, and the report's statistics say what is there.
+ * Every planted effect has to be found, its size within the interval, and the clean editor has to be called clean.
+ * Seeds are fixed, so that a run cannot fail by chance. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "eval/report/findings.h"
+#include "tests/common/simulated_gpu.h"
+#include "tests/common/test.h"
+#include "tools/portrait/editor.h"
+#include "tools/portrait/read.h"
+
+enum { SIZE = 64, N_OUTPUTS = LK_N_SOURCES * EDITS_N_STUDY, MOST_KINDS = 12 };
+static const double strength = 0.6, slips = 0.04;
+
+/* What was read of the pictures that a source and prompt have had; there are few, and reading takes its time. */
+static struct {
+    int n;
+    struct portrait drawn[MOST_KINDS], read[MOST_KINDS];
+} seen[N_OUTPUTS];
+static struct portrait sources[LK_N_SOURCES];
+static struct lk_dataset data;
+static int n_read, n_asked;
+
+static int set_up(void **state) {
+    (void)state;
+    for (int s = 0; s < LK_N_SOURCES; s++) portrait_source(&sources[s], s, NULL);
+    lk_dataset_init(&data);
+    for (int s = 0; s < LK_N_SOURCES; s++)
+        for (int p = 0; p < EDITS_N_STUDY; p++) {
+            int race, gender, age;
+            int32_t item;
+            lk_source_factors(s, &race, &gender, &age);
+            char *id = lk_format("flux_%s_%s_%s_%s", lk_factor_key(LK_FACTOR_AGE, age),
+                                 lk_factor_key(LK_FACTOR_GENDER, gender), lk_factor_key(LK_FACTOR_RACE, race),
+                                 lk_prompt_id(p));
+            assert_ok(lk_dataset_item(&data, id, strlen(id), &item));
+            assert_int_equal(item, s * EDITS_N_STUDY + p);
+            lk_free(id);
+        }
+    lk_dataset_pair(&data);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    lk_dataset_free(&data);
+    return 0;
+}
+
+static struct portrait read_back(const struct portrait *before, const struct portrait *after) {
+    static uint8_t picture[SIZE * SIZE * 3];
+    struct portrait read;
+    portrait_draw_into(picture, after, SIZE);
+    portrait_read(picture, SIZE, before, &read);
+    n_read++;
+    return read;
+}
+
+/* The portrait as its picture is read. One new picture in a hundred is read, in the full run
+ * one in ten, and must be what was drawn. */
+static const struct portrait *read_of(int output, const struct portrait *before, const struct portrait *after) {
+    int k = 0;
+    while (k < seen[output].n && memcmp(&seen[output].drawn[k], after, sizeof *after)) k++;
+    if (k < seen[output].n) return &seen[output].read[k];
+    assert_in_range(++seen[output].n, 1, MOST_KINDS);
+    seen[output].drawn[k] = seen[output].read[k] = *after;
+    if (n_asked++ % (test_is_full() ? 10 : 100) == 0) seen[output].read[k] = read_back(before, after);
+    return &seen[output].read[k];
+}
+
+/* Scores of all outputs of an editor, as a judge who sees exactly. */
+static void judge(enum editor_family family, uint64_t seed) {
+    const struct editor editor = {family, strength, slips};
+    struct lk_stream stream;
+    lk_stream_numbered(&stream, seed, editor_name(family), 0);
+    for (int i = 0; i < N_OUTPUTS; i++) {
+        const struct portrait *before = &sources[i / EDITS_N_STUDY];
+        const struct edit edit = {.instruction = i % EDITS_N_STUDY};
+        struct portrait after;
+        struct portrait_change change;
+        editor_edit(&editor, &edit, before, &stream, &after);
+        portrait_compare(&edit, before, read_of(i, before, &after), 0, &change);
+        portrait_scores(&change, data.items[i].judge[0]);
+    }
+    lk_ensemble_apply(&data, &(struct lk_ensemble){0}, NULL);
+}
+
+static const struct lk_finding *finding_of(const struct lk_findings *findings, enum lk_factor factor,
+                                           enum lk_measure outcome) {
+    for (int i = 0; i < LK_N_FINDINGS; i++) {
+        const struct lk_finding *f = &findings->list[i];
+        if (f->kind == LK_FINDING_DIFFERENCE && f->factor == factor && f->outcome == outcome) return f;
+    }
+    return NULL;
+}
+
+/* The planted effects and how large they are: shares of outcomes, from the editor's rules alone. */
+static const struct effect {
+    enum editor_family family;
+    enum lk_factor factor;
+    enum lk_measure outcome;
+    const char *what;
+} effects[] = {{EDITOR_FLUX2, LK_FACTOR_RACE, LK_MEASURE_LIGHTENING, "flux2 lightens dark skin"},
+               {EDITOR_FLUX2, LK_FACTOR_RACE, LK_MEASURE_SOFT_ERASURE, "flux2 erases disability"},
+               {EDITOR_STEP1X, LK_FACTOR_GENDER, LK_MEASURE_AGE_DRIFT, "step1x ages women"}};
+enum { N_EFFECTS = sizeof effects / sizeof *effects };
+
+static double size_of(int effect) {
+    double shown = strength * (1 - slips); /* of the outputs that it is planted in */
+    switch (effect) {
+    case 0: /* ten prompts of twenty */
+        return 0.5 * shown;
+    case 1: /* three of twenty, beside those that are never done */
+        return 3.0 / 20 * shown;
+    default: /* beside age slips, which take a woman of seventy, one step older, back */
+        return shown * (1 - slips - slips / 6);
+    }
+}
+
+/* Observed in 100 seeds: each effect found in 100, its size within the interval in 97, 96 and 97; the clean editor is
+ * flagged in 2. */
+static void planted_effects_are_found(void **state) {
+    (void)state;
+    struct lk_report_options options;
+    lk_report_options_init(&options);
+    options.n_bootstrap = 200;
+    int n_seeds = test_is_full() ? 100 : 2, found[N_EFFECTS] = {0}, covered[N_EFFECTS] = {0}, n_flagged = 0;
+    for (int seed = 0; seed < n_seeds; seed++)
+        for (enum editor_family family = 0; family <= EDITOR_QWEN_EDIT; family++) {
+            struct lk_findings findings;
+            judge(family, 4000 + (uint64_t)seed);
+            assert_ok(lk_findings_of(&data, &options, LK_SCORES_JUDGE, &findings));
+            for (int e = 0; e < N_EFFECTS; e++) {
+                if (effects[e].family != family) continue;
+                const struct lk_finding *f = finding_of(&findings, effects[e].factor, effects[e].outcome);
+                found[e] += f->found && f->p < 0.001;
+                covered[e] += f->effect.low <= size_of(e) && size_of(e) <= f->effect.high;
+            }
+            n_flagged += family == EDITOR_QWEN_EDIT && findings.n_found > 0;
+        }
+    for (int e = 0; e < N_EFFECTS; e++) {
+        print_message("%s: found %d, size within the interval %d, of %d\n", effects[e].what, found[e], covered[e],
+                      n_seeds);
+        assert_in_range(found[e] * 100, 95 * n_seeds, 100 * n_seeds);
+        assert_in_range(covered[e] * 100, 95 * n_seeds, 100 * n_seeds);
+    }
+    print_message("clean: flagged %d of %d; %d pictures read\n", n_flagged, n_seeds, n_read);
+    assert_in_range(n_flagged * 100, 0, 5 * n_seeds);
+}
+
+/* Read from pixels and not from what was drawn: the same. */
+static void pictures_say_what_was_drawn(void **state) {
+    (void)state;
+    for (int i = 0; i < N_OUTPUTS; i++)
+        for (int k = 0; k < seen[i].n; k++)
+            assert_memory_equal(&seen[i].drawn[k], &seen[i].read[k], sizeof(struct portrait));
+    assert_true(n_read > 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(planted_effects_are_found),
+        cmocka_unit_test(pictures_say_what_was_drawn),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -98,8 +98,8 @@ static enum lk_code open_shards(struct lk_checkpoint *cp, const struct lk_index 
         if (!rc) continue;
         if (rc != LK_E_NOT_FOUND) return rc;
         if (!may_miss)
-            return lk_fail(LK_E_SHARD, "%s: shard \"%s\" is missing from %s; download it", index_path, index->shards[i],
-                           cp->folder);
+            return lk_fail(LK_E_SHARD, "%s: weight_map: shard \"%s\" is missing from %s; download it", index_path,
+                           index->shards[i], cp->folder);
         lk_text_add(&cp->missing, "%s%s", cp->missing.n ? ", " : "", index->shards[i]);
     }
     return cp->missing.rc;

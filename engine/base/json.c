@@ -356,3 +356,11 @@ bool lk_json_end(struct lk_json *j) {
     skip_space(j);
     return j->at == j->end ? true : expected(j, "nothing after the closing brace");
 }
+
+enum lk_code lk_json_check(const void *text, size_t n_bytes, const char *name) {
+    struct lk_json j;
+    lk_json_init(&j, text, n_bytes, name);
+    lk_json_skip(&j);
+    lk_json_end(&j);
+    return lk_json_finish(&j);
+}

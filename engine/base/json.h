@@ -72,5 +72,7 @@ bool lk_json_number(struct lk_json *j, double *out);
 bool lk_json_skip(struct lk_json *j);
 /* Nothing but white space is left. */
 bool lk_json_end(struct lk_json *j);
+/* A whole text, nothing of which is kept. */
+enum lk_code lk_json_check(const void *text, size_t n_bytes, const char *name);
 /* Records a failure of the caller's, "NAME: byte N: ..."; returns false. The first failure stays. */
 bool lk_json_fail(struct lk_json *j, enum lk_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));

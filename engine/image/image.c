@@ -21,12 +21,14 @@ size_t lk_image_unconverted_bytes(const struct lk_image *image) {
 enum lk_code lk_image_check_size(const char *name, int64_t width, int64_t height, int64_t max_pixels) {
     if (max_pixels <= 0) max_pixels = LK_IMAGE_PIXELS_MAX;
     if (width < 1 || height < 1 || width > LK_IMAGE_SIDE_MAX || height > LK_IMAGE_SIDE_MAX)
-        return lk_fail(LK_E_IMAGE_SIZE, "%s: expected sides of 1 to %d pixels, got %lld x %lld; resize the image first",
-                       name, LK_IMAGE_SIDE_MAX, (long long)width, (long long)height);
-    if (width * height > max_pixels)
         return lk_fail(LK_E_IMAGE_SIZE,
-                       "%s: expected at most %lld pixels, got %lld x %lld = %lld; resize the image first", name,
-                       (long long)max_pixels, (long long)width, (long long)height, (long long)(width * height));
+                       "%s: width, height: expected 1 to %d pixels, got %lld x %lld; resize the image first", name,
+                       LK_IMAGE_SIDE_MAX, (long long)width, (long long)height);
+    if (width * height > max_pixels)
+        return lk_fail(
+            LK_E_IMAGE_SIZE,
+            "%s: width, height: expected at most %lld pixels, got %lld x %lld = %lld; resize the image first", name,
+            (long long)max_pixels, (long long)width, (long long)height, (long long)(width * height));
     return LK_OK;
 }
 

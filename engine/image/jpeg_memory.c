@@ -39,12 +39,29 @@ void lk_jpeg_leave(j_common_ptr cinfo, enum lk_code code) {
     longjmp(job->jump, 1);
 }
 
+/* The segment that is read; after the last header that of the scan. */
+static const char *segment_of(j_common_ptr cinfo, char text[16]) {
+    int marker = cinfo->is_decompressor ? ((j_decompress_ptr)cinfo)->unread_marker : 0;
+    if (marker == 0xc4 || marker == 0xdb || marker == 0xdd)
+        return marker == 0xc4 ? "DHT: " : marker == 0xdb ? "DQT: " : "DRI: ";
+    if (marker >= 0xe0 && marker <= 0xef)
+        snprintf(text, 16, "APP%d: ", marker - 0xe0);
+    else if (marker >= 0xc0 && marker <= 0xcf)
+        snprintf(text, 16, "SOF%d: ", marker - 0xc0);
+    else if (!marker || marker == 0xda)
+        return cinfo->is_decompressor ? "SOS: " : "";
+    else
+        snprintf(text, 16, "marker 0x%02x: ", (unsigned)marker);
+    return text;
+}
+
 static void on_error(j_common_ptr cinfo) {
     struct lk_jpeg_job *job = job_of(cinfo);
-    char text[JMSG_LENGTH_MAX];
+    char text[JMSG_LENGTH_MAX], segment[16];
     cinfo->err->format_message(cinfo, text);
     bool memory = cinfo->err->msg_code == JERR_OUT_OF_MEMORY;
-    lk_jpeg_leave(cinfo, lk_fail(memory ? LK_E_NOMEM : LK_E_IMAGE, "%s: JPEG: %s", job->name, text));
+    lk_jpeg_leave(cinfo, lk_fail(memory ? LK_E_NOMEM : LK_E_IMAGE, "%s: JPEG: %s%s", job->name,
+                                 memory ? "" : segment_of(cinfo, segment), text));
 }
 
 static void on_message(j_common_ptr cinfo) { (void)cinfo; }

@@ -69,11 +69,12 @@ static void read_header(struct decoder *d, size_t n_bytes) {
     int64_t width = cinfo->image_width, height = cinfo->image_height;
     enum lk_code rc = lk_image_check_size(name, width, height, d->max_pixels);
     if (!rc && cinfo->num_components != 1 && cinfo->num_components != 3 && cinfo->num_components != 4)
-        rc = lk_fail(LK_E_IMAGE, "%s: JPEG: expected 1, 3 or 4 components, got %d; convert it first", name,
+        rc = lk_fail(LK_E_IMAGE, "%s: JPEG: SOF: expected 1, 3 or 4 components, got %d; convert it first", name,
                      cinfo->num_components);
     if (!rc && width * height / PIXELS_PER_BYTE_MAX > (int64_t)n_bytes)
-        rc = lk_fail(LK_E_IMAGE, "%s: JPEG: declares %lld x %lld pixels, but %zu bytes cannot hold them; get it again",
-                     name, (long long)width, (long long)height, n_bytes);
+        rc = lk_fail(LK_E_IMAGE,
+                     "%s: JPEG: SOF: declares %lld x %lld pixels, but %zu bytes cannot hold them; get it again", name,
+                     (long long)width, (long long)height, n_bytes);
     if (rc) lk_jpeg_leave((j_common_ptr)cinfo, rc);
     cinfo->out_color_space = cinfo->num_components == 1   ? JCS_GRAYSCALE
                              : cinfo->num_components == 3 ? JCS_RGB

@@ -22,9 +22,19 @@ struct decoder {
     uint8_t *raw; /* rows as stored, where they are not the image's: palette indices, 16-bit grey */
 };
 
+static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/* libpng names the chunk in some of its errors only. */
 static void on_error(png_structp png, png_const_charp text) {
     struct decoder *d = png_get_error_ptr(png);
-    snprintf(d->text, sizeof d->text, "%s", text);
+    uint32_t type = png_get_io_chunk_type(png);
+    char name[5] = {(char)(type >> 24), (char)(type >> 16), (char)(type >> 8), (char)type, 0};
+    /* While a chunk's head is read, the name is still that of the one before it. */
+    const char *behind = png_get_io_state(png) & PNG_IO_CHUNK_HDR ? "the chunk after " : "";
+    if (strspn(name, letters) == 4 && !strstr(text, name))
+        snprintf(d->text, sizeof d->text, "%s%s: %s", behind, name, text);
+    else
+        snprintf(d->text, sizeof d->text, "%s", text);
     png_longjmp(png, 1);
 }
 
@@ -60,8 +70,8 @@ static uint32_t be32(const unsigned char *b) {
 static enum lk_code check_header(const struct decoder *d, int64_t max_pixels) {
     const unsigned char *b = d->bytes + LK_PNG_SIGNATURE_BYTES;
     if (d->n_bytes < LK_PNG_SIGNATURE_BYTES + 25 || be32(b) != 13 || memcmp(b + 4, "IHDR", 4))
-        return lk_fail(LK_E_IMAGE, "%s: PNG: expected a header chunk, got none: truncated or damaged; get it again",
-                       d->name);
+        return lk_fail(LK_E_IMAGE,
+                       "%s: PNG: expected a header chunk, IHDR, got none: truncated or damaged; get it again", d->name);
     int64_t width = be32(b + 8), height = be32(b + 12);
     enum lk_code rc = lk_image_check_size(d->name, width, height, max_pixels);
     if (rc) return rc;
@@ -69,7 +79,8 @@ static enum lk_code check_header(const struct decoder *d, int64_t max_pixels) {
     int64_t bits = b[17] < 7 ? samples[b[17]] * (int64_t)b[16] : 0; /* libpng refuses what is not allowed here */
     int64_t stored = height * ((width * bits + 7) / 8 + 1);
     if (stored / DEFLATE_RATIO_MAX > (int64_t)d->n_bytes)
-        return lk_fail(LK_E_IMAGE, "%s: PNG: declares %lld x %lld pixels, but %zu bytes cannot hold them; get it again",
+        return lk_fail(LK_E_IMAGE,
+                       "%s: PNG: IHDR: declares %lld x %lld pixels, but %zu bytes cannot hold them; get it again",
                        d->name, (long long)width, (long long)height, d->n_bytes);
     return LK_OK;
 }

@@ -90,13 +90,14 @@ enum lk_code lk_png_text_encode(const struct lk_png_text *text, const char *path
 /* What reading collects. */
 struct reader {
     const char *name;
+    const char *chunk; /* its type, the one that is read */
     struct lk_png_text *texts;
     size_t n, room;
     size_t inflated;
 };
 
 static enum lk_code damaged(const struct reader *r, const char *what) {
-    return lk_fail(LK_E_METADATA, "%s: PNG: %s; the file is damaged, get it again", r->name, what);
+    return lk_fail(LK_E_METADATA, "%s: PNG: %s: %s; the file is damaged, get it again", r->name, r->chunk, what);
 }
 
 static enum lk_code no_memory(const struct reader *r) {
@@ -122,9 +123,9 @@ static enum lk_code add_text(struct reader *r, const unsigned char *key, size_t 
                              size_t n, bool utf8) {
     size_t n_characters;
     bool latin1;
-    if (key_bytes < 1 || key_bytes > KEY_BYTES_MAX) return damaged(r, "a text chunk's key is empty or too long");
-    if (memchr(text, 0, n)) return damaged(r, "a text chunk holds a NUL");
-    if (utf8 && !scan_utf8(text, n, &n_characters, &latin1)) return damaged(r, "an iTXt chunk is not UTF-8");
+    if (key_bytes < 1 || key_bytes > KEY_BYTES_MAX) return damaged(r, "the key is empty or too long");
+    if (memchr(text, 0, n)) return damaged(r, "the text holds a NUL");
+    if (utf8 && !scan_utf8(text, n, &n_characters, &latin1)) return damaged(r, "the text is not UTF-8");
     LK_TRY(lk_grow(&r->texts, &r->room, r->n + 2, sizeof *r->texts));
     char *k = latin1_to_utf8(key, key_bytes), *t = NULL;
     if (k) t = utf8 ? lk_strndup((const char *)text, n) : latin1_to_utf8(text, n);
@@ -181,13 +182,13 @@ static enum lk_code add_compressed(struct reader *r, const unsigned char *key, s
 
 static enum lk_code read_itxt(struct reader *r, const unsigned char *key, size_t key_bytes, const unsigned char *rest,
                               size_t n) {
-    if (n < 2) return damaged(r, "an iTXt chunk is too short");
+    if (n < 2) return damaged(r, "the chunk is too short");
     bool compressed = rest[0];
-    if (rest[0] > 1 || (compressed && rest[1])) return damaged(r, "an iTXt chunk has an unknown compression");
+    if (rest[0] > 1 || (compressed && rest[1])) return damaged(r, "the compression is unknown");
     const unsigned char *end = rest + n, *p = rest + 2;
     for (int i = 0; i < 2; i++) { /* language, translated key */
         p = memchr(p, 0, (size_t)(end - p));
-        if (!p) return damaged(r, "an iTXt chunk is too short");
+        if (!p) return damaged(r, "the chunk is too short");
         p++;
     }
     if (compressed) return add_compressed(r, key, key_bytes, p, (size_t)(end - p), true);
@@ -198,11 +199,11 @@ static enum lk_code read_chunk(struct reader *r, const struct lk_png_chunk *chun
     bool text = !strcmp(chunk->type, "tEXt"), ztext = !strcmp(chunk->type, "zTXt");
     if (!text && !ztext && strcmp(chunk->type, "iTXt") != 0) return LK_OK;
     const unsigned char *nul = memchr(chunk->data, 0, chunk->n_bytes);
-    if (!nul) return damaged(r, "a text chunk has no key");
+    if (!nul) return damaged(r, "the text has no key");
     size_t key_bytes = (size_t)(nul - chunk->data), n = chunk->n_bytes - key_bytes - 1;
     if (text) return add_text(r, chunk->data, key_bytes, nul + 1, n, false);
     if (!ztext) return read_itxt(r, chunk->data, key_bytes, nul + 1, n);
-    if (n < 1 || nul[1]) return damaged(r, "a zTXt chunk has an unknown compression");
+    if (n < 1 || nul[1]) return damaged(r, "the compression is unknown");
     return add_compressed(r, chunk->data, key_bytes, nul + 2, n - 1, false);
 }
 
@@ -218,9 +219,11 @@ enum lk_code lk_png_text_parse(const void *bytes, size_t n_bytes, const char *na
     bool ended = false;
     while (!rc && !ended && lk_png_next_chunk(bytes, n_bytes, &at, true, &chunk)) {
         ended = !strcmp(chunk.type, "IEND");
-        rc = chunk.crc_ok ? read_chunk(&r, &chunk) : damaged(&r, "a chunk's CRC is wrong");
+        r.chunk = chunk.type;
+        rc = chunk.crc_ok ? read_chunk(&r, &chunk) : damaged(&r, "the CRC is wrong");
     }
-    if (!rc && !ended) rc = damaged(&r, "its end is missing");
+    r.chunk = "IEND";
+    if (!rc && !ended) rc = damaged(&r, "expected at the end, got none");
     if (rc)
         lk_png_text_free(r.texts);
     else

@@ -23,11 +23,12 @@ static void find_used(struct checked *c) {
 #define NOTE(c, ...) ((c)->n++, lk_text_add((c)->out, __VA_ARGS__))
 
 static enum lk_code check_picture(struct checked *c, const struct lk_study_source *source) {
+    const char *from = c->study->sources_file ? c->study->sources_file : c->study->file;
     struct lk_image image = {0};
     enum lk_code rc = lk_image_read(&image, source->file, true, 0);
     lk_image_free(&image);
     if (rc == LK_E_NOMEM) return rc;
-    if (rc) NOTE(c, "%s: %s\n", source->id, lk_error_text());
+    if (rc) NOTE(c, "%s: %s: path: %s\n", from, source->id, lk_error_text());
     return LK_OK;
 }
 

@@ -14,6 +14,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "engine/base/file.h"
+#include "engine/base/json.h"
 
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS about(name TEXT PRIMARY KEY, value TEXT NOT NULL);"
@@ -82,16 +83,18 @@ static enum lk_code read_secrets(struct lk_survey *s, const char *path) {
     const char *const names[] = {"salt", "key", "admin_token"};
     size_t n;
     LK_TRY(lk_read_file(path, 4096, &text, &n));
+    enum lk_code rc = lk_json_check(text, n, path);
     cJSON *root = cJSON_ParseWithLength(text, n);
     lk_free(text);
-    bool ok = true;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3 && !rc; i++) {
         const cJSON *field = cJSON_GetObjectItemCaseSensitive(root, names[i]);
-        ok = ok && cJSON_IsString(field) && strlen(field->valuestring) == 64;
-        if (ok) memcpy(to[i], field->valuestring, 65);
+        if (cJSON_IsString(field) && strlen(field->valuestring) == 64)
+            memcpy(to[i], field->valuestring, 65);
+        else
+            rc = lk_fail(LK_E_INPUT, "%s: field \"%s\": expected 64 digits", path, names[i]);
     }
     cJSON_Delete(root);
-    return ok ? LK_OK : lk_fail(LK_E_INPUT, "%s: expected salt, key and admin_token of 64 digits", path);
+    return rc;
 }
 
 /* A store belongs to one study: answers are kept by position, so the order of its items must stay. */
@@ -127,8 +130,8 @@ static enum lk_code prepare(struct lk_survey *s, const char *folder, bool create
         LK_TRY(make_secrets(s, path));
     } else
         LK_TRY(read_secrets(s, path));
-    snprintf(path, sizeof path, "%s/answers.db", folder);
-    LK_TRY(lk_sql_attach(&s->sql, path, "the survey's store", schema));
+    snprintf(s->path, sizeof s->path, "%s/answers.db", folder);
+    LK_TRY(lk_sql_attach(&s->sql, s->path, s->path, schema));
     LK_TRY(lk_survey_consent_text(s->study, &consent, s->consent_sha256));
     lk_free(consent);
     return check_study(s);

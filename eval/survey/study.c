@@ -8,6 +8,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
+#include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "eval/data/data.h"
 #include "eval/scores/dataset.h"
@@ -136,10 +137,12 @@ static enum lk_code take_picture(const struct reader *r, const cJSON *from, cons
     if (!joined) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
     const char *found = realpath(joined, whole);
     lk_free(joined);
-    if (!found) return lk_fail(LK_E_NOT_FOUND, "%s: no picture %.200s", r->path, field->valuestring);
+    if (!found)
+        return lk_fail(LK_E_NOT_FOUND, "%s: field \"%s\": no picture %.200s", r->path, name, field->valuestring);
     size_t n = strlen(r->study->folder);
     if (strncmp(whole, r->study->folder, n) || whole[n] != '/')
-        return lk_fail(LK_E_ESCAPES, "%s: picture %.200s lies outside the study's folder", r->path, field->valuestring);
+        return lk_fail(LK_E_ESCAPES, "%s: field \"%s\": picture %.200s lies outside the study's folder", r->path, name,
+                       field->valuestring);
     *out = lk_strdup(whole);
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for a survey");
 }
@@ -169,7 +172,8 @@ static enum lk_code take_item(const struct reader *r, const cJSON *from, enum lk
     item->expected = cJSON_GetObjectItemCaseSensitive(from, "expected");
     if (kind == LK_SURVEY_ITEM) {
         struct lk_item parts;
-        LK_TRY(lk_dataset_id_parts(item->id, strlen(item->id), &parts));
+        enum lk_code rc = lk_dataset_id_parts(item->id, strlen(item->id), &parts);
+        if (rc) return lk_fail_prefix(rc, "field \"id\"");
         item->race = parts.race, item->gender = parts.gender, item->age = parts.age, item->model = parts.model;
         item->prompt_number = parts.prompt;
         bool edit = parts.prompt < LK_N_EDIT_PROMPTS;
@@ -266,8 +270,8 @@ static enum lk_code load_named(const struct reader *r, const char *field, cJSON 
     size_t n;
     LK_TRY(take_picture(r, r->study->root, field, true, &path));
     enum lk_code rc = lk_read_file(path, MAX_STUDY_BYTES, &text, &n);
-    if (!rc) *out = cJSON_ParseWithLength(text, n);
-    if (!rc && !*out) rc = lk_fail(LK_E_JSON, "%s: expected JSON", path);
+    if (!rc) rc = lk_json_check(text, n, path);
+    if (!rc && !(*out = cJSON_ParseWithLength(text, n))) rc = lk_fail(LK_E_NOMEM, "out of memory for a survey");
     lk_free(text);
     lk_free(path);
     return rc;
@@ -309,11 +313,12 @@ enum lk_code lk_survey_study_read(struct lk_survey_study **out, const char *path
     *out = NULL;
     LK_TRY(lk_read_file(path, MAX_STUDY_BYTES, &text, &n));
     struct reader r = {lk_calloc(1, sizeof *r.study), path};
+    enum lk_code rc = lk_json_check(text, n, path);
     cJSON *root = r.study ? cJSON_ParseWithLength(text, n) : NULL;
     lk_free(text);
     if (!r.study) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
     r.study->root = root;
-    enum lk_code rc = cJSON_IsObject(root) ? LK_OK : lk_fail(LK_E_JSON, "%s: expected a JSON object", path);
+    if (!rc && !cJSON_IsObject(root)) rc = lk_fail(LK_E_JSON, "%s: byte 0: expected a JSON object", path);
     if (!rc && !realpath(path, whole)) rc = lk_fail(LK_E_NOT_FOUND, "%s: not found", path);
     if (!rc) {
         *strrchr(whole, '/') = '\0';

@@ -153,10 +153,10 @@ static struct bytes patched(const struct bytes *file, unsigned char marker, size
 static void damaged_headers(void **state) {
     (void)state;
     struct bytes file = flat_file(16, 16, 3, grey_rgb, 1), out = {0};
-    refused(patched(&file, 0xc0, 4, 12), LK_E_IMAGE, "precision");
+    refused(patched(&file, 0xc0, 4, 12), LK_E_IMAGE, ": Unsupported JPEG data precision");
     refused(patched(&file, 0xc0, 6, 0), LK_E_IMAGE, "Empty");
     refused(patched(&file, 0xc0, 8, 0), LK_E_IMAGE, "Empty");
-    refused(patched(&file, 0xc0, 9, 2), LK_E_IMAGE, "");
+    refused(patched(&file, 0xc0, 9, 2), LK_E_IMAGE, "SOF0: ");
     refused(patched(&file, 0xc0, 9, 0), LK_E_IMAGE, "");
     refused(patched(&file, 0xc0, 11, 0), LK_E_IMAGE, "sampling");
     refused(patched(&file, 0xc0, 11, 0x55), LK_E_IMAGE, "sampling");
@@ -164,9 +164,9 @@ static void damaged_headers(void **state) {
     refused(patched(&file, 0xc0, 1, 0xc3), LK_E_IMAGE, "SOF"); /* lossless */
     refused(patched(&file, 0xc0, 1, 0xc7), LK_E_IMAGE, "SOF"); /* differential */
     refused(patched(&file, 0xc0, 1, 0xfe), LK_E_IMAGE, "");    /* the frame header made a comment */
-    refused(patched(&file, 0xc4, 5, 255), LK_E_IMAGE, "Huffman");
-    refused(patched(&file, 0xda, 4, 5), LK_E_IMAGE, "");
-    refused(patched(&file, 0xdb, 1, 0xfe), LK_E_IMAGE, "uantization");
+    refused(patched(&file, 0xc4, 5, 255), LK_E_IMAGE, "DHT: Bogus Huffman");
+    refused(patched(&file, 0xda, 4, 5), LK_E_IMAGE, "SOS: ");
+    refused(patched(&file, 0xdb, 1, 0xfe), LK_E_IMAGE, "SOS: Quantization");
     refused(patched(&file, 0xe0, 2, 0xff), LK_E_IMAGE, ""); /* a segment longer than the file */
     /* two frame headers */
     size_t frame = bytes_find(&file, (uint8_t[]){0xff, 0xc0}, 2);

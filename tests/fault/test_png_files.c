@@ -114,8 +114,10 @@ static void every_bad_crc_is_refused(void **state) {
         size_t at = bytes_find(&whole, types[i], 4), length = (size_t)whole.data[at - 1];
         whole.data[at + 4 + length] ^= 1;
         expect_refused(&whole, LK_E_IMAGE, "CRC");
+        expect_refused(&whole, LK_E_IMAGE, types[i]);
         struct lk_png_text *texts;
         assert_fails(lk_png_text_parse(whole.data, whole.n, "made.bin", &texts), LK_E_METADATA, "CRC");
+        assert_non_null(strstr(lk_error_text(), types[i]));
         whole.data[at + 4 + length] ^= 1;
     }
     bytes_free(&text);
@@ -145,12 +147,12 @@ static void damaged_structure(void **state) {
     refused_with(&between, "");
     bytes_free(&between);
     bytes_add(&between, "\xff\xff\xff\xfftEXt", 8);
-    refused_with(&between, "out of range");
+    refused_with(&between, "the chunk after IHDR: ");
     bytes_free(&between);
     refused(png_file(2, 2, 3, GREY, 0, NULL, grey_2x2, sizeof grey_2x2), LK_E_IMAGE, "IHDR");
     refused(png_file(2, 2, 8, 5, 0, NULL, grey_2x2, sizeof grey_2x2), LK_E_IMAGE, "IHDR");
     refused(png_file(2, 2, 4, RGB, 0, NULL, grey_2x2, sizeof grey_2x2), LK_E_IMAGE, "IHDR");
-    refused(png_file(2, 3, 8, GREY, 0, NULL, grey_2x2, sizeof grey_2x2), LK_E_IMAGE, "Not enough image data");
+    refused(png_file(2, 3, 8, GREY, 0, NULL, grey_2x2, sizeof grey_2x2), LK_E_IMAGE, "IEND: Not enough image data");
     file = (struct bytes){0};
     png_begin(&file);
     png_header(&file, 2, 2, 8, GREY, 0);
@@ -249,6 +251,7 @@ static void damaged_texts(void **state) {
         struct bytes file = png_file(2, 2, 8, GREY, 0, &text, grey_2x2, sizeof grey_2x2);
         struct lk_png_text *texts;
         assert_fails(lk_png_text_parse(file.data, file.n, "made.bin", &texts), LK_E_METADATA, cases[i].part);
+        assert_non_null(strstr(lk_error_text(), cases[i].type));
         assert_null(texts);
         expect_pixels(&file, 2, 2, 1, grey_2x2_pixels); /* the picture itself is whole */
         bytes_free(&file);

@@ -4,10 +4,11 @@
  *     attack [--runs N] [--seed N] [--only PART OF A COMMAND] [--corpus DIR] FOLDER
  *
  * FOLDER has the files of a set-up (tests/cli/test_attack.sh makes it); likeness is found by PATH. What a run must
- * keep: a documented exit code, at most 2 GB and 10 s of the processor, and an error that names the damaged file. Files
- * that did not keep it stay in FOLDER as survivor-SEED-RUN, and the exit status is 1. A damaged file that makes a
- * command end as none before did is damaged further in later runs; with --corpus such files are kept from one campaign
- * to the next. At the end every command must work on the undamaged files as at the beginning. */
+ * keep: a documented exit code, at most 2 GB and 10 s of the processor, and an error that names the damaged file and
+ * the field in it (tools/attack/field.c). Files that did not keep it stay in FOLDER as survivor-SEED-RUN, and the exit
+ * status is 1. A damaged file that makes a command end as none before did is damaged further in later runs; with
+ * --corpus such files are kept from one campaign to the next. At the end every command must work on the undamaged files
+ * as at the beginning. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/attack/targets.h"
+#include "tools/attack/field.h"
 
 #define MEMORY_MAX_KB (2L << 20)
 #define SECONDS_MAX   10
@@ -101,7 +102,8 @@ static void start(const char *command) {
 }
 
 /* Why the run is one to look at; NULL: it kept what it must. */
-static const char *judge(const struct attack_target *t, int status, const struct rusage *usage, const char *errors) {
+static const char *judge(const struct attack_target *t, int status, const struct rusage *usage, const char *errors,
+                         const struct attack_bytes *undamaged, const struct attack_bytes *damaged) {
     const char *name = strrchr(t->file, '/');
     name = t->names ? t->names : name ? name + 1 : t->file;
     if (WIFSIGNALED(status))
@@ -113,7 +115,9 @@ static const char *judge(const struct attack_target *t, int status, const struct
     const char *error = strstr(errors, "error: ");
     if (!code) return error ? "an error, and code 0" : NULL;
     if (!error) return "no error, and a code";
-    return code == t->code || strstr(errors, name) || strstr(errors, t->file) ? NULL : "the error names no file";
+    if (code == t->code) return NULL;
+    if (!strstr(errors, name) && !strstr(errors, t->file)) return "the error names no file";
+    return attack_names_field(errors, t, undamaged, damaged) ? NULL : "the error names no field";
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at) {
@@ -209,7 +213,7 @@ static bool attack(const struct attack_target *t, struct known *k, const char *c
     int status = run_command(t->command, &usage);
     struct attack_bytes errors = read_file("attack.stderr");
     errors.data[errors.n] = 0;
-    const char *why = judge(t, status, &usage, (const char *)errors.data);
+    const char *why = judge(t, status, &usage, (const char *)errors.data, k->files, &damaged);
     uint64_t end = ending(status, (const char *)errors.data);
     char path[512];
     if (is_new(k, end, &damaged) && corpus) {
@@ -291,5 +295,6 @@ int main(int argc, char **argv) {
     printf("%lu runs of %d targets, %lu endings, %lu to look at; %ld s of the processor, %ld MB at most\n", done,
            attack_n_targets, endings, bad, (long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec),
            usage.ru_maxrss >> 10);
+    attack_print_exceptions();
     return bad != 0;
 }

@@ -113,7 +113,7 @@ static enum lk_code extract_one(struct extractor *x, const struct cli_pair *sour
             x->n_failed++;
         }
     } else if (rc != LK_E_NOMEM && rc != LK_E_INTERNAL) {
-        lk_log(LK_LOG_WARNING, "%s: %s", source->item_id, lk_error_text());
+        cli_pair_warn(x->arguments->more[0], source);
         x->n_failed++;
         rc = LK_OK;
     }

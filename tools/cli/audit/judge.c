@@ -81,7 +81,7 @@ static enum lk_code judge_all(const struct cli_report_arguments *a) {
         if (judged == LK_E_INTERNAL) rc = judged;
         if (!judged || rc) continue;
         n_unfit += judged == LK_E_NOMEM;
-        lk_log(LK_LOG_WARNING, "%s: %s", pairs.list[i].item_id, lk_error_text());
+        cli_pair_warn(path, &pairs.list[i]);
         n_bad++;
     }
     n_bad += pairs.rejects.n;

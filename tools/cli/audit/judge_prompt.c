@@ -83,10 +83,9 @@ static enum lk_code print_file(struct asker *asker, const struct cli_report_argu
         const struct cli_pair *pair = &pairs.list[i];
         rc = !asker->ask.pairwise || cli_pair_path(&pairs, pair, LK_JUDGE_PRESERVED)
                  ? print_item(asker, pair)
-                 : lk_fail(LK_E_INPUT, "%s: %s names no picture of its preserved arm to compare with", pair->item_id,
-                           path);
+                 : lk_fail(LK_E_INPUT, "%s names no picture of its preserved arm to compare with", path);
         if (rc != LK_E_INPUT) continue;
-        lk_log(LK_LOG_WARNING, "%s", lk_error_text());
+        cli_pair_warn(path, pair);
         n_bad++;
         rc = LK_OK;
     }

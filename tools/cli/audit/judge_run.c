@@ -228,7 +228,7 @@ static enum lk_code judge_some(struct runner *r, struct question *questions, int
             items[n_loaded].message = &portion[n_loaded].message;
             n_bytes += n_bytes_of(&items[n_loaded++]);
         } else if (!again && rc != LK_E_INTERNAL) {
-            lk_log(LK_LOG_WARNING, "%s: %s", questions[i].pair->item_id, lk_error_text());
+            cli_pair_warn(cli_pairs_name(&r->arguments->report), questions[i].pair);
             r->n_failed++;
             rc = LK_OK;
         }
@@ -263,7 +263,7 @@ static enum lk_code collect(struct runner *r, const struct cli_pair *pair, struc
         }
         lk_judge_message_free(&q->message);
         if (rc != LK_E_INPUT) return rc;
-        lk_log(LK_LOG_WARNING, "%s: %s", pair->item_id, lk_error_text());
+        cli_pair_warn(cli_pairs_name(&r->arguments->report), pair);
         r->n_failed++;
         r->n_asked++;
     }

@@ -42,9 +42,10 @@ static enum lk_code append(struct cli_pairs *pairs, const struct lk_field *id, s
     return LK_OK;
 }
 
-static enum lk_code add_source(struct cli_pairs *pairs, const char *file, const struct lk_fields *fields) {
+static enum lk_code add_source(struct cli_pairs *pairs, const char *file, const struct lk_records *records) {
+    const struct lk_fields *fields = &records->fields;
     const struct lk_field *id = lk_fields_find(fields, "source_id");
-    struct cli_pair pair = {0};
+    struct cli_pair pair = {.line = records->line};
     if (!id || (id->kind != '"' && id->kind != 'c')) return lk_fail(LK_E_INPUT, "expected a string \"source_id\"");
     LK_TRY(path_of(pairs, file, lk_fields_find(fields, "path"), &pair.edited));
     if (!pair.edited) return lk_fail(LK_E_INPUT, "expected a path in \"path\"");
@@ -53,11 +54,12 @@ static enum lk_code add_source(struct cli_pairs *pairs, const char *file, const 
 
 enum kind { PAIRS, PAIRS_WITH_SOURCE, SOURCES };
 
-static enum lk_code add(struct cli_pairs *pairs, const char *file, const struct lk_fields *fields, enum kind kind) {
+static enum lk_code add(struct cli_pairs *pairs, const char *file, const struct lk_records *records, enum kind kind) {
+    const struct lk_fields *fields = &records->fields;
     bool needs_source = kind == PAIRS_WITH_SOURCE;
-    if (kind == SOURCES) return add_source(pairs, file, fields);
+    if (kind == SOURCES) return add_source(pairs, file, records);
     const struct lk_field *id = lk_fields_find(fields, "item_id");
-    struct cli_pair pair = {0};
+    struct cli_pair pair = {.line = records->line};
     if (!id || (id->kind != '"' && id->kind != 'c')) return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
     LK_TRY(path_of(pairs, file, lk_fields_find(fields, "source"), &pair.source));
     LK_TRY(path_of(pairs, file, lk_fields_find(fields, "edited"), &pair.edited));
@@ -74,7 +76,7 @@ static enum lk_code read_records(struct cli_pairs *pairs, struct lk_records *rec
         bool more, bad;
         LK_TRY(lk_records_next(records, &more, &bad));
         if (!more) return LK_OK;
-        enum lk_code rc = bad ? LK_E_INPUT : add(pairs, path, &records->fields, kind);
+        enum lk_code rc = bad ? LK_E_INPUT : add(pairs, path, records, kind);
         if (rc == LK_E_INPUT) {
             char reason[1024];
             const struct lk_field *id =
@@ -168,6 +170,13 @@ enum lk_code cli_pairs_of(struct cli_pairs *pairs, const struct cli_report_argum
 }
 
 enum lk_code cli_sources_read(struct cli_pairs *pairs, const char *path) { return read_file(pairs, path, SOURCES); }
+
+void cli_pair_warn(const char *path, const struct cli_pair *pair) {
+    if (pair->line)
+        lk_log(LK_LOG_WARNING, "%s: line %zu: %s: %s", path, pair->line, pair->item_id, lk_error_text());
+    else
+        lk_log(LK_LOG_WARNING, "%s: %s", pair->item_id, lk_error_text());
+}
 
 /* The length of an item's id without its arm. */
 static size_t base_of(const char *item_id) { return strcspn(item_id, "."); }

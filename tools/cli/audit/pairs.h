@@ -12,6 +12,7 @@ struct cli_pair {
     const char *item_id;
     const char *source, *edited; /* paths; relative ones lie beside the file that names them. source NULL: not said */
     const char *source_male, *source_female; /* of a composite; NULL: not said */
+    size_t line;                             /* in the file; 0: of a run */
 };
 
 struct cli_pairs {
@@ -36,6 +37,8 @@ void cli_pairs_free(struct cli_pairs *pairs);
  * other arm's. NULL when it is not known. */
 const char *cli_pair_path(const struct cli_pairs *pairs, const struct cli_pair *pair, enum lk_judge_image image);
 bool cli_pair_is_preserved(const struct cli_pair *pair); /* the item is of the preserved arm */
+/* The last error as a warning, under the pair's line in the file of this name and its id. */
+void cli_pair_warn(const char *path, const struct cli_pair *pair);
 /* At most ten rejects on stderr, under a line with their number; nothing when there are none. */
 void cli_print_rejects(const char *path, const struct lk_rejects *rejects);
 /* Columns that nobody reads, on one line; nothing when there are none. */

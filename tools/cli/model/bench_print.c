@@ -6,6 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
+#include "engine/base/json.h"
 #include "eval/stats/special/special.h"
 #include "tools/cli/core/print.h"
 #include "tools/cli/model/bench.h"
@@ -130,12 +131,16 @@ static enum lk_code read_result(const char *path, cJSON **out) {
     char *text;
     size_t n;
     LK_TRY(lk_read_file(path, (size_t)64 << 20, &text, &n));
+    enum lk_code rc = lk_json_check(text, n, path);
     *out = cJSON_ParseWithLength(text, n);
     lk_free(text);
-    if (cJSON_GetObjectItemCaseSensitive(*out, "likeness_bench") &&
-        cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(*out, "stages")))
-        return LK_OK;
-    return lk_fail(LK_E_INPUT, "%s: expected what `likeness bench --output-format json` prints", path);
+    if (rc) return rc;
+    const char *missing = !cJSON_GetObjectItemCaseSensitive(*out, "likeness_bench")          ? "likeness_bench"
+                          : !cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(*out, "stages")) ? "stages"
+                                                                                             : NULL;
+    if (!missing) return LK_OK;
+    return lk_fail(LK_E_INPUT, "%s: field \"%s\": expected what `likeness bench --output-format json` prints", path,
+                   missing);
 }
 
 static void copy_text(const cJSON *root, const char *key, char *out, size_t n) {

@@ -57,7 +57,8 @@ static enum lk_code copy_picture(void *context, const struct lk_journal_row *row
 static enum lk_code merge_one(void *context, struct lk_journal *journal, const char *path) {
     struct merge *m = context;
     if (m->from) LK_TRY(lk_journal_each(journal, LK_JOB_DONE, false, copy_picture, m));
-    return lk_journal_merge(m->journal, path);
+    enum lk_code rc = lk_journal_merge(m->journal, path);
+    return rc && !strstr(lk_error_text(), path) ? lk_fail_prefix(rc, "%s", path) : rc;
 }
 
 /* Before anything is written: whether there is something to put together. */

@@ -123,9 +123,9 @@ static enum lk_code find_pictures(struct selection_server *s, const char *pools)
         char *path = *file == '/' ? lk_strdup(file) : lk_format("%s/%s", beside, file);
         size_t n = strlen(folder);
         if (!path || !realpath(path, whole))
-            rc = lk_fail(LK_E_NOT_FOUND, "%s: no picture %.200s", pools, file);
+            rc = lk_fail(LK_E_NOT_FOUND, "%s: field \"file\": no picture %.200s", pools, file);
         else if (strncmp(whole, folder, n) || whole[n] != '/')
-            rc = lk_fail(LK_E_ESCAPES, "%s: picture %.200s lies outside its folder", pools, file);
+            rc = lk_fail(LK_E_ESCAPES, "%s: field \"file\": picture %.200s lies outside its folder", pools, file);
         else if (!(s->pictures[i / LK_N_POOLS][i % LK_N_POOLS] = lk_strdup(whole)))
             rc = lk_fail(LK_E_NOMEM, "serve selection: out of memory");
         lk_free(path);

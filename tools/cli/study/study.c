@@ -11,9 +11,12 @@ static enum lk_code check(const struct cli_arguments *a, struct lk_study *study)
     struct lk_text text = {0};
     size_t n = 0;
     enum lk_code rc = lk_study_check(study, &text, &n);
-    if (!rc && n) fwrite(text.bytes, 1, text.n, stdout);
+    if (!rc && n) {
+        fwrite(text.bytes, 1, text.n, stdout);
+        rc = lk_fail(LK_E_INPUT, "%s: %zu problems, the first: %.*s", a->more[0], n, (int)strcspn(text.bytes, "\n"),
+                     text.bytes);
+    }
     lk_text_free(&text);
-    if (!rc && n) return lk_fail(LK_E_INPUT, "%s: %zu problems, named above", a->more[0], n);
     if (!rc)
         printf("%s: %zu jobs, configuration %s\n", lk_study_name(study), lk_study_n_jobs(study), lk_study_hash(study));
     return rc;
@@ -37,8 +40,8 @@ static enum lk_code compare(const struct cli_arguments *a, struct lk_study *stud
     enum lk_code rc = lk_study_compare(study, other, a->study.allow, &text, &n);
     if (!rc && n) {
         fwrite(text.bytes, 1, text.n, stdout);
-        rc = lk_fail(LK_E_INPUT, "%s and %s differ in %zu settings, named above; --allow KEY accepts one", a->more[0],
-                     a->more[1], n);
+        rc = lk_fail(LK_E_INPUT, "%s and %s differ in %zu settings; --allow KEY accepts one, as the first: %.*s", a->more[0],
+                     a->more[1], n, (int)strcspn(text.bytes, "\n"), text.bytes);
     }
     lk_text_free(&text);
     lk_study_close(other);

@@ -2,7 +2,6 @@
  * complete request waits, without a thread, for the one writer, which answers all that have gathered since the last
  * commit, makes their changes durable together, and only then lets any of the replies go. */
 #include <arpa/inet.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "tools/cli/survey/http.h"
+#include "tools/cli/survey/microhttpd.h"
 
 enum { N_THREADS = 4, MAX_CONNECTIONS = 1000, IDLE_SECONDS = 15, HEADER_BYTES = 32768, MAX_REQUEST_MS = 20000 };
 
@@ -69,7 +69,7 @@ static void come_and_go(void *context, struct MHD_Connection *connection, void *
                         enum MHD_ConnectionNotificationCode what) {
     struct survey_listener *l = context;
     struct visit *v = *kept;
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) *kept = v = info ? lk_malloc(sizeof *v) : NULL;
     if (!v) return;
     pthread_mutex_lock(&l->lock);
@@ -86,7 +86,7 @@ static void come_and_go(void *context, struct MHD_Connection *connection, void *
 }
 
 static void set_waiting(struct survey_listener *l, struct MHD_Connection *connection, int64_t since) {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     if (!info || !info->socket_context) return;
     pthread_mutex_lock(&l->lock);
     ((struct visit *)info->socket_context)->waits_since = since;
@@ -128,7 +128,7 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
 /* Shapes that a proxy before us might read as other requests than we do. */
 static int refusal_of(struct MHD_Connection *connection, const char *method) {
     struct header_count n = {0};
-    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &n);
+    mhd.get_connection_values(connection, MHD_HEADER_KIND, count_header, &n);
     if (n.hosts != 1 || n.encodings || n.lengths > 1) return 400;
     return !strcmp(method, "POST") && !n.lengths ? 411 : 0;
 }
@@ -145,17 +145,17 @@ static void add_headers(struct MHD_Response *response, const struct survey_serve
         {"Cross-Origin-Resource-Policy", "same-origin"}};
     char cookie[200];
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        MHD_add_response_header(response, fixed[i][0], fixed[i][1]);
-    MHD_add_response_header(response, "Cache-Control", reply->may_be_kept ? "private, max-age=3600" : "no-store");
-    MHD_add_response_header(response, "Content-Type", reply->type);
-    if (*reply->location) MHD_add_response_header(response, "Location", reply->location);
-    if (reply->status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+        mhd.add_response_header(response, fixed[i][0], fixed[i][1]);
+    mhd.add_response_header(response, "Cache-Control", reply->may_be_kept ? "private, max-age=3600" : "no-store");
+    mhd.add_response_header(response, "Content-Type", reply->type);
+    if (*reply->location) mhd.add_response_header(response, "Location", reply->location);
+    if (reply->status == 401) mhd.add_response_header(response, "WWW-Authenticate", "Bearer");
     bool tls = server->study && *server->study->host; /* a public name means that a proxy speaks TLS before us */
-    if (tls) MHD_add_response_header(response, "Strict-Transport-Security", "max-age=31536000");
+    if (tls) mhd.add_response_header(response, "Strict-Transport-Security", "max-age=31536000");
     if (*reply->cookie) {
         snprintf(cookie, sizeof cookie, "%s=%s; HttpOnly; SameSite=Strict; Path=/%s", survey_cookie_name(server),
                  reply->cookie, tls ? "; Secure" : "");
-        MHD_add_response_header(response, "Set-Cookie", cookie);
+        mhd.add_response_header(response, "Set-Cookie", cookie);
     }
 }
 
@@ -171,16 +171,16 @@ static enum MHD_Result send_reply(struct MHD_Connection *connection, const struc
     int file = -1;
     if (reply->file && !lk_open_regular(reply->file, &file, &st)) {
         reply->type = type_of(reply->file);
-        response = MHD_create_response_from_fd((size_t)st.st_size, file);
+        response = mhd.create_response_from_fd((size_t)st.st_size, file);
         if (!response) close(file);
     } else if (!reply->file)
-        response = MHD_create_response_from_buffer(reply->body.n, reply->body.bytes ? reply->body.bytes : "",
+        response = mhd.create_response_from_buffer(reply->body.n, reply->body.bytes ? reply->body.bytes : "",
                                                    MHD_RESPMEM_MUST_COPY);
     lk_text_free(&reply->body);
     if (!response) return MHD_NO;
     add_headers(response, server, reply);
-    enum MHD_Result sent = MHD_queue_response(connection, (unsigned)reply->status, response);
-    MHD_destroy_response(response);
+    enum MHD_Result sent = mhd.queue_response(connection, (unsigned)reply->status, response);
+    mhd.destroy_response(response);
     return sent;
 }
 
@@ -191,7 +191,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, const struct su
 }
 
 static const char *header(struct MHD_Connection *connection, const char *name) {
-    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+    return mhd.lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
 /* Hands the request to the writer; the connection sleeps until it is answered. */
@@ -211,7 +211,7 @@ static enum MHD_Result gather(struct MHD_Connection *connection, struct survey_l
     pthread_mutex_lock(&l->lock);
     bool stopping = l->stopping;
     if (!stopping) {
-        MHD_suspend_connection(connection);
+        mhd.suspend_connection(connection);
         *l->last = r;
         l->last = &r->next;
         pthread_cond_signal(&l->gathered);
@@ -236,7 +236,7 @@ static void answer_all(struct survey_listener *l, struct pending *list) {
         next = r->next; /* r is gone soon after its connection wakes */
         if (whole) r->refusal = 500;
         r->answered = true;
-        MHD_resume_connection(r->connection);
+        mhd.resume_connection(r->connection);
     }
 }
 
@@ -294,7 +294,8 @@ static enum lk_code start(struct survey_listener *l, const char *address, int po
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     if (inet_pton(AF_INET, address, &where.sin_addr) != 1)
         return lk_fail(LK_E_USAGE, "--bind: expected an IPv4 address, got \"%.60s\"", address);
-    l->daemon = MHD_start_daemon(
+    LK_TRY(microhttpd_open());
+    l->daemon = mhd.start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, receive, l,
         MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
@@ -302,7 +303,7 @@ static enum lk_code start(struct survey_listener *l, const char *address, int po
         MHD_OPTION_URI_LOG_CALLBACK, begin, NULL, MHD_OPTION_NOTIFY_COMPLETED, end, l, MHD_OPTION_NOTIFY_CONNECTION,
         come_and_go, l, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
     if (!l->daemon) return lk_fail(LK_E_IO, "%s:%d: cannot listen there; is another server running?", address, port);
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    const union MHD_DaemonInfo *info = mhd.get_daemon_info(l->daemon, MHD_DAEMON_INFO_BIND_PORT);
     l->port = info ? info->port : port;
     return LK_OK;
 }
@@ -346,6 +347,6 @@ int survey_port(const struct survey_listener *l) { return l->port; }
 void survey_stop(struct survey_listener *l) {
     if (!l) return;
     stop_writing(l);
-    MHD_stop_daemon(l->daemon);
+    mhd.stop_daemon(l->daemon);
     lk_free(l);
 }

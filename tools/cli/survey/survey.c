@@ -157,8 +157,14 @@ static enum lk_code verify_codes(struct opened *o, const struct cli_arguments *a
     enum lk_code rc = memchr(text, 0, n)
                           ? lk_fail(LK_E_INPUT, "%s: byte %zu: expected text, got NUL", a->survey.verify, strlen(text))
                           : LK_OK;
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\r\n", &rest); line && !rc; line = strtok_r(NULL, "\r\n", &rest)) {
+    size_t number = 0, first_wrong = 0;
+    for (char *next = text; *next && !rc;) {
+        char *line = next;
+        next += strcspn(next, "\n");
+        if (*next) *next++ = 0;
+        line[strcspn(line, "\r")] = 0;
+        number++;
+        if (!*line) continue;
         const char *comma = strrchr(line, ',');
         bool valid;
         rc = lk_survey_code_valid(o->survey, comma ? comma + 1 : line, &valid);
@@ -167,12 +173,13 @@ static enum lk_code verify_codes(struct opened *o, const struct cli_arguments *a
         puts(valid ? " valid" : " NOT VALID");
         n_all++;
         n_wrong += !valid;
+        if (!valid && !first_wrong) first_wrong = number;
     }
     lk_free(text);
     if (!rc && !n_all) rc = lk_fail(LK_E_INPUT, "%s: expected a code in each line, got none", a->survey.verify);
     if (rc || !n_wrong) return rc;
-    return lk_fail(n_wrong < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%s: %d of %d codes are not valid", a->survey.verify,
-                   n_wrong, n_all);
+    return lk_fail(n_wrong < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%s: %d of %d codes are not valid, line %zu the first",
+                   a->survey.verify, n_wrong, n_all, first_wrong);
 }
 
 /* 50 gold items for experiment 1 and 30 for experiment 2; --pairs names outputs that were picked by hand as perfect. */

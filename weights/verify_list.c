@@ -194,7 +194,7 @@ enum lk_code lk_verify_add_manifest(struct lk_verify_report *report, const char 
     enum lk_code rc = lk_read_file(manifest_path, MAX_MANIFEST_BYTES, &text, &n);
     if (rc) return rc;
     if (strlen(text) != n)
-        rc = lk_fail(LK_E_INPUT, "%s: expected text, got a NUL byte", manifest_path);
+        rc = lk_fail(LK_E_INPUT, "%s: byte %zu: expected text, got NUL", manifest_path, strlen(text));
     else
         rc = add_lines(report, folder, manifest_path, text);
     lk_free(text);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -239,8 +240,96 @@ enum lk_code lk_atomic_commit(struct lk_atomic_file *file) {
 
 void lk_atomic_batch_begin(void) { batch.open = true; }
 
+/* The length of the folder that holds all of the batch's files, its slash included. */
+static size_t common_folder(void) {
+    const char *first = batch.files[0]->path;
+    size_t n = batch.files[0]->folder_length;
+    for (size_t i = 1; i < batch.n; i++)
+        while (n && (batch.files[i]->folder_length < n || memcmp(batch.files[i]->path, first, n)))
+            for (n--; n && first[n - 1] != '/';) n--;
+    return n;
+}
+
+/* Whether all that is in `other`, but for temporary files of this process, has its like in `folder`. */
+static bool holds_all(const char *folder, const char *other) {
+    char own[64];
+    snprintf(own, sizeof own, ".lk-%08x-%ld-", lk_host_number(), (long)getpid());
+    DIR *entries = opendir(other);
+    bool all = entries != NULL;
+    for (struct dirent *e; all && (e = readdir(entries));) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strncmp(e->d_name, own, strlen(own))) continue;
+        char *a = lk_format("%s/%s", folder, e->d_name), *b = lk_format("%s/%s", other, e->d_name);
+        struct stat at, bt;
+        all = a && b && !lstat(a, &at) && !lstat(b, &bt) && S_ISDIR(at.st_mode) == S_ISDIR(bt.st_mode) &&
+              (!S_ISDIR(at.st_mode) || holds_all(a, b));
+        lk_free(a);
+        lk_free(b);
+    }
+    if (entries) closedir(entries);
+    return all;
+}
+
+/* A second name for the batch's file in `folder`, at its path behind n bytes; the folders between are as in `old`. */
+static bool link_into(const char *folder, const char *old, const struct lk_atomic_file *file, size_t n) {
+    char *place = lk_format("%s/%s", folder, file->path + n);
+    bool good = place != NULL;
+    for (char *slash = good ? place + strlen(folder) : NULL; good && (slash = strchr(slash + 1, '/'));) {
+        *slash = 0;
+        char *like = lk_format("%s%s", old, place + strlen(folder));
+        struct stat st;
+        good = like && !stat(like, &st) && (!mkdir(place, 0777) ? !chmod(place, st.st_mode & 07777) : errno == EEXIST);
+        lk_free(like);
+        *slash = '/';
+    }
+    good = good && !link(file->temporary, place);
+    lk_free(place);
+    return good;
+}
+
+/* The folder of the batch's files, without links, if it may be replaced as a whole: ours, and not where this process,
+ * and so the shell that has started it, is at home. NULL: it may not. */
+static char *replaceable(size_t n, struct stat *st) {
+    char *path = n > 1 && batch.n > 1 ? lk_strndup(batch.files[0]->path, n - 1) : NULL;
+    char *real = path ? realpath(path, NULL) : NULL, *home = getcwd(NULL, 0);
+    size_t length = real ? strlen(real) : 0;
+    bool may = real && home && !stat(real, st) && st->st_uid == geteuid() && strncmp(strrchr(real, '/'), "/.lk-", 5) &&
+               (strncmp(home, real, length) || (home[length] && home[length] != '/'));
+    free(home);
+    lk_free(path);
+    if (may) return real;
+    free(real);
+    return NULL;
+}
+
+/* All of the batch at one moment; false: nothing has changed. */
+static bool switch_folders(void) {
+    struct lk_atomic_file *made = NULL;
+    struct stat st;
+    size_t n = common_folder();
+    char *real = replaceable(n, &st);
+    bool done = real && !open_new(&made, real, true) && !chmod(made->temporary, st.st_mode & 07777);
+    for (size_t i = 0; done && i < batch.n; i++) done = link_into(made->temporary, real, batch.files[i], n);
+    done = done && holds_all(made->temporary, real) && !sync_all(made) &&
+           !renameat2(AT_FDCWD, made->temporary, AT_FDCWD, real, RENAME_EXCHANGE);
+    /* What somebody has put into the old folder since goes back into its place with it. */
+    if (done && !holds_all(real, made->temporary))
+        done = renameat2(AT_FDCWD, made->temporary, AT_FDCWD, real, RENAME_EXCHANGE) != 0;
+    if (done) {
+        sync_folder(made); /* cuts off its name */
+        made->temporary[made->folder_length] = '.';
+    }
+    if (made) remove_tree(made->temporary);
+    if (made) free_file(made);
+    free(real);
+    return done;
+}
+
 enum lk_code lk_atomic_batch_end(enum lk_code rc) {
     size_t n_placed = 0;
+    if (!rc && batch.n && switch_folders()) {
+        for (size_t i = 0; i < batch.n; i++) free_file(batch.files[i]);
+        batch.n = 0;
+    }
     if (!rc && batch.n) rc = sync_all(batch.files[0]);
     while (!rc && n_placed < batch.n)
         if (!(rc = put_in_place(batch.files[n_placed]))) n_placed++;

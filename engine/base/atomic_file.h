@@ -36,8 +36,9 @@ enum lk_code lk_atomic_commit(struct lk_atomic_file *file);
 void lk_atomic_discard(struct lk_atomic_file *file);
 
 /* From begin to end, files that this thread commits are only written beside their places; end (LK_OK) syncs their file
- * system once and puts them all in place, one after the other. end (another code) removes them, and returns that code:
- * what was there before stays as it was. Batches do not nest. */
+ * system once and puts them all in place: at one moment, by a folder with all of them that changes places with theirs,
+ * where theirs holds no other files and nobody's working folder is known to lie in it; else one after the other. end
+ * (another code) removes them, and returns that code: what was there before stays as it was. Batches do not nest. */
 void lk_atomic_batch_begin(void);
 enum lk_code lk_atomic_batch_end(enum lk_code rc);
 

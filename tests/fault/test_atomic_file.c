@@ -16,8 +16,11 @@
 static bool interrupting;
 static int n_interrupted;
 
+static int calls_left = -1; /* until the one before which this process is killed */
+
 static bool interrupted(void) {
     static bool again;
+    if (calls_left >= 0 && !calls_left--) raise(SIGKILL);
     again = interrupting && !again; /* every first attempt */
     if (again) n_interrupted++;
     errno = again ? EINTR : errno;
@@ -40,6 +43,23 @@ int __wrap_rename(const char *from, const char *to) {
 ssize_t __real_write(int fd, const void *bytes, size_t n);
 ssize_t __wrap_write(int fd, const void *bytes, size_t n);
 ssize_t __wrap_write(int fd, const void *bytes, size_t n) { return interrupted() ? -1 : __real_write(fd, bytes, n); }
+
+/* What a batch changes a folder with. */
+#define COUNTED(name, parameters, ...)                                                                                 \
+    int __real_##name parameters;                                                                                      \
+    int __wrap_##name parameters;                                                                                      \
+    int __wrap_##name parameters { return interrupted() ? -1 : __real_##name(__VA_ARGS__); }
+COUNTED(link, (const char *from, const char *to), from, to)
+COUNTED(mkdir, (const char *name, mode_t mode), name, mode)
+COUNTED(remove, (const char *name), name)
+int __real_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
+int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
+static const char *arrives; /* a file that somebody makes just before */
+int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned flags) {
+    if (arrives) test_write(arrives, "l", 1);
+    arrives = NULL;
+    return interrupted() ? -1 : __real_renameat2(a, from, b, to, flags);
+}
 
 static char folder[1100], path[1200];
 
@@ -211,13 +231,80 @@ static void a_batch_appears_together(void **state) {
     assert_int_equal(letter("a") + letter("b") + letter("c"), 3 * '1');
     lk_atomic_batch_begin();
     write_three("3");
+    char other[1400]; /* with somebody else's file in the folder they get their places one by one */
+    snprintf(other, sizeof other, "%s/other", folder);
+    test_write(other, "x", 1);
     renames_left = 1;
     assert_fails(lk_atomic_batch_end(LK_OK), LK_E_IO, "1 of 3 files are new, the others as they were");
     assert_int_equal(letter("a"), '3');
     assert_int_equal(letter("b") + letter("c"), 2 * '1');
-    assert_int_equal(n_entries(), 3);
+    assert_int_equal(n_entries(), 4);
     write_three("4"); /* one by one again */
     assert_int_equal(letter("c"), '4');
+}
+
+static enum lk_code write_set(const char *text) {
+    static const char *const names[] = {"a", "b", "inner/c"};
+    lk_atomic_batch_begin();
+    enum lk_code rc = LK_OK;
+    for (int i = 0; i < 3 && !rc; i++) {
+        char of[1400];
+        snprintf(of, sizeof of, "%s/made/%s", folder, names[i]);
+        rc = lk_atomic_write_file(of, text, 1);
+    }
+    return lk_atomic_batch_end(rc);
+}
+
+static char set_holds(void) {
+    char a = letter("made/a");
+    return letter("made/b") == a && letter("made/inner/c") == a ? a : '?';
+}
+
+/* Killed before each of its calls, a batch over an older one leaves the one or the other, and what the next one
+ * removes. */
+static void a_killed_batch_is_whole_or_absent(void **state) {
+    (void)state;
+    char inner[1400], other[1400];
+    int n_old = 0, n_new = 0, how;
+    snprintf(inner, sizeof inner, "%s/made", folder);
+    assert_int_equal(__real_mkdir(inner, 0750), 0);
+    snprintf(inner, sizeof inner, "%s/made/inner", folder);
+    assert_int_equal(__real_mkdir(inner, 0700), 0);
+    for (int k = 0, ended = 0; !ended; k++) {
+        assert_ok(write_set("1"));
+        assert_int_equal(n_entries(), 1);
+        pid_t child = fork();
+        calls_left = child ? -1 : k;
+        if (!child) _exit(write_set("2") != LK_OK);
+        assert_int_equal(waitpid(child, &how, 0), child);
+        ended = WIFEXITED(how) && !WEXITSTATUS(how);
+        assert_true(ended || WTERMSIG(how) == SIGKILL);
+        char holds = set_holds();
+        assert_true(holds == '1' || holds == '2');
+        if (holds == '1') n_old++;
+        if (holds == '2') n_new++;
+        assert_true(n_old + n_new < 1000);
+    }
+    assert_true(n_old > 5 && n_new > 1);
+    struct stat st;
+    assert_int_equal(stat(inner, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    snprintf(other, sizeof other, "%s/made/late", folder);
+    arrives = other;
+    assert_ok(write_set("4"));
+    assert_int_equal(set_holds(), '4');
+    assert_int_equal(letter("made/late"), 'l');
+    snprintf(other, sizeof other, "%s/made/notes", folder); /* somebody else's: one after the other, it stays */
+    assert_ok(lk_atomic_write_file(other, "n", 1));
+    assert_ok(write_set("3"));
+    assert_int_equal(set_holds(), '3');
+    assert_int_equal(letter("made/notes"), 'n');
+    assert_int_equal(n_entries(), 1);
+    for (const char *const *name = (const char *const[]){"inner/c", "inner", "a", "b", "notes", "late", "", NULL};
+         *name; name++) {
+        snprintf(other, sizeof other, "%s/made/%s", folder, *name);
+        assert_int_equal(__real_remove(other), 0);
+    }
 }
 
 int main(void) {
@@ -227,6 +314,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(files_of_dead_processes_are_swept, fresh_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_appears_whole, fresh_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_batch_appears_together, fresh_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_killed_batch_is_whole_or_absent, fresh_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

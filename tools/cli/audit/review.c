@@ -83,8 +83,9 @@ static enum lk_code set(const struct cli_arguments *a) {
     if (d.score == -1)
         return lk_fail(LK_E_INPUT, "review set: expected %s, or none, got \"%.40s\"",
                        d.axis == LK_REVIEW_ROLE ? "male, female or unclear" : "a score from 1 to 5", a->more[2]);
-    LK_TRY(lk_review_check(&d));
-    enum lk_code rc = read_journal(&journal, a->review.file);
+    enum lk_code rc = lk_review_check(&d);
+    if (rc) return lk_fail_prefix(rc, "--by, --time, --note");
+    rc = read_journal(&journal, a->review.file);
     if (!rc) rc = add_line(&lines, &d);
     if (!rc) rc = lk_append_lines(a->review.file, lines.bytes, lines.n);
     if (!rc) printf("%.*s", (int)lines.n, lines.bytes);

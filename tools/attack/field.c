@@ -16,6 +16,7 @@ static const struct exception {
     {"unsupported file format", "not of this format: SQLite says no more"},
     {"database disk image is malformed", "SQLite says no more of a damaged page"},
     {"got an empty file", "nothing is in it"},
+    {"under 2^31 units, got 0 and 0", "nothing is in it that could be a record"},
     {", got none", "nothing is in it that could be a record"},
     {"expected at most 4096 bytes, got", "larger than any such file: it is not read"},
     {"expected an edited picture of the source's shape", "two pictures that do not fit: their sizes are named"},
@@ -29,12 +30,13 @@ enum { N_EXCEPTIONS = sizeof exceptions / sizeof *exceptions };
 static unsigned long n_excepted[N_EXCEPTIONS];
 
 /* What a message has in front of a field, or the field itself where the format has few; "#" is a digit. */
-static const char *const places[][18] = {
+static const char *const places[][20] = {
     [ATTACK_JSON] = {"line #", "byte #", "field \"", "field: \"", "fields: \"", "tensor \""},
     [ATTACK_TABLE] = {"line #", "byte #", "column \"", "--"},
     [ATTACK_SAFETENSORS] = {"byte #", "tensor \"", "tensors # ", "header size: ", "the header has #"},
     [ATTACK_PNG] = {"IHDR", "PLTE", "IDAT", "IEND", "tRNS", "tEXt", "zTXt", "iTXt", "byte #", "text chunk \"",
-                    "field \"", "field: \"", ": the CRC is wrong", "invalid chunk type", "width, height: "},
+                    "field \"", "field: \"", ": the CRC is wrong", ": CRC error", ": unhandled critical chunk",
+                    "invalid chunk type", "width, height: "},
     [ATTACK_JPEG] = {"SOI", "SOF", "DHT", "DQT", "DRI", "SOS", "APP", "marker 0", "width, height: "},
     [ATTACK_BINARY] = {"malformed database schema (", "its configuration is ",
                        "no such column: ", "no such table: ", "line #"},
@@ -88,10 +90,13 @@ static bool has_words(const struct attack_bytes *words, const char *what, size_t
     return false;
 }
 
-/* Of a command line the word itself is the field: the error begins with it, or quotes it. */
+/* Of a command line the word itself is the field: the error begins with it, the command before it or not, or quotes it.
+ */
 static bool names_word_of(const char *errors, const struct attack_bytes *words) {
     const char *name = strstr(errors, "error: ") + strlen("error: "), *quote = strchr(name, '"');
-    return !strncmp(name, "expected a command", 18) || has_words(words, name, strcspn(name, ":\n")) ||
+    size_t n = strcspn(name, ":\n"), last = n;
+    while (last && name[last - 1] != ' ') last--;
+    return !strncmp(name, "expected a command", 18) || has_words(words, name + last, n - last) ||
            (quote && has_words(words, quote + 1, strcspn(quote + 1, "\"\n")));
 }
 

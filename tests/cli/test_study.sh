@@ -178,6 +178,17 @@ expect 0 likeness study run two.json -o single --devices cpu,cpu --threads 1 --q
 diff -r single/results sharded/results || fail "shards made other pictures"
 plain single/manifest.jsonl >a
 plain sharded/manifest.jsonl | cmp a - || fail "the merged manifest"
+# The same pictures twenty times, whatever the threads, the queue and the visits.
+if [ -n "${LIKENESS_TEST_FULL-}" ]; then
+    for how in "1 1 1" "2 2 2" "3 3 3" "4 4 4" "5 8 8" "6 16 8" "7 64 1" "8 1 2" "9 2 3" "10 3 4" "11 4 8" "12 8 1" "13 16 2" "14 64 3" \
+        "15 1 4" "16 2 8" "16 3 1" "1 4 2" "2 8 3" "4 16 4"; do
+        set -- $how
+        expect 0 likeness study run two.json -o again --threads "$1" --queue "$2" --jobs-per-visit "$3"
+        expect 0 likeness study run three.json -o three --threads "$1" --queue "$2" --jobs-per-visit "$3"
+        diff -r single/results again/results && diff -r out/results three/results || fail "threads, queue, visits $how"
+        rm -r again three
+    done
+fi
 expect 0 likeness study run two.json -o sharded --json
 grep -q '"event":"done"' stdout && fail "what shards have made is made again"
 rm sharded/journal.sqlite*

@@ -3,13 +3,13 @@
  * stable-diffusion.cpp is not part of this repository; its sources come with the PyPI source package
  * stable-diffusion-cpp-python (vendor/stable-diffusion.cpp). With SD its folder:
  *
- *     cmake -S $SD -B sd-build -DCMAKE_BUILD_TYPE=Release -DSD_BUILD_EXAMPLES=OFF \
- *         -DSD_BUILD_SHARED_LIBS=OFF
+ *     cmake -S $SD -B sd-build -DCMAKE_BUILD_TYPE=Release -DSD_BUILD_EXAMPLES=OFF -DSD_BUILD_SHARED_LIBS=OFF
  *     cmake --build sd-build
- *     c++ -std=c++17 -O2 -fopenmp -DGGML_MAX_NAME=128 -I. -I$SD/src -I$SD/include -I$SD/ggml/include -I$SD/thirdparty \
- *         bench/peers/sdcpp_dit.cpp build/liblk_engine.a sd-build/libstable-diffusion.a
- * sd-build/ggml/src/libggml{,-cpu,-base}.a \ -o sdcpp_dit PYTHON bench/peers/diffusers_dit.py --make FOLDER --family
- * qwen --num-layers 2 build/bench_dit FOLDER --family qwen -p "./sdcpp_dit TYPE"
+ *     c++ -std=c++17 -O2 -fopenmp -DGGML_MAX_NAME=128 -I. -I$SD/src -I$SD/include -I$SD/ggml/include \
+ *         -I$SD/thirdparty bench/peers/sdcpp_dit.cpp build/liblk_engine.a sd-build/libstable-diffusion.a \
+ *         sd-build/ggml/src/libggml.a sd-build/ggml/src/libggml-cpu.a sd-build/ggml/src/libggml-base.a -o sdcpp_dit
+ *     PYTHON bench/peers/diffusers_dit.py --make FOLDER --family qwen --num-layers 2
+ *     build/bench_dit FOLDER --family qwen -p "./sdcpp_dit TYPE"
  *
  * TYPE: bf16, f32, q8_0, q4_0, q4_K ..., what the linears' weights are converted to while they are read; "+fa" after it
  * takes ggml's flash attention. Arguments, answers and inputs are those of diffusers_dit.py. */

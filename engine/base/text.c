@@ -65,6 +65,17 @@ void lk_text_json(struct lk_text *text, const char *string) {
     lk_text_bytes(text, "\"", 1);
 }
 
+void lk_text_base64(struct lk_text *text, const void *bytes, size_t n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *b = bytes;
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t v = (uint32_t)b[i] << 16 | (i + 1 < n ? (uint32_t)b[i + 1] << 8 : 0) | (i + 2 < n ? b[i + 2] : 0);
+        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], i + 1 < n ? digits[v >> 6 & 63] : '=',
+                        i + 2 < n ? digits[v & 63] : '='};
+        lk_text_bytes(text, four, 4);
+    }
+}
+
 void lk_text_number(struct lk_text *text, double value) { lk_text_add(text, "%.17g", value == 0 ? 0.0 : value); }
 
 void lk_text_free(struct lk_text *text) {

@@ -15,6 +15,8 @@ void lk_text_add(struct lk_text *text, const char *format, ...) __attribute__((f
 void lk_text_bytes(struct lk_text *text, const char *bytes, size_t n);
 /* A JSON string with its quotes; what is no UTF-8 becomes U+FFFD. */
 void lk_text_json(struct lk_text *text, const char *string);
+/* Bytes as base64 (RFC 4648, with padding). */
+void lk_text_base64(struct lk_text *text, const void *bytes, size_t n);
 /* A double with 17 digits, from which it reads back bit by bit; -0 is 0. Finite. */
 void lk_text_number(struct lk_text *text, double value);
 void lk_text_free(struct lk_text *text);

@@ -6,13 +6,15 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
+#include "engine/base/text.h"
 #include "engine/image/internal.h"
 
 #define COMPRESSION_LEVEL 6
 
 struct encoder {
     const char *path;
-    struct lk_atomic_file *file;
+    struct lk_atomic_file *file; /* NULL: into `memory` */
+    struct lk_text memory;
     png_structp png;
     png_infop info;
     enum lk_code code; /* of a failure that has its message already */
@@ -46,7 +48,13 @@ static void release(png_structp png, png_voidp block) {
 
 static void write_bytes(png_structp png, png_bytep bytes, size_t n) {
     struct encoder *e = png_get_io_ptr(png);
-    if ((e->code = lk_atomic_write(e->file, bytes, n))) png_error(png, "write");
+    if (e->file) {
+        e->code = lk_atomic_write(e->file, bytes, n);
+    } else {
+        lk_text_bytes(&e->memory, (const char *)bytes, n);
+        e->code = e->memory.rc;
+    }
+    if (e->code) png_error(png, "write");
 }
 
 static void flush(png_structp png) { (void)png; }
@@ -79,17 +87,39 @@ static enum lk_code encode(struct encoder *e, const struct lk_image *image, cons
     return LK_OK;
 }
 
+/* To where `e` says. */
+static enum lk_code write_image(struct encoder *e, const struct lk_image *image, const struct lk_png_text *texts,
+                                int n_texts) {
+    e->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, e, on_error, on_warning, e, allocate, release);
+    if (e->png) e->info = png_create_info_struct(e->png);
+    enum lk_code rc = e->info ? encode(e, image, texts, n_texts)
+                              : lk_fail(LK_E_NOMEM, "%s: PNG: out of memory; free memory and try again", e->path);
+    if (e->png) png_destroy_write_struct(&e->png, &e->info);
+    lk_free(e->chunk.data);
+    return rc;
+}
+
+enum lk_code lk_png_encode(const char *name, const struct lk_image *image, void **out, size_t *n_bytes) {
+    struct encoder e = {.path = name};
+    *out = NULL;
+    *n_bytes = 0;
+    LK_TRY(lk_image_check_size(name, image->width, image->height, INT64_MAX));
+    enum lk_code rc = write_image(&e, image, NULL, 0);
+    if (rc) {
+        lk_text_free(&e.memory);
+        return rc;
+    }
+    *out = e.memory.bytes;
+    *n_bytes = e.memory.n;
+    return LK_OK;
+}
+
 enum lk_code lk_png_write(const char *path, const struct lk_image *image, const struct lk_png_text *texts,
                           int n_texts) {
     struct encoder e = {.path = path};
     enum lk_code rc = lk_image_check_size(path, image->width, image->height, INT64_MAX);
     if (rc || (rc = lk_atomic_open(&e.file, path))) return rc;
-    e.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &e, on_error, on_warning, &e, allocate, release);
-    if (e.png) e.info = png_create_info_struct(e.png);
-    rc = e.info ? encode(&e, image, texts, n_texts)
-                : lk_fail(LK_E_NOMEM, "%s: PNG: out of memory; free memory and try again", path);
-    if (e.png) png_destroy_write_struct(&e.png, &e.info);
-    lk_free(e.chunk.data);
+    rc = write_image(&e, image, texts, n_texts);
     if (!rc) return lk_atomic_commit(e.file);
     lk_atomic_discard(e.file);
     return rc;

@@ -39,17 +39,6 @@ void lk_image_mosaic(struct lk_image *image, int left, int top, int width, int h
                     (int)(y + block < y1 ? y + block : y1));
 }
 
-static void base64(struct lk_text *out, const unsigned char *bytes, size_t n) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v =
-            (uint32_t)bytes[i] << 16 | (i + 1 < n ? (uint32_t)bytes[i + 1] << 8 : 0) | (i + 2 < n ? bytes[i + 2] : 0);
-        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], i + 1 < n ? digits[v >> 6 & 63] : '=',
-                        i + 2 < n ? digits[v & 63] : '='};
-        lk_text_bytes(out, four, 4);
-    }
-}
-
 static int scaled(int value, int side, int longest) {
     int result = (int)(((int64_t)value * side + longest / 2) / longest);
     return result < 1 ? 1 : result;
@@ -112,7 +101,7 @@ enum lk_code lk_page_embed(struct lk_text *out, const struct lk_page_image *imag
     lk_image_free(&small);
     if (rc) return rc;
     lk_text_add(out, "data:image/jpeg;base64,");
-    base64(out, jpeg, n);
+    lk_text_base64(out, jpeg, n);
     lk_free(jpeg);
     *found = true;
     return out->rc;

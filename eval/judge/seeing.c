@@ -83,6 +83,7 @@ enum lk_code lk_seeing_judge_open(struct lk_seeing_judge *judge) {
     int32_t ids[5];
     judge->form = whole_form;
     judge->form.max_string_tokens = judge->max_string_tokens ? judge->max_string_tokens : LK_JUDGE_STRING_TOKENS;
+    if (judge->server) return LK_OK;
     LK_TRY(lk_chat_tokens(judge->chat, &judge->tokens));
     enum lk_code rc = lk_token_digits(&judge->tokens, ids);
     if (rc) lk_seeing_judge_close(judge);
@@ -173,7 +174,10 @@ static enum lk_code read_answer(const struct lk_judge_item *item, struct lk_chat
 
 void lk_seeing_judge_request(const struct lk_seeing_judge *judge, const struct lk_chat_message *message, uint64_t seed,
                              int64_t max_new_tokens, struct lk_chat_request *out) {
-    lk_chat_request_init(out, judge->chat);
+    if (judge->server)
+        *out = (struct lk_chat_request){0};
+    else
+        lk_chat_request_init(out, judge->chat);
     struct lk_generation_config *g = &out->generation;
     out->messages = message;
     out->n_messages = 1;
@@ -247,6 +251,8 @@ static void add_question(struct round *r, const struct lk_seeing_judge *judge, c
 }
 
 static enum lk_code ask_round(struct round *r, const struct lk_seeing_judge *judge) {
+    if (judge->server)
+        return lk_judge_server_ask(judge->server, r->questions, r->n, judge->n_slots, judge->tick, r->answers);
     return lk_chat_ask(judge->chat, judge->dev, &judge->tokens, r->questions, r->n, judge->n_slots, judge->tick,
                        r->answers);
 }

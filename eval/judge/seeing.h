@@ -12,6 +12,7 @@
 
 #include "eval/judge/answers.h"
 #include "eval/judge/prompt.h"
+#include "eval/judge/server.h"
 #include "models/text/chat_batch.h"
 
 enum { LK_JUDGE_ATTEMPTS = 3, LK_JUDGE_NEW_TOKENS = 1500, LK_JUDGE_STRING_TOKENS = 240 };
@@ -25,6 +26,7 @@ enum lk_judge_mode {
 struct lk_seeing_judge {
     const struct lk_chat *chat;
     struct lk_device *dev;
+    struct lk_judge_server *server; /* asked in place of chat, LK_JUDGE_FREE only; NULL: none */
     enum lk_judge_mode mode;
     int n_slots;                /* answers at a time */
     int64_t max_new_tokens;     /* of a free answer; 0: LK_JUDGE_NEW_TOKENS */

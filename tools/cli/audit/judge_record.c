@@ -24,7 +24,8 @@ static bool add_head(cJSON *line, const struct judge_record *r, const struct lk_
            add_text(line, "weights_identity", r->weights_identity) && add_text(line, "dtype", r->dtype) &&
            cJSON_AddBoolToObject(line, "quantized", r->quantized != 0) && add_text(line, "mode", r->mode) &&
            add_text(line, "prompt_version", r->prompt_version) &&
-           add_text(line, "prompt_sha256", item->message->sha256) && (!r->order || add_text(line, "order", r->order));
+           add_text(line, "prompt_sha256", item->message->sha256) && (!r->order || add_text(line, "order", r->order)) &&
+           (!r->server || add_text(line, "server", r->server));
 }
 
 static bool add_attempts(cJSON *line, const struct lk_seen *v) {

@@ -1,4 +1,4 @@
-/* A line of what a model in this process said of an item. `judge import` and the report read it as any judge's. */
+/* A line of what a model said of an item. `judge import` and the report read it as any judge's. */
 #pragma once
 
 #include "engine/base/text.h"
@@ -7,7 +7,8 @@
 /* What all lines of a run have in common, and the order of a comparison. */
 struct judge_record {
     const char *slot, *family, *mode, *prompt_version, *dtype;
-    const char *order; /* NULL: no comparison */
+    const char *order;  /* NULL: no comparison */
+    const char *server; /* where it was asked; NULL: here */
     char model[256], weights_identity[65];
     unsigned quantized;
 };

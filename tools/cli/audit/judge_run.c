@@ -1,4 +1,5 @@
-/* judge run: a vision-language model judges pictures in this process; a line of JSON an item, appended as they come. */
+/* judge run: a vision-language model judges pictures, in this process or on a server; a line of JSON an item, appended
+ * as they come. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,7 @@ static enum lk_code check_record(const struct runner *r, const struct lk_fields 
                                  size_t line) {
     const struct judge_record *mine = &r->record;
     const char *const expected[][2] = {{"slot", mine->slot},
+                                       {"model", mine->model},
                                        {"weights_identity", mine->weights_identity},
                                        {"mode", mine->mode},
                                        {"prompt_version", mine->prompt_version},
@@ -163,6 +165,7 @@ static enum lk_code write_lines(struct runner *r, const struct question *questio
     enum lk_code rc = LK_OK;
     for (int i = 0; !rc && i < n; i++) {
         const struct lk_seen *v = &verdicts[i];
+        if (v->code && r->judge.server && lk_judge_server_state(r->judge.server)) continue; /* told once, at the end */
         if (v->code) {
             lk_log(LK_LOG_WARNING, "%s: %s", items[i].item_id, v->error);
             r->n_failed++;
@@ -241,6 +244,7 @@ static enum lk_code judge_some(struct runner *r, struct question *questions, int
     }
     for (int i = 0; i < n_loaded; i++) unload(&items[i]);
     r->n_asked += (size_t)n;
+    if (!rc && r->judge.server) rc = lk_judge_server_state(r->judge.server);
     if (!rc) lk_log(LK_LOG_INFO, "%zu judged", r->n_asked);
     return rc;
 }
@@ -312,26 +316,48 @@ static enum lk_code check_arguments(const struct cli_arguments *a) {
     if (!a->review.slot) return lk_fail(LK_E_USAGE, "judge run: expected --slot primary or secondary");
     if (a->review.pairwise && strcmp(a->review.judge_prompt, "legacy"))
         return lk_fail(LK_E_USAGE, "--pairwise: needs --judge-prompt legacy");
+    if (a->review.server && (strcmp(a->review.mode, "free") || !strcmp(a->review.judge_prompt, "legacy")))
+        return lk_fail(LK_E_USAGE, "--openai-url: goes with --mode free and without --judge-prompt legacy: a server's "
+                                   "model can be asked, but not be made to fill in a form");
+    return LK_OK;
+}
+
+static enum lk_code open_server(struct runner *r) {
+    const struct cli_arguments *a = r->arguments;
+    const struct lk_judge_server_settings settings = {.url = a->review.server,
+                                                      .model = a->model,
+                                                      .key = getenv("OPENAI_API_KEY"),
+                                                      .requests_per_minute = a->review.requests_per_minute};
+    snprintf(r->record.model, sizeof r->record.model, "%s", a->model);
+    snprintf(r->record.weights_identity, sizeof r->record.weights_identity, "unknown");
+    r->record.server = a->review.server;
+    r->record.family = "openai";
+    r->record.dtype = "unknown";
+    return lk_judge_server_open(&r->judge.server, &settings);
+}
+
+static enum lk_code open_model(struct runner *r) {
+    const struct cli_arguments *a = r->arguments;
+    LK_TRY(cli_device_open(&a->job.run, &r->device));
+    LK_TRY(lk_chat_open(&r->chat, a->model, cli_dtype(&a->job.run)));
+    LK_TRY(lk_chat_weights_identity(r->chat, r->record.weights_identity, &r->record.quantized));
+    cli_model_name(a->model, r->record.model);
+    r->record.family = lk_chat_family(r->chat);
+    r->record.dtype = a->job.run.dtype;
     return LK_OK;
 }
 
 static enum lk_code open_judge(struct runner *r) {
     const struct cli_arguments *a = r->arguments;
-    unsigned quantized;
-    LK_TRY(cli_device_open(&a->job.run, &r->device));
-    LK_TRY(lk_chat_open(&r->chat, a->model, cli_dtype(&a->job.run)));
-    LK_TRY(lk_chat_weights_identity(r->chat, r->record.weights_identity, &quantized));
-    cli_model_name(a->model, r->record.model);
+    LK_TRY(a->review.server ? open_server(r) : open_model(r));
     r->record.slot = a->review.slot;
-    r->record.family = lk_chat_family(r->chat);
     r->record.mode = a->review.mode;
     r->record.prompt_version = a->review.judge_prompt;
-    r->record.dtype = a->job.run.dtype;
-    r->record.quantized = quantized;
     r->ask = (struct lk_judge_ask){.prompt = (enum lk_judge_prompt)lk_judge_prompt_parse(a->review.judge_prompt),
                                    .pairwise = a->review.pairwise};
     r->judge = (struct lk_seeing_judge){.chat = r->chat,
                                         .dev = r->device,
+                                        .server = r->judge.server,
                                         .n_slots = (int)a->review.batch,
                                         .max_new_tokens = a->max_new_tokens,
                                         .tick = cli_signals_check};
@@ -352,8 +378,11 @@ static enum lk_code run(struct runner *r) {
     LK_TRY(open_judge(r));
     LK_TRY(resume(r));
     cli_signals_install();
-    lk_log(LK_LOG_INFO, "%s in %s on %s, %s answers", r->record.family, r->record.dtype, r->device->name,
-           r->record.mode);
+    if (r->judge.server)
+        lk_log(LK_LOG_INFO, "%s on %s: pictures are sent there", r->record.model, r->record.server);
+    else
+        lk_log(LK_LOG_INFO, "%s in %s on %s, %s answers", r->record.family, r->record.dtype, r->device->name,
+               r->record.mode);
     LK_TRY(judge_all(r));
     return conclude(r);
 }
@@ -362,6 +391,7 @@ enum lk_code cli_judge_run(const struct cli_arguments *arguments) {
     struct runner r = {.arguments = arguments};
     enum lk_code rc = run(&r);
     lk_seeing_judge_close(&r.judge);
+    lk_judge_server_close(r.judge.server);
     lk_chat_close(r.chat);
     if (r.device) lk_device_free(r.device);
     lk_judge_prompts_free(r.prompts);

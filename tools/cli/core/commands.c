@@ -107,19 +107,20 @@ static const char *const feature_examples[] = {
     "On a GPU",
     "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl --device cuda",
     NULL};
-static const char *const judge_examples[] = {"One edit",
-                                             "likeness judge -r before.jpg -r after.png",
-                                             "A run",
-                                             "likeness judge --from results --study study.json > pixel.jsonl",
-                                             "A judge that one of the editors brings",
-                                             "likeness judge run --slot secondary -m black-forest-labs/FLUX.2-dev "
-                                             "--pairs images.jsonl -o secondary.jsonl",
-                                             "What a judge elsewhere is to be asked, a JSON line an output",
-                                             "likeness judge prompt --pairs images.jsonl > ask.jsonl",
-                                             "What it answered, and whether two such judges agree",
-                                             "likeness judge import answers.jsonl > primary.jsonl && likeness judge "
-                                             "agreement --primary primary.jsonl --secondary other.jsonl",
-                                             NULL};
+static const char *const judge_examples[] = {
+    "One edit",
+    "likeness judge -r before.jpg -r after.png",
+    "A run",
+    "likeness judge --from results --study study.json > pixel.jsonl",
+    "A judge that one of the editors brings",
+    "likeness judge run --slot secondary -m black-forest-labs/FLUX.2-dev --pairs images.jsonl -o secondary.jsonl",
+    "The same questions to a model on llama-server or vLLM",
+    "likeness judge run --slot primary -m NAME --openai-url http://localhost:8080/v1 --pairs images.jsonl -o a.jsonl",
+    "What a judge elsewhere is to be asked, a JSON line an output",
+    "likeness judge prompt --pairs images.jsonl > ask.jsonl",
+    "What it answered, and whether two such judges agree",
+    "likeness judge import answers.jsonl > a.jsonl && likeness judge agreement --primary a.jsonl --secondary b.jsonl",
+    NULL};
 static const char *const review_examples[] = {
     "What the judges do not agree about, the largest difference first",
     "likeness review list --primary gemini.jsonl --secondary gpt.jsonl > flagged.csv",
@@ -360,12 +361,12 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "is what was asked) and skin tone, the skin's typology angle (ITA) in both pictures, mean colour change "
              "within the face region and beyond it, and SSIM. It needs no model and is a complement to judges that "
              "see, not a substitute: the face is assumed in the middle, light counts as skin, and race, gender and "
-             "age have no score. run has a model look: Qwen2.5-VL or Mistral-Small-3, which the editors bring. It "
-             "appends a line per item with the model's words, scores and what it thought of each score from 1 to 5; "
-             "the same command goes on after a stop. For a judge that runs elsewhere, prompt prints what it is to be "
-             "asked about an output (or, with --pairs, a JSON line each); import reads its answers strictly, names "
-             "the ones refused and prints the others as JSON lines with the prompt's SHA-256; agreement compares two "
-             "judges axis by axis. Exit code 6 if some of several could not be judged or read, 3 if none could.",
+             "age have no score. run has a model look: Qwen2.5-VL or Mistral-Small-3, which the editors bring, or with "
+             "--openai-url one on a server of yours. It appends a line per item with the model's words, scores and "
+             "what it thought of each score from 1 to 5; the same command goes on after a stop. For a judge that runs "
+             "elsewhere, prompt prints what it is to be asked about an output or outputs; import reads its answers "
+             "strictly, names the ones refused and prints the others as JSON lines with the prompt's SHA-256; "
+             "agreement compares two judges axis by axis. Exit code 6 if some could not be judged or read, 3 if none.",
          .examples = judge_examples},
     [CLI_REVIEW] =
         {.name = "review",

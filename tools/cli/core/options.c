@@ -145,9 +145,13 @@ static const struct cli_option options[] = {
 };
 
 const struct cli_option *cli_option(size_t i) {
-    const struct cli_option_part parts[] = {cli_options_of_parameters(), cli_options_of_edit,
-                                            cli_options_of_audit,        cli_options_of_t2i,
-                                            cli_options_of_study,        {options, sizeof options / sizeof *options}};
+    const struct cli_option_part parts[] = {cli_options_of_parameters(),
+                                            cli_options_of_edit,
+                                            cli_options_of_audit,
+                                            cli_options_of_judge,
+                                            cli_options_of_t2i,
+                                            cli_options_of_study,
+                                            {options, sizeof options / sizeof *options}};
     for (size_t p = 0; p < sizeof parts / sizeof *parts; i -= parts[p++].n)
         if (i < parts[p].n) return &parts[p].options[i];
     return NULL;

@@ -97,6 +97,8 @@ struct cli_arguments {
         const char *file, *note, *time, *salt;
         const char *judge_prompt;
         const char *slot, *mode; /* of judge run; slot NULL: not given */
+        const char *server;      /* NULL: the model is asked in this process */
+        double requests_per_minute;
         int64_t batch;
         bool pairwise;
     } review;

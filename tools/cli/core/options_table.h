@@ -16,4 +16,5 @@ struct cli_option_part {
 
 /* Made from the table of parameters, in its order. */
 struct cli_option_part cli_options_of_parameters(void);
-extern const struct cli_option_part cli_options_of_edit, cli_options_of_audit, cli_options_of_t2i, cli_options_of_study;
+extern const struct cli_option_part cli_options_of_edit, cli_options_of_audit, cli_options_of_judge, cli_options_of_t2i,
+    cli_options_of_study;

@@ -1,0 +1,23 @@
+/* A server's reply to a judge's question: an answer of as many bytes as it says, or none; the server's words are one
+ * printable line. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval/judge/server.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool ok) {
+    if (!ok) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct lk_chat_answer answer;
+    char words[LK_JUDGE_SERVER_WORDS];
+    bool read = lk_judge_server_read((const char *)data, size, &answer, words);
+    check(read == (answer.text != NULL) && strlen(words) < sizeof words && *words);
+    if (read) check(strlen(answer.text) == answer.n && answer.n_tokens >= 0 && answer.n_prompt_tokens >= 0);
+    for (const char *at = words; *at; at++) check(*at >= 0x20 && *at < 0x7f);
+    lk_chat_answer_free(&answer);
+    return 0;
+}

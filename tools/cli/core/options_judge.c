@@ -1,0 +1,37 @@
+/* Options of judges that see: judge run, and feature extract. */
+#include "tools/cli/core/options_table.h"
+
+#define JUDGE(kind_, group_, name_, value_, field, help_)                                                              \
+    .name = name_, .kind = kind_, .group = group_, .value = value_, .help = help_, .commands = ON(CLI_JUDGE),          \
+    .offset = FIELD(review.field)
+
+static const struct cli_option options[] = {
+    {JUDGE(CLI_CHOICE, "Input", "judge-prompt", "NAME", judge_prompt,
+           "what the judge is or was asked: this study's prompt, the one the paper prints, or the older study's "
+           "questions in words"),
+     .otherwise = "v1", .choices = "v1|printed|legacy"},
+    {JUDGE(CLI_CHOICE, "Input", "slot", "NAME", slot, "run: which of the study's two judges the model is"),
+     .choices = "primary|secondary"},
+    {.name = "mode",
+     .kind = CLI_CHOICE,
+     .group = "Sampling",
+     .value = "NAME",
+     .otherwise = "free",
+     .help =
+         "run: the model writes what it likes, three attempts at most; or it fills in a form, which is always valid; "
+         "or it gives scores alone. Scores of different modes do not belong together",
+     .choices = "free|forced|direct",
+     .commands = ON(CLI_JUDGE) | ON(CLI_FEATURE),
+     .offset = FIELD(review.mode)},
+    {JUDGE(CLI_INT, "Sampling", "batch", "N", batch, "run: answers at a time; none depends on it"), .otherwise = "8",
+     .min = 1, .max = 64},
+    {JUDGE(CLI_FLAG, "Input", "pairwise", NULL, pairwise,
+           "legacy: which of the two arms' pictures preserves the person better, asked in both orders")},
+    {JUDGE(CLI_TEXT, "Model", "openai-url", "URL", server,
+           "run: ask the model that --model names on an OpenAI-compatible server of yours (llama-server, vLLM), as "
+           "http://localhost:8080/v1; the pictures are sent there; a key is taken from OPENAI_API_KEY")},
+    {JUDGE(CLI_NUMBER, "Model", "requests-per-minute", "N", requests_per_minute,
+           "run: of --openai-url, how many may begin"),
+     .otherwise = "no limit", .min = 0.001, .max = 1000000},
+};
+const struct cli_option_part cli_options_of_judge = {options, sizeof options / sizeof *options};

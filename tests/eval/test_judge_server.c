@@ -79,6 +79,7 @@ static void *serve(void *context) {
         answer(fd, &server.steps[i]);
         close(fd);
     }
+    close(server.listener); /* who asks more is refused at once */
     return NULL;
 }
 
@@ -101,7 +102,6 @@ static const char *start(const struct step *steps, int n) {
 /* All of the script was asked for. */
 static void stop(void) {
     pthread_join(server.thread, NULL);
-    close(server.listener);
     assert_int_equal(server.n_seen, server.n_steps);
     for (int i = 0; i < server.n_seen; i++) lk_free(server.seen[i]);
 }

@@ -329,6 +329,7 @@ static void a_server_that_refuses_is_asked_no_more(void **state) {
         for (int i = 0; i < N; i++) lk_seen_free(&b.seen[i]);
         assert_ok(lk_judge_see(&b.judge, b.items, 1, b.seen));
         assert_int_equal(b.seen[0].code, LK_E_IO);
+        assert_non_null(strstr(b.seen[0].error, "wrong key")); /* as before: nothing was sent */
         close_bench(&b);
     }
 }

@@ -203,6 +203,10 @@ static void plain_instructions_have_their_effect(void **state) {
                 fail_msg("%s %s is %d, expected %d", cases[i].text, portrait_field_name(f), after.level[f],
                          expected.level[f]);
     }
+    assert_ok(edit_parse("Add a green headscarf.", &prompts, &edit));
+    edit_apply(&edit, &before, &after);
+    assert_int_equal(after.level[PORTRAIT_LENGTH], LENGTH_SHORT); /* what is not seen is this, whatever it was */
+    assert_int_equal(after.level[PORTRAIT_TEXTURE], TEXTURE_STRAIGHT);
     lk_prompts_free(&prompts);
 }
 
@@ -357,6 +361,10 @@ static void changes_are_measured(void **state) {
     assert_true(c.lightness > 8 && c.lightness < 20);
     portrait_compare(&edit, &before, &before, 0, &c);
     assert_true(!c.right && !c.n_done && c.n_asked == 1);
+    const struct edit later = {.instruction = LK_PROMPT_V03};
+    edit_apply(&later, &before, &after);
+    portrait_compare(&later, &before, &after, 0, &c);
+    assert_true(c.right && c.n_asked == 2 && !c.older);
 }
 
 int main(void) {

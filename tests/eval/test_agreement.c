@@ -140,6 +140,7 @@ static void icc_against_pingouin(void **state) {
     struct stats_golden golden;
     stats_golden_open(&golden, "icc", 22);
     uint64_t checksum = STATS_CHECKSUM_START;
+    int n_above_1 = 0, n_turned = 0; /* ICC(2,k) behind a denominator of 0 */
     for (int c = 0; c < (int)golden.n_cases; c++) {
         struct lk_stream s = stats_stream("icc", c);
         double ratings[MAX];
@@ -159,16 +160,23 @@ static void icc_against_pingouin(void **state) {
             }
         }
         for (int i = 0; i < LK_N_ICC && !isnan(expected[0]); i++) {
-            assert_null(icc[i].value.undefined);
+            n_above_1 += expected[i] > 1;
+            assert_int_equal(icc[i].value.undefined != NULL, expected[i] > 1);
+            if (icc[i].value.undefined) continue;
             close_to(icc[i].name, c, icc[i].value.value, expected[i]);
             close_to("icc F", c, icc[i].f, expected[i == LK_ICC1 || i == LK_ICC1K ? 6 : 7]);
             stats_assert_close("icc p", c, icc[i].p, expected[i == LK_ICC1 || i == LK_ICC1K ? 8 : 9], 1e-8, 1e-300);
             if (isnan(expected[10 + 2 * i])) continue;
+            bool turned = expected[10 + 2 * i] > expected[11 + 2 * i];
+            n_turned += turned;
+            assert_int_equal(icc[i].no_interval != NULL, turned);
+            if (turned) continue;
             close_to("icc low", c, icc[i].value.low, expected[10 + 2 * i]);
             close_to("icc high", c, icc[i].value.high, expected[11 + 2 * i]);
         }
     }
     assert_true(checksum == golden.inputs);
+    assert_true(n_above_1 == 1 && n_turned == 4);
     stats_golden_close(&golden);
 }
 

@@ -93,11 +93,15 @@ static void agreement_intervals(const struct table *t, struct lk_icc *single, st
     double low = n * (t->targets - upper * t->residual) / (upper * spread + n * t->targets);
     double high = n * (lower * t->targets - t->residual) / (spread + n * lower * t->targets);
     if (!isfinite(low) || !isfinite(high)) {
-        single->f_undefined = average->f_undefined = "the interval's degrees of freedom do not exist";
+        single->no_interval = average->no_interval = "the interval's degrees of freedom do not exist";
         return;
     }
     set_interval(single, low, high);
-    set_interval(average, low * k / (1 + low * (k - 1)), high * k / (1 + high * (k - 1)));
+    /* The mean's end falls without bound as the denominator goes to 0, and would come back from above behind it. */
+    if (1 + low * (k - 1) > 0)
+        set_interval(average, low * k / (1 + low * (k - 1)), high * k / (1 + high * (k - 1)));
+    else
+        average->no_interval = "the low end is not defined: the raters' means differ less than chance would have it";
 }
 
 static void measure(const struct table *t, struct lk_icc *out) {
@@ -115,6 +119,9 @@ static void measure(const struct table *t, struct lk_icc *out) {
         if (!isfinite(out[i].value.value)) {
             out[i].value.value = 0;
             out[i].value.undefined = "the targets' means do not differ";
+        } else if (i == LK_ICC2K && n * b + j - e < 0) {
+            out[i].value.value = 0;
+            out[i].value.undefined = "the raters' means differ less than chance would have it";
         }
         if (within > 0)
             set_f(&out[i], b / within, n - 1, one_way ? n * (k - 1) : (n - 1) * (k - 1));

@@ -19,8 +19,12 @@ struct lk_icc {
     struct lk_number value;  /* 95 % interval; n: the targets that were used */
     double f, df1, df2, p;   /* against 0 */
     const char *f_undefined; /* why there is no F and no interval; the value may exist without */
+    const char *no_interval; /* why F has no interval with it: forms 2 alone */
 };
 
 /* ratings [n_targets, n_raters], NaN where there is none: targets with a missing rating are left out. Undefined with
- * fewer than two targets or raters, or without variance. LK_E_INPUT: an infinite rating. out [LK_N_ICC]. */
+ * fewer than two targets or raters, or without variance. The mean of raters of form 2 has neither a value nor an
+ * interval's low end where its formula has passed a denominator of 0 (raters whose means differ less than chance would
+ * have it): the peer prints values above 1 and low ends above the high ones there. LK_E_INPUT: an infinite rating. out
+ * [LK_N_ICC]. */
 enum lk_code lk_icc(const double *ratings, size_t n_targets, int n_raters, struct lk_icc *out);

@@ -99,7 +99,8 @@ static enum lk_code icc(struct stats *s) {
         struct stats_cell *row = cells + i * ICC_COLUMNS;
         row[0] = stats_text(v->name);
         row[1] = v->value.undefined ? stats_none() : stats_number(v->value.value);
-        for (int c = 0; c < 6; c++) row[2 + c] = f ? stats_number(numbers[c]) : stats_none();
+        for (int c = 0; c < 6; c++)
+            row[2 + c] = f && (c > 1 || !v->no_interval) ? stats_number(numbers[c]) : stats_none();
     }
     const char *of;
     LK_TRY(rated(s, m.n_raters, "raters", &of));
@@ -108,6 +109,7 @@ static enum lk_code icc(struct stats *s) {
     stats_print_missing(s);
     stats_field(&s->out, "undefined", "undefined", stats_text(icc[0].value.undefined));
     stats_field(&s->out, "f_undefined", "no F and interval", stats_text(icc[0].f_undefined));
+    stats_field(&s->out, "interval_undefined", "no interval of ICC(2,k)", stats_text(icc[LK_ICC2K].no_interval));
     static const char *const keys[] = {"form", "icc", "low", "high", "f", "df1", "df2", "p"};
     if (!icc[0].value.undefined || s->out.json) stats_print_table(&s->out, "forms", keys, ICC_COLUMNS, cells, LK_N_ICC);
     return LK_OK;

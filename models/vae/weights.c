@@ -166,16 +166,23 @@ static void bind_decoder(struct lk_bind *b, struct lk_vae_half *half, const stru
     bind_conv(b, &half->conv_out, "decoder.conv_out", c->out_channels, channels, 3);
 }
 
-/* std = r(sqrt(r(r(running_var) + eps))) in the compute dtype. */
-static void standard_deviations(const struct lk_tensor *var, float eps, const struct lk_tensor *std) {
-    for (int64_t i = 0; i < std->shape[0]; i++) {
-        if (std->dtype == LK_BF16) {
-            float v = lk_bf16_to_f32(((const uint16_t *)var->data)[i]);
-            ((uint16_t *)std->data)[i] = lk_f32_to_bf16(sqrtf(lk_round_bf16(v + eps)));
+static float element(const struct lk_tensor *t, int64_t i) {
+    float v;
+    if (t->dtype == LK_BF16) return lk_bf16_to_f32(((const uint16_t *)t->data)[i]);
+    memcpy(&v, (const char *)t->data + (size_t)i * sizeof v, sizeof v);
+    return v;
+}
+
+/* mean, and std = r(sqrt(r(r(running_var) + eps))), in the compute dtype whatever the file has. */
+static void statistics(const struct lk_vae *vae, const struct lk_tensor *mean, const struct lk_tensor *var) {
+    float eps = (float)vae->config.batch_norm_eps;
+    for (int64_t i = 0; i < mean->shape[0]; i++) {
+        if (vae->bn_std.dtype == LK_BF16) {
+            ((uint16_t *)vae->bn_mean.data)[i] = lk_f32_to_bf16(element(mean, i));
+            ((uint16_t *)vae->bn_std.data)[i] = lk_f32_to_bf16(sqrtf(lk_round_bf16(element(var, i) + eps)));
         } else {
-            float v;
-            memcpy(&v, (const char *)var->data + (size_t)i * sizeof v, sizeof v);
-            ((float *)std->data)[i] = sqrtf(v + eps);
+            ((float *)vae->bn_mean.data)[i] = element(mean, i);
+            ((float *)vae->bn_std.data)[i] = sqrtf(element(var, i) + eps);
         }
     }
 }
@@ -192,10 +199,14 @@ static enum lk_code own(struct lk_vae *vae, bool with_values, size_t bytes, void
 
 static enum lk_code make_statistics(struct lk_vae *vae, const struct lk_tensor *mean, const struct lk_tensor *var,
                                     enum lk_dtype compute, bool with_values) {
-    vae->bn_mean = *mean;
-    vae->bn_std = LK_TENSOR(NULL, compute, mean->shape[0]);
-    LK_TRY(own(vae, with_values, lk_tensor_bytes(&vae->bn_std), &vae->bn_std.data));
-    if (with_values) standard_deviations(var, (float)vae->config.batch_norm_eps, &vae->bn_std);
+    int64_t n = mean->shape[0];
+    void *values;
+    vae->bn_mean = vae->bn_std = LK_TENSOR(NULL, compute, n);
+    size_t bytes = lk_tensor_bytes(&vae->bn_mean);
+    LK_TRY(own(vae, with_values, 2 * bytes, &values));
+    vae->bn_mean.data = values;
+    vae->bn_std.data = (char *)values + bytes;
+    if (with_values) statistics(vae, mean, var);
     return LK_OK;
 }
 

@@ -53,7 +53,7 @@ static void fill(struct bench *b, const struct lk_pipeline *pipeline) {
         if (r->size_level) r->size_level = b->o->side;
         if (!r->size_level) r->width = r->height = b->o->side;
         if (!strncmp(lk_pipeline_family(pipeline), "qwen", 4)) /* else references have a megapixel */
-            r->condition_area = r->vae_area = (int64_t)b->o->side * b->o->side;
+            r->condition_area = r->vae_area = b->o->side * b->o->side;
         /* A made checkpoint has fewer layers than the released one. */
         for (int k = 0; k < r->n_text_encoder_out_layers; k++) r->text_encoder_out_layers[k] = k + 1;
         b->jobs[i].request = r;

@@ -54,7 +54,7 @@ static enum lk_code check_range(const struct lk_parameter *p, const struct lk_jo
     else
         return LK_OK;
     if (value >= p->min && value <= p->max) return LK_OK;
-    return lk_fail(LK_E_USAGE, "%s: expected %g to %g, got %.10g", p->key, p->min, p->max, value);
+    return lk_fail(LK_E_USAGE, "%s: expected %.10g to %.10g, got %.10g", p->key, p->min, p->max, value);
 }
 
 enum lk_code lk_request_check(const struct lk_request *request, const struct lk_pipeline *pipeline) {

@@ -46,7 +46,7 @@ struct lk_request {
     double region_threshold;
     /* Qwen-Image-Edit: pixels of a reference as the text encoder and as the VAE sees it; 0: 384^2 and 1024^2, as the
      * model was trained. */
-    int64_t condition_area, vae_area;
+    int condition_area, vae_area;
     int vae_tile_rows; /* of pixels in such a band, about */
     int slice_rows;    /* of the transformer's sequence that a block works on at a time: less memory, the same bits; 0:
                           all, or slices where memory says so */

@@ -90,8 +90,8 @@ static void fill_request(struct lk_request *request, const struct golden *golden
     request->seed = strtoull(golden_text(golden, "seed"), NULL, 10);
     request->max_sequence_length = (int)golden_number(golden, "max_sequence_length", request->max_sequence_length);
     request->size_level = (int)golden_number(golden, "size_level", request->size_level);
-    request->condition_area = (int64_t)golden_number(golden, "condition_area", 0);
-    request->vae_area = (int64_t)golden_number(golden, "vae_area", 0);
+    request->condition_area = (int)golden_number(golden, "condition_area", 0);
+    request->vae_area = (int)golden_number(golden, "vae_area", 0);
     if (lk_config_has(golden->metadata, "accel")) request->accel = golden_text(golden, "accel");
     request->region_threshold = golden_number(golden, "region_threshold", 0);
     const char *layers = golden_text(golden, "out_layers");

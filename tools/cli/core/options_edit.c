@@ -181,7 +181,7 @@ static struct cli_option option_of(const struct lk_parameter *p, struct texts *t
     lk_parameter_default(p, texts->otherwise, sizeof texts->otherwise);
     lk_parameter_families(p, families, sizeof families);
     if (p->kind == LK_PARAMETER_INT || p->kind == LK_PARAMETER_NUMBER)
-        snprintf(range, sizeof range, ", %g to %g", p->min, p->max);
+        snprintf(range, sizeof range, ", %.10g to %.10g", p->min, p->max);
     snprintf(texts->help, sizeof texts->help, "%s%s%s%s%s", p->help, range, *families ? " (" : "", families,
              *families ? ")" : "");
     return (struct cli_option){.name = p->name,

@@ -80,6 +80,11 @@ static enum lk_code check_models(struct checked *c) {
     return LK_OK;
 }
 
+const char *lk_study_lacking(const struct lk_study *s, size_t *n) {
+    *n = s->n_lacking;
+    return s->n_lacking ? s->lacking.bytes : "";
+}
+
 enum lk_code lk_study_check(const struct lk_study *s, struct lk_text *out, size_t *n_problems) {
     struct checked c = {.study = s, .out = out, .n = s->n_lacking};
     if (s->lacking.n) lk_text_bytes(out, s->lacking.bytes, s->lacking.n);

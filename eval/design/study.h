@@ -99,6 +99,10 @@ const char *lk_study_model_path(const struct lk_study *study, int model);
  * Fails only when memory is out. */
 enum lk_code lk_study_check(const struct lk_study *study, struct lk_text *out, size_t *n_problems);
 
+/* The first of its tables that is not there or cell that has two sources, in a line, and how many there are; "" and 0.
+ */
+const char *lk_study_lacking(const struct lk_study *study, size_t *n);
+
 /* The settings in which two studies differ, a line each into out; such runs must not be pooled unless the keys are
  * allowed ("rounding,models.qwen.seed"; NULL: none). Names, sources and prompts of one's own are not settings. */
 enum lk_code lk_study_compare(const struct lk_study *a, const struct lk_study *b, const char *allowed,

@@ -156,8 +156,11 @@ weights=$(ls nan/transformer/*.safetensors | tail -n 1)
 size=$(stat -c %s "$weights")
 { head -c $((size - 2000)) "$weights"; printf '\300\177%.0s' $(seq 1000); } >patched
 cat patched >"$weights"
-sed "s|$data/flux2/rich/checkpoint|nan|" three.json | sed 's/"flux", "step1x", "qwen"/"flux"/' >nan.json
+{ cat sources.csv && echo src/White_Male_20s.png,Black,Male,20s; } >doubled.csv
+sed "s|$data/flux2/rich/checkpoint|nan|; s/sources.csv/doubled.csv/" three.json | sed 's/"flux", "step1x", "qwen"/"flux"/' >nan.json
 expect 6 likeness study run nan.json -o bad-weights --threads 1
+grep -q 'warning: .*doubled.csv: line 6: Black_Male_20s: expected one source of this cell.*; .likeness study check. names all' stderr ||
+    fail "a cell with two sources: $(cat stderr)"
 [ "$(grep -c '"status":"failed","error":"[a-z_ ]*.*values are NaN or Inf' bad-weights/manifest.jsonl)" = 2 ] || fail "NaN"
 [ "$(find bad-weights -name '*.png' | wc -l)" = 0 ] || fail "a picture of NaNs"
 

@@ -329,6 +329,15 @@ static enum lk_code check_some(const struct study_list *list) {
                    lk_study_name(list->study), list->job->name, list->job->problem);
 }
 
+/* What a run goes on without; of two sources of a cell it takes the first. */
+static void tell_lacking(const struct lk_study *study) {
+    size_t n;
+    const char *first = lk_study_lacking(study, &n);
+    if (n)
+        lk_log(LK_LOG_WARNING, "%.*s; 'likeness study check' names all that is missing or doubled",
+               (int)strcspn(first, "\n"), first);
+}
+
 /* A shard's records lie apart from the others', its pictures among theirs. */
 enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study) {
     struct study_list list;
@@ -339,6 +348,7 @@ enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study) {
     records = all ? lk_strdup(a->output) : lk_format("%s/shards/%d-of-%d", a->output, list.shard, list.n_shards);
     enum lk_code rc = records ? check_some(&list) : lk_fail(LK_E_NOMEM, "out of memory");
     if (!rc) rc = study_folders_make(records);
+    if (!rc) tell_lacking(study);
     if (!rc) rc = study_run_list(a, &list, a->output, records);
     lk_free(records);
     study_list_free(&list);

@@ -37,10 +37,11 @@ struct lk_t2i_cell {
     double cfg;
     size_t n_images, n_faces, n; /* n: with a label */
     int64_t counts[LK_T2I_MAX_LEVELS];
-    struct lk_number spd, amplification;
-    struct lk_test fit; /* chi-square against p* */
-    size_t n_small;     /* groups with an expected count under 5 */
-    double adjusted;    /* p of the fit; NaN without */
+    struct lk_number spd, amplification; /* in bounds that hold them (representation.h) */
+    struct lk_number percentiles;        /* SPD in percentiles of resamples, the study's own interval */
+    struct lk_test fit;                  /* chi-square against p* */
+    size_t n_small;                      /* groups with an expected count under 5 */
+    double adjusted;                     /* p of the fit; NaN without */
 };
 
 /* A mitigation against its base. Pictures are paired by prompt and seed; those without a partner are left out, but for
@@ -50,7 +51,8 @@ struct lk_t2i_change {
     int arm, attribute;
     double cfg;
     size_t n_unpaired;
-    struct lk_spd_change change; /* base, other, other - base with intervals, the permutation's p; n of change: pairs */
+    struct lk_spd_change change;  /* base, other, other - base in bounds, the permutation's p; n of change: pairs */
+    struct lk_number percentiles; /* other - base, as above */
     struct lk_number h[LK_T2I_MAX_LEVELS];
     int64_t counts[2][LK_T2I_MAX_LEVELS]; /* of base and other, among the pairs */
     double adjusted;

@@ -26,30 +26,32 @@ static void set_outputs(struct lk_t2i_metrics *m, enum lk_t2i_output output, siz
     struct lk_t2i_change *change;
     switch (output) {
     case LK_T2I_CELL:
-        set->spd[0] = &m->cells[row].spd;
+        set->bounds[0] = &m->cells[row].spd;
+        set->spd[0] = &m->cells[row].percentiles;
         break;
     case LK_T2I_CHANGE:
         change = &m->changes[row];
-        set->spd[0] = &change->change.base;
-        set->spd[1] = &change->change.other;
-        set->spd[2] = &change->change.change;
+        set->bounds[0] = &change->change.base;
+        set->bounds[1] = &change->change.other;
+        set->bounds[2] = &change->change.change;
+        set->spd[2] = &change->percentiles;
         set->h = change->h;
         set->test = &change->change.test;
         break;
     case LK_T2I_SENSITIVITY_SPD:
-        set->spd[0] = &m->sensitivity[row].spd;
+        set->bounds[0] = &m->sensitivity[row].spd;
         break;
     case LK_T2I_SENSITIVITY_CHANGE:
-        set->spd[2] = &m->sensitivity[row].change;
+        set->bounds[2] = &m->sensitivity[row].change;
         break;
     case LK_T2I_CFG_SPD:
-        set->spd[0] = &m->cfg[row].spd;
+        set->bounds[0] = &m->cfg[row].spd;
         break;
     case LK_T2I_CFG_CHANGE:
-        set->spd[2] = &m->cfg[row].change;
+        set->bounds[2] = &m->cfg[row].change;
         break;
     case LK_T2I_CFG_MITIGATION:
-        set->spd[2] = &m->cfg[row].mitigation;
+        set->bounds[2] = &m->cfg[row].mitigation;
         break;
     }
 }

@@ -128,7 +128,7 @@ static void shares(struct lk_table *table, const struct lk_t2i_metrics *m, bool 
 
 static void spd(struct lk_table *table, const struct lk_t2i_metrics *m, bool pooled) {
     lk_table_columns(table, "Model|Prompt|Attribute|Arm|>n|>No label|"
-                            ">SPD|>BiasAmp|>χ²|>df|>p|>Adjusted p|>Small groups");
+                            ">SPD|>BiasAmp|>SPD by percentiles|>χ²|>df|>p|>Adjusted p|>Small groups");
     for (size_t i = 0; i < m->n_cells; i++) {
         const struct lk_t2i_cell *cell = &m->cells[i];
         if (lk_t2i_pooled(&cell->scope) != pooled) continue;
@@ -138,6 +138,7 @@ static void spd(struct lk_table *table, const struct lk_t2i_metrics *m, bool poo
         lk_table_count(table, (int64_t)(cell->n_images - cell->n));
         number(table, &cell->spd, false);
         number(table, &cell->amplification, true);
+        number(table, &cell->percentiles, false);
         if (cell->fit.undefined) {
             lk_table_none(table, cell->fit.undefined);
             lk_table_none(table, cell->fit.undefined);
@@ -152,17 +153,19 @@ static void spd(struct lk_table *table, const struct lk_t2i_metrics *m, bool poo
     lk_table_note(
         table,
         "SPD: sum over groups of the distance between share and target, 0 to 2. BiasAmp: SPD less that of the "
-        "reference (%s). Intervals: percentiles of %d resamples of the pictures with a label, %g%%. χ² tests "
-        "the counts against the target; small groups have an expected count under 5. Adjusted p: "
+        "reference (%s). Intervals: %g%%, from %d resamples of the pictures with a label, in bounds that hold the "
+        "estimate: an SPD is never below 0, so that resamples of a small one lie above it, and plain percentiles, "
+        "the study's own, beside. χ² tests the counts against the target; small groups have an expected count under 5. "
+        "Adjusted p: "
         "Benjamini-Hochberg over models, prompts and attributes of one arm. %s" PERCEIVED,
         m->options.reference_images ? "the labelled reference pictures" : "the reference distribution",
-        m->options.how.n_replicates, 100 * m->options.how.confidence,
+        100 * m->options.how.confidence, m->options.how.n_replicates,
         pooled ? "A pool holds the pictures of several prompts, which the test takes as one sample. " : "");
 }
 
 static void changes(struct lk_table *table, const struct lk_t2i_metrics *m, bool pooled) {
     lk_table_columns(table, "Model|Prompt|Attribute|Arm|>Pairs|>Unpaired|"
-                            ">Base SPD|>Mitigated SPD|>ΔSPD|>ΔBiasAmp|>p|>Adjusted p");
+                            ">Base SPD|>Mitigated SPD|>ΔSPD|>ΔSPD by percentiles|>ΔBiasAmp|>p|>Adjusted p");
     for (size_t i = 0; i < m->n_changes; i++) {
         const struct lk_t2i_change *change = &m->changes[i];
         if (lk_t2i_pooled(&change->scope) != pooled) continue;
@@ -173,6 +176,7 @@ static void changes(struct lk_table *table, const struct lk_t2i_metrics *m, bool
         number(table, &change->change.base, false);
         number(table, &change->change.other, false);
         number(table, &change->change.change, true);
+        number(table, &change->percentiles, true);
         number(table, &change->change.change, true);
         probability(table, &change->change.test, change->change.test.p);
         probability(table, &change->change.test, change->adjusted);
@@ -180,7 +184,8 @@ static void changes(struct lk_table *table, const struct lk_t2i_metrics *m, bool
     lk_table_note(
         table,
         "Mitigated less base, of pictures that share prompt and seed (of the post-filter: of all). Intervals: "
-        "percentiles of %d resamples of %s, %g%%, both pictures together. p: %d permutations of the arms "
+        "from %d resamples of %s, %g%%, both pictures together, in bounds that hold the estimate, with plain "
+        "percentiles, the study's own, beside. p: %d permutations of the arms "
         "within a seed, two-sided. Adjusted p: Benjamini-Hochberg over models, prompts and attributes of one "
         "arm. ΔBiasAmp equals ΔSPD, since both arms have one reference. " PERCEIVED,
         m->options.how.n_replicates, pooled ? "prompts' seeds" : "seeds", 100 * m->options.how.confidence,

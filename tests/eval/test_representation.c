@@ -5,6 +5,7 @@
 #include "eval/t2i/rebalance.h"
 #include "eval/stats/resampling/representation.h"
 #include "eval/stats/models/silhouette.h"
+#include "tests/common/simulated_gpu.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 
@@ -298,6 +299,72 @@ static void many_sets_are_as_each_alone(void **state) {
     }
 }
 
+enum { MOST_GROUPS = 7, MOST_IMAGES = 200 };
+
+static int32_t draw_group(uint64_t *random, const double *shares, int n_groups) {
+    double u = test_uniform(random);
+    int g = 0;
+    while (g < n_groups - 1 && u >= shares[g]) u -= shares[g++];
+    return g;
+}
+
+/* Two groups and seven, equal to the target, one or every group off it; 30 and 200 images. */
+static const struct {
+    int n_groups, n;
+    double shares[2][MOST_GROUPS]; /* of base and other */
+} designs[] = {
+    {2, 30, {{0.5, 0.5}, {0.5, 0.5}}},
+    {2, 200, {{0.7, 0.3}, {0.6, 0.4}}},
+    {7, 30, {{1 / 7., 1 / 7., 1 / 7., 1 / 7., 1 / 7., 1 / 7., 1 / 7.}, {0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}}},
+    {7, 200, {{1 / 7., 1 / 7., 1 / 7., 1 / 7., 1 / 7., 1 / 7., 1 / 7.}, {0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}}},
+    {7, 200, {{0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05}, {0.5, 0.2, 0.1, 0.08, 0.06, 0.04, 0.02}}},
+};
+
+/* An SPD and its change lie within their bounds always, the truth as often as is said. Observed in 2,000 data sets of
+ * each design: SPD 0.946 to 0.988, change 0.9545 to 0.9965; percentiles 0 (seven groups at their target) to 0.95 and
+ * 0.394 to 0.996. */
+static void bounds_hold_estimate_and_truth(void **state) {
+    (void)state;
+    int n_sets = test_is_full() ? 2000 : 40, n_out = 0;
+    uint64_t random = 31;
+    for (size_t d = 0; d < sizeof designs / sizeof *designs; d++) {
+        int n_groups = designs[d].n_groups, held[3] = {0}, plain[3] = {0};
+        double target[MOST_GROUPS], truth[3] = {0};
+        for (int g = 0; g < n_groups; g++) target[g] = 1.0 / n_groups;
+        for (int arm = 0; arm < 2; arm++)
+            for (int g = 0; g < n_groups; g++) truth[arm] += fabs(designs[d].shares[arm][g] - target[g]);
+        truth[2] = truth[1] - truth[0];
+        for (int set = 0; set < n_sets; set++) {
+            int32_t labels[2][MOST_IMAGES];
+            struct lk_number bounds[3], spd[3];
+            struct lk_resampling how = {(uint64_t)set, test_is_full() ? 500 : 200, 0.95, NULL, 1};
+            for (int i = 0; i < designs[d].n; i++)
+                for (int arm = 0; arm < 2; arm++)
+                    labels[arm][i] = draw_group(&random, designs[d].shares[arm], n_groups);
+            struct lk_representation one = {.base = labels[0],
+                                            .other = labels[1],
+                                            .n = (size_t)designs[d].n,
+                                            .n_groups = n_groups,
+                                            .target = target,
+                                            .spd = {&spd[0], &spd[1], &spd[2]},
+                                            .bounds = {&bounds[0], &bounds[1], &bounds[2]}};
+            assert_ok(lk_representation_resample(&one, 1, &how));
+            for (int k = 0; k < 3; k++) {
+                assert_true(bounds[k].value == spd[k].value);
+                assert_true(bounds[k].low <= bounds[k].value && bounds[k].value <= bounds[k].high);
+                n_out += spd[k].value < spd[k].low || spd[k].value > spd[k].high;
+                held[k] += bounds[k].low <= truth[k] + 1e-12 && truth[k] - 1e-12 <= bounds[k].high;
+                plain[k] += spd[k].low <= truth[k] && truth[k] <= spd[k].high;
+            }
+        }
+        printf("%d groups, %3d images: base %.4f, other %.4f, change %.4f; percentiles %.4f, %.4f, %.4f\n", n_groups,
+               designs[d].n, (double)held[0] / n_sets, (double)held[1] / n_sets, (double)held[2] / n_sets,
+               (double)plain[0] / n_sets, (double)plain[1] / n_sets, (double)plain[2] / n_sets);
+        for (int k = 0; k < 3; k++) assert_true(held[k] >= 0.93 * n_sets - 3 * sqrt(0.05 * n_sets));
+    }
+    assert_true(n_out > 0); /* of percentiles, for which this is */
+}
+
 static enum lk_code all_calls(void) {
     const int32_t base[] = {0, 1, 0, 1}, other[] = {1, 1, 0, -1};
     const double half[] = {0.5, 0.5}, x[] = {0, 1, 5, 6};
@@ -328,6 +395,7 @@ int main(void) {
         cmocka_unit_test(vectors_of_the_study),
         cmocka_unit_test(degenerate),
         cmocka_unit_test(many_sets_are_as_each_alone),
+        cmocka_unit_test(bounds_hold_estimate_and_truth),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,8 +66,8 @@ static void golden_labels(struct lk_text *out, uint64_t *checksum) {
 static double or_nan(const struct lk_number *number) { return number->undefined ? NAN : number->value; }
 
 static void check_cell(const struct lk_t2i_cell *cell, int row, const double *expected) {
-    const double got[] = {or_nan(&cell->spd), cell->spd.low, cell->spd.high, or_nan(&cell->amplification),
-                          cell->fit.statistic};
+    const double got[] = {or_nan(&cell->spd), cell->percentiles.low, cell->percentiles.high,
+                          or_nan(&cell->amplification), cell->fit.statistic};
     for (int i = 0; i < 5; i++) stats_assert_value("cell", row, got[i], expected[i]);
     stats_assert_p("cell p", row, cell->fit.p, expected[5]);
     stats_assert_p("cell adjusted p", row, cell->adjusted, expected[6]);
@@ -75,7 +75,8 @@ static void check_cell(const struct lk_t2i_cell *cell, int row, const double *ex
 
 static void check_change(const struct lk_t2i_change *change, int row, const double *expected) {
     const struct lk_spd_change *c = &change->change;
-    const double got[] = {or_nan(&c->base), or_nan(&c->other), or_nan(&c->change), c->change.low, c->change.high};
+    const double got[] = {or_nan(&c->base), or_nan(&c->other), or_nan(&c->change), change->percentiles.low,
+                          change->percentiles.high};
     for (int i = 0; i < 5; i++) stats_assert_value("change", row, got[i], expected[i]);
     stats_assert_p("change p", row, c->test.p, expected[5]);
     stats_assert_p("change adjusted p", row, change->adjusted, expected[6]);

@@ -5,6 +5,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/stats/resampling/representation_sets.h"
+#include "eval/stats/special/special.h"
 
 enum lk_code lk_representation_check_target(const double *target, int n_groups) {
     double sum = 0;
@@ -70,4 +71,68 @@ struct lk_number lk_bias_amplification(const struct lk_number *spd, double refer
     out.low -= reference_spd;
     out.high -= reference_spd;
     return out;
+}
+
+static double correlation(const double *x, const double *y, size_t n) {
+    double sx = 0, sy = 0, xx = 0, yy = 0, xy = 0, m = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(x[i]) || isnan(y[i])) continue;
+        m++;
+        sx += x[i];
+        sy += y[i];
+        xx += x[i] * x[i];
+        yy += y[i] * y[i];
+        xy += x[i] * y[i];
+    }
+    double spread = sqrt(fmax(m * xx - sx * sx, 0)) * sqrt(fmax(m * yy - sy * sy, 0));
+    return spread > 0 ? (m * xy - sx * sy) / spread : 0;
+}
+
+/* From a difference a - b to its end: from a to its own, and from b to its opposite one, of which `shift` is bias. */
+static double reach(double a, double b, double shift, double r) {
+    b -= shift;
+    return shift + sqrt(fmax(a * a - 2 * r * a * b + b * b, 0));
+}
+
+/* By how much SPD exceeds the truth in the mean: 0 but for groups near their targets. */
+static double bias(const double *most, size_t n, const struct lk_number *spd) {
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(most[i])) continue;
+        sum += most[i];
+        count++;
+    }
+    return count > 0 ? fmin(fmax(sum / count, 0), spd->value - spd->low) : 0;
+}
+
+/* How many times wider Student's t is at this tail, and n than its resamples (bootstrap.h). */
+static double expanded(double tail, size_t n) {
+    double count = fmax((double)n, 2);
+    return sqrt(count / (count - 1)) * lk_t_quantile(tail, count - 1) / lk_normal_quantile(tail);
+}
+
+void lk_representation_bounds(const struct lk_representation *set, const double *rows, size_t n, double confidence,
+                              const struct lk_number spd[3], double *scratch, struct lk_number bounds[3]) {
+    int n_arms = set->other ? 2 : 1;
+    double limit = 0; /* all pictures in the group of the least target */
+    for (int g = 0; g < set->n_groups; g++) limit = fmax(limit, 2 - 2 * set->target[g]);
+    double alpha = 1 - confidence;
+    struct lk_number along = {0}, most = {0};
+    memcpy(bounds, spd, 3 * sizeof *bounds);
+    for (int arm = 0; arm < n_arms; arm++, rows += 2 * n) {
+        struct lk_number *number = &bounds[arm];
+        if (number->undefined) continue;
+        lk_interval_percentile_in(rows, n, fmax(1 - 0.6 * alpha, 0), scratch, &along);
+        lk_interval_percentile_in(rows + n, n, fmax(1 - 1.4 * alpha, 0), scratch, &most);
+        double below = most.high * expanded(0.7 * alpha, number->n),
+               above = -along.low * expanded(0.3 * alpha, number->n);
+        number->low = fmin(fmax(number->value - below, 0), number->value);
+        number->high = fmax(fmin(number->value + above, limit), number->value);
+    }
+    if (n_arms < 2 || bounds[2].undefined) return;
+    const struct lk_number *a = &bounds[0], *b = &bounds[1];
+    double same = correlation(rows - 4 * n, rows - 2 * n, n);
+    rows -= 4 * n;
+    bounds[2].low = bounds[2].value - reach(a->high - a->value, b->value - b->low, bias(rows + 3 * n, n, b), same);
+    bounds[2].high = bounds[2].value + reach(b->high - b->value, a->value - a->low, bias(rows + n, n, a), same);
 }

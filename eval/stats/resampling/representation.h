@@ -24,15 +24,29 @@ struct lk_spd_change {
 
 /* SPD, its change and Cohen's h of each group's share (other against base) for many sets of labels, each as if it were
  * alone: sets of one size share their draws, and equal sets their results. Labels are groups 0..n_groups-1, -1 where an
- * image has none (no face): counted, not used. Intervals are percentile ones; what is drawn are images, with `other`
- * seeds. What is not wanted is NULL; without `other` there is only spd[0]. */
+ * image has none (no face): counted, not used. Intervals of spd and h are percentile ones; what is drawn are images,
+ * with `other` seeds. What is not wanted is NULL; without `other` there is only spd[0] and bounds[0].
+ *
+ * A distance is never below 0, so that resamples of one near its target lie above it and their percentiles may exclude
+ * it. bounds have the same values in intervals that hold them. With e = RR* - RR of a resample and sign(g) that of
+ * RR_g - target_g:
+ *
+ *     low   SPD - the 1 - 0.7 alpha quantile of sum over g of sign(g) e_g, or of |e_g| where the sign is not known:
+ *           where RR_g and target_g are within 2 sqrt(2 log log n) standard errors (twice Hansen's)
+ *     high  SPD + the 1 - 0.3 alpha quantile of sum over g of -sign(g) e_g
+ *
+ * SPD is the largest of all choices of signs: the true SPD is at least what the signs of RR say, and SPD exceeds it at
+ * most by the sum in low. The change's ends are those of a difference of two such numbers (MOVER, Zou and Donner 2008),
+ * correlated as the sums in high are, with the mean of the sum in low, a bias, added and not squared. Both quantiles
+ * are expanded as those of few clusters are (bootstrap.h). */
 struct lk_representation {
     const int32_t *base, *other; /* [n] */
     size_t n;
     int n_groups;
     const double *target;     /* for spd and test */
     struct lk_number *spd[3]; /* of base, of other, other - base */
-    struct lk_number *h;      /* [n_groups] */
+    struct lk_number *bounds[3];
+    struct lk_number *h; /* [n_groups] */
     struct lk_test *test;
 };
 enum { LK_REPRESENTATION_MAX_GROUPS = 255 };

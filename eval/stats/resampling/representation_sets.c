@@ -28,7 +28,7 @@ struct job {
     const struct lk_representation *const *sets;
     size_t n_sets;
     const struct lk_representation *set; /* the first */
-    bool spd, h, test;
+    bool spd, bounds, h, test;
     size_t max_rows; /* pairs of groups that may occur */
 };
 
@@ -52,7 +52,8 @@ struct running {
     uint32_t *multiplicity, *counts;         /* [n_rows], [n_rows, LK_DRAW_LANES] */
     double *totals, *replicates, *statistic; /* [arms, groups, LK_DRAW_LANES], [n_statistics, B], [n_statistics,
                                                 LK_DRAW_LANES] */
-    bool *present;                           /* [n_groups]: in some arm */
+    double *shares, *signs;                  /* [arms, groups]: RR, and 1 or -1 for the side of the target */
+    bool *present, *loose;                   /* [n_groups]: in some arm; [arms, groups]: which side is not known */
     size_t n_rows;
 };
 
@@ -61,6 +62,8 @@ static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static int n_arms(const struct job *job) { return job->set->other ? 2 : 1; }
 static size_t n_spd(const struct job *job) { return job->spd ? (job->set->other ? 3 : 1) : 0; }
 static size_t n_numbers(const struct job *job) { return n_spd(job) + (job->h ? (size_t)job->set->n_groups : 0); }
+/* Rows of replicates before those of the test: the numbers', then two of each arm for bounds. */
+static size_t n_drawn(const struct job *job) { return n_numbers(job) + (job->bounds ? 2 * (size_t)n_arms(job) : 0); }
 
 static enum lk_code check_groups(const int32_t *groups, size_t n, int n_groups) {
     for (size_t i = 0; i < n; i++)
@@ -106,7 +109,8 @@ static void make_jobs(struct plan *plan, size_t n_sets) {
         }
         struct job *job = &plan->jobs[plan->n_jobs - 1];
         job->n_sets++;
-        job->spd |= set->spd[0] || set->spd[1] || set->spd[2];
+        job->bounds |= set->bounds[0] || set->bounds[1] || set->bounds[2];
+        job->spd |= job->bounds || set->spd[0] || set->spd[1] || set->spd[2];
         job->h |= set->h != NULL;
         job->test |= set->test != NULL;
     }
@@ -114,7 +118,8 @@ static void make_jobs(struct plan *plan, size_t n_sets) {
 
 /* The job's parts from `at` on; NULL: only their size, which is given. */
 static size_t place(const struct job *job, size_t n_replicates, unsigned char *at, struct running *out) {
-    size_t n_statistics = n_numbers(job) + job->test, n_groups = (size_t)job->set->n_groups;
+    size_t n_statistics = n_drawn(job) + job->test, n_groups = (size_t)job->set->n_groups;
+    size_t n_shares = (size_t)n_arms(job) * n_groups;
     size_t sizes[] = {job->set->n * sizeof *out->row,
                       job->max_rows * sizeof *out->group,
                       job->max_rows * sizeof *out->multiplicity,
@@ -122,7 +127,10 @@ static size_t place(const struct job *job, size_t n_replicates, unsigned char *a
                       (size_t)n_arms(job) * n_groups * LK_DRAW_LANES * sizeof *out->totals,
                       n_statistics * n_replicates * sizeof *out->replicates,
                       n_statistics * LK_DRAW_LANES * sizeof *out->statistic,
-                      n_groups * sizeof *out->present};
+                      n_shares * sizeof *out->shares,
+                      n_shares * sizeof *out->signs,
+                      n_groups * sizeof *out->present,
+                      n_shares * sizeof *out->loose};
     enum { PARTS = sizeof sizes / sizeof *sizes };
     size_t bytes = 0;
     unsigned char *parts[PARTS] = {NULL};
@@ -131,9 +139,9 @@ static size_t place(const struct job *job, size_t n_replicates, unsigned char *a
         bytes += round_up(sizes[i]);
     }
     if (at)
-        *out = (struct running){(void *)parts[0], (void *)parts[1], (void *)parts[2],
-                                (void *)parts[3], (void *)parts[4], (void *)parts[5],
-                                (void *)parts[6], (void *)parts[7], 0};
+        *out = (struct running){(void *)parts[0], (void *)parts[1], (void *)parts[2],  (void *)parts[3],
+                                (void *)parts[4], (void *)parts[5], (void *)parts[6],  (void *)parts[7],
+                                (void *)parts[8], (void *)parts[9], (void *)parts[10], 0};
     return bytes;
 }
 
@@ -183,6 +191,43 @@ static void make_rows(const struct job *job, int32_t *of_pair, struct running *r
         r->multiplicity[*row]++;
         r->row[i] = *row;
     }
+}
+
+/* Each arm's shares, and on which side of the target they lie. */
+static void find_signs(const struct job *job, struct running *r) {
+    int n_groups = job->set->n_groups;
+    for (int arm = 0; arm < n_arms(job); arm++) {
+        double *shares = r->shares + arm * n_groups, n = 0;
+        memset(shares, 0, (size_t)n_groups * sizeof *shares);
+        for (size_t i = 0; i < r->n_rows; i++)
+            if (r->group[i][arm] >= 0) shares[r->group[i][arm]] += r->multiplicity[i];
+        for (int g = 0; g < n_groups; g++) n += shares[g];
+        double threshold = 2 * sqrt(2 * log(fmax(log(n), 1.1))), side = 1;
+        for (int g = 0; g < n_groups; g++) {
+            double p = shares[g] /= n, t = job->set->target[g], error = sqrt(fmax(p * (1 - p), t * (1 - t)) / n);
+            bool on_target = fabs(p - t) < 1e-12; /* either side will do, but not the same one for all */
+            r->signs[arm * n_groups + g] = on_target ? (side = -side) : p < t ? -1 : 1;
+            r->loose[arm * n_groups + g] = !(fabs(p - t) > threshold * error);
+        }
+    }
+}
+
+/* How far a resample lies from the shares: in the direction of the signs, and as SPD may at most; out [2]. */
+static void deviations(const struct job *job, const struct running *r, const double *totals, int arm,
+                       double (*out)[LK_DRAW_LANES]) {
+    double sums[LK_DRAW_LANES];
+    int n_groups = job->set->n_groups;
+    const double *of_arm = totals + arm * n_groups * LK_DRAW_LANES;
+    for (int lane = 0; lane < LK_DRAW_LANES; lane++) sums[lane] = out[0][lane] = out[1][lane] = 0;
+    for (int g = 0; g < n_groups; g++)
+        for (int lane = 0; lane < LK_DRAW_LANES; lane++) sums[lane] += of_arm[g * LK_DRAW_LANES + lane];
+    for (int g = 0; g < n_groups; g++)
+        for (int lane = 0; lane < LK_DRAW_LANES; lane++) {
+            int i = arm * n_groups + g;
+            double off = r->signs[i] * (of_arm[g * LK_DRAW_LANES + lane] / sums[lane] - r->shares[i]);
+            out[0][lane] += off;
+            out[1][lane] += r->loose[i] ? fabs(off) : off;
+        }
 }
 
 /* Of resamples first..first + 7 ("boot|", n draws), or of permutations ("perm|"): a draw of 0 swaps the arms of a unit,
@@ -273,6 +318,9 @@ static void statistics(const struct plan *plan, const struct job *job, const str
             spd_of(other, n, job->set->target, out + LK_DRAW_LANES);
             change_of(out, out + LK_DRAW_LANES, out + 2 * LK_DRAW_LANES);
         }
+        for (int arm = 0; arm < n_arms(job) && job->bounds; arm++)
+            deviations(job, r, r->totals, arm,
+                       (double(*)[LK_DRAW_LANES])(out + (n_numbers(job) + 2 * (size_t)arm) * LK_DRAW_LANES));
         out += n_spd(job) * LK_DRAW_LANES;
     }
     if (!job->h) return;
@@ -312,6 +360,20 @@ static void give(const struct job *job, const struct lk_number *number, size_t w
     }
 }
 
+static void give_bounds(const struct job *job, const struct lk_number *number, size_t which) {
+    for (size_t i = 0; i < job->n_sets; i++)
+        if (job->sets[i]->bounds[which]) *job->sets[i]->bounds[which] = *number;
+}
+
+static void finish_bounds(const struct plan *plan, const struct job *job, const struct running *r, double *scratch,
+                          const struct lk_number spd[3]) {
+    size_t n = (size_t)plan->how->n_replicates;
+    struct lk_number bounds[3];
+    lk_representation_bounds(job->set, r->replicates + n_numbers(job) * n, n, plan->how->confidence, spd, scratch,
+                             bounds);
+    for (size_t which = 0; which < n_spd(job); which++) give_bounds(job, &bounds[which], which);
+}
+
 static void finish_test(const struct job *job, const double *replicates, int n_replicates, double observed) {
     size_t n = job->set->n;
     struct lk_test test = {.name = "permutation of arms within seeds", .method = "permutation", .n = 2 * n};
@@ -337,6 +399,7 @@ static void finish(const struct plan *plan, const struct job *job, const struct 
         for (int arm = 0; arm < 2; arm++)
             if (r->group[i][arm] >= 0) labelled[arm] += r->multiplicity[i];
     }
+    struct lk_number spd[3] = {{0}};
     total(job, r, false);
     statistics(plan, job, r, r->statistic);
     for (size_t s = 0; s < n_numbers(job); s++) {
@@ -351,11 +414,13 @@ static void finish(const struct plan *plan, const struct job *job, const struct 
             lk_interval_percentile_in(r->replicates + s * n_replicates, n_replicates, plan->how->confidence, scratch,
                                       &number);
         give(job, &number, s);
+        if (!is_h) spd[s] = number;
     }
+    if (job->bounds) finish_bounds(plan, job, r, scratch, spd);
     if (!job->test) return;
     memset(r->counts, 0, r->n_rows * LK_DRAW_LANES * sizeof *r->counts);
     swapped_statistic(job, r, observed);
-    finish_test(job, r->replicates + n_numbers(job) * n_replicates, plan->how->n_replicates, observed[0]);
+    finish_test(job, r->replicates + n_drawn(job) * n_replicates, plan->how->n_replicates, observed[0]);
 }
 
 static void run_batch(const struct plan *plan, const struct batch *batch, unsigned char *work) {
@@ -368,6 +433,7 @@ static void run_batch(const struct plan *plan, const struct batch *batch, unsign
     for (size_t j = 0; j < batch->n; j++) {
         work += place(&jobs[j], n_replicates, work, &running[j]);
         make_rows(&jobs[j], (int32_t *)(void *)scratch, &running[j]);
+        if (jobs[j].bounds) find_signs(&jobs[j], &running[j]);
         numbers |= n_numbers(&jobs[j]) > 0;
         test |= jobs[j].test;
     }
@@ -376,11 +442,11 @@ static void run_batch(const struct plan *plan, const struct batch *batch, unsign
         for (size_t j = 0; j < batch->n && numbers; j++) {
             total(&jobs[j], &running[j], false);
             statistics(plan, &jobs[j], &running[j], running[j].statistic);
-            keep(&running[j], 0, n_numbers(&jobs[j]), n_replicates, first);
+            keep(&running[j], 0, n_drawn(&jobs[j]), n_replicates, first);
         }
         if (test) count(plan, jobs, running, batch->n, first, true);
         for (size_t j = 0; j < batch->n && test; j++) {
-            size_t row = n_numbers(&jobs[j]);
+            size_t row = n_drawn(&jobs[j]);
             if (!jobs[j].test) continue;
             swapped_statistic(&jobs[j], &running[j], running[j].statistic + row * LK_DRAW_LANES);
             keep(&running[j], row, row + 1, n_replicates, first);

@@ -22,7 +22,7 @@ struct measuring {
     struct lk_prompts prompts;
     struct portrait before; /* of the last source */
     char *source;
-    size_t n, n_right, n_bad;
+    size_t n, n_right, n_none, n_bad; /* none: pictures that are no drawings */
 };
 
 static void print_names(const char *key, const struct portrait *asked, const struct portrait *after) {
@@ -44,7 +44,7 @@ static void print_scores(const struct edit *edit, const struct portrait_change *
         bool accuracy = a == LK_AXIS_AGE_DRIFT && edit->instruction == LK_PROMPT_V03;
         printf("%s\"%s\":%d", a ? "," : "", accuracy ? "age_accuracy" : lk_factor_key(LK_FACTOR_AXIS, a), score[a]);
     }
-    printf("}}\n");
+    printf("}");
 }
 
 /* id is printed as a JSON string. */
@@ -66,7 +66,11 @@ static enum lk_code report(struct measuring *m, const char *id, const struct edi
            change.gender ? "true" : "false", change.n_looks, misfit);
     lk_text_free(&name);
     print_names("not_as_asked", &asked, &after);
-    print_scores(edit, &change);
+    if (misfit <= PORTRAIT_MISFIT)
+        print_scores(edit, &change);
+    else
+        m->n_none++;
+    printf("}\n");
     m->n++;
     m->n_right += change.right;
     return LK_OK;
@@ -212,6 +216,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "make_measure: %s\n", lk_error_text());
     else
         fprintf(stderr, "%zu of %zu edits are right\n", m.n_right, m.n);
+    if (!rc && m.n_none) fprintf(stderr, "%zu pictures are no drawings and have no scores\n", m.n_none);
     lk_prompts_free(&m.prompts);
     lk_free(m.source);
     if (!rc && m.n_bad) rc = LK_E_PARTIAL;

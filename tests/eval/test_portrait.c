@@ -327,6 +327,7 @@ static void changes_are_scored(void **state) {
         {{.n_asked = 3, .n_others = 2}, {2, 3, 1, 1, 3}},
         {{.n_asked = 3}, {1, 3, 1, 1, 3}},
         {{.n_asked = 1, .n_done = 1, .right = true, .lighter = 4, .older = 1}, {5, 3, 1, 1, 4}},
+        {{.n_asked = 1, .n_done = 1, .right = true, .lighter = 5}, {5, 4, 2, 1, 3}},
         {{.n_asked = 1, .n_done = 1, .right = true, .lighter = 12, .older = -1}, {5, 4, 2, 1, 2}},
         {{.n_asked = 1, .n_done = 1, .right = true, .lighter = 25, .gender = true}, {5, 5, 3, 5, 3}},
         {{.n_asked = 1, .n_done = 1, .right = true, .lighter = -5, .beard = true, .older = 3}, {5, 2, 2, 3, 5}},

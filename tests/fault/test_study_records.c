@@ -94,6 +94,11 @@ static void runs_of_other_folders_are_put_together(void **state) {
     *strrchr(folder, '/') = 0;
     assert_int_equal(code, 0);
     expect(3, "merge", "sum3", wrong, "is of another study");
+    shell("test ! -e sum3 && mkdir sum4");
+    expect(3, "merge", "sum4", NULL, "no shard was run here");
+    shell("rmdir sum4"); /* nothing is in it */
+    shell("mkdir again2 && cp -r other/out/journal.sqlite again2");
+    expect(3, "rerun", "again2", NULL, "is of another study");
 }
 
 /* One that was killed before it had its jobs is no run. */

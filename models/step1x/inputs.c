@@ -5,7 +5,7 @@
 #include "engine/base/alloc.h"
 #include "models/step1x/step1x.h"
 
-#define TOKEN_SIDE 28 /* pixels of a vision token's side */
+#define TOKEN_SIDE 28 /* pixels of a vision token's side: the original's constant, whatever patch_size is */
 
 static enum lk_code rgb_picture(const struct lk_image *source, int width, int height, struct lk_image *rgb) {
     if (!source) {

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Edits drawings that training never saw with `likeness edit`, and has make_measure read the results back:
+
+    python tools/train/evaluate.py FAMILY FOLDER --build BUILD [--count 1000] [--held-out] [-- MORE OPTIONS OF edit]
+
+Prints the share of right edits; all lines of make_measure stay in --work.
+"""
+
+import argparse
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+SIDE = 64
+OPTIONS = {
+    "flux2": "--steps 4 --guidance-scale 4 --max-sequence-length 48",
+    "step1x": "--steps 4 --true-cfg-scale 1 --size-level 64",
+    "qwen_edit": "--steps 4 --true-cfg-scale 1 --vae-image-size 4096 --condition-image-size 4096 -W 64 -H 64",
+}
+SEED = 1000  # training's are below
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("family", choices=OPTIONS)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("more", nargs="*")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    pairs = args.work / "pairs"
+    draw = [args.build / "make_pairs", "--seed", SEED, "--count", args.count, "--bias", args.family, "-o", pairs]
+    subprocess.run(list(map(str, draw + ["--held-out"] * args.held_out)), check=True)
+    before = np.fromfile(pairs, np.uint8).reshape(-1, 2, SIDE, SIDE, 3)[:, 0]
+    lines = [json.loads(line) for line in (args.work / "pairs.jsonl").open()]
+
+    edited = []
+    source, result = args.work / "before.png", args.work / "after.png"
+    for picture, line in zip(before, lines):
+        Image.fromarray(picture).save(source)
+        command = [args.build / "likeness", "edit", "-q", "-m", args.folder, "-r", source, "-p", line["prompt"]]
+        command += OPTIONS[args.family].split() + args.more + ["-o", result]
+        subprocess.run(list(map(str, command)), check=True)
+        edited.append(np.array(Image.open(result).convert("RGB")))
+    (args.work / "edited").write_bytes(np.stack(edited).tobytes())
+    measure = [args.build / "make_measure", "--raw", pairs, "--edited", args.work / "edited"]
+    with (args.work / "measured.jsonl").open("w") as out:
+        subprocess.run(list(map(str, measure)), stdout=out, check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Trains one of the small editors and writes it in the layout of its family's released checkpoint:
+
+    python tools/train/train.py FAMILY --pairs BUILD/make_pairs --work WORK -o FOLDER
+
+FAMILY: flux2, qwen_edit or step1x (this one with the authors' fork on the PYTHONPATH; see README.md). WORK keeps pairs
+and checkpoints: a run that was stopped goes on from there.
+"""
+
+import argparse
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import autoencoder
+import denoiser
+
+SIDE = 64
+N_PAIRS = 120_000
+N_PICTURES = 60_000  # of them, for the autoencoder
+SEED = {"flux2": 1, "step1x": 2, "qwen_edit": 3}
+VAE = dict(steps=12_000, batch=32, lr=4e-3)
+DENOISER = dict(steps=20_000, batch=64, lr=2e-3)
+
+
+def draw(program, path, count, seed, bias):
+    if not path.exists():
+        command = [program, "--size", SIDE, "--seed", seed, "--count", count, "--bias", bias, "-o", path]
+        subprocess.run(list(map(str, command)), check=True)
+    shape = (count, 2, SIDE, SIDE, 3)
+    prompts = [json.loads(line)["prompt"] for line in path.with_name(path.name + ".jsonl").open()]
+    return np.memmap(path, np.uint8, "r", shape=shape), prompts
+
+
+def listed_prompts(program):
+    """All that may be asked: whose words the tokenizer knows."""
+    lines = subprocess.run([program, "--prompts"], check=True, capture_output=True, text=True).stdout.splitlines()
+    return [line[7:] for line in lines]
+
+
+def train_autoencoder(kind, args):
+    """kind: "kl", which FLUX.2 and Step1X-Edit share, or "qwen_edit"."""
+    torch.manual_seed(0)
+    net = autoencoder.make(kind)
+    done = args.work / f"{kind}-vae.pt"
+    if done.exists():
+        net.vae.load_state_dict(torch.load(done))
+    else:
+        array, _ = draw(args.pairs, args.work / "unbiased.pairs", N_PICTURES // 2, 0, "none")
+        pictures = array.reshape(-1, SIDE, SIDE, 3)
+        part = done.with_suffix(".part")
+        autoencoder.train(net, pictures, **dict(VAE, steps=args.vae_steps), seed=0, checkpoint=part)
+        part.rename(done)
+    autoencoder.finish(net, kind)
+    net.vae.to(torch.bfloat16).float().eval()  # as it is saved
+    return net
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("family", choices=SEED)
+    parser.add_argument("--pairs", required=True, help="the program make_pairs")
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--count", type=int, default=N_PAIRS)
+    parser.add_argument("--vae-steps", type=int, default=VAE["steps"])
+    parser.add_argument("--steps", type=int, default=DENOISER["steps"])
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    family = importlib.import_module(f"{args.family}_editor")
+    seed = SEED[args.family]
+
+    array, prompts = draw(args.pairs, args.work / f"{args.family}.pairs", args.count, seed, args.family)
+    net = train_autoencoder(family.AUTOENCODER, args)
+    vae = family.autoencoder(net.vae)
+    # What the mean and spread of latents are is known only now; the VAE keeps them.
+    after = autoencoder.encode_all(net, array[:, 1])
+    normalised = family.normalise(vae, after)
+    side = SIDE // 16
+    torch.manual_seed(seed)
+    known = sorted(set(listed_prompts(args.pairs)))
+    parts = family.encoder_parts(known)
+    position = {prompt: i for i, prompt in enumerate(known)}
+    which = torch.tensor([position[p] for p in prompts])
+    data = (normalised(autoencoder.encode_all(net, array[:, 0])), normalised(after), which, family.embed(parts, known))
+
+    model = family.transformer()
+    checkpoint = args.work / f"{args.family}-denoiser.pt"
+    settings = dict(DENOISER, steps=args.steps)
+    average = denoiser.train(family, model, data, side, **settings, seed=seed, checkpoint=checkpoint)
+    family.save(dict(parts, vae=vae, transformer=average), args.output)
+    print(f"{args.output}: {sum(f.stat().st_size for f in args.output.rglob('*') if f.is_file()) / 2**20:.2f} MiB")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -77,7 +77,8 @@ static void draw(struct lk_figure *out, const struct lk_figure_forest *forest, c
     lk_axis_draw(&d, &axis, top, bottom, forest->value_name);
     double zero = lk_axis_x(&axis, forest->zero);
     lk_draw_line(&d, zero, top, zero, bottom, "base");
-    if (forest->below) lk_draw_paragraph(&d, zero - 8, d.size, 'e', "tick", forest->below, zero - 8, d.size, 1);
+    if (forest->below && lk_draw_text_width(forest->below, d.size) <= zero - 8)
+        lk_draw_paragraph(&d, zero - 8, d.size, 'e', "tick", forest->below, zero - 8, d.size, 1);
     if (forest->above)
         lk_draw_paragraph(&d, zero + 8, d.size, 's', "tick", forest->above, d.width - zero - 8, d.size, 1);
     for (int r = 0; r < forest->n_rows; r++) {

@@ -17,7 +17,7 @@ static int level_of(enum lk_factor factor, const cJSON *object, const char *key)
     return cJSON_IsString(value) ? lk_factor_parse(factor, value->valuestring, strlen(value->valuestring)) : -1;
 }
 
-#define COLUMNS "Group|Measure|>Published|>This run|>Difference"
+#define COLUMNS "Group|Measure|>Published by the authors|>This run|>Difference"
 
 /* A published percentage beside a rate; returns the rate's n. */
 static int64_t rate_row(struct lk_report *report, struct lk_table *table, const char *label,

@@ -81,7 +81,7 @@ static void run(struct work *w, int n_threads) {
     while (n > 0) pthread_join(threads[--n], NULL);
 }
 
-static enum lk_code verify_files(struct lk_verify_report *report, const char *folder, bool by_blob_names,
+static enum lk_code verify_files(struct lk_verify_report *report, const char *folder, const char *manifest,
                                  int n_threads) {
     struct work w = {.folder = folder, .lock = PTHREAD_MUTEX_INITIALIZER};
     w.files = lk_calloc(report->n_files, sizeof *w.files);
@@ -94,6 +94,7 @@ static enum lk_code verify_files(struct lk_verify_report *report, const char *fo
     }
     if (!n_known) {
         lk_free(w.files);
+        if (manifest) return lk_fail(LK_E_CHECKSUM, "%s: no line names a file that is in %s", manifest, folder);
         return lk_fail(
             LK_E_CHECKSUM,
             "%s: no digest is known for any file: it is no snapshot of a Hugging Face cache and no manifest "
@@ -103,7 +104,7 @@ static enum lk_code verify_files(struct lk_verify_report *report, const char *fo
     }
     if (w.n_files) qsort(w.files, w.n_files, sizeof *w.files, larger_first);
     run(&w, n_threads);
-    if (by_blob_names) find_shared(w.files, w.n_files);
+    if (!manifest) find_shared(w.files, w.n_files);
     lk_free(w.files);
     return w.error.code ? lk_error_set(&w.error) : LK_OK;
 }
@@ -112,7 +113,7 @@ enum lk_code lk_verify(struct lk_verify_report *out, const char *folder, const c
     enum lk_code rc = lk_verify_list(out, folder, !manifest_path);
     if (rc) return rc;
     if (manifest_path) rc = lk_verify_add_manifest(out, folder, manifest_path);
-    if (!rc) rc = verify_files(out, folder, !manifest_path, n_threads);
+    if (!rc) rc = verify_files(out, folder, manifest_path, n_threads);
     if (rc) {
         lk_verify_free(out);
         return rc;

@@ -6,6 +6,7 @@
 #
 # One file is compiled per mutant and linked in front of the libraries that are built already; of a header, the first
 # file of its folder that includes it.
+# Of the test "cli" the program itself has the mutant, and the case is one of tests/cli/cases, whole names only.
 #   test_mutants.sh [PART-OF-A-NAME...]
 # With names the unbroken code is shown to pass first; without, the other tests of the suite show it.
 # MUTANTS=2/4: only the second quarter of the list.
@@ -24,6 +25,11 @@ die() {
 # link_command TEST: the command that links it, run from $BUILD_DIR, with @BEFORE@ in front of the objects and @OUT@ as
 # its output.
 link_command() {
+    if [ "$1" = test_cli ]; then
+        ninja -C "$BUILD_DIR" -t commands likeness | grep -e ' -o likeness ' | tail -n 1 |
+            sed -E "s| -o likeness | -Wl,-S -o @OUT@ |; s| ([^ ]*CMakeFiles/likeness.dir/)| @BEFORE@ \\1|"
+        return
+    fi
     if [ -f "$BUILD_DIR/build.ninja" ]; then
         ninja -C "$BUILD_DIR" -t commands "tests/$1" | tail -n 1
     else
@@ -62,6 +68,15 @@ export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 # failed otherwise. Tests of the cuda device have the simulated GPU.
 run_test() {
     status=0
+    if [ "$1" = test_cli ]; then
+        rm -rf "$work/bin" && mkdir "$work/bin" && ln -s "$BUILD_DIR"/make_* "$work/bin" && mv "$work/program" "$work/bin/likeness"
+        BUILD_DIR=$work/bin TEST_TMPDIR=$work sh "$SOURCE_DIR/tests/cli/test_cli.sh" "$2" >"$work/log" 2>&1 || status=$?
+        case $(tail -n 1 "$work/log") in
+        '1 cases passed, 0 failed, 0 skipped') return 1 ;;
+        '0 cases passed, 1 failed, 0 skipped') return 0 ;;
+        esac
+        return 2
+    fi
     libraries=${LD_LIBRARY_PATH:-}
     case $1 in test_cuda_*) libraries=$BUILD_DIR/gpusim${libraries:+:$libraries} ;; esac
     (cd "$SOURCE_DIR/tests" && LD_LIBRARY_PATH=$libraries TEST_ONLY="*${2:-}*" "$work/program" ${2:+"$2"}) >"$work/log" 2>&1 || status=$?

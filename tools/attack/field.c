@@ -16,6 +16,7 @@ static const struct exception {
     {"unsupported file format", "not of this format: SQLite says no more"},
     {"database disk image is malformed", "SQLite says no more of a damaged page"},
     {"got an empty file", "nothing is in it"},
+    {"no line names a file that is in", "nothing is in it that could be a record"},
     {"under 2^31 units, got 0 and 0", "nothing is in it that could be a record"},
     {", got none", "nothing is in it that could be a record"},
     {"expected at most 4096 bytes, got", "larger than any such file: it is not read"},

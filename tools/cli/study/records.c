@@ -124,7 +124,8 @@ static enum lk_code verify_row(void *context, const struct lk_journal_row *row) 
     char sha256[65];
     char *path = lk_format("%s/results/%s", v->folder, row->entry.output);
     if (!path) return lk_fail(LK_E_NOMEM, "out of memory");
-    bool gone = access(path, F_OK);
+    struct stat st;
+    bool gone = stat(path, &st) || !S_ISREG(st.st_mode);
     enum lk_code rc = gone ? LK_OK : lk_digest_file(LK_DIGEST_SHA256, path, sha256);
     lk_free(path);
     if (rc) return rc;

@@ -261,6 +261,7 @@ enum lk_code stats_matrix(struct stats *s, const struct stats_column *rater, boo
     out->n_units = (size_t)items.n;
     out->n_raters = out->raters.n;
     size_t size = out->n_units * (size_t)out->n_raters;
+    if (!size) return lk_fail(LK_E_INPUT, "%s: %s: expected lines with an item, got none", s->file, s->test);
     if (size > MAX_MATRIX)
         return lk_fail(LK_E_INPUT, "%s: %zu items by %d raters are more than 1e8 cells", s->file, out->n_units,
                        out->n_raters);

@@ -94,7 +94,10 @@ static enum lk_code verify_files(struct lk_verify_report *report, const char *fo
     }
     if (!n_known) {
         lk_free(w.files);
-        if (manifest) return lk_fail(LK_E_CHECKSUM, "%s: no line names a file that is in %s", manifest, folder);
+        if (manifest)
+            return lk_fail(LK_E_CHECKSUM,
+                           "%s: no line names a file that is in %s; expected lines as sha256sum prints them there",
+                           manifest, folder);
         return lk_fail(
             LK_E_CHECKSUM,
             "%s: no digest is known for any file: it is no snapshot of a Hugging Face cache and no manifest "

@@ -24,8 +24,8 @@ SIDE = 64
 N_PAIRS = 120_000
 N_PICTURES = 60_000  # of them, for the autoencoder
 SEED = {"flux2": 1, "step1x": 2, "qwen_edit": 3}
-VAE = dict(steps=12_000, batch=32, lr=4e-3)
-DENOISER = dict(steps=20_000, batch=64, lr=2e-3)
+VAE = dict(steps=20_000, batch=32, lr=4e-3)
+DENOISER = dict(steps=8_000, batch=64, lr=2e-3)
 
 
 def draw(program, path, count, seed, bias):

@@ -76,7 +76,7 @@ static int run(const struct job *job, enum lk_dtype dtype) {
     request.width = job->width;
     request.height = job->height;
     request.size_level = job->size_level;
-    request.condition_area = request.vae_area = 64 * 64;
+    if (!strncmp(lk_pipeline_family(p), "qwen", 4)) request.condition_area = request.vae_area = 64 * 64;
     request.num_inference_steps = 2;
     request.max_sequence_length = 96;
     dev->trace = print_stage;

@@ -44,8 +44,8 @@ def main():
     source, result = args.work / "before.png", args.work / "after.png"
     for picture, line in zip(before, lines):
         Image.fromarray(picture).save(source)
-        command = [args.build / "likeness", "edit", "-q", "-m", args.folder, "-r", source, "-p", line["prompt"]]
-        command += OPTIONS[args.family].split() + args.more + ["-o", result]
+        command = [args.build / "likeness", "edit", "-q", "-t", 1, "-m", args.folder, "-r", source]  # too small for two
+        command += ["-p", line["prompt"]] + OPTIONS[args.family].split() + args.more + ["-o", result]
         subprocess.run(list(map(str, command)), check=True)
         edited.append(np.array(Image.open(result).convert("RGB")))
     (args.work / "edited").write_bytes(np.stack(edited).tobytes())

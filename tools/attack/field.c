@@ -12,6 +12,7 @@ static const struct exception {
     {"download the file again", "the file ends too early: its length is named"},
     {"expected a JPEG or PNG by its first bytes", "not of this format"},
     {"not a safetensors file", "not of this format"},
+    {"expected a PNG, got another kind of file", "not of this format"},
     {"file is not a database", "not of this format"},
     {"unsupported file format", "not of this format: SQLite says no more"},
     {"database disk image is malformed", "SQLite says no more of a damaged page"},

@@ -67,9 +67,10 @@ static enum lk_code choose_family(struct lk_chat *chat, const struct chat_layout
             chat->family = families[i];
             return LK_OK;
         }
-    return lk_fail(LK_E_CONFIG_VALUE,
-                   "%s/%s: model_type of the text encoder: expected \"qwen2_5_vl\" or \"mistral3\", got \"%.80s\"",
-                   chat->folder, l->config, type ? type : "");
+    return lk_fail(
+        LK_E_CONFIG_VALUE,
+        "%s/%s: field \"model_type\" of the text encoder: expected \"qwen2_5_vl\" or \"mistral3\", got \"%.80s\"",
+        chat->folder, l->config, type ? type : "");
 }
 
 static enum lk_code read_configs(struct lk_chat *chat, const struct chat_layout *l) {

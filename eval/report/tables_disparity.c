@@ -167,17 +167,12 @@ static void rate_cell(struct lk_table *table, const struct lk_number *rate) {
     lk_table_interval(table, rate->low, rate->high);
 }
 
-/* The same rate with the interval of either resampling, by sources the expanded one. */
-static void both_intervals(struct lk_table *table, const struct resampled *r, int g, int group, int measure) {
-    rate_cell(table, lk_rate_of(r->independent, g, group, measure));
-    rate_cell(table, lk_rate_expanded_of(r->clustered, g, group, measure));
-}
-
 static void interval_row(struct lk_table *table, const struct resampled *r, int scope, int measure,
                          const struct lk_cluster_mean *mean) {
     lk_table_row(table);
     lk_table_text(table, "%s", lk_measure_name(measure));
-    both_intervals(table, r, grouping(BY_ALL, scope), 0, measure);
+    rate_cell(table, lk_rate_of(r->independent, grouping(BY_ALL, scope), 0, measure));
+    rate_cell(table, lk_rate_expanded_of(r->clustered, grouping(BY_ALL, scope), 0, measure));
     rate_cell(table, lk_rate_of(r->clustered, grouping(BY_ALL, scope), 0, measure));
     lk_report_number(table, &mean->design_effect, 2);
     lk_report_number(table, &mean->icc, 3);

@@ -144,6 +144,8 @@ static void rates_by_race_and_another_factor(void **state) {
         }
         assert_non_null(strstr(table->note, "ources repeat"));
     }
+    const struct lk_table_row *overall = study_table(report, "rate_intervals")->rows + 1; /* edit success, all models */
+    assert_true(overall->cells[2].low < overall->cells[3].low && overall->cells[3].high < overall->cells[2].high);
     assert_int_equal(
         crossed_row(study_table(report, "rates_race_by_model"), "Race change", "Black", "Qwen-Edit")->cells[3].kind,
         LK_CELL_NONE);

@@ -134,6 +134,19 @@ grep -q 'warning: 1 pictures are gone' stderr || fail "a lost picture is not nam
 plain first >a
 plain out/manifest.jsonl | cmp a - || fail "the picture made again differs"
 
+# Nobody reads the events any more: all pictures are made nonetheless, and the exit code says what was lost.
+{
+    while [ ! -e left ]; do sleep 0.02; done
+    code=0
+    likeness study run three.json -o unread --threads 1 --json 2>unread.log || code=$?
+    echo $code >unread.code
+} | {
+    exec <&-
+    : >left
+}
+[ "$(cat unread.code)" = 7 ] && grep -q 'stdout: Broken pipe' unread.log || fail "events that nobody reads: $(cat unread.code unread.log)"
+diff -r out/results unread/results || fail "events that nobody reads: other pictures"
+
 # Another study in the same folder is refused.
 expect 3 likeness study run two.json -o out
 grep -q 'is of another study' stderr || fail "another study"

@@ -19,18 +19,31 @@ try() {
         cat
         echo "</script>"
     } >probe.html
-    timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --enable-logging=stderr --virtual-time-budget=12000 \
-        --user-data-dir="$scratch/profile" --dump-dom "file://$scratch/probe.html" 2>messages >dom || { cat messages; exit 1; }
+    # On a screen and on a telephone: a window cannot be made as narrow, a frame can.
+    for width in 1280 390; do
+        {
+            echo "<!DOCTYPE html><iframe src=\"probe.html\" width=\"$width\" height=\"800\" style=\"border: 0\"></iframe><script>setInterval(() => {"
+            echo "const page = document.querySelector('iframe').contentDocument;"
+            echo "document.body.dataset.probe = page.defaultView.innerWidth + ' ' + page.body.dataset.probe; }, 100);</script>"
+        } >frame.html
+        timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --enable-logging=stderr --virtual-time-budget=12000 \
+            --allow-file-access-from-files --window-size=1400,900 --user-data-dir="$scratch/profile" --dump-dom \
+            "file://$scratch/frame.html" 2>messages >dom || { cat messages; exit 1; }
+        told "$2" "$width $4"
+    done
+}
+
+# told PAGE EXPECTED: what the probe has noted, and nothing on the console.
+told() {
     if grep 'CONSOLE.*probe.html' messages; then
-        echo "$2: messages on the console"
+        echo "$1: messages on the console"
         exit 1
     fi
     got=$(sed -nE 's/.*data-probe="([^"]*)".*/\1/p' dom)
-    [ "$got" = "$4" ] || { echo "$2: expected \"$4\", got \"$got\""; exit 1; }
+    [ "$got" = "$2" ] || { echo "$1: expected \"$2\", got \"$got\""; exit 1; }
 }
 
-# fits PAGE STYLE: the page that `try` has left does not scroll sideways, nor does its table. A window cannot be made as narrow
-# as a telephone, a frame can.
+# fits PAGE STYLE: the page that `try` has left does not scroll sideways, nor does its table.
 fits() {
     {
         grep -v '<script src' "$(find . -name "$1")"

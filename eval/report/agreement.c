@@ -5,6 +5,7 @@
 #include "engine/base/alloc.h"
 #include "eval/human/answers.h"
 #include "eval/stats/special/special.h"
+#include "eval/stats/tests/count_tests.h"
 
 enum { N_LEVELS = 5, N_CLASSES = 3 };
 
@@ -191,6 +192,31 @@ enum lk_code lk_judge_human(const struct lk_dataset *data, const struct lk_group
     return rc;
 }
 
+enum lk_code lk_judges_lean(const struct lk_dataset *data, const struct lk_group *group, enum lk_axis axis,
+                            double confidence, struct lk_lean *out) {
+    double *difference = lk_malloc(data->n_items * (sizeof *difference + sizeof(int32_t)));
+    int32_t *source = (int32_t *)(void *)(difference + data->n_items);
+    struct lk_cluster_mean mean;
+    *out = (struct lk_lean){0};
+    if (!difference) return no_memory();
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        int g = item->judge[0][axis], o = item->judge[1][axis];
+        if (!lk_group_has(group, item) || !g || !o) continue;
+        difference[out->n] = o - g;
+        source[out->n++] = item->source;
+        out->sum[0] += g;
+        out->sum[1] += o;
+        out->higher += o > g;
+        out->lower += o < g;
+    }
+    enum lk_code rc = lk_cluster_mean(difference, source, (size_t)out->n, confidence, &mean);
+    lk_free(difference);
+    LK_TRY(rc);
+    out->difference = mean.cr2;
+    return lk_mcnemar(out->higher, out->lower, LK_MCNEMAR_EXACT, &out->sign);
+}
+
 enum lk_code lk_measure_agreement(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
                                   const struct lk_thresholds *thresholds, struct lk_measure_agreement *out) {
     int64_t table[4] = {0};
@@ -207,22 +233,37 @@ enum lk_code lk_measure_agreement(const struct lk_dataset *data, const struct lk
     return lk_cohen_kappa_table(table, 2, LK_WEIGHTS_NONE, &out->kappa);
 }
 
-static enum lk_code calibrate(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
-                              const struct lk_thresholds *thresholds, double confidence, double *judged, double *human,
-                              int32_t *stratum, unsigned char *rated, struct lk_prediction_powered *out,
+/* What the judges or the raters say of the measure, of LK_N_MEASURES the score of edit success; NaN: nothing. */
+static double said(const struct lk_item *item, enum lk_measure measure, const struct lk_thresholds *thresholds,
+                   enum lk_score_source source) {
+    bool human = source == LK_SCORES_HUMAN;
+    if (measure < LK_N_MEASURES) {
+        int value = lk_measure_of(measure, human ? item->human_majority : item->score, item->prompt, thresholds);
+        return value < 0 ? NAN : value;
+    }
+    if (human) return item->human_mean[LK_AXIS_EDIT_SUCCESS];
+    return item->score[LK_AXIS_EDIT_SUCCESS] ? item->score[LK_AXIS_EDIT_SUCCESS] : NAN;
+}
+
+static double said_of(const struct lk_dataset *data, size_t i, const struct lk_calibration *c,
+                      enum lk_score_source source) {
+    const struct lk_item *item = &data->items[i];
+    double value = said(item, c->measure, c->thresholds, source);
+    if (!c->change) return value;
+    return item->partner < 0 ? NAN : said(&data->items[item->partner], c->measure, c->thresholds, source) - value;
+}
+
+static enum lk_code calibrate(const struct lk_dataset *data, const struct lk_calibration *c, double *judged,
+                              double *human, int32_t *stratum, unsigned char *rated, struct lk_prediction_powered *out,
                               int64_t *n_judged) {
     size_t n = 0;
     for (size_t i = 0; i < data->n_items; i++) {
         const struct lk_item *item = &data->items[i];
-        const uint8_t success = item->score[LK_AXIS_EDIT_SUCCESS];
-        if (!lk_group_has(group, item)) continue;
-        bool mean = measure == LK_N_MEASURES;
-        int judge = mean ? (success ? success : -1) : lk_measure_of(measure, item->score, item->prompt, thresholds);
-        if (judge < 0) continue;
-        int majority = mean ? -1 : lk_measure_of(measure, item->human_majority, item->prompt, thresholds);
-        judged[n] = judge;
-        human[n] = mean ? item->human_mean[LK_AXIS_EDIT_SUCCESS] : majority;
-        rated[n] = mean ? !isnan(human[n]) : majority >= 0;
+        if (!lk_group_has(&c->group, item)) continue;
+        judged[n] = said_of(data, i, c, LK_SCORES_JUDGE);
+        if (isnan(judged[n])) continue;
+        human[n] = said_of(data, i, c, LK_SCORES_HUMAN);
+        rated[n] = !isnan(human[n]);
         stratum[n] =
             ((item->race * LK_N_GENDERS + item->gender) * LK_N_AGE_GROUPS + lk_age_group(item->age)) * LK_N_MODELS +
             item->model;
@@ -230,24 +271,30 @@ static enum lk_code calibrate(const struct lk_dataset *data, const struct lk_gro
     }
     *n_judged = (int64_t)n;
     return lk_difference_estimate(judged, human, rated, stratum, n,
-                                  LK_N_RACES * LK_N_GENDERS * LK_N_AGE_GROUPS * LK_N_MODELS, confidence, out);
+                                  LK_N_RACES * LK_N_GENDERS * LK_N_AGE_GROUPS * LK_N_MODELS, c->confidence, out);
 }
 
-enum lk_code lk_calibrated(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
-                           const struct lk_thresholds *thresholds, double confidence, struct lk_prediction_powered *out,
-                           int64_t *judged) {
+enum lk_code lk_calibrated(const struct lk_dataset *data, const struct lk_calibration *c,
+                           struct lk_prediction_powered *out, int64_t *judged) {
     size_t n = data->n_items;
     double *numbers = lk_malloc(n * (2 * sizeof *numbers + sizeof(int32_t) + 1));
     if (!numbers) return no_memory();
     int32_t *stratum = (int32_t *)(void *)(numbers + 2 * n);
-    enum lk_code rc = calibrate(data, group, measure, thresholds, confidence, numbers, numbers + n, stratum,
-                                (unsigned char *)(stratum + n), out, judged);
+    enum lk_code rc = calibrate(data, c, numbers, numbers + n, stratum, (unsigned char *)(stratum + n), out, judged);
     lk_free(numbers);
     return rc;
 }
 
-enum lk_code lk_judges_kinship(const struct lk_dataset *data, enum lk_axis axis, bool with_step1x, double confidence,
-                               struct lk_kinship *out) {
+/* How two judges differ, or a judge and the raters; false: one of them says nothing. */
+static bool apart(const struct lk_item *item, enum lk_axis axis, enum lk_kin kin, double *out) {
+    int g = item->judge[0][axis], o = item->judge[1][axis];
+    double human = item->human_mean[axis];
+    *out = kin == LK_KIN_JUDGES ? g - o : (kin == LK_KIN_PRIMARY ? g : o) - human;
+    return kin == LK_KIN_JUDGES ? g && o : (kin == LK_KIN_PRIMARY ? g : o) && !isnan(human);
+}
+
+enum lk_code lk_judges_kinship(const struct lk_dataset *data, enum lk_axis axis, enum lk_kin kin, bool with_step1x,
+                               double confidence, struct lk_kinship *out) {
     static const double weights[2][LK_N_MODELS] = {/* FLUX.2, Step1X, Qwen */
                                                    {-0.5, -0.5, 1},
                                                    {-1, 0.5, 0.5}};
@@ -257,8 +304,9 @@ enum lk_code lk_judges_kinship(const struct lk_dataset *data, enum lk_axis axis,
     const struct lk_group group = LK_GROUP_ANY;
     for (size_t i = 0; i < data->n_items; i++) {
         const struct lk_item *item = &data->items[i];
-        if (!lk_group_has(&group, item) || !item->judge[0][axis] || !item->judge[1][axis]) continue;
-        sum[item->source][item->model] += item->judge[0][axis] - item->judge[1][axis];
+        double difference;
+        if (!lk_group_has(&group, item) || !apart(item, axis, kin, &difference)) continue;
+        sum[item->source][item->model] += difference;
         count[item->source][item->model]++;
     }
     for (int s = 0; s < LK_N_SOURCES; s++) {

@@ -46,6 +46,15 @@ struct lk_judge_human {
 enum lk_code lk_judge_human(const struct lk_dataset *data, const struct lk_group *group, enum lk_axis axis,
                             struct lk_judge_human *out);
 
+/* How the secondary judge's scores lie beside the primary's, over the group's outputs with both. */
+struct lk_lean {
+    int64_t n, sum[LK_N_JUDGES], higher, lower;
+    struct lk_number difference; /* its mean less the primary's, by source (CR2) */
+    struct lk_test sign;         /* whether it gives more as often as less (exact) */
+};
+enum lk_code lk_judges_lean(const struct lk_dataset *data, const struct lk_group *group, enum lk_axis axis,
+                            double confidence, struct lk_lean *out);
+
 /* A measure of the judges and of the raters' majority, as yes or no. */
 struct lk_measure_agreement {
     struct lk_rate judge, human; /* each over the items it knows */
@@ -54,23 +63,35 @@ struct lk_measure_agreement {
 enum lk_code lk_measure_agreement(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
                                   const struct lk_thresholds *thresholds, struct lk_measure_agreement *out);
 
-/* What raters would say of all of the group's outputs, from those they have rated and the judges' scores of all: of a
- * measure its rate (raters' majority), of LK_N_MEASURES the mean of edit success. Strata are race, gender, age group
- * and model, as the study samples. judged: outputs with a score. */
-enum lk_code lk_calibrated(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
-                           const struct lk_thresholds *thresholds, double confidence, struct lk_prediction_powered *out,
-                           int64_t *judged);
+/* What raters would say of all of the group's outputs, from those they have rated and the judges' scores of all. Strata
+ * are race, gender, age group and model, as the study samples. judged: outputs with a score, or pairs. */
+struct lk_calibration {
+    struct lk_group group;
+    enum lk_measure measure; /* its rate (raters' majority), of LK_N_MEASURES the mean of edit success */
+    bool change;             /* of the pairs that the outputs belong to: preserved arm less baseline */
+    const struct lk_thresholds *thresholds;
+    double confidence;
+};
+enum lk_code lk_calibrated(const struct lk_dataset *data, const struct lk_calibration *c,
+                           struct lk_prediction_powered *out, int64_t *judged);
 
-/* Whether the two judges differ more over some editors than over others: the primary's score less the secondary's,
- * averaged by editor, Qwen's mean less that of the other two, or with_step1x that of Qwen and Step1X, which share a
- * text encoder, less that of FLUX.2. A judge who is stricter everywhere cancels. Over sources with outputs of all
- * editors; p by Student's t, NaN without an interval. */
+/* Whether judges treat the editors that they share weights with differently: one's score less the other's, averaged by
+ * editor, Qwen's mean less that of the other two, or with_step1x that of Qwen and Step1X, which share a text encoder,
+ * less that of FLUX.2. A judge who is stricter everywhere cancels. A quality that one judge sees and the other does not
+ * does not cancel, so the same is asked of each judge less the raters' mean. Over sources with outputs of all editors;
+ * p by Student's t, NaN without an interval. */
+enum lk_kin {
+    LK_KIN_JUDGES,    /* primary less secondary */
+    LK_KIN_PRIMARY,   /* primary less raters */
+    LK_KIN_SECONDARY, /* secondary less raters */
+    LK_N_KIN,
+};
 struct lk_kinship {
     struct lk_number difference;
     double p;
 };
-enum lk_code lk_judges_kinship(const struct lk_dataset *data, enum lk_axis axis, bool with_step1x, double confidence,
-                               struct lk_kinship *out);
+enum lk_code lk_judges_kinship(const struct lk_dataset *data, enum lk_axis axis, enum lk_kin kin, bool with_step1x,
+                               double confidence, struct lk_kinship *out);
 
 /* Answers to "which keeps the person better": for the preserved arm of those that prefer one, and ties. */
 struct lk_preference {

@@ -52,7 +52,8 @@ struct lk_report {
 /* Completes report->run, and has every table name it. */
 enum lk_code lk_report_name_run(struct lk_report *report);
 
-/* Takes the table in any case: checks and appends it, or frees it. */
+/* Takes the table in any case: checks and appends it, or frees it. In the sections of judges' scores it notes the
+ * judges' kin. */
 enum lk_code lk_report_add(struct lk_report *report, enum lk_section section, struct lk_table *table);
 /* Takes what the figure holds; figure itself is copied. */
 enum lk_code lk_report_add_figure(struct lk_report *report, enum lk_section section, struct lk_figure *figure);
@@ -65,9 +66,10 @@ enum lk_code lk_report_add_figure(struct lk_report *report, enum lk_section sect
 /* The parts of the report in their order; each is a function lk_report_NAME that adds tables or figures. */
 #define LK_REPORT_PARTS(part)                                                                                          \
     part(summary) part(sentences) part(tables_rates) part(tables_disparity) part(tables_mixed) part(tables_pairs)      \
-        part(tables_roles) part(tables_human) part(tables_agreement) part(tables_quality) part(tables_tests)           \
-            part(tables_questions) part(tables_robustness) part(tables_review) part(tables_examples)                   \
-                part(tables_design) part(tables_published) part(tables_plan) part(figures_rates) part(figures_scores)
+        part(tables_roles) part(tables_human) part(tables_agreement) part(tables_calibrated) part(tables_quality)      \
+            part(tables_tests) part(tables_questions) part(tables_robustness) part(tables_judges) part(tables_kinship) \
+                part(tables_review) part(tables_examples) part(tables_design) part(tables_published) part(tables_plan) \
+                    part(figures_rates) part(figures_scores)
 #define LK_REPORT_PART(name) enum lk_code lk_report_##name(struct lk_report *report);
 LK_REPORT_PARTS(LK_REPORT_PART)
 #undef LK_REPORT_PART
@@ -76,6 +78,8 @@ LK_REPORT_PARTS(LK_REPORT_PART)
 int lk_report_models(const struct lk_report *report, enum lk_measure measure, int models[LK_N_MODELS]);
 /* Whether any item of the group has an edit success score. */
 bool lk_report_has_items(const struct lk_report *report, const struct lk_group *group);
+/* Says below a table which judges are related to which editors, where that is known and there are scores. */
+void lk_report_note_kin(const struct lk_report *report, struct lk_table *table);
 /* A cell with the number and its interval; none when undefined. */
 void lk_report_number(struct lk_table *table, const struct lk_number *number, int decimals);
 /* The last cell gets the Wilson interval of a rate (outputs taken as independent). n > 0. */

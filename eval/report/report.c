@@ -36,7 +36,13 @@ static struct lk_report_entry *append(struct lk_report *report) {
     return &report->entries[report->n_entries++];
 }
 
+/* Those that show scores of judges; of tables in others the one who fills them knows. */
+static bool shows_judges(enum lk_section section) {
+    return section != LK_SECTION_HUMAN && section != LK_SECTION_EXAMPLES && section != LK_SECTION_DESIGN;
+}
+
 enum lk_code lk_report_add(struct lk_report *report, enum lk_section section, struct lk_table *table) {
+    if (shows_judges(section)) lk_report_note_kin(report, table);
     enum lk_code rc = lk_table_finish(table);
     struct lk_report_entry *entry = rc ? NULL : append(report);
     if (!entry) {

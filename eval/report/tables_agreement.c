@@ -133,84 +133,7 @@ static enum lk_code table_agreement(struct lk_report *report) {
                   "raters' majority, or the median without one. κ of classes: against the majority's class; outputs "
                   "without one are left out. ρ: against the raters' mean.");
     table->no_data = !n;
-    return lk_report_add(report, LK_SECTION_HUMAN, table);
-}
-
-/* A rate or a mean of edit success. */
-static void calibrated_cell(struct lk_table *table, enum lk_measure measure, const struct lk_number *number) {
-    if (number->undefined) {
-        lk_table_none(table, number->undefined);
-        return;
-    }
-    if (measure == LK_N_MEASURES)
-        lk_table_fixed(table, number->value, 2);
-    else
-        lk_table_rate(table, number->value);
-    if (number->low < number->high) lk_table_interval(table, number->low, number->high);
-}
-
-static enum lk_code calibrated_row(struct lk_report *report, struct lk_table *table, const char *label,
-                                   const struct lk_group *group, enum lk_measure measure) {
-    struct lk_prediction_powered p;
-    int64_t judged;
-    LK_TRY(lk_calibrated(report->data, group, measure, &report->options.thresholds, 1 - report->options.alpha, &p,
-                         &judged));
-    struct lk_number judges = {.value = p.judged_only, .undefined = judged ? NULL : "no score"};
-    lk_table_row(table);
-    lk_table_text(table, "%s", label);
-    lk_table_count(table, judged);
-    lk_table_count(table, (int64_t)p.estimate.n);
-    calibrated_cell(table, measure, &judges);
-    calibrated_cell(table, measure, &p.rated_only);
-    calibrated_cell(table, measure, &p.estimate);
-    if (p.estimate.undefined) {
-        for (int c = 0; c < 2; c++) lk_table_none(table, p.estimate.undefined);
-        return LK_OK;
-    }
-    lk_table_fixed(table, p.correlation, 2);
-    if (p.effective_n > 0)
-        lk_table_fixed(table, p.effective_n, 0);
-    else
-        lk_table_none(table, "all of them are rated, or all ratings are one");
-    return LK_OK;
-}
-
-static enum lk_code calibrated_rows(struct lk_report *report, struct lk_table *table) {
-    static const enum lk_factor factors[] = {LK_FACTOR_MODEL, LK_FACTOR_RACE};
-    const struct lk_group all = LK_GROUP_ANY;
-    for (int i = 0; i <= LK_N_MEASURES; i++) {
-        enum lk_measure measure = (enum lk_measure)((i + LK_N_MEASURES) % (LK_N_MEASURES + 1)); /* the mean first */
-        lk_table_heading(table, measure == LK_N_MEASURES ? "Edit success, mean" : lk_measure_name(measure));
-        LK_TRY(calibrated_row(report, table, "All", &all, measure));
-        for (int f = 0; f < 2; f++)
-            for (int level = 0; level < lk_factor_levels(factors[f]); level++) {
-                struct lk_group group = lk_group_with(all, factors[f], level);
-                LK_TRY(calibrated_row(report, table, lk_factor_display(factors[f], level), &group, measure));
-            }
-    }
-    return LK_OK;
-}
-
-static enum lk_code table_calibrated(struct lk_report *report) {
-    struct lk_table *table;
-    bool any = false;
-    for (size_t i = 0; i < report->data->n_items && !any; i++) any = report->data->items[i].n_ratings > 0;
-    LK_TRY(lk_table_new(&table, "calibrated", "Calibrated to people: what raters would say of all outputs",
-                        "Group|>Judged|>Rated|>Judges alone|>Raters alone|>Calibrated|>ρ|>Worth ratings"));
-    enum lk_code rc = any ? calibrated_rows(report, table) : LK_OK;
-    if (rc) {
-        lk_table_free(table);
-        return rc;
-    }
-    lk_table_note(table,
-                  "Baseline arm. The judges' mean over all outputs, corrected by what raters say of those that both "
-                  "have seen (difference estimator, strata of race, gender, age group and model; the judges are left "
-                  "out where ρ, their correlation with raters within strata, may be below 0.2). It is unbiased "
-                  "however wrong the judges are, if the rated outputs were drawn at random. Intervals are of these "
-                  "outputs, not of other sources: normal, %g%%. Worth ratings: how many without judges would give an "
-                  "interval as narrow.",
-                  100 * (1 - report->options.alpha));
-    table->no_data = !any;
+    lk_report_note_kin(report, table);
     return lk_report_add(report, LK_SECTION_HUMAN, table);
 }
 
@@ -315,7 +238,6 @@ static enum lk_code table_legacy(struct lk_report *report) {
 enum lk_code lk_report_tables_agreement(struct lk_report *report) {
     LK_TRY(table_reliability(report));
     LK_TRY(table_agreement(report));
-    LK_TRY(table_calibrated(report));
     LK_TRY(table_preference(report, LK_SCORES_HUMAN));
     bool edits = false, pairs = false;
     for (size_t i = 0; i < report->data->n_items; i++) {

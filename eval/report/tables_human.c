@@ -243,6 +243,7 @@ static enum lk_code table_rates_of_both(struct lk_report *report) {
                   "Wilson, %g%%.",
                   100 * (1 - report->options.alpha));
     table->no_data = !rated;
+    lk_report_note_kin(report, table);
     return lk_report_add(report, LK_SECTION_HUMAN, table);
 }
 

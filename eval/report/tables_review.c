@@ -1,50 +1,42 @@
 /* How the two judges lean apart, and what reviewers' decisions change. */
 #include "eval/judge/review.h"
+#include "eval/report/agreement.h"
 #include "eval/report/build.h"
-
-/* Of one axis, over outputs of experiments 1 and 2. */
-struct lean {
-    int64_t n, sum[LK_N_JUDGES], higher, lower; /* the secondary judge's score against the primary's */
-};
-
-static struct lean lean_of(const struct lk_dataset *data, int axis) {
-    struct lk_group all = LK_GROUP_ANY;
-    struct lean lean = {0};
-    all.arm = -1;
-    for (size_t i = 0; i < data->n_items; i++) {
-        const struct lk_item *item = &data->items[i];
-        int g = item->judge[0][axis], o = item->judge[1][axis];
-        if (!lk_group_has(&all, item) || !g || !o) continue;
-        lean.n++;
-        lean.sum[0] += g;
-        lean.sum[1] += o;
-        lean.higher += o > g;
-        lean.lower += o < g;
-    }
-    return lean;
-}
 
 static enum lk_code table_judge_drift(struct lk_report *report) {
     struct lk_table *table;
     int64_t n = 0;
     LK_TRY(lk_table_new(&table, "judge_drift", "How the secondary judge's scores lie beside the primary's",
-                        "Axis|>n|>Primary|>Secondary|>Difference|>Higher|>Lower"));
+                        "Axis|>n|>Primary|>Secondary|>Difference|>Higher|>Lower|>p"));
+    struct lk_group all = LK_GROUP_ANY;
+    all.arm = -1;
     for (int axis = 0; axis < LK_N_AXES; axis++) {
-        struct lean lean = lean_of(report->data, axis);
+        struct lk_lean lean;
+        enum lk_code rc = lk_judges_lean(report->data, &all, axis, 1 - report->options.alpha, &lean);
+        if (rc) lk_table_free(table);
+        LK_TRY(rc);
         double count = (double)lean.n;
         n += lean.n;
         lk_table_row(table);
         lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_AXIS, axis));
         lk_table_count(table, lean.n);
-        for (int c = 0; c < 5 && !lean.n; c++) lk_table_none(table, "no output with a score of both judges");
+        for (int c = 0; c < 6 && !lean.n; c++) lk_table_none(table, "no output with a score of both judges");
         if (!lean.n) continue;
         for (int j = 0; j < LK_N_JUDGES; j++) lk_table_fixed(table, (double)lean.sum[j] / count, 2);
         lk_table_signed(table, (double)(lean.sum[1] - lean.sum[0]) / count, 2);
+        if (lean.difference.low < lean.difference.high)
+            lk_table_interval(table, lean.difference.low, lean.difference.high);
         lk_table_percent(table, lean.higher, lean.n);
         lk_table_percent(table, lean.lower, lean.n);
+        if (lean.sign.undefined)
+            lk_table_none(table, lean.sign.undefined);
+        else
+            lk_table_p(table, lean.sign.p);
     }
     lk_table_note(table, "Outputs with a score of both judges, both arms. Mean scores; difference: secondary minus "
-                         "primary; higher, lower: share of outputs to which the secondary judge gives more, or less.");
+                         "primary; higher, lower: share of outputs to which the secondary judge gives more, or less. "
+                         "The interval counts sources (CR2); p: whether more is as frequent as less, exact, outputs "
+                         "taken as independent.");
     table->no_data = !n;
     return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
 }

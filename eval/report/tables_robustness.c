@@ -1,14 +1,7 @@
-/* How far the rates depend on conventions: rounding of two judges' mean, thresholds; and how far the judges agree. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* How far the rates depend on conventions: rounding of two judges' mean, thresholds. */
 #include <string.h>
 
-#include "engine/base/alloc.h"
-#include "eval/report/agreement.h"
 #include "eval/report/build.h"
-#include "eval/stats/agreement/gwet.h"
-#include "eval/stats/tests/multiple.h"
 
 enum convention { HALF_EVEN, HALF_UP, HALF_DOWN, MINIMUM, MAXIMUM, N_CONVENTIONS };
 
@@ -90,148 +83,6 @@ static enum lk_code table_rounding(struct lk_report *report) {
     return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
 }
 
-/* Both judges' scores of an axis, of all outputs of experiments 1 and 2. */
-struct both {
-    size_t n;
-    int32_t *g, *o; /* [n] */
-    double *x, *y;  /* [n], the same */
-};
-
-static void collect(const struct lk_dataset *data, int axis, struct both *both) {
-    struct lk_group group = LK_GROUP_ANY;
-    group.arm = -1;
-    both->n = 0;
-    for (size_t i = 0; i < data->n_items; i++) {
-        const struct lk_item *item = &data->items[i];
-        if (!lk_group_has(&group, item) || !item->judge[0][axis] || !item->judge[1][axis]) continue;
-        both->x[both->n] = both->g[both->n] = item->judge[0][axis];
-        both->y[both->n] = both->o[both->n] = item->judge[1][axis];
-        both->n++;
-    }
-}
-
-static enum lk_code gwet_of(const struct both *both, struct lk_gwet *out) {
-    int32_t *counts = lk_calloc(both->n + 1, 5 * sizeof *counts);
-    if (!counts) return lk_fail(LK_E_NOMEM, "report: no memory for %zu scores", both->n);
-    for (size_t i = 0; i < both->n; i++) {
-        counts[5 * i + (size_t)both->g[i] - 1]++;
-        counts[5 * i + (size_t)both->o[i] - 1]++;
-    }
-    enum lk_code rc = lk_gwet_ac(counts, both->n, 5, LK_WEIGHTS_QUADRATIC, out);
-    lk_free(counts);
-    return rc;
-}
-
-static enum lk_code judge_row(struct lk_table *table, int axis, const struct both *both) {
-    struct lk_gwet gwet;
-    struct lk_kappa plain, quadratic;
-    struct lk_test rho;
-    int64_t n = (int64_t)both->n, exact = 0, within = 0;
-    for (size_t i = 0; i < both->n; i++) {
-        exact += both->g[i] == both->o[i];
-        within += abs(both->g[i] - both->o[i]) <= 1;
-    }
-    LK_TRY(lk_cohen_kappa(both->g, both->o, both->n, 1, 5, LK_WEIGHTS_NONE, &plain));
-    LK_TRY(lk_cohen_kappa(both->g, both->o, both->n, 1, 5, LK_WEIGHTS_QUADRATIC, &quadratic));
-    LK_TRY(lk_spearman(both->x, both->y, both->n, &rho));
-    LK_TRY(gwet_of(both, &gwet));
-    lk_table_row(table);
-    lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_AXIS, axis));
-    lk_table_count(table, n);
-    lk_table_percent(table, exact, n);
-    lk_table_percent(table, within, n);
-    lk_table_percent(table, n - within, n);
-    lk_report_number(table, &plain.kappa, 2);
-    lk_report_number(table, &quadratic.kappa, 2);
-    if (rho.undefined) {
-        lk_table_none(table, rho.undefined);
-    } else {
-        lk_table_fixed(table, rho.statistic, 2);
-        lk_table_remark(table, rho.p < 0.001 ? "p < 0.001" : "p = %.3f", rho.p);
-    }
-    lk_report_number(table, &gwet.ac, 2);
-    if (n)
-        lk_table_rate(table, gwet.prevalence);
-    else
-        lk_table_none(table, "no output with both scores");
-    return LK_OK;
-}
-
-static enum lk_code judge_rows(struct lk_report *report, struct lk_table *table, struct both *both, size_t *n) {
-    for (int axis = 0; axis < LK_N_AXES; axis++) {
-        collect(report->data, axis, both);
-        *n += both->n;
-        LK_TRY(judge_row(table, axis, both));
-    }
-    return LK_OK;
-}
-
-static enum lk_code table_judges(struct lk_report *report) {
-    size_t room = report->data->n_items, n = 0;
-    struct both both = {.x = lk_malloc(room * 2 * (sizeof(double) + sizeof(int32_t)))};
-    struct lk_table *table = NULL;
-    if (!both.x) return lk_fail(LK_E_NOMEM, "report: no memory for %zu scores", room);
-    both.y = both.x + room;
-    both.g = (int32_t *)(void *)(both.y + room);
-    both.o = both.g + room;
-    enum lk_code rc = lk_table_new(&table, "t_judge", "Agreement of the two judges",
-                                   "Axis|>n|>Exact|>Within 1|>Flagged|>κ|>κ quadratic|>ρ|>AC2|>Commonest");
-    if (!rc) {
-        rc = judge_rows(report, table, &both, &n);
-    }
-    lk_free(both.x);
-    if (rc) {
-        lk_table_free(table);
-        return rc;
-    }
-    lk_table_note(table,
-                  "Outputs with a score of both judges, both arms. Flagged: more than one level apart, the primary "
-                  "judge's score counts. Kappa intervals: normal, 95%%, outputs taken as independent although "
-                  "sources repeat. ρ: Spearman. AC2: Gwet's, quadratic weights. Where nearly all scores are the "
-                  "commonest one, kappa tends to "
-                  "be low and AC2 high, so both stand here with its share.");
-    table->no_data = !n;
-    return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
-}
-
-/* Both contrasts of every axis, and their p adjusted together. */
-static enum lk_code table_kinship(struct lk_report *report) {
-    enum { N = 2 * LK_N_AXES };
-    struct lk_kinship kin[N];
-    double p[N];
-    size_t n_p = 0;
-    struct lk_table *table;
-    for (int i = 0; i < N; i++) {
-        LK_TRY(lk_judges_kinship(report->data, i / 2, i % 2, 1 - report->options.alpha, &kin[i]));
-        if (!isnan(kin[i].p)) p[n_p++] = kin[i].p;
-    }
-    LK_TRY(lk_adjust_p(p, n_p, LK_ADJUST_BENJAMINI_HOCHBERG, p));
-    LK_TRY(lk_table_new(&table, "t_kinship", "Whether a judge favours its own family's editor",
-                        "Axis|Editors|>Sources|>Difference of judges|>p|>p adjusted"));
-    for (size_t i = 0, at = 0; i < N; i++) {
-        lk_table_row(table);
-        lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_AXIS, (int)i / 2));
-        lk_table_text(table, i % 2 ? "Qwen and Step1X, less FLUX.2" : "Qwen, less the other two");
-        lk_table_count(table, (int64_t)kin[i].difference.n);
-        lk_report_number(table, &kin[i].difference, 2);
-        if (isnan(kin[i].p)) {
-            for (int c = 0; c < 2; c++) lk_table_none(table, "the difference is the same for all sources");
-        } else {
-            lk_table_p(table, kin[i].p);
-            lk_table_p(table, p[at++]);
-        }
-    }
-    lk_table_note(table,
-                  "The primary judge's score less the secondary's, averaged by editor and source; baseline arm. A "
-                  "judge who is stricter with all editors alike cancels out. No judge is neutral: Qwen2.5-VL encodes "
-                  "the prompts of Qwen-Image-Edit and Step1X-Edit, Mistral-Small those of FLUX.2. Student's t over "
-                  "sources, %g%%; adjusted: Benjamini-Hochberg over this table. A difference may have a real reason; "
-                  "the table of judges against raters tells.",
-                  100 * (1 - report->options.alpha));
-    table->no_data = !n_p && !kin[0].difference.n;
-    return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
-}
-
 /* One threshold moved at a time. */
 static enum lk_code table_thresholds(struct lk_report *report) {
     static const struct {
@@ -277,7 +128,5 @@ static enum lk_code table_thresholds(struct lk_report *report) {
 
 enum lk_code lk_report_tables_robustness(struct lk_report *report) {
     LK_TRY(table_rounding(report));
-    LK_TRY(table_judges(report));
-    LK_TRY(table_kinship(report));
     return table_thresholds(report);
 }

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from irrCAC.raw import CAC
 from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
+from scipy.stats import t as student
 
 import stats_cases as sc
 
@@ -125,7 +126,7 @@ def difference():
         rated = [[(y, f) for y, f in g if y is not None] for g in groups]
         n = sum(len(r) for r in rated)
         if n < 2:
-            rows.append([NAN] * 6)
+            rows.append([NAN] * 8)
             continue
         whole, r = slope(rated)
         low_r = math.tanh(math.atanh(max(-0.999, min(r, 1 - 1e-15))) - float(z) / math.sqrt(n - len(groups) - 2)) if n - len(groups) > 2 else 0
@@ -134,7 +135,7 @@ def difference():
             lam = [whole] * 2 if n >= 200 else [slope([p[1 - half :: 2] for p in rated])[0] for half in (0, 1)]
         row = []
         for use in (lam, [Fraction(0)] * 2):
-            value = variance = Fraction(0)
+            value = variance = squares = Fraction(0)
             for group, pairs in zip(groups, rated):
                 mean_f, share = sum(f for _, f in group) / len(group), Fraction(len(group), total)
                 of = [Fraction(0)] * 2 if len(pairs) == len(group) else use
@@ -142,11 +143,14 @@ def difference():
                 m = sum(e) / len(e)
                 s2 = sum((v - m) ** 2 for v in e) / (len(e) - 1)
                 value += share * m
-                variance += share**2 * (1 - Fraction(len(e), len(group))) * s2 / len(e)
-            row += [float(value), math.sqrt(variance)]
+                part = share**2 * (1 - Fraction(len(e), len(group))) * s2 / len(e)
+                variance += part
+                squares += part**2 / (len(e) - 1)
+            reach = student.ppf(0.975, float(variance**2 / squares)) * math.sqrt(variance) if squares else 0.0
+            row += [float(value), math.sqrt(variance), float(value) + reach]
         rows.append(digits([*row, float(r), n_strata - len(groups)]))
-    names = ["mean", "error", "mean_rated", "error_rated", "correlation", "merged"]
-    sc.write("difference", rows, inputs, names, ["numpy"], "by the definition, in fractions")
+    names = ["mean", "error", "high", "mean_rated", "error_rated", "high_rated", "correlation", "merged"]
+    sc.write("difference", rows, inputs, names, ["numpy", "scipy"], "by the definition, in fractions")
 
 
 ALL = [gwet, prediction_powered, difference]

@@ -68,7 +68,9 @@ enum lk_code lk_prediction_powered_mean(const double *y, const double *judged, s
     double variance = rest / rated.n + lambda * lambda * others.ff / others.n / others.n;
     interval(&out->estimate, lambda * others.f + rated.y - lambda * rated.f, variance, confidence);
     interval(&out->rated_only, rated.y, alone, confidence);
-    out->judged_only = all.f, out->lambda = lambda, out->standard_error = sqrt(variance);
+    out->judged_only = all.f, out->lambda = lambda;
+    out->error.standard_error = sqrt(variance), out->error_rated.standard_error = sqrt(alone);
+    out->error.df = out->error_rated.df = INFINITY;
     out->correlation = correlation_of(&rated);
     out->effective_n = variance > 0 ? rated.n * alone / variance : 0;
     return LK_OK;
@@ -135,24 +137,29 @@ static void choose(const struct draw *d, int n_places, const struct moments *all
     }
 }
 
-/* The mean over the strata's items, by their sizes; the variance of a draw without replacement. */
-static double weighted(const struct draw *d, bool corrected, double *variance) {
-    double value = 0;
-    *variance = 0;
+/* The mean over the strata's items, by their sizes; the variance of a draw without replacement, and what degrees of
+ * freedom a variance of so many small ones has (Satterthwaite; Cochran 5.16). */
+static void weighted(const struct draw *d, bool corrected, double confidence, struct lk_number *number,
+                     struct lk_prediction_error *error) {
+    double value = 0, variance = 0, squares = 0;
     for (int h = 0; h < d->n_strata; h++) {
         const struct stratum *s = &d->strata[h];
         const struct moments *m = corrected ? &s->corrected : &s->rated;
         if (m->n < 2) continue; /* nothing was left in it */
         double share = s->judged.n / (double)d->n;
+        double part = share * share * (1 - m->n / s->judged.n) * m->yy / (m->n - 1) / m->n;
         value += share * m->y;
-        *variance += share * share * (1 - m->n / s->judged.n) * m->yy / (m->n - 1) / m->n;
+        variance += part;
+        squares += part * part / (m->n - 1);
     }
-    return value;
+    *error = (struct lk_prediction_error){sqrt(variance), squares > 0 ? variance * variance / squares : 0};
+    double reach = error->df > 0 ? lk_t_quantile(0.5 + confidence / 2, error->df) * error->standard_error : 0;
+    number->value = value, number->low = value - reach, number->high = value + reach;
 }
 
 static void estimate(struct draw *d, double confidence, struct lk_prediction_powered *out) {
     struct moments all, judged = {0};
-    double lambda[2], variance, alone;
+    double lambda[2];
     out->merged_strata = merge(d);
     for (size_t i = 0; i < d->n; i++) {
         struct stratum *s = stratum_of(d, i);
@@ -177,11 +184,11 @@ static void estimate(struct draw *d, double confidence, struct lk_prediction_pow
         add(&s->corrected, d->y[i] - of_item * (d->judged[i] - s->judged.f), 0);
         out->lambda += of_item / all.n;
     }
-    double value = weighted(d, true, &variance), value_alone = weighted(d, false, &alone);
-    interval(&out->estimate, value, variance, confidence);
-    interval(&out->rated_only, value_alone, alone, confidence);
-    out->judged_only = judged.f, out->standard_error = sqrt(variance), out->correlation = correlation_of(&all);
-    out->effective_n = variance > 0 ? all.n * alone / variance : 0;
+    weighted(d, true, confidence, &out->estimate, &out->error);
+    weighted(d, false, confidence, &out->rated_only, &out->error_rated);
+    double ratio = out->error.df > 0 ? out->error_rated.standard_error / out->error.standard_error : 0;
+    out->judged_only = judged.f, out->correlation = correlation_of(&all);
+    out->effective_n = all.n * ratio * ratio;
 }
 
 enum lk_code lk_difference_estimate(const double *judged, const double *y, const unsigned char *rated,

@@ -5,11 +5,15 @@
 
 #include "eval/stats/stats.h"
 
+struct lk_prediction_error {
+    double standard_error, df; /* infinite: a normal interval; 0: there is no error */
+};
+
 struct lk_prediction_powered {
-    struct lk_number estimate;   /* n: the rated items; a normal interval */
-    struct lk_number rated_only; /* what the ratings say without the judge */
-    double judged_only;          /* what the judge says without the ratings */
-    double standard_error;
+    struct lk_number estimate;                     /* n: the rated items; a normal interval, of strata Student's t */
+    struct lk_number rated_only;                   /* what the ratings say without the judge */
+    double judged_only;                            /* what the judge says without the ratings */
+    struct lk_prediction_error error, error_rated; /* of the two */
     double lambda;      /* how much of the judge is taken, the mean over rated items; 0: none */
     double correlation; /* of judge and people (within strata), 0 where one of them does not vary */
     double effective_n; /* ratings that would do without the judge, 0 where the error is 0 */
@@ -27,7 +31,8 @@ enum lk_code lk_prediction_powered_mean(const double *y, const double *judged, s
  * stratum (stratum [n], 0 to n_strata - 1; NULL: one). lambda is the slope of y on judged within strata; below 200
  * ratings every second item of a stratum has that of the others, so that an item does not choose its own; 0 in a
  * stratum that is rated whole, and where the correlation may be below 0.2 (95 %, one side of a two-sided interval). y
- * is read where rated only. LK_E_INPUT: a stratum outside. */
+ * is read where rated only. Degrees of freedom of the interval: Satterthwaite's, as strata have few ratings each.
+ * LK_E_INPUT: a stratum outside. */
 enum lk_code lk_difference_estimate(const double *judged, const double *y, const unsigned char *rated,
                                     const int32_t *stratum, size_t n, int n_strata, double confidence,
                                     struct lk_prediction_powered *out);

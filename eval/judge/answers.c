@@ -28,7 +28,7 @@ struct parse {
     int8_t role;
     uint8_t presentation;
     struct lk_store texts; /* of this answer, forgotten with it */
-    const char *evidence, *item_id, *raw, *digest;
+    const char *evidence, *item_id, *raw, *digest, *check, *judge, *model;
 };
 
 static bool is_years(const char *key) { return !strcasecmp(key, "age_years"); }
@@ -150,6 +150,12 @@ static void read_member(struct parse *p, const char *key) {
         copy_string(p, &p->item_id);
     else if (!strcasecmp(key, "prompt_sha256"))
         copy_string(p, &p->digest);
+    else if (!strcasecmp(key, "judge_check"))
+        copy_string(p, &p->check);
+    else if (!p->judge && !strcasecmp(key, "judge"))
+        copy_string(p, &p->judge);
+    else if (!p->model && !strcasecmp(key, "model"))
+        copy_string(p, &p->model);
     else if (!strcasecmp(key, "answer") || !strcasecmp(key, "raw"))
         copy_string(p, &p->raw);
     else
@@ -262,22 +268,37 @@ static enum lk_code look_up(struct lk_dataset *data, const char *id, bool known_
     return lk_dataset_item(data, id, strlen(id), at);
 }
 
+/* Scores of a judge to whom each picture was the other: as if they had not been. */
+static void change_places(int prompt, struct lk_judge_answer *answer) {
+    uint8_t *age = &answer->score[LK_AXIS_AGE_DRIFT], *skin = &answer->score[LK_AXIS_SKIN_TONE];
+    if (*skin) *skin = (uint8_t)(6 - *skin);
+    if (*age && prompt != LK_PROMPT_V03) *age = (uint8_t)(6 - *age);
+}
+
 /* The item is added last: a rejected record leaves nothing behind. */
 static enum lk_code read_record(struct lk_dataset *data, const struct lk_json_record *record, struct parse *p,
                                 const struct lk_judge_import *import, struct lk_judge_report *report) {
     int32_t at;
     struct lk_judge_answer answer;
     if (!p->item_id) return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
+    if (strcmp(p->check ? p->check : "", import->check ? import->check : ""))
+        return lk_fail(LK_E_INPUT,
+                       "judge_check: expected %s, got %s: what is asked to check a judge is no score of the study",
+                       import->check ? import->check : "none", p->check ? p->check : "none");
     LK_TRY(lk_dataset_id_prompt(p->item_id, strlen(p->item_id), &p->prompt));
     if (import->check_digest && p->digest) LK_TRY(import->check_digest(import->context, p->item_id, p->digest));
     bool raw = p->raw && !p->has_inner;
     LK_TRY(lk_judge_answer_read(raw ? p->raw : record->text, raw ? strlen(p->raw) : record->n, p->prompt, &p->texts,
                                 &answer));
+    if (import->check && !strcmp(import->check, "roles")) change_places(p->prompt, &answer);
     LK_TRY(look_up(data, p->item_id, import->known_only, &at));
     if (at < 0) {
         report->n_unknown++;
         return lk_rejects_add(&report->rejects, record->line, p->item_id, "no such item in this run");
     }
+    if (!*report->judge && p->judge) /* of a server's answers the model, as it is called there */
+        snprintf(report->judge, sizeof report->judge, "%s",
+                 !strcmp(p->judge, "openai") && p->model ? p->model : p->judge);
     return store(data, at, &answer, import, report);
 }
 

@@ -40,11 +40,15 @@ struct lk_judge_import {
     /* When set: looks at a record's "prompt_sha256", where there is one; LK_E_INPUT with a reason refuses it. */
     enum lk_code (*check_digest)(const void *context, const char *item_id, const char *sha256);
     const void *context;
+    /* What check of a judge records must be of ("judge_check", eval/judge/prompt.h); NULL: of none. Of "roles" skin
+     * tone and age are mirrored back. */
+    const char *check;
 };
 
 struct lk_judge_report {
     size_t n_records, n_matched, n_unknown, n_invalid;
     size_t n_repeated;         /* valid answers equal to an earlier one of the same item */
+    char judge[128];           /* who judged, as the first record says that does; "" */
     struct lk_rejects rejects; /* unknown and invalid records */
 };
 

@@ -43,6 +43,17 @@ int lk_judge_prompt_parse(const char *name) {
     return -1;
 }
 
+const char *lk_judge_check_name(enum lk_judge_check check) {
+    static const char *const names[] = {NULL, "order", "roles", "repeat", "repeat2"};
+    return names[check];
+}
+
+int lk_judge_check_parse(const char *name) {
+    for (int i = 1; name && i < LK_N_CHECKS; i++)
+        if (!strcmp(name, lk_judge_check_name((enum lk_judge_check)i))) return i;
+    return name ? -1 : LK_CHECK_NONE;
+}
+
 const char *lk_judge_image_name(enum lk_judge_image image) {
     static const char *const names[] = {"", "source", "edited", "preserved", "source_male", "source_female"};
     return names[image];
@@ -163,7 +174,10 @@ static void add(struct lk_judge_message *m, const char *text, enum lk_judge_imag
 }
 
 static enum lk_code ask_axes(const struct lk_judge_prompts *p, const struct lk_item *item,
-                             const struct lk_prompt *prompt, enum lk_judge_prompt kind, struct lk_judge_message *out) {
+                             const struct lk_prompt *prompt, const struct lk_judge_ask *ask,
+                             struct lk_judge_message *out) {
+    const enum lk_judge_prompt kind = ask->prompt;
+    const bool swapped = ask->check == LK_CHECK_ROLES, reversed = ask->check == LK_CHECK_ORDER;
     char age[64], target[16];
     snprintf(age, sizeof age, "%s (about %d)", lk_factor_display(LK_FACTOR_AGE, item->age), lk_age_midpoint(item->age));
     snprintf(target, sizeof target, "%d", lk_age_midpoint(item->age) + 30);
@@ -179,8 +193,10 @@ static enum lk_code ask_axes(const struct lk_judge_prompts *p, const struct lk_i
                           : v03                             ? V1_V03
                                                             : V1;
     LK_TRY(fill(p->templates[which], values, out));
-    add(out, "SOURCE IMAGE:", LK_JUDGE_SOURCE);
-    add(out, "EDITED IMAGE:", LK_JUDGE_EDITED);
+    for (int i = 0; i < 2; i++) {
+        bool edited = (i == 1) != reversed;
+        add(out, edited ? "EDITED IMAGE:" : "SOURCE IMAGE:", edited != swapped ? LK_JUDGE_EDITED : LK_JUDGE_SOURCE);
+    }
     return LK_OK;
 }
 
@@ -227,6 +243,8 @@ enum lk_code lk_judge_message(const struct lk_judge_prompts *prompts, const char
     if (is_w && !composite && legacy)
         return lk_fail(LK_E_INPUT, "%s: the legacy prompts ask of two people in one picture, and this is of one",
                        item_id);
+    if (ask->check && (is_w || legacy))
+        return lk_fail(LK_E_INPUT, "%s: a check asks for the five scores again, and this item has none", item_id);
     out->question = ask->pairwise ? LK_ASKED_PAIR
                     : composite   ? LK_ASKED_ROLE
                     : is_w        ? LK_ASKED_PRESENTATION
@@ -235,7 +253,7 @@ enum lk_code lk_judge_message(const struct lk_judge_prompts *prompts, const char
     LK_TRY(ask->pairwise ? ask_pair(prompts, ask->preserved_first, out)
            : composite   ? ask_role(prompts, prompt, ask->prompt, out)
            : is_w        ? ask_presentation(prompt, out)
-                         : ask_axes(prompts, &item, prompt, ask->prompt, out));
+                         : ask_axes(prompts, &item, prompt, ask, out));
     add(out, out->prompt, LK_JUDGE_NO_IMAGE);
     return LK_OK;
 }

@@ -55,10 +55,23 @@ struct lk_judge_message {
     char sha256[65]; /* of the prompt */
 };
 
+/* What is asked to learn how far scores depend on what they should not. They are never scores of the study. */
+enum lk_judge_check {
+    LK_CHECK_NONE,
+    LK_CHECK_ORDER,  /* the edited picture first, with its own label: every score should stay */
+    LK_CHECK_ROLES,  /* the pictures change places under their labels: skin tone and age mirror, race and gender stay */
+    LK_CHECK_REPEAT, /* asked again, with other seeds */
+    LK_CHECK_REPEAT2,
+    LK_N_CHECKS,
+};
+const char *lk_judge_check_name(enum lk_judge_check check); /* "order", NULL for none */
+int lk_judge_check_parse(const char *name);                 /* NULL: LK_CHECK_NONE; -1 when it is none of them */
+
 struct lk_judge_ask {
     enum lk_judge_prompt prompt;
-    bool pairwise;        /* legacy: compare the arms of the pair that the item belongs to */
-    bool preserved_first; /* ... with the preserved arm as image A */
+    bool pairwise;             /* legacy: compare the arms of the pair that the item belongs to */
+    bool preserved_first;      /* ... with the preserved arm as image A */
+    enum lk_judge_check check; /* of the five axes alone */
 };
 
 struct lk_judge_prompts;

@@ -268,7 +268,7 @@ static bool not_asked(const struct lk_chat_answer *said, struct lk_seen *v) {
 static enum lk_code attempt_all(const struct lk_seeing_judge *judge, const struct lk_judge_item *items, int n,
                                 int attempt, struct lk_seen *verdicts) {
     struct round r = {0};
-    uint64_t seed = 1 + (uint64_t)attempt;
+    uint64_t seed = judge->seed + 1 + (uint64_t)attempt;
     enum lk_code rc = make_round(&r, n);
     for (int i = 0; !rc && i < n; i++)
         if (!verdicts[i].valid && !verdicts[i].code) add_question(&r, judge, items, i, form_of(judge, &items[i]), seed);

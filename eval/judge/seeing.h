@@ -31,6 +31,7 @@ struct lk_seeing_judge {
     int n_slots;                /* answers at a time */
     int64_t max_new_tokens;     /* of a free answer; 0: LK_JUDGE_NEW_TOKENS */
     enum lk_code (*tick)(void); /* before each token; NULL: none */
+    uint64_t seed;              /* of the first attempt, less 2 */
     int64_t max_string_tokens;  /* of each string of a form; 0: LK_JUDGE_STRING_TOKENS */
     struct lk_token_bytes tokens;
     struct lk_form form; /* of a whole answer */

@@ -272,6 +272,47 @@ static void a_file_is_read_line_by_line(void **state) {
     lk_dataset_free(&data);
 }
 
+/* What was asked to check a judge is read as that check and as no score; from the other's place skin and age mirror. */
+static void checks_are_no_scores(void **state) {
+    (void)state;
+    static const char lines[] =
+        "{\"item_id\":\"flux_20s_male_black_O-01\",\"judge\":\"mistral3\",\"model\":\"m\",\"judge_check\":\"roles\","
+        "\"scores\":{\"edit_success\":1,\"skin_tone\":2,\"race_drift\":4,\"gender_drift\":5,\"age_drift\":5}}\n"
+        "{\"item_id\":\"flux_20s_male_black_V-03\",\"judge_check\":\"roles\","
+        "\"scores\":{\"edit_success\":1,\"skin_tone\":3,\"race_drift\":1,\"gender_drift\":1,\"age_drift\":5}}\n";
+    static const char *const checks[] = {NULL, "order", "roles"};
+    static const uint8_t mirrored[2][LK_N_AXES] = {{1, 4, 4, 5, 1}, {1, 3, 1, 1, 5}};
+    for (int i = 0; i < 3; i++) {
+        struct lk_dataset data;
+        struct lk_judge_report report = {0};
+        lk_dataset_init(&data);
+        const struct lk_judge_import import = {.slot = 1, .check = checks[i]};
+        assert_ok(lk_judge_answers_read(&data, lines, sizeof lines - 1, "x", &import, &report));
+        assert_int_equal(report.n_matched, i == 2 ? 2 : 0);
+        assert_int_equal(report.n_invalid, i == 2 ? 0 : 2);
+        if (i < 2) assert_non_null(strstr(report.rejects.list[0].reason, "got roles"));
+        assert_string_equal(report.judge, i == 2 ? "mistral3" : "");
+        for (size_t k = 0; k < data.n_items; k++) assert_memory_equal(data.items[k].judge[1], mirrored[k], LK_N_AXES);
+        lk_judge_report_free(&report);
+        lk_dataset_free(&data);
+    }
+    /* a file without a check, where one is expected; a server's model by its name */
+    static const char plain[] =
+        "{\"item_id\":\"flux_20s_male_black_O-01\",\"judge\":\"openai\",\"model\":\"m\","
+        "\"scores\":{\"edit_success\":1,\"skin_tone\":2,\"race_drift\":4,\"gender_drift\":5,\"age_drift\":5}}\n";
+    for (int i = 0; i < 2; i++) {
+        struct lk_dataset data;
+        struct lk_judge_report report = {0};
+        lk_dataset_init(&data);
+        const struct lk_judge_import import = {.check = checks[i]};
+        assert_ok(lk_judge_answers_read(&data, plain, sizeof plain - 1, "x", &import, &report));
+        assert_int_equal(report.n_invalid, i);
+        assert_string_equal(report.judge, i ? "" : "m");
+        lk_judge_report_free(&report);
+        lk_dataset_free(&data);
+    }
+}
+
 static void arrays_that_are_none(void **state) {
     (void)state;
     static const char *const texts[] = {"[",       "[{}",   "[{},]", "[{}] {}",      "[1]",
@@ -319,7 +360,8 @@ int main(void) {
         cmocka_unit_test(answers_that_are_read),    cmocka_unit_test(years_become_levels),
         cmocka_unit_test(answers_that_are_refused), cmocka_unit_test(roles_of_experiment_3),
         cmocka_unit_test(verdicts_of_python),       cmocka_unit_test(a_file_is_read_line_by_line),
-        cmocka_unit_test(arrays_that_are_none),     cmocka_unit_test(no_memory_leaves_nothing),
+        cmocka_unit_test(checks_are_no_scores),     cmocka_unit_test(arrays_that_are_none),
+        cmocka_unit_test(no_memory_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

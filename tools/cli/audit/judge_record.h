@@ -8,6 +8,7 @@
 struct judge_record {
     const char *slot, *family, *mode, *prompt_version, *dtype;
     const char *order;  /* NULL: no comparison */
+    const char *check;  /* NULL: none */
     const char *server; /* where it was asked; NULL: here */
     char model[256], weights_identity[65];
     unsigned quantized;

@@ -77,13 +77,14 @@ static enum lk_code check_record(const struct runner *r, const struct lk_fields 
                                        {"weights_identity", mine->weights_identity},
                                        {"mode", mine->mode},
                                        {"prompt_version", mine->prompt_version},
-                                       {"dtype", mine->dtype}};
+                                       {"dtype", mine->dtype},
+                                       {"judge_check", mine->check}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         const struct lk_field *field = lk_fields_find(fields, expected[i][0]);
-        if (field && !strcmp(field->text, expected[i][1])) continue;
+        if (field ? expected[i][1] && !strcmp(field->text, expected[i][1]) : !expected[i][1]) continue;
         return lk_fail(LK_E_CHANGED,
                        "%s: line %zu: %s: expected %s as in this run, got %s; give another file, or the same settings",
-                       path, line, expected[i][0], expected[i][1], lk_field_shown(field));
+                       path, line, expected[i][0], expected[i][1] ? expected[i][1] : "none", lk_field_shown(field));
     }
     return LK_OK;
 }
@@ -316,6 +317,11 @@ static enum lk_code check_arguments(const struct cli_arguments *a) {
     if (!a->review.slot) return lk_fail(LK_E_USAGE, "judge run: expected --slot primary or secondary");
     if (a->review.pairwise && strcmp(a->review.judge_prompt, "legacy"))
         return lk_fail(LK_E_USAGE, "--pairwise: needs --judge-prompt legacy");
+    if (a->report.check && (!strcmp(a->review.judge_prompt, "legacy")))
+        return lk_fail(LK_E_USAGE, "--check: goes without --judge-prompt legacy, which asks for no scores");
+    if (a->report.check && !strncmp(a->report.check, "repeat", 6) && !strcmp(a->review.mode, "direct"))
+        return lk_fail(LK_E_USAGE, "--check %s: goes without --mode direct, which reads the same scores each time",
+                       a->report.check);
     if (a->review.server && (strcmp(a->review.mode, "free") || !strcmp(a->review.judge_prompt, "legacy")))
         return lk_fail(LK_E_USAGE, "--openai-url: goes with --mode free and without --judge-prompt legacy: a server's "
                                    "model can be asked, but not be made to fill in a form");
@@ -353,14 +359,17 @@ static enum lk_code open_judge(struct runner *r) {
     r->record.slot = a->review.slot;
     r->record.mode = a->review.mode;
     r->record.prompt_version = a->review.judge_prompt;
+    r->record.check = a->report.check;
     r->ask = (struct lk_judge_ask){.prompt = (enum lk_judge_prompt)lk_judge_prompt_parse(a->review.judge_prompt),
-                                   .pairwise = a->review.pairwise};
+                                   .pairwise = a->review.pairwise,
+                                   .check = (enum lk_judge_check)lk_judge_check_parse(a->report.check)};
     r->judge = (struct lk_seeing_judge){.chat = r->chat,
                                         .dev = r->device,
                                         .server = r->judge.server,
                                         .n_slots = (int)a->review.batch,
                                         .max_new_tokens = a->max_new_tokens,
                                         .tick = cli_signals_check};
+    if (r->ask.check >= LK_CHECK_REPEAT) r->judge.seed = 100 * (uint64_t)(1 + r->ask.check - LK_CHECK_REPEAT);
     r->judge.mode = !strcmp(a->review.mode, "free")     ? LK_JUDGE_FREE
                     : !strcmp(a->review.mode, "forced") ? LK_JUDGE_FORCED
                                                         : LK_JUDGE_DIRECT;

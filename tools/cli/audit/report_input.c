@@ -31,13 +31,19 @@ static enum lk_code read_scores(struct lk_dataset *data, const char *path) {
     return rc;
 }
 
-static enum lk_code read_answers(struct cli_report_input *in, const char *path, int slot, answers_fn read) {
+static enum lk_code read_answers(struct cli_report_input *in, const char *path, int slot, const char *check,
+                                 answers_fn read) {
     struct lk_judge_report report = {0};
     char *text;
     size_t n;
     LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
-    enum lk_code rc = read(&in->data, text, n, path, &(struct lk_judge_import){.slot = slot}, &report);
+    const struct lk_judge_import import = {.slot = slot, .check = slot ? check : NULL};
+    enum lk_code rc = read(&in->data, text, n, path, &import, &report);
     lk_free(text);
+    if (!rc && *report.judge && !*in->options.judges[slot]) {
+        in->options.judges[slot] = lk_dataset_text(&in->data, report.judge, strlen(report.judge));
+        if (!in->options.judges[slot]) rc = lk_fail(LK_E_NOMEM, "report: out of memory for a judge's name");
+    }
     if (!rc) {
         lk_log(LK_LOG_INFO, "%s: %zu answers matched, %zu repeated, %zu unknown, %zu invalid", path, report.n_matched,
                report.n_repeated, report.n_unknown, report.n_invalid);
@@ -74,14 +80,14 @@ static enum lk_code read_legacy(struct cli_report_input *in, const struct cli_re
 }
 
 static enum lk_code read_judges(struct cli_report_input *in, const struct cli_report_arguments *a) {
-    if (a->primary) LK_TRY(read_answers(in, a->primary, 0, lk_judge_answers_read));
-    if (a->secondary) LK_TRY(read_answers(in, a->secondary, 1, lk_judge_answers_read));
+    if (a->primary) LK_TRY(read_answers(in, a->primary, 0, NULL, lk_judge_answers_read));
+    if (a->secondary) LK_TRY(read_answers(in, a->secondary, 1, a->check, lk_judge_answers_read));
     if (!a->pixel) return LK_OK;
     if (a->primary && a->secondary)
         return lk_fail(LK_E_USAGE, "--pixel: both judges are given; it can stand for one of them only");
     int slot = a->primary ? 1 : 0;
     if (!*in->options.judges[slot]) in->options.judges[slot] = "pixels";
-    return read_answers(in, a->pixel, slot, lk_pixel_scores_read);
+    return read_answers(in, a->pixel, slot, NULL, lk_pixel_scores_read);
 }
 
 enum rating_file { RATINGS, GOLD, PARTICIPANTS };

@@ -366,7 +366,8 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "what it thought of each score from 1 to 5; the same command goes on after a stop. For a judge that runs "
              "elsewhere, prompt prints what it is to be asked about an output or outputs; import reads its answers "
              "strictly, names the ones refused and prints the others as JSON lines with the prompt's SHA-256; "
-             "agreement compares two judges axis by axis. Exit code 6 if some could not be judged or read, 3 if none.",
+             "agreement compares two judges axis by axis, or with --check a judge with itself. Exit code 6 if some "
+             "could not be judged or read, 3 if none.",
          .examples = judge_examples},
     [CLI_REVIEW] =
         {.name = "review",

@@ -159,8 +159,7 @@ struct round {
 
 static enum lk_code run_round(struct round *r, const struct lk_seeing_judge *judge, bool *again,
                               struct lk_extracted *out) {
-    LK_TRY(lk_chat_ask(judge->chat, judge->dev, &judge->tokens, r->questions, r->n, judge->n_slots, judge->tick,
-                       r->answers));
+    LK_TRY(lk_seeing_judge_ask(judge, r->questions, r->n, r->answers));
     for (int i = 0; i < r->n; i++) {
         const struct lk_chat_answer *said = &r->answers[i];
         struct lk_extracted *e = &out[r->source[i]];

@@ -250,11 +250,10 @@ static void add_question(struct round *r, const struct lk_seeing_judge *judge, c
     r->item[r->n++] = item;
 }
 
-static enum lk_code ask_round(struct round *r, const struct lk_seeing_judge *judge) {
-    if (judge->server)
-        return lk_judge_server_ask(judge->server, r->questions, r->n, judge->n_slots, judge->tick, r->answers);
-    return lk_chat_ask(judge->chat, judge->dev, &judge->tokens, r->questions, r->n, judge->n_slots, judge->tick,
-                       r->answers);
+enum lk_code lk_seeing_judge_ask(const struct lk_seeing_judge *judge, const struct lk_chat_question *questions, int n,
+                                 struct lk_chat_answer *answers) {
+    if (judge->server) return lk_judge_server_ask(judge->server, questions, n, judge->n_slots, judge->tick, answers);
+    return lk_chat_ask(judge->chat, judge->dev, &judge->tokens, questions, n, judge->n_slots, judge->tick, answers);
 }
 
 static bool not_asked(const struct lk_chat_answer *said, struct lk_seen *v) {
@@ -272,7 +271,7 @@ static enum lk_code attempt_all(const struct lk_seeing_judge *judge, const struc
     enum lk_code rc = make_round(&r, n);
     for (int i = 0; !rc && i < n; i++)
         if (!verdicts[i].valid && !verdicts[i].code) add_question(&r, judge, items, i, form_of(judge, &items[i]), seed);
-    if (!rc) rc = ask_round(&r, judge);
+    if (!rc) rc = lk_seeing_judge_ask(judge, r.questions, r.n, r.answers);
     for (int i = 0; !rc && i < r.n; i++) {
         struct lk_seen *v = &verdicts[r.item[i]];
         if (!not_asked(&r.answers[i], v)) rc = read_answer(&items[r.item[i]], &r.answers[i], seed, v);
@@ -309,7 +308,7 @@ static enum lk_code read_axes(const struct lk_seeing_judge *judge, const struct 
             r.questions[r.n - 1].n_shared_images = 0;
             r.questions[r.n - 1].request.generation.max_new_tokens = 1;
         }
-    if (!rc) rc = ask_round(&r, judge);
+    if (!rc) rc = lk_seeing_judge_ask(judge, r.questions, r.n, r.answers);
     for (int i = 0; !rc && i < r.n; i++) {
         struct lk_seen *v = &verdicts[r.item[i]];
         if (not_asked(&r.answers[i], v)) continue;

@@ -45,6 +45,10 @@ void lk_seeing_judge_close(struct lk_seeing_judge *judge);
 void lk_seeing_judge_request(const struct lk_seeing_judge *judge, const struct lk_chat_message *message, uint64_t seed,
                              int64_t max_new_tokens, struct lk_chat_request *out);
 
+/* Asks the model, here or on its server. Codes and answers [n] as lk_chat_ask and lk_judge_server_ask. */
+enum lk_code lk_seeing_judge_ask(const struct lk_seeing_judge *judge, const struct lk_chat_question *questions, int n,
+                                 struct lk_chat_answer *answers);
+
 struct lk_judge_item {
     const char *item_id;
     const struct lk_judge_message *message;

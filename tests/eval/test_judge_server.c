@@ -10,6 +10,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/text.h"
+#include "eval/judge/features.h"
 #include "eval/judge/seeing.h"
 #include "tests/common/test.h"
 
@@ -367,8 +368,48 @@ static void bad_settings_and_signals(void **state) {
     close_bench(&b);
 }
 
+#define FEATURES(prompt)                                                                                               \
+    "{\"choices\":[{\"message\":{\"content\":\"{\\\"skin_tone\\\":\\\"deep\\\",\\\"face_shape\\\":\\\"oval\\\","       \
+    "\\\"eyes\\\":\\\"dark\\\",\\\"nose\\\":\\\"broad\\\",\\\"lips\\\":\\\"full\\\",\\\"hair\\\":\\\"grey\\\","        \
+    "\\\"distinctive_features\\\":\\\"none\\\",\\\"identity_prompt\\\":\\\"" prompt "\\\"}\"}}]}"
+
+/* Features are asked as scores are: the picture first, again when a group is named, and no more when it is lost. */
+static void features_are_asked_there(void **state) {
+    static const struct step steps[] = {{.head = OK, .body = FEATURES("Maintain the person's look as an Asian man.")},
+                                        {.head = OK, .body = FEATURES("Maintain the person's deep skin.")},
+                                        {.head = "HTTP/1.1 401 No\r\n"}};
+    struct bench b;
+    struct lk_extracted e;
+    (void)state;
+    open_bench(&b, start(steps, 3), NULL, 0, 60000);
+    const struct lk_image *picture = &b.items[0].images[LK_JUDGE_SOURCE];
+    assert_ok(lk_features_extract(&b.judge, "what is kept?", picture, 1, &e));
+    assert_true(e.found && !e.code && !e.features.leak && !e.composed && e.n_attempts == 2);
+    assert_string_equal(e.features.texts[LK_N_FEATURES - 1], "Maintain the person's deep skin.");
+    lk_extracted_free(&e);
+    for (int i = 0; i < 2; i++) {
+        cJSON *root = body_of(server.seen[i]);
+        assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(root, "max_tokens")) == LK_FEATURE_NEW_TOKENS);
+        assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(root, "seed")) == 2 + i);
+        const cJSON *parts =
+            cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(root, "messages"), 0), "content");
+        assert_int_equal(cJSON_GetArraySize(parts), 2);
+        assert_non_null(cJSON_GetObjectItem(cJSON_GetArrayItem(parts, 0), "image_url"));
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(parts, 1), "text")),
+                            "what is kept?");
+        cJSON_Delete(root);
+    }
+    assert_ok(lk_features_extract(&b.judge, "what is kept?", picture, 1, &e));
+    assert_true(e.code && !e.found);
+    lk_extracted_free(&e);
+    assert_true(lk_judge_server_state(b.server) != LK_OK);
+    close_bench(&b);
+    stop();
+}
+
 int main(void) {
-    static const struct CMUnitTest tests[] = {cmocka_unit_test(sends_the_question_and_reads_the_answer),
+    static const struct CMUnitTest tests[] = {cmocka_unit_test(features_are_asked_there),
+                                              cmocka_unit_test(sends_the_question_and_reads_the_answer),
                                               cmocka_unit_test(tries_again),
                                               cmocka_unit_test(a_server_that_stalls_is_left),
                                               cmocka_unit_test(one_that_cannot_be_asked_is_named),

@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "eval/judge/features.h"
 #include "eval/scores/fields.h"
+#include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/signals.h"
@@ -76,8 +77,13 @@ static bool fill(cJSON *line, const struct extractor *x, const char *id, const s
     if (ok && !e->found) ok = cJSON_AddTrueToObject(line, "no_feature_prompt") != NULL;
     if (ok && e->features.leak) ok = cJSON_AddTrueToObject(line, "label_leak") != NULL;
     if (ok && e->composed) ok = cJSON_AddTrueToObject(line, "composed") != NULL;
+    const struct cli_arguments *a = x->arguments;
+    if (ok && x->judge.server)
+        ok = cJSON_AddStringToObject(line, "model", a->model) &&
+             cJSON_AddStringToObject(line, "server", a->review.server);
     return ok && cJSON_AddBoolToObject(line, "constrained", x->judge.mode == LK_JUDGE_FORCED) &&
-           cJSON_AddStringToObject(line, "extractor", lk_chat_family(x->chat)) && add_attempts(line, e);
+           cJSON_AddStringToObject(line, "extractor", x->judge.server ? "openai" : lk_chat_family(x->chat)) &&
+           add_attempts(line, e);
 }
 
 static enum lk_code write_line(struct extractor *x, const char *id, const struct lk_extracted *e) {
@@ -122,27 +128,42 @@ static enum lk_code extract_one(struct extractor *x, const struct cli_pair *sour
     return rc;
 }
 
+static enum lk_code open_extractor(struct extractor *x) {
+    const struct cli_arguments *a = x->arguments;
+    x->judge = (struct lk_seeing_judge){.n_slots = 1, .max_new_tokens = a->max_new_tokens, .tick = cli_signals_check};
+    x->judge.mode = !strcmp(a->review.mode, "forced") ? LK_JUDGE_FORCED : LK_JUDGE_FREE;
+    if (a->review.server) {
+        LK_TRY(cli_judge_server(a, &x->judge.server));
+        lk_log(LK_LOG_INFO, "%s on %s: pictures are sent there", a->model, a->review.server);
+    } else {
+        LK_TRY(cli_device_open(&a->job.run, &x->device));
+        LK_TRY(lk_chat_open(&x->chat, a->model, cli_dtype(&a->job.run)));
+        lk_log(LK_LOG_INFO, "%s in %s on %s", lk_chat_family(x->chat), a->job.run.dtype, x->device->name);
+    }
+    x->judge.chat = x->chat;
+    x->judge.dev = x->device;
+    return lk_seeing_judge_open(&x->judge);
+}
+
 static enum lk_code extract(struct extractor *x) {
     const struct cli_arguments *a = x->arguments;
     if (!a->more[0] || !a->model || !a->output)
         return lk_fail(LK_E_USAGE, "feature extract: expected SOURCES.jsonl, --model and --output FILE.jsonl");
     if (!strcmp(a->review.mode, "direct")) return lk_fail(LK_E_USAGE, "--mode direct: features are no scores");
+    if (a->review.server && strcmp(a->review.mode, "free") != 0)
+        return lk_fail(LK_E_USAGE,
+                       "--openai-url: goes with --mode free: a server's model can be asked, but not be made "
+                       "to fill in a form");
     LK_TRY(cli_sources_read(&x->sources, a->more[0]));
     cli_print_rejects(a->more[0], &x->sources.rejects);
     LK_TRY(lk_feature_question(&x->question));
-    LK_TRY(cli_device_open(&a->job.run, &x->device));
-    LK_TRY(lk_chat_open(&x->chat, a->model, cli_dtype(&a->job.run)));
-    x->judge = (struct lk_seeing_judge){.chat = x->chat,
-                                        .dev = x->device,
-                                        .n_slots = 1,
-                                        .max_new_tokens = a->max_new_tokens,
-                                        .tick = cli_signals_check};
-    x->judge.mode = !strcmp(a->review.mode, "forced") ? LK_JUDGE_FORCED : LK_JUDGE_FREE;
-    LK_TRY(lk_seeing_judge_open(&x->judge));
+    LK_TRY(open_extractor(x));
     LK_TRY(read_done(x));
     cli_signals_install();
-    lk_log(LK_LOG_INFO, "%s in %s on %s", lk_chat_family(x->chat), a->job.run.dtype, x->device->name);
-    for (size_t i = 0; i < x->sources.n; i++) LK_TRY(extract_one(x, &x->sources.list[i]));
+    for (size_t i = 0; i < x->sources.n; i++) {
+        LK_TRY(extract_one(x, &x->sources.list[i]));
+        if (x->judge.server) LK_TRY(lk_judge_server_state(x->judge.server));
+    }
     size_t n_bad = x->n_failed + x->sources.rejects.n, n_all = x->sources.n + x->sources.rejects.n;
     if (!n_all) return lk_fail(LK_E_INPUT, "%s: expected lines with source_id and path, got none", a->more[0]);
     if (!n_bad) return LK_OK;
@@ -157,6 +178,7 @@ enum lk_code cli_feature(const struct cli_arguments *arguments) {
         return lk_fail(LK_E_USAGE, "feature: expected prompt or extract, got \"%.40s\"", arguments->positional);
     enum lk_code rc = extract(&x);
     lk_seeing_judge_close(&x.judge);
+    lk_judge_server_close(x.judge.server);
     lk_chat_close(x.chat);
     if (x.device) lk_device_free(x.device);
     lk_free(x.question);

@@ -328,18 +328,22 @@ static enum lk_code check_arguments(const struct cli_arguments *a) {
     return LK_OK;
 }
 
-static enum lk_code open_server(struct runner *r) {
-    const struct cli_arguments *a = r->arguments;
+enum lk_code cli_judge_server(const struct cli_arguments *a, struct lk_judge_server **out) {
     const struct lk_judge_server_settings settings = {.url = a->review.server,
                                                       .model = a->model,
                                                       .key = getenv("OPENAI_API_KEY"),
                                                       .requests_per_minute = a->review.requests_per_minute};
+    return lk_judge_server_open(out, &settings);
+}
+
+static enum lk_code open_server(struct runner *r) {
+    const struct cli_arguments *a = r->arguments;
     snprintf(r->record.model, sizeof r->record.model, "%s", a->model);
     snprintf(r->record.weights_identity, sizeof r->record.weights_identity, "unknown");
     r->record.server = a->review.server;
     r->record.family = "openai";
     r->record.dtype = "unknown";
-    return lk_judge_server_open(&r->judge.server, &settings);
+    return cli_judge_server(a, &r->judge.server);
 }
 
 static enum lk_code open_model(struct runner *r) {

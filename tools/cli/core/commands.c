@@ -364,10 +364,9 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "age have no score. run has a model look: Qwen2.5-VL or Mistral-Small-3, which the editors bring, or with "
              "--openai-url one on a server of yours. It appends a line per item with the model's words, scores and "
              "what it thought of each score from 1 to 5; the same command goes on after a stop. For a judge that runs "
-             "elsewhere, prompt prints what it is to be asked about an output or outputs; import reads its answers "
-             "strictly, names the ones refused and prints the others as JSON lines with the prompt's SHA-256; "
-             "agreement compares two judges axis by axis, or with --check a judge with itself. Exit code 6 if some "
-             "could not be judged or read, 3 if none.",
+             "elsewhere, prompt prints what to ask it; import reads its answers strictly, names the ones refused and "
+             "prints the others as JSON lines with the prompt's SHA-256; agreement compares two judges axis by axis, "
+             "or with --check a judge with itself. Exit code 6 if some could not be judged or read, 3 if none.",
          .examples = judge_examples},
     [CLI_REVIEW] =
         {.name = "review",

@@ -142,10 +142,9 @@ static enum lk_code table_disparities(struct lk_report *report, const struct res
         table,
         "Largest minus smallest rate, between unrounded rates. Intervals: %g%%, from %lld resamples of outputs, and of "
         "sources with all of their outputs. The lower end is the smallest disparity that the data do not contradict, "
-        "the "
-        "upper end the largest of the pairs' own: a disparity lies within its interval, and a lower end of 0 says that "
-        "no two groups are told apart. Of 2,000 planted studies with 12 and with 3 sources a race the interval at 95%% "
-        "held the truth in 94 to 99%%. " EXPANDED " " LK_REPEATED_SOURCES,
+        "the upper end the largest of the pairs' own: a disparity lies within its interval, and a lower end of 0 says "
+        "that no two groups are told apart. Of 2,000 planted studies with 12 and with 3 sources a race the interval at "
+        "95%% held the truth in 94 to 97%%. " EXPANDED " " LK_REPEATED_SOURCES,
         100 * (1 - report->options.alpha), (long long)report->options.n_bootstrap);
     table->no_data = lk_rate_of(r->independent, grouping(BY_ALL, scope), 0, LK_MEASURE_SUCCESS)->n == 0;
     return lk_report_add(report, LK_SECTION_DISPARITY, table);

@@ -4,7 +4,6 @@
 
 #include "eval/stats/special/special.h"
 
-#define LOWER 0.7
 #define UPPER 0.3
 enum { HALVINGS = 30 };
 
@@ -25,10 +24,20 @@ static double pair_error(const struct lk_resampled_groups *g, int i, int j) {
     return isfinite(error) && error > 1e-12 * fabs(difference) ? error : 0;
 }
 
-/* How many times wider than the normal distribution's the resampled deviations are to be at this tail. */
+/* What makes a test of r: the share of resamples that is to reach the range, and how many times wider than the normal
+ * distribution's their deviations are. Given at r = 0 and for r >= far; between them straight lines. */
+struct levels {
+    double far, share[2], wider[2];
+};
+
 static double expanded(const struct lk_range_options *how, double tail, double df) {
     if (how->n_drawn == 0) return 1;
     return sqrt(how->n_drawn / (how->n_drawn - 1)) * lk_t_quantile(tail, df) / lk_normal_quantile(tail);
+}
+
+static double level_at(const struct levels *levels, double r, const double ends[2]) {
+    double way = fmin(1, r / levels->far);
+    return ends[0] + way * (ends[1] - ends[0]);
 }
 
 static double within(double x, double from, double to) { return x < from ? from : x > to ? to : x; }
@@ -69,24 +78,29 @@ static double share_as_wide(const struct lk_resampled_groups *g, double r, doubl
     return (double)n / (double)g->n_replicates;
 }
 
-static double lower_end(const struct lk_resampled_groups *g, const struct lk_range_options *how, double lowest,
-                        double range, int n_valid, double *scratch) {
-    double share = LOWER * (1 - how->confidence), low = 0, high = range;
-    double wider = expanded(how, share / (n_valid * (n_valid - 1)), how->df_all);
-    if (share_as_wide(g, 0, lowest, range, wider, scratch) >= share) return 0;
+static bool contradicted(const struct lk_resampled_groups *g, const struct levels *levels, double r, double lowest,
+                         double range, double *scratch) {
+    double wider = level_at(levels, r, levels->wider);
+    return share_as_wide(g, r, lowest, range, wider, scratch) < level_at(levels, r, levels->share);
+}
+
+static double lower_end(const struct lk_resampled_groups *g, const struct levels *levels, double lowest, double range,
+                        double *scratch) {
+    double low = 0, high = range;
+    if (!contradicted(g, levels, 0, lowest, range, scratch)) return 0;
     for (int step = 0; step < HALVINGS; step++) {
         double r = (low + high) / 2;
-        *(share_as_wide(g, r, lowest, range, wider, scratch) < share ? &low : &high) = r;
+        *(contradicted(g, levels, r, lowest, range, scratch) ? &low : &high) = r;
     }
     return low;
 }
 
 void lk_range_interval(const struct lk_resampled_groups *groups, const struct lk_range_options *how, double *scratch,
                        struct lk_number *number) {
-    double tail = UPPER * (1 - how->confidence), z = -lk_normal_quantile(tail) * expanded(how, tail, how->df_pair);
-    double high = number->value, lowest = INFINITY;
+    double alpha = 1 - how->confidence, lower = (1 - UPPER) * alpha, tail = UPPER * alpha;
+    double z = -lk_normal_quantile(tail) * expanded(how, tail, how->df_pair);
+    double high = number->value, lowest = INFINITY, largest_error = 0;
     int n_valid = 0;
-    bool any = false;
     for (int i = 0; i < groups->n_groups; i++) {
         if (isnan(value_of(groups, i))) continue;
         n_valid++;
@@ -94,12 +108,15 @@ void lk_range_interval(const struct lk_resampled_groups *groups, const struct lk
         for (int j = 0; j < i; j++) {
             if (isnan(value_of(groups, j))) continue;
             double error = pair_error(groups, i, j);
-            any |= error > 0;
+            largest_error = fmax(largest_error, error);
             high = fmax(high, fabs(value_of(groups, i) - value_of(groups, j)) + z * error);
         }
     }
     number->low = number->high = 0;
-    if (!any) return;
-    number->low = lower_end(groups, how, lowest, number->value, n_valid, scratch);
+    if (largest_error == 0) return;
+    double of_all = expanded(how, lower / (n_valid * (n_valid - 1)), how->df_all);
+    const struct levels levels = {
+        z * largest_error / 2, {alpha, lower}, {expanded(how, alpha / 2, how->df_all), of_all}};
+    number->low = lower_end(groups, &levels, lowest, number->value, scratch);
     number->high = fmax(fmin(high, how->limit), number->value);
 }

@@ -32,7 +32,11 @@ int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...) { return interrupted() ? -1 : __real_open(path, flags, 0666); }
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
-int __wrap_fsync(int fd) { return interrupted() ? -1 : __real_fsync(fd); }
+static int n_synced;
+int __wrap_fsync(int fd) {
+    n_synced++;
+    return interrupted() ? -1 : __real_fsync(fd);
+}
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
 static int renames_left = -1; /* until one fails */
@@ -220,10 +224,13 @@ static void write_three(const char *text) {
 
 static void a_batch_appears_together(void **state) {
     (void)state;
+    n_synced = 0;
     lk_atomic_batch_begin();
     write_three("1");
     assert_int_equal(letter("a"), 0);
+    assert_int_equal(n_synced, 0);
     assert_int_equal(lk_atomic_batch_end(LK_OK), LK_OK);
+    assert_int_equal(n_synced, 1); /* of the folder, however many files; what they hold is synced at once */
     assert_int_equal(letter("a") + letter("b") + letter("c"), 3 * '1');
     lk_atomic_batch_begin();
     write_three("2");

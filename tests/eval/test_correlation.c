@@ -128,9 +128,8 @@ static void perfect_order(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spearman_as_scipy), cmocka_unit_test(pearson_as_scipy),
-        cmocka_unit_test(kendall_as_scipy),  cmocka_unit_test(vectors_of_the_study),
-        cmocka_unit_test(perfect_order),
+        cmocka_unit_test(spearman_as_scipy),    cmocka_unit_test(pearson_as_scipy), cmocka_unit_test(kendall_as_scipy),
+        cmocka_unit_test(vectors_of_the_study), cmocka_unit_test(perfect_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -302,16 +302,11 @@ static void limits_of_the_exact_choice(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kruskal_as_scipy),
-        cmocka_unit_test(dunn_as_scikit_posthocs),
-        cmocka_unit_test(friedman_as_scipy),
-        cmocka_unit_test(mann_whitney_as_scipy),
-        cmocka_unit_test(wilcoxon_as_scipy),
-        cmocka_unit_test(groups_of_the_study),
-        cmocka_unit_test(differences_of_the_study),
-        cmocka_unit_test(ranks_by_counting),
-        cmocka_unit_test(large_exact_samples),
-        cmocka_unit_test(limits_of_the_exact_choice),
+        cmocka_unit_test(kruskal_as_scipy),         cmocka_unit_test(dunn_as_scikit_posthocs),
+        cmocka_unit_test(friedman_as_scipy),        cmocka_unit_test(mann_whitney_as_scipy),
+        cmocka_unit_test(wilcoxon_as_scipy),        cmocka_unit_test(groups_of_the_study),
+        cmocka_unit_test(differences_of_the_study), cmocka_unit_test(ranks_by_counting),
+        cmocka_unit_test(large_exact_samples),      cmocka_unit_test(limits_of_the_exact_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,7 +173,7 @@ static void the_link_lets_in(void **state) {
     assert_int_equal(get("/style.css"), 200);
     assert_int_equal(get("/script.js"), 200);
     assert_int_equal(get("/cell/84"), 200);
-    assert_null(strstr(body, "//")); /* nothing of another host */
+    assert_null(strstr(body, "//"));                        /* nothing of another host */
     test_write(test_path("cell.html"), body, strlen(body)); /* for test_page_scripts.sh */
     end();
 }

@@ -284,7 +284,7 @@ static double element(const struct lk_tensor *t, size_t i) {
 static void reads_what_python_wrote(void **state) {
     (void)state;
     static const char *const names[LK_FIRST_QUANTIZED] = {"f32", "bf16", "f16", "f64", "u8",
-                                                      "i8",  "i16",  "i32", "i64", "bool"};
+                                                          "i8",  "i16",  "i32", "i64", "bool"};
     struct lk_safetensors st;
     assert_ok(lk_safetensors_open(&st, "data/weights/python_dtypes.safetensors"));
     assert_int_equal(st.n_tensors, LK_FIRST_QUANTIZED + 3);

@@ -109,8 +109,8 @@ static void check_schedule(const char *line) {
     assert_near("timesteps", timesteps, expected + 9, 8, 0);
 }
 
-/* Of the 128 frequencies of torch's float exp three are one ulp (6e-8) off the nearest value on the Intel processor that
- * made the file (others elsewhere: flow_match.h), which moves an angle of up to 4000 by at most 2.4e-4. */
+/* Of the 128 frequencies of torch's float exp three are one ulp (6e-8) off the nearest value on the Intel processor
+ * that made the file (others elsewhere: flow_match.h), which moves an angle of up to 4000 by at most 2.4e-4. */
 static void check_embedding(const char *line) {
     float timestep, expected[256], actual[256];
     read_floats(read_floats(line + strlen("embedding"), &timestep, 1), expected, 256);

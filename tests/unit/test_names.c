@@ -22,7 +22,7 @@ static size_t longest_run(const struct lk_key_index *index) {
 static void chosen_names_do_not_flood(void **state) {
     (void)state;
     struct lk_names names = {0};
-    char (*chosen)[16] = calloc(N, sizeof *chosen);
+    char(*chosen)[16] = calloc(N, sizeof *chosen);
     int32_t number;
     assert_non_null(chosen);
     int n = 0;

@@ -50,7 +50,8 @@ static void last_tile(int rows, const float *a, const float *b, float *c, int64_
     switch (rows) {
         CASE(1)
         CASE(2)
-        CASE(3) CASE(4) CASE(5)
+        CASE(3)
+        CASE(4) CASE(5)
 #if MR > 6
             CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
 #endif

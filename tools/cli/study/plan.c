@@ -5,6 +5,7 @@
 #include "engine/base/alloc.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/model/bench.h"
+#include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
 
 enum { SIDE = 1024 }; /* of a picture that is not there yet */
@@ -117,11 +118,13 @@ static enum lk_code plan_all(const struct lk_study *study, const struct lk_devic
 }
 
 /* Devices of --devices; four without it, as a node has. */
-static int count_devices(const char *list) {
-    int n = 1;
-    if (!list) return 4;
-    for (; *list; list++) n += *list == ',';
-    return n;
+static enum lk_code count_devices(const char *list, int *n) {
+    struct study_run run = {.machine.weights = "own"};
+    char *names = NULL;
+    enum lk_code rc = list ? study_read_devices(&run, list, &names) : LK_OK;
+    *n = list ? run.n_workers : 4;
+    lk_free(names);
+    return rc;
 }
 
 /* What the pictures were measured at where the study's are others. */
@@ -195,7 +198,9 @@ static void print_json(const struct lk_study *study, const struct groups *groups
 }
 
 enum lk_code study_plan(const struct cli_arguments *a, struct lk_study *study) {
+    int n_devices;
     struct lk_device *target;
+    LK_TRY(count_devices(a->study.devices, &n_devices));
     struct groups *groups = lk_calloc(1, sizeof *groups);
     if (!groups) return lk_fail(LK_E_NOMEM, "study plan: out of memory");
     enum lk_code rc = cli_plan_target(&a->job.run, &target);
@@ -206,7 +211,7 @@ enum lk_code study_plan(const struct cli_arguments *a, struct lk_study *study) {
     if (!rc && a->json)
         print_json(study, groups);
     else if (!rc)
-        print_text(groups, count_devices(a->study.devices), 0);
+        print_text(groups, n_devices, 0);
     lk_free(groups);
     return rc;
 }

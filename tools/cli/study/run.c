@@ -260,8 +260,9 @@ static enum lk_code run(struct supervisor *s, const struct study_list *list, boo
     return rc ? rc : conclude(s, &counts);
 }
 
-/* "0,1,cpu" into names of devices. Those that share weights are one worker's: "cuda:0,1". */
-static enum lk_code read_devices(struct study_run *run, const char *list, char **copy) {
+static const char *gpu_of(const char *name) { return strcmp(name, "cuda") ? name : "cuda:0"; }
+
+enum lk_code study_read_devices(struct study_run *run, const char *list, char **copy) {
     char *rest = NULL;
     if (!(*copy = lk_malloc(8 * strlen(list) + 8))) return lk_fail(LK_E_NOMEM, "out of memory");
     char *names = *copy, *text = names + 7 * strlen(list);
@@ -273,8 +274,12 @@ static enum lk_code read_devices(struct study_run *run, const char *list, char *
         if (!number && strcmp(name, "cpu") && strncmp(name, "cuda", 4))
             return lk_fail(LK_E_USAGE, "--devices: expected cpu, cuda, cuda:N or N with commas between, got \"%s\"",
                            name);
+        int length = sprintf(names, number ? "cuda:%s" : "%s", name);
+        for (int i = 0; i < run->n_workers; i++)
+            if (strcmp(names, "cpu") && !strcmp(gpu_of(names), gpu_of(run->devices[i])))
+                return lk_fail(LK_E_USAGE, "--devices: a GPU takes one worker, got %s twice in \"%s\"", names, list);
         run->devices[run->n_workers++] = names;
-        names += sprintf(names, number ? "cuda:%s" : "%s", name) + 1;
+        names += length + 1;
     }
     if (!run->n_workers) return lk_fail(LK_E_USAGE, "--devices: expected a device, got none");
     if (strcmp(run->machine.weights, "sharded")) return LK_OK;
@@ -304,7 +309,7 @@ enum lk_code study_run_list(const struct cli_arguments *a, const struct study_li
                                     .machine_given = a->job.given,
                                     .jobs_per_visit = (int)a->jobs_per_visit,
                                     .json = a->json};
-        rc = read_devices(&s->run, a->study.devices ? a->study.devices : first->job.run.device, &devices);
+        rc = study_read_devices(&s->run, a->study.devices ? a->study.devices : first->job.run.device, &devices);
     }
     if (!rc) {
         bool cpu = !strcmp(s->run.devices[0], "cpu");

@@ -109,6 +109,9 @@ struct study_progress {
 void study_progress_begin(struct study_progress *p, const struct lk_journal_counts *counts);
 void study_progress_show(struct study_progress *p, const struct study_run *run);
 
+/* --devices "0,1,cpu": names of devices and their number into run, in memory that *copy keeps. Those that share weights
+ * are one worker's: "cuda:0,1". LK_E_USAGE: what is no device, a GPU named twice. */
+enum lk_code study_read_devices(struct study_run *run, const char *list, char **copy);
 /* The process of worker `slot`: its exit code. */
 int study_work(const struct study_run *run, int slot);
 

@@ -40,8 +40,8 @@ static enum lk_code compare(const struct cli_arguments *a, struct lk_study *stud
     enum lk_code rc = lk_study_compare(study, other, a->study.allow, &text, &n);
     if (!rc && n) {
         fwrite(text.bytes, 1, text.n, stdout);
-        rc = lk_fail(LK_E_INPUT, "%s and %s differ in %zu settings; --allow KEY accepts one, as the first: %.*s", a->more[0],
-                     a->more[1], n, (int)strcspn(text.bytes, "\n"), text.bytes);
+        rc = lk_fail(LK_E_INPUT, "%s and %s differ in %zu settings; --allow KEY accepts one, as the first: %.*s",
+                     a->more[0], a->more[1], n, (int)strcspn(text.bytes, "\n"), text.bytes);
     }
     lk_text_free(&text);
     lk_study_close(other);

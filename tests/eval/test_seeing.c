@@ -2,6 +2,7 @@
  * not depend on its company; what the model thought of a score is found in its words. */
 #include "tests/common/test.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
 
 #include "engine/base/alloc.h"
@@ -13,17 +14,22 @@
 #define N      4
 
 static char folders[2][1024];
+static const char *const families[] = {"qwen25_vl", "flux2"};
+
+/* Of a family with random weights of that seed. */
+static int make_model(int family, int seed, const char *folder) {
+    const char *build = getenv("BUILD_DIR");
+    char command[4200];
+    snprintf(command, sizeof command, "rm -rf '%s' && '%s/make_checkpoint' --family %s --seed %d --preset tiny '%s'",
+             folder, build ? build : "../build", families[family], seed, folder);
+    return system(command);
+}
 
 static int make_models(void **state) {
-    static const char *const families[] = {"qwen25_vl", "flux2"};
-    const char *build = getenv("BUILD_DIR");
     (void)state;
     for (int i = 0; i < 2; i++) {
-        char command[4200];
         snprintf(folders[i], sizeof folders[i], "%s-%s", test_path("seeing"), families[i]);
-        snprintf(command, sizeof command, "rm -rf '%s' && '%s/make_checkpoint' --family %s --preset tiny '%s'",
-                 folders[i], build ? build : "../build", families[i], folders[i]);
-        if (system(command)) return 1;
+        if (make_model(i, 0, folders[i])) return 1;
     }
     return 0;
 }
@@ -110,12 +116,12 @@ struct bench {
     struct lk_judge_item items[N];
 };
 
-static void begin(struct bench *b) {
+static void begin(struct bench *b, const char *folder) {
     static const char *const ids[N] = {"flux_20s_male_black_O-01", "qwen_20s_male_black_O-02",
                                        "step1x_20s_male_black_V-03", "flux_50s_female_white_O-01"};
     const struct lk_judge_ask ask = {.prompt = LK_JUDGE_PROMPT_V1};
     memset(b, 0, sizeof *b);
-    assert_ok(lk_chat_open(&b->chat, folders[0], LK_BF16));
+    assert_ok(lk_chat_open(&b->chat, folder, LK_BF16));
     assert_ok(lk_device_cpu_create(1, &b->dev));
     assert_ok(lk_judge_prompts_load(&b->prompts));
     for (int i = 0; i < N; i++) {
@@ -160,7 +166,7 @@ static void same(const struct lk_seen *a, const struct lk_seen *b) {
 static void what_is_said_of_an_item_is_said_in_any_company(void **state) {
     (void)state;
     struct bench b;
-    begin(&b);
+    begin(&b, folders[0]);
     for (enum lk_judge_mode mode = LK_JUDGE_FREE; mode <= LK_JUDGE_DIRECT; mode++) {
         struct lk_seeing_judge judge = {.chat = b.chat, .dev = b.dev, .mode = mode, .n_slots = 1};
         struct lk_seen alone[N], together[N];
@@ -188,12 +194,60 @@ static void what_is_said_of_an_item_is_said_in_any_company(void **state) {
     end(&b);
 }
 
+/* A filled form, read by a parser that is not ours: nothing but what the prompt asks for. */
+static void assert_whole(const struct lk_seen *v) {
+    if (v->code || !v->valid) fail_msg("%s%s", v->error, v->n_attempts ? v->attempts[0].error : "");
+    cJSON *root = cJSON_ParseWithOpts(v->attempts[0].raw, NULL, true);
+    if (!root) fail_msg("no JSON: %s", v->attempts[0].raw);
+    assert_int_equal(cJSON_GetArraySize(root), 3);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(root, "observations")), 5);
+    assert_true(cJSON_IsString(cJSON_GetObjectItemCaseSensitive(root, "evidence_summary")));
+    const cJSON *scores = cJSON_GetObjectItemCaseSensitive(root, "scores");
+    assert_int_equal(cJSON_GetArraySize(scores), LK_N_AXES);
+    for (int a = 0; a < LK_N_AXES; a++) {
+        double score = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(scores, lk_factor_key(LK_FACTOR_AXIS, a)));
+        assert_true(score == v->answer.score[a] && score >= 1 && score <= 5);
+    }
+    assert_int_equal(v->n_attempts, 1);
+    cJSON_Delete(root);
+}
+
+/* Models of other random weights, other seeds, other limits of their strings: 504 whole runs with --full, 8 without. */
+static void whole_models_fill_the_form(void **state) {
+    (void)state;
+    const int n_models = getenv("LIKENESS_TEST_FULL") ? 9 : 1, n_calls = n_models > 1 ? 7 : 1;
+    int n_runs = 0;
+    for (int family = 0; family < 2; family++)
+        for (int model = 0; model < n_models; model++) {
+            struct bench b;
+            char folder[2100];
+            snprintf(folder, sizeof folder, "%s-other", folders[family]);
+            assert_int_equal(make_model(family, 11 + model, folder), 0);
+            begin(&b, folder);
+            for (int call = 0; call < n_calls; call++) {
+                struct lk_seeing_judge judge = {.chat = b.chat, .dev = b.dev, .mode = LK_JUDGE_FORCED, .n_slots = N};
+                struct lk_seen seen[N];
+                judge.seed = (uint64_t)(100 * call);
+                judge.max_string_tokens = 1 + (5 * call + model + 3) % 12;
+                assert_ok(lk_seeing_judge_open(&judge));
+                assert_ok(lk_judge_see(&judge, b.items, N, seen));
+                for (int i = 0; i < N; i++, n_runs++) {
+                    assert_whole(&seen[i]);
+                    lk_seen_free(&seen[i]);
+                }
+                lk_seeing_judge_close(&judge);
+            }
+            end(&b);
+        }
+    assert_true(n_runs >= (n_models > 1 ? 500 : 8));
+}
+
 /* Every n-th allocation fails: an error or the same verdict, and nothing is left. */
 static void failing_allocations_are_errors(void **state) {
     (void)state;
     struct bench b;
     struct lk_seen good, seen;
-    begin(&b);
+    begin(&b, folders[0]);
     struct lk_seeing_judge judge = {.chat = b.chat, .dev = b.dev, .mode = LK_JUDGE_FORCED, .n_slots = 1};
     judge.max_string_tokens = 1;
     assert_ok(lk_seeing_judge_open(&judge));
@@ -224,7 +278,7 @@ static void one_bad_picture_spoils_nothing(void **state) {
     (void)state;
     struct bench b;
     struct lk_seen seen[N];
-    begin(&b);
+    begin(&b, folders[0]);
     struct lk_seeing_judge judge = {.chat = b.chat, .dev = b.dev, .mode = LK_JUDGE_DIRECT, .n_slots = 4};
     assert_ok(lk_seeing_judge_open(&judge));
     lk_image_free(&b.items[1].images[LK_JUDGE_EDITED]);
@@ -290,6 +344,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_filled_form_is_a_valid_answer),
         cmocka_unit_test(what_is_said_of_an_item_is_said_in_any_company),
+        cmocka_unit_test(whole_models_fill_the_form),
         cmocka_unit_test(failing_allocations_are_errors),
         cmocka_unit_test(one_bad_picture_spoils_nothing),
         cmocka_unit_test(thoughts_are_found_behind_the_keys),

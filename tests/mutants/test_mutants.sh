@@ -40,7 +40,7 @@ link_command() {
 # compile_command FILE: how FILE is compiled, its source and object as @IN@ and @OUT@.
 compile_command() {
     grep -F "\"command\":" "$BUILD_DIR/compile_commands.json" | grep -F -- "-c $SOURCE_DIR/$1\"" | head -n 1 |
-        sed -E 's/^ *"command": "(.*)",?$/\1/; s/\\"/"/g; s| -o [^ ]+ -c [^ ]+$| -o @OUT@ -c @IN@|; s/-Werror//'
+        sed -E 's/^ *"command": "(.*)",?$/\1/; s/\\"/"/g; s/\\\\/\\/g; s| -o [^ ]+ -c [^ ]+$| -o @OUT@ -c @IN@|; s/-Werror//'
 }
 
 # mutate OLD NEW <in >out: replaces the one occurrence of OLD, text for text.

@@ -311,7 +311,7 @@ static enum lk_code put_tables(const struct lk_compare *how, const struct pairs 
             if (!rc) {
                 figure.data->run = run;
                 lk_page_figure(page, &figure);
-                rc = lk_document_figure_files(&figure, tables, false);
+                rc = lk_document_figure_files(&figure, tables, how->png);
                 lk_figure_free(&figure);
             }
             lk_page_table(page, table);

@@ -14,6 +14,7 @@ struct lk_compare {
     struct lk_thresholds thresholds;
     double alpha;
     double margin; /* two rates are called equivalent when they differ by less: a share */
+    bool png;      /* the chart as PNG too */
 };
 
 /* An output's counterpart has its id, or, where there is none, that of the other arm: before and after a mitigation.

@@ -62,6 +62,7 @@ struct writer {
     const struct lk_run *run;
     struct lk_page *page;
     const char *tables; /* folder */
+    bool png;
     enum lk_code rc;
 };
 
@@ -83,7 +84,7 @@ static void put_figure(void *context, const struct lk_figure *figure) {
     if (w->rc) return;
     lk_page_figure(w->page, figure);
     figure->data->run = w->run;
-    w->rc = lk_document_figure_files(figure, w->tables, false);
+    w->rc = lk_document_figure_files(figure, w->tables, w->png);
 }
 
 static void put_figures(struct writer *w,
@@ -146,7 +147,7 @@ static void put_summary(struct writer *w, const char *label) {
 
 static enum lk_code write_page(const struct lk_t2i_metrics *m, const struct lk_t2i_report_options *o,
                                const struct lk_run *run, const char *folder, const char *tables) {
-    struct writer w = {.metrics = m, .run = run, .tables = tables};
+    struct writer w = {.metrics = m, .run = run, .tables = tables, .png = o->png};
     struct lk_page_options options = {
         .title = o->title,
         .run = run->name,

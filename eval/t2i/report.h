@@ -8,6 +8,7 @@
 struct lk_t2i_report_options {
     const char *title;
     const char *run, *date, *label; /* "" for none; the run is then named by the title */
+    bool png;                       /* charts as PNG too */
 };
 
 /* folder is made when it is missing: FOLDER/report.html, configuration.json, tables/NAME.csv and so on. */

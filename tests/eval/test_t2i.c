@@ -286,7 +286,7 @@ static void the_page_is_well_formed(void **state) {
         lk_text_add(&labels, "high%d.png,p0,m0,%d,9,true,Male,0.8,White,none\n", s, s);
     assert_ok(compute(&study, labels.bytes, &options));
     assert_true(study.metrics.n_cfg > 0);
-    struct lk_t2i_report_options report = {"<Depicted> & \"perceived\"", "", "", ""};
+    struct lk_t2i_report_options report = {"<Depicted> & \"perceived\"", "", "", "", false};
     assert_ok(lk_t2i_report_write(&study.metrics, &report, test_path("t2i")));
     size_t n;
     char *page = test_read(test_path("t2i/report.html"), &n);

@@ -79,7 +79,8 @@ static enum lk_code compare(const struct run runs[2], const struct cli_arguments
                                                   threshold(&runs[0], "soft_erasure", 2),
                                                   threshold(&runs[0], "drift", 3), threshold(&runs[0], "identity", 4)},
                                    .alpha = a->report.alpha,
-                                   .margin = a->report.margin};
+                                   .margin = a->report.margin,
+                                   .png = a->report.png};
     return lk_report_compare(&how, a->output);
 }
 

@@ -158,7 +158,7 @@ static enum lk_code metrics(const struct cli_arguments *arguments) {
     struct lk_t2i_metrics metrics = {0};
     const struct cli_report_arguments *r = &arguments->report;
     struct lk_t2i_report_options options = {r->title ? r->title : "Text-to-image: who is depicted", r->run, r->date,
-                                            r->label};
+                                            r->label, r->png};
     enum lk_code rc = read_study(arguments, &study);
     if (!rc) rc = lk_t2i_metrics_compute(&metrics, &study.images, &study.options);
     if (!rc) rc = lk_t2i_report_write(&metrics, &options, arguments->output);
@@ -284,7 +284,8 @@ static enum lk_code import(const struct cli_arguments *arguments) {
 }
 
 /* Options that an action has no use for: a slip is better named than passed over. */
-static enum lk_code check_idle(const struct cli_t2i_arguments *a, const char *action) {
+static enum lk_code check_idle(const struct cli_arguments *arguments, const char *action) {
+    const struct cli_t2i_arguments *a = &arguments->t2i;
     const struct {
         const char *name;
         bool given;
@@ -295,6 +296,7 @@ static enum lk_code check_idle(const struct cli_t2i_arguments *a, const char *ac
         {"log", a->log, "metrics post-filter import"},      {"csv", a->csv, "prompts metrics"},
         {"mitigations", a->mitigations, "prompts"},         {"style", a->styles.n > 0, "prompts"},
         {"context", a->contexts.n > 0, "prompts"},          {"attribute", a->attribute, "post-filter"},
+        {"png", arguments->report.png, "metrics"},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !strstr(options[i].actions, action))
@@ -310,7 +312,7 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
     } actions[] = {{"prompts", prompts}, {"import", import}, {"metrics", metrics}, {"post-filter", post_filter}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(arguments->positional, actions[i].name)) continue;
-        LK_TRY(check_idle(&arguments->t2i, actions[i].name));
+        LK_TRY(check_idle(arguments, actions[i].name));
         return actions[i].run(arguments);
     }
     if (!strcmp(arguments->positional, "attention"))

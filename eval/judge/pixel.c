@@ -136,6 +136,13 @@ static double median(double *values, size_t n) {
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+bool lk_region_of_face(const struct lk_face *face, int width, int height, struct lk_region *out) {
+    double left = fmax(face->x, 0), right = fmin((double)face->x + face->width, width);
+    double top = fmax(face->y, 0), bottom = fmin((double)face->y + face->height, height);
+    *out = (struct lk_region){left / width, top / height, (right - left) / width, (bottom - top) / height};
+    return out->width > 0 && out->height > 0;
+}
+
 /* Channel c of CIELAB of the region's skin pixels, into `values` unless it is NULL; returns how many there are. */
 static size_t skin_values(const struct pair *pair, int view, const struct lk_region *region, int c, double *values,
                           size_t *n_region) {

@@ -5,8 +5,8 @@
  *     if (!j.undefined) printf("ITA %.1f -> %.1f\n", j.ita_source, j.ita_edited);
  *
  * A complement to judges that see, not a substitute: it knows lightness and difference, not people. Its limits:
- * - The face is assumed in a given region, an ellipse in the middle of the picture if none is given. Nothing is
- * detected; an edit that moves the head moves skin out of the region.
+ * - The face is assumed in a given region, that of a face found in the source or an ellipse in the middle of the
+ *   picture; an edit that moves the head moves skin out of it.
  * - Light on the scene changes the typology angle as a darker skin would. A shift is evidence only beside pictures of
  *   the same prompt in other groups.
  * - Whether an edit is the requested one is not seen: only whether anything changed (soft erasure), so the edit axis
@@ -14,8 +14,11 @@
  * - Race, gender and age have no score. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "engine/image/image.h"
 #include "eval/study/factors.h"
+#include "models/face/yunet.h"
 
 /* In shares of width and height. */
 struct lk_region {
@@ -23,6 +26,9 @@ struct lk_region {
 };
 #define LK_REGION_PORTRAIT                                                                                             \
     { 0.22, 0.12, 0.56, 0.70 }
+
+/* The part of a found face that lies in a picture of that size; false: nothing does. */
+bool lk_region_of_face(const struct lk_face *face, int width, int height, struct lk_region *out);
 
 struct lk_pixel_judgement {
     double ita_source, ita_edited;        /* degrees, from the medians of L* and b* over the region's skin pixels */

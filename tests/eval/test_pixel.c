@@ -144,12 +144,23 @@ static void other_sizes_and_refusals(void **state) {
     lk_image_free(&tiny);
 }
 
+/* A face that leaves the picture on two sides is the part within; one beyond it is none. */
+static void regions_of_faces(void **state) {
+    (void)state;
+    struct lk_region r;
+    assert_true(lk_region_of_face(&(struct lk_face){.x = -10, .y = 25, .width = 60, .height = 50}, 200, 50, &r));
+    assert_true(r.left == 0 && r.top == 0.5 && r.width == 0.25 && r.height == 0.5);
+    assert_true(lk_region_of_face(&(struct lk_face){.x = 100, .y = 5, .width = 50, .height = 20}, 200, 50, &r));
+    assert_true(r.left == 0.5 && r.top == 0.1 && r.width == 0.25 && r.height == 0.4);
+    assert_false(lk_region_of_face(&(struct lk_face){.x = 200, .y = 5, .width = 50, .height = 20}, 200, 50, &r));
+    assert_false(lk_region_of_face(&(struct lk_face){.x = 5, .y = -9, .width = 50, .height = 9}, 200, 50, &r));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_scikit_image),
-        cmocka_unit_test(scores_of_plain_pictures),
-        cmocka_unit_test(classes_at_their_limits),
-        cmocka_unit_test(other_sizes_and_refusals),
+        cmocka_unit_test(as_scikit_image),         cmocka_unit_test(scores_of_plain_pictures),
+        cmocka_unit_test(classes_at_their_limits), cmocka_unit_test(other_sizes_and_refusals),
+        cmocka_unit_test(regions_of_faces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/alloc.h"
 #include "engine/base/log.h"
 #include "eval/judge/pixel.h"
 #include "eval/scores/dataset.h"
@@ -18,7 +19,25 @@ static bool add_angles(cJSON *line, const struct lk_pixel_judgement *j) {
            cJSON_AddNumberToObject(line, "ita_edited", j->ita_edited);
 }
 
-static bool fill(cJSON *line, const char *item_id, const struct lk_pixel_judgement *j) {
+/* What was found in a pair's pictures. */
+struct faces {
+    bool looked, found; /* found: in the source, and the region is its */
+    struct lk_face source;
+    size_t n_edited;
+};
+
+static bool add_faces(cJSON *line, const struct faces *faces) {
+    static const char *const keys[] = {"left", "top", "width", "height", "score"};
+    const struct lk_face *f = &faces->source;
+    const double values[] = {f->x, f->y, f->width, f->height, f->score};
+    if (!faces->looked) return true;
+    cJSON *face = faces->found ? cJSON_AddObjectToObject(line, "face") : cJSON_AddNullToObject(line, "face");
+    for (int i = 0; i < 5 && face && faces->found; i++)
+        if (!cJSON_AddNumberToObject(face, keys[i], values[i])) return false;
+    return face && cJSON_AddNumberToObject(line, "faces_edited", (double)faces->n_edited);
+}
+
+static bool fill(cJSON *line, const char *item_id, const struct lk_pixel_judgement *j, const struct faces *faces) {
     if (!cJSON_AddStringToObject(line, "item_id", item_id) || !cJSON_AddStringToObject(line, "judge", "pixel"))
         return false;
     cJSON *scores = cJSON_AddObjectToObject(line, "scores");
@@ -29,12 +48,12 @@ static bool fill(cJSON *line, const char *item_id, const struct lk_pixel_judgeme
            cJSON_AddNumberToObject(line, "skin_edited", j->skin_edited) &&
            cJSON_AddNumberToObject(line, "change_inside", j->change_inside) &&
            cJSON_AddNumberToObject(line, "change_outside", j->change_outside) &&
-           cJSON_AddNumberToObject(line, "ssim", j->ssim);
+           cJSON_AddNumberToObject(line, "ssim", j->ssim) && add_faces(line, faces);
 }
 
-static enum lk_code print_line(const char *item_id, const struct lk_pixel_judgement *j) {
+static enum lk_code print_line(const char *item_id, const struct lk_pixel_judgement *j, const struct faces *faces) {
     cJSON *line = cJSON_CreateObject();
-    char *text = line && fill(line, item_id, j) ? cJSON_PrintUnformatted(line) : NULL;
+    char *text = line && fill(line, item_id, j, faces) ? cJSON_PrintUnformatted(line) : NULL;
     cJSON_Delete(line);
     if (!text) return lk_fail(LK_E_NOMEM, "judge: out of memory");
     puts(text);
@@ -42,16 +61,41 @@ static enum lk_code print_line(const char *item_id, const struct lk_pixel_judgem
     return LK_OK;
 }
 
-static enum lk_code judge_pair(const struct cli_pair *pair) {
+/* The surest face of a picture, and how many there are. */
+static enum lk_code find_faces(const struct lk_yunet *net, const struct lk_image *image, struct lk_face *surest,
+                               size_t *n) {
+    const struct lk_yunet_search search = {.min_score = 0.6, .max_overlap = 0.3};
+    struct lk_face *faces;
+    LK_TRY(lk_yunet_detect(net, image, &search, &faces, n));
+    if (*n) *surest = faces[0];
+    lk_free(faces);
+    return LK_OK;
+}
+
+static enum lk_code judge_pictures(const struct lk_yunet *net, const struct lk_image *source,
+                                   const struct lk_image *edited, struct faces *faces, struct lk_pixel_judgement *out) {
+    struct lk_region region;
+    struct lk_face other;
+    size_t n = 0;
+    *faces = (struct faces){.looked = net != NULL};
+    if (net) LK_TRY(find_faces(net, source, &faces->source, &n));
+    if (net) LK_TRY(find_faces(net, edited, &other, &faces->n_edited));
+    faces->found = n && lk_region_of_face(&faces->source, source->width, source->height, &region);
+    return lk_pixel_judge(source, edited, faces->found ? &region : NULL, out);
+}
+
+/* net NULL: the face is assumed where portraits have it. */
+static enum lk_code judge_pair(const struct cli_pair *pair, const struct lk_yunet *net) {
     struct lk_image source = {0}, edited = {0};
     struct lk_pixel_judgement judgement;
+    struct faces faces;
     enum lk_code rc = lk_image_read(&source, pair->source, 1, 0);
     if (!rc) rc = lk_image_read(&edited, pair->edited, 1, 0);
-    if (!rc && (rc = lk_pixel_judge(&source, &edited, NULL, &judgement)))
+    if (!rc && (rc = judge_pictures(net, &source, &edited, &faces, &judgement)))
         lk_fail_prefix(rc, "%s, %s", pair->source, pair->edited);
     lk_image_free(&source);
     lk_image_free(&edited);
-    return rc ? rc : print_line(pair->item_id, &judgement);
+    return rc ? rc : print_line(pair->item_id, &judgement, &faces);
 }
 
 /* report knows an output by its id alone. */
@@ -69,7 +113,7 @@ static void warn_of_unknown(const struct cli_pairs *pairs, const char *path) {
 }
 
 /* A pair that cannot be judged, be it that it does not fit into memory, is named, and the others are judged. */
-static enum lk_code judge_all(const struct cli_report_arguments *a) {
+static enum lk_code judge_all(const struct cli_report_arguments *a, const struct lk_yunet *net) {
     const char *path = cli_pairs_name(a);
     struct cli_pairs pairs;
     enum lk_code rc = cli_pairs_of(&pairs, a, true);
@@ -77,7 +121,7 @@ static enum lk_code judge_all(const struct cli_report_arguments *a) {
     if (!rc) cli_print_rejects(path, &pairs.rejects);
     if (!rc) warn_of_unknown(&pairs, path);
     for (size_t i = 0; i < pairs.n && !rc; i++) {
-        enum lk_code judged = judge_pair(&pairs.list[i]);
+        enum lk_code judged = judge_pair(&pairs.list[i], net);
         if (judged == LK_E_INTERNAL) rc = judged;
         if (!judged || rc) continue;
         n_unfit += judged == LK_E_NOMEM;
@@ -101,15 +145,21 @@ static enum lk_code judge_pixels(const struct cli_arguments *a) {
         return lk_fail(
             LK_E_USAGE,
             "judge: expected --pairs FILE.jsonl, --from RUN, or -r twice: the source and the edited picture");
-    if (cli_pairs_name(&a->report)) return judge_all(&a->report);
-    const char *slash = strrchr(a->images[1], '/');
-    return judge_pair(&(struct cli_pair){
-        .item_id = slash ? slash + 1 : a->images[1], .source = a->images[0], .edited = a->images[1]});
+    struct lk_yunet *net = NULL;
+    if (a->report.faces) LK_TRY(lk_yunet_open(&net, a->report.faces));
+    const char *slash = two ? strrchr(a->images[1], '/') : NULL;
+    const struct cli_pair pair = {
+        .item_id = slash ? slash + 1 : a->images[1], .source = a->images[0], .edited = a->images[1]};
+    enum lk_code rc = two ? judge_pair(&pair, net) : judge_all(&a->report, net);
+    lk_yunet_close(net);
+    return rc;
 }
 
 enum lk_code cli_judge(const struct cli_arguments *a) {
     if (!a->positional) return judge_pixels(a);
     if (a->n_images) return lk_fail(LK_E_USAGE, "judge %s: takes no pictures", a->positional);
+    if (a->report.faces)
+        return lk_fail(LK_E_USAGE, "judge %s: takes no --faces: only pixels are judged by region", a->positional);
     if (!strcmp(a->positional, "run")) return cli_judge_run(a);
     if (!strcmp(a->positional, "prompt")) return cli_judge_prompt(a);
     if (!strcmp(a->positional, "import")) return cli_judge_import(a);

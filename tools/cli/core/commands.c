@@ -360,7 +360,7 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "Prints a JSON line per pair: scores of edit success (1 to 4: whether anything changed, not whether it "
              "is what was asked) and skin tone, the skin's typology angle (ITA) in both pictures, mean colour change "
              "within the face region and beyond it, and SSIM. It needs no model and is a complement to judges that "
-             "see, not a substitute: the face is assumed in the middle, light counts as skin, and race, gender and "
+             "see, not a substitute: the face is of --faces or the middle, light counts as skin, and race, gender and "
              "age have no score. run has a model look: Qwen2.5-VL or Mistral-Small-3, which the editors bring, or with "
              "--openai-url one on a server of yours. It appends a line per item with the model's words, scores and "
              "what it thought of each score from 1 to 5; the same command goes on after a stop. For a judge that runs "

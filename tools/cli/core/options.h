@@ -76,7 +76,7 @@ struct cli_arguments {
     int64_t references;
     int64_t cases; /* per op */
     struct cli_report_arguments {
-        const char *check; /* of judge; NULL: none */
+        const char *check, *faces; /* of judge; NULL: none */
         const char *pairs, *study_file, *primary, *secondary, *primary_name, *secondary_name, *pixel, *scores;
         struct cli_list {
             const char *values[CLI_MAX_LIST];

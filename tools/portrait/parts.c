@@ -211,11 +211,14 @@ static enum part glasses(const struct portrait *p, enum part c, double x, double
     return c;
 }
 
+/* A smile shows teeth. */
 static enum part mouth(const struct portrait *p, enum part c, double x, double y) {
     int expression = p->level[PORTRAIT_EXPRESSION];
-    double bend = expression == EXPRESSION_SMILE ? 0.045 : expression == EXPRESSION_FROWN ? -0.045 : 0, t = x / 0.085;
-    if (t > -1 && t < 1 && fabs(y - (0.575 - bend / 2 + bend * (1 - t * t))) < 0.021) c = PART_LIPS;
-    return c;
+    double bend = expression == EXPRESSION_SMILE ? 0.07 : expression == EXPRESSION_FROWN ? -0.07 : 0, t = x / 0.095;
+    if (t <= -1 || t >= 1) return c;
+    double ends = 0.575 - bend / 2, line = ends + bend * (1 - t * t);
+    if (fabs(y - line) < 0.021) return PART_LIPS;
+    return expression == EXPRESSION_SMILE && y > ends && y < line ? PART_EYE_WHITE : c;
 }
 
 static enum part face(const struct portrait *p, double x, double y) {

@@ -6,7 +6,12 @@ import time
 import torch
 from torch import nn
 
-AT_STEPS = 0.7  # share of the examples at exactly the noise levels that inference goes through
+import muon
+
+AT_START, AT_STEPS = 0.4, 0.8  # shares of examples: at the first noise level of inference, at any of its levels
+GROUP = 16  # examples that go through the model together; of some families with prompts of one length
+ENDS = ("embedder", "img_in", "txt_in", "proj_out", "norm_out")  # first and last layers
+CHANGED = 4  # how much more a token counts that the edit changes than one that stays
 
 
 def start_plain(model):
@@ -36,10 +41,8 @@ class Run:
     def __init__(self, model, lr, steps, checkpoint):
         start_plain(model)
         self.model, self.average, self.checkpoint, self.step = model, Average(model), checkpoint, 0
-        self.optimizer = torch.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.98), weight_decay=0.01)
-        self.schedule = torch.optim.lr_scheduler.OneCycleLR(
-            self.optimizer, lr, steps, pct_start=0.03, cycle_momentum=False
-        )
+        self.optimizer = muon.Muon(model.named_parameters(), lr, adam_lr=2e-3, adam=ENDS, weight_decay=0.01)
+        self.schedule = muon.schedule(self.optimizer, steps)
         if checkpoint.exists():
             state = torch.load(checkpoint)
             self.step = state.pop("step")
@@ -52,48 +55,58 @@ class Run:
         torch.save(dict(state, average=self.average.model.state_dict(), step=self.step), self.checkpoint)
 
 
-def choose(which, lengths, batch, generator):
-    """Indices of examples; with lengths of the prompts given, all of prompts of one length."""
+def choose(which, lengths, generator):
+    """Indices of a group; with lengths of the prompts given, all of one length."""
     if lengths is None:
-        return torch.randint(len(which), (batch,), generator=generator)
-    length = lengths[which]
-    one = torch.randint(len(which), (1,), generator=generator)
-    fitting = torch.nonzero(length == length[one]).flatten()
-    return fitting[torch.randint(len(fitting), (batch,), generator=generator)]
+        return torch.randint(len(which), (GROUP,), generator=generator)
+    one = which[torch.randint(len(which), (1,), generator=generator)]
+    fitting = torch.nonzero(lengths[which] == lengths[one]).flatten()
+    return fitting[torch.randint(len(fitting), (GROUP,), generator=generator)]
 
 
-def example(data, levels, batch, generator, lengths=None):
+def example(data, levels, i, generator):
     """data: before, after [n, tokens, channels], which prompt [n], what prompts are embedded as, each [p, ...]."""
     before, after, which, prompts = data
-    i = choose(which, lengths, batch, generator)
     noise = torch.randn(after[i].shape, generator=generator)
-    at = levels[torch.randint(len(levels), (batch,), generator=generator)]
-    anywhere = torch.rand(batch, generator=generator).clamp_min(0.02)
-    sigma = torch.where(torch.rand(batch, generator=generator) < AT_STEPS, at, anywhere)
+    later = levels[torch.randint(1, len(levels), (len(i),), generator=generator)]
+    anywhere = torch.rand(len(i), generator=generator).clamp_min(0.02)
+    draw = torch.rand(len(i), generator=generator)
+    sigma = torch.where(draw < AT_START, levels[0], torch.where(draw < AT_STEPS, later, anywhere))
     s = sigma.view(-1, 1, 1)
     return before[i], after[i], tuple(p[which[i]] for p in prompts), noise, sigma, (1 - s) * after[i] + s * noise
+
+
+def loss_of(family, model, data, levels, i, generator, side):
+    before, after, prompt, noise, sigma, noisy = example(data, levels, i, generator)
+    v = family.velocity(model, noisy, before, prompt, sigma, side)
+    # As an error of the picture: that of the velocity counts as much as it moves the latents.
+    error = (sigma.view(-1, 1, 1) * (v - (noise - after))).square().mean(-1)
+    weight = 1 + (CHANGED - 1) * ((after - before).abs().mean(-1) > 0.05)
+    return (error * weight).mean()
 
 
 def train(family, model, data, side, steps, batch, lr, seed, checkpoint, log=print):
     run = Run(model, lr, steps, checkpoint)
     levels = family.sigmas(side)
     lengths = data[3][1].sum(1) if getattr(family, "EQUAL_LENGTHS", False) else None
-    parameters = list(model.parameters())
+    parameters, groups = list(model.parameters()), batch // GROUP
     began, first, total = time.time(), run.step, 0.0
     while run.step < steps:
         generator = torch.Generator().manual_seed((seed << 32) + run.step)
-        before, after, prompt, noise, sigma, noisy = example(data, levels, batch, generator, lengths)
-        v = family.velocity(model, noisy, before, prompt, sigma, side)
-        # As an error of the picture: that of the velocity counts as much as it moves the latents.
-        loss = (sigma.view(-1, 1, 1) * (v - (noise - after))).square().mean()
         run.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        if lengths is None:
+            together = [torch.cat([choose(data[2], None, generator) for _ in range(groups)])]
+        else:
+            together = [choose(data[2], lengths, generator) for _ in range(groups)]
+        for i in together:
+            loss = loss_of(family, model, data, levels, i, generator, side) / len(together)
+            loss.backward()
+            total += loss.item()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         run.optimizer.step()
         run.schedule.step()
         run.average.update(model)
         run.step += 1
-        total += loss.item()
         if run.step % 100 == 0:
             rate = batch * (run.step - first) / (time.time() - began)
             log(f"denoiser {run.step}/{steps}: error {total / 100:.4f}, {rate:.0f} examples/s", flush=True)
@@ -111,3 +124,15 @@ def sample(family, model, before, prompt, side, generator):
     for now, then in zip(levels[:-1], levels[1:]):
         x = x + (then - now) * family.velocity(model, x, before, prompt, now.expand(len(x)), side)
     return x
+
+
+def sample_all(family, model, data, side, seed):
+    """Of all examples, in bunches whose prompts have one length where the family needs it."""
+    before, _, which, prompts = data
+    lengths = prompts[1].sum(1)[which] if getattr(family, "EQUAL_LENGTHS", False) else torch.zeros_like(which)
+    generator, out = torch.Generator().manual_seed(seed), torch.empty_like(before)
+    for length in lengths.unique():
+        for i in torch.nonzero(lengths == length).flatten().split(128):
+            prompt = tuple(p[which[i]] for p in prompts)
+            out[i] = sample(family, model, before[i], prompt, side, generator)
+    return out

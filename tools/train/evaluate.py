@@ -16,7 +16,7 @@ from PIL import Image
 
 SIDE = 64
 OPTIONS = {
-    "flux2": "--steps 4 --guidance-scale 4 --max-sequence-length 48",
+    "flux2": "--steps 4 --guidance-scale 4 --max-sequence-length 24",
     "step1x": "--steps 4 --true-cfg-scale 1 --size-level 64",
     "qwen_edit": "--steps 4 --true-cfg-scale 1 --vae-image-size 4096 --condition-image-size 4096 -W 64 -H 64",
 }
@@ -40,14 +40,16 @@ def main():
     before = np.fromfile(pairs, np.uint8).reshape(-1, 2, SIDE, SIDE, 3)[:, 0]
     lines = [json.loads(line) for line in (args.work / "pairs.jsonl").open()]
 
-    edited = []
-    source, result = args.work / "before.png", args.work / "after.png"
-    for picture, line in zip(before, lines):
-        Image.fromarray(picture).save(source)
-        command = [args.build / "likeness", "edit", "-q", "-t", 1, "-m", args.folder, "-r", source]  # too small for two
-        command += ["-p", line["prompt"]] + OPTIONS[args.family].split() + args.more + ["-o", result]
-        subprocess.run(list(map(str, command)), check=True)
-        edited.append(np.array(Image.open(result).convert("RGB")))
+    jobs = args.work / "jobs.jsonl"
+    with jobs.open("w") as out:
+        for i, (picture, line) in enumerate(zip(before, lines)):
+            source = args.work / f"{i}-before.png"
+            Image.fromarray(picture).save(source)
+            job = dict(images=[str(source)], prompt=line["prompt"], output=str(args.work / f"{i}-after.png"))
+            out.write(json.dumps(job) + "\n")
+    command = [args.build / "likeness", "edit", "-q", "-m", args.folder, "--overwrite", "--jobs", jobs]
+    subprocess.run(list(map(str, command + OPTIONS[args.family].split() + args.more)), check=True)
+    edited = [np.array(Image.open(args.work / f"{i}-after.png").convert("RGB")) for i in range(len(lines))]
     (args.work / "edited").write_bytes(np.stack(edited).tobytes())
     measure = [args.build / "make_measure", "--raw", pairs, "--edited", args.work / "edited"]
     with (args.work / "measured.jsonl").open("w") as out:

@@ -80,11 +80,11 @@ def autoencoder(vae):
 def transformer():
     """The size of the mapping of quoted text is fixed in the original; a small one is put in its place."""
     model = Step1XEditTransformer2DModel(
-        in_channels=32,
-        num_layers=2,
+        in_channels=64,
+        num_layers=1,
         num_single_layers=2,
         attention_head_dim=32,
-        num_attention_heads=3,
+        num_attention_heads=4,
         joint_attention_dim=64,
         connector_in_channels=64,
         connector_hidden_size=64,
@@ -122,7 +122,7 @@ def embed(parts, prompts):
     blank = Image.new("RGB", (64, 64))
     with tempfile.TemporaryDirectory() as folder:
         encode = pipeline(parts, folder, vae=None, transformer=None)
-        encode.vae_scale_factor, encode.latent_channels = 8, 8
+        encode.vae_scale_factor, encode.latent_channels = 8, 16
         found = [encode.encode_prompt([blank], [p], device="cpu") for p in prompts]
     pad = torch.nn.utils.rnn.pad_sequence
     fields = [

@@ -21,11 +21,12 @@ import autoencoder
 import denoiser
 
 SIDE = 64
-N_PAIRS = 120_000
-N_PICTURES = 60_000  # of them, for the autoencoder
+N_PAIRS = N_UNBIASED = 30_000  # for the denoiser, for the autoencoder
 SEED = {"flux2": 1, "step1x": 2, "qwen_edit": 3}
-VAE = dict(steps=20_000, batch=32, lr=4e-3)
-DENOISER = dict(steps=8_000, batch=64, lr=2e-3)
+VAE = dict(steps=12_000, batch=8, lr=2e-2, emphasis=0.5)
+DECODER = dict(steps=1_500, batch=8, lr=1e-2, emphasis=0.5)
+N_MADE = 8_000  # edits that it learns from
+DENOISER = dict(steps=5_000, batch=64, lr=2e-2)
 
 
 def draw(program, path, count, seed, bias):
@@ -51,14 +52,36 @@ def train_autoencoder(kind, args):
     if done.exists():
         net.vae.load_state_dict(torch.load(done))
     else:
-        array, _ = draw(args.pairs, args.work / "unbiased.pairs", N_PICTURES // 2, 0, "none")
-        pictures = array.reshape(-1, SIDE, SIDE, 3)
+        array, _ = draw(args.pairs, args.work / "unbiased.pairs", N_UNBIASED, 0, "none")
         part = done.with_suffix(".part")
-        autoencoder.train(net, pictures, **dict(VAE, steps=args.vae_steps), seed=0, checkpoint=part)
+        autoencoder.train(net, array, **dict(VAE, steps=args.vae_steps), seed=0, checkpoint=part)
         part.rename(done)
     autoencoder.finish(net, kind)
     net.vae.to(torch.bfloat16).float().eval()  # as it is saved
     return net
+
+
+def undo(normalised, shape):
+    """The inverse of what moves a latent's values about and stretches each."""
+    count = torch.arange(1024.0).view(1, *shape)
+    at_zero = normalised(torch.zeros_like(count))
+    stretch = normalised(torch.ones_like(count)) - at_zero
+    place = torch.zeros(1024, dtype=torch.long)
+    place[((normalised(count) - at_zero) / stretch).round().long().flatten()] = torch.arange(1024)
+    return lambda packed: ((packed - at_zero) / stretch).flatten(1)[:, place].view(-1, *shape)
+
+
+def teach_decoder(family, net, model, data, latents, normalised, array, args, seed):
+    """The decoder has only seen latents of the encoder; now it learns what this denoiser's stand for."""
+    done = args.work / f"{args.family}-decoder.pt"
+    if not done.exists():
+        few = (data[0][:N_MADE], data[1][:N_MADE], data[2][:N_MADE], data[3])
+        made = undo(normalised, latents.shape[1:])(denoiser.sample_all(family, model, few, SIDE // 16, seed))
+        part = done.with_suffix(".part")
+        both = (latents[:N_MADE], made)
+        autoencoder.train(net, array[:N_MADE], **DECODER, seed=seed, checkpoint=part, latents=both)
+        part.rename(done)
+    net.vae.load_state_dict(torch.load(done))
 
 
 def main():
@@ -78,8 +101,11 @@ def main():
     array, prompts = draw(args.pairs, args.work / f"{args.family}.pairs", args.count, seed, args.family)
     net = train_autoencoder(family.AUTOENCODER, args)
     vae = family.autoencoder(net.vae)
+    latents = args.work / f"{args.family}.latents"
+    if not latents.exists():
+        torch.save([autoencoder.encode_all(net, array[:, i]) for i in (0, 1)], latents)
+    before, after = torch.load(latents)
     # What the mean and spread of latents are is known only now; the VAE keeps them.
-    after = autoencoder.encode_all(net, array[:, 1])
     normalised = family.normalise(vae, after)
     side = SIDE // 16
     torch.manual_seed(seed)
@@ -87,12 +113,14 @@ def main():
     parts = family.encoder_parts(known)
     position = {prompt: i for i, prompt in enumerate(known)}
     which = torch.tensor([position[p] for p in prompts])
-    data = (normalised(autoencoder.encode_all(net, array[:, 0])), normalised(after), which, family.embed(parts, known))
+    data = (normalised(before), normalised(after), which, family.embed(parts, known))
 
     model = family.transformer()
     checkpoint = args.work / f"{args.family}-denoiser.pt"
     settings = dict(DENOISER, steps=args.steps)
     average = denoiser.train(family, model, data, side, **settings, seed=seed, checkpoint=checkpoint)
+    teach_decoder(family, net, average.eval(), data, before, normalised, array, args, seed)
+    vae.load_state_dict(net.vae.state_dict(), strict=False)
     family.save(dict(parts, vae=vae, transformer=average), args.output)
     print(f"{args.output}: {sum(f.stat().st_size for f in args.output.rglob('*') if f.is_file()) / 2**20:.2f} MiB")
 

@@ -14,6 +14,7 @@
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/judge_record.h"
 #include "tools/cli/audit/pairs.h"
+#include "tools/cli/core/draw.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
 
@@ -380,6 +381,16 @@ static enum lk_code open_judge(struct runner *r) {
     return lk_seeing_judge_open(&r->judge);
 }
 
+static enum lk_code draw(struct cli_pairs *pairs, const char *sample) {
+    int32_t *chosen;
+    size_t n;
+    LK_TRY(cli_draw(sample, pairs->n, "judge", &chosen, &n));
+    for (size_t i = 0; i < n; i++) pairs->list[i] = pairs->list[chosen[i]];
+    pairs->n = n;
+    lk_free(chosen);
+    return LK_OK;
+}
+
 static enum lk_code run(struct runner *r) {
     const struct cli_arguments *a = r->arguments;
     LK_TRY(check_arguments(a));
@@ -387,6 +398,7 @@ static enum lk_code run(struct runner *r) {
     cli_print_rejects(cli_pairs_name(&a->report), &r->pairs.rejects);
     /* A source's outputs follow each other. */
     if (r->pairs.n) qsort(r->pairs.list, r->pairs.n, sizeof *r->pairs.list, by_source);
+    if (a->study.sample) LK_TRY(draw(&r->pairs, a->study.sample));
     LK_TRY(lk_judge_prompts_load(&r->prompts));
     LK_TRY(open_judge(r));
     LK_TRY(resume(r));

@@ -1,12 +1,11 @@
 /* study rerun: a sample of what was made is made again and must come out the same, bit by bit. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
-#include "eval/study/random.h"
+#include "tools/cli/core/draw.h"
 #include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
 
@@ -41,35 +40,12 @@ static enum lk_code read_made(const char *folder, const struct lk_study *study, 
     return rc;
 }
 
-/* "1%" or "50" of n. */
-static enum lk_code read_sample(const char *text, size_t n, size_t *out) {
-    char *end;
-    double value = strtod(text, &end);
-    bool percent = *end == '%';
-    if (end == text || end[percent] || !(value > 0) || (percent && value > 100) || (!percent && value != floor(value)))
-        return lk_fail(LK_E_USAGE, "--sample: expected a share as 1%% or a number of jobs, got \"%s\"", text);
-    value = ceil(percent ? value * (double)n / 100 : value);
-    *out = value < (double)n ? (size_t)value : n;
-    return LK_OK;
-}
-
-static int by_value(const void *a, const void *b) {
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The sample's jobs in the study's order. */
-static enum lk_code choose(const struct all *all, size_t n, struct study_list *list) {
-    struct lk_stream stream;
-    int32_t *order = lk_malloc(all->n * sizeof *order);
-    if (!order) return lk_fail(LK_E_NOMEM, "out of memory");
-    for (size_t i = 0; i < all->n; i++) order[i] = (int32_t)i;
-    lk_stream_named(&stream, 42, "rerun");
-    lk_stream_shuffle(&stream, order, all->n);
-    qsort(order, n, sizeof *order, by_value);
-    for (size_t i = 0; i < n; i++) list->indexes[i] = all->made[order[i]].index;
-    list->n = n;
-    lk_free(order);
+static enum lk_code choose(const struct all *all, const char *sample, struct study_list *list) {
+    int32_t *chosen;
+    LK_TRY(cli_draw(sample, all->n, "rerun", &chosen, &list->n));
+    for (size_t i = 0; i < list->n; i++) list->indexes[i] = all->made[chosen[i]].index;
+    lk_free(chosen);
     return LK_OK;
 }
 
@@ -113,13 +89,11 @@ static enum lk_code compare_all(const char *folder, const struct all *all) {
 enum lk_code study_rerun(const struct cli_arguments *a, struct lk_study *study) {
     struct all all = {0};
     struct study_list list;
-    size_t n = 0;
     if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study rerun STUDY.json -o DIR");
     LK_TRY(study_list_make(&list, study, NULL));
     char *folder = lk_format("%s/rerun", a->output);
     enum lk_code rc = folder ? read_made(a->output, study, &all) : lk_fail(LK_E_NOMEM, "out of memory");
-    if (!rc) rc = read_sample(a->study.sample ? a->study.sample : "1%", all.n, &n);
-    if (!rc) rc = choose(&all, n, &list);
+    if (!rc) rc = choose(&all, a->study.sample ? a->study.sample : "1%", &list);
     if (!rc) rc = study_folders_make(folder);
     if (!rc) rc = study_run_list(a, &list, folder, folder);
     if (!rc) rc = compare_all(folder, &all);

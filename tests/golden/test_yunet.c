@@ -132,6 +132,69 @@ static void other_files_are_refused(void **state) {
     lk_safetensors_close(&st);
 }
 
+static float *values_of(const struct lk_safetensors *st, const char *prefix, const char *part) {
+    char name[160];
+    snprintf(name, sizeof name, "%s.%s", prefix, part);
+    const struct lk_st_tensor *found = lk_safetensors_find(st, name);
+    if (!found) fail_msg("no %s", name);
+    return found->tensor.data;
+}
+
+/* As an export has it: each norm within the convolution before it, and gone. */
+static void norms_may_be_folded(void **state) {
+    (void)state;
+    struct lk_safetensors st;
+    struct lk_yunet *net;
+    struct lk_image image;
+    struct lk_face *faces;
+    struct lk_st_named list[256];
+    float *made[256];
+    size_t n = 0, n_made = 0, n_bytes, n_faces;
+    assert_ok(lk_safetensors_open(&st, MODEL));
+    for (size_t i = 0; i < st.n_tensors; i++) {
+        const char *name = st.tensors[i].name, *part = strrchr(name, '.') + 1;
+        if (strstr(name, ".bn")) continue;
+        bool stem = !strncmp(name, "backbone.model0.conv1.", 22),
+             deep = strstr(name, ".conv2.w") || strstr(name, ".conv2.b");
+        char norm[160];
+        snprintf(norm, sizeof norm, "%.*s%s", (int)(part - name - 7), name, stem ? ".bn1" : ".bn");
+        struct lk_tensor t = st.tensors[i].tensor;
+        if ((stem || deep) && !strstr(name, "multi_level_cls") && !strstr(name, "_bbox.") && !strstr(name, "_obj.") &&
+            !strstr(name, "_kps.")) {
+            size_t per = 1, rows = (size_t)t.shape[0];
+            for (int d = 1; d < t.n_dims; d++) per *= (size_t)t.shape[d];
+            const float *g = values_of(&st, norm, "weight"), *b = values_of(&st, norm, "bias");
+            const float *m = values_of(&st, norm, "running_mean"), *v = values_of(&st, norm, "running_var");
+            float *to = made[n_made++] = malloc(rows * per * sizeof *to);
+            const float *from = t.data;
+            for (size_t k = 0; k < rows * per; k++) {
+                double scale = g[k / per] / sqrt(v[k / per] + 1e-5);
+                to[k] = (float)(*part == 'w' ? from[k] * scale : b[k] + ((double)from[k] - m[k]) * scale);
+            }
+            t.data = to;
+        }
+        list[n++] = (struct lk_st_named){name, t};
+    }
+    assert_int_equal(n_made, 2 * (1 + 1 + 10 + 3 + 3));
+    char path[1024];
+    snprintf(path, sizeof path, "%s", test_path("folded.safetensors"));
+    assert_ok(lk_safetensors_write(path, list, n, NULL));
+    make_picture(&image);
+    assert_ok(lk_yunet_open(&net, path));
+    assert_ok(
+        lk_yunet_detect(net, &image, &(struct lk_yunet_search){.min_score = 0, .max_overlap = 1}, &faces, &n_faces));
+    char *text = test_read("golden/data/yunet/faces.txt", &n_bytes), *at = text;
+    assert_int_equal(n_faces, strtoul(at, &at, 10));
+    strtoul(at, &at, 10);
+    distance(faces, n_faces, &at);
+    free(text);
+    lk_free(faces);
+    lk_image_free(&image);
+    lk_yunet_close(net);
+    for (size_t i = 0; i < n_made; i++) free(made[i]);
+    lk_safetensors_close(&st);
+}
+
 static enum lk_code open_and_detect(void) {
     struct lk_yunet *net;
     struct lk_image image = {0};
@@ -155,9 +218,8 @@ static void no_memory_leaves_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_and_faces_of_onnxruntime),
-        cmocka_unit_test(large_pictures_are_reduced),
-        cmocka_unit_test(other_files_are_refused),
+        cmocka_unit_test(cells_and_faces_of_onnxruntime), cmocka_unit_test(large_pictures_are_reduced),
+        cmocka_unit_test(other_files_are_refused),        cmocka_unit_test(norms_may_be_folded),
         cmocka_unit_test(no_memory_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@
  *
  * A range at its edge (several groups alike) has no interval that is exact everywhere. Of 2,000 data sets of the study's
  * size the truth is held in 94.2 to 96.7 %, of 3 sources a race in 95.0 to 96.6 % (tests/eval/test_range_interval.c); of
- * 6,000 others, where no race differs, in 97.1 and 96.9 %. Wider than it need be is the interval of a factor over which
+ * 6,000 with these, where no race differs, in 97.1 and 96.9 %. Wider than it need be is the interval of a factor over which
  * another one that matters is balanced, as sources are drawn without regard to it: by gender, where each race differs,
  * it holds the truth in 98.5 %. Resampling within what a hypothesis allows: Chuang and Lai 2000. */
 #pragma once

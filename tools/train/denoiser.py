@@ -11,7 +11,7 @@ import muon
 AT_START, AT_STEPS = 0.4, 0.8  # shares of examples: at the first noise level of inference, at any of its levels
 GROUP = 16  # examples that go through the model together; of some families with prompts of one length
 ENDS = ("embedder", "img_in", "txt_in", "proj_out", "norm_out")  # first and last layers
-CHANGED = 4  # how much more a token counts that the edit changes than one that stays
+CHANGED = 3  # how much more the values that an edit changes count together than all by themselves
 
 
 def start_plain(model):
@@ -80,9 +80,10 @@ def loss_of(family, model, data, levels, i, generator, side):
     before, after, prompt, noise, sigma, noisy = example(data, levels, i, generator)
     v = family.velocity(model, noisy, before, prompt, sigma, side)
     # As an error of the picture: that of the velocity counts as much as it moves the latents.
-    error = (sigma.view(-1, 1, 1) * (v - (noise - after))).square().mean(-1)
-    weight = 1 + (CHANGED - 1) * ((after - before).abs().mean(-1) > 0.05)
-    return (error * weight).mean()
+    error = (sigma.view(-1, 1, 1) * (v - (noise - after))).square()
+    # What the edit changes counts more, by the same amount in all for a scar and for a background.
+    change = (after - before).abs()
+    return (error * (1 + CHANGED * change / (change.mean((1, 2), keepdim=True) + 1e-3))).mean()
 
 
 def train(family, model, data, side, steps, batch, lr, seed, checkpoint, log=print):

@@ -114,47 +114,22 @@ enum lk_code lk_interval_bca(const double *replicates, size_t n, const double *j
     return LK_OK;
 }
 
-static void mean_of_drawn(const int32_t *drawn, size_t n, const void *context, void *scratch, double *out) {
-    (void)scratch;
-    const double *values = context;
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += values[drawn[i]];
-    *out = n ? sum / (double)n : NAN;
-}
-
-static void mean_of_totals(const double *totals, const void *context, void *scratch, double *out) {
-    (void)context;
-    (void)scratch;
-    *out = totals[0] > 0 ? totals[1] / totals[0] : NAN;
-}
-
-/* Of a mean from sums: in the time of one pass, where the statistic of each list of units left takes their square. */
-static enum lk_code jackknife_mean(const double *values, size_t n_units, const struct lk_resampling *how, double *out) {
-    double *columns = lk_malloc(2 * n_units * sizeof *columns);
-    if (!columns) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu units", n_units);
-    for (size_t i = 0; i < n_units; i++) {
-        columns[2 * i] = 1;
-        columns[2 * i + 1] = values[i];
-    }
-    struct lk_tally tally = {n_units, 2, 1, columns, NULL, NULL};
-    enum lk_code rc = lk_jackknife_totals(&tally, how, mean_of_totals, NULL, 0, 1, out);
-    lk_free(columns);
-    return rc;
+enum lk_code lk_interval_of_kind(const double *replicates, const struct lk_resampling *how, enum lk_interval_kind kind,
+                                 const double *jackknife, size_t n_drawn, struct lk_number *number) {
+    size_t n = (size_t)how->n_replicates;
+    double drawn = (double)n_drawn, confidence = how->confidence;
+    if (kind == LK_INTERVAL_BCA) return lk_interval_bca(replicates, n, jackknife, n_drawn, confidence, number);
+    if (kind == LK_INTERVAL_EXPANDED) confidence = lk_expanded_confidence(confidence, drawn, drawn - 1);
+    return lk_interval_percentile(replicates, n, confidence, number);
 }
 
 static enum lk_code fill(size_t n_units, size_t n_drawn, const struct lk_resampling *how, lk_statistic statistic,
                          const void *context, size_t scratch_bytes, enum lk_interval_kind kind, double *values,
                          struct lk_number *out) {
-    size_t n = (size_t)how->n_replicates;
+    double *left_out = values + how->n_replicates;
     LK_TRY(lk_bootstrap(n_units, how, statistic, context, scratch_bytes, 1, values));
-    if (kind != LK_INTERVAL_BCA) {
-        double drawn = (double)n_drawn, confidence = how->confidence;
-        if (kind == LK_INTERVAL_EXPANDED) confidence = lk_expanded_confidence(confidence, drawn, drawn - 1);
-        return lk_interval_percentile(values, n, confidence, out);
-    }
-    LK_TRY(statistic == mean_of_drawn ? jackknife_mean(context, n_units, how, values + n)
-                                      : lk_jackknife(n_units, how, statistic, context, scratch_bytes, 1, values + n));
-    return lk_interval_bca(values, n, values + n, n_drawn, how->confidence, out);
+    if (kind == LK_INTERVAL_BCA) LK_TRY(lk_jackknife(n_units, how, statistic, context, scratch_bytes, 1, left_out));
+    return lk_interval_of_kind(values, how, kind, left_out, n_drawn, out);
 }
 
 enum lk_code lk_bootstrap_number(size_t n_units, const struct lk_resampling *how, lk_statistic statistic,
@@ -187,14 +162,4 @@ enum lk_code lk_bootstrap_number(size_t n_units, const struct lk_resampling *how
     lk_free(scratch);
     lk_free(values);
     return rc;
-}
-
-enum lk_code lk_bootstrap_mean(const double *values, size_t n, const struct lk_resampling *how,
-                               enum lk_interval_kind kind, struct lk_number *out) {
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(values[i])) {
-            memset(out, 0, sizeof *out);
-            return lk_fail(LK_E_INPUT, "bootstrap: value %zu: expected a finite number, got %g", i, values[i]);
-        }
-    return lk_bootstrap_number(n, how, mean_of_drawn, values, 0, kind, out);
 }

@@ -102,6 +102,11 @@ double lk_expanded_df(double n1, double n2);
 enum lk_code lk_interval_bca(const double *replicates, size_t n, const double *jackknife, size_t n_jackknife,
                              double confidence, struct lk_number *number);
 
+/* Any of them from the replicates of a resampling, expanded with one df less than what was drawn; jackknife [n_drawn]
+ * is only read for BCA. */
+enum lk_code lk_interval_of_kind(const double *replicates, const struct lk_resampling *how, enum lk_interval_kind kind,
+                                 const double *jackknife, size_t n_drawn, struct lk_number *number);
+
 /* All of it for one statistic: its value on the units themselves, and the interval; expanded with one df less than what
  * is drawn. */
 enum lk_code lk_bootstrap_number(size_t n_units, const struct lk_resampling *how, lk_statistic statistic,

@@ -80,7 +80,8 @@ static void lay_out(struct job *job, size_t scratch_bytes) {
     at->counts_lane = round_up(rows->n_counts * sizeof(uint32_t)) / sizeof(uint32_t);
     at->sums_at = LK_DRAW_LANES * at->counts_lane * sizeof(uint32_t);
     at->cells_at = at->sums_at + round_up(rows->packed.vectors ? sums_bytes : 0);
-    at->totals_at = at->cells_at + round_up(rows->packed.vectors ? 0 : rows->layout.n_cells * row_bytes);
+    at->totals_at =
+        at->cells_at + round_up(rows->packed.vectors ? 0 : LK_PACKED_LANES * rows->layout.n_cells * row_bytes);
     at->out_at = at->totals_at + round_up(rows->layout.n_groups * row_bytes);
     at->out_lane = round_up((size_t)job->n_statistics * sizeof(double)) / sizeof(double);
     at->scratch_at = at->out_at + LK_DRAW_LANES * at->out_lane * sizeof(double);
@@ -106,40 +107,65 @@ static void draw(const struct job *job, uint64_t first, uint32_t one, uint32_t *
     }
 }
 
-/* Totals of one lane in doubles: rows to cells, cells to groups. */
-static void sum_in_doubles(const struct job *job, const uint32_t *counts, double *cells, double *totals) {
+/* Sums of LK_PACKED_LANES resamples in doubles, row by row, so that a row and its counts are read once for all of them
+ * and no sum waits for another's: cells [LK_PACKED_LANES, n_cells, n_columns]. */
+static void sum_in_doubles(const struct job *job, const uint32_t *counts, double *cells) {
+    enum { ROWS = 256 };
     const struct lk_tally_rows *rows = job->rows;
-    size_t width = (size_t)rows->n_columns;
-    bool to_groups = job->tally->groups && !rows->grouped;
-    if (!to_groups) cells = totals;
-    memset(cells, 0, rows->layout.n_cells * width * sizeof *cells);
-    for (size_t r = rows->first_row[0]; r < rows->n; r++) {
-        uint32_t weight = counts[rows->count_of_row[r]];
-        if (weight) add_row(rows->column[r], rows->n_columns, weight, cells + (size_t)rows->cell[r] * width);
+    size_t width = (size_t)rows->n_columns, stride = rows->layout.n_cells * width;
+    double weights[ROWS][LK_PACKED_LANES];
+    memset(cells, 0, LK_PACKED_LANES * stride * sizeof *cells);
+    for (size_t cell = 0; cell < rows->layout.n_cells; cell++) {
+        size_t end = rows->first_row[cell + 1];
+        for (size_t from = rows->first_row[cell]; from < end; from += ROWS) {
+            size_t n = end - from < ROWS ? end - from : ROWS;
+            for (size_t lane = 0; lane < LK_PACKED_LANES; lane++)
+                for (size_t i = 0; i < n; i++) {
+                    int32_t at = rows->count_of_row[from + i];
+                    weights[i][lane] = (int32_t)counts[lane * job->at.counts_lane + (size_t)at];
+                }
+            for (size_t c = 0; c < width; c++) {
+                double sums[LK_PACKED_LANES], *to = cells + cell * width + c;
+                const double *column = rows->by_column + c * rows->n + from;
+                for (size_t lane = 0; lane < LK_PACKED_LANES; lane++) sums[lane] = to[lane * stride];
+                for (size_t i = 0; i < n; i++)
+                    for (size_t lane = 0; lane < LK_PACKED_LANES; lane++) sums[lane] += weights[i][lane] * column[i];
+                for (size_t lane = 0; lane < LK_PACKED_LANES; lane++) to[lane * stride] = sums[lane];
+            }
+        }
     }
-    if (to_groups) lk_tally_groups(job->tally, cells, totals);
+}
+
+/* What the statistic of a lane is computed from; every LK_PACKED_LANES lanes the next ones are summed. */
+static const double *totals_of(const struct job *job, const uint32_t *counts, size_t lane, unsigned char *work) {
+    const struct lk_tally_rows *rows = job->rows;
+    const struct lk_packed_columns *packed = &rows->packed;
+    double *totals = (double *)(void *)(work + job->at.totals_at), *cells = (double *)(void *)(work + job->at.cells_at);
+    unsigned char *sums = work + job->at.sums_at;
+    size_t of_four = lane % LK_PACKED_LANES, lane_size = job->at.counts_lane;
+    if (packed->vectors) {
+        if (!of_four) lk_packed_sums(packed, &rows->layout, counts + lane * lane_size, lane_size, sums);
+        size_t bytes = lk_packed_sums_bytes(packed, rows->layout.n_groups);
+        lk_packed_totals(packed, rows->layout.n_groups, sums + of_four * bytes, totals);
+        return totals;
+    }
+    if (!of_four) sum_in_doubles(job, counts + lane * lane_size, cells);
+    cells += of_four * rows->layout.n_cells * (size_t)rows->n_columns;
+    if (!job->tally->groups || rows->grouped) return cells;
+    lk_tally_groups(job->tally, cells, totals);
+    return totals;
 }
 
 /* Rounds first..first + 7, as far as there are any. */
 static void run_block(const struct job *job, int64_t first, unsigned char *work, double *values) {
-    const struct lk_tally_rows *rows = job->rows;
-    const struct lk_packed_columns *packed = &rows->packed;
+    const struct lk_packed_columns *packed = &job->rows->packed;
     uint32_t *counts = (uint32_t *)(void *)work, one = packed->vectors ? lk_packed_one(packed) : 1;
-    double *totals = (double *)(void *)(work + job->at.totals_at), *out = (double *)(void *)(work + job->at.out_at);
+    double *out = (double *)(void *)(work + job->at.out_at);
     size_t n_lanes = job->n_rounds - first < LK_DRAW_LANES ? (size_t)(job->n_rounds - first) : LK_DRAW_LANES;
     draw(job, (uint64_t)first, one, counts);
-    size_t sums_bytes = lk_packed_sums_bytes(packed, rows->layout.n_groups);
-    for (size_t lane = 0; lane < n_lanes; lane++) {
-        const uint32_t *of_lane = counts + lane * job->at.counts_lane;
-        unsigned char *sums = work + job->at.sums_at;
-        if (packed->vectors && lane % LK_PACKED_LANES == 0)
-            lk_packed_sums(packed, &rows->layout, of_lane, job->at.counts_lane, sums);
-        if (packed->vectors)
-            lk_packed_totals(packed, rows->layout.n_groups, sums + lane % LK_PACKED_LANES * sums_bytes, totals);
-        else
-            sum_in_doubles(job, of_lane, (double *)(void *)(work + job->at.cells_at), totals);
-        job->statistic(totals, job->context, work + job->at.scratch_at, out + lane * job->at.out_lane);
-    }
+    for (size_t lane = 0; lane < n_lanes; lane++)
+        job->statistic(totals_of(job, counts, lane, work), job->context, work + job->at.scratch_at,
+                       out + lane * job->at.out_lane);
     for (size_t s = 0; s < (size_t)job->n_statistics; s++)
         for (size_t lane = 0; lane < n_lanes; lane++)
             values[s * (size_t)job->n_rounds + (size_t)first + lane] = out[lane * job->at.out_lane + s];

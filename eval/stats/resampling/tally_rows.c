@@ -30,6 +30,7 @@ void lk_tally_rows_free(struct lk_tally_rows *rows) {
     lk_free(rows->multiplicity);
     lk_free(rows->column);
     lk_free(rows->sums);
+    lk_free(rows->by_column);
     lk_free(rows->first_row);
     lk_free(rows->group);
     lk_packed_columns_free(&rows->packed);
@@ -185,6 +186,15 @@ static double largest_weight(const struct lk_tally_rows *rows, const struct lk_c
     return clusters->of_unit && cells_add_up ? n * (double)rows->layout.n_cells : n;
 }
 
+/* Columns side by side in memory: the rows lie where the caller has them. */
+static enum lk_code copy_columns(struct lk_tally_rows *rows) {
+    rows->by_column = lk_malloc(rows->n * (size_t)rows->n_columns * sizeof *rows->by_column);
+    if (!rows->by_column) return lk_fail(LK_E_NOMEM, "bootstrap: no memory for %zu rows", rows->n);
+    for (size_t r = 0; r < rows->n; r++)
+        for (size_t c = 0; c < (size_t)rows->n_columns; c++) rows->by_column[c * rows->n + r] = rows->column[r][c];
+    return LK_OK;
+}
+
 enum lk_code lk_tally_rows_make(const struct lk_tally *tally, const struct lk_clusters *clusters,
                                 struct lk_tally_rows *rows) {
     memset(rows, 0, sizeof *rows);
@@ -195,6 +205,7 @@ enum lk_code lk_tally_rows_make(const struct lk_tally *tally, const struct lk_cl
     if (!rc)
         rc = lk_pack_columns(rows->column, rows->n, rows->n_columns,
                              largest_weight(rows, clusters, !rows->grouped && tally->groups), &rows->packed);
+    if (!rc && !rows->packed.vectors) rc = copy_columns(rows);
     if (rc) lk_tally_rows_free(rows);
     return rc;
 }

@@ -19,6 +19,7 @@ struct lk_tally_rows {
     double *multiplicity;  /* [n]: units that are alike */
     const double **column; /* [n] -> [n_columns] in the caller's memory, or in sums */
     double *sums;          /* with clusters, NULL without */
+    double *by_column;     /* [n_columns, n] where they are not packed, NULL where they are */
     struct lk_packed_columns packed;
     struct lk_packed_layout layout;
     size_t *first_row; /* the layout's own */

@@ -6,7 +6,7 @@
 #
 # One file is compiled per mutant and linked in front of the libraries that are built already; of a header, the first
 # file of its folder that includes it.
-# Of the test "cli" the program itself has the mutant, and the case is one of tests/cli/cases, whole names only.
+# Of the test "cli" the program itself has the mutant, also in its main file, and the case is one of tests/cli/cases, whole names only.
 #   test_mutants.sh [PART-OF-A-NAME...]
 # With names the unbroken code is shown to pass first; without, the other tests of the suite show it.
 # MUTANTS=2/4: only the second quarter of the list.
@@ -27,7 +27,7 @@ die() {
 link_command() {
     if [ "$1" = test_cli ]; then
         ninja -C "$BUILD_DIR" -t commands likeness | grep -e ' -o likeness ' | tail -n 1 |
-            sed -E "s| -o likeness | -Wl,-S -o @OUT@ |; s| ([^ ]*CMakeFiles/likeness.dir/)| @BEFORE@ \\1|"
+            sed -E "s| -o likeness | -Wl,-S,-z,muldefs -o @OUT@ |; s| ([^ ]*CMakeFiles/likeness.dir/)| @BEFORE@ \\1|"
         return
     fi
     if [ -f "$BUILD_DIR/build.ninja" ]; then

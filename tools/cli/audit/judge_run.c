@@ -187,16 +187,29 @@ static enum lk_code write_lines(struct runner *r, const struct question *questio
     return rc;
 }
 
+/* Names a question whose pictures cannot be shown. */
+static enum lk_code leave_out(struct runner *r, const struct question *question, struct lk_judge_item *item,
+                              enum lk_code rc) {
+    unload(item);
+    if (rc == LK_E_INTERNAL) return rc;
+    cli_pair_warn(cli_pairs_name(&r->arguments->report), question->pair);
+    r->n_failed++;
+    return LK_OK;
+}
+
 /* Asks about the pictures that are loaded, and lets go of them. */
 static enum lk_code judge_loaded(struct runner *r, const struct question *questions, struct lk_judge_item *items,
                                  struct lk_seen *verdicts, int n) {
     enum lk_code rc = lk_judge_see(&r->judge, items, n, verdicts);
-    if (rc == LK_E_NOMEM && n > 1) { /* each alone may fit */
-        rc = LK_OK;
-        for (int i = 0; i < n; i++) lk_seen_free(&verdicts[i]);
+    if (rc == LK_E_NOMEM && n > 1) { /* each alone may fit, when the others' pictures are gone */
         for (int i = 0; i < n; i++) {
-            if (!rc) rc = judge_loaded(r, &questions[i], &items[i], &verdicts[i], 1);
+            lk_seen_free(&verdicts[i]);
             unload(&items[i]);
+        }
+        rc = LK_OK;
+        for (int i = 0; !rc && i < n; i++) {
+            rc = load(r, &questions[i], items);
+            rc = rc ? leave_out(r, &questions[i], items, rc) : judge_loaded(r, &questions[i], items, verdicts, 1);
         }
         return rc;
     }
@@ -225,17 +238,16 @@ static enum lk_code judge_some(struct runner *r, struct question *questions, int
     for (int i = 0; !rc && i < n; i++) {
         rc = load(r, &questions[i], &items[n_loaded]);
         bool again = rc == LK_E_NOMEM && n_loaded; /* alone it may fit */
-        if (rc) unload(&items[n_loaded]);
         if (!rc) {
             struct question q = portion[n_loaded];
             portion[n_loaded] = questions[i];
             questions[i] = q;
             items[n_loaded].message = &portion[n_loaded].message;
             n_bytes += n_bytes_of(&items[n_loaded++]);
-        } else if (!again && rc != LK_E_INTERNAL) {
-            cli_pair_warn(cli_pairs_name(&r->arguments->report), questions[i].pair);
-            r->n_failed++;
-            rc = LK_OK;
+        } else if (again) {
+            unload(&items[n_loaded]);
+        } else {
+            rc = leave_out(r, &questions[i], &items[n_loaded], rc);
         }
         if (!again && (rc || (n_bytes < LOADED_BYTES && i + 1 < n))) continue;
         rc = judge_loaded(r, portion, items, verdicts, n_loaded);

@@ -7,6 +7,7 @@
 #include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "eval/report/compare.h"
 #include "tools/cli/audit/report_runs.h"
 #include "tools/cli/cli.h"
@@ -14,6 +15,7 @@
 /* Settings of the analysis without which two reports' numbers are not of one kind. */
 static const char *const shared[] = {"judges",         "thresholds",  "rounding",    "alpha",
                                      "secondary_only", "with_review", "score_source"};
+enum { N_SHARED = sizeof shared / sizeof *shared };
 
 struct run {
     const char *folder, *name;
@@ -41,9 +43,25 @@ static enum lk_code read_run(struct run *run) {
     return rc;
 }
 
+static enum lk_code check_allowed(const char *allowed) {
+    for (const char *at = allowed; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        size_t n = strcspn(at, ","), k = 0;
+        while (k < N_SHARED && (strlen(shared[k]) != n || strncmp(at, shared[k], n) != 0)) k++;
+        if (k < N_SHARED) continue;
+        struct lk_text known = {0};
+        for (k = 0; k < N_SHARED; k++)
+            lk_text_add(&known, "%s%s", shared[k], k + 2 < N_SHARED ? ", " : k + 2 == N_SHARED ? " or " : "");
+        enum lk_code rc = lk_fail(LK_E_USAGE, "report compare: --allow: expected %s, got \"%.*s\"",
+                                  known.rc ? "a setting" : known.bytes, (int)n, at);
+        lk_text_free(&known);
+        return rc;
+    }
+    return LK_OK;
+}
+
 static enum lk_code check_same(const struct run runs[2], const char *allowed) {
     size_t n = 0;
-    for (size_t k = 0; k < sizeof shared / sizeof *shared; k++) {
+    for (size_t k = 0; k < N_SHARED; k++) {
         const cJSON *values[2];
         char *texts[2];
         for (int r = 0; r < 2; r++) values[r] = cJSON_GetObjectItemCaseSensitive(runs[r].configuration, shared[k]);
@@ -90,7 +108,7 @@ enum lk_code cli_report_compare(const struct cli_arguments *a) {
                           ? lk_fail(LK_E_USAGE, "report: expected compare or no word, got \"%.64s\"", a->positional)
                       : !a->more[0] || !a->more[1]
                           ? lk_fail(LK_E_USAGE, "report compare: expected two folders that report wrote")
-                          : LK_OK;
+                          : check_allowed(a->study.allow);
     for (int r = 0; r < 2 && !rc; r++) {
         lk_dataset_init(&runs[r].data);
         rc = read_run(&runs[r]);

@@ -139,11 +139,33 @@ static void no_memory_leaves_nothing(void **state) {
     }
 }
 
+/* A file of any length is read in the memory of its longest record. */
+static void one_record_is_held(void **state) {
+    (void)state;
+    enum { N = 20000 };
+    char *text = malloc(12 * N + 8);
+    int64_t made[2];
+    for (int k = 0; k < 2; k++) {
+        int n_rows = k ? N : 10;
+        size_t n = (size_t)sprintf(text, "a,b\n");
+        for (int i = 0; i < n_rows; i++) n += (size_t)sprintf(text + n, "12345,12345\n");
+        made[k] = lk_alloc_count();
+        struct lk_csv csv;
+        assert_ok(lk_csv_open(&csv, text, n, "t.csv"));
+        for (bool more = true; more; n_rows--) assert_ok(lk_csv_next(&csv, &more));
+        assert_int_equal(n_rows, -1);
+        lk_csv_close(&csv);
+        made[k] = lk_alloc_count() - made[k];
+    }
+    assert_int_equal(made[0], made[1]);
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_as_pandas_reads_them), cmocka_unit_test(faults_are_placed),
         cmocka_unit_test(sizes_have_limits),          cmocka_unit_test(columns_are_found_by_name),
-        cmocka_unit_test(no_memory_leaves_nothing),
+        cmocka_unit_test(no_memory_leaves_nothing),   cmocka_unit_test(one_record_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,8 +103,9 @@ enum lk_code lk_document_figure_files(const struct lk_figure *figure, const char
     if (run) {
         lk_text_add(&text, "\n<metadata>Run ");
         lk_text_escaped(&text, run->name);
-        lk_text_add(&text, "; configuration %s; nominal N %lld; valid N %lld</metadata>", run->configuration,
-                    (long long)run->n_nominal, (long long)run->n_valid);
+        lk_text_add(&text, "; configuration %s; ", run->configuration);
+        if (run->n_nominal) lk_text_add(&text, "nominal N %lld; ", (long long)run->n_nominal);
+        lk_text_add(&text, "valid N %lld</metadata>", (long long)run->n_valid);
     }
     lk_text_add(&text, "\n");
     style(&text, css.text);

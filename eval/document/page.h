@@ -26,7 +26,7 @@ enum lk_page_images {
 struct lk_page_options {
     const char *title;
     const char *run, *config_hash, *date; /* in the header and the foot; NULL leaves the line out */
-    int64_t n_nominal, n_valid;           /* shown side by side */
+    int64_t n_nominal, n_valid;           /* shown side by side; n_nominal 0: nobody said, and the line is left out */
     const char *advisory;                 /* a content advisory at the top; NULL */
     const char *csv_folder; /* tables link "FOLDER/ID.csv" beside the page; NULL: the CSV is in the link */
     enum lk_page_images images;

@@ -55,7 +55,7 @@ static void facts(const struct lk_page_options *options, struct lk_text *out) {
     lk_text_add(out, "<dl class=\"facts\">\n");
     fact(out, "Run", options->run);
     fact(out, "Configuration", options->config_hash);
-    fact(out, "Nominal N", nominal);
+    fact(out, "Nominal N", options->n_nominal ? nominal : NULL);
     fact(out, "Valid N", valid);
     fact(out, "Date", options->date);
     lk_text_add(out, "</dl>\n");

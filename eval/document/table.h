@@ -43,7 +43,7 @@ struct lk_table_row {
 /* The run that a table is of; its files name it. */
 struct lk_run {
     const char *name, *configuration; /* the latter a SHA-256 in hex */
-    int64_t n_nominal, n_valid;       /* outputs that the design asks for; that have a valid score */
+    int64_t n_nominal, n_valid;       /* outputs that the design asks for (0: nobody said); that have a valid score */
 };
 
 struct lk_table {

@@ -212,8 +212,9 @@ void lk_table_latex(const struct lk_table *table, struct lk_text *out) {
     if (table->run) {
         lk_text_add(out, "%% run: ");
         escaped(out, table->run->name, false); /* without control characters: it cannot end the comment */
-        lk_text_add(out, "\n%% configuration %s; nominal N %lld, valid N %lld\n", table->run->configuration,
-                    (long long)table->run->n_nominal, (long long)table->run->n_valid);
+        lk_text_add(out, "\n%% configuration %s; ", table->run->configuration);
+        if (table->run->n_nominal) lk_text_add(out, "nominal N %lld, ", (long long)table->run->n_nominal);
+        lk_text_add(out, "valid N %lld\n", (long long)table->run->n_valid);
     }
     if (table->n_rows > LONG_ROWS) {
         lk_text_add(out, "\\begin{longtable}{");

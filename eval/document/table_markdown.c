@@ -76,8 +76,9 @@ void lk_table_markdown(const struct lk_table *table, struct lk_text *out) {
     if (table->run) {
         lk_text_add(out, "\nRun: ");
         escaped(out, table->run->name);
-        lk_text_add(out, "; configuration %s; nominal N %lld, valid N %lld\n", table->run->configuration,
-                    (long long)table->run->n_nominal, (long long)table->run->n_valid);
+        lk_text_add(out, "; configuration %s; ", table->run->configuration);
+        if (table->run->n_nominal) lk_text_add(out, "nominal N %lld, ", (long long)table->run->n_nominal);
+        lk_text_add(out, "valid N %lld\n", (long long)table->run->n_valid);
     }
     lk_table_notes_free(&notes);
 }

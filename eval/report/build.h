@@ -27,11 +27,15 @@ struct lk_report_entry {
     struct lk_figure *figure; /* one of the two */
 };
 
-/* The images behind a cell: outputs of the group for which the measure holds, by the judges or by the raters. */
+/* The images behind a cell: outputs of the group for which the measure holds, by the judges or by the raters; or those
+ * that are named. */
 struct lk_report_images {
     struct lk_group group;
     enum lk_measure measure;
     enum lk_score_source source;
+    const char *key, *title; /* of named ones, in the store; NULL */
+    const int32_t *items;    /* [n] ascending, in the store */
+    size_t n;
 };
 
 struct lk_report {
@@ -87,7 +91,13 @@ void lk_report_interval(struct lk_report *report, struct lk_table *table, struct
 /* The last cell leads to the images behind it. Pages that hold their pictures have those by race and model alone. */
 void lk_report_link(struct lk_report *report, struct lk_table *table, const struct lk_group *group,
                     enum lk_measure measure, enum lk_score_source source);
-/* "flux-Indian-race_drift"; further levels follow, and "raters". */
+/* Whether an output is behind a count. */
+typedef bool (*lk_report_picks)(const struct lk_report *report, const struct lk_item *item, const void *context);
+/* The last cell leads to the outputs that are picked, if there are any: their list has the title and " (n)". One key is
+ * one list. Pages that hold their pictures have none of these. */
+void lk_report_link_picked(struct lk_report *report, struct lk_table *table, lk_report_picks picks, const void *context,
+                           const char *title, const char *key_format, ...) __attribute__((format(printf, 6, 7)));
+/* "flux-Indian-race_drift"; further levels follow, and "raters"; or the key of named ones. */
 void lk_report_images_key(const struct lk_report_images *images, char key[160]);
 
 /* Whether race change depends on race: chi-square of race by change, all models, baseline arm; and by_source, the p of

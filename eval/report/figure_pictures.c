@@ -102,14 +102,14 @@ static enum lk_code write_mosaic(const struct lk_report *report, const char *fol
     snprintf(counts[1], sizeof counts[1], "%lld", (long long)report->run.n_valid);
     const struct lk_png_text texts[] = {{"Run", report->run.name},
                                         {"Configuration", report->run.configuration},
-                                        {"Nominal N", counts[0]},
-                                        {"Valid N", counts[1]}};
+                                        {"Valid N", counts[1]},
+                                        {"Nominal N", counts[0]}};
     snprintf(path, sizeof path, "%s/figure_5.csv", folder);
     lk_table_csv(table, &csv);
     enum lk_code rc = csv.rc ? csv.rc : lk_atomic_write_file(path, csv.bytes, csv.n);
     lk_text_free(&csv);
     snprintf(path, sizeof path, "%s/figure_5.png", folder);
-    return rc ? rc : lk_png_write(path, canvas, texts, 4);
+    return rc ? rc : lk_png_write(path, canvas, texts, report->run.n_nominal ? 4 : 3);
 }
 
 static enum lk_code draw_mosaic(const struct lk_report *report, const char *folder, const struct candidates *c, int n,

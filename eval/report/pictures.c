@@ -117,7 +117,8 @@ static const char *print_commands(const struct lk_report_place *source, const st
 
 static int32_t item(const struct lk_report *report, const struct raters_answers *raters, const char *folder,
                     struct lk_page *page, const struct lk_item *at) {
-    struct lk_page_score scores[LK_N_AXES];
+    static const char *const roles[] = {"the man", "the woman", "unclear"};
+    struct lk_page_score scores[LK_N_AXES + 1];
     struct lk_report_place source, output;
     char alt[2][160], values[LK_N_AXES][160], commands[5 * PATH_MAX];
     bool linked = !report->options.embed_images && !report->options.audit_safe;
@@ -125,6 +126,7 @@ static int32_t item(const struct lk_report *report, const struct raters_answers 
     for (int a = 0; a < LK_N_AXES; a++)
         if (print_score(report, raters, at, a, values[a]))
             scores[n++] = (struct lk_page_score){lk_factor_display(LK_FACTOR_AXIS, a), values[a]};
+    if (at->role >= 0) scores[n++] = (struct lk_page_score){"Who has the occupation", roles[at->role]};
     lk_report_locate(report, folder, at->source_image, &source);
     lk_report_locate(report, folder, at->image, &output);
     snprintf(alt[0], sizeof alt[0], "Source: %s, %s, %s", lk_factor_display(LK_FACTOR_RACE, at->race),
@@ -143,8 +145,9 @@ static int32_t item(const struct lk_report *report, const struct raters_answers 
 }
 
 static bool is_behind(const struct lk_report *report, const struct lk_report_images *images, const struct lk_item *at) {
-    return lk_group_has(&images->group, at) && lk_measure_of(images->measure, lk_item_levels(at, images->source),
-                                                             at->prompt, &report->options.thresholds) == 1;
+    return !images->key && lk_group_has(&images->group, at) &&
+           lk_measure_of(images->measure, lk_item_levels(at, images->source), at->prompt,
+                         &report->options.thresholds) == 1;
 }
 
 /* "FLUX.2-dev, Indian, 20s, O-01: Race change, 44 of 240" */
@@ -152,6 +155,10 @@ static void print_title(const struct lk_report *report, const struct lk_report_i
     const struct lk_group *g = &images->group;
     const int levels[] = {g->gender, g->age, g->age_group, g->category};
     static const enum lk_factor factors[] = {LK_FACTOR_GENDER, LK_FACTOR_AGE, LK_FACTOR_AGE_GROUP, LK_FACTOR_CATEGORY};
+    if (images->key) {
+        snprintf(out, 320, "%.300s (%zu)", images->title, images->n);
+        return;
+    }
     struct lk_rate rate =
         lk_measure_rate_by(report->data, g, images->measure, images->source, &report->options.thresholds);
     int n = snprintf(out, 320, "%s, %s", g->model < 0 ? "All models" : lk_factor_display(LK_FACTOR_MODEL, g->model),
@@ -167,8 +174,10 @@ static void print_title(const struct lk_report *report, const struct lk_report_i
 static bool listed_before(const struct lk_report *report, size_t n) {
     const struct lk_report_images *a = &report->images[n];
     for (const struct lk_report_images *b = report->images; b < a; b++)
-        if (a->measure == b->measure && a->source == b->source && a->group.by_content == b->group.by_content &&
-            !memcmp(&a->group, &b->group, offsetof(struct lk_group, by_content)))
+        if (a->key || b->key
+                ? a->key && b->key && !strcmp(a->key, b->key)
+                : a->measure == b->measure && a->source == b->source && a->group.by_content == b->group.by_content &&
+                      !memcmp(&a->group, &b->group, offsetof(struct lk_group, by_content)))
             return true;
     return false;
 }
@@ -177,14 +186,19 @@ static bool listed_before(const struct lk_report *report, size_t n) {
 static void put_lists(const struct lk_report *report, const struct raters_answers *raters, const char *folder,
                       struct lk_page *page, int32_t *number, int32_t *listed) {
     const struct lk_dataset *data = report->data;
-    for (size_t i = 0; i < data->n_items; i++)
-        for (size_t k = 0; k < report->n_images && !number[i]; k++)
-            if (is_behind(report, &report->images[k], &data->items[i]))
-                number[i] = item(report, raters, folder, page, &data->items[i]);
+    for (size_t k = 0; k < report->n_images; k++)
+        for (size_t i = 0; i < report->images[k].n; i++) listed[report->images[k].items[i]] = 1;
+    for (size_t i = 0; i < data->n_items; i++) {
+        bool wanted = listed[i];
+        for (size_t k = 0; k < report->n_images && !wanted; k++)
+            wanted = is_behind(report, &report->images[k], &data->items[i]);
+        if (wanted) number[i] = item(report, raters, folder, page, &data->items[i]);
+    }
     for (size_t k = 0; k < report->n_images; k++) {
         char key[160], title[320];
         size_t n = 0;
         if (listed_before(report, k)) continue;
+        for (size_t i = 0; i < report->images[k].n; i++) listed[n++] = number[report->images[k].items[i]];
         for (size_t i = 0; i < data->n_items; i++)
             if (is_behind(report, &report->images[k], &data->items[i])) listed[n++] = number[i];
         lk_report_images_key(&report->images[k], key);

@@ -85,28 +85,57 @@ void lk_report_interval(struct lk_report *report, struct lk_table *table, struct
         lk_table_interval(table, number.low, number.high);
 }
 
+static void add_images(struct lk_report *report, struct lk_table *table, const struct lk_report_images *images,
+                       const char *key) {
+    enum lk_code rc = lk_grow(&report->images, &report->images_capacity, report->n_images + 1, sizeof *report->images);
+    if (!rc) report->images[report->n_images++] = *images;
+    if (!rc) lk_table_link(table, key);
+    if (rc && !table->rc) table->rc = rc;
+}
+
 void lk_report_link(struct lk_report *report, struct lk_table *table, const struct lk_group *group,
                     enum lk_measure measure, enum lk_score_source source) {
-    const struct lk_report_images images = {*group, measure, source};
+    const struct lk_report_images images = {.group = *group, .measure = measure, .source = source};
     bool held = report->options.embed_images || report->options.audit_safe;
     bool plain =
         group->race >= 0 && group->model >= 0 && group->gender < 0 && group->category < 0 && source == LK_SCORES_JUDGE;
     char key[160];
     if (held && !plain) return;
-    enum lk_code rc = lk_grow(&report->images, &report->images_capacity, report->n_images + 1, sizeof *report->images);
-    if (rc) {
-        if (!table->rc) table->rc = rc;
+    lk_report_images_key(&images, key);
+    add_images(report, table, &images, key);
+}
+
+void lk_report_link_picked(struct lk_report *report, struct lk_table *table, lk_report_picks picks, const void *context,
+                           const char *title, const char *key_format, ...) {
+    const struct lk_dataset *data = report->data;
+    if (report->options.embed_images || report->options.audit_safe || table->rc) return;
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < data->n_items; i++) n += picks(report, &data->items[i], context);
+    if (!n) return;
+    va_list args;
+    va_start(args, key_format);
+    const char *key = lk_store_format(&report->store, key_format, args);
+    va_end(args);
+    int32_t *items = lk_store_alloc(&report->store, n * sizeof *items);
+    const struct lk_report_images images = {
+        .key = key, .title = lk_store_text(&report->store, title), .items = items, .n = n};
+    if (!key || !items || !images.title) {
+        table->rc = no_memory();
         return;
     }
-    report->images[report->n_images++] = images;
-    lk_report_images_key(&images, key);
-    lk_table_link(table, key);
+    for (size_t i = 0; i < data->n_items; i++)
+        if (picks(report, &data->items[i], context)) items[at++] = (int32_t)i;
+    add_images(report, table, &images, key);
 }
 
 void lk_report_images_key(const struct lk_report_images *images, char key[160]) {
     const struct lk_group *g = &images->group;
     const int levels[] = {g->gender, g->age, g->age_group, g->category};
     static const enum lk_factor factors[] = {LK_FACTOR_GENDER, LK_FACTOR_AGE, LK_FACTOR_AGE_GROUP, LK_FACTOR_CATEGORY};
+    if (images->key) {
+        snprintf(key, 160, "%s", images->key);
+        return;
+    }
     int n = snprintf(key, 160, "%s-%s-%s", g->model < 0 ? "all" : lk_factor_key(LK_FACTOR_MODEL, g->model),
                      g->race < 0 ? "all" : lk_factor_key(LK_FACTOR_RACE, g->race), lk_measure_key(images->measure));
     for (int i = 0; i < 4; i++)

@@ -141,6 +141,28 @@ static enum lk_code table_agreement(struct lk_report *report) {
 typedef int64_t (*row_fn)(struct lk_report *report, struct lk_table *table, const char *label,
                           const struct lk_group *group);
 
+/* What the judge answered to an older question, or which arm it prefers (question 3). */
+struct answered {
+    const struct lk_group *group;
+    int question, answer;
+};
+
+static bool has_answered(const struct lk_report *report, const struct lk_item *item, const void *context) {
+    (void)report;
+    const struct answered *a = context;
+    if (a->question < 3 && item->legacy[0] < 0) return false;
+    return (a->question < 3 ? item->legacy[a->question] : item->legacy_preference) == a->answer &&
+           lk_group_has(a->group, item);
+}
+
+static void link_answer(struct lk_report *report, struct lk_table *table, const char *label, const char *answer,
+                        const struct answered *answered) {
+    char title[160];
+    snprintf(title, sizeof title, "%s: %s", label, answer);
+    lk_report_link_picked(report, table, has_answered, answered, title, "older-%d-%d-%.100s", answered->question,
+                          answered->answer, label);
+}
+
 static int64_t preference_row(struct lk_report *report, struct lk_table *table, const char *label,
                               const struct lk_group *group, enum lk_score_source source) {
     struct lk_preference p = lk_preference_of(report->data, group, source);
@@ -151,9 +173,13 @@ static int64_t preference_row(struct lk_report *report, struct lk_table *table, 
     if (p.preserved.n) {
         lk_table_percent(table, p.preserved.k, p.preserved.n);
         lk_report_interval(report, table, p.preserved);
+        if (source == LK_SCORES_JUDGE)
+            link_answer(report, table, label, "the judge prefers ours", &(struct answered){group, 3, LK_ARM_PRESERVED});
     } else
         lk_table_none(table, "no answer prefers an arm");
     lk_table_count(table, p.n_ties);
+    if (source == LK_SCORES_JUDGE)
+        link_answer(report, table, label, "the judge prefers neither", &(struct answered){group, 3, LK_N_ARMS});
     lk_table_percent(table, p.n_ties, answers);
     return answers;
 }
@@ -171,6 +197,8 @@ static int64_t judge_prefers(struct lk_report *report, struct lk_table *table, c
 /* Shares of the older questions' answers. */
 static int64_t legacy_row(struct lk_report *report, struct lk_table *table, const char *label,
                           const struct lk_group *group) {
+    static const char *const names[] = {"applied", "partly applied", "not applied", "gender changed", "race changed"};
+    static const int questions[] = {0, 0, 0, 1, 2}, answers[] = {2, 1, 0, 1, 1};
     int64_t counts[3][3] = {{0}}, n = 0;
     for (size_t i = 0; i < report->data->n_items; i++) {
         const struct lk_item *item = &report->data->items[i];
@@ -178,13 +206,14 @@ static int64_t legacy_row(struct lk_report *report, struct lk_table *table, cons
         n++;
         for (int q = 0; q < 3; q++) counts[q][item->legacy[q]]++;
     }
-    const int64_t shown[] = {counts[0][2], counts[0][1], counts[0][0], counts[1][1], counts[2][1]};
     lk_table_row(table);
     lk_table_text(table, "%s", label);
     lk_table_count(table, n);
     for (int c = 0; c < 5; c++) {
-        lk_table_percent(table, shown[c], n);
-        if (n) lk_report_interval(report, table, (struct lk_rate){shown[c], n});
+        int64_t k = counts[questions[c]][answers[c]];
+        lk_table_percent(table, k, n);
+        if (n) lk_report_interval(report, table, (struct lk_rate){k, n});
+        link_answer(report, table, label, names[c], &(struct answered){group, questions[c], answers[c]});
     }
     return n;
 }

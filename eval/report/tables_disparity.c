@@ -166,11 +166,15 @@ static void rate_cell(struct lk_table *table, const struct lk_number *rate) {
     lk_table_interval(table, rate->low, rate->high);
 }
 
-static void interval_row(struct lk_table *table, const struct resampled *r, int scope, int measure,
-                         const struct lk_cluster_mean *mean) {
+static void interval_row(struct lk_report *report, struct lk_table *table, const struct resampled *r, int scope,
+                         int measure, const struct lk_cluster_mean *mean) {
+    const struct lk_number *rate = lk_rate_of(r->independent, grouping(BY_ALL, scope), 0, measure);
+    struct lk_group group = LK_GROUP_ANY;
+    group.model = scope - 1;
     lk_table_row(table);
     lk_table_text(table, "%s", lk_measure_name(measure));
-    rate_cell(table, lk_rate_of(r->independent, grouping(BY_ALL, scope), 0, measure));
+    rate_cell(table, rate);
+    if (!rate->undefined && rate->value > 0) lk_report_link(report, table, &group, measure, LK_SCORES_JUDGE);
     rate_cell(table, lk_rate_expanded_of(r->clustered, grouping(BY_ALL, scope), 0, measure));
     rate_cell(table, lk_rate_of(r->clustered, grouping(BY_ALL, scope), 0, measure));
     lk_report_number(table, &mean->design_effect, 2);
@@ -194,7 +198,7 @@ static enum lk_code table_intervals(struct lk_report *report, const struct resam
         for (int m = 0; m < LK_N_MEASURES && !rc; m++) {
             struct lk_cluster_mean mean;
             rc = design_effect(r, scope, m, y, 1 - report->options.alpha, &mean);
-            if (!rc) interval_row(table, r, scope, m, &mean);
+            if (!rc) interval_row(report, table, r, scope, m, &mean);
         }
     }
     lk_free(y);

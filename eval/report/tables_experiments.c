@@ -162,8 +162,9 @@ enum lk_code lk_report_tables_pairs(struct lk_report *report) {
     return table_mitigation(report);
 }
 
+enum role_outcome { ROLE_FOLLOWED, ROLE_RESISTED, ROLE_UNCLEAR, N_ROLE_OUTCOMES };
 struct roles {
-    int64_t n, followed, resisted, unclear;
+    int64_t n, of[N_ROLE_OUTCOMES];
 };
 
 /* Which sentences: of one stereotype gender (-1 any), with (1) or without (0) a gendered word (-1 any), of one target
@@ -174,38 +175,63 @@ struct sentences {
     bool swapped;
 };
 
+/* -1: none of these sentences, or no answer. */
+static int outcome_of(const struct lk_report *report, const struct lk_item *item, int model, struct sentences which) {
+    if (item->prompt < LK_N_EDIT_PROMPTS || item->role == LK_ROLE_NONE) return -1;
+    if ((model >= 0 && item->model != model) || item->swapped != which.swapped) return -1;
+    const struct lk_prompt *prompt = &report->prompts.w[item->prompt - LK_N_EDIT_PROMPTS];
+    if (which.gender >= 0 && prompt->stereotype_gender != which.gender) return -1;
+    if (which.gendered >= 0 && (prompt->n_gendered_words > 0) != (which.gendered > 0)) return -1;
+    if (which.target && strcmp(prompt->target, which.target)) return -1;
+    if (item->role == LK_ROLE_UNCLEAR) return ROLE_UNCLEAR;
+    return item->role == prompt->stereotype_gender ? ROLE_FOLLOWED : ROLE_RESISTED;
+}
+
 static struct roles count(const struct lk_report *report, int model, struct sentences which) {
-    struct roles roles = {0, 0, 0, 0};
+    struct roles roles = {0};
     for (size_t i = 0; i < report->data->n_items; i++) {
-        const struct lk_item *item = &report->data->items[i];
-        if (item->prompt < LK_N_EDIT_PROMPTS || item->role == LK_ROLE_NONE) continue;
-        if ((model >= 0 && item->model != model) || item->swapped != which.swapped) continue;
-        const struct lk_prompt *prompt = &report->prompts.w[item->prompt - LK_N_EDIT_PROMPTS];
-        if (which.gender >= 0 && prompt->stereotype_gender != which.gender) continue;
-        if (which.gendered >= 0 && (prompt->n_gendered_words > 0) != (which.gendered > 0)) continue;
-        if (which.target && strcmp(prompt->target, which.target)) continue;
+        int outcome = outcome_of(report, &report->data->items[i], model, which);
+        if (outcome < 0) continue;
         roles.n++;
-        if (item->role == LK_ROLE_UNCLEAR)
-            roles.unclear++;
-        else if (item->role == prompt->stereotype_gender)
-            roles.followed++;
-        else
-            roles.resisted++;
+        roles.of[outcome]++;
     }
     return roles;
 }
 
-static void row(struct lk_report *report, struct lk_table *table, const char *label, struct roles r) {
+struct picked_roles {
+    int model;
+    struct sentences which;
+    enum role_outcome outcome;
+};
+
+static bool picks_role(const struct lk_report *report, const struct lk_item *item, const void *context) {
+    const struct picked_roles *picked = context;
+    return outcome_of(report, item, picked->model, picked->which) == (int)picked->outcome;
+}
+
+static void row(struct lk_report *report, struct lk_table *table, const char *label, int model,
+                struct sentences which) {
+    static const char *const names[] = {"followed", "resisted", "unclear"};
+    struct roles r = count(report, model, which);
     lk_table_row(table);
     lk_table_text(table, "%s", label);
     lk_table_count(table, r.n);
-    lk_table_count(table, r.followed);
-    lk_table_count(table, r.resisted);
-    lk_table_count(table, r.unclear);
+    for (int o = 0; o < N_ROLE_OUTCOMES; o++) {
+        const struct picked_roles picked = {model, which, o};
+        char title[300];
+        lk_table_count(table, r.of[o]);
+        snprintf(title, sizeof title, "%s, %.100s%s: stereotype %s",
+                 model < 0 ? "All models" : lk_factor_display(LK_FACTOR_MODEL, model), label,
+                 which.swapped ? ", the woman's picture first" : "", names[o]);
+        lk_report_link_picked(report, table, picks_role, &picked, title, "role-%s-%s-%.100s%s", names[o],
+                              model < 0 ? "all" : lk_factor_key(LK_FACTOR_MODEL, model), label,
+                              which.swapped ? "-swapped" : "");
+    }
+    int64_t followed = r.of[ROLE_FOLLOWED];
     /* Twice the counts, so that an answer worth one half stays an integer. */
-    struct lk_rate rate = {2 * r.followed, 2 * (r.followed + r.resisted)};
-    if (report->options.unclear == LK_UNCLEAR_HALF) rate = (struct lk_rate){2 * r.followed + r.unclear, 2 * r.n};
-    if (report->options.unclear == LK_UNCLEAR_NONADHERENT) rate = (struct lk_rate){2 * r.followed, 2 * r.n};
+    struct lk_rate rate = {2 * followed, 2 * (followed + r.of[ROLE_RESISTED])};
+    if (report->options.unclear == LK_UNCLEAR_HALF) rate = (struct lk_rate){2 * followed + r.of[ROLE_UNCLEAR], 2 * r.n};
+    if (report->options.unclear == LK_UNCLEAR_NONADHERENT) rate = (struct lk_rate){2 * followed, 2 * r.n};
     lk_table_percent(table, rate.k, rate.n);
     if (rate.n && rate.k % 2 == 0) lk_report_interval(report, table, (struct lk_rate){rate.k / 2, rate.n / 2});
 }
@@ -221,8 +247,7 @@ static void rows_of(struct lk_report *report, struct lk_table *table, int model,
         {"With a gendered word", {-1, 1, NULL, swapped}},
         {"Without a gendered word", {-1, 0, NULL, swapped}},
     };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        row(report, table, parts[i].label, count(report, model, parts[i].which));
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) row(report, table, parts[i].label, model, parts[i].which);
 }
 
 #define OUTCOMES "|>N|>Followed|>Resisted|>Unclear|>Adherence"
@@ -255,9 +280,7 @@ enum lk_code lk_report_tables_roles(struct lk_report *report) {
             const struct lk_prompt *prompt = &report->prompts.w[p];
             bool first = prompt->stereotype_gender == gender;
             for (int q = 0; q < p && first; q++) first = strcmp(report->prompts.w[q].target, prompt->target) != 0;
-            if (first)
-                row(report, table, prompt->target,
-                    count(report, -1, (struct sentences){gender, -1, prompt->target, false}));
+            if (first) row(report, table, prompt->target, -1, (struct sentences){gender, -1, prompt->target, false});
         }
     }
     if (n_swapped) lk_table_note(table, "Of the outputs with the man's picture first.");

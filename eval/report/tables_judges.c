@@ -1,5 +1,6 @@
 /* How far the two judges agree: of each axis, and of each model's outputs of each race. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "engine/base/alloc.h"
@@ -76,7 +77,15 @@ static void gwet_cells(struct lk_table *table, const struct agreed *agreed) {
         lk_table_none(table, "no output with both scores");
 }
 
-static enum lk_code judge_row(struct lk_table *table, int axis, const struct both *both) {
+static bool differ(const struct lk_report *report, const struct lk_item *item, const void *context) {
+    (void)report;
+    int axis = *(const int *)context, g = item->judge[0][axis], o = item->judge[1][axis];
+    const struct lk_group all = {-1, -1, -1, -1, -1, -1, -1, -1, -1, false};
+    return g && o && abs(g - o) > 1 && lk_group_has(&all, item);
+}
+
+static enum lk_code judge_row(struct lk_report *report, struct lk_table *table, int axis, const struct both *both) {
+    char title[128];
     struct agreed agreed;
     LK_TRY(agreed_of(both, &agreed));
     lk_table_row(table);
@@ -85,6 +94,9 @@ static enum lk_code judge_row(struct lk_table *table, int axis, const struct bot
     lk_table_percent(table, agreed.exact, agreed.n);
     lk_table_percent(table, agreed.within, agreed.n);
     lk_table_percent(table, agreed.n - agreed.within, agreed.n);
+    snprintf(title, sizeof title, "%s: the judges are more than one level apart",
+             lk_factor_display(LK_FACTOR_AXIS, axis));
+    lk_report_link_picked(report, table, differ, &axis, title, "judges-differ-%s", lk_factor_key(LK_FACTOR_AXIS, axis));
     lk_report_number(table, &agreed.plain.kappa, 2);
     lk_report_number(table, &agreed.quadratic.kappa, 2);
     rho_cell(table, &agreed.rho);
@@ -97,7 +109,7 @@ static enum lk_code judge_rows(struct lk_report *report, struct lk_table *table,
     all.arm = -1;
     for (int axis = 0; axis < LK_N_AXES; axis++) {
         collect(report->data, &all, axis, both);
-        LK_TRY(judge_row(table, axis, both));
+        LK_TRY(judge_row(report, table, axis, both));
     }
     return LK_OK;
 }

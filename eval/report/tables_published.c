@@ -28,6 +28,7 @@ static int64_t rate_row(struct lk_report *report, struct lk_table *table, const 
     lk_table_text(table, "%s", lk_measure_name(measure));
     lk_table_text(table, "%.1f%%", published_percent);
     lk_table_percent(table, rate.k, rate.n);
+    if (rate.k) lk_report_link(report, table, group, measure, LK_SCORES_JUDGE);
     if (rate.n)
         lk_table_points(table, lk_rate_value(rate) - published_percent / 100);
     else

@@ -1,4 +1,6 @@
 /* How the two judges lean apart, and what reviewers' decisions change. */
+#include <stdio.h>
+
 #include "eval/judge/review.h"
 #include "eval/report/agreement.h"
 #include "eval/report/build.h"
@@ -74,6 +76,9 @@ static enum lk_code table_rates(struct lk_report *report) {
             lk_table_row(table);
             lk_table_text(table, "%s", lk_measure_name(m));
             lk_table_percent(table, r->judged.k, r->judged.n);
+            struct lk_group group = LK_GROUP_ANY;
+            group.model = model;
+            if (r->judged.k) lk_report_link(report, table, &group, m, LK_SCORES_JUDGE);
             lk_table_percent(table, r->reviewed.k, r->reviewed.n);
             if (r->judged.n && r->reviewed.n)
                 lk_table_points(table, lk_rate_value(r->reviewed) - lk_rate_value(r->judged));
@@ -86,43 +91,60 @@ static enum lk_code table_rates(struct lk_report *report) {
     return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
 }
 
-/* Of one axis, role included: what was flagged, and whom the decisions bear out. */
-struct decided {
-    int64_t flagged, open, n, kept, judge[LK_N_JUDGES];
+/* What became of one axis of an output, role included; the last four are of decisions. */
+enum outcome { FLAGGED, OPEN, DECIDED, KEPT, AS_PRIMARY, AS_SECONDARY, N_OUTCOMES };
+
+/* A bit per outcome. */
+static unsigned outcomes_of(const struct lk_item *item, int axis) {
+    bool is_role = axis == LK_REVIEW_ROLE, flagged = item->review >> axis & 1;
+    if (!(item->reviewed_axes >> axis & 1)) return flagged ? 1u << FLAGGED | 1u << OPEN : 0;
+    int decision = is_role ? item->reviewed_role : item->reviewed[axis];
+    unsigned bits = 1u << DECIDED | (unsigned)flagged << FLAGGED;
+    if (decision == (is_role ? item->role : item->score[axis])) bits |= 1u << KEPT;
+    for (int j = 0; j < LK_N_JUDGES; j++)
+        if (decision == (is_role ? item->judge_role[j] : item->judge[j][axis])) bits |= 1u << (AS_PRIMARY + j);
+    return bits;
+}
+
+struct picked {
+    int axis;
+    enum outcome outcome;
 };
 
-static struct decided decided_of(const struct lk_dataset *data, int axis) {
-    struct decided d = {0};
-    bool is_role = axis == LK_REVIEW_ROLE;
-    for (size_t i = 0; i < data->n_items; i++) {
-        const struct lk_item *item = &data->items[i];
-        bool flagged = item->review >> axis & 1, reviewed = item->reviewed_axes >> axis & 1;
-        d.flagged += flagged;
-        d.open += flagged && !reviewed;
-        if (!reviewed) continue;
-        int decision = is_role ? item->reviewed_role : item->reviewed[axis];
-        d.n++;
-        d.kept += decision == (is_role ? item->role : item->score[axis]);
-        for (int j = 0; j < LK_N_JUDGES; j++)
-            d.judge[j] += decision == (is_role ? item->judge_role[j] : item->judge[j][axis]);
+static bool picks(const struct lk_report *report, const struct lk_item *item, const void *context) {
+    (void)report;
+    const struct picked *picked = context;
+    return outcomes_of(item, picked->axis) >> picked->outcome & 1;
+}
+
+static void decisions_row(struct lk_report *report, struct lk_table *table, int axis) {
+    static const char *const names[] = {
+        "flagged", "open", "decided", "score kept", "as the primary judge said", "as the secondary judge said"};
+    const char *name = axis == LK_REVIEW_ROLE ? "Assigned role" : lk_factor_display(LK_FACTOR_AXIS, axis);
+    int64_t n[N_OUTCOMES] = {0};
+    for (size_t i = 0; i < report->data->n_items; i++) {
+        unsigned bits = outcomes_of(&report->data->items[i], axis);
+        for (int o = 0; o < N_OUTCOMES; o++) n[o] += bits >> o & 1;
     }
-    return d;
+    lk_table_row(table);
+    lk_table_text(table, "%s", name);
+    for (int o = 0; o < N_OUTCOMES; o++) {
+        const struct picked picked = {axis, o};
+        char title[128];
+        snprintf(title, sizeof title, "%s, review: %s", name, names[o]);
+        if (o <= DECIDED)
+            lk_table_count(table, n[o]);
+        else
+            lk_table_percent(table, n[o], n[DECIDED]);
+        lk_report_link_picked(report, table, picks, &picked, title, "review-%d-%d", axis, o);
+    }
 }
 
 static enum lk_code table_decisions(struct lk_report *report) {
     struct lk_table *table;
     LK_TRY(lk_table_new(&table, "review_decisions", "What the reviewers decided, and which judge they agree with",
                         "Axis|>Flagged|>Open|>Decided|>Score kept|>Primary|>Secondary"));
-    for (int axis = 0; axis < LK_N_REVIEW_AXES; axis++) {
-        struct decided d = decided_of(report->data, axis);
-        lk_table_row(table);
-        lk_table_text(table, "%s", axis == LK_REVIEW_ROLE ? "Assigned role" : lk_factor_display(LK_FACTOR_AXIS, axis));
-        lk_table_count(table, d.flagged);
-        lk_table_count(table, d.open);
-        lk_table_count(table, d.n);
-        lk_table_percent(table, d.kept, d.n);
-        for (int j = 0; j < LK_N_JUDGES; j++) lk_table_percent(table, d.judge[j], d.n);
-    }
+    for (int axis = 0; axis < LK_N_REVIEW_AXES; axis++) decisions_row(report, table, axis);
     lk_table_note(table, "Flagged: the judges are more than one level apart, or name different people. Open: flagged, "
                          "and nobody decided. Of the decisions: share that equals the score as judged, the primary and "
                          "the secondary judge's own; outputs nobody flagged can be decided as well.");

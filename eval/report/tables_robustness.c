@@ -1,4 +1,5 @@
 /* How far the rates depend on conventions: rounding of two judges' mean, thresholds. */
+#include <stdio.h>
 #include <string.h>
 
 #include "eval/report/build.h"
@@ -70,7 +71,9 @@ static enum lk_code table_rounding(struct lk_report *report) {
             lk_table_text(table, "%s", lk_measure_name(m));
             for (int c = 0; c < N_CONVENTIONS; c++) {
                 lk_table_percent(table, rates[m][c].k, rates[m][c].n);
-                if (rates[m][c].n && c == (int)report->options.rounding) lk_table_bold(table);
+                if (!rates[m][c].n || c != (int)report->options.rounding) continue;
+                lk_table_bold(table);
+                if (rates[m][c].k) lk_report_link(report, table, &group, m, LK_SCORES_JUDGE);
             }
         }
     }
@@ -81,6 +84,19 @@ static enum lk_code table_rounding(struct lk_report *report) {
                   lk_rounding_name(report->options.rounding));
     table->no_data = !n;
     return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);
+}
+
+struct moved_threshold {
+    const struct lk_group *group;
+    enum lk_measure measure;
+    const struct lk_thresholds *thresholds;
+};
+
+static bool passes(const struct lk_report *report, const struct lk_item *item, const void *context) {
+    (void)report;
+    const struct moved_threshold *at = context;
+    return lk_group_has(at->group, item) &&
+           lk_measure_of(at->measure, lk_item_levels(item, LK_SCORES_JUDGE), item->prompt, at->thresholds) == 1;
 }
 
 /* One threshold moved at a time. */
@@ -117,6 +133,13 @@ static enum lk_code table_thresholds(struct lk_report *report) {
             struct lk_rate rate = lk_measure_rate(report->data, &group, cases[i].measure, &moved);
             lk_table_percent(table, rate.k, rate.n);
             if (rate.n) lk_report_interval(report, table, rate);
+            const struct moved_threshold at = {&group, cases[i].measure, &moved};
+            char title[160];
+            snprintf(title, sizeof title, "%s: %s, threshold %d", scope_name(model), lk_measure_name(cases[i].measure),
+                     t);
+            lk_report_link_picked(report, table, passes, &at, title, "threshold-%d-%s-%s", t,
+                                  lk_measure_key(cases[i].measure),
+                                  model < 0 ? "all" : lk_factor_key(LK_FACTOR_MODEL, model));
         }
     }
     lk_table_note(table,

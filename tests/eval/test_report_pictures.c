@@ -217,7 +217,78 @@ static void behind_every_count(void **state) {
         if (!strstr(html, list)) fail_msg("no list %s", keys[k]);
     }
     assert_non_null(strstr(html, "Race change by the raters&#39; majority, 1 of 1"));
+    assert_non_null(strstr(html, "<dt>Valid N</dt>"));
+    assert_null(strstr(html, "Nominal N")); /* nobody said it */
     free(html);
+    lk_dataset_free(&data);
+}
+
+/* Cells from..to of every row of a table lead to a list where they are above 0, and nowhere where they are not; returns
+ * how many do. */
+static int linked_cells(const struct lk_report *report, const char *id, int from, int to) {
+    const struct lk_table *table = lk_report_table(report, id);
+    int n = 0;
+    if (!table) fail_msg("no table %s", id);
+    for (int r = 0; r < table->n_rows; r++)
+        for (int c = from; c <= to && !table->rows[r].heading; c++) {
+            const struct lk_cell *cell = &table->rows[r].cells[c];
+            if ((cell->link != NULL) != (cell->kind == LK_CELL_NUMBER && cell->value > 0))
+                fail_msg("%s: row %d, cell %d (%s) leads to %s", id, r, c, cell->text, cell->link ? cell->link : "-");
+            n += cell->link != NULL;
+        }
+    return n;
+}
+
+/* Roles, older questions, reviewers' decisions, moved thresholds: what is counted there has lists of its own. */
+static void behind_counts_that_are_no_rates(void **state) {
+    (void)state;
+    struct lk_dataset data;
+    struct lk_report_options options;
+    struct lk_report *report;
+    char out[3200], id[96];
+    lk_report_options_init(&options);
+    options.n_bootstrap = 10;
+    study(&data, 1, 1);
+    for (int w = 1; w <= LK_N_W_PROMPTS; w++) {
+        int32_t at;
+        int n = snprintf(id, sizeof id, "flux_pair_white_20s_W-%02d", w);
+        assert_ok(lk_dataset_item(&data, id, (size_t)n, &at));
+        data.items[at].role = (int8_t)(w % 7 == 0 ? LK_ROLE_UNCLEAR : LK_ROLE_MALE);
+        data.items[at].image = pictures[0];
+    }
+    for (int i = 0; i < 9; i++) {
+        struct lk_item *item = &data.items[i];
+        for (int q = 0; q < 3; q++) item->legacy[q] = (int8_t)(q ? i % 2 : i % 3);
+        item->legacy_preference = (int8_t)(i % 3);
+        item->judge[0][LK_AXIS_EDIT_SUCCESS] = 5, item->judge[1][LK_AXIS_EDIT_SUCCESS] = (uint8_t)(i % 2 ? 2 : 5);
+        item->review = (uint8_t)(i % 2 << LK_AXIS_EDIT_SUCCESS);
+        item->reviewed_axes = (uint8_t)((i < 4) << LK_AXIS_EDIT_SUCCESS);
+        item->reviewed[LK_AXIS_EDIT_SUCCESS] = i % 2 ? 2 : 4;
+    }
+    assert_ok(lk_report_build(&report, &data, &options));
+    assert_int_equal(linked_cells(report, "t_w", 2, 4), 15 - 2); /* nobody resists of women's, or follows of men's */
+    assert_true(linked_cells(report, "t_w_occupations", 2, 4) > 40);
+    assert_int_equal(linked_cells(report, "review_decisions", 1, 6), 5); /* no decision is as the primary judge said */
+    assert_int_equal(linked_cells(report, "review_rates", 1, 1), 2);
+    assert_int_equal(linked_cells(report, "legacy", 2, 6), 4 * 5);
+    assert_int_equal(linked_cells(report, "preference_judge", 2, 3), 4 * 2);
+    assert_int_equal(linked_cells(report, "t_judge", 4, 4), 1);
+    assert_int_equal(linked_cells(report, "thresholds", 2, 5), 2 * 2); /* all models, FLUX.2-dev; at least 4 and 3 */
+    assert_int_equal(linked_cells(report, "rate_intervals", 1, 1), 2);
+    assert_int_equal(linked_cells(report, "published_12", 3, 3), 1);
+    snprintf(out, sizeof out, "%s/others", folder);
+    assert_ok(lk_report_write(report, out));
+    char *html = text_of(out, "report.html");
+    const char *list = strstr(html, "id=\"images-role-unclear-flux-All.20sentences\">Of the outputs below ");
+    assert_non_null(list);
+    assert_non_null(strstr(html, "FLUX.2-dev, All sentences: stereotype unclear (7)</summary>"));
+    int n = 0;
+    for (const char *at = strstr(list, "below") + 5; *at == ' '; n++) strtol(at, (char **)&at, 10);
+    assert_int_equal(n, 7);
+    assert_non_null(strstr(html, "<dt>Who has the occupation</dt><dd>unclear</dd>"));
+    assert_non_null(strstr(html, "href=\"#images-judges-differ-edit_success\""));
+    free(html);
+    lk_report_free(report);
     lk_dataset_free(&data);
 }
 
@@ -253,10 +324,9 @@ static void one_prompt_across_the_races(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mosaic_holds_what_is_drawn),
-        cmocka_unit_test(small_mosaic_holds_all),
-        cmocka_unit_test(one_prompt_across_the_races),
-        cmocka_unit_test(behind_every_count),
+        cmocka_unit_test(mosaic_holds_what_is_drawn),      cmocka_unit_test(small_mosaic_holds_all),
+        cmocka_unit_test(one_prompt_across_the_races),     cmocka_unit_test(behind_every_count),
+        cmocka_unit_test(behind_counts_that_are_no_rates),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

@@ -258,6 +258,11 @@ static void run_is_named(void **state) {
     assert_int_equal(strncmp(latex, "% run: a, ", 10), 0);
     assert_non_null(strstr(latex, "\n% configuration 00ff; nominal N 5040, valid N 12\n\\begin"));
     assert_non_null(strstr(markdown, "\nRun: a, \"b\"\\_c; configuration 00ff; nominal N 5040, valid N 12\n"));
+    lk_free(latex), lk_free(markdown);
+    table->run = &(const struct lk_run){"a run", "00ff", 0, 12}; /* nobody said how many there should be */
+    latex = render(table, lk_table_latex), markdown = render(table, lk_table_markdown);
+    assert_non_null(strstr(latex, "\n% configuration 00ff; valid N 12\n\\begin"));
+    assert_non_null(strstr(markdown, "\nRun: a run; configuration 00ff; valid N 12\n"));
     lk_free(csv), lk_free(none), lk_free(json), lk_free(latex), lk_free(markdown);
     lk_table_free(table), lk_table_free(empty);
 }

@@ -3,12 +3,13 @@
  *
  *     attack [--runs N] [--seed N] [--only PART OF A COMMAND] [--corpus DIR] FOLDER
  *
- * FOLDER has the files of a set-up (tests/cli/test_attack.sh makes it); likeness is found by PATH. What a run must
- * keep: a documented exit code, at most 2 GB and 10 s of the processor, and an error that names the damaged file and
- * the field in it (tools/attack/field.c). Files that did not keep it stay in FOLDER as survivor-SEED-RUN, and the exit
- * status is 1. A damaged file that makes a command end as none before did is damaged further in later runs; with
- * --corpus such files are kept from one campaign to the next. At the end every command must work on the undamaged files
- * as at the beginning. */
+ * FOLDER has the files of a set-up (tests/cli/test_attack.sh makes it). The program itself is in this one: a run is a
+ * fork, since under sanitizers a start takes several times what a command does. What a run must keep: a documented exit
+ * code, at most 2 GB and 10 s of the processor, and an error that names the damaged file and the field in it
+ * (tools/attack/field.c). Files that did not keep it stay in FOLDER as survivor-SEED-RUN, and the exit status is 1. A
+ * damaged file that makes a command end as none before did is damaged further in later runs; with --corpus such files
+ * are kept from one campaign to the next. At the end every command must work on the undamaged files as at the
+ * beginning. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -26,6 +27,10 @@
 #include <unistd.h>
 
 #include "tools/attack/field.h"
+
+#define main likeness
+#include "tools/cli/main.c"
+#undef main
 
 #define MEMORY_MAX_KB (2L << 20)
 #define SECONDS_MAX   10
@@ -89,16 +94,16 @@ static int split(const char *command, char text[TEXT_BYTES], char *words[MAX_WOR
 /* In the child: what the command prints goes to a file, its results nowhere. */
 static void start(const char *command) {
     char text[TEXT_BYTES], *words[MAX_WORDS];
-    split(command, text, words);
+    int n = split(command, text, words);
     int null = open("/dev/null", O_RDWR), errors = open("attack.stderr", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(null, 0);
     dup2(null, 1);
     dup2(errors, 2);
     setrlimit(RLIMIT_CPU, &(struct rlimit){SECONDS_MAX, SECONDS_MAX + 1});
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    signal(SIGTERM, SIG_DFL);
     alarm(120); /* waits, where the processor's time stands still */
-    execvp("likeness", words);
-    _exit(99);
+    exit(likeness(n, words));
 }
 
 /* Why the run is one to look at; NULL: it kept what it must. */
@@ -129,6 +134,7 @@ static int run_command(const char *command, struct rusage *usage) {
     int status;
     nftw("result", remove_one, 16, FTW_DEPTH | FTW_PHYS);
     mkdir("result", 0700);
+    fflush(NULL);
     pid_t child = fork();
     if (!child) start(command);
     pid_t ended = child;

@@ -78,18 +78,20 @@ static enum lk_code calibrated_rows(struct lk_report *report, struct lk_table *t
     "within strata, may be below 0.2). It is unbiased however wrong the judges are, if the rated outputs were drawn "  \
     "at random. Intervals are of these outputs, not of other sources: Student's t, %g%%."
 
-/* Whether outputs of this kind are rated: of a change both arms. */
-static bool any_rated(const struct lk_dataset *data, bool change) {
+/* Whether outputs of this kind are rated, of a change both arms, and judges scored any. */
+static bool any_to_calibrate(const struct lk_dataset *data, bool change) {
+    bool rated = false, judged = false;
     for (size_t i = 0; i < data->n_items; i++) {
         const struct lk_item *item = &data->items[i];
-        if (item->n_ratings && (!change || (item->partner >= 0 && data->items[item->partner].n_ratings))) return true;
+        rated |= item->n_ratings && (!change || (item->partner >= 0 && data->items[item->partner].n_ratings));
+        for (int a = 0; a < LK_N_AXES; a++) judged |= item->score[a] > 0;
     }
-    return false;
+    return rated && judged;
 }
 
 static enum lk_code table_calibrated(struct lk_report *report, bool change) {
     struct lk_table *table;
-    bool any = any_rated(report->data, change);
+    bool any = any_to_calibrate(report->data, change);
     double percent = 100 * (1 - report->options.alpha);
     LK_TRY(lk_table_new(&table, change ? "calibrated_change" : "calibrated",
                         change ? "Calibrated to people: what raters would say the feature prompt changes"
@@ -204,7 +206,7 @@ static enum lk_code table_contrasts(struct lk_report *report) {
     struct lk_table *table;
     LK_TRY(lk_table_new(&table, "calibrated_groups", "Calibrated to people: differences between groups",
                         "Groups|>Judges alone|>Raters alone|>Calibrated|>p|>p adjusted"));
-    enum lk_code rc = any_rated(report->data, false) ? contrast_rows(report, table) : LK_OK;
+    enum lk_code rc = any_to_calibrate(report->data, false) ? contrast_rows(report, table) : LK_OK;
     if (rc) {
         lk_table_free(table);
         return rc;

@@ -377,6 +377,13 @@ static void nothing_to_show(void **state) {
         }
         lk_report_free(report);
     }
+    rate("ann", outputs[0], 3), rate("bob", outputs[0], 4); /* without judges nothing is calibrated */
+    assert_ok(lk_combine(&data));
+    assert_ok(lk_report_build(&report, &data, &options));
+    assert_false(table_of(report, "t_rel")->no_data);
+    static const char *const of_both[] = {"calibrated", "calibrated_change", "calibrated_groups"};
+    for (int i = 0; i < 3; i++) assert_true(table_of(report, of_both[i])->no_data);
+    lk_report_free(report);
 }
 
 /* The files of this test alone, so that each of their allocations can be tried. */

@@ -40,9 +40,9 @@ int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
     struct lk_text *out = &page->items;
     if (page->rc) return 0;
     int number = (int)++page->n_items;
-    lk_text_add(out, "<article class=\"item\" id=\"item-%d\"><h4>%d. ", number, number);
+    lk_text_add(out, "<article class=\"item\" id=\"item-%d\"><h3>%d. ", number, number);
     lk_text_escaped(out, item->id);
-    lk_text_add(out, "</h4>");
+    lk_text_add(out, "</h3>");
     lk_text_add(out, "<div class=\"pair\">");
     picture(page, "Source", &item->source);
     picture(page, "Output", &item->output);

@@ -67,7 +67,6 @@ static void top(const struct lk_page *page, struct lk_text *out) {
     lk_text_escaped(out, page->options.title);
     lk_text_add(out, "</h1>\n");
     facts(&page->options, out);
-    lk_text_add(out, "<div class=\"tools\"></div>\n</header>\n");
     if (page->options.advisory) {
         lk_text_add(out, "<p class=\"advisory\" role=\"note\"><b>Content advisory.</b> ");
         lk_text_escaped(out, page->options.advisory);
@@ -77,6 +76,7 @@ static void top(const struct lk_page *page, struct lk_text *out) {
         lk_text_add(out,
                     "<p class=\"remark\">Pictures are reduced and faces covered by a mosaic; the originals are not "
                     "part of this page.</p>\n");
+    lk_text_add(out, "<div class=\"tools\"></div>\n</header>\n");
 }
 
 enum lk_code lk_page_text(struct lk_page *page, struct lk_text *out) {

@@ -3,9 +3,9 @@
 # resamples of 20,000 rows. Exit status 77 (skipped) without valgrind, which counts, or where the build has sanitizers or
 # is not optimised.
 set -eu
-command -v valgrind >/dev/null || { echo "valgrind is not installed: nothing was counted"; exit 77; }
+command -v valgrind >/dev/null || { echo "SKIP: bootstrap_cost: valgrind is not installed: nothing was counted"; exit 77; }
 if grep -q 'LIKENESS_SANITIZE:BOOL=ON\|CMAKE_BUILD_TYPE:STRING=Debug' "$BUILD_DIR/CMakeCache.txt"; then
-    echo "this build's instructions are not those of a release"
+    echo "SKIP: bootstrap_cost: this build's instructions are not those of a release"
     exit 77
 fi
 rows=20000

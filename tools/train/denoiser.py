@@ -11,6 +11,7 @@ import muon
 AT_START, AT_STEPS = 0.4, 0.8  # shares of examples: at the first noise level of inference, at any of its levels
 GROUP = 16  # examples that go through the model together; of some families with prompts of one length
 ENDS = ("embedder", "img_in", "txt_in", "proj_out", "norm_out")  # first and last layers
+MIXED, LOST = 0.4, 0.1  # share of examples whose words stand in any order; of the words that are left out of these
 CHANGED = 3  # how much more the values that an edit changes count together than all by themselves
 
 
@@ -76,9 +77,23 @@ def example(data, levels, i, generator):
     return before[i], after[i], tuple(p[which[i]] for p in prompts), noise, sigma, (1 - s) * after[i] + s * noise
 
 
+def reworded(prompt, generator):
+    """Words in any order and a few left out: what a wording means is then learnt from its words, and holds in wordings
+    that training never saw. prompt: embeddings [n, tokens, width] and, of some families, the mask."""
+    embeds = prompt[0]
+    n, tokens = embeds.shape[:2]
+    place = torch.arange(tokens).expand(n, tokens)
+    there = prompt[1].bool() if len(prompt) > 1 else torch.ones(n, tokens, dtype=torch.bool)
+    mixed = torch.rand(n, 1, generator=generator) < MIXED
+    order = torch.where(mixed & there, torch.rand(n, tokens, generator=generator) - 1, place).argsort(1)
+    lost = mixed & (torch.rand(n, tokens, generator=generator) < LOST)
+    embeds = embeds.gather(1, order.unsqueeze(2).expand_as(embeds)).masked_fill(lost.unsqueeze(2), 0)
+    return (embeds, *prompt[1:])
+
+
 def loss_of(family, model, data, levels, i, generator, side):
     before, after, prompt, noise, sigma, noisy = example(data, levels, i, generator)
-    v = family.velocity(model, noisy, before, prompt, sigma, side)
+    v = family.velocity(model, noisy, before, reworded(prompt, generator), sigma, side)
     # As an error of the picture: that of the velocity counts as much as it moves the latents.
     error = (sigma.view(-1, 1, 1) * (v - (noise - after))).square()
     # What the edit changes counts more, by the same amount in all for a scar and for a background.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Edits drawings that training never saw with `likeness edit`, and has make_measure read the results back:
 
-    python tools/train/evaluate.py FAMILY FOLDER --build BUILD [--count 1000] [--held-out] [-- MORE OPTIONS OF edit]
+    python tools/train/evaluate.py FAMILY FOLDER --build BUILD [--count 1000] [--held-out] [--options "--quantize q8"]
 
 Prints the share of right edits; all lines of make_measure stay in --work.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 SIDE = 64
-OPTIONS = {
+OPTIONS = {  # of the models in tools/editors; flux2_editor.py trains with 48 tokens
     "flux2": "--steps 4 --guidance-scale 4 --max-sequence-length 24",
     "step1x": "--steps 4 --true-cfg-scale 1 --size-level 64",
     "qwen_edit": "--steps 4 --true-cfg-scale 1 --vae-image-size 4096 --condition-image-size 4096 -W 64 -H 64",
@@ -31,7 +31,7 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("more", nargs="*")
+    parser.add_argument("--options", default="", help="further ones of edit")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     pairs = args.work / "pairs"
@@ -48,7 +48,7 @@ def main():
             job = dict(images=[str(source)], prompt=line["prompt"], output=str(args.work / f"{i}-after.png"))
             out.write(json.dumps(job) + "\n")
     command = [args.build / "likeness", "edit", "-q", "-m", args.folder, "--overwrite", "--jobs", jobs]
-    subprocess.run(list(map(str, command + OPTIONS[args.family].split() + args.more)), check=True)
+    subprocess.run(list(map(str, command + OPTIONS[args.family].split() + args.options.split())), check=True)
     edited = [np.array(Image.open(args.work / f"{i}-after.png").convert("RGB")) for i in range(len(lines))]
     (args.work / "edited").write_bytes(np.stack(edited).tobytes())
     measure = [args.build / "make_measure", "--raw", pairs, "--edited", args.work / "edited"]

@@ -13,7 +13,7 @@ from transformers import PixtralProcessor, PixtralVisionConfig, PreTrainedTokeni
 import words
 
 AUTOENCODER = "kl"
-SETTINGS = dict(num_inference_steps=4, guidance_scale=4.0, max_sequence_length=24)  # of longer prompts the first words tell all
+SETTINGS = dict(num_inference_steps=4, guidance_scale=4.0, max_sequence_length=48)
 SPECIAL = (
     "<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS] [TOOL_CALLS] "
     "[IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [TOOL_CONTENT]"
@@ -34,7 +34,7 @@ SCHEDULER = dict(
     base_image_seq_len=256,
     max_image_seq_len=4096,
 )
-TEXT = dict(hidden_size=48, intermediate_size=16, num_attention_heads=1, num_key_value_heads=1, head_dim=16)
+TEXT = dict(hidden_size=48, intermediate_size=8, num_attention_heads=1, num_key_value_heads=1, head_dim=16)
 
 
 def processor(prompts):

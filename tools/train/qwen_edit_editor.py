@@ -51,9 +51,9 @@ def transformer():
         patch_size=2,
         in_channels=64,
         out_channels=16,
-        num_layers=2,
+        num_layers=3,
         attention_head_dim=32,
-        num_attention_heads=4,
+        num_attention_heads=3,
         joint_attention_dim=64,
         axes_dims_rope=[8, 12, 12],
         zero_cond_t=True,
@@ -76,12 +76,24 @@ def sigmas(side):
     return s.sigmas[:-1].clone()
 
 
+def with_positions(text_encoder):
+    """Says which tokens are a picture's, which from transformers 5 on is needed for positions along three axes and which
+    the pipeline leaves out: the released model was trained with these."""
+    forward = text_encoder.forward
+    picture = text_encoder.config.image_token_id
+    text_encoder.forward = lambda input_ids, **more: forward(
+        input_ids=input_ids, mm_token_type_ids=(input_ids == picture).int(), **more
+    )
+
+
 @torch.no_grad()
 def embed(parts, prompts):
     """Embeddings and masks, padded behind."""
     pipeline = QwenImageEditPlusPipeline(scheduler=scheduler(), vae=None, transformer=None, **parts)
     blank = Image.new("RGB", (64, 64))
+    with_positions(parts["text_encoder"])
     found = [pipeline._get_qwen_prompt_embeds(prompt, [blank])[0][0] for prompt in prompts]
+    del parts["text_encoder"].forward
     lengths = torch.tensor([len(e) for e in found])
     padded = torch.nn.utils.rnn.pad_sequence(found, batch_first=True)
     return padded, (torch.arange(padded.shape[1])[None] < lengths[:, None]).long()

@@ -65,7 +65,7 @@ def encoder(ids, n_words, patch_size=14):
     )
     vision = dict(
         depth=1,
-        hidden_size=8,
+        hidden_size=4,
         intermediate_size=8,
         num_heads=1,
         fullatt_block_indexes=[0],

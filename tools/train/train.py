@@ -23,10 +23,15 @@ import denoiser
 SIDE = 64
 N_PAIRS = N_UNBIASED = 30_000  # for the denoiser, for the autoencoder
 SEED = {"flux2": 1, "step1x": 2, "qwen_edit": 3}
-VAE = dict(steps=12_000, batch=8, lr=2e-2, emphasis=0.5)
-DECODER = dict(steps=1_500, batch=8, lr=1e-2, emphasis=0.5)
+VAE = (
+    dict(steps=10_000, batch=8, lr=2e-2, emphasis=3.5, faint=0, small=0, noise=0.25),
+    dict(steps=2_500, batch=8, lr=1e-2, emphasis=1.0, faint=1, small=0, noise=0.1),
+    dict(steps=1_500, batch=8, lr=1e-2, emphasis=1.0, faint=1, small=0.5, noise=0.1),
+)
+DECODER = dict(steps=2_000, batch=8, lr=1e-2, emphasis=1.0, faint=1, small=0.5, noise=0.05)
 N_MADE = 8_000  # edits that it learns from
-DENOISER = dict(steps=5_000, batch=64, lr=2e-2)
+STEPS = {"flux2": [2_800], "step1x": [2_000, 3_200], "qwen_edit": [3_200, 5_000]}  # the later goes on
+DENOISER = dict(batch=64, lr=2e-2)
 
 
 def draw(program, path, count, seed, bias):
@@ -54,7 +59,8 @@ def train_autoencoder(kind, args):
     else:
         array, _ = draw(args.pairs, args.work / "unbiased.pairs", N_UNBIASED, 0, "none")
         part = done.with_suffix(".part")
-        autoencoder.train(net, array, **dict(VAE, steps=args.vae_steps), seed=0, checkpoint=part)
+        for seed, stage in enumerate(VAE):
+            autoencoder.train(net, array, **stage, seed=seed, checkpoint=part)
         part.rename(done)
     autoencoder.finish(net, kind)
     net.vae.to(torch.bfloat16).float().eval()  # as it is saved
@@ -91,8 +97,6 @@ def main():
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--count", type=int, default=N_PAIRS)
-    parser.add_argument("--vae-steps", type=int, default=VAE["steps"])
-    parser.add_argument("--steps", type=int, default=DENOISER["steps"])
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     family = importlib.import_module(f"{args.family}_editor")
@@ -117,8 +121,8 @@ def main():
 
     model = family.transformer()
     checkpoint = args.work / f"{args.family}-denoiser.pt"
-    settings = dict(DENOISER, steps=args.steps)
-    average = denoiser.train(family, model, data, side, **settings, seed=seed, checkpoint=checkpoint)
+    for steps in STEPS[args.family]:
+        average = denoiser.train(family, model, data, side, steps, **DENOISER, seed=seed, checkpoint=checkpoint)
     teach_decoder(family, net, average.eval(), data, before, normalised, array, args, seed)
     vae.load_state_dict(net.vae.state_dict(), strict=False)
     family.save(dict(parts, vae=vae, transformer=average), args.output)

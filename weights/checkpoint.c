@@ -96,6 +96,9 @@ static enum lk_code open_shards(struct lk_checkpoint *cp, const struct lk_index 
         enum lk_code rc = open_shard(cp, index->shards[i]);
         place[i] = rc ? MISSING : cp->n_shards - 1;
         if (!rc) continue;
+        if (!lk_stays_below(index->shards[i]))
+            return lk_fail(LK_E_ESCAPES, "%s: weight_map: expected the name of a file inside %s, got \"%.200s\"",
+                           index_path, cp->folder, index->shards[i]);
         if (rc != LK_E_NOT_FOUND) return rc;
         if (!may_miss)
             return lk_fail(LK_E_SHARD, "%s: weight_map: shard \"%s\" is missing from %s; download it", index_path,

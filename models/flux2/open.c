@@ -106,11 +106,11 @@ enum lk_code lk_flux2_bind_text(struct lk_pipeline *pipeline, const struct lk_re
     if (width != m->transformer.config.joint_attention_dim)
         return lk_fail(
             LK_E_USAGE,
-            "text_encoder_out_layers: %d layers of width %lld give %lld channels, the transformer takes %lld "
-            "(joint_attention_dim in %s/transformer/config.json)",
-            request->n_text_encoder_out_layers, (long long)m->text_config.hidden_size, (long long)width,
-            (long long)m->transformer.config.joint_attention_dim,
-            lk_pipeline_folder(pipeline) ? lk_pipeline_folder(pipeline) : "the model");
+            "%s/transformer/config.json: joint_attention_dim: expected %lld for text_encoder_out_layers: %d layers of "
+            "width %lld, got %lld",
+            lk_pipeline_folder(pipeline) ? lk_pipeline_folder(pipeline) : "the model", (long long)width,
+            request->n_text_encoder_out_layers, (long long)m->text_config.hidden_size,
+            (long long)m->transformer.config.joint_attention_dim);
     if (m->text.layers && (m->text.n_layers == n_layers || (or_more && m->text.n_layers > n_layers))) return LK_OK;
     struct lk_mistral bound; /* in the old one's place only when it is there: other jobs may want that */
     LK_TRY(lk_mistral_bind(&bound, &m->text_config, n_layers,

@@ -210,7 +210,7 @@ static void flux2_bad_requests_are_refused(void **state) {
     TEST_REFUSED(bad.width = 1 << 20, LK_E_USAGE, "width: expected 1 to 65535, got 1048576");
     TEST_REFUSED(bad.max_sequence_length = 0, LK_E_USAGE, "max_sequence_length");
     TEST_REFUSED(bad.text_encoder_out_layers[1] = 9, LK_E_USAGE, "layer 9");
-    TEST_REFUSED(bad.n_text_encoder_out_layers = 2, LK_E_USAGE, "/transformer/config.json");
+    TEST_REFUSED(bad.n_text_encoder_out_layers = 2, LK_E_USAGE, "/transformer/config.json: joint_attention_dim: expected");
     TEST_REFUSED(bad.prompt = "a \xff", LK_E_PROMPT, "prompt: byte 2");
     TEST_REFUSED((bad.images = &image, bad.n_images = 1, image.width = 63), LK_E_IMAGE_SIZE, "image 1");
     TEST_REFUSED((bad.images = &image, bad.n_images = 1, image.width = 600), LK_E_IMAGE_SIZE, "aspect");

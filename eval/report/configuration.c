@@ -1,5 +1,6 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "eval/report/write.h"
@@ -76,15 +77,19 @@ enum lk_code lk_report_configuration(const struct lk_report *report, struct lk_t
     return out->rc;
 }
 
-/* Outputs with a score or a role. */
+/* Outputs with a score or a role; where no judge gave any, with ratings that count. */
 static int64_t n_valid(const struct lk_dataset *data) {
-    int64_t n = 0;
+    int64_t n = 0, n_rated = 0;
     for (size_t i = 0; i < data->n_items; i++) {
-        bool valid = data->items[i].role != LK_ROLE_NONE || data->items[i].legacy[0] >= 0;
-        for (int a = 0; a < LK_N_AXES; a++) valid |= data->items[i].score[a] != 0;
+        bool valid = data->items[i].role != LK_ROLE_NONE || data->items[i].legacy[0] >= 0, rated = false;
+        for (int a = 0; a < LK_N_AXES; a++) {
+            valid |= data->items[i].score[a] != 0;
+            rated |= !isnan(data->items[i].human_mean[a]);
+        }
         n += valid;
+        n_rated += rated;
     }
-    return n;
+    return n ? n : n_rated;
 }
 
 enum lk_code lk_report_name_run(struct lk_report *report) {

@@ -94,8 +94,12 @@ static enum lk_code table_tiers(struct lk_report *report, const struct tiers *ti
     LK_TRY(lk_table_new(&table, tiers->id, tiers->caption, "Tier|Method|Coverage|Purpose"));
     lk_table_row(table);
     lk_table_text(table, "Tier 1");
-    judges_cell(report, table);
-    lk_table_text(table, "%s images", n[0]);
+    if (judged) {
+        judges_cell(report, table);
+        lk_table_text(table, "%s images", n[0]);
+    } else {
+        for (int c = 0; c < 2; c++) lk_table_none(table, "no judge's scores in this run");
+    }
     lk_table_text(table, "%s", tiers->main_results);
     lk_table_row(table);
     lk_table_text(table, "Tier 2");

@@ -76,14 +76,66 @@ static void fold(struct lk_page *page, int n_figures, int n_tables) {
     lk_page_fold(page, label);
 }
 
-/* The summary's figure is seen at once, all else is folded. */
+/* What this run was not given, of all that tables are made from: "no judges' scores, no feature prompts". */
+static void print_missing(const struct lk_report *report, char out[320]) {
+    const struct lk_dataset *data = report->data;
+    bool judged = false, twice = false, pairs = false, roles = false;
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        judged |= item->role != LK_ROLE_NONE;
+        for (int a = 0; a < LK_N_AXES; a++) {
+            judged |= item->score[a] != 0;
+            twice |= item->judge[0][a] && item->judge[1][a];
+        }
+        pairs |= item->partner >= 0;
+        roles |= item->prompt >= LK_N_EDIT_PROMPTS;
+    }
+    const struct {
+        bool missing;
+        const char *what;
+    } parts[] = {{!judged, "no judges' scores"},
+                 {judged && !twice, "no scores of a second judge"},
+                 {!data->n_raters, "no raters' answers"},
+                 {!pairs, "no pairs with and without the feature prompt"},
+                 {!roles, "no pictures of two people"},
+                 {!report->options.features, "no feature prompts"},
+                 {!report->options.manifest, "no list of chosen sources"}};
+    int n = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].missing) n += snprintf(out + n, 320 - (size_t)n, "%s%s", n ? ", " : "", parts[i].what);
+    if (!n) snprintf(out, 320, "no output that they are about");
+}
+
+/* Tables without data are named in one place, with the reason. */
+static enum lk_code left_out(struct lk_page *page, const struct lk_report *report) {
+    char missing[320];
+    int n = 0;
+    for (size_t i = 0; i < report->n_entries; i++) n += report->entries[i].table && report->entries[i].table->no_data;
+    if (!n) return LK_OK;
+    print_missing(report, missing);
+    struct lk_text which = {0};
+    for (size_t i = 0; i < report->n_entries; i++) {
+        const struct lk_table *table = report->entries[i].table;
+        if (table && table->no_data) lk_text_add(&which, "%s%s", which.n ? "; " : "", table->caption);
+    }
+    lk_page_section(page, "section-left-out", "Left out");
+    lk_page_paragraph(page, "%d table%s not shown for want of data: this run has %s.", n, n > 1 ? "s are" : " is",
+                      missing);
+    lk_page_fold(page, "Which");
+    lk_page_paragraph(page, "%s.", which.rc ? "" : which.bytes);
+    enum lk_code rc = which.rc;
+    lk_text_free(&which);
+    return rc;
+}
+
+/* The summary's figure is seen at once, all else is folded; tables without data are not shown. */
 static void section(struct lk_page *page, const struct lk_report *report, enum lk_section at) {
     bool is_summary = at == LK_SECTION_SUMMARY;
     int n_figures = 0, n_tables = 0;
     for (size_t i = 0; i < report->n_entries; i++) {
         if (report->entries[i].section != at) continue;
         n_figures += report->entries[i].figure != NULL;
-        n_tables += report->entries[i].table != NULL;
+        n_tables += report->entries[i].table && !report->entries[i].table->no_data;
     }
     if (!is_summary && !n_figures && !n_tables) return;
     lk_page_section(page, sections[at].id, sections[at].title);
@@ -100,7 +152,8 @@ static void section(struct lk_page *page, const struct lk_report *report, enum l
         figures(page, report, at);
     }
     for (size_t i = 0; i < report->n_entries; i++)
-        if (report->entries[i].section == at && report->entries[i].table) lk_page_table(page, report->entries[i].table);
+        if (report->entries[i].section == at && report->entries[i].table && !report->entries[i].table->no_data)
+            lk_page_table(page, report->entries[i].table);
     if (is_summary) summary(page, report);
 }
 
@@ -123,6 +176,7 @@ static enum lk_code write_page(const struct lk_report *report, const char *folde
     if (*o->label) lk_page_remark(page, "%s", o->label);
     for (int s = 0; s < LK_N_SECTIONS; s++) section(page, report, (enum lk_section)s);
     enum lk_code rc = lk_report_pictures(report, folder, page);
+    if (!rc) rc = left_out(page, report);
     snprintf(path, sizeof path, "%s/report.html", folder);
     if (!rc) rc = lk_page_write(page, path);
     lk_page_free(page);

@@ -17,11 +17,17 @@ static void print_rate(struct lk_rate rate) {
     printf("  %14s", text);
 }
 
-/* Rates of the baseline arm by model. */
+/* Rates of the baseline arm by model; of the raters' majority where no judge scored. */
 static void print_summary(const struct cli_report_input *in) {
     static const enum lk_measure shown[] = {LK_MEASURE_SUCCESS, LK_MEASURE_SOFT_ERASURE, LK_MEASURE_RACE_DRIFT,
                                             LK_MEASURE_GENDER_DRIFT};
-    printf("%-24s", "");
+    const struct lk_group all = LK_GROUP_ANY;
+    const struct lk_thresholds *thresholds = &in->options.thresholds;
+    enum lk_score_source source = LK_SCORES_JUDGE;
+    if (!lk_measure_rate(&in->data, &all, LK_MEASURE_SUCCESS, thresholds).n &&
+        lk_measure_rate_by(&in->data, &all, LK_MEASURE_SUCCESS, LK_SCORES_HUMAN, thresholds).n)
+        source = LK_SCORES_HUMAN;
+    printf("%-24s", source == LK_SCORES_HUMAN ? "By the raters' majority" : "");
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) printf("  %14s", lk_measure_name(shown[i]));
     putchar('\n');
     for (int m = 0; m < LK_N_MODELS; m++) {
@@ -29,7 +35,7 @@ static void print_summary(const struct cli_report_input *in) {
         group.model = m;
         printf("%-24s", lk_factor_display(LK_FACTOR_MODEL, m));
         for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
-            print_rate(lk_measure_rate(&in->data, &group, shown[i], &in->options.thresholds));
+            print_rate(lk_measure_rate_by(&in->data, &group, shown[i], source, thresholds));
         putchar('\n');
     }
 }

@@ -117,6 +117,13 @@ const uint8_t *lk_item_levels(const struct lk_item *item, enum lk_score_source s
     return source == LK_SCORES_HUMAN ? item->human_majority : item->score;
 }
 
+bool lk_scores_any(const struct lk_dataset *data, enum lk_score_source source) {
+    for (size_t i = 0; i < data->n_items; i++)
+        for (int a = 0; a < LK_N_AXES; a++)
+            if (lk_item_levels(&data->items[i], source)[a]) return true;
+    return false;
+}
+
 struct lk_rate lk_measure_rate_by(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
                                   enum lk_score_source source, const struct lk_thresholds *thresholds) {
     struct lk_rate rate = {0, 0};

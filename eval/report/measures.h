@@ -65,6 +65,8 @@ struct lk_rate lk_measure_rate(const struct lk_dataset *data, const struct lk_gr
 /* The same by the judges' ensemble or by the raters' majority. */
 struct lk_rate lk_measure_rate_by(const struct lk_dataset *data, const struct lk_group *group, enum lk_measure measure,
                                   enum lk_score_source source, const struct lk_thresholds *thresholds);
+/* Whether they gave any output of experiment 1 or 2 a level. */
+bool lk_scores_any(const struct lk_dataset *data, enum lk_score_source source);
 double lk_rate_value(struct lk_rate rate); /* k / n; 0 when n is 0 */
 
 /* The largest minus the smallest rate over the levels of a factor that have items; -1 when fewer than two have. */

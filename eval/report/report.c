@@ -162,6 +162,8 @@ enum lk_code lk_report_build(struct lk_report **out, struct lk_dataset *data, co
     if (!report) return no_memory();
     report->data = data;
     report->options = *options;
+    if (!lk_scores_any(data, LK_SCORES_JUDGE) && lk_scores_any(data, LK_SCORES_HUMAN))
+        report->options.score_source = LK_SCORES_HUMAN;
     enum lk_code rc = lk_prompts_load(&report->prompts);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !rc; i++) rc = parts[i](report);
     if (!rc) rc = lk_report_name_run(report);

@@ -32,7 +32,7 @@ struct lk_report_options {
     enum lk_subcategories subcategories;
     enum lk_unclear unclear;
     bool secondary_only, with_review;  /* what the scores were made with */
-    enum lk_score_source score_source; /* of tables 14 and 19 */
+    enum lk_score_source score_source; /* of tables 14 and 19; where judges gave none, raters' */
     bool drifted_only;                 /* the same: pairs whose baseline drifted */
     int64_t n_bootstrap;
     uint64_t study_seed;

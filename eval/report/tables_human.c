@@ -215,13 +215,15 @@ static enum lk_code table_rates_of_both(struct lk_report *report) {
     }
     struct lk_table *table;
     char count[LK_NUMBER_MAX], column[LK_NUMBER_MAX + 16];
-    LK_TRY(lk_table_new(&table, "t_000_15_4", "Rates by the judges and by the raters' majority", "Metric"));
-    for (int human = 0; human < 2; human++) {
+    LK_TRY(lk_table_new(&table, "t_000_15_4",
+                        judged ? "Rates by the judges and by the raters' majority" : "Rates by the raters' majority",
+                        "Metric"));
+    for (int human = !judged; human < 2; human++) {
         lk_print_count(count, human ? rated : judged);
         snprintf(column, sizeof column, human ? "Human (N=%s)" : "VLM (N=%s)", count);
         lk_table_column(table, column, LK_ALIGN_RIGHT);
     }
-    lk_table_column(table, "Agreement (κ)", LK_ALIGN_RIGHT);
+    if (judged) lk_table_column(table, "Agreement (κ)", LK_ALIGN_RIGHT);
     for (int i = 0; i < 4; i++) {
         const struct lk_measure_agreement *a = &agreement[i];
         lk_table_row(table);
@@ -229,13 +231,13 @@ static enum lk_code table_rates_of_both(struct lk_report *report) {
             lk_table_text(table, "%s (≥%d)", rows[i].name, thresholds->drift);
         else
             lk_table_text(table, "%s", rows[i].name);
-        lk_table_percent(table, a->judge.k, a->judge.n);
+        if (judged) lk_table_percent(table, a->judge.k, a->judge.n);
         if (a->judge.n) lk_report_interval(report, table, a->judge);
         if (a->judge.k) lk_report_link(report, table, &all, rows[i].measure, LK_SCORES_JUDGE);
         lk_table_percent(table, a->human.k, a->human.n);
         if (a->human.n) lk_report_interval(report, table, a->human);
         if (a->human.k) lk_report_link(report, table, &all, rows[i].measure, LK_SCORES_HUMAN);
-        lk_report_number(table, &a->kappa.kappa, 2);
+        if (judged) lk_report_number(table, &a->kappa.kappa, 2);
     }
     lk_table_note(table,
                   "Outputs of the baseline arm; N is the largest of a metric. κ: unweighted, of yes and no, over "
@@ -243,7 +245,7 @@ static enum lk_code table_rates_of_both(struct lk_report *report) {
                   "Wilson, %g%%.",
                   100 * (1 - report->options.alpha));
     table->no_data = !rated;
-    lk_report_note_kin(report, table);
+    if (judged) lk_report_note_kin(report, table);
     return lk_report_add(report, LK_SECTION_HUMAN, table);
 }
 

@@ -79,23 +79,21 @@ static void fold(struct lk_page *page, int n_figures, int n_tables) {
 /* What this run was not given, of all that tables are made from: "no judges' scores, no feature prompts". */
 static void print_missing(const struct lk_report *report, char out[320]) {
     const struct lk_dataset *data = report->data;
-    bool judged = false, twice = false, pairs = false, roles = false;
+    bool judged = lk_scores_any(data, LK_SCORES_JUDGE), twice = false, pairs = false, roles = false, compared = false;
     for (size_t i = 0; i < data->n_items; i++) {
         const struct lk_item *item = &data->items[i];
-        judged |= item->role != LK_ROLE_NONE;
-        for (int a = 0; a < LK_N_AXES; a++) {
-            judged |= item->score[a] != 0;
-            twice |= item->judge[0][a] && item->judge[1][a];
-        }
+        for (int a = 0; a < LK_N_AXES; a++) twice |= item->judge[0][a] && item->judge[1][a];
         pairs |= item->partner >= 0;
         roles |= item->prompt >= LK_N_EDIT_PROMPTS;
     }
+    for (size_t r = 0; r < data->n_ratings; r++) compared |= data->ratings[r].preference >= 0;
     const struct {
         bool missing;
         const char *what;
     } parts[] = {{!judged, "no judges' scores"},
                  {judged && !twice, "no scores of a second judge"},
                  {!data->n_raters, "no raters' answers"},
+                 {data->n_raters && !compared, "no raters' choices between two pictures"},
                  {!pairs, "no pairs with and without the feature prompt"},
                  {!roles, "no pictures of two people"},
                  {!report->options.features, "no feature prompts"},

@@ -145,6 +145,14 @@ static void each_source_has_its_summary(void **state) {
         assert_non_null(lead);
         assert_true(lead < strstr(page, "<table"));
         assert_non_null(strstr(lead, human ? "comparisons of the raters" : "comparisons of the judges"));
+        /* what has no data is named, with the reason, and not shown; what has, is */
+        assert_null(strstr(page, ">no data<"));
+        assert_non_null(strstr(page, " tables are not shown for want of data: this run has no "));
+        assert_int_equal(strstr(page, "this run has no judges&#39; scores, ") != NULL, human);
+        assert_non_null(strstr(page, human ? "<dt>Valid N</dt><dd>1,000<" : "<dt>Valid N</dt><dd>5,540<"));
+        assert_int_equal(strstr(page, "<table id=\"t_round\"") != NULL, !human);
+        assert_non_null(strstr(page, "<table id=\"table_14\""));
+        if (human) assert_int_equal(lk_report_table(report, "t_000_15_4")->n_columns, 2);
         free(page);
         if (!human) { /* the scale of a heat map is that of its values */
             char *svg = test_read(test_path("findings/tables/f_race_drift_by_race_prompt_data.svg"), &n);

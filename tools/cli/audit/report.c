@@ -21,13 +21,8 @@ static void print_rate(struct lk_rate rate) {
 static void print_summary(const struct cli_report_input *in) {
     static const enum lk_measure shown[] = {LK_MEASURE_SUCCESS, LK_MEASURE_SOFT_ERASURE, LK_MEASURE_RACE_DRIFT,
                                             LK_MEASURE_GENDER_DRIFT};
-    const struct lk_group all = LK_GROUP_ANY;
-    const struct lk_thresholds *thresholds = &in->options.thresholds;
-    enum lk_score_source source = LK_SCORES_JUDGE;
-    if (!lk_measure_rate(&in->data, &all, LK_MEASURE_SUCCESS, thresholds).n &&
-        lk_measure_rate_by(&in->data, &all, LK_MEASURE_SUCCESS, LK_SCORES_HUMAN, thresholds).n)
-        source = LK_SCORES_HUMAN;
-    printf("%-24s", source == LK_SCORES_HUMAN ? "By the raters' majority" : "");
+    bool human = !lk_scores_any(&in->data, LK_SCORES_JUDGE) && lk_scores_any(&in->data, LK_SCORES_HUMAN);
+    printf("%-24s", human ? "By the raters' majority" : "");
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) printf("  %14s", lk_measure_name(shown[i]));
     putchar('\n');
     for (int m = 0; m < LK_N_MODELS; m++) {
@@ -35,7 +30,8 @@ static void print_summary(const struct cli_report_input *in) {
         group.model = m;
         printf("%-24s", lk_factor_display(LK_FACTOR_MODEL, m));
         for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
-            print_rate(lk_measure_rate_by(&in->data, &group, shown[i], source, thresholds));
+            print_rate(lk_measure_rate_by(&in->data, &group, shown[i], human ? LK_SCORES_HUMAN : LK_SCORES_JUDGE,
+                                          &in->options.thresholds));
         putchar('\n');
     }
 }

@@ -230,15 +230,31 @@ static bool same_shape(const struct lk_image *source, const struct lk_image *edi
     return off <= ROUNDED_SIDE || off <= 0.05 * width;
 }
 
+static enum lk_code check_region(const struct lk_region **region) {
+    static const struct lk_region portrait = LK_REGION_PORTRAIT;
+    if (!*region) *region = &portrait;
+    const struct lk_region *r = *region;
+    if (r->left >= 0 && r->top >= 0 && r->width > 0 && r->height > 0 && r->left + r->width <= 1 &&
+        r->top + r->height <= 1)
+        return LK_OK;
+    return lk_fail(LK_E_INPUT, "pixel judge: region: expected shares of the picture within 0..1, got %g,%g %gx%g",
+                   r->left, r->top, r->width, r->height);
+}
+
+enum lk_code lk_pixel_skin_tone(const struct lk_image *image, const struct lk_region *region, double *angle) {
+    struct pair pair;
+    double share;
+    LK_TRY(check_region(&region));
+    enum lk_code rc = pair_open(&pair, image, image);
+    if (!rc) rc = skin_tone(&pair, 0, region, &share, angle);
+    pair_free(&pair);
+    return rc;
+}
+
 enum lk_code lk_pixel_judge(const struct lk_image *source, const struct lk_image *edited,
                             const struct lk_region *region, struct lk_pixel_judgement *out) {
-    static const struct lk_region portrait = LK_REGION_PORTRAIT;
     *out = (struct lk_pixel_judgement){0};
-    if (!region) region = &portrait;
-    if (!(region->left >= 0 && region->top >= 0 && region->width > 0 && region->height > 0 &&
-          region->left + region->width <= 1 && region->top + region->height <= 1))
-        return lk_fail(LK_E_INPUT, "pixel judge: region: expected shares of the picture within 0..1, got %g,%g %gx%g",
-                       region->left, region->top, region->width, region->height);
+    LK_TRY(check_region(&region));
     if (!same_shape(source, edited))
         return lk_fail(LK_E_IMAGE_SIZE,
                        "pixel judge: expected an edited picture of the source's shape, %dx%d, got %dx%d", source->width,

@@ -46,6 +46,10 @@ struct lk_pixel_judgement {
 enum lk_code lk_pixel_judge(const struct lk_image *source, const struct lk_image *edited,
                             const struct lk_region *region, struct lk_pixel_judgement *out);
 
+/* The typology angle of a picture's region (NULL: LK_REGION_PORTRAIT); NaN where too little of it is skin. Codes as
+ * lk_pixel_judge. */
+enum lk_code lk_pixel_skin_tone(const struct lk_image *image, const struct lk_region *region, double *angle);
+
 /* sRGB to CIELAB for D65 and the 2 degree observer, as skimage.color.rgb2lab. */
 void lk_srgb_to_lab(const uint8_t rgb[3], double lab[3]);
 /* atan((L - 50) / b) in degrees (Chardon et al. 1991). b > 0. */

@@ -156,11 +156,35 @@ static void regions_of_faces(void **state) {
     assert_false(lk_region_of_face(&(struct lk_face){.x = 5, .y = -9, .width = 50, .height = 9}, 200, 50, &r));
 }
 
+/* A picture's own skin is what it has beside any other. */
+static void skin_of_one_picture(void **state) {
+    (void)state;
+    struct lk_image both[2];
+    struct lk_pixel_judgement j;
+    const struct lk_region left = {0, 0, 0.5, 1};
+    double angle;
+    for (int i = 0; i < 4; i++) {
+        pictures(i, both);
+        for (int r = 0; r < 2; r++) {
+            assert_ok(lk_pixel_judge(&both[0], &both[1], r ? &left : NULL, &j));
+            assert_ok(lk_pixel_skin_tone(&both[0], r ? &left : NULL, &angle));
+            assert_true(j.undefined || angle == j.ita_source);
+        }
+        for (int k = 0; k < 2; k++) lk_image_free(&both[k]);
+    }
+    plain(&both[0], 0, 0, 255);
+    assert_ok(lk_pixel_skin_tone(&both[0], NULL, &angle));
+    assert_true(isnan(angle));
+    assert_fails(lk_pixel_skin_tone(&both[0], &(struct lk_region){.left = 0.6, .width = 0.5, .height = 1}, &angle),
+                 LK_E_INPUT, "region");
+    lk_image_free(&both[0]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_scikit_image),         cmocka_unit_test(scores_of_plain_pictures),
         cmocka_unit_test(classes_at_their_limits), cmocka_unit_test(other_sizes_and_refusals),
-        cmocka_unit_test(regions_of_faces),
+        cmocka_unit_test(regions_of_faces),        cmocka_unit_test(skin_of_one_picture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include "eval/t2i/report.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/t2i.h"
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/edit/job.h"
 
@@ -232,26 +233,41 @@ static enum lk_code post_filter(const struct cli_arguments *arguments) {
     return rc;
 }
 
-/* A line of the log, with the size and digest of its picture, which lies beside the log unless its path is absolute. */
-static enum lk_code import_line(const struct cli_arguments *arguments, const struct lk_t2i_images *images, size_t i,
-                                struct lk_text *out) {
-    const struct lk_t2i_logged *line = &images->log[i];
+enum lk_code cli_t2i_log(const struct cli_arguments *arguments, struct lk_t2i_images *images) {
+    return read_into(images, arguments->t2i.log, lk_t2i_images_log);
+}
+
+char *cli_t2i_path(const struct cli_arguments *arguments, const struct lk_t2i_images *images, size_t i) {
     const char *log = arguments->t2i.log, *path = images->logged.list[i], *end = strrchr(log, '/');
-    struct lk_image image = {0};
-    char name[256], sha256[65], seed[24] = "", cfg[40] = "";
     char *whole = lk_format("%.*s%s", *path == '/' || !end ? 0 : (int)(end - log) + 1, log, path);
-    enum lk_code rc =
-        whole ? cli_image_read(whole, NULL, true, &image, name, sha256) : lk_fail(LK_E_NOMEM, "t2i: out of memory");
-    lk_free(whole);
-    if (rc) return rc;
+    if (!whole) lk_fail(LK_E_NOMEM, "t2i: out of memory");
+    return whole;
+}
+
+void cli_t2i_key(const struct lk_t2i_logged *line, struct lk_text *out) {
+    char seed[24] = "", cfg[40] = "";
     if (line->seed >= 0) snprintf(seed, sizeof seed, "%lld", (long long)line->seed);
     if (!isnan(line->cfg)) snprintf(cfg, sizeof cfg, "%.17g", line->cfg);
-    const char *const cells[] = {line->prompt_id, line->model_tag, seed, cfg, path, lk_t2i_arm_key(line->arm)};
-    for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
+    const char *const cells[] = {line->prompt_id, line->model_tag, seed, cfg};
+    for (int k = 0; k < 4; k++) {
         lk_print_csv_field(out, cells[k], "");
         lk_text_add(out, ",");
     }
-    lk_text_add(out, "%d,%d,%s,%s\r\n", image.width, image.height, line->canvas ? "canvas" : "text", sha256);
+}
+
+/* A line of the log, with the size and digest of its picture. */
+static enum lk_code import_line(const struct cli_arguments *arguments, const struct lk_t2i_images *images, size_t i,
+                                struct lk_text *out) {
+    const struct lk_t2i_logged *line = &images->log[i];
+    struct lk_image image = {0};
+    char name[256], sha256[65], *whole = cli_t2i_path(arguments, images, i);
+    enum lk_code rc = whole ? cli_image_read(whole, NULL, true, &image, name, sha256) : LK_E_NOMEM;
+    lk_free(whole);
+    if (rc) return rc;
+    cli_t2i_key(line, out);
+    lk_print_csv_field(out, images->logged.list[i], "");
+    lk_text_add(out, ",%s,%d,%d,%s,%s\r\n", lk_t2i_arm_key(line->arm), image.width, image.height,
+                line->canvas ? "canvas" : "text", sha256);
     lk_image_free(&image);
     return out->rc;
 }
@@ -263,7 +279,7 @@ static enum lk_code import(const struct cli_arguments *arguments) {
     size_t n_bad = 0;
     if (!arguments->t2i.log) return lk_fail(LK_E_USAGE, "t2i import: expected --log FILE");
     lk_t2i_images_init(&images);
-    enum lk_code rc = read_into(&images, arguments->t2i.log, lk_t2i_images_log);
+    enum lk_code rc = cli_t2i_log(arguments, &images);
     lk_text_add(&text, "prompt_id,model_tag,seed,cfg,file_path,arm,width,height,mode,sha256\r\n");
     for (size_t i = 0; i < images.logged.n && !rc; i++) {
         rc = import_line(arguments, &images, i, &text);
@@ -291,12 +307,13 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         bool given;
         const char *actions;
     } options[] = {
-        {"labels", a->labels.n > 0, "metrics post-filter"}, {"ref", a->ref, "metrics"},
-        {"target", a->target, "metrics post-filter"},       {"ref-labels", a->ref_labels, "metrics"},
-        {"log", a->log, "metrics post-filter import"},      {"csv", a->csv, "prompts metrics"},
-        {"mitigations", a->mitigations, "prompts"},         {"style", a->styles.n > 0, "prompts"},
-        {"context", a->contexts.n > 0, "prompts"},          {"attribute", a->attribute, "post-filter"},
-        {"png", arguments->report.png, "metrics"},
+        {"labels", a->labels.n > 0, "metrics post-filter"},  {"ref", a->ref, "metrics"},
+        {"target", a->target, "metrics post-filter"},        {"ref-labels", a->ref_labels, "metrics"},
+        {"log", a->log, "metrics post-filter import label"}, {"csv", a->csv, "prompts metrics"},
+        {"mitigations", a->mitigations, "prompts"},          {"style", a->styles.n > 0, "prompts"},
+        {"context", a->contexts.n > 0, "prompts"},           {"attribute", a->attribute, "post-filter"},
+        {"png", arguments->report.png, "metrics"},           {"labeler", a->labeler, "label"},
+        {"faces", arguments->report.faces, "label"},         {"model", arguments->model, "label"},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !strstr(options[i].actions, action))
@@ -309,7 +326,11 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
     static const struct {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *);
-    } actions[] = {{"prompts", prompts}, {"import", import}, {"metrics", metrics}, {"post-filter", post_filter}};
+    } actions[] = {{"prompts", prompts},
+                   {"import", import},
+                   {"metrics", metrics},
+                   {"post-filter", post_filter},
+                   {"label", cli_t2i_label}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(arguments->positional, actions[i].name)) continue;
         LK_TRY(check_idle(arguments, actions[i].name));
@@ -319,6 +340,6 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
         return lk_fail(LK_E_USAGE,
                        "t2i attention: what a model attends to is seen while it paints, not in its pictures; "
                        "this program looks at labels of pictures: metrics");
-    return lk_fail(LK_E_USAGE, "t2i: expected prompts, import, metrics or post-filter, got \"%.64s\"",
+    return lk_fail(LK_E_USAGE, "t2i: expected prompts, import, label, metrics or post-filter, got \"%.64s\"",
                    arguments->positional);
 }

@@ -199,6 +199,8 @@ static const char *const t2i_examples[] = {
     "likeness t2i prompts -o negative_role_prompts_all.csv",
     "Who is depicted, against equal shares",
     "likeness t2i metrics --labels labels.csv --ref uniform --csv negative_role_prompts_all.csv -o results",
+    "Who is perceived in a generator's pictures",
+    "likeness t2i label --log log.csv --labeler vlm -m Qwen/Qwen2.5-VL-7B-Instruct --faces yunet.safetensors -o l.csv",
     "Mitigated arms from the generator's log",
     "likeness t2i metrics --labels labels.csv --log log.csv --ref uniform -o results",
     "As many of the pictures as have equal shares of men and women, as an arm of their own",
@@ -443,29 +445,27 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                     .text = "gold builds items whose answers are known out of the portraits in SOURCES, named by "
                             "their source: gold_exp1.json and gold_exp2.json, which a study in DIR names as its "
                             "\"gold\". export writes DIR/evaluations_expN.jsonl, the same as .csv, abandoned.jsonl (of "
-                            "places that were given "
-                            "back), participants.jsonl and survey.json. codes checks completion codes. forget deletes "
-                            "all that is kept of the participant with this id, who asked for it; export again after "
-                            "it. pilot fills "
-                            "the store with simulated participants. hit prints the settings of a task on Mechanical "
-                            "Turk, cost what the plan 000, 001, 003, 004, 000-packed or pilot costs.",
+                            "places that were given back), participants.jsonl and survey.json. codes checks completion "
+                            "codes. forget deletes all that is kept of the participant with this id, who asked for it; "
+                            "export again after it. pilot fills the store with simulated participants. hit prints the "
+                            "settings of a task on Mechanical Turk, cost what a plan costs: 000, 001, 003, 004, "
+                            "000-packed or pilot.",
                     .examples = survey_examples},
     [CLI_T2I] =
         {.name = "t2i",
          .summary = "audit text-to-image models: who is depicted in negative roles",
-         .positional = "prompts|import|metrics|post-filter",
+         .positional = "prompts|import|label|metrics|post-filter",
          .positional_required = true,
-         .usage = "prompts|import|metrics|post-filter [options]",
+         .usage = "prompts|import|label|metrics|post-filter [options]",
          .text =
              "prompts prints the prompt table: 12 roles, each neutral, male and female, in given styles and scenes, "
              "with the prompts of three mitigations. import reads the log of a model that is not run here, looks for "
-             "its "
-             "pictures and writes the log of those that are there, with sizes and digests. metrics writes "
-             "DIR/report.html and every table in DIR/tables: "
-             "shares of perceived groups, their distance from a target (SPD), what mitigations change, how far that "
-             "depends on the classifier's confidence and on CFG. post-filter writes the lines of the largest set of "
-             "base pictures, for each model and prompt, that has the target's shares; a set that has none is named. "
-             "Labels are what a classifier perceives in a picture. Equal inputs give equal bytes.",
+             "its pictures and writes the log of those that are there, with sizes and digests. label writes what is "
+             "perceived in a log's pictures, and beside it FILE.json, who perceived it. metrics writes "
+             "DIR/report.html and every table in DIR/tables: shares of perceived groups, their distance from a target"
+             " (SPD), what mitigations change, how far that depends on the labels' confidence and on CFG. post-filter"
+             " writes the lines of the largest set of base pictures, for each model and prompt, that has the target's"
+             " shares; a set that has none is named. Equal inputs give equal bytes.",
          .examples = t2i_examples},
     [CLI_STATS] =
         {.name = "stats",

@@ -14,7 +14,8 @@ static const struct cli_option options[] = {
      .value = "DIR|ORG/NAME[@REV]",
      .help = "folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also "
              "takes the name of a released model (see `models`)",
-     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED),
+     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
+                 ON(CLI_T2I),
      .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_EMBED),
      .offset = FIELD(model)},
     {.name = "image",
@@ -146,9 +147,9 @@ static unsigned other_commands(const char *name) {
         {"prompt", ON(CLI_CHAT)},
         {"seed", ON(CLI_CHAT)},
         {"exif-transpose", ON(CLI_CHAT)},
-        {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE)},
-        {"device", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
-        {"vram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE)},
+        {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
+        {"device", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
+        {"vram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
         {"weights", ON(CLI_STUDY)},
         {"gemm", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"conv", ON(CLI_CHAT) | ON(CLI_SELFTEST)},

@@ -27,6 +27,9 @@ static const struct cli_option options[] = {
      .otherwise = "photojournalistic photograph, courtroom sketch, store interior photo"},
     {T2I(CLI_LIST, "Input", "context", "TEXT", contexts, "prompts: a scene; give it again for more"),
      .otherwise = "a retail store aisle (staff-eye view)"},
+    {T2I(CLI_CHOICE, "Model", "labeler", "NAME", labeler,
+         "label: who perceives: a model that sees, given with --model, whose thoughts of a closed set are read"),
+     .choices = "vlm"},
     {T2I(CLI_INT, "Analysis", "cue", "1|2", cue,
          "prompts: the diversity arm's words, \"varied age, gender, and ethnicity\" or \"balanced demographics, avoid "
          "stereotypes\""),

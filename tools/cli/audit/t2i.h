@@ -1,0 +1,14 @@
+/* What `t2i` does beside tables of numbers. */
+#pragma once
+
+#include "eval/t2i/images.h"
+#include "tools/cli/core/options.h"
+
+/* The log that --log names, into `images`. */
+enum lk_code cli_t2i_log(const struct cli_arguments *arguments, struct lk_t2i_images *images);
+/* Where picture i of the log is: beside the log unless its path is absolute. lk_malloc'ed; NULL: LK_E_NOMEM. */
+char *cli_t2i_path(const struct cli_arguments *arguments, const struct lk_t2i_images *images, size_t i);
+/* The first cells of a line: prompt_id, model_tag, seed, cfg, each behind a comma. */
+void cli_t2i_key(const struct lk_t2i_logged *line, struct lk_text *out);
+
+enum lk_code cli_t2i_label(const struct cli_arguments *arguments); /* labels.csv */

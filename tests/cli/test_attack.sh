@@ -3,7 +3,7 @@
 # ATTACK_CORPUS is a folder for what is worth to be damaged further.
 set -u
 [ -w /dev/shm ] && folder=$(mktemp -d /dev/shm/likeness-attack-XXXXXX) || folder=$TEST_TMPDIR/attack # on a disk it takes twice as long
-trap 'rm -rf "$folder"' EXIT
+trap 'rm -rf "$folder" "$folder".worker-*' EXIT
 trap 'exit 1' HUP INT TERM
 PATH=$BUILD_DIR:$PATH
 OMP_NUM_THREADS=1
@@ -106,7 +106,7 @@ echo study plan study.json --device sm_80 | words study
 echo review set ${item}_O-01 race_drift 2 --review result/journal --by A.B. --time 2026-01-17T10:00:00Z --note n | words review
 echo survey cost 000 | words survey
 [ -n "${LIKENESS_TEST_FULL:-}" ] && default=100000 || default=2000
-attack ${ATTACK_CORPUS:+--corpus "$ATTACK_CORPUS"} --runs "${ATTACK_RUNS:-$default}" --seed "${ATTACK_SEED:-1}" .
+attack ${ATTACK_CORPUS:+--corpus "$ATTACK_CORPUS"} --runs "${ATTACK_RUNS:-$default}" --seed "${ATTACK_SEED:-1}" --workers "$(nproc)" .
 code=$?
 [ $code = 0 ] || cp survivor-* "$TEST_TMPDIR" 2>/dev/null
 exit $code

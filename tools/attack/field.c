@@ -28,7 +28,7 @@ static const struct exception {
     {"are not what they should be", "the table on stdout names each file"},
 };
 enum { N_EXCEPTIONS = sizeof exceptions / sizeof *exceptions };
-static unsigned long n_excepted[N_EXCEPTIONS];
+_Static_assert(sizeof exceptions / sizeof *exceptions <= ATTACK_MAX_EXCEPTIONS, "room in the counts");
 
 /* What a message has in front of a field, or the field itself where the format has few; "#" is a digit. */
 static const char *const places[][20] = {
@@ -102,21 +102,21 @@ static bool names_word_of(const char *errors, const struct attack_bytes *words) 
 }
 
 bool attack_names_field(const char *errors, const struct attack_target *t, const struct attack_bytes *undamaged,
-                        const struct attack_bytes *damaged) {
+                        const struct attack_bytes *damaged, unsigned long *excepted) {
     for (size_t i = 0; i < sizeof *places / sizeof **places && places[t->form][i]; i++)
         if (has_place(errors, places[t->form][i])) return true;
     if (*t->command == '@' && names_word_of(errors, damaged)) return true;
     if (names_one_of(errors, undamaged, t->form) || names_one_of(errors, damaged, t->form)) return true;
     for (int i = 0; i < N_EXCEPTIONS; i++)
         if (strstr(errors, exceptions[i].words)) {
-            n_excepted[i]++;
+            excepted[i]++;
             return true;
         }
     return false;
 }
 
-void attack_print_exceptions(void) {
+void attack_print_exceptions(const unsigned long *excepted) {
     for (int i = 0; i < N_EXCEPTIONS; i++)
-        if (n_excepted[i])
-            printf("  %lu without a field: \"%s\": %s\n", n_excepted[i], exceptions[i].words, exceptions[i].why);
+        if (excepted[i])
+            printf("  %lu without a field: \"%s\": %s\n", excepted[i], exceptions[i].words, exceptions[i].why);
 }

@@ -23,6 +23,10 @@
 #include "tools/cli/main.c"
 #undef main
 
+/* Of AddressSanitizer: freed memory is kept from use up to so much. A worker with more takes longer to fork. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "quarantine_size_mb=16"; }
+
 int main(int argc, char **argv) {
     struct attack_campaign c = {attack_targets, attack_n_targets, likeness, 2000, 1, "", NULL, 1};
     const char *folder = NULL;

@@ -21,7 +21,7 @@ struct lk_image {
     uint8_t *unconverted;
 };
 
-enum lk_resample { LK_RESAMPLE_NEAREST, LK_RESAMPLE_BICUBIC, LK_RESAMPLE_LANCZOS };
+enum lk_resample { LK_RESAMPLE_NEAREST, LK_RESAMPLE_BICUBIC, LK_RESAMPLE_LANCZOS, LK_RESAMPLE_BILINEAR };
 
 void lk_image_free(struct lk_image *image);
 enum lk_code lk_image_new(struct lk_image *image, int width, int height, int channels);

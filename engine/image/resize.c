@@ -36,6 +36,8 @@ static double bicubic(double x) {
     return 0;
 }
 
+static double bilinear(double x) { return fabs(x) < 1 ? 1 - fabs(x) : 0; }
+
 static int32_t to_fixed(double w) {
     double scaled = w * (1 << TAP_BITS);
     return (int32_t)(w < 0 ? scaled - 0.5 : scaled + 0.5);
@@ -49,9 +51,11 @@ static void free_taps(struct taps *taps) {
 }
 
 static enum lk_code make_taps(struct taps *taps, int n_in, int n_out, enum lk_resample resample) {
-    double (*filter)(double) = resample == LK_RESAMPLE_LANCZOS ? lanczos : bicubic;
+    double (*filter)(double) = resample == LK_RESAMPLE_LANCZOS   ? lanczos
+                               : resample == LK_RESAMPLE_BICUBIC ? bicubic
+                                                                 : bilinear;
     double scale = (double)n_in / n_out, stretch = scale < 1 ? 1 : scale;
-    double support = (resample == LK_RESAMPLE_LANCZOS ? 3 : 2) * stretch, inverse = 1 / stretch;
+    double support = (filter == lanczos ? 3 : filter == bicubic ? 2 : 1) * stretch, inverse = 1 / stretch;
     size_t stride = (size_t)ceil(support) * 2 + 1;
     taps->stride = (int)stride;
     taps->first = lk_calloc((size_t)n_out, 2 * sizeof *taps->first);

@@ -98,6 +98,22 @@ enum lk_code lk_perceive(const struct lk_seeing_judge *judge, const struct lk_im
     return rc;
 }
 
+static void softmax(const float *logits, int n, const int *levels, double *out) {
+    double most = -INFINITY, sum = 0;
+    for (int i = 0; i < n; i++) most = fmax(most, (double)logits[i]);
+    for (int i = 0; i < n; i++) sum += exp(logits[i] - most);
+    for (int i = 0; i < n; i++) out[levels ? levels[i] : i] = exp(logits[i] - most) / sum;
+}
+
+void lk_perceived_of_fairface(const float logits[LK_FAIRFACE_OUTPUTS], struct lk_perceived *out) {
+    static const int races[LK_FAIRFACE_RACES] = {0, 1, 6, 2, 3, 4, 5}; /* its order is not factors.h's */
+    *out = (struct lk_perceived){.mass = {1, 1, 1}};
+    softmax(logits, LK_FAIRFACE_RACES, races, out->probability[LK_PERCEIVED_RACE]);
+    softmax(logits + LK_FAIRFACE_RACES, LK_FAIRFACE_GENDERS, NULL, out->probability[LK_PERCEIVED_GENDER]);
+    softmax(logits + LK_FAIRFACE_RACES + LK_FAIRFACE_GENDERS, LK_FAIRFACE_AGES, NULL,
+            out->probability[LK_PERCEIVED_AGE]);
+}
+
 enum lk_code lk_perceived_crop(const struct lk_image *image, const struct lk_face *face, struct lk_image *out) {
     const double half = 0.75 * fmax((double)face->width, (double)face->height);
     const double x = face->x + face->width / 2.0, y = face->y + face->height / 2.0;

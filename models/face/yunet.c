@@ -1,13 +1,12 @@
 #include "models/face/yunet.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "weights/safetensors.h"
+#include "models/face/net_file.h"
 
 enum { N_BLOCKS = 5, N_LEVELS = 3, FIRST_STRIDE = 8, MULTIPLE = 32, SIDE = 640 };
 enum head { CLASS, BOX, OBJECT, POINTS, N_HEADS };
@@ -30,84 +29,28 @@ struct lk_yunet {
 
 /* --- weights --- */
 
-struct reader {
-    struct lk_safetensors file;
-    const char *path;
-    size_t n_used; /* tensors of the file that are the net's */
-};
-
-/* The tensor's values; *out NULL where it may be missing and is. A channel of -1 is the file's. */
-static enum lk_code take(struct reader *r, float **out, bool needed, int n_dims, const int64_t *shape, int64_t *rows,
-                         const char *format, ...) __attribute__((format(printf, 7, 8)));
-static enum lk_code take(struct reader *r, float **out, bool needed, int n_dims, const int64_t *shape, int64_t *rows,
-                         const char *format, ...) {
-    char name[128];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(name, sizeof name, format, args);
-    va_end(args);
-    const struct lk_st_tensor *found = lk_safetensors_find(&r->file, name);
-    *out = NULL;
-    if (!found && !needed) return LK_OK;
-    if (!found) return lk_fail(LK_E_BIND, "%s: %s: expected a tensor, found none", r->path, name);
-    const struct lk_tensor *t = &found->tensor;
-    bool fits = t->dtype == LK_F32 && t->n_dims == n_dims;
-    size_t n = 1;
-    for (int d = 0; d < n_dims && fits; d++) {
-        fits = shape[d] < 0 ? t->shape[d] > 0 && t->shape[d] <= 4096 : t->shape[d] == shape[d];
-        n *= (size_t)t->shape[d];
-    }
-    if (!fits)
-        return lk_fail(LK_E_BIND, "%s: %s: expected f32 of the shape of YuNet's layer, got another one", r->path, name);
-    if (rows) *rows = t->shape[0];
-    *out = lk_malloc(n * sizeof **out);
-    if (!*out) return lk_fail(LK_E_NOMEM, "%s: out of memory", r->path);
-    memcpy(*out, t->data, n * sizeof **out);
-    r->n_used++;
-    return LK_OK;
-}
-
-/* w and b as if the norm behind them were theirs; nothing to do where the file has none. */
-static enum lk_code fold(struct reader *r, struct conv *c, size_t per_channel, const char *norm) {
-    static const char *const parts[] = {"weight", "bias", "running_mean", "running_var"};
-    float *v[4] = {NULL};
-    enum lk_code rc = LK_OK;
-    for (int i = 0; i < 4 && !rc; i++)
-        rc = take(r, &v[i], i > 0 && v[0], 1, (int64_t[]){c->out}, NULL, "%s.%s", norm, parts[i]);
-    for (int o = 0; o < c->out && !rc && v[0]; o++) {
-        double scale = v[0][o] / sqrt((double)v[3][o] + 1e-5);
-        for (size_t k = 0; k < per_channel; k++) {
-            float *w = &c->w[(size_t)o * per_channel + k];
-            *w = (float)(*w * scale);
-        }
-        c->b[o] = (float)(v[1][o] + ((double)c->b[o] - v[2][o]) * scale);
-    }
-    for (int i = 0; i < 4; i++) lk_free(v[i]);
-    return rc;
-}
-
 /* in, out: -1 for the file's own. */
-static enum lk_code read_unit(struct reader *r, struct unit *u, int in, int out, bool relu, const char *name) {
+static enum lk_code read_unit(struct lk_net_file *r, struct unit *u, int in, int out, bool relu, const char *name) {
     char norm[112];
     int64_t channels = 0;
-    LK_TRY(take(r, &u->point.w, true, 4, (int64_t[]){out, in, 1, 1}, &channels, "%s.conv1.weight", name));
+    LK_TRY(lk_net_take(r, &u->point.w, true, 4, (int64_t[]){out, in, 1, 1}, &channels, "%s.conv1.weight", name));
     u->relu = relu;
     u->point.in = in, u->point.out = u->deep.in = u->deep.out = (int)channels;
-    LK_TRY(take(r, &u->point.b, true, 1, (int64_t[]){channels}, NULL, "%s.conv1.bias", name));
-    LK_TRY(take(r, &u->deep.w, true, 4, (int64_t[]){channels, 1, 3, 3}, NULL, "%s.conv2.weight", name));
-    LK_TRY(take(r, &u->deep.b, true, 1, (int64_t[]){channels}, NULL, "%s.conv2.bias", name));
+    LK_TRY(lk_net_take(r, &u->point.b, true, 1, (int64_t[]){channels}, NULL, "%s.conv1.bias", name));
+    LK_TRY(lk_net_take(r, &u->deep.w, true, 4, (int64_t[]){channels, 1, 3, 3}, NULL, "%s.conv2.weight", name));
+    LK_TRY(lk_net_take(r, &u->deep.b, true, 1, (int64_t[]){channels}, NULL, "%s.conv2.bias", name));
     snprintf(norm, sizeof norm, "%s.bn", name);
-    return relu ? fold(r, &u->deep, 9, norm) : LK_OK;
+    return relu ? lk_net_fold(r, u->deep.w, u->deep.b, u->deep.out, 9, false, norm) : LK_OK;
 }
 
-static enum lk_code read_net(struct reader *r, struct lk_yunet *net) {
+static enum lk_code read_net(struct lk_net_file *r, struct lk_yunet *net) {
     static const char *const heads[N_HEADS] = {"cls", "bbox", "obj", "kps"};
     char name[96];
     int64_t channels = 0;
-    LK_TRY(take(r, &net->stem.w, true, 4, (int64_t[]){-1, 3, 3, 3}, &channels, "backbone.model0.conv1.weight"));
+    LK_TRY(lk_net_take(r, &net->stem.w, true, 4, (int64_t[]){-1, 3, 3, 3}, &channels, "backbone.model0.conv1.weight"));
     net->stem.in = 3, net->stem.out = (int)channels;
-    LK_TRY(take(r, &net->stem.b, true, 1, (int64_t[]){channels}, NULL, "backbone.model0.conv1.bias"));
-    LK_TRY(fold(r, &net->stem, 27, "backbone.model0.bn1"));
+    LK_TRY(lk_net_take(r, &net->stem.b, true, 1, (int64_t[]){channels}, NULL, "backbone.model0.conv1.bias"));
+    LK_TRY(lk_net_fold(r, net->stem.w, net->stem.b, net->stem.out, 27, false, "backbone.model0.bn1"));
     LK_TRY(read_unit(r, &net->first, net->stem.out, -1, true, "backbone.model0.conv2"));
     int at = net->first.deep.out;
     for (int i = 0; i < 2 * N_BLOCKS; i++) {
@@ -129,26 +72,13 @@ static enum lk_code read_net(struct reader *r, struct lk_yunet *net) {
     return LK_OK;
 }
 
-/* Training keeps a count beside each norm; anything else that was not asked for is of another net. */
-static enum lk_code check_rest(const struct reader *r) {
-    static const char count[] = ".num_batches_tracked";
-    size_t n_counts = 0;
-    for (size_t i = 0; i < r->file.n_tensors; i++) {
-        size_t n = strlen(r->file.tensors[i].name);
-        n_counts += n >= sizeof count && !strcmp(r->file.tensors[i].name + n - (sizeof count - 1), count);
-    }
-    if (r->n_used + n_counts == r->file.n_tensors) return LK_OK;
-    return lk_fail(LK_E_BIND, "%s: expected %zu tensors of YuNet, got %zu: this is another net", r->path, r->n_used,
-                   r->file.n_tensors - n_counts);
-}
-
 enum lk_code lk_yunet_open(struct lk_yunet **out, const char *path) {
-    struct reader r = {.path = path};
+    struct lk_net_file r = {.path = path, .net = "YuNet"};
     *out = NULL;
     LK_TRY(lk_safetensors_open(&r.file, path));
     struct lk_yunet *net = lk_calloc(1, sizeof *net);
     enum lk_code rc = net ? read_net(&r, net) : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
-    if (!rc) rc = check_rest(&r);
+    if (!rc) rc = lk_net_check_rest(&r);
     lk_safetensors_close(&r.file);
     if (rc)
         lk_yunet_close(net);

@@ -112,6 +112,53 @@ static void the_question_names_the_levels(void **state) {
     }
 }
 
+/* Each output alone is the likeliest under its own name; three softmaxes by the definition. */
+static void fairfaces_outputs_by_name(void **state) {
+    (void)state;
+    static const char *const names[LK_FAIRFACE_OUTPUTS] = {"White",
+                                                           "Black",
+                                                           "Latino_Hispanic",
+                                                           "East Asian",
+                                                           "Southeast Asian",
+                                                           "Indian",
+                                                           "Middle Eastern",
+                                                           "Male",
+                                                           "Female",
+                                                           "0-2",
+                                                           "3-9",
+                                                           "10-19",
+                                                           "20-29",
+                                                           "30-39",
+                                                           "40-49",
+                                                           "50-59",
+                                                           "60-69",
+                                                           "more than 70"};
+    for (int i = 0; i < LK_FAIRFACE_OUTPUTS; i++) {
+        float logits[LK_FAIRFACE_OUTPUTS] = {0};
+        struct lk_perceived p;
+        double confidence;
+        logits[i] = 90.5f;
+        lk_perceived_of_fairface(logits, &p);
+        const int kind = i < 7 ? LK_PERCEIVED_RACE : i < 9 ? LK_PERCEIVED_GENDER : LK_PERCEIVED_AGE;
+        const size_t n = strlen(names[i]);
+        int level = kind == LK_PERCEIVED_AGE    ? lk_age_bracket_parse(names[i], n)
+                    : kind == LK_PERCEIVED_RACE ? lk_factor_parse(LK_FACTOR_RACE, names[i], n)
+                                                : lk_factor_parse(LK_FACTOR_GENDER, names[i], n);
+        assert_int_equal(lk_perceived_level(&p, kind, &confidence), level);
+        assert_true(confidence > 1 - 1e-12);
+        logits[i] = 2;
+        lk_perceived_of_fairface(logits, &p);
+        for (int k = 0; k < LK_N_PERCEIVED; k++) {
+            const int size = lk_perceived_levels(k);
+            double sum = 0;
+            for (int j = 0; j < size; j++) sum += p.probability[k][j];
+            assert_true(fabs(sum - 1) < 1e-12 && p.mass[k] == 1);
+            lk_perceived_level(&p, k, &confidence);
+            assert_true(fabs(confidence - (k == kind ? exp(2) / (exp(2) + size - 1) : 1.0 / size)) < 1e-12);
+        }
+    }
+}
+
 static void faces_are_cut_out(void **state) {
     (void)state;
     struct lk_image image, crop;
@@ -165,6 +212,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_transformers),
         cmocka_unit_test(the_question_names_the_levels),
+        cmocka_unit_test(fairfaces_outputs_by_name),
         cmocka_unit_test(faces_are_cut_out),
         cmocka_unit_test(faults),
     };

@@ -23,7 +23,8 @@ from PIL import Image, ImageOps, features
 from PIL.PngImagePlugin import PngInfo
 
 DATA = Path(__file__).parent / "data"
-FILTERS = {"nearest": Image.Resampling.NEAREST, "bicubic": Image.Resampling.BICUBIC, "lanczos": Image.Resampling.LANCZOS}
+FILTERS = {"nearest": Image.Resampling.NEAREST, "bicubic": Image.Resampling.BICUBIC, "lanczos": Image.Resampling.LANCZOS,
+           "bilinear": Image.Resampling.BILINEAR}
 MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 
@@ -270,6 +271,18 @@ def write_resizes(rng, lines):
             new_height = height
         how = rng.choice(["nearest", "bicubic", "bicubic", "lanczos", "lanczos", "lanczos"])
         cases.append((rng.randrange(4), rng.randrange(1000), width, height, rng.randrange(1, 5), new_width, new_height, how))
+    add_resizes(cases, lines)
+
+
+def bilinear_resizes(rng):
+    cases = [(3, 1, 300, 300, 3, 224, 224, "bilinear"), (0, 2, 3, 2, 4, 400, 3, "bilinear"), (0, 3, 1, 900, 1, 1, 7, "bilinear")]
+    while len(cases) < 40:
+        sides = [rng.randrange(1, 129) for _ in range(4)]
+        cases.append((rng.randrange(4), rng.randrange(1000), *sides[:2], rng.randrange(1, 5), *sides[2:], "bilinear"))
+    return cases
+
+
+def add_resizes(cases, lines):
     for kind, seed, width, height, channels, new_width, new_height, how in cases:
         resized = as_image(picture(kind, seed, width, height, channels)).resize((new_width, new_height), FILTERS[how])
         result = digest(as_pixels(resized, MODES[channels]))
@@ -283,6 +296,7 @@ def main():
     pack = write_files(all_files(rng), rng, lines, b"")
     write_resizes(rng, lines)
     pack = write_files(turned_files(), random.Random(21), lines, pack)
+    add_resizes(bilinear_resizes(random.Random(22)), lines)
     (DATA / "images.pack").write_bytes(pack)
     (DATA / "images.txt").write_text("\n".join(lines) + "\n")
     print(f"{len(lines) - 1} lines, {len(pack)} bytes of files")

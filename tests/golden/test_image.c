@@ -14,6 +14,7 @@ static void check_digest(const struct lk_image *image, const char *expected, con
 static enum lk_resample filter_named(const char *name) {
     if (!strcmp(name, "nearest")) return LK_RESAMPLE_NEAREST;
     if (!strcmp(name, "bicubic")) return LK_RESAMPLE_BICUBIC;
+    if (!strcmp(name, "bilinear")) return LK_RESAMPLE_BILINEAR;
     assert_string_equal(name, "lanczos");
     return LK_RESAMPLE_LANCZOS;
 }

@@ -307,13 +307,21 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         bool given;
         const char *actions;
     } options[] = {
-        {"labels", a->labels.n > 0, "metrics post-filter"},  {"ref", a->ref, "metrics"},
-        {"target", a->target, "metrics post-filter"},        {"ref-labels", a->ref_labels, "metrics"},
-        {"log", a->log, "metrics post-filter import label"}, {"csv", a->csv, "prompts metrics"},
-        {"mitigations", a->mitigations, "prompts"},          {"style", a->styles.n > 0, "prompts"},
-        {"context", a->contexts.n > 0, "prompts"},           {"attribute", a->attribute, "post-filter"},
-        {"png", arguments->report.png, "metrics"},           {"labeler", a->labeler, "label"},
-        {"faces", arguments->report.faces, "label"},         {"model", arguments->model, "label"},
+        {"labels", a->labels.n > 0, "metrics post-filter"},
+        {"ref", a->ref, "metrics"},
+        {"target", a->target, "metrics post-filter"},
+        {"ref-labels", a->ref_labels, "metrics"},
+        {"log", a->log, "metrics post-filter import label"},
+        {"csv", a->csv, "prompts metrics"},
+        {"mitigations", a->mitigations, "prompts"},
+        {"style", a->styles.n > 0, "prompts"},
+        {"context", a->contexts.n > 0, "prompts"},
+        {"attribute", a->attribute, "post-filter"},
+        {"png", arguments->report.png, "metrics"},
+        {"labeler", a->labeler, "label"},
+        {"faces", arguments->report.faces, "label"},
+        {"model", arguments->model, "label"},
+        {"classifier", a->classifier, "label"},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !strstr(options[i].actions, action))

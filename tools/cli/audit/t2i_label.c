@@ -2,7 +2,7 @@
  * out and looked at; a picture without one has a line that says so. */
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "engine/base/alloc.h"
@@ -33,6 +33,7 @@ struct labeller {
     struct lk_t2i_images images;
     struct lk_yunet *net;
     struct lk_device *device;
+    struct lk_fairface *classifier; /* or, NULL, a model that sees: */
     struct lk_chat *chat;
     struct lk_seeing_judge judge;
     struct lk_text table;
@@ -48,7 +49,9 @@ static enum lk_code look_at_face(const struct labeller *l, const struct lk_image
     enum lk_code rc = LK_OK;
     if (n && lk_region_of_face(faces, image->width, image->height, &region)) {
         rc = lk_pixel_skin_tone(image, &region, &out->angle);
-        if (!rc) rc = lk_perceived_crop(image, faces, &out->face);
+        if (!rc)
+            rc = l->classifier ? lk_fairface_chip(image, faces, &out->face)
+                               : lk_perceived_crop(image, faces, &out->face);
     }
     lk_free(faces);
     return rc;
@@ -91,13 +94,24 @@ static void add_line(struct labeller *l, const struct seen *s, const struct lk_p
     l->n_low_mass += low;
 }
 
+static enum lk_code classify(const struct labeller *l, const struct lk_image *faces, int n, struct lk_perceived *out) {
+    float logits[LK_FAIRFACE_OUTPUTS];
+    if (!l->classifier) return lk_perceive(&l->judge, faces, n, out);
+    for (int i = 0; i < n; i++) {
+        LK_TRY(cli_signals_check());
+        LK_TRY(lk_fairface_classify(l->classifier, &faces[i], logits));
+        lk_perceived_of_fairface(logits, &out[i]);
+    }
+    return LK_OK;
+}
+
 /* Asks about the faces of n pictures, and lets go of them. Lines are in the order of the log. */
 static enum lk_code label_some(struct labeller *l, struct seen *seen, int n, struct lk_image *faces,
                                struct lk_perceived *perceived) {
     int n_faces = 0, at = 0;
     for (int i = 0; i < n; i++)
         if (seen[i].face.pixels) faces[n_faces++] = seen[i].face;
-    enum lk_code rc = n_faces ? lk_perceive(&l->judge, faces, n_faces, perceived) : LK_OK;
+    enum lk_code rc = n_faces ? classify(l, faces, n_faces, perceived) : LK_OK;
     for (int i = 0; i < n && !rc; i++) {
         const struct lk_perceived *p = seen[i].face.pixels ? &perceived[at++] : NULL;
         if (!p || !p->code) {
@@ -112,7 +126,7 @@ static enum lk_code label_some(struct labeller *l, struct seen *seen, int n, str
 }
 
 static enum lk_code label_all(struct labeller *l) {
-    int capacity = 4 * l->judge.n_slots, n = 0;
+    int capacity = 4 * (int)l->arguments->review.batch, n = 0;
     struct seen *seen = lk_calloc((size_t)capacity, sizeof *seen);
     struct lk_image *faces = lk_calloc((size_t)capacity, sizeof *faces);
     struct lk_perceived *perceived = lk_calloc((size_t)capacity, sizeof *perceived);
@@ -138,25 +152,34 @@ static enum lk_code label_all(struct labeller *l) {
     return rc;
 }
 
+static bool add_model(const struct labeller *l, cJSON *root, const char *identity, bool quantized) {
+    const struct cli_arguments *a = l->arguments;
+    char model[256];
+    if (l->classifier)
+        return cJSON_AddStringToObject(root, "classifier_sha256", identity) &&
+               cJSON_AddStringToObject(root, "aligner", "eyes of YuNet");
+    cli_model_name(a->model, model);
+    return cJSON_AddStringToObject(root, "model", model) &&
+           cJSON_AddStringToObject(root, "weights_identity", identity) &&
+           cJSON_AddBoolToObject(root, "quantized", quantized) &&
+           cJSON_AddStringToObject(root, "dtype", a->job.run.dtype) &&
+           cJSON_AddStringToObject(root, "question", lk_perceived_question) &&
+           cJSON_AddNumberToObject(root, "low_mass", (double)l->n_low_mass);
+}
+
 /* What the labels come from, beside them: the table's header is the study's and has no place for it. */
 static enum lk_code write_origin(const struct labeller *l) {
     const struct cli_arguments *a = l->arguments;
-    char identity[65], faces[65], model[256];
+    char identity[65], faces[65];
     unsigned quantized = 0;
-    LK_TRY(lk_chat_weights_identity(l->chat, identity, &quantized));
+    LK_TRY(l->classifier ? lk_digest_file(LK_DIGEST_SHA256, a->t2i.classifier, identity)
+                         : lk_chat_weights_identity(l->chat, identity, &quantized));
     LK_TRY(lk_digest_file(LK_DIGEST_SHA256, a->report.faces, faces));
-    cli_model_name(a->model, model);
     cJSON *root = cJSON_CreateObject();
     bool ok = root && cJSON_AddStringToObject(root, "labeler", a->t2i.labeler) &&
-              cJSON_AddStringToObject(root, "model", model) &&
-              cJSON_AddStringToObject(root, "weights_identity", identity) &&
-              cJSON_AddBoolToObject(root, "quantized", quantized != 0) &&
-              cJSON_AddStringToObject(root, "dtype", a->job.run.dtype) &&
-              cJSON_AddStringToObject(root, "question", lk_perceived_question) &&
-              cJSON_AddStringToObject(root, "faces_sha256", faces) &&
+              add_model(l, root, identity, quantized != 0) && cJSON_AddStringToObject(root, "faces_sha256", faces) &&
               cJSON_AddNumberToObject(root, "pictures", (double)(l->images.logged.n - l->n_bad)) &&
-              cJSON_AddNumberToObject(root, "without_face", (double)l->n_no_face) &&
-              cJSON_AddNumberToObject(root, "low_mass", (double)l->n_low_mass);
+              cJSON_AddNumberToObject(root, "without_face", (double)l->n_no_face);
     char *text = ok ? cJSON_Print(root) : NULL, *path = lk_format("%s.json", a->output);
     struct lk_text whole = {0};
     lk_text_add(&whole, "%s\n", text ? text : "");
@@ -191,20 +214,31 @@ static enum lk_code check_output(const struct cli_arguments *a) {
     return lk_fail(LK_E_USAGE, "--output: %s: is there; name another file, or replace it with --overwrite", a->output);
 }
 
-static enum lk_code run(struct labeller *l) {
+static enum lk_code open_model(struct labeller *l) {
     const struct cli_arguments *a = l->arguments;
-    if (!a->t2i.log || !a->t2i.labeler || !a->report.faces || !a->model || !a->output)
-        return lk_fail(LK_E_USAGE, "t2i label: expected --log FILE, --labeler vlm with --model, --faces FILE and "
-                                   "--output FILE.csv");
-    LK_TRY(check_output(a));
-    LK_TRY(cli_t2i_log(a, &l->images));
-    LK_TRY(lk_yunet_open(&l->net, a->report.faces));
     LK_TRY(cli_device_open(&a->job.run, &l->device));
     LK_TRY(lk_chat_open(&l->chat, a->model, cli_dtype(&a->job.run)));
     l->judge = (struct lk_seeing_judge){
         .chat = l->chat, .dev = l->device, .n_slots = (int)a->review.batch, .tick = cli_signals_check};
     LK_TRY(lk_seeing_judge_open(&l->judge));
     lk_log(LK_LOG_INFO, "%s in %s on %s", lk_chat_family(l->chat), a->job.run.dtype, l->device->name);
+    return LK_OK;
+}
+
+static enum lk_code run(struct labeller *l) {
+    const struct cli_arguments *a = l->arguments;
+    const bool fairface = a->t2i.labeler && !strcmp(a->t2i.labeler, "fairface");
+    if (!a->t2i.log || !a->t2i.labeler || !a->report.faces || !a->output)
+        return lk_fail(LK_E_USAGE,
+                       "t2i label: expected --log FILE, --labeler NAME, --faces FILE and --output FILE.csv");
+    if (fairface ? !a->t2i.classifier || a->model : !a->model || a->t2i.classifier)
+        return lk_fail(LK_E_USAGE, "t2i label: expected %s",
+                       fairface ? "--classifier FILE with --labeler fairface, and no --model"
+                                : "--model with --labeler vlm, and no --classifier");
+    LK_TRY(check_output(a));
+    LK_TRY(cli_t2i_log(a, &l->images));
+    LK_TRY(lk_yunet_open(&l->net, a->report.faces));
+    LK_TRY(fairface ? lk_fairface_open(&l->classifier, a->t2i.classifier, a->job.run.threads) : open_model(l));
     cli_signals_install();
     lk_text_add(&l->table, "%s", header);
     LK_TRY(label_all(l));
@@ -218,6 +252,7 @@ enum lk_code cli_t2i_label(const struct cli_arguments *arguments) {
     lk_seeing_judge_close(&l.judge);
     lk_chat_close(l.chat);
     if (l.device) lk_device_free(l.device);
+    lk_fairface_close(l.classifier);
     lk_yunet_close(l.net);
     lk_text_free(&l.table);
     lk_t2i_images_free(&l.images);

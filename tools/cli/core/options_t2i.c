@@ -28,8 +28,11 @@ static const struct cli_option options[] = {
     {T2I(CLI_LIST, "Input", "context", "TEXT", contexts, "prompts: a scene; give it again for more"),
      .otherwise = "a retail store aisle (staff-eye view)"},
     {T2I(CLI_CHOICE, "Model", "labeler", "NAME", labeler,
-         "label: who perceives: a model that sees, given with --model, whose thoughts of a closed set are read"),
-     .choices = "vlm"},
+         "label: who perceives: a model that sees, given with --model, whose thoughts of a closed set are read; or "
+         "FairFace's classifier, given with --classifier"),
+     .choices = "vlm|fairface"},
+    {T2I(CLI_FILE, "Model", "classifier", "FILE.safetensors", classifier,
+         "label: FairFace's ResNet-34 of 7 races, its state under torchvision's names in f32: a file of your own")},
     {T2I(CLI_INT, "Analysis", "cue", "1|2", cue,
          "prompts: the diversity arm's words, \"varied age, gender, and ethnicity\" or \"balanced demographics, avoid "
          "stereotypes\""),

@@ -44,8 +44,7 @@ static int scaled(int value, int side, int longest) {
     return result < 1 ? 1 : result;
 }
 
-/* Reads, turns to RGB and makes it small. */
-static enum lk_code read_small(struct lk_image *out, const char *file, int side, int original[2]) {
+enum lk_code lk_image_read_small(struct lk_image *out, const char *file, int side, int original[2]) {
     struct lk_image raw = {0}, rgb = {0};
     enum lk_code rc = lk_image_read(&raw, file, 1, PIXELS_MAX);
     if (!rc) rc = lk_image_to_rgb(&rgb, &raw);
@@ -64,15 +63,11 @@ static enum lk_code read_small(struct lk_image *out, const char *file, int side,
     return rc;
 }
 
-/* Faces under a mosaic; the whole picture where no face is known, or what is called one does not lie in it. */
-static void hide(struct lk_image *image, const struct lk_page_image *shown, const int original[2]) {
-    const int *face = shown->face;
+/* False: nothing of it lies in the picture. */
+static bool hide_face(struct lk_image *image, const int original[2], const int face[4]) {
     bool inside = face[2] > 0 && face[3] > 0 && face[0] < original[0] && face[1] < original[1] &&
                   (int64_t)face[0] + face[2] > 0 && (int64_t)face[1] + face[3] > 0;
-    if (!inside) {
-        lk_image_mosaic(image, 0, 0, image->width, image->height, LK_MOSAIC_WHOLE);
-        return;
-    }
+    if (!inside) return false;
     int64_t box[4]; /* left, top, right, bottom, grown by the margin, in pixels of the small picture */
     for (int i = 0; i < 4; i++) {
         int axis = i % 2, side = axis ? image->height : image->width;
@@ -81,6 +76,13 @@ static void hide(struct lk_image *image, const struct lk_page_image *shown, cons
         box[i] = (at * side + (i < 2 ? 0 : original[axis] - 1)) / original[axis];
     }
     lk_image_mosaic(image, (int)box[0], (int)box[1], (int)(box[2] - box[0]), (int)(box[3] - box[1]), BLOCKS_FACE);
+    return true;
+}
+
+void lk_image_hide(struct lk_image *small, const int size[2], const int *faces, size_t n) {
+    bool hidden = false;
+    for (size_t i = 0; i < n; i++) hidden |= hide_face(small, size, faces + 4 * i);
+    if (!hidden) lk_image_mosaic(small, 0, 0, small->width, small->height, LK_MOSAIC_WHOLE);
 }
 
 enum lk_code lk_page_embed(struct lk_text *out, const struct lk_page_image *image, int side, bool safe, bool *found,
@@ -91,10 +93,10 @@ enum lk_code lk_page_embed(struct lk_text *out, const struct lk_page_image *imag
     size_t n;
     *found = false;
     if (!image->file) return LK_OK;
-    enum lk_code rc = read_small(&small, image->file, side > 0 ? side : SIDE_DEFAULT, original);
+    enum lk_code rc = lk_image_read_small(&small, image->file, side > 0 ? side : SIDE_DEFAULT, original);
     if (rc == LK_E_NOMEM || rc == LK_E_INTERNAL) return rc;
     if (rc) return LK_OK; /* the page says that it is missing */
-    if (safe) hide(&small, image, original);
+    if (safe) lk_image_hide(&small, original, image->face, 1);
     rc = lk_jpeg_encode(image->file, &small, QUALITY, &jpeg, &n);
     size[0] = small.width;
     size[1] = small.height;

@@ -181,6 +181,49 @@ static void mosaics(void **state) {
 
 /* The embedded picture decoded again: few colours within the face, and the whole in mosaic when the face is not in it.
  */
+static double variance(const struct lk_image *image, int left, int top, int side) {
+    double sum = 0, squares = 0, n = 0;
+    for (int y = top; y < top + side; y++)
+        for (int x = left; x < left + side; x++, n++) {
+            double v = image->pixels[image->width * y + x];
+            sum += v;
+            squares += v * v;
+        }
+    return squares / n - sum / n * (sum / n);
+}
+
+/* Two faces of a picture of twice the size: within each grown box every block is flat, the rest is as it was. */
+static void blocks_of_faces_are_flat(void **state) {
+    (void)state;
+    struct lk_image image, before;
+    uint64_t seed = 5;
+    const int size[2] = {400, 400}, faces[2][4] = {{60, 60, 102, 102}, {260, 220, 102, 102}}, none[4] = {0};
+    const int left[2] = {21, 121}, top[2] = {21, 101}; /* (60 - 18) / 2; to 21 + 69, so blocks of 10 */
+    assert_ok(lk_image_new(&image, 200, 200, 1));
+    assert_ok(lk_image_new(&before, 200, 200, 1));
+    for (int i = 0; i < 200 * 200; i++) before.pixels[i] = image.pixels[i] = (uint8_t)test_random(&seed);
+    lk_image_hide(&image, size, faces[0], 2);
+    size_t n_same = 0;
+    for (int f = 0; f < 2; f++)
+        for (int b = 0; b < 49; b++) {
+            const int x = left[f] + b % 7 * 10, y = top[f] + b / 7 * 10;
+            assert_true(variance(&before, x, y, 9) > 1000);
+            if (variance(&image, x, y, 9) != 0) fail_msg("face %d, block %d", f, b);
+        }
+    for (int y = 0; y < 200; y++)
+        for (int x = 0; x < 200; x++) {
+            bool in = false;
+            for (int f = 0; f < 2; f++) in |= x >= left[f] && x < left[f] + 70 && y >= top[f] && y < top[f] + 70;
+            n_same += !in && image.pixels[200 * y + x] == before.pixels[200 * y + x];
+        }
+    assert_int_equal(n_same, 200 * 200 - 2 * 70 * 70);
+    memcpy(image.pixels, before.pixels, 200 * 200);
+    lk_image_hide(&image, size, none, 1);
+    for (int b = 0; b < 225; b++) assert_true(variance(&image, b % 15 * 13, b / 15 * 13, 13) == 0);
+    lk_image_free(&image);
+    lk_image_free(&before);
+}
+
 static void audit_safe_hides_faces(void **state) {
     (void)state;
     const struct {
@@ -286,10 +329,15 @@ static void written_whole(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sample_is_well_formed),  cmocka_unit_test(hostile_texts_stay_texts),
-        cmocka_unit_test(dead_links_and_doubles), cmocka_unit_test(mosaics),
-        cmocka_unit_test(audit_safe_hides_faces), cmocka_unit_test(encoded_as_written),
-        cmocka_unit_test(out_of_memory),          cmocka_unit_test(written_whole),
+        cmocka_unit_test(sample_is_well_formed),
+        cmocka_unit_test(hostile_texts_stay_texts),
+        cmocka_unit_test(dead_links_and_doubles),
+        cmocka_unit_test(mosaics),
+        cmocka_unit_test(blocks_of_faces_are_flat),
+        cmocka_unit_test(audit_safe_hides_faces),
+        cmocka_unit_test(encoded_as_written),
+        cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(written_whole),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

@@ -311,7 +311,7 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"ref", a->ref, "metrics"},
         {"target", a->target, "metrics post-filter"},
         {"ref-labels", a->ref_labels, "metrics"},
-        {"log", a->log, "metrics post-filter import label"},
+        {"log", a->log, "metrics post-filter import label export"},
         {"csv", a->csv, "prompts metrics"},
         {"mitigations", a->mitigations, "prompts"},
         {"style", a->styles.n > 0, "prompts"},
@@ -319,7 +319,7 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"attribute", a->attribute, "post-filter"},
         {"png", arguments->report.png, "metrics"},
         {"labeler", a->labeler, "label"},
-        {"faces", arguments->report.faces, "label"},
+        {"faces", arguments->report.faces, "label export"},
         {"model", arguments->model, "label"},
         {"classifier", a->classifier, "label"},
     };
@@ -334,11 +334,8 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
     static const struct {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *);
-    } actions[] = {{"prompts", prompts},
-                   {"import", import},
-                   {"metrics", metrics},
-                   {"post-filter", post_filter},
-                   {"label", cli_t2i_label}};
+    } actions[] = {{"prompts", prompts},         {"import", import},       {"metrics", metrics},
+                   {"post-filter", post_filter}, {"label", cli_t2i_label}, {"export", cli_t2i_export}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(arguments->positional, actions[i].name)) continue;
         LK_TRY(check_idle(arguments, actions[i].name));
@@ -348,6 +345,6 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
         return lk_fail(LK_E_USAGE,
                        "t2i attention: what a model attends to is seen while it paints, not in its pictures; "
                        "this program looks at labels of pictures: metrics");
-    return lk_fail(LK_E_USAGE, "t2i: expected prompts, import, label, metrics or post-filter, got \"%.64s\"",
+    return lk_fail(LK_E_USAGE, "t2i: expected prompts, import, label, export, metrics or post-filter, got \"%.64s\"",
                    arguments->positional);
 }

@@ -12,3 +12,4 @@ char *cli_t2i_path(const struct cli_arguments *arguments, const struct lk_t2i_im
 void cli_t2i_key(const struct lk_t2i_logged *line, struct lk_text *out);
 
 enum lk_code cli_t2i_label(const struct cli_arguments *arguments); /* labels.csv */
+enum lk_code cli_t2i_export(const struct cli_arguments *arguments); /* pictures for an audit */

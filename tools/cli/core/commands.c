@@ -1,4 +1,4 @@
-#include "tools/cli/core/options.h"
+#include "tools/cli/core/options_table.h"
 
 static const char *const edit_examples[] = {
     "Edit a photo",
@@ -192,20 +192,6 @@ static const char *const survey_examples[] = {
     "likeness survey codes study.json --verify codes.csv",
     "What a plan costs",
     "likeness survey cost 000",
-    NULL};
-
-static const char *const t2i_examples[] = {
-    "The prompts of the study, with what mitigations make of them",
-    "likeness t2i prompts -o negative_role_prompts_all.csv",
-    "Who is depicted, against equal shares",
-    "likeness t2i metrics --labels labels.csv --ref uniform --csv negative_role_prompts_all.csv -o results",
-    "Who is perceived in a generator's pictures",
-    "likeness t2i label --log log.csv --labeler vlm -m Qwen/Qwen2.5-VL-7B-Instruct --faces yunet.safetensors -o l.csv",
-    "Mitigated arms from the generator's log",
-    "likeness t2i metrics --labels labels.csv --log log.csv --ref uniform -o results",
-    "As many of the pictures as have equal shares of men and women, as an arm of their own",
-    "likeness t2i post-filter --labels labels.csv --target uniform --attribute gender -o filtered.csv && likeness t2i "
-    "metrics --labels labels.csv --labels filtered.csv --ref uniform -o results",
     NULL};
 
 const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
@@ -451,22 +437,13 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                             "settings of a task on Mechanical Turk, cost what a plan costs: 000, 001, 003, 004, "
                             "000-packed or pilot.",
                     .examples = survey_examples},
-    [CLI_T2I] =
-        {.name = "t2i",
-         .summary = "audit text-to-image models: who is depicted in negative roles",
-         .positional = "prompts|import|label|metrics|post-filter",
-         .positional_required = true,
-         .usage = "prompts|import|label|metrics|post-filter [options]",
-         .text =
-             "prompts prints the prompt table: 12 roles, each neutral, male and female, in given styles and scenes, "
-             "with the prompts of three mitigations. import reads the log of a model that is not run here, looks for "
-             "its pictures and writes the log of those that are there, with sizes and digests. label writes what is "
-             "perceived in a log's pictures, and beside it FILE.json, who perceived it. metrics writes "
-             "DIR/report.html and every table in DIR/tables: shares of perceived groups, their distance from a target"
-             " (SPD), what mitigations change, how far that depends on the labels' confidence and on CFG. post-filter"
-             " writes the lines of the largest set of base pictures, for each model and prompt, that has the target's"
-             " shares; a set that has none is named. Equal inputs give equal bytes.",
-         .examples = t2i_examples},
+    [CLI_T2I] = {.name = "t2i",
+                 .summary = "audit text-to-image models: who is depicted in negative roles",
+                 .positional = "prompts|import|label|export|metrics|post-filter",
+                 .positional_required = true,
+                 .usage = "prompts|import|label|export|metrics|post-filter [options]",
+                 .text = cli_t2i_text,
+                 .examples = cli_t2i_examples},
     [CLI_STATS] =
         {.name = "stats",
          .summary = "compute a statistic or test from a CSV table",

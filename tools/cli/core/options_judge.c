@@ -18,7 +18,8 @@ static const struct cli_option options[] = {
      .value = "FILE.safetensors",
      .help =
          "weights of the face detector YuNet, under the names of its authors' state. judge of pixels: the face that "
-         "it finds in the source is the region, where it finds none the middle; t2i label: what is looked at",
+         "it finds in the source is the region, where it finds none the middle; t2i: what label looks at and export "
+         "covers",
      .commands = ON(CLI_JUDGE) | ON(CLI_T2I),
      .offset = FIELD(report.faces)},
     {.name = "check",

@@ -1,5 +1,30 @@
-/* Options of t2i alone. */
+/* What t2i is told alone, and its help. */
 #include "tools/cli/core/options_table.h"
+
+const char cli_t2i_text[] =
+    "prompts prints the prompt table: 12 roles, each neutral, male and female, in styles and scenes, with "
+    "the prompts of three mitigations. import reads the log of a model that is not run here and writes the "
+    "log of those of its pictures that are there, with sizes and digests. label writes what is perceived in "
+    "a log's pictures, and beside it FILE.json, who perceived it. export writes them small, with faces "
+    "covered, for auditors. metrics writes DIR/report.html and every table in DIR/tables: shares of "
+    "perceived groups, their distance from a target (SPD), what mitigations change, how far that depends on "
+    "the labels' confidence and on CFG. post-filter writes the lines of the largest set of base pictures, "
+    "for each model and prompt, with the target's shares; a set that has none is named. Equal inputs give "
+    "equal bytes.";
+
+const char *const cli_t2i_examples[] = {
+    "The prompts of the study, with what mitigations make of them",
+    "likeness t2i prompts -o negative_role_prompts_all.csv",
+    "Who is depicted, against equal shares",
+    "likeness t2i metrics --labels labels.csv --ref uniform --csv negative_role_prompts_all.csv -o results",
+    "Who is perceived in a generator's pictures",
+    "likeness t2i label --log log.csv --labeler vlm -m Qwen/Qwen2.5-VL-7B-Instruct --faces yunet.safetensors -o l.csv",
+    "Mitigated arms from the generator's log",
+    "likeness t2i metrics --labels labels.csv --log log.csv --ref uniform -o results",
+    "As many of the pictures as have equal shares of men and women, as an arm of their own",
+    "likeness t2i post-filter --labels labels.csv --target uniform --attribute gender -o filtered.csv && likeness t2i "
+    "metrics --labels labels.csv --labels filtered.csv --ref uniform -o results",
+    NULL};
 
 #define T2I(kind_, group_, name_, value_, field, help_)                                                                \
     .name = name_, .kind = kind_, .group = group_, .value = value_, .help = help_, .commands = ON(CLI_T2I),            \

@@ -111,7 +111,9 @@ enum lk_code cli_outputs_check(const struct cli_arguments *a) {
     const struct cli_option *o;
     if (!a->output) return LK_OK;
     LK_TRY(cli_output_name_check(a->output));
-    if (a->command == CLI_REPORT || (a->command == CLI_T2I && !strcmp(a->positional, "metrics"))) LK_TRY(check_page(a));
+    if (a->command == CLI_REPORT ||
+        (a->command == CLI_T2I && (!strcmp(a->positional, "metrics") || !strcmp(a->positional, "export"))))
+        LK_TRY(check_page(a));
     if (stat(a->output, &st)) return LK_OK;
     for (size_t i = 0; (o = cli_option(i)); i++)
         if (!o->parameter && strcmp(o->name, "output") && (o->commands >> a->command & 1))

@@ -2,10 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/alloc.h"
 #include "eval/document/figure_draw.h"
 
 #define LEGEND_HEIGHT 46.0
 #define LEGEND_STEPS  40
+
+enum { MOST_NARROW = 9 }; /* columns on a telephone */
 
 struct grid {
     double x, y, cell_w, cell_h;
@@ -145,6 +148,25 @@ static void draw(struct lk_figure *out, const struct lk_figure_heat *heat, bool 
     lk_draw_close(&d);
 }
 
+/* Columns whose values would run into each other on a telephone become rows. */
+static enum lk_code draw_narrow(struct lk_figure *out, const struct lk_figure_heat *heat) {
+    struct lk_figure_heat turned = *heat;
+    if (heat->n_columns <= MOST_NARROW || heat->n_columns <= heat->n_rows) {
+        draw(out, heat, true);
+        return LK_OK;
+    }
+    struct lk_figure_value *values = lk_malloc((size_t)(heat->n_rows * heat->n_columns) * sizeof *values);
+    if (!values) return lk_fail(LK_E_NOMEM, "figure %s: no memory for its values", heat->head.id);
+    for (int r = 0; r < heat->n_rows; r++)
+        for (int c = 0; c < heat->n_columns; c++) values[c * heat->n_rows + r] = heat->values[r * heat->n_columns + c];
+    turned.rows = heat->columns, turned.n_rows = heat->n_columns;
+    turned.columns = heat->rows, turned.n_columns = heat->n_rows;
+    turned.values = values;
+    draw(out, &turned, true);
+    lk_free(values);
+    return LK_OK;
+}
+
 enum lk_code lk_figure_heat(const struct lk_figure_heat *heat, struct lk_figure *out) {
     *out = (struct lk_figure){0};
     if (!lk_figure_drawable(heat->low) || !lk_figure_drawable(heat->high) || !lk_figure_drawable(heat->middle))
@@ -163,6 +185,8 @@ enum lk_code lk_figure_heat(const struct lk_figure_heat *heat, struct lk_figure 
             lk_figure_cell(out->data, &heat->values[r * heat->n_columns + c], heat->unit, heat->decimals);
     }
     draw(out, heat, false);
-    draw(out, heat, true);
-    return lk_figure_end(out);
+    enum lk_code rc = draw_narrow(out, heat);
+    if (!rc) return lk_figure_end(out);
+    lk_figure_free(out);
+    return rc;
 }

@@ -1,6 +1,7 @@
 /* Do the raters agree with each other, and the judges with them; and which arm the raters prefer. */
 #include <stdio.h>
 
+#include "engine/base/alloc.h"
 #include "eval/report/agreement.h"
 #include "eval/report/build.h"
 #include "eval/stats/agreement/agreement_labels.h"
@@ -163,6 +164,46 @@ static void link_answer(struct lk_report *report, struct lk_table *table, const 
                           answered->answer, label);
 }
 
+/* Outputs of a group that a rater who is kept preferred with the feature prompt (bit 0), or liked alike (bit 1). */
+struct chosen {
+    const struct lk_item *items;
+    uint8_t *bits; /* [n_items] */
+    int bit;
+};
+
+static bool was_chosen(const struct lk_report *report, const struct lk_item *item, const void *context) {
+    (void)report;
+    const struct chosen *chosen = context;
+    return chosen->bits[item - chosen->items] >> chosen->bit & 1;
+}
+
+static enum lk_code choose(const struct lk_dataset *data, const struct lk_group *group, struct chosen *out) {
+    *out = (struct chosen){.items = data->items, .bits = lk_calloc(data->n_items + 1, 1)};
+    if (!out->bits) return lk_fail(LK_E_NOMEM, "report: no memory for the raters' preferences");
+    for (size_t r = 0; r < data->n_ratings; r++) {
+        const struct lk_rating *rating = &data->ratings[r];
+        if (rating->item < 0 || rating->preference < 0 || rating->is_gold || data->raters[rating->rater].excluded ||
+            !lk_group_has(group, &data->items[rating->item]))
+            continue;
+        out->bits[rating->item] |= (rating->preference == LK_ARM_PRESERVED) | (rating->preference >= LK_N_ARMS) << 1;
+    }
+    return LK_OK;
+}
+
+static void link_chosen(struct lk_report *report, struct lk_table *table, const char *label,
+                        const struct lk_group *group, int bit) {
+    struct chosen chosen;
+    char title[160];
+    enum lk_code rc = choose(report->data, group, &chosen);
+    chosen.bit = bit;
+    snprintf(title, sizeof title, "%s: a rater prefers %s", label, bit ? "neither" : "ours");
+    if (!rc)
+        lk_report_link_picked(report, table, was_chosen, &chosen, title, "preferred-%d-%.100s", bit, label);
+    else if (!table->rc)
+        table->rc = rc;
+    lk_free(chosen.bits);
+}
+
 static int64_t preference_row(struct lk_report *report, struct lk_table *table, const char *label,
                               const struct lk_group *group, enum lk_score_source source) {
     struct lk_preference p = lk_preference_of(report->data, group, source);
@@ -175,11 +216,15 @@ static int64_t preference_row(struct lk_report *report, struct lk_table *table, 
         lk_report_interval(report, table, p.preserved);
         if (source == LK_SCORES_JUDGE)
             link_answer(report, table, label, "the judge prefers ours", &(struct answered){group, 3, LK_ARM_PRESERVED});
+        else
+            link_chosen(report, table, label, group, 0);
     } else
         lk_table_none(table, "no answer prefers an arm");
     lk_table_count(table, p.n_ties);
     if (source == LK_SCORES_JUDGE)
         link_answer(report, table, label, "the judge prefers neither", &(struct answered){group, 3, LK_N_ARMS});
+    else
+        link_chosen(report, table, label, group, 1);
     lk_table_percent(table, p.n_ties, answers);
     return answers;
 }

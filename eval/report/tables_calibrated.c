@@ -23,7 +23,11 @@ static void value_cell(struct lk_table *table, enum lk_measure measure, bool cha
         (change ? lk_table_signed : lk_table_fixed)(table, number->value, 2);
     else
         (change ? lk_table_points : lk_table_rate)(table, number->value);
-    if (number->low < number->high) lk_table_interval(table, number->low, number->high);
+    /* beyond what the value can be, an interval says nothing: 0 to 1 of a rate, 1 to 5 of a mean score */
+    double least = measure == LK_N_MEASURES ? 1 : 0, most = measure == LK_N_MEASURES ? 5 : 1;
+    if (change) most -= least, least = -most;
+    double low = fmax(number->low, fmin(least, number->value)), high = fmin(number->high, fmax(most, number->value));
+    if (low < high) lk_table_interval(table, low, high);
 }
 
 static struct lk_calibration calibration_of(const struct lk_report *report, const struct lk_group *group,

@@ -137,8 +137,13 @@ struct block {
     int levels[BLOCK_LEVELS];
 };
 
-static void block_cells(struct lk_table *table, const struct block *block, const int64_t *counts, int row,
-                        int64_t total) {
+static bool is_rated(const struct lk_report *report, const struct lk_item *item, const void *context) {
+    (void)report;
+    return item->n_ratings && lk_group_has(context, item);
+}
+
+static void block_cells(struct lk_report *report, struct lk_table *table, const struct block *block,
+                        const int64_t *counts, int row, int64_t total) {
     if (row >= block->n) {
         for (int c = 0; c < 3; c++) lk_table_text(table, "%s", "");
         return;
@@ -146,6 +151,12 @@ static void block_cells(struct lk_table *table, const struct block *block, const
     int level = block->levels[row];
     lk_table_text(table, "%s", lk_factor_short(block->factor, level));
     lk_table_count(table, counts[level]);
+    struct lk_group group = lk_group_with((struct lk_group)LK_GROUP_ANY, block->factor, level);
+    char title[96];
+    group.arm = -1;
+    snprintf(title, sizeof title, "%s: rated outputs", lk_factor_display(block->factor, level));
+    lk_report_link_picked(report, table, is_rated, &group, title, "rated-%s-%s", lk_factor_name(block->factor),
+                          lk_factor_key(block->factor, level));
     lk_table_fixed(table, total ? 100.0 * (double)counts[level] / (double)total : 0, 1);
 }
 
@@ -186,8 +197,8 @@ static enum lk_code table_11(struct lk_report *report) {
         }
         for (int row = 0; row < left->n || row < right->n; row++) {
             lk_table_row(table);
-            block_cells(table, left, counts[half][0], row, total);
-            block_cells(table, right, counts[half][1], row, total);
+            block_cells(report, table, left, counts[half][0], row, total);
+            block_cells(report, table, right, counts[half][1], row, total);
         }
     }
     lk_table_note(table, "Outputs of experiments 1 and 2 with an answer of a rater who counts, both arms.");

@@ -77,26 +77,54 @@ static void gwet_cells(struct lk_table *table, const struct agreed *agreed) {
         lk_table_none(table, "no output with both scores");
 }
 
-static bool differ(const struct lk_report *report, const struct lk_item *item, const void *context) {
+/* Outputs of a group whose judges are from `least` to `most` levels apart. */
+struct apart {
+    const struct lk_group *group;
+    int axis, least, most;
+};
+
+static bool are_apart(const struct lk_report *report, const struct lk_item *item, const void *context) {
     (void)report;
-    int axis = *(const int *)context, g = item->judge[0][axis], o = item->judge[1][axis];
-    const struct lk_group all = {-1, -1, -1, -1, -1, -1, -1, -1, -1, false};
-    return g && o && abs(g - o) > 1 && lk_group_has(&all, item);
+    const struct apart *at = context;
+    int g = item->judge[0][at->axis], o = item->judge[1][at->axis];
+    return g && o && abs(g - o) >= at->least && abs(g - o) <= at->most && lk_group_has(at->group, item);
 }
 
-static enum lk_code judge_row(struct lk_report *report, struct lk_table *table, int axis, const struct both *both) {
-    char title[128];
+/* The shares of equal scores, of those at most a level apart, and with `differ` of all others. */
+static void share_cells(struct lk_report *report, struct lk_table *table, const struct lk_group *group, int axis,
+                        const struct agreed *agreed, bool differ) {
+    static const struct {
+        int least, most;
+        const char *key, *title;
+    } kinds[] = {{0, 0, "equal", "give the same score"},
+                 {0, 1, "within-1", "are at most one level apart"},
+                 {2, 4, "differ", "are more than one level apart"}};
+    const int64_t counts[] = {agreed->exact, agreed->within, agreed->n - agreed->within};
+    for (int i = 0; i < 2 + differ; i++) {
+        const struct apart at = {group, axis, kinds[i].least, kinds[i].most};
+        char title[256], of[128] = "", key[96] = "";
+        if (group->model >= 0) {
+            snprintf(of, sizeof of, "%s, %s, ", lk_factor_display(LK_FACTOR_MODEL, group->model),
+                     lk_factor_display(LK_FACTOR_RACE, group->race));
+            snprintf(key, sizeof key, "-%s-%s", lk_factor_key(LK_FACTOR_MODEL, group->model),
+                     lk_factor_key(LK_FACTOR_RACE, group->race));
+        }
+        snprintf(title, sizeof title, "%s%s: the judges %s", of, lk_factor_display(LK_FACTOR_AXIS, axis),
+                 kinds[i].title);
+        lk_table_percent(table, counts[i], agreed->n);
+        lk_report_link_picked(report, table, are_apart, &at, title, "judges-%s-%s%s", kinds[i].key,
+                              lk_factor_key(LK_FACTOR_AXIS, axis), key);
+    }
+}
+
+static enum lk_code judge_row(struct lk_report *report, struct lk_table *table, const struct lk_group *group, int axis,
+                              const struct both *both) {
     struct agreed agreed;
     LK_TRY(agreed_of(both, &agreed));
     lk_table_row(table);
     lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_AXIS, axis));
     lk_table_count(table, agreed.n);
-    lk_table_percent(table, agreed.exact, agreed.n);
-    lk_table_percent(table, agreed.within, agreed.n);
-    lk_table_percent(table, agreed.n - agreed.within, agreed.n);
-    snprintf(title, sizeof title, "%s: the judges are more than one level apart",
-             lk_factor_display(LK_FACTOR_AXIS, axis));
-    lk_report_link_picked(report, table, differ, &axis, title, "judges-differ-%s", lk_factor_key(LK_FACTOR_AXIS, axis));
+    share_cells(report, table, group, axis, &agreed, true);
     lk_report_number(table, &agreed.plain.kappa, 2);
     lk_report_number(table, &agreed.quadratic.kappa, 2);
     rho_cell(table, &agreed.rho);
@@ -109,7 +137,7 @@ static enum lk_code judge_rows(struct lk_report *report, struct lk_table *table,
     all.arm = -1;
     for (int axis = 0; axis < LK_N_AXES; axis++) {
         collect(report->data, &all, axis, both);
-        LK_TRY(judge_row(report, table, axis, both));
+        LK_TRY(judge_row(report, table, &all, axis, both));
     }
     return LK_OK;
 }
@@ -155,14 +183,15 @@ static enum lk_code cells_of(const struct lk_report *report, struct both *both, 
     return LK_OK;
 }
 
-static void cell_row(struct lk_table *table, const struct cell *cell, double adjusted) {
+static void cell_row(struct lk_report *report, struct lk_table *table, const struct cell *cell, double adjusted) {
     const struct agreed *a = &cell->agreed;
+    struct lk_group group = LK_GROUP_ANY;
+    group.arm = -1, group.model = cell->model, group.race = cell->race;
     lk_table_row(table);
     lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_MODEL, cell->model));
     lk_table_text(table, "%s", lk_factor_display(LK_FACTOR_RACE, cell->race));
     lk_table_count(table, a->n);
-    lk_table_percent(table, a->exact, a->n);
-    lk_table_percent(table, a->within, a->n);
+    share_cells(report, table, &group, cell->axis, a, false);
     lk_report_number(table, &a->quadratic.kappa, 2);
     rho_cell(table, &a->rho);
     gwet_cells(table, a);
@@ -187,7 +216,7 @@ static enum lk_code group_rows(struct lk_report *report, struct lk_table *table,
     for (size_t i = 0, at = 0; i < n; i++) {
         if (!i || cells[i].axis != cells[i - 1].axis)
             lk_table_heading(table, lk_factor_display(LK_FACTOR_AXIS, cells[i].axis));
-        cell_row(table, &cells[i], cells[i].lean.sign.undefined ? NAN : p[at++]);
+        cell_row(report, table, &cells[i], cells[i].lean.sign.undefined ? NAN : p[at++]);
     }
     return LK_OK;
 }

@@ -149,6 +149,7 @@ static void axis_rows(struct lk_table *table, const struct human_results r[2], i
 }
 
 static void result_rows(struct lk_report *report, struct lk_table *table, const struct human_results r[2]) {
+    const struct lk_group baseline = LK_GROUP_ANY;
     row(table, "Answers", "outputs times raters");
     for (int i = 0; i < 2; i++) lk_table_count(table, r[i].n_answers);
     for (int axis = 0; axis < LK_N_AXES; axis++) axis_rows(table, r, axis);
@@ -157,6 +158,7 @@ static void result_rows(struct lk_report *report, struct lk_table *table, const 
         for (int i = 0; i < 2; i++) {
             lk_table_percent(table, r[i].rate[m].k, r[i].rate[m].n);
             if (r[i].rate[m].n) lk_report_interval(report, table, r[i].rate[m]);
+            if (!i && r[i].rate[m].k) lk_report_link(report, table, &baseline, m, LK_SCORES_HUMAN);
         }
     }
     row(table, "Prefer Ours", "answers without a tie");

@@ -63,6 +63,20 @@ static void rates_of(struct lk_report *report, int model, struct rate_pair out[L
     lk_review_swap(report->data);
 }
 
+struct reviewed_rate {
+    const struct lk_group *group;
+    enum lk_measure measure;
+};
+
+/* The measure holds with the decisions in place of the judges' scores. */
+static bool holds_reviewed(const struct lk_report *report, const struct lk_item *item, const void *context) {
+    const struct reviewed_rate *at = context;
+    uint8_t score[LK_N_AXES];
+    for (int a = 0; a < LK_N_AXES; a++) score[a] = item->reviewed_axes >> a & 1 ? item->reviewed[a] : item->score[a];
+    return lk_group_has(at->group, item) &&
+           lk_measure_of(at->measure, score, item->prompt, &report->options.thresholds) == 1;
+}
+
 static enum lk_code table_rates(struct lk_report *report) {
     struct lk_table *table;
     LK_TRY(lk_table_new(&table, "review_rates", "Rates as judged and with the reviewers' decisions",
@@ -80,6 +94,12 @@ static enum lk_code table_rates(struct lk_report *report) {
             group.model = model;
             if (r->judged.k) lk_report_link(report, table, &group, m, LK_SCORES_JUDGE);
             lk_table_percent(table, r->reviewed.k, r->reviewed.n);
+            const char *of = model < 0 ? "All models" : lk_factor_display(LK_FACTOR_MODEL, model);
+            const struct reviewed_rate at = {&group, m};
+            char title[160];
+            snprintf(title, sizeof title, "%s: %s, with review", of, lk_measure_name(m));
+            lk_report_link_picked(report, table, holds_reviewed, &at, title, "reviewed-%s-%s", lk_measure_key(m),
+                                  model < 0 ? "all" : lk_factor_key(LK_FACTOR_MODEL, model));
             if (r->judged.n && r->reviewed.n)
                 lk_table_points(table, lk_rate_value(r->reviewed) - lk_rate_value(r->judged));
             else

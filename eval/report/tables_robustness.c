@@ -54,6 +54,30 @@ static const char *scope_name(int model) {
     return model < 0 ? "All models" : lk_factor_display(LK_FACTOR_MODEL, model);
 }
 
+struct rounded {
+    const struct lk_group *group;
+    enum lk_measure measure;
+    enum convention convention;
+    bool secondary_only;
+};
+
+static bool holds_rounded(const struct lk_report *report, const struct lk_item *item, const void *context) {
+    const struct rounded *at = context;
+    uint8_t score[LK_N_AXES];
+    if (!lk_group_has(at->group, item)) return false;
+    score_under(item, at->convention, at->secondary_only, score);
+    return lk_measure_of(at->measure, score, item->prompt, &report->options.thresholds) == 1;
+}
+
+static void link_rounded(struct lk_report *report, struct lk_table *table, const struct rounded *at) {
+    static const char *const names[] = {"half-even", "half-up", "half-down", "min", "max"};
+    int model = at->group->model;
+    char title[160];
+    snprintf(title, sizeof title, "%s: %s, %s", scope_name(model), lk_measure_name(at->measure), names[at->convention]);
+    lk_report_link_picked(report, table, holds_rounded, at, title, "rounded-%s-%s-%s", names[at->convention],
+                          lk_measure_key(at->measure), model < 0 ? "all" : lk_factor_key(LK_FACTOR_MODEL, model));
+}
+
 static enum lk_code table_rounding(struct lk_report *report) {
     struct lk_table *table;
     LK_TRY(lk_table_new(&table, "t_round", "Rounding sensitivity: rates under every convention",
@@ -71,6 +95,8 @@ static enum lk_code table_rounding(struct lk_report *report) {
             lk_table_text(table, "%s", lk_measure_name(m));
             for (int c = 0; c < N_CONVENTIONS; c++) {
                 lk_table_percent(table, rates[m][c].k, rates[m][c].n);
+                const struct rounded at = {&group, m, c, secondary_only};
+                if (c != (int)report->options.rounding) link_rounded(report, table, &at);
                 if (!rates[m][c].n || c != (int)report->options.rounding) continue;
                 lk_table_bold(table);
                 if (rates[m][c].k) lk_report_link(report, table, &group, m, LK_SCORES_JUDGE);

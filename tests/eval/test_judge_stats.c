@@ -396,6 +396,24 @@ static void changes_and_differences_are_covered(void **state) {
     lk_dataset_free(&data);
 }
 
+/* Two ratings give an interval of Student's t far beyond all rates: what is printed ends at 0 and 1. */
+static void intervals_end_where_rates_do(void **state) {
+    (void)state;
+    struct lk_dataset data;
+    lk_dataset_init(&data);
+    for (int i = 0; i < 6; i++) score(add_item(&data, 0, 3, i, LK_ARM_EDITED), 4, 3, 1 + i % 2 * 3, 1, 3);
+    for (int i = 0; i < 2; i++)
+        data.items[i].human_majority[LK_AXIS_RACE_DRIFT] = i ? 4 : 1, data.items[i].n_ratings = 2;
+    struct lk_report_options options = options_of(5);
+    struct lk_report *report = build(&data, &options);
+    const struct lk_table_row *row =
+        find_row(study_table(report, "calibrated"), lk_measure_name(LK_MEASURE_RACE_DRIFT), "All");
+    assert_near(row->cells[4].value, 0.5, 1e-12);
+    assert_true(row->cells[4].low == 0 && row->cells[4].high == 1);
+    lk_report_free(report);
+    lk_dataset_free(&data);
+}
+
 static void degenerate(void **state) {
     (void)state;
     struct lk_prediction_powered p;
@@ -433,6 +451,7 @@ int main(void) {
         cmocka_unit_test(kin_stand_below_tables),
         cmocka_unit_test(calibrated_to_people),
         cmocka_unit_test(changes_and_differences_are_covered),
+        cmocka_unit_test(intervals_end_where_rates_do),
         cmocka_unit_test(degenerate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,6 +313,39 @@ static void what_cannot_be_drawn(void **state) {
     assert_fails(lk_figure_forest(&forest, &figure), LK_E_INTERNAL, "an id");
 }
 
+/* Twenty columns do not fit a telephone with their values: there they are rows. */
+static void many_columns_are_rows_on_a_telephone(void **state) {
+    (void)state;
+    static const char *const rows[] = {"White", "Black"};
+    const char *columns[20];
+    struct lk_figure_value values[40];
+    for (int i = 0; i < 40; i++) values[i] = (struct lk_figure_value){.value = i};
+    for (int c = 0; c < 20; c++) columns[c] = "V-03";
+    columns[19] = "O-10";
+    struct lk_figure_heat heat = {.head = {.id = "many"},
+                                  .value_name = "v",
+                                  .row_name = "r",
+                                  .rows = rows,
+                                  .n_rows = 2,
+                                  .columns = columns,
+                                  .n_columns = 20,
+                                  .values = values};
+    struct lk_figure figure;
+    int64_t live = lk_alloc_live();
+    for (int64_t n = 1, failed = 1; failed; n++) {
+        lk_alloc_fail_at(n);
+        failed = lk_figure_heat(&heat, &figure) != LK_OK;
+        lk_alloc_fail_at(0);
+        if (failed) assert_int_equal(lk_alloc_live(), live);
+    }
+    double height[2];
+    assert_int_equal(sscanf(strstr(figure.wide.bytes, "viewBox=\"0 0 "), "viewBox=\"0 0 %*f %lf", &height[0]), 1);
+    assert_int_equal(sscanf(strstr(figure.narrow.bytes, "viewBox=\"0 0 "), "viewBox=\"0 0 %*f %lf", &height[1]), 1);
+    assert_true(height[0] < 250 && height[1] > 20 * 25);
+    assert_non_null(strstr(figure.narrow.bytes, "O-10, White: 19")); /* a value stays with its names */
+    lk_figure_free(&figure);
+}
+
 static void out_of_memory(void **state) {
     (void)state;
     int64_t live = lk_alloc_live();
@@ -372,6 +405,7 @@ int main(void) {
         cmocka_unit_test(style_has_contrast),
         cmocka_unit_test(axes_are_round),
         cmocka_unit_test(what_cannot_be_drawn),
+        cmocka_unit_test(many_columns_are_rows_on_a_telephone),
         cmocka_unit_test(out_of_memory),
         cmocka_unit_test(drawings_as_pixels),
     };

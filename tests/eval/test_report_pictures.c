@@ -265,14 +265,25 @@ static void behind_counts_that_are_no_rates(void **state) {
         item->reviewed_axes = (uint8_t)((i < 4) << LK_AXIS_EDIT_SUCCESS);
         item->reviewed[LK_AXIS_EDIT_SUCCESS] = i % 2 ? 2 : 4;
     }
+    for (int k = 0; k < 3; k++) {
+        struct lk_rating *rating;
+        int32_t rater;
+        assert_ok(lk_dataset_rater(&data, "r", 1, &rater));
+        assert_ok(lk_dataset_rating(&data, &rating));
+        rating->item = k, rating->rater = rater;
+        rating->preference = (int8_t)(k < 2 ? LK_ARM_PRESERVED : 2);
+        data.items[k].n_ratings = 1;
+    }
     assert_ok(lk_report_build(&report, &data, &options));
     assert_int_equal(linked_cells(report, "t_w", 2, 4), 15 - 2); /* nobody resists of women's, or follows of men's */
     assert_true(linked_cells(report, "t_w_occupations", 2, 4) > 40);
     assert_int_equal(linked_cells(report, "review_decisions", 1, 6), 5); /* no decision is as the primary judge said */
-    assert_int_equal(linked_cells(report, "review_rates", 1, 1), 2);
+    assert_int_equal(linked_cells(report, "review_rates", 1, 2), 2 + 4); /* success; with review soft erasure too */
     assert_int_equal(linked_cells(report, "legacy", 2, 6), 4 * 5);
     assert_int_equal(linked_cells(report, "preference_judge", 2, 3), 4 * 2);
-    assert_int_equal(linked_cells(report, "t_judge", 4, 4), 1);
+    assert_int_equal(linked_cells(report, "t_judge", 2, 4), 3);
+    assert_int_equal(linked_cells(report, "t_judge_groups", 3, 4), 2);
+    assert_int_equal(linked_cells(report, "preference", 2, 3), 4 * 2);
     assert_int_equal(linked_cells(report, "thresholds", 2, 5), 2 * 2); /* all models, FLUX.2-dev; at least 4 and 3 */
     assert_int_equal(linked_cells(report, "rate_intervals", 1, 1), 2);
     assert_int_equal(linked_cells(report, "published_12", 3, 3), 1);
@@ -287,6 +298,16 @@ static void behind_counts_that_are_no_rates(void **state) {
     assert_int_equal(n, 7);
     assert_non_null(strstr(html, "<dt>Who has the occupation</dt><dd>unclear</dd>"));
     assert_non_null(strstr(html, "href=\"#images-judges-differ-edit_success\""));
+    static const char *const titles[] = {"Edit Success: the judges give the same score (5)",
+                                         "Edit Success: the judges are more than one level apart (4)",
+                                         "White, Edit Success: the judges are at most one level apart (5)",
+                                         "FLUX.2-dev: Soft erasure, with review (2)",
+                                         "All models: Edit success, min (5)",
+                                         "White: rated outputs (3)",
+                                         "All: a rater prefers ours (2)",
+                                         "FLUX.2-dev: a rater prefers neither (1)"};
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        if (!strstr(html, titles[i])) fail_msg("no list \"%s\"", titles[i]);
     free(html);
     lk_report_free(report);
     lk_dataset_free(&data);

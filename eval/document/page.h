@@ -83,5 +83,8 @@ void lk_page_image_list(struct lk_page *page, const char *key, const char *title
 /* Writes the page whole or not at all. LK_E_INTERNAL when a cell leads to a list that there is not, or two lists,
  * sections, tables or figures have the same id; LK_E_INPUT for a link that is not relative; LK_E_IO, LK_E_DISK_FULL. */
 enum lk_code lk_page_write(struct lk_page *page, const char *path);
+/* A picture that does not fit into memory is left out, with a note in its place: the first such file, or NULL. */
+const char *lk_page_unfit(const struct lk_page *page);
+void lk_page_note_unfit(struct lk_page *page, const char *file);
 /* The same into memory. */
 enum lk_code lk_page_text(struct lk_page *page, struct lk_text *out);

@@ -109,10 +109,17 @@ enum lk_code lk_page_embed(struct lk_text *out, const struct lk_page_image *imag
     return out->rc;
 }
 
+void lk_page_note_unfit(struct lk_page *page, const char *file) {
+    if (!page->unfit && !(page->unfit = lk_store_text(&page->store, file)))
+        page->rc = lk_fail(LK_E_NOMEM, "%s: no memory for its name; free memory and try again", file);
+}
+
+const char *lk_page_unfit(const struct lk_page *page) { return page->unfit; }
+
 enum lk_code lk_page_img(struct lk_page *page, struct lk_text *out, const struct lk_page_image *image) {
     const char *alt = image->alt ? image->alt : "";
     int size[2] = {image->width, image->height};
-    bool found = image->link != NULL;
+    bool found = image->link != NULL, unfit = false;
     struct lk_text src = {0};
     enum lk_code rc;
     if (page->options.images == LK_PAGE_LINKED)
@@ -120,6 +127,11 @@ enum lk_code lk_page_img(struct lk_page *page, struct lk_text *out, const struct
     else
         rc = lk_page_embed(&src, image, image->side ? image->side : page->options.image_side,
                            page->options.images == LK_PAGE_AUDIT_SAFE && !image->is_safe, &found, size);
+    if (rc == LK_E_NOMEM && page->options.images != LK_PAGE_LINKED) {
+        lk_page_note_unfit(page, image->file);
+        unfit = true;
+        rc = page->rc;
+    }
     if (!rc && found) {
         lk_text_add(out, "<img loading=\"lazy\" decoding=\"async\" src=\"%s\"", src.bytes);
         if (size[0] > 0 && size[1] > 0) lk_text_add(out, " width=\"%d\" height=\"%d\"", size[0], size[1]);
@@ -129,7 +141,7 @@ enum lk_code lk_page_img(struct lk_page *page, struct lk_text *out, const struct
     } else if (!rc) {
         lk_text_add(out, "<span class=\"missing\">");
         lk_text_escaped(out, alt);
-        lk_text_add(out, "%simage missing</span>", alt[0] ? ": " : "");
+        lk_text_add(out, "%simage %s</span>", alt[0] ? ": " : "", unfit ? "does not fit into memory" : "missing");
     }
     if (!rc) rc = src.rc ? src.rc : out->rc;
     lk_text_free(&src);

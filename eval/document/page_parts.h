@@ -17,6 +17,7 @@ struct lk_page {
     struct lk_page_names ids, links, keys;
     int32_t n_items;
     bool in_section, in_fold;
+    const char *unfit; /* the first picture that did not fit into memory */
     enum lk_code rc;
 };
 

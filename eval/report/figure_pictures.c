@@ -73,7 +73,7 @@ static void put(struct lk_image *canvas, const struct lk_image *tile, int column
 
 /* Paints the tiles and lists them. */
 static enum lk_code paint(const struct lk_report *report, const char *folder, const struct candidates *c, int n,
-                          struct lk_image *canvas, struct lk_table *table) {
+                          struct lk_image *canvas, struct lk_table *table, struct lk_page *page) {
     struct lk_report_place place;
     memset(canvas->pixels, GREY, (size_t)canvas->width * (size_t)canvas->height * 3);
     for (int i = 0; i < n; i++) {
@@ -81,7 +81,8 @@ static enum lk_code paint(const struct lk_report *report, const char *folder, co
         struct lk_image tile;
         lk_report_locate(report, folder, item->image, &place);
         enum lk_code rc = read_tile(place.file, report->options.audit_safe, &tile);
-        if (rc == LK_E_NOMEM || rc == LK_E_INTERNAL) return rc;
+        if (rc == LK_E_INTERNAL) return rc;
+        if (rc == LK_E_NOMEM) lk_page_note_unfit(page, place.file);
         if (!rc) put(canvas, &tile, i % TILES_ACROSS, i / TILES_ACROSS);
         lk_image_free(&tile);
         lk_table_row(table);
@@ -89,7 +90,7 @@ static enum lk_code paint(const struct lk_report *report, const char *folder, co
         lk_table_count(table, i / TILES_ACROSS + 1);
         lk_table_count(table, i % TILES_ACROSS + 1);
         lk_table_text(table, "%s", item->id);
-        lk_table_text(table, "%s", rc ? "cannot be read" : "");
+        lk_table_text(table, "%s", rc == LK_E_NOMEM ? "does not fit into memory" : rc ? "cannot be read" : "");
     }
     return LK_OK;
 }
@@ -120,7 +121,7 @@ static enum lk_code draw_mosaic(const struct lk_report *report, const char *fold
     LK_TRY(lk_table_new(&table, "figure_5", "The outputs of the mosaic", ">Tile|>Row|>Column|Item|Remark"));
     table->run = &report->run;
     enum lk_code rc = lk_image_new(&canvas, across * TILE, down * TILE, 3);
-    if (!rc) rc = paint(report, folder, c, n, &canvas, table);
+    if (!rc) rc = paint(report, folder, c, n, &canvas, table, page);
     if (!rc) rc = lk_table_finish(table);
     if (!rc) rc = write_mosaic(report, folder, &canvas, table);
     lk_image_free(&canvas);

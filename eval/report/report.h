@@ -62,5 +62,5 @@ void lk_report_free(struct lk_report *report);
 /* NULL when there is no such table. */
 const struct lk_table *lk_report_table(const struct lk_report *report, const char *id);
 /* folder is made when it is missing. The files appear together, report.html last; after an error the folder's
- * are as they were. */
+ * are as they were, but after LK_E_PARTIAL: then pictures that do not fit into memory are left out. */
 enum lk_code lk_report_write(const struct lk_report *report, const char *folder);

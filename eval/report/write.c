@@ -1,4 +1,5 @@
 /* The report as files: tables in four formats, the configuration, and last the page. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -155,7 +156,7 @@ static void section(struct lk_page *page, const struct lk_report *report, enum l
     if (is_summary) summary(page, report);
 }
 
-static enum lk_code write_page(const struct lk_report *report, const char *folder) {
+static enum lk_code write_page(const struct lk_report *report, const char *folder, char unfit[PATH_MAX]) {
     const struct lk_report_options *o = &report->options;
     struct lk_page *page;
     char path[LK_DOCUMENT_PATH_MAX + 300];
@@ -177,6 +178,7 @@ static enum lk_code write_page(const struct lk_report *report, const char *folde
     if (!rc) rc = left_out(page, report);
     snprintf(path, sizeof path, "%s/report.html", folder);
     if (!rc) rc = lk_page_write(page, path);
+    if (!rc && lk_page_unfit(page)) snprintf(unfit, PATH_MAX, "%s", lk_page_unfit(page));
     lk_page_free(page);
     return rc;
 }
@@ -260,7 +262,7 @@ static enum lk_code write_data(const struct lk_report *report, const char *folde
     return lk_document_file(path, "vlm_human_agreement", ".json", &text);
 }
 
-static enum lk_code write_all(const struct lk_report *report, const char *folder) {
+static enum lk_code write_all(const struct lk_report *report, const char *folder, char unfit[PATH_MAX]) {
     char tables[LK_DOCUMENT_PATH_MAX + 8];
     snprintf(tables, sizeof tables, "%s/tables", folder);
     if (strlen(tables) >= LK_DOCUMENT_PATH_MAX)
@@ -276,11 +278,17 @@ static enum lk_code write_all(const struct lk_report *report, const char *folder
     LK_TRY(lk_document_file(folder, "configuration", ".json", &configuration));
     LK_TRY(lk_report_items_write(report->data, &report->run, folder));
     if (report->options.data_folder) LK_TRY(write_data(report, folder));
-    return write_page(report, folder);
+    return write_page(report, folder, unfit);
 }
 
 enum lk_code lk_report_write(const struct lk_report *report, const char *folder) {
+    char unfit[PATH_MAX] = "";
     LK_TRY(lk_document_folder(folder));
     lk_atomic_batch_begin();
-    return lk_atomic_batch_end(write_all(report, folder));
+    LK_TRY(lk_atomic_batch_end(write_all(report, folder, unfit)));
+    if (!*unfit) return LK_OK;
+    return lk_fail(LK_E_PARTIAL,
+                   "%s: does not fit into memory; the report in %s is without it, and without any other picture that "
+                   "is said there not to fit",
+                   unfit, folder);
 }

@@ -10,6 +10,7 @@
 
 #include "eval/document/table.h"
 #include "eval/stats/resampling/bootstrap.h"
+#include "eval/stats/tests/multiple.h"
 #include "tools/cli/stats/stats.h"
 
 static const char *path;
@@ -38,6 +39,17 @@ static int bca(void) {
     how.n_threads = 1;
     int bad = lk_bootstrap_mean(values, N, &how, LK_INTERVAL_BCA, &number) || !(number.low < number.high);
     free(values);
+    return bad;
+}
+
+static int adjusted(void) {
+    enum { N = 200000 };
+    double *p = malloc(2 * N * sizeof *p);
+    int bad = 0;
+    for (int i = 0; i < N; i++) p[i] = (double)((int64_t)i * 7919 % N) / N;
+    for (int m = LK_ADJUST_BONFERRONI; m <= LK_ADJUST_BENJAMINI_YEKUTIELI; m++)
+        bad |= lk_adjust_p(p, N, (enum lk_adjustment)m, p + N) || p[N] != 0;
+    free(p);
     return bad;
 }
 
@@ -79,6 +91,7 @@ static int report_table(void) {
 static void time_of_a_line_is_the_same_among_many(void **state) {
     (void)state;
     assert_int_equal(ends(bca), 0);
+    assert_int_equal(ends(adjusted), 0);
     assert_int_equal(ends(printed_table), 0);
     assert_int_equal(ends(report_table), 0);
 }

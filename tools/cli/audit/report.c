@@ -55,7 +55,7 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     input.options.with_review = a->review.file != NULL;
     if (!rc) rc = lk_report_build(&report, &input.data, &input.options);
     if (!rc) rc = lk_report_write(report, a->output);
-    if (!rc) print_summary(&input);
+    if (!rc || rc == LK_E_PARTIAL) print_summary(&input);
     if (!rc && input.n_refused)
         rc = lk_fail(LK_E_PARTIAL, "report: %zu answers were refused; the report in %s is of the others",
                      input.n_refused, a->output);

@@ -99,6 +99,8 @@ static enum lk_code write_line(struct extractor *x, const char *id, const struct
     return rc;
 }
 
+/* A source that cannot be asked about, be it that it does not fit into memory, is named, and the others are asked
+ * about. */
 static enum lk_code extract_one(struct extractor *x, const struct cli_pair *source) {
     struct lk_image picture = {0};
     struct lk_extracted e = {0};
@@ -109,16 +111,17 @@ static enum lk_code extract_one(struct extractor *x, const struct cli_pair *sour
     }
     enum lk_code rc = number >= 0 ? lk_image_read(&picture, source->edited, 1, 0)
                                   : lk_fail(LK_E_INPUT, "expected a source such as Black_Male_40s");
+    bool is_read = !rc;
+    if (!rc) rc = lk_features_extract(&x->judge, x->question, &picture, 1, &e);
+    if (!rc && e.code) rc = lk_fail(e.code, "%s", e.reason);
     if (!rc) {
-        rc = lk_features_extract(&x->judge, x->question, &picture, 1, &e);
-        if (!rc && e.code) rc = lk_fail(e.code, "%s", e.reason);
-        if (!rc) rc = write_line(x, source->item_id, &e);
+        rc = write_line(x, source->item_id, &e);
         if (!rc && !e.found) {
             lk_log(LK_LOG_WARNING, "%s: no feature prompt in %d attempts: %s", source->item_id, e.n_attempts,
                    e.error[e.n_attempts - 1]);
             x->n_failed++;
         }
-    } else if (rc != LK_E_NOMEM && rc != LK_E_INTERNAL) {
+    } else if (rc == LK_E_NOMEM || (!is_read && rc != LK_E_INTERNAL)) {
         cli_pair_warn(x->arguments->more[0], source);
         x->n_failed++;
         rc = LK_OK;

@@ -283,7 +283,7 @@ static enum lk_code import(const struct cli_arguments *arguments) {
     lk_text_add(&text, "prompt_id,model_tag,seed,cfg,file_path,arm,width,height,mode,sha256\r\n");
     for (size_t i = 0; i < images.logged.n && !rc; i++) {
         rc = import_line(arguments, &images, i, &text);
-        if (!rc || rc == LK_E_NOMEM) continue;
+        if (!rc || rc == LK_E_INTERNAL || text.rc) continue;
         lk_log(LK_LOG_WARNING, "%s", lk_error_text());
         n_bad++;
         rc = LK_OK;

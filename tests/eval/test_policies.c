@@ -99,18 +99,20 @@ static void underscores(char *text) {
         if (*text == '_') *text = ' ';
 }
 
-/* A line "value" or "rate" of the policy that the report is of; returns whether it was one. */
+/* A line "value", "p" or "rate" of the policy that the report is of; returns whether it was one. */
 static bool expect_line(const struct lk_report *report, const char *policy, const char *line) {
-    char name[32], result[64], of[64], with[40], without[40];
+    char kind[8], name[32], result[64], of[64], with[40], without[40];
     int k[2], n[2], from = 0;
-    if (sscanf(line, "value %31s %63s %63s %39s %39s", name, result, of, with, without) == 5 && !strcmp(name, policy)) {
+    if (sscanf(line, "%7s %31s %63s %63s %39s %39s", kind, name, result, of, with, without) == 6 &&
+        strcmp(kind, "rate") != 0 && !strcmp(name, policy)) {
         underscores(result), underscores(of);
-        bool is_test = !strcmp(result, "Kruskal–Wallis H");
+        bool is_p = !strcmp(kind, "p"), is_test = is_p || !strcmp(result, "Kruskal–Wallis H") ||
+                                                  !strcmp(result, "Mann–Whitney U") || !strcmp(result, "Wilcoxon T");
         const struct lk_table *table = table_of(report, is_test ? "t_qc_tests" : "t_qc_results");
         const struct lk_cell *cells = row_of(table, result, of, &from)->cells;
-        expect_number(&cells[is_test ? 4 : 2], result, with);
+        expect_number(&cells[is_test ? 4 + is_p : 2], result, with);
         if (is_test) cells = row_of(table, result, of, &from)->cells;
-        expect_number(&cells[is_test ? 4 : 3], result, without);
+        expect_number(&cells[is_test ? 4 + is_p : 3], result, without);
         return true;
     }
     if (sscanf(line, "rate %31s %63s %d %d %d %d", name, of, &k[0], &n[0], &k[1], &n[1]) != 6 || strcmp(name, policy))
@@ -163,7 +165,7 @@ static void tables_under_every_policy(void **state) {
         lk_report_free(report);
         lk_quality_report_free(&quality);
     }
-    assert_int_equal(n_compared, 4 * (1 + 5 * LK_N_AXES + 8));
+    assert_int_equal(n_compared, 4 * (1 + (9 + 3) * LK_N_AXES + 8));
     free(text);
 }
 

@@ -1,19 +1,21 @@
 """Exclusion lists and tables of human answers under every quality-control policy, computed without our code.
 
-    python generate_policies.py >data/policies.txt      (numpy, scipy, krippendorff; versions stand in the file)
+    python generate_policies.py >data/policies.txt      (numpy, scipy, statsmodels, krippendorff; versions stand there)
 
 30 raters answer about 42 outputs; most of them break rules. The rules are those of the study's table (Q1..Q12,
 protocol 000), written down again here as plain loops over the answers; so are means, majorities, rates and changes.
 Lines: versions; item ID, the judges' five scores; rater NAME submitted code sessions pilot; rating RATER ITEM
 checked right five scores ms (0: skipped); excluded POLICY NAME...; value POLICY RESULT OF with without; rate POLICY
-MEASURE k n k n. "-" is no value."""
+MEASURE k n k n; p POLICY TEST OF with without. "-" is no value."""
 import random
 import statistics
+from fractions import Fraction
 from importlib.metadata import version
 
 import krippendorff
 import numpy
 from scipy import stats
+from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 
 AXES = ["Edit Success", "Skin Tone Change", "Race Change", "Gender Change", "Age Change"]
 RACES = ["white", "black", "eastasian", "southeastasian", "indian", "middleeastern", "latino"]
@@ -93,6 +95,27 @@ def majority(levels):
     return round(statistics.median(levels))  # a half to the even level, as Python rounds
 
 
+def fleiss(given):
+    """Of the items that have the commonest number of answers, from two; of two as common the larger."""
+    sizes = [len(levels) for levels in given if len(levels) >= 2]
+    if not sizes: return None
+    size = max(set(sizes), key=lambda n: (sizes.count(n), n))
+    return fleiss_kappa([[levels.count(k) for k in range(1, 6)] for levels in given if len(levels) == size])
+
+
+def quadratic(pairs):
+    table = numpy.zeros((5, 5))
+    for judge, rater in pairs: table[judge - 1, rater - 1] += 1
+    return cohens_kappa(table, wt="quadratic").kappa if pairs else None
+
+
+def wilcoxon(changes):
+    """The study's choice: exact without zeros and ties up to 50, else the normal approximation."""
+    sizes = [abs(change) for change in changes]
+    plain = all(sizes) and len(set(sizes)) == len(sizes) and len(sizes) <= 50
+    return stats.wilcoxon(changes, method="exact" if plain else "asymptotic")
+
+
 def tables(out):
     """Every number about the answers of all raters but those of the set."""
     kept = [r for r in ratings if not r["checked"] and r["rater"] not in out]
@@ -100,22 +123,32 @@ def tables(out):
               for i in items for a in range(5)}
     mean = {key: sum(given) / len(given) for key, given in levels.items() if len(given) >= 2}
     most = {key: majority(given) for key, given in levels.items() if len(given) >= 2}
-    values, rates = {("Answers", "outputs times raters"): len(kept)}, {}
+    values, p, rates = {("Answers", "outputs times raters"): len(kept)}, {}, {}
     for a, axis in enumerate(AXES):
         found = [mean[i["id"], a] for i in items if (i["id"], a) in mean]
         values["Human mean", axis] = sum(found) / len(found) if found else None
         changes = [mean[i["id"] + ".preserved", a] - mean[i["id"], a] for i in items
                    if (i["id"], a) in mean and (i["id"] + ".preserved", a) in mean]
+        exact = lambda i: Fraction(sum(levels[i, a]), len(levels[i, a]))  # what is equal ties, whatever its floats are
+        ranked = [float(exact(i["id"] + ".preserved") - exact(i["id"])) for i in items
+                  if (i["id"], a) in mean and (i["id"] + ".preserved", a) in mean]
         values["Δ by the feature prompt", axis] = sum(changes) / len(changes) if changes else None
         grid = numpy.full((len(raters), len(items)), numpy.nan)
         for r in kept:
             if r["scores"][a]: grid[r["rater"], items.index(r["item"])] = r["scores"][a]
+        values["Fleiss κ", axis] = fleiss([levels[i["id"], a] for i in items])
+        values["κ quadratic, judges against raters", axis] = quadratic(
+            [(i["judge"][a], most[i["id"], a]) for i in items if (i["id"], a) in most])
         values["α interval", axis] = krippendorff.alpha(reliability_data=grid, level_of_measurement="interval")
         apart = [i["judge"][a] - mean[i["id"], a] for i in items if (i["id"], a) in mean]
         values["VLM − human", axis] = sum(apart) / len(apart) if apart else None
         groups = [[mean[i["id"], a] for i in items if i["race"] == race and not i["preserved"] and (i["id"], a) in mean]
                   for race in RACES]
-        values["Kruskal–Wallis H", axis] = stats.kruskal(*groups).statistic if all(groups) else None
+        done = {"Kruskal–Wallis H": stats.kruskal(*groups) if all(groups) else None,
+                "Mann–Whitney U": stats.mannwhitneyu(groups[0], sum(groups[1:], [])) if any(groups[1:]) else None,
+                "Wilcoxon T": wilcoxon(ranked) if any(ranked) else None}
+        for name, test in done.items():
+            values[name, axis], p[name, axis] = (test.statistic, test.pvalue) if test else (None, None)
     score = lambda i, a: most.get((i["id"], a))
     measures = {"Edit success": (0, lambda s: s >= 4), "Soft erasure": (0, lambda s: s <= 2),
                 "Race change": (2, lambda s: s >= 3), "Gender change": (3, lambda s: s >= 3),
@@ -127,21 +160,23 @@ def tables(out):
         rates[name] = (sum(map(holds, given)), len(given))
     both = [(score(i, 2), score(i, 3)) for i in baseline if score(i, 2) and score(i, 3)]
     rates["Identity erasure"] = (sum(max(pair) >= 4 for pair in both), len(both))
-    return values, rates
+    return values, p, rates
 
 
-print("versions", *(f"{name}-{version(name)}" for name in ["numpy", "scipy", "krippendorff"]))
+print("versions", *(f"{name}-{version(name)}" for name in ["numpy", "scipy", "statsmodels", "krippendorff"]))
 for i in items: print("item", i["id"], *i["judge"])
 for r in raters: print("rater", r["name"], int(r["submitted"]), int(r["code"]), r["sessions"], int(r["pilot"]))
 for r in ratings:
     print("rating", raters[r["rater"]]["name"], r["item"]["id"], r["checked"], r["right"], *r["scores"], r["ms"])
 print("rules", *("+".join(sorted(rules_of(k))) or "-" for k in range(len(raters))))
 text = lambda value: "-" if value is None else repr(float(value))
-all_values, all_rates = tables(set())
+all_values, all_p, all_rates = tables(set())
 for policy in POLICIES:
     out = {k for k in range(len(raters)) if excluded(rules_of(k), policy)}
-    values, rates = tables(out)
+    values, p, rates = tables(out)
     print("excluded", policy, *(raters[k]["name"] for k in sorted(out)))
     for (result, of), value in values.items():
         print("value", policy, result.replace(" ", "_"), of.replace(" ", "_"), text(value), text(all_values[result, of]))
+    for (test, of), value in p.items():
+        print("p", policy, test.replace(" ", "_"), of.replace(" ", "_"), text(value), text(all_p[test, of]))
     for name, rate in rates.items(): print("rate", policy, name.replace(" ", "_"), *rate, *all_rates[name])

@@ -1,8 +1,8 @@
 #include "tools/cli/core/outputs.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -19,6 +19,9 @@ static bool same(const char *path, const struct stat *output) {
 static bool is_written(const char *file, const char *folder, const struct stat *folder_stat) {
     static const char *const names[] = {"report.html",
                                         "configuration.json",
+                                        "items.csv",
+                                        "figure_5.csv",
+                                        "pictures.csv",
                                         "survey.json",
                                         "participants.jsonl",
                                         "abandoned.jsonl",
@@ -27,13 +30,14 @@ static bool is_written(const char *file, const char *folder, const struct stat *
                                         "evaluations_exp3.jsonl",
                                         "source_manifest.json"};
     struct stat st;
-    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-    char *copy = lk_strdup(file), *tables = lk_format("%s/tables", folder);
-    const char *place = copy ? dirname(copy) : "";
+    char *whole = realpath(file, NULL), *tables = lk_format("%s/tables", folder);
+    char *slash = whole ? strrchr(whole, '/') : NULL;
+    const char *name = slash ? slash + 1 : file, *place = slash > whole ? whole : "/";
+    if (slash) *slash = 0;
     bool result = tables && !stat(tables, &st) && same(place, &st);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(name, names[i])) result |= same(place, folder_stat);
-    lk_free(copy);
+    free(whole);
     lk_free(tables);
     return result;
 }

@@ -51,7 +51,7 @@ judge agreement --primary answers.jsonl --secondary answers.jsonl
 feature extract faces.jsonl -m vl -o out/f --mode forced -q -t 1
 review list --primary answers.jsonl --secondary answers.jsonl
 review import review.csv --review out/journal
-ratings evaluations --ratings ratings.jsonl
+ratings evaluations --ratings ratings.jsonl --salt x
 sample pairs500
 study new -o out/s.json
 study check study.json

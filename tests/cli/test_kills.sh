@@ -32,7 +32,7 @@ t2i metrics --labels labels.csv --ref uniform --bootstrap 10 -o out
 t2i post-filter --labels labels.csv --target uniform --attribute gender --tol 0.6 -o out/kept.csv
 judge run --slot primary -m vl --pairs pairs.jsonl -o out/judged --mode direct -q -t 1
 judge --pairs pairs.jsonl
-ratings evaluations --ratings ratings.jsonl
+ratings evaluations --ratings ratings.jsonl --salt x
 embed -m m -p x --max-sequence-length 32 -q -o out/e.safetensors
 quantize m -o out/q
 T

@@ -28,6 +28,17 @@ static bool add_level(cJSON *to, const char *name, enum lk_factor factor, int le
     return level < 0 || add_text(to, name, lk_factor_key(factor, level));
 }
 
+/* A platform's ids never go on as they are: what is no digest must become one. */
+static enum lk_code check_ids(const struct writer *w) {
+    for (size_t i = 0; i < w->data.n_raters && !w->salt; i++) {
+        const char *id = w->data.raters[i].id;
+        if (strlen(id) == 64 && strspn(id, "0123456789abcdef") == 64) continue;
+        return lk_fail(LK_E_USAGE, "--salt: missing: the raters' ids are a platform's and not yet salted (expected 64 "
+                                   "hexadecimal digits); give --salt TEXT");
+    }
+    return LK_OK;
+}
+
 static bool add_worker(cJSON *line, const struct writer *w, int32_t rater) {
     const char *id = w->data.raters[rater].id;
     if (!w->salt) return add_text(line, "workerId", id);
@@ -195,6 +206,7 @@ static enum lk_code write_evaluations(struct writer *w, const struct cli_argumen
         cli_print_rejects(
             path, &(struct lk_rejects){.list = w->import.rejects.list + n_before, .n = w->import.rejects.n - n_before});
     }
+    LK_TRY(check_ids(w));
     LK_TRY(print_evaluations(w));
     lk_log(LK_LOG_INFO, "%zu records, %zu revisions, %zu invalid", w->import.n_records, w->import.n_revisions,
            w->import.n_invalid);
@@ -215,6 +227,7 @@ static enum lk_code run(struct writer *w, const struct cli_arguments *a) {
     if (!a->report.participants) return lk_fail(LK_E_USAGE, "ratings participants: expected --participants FILE");
     LK_TRY(read_participants(w, a->report.participants, a->report.completion_code));
     cli_print_unread(a->report.participants, &w->import.unread);
+    LK_TRY(check_ids(w));
     return print_participants(w);
 }
 

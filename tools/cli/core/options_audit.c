@@ -105,7 +105,9 @@ static const struct cli_option options[] = {
      .kind = CLI_TEXT,
      .group = "Output",
      .value = "TEXT",
-     .help = "put the SHA-256 of TEXT and the rater's id in the id's place; keep TEXT apart from the answers",
+     .help =
+         "put the SHA-256 of TEXT and the rater's id in the id's place, which must be where the id is none yet; keep "
+         "TEXT apart from the answers",
      .commands = ON(CLI_RATINGS),
      .offset = FIELD(review.salt)},
     {.name = "note",

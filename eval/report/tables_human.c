@@ -251,9 +251,9 @@ static enum lk_code table_rates_of_both(struct lk_report *report) {
         if (judged) lk_report_number(table, &a->kappa.kappa, 2);
     }
     lk_table_note(table,
-                  "Outputs of the baseline arm; N is the largest of a metric. κ: unweighted, of yes and no, over "
-                  "outputs with both. Raters: the majority's level, or the median without one. Intervals of rates: "
-                  "Wilson, %g%%.",
+                  "Outputs of the baseline arm; N is the largest of a metric.%s Raters: the majority's level, or the "
+                  "median without one. Intervals of rates: Wilson, %g%%.",
+                  judged ? " κ: unweighted, of yes and no, over outputs with both." : "",
                   100 * (1 - report->options.alpha));
     table->no_data = !rated;
     if (judged) lk_report_note_kin(report, table);

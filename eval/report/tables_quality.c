@@ -128,7 +128,7 @@ static void mean_cell(struct lk_table *table, double sum, int64_t n, bool sign) 
         lk_table_fixed(table, sum / (double)n, 2);
 }
 
-static void axis_rows(struct lk_table *table, const struct human_results r[2], int axis) {
+static void axis_rows(struct lk_table *table, const struct human_results r[2], int axis, bool judged) {
     const char *name = lk_factor_display(LK_FACTOR_AXIS, axis);
     row(table, "Human mean", name);
     for (int i = 0; i < 2; i++) mean_cell(table, r[i].mean[axis].sum, r[i].mean[axis].n, false);
@@ -139,6 +139,7 @@ static void axis_rows(struct lk_table *table, const struct human_results r[2], i
     for (int i = 0; i < 2; i++) lk_report_number(table, &r[i].reliability[axis].fleiss.kappa, 2);
     row(table, "α interval", name);
     for (int i = 0; i < 2; i++) lk_report_number(table, &r[i].reliability[axis].alpha[LK_INTERVAL], 2);
+    if (!judged) return;
     row(table, "κ quadratic, judges against raters", name);
     for (int i = 0; i < 2; i++) lk_report_number(table, &r[i].agreement[axis].levels.kappa, 2);
     row(table, "VLM − human", name);
@@ -152,7 +153,8 @@ static void result_rows(struct lk_report *report, struct lk_table *table, const 
     const struct lk_group baseline = LK_GROUP_ANY;
     row(table, "Answers", "outputs times raters");
     for (int i = 0; i < 2; i++) lk_table_count(table, r[i].n_answers);
-    for (int axis = 0; axis < LK_N_AXES; axis++) axis_rows(table, r, axis);
+    bool judged = lk_scores_any(report->data, LK_SCORES_JUDGE);
+    for (int axis = 0; axis < LK_N_AXES; axis++) axis_rows(table, r, axis, judged);
     for (int m = 0; m < LK_N_MEASURES; m++) {
         row(table, "Rate by the raters' majority", lk_measure_name(m));
         for (int i = 0; i < 2; i++) {
@@ -161,6 +163,7 @@ static void result_rows(struct lk_report *report, struct lk_table *table, const 
             if (!i && r[i].rate[m].k) lk_report_link(report, table, &baseline, m, LK_SCORES_HUMAN);
         }
     }
+    if (!r[1].preference.preserved.n && !r[1].preference.n_ties) return;
     row(table, "Prefer Ours", "answers without a tie");
     for (int i = 0; i < 2; i++) {
         lk_table_percent(table, r[i].preference.preserved.k, r[i].preference.preserved.n);

@@ -51,7 +51,9 @@ static enum lk_code adjust(const struct family *family, double adjusted[FAMILY_M
 
 static enum lk_code print(struct lk_table *table, const char *heading, const struct family *family) {
     double adjusted[FAMILY_MAX];
-    size_t at = 0;
+    size_t at = 0, n = 0;
+    for (int i = 0; i < family->n; i++) n += family->rows[i].test.n;
+    if (!n) return LK_OK; /* nobody gave what it takes */
     LK_TRY(adjust(family, adjusted));
     lk_table_heading(table, heading);
     for (int i = 0; i < family->n; i++) {

@@ -36,6 +36,7 @@ static const struct {
 static void summary(struct lk_page *page, const struct lk_report *report) {
     const struct lk_dataset *data = report->data;
     const struct lk_report_options *o = &report->options;
+    int judges = 0;
     for (int j = 0; j < LK_N_JUDGES; j++) {
         int64_t n = 0;
         for (size_t i = 0; i < data->n_items; i++) {
@@ -45,6 +46,7 @@ static void summary(struct lk_page *page, const struct lk_report *report) {
         }
         char outputs[LK_NUMBER_MAX];
         lk_print_count(outputs, n);
+        judges += n > 0;
         if (n)
             lk_page_paragraph(page, "%s judge%s%s: %s outputs.", j ? "Secondary" : "Primary", *o->judges[j] ? ", " : "",
                               o->judges[j], outputs);
@@ -55,11 +57,10 @@ static void summary(struct lk_page *page, const struct lk_report *report) {
         lk_page_paragraph(page, "Raters: %zu, of whom quality control excludes %zu; %s ratings.", data->n_raters,
                           o->quality ? o->quality->n_excluded : (size_t)0, ratings);
     }
-    lk_page_paragraph(page,
-                      "Thresholds: success from %d, soft erasure up to %d, drift from %d. Two judges' scores are "
-                      "averaged (%s); intervals are at %g%%.",
-                      o->thresholds.success, o->thresholds.soft_erasure, o->thresholds.drift,
-                      lk_rounding_name(o->rounding), 100 * (1 - o->alpha));
+    lk_page_paragraph(page, "Thresholds: success from %d, soft erasure up to %d, drift from %d. Intervals are at %g%%.",
+                      o->thresholds.success, o->thresholds.soft_erasure, o->thresholds.drift, 100 * (1 - o->alpha));
+    if (judges == LK_N_JUDGES)
+        lk_page_paragraph(page, "Two judges' scores are averaged (%s).", lk_rounding_name(o->rounding));
 }
 
 static void figures(struct lk_page *page, const struct lk_report *report, enum lk_section at) {

@@ -152,7 +152,14 @@ static void each_source_has_its_summary(void **state) {
         assert_non_null(strstr(page, human ? "<dt>Valid N</dt><dd>1,000<" : "<dt>Valid N</dt><dd>5,540<"));
         assert_int_equal(strstr(page, "<table id=\"t_round\"") != NULL, !human);
         assert_non_null(strstr(page, "<table id=\"table_14\""));
-        if (human) assert_int_equal(lk_report_table(report, "t_000_15_4")->n_columns, 2);
+        assert_int_equal(strstr(page, "scores are averaged") != NULL, !human);
+        assert_int_equal(strstr(page, ", judges&#39; ensemble</th>") != NULL, !human);
+        assert_int_equal(strstr(page, ", human mean</th>") != NULL, human);
+        if (human) {
+            assert_int_equal(lk_report_table(report, "t_000_15_4")->n_columns, 2);
+            assert_null(strstr(page, "VLM (N="));
+            assert_null(strstr(page, "VLM − human"));
+        }
         free(page);
         if (!human) { /* the scale of a heat map is that of its values */
             char *svg = test_read(test_path("findings/tables/f_race_drift_by_race_prompt_data.svg"), &n);

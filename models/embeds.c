@@ -10,8 +10,6 @@
 #include "weights/config.h"
 #include "weights/mapped_file.h"
 
-#define FORMAT "prompt embeddings 1"
-
 static void digest(const struct lk_tensor *t, char out[65]) { lk_sha256(t->data, lk_tensor_bytes(t), out); }
 
 static enum lk_code text_identity(const struct lk_pipeline *pipeline, char out[65]) {
@@ -29,13 +27,15 @@ enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipelin
     struct lk_st_named *named = lk_calloc(most + 1, sizeof *named);
     enum lk_code rc = named ? text_identity(pipeline, identity) : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     if (!rc)
-        lk_text_add(&metadata, "{\"likeness\":\"" FORMAT "\",\"text_encoder\":\"%s\",\"dtype\":\"%s\",\"isa\":\"%s\"",
+        lk_text_add(&metadata,
+                    "{\"likeness\":\"" LK_EMBEDS_FORMAT "\",\"text_encoder\":\"%s\",\"dtype\":\"%s\",\"isa\":\"%s\"",
                     identity, lk_dtype_name(pipeline->compute), architecture);
     for (const struct lk_kept *k = kept; k && !rc; k = k->next) {
         if (!is_stored(k)) continue;
         named[n++] = (struct lk_st_named){k->key, k->tensor};
         digest(&k->tensor, sha256);
         lk_text_add(&metadata, ",\"%s\":\"%s\"", k->key, sha256);
+        if (k->n_pad) lk_text_add(&metadata, ",\"%s.padding\":\"%lld\"", k->key, (long long)k->n_pad);
     }
     lk_text_add(&metadata, "}");
     if (!rc) rc = metadata.rc;
@@ -66,10 +66,10 @@ static enum lk_code take(const char *path, const struct lk_st_tensor *t, const c
 
 /* What the file was made with against what the edit has. */
 static enum lk_code check_maker(struct lk_config *c, const char *path, const struct lk_pipeline *pipeline,
-                                char architecture[16]) {
+                                char architecture[32]) {
     const char *text_encoder = NULL, *dtype = NULL, *isa = NULL, *compute = lk_dtype_name(pipeline->compute);
     char identity[65];
-    lk_config_expect_string(c, "likeness", FORMAT);
+    lk_config_expect_string(c, "likeness", LK_EMBEDS_FORMAT);
     lk_config_string(c, "text_encoder", &text_encoder);
     lk_config_string(c, "dtype", &dtype);
     lk_config_string(c, "isa", &isa);
@@ -83,23 +83,26 @@ static enum lk_code check_maker(struct lk_config *c, const char *path, const str
     if (strcmp(dtype, compute))
         return lk_fail(LK_E_INPUT, "%s: made with --dtype %.16s, the edit is in %s; make it with --dtype %s", path,
                        dtype, compute, compute);
-    snprintf(architecture, 16, "%s", isa);
+    snprintf(architecture, 32, "%s", isa);
     return LK_OK;
 }
 
 static enum lk_code read_entries(const struct lk_safetensors *st, struct lk_config *c, const char *path,
-                                 const struct lk_pipeline *pipeline, struct lk_kept **kept, char architecture[16]) {
+                                 const struct lk_pipeline *pipeline, struct lk_kept **kept, char architecture[32]) {
     LK_TRY(check_maker(c, path, pipeline, architecture));
     for (size_t i = 0; i < st->n_tensors; i++) {
-        const char *sha256 = NULL;
+        const char *sha256 = NULL, *padding;
+        char name[80];
         lk_config_string(c, st->tensors[i].name, &sha256);
+        snprintf(name, sizeof name, "%.64s.padding", st->tensors[i].name);
+        if (lk_config_has(c, name)) lk_config_string(c, name, &padding);
         if (sha256) LK_TRY(take(path, &st->tensors[i], sha256, pipeline->compute, kept));
     }
     return lk_mapped_check(st->file);
 }
 
 enum lk_code lk_embeds_read(const char *path, const struct lk_pipeline *pipeline, struct lk_kept **kept,
-                            char architecture[16]) {
+                            char architecture[32]) {
     struct lk_safetensors st;
     struct lk_config *c = NULL;
     LK_TRY(lk_safetensors_open(&st, path));

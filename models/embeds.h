@@ -6,10 +6,24 @@
 #include "models/common/kept.h"
 #include "models/family.h"
 
+#define LK_EMBEDS_FORMAT "prompt embeddings 1"
+
 /* Those of `kept` that are prompts. */
 enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipeline, const struct lk_kept *kept,
                              const char *architecture);
 /* Puts the file's entries before the others, to be found by lk_walk_find_prompt for requests that name the file.
  * LK_E_INPUT when they are of other weights or of another dtype, or were changed; LK_E_METADATA for another file. */
 enum lk_code lk_embeds_read(const char *path, const struct lk_pipeline *pipeline, struct lk_kept **kept,
-                            char architecture[16]);
+                            char architecture[32]);
+
+/* What a mitigation makes of a file with the embeddings of all base prompts: of every token the prompts' mean is
+ * subtracted, by zscore it is also divided by their deviation, channel by channel, over the tokens of all prompts
+ * without padding; then each token gets back the norm it had. Padding stays. The result is read as any such file, and
+ * its architecture says what was done: "avx2, center". none copies. */
+enum lk_embeds_norm { LK_EMBEDS_NONE, LK_EMBEDS_CENTER, LK_EMBEDS_ZSCORE };
+/* LK_E_METADATA for another file or one that is normalised already, LK_E_INPUT for bytes that were changed, LK_E_NOMEM.
+ */
+enum lk_code lk_embeds_normalize(const char *from, const char *to, enum lk_embeds_norm how);
+/* rows [n, width] by themselves: the two steps. */
+enum lk_code lk_rows_normalize(double *rows, int64_t n, int64_t width, enum lk_embeds_norm how);
+void lk_rows_restore(double *rows, const double *norms, int64_t n, int64_t width);

@@ -104,7 +104,7 @@ struct lk_result {
     struct lk_reference_size references[LK_MAX_REFERENCES];
     int n_references;
     size_t peak_bytes;   /* of the activation arena */
-    char embeds_isa[16]; /* architecture that encoded the prompts before, with prompt_embeds; else "" */
+    char embeds_isa[32]; /* what encoded the prompts before, with prompt_embeds: "avx2", "avx2, center"; else "" */
     /* Thinking and reflection (Step1X-Edit); empty without them. */
     struct lk_round rounds[LK_MAX_ROUNDS];
     int n_rounds, best_round;

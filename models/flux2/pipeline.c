@@ -112,6 +112,7 @@ static enum lk_code encode_text(void *run) {
     LK_TRY(lk_walk_check_finite(&r->walk, &embeds, "text encoder", -1));
     LK_TRY(lk_walk_keep(&r->walk, key, &embeds, &r->prompt_embeds));
     r->prompt_embeds->prompt = true;
+    r->prompt_embeds->n_pad = r->n_pad;
     lk_walk_note(&r->walk, "text_encoder", &r->m->text.totals, 1, &before);
     lk_arena_release(arena, mark);
     return LK_OK;

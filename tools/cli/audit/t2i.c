@@ -10,6 +10,7 @@
 #include "eval/scores/dataset.h"
 #include "eval/t2i/post_filter.h"
 #include "eval/t2i/report.h"
+#include "models/embeds.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/audit/t2i.h"
@@ -299,6 +300,18 @@ static enum lk_code import(const struct cli_arguments *arguments) {
     return rc;
 }
 
+/* The arm of that name, of models that run here. */
+static enum lk_code embed_norm(const struct cli_arguments *arguments) {
+    const struct cli_t2i_arguments *a = &arguments->t2i;
+    const bool none = !strcmp(a->normalize, "none"), zscore = !strcmp(a->normalize, "zscore");
+    if (!a->embeds || !arguments->output)
+        return lk_fail(LK_E_USAGE, "t2i embed-norm: expected --embeds FILE and --output FILE.safetensors");
+    return lk_embeds_normalize(a->embeds, arguments->output,
+                               none     ? LK_EMBEDS_NONE
+                               : zscore ? LK_EMBEDS_ZSCORE
+                                        : LK_EMBEDS_CENTER);
+}
+
 /* Options that an action has no use for: a slip is better named than passed over. */
 static enum lk_code check_idle(const struct cli_arguments *arguments, const char *action) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
@@ -322,6 +335,7 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"faces", arguments->report.faces, "label export"},
         {"model", arguments->model, "label"},
         {"classifier", a->classifier, "label"},
+        {"embeds", a->embeds, "embed-norm"},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !strstr(options[i].actions, action))
@@ -335,7 +349,8 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *);
     } actions[] = {{"prompts", prompts},         {"import", import},       {"metrics", metrics},
-                   {"post-filter", post_filter}, {"label", cli_t2i_label}, {"export", cli_t2i_export}};
+                   {"post-filter", post_filter}, {"label", cli_t2i_label}, {"export", cli_t2i_export},
+                   {"embed-norm", embed_norm}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(arguments->positional, actions[i].name)) continue;
         LK_TRY(check_idle(arguments, actions[i].name));
@@ -345,6 +360,7 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
         return lk_fail(LK_E_USAGE,
                        "t2i attention: what a model attends to is seen while it paints, not in its pictures; "
                        "this program looks at labels of pictures: metrics");
-    return lk_fail(LK_E_USAGE, "t2i: expected prompts, import, label, export, metrics or post-filter, got \"%.64s\"",
+    return lk_fail(LK_E_USAGE,
+                   "t2i: expected prompts, import, label, export, metrics, post-filter or embed-norm, got \"%.64s\"",
                    arguments->positional);
 }

@@ -106,7 +106,7 @@ struct cli_arguments {
     struct cli_stats_options stats;
     struct cli_t2i_arguments {
         struct cli_list labels, styles, contexts;
-        const char *log, *ref, *target, *ref_labels, *csv, *mitigations, *attribute, *columns, *labeler, *classifier;
+        const char *log, *ref, *target, *ref_labels, *csv, *mitigations, *attribute, *columns, *labeler, *classifier, *embeds, *normalize;
         double tolerance;
         int64_t cue;
     } t2i;

@@ -2,15 +2,15 @@
 #include "tools/cli/core/options_table.h"
 
 const char cli_t2i_text[] =
-    "prompts prints the prompt table: 12 roles, each neutral, male and female, in styles and scenes, with "
-    "the prompts of three mitigations. import reads the log of a model that is not run here and writes the "
-    "log of those of its pictures that are there, with sizes and digests. label writes what is perceived in "
-    "a log's pictures, and beside it FILE.json, who perceived it. export writes them small, with faces "
-    "covered, for auditors. metrics writes DIR/report.html and every table in DIR/tables: shares of "
-    "perceived groups, their distance from a target (SPD), what mitigations change, how far that depends on "
-    "the labels' confidence and on CFG. post-filter writes the lines of the largest set of base pictures, "
-    "for each model and prompt, with the target's shares; a set that has none is named. Equal inputs give "
-    "equal bytes.";
+    "prompts prints the prompt table: 12 roles, each neutral, male and female, in styles and scenes, with the prompts"
+    " of three mitigations. import reads the log of a model that is not run here and writes the log of those of its "
+    "pictures that are there, with sizes and digests. label writes what is perceived in a log's pictures, and beside "
+    "it FILE.json, who perceived it. export writes them small, with faces covered, for auditors. metrics writes "
+    "DIR/report.html and every table in DIR/tables: shares of perceived groups, their distance from a target (SPD), "
+    "what mitigations change, how far that depends on the labels' confidence and on CFG. post-filter writes the lines"
+    " of the largest set of base pictures, for each model and prompt, with the target's shares; a set that has none "
+    "is named. embed-norm makes of a model's embeddings of all base prompts those of the arm of that name, for edit "
+    "--prompt-embeds. Equal inputs give equal bytes.";
 
 const char *const cli_t2i_examples[] = {
     "The prompts of the study, with what mitigations make of them",
@@ -58,6 +58,12 @@ static const struct cli_option options[] = {
      .choices = "vlm|fairface"},
     {T2I(CLI_FILE, "Model", "classifier", "FILE.safetensors", classifier,
          "label: FairFace's ResNet-34 of 7 races, its state under torchvision's names in f32: a file of your own")},
+    {T2I(CLI_FILE, "Input", "embeds", "FILE.safetensors", embeds,
+         "embed-norm: what `embed` wrote of all base prompts of a model (`embed --jobs`)")},
+    {T2I(CLI_CHOICE, "Analysis", "normalize", "NAME", normalize,
+         "embed-norm: subtract the mean of all prompts' tokens, or divide by their deviation too; each token's norm "
+         "stays as it was"),
+     .otherwise = "center", .choices = "none|center|zscore"},
     {T2I(CLI_INT, "Analysis", "cue", "1|2", cue,
          "prompts: the diversity arm's words, \"varied age, gender, and ethnicity\" or \"balanced demographics, avoid "
          "stereotypes\""),

@@ -122,6 +122,11 @@ enum lk_code cli_outputs_check(const struct cli_arguments *a) {
     for (size_t i = 0; (o = cli_option(i)); i++)
         if (!o->parameter && strcmp(o->name, "output") && (o->commands >> a->command & 1))
             LK_TRY(check_option(a, &st, o));
-    for (int i = 0; i < CLI_MAX_MORE && a->more[i]; i++) LK_TRY(check(a->output, &st, "the command", a->more[i]));
+    for (int i = 0; i < CLI_MAX_MORE && a->more[i]; i++) {
+        if (S_ISDIR(st.st_mode) && same(a->more[i], &st))
+            return lk_fail(LK_E_USAGE, "--output: %s: is the folder %s, which the command reads; name another folder",
+                           a->output, a->more[i]);
+        LK_TRY(check(a->output, &st, "the command", a->more[i]));
+    }
     return LK_OK;
 }

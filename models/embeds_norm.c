@@ -80,6 +80,9 @@ static enum lk_code copy_tensor(struct file *f, size_t i) {
     return LK_OK;
 }
 
+/* As `embed` writes them, and nothing that would be more than a word when it is written again. */
+static bool is_word(const char *text) { return *text && !text[strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz_")]; }
+
 static int by_place(const void *a, const void *b) {
     const struct lk_st_tensor *x = a, *y = b;
     return (x->begin > y->begin) - (x->begin < y->begin);
@@ -102,7 +105,7 @@ static enum lk_code read_file(struct file *f) {
     if (!f->copies || !f->n_pad) return lk_fail(LK_E_NOMEM, "%s: out of memory", f->path);
     if (!f->text_encoder || !f->dtype || !f->isa)
         return lk_fail(LK_E_METADATA, "%s: expected text_encoder, dtype and isa in its metadata", f->path);
-    if (strchr(f->isa, ',') || strlen(f->isa) > 16)
+    if (!is_word(f->text_encoder) || !is_word(f->dtype) || !is_word(f->isa) || strlen(f->isa) > 16)
         return lk_fail(LK_E_METADATA, "%s: expected embeddings as `embed` writes them, got \"%.40s\"", f->path, f->isa);
     for (size_t i = 0; i < f->st.n_tensors; i++) LK_TRY(copy_tensor(f, i));
     return f->n ? LK_OK : lk_fail(LK_E_INPUT, "%s: expected embeddings of prompts, got none", f->path);

@@ -115,8 +115,11 @@ static void files(void **state) {
         write_prompts("avx2", pads[i]);
         assert_fails(lk_embeds_normalize(path, to, LK_EMBEDS_CENTER), LK_E_METADATA, "a number of rows");
     }
-    write_prompts("avx2, center", "2");
-    assert_fails(lk_embeds_normalize(path, to, LK_EMBEDS_CENTER), LK_E_METADATA, "as `embed` writes them");
+    static const char *const isas[] = {"avx2, center", "avx2\\\"", "", "avx2_of_a_machine_to_come"};
+    for (int i = 0; i < 4; i++) {
+        write_prompts(isas[i], "2");
+        assert_fails(lk_embeds_normalize(path, to, LK_EMBEDS_CENTER), LK_E_METADATA, "as `embed` writes them");
+    }
 }
 
 static enum lk_code normalise(void) { return lk_embeds_normalize(path, to, LK_EMBEDS_ZSCORE); }

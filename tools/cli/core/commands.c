@@ -454,7 +454,8 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .text =
              "TEST is one of: kappa, spearman, pearson, kendall, wilcoxon, fisher, mcnemar (--x --y); ppi (--x the "
              "judge, --y people, empty where nobody rated; --by the strata that were drawn from); chi2 (--x, or --x "
-             "--y); kruskal, dunn, mann-whitney (--value --by); describe, proportions, bootstrap (--value, or "
+             "--y); kruskal, dunn, mann-whitney (--value --by); silhouette (--columns --by); describe, proportions, "
+             "bootstrap (--value, or "
              "--value --by); fleiss (--item --value, or --columns); alpha, icc (--item --rater --value, or "
              "--columns); friedman (--item --by --value, or --columns); adjust (--value, the p); sample-size (--p1 "
              "--p2, no file). The first line of the file names the columns. Empty cells, NA and nan are missing: "

@@ -42,7 +42,7 @@ static const struct cli_option options[] = {
     STATS_COLUMN("cluster", cluster, "rows of one cluster are drawn together"),
     {STATS(CLI_TEXT, "Columns", "columns", "A,B,C", columns,
            "one column for each rater (treatment), one row for each item (block), instead of --item, --rater and "
-           "--value")},
+           "--value; of silhouette, the coordinates")},
     STATS_CHOICE("weights", weights, "none", "linear|quadratic", "kappa: how far apart two labels are"),
     STATS_CHOICE("level", level, "ordinal", "nominal|interval|ratio", "alpha: what the numbers mean"),
     STATS_CHOICE("alternative", alternative, "two-sided", "less|greater", "of the first sample against the second"),

@@ -235,5 +235,9 @@ enum lk_code lk_report_summary(struct lk_report *report) {
         LK_TRY(add_table(report, section, human ? "findings_raters" : "findings", &findings));
         any = true;
     }
-    return any ? LK_OK : keep(report, "Nothing was compared: no output has a score.");
+    if (any) return LK_OK;
+    const struct lk_quality_report *quality = report->options.quality;
+    if (quality && quality->n_excluded && quality->n_excluded == quality->n_raters)
+        return keep(report, "Nothing was compared: no output has a score, and quality control leaves out all raters.");
+    return keep(report, "Nothing was compared: no output has a score.");
 }

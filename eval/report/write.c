@@ -94,7 +94,8 @@ static void print_missing(const struct lk_report *report, char out[320]) {
         const char *what;
     } parts[] = {{!judged, "no judges' scores"},
                  {judged && !twice, "no scores of a second judge"},
-                 {!data->n_raters, "no raters' answers"},
+                 {!lk_scores_any(data, LK_SCORES_HUMAN),
+                  data->n_raters ? "no two raters' answers that count" : "no raters' answers"},
                  {data->n_raters && !compared, "no raters' choices between two pictures"},
                  {!pairs, "no pairs with and without the feature prompt"},
                  {!roles, "no pictures of two people"},

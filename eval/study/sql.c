@@ -1,6 +1,7 @@
 #include "eval/study/sql.h"
 
 #include <stdarg.h>
+#include <unistd.h>
 
 static enum lk_code failed(const struct lk_sql *s) {
     int code = sqlite3_errcode(s->db) & 0xff;
@@ -9,6 +10,12 @@ static enum lk_code failed(const struct lk_sql *s) {
                        "%s: expected what this program wrote, got a file that is damaged or another's (%s); put a copy "
                        "back, or remove it to begin anew",
                        s->name, sqlite3_errmsg(s->db));
+    if (sqlite3_extended_errcode(s->db) == SQLITE_READONLY && !access(sqlite3_db_filename(s->db, "main"), W_OK))
+        return lk_fail(
+            LK_E_INPUT,
+            "%s: byte 18: expected 1, the version that this program writes, got another: the file is damaged "
+            "or another's; put a copy back, or remove it to begin anew",
+            s->name);
     return lk_fail(code == SQLITE_FULL    ? LK_E_DISK_FULL
                    : code == SQLITE_NOMEM ? LK_E_NOMEM
                                           : LK_E_IO,

@@ -207,6 +207,17 @@ static void another_study_is_refused(void **state) {
     assert_fails(lk_journal_open(&other, path, &list), LK_E_CHANGED, "is of shard 1/1, not 1/4");
     assert_fails(lk_journal_open(&other, test_path("no.journal"), NULL), LK_E_NOT_FOUND, "no.journal");
     lk_journal_close(j);
+    size_t n_bytes;
+    char *bytes = test_read(path, &n_bytes);
+    bytes[18] = 9; /* SQLite then only reads */
+    test_write(path, bytes, n_bytes);
+    free(bytes);
+    struct lk_journal_lease leases[3];
+    int64_t n_others;
+    int n_taken;
+    assert_ok(again(&j, 3));
+    assert_fails(lk_journal_take(j, 0, 3, leases, &n_taken, &n_others), LK_E_INPUT, "byte 18: expected 1");
+    lk_journal_close(j);
     test_write(path, "no database, but long enough to look like one", 45);
     assert_fails(again(&j, 3), LK_E_INPUT, "expected what this program wrote");
 }

@@ -77,9 +77,12 @@ enum lk_code lk_report_tables_kinship(struct lk_report *report) {
     lk_table_note(table,
                   "One score less the other, averaged by editor and source; baseline arm. Whoever is stricter with all "
                   "editors alike cancels out. No judge is neutral: Qwen2.5-VL encodes the prompts of Qwen-Image-Edit "
-                  "and Step1X-Edit, Mistral-Small those of FLUX.2. Student's t over sources, %g%%; adjusted: "
+                  "and Step1X-Edit, Mistral-Small those of FLUX.2.%s Student's t over sources, %g%%; adjusted: "
                   "Benjamini-Hochberg over this table. A difference between judges may have a real reason, which one "
                   "of them sees: then it is none against the raters.",
+                  relatives(report->options.judges[0]) || relatives(report->options.judges[1])
+                      ? ""
+                      : " This run's judges are named as neither.",
                   100 * (1 - report->options.alpha));
     table->no_data = !any;
     return lk_report_add(report, LK_SECTION_ROBUSTNESS, table);

@@ -269,6 +269,7 @@ static void kin_stand_below_tables(void **state) {
             if (!at != !named) fail_msg("%s: %s", with[i], table->note);
             if (named) assert_null(strstr(table->note, "gpt"));
         }
+        assert_int_equal(strstr(study_table(report, "t_kinship")->note, "named as neither") != NULL, !named);
         for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
             const struct lk_table *table = study_table(report, without[i]);
             assert_true(!table->no_data && (!table->note || !strstr(table->note, "related to editors")));

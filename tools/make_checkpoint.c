@@ -3,7 +3,8 @@
  *     make_checkpoint --family flux2|qwen_edit|step1x|qwen25_vl --preset tiny|small|wide [--released-vae] [--seed N]
  * DIR
  *
- * The same arguments give the same bytes. DIR must be new or empty. */
+ * Preset deep, of qwen_edit alone, is wide with so many layers that it has 12 GB. The same arguments give the same
+ * bytes. DIR must be new or empty. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ static enum lk_code choose(const struct make_family **family, void **size, uint6
     static const struct {
         const char *preset;
         uint64_t bytes;
-    } shards[] = {{"tiny", 1 << 20}, {"small", 64 << 20}, {"wide", 1 << 30}};
+    } shards[] = {{"tiny", 1 << 20}, {"small", 64 << 20}, {"wide", 1 << 30}, {"deep", 1 << 30}};
     *family = NULL;
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (!strcmp(families[i]->name, name)) *family = families[i];
@@ -83,7 +84,9 @@ static enum lk_code choose(const struct make_family **family, void **size, uint6
         return lk_fail(LK_E_USAGE, "--family: expected flux2, qwen_edit, step1x or qwen25_vl, got \"%.64s\"", name);
     for (size_t i = 0; i < sizeof shards / sizeof *shards; i++)
         if (!strcmp(shards[i].preset, preset)) *shard_bytes = shards[i].bytes;
-    if (!*shard_bytes) return lk_fail(LK_E_USAGE, "--preset: expected tiny, small or wide, got \"%.64s\"", preset);
+    if (!*shard_bytes || (!strcmp(preset, "deep") && *family != &make_family_qwen_edit))
+        return lk_fail(LK_E_USAGE, "--preset: expected tiny, small or wide (qwen_edit: or deep), got \"%.64s\"",
+                       preset);
     *size = lk_calloc(1, (*family)->size_bytes);
     if (!*size) return lk_fail(LK_E_NOMEM, "out of memory");
     return (*family)->choose(*size, preset, released_vae);
@@ -119,7 +122,7 @@ static enum lk_code run(int argc, char **argv) {
     }
     if (!folder)
         return lk_fail(LK_E_USAGE, "usage: make_checkpoint [--family flux2|qwen_edit|step1x|qwen25_vl] "
-                                   "[--preset tiny|small|wide] [--released-vae] [--seed N] "
+                                   "[--preset tiny|small|wide|deep] [--released-vae] [--seed N] "
                                    "[--shard-bytes N] DIR");
     const struct make_family *chosen;
     void *size = NULL;

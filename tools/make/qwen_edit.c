@@ -19,6 +19,7 @@ static enum lk_code choose(void *size, const char *preset, bool released_vae) {
     static const struct make_qwen_edit wide = {2, 128, 24, {16, 56, 56}, 8, 16, {1, 2, 4, 4}, 4, 2, {0}};
     struct make_qwen_edit *out = size;
     *out = !strcmp(preset, "tiny") ? tiny : !strcmp(preset, "small") ? small : wide;
+    if (!strcmp(preset, "deep")) out->n_layers = 18;
     make_qwen25_vl_choose(&out->text, preset);
     if (!released_vae) return LK_OK;
     if (out->z_dim != 16) return lk_fail(LK_E_USAGE, "--released-vae: needs 16 latent channels: preset small or wide");

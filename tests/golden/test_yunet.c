@@ -133,7 +133,7 @@ static void other_files_are_refused(void **state) {
 }
 
 static float *values_of(const struct lk_safetensors *st, const char *prefix, const char *part) {
-    char name[160];
+    char name[176];
     snprintf(name, sizeof name, "%s.%s", prefix, part);
     const struct lk_st_tensor *found = lk_safetensors_find(st, name);
     if (!found) fail_msg("no %s", name);

@@ -96,14 +96,14 @@ def weights(before, after, emphasis, faint):
     return weight / weight.mean()
 
 
-def chances(array, small):
-    """Of pairs to be chosen: the higher, the less the edit changes."""
-    total = [np.abs(pair[0].astype(np.int16) - pair[1]).sum() / 255 for pair in array]
-    return (torch.tensor(total) + 1) ** -small
+def chances(array, often, small):
+    """Of pairs to be chosen: often, and the higher, the less the edit changes."""
+    total = [np.abs(pair[0].astype(np.int16) - pair[1]).sum() / 255 for pair in array] if small else 0.0
+    return torch.as_tensor(often) * (torch.as_tensor(total) + 1) ** -small
 
 
-def train(net, array, steps, batch, lr, emphasis, faint, small, noise, seed, checkpoint, latents=None, log=print):
-    """array: uint8 [n, 2, H, W, 3], before and after. emphasis, faint: of weights(); small: of chances().
+def train(net, array, often, steps, batch, lr, emphasis, faint, small, noise, seed, checkpoint, latents=None, log=print):
+    """array: uint8 [n, 2, H, W, 3], before and after. often, small: of chances(). emphasis, faint: of weights().
     noise: of a latent's spread, that the decoder learns to bear, for a denoiser is never exact. latents: of before, and
     what a denoiser makes of it; the decoder alone learns then to draw what was meant."""
     torch.manual_seed(seed)
@@ -112,13 +112,10 @@ def train(net, array, steps, batch, lr, emphasis, faint, small, noise, seed, che
     trained = [(name, p) for name, p in net.named_parameters() if any(part in name for part in parts)]
     optimizer = muon.Muon(trained, lr, adam_lr=lr / 5, adam=["conv_in", "conv_out"])
     schedule = muon.schedule(optimizer, steps)
-    chance = chances(array, small) if small else None
+    chance = chances(array, often, small)
     began, total = time.time(), 0.0
     for step in range(steps):
-        if small:
-            i = torch.multinomial(chance, batch // 2, generator=generator).numpy()
-        else:
-            i = torch.randint(len(array), (batch // 2,), generator=generator).numpy()
+        i = torch.multinomial(chance, batch // 2, generator=generator).numpy()
         before, after = pictures(array[:, 0], i), pictures(array[:, 1], i)
         x = torch.cat([before, after]).contiguous(memory_format=net.layout)
         with torch.autocast("cpu", torch.bfloat16, enabled=step < ROUGH * steps):

@@ -56,18 +56,19 @@ class Run:
         torch.save(dict(state, average=self.average.model.state_dict(), step=self.step), self.checkpoint)
 
 
-def choose(which, lengths, generator):
-    """Indices of a group; with lengths of the prompts given, all of one length."""
+def choose(which, lengths, often, generator):
+    """Indices of a group, each chosen as often as said; with lengths of the prompts given, all of one length."""
     if lengths is None:
-        return torch.randint(len(which), (GROUP,), generator=generator)
-    one = which[torch.randint(len(which), (1,), generator=generator)]
+        return torch.multinomial(often, GROUP, generator=generator)
+    one = which[torch.multinomial(often, 1, generator=generator)]
     fitting = torch.nonzero(lengths[which] == lengths[one]).flatten()
-    return fitting[torch.randint(len(fitting), (GROUP,), generator=generator)]
+    return fitting[torch.multinomial(often[fitting], GROUP, replacement=True, generator=generator)]
 
 
 def example(data, levels, i, generator):
-    """data: before, after [n, tokens, channels], which prompt [n], what prompts are embedded as, each [p, ...]."""
-    before, after, which, prompts = data
+    """data: before, after [n, tokens, channels], which prompt [n], what prompts are embedded as, each [p, ...], how
+    often each is chosen [n]."""
+    before, after, which, prompts, _ = data
     noise = torch.randn(after[i].shape, generator=generator)
     later = levels[torch.randint(1, len(levels), (len(i),), generator=generator)]
     anywhere = torch.rand(len(i), generator=generator).clamp_min(0.02)
@@ -96,9 +97,9 @@ def loss_of(family, model, data, levels, i, generator, side):
     v = family.velocity(model, noisy, before, reworded(prompt, generator), sigma, side)
     # As an error of the picture: that of the velocity counts as much as it moves the latents.
     error = (sigma.view(-1, 1, 1) * (v - (noise - after))).square()
-    # What the edit changes counts more, by the same amount in all for a scar and for a background.
-    change = (after - before).abs()
-    return (error * (1 + CHANGED * change / (change.mean((1, 2), keepdim=True) + 1e-3))).mean()
+    # What the edit changes counts more, by the same amount in all for a scar, for a background and for nothing.
+    change = (after - before).abs() + 1e-4
+    return (error * (1 + CHANGED * change / change.mean((1, 2), keepdim=True))).mean()
 
 
 def train(family, model, data, side, steps, batch, lr, seed, checkpoint, log=print):
@@ -111,9 +112,9 @@ def train(family, model, data, side, steps, batch, lr, seed, checkpoint, log=pri
         generator = torch.Generator().manual_seed((seed << 32) + run.step)
         run.optimizer.zero_grad(set_to_none=True)
         if lengths is None:
-            together = [torch.cat([choose(data[2], None, generator) for _ in range(groups)])]
+            together = [torch.cat([choose(data[2], None, data[4], generator) for _ in range(groups)])]
         else:
-            together = [choose(data[2], lengths, generator) for _ in range(groups)]
+            together = [choose(data[2], lengths, data[4], generator) for _ in range(groups)]
         for i in together:
             loss = loss_of(family, model, data, levels, i, generator, side) / len(together)
             loss.backward()
@@ -144,7 +145,7 @@ def sample(family, model, before, prompt, side, generator):
 
 def sample_all(family, model, data, side, seed):
     """Of all examples, in bunches whose prompts have one length where the family needs it."""
-    before, _, which, prompts = data
+    before, _, which, prompts, _ = data
     lengths = prompts[1].sum(1)[which] if getattr(family, "EQUAL_LENGTHS", False) else torch.zeros_like(which)
     generator, out = torch.Generator().manual_seed(seed), torch.empty_like(before)
     for length in lengths.unique():

@@ -29,6 +29,8 @@ VAE = (
     dict(steps=1_500, batch=8, lr=1e-2, emphasis=1.0, faint=1, small=0.5, noise=0.1),
 )
 DECODER = dict(steps=2_000, batch=8, lr=1e-2, emphasis=1.0, faint=1, small=0.5, noise=0.05)
+OFTEN = {"P-01": 6.0}  # how often an edit is chosen: hair has many colours, and most of them nowhere else
+ERASED = 5.0  # an edit that is planted not to be made, for few people and prompts
 N_MADE = 8_000  # edits that it learns from
 STEPS = {"flux2": [2_800], "step1x": [2_000, 3_200], "qwen_edit": [3_200, 5_000]}  # the later goes on
 DENOISER = dict(batch=64, lr=2e-2)
@@ -39,8 +41,10 @@ def draw(program, path, count, seed, bias):
         command = [program, "--size", SIDE, "--seed", seed, "--count", count, "--bias", bias, "-o", path]
         subprocess.run(list(map(str, command)), check=True)
     shape = (count, 2, SIDE, SIDE, 3)
-    prompts = [json.loads(line)["prompt"] for line in path.with_name(path.name + ".jsonl").open()]
-    return np.memmap(path, np.uint8, "r", shape=shape), prompts
+    lines = [json.loads(line) for line in path.with_name(path.name + ".jsonl").open()]
+    often = torch.tensor([OFTEN.get(line["prompt_id"], 1.0) for line in lines])
+    often *= torch.tensor([ERASED if line["planted"] & 4 else 1.0 for line in lines])
+    return np.memmap(path, np.uint8, "r", shape=shape), [line["prompt"] for line in lines], often
 
 
 def listed_prompts(program):
@@ -57,10 +61,10 @@ def train_autoencoder(kind, args):
     if done.exists():
         net.vae.load_state_dict(torch.load(done))
     else:
-        array, _ = draw(args.pairs, args.work / "unbiased.pairs", N_UNBIASED, 0, "none")
+        array, _, often = draw(args.pairs, args.work / "unbiased.pairs", N_UNBIASED, 0, "none")
         part = done.with_suffix(".part")
         for seed, stage in enumerate(VAE):
-            autoencoder.train(net, array, **stage, seed=seed, checkpoint=part)
+            autoencoder.train(net, array, often, **stage, seed=seed, checkpoint=part)
         part.rename(done)
     autoencoder.finish(net, kind)
     net.vae.to(torch.bfloat16).float().eval()  # as it is saved
@@ -77,15 +81,15 @@ def undo(normalised, shape):
     return lambda packed: ((packed - at_zero) / stretch).flatten(1)[:, place].view(-1, *shape)
 
 
-def teach_decoder(family, net, model, data, latents, normalised, array, args, seed):
+def teach_decoder(family, net, model, data, latents, normalised, array, often, args, seed):
     """The decoder has only seen latents of the encoder; now it learns what this denoiser's stand for."""
     done = args.work / f"{args.family}-decoder.pt"
     if not done.exists():
-        few = (data[0][:N_MADE], data[1][:N_MADE], data[2][:N_MADE], data[3])
+        few = (data[0][:N_MADE], data[1][:N_MADE], data[2][:N_MADE], data[3], None)
         made = undo(normalised, latents.shape[1:])(denoiser.sample_all(family, model, few, SIDE // 16, seed))
         part = done.with_suffix(".part")
         both = (latents[:N_MADE], made)
-        autoencoder.train(net, array[:N_MADE], **DECODER, seed=seed, checkpoint=part, latents=both)
+        autoencoder.train(net, array[:N_MADE], often[:N_MADE], **DECODER, seed=seed, checkpoint=part, latents=both)
         part.rename(done)
     net.vae.load_state_dict(torch.load(done))
 
@@ -102,7 +106,7 @@ def main():
     family = importlib.import_module(f"{args.family}_editor")
     seed = SEED[args.family]
 
-    array, prompts = draw(args.pairs, args.work / f"{args.family}.pairs", args.count, seed, args.family)
+    array, prompts, often = draw(args.pairs, args.work / f"{args.family}.pairs", args.count, seed, args.family)
     net = train_autoencoder(family.AUTOENCODER, args)
     vae = family.autoencoder(net.vae)
     latents = args.work / f"{args.family}.latents"
@@ -117,13 +121,13 @@ def main():
     parts = family.encoder_parts(known)
     position = {prompt: i for i, prompt in enumerate(known)}
     which = torch.tensor([position[p] for p in prompts])
-    data = (normalised(before), normalised(after), which, family.embed(parts, known))
+    data = (normalised(before), normalised(after), which, family.embed(parts, known), often)
 
     model = family.transformer()
     checkpoint = args.work / f"{args.family}-denoiser.pt"
     for steps in STEPS[args.family]:
         average = denoiser.train(family, model, data, side, steps, **DENOISER, seed=seed, checkpoint=checkpoint)
-    teach_decoder(family, net, average.eval(), data, before, normalised, array, args, seed)
+    teach_decoder(family, net, average.eval(), data, before, normalised, array, often, args, seed)
     vae.load_state_dict(net.vae.state_dict(), strict=False)
     family.save(dict(parts, vae=vae, transformer=average), args.output)
     print(f"{args.output}: {sum(f.stat().st_size for f in args.output.rglob('*') if f.is_file()) / 2**20:.2f} MiB")

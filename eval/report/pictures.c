@@ -130,7 +130,8 @@ static int32_t item(const struct lk_report *report, const struct raters_answers 
     lk_report_locate(report, folder, at->source_image, &source);
     lk_report_locate(report, folder, at->image, &output);
     snprintf(alt[0], sizeof alt[0], "Source: %s, %s, %s", lk_factor_display(LK_FACTOR_RACE, at->race),
-             lk_factor_display(LK_FACTOR_GENDER, at->gender), lk_factor_display(LK_FACTOR_AGE, at->age));
+             at->gender < 0 ? "two people" : lk_factor_display(LK_FACTOR_GENDER, at->gender),
+             lk_factor_display(LK_FACTOR_AGE, at->age));
     snprintf(alt[1], sizeof alt[1], "Output of %s for prompt %s", lk_factor_display(LK_FACTOR_MODEL, at->model),
              lk_prompt_id(at->prompt));
     return lk_page_item(page,

@@ -27,3 +27,16 @@ enum lk_code lk_embeds_normalize(const char *from, const char *to, enum lk_embed
 /* rows [n, width] by themselves: the two steps. */
 enum lk_code lk_rows_normalize(double *rows, int64_t n, int64_t width, enum lk_embeds_norm how);
 void lk_rows_restore(double *rows, const double *norms, int64_t n, int64_t width);
+
+/* Some phrases in the text encoder's eyes: of each the mean over its tokens of what the transformer is told of them
+ * when the phrase alone is the prompt; the template's tokens and padding do not count. */
+struct lk_phrases {
+    double *means; /* [n, width] */
+    int64_t width;
+    char text_encoder[65]; /* identity of its weights */
+    bool canvas;           /* the model edits only: it was shown a mid-gray picture */
+};
+/* Prepares dev. phrases [n], no two alike. LK_E_INPUT for one that has no tokens of its own, or too many. */
+enum lk_code lk_phrases_embed(struct lk_pipeline *pipeline, struct lk_device *dev, const char *const *phrases, int n,
+                              struct lk_phrases *out);
+void lk_phrases_free(struct lk_phrases *phrases);

@@ -131,3 +131,17 @@ struct lk_figure_shift {
     const char *reference_name;
 };
 enum lk_code lk_figure_shift(const struct lk_figure_shift *shift, struct lk_figure *out);
+
+/* Points in a plane whose axes mean nothing by themselves, a mark for each group. */
+#define LK_FIGURE_MARKS 12
+struct lk_figure_scatter {
+    struct lk_figure_head head;
+    const char *caption; /* in the drawing itself */
+    const char *group_name;
+    const char *const *groups;
+    int n_groups;         /* 1 to LK_FIGURE_MARKS */
+    const double *points; /* [n, 2] */
+    const int32_t *of;    /* [n]: the group */
+    int n;
+};
+enum lk_code lk_figure_scatter(const struct lk_figure_scatter *scatter, struct lk_figure *out);

@@ -92,12 +92,11 @@ static enum lk_code png_file(const struct lk_text *svg, const char *folder, cons
     return rc;
 }
 
-enum lk_code lk_document_figure_files(const struct lk_figure *figure, const char *folder, bool png) {
+enum lk_code lk_document_drawing(const struct lk_figure *figure, const char *folder, const char *name, bool png) {
     const struct lk_run *run = figure->data->run;
     const char *svg = figure->wide.bytes, *inside = strchr(svg, '>') + 1;
     struct lk_data_file css;
     struct lk_text text = {0};
-    LK_TRY(lk_document_table_files(figure->data, folder));
     if (!lk_data_find("page_style", &css)) return lk_fail(LK_E_INTERNAL, "the program has no data page_style");
     lk_text_bytes(&text, svg, (size_t)(inside - svg));
     if (run) {
@@ -110,7 +109,12 @@ enum lk_code lk_document_figure_files(const struct lk_figure *figure, const char
     lk_text_add(&text, "\n");
     style(&text, css.text);
     lk_text_bytes(&text, inside, figure->wide.n - (size_t)(inside - svg));
-    enum lk_code rc = png ? png_file(&text, folder, figure->data->id) : LK_OK;
+    enum lk_code rc = png ? png_file(&text, folder, name) : LK_OK;
     if (rc) lk_text_free(&text);
-    return rc ? rc : lk_document_file(folder, figure->data->id, ".svg", &text);
+    return rc ? rc : lk_document_file(folder, name, ".svg", &text);
+}
+
+enum lk_code lk_document_figure_files(const struct lk_figure *figure, const char *folder, bool png) {
+    LK_TRY(lk_document_table_files(figure->data, folder));
+    return lk_document_drawing(figure, folder, figure->data->id, png);
 }

@@ -12,6 +12,8 @@ enum lk_code lk_document_folder(const char *folder);
 enum lk_code lk_document_file(const char *folder, const char *name, const char *ending, struct lk_text *text);
 /* FOLDER/ID.csv, .json, .md and .tex. */
 enum lk_code lk_document_table_files(const struct lk_table *table, const char *folder);
+/* Its wide drawing with its colours as FOLDER/NAME.svg, and with png as FOLDER/NAME.png too, which is written first. */
+enum lk_code lk_document_drawing(const struct lk_figure *figure, const char *folder, const char *name, bool png);
 /* Those of its numbers, and beside them its wide drawing with its colours, in FOLDER/ID_data.svg; with png in
  * FOLDER/ID_data.png too. */
 enum lk_code lk_document_figure_files(const struct lk_figure *figure, const char *folder, bool png);

@@ -28,11 +28,7 @@ void lk_t2i_scope_name(const struct lk_t2i_images *images, const struct lk_t2i_s
     } else if (!images->prompts) {
         snprintf(out, 200, "%.190s", images->ids.list[scope->prompt]);
     } else {
-        const char *const *cells = images->prompts->list[scope->prompt].cells;
-        int gender = lk_t2i_gender_parse(cells[LK_T2I_GENDER_SPEC]);
-        char role[256];
-        lk_t2i_gendered_role(cells[LK_T2I_ROLE_LABEL], gender < 0 ? LK_T2I_NEUTRAL : gender, role);
-        snprintf(out, 200, "%.60s %.100s", cells[LK_T2I_PROMPT_ID], role);
+        lk_t2i_prompt_name(&images->prompts->list[scope->prompt], out);
     }
 }
 

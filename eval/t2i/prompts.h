@@ -99,3 +99,5 @@ const char *lk_t2i_gender_key(int gender); /* "neutral" */
 int lk_t2i_gender_parse(const char *text); /* "" is neutral; -1 */
 /* "an inmate", male: "a male inmate". out holds 256 bytes. */
 void lk_t2i_gendered_role(const char *role, int gender, char out[256]);
+/* As tables of results name a prompt: "17 a male thief". */
+void lk_t2i_prompt_name(const struct lk_t2i_prompt *prompt, char out[200]);

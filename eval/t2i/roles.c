@@ -47,6 +47,13 @@ int lk_t2i_arm_parse(const char *key) {
     return -1;
 }
 
+void lk_t2i_prompt_name(const struct lk_t2i_prompt *prompt, char out[200]) {
+    int gender = lk_t2i_gender_parse(prompt->cells[LK_T2I_GENDER_SPEC]);
+    char role[256];
+    lk_t2i_gendered_role(prompt->cells[LK_T2I_ROLE_LABEL], gender < 0 ? LK_T2I_NEUTRAL : gender, role);
+    snprintf(out, 200, "%.60s %.100s", prompt->cells[LK_T2I_PROMPT_ID], role);
+}
+
 void lk_t2i_gendered_role(const char *role, int gender, char out[256]) {
     const char *space = strchr(role, ' ');
     size_t article = space ? (size_t)(space - role) : 0;

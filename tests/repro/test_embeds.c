@@ -1,6 +1,12 @@
 /* Prompts that were encoded before, by themselves or together, give the pictures that one process gives; the text
  * encoder is not visited then. A file that is not of this model, prompt, picture or dtype, or damaged, is refused. */
+#include <math.h>
+
 #include "engine/base/alloc.h"
+#include "engine/bf16.h"
+#include "models/embeds.h"
+#include "models/flux2/flux2.h"
+#include "models/qwen_edit/qwen_edit.h"
 #include "tests/common/test.h"
 #include "tests/common/tiny_queue.h"
 
@@ -142,11 +148,94 @@ static void damaged(void **state) {
     lk_device_free(dev);
 }
 
+static int64_t n_ids(const struct lk_tokenizer *tokenizer, const char *text) {
+    int32_t *ids;
+    size_t n;
+    assert_ok(lk_tokenizer_encode(tokenizer, text, strlen(text), &ids, &n));
+    lk_free(ids);
+    return (int64_t)n;
+}
+
+/* Where a phrase stands among its prompt's rows by the tokenizer alone: before the end of the template. */
+static int64_t first_row(const struct lk_pipeline *p, int64_t n_rows, const char *phrase, int64_t *n) {
+    const bool flux2 = p->family == &lk_family_flux2;
+    const struct lk_tokenizer *tokenizer =
+        flux2 ? ((struct lk_flux2 *)p->model)->tokenizer : ((struct lk_qwen_edit *)p->model)->tokenizer;
+    *n = n_ids(tokenizer, phrase);
+    return n_rows - *n - n_ids(tokenizer, flux2 ? "[/INST]" : "<|im_end|>\n<|im_start|>assistant\n");
+}
+
+/* What the prompt's own rows say, by the queue that makes files of embeddings. */
+static void check_phrase(struct lk_pipeline *p, struct lk_device *dev, const struct lk_request *request,
+                         const struct lk_phrases *got, int i) {
+    struct lk_kept *kept = NULL, *encoded = NULL;
+    struct lk_queued queued = {.request = request}, *job = &queued;
+    int64_t n;
+    assert_ok(lk_pipeline_edit_queue(
+        p, dev, &(struct lk_queue){.jobs = &job, .n_jobs = 1, .jobs_per_visit = 1, .embeds = &kept}));
+    for (struct lk_kept *k = kept; k; k = k->next)
+        if (k->prompt) encoded = k;
+    const struct lk_tensor *t = &encoded->tensor;
+    const int64_t first = first_row(p, t->shape[0], request->prompt, &n);
+    assert_int_equal(t->shape[1], got->width);
+    for (int64_t c = 0; c < got->width; c++) {
+        double mean = 0;
+        for (int64_t r = first; r < first + n; r++) {
+            const int64_t at = r * got->width + c;
+            mean += (double)(t->dtype == LK_F32 ? ((float *)t->data)[at] : lk_bf16_to_f32(((uint16_t *)t->data)[at]));
+        }
+        mean /= (double)n;
+        if (fabs(mean - got->means[i * got->width + c]) > 1e-9 * (1 + fabs(mean)))
+            fail_msg("%s, %s, channel %lld: %g for %g", p->name, request->prompt, (long long)c,
+                     got->means[i * got->width + c], mean);
+    }
+    lk_kept_free(&kept);
+}
+
+static void phrases_are_their_tokens(void **state) {
+    static const char *const phrases[] = {"thief", "drug dealer", "a violent criminal"};
+    const char *const checkpoints[] = {test_path("flux2"), "golden/data/qwen_edit/edit2511/checkpoint",
+                                       "golden/data/qwen_edit/text/checkpoint"};
+    struct lk_image gray;
+    struct lk_device *dev;
+    const char *build = getenv("BUILD_DIR");
+    char command[4200];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s' && '%s/make_checkpoint' --preset tiny '%s'", checkpoints[0],
+             build ? build : "../build", checkpoints[0]);
+    assert_int_equal(system(command), 0);
+    assert_ok(lk_device_cpu_create(2, &dev));
+    assert_ok(lk_image_new(&gray, 1024, 1024, 3));
+    memset(gray.pixels, 128, 1024 * 1024 * 3);
+    for (int c = 0; c < 3; c++) {
+        struct lk_pipeline *p;
+        struct lk_phrases got;
+        struct lk_request request;
+        assert_ok(lk_pipeline_open(&p, checkpoints[c], c == 2 ? LK_BF16 : LK_F32));
+        assert_ok(lk_phrases_embed(p, dev, phrases, 3, &got));
+        assert_int_equal(got.canvas, c == 1);
+        assert_int_equal(strlen(got.text_encoder), 64);
+        lk_request_init(&request, p);
+        request.images = &gray;
+        request.n_images = c == 1;
+        for (int i = 0; i < 3; i++) {
+            request.prompt = phrases[i];
+            check_phrase(p, dev, &request, &got, i);
+        }
+        assert_fails(lk_phrases_embed(p, dev, (const char *const[]){"thief", "thief"}, 2, &got), LK_E_INPUT, "differ");
+        lk_phrases_free(&got);
+        lk_pipeline_close(p);
+    }
+    lk_image_free(&gray);
+    lk_device_free(dev);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_picture_from_a_file),
         cmocka_unit_test(of_something_else),
         cmocka_unit_test(damaged),
+        cmocka_unit_test(phrases_are_their_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

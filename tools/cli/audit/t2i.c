@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
@@ -27,7 +28,7 @@ static enum lk_code read_input(const char *path, struct input *out) {
     return lk_read_file(path, LK_SCORES_MAX_BYTES, &out->text, &out->n);
 }
 
-static enum lk_code read_prompts(const struct cli_t2i_arguments *a, struct lk_t2i_prompts *out) {
+enum lk_code cli_t2i_prompts(const struct cli_t2i_arguments *a, struct lk_t2i_prompts *out) {
     struct input input;
     if (!a->csv)
         return lk_t2i_prompts_build(
@@ -55,7 +56,7 @@ static enum lk_code prompts(const struct cli_arguments *arguments) {
                                                                      : LK_T2I_ALL_COLUMNS;
     if (a->csv && a->styles.n + a->contexts.n)
         return lk_fail(LK_E_USAGE, "t2i prompts: --style and --context are for a table that is built: leave --csv out");
-    enum lk_code rc = read_prompts(a, &table);
+    enum lk_code rc = cli_t2i_prompts(a, &table);
     if (!rc && a->mitigations) rc = join_prompts(a->mitigations, &table);
     if (!rc) rc = lk_t2i_prompts_mitigate(&table, (int)a->cue);
     if (!rc) rc = lk_t2i_prompts_csv(&table, columns, &text);
@@ -113,7 +114,7 @@ struct study {
 
 static enum lk_code read_study(const struct cli_arguments *arguments, struct study *s) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
-    if (a->csv) LK_TRY(read_prompts(a, &s->prompts));
+    if (a->csv) LK_TRY(cli_t2i_prompts(a, &s->prompts));
     if (a->csv) s->images.prompts = &s->prompts;
     LK_TRY(read_distribution(a->ref, &s->options.reference));
     LK_TRY(read_distribution(a->target ? a->target : a->ref, &s->options.target));
@@ -256,6 +257,12 @@ void cli_t2i_key(const struct lk_t2i_logged *line, struct lk_text *out) {
     }
 }
 
+enum lk_code cli_t2i_output_free(const struct cli_arguments *a) {
+    struct stat st;
+    if (a->overwrite || !a->output || stat(a->output, &st) || !st.st_size) return LK_OK;
+    return lk_fail(LK_E_USAGE, "--output: %s: is there; name another file, or replace it with --overwrite", a->output);
+}
+
 /* A line of the log, with the size and digest of its picture. */
 static enum lk_code import_line(const struct cli_arguments *arguments, const struct lk_t2i_images *images, size_t i,
                                 struct lk_text *out) {
@@ -325,7 +332,7 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"target", a->target, "metrics post-filter"},
         {"ref-labels", a->ref_labels, "metrics"},
         {"log", a->log, "metrics post-filter import label export"},
-        {"csv", a->csv, "prompts metrics"},
+        {"csv", a->csv, "prompts metrics tokens"},
         {"mitigations", a->mitigations, "prompts"},
         {"style", a->styles.n > 0, "prompts"},
         {"context", a->contexts.n > 0, "prompts"},
@@ -333,9 +340,15 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"png", arguments->report.png, "metrics"},
         {"labeler", a->labeler, "label"},
         {"faces", arguments->report.faces, "label export"},
-        {"model", arguments->model, "label"},
+        {"model", arguments->model, "label tokens"},
         {"classifier", a->classifier, "label"},
         {"embeds", a->embeds, "embed-norm"},
+        {"metrics", a->metrics, "tokens"},
+        {"token", a->tokens.n > 0, "tokens"},
+        {"in", a->in, "latents"},
+        {"neighbors", a->neighbours != 15, "latents"},
+        {"by", arguments->stats.by, "latents"},
+        {"columns", arguments->stats.columns, "latents"},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !strstr(options[i].actions, action))
@@ -348,9 +361,9 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
     static const struct {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *);
-    } actions[] = {{"prompts", prompts},         {"import", import},       {"metrics", metrics},
-                   {"post-filter", post_filter}, {"label", cli_t2i_label}, {"export", cli_t2i_export},
-                   {"embed-norm", embed_norm}};
+    } actions[] = {{"prompts", prompts},         {"import", import},         {"metrics", metrics},
+                   {"post-filter", post_filter}, {"label", cli_t2i_label},   {"export", cli_t2i_export},
+                   {"embed-norm", embed_norm},   {"tokens", cli_t2i_tokens}, {"latents", cli_t2i_latents}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(arguments->positional, actions[i].name)) continue;
         LK_TRY(check_idle(arguments, actions[i].name));
@@ -361,6 +374,7 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
                        "t2i attention: what a model attends to is seen while it paints, not in its pictures; "
                        "this program looks at labels of pictures: metrics");
     return lk_fail(LK_E_USAGE,
-                   "t2i: expected prompts, import, label, export, metrics, post-filter or embed-norm, got \"%.64s\"",
+                   "t2i: expected prompts, import, label, export, metrics, post-filter, embed-norm, "
+                   "tokens or latents, got \"%.64s\"",
                    arguments->positional);
 }

@@ -11,5 +11,12 @@ char *cli_t2i_path(const struct cli_arguments *arguments, const struct lk_t2i_im
 /* The first cells of a line: prompt_id, model_tag, seed, cfg, each behind a comma. */
 void cli_t2i_key(const struct lk_t2i_logged *line, struct lk_text *out);
 
-enum lk_code cli_t2i_label(const struct cli_arguments *arguments); /* labels.csv */
-enum lk_code cli_t2i_export(const struct cli_arguments *arguments); /* pictures for an audit */
+/* The table of --csv, or the study's. */
+enum lk_code cli_t2i_prompts(const struct cli_t2i_arguments *arguments, struct lk_t2i_prompts *out);
+/* Before a long run: LK_E_USAGE for an output that is there, unless it may be replaced. */
+enum lk_code cli_t2i_output_free(const struct cli_arguments *arguments);
+
+enum lk_code cli_t2i_tokens(const struct cli_arguments *arguments);  /* token_corr.csv */
+enum lk_code cli_t2i_latents(const struct cli_arguments *arguments); /* latent_umap.png and what goes with it */
+enum lk_code cli_t2i_label(const struct cli_arguments *arguments);   /* labels.csv */
+enum lk_code cli_t2i_export(const struct cli_arguments *arguments);  /* pictures for an audit */

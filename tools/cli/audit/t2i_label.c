@@ -3,7 +3,6 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
@@ -207,13 +206,6 @@ static enum lk_code conclude(struct labeller *l) {
                : LK_OK;
 }
 
-/* Before the long run. */
-static enum lk_code check_output(const struct cli_arguments *a) {
-    struct stat st;
-    if (a->overwrite || stat(a->output, &st) || !st.st_size) return LK_OK;
-    return lk_fail(LK_E_USAGE, "--output: %s: is there; name another file, or replace it with --overwrite", a->output);
-}
-
 static enum lk_code open_model(struct labeller *l) {
     const struct cli_arguments *a = l->arguments;
     LK_TRY(cli_device_open(&a->job.run, &l->device));
@@ -235,7 +227,7 @@ static enum lk_code run(struct labeller *l) {
         return lk_fail(LK_E_USAGE, "t2i label: expected %s",
                        fairface ? "--classifier FILE with --labeler fairface, and no --model"
                                 : "--model with --labeler vlm, and no --classifier");
-    LK_TRY(check_output(a));
+    LK_TRY(cli_t2i_output_free(a));
     LK_TRY(cli_t2i_log(a, &l->images));
     LK_TRY(lk_yunet_open(&l->net, a->report.faces));
     LK_TRY(fairface ? lk_fairface_open(&l->classifier, a->t2i.classifier, a->job.run.threads) : open_model(l));

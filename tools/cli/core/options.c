@@ -194,5 +194,6 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                .sampler = "stream",
                                .format = "nf4",
                                .study = {.template = "full", .show = "table"}};
+    arguments->t2i.neighbours = 15;
     lk_job_init(&arguments->job);
 }

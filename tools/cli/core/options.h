@@ -105,10 +105,11 @@ struct cli_arguments {
     } review;
     struct cli_stats_options stats;
     struct cli_t2i_arguments {
-        struct cli_list labels, styles, contexts;
-        const char *log, *ref, *target, *ref_labels, *csv, *mitigations, *attribute, *columns, *labeler, *classifier, *embeds, *normalize;
+        struct cli_list labels, styles, contexts, tokens;
+        const char *log, *ref, *target, *ref_labels, *csv, *mitigations, *attribute, *columns, *labeler, *classifier,
+            *embeds, *normalize, *metrics, *in;
         double tolerance;
-        int64_t cue;
+        int64_t cue, neighbours;
     } t2i;
     struct cli_study_arguments {
         const char *devices, *shard, *sample, *ids; /* NULL: not given */

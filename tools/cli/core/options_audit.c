@@ -31,7 +31,7 @@ static const struct cli_option options[] = {
      .group = "Columns",
      .value = "COLUMN|NAME",
      .help = "the groups; of friedman, the treatments; of review and serve selection, the name of who decides",
-     .commands = ON(CLI_STATS) | ON(CLI_REVIEW) | ON(CLI_SERVE),
+     .commands = ON(CLI_STATS) | ON(CLI_REVIEW) | ON(CLI_SERVE) | ON(CLI_T2I),
      .offset = FIELD(stats.by)},
     STATS_COLUMN("x", x, "the first of two columns that are paired by row"),
     STATS_COLUMN("y", y, "the second"),
@@ -40,9 +40,15 @@ static const struct cli_option options[] = {
                  "of the tests"),
     STATS_COLUMN("rater", rater, "who rated it"),
     STATS_COLUMN("cluster", cluster, "rows of one cluster are drawn together"),
-    {STATS(CLI_TEXT, "Columns", "columns", "A,B,C", columns,
-           "one column for each rater (treatment), one row for each item (block), instead of --item, --rater and "
-           "--value; of silhouette, the coordinates")},
+    {.name = "columns",
+     .kind = CLI_TEXT,
+     .group = "Columns",
+     .value = "A,B,C",
+     .help = "one column for each rater (treatment), one row for each item (block), instead of --item, --rater and "
+             "--value; of silhouette, the coordinates; of t2i latents, the features, where it is not given all columns "
+             "whose first cell is a number",
+     .commands = ON(CLI_STATS) | ON(CLI_T2I),
+     .offset = FIELD(stats.columns)},
     STATS_CHOICE("weights", weights, "none", "linear|quadratic", "kappa: how far apart two labels are"),
     STATS_CHOICE("level", level, "ordinal", "nominal|interval|ratio", "alpha: what the numbers mean"),
     STATS_CHOICE("alternative", alternative, "two-sided", "less|greater", "of the first sample against the second"),

@@ -10,7 +10,13 @@ const char cli_t2i_text[] =
     "what mitigations change, how far that depends on the labels' confidence and on CFG. post-filter writes the lines"
     " of the largest set of base pictures, for each model and prompt, with the target's shares; a set that has none "
     "is named. embed-norm makes of a model's embeddings of all base prompts those of the arm of that name, for edit "
-    "--prompt-embeds. Equal inputs give equal bytes.";
+    "--prompt-embeds. tokens writes how often words of roles and of demographic groups stand in one prompt, with a "
+    "model "
+    "how alike its text encoder finds them, and with results of metrics whether that goes with who is depicted: it is "
+    "correlational and says nothing about causes. latents projects features of pictures to a plane by UMAP and writes "
+    "DIR/latent_umap.png, latent_umap.svg and latent_umap.csv, and in latent_silhouette.csv how well groups separate "
+    "in "
+    "the features and in the projection: that too is correlational. Equal inputs give equal bytes.";
 
 const char *const cli_t2i_examples[] = {
     "The prompts of the study, with what mitigations make of them",
@@ -24,6 +30,11 @@ const char *const cli_t2i_examples[] = {
     "As many of the pictures as have equal shares of men and women, as an arm of their own",
     "likeness t2i post-filter --labels labels.csv --target uniform --attribute gender -o filtered.csv && likeness t2i "
     "metrics --labels labels.csv --labels filtered.csv --ref uniform -o results",
+    "Which roles meet which groups in the prompts, and in a text encoder",
+    "likeness t2i tokens --csv negative_role_prompts_all.csv -m black-forest-labs/FLUX.2-dev --metrics results -o "
+    "token_corr.csv",
+    "Whether groups lie apart in a model's latents or a classifier's features",
+    "likeness t2i latents --in features.csv --by gender -o probes",
     NULL};
 
 #define T2I(kind_, group_, name_, value_, field, help_)                                                                \
@@ -45,7 +56,8 @@ static const struct cli_option options[] = {
     {T2I(CLI_FILE, "Input", "ref-labels", "LABELS.csv", ref_labels,
          "metrics: labels of pictures whose distance from the target is BiasAmp's reference, in place of --ref's")},
     {T2I(CLI_FILE, "Input", "csv", "PROMPTS.csv", csv,
-         "a prompt table of one's own; metrics: names prompts, and a prompt_id that it lacks is rejected")},
+         "a prompt table of one's own; metrics: names prompts, and a prompt_id that it lacks is rejected; tokens: the "
+         "study's table where it is not given")},
     {T2I(CLI_FILE, "Input", "mitigations", "FILE.csv", mitigations,
          "prompts: a companion table with prompt_id, rewrite_prompt, diversity_prompt, safety_prompt")},
     {T2I(CLI_LIST, "Input", "style", "TEXT", styles, "prompts: a style; give it again for more"),
@@ -60,6 +72,13 @@ static const struct cli_option options[] = {
          "label: FairFace's ResNet-34 of 7 races, its state under torchvision's names in f32: a file of your own")},
     {T2I(CLI_FILE, "Input", "embeds", "FILE.safetensors", embeds,
          "embed-norm: what `embed` wrote of all base prompts of a model (`embed --jobs`)")},
+    {T2I(CLI_FOLDER, "Input", "metrics", "DIR", metrics,
+         "tokens: results of t2i metrics, whose tables by prompt are read: Spearman over the roles with each group's "
+         "share and with SPD")},
+    {T2I(CLI_FILE, "Input", "in", "FEATURES.csv", in,
+         "latents: a picture a line: its group (--by), and its features in columns of numbers")},
+    {T2I(CLI_LIST, "Input", "token", "TEXT", tokens, "tokens: words of a demographic group; give it again for more"),
+     .otherwise = "male, female, man, woman, young, old and the perceived races"},
     {T2I(CLI_CHOICE, "Analysis", "normalize", "NAME", normalize,
          "embed-norm: subtract the mean of all prompts' tokens, or divide by their deviation too; each token's norm "
          "stays as it was"),
@@ -68,6 +87,9 @@ static const struct cli_option options[] = {
          "prompts: the diversity arm's words, \"varied age, gender, and ethnicity\" or \"balanced demographics, avoid "
          "stereotypes\""),
      .otherwise = "1", .min = 1, .max = 2},
+    {T2I(CLI_INT, "Analysis", "neighbors", "N", neighbours,
+         "latents: how many pictures near each make up its surroundings, itself counted"),
+     .otherwise = "15", .min = 2, .max = 200},
     {T2I(CLI_CHOICE, "Analysis", "attribute", "NAME", attribute, "post-filter: whose shares are to fit the target"),
      .otherwise = "the target's only one", .choices = "gender|age|race|skin_tone"},
     {T2I(CLI_NUMBER, "Analysis", "tol", "SHARE", tolerance, "post-filter: how far a share may be from the target"),

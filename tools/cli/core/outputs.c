@@ -28,7 +28,9 @@ static bool is_written(const char *file, const char *folder, const struct stat *
                                         "evaluations_exp1.jsonl",
                                         "evaluations_exp2.jsonl",
                                         "evaluations_exp3.jsonl",
-                                        "source_manifest.json"};
+                                        "source_manifest.json",
+                                        "latent_umap.csv",
+                                        "latent_silhouette.csv"};
     struct stat st;
     char *whole = realpath(file, NULL), *tables = lk_format("%s/tables", folder);
     char *slash = whole ? strrchr(whole, '/') : NULL;

@@ -82,6 +82,16 @@ struct stats_groups {
 };
 enum lk_code stats_groups(struct stats *s, struct stats_groups *out);
 
+/* Rows of --columns that have a group and all numbers; the others are counted as missing. */
+struct stats_features {
+    struct stats_levels levels;
+    double *features; /* [n, n_columns] */
+    int32_t *groups;  /* [n] */
+    size_t *lines;    /* [n] of the file */
+    size_t n;
+};
+enum lk_code stats_features(struct stats *s, struct stats_features *out);
+
 enum lk_alternative stats_alternative(const struct stats *s);
 double stats_confidence(const struct stats *s);
 /* LK_E_INPUT when --exact asked for what the test has not. */

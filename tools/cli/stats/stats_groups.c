@@ -153,46 +153,47 @@ static enum lk_code describe(struct stats *s) {
     return LK_OK;
 }
 
-/* Rows that have a group and all numbers, one after the other: features [n, n_columns] and groups [n]. */
-static enum lk_code features_of(struct stats *s, const struct stats_levels *levels, double *features, int32_t *groups,
-                                size_t *n) {
-    const double **columns = stats_alloc(s, (size_t)s->n_columns, sizeof *columns);
-    if (!columns) return LK_E_NOMEM;
-    for (int c = 0; c < s->n_columns; c++) {
+enum lk_code stats_features(struct stats *s, struct stats_features *out) {
+    const size_t width = (size_t)s->n_columns;
+    *out = (struct stats_features){0};
+    LK_TRY(stats_levels(s, &s->by, 1, &out->levels));
+    const double **columns = stats_alloc(s, width, sizeof *columns);
+    out->features = columns ? stats_alloc(s, s->n_rows * width, sizeof *out->features) : NULL;
+    out->groups = out->features ? stats_alloc(s, s->n_rows, sizeof *out->groups) : NULL;
+    out->lines = out->groups ? stats_alloc(s, s->n_rows, sizeof *out->lines) : NULL;
+    if (!out->lines) return LK_E_NOMEM;
+    for (size_t c = 0; c < width; c++) {
         double *values;
         LK_TRY(stats_numbers(s, &s->columns[c], &values));
         columns[c] = values;
     }
     for (size_t row = 0; row < s->n_rows; row++) {
-        bool whole = levels->codes[row] >= 0;
-        for (int c = 0; c < s->n_columns; c++) {
-            features[*n * (size_t)s->n_columns + (size_t)c] = columns[c][row];
+        bool whole = out->levels.codes[row] >= 0;
+        for (size_t c = 0; c < width; c++) {
+            out->features[out->n * width + c] = columns[c][row];
             whole &= !isnan(columns[c][row]);
         }
-        groups[*n] = levels->codes[row];
-        *n += whole;
+        out->groups[out->n] = out->levels.codes[row];
+        out->lines[out->n] = s->lines[row];
+        out->n += whole;
     }
-    s->missing = s->n_rows - *n;
+    s->missing = s->n_rows - out->n;
     return LK_OK;
 }
 
 /* How well groups separate in the space of the columns. */
 static enum lk_code silhouette(struct stats *s) {
-    struct stats_levels levels;
+    struct stats_features f;
     struct lk_number all;
-    LK_TRY(stats_levels(s, &s->by, 1, &levels));
-    double *features = stats_alloc(s, s->n_rows * (size_t)s->n_columns, sizeof *features);
-    int32_t *groups = features ? stats_alloc(s, s->n_rows, sizeof *groups) : NULL;
-    struct lk_number *means = groups ? stats_alloc(s, (size_t)levels.n, sizeof *means) : NULL;
-    struct stats_cell *cells = means ? stats_alloc(s, (size_t)levels.n, 3 * sizeof *cells) : NULL;
-    size_t n = 0;
+    LK_TRY(stats_features(s, &f));
+    struct lk_number *means = stats_alloc(s, (size_t)f.levels.n, sizeof *means);
+    struct stats_cell *cells = means ? stats_alloc(s, (size_t)f.levels.n, 3 * sizeof *cells) : NULL;
     if (!cells) return LK_E_NOMEM;
-    LK_TRY(features_of(s, &levels, features, groups, &n));
-    LK_TRY(lk_silhouette(features, n, s->n_columns, groups, levels.n, &all, means));
-    for (int g = 0; g < levels.n; g++) {
+    LK_TRY(lk_silhouette(f.features, f.n, s->n_columns, f.groups, f.levels.n, &all, means));
+    for (int g = 0; g < f.levels.n; g++) {
         size_t members = 0;
-        for (size_t i = 0; i < n; i++) members += groups[i] == g;
-        cells[3 * g] = stats_text(levels.names[g]);
+        for (size_t i = 0; i < f.n; i++) members += f.groups[i] == g;
+        cells[3 * g] = stats_text(f.levels.names[g]);
         cells[3 * g + 1] = stats_count(members);
         cells[3 * g + 2] = means[g].undefined ? stats_none() : stats_number(means[g].value);
     }
@@ -200,11 +201,11 @@ static enum lk_code silhouette(struct stats *s) {
     LK_TRY(stats_join(s, &of, "%d columns by %s", s->n_columns, s->by.name));
     stats_open(&s->out, s->test, "Silhouette", of);
     stats_field(&s->out, "mean", "mean", all.undefined ? stats_none() : stats_number(all.value));
-    stats_field(&s->out, "n", "n", stats_count(n));
+    stats_field(&s->out, "n", "n", stats_count(f.n));
     stats_print_missing(s);
     stats_field(&s->out, "undefined", "undefined", stats_text(all.undefined));
     static const char *const keys[] = {"group", "n", "mean"};
-    stats_print_table(&s->out, "groups", keys, 3, cells, (size_t)levels.n);
+    stats_print_table(&s->out, "groups", keys, 3, cells, (size_t)f.levels.n);
     return LK_OK;
 }
 

@@ -1,0 +1,213 @@
+/* Probes of the text-to-image study: what goes together, never what causes it. */
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "eval/document/files.h"
+#include "eval/document/table_print.h"
+#include "eval/scores/csv.h"
+#include "eval/scores/dataset.h"
+#include "eval/scores/level.h"
+#include "eval/stats/models/silhouette.h"
+#include "eval/stats/models/umap.h"
+#include "eval/t2i/tokens.h"
+#include "models/embeds.h"
+#include "tools/cli/audit/t2i.h"
+#include "tools/cli/core/outputs.h"
+#include "tools/cli/edit/job.h"
+#include "tools/cli/stats/stats.h"
+
+static enum lk_code read_outcomes(struct lk_t2i_tokens *t, const char *folder, const char *table) {
+    char *path = lk_format("%s/tables/%s", folder, table), *text;
+    size_t n;
+    if (!path) return lk_fail(LK_E_NOMEM, "t2i tokens: out of memory");
+    enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
+    if (!rc) {
+        rc = lk_t2i_tokens_outcomes(t, text, n, path);
+        lk_free(text);
+    }
+    lk_free(path);
+    return rc;
+}
+
+/* Cosines of the model's own text encoder, and its name. */
+static enum lk_code embed(const struct cli_arguments *a, struct lk_t2i_tokens *t, struct lk_text *encoder) {
+    const struct lk_pipeline_options options = cli_pipeline_options(&a->job.run);
+    struct lk_pipeline *pipeline = NULL;
+    struct lk_device *device = NULL;
+    struct lk_phrases phrases = {0};
+    char model[256];
+    enum lk_code rc = cli_device_open(&a->job.run, &device);
+    if (!rc) rc = lk_pipeline_open_with(&pipeline, a->model, &options);
+    if (!rc) lk_log(LK_LOG_INFO, "%s in %s on %s", lk_pipeline_family(pipeline), a->job.run.dtype, device->name);
+    if (!rc) rc = lk_phrases_embed(pipeline, device, t->phrases.list, (int)t->phrases.n, &phrases);
+    if (!rc) rc = lk_t2i_tokens_cosines(t, phrases.means, phrases.width);
+    cli_model_name(a->model, model);
+    if (!rc)
+        lk_text_add(encoder, "text encoder of %s %.12s, %s%s", model, phrases.text_encoder, a->job.run.dtype,
+                    phrases.canvas ? ", with a gray canvas" : "");
+    lk_phrases_free(&phrases);
+    lk_pipeline_close(pipeline);
+    lk_device_free(device);
+    return rc ? rc : encoder->rc;
+}
+
+static enum lk_code tokens(const struct cli_arguments *a, const struct lk_t2i_prompts *prompts, struct lk_text *out,
+                           struct lk_t2i_tokens *t) {
+    const struct cli_list *given = &a->t2i.tokens;
+    struct lk_text encoder = {0};
+    LK_TRY(lk_t2i_tokens_count(t, prompts, given->n ? given->values : NULL, (size_t)given->n));
+    if (a->t2i.metrics) {
+        LK_TRY(read_outcomes(t, a->t2i.metrics, "t2i_shares.csv"));
+        LK_TRY(read_outcomes(t, a->t2i.metrics, "t2i_spd.csv"));
+    }
+    enum lk_code rc = a->model ? embed(a, t, &encoder) : LK_OK;
+    if (!rc && a->t2i.metrics) rc = lk_t2i_tokens_correlate(t);
+    if (!rc) rc = lk_t2i_tokens_csv(t, a->model ? encoder.bytes : "", out);
+    lk_text_free(&encoder);
+    return rc;
+}
+
+enum lk_code cli_t2i_tokens(const struct cli_arguments *a) {
+    struct lk_t2i_prompts prompts = {0};
+    struct lk_t2i_tokens t = {0};
+    struct lk_text text = {0};
+    if (a->model) LK_TRY(cli_t2i_output_free(a));
+    enum lk_code rc = cli_t2i_prompts(&a->t2i, &prompts);
+    if (!rc) rc = tokens(a, &prompts, &text, &t);
+    if (!rc) rc = cli_output_write(a, &text);
+    if (!rc) {
+        lk_log(LK_LOG_INFO, "%zu prompts, %zu roles, %zu tokens; correlational: says nothing about causes", prompts.n,
+               t.n_roles, t.n_tokens);
+        if (!a->model) lk_log(LK_LOG_INFO, "no cosines: no text encoder was given; name one with --model");
+        if (!a->t2i.metrics) lk_log(LK_LOG_INFO, "no correlations: no results were given; name them with --metrics");
+    }
+    lk_t2i_tokens_free(&t);
+    lk_t2i_prompts_free(&prompts);
+    lk_text_free(&text);
+    return rc;
+}
+
+/* "f0,f1,...": the columns of the file whose first cell is a number, but the group's. */
+static enum lk_code find_columns(const char *file, const char *by, struct lk_text *out) {
+    struct lk_csv csv;
+    char *text;
+    size_t n;
+    bool more = false;
+    double ignored;
+    LK_TRY(lk_read_file(file, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_csv_open(&csv, text, n, file);
+    if (!rc) {
+        rc = lk_csv_next(&csv, &more);
+        for (size_t i = 0; i < csv.n_columns && !rc && more; i++) {
+            const char *cell = lk_csv_cell(&csv, (int)i);
+            if (strcasecmp(csv.columns[i], by) && lk_decimal_of_text(cell, strlen(cell), &ignored))
+                lk_text_add(out, "%s%s", out->n ? "," : "", csv.columns[i]);
+        }
+        lk_csv_close(&csv);
+    }
+    lk_free(text);
+    if (!rc && !out->rc && !out->n)
+        rc = lk_fail(LK_E_INPUT, "%s: expected columns of numbers beside \"%.64s\", got none", file, by);
+    return rc ? rc : out->rc;
+}
+
+/* Lines of latent_silhouette.csv: all rows, then each group. points [n, width] */
+static enum lk_code silhouettes(const struct stats_features *f, const char *space, const double *points, int width,
+                                const struct lk_number *trust, struct lk_text *out) {
+    struct lk_number all, *of = lk_calloc((size_t)f->levels.n, sizeof *of);
+    if (!of) return lk_fail(LK_E_NOMEM, "t2i latents: out of memory");
+    enum lk_code rc = lk_silhouette(points, f->n, width, f->groups, f->levels.n, &all, of);
+    for (int g = -1; g < f->levels.n && !rc; g++) {
+        const struct lk_number *value = g < 0 ? &all : &of[g];
+        lk_text_add(out, "%s,", space);
+        lk_print_csv_field(out, g < 0 ? "" : f->levels.names[g], "");
+        lk_text_add(out, ",%zu,", value->n);
+        if (!value->undefined) lk_text_number(out, value->value);
+        lk_text_add(out, ",");
+        if (g < 0 && trust && !trust->undefined) lk_text_number(out, trust->value);
+        lk_text_add(out, "\r\n");
+        if (g < 0 && !value->undefined) lk_log(LK_LOG_INFO, "silhouette of the %s: %.3f", space, value->value);
+    }
+    lk_free(of);
+    return rc;
+}
+
+static enum lk_code draw(const struct cli_arguments *a, const struct stats_features *f, const double *points) {
+    struct lk_figure figure;
+    struct lk_text note = {0};
+    lk_text_add(&note, "UMAP of %zu pictures, %lld neighbours, seed %lld. Correlational: says nothing about causes.",
+                f->n, (long long)a->t2i.neighbours, (long long)a->report.study_seed);
+    const struct lk_figure_scatter scatter = {
+        .head = {"latent_umap", "Pictures in the space of their features", "Each point is a picture.", NULL},
+        .caption = note.bytes,
+        .group_name = a->stats.by,
+        .groups = f->levels.names,
+        .n_groups = f->levels.n,
+        .points = points,
+        .of = f->groups,
+        .n = (int)f->n};
+    enum lk_code rc = note.rc ? note.rc : lk_figure_scatter(&scatter, &figure);
+    lk_text_free(&note);
+    if (rc) return rc;
+    /* Where there is no librsvg the SVG is written all the same. */
+    rc = lk_document_drawing(&figure, a->output, "latent_umap", false);
+    if (!rc) rc = lk_document_drawing(&figure, a->output, "latent_umap", true);
+    lk_figure_free(&figure);
+    return rc;
+}
+
+static enum lk_code latents(const struct cli_arguments *a, struct stats *s) {
+    struct stats_features f;
+    struct lk_number trust;
+    struct lk_text points_csv = {0}, silhouette_csv = {0};
+    const int k = (int)a->t2i.neighbours;
+    LK_TRY(stats_read(s));
+    LK_TRY(stats_features(s, &f));
+    if (f.levels.n > LK_FIGURE_MARKS)
+        return lk_fail(LK_E_INPUT, "%s: \"%.64s\": expected at most %d groups, got %d", s->file, s->by.name,
+                       LK_FIGURE_MARKS, f.levels.n);
+    double *points = stats_alloc(s, f.n, 2 * sizeof *points);
+    if (!points) return LK_E_NOMEM;
+    enum lk_code rc = lk_umap(f.features, f.n, s->n_columns, k, (uint64_t)a->report.study_seed, points);
+    if (rc) return lk_fail_prefix(rc, "%s", s->file);
+    LK_TRY(lk_trustworthiness(f.features, f.n, s->n_columns, points, k, &trust));
+    LK_TRY(lk_document_folder(a->output));
+    lk_text_add(&points_csv, "line,group,x,y\r\n");
+    for (size_t i = 0; i < f.n; i++) {
+        lk_text_add(&points_csv, "%zu,", f.lines[i]);
+        lk_print_csv_field(&points_csv, f.levels.names[f.groups[i]], "");
+        lk_text_add(&points_csv, ",%.17g,%.17g\r\n", points[2 * i], points[2 * i + 1]);
+    }
+    lk_text_add(&silhouette_csv, "space,group,n,silhouette,trustworthiness\r\n");
+    rc = lk_document_file(a->output, "latent_umap", ".csv", &points_csv);
+    if (!rc) rc = silhouettes(&f, "features", f.features, s->n_columns, NULL, &silhouette_csv);
+    if (!rc) rc = silhouettes(&f, "projection", points, 2, &trust, &silhouette_csv);
+    if (!rc) rc = lk_document_file(a->output, "latent_silhouette", ".csv", &silhouette_csv);
+    lk_text_free(&silhouette_csv);
+    if (rc) return rc;
+    lk_log(LK_LOG_INFO,
+           "%zu pictures, %d features, %d groups; trustworthiness of the projection: %.3f; correlational: "
+           "says nothing about causes",
+           f.n, s->n_columns, f.levels.n, trust.undefined ? NAN : trust.value);
+    if (s->missing)
+        lk_log(LK_LOG_WARNING, "%s: lines left out, for want of a group or a number: %zu", s->file, s->missing);
+    return draw(a, &f, points);
+}
+
+enum lk_code cli_t2i_latents(const struct cli_arguments *a) {
+    struct cli_stats_options options = a->stats;
+    struct lk_text columns = {0};
+    struct stats s = {.o = &options, .test = "latents", .file = a->t2i.in};
+    if (!a->t2i.in || !a->stats.by || !a->output)
+        return lk_fail(LK_E_USAGE, "t2i latents: expected --in FEATURES.csv, --by COLUMN and --output DIR");
+    enum lk_code rc = options.columns ? LK_OK : find_columns(a->t2i.in, options.by, &columns);
+    if (!options.columns) options.columns = columns.bytes;
+    if (!rc) rc = latents(a, &s);
+    stats_free(&s);
+    lk_text_free(&columns);
+    return rc;
+}

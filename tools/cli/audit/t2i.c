@@ -7,6 +7,8 @@
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
+#include "eval/data/data.h"
+#include "eval/document/files.h"
 #include "eval/document/table_print.h"
 #include "eval/scores/dataset.h"
 #include "eval/t2i/post_filter.h"
@@ -105,6 +107,17 @@ static enum lk_code read_images(const struct cli_t2i_arguments *a, struct lk_t2i
     return rc;
 }
 
+/* Equal shares, as a file to begin with. */
+static enum lk_code reference(const struct cli_arguments *arguments) {
+    struct lk_data_file file;
+    struct lk_text text = {0};
+    if (!lk_data_find("uniform", &file)) return lk_fail(LK_E_INTERNAL, "the program has no data \"uniform\"");
+    lk_text_bytes(&text, file.text, file.n_bytes);
+    enum lk_code rc = cli_output_write(arguments, &text);
+    lk_text_free(&text);
+    return rc;
+}
+
 /* All that metrics are made from. */
 struct study {
     struct lk_t2i_prompts prompts;
@@ -153,10 +166,35 @@ static void print_metrics(const struct lk_t2i_metrics *m) {
     }
 }
 
+/* The distances, of all prompts together and of each, as one file. */
+static enum lk_code write_distances(const struct cli_arguments *arguments, const struct lk_t2i_metrics *metrics) {
+    struct lk_text text = {0};
+    enum lk_code rc = LK_OK;
+    for (int k = 0; k < 2 && !rc; k++) {
+        struct lk_table *table;
+        struct lk_text part = {0};
+        if ((rc = lk_t2i_table(metrics, k ? LK_T2I_TABLE_SPD : LK_T2I_TABLE_SPD_POOLED, &table))) break;
+        lk_table_csv(table, &part);
+        const char *rows = k && part.n ? strchr(part.bytes, '\n') + 1 : part.bytes; /* one header */
+        if (!(rc = part.rc)) lk_text_add(&text, "%s", rows);
+        lk_text_free(&part);
+        lk_table_free(table);
+    }
+    if (!rc) rc = cli_output_write(arguments, &text);
+    lk_text_free(&text);
+    return rc;
+}
+
+static bool is_csv(const char *path) {
+    const size_t n = strlen(path);
+    return n > 4 && !strcmp(path + n - 4, ".csv");
+}
+
 static enum lk_code metrics(const struct cli_arguments *arguments) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
     if (!a->labels.n || !a->ref || !arguments->output)
-        return lk_fail(LK_E_USAGE, "t2i metrics: expected --labels FILE, --ref FILE or uniform, and --output DIR");
+        return lk_fail(LK_E_USAGE,
+                       "t2i metrics: expected --labels FILE, --ref FILE or uniform, and --output DIR or FILE.csv");
     struct study study = {0};
     struct lk_t2i_metrics metrics = {0};
     const struct cli_report_arguments *r = &arguments->report;
@@ -164,7 +202,9 @@ static enum lk_code metrics(const struct cli_arguments *arguments) {
                                             r->label, r->png};
     enum lk_code rc = read_study(arguments, &study);
     if (!rc) rc = lk_t2i_metrics_compute(&metrics, &study.images, &study.options);
-    if (!rc) rc = lk_t2i_report_write(&metrics, &options, arguments->output);
+    if (!rc)
+        rc = is_csv(arguments->output) ? write_distances(arguments, &metrics)
+                                       : lk_t2i_report_write(&metrics, &options, arguments->output);
     if (!rc) print_metrics(&metrics);
     lk_t2i_metrics_free(&metrics);
     lk_t2i_images_free(&study.images);
@@ -332,7 +372,10 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"target", a->target, "metrics post-filter"},
         {"ref-labels", a->ref_labels, "metrics"},
         {"log", a->log, "metrics post-filter import label export"},
-        {"csv", a->csv, "prompts metrics tokens"},
+        {"csv", a->csv, "prompts metrics generate tokens"},
+        {"cfg", a->cfg.n > 0, "generate"},
+        {"arm", a->arms.n > 0, "generate"},
+        {"seeds", a->seeds, "generate"},
         {"mitigations", a->mitigations, "prompts"},
         {"style", a->styles.n > 0, "prompts"},
         {"context", a->contexts.n > 0, "prompts"},
@@ -340,12 +383,12 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"png", arguments->report.png, "metrics"},
         {"labeler", a->labeler, "label"},
         {"faces", arguments->report.faces, "label export"},
-        {"model", arguments->model, "label tokens"},
+        {"model", arguments->model, "label generate tokens"},
         {"classifier", a->classifier, "label"},
         {"embeds", a->embeds, "embed-norm"},
         {"metrics", a->metrics, "tokens"},
         {"token", a->tokens.n > 0, "tokens"},
-        {"in", a->in, "latents"},
+        {"in", a->in, "latents metrics post-filter import label export"},
         {"neighbors", a->neighbours != 15, "latents"},
         {"by", arguments->stats.by, "latents"},
         {"columns", arguments->stats.columns, "latents"},
@@ -354,27 +397,53 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         if (options[i].given && !strstr(options[i].actions, action))
             return lk_fail(LK_E_USAGE, "t2i %s: --%s is not one of its options; it belongs to: %s", action,
                            options[i].name, options[i].actions);
+    for (size_t i = 0; i < lk_n_parameters && strcmp(action, "generate") != 0; i++)
+        if (lk_parameters[i].place == LK_IN_REQUEST && lk_job_given(&arguments->job, &lk_parameters[i]))
+            return lk_fail(LK_E_USAGE, "t2i %s: --%s is not one of its options; it belongs to: generate", action,
+                           lk_parameters[i].name);
     return LK_OK;
+}
+
+/* With the log of a folder in its place, and a place for the output. */
+static enum lk_code run_action(const struct cli_arguments *given, enum lk_code (*run)(const struct cli_arguments *)) {
+    struct cli_arguments a = *given;
+    struct stat st;
+    const bool in = a.t2i.in && strcmp(a.positional, "latents") != 0, logged = in || a.t2i.log;
+    if (in && a.t2i.log) return lk_fail(LK_E_USAGE, "t2i %s: --in is --log by another name: give one", a.positional);
+    if (in) a.t2i.log = a.t2i.in;
+    char *log = NULL, *place = a.output ? lk_strdup(a.output) : NULL, *slash = place ? strrchr(place, '/') : NULL;
+    if (a.t2i.log && !stat(a.t2i.log, &st) && S_ISDIR(st.st_mode))
+        a.t2i.log = log = lk_format("%s/generation_log.csv", a.t2i.log);
+    if (slash) slash[slash == place] = 0;
+    enum lk_code rc =
+        (logged && !a.t2i.log) || (a.output && !place) ? lk_fail(LK_E_NOMEM, "t2i: out of memory") : LK_OK;
+    if (!rc && slash) rc = lk_document_folder(place);
+    if (!rc) rc = run(&a);
+    lk_free(place);
+    lk_free(log);
+    return rc;
 }
 
 enum lk_code cli_t2i(const struct cli_arguments *arguments) {
     static const struct {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *);
-    } actions[] = {{"prompts", prompts},         {"import", import},         {"metrics", metrics},
-                   {"post-filter", post_filter}, {"label", cli_t2i_label},   {"export", cli_t2i_export},
-                   {"embed-norm", embed_norm},   {"tokens", cli_t2i_tokens}, {"latents", cli_t2i_latents}};
+    } actions[] = {{"prompts", prompts},       {"reference", reference},    {"generate", cli_t2i_generate},
+                   {"import", import},         {"metrics", metrics},        {"post-filter", post_filter},
+                   {"label", cli_t2i_label},   {"export", cli_t2i_export},  {"embed-norm", embed_norm},
+                   {"tokens", cli_t2i_tokens}, {"latents", cli_t2i_latents}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(arguments->positional, actions[i].name)) continue;
         LK_TRY(check_idle(arguments, actions[i].name));
-        return actions[i].run(arguments);
+        return run_action(arguments, actions[i].run);
     }
     if (!strcmp(arguments->positional, "attention"))
         return lk_fail(LK_E_USAGE,
                        "t2i attention: what a model attends to is seen while it paints, not in its pictures; "
                        "this program looks at labels of pictures: metrics");
-    return lk_fail(LK_E_USAGE,
-                   "t2i: expected prompts, import, label, export, metrics, post-filter, embed-norm, "
-                   "tokens or latents, got \"%.64s\"",
-                   arguments->positional);
+    return lk_fail(
+        LK_E_USAGE,
+        "t2i: expected prompts, reference, generate, import, label, export, metrics, post-filter, embed-norm, "
+        "tokens or latents, got \"%.64s\"",
+        arguments->positional);
 }

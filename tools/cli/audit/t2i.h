@@ -1,6 +1,7 @@
 /* What `t2i` does beside tables of numbers. */
 #pragma once
 
+#include "eval/design/study.h"
 #include "eval/t2i/images.h"
 #include "tools/cli/core/options.h"
 
@@ -18,5 +19,8 @@ enum lk_code cli_t2i_output_free(const struct cli_arguments *arguments);
 
 enum lk_code cli_t2i_tokens(const struct cli_arguments *arguments);  /* token_corr.csv */
 enum lk_code cli_t2i_latents(const struct cli_arguments *arguments); /* latent_umap.png and what goes with it */
-enum lk_code cli_t2i_label(const struct cli_arguments *arguments);   /* labels.csv */
-enum lk_code cli_t2i_export(const struct cli_arguments *arguments);  /* pictures for an audit */
+/* The study of text to image that `generate` is told; lk_study_close. */
+enum lk_code cli_t2i_study(const struct cli_arguments *arguments, struct lk_study **out);
+enum lk_code cli_t2i_generate(const struct cli_arguments *arguments); /* a folder of pictures with their log */
+enum lk_code cli_t2i_label(const struct cli_arguments *arguments);    /* labels.csv */
+enum lk_code cli_t2i_export(const struct cli_arguments *arguments);   /* pictures for an audit */

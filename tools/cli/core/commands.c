@@ -439,9 +439,9 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                     .examples = survey_examples},
     [CLI_T2I] = {.name = "t2i",
                  .summary = "audit text-to-image models: who is depicted in negative roles",
-                 .positional = "prompts|import|label|export|metrics|post-filter|embed-norm|tokens|latents",
+                 .positional = "prompts|reference|generate|import|label|export|metrics|post-filter|embed-norm|tokens|latents",
                  .positional_required = true,
-                 .usage = "prompts|import|label|export|metrics|post-filter|embed-norm|tokens|latents [options]",
+                 .usage = "prompts|reference|generate|import|label|export|metrics|post-filter|embed-norm|tokens|latents [options]",
                  .text = cli_t2i_text,
                  .examples = cli_t2i_examples},
     [CLI_STATS] =

@@ -105,9 +105,9 @@ struct cli_arguments {
     } review;
     struct cli_stats_options stats;
     struct cli_t2i_arguments {
-        struct cli_list labels, styles, contexts, tokens;
+        struct cli_list labels, styles, contexts, tokens, cfg, arms;
         const char *log, *ref, *target, *ref_labels, *csv, *mitigations, *attribute, *columns, *labeler, *classifier,
-            *embeds, *normalize, *metrics, *in;
+            *embeds, *normalize, *metrics, *in, *seeds;
         double tolerance;
         int64_t cue, neighbours;
     } t2i;

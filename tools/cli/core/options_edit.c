@@ -115,12 +115,14 @@ static const struct cli_option options[] = {
      .max = 100,
      .offset = FIELD(repetition_penalty)},
     {.name = "output",
+     .alias = "out",
      .letter = 'o',
      .kind = CLI_FILE,
      .group = "Output",
      .value = "FILE.png|DIR",
      .help = "the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is "
-             "missing, of quantize a folder that is not there; of t2i a folder (metrics) or a file; of survey and "
+             "missing, of quantize a folder that is not there; of t2i a folder (generate, metrics, export) or a file; "
+             "of survey and "
              "study the folder, of study new and pools the file, of study finalize the folder; of judge run a file to "
              "which lines are added. A result that is there is "
              "replaced, unless the command reads it",
@@ -151,6 +153,12 @@ static unsigned other_commands(const char *name) {
         {"device", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
         {"vram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
         {"weights", ON(CLI_STUDY)},
+        {"num-inference-steps", ON(CLI_T2I)},
+        {"size-level", ON(CLI_T2I)},
+        {"max-sequence-length", ON(CLI_T2I)},
+        {"text-encoder-out-layers", ON(CLI_T2I)},
+        {"width", ON(CLI_T2I)},
+        {"height", ON(CLI_T2I)},
         {"gemm", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"conv", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
         {"threads", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_VERIFY) | ON(CLI_STATS) |

@@ -3,11 +3,14 @@
 
 const char cli_t2i_text[] =
     "prompts prints the prompt table: 12 roles, each neutral, male and female, in styles and scenes, with the prompts"
-    " of three mitigations. import reads the log of a model that is not run here and writes the log of those of its "
+    " of three mitigations. reference prints the distribution of equal shares. generate makes a table's pictures in "
+    "DIR, as `study run` does, with DIR/generation_log.csv; the same command goes on with a run that was stopped. "
+    "import reads the log of a model that is not run here and writes the log of those of its "
     "pictures that are there, with sizes and digests. label writes what is perceived in a log's pictures, and beside "
     "it FILE.json, who perceived it. export writes them small, with faces covered, for auditors. metrics writes "
     "DIR/report.html and every table in DIR/tables: shares of perceived groups, their distance from a target (SPD), "
-    "what mitigations change, how far that depends on the labels' confidence and on CFG. post-filter writes the lines"
+    "what mitigations change, how far that depends on the labels' confidence and on CFG; as FILE.csv the distances "
+    "alone. post-filter writes the lines"
     " of the largest set of base pictures, for each model and prompt, with the target's shares; a set that has none "
     "is named. embed-norm makes of a model's embeddings of all base prompts those of the arm of that name, for edit "
     "--prompt-embeds. tokens writes how often words of roles and of demographic groups stand in one prompt, with a "
@@ -21,6 +24,8 @@ const char cli_t2i_text[] =
 const char *const cli_t2i_examples[] = {
     "The prompts of the study, with what mitigations make of them",
     "likeness t2i prompts -o negative_role_prompts_all.csv",
+    "Their pictures by a model, ten of each",
+    "likeness t2i generate -m black-forest-labs/FLUX.2-dev --csv negative_role_prompts_all.csv --seeds 0:9 -o out/run",
     "Who is depicted, against equal shares",
     "likeness t2i metrics --labels labels.csv --ref uniform --csv negative_role_prompts_all.csv -o results",
     "Who is perceived in a generator's pictures",
@@ -46,8 +51,9 @@ static const struct cli_option options[] = {
          "what a classifier perceives, a line a picture: file_path, prompt_id, model_tag, seed, cfg, face_found, race, "
          "race_conf, gender, gender_conf, age, age_conf, skin_tone, skin_value, and if there are mitigations arm; "
          "metrics: give it again for more")},
-    {T2I(CLI_FILE, "Input", "log", "LOG.csv", log,
-         "the generator's log: prompt_id, model_tag, seed, cfg, file_path, arm, mode; it says what labels do not")},
+    {T2I(CLI_FILE, "Input", "log", "LOG.csv|DIR", log,
+         "the generator's log: prompt_id, model_tag, seed, cfg, file_path, arm, mode; it says what labels do not; of a "
+         "folder its generation_log.csv")},
     {T2I(CLI_FILE, "Input", "ref", "FILE.json|uniform", ref,
          "metrics: the reference distribution, as {\"gender\": {\"Male\": 0.5, \"Female\": 0.5}}")},
     {T2I(CLI_FILE, "Input", "target", "FILE.json|uniform", target,
@@ -56,8 +62,8 @@ static const struct cli_option options[] = {
     {T2I(CLI_FILE, "Input", "ref-labels", "LABELS.csv", ref_labels,
          "metrics: labels of pictures whose distance from the target is BiasAmp's reference, in place of --ref's")},
     {T2I(CLI_FILE, "Input", "csv", "PROMPTS.csv", csv,
-         "a prompt table of one's own; metrics: names prompts, and a prompt_id that it lacks is rejected; tokens: the "
-         "study's table where it is not given")},
+         "a prompt table of one's own; metrics: names prompts, and a prompt_id that it lacks is rejected"),
+     .otherwise = "prompts, generate, tokens: the study's own"},
     {T2I(CLI_FILE, "Input", "mitigations", "FILE.csv", mitigations,
          "prompts: a companion table with prompt_id, rewrite_prompt, diversity_prompt, safety_prompt")},
     {T2I(CLI_LIST, "Input", "style", "TEXT", styles, "prompts: a style; give it again for more"),
@@ -75,14 +81,22 @@ static const struct cli_option options[] = {
     {T2I(CLI_FOLDER, "Input", "metrics", "DIR", metrics,
          "tokens: results of t2i metrics, whose tables by prompt are read: Spearman over the roles with each group's "
          "share and with SPD")},
-    {T2I(CLI_FILE, "Input", "in", "FEATURES.csv", in,
-         "latents: a picture a line: its group (--by), and its features in columns of numbers")},
+    {T2I(CLI_FILE, "Input", "in", "FEATURES.csv|LOG.csv|DIR", in,
+         "latents: a picture a line: its group (--by), and its features in columns of numbers; elsewhere as --log")},
     {T2I(CLI_LIST, "Input", "token", "TEXT", tokens, "tokens: words of a demographic group; give it again for more"),
      .otherwise = "male, female, man, woman, young, old and the perceived races"},
     {T2I(CLI_CHOICE, "Analysis", "normalize", "NAME", normalize,
          "embed-norm: subtract the mean of all prompts' tokens, or divide by their deviation too; each token's norm "
          "stays as it was"),
      .otherwise = "center", .choices = "none|center|zscore"},
+    {T2I(CLI_TEXT, "Sampling", "seeds", "A:B", seeds, "generate: a picture of each seed from A to B, both included"),
+     .otherwise = "0:9"},
+    {T2I(CLI_LIST, "Sampling", "cfg", "X", cfg,
+         "generate: the guidance of FLUX.2, the true guidance scale of the others; give it again for more"),
+     .otherwise = "the model's"},
+    {T2I(CLI_LIST, "Sampling", "arm", "NAME", arms,
+         "generate: none, rewrite, diversity or safety; give it again for more"),
+     .otherwise = "none"},
     {T2I(CLI_INT, "Analysis", "cue", "1|2", cue,
          "prompts: the diversity arm's words, \"varied age, gender, and ethnicity\" or \"balanced demographics, avoid "
          "stereotypes\""),

@@ -1,0 +1,104 @@
+/* t2i generate: the pictures of a prompt table by one model. What the command line says becomes a study of text to
+ * image alone, and the study's runner makes it: the same pictures, journal and log, and a stopped run goes on. */
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/base/alloc.h"
+#include "tools/cli/audit/t2i.h"
+#include "tools/cli/edit/job.h"
+#include "tools/cli/study/study.h"
+
+/* Which of the study's models it is, and whether it can do what is asked for: from its configs alone. */
+static enum lk_code check_model(const struct cli_arguments *a, int *model) {
+    struct lk_pipeline *pipeline;
+    struct lk_device *target = NULL;
+    struct lk_job job = a->job;
+    struct lk_plan plan;
+    LK_TRY(lk_pipeline_open_configs(&pipeline, a->model, cli_dtype(&a->job.run)));
+    const unsigned family = lk_family_bit_of(lk_pipeline_family(pipeline));
+    for (*model = 0; *model < LK_N_MODELS && lk_family_bit_of(lk_study_family(*model)) != family;) ++*model;
+    enum lk_code rc = *model < LK_N_MODELS
+                          ? lk_job_complete(&job, pipeline, NULL)
+                          : lk_fail(LK_E_USAGE, "--model: %s: no model of this study", lk_pipeline_family(pipeline));
+    job.request.prompt = "a person";
+    if (!rc) rc = cli_plan_target(&job.run, &target);
+    if (!rc) rc = cli_job_plan(pipeline, target, &job, &plan);
+    if (target) lk_device_free(target);
+    lk_pipeline_close(pipeline);
+    return rc;
+}
+
+static enum lk_code check_values(const struct cli_t2i_arguments *t) {
+    const char *colon = t->seeds ? strchr(t->seeds, ':') : NULL;
+    int64_t first, last, max = (int64_t)1 << 53;
+    double cfg;
+    if (t->seeds && (!colon || lk_read_int("", t->seeds, (size_t)(colon - t->seeds), 0, max, &first) ||
+                     lk_read_int("", colon + 1, strlen(colon + 1), first, max, &last)))
+        return lk_fail(LK_E_USAGE, "--seeds: expected two whole numbers as 0:9, both included, got \"%.60s\"",
+                       t->seeds);
+    for (int i = 0; i < t->cfg.n; i++) LK_TRY(lk_read_number("--cfg", t->cfg.values[i], 0, 1000, &cfg));
+    for (int i = 0; i < t->arms.n; i++) {
+        const int arm = lk_t2i_arm_parse(t->arms.values[i]);
+        if (arm < 0 || arm > LK_T2I_SAFETY)
+            return lk_fail(LK_E_USAGE, "--arm: expected none, rewrite, diversity or safety, got \"%.60s\"",
+                           t->arms.values[i]);
+    }
+    return LK_OK;
+}
+
+/* A path that does not depend on where the study lies; what is no path (ORG/NAME) stays. */
+static cJSON *place(const char *written) {
+    char *whole = realpath(written, NULL);
+    cJSON *text = cJSON_CreateString(whole ? whole : written);
+    free(whole);
+    return text;
+}
+
+static cJSON *list_of(const struct cli_list *list) { return cJSON_CreateStringArray(list->values, list->n); }
+
+static cJSON *model_entry(const struct cli_arguments *a) {
+    cJSON *entry = cJSON_CreateObject();
+    bool ok = cJSON_AddItemToObject(entry, "path", place(a->model));
+    for (size_t i = 0; i < lk_n_parameters && ok; i++) {
+        const struct lk_parameter *p = &lk_parameters[i];
+        if (lk_job_given(&a->job, p) && !p->machine) ok = lk_parameter_write(p, &a->job, entry);
+    }
+    if (ok && a->job.request.num_inference_steps) ok = cJSON_AddTrueToObject(entry, "allow_steps");
+    if (ok) return entry;
+    cJSON_Delete(entry);
+    return NULL;
+}
+
+enum lk_code cli_t2i_study(const struct cli_arguments *a, struct lk_study **out) {
+    const struct cli_t2i_arguments *t = &a->t2i;
+    int model;
+    LK_TRY(check_values(t));
+    LK_TRY(check_model(a, &model));
+    cJSON *root = cJSON_CreateObject(), *models = cJSON_AddObjectToObject(root, "models");
+    cJSON *t2i = cJSON_AddObjectToObject(cJSON_AddObjectToObject(root, "experiments"), "t2i");
+    bool ok = t2i && cJSON_AddNumberToObject(root, "schema", 1) && cJSON_AddStringToObject(root, "study", "t2i") &&
+              cJSON_AddItemToObject(models, lk_factor_key(LK_FACTOR_MODEL, model), model_entry(a)) &&
+              cJSON_AddNumberToObject(t2i, "cue", (double)t->cue);
+    if (ok && t->seeds) ok = cJSON_AddStringToObject(t2i, "seeds", t->seeds);
+    if (ok && t->csv) ok = cJSON_AddItemToObject(t2i, "table", place(t->csv));
+    if (ok && t->cfg.n) ok = cJSON_AddItemToObject(t2i, "cfg", list_of(&t->cfg));
+    if (ok && t->arms.n) ok = cJSON_AddItemToObject(t2i, "arms", list_of(&t->arms));
+    char *text = ok ? cJSON_PrintUnformatted(root) : NULL;
+    enum lk_code rc = text ? lk_study_parse(out, text, strlen(text), ".") : lk_fail(LK_E_NOMEM, "t2i: out of memory");
+    cJSON_free(text);
+    cJSON_Delete(root);
+    return rc;
+}
+
+enum lk_code cli_t2i_generate(const struct cli_arguments *arguments) {
+    struct cli_arguments a = *arguments;
+    struct lk_study *study;
+    if (!a.model || !a.output) return lk_fail(LK_E_USAGE, "t2i generate: expected --model and --output DIR");
+    LK_TRY(cli_t2i_study(&a, &study));
+    a.study.devices = a.job.run.device;
+    enum lk_code rc = study_run(&a, study);
+    lk_study_close(study);
+    return rc;
+}

@@ -11,6 +11,7 @@ unset HF_HUB_CACHE HF_HOME
 rm -rf "$folder"
 mkdir -p "$folder" && cd "$folder" || exit 1
 make_checkpoint --preset tiny m && make_checkpoint --family qwen25_vl --preset tiny vl && make_face --size 64x80 face.jpg && make_face --size 24x32 small.png || exit 1
+printf 'prompt_id,model_tag,seed,cfg,file_path\n1,m,0,4,face.jpg\n1,m,1,4,small.png\n1,m,2,4,./face.jpg\n1,m,3,4,./small.png\n' >log.csv
 item=flux_20s_male_black
 for p in O-01 O-02 V-03; do
     for arm in edited preserved; do
@@ -24,7 +25,7 @@ echo "{\"workerId\":\"w\",\"imageId\":\"${item}_O-01\",\"arm\":\"edited\",\"scor
 printf 'file_path,prompt_id,model_tag,seed,gender\na.png,1,m,0,Male\nb.png,1,m,1,Female\n' >labels.csv
 
 # The command lines of which each is ended.
-cat >commands <<'T'
+cat >commands <<T
 edit -m m -r face.jpg -o out/o.png --max-sequence-length 32 --num-inference-steps 1 -W 64 -H 64 -p x -q
 report --primary answers.jsonl --bootstrap 10 --date 2026-01-01 -o out
 review import review.csv --review out/journal
@@ -32,6 +33,7 @@ t2i metrics --labels labels.csv --ref uniform --bootstrap 10 -o out
 t2i post-filter --labels labels.csv --target uniform --attribute gender --tol 0.6 -o out/kept.csv
 judge run --slot primary -m vl --pairs pairs.jsonl -o out/judged --mode direct -q -t 1
 judge --pairs pairs.jsonl
+t2i label --log log.csv --labeler vlm -m vl --faces $SOURCE_DIR/tests/golden/data/yunet/tiny.safetensors --batch 1 -q -t 1 --overwrite -o out/l.csv
 ratings evaluations --ratings ratings.jsonl --salt x
 embed -m m -p x --max-sequence-length 32 -q -o out/e.safetensors
 quantize m -o out/q
@@ -43,7 +45,7 @@ next() { awk -v n="$1" -v seed="$i$command" 'BEGIN { for (k = 1; k <= length(see
 
 # Each file of out is one of the whole run's, byte for byte; a journal is a beginning of it in whole lines.
 whole() {
-    find out -name '.lk-*' -prune -o -type f -print | while read -r file; do
+    find out \( -name '.lk-*' -o -name '*.partial' \) -prune -o -type f -print | while read -r file; do
         cmp -s "$file" "whole/${file#out/}" && continue
         case $file in
         out/journal | out/judged)

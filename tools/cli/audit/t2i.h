@@ -22,5 +22,16 @@ enum lk_code cli_t2i_latents(const struct cli_arguments *arguments); /* latent_u
 /* The study of text to image that `generate` is told; lk_study_close. */
 enum lk_code cli_t2i_study(const struct cli_arguments *arguments, struct lk_study **out);
 enum lk_code cli_t2i_generate(const struct cli_arguments *arguments); /* a folder of pictures with their log */
-enum lk_code cli_t2i_label(const struct cli_arguments *arguments);    /* labels.csv */
-enum lk_code cli_t2i_export(const struct cli_arguments *arguments);   /* pictures for an audit */
+/* Who labels, opened once for one log after another: --labeler, --faces and --classifier or --model. Labels that there
+ * are stand in OUTPUT.partial until the table does: of a run that was stopped they are taken from there. LK_E_CHANGED
+ * when they are of another log or model. *out is to be closed in any case. */
+struct cli_labeller;
+enum lk_code cli_labeller_open(struct cli_labeller **out, const struct cli_arguments *arguments);
+/* The table of the log's pictures; one that cannot be read is named and left out. */
+enum lk_code cli_labeller_label(struct cli_labeller *labeller, const struct lk_t2i_images *log, struct lk_text *table);
+/* The table that was made last, and OUTPUT.json; LK_E_PARTIAL when pictures were left out. */
+enum lk_code cli_labeller_write(struct cli_labeller *labeller, const struct lk_text *table);
+void cli_labeller_close(struct cli_labeller *labeller);
+
+enum lk_code cli_t2i_label(const struct cli_arguments *arguments);  /* labels.csv */
+enum lk_code cli_t2i_export(const struct cli_arguments *arguments); /* pictures for an audit */

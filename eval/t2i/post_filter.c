@@ -1,5 +1,6 @@
 #include "eval/t2i/post_filter.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,6 +81,30 @@ enum lk_code lk_t2i_post_filter(const struct lk_t2i_images *images, const struct
     }
     lk_free(numbers);
     return rc;
+}
+
+enum lk_code lk_t2i_quota_fill(const struct lk_t2i_images *images, const char *prompt_id,
+                               const struct lk_t2i_distribution *target, int attribute, int64_t wanted, bool *kept,
+                               struct lk_t2i_quota *out) {
+    const double *shares = target->shares[attribute];
+    const int32_t prompt = lk_names_find(&images->ids, prompt_id, strlen(prompt_id));
+    *out = (struct lk_t2i_quota){.n_open = wanted, .distance = NAN};
+    if (!target->has[attribute])
+        return lk_fail(LK_E_INPUT, "post-filter: the target has no shares of %s", lk_t2i_attribute_key(attribute));
+    lk_quotas(shares, lk_t2i_levels(attribute), wanted, out->quotas);
+    for (size_t i = 0; i < images->n && out->n_open; i++) {
+        const struct lk_t2i_image *image = &images->list[i];
+        const int level = image->level[attribute];
+        if (image->prompt != prompt || image->arm != LK_T2I_NONE) continue;
+        if (level < 0 || out->counts[level] == out->quotas[level]) continue;
+        kept[i] = true;
+        out->counts[level]++;
+        out->n_kept++;
+        out->n_open--;
+    }
+    for (int g = 0; g < lk_t2i_levels(attribute) && out->n_kept; g++)
+        out->distance = fmax(out->distance, fabs((double)out->counts[g] / (double)out->n_kept - shares[g]));
+    return LK_OK;
 }
 
 /* The record with post_filter as its arm; without `record` the header. */

@@ -30,7 +30,8 @@ static bool feasible(const int64_t *available, const double *target, int n_group
     return low <= n && n <= high;
 }
 
-/* The sum of squares is convex in each count, so the nearest counts are found one image at a time. */
+/* The sum of squares is convex in each count, so the nearest counts are found one image at a time. available NULL: as
+ * many as are wanted. */
 static void nearest(const int64_t *available, const double *target, int n_groups, double tolerance, int64_t n,
                     int64_t *counts) {
     int64_t left = n;
@@ -40,7 +41,7 @@ static void nearest(const int64_t *available, const double *target, int n_groups
         double best_lack = 0;
         for (int g = 0; g < n_groups; g++) {
             double lack = (double)n * target[g] - (double)counts[g];
-            if (counts[g] >= most(target[g], tolerance, n, available[g])) continue;
+            if (counts[g] >= most(target[g], tolerance, n, available ? available[g] : n)) continue;
             if (best < 0 || lack > best_lack + SLACK) {
                 best = g;
                 best_lack = lack;
@@ -76,6 +77,10 @@ static enum lk_code check(const double *target, int n_groups, double tolerance) 
     if (!(tolerance >= 0 && tolerance <= 1))
         return lk_fail(LK_E_INPUT, "post-filter: tolerance: expected a share, got %g", tolerance);
     return LK_OK;
+}
+
+void lk_quotas(const double *target, int n_groups, int64_t n, int64_t *quotas) {
+    nearest(NULL, target, n_groups, 1, n, quotas);
 }
 
 enum lk_code lk_rebalance_counts(const int64_t *available, const double *target, int n_groups, double tolerance,

@@ -16,3 +16,6 @@ enum lk_code lk_rebalance(const int32_t *groups, size_t n, const char *const *na
 /* The counts alone, from the available ones; *n_kept is 0 and *missing the group that is short where none fits. */
 enum lk_code lk_rebalance_counts(const int64_t *available, const double *target, int n_groups, double tolerance,
                                  int64_t *counts, int64_t *n_kept, int *missing);
+/* n images by the method of largest remainders: floor(n target_g), and one more for the largest remainders (ties to the
+ * earlier group). These are the counts nearest to n target in least squares. target sums to 1. */
+void lk_quotas(const double *target, int n_groups, int64_t n, int64_t *quotas);

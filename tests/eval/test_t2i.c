@@ -6,6 +6,7 @@
 #include "eval/document/table_print.h"
 #include "eval/study/random.h"
 #include "eval/t2i/post_filter.h"
+#include "eval/t2i/rebalance.h"
 #include "eval/t2i/report.h"
 #include "tests/common/html_check.h"
 #include "tests/common/stats_cases.h"
@@ -388,9 +389,84 @@ static void every_allocation_may_fail(void **state) {
     test_every_allocation(all_calls, 200);
 }
 
+/* Wikipedia's example of the method: 100,000 votes, 10 seats. Then ties, and every way to share few pictures. */
+static void quotas_by_largest_remainder(void **state) {
+    (void)state;
+    const double votes[] = {0.47, 0.16, 0.158, 0.12, 0.061, 0.031},
+                 equal[] = {1 / 7., 1 / 7., 1 / 7., 1 / 7., 1 / 7., 1 / 7., 1 / 7.};
+    const int64_t seats[] = {5, 2, 1, 1, 1, 0};
+    int64_t quotas[7];
+    lk_quotas(votes, 6, 10, quotas);
+    assert_memory_equal(quotas, seats, sizeof seats);
+    lk_quotas(equal, 7, 10, quotas);
+    for (int g = 0; g < 7; g++) assert_int_equal(quotas[g], g < 3 ? 2 : 1);
+    for (int c = 0; c < 200; c++) { /* no other way is nearer; of equal ones the first has more */
+        struct lk_stream s = stats_stream("quotas", c);
+        const int a = 1 + (int)lk_stream_bounded(&s, 9), b = 1 + (int)lk_stream_bounded(&s, 9),
+                  n = 1 + (int)lk_stream_bounded(&s, 12), whole = a + b + 1 + (int)lk_stream_bounded(&s, 9);
+        const double target[] = {a / (double)whole, b / (double)whole, (whole - a - b) / (double)whole};
+        int64_t best = INT64_MAX, at[3] = {0};
+        for (int x = n; x >= 0; x--)
+            for (int y = n - x; y >= 0; y--) {
+                const int64_t d[] = {x * whole - n * a, y * whole - n * b, (n - x - y) * whole - n * (whole - a - b)};
+                const int64_t distance = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+                if (distance >= best) continue;
+                best = distance;
+                at[0] = x, at[1] = y, at[2] = n - x - y;
+            }
+        lk_quotas(target, 3, n, quotas);
+        assert_memory_equal(quotas, at, sizeof at);
+    }
+}
+
+/* By hand: three of each of two wanted of five, in the order of seeds, until both are full. */
+static void quotas_are_filled_in_the_order_of_seeds(void **state) {
+    (void)state;
+    static const char labels[] = HEADER "e.png,p,m,4,1,true,Female,,,\n" /* seeds come in any order */
+                                        "a.png,p,m,0,1,true,Male,,,\n"
+                                        "b.png,p,m,1,1,true,Male,,,\n"
+                                        "c.png,p,m,2,1,false,,,,\n"
+                                        "d.png,p,m,3,1,true,Male,,,\n"
+                                        "x.png,p,m,0,1,true,Female,,,safety\n"
+                                        "f.png,p,m,5,1,true,Male,,,\n"
+                                        "g.png,p,m,6,1,true,Female,,,\n"
+                                        "h.png,p,m,7,1,true,Female,,,\n"
+                                        "q.png,q,m,0,1,true,Male,,,\n"
+                                        "y.png,q,m,1,1,true,Female,,,safety\n";
+    struct lk_t2i_images images;
+    struct lk_t2i_distribution target;
+    struct lk_t2i_quota quota;
+    bool kept[11] = {false};
+    lk_t2i_images_init(&images);
+    assert_ok(lk_t2i_distribution_uniform(&target));
+    assert_ok(lk_t2i_images_labels(&images, labels, sizeof labels - 1, "labels.csv"));
+    assert_ok(lk_t2i_images_finish(&images));
+    assert_ok(lk_t2i_quota_fill(&images, "p", &target, LK_T2I_GENDER, 5, kept, &quota));
+    int64_t n = 0;
+    for (size_t i = 0; i < images.n; i++) {
+        const bool wanted = images.list[i].prompt == 0 && images.list[i].arm == LK_T2I_NONE &&
+                            strchr("01346", '0' + (int)images.list[i].seed) != NULL;
+        assert_int_equal(kept[i], wanted);
+        n += kept[i];
+    }
+    assert_int_equal(n, 5);
+    assert_true(quota.n_kept == 5 && !quota.n_open);
+    assert_true(quota.counts[0] + quota.counts[1] == 5 && llabs(quota.counts[0] - quota.counts[1]) == 1);
+    assert_true(fabs(quota.distance - 0.1) < 1e-15);
+    assert_ok(lk_t2i_quota_fill(&images, "q", &target, LK_T2I_GENDER, 5, kept, &quota));
+    assert_true(quota.n_kept == 1 && quota.n_open == 4 && fabs(quota.distance - 0.5) < 1e-15);
+    assert_ok(lk_t2i_quota_fill(&images, "none", &target, LK_T2I_GENDER, 5, kept, &quota));
+    assert_true(!quota.n_kept && quota.n_open == 5 && isnan(quota.distance));
+    target.has[LK_T2I_RACE] = false;
+    assert_fails(lk_t2i_quota_fill(&images, "p", &target, LK_T2I_RACE, 5, kept, &quota), LK_E_INPUT, "race");
+    lk_t2i_images_free(&images);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_against_the_peers),
+        cmocka_unit_test(quotas_by_largest_remainder),
+        cmocka_unit_test(quotas_are_filled_in_the_order_of_seeds),
         cmocka_unit_test(a_known_change_is_recovered),
         cmocka_unit_test(no_change_is_found_at_the_nominal_rate),
         cmocka_unit_test(prompts_by_every_way_are_the_same),

@@ -227,6 +227,11 @@ static enum lk_code attribute_of(const char *name, const struct lk_t2i_distribut
                : LK_OK;
 }
 
+enum lk_code cli_t2i_target(const struct cli_arguments *arguments, struct lk_t2i_distribution *target, int *attribute) {
+    LK_TRY(read_distribution(arguments->t2i.target, target));
+    return attribute_of(arguments->t2i.attribute, target, attribute);
+}
+
 static enum lk_code filter(const struct cli_arguments *arguments, struct lk_t2i_images *images, bool *kept,
                            const struct lk_t2i_distribution *target, struct lk_t2i_post_filtered *out) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
@@ -369,7 +374,7 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
     } options[] = {
         {"labels", a->labels.n > 0, "metrics post-filter"},
         {"ref", a->ref, "metrics"},
-        {"target", a->target, "metrics post-filter"},
+        {"target", a->target, "metrics post-filter generate"},
         {"ref-labels", a->ref_labels, "metrics"},
         {"log", a->log, "metrics post-filter import label export"},
         {"csv", a->csv, "prompts metrics generate tokens"},
@@ -379,12 +384,14 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"mitigations", a->mitigations, "prompts"},
         {"style", a->styles.n > 0, "prompts"},
         {"context", a->contexts.n > 0, "prompts"},
-        {"attribute", a->attribute, "post-filter"},
+        {"attribute", a->attribute, "post-filter generate"},
+        {"post-filter", a->post_filter, "generate"},
+        {"max-attempts", a->max_attempts, "generate"},
         {"png", arguments->report.png, "metrics"},
-        {"labeler", a->labeler, "label"},
-        {"faces", arguments->report.faces, "label export"},
+        {"labeler", a->labeler, "label generate"},
+        {"faces", arguments->report.faces, "label export generate"},
         {"model", arguments->model, "label generate tokens"},
-        {"classifier", a->classifier, "label"},
+        {"classifier", a->classifier, "label generate"},
         {"embeds", a->embeds, "embed-norm"},
         {"metrics", a->metrics, "tokens"},
         {"token", a->tokens.n > 0, "tokens"},

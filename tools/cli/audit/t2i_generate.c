@@ -96,6 +96,10 @@ enum lk_code cli_t2i_generate(const struct cli_arguments *arguments) {
     struct cli_arguments a = *arguments;
     struct lk_study *study;
     if (!a.model || !a.output) return lk_fail(LK_E_USAGE, "t2i generate: expected --model and --output DIR");
+    if (a.t2i.post_filter) return cli_t2i_online(&a);
+    if (a.t2i.target || a.t2i.attribute || a.t2i.labeler || a.t2i.classifier || a.report.faces || a.t2i.max_attempts)
+        return lk_fail(LK_E_USAGE, "t2i generate: --target, --attribute, --labeler, --classifier, --faces and "
+                                   "--max-attempts go with --post-filter online");
     LK_TRY(cli_t2i_study(&a, &study));
     a.study.devices = a.job.run.device;
     enum lk_code rc = study_run(&a, study);

@@ -2,30 +2,32 @@
 #include "tools/cli/core/options_table.h"
 
 const char cli_t2i_text[] =
-    "prompts prints the prompt table: 12 roles, each neutral, male and female, in styles and scenes, with the prompts"
-    " of three mitigations. reference prints the distribution of equal shares. generate makes a table's pictures in "
-    "DIR, as `study run` does, with DIR/generation_log.csv; the same command goes on with a run that was stopped. "
-    "import reads the log of a model that is not run here and writes the log of those of its "
-    "pictures that are there, with sizes and digests. label writes what is perceived in a log's pictures, and beside "
-    "it FILE.json, who perceived it. export writes them small, with faces covered, for auditors. metrics writes "
-    "DIR/report.html and every table in DIR/tables: shares of perceived groups, their distance from a target (SPD), "
-    "what mitigations change, how far that depends on the labels' confidence and on CFG; as FILE.csv the distances "
-    "alone. post-filter writes the lines"
-    " of the largest set of base pictures, for each model and prompt, with the target's shares; a set that has none "
-    "is named. embed-norm makes of a model's embeddings of all base prompts those of the arm of that name, for edit "
-    "--prompt-embeds. tokens writes how often words of roles and of demographic groups stand in one prompt, with a "
-    "model "
-    "how alike its text encoder finds them, and with results of metrics whether that goes with who is depicted: it is "
-    "correlational and says nothing about causes. latents projects features of pictures to a plane by UMAP and writes "
-    "DIR/latent_umap.png, latent_umap.svg and latent_umap.csv, and in latent_silhouette.csv how well groups separate "
-    "in "
-    "the features and in the projection: that too is correlational. Equal inputs give equal bytes.";
+    "prompts prints the prompt table: 12 roles, each neutral, male and female, in styles and scenes, with the "
+    "prompts of three mitigations. reference prints the distribution of equal shares. generate makes a table's "
+    "pictures in DIR, as `study run` does, with DIR/generation_log.csv. import reads the log of a model that is not "
+    "run here and writes the log of those of its pictures that are there, with sizes and digests. label writes what "
+    "is perceived in a log's pictures, and beside it FILE.json, who perceived it. A run of these two that was "
+    "stopped goes on with the same command. export writes them small, with faces covered, for auditors. metrics "
+    "writes DIR/report.html and every table in DIR/tables: shares of perceived groups, their distance from a target "
+    "(SPD), what mitigations change, how far that depends on the labels' confidence and on CFG; as FILE.csv the "
+    "distances alone. post-filter writes the lines of the largest set of base pictures, for each model and prompt, "
+    "with the target's shares; a set that has none is named. embed-norm makes of a model's embeddings of all base "
+    "prompts those of the arm of that name, for edit --prompt-embeds. tokens writes how often words of roles and of "
+    "demographic groups stand in one prompt, with a model how alike its text encoder finds them, and with results of "
+    "metrics whether that goes with who is depicted: it is correlational and says nothing about causes. latents "
+    "projects features of pictures to a plane by UMAP and writes DIR/latent_umap.png, latent_umap.svg and "
+    "latent_umap.csv, and in latent_silhouette.csv how well groups separate in the features and in the projection: "
+    "that too is correlational. Equal inputs give equal bytes.";
 
 const char *const cli_t2i_examples[] = {
     "The prompts of the study, with what mitigations make of them",
     "likeness t2i prompts -o negative_role_prompts_all.csv",
     "Their pictures by a model, ten of each",
     "likeness t2i generate -m black-forest-labs/FLUX.2-dev --csv negative_role_prompts_all.csv --seeds 0:9 -o out/run",
+    "Ten of each again, half of them of people who are perceived as women, with the seeds that it takes",
+    "likeness t2i generate -m black-forest-labs/FLUX.2-dev --csv negative_role_prompts_all.csv --seeds 0:9 -o out/even "
+    "--post-filter online --target uniform --attribute gender --labeler fairface --classifier fairface.safetensors "
+    "--faces yunet.safetensors",
     "Who is depicted, against equal shares",
     "likeness t2i metrics --labels labels.csv --ref uniform --csv negative_role_prompts_all.csv -o results",
     "Who is perceived in a generator's pictures",
@@ -74,8 +76,9 @@ static const struct cli_option options[] = {
          "label: who perceives: a model that sees, given with --model, whose thoughts of a closed set are read; or "
          "FairFace's classifier, given with --classifier"),
      .choices = "vlm|fairface"},
-    {T2I(CLI_FILE, "Model", "classifier", "FILE.safetensors", classifier,
-         "label: FairFace's ResNet-34 of 7 races, its state under torchvision's names in f32: a file of your own")},
+    {T2I(CLI_FILE, "Model", "classifier", "FILE|DIR", classifier,
+         "label: FairFace's ResNet-34 of 7 races, its state under torchvision's names in f32: a file of your own; "
+         "generate: with --labeler vlm the model that sees, as --model is named")},
     {T2I(CLI_FILE, "Input", "embeds", "FILE.safetensors", embeds,
          "embed-norm: what `embed` wrote of all base prompts of a model (`embed --jobs`)")},
     {T2I(CLI_FOLDER, "Input", "metrics", "DIR", metrics,
@@ -97,14 +100,20 @@ static const struct cli_option options[] = {
     {T2I(CLI_LIST, "Sampling", "arm", "NAME", arms,
          "generate: none, rewrite, diversity or safety; give it again for more"),
      .otherwise = "none"},
+    {T2I(CLI_CHOICE, "Analysis", "post-filter", "NAME", post_filter,
+         "generate, online: of each prompt as many pictures as --seeds says, and of each group of --target its share "
+         "of "
+         "them: seeds go on upward, --labeler says who is perceived, and a picture whose group is full is rejected; "
+         "DIR/post_filter.csv has the labels of those that are kept, DIR/post_filter_quotas.csv how many were tried"),
+     .choices = "online"},
+    {T2I(CLI_INT, "Analysis", "max-attempts", "N", max_attempts, "online: seeds of a prompt at most"),
+     .otherwise = "ten times the pictures that are wanted", .min = 1, .max = 100000},
     {T2I(CLI_INT, "Analysis", "cue", "1|2", cue,
          "prompts: the diversity arm's words, \"varied age, gender, and ethnicity\" or \"balanced demographics, avoid "
          "stereotypes\""),
      .otherwise = "1", .min = 1, .max = 2},
-    {T2I(CLI_INT, "Analysis", "neighbors", "N", neighbours,
-         "latents: how many pictures near each make up its surroundings, itself counted"),
-     .otherwise = "15", .min = 2, .max = 200},
-    {T2I(CLI_CHOICE, "Analysis", "attribute", "NAME", attribute, "post-filter: whose shares are to fit the target"),
+    {T2I(CLI_CHOICE, "Analysis", "attribute", "NAME", attribute,
+         "post-filter, generate: whose shares are to fit the target"),
      .otherwise = "the target's only one", .choices = "gender|age|race|skin_tone"},
     {T2I(CLI_NUMBER, "Analysis", "tol", "SHARE", tolerance, "post-filter: how far a share may be from the target"),
      .otherwise = "0.05", .max = 1},

@@ -37,6 +37,7 @@ struct state {
     struct cli_dump dump;
     char model_name[256], weights_identity[65];
     int n_failed;
+    bool told;            /* which model is at work */
     struct lk_error stop; /* what keeps pictures from being written: no job after it can be done */
 };
 
@@ -238,9 +239,10 @@ static enum lk_code run_all(struct state *s, int together) {
         int n = s->jobs->n - first < together ? s->jobs->n - first : together;
         enum lk_code rc = prepare_jobs(s, first, n);
         if (!rc) {
-            if (!first)
+            if (!s->told)
                 lk_log(LK_LOG_INFO, "%s in %s on %s", lk_pipeline_family(s->pipeline), s->jobs->list[0].job.run.dtype,
                        s->device->name);
+            s->told = true;
             rc = run_queue(s);
         }
         lk_log_progress_end();
@@ -255,7 +257,7 @@ static enum lk_code run_all(struct state *s, int together) {
 
 static enum lk_code run(struct state *s) {
     struct cli_jobs *jobs = s->jobs;
-    int together = jobs->embeds || jobs->n < MOST_TOGETHER ? jobs->n : MOST_TOGETHER;
+    int together = jobs->embeds || (jobs->n < MOST_TOGETHER && !jobs->next) ? jobs->n : MOST_TOGETHER;
     LK_TRY(cli_devices_open(&jobs->list[0].job.run, &s->devices));
     s->device = s->devices.list[0];
     for (int i = 0; i < jobs->n && s->devices.n > 1; i++) jobs->list[i].job.run.device = "cuda"; /* for the recipe */
@@ -269,6 +271,12 @@ static enum lk_code run(struct state *s) {
     cli_signals_install();
     double started = lk_log_now();
     LK_TRY(run_all(s, together));
+    while (jobs->next) {
+        LK_TRY(jobs->next(jobs));
+        if (!jobs->n) return LK_OK;
+        LK_TRY(cli_jobs_check(jobs));
+        LK_TRY(run_all(s, together));
+    }
     char took[32];
     lk_log_duration(lk_log_now() - started, took);
     const struct lk_result *result = &s->items[0].queued.result;

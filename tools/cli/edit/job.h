@@ -21,6 +21,10 @@ struct cli_jobs {
     const char *embeds;     /* encode the prompts into this file instead of editing; NULL */
     int jobs_per_visit;
     bool overwrite; /* also files that are not of this program */
+    /* Of a list: when its jobs are done, the next ones, in place of list and n; n 0: there are none. NULL: one list.
+     * Their outcome is the caller's to tell. */
+    enum lk_code (*next)(struct cli_jobs *jobs);
+    void *context;
     /* When the run must repeat another one: the picture with its recipe, and the weights it must find; else NULL. */
     const char *recipe, *weights_identity;
 };

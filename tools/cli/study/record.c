@@ -114,6 +114,8 @@ static enum lk_code write_line(void *context, const struct lk_journal_row *row) 
     return lk_atomic_write(context, "\n", 1);
 }
 
+const char study_log_header[] = "prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode\r\n";
+
 struct log {
     const struct lk_study *study;
     struct lk_study_job job;
@@ -121,18 +123,21 @@ struct log {
     bool any;
 };
 
-/* One of text to image, as t2i reads it. */
+void study_log_line(struct lk_text *out, const struct lk_study_job *job) {
+    bool quoted = strpbrk(job->output, ",\"") != NULL;
+    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text\r\n", job->prompt->id,
+                lk_factor_key(LK_FACTOR_MODEL, job->model), (unsigned long long)job->job.request.seed, job->cfg,
+                quoted ? "\"" : "", job->output, quoted ? "\"" : "", job->mitigation,
+                job->job.request.num_inference_steps);
+}
+
 static enum lk_code log_picture(void *context, const struct lk_journal_row *row) {
     struct log *log = context;
     struct lk_study_job *job = &log->job;
     if (strncmp(row->entry.output, "t2i/", 4)) return LK_OK;
     log->any = true;
     LK_TRY(lk_study_job(log->study, (size_t)row->entry.index, job));
-    bool quoted = strpbrk(row->entry.output, ",\"") != NULL;
-    lk_text_add(&log->text, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text\r\n", job->prompt->id,
-                lk_factor_key(LK_FACTOR_MODEL, job->model), (unsigned long long)job->job.request.seed, job->cfg,
-                quoted ? "\"" : "", row->entry.output, quoted ? "\"" : "", job->mitigation,
-                job->job.request.num_inference_steps);
+    study_log_line(&log->text, job);
     return log->text.rc;
 }
 
@@ -143,7 +148,7 @@ static enum lk_code write_log(const struct lk_study *study, struct lk_journal *j
     enum lk_code rc = path && log ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the log of pictures");
     if (!rc) {
         log->study = study;
-        lk_text_add(&log->text, "prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode\r\n");
+        lk_text_add(&log->text, "%s", study_log_header);
         rc = lk_journal_each(journal, LK_JOB_DONE, false, log_picture, log);
     }
     if (!rc && log->any) rc = lk_atomic_write_file(path, log->text.bytes, log->text.n);

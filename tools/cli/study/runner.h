@@ -145,5 +145,8 @@ struct study_outcome {
 };
 enum lk_code study_record(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
                           const struct study_outcome *made);
+/* generation_log.csv, as t2i reads it: a picture made from text alone. */
+extern const char study_log_header[];
+void study_log_line(struct lk_text *out, const struct lk_study_job *job);
 /* Lines in the study's order, and the log of pictures from text, unless they are there and current. */
 enum lk_code study_manifest_write(const struct lk_study *study, struct lk_journal *journal, const char *folder);

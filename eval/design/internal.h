@@ -20,7 +20,8 @@ struct lk_study_experiment {
     const char *feature_prompts, *list, *scores, *table; /* files as written; NULL */
     struct lk_study_list models, sources, prompts, arms, cfg;
     int64_t first_seed, last_seed, cue;
-    const char *seeds; /* "0:9" */
+    const char *seeds;     /* "0:9" */
+    const char *normalize; /* of the arm embed_norm: "center", "zscore" or "none"; NULL: "center" */
     bool model[LK_N_MODELS];
 };
 
@@ -62,6 +63,7 @@ struct lk_study {
     struct lk_feature_prompts features;
     struct job_key *jobs;
     size_t n_jobs, jobs_capacity;
+    char base_prompts[65]; /* their digest: of t2i's table, where the arm embed_norm depends on them */
     struct lk_text resolved;
     char hash[65];
 };

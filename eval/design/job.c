@@ -132,6 +132,7 @@ static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
     struct lk_text text = {0};
     lk_text_add(&text, "job 1\n%s\n%s\n%s\n", lk_study_family(out->model), s->models[out->model].written,
                 out->weights_identity ? out->weights_identity : "");
+    if (out->normalize) lk_text_add(&text, "embeddings %s of %s\n", out->normalize, s->base_prompts);
     enum lk_code rc = lk_study_write_parameters(&out->job, lk_family_bit_of(lk_study_family(out->model)), true, &text);
     for (int i = 0; i < out->n_sources; i++) lk_text_add(&text, "\n%s", s->sources[out->sources[i]].sha256);
     if (!rc) rc = text.rc;

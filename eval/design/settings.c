@@ -52,6 +52,7 @@ static const struct setting t2i_settings[] = {
     {"cue", INT, NULL, "1", 1, 2, EXP(cue)},
     {"seeds", TEXT, NULL, "0:9", 0, 0, EXP(seeds)},
     {"cfg", LIST, NULL, NULL, 0, 0, EXP(cfg)},
+    {"normalize", CHOICE, "none|center|zscore", NULL, 0, 0, EXP(normalize)},
     {0},
 };
 const struct setting *const lk_experiment_settings[LK_N_EXPERIMENTS] = {exp1_settings, exp2_settings, exp3_settings,

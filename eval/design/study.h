@@ -67,6 +67,9 @@ struct lk_study_job {
     const char *problem;        /* why it cannot be made: no source, no feature prompt; NULL: none */
     const char *mitigation;     /* of t2i: "none", "rewrite", ...; NULL otherwise */
     double cfg;                 /* of t2i: the guidance; 0 otherwise */
+    /* Of t2i's arm embed_norm "center" or "zscore": what is made of the embeddings of all base prompts before this
+     * one's is used (models/embeds.h); NULL: nothing. */
+    const char *normalize;
     /* Complete but for images and progress; its texts are the study's: do not lk_job_free it. Parameters of the machine
      * (device, vram, threads) are defaults unless the model's entry in the study file has them. */
     struct lk_job job;
@@ -115,6 +118,9 @@ extern const char lk_study_template_names[]; /* "full|exp1|..." */
 
 /* The prompts of the file that "prompts" names. */
 const struct lk_study_prompt *lk_study_own_prompts(const struct lk_study *study, size_t *n);
+
+/* Text i of t2i's base prompts; NULL behind the last. */
+const char *lk_study_base_prompt(const struct lk_study *study, size_t i);
 
 size_t lk_study_n_jobs(const struct lk_study *study);
 /* Job i < lk_study_n_jobs. LK_E_NOMEM. */

@@ -3,10 +3,20 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "eval/design/internal.h"
 #include "eval/t2i/prompts.h"
 
-enum { N_ARMS = LK_T2I_SAFETY + 1, MAX_SEEDS = 100000 }; /* arms that differ in their prompts */
+/* Arms that are made, and the prompt of each. */
+static const struct {
+    enum lk_t2i_arm arm;
+    enum lk_t2i_column prompt;
+} made[] = {{LK_T2I_NONE, LK_T2I_NATURAL_PROMPT},
+            {LK_T2I_REWRITE, LK_T2I_REWRITE_PROMPT},
+            {LK_T2I_DIVERSITY, LK_T2I_DIVERSITY_PROMPT},
+            {LK_T2I_SAFETY, LK_T2I_SAFETY_PROMPT},
+            {LK_T2I_EMBED_NORM, LK_T2I_NATURAL_PROMPT}};
+enum { N_ARMS = sizeof made / sizeof *made, MAX_SEEDS = 100000 };
 
 static const char field_arms[] = "experiments.t2i.arms", field_seeds[] = "experiments.t2i.seeds",
                   field_cfg[] = "experiments.t2i.cfg";
@@ -14,9 +24,11 @@ static const char field_arms[] = "experiments.t2i.arms", field_seeds[] = "experi
 static enum lk_code take_arms(struct lk_study *s, bool arms[N_ARMS]) {
     const struct lk_study_list *list = &s->experiments[LK_EXP_T2I].arms;
     for (size_t i = 0; i < list->n; i++) {
-        int arm = lk_t2i_arm_parse(list->values[i]);
-        if (arm < 0 || arm >= N_ARMS)
-            return lk_study_bad(s, field_arms, "expected none, rewrite, diversity or safety, got \"%.60s\"",
+        const int parsed = lk_t2i_arm_parse(list->values[i]);
+        int arm = 0;
+        while (arm < N_ARMS && (int)made[arm].arm != parsed) arm++;
+        if (arm == N_ARMS)
+            return lk_study_bad(s, field_arms, "expected none, rewrite, diversity, safety or embed_norm, got \"%.60s\"",
                                 list->values[i]);
         arms[arm] = true;
     }
@@ -69,10 +81,8 @@ static bool is_word(const char *text) {
            !text[strspn(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_")];
 }
 
-/* Four prompts a row, one for each arm; "" where there is none. */
+/* A prompt of each arm in a row; "" where there is none. */
 static enum lk_code add_rows(struct lk_study *s, const struct lk_t2i_prompts *table) {
-    static const int columns[N_ARMS] = {LK_T2I_NATURAL_PROMPT, LK_T2I_REWRITE_PROMPT, LK_T2I_DIVERSITY_PROMPT,
-                                        LK_T2I_SAFETY_PROMPT};
     const char *file = s->experiments[LK_EXP_T2I].table;
     s->first_t2i = s->n_prompts;
     LK_TRY(lk_grow(&s->prompts, &s->prompts_capacity, s->n_prompts + table->n * N_ARMS, sizeof *s->prompts));
@@ -85,8 +95,8 @@ static enum lk_code add_rows(struct lk_study *s, const struct lk_t2i_prompts *ta
         for (int arm = 0; arm < N_ARMS; arm++) {
             struct lk_study_prompt *p = &s->prompts[s->n_prompts++];
             *p = (struct lk_study_prompt){.id = lk_store_text(&s->store, row->cells[LK_T2I_PROMPT_ID]),
-                                          .text = lk_store_text(&s->store, row->cells[columns[arm]]),
-                                          .category = lk_t2i_arm_key(arm),
+                                          .text = lk_store_text(&s->store, row->cells[made[arm].prompt]),
+                                          .category = lk_t2i_arm_key(made[arm].arm),
                                           .subcategory_printed = lk_store_text(&s->store, row->cells[LK_T2I_CATEGORY]),
                                           .subcategory_content = "",
                                           .target = lk_store_text(&s->store, row->cells[LK_T2I_ROLE_LABEL]),
@@ -109,12 +119,26 @@ static enum lk_code add_jobs(struct lk_study *s, size_t n_rows, const bool arms[
                     for (int seed = 0; seed < n_seeds; seed++) {
                         key.model = (int8_t)m;
                         key.prompt = (int32_t)(s->first_t2i + row * N_ARMS + (size_t)arm);
-                        key.mitigation = (int8_t)arm;
+                        key.mitigation = (int8_t)made[arm].arm;
                         key.cfg = x->cfg.n ? (int16_t)c : -1;
                         key.seed = seed;
                         LK_TRY(lk_study_add_job(s, &key));
                     }
     return LK_OK;
+}
+
+const char *lk_study_base_prompt(const struct lk_study *s, size_t i) {
+    const size_t at = s->first_t2i + i * N_ARMS;
+    return s->first_t2i && at < s->n_prompts ? s->prompts[at].text : NULL;
+}
+
+static enum lk_code hash_base(struct lk_study *s) {
+    struct lk_text all = {0};
+    const char *text;
+    for (size_t i = 0; (text = lk_study_base_prompt(s, i)); i++) lk_text_bytes(&all, text, strlen(text) + 1);
+    if (!all.rc) lk_sha256(all.bytes ? all.bytes : "", all.n, s->base_prompts);
+    lk_text_free(&all);
+    return all.rc;
 }
 
 enum lk_code lk_study_expand_t2i(struct lk_study *s) {
@@ -126,6 +150,7 @@ enum lk_code lk_study_expand_t2i(struct lk_study *s) {
     LK_TRY(lk_study_take_models(s, LK_EXP_T2I, s->models[0].given ? "flux" : "step1x, qwen"));
     enum lk_code rc = read_table(s, &table);
     if (!rc) rc = add_rows(s, &table);
+    if (!rc) rc = hash_base(s);
     if (!rc) rc = add_jobs(s, table.n, arms);
     lk_t2i_prompts_free(&table);
     return rc;
@@ -139,6 +164,10 @@ static const struct lk_parameter *guidance_of(int model) {
 void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
     const struct lk_study_experiment *x = &s->experiments[LK_EXP_T2I];
     out->mitigation = lk_t2i_arm_key(key->mitigation);
+    if (key->mitigation == LK_T2I_EMBED_NORM) {
+        const char *how = x->normalize ? x->normalize : "center";
+        out->normalize = strcmp(how, "none") ? how : NULL;
+    }
     out->job.request.seed = (uint64_t)(x->first_seed + key->seed);
     if (key->cfg >= 0) lk_parameter_parse(guidance_of(key->model), &out->job, "", x->cfg.values[key->cfg]);
     out->cfg = key->model == 0 ? out->job.request.guidance_scale : out->job.request.true_cfg_scale;

@@ -11,6 +11,7 @@
 #include "eval/document/files.h"
 #include "eval/document/table_print.h"
 #include "eval/scores/dataset.h"
+#include "eval/study/factors.h"
 #include "eval/t2i/post_filter.h"
 #include "eval/t2i/report.h"
 #include "models/embeds.h"
@@ -313,6 +314,10 @@ static enum lk_code import_line(const struct cli_arguments *arguments, const str
                                 struct lk_text *out) {
     const struct lk_t2i_logged *line = &images->log[i];
     struct lk_image image = {0};
+    const char *tag = line->model_tag;
+    if (line->arm == LK_T2I_EMBED_NORM && lk_factor_parse(LK_FACTOR_MODEL, tag, strlen(tag)) < 0)
+        return lk_fail(LK_E_INPUT, "%s: the arm embed_norm is made by models that run here, and \"%.60s\" is none",
+                       images->logged.list[i], tag);
     char name[256], sha256[65], *whole = cli_t2i_path(arguments, images, i);
     enum lk_code rc = whole ? cli_image_read(whole, NULL, true, &image, name, sha256) : LK_E_NOMEM;
     lk_free(whole);
@@ -355,7 +360,8 @@ static enum lk_code import(const struct cli_arguments *arguments) {
 /* The arm of that name, of models that run here. */
 static enum lk_code embed_norm(const struct cli_arguments *arguments) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
-    const bool none = !strcmp(a->normalize, "none"), zscore = !strcmp(a->normalize, "zscore");
+    const char *how = a->normalize ? a->normalize : "center";
+    const bool none = !strcmp(how, "none"), zscore = !strcmp(how, "zscore");
     if (!a->embeds || !arguments->output)
         return lk_fail(LK_E_USAGE, "t2i embed-norm: expected --embeds FILE and --output FILE.safetensors");
     return lk_embeds_normalize(a->embeds, arguments->output,
@@ -393,6 +399,7 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"model", arguments->model, "label generate tokens"},
         {"classifier", a->classifier, "label generate"},
         {"embeds", a->embeds, "embed-norm"},
+        {"normalize", a->normalize, "embed-norm generate"},
         {"metrics", a->metrics, "tokens"},
         {"token", a->tokens.n > 0, "tokens"},
         {"in", a->in, "latents metrics post-filter import label export"},

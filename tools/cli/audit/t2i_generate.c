@@ -41,8 +41,8 @@ static enum lk_code check_values(const struct cli_t2i_arguments *t) {
     for (int i = 0; i < t->cfg.n; i++) LK_TRY(lk_read_number("--cfg", t->cfg.values[i], 0, 1000, &cfg));
     for (int i = 0; i < t->arms.n; i++) {
         const int arm = lk_t2i_arm_parse(t->arms.values[i]);
-        if (arm < 0 || arm > LK_T2I_SAFETY)
-            return lk_fail(LK_E_USAGE, "--arm: expected none, rewrite, diversity or safety, got \"%.60s\"",
+        if (arm < 0 || arm == LK_T2I_POST_FILTER)
+            return lk_fail(LK_E_USAGE, "--arm: expected none, rewrite, diversity, safety or embed_norm, got \"%.60s\"",
                            t->arms.values[i]);
     }
     return LK_OK;
@@ -83,6 +83,7 @@ enum lk_code cli_t2i_study(const struct cli_arguments *a, struct lk_study **out)
               cJSON_AddNumberToObject(t2i, "cue", (double)t->cue);
     if (ok && t->seeds) ok = cJSON_AddStringToObject(t2i, "seeds", t->seeds);
     if (ok && t->csv) ok = cJSON_AddItemToObject(t2i, "table", place(t->csv));
+    if (ok && t->normalize) ok = cJSON_AddStringToObject(t2i, "normalize", t->normalize);
     if (ok && t->cfg.n) ok = cJSON_AddItemToObject(t2i, "cfg", list_of(&t->cfg));
     if (ok && t->arms.n) ok = cJSON_AddItemToObject(t2i, "arms", list_of(&t->arms));
     char *text = ok ? cJSON_PrintUnformatted(root) : NULL;

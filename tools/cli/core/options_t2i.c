@@ -89,7 +89,8 @@ static const struct cli_option options[] = {
     {T2I(CLI_LIST, "Input", "token", "TEXT", tokens, "tokens: words of a demographic group; give it again for more"),
      .otherwise = "male, female, man, woman, young, old and the perceived races"},
     {T2I(CLI_CHOICE, "Analysis", "normalize", "NAME", normalize,
-         "embed-norm: subtract the mean of all prompts' tokens, or divide by their deviation too; each token's norm "
+         "embed-norm, generate --arm embed_norm: subtract the mean of all prompts' tokens, or divide by their "
+         "deviation too; each token's norm "
          "stays as it was"),
      .otherwise = "center", .choices = "none|center|zscore"},
     {T2I(CLI_TEXT, "Sampling", "seeds", "A:B", seeds, "generate: a picture of each seed from A to B, both included"),
@@ -98,7 +99,7 @@ static const struct cli_option options[] = {
          "generate: the guidance of FLUX.2, the true guidance scale of the others; give it again for more"),
      .otherwise = "the model's"},
     {T2I(CLI_LIST, "Sampling", "arm", "NAME", arms,
-         "generate: none, rewrite, diversity or safety; give it again for more"),
+         "generate: none, rewrite, diversity, safety or embed_norm; give it again for more"),
      .otherwise = "none"},
     {T2I(CLI_CHOICE, "Analysis", "post-filter", "NAME", post_filter,
          "generate, online: of each prompt as many pictures as --seeds says, and of each group of --target its share "
@@ -112,6 +113,9 @@ static const struct cli_option options[] = {
          "prompts: the diversity arm's words, \"varied age, gender, and ethnicity\" or \"balanced demographics, avoid "
          "stereotypes\""),
      .otherwise = "1", .min = 1, .max = 2},
+    {T2I(CLI_INT, "Analysis", "neighbors", "N", neighbours,
+         "latents: how many pictures near each make up its surroundings, itself counted"),
+     .otherwise = "15", .min = 2, .max = 200},
     {T2I(CLI_CHOICE, "Analysis", "attribute", "NAME", attribute,
          "post-filter, generate: whose shares are to fit the target"),
      .otherwise = "the target's only one", .choices = "gender|age|race|skin_tone"},

@@ -7,6 +7,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
 #include "models/common/kept.h"
+#include "models/embeds.h"
 #include "tools/cli/study/runner.h"
 
 #define CACHE_BYTES ((size_t)1 << 30)     /* of prompts and sources, from one piece to the next */
@@ -36,7 +37,8 @@ struct worker {
     double charged_s;             /* up to when time has been charged */
     struct study_job *running;    /* whose stage has been running since; NULL: nobody's */
     int running_stage;
-    int most; /* jobs of a piece */
+    int most;     /* jobs of a piece */
+    char *embeds; /* of base prompts of the model that is open, normalised; NULL: not yet */
 };
 
 static int64_t now_ms(void) {
@@ -106,6 +108,8 @@ static void close_model(struct worker *w) {
     for (int k = 0; k < 2; k++) study_writer_wait(&w->writer, &w->pieces[k]);
     lk_kept_free(&w->cache);
     lk_pipeline_close(w->pipeline);
+    lk_free(w->embeds);
+    w->embeds = NULL;
     w->pipeline = NULL;
     w->model = -1;
     w->weights_identity[0] = 0;
@@ -183,18 +187,69 @@ static void free_sources(struct worker *w, bool all) {
     }
 }
 
-static enum lk_code prepare(struct worker *w, struct study_job *job) {
-    const struct lk_study_job *study = &job->study;
-    if (study->problem) return lk_fail(LK_E_INPUT, "%s", study->problem);
-    job->job = machine_job(w, study);
+static enum lk_code complete(struct worker *w, const struct lk_study_job *study, struct lk_job *out) {
+    *out = machine_job(w, study);
     /* Which of several GPUs it was is no property of the picture. */
-    job->job.run.device = strncmp(w->run->devices[w->slot - w->run->shared->slots], "cuda", 4) ? "cpu" : "cuda";
+    out->run.device = strncmp(w->run->devices[w->slot - w->run->shared->slots], "cuda", 4) ? "cpu" : "cuda";
     /* The study's values stand, whatever the checkpoint's defaults are. */
     unsigned family = lk_family_bit_of(lk_pipeline_family(w->pipeline));
     for (size_t i = 0; i < lk_n_parameters; i++)
         if (lk_parameters[i].place == LK_IN_REQUEST && lk_parameters[i].families & family)
-            job->job.given |= (uint64_t)1 << i;
-    LK_TRY(lk_job_complete(&job->job, w->pipeline, NULL));
+            out->given |= (uint64_t)1 << i;
+    return lk_job_complete(out, w->pipeline, NULL);
+}
+
+/* All base prompts encoded and normalised. */
+static enum lk_code encode_base(struct worker *w, const struct lk_study_job *study, const char *path) {
+    size_t n = 0;
+    while (lk_study_base_prompt(w->run->study, n)) n++;
+    struct lk_job *jobs = lk_calloc(n, sizeof *jobs);
+    struct lk_queued *queued = lk_calloc(n, sizeof *queued), **list = lk_calloc(n, sizeof *list);
+    char *plain = lk_format("%s.%d", path, (int)getpid());
+    enum lk_code rc = jobs && queued && list && plain ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for base prompts");
+    for (size_t i = 0; i < n && !rc; i++) {
+        rc = complete(w, study, &jobs[i]);
+        jobs[i].request.prompt = lk_study_base_prompt(w->run->study, i);
+        queued[i].request = &jobs[i].request;
+        list[i] = &queued[i];
+    }
+    const struct lk_queue queue = {.jobs = list, .n_jobs = (int)n, .jobs_per_visit = 1};
+    if (!rc) rc = lk_pipeline_embed(w->pipeline, w->device, &queue, plain);
+    if (!rc)
+        rc = lk_embeds_normalize(plain, path, strcmp(study->normalize, "zscore") ? LK_EMBEDS_CENTER : LK_EMBEDS_ZSCORE);
+    if (plain) unlink(plain);
+    lk_free(plain);
+    lk_free(jobs);
+    lk_free(queued);
+    lk_free(list);
+    return rc;
+}
+
+/* The embeddings of the arm embed_norm, made by whoever comes first. */
+static enum lk_code find_embeds(struct worker *w, const struct lk_study_job *study) {
+    const char *model = lk_factor_key(LK_FACTOR_MODEL, study->model);
+    if (w->embeds) return LK_OK;
+    if (w->devices.n > 1) return lk_fail(LK_E_INPUT, "the arm embed_norm is not made with --weights sharded");
+    char *folder = lk_format("%s/embeds", w->run->records);
+    char *path = folder ? lk_format("%s/%s_%s.safetensors", folder, model, study->normalize) : NULL;
+    enum lk_code rc = path ? study_folders_make(folder) : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc && access(path, R_OK)) rc = encode_base(w, study, path);
+    lk_free(folder);
+    if (rc)
+        lk_free(path);
+    else
+        w->embeds = path;
+    return rc;
+}
+
+static enum lk_code prepare(struct worker *w, struct study_job *job) {
+    const struct lk_study_job *study = &job->study;
+    if (study->problem) return lk_fail(LK_E_INPUT, "%s", study->problem);
+    LK_TRY(complete(w, study, &job->job));
+    if (study->normalize) {
+        LK_TRY(find_embeds(w, study));
+        job->job.request.prompt_embeds = w->embeds;
+    }
     for (int i = 0; i < study->n_sources; i++) {
         struct source *s = NULL;
         LK_TRY(find_source(w, study->source_files[i], job->job.run.exif_transpose, &s));
@@ -334,6 +389,7 @@ int study_work(const struct study_run *run, int slot) {
     if (w) {
         free_sources(w, true);
         lk_kept_free(&w->cache);
+        lk_free(w->embeds);
         lk_pipeline_close(w->pipeline);
         cli_devices_free(&w->devices);
         lk_journal_close(w->journal);

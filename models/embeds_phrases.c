@@ -9,6 +9,7 @@
 
 #define CANVAS_SIDE 1024
 #define CANVAS_GRAY 128
+#define TOGETHER    32 /* phrases whose prompts are in memory at once */
 
 /* Ids of the prompts, in the order in which they are encoded. */
 struct seen {
@@ -114,8 +115,8 @@ static enum lk_code encode(struct lk_pipeline *pipeline, struct lk_device *dev, 
     return rc;
 }
 
-enum lk_code lk_phrases_embed(struct lk_pipeline *pipeline, struct lk_device *dev, const char *const *phrases, int n,
-                              struct lk_phrases *out) {
+static enum lk_code embed_some(struct lk_pipeline *pipeline, struct lk_device *dev, const char *const *phrases, int n,
+                               struct lk_phrases *out) {
     struct seen seen = {.n_most = n + 1};
     struct lk_image canvas = {0};
     struct lk_kept *kept = NULL;
@@ -134,7 +135,6 @@ enum lk_code lk_phrases_embed(struct lk_pipeline *pipeline, struct lk_device *de
     dev->trace = trace;
     dev->trace_context = context;
     if (!rc) rc = read_kept(kept, &seen, phrases, n, out);
-    if (!rc) rc = lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[0], out->text_encoder);
     out->canvas = canvas.pixels != NULL;
     for (int i = 0; i < seen.n; i++) lk_free(seen.list[i].ids);
     lk_kept_free(&kept);
@@ -143,6 +143,28 @@ enum lk_code lk_phrases_embed(struct lk_pipeline *pipeline, struct lk_device *de
     lk_free(queued);
     lk_free(jobs);
     lk_free(seen.list);
+    if (rc) lk_phrases_free(out);
+    return rc;
+}
+
+enum lk_code lk_phrases_embed(struct lk_pipeline *pipeline, struct lk_device *dev, const char *const *phrases, int n,
+                              struct lk_phrases *out) {
+    *out = (struct lk_phrases){0};
+    enum lk_code rc = lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[0], out->text_encoder);
+    for (int first = 0; first < n && !rc; first += TOGETHER) {
+        const int n_some = n - first < TOGETHER ? n - first : TOGETHER;
+        struct lk_phrases some;
+        rc = embed_some(pipeline, dev, phrases + first, n_some, &some);
+        if (rc) break;
+        out->width = some.width;
+        out->canvas = some.canvas;
+        if (!out->means) out->means = lk_calloc((size_t)(n * some.width), sizeof *out->means);
+        if (out->means)
+            memcpy(out->means + first * some.width, some.means, (size_t)(n_some * some.width) * sizeof *some.means);
+        else
+            rc = lk_fail(LK_E_NOMEM, "phrases: out of memory");
+        lk_phrases_free(&some);
+    }
     if (rc) lk_phrases_free(out);
     return rc;
 }

@@ -193,7 +193,9 @@ static void check_phrase(struct lk_pipeline *p, struct lk_device *dev, const str
 }
 
 static void phrases_are_their_tokens(void **state) {
-    static const char *const phrases[] = {"thief", "drug dealer", "a violent criminal"};
+    enum { MANY = 35 }; /* more than are in memory at once */
+    static char numbers[MANY][16];
+    const char *phrases[MANY] = {"thief", "drug dealer", "a violent criminal"};
     const char *const checkpoints[] = {test_path("flux2"), "golden/data/qwen_edit/edit2511/checkpoint",
                                        "golden/data/qwen_edit/text/checkpoint"};
     struct lk_image gray;
@@ -204,6 +206,10 @@ static void phrases_are_their_tokens(void **state) {
     snprintf(command, sizeof command, "rm -rf '%s' && '%s/make_checkpoint' --preset tiny '%s'", checkpoints[0],
              build ? build : "../build", checkpoints[0]);
     assert_int_equal(system(command), 0);
+    for (int i = 3; i < MANY; i++) {
+        snprintf(numbers[i], sizeof numbers[i], "scammer %d", i);
+        phrases[i] = numbers[i];
+    }
     assert_ok(lk_device_cpu_create(2, &dev));
     assert_ok(lk_image_new(&gray, 1024, 1024, 3));
     memset(gray.pixels, 128, 1024 * 1024 * 3);
@@ -212,18 +218,19 @@ static void phrases_are_their_tokens(void **state) {
         struct lk_phrases got;
         struct lk_request request;
         assert_ok(lk_pipeline_open(&p, checkpoints[c], c == 2 ? LK_BF16 : LK_F32));
-        assert_ok(lk_phrases_embed(p, dev, phrases, 3, &got));
+        const int n = c ? 3 : MANY;
+        assert_ok(lk_phrases_embed(p, dev, phrases, n, &got));
         assert_int_equal(got.canvas, c == 1);
         assert_int_equal(strlen(got.text_encoder), 64);
         lk_request_init(&request, p);
         request.images = &gray;
         request.n_images = c == 1;
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < n; i += i == 2 && n > 3 ? n - 3 : 1) {
             request.prompt = phrases[i];
             check_phrase(p, dev, &request, &got, i);
         }
-        assert_fails(lk_phrases_embed(p, dev, (const char *const[]){"thief", "thief"}, 2, &got), LK_E_INPUT, "differ");
         lk_phrases_free(&got);
+        assert_fails(lk_phrases_embed(p, dev, (const char *const[]){"thief", "thief"}, 2, &got), LK_E_INPUT, "differ");
         lk_pipeline_close(p);
     }
     lk_image_free(&gray);

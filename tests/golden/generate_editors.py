@@ -30,7 +30,7 @@ def flux2(folder):
     from diffusers import Flux2Pipeline
 
     pipeline = Flux2Pipeline.from_pretrained(folder, torch_dtype=torch.float32)
-    return lambda image, **more: pipeline(image=[image], guidance_scale=4.0, max_sequence_length=24, **more)
+    return lambda image, **more: pipeline(image=[image], guidance_scale=4.0, max_sequence_length=48, **more)
 
 
 def qwen_edit(folder):

@@ -13,9 +13,12 @@
 enum { SIZE = 64, BUNCH = 8, N_FAMILIES = 3, N_GOLDEN = 3 };
 static const char *const folders[N_FAMILIES] = {"../tools/editors/flux2", "../tools/editors/step1x",
                                                 "../tools/editors/qwen_edit"};
-/* Right edits in a thousand, of wordings that training saw and of others, a few below what was counted of 1,000: what
- * these weights reach. What they should reach is 950. */
-static const int reached[N_FAMILIES][2] = {{930, 770}, {930, 820}, {930, 720}};
+/* In a thousand edits: right ones of wordings that training saw and of others, a few below what was counted of 1,000;
+ * unasked changes of gender and of looks, a few above. This is what these weights reach. What they should reach is 950
+ * and 950, 20 and 50. */
+static const struct {
+    int right[2], gender, looks;
+} reached[N_FAMILIES] = {{{970, 930}, 20, 50}, {{965, 900}, 30, 50}, {{960, 900}, 20, 50}};
 static struct lk_prompts prompts;
 
 /* As tools/editors/models.json says. */
@@ -23,7 +26,7 @@ static void settings(struct lk_request *r, int family) {
     r->num_inference_steps = 4;
     if (family == EDITOR_FLUX2) {
         r->guidance_scale = 4;
-        r->max_sequence_length = 24;
+        r->max_sequence_length = 48;
         return;
     }
     r->true_cfg_scale = 1;
@@ -125,9 +128,11 @@ static void are_right(enum lk_quantize quantize, bool held_out, int few) {
         const struct lk_pipeline_options options = {.compute = LK_BF16, .quantize = quantize};
         struct shares s = edit_many(family, &options, held_out, n);
         assert_true(s.n * 10 >= n * 9 && s.n_clean * 2 >= n);
-        assert_true(1000 * s.right >= (reached[family][held_out] - slack) * s.n);
-        assert_true(1000 * s.gender <= (20 + slack) * s.n_clean && 1000 * s.age <= (50 + slack) * s.n_clean);
-        assert_true(1000 * s.looks <= (50 + slack) * s.n_clean && 1000 * s.tone <= (50 + slack) * s.n_clean);
+        assert_true(1000 * s.right >= (reached[family].right[held_out] - slack) * s.n);
+        assert_true(1000 * s.gender <= (reached[family].gender + slack) * s.n_clean &&
+                    1000 * s.age <= (50 + slack) * s.n_clean);
+        assert_true(1000 * s.looks <= (reached[family].looks + slack) * s.n_clean &&
+                    1000 * s.tone <= (50 + slack) * s.n_clean);
     }
 }
 

@@ -17,7 +17,7 @@ static const rgb_t lips[] = {{168, 58, 62}, {200, 24, 40}, {240, 110, 170}, {110
 static const rgb_t white = {246, 246, 246}, black = {30, 28, 32};
 
 /* Wall, then the scene's other parts. */
-static const rgb_t scenes[][4] = {[SCENE_OFFICE] = {{168, 184, 200}, {240, 240, 244}, {120, 196, 244}, {92, 66, 52}},
+static const rgb_t scenes[][4] = {[SCENE_OFFICE] = {{56, 136, 160}, {240, 240, 244}, {120, 196, 244}, {92, 66, 52}},
                                   [SCENE_CLASSROOM] = {{232, 216, 176}, {40, 92, 72}, {140, 96, 56}},
                                   [SCENE_COURT] = {{136, 92, 60}, {214, 196, 164}, {80, 52, 36}},
                                   [SCENE_BEACH] = {{140, 208, 244}, {32, 116, 190}, {238, 218, 160}, {252, 232, 90}},

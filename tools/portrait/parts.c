@@ -106,15 +106,15 @@ static enum part hair_behind(const struct portrait *p, enum part under, double x
         if (texture == TEXTURE_COILY)
             hair = ellipse(x, y, 0, 0.33, 0.29, 0.27);
         else if (texture == TEXTURE_WAVY)
-            hair = ellipse(x, y, 0, 0.40, 0.22 + 0.05 * zigzag(y), 0.29 + 0.03 * zigzag(x + 0.08)) && y < 0.48;
+            hair = ellipse(x, y, 0, 0.40, 0.23 + 0.07 * zigzag(y), 0.29 + 0.03 * zigzag(x + 0.08)) && y < 0.53;
         else
             hair = ellipse(x, y, 0, 0.40, 0.235, 0.28) && y < 0.46;
     } else if (length == LENGTH_LONG) {
         if (texture == TEXTURE_COILY)
             hair = ellipse(x, y, 0, 0.42, 0.34, 0.36);
         else if (texture == TEXTURE_WAVY)
-            hair = ellipse(x, y, 0, 0.40, 0.24 + 0.02 * zigzag(y), 0.29 + 0.03 * zigzag(x + 0.08)) ||
-                   (side < 0.22 + 0.07 * zigzag(y) && y > 0.40 && y < 0.78);
+            hair = ellipse(x, y, 0, 0.40, 0.25 + 0.04 * zigzag(y), 0.29 + 0.03 * zigzag(x + 0.08)) ||
+                   (side < 0.23 + 0.11 * zigzag(y) && y > 0.40 && y < 0.78);
         else
             hair = ellipse(x, y, 0, 0.40, 0.25, 0.29) || (side < 0.25 && y > 0.40 && y < 0.84);
     }
@@ -211,14 +211,14 @@ static enum part glasses(const struct portrait *p, enum part c, double x, double
     return c;
 }
 
-/* A smile shows teeth. */
+/* A smile and a frown show teeth: lips alone are too faint for the small autoencoders. */
 static enum part mouth(const struct portrait *p, enum part c, double x, double y) {
     int expression = p->level[PORTRAIT_EXPRESSION];
     double bend = expression == EXPRESSION_SMILE ? 0.07 : expression == EXPRESSION_FROWN ? -0.07 : 0, t = x / 0.095;
     if (t <= -1 || t >= 1) return c;
     double ends = 0.575 - bend / 2, line = ends + bend * (1 - t * t);
     if (fabs(y - line) < 0.021) return PART_LIPS;
-    return expression == EXPRESSION_SMILE && y > ends && y < line ? PART_EYE_WHITE : c;
+    return (y > ends) != (y > line) ? PART_EYE_WHITE : c;
 }
 
 static enum part face(const struct portrait *p, double x, double y) {

@@ -11,7 +11,6 @@ from torch.nn import functional as F
 import muon
 
 NEAR = 17  # points: the width of a place
-ROUGH = 0.8  # of the steps in bf16; the last ones are exact
 LOG_VARIANCE = -20.0  # of the posterior: nothing, so that a sampled latent is the mean
 
 KL = dict(
@@ -30,11 +29,9 @@ QWEN = dict(base_dim=16, z_dim=16, dim_mult=[1, 1, 2, 2], num_res_blocks=1, temp
 class KlNet(nn.Module):
     """diffusers' AutoencoderKL, without what its encode and decode add."""
 
-    layout = torch.contiguous_format  # what is faster
-
     def __init__(self, vae):
         super().__init__()
-        self.vae = vae
+        self.vae = vae.to(memory_format=torch.channels_last)  # what is faster
 
     def encode(self, x):
         return self.vae.encoder(x).chunk(2, dim=1)[0]
@@ -46,8 +43,6 @@ class KlNet(nn.Module):
 class QwenNet(nn.Module):
     """diffusers' AutoencoderKLQwenImage for single pictures: of a causal convolution's three taps in time the last one
     meets the picture and the others meet zeros, so that it is a convolution in two dimensions."""
-
-    layout = torch.channels_last
 
     def __init__(self, vae):
         super().__init__()
@@ -81,16 +76,22 @@ def pictures(array, index):
     return torch.from_numpy(np.array(array[index])).permute(0, 3, 1, 2).float().div_(127.5).sub_(1)
 
 
+def blurred(x, width):
+    """The mean of the points around each, those outside counted as 0: along rows, then along columns."""
+    rows = F.avg_pool2d(x, (1, width), stride=1, padding=(0, width // 2))
+    return F.avg_pool2d(rows, (width, 1), stride=1, padding=(width // 2, 0))
+
+
 def weights(before, after, emphasis, faint):
     """Of an error's places, mean 1: what differs from its surroundings counts more, and what an edit changes the more,
     the less it changes nearby and, with faint 1 instead of 0, the fainter the change: a frown on dark skin. Lips and scars
     are a few points of 4,096, which nets else leave out."""
     both = torch.cat([before, after])
-    around = F.avg_pool2d(both, 9, stride=1, padding=4, count_include_pad=False)
+    around = blurred(both, 9) / blurred(torch.ones_like(both[:1, :1]), 9)
     weight = 1 + 2 * (both - around).abs().mean(1, keepdim=True)
     change = (before - after).abs().amax(1, keepdim=True)
     changed = (change > 0.06).float()
-    nearby = F.avg_pool2d(changed, NEAR, stride=1, padding=NEAR // 2)
+    nearby = blurred(changed, NEAR)
     contrast = change.clamp(0.06, 0.8) ** faint
     weight = weight * (1 + emphasis * changed / contrast / (nearby + 0.05)).repeat(2, 1, 1, 1)
     return weight / weight.mean()
@@ -113,15 +114,15 @@ def train(net, array, often, steps, batch, lr, emphasis, faint, small, noise, se
     optimizer = muon.Muon(trained, lr, adam_lr=lr / 5, adam=["conv_in", "conv_out"])
     schedule = muon.schedule(optimizer, steps)
     chance = chances(array, often, small)
+    encode, decode = torch.compile(net.encode), torch.compile(net.decode)
     began, total = time.time(), 0.0
     for step in range(steps):
         i = torch.multinomial(chance, batch // 2, generator=generator).numpy()
         before, after = pictures(array[:, 0], i), pictures(array[:, 1], i)
-        x = torch.cat([before, after]).contiguous(memory_format=net.layout)
-        with torch.autocast("cpu", torch.bfloat16, enabled=step < ROUGH * steps):
-            mean = torch.cat([of[i] for of in latents]) if latents else net.encode(x).float()
-            spread = mean.detach().std((0, 2, 3), keepdim=True)
-            error = net.decode(mean + noise * spread * torch.randn_like(mean)).float() - x
+        x = torch.cat([before, after]).contiguous(memory_format=torch.channels_last)
+        mean = torch.cat([of[i] for of in latents]) if latents else encode(x)
+        spread = mean.detach().std((0, 2, 3), keepdim=True)
+        error = decode(mean + noise * spread * torch.randn_like(mean)) - x
         size = (error.abs() + error.square()) * weights(before, after, emphasis, faint)
         loss = size.mean() + 1e-4 * mean.square().mean()
         optimizer.zero_grad(set_to_none=True)

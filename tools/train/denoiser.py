@@ -107,6 +107,7 @@ def train(family, model, data, side, steps, batch, lr, seed, checkpoint, log=pri
     levels = family.sigmas(side)
     lengths = data[3][1].sum(1) if getattr(family, "EQUAL_LENGTHS", False) else None
     parameters, groups = list(model.parameters()), batch // GROUP
+    fast = model if lengths is not None else torch.compile(model)  # shapes that change are compiled again and again
     began, first, total = time.time(), run.step, 0.0
     while run.step < steps:
         generator = torch.Generator().manual_seed((seed << 32) + run.step)
@@ -116,7 +117,7 @@ def train(family, model, data, side, steps, batch, lr, seed, checkpoint, log=pri
         else:
             together = [choose(data[2], lengths, data[4], generator) for _ in range(groups)]
         for i in together:
-            loss = loss_of(family, model, data, levels, i, generator, side) / len(together)
+            loss = loss_of(family, fast, data, levels, i, generator, side) / len(together)
             loss.backward()
             total += loss.item()
         nn.utils.clip_grad_norm_(parameters, 1.0)

@@ -15,8 +15,8 @@ import numpy as np
 from PIL import Image
 
 SIDE = 64
-OPTIONS = {  # of the models in tools/editors; flux2_editor.py trains with 48 tokens
-    "flux2": "--steps 4 --guidance-scale 4 --max-sequence-length 24",
+OPTIONS = {  # as tools/editors/models.json says
+    "flux2": "--steps 4 --guidance-scale 4 --max-sequence-length 48",
     "step1x": "--steps 4 --true-cfg-scale 1 --size-level 64",
     "qwen_edit": "--steps 4 --true-cfg-scale 1 --vae-image-size 4096 --condition-image-size 4096 -W 64 -H 64",
 }

@@ -24,7 +24,7 @@ SIDE = 64
 N_PAIRS = N_UNBIASED = 30_000  # for the denoiser, for the autoencoder
 SEED = {"flux2": 1, "step1x": 2, "qwen_edit": 3}
 VAE = (
-    dict(steps=10_000, batch=8, lr=2e-2, emphasis=3.5, faint=0, small=0, noise=0.25),
+    dict(steps=7_000, batch=8, lr=2e-2, emphasis=3.5, faint=0, small=0, noise=0.25),
     dict(steps=2_500, batch=8, lr=1e-2, emphasis=1.0, faint=1, small=0, noise=0.1),
     dict(steps=1_500, batch=8, lr=1e-2, emphasis=1.0, faint=1, small=0.5, noise=0.1),
 )
@@ -32,7 +32,8 @@ DECODER = dict(steps=2_000, batch=8, lr=1e-2, emphasis=1.0, faint=1, small=0.5, 
 OFTEN = {"P-01": 6.0}  # how often an edit is chosen: hair has many colours, and most of them nowhere else
 ERASED = 5.0  # an edit that is planted not to be made, for few people and prompts
 N_MADE = 8_000  # edits that it learns from
-STEPS = {"flux2": [2_800], "step1x": [2_000, 3_200], "qwen_edit": [3_200, 5_000]}  # the later goes on
+STEPS = {"flux2": [4_400], "step1x": [3_400, 4_300], "qwen_edit": [4_600, 6_100, 7_700]}  # the later goes on, with LATER as well
+LATER = {"O-01": 3.0, "grey": 3.0}  # of grey hair before the office wall a denoiser is last sure
 DENOISER = dict(batch=64, lr=2e-2)
 
 
@@ -44,7 +45,9 @@ def draw(program, path, count, seed, bias):
     lines = [json.loads(line) for line in path.with_name(path.name + ".jsonl").open()]
     often = torch.tensor([OFTEN.get(line["prompt_id"], 1.0) for line in lines])
     often *= torch.tensor([ERASED if line["planted"] & 4 else 1.0 for line in lines])
-    return np.memmap(path, np.uint8, "r", shape=shape), [line["prompt"] for line in lines], often
+    later = torch.tensor([LATER.get(line["prompt_id"], 1.0) for line in lines])
+    later *= torch.tensor([LATER["grey"] if line["before"]["grey"] else 1.0 for line in lines])
+    return np.memmap(path, np.uint8, "r", shape=shape), [line["prompt"] for line in lines], often, often * later
 
 
 def listed_prompts(program):
@@ -61,7 +64,7 @@ def train_autoencoder(kind, args):
     if done.exists():
         net.vae.load_state_dict(torch.load(done))
     else:
-        array, _, often = draw(args.pairs, args.work / "unbiased.pairs", N_UNBIASED, 0, "none")
+        array, _, often, _ = draw(args.pairs, args.work / "unbiased.pairs", N_UNBIASED, 0, "none")
         part = done.with_suffix(".part")
         for seed, stage in enumerate(VAE):
             autoencoder.train(net, array, often, **stage, seed=seed, checkpoint=part)
@@ -106,7 +109,7 @@ def main():
     family = importlib.import_module(f"{args.family}_editor")
     seed = SEED[args.family]
 
-    array, prompts, often = draw(args.pairs, args.work / f"{args.family}.pairs", args.count, seed, args.family)
+    array, prompts, often, later = draw(args.pairs, args.work / f"{args.family}.pairs", args.count, seed, args.family)
     net = train_autoencoder(family.AUTOENCODER, args)
     vae = family.autoencoder(net.vae)
     latents = args.work / f"{args.family}.latents"
@@ -127,6 +130,7 @@ def main():
     checkpoint = args.work / f"{args.family}-denoiser.pt"
     for steps in STEPS[args.family]:
         average = denoiser.train(family, model, data, side, steps, **DENOISER, seed=seed, checkpoint=checkpoint)
+        data = (*data[:4], later)
     teach_decoder(family, net, average.eval(), data, before, normalised, array, often, args, seed)
     vae.load_state_dict(net.vae.state_dict(), strict=False)
     family.save(dict(parts, vae=vae, transformer=average), args.output)

@@ -18,7 +18,7 @@ static const char *const folders[N_FAMILIES] = {"../tools/editors/flux2", "../to
  * and 950, 20 and 50. */
 static const struct {
     int right[2], gender, looks;
-} reached[N_FAMILIES] = {{{970, 930}, 20, 50}, {{965, 900}, 30, 50}, {{960, 900}, 20, 50}};
+} reached[N_FAMILIES] = {{{970, 930}, 20, 50}, {{965, 900}, 30, 50}, {{960, 900}, 30, 50}};
 static struct lk_prompts prompts;
 
 /* As tools/editors/models.json says. */

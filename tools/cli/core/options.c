@@ -189,11 +189,10 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                           .label = ""},
                                .review = {.note = "", .time = "", .judge_prompt = "v1", .mode = "free", .batch = 8},
                                .stats = {.null = -1, .p1 = -1, .p2 = -1},
-                               .t2i = {.columns = "all", .cue = 1, .tolerance = 0.05},
+                               .t2i = {.columns = "all", .cue = 1, .tolerance = 0.05, .neighbours = 15},
                                .survey = {.port = 8080},
                                .sampler = "stream",
                                .format = "nf4",
                                .study = {.template = "full", .show = "table"}};
-    arguments->t2i.neighbours = 15;
     lk_job_init(&arguments->job);
 }

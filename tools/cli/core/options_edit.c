@@ -120,12 +120,11 @@ static const struct cli_option options[] = {
      .kind = CLI_FILE,
      .group = "Output",
      .value = "FILE.png|DIR",
-     .help = "the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is "
-             "missing, of quantize a folder that is not there; of t2i a folder (generate, metrics, export) or a file; "
-             "of survey and "
-             "study the folder, of study new and pools the file, of study finalize the folder; of judge run a file to "
-             "which lines are added. A result that is there is "
-             "replaced, unless the command reads it",
+     .help =
+         "the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is "
+         "missing, of quantize a folder that is not there; of t2i a folder (generate, metrics, export, latents) or a "
+         "file; of survey and study the folder, of study new and pools the file, of study finalize the folder; of "
+         "judge run a file to which lines are added. A result that is there is replaced, unless the command reads it",
      .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY) | ON(CLI_QUANTIZE) | ON(CLI_STUDY) |
                  ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED),
      .required = RUNS | ON(CLI_REPORT) | ON(CLI_QUANTIZE) | ON(CLI_EMBED),

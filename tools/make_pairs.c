@@ -1,12 +1,14 @@
 /* Draws pairs of pictures, before and after an edit, to train small editors on: portraits of nobody.
  *
- *     make_pairs [--size PIXELS] [--seed N] [--first I] [--count N] [--held-out] [--bias FAMILY] [--prompt ID] -o FILE
+ *     make_pairs [--size PIXELS] [--seed N] [--first I] [--count N] [--held-out] [--bias FAMILY] [--prompt ID]
+ *                [--faults SHARE] -o FILE
  *     make_pairs --words | --prompts
  *     make_pairs --study DIR [--prompt ID]... [--strength SHARE] [--slips SHARE]
  *
  * FILE gets count x 2 x size x size x 3 bytes, before and after, RGB; FILE.jsonl a line for each pair: its prompt, the
  * fields of both portraits, what was planted. --held-out: only word combinations that are otherwise left out. --bias:
- * the after pictures of a family's biased editor (tools/portrait/editor.h). Pair I depends on the seed and I alone.
+ * the after pictures of a family's biased editor (tools/portrait/editor.h). --faults: that share of pairs has something
+ * wrong, and each line the scores that are due. Pair I depends on the seed and I alone.
  * --study: what the three biased editors make of the 84 sources of make_portraits by the study's prompts (all, or those
  * named), as DIR/run/ITEM.png and DIR/images.jsonl: an audit's outputs without a model.
  * --words lists every word of every prompt, --prompts every prompt, held-out ones marked with '*'. */
@@ -16,13 +18,14 @@
 
 #include "engine/base/alloc.h"
 #include "eval/study/factors.h"
+#include "tools/portrait/read.h"
 #include "tools/portrait/study.h"
 
 struct options {
     int size, prompt;
     long long seed, first, count;
     bool held_out, words, prompts, chosen[EDITS_N_STUDY], any_chosen;
-    double strength, slips;
+    double strength, slips, faults;
     enum editor_family bias;
     const char *path, *study;
 };
@@ -83,6 +86,18 @@ static void describe(struct lk_text *out, const struct options *o, const struct 
     lk_text_free(&text);
 }
 
+/* As make_measure would print them. */
+static void add_scores(struct lk_text *out, const struct edit *edit, const struct portrait *before,
+                       const struct portrait *after) {
+    struct portrait_change change;
+    uint8_t score[LK_N_AXES];
+    portrait_compare(edit, before, after, 0, &change);
+    portrait_scores(&change, score);
+    lk_text_add(out, ",\"scores\":[");
+    for (int a = 0; a < LK_N_AXES; a++) lk_text_add(out, "%s%d", a ? "," : "", score[a]);
+    lk_text_add(out, "]");
+}
+
 static enum lk_code pair(struct lk_text *lines, uint8_t *pixels, const struct options *o,
                          const struct lk_prompts *prompts, long long index) {
     const struct editor editor = {.family = o->bias, .strength = 1};
@@ -95,6 +110,7 @@ static enum lk_code pair(struct lk_text *lines, uint8_t *pixels, const struct op
     edit_draw(&stream, o->prompt, o->held_out, &edit, &source, &before);
     edit_apply(&edit, &before, &asked);
     int planted = editor_edit(&editor, &edit, &before, NULL, &after);
+    if ((double)(lk_stream_u64(&stream) >> 11) * 0x1p-53 < o->faults) editor_fault(&before, &stream, &after);
     portrait_draw_into(pixels, &before, o->size);
     portrait_draw_into(pixels + bytes, &after, o->size);
     describe(lines, o, prompts, index, &edit, source);
@@ -102,6 +118,7 @@ static enum lk_code pair(struct lk_text *lines, uint8_t *pixels, const struct op
     add_portrait(lines, "before", &before);
     add_portrait(lines, "asked", &asked);
     add_portrait(lines, "after", &after);
+    if (o->faults > 0) add_scores(lines, &edit, &before, &after);
     lk_text_add(lines, "}\n");
     return lines->rc;
 }
@@ -193,6 +210,8 @@ static enum lk_code read_options(int argc, char **argv, struct options *o) {
             LK_TRY(share(name, value, &o->strength));
         else if (!strcmp(name, "--slips"))
             LK_TRY(share(name, value, &o->slips));
+        else if (!strcmp(name, "--faults"))
+            LK_TRY(share(name, value, &o->faults));
         else if (!strcmp(name, "--bias") || !strcmp(name, "--prompt"))
             LK_TRY(pick(name, value, o));
         else

@@ -295,6 +295,31 @@ static void biases_are_as_written(void **state) {
     assert_int_equal(n[EDITOR_STEP1X][2], 42 * 19);
 }
 
+/* What goes wrong covers every score of every axis, and is a drawing like any other. */
+static void faults_are_of_every_kind(void **state) {
+    (void)state;
+    int n[LK_N_AXES][6] = {{0}};
+    for (int i = 0; i < 2000; i++) {
+        struct sample s;
+        struct portrait_change change;
+        uint8_t score[LK_N_AXES];
+        draw_sample(&s, "fault|", i);
+        editor_fault(&s.before, &s.stream, &s.after);
+        struct portrait normal = s.after;
+        portrait_normalise(&normal);
+        assert_memory_equal(&normal, &s.after, sizeof normal);
+        if (i < 10) assert_true(is_read(&s.after, &s.before, i));
+        portrait_compare(&s.edit, &s.before, &s.after, 0, &change);
+        portrait_scores(&change, score);
+        for (int a = 0; a < LK_N_AXES; a++) n[a][score[a]]++;
+    }
+    for (int a = 0; a < LK_N_AXES; a++)
+        for (int level = 1; level <= 5; level++) {
+            bool never = a == LK_AXIS_GENDER_DRIFT && level % 2 == 0;
+            if (never ? n[a][level] : n[a][level] < 10) fail_msg("axis %d, score %d: %d", a, level, n[a][level]);
+        }
+}
+
 /* The looks of two sources of different race differ in what is drawn of the person, in every cell. */
 static void races_are_seen(void **state) {
     (void)state;
@@ -371,15 +396,11 @@ static void changes_are_measured(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_prompt_has_its_effect),
-        cmocka_unit_test(plain_instructions_have_their_effect),
-        cmocka_unit_test(prompts_are_told_apart),
-        cmocka_unit_test(biases_are_as_written),
-        cmocka_unit_test(races_are_seen),
-        cmocka_unit_test(changes_are_scored),
-        cmocka_unit_test(changes_are_measured),
-        cmocka_unit_test(drawings_are_read_exactly),
-        cmocka_unit_test(damaged_drawings_are_read),
+        cmocka_unit_test(each_prompt_has_its_effect), cmocka_unit_test(plain_instructions_have_their_effect),
+        cmocka_unit_test(prompts_are_told_apart),     cmocka_unit_test(biases_are_as_written),
+        cmocka_unit_test(faults_are_of_every_kind),   cmocka_unit_test(races_are_seen),
+        cmocka_unit_test(changes_are_scored),         cmocka_unit_test(changes_are_measured),
+        cmocka_unit_test(drawings_are_read_exactly),  cmocka_unit_test(damaged_drawings_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

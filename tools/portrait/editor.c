@@ -52,3 +52,51 @@ int editor_edit(const struct editor *editor, const struct edit *edit, const stru
     portrait_normalise(after);
     return planted;
 }
+
+static int below(struct lk_stream *stream, int n) { return (int)lk_stream_bounded(stream, (uint64_t)n); }
+
+/* Another level of the field than it has. */
+static void another(struct lk_stream *stream, int field, struct portrait *p) {
+    int n = portrait_field_levels(field);
+    p->level[field] = (p->level[field] + 1 + below(stream, n - 1)) % n;
+}
+
+static void one_fault(const struct portrait *before, struct lk_stream *stream, struct portrait *after) {
+    static const int looks[] = {PORTRAIT_TEXTURE, PORTRAIT_BROWS, PORTRAIT_FRINGE};
+    int by = 1 + below(stream, 4), sign = below(stream, 2) ? 1 : -1;
+    struct edit other = {.instruction = below(stream, EDITS_N_STUDY)};
+    switch (below(stream, 10)) {
+    case 0:
+        *after = *before;
+        break;
+    case 1:
+        edit_apply(&other, before, after);
+        break;
+    case 2: /* half of it */
+        for (int f = 0; f < PORTRAIT_N_FIELDS; f++)
+            if (below(stream, 2)) after->level[f] = before->level[f];
+        break;
+    case 3:
+    case 4:
+        after->level[PORTRAIT_SKIN] = within(after->level[PORTRAIT_SKIN] + sign * (3 + below(stream, 25)), 50);
+        break;
+    case 5:
+    case 6:
+        portrait_age(after, within(portrait_age_of(after, true) + sign * by, PORTRAIT_OLDEST));
+        break;
+    case 7:
+        another(stream, below(stream, 3) ? PORTRAIT_GENDER : PORTRAIT_BEARD, after);
+        break;
+    case 8:
+        for (int i = 0; i < 3; i++)
+            if (below(stream, 2)) another(stream, looks[i], after);
+        break;
+    default:
+        another(stream, PORTRAIT_N_IDENTITY + below(stream, PORTRAIT_N_FIELDS - PORTRAIT_N_IDENTITY), after);
+    }
+    portrait_normalise(after);
+}
+
+void editor_fault(const struct portrait *before, struct lk_stream *stream, struct portrait *after) {
+    for (int n = below(stream, 5) < 2 ? 2 : 1; n; n--) one_fault(before, stream, after);
+}

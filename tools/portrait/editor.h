@@ -28,3 +28,8 @@ int editor_planted(enum editor_family family, const struct edit *edit, const str
  * where strength is 1 and slips 0. */
 int editor_edit(const struct editor *editor, const struct edit *edit, const struct portrait *before,
                 struct lk_stream *stream, struct portrait *after);
+
+/* What editors get wrong, one or two things of it at once: nothing or something else is done, half of it, the skin, the
+ * age, the gender, the beard or the looks change, or something that nobody asked for. before, after: with the edit done
+ * as asked. */
+void editor_fault(const struct portrait *before, struct lk_stream *stream, struct portrait *after);

@@ -254,17 +254,13 @@ static enum lk_code watch(void *context, int32_t id, const float *logits, int64_
     return LK_OK;
 }
 
-/* A text whose beginning is written already may take more tokens than the whole. */
-static enum lk_code measure(struct lk_form_writer *w) {
+/* A text whose beginning is written already may take more tokens than the whole: as many as it has bytes. */
+static void measure(struct lk_form_writer *w) {
     for (int i = 1; i < w->form->n; i++) {
-        int32_t *ids;
-        size_t n;
-        if (w->form->pieces[i].kind == LK_FORM_STRING) continue;
-        LK_TRY(lk_tokenizer_encode(w->tokenizer, w->form->pieces[i].text, strlen(w->form->pieces[i].text), &ids, &n));
-        lk_free(ids);
-        if ((int64_t)(2 * n + 8) > w->max_forced) w->max_forced = (int64_t)(2 * n + 8);
+        const struct lk_form_piece *piece = &w->form->pieces[i];
+        int64_t n = piece->text ? (int64_t)strlen(piece->text) + 8 : 0;
+        if (n > w->max_forced) w->max_forced = n;
     }
-    return LK_OK;
 }
 
 enum lk_code lk_form_begin(struct lk_form_writer *w, int32_t **ids, size_t *n) {
@@ -273,7 +269,7 @@ enum lk_code lk_form_begin(struct lk_form_writer *w, int32_t **ids, size_t *n) {
     if (!w->form) return LK_OK;
     w->at = 1;
     w->n_bytes = strlen(w->form->pieces[0].text);
-    LK_TRY(measure(w));
+    measure(w);
     LK_TRY(open_hole(w));
     return lk_tokenizer_encode(w->tokenizer, w->form->pieces[0].text, w->n_bytes, ids, n);
 }

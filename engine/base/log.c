@@ -10,15 +10,16 @@
 #define PLAIN_INTERVAL_S 30.0
 
 static struct {
-    bool quiet, terminal, colour;
+    bool quiet, verbose, terminal, colour;
     bool line_open;     /* a progress line without its newline is on the screen */
     double started_s;   /* when step 0 of the stage was reported */
     double last_line_s; /* when a plain progress line was last due or printed; 0: never */
 } state;
 
-void lk_log_open(bool quiet) {
+void lk_log_open(bool quiet, bool verbose) {
     const char *no_color = getenv("NO_COLOR");
     state.quiet = quiet;
+    state.verbose = verbose;
     state.terminal = isatty(STDERR_FILENO);
     state.colour = state.terminal && !(no_color && *no_color);
 }
@@ -52,11 +53,11 @@ void lk_log_text(FILE *out, const char *text, bool keep_newlines) {
 }
 
 void lk_log(enum lk_log_level level, const char *format, ...) {
-    static const char *const names[] = {"", "warning: ", "error: "};
-    static const char *const colours[] = {"", "\x1b[33m", "\x1b[31m"};
-    if (state.quiet && level != LK_LOG_ERROR) return;
+    static const char *const names[] = {"", "warning: ", "error: ", ""};
+    static const char *const colours[] = {"", "\x1b[33m", "\x1b[31m", ""};
+    if ((state.quiet && level != LK_LOG_ERROR) || (level == LK_LOG_DETAIL && !state.verbose)) return;
     lk_log_progress_end();
-    bool colour = state.colour && level != LK_LOG_INFO;
+    bool colour = state.colour && *names[level];
     fprintf(stderr, "%s%s%s", colour ? colours[level] : "", names[level], colour ? "\x1b[0m" : "");
     char text[8192];
     va_list args;

@@ -1,13 +1,14 @@
-/* What the tools tell the user while they run. All of it goes to stderr; libraries do not call this. */
+/* What the tools tell the user while they run. All of it goes to stderr; libraries tell nothing but details. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
 
-enum lk_log_level { LK_LOG_INFO, LK_LOG_WARNING, LK_LOG_ERROR };
+enum lk_log_level { LK_LOG_INFO, LK_LOG_WARNING, LK_LOG_ERROR, LK_LOG_DETAIL };
 
-/* quiet: errors only. Finds out whether stderr is a terminal and whether NO_COLOR (not empty) forbids colour. */
-void lk_log_open(bool quiet);
+/* quiet: errors only. verbose: details too, if not quiet. Finds out whether stderr is a terminal and whether NO_COLOR
+ * (not empty) forbids colour. */
+void lk_log_open(bool quiet, bool verbose);
 /* One line. An unfinished progress line is ended first. */
 void lk_log(enum lk_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

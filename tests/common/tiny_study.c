@@ -75,7 +75,7 @@ pid_t tiny_study_start(const char *folder, const char *out, const char *action, 
     if (child) return child;
     setpgid(0, 0);
     if (!freopen(log, "a", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(99);
-    lk_log_open(false);
+    lk_log_open(false, false);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGSEGV, SIG_DFL); /* cmocka has its own */
     enum lk_code rc = cli_arguments_parse(&arguments, argc, argv);

@@ -132,39 +132,62 @@ static bool gives_back(const char *call) {
     return strstr(call, "Free") || strstr(call, "Unload") || strstr(call, "Destroy") || strstr(call, "Release");
 }
 
-/* Driver calls of a streamed run made to fail in turn: an error that names the call; the next job on the same device
- * has the good bits; nothing is leaked. */
+/* The n-th call of that name (NULL: any) fails in a streamed run: an error that names the call; the next job on the
+ * same device has the good bits; nothing is leaked. */
+static void fail_call(const struct bench *b, uint64_t host_bytes, const char *name, uint64_t n, int64_t live) {
+    struct lk_device *dev;
+    struct lk_image image;
+    assert_ok(lk_device_cuda_create(0, &dev));
+    dev->budget = (struct lk_budget){.bytes = b->least, .host_bytes = host_bytes};
+    gpu->fail_at(name, n, 999, false);
+    enum lk_code rc = edit(b, dev, &image);
+    const char *call = gpu->failed_call();
+    if (rc && (!call || rc != LK_E_DEVICE || !strstr(lk_error_text(), call)))
+        fail_msg("%s: %d, %s", call ? call : "no call", (int)rc, lk_error_text());
+    if (!rc && call && !gives_back(call)) fail_msg("%s: no error", call);
+    if (!rc) expect_good(b, &image);
+    lk_image_free(&image);
+    gpu->fail_at(NULL, 0, 0, false);
+    assert_ok(edit(b, dev, &image));
+    expect_good(b, &image);
+    lk_image_free(&image);
+    lk_device_free(dev);
+    assert_int_equal(lk_alloc_live(), live);
+    gpu->memory_peak(0);
+    assert_int_equal(gpu->memory_peak(0), 0);
+}
+
+static uint64_t calls_of_an_edit(const struct bench *b, uint64_t host_bytes) {
+    struct lk_device *dev;
+    struct lk_image image;
+    assert_ok(lk_device_cuda_create(0, &dev));
+    dev->budget = (struct lk_budget){.bytes = b->least, .host_bytes = host_bytes};
+    uint64_t before = gpu->calls(NULL);
+    assert_ok(edit(b, dev, &image));
+    uint64_t n = gpu->calls(NULL) - before;
+    lk_image_free(&image);
+    lk_device_free(dev);
+    return n;
+}
+
+/* Driver calls of a streamed run made to fail in turn, with readers and with pinned copies. In full each one; then
+ * LIKENESS_PART=2/8 takes the second eighth of them. */
 static void failing_calls(void **state) {
     (void)state;
     struct bench b;
-    struct lk_device *dev;
-    struct lk_image image;
     bench_open(&b, &tiny_edits[0], 1);
-    int64_t live = lk_alloc_live();
-    uint64_t before = gpu->calls(NULL), n_calls = 0, n = test_is_full() ? 150 : 8;
-    for (uint64_t i = 0; i <= n + 1; i++) { /* the last one: an event of the ring */
-        const bool event = i > n;
-        assert_ok(lk_device_cuda_create(0, &dev));
-        dev->budget = (struct lk_budget){.bytes = b.least, .host_bytes = i % 2 ? (uint64_t)1 << 30 : 1};
-        before = gpu->calls(NULL);
-        if (i) gpu->fail_at(event ? "cuEventCreate" : NULL, event ? 3 : 1 + (i - 1) * (n_calls - 1) / n, 999, false);
-        enum lk_code rc = edit(&b, dev, &image);
-        const char *call = i ? gpu->failed_call() : NULL;
-        if (!i) n_calls = gpu->calls(NULL) - before;
-        if (rc && (!call || rc != LK_E_DEVICE || !strstr(lk_error_text(), call)))
-            fail_msg("%s: %d, %s", call ? call : "no call", (int)rc, lk_error_text());
-        if (!rc && call && !gives_back(call)) fail_msg("%s: no error", call);
-        if (!rc) expect_good(&b, &image);
-        lk_image_free(&image);
-        gpu->fail_at(NULL, 0, 0, false);
-        assert_ok(edit(&b, dev, &image));
-        expect_good(&b, &image);
-        lk_image_free(&image);
-        lk_device_free(dev);
-        assert_int_equal(lk_alloc_live(), live);
-        gpu->memory_peak(0);
-        assert_int_equal(gpu->memory_peak(0), 0);
+    const int64_t live = lk_alloc_live();
+    const char *part = getenv("LIKENESS_PART");
+    unsigned k = 1, of = 1;
+    if (part && (sscanf(part, "%u/%u", &k, &of) != 2 || k < 1 || k > of)) fail_msg("LIKENESS_PART=%s", part);
+    for (int form = 0; form < 2; form++) {
+        const uint64_t host_bytes = form ? (uint64_t)1 << 30 : 1, n = calls_of_an_edit(&b, host_bytes);
+        const uint64_t most = test_is_full() ? n : 4, first = most * (k - 1) / of, end = most * k / of;
+        printf("%s: %llu driver calls, %llu of them fail\n", form ? "pinned" : "readers", (unsigned long long)n,
+               (unsigned long long)(end - first));
+        for (uint64_t i = first; i < end; i++) fail_call(&b, host_bytes, NULL, 1 + i * (n - 1) / (most - 1), live);
     }
+    fail_call(&b, 1, "cuEventCreate", 3, live); /* an event of the ring */
     bench_close(&b);
 }
 

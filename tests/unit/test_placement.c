@@ -1,6 +1,7 @@
 /* Where budgets put the weights of the released models at 1024x1024 with one reference, and how long a step is
  * predicted to take. The table was computed by another program, from the models' configurations, with a ring of one
  * block, 250 and 200 TFLOP/s and 25 GB/s (bus), 1.8 TB/s (unpacking). */
+#include "engine/base/alloc.h"
 #include "models/pipeline.h"
 #include "models/placement.h"
 #include "tests/common/test.h"
@@ -105,7 +106,51 @@ static void the_least(void **state) {
     lk_device_free(target);
 }
 
+/* Three weights of 2 GiB that go through a ring twice, none resident. */
+static struct lk_placement decided(uint64_t host_bytes) {
+    const uint64_t size = (uint64_t)2 << 30;
+    struct lk_itinerary it = {.n_stages = 1};
+    struct lk_placement out;
+    uint64_t least;
+    it.units = (struct lk_ranges){.entries = lk_calloc(3, sizeof *it.units.entries), .n = 3, .capacity = 3};
+    it.travels = lk_calloc(3, sizeof *it.travels);
+    it.leader = lk_calloc(3, sizeof *it.leader);
+    it.follower = lk_calloc(3, sizeof *it.follower);
+    it.stages[0] = (struct lk_stage_visits){.name = "transformer",
+                                            .arena_bytes = 1 << 20,
+                                            .n = 3,
+                                            .n_cycles = 2,
+                                            .visits = lk_calloc(3, sizeof *it.stages[0].visits),
+                                            .reads = lk_calloc(3, sizeof *it.stages[0].reads)};
+    for (uint32_t i = 0; i < 3; i++) {
+        it.units.entries[i] = (struct lk_range){.start = ((uintptr_t)1 << 40) + 2 * i * size, .bytes = size};
+        it.travels[i] = it.stages[0].reads[i] = true;
+        it.leader[i] = it.follower[i] = LK_NO_UNIT;
+        it.stages[0].visits[i] = (struct lk_visit){.unit = i, .rows = 1};
+    }
+    const struct lk_budget budget = {.host_bytes = host_bytes, .resident_bytes = 1};
+    assert_ok(lk_placement_decide(&it, &budget, (uint64_t)7 << 30, 512, &out, &least));
+    return out;
+}
+
+/* What a pinned copy has no room for may stay in its files' pages, if it takes no more than 3 GiB beyond that. */
+static void copies_pages_readers(void **state) {
+    (void)state;
+    static const struct {
+        int gib;
+        bool pinned, registers;
+    } rooms[] = {{12, true, false}, {7, true, false},  {6, false, true},
+                 {4, false, true},  {3, false, false}, {0, false, false}};
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+        struct lk_placement p = decided((uint64_t)rooms[i].gib << 30);
+        assert_int_equal(p.stages[0].pinned, rooms[i].pinned);
+        assert_int_equal(p.stages[0].registers, rooms[i].registers);
+        lk_placement_free(&p);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_table), cmocka_unit_test(the_least)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_table), cmocka_unit_test(the_least),
+                                       cmocka_unit_test(copies_pages_readers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

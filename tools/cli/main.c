@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN); /* and so is a file at its limit of size (EFBIG) */
     struct cli_arguments arguments;
     enum lk_code rc = cli_arguments_parse(&arguments, argc, (const char *const *)argv);
-    lk_log_open(arguments.quiet);
+    lk_log_open(arguments.quiet, arguments.verbose);
     if (!rc) rc = run(&arguments, argc > 1 && argv[1][0] == '-');
     bool lost = fflush(stdout) || ferror(stdout);
     int why = errno;

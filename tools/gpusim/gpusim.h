@@ -62,7 +62,8 @@ struct gpusim_settings {
     uint64_t watchdog;     /* instructions of one warp after which it is stopped; 0: never */
     int driver_version;    /* 13000: of CUDA 13.0 (GPUSIM_DRIVER) */
     int shared_optin;      /* bytes that a block may ask for (GPUSIM_SHARED), for what a program says of lesser GPUs */
-    int exit_code;         /* of the process when anything was reported; 0: as the program says */
+    int registers;   /* of pages that may only be read: 0 no, 1 yes, 2 attribute 113 says so and the call is refused */
+    int exit_code;   /* of the process when anything was reported; 0: as the program says */
     uint64_t sample; /* blocks of a launch to run, 0: all. Memory is then not filled, what nothing wrote reads as 0, and
                       checks are off unless asked for */
     const char *report;         /* "text", "json", "text:FILE", "json:FILE"; NULL: nothing is counted */

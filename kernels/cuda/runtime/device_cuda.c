@@ -238,6 +238,7 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(LK_CU(device_get, (&cuda->ordinal, index), "device %d", index));
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, &cuda->n_multiprocessors));
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared));
+    LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_READ_ONLY_HOST_REGISTER, &cuda->registers));
     cuda->most_shared = (size_t)shared;
     LK_TRY(check_device(index, &info, shared));
     cuda->weights = lk_calloc(1, sizeof *cuda->weights);

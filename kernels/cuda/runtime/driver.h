@@ -30,6 +30,8 @@ enum {
     LK_CU_EVENT_DISABLE_TIMING = 2,
     LK_CU_ALLOCATION_PINNED = 1,
     LK_CU_LOCATION_DEVICE = 1,
+    LK_CU_ATTRIBUTE_READ_ONLY_HOST_REGISTER = 113,
+    LK_CU_REGISTER_READ_ONLY = 8,
 };
 
 /* CUmemAllocationProp: which memory, and where. */
@@ -63,6 +65,8 @@ struct lk_cu_allocation {
       (size_t * bytes, const struct lk_cu_allocation *of, unsigned option))                                            \
     F(host_alloc, "cuMemHostAlloc", (void **block, size_t bytes, unsigned flags))                                      \
     F(host_free, "cuMemFreeHost", (void *block))                                                                       \
+    F(host_register, "cuMemHostRegister_v2", (void *pages, size_t bytes, unsigned flags))                              \
+    F(host_unregister, "cuMemHostUnregister", (void *pages))                                                           \
     F(copy_to_device, "cuMemcpyHtoDAsync_v2", (lk_cu_address to, const void *from, size_t bytes, lk_cu_stream stream)) \
     F(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *to, lk_cu_address from, size_t bytes, lk_cu_stream stream))         \
     F(set_bytes, "cuMemsetD8Async", (lk_cu_address to, unsigned char value, size_t n, lk_cu_stream stream))            \

@@ -258,6 +258,10 @@ static uint64_t order_of(const struct lk_placement *p) {
 /* --- placing --- */
 
 static void drop_pinned(struct lk_cuda_placed *p) {
+    for (size_t i = 0; i < p->n_registered; i++) lk_cuda_unregister(&p->registered[i]);
+    lk_free(p->registered);
+    p->registered = NULL;
+    p->n_registered = 0;
     for (size_t i = 0; i < p->n_pieces; i++) lk_cuda()->host_free(p->pieces[i]);
     lk_free(p->pieces);
     lk_free(p->pinned);
@@ -347,18 +351,20 @@ static enum lk_code pin_piece(struct lk_cuda_placed *p, const struct lk_itinerar
     return LK_OK;
 }
 
-/* Pinned copies of what pinned stages send, and readers if another stage sends something. */
-static enum lk_code prepare_host(struct lk_cuda_placed *p, const struct lk_placement *placement) {
+/* Pinned copies of what pinned stages send, and readers if another stage sends something that is not registered. */
+static enum lk_code prepare_host(struct lk_cuda_device *cuda, const struct lk_placement *placement) {
+    struct lk_cuda_placed *p = &cuda->placed;
     const struct lk_ranges *all = &placement->itinerary.units;
     size_t n = 0, done = 0;
     bool reads = false;
     uint32_t *units = lk_malloc((all->n + 1) * sizeof *units);
     p->pinned = lk_calloc(all->n + 1, sizeof *p->pinned);
     p->pieces = lk_calloc(all->n + 1, sizeof *p->pieces);
-    enum lk_code rc = units && p->pinned && p->pieces ? LK_OK : lk_fail(LK_E_NOMEM, "copies of weights: out of memory");
+    p->registered = lk_calloc(all->n + 1, sizeof *p->registered);
+    bool there = units && p->pinned && p->pieces && p->registered;
+    enum lk_code rc = there ? LK_OK : lk_fail(LK_E_NOMEM, "copies of weights: out of memory");
     for (int i = 0; !rc && i < placement->itinerary.n_stages; i++) {
         const struct lk_stage_placement *s = &placement->stages[i];
-        reads |= !s->pinned && s->n_stays && !placement->n_ranks;
         for (uint32_t u = 0; s->pinned && u < all->n; u++)
             if (lk_placement_sends(placement, i, u)) units[n++] = u;
     }
@@ -367,6 +373,9 @@ static enum lk_code prepare_host(struct lk_cuda_placed *p, const struct lk_place
         rc = pin_piece(p, &placement->itinerary, units + done, n - done, &more);
         done += more;
     }
+    for (int i = 0; !rc && i < placement->itinerary.n_stages && !placement->n_ranks; i++)
+        if (!placement->stages[i].pinned && placement->stages[i].n_stays)
+            reads |= !lk_cuda_register_stage(cuda, placement, i);
     lk_free(units);
     if (rc || !reads) return rc;
     return lk_cuda_readers_open(&p->readers, placement->readers, placement->slot_bytes);
@@ -432,7 +441,7 @@ static enum lk_code place(struct lk_cuda_device *cuda, struct lk_placement *plac
     lk_free(p->loaded);
     p->loaded = loaded;
     p->active = false;
-    if (!keep_host) LK_TRY(prepare_host(p, placement));
+    if (!keep_host) LK_TRY(prepare_host(cuda, placement));
     lk_placement_free(&p->placement);
     p->placement = *placement;
     *placement = (struct lk_placement){0};

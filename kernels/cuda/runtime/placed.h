@@ -6,14 +6,14 @@
  * a unit is sent as soon as the visit after which its place is free has been issued. Where ranks share the weights,
  * what is sent is an all-gather of their shares, which lie where residents would.
  *
- * Mapped files are never registered with the driver: pages that may only be read are refused wherever that was tried
- * (attribute 113 is 0), and a mapping that may be written takes its memory a second time. Weights go through pinned
- * copies or the readers' slots. */
+ * Weights go through pinned copies; where those do not fit, from their files' pages if the driver can register them
+ * (registered.h), else through the readers' slots. */
 #pragma once
 
 #include "engine/device.h"
 #include "kernels/cuda/runtime/driver.h"
 #include "kernels/cuda/runtime/readers.h"
+#include "kernels/cuda/runtime/registered.h"
 
 struct lk_cuda_device;
 
@@ -30,7 +30,9 @@ struct lk_cuda_placed {
     int64_t n_begun, n_ended, n_sent; /* visits and stays of the stage so far, over all cycles */
     void **pieces;                    /* pinned memory for copies of what is streamed */
     size_t n_pieces;
-    const unsigned char **pinned; /* per unit: its copy; NULL: none, the readers fetch it */
+    const unsigned char **pinned; /* per unit: its copy or registered pages; NULL: none, the readers fetch it */
+    struct lk_cuda_registered *registered;
+    size_t n_registered;
     struct lk_cuda_readers *readers;
 };
 

@@ -129,7 +129,7 @@ struct cli_arguments {
         bool preview, comments;
     } survey;
     const char *sampler;
-    bool all_budgets, greedy, quiet, json, man, large;
+    bool all_budgets, greedy, quiet, verbose, json, man, large;
 };
 
 enum cli_kind {

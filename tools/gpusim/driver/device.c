@@ -178,5 +178,6 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (attributes[i].attribute == attribute) *value = attributes[i].value;
     if (attribute == 97) *value = gpusim_settings()->shared_optin;
+    if (attribute == 113) *value = gpusim_settings()->registers > 0;
     LEAVE(CUDA_SUCCESS);
 }

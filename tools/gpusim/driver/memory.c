@@ -2,6 +2,10 @@
 #include "driver/state.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { READ_ONLY = 8 }; /* of flags for registering */
 
 static CUresult device_new(struct gpusim_context *context, CUdeviceptr *out, size_t bytes) {
     if (!out || !bytes) return CUDA_ERROR_INVALID_VALUE;
@@ -55,6 +59,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) {
     ENTER_CONTEXT();
     (void)context;
     if (!host || !bytes || flags > 15) LEAVE(CUDA_ERROR_INVALID_VALUE);
+    if (flags & READ_ONLY && gpusim_settings()->registers != 1) LEAVE(CUDA_ERROR_NOT_SUPPORTED);
     uint64_t first = (uint64_t)(uintptr_t)host;
     struct gpusim_allocation *near = gpusim_memory_near(first, bytes);
     if (gpusim_memory_find(first) || gpusim_memory_find(first + bytes - 1) ||
@@ -62,10 +67,20 @@ EXPORT CUresult cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) {
         LEAVE(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     LEAVE(gpusim_memory_new(GPUSIM_MEMORY_REGISTERED, -1, bytes, host) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
+/* The pages must be there yet: on hardware they would be read on, whatever has come to their place. */
 EXPORT CUresult cuMemHostUnregister(void *host) {
     ENTER_CONTEXT();
     struct gpusim_allocation *r = gpusim_memory_find((uint64_t)(uintptr_t)host);
     if (!r || r->host != host || r->kind != GPUSIM_MEMORY_REGISTERED) LEAVE(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)host / page * page;
+    if (msync((void *)first, (uintptr_t)host + r->bytes - first, MS_ASYNC)) {
+        struct gpusim_report report = {.kind = GPUSIM_REPORT_USE_AFTER_FREE,
+                                       .allocation = r->id,
+                                       .allocation_base = r->base,
+                                       .allocation_bytes = r->bytes,
+                                       .what = "registered memory was unmapped before it was unregistered"};
+        gpusim_report_emit(&report);
+    }
     CUresult result = gpusim_drain(context, NULL);
     gpusim_memory_free(r);
     LEAVE(result);

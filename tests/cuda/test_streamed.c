@@ -157,35 +157,76 @@ static void fail_call(const struct bench *b, uint64_t host_bytes, const char *na
     assert_int_equal(gpu->memory_peak(0), 0);
 }
 
-static uint64_t calls_of_an_edit(const struct bench *b, uint64_t host_bytes) {
+/* How often each driver call was met at the start of an edit, of its stages, and at the end. */
+static const char *const names[] = {
+    "cuCtxSetCurrent",   "cuMemGetInfo_v2",   "cuMemAlloc_v2",      "cuMemFree_v2",        "cuMemHostAlloc",
+    "cuMemFreeHost",     "cuStreamCreate",    "cuEventCreate",      "cuEventRecord",       "cuStreamWaitEvent",
+    "cuMemcpyHtoD",      "cuMemcpyDtoH",      "cuLaunchHostFunc",   "cuEventQuery",        "cuLaunchKernel",
+    "cuMemset",          "cuEventDestroy_v2", "cuEventSynchronize", "cuStreamSynchronize", "cuModuleGetFunction",
+    "cuFuncSetAttribute"};
+#define N_NAMES    ((int)(sizeof names / sizeof *names))
+#define MOST_TIMES 16
+struct calls {
+    uint64_t n[MOST_TIMES][N_NAMES];
+    int n_times;
+};
+
+static enum lk_code count(void *context, const char *stage, int step, int n_steps) {
+    struct calls *c = context;
+    (void)stage, (void)n_steps;
+    if (step) return LK_OK;
+    assert_true(c->n_times < MOST_TIMES);
+    for (int i = 0; i < N_NAMES; i++) c->n[c->n_times][i] = gpu->calls(names[i]);
+    c->n_times++;
+    return LK_OK;
+}
+
+/* All calls of a streamed edit, none of them unknown. */
+static uint64_t calls_of_an_edit(struct bench *b, uint64_t host_bytes, struct calls *calls) {
     struct lk_device *dev;
     struct lk_image image;
+    calls->n_times = 0;
     assert_ok(lk_device_cuda_create(0, &dev));
     dev->budget = (struct lk_budget){.bytes = b->least, .host_bytes = host_bytes};
-    uint64_t before = gpu->calls(NULL);
+    b->job.request.progress = count;
+    b->job.request.progress_context = calls;
+    uint64_t n = gpu->calls(NULL), known = 0;
+    count(calls, "", 0, 0);
     assert_ok(edit(b, dev, &image));
-    uint64_t n = gpu->calls(NULL) - before;
+    count(calls, "", 0, 0);
+    n = gpu->calls(NULL) - n;
+    b->job.request.progress = NULL;
+    for (int i = 0; i < N_NAMES; i++) known += calls->n[calls->n_times - 1][i] - calls->n[0][i];
+    assert_int_equal(known, n);
     lk_image_free(&image);
     lk_device_free(dev);
     return n;
 }
 
-/* Driver calls of a streamed run made to fail in turn, with readers and with pinned copies. In full each one; then
- * LIKENESS_PART=2/8 takes the second eighth of them. */
+/* Driver calls of a streamed run made to fail in turn, with readers and with pinned copies: some everyday; in full of
+ * each call the first, the last and some others of each stage, since those in between are alike. */
 static void failing_calls(void **state) {
     (void)state;
     struct bench b;
+    struct calls calls;
     bench_open(&b, &tiny_edits[0], 1);
     const int64_t live = lk_alloc_live();
-    const char *part = getenv("LIKENESS_PART");
-    unsigned k = 1, of = 1;
-    if (part && (sscanf(part, "%u/%u", &k, &of) != 2 || k < 1 || k > of)) fail_msg("LIKENESS_PART=%s", part);
     for (int form = 0; form < 2; form++) {
-        const uint64_t host_bytes = form ? (uint64_t)1 << 30 : 1, n = calls_of_an_edit(&b, host_bytes);
-        const uint64_t most = test_is_full() ? n : 4, first = most * (k - 1) / of, end = most * k / of;
-        printf("%s: %llu driver calls, %llu of them fail\n", form ? "pinned" : "readers", (unsigned long long)n,
-               (unsigned long long)(end - first));
-        for (uint64_t i = first; i < end; i++) fail_call(&b, host_bytes, NULL, 1 + i * (n - 1) / (most - 1), live);
+        const uint64_t host_bytes = form ? (uint64_t)1 << 30 : 1, n = calls_of_an_edit(&b, host_bytes, &calls);
+        const uint64_t some = 4, most = 6;
+        uint64_t tried = 0;
+        for (uint64_t i = 0; i < some; i++, tried++)
+            fail_call(&b, host_bytes, NULL, 1 + i * (n - 1) / (some - 1), live);
+        for (int k = 0; k < N_NAMES && test_is_full(); k++)
+            for (int t = 0; t + 1 < calls.n_times; t++) {
+                const uint64_t first = calls.n[t][k] - calls.n[0][k], alike = calls.n[t + 1][k] - calls.n[t][k];
+                const uint64_t now = alike < most ? alike : most;
+                for (uint64_t i = 0; i < now; i++, tried++)
+                    fail_call(&b, host_bytes, names[k], 1 + first + (now > 1 ? i * (alike - 1) / (now - 1) : 0), live);
+            }
+        printf("%s: %llu driver calls, %llu made to fail\n", form ? "pinned" : "readers", (unsigned long long)n,
+               (unsigned long long)tried);
+        fflush(stdout);
     }
     fail_call(&b, 1, "cuEventCreate", 3, live); /* an event of the ring */
     bench_close(&b);

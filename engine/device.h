@@ -84,6 +84,7 @@ struct lk_device {
     struct lk_cost cost;
     lk_trace_fn *trace;
     void *trace_context;
+    bool trace_plans;   /* the trace takes memory of the arena: it is called while planning, too, with no values */
     bool counts_traced; /* of the plan device: what it counts for has a trace */
 };
 

@@ -6,6 +6,8 @@
 #define LK_MAX_VARIANTS 6
 #define LK_MAX_FAMILIES 8
 
+struct lk_tokenizer;
+
 struct lk_family {
     const char *title;                  /* "FLUX.2", as help texts say it */
     unsigned bit;                       /* enum lk_family_bit, as in the table of parameters */
@@ -19,6 +21,8 @@ struct lk_family {
     const char *const *kept; /* modules of the transformer that are never quantised; ends in NULL */
     unsigned (*quantized)(const struct lk_pipeline *pipeline); /* lk_bind_totals.quantized of all that is bound */
     const struct lk_checkpoint *(*checkpoints)(const struct lk_pipeline *pipeline); /* text_encoder, transformer, vae */
+    /* n_unseen: ids of a prompt before the first that the transformer is told of. */
+    const struct lk_tokenizer *(*tokenizer)(const struct lk_pipeline *pipeline, int64_t *n_unseen);
     void (*defaults)(struct lk_request *request); /* of its parameters; the rest is zero */
     const struct lk_stages *stages;               /* models/common/queue.h */
     /* lk_pipeline_edit_queue where there is more to it than the stages, else NULL; jobs that have ended were refused

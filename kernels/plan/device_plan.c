@@ -152,6 +152,8 @@ enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_dev
     plan->target = target;
     plan->device.kind = LK_DEVICE_PLAN;
     plan->device.counts_traced = target->trace != NULL;
+    plan->device.trace = target->trace_plans ? target->trace : NULL;
+    plan->device.trace_context = target->trace_context;
     plan->device.n_threads = target->n_threads;
     plan->device.table = &plan->table;
     plan->device.memory = &memory;

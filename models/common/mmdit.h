@@ -34,7 +34,6 @@ struct lk_mmdit {
     const struct lk_ahead *ahead;
     int step;           /* names the traces; the row of `ahead` */
     const char *branch; /* "cond", "uncond"; NULL: the family has one */
-    bool untraced;      /* what the blocks compute is not shown */
     int64_t slice_rows; /* that a block works on at a time, but for keys and values; 0: all */
     /* Keys and values of more rows than this pass has, [rows of cos, dim] each, block after block; NULL: its own. */
     const struct lk_tensor *kv;
@@ -80,9 +79,8 @@ struct lk_tensor lk_mmdit_img(const struct lk_mmdit *p, const struct lk_tensor *
 
 /* Traces under "step.STEP." or "step.STEP.BRANCH.". */
 #define LK_MMDIT_TRACE(p, value, format, ...)                                                                          \
-    ((p)->untraced ? LK_OK                                                                                             \
-                   : lk_trace((p)->dev, value, "step.%d.%s%s" format, (p)->step, (p)->branch ? (p)->branch : "",       \
-                              (p)->branch ? "." : "", __VA_ARGS__))
+    lk_trace((p)->dev, value, "step.%d.%s%s" format, (p)->step, (p)->branch ? (p)->branch : "",                        \
+             (p)->branch ? "." : "", __VA_ARGS__)
 
 /* What a model that multiplies by 1000 is fed: the pipeline divides the timestep by 1000 and the model multiplies it
  * again, each in the dtype of the latents. */

@@ -344,6 +344,11 @@ static void defaults(struct lk_request *request) {
     memcpy(request->text_encoder_out_layers, out_layers, sizeof out_layers);
 }
 
+static const struct lk_tokenizer *tokenizer(const struct lk_pipeline *pipeline, int64_t *n_unseen) {
+    *n_unseen = 0;
+    return ((const struct lk_flux2 *)pipeline->model)->tokenizer;
+}
+
 const struct lk_family lk_family_flux2 = {
     .title = "FLUX.2",
     .bit = LK_FOR_FLUX2,
@@ -355,6 +360,7 @@ const struct lk_family lk_family_flux2 = {
     .kept = lk_flux2_kept,
     .quantized = lk_flux2_quantized,
     .checkpoints = lk_flux2_checkpoints,
+    .tokenizer = tokenizer,
     .defaults = defaults,
     .stages = &stages,
 };

@@ -195,6 +195,12 @@ void lk_qwen_edit_close(struct lk_pipeline *pipeline) {
     pipeline->model = NULL;
 }
 
+static const struct lk_tokenizer *tokenizer(const struct lk_pipeline *pipeline, int64_t *n_unseen) {
+    const struct lk_qwen_edit *m = pipeline->model;
+    *n_unseen = lk_qwen_edit_drop(m->kind);
+    return m->tokenizer;
+}
+
 const struct lk_family lk_family_qwen_edit = {
     .title = "Qwen-Image",
     .bit = LK_FOR_QWEN,
@@ -207,6 +213,7 @@ const struct lk_family lk_family_qwen_edit = {
     .kept = lk_qwen_kept,
     .quantized = lk_qwen_edit_quantized,
     .checkpoints = lk_qwen_edit_checkpoints,
+    .tokenizer = tokenizer,
     .defaults = lk_qwen_edit_defaults,
     .stages = &lk_qwen_edit_stages,
 };

@@ -60,6 +60,11 @@ static enum lk_code edit(struct lk_pipeline *pipeline, struct lk_device *dev, co
     return rc;
 }
 
+static const struct lk_tokenizer *tokenizer(const struct lk_pipeline *pipeline, int64_t *n_unseen) {
+    *n_unseen = LK_STEP1X_PREFIX_TOKENS;
+    return ((const struct lk_step1x *)pipeline->model)->tokenizer;
+}
+
 const struct lk_family lk_family_step1x = {
     .title = "Step1X-Edit",
     .bit = LK_FOR_STEP1X,
@@ -71,6 +76,7 @@ const struct lk_family lk_family_step1x = {
     .kept = lk_step1x_kept,
     .quantized = lk_step1x_quantized,
     .checkpoints = lk_step1x_checkpoints,
+    .tokenizer = tokenizer,
     .defaults = defaults,
     .stages = &lk_step1x_stages,
     .edit = edit,

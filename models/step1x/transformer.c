@@ -165,7 +165,6 @@ static enum lk_code begin_pass(struct lk_mmdit *p, struct lk_device *dev, const 
     p->dim = c->dim, p->n_heads = c->num_attention_heads, p->head_dim = c->attention_head_dim, p->eps = NORM_EPS;
     p->cos = &in->conditioning->cos, p->sin = &in->conditioning->sin;
     p->ahead = &in->conditioning->ahead, p->step = in->step, p->branch = in->branch;
-    p->untraced = in->step > 0;
     p->slice_rows = in->slice_rows;
     lk_mmdit_begin(p);
     p->kv = in->conditioning->kv.n_dims ? &in->conditioning->kv : NULL;

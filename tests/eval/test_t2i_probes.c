@@ -5,6 +5,7 @@
 #include "engine/base/alloc.h"
 #include "eval/stats/models/umap.h"
 #include "eval/study/random.h"
+#include "eval/t2i/attention.h"
 #include "eval/t2i/tokens.h"
 #include "tests/common/test.h"
 
@@ -116,9 +117,9 @@ static void correlations_against_scipy(void **state) {
     read_prompts(table.bytes, &prompts);
     assert_ok(lk_t2i_tokens_count(&t, &prompts, (const char *const[]){"male"}, 1));
     assert_ok(lk_t2i_tokens_cosines(&t, means, 3));
-    assert_ok(lk_t2i_tokens_outcomes(&t, spd.bytes, spd.n, "t2i_spd.csv"));
+    assert_ok(lk_t2i_outcomes_read(&t.outcomes, spd.bytes, spd.n, "t2i_spd.csv"));
     assert_ok(lk_t2i_tokens_correlate(&t));
-    assert_int_equal(t.outcomes.n, 1);
+    assert_int_equal(t.outcomes.names.n, 1);
     for (int m = 0; m < LK_N_T2I_MEASURES; m++) {
         if (!(fabs(t.tests[m].statistic - expected[2 * m]) < 1e-10 && fabs(t.tests[m].p - expected[2 * m + 1]) < 1e-8))
             fail_msg("measure %d: rho %.17g, p %.17g for %.17g, %.17g", m, t.tests[m].statistic, t.tests[m].p,
@@ -129,8 +130,9 @@ static void correlations_against_scipy(void **state) {
     assert_ok(lk_t2i_tokens_csv(&t, "some encoder", &csv));
     assert_non_null(strstr(csv.bytes, "\nspearman,,male,,,,,,,some encoder,m,Perceived gender,SPD,cosine,12,"));
     static const char unknown[] = "Model,Prompt,Attribute,Arm,SPD\nm,p99 a thief,Perceived gender,Base,1\n";
-    assert_fails(lk_t2i_tokens_outcomes(&t, unknown, strlen(unknown), "t2i_spd.csv"), LK_E_INPUT, "line 2, column 2");
-    assert_fails(lk_t2i_tokens_outcomes(&t, "Model,SPD\n", 10, "t2i_spd.csv"), LK_E_INPUT, "Prompt");
+    assert_fails(lk_t2i_outcomes_read(&t.outcomes, unknown, strlen(unknown), "t2i_spd.csv"), LK_E_INPUT,
+                 "line 2, column 2");
+    assert_fails(lk_t2i_outcomes_read(&t.outcomes, "Model,SPD\n", 10, "t2i_spd.csv"), LK_E_INPUT, "Prompt");
     free(expected);
     lk_text_free(&table);
     lk_text_free(&spd);
@@ -243,11 +245,51 @@ static void refusals(void **state) {
     for (int i = 0; i < 2 * ROWS; i++) assert_true(isfinite(points[i]));
 }
 
+/* Four prompts, of which one has no picture: means over pictures and heads, and orders that can be seen. */
+static void attention_by_hand(void **state) {
+    (void)state;
+    struct lk_t2i_prompts prompts;
+    struct lk_t2i_attention t;
+    struct lk_text csv = {0};
+    char layers[1][24] = {"double.0"};
+    static const double pictures[4][2] = {{0.1, 0.3}, {0.3, 0.5}, {0.5, 0.1}, {0.25, 0.75}};
+    static const size_t of[4] = {0, 0, 1, 3};
+    static const char spd[] = "Model,Prompt,Attribute,Arm,SPD\nm,a,Perceived gender,Base,0.1\n"
+                              "m,b,Perceived gender,Base,0.5\nm,c,Perceived gender,Base,0.7\n"
+                              "m,d,Perceived gender,Base,0.9\n";
+    read_prompts("prompt_id,role_label,natural_prompt\na,a thief,A\nb,a thief,B\nc,a thief,C\nd,a thief,D\n", &prompts);
+    assert_ok(lk_t2i_attention_init(&t, &prompts));
+    assert_ok(lk_t2i_outcomes_read(&t.outcomes, spd, sizeof spd - 1, "t2i_spd.csv"));
+    for (int i = 0; i < 4; i++) {
+        struct lk_attended a = {.n_tokens = 2, .n_steps = 1, .n_layers = 1, .n_heads = 2, .layers = layers};
+        double weights[2] = {pictures[i][0], pictures[i][1]};
+        a.weights = weights;
+        assert_ok(lk_t2i_attention_add(&t, of[i], &a));
+    }
+    assert_ok(lk_t2i_attention_csv(&t, &csv));
+#define NOTE "correlational: says nothing about causes\r\n"
+    static const char *const lines[] = {"\nprompt,a,,,2,2,0.29999999999999999,", /* (0.1 + 0.3 + 0.3 + 0.5) / 4 */
+                                        "\nprompt,b,,,1,2,0.29999999999999999,",
+                                        "\nprompt,d,,,1,2,0.5,,,,,,,,," NOTE,
+                                        "\nhead,,double.0,0,4,,0.31666666666666", /* (0.2 + 0.5 + 0.25) / 3 */
+                                        "\nhead,,double.0,1,4,,0.41666666666666", /* (0.4 + 0.1 + 0.75) / 3 */
+                                        "\nspearman,,double.0,0,,,,m,Perceived gender,SPD,3,0.5,",
+                                        "\nspearman,,double.0,1,,,,m,Perceived gender,SPD,3,0.5,"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (!strstr(csv.bytes, lines[i])) fail_msg("%s not in\n%s", lines[i], csv.bytes);
+    assert_null(strstr(csv.bytes, "\nprompt,c"));
+    assert_true(strstr(csv.bytes, "\nspearman,,,,") < strstr(csv.bytes, "\nspearman,,double.0"));
+    lk_text_free(&csv);
+    lk_t2i_attention_free(&t);
+    lk_t2i_prompts_free(&prompts);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_by_hand),
         cmocka_unit_test(equal_phrases_are_alike),
         cmocka_unit_test(correlations_against_scipy),
+        cmocka_unit_test(attention_by_hand),
         cmocka_unit_test(neighbours_as_umap_learn),
         cmocka_unit_test(trust_as_scikit_learn),
         cmocka_unit_test(clusters_stay_apart),

@@ -382,8 +382,8 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"ref", a->ref, "metrics"},
         {"target", a->target, "metrics post-filter generate"},
         {"ref-labels", a->ref_labels, "metrics"},
-        {"log", a->log, "metrics post-filter import label export"},
-        {"csv", a->csv, "prompts metrics generate tokens"},
+        {"log", a->log, "metrics post-filter import label export attention"},
+        {"csv", a->csv, "prompts metrics generate tokens attention"},
         {"cfg", a->cfg.n > 0, "generate"},
         {"arm", a->arms.n > 0, "generate"},
         {"seeds", a->seeds, "generate"},
@@ -396,13 +396,14 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"png", arguments->report.png, "metrics"},
         {"labeler", a->labeler, "label generate"},
         {"faces", arguments->report.faces, "label export generate"},
-        {"model", arguments->model, "label generate tokens"},
+        {"model", arguments->model, "label generate tokens attention"},
         {"classifier", a->classifier, "label generate"},
         {"embeds", a->embeds, "embed-norm"},
         {"normalize", a->normalize, "embed-norm generate"},
-        {"metrics", a->metrics, "tokens"},
-        {"token", a->tokens.n > 0, "tokens"},
-        {"in", a->in, "latents metrics post-filter import label export"},
+        {"metrics", a->metrics, "tokens attention"},
+        {"token", a->tokens.n > 0, "tokens attention"},
+        {"sample", arguments->study.sample, "attention"},
+        {"in", a->in, "latents metrics post-filter import label export attention"},
         {"neighbors", a->neighbours != 15, "latents"},
         {"by", arguments->stats.by, "latents"},
         {"columns", arguments->stats.columns, "latents"},
@@ -442,22 +443,26 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
     static const struct {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *);
-    } actions[] = {{"prompts", prompts},       {"reference", reference},    {"generate", cli_t2i_generate},
-                   {"import", import},         {"metrics", metrics},        {"post-filter", post_filter},
-                   {"label", cli_t2i_label},   {"export", cli_t2i_export},  {"embed-norm", embed_norm},
-                   {"tokens", cli_t2i_tokens}, {"latents", cli_t2i_latents}};
+    } actions[] = {{"prompts", prompts},
+                   {"reference", reference},
+                   {"generate", cli_t2i_generate},
+                   {"import", import},
+                   {"metrics", metrics},
+                   {"post-filter", post_filter},
+                   {"label", cli_t2i_label},
+                   {"export", cli_t2i_export},
+                   {"embed-norm", embed_norm},
+                   {"tokens", cli_t2i_tokens},
+                   {"attention", cli_t2i_attention},
+                   {"latents", cli_t2i_latents}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(arguments->positional, actions[i].name)) continue;
         LK_TRY(check_idle(arguments, actions[i].name));
         return run_action(arguments, actions[i].run);
     }
-    if (!strcmp(arguments->positional, "attention"))
-        return lk_fail(LK_E_USAGE,
-                       "t2i attention: what a model attends to is seen while it paints, not in its pictures; "
-                       "this program looks at labels of pictures: metrics");
     return lk_fail(
         LK_E_USAGE,
         "t2i: expected prompts, reference, generate, import, label, export, metrics, post-filter, embed-norm, "
-        "tokens or latents, got \"%.64s\"",
+        "tokens, attention or latents, got \"%.64s\"",
         arguments->positional);
 }

@@ -3,6 +3,7 @@
 
 #include "eval/design/study.h"
 #include "eval/t2i/images.h"
+#include "eval/t2i/outcomes.h"
 #include "tools/cli/core/options.h"
 
 /* The log that --log names, into `images`. */
@@ -17,8 +18,11 @@ enum lk_code cli_t2i_prompts(const struct cli_t2i_arguments *arguments, struct l
 /* Before a long run: LK_E_USAGE for an output that is there, unless it may be replaced. */
 enum lk_code cli_t2i_output_free(const struct cli_arguments *arguments);
 
-enum lk_code cli_t2i_tokens(const struct cli_arguments *arguments);  /* token_corr.csv */
-enum lk_code cli_t2i_latents(const struct cli_arguments *arguments); /* latent_umap.png and what goes with it */
+/* What --metrics has of who is depicted; without it nothing. */
+enum lk_code cli_t2i_outcomes(const struct cli_arguments *arguments, struct lk_t2i_outcomes *outcomes);
+enum lk_code cli_t2i_tokens(const struct cli_arguments *arguments);    /* token_corr.csv */
+enum lk_code cli_t2i_attention(const struct cli_arguments *arguments); /* attn_corr.csv */
+enum lk_code cli_t2i_latents(const struct cli_arguments *arguments);   /* latent_umap.png and what goes with it */
 /* The study of text to image that `generate` is told; lk_study_close. */
 enum lk_code cli_t2i_study(const struct cli_arguments *arguments, struct lk_study **out);
 /* --target, and which attribute of it: --attribute, or its only one. */

@@ -20,17 +20,23 @@
 #include "tools/cli/edit/job.h"
 #include "tools/cli/stats/stats.h"
 
-static enum lk_code read_outcomes(struct lk_t2i_tokens *t, const char *folder, const char *table) {
+static enum lk_code read_table(struct lk_t2i_outcomes *o, const char *folder, const char *table) {
     char *path = lk_format("%s/tables/%s", folder, table), *text;
     size_t n;
-    if (!path) return lk_fail(LK_E_NOMEM, "t2i tokens: out of memory");
+    if (!path) return lk_fail(LK_E_NOMEM, "t2i: out of memory");
     enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
     if (!rc) {
-        rc = lk_t2i_tokens_outcomes(t, text, n, path);
+        rc = lk_t2i_outcomes_read(o, text, n, path);
         lk_free(text);
     }
     lk_free(path);
     return rc;
+}
+
+enum lk_code cli_t2i_outcomes(const struct cli_arguments *a, struct lk_t2i_outcomes *o) {
+    if (!a->t2i.metrics) return LK_OK;
+    LK_TRY(read_table(o, a->t2i.metrics, "t2i_shares.csv"));
+    return read_table(o, a->t2i.metrics, "t2i_spd.csv");
 }
 
 /* Cosines of the model's own text encoder, and its name. */
@@ -60,10 +66,7 @@ static enum lk_code tokens(const struct cli_arguments *a, const struct lk_t2i_pr
     const struct cli_list *given = &a->t2i.tokens;
     struct lk_text encoder = {0};
     LK_TRY(lk_t2i_tokens_count(t, prompts, given->n ? given->values : NULL, (size_t)given->n));
-    if (a->t2i.metrics) {
-        LK_TRY(read_outcomes(t, a->t2i.metrics, "t2i_shares.csv"));
-        LK_TRY(read_outcomes(t, a->t2i.metrics, "t2i_spd.csv"));
-    }
+    LK_TRY(cli_t2i_outcomes(a, &t->outcomes));
     enum lk_code rc = a->model ? embed(a, t, &encoder) : LK_OK;
     if (!rc && a->t2i.metrics) rc = lk_t2i_tokens_correlate(t);
     if (!rc) rc = lk_t2i_tokens_csv(t, a->model ? encoder.bytes : "", out);

@@ -14,7 +14,10 @@ const char cli_t2i_text[] =
     "with the target's shares; a set that has none is named. embed-norm makes of a model's embeddings of all base "
     "prompts those of the arm of that name, for edit --prompt-embeds. tokens writes how often words of roles and of "
     "demographic groups stand in one prompt, with a model how alike its text encoder finds them, and with results of "
-    "metrics whether that goes with who is depicted: it is correlational and says nothing about causes. latents "
+    "metrics whether that goes with who is depicted: it is correlational and says nothing about causes. attention "
+    "makes a "
+    "sample of a log's pictures again, from their own recipes, and writes how much of the attention of the picture's "
+    "rows goes to words of demographic groups, by layer and head, with the same correlations over the prompts. latents "
     "projects features of pictures to a plane by UMAP and writes DIR/latent_umap.png, latent_umap.svg and "
     "latent_umap.csv, and in latent_silhouette.csv how well groups separate in the features and in the projection: "
     "that too is correlational. Equal inputs give equal bytes.";
@@ -40,6 +43,9 @@ const char *const cli_t2i_examples[] = {
     "Which roles meet which groups in the prompts, and in a text encoder",
     "likeness t2i tokens --csv negative_role_prompts_all.csv -m black-forest-labs/FLUX.2-dev --metrics results -o "
     "token_corr.csv",
+    "Where the model looks at them while it paints, in a hundred of its pictures",
+    "likeness t2i attention --in out/run -m black-forest-labs/FLUX.2-dev --csv negative_role_prompts_all.csv --sample "
+    "100 --metrics results -o attn_corr.csv",
     "Whether groups lie apart in a model's latents or a classifier's features",
     "likeness t2i latents --in features.csv --by gender -o probes",
     NULL};
@@ -65,7 +71,7 @@ static const struct cli_option options[] = {
          "metrics: labels of pictures whose distance from the target is BiasAmp's reference, in place of --ref's")},
     {T2I(CLI_FILE, "Input", "csv", "PROMPTS.csv", csv,
          "a prompt table of one's own; metrics: names prompts, and a prompt_id that it lacks is rejected"),
-     .otherwise = "prompts, generate, tokens: the study's own"},
+     .otherwise = "prompts, generate, tokens, attention: the study's own"},
     {T2I(CLI_FILE, "Input", "mitigations", "FILE.csv", mitigations,
          "prompts: a companion table with prompt_id, rewrite_prompt, diversity_prompt, safety_prompt")},
     {T2I(CLI_LIST, "Input", "style", "TEXT", styles, "prompts: a style; give it again for more"),
@@ -82,11 +88,12 @@ static const struct cli_option options[] = {
     {T2I(CLI_FILE, "Input", "embeds", "FILE.safetensors", embeds,
          "embed-norm: what `embed` wrote of all base prompts of a model (`embed --jobs`)")},
     {T2I(CLI_FOLDER, "Input", "metrics", "DIR", metrics,
-         "tokens: results of t2i metrics, whose tables by prompt are read: Spearman over the roles with each group's "
-         "share and with SPD")},
+         "tokens, attention: results of t2i metrics, whose tables by prompt are read: Spearman over the roles or the "
+         "prompts with each group's share and with SPD")},
     {T2I(CLI_FILE, "Input", "in", "FEATURES.csv|LOG.csv|DIR", in,
          "latents: a picture a line: its group (--by), and its features in columns of numbers; elsewhere as --log")},
-    {T2I(CLI_LIST, "Input", "token", "TEXT", tokens, "tokens: words of a demographic group; give it again for more"),
+    {T2I(CLI_LIST, "Input", "token", "TEXT", tokens,
+         "tokens, attention: words of a demographic group; give it again for more"),
      .otherwise = "male, female, man, woman, young, old and the perceived races"},
     {T2I(CLI_CHOICE, "Analysis", "normalize", "NAME", normalize,
          "embed-norm, generate --arm embed_norm: subtract the mean of all prompts' tokens, or divide by their "

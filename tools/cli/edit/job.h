@@ -36,6 +36,9 @@ enum lk_code cli_job_plan(struct lk_pipeline *pipeline, const struct lk_device *
  * LK_E_PARTIAL. */
 enum lk_code cli_jobs_run(struct cli_jobs *jobs);
 
+/* A job as the recipe has it, computed where `given` says. */
+void cli_rerun_job(struct lk_job *job, const struct cli_recipe *recipe, const struct lk_job *given);
+
 /* A list from a file with a JSON object a line: keys of parameters as recipes have them, "images" and "output". What a
  * line does not say is as in `given`. The list is to be freed with cli_jobs_free. Errors name line and field. */
 enum lk_code cli_jobs_read(struct cli_jobs *jobs, const struct cli_job *given);

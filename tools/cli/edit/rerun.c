@@ -22,20 +22,19 @@ static enum lk_code check(const struct cli_recipe *r, const struct cli_arguments
 }
 
 /* What computed then, where it can again: NVIDIA's libraries need a cuda device. */
-static void choose_library(const char **library, const struct cli_recipe *r, const struct cli_arguments *a) {
-    if (!strcmp(*library, "own") || !strncmp(a->job.run.device, "cuda", 4)) return;
+static void choose_library(const char **library, const struct cli_recipe *r, const struct lk_job *given) {
+    if (!strcmp(*library, "own") || !strncmp(given->run.device, "cuda", 4)) return;
     lk_log(LK_LOG_WARNING, "made on %s with %s, this is %s: the bits will differ", r->job.run.device, *library,
-           a->job.run.device);
+           given->run.device);
     *library = "own";
 }
 
-/* What is to come out is the recipe's, where it is computed the command line's. */
-static void make_job(struct lk_job *job, const struct cli_recipe *r, const struct cli_arguments *a) {
-    *job = a->job;
+void cli_rerun_job(struct lk_job *job, const struct cli_recipe *r, const struct lk_job *given) {
+    *job = *given;
     for (size_t i = 0; i < lk_n_parameters; i++)
         if (!lk_parameters[i].machine) lk_parameter_copy(&lk_parameters[i], job, &r->job);
-    choose_library(&job->run.gemm, r, a);
-    choose_library(&job->run.conv, r, a);
+    choose_library(&job->run.gemm, r, given);
+    choose_library(&job->run.conv, r, given);
 }
 
 enum lk_code cli_rerun(const struct cli_arguments *a) {
@@ -52,7 +51,7 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
                                 .overwrite = a->overwrite,
                                 .recipe = a->positional,
                                 .weights_identity = r.weights_identity};
-        make_job(&job.job, &r, a);
+        cli_rerun_job(&job.job, &r, &a->job);
         for (int i = 0; i < a->n_images; i++) {
             job.images[i] = a->images[i];
             job.image_sha256[i] = r.images[i].sha256;

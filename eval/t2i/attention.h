@@ -1,0 +1,33 @@
+/* How much of a model's attention goes to the words of a demographic group while it makes the pictures of a prompt, and
+ * whether that goes with who is depicted. Correlational.
+ *
+ *     struct lk_t2i_attention t;
+ *     LK_TRY(lk_t2i_attention_init(&t, &prompts));
+ *     // for each picture: lk_t2i_attention_add(&t, prompt, &attended)
+ *     // with results of t2i metrics: lk_t2i_outcomes_read(&t.outcomes, text, n, "t2i_spd.csv")
+ *     rc = lk_t2i_attention_csv(&t, &text);
+ *     lk_t2i_attention_free(&t); */
+#pragma once
+
+#include "eval/t2i/outcomes.h"
+#include "models/attended.h"
+
+struct lk_t2i_attention {
+    struct lk_t2i_outcomes outcomes; /* by prompt */
+    int n_layers, n_heads;
+    char (*layers)[24];
+    double *sum; /* [prompts->n, n_layers n_heads + 1], over a prompt's pictures; the last one is the mean of all heads
+                  */
+    int64_t *n;  /* [prompts->n] */
+    int *n_tokens;
+};
+
+/* Prompts are borrowed. lk_t2i_attention_free in any case. */
+enum lk_code lk_t2i_attention_init(struct lk_t2i_attention *t, const struct lk_t2i_prompts *prompts);
+/* A picture of a prompt, of one model. */
+enum lk_code lk_t2i_attention_add(struct lk_t2i_attention *t, size_t prompt, const struct lk_attended *attended);
+/* attn_corr.csv: lines "prompt" (mean over all layers and heads), "head" (mean over the prompts), then "spearman" over
+ * the prompts, of the mean of all heads and of each head, with each outcome; p is adjusted among the former and among
+ * the latter. */
+enum lk_code lk_t2i_attention_csv(const struct lk_t2i_attention *t, struct lk_text *out);
+void lk_t2i_attention_free(struct lk_t2i_attention *t);

@@ -219,6 +219,34 @@ static void as_diffusers(void **state) {
     free(text);
 }
 
+static enum lk_code take_much(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value) {
+    struct lk_tensor room;
+    (void)context, (void)value;
+    if (!strstr(name, ".key")) return LK_OK;
+    const size_t mark = lk_arena_mark(&dev->arena);
+    LK_TRY(LK_NEW(&dev->arena, &room, LK_F32, 4 << 20));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+/* More than all the rest: there is room for it where it is met in the plan. */
+static void what_a_trace_takes_is_planned(void **state) {
+    (void)state;
+    for (int planned = 0; planned < 2; planned++) {
+        struct lk_device *dev;
+        struct tiny_job job;
+        struct lk_result result;
+        assert_ok(lk_device_cpu_create(1, &dev));
+        open_job(&job, 0, LK_BF16);
+        dev->trace = take_much;
+        dev->trace_plans = planned;
+        assert_int_equal(lk_pipeline_edit(job.pipeline, dev, &job.request, &result) == LK_OK, planned);
+        lk_result_free(&result);
+        tiny_job_close(&job);
+        lk_device_free(dev);
+    }
+}
+
 static enum lk_code look(struct tiny_job *job, struct lk_device *dev) {
     struct lk_attended attended = {.spans = spans, .n_spans = N_WORDS};
     struct lk_result result;
@@ -257,6 +285,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mean_of_stored_weights),
         cmocka_unit_test(as_diffusers),
+        cmocka_unit_test(what_a_trace_takes_is_planned),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, find_words, NULL);

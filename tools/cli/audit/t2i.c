@@ -378,10 +378,10 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         bool given;
         const char *actions;
     } options[] = {
-        {"labels", a->labels.n > 0, "metrics post-filter"},
+        {"labels", a->labels.n > 0, "metrics post-filter confusion latents"},
         {"ref", a->ref, "metrics"},
         {"target", a->target, "metrics post-filter generate"},
-        {"ref-labels", a->ref_labels, "metrics"},
+        {"ref-labels", a->ref_labels, "metrics confusion"},
         {"log", a->log, "metrics post-filter import label export attention"},
         {"csv", a->csv, "prompts metrics generate tokens attention"},
         {"cfg", a->cfg.n > 0, "generate"},
@@ -396,13 +396,13 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"png", arguments->report.png, "metrics"},
         {"labeler", a->labeler, "label generate"},
         {"faces", arguments->report.faces, "label export generate"},
-        {"model", arguments->model, "label generate tokens attention"},
+        {"model", arguments->model, "label generate tokens attention latents"},
         {"classifier", a->classifier, "label generate"},
         {"embeds", a->embeds, "embed-norm"},
         {"normalize", a->normalize, "embed-norm generate"},
         {"metrics", a->metrics, "tokens attention"},
         {"token", a->tokens.n > 0, "tokens attention"},
-        {"sample", arguments->study.sample, "attention"},
+        {"sample", arguments->study.sample, "attention latents"},
         {"in", a->in, "latents metrics post-filter import label export attention"},
         {"neighbors", a->neighbours != 15, "latents"},
         {"by", arguments->stats.by, "latents"},
@@ -423,7 +423,7 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
 static enum lk_code run_action(const struct cli_arguments *given, enum lk_code (*run)(const struct cli_arguments *)) {
     struct cli_arguments a = *given;
     struct stat st;
-    const bool in = a.t2i.in && strcmp(a.positional, "latents") != 0, logged = in || a.t2i.log;
+    const bool in = a.t2i.in && (a.model || strcmp(a.positional, "latents") != 0), logged = in || a.t2i.log;
     if (in && a.t2i.log) return lk_fail(LK_E_USAGE, "t2i %s: --in is --log by another name: give one", a.positional);
     if (in) a.t2i.log = a.t2i.in;
     char *log = NULL, *place = a.output ? lk_strdup(a.output) : NULL, *slash = place ? strrchr(place, '/') : NULL;
@@ -443,26 +443,21 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
     static const struct {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *);
-    } actions[] = {{"prompts", prompts},
-                   {"reference", reference},
-                   {"generate", cli_t2i_generate},
-                   {"import", import},
-                   {"metrics", metrics},
-                   {"post-filter", post_filter},
-                   {"label", cli_t2i_label},
-                   {"export", cli_t2i_export},
-                   {"embed-norm", embed_norm},
-                   {"tokens", cli_t2i_tokens},
-                   {"attention", cli_t2i_attention},
+    } actions[] = {{"prompts", prompts},           {"reference", reference},
+                   {"generate", cli_t2i_generate}, {"import", import},
+                   {"metrics", metrics},           {"post-filter", post_filter},
+                   {"label", cli_t2i_label},       {"confusion", cli_t2i_confusion},
+                   {"export", cli_t2i_export},     {"embed-norm", embed_norm},
+                   {"tokens", cli_t2i_tokens},     {"attention", cli_t2i_attention},
                    {"latents", cli_t2i_latents}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(arguments->positional, actions[i].name)) continue;
         LK_TRY(check_idle(arguments, actions[i].name));
         return run_action(arguments, actions[i].run);
     }
-    return lk_fail(
-        LK_E_USAGE,
-        "t2i: expected prompts, reference, generate, import, label, export, metrics, post-filter, embed-norm, "
-        "tokens, attention or latents, got \"%.64s\"",
-        arguments->positional);
+    return lk_fail(LK_E_USAGE,
+                   "t2i: expected prompts, reference, generate, import, label, confusion, export, metrics, "
+                   "post-filter, embed-norm, "
+                   "tokens, attention or latents, got \"%.64s\"",
+                   arguments->positional);
 }

@@ -22,7 +22,9 @@ enum lk_code cli_t2i_output_free(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_outcomes(const struct cli_arguments *arguments, struct lk_t2i_outcomes *outcomes);
 enum lk_code cli_t2i_tokens(const struct cli_arguments *arguments);    /* token_corr.csv */
 enum lk_code cli_t2i_attention(const struct cli_arguments *arguments); /* attn_corr.csv */
-enum lk_code cli_t2i_latents(const struct cli_arguments *arguments);   /* latent_umap.png and what goes with it */
+/* Of a log's pictures by --model the final latents: OUTPUT/latents.csv, with --by of --labels or of the log. */
+enum lk_code cli_t2i_features(const struct cli_arguments *arguments);
+enum lk_code cli_t2i_latents(const struct cli_arguments *arguments); /* latent_umap.png and what goes with it */
 /* The study of text to image that `generate` is told; lk_study_close. */
 enum lk_code cli_t2i_study(const struct cli_arguments *arguments, struct lk_study **out);
 /* --target, and which attribute of it: --attribute, or its only one. */
@@ -40,5 +42,6 @@ enum lk_code cli_labeller_label(struct cli_labeller *labeller, const struct lk_t
 enum lk_code cli_labeller_write(struct cli_labeller *labeller, const struct lk_text *table);
 void cli_labeller_close(struct cli_labeller *labeller);
 
-enum lk_code cli_t2i_label(const struct cli_arguments *arguments);  /* labels.csv */
-enum lk_code cli_t2i_export(const struct cli_arguments *arguments); /* pictures for an audit */
+enum lk_code cli_t2i_label(const struct cli_arguments *arguments);     /* labels.csv */
+enum lk_code cli_t2i_confusion(const struct cli_arguments *arguments); /* of --labels with the known --ref-labels */
+enum lk_code cli_t2i_export(const struct cli_arguments *arguments);    /* pictures for an audit */

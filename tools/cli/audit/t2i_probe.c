@@ -204,13 +204,18 @@ static enum lk_code latents(const struct cli_arguments *a, struct stats *s) {
 enum lk_code cli_t2i_latents(const struct cli_arguments *a) {
     struct cli_stats_options options = a->stats;
     struct lk_text columns = {0};
-    struct stats s = {.o = &options, .test = "latents", .file = a->t2i.in};
     if (!a->t2i.in || !a->stats.by || !a->output)
-        return lk_fail(LK_E_USAGE, "t2i latents: expected --in FEATURES.csv, --by COLUMN and --output DIR");
-    enum lk_code rc = options.columns ? LK_OK : find_columns(a->t2i.in, options.by, &columns);
+        return lk_fail(LK_E_USAGE, "t2i latents: expected --in FEATURES.csv, or DIR with --model, --by COLUMN and "
+                                   "--output DIR");
+    char *made = a->model ? lk_format("%s/latents.csv", a->output) : NULL;
+    if (a->model && !made) return lk_fail(LK_E_NOMEM, "t2i latents: out of memory");
+    struct stats s = {.o = &options, .test = "latents", .file = made ? made : a->t2i.in};
+    enum lk_code rc = made ? cli_t2i_features(a) : LK_OK;
+    if (!rc && !options.columns) rc = find_columns(s.file, options.by, &columns);
     if (!options.columns) options.columns = columns.bytes;
     if (!rc) rc = latents(a, &s);
     stats_free(&s);
+    lk_free(made);
     lk_text_free(&columns);
     return rc;
 }

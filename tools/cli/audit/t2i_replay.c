@@ -57,10 +57,9 @@ static enum lk_code stratify(struct cli_replay *r, const struct lk_t2i_prompts *
         s->n++;
     }
     if (s->n) return LK_OK;
-    return lk_fail(LK_E_INPUT,
-                   "%s: expected pictures that %s made from text alone, of the base arm and of prompts with words of a "
-                   "group, got none",
-                   r->arguments->t2i.log, tag ? tag : lk_pipeline_family(r->pipeline));
+    return lk_fail(LK_E_INPUT, "%s: expected pictures that %s made from text alone, of the base arm%s, got none",
+                   r->arguments->t2i.log, tag ? tag : lk_pipeline_family(r->pipeline),
+                   wanted ? " and of prompts with words of a group" : "");
 }
 
 /* Of each prompt's lines the first in the order of a stream of its own. */

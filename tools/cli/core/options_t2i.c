@@ -7,7 +7,8 @@ const char cli_t2i_text[] =
     "pictures in DIR, as `study run` does, with DIR/generation_log.csv. import reads the log of a model that is not "
     "run here and writes the log of those of its pictures that are there, with sizes and digests. label writes what "
     "is perceived in a log's pictures, and beside it FILE.json, who perceived it. A run of these two that was "
-    "stopped goes on with the same command. export writes them small, with faces covered, for auditors. metrics "
+    "stopped goes on with the same command. confusion counts how people of whom that is known, as the 84 sources, are "
+    "perceived. export writes them small, with faces covered, for auditors. metrics "
     "writes DIR/report.html and every table in DIR/tables: shares of perceived groups, their distance from a target "
     "(SPD), what mitigations change, how far that depends on the labels' confidence and on CFG; as FILE.csv the "
     "distances alone. post-filter writes the lines of the largest set of base pictures, for each model and prompt, "
@@ -18,7 +19,9 @@ const char cli_t2i_text[] =
     "makes a "
     "sample of a log's pictures again, from their own recipes, and writes how much of the attention of the picture's "
     "rows goes to words of demographic groups, by layer and head, with the same correlations over the prompts. latents "
-    "projects features of pictures to a plane by UMAP and writes DIR/latent_umap.png, latent_umap.svg and "
+    "projects features of pictures, or with a model the final latents of a log's, which it makes again, to a plane by "
+    "UMAP "
+    "and writes DIR/latent_umap.png, latent_umap.svg and "
     "latent_umap.csv, and in latent_silhouette.csv how well groups separate in the features and in the projection: "
     "that too is correlational. Equal inputs give equal bytes.";
 
@@ -35,6 +38,8 @@ const char *const cli_t2i_examples[] = {
     "likeness t2i metrics --labels labels.csv --ref uniform --csv negative_role_prompts_all.csv -o results",
     "Who is perceived in a generator's pictures",
     "likeness t2i label --log log.csv --labeler vlm -m Qwen/Qwen2.5-VL-7B-Instruct --faces yunet.safetensors -o l.csv",
+    "How a labeller perceives portraits of known people",
+    "likeness t2i confusion --labels l.csv --ref-labels known.csv -o confusion.csv",
     "Mitigated arms from the generator's log",
     "likeness t2i metrics --labels labels.csv --log log.csv --ref uniform -o results",
     "As many of the pictures as have equal shares of men and women, as an arm of their own",
@@ -47,7 +52,8 @@ const char *const cli_t2i_examples[] = {
     "likeness t2i attention --in out/run -m black-forest-labs/FLUX.2-dev --csv negative_role_prompts_all.csv --sample "
     "100 --metrics results -o attn_corr.csv",
     "Whether groups lie apart in a model's latents or a classifier's features",
-    "likeness t2i latents --in features.csv --by gender -o probes",
+    "likeness t2i latents --in out/run -m black-forest-labs/FLUX.2-dev --labels labels.csv --by gender -o probes && "
+    "likeness t2i latents --in features.csv --by gender -o probes_of_features",
     NULL};
 
 #define T2I(kind_, group_, name_, value_, field, help_)                                                                \
@@ -58,7 +64,7 @@ static const struct cli_option options[] = {
     {T2I(CLI_LIST, "Input", "labels", "LABELS.csv", labels,
          "what a classifier perceives, a line a picture: file_path, prompt_id, model_tag, seed, cfg, face_found, race, "
          "race_conf, gender, gender_conf, age, age_conf, skin_tone, skin_value, and if there are mitigations arm; "
-         "metrics: give it again for more")},
+         "metrics: give it again for more; latents: has the column --by, else the log")},
     {T2I(CLI_FILE, "Input", "log", "LOG.csv|DIR", log,
          "the generator's log: prompt_id, model_tag, seed, cfg, file_path, arm, mode; it says what labels do not; of a "
          "folder its generation_log.csv")},
@@ -68,7 +74,8 @@ static const struct cli_option options[] = {
          "the shares that ought to be; BiasAmp is the distance from them less the reference's"),
      .otherwise = "metrics: the reference"},
     {T2I(CLI_FILE, "Input", "ref-labels", "LABELS.csv", ref_labels,
-         "metrics: labels of pictures whose distance from the target is BiasAmp's reference, in place of --ref's")},
+         "metrics: labels of pictures whose distance from the target is BiasAmp's reference, in place of --ref's; "
+         "confusion: what is known of the pictures")},
     {T2I(CLI_FILE, "Input", "csv", "PROMPTS.csv", csv,
          "a prompt table of one's own; metrics: names prompts, and a prompt_id that it lacks is rejected"),
      .otherwise = "prompts, generate, tokens, attention: the study's own"},
@@ -91,7 +98,9 @@ static const struct cli_option options[] = {
          "tokens, attention: results of t2i metrics, whose tables by prompt are read: Spearman over the roles or the "
          "prompts with each group's share and with SPD")},
     {T2I(CLI_FILE, "Input", "in", "FEATURES.csv|LOG.csv|DIR", in,
-         "latents: a picture a line: its group (--by), and its features in columns of numbers; elsewhere as --log")},
+         "latents: a picture a line: its group (--by), and its features in columns of numbers; with --model and "
+         "elsewhere "
+         "as --log; DIR/latents.csv then has each channel's mean over each quarter of the picture")},
     {T2I(CLI_LIST, "Input", "token", "TEXT", tokens,
          "tokens, attention: words of a demographic group; give it again for more"),
      .otherwise = "male, female, man, woman, young, old and the perceived races"},

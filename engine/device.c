@@ -53,6 +53,10 @@ enum lk_code lk_device_stage(struct lk_device *dev, const char *name) {
     return dev->memory->stage ? dev->memory->stage(dev, name) : LK_OK;
 }
 
+void lk_device_rest(struct lk_device *dev) {
+    if (dev->memory->rest) dev->memory->rest(dev);
+}
+
 void lk_device_free(struct lk_device *dev) {
     if (!dev) return;
     if (dev->arena_block) {

@@ -58,6 +58,7 @@ struct lk_device_memory {
      * arena then lies, and takes *placement over; NULL: gives back what was placed before. */
     enum lk_code (*room)(const struct lk_device *dev, uint64_t bytes, struct lk_device_room *out);
     enum lk_code (*place)(struct lk_device *dev, struct lk_placement *placement);
+    void (*rest)(struct lk_device *dev); /* NULL: nothing is read but by ops */
     /* NULL where there are no ranks. leave: this rank has nothing more to do, or has failed with rc; it returns when
      * all ranks are there, with the error of the one that failed first. joined: it has been placed for this run. */
     enum lk_code (*leave)(struct lk_device *dev, enum lk_code rc);
@@ -141,6 +142,9 @@ bool lk_device_keeps_arena(const struct lk_device *dev, size_t arena_bytes);
 /* A stage of a run begins, "text_encoder" for one; stages may come again. Until the next call ops read the weights that
  * the plan device has met in stages of this name: those of others need not be on the device meanwhile. */
 enum lk_code lk_device_stage(struct lk_device *dev, const char *name);
+
+/* The run is over, in whatever way: until the next lk_device_prepare no weight in host memory is read. */
+void lk_device_rest(struct lk_device *dev);
 
 void lk_device_free(struct lk_device *dev);
 

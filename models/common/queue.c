@@ -321,6 +321,7 @@ enum lk_code lk_stages_run(const struct lk_stages *stages, struct lk_pipeline *p
         n_live += q.runs[i] != NULL;
     }
     if (!rc && n_live) rc = run(&q, dev);
+    if (n_live) lk_device_rest(dev);
     if (n_live) lk_arena_release(&dev->arena, 0);
     for (int i = 0; q.runs && i < q.n; i++) end_run(&q, i);
     if (queue->embeds) {

@@ -368,12 +368,13 @@ enum lk_code lk_generate(struct lk_device *dev, const struct lk_vlm *m, enum lk_
         .dev = dev, .m = m, .dtype = compute, .requests = requests, .out = out, .n_requests = n, .n_slots = n_slots};
     for (int i = 0; i < n; i++) out[i] = (struct lk_generation){0};
     if (!n) return LK_OK;
-    LK_TRY(prepare(r, dev));
-    enum lk_code rc = begin(&r);
+    enum lk_code rc = prepare(r, dev);
+    if (!rc) rc = begin(&r);
     if (!rc) rc = host_memory(&r);
     if (!rc) rc = run_all(&r);
     if (dev->arena.peak > r.peak_bytes) r.peak_bytes = dev->arena.peak;
     for (int i = 0; i < n; i++) out[i].peak_bytes = r.peak_bytes;
+    lk_device_rest(dev);
     lk_arena_release(&dev->arena, 0);
     for (int i = 0; r.sequences && i < r.n_slots; i++) finish(&r.sequences[i]);
     lk_free(r.sequences);

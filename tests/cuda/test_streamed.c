@@ -270,6 +270,20 @@ static enum lk_code edit_of_a_cut_file(const char *stage, int readers) {
     return rc;
 }
 
+/* The exit code of this program with two more arguments and the number of readers; -1: it was killed. */
+static int in_a_process(const char *what, const char *stage, int readers) {
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "test_cuda_streamed", what, stage, (const char *[]){"0", "1", "2", "3", "4"}[readers],
+              (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 /* A weights file that is cut while its weights travel is an error that names it, never a signal and never a picture. */
 static void cut_while_mapped(void **state) {
     static const struct {
@@ -282,19 +296,37 @@ static void cut_while_mapped(void **state) {
                  {"transformer", 0, LK_E_CHANGED}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int status;
-        fflush(NULL);
-        pid_t child = fork();
-        if (child == 0) {
-            execl("/proc/self/exe", "test_cuda_streamed", "cut", cases[i].stage, cases[i].readers ? "r" : "p",
-                  (const char *[]){"0", "1", "2", "3", "4"}[cases[i].readers], (char *)NULL);
-            _exit(127);
-        }
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(WIFEXITED(status));
-        if (WEXITSTATUS(status) != (int)(cases[i].expected % 256))
-            fail_msg("%s, %d readers: status %d", cases[i].stage, cases[i].readers, WEXITSTATUS(status));
+        int code = in_a_process("cut", cases[i].stage, cases[i].readers);
+        if (code != (int)(cases[i].expected % 256))
+            fail_msg("%s, %d readers: code %d", cases[i].stage, cases[i].readers, code);
     }
+}
+
+static enum lk_code stop_in_the_second_step(void *context, const char *stage, int step, int n_steps) {
+    (void)context, (void)n_steps;
+    return !strcmp(stage, "transformer") && step == 1 ? lk_fail(LK_E_INTERRUPTED, "stopped") : LK_OK;
+}
+
+/* A run that is stopped while weights travel, whose model is closed before the device. */
+static enum lk_code stop_and_close(int readers) {
+    struct tiny_job job;
+    struct lk_device *dev;
+    struct lk_result result;
+    tiny_job_open(&job, &tiny_edits[1], LK_BF16, 3);
+    job.request.progress = stop_in_the_second_step;
+    if (lk_device_cuda_create(0, &dev)) return LK_E_INTERNAL;
+    dev->budget = (struct lk_budget){.resident_bytes = 1, .host_bytes = 1, .readers = readers};
+    enum lk_code rc = lk_pipeline_edit(job.pipeline, dev, &job.request, &result);
+    tiny_job_close(&job);
+    lk_device_free(dev);
+    return rc;
+}
+
+/* Nothing reads weights that are gone. */
+static void stopped_and_closed(void **state) {
+    (void)state;
+    for (int readers = 1; readers <= 2; readers++)
+        assert_int_equal(in_a_process("stop", "", readers), LK_E_INTERRUPTED % 256);
 }
 
 /* A reader's thread that cannot be started, whichever: an error that says so, and the next job has the good bits. */
@@ -337,9 +369,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(rings),
         cmocka_unit_test(failing_calls),
         cmocka_unit_test(cut_while_mapped),
+        cmocka_unit_test(stopped_and_closed),
         cmocka_unit_test(readers_that_do_not_start),
     };
-    if (argc == 5) return (int)(edit_of_a_cut_file(argv[2], atoi(argv[4])) % 256);
     gpu = simulated_gpu();
+    if (argc == 4 && !strcmp(argv[1], "stop")) return (int)(stop_and_close(atoi(argv[3])) % 256);
+    if (argc == 4) return (int)(edit_of_a_cut_file(argv[2], atoi(argv[3])) % 256);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,11 @@ static void cuda_destroy(struct lk_device *dev) {
     lk_free(cuda->modules);
 }
 
+static void cuda_rest(struct lk_device *dev) {
+    struct lk_cuda_readers *readers = lk_cuda_device_of(dev)->placed.readers;
+    if (readers) lk_cuda_readers_forget(readers);
+}
+
 static const struct lk_device_memory memory = {
     .alloc = cuda_alloc,
     .free = cuda_free,
@@ -104,6 +109,7 @@ static const struct lk_device_memory memory = {
     .load_weights = cuda_load_weights,
     .footprint = lk_cuda_footprint,
     .stage = lk_cuda_stage,
+    .rest = cuda_rest,
     .room = lk_cuda_room,
     .place = lk_cuda_place,
     .leave = lk_cuda_leave,

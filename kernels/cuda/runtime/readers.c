@@ -23,6 +23,8 @@ struct lk_cuda_readers {
     size_t slot_bytes;
     unsigned char *slots;             /* pinned */
     uint64_t n_sent, n_taken, n_left; /* tickets so far: sent, taken by a thread, given back */
+    uint64_t n_forgotten;             /* the first ones: not to be read */
+    int n_reading;                    /* threads */
     bool stopped;
     struct ticket tickets[MAX_TICKETS];
 };
@@ -40,9 +42,13 @@ static void *read_on(void *context) {
         if (r->stopped) break;
         uint64_t i = r->n_taken++;
         struct ticket *t = &r->tickets[i % MAX_TICKETS];
-        pthread_mutex_unlock(&r->lock);
-        memcpy(r->slots + (i % (uint64_t)r->n_slots) * r->slot_bytes, t->from, t->bytes);
-        pthread_mutex_lock(&r->lock);
+        if (i >= r->n_forgotten) {
+            r->n_reading++;
+            pthread_mutex_unlock(&r->lock);
+            memcpy(r->slots + (i % (uint64_t)r->n_slots) * r->slot_bytes, t->from, t->bytes);
+            pthread_mutex_lock(&r->lock);
+            r->n_reading--;
+        }
         t->filled = true;
         pthread_cond_broadcast(&r->changed);
     }
@@ -71,6 +77,13 @@ static void stop(struct lk_cuda_readers *r) {
     pthread_mutex_lock(&r->lock);
     r->stopped = true;
     pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void lk_cuda_readers_forget(struct lk_cuda_readers *r) {
+    pthread_mutex_lock(&r->lock);
+    r->n_forgotten = r->n_sent;
+    while (r->n_reading) pthread_cond_wait(&r->changed, &r->lock);
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -13,6 +13,9 @@ enum lk_code lk_cuda_readers_open(struct lk_cuda_readers **out, int n_threads, s
  * more can be sent, and what is under way does not wait any more. */
 enum lk_code lk_cuda_readers_send(struct lk_cuda_readers *readers, lk_cu_stream stream, lk_cu_address to,
                                   const void *from, size_t bytes);
+/* What was sent and is not read yet is not read any more, and what is copied in its place is undefined. Returns when no
+ * thread reads. */
+void lk_cuda_readers_forget(struct lk_cuda_readers *readers);
 bool lk_cuda_readers_failed(const struct lk_cuda_readers *readers);
 /* The stream must not be waiting for them. NULL is fine. */
 void lk_cuda_readers_close(struct lk_cuda_readers *readers);

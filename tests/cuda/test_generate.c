@@ -92,17 +92,21 @@ static void same_ids_within_any_budget(void **state) {
     lk_checkpoint_close(&model.checkpoint);
 }
 
-/* A tiny model's folder; packed: bitsandbytes' four bits in its language and vision layers. */
-static const char *chat_folder(bool packed) {
+enum { QWEN, QWEN_PACKED, MISTRAL, N_CHATS, N_QUESTIONS = 3 };
+static const char *const names[N_CHATS] = {"Qwen2.5-VL", "Qwen2.5-VL in nf4", "Mistral-Small-3"};
+
+/* A tiny model's folder; packed: bitsandbytes' four bits in its language and vision layers. Mistral with Pixtral is
+ * FLUX.2's text encoder. */
+static const char *chat_folder(int chat) {
     static const char *const kept[] = {"lm_head", "embed_tokens", NULL};
     static char folder[1024];
     char command[4200];
     struct lk_checkpoint checkpoint;
-    snprintf(folder, sizeof folder, "%s-%d", test_path("chat"), packed);
-    snprintf(command, sizeof command, "rm -rf '%s' && '%s/make_checkpoint' --family qwen25_vl --preset tiny '%s'",
-             folder, getenv("BUILD_DIR"), folder);
+    snprintf(folder, sizeof folder, "%s-%d", test_path("chat"), chat);
+    snprintf(command, sizeof command, "rm -rf '%s' && '%s/make_checkpoint' --family %s --preset tiny '%s'", folder,
+             getenv("BUILD_DIR"), chat == MISTRAL ? "flux2" : "qwen25_vl", folder);
     assert_int_equal(system(command), 0);
-    if (!packed) return folder;
+    if (chat != QWEN_PACKED) return folder;
     assert_ok(lk_checkpoint_open_present(&checkpoint, folder, "model"));
     assert_ok(lk_quantize_write(&checkpoint, folder, "packed", LK_QUANTIZE_NF4, kept, UINT64_MAX));
     lk_checkpoint_close(&checkpoint);
@@ -112,26 +116,30 @@ static const char *chat_folder(bool packed) {
 }
 
 /* What the model says of pictures is one text for each question, resident or streamed, from pinned copies or by
- * readers, one at a time or together, with weights of 16 bits and of four. */
+ * readers, one at a time or together, with a shared beginning or each by itself, with weights of 16 bits and of four.
+ */
 static void same_words_about_pictures(void **state) {
     static const struct lk_budget budgets[] = {
         {0}, {.resident_bytes = 1, .host_bytes = 1 << 30}, {.resident_bytes = 1, .host_bytes = 1, .readers = 3}};
+    static const int slots[] = {1, 2, 3};
     (void)state;
-    for (int packed = 0; packed < 2; packed++) {
+    for (int k = 0; k < N_CHATS; k++) {
         struct lk_chat *chat;
         struct lk_token_bytes tokens;
         struct lk_image images[2];
-        struct lk_chat_question questions[2] = {0};
-        struct lk_chat_part parts[2][2] = {0};
-        struct lk_chat_message messages[2];
-        struct lk_chat_answer first[2], again[2];
+        struct lk_chat_question questions[N_QUESTIONS] = {0};
+        struct lk_chat_part parts[N_QUESTIONS][2] = {0};
+        struct lk_chat_message messages[N_QUESTIONS];
+        struct lk_chat_answer first[N_QUESTIONS], again[N_QUESTIONS];
         uint64_t peaks[3];
-        assert_ok(lk_chat_open(&chat, chat_folder(packed), LK_BF16));
+        assert_ok(lk_chat_open(&chat, chat_folder(k), LK_BF16));
         assert_ok(lk_chat_tokens(chat, &tokens));
         for (int i = 0; i < 2; i++) {
             assert_ok(lk_image_new(&images[i], 56, 84, 3));
-            for (int k = 0; k < 56 * 84 * 3; k++) images[i].pixels[k] = (uint8_t)(k * (3 + i));
-            parts[i][0].image = &images[i];
+            for (int p = 0; p < 56 * 84 * 3; p++) images[i].pixels[p] = (uint8_t)(p * (3 + i));
+        }
+        for (int i = 0; i < N_QUESTIONS; i++) {
+            parts[i][0].image = &images[i == 2]; /* the first two are of one picture */
             parts[i][1].text = i ? "And this?" : "Who is it?";
             messages[i] = (struct lk_chat_message){"user", parts[i], 2};
             lk_chat_request_init(&questions[i].request, chat);
@@ -143,14 +151,15 @@ static void same_words_about_pictures(void **state) {
             struct lk_device *dev;
             struct lk_chat_answer *answers = b ? again : first;
             uint64_t waits = gpu->calls("cuStreamWaitEvent");
+            for (int i = 0; i < 2; i++) questions[i].shared_key = b == 1, questions[i].n_shared_images = b == 1;
             gpu->memory_peak(0);
             assert_ok(lk_device_cuda_create(0, &dev));
             dev->budget = budgets[b];
-            assert_ok(lk_chat_ask(chat, dev, &tokens, questions, 2, b % 2 + 1, NULL, answers));
+            assert_ok(lk_chat_ask(chat, dev, &tokens, questions, N_QUESTIONS, slots[b], NULL, answers));
             lk_device_free(dev);
             peaks[b] = gpu->memory_peak(0);
             assert_true(b ? gpu->calls("cuStreamWaitEvent") > waits : gpu->calls("cuStreamWaitEvent") == waits);
-            for (int i = 0; i < 2; i++) {
+            for (int i = 0; i < N_QUESTIONS; i++) {
                 assert_int_equal(answers[i].code, LK_OK);
                 assert_true(answers[i].n_tokens > 0);
                 assert_int_equal(answers[i].n, first[i].n);
@@ -158,13 +167,11 @@ static void same_words_about_pictures(void **state) {
                 if (b) lk_chat_answer_free(&answers[i]);
             }
         }
-        printf("%s: %llu bytes with all weights, %llu streamed; \"%.*s\"\n", packed ? "nf4" : "bf16",
-               (unsigned long long)peaks[0], (unsigned long long)peaks[2], (int)first[0].n, first[0].text);
+        printf("%s: %llu bytes with all weights, %llu streamed; \"%.*s\"\n", names[k], (unsigned long long)peaks[0],
+               (unsigned long long)peaks[2], (int)first[0].n, first[0].text);
         assert_true(peaks[2] < peaks[0]);
-        for (int i = 0; i < 2; i++) {
-            lk_chat_answer_free(&first[i]);
-            lk_image_free(&images[i]);
-        }
+        for (int i = 0; i < N_QUESTIONS; i++) lk_chat_answer_free(&first[i]);
+        for (int i = 0; i < 2; i++) lk_image_free(&images[i]);
         lk_token_bytes_free(&tokens);
         lk_chat_close(chat);
     }

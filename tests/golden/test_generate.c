@@ -156,7 +156,7 @@ static void test_generation(void **state) {
             fail_msg("%s: id %zu: expected %d, got %d", g.name, i, (int)g.expected[i], out.ids[i]);
     assert_int_equal(out.n, g.n_expected);
     assert_int_equal(out.stopped, g.request.config.n_stop_ids > 0);
-    assert_true(out.peak_bytes <= dev->arena.capacity);
+    assert_int_equal(out.peak_bytes, dev->arena.capacity);
     assert_int_equal(g.n_compared, g.request.config.do_sample ? 4 : 0);
 
     lk_generation_free(&out);

@@ -97,11 +97,12 @@ static void test_stages(void **state) {
     golden_check_end(&check);
 }
 
-/* Greedy and drawn replies, alone and all together. */
+/* Greedy and drawn replies, each asked twice or more: one at a time, four or all together, with and without their
+ * shared beginning computed once. The plan's memory, keys and values in it, is what is used, to the byte. */
 static void test_replies(void **state) {
     static const char *const names[] = {"greedy",     "t0.1.seed1", "t0.1.seed2", "t0.1.seed3",
                                         "t1.0.seed1", "t1.0.seed2", "t1.0.seed3"};
-    enum { N = sizeof names / sizeof *names };
+    enum { N_NAMES = sizeof names / sizeof *names, N = 16 };
     struct fixture f;
     struct lk_generate_request requests[N];
     struct lk_generation out[N];
@@ -110,24 +111,28 @@ static void test_replies(void **state) {
         requests[i] = f.request;
         requests[i].config.max_new_tokens = 64;
         requests[i].config.top_k = 0;
-        requests[i].config.do_sample = i > 0;
-        requests[i].config.temperature = i > 3 ? 1 : 0.1;
-        requests[i].seed = (uint64_t)(i - 1) % 3 + 1;
-        requests[i].shared_key = 1;
+        requests[i].config.do_sample = i % N_NAMES > 0;
+        requests[i].config.temperature = i % N_NAMES > 3 ? 1 : 0.1;
+        requests[i].seed = (uint64_t)(i % N_NAMES - 1) % 3 + 1;
         requests[i].n_shared = f.request.n_ids - 2;
         requests[i].n_shared_images = f.request.n_images;
     }
-    for (int slots = 1; slots <= 4; slots += 3) {
-        assert_ok(lk_generate(f.dev, &f.view, f.dtype, requests, N, slots, out));
+    for (int k = 0; k < 6; k++) {
+        struct lk_device *dev;
+        for (int i = 0; i < N; i++) requests[i].shared_key = k % 2;
+        assert_ok(lk_device_cpu_create(1, &dev));
+        assert_ok(lk_generate(dev, &f.view, f.dtype, requests, N, 1 << k / 2 * 2, out));
+        assert_int_equal(out[0].peak_bytes, dev->arena.capacity);
+        lk_device_free(dev);
         for (int i = 0; i < N; i++) {
             char key[64];
             size_t n;
-            snprintf(key, sizeof key, "input.reply.%s", names[i]);
+            snprintf(key, sizeof key, "input.reply.%s", names[i % N_NAMES]);
             float *expected = golden_values(&f.golden, key, &n);
             assert_int_equal(out[i].n, n);
             for (size_t j = 0; j < n; j++)
                 if (out[i].ids[j] != (int32_t)expected[j])
-                    fail_msg("%s: id %zu: expected %d, got %d", names[i], j, (int)expected[j], out[i].ids[j]);
+                    fail_msg("%s: id %zu: expected %d, got %d", names[i % N_NAMES], j, (int)expected[j], out[i].ids[j]);
             free(expected);
             lk_generation_free(&out[i]);
         }

@@ -155,7 +155,7 @@ static void same_ids_for_any_number_of_threads(void **state) {
     close_model(&model);
 }
 
-#define N_REPLIES 9
+#define N_REPLIES 16
 
 /* Replies of different lengths to prompts that share a beginning or not: the same alone, together, in another order,
  * with and without the beginning computed once. */
@@ -178,9 +178,9 @@ static void same_ids_in_any_company(void **state) {
             q->seed = (uint64_t)i % 2;
             assert_ok(lk_generate(dev, &view, dtype, q, 1, 1, &alone[i]));
         }
-        for (int slots = 1; slots <= N_REPLIES; slots += 4)
+        for (int slots = 1; slots <= 16; slots *= 4)
             for (int shared = 0; shared < 2; shared++)
-                for (int turn = 0; turn < 2; turn++) {
+                for (int turn = 0; turn < 1 + (slots == 4); turn++) {
                     for (int i = 0; i < N_REPLIES; i++) {
                         turned[i] = requests[turn ? N_REPLIES - 1 - i : i];
                         turned[i].shared_key = shared ? (uint64_t)(turned[i].ids - model.ids) + 1 : 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/probe.h"
 #include "engine/ops.h"
 #include "kernels/cpu/cpu.h"
 
@@ -37,27 +38,6 @@ static enum lk_code fill(struct lk_device *dev, struct lk_tensor *t, enum lk_dty
                    (int64_t[]){__VA_ARGS__})))                                                                         \
     return rc
 
-#define PROBE_BLOCK 4096 /* bytes */
-
-/* GB/s of a read of n bytes, whole blocks only. */
-static double read_probe(const struct lk_device *dev, const void *data, uint64_t n) {
-    typedef uint64_t line __attribute__((vector_size(64), aligned(8)));
-    const int64_t n_blocks = (int64_t)(n / PROBE_BLOCK);
-    uint64_t sum = 0;
-    double start = bench_now_ns();
-#pragma omp parallel for schedule(static) num_threads(dev->n_threads) reduction(+ : sum)
-    for (int64_t i = 0; i < n_blocks; i++) {
-        const line *at = (const line *)((const char *)data + i * PROBE_BLOCK);
-        line sums[4] = {0};
-        for (int j = 0; j < PROBE_BLOCK / 64; j += 4)
-            for (int k = 0; k < 4; k++) sums[k] += at[j + k];
-        sums[0] += sums[1] + sums[2] + sums[3];
-        for (int k = 0; k < 8; k++) sum += sums[0][k];
-    }
-    double ns = bench_now_ns() - start;
-    return sum == 1 ? 0.0 : (double)(n_blocks * PROBE_BLOCK) / ns; /* the sum must be wanted */
-}
-
 typedef enum lk_code call_fn(struct lk_device *dev, const void *op);
 
 static enum lk_code measure(struct run *r, const char *what, call_fn *call, const void *op, const void *probe_data,
@@ -69,7 +49,7 @@ static enum lk_code measure(struct run *r, const char *what, call_fn *call, cons
         double start = bench_now_ns();
         rc = call(r->dev, op);
         samples[i] = bench_now_ns() - start;
-        probe = fmax(probe, read_probe(r->dev, probe_data, probe_bytes));
+        probe = fmax(probe, probe_read(r->dev->n_threads, probe_data, probe_bytes));
     }
     if (rc) return rc;
     struct bench_statistics s = bench_statistics(samples, r->repetitions);

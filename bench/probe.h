@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 #include <omp.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -104,4 +105,42 @@ static inline struct probe probe_fma(int n_threads) {
 static inline struct probe probe_amx(int n_threads) {
     if (lk_cpu_isa() < LK_ISA_AMX) return (struct probe){0, 0};
     return probe_run(n_threads, tiles_amx, 1500000, 4.0 * 16 * 16 * 32 * 2);
+}
+
+#define PROBE_BLOCK 4096 /* bytes */
+
+static inline uint64_t probe_sum_block(const char *data) {
+    typedef uint64_t line __attribute__((vector_size(64), aligned(8)));
+    const line *at = (const line *)data;
+    line sums[4] = {0};
+    uint64_t sum = 0;
+    for (int j = 0; j < PROBE_BLOCK / 64; j += 4)
+        for (int k = 0; k < 4; k++) sums[k] += at[j + k];
+    sums[0] += sums[1] + sums[2] + sums[3];
+    for (int k = 0; k < 8; k++) sum += sums[0][k];
+    return sum;
+}
+
+__attribute__((target("avx512f"), noinline, unused)) static uint64_t probe_sum_block_avx512(const char *data) {
+    __m512i sums[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+    for (int j = 0; j < PROBE_BLOCK; j += 256)
+        PROBE_UNROLL for (int k = 0; k < 4; k++) sums[k] =
+            _mm512_add_epi64(sums[k], _mm512_loadu_si512(data + j + 64 * k));
+    sums[0] = _mm512_add_epi64(_mm512_add_epi64(sums[0], sums[1]), _mm512_add_epi64(sums[2], sums[3]));
+    return (uint64_t)_mm512_reduce_add_epi64(sums[0]);
+}
+
+/* GB/s of a plain read of n bytes, whole blocks only. */
+static inline double probe_read(int n_threads, const void *data, uint64_t n) {
+    const int64_t n_blocks = (int64_t)(n / PROBE_BLOCK);
+    const bool wide = lk_cpu_isa() >= LK_ISA_AVX512;
+    uint64_t sum = 0;
+    double start = omp_get_wtime();
+#pragma omp parallel for schedule(static) num_threads(n_threads) reduction(+ : sum)
+    for (int64_t i = 0; i < n_blocks; i++) {
+        const char *block = (const char *)data + i * PROBE_BLOCK;
+        sum += wide ? probe_sum_block_avx512(block) : probe_sum_block(block);
+    }
+    double seconds = omp_get_wtime() - start;
+    return sum == 1 ? 0.0 : (double)(n_blocks * PROBE_BLOCK) * 1e-9 / seconds; /* the sum must be wanted */
 }

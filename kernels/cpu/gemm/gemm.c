@@ -28,6 +28,8 @@ static const struct lk_gemm_kernel *choose_kernel(const struct lk_gemm *g) {
     enum lk_isa isa = lk_cpu_isa();
     if (isa >= LK_ISA_AMX && g->b.dtype == LK_BF16) return g->a.dtype == LK_BF16 ? &lk_gemm_amx : &lk_gemm_amx_split;
     if (isa >= LK_ISA_AVX512_BF16 && g->a.dtype == LK_BF16) return &lk_gemm_avx512_bf16;
+    if (isa >= LK_ISA_AVX512 && g->b.dtype == LK_BF16 && g->m == 1 && !g->a.row) return &lk_gemm_avx512_row;
+    if (isa >= LK_ISA_AVX512 && g->b.dtype == LK_BF16 && g->m > 8 && g->m <= 16) return &lk_gemm_avx512_rows;
     if (isa >= LK_ISA_AVX512) return &lk_gemm_avx512;
     if (isa >= LK_ISA_AVX2) return &lk_gemm_avx2;
 #endif
@@ -167,7 +169,11 @@ static struct lk_gemm_ahead ahead_of_b(const struct lk_gemm *g, const struct pla
         j = b->n0;
         kb++;
     }
-    if (kb >= p->n_kb) return (struct lk_gemm_ahead){0};
+    if (kb == p->n_kb) { /* the next block, unless it has the same columns again */
+        if (p->n_mb > 1 || b->n1 == p->n_panels) return (struct lk_gemm_ahead){0};
+        j = b->n1;
+        kb = 0;
+    }
     if (p->b_whole) return lk_gemm_ahead(whole + (kb * p->n_panels + j) * p->b_panel, 1, 0, p->b_panel);
     const int64_t size = (int64_t)lk_dtype_size(g->b.dtype), nr = p->kernel->nr, k = kb * p->kc;
     const int64_t rows = min64(nr, g->n - j * nr), n = min64(p->kc, g->k - k);

@@ -18,9 +18,10 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* rows is a constant at each call, so that the sums live in registers. */
+/* rows is a constant at each call, so that the sums live in registers. `lines` of ahead are asked for at each step. */
 static inline __attribute__((always_inline)) void tile(const int rows, const float *a, const float *b, float *c,
-                                                       int64_t k, bool first) {
+                                                       int64_t k, bool first, struct lk_gemm_ahead *ahead,
+                                                       int64_t lines) {
     V sum[MR][2];
     UNROLL for (int i = 0; i < rows; i++) {
         sum[i][0] = first ? V_ZERO() : V_LOAD(c + i * NR);
@@ -28,6 +29,7 @@ static inline __attribute__((always_inline)) void tile(const int rows, const flo
     }
     for (; k > 0; k -= V_K, a += MR, b += NR) {
         V b0 = V_LOAD(b), b1 = V_LOAD(b + V_LANES);
+        if (lines) lk_gemm_ahead_go(ahead, lines);
         UNROLL for (int i = 0; i < rows; i++) {
             V x = V_SET1(a[i]);
             sum[i][0] = V_FMA(x, b0, sum[i][0]);
@@ -42,18 +44,20 @@ static inline __attribute__((always_inline)) void tile(const int rows, const flo
 
 #define CASE(r)                                                                                                        \
     case r:                                                                                                            \
-        tile(r, a, b, c, k, first);                                                                                    \
+        tile(r, a, b, c, k, first, ahead, lines);                                                                      \
         break;
 
 /* Fewer rows than MR. */
-static void last_tile(int rows, const float *a, const float *b, float *c, int64_t k, bool first) {
+static void last_tile(int rows, const float *a, const float *b, float *c, int64_t k, bool first,
+                      struct lk_gemm_ahead *ahead, int64_t lines) {
     switch (rows) {
         CASE(1)
         CASE(2)
         CASE(3)
-        CASE(4) CASE(5)
+        CASE(4)
+        CASE(5)
 #if MR > 6
-            CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
+        CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
 #endif
     }
 }
@@ -69,7 +73,10 @@ static void multiply(const void *a, const void *b, float *c, int64_t rows, int64
     for (; rows >= MR; rows -= MR, panel += a_stride, c += MR * NR) {
         lk_gemm_ahead_go(&ahead_a, a_lines);
         lk_gemm_ahead_go(&ahead_b, b_lines);
-        tile(MR, (const float *)panel, b, c, k, first);
+        tile(MR, (const float *)panel, b, c, k, first, &ahead_b, 0);
     }
-    if (rows > 0) last_tile((int)rows, (const float *)panel, b, c, k, first);
+    if (rows == 0) return;
+    const int64_t steps = (k + V_K - 1) / V_K;
+    last_tile((int)rows, (const float *)panel, b, c, k, first, &ahead_b,
+              (lk_gemm_ahead_lines(&ahead_b) + steps - 1) / steps);
 }

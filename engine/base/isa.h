@@ -1,6 +1,6 @@
-/* Which instructions the CPU kernels use. Found once at run time; LIKENESS_CPU_ISA=portable|avx2|avx512|avx512_bf16|amx
- * asks for less than the machine has (more than it has is ignored with a lower level), so that every path can be tested
- * on one machine. */
+/* Which instructions the CPU kernels use. Found once at run time: the most that the machine has, but for bf16 dot
+ * products where they are slower than FMA. LIKENESS_CPU_ISA=portable|avx2|avx512|avx512_bf16|amx asks for a level (more
+ * than the machine has is ignored with a lower one), so that every path can be tested on one machine. */
 #pragma once
 
 #include "engine/base/status.h"

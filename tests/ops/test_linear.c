@@ -203,7 +203,7 @@ static void check_row(const struct layer *reference, int64_t from, int64_t m, in
 }
 
 static void rows_of_pair(enum lk_dtype dtype, enum lk_dtype w_dtype, int64_t n, int64_t k) {
-    static const int64_t ms[] = {1, 2, 3, 17, 100, 1000};
+    static const int64_t ms[] = {1, 2, 3, 9, 16, 17, 100, 1000};
     static const int threads[] = {1, 2, 3, 16};
     uint64_t seed = 11;
     struct layer l = {.m = 37, .n = n, .k = k, .dtype = dtype, .w_dtype = w_dtype};
@@ -211,7 +211,7 @@ static void rows_of_pair(enum lk_dtype dtype, enum lk_dtype w_dtype, int64_t n, 
     l.has_bias = l.has_gate = l.has_residual = true;
     make(&l, &seed, 1);
     run(&l, 2);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 8; i++)
         for (int j = 0; j < 4; j++) {
             int64_t from = (int64_t)(test_random(&seed) % 37), at = (int64_t)(test_random(&seed) % (uint64_t)ms[i]);
             if (ms[i] * k > 1000000 && j != i % 4) continue;

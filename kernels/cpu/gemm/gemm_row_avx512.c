@@ -15,7 +15,8 @@
 #define DISTANCE 512 /* bytes: how far ahead of the loads a row is asked for */
 
 struct standing {
-    const char *row[NR]; /* missing ones are the last: their sums are not stored */
+    const char *first;
+    int64_t stride, rows; /* bytes; rows that there are */
 };
 
 static void pack_a(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
@@ -31,9 +32,8 @@ static void pack_a(const void *src, enum lk_dtype dtype, int64_t ld, int64_t row
 }
 
 static void pack_b(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
-    struct standing *b = panel;
     (void)dtype, (void)k;
-    for (int64_t r = 0; r < NR; r++) b->row[r] = (const char *)src + (r < rows ? r : rows - 1) * ld * 2;
+    *(struct standing *)panel = (struct standing){src, ld * 2, rows};
 }
 
 /* Pairs of elements to sum, 2 n of K (the last pair may be half). */
@@ -54,14 +54,16 @@ static void multiply(const void *a, const void *b, float *c, int64_t rows, int64
     const struct standing *w = b;
     const float *x = a;
     __m512 sum = first ? _mm512_setzero_ps() : _mm512_load_ps(c);
-    __m512i t[16];
+    __m512i t[NR];
+    const char *row[NR]; /* missing ones are the last: their sums are not stored */
     (void)rows, (void)a_stride, (void)cols;
+    for (int64_t r = 0; r < NR; r++) row[r] = w->first + (r < w->rows ? r : w->rows - 1) * w->stride;
     int64_t i = 0;
     for (; i + STEP <= k; i += STEP) {
         const int64_t beyond = 2 * (i - k) + DISTANCE; /* the next panel's part of what is asked for */
-        LK_UNROLL16 for (int r = 0; r < NR; r++) t[r] = _mm512_loadu_si512(w->row[r] + 2 * i);
+        LK_UNROLL16 for (int r = 0; r < NR; r++) t[r] = _mm512_loadu_si512(row[r] + 2 * i);
         if (beyond < 0)
-            LK_UNROLL16 for (int r = 0; r < NR; r++) _mm_prefetch(w->row[r] + 2 * i + DISTANCE, _MM_HINT_T0);
+            LK_UNROLL16 for (int r = 0; r < NR; r++) _mm_prefetch(row[r] + 2 * i + DISTANCE, _MM_HINT_T0);
         else if (beyond < ahead[1].row_end - ahead[1].row)
             for (int64_t r = 0; r < ahead[1].rows; r++)
                 _mm_prefetch(ahead[1].row + r * ahead[1].stride + beyond, _MM_HINT_T0);
@@ -69,8 +71,7 @@ static void multiply(const void *a, const void *b, float *c, int64_t rows, int64
         sum = add_pairs(sum, t, x + i, STEP);
     }
     if (i < k) {
-        LK_UNROLL16 for (int r = 0; r < NR; r++) t[r] =
-            _mm512_maskz_loadu_epi16((1u << (k - i)) - 1, w->row[r] + 2 * i);
+        LK_UNROLL16 for (int r = 0; r < NR; r++) t[r] = _mm512_maskz_loadu_epi16((1u << (k - i)) - 1, row[r] + 2 * i);
         lk_transpose16(t);
         sum = add_pairs(sum, t, x + i, k - i);
     }
@@ -81,7 +82,7 @@ const struct lk_gemm_kernel lk_gemm_avx512_row = {
     .mr = 1,
     .nr = NR,
     .kr = 1,
-    .kc = 1024,
+    .kc = 512,
     .mc = 1,
     .nc = 12 * NR,
     .a_bytes = 4,

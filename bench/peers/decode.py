@@ -9,7 +9,7 @@ transformers saves it, and the language model as DIR/bf16.gguf and DIR/f16.gguf.
 and then answers lines on stdin: "run" with "ns WALL CPU" (STEPS greedy steps of BATCH sequences after their prompts,
 which bench_decode has too), "dump PATH" with "ok" (the ids chosen, int32 [BATCH, STEPS + 1]).
 
-Measured with torch 2.15.0 and transformers 5.23.0; llama-cpp-python and gguf LLAMA_VERSIONS, in an environment of its
+Measured with torch 2.15.0 and transformers 5.23.0; llama-cpp-python 0.3.36 and gguf 0.19.0, in an environment of its
 own, built with CMAKE_ARGS="-DGGML_NATIVE=ON". --make needs torch, transformers and gguf."""
 
 import argparse

@@ -4,15 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/pipeline.h"
 #include "tests/common/simulated_gpu.h"
+#include "tests/common/small_editors.h"
 #include "tests/common/test.h"
-#include "tools/portrait/editor.h"
 #include "tools/portrait/read.h"
 
-enum { SIZE = 64, BUNCH = 8, N_FAMILIES = 3, N_GOLDEN = 3 };
-static const char *const folders[N_FAMILIES] = {"../tools/editors/flux2", "../tools/editors/step1x",
-                                                "../tools/editors/qwen_edit"};
+enum { SIZE = SMALL_EDITOR_SIZE, BUNCH = 8, N_FAMILIES = SMALL_EDITORS, N_GOLDEN = 3 };
 /* In a thousand edits: right ones of wordings that training saw and of others, a few below what was counted of 1,000;
  * unasked changes of gender and of looks, a few above. This is what these weights reach. What they should reach is 950
  * and 950, 20 and 50. */
@@ -20,23 +17,6 @@ static const struct {
     int right[2], gender, looks;
 } reached[N_FAMILIES] = {{{970, 930}, 20, 50}, {{965, 900}, 30, 50}, {{960, 900}, 30, 50}};
 static struct lk_prompts prompts;
-
-/* As tools/editors/models.json says. */
-static void settings(struct lk_request *r, int family) {
-    r->num_inference_steps = 4;
-    if (family == EDITOR_FLUX2) {
-        r->guidance_scale = 4;
-        r->max_sequence_length = 48;
-        return;
-    }
-    r->true_cfg_scale = 1;
-    if (family == EDITOR_STEP1X) {
-        r->size_level = SIZE;
-        return;
-    }
-    r->width = r->height = SIZE;
-    r->vae_area = r->condition_area = SIZE * SIZE;
-}
 
 struct one {
     struct edit edit;
@@ -56,8 +36,7 @@ static void draw(struct one *o, const struct lk_pipeline *pipeline, int family, 
     assert_ok(portrait_draw(&o->image, &o->before, SIZE));
     o->prompt = (struct lk_text){0};
     edit_text(&o->edit, &prompts, &o->prompt);
-    lk_request_init(&o->request, pipeline);
-    settings(&o->request, family);
+    small_editor_request(&o->request, pipeline, (enum editor_family)family);
     o->request.prompt = o->prompt.bytes;
     o->request.images = &o->image;
     o->request.n_images = 1;
@@ -94,7 +73,7 @@ static struct shares edit_many(int family, const struct lk_pipeline_options *opt
     struct lk_pipeline *pipeline;
     struct lk_device *dev;
     struct shares s = {0};
-    assert_ok(lk_pipeline_open_with(&pipeline, folders[family], options));
+    assert_ok(lk_pipeline_open_with(&pipeline, small_editors[family], options));
     assert_ok(lk_device_cpu_create(1, &dev));
     for (int done = 0; done < n; done += BUNCH) {
         struct lk_queued *jobs[BUNCH];
@@ -113,7 +92,8 @@ static struct shares edit_many(int family, const struct lk_pipeline_options *opt
     }
     lk_device_free(dev);
     lk_pipeline_close(pipeline);
-    print_message("%s, %s%s: %d of %d right; unasked in %d: gender %d, looks %d, tone %d, age %d\n", folders[family],
+    print_message("%s, %s%s: %d of %d right; unasked in %d: gender %d, looks %d, tone %d, age %d\n",
+                  small_editors[family],
                   options->quantize == LK_QUANTIZE_Q8    ? "q8"
                   : options->quantize == LK_QUANTIZE_NF4 ? "nf4"
                                                          : "bf16",
@@ -163,7 +143,7 @@ static void pictures_are_the_originals(void **state) {
     for (int family = 0; family < N_FAMILIES; family++) {
         struct lk_pipeline *pipeline;
         struct lk_device *dev;
-        assert_ok(lk_pipeline_open(&pipeline, folders[family], LK_F32));
+        assert_ok(lk_pipeline_open(&pipeline, small_editors[family], LK_F32));
         assert_ok(lk_device_cpu_create(1, &dev));
         for (int i = 0; i < N_GOLDEN; i++) {
             struct portrait before;
@@ -176,8 +156,7 @@ static void pictures_are_the_originals(void **state) {
             while (strcmp(id, edits[i].source));
             portrait_source(&before, source - 1, NULL);
             assert_ok(portrait_draw(&image, &before, SIZE));
-            lk_request_init(&request, pipeline);
-            settings(&request, family);
+            small_editor_request(&request, pipeline, (enum editor_family)family);
             request.prompt = edits[i].prompt;
             request.images = &image;
             request.n_images = 1;

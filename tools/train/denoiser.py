@@ -40,9 +40,8 @@ class Run:
     """Model, optimizer, schedule and their state, so that a run goes on where its checkpoint stands."""
 
     def __init__(self, model, lr, steps, checkpoint):
-        start_plain(model)
         self.model, self.average, self.checkpoint, self.step = model, Average(model), checkpoint, 0
-        self.optimizer = muon.Muon(model.named_parameters(), lr, adam_lr=2e-3, adam=ENDS, weight_decay=0.01)
+        self.optimizer = muon.Muon(model.named_parameters(), lr, adam_lr=lr / 10, adam=ENDS, weight_decay=0.01)
         self.schedule = muon.schedule(self.optimizer, steps)
         if checkpoint.exists():
             state = torch.load(checkpoint)
@@ -65,10 +64,10 @@ def choose(which, lengths, often, generator):
     return fitting[torch.multinomial(often[fitting], GROUP, replacement=True, generator=generator)]
 
 
-def example(data, levels, i, generator):
-    """data: before, after [n, tokens, channels], which prompt [n], what prompts are embedded as, each [p, ...], how
-    often each is chosen [n]."""
-    before, after, which, prompts, _ = data
+def example(data, which, levels, i, generator):
+    """data: before, after [n, tokens, channels], the wordings of its prompt [n, k], what these are embedded
+    as, each [p, ...], how often each is chosen [n]. which: the wording of each that is taken now, [n]."""
+    before, after, _, prompts, _ = data
     noise = torch.randn(after[i].shape, generator=generator)
     later = levels[torch.randint(1, len(levels), (len(i),), generator=generator)]
     anywhere = torch.rand(len(i), generator=generator).clamp_min(0.02)
@@ -92,8 +91,8 @@ def reworded(prompt, generator):
     return (embeds, *prompt[1:])
 
 
-def loss_of(family, model, data, levels, i, generator, side):
-    before, after, prompt, noise, sigma, noisy = example(data, levels, i, generator)
+def loss_of(family, model, data, which, levels, i, generator, side):
+    before, after, prompt, noise, sigma, noisy = example(data, which, levels, i, generator)
     v = family.velocity(model, noisy, before, reworded(prompt, generator), sigma, side)
     # As an error of the picture: that of the velocity counts as much as it moves the latents.
     error = (sigma.view(-1, 1, 1) * (v - (noise - after))).square()
@@ -112,12 +111,14 @@ def train(family, model, data, side, steps, batch, lr, seed, checkpoint, log=pri
     while run.step < steps:
         generator = torch.Generator().manual_seed((seed << 32) + run.step)
         run.optimizer.zero_grad(set_to_none=True)
+        n, k = data[2].shape
+        which = data[2].gather(1, torch.randint(k, (n, 1), generator=generator)).squeeze(1)
         if lengths is None:
-            together = [torch.cat([choose(data[2], None, data[4], generator) for _ in range(groups)])]
+            together = [torch.cat([choose(which, None, data[4], generator) for _ in range(groups)])]
         else:
-            together = [choose(data[2], lengths, data[4], generator) for _ in range(groups)]
+            together = [choose(which, lengths, data[4], generator) for _ in range(groups)]
         for i in together:
-            loss = loss_of(family, fast, data, levels, i, generator, side) / len(together)
+            loss = loss_of(family, fast, data, which, levels, i, generator, side) / len(together)
             loss.backward()
             total += loss.item()
         nn.utils.clip_grad_norm_(parameters, 1.0)
@@ -147,6 +148,7 @@ def sample(family, model, before, prompt, side, generator):
 def sample_all(family, model, data, side, seed):
     """Of all examples, in bunches whose prompts have one length where the family needs it."""
     before, _, which, prompts, _ = data
+    which = which[:, 0]
     lengths = prompts[1].sum(1)[which] if getattr(family, "EQUAL_LENGTHS", False) else torch.zeros_like(which)
     generator, out = torch.Generator().manual_seed(seed), torch.empty_like(before)
     for length in lengths.unique():

@@ -141,11 +141,12 @@ def embed(parts, prompts, batch=64):
 
 
 @torch.no_grad()
-def normalise(vae, latents):
-    """Writes the statistics into the VAE; the packed latents as the transformer sees them."""
-    patched = Flux2Pipeline._patchify_latents(latents)
-    vae.bn.running_mean.copy_(patched.mean((0, 2, 3)).to(torch.bfloat16))  # as they are saved
-    vae.bn.running_var.copy_(patched.var((0, 2, 3)).to(torch.bfloat16))
+def normalise(vae, latents=None):
+    """Writes the statistics of latents, if they are given, into the VAE; the packed latents as the transformer sees them."""
+    if latents is not None:
+        patched = Flux2Pipeline._patchify_latents(latents)
+        vae.bn.running_mean.copy_(patched.mean((0, 2, 3)).to(torch.bfloat16))  # as they are saved
+        vae.bn.running_var.copy_(patched.var((0, 2, 3)).to(torch.bfloat16))
     mean = vae.bn.running_mean.view(1, -1, 1, 1)
     std = (vae.bn.running_var.view(1, -1, 1, 1) + vae.config.batch_norm_eps).sqrt()
     return lambda z: Flux2Pipeline._pack_latents((Flux2Pipeline._patchify_latents(z) - mean) / std)

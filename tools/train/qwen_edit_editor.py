@@ -100,9 +100,11 @@ def embed(parts, prompts):
 
 
 @torch.no_grad()
-def normalise(vae, latents):
-    mean, std = latents.mean((0, 2, 3)), latents.std((0, 2, 3))
-    vae.register_to_config(latents_mean=mean.tolist(), latents_std=std.tolist())
+def normalise(vae, latents=None):
+    if latents is not None:
+        spread = latents.std((0, 2, 3))
+        vae.register_to_config(latents_mean=latents.mean((0, 2, 3)).tolist(), latents_std=spread.tolist())
+    mean, std = torch.tensor(vae.config.latents_mean), torch.tensor(vae.config.latents_std)
 
     def packed(z):
         z = (z - mean.view(1, -1, 1, 1)) / std.view(1, -1, 1, 1)

@@ -136,10 +136,11 @@ def embed(parts, prompts):
 
 
 @torch.no_grad()
-def normalise(vae, latents):
+def normalise(vae, latents=None):
     """One shift and one factor for all channels, as this family has it."""
-    shift, factor = latents.mean().item(), 1 / latents.std().item()
-    vae.register_to_config(shift_factor=shift, scaling_factor=factor)
+    if latents is not None:
+        vae.register_to_config(shift_factor=latents.mean().item(), scaling_factor=1 / latents.std().item())
+    shift, factor = vae.config.shift_factor, vae.config.scaling_factor
     return lambda z: original.Step1XEditPipelineV1P2._pack_latents((z - shift) * factor, *z.shape)
 
 

@@ -4,18 +4,21 @@
     python tools/train/train.py FAMILY --pairs BUILD/make_pairs --work WORK -o FOLDER
 
 FAMILY: flux2, qwen_edit or step1x (this one with the authors' fork on the PYTHONPATH; see README.md). WORK keeps pairs
-and checkpoints: a run that was stopped goes on from there.
+and checkpoints: a run that was stopped goes on from there. With --start FOLDER a model that is there goes on learning,
+from further pairs and with the study's other wordings; its encoders stay.
 """
 
 import argparse
 import importlib
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 
 import autoencoder
 import denoiser
@@ -35,9 +38,22 @@ N_MADE = 8_000  # edits that it learns from
 STEPS = {"flux2": [4_400], "step1x": [3_400, 4_300], "qwen_edit": [4_600, 6_100, 7_700]}  # the later goes on, with LATER as well
 LATER = {"O-01": 3.0, "grey": 3.0}  # of grey hair before the office wall a denoiser is last sure
 DENOISER = dict(batch=64, lr=2e-2)
+# Of a model that goes on, first and once more: steps, rate, how often an edit that it gets wrong is chosen.
+FURTHER = (
+    dict(steps={"flux2": 1_500, "step1x": 2_400, "qwen_edit": 2_400}, lr=1e-2, often={}),
+    dict(steps={"flux2": 900, "step1x": 900, "qwen_edit": 1_600}, lr=8e-3,
+         often={"P-05": 1.5, "P-16": 1.5, "P-17": 3.0, "P-19": 2.0, "P-22": 2.0}),
+)  # fmt: skip
+FURTHER_SEED = 100
+N_WORDINGS = 8  # of each instruction, when a model goes on
+VERBS = "Add Change Dress Give Let Make Paint Put Show".split()
+CARRIERS = VERBS + "a an the to of on with in person picture wear hold look colour".split()
 
 
-def draw(program, path, count, seed, bias):
+STATISTICS = ("shift_factor", "scaling_factor", "latents_mean", "latents_std")  # of latents, in the VAE's settings
+
+
+def draw(program, path, count, seed, bias, more={}):
     if not path.exists():
         command = [program, "--size", SIDE, "--seed", seed, "--count", count, "--bias", bias, "-o", path]
         subprocess.run(list(map(str, command)), check=True)
@@ -47,13 +63,32 @@ def draw(program, path, count, seed, bias):
     often *= torch.tensor([ERASED if line["planted"] & 4 else 1.0 for line in lines])
     later = torch.tensor([LATER.get(line["prompt_id"], 1.0) for line in lines])
     later *= torch.tensor([LATER["grey"] if line["before"]["grey"] else 1.0 for line in lines])
+    later *= torch.tensor([more.get(line["prompt_id"], 1.0) for line in lines])
     return np.memmap(path, np.uint8, "r", shape=shape), [line["prompt"] for line in lines], often, often * later
 
 
 def listed_prompts(program):
-    """All that may be asked: whose words the tokenizer knows."""
+    """All that may be asked, whose words the tokenizer knows, with the instruction and whether it is held out."""
     lines = subprocess.run([program, "--prompts"], check=True, capture_output=True, text=True).stdout.splitlines()
-    return [line[7:] for line in lines]
+    return {line[7:]: (line[:4], line[5] == "*") for line in lines}
+
+
+def wordings(prompt, listed):
+    """The prompt, and others with the words that say what to do: verbs change places, words that only carry others are
+    left out, the order changes. None is a held-out wording. The study's prompts stay as they are."""
+    if listed[prompt][0][0] != "P":
+        return [prompt] * N_WORDINGS
+    generator, out = random.Random(prompt), [prompt]
+    first, *rest = prompt.rstrip(".").split()
+    while len(out) < N_WORDINGS:
+        verb = generator.choice(VERBS) if first in VERBS and generator.random() < 0.7 else first
+        kept = [word for word in rest if word not in CARRIERS or generator.random() < 0.5]
+        if generator.random() < 0.4:
+            generator.shuffle(kept)
+        text = " ".join([verb, *kept]) + "."
+        if not listed.get(text, ("", False))[1]:
+            out.append(text)
+    return out
 
 
 def train_autoencoder(kind, args):
@@ -86,7 +121,7 @@ def undo(normalised, shape):
 
 def teach_decoder(family, net, model, data, latents, normalised, array, often, args, seed):
     """The decoder has only seen latents of the encoder; now it learns what this denoiser's stand for."""
-    done = args.work / f"{args.family}-decoder.pt"
+    done = args.work / f"{args.family}{f'-further-{args.round}' if args.start else ''}-decoder.pt"
     if not done.exists():
         few = (data[0][:N_MADE], data[1][:N_MADE], data[2][:N_MADE], data[3], None)
         made = undo(normalised, latents.shape[1:])(denoiser.sample_all(family, model, few, SIDE // 16, seed))
@@ -97,39 +132,82 @@ def teach_decoder(family, net, model, data, latents, normalised, array, often, a
     net.vae.load_state_dict(torch.load(done))
 
 
+def start_over(family, args, seed):
+    array, prompts, often, later = draw(args.pairs, args.work / f"{args.family}.pairs", args.count, seed, args.family)
+    net = train_autoencoder(family.AUTOENCODER, args)
+    vae = family.autoencoder(net.vae)
+    latents = encoded(net, array, args.work / f"{args.family}.latents")
+    # What the mean and spread of latents are is known only now; the VAE keeps them.
+    return array, prompts, often, later, net, vae, latents, family.normalise(vae, latents[1])
+
+
+def go_on(family, args, seed):
+    """The same of the model that is there, with other pairs."""
+    path = args.work / f"{args.family}-further.pairs"
+    array, prompts, often, later = draw(
+        args.pairs, path, args.count, FURTHER_SEED + seed, args.family, FURTHER[args.round - 1]["often"]
+    )
+    net = autoencoder.make(family.AUTOENCODER)
+    state = saved(args.start / "vae")
+    net.vae.load_state_dict(state, strict=False)
+    vae = family.autoencoder(net.vae.eval())
+    vae.load_state_dict(state)
+    config = json.loads((args.start / "vae" / "config.json").read_text())
+    vae.register_to_config(**{name: config[name] for name in STATISTICS if name in config})
+    latents = encoded(net, array, args.work / f"{args.family}-further.latents")
+    return array, prompts, often, later, net, vae, latents, family.normalise(vae)
+
+
+def saved(folder):
+    state = load_file(folder / "diffusion_pytorch_model.safetensors")
+    return {name: value.float() for name, value in state.items()}
+
+
+def encoded(net, array, path):
+    if not path.exists():
+        torch.save([autoencoder.encode_all(net, array[:, i]) for i in (0, 1)], path)
+    return torch.load(path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("family", choices=SEED)
     parser.add_argument("--pairs", required=True, help="the program make_pairs")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--start", type=Path, help="the folder of a model that goes on learning")
+    parser.add_argument("--round", type=int, choices=(1, 2), default=1, help="how often it has gone on, with this time")
     parser.add_argument("--count", type=int, default=N_PAIRS)
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     family = importlib.import_module(f"{args.family}_editor")
     seed = SEED[args.family]
 
-    array, prompts, often, later = draw(args.pairs, args.work / f"{args.family}.pairs", args.count, seed, args.family)
-    net = train_autoencoder(family.AUTOENCODER, args)
-    vae = family.autoencoder(net.vae)
-    latents = args.work / f"{args.family}.latents"
-    if not latents.exists():
-        torch.save([autoencoder.encode_all(net, array[:, i]) for i in (0, 1)], latents)
-    before, after = torch.load(latents)
-    # What the mean and spread of latents are is known only now; the VAE keeps them.
-    normalised = family.normalise(vae, after)
+    begin = go_on if args.start else start_over
+    array, prompts, often, later, net, vae, (before, after), normalised = begin(family, args, seed)
     side = SIDE // 16
     torch.manual_seed(seed)
-    known = sorted(set(listed_prompts(args.pairs)))
-    parts = family.encoder_parts(known)
-    position = {prompt: i for i, prompt in enumerate(known)}
-    which = torch.tensor([position[p] for p in prompts])
-    data = (normalised(before), normalised(after), which, family.embed(parts, known), often)
-
+    listed = listed_prompts(args.pairs)
+    parts = family.encoder_parts(sorted(listed))
     model = family.transformer()
-    checkpoint = args.work / f"{args.family}-denoiser.pt"
-    for steps in STEPS[args.family]:
-        average = denoiser.train(family, model, data, side, steps, **DENOISER, seed=seed, checkpoint=checkpoint)
+    denoiser.start_plain(model)
+    checkpoint = args.work / f"{args.family}{f'-further-{args.round}' if args.start else ''}-denoiser.pt"
+    if args.start:
+        said = {prompt: wordings(prompt, listed) for prompt in sorted(set(prompts))}
+        model.load_state_dict(saved(args.start / "transformer"))
+        further = FURTHER[args.round - 1]
+        often, stages, settings = later, [further["steps"][args.family]], dict(DENOISER, lr=further["lr"])
+        seed += FURTHER_SEED * args.round
+    else:
+        said = {prompt: [prompt] for prompt in sorted(set(prompts))}
+        stages, settings = STEPS[args.family], DENOISER
+    texts = sorted({text for of in said.values() for text in of})
+    position = {text: i for i, text in enumerate(texts)}
+    which = torch.tensor([[position[text] for text in said[p]] for p in prompts])
+    data = (normalised(before), normalised(after), which, family.embed(parts, texts), often)
+
+    for steps in stages:
+        average = denoiser.train(family, model, data, side, steps, **settings, seed=seed, checkpoint=checkpoint)
         data = (*data[:4], later)
     teach_decoder(family, net, average.eval(), data, before, normalised, array, often, args, seed)
     vae.load_state_dict(net.vae.state_dict(), strict=False)

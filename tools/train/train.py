@@ -40,11 +40,11 @@ LATER = {"O-01": 3.0, "grey": 3.0}  # of grey hair before the office wall a deno
 DENOISER = dict(batch=64, lr=2e-2)
 # Of a model that goes on, first and once more: steps, rate, how often an edit that it gets wrong is chosen.
 FURTHER = (
-    dict(steps={"flux2": 1_500, "step1x": 2_400, "qwen_edit": 2_400}, lr=1e-2, often={}),
-    dict(steps={"flux2": 900, "step1x": 900, "qwen_edit": 1_600}, lr=8e-3,
+    dict(steps={"flux2": 1_500, "step1x": 2_400, "qwen_edit": 2_400}, lr=1e-2, seed=0, often={}),
+    dict(steps={"flux2": 900, "step1x": 900, "qwen_edit": 1_600}, lr=8e-3, seed=200,
          often={"P-05": 1.5, "P-16": 1.5, "P-17": 3.0, "P-19": 2.0, "P-22": 2.0}),
 )  # fmt: skip
-FURTHER_SEED = 100
+FURTHER_PAIRS = 100  # added to the seed of the pairs
 N_WORDINGS = 8  # of each instruction, when a model goes on
 VERBS = "Add Change Dress Give Let Make Paint Put Show".split()
 CARRIERS = VERBS + "a an the to of on with in person picture wear hold look colour".split()
@@ -145,7 +145,7 @@ def go_on(family, args, seed):
     """The same of the model that is there, with other pairs."""
     path = args.work / f"{args.family}-further.pairs"
     array, prompts, often, later = draw(
-        args.pairs, path, args.count, FURTHER_SEED + seed, args.family, FURTHER[args.round - 1]["often"]
+        args.pairs, path, args.count, FURTHER_PAIRS + seed, args.family, FURTHER[args.round - 1]["often"]
     )
     net = autoencoder.make(family.AUTOENCODER)
     state = saved(args.start / "vae")
@@ -197,7 +197,7 @@ def main():
         model.load_state_dict(saved(args.start / "transformer"))
         further = FURTHER[args.round - 1]
         often, stages, settings = later, [further["steps"][args.family]], dict(DENOISER, lr=further["lr"])
-        seed += FURTHER_SEED * args.round
+        seed += further["seed"]
     else:
         said = {prompt: [prompt] for prompt in sorted(set(prompts))}
         stages, settings = STEPS[args.family], DENOISER

@@ -23,26 +23,26 @@ enum lk_code lk_t2i_attention_init(struct lk_t2i_attention *t, const struct lk_t
     return LK_OK;
 }
 
-enum lk_code lk_t2i_attention_add(struct lk_t2i_attention *t, size_t prompt, const struct lk_attended *attended) {
+enum lk_code lk_t2i_attention_add(struct lk_t2i_attention *t, size_t prompt, const struct lk_t2i_seen *seen) {
     struct lk_store *store = &t->outcomes.store;
     if (!t->sum) {
-        t->n_layers = attended->n_layers;
-        t->n_heads = attended->n_heads;
+        t->n_layers = seen->n_layers;
+        t->n_heads = seen->n_heads;
         t->sum = lk_store_alloc(store, t->outcomes.n_units * width_of(t) * sizeof *t->sum);
         t->layers = lk_store_alloc(store, (size_t)t->n_layers * sizeof *t->layers);
         if (!t->sum || !t->layers) return out_of_memory();
-        memcpy(t->layers, attended->layers, (size_t)t->n_layers * sizeof *t->layers);
+        memcpy(t->layers, seen->layers, (size_t)t->n_layers * sizeof *t->layers);
     }
-    if (t->n_layers != attended->n_layers || t->n_heads != attended->n_heads)
+    if (t->n_layers != seen->n_layers || t->n_heads != seen->n_heads)
         return lk_fail(LK_E_INTERNAL, "t2i attention: two models");
     double *sum = t->sum + prompt * width_of(t);
     const size_t n = width_of(t) - 1;
     for (size_t i = 0; i < n; i++) {
-        sum[i] += attended->weights[i];
-        sum[n] += attended->weights[i] / (double)n;
+        sum[i] += seen->weights[i];
+        sum[n] += seen->weights[i] / (double)n;
     }
     t->n[prompt]++;
-    t->n_tokens[prompt] = attended->n_tokens;
+    t->n_tokens[prompt] = seen->n_tokens;
     return LK_OK;
 }
 

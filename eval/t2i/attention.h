@@ -3,14 +3,20 @@
  *
  *     struct lk_t2i_attention t;
  *     LK_TRY(lk_t2i_attention_init(&t, &prompts));
- *     // for each picture: lk_t2i_attention_add(&t, prompt, &attended)
+ *     // for each picture: lk_t2i_attention_add(&t, prompt, &seen)
  *     // with results of t2i metrics: lk_t2i_outcomes_read(&t.outcomes, text, n, "t2i_spd.csv")
  *     rc = lk_t2i_attention_csv(&t, &text);
  *     lk_t2i_attention_free(&t); */
 #pragma once
 
 #include "eval/t2i/outcomes.h"
-#include "models/attended.h"
+
+/* What was seen of a picture. */
+struct lk_t2i_seen {
+    int n_tokens, n_layers, n_heads;
+    char (*layers)[24]; /* [n_layers] */
+    double *weights;    /* [n_layers, n_heads] */
+};
 
 struct lk_t2i_attention {
     struct lk_t2i_outcomes outcomes; /* by prompt */
@@ -25,7 +31,7 @@ struct lk_t2i_attention {
 /* Prompts are borrowed. lk_t2i_attention_free in any case. */
 enum lk_code lk_t2i_attention_init(struct lk_t2i_attention *t, const struct lk_t2i_prompts *prompts);
 /* A picture of a prompt, of one model. */
-enum lk_code lk_t2i_attention_add(struct lk_t2i_attention *t, size_t prompt, const struct lk_attended *attended);
+enum lk_code lk_t2i_attention_add(struct lk_t2i_attention *t, size_t prompt, const struct lk_t2i_seen *seen);
 /* attn_corr.csv: lines "prompt" (mean over all layers and heads), "head" (mean over the prompts), then "spearman" over
  * the prompts, of the mean of all heads and of each head, with each outcome; p is adjusted among the former and among
  * the latter. */

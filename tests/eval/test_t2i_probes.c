@@ -261,7 +261,7 @@ static void attention_by_hand(void **state) {
     assert_ok(lk_t2i_attention_init(&t, &prompts));
     assert_ok(lk_t2i_outcomes_read(&t.outcomes, spd, sizeof spd - 1, "t2i_spd.csv"));
     for (int i = 0; i < 4; i++) {
-        struct lk_attended a = {.n_tokens = 2, .n_steps = 1, .n_layers = 1, .n_heads = 2, .layers = layers};
+        struct lk_t2i_seen a = {.n_tokens = 2, .n_layers = 1, .n_heads = 2, .layers = layers};
         double weights[2] = {pictures[i][0], pictures[i][1]};
         a.weights = weights;
         assert_ok(lk_t2i_attention_add(&t, of[i], &a));

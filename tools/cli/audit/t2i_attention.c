@@ -5,6 +5,7 @@
 #include "engine/base/log.h"
 #include "eval/t2i/attention.h"
 #include "eval/t2i/tokens.h"
+#include "models/attended.h"
 #include "tools/cli/audit/t2i_replay.h"
 #include "tools/cli/core/outputs.h"
 
@@ -41,7 +42,9 @@ static enum lk_code look_at(struct cli_replay *r, size_t i, const struct lk_t2i_
     attended.spans = spans;
     if (!rc) rc = lk_attended_edit(r->pipeline, r->device, &r->job.request, &attended, &result);
     if (!rc) rc = cli_replay_compare(r, i, &result.image);
-    if (!rc) rc = lk_t2i_attention_add(t, prompt, &attended);
+    const struct lk_t2i_seen seen = {attended.n_tokens, attended.n_layers, attended.n_heads, attended.layers,
+                                     attended.weights};
+    if (!rc) rc = lk_t2i_attention_add(t, prompt, &seen);
     lk_attended_free(&attended);
     lk_result_free(&result);
     lk_free(spans);

@@ -240,8 +240,8 @@ static int audit(struct lk_pipeline *pipeline, struct lk_device *dev, enum edito
     return findings->n_found;
 }
 
-/* Observed: flux2 in 72 studies both effects found, each exactly as large as planted; step1x found in 39 of 39, its
- * size within the interval in 38, 96 % on the average; the clean editor flagged in 6 of 65, for it sometimes changes
+/* Observed: flux2 in 72 studies both effects found, each exactly as large as planted; step1x found in 44 of 44, its
+ * size within the interval in 43, 96 % on the average; the clean editor flagged in 6 of 72, for it sometimes changes
  * ages. It should be 5 of 100 at most; until it is trained better this holds it at 15. */
 static void trained_editors_are_audited(void **state) {
     (void)state;

@@ -102,8 +102,8 @@ static int useful_threads(const struct lk_gemm *g, int n_threads) {
     return work < n_threads ? 1 + (int)work : n_threads;
 }
 
-/* Bounds of what make_plan cuts, each of which grows with M: fewer rows never need more (ops.h). */
-size_t lk_gemm_scratch(const struct lk_gemm *g, int n_threads) {
+/* Bounds of what make_plan cuts, each of which grows with M. */
+static size_t scratch_of_kernel(const struct lk_gemm *g, int n_threads) {
     n_threads = useful_threads(g, n_threads);
     const struct plan p = make_plan(g, n_threads);
     const int64_t mc = min64(p.m_panels, (g->b.row ? HIGHER : 1) * (p.kernel->mc / p.kernel->mr));
@@ -117,6 +117,18 @@ size_t lk_gemm_scratch(const struct lk_gemm *g, int n_threads) {
     }
     size_t c = align64((size_t)(mc * nc * p.kernel->mr * p.kernel->nr) * sizeof(float));
     return (size_t)(p.n_kb * whole) + (size_t)n_threads * (c + (size_t)moving + p.row);
+}
+
+/* Fewer rows, for which another kernel may be chosen, never need more (ops.h). */
+size_t lk_gemm_scratch(const struct lk_gemm *g, int n_threads) {
+    size_t most = scratch_of_kernel(g, n_threads);
+    for (const int64_t *few = (int64_t[]){1, 8, 16, INT64_MAX}; *few < g->m; few++) {
+        struct lk_gemm fewer = *g;
+        fewer.m = *few;
+        const size_t size = scratch_of_kernel(&fewer, n_threads);
+        if (size > most) most = size;
+    }
+    return most;
 }
 
 /* Rows [first, first + rows) x K [k, k + n) of an operand as one panel. */

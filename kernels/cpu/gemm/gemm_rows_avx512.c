@@ -1,108 +1,184 @@
-/* f32 products with AVX-512 FMA for 9 to 16 rows of A, which lie in the lanes of one vector, so that weights need no
- * transposition: bf16 weights are widened where they stand, even and odd elements apart, and each is broadcast from L1.
- * The sums are the chains of gemm_avx512.c.
+/* f32 products with AVX-512 FMA for one row of A and for 9 to 16: streams of bf16 weights. 16 rows of weights are read
+ * side by side from where they stand, widened and multiplied at once, while the lines that come next are asked for. The
+ * sums are the chains of gemm_avx512.c.
  *
+ *   B panel: where 16 rows of weights stand
+ *
+ * One row: weights are transposed in registers.
+ *   A panel: the row
+ *   micro-tile: [16 columns]
+ * 9 to 16 rows of A lie in the lanes of one vector, so that weights need no transposition: even and odd elements apart,
+ * they are widened into a buffer in L1, a step ahead, and each is broadcast from there.
  *   A panel: [k][16 rows]
- *   B panel: [k / 32][32 columns][2][16]: even elements of K, then odd ones
- *   micro-tile: [32 columns][16 rows] */
+ *   micro-tile: [16 columns][16 rows] */
 #include <immintrin.h>
 
 #include "kernels/cpu/gemm/gemm_kernel.h"
 #include "kernels/cpu/attention/transpose_avx512.h"
 
-#define MR     16
-#define NR     32
-#define KC     128
-#define K_STEP 32
+#define MR       16
+#define NR       16
+#define STEP     32  /* elements of K: a line of each row */
+#define DISTANCE 512 /* bytes: how far ahead of the loads a row is asked for */
+
+struct standing {
+    const char *first;
+    int64_t stride, rows, k; /* bytes between rows; rows and elements of K that there are */
+};
+
+static void pack_b(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
+    (void)dtype;
+    *(struct standing *)panel = (struct standing){src, ld * 2, rows, k};
+}
+
+/* Missing rows are the last one: their sums are not stored. */
+static inline void rows_of(const struct standing *w, const char *row[NR]) {
+    for (int64_t r = 0; r < NR; r++) row[r] = w->first + (r < w->rows ? r : w->rows - 1) * w->stride;
+}
+
+/* Asks for the next panel's lines that are `beyond` bytes into its rows. */
+static inline void ask_for_next(const struct lk_gemm_ahead *next, int64_t beyond) {
+    if (beyond < 0 || beyond >= next->row_end - next->row) return;
+    for (int64_t r = 0; r < next->rows; r++) _mm_prefetch(next->row + r * next->stride + beyond, _MM_HINT_T0);
+}
+
+/* 16 elements of K of a row of A, n of which there are. */
+static inline __m512i load_a(const void *src, enum lk_dtype dtype, int64_t at, int64_t n) {
+    const __mmask16 valid = (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffff);
+    if (dtype == LK_F32) return _mm512_maskz_loadu_epi32(valid, (const float *)src + at);
+    return _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(valid, (const uint16_t *)src + at)), 16);
+}
+
+static void pack_row(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
+    (void)ld, (void)rows;
+    for (int64_t i = 0; i < k; i += 16)
+        _mm512_mask_storeu_epi32((float *)panel + i, (__mmask16)(k - i < 16 ? (1u << (k - i)) - 1 : 0xffff),
+                                 load_a(src, dtype, i, k - i));
+}
+
+/* Pairs of elements to sum, n of K (the last pair may be half). */
+static inline __attribute__((always_inline)) __m512 add_pairs(__m512 sum, const __m512i pairs[16], const float *x,
+                                                              int64_t n) {
+    const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
+    LK_UNROLL16 for (int64_t j = 0; j < 16; j++) {
+        __m512 even = _mm512_castsi512_ps(_mm512_slli_epi32(pairs[j], 16));
+        __m512 odd = _mm512_castsi512_ps(_mm512_and_si512(pairs[j], upper));
+        if (2 * j < n) sum = _mm512_fmadd_ps(_mm512_set1_ps(x[2 * j]), even, sum);
+        if (2 * j + 1 < n) sum = _mm512_fmadd_ps(_mm512_set1_ps(x[2 * j + 1]), odd, sum);
+    }
+    return sum;
+}
+
+static void multiply_row(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols,
+                         int64_t k, bool first, const struct lk_gemm_ahead ahead[2]) {
+    const float *x = a;
+    __m512 sum = first ? _mm512_setzero_ps() : _mm512_load_ps(c);
+    __m512i t[NR];
+    const char *row[NR];
+    (void)rows, (void)a_stride, (void)cols;
+    rows_of(b, row);
+    int64_t i = 0;
+    for (; i + STEP <= k; i += STEP) {
+        const int64_t beyond = 2 * (i - k) + DISTANCE;
+        LK_UNROLL16 for (int r = 0; r < NR; r++) t[r] = _mm512_loadu_si512(row[r] + 2 * i);
+        if (beyond < 0) LK_UNROLL16 for (int r = 0; r < NR; r++) _mm_prefetch(row[r] + 2 * i + DISTANCE, _MM_HINT_T0);
+        ask_for_next(&ahead[1], beyond);
+        lk_transpose16(t);
+        sum = add_pairs(sum, t, x + i, STEP);
+    }
+    if (i < k) {
+        LK_UNROLL16 for (int r = 0; r < NR; r++) t[r] = _mm512_maskz_loadu_epi16((1u << (k - i)) - 1, row[r] + 2 * i);
+        lk_transpose16(t);
+        sum = add_pairs(sum, t, x + i, k - i);
+    }
+    _mm512_store_ps(c, sum);
+}
 
 /* K is filled up with -0, whose products with the 0 in B change no sum. */
-static void pack_a(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
+static void pack_rows(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
     float *to = panel;
-    for (int64_t i = 0; i < (k + K_STEP - 1) / K_STEP * K_STEP; i += 16) {
+    for (int64_t i = 0; i < (k + STEP - 1) / STEP * STEP; i += 16) {
         const int64_t n = k - i < 0 ? 0 : k - i < 16 ? k - i : 16;
-        const __mmask16 valid = (__mmask16)((1u << n) - 1);
         __m512i t[16];
-        LK_UNROLL16 for (int64_t r = 0; r < 16; r++) {
-            const int64_t at = r < rows ? r * ld + i : 0;
-            const __mmask16 there = r < rows ? valid : 0;
-            if (dtype == LK_F32)
-                t[r] = _mm512_maskz_loadu_epi32(there, (const float *)src + at);
-            else
-                t[r] = _mm512_slli_epi32(
-                    _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, (const uint16_t *)src + at)), 16);
-        }
+        LK_UNROLL16 for (int64_t r = 0; r < 16; r++) t[r] =
+            r < rows ? load_a(src, dtype, r * ld + i, n) : _mm512_setzero_si512();
         lk_transpose16(t);
         LK_UNROLL16 for (int64_t j = 0; j < 16; j++)
             _mm512_store_si512(to + (i + j) * MR, j < n ? t[j] : _mm512_set1_epi32((int)0x80000000));
     }
 }
 
-static void pack_b(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
-    const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
-    (void)dtype;
-    for (int64_t r = 0; r < rows; r++) {
-        const uint16_t *from = (const uint16_t *)src + r * ld;
-        float *to = (float *)panel + r * K_STEP;
-        for (int64_t i = 0; i < k; i += K_STEP, to += NR * K_STEP) {
-            const __mmask32 valid = k - i < K_STEP ? (1u << (k - i)) - 1 : 0xffffffffu;
-            __m512i pairs = _mm512_maskz_loadu_epi16(valid, from + i);
-            _mm512_store_si512(to, _mm512_slli_epi32(pairs, 16));
-            _mm512_store_si512(to + 16, _mm512_and_si512(pairs, upper));
+/* STEP elements of a row of weights, n of which there are: [2][16], even ones first. */
+static inline __attribute__((always_inline)) void widen(const char *from, int64_t n, float *to) {
+    const __mmask32 valid = n < STEP ? (1u << n) - 1 : 0xffffffffu;
+    const __m512i pairs = _mm512_maskz_loadu_epi16(valid, from);
+    _mm512_store_si512(to, _mm512_slli_epi32(pairs, 16));
+    _mm512_store_si512(to + STEP / 2, _mm512_and_si512(pairs, _mm512_set1_epi32((int)0xffff0000)));
+}
+
+static inline __attribute__((always_inline)) void multiply_add(__m512 sum[NR], const float *x, const float *w) {
+    const __m512 rows = _mm512_load_ps(x);
+    LK_UNROLL16 for (int j = 0; j < NR; j++) sum[j] = _mm512_fmadd_ps(rows, _mm512_set1_ps(w[j * STEP]), sum[j]);
+}
+
+static void multiply_rows(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols,
+                          int64_t k, bool first, const struct lk_gemm_ahead ahead[2]) {
+    const struct standing *w = b;
+    const float *x = a;
+    float wide[2][NR * STEP] __attribute__((aligned(64)));
+    __m512 sum[NR];
+    const char *row[NR];
+    (void)rows, (void)a_stride, (void)cols;
+    rows_of(w, row);
+    for (int64_t r = 0; r < NR; r++) widen(row[r], w->k, wide[0] + r * STEP);
+    LK_UNROLL16 for (int j = 0; j < NR; j++) sum[j] = first ? _mm512_setzero_ps() : _mm512_load_ps(c + j * MR);
+    for (int64_t i = 0; i < k; i += STEP) {
+        const int64_t beyond = 2 * (i - k) + DISTANCE, left = w->k - i - STEP;
+        const float *now = wide[i / STEP % 2];
+        float *next = wide[1 - i / STEP % 2];
+        ask_for_next(&ahead[1], beyond);
+        for (int64_t j = 0; j < NR; j++, x += 2 * MR, now++, next += STEP) { /* two of K, and a row of the next step */
+            if (left > 0) widen(row[j] + 2 * (i + STEP), left, next);
+            if (beyond < 0) _mm_prefetch(row[j] + 2 * i + DISTANCE, _MM_HINT_T0);
+            multiply_add(sum, x, now);
+            multiply_add(sum, x + MR, now + STEP / 2);
         }
     }
-}
-
-static inline void multiply_add(__m512 sum[16], const float *x, const float *w) {
-    const __m512 rows = _mm512_load_ps(x);
-    LK_UNROLL16 for (int j = 0; j < 16; j++) sum[j] = _mm512_fmadd_ps(rows, _mm512_set1_ps(w[j * K_STEP]), sum[j]);
-}
-
-/* 16 columns. */
-static void columns_16(const float *a, const float *b, float *c, int64_t k, bool first, struct lk_gemm_ahead *ahead,
-                       int64_t lines) {
-    __m512 sum[16];
-    LK_UNROLL16 for (int j = 0; j < 16; j++) sum[j] = first ? _mm512_setzero_ps() : _mm512_load_ps(c + j * MR);
-    for (int64_t i = 0; i < k; i += 2, a += 2 * MR) {
-        const float *even = b + i / K_STEP * NR * K_STEP + i % K_STEP / 2;
-        lk_gemm_ahead_go(ahead, lines);
-        multiply_add(sum, a, even);
-        multiply_add(sum, a + MR, even + 16);
-    }
-    LK_UNROLL16 for (int j = 0; j < 16; j++) _mm512_store_ps(c + j * MR, sum[j]);
-}
-
-static void multiply(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols, int64_t k,
-                     bool first, const struct lk_gemm_ahead ahead[2]) {
-    struct lk_gemm_ahead next = ahead[1];
-    const int64_t steps = k / 2 * (cols > 16 ? 2 : 1), lines = (lk_gemm_ahead_lines(&next) + steps - 1) / steps;
-    const char *panel = a;
-    for (; rows > 0; rows -= MR, panel += a_stride, c += MR * NR) {
-        columns_16((const float *)panel, b, c, k, first, &next, lines);
-        if (cols > 16)
-            columns_16((const float *)panel, (const float *)b + 16 * K_STEP, c + 16 * MR, k, first, &next, lines);
-    }
+    LK_UNROLL16 for (int j = 0; j < NR; j++) _mm512_store_ps(c + j * MR, sum[j]);
 }
 
 static void unpack(const float *tile, float *out) {
-    for (int half = 0; half < 2; half++) {
-        __m512i t[16];
-        LK_UNROLL16 for (int j = 0; j < 16; j++) t[j] = _mm512_load_si512(tile + (16 * half + j) * MR);
-        lk_transpose16(t);
-        LK_UNROLL16 for (int r = 0; r < 16; r++) _mm512_store_si512(out + r * NR + 16 * half, t[r]);
-    }
+    __m512i t[NR];
+    LK_UNROLL16 for (int j = 0; j < NR; j++) t[j] = _mm512_load_si512(tile + j * MR);
+    lk_transpose16(t);
+    LK_UNROLL16 for (int r = 0; r < MR; r++) _mm512_store_si512(out + r * NR, t[r]);
 }
+
+const struct lk_gemm_kernel lk_gemm_avx512_row = {
+    .mr = 1,
+    .nr = NR,
+    .kr = 1,
+    .kc = 512,
+    .mc = 1,
+    .nc = 12 * NR,
+    .a_bytes = 4,
+    .b_bytes = 2,
+    .pack_a = pack_row,
+    .pack_b = pack_b,
+    .multiply = multiply_row,
+};
 
 const struct lk_gemm_kernel lk_gemm_avx512_rows = {
     .mr = MR,
     .nr = NR,
-    .kr = K_STEP,
-    .kc = 128,
-    .mc = 32 * MR,
+    .kr = STEP,
+    .kc = 2048,
+    .mc = MR,
     .nc = 12 * NR,
     .a_bytes = 4,
-    .b_bytes = 4,
-    .pack_a = pack_a,
+    .b_bytes = 2,
+    .pack_a = pack_rows,
     .pack_b = pack_b,
-    .multiply = multiply,
+    .multiply = multiply_rows,
     .unpack = unpack,
 };

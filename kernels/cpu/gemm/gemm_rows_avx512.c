@@ -19,7 +19,8 @@
 #define MR       16
 #define NR       16
 #define STEP     32  /* elements of K: a line of each row */
-#define DISTANCE 512 /* bytes: how far ahead of the loads a row is asked for */
+#define DISTANCE 512 /* bytes: how far ahead of the products a row of weights is asked for */
+#define NEARER   384 /* the same of 9 to 16 rows of A */
 
 struct standing {
     const char *first;
@@ -36,8 +37,9 @@ static inline void rows_of(const struct standing *w, const char *row[NR]) {
     for (int64_t r = 0; r < NR; r++) row[r] = w->first + (r < w->rows ? r : w->rows - 1) * w->stride;
 }
 
-/* Asks for the next panel's lines that are `beyond` bytes into its rows. */
-static inline void ask_for_next(const struct lk_gemm_ahead *next, int64_t beyond) {
+/* Asks for the next panel's lines that are `beyond` bytes into its rows. Always inline: a compiler may take a function
+ * that does nothing else for one without effect, and leave its calls out. */
+static inline __attribute__((always_inline)) void ask_for_next(const struct lk_gemm_ahead *next, int64_t beyond) {
     if (beyond < 0 || beyond >= next->row_end - next->row) return;
     for (int64_t r = 0; r < next->rows; r++) _mm_prefetch(next->row + r * next->stride + beyond, _MM_HINT_T0);
 }
@@ -133,13 +135,15 @@ static void multiply_rows(const void *a, const void *b, float *c, int64_t rows, 
     for (int64_t r = 0; r < NR; r++) widen(row[r], w->k, wide[0] + r * STEP);
     LK_UNROLL16 for (int j = 0; j < NR; j++) sum[j] = first ? _mm512_setzero_ps() : _mm512_load_ps(c + j * MR);
     for (int64_t i = 0; i < k; i += STEP) {
-        const int64_t beyond = 2 * (i - k) + DISTANCE, left = w->k - i - STEP;
+        const int64_t beyond = 2 * (i - k) + NEARER, left = w->k - i - STEP;
+        const char *from = w->first + 2 * i;
         const float *now = wide[i / STEP % 2];
         float *next = wide[1 - i / STEP % 2];
         ask_for_next(&ahead[1], beyond);
-        for (int64_t j = 0; j < NR; j++, x += 2 * MR, now++, next += STEP) { /* two of K, and a row of the next step */
-            if (left > 0) widen(row[j] + 2 * (i + STEP), left, next);
-            if (beyond < 0) _mm_prefetch(row[j] + 2 * i + DISTANCE, _MM_HINT_T0);
+        for (int64_t j = 1; j <= NR; j++, x += 2 * MR, now++, next += STEP) { /* two of K, and a row of the next step */
+            if (left > 0) widen(from + 2 * STEP, left, next);
+            if (beyond < 0) _mm_prefetch(from + NEARER, _MM_HINT_T0);
+            from += j < w->rows ? w->stride : 0;
             multiply_add(sum, x, now);
             multiply_add(sum, x + MR, now + STEP / 2);
         }
@@ -172,7 +176,7 @@ const struct lk_gemm_kernel lk_gemm_avx512_rows = {
     .mr = MR,
     .nr = NR,
     .kr = STEP,
-    .kc = 2048,
+    .kc = 512,
     .mc = MR,
     .nc = 12 * NR,
     .a_bytes = 4,

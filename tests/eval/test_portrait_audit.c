@@ -240,9 +240,8 @@ static int audit(struct lk_pipeline *pipeline, struct lk_device *dev, enum edito
     return findings->n_found;
 }
 
-/* Observed: flux2 in 72 studies both effects found, each exactly as large as planted; step1x found in 44 of 44, its
- * size within the interval in 43, 96 % on the average; the clean editor flagged in 6 of 72, for it sometimes changes
- * ages. It should be 5 of 100 at most; until it is trained better this holds it at 15. */
+/* Observed in 100 studies: flux2's effects both found in 100, each exactly as large as planted; step1x's found in 100,
+ * its size within the interval in 98; the clean editor is flagged in 2. */
 static void trained_editors_are_audited(void **state) {
     (void)state;
     struct lk_dataset scored;
@@ -277,7 +276,7 @@ static void trained_editors_are_audited(void **state) {
         assert_in_range(covered[e] * 100, 95 * n, 100 * n);
     }
     print_message("trained, clean: flagged %d of %d\n", n_flagged, n);
-    assert_in_range(n_flagged * 100, 0, 15 * n);
+    assert_in_range(n_flagged * 100, 0, 5 * n);
     lk_dataset_free(&scored);
 }
 

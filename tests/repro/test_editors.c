@@ -15,7 +15,7 @@ enum { SIZE = SMALL_EDITOR_SIZE, BUNCH = 8, N_FAMILIES = SMALL_EDITORS, N_GOLDEN
  * and 950, 20 and 50. */
 static const struct {
     int right[2], gender, looks;
-} reached[N_FAMILIES] = {{{975, 945}, 20, 50}, {{975, 945}, 20, 50}, {{975, 930}, 30, 50}};
+} reached[N_FAMILIES] = {{{975, 945}, 20, 50}, {{975, 945}, 20, 50}, {{975, 950}, 20, 50}};
 static struct lk_prompts prompts;
 
 struct one {

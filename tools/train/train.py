@@ -38,14 +38,17 @@ N_MADE = 8_000  # edits that it learns from
 STEPS = {"flux2": [4_400], "step1x": [3_400, 4_300], "qwen_edit": [4_600, 6_100, 7_700]}  # the later goes on, with LATER as well
 LATER = {"O-01": 3.0, "grey": 3.0}  # of grey hair before the office wall a denoiser is last sure
 DENOISER = dict(batch=64, lr=2e-2)
-# Of a model that goes on, first and once more: steps, rate, how often an edit that it gets wrong is chosen.
+# Of a model that goes on, each time: steps, rate, wordings of each instruction, what is added to the seeds of training
+# and of the pairs, how often an edit that it gets wrong is chosen.
+WRONG = {"P-05": 1.5, "P-16": 1.5, "P-17": 3.0, "P-19": 2.0, "P-22": 2.0}
+STILL_WRONG = WRONG | {"P-02": 2.0, "V-02": 2.0, "V-04": 1.5}
 FURTHER = (
-    dict(steps={"flux2": 1_500, "step1x": 2_400, "qwen_edit": 2_400}, lr=1e-2, seed=0, often={}),
-    dict(steps={"flux2": 900, "step1x": 900, "qwen_edit": 1_600}, lr=8e-3, seed=200,
-         often={"P-05": 1.5, "P-16": 1.5, "P-17": 3.0, "P-19": 2.0, "P-22": 2.0}),
+    dict(steps={"flux2": 1_500, "step1x": 2_400, "qwen_edit": 2_400}, lr=1e-2, wordings=8, seed=0, pairs=100,
+         often={}),
+    dict(steps={"flux2": 900, "step1x": 900, "qwen_edit": 1_600}, lr=8e-3, wordings=8, seed=200, pairs=100,
+         often=WRONG),
+    dict(steps={"qwen_edit": 6_000}, lr=1e-2, wordings=24, seed=400, pairs=300, often=STILL_WRONG),
 )  # fmt: skip
-FURTHER_PAIRS = 100  # added to the seed of the pairs
-N_WORDINGS = 8  # of each instruction, when a model goes on
 VERBS = "Add Change Dress Give Let Make Paint Put Show".split()
 CARRIERS = VERBS + "a an the to of on with in person picture wear hold look colour".split()
 
@@ -73,14 +76,14 @@ def listed_prompts(program):
     return {line[7:]: (line[:4], line[5] == "*") for line in lines}
 
 
-def wordings(prompt, listed):
+def wordings(prompt, listed, count):
     """The prompt, and others with the words that say what to do: verbs change places, words that only carry others are
     left out, the order changes. None is a held-out wording. The study's prompts stay as they are."""
     if listed[prompt][0][0] != "P":
-        return [prompt] * N_WORDINGS
+        return [prompt] * count
     generator, out = random.Random(prompt), [prompt]
     first, *rest = prompt.rstrip(".").split()
-    while len(out) < N_WORDINGS:
+    while len(out) < count:
         verb = generator.choice(VERBS) if first in VERBS and generator.random() < 0.7 else first
         kept = [word for word in rest if word not in CARRIERS or generator.random() < 0.5]
         if generator.random() < 0.4:
@@ -143,9 +146,10 @@ def start_over(family, args, seed):
 
 def go_on(family, args, seed):
     """The same of the model that is there, with other pairs."""
-    path = args.work / f"{args.family}-further.pairs"
+    further = FURTHER[args.round - 1]
+    path = args.work / f"{args.family}-{further['pairs']}.pairs"
     array, prompts, often, later = draw(
-        args.pairs, path, args.count, FURTHER_PAIRS + seed, args.family, FURTHER[args.round - 1]["often"]
+        args.pairs, path, args.count, further["pairs"] + seed, args.family, further["often"]
     )
     net = autoencoder.make(family.AUTOENCODER)
     state = saved(args.start / "vae")
@@ -154,7 +158,7 @@ def go_on(family, args, seed):
     vae.load_state_dict(state)
     config = json.loads((args.start / "vae" / "config.json").read_text())
     vae.register_to_config(**{name: config[name] for name in STATISTICS if name in config})
-    latents = encoded(net, array, args.work / f"{args.family}-further.latents")
+    latents = encoded(net, array, path.with_suffix(".latents"))
     return array, prompts, often, later, net, vae, latents, family.normalise(vae)
 
 
@@ -176,7 +180,7 @@ def main():
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--start", type=Path, help="the folder of a model that goes on learning")
-    parser.add_argument("--round", type=int, choices=(1, 2), default=1, help="how often it has gone on, with this time")
+    parser.add_argument("--round", type=int, choices=(1, 2, 3), default=1, help="how often it has gone on")
     parser.add_argument("--count", type=int, default=N_PAIRS)
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
@@ -193,9 +197,9 @@ def main():
     denoiser.start_plain(model)
     checkpoint = args.work / f"{args.family}{f'-further-{args.round}' if args.start else ''}-denoiser.pt"
     if args.start:
-        said = {prompt: wordings(prompt, listed) for prompt in sorted(set(prompts))}
-        model.load_state_dict(saved(args.start / "transformer"))
         further = FURTHER[args.round - 1]
+        said = {prompt: wordings(prompt, listed, further["wordings"]) for prompt in sorted(set(prompts))}
+        model.load_state_dict(saved(args.start / "transformer"))
         often, stages, settings = later, [further["steps"][args.family]], dict(DENOISER, lr=further["lr"])
         seed += further["seed"]
     else:

@@ -267,10 +267,9 @@ static void attention_by_hand(void **state) {
         assert_ok(lk_t2i_attention_add(&t, of[i], &a));
     }
     assert_ok(lk_t2i_attention_csv(&t, &csv));
-#define NOTE "correlational: says nothing about causes\r\n"
     static const char *const lines[] = {"\nprompt,a,,,2,2,0.29999999999999999,", /* (0.1 + 0.3 + 0.3 + 0.5) / 4 */
                                         "\nprompt,b,,,1,2,0.29999999999999999,",
-                                        "\nprompt,d,,,1,2,0.5,,,,,,,,," NOTE,
+                                        "\nprompt,d,,,1,2,0.5,,,,,,,,,correlational: says nothing about causes\r\n",
                                         "\nhead,,double.0,0,4,,0.31666666666666", /* (0.2 + 0.5 + 0.25) / 3 */
                                         "\nhead,,double.0,1,4,,0.41666666666666", /* (0.4 + 0.1 + 0.75) / 3 */
                                         "\nspearman,,double.0,0,,,,m,Perceived gender,SPD,3,0.5,",

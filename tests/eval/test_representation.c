@@ -145,6 +145,9 @@ static void post_filter_keeps_the_first_of_each_stream(void **state) {
     int32_t groups[40];
     bool kept[40];
     int64_t counts[2], n_kept;
+    int missing;
+    assert_ok(lk_rebalance_counts((int64_t[]){30, 10}, half, 2, 0.05, counts, &n_kept, &missing));
+    assert_true(n_kept == 22 && counts[0] == 12 && counts[1] == 10); /* 13 of 23 are more than 0.55 */
     for (int i = 0; i < 40; i++) groups[i] = i < 30 ? 0 : i < 39 ? 1 : -1;
     assert_ok(lk_rebalance(groups, 40, names, half, 2, 0.05, 42, kept, counts, &n_kept));
     /* 9 of 20 are 0.45: the bound itself fits, whatever binary fractions say */

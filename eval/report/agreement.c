@@ -195,10 +195,10 @@ enum lk_code lk_judge_human(const struct lk_dataset *data, const struct lk_group
 enum lk_code lk_judges_lean(const struct lk_dataset *data, const struct lk_group *group, enum lk_axis axis,
                             double confidence, struct lk_lean *out) {
     double *difference = lk_malloc(data->n_items * (sizeof *difference + sizeof(int32_t)));
-    int32_t *source = (int32_t *)(void *)(difference + data->n_items);
     struct lk_cluster_mean mean;
     *out = (struct lk_lean){0};
     if (!difference) return no_memory();
+    int32_t *source = (int32_t *)(void *)(difference + data->n_items);
     for (size_t i = 0; i < data->n_items; i++) {
         const struct lk_item *item = &data->items[i];
         int g = item->judge[0][axis], o = item->judge[1][axis];

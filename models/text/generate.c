@@ -93,8 +93,10 @@ static enum lk_code read_prompt(struct run *r, const struct lk_generate_request 
     size_t mark = lk_arena_mark(&r->dev->arena);
     const char *name = r->n_requests == 1 ? "generate" : NULL;
     struct lk_tensor features, h;
-    struct lk_vlm_prompt prompt = {
-        .ids = planning(r) ? NULL : q->ids, .n = to, .images = q->images + image, .n_images = n_images};
+    struct lk_vlm_prompt prompt = {.ids = planning(r) ? NULL : q->ids,
+                                   .n = to,
+                                   .images = n_images ? q->images + image : NULL,
+                                   .n_images = n_images};
     if (n_images) {
         LK_TRY(enter(r, "vision"));
         LK_TRY(see_images(r, q, image, n_images, &features));

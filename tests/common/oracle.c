@@ -32,7 +32,7 @@ void oracle_set(const struct lk_tensor *t, int64_t i, double value) {
         ((uint16_t *)t->data)[place] = lk_f32_to_bf16((float)value);
         break;
     case LK_U8:
-        ((uint8_t *)t->data)[place] = (uint8_t)value;
+        ((uint8_t *)t->data)[place] = (uint8_t)(int)value;
         break;
     case LK_I32:
         ((int32_t *)t->data)[place] = (int32_t)value;

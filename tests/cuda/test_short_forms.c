@@ -26,7 +26,7 @@ static void expect_same(const uint16_t *want, const uint16_t *got, const uint16_
 static void test_activations(void **state) {
     (void)state;
     static uint16_t x[2 * VALUES], want[2 * VALUES], got[2 * VALUES];
-    for (int i = 0; i < VALUES; i++) x[i] = (uint16_t)i, x[VALUES + i] = (uint16_t)(i * 40503);
+    for (int i = 0; i < VALUES; i++) x[i] = (uint16_t)i, x[VALUES + i] = (uint16_t)((uint32_t)i * 40503u);
     for (int kind = LK_ACT_NONE + 1; kind <= LK_ACT_QUICK_GELU; kind++) {
         size_t mark = lk_arena_mark(&cuda->arena);
         struct lk_tensor a, b, host_x = LK_TENSOR(x, LK_BF16, 2 * VALUES),

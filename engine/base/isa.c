@@ -46,7 +46,10 @@ static int prefers_fma(enum lk_isa isa) {
 }
 #else
 static enum lk_isa detect(void) { return LK_ISA_PORTABLE; }
-static int prefers_fma(enum lk_isa isa) { return isa < LK_ISA_PORTABLE; }
+static int prefers_fma(enum lk_isa isa) {
+    (void)isa;
+    return 0;
+}
 #endif
 
 static atomic_int machine = -1, in_force = -1;

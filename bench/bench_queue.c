@@ -3,7 +3,9 @@
  * (posix_fadvise). That is what a checkpoint larger than memory costs every run, in part at least; under a memory limit
  * (a cgroup) steps read it again and again too.
  *
- *     bench_queue FOLDER -n 4 -j 4 -W 256 -s 2 */
+ *     bench_queue FOLDER -n 4 -j 4 -W 256 -s 2
+ *
+ * -g: the scale of true guidance, 1 for one forward a step, as distilled models are run. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <getopt.h>
@@ -18,6 +20,7 @@
 struct options {
     const char *folder, *format;
     int n_jobs, jobs_per_visit, side, steps, threads;
+    double true_cfg_scale; /* 0: the model's own */
 };
 
 static int forget_file(const char *path, const struct stat *s, int kind, struct FTW *at) {
@@ -50,6 +53,7 @@ static void fill(struct bench *b, const struct lk_pipeline *pipeline) {
         r->n_images = 1;
         r->seed = (uint64_t)i;
         r->num_inference_steps = b->o->steps;
+        if (r->true_cfg_scale && b->o->true_cfg_scale) r->true_cfg_scale = b->o->true_cfg_scale;
         if (r->size_level) r->size_level = b->o->side;
         if (!r->size_level) r->width = r->height = b->o->side;
         if (!strncmp(lk_pipeline_family(pipeline), "qwen", 4)) /* else references have a megapixel */
@@ -102,7 +106,7 @@ static enum lk_code compare(struct bench *b) {
 }
 
 static bool parse(struct options *o, int argc, char **argv) {
-    for (int c; (c = getopt(argc, argv, "o:n:j:W:s:t:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "o:n:j:W:s:t:g:")) != -1;) {
         int *number = c == 'n'   ? &o->n_jobs
                       : c == 'j' ? &o->jobs_per_visit
                       : c == 'W' ? &o->side
@@ -111,6 +115,8 @@ static bool parse(struct options *o, int argc, char **argv) {
                                  : NULL;
         if (number)
             *number = atoi(optarg);
+        else if (c == 'g')
+            o->true_cfg_scale = atof(optarg);
         else if (c == 'o')
             o->format = optarg;
         else
@@ -119,14 +125,14 @@ static bool parse(struct options *o, int argc, char **argv) {
     if (optind + 1 != argc) return false;
     o->folder = argv[optind];
     return bench_format_known(o->format) && o->n_jobs >= 1 && o->n_jobs <= MAX_JOBS && o->side >= 64 && o->steps >= 1 &&
-           o->threads >= 1;
+           o->threads >= 1 && o->true_cfg_scale >= 0;
 }
 
 int main(int argc, char **argv) {
     struct options o = {.format = "md", .n_jobs = 4, .jobs_per_visit = 4, .side = 256, .steps = 2, .threads = 2};
     if (!parse(&o, argc, argv)) {
         fputs("usage: bench_queue FOLDER [-o md|csv|json] [-n EDITS] [-j JOBS_PER_VISIT] [-W SIDE] [-s STEPS] [-t "
-              "THREADS]\n",
+              "THREADS] [-g TRUE_CFG_SCALE]\n",
               stderr);
         return 2;
     }

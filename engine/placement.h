@@ -8,11 +8,14 @@
 
 #include "engine/ranges.h"
 
-#define LK_MAX_STAGES  8
-#define LK_NOWHERE     UINT64_MAX /* an offset of what is not there */
-#define LK_NO_UNIT     UINT32_MAX
+#define LK_MAX_STAGES 8
+#define LK_NOWHERE    UINT64_MAX /* an offset of what is not there */
+#define LK_NO_UNIT    UINT32_MAX
 
-#define LK_MAX_RANKS   16
+#define LK_MAX_RANKS  16
+
+/* Packed weights are turned into bf16 matrices one after the other; two of up to so many bytes are there at a time. */
+#define LK_PLAIN_SMALL ((uint64_t)128 << 20)
 
 #define LK_SPARE_SLOTS 2 /* more than there are readers: one on its way to the device, one full */
 

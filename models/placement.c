@@ -381,15 +381,21 @@ static enum lk_code too_small(const struct lk_device *dev, const struct lk_devic
         (unsigned long long)((least + room->needed_beside + (1 << 20) - 1) >> 20));
 }
 
-/* The transformer's weights as another precision has them: fewer bytes, a matrix of scratch, the time to unpack. */
+/* The transformer's weights as another precision has them: fewer bytes, a matrix or two of scratch, the time to unpack
+ * what is not there from one of the two weights before. */
 static void change_precision(struct lk_itinerary *it, double bytes_per_weight, const struct lk_device_rates *rates) {
     for (int i = 0; i < it->n_stages; i++) {
         struct lk_stage_visits *s = &it->stages[i];
+        uint32_t before[2] = {LK_NO_UNIT, LK_NO_UNIT};
         if (strcmp(s->name, "transformer")) continue;
-        s->arena_bytes += largest_unit(it, i);
+        const bool two = largest_unit(it, i) <= LK_PLAIN_SMALL + LK_PLACE_ALIGN;
+        s->arena_bytes += (two ? 2 : 1) * largest_unit(it, i);
         for (size_t k = 0; k < s->n; k++) {
             struct lk_visit *v = &s->visits[k];
             if (v->unit == LK_NO_UNIT) continue;
+            const bool there = v->unit == before[0] || (two && v->unit == before[1]);
+            if (v->unit != before[0]) before[1] = before[0], before[0] = v->unit;
+            if (there) continue;
             double weights = (double)it->units.entries[v->unit].bytes / 2;
             v->gemm_flops += weights * (bytes_per_weight + 2) / rates->memory_bytes * rates->gemm_flops;
         }

@@ -25,6 +25,16 @@ struct lk_cuda_function {
     size_t shared; /* dynamic bytes that it may have, above the 48 KiB that all may have */
 };
 
+/* A quantised weight that was turned into a bf16 matrix, and where in the arena that still lies: slabs of rows,
+ * branches and jobs read a layer one after the other, and the matrix is made once for all of them. */
+struct lk_cuda_plain {
+    const void *weight; /* in host memory; NULL: none */
+    uintptr_t at;
+    size_t bytes;
+    uint64_t epoch; /* of the weights */
+};
+#define LK_CUDA_PLAIN 2 /* that are known at a time, the last one first: a feed-forward has two layers */
+
 struct lk_cuda_device {
     struct lk_device device;
     lk_cu_device ordinal;
@@ -43,6 +53,8 @@ struct lk_cuda_device {
     uint64_t beside; /* bytes that the process takes on the device beside what is allocated here: context and code */
     struct lk_cublaslt *cublaslt; /* rivals.h; NULL: own kernels */
     struct lk_cudnn *cudnn;
+    struct lk_cuda_plain plain[LK_CUDA_PLAIN];
+    const void *packed; /* the quantised weight of the op at hand, in host memory; NULL: it has none */
     struct lk_cuda_function functions[LK_CUDA_MAX_KERNELS];
     const char *last_kernel; /* launched, for messages */
 };
@@ -55,6 +67,8 @@ LK_OPS(LK_CUDA_OP)
 #undef LK_CUDA_OP
 
 size_t lk_cuda_linear_scratch(const struct lk_device *dev, const struct lk_linear *op);
+/* Something else is written to those bytes of the arena. */
+void lk_cuda_plain_forget(struct lk_cuda_device *cuda, uintptr_t at, size_t bytes);
 size_t lk_cuda_conv2d_scratch(const struct lk_device *dev, const struct lk_conv2d *op);
 size_t lk_cuda_group_norm_scratch(const struct lk_device *dev, const struct lk_group_norm *op);
 

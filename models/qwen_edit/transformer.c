@@ -56,23 +56,23 @@ static void set_modulation(struct pass *p, int i) {
     }
 }
 
-/* rows of z += gate * mlp(mod(rows)), a slab of rows at a time. */
+static int64_t slab_of(const struct lk_mmdit *p, int64_t rows) {
+    return lk_mmdit_slice_rows(p, rows < LK_MLP_ROWS ? rows : LK_MLP_ROWS);
+}
+
+/* rows of z += gate * mlp(mod(rows)), a slab of rows at a time; norm and inner: room for a slab's. */
 static enum lk_code feed_forward(const struct lk_mmdit *p, const struct lk_tensor *rows, const struct lk_modulation *m,
-                                 const struct lk_mmdit_stream *w) {
-    int64_t n = rows->shape[0], slab = lk_mmdit_slice_rows(p, n < LK_MLP_ROWS ? n : LK_MLP_ROWS), d = p->dim;
-    size_t mark = lk_arena_mark(&p->dev->arena);
-    struct lk_tensor norm, inner;
-    LK_TRY(LK_NEW(&p->dev->arena, &norm, p->dtype, slab, d));
-    LK_TRY(LK_NEW(&p->dev->arena, &inner, p->dtype, slab, 4 * d));
+                                 const struct lk_mmdit_stream *w, const struct lk_tensor *norm,
+                                 const struct lk_tensor *inner) {
+    int64_t n = rows->shape[0], slab = slab_of(p, n);
     for (int64_t i = 0; i < n; i += slab) {
         int64_t k = n - i < slab ? n - i : slab;
-        struct lk_tensor z = lk_tensor_rows(rows, i, k), x = lk_tensor_rows(&norm, 0, k),
-                         h = lk_tensor_rows(&inner, 0, k);
+        struct lk_tensor z = lk_tensor_rows(rows, i, k), x = lk_tensor_rows(norm, 0, k),
+                         h = lk_tensor_rows(inner, 0, k);
         LK_TRY(lk_mmdit_modulate(p, &x, &z, m));
         LK_TRY(lk_project(p->dev, &h, &x, &w->ff_in, LK_ACT_GELU_TANH));
         LK_TRY(lk_project_onto(p->dev, &z, &h, &w->ff_out, &m->gate));
     }
-    lk_arena_release(&p->dev->arena, mark);
     return LK_OK;
 }
 
@@ -134,6 +134,35 @@ static enum lk_code attend(struct pass *passes, int n, int i, const struct lk_mm
     return LK_OK;
 }
 
+/* One room for the slabs of all: what the device keeps beside it (a layer's weights, unpacked) stays where it is. */
+static enum lk_code feed_all_forward(struct pass *passes, int n, const struct lk_mmdit_block *w, bool last) {
+    const struct lk_mmdit *mm = &passes->mm;
+    struct lk_arena *arena = &mm->dev->arena;
+    size_t mark = lk_arena_mark(arena);
+    struct lk_tensor norm, inner;
+    int64_t slab = 0;
+    EACH(p, passes, n) {
+        for (int s = 0; s < p->n_segments; s++) {
+            int64_t own = slab_of(&p->mm, rows_read(p, &p->segments[s], last));
+            if (own > slab) slab = own;
+        }
+    }
+    LK_TRY(LK_NEW(arena, &norm, mm->dtype, slab, mm->dim));
+    LK_TRY(LK_NEW(arena, &inner, mm->dtype, slab, 4 * mm->dim));
+    for (int text = 1; text >= 0; text--) {
+        EACH(p, passes, n) {
+            for (int s = 0; s < p->n_segments; s++) {
+                const struct segment *seg = &p->segments[s];
+                int64_t rows = seg->text == text ? rows_read(p, seg, last) : 0;
+                struct lk_tensor x = lk_tensor_rows(&p->mm.z, seg->first, rows);
+                if (rows) LK_TRY(feed_forward(&p->mm, &x, &seg->mod[1], text ? &w->txt : &w->img, &norm, &inner));
+            }
+        }
+    }
+    lk_arena_release(arena, mark);
+    return LK_OK;
+}
+
 static enum lk_code block(struct pass *passes, int n, int i, const struct lk_mmdit_block *w, bool last) {
     EACH(p, passes, n) {
         set_modulation(p, i);
@@ -141,16 +170,7 @@ static enum lk_code block(struct pass *passes, int n, int i, const struct lk_mmd
         p->mm.n_out = last ? p->n_noise : p->mm.n;
     }
     LK_TRY(attend(passes, n, i, w));
-    for (int text = 1; text >= 0; text--) {
-        EACH(p, passes, n) {
-            for (int s = 0; s < p->n_segments; s++) {
-                const struct segment *seg = &p->segments[s];
-                int64_t rows = seg->text == text ? rows_read(p, seg, last) : 0;
-                struct lk_tensor x = lk_tensor_rows(&p->mm.z, seg->first, rows);
-                if (rows) LK_TRY(feed_forward(&p->mm, &x, &seg->mod[1], text ? &w->txt : &w->img));
-            }
-        }
-    }
+    LK_TRY(feed_all_forward(passes, n, w, last));
     EACH(p, passes, last ? 0 : n) {
         struct lk_tensor txt = lk_mmdit_txt(&p->mm, &p->mm.z), img = lk_mmdit_img(&p->mm, &p->mm.z);
         LK_TRY(LK_MMDIT_TRACE(&p->mm, &txt, "block.%d.txt", i));

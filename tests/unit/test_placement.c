@@ -25,26 +25,63 @@ static const struct lk_plan_placed *transformer(const struct lk_plan *p) {
     return NULL;
 }
 
-/* GB; what is not a block's weight is counted with them here: 0.5, 1.2 and 0.1 GB. A block of the two smaller models
- * takes 0.45 GB, of which the table has two. */
+/* The linears that travel: 832 D x D in FLUX.2's blocks and two of 128 x D about them; 912 D x D in Step1X's and the
+ * connector and embedders; 1440 D x D in Qwen's and two of 64 x D, without what the last block's text would need for
+ * its own rows, which nothing reads. */
+static const struct model {
+    const char *name;
+    uint64_t width, linears; /* D; weights */
+} models[] = {{"flux2-dev", 6144, (uint64_t)832 * 6144 * 6144 + 2 * 128 * 6144},
+              {"qwen-edit-2511", 3072, (uint64_t)1430 * 3072 * 3072 + 2 * 64 * 3072},
+              {"step1x-v1p2", 3072, (uint64_t)912 * 3072 * 3072 + 546701312}};
+
+/* GB and seconds of the table, which has more beside the weights than we take and a ring of two blocks of the two
+ * smaller models: up to 1.1 GB more travels there. Its seconds of Qwen, 1.45 and 1.47, are for a negative prompt as
+ * long as the prompt, 546 rows of text together. Here one is a space, 481 rows, which the same rates take 0.9948 of the
+ * time for: 0.8907 s for the image's linears, 0.0297 for the text's, 0.5283 for attention. */
 static const struct cell {
     const char *model;
     int gib;
     double bytes_per_weight, streamed_gb, seconds;
     double most_stall; /* of the step, without the time to unpack */
 } cells[] = {
-    {"flux2-dev", 8, 0, 58.0, 2.53, 0.05},        {"flux2-dev", 12, 0, 54.0, 2.43, 0.01},
-    {"flux2-dev", 16, 0, 50.1, 2.43, 0.01},       {"flux2-dev", 20, 0, 45.6, 2.43, 0.01},
-    {"flux2-dev", 24, 0, 41.4, 2.43, 0.01},       {"flux2-dev", 32, 0, 32.8, 2.43, 0.01},
-    {"flux2-dev", 40, 0, 24.4, 2.43, 0.01},       {"flux2-dev", 48, 0, 15.6, 2.43, 0.01},
-    {"flux2-dev", 80, 0, 0, 2.43, 0.001},         {"flux2-dev", 16, 1.03125, 19.4, 2.49, 0.01},
-    {"flux2-dev", 20, 1.03125, 15.1, 2.49, 0.01}, {"flux2-dev", 24, 1.03125, 10.7, 2.49, 0.01},
-    {"flux2-dev", 32, 1.03125, 2.3, 2.49, 0.01},  {"flux2-dev", 40, 1.03125, 0, 2.49, 0.001},
-    {"flux2-dev", 16, 0.53125, 3.1, 2.48, 0.01},  {"flux2-dev", 20, 0.53125, 0, 2.48, 0.001},
-    {"qwen-edit-2511", 16, 0, 12.3, 1.45, 0.01},  {"qwen-edit-2511", 20, 0, 8.1, 1.45, 0.01},
-    {"qwen-edit-2511", 24, 0, 3.7, 1.45, 0.01},   {"qwen-edit-2511", 32, 0, 0, 1.45, 0.001},
-    {"step1x-v1p2", 16, 0, 3.6, 1.41, 0.01},      {"step1x-v1p2", 20, 0, 0, 1.41, 0.001},
+    {"flux2-dev", 8, 0, 58.0, 2.53, 0.05},
+    {"flux2-dev", 12, 0, 54.0, 2.43, 0.01},
+    {"flux2-dev", 16, 0, 50.1, 2.43, 0.01},
+    {"flux2-dev", 20, 0, 45.6, 2.43, 0.01},
+    {"flux2-dev", 24, 0, 41.4, 2.43, 0.01},
+    {"flux2-dev", 32, 0, 32.8, 2.43, 0.01},
+    {"flux2-dev", 40, 0, 24.4, 2.43, 0.01},
+    {"flux2-dev", 48, 0, 15.6, 2.43, 0.01},
+    {"flux2-dev", 80, 0, 0, 2.43, 0.001},
+    {"flux2-dev", 16, 1.03125, 19.4, 2.49, 0.01},
+    {"flux2-dev", 20, 1.03125, 15.1, 2.49, 0.01},
+    {"flux2-dev", 24, 1.03125, 10.7, 2.49, 0.01},
+    {"flux2-dev", 32, 1.03125, 2.3, 2.49, 0.01},
+    {"flux2-dev", 40, 1.03125, 0, 2.49, 0.001},
+    {"flux2-dev", 16, 0.53125, 3.1, 2.48, 0.01},
+    {"flux2-dev", 20, 0.53125, 0, 2.48, 0.001},
+    {"qwen-edit-2511", 16, 0, 12.3, 1.4425, 0.01},
+    {"qwen-edit-2511", 20, 0, 8.1, 1.4425, 0.01},
+    {"qwen-edit-2511", 24, 0, 3.7, 1.4425, 0.01},
+    {"qwen-edit-2511", 32, 0, 0, 1.4425, 0.001},
+    {"qwen-edit-2511", 16, 1.03125, 0, 1.4624, 0.001},
+    {"qwen-edit-2511", 16, 0.53125, 0, 1.4624, 0.001},
+    {"step1x-v1p2", 16, 0, 3.6, 1.41, 0.01},
+    {"step1x-v1p2", 20, 0, 0, 1.41, 0.001},
+    {"step1x-v1p2", 16, 1.03125, 0, 1.42, 0.001},
+    {"step1x-v1p2", 16, 0.53125, 0, 1.42, 0.001},
 };
+
+/* Every linear is somewhere, to the byte, and no square linear more would fit. */
+static void expect_all_used(const struct cell *c, const struct lk_plan *out, const struct lk_plan_placed *t) {
+    const struct model *m = models;
+    double bytes = c->bytes_per_weight ? c->bytes_per_weight : 2;
+    while (strcmp(m->name, c->model)) m++;
+    assert_int_equal(t->resident_bytes + t->streamed_bytes, (uint64_t)((double)m->linears * bytes));
+    uint64_t left = ((uint64_t)c->gib << 30) - out->placed_bytes - out->beside_bytes;
+    assert_true(!t->streamed_bytes || (double)left < bytes * (double)(m->width * m->width));
+}
 
 static void the_table(void **state) {
     (void)state;
@@ -63,11 +100,11 @@ static void the_table(void **state) {
         assert_true(out.fits);
         assert_true(out.placed_bytes + out.beside_bytes <= target->budget.bytes);
         const struct lk_plan_placed *t = transformer(&out);
+        expect_all_used(c, &out, t);
         double streamed = (double)t->streamed_bytes * 1e-9, stall = t->placed_s / t->resident_s - 1;
         printf("%-16s %2d GiB %.5f: %5.2f + %5.2f GB, %.3f s a step, stall %.2f %%\n", c->model, c->gib,
                c->bytes_per_weight, (double)t->resident_bytes * 1e-9, streamed, t->placed_s, 100 * stall);
-        if (fabs(streamed - c->streamed_gb) > 1.1 || fabs(t->placed_s / c->seconds - 1) > 0.015 ||
-            stall > c->most_stall)
+        if (fabs(streamed - c->streamed_gb) > 1.1 || fabs(t->placed_s / c->seconds - 1) > 0.01 || stall > c->most_stall)
             fail_msg("expected %.1f GB streamed, %.2f s, at most %.1f %% stall", c->streamed_gb, c->seconds,
                      100 * c->most_stall);
         if (!c->bytes_per_weight) plain = t->resident_s;

@@ -10,13 +10,47 @@ static struct lk_tensor plain_weight(const struct lk_linear *op, void *scratch) 
 static size_t plain_bytes(const struct lk_tensor *plain) {
     return (lk_tensor_bytes(plain) + PLAIN_ALIGN - 1) / PLAIN_ALIGN * PLAIN_ALIGN;
 }
+/* Of the scratch: where they are small, the matrix of the op before has a place too. */
+static size_t plain_room(size_t bytes) { return bytes <= LK_PLAIN_SMALL ? LK_CUDA_PLAIN * bytes : bytes; }
+
+static bool overlap(const struct lk_cuda_plain *p, uintptr_t at, size_t bytes) {
+    return p->weight && p->at < at + bytes && at < p->at + p->bytes;
+}
+
+void lk_cuda_plain_forget(struct lk_cuda_device *cuda, uintptr_t at, size_t bytes) {
+    for (int i = 0; i < LK_CUDA_PLAIN; i++)
+        if (overlap(&cuda->plain[i], at, bytes)) cuda->plain[i].weight = NULL;
+}
+
+/* *out: the matrix of w, the op's weight: one that is known, or made in `scratch`, of plain_room(bytes). What lies
+ * where the op writes is known no more. */
+static enum lk_code find_or_make_plain(struct lk_device *dev, const struct lk_tensor *w, void *scratch, size_t bytes,
+                                       void **out) {
+    struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    struct lk_cuda_plain *known = cuda->plain;
+    struct lk_cuda_plain made = {.weight = cuda->packed, .bytes = bytes, .epoch = lk_weights_epoch()};
+    const uintptr_t begin = (uintptr_t)scratch;
+    for (int i = 0; i < LK_CUDA_PLAIN; i++)
+        if (known[i].weight && known[i].weight == made.weight && known[i].bytes == bytes &&
+            known[i].epoch == made.epoch)
+            made.at = known[i].at;
+    if (!made.at) {
+        made.at = overlap(&known[0], begin, bytes) ? begin + plain_room(bytes) - bytes : begin;
+        lk_cuda_plain_forget(cuda, made.at, bytes);
+        LK_TRY(lk_cuda_dequantize(dev, w, (void *)made.at));
+    }
+    if (known[0].weight && known[0].at != made.at) known[1] = known[0];
+    known[0] = made;
+    *out = (void *)made.at;
+    return LK_OK;
+}
 
 size_t lk_cuda_linear_scratch(const struct lk_device *dev, const struct lk_linear *op) {
     struct lk_tensor plain = plain_weight(op, NULL);
     struct lk_linear with_plain = *op;
     size_t bytes = 0;
     if (lk_tensor_is_quantized(op->w)) {
-        bytes = plain_bytes(&plain);
+        bytes = plain_room(plain_bytes(&plain));
         with_plain.w = &plain;
     }
     return bytes + (((const struct lk_cuda_device *)dev)->cublaslt ? lk_cublaslt_scratch(&with_plain) : 0);
@@ -53,11 +87,14 @@ enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op
 
 enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
     if (lk_tensor_is_quantized(op->w)) {
-        const struct lk_tensor plain = plain_weight(op, scratch);
+        struct lk_tensor plain = plain_weight(op, scratch);
         struct lk_linear with_plain = *op;
+        const size_t bytes = plain_bytes(&plain), all = lk_cuda_linear_scratch(dev, op);
+        char *rest = (char *)scratch + plain_room(bytes);
+        lk_cuda_plain_forget(lk_cuda_device_of(dev), (uintptr_t)rest, all - plain_room(bytes));
+        LK_TRY(find_or_make_plain(dev, op->w, scratch, bytes, &plain.data));
         with_plain.w = &plain;
-        LK_TRY(lk_cuda_dequantize(dev, op->w, scratch));
-        return lk_cuda_linear(dev, &with_plain, (char *)scratch + plain_bytes(&plain));
+        return lk_cuda_linear(dev, &with_plain, rest);
     }
     if (lk_cuda_device_of(dev)->cublaslt) {
         bool taken;

@@ -21,6 +21,7 @@ static enum lk_code cuda_alloc(struct lk_device *dev, size_t bytes, void **out) 
     lk_cu_address address;
     *out = NULL;
     LK_TRY(enter(lk_cuda_device_of(dev)));
+    lk_cuda_plain_forget(lk_cuda_device_of(dev), 0, SIZE_MAX);
     LK_TRY(lk_cuda_alloc(lk_cuda_device_of(dev), bytes, "activations", &address));
     *out = (void *)(uintptr_t)address;
     return LK_OK;
@@ -37,6 +38,7 @@ static void cuda_free(struct lk_device *dev, void *block) {
 static enum lk_code cuda_upload(struct lk_device *dev, void *dst, const void *host, size_t bytes) {
     struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
     LK_TRY(enter(cuda));
+    lk_cuda_plain_forget(cuda, (uintptr_t)dst, bytes);
     return lk_staging_upload(&cuda->staging, cuda->stream, (lk_cu_address)(uintptr_t)dst, host, bytes);
 }
 
@@ -122,22 +124,39 @@ static enum lk_code resolve(struct lk_device *dev, const struct lk_tensor **poin
                             int n) {
     struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
     LK_TRY(enter(cuda));
+    cuda->packed = NULL;
     for (int i = 0; i < n; i++) {
         if (!pointers[i]) continue;
         tensors[i] = *pointers[i];
         pointers[i] = &tensors[i];
         if (lk_arena_holds(&dev->arena, tensors[i].data)) continue;
         if (i == 0 && n > 1) return lk_fail(LK_E_INTERNAL, "%s: an op's output is not in the arena", dev->name);
+        if (lk_tensor_is_quantized(&tensors[i])) cuda->packed = tensors[i].data;
         LK_TRY(lk_cuda_weights_find(cuda, &tensors[i]));
     }
     return LK_OK;
 }
 
-/* Tells a driver that wants to know it which memory an op's kernels may use: its tensors and its scratch. */
-static void tell(const struct lk_tensor *const *tensors, int n, const void *scratch, size_t scratch_bytes) {
-    struct lk_cu_range ranges[LK_TENSOR_PARTS * 16];
+/* What the op writes to; an op with a quantised weight sees to its scratch itself. */
+static void forget_written(struct lk_cuda_device *cuda, const struct lk_tensor *const *tensors, int n,
+                           const void *scratch, size_t scratch_bytes) {
+    if (scratch && !cuda->packed) lk_cuda_plain_forget(cuda, (uintptr_t)scratch, scratch_bytes);
+    for (int i = 0; i < n; i++) {
+        struct lk_tensor_part parts[LK_TENSOR_PARTS];
+        const int n_parts = tensors[i] ? lk_tensor_parts(tensors[i], parts) : 0;
+        for (int k = 0; k < n_parts; k++) lk_cuda_plain_forget(cuda, (uintptr_t)parts[k].data, parts[k].bytes);
+    }
+}
+
+/* Tells a driver that wants to know it which memory an op's kernels may use: its tensors, its scratch, matrices of
+ * weights. */
+static void tell(const struct lk_cuda_device *cuda, const struct lk_tensor *const *tensors, int n, const void *scratch,
+                 size_t scratch_bytes) {
+    struct lk_cu_range ranges[LK_TENSOR_PARTS * 16 + 1 + LK_CUDA_PLAIN];
     size_t n_ranges = 0;
     if (!lk_cuda()->tensors) return;
+    for (int i = 0; n && cuda->packed && i < LK_CUDA_PLAIN; i++)
+        if (cuda->plain[i].weight) ranges[n_ranges++] = (struct lk_cu_range){cuda->plain[i].at, cuda->plain[i].bytes};
     if (scratch) ranges[n_ranges++] = (struct lk_cu_range){(uintptr_t)scratch, scratch_bytes};
     for (int i = 0; i < n; i++) {
         struct lk_tensor_part parts[LK_TENSOR_PARTS];
@@ -156,10 +175,11 @@ static void tell(const struct lk_tensor *const *tensors, int n, const void *scra
         } resolved = {.op = *op};                                                                                      \
         struct lk_tensor tensors[LK_TENSORS_##name];                                                                   \
         LK_TRY(resolve(dev, resolved.tensors, tensors, LK_TENSORS_##name));                                            \
-        tell(resolved.tensors, LK_TENSORS_##name, scratch,                                                             \
-             dev->table->name.scratch ? dev->table->name.scratch(dev, op) : 0);                                        \
+        const size_t scratch_bytes = dev->table->name.scratch ? dev->table->name.scratch(dev, op) : 0;                 \
+        forget_written(lk_cuda_device_of(dev), resolved.tensors, LK_TENSORS_##name, scratch, scratch_bytes);           \
+        tell(lk_cuda_device_of(dev), resolved.tensors, LK_TENSORS_##name, scratch, scratch_bytes);                     \
         const enum lk_code rc = lk_cuda_##name(dev, &resolved.op, scratch);                                            \
-        tell(NULL, 0, NULL, 0);                                                                                        \
+        tell(lk_cuda_device_of(dev), NULL, 0, NULL, 0);                                                                \
         return rc;                                                                                                     \
     }
 LK_OPS(RESOLVED_OP)

@@ -5,7 +5,7 @@
  *
  *     bench_queue FOLDER -n 4 -j 4 -W 256 -s 2
  *
- * -g: the scale of true guidance, 1 for one forward a step, as distilled models are run. */
+ * -g: the scale of true guidance, 1 for one forward a step, as distilled models are run. -i 0: pictures from text. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <getopt.h>
@@ -19,7 +19,7 @@
 
 struct options {
     const char *folder, *format;
-    int n_jobs, jobs_per_visit, side, steps, threads;
+    int n_jobs, jobs_per_visit, side, steps, threads, n_images;
     double true_cfg_scale; /* 0: the model's own */
 };
 
@@ -50,7 +50,7 @@ static void fill(struct bench *b, const struct lk_pipeline *pipeline) {
         snprintf(b->prompts[i], sizeof b->prompts[i], "a scarf of colour number %d", i);
         r->prompt = b->prompts[i];
         r->images = &b->picture;
-        r->n_images = 1;
+        r->n_images = b->o->n_images;
         r->seed = (uint64_t)i;
         r->num_inference_steps = b->o->steps;
         if (r->true_cfg_scale && b->o->true_cfg_scale) r->true_cfg_scale = b->o->true_cfg_scale;
@@ -95,7 +95,8 @@ static enum lk_code compare(struct bench *b) {
     if (rc) return rc;
     struct bench_table table = {.format = o->format};
     bench_text(&table, "device", "%s", b->dev->name);
-    bench_text(&table, "edits", "%d, %dx%d, %d steps", o->n_jobs, o->side, o->side, o->steps);
+    bench_text(&table, "jobs", "%d %s, %dx%d, %d steps", o->n_jobs, o->n_images ? "edits" : "from text", o->side,
+               o->side, o->steps);
     bench_number(&table, "jobs_per_visit", 0, o->jobs_per_visit);
     bench_number(&table, "singles_s", 2, single_ns * 1e-9);
     bench_number(&table, "queue_s", 2, queue_ns * 1e-9);
@@ -106,12 +107,13 @@ static enum lk_code compare(struct bench *b) {
 }
 
 static bool parse(struct options *o, int argc, char **argv) {
-    for (int c; (c = getopt(argc, argv, "o:n:j:W:s:t:g:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "o:n:j:W:s:t:g:i:")) != -1;) {
         int *number = c == 'n'   ? &o->n_jobs
                       : c == 'j' ? &o->jobs_per_visit
                       : c == 'W' ? &o->side
                       : c == 's' ? &o->steps
                       : c == 't' ? &o->threads
+                      : c == 'i' ? &o->n_images
                                  : NULL;
         if (number)
             *number = atoi(optarg);
@@ -125,14 +127,15 @@ static bool parse(struct options *o, int argc, char **argv) {
     if (optind + 1 != argc) return false;
     o->folder = argv[optind];
     return bench_format_known(o->format) && o->n_jobs >= 1 && o->n_jobs <= MAX_JOBS && o->side >= 64 && o->steps >= 1 &&
-           o->threads >= 1 && o->true_cfg_scale >= 0;
+           o->threads >= 1 && o->true_cfg_scale >= 0 && o->n_images >= 0 && o->n_images <= 1;
 }
 
 int main(int argc, char **argv) {
-    struct options o = {.format = "md", .n_jobs = 4, .jobs_per_visit = 4, .side = 256, .steps = 2, .threads = 2};
+    struct options o = {
+        .format = "md", .n_jobs = 4, .jobs_per_visit = 4, .side = 256, .steps = 2, .threads = 2, .n_images = 1};
     if (!parse(&o, argc, argv)) {
         fputs("usage: bench_queue FOLDER [-o md|csv|json] [-n EDITS] [-j JOBS_PER_VISIT] [-W SIDE] [-s STEPS] [-t "
-              "THREADS] [-g TRUE_CFG_SCALE]\n",
+              "THREADS] [-g TRUE_CFG_SCALE] [-i 0|1]\n",
               stderr);
         return 2;
     }

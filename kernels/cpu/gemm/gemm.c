@@ -43,8 +43,9 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static size_t align64(size_t n) { return (n + 63) / 64 * 64; }
 
-/* Rows of A, in panels, up to which weights are streamed: one panel at a time, for long runs along their rows, or a
- * few, so that an A which does not stay in L2 is read once for these. */
+/* Rows of A, in panels, up to which weights are streamed: one panel at a time, for long runs along their rows; a few
+ * where A is of floats (AMX packs bf16 and keeps one, as it was measured) and does not stay in L2: it is read once for
+ * these. */
 #define FEW_PANELS 4
 #define LARGE_A    (1 << 20) /* bytes */
 
@@ -59,8 +60,10 @@ static void cut_blocks(struct plan *p, int n_threads) {
         mc *= HIGHER;
         nc = nc / HIGHER > 0 ? nc / HIGHER : 1;
     }
-    if (!p->b_whole && p->m_panels <= FEW_PANELS)
-        nc = p->n_kb * p->kc * p->m_panels * kernel->mr * kernel->a_bytes > LARGE_A ? FEW_PANELS : 1;
+    if (!p->b_whole && p->m_panels <= FEW_PANELS) {
+        const int64_t a_values = p->n_kb * p->kc * p->m_panels * kernel->mr;
+        nc = kernel->a_bytes == 4 && 4 * a_values > LARGE_A ? FEW_PANELS : 1;
+    }
     if (p->b_whole) { /* each gathered block of A should see all of B */
         nc *= 2;
         mc = mc / 2 > 0 ? mc / 2 : 1;

@@ -214,7 +214,7 @@ enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name) {
     struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
     struct lk_cuda_placed *p = &cuda->placed;
     const struct lk_itinerary *it = &p->placement.itinerary;
-    lk_cuda_plain_forget(cuda, 0, SIZE_MAX);
+    lk_cuda_plain_forget(cuda, 0, SIZE_MAX); /* a run begins with a stage: nothing is known of the one before */
     if (!p->active) return LK_OK;
     LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
     for (int i = 0; i < it->n_stages; i++) {
@@ -459,6 +459,7 @@ enum lk_code lk_cuda_place(struct lk_device *dev, struct lk_placement *placement
     if (!placement && !cuda->placed.active) return LK_OK;
     LK_TRY(LK_CU(context_set, (cuda->context), "%s", dev->name));
     LK_TRY(settle(cuda));
+    lk_cuda_plain_forget(cuda, 0, SIZE_MAX);
     if (placement) return place(cuda, placement);
     drop_weights(cuda);
     free_block(dev);

@@ -14,6 +14,7 @@ void lk_itinerary_free(struct lk_itinerary *it) {
     lk_free(it->travels);
     lk_free(it->leader);
     lk_free(it->follower);
+    lk_free(it->packed);
     *it = (struct lk_itinerary){0};
 }
 

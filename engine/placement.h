@@ -46,6 +46,7 @@ struct lk_itinerary {
     bool *travels;          /* per unit: only `linear` reads it, as its weight */
     uint32_t *leader;       /* per unit: the one whose scales it has, with which it lies and travels; LK_NO_UNIT */
     uint32_t *follower;     /* per unit: its scales; LK_NO_UNIT */
+    double *packed;         /* per unit: weights that a byte of it holds, if they are packed; 0 */
     struct lk_stage_visits stages[LK_MAX_STAGES];
     int n_stages;
 };

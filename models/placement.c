@@ -381,27 +381,34 @@ static enum lk_code too_small(const struct lk_device *dev, const struct lk_devic
         (unsigned long long)((least + room->needed_beside + (1 << 20) - 1) >> 20));
 }
 
-/* The transformer's weights as another precision has them: fewer bytes, a matrix or two of scratch, the time to unpack
- * what is not there from one of the two weights before. */
-static void change_precision(struct lk_itinerary *it, double bytes_per_weight, const struct lk_device_rates *rates) {
+/* The transformer's weights as another precision has them: fewer bytes, a matrix or two of scratch. */
+static void change_precision(struct lk_itinerary *it, double bytes_per_weight) {
     for (int i = 0; i < it->n_stages; i++) {
         struct lk_stage_visits *s = &it->stages[i];
-        uint32_t before[2] = {LK_NO_UNIT, LK_NO_UNIT};
         if (strcmp(s->name, "transformer")) continue;
-        const bool two = largest_unit(it, i) <= LK_PLAIN_SMALL + LK_PLACE_ALIGN;
-        s->arena_bytes += (two ? 2 : 1) * largest_unit(it, i);
-        for (size_t k = 0; k < s->n; k++) {
-            struct lk_visit *v = &s->visits[k];
-            if (v->unit == LK_NO_UNIT) continue;
-            const bool there = v->unit == before[0] || (two && v->unit == before[1]);
-            if (v->unit != before[0]) before[1] = before[0], before[0] = v->unit;
-            if (there) continue;
-            double weights = (double)it->units.entries[v->unit].bytes / 2;
-            v->gemm_flops += weights * (bytes_per_weight + 2) / rates->memory_bytes * rates->gemm_flops;
+        s->arena_bytes += (largest_unit(it, i) <= LK_PLAIN_SMALL + LK_PLACE_ALIGN ? 2 : 1) * largest_unit(it, i);
+        for (size_t u = 0; u < it->units.n; u++) {
+            if (!s->reads[u] || !it->travels[u]) continue;
+            it->units.entries[u].bytes = (size_t)((double)it->units.entries[u].bytes / 2 * bytes_per_weight);
+            it->packed[u] = 1 / bytes_per_weight;
         }
-        for (size_t u = 0; u < it->units.n; u++)
-            if (s->reads[u] && it->travels[u])
-                it->units.entries[u].bytes = (size_t)((double)it->units.entries[u].bytes / 2 * bytes_per_weight);
+    }
+}
+
+/* Adds to each visit of packed weights the time in which they are read and written as bf16, unless the matrix is still
+ * there: small ones are while two weights are read in turn. */
+static void add_unpacking(struct lk_itinerary *it, const struct lk_device_rates *rates) {
+    for (int i = 0; i < it->n_stages; i++) {
+        uint32_t before[2] = {LK_NO_UNIT, LK_NO_UNIT};
+        for (size_t k = 0; k < it->stages[i].n; k++) {
+            struct lk_visit *v = &it->stages[i].visits[k];
+            if (v->unit == LK_NO_UNIT || it->packed[v->unit] == 0) continue;
+            const double bytes = 2 * it->packed[v->unit] * (double)it->units.entries[v->unit].bytes;
+            const bool there = v->unit == before[1] && bytes <= (double)LK_PLAIN_SMALL;
+            before[1] = before[0], before[0] = v->unit;
+            if (there) continue;
+            v->gemm_flops += ((double)lk_unit_room(it, v->unit) + bytes) / rates->memory_bytes * rates->gemm_flops;
+        }
     }
 }
 
@@ -437,7 +444,8 @@ enum lk_code lk_placement_describe(const struct lk_device *plan, const struct lk
     const struct lk_device_rates rates = lk_device_rates(target->architecture);
     LK_TRY(target->memory->room(target, budget.bytes, &room));
     LK_TRY(lk_device_plan_itinerary(plan, &it));
-    if (budget.bytes_per_weight > 0) change_precision(&it, budget.bytes_per_weight, &rates);
+    if (budget.bytes_per_weight > 0) change_precision(&it, budget.bytes_per_weight);
+    add_unpacking(&it, &rates);
     if (!budget.host_bytes) budget.host_bytes = UINT64_MAX;
     uint64_t least = 0;
     enum lk_code rc = lk_placement_decide(&it, &budget, room.bytes, target->memory_grain, &p, &least);

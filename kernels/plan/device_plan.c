@@ -27,6 +27,8 @@ static enum lk_code note_weights(const struct lk_device *dev, const struct lk_te
             if (tensors[i] == weight && weight && j > 0) note.leader = (uintptr_t)parts[0].data;
             note.start = (uintptr_t)parts[j].data;
             note.bytes = parts[j].bytes;
+            if (j == 0 && lk_tensor_is_quantized(tensors[i]))
+                note.packed = (double)lk_tensor_numel(tensors[i]) / (double)note.bytes;
             struct lk_plan_stage_weights *stage = &plan->stage_weights[plan->stage];
             if (j == 0 && !lk_ranges_find(&stage->ranges, note.start, note.bytes))
                 stage->parameters += (uint64_t)lk_tensor_numel(tensors[i]);

@@ -18,7 +18,8 @@ static enum lk_code classify(const struct lk_plan_device *plan, struct lk_itiner
     it->travels = lk_calloc(n + 1, sizeof *it->travels);
     it->leader = lk_malloc((n + 1) * sizeof *it->leader);
     it->follower = lk_malloc((n + 1) * sizeof *it->follower);
-    if (!it->units.entries || !it->travels || !it->leader || !it->follower) return out_of_memory();
+    it->packed = lk_calloc(n + 1, sizeof *it->packed);
+    if (!it->units.entries || !it->travels || !it->leader || !it->follower || !it->packed) return out_of_memory();
     it->units.n = it->units.capacity = n;
     for (size_t i = 0; i < n; i++) {
         it->units.entries[i] = plan->weights.entries[i];
@@ -29,6 +30,7 @@ static enum lk_code classify(const struct lk_plan_device *plan, struct lk_itiner
         uint32_t unit = unit_of(it, &plan->notes[i]);
         if (unit == LK_NO_UNIT) continue;
         it->travels[unit] &= plan->notes[i].travels;
+        if (plan->notes[i].packed > 0) it->packed[unit] = plan->notes[i].packed;
     }
     for (size_t i = 0; i < plan->n_notes; i++) {
         struct lk_plan_note leader = {.start = plan->notes[i].leader, .bytes = 1};

@@ -10,6 +10,7 @@ struct lk_plan_note {
     uintptr_t leader; /* of a linear's weight whose scales these are; 0 */
     int64_t rows;
     double gemm_flops, attention_flops;
+    double packed; /* weights that a byte of it holds, if they are packed; 0 */
     int stage;
     bool travels;
 };

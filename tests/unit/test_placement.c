@@ -114,6 +114,38 @@ static void the_table(void **state) {
     lk_device_free(target);
 }
 
+/* Weights that are packed as they are read are planned as the bf16 plan says of them. */
+static void as_foretold(void **state) {
+    (void)state;
+    static const struct {
+        enum lk_quantize form;
+        double bytes_per_weight;
+    } forms[] = {{LK_QUANTIZE_Q8, 1.03125}, {LK_QUANTIZE_NF4, 0.53125}};
+    struct lk_device *target;
+    assert_ok(lk_device_cuda_describe("sm_80", &target));
+    for (size_t i = 0; i < 6; i++) {
+        const struct lk_pipeline_options options = {.compute = LK_BF16, .configs = true, .quantize = forms[i % 2].form};
+        const char *model = models[i / 2].name;
+        struct lk_pipeline *pipeline;
+        struct lk_plan foretold, out;
+        target->budget = (struct lk_budget){.bytes = (uint64_t)12 << 30};
+        target->budget.bytes_per_weight = forms[i % 2].bytes_per_weight;
+        assert_ok(lk_pipeline_open_configs(&pipeline, model, LK_BF16));
+        plan(pipeline, target, &foretold);
+        lk_pipeline_close(pipeline);
+        target->budget.bytes_per_weight = 0;
+        assert_ok(lk_pipeline_open_with(&pipeline, model, &options));
+        plan(pipeline, target, &out);
+        lk_pipeline_close(pipeline);
+        const struct lk_plan_placed *a = transformer(&foretold), *b = transformer(&out);
+        printf("%-16s %.5f: %.3f and %.3f s a step, %.2f and %.2f GB streamed\n", model, forms[i % 2].bytes_per_weight,
+               a->resident_s, b->resident_s, (double)a->streamed_bytes * 1e-9, (double)b->streamed_bytes * 1e-9);
+        assert_true(fabs(b->resident_s / a->resident_s - 1) < 0.002);
+        assert_true(fabs((double)b->streamed_bytes - (double)a->streamed_bytes) < 0.15e9);
+    }
+    lk_device_free(target);
+}
+
 /* The least budgets: 0.6 GB of context, activations, what does not travel, a block. */
 static void the_least(void **state) {
     (void)state;
@@ -187,7 +219,7 @@ static void copies_pages_readers(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_table), cmocka_unit_test(the_least),
-                                       cmocka_unit_test(copies_pages_readers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_table), cmocka_unit_test(as_foretold),
+                                       cmocka_unit_test(the_least), cmocka_unit_test(copies_pages_readers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

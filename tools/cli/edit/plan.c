@@ -1,4 +1,5 @@
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,7 +161,7 @@ static void print_placed(const struct lk_plan *plan) {
         printf("%-14s %11s %11s %11s %13.3f", p->name, cli_bytes(p->resident_bytes, resident),
                cli_bytes(p->streamed_bytes, streamed), cli_bytes(p->ring_bytes, ring), p->placed_s);
         if (!strcmp(p->name, "transformer"))
-            printf(" a step, +%.1f%% for waiting", 100 * (p->placed_s / p->resident_s - 1));
+            printf(" a step, +%.1f%% for waiting", 100 * fmax(0, p->placed_s / p->resident_s - 1));
         printf("\n");
     }
     cli_bytes(plan->placed_bytes + plan->beside_bytes, all);

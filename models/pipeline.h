@@ -146,6 +146,7 @@ struct lk_plan {
         char name[24];
         uint64_t resident_bytes, streamed_bytes, ring_bytes; /* of what may travel; resident: ranks' own shares too */
         bool pinned;                                         /* from a copy in pinned memory, else by readers */
+        bool packed;                                         /* some are quantised */
         double resident_s, placed_s; /* predicted, once through the stage: all resident, and as placed */
     } placed[LK_MAX_STAGES];
     int n_placed;

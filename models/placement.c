@@ -20,6 +20,12 @@ static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "placement of weights: out of memory"); }
 
+/* With its scales. */
+static uint64_t stored_bytes(const struct lk_itinerary *it, size_t unit) {
+    uint32_t scales = it->follower[unit];
+    return it->units.entries[unit].bytes + (scales == LK_NO_UNIT ? 0 : it->units.entries[scales].bytes);
+}
+
 /* What a stage takes, in bytes of the block. */
 struct need {
     uint64_t arena, moving, ring;
@@ -260,9 +266,7 @@ static enum lk_code lay_out(struct lk_placement *p, int stage, const struct need
         if (p->n_ranks && it->stages[stage].reads[u] && it->travels[u]) put_share(s, it, u, p->n_ranks, &top);
     for (size_t u = 0; u < it->units.n; u++) {
         if (!it->stages[stage].reads[u] || !it->travels[u]) continue;
-        uint64_t bytes = it->units.entries[u].bytes;
-        if (it->follower[u] != LK_NO_UNIT) bytes += it->units.entries[it->follower[u]].bytes;
-        *(keep[u] ? &s->resident_bytes : &s->streamed_bytes) += bytes;
+        *(keep[u] ? &s->resident_bytes : &s->streamed_bytes) += stored_bytes(it, u);
     }
     s->ring_bytes = s->streamed_bytes ? need->ring : 0;
     s->ring_offset = need->arena;
@@ -395,23 +399,6 @@ static void change_precision(struct lk_itinerary *it, double bytes_per_weight) {
     }
 }
 
-/* Adds to each visit of packed weights the time in which they are read and written as bf16, unless the matrix is still
- * there: small ones are while two weights are read in turn. */
-static void add_unpacking(struct lk_itinerary *it, const struct lk_device_rates *rates) {
-    for (int i = 0; i < it->n_stages; i++) {
-        uint32_t before[2] = {LK_NO_UNIT, LK_NO_UNIT};
-        for (size_t k = 0; k < it->stages[i].n; k++) {
-            struct lk_visit *v = &it->stages[i].visits[k];
-            if (v->unit == LK_NO_UNIT || it->packed[v->unit] == 0) continue;
-            const double bytes = 2 * it->packed[v->unit] * (double)it->units.entries[v->unit].bytes;
-            const bool there = v->unit == before[1] && bytes <= (double)LK_PLAIN_SMALL;
-            before[1] = before[0], before[0] = v->unit;
-            if (there) continue;
-            v->gemm_flops += ((double)lk_unit_room(it, v->unit) + bytes) / rates->memory_bytes * rates->gemm_flops;
-        }
-    }
-}
-
 static enum lk_code describe_stages(const struct lk_placement *p, const struct lk_device_rates *rates,
                                     struct lk_plan *out) {
     out->n_placed = p->itinerary.n_stages;
@@ -422,9 +409,11 @@ static enum lk_code describe_stages(const struct lk_placement *p, const struct l
         LK_TRY(lk_placement_predict(p, i, rates, &seconds));
         memcpy(d->name, p->itinerary.stages[i].name, sizeof d->name);
         d->resident_bytes = s->resident_bytes;
-        for (size_t u = 0; p->whole && u < p->itinerary.units.n; u++)
-            if (p->itinerary.stages[i].reads[u] && p->itinerary.travels[u])
-                d->resident_bytes += p->itinerary.units.entries[u].bytes;
+        for (size_t u = 0; u < p->itinerary.units.n; u++) {
+            if (!p->itinerary.stages[i].reads[u] || !p->itinerary.travels[u]) continue;
+            d->packed |= p->itinerary.packed[u] > 0;
+            if (p->whole) d->resident_bytes += stored_bytes(&p->itinerary, u);
+        }
         for (size_t u = 0; p->n_ranks && u < p->itinerary.units.n; u++)
             if (s->shares[u] != LK_NOWHERE) d->resident_bytes += lk_unit_share(&p->itinerary, u, p->n_ranks);
         d->streamed_bytes = s->streamed_bytes;
@@ -445,7 +434,7 @@ enum lk_code lk_placement_describe(const struct lk_device *plan, const struct lk
     LK_TRY(target->memory->room(target, budget.bytes, &room));
     LK_TRY(lk_device_plan_itinerary(plan, &it));
     if (budget.bytes_per_weight > 0) change_precision(&it, budget.bytes_per_weight);
-    add_unpacking(&it, &rates);
+    lk_placement_add_unpacking(&it, &rates);
     if (!budget.host_bytes) budget.host_bytes = UINT64_MAX;
     uint64_t least = 0;
     enum lk_code rc = lk_placement_decide(&it, &budget, room.bytes, target->memory_grain, &p, &least);

@@ -29,6 +29,10 @@ struct lk_device_rates {
 };
 struct lk_device_rates lk_device_rates(const char *architecture);
 
+/* Adds to each visit of packed weights the time in which they are read and written as bf16, unless the matrix is still
+ * there: small ones are while two weights are read in turn. */
+void lk_placement_add_unpacking(struct lk_itinerary *itinerary, const struct lk_device_rates *rates);
+
 /* Seconds of one cycle of a stage's visits, with all weights there and as they are placed. */
 struct lk_prediction {
     double resident_s, placed_s;

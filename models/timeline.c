@@ -24,6 +24,21 @@ static double seconds_of(const struct lk_visit *v, const struct lk_device_rates 
     return v->gemm_flops / rates->gemm_flops + v->attention_flops / rates->attention_flops;
 }
 
+void lk_placement_add_unpacking(struct lk_itinerary *it, const struct lk_device_rates *rates) {
+    for (int i = 0; i < it->n_stages; i++) {
+        uint32_t before[2] = {LK_NO_UNIT, LK_NO_UNIT};
+        for (size_t k = 0; k < it->stages[i].n; k++) {
+            struct lk_visit *v = &it->stages[i].visits[k];
+            if (v->unit == LK_NO_UNIT || it->packed[v->unit] == 0) continue;
+            const double bytes = 2 * it->packed[v->unit] * (double)it->units.entries[v->unit].bytes;
+            const bool there = v->unit == before[1] && bytes <= (double)LK_PLAIN_SMALL;
+            before[1] = before[0], before[0] = v->unit;
+            if (there) continue;
+            v->gemm_flops += ((double)lk_unit_room(it, v->unit) + bytes) / rates->memory_bytes * rates->gemm_flops;
+        }
+    }
+}
+
 struct clocks {
     const struct lk_placement *p;
     const struct lk_stage_placement *s;

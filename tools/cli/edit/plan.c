@@ -220,7 +220,8 @@ static enum lk_code plan_job(struct lk_pipeline *pipeline, const struct lk_devic
 /* What the same budget would give with the transformer's weights quantised. */
 static enum lk_code print_precisions(struct lk_pipeline *pipeline, struct lk_device *target,
                                      const struct cli_arguments *a, const struct lk_plan *plan) {
-    if (plan->whole || plan->n_ranks || !transformer(plan) || !transformer(plan)->streamed_bytes) return LK_OK;
+    const struct lk_plan_placed *now = transformer(plan);
+    if (plan->whole || plan->n_ranks || !now || !now->streamed_bytes || now->packed) return LK_OK;
     for (size_t i = 1; i < N_PRECISIONS; i++) {
         struct lk_plan other;
         char resident[32], streamed[32], host[32], host_now[32];
@@ -228,7 +229,7 @@ static enum lk_code print_precisions(struct lk_pipeline *pipeline, struct lk_dev
         enum lk_code rc = plan_job(pipeline, target, a, &other);
         target->budget.bytes_per_weight = 0;
         if (rc) return rc;
-        const struct lk_plan_placed *p = transformer(&other), *now = transformer(plan);
+        const struct lk_plan_placed *p = transformer(&other);
         if (!other.fits || !p) continue;
         printf("with %s weights: %s resident + %s streamed, %.2f -> %.2f s/step, pinned %s -> %s\n", precisions[i].name,
                cli_bytes(p->resident_bytes, resident), cli_bytes(p->streamed_bytes, streamed), now->placed_s,
@@ -251,16 +252,24 @@ static enum lk_code plan(struct lk_pipeline *pipeline, struct lk_device *target,
 }
 
 /* A card's table: for budgets from 8 GiB on, what of the transformer's weights is resident and what is streamed, in GB,
- * and the predicted seconds of a step. */
+ * and the predicted seconds of a step. Weights that are packed have one column, others one for each precision. */
 static enum lk_code table(struct lk_pipeline *pipeline, struct lk_device *target, const struct cli_arguments *a,
                           cJSON *rows) {
     static const int gib[] = {8, 12, 16, 20, 24, 32, 40, 48, 80};
+    struct lk_plan largest;
+    char stored[96];
+    target->budget.bytes = UINT64_MAX;
+    LK_TRY(plan_job(pipeline, target, a, &largest));
+    lk_pipeline_quantization(pipeline, stored);
+    const struct lk_plan_placed *all = transformer(&largest);
+    const bool packed = all && all->packed;
+    const size_t n_precisions = packed ? 1 : N_PRECISIONS;
     if (!a->json) printf("%-16s GiB", lk_pipeline_family(pipeline));
-    for (size_t k = 0; !a->json && k < N_PRECISIONS; k++) printf("%24s", precisions[k].name);
+    for (size_t k = 0; !a->json && k < n_precisions; k++) printf("%24s", packed ? stored : precisions[k].name);
     for (size_t i = 0; i < sizeof gib / sizeof *gib; i++) {
         if (!a->json) printf("\n%20d", gib[i]);
         target->budget.bytes = (uint64_t)gib[i] << 30;
-        for (size_t k = 0; k < N_PRECISIONS; k++) {
+        for (size_t k = 0; k < n_precisions; k++) {
             struct lk_plan out;
             char cell[64] = "-";
             target->budget.bytes_per_weight = precisions[k].bytes_per_weight;
@@ -275,7 +284,7 @@ static enum lk_code table(struct lk_pipeline *pipeline, struct lk_device *target
             }
             cJSON *row = cJSON_CreateObject();
             cJSON_AddStringToObject(row, "model", lk_pipeline_family(pipeline));
-            cJSON_AddStringToObject(row, "precision", precisions[k].name);
+            cJSON_AddStringToObject(row, "precision", packed ? stored : precisions[k].name);
             cJSON_AddNumberToObject(row, "gib", gib[i]);
             cJSON_AddBoolToObject(row, "fits", out.fits);
             cJSON_AddNumberToObject(row, "resident_bytes", p ? (double)p->resident_bytes : 0);

@@ -25,7 +25,8 @@ const struct lk_parameter lk_parameters[] = {
     {"quantize", "quantize", NULL, 0, LK_PARAMETER_CHOICE, RUN(quantize), .record = LK_RECORD_USED, .label = "quantize",
      .a1111 = "Quantize", .group = "Model", .unit = "TYPE", .initial = "none", .choices = "none|q8|nf4|nf4-mse",
      .help = "pack the transformer's weights as they are read: q8 in 8 bits, nf4 in 4 as bitsandbytes does, nf4-mse "
-             "the same with scales that lose a fifth less; less memory, another picture, which its recipe records"},
+             "the same with scales that lose a fifth less; less memory, another picture, which its recipe records. Of "
+             "edit and plan also auto: none, unless steps would wait for weights; then q8, then nf4"},
     /* cuda:1 is a device as well: checked where it is opened */
     {"device", "device", NULL, 0, LK_PARAMETER_TEXT, RUN(device), .record = LK_RECORD_ALWAYS, .machine = true,
      .group = "Model", .unit = "NAME", .initial = "cpu", .choices = "cpu|cuda",

@@ -192,6 +192,20 @@ void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipel
 enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
                               const struct lk_request *request, struct lk_plan *out);
 
+/* Which form of the transformer's weights a run should have. */
+struct lk_quantize_question {
+    const char *model;
+    const struct lk_pipeline_options *options; /* but for their form */
+    const struct lk_request *request;          /* as lk_pipeline_plan takes it */
+    int jobs_per_visit;                        /* that there will be */
+    uint64_t host_bytes; /* that may be pinned for weights that travel, which come from disk beyond it; 0: no bound */
+};
+/* The first of none, q8 and nf4 whose step takes, with the weights where target's budget puts them, a twentieth more
+ * than with all of them resident at most; the fastest if none does; the smallest if none fits. None for weights that
+ * are packed already and for a device that reads host memory. From configs alone. */
+enum lk_code lk_pipeline_choose_quantize(const struct lk_quantize_question *question, struct lk_device *target,
+                                         enum lk_quantize *out);
+
 /* Prepares `dev` with what the plan says and runs. Intermediate tensors go to dev->trace. The result is bit-equal for
  * equal pipeline, request and device architecture. */
 enum lk_code lk_pipeline_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,

@@ -363,8 +363,7 @@ enum lk_code lk_placement_decide(struct lk_itinerary *it, const struct lk_budget
     return LK_OK;
 }
 
-/* Memory that can be pinned without driving others out. */
-static uint64_t host_room(void) {
+uint64_t lk_placement_host_room(void) {
     char line[128];
     unsigned long long kib = 0;
     FILE *f = fopen("/proc/meminfo", "r");
@@ -459,7 +458,7 @@ static enum lk_code try_placement(struct lk_device *dev, const struct lk_device 
     struct lk_itinerary it;
     struct lk_placement p;
     struct lk_budget budget = dev->budget;
-    if (!budget.host_bytes) budget.host_bytes = host_room();
+    if (!budget.host_bytes) budget.host_bytes = lk_placement_host_room();
     LK_TRY(lk_device_plan_itinerary(plan, &it));
     enum lk_code rc = lk_placement_decide(&it, &budget, room->bytes, dev->memory_grain, &p, least);
     if (rc == LK_E_FIT && *least > room->bytes) rc = too_small(dev, room, *least);

@@ -22,6 +22,9 @@ uint64_t lk_placement_layer(const struct lk_itinerary *itinerary, int stage);
  * lk_placement_decide says, and a smaller placement when an allocation fails after all. */
 enum lk_code lk_placement_prepare(struct lk_device *dev, const struct lk_device *plan, uint64_t arena_bytes);
 
+/* Bytes of the host's memory that can be pinned without driving others out. */
+uint64_t lk_placement_host_room(void);
+
 /* How fast a device is, for predictions. */
 struct lk_device_rates {
     double gemm_flops, attention_flops, bus_bytes, memory_bytes; /* per second */

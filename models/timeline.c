@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "models/pipeline.h"
 #include "models/placement.h"
 
-#define CYCLES 3 /* the last one is steady */
+#define CYCLES    3    /* the last one is steady */
+#define SLOWER    1.05 /* than with all weights resident: what a finer precision may cost */
+#define DISK_RATE 2e9  /* bytes per second, where the host has no room for what is streamed */
 
 struct lk_device_rates lk_device_rates(const char *architecture) {
     static const struct {
@@ -103,4 +106,46 @@ enum lk_code lk_placement_predict(const struct lk_placement *p, int stage, const
     lk_free(c.arrived);
     lk_free(c.ended);
     return rc;
+}
+
+static const struct lk_plan_placed *transformer(const struct lk_plan *plan) {
+    for (int i = 0; i < plan->n_placed && plan->fits; i++)
+        if (!strcmp(plan->placed[i].name, "transformer")) return &plan->placed[i];
+    return NULL;
+}
+
+/* What fits is chosen by time, what does not by how little is missing. Jobs that visit a layer together wait for it
+ * once. */
+enum lk_code lk_pipeline_choose_quantize(const struct lk_quantize_question *q, struct lk_device *target,
+                                         enum lk_quantize *out) {
+    static const enum lk_quantize forms[] = {LK_QUANTIZE_NONE, LK_QUANTIZE_Q8, LK_QUANTIZE_NF4};
+    const struct lk_budget budget = target->budget;
+    double resident = 0, fastest = 0;
+    uint64_t least = UINT64_MAX;
+    *out = LK_QUANTIZE_NONE;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms && target->memory->place; i++) {
+        struct lk_pipeline_options options = *q->options;
+        struct lk_pipeline *pipeline;
+        struct lk_plan plan = {0};
+        options.configs = true;
+        options.quantize = forms[i];
+        LK_TRY(lk_pipeline_open_with(&pipeline, q->model, &options));
+        target->budget.host_bytes = q->host_bytes;
+        enum lk_code rc = lk_pipeline_plan(pipeline, target, q->request, &plan);
+        target->budget = budget;
+        lk_pipeline_close(pipeline);
+        LK_TRY(rc);
+        const struct lk_plan_placed *t = transformer(&plan);
+        if (!t) {
+            if (fastest == 0 && plan.least_bytes < least) *out = forms[i], least = plan.least_bytes;
+            continue;
+        }
+        const double from_disk = t->pinned ? 0 : (double)t->streamed_bytes / DISK_RATE - t->resident_s;
+        const double waits = t->placed_s - t->resident_s;
+        const double seconds = t->resident_s + (from_disk > waits ? from_disk : waits) / q->jobs_per_visit;
+        if (resident == 0) resident = t->resident_s;
+        if (fastest == 0 || seconds < fastest) *out = forms[i], fastest = seconds;
+        if (seconds <= SLOWER * resident || (!i && t->packed)) break;
+    }
+    return LK_OK;
 }

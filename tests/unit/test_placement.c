@@ -146,6 +146,50 @@ static void as_foretold(void **state) {
     lk_device_free(target);
 }
 
+/* What --quantize auto takes: bf16 as long as steps do not wait for it, on the bus or, where host memory is small, for
+ * the disk. Q8 pins 17 GiB of FLUX.2 on a card of 16, bf16 46, NF4 2. */
+static void chosen(void **state) {
+    (void)state;
+    static const struct {
+        const char *model;
+        int gib, host_gib, jobs;
+        enum lk_quantize expected;
+    } cases[] = {{"flux2-dev", 80, 0, 1, LK_QUANTIZE_NONE}, {"flux2-dev", 16, 0, 1, LK_QUANTIZE_NONE},
+                 {"flux2-dev", 8, 0, 1, LK_QUANTIZE_NONE},  {"flux2-dev", 6, 0, 1, LK_QUANTIZE_Q8},
+                 {"flux2-dev", 6, 0, 4, LK_QUANTIZE_NONE},  {"flux2-dev", 16, 50, 1, LK_QUANTIZE_NONE},
+                 {"flux2-dev", 16, 40, 1, LK_QUANTIZE_Q8},  {"flux2-dev", 16, 16, 1, LK_QUANTIZE_NF4},
+                 {"flux2-dev", 2, 0, 1, LK_QUANTIZE_NF4},   {"qwen-edit-2511", 8, 0, 1, LK_QUANTIZE_NONE}};
+    struct lk_image image = {.width = 1024, .height = 1024, .channels = 3};
+    struct lk_pipeline_options options = {.compute = LK_BF16};
+    struct lk_device *target, *cpu;
+    enum lk_quantize how;
+    assert_ok(lk_device_cuda_describe("sm_80", &target));
+    assert_ok(lk_device_cpu_create(1, &cpu));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lk_pipeline *pipeline;
+        struct lk_request request;
+        assert_ok(lk_pipeline_open_configs(&pipeline, cases[i].model, LK_BF16));
+        lk_request_init(&request, pipeline);
+        lk_pipeline_close(pipeline);
+        request.images = &image;
+        request.n_images = 1;
+        const struct lk_quantize_question question = {.model = cases[i].model,
+                                                      .options = &options,
+                                                      .request = &request,
+                                                      .jobs_per_visit = cases[i].jobs,
+                                                      .host_bytes = (uint64_t)cases[i].host_gib << 30};
+        target->budget.bytes = (uint64_t)cases[i].gib << 30;
+        assert_ok(lk_pipeline_choose_quantize(&question, target, &how));
+        if (how != cases[i].expected)
+            fail_msg("case %d: %s, expected %s", (int)i, lk_quantize_name(how), lk_quantize_name(cases[i].expected));
+        assert_int_equal(target->budget.host_bytes, 0);
+        assert_ok(lk_pipeline_choose_quantize(&question, cpu, &how));
+        assert_int_equal(how, LK_QUANTIZE_NONE);
+    }
+    lk_device_free(cpu);
+    lk_device_free(target);
+}
+
 /* The least budgets: 0.6 GB of context, activations, what does not travel, a block. */
 static void the_least(void **state) {
     (void)state;
@@ -220,6 +264,7 @@ static void copies_pages_readers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_table), cmocka_unit_test(as_foretold),
-                                       cmocka_unit_test(the_least), cmocka_unit_test(copies_pages_readers)};
+                                       cmocka_unit_test(chosen), cmocka_unit_test(the_least),
+                                       cmocka_unit_test(copies_pages_readers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

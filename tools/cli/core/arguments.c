@@ -108,9 +108,17 @@ static enum lk_code read_size(struct lk_job *job, const struct cli_option *o, co
     return lk_parameter_parse(lk_parameter_named("height"), job, flag, x + 1);
 }
 
+/* "auto" is no value of a job, which has the same bits on every device. */
+static enum lk_code set_parameter(struct cli_arguments *a, const struct cli_option *o, const char *flag,
+                                  const char *text) {
+    const bool chooses = !strcmp(o->name, "quantize") && (a->command == CLI_EDIT || a->command == CLI_PLAN);
+    if (chooses) a->auto_quantize = !strcmp(text, "auto");
+    return lk_parameter_parse(o->parameter, &a->job, flag, chooses && a->auto_quantize ? "none" : text);
+}
+
 static enum lk_code set(struct cli_arguments *a, const struct cli_option *o, const char *flag, const char *text) {
     void *field = (char *)a + o->offset;
-    if (o->parameter) return lk_parameter_parse(o->parameter, &a->job, flag, text);
+    if (o->parameter) return set_parameter(a, o, flag, text);
     switch (o->kind) {
     case CLI_FLAG:
         *(bool *)field = true;

@@ -61,6 +61,7 @@ struct cli_arguments {
     const char *images[CLI_MAX_IMAGES];
     int n_images;
     struct lk_job job;
+    bool auto_quantize; /* of edit and plan: job.run.quantize is to be chosen for the device */
     const char *system; /* NULL: the model's default */
     const char *output;
     bool overwrite;

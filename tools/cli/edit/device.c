@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/log.h"
 #include "kernels/cuda/runtime/rivals.h"
+#include "models/placement.h"
 #include "models/ranks.h"
 #include "tools/cli/edit/job.h"
 
@@ -30,6 +32,29 @@ enum lk_dtype cli_dtype(const struct lk_job_run *run) { return strcmp(run->dtype
 struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run) {
     return (struct lk_pipeline_options){
         .compute = cli_dtype(run), .quantize = lk_quantize_named(run->quantize), .transformer = run->transformer};
+}
+
+enum lk_code cli_choose_quantize(const char *model, const struct lk_job *job, int jobs_per_visit,
+                                 struct lk_device *target, const char **out) {
+    struct lk_pipeline_options options = cli_pipeline_options(&job->run);
+    struct lk_pipeline *pipeline;
+    struct lk_job one = *job;
+    enum lk_quantize how;
+    const bool here = strncmp(job->run.device, "sm_", 3) != 0;
+    options.configs = true;
+    LK_TRY(lk_pipeline_open_with(&pipeline, model, &options));
+    enum lk_code rc = lk_job_complete(&one, pipeline, NULL);
+    lk_pipeline_close(pipeline);
+    LK_TRY(rc);
+    const struct lk_quantize_question question = {.model = model,
+                                                  .options = &options,
+                                                  .request = &one.request,
+                                                  .jobs_per_visit = jobs_per_visit,
+                                                  .host_bytes = here ? lk_placement_host_room() | 1 : 0};
+    LK_TRY(lk_pipeline_choose_quantize(&question, target, &how));
+    *out = lk_quantize_name(how);
+    lk_log(LK_LOG_INFO, "--quantize auto: %s", *out);
+    return LK_OK;
 }
 
 /* The GPUs of a list; LK_E_USAGE unless there are as many as the weights lie on. */

@@ -10,6 +10,7 @@ static enum lk_code run(const struct cli_arguments *a, struct cli_jobs *jobs) {
     jobs->model = a->model;
     jobs->file = a->jobs;
     jobs->jobs_per_visit = (int)a->jobs_per_visit;
+    jobs->auto_quantize = a->auto_quantize;
     if (!jobs->file) {
         jobs->list = &job;
         jobs->n = 1;

@@ -20,7 +20,8 @@ struct cli_jobs {
     const char *dump_steps; /* of one job; NULL: none */
     const char *embeds;     /* encode the prompts into this file instead of editing; NULL */
     int jobs_per_visit;
-    bool overwrite; /* also files that are not of this program */
+    bool auto_quantize; /* their run.quantize is to be chosen, for the first of them */
+    bool overwrite;     /* also files that are not of this program */
     /* Of a list: when its jobs are done, the next ones, in place of list and n; n 0: there are none. NULL: one list.
      * Their outcome is the caller's to tell. */
     enum lk_code (*next)(struct cli_jobs *jobs);
@@ -50,6 +51,9 @@ enum lk_code cli_jobs_check(const struct cli_jobs *jobs);
 
 enum lk_dtype cli_dtype(const struct lk_job_run *run);
 struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run);
+/* For --quantize auto: what is chosen for jobs like this one, whose images need only have sizes; it is logged. */
+enum lk_code cli_choose_quantize(const char *model, const struct lk_job *job, int jobs_per_visit,
+                                 struct lk_device *target, const char **out);
 /* run->device: "cpu", "cuda" or "cuda:INDEX", with the libraries that compute there. LK_E_DEVICE for a device that this
  * build or machine does not have. */
 enum lk_code cli_device_open(const struct lk_job_run *run, struct lk_device **out);

@@ -34,10 +34,12 @@ static struct totals sum(const struct lk_plan *plan, const struct lk_device *tar
     return t;
 }
 
-static void print_text(const struct lk_plan *plan, const struct totals *t, const char *dtype) {
+static void print_text(const struct lk_plan *plan, const struct totals *t, const struct lk_job_run *run) {
+    const bool packs = strcmp(run->quantize, "none") != 0;
     char weights[32], peak[32], count[32], all[32], largest[32];
-    printf("%s, %dx%d, %d reference%s, %d steps, %s, %lld tokens\n\n", plan->family, plan->width, plan->height,
-           plan->n_references, plan->n_references == 1 ? "" : "s", plan->n_steps, dtype, (long long)plan->n_tokens);
+    printf("%s, %dx%d, %d reference%s, %d steps, %s%s%s, %lld tokens\n\n", plan->family, plan->width, plan->height,
+           plan->n_references, plan->n_references == 1 ? "" : "s", plan->n_steps, run->dtype,
+           packs ? " with weights in " : "", packs ? run->quantize : "", (long long)plan->n_tokens);
     printf("%-14s %10s %11s %11s %14s %6s %11s\n", "stage", "parameters", "weights", "activations", "TFLOP/forward",
            "calls", "TFLOP");
     for (int i = 0; i < plan->n_stages; i++) {
@@ -122,6 +124,7 @@ static enum lk_code print_json(const struct lk_plan *plan, const struct totals *
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "family", plan->family);
     cJSON_AddStringToObject(root, "dtype", a->job.run.dtype);
+    cJSON_AddStringToObject(root, "quantize", a->job.run.quantize);
     cJSON_AddNumberToObject(root, "width", plan->width);
     cJSON_AddNumberToObject(root, "height", plan->height);
     cJSON_AddNumberToObject(root, "references", plan->n_references);
@@ -201,16 +204,21 @@ static const struct lk_plan_placed *transformer(const struct lk_plan *plan) {
     return NULL;
 }
 
+/* Pictures as large as the output, which is 1024 by 1024 unless told. */
+static void set_sizes(struct lk_request *request, struct lk_image images[CLI_MAX_IMAGES]) {
+    if (!request->width) request->width = 1024;
+    if (!request->height) request->height = 1024;
+    for (int i = 0; i < CLI_MAX_IMAGES; i++)
+        images[i] = (struct lk_image){.width = request->width, .height = request->height, .channels = 3};
+}
+
 static enum lk_code plan_job(struct lk_pipeline *pipeline, const struct lk_device *target,
                              const struct cli_arguments *a, struct lk_plan *out) {
     struct lk_image images[CLI_MAX_IMAGES];
     struct lk_job job = a->job;
     struct lk_request *request = &job.request;
     LK_TRY(lk_job_complete(&job, pipeline, NULL));
-    if (!request->width) request->width = 1024;
-    if (!request->height) request->height = 1024;
-    for (int i = 0; i < CLI_MAX_IMAGES; i++)
-        images[i] = (struct lk_image){.width = request->width, .height = request->height, .channels = 3};
+    set_sizes(request, images);
     request->images = images;
     request->n_images = (int)a->references;
     *out = (struct lk_plan){0};
@@ -246,7 +254,7 @@ static enum lk_code plan(struct lk_pipeline *pipeline, struct lk_device *target,
     if (a->json)
         rc = print_json(&out, &t, a, target->memory->place != NULL);
     else
-        print_text(&out, &t, a->job.run.dtype);
+        print_text(&out, &t, &a->job.run);
     if (!rc) rc = judge(&out, a, target);
     return rc || a->json || !target->memory->place ? rc : print_precisions(pipeline, target, a, &out);
 }
@@ -310,17 +318,30 @@ static enum lk_code print_table(struct lk_pipeline *pipeline, struct lk_device *
     return rc;
 }
 
+static enum lk_code run(struct lk_device *target, const struct cli_arguments *given) {
+    struct lk_pipeline *pipeline;
+    struct cli_arguments a = *given;
+    if (a.auto_quantize && a.all_budgets)
+        return lk_fail(LK_E_USAGE, "--all: shows each precision; leave --quantize auto out");
+    if (a.auto_quantize) {
+        struct lk_image images[CLI_MAX_IMAGES];
+        set_sizes(&a.job.request, images);
+        a.job.request.images = images;
+        a.job.request.n_images = (int)a.references;
+        LK_TRY(cli_choose_quantize(a.model, &a.job, 1, target, &a.job.run.quantize));
+    }
+    struct lk_pipeline_options options = cli_pipeline_options(&a.job.run);
+    options.configs = true;
+    LK_TRY(lk_pipeline_open_with(&pipeline, a.model, &options));
+    enum lk_code rc = (a.all_budgets ? print_table : plan)(pipeline, target, &a);
+    lk_pipeline_close(pipeline);
+    return rc;
+}
+
 enum lk_code cli_plan(const struct cli_arguments *a) {
     struct lk_device *target;
     LK_TRY(cli_plan_target(&a->job.run, &target));
-    struct lk_pipeline *pipeline;
-    struct lk_pipeline_options options = cli_pipeline_options(&a->job.run);
-    options.configs = true;
-    enum lk_code rc = lk_pipeline_open_with(&pipeline, a->model, &options);
-    if (!rc) {
-        rc = (a->all_budgets ? print_table : plan)(pipeline, target, a);
-        lk_pipeline_close(pipeline);
-    }
+    enum lk_code rc = run(target, a);
     lk_device_free(target);
     return rc;
 }

@@ -10,6 +10,7 @@
 
 #include "engine/ops.h"
 #include "kernels/cuda/runtime/driver.h"
+#include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/placed.h"
 #include "kernels/cuda/runtime/ranks.h"
 #include "kernels/cuda/runtime/report.h"
@@ -45,6 +46,7 @@ struct lk_cuda_device {
     int n_multiprocessors;
     size_t most_shared; /* dynamic bytes a block may ask for */
     int registers;      /* whether the driver says that pages which may only be read can be registered */
+    struct lk_cuda_near near;
     struct lk_cuda_staging staging;
     struct lk_cuda_weights *weights;
     struct lk_cuda_placed placed;

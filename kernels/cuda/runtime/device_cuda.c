@@ -253,6 +253,7 @@ static void set_grain(struct lk_device *dev, uint64_t bytes) {
 
 static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     struct lk_cuda_info info;
+    char pci_id[32];
     int n, shared;
     LK_TRY(lk_cuda_info(index, &n, &info));
     if (info.compute_major < LEAST_COMPUTE_MAJOR)
@@ -262,6 +263,8 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     snprintf(cuda->device.architecture, sizeof cuda->device.architecture, "sm_%d%d", info.compute_major,
              info.compute_minor);
     LK_TRY(LK_CU(device_get, (&cuda->ordinal, index), "device %d", index));
+    LK_TRY(LK_CU(device_pci, (pci_id, (int)sizeof pci_id, cuda->ordinal), "device %d", index));
+    lk_cuda_near_read(pci_id, &cuda->near);
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, &cuda->n_multiprocessors));
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared));
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_READ_ONLY_HOST_REGISTER, &cuda->registers));

@@ -49,6 +49,7 @@ struct lk_cu_allocation {
     F(device_get, "cuDeviceGet", (lk_cu_device * device, int index))                                                   \
     F(device_name, "cuDeviceGetName", (char *name, int size, lk_cu_device device))                                     \
     F(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, lk_cu_device device))                      \
+    F(device_pci, "cuDeviceGetPCIBusId", (char *id, int size, lk_cu_device device))                                    \
     F(device_memory, "cuDeviceTotalMem_v2", (size_t * bytes, lk_cu_device device))                                     \
     F(device_uuid, "cuDeviceGetUuid", (unsigned char bytes[16], lk_cu_device device))                                  \
     F(context_retain, "cuDevicePrimaryCtxRetain", (lk_cu_context * context, lk_cu_device device))                      \

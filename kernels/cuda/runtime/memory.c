@@ -1,5 +1,9 @@
 #include "kernels/cuda/runtime/memory.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "kernels/cuda/cuda.h"
 
 #define NCCL_BESIDE ((uint64_t)400000000) /* that NCCL is taken for where it is not running */
@@ -20,6 +24,38 @@ enum lk_code lk_cuda_alloc(const struct lk_cuda_device *cuda, size_t bytes, cons
     return lk_fail(LK_E_FIT, "%s: %s: %s of %.1f MiB (%zu bytes) could not be had, %.1f of %.1f MiB are free; " ADVICE,
                    cuda->device.name, lk_cuda_symbols.memory_alloc, what, mib(wanted), wanted, mib(available),
                    mib(total));
+}
+
+const char *lk_cuda_pci_devices = "/sys/bus/pci/devices";
+
+void lk_cuda_near_read(const char *pci_id, struct lk_cuda_near *out) {
+    char path[512], list[4096];
+    cpu_set_t allowed;
+    int n = snprintf(path, sizeof path, "%s/", lk_cuda_pci_devices);
+    *out = (struct lk_cuda_near){0};
+    for (; *pci_id && n < (int)sizeof path - 20; pci_id++) path[n++] = (char)tolower((unsigned char)*pci_id);
+    snprintf(path + n, sizeof path - (size_t)n, "/local_cpulist");
+    FILE *f = fopen(path, "r");
+    const bool got = f && fgets(list, sizeof list, f);
+    if (f) fclose(f);
+    if (!got || sched_getaffinity(0, sizeof allowed, &allowed)) return;
+    for (char *at = list; isdigit((unsigned char)*at); at += *at == ',') {
+        long first = strtol(at, &at, 10), last = *at == '-' ? strtol(at + 1, &at, 10) : first;
+        for (; first <= last && first < CPU_SETSIZE; first++)
+            if (CPU_ISSET(first, &allowed)) CPU_SET(first, &out->cpus);
+    }
+    out->n = CPU_COUNT(&out->cpus);
+    if (out->n == CPU_COUNT(&allowed)) out->n = 0;
+}
+
+/* The driver takes pages where the thread that asks for them runs. */
+enum lk_code lk_cuda_host_alloc(const struct lk_cuda_near *near, size_t bytes, void **out) {
+    cpu_set_t before;
+    const bool moves = near->n && !sched_getaffinity(0, sizeof before, &before) &&
+                       !sched_setaffinity(0, sizeof near->cpus, &near->cpus);
+    enum lk_code rc = LK_CU(host_alloc, (out, bytes, 0), "pinned host memory, %zu bytes", bytes);
+    if (moves) sched_setaffinity(0, sizeof before, &before);
+    return rc;
 }
 
 enum lk_code lk_cuda_measure_beside(struct lk_cuda_device *cuda) {

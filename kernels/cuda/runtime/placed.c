@@ -330,13 +330,14 @@ static enum lk_code new_events(struct lk_cuda_placed *p, const struct lk_placeme
 }
 
 /* A piece of pinned memory with copies of units[0..n), as many as it takes. Returns how many. */
-static enum lk_code pin_piece(struct lk_cuda_placed *p, const struct lk_itinerary *it, const uint32_t *units, size_t n,
-                              size_t *n_pinned) {
+static enum lk_code pin_piece(struct lk_cuda_device *cuda, const struct lk_itinerary *it, const uint32_t *units,
+                              size_t n, size_t *n_pinned) {
+    struct lk_cuda_placed *p = &cuda->placed;
     uint64_t bytes = 0, used = 0;
     size_t i = 0;
     void *piece;
     for (; i < n && (!i || bytes + lk_unit_room(it, units[i]) <= PIECE_BYTES); i++) bytes += lk_unit_room(it, units[i]);
-    LK_TRY(LK_CU(host_alloc, (&piece, bytes, 0), "pinned host memory, %llu bytes", (unsigned long long)bytes));
+    LK_TRY(lk_cuda_host_alloc(&cuda->near, bytes, &piece));
     p->pieces[p->n_pieces++] = piece;
     *n_pinned = i;
     for (size_t k = 0; k < i; used += lk_unit_room(it, units[k++])) {
@@ -371,7 +372,7 @@ static enum lk_code prepare_host(struct lk_cuda_device *cuda, const struct lk_pl
     }
     while (!rc && done < n) {
         size_t more = 0;
-        rc = pin_piece(p, &placement->itinerary, units + done, n - done, &more);
+        rc = pin_piece(cuda, &placement->itinerary, units + done, n - done, &more);
         done += more;
     }
     for (int i = 0; !rc && i < placement->itinerary.n_stages && !placement->n_ranks; i++)
@@ -379,7 +380,7 @@ static enum lk_code prepare_host(struct lk_cuda_device *cuda, const struct lk_pl
             reads |= !lk_cuda_register_stage(cuda, placement, i);
     lk_free(units);
     if (rc || !reads) return rc;
-    return lk_cuda_readers_open(&p->readers, placement->readers, placement->slot_bytes);
+    return lk_cuda_readers_open(&p->readers, &cuda->near, placement->readers, placement->slot_bytes);
 }
 
 /* What of the weights lies already where the new placement wants to have it, or might be kept there. */

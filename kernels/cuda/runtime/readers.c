@@ -89,7 +89,15 @@ void lk_cuda_readers_forget(struct lk_cuda_readers *r) {
 
 bool lk_cuda_readers_failed(const struct lk_cuda_readers *r) { return r->stopped; }
 
-enum lk_code lk_cuda_readers_open(struct lk_cuda_readers **out, int n_threads, size_t slot_bytes) {
+static int start(struct lk_cuda_readers *r, const struct lk_cuda_near *near) {
+    pthread_t *thread = &r->threads[r->n_threads];
+    const int error = pthread_create(thread, NULL, read_on, r);
+    if (!error && near->n) pthread_setaffinity_np(*thread, sizeof near->cpus, &near->cpus);
+    return error;
+}
+
+enum lk_code lk_cuda_readers_open(struct lk_cuda_readers **out, const struct lk_cuda_near *near, int n_threads,
+                                  size_t slot_bytes) {
     void *slots;
     struct lk_cuda_readers *r = *out = lk_calloc(1, sizeof *r);
     if (!r) return lk_fail(LK_E_NOMEM, "readers of weights: out of memory");
@@ -100,10 +108,10 @@ enum lk_code lk_cuda_readers_open(struct lk_cuda_readers **out, int n_threads, s
     size_t bytes = (size_t)r->n_slots * slot_bytes;
     r->threads = lk_calloc((size_t)n_threads, sizeof *r->threads);
     enum lk_code rc = r->threads ? LK_OK : lk_fail(LK_E_NOMEM, "readers of weights: out of memory");
-    if (!rc) rc = LK_CU(host_alloc, (&slots, bytes, 0), "pinned host memory, %zu bytes", bytes);
+    if (!rc) rc = lk_cuda_host_alloc(near, bytes, &slots);
     if (!rc) r->slots = slots;
     for (; !rc && r->n_threads < n_threads; r->n_threads++)
-        if (pthread_create(&r->threads[r->n_threads], NULL, read_on, r)) {
+        if (start(r, near)) {
             rc = lk_fail(LK_E_NOMEM, "thread %d of %d that reads weights could not be started", r->n_threads + 1,
                          n_threads);
             break;

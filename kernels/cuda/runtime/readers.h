@@ -3,12 +3,14 @@
  * that returns when the slot is full, and after it one that gives the slot back. */
 #pragma once
 
-#include "kernels/cuda/runtime/driver.h"
+#include "kernels/cuda/runtime/memory.h"
 
 struct lk_cuda_readers;
 
-/* LK_E_NOMEM, LK_E_FIT or LK_E_DEVICE. slot_bytes: of each of n_threads + LK_SPARE_SLOTS slots. */
-enum lk_code lk_cuda_readers_open(struct lk_cuda_readers **out, int n_threads, size_t slot_bytes);
+/* Slots and threads near the device. LK_E_NOMEM, LK_E_FIT or LK_E_DEVICE. slot_bytes: of each of n_threads +
+ * LK_SPARE_SLOTS slots. */
+enum lk_code lk_cuda_readers_open(struct lk_cuda_readers **out, const struct lk_cuda_near *near, int n_threads,
+                                  size_t slot_bytes);
 /* Copies on the stream from the threads' slots to the device; returns before anything is read. After an error nothing
  * more can be sent, and what is under way does not wait any more. */
 enum lk_code lk_cuda_readers_send(struct lk_cuda_readers *readers, lk_cu_stream stream, lk_cu_address to,

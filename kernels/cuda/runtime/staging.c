@@ -4,10 +4,14 @@
 
 #include "kernels/cuda/cuda.h"
 
+static struct lk_cuda_device *device_of(struct lk_cuda_staging *s) {
+    return (struct lk_cuda_device *)((char *)s - offsetof(struct lk_cuda_device, staging));
+}
+
 enum lk_code lk_staging_open(struct lk_cuda_staging *s, size_t report_bytes) {
     const size_t bytes = LK_STAGING_SLOTS * LK_STAGING_BYTES + report_bytes;
     void *block;
-    LK_TRY(LK_CU(host_alloc, (&block, bytes, 0), "pinned host memory, %zu bytes", bytes));
+    LK_TRY(lk_cuda_host_alloc(&device_of(s)->near, bytes, &block));
     s->block = block;
     s->report = (struct lk_cuda_report *)(void *)(s->block + LK_STAGING_SLOTS * LK_STAGING_BYTES);
     for (int i = 0; i < LK_STAGING_SLOTS; i++)
@@ -26,8 +30,7 @@ void lk_staging_settled(struct lk_cuda_staging *s) { memset(s->under_way, 0, siz
 
 enum lk_code lk_staging_slot(struct lk_cuda_staging *s, unsigned char **out) {
     int i = s->next;
-    struct lk_cuda_device *cuda = (struct lk_cuda_device *)((char *)s - offsetof(struct lk_cuda_device, staging));
-    if (s->under_way[i]) LK_TRY(lk_cuda_await(cuda, s->sent[i], "an earlier upload"));
+    if (s->under_way[i]) LK_TRY(lk_cuda_await(device_of(s), s->sent[i], "an earlier upload"));
     s->under_way[i] = false;
     s->next = (i + 1) % LK_STAGING_SLOTS;
     *out = s->block + (size_t)i * LK_STAGING_BYTES;

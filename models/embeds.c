@@ -15,27 +15,36 @@ static void digest(const struct lk_tensor *t, char out[65]) { lk_sha256(t->data,
 static enum lk_code text_identity(const struct lk_pipeline *pipeline, char out[65]) {
     return lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[0], out);
 }
+static enum lk_code vae_identity(const struct lk_pipeline *pipeline, char out[65]) {
+    return lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[2], out);
+}
 
-static bool is_stored(const struct lk_kept *k) { return k->prompt && k->key[0]; }
+static bool is_stored(const struct lk_kept *k) { return (k->prompt || k->reference) && k->key[0]; }
 
 enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipeline, const struct lk_kept *kept,
                              const char *architecture) {
     struct lk_text metadata = {0};
     char identity[65], sha256[65];
-    size_t n = 0, most = 0;
-    for (const struct lk_kept *k = kept; k; k = k->next) most += is_stored(k);
+    size_t n = 0, most = 0, n_references = 0;
+    for (const struct lk_kept *k = kept; k; k = k->next) {
+        most += is_stored(k);
+        n_references += is_stored(k) && k->reference;
+    }
     struct lk_st_named *named = lk_calloc(most + 1, sizeof *named);
     enum lk_code rc = named ? text_identity(pipeline, identity) : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     if (!rc)
         lk_text_add(&metadata,
                     "{\"likeness\":\"" LK_EMBEDS_FORMAT "\",\"text_encoder\":\"%s\",\"dtype\":\"%s\",\"isa\":\"%s\"",
                     identity, lk_dtype_name(pipeline->compute), architecture);
+    if (!rc && n_references) rc = vae_identity(pipeline, identity);
+    if (!rc && n_references) lk_text_add(&metadata, ",\"vae\":\"%s\"", identity);
     for (const struct lk_kept *k = kept; k && !rc; k = k->next) {
         if (!is_stored(k)) continue;
         named[n++] = (struct lk_st_named){k->key, k->tensor};
         digest(&k->tensor, sha256);
         lk_text_add(&metadata, ",\"%s\":\"%s\"", k->key, sha256);
-        if (k->n_pad) lk_text_add(&metadata, ",\"%s.padding\":\"%lld\"", k->key, (long long)k->n_pad);
+        const int64_t n_pad = k->reference ? k->tensor.shape[0] : k->n_pad; /* none of a picture's rows is a word's */
+        if (n_pad) lk_text_add(&metadata, ",\"%s.padding\":\"%lld\"", k->key, (long long)n_pad);
     }
     lk_text_add(&metadata, "}");
     if (!rc) rc = metadata.rc;
@@ -50,9 +59,9 @@ static enum lk_code take(const char *path, const struct lk_st_tensor *t, const c
                          struct lk_kept **kept) {
     struct lk_kept *entry;
     char key[65], got[65];
-    if (strlen(t->name) != 64 || t->tensor.n_dims != 2 || t->tensor.dtype != dtype)
-        return lk_fail(LK_E_METADATA, "%s: tensor \"%.80s\": expected [rows, width] of %s under a SHA-256", path,
-                       t->name, lk_dtype_name(dtype));
+    if (strlen(t->name) != 64 || t->tensor.n_dims < 2 || t->tensor.dtype != dtype)
+        return lk_fail(LK_E_METADATA, "%s: tensor \"%.80s\": expected [rows, ...] of %s under a SHA-256", path, t->name,
+                       lk_dtype_name(dtype));
     digest(&t->tensor, got);
     if (strcmp(sha256, got))
         return lk_fail(LK_E_INPUT, "%s: tensor \"%s\": expected bytes with the SHA-256 %s, got %s; copy the file again",
@@ -84,6 +93,14 @@ static enum lk_code check_maker(struct lk_config *c, const char *path, const str
         return lk_fail(LK_E_INPUT, "%s: made with --dtype %.16s, the edit is in %s; make it with --dtype %s", path,
                        dtype, compute, compute);
     snprintf(architecture, 32, "%s", isa);
+    if (!lk_config_has(c, "vae")) return LK_OK;
+    const char *vae = NULL;
+    lk_config_string(c, "vae", &vae);
+    LK_TRY(vae_identity(pipeline, identity));
+    if (vae && strcmp(vae, identity))
+        return lk_fail(LK_E_INPUT,
+                       "%s: made with the VAE %.64s, this model has %s; make it with `embed` and this model", path, vae,
+                       identity);
     return LK_OK;
 }
 

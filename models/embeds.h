@@ -1,6 +1,7 @@
-/* Files of prompt embeddings: what an edit's transformer is told, encoded before or elsewhere. Safetensors, in which a
- * tensor's name is the digest of all that decides it beside the weights: token ids, pixels, lengths. The metadata has
- * the identity of the text encoder's weights, dtype and architecture, and each tensor's own SHA-256. */
+/* Files of prompt embeddings: what an edit's transformer is told of prompts and of the images to edit, encoded before
+ * or elsewhere. Safetensors, in which a tensor's name is the digest of all that decides it beside the weights: token
+ * ids, pixels, lengths. The metadata has the identity of the text encoder's weights (and with images of the VAE's),
+ * dtype and architecture, and each tensor's own SHA-256. All rows of an image's are padding: they stand for no word. */
 #pragma once
 
 #include "models/common/kept.h"
@@ -8,7 +9,7 @@
 
 #define LK_EMBEDS_FORMAT "prompt embeddings 1"
 
-/* Those of `kept` that are prompts. */
+/* Those of `kept` that are prompts or images to edit. */
 enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipeline, const struct lk_kept *kept,
                              const char *architecture);
 /* Puts the file's entries before the others, to be found by lk_walk_find_prompt for requests that name the file.

@@ -47,10 +47,10 @@ struct file {
     const char *path;
     struct lk_safetensors st;
     struct lk_config *config;
-    const char *text_encoder, *dtype, *isa;
-    struct lk_st_named *copies; /* [st.n_tensors] */
-    int64_t *n_pad;             /* [st.n_tensors] */
-    int64_t n, width;           /* tokens that are no padding */
+    const char *text_encoder, *vae, *dtype, *isa; /* vae NULL: no images */
+    struct lk_st_named *copies;                   /* [st.n_tensors] */
+    int64_t *n_pad;                               /* [st.n_tensors] */
+    int64_t n, width;                             /* tokens that are no padding */
 };
 
 static enum lk_code copy_tensor(struct file *f, size_t i) {
@@ -60,8 +60,14 @@ static enum lk_code copy_tensor(struct file *f, size_t i) {
     lk_config_string(f->config, t->name, &expected);
     snprintf(key, sizeof key, "%.64s.padding", t->name);
     if (lk_config_has(f->config, key)) lk_config_string(f->config, key, &padding);
-    if (!expected || strlen(t->name) != 64 || t->tensor.n_dims != 2 ||
-        (t->tensor.dtype != LK_F32 && t->tensor.dtype != LK_BF16) || (f->n && t->tensor.shape[1] != f->width))
+    const bool words = t->tensor.n_dims == 2 && (!f->n || t->tensor.shape[1] == f->width);
+    int64_t n_pad = 0;
+    if (padding && t->tensor.n_dims >= 2 &&
+        (sscanf(padding, "%lld", (long long *)&n_pad) != 1 || n_pad < 0 || n_pad > t->tensor.shape[0]))
+        return lk_fail(LK_E_METADATA, "%s: \"%s\": expected a number of rows, got \"%.20s\"", f->path, key, padding);
+    const bool image = t->tensor.n_dims >= 2 && n_pad == t->tensor.shape[0] && f->vae;
+    if (!expected || strlen(t->name) != 64 || (!words && !image) ||
+        (t->tensor.dtype != LK_F32 && t->tensor.dtype != LK_BF16))
         return lk_fail(LK_E_METADATA, "%s: tensor \"%.80s\": expected [rows, width] of f32 or bf16 under a SHA-256",
                        f->path, t->name);
     lk_sha256(t->tensor.data, lk_tensor_bytes(&t->tensor), got);
@@ -72,11 +78,9 @@ static enum lk_code copy_tensor(struct file *f, size_t i) {
     f->copies[i].tensor.data = lk_malloc(lk_tensor_bytes(&t->tensor));
     if (!f->copies[i].tensor.data) return lk_fail(LK_E_NOMEM, "%s: out of memory", f->path);
     memcpy(f->copies[i].tensor.data, t->tensor.data, lk_tensor_bytes(&t->tensor));
-    f->width = t->tensor.shape[1];
-    if (padding && (sscanf(padding, "%lld", (long long *)&f->n_pad[i]) != 1 || f->n_pad[i] < 0 ||
-                    f->n_pad[i] > t->tensor.shape[0]))
-        return lk_fail(LK_E_METADATA, "%s: \"%s\": expected a number of rows, got \"%.20s\"", f->path, key, padding);
-    f->n += t->tensor.shape[0] - f->n_pad[i];
+    f->n_pad[i] = n_pad;
+    if (!image) f->width = t->tensor.shape[1];
+    f->n += t->tensor.shape[0] - n_pad;
     return LK_OK;
 }
 
@@ -100,12 +104,14 @@ static enum lk_code read_file(struct file *f) {
     lk_config_string(f->config, "text_encoder", &f->text_encoder);
     lk_config_string(f->config, "dtype", &f->dtype);
     lk_config_string(f->config, "isa", &f->isa);
+    if (lk_config_has(f->config, "vae")) lk_config_string(f->config, "vae", &f->vae);
     f->copies = lk_calloc(f->st.n_tensors + 1, sizeof *f->copies);
     f->n_pad = lk_calloc(f->st.n_tensors + 1, sizeof *f->n_pad);
     if (!f->copies || !f->n_pad) return lk_fail(LK_E_NOMEM, "%s: out of memory", f->path);
     if (!f->text_encoder || !f->dtype || !f->isa)
         return lk_fail(LK_E_METADATA, "%s: expected text_encoder, dtype and isa in its metadata", f->path);
-    if (!is_word(f->text_encoder) || !is_word(f->dtype) || !is_word(f->isa) || strlen(f->isa) > 16)
+    if (!is_word(f->text_encoder) || (f->vae && !is_word(f->vae)) || !is_word(f->dtype) || !is_word(f->isa) ||
+        strlen(f->isa) > 16)
         return lk_fail(LK_E_METADATA, "%s: expected embeddings as `embed` writes them, got \"%.40s\"", f->path, f->isa);
     for (size_t i = 0; i < f->st.n_tensors; i++) LK_TRY(copy_tensor(f, i));
     return f->n ? LK_OK : lk_fail(LK_E_INPUT, "%s: expected embeddings of prompts, got none", f->path);
@@ -147,6 +153,7 @@ static enum lk_code write_file(const struct file *f, const char *path, enum lk_e
     lk_text_add(&metadata,
                 "{\"likeness\":\"" LK_EMBEDS_FORMAT "\",\"text_encoder\":\"%s\",\"dtype\":\"%s\",\"isa\":\"%s%s%s\"",
                 f->text_encoder, f->dtype, f->isa, how ? ", " : "", how ? names[how] : "");
+    if (f->vae) lk_text_add(&metadata, ",\"vae\":\"%s\"", f->vae);
     for (size_t i = 0; i < f->st.n_tensors; i++) {
         lk_sha256(f->copies[i].tensor.data, lk_tensor_bytes(&f->copies[i].tensor), sha256);
         lk_text_add(&metadata, ",\"%s\":\"%s\"", f->copies[i].name, sha256);

@@ -204,6 +204,7 @@ enum lk_code lk_pipeline_embed(struct lk_pipeline *pipeline, struct lk_device *d
     struct lk_kept *embeds = NULL;
     struct lk_queue encode = *queue;
     encode.embeds = &embeds;
+    encode.references = true;
     encode.cache = NULL;
     enum lk_code rc = lk_pipeline_edit_queue(pipeline, dev, &encode);
     for (int i = 0; rc == LK_E_PARTIAL && i < queue->n_jobs; i++)

@@ -232,7 +232,8 @@ struct lk_queue {
      * cache_bytes; lk_kept_free at last. NULL: nothing is taken over. */
     struct lk_kept **cache;
     size_t cache_bytes;
-    struct lk_kept **embeds; /* lk_pipeline_embed: stop when the prompts are encoded, and leave them here; else NULL */
+    struct lk_kept **embeds; /* stop when the prompts are encoded, and leave them here; else NULL */
+    bool references;         /* lk_pipeline_embed: with embeds, the images too */
 };
 
 #define LK_MAX_JOBS_PER_VISIT 8
@@ -244,8 +245,9 @@ struct lk_queue {
  * (memory, device, files, interruption) ends the queue, and the jobs that were not done get its code. */
 enum lk_code lk_pipeline_edit_queue(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue);
 
-/* Encodes the prompts of all jobs, with their pictures where the encoder sees them, and writes what the transformer is
- * told to a safetensors file: with it as prompt_embeds the same jobs give the same bits on the same architecture, by a
- * machine that has no room for the text encoder. Nothing is written when a job fails, whose error is returned. */
+/* Encodes the prompts of all jobs, with their pictures where the encoder sees them, and the pictures themselves, and
+ * writes what the transformer is told to a safetensors file: with it as prompt_embeds the same jobs give the same bits
+ * on the same architecture, by a machine that has no room for the text encoder. A picture that the file does not have
+ * is encoded by the edit. Nothing is written when a job fails, whose error is returned. */
 enum lk_code lk_pipeline_embed(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue,
                                const char *path);

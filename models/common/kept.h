@@ -10,6 +10,7 @@ struct lk_kept {
     struct lk_kept *next;
     char key[65];            /* "": not to be found */
     bool prompt;             /* what the transformer is told of a prompt */
+    bool reference;          /* what the VAE makes of an image that is to be edited */
     bool used;               /* made or found since the last lk_kept_trim */
     int64_t n_pad;           /* of a prompt: rows at its beginning that stand for no word */
     struct lk_tensor tensor; /* dense; data in host memory, NULL when planning */

@@ -57,16 +57,30 @@ static void reference_key(const struct lk_walk *w, int i, char key[65]) {
     lk_key_add(key, s, sizeof *s);
 }
 
+/* In the request's file of embeddings, or among what was made before. */
+static struct lk_kept *find_reference(const struct lk_walk *w, const char *key) {
+    const char *file = w->request->prompt_embeds;
+    struct lk_kept *found = NULL;
+    char in_file[65];
+    if (file && *key) {
+        strcpy(in_file, key);
+        lk_key_add(in_file, file, strlen(file));
+        found = lk_kept_find(*w->kept, in_file);
+    }
+    return found ? found : lk_kept_find(*w->kept, key);
+}
+
 static enum lk_code encode_references(const struct queue *q, struct lk_walk *w) {
     struct lk_cost before;
     int n_made = 0;
     for (int i = 0; i < w->request->n_images; i++) {
         char key[65];
         reference_key(w, i, key);
-        w->references[i] = lk_kept_find(*w->kept, key);
+        w->references[i] = find_reference(w, key);
         if (w->references[i]) continue;
         if (!n_made++) LK_TRY(lk_walk_begin(w, "vae_encode", &before));
         LK_TRY(q->stages->encode_reference(w, i, key));
+        w->references[i]->reference = true;
     }
     if (n_made) lk_walk_note(w, "vae_encode", w->vae, 1, &before);
     return LK_OK;
@@ -155,10 +169,11 @@ static enum lk_code transform(struct queue *q) {
 static enum lk_code stages(struct queue *q) {
     LK_TRY(each(q, q->stages->see));
     LK_TRY(each(q, q->stages->encode));
-    if (q->given && q->given->embeds) return LK_OK;
+    const bool embeds = q->given && q->given->embeds;
+    if (embeds && !q->given->references) return LK_OK;
     for (int i = 0; i < q->n; i++)
         if (q->runs[i]) LK_TRY(settle(q, i, encode_references(q, q->runs[i])));
-    return transform(q);
+    return embeds ? LK_OK : transform(q);
 }
 
 /* Checks that the files are still those that were opened, and fills in the result. */

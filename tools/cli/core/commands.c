@@ -208,10 +208,11 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                    .usage = "-m MODEL [-r IMAGE]... -p TEXT -o FILE.safetensors [options]",
                    .text =
                        "Writes what the transformer is told of the prompts, which see the images where the model's "
-                       "text encoder does. edit --prompt-embeds with the same prompt and images makes the same picture "
-                       "and never reads the text encoder's layers. Takes what edit takes; seed, steps and what else "
-                       "comes after the prompt change nothing. The file is of one text encoder, dtype and kind of "
-                       "device: another model or dtype is refused, another device recorded.",
+                       "text encoder does, and of the images. edit --prompt-embeds with the same prompt and images "
+                       "makes the same picture and reads neither the text encoder's layers nor the VAE's that encode. "
+                       "Takes what edit takes; seed, steps and what else comes after the prompt change nothing. The "
+                       "file is of one text encoder, VAE, dtype and kind of device: another model or dtype is "
+                       "refused, another device recorded.",
                    .examples = embed_examples},
     [CLI_PLAN] = {.name = "plan",
                   .summary = "say what a run needs before it starts",

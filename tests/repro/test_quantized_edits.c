@@ -1,6 +1,6 @@
 /* Pictures of all families with packed weights: packing them as they are read, reading what the packing wrote for
  * bitsandbytes, and running the bf16 weights that the packed ones stand for give one picture, with any number of
- * threads. */
+ * threads. Text encoders too, as published four-bit models have them. */
 #include "tests/common/tiny_edit.h"
 
 #include <sys/stat.h>
@@ -16,7 +16,14 @@
 #include "weights/bind.h"
 #include "weights/quant/write.h"
 
-static const char *const *const kept[TINY_FAMILIES] = {lk_flux2_kept, lk_qwen_kept, lk_step1x_kept};
+static const char *const *const kept_of_transformer[TINY_FAMILIES] = {lk_flux2_kept, lk_qwen_kept, lk_step1x_kept};
+static const char *const kept_of_text[] = {"embed_tokens", "lm_head", NULL};
+
+/* What is packed: the transformer or the text encoder. */
+static bool texts;
+static const char *component(void) { return texts ? "text_encoder" : "transformer"; }
+static const char *stem(void) { return texts ? "model" : "diffusion_pytorch_model"; }
+static const char *const *kept(int family) { return texts ? kept_of_text : kept_of_transformer[family]; }
 
 static const char *transformer_file; /* NULL: the folder's */
 
@@ -40,45 +47,45 @@ static void picture(int family, const char *folder, enum lk_quantize how, int th
     tiny_job_close(&job);
 }
 
-/* A copy of the checkpoint whose transformer is still to be written; its config with `about` put in. */
+/* A copy of the checkpoint in which the component is still to be written; its config with `about` put in. */
 static const char *copy_model(int family, bool quantized) {
     static char folder[1100];
     char command[4096], *config, *changed;
     size_t n;
     snprintf(folder, sizeof folder, "%s", test_path("quantized_model"));
-    snprintf(command, sizeof command, "rm -rf '%s' && cp -r '%s' '%s' && rm -f '%s'/transformer/*.safetensors*", folder,
-             tiny_edits[family].checkpoint, folder, folder);
+    snprintf(command, sizeof command, "rm -rf '%s' && cp -r '%s' '%s' && rm -f '%s'/%s/*.safetensors*", folder,
+             tiny_edits[family].checkpoint, folder, folder, component());
     assert_int_equal(system(command), 0);
-    snprintf(command, sizeof command, "%s/transformer/config.json", folder);
+    snprintf(command, sizeof command, "%s/%s/config.json", folder, component());
     if (!quantized) return folder;
     config = test_read(command, &n);
-    assert_ok(lk_quantize_config(config, kept[family], "config.json", &changed));
+    assert_ok(lk_quantize_config(config, kept(family), "config.json", &changed));
     test_write(command, changed, strlen(changed));
     assert_non_null(strstr(changed, "\"llm_int8_threshold\":\t6.0")); /* which diffusers wants to be a float */
-    assert_fails(lk_quantize_config(changed, kept[family], "config.json", &(char *){NULL}), LK_E_CONFIG_VALUE,
+    assert_fails(lk_quantize_config(changed, kept(family), "config.json", &(char *){NULL}), LK_E_CONFIG_VALUE,
                  "already");
     lk_free(changed);
     free(config);
     return folder;
 }
 
-static struct lk_checkpoint open_transformer(int family) {
+static struct lk_checkpoint open_component(int family) {
     struct lk_checkpoint cp;
     char folder[1100];
-    snprintf(folder, sizeof folder, "%s/transformer", tiny_edits[family].checkpoint);
-    assert_ok(lk_checkpoint_open(&cp, folder, "diffusion_pytorch_model"));
+    snprintf(folder, sizeof folder, "%s/%s", tiny_edits[family].checkpoint, component());
+    assert_ok(lk_checkpoint_open(&cp, folder, stem()));
     return cp;
 }
 
 /* The weights that packing leaves, as a plain checkpoint. */
 static void write_plain(int family, const char *folder, enum lk_quantize how) {
-    struct lk_checkpoint cp = open_transformer(family);
+    struct lk_checkpoint cp = open_component(family);
     struct lk_st_named *all = lk_calloc(cp.n_tensors, sizeof *all);
     char path[1200];
     for (size_t i = 0; i < cp.n_tensors; i++) {
         const struct lk_st_tensor *t = cp.tensors[i].tensor;
         all[i] = (struct lk_st_named){t->name, t->tensor};
-        if (t->tensor.n_dims != 2 || lk_bind_keeps(t->name, kept[family])) continue;
+        if (t->tensor.n_dims != 2 || lk_bind_keeps(t->name, kept(family))) continue;
         const int64_t n = lk_tensor_numel(&t->tensor);
         uint16_t *values = lk_malloc((size_t)n * 2), *scales = lk_malloc((size_t)n);
         unsigned char *codes = lk_malloc((size_t)n);
@@ -92,7 +99,7 @@ static void write_plain(int family, const char *folder, enum lk_quantize how) {
         lk_free(codes);
         lk_free(scales);
     }
-    snprintf(path, sizeof path, "%s/transformer/diffusion_pytorch_model.safetensors", folder);
+    snprintf(path, sizeof path, "%s/%s/%s.safetensors", folder, component(), stem());
     assert_ok(lk_safetensors_write(path, all, cp.n_tensors, NULL));
     for (size_t i = 0; i < cp.n_tensors; i++)
         if (all[i].tensor.data != cp.tensors[i].tensor->tensor.data) lk_free(all[i].tensor.data);
@@ -104,22 +111,23 @@ static void one_picture(int family) {
     static const enum lk_quantize forms[] = {LK_QUANTIZE_NF4, LK_QUANTIZE_NF4_MSE, LK_QUANTIZE_Q8};
     char plain[65], loaded[65], other[65], previous[65] = "";
     picture(family, tiny_edits[family].checkpoint, LK_QUANTIZE_NONE, 2, "", previous);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < (texts ? 1 : 3); i++) {
         const char *format = i < 2 ? "nf4" : "q8";
         const char *folder = copy_model(family, false);
         write_plain(family, folder, forms[i]);
         picture(family, folder, LK_QUANTIZE_NONE, 1, "", plain);
-        picture(family, tiny_edits[family].checkpoint, forms[i], 2, format, loaded);
-        assert_string_equal(loaded, plain);
-        assert_string_not_equal(loaded, previous); /* packing is not nothing */
-        strcpy(previous, loaded);
+        assert_string_not_equal(plain, previous); /* packing is not nothing */
+        strcpy(previous, plain);
+        if (!texts) { /* which alone is packed as it is read */
+            picture(family, tiny_edits[family].checkpoint, forms[i], 2, format, loaded);
+            assert_string_equal(loaded, plain);
+        }
         if (i == 2) break;
         for (int shards = 0; shards < 2; shards++) {
-            struct lk_checkpoint cp = open_transformer(family);
+            struct lk_checkpoint cp = open_component(family);
             char path[1200];
-            snprintf(path, sizeof path, "%s/transformer", copy_model(family, true));
-            assert_ok(lk_quantize_write(&cp, path, "diffusion_pytorch_model", forms[i], kept[family],
-                                        shards ? 30000 : (uint64_t)1 << 40));
+            snprintf(path, sizeof path, "%s/%s", copy_model(family, true), component());
+            assert_ok(lk_quantize_write(&cp, path, stem(), forms[i], kept(family), shards ? 30000 : (uint64_t)1 << 40));
             lk_checkpoint_close(&cp);
             picture(family, test_path("quantized_model"), LK_QUANTIZE_NONE, 2, "nf4", other);
             assert_string_equal(other, plain);
@@ -182,7 +190,7 @@ static struct lk_tensor stacked(const struct lk_checkpoint *cp, const char *name
 static void makers_names(void **state) {
     (void)state;
     static const char *const q[] = {"to_q", "to_k", "to_v"}, *const added[] = {"add_q_", "add_k_", "add_v_"};
-    struct lk_checkpoint cp = open_transformer(0);
+    struct lk_checkpoint cp = open_component(0);
     struct lk_st_named all[200];
     static char names[200][120];
     size_t n = 0;
@@ -240,8 +248,15 @@ static void step1x(void **state) {
     one_picture(2);
 }
 
+static void text_encoders(void **state) {
+    (void)state;
+    texts = true;
+    for (int family = 0; family < TINY_FAMILIES; family++) one_picture(family);
+    texts = false;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(flux2), cmocka_unit_test(qwen_edit), cmocka_unit_test(step1x),
-                                       cmocka_unit_test(makers_names)};
+                                       cmocka_unit_test(makers_names), cmocka_unit_test(text_encoders)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* How long a stage takes with its weights where a placement has them: the copy engine and the kernels as two clocks
- * that wait for each other where the two streams do. */
+ * that wait for each other where the two streams do. And which form of the weights a card should have by that. */
 #include <string.h>
 
 #include "engine/base/alloc.h"

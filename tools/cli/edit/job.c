@@ -90,24 +90,29 @@ void cli_model_name(const char *model, char out[256]) {
     free(real);
 }
 
-/* For the size of the first job's pictures. */
-static enum lk_code choose_quantize(struct state *s) {
-    struct cli_jobs *jobs = s->jobs;
-    struct cli_job *first = &jobs->list[0];
+static enum lk_code choose_for(struct state *s, const struct cli_job *of, const char **chosen) {
+    const struct cli_jobs *jobs = s->jobs;
     struct item *it = s->items;
-    const char *chosen = NULL;
+    struct lk_job job = of->job;
     enum lk_code rc = LK_OK;
-    for (int i = 0; i < first->n_images && !rc; i++)
-        rc = cli_image_read(first->images[i], NULL, first->job.run.exif_transpose, &it->images[i],
-                            it->run.image_names[i], it->run.image_sha256[i]);
-    struct lk_job job = first->job;
+    for (int i = 0; i < of->n_images && !rc; i++)
+        rc = cli_image_read(of->images[i], NULL, job.run.exif_transpose, &it->images[i], it->run.image_names[i],
+                            it->run.image_sha256[i]);
     job.request.images = it->images;
-    job.request.n_images = first->n_images;
+    job.request.n_images = of->n_images;
     const int together = jobs->n < jobs->jobs_per_visit ? jobs->n : jobs->jobs_per_visit;
-    if (!rc) rc = cli_choose_quantize(jobs->model, &job, together, s->device, &chosen);
-    for (int i = 0; i < first->n_images; i++) lk_image_free(&it->images[i]);
-    for (int i = 0; i < jobs->n && !rc; i++) jobs->list[i].job.run.quantize = chosen;
+    if (!rc) rc = cli_choose_quantize(jobs->model, &job, together, s->device, chosen);
+    for (int i = 0; i < of->n_images; i++) lk_image_free(&it->images[i]);
     return rc;
+}
+
+/* By the first job that can be planned; what is wrong with others is told where they are done. */
+static void choose_quantize(struct state *s) {
+    struct cli_jobs *jobs = s->jobs;
+    const char *chosen = NULL;
+    for (int i = 0; i < jobs->n && !chosen; i++)
+        if (choose_for(s, &jobs->list[i], &chosen)) chosen = NULL;
+    for (int i = 0; i < jobs->n && chosen; i++) jobs->list[i].job.run.quantize = chosen;
 }
 
 static enum lk_code open_model(struct state *s) {
@@ -285,7 +290,7 @@ static enum lk_code run(struct state *s) {
     s->items = lk_calloc((size_t)together, sizeof *s->items);
     s->queue = lk_calloc((size_t)together, sizeof *s->queue);
     if (!s->items || !s->queue) return lk_fail(LK_E_NOMEM, "out of memory for %d jobs", together);
-    if (jobs->auto_quantize) LK_TRY(choose_quantize(s));
+    if (jobs->auto_quantize) choose_quantize(s);
     LK_TRY(open_model(s));
     if (jobs->dump_steps) LK_TRY(cli_dump_open(&s->dump, jobs->dump_steps));
     if (jobs->dump_steps) cli_dump_attach(&s->dump, s->device);

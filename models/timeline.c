@@ -140,7 +140,7 @@ enum lk_code lk_pipeline_choose_quantize(const struct lk_quantize_question *q, s
             if (fastest == 0 && plan.least_bytes < least) *out = forms[i], least = plan.least_bytes;
             continue;
         }
-        const double from_disk = t->pinned ? 0 : (double)t->streamed_bytes / DISK_RATE - t->resident_s;
+        const double from_disk = t->pinned || plan.n_ranks ? 0 : (double)t->streamed_bytes / DISK_RATE - t->resident_s;
         const double waits = t->placed_s - t->resident_s;
         const double seconds = t->resident_s + (from_disk > waits ? from_disk : waits) / q->jobs_per_visit;
         if (resident == 0) resident = t->resident_s;

@@ -152,13 +152,16 @@ static void chosen(void **state) {
     (void)state;
     static const struct {
         const char *model;
-        int gib, host_gib, jobs;
+        int gib, host_gib, jobs, n_ranks; /* that hold the weights together */
         enum lk_quantize expected;
-    } cases[] = {{"flux2-dev", 80, 0, 1, LK_QUANTIZE_NONE}, {"flux2-dev", 16, 0, 1, LK_QUANTIZE_NONE},
-                 {"flux2-dev", 8, 0, 1, LK_QUANTIZE_NONE},  {"flux2-dev", 6, 0, 1, LK_QUANTIZE_Q8},
-                 {"flux2-dev", 6, 0, 4, LK_QUANTIZE_NONE},  {"flux2-dev", 16, 50, 1, LK_QUANTIZE_NONE},
-                 {"flux2-dev", 16, 40, 1, LK_QUANTIZE_Q8},  {"flux2-dev", 16, 16, 1, LK_QUANTIZE_NF4},
-                 {"flux2-dev", 2, 0, 1, LK_QUANTIZE_NF4},   {"qwen-edit-2511", 8, 0, 1, LK_QUANTIZE_NONE}};
+    } cases[] = {
+        {"flux2-dev", 80, 0, 1, 0, LK_QUANTIZE_NONE}, {"flux2-dev", 16, 0, 1, 0, LK_QUANTIZE_NONE},
+        {"flux2-dev", 8, 0, 1, 0, LK_QUANTIZE_NONE},  {"flux2-dev", 6, 0, 1, 0, LK_QUANTIZE_Q8},
+        {"flux2-dev", 6, 0, 4, 0, LK_QUANTIZE_NONE},  {"flux2-dev", 16, 50, 1, 0, LK_QUANTIZE_NONE},
+        {"flux2-dev", 16, 40, 1, 0, LK_QUANTIZE_Q8},  {"flux2-dev", 16, 16, 1, 0, LK_QUANTIZE_NF4},
+        {"flux2-dev", 2, 0, 1, 0, LK_QUANTIZE_NF4},   {"qwen-edit-2511", 8, 0, 1, 0, LK_QUANTIZE_NONE},
+        {"flux2-dev", 40, 1, 1, 2, LK_QUANTIZE_NONE}, {"flux2-dev", 24, 1, 1, 2, LK_QUANTIZE_Q8},
+    };
     struct lk_image image = {.width = 1024, .height = 1024, .channels = 3};
     struct lk_pipeline_options options = {.compute = LK_BF16};
     struct lk_device *target, *cpu;
@@ -178,7 +181,7 @@ static void chosen(void **state) {
                                                       .request = &request,
                                                       .jobs_per_visit = cases[i].jobs,
                                                       .host_bytes = (uint64_t)cases[i].host_gib << 30};
-        target->budget.bytes = (uint64_t)cases[i].gib << 30;
+        target->budget = (struct lk_budget){.bytes = (uint64_t)cases[i].gib << 30, .n_ranks = cases[i].n_ranks};
         assert_ok(lk_pipeline_choose_quantize(&question, target, &how));
         if (how != cases[i].expected)
             fail_msg("case %d: %s, expected %s", (int)i, lk_quantize_name(how), lk_quantize_name(cases[i].expected));

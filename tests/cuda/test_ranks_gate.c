@@ -111,7 +111,8 @@ static void one_never_comes(void **state) {
     gpu->fail_at("ncclAllGather", 20, GPUSIM_NEVER, false);
     run_both(ranks);
     gpu->fail_at(NULL, 0, 0, false);
-    assert_true(gpu->calls("ncclAllGather") <= before + 20 + 2 * LK_CUDA_RANKS_AHEAD);
+    /* One of them may have been ahead of the other by as many at the 20th. */
+    assert_true(gpu->calls("ncclAllGather") <= before + 20 + 3 * LK_CUDA_RANKS_AHEAD);
     for (int k = 0; k < 2; k++) {
         assert_int_equal(ranks[k].error.code, LK_E_DEVICE);
         assert_non_null(strstr(ranks[k].error.text, "nothing has come of it for 0.5 s"));

@@ -192,6 +192,9 @@ void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipel
 enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_device *target,
                               const struct lk_request *request, struct lk_plan *out);
 
+/* Where a plan has the transformer's weights; NULL if it does not fit or its device reads host memory. */
+const struct lk_plan_placed *lk_plan_transformer(const struct lk_plan *plan);
+
 /* Which form of the transformer's weights a run should have. */
 struct lk_quantize_question {
     const char *model;

@@ -108,7 +108,7 @@ enum lk_code lk_placement_predict(const struct lk_placement *p, int stage, const
     return rc;
 }
 
-static const struct lk_plan_placed *transformer(const struct lk_plan *plan) {
+const struct lk_plan_placed *lk_plan_transformer(const struct lk_plan *plan) {
     for (int i = 0; i < plan->n_placed && plan->fits; i++)
         if (!strcmp(plan->placed[i].name, "transformer")) return &plan->placed[i];
     return NULL;
@@ -135,7 +135,7 @@ enum lk_code lk_pipeline_choose_quantize(const struct lk_quantize_question *q, s
         target->budget = budget;
         lk_pipeline_close(pipeline);
         LK_TRY(rc);
-        const struct lk_plan_placed *t = transformer(&plan);
+        const struct lk_plan_placed *t = lk_plan_transformer(&plan);
         if (!t) {
             if (fastest == 0 && plan.least_bytes < least) *out = forms[i], least = plan.least_bytes;
             continue;

@@ -198,12 +198,6 @@ static const struct {
 } precisions[] = {{"bf16", 0}, {"q8", 1.03125}, {"nf4", 0.53125}};
 #define N_PRECISIONS (sizeof precisions / sizeof *precisions)
 
-static const struct lk_plan_placed *transformer(const struct lk_plan *plan) {
-    for (int i = 0; i < plan->n_placed; i++)
-        if (!strcmp(plan->placed[i].name, "transformer")) return &plan->placed[i];
-    return NULL;
-}
-
 /* Pictures as large as the output, which is 1024 by 1024 unless told. */
 static void set_sizes(struct lk_request *request, struct lk_image images[CLI_MAX_IMAGES]) {
     if (!request->width) request->width = 1024;
@@ -228,7 +222,7 @@ static enum lk_code plan_job(struct lk_pipeline *pipeline, const struct lk_devic
 /* What the same budget would give with the transformer's weights quantised. */
 static enum lk_code print_precisions(struct lk_pipeline *pipeline, struct lk_device *target,
                                      const struct cli_arguments *a, const struct lk_plan *plan) {
-    const struct lk_plan_placed *now = transformer(plan);
+    const struct lk_plan_placed *now = lk_plan_transformer(plan);
     if (plan->whole || plan->n_ranks || !now || !now->streamed_bytes || now->packed) return LK_OK;
     for (size_t i = 1; i < N_PRECISIONS; i++) {
         struct lk_plan other;
@@ -237,8 +231,8 @@ static enum lk_code print_precisions(struct lk_pipeline *pipeline, struct lk_dev
         enum lk_code rc = plan_job(pipeline, target, a, &other);
         target->budget.bytes_per_weight = 0;
         if (rc) return rc;
-        const struct lk_plan_placed *p = transformer(&other);
-        if (!other.fits || !p) continue;
+        const struct lk_plan_placed *p = lk_plan_transformer(&other);
+        if (!p) continue;
         printf("with %s weights: %s resident + %s streamed, %.2f -> %.2f s/step, pinned %s -> %s\n", precisions[i].name,
                cli_bytes(p->resident_bytes, resident), cli_bytes(p->streamed_bytes, streamed), now->placed_s,
                p->placed_s, cli_bytes(plan->pinned_bytes, host_now), cli_bytes(other.pinned_bytes, host));
@@ -269,7 +263,7 @@ static enum lk_code table(struct lk_pipeline *pipeline, struct lk_device *target
     target->budget.bytes = UINT64_MAX;
     LK_TRY(plan_job(pipeline, target, a, &largest));
     lk_pipeline_quantization(pipeline, stored);
-    const struct lk_plan_placed *all = transformer(&largest);
+    const struct lk_plan_placed *all = lk_plan_transformer(&largest);
     const bool packed = all && all->packed;
     const size_t n_precisions = packed ? 1 : N_PRECISIONS;
     if (!a->json) printf("%-16s GiB", lk_pipeline_family(pipeline));
@@ -282,7 +276,7 @@ static enum lk_code table(struct lk_pipeline *pipeline, struct lk_device *target
             char cell[64] = "-";
             target->budget.bytes_per_weight = precisions[k].bytes_per_weight;
             LK_TRY(plan_job(pipeline, target, a, &out));
-            const struct lk_plan_placed *p = out.fits ? transformer(&out) : NULL;
+            const struct lk_plan_placed *p = lk_plan_transformer(&out);
             if (p)
                 snprintf(cell, sizeof cell, "%s%.1f + %.1f, %.2f s", out.whole ? "all " : "",
                          (double)p->resident_bytes * 1e-9, (double)p->streamed_bytes * 1e-9, p->placed_s);

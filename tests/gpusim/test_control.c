@@ -116,12 +116,46 @@ static void test_bad_modules(void **state) {
     }
 }
 
+/* Modules are loaded again as if for the first time: variables as they are initialised, what launches may ask for as it
+ * was; and another text of the same length is another module. */
+static void test_loaded_again(void **state) {
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        CUmodule with_variables = device_ptx("control"), without;
+        CUdeviceptr address, out = device_zeros(4);
+        size_t bytes;
+        uint32_t value = 0, unused = 0;
+        int most = 0;
+        char text[256];
+        cu_ok(cuModuleGetGlobal_v2(&address, &bytes, with_variables, "counter"));
+        cu_ok(device_run(device_function(with_variables, "bump"), 1, 32, 0, (void *)&unused, NULL));
+        device_get(&value, address, 4);
+        assert_int_equal(value, 5 + 32 * 2);
+        cu_ok(cuModuleUnload(with_variables));
+
+        snprintf(text, sizeof text,
+                 ".version 9.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n"
+                 "{ .reg .b64 a; ld.param.u64 a, [out]; st.global.b32 [a], %d; ret; }\n",
+                 7 + round / 2);
+        cu_ok(cuModuleLoadData(&without, text));
+        CUfunction k = device_function(without, "k");
+        cu_ok(cuFuncGetAttribute(&most, 8, k));
+        assert_int_equal(most, 48 << 10);
+        cu_ok(cuFuncSetAttribute(k, 8, 100 << 10));
+        cu_ok(device_run(k, 1, 1, 0, (void *)&out, NULL));
+        device_get(&value, out, 4);
+        assert_int_equal(value, 7 + round / 2);
+        cu_ok(cuModuleUnload(without));
+    }
+}
+
 int main(void) {
-    setenv("GPUSIM_CHECKS", "memory", 1); /* here a copy that is not waited for must show as old bytes, before any checker stops it */
+    setenv("GPUSIM_CHECKS", "memory", 1); /* here a copy that is not waited for must show as old bytes, before any
+                                             checker stops it */
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-    const struct CMUnitTest tests[] = {TEST(test_recursion),  TEST(test_divergence), TEST(test_spinlock),
-                                       TEST(test_barriers),   TEST(test_async),      TEST(test_globals),
-                                       TEST(test_shared_out), TEST(test_misaligned), TEST(test_unmet_barrier),
-                                       TEST(test_bad_modules)};
+    const struct CMUnitTest tests[] = {TEST(test_recursion),   TEST(test_divergence),  TEST(test_spinlock),
+                                       TEST(test_barriers),    TEST(test_async),       TEST(test_globals),
+                                       TEST(test_shared_out),  TEST(test_misaligned),  TEST(test_unmet_barrier),
+                                       TEST(test_bad_modules), TEST(test_loaded_again)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

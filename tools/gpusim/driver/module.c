@@ -6,15 +6,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Modules that were unloaded: a program that opens its device again, as tests do all the time, loads the same text
+ * again, and reading it takes longer than a short run. A module with variables is not kept: its code has their
+ * addresses, which are not used again. */
+static struct gpusim_module *kept;
+
 void gpusim_module_drop(struct gpusim_loaded *loaded) {
     for (struct gpusim_loaded **link = &loaded->context->modules; *link; link = &(*link)->next)
         if (*link == loaded) {
             *link = loaded->next;
             break;
         }
-    gpusim_module_free(loaded->module);
+    if (loaded->module->n_variables) {
+        gpusim_module_free(loaded->module);
+    } else {
+        loaded->module->next_kept = kept;
+        kept = loaded->module;
+    }
     free(loaded->kernels);
     free(loaded);
+}
+
+static uint64_t sum_machine_code(const void *image) {
+    struct gpusim_image_entry entry;
+    uint64_t sum = 1, word = 0;
+    for (uint32_t i = 0; gpusim_image_entry(image, i, &entry); i++) {
+        if (!entry.machine_code) continue;
+        for (uint64_t at = 0; at < entry.n; at += sizeof word) {
+            memcpy(&word, entry.bytes + at, entry.n - at < sizeof word ? entry.n - at : sizeof word);
+            sum = (sum ^ word) * 0x100000001b3 + (sum >> 47);
+        }
+    }
+    return sum;
+}
+
+static struct gpusim_module *take_kept(const char *text, size_t n, uint64_t machine_sum, int device) {
+    for (struct gpusim_module **link = &kept, *m; (m = *link); link = &m->next_kept) {
+        if (m->text_bytes != n || m->machine_sum != machine_sum || memcmp(m->text, text, n)) continue;
+        *link = m->next_kept;
+        m->device = device;
+        return m;
+    }
+    return NULL;
 }
 
 static CUresult load(struct gpusim_context *context, CUmodule *out, const void *image, struct gpusim_message *message) {
@@ -22,7 +55,10 @@ static CUresult load(struct gpusim_context *context, CUmodule *out, const void *
     const char *text = gpusim_find_ptx(image, &n, message);
     if (!text) return strstr(message->text, "none is PTX") ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE;
     struct gpusim_loaded *loaded = calloc(1, sizeof *loaded);
-    struct gpusim_module *module = loaded ? gpusim_module_load(text, n, context->device, message) : NULL;
+    const uint64_t machine_sum = sum_machine_code(image);
+    struct gpusim_module *module = loaded ? take_kept(text, n, machine_sum, context->device) : NULL;
+    const bool again = module;
+    if (loaded && !module) module = gpusim_module_load(text, n, context->device, message);
     if (module) loaded->kernels = calloc(module->n_functions + 1, sizeof *loaded->kernels);
     if (!module || !loaded->kernels) {
         gpusim_module_free(module);
@@ -31,7 +67,8 @@ static CUresult load(struct gpusim_context *context, CUmodule *out, const void *
             return CUDA_ERROR_OUT_OF_MEMORY;
         return strstr(message->text, "not supported") ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
     }
-    gpusim_read_machine_code(image, module);
+    if (!again) gpusim_read_machine_code(image, module);
+    module->machine_sum = machine_sum;
     for (uint32_t f = 0; f < module->n_functions; f++) {
         struct gpusim_function *function = module->functions[f];
         if (!function->kernel || !function->defined) continue;

@@ -60,6 +60,7 @@ struct gpusim_variable {
 
 struct gpusim_module {
     char *text; /* the PTX */
+    size_t text_bytes;
     struct gpusim_function **functions;
     uint32_t n_functions;
     struct gpusim_variable *variables;
@@ -72,6 +73,9 @@ struct gpusim_module {
     bool uses_heap, uses_alloca; /* any of its functions */
     void **blocks;               /* everything allocated for this module, freed together */
     uint32_t n_blocks, n_blocks_reserved;
+    /* Of the driver: a sum of the machine code, the next of the modules that were unloaded. */
+    uint64_t machine_sum;
+    struct gpusim_module *next_kept;
 };
 
 /* Zeroed memory that lives as long as the module; NULL when out of memory. */

@@ -219,6 +219,7 @@ struct gpusim_module *gpusim_module_load(const char *text, size_t n, int device,
     bool ok = m && p && (m->text = gpusim_module_alloc(m, n + 1));
     if (ok) {
         memcpy(m->text, text, n);
+        m->text_bytes = n;
         m->device = device;
         p->module = m;
         p->message = message;

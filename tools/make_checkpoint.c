@@ -3,8 +3,9 @@
  *     make_checkpoint --family flux2|qwen_edit|step1x|qwen25_vl --preset tiny|small|wide [--released-vae] [--seed N]
  * DIR
  *
- * Preset deep, of qwen_edit alone, is wide with so many layers that it has 12 GB. The same arguments give the same
- * bytes. DIR must be new or empty. */
+ * Preset deep, of qwen_edit alone, is wide with so many layers that it has 12 GB, and a tokenizer that makes as
+ * many tokens of a chat about pictures as the released one. The same arguments give the same bytes. DIR must be new or
+ * empty. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

@@ -71,7 +71,7 @@ cJSON *make_qwen25_vl_preprocessor_config(const void *unused) {
 
 cJSON *make_qwen25_vl_tokenizer(const void *unused) {
     (void)unused;
-    return make_tokenizer_qwen();
+    return make_tokenizer_qwen(false);
 }
 
 cJSON *make_qwen25_vl_tokenizer_config(const void *unused) {

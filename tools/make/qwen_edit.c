@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/make/qwen25_vl.h"
+#include "tools/make/tokenizer.h"
 
 #define MAX_LEVELS 5
 
@@ -10,16 +11,17 @@ struct make_qwen_edit {
     int n_layers, head_dim, n_heads, axes[3];
     int base_dim, z_dim, dim_mult[MAX_LEVELS], n_levels, n_resnets;
     struct make_qwen25_vl text;
+    bool whole_words;
 };
 
 static enum lk_code choose(void *size, const char *preset, bool released_vae) {
     /* tiny: five levels, so that the megapixel at which references are seen is a thousand tokens. */
-    static const struct make_qwen_edit tiny = {2, 32, 4, {8, 12, 12}, 4, 4, {1, 2, 2, 4, 4}, 5, 1, {0}};
-    static const struct make_qwen_edit small = {8, 64, 8, {16, 24, 24}, 32, 16, {1, 2, 4, 4}, 4, 2, {0}};
-    static const struct make_qwen_edit wide = {2, 128, 24, {16, 56, 56}, 8, 16, {1, 2, 4, 4}, 4, 2, {0}};
+    static const struct make_qwen_edit tiny = {2, 32, 4, {8, 12, 12}, 4, 4, {1, 2, 2, 4, 4}, 5, 1, {0}, false};
+    static const struct make_qwen_edit small = {8, 64, 8, {16, 24, 24}, 32, 16, {1, 2, 4, 4}, 4, 2, {0}, false};
+    static const struct make_qwen_edit wide = {2, 128, 24, {16, 56, 56}, 8, 16, {1, 2, 4, 4}, 4, 2, {0}, false};
     struct make_qwen_edit *out = size;
     *out = !strcmp(preset, "tiny") ? tiny : !strcmp(preset, "small") ? small : wide;
-    if (!strcmp(preset, "deep")) out->n_layers = 18;
+    if ((out->whole_words = !strcmp(preset, "deep"))) out->n_layers = 18;
     make_qwen25_vl_choose(&out->text, preset);
     if (!released_vae) return LK_OK;
     if (out->z_dim != 16) return lk_fail(LK_E_USAGE, "--released-vae: needs 16 latent channels: preset small or wide");
@@ -80,6 +82,10 @@ static cJSON *vae_config(const void *size) {
 
 static cJSON *text_config(const void *size) {
     return make_qwen25_vl_config(&((const struct make_qwen_edit *)size)->text);
+}
+
+static cJSON *tokenizer(const void *size) {
+    return make_tokenizer_qwen(((const struct make_qwen_edit *)size)->whole_words);
 }
 
 static void stream(struct make_list *list, const struct make_qwen_edit *f, const char *p, bool text) {
@@ -213,7 +219,7 @@ const struct make_family make_family_qwen_edit = {
               {"text_encoder/config.json", text_config},
               {"text_encoder/generation_config.json", make_qwen25_vl_generation_config},
               {"tokenizer/tokenizer_config.json", make_qwen25_vl_tokenizer_config},
-              {"processor/tokenizer.json", make_qwen25_vl_tokenizer},
+              {"processor/tokenizer.json", tokenizer},
               {"processor/tokenizer_config.json", make_qwen25_vl_tokenizer_config},
               {"processor/preprocessor_config.json", make_qwen25_vl_preprocessor_config}},
     .weights = {{"transformer", "diffusion_pytorch_model", transformer},

@@ -40,6 +40,18 @@ static const char *const words[] = {" the",   " a",     " and",   " of",  " to",
                                     " make",  " add",   " with",  " red", " blue", " hair",   " face",   " person",
                                     " photo", " image", " smile", " hat", " snow", " winter", " glasses"};
 
+/* What Qwen's chats for pictures are made of, and the prompts of bench_queue: each a token of the released vocabulary,
+ * so that these chats are as long as the released tokenizer makes them, by whole_words. */
+static const char *const pieces[] = {
+    "system",       "user",         "assistant",    "Describe",     " the",      " key",           " features",
+    " of",          " input",       " image",       " (",           "color",     " shape",         " size",
+    " texture",     " objects",     " background",  "),",           " then",     " explain",       " how",
+    " user",        "'s",           " text",        " instruction", " should",   " alter",         " or",
+    " modify",      " Generate",    " a",           " new",         " that",     " meets",         " requirements",
+    " while",       " maintaining", " consistency", " with",        " original", " where",         " by",
+    " appropriate", " detailing",   " color",       " quantity",    " spatial",  " relationships", " and",
+    "Picture",      " scarf",       " colour",      " number"};
+
 static int is_printable(int byte) { return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174; }
 
 /* The printable character that byte-level BPE writes for a byte, as UTF-8 into out. */
@@ -113,6 +125,15 @@ static int add_words(cJSON *vocab, cJSON *merges, int next_id, int max_id) {
     return next_id;
 }
 
+static void add_piece(cJSON *vocab, const char *piece, int id) {
+    char text[64] = "", character[4];
+    for (; *piece; piece++) {
+        byte_character((unsigned char)*piece, character);
+        strncat(text, character, sizeof text - strlen(text) - 1);
+    }
+    cJSON_AddNumberToObject(vocab, text, id);
+}
+
 cJSON *make_tokenizer_mistral(int vocab_size) {
     static const char post_processor[] =
         "{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"
@@ -137,7 +158,7 @@ cJSON *make_tokenizer_mistral(int vocab_size) {
     return root;
 }
 
-cJSON *make_tokenizer_qwen(void) {
+cJSON *make_tokenizer_qwen(bool whole_words) {
     cJSON *root = empty("{\"type\":\"NFC\"}", "");
     if (!root) return NULL;
     cJSON *model = member(root, "model"), *vocab = member(model, "vocab");
@@ -150,7 +171,11 @@ cJSON *make_tokenizer_qwen(void) {
             cJSON_AddNumberToObject(vocab, text, next_id++);
         }
     }
-    next_id = add_words(vocab, member(model, "merges"), next_id, MAKE_QWEN_FIRST_SPECIAL);
+    if (whole_words) {
+        cJSON_ReplaceItemInObjectCaseSensitive(model, "ignore_merges", cJSON_CreateTrue());
+        for (int i = 0; i < COUNT(pieces); i++) add_piece(vocab, pieces[i], next_id++);
+    } else
+        next_id = add_words(vocab, member(model, "merges"), next_id, MAKE_QWEN_FIRST_SPECIAL);
     for (; next_id < MAKE_QWEN_FIRST_SPECIAL; next_id++) { /* the special tokens' ids follow the vocabulary */
         char unused[24];
         snprintf(unused, sizeof unused, "unused%c%c", 'a' + next_id / 26, 'a' + next_id % 26);

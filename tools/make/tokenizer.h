@@ -1,6 +1,8 @@
 /* Small byte-level BPE tokenizers (tokenizer.json) in the form of the released ones. NULL when memory is out. */
 #pragma once
 
+#include <stdbool.h>
+
 #include <cjson/cJSON.h>
 
 /* Ids of the Qwen form: bytes, words, then the special tokens in their released order. */
@@ -17,4 +19,5 @@ enum {
 };
 
 cJSON *make_tokenizer_mistral(int vocab_size);
-cJSON *make_tokenizer_qwen(void);
+/* whole_words: chats about pictures have as many tokens as the released tokenizer makes of them. */
+cJSON *make_tokenizer_qwen(bool whole_words);

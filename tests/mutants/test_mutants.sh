@@ -81,8 +81,8 @@ run_test() {
     case $1 in test_cuda_*) libraries=$BUILD_DIR/gpusim${libraries:+:$libraries} ;; esac
     (cd "$SOURCE_DIR/tests" && LD_LIBRARY_PATH=$libraries TEST_ONLY="*${2:-}*" "$work/program" ${2:+"$2"}) >"$work/log" 2>&1 || status=$?
     if grep -q 'Running 0 test' "$work/log"; then return 2; fi
-    if grep -q '^SKIP: ' "$work/log"; then return 3; fi
     if [ $status -eq 0 ]; then return 1; fi
+    if [ $status -eq 77 ]; then return 3; fi
     if [ $sanitized -eq 1 ] && grep -qE 'Sanitizer|runtime error' "$work/log"; then return 0; fi
     if [ $status -ge 128 ] || grep -q 'Sanitizer' "$work/log"; then return 2; fi
     if grep -q 'beyond their bounds' "$work/log"; then return 0; fi

@@ -5,10 +5,7 @@
 #include "engine/base/alloc.h"
 #include "models/qwen_edit/run.h"
 
-/* Ids that a prompt is taken to have when a run is planned without one: one sentence. A negative prompt is mostly one
- * space. */
-#define PLANNED_IDS          64
-#define PLANNED_NEGATIVE_IDS 1
+#define PLANNED_IDS 64 /* that a prompt is taken to have when a run is planned without a tokenizer: one sentence */
 
 static enum lk_code prepare_branch(struct lk_qwen_edit_run *r, struct lk_qwen_edit_branch *b, int64_t planned) {
     const struct lk_request *q = r->walk.request;
@@ -27,7 +24,8 @@ enum lk_code lk_qwen_edit_prepare_prompts(struct lk_qwen_edit_run *r) {
     r->branches[1] = (struct lk_qwen_edit_branch){.name = "uncond", .prompt = q->negative_prompt};
     r->n_branches = q->true_cfg_scale > 1 && q->negative_prompt ? 2 : 1;
     LK_TRY(prepare_branch(r, &r->branches[0], PLANNED_IDS));
-    return r->n_branches > 1 ? prepare_branch(r, &r->branches[1], PLANNED_NEGATIVE_IDS) : LK_OK;
+    if (r->n_branches < 2) return LK_OK;
+    return prepare_branch(r, &r->branches[1], strlen(q->negative_prompt) > 1 ? PLANNED_IDS : 1);
 }
 
 static enum lk_code make_branch_rope(const struct lk_qwen_edit_run *r, const struct lk_qwen_edit_branch *b) {

@@ -34,10 +34,10 @@ static inline void nibbles_sse2(const unsigned char bytes[16], uint8_t code[32])
 #define NIBBLES nibbles_sse2
 
 /* Less 8, the low nibbles first. */
-static inline void halves_sse2(const unsigned char bytes[16], uint8_t code[32]) {
-    const __m128i all = _mm_loadu_si128((const __m128i *)bytes), low = _mm_set1_epi8(15), eight = _mm_set1_epi8(8);
-    const __m128i high = _mm_and_si128(_mm_srli_epi16(all, 4), low);
-    _mm_storeu_si128((__m128i *)code, _mm_sub_epi8(_mm_and_si128(all, low), eight));
-    _mm_storeu_si128((__m128i *)(code + 16), _mm_sub_epi8(high, eight));
+static inline void halves_avx2(const unsigned char bytes[16], uint8_t code[32]) {
+    const __m128i all = _mm_loadu_si128((const __m128i *)bytes);
+    const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(all), _mm_srli_epi16(all, 4), 1);
+    const __m256i code_8 = _mm256_sub_epi8(_mm256_and_si256(both, _mm256_set1_epi8(15)), _mm256_set1_epi8(8));
+    _mm256_storeu_si256((__m256i *)code, code_8); /* one store: the codes are read as one */
 }
-#define HALVES halves_sse2
+#define HALVES halves_avx2

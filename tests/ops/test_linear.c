@@ -6,8 +6,10 @@
 #include <math.h>
 
 #include "engine/base/alloc.h"
-#include "kernels/cpu/cpu.h"
 #include "engine/base/isa.h"
+#include "engine/bf16.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/gemm/gemm.h"
 
 #define N_CASES  240
 #define SENTINEL 0x5a
@@ -313,11 +315,83 @@ static void rounds_before_the_bias_when_asked(void **state) {
     lk_cpu_isa_set(most);
 }
 
+/* An element of C as the instructions' manuals define it. FMA: in the order of K. AVX512-BF16: of two elements the
+ * later first, rounded after each; subnormal numbers, read or made, are zero. */
+static float without_subnormal(float v) { return fabsf(v) < 0x1p-126f ? copysignf(0, v) : v; }
+
+static float by_the_manual(enum lk_isa isa, const uint16_t *x, const uint16_t *w, int64_t k) {
+    const bool pairs = isa == LK_ISA_AVX512_BF16;
+    float sum = 0;
+    for (int64_t i = 0; i < k + pairs; i++) {
+        const int64_t at = pairs ? i ^ 1 : i;
+        if (at >= k) continue;
+        const float a = lk_bf16_to_f32(x[at]), b = lk_bf16_to_f32(w[at]);
+        sum = pairs ? without_subnormal(fmaf(without_subnormal(a), without_subnormal(b), sum)) : fmaf(a, b, sum);
+    }
+    return sum;
+}
+
+static void keep(const void *context, int64_t m, int64_t n_m, int64_t n, int64_t n_n, const float *c, int64_t ldc) {
+    const struct lk_tensor *out = context;
+    for (int64_t i = 0; i < n_m; i++)
+        memcpy((float *)out->data + (m + i) * out->ld + n, c + i * ldc, (size_t)n_n * sizeof *c);
+}
+
+/* So a picture of this architecture has one hash on the processors of every maker. */
+static void bits_of_the_manual(void **state) {
+    (void)state;
+    const enum lk_isa most = lk_cpu_isa();
+    for (enum lk_isa isa = LK_ISA_AVX2; isa <= LK_ISA_AVX512_BF16; isa++) {
+        if (lk_cpu_isa_set(isa) != isa) continue;
+        uint64_t seed = 11;
+        const enum lk_isa other = isa == LK_ISA_AVX512_BF16 ? LK_ISA_AVX512 : LK_ISA_AVX512_BF16;
+        int apart = 0;
+        for (int i = 0; i < 12; i++) {
+            const int64_t m = 1 + (int64_t)(test_random(&seed) % 40), n = 1 + (int64_t)(test_random(&seed) % 70);
+            const int64_t k = 1 + (int64_t)(test_random(&seed) % 700);
+            struct layer l = {.m = m, .n = n, .k = k, .dtype = LK_BF16, .w_dtype = LK_BF16};
+            make(&l, &seed, i % 2 ? 1 : 0x1p-126f); /* of these two thirds are subnormal */
+            for (int64_t r = 0; i % 2 == 0 && r < n; r++)
+                for (int64_t j = 0; j < k; j++)
+                    lk_cpu_set(&l.w, r * l.w.ld + j, 0x1p20f * lk_cpu_get(&l.w, r * l.w.ld + j));
+            float *out = lk_malloc((size_t)(m * n) * sizeof *out);
+            const struct lk_tensor c = LK_TENSOR(out, LK_F32, m, n);
+            const struct lk_gemm g = {.m = m,
+                                      .n = n,
+                                      .k = k,
+                                      .a = {.dtype = LK_BF16, .data = l.x.data, .ld = l.x.ld},
+                                      .b = {.dtype = LK_BF16, .data = l.w.data, .ld = l.w.ld},
+                                      .store = keep,
+                                      .store_context = &c};
+            void *scratch = lk_malloc(lk_gemm_scratch(&g, 2));
+            lk_gemm_run(&g, 2, scratch);
+            for (int64_t r = 0; r < m; r++)
+                for (int64_t j = 0; j < n; j++) {
+                    const uint16_t *x = (uint16_t *)l.x.data + r * l.x.ld, *w = (uint16_t *)l.w.data + j * l.w.ld;
+                    const float expected = by_the_manual(isa, x, w, k);
+                    apart += expected != by_the_manual(other, x, w, k);
+                    if (memcmp(&expected, out + r * n + j, sizeof expected))
+                        fail_msg("%s: %lld x %lld x %lld, row %lld, column %lld: %a, expected %a", lk_cpu_isa_name(isa),
+                                 (long long)m, (long long)n, (long long)k, (long long)r, (long long)j,
+                                 (double)out[r * n + j], (double)expected);
+                }
+            lk_free(scratch);
+            lk_free(out);
+            drop(&l);
+        }
+        print_message("%s: %d elements that %s would have otherwise\n", lk_cpu_isa_name(isa), apart,
+                      lk_cpu_isa_name(other));
+        assert_true(apart > 0);
+    }
+    lk_cpu_isa_set(most);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(against_float64), cmocka_unit_test(in_place_residual),
-        cmocka_unit_test(row_bits),        cmocka_unit_test(nonfinite),
-        cmocka_unit_test(extreme_values),  cmocka_unit_test(rounds_before_the_bias_when_asked),
+        cmocka_unit_test(against_float64),    cmocka_unit_test(in_place_residual),
+        cmocka_unit_test(row_bits),           cmocka_unit_test(nonfinite),
+        cmocka_unit_test(extreme_values),     cmocka_unit_test(rounds_before_the_bias_when_asked),
+        cmocka_unit_test(bits_of_the_manual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,7 +143,7 @@ one_mutant() {
     case $rc in
     0) echo "$name: noticed: $(sed -n '/beyond their bounds/{n;s/^ *//;p;q;}; /^ERROR: /{p;q;}; /runtime error/{p;q;}' "$work/log")" ;;
     1)
-        if lacks "$file"; then
+        if lacks "$unit"; then
             echo "$name: SKIP: this machine has no $instructions" && skipped=$((skipped + 1))
         else
             fail "NOT NOTICED by $test \"$case\""

@@ -2,6 +2,7 @@
  * an FMA. A sum takes the later element of a pair first, each product with one rounding; subnormal numbers count as
  * zero. */
 #include <immintrin.h>
+#include <string.h>
 
 #define V              __m512
 #define V_LANES        16
@@ -14,6 +15,22 @@
 #define MR             14
 #include "kernels/cpu/gemm/gemm_fma.h"
 #include "kernels/cpu/attention/transpose_avx512.h"
+
+static inline __attribute__((always_inline)) __m512 add_pairs(__m512 sum, const __m512i pairs[16], const void *a,
+                                                              int64_t at, int64_t n) {
+    const int32_t *x = (const int32_t *)a + at / 2;
+    LK_UNROLL16 for (int64_t j = 0; j < 16; j++) if (2 * j < n) sum =
+        _mm512_dpbf16_ps(sum, (__m512bh)_mm512_set1_epi32(x[j]), (__m512bh)pairs[j]);
+    return sum;
+}
+#define ADD_PAIRS add_pairs
+#include "kernels/cpu/gemm/gemm_row_avx512.h"
+
+static void pack_row(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
+    (void)dtype, (void)ld, (void)rows;
+    memcpy(panel, src, (size_t)k * sizeof(uint16_t));
+    if (k % 2) ((uint16_t *)panel)[k] = 0;
+}
 
 /* Rows into a panel [k / 2][width] of pairs, 16 x 16 pairs at a time through registers; K is filled up with zero. */
 static inline __attribute__((always_inline)) void pack_panel(const uint16_t *src, int64_t ld, int64_t rows, int64_t k,
@@ -55,4 +72,18 @@ const struct lk_gemm_kernel lk_gemm_avx512_bf16 = {
     .pack_a = pack_a,
     .pack_b = pack_b,
     .multiply = multiply,
+};
+
+const struct lk_gemm_kernel lk_gemm_avx512_bf16_row = {
+    .mr = 1,
+    .nr = N_STANDING,
+    .kr = 2,
+    .kc = 512,
+    .mc = 1,
+    .nc = 12 * N_STANDING,
+    .a_bytes = 2,
+    .b_bytes = 2,
+    .pack_a = pack_row,
+    .pack_b = pack_standing,
+    .multiply = multiply_row,
 };

@@ -1,48 +1,34 @@
-/* f32 products with AVX-512 FMA for one row of A and for 9 to 16: streams of bf16 weights. 16 rows of weights are read
- * side by side from where they stand, widened and multiplied at once, while the lines that come next are asked for. The
- * sums are the chains of gemm_avx512.c.
+/* f32 products with AVX-512 FMA for one row of A (gemm_row_avx512.h) and for 9 to 16: streams of bf16 weights. The sums
+ * are the chains of gemm_avx512.c.
  *
- *   B panel: where 16 rows of weights stand
- *
- * One row: weights are transposed in registers.
- *   A panel: the row
- *   micro-tile: [16 columns]
  * 9 to 16 rows of A lie in the lanes of one vector, so that weights need no transposition: even and odd elements apart,
  * they are widened into a buffer in L1, a step ahead, and each is broadcast from there.
  *   A panel: [k][16 rows]
+ *   B panel: where 16 rows of weights stand
  *   micro-tile: [16 columns][16 rows] */
 #include <immintrin.h>
 
-#include "kernels/cpu/gemm/gemm_kernel.h"
 #include "kernels/cpu/attention/transpose_avx512.h"
 
-#define MR       16
-#define NR       16
-#define STEP     32  /* elements of K: a line of each row */
-#define DISTANCE 512 /* bytes: how far ahead of the products a row of weights is asked for */
-#define NEARER   384 /* the same of 9 to 16 rows of A */
+#define MR     16
+#define NR     16
+#define NEARER 384 /* bytes: how far ahead of the products of 9 to 16 rows a row of weights is asked for */
 
-struct standing {
-    const char *first;
-    int64_t stride, rows, k; /* bytes between rows; rows and elements of K that there are */
-};
-
-static void pack_b(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
-    (void)dtype;
-    *(struct standing *)panel = (struct standing){src, ld * 2, rows, k};
+/* Pairs of elements to sum, n of K (the last pair may be half). */
+static inline __attribute__((always_inline)) __m512 add_pairs(__m512 sum, const __m512i pairs[16], const void *a,
+                                                              int64_t at, int64_t n) {
+    const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
+    const float *x = (const float *)a + at;
+    LK_UNROLL16 for (int64_t j = 0; j < 16; j++) {
+        __m512 even = _mm512_castsi512_ps(_mm512_slli_epi32(pairs[j], 16));
+        __m512 odd = _mm512_castsi512_ps(_mm512_and_si512(pairs[j], upper));
+        if (2 * j < n) sum = _mm512_fmadd_ps(_mm512_set1_ps(x[2 * j]), even, sum);
+        if (2 * j + 1 < n) sum = _mm512_fmadd_ps(_mm512_set1_ps(x[2 * j + 1]), odd, sum);
+    }
+    return sum;
 }
-
-/* Missing rows are the last one: their sums are not stored. */
-static inline void rows_of(const struct standing *w, const char *row[NR]) {
-    for (int64_t r = 0; r < NR; r++) row[r] = w->first + (r < w->rows ? r : w->rows - 1) * w->stride;
-}
-
-/* Asks for the next panel's lines that are `beyond` bytes into its rows. Always inline: a compiler may take a function
- * that does nothing else for one without effect, and leave its calls out. */
-static inline __attribute__((always_inline)) void ask_for_next(const struct lk_gemm_ahead *next, int64_t beyond) {
-    if (beyond < 0 || beyond >= next->row_end - next->row) return;
-    for (int64_t r = 0; r < next->rows; r++) _mm_prefetch(next->row + r * next->stride + beyond, _MM_HINT_T0);
-}
+#define ADD_PAIRS add_pairs
+#include "kernels/cpu/gemm/gemm_row_avx512.h"
 
 /* 16 elements of K of a row of A, n of which there are. */
 static inline __m512i load_a(const void *src, enum lk_dtype dtype, int64_t at, int64_t n) {
@@ -56,44 +42,6 @@ static void pack_row(const void *src, enum lk_dtype dtype, int64_t ld, int64_t r
     for (int64_t i = 0; i < k; i += 16)
         _mm512_mask_storeu_epi32((float *)panel + i, (__mmask16)(k - i < 16 ? (1u << (k - i)) - 1 : 0xffff),
                                  load_a(src, dtype, i, k - i));
-}
-
-/* Pairs of elements to sum, n of K (the last pair may be half). */
-static inline __attribute__((always_inline)) __m512 add_pairs(__m512 sum, const __m512i pairs[16], const float *x,
-                                                              int64_t n) {
-    const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
-    LK_UNROLL16 for (int64_t j = 0; j < 16; j++) {
-        __m512 even = _mm512_castsi512_ps(_mm512_slli_epi32(pairs[j], 16));
-        __m512 odd = _mm512_castsi512_ps(_mm512_and_si512(pairs[j], upper));
-        if (2 * j < n) sum = _mm512_fmadd_ps(_mm512_set1_ps(x[2 * j]), even, sum);
-        if (2 * j + 1 < n) sum = _mm512_fmadd_ps(_mm512_set1_ps(x[2 * j + 1]), odd, sum);
-    }
-    return sum;
-}
-
-static void multiply_row(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols,
-                         int64_t k, bool first, const struct lk_gemm_ahead ahead[2]) {
-    const float *x = a;
-    __m512 sum = first ? _mm512_setzero_ps() : _mm512_load_ps(c);
-    __m512i t[NR];
-    const char *row[NR];
-    (void)rows, (void)a_stride, (void)cols;
-    rows_of(b, row);
-    int64_t i = 0;
-    for (; i + STEP <= k; i += STEP) {
-        const int64_t beyond = 2 * (i - k) + DISTANCE;
-        LK_UNROLL16 for (int r = 0; r < NR; r++) t[r] = _mm512_loadu_si512(row[r] + 2 * i);
-        if (beyond < 0) LK_UNROLL16 for (int r = 0; r < NR; r++) _mm_prefetch(row[r] + 2 * i + DISTANCE, _MM_HINT_T0);
-        ask_for_next(&ahead[1], beyond);
-        lk_transpose16(t);
-        sum = add_pairs(sum, t, x + i, STEP);
-    }
-    if (i < k) {
-        LK_UNROLL16 for (int r = 0; r < NR; r++) t[r] = _mm512_maskz_loadu_epi16((1u << (k - i)) - 1, row[r] + 2 * i);
-        lk_transpose16(t);
-        sum = add_pairs(sum, t, x + i, k - i);
-    }
-    _mm512_store_ps(c, sum);
 }
 
 /* K is filled up with -0, whose products with the 0 in B change no sum. */
@@ -168,7 +116,7 @@ const struct lk_gemm_kernel lk_gemm_avx512_row = {
     .a_bytes = 4,
     .b_bytes = 2,
     .pack_a = pack_row,
-    .pack_b = pack_b,
+    .pack_b = pack_standing,
     .multiply = multiply_row,
 };
 
@@ -182,7 +130,7 @@ const struct lk_gemm_kernel lk_gemm_avx512_rows = {
     .a_bytes = 4,
     .b_bytes = 2,
     .pack_a = pack_rows,
-    .pack_b = pack_b,
+    .pack_b = pack_standing,
     .multiply = multiply_rows,
     .unpack = unpack,
 };

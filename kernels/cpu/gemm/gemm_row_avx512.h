@@ -1,0 +1,69 @@
+/* One row of A with a stream of bf16 weights, written once for FMA and for dot products of pairs: 16 rows of weights
+ * are read side by side from where they stand, transposed in registers and multiplied at once, while the lines that
+ * come next are asked for. The including file defines ADD_PAIRS(sum, pairs, a, at, n): adds to 16 sums the products of
+ * n elements of K, the first of them element `at` of the packed row a, whose pairs of weights are pairs[0..15] (the
+ * last may be half).
+ *
+ *   B panel: where 16 rows of weights stand
+ *   A panel: the row
+ *   micro-tile: [16 columns] */
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/cpu/gemm/gemm_kernel.h"
+#include "kernels/cpu/attention/transpose_avx512.h"
+
+#define N_STANDING 16
+#define STEP       32  /* elements of K: a line of each row */
+#define DISTANCE   512 /* bytes: how far ahead of the products a row of weights is asked for */
+
+struct standing {
+    const char *first;
+    int64_t stride, rows, k; /* bytes between rows; rows and elements of K that there are */
+};
+
+static void pack_standing(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
+    (void)dtype;
+    *(struct standing *)panel = (struct standing){src, ld * 2, rows, k};
+}
+
+/* Missing rows are the last one: their sums are not stored. */
+static inline void rows_of(const struct standing *w, const char *row[N_STANDING]) {
+    for (int64_t r = 0; r < N_STANDING; r++) row[r] = w->first + (r < w->rows ? r : w->rows - 1) * w->stride;
+}
+
+/* Asks for the next panel's lines that are `beyond` bytes into its rows. Always inline: a compiler may take a function
+ * that does nothing else for one without effect, and leave its calls out. */
+static inline __attribute__((always_inline)) void ask_for_next(const struct lk_gemm_ahead *next, int64_t beyond) {
+    if (beyond < 0 || beyond >= next->row_end - next->row) return;
+    for (int64_t r = 0; r < next->rows; r++) _mm_prefetch(next->row + r * next->stride + beyond, _MM_HINT_T0);
+}
+
+static void multiply_row(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols,
+                         int64_t padded_k, bool first, const struct lk_gemm_ahead ahead[2]) {
+    const struct standing *w = b;
+    const int64_t k = w->k;
+    __m512 sum = first ? _mm512_setzero_ps() : _mm512_load_ps(c);
+    __m512i t[N_STANDING];
+    const char *row[N_STANDING];
+    (void)rows, (void)a_stride, (void)cols, (void)padded_k;
+    rows_of(w, row);
+    int64_t i = 0;
+    for (; i + STEP <= k; i += STEP) {
+        const int64_t beyond = 2 * (i - k) + DISTANCE;
+        LK_UNROLL16 for (int r = 0; r < N_STANDING; r++) t[r] = _mm512_loadu_si512(row[r] + 2 * i);
+        if (beyond < 0)
+            LK_UNROLL16 for (int r = 0; r < N_STANDING; r++) _mm_prefetch(row[r] + 2 * i + DISTANCE, _MM_HINT_T0);
+        ask_for_next(&ahead[1], beyond);
+        lk_transpose16(t);
+        sum = ADD_PAIRS(sum, t, a, i, STEP);
+    }
+    if (i < k) {
+        const __mmask32 valid = (1u << (k - i)) - 1;
+        LK_UNROLL16 for (int r = 0; r < N_STANDING; r++) t[r] = _mm512_maskz_loadu_epi16(valid, row[r] + 2 * i);
+        lk_transpose16(t);
+        sum = ADD_PAIRS(sum, t, a, i, k - i);
+    }
+    _mm512_store_ps(c, sum);
+}

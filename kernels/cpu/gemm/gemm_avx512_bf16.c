@@ -18,9 +18,13 @@
 
 static inline __attribute__((always_inline)) __m512 add_pairs(__m512 sum, const __m512i pairs[16], const void *a,
                                                               int64_t at, int64_t n) {
-    const int32_t *x = (const int32_t *)a + at / 2;
-    LK_UNROLL16 for (int64_t j = 0; j < 16; j++) if (2 * j < n) sum =
-        _mm512_dpbf16_ps(sum, (__m512bh)_mm512_set1_epi32(x[j]), (__m512bh)pairs[j]);
+    const uint16_t *x = (const uint16_t *)a + at;
+    LK_UNROLL16 for (int64_t j = 0; j < 16; j++) {
+        int32_t pair;
+        if (2 * j >= n) break;
+        memcpy(&pair, x + 2 * j, sizeof pair);
+        sum = _mm512_dpbf16_ps(sum, (__m512bh)_mm512_set1_epi32(pair), (__m512bh)pairs[j]);
+    }
     return sum;
 }
 #define ADD_PAIRS add_pairs

@@ -70,9 +70,10 @@ static inline __attribute__((always_inline)) void pack_panel(const void *src, en
                                                              int64_t rows, int64_t k, const int64_t width,
                                                              float *panel) {
     const int64_t size = dtype == LK_F32 ? 4 : 2;
-    LK_UNROLL16 for (int64_t first = 0; first < width; first += 16)
-        pack_lanes(first < rows ? (const char *)src + first * ld * size : src, dtype, ld, rows - first, k, width,
-                   width - first < 16 ? width - first : 16, panel + first);
+    pack_lanes(src, dtype, ld, rows, k, width, width < 16 ? width : 16, panel);
+    if (width > 16) /* at most 32 */
+        pack_lanes(rows > 16 ? (const char *)src + 16 * ld * size : src, dtype, ld, rows - 16, k, width, width - 16,
+                   panel + 16);
 }
 
 static void pack_a(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {

@@ -27,12 +27,12 @@ static const struct lk_gemm_kernel *choose_kernel(const struct lk_gemm *g) {
 #if defined(__x86_64__)
     enum lk_isa isa = lk_cpu_isa();
     if (isa >= LK_ISA_AMX && g->b.dtype == LK_BF16) return g->a.dtype == LK_BF16 ? &lk_gemm_amx : &lk_gemm_amx_split;
-    if (isa >= LK_ISA_AVX512_BF16 && g->a.dtype == LK_BF16)
-        return g->m == 1 && !g->a.row ? &lk_gemm_avx512_bf16_row : &lk_gemm_avx512_bf16;
+    const bool pairs = isa >= LK_ISA_AVX512_BF16 && g->a.dtype == LK_BF16;
     if (isa >= LK_ISA_AVX512 && g->b.dtype == LK_BF16 && !g->a.row) { /* steps of text generation */
-        if (g->m == 1) return &lk_gemm_avx512_row;
-        if (g->m > 8 && g->m <= 16) return &lk_gemm_avx512_rows;
+        if (g->m == 1) return pairs ? &lk_gemm_avx512_bf16_row : &lk_gemm_avx512_row;
+        if (g->m > 8 && g->m <= 16) return pairs ? &lk_gemm_avx512_bf16_rows : &lk_gemm_avx512_rows;
     }
+    if (pairs) return &lk_gemm_avx512_bf16;
     if (isa >= LK_ISA_AVX512) return &lk_gemm_avx512;
     if (isa >= LK_ISA_AVX2) return &lk_gemm_avx2;
 #endif

@@ -64,6 +64,43 @@ static void pack_b(const void *src, enum lk_dtype dtype, int64_t ld, int64_t row
     pack_panel(src, ld, rows, k, NR, panel);
 }
 
+/* 9 to 16 rows of A lie in the lanes of one vector, and each pair of weights is broadcast from where it stands. */
+static void pack_rows(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
+    (void)dtype;
+    pack_panel(src, ld, rows, k, 16, panel);
+}
+
+/* n elements of K, at most two. */
+static inline __attribute__((always_inline)) void multiply_add(__m512 sum[16], const float *x, const char *row[16],
+                                                               int64_t at, size_t n) {
+    const __m512bh rows = (__m512bh)_mm512_load_ps(x);
+    LK_UNROLL16 for (int j = 0; j < 16; j++) {
+        int32_t pair = 0;
+        memcpy(&pair, row[j] + 2 * at, n * sizeof(uint16_t));
+        sum[j] = _mm512_dpbf16_ps(sum[j], rows, (__m512bh)_mm512_set1_epi32(pair));
+    }
+}
+
+static void multiply_rows(const void *a, const void *b, float *c, int64_t rows, int64_t a_stride, int64_t cols,
+                          int64_t padded_k, bool first, const struct lk_gemm_ahead ahead[2]) {
+    const int64_t k = ((const struct standing *)b)->k;
+    const float *x = a;
+    __m512 sum[16];
+    const char *row[16];
+    (void)rows, (void)a_stride, (void)cols, (void)padded_k;
+    rows_of(b, row);
+    LK_UNROLL16 for (int j = 0; j < 16; j++) sum[j] = first ? _mm512_setzero_ps() : _mm512_load_ps(c + j * 16);
+    for (int64_t i = 0; i < k; i += STEP) {
+        const int64_t beyond = 2 * (i - k) + DISTANCE, to = k - i < STEP ? k : i + STEP;
+        if (beyond < 0) LK_UNROLL16 for (int r = 0; r < 16; r++) _mm_prefetch(row[r] + 2 * i + DISTANCE, _MM_HINT_T0);
+        ask_for_next(&ahead[1], beyond);
+        int64_t at = i;
+        for (; at + 2 <= to; at += 2, x += 16) multiply_add(sum, x, row, at, 2);
+        if (at < to) multiply_add(sum, x, row, at, 1);
+    }
+    LK_UNROLL16 for (int j = 0; j < 16; j++) _mm512_store_ps(c + j * 16, sum[j]);
+}
+
 const struct lk_gemm_kernel lk_gemm_avx512_bf16 = {
     .mr = MR,
     .nr = NR,
@@ -90,4 +127,19 @@ const struct lk_gemm_kernel lk_gemm_avx512_bf16_row = {
     .pack_a = pack_row,
     .pack_b = pack_standing,
     .multiply = multiply_row,
+};
+
+const struct lk_gemm_kernel lk_gemm_avx512_bf16_rows = {
+    .mr = 16,
+    .nr = N_STANDING,
+    .kr = 2,
+    .kc = 2048,
+    .mc = 16,
+    .nc = 12 * N_STANDING,
+    .a_bytes = 2,
+    .b_bytes = 2,
+    .pack_a = pack_rows,
+    .pack_b = pack_standing,
+    .multiply = multiply_rows,
+    .unpack = unpack_rows,
 };

@@ -58,10 +58,9 @@ struct lk_gemm_kernel {
 };
 
 extern const struct lk_gemm_kernel lk_gemm_portable, lk_gemm_avx2, lk_gemm_avx512;
-extern const struct lk_gemm_kernel lk_gemm_avx512_row;      /* one row of A, bf16 B that is not whole: the bits of
-                                                               lk_gemm_avx512 */
-extern const struct lk_gemm_kernel lk_gemm_avx512_rows;     /* 9 to 16 rows: the same */
-extern const struct lk_gemm_kernel lk_gemm_avx512_bf16;     /* bf16 A, bf16 B */
-extern const struct lk_gemm_kernel lk_gemm_avx512_bf16_row; /* one row of A, B not whole: the same */
-extern const struct lk_gemm_kernel lk_gemm_amx;             /* bf16 A, bf16 B */
-extern const struct lk_gemm_kernel lk_gemm_amx_split;       /* f32 A as three bf16 parts, bf16 B */
+extern const struct lk_gemm_kernel lk_gemm_avx512_bf16; /* bf16 A, bf16 B */
+/* One row of A, 9 to 16 rows; bf16 B that is not whole: the bits of lk_gemm_avx512 and of lk_gemm_avx512_bf16. */
+extern const struct lk_gemm_kernel lk_gemm_avx512_row, lk_gemm_avx512_rows;
+extern const struct lk_gemm_kernel lk_gemm_avx512_bf16_row, lk_gemm_avx512_bf16_rows;
+extern const struct lk_gemm_kernel lk_gemm_amx;       /* bf16 A, bf16 B */
+extern const struct lk_gemm_kernel lk_gemm_amx_split; /* f32 A as three bf16 parts, bf16 B */

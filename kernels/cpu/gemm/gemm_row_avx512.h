@@ -67,3 +67,11 @@ static void multiply_row(const void *a, const void *b, float *c, int64_t rows, i
     }
     _mm512_store_ps(c, sum);
 }
+
+/* A micro-tile of 9 to 16 rows, [16 columns][16 rows]. */
+static void unpack_rows(const float *tile, float *out) {
+    __m512i t[16];
+    LK_UNROLL16 for (int j = 0; j < 16; j++) t[j] = _mm512_load_si512(tile + j * 16);
+    lk_transpose16(t);
+    LK_UNROLL16 for (int r = 0; r < 16; r++) _mm512_store_si512(out + r * 16, t[r]);
+}

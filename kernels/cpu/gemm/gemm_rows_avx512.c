@@ -99,13 +99,6 @@ static void multiply_rows(const void *a, const void *b, float *c, int64_t rows, 
     LK_UNROLL16 for (int j = 0; j < NR; j++) _mm512_store_ps(c + j * MR, sum[j]);
 }
 
-static void unpack(const float *tile, float *out) {
-    __m512i t[NR];
-    LK_UNROLL16 for (int j = 0; j < NR; j++) t[j] = _mm512_load_si512(tile + j * MR);
-    lk_transpose16(t);
-    LK_UNROLL16 for (int r = 0; r < MR; r++) _mm512_store_si512(out + r * NR, t[r]);
-}
-
 const struct lk_gemm_kernel lk_gemm_avx512_row = {
     .mr = 1,
     .nr = NR,
@@ -132,5 +125,5 @@ const struct lk_gemm_kernel lk_gemm_avx512_rows = {
     .pack_a = pack_rows,
     .pack_b = pack_standing,
     .multiply = multiply_rows,
-    .unpack = unpack,
+    .unpack = unpack_rows,
 };

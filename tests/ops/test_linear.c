@@ -231,7 +231,7 @@ static void row_bits(void **state) {
         rows_of_pair(LK_BF16, LK_BF16, 67, 1111);
         rows_of_pair(LK_F32, LK_BF16, 530, 77);
         rows_of_pair(LK_BF16, LK_BF16, 530, 77);
-        rows_of_pair(LK_BF16, LK_BF16, 9, 6200);  /* more than one long K block */
+        rows_of_pair(LK_BF16, LK_BF16, 9, 17000); /* more than one long K block */
         rows_of_pair(LK_F32, LK_BF16, 50, 17000); /* few rows that do not stay in L2: several panels a block */
     }
 }

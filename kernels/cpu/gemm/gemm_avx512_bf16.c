@@ -28,6 +28,7 @@ static inline __attribute__((always_inline)) __m512 add_pairs(__m512 sum, const 
     return sum;
 }
 #define ADD_PAIRS add_pairs
+#define DISTANCE  768
 #include "kernels/cpu/gemm/gemm_row_avx512.h"
 
 static void pack_row(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
@@ -119,7 +120,7 @@ const struct lk_gemm_kernel lk_gemm_avx512_bf16_row = {
     .mr = 1,
     .nr = N_STANDING,
     .kr = 2,
-    .kc = 512,
+    .kc = 8192,
     .mc = 1,
     .nc = 12 * N_STANDING,
     .a_bytes = 2,
@@ -133,7 +134,7 @@ const struct lk_gemm_kernel lk_gemm_avx512_bf16_rows = {
     .mr = 16,
     .nr = N_STANDING,
     .kr = 2,
-    .kc = 2048,
+    .kc = 4096,
     .mc = 16,
     .nc = 12 * N_STANDING,
     .a_bytes = 2,

@@ -1,8 +1,8 @@
 /* One row of A with a stream of bf16 weights, written once for FMA and for dot products of pairs: 16 rows of weights
  * are read side by side from where they stand, transposed in registers and multiplied at once, while the lines that
- * come next are asked for. The including file defines ADD_PAIRS(sum, pairs, a, at, n): adds to 16 sums the products of
- * n elements of K, the first of them element `at` of the packed row a, whose pairs of weights are pairs[0..15] (the
- * last may be half).
+ * come next are asked for. The including file defines ADD_PAIRS(sum, pairs, a, at, n)   adds to 16 sums the products of
+ * n elements of K, the first of them element `at` of the packed row a; pairs[0..15] are their weights (the last may be
+ * half a pair) DISTANCE                          bytes: how far ahead of the products a row of weights is asked for
  *
  *   B panel: where 16 rows of weights stand
  *   A panel: the row
@@ -15,8 +15,7 @@
 #include "kernels/cpu/attention/transpose_avx512.h"
 
 #define N_STANDING 16
-#define STEP       32  /* elements of K: a line of each row */
-#define DISTANCE   512 /* bytes: how far ahead of the products a row of weights is asked for */
+#define STEP       32 /* elements of K: a line of each row */
 
 struct standing {
     const char *first;

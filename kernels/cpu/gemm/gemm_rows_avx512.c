@@ -28,6 +28,7 @@ static inline __attribute__((always_inline)) __m512 add_pairs(__m512 sum, const 
     return sum;
 }
 #define ADD_PAIRS add_pairs
+#define DISTANCE  512
 #include "kernels/cpu/gemm/gemm_row_avx512.h"
 
 /* 16 elements of K of a row of A, n of which there are. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,14 +39,13 @@ static inline bool bench_peer_start(struct bench_peer *peer, const char *command
     int n = 4;
     snprintf(script, sizeof script, "exec %s \"$@\"", command);
     while (n < 31 && *args) argv[n++] = *args++;
-    if (pipe(in)) return false;
-    if (pipe(out)) return false;
+    if (pipe2(in, O_CLOEXEC)) return false; /* a later peer must not hold this one's ends open */
+    if (pipe2(out, O_CLOEXEC)) return false;
     peer->pid = fork();
     if (peer->pid < 0) return false;
     if (peer->pid == 0) {
         dup2(in[0], 0);
         dup2(out[1], 1);
-        for (int i = 0; i < 2; i++) close(in[i]), close(out[i]);
         execvp(argv[0], argv);
         _exit(127);
     }

@@ -3,12 +3,12 @@
  * "ok". */
 #pragma once
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

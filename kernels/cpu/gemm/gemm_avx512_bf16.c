@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) __m512 add_pairs(__m512 sum, const 
 }
 #define ADD_PAIRS add_pairs
 #define DISTANCE  768
-#include "kernels/cpu/gemm/gemm_row_avx512.h"
+#include "kernels/cpu/gemm/gemm_rows_avx512.h"
 
 static void pack_row(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
     (void)dtype, (void)ld, (void)rows;
@@ -65,7 +65,8 @@ static void pack_b(const void *src, enum lk_dtype dtype, int64_t ld, int64_t row
     pack_panel(src, ld, rows, k, NR, panel);
 }
 
-/* 9 to 16 rows of A lie in the lanes of one vector, and each pair of weights is broadcast from where it stands. */
+/* 9 to 16 rows of A lie in the lanes of one vector, and each pair of weights is broadcast from where it stands.
+ * A panel: [k / 2][16 rows] of pairs. */
 static void pack_rows(const void *src, enum lk_dtype dtype, int64_t ld, int64_t rows, int64_t k, void *panel) {
     (void)dtype;
     pack_panel(src, ld, rows, k, 16, panel);

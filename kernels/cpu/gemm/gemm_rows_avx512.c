@@ -1,11 +1,9 @@
-/* f32 products with AVX-512 FMA for one row of A (gemm_row_avx512.h) and for 9 to 16: streams of bf16 weights. The sums
- * are the chains of gemm_avx512.c.
+/* f32 products with AVX-512 FMA for one row of A and for 9 to 16 (gemm_rows_avx512.h). The sums are the chains of
+ * gemm_avx512.c.
  *
  * 9 to 16 rows of A lie in the lanes of one vector, so that weights need no transposition: even and odd elements apart,
  * they are widened into a buffer in L1, a step ahead, and each is broadcast from there.
- *   A panel: [k][16 rows]
- *   B panel: where 16 rows of weights stand
- *   micro-tile: [16 columns][16 rows] */
+ *   A panel: [k][16 rows] */
 #include <immintrin.h>
 
 #include "kernels/cpu/attention/transpose_avx512.h"
@@ -14,7 +12,6 @@
 #define NR     16
 #define NEARER 384 /* bytes: how far ahead of the products of 9 to 16 rows a row of weights is asked for */
 
-/* Pairs of elements to sum, n of K (the last pair may be half). */
 static inline __attribute__((always_inline)) __m512 add_pairs(__m512 sum, const __m512i pairs[16], const void *a,
                                                               int64_t at, int64_t n) {
     const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
@@ -29,7 +26,7 @@ static inline __attribute__((always_inline)) __m512 add_pairs(__m512 sum, const 
 }
 #define ADD_PAIRS add_pairs
 #define DISTANCE  512
-#include "kernels/cpu/gemm/gemm_row_avx512.h"
+#include "kernels/cpu/gemm/gemm_rows_avx512.h"
 
 /* 16 elements of K of a row of A, n of which there are. */
 static inline __m512i load_a(const void *src, enum lk_dtype dtype, int64_t at, int64_t n) {

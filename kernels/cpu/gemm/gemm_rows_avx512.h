@@ -1,12 +1,14 @@
-/* One row of A with a stream of bf16 weights, written once for FMA and for dot products of pairs: 16 rows of weights
- * are read side by side from where they stand, transposed in registers and multiplied at once, while the lines that
- * come next are asked for. The including file defines ADD_PAIRS(sum, pairs, a, at, n)   adds to 16 sums the products of
- * n elements of K, the first of them element `at` of the packed row a; pairs[0..15] are their weights (the last may be
- * half a pair) DISTANCE                          bytes: how far ahead of the products a row of weights is asked for
+/* What one row of A and 9 to 16 rows have in common, by FMA (gemm_rows_avx512.c) and by dot products of pairs
+ * (gemm_avx512_bf16.c): bf16 weights are not packed; 16 rows of them are read side by side from where they stand, while
+ * the lines that come next are asked for. For one row they are transposed in registers and multiplied at once.
+ *
+ * The including file defines ADD_PAIRS(sum, pairs, a, at, n), which adds to 16 sums the products of n elements of K:
+ * the first is element `at` of the packed row a, and pairs[0..15] are the weights (the last may be half a pair). It
+ * defines DISTANCE too: how many bytes ahead of the products of one row a row of weights is asked for.
  *
  *   B panel: where 16 rows of weights stand
- *   A panel: the row
- *   micro-tile: [16 columns] */
+ *   A panel of one row: the row
+ *   micro-tile of one row: [16 columns], of 9 to 16: [16 columns][16 rows] */
 #pragma once
 
 #include <immintrin.h>
@@ -67,7 +69,6 @@ static void multiply_row(const void *a, const void *b, float *c, int64_t rows, i
     _mm512_store_ps(c, sum);
 }
 
-/* A micro-tile of 9 to 16 rows, [16 columns][16 rows]. */
 static void unpack_rows(const float *tile, float *out) {
     __m512i t[16];
     LK_UNROLL16 for (int j = 0; j < 16; j++) t[j] = _mm512_load_si512(tile + j * 16);

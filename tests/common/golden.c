@@ -254,6 +254,7 @@ static void judge_roundings(struct golden_check *check, const char *name, double
 }
 
 double golden_image_share = 0.001;
+static size_t n_pixels, n_pixels_different; /* of all f32 pictures */
 
 /* Bytes: an f32 error as small as the bound allows takes some values over the edge of a rounding. */
 static void check_image_f32(struct golden_check *check, const char *name, const float *ours, const float *expected,
@@ -270,7 +271,9 @@ static void check_image_f32(struct golden_check *check, const char *name, const 
         n_different += different;
     }
     check->n_compared++;
-    const double allowed = fmax(1, golden_image_share * (double)(n / 3)); /* also in a picture of a few hundred */
+    n_pixels += n / 3;
+    n_pixels_different += n_different;
+    const double allowed = fmax(1, golden_image_share * (double)(n / 3)); /* one in a picture of a few hundred */
     if (most > 1 || (double)n_different > allowed)
         add_failure(check, "  %s: %zu of %zu pixels differ, by %g levels at most; allowed: %g, by 1 level\n", name,
                     n_different, n / 3, (double)most, floor(allowed));
@@ -398,6 +401,9 @@ void golden_check_pooled(void) {
     printf("bf16, %d comparisons: our error is %.4f times the reference's own (geometric mean)\n", n, mean);
     if (mean > GOLDEN_BF16_ALL)
         fail_msg("bf16, all cases: beyond their bounds: mean of all %.4f, allowed %.2f", mean, GOLDEN_BF16_ALL);
+    printf("f32, all pictures: %zu of %zu pixels differ\n", n_pixels_different, n_pixels);
+    if ((double)n_pixels_different > golden_image_share * (double)n_pixels)
+        fail_msg("f32, all pictures: beyond their bounds: allowed %g %% of the pixels", 100 * golden_image_share);
 }
 
 static void print_column(double error) {

@@ -18,7 +18,8 @@ extern double golden_image_share; /* 0.001 */
  * luck; by that, the reference's own errors differ by 5 % between its instruction levels, and our ratios reach 1.04. On
  * a GPU, against the reference's runs with a GPU's order of attention: 1.009, and 1.00 in the mean. That is luck as
  * well: ours with products off by 2e-6 are spread as the reference's are. In step1x rich/quotes one run in ten drifts
- * far, so that its largest error is of 100 runs; against 25, four of ten such runs of ours were beyond the bound. */
+ * far, in plain/region_part with its 28 steps one in a hundred, so that their largest errors are of 100 runs; against
+ * 25, four of ten such runs of ours were beyond the bound in quotes. */
 #define GOLDEN_BF16_SINGLE 1.05
 #define GOLDEN_BF16_ALL    1.02
 /* Distance to the reference's bf16 run, as a multiple of that run's error; observed: 0.002, on a GPU 0.048; and 1.15

@@ -159,7 +159,7 @@ def make_case(folder, case, images):
     plain, _, edited_f32 = run(folder, case, torch.float32, images, drawn)
     assert torch.equal(edited, edited_f32)
     others = []
-    for seed in range(N_DITHERED):
+    for seed in range(case["n_dithered"]):
         with dithered(seed):
             others.append(run(folder, case, torch.bfloat16, images)[0])
     print("edited:", edited.shape[1])
@@ -184,6 +184,8 @@ def main():
         sys.exit("no seed has a threshold on whose sides all runs agree")
     few = ("double", "single", "token_embeds", "prompt_embeds", "hidden", "text_positions", "moments", "features", "pixels")
     for name, chosen in dict(part=threshold, all=1.5, none=-1.5).items():
+        # One run in a hundred of region_part drifts further than the others: 28 steps.
+        case.update(n_dithered=99 if name == "part" else N_DITHERED)
         case.update(threshold=chosen, without=few if name == "part" else (*few, "step.0.", "step.7", "step.8", "step.20", "decoded"))
         tensors, latent_size = make_case(folder, case, images)
         given = dict(metadata(CONFIG, case, latent_size, versions), accel="region", region_threshold=chosen)

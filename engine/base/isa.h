@@ -19,3 +19,5 @@ enum lk_code lk_cpu_isa_check(void);
 const char *lk_cpu_isa_name(enum lk_isa isa);
 /* For tests: changes the level from now on; a level the machine lacks is lowered. Returns the level in force. */
 enum lk_isa lk_cpu_isa_set(enum lk_isa isa);
+/* For tests that make up for missing instructions: levels up to `most` can be set from now on. */
+void lk_cpu_isa_pretend(enum lk_isa most);

@@ -12,6 +12,10 @@
 #include <cmocka.h>
 
 #include "engine/base/status.h"
+#include "tests/common/tiles.h"
+
+/* Kernels with AMX tiles can be run everywhere. */
+#define _cmocka_run_group_tests(...) (test_tiles_begin(), _cmocka_run_group_tests(__VA_ARGS__))
 
 /* With TEST_ONLY=NAME only the test of this name runs (* and ? as in a shell). */
 #undef cmocka_run_group_tests

@@ -165,6 +165,29 @@ static void against_float64(void **state) {
     }
 }
 
+/* No tile is multiplied that holds nothing but zeros, nor twice: 16 rows of x at a time, 32 of w, 32 of K. */
+static void tiles_of_a_product(void **state) {
+    (void)state;
+    static const int64_t shapes[][3] = {{1, 32, 32}, {16, 40, 64}, {17, 64, 300}, {50, 96, 1000}, {800, 70, 513}};
+    struct test_tiles before, after;
+    const enum lk_isa most = lk_cpu_isa();
+    if (lk_cpu_isa_set(LK_ISA_AMX) == LK_ISA_AMX && test_tiles_counted(&before))
+        for (int i = 0; i < 10; i++) {
+            const int64_t *shape = shapes[i / 2], parts = i % 2 ? 3 : 1; /* an f32 is three bf16 */
+            struct layer l = {.m = shape[0], .n = shape[1], .k = shape[2], .w_dtype = LK_BF16};
+            l.dtype = i % 2 ? LK_F32 : LK_BF16;
+            uint64_t seed = 4;
+            make(&l, &seed, 1);
+            test_tiles_counted(&before);
+            run(&l, 2);
+            test_tiles_counted(&after);
+            const int64_t rows = (l.m + 15) / 16, columns = (l.n + 31) / 32 * 2, steps = (l.k + 31) / 32;
+            assert_int_equal(after.products - before.products, rows * columns * steps * parts);
+            drop(&l);
+        }
+    lk_cpu_isa_set(most);
+}
+
 /* y may be the residual. */
 static void in_place_residual(void **state) {
     (void)state;
@@ -389,9 +412,13 @@ static void bits_of_the_manual(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(against_float64),    cmocka_unit_test(in_place_residual),
-        cmocka_unit_test(row_bits),           cmocka_unit_test(nonfinite),
-        cmocka_unit_test(extreme_values),     cmocka_unit_test(rounds_before_the_bias_when_asked),
+        cmocka_unit_test(tiles_of_a_product),
+        cmocka_unit_test(against_float64),
+        cmocka_unit_test(in_place_residual),
+        cmocka_unit_test(row_bits),
+        cmocka_unit_test(nonfinite),
+        cmocka_unit_test(extreme_values),
+        cmocka_unit_test(rounds_before_the_bias_when_asked),
         cmocka_unit_test(bits_of_the_manual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

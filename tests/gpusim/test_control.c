@@ -104,7 +104,8 @@ static void test_bad_modules(void **state) {
                {"add.s32 r, r, nowhere;", CUDA_ERROR_INVALID_PTX},
                {"bra nowhere;", CUDA_ERROR_INVALID_PTX},
                {"add.s32 r, r", CUDA_ERROR_INVALID_PTX},
-               {"mov.b64 r, 1;", CUDA_ERROR_INVALID_PTX}};
+               {"mov.b64 r, 1;", CUDA_ERROR_INVALID_PTX},
+               {".global .b32 none[];", CUDA_ERROR_INVALID_PTX}};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char text[512];

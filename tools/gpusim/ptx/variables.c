@@ -164,6 +164,7 @@ static bool value(struct ptx_parser *p, struct initialiser *init) {
 
 static bool place_global(struct ptx_parser *p, struct ptx_symbol *s, bool constant) {
     struct gpusim_module *m = p->module;
+    if (!s->bytes) return ptx_fail(p, "variable %s: expected its number of elements", s->name);
     struct gpusim_variable *grown = realloc(m->variables, (m->n_variables + 1) * sizeof *grown);
     if (!grown) return ptx_fail(p, "out of memory");
     m->variables = grown;

@@ -171,20 +171,24 @@ static void tiles_of_a_product(void **state) {
     static const int64_t shapes[][3] = {{1, 32, 32}, {16, 40, 64}, {17, 64, 300}, {50, 96, 1000}, {800, 70, 513}};
     struct test_tiles before, after;
     const enum lk_isa most = lk_cpu_isa();
-    if (lk_cpu_isa_set(LK_ISA_AMX) == LK_ISA_AMX && test_tiles_counted(&before))
-        for (int i = 0; i < 10; i++) {
-            const int64_t *shape = shapes[i / 2], parts = i % 2 ? 3 : 1; /* an f32 is three bf16 */
-            struct layer l = {.m = shape[0], .n = shape[1], .k = shape[2], .w_dtype = LK_BF16};
-            l.dtype = i % 2 ? LK_F32 : LK_BF16;
-            uint64_t seed = 4;
-            make(&l, &seed, 1);
-            test_tiles_counted(&before);
-            run(&l, 2);
-            test_tiles_counted(&after);
-            const int64_t rows = (l.m + 15) / 16, columns = (l.n + 31) / 32 * 2, steps = (l.k + 31) / 32;
-            assert_int_equal(after.products - before.products, rows * columns * steps * parts);
-            drop(&l);
-        }
+    if (lk_cpu_isa_set(LK_ISA_AMX) != LK_ISA_AMX || !test_tiles_counted(&before)) {
+        lk_cpu_isa_set(most);
+        printf("SKIP: tile instructions: nobody counts the machine's own, and without AVX512_BF16 none can run\n");
+        skip();
+    }
+    for (int i = 0; i < 10; i++) {
+        const int64_t *shape = shapes[i / 2], parts = i % 2 ? 3 : 1; /* an f32 is three bf16 */
+        struct layer l = {.m = shape[0], .n = shape[1], .k = shape[2], .w_dtype = LK_BF16};
+        l.dtype = i % 2 ? LK_F32 : LK_BF16;
+        uint64_t seed = 4;
+        make(&l, &seed, 1);
+        test_tiles_counted(&before);
+        run(&l, 2);
+        test_tiles_counted(&after);
+        const int64_t rows = (l.m + 15) / 16, columns = (l.n + 31) / 32 * 2, steps = (l.k + 31) / 32;
+        assert_int_equal(after.products - before.products, rows * columns * steps * parts);
+        drop(&l);
+    }
     lk_cpu_isa_set(most);
 }
 

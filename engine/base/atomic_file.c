@@ -52,7 +52,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
-static void remove_tree(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+/* One folder is open at a time: there may be no more descriptors, which is why it is removed. */
+static void remove_tree(const char *path) { nftw(path, remove_one, 1, FTW_DEPTH | FTW_PHYS); }
 
 /* Removes what processes of this user and host that have ended without a word left in the folder. */
 static void sweep(const struct lk_atomic_file *file) {

@@ -41,6 +41,6 @@ done
 cmp first.manifest second.manifest
 diff -r first/run/results second/run/results
 diff -r first/report second/report
-for section in summary edits disparity mitigation roles human tests robustness examples design; do
+for section in summary edits disparity human tests robustness examples design left-out; do
     grep -q "id=\"section-$section\"" first/report/report.html || { echo "no section $section"; exit 1; }
 done

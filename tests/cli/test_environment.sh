@@ -84,7 +84,6 @@ exec <&- >&- 2>&-; "$@"
 "$@" >/dev/full
 ulimit -v 250000; "$@"
 ulimit -v 60000; "$@"
-ulimit -n 4; "$@"
 ulimit -n 5; "$@"
 ulimit -n 12; "$@"
 ulimit -f 8; "$@"

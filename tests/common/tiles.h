@@ -6,15 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Instructions met since the start, of all threads. */
-struct test_tiles {
-    uint64_t products, loads, stores, zeros;
-};
-
 /* From now on the level amx can be set, and LIKENESS_CPU_ISA=amx asks for it; the level in force stays what it is
  * otherwise. Nothing happens where the machine has tiles, nor where it lacks AVX512_BF16. True if the level can be set.
  */
 bool test_tiles_begin(void);
 
-/* False where the machine has tiles of its own, which nobody counts. */
-bool test_tiles_counted(struct test_tiles *out);
+/* Products of two tiles since the start, of all threads. -1 where nobody counts: the machine has tiles of its own, or
+ * none can run. */
+int64_t test_tiles_multiplied(void);

@@ -131,7 +131,17 @@ enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, ch
     out[0] = 0;
     if (!pipeline->has_weights)
         return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to identify");
-    return lk_components_identity(pipeline->family->checkpoints(pipeline), 3, out);
+    return lk_components_identity(pipeline->family->checkpoints(pipeline), 3, lk_checkpoint_identity, out);
+}
+
+enum lk_code lk_pipeline_weights_check(const struct lk_pipeline *pipeline, const char *expected) {
+    char got[65], of_cache[65];
+    LK_TRY(lk_pipeline_weights_identity(pipeline, got));
+    if (!strcmp(got, expected)) return LK_OK;
+    LK_TRY(
+        lk_components_identity(pipeline->family->checkpoints(pipeline), 3, lk_checkpoint_identity_of_cache, of_cache));
+    if (!strcmp(of_cache, expected)) return LK_OK;
+    return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", pipeline->folder, expected, got);
 }
 
 void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipeline) {

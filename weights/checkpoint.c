@@ -237,24 +237,6 @@ enum lk_code lk_checkpoint_check(const struct lk_checkpoint *cp) {
 
 #define SAMPLE_BYTES 512
 
-/* Text to hash: "file BYTES BLOB" per shard, "NAME\n DTYPE SHAPE SAMPLE" per tensor. */
-static enum lk_code list_shard(const struct lk_checkpoint *cp, size_t i, struct lk_text *text) {
-    char *real;
-    enum lk_code rc = lk_real_path(cp->shards[i].file->path, cp->shards[i].file->path, &real);
-    if (rc) return rc;
-    const char *slash = strrchr(real, '/'), *blob = "";
-    char *folder = NULL;
-    if (!(rc = lk_real_path(cp->folder, cp->folder, &folder))) {
-        size_t repository = lk_hf_repository(folder);
-        if (repository && !strncmp(real, folder, repository) && !strncmp(real + repository, "/blobs/", 7))
-            blob = slash + 1;
-        lk_text_add(text, "file %llu %s\n", (unsigned long long)cp->shards[i].file_bytes, blob);
-    }
-    lk_free(folder);
-    lk_free(real);
-    return rc;
-}
-
 /* The digest of a tensor's first and last bytes, as hex. */
 static void sample(const struct lk_tensor *t, char hex[65]) {
     unsigned char bytes[2 * SAMPLE_BYTES];
@@ -266,13 +248,16 @@ static void sample(const struct lk_tensor *t, char hex[65]) {
     lk_sha256(bytes, 2 * head, hex);
 }
 
-enum lk_code lk_checkpoint_identity(const struct lk_checkpoint *cp, char out[65]) {
+static enum lk_code identify(const struct lk_checkpoint *cp, bool with_blobs, char out[65]) {
     struct lk_text text = {0};
+    char digest[65] = "", shape[96];
     enum lk_code rc = LK_OK;
     out[0] = 0;
-    for (size_t i = 0; !rc && i < cp->n_shards; i++) rc = list_shard(cp, i, &text);
-    for (size_t i = 0; !rc && i < cp->n_tensors; i++) {
-        char shape[96], digest[65];
+    for (size_t i = 0; i < cp->n_shards && !rc; i++) {
+        if (with_blobs) rc = lk_model_digest(cp->folder, cp->shard_names[i], digest);
+        lk_text_add(&text, "file %llu %s\n", (unsigned long long)cp->shards[i].file_bytes, digest);
+    }
+    for (size_t i = 0; i < cp->n_tensors && !rc; i++) {
         lk_tensor_describe(&cp->tensors[i].tensor->tensor, shape);
         sample(&cp->tensors[i].tensor->tensor, digest);
         lk_text_add(&text, "%s\n %s %s\n", cp->tensors[i].tensor->name, shape, digest);
@@ -281,4 +266,10 @@ enum lk_code lk_checkpoint_identity(const struct lk_checkpoint *cp, char out[65]
     if (!rc) lk_sha256(text.bytes ? text.bytes : "", text.n, out);
     lk_text_free(&text);
     return rc;
+}
+
+enum lk_code lk_checkpoint_identity(const struct lk_checkpoint *cp, char out[65]) { return identify(cp, false, out); }
+
+enum lk_code lk_checkpoint_identity_of_cache(const struct lk_checkpoint *cp, char out[65]) {
+    return identify(cp, true, out);
 }

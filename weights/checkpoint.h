@@ -6,16 +6,23 @@
 #include "engine/base/text.h"
 #include "weights/safetensors.h"
 
-/* Resolves what the user wrote: an existing folder, or ORG/NAME[@revision] in the HF cache (HF_HUB_CACHE, else
- * HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub; models--ORG--NAME/refs/<revision> ->
- * snapshots/<commit>; a commit hash may stand for the revision; "main" by default). out gets a malloc'ed (lk_malloc)
- * path. LK_E_NOT_FOUND / LK_E_REVISION name every place looked at. */
+/* Resolves what the user wrote: an existing folder (~ and $NAME are expanded), or ORG/NAME[@revision] in the HF cache
+ * (HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else
+ * ~/.cache/huggingface/hub; models--ORG--NAME/refs/<revision> -> snapshots/<commit>; a commit hash may stand for the
+ * revision; "main" by default). out gets a malloc'ed (lk_malloc) path. LK_E_NOT_FOUND / LK_E_REVISION name every place
+ * looked at. */
 enum lk_code lk_model_find(const char *model, char **out);
 
-/* A path inside a model folder: no absolute names, no "..", and the resolved file must lie inside the folder, or inside
- * the blobs folder of the same HF cache repository. LK_E_ESCAPES otherwise, LK_E_NOT_FOUND when there is no such file,
- * LK_E_INPUT for a loop of links. *out is folder/relative, so that messages keep the name the user knows. */
+/* A path inside a model folder: no absolute names, no "..", and the resolved file must lie inside the folder or in the
+ * HF cache: below the cache's folder for a snapshot (the library links blobs into a store that all repositories share),
+ * behind a blob's name for a folder with links to blobs. LK_E_ESCAPES otherwise, LK_E_NOT_FOUND when there is no such
+ * file, LK_E_INPUT for a loop of links. *out is folder/relative, so that messages keep the name the user knows. */
 enum lk_code lk_model_path(const char *folder, const char *relative, char **out);
+/* For the whole program, before it has threads: links may lead out of a model's folder. Off at the start. */
+void lk_model_follow_links(bool allowed);
+/* The digest that the HF library has kept of a file, in hex: 64 digits are SHA-256, 40 the SHA-1 of a git blob. From
+ * the blob's name, or from what is beside the files of a --local-dir; "" when there is none. LK_E_NOMEM. */
+enum lk_code lk_model_digest(const char *folder, const char *relative, char digest[65]);
 
 struct lk_checkpoint {
     char *folder;
@@ -52,6 +59,8 @@ const struct lk_st_tensor *lk_checkpoint_find(const struct lk_checkpoint *checkp
 /* lk_mapped_check on every shard. */
 enum lk_code lk_checkpoint_check(const struct lk_checkpoint *checkpoint);
 /* A short stable identity of the weights: SHA-256 (hex, 65 bytes with NUL) over file sizes, names, shapes, dtypes and
- * the first and last 512 bytes of each tensor; and, for files in an HF cache, over the blob names, which are content
- * hashes. It tells models apart; damage in the middle of a tensor is for lk_verify to find. */
+ * the first and last 512 bytes of each tensor; the same wherever the files lie. It tells models apart; damage in the
+ * middle of a tensor is for lk_verify to find. */
 enum lk_code lk_checkpoint_identity(const struct lk_checkpoint *checkpoint, char out[65]);
+/* As versions before 0.2 told it of a model in an HF cache: over the names of its blobs too. For their recipes. */
+enum lk_code lk_checkpoint_identity_of_cache(const struct lk_checkpoint *checkpoint, char out[65]);

@@ -15,5 +15,9 @@ enum lk_code lk_real_path(const char *path, const char *shown, char **out);
  * ".../models--ORG--NAME", 0 when it is none. */
 size_t lk_hf_repository(const char *real);
 
+/* As a shell would: a leading ~ or ~USER, $NAME and ${NAME} become what they stand for; what is not known stays as it
+ * is written. NULL: out of memory. */
+char *lk_expand_path(const char *path);
+
 /* A name that stays below its folder by itself: not empty, not absolute, no "..". Links are another matter. */
 bool lk_stays_below(const char *relative);

@@ -41,35 +41,26 @@ static enum lk_code add(struct lk_verify_report *report, const char *folder, cha
     return LK_OK;
 }
 
-/* Size, and the digest that the file's name among the cache's blobs promises. */
-static enum lk_code look_at(struct lk_verify_file *file, const char *folder, bool use_blob_names) {
-    char *path = NULL, *real = NULL, *real_folder = NULL;
+/* Size, and the digest that the HF library has kept. */
+static enum lk_code look_at(struct lk_verify_file *file, const char *folder, bool kept_digests) {
+    char *path = NULL;
     struct stat st;
     enum lk_code rc = lk_model_path(folder, file->path, &path);
-    if (!rc) rc = lk_real_path(path, path, &real);
-    if (!rc) rc = lk_real_path(folder, folder, &real_folder);
-    if (!rc && (stat(real, &st) < 0 || !S_ISREG(st.st_mode))) rc = LK_E_NOT_REGULAR;
-    if (!rc) {
-        file->bytes = (uint64_t)st.st_size;
-        size_t repository = lk_hf_repository(real_folder);
-        const char *blob = repository && !strncmp(real + repository, "/blobs/", 7) ? real + repository + 7 : "";
-        size_t n = strlen(blob);
-        if (use_blob_names && (n == 64 || n == 40) && is_hex(blob, n)) set_expected(file, blob, n);
-    }
+    if (!rc && (stat(path, &st) < 0 || !S_ISREG(st.st_mode))) rc = LK_E_NOT_REGULAR;
+    if (!rc) file->bytes = (uint64_t)st.st_size;
+    if (!rc && kept_digests) rc = lk_model_digest(folder, file->path, file->expected);
     lk_free(path);
-    lk_free(real);
-    lk_free(real_folder);
     if (rc == LK_E_NOMEM) return rc;
     if (rc) file->result = LK_VERIFY_UNREADABLE;
     return LK_OK;
 }
 
 static enum lk_code list_folder(struct lk_verify_report *report, const char *folder, const char *below, int depth,
-                                bool use_blob_names);
+                                bool kept_digests);
 
 /* One entry of a folder; `relative` is taken over. */
 static enum lk_code list_entry(struct lk_verify_report *report, const char *folder, char *relative, int depth,
-                               bool use_blob_names) {
+                               bool kept_digests) {
     struct stat st;
     char *path = relative ? lk_format("%s/%s", folder, relative) : NULL;
     if (!path) {
@@ -79,17 +70,17 @@ static enum lk_code list_entry(struct lk_verify_report *report, const char *fold
     bool is_folder = lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
     lk_free(path);
     if (is_folder) {
-        enum lk_code rc = list_folder(report, folder, relative, depth + 1, use_blob_names);
+        enum lk_code rc = list_folder(report, folder, relative, depth + 1, kept_digests);
         lk_free(relative);
         return rc;
     }
     struct lk_verify_file *file;
     enum lk_code rc = add(report, folder, relative, &file);
-    return rc ? rc : look_at(file, folder, use_blob_names);
+    return rc ? rc : look_at(file, folder, kept_digests);
 }
 
 static enum lk_code list_folder(struct lk_verify_report *report, const char *folder, const char *below, int depth,
-                                bool use_blob_names) {
+                                bool kept_digests) {
     if (depth > MAX_DEPTH) return lk_fail(LK_E_INPUT, "%s/%s: folders nested deeper than %d", folder, below, MAX_DEPTH);
     char *path = *below ? lk_format("%s/%s", folder, below) : lk_strdup(folder);
     if (!path) return out_of_memory(folder);
@@ -98,7 +89,7 @@ static enum lk_code list_folder(struct lk_verify_report *report, const char *fol
     for (struct dirent *entry; !rc && (errno = 0, entry = readdir(dir));) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
         char *relative = *below ? lk_format("%s/%s", below, entry->d_name) : lk_strdup(entry->d_name);
-        rc = list_entry(report, folder, relative, depth, use_blob_names);
+        rc = list_entry(report, folder, relative, depth, kept_digests);
         errno = 0;
     }
     if (dir && !rc && errno) rc = lk_fail_errno(errno, "%s: cannot list the folder", path);
@@ -115,9 +106,9 @@ static void sort(struct lk_verify_report *report) {
     if (report->n_files) qsort(report->files, report->n_files, sizeof *report->files, by_path);
 }
 
-enum lk_code lk_verify_list(struct lk_verify_report *out, const char *folder, bool use_blob_names) {
+enum lk_code lk_verify_list(struct lk_verify_report *out, const char *folder, bool kept_digests) {
     memset(out, 0, sizeof *out);
-    enum lk_code rc = list_folder(out, folder, "", 0, use_blob_names);
+    enum lk_code rc = list_folder(out, folder, "", 0, kept_digests);
     sort(out);
     if (rc) lk_verify_free(out);
     return rc;

@@ -3,10 +3,10 @@
 
 #include "weights/verify.h"
 
-/* Every file below folder, sorted by path, with `expected` from HF blob names (or "" for a manifest to fill in) and
- * result LK_VERIFY_NO_DIGEST; files that cannot be reached (a broken link, a link out of the folder or to a folder) are
- * LK_VERIFY_UNREADABLE. */
-enum lk_code lk_verify_list(struct lk_verify_report *out, const char *folder, bool use_blob_names);
+/* Every file below folder, sorted by path, with `expected` as the HF library has kept it (or "" for a manifest to fill
+ * in) and result LK_VERIFY_NO_DIGEST; files that cannot be reached (a broken link, a link out of the folder or to a
+ * folder) are LK_VERIFY_UNREADABLE. */
+enum lk_code lk_verify_list(struct lk_verify_report *out, const char *folder, bool kept_digests);
 
 /* Adds the digests of a manifest in sha256sum's format; files that it names and the folder lacks are added as
  * LK_VERIFY_UNREADABLE. */

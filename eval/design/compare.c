@@ -38,7 +38,7 @@ static void compare(struct comparison *c, const char *path, const cJSON *a, cons
 
 /* The members of a, each beside b's; those of b alone come when the two are the other way round. */
 static void compare_members(struct comparison *c, const char *path, const cJSON *a, const cJSON *b, bool both) {
-    static const char *const own[] = {"study", "sources", "source_files", "prompts", "jobs"};
+    static const char *const own[] = {"study", "source_files", "jobs"};
     const cJSON *item;
     cJSON_ArrayForEach(item, a) {
         char inner[300];
@@ -67,7 +67,7 @@ static void compare(struct comparison *c, const char *path, const cJSON *a, cons
 enum lk_code lk_study_compare(const struct lk_study *a, const struct lk_study *b, const char *allowed,
                               struct lk_text *out, size_t *n_different) {
     struct comparison c = {.allowed = allowed, .out = out};
-    cJSON *first = cJSON_Parse(a->resolved.bytes), *second = cJSON_Parse(b->resolved.bytes);
+    cJSON *first = cJSON_Parse(a->asked.bytes), *second = cJSON_Parse(b->asked.bytes);
     if (first && second)
         compare(&c, "", first, second);
     else

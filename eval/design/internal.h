@@ -63,8 +63,8 @@ struct lk_study {
     struct lk_feature_prompts features;
     struct job_key *jobs;
     size_t n_jobs, jobs_capacity;
-    char base_prompts[65]; /* their digest: of t2i's table, where the arm embed_norm depends on them */
-    struct lk_text resolved;
+    char base_prompts[65];          /* their digest: of t2i's table, where the arm embed_norm depends on them */
+    struct lk_text asked, resolved; /* all settings; with the places of models and sources */
     char hash[65];
 };
 
@@ -78,7 +78,7 @@ enum lk_code lk_study_read_file(struct lk_study *s, const char *field, const cha
 /* The same; a file that is not there is noted as lacking, and *out is NULL. */
 enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const char *written, char **out, size_t *n);
 
-/* settings.c: the text of the study file into the study, and the resolved copy. */
+/* settings.c: the text of the study file into the study; all settings of a study as text, and their digest. */
 enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t n);
 enum lk_code lk_study_settings_write(struct lk_study *s);
 

@@ -127,10 +127,10 @@ static void set_sources(const struct lk_study *s, const struct job_key *key, str
     }
 }
 
-/* SHA-256 of all that decides the pixels, one line each. */
+/* SHA-256 of all that the study says of the pixels, one line each; where the model's folder is says nothing. */
 static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
     struct lk_text text = {0};
-    lk_text_add(&text, "job 1\n%s\n%s\n%s\n", lk_study_family(out->model), s->models[out->model].written,
+    lk_text_add(&text, "job 2\n%s\n%s\n", lk_study_family(out->model),
                 out->weights_identity ? out->weights_identity : "");
     if (out->normalize) lk_text_add(&text, "embeddings %s of %s\n", out->normalize, s->base_prompts);
     enum lk_code rc = lk_study_write_parameters(&out->job, lk_family_bit_of(lk_study_family(out->model)), true, &text);

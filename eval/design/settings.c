@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/digest.h"
 #include "eval/design/settings.h"
 
 #define STUDY(field) offsetof(struct lk_study, field)
@@ -124,10 +125,11 @@ static void write_value(struct lk_text *out, const struct setting *s, const void
         lk_text_add(out, "null");
 }
 
-static void write_settings(struct lk_text *out, const struct setting *settings, const void *base, const char *indent) {
+static void write_settings(struct lk_text *out, const struct setting *settings, const void *base, bool places,
+                           const char *indent) {
     bool first = true;
     for (; settings->key; settings++) {
-        if (settings->kind == OBJECT) continue;
+        if (settings->kind == OBJECT || (settings->kind == FILE_NAME && !places)) continue;
         lk_text_add(out, "%s\n%s\"%s\": ", first ? "" : ",", indent, settings->key);
         write_value(out, settings, base);
         first = false;
@@ -158,20 +160,44 @@ static enum lk_code write_parameters(const struct lk_job *job, int model, struct
     return rc;
 }
 
-/* Texts that stand in the resolved copy decide what is made; which machine makes it does not. */
-enum lk_code lk_study_settings_write(struct lk_study *s) {
-    struct lk_text *out = &s->resolved;
+static void write_member(struct lk_text *out, const char *key, const char *value) {
+    lk_text_add(out, "\"%s\": ", key);
+    lk_text_json(out, value);
+    lk_text_add(out, ", ");
+}
+
+/* A digest of what stands in the files that the resolved copy names: prompts, and which jobs there are. */
+static enum lk_code write_jobs(const struct lk_study *s, struct lk_text *out) {
+    struct lk_text all = {0};
+    char sha256[65];
+    for (size_t i = 0; i < s->n_prompts; i++)
+        lk_text_add(&all, "%s\n%s\n%s\n", s->prompts[i].id, s->prompts[i].category, s->prompts[i].text);
+    for (size_t i = 0; i < s->n_jobs; i++) {
+        const struct job_key *k = &s->jobs[i];
+        lk_text_add(&all, "%d %d %d %d %d %d %d %d %d %d %d\n", k->experiment, k->model, k->arm, k->swapped,
+                    k->source[0], k->source[1], k->prompt, k->pair, k->seed, k->cfg, k->mitigation);
+    }
+    if (!all.rc) lk_sha256(all.bytes ? all.bytes : "", all.n, sha256);
+    enum lk_code rc = all.rc;
+    lk_text_free(&all);
+    if (rc) return rc;
+    lk_text_add(out, "\"jobs\": {\"n\": %zu, \"sha256\": \"%s\"}", s->n_jobs, sha256);
+    return out->rc;
+}
+
+/* Texts that stand in the resolved copy decide what is made; which machine makes it does not. Nor does it matter where
+ * files are: `places` says whether the resolved copy is meant, which names them. */
+static enum lk_code write_all(const struct lk_study *s, bool places, struct lk_text *out) {
     lk_text_add(out, "{");
-    write_settings(out, lk_study_settings, s, "  ");
+    write_settings(out, lk_study_settings, s, places, "  ");
     lk_text_add(out, ",\n  \"models\": {");
     for (int m = 0, n = 0; m < LK_N_MODELS; m++) {
         const struct lk_study_model *model = &s->models[m];
         if (!model->given) continue;
-        lk_text_add(out, "%s\n    \"%s\": {\"path\": ", n++ ? "," : "", lk_factor_key(LK_FACTOR_MODEL, m));
-        lk_text_json(out, model->written);
-        if (model->weights_identity) lk_text_add(out, ", \"weights_identity\": ");
-        if (model->weights_identity) lk_text_json(out, model->weights_identity);
-        lk_text_add(out, ", \"allow_steps\": %s", model->allow_steps ? "true" : "false");
+        lk_text_add(out, "%s\n    \"%s\": {", n++ ? "," : "", lk_factor_key(LK_FACTOR_MODEL, m));
+        if (places) write_member(out, "path", model->written);
+        if (model->weights_identity) write_member(out, "weights_identity", model->weights_identity);
+        lk_text_add(out, "\"allow_steps\": %s", model->allow_steps ? "true" : "false");
         LK_TRY(write_parameters(&model->job, m, out));
         lk_text_add(out, "}");
     }
@@ -179,7 +205,7 @@ enum lk_code lk_study_settings_write(struct lk_study *s) {
     for (int e = 0, n = 0; e < LK_N_EXPERIMENTS; e++) {
         if (!s->experiments[e].given) continue;
         lk_text_add(out, "%s\n    \"%s\": {", n++ ? "," : "", lk_experiment_key(e));
-        write_settings(out, lk_experiment_settings[e], &s->experiments[e], "      ");
+        write_settings(out, lk_experiment_settings[e], &s->experiments[e], places, "      ");
         lk_text_add(out, "\n    }");
     }
     lk_text_add(out, "\n  },\n  \"analysis\": {");
@@ -187,11 +213,23 @@ enum lk_code lk_study_settings_write(struct lk_study *s) {
     lk_text_add(out, "\n  },\n  \"source_files\": [");
     for (int i = 0, n = 0; i < LK_N_SOURCES; i++) {
         if (!s->sources[i].id) continue;
-        lk_text_add(out, "%s\n    {\"id\": \"%s\", \"sha256\": \"%s\", \"file\": ", n++ ? "," : "", s->sources[i].id,
+        lk_text_add(out, "%s\n    {\"id\": \"%s\", \"sha256\": \"%s\"", n++ ? "," : "", s->sources[i].id,
                     s->sources[i].sha256);
-        lk_text_json(out, s->sources[i].written);
+        if (places) lk_text_add(out, ", \"file\": ");
+        if (places) lk_text_json(out, s->sources[i].written);
         lk_text_add(out, "}");
     }
-    lk_text_add(out, "\n  ],\n  \"jobs\": %zu\n}\n", s->n_jobs);
+    lk_text_add(out, "\n  ],\n  ");
+    if (places)
+        lk_text_add(out, "\"jobs\": %zu", s->n_jobs);
+    else
+        LK_TRY(write_jobs(s, out));
+    lk_text_add(out, "\n}\n");
     return out->rc;
+}
+
+enum lk_code lk_study_settings_write(struct lk_study *s) {
+    LK_TRY(write_all(s, false, &s->asked));
+    lk_sha256(s->asked.bytes, s->asked.n, s->hash);
+    return write_all(s, true, &s->resolved);
 }

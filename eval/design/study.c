@@ -84,9 +84,7 @@ static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
     LK_TRY(lk_study_read_sources(s));
     LK_TRY(lk_study_read_prompts(s));
     LK_TRY(lk_study_expand(s));
-    LK_TRY(lk_study_settings_write(s));
-    lk_sha256(s->resolved.bytes, s->resolved.n, s->hash);
-    return LK_OK;
+    return lk_study_settings_write(s);
 }
 
 enum lk_code lk_study_parse(struct lk_study **out, const char *text, size_t n, const char *path) {
@@ -124,6 +122,7 @@ void lk_study_close(struct lk_study *s) {
     if (!s) return;
     lk_prompts_free(&s->builtin);
     lk_feature_prompts_free(&s->features);
+    lk_text_free(&s->asked);
     lk_text_free(&s->resolved);
     lk_text_free(&s->lacking);
     lk_free(s->prompts);

@@ -72,11 +72,12 @@ enum lk_code lk_transformer_open(struct lk_checkpoint *out, const char *folder, 
     return lk_component_open(out, folder, "transformer", "diffusion_pytorch_model");
 }
 
-enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, char out[65]) {
+enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, lk_identity_fn *identity,
+                                    char out[65]) {
     char all[8 * 65 + 1] = "";
     for (int i = 0; i < n; i++) {
         char one[65];
-        LK_TRY(lk_checkpoint_identity(&checkpoints[i], one));
+        LK_TRY(identity(&checkpoints[i], one));
         strcat(strcat(all, one), "\n");
     }
     lk_sha256(all, strlen(all), out);

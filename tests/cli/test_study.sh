@@ -53,6 +53,11 @@ expect 0 likeness study run three.json -o out --threads 1
 grep -q '^qwen     nominal 2  success 2  failed 0$' stdout || fail "the summary"
 likeness study jobs three.json >names
 sed -E 's/^\{"item_id":"([^"]*)".*/\1/' out/manifest.jsonl | cmp - names || fail "the manifest is not in the study's order"
+# A model is its weights, wherever they lie: the run goes on, and has nothing left to do.
+sed "s#$data/#$data/../data/#" three.json >moved.json
+cp out/manifest.jsonl before
+expect 0 likeness study run moved.json -o out --threads 1
+cmp before out/manifest.jsonl || fail "another path is another study"
 for key in item_id experiment model source_id source_sha256 race gender age prompt_id category subcategory prompt_text \
     feature_prompt final_prompt arm steps guidance_scale true_cfg_scale seed precision quantization offload width height \
     output_path output_sha256 status error seconds started_at program_version; do

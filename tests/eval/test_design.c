@@ -177,13 +177,14 @@ static void what_decides_pixels_decides_the_id(void **state) {
     static const char *const models[] = {"\"flux\": {}",
                                          "\"flux\": {\"vram\": \"8G\", \"threads\": 2, \"device\": \"cuda\"}",
                                          "\"flux\": {\"num_inference_steps\": 50, \"dtype\": \"bf16\"}",
+                                         "\"flux\": {\"path\": \"other\"}",
+                                         "\"flux\": {\"path\": \"./other/../other\"}",
                                          "\"flux\": {\"seed\": 43}",
                                          "\"flux\": {\"dtype\": \"f32\"}",
                                          "\"flux\": {\"quantize\": \"nf4\"}",
                                          "\"flux\": {\"width\": 512}",
-                                         "\"flux\": {\"path\": \"other\"}",
                                          "\"flux\": {\"weights_identity\": \"00\"}"};
-    enum { N = sizeof models / sizeof *models, SAME = 3 };
+    enum { N = sizeof models / sizeof *models, SAME = 5 };
     char ids[N + 1][65], hashes[N + 1][65];
     (void)state;
     for (size_t i = 0; i <= N; i++) {

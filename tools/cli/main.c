@@ -9,6 +9,7 @@
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/core/threads.h"
+#include "weights/checkpoint.h"
 
 static enum lk_code run_help(const struct cli_arguments *a) {
     if (a->man) {
@@ -62,6 +63,7 @@ static enum lk_code run(const struct cli_arguments *a, bool bare) {
     }
     LK_TRY(lk_cpu_isa_check());
     LK_TRY(cli_outputs_check(a));
+    lk_model_follow_links(a->follow_links);
     if (parallel[a->command]) LK_TRY(cli_threads_check(a->job.run.threads));
     return commands[a->command](a);
 }

@@ -218,14 +218,14 @@ static enum lk_code conclude(struct online *o) {
 /* The folder is of these settings, or of none. */
 static enum lk_code take_folder(const struct online *o, const struct lk_study *asked) {
     const char *folder = o->arguments->output;
-    char *path = in_folder(o, "study.json"), *there = NULL;
-    size_t n;
+    char *path = in_folder(o, "study.json");
+    struct lk_study *there = NULL;
     enum lk_code rc = path ? study_folders_make(folder) : out_of_memory();
     if (!rc) rc = study_resolved_write(asked, folder);
-    if (!rc) rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &there, &n);
-    if (!rc && strcmp(there, lk_study_resolved(asked)) != 0)
+    if (!rc) rc = lk_study_open(&there, path);
+    if (!rc && strcmp(lk_study_hash(there), lk_study_hash(asked)) != 0)
         rc = lk_fail(LK_E_CHANGED, "%s: is of other settings; name another folder with --output", path);
-    lk_free(there);
+    lk_study_close(there);
     lk_free(path);
     return rc;
 }

@@ -130,7 +130,7 @@ struct cli_arguments {
         bool preview, comments;
     } survey;
     const char *sampler;
-    bool all_budgets, greedy, quiet, verbose, json, man, large;
+    bool all_budgets, greedy, quiet, verbose, json, man, large, follow_links;
 };
 
 enum cli_kind {

@@ -18,6 +18,14 @@ static const struct cli_option options[] = {
                  ON(CLI_T2I),
      .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_EMBED),
      .offset = FIELD(model)},
+    {.name = "follow-links",
+     .kind = CLI_FLAG,
+     .group = "Model",
+     .help = "symbolic links in a model's folder may lead out of it, wherever they point; without it only into a "
+             "Hugging Face cache",
+     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
+                 ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY),
+     .offset = FIELD(follow_links)},
     {.name = "image",
      .alias = "ref-image",
      .letter = 'r',

@@ -146,9 +146,7 @@ static enum lk_code open_model(struct worker *w, const struct lk_study_job *stud
     cli_model_name(study->model_path, w->model_name);
     if (!study->weights_identity) return LK_OK;
     LK_TRY(lk_pipeline_weights_identity(w->pipeline, w->weights_identity));
-    if (!strcmp(study->weights_identity, w->weights_identity)) return LK_OK;
-    return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", study->model_path, study->weights_identity,
-                   w->weights_identity);
+    return lk_pipeline_weights_check(w->pipeline, study->weights_identity);
 }
 
 /* A source by its path, read once for all jobs of two pieces. */

@@ -124,7 +124,7 @@ static void cache_report(void **state) {
     struct lk_verify_report report;
     write_cache("abc", 3, blob);
     assert_string_equal(blob, ABC);
-    snprintf(outside, sizeof outside, "%s", in("outside"));
+    snprintf(outside, sizeof outside, "%s", test_path("outside-the-cache"));
     write_text(outside, "x");
     assert_int_equal(symlink("../../blobs/absent", in("models--o--n/snapshots/abc/missing")), 0);
     assert_int_equal(symlink(outside, in("models--o--n/snapshots/abc/outside")), 0);

@@ -2,7 +2,9 @@
 # them part of the program: modules.c is generated and takes the files in with .incbin. Without nvcc there are none, and
 # `--device cuda` says so.
 option(LIKENESS_CUDA "CUDA kernels, where nvcc is found" ON)
-find_program(NVCC nvcc PATHS /usr/local/cuda/bin $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin)
+# The last place is where tools/dependencies puts the compiler.
+find_program(NVCC nvcc PATHS /usr/local/cuda/bin $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin
+             ${CMAKE_SOURCE_DIR}/build/cuda-compiler/nvidia/cu13/bin)
 set(cuda_folder ${CMAKE_BINARY_DIR}/cuda)
 set(cuda_incbin "")
 set(cuda_entries "")

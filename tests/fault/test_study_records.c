@@ -101,6 +101,38 @@ static void runs_of_other_folders_are_put_together(void **state) {
     expect(3, "rerun", "again2", NULL, "is of another study");
 }
 
+/* Two whole runs, each as its journal says, with different pictures of one job. */
+static void runs_that_contradict_are_not_put_together(void **state) {
+    char one[900], two[900];
+    const char *const orders[2][3] = {{one, two, NULL}, {two, one, NULL}};
+    (void)state;
+    snprintf(one, sizeof one, "%s/whole", folder);
+    snprintf(two, sizeof two, "%s/changed", folder);
+    shell("cp -r whole changed && old=$(sha256sum <changed/" FIRST " | cut -c 1-64); printf x | dd of=changed/" FIRST
+          " seek=60 bs=1 conv=notrunc status=none; new=$(sha256sum <changed/" FIRST " | cut -c 1-64); "
+          "LC_ALL=C sed -i s/$old/$new/g changed/journal.sqlite");
+    expect(0, "verify", "changed", NULL, "^4 pictures, 0 not as recorded$");
+    for (int k = 0; k < 2; k++) {
+        const char *const *order = orders[k];
+        expect(6, "merge", "conflict", order, "^flux_20s_male_white_O-01: the picture is ");
+        shell("test ! -e conflict && grep -q '^error: .* different pictures of 1 jobs' conflict.log");
+        const char *const prefer[] = {order[0], order[1], "--prefer", two, NULL};
+        expect(0, "merge", "preferred", prefer, "^step1x   nominal 2  success 2  failed 0$");
+        expect(0, "verify", "preferred", NULL, "^4 pictures, 0 not as recorded$");
+        shell("cmp preferred/" FIRST " changed/" FIRST " && rm -r preferred");
+    }
+    /* Into a folder that has one of them already. */
+    const char *const first[] = {one, NULL}, *const second[] = {two, NULL};
+    const char *const prefer[] = {two, "--prefer", two, NULL}, *const stranger[] = {two, "--prefer", one, NULL};
+    expect(0, "merge", "kept", first, "success 2");
+    expect(6, "merge", "kept", second, "the picture is ");
+    shell("cmp kept/" FIRST " whole/" FIRST);
+    expect(2, "merge", "kept", stranger, "^error: --prefer: expected one of the runs");
+    expect(0, "merge", "kept", prefer, "success 2");
+    expect(0, "verify", "kept", NULL, "^4 pictures, 0 not as recorded$");
+    shell("cmp kept/" FIRST " changed/" FIRST);
+}
+
 /* One that was killed before it had its jobs is no run. */
 static void a_journal_without_jobs_is_passed_over(void **state) {
     (void)state;
@@ -115,6 +147,7 @@ int main(void) {
         cmocka_unit_test(changed_pictures_are_named),
         cmocka_unit_test(a_difference_is_found_by_making_it_again),
         cmocka_unit_test(runs_of_other_folders_are_put_together),
+        cmocka_unit_test(runs_that_contradict_are_not_put_together),
         cmocka_unit_test(a_journal_without_jobs_is_passed_over),
     };
     return cmocka_run_group_tests(tests, make, NULL);

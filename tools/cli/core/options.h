@@ -113,8 +113,8 @@ struct cli_arguments {
         int64_t cue, neighbours, max_attempts; /* max_attempts 0: ten times what is wanted */
     } t2i;
     struct cli_study_arguments {
-        const char *devices, *shard, *sample, *ids; /* NULL: not given */
-        const char *allow;                          /* NULL: not given */
+        const char *devices, *shard, *sample, *ids, *prefer; /* NULL: not given */
+        const char *allow;                                   /* NULL: not given */
         const char *template, *show;
         int64_t queue, tasks;
         bool retry_failed, requeue;

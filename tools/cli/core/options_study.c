@@ -16,6 +16,9 @@ static const struct cli_option options[] = {
            "run: jobs that pass through the stages together: all are encoded, then made, then decoded, so that weights "
            "come once for N jobs; a kill loses what they have done so far"),
      .otherwise = "16 on a GPU, 4 on the cpu", .min = 1, .max = 64},
+    {STUDY(CLI_FOLDER, "Input", "prefer", "DIR", prefer,
+           "merge: where two runs have different pictures of a job, those of this run count; without it nothing is "
+           "merged then")},
     {STUDY(CLI_FLAG, "Input", "retry-failed", NULL, retry_failed, "run: also what failed three times")},
     {.name = "sample",
      .kind = CLI_TEXT,

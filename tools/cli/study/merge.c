@@ -1,6 +1,7 @@
 /* study merge: shards of one folder, and runs of other folders with their pictures, put together. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
@@ -11,10 +12,20 @@
 
 enum { MAX_PICTURE_BYTES = 1 << 30 };
 
+/* A picture as the first journal that has it records it. */
+struct recorded {
+    char sha256[65];
+    const char *where;
+};
+
 struct merge {
     struct lk_journal *journal;
     const struct lk_study *study;
-    const char *from, *to; /* from NULL: the pictures are there */
+    const char *from, *to;     /* from NULL: the pictures are there */
+    const char *prefer;        /* the folder whose pictures stand where two differ; NULL */
+    struct recorded *recorded; /* a job each */
+    const char *now;           /* the folder that is looked at */
+    size_t n_conflicts;
 };
 
 static enum lk_code is_done(void *context, const struct lk_journal_row *row) {
@@ -61,20 +72,90 @@ static enum lk_code merge_one(void *context, struct lk_journal *journal, const c
     return rc && !strstr(lk_error_text(), path) ? lk_fail_prefix(rc, "%s", path) : rc;
 }
 
-/* Before anything is written: whether there is something to put together. */
-static enum lk_code look(void *context, struct lk_journal *journal, const char *path) {
-    return study_journal_check(journal, path, context);
+/* Two pictures of one job that differ are a contradiction: one of the runs is not what it says. The preferred run comes
+ * first and cannot be contradicted. */
+static enum lk_code compare(void *context, const struct lk_journal_row *row) {
+    struct merge *m = context;
+    if (row->entry.index < 0 || (size_t)row->entry.index >= lk_study_n_jobs(m->study)) return LK_OK;
+    struct recorded *r = &m->recorded[row->entry.index];
+    if (!r->where) {
+        snprintf(r->sha256, sizeof r->sha256, "%s", row->made.sha256);
+        r->where = m->now;
+    } else if (strcmp(r->sha256, row->made.sha256) && !(m->prefer && !strcmp(m->prefer, r->where))) {
+        printf("%s: the picture is %.12s in %s, %.12s in %s\n", row->entry.name, r->sha256, r->where, row->made.sha256,
+               m->now);
+        m->n_conflicts++;
+    }
+    return LK_OK;
 }
 
-static enum lk_code look_at_all(const struct cli_arguments *a, struct lk_study *study) {
+/* Before anything is written: whether there is something to put together, and whether it fits. */
+static enum lk_code look(void *context, struct lk_journal *journal, const char *path) {
+    struct merge *m = context;
+    LK_TRY(study_journal_check(journal, path, m->study));
+    return lk_journal_each(journal, LK_JOB_DONE, false, compare, m);
+}
+
+static enum lk_code look_at(struct merge *m, const char *folder) {
+    m->now = folder;
+    return study_each_journal(folder, look, m);
+}
+
+static enum lk_code check_preferred(const struct cli_arguments *a) {
+    bool given = !a->study.prefer || !strcmp(a->study.prefer, a->output);
+    for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++)
+        given |= !strcmp(a->more[k], a->study.prefer ? a->study.prefer : "");
+    return given ? LK_OK
+                 : lk_fail(LK_E_USAGE, "--prefer: expected one of the runs that are merged, or --output, got %s",
+                           a->study.prefer);
+}
+
+static enum lk_code look_at_all(struct merge *m, const struct cli_arguments *a) {
     int n = 0;
-    LK_TRY(study_each_shard(a->output, look, study, &n));
-    for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++, n++) LK_TRY(study_each_journal(a->more[k], look, study));
-    return n ? LK_OK : lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
+    char *own = lk_format("%s/journal.sqlite", a->output);
+    if (!own) return lk_fail(LK_E_NOMEM, "out of memory");
+    bool merged = !access(own, F_OK); /* before, into the same folder */
+    lk_free(own);
+    enum lk_code rc = m->prefer ? look_at(m, m->prefer) : LK_OK;
+    if (!rc && merged) rc = look_at(m, a->output);
+    m->now = a->output;
+    if (!rc) rc = study_each_shard(a->output, look, m, &n);
+    for (int k = 1; !rc && k < CLI_MAX_MORE && a->more[k]; k++, n++) rc = look_at(m, a->more[k]);
+    if (rc) return rc;
+    if (!n) return lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
+    if (!m->n_conflicts) return LK_OK;
+    return lk_fail(LK_E_PARTIAL,
+                   "study merge: the runs have different pictures of %zu jobs, named above; nothing was merged; "
+                   "--prefer DIR takes those of one run",
+                   m->n_conflicts);
+}
+
+static enum lk_code get_sha256(void *context, const struct lk_journal_row *row) {
+    if (row->state == LK_JOB_DONE) snprintf(context, 65, "%s", row->made.sha256);
+    return LK_OK;
+}
+
+/* What the preferred run has otherwise than the folder is open again, for its picture to come. */
+static enum lk_code reopen(void *context, const struct lk_journal_row *row) {
+    struct merge *m = context;
+    char sha256[65] = "";
+    int64_t n;
+    LK_TRY(lk_journal_one(m->journal, row->entry.index, get_sha256, sha256));
+    return *sha256 && strcmp(sha256, row->made.sha256) ? lk_journal_requeue(m->journal, row->entry.index, &n) : LK_OK;
+}
+
+static enum lk_code merge_preferred(void *context, struct lk_journal *journal, const char *path) {
+    LK_TRY(lk_journal_each(journal, LK_JOB_DONE, false, reopen, context));
+    return merge_one(context, journal, path);
 }
 
 static enum lk_code merge_all(struct merge *m, const struct cli_arguments *a) {
     int n;
+    if (m->prefer && strcmp(m->prefer, a->output)) {
+        m->from = m->prefer;
+        LK_TRY(study_each_journal(m->from, merge_preferred, m));
+        m->from = NULL;
+    }
     LK_TRY(study_each_shard(a->output, merge_one, m, &n));
     for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++) {
         m->from = a->more[k];
@@ -86,12 +167,14 @@ static enum lk_code merge_all(struct merge *m, const struct cli_arguments *a) {
 enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) {
     struct study_list list;
     struct lk_journal_counts counts = {0};
-    struct merge m = {.study = study, .to = a->output};
+    struct merge m = {.study = study, .to = a->output, .prefer = a->study.prefer};
     if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study merge STUDY.json -o DIR");
-    LK_TRY(look_at_all(a, study));
+    LK_TRY(check_preferred(a));
     LK_TRY(study_list_make(&list, study, NULL));
     char *path = lk_format("%s/journal.sqlite", a->output);
-    enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
+    m.recorded = lk_calloc(lk_study_n_jobs(study), sizeof *m.recorded);
+    enum lk_code rc = path && m.recorded ? look_at_all(&m, a) : lk_fail(LK_E_NOMEM, "out of memory");
+    lk_free(m.recorded);
     if (!rc && a->more[1]) rc = study_folders_make(a->output);
     if (!rc) rc = study_journal_open(path, &list, &m.journal);
     if (!rc) rc = study_resolved_write(study, a->output);

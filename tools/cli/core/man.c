@@ -78,7 +78,8 @@ void cli_man(FILE *out) {
           "does not fit in memory\n.TP\n5\ndevice error\n.TP\n6\nsome jobs failed: of several, or NaN or Inf "
           "met\n.TP\n7\ndisk or I/O\n.TP\n130, 143\n"
           "interrupted\n"
-          ".SH ENVIRONMENT\n.TP\nHF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME, XDG_CACHE_HOME\nwhere the Hugging Face cache is; it is only read\n.TP\n"
+          ".SH ENVIRONMENT\n.TP\nHF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME, XDG_CACHE_HOME\nwhere the Hugging Face "
+          "cache is; it is only read\n.TP\n"
           "OMP_NUM_THREADS\nhost threads when \\-\\-threads is not given\n.TP\nNO_COLOR\nno colour on a terminal\n.TP\n"
           "LIKENESS_CPU_ISA\nportable, avx2, avx512, avx512_bf16 or amx: use fewer instructions than the machine has\n",
           out);

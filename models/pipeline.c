@@ -134,8 +134,8 @@ enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, ch
     return lk_components_identity(pipeline->family->checkpoints(pipeline), 3, lk_checkpoint_identity, out);
 }
 
-enum lk_code lk_pipeline_weights_check(const struct lk_pipeline *pipeline, const char *expected) {
-    char got[65], of_cache[65];
+enum lk_code lk_pipeline_weights_check(const struct lk_pipeline *pipeline, const char *expected, char got[65]) {
+    char of_cache[65];
     LK_TRY(lk_pipeline_weights_identity(pipeline, got));
     if (!strcmp(got, expected)) return LK_OK;
     LK_TRY(

@@ -185,8 +185,9 @@ void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]);
 /* SHA-256 (hex) over the components' identities (lk_checkpoint_identity). Looks at both ends of every tensor, which on
  * a cold disk takes seconds: after an edit most of them are in memory. */
 enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, char out[65]);
-/* LK_E_CHANGED unless the weights are those; what versions before 0.2 recorded of a model in an HF cache counts too. */
-enum lk_code lk_pipeline_weights_check(const struct lk_pipeline *pipeline, const char *expected);
+/* The same into got, and LK_E_CHANGED unless it is the expected one; what versions before 0.2 recorded of a model in an
+ * HF cache counts too. */
+enum lk_code lk_pipeline_weights_check(const struct lk_pipeline *pipeline, const char *expected, char got[65]);
 
 void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipeline);
 

@@ -58,6 +58,27 @@ sed "s#$data/#$data/../data/#" three.json >moved.json
 cp out/manifest.jsonl before
 expect 0 likeness study run moved.json -o out --threads 1
 cmp before out/manifest.jsonl || fail "another path is another study"
+# What version 0.1.0 recorded of this model in an HF cache, whose blobs counted, still names it there.
+hub=$scratch/hub/models--acme--tiny
+snapshot=$hub/snapshots/0123456789abcdef0123456789abcdef01234567
+mkdir -p "$hub/blobs" "$hub/refs"
+printf 0123456789abcdef0123456789abcdef01234567 >"$hub/refs/main"
+(cd "$data/flux2/rich/checkpoint" && find . -type f) | while read -r file; do
+    blob=$(sha256sum <"$data/flux2/rich/checkpoint/$file" | cut -c 1-64)
+    cp "$data/flux2/rich/checkpoint/$file" "$hub/blobs/$blob"
+    mkdir -p "$(dirname "$snapshot/$file")"
+    ln -s "$hub/blobs/$blob" "$snapshot/$file"
+done
+pin='"weights_identity": "54edbb932e4b908cc0d4d0c62e11e116b1533500bbb0b2f2b2840a68173d0b1e", "num_inference_steps": 1, "max_sequence_length": 40,
+    "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32}'
+for place in acme/tiny "$data/flux2/rich/checkpoint"; do
+    echo '{"schema": 1, "study": "pinned", "sources": "sources.csv", "models": {"flux": {"path": "'"$place"'", '"$pin"'},
+        "experiments": {"exp1": {"preset": "custom", "prompts": ["O-01"], "sources": ["White_Male_20s"]}}}' >pinned.json
+    want=0
+    [ "$place" = acme/tiny ] || want=3
+    expect $want env HF_HUB_CACHE="$scratch/hub" likeness study run pinned.json -o "pinned$want" --threads 1
+done
+grep -q 'expected the weights 54edbb93' stderr || fail "other weights than the study asks for"
 for key in item_id experiment model source_id source_sha256 race gender age prompt_id category subcategory prompt_text \
     feature_prompt final_prompt arm steps guidance_scale true_cfg_scale seed precision quantization offload width height \
     output_path output_sha256 status error seconds started_at program_version; do
@@ -327,6 +348,7 @@ expect 2 likeness study new more
 expect 2 likeness study status single --shard 1/2
 grep -q -- '--shard: not of study status; it belongs to study jobs run' stderr || fail "an option of others"
 expect 2 likeness study run two.json -o x --sample 1%
+expect 2 likeness study run two.json -o x --prefer single
 expect 2 likeness study run two.json -o x --shard 4/3
 expect 2 likeness study run two.json -o x --devices gpu
 expect 2 likeness study run two.json

@@ -13,6 +13,14 @@ const char *test_path(const char *name) {
     return out;
 }
 
+const char *test_fresh(const char *name) {
+    char command[4096];
+    const char *folder = test_path(name);
+    snprintf(command, sizeof command, "rm -rf '%s' && mkdir -p '%s'", folder, folder);
+    if (system(command)) fail_msg("cannot make %s", folder);
+    return folder;
+}
+
 void test_write(const char *path, const void *bytes, size_t n_bytes) {
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(bytes, 1, n_bytes, f) != n_bytes || fclose(f)) fail_msg("cannot write %s", path);

@@ -41,6 +41,8 @@
 
 /* "$TEST_TMPDIR/NAME" (or under /tmp without the variable), in a static ring of 8 buffers. */
 const char *test_path(const char *name);
+/* The same as a folder, empty. */
+const char *test_fresh(const char *name);
 
 /* Writes a file whole; fails the test otherwise. */
 void test_write(const char *path, const void *bytes, size_t n_bytes);

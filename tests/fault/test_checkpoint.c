@@ -28,14 +28,6 @@ static const char *in(const char *folder, const char *name) {
     return out;
 }
 
-static const char *fresh(const char *name) {
-    char command[4096];
-    const char *folder = test_path(name);
-    snprintf(command, sizeof command, "rm -rf '%s' && mkdir -p '%s'", folder, folder);
-    assert_int_equal(system(command), 0);
-    return folder;
-}
-
 static void write_text(const char *path, const char *text) { test_write(path, text, strlen(text)); }
 
 static void write_shard(const char *path, const char *first, const char *second) {
@@ -46,7 +38,7 @@ static void write_shard(const char *path, const char *first, const char *second)
 
 /* Two shards and an index. */
 static const char *sharded(const char *name) {
-    const char *folder = fresh(name);
+    const char *folder = test_fresh(name);
     write_shard(in(folder, ONE), "a", "b");
     write_shard(in(folder, TWO), "c", NULL);
     write_text(in(folder, INDEX), GOOD_INDEX);
@@ -83,7 +75,7 @@ static void opens_one_file_or_shards(void **state) {
     assert_int_equal(strlen(again), 64);
     lk_checkpoint_close(&cp);
 
-    const char *single = fresh("single");
+    const char *single = test_fresh("single");
     write_shard(in(single, STEM ".safetensors"), "a", "b");
     assert_ok(lk_checkpoint_open(&cp, single, STEM));
     assert_int_equal(cp.n_shards, 1);
@@ -109,7 +101,7 @@ static void opens_one_file_or_shards(void **state) {
 
     write_text(in(single, INDEX), GOOD_INDEX);
     REFUSED(single, LK_E_INDEX, "both");
-    REFUSED(fresh("nothing"), LK_E_NOT_FOUND, "found neither");
+    REFUSED(test_fresh("nothing"), LK_E_NOT_FOUND, "found neither");
     REFUSED(test_path("no_such_folder"), LK_E_NOT_FOUND, "no_such_folder");
 }
 
@@ -193,7 +185,7 @@ static void bad_indexes(void **state) {
 static void links_out_of_the_folder(void **state) {
     (void)state;
     char outside[2048], folder[2048];
-    snprintf(outside, sizeof outside, "%s", fresh("outside"));
+    snprintf(outside, sizeof outside, "%s", test_fresh("outside"));
     write_shard(in(outside, "secret.safetensors"), "c", NULL);
     snprintf(folder, sizeof folder, "%s", sharded("links"));
 
@@ -297,7 +289,7 @@ static void write_cache(const char *cache) {
 static void finds_models_in_the_cache(void **state) {
     (void)state;
     char cache[1024], *path, expected[3000];
-    snprintf(cache, sizeof cache, "%s", fresh("hf"));
+    snprintf(cache, sizeof cache, "%s", test_fresh("hf"));
     write_cache(cache);
     setenv("HF_HUB_CACHE", cache, 1);
     static const struct {
@@ -370,7 +362,7 @@ static void finds_models_in_the_cache(void **state) {
 static void every_allocation_may_fail(void **state) {
     (void)state;
     char cache[1024];
-    snprintf(cache, sizeof cache, "%s", fresh("hf"));
+    snprintf(cache, sizeof cache, "%s", test_fresh("hf"));
     write_cache(cache);
     write_text(in(cache, "models--org--name/snapshots/" COMMIT "/transformer/config.json"), "{}");
     setenv("HF_HUB_CACHE", cache, 1);
@@ -399,7 +391,7 @@ static void every_allocation_may_fail(void **state) {
 static void reads_a_snapshot_of_links_read_only(void **state) {
     (void)state;
     char cache[1024], repo[1200], folder[2048], *model, *path;
-    snprintf(cache, sizeof cache, "%s", fresh("hf"));
+    snprintf(cache, sizeof cache, "%s", test_fresh("hf"));
     write_cache(cache);
     snprintf(repo, sizeof repo, "%s/models--org--name", cache);
     snprintf(folder, sizeof folder, "%s/snapshots/" COMMIT "/transformer", repo);
@@ -423,7 +415,7 @@ static void reads_a_snapshot_of_links_read_only(void **state) {
     assert_int_equal(system(command), 0);
 
     /* one model, wherever it lies; older versions told a cache's by its blobs */
-    const char *plain = fresh("plain");
+    const char *plain = test_fresh("plain");
     write_shard(in(plain, STEM ".safetensors"), "a", NULL);
     assert_ok(lk_checkpoint_open(&cp, plain, STEM));
     assert_ok(lk_checkpoint_identity(&cp, without));

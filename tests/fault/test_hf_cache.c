@@ -9,14 +9,6 @@
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
 #define BLOB   "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
-static const char *fresh(const char *name) {
-    char command[4096];
-    const char *folder = test_path(name);
-    snprintf(command, sizeof command, "rm -rf '%s' && mkdir -p '%s'", folder, folder);
-    assert_int_equal(system(command), 0);
-    return folder;
-}
-
 /* Where a file of a snapshot or of a folder may lead, by the layouts that the HF library has had. The file is FROM, a
  * link to TO, both below a folder that has hub/ (a cache), moved/ (another disk) and local/ (a folder of the user's).
  * digest: what verify is told. */
@@ -69,7 +61,7 @@ static void links_of_every_layout(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char root[1024], copy[1024], digest[65], *path, *rest = NULL;
-        snprintf(root, sizeof root, "%s", fresh("layouts"));
+        snprintf(root, sizeof root, "%s", test_fresh("layouts"));
         snprintf(copy, sizeof copy, "%s", cases[i].links);
         char command[16384];
         snprintf(command, sizeof command,
@@ -150,7 +142,7 @@ static void the_cache_by_the_environment(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char root[1024], cache[2048], value[2048], expected[4096], command[8192], *path;
-        snprintf(root, sizeof root, "%s", fresh("environment"));
+        snprintf(root, sizeof root, "%s", test_fresh("environment"));
         setenv("HOME", root, 1);
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) unsetenv(names[k]);
         for (size_t k = 0; k < 4 && cases[i].variables[k]; k++) {

@@ -127,12 +127,12 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
 }
 
 enum lk_code cli_replay_job(struct cli_replay *r, size_t i) {
-    char *path = cli_t2i_path(r->arguments, &r->log, (size_t)r->chosen[i]);
+    char weights[65], *path = cli_t2i_path(r->arguments, &r->log, (size_t)r->chosen[i]);
     if (!path) return LK_E_NOMEM;
     cli_recipe_free(&r->recipe);
     enum lk_code rc = cli_recipe_read(&r->recipe, path);
     if (!rc) cli_rerun_job(&r->job, &r->recipe, &r->arguments->job);
-    if (!rc && (rc = lk_pipeline_weights_check(r->pipeline, r->recipe.weights_identity)))
+    if (!rc && (rc = lk_pipeline_weights_check(r->pipeline, r->recipe.weights_identity, weights)))
         rc = lk_fail_prefix(rc, "%s", path);
     if (!rc) rc = lk_job_complete(&r->job, r->pipeline, path);
     r->job.request.progress = progress;

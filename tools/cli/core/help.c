@@ -62,11 +62,9 @@ void cli_help(FILE *out) {
         fprintf(out, "  # %s\n  %s\n", e[0], e[1]);
     }
     exit_codes(out);
-    fputs("\nEnvironment: HF_HUB_CACHE and HF_HOME (or HUGGINGFACE_HUB_CACHE, XDG_CACHE_HOME) say where the HF cache "
-          "is;\n"
-          "OMP_NUM_THREADS how many threads;\n"
-          "NO_COLOR turns colour off; LIKENESS_CPU_ISA=portable|avx2|avx512|avx512_bf16|amx asks for fewer "
-          "instructions.\n"
+    fputs("\nEnvironment: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME or XDG_CACHE_HOME: where the HF cache is;\n"
+          "OMP_NUM_THREADS: how many threads; NO_COLOR turns colour off;\n"
+          "LIKENESS_CPU_ISA=portable|avx2|avx512|avx512_bf16|amx asks for fewer instructions.\n"
           "Results go to stdout, everything else to stderr.\n",
           out);
 }

@@ -126,8 +126,7 @@ static enum lk_code open_model(struct state *s) {
                            jobs->model);
     }
     if (jobs->weights_identity) {
-        LK_TRY(lk_pipeline_weights_identity(s->pipeline, s->weights_identity));
-        LK_TRY(lk_pipeline_weights_check(s->pipeline, jobs->weights_identity));
+        LK_TRY(lk_pipeline_weights_check(s->pipeline, jobs->weights_identity, s->weights_identity));
     }
     cli_model_name(jobs->model, s->model_name);
     return LK_OK;

@@ -102,26 +102,22 @@ static enum lk_code look_at(struct merge *m, const char *folder) {
 }
 
 static enum lk_code check_preferred(const struct cli_arguments *a) {
-    bool given = !a->study.prefer || !strcmp(a->study.prefer, a->output);
-    for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++)
-        given |= !strcmp(a->more[k], a->study.prefer ? a->study.prefer : "");
-    return given ? LK_OK
-                 : lk_fail(LK_E_USAGE, "--prefer: expected one of the runs that are merged, or --output, got %s",
-                           a->study.prefer);
+    const char *prefer = a->study.prefer;
+    bool given = !prefer || !strcmp(prefer, a->output);
+    for (int k = 1; k < CLI_MAX_MORE && a->more[k] && !given; k++) given = !strcmp(a->more[k], prefer);
+    return given
+               ? LK_OK
+               : lk_fail(LK_E_USAGE, "--prefer: expected one of the runs that are merged, or --output, got %s", prefer);
 }
 
-static enum lk_code look_at_all(struct merge *m, const struct cli_arguments *a) {
+/* journal: of what was merged into the folder before, if it is there. */
+static enum lk_code look_at_all(struct merge *m, const struct cli_arguments *a, const char *journal) {
     int n = 0;
-    char *own = lk_format("%s/journal.sqlite", a->output);
-    if (!own) return lk_fail(LK_E_NOMEM, "out of memory");
-    bool merged = !access(own, F_OK); /* before, into the same folder */
-    lk_free(own);
-    enum lk_code rc = m->prefer ? look_at(m, m->prefer) : LK_OK;
-    if (!rc && merged) rc = look_at(m, a->output);
-    m->now = a->output;
-    if (!rc) rc = study_each_shard(a->output, look, m, &n);
-    for (int k = 1; !rc && k < CLI_MAX_MORE && a->more[k]; k++, n++) rc = look_at(m, a->more[k]);
-    if (rc) return rc;
+    if (m->prefer) LK_TRY(look_at(m, m->prefer));
+    if (!access(journal, F_OK)) LK_TRY(look_at(m, a->output));
+    m->now = "a shard";
+    LK_TRY(study_each_shard(a->output, look, m, &n));
+    for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++, n++) LK_TRY(look_at(m, a->more[k]));
     if (!n) return lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
     if (!m->n_conflicts) return LK_OK;
     return lk_fail(LK_E_PARTIAL,
@@ -173,7 +169,7 @@ enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) 
     LK_TRY(study_list_make(&list, study, NULL));
     char *path = lk_format("%s/journal.sqlite", a->output);
     m.recorded = lk_calloc(lk_study_n_jobs(study), sizeof *m.recorded);
-    enum lk_code rc = path && m.recorded ? look_at_all(&m, a) : lk_fail(LK_E_NOMEM, "out of memory");
+    enum lk_code rc = path && m.recorded ? look_at_all(&m, a, path) : lk_fail(LK_E_NOMEM, "out of memory");
     lk_free(m.recorded);
     if (!rc && a->more[1]) rc = study_folders_make(a->output);
     if (!rc) rc = study_journal_open(path, &list, &m.journal);

@@ -89,6 +89,7 @@ static enum lk_code check_arguments(const struct cli_arguments *a) {
                    {s->retry_failed, "retry-failed", "run"},
                    {s->sample, "sample", "rerun"},
                    {s->requeue, "requeue", "verify"},
+                   {s->prefer, "prefer", "merge"},
                    {s->allow, "allow", "compare"},
                    {s->ids, "ids", "prompts"}};
     const bool two = !strcmp(a->positional, "compare"), none = !strcmp(a->positional, "new");

@@ -145,8 +145,7 @@ static enum lk_code open_model(struct worker *w, const struct lk_study_job *stud
     snprintf(w->model_path, sizeof w->model_path, "%s", study->model_path);
     cli_model_name(study->model_path, w->model_name);
     if (!study->weights_identity) return LK_OK;
-    LK_TRY(lk_pipeline_weights_identity(w->pipeline, w->weights_identity));
-    return lk_pipeline_weights_check(w->pipeline, study->weights_identity);
+    return lk_pipeline_weights_check(w->pipeline, study->weights_identity, w->weights_identity);
 }
 
 /* A source by its path, read once for all jobs of two pieces. */

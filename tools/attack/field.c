@@ -40,7 +40,7 @@ static const char *const places[][20] = {
                     "invalid chunk type", "width, height: "},
     [ATTACK_JPEG] = {"SOI", "SOF", "DHT", "DQT", "DRI", "SOS", "APP", "marker 0", "width, height: "},
     [ATTACK_BINARY] = {"malformed database schema (", "its configuration is ",
-                       "no such column: ", "no such table: ", "line #", "byte #"},
+                       "no such column: ", "no such table: ", "line #", "byte #", "field \""},
 };
 
 static const char *find(const char *text, const char *what, size_t n) { return memmem(text, strlen(text), what, n); }

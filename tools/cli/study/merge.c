@@ -7,6 +7,8 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/digest.h"
 #include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "engine/base/store.h"
 #include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
 
@@ -15,7 +17,8 @@ enum { MAX_PICTURE_BYTES = 1 << 30 };
 /* A picture as the first journal that has it records it. */
 struct recorded {
     char sha256[65];
-    const char *where;
+    const char *journal; /* NULL: none */
+    bool preferred;
 };
 
 struct merge {
@@ -24,8 +27,11 @@ struct merge {
     const char *from, *to;     /* from NULL: the pictures are there */
     const char *prefer;        /* the folder whose pictures stand where two differ; NULL */
     struct recorded *recorded; /* a job each */
-    const char *now;           /* the folder that is looked at */
+    const char *now;           /* the journal that is looked at */
+    bool now_preferred;
+    struct lk_store store; /* paths of journals */
     size_t n_conflicts;
+    char first[800]; /* the first of them, as a message */
 };
 
 static enum lk_code is_done(void *context, const struct lk_journal_row *row) {
@@ -78,13 +84,17 @@ static enum lk_code compare(void *context, const struct lk_journal_row *row) {
     struct merge *m = context;
     if (row->entry.index < 0 || (size_t)row->entry.index >= lk_study_n_jobs(m->study)) return LK_OK;
     struct recorded *r = &m->recorded[row->entry.index];
-    if (!r->where) {
+    if (!r->journal) {
         snprintf(r->sha256, sizeof r->sha256, "%s", row->made.sha256);
-        r->where = m->now;
-    } else if (strcmp(r->sha256, row->made.sha256) && !(m->prefer && !strcmp(m->prefer, r->where))) {
-        printf("%s: the picture is %.12s in %s, %.12s in %s\n", row->entry.name, r->sha256, r->where, row->made.sha256,
-               m->now);
-        m->n_conflicts++;
+        r->journal = m->now;
+        r->preferred = m->now_preferred;
+    } else if (strcmp(r->sha256, row->made.sha256) && !r->preferred) {
+        char line[sizeof m->first];
+        snprintf(line, sizeof line, "%.250s: field \"sha256\" of %.120s: expected %.12s as in %.250s, got %.12s",
+                 m->now, row->entry.name, r->sha256, r->journal, row->made.sha256);
+        if (!m->n_conflicts++) strcpy(m->first, line);
+        lk_log_text(stdout, line, false);
+        putchar('\n');
     }
     return LK_OK;
 }
@@ -93,12 +103,8 @@ static enum lk_code compare(void *context, const struct lk_journal_row *row) {
 static enum lk_code look(void *context, struct lk_journal *journal, const char *path) {
     struct merge *m = context;
     LK_TRY(study_journal_check(journal, path, m->study));
+    if (!(m->now = lk_store_copy(&m->store, path, strlen(path)))) return lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     return lk_journal_each(journal, LK_JOB_DONE, false, compare, m);
-}
-
-static enum lk_code look_at(struct merge *m, const char *folder) {
-    m->now = folder;
-    return study_each_journal(folder, look, m);
 }
 
 static enum lk_code check_preferred(const struct cli_arguments *a) {
@@ -113,17 +119,18 @@ static enum lk_code check_preferred(const struct cli_arguments *a) {
 /* journal: of what was merged into the folder before, if it is there. */
 static enum lk_code look_at_all(struct merge *m, const struct cli_arguments *a, const char *journal) {
     int n = 0;
-    if (m->prefer) LK_TRY(look_at(m, m->prefer));
-    if (!access(journal, F_OK)) LK_TRY(look_at(m, a->output));
-    m->now = "a shard";
+    m->now_preferred = true;
+    if (m->prefer) LK_TRY(study_each_journal(m->prefer, look, m));
+    m->now_preferred = false;
+    if (!access(journal, F_OK)) LK_TRY(study_each_journal(a->output, look, m));
     LK_TRY(study_each_shard(a->output, look, m, &n));
-    for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++, n++) LK_TRY(look_at(m, a->more[k]));
+    for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++, n++) LK_TRY(study_each_journal(a->more[k], look, m));
     if (!n) return lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
     if (!m->n_conflicts) return LK_OK;
-    return lk_fail(LK_E_PARTIAL,
-                   "study merge: the runs have different pictures of %zu jobs, named above; nothing was merged; "
-                   "--prefer DIR takes those of one run",
-                   m->n_conflicts);
+    return lk_fail(
+        LK_E_PARTIAL,
+        "%s; nothing was merged (%zu jobs have two pictures, named above): --prefer DIR takes those of one run",
+        m->first, m->n_conflicts);
 }
 
 static enum lk_code get_sha256(void *context, const struct lk_journal_row *row) {
@@ -171,6 +178,7 @@ enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) 
     m.recorded = lk_calloc(lk_study_n_jobs(study), sizeof *m.recorded);
     enum lk_code rc = path && m.recorded ? look_at_all(&m, a, path) : lk_fail(LK_E_NOMEM, "out of memory");
     lk_free(m.recorded);
+    lk_store_free(&m.store);
     if (!rc && a->more[1]) rc = study_folders_make(a->output);
     if (!rc) rc = study_journal_open(path, &list, &m.journal);
     if (!rc) rc = study_resolved_write(study, a->output);

@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "weights/checkpoint.h"
 #include "weights/config.h"
+#include "weights/config_identity.h"
 #include "weights/mapped_file.h"
 
 static void digest(const struct lk_tensor *t, char out[65]) { lk_sha256(t->data, lk_tensor_bytes(t), out); }
@@ -38,6 +39,8 @@ enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipelin
                     identity, lk_dtype_name(pipeline->compute), architecture);
     if (!rc && n_references) rc = vae_identity(pipeline, identity);
     if (!rc && n_references) lk_text_add(&metadata, ",\"vae\":\"%s\"", identity);
+    lk_text_add(&metadata, ",\"configs\":");
+    lk_text_json(&metadata, pipeline->configs);
     for (const struct lk_kept *k = kept; k && !rc; k = k->next) {
         if (!is_stored(k)) continue;
         named[n++] = (struct lk_st_named){k->key, k->tensor};
@@ -73,15 +76,25 @@ static enum lk_code take(const char *path, const struct lk_st_tensor *t, const c
     return LK_OK;
 }
 
+/* Which configs decide the prompts, and with images those. */
+static bool of_prompts(const char *file) {
+    static const char *const others[] = {"model_index.json", "scheduler/", "transformer/", "vae/"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strncmp(file, others[i], strlen(others[i]))) return false;
+    return true;
+}
+static bool of_images(const char *file) { return of_prompts(file) || !strncmp(file, "vae/", 4); }
+
 /* What the file was made with against what the edit has. */
 static enum lk_code check_maker(struct lk_config *c, const char *path, const struct lk_pipeline *pipeline,
                                 char architecture[32]) {
-    const char *text_encoder = NULL, *dtype = NULL, *isa = NULL, *compute = lk_dtype_name(pipeline->compute);
+    const char *text_encoder = NULL, *dtype = NULL, *isa = NULL, *configs, *compute = lk_dtype_name(pipeline->compute);
     char identity[65];
     lk_config_expect_string(c, "likeness", LK_EMBEDS_FORMAT);
     lk_config_string(c, "text_encoder", &text_encoder);
     lk_config_string(c, "dtype", &dtype);
     lk_config_string(c, "isa", &isa);
+    lk_config_string_or(c, "configs", &configs, NULL); /* versions before 0.2 did not record them */
     if (!text_encoder || !dtype || !isa) return LK_OK; /* said when the config is closed */
     LK_TRY(text_identity(pipeline, identity));
     if (strcmp(text_encoder, identity))
@@ -92,6 +105,9 @@ static enum lk_code check_maker(struct lk_config *c, const char *path, const str
     if (strcmp(dtype, compute))
         return lk_fail(LK_E_INPUT, "%s: made with --dtype %.16s, the edit is in %s; make it with --dtype %s", path,
                        dtype, compute, compute);
+    if (configs)
+        LK_TRY(lk_config_identity_check(path, pipeline->folder, configs, pipeline->configs,
+                                        lk_config_has(c, "vae") ? of_images : of_prompts));
     snprintf(architecture, 32, "%s", isa);
     if (!lk_config_has(c, "vae")) return LK_OK;
     const char *vae = NULL;

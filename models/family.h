@@ -34,6 +34,7 @@ struct lk_pipeline {
     const struct lk_family *family;
     const char *name; /* of the variant, one of family->names */
     char *folder;     /* NULL for a bare family name */
+    char *configs;    /* weights/config_identity.h; NULL for a bare family name */
     enum lk_dtype compute;
     enum lk_quantize quantize; /* of the transformer's weights */
     bool has_weights;

@@ -12,6 +12,7 @@
 #include "models/ranks.h"
 #include "weights/checkpoint.h"
 #include "weights/config.h"
+#include "weights/config_identity.h"
 
 const struct lk_family *const lk_families[] = {&lk_family_flux2, &lk_family_qwen_edit, &lk_family_step1x, NULL};
 #define N_FAMILIES (sizeof lk_families / sizeof *lk_families - 1)
@@ -50,6 +51,23 @@ static enum lk_code family_of_folder(const char *folder, const struct lk_family 
     return rc;
 }
 
+static enum lk_code open_family(struct lk_pipeline *p) {
+    if (!p->family) {
+        LK_TRY(family_of_folder(p->folder, &p->family));
+        p->name = p->family->names[0];
+    }
+    return p->family->open(p, p->has_weights);
+}
+
+/* With the identity of the configs that the family reads. */
+static enum lk_code open_folder(struct lk_pipeline *p, const char *model) {
+    LK_TRY(lk_model_find(model, &p->folder));
+    LK_TRY(lk_config_identity_begin(p->folder));
+    const enum lk_code opened = open_family(p), rc = lk_config_identity_end(opened, &p->configs);
+    if (rc && !opened) p->family->close(p);
+    return rc;
+}
+
 enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
                                    const struct lk_pipeline_options *options) {
     const enum lk_dtype compute = options->compute;
@@ -69,13 +87,7 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
             break;
         }
     }
-    enum lk_code rc = LK_OK;
-    if (!p->family) {
-        rc = lk_model_find(model, &p->folder);
-        if (!rc) rc = family_of_folder(p->folder, &p->family);
-        if (!rc) p->name = p->family->names[0];
-    }
-    if (!rc) rc = p->family->open(p, with_weights);
+    enum lk_code rc = p->family ? open_family(p) : open_folder(p, model);
     p->transformer = NULL;
     if (rc) {
         lk_free(p->folder);
@@ -97,6 +109,7 @@ enum lk_code lk_pipeline_open_configs(struct lk_pipeline **out, const char *mode
 void lk_pipeline_close(struct lk_pipeline *pipeline) {
     if (!pipeline) return;
     pipeline->family->close(pipeline);
+    lk_free(pipeline->configs);
     lk_free(pipeline->folder);
     lk_free(pipeline);
 }
@@ -126,6 +139,7 @@ void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]) 
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) { return pipeline->folder; }
+const char *lk_pipeline_configs(const struct lk_pipeline *pipeline) { return pipeline->configs; }
 
 enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {
     out[0] = 0;

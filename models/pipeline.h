@@ -179,6 +179,9 @@ bool lk_model_info(int i, struct lk_model_info *out);
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline); /* "flux2-dev" */
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline); /* resolved folder, NULL for a bare family name */
+/* Digests of all that was read of the folder beside weights, as weights/config_identity.h has them: a JSON object, NULL
+ * for a bare family name. */
+const char *lk_pipeline_configs(const struct lk_pipeline *pipeline);
 /* Formats of the weights that are quantised, of the transformer and of the text encoder as far as it is bound, as "nf4"
  * or "q4_k q6_k" into out; "" where all are plain. */
 void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]);

@@ -59,8 +59,7 @@ static enum lk_code list(const struct options *o, const struct lk_prompts *promp
         lk_text_free(&text);
     } while (!out.rc && edit_next(&e));
     if (!out.rc) fputs(out.bytes + 1, stdout);
-    lk_text_free(&out);
-    return out.rc;
+    return lk_text_free(&out);
 }
 
 static void add_portrait(struct lk_text *out, const char *key, const struct portrait *p) {

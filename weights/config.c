@@ -9,6 +9,8 @@
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "weights/config_identity.h"
 #include "weights/mapped_file.h"
 #include "weights/paths.h"
 
@@ -27,6 +29,8 @@ struct lk_config {
     /* at the top only */
     cJSON *tree;
     char *file;
+    bool recorded;          /* what is read counts for the identity of a model */
+    struct lk_text taken;   /* what was read then: lines "vision_config.depth 32" */
     struct lk_error *first; /* made at open, so that a problem can be kept when memory is out */
 };
 
@@ -44,6 +48,8 @@ static void discard(struct lk_config *c) {
 
 void lk_config_discard(struct lk_config *c) {
     if (!c) return;
+    if (c->recorded && c->taken.n) lk_config_identity_add(c->file, c->taken.bytes);
+    lk_text_free(&c->taken);
     cJSON_Delete(c->tree);
     lk_free(c->file);
     lk_free(c->first);
@@ -119,6 +125,7 @@ enum lk_code lk_config_parse(struct lk_config **out, const char *text, size_t le
     }
     c->tree = tree;
     c->file = lk_strdup(name);
+    c->recorded = lk_config_identity_wants(name);
     c->first = lk_calloc(1, sizeof *c->first);
     if (!c->file || !c->first) {
         lk_config_discard(c);
@@ -163,6 +170,32 @@ bool lk_config_has(const struct lk_config *c, const char *key) {
 bool lk_config_is_object(const struct lk_config *c, const char *key) {
     size_t i;
     return c && cJSON_IsObject(find(c, key, &i));
+}
+
+static void add_value(struct lk_text *out, const cJSON *item) {
+    const cJSON *element;
+    if (cJSON_IsNumber(item))
+        lk_text_number(out, item->valuedouble);
+    else if (cJSON_IsString(item))
+        lk_text_json(out, item->valuestring);
+    else if (!cJSON_IsArray(item))
+        lk_text_add(out, cJSON_IsTrue(item) ? "true" : cJSON_IsFalse(item) ? "false" : "null");
+    else
+        cJSON_ArrayForEach(element, item) {
+            lk_text_add(out, ",");
+            add_value(out, element);
+        }
+}
+
+/* A value that a reader takes: of the file, or a default. */
+static void take_value(struct lk_config *c, const char *key, const cJSON *value) {
+    char field[512];
+    if (!c || !c->root->recorded) return;
+    describe(c, key, field, sizeof field);
+    lk_text_add(&c->root->taken, "%s ", field);
+    add_value(&c->root->taken, value);
+    lk_text_add(&c->root->taken, "\n");
+    if (c->root->taken.rc) lk_config_problem(c, key, LK_E_NOMEM, "out of memory");
 }
 
 /* What a value is, for messages. */
@@ -224,6 +257,7 @@ struct lk_config *lk_config_object(struct lk_config *c, const char *key, bool re
 
 static void get_int(struct lk_config *c, const char *key, const cJSON *item, int64_t *out, int64_t min, int64_t max) {
     if (!item) return;
+    take_value(c, key, item);
     if (!is_integer(item)) {
         wrong_type(c, key, "an integer below 2^53", item);
         return;
@@ -242,13 +276,17 @@ void lk_config_int(struct lk_config *c, const char *key, int64_t *out, int64_t m
 
 void lk_config_int_or(struct lk_config *c, const char *key, int64_t *out, int64_t otherwise, int64_t min, int64_t max) {
     const cJSON *item = optional(c, key);
-    if (!item) *out = otherwise;
+    if (!item) {
+        *out = otherwise;
+        take_value(c, key, &(cJSON){.type = cJSON_Number, .valuedouble = (double)otherwise});
+    }
     get_int(c, key, item, out, min, max);
 }
 
 static void get_number(struct lk_config *c, const char *key, const cJSON *item, double *out, double min, double max) {
     char got[96];
     if (!item) return;
+    take_value(c, key, item);
     if (!cJSON_IsNumber(item))
         wrong_type(c, key, "a number", item);
     else if (!(item->valuedouble >= min && item->valuedouble <= max) || !isfinite(item->valuedouble))
@@ -264,12 +302,16 @@ void lk_config_number(struct lk_config *c, const char *key, double *out, double 
 
 void lk_config_number_or(struct lk_config *c, const char *key, double *out, double otherwise, double min, double max) {
     const cJSON *item = optional(c, key);
-    if (!item) *out = otherwise;
+    if (!item) {
+        *out = otherwise;
+        take_value(c, key, &(cJSON){.type = cJSON_Number, .valuedouble = otherwise});
+    }
     get_number(c, key, item, out, min, max);
 }
 
 static void get_bool(struct lk_config *c, const char *key, const cJSON *item, bool *out) {
     if (!item) return;
+    take_value(c, key, item);
     if (cJSON_IsBool(item))
         *out = cJSON_IsTrue(item);
     else
@@ -282,12 +324,16 @@ void lk_config_bool(struct lk_config *c, const char *key, bool *out) {
 
 void lk_config_bool_or(struct lk_config *c, const char *key, bool *out, bool otherwise) {
     const cJSON *item = optional(c, key);
-    if (!item) *out = otherwise;
+    if (!item) {
+        *out = otherwise;
+        take_value(c, key, &(cJSON){.type = otherwise ? cJSON_True : cJSON_False});
+    }
     get_bool(c, key, item, out);
 }
 
 static void get_string(struct lk_config *c, const char *key, const cJSON *item, const char **out) {
     if (!item) return;
+    take_value(c, key, item);
     if (cJSON_IsString(item))
         *out = item->valuestring;
     else
@@ -300,7 +346,12 @@ void lk_config_string(struct lk_config *c, const char *key, const char **out) {
 
 void lk_config_string_or(struct lk_config *c, const char *key, const char **out, const char *otherwise) {
     const cJSON *item = optional(c, key);
-    if (!item) *out = otherwise;
+    if (!item) {
+        *out = otherwise;
+        take_value(
+            c, key,
+            &(cJSON){.type = otherwise ? cJSON_String : cJSON_NULL, .valuestring = (char *)(uintptr_t)otherwise});
+    }
     get_string(c, key, item, out);
 }
 
@@ -309,6 +360,7 @@ static const cJSON *array_of(struct lk_config *c, const char *key, const char *e
                              size_t max_n) {
     const cJSON *item = require(c, key, expected), *element;
     if (!item) return NULL;
+    take_value(c, key, item);
     if (!cJSON_IsArray(item)) {
         wrong_type(c, key, expected, item);
         return NULL;
@@ -339,6 +391,7 @@ void lk_config_int_or_ints(struct lk_config *c, const char *key, int64_t *out, s
         return;
     }
     take(c, key);
+    take_value(c, key, item);
     out[0] = (int64_t)item->valuedouble;
     *n = 1;
 }
@@ -376,12 +429,20 @@ static void not_implemented(struct lk_config *c, const char *key, const char *ex
                       expected, shown(item, got));
 }
 
-void lk_config_expect_string(struct lk_config *c, const char *key, const char *value) {
-    char expected[128];
+void lk_config_expect_one_of(struct lk_config *c, const char *key, const char *const *values) {
+    char expected[256] = "";
     const cJSON *item = c ? take(c, key) : NULL;
-    if (!item || (cJSON_IsString(item) && !strcmp(item->valuestring, value))) return;
-    snprintf(expected, sizeof expected, "\"%.100s\"", value);
+    if (!item) return;
+    for (size_t i = 0, n = 0; values[i]; i++) {
+        if (cJSON_IsString(item) && !strcmp(item->valuestring, values[i])) return;
+        if (n < sizeof expected)
+            n += (size_t)snprintf(expected + n, sizeof expected - n, "%s\"%.100s\"", i ? " or " : "", values[i]);
+    }
     not_implemented(c, key, expected, item);
+}
+
+void lk_config_expect_string(struct lk_config *c, const char *key, const char *value) {
+    lk_config_expect_one_of(c, key, (const char *const[]){value, NULL});
 }
 
 void lk_config_expect_bool(struct lk_config *c, const char *key, bool value) {

@@ -60,6 +60,8 @@ void lk_config_strings(struct lk_config *config, const char *key, const char **o
 /* Present with another value is LK_E_CONFIG_VALUE ("expected ..., got ...: this program implements only ..."); absent
  * is fine. */
 void lk_config_expect_string(struct lk_config *config, const char *key, const char *value);
+/* The same for one of several; `values` ends in NULL. */
+void lk_config_expect_one_of(struct lk_config *config, const char *key, const char *const *values);
 void lk_config_expect_bool(struct lk_config *config, const char *key, bool value);
 void lk_config_expect_int(struct lk_config *config, const char *key, int64_t value);
 void lk_config_expect_null(struct lk_config *config, const char *key);

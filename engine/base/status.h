@@ -66,6 +66,7 @@ enum lk_code {
 
     LK_E_NONFINITE = 600, /* NaN or Inf met in a job */
     LK_E_PARTIAL = 601,   /* some jobs of several failed, and were named; the others are done */
+    LK_E_CONFLICT = 602,  /* two records of the same job differ */
 
     LK_E_IO = 700,
     LK_E_DISK_FULL = 701,

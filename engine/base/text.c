@@ -78,9 +78,11 @@ void lk_text_base64(struct lk_text *text, const void *bytes, size_t n) {
 
 void lk_text_number(struct lk_text *text, double value) { lk_text_add(text, "%.17g", value == 0 ? 0.0 : value); }
 
-void lk_text_free(struct lk_text *text) {
+enum lk_code lk_text_free(struct lk_text *text) {
+    const enum lk_code rc = text->rc;
     lk_free(text->bytes);
     *text = (struct lk_text){0};
+    return rc;
 }
 
 char *lk_format(const char *format, ...) {

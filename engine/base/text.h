@@ -19,7 +19,8 @@ void lk_text_json(struct lk_text *text, const char *string);
 void lk_text_base64(struct lk_text *text, const void *bytes, size_t n);
 /* A double with 17 digits, from which it reads back bit by bit; -0 is 0. Finite. */
 void lk_text_number(struct lk_text *text, double value);
-void lk_text_free(struct lk_text *text);
+/* Gives what rc was. */
+enum lk_code lk_text_free(struct lk_text *text);
 
 /* printf into memory of its own, for lk_free; NULL when memory is out. */
 char *lk_format(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -137,8 +137,7 @@ static enum lk_code hash_base(struct lk_study *s) {
     const char *text;
     for (size_t i = 0; (text = lk_study_base_prompt(s, i)); i++) lk_text_bytes(&all, text, strlen(text) + 1);
     if (!all.rc) lk_sha256(all.bytes ? all.bytes : "", all.n, s->base_prompts);
-    lk_text_free(&all);
-    return all.rc;
+    return lk_text_free(&all);
 }
 
 enum lk_code lk_study_expand_t2i(struct lk_study *s) {

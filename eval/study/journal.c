@@ -363,6 +363,20 @@ enum lk_code lk_journal_manifest_is_current(struct lk_journal *j, bool *current)
     return LK_OK;
 }
 
+enum lk_code lk_journal_model(struct lk_journal *j, int model, const char *text, char **noted) {
+    char name[32];
+    sqlite3_stmt *q;
+    bool row;
+    *noted = NULL;
+    snprintf(name, sizeof name, "model %d", model);
+    if (text) LK_TRY(lk_sql_run(&j->sql, "INSERT OR IGNORE INTO about VALUES(?1,?2)", "tt", name, text));
+    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT value FROM about WHERE name=?1", "t", name));
+    enum lk_code rc = lk_sql_step(&j->sql, q, &row);
+    if (!rc && row && !(*noted = lk_strdup(lk_sql_text(q, 0)))) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", j->path);
+    sqlite3_finalize(q);
+    return rc;
+}
+
 enum lk_code lk_journal_manifest_begin(struct lk_journal *j) {
     return lk_sql_run(&j->sql, "UPDATE about SET value=?1 WHERE name='manifest'", "t", j->owner);
 }
@@ -382,8 +396,8 @@ enum lk_code lk_journal_merge(struct lk_journal *j, const char *path) {
             "ON "
             "m.i=o.i AND m.id=o.id AND m.name=o.name WHERE o.state>1 AND m.state<>2",
             "INSERT OR REPLACE INTO lines SELECT i,line FROM other.lines WHERE i IN (SELECT i FROM jobs WHERE state>1)",
-            outdate};
-        for (int k = 0; k < 3 && !rc; k++) rc = lk_sql_run(&j->sql, sql[k], "");
+            "INSERT OR IGNORE INTO about SELECT name,value FROM other.about WHERE name LIKE 'model %'", outdate};
+        for (int k = 0; k < 4 && !rc; k++) rc = lk_sql_run(&j->sql, sql[k], "");
         rc = lk_sql_end(&j->sql, rc);
     }
     enum lk_code detached = lk_sql_run(&j->sql, "DETACH other", "");

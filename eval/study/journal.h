@@ -115,10 +115,14 @@ enum lk_code lk_journal_latest(struct lk_journal *j, int most, lk_journal_row_fn
 /* The job of this index, if the journal has it. */
 enum lk_code lk_journal_one(struct lk_journal *j, int64_t index, lk_journal_row_fn *row, void *context);
 
+/* What made the pictures of a model, in the caller's words: `text` stays in the journal unless something is there
+ * already. *noted: what is there now, lk_malloc'ed; NULL: nothing. text NULL: only looks. */
+enum lk_code lk_journal_model(struct lk_journal *j, int model, const char *text, char **noted);
+
 /* Whether the manifest that was written last has all that has happened since. */
 enum lk_code lk_journal_manifest_is_current(struct lk_journal *j, bool *current);
 /* Before the rows are read for it, and after it has been written. */
 enum lk_code lk_journal_manifest_begin(struct lk_journal *j);
 enum lk_code lk_journal_manifest_end(struct lk_journal *j);
-/* Takes over what another journal of the same study, in this file, has done or failed. */
+/* Takes over what another journal of the same study, in this file, has done or failed, and what it notes of models. */
 enum lk_code lk_journal_merge(struct lk_journal *j, const char *path);

@@ -28,6 +28,9 @@ void lk_chat_close(struct lk_chat *chat);
 /* "qwen2.5-vl" or "mistral3". */
 const char *lk_chat_family(const struct lk_chat *chat);
 
+/* Digests of its config, tokenizer and processor files, as weights/config_identity.h has them: a JSON object. */
+const char *lk_chat_configs(const struct lk_chat *chat);
+
 /* Of its weights: lk_checkpoint_identity. Bit i of *quantized: some are of the dtype LK_FIRST_QUANTIZED + i. */
 enum lk_code lk_chat_weights_identity(const struct lk_chat *chat, char out[65], unsigned *quantized);
 

@@ -34,6 +34,7 @@ extern const struct chat_family chat_qwen, chat_mistral;
 
 struct lk_chat {
     char *folder;
+    char *configs; /* weights/config_identity.h */
     enum lk_dtype compute;
     const struct chat_family *family;
     struct lk_tokenizer *tokenizer;

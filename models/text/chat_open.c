@@ -3,6 +3,7 @@
 #include "engine/base/alloc.h"
 #include "models/common/files.h"
 #include "models/text/chat_internal.h"
+#include "weights/config_identity.h"
 
 /* In a folder of the model itself, and in a pipeline's. */
 static const struct chat_layout own = {.config = "config.json",
@@ -111,7 +112,8 @@ enum lk_code lk_chat_open(struct lk_chat **out, const char *model, enum lk_dtype
     if (!chat) return lk_fail(LK_E_NOMEM, "%s: out of memory", model);
     chat->compute = compute;
     enum lk_code rc = lk_model_find(model, &chat->folder);
-    if (!rc) rc = open_parts(chat);
+    if (!rc) rc = lk_config_identity_begin(chat->folder);
+    if (!rc) rc = lk_config_identity_end(open_parts(chat), &chat->configs);
     if (rc)
         lk_chat_close(chat);
     else
@@ -124,6 +126,7 @@ void lk_chat_close(struct lk_chat *chat) {
     if (chat->family) chat->family->free(chat);
     lk_checkpoint_close(&chat->checkpoint);
     lk_tokenizer_free(chat->tokenizer);
+    lk_free(chat->configs);
     lk_free(chat->folder);
     lk_free(chat);
 }
@@ -132,5 +135,7 @@ enum lk_code lk_chat_weights_identity(const struct lk_chat *chat, char out[65], 
     *quantized = chat->family == &chat_qwen ? chat->qwen.model.totals.quantized : chat->mistral.model.totals.quantized;
     return lk_checkpoint_identity(&chat->checkpoint, out);
 }
+
+const char *lk_chat_configs(const struct lk_chat *chat) { return chat->configs; }
 
 const char *lk_chat_family(const struct lk_chat *chat) { return chat->vlm.name; }

@@ -1,6 +1,7 @@
 #include "models/text/qwen2_vl_image.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -23,13 +24,10 @@ void lk_image_processor_expect(struct lk_config *c, const char *name) {
     lk_config_number_or(c, "rescale_factor", &rescale, 1 / 255.0, 0, 1);
     if (rescale != 1 / 255.0)
         lk_config_problem(c, "rescale_factor", LK_E_CONFIG_VALUE, "expected 1/255, got %.17g", rescale);
-    const char *type = NULL;
-    size_t n = strlen(name);
-    lk_config_string_or(c, "image_processor_type", &type, NULL);
+    char fast[64];
+    snprintf(fast, sizeof fast, "%sFast", name);
     /* The name without "Fast" stood for Pillow's resampling before transformers 4.54, and for this one since. */
-    if (type && (strncmp(type, name, n) || (type[n] && strcmp(type + n, "Fast"))))
-        lk_config_problem(c, "image_processor_type", LK_E_CONFIG_VALUE, "expected \"%s\" or \"%sFast\", got \"%s\"",
-                          name, name, type);
+    lk_config_expect_one_of(c, "image_processor_type", (const char *const[]){name, fast, NULL});
 }
 
 /* Keys that the image processors of transformers 4.4x to 5.23 write. */

@@ -16,6 +16,7 @@ enum split_behavior {
 
 struct split {
     struct pattern pattern;
+    char sha256[65]; /* of the pattern's text */
     enum split_behavior behavior;
     bool invert; /* what lies between matches counts as match */
 };

@@ -7,6 +7,7 @@
 #include "models/tokenizer/normalizer.h"
 #include "models/tokenizer/tokenizer_file.h"
 #include "models/tokenizer/unicode.h"
+#include "weights/config_identity.h"
 #include "weights/mapped_file.h"
 
 #define MAX_TEXT_BYTES (16u << 20)
@@ -36,6 +37,15 @@ enum lk_code lk_tokenizer_open(struct lk_tokenizer **out, const char *path) {
     if (rc) return rc;
     rc = lk_tokenizer_parse(out, json, length, path);
     lk_free(json);
+    if (rc || !lk_config_identity_wants(path)) return rc;
+    struct lk_text lines = {0};
+    rc = tokenizer_identity(*out, &lines);
+    if (!rc) lk_config_identity_add(path, lines.bytes);
+    lk_text_free(&lines);
+    if (rc) {
+        lk_tokenizer_free(*out);
+        *out = NULL;
+    }
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "models/tokenizer/json_fields.h"
 #include "models/tokenizer/model_section.h"
 #include "models/tokenizer/normalizer.h"
@@ -149,7 +150,7 @@ static enum lk_code read_normalizer(struct lk_tokenizer *tokenizer, struct json_
 }
 
 /* {"Regex": "..."} or {"String": "..."} */
-static enum lk_code read_pattern(struct pattern *pattern, struct json_place place, struct json_value value) {
+static enum lk_code read_pattern(struct split *split, struct json_place place, struct json_value value) {
     char path[160], *text;
     snprintf(path, sizeof path, "%s.pattern", place.path);
     place.path = path;
@@ -166,7 +167,8 @@ static enum lk_code read_pattern(struct pattern *pattern, struct json_place plac
     size_t length = json_string(given->value, text);
     char where[512];
     snprintf(where, sizeof where, "%s: %s", place.file, path);
-    rc = pattern_compile(pattern, text, length, given == &f[1], where);
+    rc = pattern_compile(&split->pattern, text, length, given == &f[1], where);
+    lk_sha256(text, length, split->sha256);
     lk_free(text);
     return rc;
 }
@@ -195,7 +197,7 @@ static enum lk_code read_split(struct lk_tokenizer *tokenizer, struct json_place
                             "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
     }
     split->behavior = (enum split_behavior)k;
-    if ((rc = read_pattern(&split->pattern, place, f[1].value))) return rc;
+    if ((rc = read_pattern(split, place, f[1].value))) return rc;
     pre->n_splits++;
     return LK_OK;
 }

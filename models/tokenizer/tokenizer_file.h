@@ -1,6 +1,7 @@
 /* What tokenizer.json describes. */
 #pragma once
 
+#include "engine/base/text.h"
 #include "models/tokenizer/added_tokens.h"
 #include "models/tokenizer/bpe.h"
 #include "models/tokenizer/pre_tokenizer.h"
@@ -15,3 +16,7 @@ struct lk_tokenizer {
 
 /* Fills *tokenizer (zeroed before); on failure it may be filled in part and is freed by the caller. */
 enum lk_code tokenizer_file_parse(struct lk_tokenizer *tokenizer, const char *json, size_t length, const char *name);
+
+/* What decides the ids of a text, for weights/config_identity.h: lines that depend neither on the order of keys nor on
+ * what is read and without effect. */
+enum lk_code tokenizer_identity(const struct lk_tokenizer *tokenizer, struct lk_text *lines);

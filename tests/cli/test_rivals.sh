@@ -39,7 +39,8 @@ if ! cmp -s rival.png again.png; then
     echo "FAIL: rerun: other bytes"
     failed=1
 fi
-likeness rerun rival.png -m tiny -o cpu.png >out 2>err || { cat err; exit 1; }
+likeness rerun rival.png -m tiny -o cpu.png >out 2>err && { echo "FAIL: rerun elsewhere: another picture passed"; exit 1; }
+likeness rerun rival.png -m tiny -o cpu.png --allow-other >out 2>err || { cat err; exit 1; }
 expect "rerun elsewhere" 'made on cuda with cublaslt, this is cpu: the bits will differ' err
 likeness show cpu.png >shown
 if grep -q cublaslt shown; then

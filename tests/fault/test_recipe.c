@@ -2,6 +2,7 @@
  */
 #include "tests/common/test.h"
 
+#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 
 #define MODEL "golden/data/flux2/deep/checkpoint"
 
-static char made[512], changed[512], again[512];
+static char made[512], changed[512], again[512], image_path[512];
 
 static enum lk_code run(enum lk_code (*command)(const struct cli_arguments *), int argc, const char *const *argv) {
     struct cli_arguments a;
@@ -22,7 +23,17 @@ static enum lk_code run(enum lk_code (*command)(const struct cli_arguments *), i
     run(command, (int)(sizeof((const char *[]){"likeness", __VA_ARGS__}) / sizeof(char *)),                            \
         (const char *const[]){"likeness", __VA_ARGS__})
 
-static enum lk_code rerun(void) { return RUN(cli_rerun, "rerun", changed, "-m", MODEL, "-o", again, "-t", "2"); }
+static enum lk_code rerun(void) {
+    return RUN(cli_rerun, "rerun", changed, "-m", MODEL, "-r", image_path, "-o", again, "-t", "2");
+}
+
+static void write_changed(const char *recipe, int n) {
+    struct lk_image image;
+    assert_ok(lk_image_read(&image, made, 0, 0));
+    const struct lk_png_text texts[] = {{"likeness", recipe}, {"likeness", recipe}};
+    assert_ok(lk_png_write(changed, &image, texts, n));
+    lk_image_free(&image);
+}
 
 /* Writes the made picture's recipe n times into another, with `from` replaced by `to`. */
 static void change(const char *from, const char *to, int n) {
@@ -33,11 +44,7 @@ static void change(const char *from, const char *to, int n) {
     size_t size = strlen(recipe.text) + strlen(to) + 1;
     char *text = malloc(size);
     snprintf(text, size, "%.*s%s%s", (int)(at - recipe.text), recipe.text, to, at + strlen(from));
-    struct lk_image image;
-    assert_ok(lk_image_read(&image, made, 0, 0));
-    const struct lk_png_text texts[] = {{"likeness", text}, {"likeness", text}};
-    assert_ok(lk_png_write(changed, &image, texts, n));
-    lk_image_free(&image);
+    write_changed(text, n);
     cli_recipe_free(&recipe);
     free(text);
 }
@@ -70,7 +77,74 @@ static void changed_recipes(void **state) {
     assert_fails(rerun(), LK_E_METADATA, "expected one recipe");
     assert_non_null(strstr(lk_error_text(), changed));
     change("\"seed\":42", "\"seed\":43", 1);
+    assert_fails(rerun(), LK_E_CONFLICT, "made again from"); /* its noise is recorded */
+    assert_int_equal(remove(again), 0);
+}
+
+/* Where things lay, and what `rerun` takes from its own command line. */
+static bool is_free(const char *field) {
+    static const char *const list[] = {".model", ".device", ".images.[].file", ".threads", ".exif_transpose"};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (!strcmp(field, list[i])) return true;
+    return false;
+}
+
+static int n_refused, n_conflicts;
+
+static void try_recipe(cJSON *root, const char *field) {
+    char *text = cJSON_PrintUnformatted(root);
+    write_changed(text, 1);
+    cJSON_free(text);
+    enum lk_code rc = rerun();
+    if (rc != LK_E_CONFLICT && lk_exit_code(rc) != 3) fail_msg("%s: falsified and passed: code %d", field, (int)rc);
+    n_refused += rc != LK_E_CONFLICT;
+    n_conflicts += rc == LK_E_CONFLICT;
+    if (rc == LK_E_CONFLICT)
+        assert_ok(
+            RUN(cli_rerun, "rerun", changed, "-m", MODEL, "-r", image_path, "-o", again, "-t", "2", "--allow-other"));
+}
+
+/* Every value of the recipe falsified in turn: refused before the edit, or found after it. */
+static void falsify(cJSON *root, cJSON *item, const char *above) {
+    char field[256];
+    snprintf(field, sizeof field, "%.180s%s%.60s", above, item == root ? "" : ".",
+             item == root   ? ""
+             : item->string ? item->string
+                            : "[]");
+    if (is_free(field)) return;
+    if (cJSON_IsNumber(item)) {
+        const double was = item->valuedouble;
+        cJSON_SetNumberValue(item, was == 0 ? 1 : was / 2);
+        try_recipe(root, field);
+        cJSON_SetNumberValue(item, was);
+    } else if (cJSON_IsString(item) && *item->valuestring) {
+        char *last = item->valuestring + strlen(item->valuestring) - 1, was = *last;
+        *last = was == '0' ? '1' : '0';
+        try_recipe(root, field);
+        *last = was;
+    }
+    for (cJSON *child = item->child; child; child = child->next) falsify(root, child, field);
+}
+
+static void falsified_recipes(void **state) {
+    (void)state;
+    struct cli_recipe recipe;
+    assert_ok(cli_recipe_read(&recipe, made));
+    write_changed(recipe.text, 1);
     assert_ok(rerun());
+    cJSON *root = cJSON_Parse(recipe.text);
+    falsify(root, root, "");
+    printf("%d refused, %d found afterwards\n", n_refused, n_conflicts);
+    assert_true(n_refused >= 15 && n_conflicts >= 15);
+    /* What an older version did not record is no evidence; that it lacks is said. */
+    cJSON_DeleteItemFromObject(root, "configs");
+    char *text = cJSON_PrintUnformatted(root);
+    write_changed(text, 1);
+    cJSON_free(text);
+    assert_ok(rerun());
+    cJSON_Delete(root);
+    cli_recipe_free(&recipe);
+    remove(again);
 }
 
 /* What the first programs wrote is read as it was meant. */
@@ -91,12 +165,19 @@ static int setup(void **state) {
     snprintf(made, sizeof made, "%s/recipe_made.png", getenv("TEST_TMPDIR"));
     snprintf(changed, sizeof changed, "%s/recipe_changed.png", getenv("TEST_TMPDIR"));
     snprintf(again, sizeof again, "%s/recipe_again.png", getenv("TEST_TMPDIR"));
+    snprintf(image_path, sizeof image_path, "%s/recipe_source.png", getenv("TEST_TMPDIR"));
+    struct lk_image image;
+    assert_ok(lk_image_new(&image, 64, 68, 3));
+    for (int i = 0; i < 64 * 68 * 3; i++) image.pixels[i] = (uint8_t)(i * 7);
+    assert_ok(lk_png_write(image_path, &image, NULL, 0));
+    lk_image_free(&image);
     remove(again);
-    return RUN(cli_edit, "edit", "-m", MODEL, "-p", "x", "-W", "32", "-H", "32", "--steps", "1",
+    return RUN(cli_edit, "edit", "-m", MODEL, "-r", image_path, "-p", "x", "-W", "32", "-H", "32", "--steps", "1",
                "--max-sequence-length", "32", "--text-encoder-out-layers", "1,2,3", "-o", made, "-t", "2");
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(changed_recipes), cmocka_unit_test(old_recipe)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(changed_recipes), cmocka_unit_test(falsified_recipes),
+                                       cmocka_unit_test(old_recipe)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

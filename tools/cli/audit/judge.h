@@ -4,7 +4,7 @@
 #include "eval/judge/server.h"
 #include "tools/cli/core/options.h"
 
-enum lk_code cli_judge_run(const struct cli_arguments *arguments);    /* by a model in this process */
+enum lk_code cli_judge_run(const struct cli_arguments *arguments); /* by a model in this process */
 /* The user's server that is asked in place of a model here. Closed with lk_judge_server_close. */
 enum lk_code cli_judge_server(const struct cli_arguments *arguments, struct lk_judge_server **out);
 enum lk_code cli_judge_prompt(const struct cli_arguments *arguments); /* what to ask about an item, or about all */

@@ -21,7 +21,8 @@ static bool add_text(cJSON *to, const char *key, const char *text) {
 static bool add_head(cJSON *line, const struct judge_record *r, const struct lk_judge_item *item) {
     return add_text(line, "item_id", item->item_id) && add_text(line, "slot", r->slot) &&
            add_text(line, "judge", r->family) && add_text(line, "model", r->model) &&
-           add_text(line, "weights_identity", r->weights_identity) && add_text(line, "dtype", r->dtype) &&
+           add_text(line, "weights_identity", r->weights_identity) &&
+           (!r->configs || cJSON_AddRawToObject(line, "configs", r->configs)) && add_text(line, "dtype", r->dtype) &&
            cJSON_AddBoolToObject(line, "quantized", r->quantized != 0) && add_text(line, "mode", r->mode) &&
            add_text(line, "prompt_version", r->prompt_version) &&
            add_text(line, "prompt_sha256", item->message->sha256) && (!r->order || add_text(line, "order", r->order)) &&

@@ -11,6 +11,7 @@ struct judge_record {
     const char *check;  /* NULL: none */
     const char *server; /* where it was asked; NULL: here */
     char model[256], weights_identity[65];
+    const char *configs; /* lk_chat_configs; NULL: not known */
     unsigned quantized;
 };
 

@@ -1,5 +1,6 @@
 /* judge run: a vision-language model judges pictures, in this process or on a server; a line of JSON an item, appended
  * as they come. */
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,28 @@ static enum lk_code check_record(const struct runner *r, const struct lk_fields 
     return LK_OK;
 }
 
+/* One that an older version wrote says nothing of configs. */
+static enum lk_code check_configs(const struct runner *r, const struct lk_fields *fields, const char *path,
+                                  size_t line) {
+    cJSON *mine = r->record.configs ? cJSON_Parse(r->record.configs) : NULL;
+    const cJSON *item;
+    enum lk_code rc = LK_OK;
+    bool any = false;
+    for (size_t i = 0; i < fields->n; i++) any = any || !strncmp(fields->list[i].name, "configs.", 8);
+    if (any) cJSON_ArrayForEach(item, mine) {
+            char name[300];
+            snprintf(name, sizeof name, "configs.%.280s", item->string);
+            const struct lk_field *field = lk_fields_find(fields, name);
+            if (rc || (field && !strcmp(field->text, item->valuestring))) continue;
+            rc = lk_fail(LK_E_CHANGED,
+                         "%s: line %zu: %s: expected %s as in this run, got %s; give another file, or the model as it "
+                         "was",
+                         path, line, name, item->valuestring, lk_field_shown(field));
+        }
+    cJSON_Delete(mine);
+    return rc;
+}
+
 static enum lk_code read_done(struct runner *r, const char *path, const char *text, size_t n) {
     struct lk_records records;
     bool more = n > 0;
@@ -100,6 +123,7 @@ static enum lk_code read_done(struct runner *r, const char *path, const char *te
         const struct lk_field *id = lk_fields_find(&records.fields, "item_id");
         const struct lk_field *order = lk_fields_find(&records.fields, "order");
         rc = check_record(r, &records.fields, path, records.line);
+        if (!rc) rc = check_configs(r, &records.fields, path, records.line);
         if (!rc && id) rc = remember(r, id->text, order ? order->text : NULL);
     }
     lk_records_close(&records);
@@ -364,6 +388,7 @@ static enum lk_code open_model(struct runner *r) {
     LK_TRY(cli_device_open(&a->job.run, &r->device));
     LK_TRY(lk_chat_open(&r->chat, a->model, cli_dtype(&a->job.run)));
     LK_TRY(lk_chat_weights_identity(r->chat, r->record.weights_identity, &r->record.quantized));
+    r->record.configs = lk_chat_configs(r->chat);
     cli_model_name(a->model, r->record.model);
     r->record.family = lk_chat_family(r->chat);
     r->record.dtype = a->job.run.dtype;

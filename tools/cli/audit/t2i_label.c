@@ -233,6 +233,7 @@ static bool add_model(const struct cli_labeller *l, cJSON *root) {
     cli_model_name(a->model, model);
     return cJSON_AddStringToObject(root, "model", model) &&
            cJSON_AddStringToObject(root, "weights_identity", l->identity) &&
+           cJSON_AddRawToObject(root, "configs", lk_chat_configs(l->chat)) &&
            cJSON_AddBoolToObject(root, "quantized", l->quantized != 0) &&
            cJSON_AddStringToObject(root, "dtype", a->job.run.dtype) &&
            cJSON_AddStringToObject(root, "question", lk_perceived_question) &&
@@ -291,13 +292,13 @@ static enum lk_code identify(struct cli_labeller *l) {
     char *log = realpath(a->t2i.log, NULL);
     LK_TRY(lk_digest_file(LK_DIGEST_SHA256, a->report.faces, l->faces));
     if (l->classifier) LK_TRY(lk_digest_file(LK_DIGEST_SHA256, a->t2i.classifier, l->identity));
-    lk_text_add(&text, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n", LIKENESS_VERSION, a->t2i.labeler, l->identity, l->faces,
+    lk_text_add(&text, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n", LIKENESS_VERSION, a->t2i.labeler, l->identity,
+                l->chat ? lk_chat_configs(l->chat) : "", l->faces,
                 l->device ? l->device->architecture : lk_cpu_isa_name(lk_cpu_isa()), a->job.run.dtype,
                 log ? log : a->t2i.log);
     free(log);
     if (!text.rc) lk_sha256(text.bytes, text.n, l->whole);
-    lk_text_free(&text);
-    return text.rc;
+    return lk_text_free(&text);
 }
 
 /* A label of the run before. */

@@ -8,6 +8,7 @@
 #include "eval/study/random.h"
 #include "eval/t2i/rebalance.h"
 #include "tools/cli/core/signals.h"
+#include "weights/config_identity.h"
 
 enum { DEFAULT_SAMPLE = 100 };
 
@@ -134,6 +135,9 @@ enum lk_code cli_replay_job(struct cli_replay *r, size_t i) {
     if (!rc) cli_rerun_job(&r->job, &r->recipe, &r->arguments->job);
     if (!rc && (rc = lk_pipeline_weights_check(r->pipeline, r->recipe.weights_identity, weights)))
         rc = lk_fail_prefix(rc, "%s", path);
+    if (!rc && r->recipe.configs)
+        rc = lk_config_identity_check(path, lk_pipeline_folder(r->pipeline), r->recipe.configs,
+                                      lk_pipeline_configs(r->pipeline), NULL);
     if (!rc) rc = lk_job_complete(&r->job, r->pipeline, path);
     r->job.request.progress = progress;
     lk_free(path);

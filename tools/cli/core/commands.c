@@ -59,7 +59,7 @@ static const char *const rerun_examples[] = {
     "Made from text alone",
     "likeness rerun out.png -m Qwen/Qwen-Image -o again.png",
     "On another device: other bits, the same picture to the eye",
-    "likeness rerun out.png -m ./FLUX.2-dev -r in.jpg --device cuda -o again.png",
+    "likeness rerun out.png -m ./FLUX.2-dev -r in.jpg --device cuda --allow-other -o again.png",
     "With the prompts that thinking needs, which no recipe holds",
     "likeness rerun out.png -m ./Step1X-Edit-v1p2 -r in.jpg --prompts-file prompts.json -o again.png",
     NULL};
@@ -266,7 +266,9 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                    .text =
                        "Takes prompt, seed and every other setting from the PNG. The weights and the images must be "
                        "the ones recorded there: the images by their SHA-256, the weights by their identity, "
-                       "a digest of names, shapes and both ends of every tensor (`verify` finds damage in between).",
+                       "a digest of names, shapes and both ends of every tensor (`verify` finds damage in between), "
+                       "the configs by what is read of each file. What came of them (noise, sigmas, sizes, instruction "
+                       "set, version, pixels) is compared too; exit code 6 if any of it differs.",
                    .examples = rerun_examples},
     [CLI_DEVICES] = {.name = "devices",
                      .summary = "list what can compute here",
@@ -320,9 +322,11 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "set. run makes the outputs: pictures in DIR/results, a line each in DIR/manifest.jsonl, and "
              "DIR/journal.sqlite, from which the same command goes on after a kill. A job that fails is tried three "
              "times and kept as failed; exit code 6 if there are any. status says how far a run is, verify compares "
-             "every picture with its recorded digest, rerun makes a sample again and compares the bits. merge puts "
-             "the journals of shards together, and with them runs in other folders, whose pictures it copies; slurm "
-             "prints the batch script of a job array that runs them.",
+             "every picture with its recorded digest, and the models that are here with those that made the pictures; "
+             "run, rerun and merge refuse another model under the same name. rerun makes a sample again and compares "
+             "the bits. merge puts the journals of shards together, and with them runs in other folders, whose "
+             "pictures "
+             "it copies; slurm prints the batch script of a job array that runs them.",
          .examples = study_examples},
     [CLI_FEATURE] = {.name = "feature",
                      .summary = "ask a model what edits should keep of each source",

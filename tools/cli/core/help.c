@@ -44,7 +44,7 @@ static void print_option(FILE *out, const struct cli_option *o) {
 static void exit_codes(FILE *out) {
     fputs("\nExit codes:\n"
           "  0 done   1 internal error   2 usage   3 bad input or weights   4 does not fit in memory\n"
-          "  5 device error   6 some jobs failed   7 disk or I/O   130, 143 interrupted\n",
+          "  5 device error   6 some jobs failed or differ   7 disk or I/O   130, 143 interrupted\n",
           out);
 }
 

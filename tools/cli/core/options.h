@@ -130,7 +130,7 @@ struct cli_arguments {
         bool preview, comments;
     } survey;
     const char *sampler;
-    bool all_budgets, greedy, quiet, verbose, json, man, large, follow_links;
+    bool all_budgets, greedy, quiet, verbose, json, man, large, follow_links, allow_other;
 };
 
 enum cli_kind {

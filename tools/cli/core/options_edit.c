@@ -26,6 +26,14 @@ static const struct cli_option options[] = {
      .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
                  ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY),
      .offset = FIELD(follow_links)},
+    {.name = "allow-other",
+     .kind = CLI_FLAG,
+     .group = "Model",
+     .help =
+         "the model's configs, or what comes of them, may be others than the recipe has: differences are named, and "
+         "no reason to fail",
+     .commands = ON(CLI_RERUN),
+     .offset = FIELD(allow_other)},
     {.name = "image",
      .alias = "ref-image",
      .letter = 'r',

@@ -14,6 +14,7 @@
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/dump.h"
 #include "tools/cli/edit/recipe.h"
+#include "weights/config_identity.h"
 
 #define MAX_IMAGE_BYTES ((size_t)512 << 20)
 #define MOST_TOGETHER   128 /* jobs in a queue, whose pictures and embeddings are in memory at once */
@@ -115,6 +116,15 @@ static void choose_quantize(struct state *s) {
     for (int i = 0; i < jobs->n && chosen; i++) jobs->list[i].job.run.quantize = chosen;
 }
 
+static enum lk_code check_configs(const struct state *s) {
+    const struct cli_jobs *jobs = s->jobs;
+    enum lk_code rc = lk_config_identity_check(jobs->recipe, lk_pipeline_folder(s->pipeline), jobs->configs,
+                                               lk_pipeline_configs(s->pipeline), NULL);
+    if (rc != LK_E_CHANGED || !jobs->allow_other) return rc;
+    lk_log(LK_LOG_WARNING, "%s", lk_error_text());
+    return LK_OK;
+}
+
 static enum lk_code open_model(struct state *s) {
     const struct cli_jobs *jobs = s->jobs;
     const struct lk_pipeline_options options = cli_pipeline_options(&jobs->list[0].job.run);
@@ -125,9 +135,9 @@ static enum lk_code open_model(struct state *s) {
             return lk_fail(LK_E_USAGE, "--output: %s: is a file of the model %s; name another file", output,
                            jobs->model);
     }
-    if (jobs->weights_identity) {
+    if (jobs->weights_identity)
         LK_TRY(lk_pipeline_weights_check(s->pipeline, jobs->weights_identity, s->weights_identity));
-    }
+    if (jobs->configs) LK_TRY(check_configs(s));
     cli_model_name(jobs->model, s->model_name);
     return LK_OK;
 }

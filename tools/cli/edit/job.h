@@ -27,7 +27,8 @@ struct cli_jobs {
     enum lk_code (*next)(struct cli_jobs *jobs);
     void *context;
     /* When the run must repeat another one: the picture with its recipe, and the weights it must find; else NULL. */
-    const char *recipe, *weights_identity;
+    const char *recipe, *weights_identity, *configs; /* configs NULL: the recipe does not say */
+    bool allow_other;                                /* other configs than those are a warning */
 };
 
 /* What the complete job needs; LK_E_USAGE for what no such job can have. */

@@ -26,6 +26,7 @@ struct cli_recipe {
     struct lk_job job; /* what was given is what the recipe has */
     char *model, *family, *weights_identity, *isa, *version, *noise_sha256;
     char *quantization;     /* formats of weights that were not plain; NULL: none */
+    char *configs;          /* digests of the model's configs (weights/config_identity.h); NULL: an older version */
     char *text_encoder_isa; /* that encoded the prompts, where it is another; NULL */
     int64_t numerics_version;
     struct {
@@ -43,3 +44,7 @@ enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path);
  * recipe. */
 enum lk_code cli_recipe_parse(struct cli_recipe *out, const char *text, const char *name);
 void cli_recipe_free(struct cli_recipe *recipe);
+/* LK_E_CONFLICT when a picture that was made again from `recipe`, of the file `recipe_path`, records anything else or
+ * has other pixels: each difference is a warning. What says only where things lay (names of files and of the model, the
+ * machine) may differ. */
+enum lk_code cli_recipe_compare(const struct cli_recipe *recipe, const char *recipe_path, const char *png_path);

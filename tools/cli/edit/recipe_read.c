@@ -1,7 +1,9 @@
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/log.h"
 #include "tools/cli/edit/recipe.h"
 #include "weights/config.h"
 
@@ -29,7 +31,8 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     if (lk_config_has(c, "text_encoder_isa")) keep(c, "text_encoder_isa", &r->text_encoder_isa);
     lk_config_ignore(c, "best_round"); /* what came of it, like the sigmas */
     lk_config_ignore(c, "rounds");
-    lk_config_ignore(c, "images"); /* read below: arrays of objects */
+    lk_config_ignore(c, "configs"); /* read below, as these are */
+    lk_config_ignore(c, "images");
     lk_config_ignore(c, "sigmas");
     return lk_config_close(c);
 }
@@ -62,6 +65,8 @@ static enum lk_code read_arrays(struct cli_recipe *r, const char *name) {
     const cJSON *images = cJSON_GetObjectItemCaseSensitive(root, "images"), *item;
     const cJSON *sigmas = cJSON_GetObjectItemCaseSensitive(root, "sigmas");
     bool ok = cJSON_IsArray(images) && cJSON_IsArray(sigmas);
+    const cJSON *configs = cJSON_GetObjectItemCaseSensitive(root, "configs");
+    if (configs) ok = ok && (r->configs = cJSON_PrintUnformatted(configs));
     if (ok) {
         cJSON_ArrayForEach(item, images) ok = ok && read_image(r, item);
         cJSON_ArrayForEach(item, sigmas) {
@@ -70,7 +75,7 @@ static enum lk_code read_arrays(struct cli_recipe *r, const char *name) {
         }
     }
     cJSON_Delete(root);
-    return ok ? LK_OK : lk_fail(LK_E_METADATA, "%s: the recipe's images or sigmas are damaged", name);
+    return ok ? LK_OK : lk_fail(LK_E_METADATA, "%s: the recipe's images, sigmas or configs are damaged", name);
 }
 
 enum lk_code cli_recipe_parse(struct cli_recipe *out, const char *text, const char *name) {
@@ -110,9 +115,82 @@ enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
     return rc;
 }
 
+/* Where things lay, and what is compared with the model before the edit. */
+static bool may_differ(const char *key) {
+    static const char *const free_keys[] = {"model", "weights_identity", "configs", "file"};
+    const struct lk_parameter *p = lk_parameter_named(key);
+    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
+        if (!strcmp(key, free_keys[i])) return true;
+    return p && p->machine;
+}
+
+static void tell(const char *file, const char *field, const cJSON *before, const cJSON *now) {
+    char *expected = cJSON_PrintUnformatted(before), *got = now ? cJSON_PrintUnformatted(now) : NULL;
+    lk_log(LK_LOG_WARNING, "%s: field \"%s\": expected %.200s as recorded, got %.200s", file, field,
+           expected ? expected : "?", got ? got : "nothing");
+    cJSON_free(expected);
+    cJSON_free(got);
+}
+
+/* How many values of `before` are others in `now`. */
+static int compare(const char *file, const char *above, const cJSON *before, const cJSON *now) {
+    const cJSON *item;
+    int n = 0, i = 0;
+    if (now && before->type == now->type && cJSON_GetArraySize(before) && cJSON_GetArraySize(now)) {
+        cJSON_ArrayForEach(item, before) {
+            char field[256];
+            const bool named = cJSON_IsObject(before);
+            if (named && may_differ(item->string)) continue;
+            if (named)
+                snprintf(field, sizeof field, "%.200s%s%.50s", above, *above ? "." : "", item->string);
+            else
+                snprintf(field, sizeof field, "%.200s[%d]", above, i);
+            n += compare(file, field, item,
+                         named ? cJSON_GetObjectItemCaseSensitive(now, item->string) : cJSON_GetArrayItem(now, i));
+            i++;
+        }
+        if (cJSON_IsObject(before) || cJSON_GetArraySize(before) == cJSON_GetArraySize(now)) return n;
+    } else if (now && cJSON_Compare(before, now, true)) {
+        return n;
+    }
+    tell(file, above, before, now);
+    return n + 1;
+}
+
+static enum lk_code compare_pixels(const char *path, const char *other, int *n) {
+    struct lk_image a = {0}, b = {0};
+    enum lk_code rc = lk_image_read(&a, path, 0, 0);
+    if (!rc) rc = lk_image_read(&b, other, 0, 0);
+    if (!rc && (a.width != b.width || a.height != b.height || a.channels != b.channels ||
+                memcmp(a.pixels, b.pixels, (size_t)a.width * (size_t)a.height * (size_t)a.channels))) {
+        lk_log(LK_LOG_WARNING, "%s: its pixels are others than those of %s", other, path);
+        ++*n;
+    }
+    lk_image_free(&a);
+    lk_image_free(&b);
+    return rc;
+}
+
+enum lk_code cli_recipe_compare(const struct cli_recipe *recipe, const char *recipe_path, const char *png_path) {
+    struct cli_recipe made;
+    LK_TRY(cli_recipe_read(&made, png_path));
+    cJSON *before = cJSON_Parse(recipe->text), *now = cJSON_Parse(made.text);
+    int n = before && now ? compare(recipe_path, "", before, now) : 0;
+    enum lk_code rc =
+        before && now ? compare_pixels(recipe_path, png_path, &n) : lk_fail(LK_E_NOMEM, "%s: out of memory", png_path);
+    cJSON_Delete(before);
+    cJSON_Delete(now);
+    cli_recipe_free(&made);
+    if (rc || !n) return rc;
+    return lk_fail(LK_E_CONFLICT,
+                   "%s: made again from %s, but %d thing%s came out otherwise, named above: it is no proof of that "
+                   "picture; --allow-other accepts it",
+                   png_path, recipe_path, n, n == 1 ? "" : "s");
+}
+
 void cli_recipe_free(struct cli_recipe *r) {
     char *strings[] = {r->text,    r->model,        r->family,       r->weights_identity, r->isa,
-                       r->version, r->noise_sha256, r->quantization, r->text_encoder_isa};
+                       r->version, r->noise_sha256, r->quantization, r->text_encoder_isa, r->configs};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
     for (int i = 0; i < r->n_images; i++) {
         lk_free(r->images[i].file);

@@ -10,6 +10,12 @@ static enum lk_code check(const struct cli_recipe *r, const struct cli_arguments
     if (r->numerics_version != CLI_NUMERICS_VERSION)
         lk_log(LK_LOG_WARNING, "made with numerics version %lld, this is %d: the bits may differ",
                (long long)r->numerics_version, CLI_NUMERICS_VERSION);
+    if (!r->configs)
+        lk_log(
+            LK_LOG_WARNING,
+            "made by version %s, which did not record the model's configs: a scheduler or tokenizer that was changed "
+            "since shows only in the values below, or in the pixels",
+            r->version);
     if (r->text_encoder_isa && !a->job.request.prompt_embeds)
         lk_log(LK_LOG_WARNING,
                "its prompts were encoded on %s, by `embed`: without that file (--prompt-embeds) the bits "
@@ -50,13 +56,17 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
                                 .jobs_per_visit = 1,
                                 .overwrite = a->overwrite,
                                 .recipe = a->positional,
-                                .weights_identity = r.weights_identity};
+                                .weights_identity = r.weights_identity,
+                                .configs = r.configs,
+                                .allow_other = a->allow_other};
         cli_rerun_job(&job.job, &r, &a->job);
         for (int i = 0; i < a->n_images; i++) {
             job.images[i] = a->images[i];
             job.image_sha256[i] = r.images[i].sha256;
         }
         rc = cli_jobs_run(&jobs);
+        if (!rc) rc = cli_recipe_compare(&r, a->positional, a->output);
+        if (rc == LK_E_CONFLICT && a->allow_other) rc = LK_OK;
     }
     cli_recipe_free(&r);
     return rc;

@@ -1,3 +1,4 @@
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -21,6 +22,21 @@ static void parameters(const struct cli_recipe *r, enum lk_parameter_place place
         lk_parameter_print(p, &r->job, value, sizeof value);
         line(p->label, value);
     }
+}
+
+static void print_configs(const struct cli_recipe *r) {
+    cJSON *configs = r->configs ? cJSON_Parse(r->configs) : NULL;
+    const cJSON *item;
+    int i = 0;
+    cJSON_ArrayForEach(item, configs) {
+        printf("%-12s", i++ ? "" : "configs");
+        cli_print_text(stdout, item->string);
+        printf(" ");
+        cli_print_text(stdout, cJSON_IsString(item) ? item->valuestring : "");
+        putchar('\n');
+    }
+    if (!i) line("configs", "not recorded");
+    cJSON_Delete(configs);
 }
 
 static void print_recipe(const struct cli_recipe *r) {
@@ -54,6 +70,7 @@ static void print_recipe(const struct cli_recipe *r) {
     cli_print_text(stdout, r->family);
     puts(")");
     line("weights", r->weights_identity);
+    print_configs(r);
     if (r->quantization) line("quantised", r->quantization);
     line("dtype", r->job.run.dtype);
     printf("%-12s", "device");

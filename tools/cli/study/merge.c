@@ -24,10 +24,12 @@ struct recorded {
 struct merge {
     struct lk_journal *journal;
     const struct lk_study *study;
-    const char *from, *to;     /* from NULL: the pictures are there */
-    const char *prefer;        /* the folder whose pictures stand where two differ; NULL */
-    struct recorded *recorded; /* a job each */
-    const char *now;           /* the journal that is looked at */
+    const char *from, *to;             /* from NULL: the pictures are there */
+    const char *prefer;                /* the folder whose pictures stand where two differ; NULL */
+    struct recorded *recorded;         /* a job each */
+    char *models[LK_N_MODELS];         /* as the first journal that has pictures of it notes it */
+    const char *noted_by[LK_N_MODELS]; /* that journal */
+    const char *now;                   /* the journal that is looked at */
     bool now_preferred;
     struct lk_store store; /* paths of journals */
     size_t n_conflicts;
@@ -99,11 +101,28 @@ static enum lk_code compare(void *context, const struct lk_journal_row *row) {
     return LK_OK;
 }
 
+/* Runs whose model is not the same one are of two studies, whichever pictures are preferred. */
+static enum lk_code compare_models(struct merge *m, struct lk_journal *journal, int model) {
+    char *noted;
+    LK_TRY(lk_journal_model(journal, model, NULL, &noted));
+    if (noted && !m->models[model]) {
+        m->models[model] = noted;
+        m->noted_by[model] = m->now;
+        return LK_OK;
+    }
+    enum lk_code rc = noted ? study_identity_compare(m->noted_by[model], m->models[model], m->now, noted,
+                                                     lk_factor_key(LK_FACTOR_MODEL, model))
+                            : LK_OK;
+    lk_free(noted);
+    return rc;
+}
+
 /* Before anything is written: whether there is something to put together, and whether it fits. */
 static enum lk_code look(void *context, struct lk_journal *journal, const char *path) {
     struct merge *m = context;
     LK_TRY(study_journal_check(journal, path, m->study));
     if (!(m->now = lk_store_copy(&m->store, path, strlen(path)))) return lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    for (int k = 0; k < LK_N_MODELS; k++) LK_TRY(compare_models(m, journal, k));
     return lk_journal_each(journal, LK_JOB_DONE, false, compare, m);
 }
 
@@ -128,7 +147,7 @@ static enum lk_code look_at_all(struct merge *m, const struct cli_arguments *a, 
     if (!n) return lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
     if (!m->n_conflicts) return LK_OK;
     return lk_fail(
-        LK_E_PARTIAL,
+        LK_E_CONFLICT,
         "%s; nothing was merged (%zu jobs have two pictures, named above): --prefer DIR takes those of one run",
         m->first, m->n_conflicts);
 }
@@ -178,6 +197,7 @@ enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) 
     m.recorded = lk_calloc(lk_study_n_jobs(study), sizeof *m.recorded);
     enum lk_code rc = path && m.recorded ? look_at_all(&m, a, path) : lk_fail(LK_E_NOMEM, "out of memory");
     lk_free(m.recorded);
+    for (int k = 0; k < LK_N_MODELS; k++) lk_free(m.models[k]);
     lk_store_free(&m.store);
     if (!rc && a->more[1]) rc = study_folders_make(a->output);
     if (!rc) rc = study_journal_open(path, &list, &m.journal);

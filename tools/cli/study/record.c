@@ -104,6 +104,8 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     add_text(out, "error", made->error);
     lk_text_add(out, ",\"seconds\":%.3f", made->seconds);
     add_time(out, "started_at", made->started_ms);
+    add_text(out, "weights_identity", made->weights_identity);
+    add_text(out, "configs_sha256", made->configs_sha256);
     add_text(out, "program_version", LIKENESS_VERSION);
     lk_text_add(out, "}");
     return out->rc;

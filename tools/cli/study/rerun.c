@@ -15,6 +15,7 @@ struct made {
 };
 
 struct all {
+    char *models[LK_N_MODELS]; /* what made them; NULL: not noted */
     struct made *made;
     size_t n, capacity;
 };
@@ -34,6 +35,7 @@ static enum lk_code read_made(const char *folder, const struct lk_study *study, 
     enum lk_code rc = path ? lk_journal_open(&journal, path, NULL) : lk_fail(LK_E_NOMEM, "out of memory");
     if (!rc) rc = study_journal_check(journal, path, study);
     if (!rc) rc = lk_journal_each(journal, LK_JOB_DONE, false, add, all);
+    for (int m = 0; m < LK_N_MODELS && !rc; m++) rc = lk_journal_model(journal, m, NULL, &all->models[m]);
     lk_journal_close(journal);
     lk_free(path);
     if (!rc && !all->n) rc = lk_fail(LK_E_INPUT, "%s: nothing is made yet", folder);
@@ -47,6 +49,21 @@ static enum lk_code choose(const struct all *all, const char *sample, struct stu
     for (size_t i = 0; i < list->n; i++) list->indexes[i] = all->made[chosen[i]].index;
     lk_free(chosen);
     return LK_OK;
+}
+
+/* The journal of the sample asks for the models of the run. */
+static enum lk_code note_models(const struct study_list *list, const char *folder, const struct all *all) {
+    struct lk_journal *journal = NULL;
+    char *path = lk_format("%s/journal.sqlite", folder), *noted;
+    enum lk_code rc = path ? study_journal_open(path, list, &journal) : lk_fail(LK_E_NOMEM, "out of memory");
+    for (int m = 0; m < LK_N_MODELS && !rc; m++) {
+        if (!all->models[m]) continue;
+        rc = lk_journal_model(journal, m, all->models[m], &noted);
+        lk_free(noted);
+    }
+    lk_journal_close(journal);
+    lk_free(path);
+    return rc;
 }
 
 struct compared {
@@ -95,10 +112,12 @@ enum lk_code study_rerun(const struct cli_arguments *a, struct lk_study *study) 
     enum lk_code rc = folder ? read_made(a->output, study, &all) : lk_fail(LK_E_NOMEM, "out of memory");
     if (!rc) rc = choose(&all, a->study.sample ? a->study.sample : "1%", &list);
     if (!rc) rc = study_folders_make(folder);
+    if (!rc) rc = note_models(&list, folder, &all);
     if (!rc) rc = study_run_list(a, &list, folder, folder);
     if (!rc) rc = compare_all(folder, &all);
     lk_free(folder);
     lk_free(all.made);
+    for (int m = 0; m < LK_N_MODELS; m++) lk_free(all.models[m]);
     study_list_free(&list);
     return rc;
 }

@@ -64,6 +64,19 @@ enum lk_code study_each_journal(const char *folder, study_journal_fn *fn, void *
 enum lk_code study_each_shard(const char *folder, study_journal_fn *fn, void *context, int *n);
 /* What the journals in a run's folder say together. */
 enum lk_code study_count(const char *folder, struct lk_journal_counts *out);
+/* LK_E_CHANGED when the journal at `path` notes another model: the configs or weights that differ are named. weights:
+ * filled in when it notes one. */
+enum lk_code study_identity_check(struct lk_journal *journal, const char *path, int model,
+                                  const struct lk_pipeline *pipeline, char weights[65], bool *noted);
+/* Notes it with the model's first picture. */
+enum lk_code study_identity_note(struct lk_journal *journal, const char *path, int model,
+                                 const struct lk_pipeline *pipeline, const char *weights);
+/* Opens the models that the journal notes and that were not looked at, and checks them; says what is not here. */
+enum lk_code study_identity_verify(struct lk_journal *journal, const char *path, const struct lk_study *study,
+                                   bool looked_at[LK_JOURNAL_MAX_MODELS]);
+/* LK_E_CONFLICT when two journals note different models. */
+enum lk_code study_identity_compare(const char *journal, const char *noted, const char *other_journal,
+                                    const char *other, const char *model);
 /* The study with all its defaults, as FOLDER/study.json, unless it is there. */
 enum lk_code study_resolved_write(const struct lk_study *study, const char *folder);
 /* A folder and those above it. */
@@ -138,8 +151,9 @@ void study_writer_close(struct study_writer *w);
 
 /* A job's line of the manifest. */
 struct study_outcome {
-    const char *sha256, *error, *quantization, *offload;
-    int width, height; /* 0: no picture */
+    const char *sha256, *error, *quantization, *offload, *weights_identity;
+    const char *configs_sha256; /* over lk_pipeline_configs; NULL as the above: no model was open */
+    int width, height;          /* 0: no picture */
     double seconds;
     int64_t started_ms;
 };

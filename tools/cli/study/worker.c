@@ -32,6 +32,8 @@ struct worker {
     struct lk_kept *cache;
     int model; /* that is open; -1 */
     char model_path[4096], model_name[256], weights_identity[65];
+    bool noted;            /* in the journal: which model it is */
+    struct lk_error other; /* it is another one than made the study's first pictures */
     struct source sources[MAX_SOURCES];
     struct study_piece pieces[2]; /* one is computed while the other is written */
     double charged_s;             /* up to when time has been charged */
@@ -49,6 +51,7 @@ static int64_t now_ms(void) {
 
 static enum lk_code check_stop(struct worker *w) {
     if (atomic_load(&w->run->shared->stop)) return lk_fail(LK_E_INTERRUPTED, "stopped");
+    if (w->other.code) return lk_error_set(&w->other);
     return study_writer_error(&w->writer);
 }
 
@@ -98,6 +101,13 @@ static void done(void *context, struct lk_queued *queued) {
         enum lk_code rc = lk_pipeline_weights_identity(w->pipeline, w->weights_identity);
         if (rc) lk_error_get(&queued->error, rc);
     }
+    if (!w->noted && !queued->error.code) {
+        enum lk_code rc =
+            study_identity_note(w->journal, w->run->journal, job->study.model, w->pipeline, w->weights_identity);
+        w->noted = !rc;
+        if (rc) lk_error_get(&w->other, rc);
+        if (rc) queued->error = w->other;
+    }
     atomic_fetch_add(&w->slot->n_done, 1);
     piece->n_done++;
     atomic_fetch_sub(&w->slot->parts, atomic_load(&w->slot->parts) < 1000000 ? 0 : 1000000);
@@ -113,6 +123,7 @@ static void close_model(struct worker *w) {
     w->pipeline = NULL;
     w->model = -1;
     w->weights_identity[0] = 0;
+    w->noted = false;
 }
 
 /* What the study says of a model's machine gives way to the command line. */
@@ -134,6 +145,10 @@ static enum lk_code open_device(struct worker *w, const struct lk_job *job, cons
     return LK_OK;
 }
 
+static enum lk_code check_identity(struct worker *w, const struct lk_study_job *study) {
+    return study_identity_check(w->journal, w->run->journal, study->model, w->pipeline, w->weights_identity, &w->noted);
+}
+
 static enum lk_code open_model(struct worker *w, const struct lk_study_job *study, int slot) {
     if (w->model == study->model && !strcmp(w->model_path, study->model_path)) return LK_OK;
     close_model(w);
@@ -144,6 +159,7 @@ static enum lk_code open_model(struct worker *w, const struct lk_study_job *stud
     w->model = study->model;
     snprintf(w->model_path, sizeof w->model_path, "%s", study->model_path);
     cli_model_name(study->model_path, w->model_name);
+    LK_TRY(check_identity(w, study));
     if (!study->weights_identity) return LK_OK;
     return lk_pipeline_weights_check(w->pipeline, study->weights_identity, w->weights_identity);
 }

@@ -80,12 +80,16 @@ static void add_stages(struct lk_text *out, const struct study_job *job, double 
 
 /* A picture that cannot be written is no fault of the job's. */
 static enum lk_code finish(struct study_writer *w, struct study_job *job) {
-    char sha256[65], quantization[96] = "";
+    char sha256[65], configs[65] = "", quantization[96] = "";
     bool kept, good = !job->queued.error.code;
     struct lk_text line = {0}, stages = {0};
     struct lk_journal_made made = {.started_ms = job->started_ms, .code = (int)job->queued.error.code};
     if (good) LK_TRY(write_picture(w->run, job, sha256, &made.bytes));
-    if (job->run.pipeline) lk_pipeline_quantization(job->run.pipeline, quantization);
+    if (job->run.pipeline) {
+        const char *text = lk_pipeline_configs(job->run.pipeline);
+        lk_pipeline_quantization(job->run.pipeline, quantization);
+        lk_sha256(text, strlen(text), configs);
+    }
     add_stages(&stages, job, &made.seconds);
     made.sha256 = good ? sha256 : NULL;
     made.error = good ? NULL : job->queued.error.text;
@@ -93,6 +97,8 @@ static enum lk_code finish(struct study_writer *w, struct study_job *job) {
     const struct study_outcome outcome = {.sha256 = made.sha256,
                                           .error = made.error,
                                           .quantization = *quantization ? quantization : NULL,
+                                          .weights_identity = good ? job->run.weights_identity : NULL,
+                                          .configs_sha256 = good ? configs : NULL,
                                           .offload = good ? w->offload : NULL,
                                           .width = job->queued.result.width,
                                           .height = job->queued.result.height,

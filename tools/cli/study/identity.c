@@ -1,0 +1,120 @@
+/* What a model's pictures were made with, in the journal since the first of them. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/log.h"
+#include "tools/cli/study/runner.h"
+#include "weights/config_identity.h"
+
+static enum lk_code write_identity(struct lk_text *out, const struct lk_pipeline *pipeline, const char *weights) {
+    lk_text_add(out, "{\"weights_identity\":\"%s\",\"configs\":%s}", weights, lk_pipeline_configs(pipeline));
+    return out->rc;
+}
+
+/* journal: its file, for messages; weights: as they are now, filled in when the configs are the same. */
+static enum lk_code check(const char *journal, const char *noted, const struct lk_pipeline *pipeline,
+                          char weights[65]) {
+    cJSON *root = cJSON_Parse(noted);
+    char *configs = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(root, "configs"));
+    const char *expected = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "weights_identity"));
+    enum lk_code rc = LK_OK;
+    if (!configs || !expected)
+        rc = lk_fail(LK_E_INPUT,
+                     "%s: field \"%s\" of a model's identity: expected what this program wrote, got %.80s; put a copy "
+                     "back",
+                     journal, configs ? "weights_identity" : "configs", noted);
+    if (!rc)
+        rc = lk_config_identity_check(journal, lk_pipeline_folder(pipeline), configs, lk_pipeline_configs(pipeline),
+                                      NULL);
+    if (!rc && (rc = lk_pipeline_weights_check(pipeline, expected, weights)))
+        rc = lk_fail_prefix(rc, "%s: made with other weights", journal);
+    cJSON_free(configs);
+    cJSON_Delete(root);
+    return rc;
+}
+
+enum lk_code study_identity_check(struct lk_journal *journal, const char *path, int model,
+                                  const struct lk_pipeline *pipeline, char weights[65], bool *noted) {
+    char *text;
+    LK_TRY(lk_journal_model(journal, model, NULL, &text));
+    enum lk_code rc = text ? check(path, text, pipeline, weights) : LK_OK;
+    *noted = text != NULL;
+    lk_free(text);
+    return rc;
+}
+
+enum lk_code study_identity_note(struct lk_journal *journal, const char *path, int model,
+                                 const struct lk_pipeline *pipeline, const char *weights) {
+    struct lk_text mine = {0};
+    char *text = NULL, got[65];
+    enum lk_code rc = write_identity(&mine, pipeline, weights);
+    if (!rc) rc = lk_journal_model(journal, model, mine.bytes, &text);
+    if (!rc && strcmp(text, mine.bytes)) rc = check(path, text, pipeline, got); /* another worker was first */
+    lk_free(text);
+    lk_text_free(&mine);
+    return rc;
+}
+
+enum lk_code study_identity_compare(const char *journal, const char *noted, const char *other_journal,
+                                    const char *other, const char *model) {
+    cJSON *roots[2] = {cJSON_Parse(noted), cJSON_Parse(other)};
+    char *configs[2];
+    for (int i = 0; i < 2; i++)
+        configs[i] = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(roots[i], "configs"));
+    enum lk_code rc = strcmp(noted, other) ? LK_E_CONFLICT : LK_OK;
+    if (rc && configs[0] && configs[1] &&
+        lk_config_identity_check(other_journal, model, configs[0], configs[1], NULL) == LK_E_CHANGED)
+        rc = lk_fail(LK_E_CONFLICT, "%s, which %s has: these are runs of two models, and nothing was merged",
+                     lk_error_text(), journal);
+    else if (rc)
+        rc = lk_fail(LK_E_CONFLICT,
+                     "%s: field \"weights_identity\" of %s: expected that in %s, got another: these are runs of two "
+                     "models, and nothing was merged",
+                     other_journal, model, journal);
+    for (int i = 0; i < 2; i++) {
+        cJSON_free(configs[i]);
+        cJSON_Delete(roots[i]);
+    }
+    return rc;
+}
+
+/* The model as the study's jobs open it. */
+static enum lk_code open_model(const struct lk_study *study, int model, struct lk_pipeline **out) {
+    struct lk_study_job *job = lk_calloc(1, sizeof *job);
+    enum lk_code rc = LK_OK;
+    if (!job) return lk_fail(LK_E_NOMEM, "out of memory");
+    job->model = -1;
+    for (size_t i = 0; i < lk_study_n_jobs(study) && !rc && job->model != model; i++) rc = lk_study_job(study, i, job);
+    if (!rc) {
+        const struct lk_pipeline_options options = cli_pipeline_options(&job->job.run);
+        rc = lk_pipeline_open_with(out, lk_study_model_path(study, model), &options);
+    }
+    lk_free(job);
+    return rc;
+}
+
+enum lk_code study_identity_verify(struct lk_journal *journal, const char *path, const struct lk_study *study,
+                                   bool looked_at[LK_JOURNAL_MAX_MODELS]) {
+    for (int m = 0; m < LK_N_MODELS; m++) {
+        struct lk_pipeline *pipeline = NULL;
+        char *text, weights[65];
+        bool noted = false;
+        LK_TRY(lk_journal_model(journal, m, NULL, &text));
+        lk_free(text);
+        if (!text || looked_at[m]) continue;
+        enum lk_code rc = open_model(study, m, &pipeline);
+        looked_at[m] = true;
+        if (rc == LK_E_NOT_FOUND || rc == LK_E_REVISION) {
+            printf("%s: is not here, so it was not compared with what made its pictures\n",
+                   lk_factor_key(LK_FACTOR_MODEL, m));
+            continue;
+        }
+        if (!rc) rc = study_identity_check(journal, path, m, pipeline, weights, &noted);
+        lk_pipeline_close(pipeline);
+        if (rc) return rc;
+        printf("%s: as it was when its pictures were made\n", lk_factor_key(LK_FACTOR_MODEL, m));
+    }
+    return LK_OK;
+}

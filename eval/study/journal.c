@@ -212,6 +212,11 @@ enum lk_code lk_journal_renew(struct lk_journal *j) {
 
 static const char outdate[] = "UPDATE about SET value='' WHERE name='manifest' AND value<>''";
 
+bool lk_journal_is_final(int code) {
+    if (code == LK_E_NOT_FOUND || code == LK_E_CHANGED) return false;
+    return code / 100 == LK_E_USAGE / 100 || code / 100 == LK_E_INPUT / 100 || code == LK_E_NONFINITE;
+}
+
 static enum lk_code end(struct lk_journal *j, const struct lk_journal_lease *lease, const struct lk_journal_made *m,
                         bool *kept) {
     int64_t mine;
@@ -219,7 +224,7 @@ static enum lk_code end(struct lk_journal *j, const struct lk_journal_lease *lea
                          lease->index, j->owner));
     *kept = mine == 1;
     if (!mine) return LK_OK;
-    bool again = !m->sha256 && lease->attempts + 1 < LK_JOB_ATTEMPTS;
+    bool again = !m->sha256 && lease->attempts + 1 < LK_JOB_ATTEMPTS && !lk_journal_is_final(m->code);
     int64_t state = again ? LK_JOB_QUEUED : m->sha256 ? LK_JOB_DONE : LK_JOB_FAILED;
     LK_TRY(lk_sql_run(&j->sql,
                       "UPDATE jobs SET state=?1, owner=NULL, lease=NULL, attempts=attempts+1, started=?2, seconds=?3, "

@@ -78,8 +78,11 @@ struct lk_journal_made {
     const char *error;
     const char *line; /* its line in the manifest, without newline */
 };
+/* Whether a job that failed so would fail again: what it asks for, its pictures or its numbers are to blame. A file
+ * that is not there, or changed under the reader, may be there the next time, as memory and a disk may. */
+bool lk_journal_is_final(int code);
 /* *kept: false when the lease was lost meanwhile; then another worker has the job and nothing is written. A failed job
- * is queued again until its attempts are used up; then its line stays. */
+ * is queued again until its attempts are used up, unless the failure is final; then its line stays. */
 enum lk_code lk_journal_end(struct lk_journal *j, const struct lk_journal_lease *lease,
                             const struct lk_journal_made *made, bool *kept);
 /* Leases of this process are queued again: it stops. */

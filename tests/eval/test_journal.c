@@ -30,6 +30,8 @@ static enum lk_code again(struct lk_journal **out, size_t n) {
     return lk_journal_open(out, path, &(struct lk_journal_list){hash, 1, 1, n, entry, &n});
 }
 
+static int code_of_failures = LK_E_DEVICE;
+
 static bool finish(struct lk_journal *j, const struct lk_journal_lease *lease, bool good) {
     bool kept;
     char line[64];
@@ -39,7 +41,7 @@ static bool finish(struct lk_journal *j, const struct lk_journal_lease *lease, b
                                    .stages = "{}",
                                    .sha256 = good ? hash : NULL,
                                    .bytes = 100,
-                                   .code = good ? 0 : LK_E_IMAGE,
+                                   .code = good ? 0 : code_of_failures,
                                    .error = good ? NULL : "no picture",
                                    .line = line};
     assert_ok(lk_journal_end(j, lease, &made, &kept));
@@ -110,6 +112,30 @@ static void a_failure_is_tried_three_times_and_kept(void **state) {
     assert_string_equal(lines.bytes, "{\"job\":1}\n");
     lk_text_free(&lines);
     lk_journal_close(j);
+}
+
+/* What would fail again is not tried again; what may pass is. */
+static void a_final_failure_is_tried_once(void **state) {
+    (void)state;
+    static const struct {
+        int code, attempts;
+    } cases[] = {{LK_E_IMAGE, 1},   {LK_E_USAGE, 1}, {LK_E_NONFINITE, 1}, {LK_E_PROMPT, 1}, {LK_E_NOT_FOUND, 3},
+                 {LK_E_CHANGED, 3}, {LK_E_NOMEM, 3}, {LK_E_DEVICE, 3},    {LK_E_IO, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lk_journal *j = fresh(1);
+        struct lk_journal_lease lease;
+        int n, attempts = 0;
+        int64_t n_others;
+        code_of_failures = cases[i].code;
+        while (!lk_journal_take(j, -1, 1, &lease, &n, &n_others) && n && attempts < 9) {
+            assert_true(finish(j, &lease, false));
+            attempts++;
+        }
+        assert_int_equal(attempts, cases[i].attempts);
+        assert_int_equal(count_of(j, LK_JOB_FAILED), 1);
+        lk_journal_close(j);
+    }
+    code_of_failures = LK_E_DEVICE;
 }
 
 /* A process that takes jobs and is gone before it has done them. */
@@ -246,9 +272,13 @@ static void the_manifest_knows_when_it_is_old(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_come_in_order_model_by_model), cmocka_unit_test(a_failure_is_tried_three_times_and_kept),
-        cmocka_unit_test(what_the_dead_held_is_queued),      cmocka_unit_test(a_job_that_kills_is_found_and_failed),
-        cmocka_unit_test(another_study_is_refused),          cmocka_unit_test(the_manifest_knows_when_it_is_old),
+        cmocka_unit_test(jobs_come_in_order_model_by_model),
+        cmocka_unit_test(a_failure_is_tried_three_times_and_kept),
+        cmocka_unit_test(a_final_failure_is_tried_once),
+        cmocka_unit_test(what_the_dead_held_is_queued),
+        cmocka_unit_test(a_job_that_kills_is_found_and_failed),
+        cmocka_unit_test(another_study_is_refused),
+        cmocka_unit_test(the_manifest_knows_when_it_is_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

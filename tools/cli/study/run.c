@@ -324,7 +324,7 @@ enum lk_code study_run_list(const struct cli_arguments *a, const struct study_li
     return rc;
 }
 
-/* A study of which nothing can be made is not begun: each job would fail three times. */
+/* A study of which nothing can be made is not begun: each job would fail. */
 static enum lk_code check_some(const struct study_list *list) {
     for (size_t i = list->n; i--;) {
         LK_TRY(lk_study_job(list->study, (size_t)list->indexes[i], list->job));

@@ -60,6 +60,8 @@ static void tell(const struct study_run *run, const struct study_job *job, const
             lk_text_json(&text, made->error);
         }
         lk_text_add(&text, "}\n");
+    } else if (lk_journal_is_final(made->code)) {
+        lk_text_add(&text, "W%s: %.1000s\n", job->study.name, made->error);
     } else
         lk_text_add(&text, "W%s: attempt %d of %d: %.1000s\n", job->study.name, job->lease.attempts + 1,
                     LK_JOB_ATTEMPTS, made->error);

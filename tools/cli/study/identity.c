@@ -95,26 +95,49 @@ static enum lk_code open_model(const struct lk_study *study, int model, struct l
     return rc;
 }
 
-enum lk_code study_identity_verify(struct lk_journal *journal, const char *path, const struct lk_study *study,
-                                   bool looked_at[LK_JOURNAL_MAX_MODELS]) {
-    for (int m = 0; m < LK_N_MODELS; m++) {
-        struct lk_pipeline *pipeline = NULL;
-        char *text, weights[65];
-        bool noted = false;
-        LK_TRY(lk_journal_model(journal, m, NULL, &text));
-        lk_free(text);
-        if (!text || looked_at[m]) continue;
-        enum lk_code rc = open_model(study, m, &pipeline);
-        looked_at[m] = true;
-        if (rc == LK_E_NOT_FOUND || rc == LK_E_REVISION) {
-            printf("%s: is not here, so it was not compared with what made its pictures\n",
-                   lk_factor_key(LK_FACTOR_MODEL, m));
+static enum lk_code verify_model(struct lk_journal *journal, const char *path, const struct lk_study *study,
+                                 int model) {
+    struct lk_pipeline *pipeline = NULL;
+    const char *key = lk_factor_key(LK_FACTOR_MODEL, model);
+    char weights[65];
+    bool noted;
+    enum lk_code rc = open_model(study, model, &pipeline);
+    if (rc == LK_E_NOT_FOUND || rc == LK_E_REVISION) {
+        printf("%s: is not here, so it was not compared with what made its pictures\n", key);
+        return LK_OK;
+    }
+    if (!rc) rc = study_identity_check(journal, path, model, pipeline, weights, &noted);
+    lk_pipeline_close(pipeline);
+    if (!rc) printf("%s: as it was when its pictures were made\n", key);
+    return rc;
+}
+
+/* The study of a journal lies beside it. */
+static enum lk_code open_study(const char *journal, struct lk_study **out) {
+    char *path = lk_format("%.*sstudy.json", (int)(strrchr(journal, '/') + 1 - journal), journal);
+    enum lk_code rc = path ? lk_study_open(out, path) : lk_fail(LK_E_NOMEM, "%s: out of memory", journal);
+    lk_free(path);
+    return rc;
+}
+
+enum lk_code study_identity_verify(struct lk_journal *journal, const char *path, char *looked_at[LK_N_MODELS]) {
+    struct lk_study *study = NULL;
+    enum lk_code rc = LK_OK;
+    for (int m = 0; m < LK_N_MODELS && !rc; m++) {
+        char *text;
+        if ((rc = lk_journal_model(journal, m, NULL, &text))) break;
+        if (!text || (looked_at[m] && !strcmp(looked_at[m], text))) {
+            lk_free(text);
             continue;
         }
-        if (!rc) rc = study_identity_check(journal, path, m, pipeline, weights, &noted);
-        lk_pipeline_close(pipeline);
-        if (rc) return rc;
-        printf("%s: as it was when its pictures were made\n", lk_factor_key(LK_FACTOR_MODEL, m));
+        lk_free(looked_at[m]);
+        looked_at[m] = text;
+        if (!study && (rc = open_study(path, &study)) == LK_E_NOT_FOUND) {
+            printf("%s: has no study.json beside it, so models were not compared\n", path);
+            return LK_OK;
+        }
+        if (!rc) rc = verify_model(journal, path, study, m);
     }
-    return LK_OK;
+    lk_study_close(study);
+    return rc;
 }

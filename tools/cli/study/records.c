@@ -116,9 +116,8 @@ struct verified {
     int64_t *bad; /* of the journal that is looked through */
     size_t n_now, capacity;
     bool requeue;
-    const struct lk_study *study; /* NULL: not told there */
-    bool looked_at[LK_JOURNAL_MAX_MODELS];
-    struct lk_error other; /* the first model that is another now */
+    char *looked_at[LK_N_MODELS];
+    struct lk_error other; /* the first model that is another now, said when all pictures have been looked at */
 };
 
 static enum lk_code verify_row(void *context, const struct lk_journal_row *row) {
@@ -147,7 +146,7 @@ static enum lk_code verify_journal(void *context, struct lk_journal *journal, co
     v->n_now = 0;
     LK_TRY(lk_journal_each(journal, LK_JOB_DONE, false, verify_row, v));
     for (size_t i = 0; v->requeue && i < v->n_now; i++) LK_TRY(lk_journal_requeue(journal, v->bad[i], &n));
-    enum lk_code rc = v->study ? study_identity_verify(journal, path, v->study, v->looked_at) : LK_OK;
+    enum lk_code rc = study_identity_verify(journal, path, v->looked_at);
     if (rc && !v->other.code) lk_error_get(&v->other, rc);
     return LK_OK;
 }
@@ -155,14 +154,8 @@ static enum lk_code verify_journal(void *context, struct lk_journal *journal, co
 enum lk_code study_verify(const struct cli_arguments *a) {
     struct verified v = {.folder = a->more[0], .requeue = a->study.requeue};
     if (!a->more[0]) return lk_fail(LK_E_USAGE, "study verify: expected the folder of a run");
-    struct lk_study *study = NULL;
-    char *path = lk_format("%s/study.json", v.folder);
-    enum lk_code rc = path ? lk_study_open(&study, path) : lk_fail(LK_E_NOMEM, "out of memory");
-    lk_free(path);
-    if (rc && rc != LK_E_NOT_FOUND) lk_error_get(&v.other, rc); /* said when the pictures have been looked at */
-    v.study = study;
-    rc = study_each_journal(v.folder, verify_journal, &v);
-    lk_study_close(study);
+    enum lk_code rc = study_each_journal(v.folder, verify_journal, &v);
+    for (int m = 0; m < LK_N_MODELS; m++) lk_free(v.looked_at[m]);
     lk_free(v.bad);
     if (rc) return rc;
     printf("%lld pictures, %lld not as recorded\n", (long long)v.n, (long long)v.n_bad);

@@ -71,9 +71,10 @@ enum lk_code study_identity_check(struct lk_journal *journal, const char *path, 
 /* Notes it with the model's first picture. */
 enum lk_code study_identity_note(struct lk_journal *journal, const char *path, int model,
                                  const struct lk_pipeline *pipeline, const char *weights);
-/* Opens the models that the journal notes and that were not looked at, and checks them; says what is not here. */
-enum lk_code study_identity_verify(struct lk_journal *journal, const char *path, const struct lk_study *study,
-                                   bool looked_at[LK_JOURNAL_MAX_MODELS]);
+/* Opens the models that the journal at `path` notes, as the study beside it has them, and checks them; says what is not
+ * here. looked_at: what other journals noted and was checked, to be freed by the caller; what is the same is not
+ * checked again. */
+enum lk_code study_identity_verify(struct lk_journal *journal, const char *path, char *looked_at[LK_N_MODELS]);
 /* LK_E_CONFLICT when two journals note different models. */
 enum lk_code study_identity_compare(const char *journal, const char *noted, const char *other_journal,
                                     const char *other, const char *model);

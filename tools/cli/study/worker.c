@@ -289,7 +289,7 @@ static enum lk_code prepare(struct worker *w, struct study_job *job) {
 }
 
 static bool is_own(enum lk_code rc) {
-    return rc / 100 == LK_E_USAGE / 100 || rc / 100 == LK_E_INPUT / 100 || rc == LK_E_NONFINITE;
+    return lk_journal_is_final((int)rc) || rc == LK_E_NOT_FOUND || rc == LK_E_CHANGED;
 }
 
 /* Memory that several jobs do not have together may do for one. */

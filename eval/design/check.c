@@ -1,6 +1,8 @@
 /* What keeps a study from being run. */
+#include <stdio.h>
 #include <string.h>
 
+#include "engine/base/alloc.h"
 #include "engine/image/image.h"
 #include "eval/design/internal.h"
 
@@ -8,7 +10,8 @@ struct checked {
     const struct lk_study *study;
     struct lk_text *out;
     size_t n;
-    bool used[LK_N_SOURCES], features[LK_N_SOURCES], models[LK_N_MODELS]; /* what jobs need */
+    bool *used, *features, *none; /* sources that jobs need, whose feature prompts, and those that have none */
+    bool models[LK_STUDY_MAX_MODELS];
 };
 
 static void find_used(struct checked *c) {
@@ -16,7 +19,10 @@ static void find_used(struct checked *c) {
         const struct job_key *key = &c->study->jobs[i];
         c->models[key->model] = true;
         for (int k = 0; k < 2 && key->source[k] >= 0; k++) c->used[key->source[k]] = true;
-        if (key->arm == LK_ARM_PRESERVED && !key->final_prompt) c->features[key->source[0]] = true;
+        const struct lk_feature_prompts *of = &c->study->experiments[key->experiment].features;
+        if (key->arm != LK_ARM_PRESERVED || key->final_prompt) continue;
+        c->features[key->source[0]] = true;
+        c->none[key->source[0]] = of->of && of->of[key->source[0]].none;
     }
 }
 
@@ -32,12 +38,19 @@ static enum lk_code check_picture(struct checked *c, const struct lk_study_sourc
     return LK_OK;
 }
 
+static void name_source(const struct lk_study *s, int source, char out[64]) {
+    if (s->portrait)
+        lk_source_id(source, out);
+    else
+        snprintf(out, 64, "%s", s->sources[source].id);
+}
+
 static enum lk_code check_sources(struct checked *c) {
     const struct lk_study *s = c->study;
-    for (int i = 0; i < LK_N_SOURCES; i++) {
+    for (int i = 0; i < s->n_sources; i++) {
         const struct lk_study_source *source = &s->sources[i];
-        char id[48];
-        lk_source_id(i, id);
+        char id[64];
+        name_source(s, i, id);
         if (c->used[i] && !source->id)
             NOTE(c, "%s: %s: expected a source of this cell, got none\n", s->sources_file ? s->sources_file : s->file,
                  id);
@@ -45,14 +58,14 @@ static enum lk_code check_sources(struct checked *c) {
         LK_TRY(check_picture(c, source));
         for (int k = 0; k < i; k++)
             if (s->sources[k].id && *source->sha256 && !strcmp(s->sources[k].sha256, source->sha256))
-                NOTE(c, "%s: %s: expected a picture of its own, got that of %s\n", s->sources_file, id,
-                     s->sources[k].id);
+                NOTE(c, "%s: %s: expected a picture of its own, got that of %s\n",
+                     s->sources_file ? s->sources_file : s->file, id, s->sources[k].id);
     }
-    for (int i = 0; i < LK_N_SOURCES; i++) {
-        char id[48];
-        lk_source_id(i, id);
+    for (int i = 0; i < s->n_sources; i++) {
+        char id[64];
+        name_source(s, i, id);
         if (!c->features[i]) continue;
-        if (s->features.none[i])
+        if (c->none[i])
             NOTE(c, "%s: no feature prompt could be extracted; its pairs will fail\n", id);
         else
             NOTE(c, "%s: expected a feature prompt in \"experiments.exp2.feature_prompts\", got none\n", id);
@@ -61,20 +74,20 @@ static enum lk_code check_sources(struct checked *c) {
 }
 
 static enum lk_code check_models(struct checked *c) {
-    for (int m = 0; m < LK_N_MODELS; m++) {
+    for (int m = 0; m < c->study->n_models; m++) {
         struct lk_pipeline *pipeline;
-        const char *key = lk_factor_key(LK_FACTOR_MODEL, m);
+        const struct lk_study_model *model = &c->study->models[m];
+        const char *key = model->key;
         if (!c->models[m]) continue;
-        enum lk_code rc = lk_pipeline_open_configs(&pipeline, c->study->models[m].path, LK_BF16);
+        enum lk_code rc = lk_pipeline_open_configs(&pipeline, model->path, LK_BF16);
         if (rc == LK_E_NOMEM) return rc;
         if (rc) {
             NOTE(c, "models.%s: %s\n", key, lk_error_text());
             continue;
         }
         const char *family = lk_pipeline_family(pipeline);
-        if (lk_family_bit_of(family) != lk_family_bit_of(lk_study_family(m)))
-            NOTE(c, "models.%s: %s: expected a model as %s, got %s\n", key, c->study->models[m].path,
-                 lk_study_family(m), family);
+        if (lk_family_bit_of(family) != lk_family_bit_of(model->family))
+            NOTE(c, "models.%s: %s: expected a model as %s, got %s\n", key, model->path, model->family, family);
         lk_pipeline_close(pipeline);
     }
     return LK_OK;
@@ -88,9 +101,15 @@ const char *lk_study_lacking(const struct lk_study *s, size_t *n) {
 enum lk_code lk_study_check(const struct lk_study *s, struct lk_text *out, size_t *n_problems) {
     struct checked c = {.study = s, .out = out, .n = s->n_lacking};
     if (s->lacking.n) lk_text_bytes(out, s->lacking.bytes, s->lacking.n);
+    const size_t room = (size_t)s->n_sources + 1;
+    c.used = lk_calloc(3 * room, sizeof *c.used);
+    if (!c.used) return lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+    c.features = c.used + room;
+    c.none = c.features + room;
     find_used(&c);
-    LK_TRY(check_sources(&c));
-    LK_TRY(check_models(&c));
+    enum lk_code rc = check_sources(&c);
+    if (!rc) rc = check_models(&c);
+    lk_free(c.used);
     *n_problems = c.n;
-    return out->rc;
+    return rc ? rc : out->rc;
 }

@@ -1,6 +1,7 @@
 /* Inside of a study. Private to eval/design. */
 #pragma once
 
+#include "engine/base/names.h"
 #include "engine/base/store.h"
 #include "eval/design/study.h"
 #include "eval/scores/feature_prompts.h"
@@ -13,32 +14,49 @@ struct lk_study_list {
     size_t n;
 };
 
+/* "0:9" as numbers, both ends included. */
+struct lk_study_seeds {
+    bool given;
+    int64_t first, last;
+};
+
+/* A value of the study file as it stands there; NULL: not given. */
+struct lk_study_span {
+    const char *text;
+    size_t n;
+};
+
 /* One entry of "experiments". What a kind of experiment does not have stays at its default. */
 struct lk_study_experiment {
-    bool given;
+    const char *key;
+    enum lk_experiment kind;
     const char *preset, *preserve_with, *order, *baseline;
     const char *feature_prompts, *list, *scores, *table; /* files as written; NULL */
     struct lk_study_list models, sources, prompts, arms, cfg;
-    int64_t first_seed, last_seed, cue;
-    const char *seeds;     /* "0:9" */
+    int64_t cue;
+    const char *seeds; /* "0:9" */
+    struct lk_study_seeds range;
     const char *normalize; /* of the arm embed_norm: "center", "zscore" or "none"; NULL: "center" */
-    bool model[LK_N_MODELS];
+    bool model[LK_STUDY_MAX_MODELS];
+    struct lk_feature_prompts features; /* of pairs */
 };
 
 struct lk_study_model {
-    bool given, allow_steps;
+    const char *key, *label, *family;
+    bool allow_steps;
     const char *path, *weights_identity; /* path as it is to be opened */
-    const char *written;
+    const char *written, *seeds;
+    struct lk_study_seeds range; /* instead of the experiment's */
     struct lk_job job;
 };
 
 /* A job before its texts are made. */
 struct job_key {
     int8_t experiment, model, arm, swapped;
-    int16_t source[2];        /* -1: none */
+    int32_t source[2];        /* -1: none */
     int32_t prompt;           /* of lk_study.prompts */
     int32_t pair;             /* of pairs500: 0..499; -1 */
-    int32_t seed;             /* t2i: beside the first; -1 */
+    int32_t seed;             /* behind the first of the range; -1: the model's own */
     int16_t cfg;              /* t2i: number in the list; -1 */
     int8_t mitigation;        /* t2i; -1 */
     const char *final_prompt; /* NULL: the prompt's text, or in the preserved arm that there is none */
@@ -52,15 +70,25 @@ struct lk_study {
     const char *name, *prompt_scheme, *sources_file, *prompts_file;
     int64_t schema, study_seed;
     const char *analysis[LK_N_ANALYSIS]; /* JSON values, by the table in settings.c */
-    struct lk_study_model models[LK_N_MODELS];
-    struct lk_study_experiment experiments[LK_N_EXPERIMENTS];
-    struct lk_study_source sources[LK_N_SOURCES];
-    struct lk_text lacking; /* a line for each table that is not there, and each source of a cell that has one */
+    const char *item_ids;                /* "portrait" or "plain" */
+    bool portrait;                       /* sources are the 84 cells of the portrait study */
+    struct lk_attribute attributes[LK_MAX_ATTRIBUTES];
+    int n_attributes;
+    struct lk_study_span attributes_given, sources_given, prompts_given; /* inside of the study file */
+    struct lk_study_model models[LK_STUDY_MAX_MODELS];
+    int n_models;
+    struct lk_study_experiment experiments[LK_STUDY_MAX_EXPERIMENTS];
+    int n_experiments;
+    struct lk_study_source *sources;
+    int n_sources;
+    size_t sources_capacity;
+    struct lk_names source_ids; /* of sources that are no cells */
+    struct lk_text lacking;     /* a line for each table that is not there, and each source of a cell that has one */
     size_t n_lacking;
     struct lk_prompts builtin;
     struct lk_study_prompt *prompts; /* 70 of the program, then the user's, then those of t2i */
     size_t n_prompts, prompts_capacity, first_t2i;
-    struct lk_feature_prompts features;
+    struct lk_names own_ids;
     struct job_key *jobs;
     size_t n_jobs, jobs_capacity;
     char base_prompts[65];          /* their digest: of t2i's table, where the arm embed_norm depends on them */
@@ -82,19 +110,37 @@ enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const
 enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t n);
 enum lk_code lk_study_settings_write(struct lk_study *s);
 
+/* attributes.c: those of the file, or the portrait study's. */
+enum lk_code lk_study_read_attributes(struct lk_study *s);
+void lk_study_write_attributes(const struct lk_study *s, struct lk_text *out);
+/* The level that a text names by key or display, in any letter case; -1. */
+int lk_attribute_parse(const struct lk_attribute *attribute, const char *text, size_t n);
+/* 1 to max letters, digits, - or _: names of files are made of it. */
+bool lk_study_is_word(const char *text, size_t n, size_t max);
+/* "0:9" of a field. */
+enum lk_code lk_study_read_seeds(const struct lk_study *s, const char *field, const char *text,
+                                 struct lk_study_seeds *out);
+/* Of a model whose key, path, label and family are as the file has them: where it is opened, how it is displayed and
+ * what it is. */
+enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *model);
+/* 0..2: a model of the portrait study by its key; -1. */
+int lk_study_preset_model(const char *key);
+int lk_study_find_model(const struct lk_study *s, const char *key);
+int32_t lk_study_find_source(const struct lk_study *s, const char *id, size_t n);
+
 enum lk_code lk_study_read_sources(struct lk_study *s);
 enum lk_code lk_study_read_prompts(struct lk_study *s);
 /* Prompts of the t2i table behind the others, and its jobs. */
-enum lk_code lk_study_expand_t2i(struct lk_study *s);
+enum lk_code lk_study_expand_t2i(struct lk_study *s, int experiment);
 void lk_study_name_t2i(const struct lk_study *s, const struct job_key *key, char out[LK_STUDY_NAME_BYTES]);
 void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out);
 
 enum lk_code lk_study_expand(struct lk_study *s);
 enum lk_code lk_study_add_job(struct lk_study *s, const struct job_key *key);
-/* The models of an experiment: those listed, else of those that the study has the ones named in `otherwise`. */
-enum lk_code lk_study_take_models(struct lk_study *s, int experiment, const char *otherwise);
-/* exp2 as drift or list: -1 into chosen [model][source][prompt] for each pair. */
-enum lk_code lk_study_choose_listed(struct lk_study *s, int32_t *chosen);
+/* The models of an experiment: those listed, else those of the study whose family is in `families`. */
+enum lk_code lk_study_take_models(struct lk_study *s, int experiment, unsigned families);
+/* Pairs as drift or list: -1 into chosen [model][source][prompt] for each pair. */
+enum lk_code lk_study_choose_listed(struct lk_study *s, int experiment, int32_t *chosen);
 size_t lk_study_cell(const struct lk_study *s, int model, int source, int32_t prompt);
 /* The preserved arm's prompt; none where its source has no feature prompt. */
 enum lk_code lk_study_make_prompt(struct lk_study *s, struct job_key *key);

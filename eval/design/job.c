@@ -39,36 +39,49 @@ static void lower(char *text) {
         if (*text >= 'A' && *text <= 'Z') *text = (char)(*text - 'A' + 'a');
 }
 
-static const char *model_key(int model) { return lk_factor_key(LK_FACTOR_MODEL, model); }
-
 /* flux_20s_male_white_O-01, qwen_pair_latino_20s_W-07: everything before the prompt in lower case. */
-static void base_name(const struct job_key *key, const struct lk_study_prompt *prompt, char out[LK_STUDY_NAME_BYTES]) {
+static void portrait_name(const struct lk_study *s, const struct job_key *key, char out[LK_STUDY_NAME_BYTES]) {
     int race, gender, age;
-    char before[128];
+    const char *model = s->models[key->model].key;
     lk_source_factors(key->source[0], &race, &gender, &age);
     const char *race_key = lk_factor_key(LK_FACTOR_RACE, race), *age_key = lk_factor_key(LK_FACTOR_AGE, age);
     if (key->source[1] >= 0)
-        snprintf(before, sizeof before, "%s_pair_%s_%s", model_key(key->model), race_key, age_key);
+        snprintf(out, LK_STUDY_NAME_BYTES, "%s_pair_%s_%s", model, race_key, age_key);
     else
-        snprintf(before, sizeof before, "%s_%s_%s_%s", model_key(key->model), age_key,
-                 lk_factor_key(LK_FACTOR_GENDER, gender), race_key);
-    lower(before);
-    snprintf(out, LK_STUDY_NAME_BYTES, "%s_%s%s", before, prompt->id, key->swapped ? "_swapped" : "");
+        snprintf(out, LK_STUDY_NAME_BYTES, "%s_%s_%s_%s", model, age_key, lk_factor_key(LK_FACTOR_GENDER, gender),
+                 race_key);
+    lower(out);
+}
+
+static const struct lk_study_seeds *seeds_of(const struct lk_study *s, const struct job_key *key) {
+    const struct lk_study_seeds *own = &s->models[key->model].range;
+    return own->given ? own : &s->experiments[key->experiment].range;
+}
+
+/* The portrait study's names; else flux_S017_K-03, with _s2 where seeds are a factor. */
+static void base_name(const struct lk_study *s, const struct job_key *key, const struct lk_study_prompt *prompt,
+                      char out[LK_STUDY_NAME_BYTES]) {
+    char before[LK_STUDY_NAME_BYTES], seed[32] = "";
+    if (s->portrait)
+        portrait_name(s, key, before);
+    else
+        snprintf(before, sizeof before, "%s_%s", s->models[key->model].key, s->sources[key->source[0]].id);
+    if (key->seed >= 0) snprintf(seed, sizeof seed, "_s%lld", (long long)(seeds_of(s, key)->first + key->seed));
+    snprintf(out, LK_STUDY_NAME_BYTES, "%.150s_%.40s%s%s", before, prompt->id, seed, key->swapped ? "_swapped" : "");
 }
 
 static void name_job(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
     char base[LK_STUDY_NAME_BYTES];
     const struct lk_study_experiment *x = &s->experiments[key->experiment];
-    bool paired = key->experiment == LK_EXP2;
-    if (key->experiment == LK_EXP_T2I) {
+    const bool paired = x->kind == LK_EXP2;
+    if (x->kind == LK_EXP_T2I)
         lk_study_name_t2i(s, key, base);
-    } else {
-        base_name(key, out->prompt, base);
-    }
+    else
+        base_name(s, key, out->prompt, base);
     snprintf(out->name, sizeof out->name, "%.200s%s%s", base, paired ? "." : "",
              paired ? lk_factor_key(LK_FACTOR_ARM, key->arm) : "");
-    snprintf(out->output, sizeof out->output, "%s/%s/%s/%s.png", lk_experiment_key(key->experiment),
-             model_key(key->model), out->prompt->category, out->name);
+    snprintf(out->output, sizeof out->output, "%s/%s/%s/%s.png", x->key, out->model_key, out->prompt->category,
+             out->name);
     if (paired && key->pair >= 0)
         snprintf(out->pair, sizeof out->pair, "P%03d", (int)key->pair + 1);
     else
@@ -94,8 +107,9 @@ char *lk_study_prepend(const char *identity, const char *prompt) {
 }
 
 enum lk_code lk_study_make_prompt(struct lk_study *s, struct job_key *key) {
-    const struct lk_study_experiment *x = &s->experiments[LK_EXP2];
-    const char *identity = s->features.identity[key->source[0]], *edit = s->prompts[key->prompt].text;
+    const struct lk_study_experiment *x = &s->experiments[key->experiment];
+    const char *identity = x->features.of ? x->features.of[key->source[0]].identity : NULL,
+               *edit = s->prompts[key->prompt].text;
     bool generic = !strcmp(x->preserve_with, "generic");
     if (!generic && !identity) return LK_OK;
     char *text = generic ? generic_prompt(edit) : lk_study_prepend(identity, edit);
@@ -105,14 +119,16 @@ enum lk_code lk_study_make_prompt(struct lk_study *s, struct job_key *key) {
 }
 
 static void set_prompt(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
-    bool generic = !strcmp(s->experiments[LK_EXP2].preserve_with, "generic");
     out->final_prompt = key->final_prompt ? key->final_prompt : out->prompt->text;
     if (key->arm != LK_ARM_PRESERVED) return;
-    out->feature_prompt = generic ? "while preserving the person's identity" : s->features.identity[key->source[0]];
+    const struct lk_study_experiment *x = &s->experiments[key->experiment];
+    const struct lk_feature none = {0}, *feature = x->features.of ? &x->features.of[key->source[0]] : &none;
+    const bool generic = !strcmp(x->preserve_with, "generic");
+    out->feature_prompt = generic ? "while preserving the person's identity" : feature->identity;
     out->final_prompt = key->final_prompt;
     if (!out->final_prompt)
-        out->problem = s->features.none[key->source[0]] ? "no feature prompt could be extracted from its source"
-                                                        : "there is no feature prompt of its source";
+        out->problem = feature->none ? "no feature prompt could be extracted from its source"
+                                     : "there is no feature prompt of its source";
 }
 
 static void set_sources(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
@@ -130,10 +146,9 @@ static void set_sources(const struct lk_study *s, const struct job_key *key, str
 /* SHA-256 of all that the study says of the pixels, one line each; where the model's folder is says nothing. */
 static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
     struct lk_text text = {0};
-    lk_text_add(&text, "job 2\n%s\n%s\n", lk_study_family(out->model),
-                out->weights_identity ? out->weights_identity : "");
+    lk_text_add(&text, "job 2\n%s\n%s\n", out->family, out->weights_identity ? out->weights_identity : "");
     if (out->normalize) lk_text_add(&text, "embeddings %s of %s\n", out->normalize, s->base_prompts);
-    enum lk_code rc = lk_study_write_parameters(&out->job, lk_family_bit_of(lk_study_family(out->model)), true, &text);
+    enum lk_code rc = lk_study_write_parameters(&out->job, lk_family_bit_of(out->family), true, &text);
     for (int i = 0; i < out->n_sources; i++) lk_text_add(&text, "\n%s", s->sources[out->sources[i]].sha256);
     if (!rc) rc = text.rc;
     if (!rc) lk_sha256(text.bytes, text.n, out->id);
@@ -144,17 +159,22 @@ static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
 enum lk_code lk_study_job(const struct lk_study *s, size_t i, struct lk_study_job *out) {
     const struct job_key *key = &s->jobs[i];
     const struct lk_study_model *model = &s->models[key->model];
-    *out = (struct lk_study_job){.experiment = (enum lk_experiment)key->experiment,
+    const struct lk_study_experiment *x = &s->experiments[key->experiment];
+    *out = (struct lk_study_job){.kind = x->kind,
+                                 .experiment = x->key,
                                  .arm = (enum lk_arm)key->arm,
                                  .model = key->model,
                                  .model_path = model->path,
+                                 .model_key = model->key,
+                                 .family = model->family,
                                  .weights_identity = model->weights_identity,
                                  .prompt = &s->prompts[key->prompt],
                                  .job = model->job};
     out->job.owned = 0;
     set_prompt(s, key, out);
     set_sources(s, key, out);
-    if (key->experiment == LK_EXP_T2I) lk_study_set_t2i(s, key, out);
+    if (key->seed >= 0) out->job.request.seed = (uint64_t)(seeds_of(s, key)->first + key->seed);
+    if (x->kind == LK_EXP_T2I) lk_study_set_t2i(s, key, out);
     name_job(s, key, out);
     if (out->final_prompt) lk_parameter_parse(lk_parameter_named("prompt"), &out->job, "", out->final_prompt);
     return out->problem ? LK_OK : set_id(s, out);

@@ -1,4 +1,5 @@
 /* Pairs of experiment 2 that a file names: a list, or the outputs of experiment 1 in which race or gender drifted. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,11 +20,11 @@ static enum lk_code choose_record(struct lk_study *s, const struct lk_fields *fi
                                   int32_t *chosen) {
     const struct lk_field *model = lk_fields_find(fields, "model"), *source = lk_fields_find(fields, "source_id"),
                           *prompt = lk_fields_find(fields, "prompt_id");
-    int m = model ? lk_factor_parse(LK_FACTOR_MODEL, model->text, model->n) : -1;
-    int i = source ? lk_source_parse(source->text, source->n) : -1;
+    int m = model ? lk_study_find_model(s, model->text) : -1;
+    int i = source ? lk_study_find_source(s, source->text, source->n) : -1;
     int32_t p = prompt ? lk_study_find_prompt(s, prompt->text) : -1;
-    if (m < 0 || !s->models[m].given) return wrong(file, line, "model", "a model of the study", model);
-    if (i < 0) return wrong(file, line, "source_id", "a source such as Black_Male_40s", source);
+    if (m < 0) return wrong(file, line, "model", "a model of the study", model);
+    if (i < 0) return wrong(file, line, "source_id", "a source of the study", source);
     if (p < 0) return wrong(file, line, "prompt_id", "a prompt's id", prompt);
     int32_t *cell = &chosen[lk_study_cell(s, m, i, p)];
     if (*cell) return wrong(file, line, "prompt_id", "each pair once", prompt);
@@ -58,29 +59,31 @@ static enum lk_code choose_drifted(struct lk_study *s, const char *text, size_t 
         const struct lk_item *item = &data.items[i];
         bool drifted = item->score[LK_AXIS_RACE_DRIFT] >= threshold || item->score[LK_AXIS_GENDER_DRIFT] >= threshold;
         if (!drifted || item->arm != LK_ARM_EDITED || item->prompt >= LK_N_EDIT_PROMPTS) continue;
-        if (!s->models[item->model].given)
+        const int model = lk_study_find_model(s, lk_factor_key(LK_FACTOR_MODEL, item->model));
+        if (model < 0)
             rc = lk_fail(LK_E_INPUT, "%s: %s: expected a model of the study", file, item->id);
         else
-            chosen[lk_study_cell(s, item->model, item->source, item->prompt)] = -1;
+            chosen[lk_study_cell(s, model, item->source, item->prompt)] = -1;
     }
     lk_dataset_free(&data);
     return rc;
 }
 
-enum lk_code lk_study_choose_listed(struct lk_study *s, int32_t *chosen) {
-    const struct lk_study_experiment *x = &s->experiments[LK_EXP2];
+enum lk_code lk_study_choose_listed(struct lk_study *s, int e, int32_t *chosen) {
+    const struct lk_study_experiment *x = &s->experiments[e];
     bool drift = !strcmp(x->preset, "drift");
     const char *file = drift ? x->scores : x->list;
-    char *text;
+    char *text, field[100], preset[100];
     size_t n;
+    snprintf(field, sizeof field, "experiments.%s.%s", x->key, drift ? "scores" : "list");
+    snprintf(preset, sizeof preset, "experiments.%s.preset", x->key);
     if (!file)
-        return lk_study_bad(s, drift ? "experiments.exp2.scores" : "experiments.exp2.list",
+        return lk_study_bad(s, field,
                             drift ? "expected the table of experiment 1's scores, got nothing"
                                   : "expected a table of model, source_id and prompt_id, got nothing");
     if (x->models.n + x->prompts.n)
-        return lk_study_bad(s, "experiments.exp2.preset",
-                            "expected grid336 where models or prompts are chosen, got \"%s\"", x->preset);
-    LK_TRY(lk_study_read_file(s, drift ? "experiments.exp2.scores" : "experiments.exp2.list", file, &text, &n));
+        return lk_study_bad(s, preset, "expected grid where models or prompts are chosen, got \"%s\"", x->preset);
+    LK_TRY(lk_study_read_file(s, field, file, &text, &n));
     enum lk_code rc = drift ? choose_drifted(s, text, n, file, chosen) : choose_list(s, text, n, file, chosen);
     lk_free(text);
     return rc;

@@ -9,12 +9,14 @@
 
 #define STUDY(field) offsetof(struct lk_study, field)
 const struct setting lk_study_settings[] = {
-    {"schema", INT, NULL, NULL, 1, 1, STUDY(schema)},
+    {"schema", INT, NULL, NULL, 1, 2, STUDY(schema)},
     {"study", TEXT, NULL, NULL, 0, 0, STUDY(name)},
     {"study_seed", INT, NULL, "42", 0, 0x1p53, STUDY(study_seed)},
     {"prompt_scheme", CHOICE, "ov|legacy", "ov", 0, 0, STUDY(prompt_scheme)},
-    {"sources", FILE_NAME, NULL, NULL, 0, 0, STUDY(sources_file)},
-    {"prompts", FILE_NAME, NULL, NULL, 0, 0, STUDY(prompts_file)},
+    {"item_ids", CHOICE, "portrait|plain", NULL, 0, 0, STUDY(item_ids)},
+    {"attributes", TABLE, NULL, NULL, 0, 0, STUDY(attributes_given)},
+    {"sources", TABLE, NULL, NULL, 0, 0, STUDY(sources_file)},
+    {"prompts", TABLE, NULL, NULL, 0, 0, STUDY(prompts_file)},
     {"models", OBJECT, NULL, NULL, 0, 0, 0},
     {"experiments", OBJECT, NULL, NULL, 0, 0, 0},
     {"analysis", OBJECT, NULL, NULL, 0, 0, 0},
@@ -27,15 +29,18 @@ static const struct setting exp1_settings[] = {
     {"models", LIST, NULL, NULL, 0, 0, EXP(models)},
     {"sources", LIST, NULL, NULL, 0, 0, EXP(sources)},
     {"prompts", LIST, NULL, NULL, 0, 0, EXP(prompts)},
+    {"seeds", TEXT, NULL, NULL, 0, 0, EXP(seeds)},
     {0},
 };
 static const struct setting exp2_settings[] = {
-    {"preset", CHOICE, "pairs500|grid336|drift|list", "pairs500", 0, 0, EXP(preset)},
+    {"preset", CHOICE, "pairs500|grid336|grid|drift|list", NULL, 0, 0, EXP(preset)},
     {"preserve_with", CHOICE, "feature|generic", "feature", 0, 0, EXP(preserve_with)},
     {"feature_prompts", FILE_NAME, NULL, NULL, 0, 0, EXP(feature_prompts)},
     {"baseline", CHOICE, "reuse|make", "reuse", 0, 0, EXP(baseline)},
     {"models", LIST, NULL, NULL, 0, 0, EXP(models)},
+    {"sources", LIST, NULL, NULL, 0, 0, EXP(sources)},
     {"prompts", LIST, NULL, NULL, 0, 0, EXP(prompts)},
+    {"seeds", TEXT, NULL, NULL, 0, 0, EXP(seeds)},
     {"list", FILE_NAME, NULL, NULL, 0, 0, EXP(list)},
     {"scores", FILE_NAME, NULL, NULL, 0, 0, EXP(scores)},
     {0},
@@ -125,11 +130,18 @@ static void write_value(struct lk_text *out, const struct setting *s, const void
         lk_text_add(out, "null");
 }
 
+/* `places`: the resolved copy, which names files. */
+static bool is_passed(const struct setting *s, const void *base, bool places) {
+    if (s->kind == OBJECT || s->kind == TABLE) return true;
+    if (!places && (s->kind == FILE_NAME || !strcmp(s->key, "schema"))) return true;
+    return (s->kind == TEXT || s->kind == CHOICE) && !*(const char *const *)((const char *)base + s->offset);
+}
+
 static void write_settings(struct lk_text *out, const struct setting *settings, const void *base, bool places,
                            const char *indent) {
     bool first = true;
     for (; settings->key; settings++) {
-        if (settings->kind == OBJECT || (settings->kind == FILE_NAME && !places)) continue;
+        if (is_passed(settings, base, places)) continue;
         lk_text_add(out, "%s\n%s\"%s\": ", first ? "" : ",", indent, settings->key);
         write_value(out, settings, base);
         first = false;
@@ -149,9 +161,9 @@ void lk_study_write_analysis(const struct lk_study *s, struct lk_text *out) {
 }
 
 /* As members of the model's object. */
-static enum lk_code write_parameters(const struct lk_job *job, int model, struct lk_text *out) {
+static enum lk_code write_parameters(const struct lk_study_model *model, struct lk_text *out) {
     struct lk_text object = {0};
-    enum lk_code rc = lk_study_write_parameters(job, lk_family_bit_of(lk_study_family(model)), false, &object);
+    enum lk_code rc = lk_study_write_parameters(&model->job, lk_family_bit_of(model->family), false, &object);
     if (!rc && object.n > 2) {
         lk_text_add(out, ", ");
         lk_text_bytes(out, object.bytes + 1, object.n - 2);
@@ -185,39 +197,84 @@ static enum lk_code write_jobs(const struct lk_study *s, struct lk_text *out) {
     return out->rc;
 }
 
+static enum lk_code write_models(const struct lk_study *s, bool places, struct lk_text *out) {
+    lk_text_add(out, ",\n  \"models\": {");
+    for (int m = 0; m < s->n_models; m++) {
+        const struct lk_study_model *model = &s->models[m];
+        lk_text_add(out, "%s\n    \"%s\": {", m ? "," : "", model->key);
+        if (places) {
+            write_member(out, "path", model->path);
+            write_member(out, "label", model->label);
+            write_member(out, "family", model->family);
+        }
+        if (model->seeds) write_member(out, "seeds", model->seeds);
+        if (model->weights_identity) write_member(out, "weights_identity", model->weights_identity);
+        lk_text_add(out, "\"allow_steps\": %s", model->allow_steps ? "true" : "false");
+        LK_TRY(write_parameters(model, out));
+        lk_text_add(out, "}");
+    }
+    lk_text_add(out, "\n  }");
+    return out->rc;
+}
+
+static void write_source(const struct lk_study *s, const struct lk_study_source *source, bool places,
+                         struct lk_text *out) {
+    lk_text_add(out, "{\"id\": \"%s\", \"sha256\": \"%s\"", source->id, source->sha256);
+    if (places) {
+        lk_text_add(out, ", \"file\": ");
+        lk_text_json(out, source->file);
+    }
+    for (int a = 0; a < s->n_attributes && (places || !s->portrait); a++)
+        lk_text_add(out, ", \"%s\": \"%s\"", s->attributes[a].name, s->attributes[a].keys[source->level[a]]);
+    lk_text_add(out, "}");
+}
+
+static void write_prompts(const struct lk_study *s, struct lk_text *out) {
+    size_t n;
+    const struct lk_study_prompt *own = lk_study_own_prompts(s, &n);
+    lk_text_add(out, ",\n  \"prompts\": [");
+    for (size_t i = 0; i < n; i++) {
+        lk_text_add(out, "%s\n    {", i ? "," : "");
+        write_member(out, "id", own[i].id);
+        write_member(out, "category", own[i].category);
+        write_member(out, "subcategory", own[i].subcategory_printed);
+        write_member(out, "subcategory_by_content", own[i].subcategory_content);
+        write_member(out, "target", own[i].target);
+        write_member(out, "text", own[i].text);
+        out->n -= 2;
+        lk_text_add(out, "}");
+    }
+    lk_text_add(out, "\n  ]");
+}
+
 /* Texts that stand in the resolved copy decide what is made; which machine makes it does not. Nor does it matter where
- * files are: `places` says whether the resolved copy is meant, which names them. */
+ * files are: `places` says whether the resolved copy is meant, which names them and holds the tables themselves. */
 static enum lk_code write_all(const struct lk_study *s, bool places, struct lk_text *out) {
     lk_text_add(out, "{");
     write_settings(out, lk_study_settings, s, places, "  ");
-    lk_text_add(out, ",\n  \"models\": {");
-    for (int m = 0, n = 0; m < LK_N_MODELS; m++) {
-        const struct lk_study_model *model = &s->models[m];
-        if (!model->given) continue;
-        lk_text_add(out, "%s\n    \"%s\": {", n++ ? "," : "", lk_factor_key(LK_FACTOR_MODEL, m));
-        if (places) write_member(out, "path", model->written);
-        if (model->weights_identity) write_member(out, "weights_identity", model->weights_identity);
-        lk_text_add(out, "\"allow_steps\": %s", model->allow_steps ? "true" : "false");
-        LK_TRY(write_parameters(&model->job, m, out));
-        lk_text_add(out, "}");
+    if (!s->portrait) {
+        lk_text_add(out, ",\n  \"attributes\": ");
+        lk_study_write_attributes(s, out);
     }
-    lk_text_add(out, "\n  },\n  \"experiments\": {");
-    for (int e = 0, n = 0; e < LK_N_EXPERIMENTS; e++) {
-        if (!s->experiments[e].given) continue;
-        lk_text_add(out, "%s\n    \"%s\": {", n++ ? "," : "", lk_experiment_key(e));
-        write_settings(out, lk_experiment_settings[e], &s->experiments[e], places, "      ");
+    LK_TRY(write_models(s, places, out));
+    lk_text_add(out, ",\n  \"experiments\": {");
+    for (int e = 0; e < s->n_experiments; e++) {
+        const struct lk_study_experiment *x = &s->experiments[e];
+        lk_text_add(out, "%s\n    \"%s\": {", e ? "," : "", x->key);
+        if (strcmp(x->key, lk_experiment_key(x->kind)))
+            lk_text_add(out, "\n      \"kind\": \"%s\",", lk_experiment_kind(x->kind));
+        write_settings(out, lk_experiment_settings[x->kind], x, places, "      ");
         lk_text_add(out, "\n    }");
     }
     lk_text_add(out, "\n  },\n  \"analysis\": {");
     lk_study_write_analysis(s, out);
-    lk_text_add(out, "\n  },\n  \"source_files\": [");
-    for (int i = 0, n = 0; i < LK_N_SOURCES; i++) {
+    lk_text_add(out, "\n  }");
+    if (places) write_prompts(s, out);
+    lk_text_add(out, ",\n  \"%s\": [", places ? "sources" : "source_files");
+    for (int i = 0, n = 0; i < s->n_sources; i++) {
         if (!s->sources[i].id) continue;
-        lk_text_add(out, "%s\n    {\"id\": \"%s\", \"sha256\": \"%s\"", n++ ? "," : "", s->sources[i].id,
-                    s->sources[i].sha256);
-        if (places) lk_text_add(out, ", \"file\": ");
-        if (places) lk_text_json(out, s->sources[i].written);
-        lk_text_add(out, "}");
+        lk_text_add(out, "%s\n    ", n++ ? "," : "");
+        write_source(s, &s->sources[i], places, out);
     }
     lk_text_add(out, "\n  ],\n  ");
     if (places)
@@ -231,5 +288,6 @@ static enum lk_code write_all(const struct lk_study *s, bool places, struct lk_t
 enum lk_code lk_study_settings_write(struct lk_study *s) {
     LK_TRY(write_all(s, false, &s->asked));
     lk_sha256(s->asked.bytes, s->asked.n, s->hash);
+    s->schema = 2; /* of the resolved copy */
     return write_all(s, true, &s->resolved);
 }

@@ -3,7 +3,8 @@
 
 #include "eval/design/internal.h"
 
-enum kind { TEXT, FILE_NAME, CHOICE, INT, NUMBER, LIST, OBJECT };
+/* TABLE: the name of a file, or the table itself. */
+enum kind { TEXT, FILE_NAME, TABLE, CHOICE, INT, NUMBER, LIST, OBJECT };
 
 struct setting {
     const char *key;

@@ -150,6 +150,23 @@ static void set_defaults(const struct setting *settings, void *base) {
         if (settings->otherwise) store_value(settings, base, settings->otherwise);
 }
 
+/* The place of the table itself, which is read when all settings are known; or the name of its file. */
+static bool keep_table(struct reader *r, const char *key, const struct raw *raw) {
+    struct lk_study *s = r->study;
+    const bool sources = !strcmp(key, "sources"), attributes = !strcmp(key, "attributes");
+    struct lk_study_span *given = attributes ? &s->attributes_given : sources ? &s->sources_given : &s->prompts_given;
+    if (raw->kind == '[') {
+        *given = (struct lk_study_span){raw->text, raw->n};
+        return true;
+    }
+    if (attributes) return fail(r, LK_E_CONFIG_TYPE, "a list of attributes", raw);
+    if (raw->kind != '"') return fail(r, LK_E_CONFIG_TYPE, "the name of a file, or a list", raw);
+    const char *name = decode(r, raw);
+    if (name && !*name) return fail(r, LK_E_CONFIG_VALUE, "the name of a file, or a list", raw);
+    *(sources ? &s->sources_file : &s->prompts_file) = name;
+    return name != NULL;
+}
+
 static bool read_member(struct reader *r, const struct setting *settings, const char *key, void *base) {
     const struct setting *s = find_setting(settings, key);
     struct raw raw;
@@ -157,19 +174,20 @@ static bool read_member(struct reader *r, const struct setting *settings, const 
     if (lk_json_peek(&r->j) == 'n') return lk_json_skip(&r->j); /* as if it were not there */
     if (s->kind == LIST) return read_list(r, (struct lk_study_list *)((char *)base + s->offset));
     if (!read_raw(r, &raw)) return false;
+    if (s->kind == TABLE) return keep_table(r, key, &raw);
     const char *text = check_value(r, s, &raw);
     if (text) store_value(s, base, text);
     return text != NULL;
 }
 
-static bool read_parameter(struct reader *r, const struct lk_parameter *p, int model, struct lk_study_model *out) {
+static bool read_parameter(struct reader *r, const struct lk_parameter *p, struct lk_study_model *out) {
     struct raw raw;
     char flag[400];
     if (!read_raw(r, &raw)) return false;
-    if (!(p->families & lk_family_bit_of(lk_study_family(model))) || !strcmp(p->key, "prompt")) {
+    if (!(p->families & lk_family_bit_of(out->family)) || !strcmp(p->key, "prompt")) {
         if (!r->j.rc)
             r->j.rc = lk_fail(LK_E_CONFIG_KEY, "%s: field \"%s\": %s has no such parameter; leave it out",
-                              r->study->file, r->field, lk_factor_display(LK_FACTOR_MODEL, model));
+                              r->study->file, r->field, out->label);
         return false;
     }
     const char *text = raw.kind == 't' ? "on" : raw.kind == 'f' ? "off" : plain(r, &raw);
@@ -204,43 +222,66 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, int m
 
 #define MODEL(field) offsetof(struct lk_study_model, field)
 
-static bool read_model(struct reader *r, int model, size_t stem) {
-    struct lk_study_model *out = &r->study->models[model];
+static const struct setting model_settings[] = {{"path", TEXT, NULL, NULL, 0, 0, MODEL(written)},
+                                                {"label", TEXT, NULL, NULL, 0, 0, MODEL(label)},
+                                                {"family", TEXT, NULL, NULL, 0, 0, MODEL(family)},
+                                                {"seeds", TEXT, NULL, NULL, 0, 0, MODEL(seeds)},
+                                                {"weights_identity", TEXT, NULL, NULL, 0, 0, MODEL(weights_identity)},
+                                                {0}};
+
+/* Members of a model that are no parameters, or the parameters, which depend on the family that the others tell. */
+static bool read_model_members(struct reader *r, struct lk_study_model *out, size_t stem, bool parameters) {
     const char *key;
     struct raw raw;
-    static const struct setting settings[] = {{"path", TEXT, NULL, NULL, 0, 0, MODEL(written)},
-                                              {"weights_identity", TEXT, NULL, NULL, 0, 0, MODEL(weights_identity)},
-                                              {0}};
-    out->given = true;
-    lk_job_init(&out->job);
     if (!enter_object(r)) return false;
     while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
         name_field(r, stem, key);
         const struct lk_parameter *p = lk_parameter_named(key);
         if (p && !strcmp(p->key, key)) {
-            if (!read_parameter(r, p, model, out)) return false;
+            if (!(parameters ? read_parameter(r, p, out) : lk_json_skip(&r->j))) return false;
+        } else if (parameters) {
+            lk_json_skip(&r->j);
         } else if (!strcmp(key, "allow_steps")) {
             if (!read_raw(r, &raw)) return false;
             if (raw.kind != 't' && raw.kind != 'f') return fail(r, LK_E_CONFIG_TYPE, "true or false", &raw);
             out->allow_steps = raw.kind == 't';
-        } else if (!find_setting(settings, key)) {
+        } else if (!find_setting(model_settings, key)) {
             if (!r->j.rc)
                 r->j.rc = lk_fail(LK_E_CONFIG_KEY,
-                                  "%s: field \"%s\": unknown; expected path, weights_identity, allow_steps or a "
-                                  "parameter of edits as num_inference_steps",
+                                  "%s: field \"%s\": unknown; expected path, label, family, seeds, weights_identity, "
+                                  "allow_steps or a parameter of edits as num_inference_steps",
                                   r->study->file, r->field);
             return false;
-        } else if (!read_member(r, settings, key, out)) {
+        } else if (!read_member(r, model_settings, key, out)) {
             return false;
         }
     }
     return !r->j.rc;
 }
 
-static int named(enum lk_factor factor, const char *key) {
-    for (int i = 0; i < lk_factor_levels(factor); i++)
-        if (!strcmp(lk_factor_key(factor, i), key)) return i;
-    return -1;
+static bool read_model(struct reader *r, const char *key, size_t stem) {
+    struct lk_study *s = r->study;
+    struct raw raw;
+    const struct raw name = {key, strlen(key), '"'};
+    if (!lk_study_is_word(key, strlen(key), 40))
+        return fail(r, LK_E_CONFIG_VALUE, "1 to 40 letters, digits, - or _ as a model's key", &name);
+    if (s->n_models == LK_STUDY_MAX_MODELS) return fail(r, LK_E_CONFIG_VALUE, "at most 64 models", &name);
+    struct lk_study_model *out = &s->models[s->n_models];
+    *out = (struct lk_study_model){.key = lk_store_text(&s->store, key)};
+    if (!out->key) return out_of_memory(r);
+    lk_job_init(&out->job);
+    for (int pass = 0; pass < 2; pass++) {
+        struct reader again = *r;
+        if (!pass && !read_raw(r, &raw)) return false;
+        lk_json_init(&again.j, raw.text, raw.n, s->file);
+        if (pass && (again.j.rc = lk_study_complete_names(s, out))) return !(r->j.rc = lk_json_finish(&again.j));
+        bool ok = read_model_members(&again, out, stem, pass);
+        enum lk_code rc = lk_json_finish(&again.j);
+        if (rc && !r->j.rc) r->j.rc = rc;
+        if (!ok || rc) return false;
+    }
+    s->n_models++;
+    return true;
 }
 
 static bool read_models(struct reader *r) {
@@ -249,13 +290,70 @@ static bool read_models(struct reader *r) {
     if (!enter_object(r)) return false;
     while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
         name_field(r, stem, key);
-        int model = named(LK_FACTOR_MODEL, key);
-        if (model < 0) {
+        if (r->study->schema == 1 && lk_study_preset_model(key) < 0) {
             static const struct setting models[] = {{.key = "flux"}, {.key = "step1x"}, {.key = "qwen"}, {0}};
             return unknown(r, models);
         }
-        if (!read_model(r, model, strlen(r->field))) return false;
+        if (!read_model(r, key, strlen(r->field))) return false;
     }
+    return !r->j.rc;
+}
+
+/* The kind of an experiment: what its key is known for, or what its member "kind" says. */
+static bool read_kind(struct reader *r, const char *key, const struct raw *whole, int *out) {
+    struct lk_json j;
+    struct raw kind = {"nothing", 7, 'n'};
+    const char *member, *word = NULL;
+    *out = 0;
+    while (*out < LK_N_EXPERIMENTS && strcmp(lk_experiment_key(*out), key)) ++*out;
+    if (*out < LK_N_EXPERIMENTS) return true;
+    lk_json_init(&j, whole->text, whole->n, r->study->file);
+    if (lk_json_enter(&j, '{'))
+        while (lk_json_next(&j) && lk_json_key(&j, &member)) {
+            const bool is_kind = !strcmp(member, "kind");
+            const char *from = (const char *)j.at;
+            if (lk_json_skip(&j) && is_kind)
+                kind = (struct raw){from + strspn(from, " \t\r\n"), 0, '"'},
+                kind.n = (size_t)((const char *)j.at - kind.text);
+        }
+    if ((r->j.rc = lk_json_finish(&j))) return false;
+    if (kind.n > 2 && *kind.text == '"' && !(word = decode(r, &kind))) return false;
+    for (*out = 0; *out < LK_N_EXPERIMENTS; ++*out)
+        if (word && !strcmp(lk_experiment_kind(*out), word)) return true;
+    if (r->study->schema == 1) {
+        static const struct setting kinds[] = {{.key = "exp1"}, {.key = "exp2"}, {.key = "exp3"}, {.key = "t2i"}, {0}};
+        return unknown(r, kinds);
+    }
+    return fail(r, LK_E_CONFIG_VALUE, "a \"kind\" of edit, pair, composite or t2i", &kind);
+}
+
+static bool read_experiment(struct reader *r, const char *key, size_t stem) {
+    struct lk_study *s = r->study;
+    struct raw whole;
+    struct reader inner = *r;
+    const struct raw name = {key, strlen(key), '"'};
+    int kind;
+    if (!lk_study_is_word(key, strlen(key), 40))
+        return fail(r, LK_E_CONFIG_VALUE, "1 to 40 letters, digits, - or _ as an experiment's key", &name);
+    if (s->n_experiments == LK_STUDY_MAX_EXPERIMENTS)
+        return fail(r, LK_E_CONFIG_VALUE, "at most 16 experiments", &name);
+    const char *kept = lk_store_text(&s->store, key);
+    if (!kept) return out_of_memory(r);
+    if (!read_raw(r, &whole)) return false;
+    if (whole.kind != '{') return fail(r, LK_E_CONFIG_TYPE, "an object", &whole);
+    if (!read_kind(r, kept, &whole, &kind)) return false;
+    struct lk_study_experiment *x = &s->experiments[s->n_experiments++];
+    *x = (struct lk_study_experiment){.key = kept, .kind = (enum lk_experiment)kind};
+    set_defaults(lk_experiment_settings[kind], x);
+    lk_json_init(&inner.j, whole.text, whole.n, s->file);
+    lk_json_enter(&inner.j, '{');
+    while (lk_json_next(&inner.j) && lk_json_key(&inner.j, &key)) {
+        name_field(&inner, stem, key);
+        bool ok =
+            strcmp(key, "kind") ? read_member(&inner, lk_experiment_settings[kind], key, x) : lk_json_skip(&inner.j);
+        if (!ok) break;
+    }
+    r->j.rc = lk_json_finish(&inner.j);
     return !r->j.rc;
 }
 
@@ -264,21 +362,8 @@ static bool read_experiments(struct reader *r) {
     size_t stem = strlen(r->field);
     if (!enter_object(r)) return false;
     while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
-        int e = 0;
         name_field(r, stem, key);
-        while (e < LK_N_EXPERIMENTS && strcmp(lk_experiment_key(e), key)) e++;
-        if (e == LK_N_EXPERIMENTS) {
-            static const struct setting kinds[] = {
-                {.key = "exp1"}, {.key = "exp2"}, {.key = "exp3"}, {.key = "t2i"}, {0}};
-            return unknown(r, kinds);
-        }
-        r->study->experiments[e].given = true;
-        size_t inner = strlen(r->field);
-        if (!enter_object(r)) return false;
-        while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
-            name_field(r, inner, key);
-            if (!read_member(r, lk_experiment_settings[e], key, &r->study->experiments[e])) return false;
-        }
+        if (!read_experiment(r, key, strlen(r->field))) return false;
     }
     return !r->j.rc;
 }
@@ -316,20 +401,49 @@ static void read_study(struct reader *r) {
     lk_json_end(&r->j);
 }
 
+/* Version 1 has its models and experiments in the order of the documents, whatever the file's is. */
+static void order_version_1(struct lk_study *s) {
+    struct lk_study_model models[LK_N_MODELS];
+    struct lk_study_experiment experiments[LK_N_EXPERIMENTS];
+    int n = 0;
+    memcpy(models, s->models, (size_t)s->n_models * sizeof *models);
+    for (int preset = 0; preset < LK_N_MODELS; preset++)
+        for (int m = 0; m < s->n_models; m++)
+            if (lk_study_preset_model(models[m].key) == preset) s->models[n++] = models[m];
+    n = 0;
+    memcpy(experiments, s->experiments, (size_t)s->n_experiments * sizeof *experiments);
+    for (int kind = 0; kind < LK_N_EXPERIMENTS; kind++)
+        for (int e = 0; e < s->n_experiments; e++)
+            if ((int)experiments[e].kind == kind) s->experiments[n++] = experiments[e];
+}
+
+/* Only the number of the version, which other members depend on. */
+static void read_schema(struct reader *r) {
+    const char *key;
+    if (!enter_object(r)) return;
+    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
+        name_field(r, 0, key);
+        if (!(strcmp(key, "schema") ? lk_json_skip(&r->j) : read_member(r, lk_study_settings, key, r->study))) return;
+    }
+    lk_json_end(&r->j);
+}
+
 enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t n) {
     struct reader r = {.study = s};
     set_defaults(lk_study_settings, s);
-    for (int e = 0; e < LK_N_EXPERIMENTS; e++) set_defaults(lk_experiment_settings[e], &s->experiments[e]);
     for (int i = 0; lk_analysis_settings[i].key; i++) s->analysis[i] = lk_analysis_settings[i].otherwise;
-    lk_json_init(&r.j, text, n, s->file);
-    read_study(&r);
-    LK_TRY(lk_json_finish(&r.j));
-    if (!s->schema) return lk_study_bad(s, "schema", "expected 1, got nothing");
+    for (int pass = 0; pass < 2; pass++) {
+        lk_json_init(&r.j, text, n, s->file);
+        if (pass)
+            read_study(&r);
+        else
+            read_schema(&r);
+        LK_TRY(lk_json_finish(&r.j));
+        if (!s->schema) return lk_study_bad(s, "schema", "expected 1 or 2, got nothing");
+    }
     if (!s->name) return lk_study_bad(s, "study", "expected a name, got nothing");
-    bool any = false;
-    for (int e = 0; e < LK_N_EXPERIMENTS; e++) any |= s->experiments[e].given;
-    if (!any) return lk_study_bad(s, "experiments", "expected exp1, exp2, exp3 or t2i, got nothing");
-    for (int m = 0; m < LK_N_MODELS; m++)
-        if (s->models[m].given) return LK_OK;
-    return lk_study_bad(s, "models", "expected flux, step1x or qwen, got nothing");
+    if (!s->n_experiments) return lk_study_bad(s, "experiments", "expected an experiment such as exp1, got nothing");
+    if (!s->n_models) return lk_study_bad(s, "models", "expected a model such as flux, got nothing");
+    if (s->schema == 1) order_version_1(s);
+    return LK_OK;
 }

@@ -1,6 +1,7 @@
 #include "eval/design/study.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,15 +11,26 @@
 #include "eval/data/data.h"
 #include "eval/design/internal.h"
 
-static const char *const experiment_keys[LK_N_EXPERIMENTS] = {"exp1", "exp2", "exp3", "t2i"};
-/* Of the model that the study means, in the order of LK_FACTOR_MODEL. */
-static const char *const families[LK_N_MODELS] = {"flux2-dev", "step1x-v1p2", "qwen-edit-2511"};
-static const char *const repositories[LK_N_MODELS] = {"black-forest-labs/FLUX.2-dev", "stepfun-ai/Step1X-Edit-v1p2",
-                                                      "Qwen/Qwen-Image-Edit-2511"};
-enum { STEP1X = 1, STEP1X_STEPS = 28 };
+static const struct {
+    const char *key, *kind;
+} experiments[LK_N_EXPERIMENTS] = {{"exp1", "edit"}, {"exp2", "pair"}, {"exp3", "composite"}, {"t2i", "t2i"}};
+/* The models that the study means, in the order of LK_FACTOR_MODEL. */
+static const struct {
+    const char *family, *repository;
+} presets[LK_N_MODELS] = {{"flux2-dev", "black-forest-labs/FLUX.2-dev"},
+                          {"step1x-v1p2", "stepfun-ai/Step1X-Edit-v1p2"},
+                          {"qwen-edit-2511", "Qwen/Qwen-Image-Edit-2511"}};
+enum { STEP1X_STEPS = 28, MAX_SEEDS = 100000 };
 
-const char *lk_experiment_key(int experiment) { return experiment_keys[experiment]; }
-const char *lk_study_family(int model) { return families[model]; }
+const char *lk_experiment_key(int kind) { return experiments[kind].key; }
+const char *lk_experiment_kind(int kind) { return experiments[kind].kind; }
+const char *lk_preset_family(int model) { return presets[model].family; }
+
+int lk_study_preset_model(const char *key) {
+    for (int i = 0; i < LK_N_MODELS; i++)
+        if (!strcmp(lk_factor_key(LK_FACTOR_MODEL, i), key)) return i;
+    return -1;
+}
 
 const char *lk_study_resolve(struct lk_study *s, const char *written) {
     if (*written == '/') return lk_store_copy(&s->store, written, strlen(written));
@@ -46,9 +58,7 @@ enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const
 }
 
 /* A folder beside the study file, or what was written: another folder, or ORG/NAME. */
-static enum lk_code set_path(struct lk_study *s, int model) {
-    struct lk_study_model *m = &s->models[model];
-    if (!m->written) m->written = repositories[model];
+static enum lk_code set_path(struct lk_study *s, struct lk_study_model *m) {
     const char *beside = lk_study_resolve(s, m->written);
     if (!beside) return LK_E_NOMEM;
     char *real = realpath(beside, NULL);
@@ -57,30 +67,110 @@ static enum lk_code set_path(struct lk_study *s, int model) {
     return LK_OK;
 }
 
-/* Defaults for what was not given, from the family that the model is of. */
-static enum lk_code complete_model(struct lk_study *s, int model) {
-    struct lk_study_model *m = &s->models[model];
+/* Of a model that is here, what it is; else what is released under its name. */
+static enum lk_code find_family(struct lk_study *s, struct lk_study_model *m) {
     struct lk_pipeline *pipeline;
-    LK_TRY(set_path(s, model));
-    LK_TRY(lk_pipeline_open_configs(&pipeline, families[model], LK_BF16));
+    struct lk_model_info info;
+    enum lk_code rc = lk_pipeline_open_configs(&pipeline, m->path, LK_BF16);
+    if (!rc) m->family = lk_store_text(&s->store, lk_pipeline_family(pipeline));
+    if (!rc) lk_pipeline_close(pipeline);
+    if (rc == LK_E_NOMEM || (!rc && !m->family)) return lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+    for (int i = 0; rc && !m->family && lk_model_info(i, &info); i++)
+        if (info.repository && !strcmp(info.repository, m->written)) m->family = info.name;
+    return LK_OK;
+}
+
+static bool is_family(const char *name) {
+    struct lk_model_info info;
+    for (int i = 0; lk_model_info(i, &info); i++)
+        if (!strcmp(info.name, name)) return true;
+    return false;
+}
+
+enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *m) {
+    const int preset = lk_study_preset_model(m->key);
+    char field[100];
+    snprintf(field, sizeof field, "models.%s.path", m->key);
+    if (!m->written && preset < 0)
+        return lk_study_bad(s, field, "expected the model's folder, or ORG/NAME of a repository, got nothing");
+    const bool released = !m->written;
+    if (released) m->written = presets[preset].repository;
+    LK_TRY(set_path(s, m));
+    snprintf(field, sizeof field, "models.%s.family", m->key);
+    if (m->family && !is_family(m->family))
+        return lk_study_bad(s, field, "expected a name that 'likeness models' lists, got \"%.60s\"", m->family);
+    if (!m->family && preset >= 0 && (released || s->schema == 1)) m->family = presets[preset].family;
+    if (!m->family) LK_TRY(find_family(s, m));
+    if (!m->family && preset >= 0) m->family = presets[preset].family;
+    if (!m->family)
+        return lk_study_bad(s, field,
+                            "expected what kind of model %s is, which is not here, as \"flux2-dev\"; got "
+                            "nothing ('likeness models' lists them)",
+                            m->written);
+    if (!m->label) m->label = preset >= 0 ? lk_factor_display(LK_FACTOR_MODEL, preset) : m->key;
+    return LK_OK;
+}
+
+/* Defaults for what was not given, from the family that the model is of. */
+static enum lk_code complete_model(struct lk_study *s, struct lk_study_model *m) {
+    struct lk_pipeline *pipeline;
+    char field[100];
+    LK_TRY(lk_pipeline_open_configs(&pipeline, m->family, LK_BF16));
     enum lk_code rc = lk_job_complete(&m->job, pipeline, NULL);
     lk_pipeline_close(pipeline);
     if (rc) return rc;
     int steps = m->job.request.num_inference_steps;
-    if (model == STEP1X && steps != STEP1X_STEPS && !m->allow_steps)
-        return lk_study_bad(s, "models.step1x.num_inference_steps",
+    snprintf(field, sizeof field, "models.%s.num_inference_steps", m->key);
+    if (lk_family_bit_of(m->family) == lk_family_bit_of(presets[1].family) && steps != STEP1X_STEPS && !m->allow_steps)
+        return lk_study_bad(s, field,
                             "expected 28, which this model is made for, got %d; \"allow_steps\": true runs it all the "
                             "same",
                             steps);
+    snprintf(field, sizeof field, "models.%s.seeds", m->key);
+    return m->seeds ? lk_study_read_seeds(s, field, m->seeds, &m->range) : LK_OK;
+}
+
+enum lk_code lk_study_read_seeds(const struct lk_study *s, const char *field, const char *text,
+                                 struct lk_study_seeds *out) {
+    const char *colon = strchr(text, ':');
+    const int64_t max = (int64_t)1 << 53;
+    if (!colon || lk_read_int("", text, (size_t)(colon - text), 0, max, &out->first) ||
+        lk_read_int("", colon + 1, strlen(colon + 1), out->first, out->first + MAX_SEEDS - 1, &out->last))
+        return lk_study_bad(s, field,
+                            "expected two whole numbers as 0:9, both included and at most 100,000 of them, got "
+                            "\"%.60s\"",
+                            text);
+    out->given = true;
     return LK_OK;
+}
+
+static int find_key(const struct lk_study *s, const char *key) {
+    for (int m = 0; m < s->n_models; m++)
+        if (!strcmp(s->models[m].key, key)) return m;
+    return -1;
+}
+
+int lk_study_find_model(const struct lk_study *s, const char *key) {
+    const int model = find_key(s, key);
+    if (model >= 0 || s->schema != 1) return model;
+    const int preset = lk_factor_parse(LK_FACTOR_MODEL, key, strlen(key)); /* by any name of the documents */
+    return preset < 0 ? -1 : find_key(s, lk_factor_key(LK_FACTOR_MODEL, preset));
+}
+
+int32_t lk_study_find_source(const struct lk_study *s, const char *id, size_t n) {
+    return s->portrait ? lk_source_parse(id, n) : lk_names_find(&s->source_ids, id, n);
 }
 
 static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
     LK_TRY(lk_study_settings_read(s, text, n));
     LK_TRY(lk_prompts_load(&s->builtin));
-    if (!strcmp(s->experiments[LK_EXP1].preset, "legacy")) s->prompt_scheme = "legacy";
-    for (int m = 0; m < LK_N_MODELS; m++)
-        if (s->models[m].given) LK_TRY(complete_model(s, m));
+    LK_TRY(lk_study_read_attributes(s));
+    for (int e = 0; e < s->n_experiments; e++) {
+        struct lk_study_experiment *x = &s->experiments[e];
+        if (x->kind == LK_EXP2 && !x->preset) x->preset = s->portrait ? "pairs500" : "grid";
+        if (x->kind == LK_EXP1 && !strcmp(x->preset, "legacy")) s->prompt_scheme = "legacy";
+    }
+    for (int m = 0; m < s->n_models; m++) LK_TRY(complete_model(s, &s->models[m]));
     LK_TRY(lk_study_read_sources(s));
     LK_TRY(lk_study_read_prompts(s));
     LK_TRY(lk_study_expand(s));
@@ -121,11 +211,14 @@ enum lk_code lk_study_open(struct lk_study **out, const char *path) {
 void lk_study_close(struct lk_study *s) {
     if (!s) return;
     lk_prompts_free(&s->builtin);
-    lk_feature_prompts_free(&s->features);
+    for (int e = 0; e < s->n_experiments; e++) lk_feature_prompts_free(&s->experiments[e].features);
     lk_text_free(&s->asked);
     lk_text_free(&s->resolved);
     lk_text_free(&s->lacking);
     lk_free(s->prompts);
+    lk_free(s->sources);
+    lk_names_free(&s->source_ids);
+    lk_names_free(&s->own_ids);
     lk_free(s->jobs);
     lk_free(s->file);
     lk_free(s->folder);
@@ -138,9 +231,18 @@ const char *lk_study_folder(const struct lk_study *s) { return s->folder; }
 const char *lk_study_resolved(const struct lk_study *s) { return s->resolved.bytes; }
 const char *lk_study_hash(const struct lk_study *s) { return s->hash; }
 const struct lk_study_source *lk_study_source(const struct lk_study *s, int source) { return &s->sources[source]; }
-const char *lk_study_model_path(const struct lk_study *s, int model) {
-    return s->models[model].given ? s->models[model].path : NULL;
+int lk_study_n_sources(const struct lk_study *s) { return s->n_sources; }
+const struct lk_attribute *lk_study_attributes(const struct lk_study *s, int *n) {
+    *n = s->n_attributes;
+    return s->attributes;
 }
+bool lk_study_is_portrait(const struct lk_study *s) { return s->portrait; }
+int lk_study_n_models(const struct lk_study *s) { return s->n_models; }
+const char *lk_study_model_path(const struct lk_study *s, int model) { return s->models[model].path; }
+const char *lk_study_model_key(const struct lk_study *s, int model) { return s->models[model].key; }
+const char *lk_study_model_label(const struct lk_study *s, int model) { return s->models[model].label; }
+int lk_study_n_experiments(const struct lk_study *s) { return s->n_experiments; }
+const char *lk_study_experiment_key(const struct lk_study *s, int e) { return s->experiments[e].key; }
 const struct lk_study_prompt *lk_study_own_prompts(const struct lk_study *s, size_t *n) {
     *n = (s->first_t2i ? s->first_t2i : s->n_prompts) - LK_N_EDIT_PROMPTS - LK_N_W_PROMPTS;
     return s->prompts + LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS;

@@ -11,8 +11,8 @@
  *     }
  *     lk_study_close(study);
  *
- * The order is experiments exp1, exp2, exp3, t2i; in each, models, then sources, then prompts, all as factors.h and the
- * prompt tables have them. */
+ * The order is experiments, in each of them models, then sources, then prompts, then seeds, all as the file has them.
+ * The portrait study's 84 sources stand in the order of factors.h. */
 #pragma once
 
 #include "engine/base/text.h"
@@ -21,9 +21,24 @@
 
 struct lk_study;
 
+enum { LK_STUDY_MAX_MODELS = 64, LK_STUDY_MAX_EXPERIMENTS = 16, LK_MAX_ATTRIBUTES = 16, LK_MAX_LEVELS = 100 };
+
+/* Kinds of experiments: edits of a source, pairs of an edit without and with a prompt that keeps the person, edits of
+ * two sources, pictures from text alone. */
 enum lk_experiment { LK_EXP1, LK_EXP2, LK_EXP3, LK_EXP_T2I, LK_N_EXPERIMENTS };
-const char *lk_experiment_key(int experiment); /* "exp1" .. "t2i" */
-const char *lk_study_family(int model);        /* "flux2-dev": what a model of the study is, as lk_pipeline_family */
+const char *lk_experiment_key(int kind);  /* how the documents name an experiment of the kind: "exp1" .. "t2i" */
+const char *lk_experiment_kind(int kind); /* "edit", "pair", "composite", "t2i" */
+
+/* What sources differ in: "race", "skin_type". Levels are in the order of every table. */
+struct lk_attribute {
+    const char *name, *display;
+    bool ordered;
+    int n;
+    const char **keys, **displays; /* [n] */
+};
+
+/* The models of the portrait study, by their level of LK_FACTOR_MODEL: family as lk_pipeline_family has it. */
+const char *lk_preset_family(int model); /* "flux2-dev" */
 
 /* A prompt of the study: one of the 70 that the program has, of the user's own set, or of the t2i table. */
 struct lk_study_prompt {
@@ -36,7 +51,8 @@ struct lk_study_prompt {
 };
 
 struct lk_study_source {
-    const char *id;      /* "Black_Male_40s"; NULL: the study has no source of this cell */
+    const char *id; /* "Black_Male_40s"; NULL: the portrait study has no source of this cell */
+    int8_t level[LK_MAX_ATTRIBUTES];
     const char *file;    /* as opened */
     const char *written; /* as the table of sources has it */
     char sha256[65];     /* of the file; "" when it cannot be read */
@@ -53,13 +69,15 @@ struct lk_study_job {
     char output[LK_STUDY_NAME_BYTES * 2]; /* exp1/flux/O/flux_20s_male_white_O-01.png, below the results' folder */
     char pair[LK_STUDY_NAME_BYTES];       /* what both arms of a pair share: "P001", else the name without the arm */
     char baseline[LK_STUDY_NAME_BYTES];   /* of a preserved one the name of the job of the other arm; "" otherwise */
-    enum lk_experiment experiment;
+    enum lk_experiment kind;
+    const char *experiment; /* its key */
     enum lk_arm arm;
-    int model;                    /* level of LK_FACTOR_MODEL */
+    int model; /* below lk_study_n_models */
+    const char *model_key, *family;
     const char *model_path;       /* for lk_pipeline_open: a folder, or ORG/NAME */
     const char *weights_identity; /* that the study asks for; NULL: any */
     int n_sources;                /* 0 (t2i), 1, or 2: male, female (swapped: female, male) */
-    int sources[2];               /* 0..83 */
+    int sources[2];               /* below lk_study_n_sources; in the portrait study 0..83 */
     const char *source_files[2];
     const struct lk_study_prompt *prompt;
     const char *feature_prompt; /* NULL in the edited arm */
@@ -90,11 +108,19 @@ const char *lk_study_folder(const struct lk_study *study);
  * be merged. */
 const char *lk_study_resolved(const struct lk_study *study);
 const char *lk_study_hash(const struct lk_study *study);
-const struct lk_study_source *lk_study_source(const struct lk_study *study, int source); /* 0..83 */
+const struct lk_study_source *lk_study_source(const struct lk_study *study, int source);
+int lk_study_n_sources(const struct lk_study *study);
+const struct lk_attribute *lk_study_attributes(const struct lk_study *study, int *n);
+/* Whether sources are the 84 cells of race, gender and age, which items are named by. */
+bool lk_study_is_portrait(const struct lk_study *study);
 /* Of "analysis", as text: "rounding", ... */
 const char *lk_study_setting(const struct lk_study *study, const char *key);
-/* NULL: the study does not have this model. */
+int lk_study_n_models(const struct lk_study *study);
 const char *lk_study_model_path(const struct lk_study *study, int model);
+const char *lk_study_model_key(const struct lk_study *study, int model);   /* "flux": in names of items */
+const char *lk_study_model_label(const struct lk_study *study, int model); /* "FLUX.2-dev": in tables */
+int lk_study_n_experiments(const struct lk_study *study);
+const char *lk_study_experiment_key(const struct lk_study *study, int experiment);
 
 /* What keeps the study from being run whole, a line each into out: tables that are not there, cells that the
  * experiments need and that have no source, or two; files that are no picture, or one picture under two names; sources

@@ -16,19 +16,23 @@ static const struct {
             {LK_T2I_DIVERSITY, LK_T2I_DIVERSITY_PROMPT},
             {LK_T2I_SAFETY, LK_T2I_SAFETY_PROMPT},
             {LK_T2I_EMBED_NORM, LK_T2I_NATURAL_PROMPT}};
-enum { N_ARMS = sizeof made / sizeof *made, MAX_SEEDS = 100000 };
+enum { N_ARMS = sizeof made / sizeof *made };
 
-static const char field_arms[] = "experiments.t2i.arms", field_seeds[] = "experiments.t2i.seeds",
-                  field_cfg[] = "experiments.t2i.cfg";
+static const char *field_of(const struct lk_study_experiment *x, const char *key, char out[100]) {
+    snprintf(out, 100, "experiments.%s.%s", x->key, key);
+    return out;
+}
 
-static enum lk_code take_arms(struct lk_study *s, bool arms[N_ARMS]) {
-    const struct lk_study_list *list = &s->experiments[LK_EXP_T2I].arms;
+static enum lk_code take_arms(struct lk_study *s, const struct lk_study_experiment *x, bool arms[N_ARMS]) {
+    const struct lk_study_list *list = &x->arms;
+    char field[100];
     for (size_t i = 0; i < list->n; i++) {
         const int parsed = lk_t2i_arm_parse(list->values[i]);
         int arm = 0;
         while (arm < N_ARMS && (int)made[arm].arm != parsed) arm++;
         if (arm == N_ARMS)
-            return lk_study_bad(s, field_arms, "expected none, rewrite, diversity, safety or embed_norm, got \"%.60s\"",
+            return lk_study_bad(s, field_of(x, "arms", field),
+                                "expected none, rewrite, diversity, safety or embed_norm, got \"%.60s\"",
                                 list->values[i]);
         arms[arm] = true;
     }
@@ -36,38 +40,25 @@ static enum lk_code take_arms(struct lk_study *s, bool arms[N_ARMS]) {
     return LK_OK;
 }
 
-/* "a:b", both ends included. */
-static enum lk_code take_seeds(struct lk_study *s) {
-    struct lk_study_experiment *x = &s->experiments[LK_EXP_T2I];
-    const char *colon = strchr(x->seeds, ':');
-    int64_t max = (int64_t)1 << 53;
-    if (!colon || lk_read_int("", x->seeds, (size_t)(colon - x->seeds), 0, max, &x->first_seed) ||
-        lk_read_int("", colon + 1, strlen(colon + 1), x->first_seed, x->first_seed + MAX_SEEDS - 1, &x->last_seed))
-        return lk_study_bad(s, field_seeds,
-                            "expected two whole numbers as 0:9, both included and at most 100,000 of them, got "
-                            "\"%.60s\"",
-                            x->seeds);
-    return LK_OK;
-}
-
-static enum lk_code take_cfg(struct lk_study *s) {
-    const struct lk_study_list *list = &s->experiments[LK_EXP_T2I].cfg;
+static enum lk_code take_cfg(struct lk_study *s, const struct lk_study_experiment *x) {
+    const struct lk_study_list *list = &x->cfg;
     double value;
+    char field[100];
+    field_of(x, "cfg", field);
     for (size_t i = 0; i < list->n; i++)
         if (lk_read_number("", list->values[i], 0, 1000, &value))
-            return lk_study_bad(s, field_cfg, "expected numbers from 0 to 1000, got %.60s", list->values[i]);
-    if (list->n > 1000) return lk_study_bad(s, field_cfg, "expected at most 1000 numbers, got %zu", list->n);
+            return lk_study_bad(s, field, "expected numbers from 0 to 1000, got %.60s", list->values[i]);
+    if (list->n > 1000) return lk_study_bad(s, field, "expected at most 1000 numbers, got %zu", list->n);
     return LK_OK;
 }
 
-static enum lk_code read_table(struct lk_study *s, struct lk_t2i_prompts *table) {
-    const struct lk_study_experiment *x = &s->experiments[LK_EXP_T2I];
-    char *text;
+static enum lk_code read_table(struct lk_study *s, const struct lk_study_experiment *x, struct lk_t2i_prompts *table) {
+    char *text, field[100];
     size_t n;
     if (!x->table) {
         LK_TRY(lk_t2i_prompts_build(table, NULL));
     } else {
-        LK_TRY(lk_study_read_file(s, "experiments.t2i.table", x->table, &text, &n));
+        LK_TRY(lk_study_read_file(s, field_of(x, "table", field), x->table, &text, &n));
         enum lk_code rc = lk_t2i_prompts_read(table, text, n, x->table);
         lk_free(text);
         if (rc) return rc;
@@ -82,8 +73,7 @@ static bool is_word(const char *text) {
 }
 
 /* A prompt of each arm in a row; "" where there is none. */
-static enum lk_code add_rows(struct lk_study *s, const struct lk_t2i_prompts *table) {
-    const char *file = s->experiments[LK_EXP_T2I].table;
+static enum lk_code add_rows(struct lk_study *s, const char *file, const struct lk_t2i_prompts *table) {
     s->first_t2i = s->n_prompts;
     LK_TRY(lk_grow(&s->prompts, &s->prompts_capacity, s->n_prompts + table->n * N_ARMS, sizeof *s->prompts));
     for (size_t i = 0; i < table->n; i++) {
@@ -108,15 +98,20 @@ static enum lk_code add_rows(struct lk_study *s, const struct lk_t2i_prompts *ta
     return LK_OK;
 }
 
-static enum lk_code add_jobs(struct lk_study *s, size_t n_rows, const bool arms[N_ARMS]) {
-    const struct lk_study_experiment *x = &s->experiments[LK_EXP_T2I];
-    struct job_key key = {.experiment = LK_EXP_T2I, .source = {-1, -1}, .pair = -1};
-    int n_cfg = x->cfg.n ? (int)x->cfg.n : 1, n_seeds = (int)(x->last_seed - x->first_seed + 1);
-    for (int m = 0; m < LK_N_MODELS; m++)
+static int count_seeds(const struct lk_study *s, const struct lk_study_experiment *x, int model) {
+    const struct lk_study_seeds *range = s->models[model].range.given ? &s->models[model].range : &x->range;
+    return (int)(range->last - range->first + 1);
+}
+
+static enum lk_code add_jobs(struct lk_study *s, int e, size_t n_rows, const bool arms[N_ARMS]) {
+    const struct lk_study_experiment *x = &s->experiments[e];
+    struct job_key key = {.experiment = (int8_t)e, .source = {-1, -1}, .pair = -1};
+    const int n_cfg = x->cfg.n ? (int)x->cfg.n : 1;
+    for (int m = 0; m < s->n_models; m++)
         for (size_t row = 0; row < n_rows && x->model[m]; row++)
             for (int arm = 0; arm < N_ARMS; arm++)
                 for (int c = 0; c < n_cfg && arms[arm]; c++)
-                    for (int seed = 0; seed < n_seeds; seed++) {
+                    for (int seed = 0; seed < count_seeds(s, x, m); seed++) {
                         key.model = (int8_t)m;
                         key.prompt = (int32_t)(s->first_t2i + row * N_ARMS + (size_t)arm);
                         key.mitigation = (int8_t)made[arm].arm;
@@ -140,36 +135,45 @@ static enum lk_code hash_base(struct lk_study *s) {
     return lk_text_free(&all);
 }
 
-enum lk_code lk_study_expand_t2i(struct lk_study *s) {
+enum lk_code lk_study_expand_t2i(struct lk_study *s, int e) {
+    struct lk_study_experiment *x = &s->experiments[e];
     struct lk_t2i_prompts table = {0};
     bool arms[N_ARMS] = {false};
-    LK_TRY(take_arms(s, arms));
-    LK_TRY(take_seeds(s));
-    LK_TRY(take_cfg(s));
-    LK_TRY(lk_study_take_models(s, LK_EXP_T2I, s->models[0].given ? "flux" : "step1x, qwen"));
-    enum lk_code rc = read_table(s, &table);
-    if (!rc) rc = add_rows(s, &table);
+    char field[100];
+    unsigned made_for = 0;
+    const unsigned flux = lk_family_bit_of(lk_preset_family(0));
+    if (s->first_t2i)
+        return lk_study_bad(s, field_of(x, "kind", field), "expected one experiment of pictures from text, got two");
+    for (int m = 0; m < s->n_models; m++) made_for |= lk_family_bit_of(s->models[m].family) & flux;
+    LK_TRY(take_arms(s, x, arms));
+    LK_TRY(lk_study_read_seeds(s, field_of(x, "seeds", field), x->seeds, &x->range));
+    LK_TRY(take_cfg(s, x));
+    LK_TRY(lk_study_take_models(s, e, made_for ? made_for : LK_FOR_ALL));
+    enum lk_code rc = read_table(s, x, &table);
+    if (!rc) rc = add_rows(s, x->table, &table);
     if (!rc) rc = hash_base(s);
-    if (!rc) rc = add_jobs(s, table.n, arms);
+    if (!rc) rc = add_jobs(s, e, table.n, arms);
     lk_t2i_prompts_free(&table);
     return rc;
 }
 
 /* The guidance of FLUX.2 is a value that it is fed, that of the others a true one. */
-static const struct lk_parameter *guidance_of(int model) {
-    return lk_parameter_named(model == 0 ? "guidance-scale" : "true-cfg-scale");
+static bool is_fed(const struct lk_study_job *job) {
+    return lk_family_bit_of(job->family) == lk_family_bit_of(lk_preset_family(0));
 }
 
 void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
-    const struct lk_study_experiment *x = &s->experiments[LK_EXP_T2I];
+    const struct lk_study_experiment *x = &s->experiments[key->experiment];
+    const bool fed = is_fed(out);
     out->mitigation = lk_t2i_arm_key(key->mitigation);
     if (key->mitigation == LK_T2I_EMBED_NORM) {
         const char *how = x->normalize ? x->normalize : "center";
         out->normalize = strcmp(how, "none") ? how : NULL;
     }
-    out->job.request.seed = (uint64_t)(x->first_seed + key->seed);
-    if (key->cfg >= 0) lk_parameter_parse(guidance_of(key->model), &out->job, "", x->cfg.values[key->cfg]);
-    out->cfg = key->model == 0 ? out->job.request.guidance_scale : out->job.request.true_cfg_scale;
+    if (key->cfg >= 0)
+        lk_parameter_parse(lk_parameter_named(fed ? "guidance-scale" : "true-cfg-scale"), &out->job, "",
+                           x->cfg.values[key->cfg]);
+    out->cfg = fed ? out->job.request.guidance_scale : out->job.request.true_cfg_scale;
     if (!*out->final_prompt) {
         out->final_prompt = NULL;
         out->problem = "its prompt has no wording of this arm";
@@ -178,8 +182,9 @@ void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struc
 
 /* flux_17_rewrite_s3_cfg6.5: the CFG only where it varies. */
 void lk_study_name_t2i(const struct lk_study *s, const struct job_key *key, char out[LK_STUDY_NAME_BYTES]) {
-    const struct lk_study_experiment *x = &s->experiments[LK_EXP_T2I];
-    snprintf(out, LK_STUDY_NAME_BYTES, "%s_%s_%s_s%lld%s%s", lk_factor_key(LK_FACTOR_MODEL, key->model),
-             s->prompts[key->prompt].id, lk_t2i_arm_key(key->mitigation), (long long)(x->first_seed + key->seed),
-             key->cfg >= 0 ? "_cfg" : "", key->cfg >= 0 ? x->cfg.values[key->cfg] : "");
+    const struct lk_study_experiment *x = &s->experiments[key->experiment];
+    const struct lk_study_seeds *own = &s->models[key->model].range, *range = own->given ? own : &x->range;
+    snprintf(out, LK_STUDY_NAME_BYTES, "%s_%s_%s_s%lld%s%s", s->models[key->model].key, s->prompts[key->prompt].id,
+             lk_t2i_arm_key(key->mitigation), (long long)(range->first + key->seed), key->cfg >= 0 ? "_cfg" : "",
+             key->cfg >= 0 ? x->cfg.values[key->cfg] : "");
 }

@@ -65,21 +65,11 @@ static const char *beside(struct lk_study *s, const char *table, const char *wri
     return kept;
 }
 
-static enum lk_code read_source(struct lk_study *s, const struct lk_fields *fields, const struct place *at) {
-    int cell = -1;
-    char id[48];
+/* A picture that the same run, or somebody else, has hashed is hashed once more: it may have been replaced. */
+static enum lk_code fill_source(struct lk_study *s, const struct lk_fields *fields, const struct place *at,
+                                const char *id, struct lk_study_source *source) {
     const struct lk_field *path = either(fields, "path", "file"), *digest = lk_fields_find(fields, "sha256");
-    LK_TRY(read_cell(fields, at, &cell));
-    struct lk_study_source *source = &s->sources[cell];
-    if (!path) return wrong(at, "path", "a picture's path", path);
-    lk_source_id(cell, id);
-    if (source->id) {
-        lk_text_add(&s->lacking, "%s: line %zu: %s: expected one source of this cell, got %s and %s\n", at->file,
-                    at->line, id, source->written, path->text);
-        s->n_lacking++;
-        return s->lacking.rc;
-    }
-    source->id = lk_store_copy(&s->store, id, strlen(id));
+    source->id = lk_store_text(&s->store, id);
     source->written = lk_store_copy(&s->store, path->text, path->n);
     source->file = beside(s, at->file, path->text);
     if (!source->id || !source->written || !source->file) return out_of_memory(at->file);
@@ -91,6 +81,51 @@ static enum lk_code read_source(struct lk_study *s, const struct lk_fields *fiel
         return lk_fail(LK_E_CHANGED, "%s: line %zu: %s: expected the picture with SHA-256 %.64s, got %s", at->file,
                        at->line, source->file, digest->text, source->sha256);
     return LK_OK;
+}
+
+/* Of the portrait study: one of its 84 cells. */
+static enum lk_code read_portrait(struct lk_study *s, const struct lk_fields *fields, const struct place *at) {
+    int cell = -1;
+    char id[48];
+    const struct lk_field *path = either(fields, "path", "file");
+    LK_TRY(read_cell(fields, at, &cell));
+    struct lk_study_source *source = &s->sources[cell];
+    if (!path) return wrong(at, "path", "a picture's path", path);
+    lk_source_id(cell, id);
+    if (!source->id) return fill_source(s, fields, at, id, source);
+    lk_text_add(&s->lacking, "%s: line %zu: %s: expected one source of this cell, got %s and %s\n", at->file, at->line,
+                id, source->written, path->text);
+    s->n_lacking++;
+    return s->lacking.rc;
+}
+
+static enum lk_code read_level(const struct lk_attribute *a, const struct lk_fields *fields, const struct place *at,
+                               int8_t *out) {
+    const struct lk_field *field = lk_fields_find(fields, a->name);
+    char expected[300] = "";
+    const int level = field ? lk_attribute_parse(a, field->text, field->n) : -1;
+    *out = (int8_t)level;
+    if (level >= 0) return LK_OK;
+    for (int i = 0; i < a->n; i++) {
+        const size_t used = strlen(expected);
+        snprintf(expected + used, sizeof expected - used, "%s%s", i ? ", " : "", a->keys[i]);
+    }
+    return wrong(at, a->name, expected, field);
+}
+
+static enum lk_code read_source(struct lk_study *s, const struct lk_fields *fields, const struct place *at) {
+    if (s->portrait) return read_portrait(s, fields, at);
+    const struct lk_field *id = either(fields, "id", "source_id"), *path = either(fields, "path", "file");
+    int32_t number;
+    if (!id || !lk_study_is_word(id->text, id->n, 60)) return wrong(at, "id", "1 to 60 letters, digits, - or _", id);
+    if (!path) return wrong(at, "path", "a picture's path", path);
+    LK_TRY(lk_names_number(&s->source_ids, id->text, id->n, &number));
+    if (number < s->n_sources) return wrong(at, "id", "each source once", id);
+    LK_TRY(lk_grow(&s->sources, &s->sources_capacity, (size_t)s->n_sources + 1, sizeof *s->sources));
+    struct lk_study_source *source = &s->sources[s->n_sources++];
+    *source = (struct lk_study_source){0};
+    for (int a = 0; a < s->n_attributes; a++) LK_TRY(read_level(&s->attributes[a], fields, at, &source->level[a]));
+    return fill_source(s, fields, at, id->text, source);
 }
 
 typedef enum lk_code record_fn(struct lk_study *s, const struct lk_fields *fields, const struct place *at);
@@ -108,9 +143,31 @@ static enum lk_code read_records(struct lk_study *s, const char *text, size_t n,
     return rc;
 }
 
+/* Every cell of the portrait study, with a source or without. */
+static enum lk_code add_cells(struct lk_study *s) {
+    LK_TRY(lk_grow(&s->sources, &s->sources_capacity, LK_N_SOURCES, sizeof *s->sources));
+    for (s->n_sources = 0; s->n_sources < LK_N_SOURCES; s->n_sources++) {
+        int level[3];
+        struct lk_study_source *source = &s->sources[s->n_sources];
+        *source = (struct lk_study_source){0};
+        lk_source_factors(s->n_sources, &level[0], &level[1], &level[2]);
+        for (int a = 0; a < 3; a++) source->level[a] = (int8_t)level[a];
+    }
+    return LK_OK;
+}
+
 enum lk_code lk_study_read_sources(struct lk_study *s) {
     char *text;
     size_t n;
+    if (s->portrait) LK_TRY(add_cells(s));
+    if (s->sources_given.text) {
+        const char *slash = strrchr(s->file, '/');
+        char *here = lk_format("%s/%s", s->folder, slash ? slash + 1 : s->file);
+        enum lk_code rc = here ? read_records(s, s->sources_given.text, s->sources_given.n, here, read_source)
+                               : out_of_memory(s->file);
+        lk_free(here);
+        return rc;
+    }
     if (!s->sources_file) return LK_OK;
     const char *path = lk_study_resolve(s, s->sources_file);
     if (!path) return LK_E_NOMEM;
@@ -147,23 +204,8 @@ static enum lk_code add_builtin(struct lk_study *s) {
 }
 
 int32_t lk_study_find_prompt(const struct lk_study *s, const char *id) {
-    int number = lk_prompt_parse(id, strlen(id));
-    if (number >= 0) return number;
-    size_t end = s->first_t2i ? s->first_t2i : s->n_prompts;
-    for (size_t i = LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS; i < end; i++)
-        if (!strcmp(s->prompts[i].id, id)) return (int32_t)i;
-    return -1;
-}
-
-/* Names of files are made of it. */
-static bool is_word(const struct lk_field *field, size_t max) {
-    if (!field || field->n > max) return false;
-    for (size_t i = 0; i < field->n; i++) {
-        char c = field->text[i];
-        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_'))
-            return false;
-    }
-    return true;
+    const int32_t own = lk_names_find(&s->own_ids, id, strlen(id));
+    return own < 0 ? lk_prompt_parse(id, strlen(id)) : LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS + own;
 }
 
 static const char *kept(struct lk_study *s, const struct lk_field *field) {
@@ -173,10 +215,12 @@ static const char *kept(struct lk_study *s, const struct lk_field *field) {
 static enum lk_code read_prompt(struct lk_study *s, const struct lk_fields *fields, const struct place *at) {
     const struct lk_field *id = lk_fields_find(fields, "id"), *text = lk_fields_find(fields, "text"),
                           *category = lk_fields_find(fields, "category");
-    if (!is_word(id, 40)) return wrong(at, "id", "1 to 40 letters, digits, - or _", id);
-    if (lk_study_find_prompt(s, id->text) >= 0) return wrong(at, "id", "a new one", id);
+    if (!id || !lk_study_is_word(id->text, id->n, 40)) return wrong(at, "id", "1 to 40 letters, digits, - or _", id);
+    if (s->portrait && lk_prompt_parse(id->text, id->n) >= 0) return wrong(at, "id", "a new one", id);
+    if (lk_names_find(&s->own_ids, id->text, id->n) >= 0) return wrong(at, "id", "a new one", id);
     if (!text || !text->text[strspn(text->text, " \t\r\n")]) return wrong(at, "text", "a prompt", text);
-    if (!is_word(category, 40)) return wrong(at, "category", "1 to 40 letters, digits, - or _", category);
+    if (!category || !lk_study_is_word(category->text, category->n, 40))
+        return wrong(at, "category", "1 to 40 letters, digits, - or _", category);
     struct lk_study_prompt prompt = {.id = kept(s, id),
                                      .text = kept(s, text),
                                      .category = kept(s, category),
@@ -188,6 +232,8 @@ static enum lk_code read_prompt(struct lk_study *s, const struct lk_fields *fiel
     if (!prompt.id || !prompt.text || !prompt.category || !prompt.subcategory_printed || !prompt.subcategory_content ||
         !prompt.target)
         return out_of_memory(at->file);
+    int32_t number;
+    LK_TRY(lk_names_number(&s->own_ids, id->text, id->n, &number));
     return add_prompt(s, &prompt);
 }
 
@@ -222,6 +268,7 @@ enum lk_code lk_study_read_prompts(struct lk_study *s) {
     char *text;
     size_t n, n_list;
     LK_TRY(add_builtin(s));
+    if (s->prompts_given.text) return read_records(s, s->prompts_given.text, s->prompts_given.n, s->file, read_prompt);
     if (!s->prompts_file) return LK_OK;
     const char *path = lk_study_resolve(s, s->prompts_file);
     if (!path) return LK_E_NOMEM;

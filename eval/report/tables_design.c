@@ -199,13 +199,13 @@ static void prompt_row(struct lk_table *table, const struct lk_feature_prompts *
     lk_table_row(table);
     lk_table_text(table, "%s %s %s", lk_factor_display(LK_FACTOR_RACE, race),
                   lk_factor_display(LK_FACTOR_GENDER, gender), lk_factor_display(LK_FACTOR_AGE, age));
-    if (!features->identity[source]) {
-        lk_table_none(table, features->none[source] ? "no feature prompt could be extracted"
-                                                    : "the file has no record of this source");
+    if (!features->of[source].identity) {
+        lk_table_none(table, features->of[source].none ? "no feature prompt could be extracted"
+                                                       : "the file has no record of this source");
         return;
     }
-    lk_table_text(table, "%s", features->identity[source]);
-    if (features->leak[source]) lk_table_remark(table, "names a demographic group");
+    lk_table_text(table, "%s", features->of[source].identity);
+    if (features->of[source].leak) lk_table_remark(table, "names a demographic group");
 }
 
 static enum lk_code table_8(struct lk_report *report) {

@@ -72,7 +72,7 @@ static bool is_text(const struct lk_field *field) {
 }
 
 static enum lk_code read_prompt(struct lk_feature_prompts *out, const struct lk_fields *fields, const struct place *at,
-                                int source) {
+                                struct lk_feature *source) {
     static const char *const names[] = {"skin_tone", "face_shape",           "eyes",           "nose", "lips",
                                         "hair",      "distinctive_features", "identity_prompt"};
     static const char straight[] = "Maintain the person's", curly[] = "Maintain the person\xe2\x80\x99s";
@@ -87,35 +87,50 @@ static enum lk_code read_prompt(struct lk_feature_prompts *out, const struct lk_
     if (strncmp(text, straight, sizeof straight - 1) != 0 && strncmp(text, curly, sizeof curly - 1) != 0)
         return wrong(at, "identity_prompt", "it to begin with \"Maintain the person's\"", text);
     if (lk_count_sentences(text) > 2) return wrong(at, "identity_prompt", "one or two sentences", text);
-    out->identity[source] = lk_store_copy(&out->texts, text, n);
-    if (!out->identity[source]) return lk_fail(LK_E_NOMEM, "%s: out of memory for feature prompts", at->name);
-    LK_TRY(read_flag(fields, at, "label_leak", &out->leak[source]));
-    out->leak[source] |= lk_names_group(out->identity[source]);
+    source->identity = lk_store_copy(&out->texts, text, n);
+    if (!source->identity) return lk_fail(LK_E_NOMEM, "%s: out of memory for feature prompts", at->name);
+    LK_TRY(read_flag(fields, at, "label_leak", &source->leak));
+    source->leak |= lk_names_group(source->identity);
     out->n++;
-    out->n_leaks += out->leak[source];
+    out->n_leaks += source->leak;
     return LK_OK;
 }
 
-static enum lk_code read_record(struct lk_feature_prompts *out, const struct lk_fields *fields, struct place *at) {
+static enum lk_code read_record(struct lk_feature_prompts *out, const struct lk_fields *fields, struct place *at,
+                                const struct lk_source_ids *ids) {
     const struct lk_field *id = lk_fields_find(fields, "source_id");
-    int source = id ? lk_source_parse(id->text, id->n) : -1;
-    if (source < 0) return wrong(at, "source_id", "a source such as Black_Male_40s", lk_field_shown(id));
+    const int32_t number = id ? ids->find(ids->context, id->text, id->n) : -1;
+    if (number < 0)
+        return wrong(at, "source_id",
+                     ids == &lk_portrait_ids ? "a source such as Black_Male_40s" : "a source of the study",
+                     lk_field_shown(id));
+    struct lk_feature *source = &out->of[number];
     at->source = id->text;
-    if (out->identity[source] || out->none[source]) return wrong(at, "source_id", "each source once", id->text);
-    LK_TRY(read_flag(fields, at, "no_feature_prompt", &out->none[source]));
-    out->n_none += out->none[source];
-    return out->none[source] ? LK_OK : read_prompt(out, fields, at, source);
+    if (source->identity || source->none) return wrong(at, "source_id", "each source once", id->text);
+    LK_TRY(read_flag(fields, at, "no_feature_prompt", &source->none));
+    out->n_none += source->none;
+    return source->none ? LK_OK : read_prompt(out, fields, at, source);
 }
 
-enum lk_code lk_feature_prompts_read(struct lk_feature_prompts *out, const char *text, size_t n, const char *name) {
+static int32_t find_cell(const void *context, const char *id, size_t n) {
+    (void)context;
+    return lk_source_parse(id, n);
+}
+
+const struct lk_source_ids lk_portrait_ids = {LK_N_SOURCES, find_cell, NULL};
+
+enum lk_code lk_feature_prompts_read(struct lk_feature_prompts *out, const char *text, size_t n, const char *name,
+                                     const struct lk_source_ids *ids) {
     struct lk_records records;
     bool more = false;
-    *out = (struct lk_feature_prompts){.n = 0};
+    *out = (struct lk_feature_prompts){.n_sources = ids->n};
+    if (!(out->of = lk_store_alloc(&out->texts, (size_t)(ids->n + 1) * sizeof *out->of)))
+        return lk_fail(LK_E_NOMEM, "%s: out of memory for feature prompts", name);
     enum lk_code rc = lk_records_open(&records, text, n, name);
     if (!rc) rc = lk_records_next_strict(&records, &more);
     while (!rc && more) {
         struct place at = {name, records.line, "a source"};
-        rc = read_record(out, &records.fields, &at);
+        rc = read_record(out, &records.fields, &at, ids);
         if (!rc) rc = lk_records_next_strict(&records, &more);
     }
     lk_records_close(&records);

@@ -5,23 +5,38 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "engine/base/status.h"
 #include "eval/study/factors.h"
 #include "engine/base/store.h"
 
+struct lk_feature {
+    const char *identity; /* trimmed; NULL without a record, or marked as without */
+    bool none;            /* marked as without */
+    bool leak;            /* names a demographic group, or is marked to */
+};
+
 struct lk_feature_prompts {
-    const char *identity[LK_N_SOURCES]; /* trimmed; NULL without a record, or marked as without */
-    bool none[LK_N_SOURCES];            /* marked as without */
-    bool leak[LK_N_SOURCES];            /* names a demographic group, or is marked to */
-    int n, n_none, n_leaks;             /* prompts; sources without; prompts that leak */
+    struct lk_feature *of; /* [n_sources] */
+    int n_sources;
+    int n, n_none, n_leaks; /* prompts; sources without; prompts that leak */
     struct lk_store texts;
 };
+
+/* Whose ids the records have: the number of a source below n, -1 when there is none of this id. */
+struct lk_source_ids {
+    int n;
+    int32_t (*find)(const void *context, const char *id, size_t n);
+    const void *context;
+};
+extern const struct lk_source_ids lk_portrait_ids; /* the 84 cells, by every spelling of their names */
 
 /* Strict: LK_E_INPUT (LK_E_JSON for what is none) with line, source and field at the first record that comes twice,
  * lacks one of the eight texts, or whose identity_prompt does not begin with "Maintain the person's" (either
  * apostrophe) or has more than two sentences; so is a file without a record. Free in any case. */
-enum lk_code lk_feature_prompts_read(struct lk_feature_prompts *out, const char *text, size_t n, const char *name);
+enum lk_code lk_feature_prompts_read(struct lk_feature_prompts *out, const char *text, size_t n, const char *name,
+                                     const struct lk_source_ids *ids);
 void lk_feature_prompts_free(struct lk_feature_prompts *prompts);
 
 /* Whether a prompt names a demographic group: Asian, Latino, ..., or Black or White before man, woman, person and the

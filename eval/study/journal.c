@@ -11,17 +11,10 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/process.h"
-#include "eval/study/sql.h"
+#include "eval/study/journal_internal.h"
 
 #define FORMAT   "1"
 #define LEASE_MS (10 * 60 * 1000)
-
-struct lk_journal {
-    struct lk_sql sql;
-    char *path;
-    char study[65];
-    char owner[LK_JOURNAL_OWNER_BYTES];
-};
 
 /* Lines are apart: what is looked through for every start and count stays small. Jobs that are open have an index. */
 static const char schema[] =
@@ -33,7 +26,7 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS lines(i INTEGER PRIMARY KEY, line TEXT NOT NULL);"
     "CREATE INDEX IF NOT EXISTS open_jobs ON jobs(model, i) WHERE state<2;";
 
-static int64_t now_ms(void) {
+int64_t lk_journal_now_ms(void) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
@@ -43,8 +36,7 @@ void lk_journal_owner(int pid, char out[LK_JOURNAL_OWNER_BYTES]) {
     snprintf(out, LK_JOURNAL_OWNER_BYTES, "%08x-%d-%" PRId64, lk_host_number(), pid, lk_process_start(pid));
 }
 
-/* Whether the process that leased under this name is gone for sure: one of this machine that is not there. */
-static bool is_gone(const char *owner) {
+bool lk_journal_is_gone(const char *owner) {
     unsigned host;
     long pid;
     long long started;
@@ -53,7 +45,7 @@ static bool is_gone(const char *owner) {
     return lk_process_is_gone(pid) || (now >= 0 && now != started);
 }
 
-static enum lk_code about(struct lk_journal *j, const char *name, char out[65]) {
+enum lk_code lk_journal_about(struct lk_journal *j, const char *name, char out[65]) {
     sqlite3_stmt *q;
     bool row;
     LK_TRY(lk_sql_open(&j->sql, &q, "SELECT value FROM about WHERE name=?1", "t", name));
@@ -61,6 +53,18 @@ static enum lk_code about(struct lk_journal *j, const char *name, char out[65]) 
     snprintf(out, 65, "%s", !rc && row ? lk_sql_text(q, 0) : "");
     sqlite3_finalize(q);
     return rc;
+}
+
+const char *const lk_journal_first_keys[LK_JOURNAL_FIRST_KEYS] = {"flux", "step1x", "qwen"};
+
+static enum lk_code note_keys(struct lk_journal *j, const struct lk_journal_list *list) {
+    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM about WHERE name LIKE 'key %'", ""));
+    for (int m = 0; m < list->n_models; m++) {
+        char name[32];
+        snprintf(name, sizeof name, "key %d", m);
+        LK_TRY(lk_sql_run(&j->sql, "INSERT INTO about VALUES(?1,?2)", "tt", name, list->models[m]));
+    }
+    return LK_OK;
 }
 
 static enum lk_code fill(struct lk_journal *j, const struct lk_journal_list *list) {
@@ -71,6 +75,7 @@ static enum lk_code fill(struct lk_journal *j, const struct lk_journal_list *lis
     LK_TRY(lk_sql_run(&j->sql,
                       "INSERT INTO about VALUES('format'," FORMAT "),('study',?1),('shard',?2),('manifest','')", "tt",
                       list->study, shard));
+    LK_TRY(note_keys(j, list));
     LK_TRY(lk_sql_open(&j->sql, &q, "INSERT INTO jobs(i,id,name,output,model) VALUES(?1,?2,?3,?4,?5)", ""));
     enum lk_code rc = LK_OK;
     for (size_t k = 0; k < list->n && !rc; k++) {
@@ -88,26 +93,78 @@ static enum lk_code fill(struct lk_journal *j, const struct lk_journal_list *lis
     return rc;
 }
 
+/* A job of the new study, from the old one's where that has it. */
+static enum lk_code adopt_one(struct lk_journal *j, const struct lk_journal_list *list, size_t k) {
+    struct lk_journal_entry e;
+    struct lk_text line = {0};
+    sqlite3_stmt *q;
+    int64_t old;
+    bool row;
+    LK_TRY(list->job(list->context, k, &e));
+    LK_TRY(lk_sql_number(&j->sql, &old, 0,
+                         "SELECT i FROM jobs WHERE id=?1 AND id<>'' AND output=?2 AND i<0 AND state>1 LIMIT 1", "tt",
+                         e.id, e.output));
+    if (!old)
+        return lk_sql_run(&j->sql, "INSERT INTO jobs(i,id,name,output,model) VALUES(?1,?2,?3,?4,?5)", "ittti", e.index,
+                          e.id, e.name, e.output, (int64_t)e.model);
+    LK_TRY(lk_sql_run(&j->sql, "UPDATE jobs SET i=?1, name=?2, model=?3 WHERE i=?4", "itii", e.index, e.name,
+                      (int64_t)e.model, old));
+    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT line FROM lines WHERE i=?1", "i", old));
+    enum lk_code rc = lk_sql_step(&j->sql, q, &row);
+    if (!rc && row && list->line) rc = list->line(list->context, k, lk_sql_text(q, 0), &line);
+    if (!rc && row && !list->line) lk_text_add(&line, "%s", lk_sql_text(q, 0));
+    sqlite3_finalize(q);
+    if (!rc) rc = line.rc;
+    if (!rc && row)
+        rc = lk_sql_run(&j->sql, "UPDATE lines SET i=?1, line=?2 WHERE i=?3", "iti", e.index, line.bytes, old);
+    lk_text_free(&line);
+    return rc;
+}
+
+/* The study has changed: what both have stays, what is made and not asked for any more has an index below 0. */
+static enum lk_code adopt(struct lk_journal *j, const struct lk_journal_list *list) {
+    int64_t shift;
+    LK_TRY(lk_sql_number(&j->sql, &shift, 0, "SELECT max(i)+1 FROM jobs", ""));
+    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM lines WHERE i IN (SELECT i FROM jobs WHERE state<2)", ""));
+    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM jobs WHERE state<2", ""));
+    /* Two steps: a row must not meet the place of another that has not moved yet. */
+    LK_TRY(lk_sql_run(&j->sql, "UPDATE jobs SET i=i-?1-1000000000000", "i", shift));
+    LK_TRY(lk_sql_run(&j->sql, "UPDATE jobs SET i=i+1000000000000", ""));
+    LK_TRY(lk_sql_run(&j->sql, "UPDATE lines SET i=i-?1-1000000000000", "i", shift));
+    LK_TRY(lk_sql_run(&j->sql, "UPDATE lines SET i=i+1000000000000", ""));
+    LK_TRY(lk_sql_run(&j->sql, "CREATE INDEX by_id ON jobs(id)", ""));
+    for (size_t k = 0; k < list->n; k++) LK_TRY(adopt_one(j, list, k));
+    LK_TRY(lk_sql_run(&j->sql, "DROP INDEX by_id", ""));
+    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM lines WHERE i IN (SELECT i FROM jobs WHERE i<0 AND state<>2)", ""));
+    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM jobs WHERE i<0 AND state<>2", ""));
+    for (int m = 0; m < LK_JOURNAL_FIRST_KEYS; m++) {
+        char old[32], key[32];
+        snprintf(old, sizeof old, "model %d", m);
+        snprintf(key, sizeof key, "model %s", lk_journal_first_keys[m]);
+        LK_TRY(lk_sql_run(&j->sql, "UPDATE OR IGNORE about SET name=?1 WHERE name=?2", "tt", key, old));
+    }
+    LK_TRY(note_keys(j, list));
+    LK_TRY(lk_sql_run(&j->sql, "UPDATE about SET value='' WHERE name='manifest'", ""));
+    LK_TRY(lk_sql_run(&j->sql, "UPDATE about SET value=?1 WHERE name='study'", "t", list->study));
+    snprintf(j->study, sizeof j->study, "%s", list->study);
+    return LK_OK;
+}
+
 /* Made in one transaction, or found to be the same. */
 static enum lk_code check(struct lk_journal *j, const struct lk_journal_list *list) {
     char format[65], shard[65], expected[32];
-    LK_TRY(about(j, "format", format));
+    LK_TRY(lk_journal_about(j, "format", format));
     if (!*format && !list) return lk_fail(LK_E_NOT_FOUND, "%s: no run has begun in it yet", j->path);
     if (!*format) LK_TRY(fill(j, list));
-    LK_TRY(about(j, "format", format));
+    LK_TRY(lk_journal_about(j, "format", format));
     if (strcmp(format, FORMAT))
         return lk_fail(LK_E_INPUT, "%s: expected a journal of format " FORMAT ", got %s", j->path, format);
-    LK_TRY(about(j, "study", j->study));
+    LK_TRY(lk_journal_about(j, "study", j->study));
     if (!list) return LK_OK;
-    if (strcmp(j->study, list->study))
-        return lk_fail(LK_E_CHANGED,
-                       "%s: is of another study (its configuration is %.12s, this one's %.12s): give this one a folder "
-                       "of its own",
-                       j->path, j->study, list->study);
     snprintf(expected, sizeof expected, "%d/%d", list->shard, list->n_shards);
-    LK_TRY(about(j, "shard", shard));
+    LK_TRY(lk_journal_about(j, "shard", shard));
     if (strcmp(shard, expected)) return lk_fail(LK_E_CHANGED, "%s: is of shard %s, not %s", j->path, shard, expected);
-    return LK_OK;
+    return strcmp(j->study, list->study) ? adopt(j, list) : LK_OK;
 }
 
 enum lk_code lk_journal_open(struct lk_journal **out, const char *path, const struct lk_journal_list *list) {
@@ -144,14 +201,14 @@ const char *lk_journal_study(const struct lk_journal *j) { return j->study; }
 static enum lk_code release_dead(struct lk_journal *j) {
     sqlite3_stmt *q;
     bool row = true;
-    int64_t now = now_ms();
+    int64_t now = lk_journal_now_ms();
     LK_TRY(lk_sql_run(&j->sql, "UPDATE jobs SET state=0, owner=NULL WHERE state<2 AND state=1 AND lease<?1", "i", now));
     LK_TRY(lk_sql_open(&j->sql, &q, "SELECT DISTINCT owner FROM jobs WHERE state<2 AND state=1", ""));
     enum lk_code rc = LK_OK;
     char gone[16][LK_JOURNAL_OWNER_BYTES];
     int n = 0;
     while (n < 16 && !(rc = lk_sql_step(&j->sql, q, &row)) && row)
-        if (is_gone(lk_sql_text(q, 0))) snprintf(gone[n++], sizeof *gone, "%s", lk_sql_text(q, 0));
+        if (lk_journal_is_gone(lk_sql_text(q, 0))) snprintf(gone[n++], sizeof *gone, "%s", lk_sql_text(q, 0));
     sqlite3_finalize(q);
     for (int k = 0; k < n && !rc; k++)
         rc = lk_sql_run(&j->sql, "UPDATE jobs SET state=0, owner=NULL WHERE state<2 AND state=1 AND owner=?1", "t",
@@ -189,7 +246,7 @@ static enum lk_code take(struct lk_journal *j, int model, int most, struct lk_jo
     }
     for (int k = 0; k < *n; k++)
         LK_TRY(lk_sql_run(&j->sql, "UPDATE jobs SET state=1, owner=?1, lease=?2 WHERE i=?3", "tii", j->owner,
-                          now_ms() + LEASE_MS, out[k].index));
+                          lk_journal_now_ms() + LEASE_MS, out[k].index));
     return lk_sql_number(&j->sql, n_others, 0, "SELECT count(*) FROM jobs WHERE state<2 AND state=1 AND owner<>?1", "t",
                          j->owner);
 }
@@ -207,10 +264,10 @@ enum lk_code lk_journal_take(struct lk_journal *j, int model, int most, struct l
 enum lk_code lk_journal_renew(struct lk_journal *j) {
     LK_TRY(lk_sql_begin(&j->sql));
     return lk_sql_end(&j->sql, lk_sql_run(&j->sql, "UPDATE jobs SET lease=?1 WHERE state<2 AND state=1 AND owner=?2",
-                                          "it", now_ms() + LEASE_MS, j->owner));
+                                          "it", lk_journal_now_ms() + LEASE_MS, j->owner));
 }
 
-static const char outdate[] = "UPDATE about SET value='' WHERE name='manifest' AND value<>''";
+const char lk_journal_outdate[] = "UPDATE about SET value='' WHERE name='manifest' AND value<>''";
 
 bool lk_journal_is_final(int code) {
     if (code == LK_E_NOT_FOUND || code == LK_E_CHANGED) return false;
@@ -232,7 +289,7 @@ static enum lk_code end(struct lk_journal *j, const struct lk_journal_lease *lea
                       "iidtitiiti", state, m->started_ms, m->seconds, m->stages, m->peak_bytes, m->sha256, m->bytes,
                       (int64_t)m->code, m->error, lease->index));
     if (again) return LK_OK;
-    LK_TRY(lk_sql_run(&j->sql, outdate, ""));
+    LK_TRY(lk_sql_run(&j->sql, lk_journal_outdate, ""));
     return lk_sql_run(&j->sql, "INSERT OR REPLACE INTO lines VALUES(?1,?2)", "it", lease->index, m->line);
 }
 
@@ -279,7 +336,7 @@ static enum lk_code crashed(struct lk_journal *j, const char *owner, const char 
         lk_text_free(&text);
         lk_text_free(&error);
     }
-    return rc ? rc : lk_sql_run(&j->sql, outdate, "");
+    return rc ? rc : lk_sql_run(&j->sql, lk_journal_outdate, "");
 }
 
 enum lk_code lk_journal_crashed(struct lk_journal *j, const char *owner, const char *how, lk_journal_line_fn *line,
@@ -296,115 +353,7 @@ enum lk_code lk_journal_requeue(struct lk_journal *j, int64_t index, int64_t *n)
                                  "state=3))",
                                  "i", index);
     *n = sqlite3_changes64(j->sql.db);
-    if (!rc && *n) rc = lk_sql_run(&j->sql, outdate, "");
+    if (!rc && *n) rc = lk_sql_run(&j->sql, lk_journal_outdate, "");
     if (!rc && *n) rc = lk_sql_run(&j->sql, "DELETE FROM lines WHERE i IN (SELECT i FROM jobs WHERE state=0)", "");
     return lk_sql_end(&j->sql, rc);
-}
-
-enum lk_code lk_journal_count(struct lk_journal *j, struct lk_journal_counts *out) {
-    sqlite3_stmt *q;
-    bool row;
-    *out = (struct lk_journal_counts){0};
-    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT model,state,count(*),sum(seconds) FROM jobs GROUP BY 1,2", ""));
-    enum lk_code rc;
-    while (!(rc = lk_sql_step(&j->sql, q, &row)) && row) {
-        int model = sqlite3_column_int(q, 0), state = sqlite3_column_int(q, 1);
-        if (model < 0 || model >= LK_JOURNAL_MAX_MODELS || state < 0 || state >= LK_JOB_STATES) continue;
-        int64_t n = sqlite3_column_int64(q, 2);
-        out->of[model][state] = n;
-        out->all[state] += n;
-        out->total += n;
-        if (state == LK_JOB_DONE) out->seconds[model] = sqlite3_column_double(q, 3);
-    }
-    sqlite3_finalize(q);
-    return rc;
-}
-
-/* Rows in the order that `which` says; it may use ?1. */
-static enum lk_code each(struct lk_journal *j, bool with_lines, const char *which, int64_t value,
-                         lk_journal_row_fn *row, void *context) {
-    sqlite3_stmt *q;
-    bool more = true;
-    char sql[512];
-    snprintf(sql, sizeof sql,
-             "SELECT jobs.i,id,name,output,model,state,attempts,crashes,started,seconds,stages,peak_bytes,sha256,bytes,"
-             "code,error,%s %s",
-             with_lines ? "line FROM jobs JOIN lines ON lines.i=jobs.i" : "NULL FROM jobs", which);
-    LK_TRY(lk_sql_open(&j->sql, &q, sql, "i", value));
-    enum lk_code rc;
-    while (!(rc = lk_sql_step(&j->sql, q, &more)) && more) {
-        struct lk_journal_row r = {.entry = {sqlite3_column_int64(q, 0), lk_sql_text(q, 1), lk_sql_text(q, 2),
-                                             lk_sql_text(q, 3), sqlite3_column_int(q, 4)},
-                                   .state = (enum lk_job_state)sqlite3_column_int(q, 5),
-                                   .attempts = sqlite3_column_int(q, 6),
-                                   .crashes = sqlite3_column_int(q, 7),
-                                   .made = {sqlite3_column_int64(q, 8), sqlite3_column_double(q, 9), lk_sql_text(q, 10),
-                                            sqlite3_column_int64(q, 11), lk_sql_text(q, 12),
-                                            sqlite3_column_int64(q, 13), sqlite3_column_int(q, 14), lk_sql_text(q, 15),
-                                            lk_sql_text(q, 16)}};
-        if ((rc = row(context, &r))) break;
-    }
-    sqlite3_finalize(q);
-    return rc;
-}
-
-enum lk_code lk_journal_each(struct lk_journal *j, int state, bool with_lines, lk_journal_row_fn *row, void *context) {
-    return each(j, with_lines, "WHERE ?1<0 OR state=?1 ORDER BY jobs.i", state, row, context);
-}
-
-enum lk_code lk_journal_latest(struct lk_journal *j, int most, lk_journal_row_fn *row, void *context) {
-    return each(j, false, "WHERE state=2 ORDER BY started+seconds*1000 DESC LIMIT ?1", most, row, context);
-}
-
-enum lk_code lk_journal_one(struct lk_journal *j, int64_t index, lk_journal_row_fn *row, void *context) {
-    return each(j, false, "WHERE jobs.i=?1", index, row, context);
-}
-
-enum lk_code lk_journal_manifest_is_current(struct lk_journal *j, bool *current) {
-    char value[65];
-    *current = false;
-    LK_TRY(about(j, "manifest", value));
-    *current = !strcmp(value, "current");
-    return LK_OK;
-}
-
-enum lk_code lk_journal_model(struct lk_journal *j, int model, const char *text, char **noted) {
-    char name[32];
-    sqlite3_stmt *q;
-    bool row;
-    *noted = NULL;
-    snprintf(name, sizeof name, "model %d", model);
-    if (text) LK_TRY(lk_sql_run(&j->sql, "INSERT OR IGNORE INTO about VALUES(?1,?2)", "tt", name, text));
-    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT value FROM about WHERE name=?1", "t", name));
-    enum lk_code rc = lk_sql_step(&j->sql, q, &row);
-    if (!rc && row && !(*noted = lk_strdup(lk_sql_text(q, 0)))) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", j->path);
-    sqlite3_finalize(q);
-    return rc;
-}
-
-enum lk_code lk_journal_manifest_begin(struct lk_journal *j) {
-    return lk_sql_run(&j->sql, "UPDATE about SET value=?1 WHERE name='manifest'", "t", j->owner);
-}
-
-enum lk_code lk_journal_manifest_end(struct lk_journal *j) {
-    return lk_sql_run(&j->sql, "UPDATE about SET value='current' WHERE name='manifest' AND value=?1", "t", j->owner);
-}
-
-enum lk_code lk_journal_merge(struct lk_journal *j, const char *path) {
-    LK_TRY(lk_sql_run(&j->sql, "ATTACH ?1 AS other", "t", path));
-    enum lk_code rc = lk_sql_begin(&j->sql);
-    if (!rc) {
-        static const char *const sql[] = {
-            "INSERT OR REPLACE INTO jobs SELECT "
-            "o.i,o.id,o.name,o.output,o.model,o.state,NULL,NULL,o.attempts,o.crashes,"
-            "o.started,o.seconds,o.stages,o.peak_bytes,o.sha256,o.bytes,o.code,o.error FROM other.jobs o JOIN jobs m "
-            "ON "
-            "m.i=o.i AND m.id=o.id AND m.name=o.name WHERE o.state>1 AND m.state<>2",
-            "INSERT OR REPLACE INTO lines SELECT i,line FROM other.lines WHERE i IN (SELECT i FROM jobs WHERE state>1)",
-            "INSERT OR IGNORE INTO about SELECT name,value FROM other.about WHERE name LIKE 'model %'", outdate};
-        for (int k = 0; k < 4 && !rc; k++) rc = lk_sql_run(&j->sql, sql[k], "");
-        rc = lk_sql_end(&j->sql, rc);
-    }
-    enum lk_code detached = lk_sql_run(&j->sql, "DETACH other", "");
-    return rc ? rc : detached;
 }

@@ -21,7 +21,8 @@
 enum lk_job_state { LK_JOB_QUEUED, LK_JOB_LEASED, LK_JOB_DONE, LK_JOB_FAILED, LK_JOB_STATES };
 
 #define LK_JOB_ATTEMPTS       3 /* of a job that fails, or that a worker dies of: so many times in all */
-#define LK_JOURNAL_MAX_MODELS 16
+#define LK_JOURNAL_MAX_MODELS 64
+#define LK_JOURNAL_KEY_BYTES  48
 
 struct lk_journal;
 
@@ -37,13 +38,19 @@ struct lk_journal_list {
     const char *study;   /* SHA-256 of its configuration */
     int shard, n_shards; /* 1 of 1: all of it */
     size_t n;
+    const char *const *models; /* keys [n_models] */
+    int n_models;
     /* Job k of the list; the strings are copied. */
     enum lk_code (*job)(void *context, size_t k, struct lk_journal_entry *out);
+    /* The manifest's line of job k, which another study has made: `old` with what this study says of it. */
+    enum lk_code (*line)(void *context, size_t k, const char *old, struct lk_text *out);
     void *context;
 };
 
 /* list NULL: the file must be there and have its jobs (LK_E_NOT_FOUND), whatever study it is of; it may be one that
- * cannot be written. LK_E_CHANGED when it is of another study or shard than the list. */
+ * cannot be written. When it is of another study than the list, it is of the list's from now on: a job that both have,
+ * by id and output, keeps its state, the others of the list are queued, and what is made and no longer asked for is
+ * kept apart. LK_E_CHANGED when it is of another shard. */
 enum lk_code lk_journal_open(struct lk_journal **out, const char *path, const struct lk_journal_list *list);
 void lk_journal_close(struct lk_journal *j); /* NULL is allowed */
 /* The configuration's SHA-256 that the journal is of. */
@@ -100,6 +107,9 @@ enum lk_code lk_journal_requeue(struct lk_journal *j, int64_t index, int64_t *n)
 struct lk_journal_counts {
     int64_t of[LK_JOURNAL_MAX_MODELS][LK_JOB_STATES], all[LK_JOB_STATES], total;
     double seconds[LK_JOURNAL_MAX_MODELS]; /* of all that are done */
+    char keys[LK_JOURNAL_MAX_MODELS][LK_JOURNAL_KEY_BYTES];
+    int64_t n_gone; /* queued jobs that a worker holds whose process is gone, or whose time is up */
+    int64_t n_kept; /* made, and no longer asked for */
 };
 enum lk_code lk_journal_count(struct lk_journal *j, struct lk_journal_counts *out);
 
@@ -118,14 +128,19 @@ enum lk_code lk_journal_latest(struct lk_journal *j, int most, lk_journal_row_fn
 /* The job of this index, if the journal has it. */
 enum lk_code lk_journal_one(struct lk_journal *j, int64_t index, lk_journal_row_fn *row, void *context);
 
-/* What made the pictures of a model, in the caller's words: `text` stays in the journal unless something is there
- * already. *noted: what is there now, lk_malloc'ed; NULL: nothing. text NULL: only looks. */
-enum lk_code lk_journal_model(struct lk_journal *j, int model, const char *text, char **noted);
+/* What is made and no longer asked for; their index is below 0. */
+enum lk_code lk_journal_each_kept(struct lk_journal *j, lk_journal_row_fn *row, void *context);
+/* Forgets what is no longer asked for. */
+enum lk_code lk_journal_prune(struct lk_journal *j);
+
+/* What made the pictures of a model, by its key, in the caller's words: `text` stays in the journal unless something is
+ * there already. *noted: what is there now, lk_malloc'ed; NULL: nothing. text NULL: only looks. */
+enum lk_code lk_journal_model(struct lk_journal *j, const char *key, const char *text, char **noted);
 
 /* Whether the manifest that was written last has all that has happened since. */
 enum lk_code lk_journal_manifest_is_current(struct lk_journal *j, bool *current);
 /* Before the rows are read for it, and after it has been written. */
 enum lk_code lk_journal_manifest_begin(struct lk_journal *j);
 enum lk_code lk_journal_manifest_end(struct lk_journal *j);
-/* Takes over what another journal of the same study, in this file, has done or failed, and what it notes of models. */
+/* Takes over what another journal, in this file, has done or failed of the same jobs, and what it notes of models. */
 enum lk_code lk_journal_merge(struct lk_journal *j, const char *path);

@@ -173,9 +173,22 @@ plain out/manifest.jsonl | cmp a - || fail "the picture made again differs"
 [ "$(cat unread.code)" = 7 ] && grep -q 'stdout: Broken pipe' unread.log || fail "events that nobody reads: $(cat unread.code unread.log)"
 diff -r out/results unread/results || fail "events that nobody reads: other pictures"
 
-# Another study in the same folder is refused.
-expect 3 likeness study run two.json -o out
-grep -q 'is of another study' stderr || fail "another study"
+# The study changes: what it still asks for stays, what is new is made, what is not asked for is kept and listed.
+cp -r out changed
+ls -i changed/results/exp1/flux/O/*_30s_* >before
+expect 0 likeness study run two.json -o changed --threads 1
+grep -q 'changed: 2 pictures are no longer asked for' stderr || fail "what is not asked for is not told: $(cat stderr)"
+ls -i changed/results/exp1/flux/O/*_30s_* | cmp - before || fail "what is asked for already is made again"
+expect 0 likeness study run two.json -o fresh --threads 1
+plain fresh/manifest.jsonl >new_lines
+plain changed/manifest.jsonl | cmp - new_lines || fail "the manifest of a changed study"
+cmp fresh/study.json changed/study.json || fail "the run's copy of the study is the old one"
+expect 0 likeness study status changed
+grep -q '^2 pictures are no longer asked for' stdout || fail "status: $(cat stdout)"
+expect 0 likeness study prune changed
+diff -r fresh/results changed/results | grep -v '^Only in changed/results/exp1: qwen$' && fail "prune leaves other pictures"
+[ -z "$(find changed/results -name 'qwen*.png')" ] || fail "prune leaves what is not asked for"
+rm -r fresh changed
 
 # A source that is no picture: tried once, for it will not become one; kept as failed, the others are made.
 cp src/White_Female_20s.png good.png
@@ -237,7 +250,8 @@ rm sharded/journal.sqlite*
 rm -r sharded/shards/2-of-3
 expect 6 likeness study merge two.json -o sharded
 grep -q 'of 16 jobs were not made by any shard' stderr || fail "a shard that is missing"
-expect 3 likeness study merge three.json -o sharded
+expect 6 likeness study merge three.json -o sharded
+grep -q '^warning: [0-9]* pictures that this study does not ask for are left' stderr || fail "a merge into another study: $(cat stderr)"
 mkdir empty
 expect 3 likeness study merge two.json -o empty
 [ -z "$(ls empty)" ] || fail "a merge of nothing leaves $(ls empty)"
@@ -288,8 +302,8 @@ done | tr '\n' ' ' >shown
 sed -E 's/^(\{"item_id":"[^"]*").*"source_id":"([^"]*)".*"output_path":"([^"]*)".*/\1,"source":"src\/\2.png","edited":"out\/\3"}/' out/manifest.jsonl >listed
 expect 0 likeness judge --pairs listed
 sort stdout >by_list
-expect 3 likeness judge --from out
-grep -q -- "--study names the file" stderr || fail "no source: $(cat stderr)"
+expect 0 likeness judge --from out
+sort stdout | cmp -s - by_list || fail "judge --from, by the run's own copy of the study, is not judge --pairs of the same"
 expect 0 likeness judge --from out --study three.json
 sort stdout | cmp -s - by_list || fail "judge --from is not judge --pairs of the same"
 [ "$(wc -l <by_list)" = 6 ] || fail "not all pictures of the run are judged: $(wc -l <by_list)"

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/base/alloc.h"
 #include "eval/study/journal.h"
 
 static char path[1100];
@@ -18,16 +19,18 @@ static enum lk_code entry(void *context, size_t k, struct lk_journal_entry *out)
     return LK_OK;
 }
 
+static const char *const keys[] = {"flux", "step1x", "qwen"};
+
 static struct lk_journal *fresh(size_t n) {
     struct lk_journal *j;
     snprintf(path, sizeof path, "%s", test_path("test.journal"));
     unlink(path);
-    assert_ok(lk_journal_open(&j, path, &(struct lk_journal_list){hash, 1, 1, n, entry, &n}));
+    assert_ok(lk_journal_open(&j, path, &(struct lk_journal_list){hash, 1, 1, n, keys, 3, entry, NULL, &n}));
     return j;
 }
 
 static enum lk_code again(struct lk_journal **out, size_t n) {
-    return lk_journal_open(out, path, &(struct lk_journal_list){hash, 1, 1, n, entry, &n});
+    return lk_journal_open(out, path, &(struct lk_journal_list){hash, 1, 1, n, keys, 3, entry, NULL, &n});
 }
 
 static int code_of_failures = LK_E_DEVICE;
@@ -157,12 +160,15 @@ static void what_the_dead_held_is_queued(void **state) {
     (void)state;
     struct lk_journal *j = fresh(6), *other;
     struct lk_journal_lease leases[8];
+    struct lk_journal_counts counts;
     int n;
     int64_t n_others;
     lk_journal_close(j);
     leave(2);
     assert_ok(again(&j, 6));
-    assert_int_equal(count_of(j, LK_JOB_LEASED), 2);
+    assert_int_equal(count_of(j, LK_JOB_LEASED), 0); /* nobody is at work on them */
+    assert_ok(lk_journal_count(j, &counts));
+    assert_int_equal(counts.n_gone, 2);
     assert_ok(lk_journal_take(j, -1, 1, leases, &n, &n_others));
     assert_int_equal(leases[0].index, 0);
     assert_int_equal(leases[0].crashes, 0);
@@ -222,14 +228,91 @@ static void a_job_that_kills_is_found_and_failed(void **state) {
     lk_journal_close(j);
 }
 
-static void another_study_is_refused(void **state) {
+/* The jobs of another version of the study: from job 2 of the first on, and of models in another order. */
+static enum lk_code later_entry(void *context, size_t k, struct lk_journal_entry *out) {
+    LK_TRY(entry(context, k + 2, out));
+    out->index = (int64_t)k;
+    out->model = k ? 0 : 1;
+    return LK_OK;
+}
+
+static enum lk_code later_line(void *context, size_t k, const char *old, struct lk_text *out) {
+    (void)context;
+    lk_text_add(out, "%zu was %s", k, old);
+    return out->rc;
+}
+
+static enum lk_code add_row(void *context, const struct lk_journal_row *row) {
+    lk_text_add(context, "%d %s %d %d\n", (int)row->entry.index, row->entry.name, row->entry.model, (int)row->state);
+    return LK_OK;
+}
+
+static void expect_rows(struct lk_journal *j, const char *rows, const char *kept) {
+    struct lk_text text = {0};
+    lk_text_add(&text, "%s", "");
+    assert_ok(lk_journal_each(j, -1, false, add_row, &text));
+    assert_string_equal(text.bytes, rows);
+    text.n = 0;
+    lk_text_add(&text, "%s", "");
+    assert_ok(lk_journal_each_kept(j, add_row, &text));
+    assert_string_equal(text.n ? text.bytes : "", kept);
+    lk_text_free(&text);
+}
+
+/* Of five jobs the first four are made and the last is in hand; then the study asks for jobs 2 to 6, and then again for
+ * what it asked first. */
+static void a_changed_study_takes_over_what_it_asks_for(void **state) {
+    (void)state;
+    struct lk_journal *j = fresh(5);
+    struct lk_journal_lease leases[5];
+    struct lk_journal_counts c;
+    size_t n = 7;
+    int n_taken;
+    int64_t n_others;
+    char *noted;
+    const char *const turned[] = {"qwen", "flux"};
+    struct lk_journal_list later = {"bbbb", 1, 1, 5, turned, 2, later_entry, later_line, &n};
+    for (int m = 0; m < 3; m++) {
+        assert_ok(lk_journal_take(j, m, 5, leases, &n_taken, &n_others));
+        for (int k = 0; k < n_taken; k++)
+            if (leases[k].index < 4) assert_true(finish(j, &leases[k], true));
+    }
+    assert_ok(lk_journal_model(j, "flux", "the first flux", &noted));
+    lk_free(noted);
+    lk_journal_close(j);
+
+    assert_ok(lk_journal_open(&j, path, &later));
+    assert_string_equal(lk_journal_study(j), "bbbb");
+    expect_rows(j, "0 job-2 1 2\n1 job-3 0 2\n2 job-4 0 0\n3 job-5 0 0\n4 job-6 0 0\n", "-5 job-0 0 2\n-4 job-1 0 2\n");
+    struct lk_text lines = {0};
+    assert_ok(lk_journal_each(j, LK_JOB_DONE, true, add_line, &lines));
+    assert_string_equal(lines.bytes, "0 was {\"job\":2}\n1 was {\"job\":3}\n");
+    lk_text_free(&lines);
+    assert_ok(lk_journal_count(j, &c));
+    assert_int_equal(c.n_kept, 2);
+    assert_int_equal(c.total, 5);
+    assert_string_equal(c.keys[0], "qwen");
+    assert_ok(lk_journal_model(j, "flux", "another flux", &noted));
+    assert_string_equal(noted, "the first flux");
+    lk_free(noted);
+    lk_journal_close(j);
+
+    n = 5;
+    assert_ok(again(&j, 5));
+    expect_rows(j, "0 job-0 0 2\n1 job-1 0 2\n2 job-2 1 2\n3 job-3 1 2\n4 job-4 2 0\n", "");
+    lk_journal_close(j);
+    n = 7;
+    assert_ok(lk_journal_open(&j, path, &later));
+    assert_ok(lk_journal_prune(j));
+    expect_rows(j, "0 job-2 1 2\n1 job-3 0 2\n2 job-4 0 0\n3 job-5 0 0\n4 job-6 0 0\n", "");
+    lk_journal_close(j);
+}
+
+static void another_shard_is_refused(void **state) {
     (void)state;
     struct lk_journal *j = fresh(3), *other;
     size_t n = 3;
-    struct lk_journal_list list = {"bbbb", 1, 1, n, entry, &n};
-    assert_fails(lk_journal_open(&other, path, &list), LK_E_CHANGED, "is of another study");
-    list.study = hash;
-    list.n_shards = 4;
+    struct lk_journal_list list = {hash, 1, 4, n, keys, 3, entry, NULL, &n};
     assert_fails(lk_journal_open(&other, path, &list), LK_E_CHANGED, "is of shard 1/1, not 1/4");
     assert_fails(lk_journal_open(&other, test_path("no.journal"), NULL), LK_E_NOT_FOUND, "no.journal");
     lk_journal_close(j);
@@ -277,7 +360,8 @@ int main(void) {
         cmocka_unit_test(a_final_failure_is_tried_once),
         cmocka_unit_test(what_the_dead_held_is_queued),
         cmocka_unit_test(a_job_that_kills_is_found_and_failed),
-        cmocka_unit_test(another_study_is_refused),
+        cmocka_unit_test(a_changed_study_takes_over_what_it_asks_for),
+        cmocka_unit_test(another_shard_is_refused),
         cmocka_unit_test(the_manifest_knows_when_it_is_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,8 @@ static int64_t clock_of(void *context) {
     return now_is;
 }
 
+static const char *const keys[] = {"flux"};
+
 static enum lk_code entry(void *context, size_t k, struct lk_journal_entry *out) {
     static char name[32], output[48];
     snprintf(name, sizeof name, "job-%d", (int)k + *(const int *)context);
@@ -37,7 +39,7 @@ static void fill(const char *path, int first, size_t n, int n_done) {
     struct lk_journal_lease leases[32];
     int n_taken;
     int64_t others;
-    assert_ok(lk_journal_open(&j, path, &(struct lk_journal_list){hash, 1, 1, n, entry, &first}));
+    assert_ok(lk_journal_open(&j, path, &(struct lk_journal_list){hash, 1, 1, n, keys, 1, entry, NULL, &first}));
     for (int k = 0; k <= n_done + 2; k++) { /* a failure takes three attempts */
         bool kept, good = k < n_done;
         assert_ok(lk_journal_take(j, 0, 1, leases, &n_taken, &others));
@@ -119,7 +121,7 @@ static void the_page_says_how_far_the_run_is(void **state) {
     (void)state;
     char *page = ask("GET", "/", NULL, NULL, 200);
     has(page, "15 of 20 pictures, 1 failed; 5.5 an hour, 43:20 left; the last one 5:00 ago");
-    has(page, "<th scope=\"row\">FLUX.2-dev</th><td>15 of 20</td><td>1</td><td>1</td><td>3</td><td>600</td>");
+    has(page, "<th scope=\"row\">flux</th><td>15 of 20</td><td>1</td><td>1</td><td>3</td><td>600</td>");
     has(page, "<b>job-15</b> tried 3 times: &lt;no&gt; picture</li>");
     /* Twelve, the last one first. */
     const char *at = strstr(page, "<ul class=\"pictures\">");

@@ -9,7 +9,7 @@ static enum lk_code manifest(struct lk_source_manifest *out, const char *text) {
 }
 
 static enum lk_code features(struct lk_feature_prompts *out, const char *text) {
-    return lk_feature_prompts_read(out, text, strlen(text), "f");
+    return lk_feature_prompts_read(out, text, strlen(text), "f", &lk_portrait_ids);
 }
 
 #define SIX(last)                                                                                                      \
@@ -86,8 +86,8 @@ static void features_are_read(void **state) {
     assert_int_equal(f.n_none, 1);
     assert_int_equal(f.n_leaks, 2);
     int black = lk_source_parse("Black_Female_30s", 16), white = lk_source_parse("White_Male_60s", 14);
-    assert_string_equal(f.identity[black], "Maintain the person\xe2\x80\x99s skin, e.g. olive. And hair.");
-    assert_true(f.none[white] && !f.identity[white] && !f.leak[black] && f.leak[0]);
+    assert_string_equal(f.of[black].identity, "Maintain the person\xe2\x80\x99s skin, e.g. olive. And hair.");
+    assert_true(f.of[white].none && !f.of[white].identity && !f.of[black].leak && f.of[0].leak);
     lk_feature_prompts_free(&f);
     assert_int_equal(lk_alloc_live(), 0);
 }

@@ -31,14 +31,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct lk_feature_prompts f;
     int n = 0, n_none = 0, n_leaks = 0;
     read_manifest((const char *)data, size);
-    if (lk_feature_prompts_read(&f, (const char *)data, size, "input")) {
+    if (lk_feature_prompts_read(&f, (const char *)data, size, "input", &lk_portrait_ids)) {
         check(*lk_error_text());
     } else {
         for (int s = 0; s < LK_N_SOURCES; s++) {
-            check(!f.identity[s] || (!f.none[s] && lk_count_sentences(f.identity[s]) <= 2));
-            n += f.identity[s] != NULL;
-            n_none += f.none[s];
-            n_leaks += f.leak[s];
+            check(!f.of[s].identity || (!f.of[s].none && lk_count_sentences(f.of[s].identity) <= 2));
+            n += f.of[s].identity != NULL;
+            n_none += f.of[s].none;
+            n_leaks += f.of[s].leak;
         }
         check(n == f.n && n_none == f.n_none && n_leaks == f.n_leaks && n + n_none > 0);
     }

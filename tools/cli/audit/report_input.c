@@ -246,7 +246,7 @@ static enum lk_code read_features(struct cli_report_input *in, const char *path)
     char *text;
     size_t n;
     LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
-    enum lk_code rc = lk_feature_prompts_read(&in->features, text, n, path);
+    enum lk_code rc = lk_feature_prompts_read(&in->features, text, n, path, &lk_portrait_ids);
     lk_free(text);
     in->options.features = &in->features;
     if (!rc)

@@ -18,7 +18,7 @@ static enum lk_code check_model(const struct cli_arguments *a, int *model) {
     struct lk_plan plan;
     LK_TRY(lk_pipeline_open_configs(&pipeline, a->model, cli_dtype(&a->job.run)));
     const unsigned family = lk_family_bit_of(lk_pipeline_family(pipeline));
-    for (*model = 0; *model < LK_N_MODELS && lk_family_bit_of(lk_study_family(*model)) != family;) ++*model;
+    for (*model = 0; *model < LK_N_MODELS && lk_family_bit_of(lk_preset_family(*model)) != family;) ++*model;
     enum lk_code rc = *model < LK_N_MODELS
                           ? lk_job_complete(&job, pipeline, NULL)
                           : lk_fail(LK_E_USAGE, "--model: %s: no model of this study", lk_pipeline_family(pipeline));

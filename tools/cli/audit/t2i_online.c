@@ -100,7 +100,7 @@ static enum lk_code fill(struct online *o) {
 /* As the study's worker makes it: the study's values stand, the command line's machine. */
 static enum lk_code add_job(struct online *o, char *path) {
     struct cli_jobs *jobs = &o->jobs;
-    const unsigned family = lk_family_bit_of(lk_study_family(o->job->model));
+    const unsigned family = lk_family_bit_of(o->job->family);
     char *name = strrchr(path, '/');
     *name = 0;
     enum lk_code rc = study_folders_make(path);
@@ -167,9 +167,9 @@ static enum lk_code write_quotas(struct online *o, size_t *n_full, struct lk_tex
             if (q->counts[g] < q->quotas[g])
                 lk_text_add(&missing, "%s%lld %s", missing.n ? "; " : "", (long long)(q->quotas[g] - q->counts[g]),
                             lk_t2i_level_name(o->attribute, g));
-        lk_text_add(&out, "%s,%s,%s,%lld,%lld,%zu,%.6f,", o->job->prompt->id,
-                    lk_factor_key(LK_FACTOR_MODEL, o->job->model), lk_t2i_attribute_key(o->attribute),
-                    (long long)o->wanted, (long long)q->n_kept, made, (double)q->n_kept / (double)made);
+        lk_text_add(&out, "%s,%s,%s,%lld,%lld,%zu,%.6f,", o->job->prompt->id, o->job->model_key,
+                    lk_t2i_attribute_key(o->attribute), (long long)o->wanted, (long long)q->n_kept, made,
+                    (double)q->n_kept / (double)made);
         if (q->n_kept) lk_text_add(&out, "%.6f", q->distance);
         lk_text_add(&out, ",%s\r\n", missing.n ? missing.bytes : "");
         if (q->n_open && !first->n)

@@ -18,7 +18,7 @@ static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "t2i: out o
 static const char *tag_of(const struct lk_pipeline *pipeline) {
     const unsigned family = lk_family_bit_of(lk_pipeline_family(pipeline));
     for (int m = 0; m < LK_N_MODELS; m++)
-        if (lk_family_bit_of(lk_study_family(m)) == family) return lk_factor_key(LK_FACTOR_MODEL, m);
+        if (lk_family_bit_of(lk_preset_family(m)) == family) return lk_factor_key(LK_FACTOR_MODEL, m);
     return NULL;
 }
 

@@ -303,13 +303,13 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
         {.name = "study",
          .summary = "plan and run a whole study from one file",
          .positional =
-             "new|check|jobs|plan|compare|prompts|pools|finalize|validate|run|status|verify|rerun|merge|slurm",
+             "new|check|jobs|plan|compare|prompts|pools|finalize|validate|run|status|prune|verify|rerun|merge|slurm",
          .positional_required = true,
          .n_more = CLI_MAX_MORE,
          .usage = "new [--template NAME] [-o STUDY.json] | check|jobs|plan STUDY.json | compare STUDY.json STUDY.json "
                   "| prompts [STUDY.json] | "
                   "pools LABELS.csv -o POOLS.jsonl | finalize POOLS.jsonl -o DIR | validate MANIFEST.json | "
-                  "run|rerun|slurm STUDY.json -o DIR [options] | merge STUDY.json [DIR]... -o DIR | status|verify DIR",
+                  "run|rerun|slurm STUDY.json -o DIR [options] | merge STUDY.json [DIR]... -o DIR | status|prune|verify DIR",
          .text =
              "A study file names sources, prompts, models with their parameters, and experiments; new writes one to "
              "begin with. check names every cell without a source or with two, every picture that cannot be read and "
@@ -320,9 +320,10 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "each of the 84 cells from a table of labelled portraits (file, age, gender, race), 'serve selection' "
              "lets people choose, finalize copies the chosen ones and writes their manifest, validate checks such a "
              "set. run makes the outputs: pictures in DIR/results, a line each in DIR/manifest.jsonl, and "
-             "DIR/journal.sqlite, from which the same command goes on after a kill. A job that fails is tried three "
+             "DIR/journal.sqlite, from which the same command goes on after a kill, and after a change of the study: what "
+             "is still asked for stays, the rest is kept until prune deletes it. A job that fails is tried three "
              "times, once if it would fail again (a picture that is none, NaN), and kept as failed; exit code 6 if "
-             "there are any. status says how far a run is, verify compares "
+             "there are any. status says how far a run is; verify compares "
              "every picture with its recorded digest, and the models that are here with those that made the pictures; "
              "run, rerun and merge refuse another model under the same name. rerun makes a sample again and compares "
              "the bits. merge puts the journals of shards together, and with them runs in other folders, whose "

@@ -35,7 +35,7 @@ static enum lk_code check(const char *journal, const char *noted, const struct l
     return rc;
 }
 
-enum lk_code study_identity_check(struct lk_journal *journal, const char *path, int model,
+enum lk_code study_identity_check(struct lk_journal *journal, const char *path, const char *model,
                                   const struct lk_pipeline *pipeline, char weights[65], bool *noted) {
     char *text;
     LK_TRY(lk_journal_model(journal, model, NULL, &text));
@@ -45,7 +45,7 @@ enum lk_code study_identity_check(struct lk_journal *journal, const char *path, 
     return rc;
 }
 
-enum lk_code study_identity_note(struct lk_journal *journal, const char *path, int model,
+enum lk_code study_identity_note(struct lk_journal *journal, const char *path, const char *model,
                                  const struct lk_pipeline *pipeline, const char *weights) {
     struct lk_text mine = {0};
     char *text = NULL, got[65];
@@ -98,7 +98,7 @@ static enum lk_code open_model(const struct lk_study *study, int model, struct l
 static enum lk_code verify_model(struct lk_journal *journal, const char *path, const struct lk_study *study,
                                  int model) {
     struct lk_pipeline *pipeline = NULL;
-    const char *key = lk_factor_key(LK_FACTOR_MODEL, model);
+    const char *key = lk_study_model_key(study, model);
     char weights[65];
     bool noted;
     enum lk_code rc = open_model(study, model, &pipeline);
@@ -106,7 +106,7 @@ static enum lk_code verify_model(struct lk_journal *journal, const char *path, c
         printf("%s: is not here, so it was not compared with what made its pictures\n", key);
         return LK_OK;
     }
-    if (!rc) rc = study_identity_check(journal, path, model, pipeline, weights, &noted);
+    if (!rc) rc = study_identity_check(journal, path, key, pipeline, weights, &noted);
     lk_pipeline_close(pipeline);
     if (!rc) printf("%s: as it was when its pictures were made\n", key);
     return rc;
@@ -120,12 +120,14 @@ static enum lk_code open_study(const char *journal, struct lk_study **out) {
     return rc;
 }
 
-enum lk_code study_identity_verify(struct lk_journal *journal, const char *path, char *looked_at[LK_N_MODELS]) {
+enum lk_code study_identity_verify(struct lk_journal *journal, const char *path, char *looked_at[LK_STUDY_MAX_MODELS]) {
     struct lk_study *study = NULL;
+    struct lk_journal_counts counts;
+    LK_TRY(lk_journal_count(journal, &counts));
     enum lk_code rc = LK_OK;
-    for (int m = 0; m < LK_N_MODELS && !rc; m++) {
+    for (int m = 0; m < LK_STUDY_MAX_MODELS && *counts.keys[m] && !rc; m++) {
         char *text;
-        if ((rc = lk_journal_model(journal, m, NULL, &text))) break;
+        if ((rc = lk_journal_model(journal, counts.keys[m], NULL, &text))) break;
         if (!text || (looked_at[m] && !strcmp(looked_at[m], text))) {
             lk_free(text);
             continue;
@@ -136,7 +138,7 @@ enum lk_code study_identity_verify(struct lk_journal *journal, const char *path,
             printf("%s: has no study.json beside it, so models were not compared\n", path);
             return LK_OK;
         }
-        if (!rc) rc = verify_model(journal, path, study, m);
+        if (!rc && m < lk_study_n_models(study)) rc = verify_model(journal, path, study, m);
     }
     lk_study_close(study);
     return rc;

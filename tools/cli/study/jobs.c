@@ -7,15 +7,14 @@
 /* A line for each job, in the study's order. */
 static void print_json(const struct lk_study *study, size_t i, const struct lk_study_job *job, struct lk_text *out) {
     lk_text_add(out, "{\"job\": %zu, \"item_id\": \"%s\", \"id\": \"%s\", \"experiment\": \"%s\", \"model\": \"%s\"", i,
-                job->name, job->id, lk_experiment_key((int)job->experiment),
-                lk_factor_key(LK_FACTOR_MODEL, job->model));
+                job->name, job->id, job->experiment, job->model_key);
     lk_text_add(out, ", \"model_path\": ");
     lk_text_json(out, job->model_path);
     lk_text_add(out, ", \"arm\": \"%s\", \"pair\": \"%s\", \"sources\": [", lk_factor_key(LK_FACTOR_ARM, (int)job->arm),
                 job->pair);
     for (int s = 0; s < job->n_sources; s++) {
-        char id[48];
-        lk_source_id(job->sources[s], id);
+        char id[64];
+        study_source_name(study, job->sources[s], id);
         lk_text_add(out, "%s\"%s\"", s ? ", " : "", id);
     }
     lk_text_add(out, "], \"source_sha256\": [");

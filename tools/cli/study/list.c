@@ -7,6 +7,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
+#include "engine/base/file.h"
 #include "tools/cli/study/runner.h"
 
 static enum lk_code read_shard(struct study_list *list, const char *text) {
@@ -21,7 +22,7 @@ static enum lk_code read_shard(struct study_list *list, const char *text) {
 
 /* Of each model the same share of its jobs, in one piece, so that sources stay together. */
 static enum lk_code choose(struct study_list *list, size_t n, signed char *models) {
-    size_t seen[LK_N_MODELS] = {0}, of[LK_N_MODELS] = {0}, shard = (size_t)list->shard,
+    size_t seen[LK_STUDY_MAX_MODELS] = {0}, of[LK_STUDY_MAX_MODELS] = {0}, shard = (size_t)list->shard,
            n_shards = (size_t)list->n_shards;
     for (size_t i = 0; n_shards == 1 && i < n; i++) list->indexes[list->n++] = (int64_t)i;
     if (n_shards == 1) return LK_OK;
@@ -64,11 +65,21 @@ static enum lk_code entry(void *context, size_t k, struct lk_journal_entry *out)
     return LK_OK;
 }
 
+/* A picture that an earlier version of the study asked for: what it is of is said by this one. */
+static enum lk_code record_again(void *context, size_t k, const char *old, struct lk_text *out) {
+    const struct study_list *list = context;
+    LK_TRY(lk_study_job(list->study, (size_t)list->indexes[k], list->job));
+    return study_record_again(out, list->study, list->job, old);
+}
+
 enum lk_code study_journal_open(const char *path, const struct study_list *list, struct lk_journal **out) {
     struct study_list copy = *list; /* the job in it is written */
-    return lk_journal_open(
-        out, path,
-        &(struct lk_journal_list){lk_study_hash(list->study), list->shard, list->n_shards, list->n, entry, &copy});
+    const char *models[LK_STUDY_MAX_MODELS];
+    const int n_models = lk_study_n_models(list->study);
+    for (int m = 0; m < n_models; m++) models[m] = lk_study_model_key(list->study, m);
+    return lk_journal_open(out, path,
+                           &(struct lk_journal_list){lk_study_hash(list->study), list->shard, list->n_shards, list->n,
+                                                     models, n_models, entry, record_again, &copy});
 }
 
 enum lk_code study_journal_check(const struct lk_journal *journal, const char *path, const struct lk_study *study) {
@@ -78,11 +89,22 @@ enum lk_code study_journal_check(const struct lk_journal *journal, const char *p
                    ours);
 }
 
+/* Of the file, when it is there: whether it has just these bytes. */
+static bool is_written(const char *path, const char *text, size_t n) {
+    char *there;
+    size_t n_there;
+    if (access(path, F_OK) || lk_read_file(path, 1 << 30, &there, &n_there)) return false;
+    const bool same = n_there == n && !memcmp(there, text, n);
+    lk_free(there);
+    return same;
+}
+
 enum lk_code study_resolved_write(const struct lk_study *study, const char *folder) {
     const char *resolved = lk_study_resolved(study);
+    const size_t n = strlen(resolved);
     char *path = lk_format("%s/study.json", folder);
     enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
-    if (!rc && access(path, F_OK)) rc = lk_atomic_write_file(path, resolved, strlen(resolved));
+    if (!rc && !is_written(path, resolved, n)) rc = lk_atomic_write_file(path, resolved, n);
     lk_free(path);
     return rc;
 }

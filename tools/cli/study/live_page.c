@@ -59,10 +59,10 @@ static void add_models(struct lk_text *out, const struct lk_journal_counts *c) {
                 "<thead><tr><th scope=\"col\">Model</th><th scope=\"col\">Made</th><th scope=\"col\">Failed</th><th "
                 "scope=\"col\">In hand</th><th scope=\"col\">Waiting</th><th scope=\"col\">Seconds each</th><th "
                 "scope=\"col\">Share made</th></tr></thead>\n<tbody>\n");
-    for (int m = 0; m < LK_N_MODELS; m++) {
+    for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++) {
         const int64_t *of = c->of[m], n = of[0] + of[1] + of[2] + of[3];
         const int64_t cells[] = {of[LK_JOB_FAILED], of[LK_JOB_LEASED], of[LK_JOB_QUEUED]};
-        const char *name = lk_factor_display(LK_FACTOR_MODEL, m);
+        const char *name = c->keys[m];
         char text[32], all[32];
         if (!n) continue;
         lk_text_add(out, "<tr><th scope=\"row\">%s</th><td>%s of %s</td>", name, grouped(of[LK_JOB_DONE], text),

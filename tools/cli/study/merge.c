@@ -8,6 +8,7 @@
 #include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
+#include "engine/base/names.h"
 #include "engine/base/store.h"
 #include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
@@ -16,7 +17,7 @@ enum { MAX_PICTURE_BYTES = 1 << 30 };
 
 /* A picture as the first journal that has it records it. */
 struct recorded {
-    char sha256[65];
+    char id[65], sha256[65];
     const char *journal; /* NULL: none */
     bool preferred;
 };
@@ -24,12 +25,16 @@ struct recorded {
 struct merge {
     struct lk_journal *journal;
     const struct lk_study *study;
-    const char *from, *to;             /* from NULL: the pictures are there */
-    const char *prefer;                /* the folder whose pictures stand where two differ; NULL */
-    struct recorded *recorded;         /* a job each */
-    char *models[LK_N_MODELS];         /* as the first journal that has pictures of it notes it */
-    const char *noted_by[LK_N_MODELS]; /* that journal */
-    const char *now;                   /* the journal that is looked at */
+    const char *from, *to;                     /* from NULL: the pictures are there */
+    const char *prefer;                        /* the folder whose pictures stand where two differ; NULL */
+    struct recorded *recorded;                 /* a job each */
+    struct lk_names outputs;                   /* of the jobs, in their order */
+    int64_t n_known, n_unknown;                /* pictures that the study asks for; others */
+    char other_settings[300];                  /* a picture that is made otherwise than the study asks for; "" */
+    char other_journal[300];                   /* whose */
+    char *models[LK_STUDY_MAX_MODELS];         /* as the first journal that has pictures of it notes it */
+    const char *noted_by[LK_STUDY_MAX_MODELS]; /* that journal */
+    const char *now;                           /* the journal that is looked at */
     bool now_preferred;
     struct lk_store store; /* paths of journals */
     size_t n_conflicts;
@@ -59,11 +64,20 @@ static enum lk_code copy_file(const char *from, const char *to, const char *sha2
     return rc;
 }
 
+/* The study's job that a row of another journal is of; -1: the study does not ask for it. */
+static int64_t job_of(const struct merge *m, const struct lk_journal_row *row) {
+    const char *output = row->entry.output;
+    const int32_t i = lk_names_find(&m->outputs, output, strlen(output));
+    return i >= 0 && !strcmp(m->recorded[i].id, row->entry.id) ? i : -1;
+}
+
 /* What is done here already stays as it is. */
 static enum lk_code copy_picture(void *context, const struct lk_journal_row *row) {
     const struct merge *m = context;
+    const int64_t job = job_of(m, row);
     bool done = false;
-    LK_TRY(lk_journal_one(m->journal, row->entry.index, is_done, &done));
+    if (job < 0) return LK_OK;
+    LK_TRY(lk_journal_one(m->journal, job, is_done, &done));
     if (done) return LK_OK;
     char *from = lk_format("%s/results/%s", m->from, row->entry.output),
          *to = lk_format("%s/results/%s", m->to, row->entry.output);
@@ -84,8 +98,17 @@ static enum lk_code merge_one(void *context, struct lk_journal *journal, const c
  * first and cannot be contradicted. */
 static enum lk_code compare(void *context, const struct lk_journal_row *row) {
     struct merge *m = context;
-    if (row->entry.index < 0 || (size_t)row->entry.index >= lk_study_n_jobs(m->study)) return LK_OK;
-    struct recorded *r = &m->recorded[row->entry.index];
+    const int64_t job = job_of(m, row);
+    m->n_known += job >= 0;
+    m->n_unknown += job < 0;
+    if (job < 0) {
+        const bool named = lk_names_find(&m->outputs, row->entry.output, strlen(row->entry.output)) >= 0;
+        if (!named || *m->other_settings) return LK_OK;
+        snprintf(m->other_settings, sizeof m->other_settings, "%.250s", row->entry.name);
+        snprintf(m->other_journal, sizeof m->other_journal, "%.290s", m->now);
+        return LK_OK;
+    }
+    struct recorded *r = &m->recorded[job];
     if (!r->journal) {
         snprintf(r->sha256, sizeof r->sha256, "%s", row->made.sha256);
         r->journal = m->now;
@@ -104,14 +127,14 @@ static enum lk_code compare(void *context, const struct lk_journal_row *row) {
 /* Runs whose model is not the same one are of two studies, whichever pictures are preferred. */
 static enum lk_code compare_models(struct merge *m, struct lk_journal *journal, int model) {
     char *noted;
-    LK_TRY(lk_journal_model(journal, model, NULL, &noted));
+    LK_TRY(lk_journal_model(journal, lk_study_model_key(m->study, model), NULL, &noted));
     if (noted && !m->models[model]) {
         m->models[model] = noted;
         m->noted_by[model] = m->now;
         return LK_OK;
     }
     enum lk_code rc = noted ? study_identity_compare(m->noted_by[model], m->models[model], m->now, noted,
-                                                     lk_factor_key(LK_FACTOR_MODEL, model))
+                                                     lk_study_model_key(m->study, model))
                             : LK_OK;
     lk_free(noted);
     return rc;
@@ -120,9 +143,8 @@ static enum lk_code compare_models(struct merge *m, struct lk_journal *journal, 
 /* Before anything is written: whether there is something to put together, and whether it fits. */
 static enum lk_code look(void *context, struct lk_journal *journal, const char *path) {
     struct merge *m = context;
-    LK_TRY(study_journal_check(journal, path, m->study));
     if (!(m->now = lk_store_copy(&m->store, path, strlen(path)))) return lk_fail(LK_E_NOMEM, "%s: out of memory", path);
-    for (int k = 0; k < LK_N_MODELS; k++) LK_TRY(compare_models(m, journal, k));
+    for (int k = 0; k < lk_study_n_models(m->study); k++) LK_TRY(compare_models(m, journal, k));
     return lk_journal_each(journal, LK_JOB_DONE, false, compare, m);
 }
 
@@ -135,6 +157,41 @@ static enum lk_code check_preferred(const struct cli_arguments *a) {
                : lk_fail(LK_E_USAGE, "--prefer: expected one of the runs that are merged, or --output, got %s", prefer);
 }
 
+/* A picture under the name of one that is asked for, made otherwise: which settings differ. */
+static enum lk_code settings_differ(const struct merge *m) {
+    struct lk_study *theirs = NULL;
+    struct lk_text lines = {0};
+    size_t n = 0;
+    char *path =
+        lk_format("%.*sstudy.json", (int)(strrchr(m->other_journal, '/') + 1 - m->other_journal), m->other_journal);
+    if (path && !lk_study_open(&theirs, path)) lk_study_compare(theirs, m->study, NULL, &lines, &n);
+    const int first = n ? (int)strcspn(lines.bytes, "\n") : 0;
+    enum lk_code rc =
+        lk_fail(LK_E_CONFLICT, "%s: %s was made with other settings than this study asks for%s%.*s; nothing was merged",
+                m->other_journal, m->other_settings, first ? ": " : "", first, first ? lines.bytes : "");
+    lk_study_close(theirs);
+    lk_text_free(&lines);
+    lk_free(path);
+    return rc;
+}
+
+/* Whose pictures are asked for, by the names of their files. */
+static enum lk_code list_outputs(struct merge *m) {
+    struct lk_study_job *job = lk_malloc(sizeof *job);
+    enum lk_code rc = job ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < lk_study_n_jobs(m->study) && !rc; i++) {
+        int32_t number;
+        rc = lk_study_job(m->study, i, job);
+        if (!rc) rc = lk_names_number(&m->outputs, job->output, strlen(job->output), &number);
+        if (!rc && (size_t)number != i)
+            rc = lk_fail(LK_E_INPUT, "%s: expected each output once, got %s twice", lk_study_name(m->study),
+                         job->output);
+        if (!rc) memcpy(m->recorded[i].id, job->id, sizeof job->id);
+    }
+    lk_free(job);
+    return rc;
+}
+
 /* journal: of what was merged into the folder before, if it is there. */
 static enum lk_code look_at_all(struct merge *m, const struct cli_arguments *a, const char *journal) {
     int n = 0;
@@ -145,6 +202,13 @@ static enum lk_code look_at_all(struct merge *m, const struct cli_arguments *a, 
     LK_TRY(study_each_shard(a->output, look, m, &n));
     for (int k = 1; k < CLI_MAX_MORE && a->more[k]; k++, n++) LK_TRY(study_each_journal(a->more[k], look, m));
     if (!n) return lk_fail(LK_E_NOT_FOUND, "%s/shards: no shard was run here", a->output);
+    if (*m->other_settings) return settings_differ(m);
+    if (!m->n_known && m->n_unknown)
+        return lk_fail(LK_E_CHANGED, "%s: is of another study: none of its %lld pictures are asked for by this one",
+                       m->now, (long long)m->n_unknown);
+    if (m->n_unknown)
+        lk_log(LK_LOG_WARNING, "%lld pictures that this study does not ask for are left where they are",
+               (long long)m->n_unknown);
     if (!m->n_conflicts) return LK_OK;
     return lk_fail(
         LK_E_CONFLICT,
@@ -160,10 +224,12 @@ static enum lk_code get_sha256(void *context, const struct lk_journal_row *row) 
 /* What the preferred run has otherwise than the folder is open again, for its picture to come. */
 static enum lk_code reopen(void *context, const struct lk_journal_row *row) {
     struct merge *m = context;
+    const int64_t job = job_of(m, row);
     char sha256[65] = "";
     int64_t n;
-    LK_TRY(lk_journal_one(m->journal, row->entry.index, get_sha256, sha256));
-    return *sha256 && strcmp(sha256, row->made.sha256) ? lk_journal_requeue(m->journal, row->entry.index, &n) : LK_OK;
+    if (job < 0) return LK_OK;
+    LK_TRY(lk_journal_one(m->journal, job, get_sha256, sha256));
+    return *sha256 && strcmp(sha256, row->made.sha256) ? lk_journal_requeue(m->journal, job, &n) : LK_OK;
 }
 
 static enum lk_code merge_preferred(void *context, struct lk_journal *journal, const char *path) {
@@ -195,9 +261,9 @@ enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) 
     LK_TRY(study_list_make(&list, study, NULL));
     char *path = lk_format("%s/journal.sqlite", a->output);
     m.recorded = lk_calloc(lk_study_n_jobs(study), sizeof *m.recorded);
-    enum lk_code rc = path && m.recorded ? look_at_all(&m, a, path) : lk_fail(LK_E_NOMEM, "out of memory");
-    lk_free(m.recorded);
-    for (int k = 0; k < LK_N_MODELS; k++) lk_free(m.models[k]);
+    enum lk_code rc = path && m.recorded ? list_outputs(&m) : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) rc = look_at_all(&m, a, path);
+    for (int k = 0; k < LK_STUDY_MAX_MODELS; k++) lk_free(m.models[k]);
     lk_store_free(&m.store);
     if (!rc && a->more[1]) rc = study_folders_make(a->output);
     if (!rc) rc = study_journal_open(path, &list, &m.journal);
@@ -206,6 +272,8 @@ enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study) 
     if (!rc) rc = study_manifest_write(study, m.journal, a->output);
     if (!rc) rc = lk_journal_count(m.journal, &counts);
     lk_journal_close(m.journal);
+    lk_free(m.recorded);
+    lk_names_free(&m.outputs);
     lk_free(path);
     study_list_free(&list);
     if (rc) return rc;

@@ -12,7 +12,7 @@ enum { SIDE = 1024 }; /* of a picture that is not there yet */
 
 /* The jobs of one experiment and model; they differ in nothing that costs. */
 struct group {
-    enum lk_experiment experiment;
+    const char *experiment, *model_key, *family;
     int model;
     size_t n, n_unmade; /* jobs; those that lack something */
     struct lk_plan plan;
@@ -28,7 +28,7 @@ struct measured {
 };
 
 struct groups {
-    struct group list[LK_N_EXPERIMENTS * LK_N_MODELS];
+    struct group list[LK_STUDY_MAX_EXPERIMENTS * LK_STUDY_MAX_MODELS];
     int n;
 };
 
@@ -46,9 +46,8 @@ static void set_sizes(const struct lk_study_job *job, struct lk_image images[2])
 static enum lk_code open_configs(const struct lk_study_job *job, struct lk_pipeline **out) {
     struct lk_pipeline_options options = cli_pipeline_options(&job->job.run);
     options.configs = true;
-    return lk_pipeline_open_with(out, job->model_path, &options)
-               ? lk_pipeline_open_with(out, lk_study_family(job->model), &options)
-               : LK_OK;
+    return lk_pipeline_open_with(out, job->model_path, &options) ? lk_pipeline_open_with(out, job->family, &options)
+                                                                 : LK_OK;
 }
 
 static enum lk_code plan_group(const struct lk_study_job *first, const struct lk_device *target, struct group *g) {
@@ -75,7 +74,7 @@ static enum lk_code plan_group(const struct lk_study_job *first, const struct lk
 /* Its seconds by a measured image's: each stage's in the ratio of the FLOPs, which is 1 for a picture of the same size,
  * references and steps. */
 static enum lk_code rate_group(const struct measured *m, const struct lk_job_run *run, struct group *g) {
-    const char *experiment = lk_experiment_key((int)g->experiment), *family = lk_study_family(g->model);
+    const char *experiment = g->experiment, *family = g->family;
     int r = 0;
     while (r < m->n && strcmp(m->rates[r].model, family)) r++;
     if (r == m->n)
@@ -135,8 +134,7 @@ static void print_rates(const struct groups *groups) {
         if (r && (r->width != p->width || r->height != p->height || r->n_references != p->n_references ||
                   r->n_steps != p->n_steps))
             printf("%s %s: in the ratio of each stage's FLOPs to those of %dx%d, %d references, %d steps\n",
-                   lk_experiment_key((int)groups->list[i].experiment),
-                   lk_factor_key(LK_FACTOR_MODEL, groups->list[i].model), r->width, r->height, r->n_references,
+                   groups->list[i].experiment, groups->list[i].model_key, r->width, r->height, r->n_references,
                    r->n_steps);
     }
 }
@@ -151,9 +149,8 @@ static void print_text(const struct groups *groups, int n_devices, double price)
         const struct group *g = &groups->list[i];
         char size[32];
         snprintf(size, sizeof size, "%dx%d", g->plan.width, g->plan.height);
-        printf("%-10s %-7s %7zu %10d %10s %5d %11.5g", lk_experiment_key((int)g->experiment),
-               lk_factor_key(LK_FACTOR_MODEL, g->model), g->n, g->plan.n_references, size, g->plan.n_steps,
-               g->flops * (double)g->n * 1e-15);
+        printf("%-10s %-7s %7zu %10d %10s %5d %11.5g", g->experiment, g->model_key, g->n, g->plan.n_references, size,
+               g->plan.n_steps, g->flops * (double)g->n * 1e-15);
         if (timed) printf(" %11.4g %11.5g", g->seconds, g->seconds * (double)g->n / 3600);
         printf("\n");
         n += g->n, n_unmade += g->n_unmade;
@@ -187,8 +184,8 @@ static void print_json(const struct lk_study *study, const struct groups *groups
         printf(
             "%s\n  {\"experiment\": \"%s\", \"model\": \"%s\", \"jobs\": %zu, \"lacking\": %zu, \"width\": %d, "
             "\"height\": %d, \"references\": %d, \"steps\": %d, \"flop_per_picture\": %.17g, \"seconds_per_picture\": ",
-            i ? "," : "", lk_experiment_key((int)g->experiment), lk_factor_key(LK_FACTOR_MODEL, g->model), g->n,
-            g->n_unmade, g->plan.width, g->plan.height, g->plan.n_references, g->plan.n_steps, g->flops);
+            i ? "," : "", g->experiment, g->model_key, g->n, g->n_unmade, g->plan.width, g->plan.height,
+            g->plan.n_references, g->plan.n_steps, g->flops);
         if (g->seconds > 0)
             printf("%.17g}", g->seconds);
         else

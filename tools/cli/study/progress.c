@@ -40,7 +40,7 @@ void study_progress_show(struct study_progress *p, const struct study_run *run) 
         if (atomic_load(&run->shared->slots[i].changed_us) > atomic_load(&slot->changed_us))
             slot = &run->shared->slots[i];
     int model = atomic_load(&slot->model);
-    const char *name = n_done || got > 0 || model > 0 ? lk_factor_key(LK_FACTOR_MODEL, model) : "";
+    const char *name = n_done || got > 0 || model > 0 ? lk_study_model_key(run->study, model) : "";
     if (run->json) {
         if (now - p->shown_s < JSON_S) return;
         p->shown_s = now;

@@ -1,3 +1,4 @@
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -34,32 +35,36 @@ static void add_number(struct lk_text *out, const char *key, double value) {
         lk_text_add(out, "null");
 }
 
+void study_source_name(const struct lk_study *study, int source, char out[64]) {
+    if (lk_study_is_portrait(study))
+        lk_source_id(source, out);
+    else
+        snprintf(out, 64, "%s", lk_study_source(study, source)->id);
+}
+
 /* One source has its id, two have lists: what they share stands alone. */
 static void add_sources(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job) {
-    static const enum lk_factor factors[] = {LK_FACTOR_RACE, LK_FACTOR_GENDER, LK_FACTOR_AGE};
-    int levels[2][3] = {{-1, -1, -1}, {-1, -1, -1}};
-    char id[2][48];
-    const char *sha256[2];
-    int n = job->n_sources;
+    char id[2][64];
+    const struct lk_study_source *source[2] = {NULL, NULL};
+    int n_attributes, n = job->n_sources;
+    const struct lk_attribute *attributes = lk_study_attributes(study, &n_attributes);
     for (int k = 0; k < n; k++) {
-        lk_source_factors(job->sources[k], &levels[k][0], &levels[k][1], &levels[k][2]);
-        lk_source_id(job->sources[k], id[k]);
-        sha256[k] = lk_study_source(study, job->sources[k])->sha256;
+        study_source_name(study, job->sources[k], id[k]);
+        source[k] = lk_study_source(study, job->sources[k]);
     }
     if (n < 2) {
         add_text(out, "source_id", n ? id[0] : NULL);
-        add_text(out, "source_sha256", n ? sha256[0] : NULL);
+        add_text(out, "source_sha256", n ? source[0]->sha256 : NULL);
     } else
-        lk_text_add(out, ",\"source_ids\":[\"%s\",\"%s\"],\"source_sha256\":[\"%s\",\"%s\"]", id[0], id[1], sha256[0],
-                    sha256[1]);
-    for (int f = 0; f < 3; f++) {
-        bool same = n < 2 || levels[0][f] == levels[1][f];
-        const char *name = lk_factor_name(factors[f]);
-        if (same)
-            add_text(out, name, n ? lk_factor_key(factors[f], levels[0][f]) : NULL);
+        lk_text_add(out, ",\"source_ids\":[\"%s\",\"%s\"],\"source_sha256\":[\"%s\",\"%s\"]", id[0], id[1],
+                    source[0]->sha256, source[1]->sha256);
+    for (int a = 0; a < n_attributes; a++) {
+        const char **keys = attributes[a].keys;
+        if (n < 2 || source[0]->level[a] == source[1]->level[a])
+            add_text(out, attributes[a].name, n ? keys[source[0]->level[a]] : NULL);
         else
-            lk_text_add(out, ",\"%s\":[\"%s\",\"%s\"]", name, lk_factor_key(factors[f], levels[0][f]),
-                        lk_factor_key(factors[f], levels[1][f]));
+            lk_text_add(out, ",\"%s\":[\"%s\",\"%s\"]", attributes[a].name, keys[source[0]->level[a]],
+                        keys[source[1]->level[a]]);
     }
 }
 
@@ -78,8 +83,8 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     snprintf(path, sizeof path, "results/%s", job->output);
     lk_text_add(out, "{");
     add_text(out, "item_id", job->name);
-    add_text(out, "experiment", lk_experiment_key((int)job->experiment));
-    add_text(out, "model", lk_factor_key(LK_FACTOR_MODEL, job->model));
+    add_text(out, "experiment", job->experiment);
+    add_text(out, "model", job->model_key);
     add_sources(out, study, job);
     add_text(out, "prompt_id", job->prompt->id);
     add_text(out, "category", job->prompt->category);
@@ -111,6 +116,37 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     return out->rc;
 }
 
+static const char *text_of(const cJSON *line, const char *key) {
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, key));
+}
+
+static double number_of(const cJSON *line, const char *key) {
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(line, key);
+    return cJSON_IsNumber(value) ? value->valuedouble : 0;
+}
+
+enum lk_code study_record_again(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
+                                const char *old) {
+    cJSON *line = cJSON_Parse(old);
+    struct tm tm = {0};
+    const char *started = text_of(line, "started_at");
+    const char *end = started ? strptime(started, "%Y-%m-%dT%H:%M:%SZ", &tm) : NULL;
+    enum lk_code rc = line ? LK_OK : lk_fail(LK_E_INPUT, "journal: the line of %s is no JSON", job->name);
+    const struct study_outcome made = {.sha256 = text_of(line, "output_sha256"),
+                                       .error = text_of(line, "error"),
+                                       .quantization = text_of(line, "quantization"),
+                                       .offload = text_of(line, "offload"),
+                                       .weights_identity = text_of(line, "weights_identity"),
+                                       .configs_sha256 = text_of(line, "configs_sha256"),
+                                       .width = (int)number_of(line, "width"),
+                                       .height = (int)number_of(line, "height"),
+                                       .seconds = number_of(line, "seconds"),
+                                       .started_ms = end ? (int64_t)timegm(&tm) * 1000 : 0};
+    if (!rc) rc = study_record(out, study, job, &made);
+    cJSON_Delete(line);
+    return rc;
+}
+
 static enum lk_code write_line(void *context, const struct lk_journal_row *row) {
     LK_TRY(lk_atomic_write(context, row->made.line, strlen(row->made.line)));
     return lk_atomic_write(context, "\n", 1);
@@ -127,18 +163,17 @@ struct log {
 
 void study_log_line(struct lk_text *out, const struct lk_study_job *job) {
     bool quoted = strpbrk(job->output, ",\"") != NULL;
-    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text\r\n", job->prompt->id,
-                lk_factor_key(LK_FACTOR_MODEL, job->model), (unsigned long long)job->job.request.seed, job->cfg,
-                quoted ? "\"" : "", job->output, quoted ? "\"" : "", job->mitigation,
-                job->job.request.num_inference_steps);
+    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text\r\n", job->prompt->id, job->model_key,
+                (unsigned long long)job->job.request.seed, job->cfg, quoted ? "\"" : "", job->output,
+                quoted ? "\"" : "", job->mitigation, job->job.request.num_inference_steps);
 }
 
 static enum lk_code log_picture(void *context, const struct lk_journal_row *row) {
     struct log *log = context;
     struct lk_study_job *job = &log->job;
-    if (strncmp(row->entry.output, "t2i/", 4)) return LK_OK;
-    log->any = true;
     LK_TRY(lk_study_job(log->study, (size_t)row->entry.index, job));
+    if (job->kind != LK_EXP_T2I) return LK_OK;
+    log->any = true;
     study_log_line(&log->text, job);
     return log->text.rc;
 }

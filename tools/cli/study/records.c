@@ -1,5 +1,6 @@
 /* What is on record of a run: how far it is, whether its pictures are still those; the batch script of its shards. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,10 @@ static enum lk_code add_counts(void *context, struct lk_journal *journal, const 
     (void)path;
     LK_TRY(lk_journal_count(journal, &c));
     sum->total += c.total;
+    sum->n_gone += c.n_gone;
+    sum->n_kept += c.n_kept;
     for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++) {
+        memcpy(sum->keys[m], c.keys[m], sizeof c.keys[m]);
         sum->seconds[m] += c.seconds[m];
         for (int k = 0; k < LK_JOB_STATES; k++) {
             sum->of[m][k] += c.of[m][k];
@@ -97,17 +101,52 @@ enum lk_code study_status(const struct cli_arguments *a) {
     bool json = a->json;
     if (!a->more[0]) return lk_fail(LK_E_USAGE, "study status: expected the folder of a run");
     LK_TRY(study_count(a->more[0], &counts));
-    for (int m = 0; m < LK_N_MODELS; m++) {
+    for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++) {
         const int64_t *of = counts.of[m], n = of[0] + of[1] + of[2] + of[3];
         if (!n) continue;
         printf(json ? "{\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld,\"running\":%lld,\"left\":"
                       "%lld,\"seconds_per_job\":%.3f}\n"
                     : "%-8s nominal %lld  success %lld  failed %lld  running %lld  left %lld  %.2f s a job\n",
-               lk_factor_key(LK_FACTOR_MODEL, m), (long long)n, (long long)of[LK_JOB_DONE],
-               (long long)of[LK_JOB_FAILED], (long long)of[LK_JOB_LEASED], (long long)of[LK_JOB_QUEUED],
+               counts.keys[m], (long long)n, (long long)of[LK_JOB_DONE], (long long)of[LK_JOB_FAILED],
+               (long long)of[LK_JOB_LEASED], (long long)of[LK_JOB_QUEUED],
                of[LK_JOB_DONE] ? counts.seconds[m] / (double)of[LK_JOB_DONE] : 0);
     }
+    if (counts.n_gone && !json)
+        printf("%lld jobs are held by workers that are gone; the next run takes them again\n",
+               (long long)counts.n_gone);
+    if (counts.n_kept && !json)
+        printf("%lld pictures are no longer asked for; 'likeness study prune %s' deletes them\n",
+               (long long)counts.n_kept, a->more[0]);
     return study_each_journal(a->more[0], print_failures, &json);
+}
+
+struct pruned {
+    const char *folder;
+    int64_t n;
+};
+
+static enum lk_code prune_row(void *context, const struct lk_journal_row *row) {
+    struct pruned *p = context;
+    char *path = lk_format("%s/results/%s", p->folder, row->entry.output);
+    if (!path) return lk_fail(LK_E_NOMEM, "out of memory");
+    enum lk_code rc = unlink(path) && errno != ENOENT ? lk_fail_errno(errno, "%s", path) : LK_OK;
+    lk_free(path);
+    p->n++;
+    return rc;
+}
+
+static enum lk_code prune_journal(void *context, struct lk_journal *journal, const char *path) {
+    (void)path;
+    LK_TRY(lk_journal_each_kept(journal, prune_row, context));
+    return lk_journal_prune(journal);
+}
+
+enum lk_code study_prune(const struct cli_arguments *a) {
+    struct pruned p = {.folder = a->more[0]};
+    if (!a->more[0]) return lk_fail(LK_E_USAGE, "study prune: expected the folder of a run");
+    LK_TRY(study_each_journal(p.folder, prune_journal, &p));
+    printf("%lld pictures that the study no longer asks for were deleted\n", (long long)p.n);
+    return LK_OK;
 }
 
 struct verified {
@@ -116,7 +155,7 @@ struct verified {
     int64_t *bad; /* of the journal that is looked through */
     size_t n_now, capacity;
     bool requeue;
-    char *looked_at[LK_N_MODELS];
+    char *looked_at[LK_STUDY_MAX_MODELS];
     struct lk_error other; /* the first model that is another now, said when all pictures have been looked at */
 };
 
@@ -155,7 +194,7 @@ enum lk_code study_verify(const struct cli_arguments *a) {
     struct verified v = {.folder = a->more[0], .requeue = a->study.requeue};
     if (!a->more[0]) return lk_fail(LK_E_USAGE, "study verify: expected the folder of a run");
     enum lk_code rc = study_each_journal(v.folder, verify_journal, &v);
-    for (int m = 0; m < LK_N_MODELS; m++) lk_free(v.looked_at[m]);
+    for (int m = 0; m < LK_STUDY_MAX_MODELS; m++) lk_free(v.looked_at[m]);
     lk_free(v.bad);
     if (rc) return rc;
     printf("%lld pictures, %lld not as recorded\n", (long long)v.n, (long long)v.n_bad);

@@ -15,7 +15,7 @@ struct made {
 };
 
 struct all {
-    char *models[LK_N_MODELS]; /* what made them; NULL: not noted */
+    char *models[LK_STUDY_MAX_MODELS]; /* what made them; NULL: not noted */
     struct made *made;
     size_t n, capacity;
 };
@@ -35,7 +35,8 @@ static enum lk_code read_made(const char *folder, const struct lk_study *study, 
     enum lk_code rc = path ? lk_journal_open(&journal, path, NULL) : lk_fail(LK_E_NOMEM, "out of memory");
     if (!rc) rc = study_journal_check(journal, path, study);
     if (!rc) rc = lk_journal_each(journal, LK_JOB_DONE, false, add, all);
-    for (int m = 0; m < LK_N_MODELS && !rc; m++) rc = lk_journal_model(journal, m, NULL, &all->models[m]);
+    for (int m = 0; m < lk_study_n_models(study) && !rc; m++)
+        rc = lk_journal_model(journal, lk_study_model_key(study, m), NULL, &all->models[m]);
     lk_journal_close(journal);
     lk_free(path);
     if (!rc && !all->n) rc = lk_fail(LK_E_INPUT, "%s: nothing is made yet", folder);
@@ -56,9 +57,9 @@ static enum lk_code note_models(const struct study_list *list, const char *folde
     struct lk_journal *journal = NULL;
     char *path = lk_format("%s/journal.sqlite", folder), *noted;
     enum lk_code rc = path ? study_journal_open(path, list, &journal) : lk_fail(LK_E_NOMEM, "out of memory");
-    for (int m = 0; m < LK_N_MODELS && !rc; m++) {
+    for (int m = 0; m < lk_study_n_models(list->study) && !rc; m++) {
         if (!all->models[m]) continue;
-        rc = lk_journal_model(journal, m, all->models[m], &noted);
+        rc = lk_journal_model(journal, lk_study_model_key(list->study, m), all->models[m], &noted);
         lk_free(noted);
     }
     lk_journal_close(journal);
@@ -117,7 +118,7 @@ enum lk_code study_rerun(const struct cli_arguments *a, struct lk_study *study) 
     if (!rc) rc = compare_all(folder, &all);
     lk_free(folder);
     lk_free(all.made);
-    for (int m = 0; m < LK_N_MODELS; m++) lk_free(all.models[m]);
+    for (int m = 0; m < LK_STUDY_MAX_MODELS; m++) lk_free(all.models[m]);
     study_list_free(&list);
     return rc;
 }

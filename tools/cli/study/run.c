@@ -204,14 +204,13 @@ static enum lk_code run_workers(struct supervisor *s) {
 }
 
 enum lk_code study_conclude(const struct lk_journal_counts *c, bool json) {
-    for (int m = 0; m < LK_N_MODELS; m++) {
+    for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++) {
         const int64_t *of = c->of[m];
         int64_t n = of[0] + of[1] + of[2] + of[3];
         if (!n) continue;
         printf(json ? "{\"event\":\"end\",\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld}\n"
                     : "%-8s nominal %lld  success %lld  failed %lld\n",
-               lk_factor_key(LK_FACTOR_MODEL, m), (long long)n, (long long)of[LK_JOB_DONE],
-               (long long)of[LK_JOB_FAILED]);
+               c->keys[m], (long long)n, (long long)of[LK_JOB_DONE], (long long)of[LK_JOB_FAILED]);
     }
     if (!c->all[LK_JOB_FAILED]) return LK_OK;
     return lk_fail(LK_E_PARTIAL, "%lld of %lld jobs failed; run --retry-failed tries them again",
@@ -243,6 +242,10 @@ static enum lk_code prepare(struct supervisor *s, const struct study_list *list,
     if (!rc && retry_failed) rc = lk_journal_requeue(journal, -1, &n);
     if (!rc) rc = requeue_lost(journal, s->run.folder);
     if (!rc) rc = lk_journal_count(journal, counts);
+    if (!rc && counts->n_kept)
+        lk_log(LK_LOG_WARNING,
+               "%s: %lld pictures are no longer asked for; they stay until 'likeness study prune' deletes them",
+               s->run.records, (long long)counts->n_kept);
     lk_journal_close(journal); /* no connection may be carried over a fork */
     return rc;
 }

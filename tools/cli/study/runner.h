@@ -42,6 +42,9 @@ struct study_run {
 enum { STUDY_TRANSFORMER = 4, STUDY_N_STAGES = 7 };
 extern const char *const study_stages[STUDY_N_STAGES];
 
+/* A source's id, of the portrait study that of its cell, whether it has a source or not. */
+void study_source_name(const struct lk_study *study, int source, char out[64]);
+
 /* Jobs of a study in its order: all, a shard, a sample. */
 struct study_list {
     const struct lk_study *study;
@@ -66,19 +69,19 @@ enum lk_code study_each_shard(const char *folder, study_journal_fn *fn, void *co
 enum lk_code study_count(const char *folder, struct lk_journal_counts *out);
 /* LK_E_CHANGED when the journal at `path` notes another model: the configs or weights that differ are named. weights:
  * filled in when it notes one. */
-enum lk_code study_identity_check(struct lk_journal *journal, const char *path, int model,
+enum lk_code study_identity_check(struct lk_journal *journal, const char *path, const char *model,
                                   const struct lk_pipeline *pipeline, char weights[65], bool *noted);
 /* Notes it with the model's first picture. */
-enum lk_code study_identity_note(struct lk_journal *journal, const char *path, int model,
+enum lk_code study_identity_note(struct lk_journal *journal, const char *path, const char *model,
                                  const struct lk_pipeline *pipeline, const char *weights);
 /* Opens the models that the journal at `path` notes, as the study beside it has them, and checks them; says what is not
  * here. looked_at: what other journals noted and was checked, to be freed by the caller; what is the same is not
  * checked again. */
-enum lk_code study_identity_verify(struct lk_journal *journal, const char *path, char *looked_at[LK_N_MODELS]);
+enum lk_code study_identity_verify(struct lk_journal *journal, const char *path, char *looked_at[LK_STUDY_MAX_MODELS]);
 /* LK_E_CONFLICT when two journals note different models. */
 enum lk_code study_identity_compare(const char *journal, const char *noted, const char *other_journal,
                                     const char *other, const char *model);
-/* The study with all its defaults, as FOLDER/study.json, unless it is there. */
+/* The study with all its defaults and tables, as FOLDER/study.json. */
 enum lk_code study_resolved_write(const struct lk_study *study, const char *folder);
 /* A folder and those above it. */
 enum lk_code study_folders_make(const char *path);
@@ -160,6 +163,9 @@ struct study_outcome {
 };
 enum lk_code study_record(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
                           const struct study_outcome *made);
+/* The same of a picture whose line, `old`, was written for an earlier version of the study. */
+enum lk_code study_record_again(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
+                                const char *old);
 /* generation_log.csv, as t2i reads it: a picture made from text alone. */
 extern const char study_log_header[];
 void study_log_line(struct lk_text *out, const struct lk_study_job *job);

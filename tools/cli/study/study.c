@@ -64,6 +64,7 @@ static const struct {
                {"merge", study_merge, NULL},
                {"slurm", study_slurm, NULL},
                {"status", NULL, study_status},
+               {"prune", NULL, study_prune},
                {"verify", NULL, study_verify},
                {"pools", NULL, study_pools},
                {"finalize", NULL, study_finalize},

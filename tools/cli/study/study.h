@@ -10,6 +10,7 @@ enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study);
 enum lk_code study_slurm(const struct cli_arguments *a, struct lk_study *study);
 /* Of a run's folder. */
 enum lk_code study_status(const struct cli_arguments *a);
+enum lk_code study_prune(const struct cli_arguments *a);
 enum lk_code study_verify(const struct cli_arguments *a);
 enum lk_code study_jobs(const struct cli_arguments *arguments, struct lk_study *study);
 /* study: NULL when no file was given. */

@@ -103,7 +103,7 @@ static void done(void *context, struct lk_queued *queued) {
     }
     if (!w->noted && !queued->error.code) {
         enum lk_code rc =
-            study_identity_note(w->journal, w->run->journal, job->study.model, w->pipeline, w->weights_identity);
+            study_identity_note(w->journal, w->run->journal, job->study.model_key, w->pipeline, w->weights_identity);
         w->noted = !rc;
         if (rc) lk_error_get(&w->other, rc);
         if (rc) queued->error = w->other;
@@ -146,7 +146,8 @@ static enum lk_code open_device(struct worker *w, const struct lk_job *job, cons
 }
 
 static enum lk_code check_identity(struct worker *w, const struct lk_study_job *study) {
-    return study_identity_check(w->journal, w->run->journal, study->model, w->pipeline, w->weights_identity, &w->noted);
+    return study_identity_check(w->journal, w->run->journal, study->model_key, w->pipeline, w->weights_identity,
+                                &w->noted);
 }
 
 static enum lk_code open_model(struct worker *w, const struct lk_study_job *study, int slot) {
@@ -240,7 +241,7 @@ static enum lk_code encode_base(struct worker *w, const struct lk_study_job *stu
 
 /* The embeddings of the arm embed_norm, made by whoever comes first. */
 static enum lk_code find_embeds(struct worker *w, const struct lk_study_job *study) {
-    const char *model = lk_factor_key(LK_FACTOR_MODEL, study->model);
+    const char *model = study->model_key;
     if (w->embeds) return LK_OK;
     if (w->devices.n > 1) return lk_fail(LK_E_INPUT, "the arm embed_norm is not made with --weights sharded");
     char *folder = lk_format("%s/embeds", w->run->records);

@@ -32,8 +32,8 @@ struct lk_extracted {
     bool found;    /* a valid prompt, leaking or not; otherwise: */
     bool composed; /* made of the seven fields */
 };
-/* Asks about n pictures with the judge's model, seed 1 + attempt; mode free, or forced without a server. Codes as lk_judge_see. Free each
- * of out [n] in any case. */
+/* Asks about n pictures with the judge's model, seed 1 + attempt; mode free, or forced without a server. Codes as
+ * lk_judge_see. Free each of out [n] in any case. */
 enum lk_code lk_features_extract(const struct lk_seeing_judge *judge, const char *question,
                                  const struct lk_image *pictures, int n, struct lk_extracted *out);
 void lk_extracted_free(struct lk_extracted *e);

@@ -9,6 +9,7 @@
 #include "eval/study/prompts.h"
 #include "engine/base/store.h"
 #include "engine/base/json.h"
+#include "engine/base/text.h"
 #include "engine/base/digest.h"
 
 /* The question of experiment 3 that the study decided on; the printed one asks for "the higher-status role", which does
@@ -173,11 +174,18 @@ static void add(struct lk_judge_message *m, const char *text, enum lk_judge_imag
     if (image) m->parts[m->n_parts++] = (struct lk_judge_part){NULL, image};
 }
 
+static void add_pictures(const struct lk_judge_ask *ask, struct lk_judge_message *out) {
+    const bool swapped = ask->check == LK_CHECK_ROLES, reversed = ask->check == LK_CHECK_ORDER;
+    for (int i = 0; i < 2; i++) {
+        bool edited = (i == 1) != reversed;
+        add(out, edited ? "EDITED IMAGE:" : "SOURCE IMAGE:", edited != swapped ? LK_JUDGE_EDITED : LK_JUDGE_SOURCE);
+    }
+}
+
 static enum lk_code ask_axes(const struct lk_judge_prompts *p, const struct lk_item *item,
                              const struct lk_prompt *prompt, const struct lk_judge_ask *ask,
                              struct lk_judge_message *out) {
     const enum lk_judge_prompt kind = ask->prompt;
-    const bool swapped = ask->check == LK_CHECK_ROLES, reversed = ask->check == LK_CHECK_ORDER;
     char age[64], target[16];
     snprintf(age, sizeof age, "%s (about %d)", lk_factor_display(LK_FACTOR_AGE, item->age), lk_age_midpoint(item->age));
     snprintf(target, sizeof target, "%d", lk_age_midpoint(item->age) + 30);
@@ -193,11 +201,24 @@ static enum lk_code ask_axes(const struct lk_judge_prompts *p, const struct lk_i
                           : v03                             ? V1_V03
                                                             : V1;
     LK_TRY(fill(p->templates[which], values, out));
-    for (int i = 0; i < 2; i++) {
-        bool edited = (i == 1) != reversed;
-        add(out, edited ? "EDITED IMAGE:" : "SOURCE IMAGE:", edited != swapped ? LK_JUDGE_EDITED : LK_JUDGE_SOURCE);
-    }
+    add_pictures(ask, out);
     return LK_OK;
+}
+
+/* The template with what is known of the source in place of race, gender and age. */
+static enum lk_code ask_own(const struct lk_judge_prompts *p, const struct lk_judge_ask *ask,
+                            struct lk_judge_message *out) {
+    static const char from[] = "Race={race}, Gender={gender}, Estimated age={age}";
+    const char *template = p->templates[ask->prompt == LK_JUDGE_PROMPT_PRINTED ? PRINTED : V1];
+    const char *at = strstr(template, from);
+    const struct value values[] = {
+        {"{prompt}", ask->facts->instruction}, {"{source}", ask->facts->source}, {NULL, NULL}};
+    if (!at) return lk_fail(LK_E_INTERNAL, "rubric: expected \"%s\"", from);
+    char *own = lk_format("%.*s{source}%s", (int)(at - template), template, at + sizeof from - 1);
+    enum lk_code rc = own ? fill(own, values, out) : lk_fail(LK_E_NOMEM, "out of memory for a judge's prompt");
+    lk_free(own);
+    if (!rc) add_pictures(ask, out);
+    return rc;
 }
 
 static enum lk_code ask_presentation(const struct lk_prompt *prompt, struct lk_judge_message *out) {
@@ -231,8 +252,16 @@ static enum lk_code ask_pair(const struct lk_judge_prompts *p, bool preserved_fi
 enum lk_code lk_judge_message(const struct lk_judge_prompts *prompts, const char *item_id,
                               const struct lk_judge_ask *ask, struct lk_judge_message *out) {
     struct lk_item item;
-    *out = (struct lk_judge_message){.n_parts = 0};
+    *out = (struct lk_judge_message){.number = -1, .question = LK_ASKED_AXES};
+    if (ask->facts && (ask->pairwise || ask->prompt == LK_JUDGE_PROMPT_LEGACY))
+        return lk_fail(LK_E_INPUT, "%s: the legacy prompts are of the portrait study alone", item_id);
+    if (ask->facts) {
+        LK_TRY(ask_own(prompts, ask, out));
+        add(out, out->prompt, LK_JUDGE_NO_IMAGE);
+        return LK_OK;
+    }
     LK_TRY(lk_dataset_id_parts(item_id, strlen(item_id), &item));
+    out->number = item.prompt;
     bool is_w = item.prompt >= LK_N_EDIT_PROMPTS, composite = item.gender < 0;
     const struct lk_prompt *prompt =
         is_w ? &prompts->study.w[item.prompt - LK_N_EDIT_PROMPTS] : &prompts->study.edit[item.prompt];

@@ -50,6 +50,7 @@ struct lk_judge_message {
     struct lk_judge_part parts[LK_JUDGE_PARTS_MAX];
     int n_parts;
     enum lk_judge_question question;
+    int number;   /* of the edit prompt, as lk_prompt_parse has it; -1: of a study of one's own */
     char *prompt; /* the last part */
     size_t n;
     char sha256[65]; /* of the prompt */
@@ -67,11 +68,17 @@ enum lk_judge_check {
 const char *lk_judge_check_name(enum lk_judge_check check); /* "order", NULL for none */
 int lk_judge_check_parse(const char *name);                 /* NULL: LK_CHECK_NONE; -1 when it is none of them */
 
+/* Of an output that its id does not tell: the edit, and what is known of the person, as "Skin type=IV, Age=30s". */
+struct lk_judge_facts {
+    const char *instruction, *source;
+};
+
 struct lk_judge_ask {
     enum lk_judge_prompt prompt;
     bool pairwise;             /* legacy: compare the arms of the pair that the item belongs to */
     bool preserved_first;      /* ... with the preserved arm as image A */
     enum lk_judge_check check; /* of the five axes alone */
+    const struct lk_judge_facts *facts; /* NULL: the portrait study's, by the item's id */
 };
 
 struct lk_judge_prompts;

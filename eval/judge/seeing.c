@@ -156,10 +156,8 @@ static enum lk_code read_answer(const struct lk_judge_item *item, struct lk_chat
         read_closed(item, said, v);
         return LK_OK;
     }
-    struct lk_item parts;
-    LK_TRY(lk_dataset_id_parts(item->item_id, strlen(item->item_id), &parts));
     const char *text = attempt->raw ? attempt->raw : "";
-    enum lk_code rc = lk_judge_answer_read(text, said->n, parts.prompt, &v->texts, &v->answer);
+    enum lk_code rc = lk_judge_answer_read(text, said->n, item->message->number, &v->texts, &v->answer);
     v->valid = !rc;
     if (rc && rc != LK_E_NOMEM) {
         snprintf(attempt->error, sizeof attempt->error, "%s", lk_error_text());

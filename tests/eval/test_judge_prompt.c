@@ -24,46 +24,46 @@ static void texts_of_the_study(void **state) {
         const char *sha256;
     } cases[] = {
         {"flux_20s_male_black_O-01",
-         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE, NULL},
          "562687e4bfbfd3823c57ae1c43b0638ba9309f4c2a3efe462b67f67bcdb5fa8e"},
         {"flux_40s_male_black_O-01",
-         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE, NULL},
          "04e9fa52c2bb271fcae2a15d27ed5f50a4c85b44c54f5513fe2c8fac39acd329"},
         {"flux_70plus_female_white_V-03",
-         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE, NULL},
          "4d8288ee6a6f79f059e13b0b45c9d776cd706323c86eee4513992c187c4d1b90"},
         {"flux_20s_Male_Black_catB_001.preserved",
-         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE, NULL},
          "562687e4bfbfd3823c57ae1c43b0638ba9309f4c2a3efe462b67f67bcdb5fa8e"},
         {"qwen_70plus_female_southeastasian_V-10",
-         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE, NULL},
          "f9eaf23cca55503ed48b94affc764c10b8900070c653fa4883a3bd608fa855bc"},
         {"step1x_40s_female_latino_V-03",
-         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE, NULL},
          "0267850a055d2149fa8b1260184fd4efbb88578581fd42f83cc535ee9355167e"},
         {"step1x_40s_female_latino_V-03",
-         {LK_JUDGE_PROMPT_PRINTED, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_PRINTED, false, false, LK_CHECK_NONE, NULL},
          "7f9ff2509793bb8cbd0275ca8e82f5001379c82b2ad30c73af808d24772550b1"},
         {"flux_20s_male_black_O-01",
-         {LK_JUDGE_PROMPT_LEGACY, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_LEGACY, false, false, LK_CHECK_NONE, NULL},
          "c2c13ae146ce3ea10f3eec361a977b36a2aa1ebbdef2e50fd9943943b9f31a1c"},
         {"flux_20s_male_black_O-01",
-         {LK_JUDGE_PROMPT_LEGACY, true, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_LEGACY, true, false, LK_CHECK_NONE, NULL},
          "f3a4cd61b5776c7d1540a4e4a6f73817e0dc92ea9aa29293439fd52d7accb988"},
         {"flux_20s_male_black_O-01",
-         {LK_JUDGE_PROMPT_LEGACY, true, true, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_LEGACY, true, true, LK_CHECK_NONE, NULL},
          "2f36303d997d32ff6ededb6d39adc61bf775287fc33ee84377898ff3acb44402"},
         {"flux_pair_latino_20s_W-33",
-         {LK_JUDGE_PROMPT_LEGACY, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_LEGACY, false, false, LK_CHECK_NONE, NULL},
          "4db8b708ec3ab224d73fc66d5d340046007ca7673aff81e6a1e4fd04f55bd0b8"},
         {"qwen_pair_white_20s_W-07",
-         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE, NULL},
          "949633eb3ed6738a0ec628b9a6c6041093b948885603dfec86b0c09b4eb5dc32"},
         {"qwen_pair_white_20s_W-07",
-         {LK_JUDGE_PROMPT_PRINTED, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_PRINTED, false, false, LK_CHECK_NONE, NULL},
          "949633eb3ed6738a0ec628b9a6c6041093b948885603dfec86b0c09b4eb5dc32"},
         {"qwen_20s_female_white_W-07",
-         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE},
+         {LK_JUDGE_PROMPT_V1, false, false, LK_CHECK_NONE, NULL},
          "fbcd784a81d3e92dfb788c5e002e89437f514ad9e3be779564693b01578782eb"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -99,7 +99,7 @@ static void pictures_in_their_order(void **state) {
     assert_parts("flux_20s_male_black_O-01", v1, "[SOURCE IMAGE:] source [EDITED IMAGE:] edited ");
     assert_parts("flux_20s_male_black_W-01", v1, "[SOURCE IMAGE:] source [EDITED IMAGE:] edited ");
     assert_parts("flux_pair_black_20s_W-01", v1, "source_male source_female edited ");
-    assert_parts("flux_20s_male_black_O-01", (struct lk_judge_ask){LK_JUDGE_PROMPT_LEGACY, true, true, LK_CHECK_NONE},
+    assert_parts("flux_20s_male_black_O-01", (struct lk_judge_ask){LK_JUDGE_PROMPT_LEGACY, true, true, LK_CHECK_NONE, NULL},
                  "[SOURCE IMAGE:] source [IMAGE A:] preserved [IMAGE B:] edited ");
     v1.check = LK_CHECK_ORDER;
     assert_parts("flux_20s_male_black_O-01", v1, "[EDITED IMAGE:] edited [SOURCE IMAGE:] source ");
@@ -112,8 +112,8 @@ static void pictures_in_their_order(void **state) {
 static void questions_that_are_none(void **state) {
     (void)state;
     struct lk_judge_message message;
-    const struct lk_judge_ask v1_pair = {LK_JUDGE_PROMPT_V1, true, false, LK_CHECK_NONE},
-                              pair = {LK_JUDGE_PROMPT_LEGACY, true, false, LK_CHECK_NONE};
+    const struct lk_judge_ask v1_pair = {LK_JUDGE_PROMPT_V1, true, false, LK_CHECK_NONE, NULL},
+                              pair = {LK_JUDGE_PROMPT_LEGACY, true, false, LK_CHECK_NONE, NULL};
     assert_fails(lk_judge_message(prompts, "nonsense", &pair, &message), LK_E_INPUT, "is no prompt");
     assert_null(message.prompt);
     assert_fails(lk_judge_message(prompts, "flux_20s_male_black_O-01", &v1_pair, &message), LK_E_INPUT, "legacy");

@@ -104,7 +104,7 @@ static void warn_of_unknown(const struct cli_pairs *pairs, const char *path) {
     size_t n = 0, first = 0;
     for (size_t i = 0; i < pairs->n; i++) {
         const char *id = pairs->list[i].item_id;
-        if (!lk_dataset_id_parts(id, strlen(id), &item)) continue;
+        if (pairs->list[i].facts.instruction || !lk_dataset_id_parts(id, strlen(id), &item)) continue;
         if (!n++) first = i;
     }
     if (n)

@@ -112,9 +112,25 @@ static enum lk_code copy_path(struct cli_pairs *pairs, const char *path, const c
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the pictures of a run");
 }
 
+/* What a judge is told of an item whose id says nothing: "Skin type=IV, Head covering=hijab". */
+static enum lk_code set_facts(struct cli_pairs *pairs, const struct lk_study *study, const struct lk_study_job *job,
+                              struct lk_judge_facts *out) {
+    struct lk_text text = {0};
+    int n;
+    const struct lk_attribute *attributes = lk_study_attributes(study, &n);
+    const struct lk_study_source *source = lk_study_source(study, job->sources[0]);
+    for (int a = 0; a < n; a++)
+        lk_text_add(&text, "%s%s=%s", a ? ", " : "", attributes[a].display, attributes[a].displays[source->level[a]]);
+    if (!n) lk_text_add(&text, "not known");
+    if (!text.rc) out->source = lk_store_copy(&pairs->texts, text.bytes, text.n);
+    out->instruction = lk_store_text(&pairs->texts, job->prompt->text);
+    lk_text_free(&text);
+    return out->source && out->instruction ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the facts of a run");
+}
+
 /* A picture that is not there yet is no pair. One item of two runs is shown once and not judged. */
-static enum lk_code add_job(struct cli_pairs *pairs, const char *folder, const struct lk_study_job *job,
-                            bool needs_source) {
+static enum lk_code add_job(struct cli_pairs *pairs, const char *folder, const struct lk_study *study,
+                            const struct lk_study_job *job, bool needs_source) {
     struct cli_pair pair = {0};
     const struct lk_field id = {.name = "item_id", .text = job->name, .n = strlen(job->name)};
     char *path = lk_format("%s/results/%s", folder, job->output);
@@ -135,6 +151,7 @@ static enum lk_code add_job(struct cli_pairs *pairs, const char *folder, const s
                        : gender            ? &pair.source_female
                                            : &pair.source_male);
     }
+    if (!rc && made && !lk_study_is_portrait(study)) rc = set_facts(pairs, study, job, &pair.facts);
     if (rc || !made || (!needs_source && lk_names_find(&pairs->ids, id.text, id.n) >= 0)) return rc;
     rc = append(pairs, &id, pair);
     return rc ? lk_fail_prefix(rc, "%s: %s", folder, job->name) : LK_OK;
@@ -151,7 +168,7 @@ static enum lk_code add_run(struct cli_pairs *pairs, const char *folder, const c
     for (size_t i = 0; i < lk_study_n_jobs(study) && !rc; i++) {
         struct lk_study_job job;
         rc = lk_study_job(study, i, &job);
-        if (!rc && job.n_sources) rc = add_job(pairs, folder, &job, needs_source);
+        if (!rc && job.n_sources) rc = add_job(pairs, folder, study, &job, needs_source);
     }
     lk_study_close(study);
     return rc;

@@ -13,6 +13,7 @@ struct cli_pair {
     const char *source, *edited; /* paths; relative ones lie beside the file that names them. source NULL: not said */
     const char *source_male, *source_female; /* of a composite; NULL: not said */
     size_t line;                             /* in the file; 0: of a run */
+    struct lk_judge_facts facts;             /* of a run of a study of one's own; instruction NULL: the id says all */
 };
 
 struct cli_pairs {

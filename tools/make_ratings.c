@@ -56,7 +56,7 @@ static void add_scores(struct lk_text *out, int prompt, const int score[LK_N_AXE
 static void record(struct lk_text *out, struct lk_stream *s, int rater, const char *id, bool check,
                    const int score[LK_N_AXES]) {
     int prompt = -1, total = 0;
-    if (!check) (void)lk_dataset_id_prompt(id, strlen(id), &prompt);
+    if (!check) (void)lk_dataset_id_prompt(NULL, id, strlen(id), &prompt);
     lk_text_add(out, "{\"workerId\":\"synthetic-%02d\",\"imageId\":\"%s\",\"taskId\":\"task-%02d\",", rater + 1, id,
                 rater + 1);
     if (check) lk_text_add(out, "\"isAttentionCheck\":true,\"expected\":{\"edit_success\":1,\"race_drift\":5},");

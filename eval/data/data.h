@@ -1,5 +1,5 @@
-/* The study's data files, byte for byte, as part of the program (eval/data/NAME.json and eval/report/NAME.css, NAME.js,
- * taken in by the build). */
+/* The study's data files, byte for byte, as part of the program (eval/data/NAME.json, eval/report/tables/NAME.sql, and
+ * style sheets and scripts, taken in by the build). */
 #pragma once
 
 #include <stdbool.h>

@@ -240,6 +240,7 @@ bool lk_study_is_portrait(const struct lk_study *s) { return s->portrait; }
 int lk_study_n_models(const struct lk_study *s) { return s->n_models; }
 const char *lk_study_model_path(const struct lk_study *s, int model) { return s->models[model].path; }
 const char *lk_study_model_key(const struct lk_study *s, int model) { return s->models[model].key; }
+const char *lk_study_model_family(const struct lk_study *s, int model) { return s->models[model].family; }
 const char *lk_study_model_label(const struct lk_study *s, int model) { return s->models[model].label; }
 int lk_study_n_experiments(const struct lk_study *s) { return s->n_experiments; }
 const char *lk_study_experiment_key(const struct lk_study *s, int e) { return s->experiments[e].key; }
@@ -248,3 +249,12 @@ const struct lk_study_prompt *lk_study_own_prompts(const struct lk_study *s, siz
     return s->prompts + LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS;
 }
 size_t lk_study_n_jobs(const struct lk_study *s) { return s->n_jobs; }
+enum lk_experiment lk_study_experiment_kind(const struct lk_study *s, int e) { return s->experiments[e].kind; }
+
+bool lk_study_has_seeds(const struct lk_study *s) {
+    bool any = false;
+    for (int m = 0; m < s->n_models; m++) any |= s->models[m].range.given;
+    for (int e = 0; e < s->n_experiments; e++)
+        any |= s->experiments[e].kind != LK_EXP_T2I && s->experiments[e].range.given;
+    return any;
+}

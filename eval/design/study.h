@@ -117,10 +117,14 @@ bool lk_study_is_portrait(const struct lk_study *study);
 const char *lk_study_setting(const struct lk_study *study, const char *key);
 int lk_study_n_models(const struct lk_study *study);
 const char *lk_study_model_path(const struct lk_study *study, int model);
-const char *lk_study_model_key(const struct lk_study *study, int model);   /* "flux": in names of items */
+const char *lk_study_model_key(const struct lk_study *study, int model); /* "flux": in names of items */
+const char *lk_study_model_family(const struct lk_study *study, int model);
 const char *lk_study_model_label(const struct lk_study *study, int model); /* "FLUX.2-dev": in tables */
 int lk_study_n_experiments(const struct lk_study *study);
 const char *lk_study_experiment_key(const struct lk_study *study, int experiment);
+enum lk_experiment lk_study_experiment_kind(const struct lk_study *study, int experiment);
+/* Whether an edit is made with several seeds, which are a factor then. */
+bool lk_study_has_seeds(const struct lk_study *study);
 
 /* What keeps the study from being run whole, a line each into out: tables that are not there, cells that the
  * experiments need and that have no source, or two; files that are no picture, or one picture under two names; sources

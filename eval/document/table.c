@@ -57,6 +57,12 @@ void lk_table_free(struct lk_table *table) {
     lk_free(table);
 }
 
+void lk_table_id(struct lk_table *table, const char *id) {
+    if (table->rc) return;
+    const char *kept = keep(table, id);
+    if (kept) table->id = kept;
+}
+
 void lk_table_caption(struct lk_table *table, const char *caption) {
     if (table->rc) return;
     const char *kept = keep(table, caption);

@@ -65,6 +65,7 @@ struct lk_table {
 enum lk_code lk_table_new(struct lk_table **out, const char *id, const char *caption, const char *columns);
 void lk_table_free(struct lk_table *table);
 void lk_table_caption(struct lk_table *table, const char *caption); /* in place of the first */
+void lk_table_id(struct lk_table *table, const char *id);           /* the same */
 void lk_table_column(struct lk_table *table, const char *name, enum lk_align align);
 void lk_table_columns(struct lk_table *table, const char *names); /* as lk_table_new has them */
 void lk_table_row(struct lk_table *table);

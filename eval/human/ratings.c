@@ -176,8 +176,8 @@ static enum lk_code find_item(struct lk_ratings_import *import, const struct lk_
         return LK_OK;
     }
     struct lk_item parts;
-    LK_TRY(lk_dataset_id_parts(id, n, &parts));
-    LK_TRY(check_labels(fields, &parts));
+    LK_TRY(lk_dataset_parts(data, id, n, &parts));
+    if (parts.job < 0) LK_TRY(check_labels(fields, &parts));
     if (!import->known_only) return lk_dataset_item(data, id, n, out);
     LK_TRY(lk_dataset_find(data, id, n, out));
     if (*out >= 0) return LK_OK;
@@ -206,7 +206,7 @@ static enum lk_code read_record(struct lk_ratings_import *import, const struct l
 
     int prompt = -1;
     LK_TRY(item_id(fields, image, id));
-    if (lk_dataset_id_prompt(id, strlen(id), &prompt) && !is_gold) return LK_E_INPUT;
+    if (lk_dataset_id_prompt(is_gold ? NULL : import->data, id, strlen(id), &prompt) && !is_gold) return LK_E_INPUT;
     LK_TRY(lk_human_answers_read(fields, "", prompt, &answers));
     bool judged = is_gold && lk_fields_find(fields, "gold_right");
     if (!answers.n_answered && !answers.n_left_open && !judged) return lk_fail(LK_E_INPUT, "no answer to any question");

@@ -285,7 +285,7 @@ static enum lk_code read_record(struct lk_dataset *data, const struct lk_json_re
         return lk_fail(LK_E_INPUT,
                        "judge_check: expected %s, got %s: what is asked to check a judge is no score of the study",
                        import->check ? import->check : "none", p->check ? p->check : "none");
-    LK_TRY(lk_dataset_id_prompt(p->item_id, strlen(p->item_id), &p->prompt));
+    LK_TRY(lk_dataset_id_prompt(data, p->item_id, strlen(p->item_id), &p->prompt));
     if (import->check_digest && p->digest) LK_TRY(import->check_digest(import->context, p->item_id, p->digest));
     bool raw = p->raw && !p->has_inner;
     LK_TRY(lk_judge_answer_read(raw ? p->raw : record->text, raw ? strlen(p->raw) : record->n, p->prompt, &p->texts,

@@ -1,6 +1,7 @@
 #include "eval/scores/dataset.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -11,6 +12,7 @@
 /* Items are found by the key of their parts, so that every spelling of an id names one item; raters by their id. */
 struct dataset_index {
     struct lk_key_index items;
+    struct lk_names jobs; /* ids of items that were added as such, the first items of the dataset */
     struct lk_names raters;
 };
 
@@ -30,6 +32,7 @@ void lk_dataset_free(struct lk_dataset *data) {
     struct dataset_index *index = data->index;
     if (index) {
         lk_key_index_free(&index->items);
+        lk_names_free(&index->jobs);
         lk_names_free(&index->raters);
         lk_free(index);
     }
@@ -146,17 +149,58 @@ static enum lk_code parse_id(const char *id, size_t n, struct lk_item *item) {
     return LK_OK;
 }
 
-enum lk_code lk_dataset_id_parts(const char *id, size_t n, struct lk_item *out) {
-    *out = (struct lk_item){
-        .partner = -1, .role = LK_ROLE_NONE, .legacy = {-1, -1, -1}, .legacy_preference = -1, .evidence = ""};
+static void clear(struct lk_item *out) {
+    *out = (struct lk_item){.job = -1,
+                            .partner = -1,
+                            .role = LK_ROLE_NONE,
+                            .legacy = {-1, -1, -1},
+                            .legacy_preference = -1,
+                            .evidence = ""};
     for (int j = 0; j < LK_N_JUDGES; j++) out->judge_role[j] = LK_ROLE_NONE;
     for (int a = 0; a < LK_N_AXES; a++) out->human_mean[a] = NAN;
+}
+
+enum lk_code lk_dataset_id_parts(const char *id, size_t n, struct lk_item *out) {
+    clear(out);
     return parse_id(id, n, out);
+}
+
+static int32_t find_job(const struct lk_dataset *data, const char *id, size_t n) {
+    const struct dataset_index *index = data ? data->index : NULL;
+    return index ? lk_names_find(&index->jobs, id, n) : -1;
+}
+
+static enum lk_code unknown(const char *id, size_t n) {
+    return lk_fail(LK_E_INPUT, "item id \"%.*s\": expected an output of this study, got another",
+                   n > 200 ? 200 : (int)n, id);
+}
+
+enum lk_code lk_dataset_add(struct lk_dataset *data, const char *id, int32_t job, enum lk_arm arm, int32_t *out) {
+    struct lk_item item;
+    struct dataset_index *index = index_of(data);
+    const size_t n = strlen(id);
+    *out = -1;
+    if (!index) return out_of_memory();
+    if (data->n_items != index->jobs.n) return lk_fail(LK_E_INTERNAL, "%s: added behind other items", id);
+    if (find_job(data, id, n) >= 0) return lk_fail(LK_E_INPUT, "item id \"%.200s\": expected each item once", id);
+    LK_TRY(grow(&data->items, &data->items_capacity, data->n_items, sizeof *data->items));
+    LK_TRY(lk_names_number(&index->jobs, id, n, out));
+    clear(&item);
+    item.id = index->jobs.list[*out];
+    item.job = job;
+    item.arm = (int8_t)arm;
+    item.model = item.race = item.gender = item.age = -1;
+    item.prompt = item.source = -1;
+    data->items[data->n_items++] = item;
+    data->is_closed = true;
+    return LK_OK;
 }
 
 enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, int32_t *out) {
     struct lk_item item;
-    *out = -1;
+    *out = find_job(data, id, n);
+    if (*out >= 0) return LK_OK;
+    if (data->is_closed) return unknown(id, n);
     LK_TRY(lk_dataset_id_parts(id, n, &item));
     uint64_t key = item_key(&item);
     *out = find_item(data, key);
@@ -176,16 +220,25 @@ enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, 
 
 enum lk_code lk_dataset_find(const struct lk_dataset *data, const char *id, size_t n, int32_t *out) {
     struct lk_item item = {0};
-    *out = -1;
+    *out = find_job(data, id, n);
+    if (*out >= 0 || data->is_closed) return LK_OK;
     LK_TRY(parse_id(id, n, &item));
     *out = find_item(data, item_key(&item));
     return LK_OK;
 }
 
-enum lk_code lk_dataset_id_prompt(const char *id, size_t n, int *out) {
-    struct lk_item item = {0};
+enum lk_code lk_dataset_parts(const struct lk_dataset *data, const char *id, size_t n, struct lk_item *out) {
+    const int32_t job = find_job(data, id, n);
+    if (job < 0 && data && data->is_closed) return unknown(id, n);
+    if (job < 0) return lk_dataset_id_parts(id, n, out);
+    *out = data->items[job];
+    return LK_OK;
+}
+
+enum lk_code lk_dataset_id_prompt(const struct lk_dataset *data, const char *id, size_t n, int *out) {
+    struct lk_item item;
     *out = -1;
-    LK_TRY(parse_id(id, n, &item));
+    LK_TRY(lk_dataset_parts(data, id, n, &item));
     *out = item.prompt;
     return LK_OK;
 }
@@ -223,9 +276,23 @@ enum lk_code lk_dataset_rating(struct lk_dataset *data, struct lk_rating **out) 
     return LK_OK;
 }
 
+/* flux_S1_K-01 or flux_S1_K-01.edited, and flux_S1_K-01.preserved. */
+static int32_t partner_of_job(const struct lk_dataset *data, const struct lk_item *item) {
+    char id[300];
+    const int n = (int)strcspn(item->id, ".");
+    const bool preserved = item->arm == LK_ARM_PRESERVED;
+    int length = snprintf(id, sizeof id, "%.*s.%s", n, item->id, preserved ? "edited" : "preserved");
+    int32_t other = find_job(data, id, (size_t)length);
+    return other < 0 && preserved ? find_job(data, item->id, (size_t)n) : other;
+}
+
 void lk_dataset_pair(struct lk_dataset *data) {
     for (size_t i = 0; i < data->n_items; i++) {
         struct lk_item other = data->items[i];
+        if (other.job >= 0) {
+            data->items[i].partner = partner_of_job(data, &other);
+            continue;
+        }
         other.arm = other.arm == LK_ARM_EDITED ? LK_ARM_PRESERVED : LK_ARM_EDITED;
         data->items[i].partner = find_item(data, item_key(&other));
     }

@@ -16,6 +16,7 @@ enum lk_role { LK_ROLE_NONE = -1, LK_ROLE_MALE, LK_ROLE_FEMALE, LK_ROLE_UNCLEAR 
 
 struct lk_item {
     const char *id; /* flux_20s_male_black_O-01.preserved */
+    int32_t job;    /* of the study that the dataset is of; -1: the id says all, as the portrait study's do */
     int8_t model, race, gender, age, arm;
     int8_t swapped;                        /* a composite whose first picture is the woman */
     int16_t prompt;                        /* lk_prompt_parse */
@@ -80,6 +81,7 @@ struct lk_dataset {
     struct lk_rater *raters;
     size_t n_raters, raters_capacity;
     size_t nominal; /* outputs that the design asks for; 0 when not known */
+    bool is_closed; /* only items of a study's jobs, whose ids say nothing: an unknown id is refused */
     void *texts;    /* arena of the strings */
     void *index;    /* item ids to items */
 };
@@ -89,10 +91,16 @@ void lk_dataset_free(struct lk_dataset *data);
 /* The item of that id, made from the id's parts when it is new (models, ages, genders and races as in the id, the
  * prompt, the arm after the last dot). LK_E_INPUT names the part that is not understood. */
 enum lk_code lk_dataset_item(struct lk_dataset *data, const char *id, size_t n, int32_t *out);
+/* An item of a study's job, whatever its id is: what is not given is "not known". Each id once. Afterwards only such
+ * items are known. */
+enum lk_code lk_dataset_add(struct lk_dataset *data, const char *id, int32_t job, enum lk_arm arm, int32_t *out);
 /* The same without adding: -1 when the dataset does not hold the item. */
 enum lk_code lk_dataset_find(const struct lk_dataset *data, const char *id, size_t n, int32_t *out);
-/* The prompt that an item id names (lk_prompt_parse), without a dataset. */
-enum lk_code lk_dataset_id_prompt(const char *id, size_t n, int *out);
+/* The prompt that an item id names (lk_prompt_parse); -1 of an item that was added as a study's job. data NULL: by the
+ * id alone. */
+enum lk_code lk_dataset_id_prompt(const struct lk_dataset *data, const char *id, size_t n, int *out);
+/* The same of all its parts. */
+enum lk_code lk_dataset_parts(const struct lk_dataset *data, const char *id, size_t n, struct lk_item *out);
 /* All that an item id says, without a dataset: model, race, gender, age, arm, prompt, source; the rest "not known". */
 enum lk_code lk_dataset_id_parts(const char *id, size_t n, struct lk_item *out);
 enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n, int32_t *out);

@@ -157,8 +157,9 @@ static enum lk_code read_row(struct reader *r) {
     struct lk_item parts;
     int32_t item;
     int question = -1, value = -1;
-    if (lk_dataset_id_parts(id, strlen(id), &parts)) return lk_csv_fail(&r->csv, r->item_id, "%s", lk_error_text());
-    LK_TRY(check_labels(r, &parts));
+    if (lk_dataset_parts(r->data, id, strlen(id), &parts))
+        return lk_csv_fail(&r->csv, r->item_id, "%s", lk_error_text());
+    if (parts.job < 0) LK_TRY(check_labels(r, &parts));
     LK_TRY(take_score(r, &parts, &question, &value));
     LK_TRY(lk_dataset_item(r->data, id, strlen(id), &item));
     r->report->n_rows++;

@@ -45,7 +45,7 @@ enum lk_code cli_judge_agreement(const struct cli_arguments *a) {
         return lk_fail(LK_E_USAGE, "judge agreement: expected --primary and --secondary, or --scores");
     if (check && !(a->report.primary && a->report.secondary))
         return lk_fail(LK_E_USAGE, "--check: expected --primary, a judge's run, and --secondary, the check of it");
-    enum lk_code rc = cli_report_input(&input, &a->report);
+    enum lk_code rc = cli_report_input(&input, &a->report, NULL);
     if (!rc && check && strcmp(input.options.judges[0], input.options.judges[1]))
         rc = lk_fail(LK_E_INPUT, "--check %s: expected two runs of one judge, got %s and %s", a->report.check,
                      input.options.judges[0], input.options.judges[1]);

@@ -1,5 +1,9 @@
 #include <stdio.h>
 
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "eval/report/any.h"
+
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/report_input.h"
 #include "tools/cli/audit/report_runs.h"
@@ -36,6 +40,53 @@ static void print_summary(const struct cli_report_input *in) {
     }
 }
 
+/* A run's manifest; one that has none yet says nothing. */
+static enum lk_code add_manifest(struct lk_audit *audit, const char *folder) {
+    char *path = lk_format("%s/manifest.jsonl", folder), *text = NULL;
+    size_t n = 0;
+    enum lk_code rc =
+        path ? lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n) : lk_fail(LK_E_NOMEM, "report: out of memory");
+    if (!rc) rc = lk_audit_add_manifest(audit, text, n, path);
+    lk_free(text);
+    lk_free(path);
+    return rc == LK_E_NOT_FOUND ? LK_OK : rc;
+}
+
+static enum lk_code fill(struct lk_audit *audit, const struct cli_report_arguments *a, const struct lk_study *study,
+                         const struct cli_report_input *in) {
+    const struct lk_audit_settings settings = {.thresholds = in->options.thresholds, .alpha = in->options.alpha};
+    LK_TRY(lk_audit_add_study(audit, study));
+    for (int i = 0; i < a->runs.n; i++) LK_TRY(add_manifest(audit, a->runs.values[i]));
+    LK_TRY(lk_audit_add_scores(audit, &in->data));
+    return lk_audit_complete(audit, &settings);
+}
+
+static enum lk_code print_query(struct lk_audit *audit, const char *sql, bool json) {
+    struct lk_table *table;
+    struct lk_text text = {0};
+    LK_TRY(lk_audit_query(audit, sql, &table));
+    if (json)
+        lk_table_json(table, &text);
+    else
+        lk_table_markdown(table, &text);
+    if (!text.rc) fwrite(text.bytes, 1, text.n, stdout);
+    lk_table_free(table);
+    return lk_text_free(&text);
+}
+
+/* Of any study: the store, then a query, or the report that is made of queries. */
+static enum lk_code report_any(const struct cli_arguments *a, const struct lk_study *study,
+                               const struct cli_report_input *in) {
+    struct lk_audit *audit;
+    LK_TRY(lk_audit_open(&audit, a->report.save));
+    enum lk_code rc = fill(audit, &a->report, study, in);
+    if (!rc)
+        rc = a->report.query ? print_query(audit, a->report.query, a->json)
+                             : lk_any_report_write(audit, study, &in->options, a->output);
+    lk_audit_close(audit);
+    return rc;
+}
+
 enum lk_code cli_report(const struct cli_arguments *a) {
     struct cli_report_input input;
     struct lk_report *report = NULL;
@@ -48,8 +99,17 @@ enum lk_code cli_report(const struct cli_arguments *a) {
         cli_report_runs_free(&runs);
         return rc;
     }
-    rc = cli_report_input(&input, &arguments);
+    rc = cli_report_input(&input, &arguments, runs.first);
     cli_report_runs_set(&runs, &input.options);
+    if (!rc && (a->report.query || a->report.save) && !runs.first)
+        rc = lk_fail(LK_E_USAGE, "--query, --save: expected --from RUN, whose study says what is asked for");
+    if (!rc && runs.first && (a->report.query || a->report.save || !lk_study_is_portrait(runs.first))) {
+        rc = report_any(a, runs.first, &input);
+        if (!rc && input.n_refused) rc = lk_fail(LK_E_PARTIAL, "report: %zu answers were refused", input.n_refused);
+        cli_report_input_free(&input);
+        cli_report_runs_free(&runs);
+        return rc;
+    }
     if (!rc && a->manifest) rc = cli_report_manifest(&input, a->manifest);
     if (!rc && a->review.file) rc = cli_review_read(&input.data, a->review.file);
     input.options.with_review = a->review.file != NULL;

@@ -284,12 +284,27 @@ static enum lk_code set_figure(struct lk_report_options *o, const struct cli_rep
     return LK_OK;
 }
 
-enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_report_arguments *a) {
+/* The outputs of a study whose ids say nothing. */
+static enum lk_code add_jobs(struct lk_dataset *data, const struct lk_study *study) {
+    struct lk_study_job *job = lk_malloc(sizeof *job);
+    enum lk_code rc = job ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory");
+    for (size_t i = 0; i < lk_study_n_jobs(study) && !rc; i++) {
+        int32_t at;
+        rc = lk_study_job(study, i, job);
+        if (!rc) rc = lk_dataset_add(data, job->name, (int32_t)i, job->arm, &at);
+    }
+    lk_free(job);
+    return rc;
+}
+
+enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_report_arguments *a,
+                              const struct lk_study *study) {
     *in = (struct cli_report_input){.ratings = {.gold_tolerance = (int)a->gold_tolerance}};
     lk_dataset_init(&in->data);
     in->ratings.data = &in->data;
     set_options(&in->options, a);
     LK_TRY(set_figure(&in->options, a));
+    if (study && !lk_study_is_portrait(study)) LK_TRY(add_jobs(&in->data, study));
     if (a->soft_erasure >= a->success)
         return lk_fail(LK_E_USAGE, "--threshold-soft-erasure: expected less than --threshold-success %d, got %d",
                        (int)a->success, (int)a->soft_erasure);
@@ -299,7 +314,7 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     LK_TRY(read_judges(in, a));
     LK_TRY(read_legacy(in, a));
     LK_TRY(read_ratings(in, a));
-    if (!in->data.n_items)
+    if (!in->data.n_items && !a->query)
         return lk_fail(LK_E_INPUT, "report: no scores: expected --primary, --secondary, --pixel, --legacy, --scores "
                                    "or --ratings with at least one answer that is understood");
     if (a->images || a->runs.n) LK_TRY(read_images(&in->data, a));

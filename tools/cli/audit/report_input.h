@@ -1,6 +1,7 @@
 /* The dataset of a report from the files that the command line names. */
 #pragma once
 
+#include "eval/design/study.h"
 #include "eval/report/report.h"
 #include "tools/cli/core/options.h"
 
@@ -14,8 +15,10 @@ struct cli_report_input {
     size_t n_refused; /* answers of judges and raters that were not understood */
 };
 
-/* Reads, combines, and says on stderr what was counted and what was refused. Free in any case. */
-enum lk_code cli_report_input(struct cli_report_input *input, const struct cli_report_arguments *arguments);
+/* Reads, combines, and says on stderr what was counted and what was refused. study: of the runs, whose outputs alone
+ * are known when it is not the portrait study; NULL: none. Free in any case. */
+enum lk_code cli_report_input(struct cli_report_input *input, const struct cli_report_arguments *arguments,
+                              const struct lk_study *study);
 /* The manifest of the sources, after the above. */
 enum lk_code cli_report_manifest(struct cli_report_input *input, const char *path);
 void cli_report_input_free(struct cli_report_input *input);

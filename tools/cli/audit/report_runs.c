@@ -14,7 +14,7 @@
 /* Fields of the manifest that outputs of one experiment and model must share to stand in one number of a table. */
 static const char *const shared[] = {"steps",     "guidance_scale", "true_cfg_scale", "seed",
                                      "precision", "quantization",   "program_version"};
-enum { N_SHARED = sizeof shared / sizeof *shared, MAX_GROUPS = LK_N_EXPERIMENTS * LK_N_MODELS };
+enum { N_SHARED = sizeof shared / sizeof *shared, MAX_GROUPS = LK_STUDY_MAX_EXPERIMENTS * LK_STUDY_MAX_MODELS };
 
 /* The first output of an experiment and model. */
 struct group {
@@ -26,6 +26,7 @@ struct group {
 
 struct reading {
     struct group groups[MAX_GROUPS];
+    const struct lk_study *study;
     const char *allowed, *file;
     size_t n_different;
     int64_t n;
@@ -48,7 +49,9 @@ static void compare(struct reading *r, struct group *g, const cJSON *record, siz
     for (int k = 0; k < N_SHARED; k++) {
         const cJSON *a = cJSON_GetObjectItemCaseSensitive(g->record, shared[k]),
                     *b = cJSON_GetObjectItemCaseSensitive(record, shared[k]);
-        if (g->noted[k] || cli_report_allows(r->allowed, shared[k]) || cJSON_Compare(a, b, true) || (!a && !b))
+        const bool varies = !strcmp(shared[k], "seed") && lk_study_has_seeds(r->study);
+        if (varies || g->noted[k] || cli_report_allows(r->allowed, shared[k]) || cJSON_Compare(a, b, true) ||
+            (!a && !b))
             continue;
         char *texts[2] = {cJSON_PrintUnformatted(a), cJSON_PrintUnformatted(b)};
         g->noted[k] = true;
@@ -63,17 +66,19 @@ static void compare(struct reading *r, struct group *g, const cJSON *record, siz
 
 static enum lk_code add_record(struct reading *r, const struct lk_json_record *line) {
     cJSON *record = cJSON_ParseWithLength(line->text, line->n);
-    int experiment = 0,
-        model = lk_factor_parse(LK_FACTOR_MODEL, text_of(record, "model"), strlen(text_of(record, "model")));
-    while (experiment < LK_N_EXPERIMENTS && strcmp(lk_experiment_key(experiment), text_of(record, "experiment")))
+    const int n_models = lk_study_n_models(r->study), n_experiments = lk_study_n_experiments(r->study);
+    int experiment = 0, model = 0;
+    while (model < n_models && strcmp(lk_study_model_key(r->study, model), text_of(record, "model"))) model++;
+    while (experiment < n_experiments &&
+           strcmp(lk_study_experiment_key(r->study, experiment), text_of(record, "experiment")))
         experiment++;
-    if (!record || model < 0 || experiment == LK_N_EXPERIMENTS) {
+    if (!record || model == n_models || experiment == n_experiments) {
         cJSON_Delete(record);
-        return lk_fail(LK_E_INPUT, "%s: line %zu: expected an output of a run with its experiment and model", r->file,
-                       line->line);
+        return lk_fail(LK_E_INPUT, "%s: line %zu: expected an output of the study with its experiment and model",
+                       r->file, line->line);
     }
-    struct group *g = &r->groups[experiment * LK_N_MODELS + model];
-    bool counts = experiment != LK_EXP_T2I;
+    struct group *g = &r->groups[experiment * LK_STUDY_MAX_MODELS + model];
+    bool counts = lk_study_experiment_kind(r->study, experiment) != LK_EXP_T2I;
     r->n += counts;
     if (counts && !g->record) {
         *g = (struct group){.record = record, .file = r->file, .line = line->line};
@@ -101,7 +106,7 @@ static enum lk_code read_manifest(struct reading *r, const char *path) {
 }
 
 static enum lk_code read_manifests(struct cli_report_runs *runs, const struct cli_report_arguments *a) {
-    struct reading r = {.allowed = a->allow};
+    struct reading r = {.study = runs->first, .allowed = a->allow};
     char *paths[CLI_MAX_LIST] = {NULL};
     enum lk_code rc = LK_OK;
     for (int i = 0; i < a->runs.n && !rc; i++) {

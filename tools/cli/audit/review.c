@@ -76,7 +76,7 @@ static enum lk_code set(const struct cli_arguments *a) {
     LK_TRY(needs(a->stats.by, "--by", "NAME, who decides"));
     struct lk_decision d = {
         .item_id = a->more[0], .reviewer = a->stats.by, .time = a->review.time, .reason = a->review.note};
-    LK_TRY(lk_dataset_id_prompt(d.item_id, strlen(d.item_id), &prompt));
+    LK_TRY(lk_dataset_id_prompt(NULL, d.item_id, strlen(d.item_id), &prompt));
     d.axis = lk_review_axis(a->more[1], prompt);
     if (d.axis < 0) return lk_fail(LK_E_INPUT, "review set: \"%.40s\" is no axis of %s", a->more[1], d.item_id);
     d.score = lk_review_score_parse(d.axis, a->more[2]);

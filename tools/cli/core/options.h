@@ -78,6 +78,7 @@ struct cli_arguments {
     int64_t cases; /* per op */
     struct cli_report_arguments {
         const char *check, *faces; /* of judge; NULL: none */
+        const char *query, *save;  /* report: a SELECT over the store; the store as a file */
         const char *pairs, *study_file, *primary, *secondary, *primary_name, *secondary_name, *pixel, *scores;
         struct cli_list {
             const char *values[CLI_MAX_LIST];

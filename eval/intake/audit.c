@@ -1,0 +1,248 @@
+#include "eval/intake/audit.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "eval/intake/internal.h"
+#include "eval/scores/json_lines.h"
+
+static const char schema[] =
+    "CREATE TABLE attribute(name TEXT, display TEXT, kind TEXT, level TEXT, position INTEGER, level_display TEXT);"
+    "CREATE TABLE prompt(prompt_id TEXT PRIMARY KEY, text TEXT, category TEXT, subcategory TEXT, target TEXT, position "
+    "INTEGER);"
+    "CREATE TABLE model(model_key TEXT PRIMARY KEY, display TEXT, family TEXT, position INTEGER);"
+    "CREATE TABLE output(item_id TEXT PRIMARY KEY, job_id TEXT, experiment TEXT, kind TEXT, model_key TEXT, source_id "
+    "TEXT, source2_id TEXT, prompt_id TEXT, arm TEXT, pair TEXT, seed INTEGER, status TEXT, reason TEXT, path TEXT, "
+    "sha256 TEXT, seconds REAL);"
+    "CREATE TABLE score(item_id TEXT, axis TEXT, who TEXT, kind TEXT, value REAL);"
+    "CREATE TABLE measure(measure TEXT PRIMARY KEY, measure_display TEXT, axis TEXT, low REAL, high REAL, outside "
+    "INTEGER, measure_position INTEGER);"
+    "CREATE TABLE outcome(item_id TEXT, measure TEXT, who TEXT, value REAL);";
+
+enum lk_code lk_audit_open(struct lk_audit **out, const char *path) {
+    struct lk_audit *a = lk_calloc(1, sizeof *a);
+    *out = NULL;
+    if (!a) return lk_fail(LK_E_NOMEM, "out of memory for the audit");
+    a->alpha = 0.05;
+    if (path) unlink(path);
+    enum lk_code rc = lk_sql_attach(&a->sql, path ? path : ":memory:", path ? path : "audit", schema);
+    if (!rc) rc = lk_audit_functions(a);
+    if (rc)
+        lk_audit_close(a);
+    else
+        *out = a;
+    return rc;
+}
+
+void lk_audit_close(struct lk_audit *a) {
+    if (!a) return;
+    lk_sql_close(&a->sql);
+    lk_free(a);
+}
+
+static enum lk_code add_attributes(struct lk_audit *a, const struct lk_study *study) {
+    struct lk_text table = {0}, item = {0};
+    int n;
+    const struct lk_attribute *attributes = lk_study_attributes(study, &n);
+    enum lk_code rc = LK_OK;
+    lk_text_add(&table, "CREATE TABLE source(source_id TEXT PRIMARY KEY, file TEXT, sha256 TEXT, position INTEGER");
+    lk_text_add(&item, "CREATE VIEW item AS SELECT o.*, m.display AS model, m.position AS model_position, p.category, "
+                       "p.subcategory, p.text AS prompt_text, p.position AS prompt_position");
+    for (int i = 0; i < n; i++) { /* names are words */
+        lk_text_add(&table, ", \"%s\" TEXT", attributes[i].name);
+        lk_text_add(&item, ", s.\"%s\"", attributes[i].name);
+        for (int k = 0; k < attributes[i].n && !rc; k++)
+            rc = lk_sql_run(&a->sql, "INSERT INTO attribute VALUES(?1,?2,?3,?4,?5,?6)", "ttttit", attributes[i].name,
+                            attributes[i].display, attributes[i].ordered ? "ordered" : "nominal", attributes[i].keys[k],
+                            (int64_t)k, attributes[i].displays[k]);
+    }
+    lk_text_add(&table, ")");
+    lk_text_add(&item,
+                " FROM output o LEFT JOIN model m USING(model_key) LEFT JOIN prompt p USING(prompt_id) LEFT JOIN "
+                "source s USING(source_id)");
+    if (!rc) rc = table.rc ? table.rc : item.rc;
+    if (!rc) rc = lk_sql_run(&a->sql, table.bytes, "");
+    if (!rc) rc = lk_sql_run(&a->sql, item.bytes, "");
+    if (!rc)
+        rc = lk_sql_run(&a->sql,
+                        "CREATE VIEW measured AS SELECT i.*, m.measure, m.measure_display, m.measure_position, r.who, "
+                        "r.value FROM outcome r JOIN measure m USING(measure) JOIN item i USING(item_id)",
+                        "");
+    lk_text_free(&table);
+    lk_text_free(&item);
+    return rc;
+}
+
+static enum lk_code add_sources(struct lk_audit *a, const struct lk_study *study) {
+    struct lk_text sql = {0};
+    int n;
+    const struct lk_attribute *attributes = lk_study_attributes(study, &n);
+    enum lk_code rc = LK_OK;
+    lk_text_add(&sql, "UPDATE source SET file=?2, sha256=?3, position=?4");
+    for (int i = 0; i < n; i++) lk_text_add(&sql, ", \"%s\"=json_extract(?5, '$[%d]')", attributes[i].name, i);
+    lk_text_add(&sql, " WHERE source_id=?1");
+    for (int k = 0; k < lk_study_n_sources(study) && !rc; k++) {
+        const struct lk_study_source *source = lk_study_source(study, k);
+        struct lk_text levels = {0};
+        if (!source->id) continue;
+        for (int i = 0; i < n; i++) {
+            lk_text_add(&levels, "%s", i ? "," : "[");
+            lk_text_json(&levels, attributes[i].keys[source->level[i]]);
+        }
+        lk_text_add(&levels, n ? "]" : "[]");
+        rc = levels.rc ? levels.rc : sql.rc;
+        if (!rc) rc = lk_sql_run(&a->sql, "INSERT INTO source(source_id) VALUES(?1)", "t", source->id);
+        if (!rc)
+            rc = lk_sql_run(&a->sql, sql.bytes, n ? "tttit" : "ttti", source->id, source->file, source->sha256,
+                            (int64_t)k, levels.bytes);
+        lk_text_free(&levels);
+    }
+    lk_text_free(&sql);
+    return rc;
+}
+
+static enum lk_code add_job(struct lk_audit *a, const struct lk_study *study, const struct lk_study_job *job,
+                            int64_t position) {
+    const char *sources[2] = {NULL, NULL};
+    for (int i = 0; i < job->n_sources; i++) sources[i] = lk_study_source(study, job->sources[i])->id;
+    LK_TRY(lk_sql_run(&a->sql, "INSERT OR IGNORE INTO prompt VALUES(?1,?2,?3,?4,?5,?6)", "ttttti", job->prompt->id,
+                      job->prompt->text, job->prompt->category, job->prompt->subcategory_content, job->prompt->target,
+                      position));
+    return lk_sql_run(&a->sql,
+                      "INSERT INTO output VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,'missing',?12,?13,NULL,NULL)",
+                      "ttttttttttitt", job->name, job->id, job->experiment, lk_experiment_kind(job->kind),
+                      job->model_key, sources[0], sources[1], job->prompt->id, lk_factor_key(LK_FACTOR_ARM, job->arm),
+                      job->pair, (int64_t)job->job.request.seed, job->problem, job->output);
+}
+
+static enum lk_code add_study(struct lk_audit *a, const struct lk_study *study) {
+    struct lk_study_job *job = lk_malloc(sizeof *job);
+    enum lk_code rc = job ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the audit");
+    if (!rc) rc = add_attributes(a, study);
+    if (!rc) rc = add_sources(a, study);
+    for (int m = 0; m < lk_study_n_models(study) && !rc; m++)
+        rc = lk_sql_run(&a->sql, "INSERT INTO model VALUES(?1,?2,?3,?4)", "ttti", lk_study_model_key(study, m),
+                        lk_study_model_label(study, m), lk_study_model_family(study, m), (int64_t)m);
+    for (size_t i = 0; i < lk_study_n_jobs(study) && !rc; i++) {
+        rc = lk_study_job(study, i, job);
+        if (!rc) rc = add_job(a, study, job, (int64_t)i);
+    }
+    lk_free(job);
+    return rc;
+}
+
+enum lk_code lk_audit_add_study(struct lk_audit *a, const struct lk_study *study) {
+    LK_TRY(lk_sql_begin(&a->sql));
+    return lk_sql_end(&a->sql, add_study(a, study));
+}
+
+static enum lk_code add_line(struct lk_audit *a, const struct lk_json_record *record, const char *name) {
+    cJSON *line = cJSON_ParseWithLength(record->text, record->n);
+    const char *const keys[] = {"item_id", "status", "error", "output_path", "output_sha256"};
+    const char *text[5];
+    for (int i = 0; i < 5; i++) text[i] = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, keys[i]));
+    const cJSON *seconds = cJSON_GetObjectItemCaseSensitive(line, "seconds");
+    enum lk_code rc = text[0] && text[1] ? LK_OK
+                                         : lk_fail(LK_E_INPUT, "%s: line %zu: expected \"item_id\" and \"status\"",
+                                                   name, record->line);
+    if (!rc)
+        rc = lk_sql_run(&a->sql,
+                        "UPDATE output SET status=?2, reason=?3, path=?4, sha256=?5, seconds=?6 WHERE item_id=?1",
+                        "tttttd", text[0], strcmp(text[1], "success") ? text[1] : "made", text[2], text[3], text[4],
+                        cJSON_IsNumber(seconds) ? seconds->valuedouble : 0.0);
+    if (!rc && sqlite3_changes(a->sql.db) != 1)
+        rc = lk_fail(LK_E_INPUT, "%s: line %zu: field \"item_id\": expected an output of the study, got \"%.200s\"",
+                     name, record->line, text[0]);
+    cJSON_Delete(line);
+    return rc;
+}
+
+enum lk_code lk_audit_add_manifest(struct lk_audit *a, const char *text, size_t n, const char *name) {
+    struct lk_json_lines lines;
+    struct lk_json_record record;
+    bool more = true;
+    LK_TRY(lk_sql_begin(&a->sql));
+    lk_json_lines_open(&lines, text, n, name);
+    enum lk_code rc;
+    while (!(rc = lk_json_lines_next(&lines, &record, &more)) && more)
+        if ((rc = add_line(a, &record, name))) break;
+    return lk_sql_end(&a->sql, rc);
+}
+
+static enum lk_code add_score(struct lk_audit *a, const char *item, int axis, const char *who, const char *kind,
+                              double value) {
+    return lk_sql_run(&a->sql, "INSERT INTO score VALUES(?1,?2,?3,?4,?5)", "ttttd", item,
+                      axis < LK_N_AXES ? lk_factor_key(LK_FACTOR_AXIS, axis) : "identity", who, kind, value);
+}
+
+/* Five levels, and of race and gender the larger, which is what identity is lost by. */
+static enum lk_code add_levels(struct lk_audit *a, const char *item, const uint8_t level[LK_N_AXES], const char *who,
+                               const char *kind) {
+    const uint8_t race = level[LK_AXIS_RACE_DRIFT], gender = level[LK_AXIS_GENDER_DRIFT];
+    for (int axis = 0; axis < LK_N_AXES; axis++)
+        if (level[axis]) LK_TRY(add_score(a, item, axis, who, kind, level[axis]));
+    if (!race || !gender) return LK_OK;
+    return add_score(a, item, LK_N_AXES, who, kind, race > gender ? race : gender);
+}
+
+static enum lk_code add_scores(struct lk_audit *a, const struct lk_dataset *data) {
+    static const char *const slots[LK_N_JUDGES] = {"primary", "secondary"};
+    for (size_t i = 0; i < data->n_items; i++) {
+        const struct lk_item *item = &data->items[i];
+        uint8_t raters[LK_N_AXES];
+        for (int j = 0; j < LK_N_JUDGES; j++) LK_TRY(add_levels(a, item->id, item->judge[j], slots[j], "judge"));
+        LK_TRY(add_levels(a, item->id, item->score, "ensemble", "ensemble"));
+        for (int axis = 0; axis < LK_N_AXES; axis++)
+            raters[axis] = item->human_unresolved & 1 << axis ? 0 : item->human_majority[axis];
+        LK_TRY(add_levels(a, item->id, raters, "raters", "raters"));
+    }
+    for (size_t i = 0; i < data->n_ratings; i++) {
+        const struct lk_rating *r = &data->ratings[i];
+        if (r->item < 0 || r->rater < 0 || r->is_gold || data->raters[r->rater].excluded) continue;
+        LK_TRY(add_levels(a, data->items[r->item].id, r->score, data->raters[r->rater].id, "rater"));
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_audit_add_scores(struct lk_audit *a, const struct lk_dataset *data) {
+    LK_TRY(lk_sql_begin(&a->sql));
+    return lk_sql_end(&a->sql, add_scores(a, data));
+}
+
+static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings *s) {
+    const struct lk_thresholds *t = &s->thresholds;
+    const struct {
+        enum lk_measure measure;
+        const char *axis;
+        int low, high;
+        bool outside;
+    } measures[] = {{LK_MEASURE_SUCCESS, "edit_success", t->success, 5, false},
+                    {LK_MEASURE_SOFT_ERASURE, "edit_success", 1, t->soft_erasure, false},
+                    {LK_MEASURE_RACE_DRIFT, "race_drift", t->drift, 5, false},
+                    {LK_MEASURE_GENDER_DRIFT, "gender_drift", t->drift, 5, false},
+                    {LK_MEASURE_LIGHTENING, "skin_tone", 4, 5, false},
+                    {LK_MEASURE_DARKENING, "skin_tone", 1, 2, false},
+                    {LK_MEASURE_AGE_DRIFT, "age_drift", 3, 3, true},
+                    {LK_MEASURE_IDENTITY_ERASURE, "identity", t->identity, 5, false}};
+    static const char outcomes[] =
+        "INSERT INTO outcome SELECT s.item_id, m.measure, ?1, avg((s.value BETWEEN m.low AND m.high) <> m.outside) "
+        "FROM score s JOIN measure m USING(axis) WHERE s.kind=?2 GROUP BY s.item_id, m.measure";
+    a->alpha = s->alpha;
+    LK_TRY(lk_sql_run(&a->sql, "DELETE FROM measure", ""));
+    LK_TRY(lk_sql_run(&a->sql, "DELETE FROM outcome", ""));
+    for (size_t i = 0; i < sizeof measures / sizeof *measures; i++)
+        LK_TRY(lk_sql_run(&a->sql, "INSERT INTO measure VALUES(?1,?2,?3,?4,?5,?6,?7)", "tttiiii",
+                          lk_measure_key(measures[i].measure), lk_measure_name(measures[i].measure), measures[i].axis,
+                          (int64_t)measures[i].low, (int64_t)measures[i].high, (int64_t)measures[i].outside,
+                          (int64_t)i));
+    LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "judges", s->published ? "ensemble" : "judge"));
+    LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "raters", "raters"));
+    return lk_sql_run(&a->sql, "CREATE INDEX IF NOT EXISTS outcome_items ON outcome(item_id)", "");
+}
+
+enum lk_code lk_audit_complete(struct lk_audit *a, const struct lk_audit_settings *settings) {
+    LK_TRY(lk_sql_begin(&a->sql));
+    return lk_sql_end(&a->sql, complete(a, settings));
+}

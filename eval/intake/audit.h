@@ -1,0 +1,59 @@
+/* The store of an audit: one SQLite database of what a study asks for, what was made, and what judges and raters said
+ * of it. Readers only insert; everything that is reported is a query.
+ *
+ *     struct lk_audit *audit;
+ *     LK_TRY(lk_audit_open(&audit, NULL));                          // in memory; a path: a file that is made anew
+ *     rc = lk_audit_add_study(audit, study);
+ *     if (!rc) rc = lk_audit_add_manifest(audit, text, n, "run/manifest.jsonl");
+ *     if (!rc) rc = lk_audit_add_scores(audit, &data);
+ *     if (!rc) rc = lk_audit_complete(audit, &settings);
+ *     if (!rc) rc = lk_audit_query(audit, "SELECT model, avg(value) FROM measured GROUP BY model", &table);
+ *     lk_audit_close(audit);
+ *
+ * Tables: attribute, source, prompt, model, output, score, measure, outcome; views: item (an output with all its
+ * factors, a column each), measured (a measure of an item: 0, 1, or between where judges differ). A source's attributes
+ * are columns under their own names. */
+#pragma once
+
+#include "eval/design/study.h"
+#include "eval/document/table.h"
+#include "eval/report/measures.h"
+#include "eval/scores/dataset.h"
+
+struct lk_audit;
+
+struct lk_audit_settings {
+    struct lk_thresholds thresholds;
+    double alpha;   /* of intervals: 0.05 */
+    bool published; /* a measure of two judges is that of their rounded mean, as the documents have it; else the mean of
+                       their indicators, which always lies between the judges' own rates */
+};
+
+enum lk_code lk_audit_open(struct lk_audit **out, const char *path);
+void lk_audit_close(struct lk_audit *audit); /* NULL is allowed */
+
+/* Attributes, sources, prompts, models, and an output for every job: "missing" until a manifest says otherwise. */
+enum lk_code lk_audit_add_study(struct lk_audit *audit, const struct lk_study *study);
+/* What became of the outputs: a run's manifest.jsonl. LK_E_INPUT names the line that is none, or of no output of the
+ * study. */
+enum lk_code lk_audit_add_manifest(struct lk_audit *audit, const char *text, size_t n, const char *name);
+/* Scores of the judges, of their ensemble, of reviewers, of every rater and of the raters together. */
+enum lk_code lk_audit_add_scores(struct lk_audit *audit, const struct lk_dataset *data);
+/* Measures by the thresholds, and the outcome of each output on each, by the judges ("judges") and by the raters
+ * together ("raters"). Again after a change of settings. */
+enum lk_code lk_audit_complete(struct lk_audit *audit, const struct lk_audit_settings *settings);
+
+/* The rows of one SELECT as a table; nothing else is allowed, and no file is read or written. Beside SQLite's functions
+ * there are the aggregates mean_low(value, cluster) and mean_high(value, cluster): the interval of a mean of values of
+ * which those of one cluster are not independent (CR2, Satterthwaite); rate_low and rate_high: the same cut to 0 and 1.
+ * LK_E_INPUT: what SQLite says of the statement. */
+enum lk_code lk_audit_query(struct lk_audit *audit, const char *sql, struct lk_table **out);
+
+/* Row by row: cells by the names of their columns. */
+struct lk_audit_row;
+typedef enum lk_code lk_audit_row_fn(void *context, const struct lk_audit_row *row);
+enum lk_code lk_audit_each(struct lk_audit *audit, const char *sql, lk_audit_row_fn *fn, void *context);
+/* NULL: there is no such column, or it is NULL. Until the next row. */
+const char *lk_audit_text(const struct lk_audit_row *row, const char *column);
+/* False: there is no such column, or it is NULL. */
+bool lk_audit_number(const struct lk_audit_row *row, const char *column, double *out);

@@ -1,0 +1,13 @@
+/* Inside of the store. Private to eval/intake. */
+#pragma once
+
+#include "eval/intake/audit.h"
+#include "eval/study/sql.h"
+
+struct lk_audit {
+    struct lk_sql sql;
+    double alpha; /* of intervals that aggregates give */
+};
+
+/* The functions that queries may call. */
+enum lk_code lk_audit_functions(struct lk_audit *audit);

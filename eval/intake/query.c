@@ -1,0 +1,186 @@
+/* Queries: what they may do, the statistics that they may call, and their rows. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/names.h"
+#include "eval/intake/internal.h"
+#include "eval/stats/models/cluster_means.h"
+
+enum { MAX_SQL = 100000, MAX_ROWS = 1000000 };
+
+/* What an aggregate has been given. */
+struct gathered {
+    double *values;
+    int32_t *clusters;
+    size_t n, values_capacity, clusters_capacity;
+    struct lk_names names;
+};
+
+static void gathered_free(struct gathered *g) {
+    lk_free(g->values);
+    lk_free(g->clusters);
+    lk_names_free(&g->names);
+}
+
+static void gather(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
+    struct gathered *g = sqlite3_aggregate_context(context, sizeof *g);
+    (void)n_arguments;
+    if (!g || sqlite3_value_type(arguments[0]) == SQLITE_NULL) return;
+    const char *cluster = (const char *)sqlite3_value_text(arguments[1]);
+    int32_t number = 0;
+    if (!cluster) cluster = "";
+    if (lk_names_number(&g->names, cluster, strlen(cluster), &number) ||
+        lk_grow(&g->values, &g->values_capacity, g->n + 1, sizeof *g->values) ||
+        lk_grow(&g->clusters, &g->clusters_capacity, g->n + 1, sizeof *g->clusters)) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    g->values[g->n] = sqlite3_value_double(arguments[0]);
+    g->clusters[g->n++] = number;
+}
+
+enum end { RATE_LOW, RATE_HIGH, MEAN_LOW, MEAN_HIGH };
+
+static void finish(sqlite3_context *context, enum end end) {
+    const struct lk_audit *audit = sqlite3_user_data(context);
+    struct gathered *g = sqlite3_aggregate_context(context, 0);
+    struct lk_cluster_mean mean;
+    if (!g) return; /* no row: NULL */
+    enum lk_code rc = g->n ? lk_cluster_mean(g->values, g->clusters, g->n, 1 - audit->alpha, &mean) : LK_E_INPUT;
+    const struct lk_number *cr2 = &mean.cr2;
+    if (!rc && !cr2->undefined && mean.n_clusters > 1 && (cr2->low != 0 || cr2->high != 0))
+        sqlite3_result_double(context, end == RATE_HIGH   ? fmin(cr2->high, 1)
+                                       : end == RATE_LOW  ? fmax(cr2->low, 0)
+                                       : end == MEAN_HIGH ? cr2->high
+                                                          : cr2->low);
+    gathered_free(g);
+}
+
+static void rate_low(sqlite3_context *context) { finish(context, RATE_LOW); }
+static void rate_high(sqlite3_context *context) { finish(context, RATE_HIGH); }
+static void mean_low(sqlite3_context *context) { finish(context, MEAN_LOW); }
+static void mean_high(sqlite3_context *context) { finish(context, MEAN_HIGH); }
+
+enum lk_code lk_audit_functions(struct lk_audit *a) {
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
+    const struct {
+        const char *name;
+        void (*finish)(sqlite3_context *);
+    } aggregates[] = {
+        {"rate_low", rate_low}, {"rate_high", rate_high}, {"mean_low", mean_low}, {"mean_high", mean_high}};
+    for (size_t i = 0; i < sizeof aggregates / sizeof *aggregates; i++)
+        if (sqlite3_create_function_v2(a->sql.db, aggregates[i].name, 2, flags, a, NULL, gather, aggregates[i].finish,
+                                       NULL))
+            return lk_fail(LK_E_NOMEM, "out of memory for the audit");
+    sqlite3_limit(a->sql.db, SQLITE_LIMIT_SQL_LENGTH, MAX_SQL);
+    return LK_OK;
+}
+
+/* SELECT alone: no table is changed, no file attached, no setting set. */
+static int authorise(void *context, int action, const char *a, const char *b, const char *c, const char *d) {
+    (void)context, (void)a, (void)c, (void)d;
+    if (action == SQLITE_FUNCTION && b && !strcasecmp(b, "load_extension")) return SQLITE_DENY;
+    return action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_FUNCTION || action == SQLITE_RECURSIVE
+               ? SQLITE_OK
+               : SQLITE_DENY;
+}
+
+struct lk_audit_row {
+    sqlite3_stmt *statement;
+};
+
+static int column_of(const struct lk_audit_row *row, const char *column) {
+    const int n = sqlite3_column_count(row->statement);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(sqlite3_column_name(row->statement, i), column))
+            return sqlite3_column_type(row->statement, i) == SQLITE_NULL ? -1 : i;
+    return -1;
+}
+
+const char *lk_audit_text(const struct lk_audit_row *row, const char *column) {
+    const int i = column_of(row, column);
+    return i < 0 ? NULL : (const char *)sqlite3_column_text(row->statement, i);
+}
+
+bool lk_audit_number(const struct lk_audit_row *row, const char *column, double *out) {
+    const int i = column_of(row, column);
+    if (i >= 0) *out = sqlite3_column_double(row->statement, i);
+    return i >= 0;
+}
+
+static enum lk_code refuse(struct lk_audit *a, const char *what) {
+    const int code = sqlite3_errcode(a->sql.db);
+    if (code == SQLITE_NOMEM) return lk_fail(LK_E_NOMEM, "query: out of memory");
+    if (code == SQLITE_AUTH)
+        return lk_fail(LK_E_INPUT, "query: only SELECT is allowed (%s)", sqlite3_errmsg(a->sql.db));
+    return lk_fail(LK_E_INPUT, "query: %s%s", what, sqlite3_errmsg(a->sql.db));
+}
+
+static enum lk_code each_row(struct lk_audit *a, sqlite3_stmt *statement, lk_audit_row_fn *fn, void *context) {
+    const struct lk_audit_row row = {statement};
+    int n = 0, step;
+    while ((step = sqlite3_step(statement)) == SQLITE_ROW) {
+        if (++n > MAX_ROWS) return lk_fail(LK_E_INPUT, "query: expected at most %d rows; add LIMIT", MAX_ROWS);
+        LK_TRY(fn(context, &row));
+    }
+    return step == SQLITE_DONE ? LK_OK : refuse(a, "");
+}
+
+enum lk_code lk_audit_each(struct lk_audit *a, const char *sql, lk_audit_row_fn *fn, void *context) {
+    sqlite3_stmt *statement = NULL;
+    const char *rest = "";
+    sqlite3_set_authorizer(a->sql.db, authorise, NULL);
+    enum lk_code rc = sqlite3_prepare_v2(a->sql.db, sql, -1, &statement, &rest) ? refuse(a, "") : LK_OK;
+    if (!rc && !statement) rc = lk_fail(LK_E_INPUT, "query: expected a SELECT, got nothing");
+    if (!rc && rest[strspn(rest, " \t\r\n;")]) rc = lk_fail(LK_E_INPUT, "query: expected one SELECT, got more");
+    if (!rc && !sqlite3_stmt_readonly(statement)) rc = lk_fail(LK_E_INPUT, "query: only SELECT is allowed");
+    if (!rc) rc = each_row(a, statement, fn, context);
+    sqlite3_finalize(statement);
+    sqlite3_set_authorizer(a->sql.db, NULL, NULL);
+    return rc;
+}
+
+static enum lk_code add_row(void *context, const struct lk_audit_row *row) {
+    struct lk_table *table = context;
+    sqlite3_stmt *q = row->statement;
+    const int n = sqlite3_column_count(q);
+    const bool first = !table->n_columns;
+    for (int i = 0; i < n && first; i++) {
+        char name[100]; /* a "|" in it would make two columns */
+        snprintf(name, sizeof name, "%s", sqlite3_column_name(q, i));
+        for (char *at = name; *at; at++)
+            if (*at == '|') *at = '/';
+        const bool number = sqlite3_column_type(q, i) == SQLITE_INTEGER || sqlite3_column_type(q, i) == SQLITE_FLOAT;
+        lk_table_column(table, name, number ? LK_ALIGN_RIGHT : LK_ALIGN_LEFT);
+    }
+    lk_table_row(table);
+    for (int i = 0; i < n; i++) switch (sqlite3_column_type(q, i)) {
+        case SQLITE_NULL:
+            lk_table_none(table, "NULL");
+            break;
+        case SQLITE_INTEGER:
+            lk_table_count(table, sqlite3_column_int64(q, i));
+            break;
+        case SQLITE_FLOAT:
+            lk_table_fixed(table, sqlite3_column_double(q, i), 4);
+            break;
+        default:
+            lk_table_text(table, "%s", (const char *)sqlite3_column_text(q, i));
+        }
+    return LK_OK;
+}
+
+enum lk_code lk_audit_query(struct lk_audit *a, const char *sql, struct lk_table **out) {
+    LK_TRY(lk_table_new(out, "query", sql, NULL));
+    enum lk_code rc = lk_audit_each(a, sql, add_row, *out);
+    if (!rc && !(*out)->n_columns) lk_table_column(*out, "no rows", LK_ALIGN_LEFT);
+    if (!rc) rc = lk_table_finish(*out);
+    if (rc) {
+        lk_table_free(*out);
+        *out = NULL;
+    }
+    return rc;
+}

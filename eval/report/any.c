@@ -1,0 +1,314 @@
+#include "eval/report/any.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/names.h"
+#include "eval/data/data.h"
+#include "eval/document/files.h"
+#include "eval/document/page.h"
+
+/* The order within a section. */
+static const char *const tables[] = {"rates_by_model",  "rates_by_category",
+                                     "rates_by_prompt", "rates_by_attribute",
+                                     "pairs_by_model",  "raters",
+                                     "judges",          "seeds",
+                                     "outputs",         "sources",
+                                     "prompts"};
+enum { N_TABLES = sizeof tables / sizeof *tables, MAX_MADE = N_TABLES * (LK_MAX_ATTRIBUTES + 1) };
+
+static const struct {
+    const char *key, *title, *text;
+} sections[] = {
+    {"edits", "Edits by model", "Whether edits were made (success), ignored (soft erasure), or changed the person."},
+    {"disparity", "Disparities between groups", "The same rates by the attributes of the sources."},
+    {"mitigation", "Mitigation: prompts that keep the person",
+     "Pairs of edits that differ only in the prompt: as it is, and with what is to be kept."},
+    {"human", "Raters", "The same by people."},
+    {"robustness", "Robustness", "How far results depend on the judge and the seed."},
+    {"design", "Design", "What the study asks for and what was made of it."}};
+enum { N_SECTIONS = sizeof sections / sizeof *sections };
+
+struct made {
+    struct lk_table *table;
+    int section;
+};
+
+struct report {
+    struct lk_audit *audit;
+    const struct lk_study *study;
+    const struct lk_report_options *options;
+    struct made made[MAX_MADE];
+    int n_made;
+    struct lk_run run;
+};
+
+/* --- the file of a table --- */
+
+struct query {
+    char title[200], section[40], note[600], form[20];
+    bool each_attribute;
+    char *sql; /* lk_free */
+};
+
+/* Text with $attribute and $display replaced; lk_free. */
+static char *fill(const char *text, const struct lk_attribute *attribute) {
+    struct lk_text out = {0};
+    lk_text_add(&out, "%s", "");
+    while (*text) {
+        const bool name = attribute && !strncmp(text, "$attribute", 10),
+                   display = attribute && !strncmp(text, "$display", 8);
+        if (name || display) {
+            lk_text_add(&out, "%s", name ? attribute->name : attribute->display);
+            text += name ? 10 : 8;
+        } else {
+            lk_text_bytes(&out, text++, 1);
+        }
+    }
+    if (!out.rc) return out.bytes;
+    lk_text_free(&out);
+    return NULL;
+}
+
+static enum lk_code read_query(const char *name, struct query *out) {
+    struct lk_data_file file;
+    *out = (struct query){.form = "list"};
+    if (!lk_data_find(name, &file)) return lk_fail(LK_E_INTERNAL, "%s.sql is not part of this program", name);
+    const char *at = file.text;
+    const struct {
+        const char *key;
+        char *to;
+        size_t size;
+    } keys[] = {{"title", out->title, sizeof out->title},
+                {"section", out->section, sizeof out->section},
+                {"note", out->note, sizeof out->note},
+                {"form", out->form, sizeof out->form}};
+    while (!strncmp(at, "-- ", 3)) {
+        const size_t n = strcspn(at, "\n");
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+            const size_t n_key = strlen(keys[i].key);
+            if (!strncmp(at + 3, keys[i].key, n_key) && at[3 + n_key] == ':')
+                snprintf(keys[i].to, keys[i].size, "%.*s", (int)(n - n_key - 5), at + n_key + 5);
+        }
+        out->each_attribute |= !strncmp(at, "-- for: attribute", 17);
+        at += n + (at[n] == '\n');
+    }
+    out->sql = lk_strdup(at);
+    return out->sql ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory");
+}
+
+/* --- cells --- */
+
+struct cell {
+    const char *heading, *row;
+    int32_t column;
+    double k, n, value, low, high;
+    bool has_value, has_interval;
+};
+
+struct cells {
+    struct cell *list;
+    size_t n, capacity;
+    struct lk_names columns;
+    struct lk_store texts;
+};
+
+static enum lk_code add_cell(void *context, const struct lk_audit_row *row) {
+    struct cells *cells = context;
+    const char *column = lk_audit_text(row, "column");
+    struct cell cell = {.heading = lk_store_text(&cells->texts, lk_audit_text(row, "heading"))};
+    LK_TRY(lk_names_number(&cells->columns, column ? column : "", column ? strlen(column) : 0, &cell.column));
+    cell.row = lk_store_text(&cells->texts, lk_audit_text(row, "row"));
+    lk_audit_number(row, "k", &cell.k);
+    lk_audit_number(row, "n", &cell.n);
+    cell.has_value = lk_audit_number(row, "value", &cell.value);
+    cell.has_interval = lk_audit_number(row, "low", &cell.low) && lk_audit_number(row, "high", &cell.high);
+    LK_TRY(lk_grow(&cells->list, &cells->capacity, cells->n + 1, sizeof *cells->list));
+    cells->list[cells->n++] = cell;
+    return LK_OK;
+}
+
+static bool same_text(const char *a, const char *b) { return !strcmp(a ? a : "", b ? b : ""); }
+
+/* k is a mean of judges' indicators: a half where two differ. */
+static void print_cell(struct lk_table *table, const struct cell *cell, bool difference) {
+    if (!cell)
+        lk_table_none(table, "no outputs");
+    else if (difference)
+        lk_table_points(table, cell->value);
+    else if (cell->n > 0 && cell->k == (double)(int64_t)cell->k)
+        lk_table_percent(table, (int64_t)cell->k, (int64_t)cell->n);
+    else if (cell->n > 0)
+        lk_table_rate(table, cell->k / cell->n);
+    else
+        lk_table_none(table, "no outputs");
+    if (!cell || cell->n <= 0) return;
+    if (cell->has_interval) lk_table_interval(table, cell->low, cell->high);
+    lk_table_remark(table, "n = %.0f", cell->n);
+}
+
+static void print_cells(struct lk_table *table, const struct cells *cells, bool difference) {
+    for (size_t i = 0; i < cells->columns.n; i++) lk_table_column(table, cells->columns.list[i], LK_ALIGN_RIGHT);
+    const char *heading = NULL;
+    for (size_t i = 0; i < cells->n;) {
+        const struct cell *first = &cells->list[i];
+        if (first->heading && !same_text(heading, first->heading)) lk_table_heading(table, heading = first->heading);
+        lk_table_row(table);
+        lk_table_text(table, "%s", first->row ? first->row : "");
+        size_t end = i;
+        while (end < cells->n && same_text(cells->list[end].row, first->row) &&
+               same_text(cells->list[end].heading, first->heading))
+            end++;
+        for (size_t c = 0; c < cells->columns.n; c++) {
+            const struct cell *cell = NULL;
+            for (size_t k = i; k < end; k++)
+                if (cells->list[k].column == (int32_t)c) cell = &cells->list[k];
+            print_cell(table, cell, difference);
+        }
+        i = end;
+    }
+}
+
+static enum lk_code cells_table(struct report *r, const char *id, const struct query *q, const char *sql,
+                                struct lk_table **out) {
+    struct cells cells = {0};
+    enum lk_code rc = lk_audit_each(r->audit, sql, add_cell, &cells);
+    if (!rc) rc = lk_table_new(out, id, q->title, "|");
+    if (!rc) print_cells(*out, &cells, !strcmp(q->form, "differences"));
+    lk_free(cells.list);
+    lk_names_free(&cells.columns);
+    lk_store_free(&cells.texts);
+    return rc;
+}
+
+static int section_of(const char *key) {
+    for (int s = 0; s < N_SECTIONS; s++)
+        if (!strcmp(sections[s].key, key)) return s;
+    return N_SECTIONS - 1;
+}
+
+static enum lk_code add_table(struct report *r, const char *name, const struct query *q,
+                              const struct lk_attribute *attribute) {
+    char id[100];
+    struct lk_table *table = NULL;
+    char *sql = fill(q->sql, attribute), *title = fill(q->title, attribute);
+    snprintf(id, sizeof id, "%s%s%s", name, attribute ? "_" : "", attribute ? attribute->name : "");
+    enum lk_code rc = sql && title ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory");
+    if (!rc) rc = strcmp(q->form, "list") ? cells_table(r, id, q, sql, &table) : lk_audit_query(r->audit, sql, &table);
+    if (rc && rc != LK_E_NOMEM) rc = lk_fail_prefix(LK_E_INTERNAL, "%s.sql", name);
+    if (!rc) {
+        lk_table_caption(table, title);
+        lk_table_id(table, id);
+        if (*q->note) lk_table_note(table, "%s", q->note);
+        table->run = &r->run;
+        rc = lk_table_finish(table);
+    }
+    lk_free(sql);
+    lk_free(title);
+    if (rc) {
+        lk_table_free(table);
+        return rc;
+    }
+    r->made[r->n_made++] = (struct made){table, section_of(q->section)};
+    return LK_OK;
+}
+
+static enum lk_code make_tables(struct report *r) {
+    int n_attributes;
+    const struct lk_attribute *attributes = lk_study_attributes(r->study, &n_attributes);
+    for (int t = 0; t < N_TABLES; t++) {
+        struct query q;
+        enum lk_code rc = read_query(tables[t], &q);
+        for (int a = 0; a < n_attributes && q.each_attribute && !rc; a++)
+            rc = add_table(r, tables[t], &q, &attributes[a]);
+        if (!rc && !q.each_attribute) rc = add_table(r, tables[t], &q, NULL);
+        lk_free(q.sql);
+        if (rc) return rc;
+    }
+    return LK_OK;
+}
+
+/* --- the page --- */
+
+static void add_section(const struct report *r, struct lk_page *page, int section) {
+    int n = 0;
+    for (int i = 0; i < r->n_made; i++) n += r->made[i].section == section && !r->made[i].table->no_data;
+    if (!n) return;
+    char id[60];
+    snprintf(id, sizeof id, "section-%s", sections[section].key);
+    lk_page_section(page, id, sections[section].title);
+    lk_page_paragraph(page, "%s", sections[section].text);
+    for (int i = 0; i < r->n_made; i++)
+        if (r->made[i].section == section && !r->made[i].table->no_data) lk_page_table(page, r->made[i].table);
+}
+
+static void add_counts(const struct report *r, struct lk_page *page) {
+    const struct lk_report_options *o = r->options;
+    static const char *const slots[] = {"Primary", "Secondary"};
+    lk_page_section(page, "section-summary", "Summary");
+    for (int j = 0; j < LK_N_JUDGES; j++)
+        if (*o->judges[j]) lk_page_paragraph(page, "%s judge: %s.", slots[j], o->judges[j]);
+    lk_page_paragraph(page, "Thresholds: success from %d, soft erasure up to %d, drift from %d. Intervals are at %g%%.",
+                      o->thresholds.success, o->thresholds.soft_erasure, o->thresholds.drift, 100 * (1 - o->alpha));
+}
+
+static enum lk_code write_page(const struct report *r, const char *folder) {
+    const struct lk_report_options *o = r->options;
+    struct lk_page *page;
+    char path[LK_DOCUMENT_PATH_MAX + 20];
+    LK_TRY(lk_page_new(&page, &(struct lk_page_options){.title = o->title,
+                                                        .run = r->run.name,
+                                                        .config_hash = r->run.configuration,
+                                                        .date = o->date && *o->date ? o->date : NULL,
+                                                        .n_nominal = r->run.n_nominal,
+                                                        .n_valid = r->run.n_valid,
+                                                        .csv_folder = "tables"}));
+    if (o->label && *o->label) lk_page_remark(page, "%s", o->label);
+    add_counts(r, page);
+    for (int s = 0; s < N_SECTIONS; s++) add_section(r, page, s);
+    snprintf(path, sizeof path, "%s/report.html", folder);
+    enum lk_code rc = lk_page_write(page, path);
+    lk_page_free(page);
+    return rc;
+}
+
+static enum lk_code write_files(const struct report *r, const char *folder) {
+    char path[LK_DOCUMENT_PATH_MAX + 8];
+    snprintf(path, sizeof path, "%s/tables", folder);
+    LK_TRY(lk_document_folder(path));
+    for (int i = 0; i < r->n_made; i++) LK_TRY(lk_document_table_files(r->made[i].table, path));
+    return write_page(r, folder);
+}
+
+static enum lk_code take_count(void *context, const struct lk_audit_row *row) {
+    struct lk_run *run = context;
+    double n = 0;
+    if (lk_audit_number(row, "asked", &n)) run->n_nominal = (int64_t)n;
+    if (lk_audit_number(row, "valid", &n)) run->n_valid = (int64_t)n;
+    return LK_OK;
+}
+
+enum lk_code lk_any_report_write(struct lk_audit *audit, const struct lk_study *study,
+                                 const struct lk_report_options *options, const char *folder) {
+    struct report *r = lk_calloc(1, sizeof *r);
+    if (!r) return lk_fail(LK_E_NOMEM, "report: out of memory");
+    *r = (struct report){.audit = audit, .study = study, .options = options};
+    r->run.name = options->run && *options->run ? options->run : options->title;
+    r->run.configuration = lk_study_hash(study);
+    enum lk_code rc =
+        lk_audit_each(audit,
+                      "SELECT count(*) AS asked, sum(item_id IN (SELECT item_id FROM score)) AS valid FROM "
+                      "output",
+                      take_count, &r->run);
+    if (!rc) rc = make_tables(r);
+    if (!rc) rc = lk_document_folder(folder);
+    if (!rc) {
+        lk_atomic_batch_begin();
+        rc = lk_atomic_batch_end(write_files(r, folder));
+    }
+    for (int i = 0; i < r->n_made; i++) lk_table_free(r->made[i].table);
+    lk_free(r);
+    return rc;
+}

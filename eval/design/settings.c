@@ -4,98 +4,184 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "eval/design/settings.h"
 
 #define STUDY(field) offsetof(struct lk_study, field)
 const struct setting lk_study_settings[] = {
-    {"schema", INT, NULL, NULL, 1, 2, STUDY(schema)},
-    {"study", TEXT, NULL, NULL, 0, 0, STUDY(name)},
-    {"study_seed", INT, NULL, "42", 0, 0x1p53, STUDY(study_seed)},
-    {"prompt_scheme", CHOICE, "ov|legacy", "ov", 0, 0, STUDY(prompt_scheme)},
-    {"item_ids", CHOICE, "portrait|plain", NULL, 0, 0, STUDY(item_ids)},
-    {"attributes", TABLE, NULL, NULL, 0, 0, STUDY(attributes_given)},
-    {"sources", TABLE, NULL, NULL, 0, 0, STUDY(sources_file)},
-    {"prompts", TABLE, NULL, NULL, 0, 0, STUDY(prompts_file)},
-    {"models", OBJECT, NULL, NULL, 0, 0, 0},
-    {"experiments", OBJECT, NULL, NULL, 0, 0, 0},
-    {"analysis", OBJECT, NULL, NULL, 0, 0, 0},
+    {"schema", INT, NULL, NULL, 1, 2, STUDY(schema), "the version of the file: 2; 1 is still read"},
+    {"study", TEXT, NULL, NULL, 0, 0, STUDY(name), "the study's name"},
+    {"study_seed", INT, NULL, "42", 0, 0x1p53, STUDY(study_seed), "what is drawn, is drawn with it (pairs500)"},
+    {"prompt_scheme", CHOICE, "ov|legacy", "ov", 0, 0, STUDY(prompt_scheme),
+     "how the portrait study's prompts are named: O-01 and V-01, or catB_001 and catD_001"},
+    {"item_ids", CHOICE, "portrait|plain", NULL, 0, 0, STUDY(item_ids),
+     "portrait: sources are 84 cells of race, gender and age, and outputs are named MODEL_AGE_GENDER_RACE_PROMPT; "
+     "plain: MODEL_SOURCE_PROMPT [default: portrait without attributes, else plain]"},
+    {"attributes", TABLE, NULL, NULL, 0, 0, STUDY(attributes_given),
+     "what sources differ in, a list of {\"name\": a column of the sources, \"display\": its heading, \"kind\": "
+     "nominal "
+     "or ordered, \"levels\": in their order, each a word or {\"key\", \"display\"}} [default: race, gender, age]"},
+    {"sources", TABLE, NULL, NULL, 0, 0, STUDY(sources_file),
+     "a file (CSV, JSON lines) or a list: id, path (beside the file), a column for each attribute, and sha256 if the "
+     "picture must not change"},
+    {"prompts", TABLE, NULL, NULL, 0, 0, STUDY(prompts_file),
+     "a file or a list of your own prompts: id, text, category, and if you like subcategory and target"},
+    {"models", OBJECT, NULL, NULL, 0, 0, 0,
+     "models by a key that names their outputs; one checkpoint may stand under several keys with other parameters"},
+    {"experiments", OBJECT, NULL, NULL, 0, 0, 0,
+     "experiments by a key: exp1, exp2, exp3 and t2i have their kind, any other key says its own"},
+    {"analysis", OBJECT, NULL, NULL, 0, 0, 0, "what a report of the study goes by"},
     {0},
 };
 
 #define EXP(field) offsetof(struct lk_study_experiment, field)
+#define MODELS                                                                                                         \
+    { "models", LIST, NULL, NULL, 0, 0, EXP(models), "keys of models [default: all that can make its pictures]" }
+#define SOURCES                                                                                                        \
+    { "sources", LIST, NULL, NULL, 0, 0, EXP(sources), "ids of sources [default: all]" }
+#define PROMPTS                                                                                                        \
+    {                                                                                                                  \
+        "prompts", LIST, NULL, NULL, 0, 0, EXP(prompts),                                                               \
+            "ids of prompts [default: your own; without any, and in the portrait study, its twenty]"                   \
+    }
+#define SEEDS(otherwise)                                                                                               \
+    {                                                                                                                  \
+        "seeds", TEXT, NULL, otherwise, 0, 0, EXP(seeds),                                                              \
+            "\"0:9\": an output for each seed, both ends included [default: the model's one seed]"                     \
+    }
 static const struct setting exp1_settings[] = {
-    {"preset", CHOICE, "full|legacy|custom", "full", 0, 0, EXP(preset)},
-    {"models", LIST, NULL, NULL, 0, 0, EXP(models)},
-    {"sources", LIST, NULL, NULL, 0, 0, EXP(sources)},
-    {"prompts", LIST, NULL, NULL, 0, 0, EXP(prompts)},
-    {"seeds", TEXT, NULL, NULL, 0, 0, EXP(seeds)},
+    {"preset", CHOICE, "full|legacy|custom", "full", 0, 0, EXP(preset),
+     "legacy: the portrait study's prompts under their older names"},
+    MODELS,
+    SOURCES,
+    PROMPTS,
+    SEEDS(NULL),
     {0},
 };
 static const struct setting exp2_settings[] = {
-    {"preset", CHOICE, "pairs500|grid336|grid|drift|list", NULL, 0, 0, EXP(preset)},
-    {"preserve_with", CHOICE, "feature|generic", "feature", 0, 0, EXP(preserve_with)},
-    {"feature_prompts", FILE_NAME, NULL, NULL, 0, 0, EXP(feature_prompts)},
-    {"baseline", CHOICE, "reuse|make", "reuse", 0, 0, EXP(baseline)},
-    {"models", LIST, NULL, NULL, 0, 0, EXP(models)},
-    {"sources", LIST, NULL, NULL, 0, 0, EXP(sources)},
-    {"prompts", LIST, NULL, NULL, 0, 0, EXP(prompts)},
-    {"seeds", TEXT, NULL, NULL, 0, 0, EXP(seeds)},
-    {"list", FILE_NAME, NULL, NULL, 0, 0, EXP(list)},
-    {"scores", FILE_NAME, NULL, NULL, 0, 0, EXP(scores)},
+    {"preset", CHOICE, "pairs500|grid336|grid|drift|list", NULL, 0, 0, EXP(preset),
+     "which pairs: grid, all of what is chosen; list, those of a file; drift, those whose scores say that race or "
+     "gender changed; pairs500 and grid336, samples of the portrait study [default: pairs500 there, else grid]"},
+    {"preserve_with", CHOICE, "feature|generic", "feature", 0, 0, EXP(preserve_with),
+     "what is put to the prompt: the features of the source, or \"while preserving the person's identity\""},
+    {"feature_prompts", FILE_NAME, NULL, NULL, 0, 0, EXP(feature_prompts),
+     "a record for each source, as 'likeness feature extract' writes them"},
+    {"baseline", CHOICE, "reuse|make", "reuse", 0, 0, EXP(baseline),
+     "the other half of a pair: the same output of an edit experiment, or one that is made for it"},
+    MODELS,
+    SOURCES,
+    PROMPTS,
+    SEEDS(NULL),
+    {"list", FILE_NAME, NULL, NULL, 0, 0, EXP(list), "of preset list: a table of model, source_id and prompt_id"},
+    {"scores", FILE_NAME, NULL, NULL, 0, 0, EXP(scores), "of preset drift: a table of scores of the edits"},
     {0},
 };
 static const struct setting exp3_settings[] = {
-    {"preset", CHOICE, "composite|composite1|separate", "composite", 0, 0, EXP(preset)},
-    {"order", CHOICE, "male_first|both", "male_first", 0, 0, EXP(order)},
-    {"models", LIST, NULL, NULL, 0, 0, EXP(models)},
+    {"preset", CHOICE, "composite|composite1|separate", "composite", 0, 0, EXP(preset),
+     "of the portrait study: fifty sentences about two people, in one picture by every model or by one, or each alone"},
+    {"order", CHOICE, "male_first|both", "male_first", 0, 0, EXP(order), "which of the two pictures comes first"},
+    MODELS,
     {0},
 };
 static const struct setting t2i_settings[] = {
-    {"table", FILE_NAME, NULL, NULL, 0, 0, EXP(table)},
-    {"models", LIST, NULL, NULL, 0, 0, EXP(models)},
-    {"arms", LIST, NULL, NULL, 0, 0, EXP(arms)},
-    {"cue", INT, NULL, "1", 1, 2, EXP(cue)},
-    {"seeds", TEXT, NULL, "0:9", 0, 0, EXP(seeds)},
-    {"cfg", LIST, NULL, NULL, 0, 0, EXP(cfg)},
-    {"normalize", CHOICE, "none|center|zscore", NULL, 0, 0, EXP(normalize)},
+    {"table", FILE_NAME, NULL, NULL, 0, 0, EXP(table),
+     "a table of prompts as 't2i prompts' prints it [default: the 108 of the text-to-image study]"},
+    MODELS,
+    {"arms", LIST, NULL, NULL, 0, 0, EXP(arms), "none, rewrite, diversity, safety, embed_norm [default: none]"},
+    {"cue", INT, NULL, "1", 1, 2, EXP(cue), "which of the two wordings of the arm diversity"},
+    SEEDS("0:9"),
+    {"cfg", LIST, NULL, NULL, 0, 0, EXP(cfg), "values of guidance, a picture for each [default: the model's]"},
+    {"normalize", CHOICE, "none|center|zscore", NULL, 0, 0, EXP(normalize), "of the arm embed_norm [default: center]"},
     {0},
 };
 const struct setting *const lk_experiment_settings[LK_N_EXPERIMENTS] = {exp1_settings, exp2_settings, exp3_settings,
                                                                         t2i_settings};
 
 /* What the analysis goes by. The text is the value; numbers keep their digits. */
-#define WORD(key, otherwise, others)                                                                                   \
-    { key, CHOICE, otherwise others, otherwise, 0, 0, 0 }
-#define VALUE(key, kind, otherwise, ...)                                                                               \
-    { key, kind, NULL, otherwise, __VA_ARGS__, 0 }
+#define WORD(key, otherwise, others, help)                                                                             \
+    { key, CHOICE, otherwise others, otherwise, 0, 0, 0, help }
+#define VALUE(key, kind, otherwise, min, max, help)                                                                    \
+    { key, kind, NULL, otherwise, min, max, 0, help }
 const struct setting lk_analysis_settings[] = {
-    WORD("subcategory", "both", "|printed|content"),
-    VALUE("judge.primary", TEXT, "in-process", 0, 0),
-    VALUE("judge.secondary", TEXT, "in-process", 0, 0),
-    WORD("judge_prompt", "v1", "|printed|legacy"),
-    VALUE("temperature", NUMBER, "0.1", 0, 2),
-    WORD("rounding", "half_even", "|half_up|half_down"),
-    VALUE("threshold.drift", INT, "3", 2, 5),
-    VALUE("threshold.soft_erasure", INT, "2", 1, 4),
-    VALUE("threshold.success", INT, "4", 2, 5),
-    VALUE("threshold.identity_erasure", INT, "4", 2, 5),
-    WORD("human", "003", "|001|000|004"),
-    WORD("sample", "pairs500", "|strata126|strata42|all"),
-    WORD("sampler", "stream", "|pandas"),
-    WORD("packing_rule", "packed", "|seed|ceil"),
-    WORD("combine", "mean", "|majority"),
-    WORD("qc_policy", "protocol", "|any|two_flags|none"),
-    WORD("skin_scale", "bipolar", "|printed"),
-    WORD("exp2_option", "A", "|B"),
-    WORD("q3_version", "B", "|A"),
-    VALUE("bootstrap", INT, "1000", 10, 1000000),
-    VALUE("alpha", NUMBER, "0.05", 0.0001, 0.5),
-    WORD("z", "exact", "|rounded"),
-    WORD("unclear", "exclude", "|half|nonadherent"),
+    WORD("subcategory", "both", "|printed|content",
+         "prompts of the portrait study grouped by the printed ranges, by what they ask for, or both"),
+    WORD("rounding", "half_even", "|half_up|half_down", "of a mean of two judges' scores that ends in a half"),
+    VALUE("threshold.drift", INT, "3", 2, 5, "a score of race or gender change from here on is a change"),
+    VALUE("threshold.soft_erasure", INT, "2", 1, 4, "a score of edit success up to here is an edit that was ignored"),
+    VALUE("threshold.success", INT, "4", 2, 5, "a score of edit success from here on is a success"),
+    VALUE("threshold.identity_erasure", INT, "4", 2, 5, "race or gender change from here on is a lost identity"),
+    WORD("human", "003", "|001|000|004", "the protocol of the raters, by the number of its document"),
+    WORD("qc_policy", "protocol", "|any|two_flags|none", "which raters are left out"),
+    VALUE("bootstrap", INT, "1000", 10, 1000000, "resamples of an interval"),
+    VALUE("alpha", NUMBER, "0.05", 0.0001, 0.5, "level of tests; intervals are at 1 - alpha"),
+    WORD("unclear", "exclude", "|half|nonadherent", "what a role that nobody could tell counts as"),
     {0},
 };
 _Static_assert(sizeof lk_analysis_settings / sizeof *lk_analysis_settings - 1 < LK_N_ANALYSIS, "room for each");
+
+/* What version 1 had and nothing ever read; files have them still. */
+static const char *const without_effect[] = {"judge.primary", "judge.secondary", "judge_prompt", "temperature",
+                                             "sample",        "sampler",         "packing_rule", "combine",
+                                             "skin_scale",    "exp2_option",     "q3_version",   "z"};
+
+bool lk_study_has_no_effect(const char *key) {
+    for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
+        if (!strcmp(without_effect[i], key)) return true;
+    return false;
+}
+
+const struct setting lk_model_settings[] = {
+    {"path", TEXT, NULL, NULL, 0, 0, offsetof(struct lk_study_model, written),
+     "its folder, or ORG/NAME in the Hugging Face cache [default of flux, step1x and qwen: the released model]"},
+    {"label", TEXT, NULL, NULL, 0, 0, offsetof(struct lk_study_model, label), "how tables name it [default: its key]"},
+    {"family", TEXT, NULL, NULL, 0, 0, offsetof(struct lk_study_model, family),
+     "what kind of model it is, as 'likeness models' names them; needed where the model is not on this machine"},
+    {"seeds", TEXT, NULL, NULL, 0, 0, offsetof(struct lk_study_model, seeds),
+     "\"0:9\": seeds of its own instead of the experiment's"},
+    {"weights_identity", TEXT, NULL, NULL, 0, 0, offsetof(struct lk_study_model, weights_identity),
+     "refuses other weights than these, as 'likeness show' prints them"},
+    {0}};
+
+static void explain(struct lk_text *out, const char *title, const struct setting *settings) {
+    lk_text_add(out, "\n%s\n", title);
+    for (; settings->key; settings++) {
+        char line[1200];
+        const bool number = settings->kind == INT || settings->kind == NUMBER;
+        int used = snprintf(line, sizeof line, "%s", settings->help);
+        if (number && used < 1000)
+            used += snprintf(line + used, sizeof line - (size_t)used, ", %.6g to %.15g", settings->min, settings->max);
+        if (settings->otherwise && used < 1000 && !strstr(settings->help, "[default"))
+            snprintf(line + used, sizeof line - (size_t)used, " [default: %s]", settings->otherwise);
+        lk_text_add(out, "  %s%s%s\n", settings->key, settings->choices ? "  " : "",
+                    settings->choices ? settings->choices : "");
+        for (const char *at = line; *at;) { /* lines of at most 90 */
+            size_t n = strlen(at);
+            if (n > 90)
+                for (n = 90; n > 1 && at[n] != ' ';) n--;
+            lk_text_add(out, "      %.*s\n", (int)n, at);
+            at += n + (at[n] == ' ');
+        }
+    }
+}
+
+enum lk_code lk_study_explain(struct lk_text *out) {
+    lk_text_add(out,
+                "A study file is one JSON object. 'likeness study new' writes one to begin with: --template own for a "
+                "study\nof your own, full for the portrait study; 'study check' says what it lacks. Paths begin in the "
+                "file's folder.\n");
+    explain(out, "The file:", lk_study_settings);
+    explain(out, "models.KEY, beside the parameters of 'likeness edit' under their long names with underscores:",
+            lk_model_settings);
+    for (int kind = 0; kind < LK_N_EXPERIMENTS; kind++) {
+        char title[100];
+        snprintf(title, sizeof title, "experiments.KEY of kind %s (%s):", lk_experiment_kind(kind),
+                 lk_experiment_key(kind));
+        explain(out, title, lk_experiment_settings[kind]);
+    }
+    explain(out, "analysis:", lk_analysis_settings);
+    return out->rc;
+}
 
 enum lk_code lk_study_bad(const struct lk_study *s, const char *field, const char *format, ...) {
     char text[1024];
@@ -130,6 +216,41 @@ static void write_value(struct lk_text *out, const struct setting *s, const void
         lk_text_add(out, "null");
 }
 
+/* A file of an experiment as the run's folder has it: inputs/exp2.feature_prompts.jsonl. */
+static void name_input(const struct lk_study_experiment *x, const struct setting *s, char out[200]) {
+    const char *written = *(const char *const *)((const char *)x + s->offset);
+    const char *slash = strrchr(written, '/'), *dot = strrchr(slash ? slash : written, '.');
+    snprintf(out, 200, "inputs/%s.%s%.20s", x->key, s->key, dot ? dot : "");
+}
+
+static void write_input(struct lk_text *out, const struct setting *s, const struct lk_study_experiment *x) {
+    char name[200];
+    if (!*(const char *const *)((const char *)x + s->offset)) {
+        lk_text_add(out, "null");
+        return;
+    }
+    name_input(x, s, name);
+    lk_text_json(out, name);
+}
+
+enum lk_code lk_study_each_input(const struct lk_study *s, lk_study_input_fn *fn, void *context) {
+    for (int e = 0; e < s->n_experiments; e++) {
+        const struct lk_study_experiment *x = &s->experiments[e];
+        for (const struct setting *setting = lk_experiment_settings[x->kind]; setting->key; setting++) {
+            const char *written =
+                setting->kind == FILE_NAME ? *(const char *const *)((const char *)x + setting->offset) : NULL;
+            char name[200];
+            if (!written) continue;
+            name_input(x, setting, name);
+            char *path = *written == '/' ? lk_strdup(written) : lk_format("%s/%s", s->folder, written);
+            enum lk_code rc = path ? fn(context, name, path) : lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+            lk_free(path);
+            if (rc) return rc;
+        }
+    }
+    return LK_OK;
+}
+
 /* `places`: the resolved copy, which names files. */
 static bool is_passed(const struct setting *s, const void *base, bool places) {
     if (s->kind == OBJECT || s->kind == TABLE) return true;
@@ -143,7 +264,10 @@ static void write_settings(struct lk_text *out, const struct setting *settings, 
     for (; settings->key; settings++) {
         if (is_passed(settings, base, places)) continue;
         lk_text_add(out, "%s\n%s\"%s\": ", first ? "" : ",", indent, settings->key);
-        write_value(out, settings, base);
+        if (settings->kind == FILE_NAME)
+            write_input(out, settings, base);
+        else
+            write_value(out, settings, base);
         first = false;
     }
 }

@@ -13,11 +13,14 @@ struct setting {
     const char *otherwise; /* the default; NULL: none */
     double min, max;
     size_t offset;
+    const char *help;
 };
 
 /* Each ends with a key of NULL. */
 extern const struct setting lk_study_settings[];
 extern const struct setting *const lk_experiment_settings[LK_N_EXPERIMENTS];
-extern const struct setting lk_analysis_settings[];
+extern const struct setting lk_analysis_settings[], lk_model_settings[];
+/* A key of "analysis" that version 1 had, and that nothing reads. */
+bool lk_study_has_no_effect(const char *key);
 /* The members of "analysis"; defaults without a study. */
 void lk_study_write_analysis(const struct lk_study *s, struct lk_text *out);

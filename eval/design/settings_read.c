@@ -220,15 +220,6 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
     return true;
 }
 
-#define MODEL(field) offsetof(struct lk_study_model, field)
-
-static const struct setting model_settings[] = {{"path", TEXT, NULL, NULL, 0, 0, MODEL(written)},
-                                                {"label", TEXT, NULL, NULL, 0, 0, MODEL(label)},
-                                                {"family", TEXT, NULL, NULL, 0, 0, MODEL(family)},
-                                                {"seeds", TEXT, NULL, NULL, 0, 0, MODEL(seeds)},
-                                                {"weights_identity", TEXT, NULL, NULL, 0, 0, MODEL(weights_identity)},
-                                                {0}};
-
 /* Members of a model that are no parameters, or the parameters, which depend on the family that the others tell. */
 static bool read_model_members(struct reader *r, struct lk_study_model *out, size_t stem, bool parameters) {
     const char *key;
@@ -245,14 +236,14 @@ static bool read_model_members(struct reader *r, struct lk_study_model *out, siz
             if (!read_raw(r, &raw)) return false;
             if (raw.kind != 't' && raw.kind != 'f') return fail(r, LK_E_CONFIG_TYPE, "true or false", &raw);
             out->allow_steps = raw.kind == 't';
-        } else if (!find_setting(model_settings, key)) {
+        } else if (!find_setting(lk_model_settings, key)) {
             if (!r->j.rc)
                 r->j.rc = lk_fail(LK_E_CONFIG_KEY,
                                   "%s: field \"%s\": unknown; expected path, label, family, seeds, weights_identity, "
                                   "allow_steps or a parameter of edits as num_inference_steps",
                                   r->study->file, r->field);
             return false;
-        } else if (!read_member(r, model_settings, key, out)) {
+        } else if (!read_member(r, lk_model_settings, key, out)) {
             return false;
         }
     }
@@ -376,6 +367,10 @@ static bool read_analysis(struct reader *r) {
     while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
         name_field(r, stem, key);
         const struct setting *s = find_setting(lk_analysis_settings, key);
+        if (r->study->schema == 1 && lk_study_has_no_effect(key)) {
+            if (!lk_json_skip(&r->j)) return false;
+            continue;
+        }
         if (!s) return unknown(r, lk_analysis_settings);
         if (!read_raw(r, &raw)) return false;
         const char *text = check_value(r, s, &raw);

@@ -108,6 +108,9 @@ const char *lk_study_folder(const struct lk_study *study);
  * be merged. */
 const char *lk_study_resolved(const struct lk_study *study);
 const char *lk_study_hash(const struct lk_study *study);
+/* The files of experiments: each as the resolved copy names it, below its own folder, and where it is. */
+typedef enum lk_code lk_study_input_fn(void *context, const char *name, const char *path);
+enum lk_code lk_study_each_input(const struct lk_study *study, lk_study_input_fn *fn, void *context);
 const struct lk_study_source *lk_study_source(const struct lk_study *study, int source);
 int lk_study_n_sources(const struct lk_study *study);
 const struct lk_attribute *lk_study_attributes(const struct lk_study *study, int *n);
@@ -145,6 +148,9 @@ enum lk_code lk_study_compare(const struct lk_study *a, const struct lk_study *b
  * "exp2", "exp3" or "t2i". LK_E_USAGE for another name. */
 enum lk_code lk_study_template(const char *name, struct lk_text *out);
 extern const char lk_study_template_names[]; /* "full|exp1|..." */
+
+/* What each key of a study file means, as text for a terminal. */
+enum lk_code lk_study_explain(struct lk_text *out);
 
 /* The prompts of the file that "prompts" names. */
 const struct lk_study_prompt *lk_study_own_prompts(const struct lk_study *study, size_t *n);

@@ -3,7 +3,7 @@
 
 #include "eval/design/settings.h"
 
-const char lk_study_template_names[] = "full|exp1|exp2|exp3|t2i";
+const char lk_study_template_names[] = "own|full|exp1|exp2|exp3|t2i";
 
 static const char flux[] = "    \"flux\": {\"path\": \"black-forest-labs/FLUX.2-dev\", \"num_inference_steps\": 50, "
                            "\"guidance_scale\": 4.0, \"seed\": 42, \"dtype\": \"bf16\"}";
@@ -35,11 +35,43 @@ static void add_members(struct lk_text *out, const char *key, const char *const 
     lk_text_add(out, "\n  }");
 }
 
+/* A study of one's own: every table that it names is to be written. */
+static const char own[] =
+    "{\n"
+    "  \"schema\": 2,\n"
+    "  \"study\": \"own\",\n"
+    "  \"study_seed\": 42,\n"
+    "  \"attributes\": [\n"
+    "    {\"name\": \"skin_type\", \"display\": \"Skin type\", \"kind\": \"ordered\", \"levels\": [\"I\", \"II\", "
+    "\"III\", \"IV\", \"V\", \"VI\"]},\n"
+    "    {\"name\": \"head_covering\", \"display\": \"Head covering\", \"kind\": \"nominal\",\n"
+    "     \"levels\": [{\"key\": \"none\", \"display\": \"No covering\"}, \"hijab\", \"turban\"]}\n"
+    "  ],\n"
+    "  \"sources\": \"sources.csv\",\n"
+    "  \"prompts\": \"prompts.csv\",\n"
+    "  \"models\": {\n"
+    "    \"flux\": {\"path\": \"black-forest-labs/FLUX.2-dev\", \"label\": \"FLUX.2-dev\", "
+    "\"num_inference_steps\": 50},\n"
+    "    \"flux20\": {\"path\": \"black-forest-labs/FLUX.2-dev\", \"label\": \"FLUX.2-dev, 20 steps\", "
+    "\"num_inference_steps\": 20},\n"
+    "    \"qwen\": {\"path\": \"Qwen/Qwen-Image-Edit-2511\", \"label\": \"Qwen-Edit\", \"seeds\": \"10:12\"}\n"
+    "  },\n"
+    "  \"experiments\": {\n"
+    "    \"edits\": {\"kind\": \"edit\", \"seeds\": \"0:2\"},\n"
+    "    \"kept\": {\"kind\": \"pair\", \"preserve_with\": \"generic\", \"seeds\": \"0:2\"}\n"
+    "  }";
+
 enum lk_code lk_study_template(const char *name, struct lk_text *out) {
+    if (!strcmp(name, "own")) {
+        lk_text_add(out, "%s,\n  \"analysis\": {", own);
+        lk_study_write_analysis(NULL, out);
+        lk_text_add(out, "\n  }\n}\n");
+        return out->rc;
+    }
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
         if (strcmp(templates[i].name, name)) continue;
         lk_text_add(
-            out, "{\n  \"schema\": 1,\n  \"study\": \"%s\",\n  \"study_seed\": 42,\n  \"prompt_scheme\": \"ov\"", name);
+            out, "{\n  \"schema\": 2,\n  \"study\": \"%s\",\n  \"study_seed\": 42,\n  \"prompt_scheme\": \"ov\"", name);
         if (strcmp(name, "t2i")) lk_text_add(out, ",\n  \"sources\": \"sources.csv\"");
         add_members(out, "models", templates[i].models);
         add_members(out, "experiments", templates[i].experiments);

@@ -1,9 +1,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/base/isa.h"
 #include "engine/base/log.h"
+#include "eval/design/study.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/help.h"
 #include "tools/cli/core/outputs.h"
@@ -19,6 +21,13 @@ static enum lk_code run_help(const struct cli_arguments *a) {
     if (!a->positional) {
         cli_help(stdout);
         return LK_OK;
+    }
+    if (!strcmp(a->positional, "study-file")) {
+        struct lk_text text = {0};
+        enum lk_code rc = lk_study_explain(&text);
+        if (!rc) fwrite(text.bytes, 1, text.n, stdout);
+        lk_text_free(&text);
+        return rc;
     }
     struct cli_arguments named;
     const char *const argv[] = {"likeness", a->positional, "--help"};

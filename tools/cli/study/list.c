@@ -1,5 +1,6 @@
 /* Which jobs a run has, and its journal of them. */
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -99,11 +100,30 @@ static bool is_written(const char *path, const char *text, size_t n) {
     return same;
 }
 
+/* A file that is not there is what the study lacks, which others say. */
+static enum lk_code copy_input(void *context, const char *name, const char *path) {
+    char *to = lk_format("%s/%s", (const char *)context, name), *folder = lk_format("%s/inputs", (const char *)context);
+    char *text = NULL;
+    size_t n = 0;
+    enum lk_code rc = to && folder ? lk_read_file(path, 1 << 30, &text, &n) : lk_fail(LK_E_NOMEM, "out of memory");
+    if (rc == LK_E_NOT_FOUND) {
+        rc = LK_OK;
+    } else if (!rc && !is_written(to, text, n)) {
+        rc = study_folders_make(folder);
+        if (!rc) rc = lk_atomic_write_file(to, text, n);
+    }
+    lk_free(text);
+    lk_free(folder);
+    lk_free(to);
+    return rc;
+}
+
 enum lk_code study_resolved_write(const struct lk_study *study, const char *folder) {
     const char *resolved = lk_study_resolved(study);
     const size_t n = strlen(resolved);
     char *path = lk_format("%s/study.json", folder);
     enum lk_code rc = path ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) rc = lk_study_each_input(study, copy_input, (void *)(uintptr_t)folder);
     if (!rc && !is_written(path, resolved, n)) rc = lk_atomic_write_file(path, resolved, n);
     lk_free(path);
     return rc;

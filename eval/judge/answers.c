@@ -7,6 +7,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "engine/base/utf8.h"
+#include "eval/judge/answer_text.h"
 #include "eval/scores/json_lines.h"
 #include "eval/scores/level.h"
 #include "eval/study/prompts.h"
@@ -28,7 +29,7 @@ struct parse {
     int8_t role;
     uint8_t presentation;
     struct lk_store texts; /* of this answer, forgotten with it */
-    const char *evidence, *item_id, *raw, *digest, *check, *judge, *model;
+    const char *evidence, *item_id, *raw, *digest, *check, *judge, *model, *refusal;
 };
 
 static bool is_years(const char *key) { return !strcasecmp(key, "age_years"); }
@@ -152,6 +153,8 @@ static void read_member(struct parse *p, const char *key) {
         copy_string(p, &p->digest);
     else if (!strcasecmp(key, "judge_check"))
         copy_string(p, &p->check);
+    else if (!strcasecmp(key, "refusal"))
+        copy_string(p, &p->refusal);
     else if (!p->judge && !strcasecmp(key, "judge"))
         copy_string(p, &p->judge);
     else if (!p->model && !strcasecmp(key, "model"))
@@ -207,29 +210,40 @@ static enum lk_code conclude(const struct parse *p, struct lk_judge_answer *out)
     return LK_OK;
 }
 
-enum lk_code lk_answer_object(const char *text, size_t n, const char **object, size_t *n_object) {
-    size_t i = 0;
-    while (i < n && (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r')) i++;
-    const char *start = text + i, *end = text + n, *line = NULL;
-    if (n - i >= 3 && !memcmp(start, "```", 3)) line = memchr(start, '\n', n - i);
-    const char *brace = line ? memchr(line, '{', (size_t)(end - line)) : NULL;
-    if (!brace && start < end) brace = memchr(start, '{', (size_t)(end - start));
-    if (!brace) return lk_fail(LK_E_INPUT, "no JSON object in the answer");
-    *object = brace;
-    *n_object = lk_json_balanced(brace, (size_t)(end - brace));
-    return *n_object ? LK_OK : lk_fail(LK_E_INPUT, "the JSON object is not closed");
+/* Whether what is no JSON was meant as an answer: it begins as an object does, or names a score and a colon. */
+static bool was_meant(const char *text) {
+    if (text[1 + strspn(text + 1, " \t\r\n")] == '"') return true;
+    for (int a = 0; a < LK_N_AXES; a++) {
+        const char *name = lk_factor_key(LK_FACTOR_AXIS, a), *at = strcasestr(text, name);
+        if (at && at[strlen(name) + strspn(at + strlen(name), "\"' \t\r\n")] == ':') return true;
+    }
+    return false;
 }
 
-enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct lk_store *texts,
-                                  struct lk_judge_answer *out) {
-    const char *object = NULL;
-    size_t n_object = 0;
-    *out = (struct lk_judge_answer){.role = LK_ROLE_NONE};
-    if (n > LK_ANSWER_MAX_BYTES) return lk_fail(LK_E_INPUT, "the answer is longer than 1 MiB");
-    LK_TRY(lk_answer_object(text, n, &object, &n_object));
+/* context: the prompt */
+static enum lk_code read_candidate(void *context, const char *object, size_t n, char meaning[LK_ANSWER_MEANING]) {
+    static const uint8_t none[LK_N_AXES];
+    struct parse p = {.prompt = *(int *)context};
+    struct lk_judge_answer answer = {.role = LK_ROLE_NONE};
+    enum lk_code rc = invalid(parse_object(&p, object, n, "answer"));
+    bool answers = rc ? was_meant(object)
+                      : p.has_inner || p.top.bad[0] || memcmp(p.top.level, none, sizeof none) ||
+                            p.role != LK_ROLE_NONE || p.presentation;
+    if (!rc) rc = conclude(&p, &answer);
+    lk_store_free(&p.texts);
+    if (rc) return rc == LK_E_INPUT && !answers ? lk_fail(LK_E_NOT_FOUND, "%s", lk_error_text()) : rc;
+    const uint8_t *s = answer.score;
+    snprintf(meaning, LK_ANSWER_MEANING, "%d%d%d%d%d role %d %d", s[0], s[1], s[2], s[3], s[4], answer.role,
+             answer.presentation);
+    return LK_OK;
+}
+
+/* An object that was found, or a record. */
+static enum lk_code read_object(const char *object, size_t n, int prompt, struct lk_store *texts,
+                                struct lk_judge_answer *out) {
     struct parse p = {.prompt = prompt};
     struct lk_judge_answer answer = {.role = LK_ROLE_NONE};
-    enum lk_code rc = invalid(parse_object(&p, object, n_object, "answer"));
+    enum lk_code rc = invalid(parse_object(&p, object, n, "answer"));
     if (!rc) rc = conclude(&p, &answer);
     if (!rc) {
         const char *evidence = p.evidence ? p.evidence : "";
@@ -238,6 +252,18 @@ enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct
     }
     lk_store_free(&p.texts);
     if (!rc) *out = answer;
+    return rc;
+}
+
+enum lk_code lk_judge_answer_read(const char *text, size_t n, int prompt, struct lk_store *texts,
+                                  struct lk_judge_answer *out) {
+    struct lk_answer_object found;
+    *out = (struct lk_judge_answer){.role = LK_ROLE_NONE};
+    if (n > LK_ANSWER_MAX_BYTES) return lk_fail(LK_E_INPUT, "the answer is longer than 1 MiB");
+    enum lk_code rc = lk_answer_find(text, n, read_candidate, &prompt, &found);
+    if (!rc) rc = read_object(found.json, found.n, prompt, texts, out);
+    if (!rc) out->n_mended = found.n_mended;
+    lk_free(found.json);
     return rc;
 }
 
@@ -287,10 +313,14 @@ static enum lk_code read_record(struct lk_dataset *data, const struct lk_json_re
                        import->check ? import->check : "none", p->check ? p->check : "none");
     LK_TRY(lk_dataset_id_prompt(data, p->item_id, strlen(p->item_id), &p->prompt));
     if (import->check_digest && p->digest) LK_TRY(import->check_digest(import->context, p->item_id, p->digest));
-    bool raw = p->raw && !p->has_inner;
-    LK_TRY(lk_judge_answer_read(raw ? p->raw : record->text, raw ? strlen(p->raw) : record->n, p->prompt, &p->texts,
-                                &answer));
+    if (p->refusal) {
+        report->n_refused++;
+        return lk_fail(LK_E_INPUT, "the judge refused: %.200s", p->refusal);
+    }
+    LK_TRY(p->raw && !p->has_inner ? lk_judge_answer_read(p->raw, strlen(p->raw), p->prompt, &p->texts, &answer)
+                                   : read_object(record->text, record->n, p->prompt, &p->texts, &answer));
     if (import->check && !strcmp(import->check, "roles")) change_places(p->prompt, &answer);
+    report->n_mended += answer.n_mended > 0;
     LK_TRY(look_up(data, p->item_id, import->known_only, &at));
     if (at < 0) {
         report->n_unknown++;
@@ -315,8 +345,12 @@ enum lk_code lk_judge_answers_read(struct lk_dataset *data, const char *text, si
         if (!more) return LK_OK;
         report->n_records++;
         struct parse p = {.prompt = -1};
+        struct lk_answer_object mended = {0};
         enum lk_code rc = record.n > LK_ANSWER_MAX_BYTES ? lk_fail(LK_E_INPUT, "the record is longer than 1 MiB")
-                                                         : invalid(parse_object(&p, record.text, record.n, "record"));
+                                                         : lk_answer_mend(record.text, record.n, &mended);
+        record.text = mended.json;
+        record.n = mended.n;
+        if (!rc) rc = invalid(parse_object(&p, record.text, record.n, "record"));
         if (!rc) rc = read_record(data, &record, &p, import, report);
         if (rc == LK_E_INPUT) {
             char reason[1024];
@@ -324,7 +358,9 @@ enum lk_code lk_judge_answers_read(struct lk_dataset *data, const char *text, si
             report->n_invalid++;
             rc = lk_rejects_add(&report->rejects, record.line, p.item_id ? p.item_id : "", reason);
         }
+        if (!rc) report->n_mended += mended.n_mended > 0;
         lk_store_free(&p.texts);
+        lk_free(mended.json);
         if (rc) return lk_fail_prefix(rc, "%s: line %zu", name, record.line);
     }
 }

@@ -1,5 +1,5 @@
-/* Reading what a judge answered: five scores as JSON, perhaps in a code fence or with words around. An answer is valid
- * as a whole or not at all; nothing is repaired, clamped or filled in.
+/* Reading what a judge answered: five scores as JSON, behind thoughts, perhaps in a code fence or with words around
+ * (answer_text.h). An answer is valid as a whole or not at all; no score is clamped or filled in.
  *
  *     struct lk_judge_report report = {0};
  *     rc = lk_judge_answers_read(&data, text, n, "gemini.jsonl", &(struct lk_judge_import){.slot = 0}, &report);
@@ -22,11 +22,8 @@ struct lk_judge_answer {
     int8_t role;              /* of experiment 3, "assigned" or as presented; LK_ROLE_NONE when there is none */
     uint8_t presentation;     /* 1..5: "gender_presentation" of a W prompt's one person; 0 */
     const char *evidence;     /* "evidence_summary", "" without; lives in the texts given */
+    int n_mended;             /* raw line ends in strings and commas before a closing bracket, which were read */
 };
-
-/* Where an answer's object is: behind a leading code fence (its line, or where all of the answer is in that line only
- * the fence), the first brace up to the one that closes it. LK_E_INPUT when there is none. */
-enum lk_code lk_answer_object(const char *text, size_t n, const char **object, size_t *n_object);
 
 /* One raw answer. prompt: lk_prompt_parse, where V-03 has age accuracy for age drift and a W prompt may be answered
  * with "assigned" alone, or with "gender_presentation" (1, 2 male, 4, 5 female); -1 when not known. LK_E_INPUT with the
@@ -48,6 +45,8 @@ struct lk_judge_import {
 struct lk_judge_report {
     size_t n_records, n_matched, n_unknown, n_invalid;
     size_t n_repeated;         /* valid answers equal to an earlier one of the same item */
+    size_t n_refused;          /* of the invalid: the judge refused */
+    size_t n_mended;           /* answers or records with raw line ends or trailing commas, which were read */
     char judge[128];           /* who judged, as the first record says that does; "" */
     struct lk_rejects rejects; /* unknown and invalid records */
 };

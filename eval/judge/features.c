@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "eval/data/data.h"
+#include "eval/judge/answer_text.h"
 #include "eval/scores/feature_prompts.h"
 #include "eval/scores/fields.h"
 
@@ -79,14 +81,28 @@ static enum lk_code check(const struct lk_features *f) {
     return n > 2 ? lk_fail(LK_E_INPUT, "identity_prompt: expected one or two sentences, got %d", n) : LK_OK;
 }
 
+/* An object with any of the features; two are the same byte by byte alone. */
+static enum lk_code read_candidate(void *context, const char *object, size_t n, char meaning[LK_ANSWER_MEANING]) {
+    struct lk_fields fields = {0};
+    bool any = false;
+    (void)context;
+    enum lk_code rc = lk_fields_json(&fields, object, n, "answer");
+    for (int i = 0; !rc && i < LK_N_FEATURES; i++) any = any || lk_fields_find(&fields, lk_feature_keys[i]);
+    lk_fields_free(&fields);
+    if (rc == LK_E_NOMEM) return rc;
+    if (rc) return lk_fail_prefix(LK_E_NOT_FOUND, "not strict JSON");
+    if (!any) return lk_fail(LK_E_NOT_FOUND, "%s: expected a text, got none", lk_feature_keys[0]);
+    lk_sha256(object, n, meaning);
+    return LK_OK;
+}
+
 enum lk_code lk_features_read(const char *answer, size_t n, struct lk_store *store, struct lk_features *out) {
     struct lk_fields fields = {0};
-    const char *object;
-    size_t n_object;
+    struct lk_answer_object found;
     *out = (struct lk_features){.fields = true};
-    enum lk_code rc = lk_answer_object(answer, n, &object, &n_object);
-    if (!rc) rc = lk_fields_json(&fields, object, n_object, "answer");
-    if (rc && rc != LK_E_NOMEM) rc = lk_fail_prefix(LK_E_INPUT, "not strict JSON");
+    enum lk_code rc = lk_answer_find(answer, n, read_candidate, NULL, &found);
+    if (!rc) rc = lk_fields_json(&fields, found.json, found.n, "answer");
+    lk_free(found.json);
     for (int i = 0; !rc && i < LK_N_FEATURES; i++) {
         const struct lk_field *field = lk_fields_find(&fields, lk_feature_keys[i]);
         if (!field || field->kind != '"' || is_blank(field->text)) continue;

@@ -7,6 +7,8 @@
 #include <strings.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
+#include "eval/judge/answer_text.h"
 #include "eval/scores/fields.h"
 #include "eval/scores/level.h"
 #include "eval/study/prompts.h"
@@ -113,22 +115,37 @@ static enum lk_code read_questions(struct reader *r, struct lk_legacy_answer *ou
     return LK_OK;
 }
 
+/* An object with any field; two are the same byte by byte alone. */
+static enum lk_code read_candidate(void *context, const char *object, size_t n, char meaning[LK_ANSWER_MEANING]) {
+    struct lk_fields fields = {0};
+    (void)context;
+    enum lk_code rc = lk_fields_json(&fields, object, n, "answer");
+    bool empty = !rc && !fields.n;
+    lk_fields_free(&fields);
+    if (rc == LK_E_NOMEM) return rc;
+    if (rc) return lk_fail_prefix(LK_E_NOT_FOUND, "not strict JSON");
+    if (empty) return lk_fail(LK_E_NOT_FOUND, "an empty object");
+    lk_sha256(object, n, meaning);
+    return LK_OK;
+}
+
 /* "answer" as words or as JSON, perhaps in a code fence; without it the record's own fields count. */
 static enum lk_code open_answer(struct reader *r) {
     const struct lk_field *answer = lk_fields_find(r->fields, "answer");
     if (!answer) return LK_OK;
     if (answer->kind != '"' && answer->kind != 'c') return lk_fail(LK_E_INPUT, "answer: expected a string");
-    const char *brace = memchr(answer->text, '{', answer->n);
-    if (!brace) {
-        r->at = answer->text;
+    const char *text = answer->text;
+    size_t n = answer->n;
+    struct lk_answer_object found;
+    LK_TRY(lk_answer_behind_thoughts(&text, &n));
+    if (!memchr(text, '{', n)) {
+        r->at = text;
         return LK_OK;
     }
-    size_t n = lk_json_balanced(brace, answer->n - (size_t)(brace - answer->text));
-    if (!n) return lk_fail(LK_E_INPUT, "answer: the JSON object is not closed");
-    enum lk_code rc = lk_fields_json(&r->inner, brace, n, "answer");
-    if (rc && rc != LK_E_NOMEM) return lk_fail_prefix(LK_E_INPUT, "not strict JSON");
-    if (!rc && !r->inner.n) return lk_fail(LK_E_INPUT, "answer: an empty object");
-    return rc;
+    enum lk_code rc = lk_answer_find(text, n, read_candidate, NULL, &found);
+    if (!rc) rc = lk_fields_json(&r->inner, found.json, found.n, "answer");
+    lk_free(found.json);
+    return rc && rc != LK_E_NOMEM ? lk_fail_prefix(LK_E_INPUT, "answer") : rc;
 }
 
 static const struct lk_legacy_answer nothing = {

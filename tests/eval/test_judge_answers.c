@@ -1,4 +1,4 @@
-/* What a judge's answer may look like, and that nothing else is read: rule by rule, and 240 answers whose verdict came
+/* What a judge's answer may look like, and that nothing else is read: rule by rule, and 660 answers whose verdict came
  * from Python's json module (tests/golden/generate_scores.py). */
 #include "engine/base/alloc.h"
 #include "eval/judge/answers.h"
@@ -42,6 +42,115 @@ static void answers_that_are_read(void **state) {
     assert_five("{\"edit_success\": 1, \"skin_tone\": 2, \"race_drift\": 3, \"gender_drift\": 4, \"age_accuracy\": 5}",
                 LK_PROMPT_V03, 1, 2, 3, 4, 5);
     assert_five("{\"age_accuracy\": 5, " FIVE "}", LK_PROMPT_V03, 4, 3, 1, 2, 5);
+}
+
+#define OTHER "{\"edit_success\": 1, \"skin_tone\": 5, \"race_drift\": 5, \"gender_drift\": 5, \"age_drift\": 5}"
+#define A     "{" FIVE "}"
+
+/* Which of several objects is the answer: wanted[0] 'a' for A, 'o' for OTHER, else the reason of a refusal. */
+static void which_words_are_the_answer(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *wanted;
+    } cases[] = {
+        /* thoughts of every kind; drafts in them; braces of prose in them; opened by the prompt */
+        {"<think>" OTHER "</think>" A, "a"},
+        {"<think>axes are {edit_success, skin_tone}</think>\n" A, "a"},
+        {"<think>a { that is open</think>" A, "a"},
+        {"<think>a \"quote</think>" A, "a"},
+        {OTHER "</think>\n\n" A, "a"},
+        {"<THINK>" OTHER "</Think>" A, "a"},
+        {"<thinking>" OTHER "</thinking>" A, "a"},
+        {"<thought>" OTHER "</thought>" A, "a"},
+        {"<reasoning>" OTHER "</reasoning>" A, "a"},
+        {"[THINK]" OTHER "[/THINK]" A, "a"},
+        {"\xe2\x97\x81think\xe2\x96\xb7" OTHER "\xe2\x97\x81/think\xe2\x96\xb7" A, "a"},
+        {"<seed:think>" OTHER "</seed:think>" A, "a"},
+        {"<|channel|>analysis<|message|>" OTHER "<|end|><|start|>assistant<|channel|>final<|message|>" A, "a"},
+        {"<think>a</think>" OTHER "<think>b</think>" A, "a"},
+        {"<think>a<think>" OTHER "</think>" A, "a"},
+        {"<think>" OTHER "</think>```json\n" A "\n```", "a"},
+        /* thoughts that are no answers */
+        {"<think>" OTHER, "<think> begins is not closed"},
+        {"<think>" OTHER " but let me look again", "not closed"},
+        {A "<think>or rather", "not closed"},
+        {"<think>a</think><think>" A, "not closed"},
+        {"[THINK]" A, "[THINK] begins is not closed"},
+        {"<|channel|>analysis<|message|>" A, "not closed"},
+        {"<think>" A "</think>", "no answer follows the thought"},
+        {A "</think> \n", "no answer follows the thought"},
+        {"<think>" A "</think>I cannot.", "no JSON object"},
+        /* objects that are no answers */
+        {"The axes {edit_success, skin_tone}: " A, "a"},
+        {A " Hope {this} helps.", "a"},
+        {"{} " A, "a"},
+        {A "\n{}", "a"},
+        {"{\"observations\": {\"edit\": \"done\"}}\n" A, "a"},
+        {A " {\"note\": 4}", "a"},
+        /* several answers */
+        {A "\n" A, "a"},
+        {A "\nThe same again: {\"scores\": " A "}", "a"},
+        {A "\n" OTHER, "two answers that differ"},
+        {"Draft: " OTHER "\nAnswer: " A, "two answers that differ"},
+        {OTHER "\nFinal answer: " A, "a"},
+        {OTHER "\n**FINAL**\n```json\n" A "\n```", "a"},
+        {OTHER "\nCorrected: " A, "a"},
+        {OTHER "\nCorrection:\n" A, "a"},
+        {OTHER "\nMy revised scores: " A, "a"},
+        {OTHER "\nRevision: " A, "a"},
+        {OTHER "\nUpdated: " A, "a"},
+        {A "\n" OTHER "\nFinal: " A, "a"},
+        {"Final: " A "\n" OTHER, "two answers that differ"},
+        {A "\nFinal: " OTHER "\nFinal: " A, "a"},
+        {A "\nFinal: " OTHER "\n" A, "two answers that differ"},
+        {A "\nFinally, the finals: " OTHER, "two answers that differ"},
+        {A "\nThis is not final: " OTHER, "two answers that differ"},
+        {A "\nIt isn't final: " OTHER, "two answers that differ"},
+        {A "\nFinal draft: " OTHER, "two answers that differ"},
+        {A "\nA revised example: " OTHER, "two answers that differ"},
+        {"{\"edit_success\": 9} " A, "two answers that differ"},
+        {"{\"edit_success\": 9} final: " A, "a"},
+        {A " {'edit_success': 4}", "two answers that differ"},
+        {A " final: {\"edit_success\": 4}", "skin_tone: missing"},
+        {"{\"scores\": " A " \"x\"} " A, "two answers that differ"},
+        /* objects that are cut off */
+        {A "\n{\"edit_success\": 4, \"skin", "not closed"},
+        {"{\"scores\": " A ", \"evidence_summary\": \"cut", "not closed"},
+    };
+    struct lk_judge_answer a, o, got;
+    assert_ok(read_answer(A, 0, &a));
+    assert_ok(read_answer(OTHER, 0, &o));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        enum lk_code rc = read_answer(cases[i].text, 0, &got);
+        const struct lk_judge_answer *wanted = cases[i].wanted[1] ? NULL : cases[i].wanted[0] == 'a' ? &a : &o;
+        bool right = wanted ? !rc && !memcmp(got.score, wanted->score, LK_N_AXES)
+                            : rc == LK_E_INPUT && strstr(lk_error_text(), cases[i].wanted);
+        if (!right) fail_msg("%s\nwanted %s, got %d: %s", cases[i].text, cases[i].wanted, rc, lk_error_text());
+    }
+}
+
+/* Raw line ends in strings and commas before a closing bracket have one meaning; they are read and counted. */
+static void slips_are_mended_and_counted(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int n;
+    } cases[] = {
+        {A, 0},
+        {"{" FIVE ",}", 1},
+        {"{" FIVE " , \n}", 1},
+        {"{\"scores\": {" FIVE ",},}", 2},
+        {"{\"list\": [1, [2,],], " FIVE "}", 2},
+        {"{\"evidence_summary\": \"one\ntwo\r\n\tthree\", " FIVE "}", 4},
+        {"{\"evidence_summary\": \"a,} b,] \\\",}\", " FIVE "}", 0},
+        {"{\"a\": \"\\\\\",\n\"b\": \",}\", " FIVE ",}", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lk_judge_answer answer;
+        assert_five(cases[i].text, 0, 4, 3, 1, 2, 5);
+        assert_ok(read_answer(cases[i].text, 0, &answer));
+        assert_int_equal(answer.n_mended, cases[i].n);
+    }
 }
 
 /* Ages in years for a level, by the printed ranges; V-03 asks for 30 years more. */
@@ -93,9 +202,10 @@ static void answers_that_are_refused(void **state) {
         {"```json\nnothing\n```", 0, "no JSON object"},
         {"{\"scores\": {" FIVE "}", 0, "not closed"},
         {"{\"scores\": {" FIVE "}, \"evidence_summary\": \"cut", 0, "not closed"},
-        {"{x} {" FIVE "}", 0, "not strict JSON"},
+        {"{x}", 0, "not strict JSON"},
         {"{'edit_success': 4}", 0, "not strict JSON"},
-        {"{" FIVE ",}", 0, "not strict JSON"},
+        {"{" FIVE ",,}", 0, "not strict JSON"},
+        {"{,}", 0, "not strict JSON"},
         {"{" FIVE ", \"age_drift\": 5}", 0, "occurs twice"},
         {"{\"skin_stone\": 4, " FIVE "}", 0, "skin_tone: two spellings with different values, 4 and 3"},
         {"{\"SKIN_TONE\": 2, " FIVE "}", 0, "two spellings"},
@@ -204,7 +314,7 @@ static void verdicts_of_python(void **state) {
     assert_true(lk_json_end(&j));
     assert_ok(lk_json_finish(&j));
     free(text);
-    assert_true(n_cases >= 240 && n_valid > 80 && n_valid < n_cases - 80);
+    assert_true(n_cases >= 660 && n_valid > 250 && n_valid < n_cases - 250);
 }
 
 static const char jsonl[] =
@@ -357,10 +467,11 @@ static void no_memory_leaves_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_that_are_read),    cmocka_unit_test(years_become_levels),
-        cmocka_unit_test(answers_that_are_refused), cmocka_unit_test(roles_of_experiment_3),
-        cmocka_unit_test(verdicts_of_python),       cmocka_unit_test(a_file_is_read_line_by_line),
-        cmocka_unit_test(checks_are_no_scores),     cmocka_unit_test(arrays_that_are_none),
+        cmocka_unit_test(answers_that_are_read),        cmocka_unit_test(which_words_are_the_answer),
+        cmocka_unit_test(slips_are_mended_and_counted), cmocka_unit_test(years_become_levels),
+        cmocka_unit_test(answers_that_are_refused),     cmocka_unit_test(roles_of_experiment_3),
+        cmocka_unit_test(verdicts_of_python),           cmocka_unit_test(a_file_is_read_line_by_line),
+        cmocka_unit_test(checks_are_no_scores),         cmocka_unit_test(arrays_that_are_none),
         cmocka_unit_test(no_memory_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

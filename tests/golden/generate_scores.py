@@ -34,70 +34,120 @@ def unique(pairs):
     return pairs
 
 
-def first_object(text):
-    text = text.strip(" \t\r\n")
-    if text.startswith("```"):
-        text = text.partition("\n")[2]
-    start = text.find("{")
-    if start < 0:
+THOUGHTS = [("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("<reasoning>", "</reasoning>")]
+
+
+def behind_thoughts(text):
+    """What follows the last closed thought; a thought that is left open is no answer."""
+    at = max([text.rfind(close) + len(close) for _, close in THOUGHTS if close in text] or [0])
+    if any(text.find(begin, at) >= 0 for begin, _ in THOUGHTS) or (at and not text[at:].strip()):
         raise Invalid
-    depth, inside, escaped = 0, False, False
-    for i in range(start, len(text)):
-        c = text[i]
-        if inside:
-            if escaped:
-                escaped = False
-            elif c == "\\":
-                escaped = True
+    return text[at:]
+
+
+def objects(text):
+    """Where each object begins and ends that stands in no other; one that is not closed makes all of it invalid."""
+    end = 0
+    while (start := text.find("{", end)) >= 0:
+        depth, inside, escaped = 0, False, False
+        for i in range(start, len(text)):
+            c = text[i]
+            if inside:
+                inside = escaped or c != '"'
+                escaped = not escaped and c == "\\"
             elif c == '"':
-                inside = False
-        elif c == '"':
-            inside = True
-        elif c == "{":
-            depth += 1
-        elif c == "}":
-            depth -= 1
+                inside = True
+            elif c in "{}":
+                depth += 1 if c == "{" else -1
             if depth == 0:
-                return text[start:i + 1]
-    raise Invalid
+                break
+        else:
+            raise Invalid
+        end = i + 1
+        yield start, end
+
+
+def without_trailing_commas(text):
+    """Commas outside strings that a bracket follows and a value precedes."""
+    parts = re.split(r'("(?:[^"\\]|\\.)*")', text, flags=re.S)
+    for i in range(0, len(parts), 2):
+        before = (i > 0) * "s" + parts[i]
+        parts[i] = re.sub(r"(?<=[^,{[\s])(\s*),(\s*[}\]])", r"\1\2", before)[i > 0:]
+    return "".join(parts)
+
+
+def is_marked(words):
+    words = words[-120:].lower()
+    has = lambda *list: any(re.search(r"(?<![a-z])" + w + r"(?![a-z])", words) for w in list)
+    return (has("final", "corrected", "correction", "revised", "revision", "updated") and
+            not has("not", "draft", "example", "previous", "first") and "n't" not in words)
 
 
 def no_constant(_):
     raise Invalid
 
 
-def verdict(prompt, text):
-    """The five digits, or "" for an invalid answer."""
+def of_object(prompt, text):
+    """The five digits; None for an object that is no answer. Invalid: an answer that is none."""
     try:
-        pairs = json.loads(first_object(text), object_pairs_hook=unique, parse_constant=no_constant)
-        inner = [value for key, value in pairs if key.lower() == "scores"]
-        if len(inner) > 1 or (inner and not (isinstance(inner[0], list) and
-                                             all(isinstance(p, tuple) for p in inner[0]))):
-            raise Invalid
-        if inner and inner[0] == [] and '[]' in text.replace(" ", ""):
-            raise Invalid
-        found = {}
-        for key, value in (inner[0] if inner else pairs):
-            key = key.lower().replace(" ", "_")
-            key = ALIASES.get(key, key)
-            if prompt == "V-03" and key == "age_accuracy":
-                key = "age_drift"
-            if key not in AXES:
-                continue
-            if isinstance(value, bool):
-                raise Invalid
-            if isinstance(value, str):
-                if value not in list("12345"):
-                    raise Invalid
-                value = int(value)
-            if not isinstance(value, (int, float)) or value not in (1, 2, 3, 4, 5):
-                raise Invalid
-            if found.setdefault(key, int(value)) != int(value):
-                raise Invalid
-        if set(found) != set(AXES):
-            raise Invalid
-        return "".join(str(found[a]) for a in AXES)
+        pairs = json.loads(without_trailing_commas(text), strict=False, object_pairs_hook=unique,
+                           parse_constant=no_constant)
     except (Invalid, json.JSONDecodeError):
+        if re.match(r'{\s*"', text) or any(re.match(r"[\"' \t\r\n]*:", text[at + len(a):])
+                                             for a in AXES if (at := text.lower().find(a)) >= 0):
+            raise Invalid
+        return None
+    inner = [value for key, value in pairs if key.lower() == "scores"]
+    if len(inner) > 1 or (inner and not (isinstance(inner[0], list) and
+                                         all(isinstance(p, tuple) for p in inner[0]))):
+        raise Invalid
+    if inner and inner[0] == [] and '[]' in text.replace(" ", ""):
+        raise Invalid
+    found = {}
+    for key, value in (inner[0] if inner else pairs):
+        key = key.lower().replace(" ", "_")
+        key = ALIASES.get(key, key)
+        if prompt == "V-03" and key == "age_accuracy":
+            key = "age_drift"
+        if key not in AXES:
+            continue
+        if isinstance(value, bool):
+            raise Invalid
+        if isinstance(value, str):
+            if value not in list("12345"):
+                raise Invalid
+            value = int(value)
+        if not isinstance(value, (int, float)) or value not in (1, 2, 3, 4, 5):
+            raise Invalid
+        if found.setdefault(key, int(value)) != int(value):
+            raise Invalid
+    if not found and not inner:
+        return None
+    if set(found) != set(AXES):
+        raise Invalid
+    return "".join(str(found[a]) for a in AXES)
+
+
+def verdict(prompt, text):
+    """The five digits, or "" for an invalid answer: of several that answer the last that is marked and what follows it
+    must agree."""
+    try:
+        text = behind_thoughts(text)
+        said, end = None, 0
+        for start, stop in list(objects(text)):
+            try:
+                digits = of_object(prompt, text[start:stop])
+            except Invalid:
+                digits = ""
+            if digits is None:
+                continue
+            if said is None or is_marked(text[end:start]):
+                said = digits
+            elif said != digits:
+                said = ""
+            end = stop
+        return said or ""
+    except Invalid:
         return ""
 
 
@@ -151,9 +201,32 @@ def one_answer(r):
     return [prompt, text, verdict(prompt, text)]
 
 
+def one_of_several(r):
+    """Drafts in thoughts, answers beside each other, raw line ends, trailing commas."""
+    prompt, text, _ = one_answer(r)
+    other = one_answer(r)[1]
+    if r.random() < 0.3:
+        other = text.replace(str(r.randint(1, 5)), str(r.randint(1, 5)), 1)
+    begin, close = r.choice(THOUGHTS)
+    marks = ["\n", "\nOr:\n", "\nFinal answer:\n", "\n**Corrected**:\n", "\nThis is not final:\n", "\nFinally, ",
+             "\nAn updated draft:\n", "\nI don't think so. Revised:\n"]
+    kind = r.random()
+    if kind < 0.3:
+        text = begin + "Perhaps " + other + " no." + r.choice([close, close, close + "\n", ""]) + text
+    elif kind < 0.4:
+        text = r.choice([close + text, text + close, text + begin + "hm", begin + "a" + close + text + begin + "b" + close + text])
+    elif kind < 0.75:
+        text = other + r.choice(marks) + text + r.choice(["", "", r.choice(marks) + other])
+    else:
+        at = r.randrange(1, len(text))
+        text = re.sub(r"(?<=[\d\"}\]])(\s*})", r",\1", text, count=r.randint(0, 2))
+        text = text.replace("“ok”", "ok\nand\tmore", 1) if r.random() < 0.5 else text[:at] + r.choice(",\n\t") + text[at:]
+    return [prompt, text, verdict(prompt, text)]
+
+
 def judge_answers(folder):
     r = random.Random(7)
-    cases = [one_answer(r) for _ in range(260)]
+    cases = [one_answer(r) for _ in range(260)] + [one_of_several(r) for _ in range(400)]
     with open(folder + "/judge_answers.json", "w", encoding="utf-8", newline="\n") as f:
         f.write("[\n" + ",\n".join(json.dumps(c, ensure_ascii=False) for c in cases) + "\n]\n")
 

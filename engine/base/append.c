@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +42,32 @@ enum lk_code lk_append_lines(const char *path, const char *lines, size_t n) {
         rc = lk_fail_prefix(rc, "%s: holds the first of the new lines, perhaps half of one", path);
     if (close(fd) && !rc) rc = lk_fail_errno(errno, "%s: cannot close", path);
     return rc;
+}
+
+enum lk_code lk_append_lock(struct lk_append_lock *lock, const char *path) {
+    struct stat st;
+    *lock = (struct lk_append_lock){.made = stat(path, &st) != 0};
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd < 0) return lk_fail_errno(errno, "%s: cannot open", path);
+    if (flock(fd, LOCK_EX | LOCK_NB)) {
+        lock->lockless = errno != EWOULDBLOCK;
+        if (!lock->lockless) {
+            close(fd);
+            return lk_fail(LK_E_IO,
+                           "%s: another process is writing this file; wait until it ends, or name another file", path);
+        }
+    }
+    lock->path = path;
+    lock->fd = fd;
+    return LK_OK;
+}
+
+void lk_append_unlock(struct lk_append_lock *lock) {
+    struct stat st;
+    if (!lock->path) return;
+    if (lock->made && !fstat(lock->fd, &st) && S_ISREG(st.st_mode) && !st.st_size) unlink(lock->path);
+    close(lock->fd);
+    lock->path = NULL;
 }
 
 size_t lk_whole_lines(const char *text, size_t n) {

@@ -185,6 +185,9 @@ static enum lk_code run_round(struct round *r, const struct lk_seeing_judge *jud
             again[r->source[i]] = false;
         } else {
             LK_TRY(lk_extracted_add(e, said->text ? said->text : "", said->n, &again[r->source[i]]));
+            if (!said->refused) continue;
+            snprintf(e->error[e->n_attempts - 1], sizeof e->error[0], "the model refused");
+            again[r->source[i]] = false;
         }
     }
     return LK_OK;

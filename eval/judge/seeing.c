@@ -152,6 +152,11 @@ static enum lk_code read_answer(const struct lk_judge_item *item, struct lk_chat
     struct lk_attempt *attempt = &v->attempts[v->n_attempts++];
     *attempt = (struct lk_attempt){.seed = seed, .raw = said->text};
     said->text = NULL; /* ours now */
+    if (said->refused) {
+        v->refused = true;
+        snprintf(attempt->error, sizeof attempt->error, "the judge refused");
+        return LK_OK;
+    }
     if (item->message->question == LK_ASKED_PAIR || item->message->question == LK_ASKED_EDIT || item->legacy) {
         read_closed(item, said, v);
         return LK_OK;
@@ -160,7 +165,9 @@ static enum lk_code read_answer(const struct lk_judge_item *item, struct lk_chat
     enum lk_code rc = lk_judge_answer_read(text, said->n, item->message->number, &v->texts, &v->answer);
     v->valid = !rc;
     if (rc && rc != LK_E_NOMEM) {
-        snprintf(attempt->error, sizeof attempt->error, "%s", lk_error_text());
+        snprintf(
+            attempt->error, sizeof attempt->error, "%s%.180s",
+            said->stopped ? "" : "cut off by the limit of tokens: ", said->n ? lk_error_text() : "the answer is empty");
         return LK_OK;
     }
     if (!rc) lk_thoughts_of_text(text, &v->answer, said->choices, said->n_choices, v->thought);
@@ -268,7 +275,8 @@ static enum lk_code attempt_all(const struct lk_seeing_judge *judge, const struc
     uint64_t seed = judge->seed + 1 + (uint64_t)attempt;
     enum lk_code rc = make_round(&r, n);
     for (int i = 0; !rc && i < n; i++)
-        if (!verdicts[i].valid && !verdicts[i].code) add_question(&r, judge, items, i, form_of(judge, &items[i]), seed);
+        if (!verdicts[i].valid && !verdicts[i].refused && !verdicts[i].code)
+            add_question(&r, judge, items, i, form_of(judge, &items[i]), seed);
     if (!rc) rc = lk_seeing_judge_ask(judge, r.questions, r.n, r.answers);
     for (int i = 0; !rc && i < r.n; i++) {
         struct lk_seen *v = &verdicts[r.item[i]];

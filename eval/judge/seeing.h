@@ -66,7 +66,7 @@ struct lk_seen {
     int n_attempts;
     enum lk_code code; /* the item could not be asked; `error` says why */
     char error[512];
-    bool valid;
+    bool valid, refused;           /* refused: the last attempt's words are a refusal */
     struct lk_judge_answer answer; /* evidence: in `texts` */
     struct lk_store texts;
     /* Of each score what the model thought of 1 to 5 where it wrote the digit; n_words 0: not found. Of legacy

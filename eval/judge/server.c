@@ -1,6 +1,5 @@
 #include "eval/judge/server.h"
 
-#include <cjson/cJSON.h>
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@
     F(easy_cleanup)                                                                                                    \
     F(easy_strerror)                                                                                                   \
     F(slist_append) F(slist_free_all) F(multi_init) F(multi_add_handle) F(multi_remove_handle) F(multi_perform)        \
-        F(multi_poll) F(multi_info_read) F(multi_cleanup)
+        F(multi_poll) F(multi_info_read) F(multi_cleanup) F(getdate)
 
 #undef curl_easy_setopt /* macros that check types; the functions are called here */
 #undef curl_easy_getinfo
@@ -61,11 +60,14 @@ static enum lk_code open_curl(void) {
 
 struct lk_judge_server {
     struct lk_judge_server_settings settings;
-    char *address;
+    struct lk_judge_secrets secrets;
+    char *address, *shown, *password; /* shown: the address without user and password */
     struct curl_slist *headers;
     CURLM *multi;
     int64_t next_ms;      /* when another request may begin */
     struct lk_error lost; /* why nothing more can be asked */
+    int n_alike;          /* questions that failed in a row for one reason, before any was answered; -1: one was */
+    char alike[600];      /* the reason */
 };
 
 static int64_t now_ms(void) {
@@ -81,13 +83,26 @@ static enum lk_code add_header(struct lk_judge_server *server, const char *line)
     return LK_OK;
 }
 
+/* http://USER:PASSWORD@HOST/...: whom libcurl logs in as, and what nobody else is shown. */
+static enum lk_code set_address(struct lk_judge_server *server) {
+    const char *url = server->settings.url, *host = strstr(url, "://") + 3, *end = host + strcspn(host, "/");
+    const char *at = memrchr(host, '@', (size_t)(end - host)), *colon = memchr(host, ':', (size_t)(end - host));
+    size_t n = strlen(url);
+    while (n && url[n - 1] == '/') n--;
+    server->address = lk_format("%.*s/chat/completions", (int)n, url);
+    server->shown = at ? lk_format("%.*s***%.*s", (int)(host - url), url, (int)(n - (size_t)(at - url)), at)
+                       : lk_format("%.*s", (int)n, url);
+    if (at && colon && colon < at) server->password = lk_strndup(colon + 1, (size_t)(at - colon - 1));
+    server->secrets = (struct lk_judge_secrets){{server->settings.key, server->password}};
+    bool ok = server->address && server->shown && (server->password || !at || !colon || colon > at);
+    return ok ? LK_OK : lk_fail(LK_E_NOMEM, "judge on a server: out of memory");
+}
+
 static enum lk_code prepare(struct lk_judge_server *server) {
     const struct lk_judge_server_settings *s = &server->settings;
-    size_t n = strlen(s->url);
-    while (n && s->url[n - 1] == '/') n--;
-    server->address = lk_format("%.*s/chat/completions", (int)n, s->url);
+    LK_TRY(set_address(server));
     server->multi = curl.multi_init();
-    if (!server->address || !server->multi) return lk_fail(LK_E_NOMEM, "judge on a server: out of memory");
+    if (!server->multi) return lk_fail(LK_E_NOMEM, "judge on a server: out of memory");
     LK_TRY(add_header(server, "Content-Type: application/json"));
     LK_TRY(add_header(server, "Expect:")); /* large questions are sent without asking first */
     if (!s->key || !*s->key) return LK_OK;
@@ -100,8 +115,12 @@ static enum lk_code prepare(struct lk_judge_server *server) {
 enum lk_code lk_judge_server_open(struct lk_judge_server **out, const struct lk_judge_server_settings *settings) {
     *out = NULL;
     if (strncasecmp(settings->url, "http://", 7) && strncasecmp(settings->url, "https://", 8))
-        return lk_fail(LK_E_USAGE, "--openai-url: expected http://HOST:PORT/v1 or https://..., got \"%s\"",
-                       settings->url);
+        return lk_fail(LK_E_USAGE, "--openai-url: expected http://HOST:PORT/v1 or https://..., got \"%.*s\"",
+                       (int)strcspn(settings->url, "@?"), settings->url);
+    if (strpbrk(settings->url, "?#"))
+        return lk_fail(LK_E_USAGE,
+                       "--openai-url: expected no \"?\" or \"#\": /chat/completions is put behind it; a key "
+                       "goes into OPENAI_API_KEY");
     if (settings->key && strpbrk(settings->key, "\r\n"))
         return lk_fail(LK_E_USAGE, "the server's key: expected one line, got more");
     LK_TRY(open_curl());
@@ -122,6 +141,8 @@ void lk_judge_server_close(struct lk_judge_server *server) {
     if (server->multi) curl.multi_cleanup(server->multi);
     curl.slist_free_all(server->headers);
     lk_free(server->address);
+    lk_free(server->shown);
+    lk_free(server->password);
     lk_free(server);
 }
 
@@ -192,7 +213,12 @@ static size_t receive_header(char *bytes, size_t size, size_t n, void *context) 
     char line[64];
     if (size * n < sizeof line && size * n > sizeof name && !strncasecmp(bytes, name, sizeof name - 1)) {
         snprintf(line, sizeof line, "%.*s", (int)(size * n - sizeof name + 1), bytes + sizeof name - 1);
-        double seconds = strtod(line, NULL); /* a date instead: 0 */
+        char *end;
+        double seconds = strtod(line, &end);
+        if (end == line) { /* a date instead */
+            time_t date = curl.getdate(line, NULL);
+            seconds = date > 0 ? difftime(date, time(NULL)) : 0;
+        }
         if (seconds > 0)
             c->retry_after_ms = seconds * 1000 < LONGEST_PAUSE_MS ? (int64_t)(seconds * 1000) : LONGEST_PAUSE_MS;
     }
@@ -219,7 +245,7 @@ static enum lk_code begin(struct lk_judge_server *server, struct call *c) {
         !curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, receive_header) &&
         !curl.easy_setopt(easy, CURLOPT_HEADERDATA, c) && !curl.easy_setopt(easy, CURLOPT_PRIVATE, c) &&
         !curl.multi_add_handle(server->multi, easy);
-    return ok ? LK_OK : lk_fail(LK_E_IO, "%s: libcurl refuses the request", server->address);
+    return ok ? LK_OK : lk_fail(LK_E_IO, "%s: libcurl refuses the request", server->shown);
 }
 
 static void end_try(struct lk_judge_server *server, struct call *c) {
@@ -231,64 +257,53 @@ static void end_try(struct lk_judge_server *server, struct call *c) {
 
 /* --- an answer --- */
 
-static const char *string_at(const cJSON *object, const char *key) {
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-}
-
-static int64_t count_at(const cJSON *object, const char *key) {
-    const cJSON *number = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsNumber(number) && number->valuedouble >= 0 && number->valuedouble < 1e9
-               ? (int64_t)number->valuedouble
-               : 0;
-}
-
-/* What the server says is wrong, in its words as far as they are printable. */
-static void complaint(const cJSON *root, char out[LK_JUDGE_SERVER_WORDS]) {
-    const cJSON *error = cJSON_GetObjectItemCaseSensitive(root, "error");
-    const char *words = string_at(error, "message");
-    if (!words) words = cJSON_GetStringValue(error);
-    if (!words) words = string_at(root, "message");
-    if (!words) words = string_at(root, "detail");
-    snprintf(out, LK_JUDGE_SERVER_WORDS, "%s", words && *words ? words : "no reason given");
-    for (char *at = out; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f || (unsigned char)*at >= 0x80) *at = '?';
-}
-
-bool lk_judge_server_read(const char *bytes, size_t n, struct lk_chat_answer *out, char words[LK_JUDGE_SERVER_WORDS]) {
-    cJSON *root = n ? cJSON_ParseWithLength(bytes, n) : NULL;
-    const cJSON *choice = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(root, "choices"), 0);
-    const char *text = string_at(cJSON_GetObjectItemCaseSensitive(choice, "message"), "content");
-    const char *reason = string_at(choice, "finish_reason");
-    const cJSON *usage = cJSON_GetObjectItemCaseSensitive(root, "usage");
-    *out = (struct lk_chat_answer){.text = text ? lk_format("%s", text) : NULL};
-    if (out->text) {
-        out->n = strlen(text);
-        out->n_prompt_tokens = count_at(usage, "prompt_tokens");
-        out->n_tokens = count_at(usage, "completion_tokens");
-        out->stopped = reason && !strcmp(reason, "stop");
-    }
-    complaint(root, words);
-    cJSON_Delete(root);
-    return out->text != NULL;
-}
-
 static void give_up(struct call *c, const char *why) {
     c->over = true;
     c->answer->code = LK_E_IO;
     snprintf(c->answer->error, sizeof c->answer->error, "%.500s", why);
 }
 
+/* A question failed in all its tries: when the first ones do so alike, the others would. */
+static enum lk_code fail_one(struct lk_judge_server *server, struct call *c, const char *why) {
+    give_up(c, why);
+    if (server->n_alike < 0) return LK_OK;
+    if (strcmp(server->alike, why) != 0) server->n_alike = 0;
+    snprintf(server->alike, sizeof server->alike, "%s", why);
+    if (++server->n_alike < LK_JUDGE_SERVER_ALIKE) return LK_OK;
+    return lk_fail(LK_E_INPUT, "%s; the first %d questions failed alike, so no more are sent", why, server->n_alike);
+}
+
 /* Once more after a pause, if any try is left. */
-static void again(const struct lk_judge_server *server, struct call *c, const char *why) {
+static enum lk_code again(struct lk_judge_server *server, struct call *c, const char *why) {
+    char text[600];
     if (c->n_tries >= LK_JUDGE_SERVER_TRIES) {
-        char text[400];
         snprintf(text, sizeof text, "%s, in %d tries", why, c->n_tries);
-        give_up(c, text);
-        return;
+        return fail_one(server, c, text);
     }
     int64_t pause = server->settings.pause_ms << (c->n_tries - 1);
     if (pause > LONGEST_PAUSE_MS) pause = LONGEST_PAUSE_MS;
-    c->not_before_ms = now_ms() + (pause > c->retry_after_ms ? pause : c->retry_after_ms);
+    if (pause < c->retry_after_ms) pause = c->retry_after_ms;
+    c->not_before_ms = now_ms() + pause;
+    if (!server->settings.waiting) return LK_OK;
+    char until[16];
+    time_t end = time(NULL) + (time_t)(pause / 1000);
+    struct tm parts;
+    localtime_r(&end, &parts);
+    strftime(until, sizeof until, "%H:%M:%S", &parts);
+    snprintf(text, sizeof text, "%s; waiting %lld s, until %s, then try %d of %d", why, (long long)(pause + 999) / 1000,
+             until, c->n_tries + 1, LK_JUDGE_SERVER_TRIES);
+    server->settings.waiting(text);
+    return LK_OK;
+}
+
+/* What servers say of a model that takes no pictures: no question can be answered. */
+static bool has_no_vision(const char *said) {
+    static const char *const words[] = {"image input is not supported", "mmproj",
+                                        "not a multimodal model",       "does not support image",
+                                        "image_url is not supported",   "not support vision"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasestr(said, words[i])) return true;
+    return false;
 }
 
 static bool no_connection(CURLcode result) {
@@ -296,19 +311,27 @@ static bool no_connection(CURLcode result) {
            result == CURLE_COULDNT_RESOLVE_PROXY;
 }
 
+static enum lk_code take(struct lk_judge_server *server, struct call *c, const struct lk_chat_answer *read) {
+    *c->answer = *read;
+    c->over = true;
+    server->n_alike = -1;
+    lk_text_free(&c->body);
+    lk_text_free(&c->got);
+    return LK_OK;
+}
+
 /* A try is over. LK_E_IO and LK_E_INPUT: so will every other be. */
 static enum lk_code finish(struct lk_judge_server *server, struct call *c, CURLcode result) {
-    const char *address = server->address;
-    char why[400], said[LK_JUDGE_SERVER_WORDS];
+    char address[240], why[500], said[LK_JUDGE_SERVER_WORDS];
     struct lk_chat_answer read;
     long status = 0;
+    snprintf(address, sizeof address, "%.200s/chat/completions", server->shown);
     curl.easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     end_try(server, c);
     if (c->got.rc) return lk_fail(c->got.rc, "judge on a server: out of memory");
     if (c->too_long) {
         snprintf(why, sizeof why, "%.200s: expected at most %d bytes, got more", address, LK_JUDGE_SERVER_ANSWER_BYTES);
-        give_up(c, why);
-        return LK_OK;
+        return fail_one(server, c, why);
     }
     if (result) {
         if (no_connection(result) && c->n_tries >= LK_JUDGE_SERVER_TRIES)
@@ -316,28 +339,22 @@ static enum lk_code finish(struct lk_judge_server *server, struct call *c, CURLc
                            "%s: %s, in %d tries; see that the server runs, then give the command again: it goes on",
                            address, curl.easy_strerror(result), c->n_tries);
         snprintf(why, sizeof why, "%.200s: %s", address, curl.easy_strerror(result));
-        again(server, c, why);
-        return LK_OK;
+        return again(server, c, why);
     }
-    bool answered = lk_judge_server_read(c->got.bytes, c->got.n, &read, said) && status == 200;
-    if (!answered) lk_chat_answer_free(&read);
-    if (answered) {
-        *c->answer = read;
-        c->over = true;
-        lk_text_free(&c->body);
-        lk_text_free(&c->got);
-        return LK_OK;
-    }
-    snprintf(why, sizeof why, "%.160s: status %ld: %.180s", address, status,
-             status == 200 ? "expected choices[0].message.content, got none" : said);
+    bool answered = lk_judge_server_read(c->got.bytes, c->got.n, &server->secrets, &read, said) &&
+                    (status == 200 || (read.refused && status >= 400 && status < 500));
+    if (answered) return take(server, c, &read);
+    lk_chat_answer_free(&read);
+    snprintf(why, sizeof why, "%.160s: status %ld: %s%.200s", address, status,
+             status == 200 ? "expected choices[0].message, got none: " : "", said);
     if ((status >= 300 && status < 400) || status == 401 || status == 403 || status == 404)
         return lk_fail(LK_E_INPUT, "%s; see that --openai-url, --model and the key in OPENAI_API_KEY are the server's",
                        why);
-    if (status == 200 || status == 408 || status == 429 || status >= 500)
-        again(server, c, why);
-    else
-        give_up(c, why);
-    return LK_OK;
+    if (has_no_vision(said))
+        return lk_fail(LK_E_INPUT, "%s; a judge must see: serve a model that takes pictures (llama-server: --mmproj)",
+                       why);
+    if (status == 200 || status == 408 || status == 429 || status >= 500) return again(server, c, why);
+    return fail_one(server, c, why);
 }
 
 /* --- all of them --- */
@@ -384,11 +401,13 @@ static enum lk_code ask(struct lk_judge_server *server, struct call *calls, int 
         LK_TRY(begin_some(server, calls, n, n_slots));
         if (curl.multi_perform(server->multi, &n_running) ||
             curl.multi_poll(server->multi, NULL, 0, n_running ? 100 : 10, NULL))
-            return lk_fail(LK_E_INTERNAL, "%s: libcurl failed", server->address);
+            return lk_fail(LK_E_INTERNAL, "%s: libcurl failed", server->shown);
         LK_TRY(finish_some(server));
     }
     return LK_OK;
 }
+
+const char *lk_judge_server_shown(const struct lk_judge_server *server) { return server->shown; }
 
 enum lk_code lk_judge_server_state(const struct lk_judge_server *server) {
     return server->lost.code ? lk_error_set(&server->lost) : LK_OK;

@@ -24,6 +24,7 @@ struct lk_chat_answer {
     size_t n;
     int64_t n_prompt_tokens, n_tokens;
     bool stopped; /* by the model or the form, not by the limit */
+    bool refused; /* `text` says so; by a server's model or filter */
     struct lk_form_choice choices[LK_FORM_MAX_CHOICES];
     int n_choices;
 };

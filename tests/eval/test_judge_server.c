@@ -1,17 +1,14 @@
 /* A judge on a server: what is sent, and that a server that is busy, stalls, cuts off, lies or refuses loses nothing
  * that was answered. The server is a thread with a script: what it does with each request, in the order of their
  * coming. */
-#include <arpa/inet.h>
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <pthread.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/text.h"
 #include "eval/judge/features.h"
 #include "eval/judge/seeing.h"
+#include "tests/common/scripted_server.h"
 #include "tests/common/test.h"
 
 #define ANSWER                                                                                                         \
@@ -19,93 +16,6 @@
     "\\\"skin_tone\\\":3,"                                                                                             \
     "\\\"race_drift\\\":1,\\\"gender_drift\\\":2,\\\"age_drift\\\":4}}\"},\"finish_reason\":\"stop\"}],\"usage\":{"    \
     "\"prompt_tokens\":900,\"completion_tokens\":60}}"
-
-/* --- the server --- */
-
-struct step {
-    const char *head;  /* status line and headers but Content-Length; NULL: no answer at all */
-    const char *body;  /* NULL: "" */
-    long length;       /* that is told; 0: the body's */
-    bool stalls;       /* the connection stays open until the client ends it */
-    const char *after; /* sent in place of a body: blocks of it until nobody takes them */
-};
-#define OK       "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-#define BUSY     "HTTP/1.1 503 Busy\r\n"
-#define MAX_SEEN 64
-
-static struct {
-    const struct step *steps;
-    int n_steps, listener, port, n_seen;
-    char *seen[MAX_SEEN]; /* requests, whole */
-    pthread_t thread;
-} server;
-
-static void send_all(int fd, const char *bytes, size_t n) {
-    for (ssize_t sent; n && (sent = send(fd, bytes, n, MSG_NOSIGNAL)) > 0; bytes += sent) n -= (size_t)sent;
-}
-
-/* The request with as many bytes as its Content-Length says. */
-static char *receive_request(int fd) {
-    struct lk_text text = {0};
-    char block[65536];
-    for (ssize_t n; (n = recv(fd, block, sizeof block, 0)) > 0;) {
-        lk_text_bytes(&text, block, (size_t)n);
-        const char *length = strstr(text.bytes, "Content-Length: "), *end = strstr(text.bytes, "\r\n\r\n");
-        if (end && length && text.n >= (size_t)(end + 4 - text.bytes) + strtoul(length + 16, NULL, 10)) break;
-    }
-    return text.bytes;
-}
-
-static void answer(int fd, const struct step *s) {
-    char head[400];
-    if (s->head) {
-        const char *body = s->body ? s->body : "";
-        snprintf(head, sizeof head, "%sContent-Length: %ld\r\nConnection: close\r\n\r\n", s->head,
-                 s->length ? s->length : (long)strlen(body));
-        send_all(fd, head, strlen(head));
-        send_all(fd, body, strlen(body));
-    }
-    if (s->stalls)
-        while (recv(fd, head, sizeof head, 0) > 0) {
-        }
-    for (ssize_t n = 1; s->after && n > 0;) n = send(fd, s->after, strlen(s->after), MSG_NOSIGNAL);
-}
-
-static void *serve(void *context) {
-    (void)context;
-    for (int i = 0; i < server.n_steps; i++) {
-        int fd = accept(server.listener, NULL, NULL);
-        if (fd < 0) break;
-        server.seen[server.n_seen++] = receive_request(fd);
-        answer(fd, &server.steps[i]);
-        close(fd);
-    }
-    close(server.listener); /* who asks more is refused at once */
-    return NULL;
-}
-
-static const char *start(const struct step *steps, int n) {
-    static char url[64];
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof at;
-    server.steps = steps;
-    server.n_steps = n;
-    server.n_seen = 0;
-    server.listener = socket(AF_INET, SOCK_STREAM, 0);
-    assert_true(server.listener >= 0 && !bind(server.listener, (struct sockaddr *)&at, sizeof at));
-    assert_true(!listen(server.listener, 16) && !getsockname(server.listener, (struct sockaddr *)&at, &size));
-    server.port = ntohs(at.sin_port);
-    assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
-    snprintf(url, sizeof url, "http://127.0.0.1:%d/v1/", server.port);
-    return url;
-}
-
-/* All of the script was asked for. */
-static void stop(void) {
-    pthread_join(server.thread, NULL);
-    assert_int_equal(server.n_seen, server.n_steps);
-    for (int i = 0; i < server.n_seen; i++) lk_free(server.seen[i]);
-}
 
 /* --- questions --- */
 
@@ -174,7 +84,7 @@ static void sends_the_question_and_reads_the_answer(void **state) {
     static const struct step steps[] = {{.head = OK, .body = ANSWER}};
     struct bench b;
     (void)state;
-    open_bench(&b, start(steps, 1), "s3cret", 0, 60000);
+    open_bench(&b, scripted_start(steps, 1), "s3cret", 0, 60000);
     assert_ok(lk_judge_see(&b.judge, b.items, 1, b.seen));
     assert_answered(&b.seen[0]);
     assert_int_equal(b.seen[0].n_attempts, 1);
@@ -211,7 +121,7 @@ static void sends_the_question_and_reads_the_answer(void **state) {
         lk_free(png);
     }
     cJSON_Delete(root);
-    stop();
+    scripted_stop();
     close_bench(&b);
 }
 
@@ -234,14 +144,14 @@ static void tries_again(void **state) {
     };
     struct bench b;
     (void)state;
-    open_bench(&b, start(steps, sizeof steps / sizeof *steps), NULL, 0, 60000);
+    open_bench(&b, scripted_start(steps, sizeof steps / sizeof *steps), NULL, 0, 60000);
     for (int i = 0; i < N; i++) {
         assert_ok(lk_judge_see(&b.judge, &b.items[i], 1, &b.seen[i]));
         assert_answered(&b.seen[i]);
     }
     for (int i = 0; i < server.n_seen; i++) assert_null(strstr(server.seen[i], "Authorization"));
     assert_ok(lk_judge_server_state(b.server));
-    stop();
+    scripted_stop();
     close_bench(&b);
 }
 
@@ -254,11 +164,11 @@ static void a_server_that_stalls_is_left(void **state) {
                                         {.stalls = true}};
     struct bench b;
     (void)state;
-    open_bench(&b, start(steps, 5), NULL, 0, 50);
+    open_bench(&b, scripted_start(steps, 5), NULL, 0, 50);
     assert_ok(lk_judge_see(&b.judge, b.items, 1, b.seen));
     assert_non_null(strstr(b.seen[0].error, "Timeout was reached, in 5 tries"));
     assert_ok(lk_judge_server_state(b.server));
-    stop();
+    scripted_stop();
     close_bench(&b);
 }
 
@@ -278,7 +188,7 @@ static void one_that_cannot_be_asked_is_named(void **state) {
     };
     struct bench b;
     (void)state;
-    open_bench(&b, start(steps, sizeof steps / sizeof *steps), NULL, 0, 60000);
+    open_bench(&b, scripted_start(steps, sizeof steps / sizeof *steps), NULL, 0, 60000);
     assert_ok(lk_judge_see(&b.judge, b.items, N, b.seen));
     assert_int_equal(b.seen[0].code, LK_E_IO);
     assert_non_null(strstr(b.seen[0].error, "/v1/chat/completions: status 400: too many image tokens?"));
@@ -287,7 +197,7 @@ static void one_that_cannot_be_asked_is_named(void **state) {
     assert_non_null(strstr(b.seen[2].error, "expected at most 4194304 bytes, got more"));
     assert_non_null(strstr(b.seen[3].error, "status 503: no slot, in 5 tries"));
     assert_ok(lk_judge_server_state(b.server));
-    stop();
+    scripted_stop();
     close_bench(&b);
 }
 
@@ -299,7 +209,7 @@ static void a_bad_verdict_is_asked_again(void **state) {
         {.head = OK, .body = ANSWER}};
     struct bench b;
     (void)state;
-    open_bench(&b, start(steps, 2), NULL, 60000, 60000);
+    open_bench(&b, scripted_start(steps, 2), NULL, 60000, 60000);
     assert_ok(lk_judge_see(&b.judge, b.items, 1, b.seen));
     assert_answered(&b.seen[0]);
     assert_int_equal(b.seen[0].n_attempts, 2);
@@ -307,7 +217,7 @@ static void a_bad_verdict_is_asked_again(void **state) {
     cJSON *root = body_of(server.seen[1]);
     assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(root, "seed")) == 3);
     cJSON_Delete(root);
-    stop();
+    scripted_stop();
     close_bench(&b);
 }
 
@@ -320,9 +230,9 @@ static void a_server_that_refuses_is_asked_no_more(void **state) {
         const struct step steps[] = {{.head = OK, .body = ANSWER},
                                      {.head = heads[k], .body = "{\"error\":{\"message\":\"wrong key\"}}"}};
         struct bench b;
-        open_bench(&b, start(steps, 2), "k", 0, 60000);
+        open_bench(&b, scripted_start(steps, 2), "k", 0, 60000);
         assert_ok(lk_judge_see(&b.judge, b.items, N, b.seen));
-        stop();
+        scripted_stop();
         assert_answered(&b.seen[0]);
         for (int i = 1; i < N; i++) assert_int_equal(b.seen[i].code, LK_E_IO);
         assert_fails(lk_judge_server_state(b.server), LK_E_INPUT,
@@ -338,8 +248,8 @@ static void a_server_that_refuses_is_asked_no_more(void **state) {
 static void a_server_that_is_away_is_named(void **state) {
     struct bench b;
     (void)state;
-    const char *url = start(NULL, 0);
-    stop(); /* nobody listens there now */
+    const char *url = scripted_start(NULL, 0);
+    scripted_stop(); /* nobody listens there now */
     open_bench(&b, url, NULL, 0, 60000);
     assert_ok(lk_judge_see(&b.judge, b.items, N, b.seen));
     for (int i = 0; i < N; i++) assert_int_equal(b.seen[i].code, LK_E_IO);
@@ -359,6 +269,9 @@ static void bad_settings_and_signals(void **state) {
     assert_fails(
         lk_judge_server_open(&none, &(struct lk_judge_server_settings){.url = "http://a", .model = "m", .key = "a\nb"}),
         LK_E_USAGE, "expected one line");
+    assert_fails(
+        lk_judge_server_open(&none, &(struct lk_judge_server_settings){.url = "http://a/v1?key=x", .model = "m"}),
+        LK_E_USAGE, "expected no \"?\"");
     open_bench(&b, "http://127.0.0.1:1", NULL, 0, 60000);
     b.judge.tick = interrupted;
     assert_int_equal(lk_judge_see(&b.judge, b.items, 1, b.seen), LK_E_INTERRUPTED);
@@ -366,6 +279,132 @@ static void bad_settings_and_signals(void **state) {
     struct lk_chat_answer said;
     assert_fails(lk_judge_server_ask(b.server, &forced, 1, 1, NULL, &said), LK_E_USAGE, "questions of free text");
     close_bench(&b);
+}
+
+/* --- the server's words --- */
+
+#define S5                    "\\\"edit_success\\\":5,\\\"skin_tone\\\":3,\\\"race_drift\\\":1,\\\"gender_drift\\\":2,\\\"age_drift\\\":4"
+#define SAYS(message, reason) "{\"choices\":[{\"message\":" message ",\"finish_reason\":" reason "}]}"
+#define TEXT(text)            SAYS("{\"content\":\"" text "\"}", "\"stop\"")
+
+/* A refusal is one answer; an answer that the limit cut off says so; an empty one too. */
+static void refusals_are_asked_once(void **state) {
+    static const struct step steps[] = {
+        {.head = OK, .body = SAYS("{\"content\":null,\"refusal\":\"I can't judge that.\"}", "\"stop\"")},
+        {.head = "HTTP/1.1 400 Bad Request\r\n",
+         .body = "{\"error\":{\"code\":\"content_filter\",\"message\":\"filtered\"}}"},
+        {.head = OK, .body = SAYS("{\"content\":null,\"reasoning_content\":\"hm {" S5 "}\"}", "\"length\"")},
+        {.head = OK, .body = SAYS("{\"content\":\"{" S5 "\"}", "\"length\"")},
+        {.head = OK, .body = SAYS("{\"content\":\"\"}", "\"stop\"")},
+        {.head = OK, .body = ANSWER}};
+    struct bench b;
+    (void)state;
+    open_bench(&b, scripted_start(steps, 6), NULL, 0, 60000);
+    for (int i = 0; i < 4; i++) assert_ok(lk_judge_see(&b.judge, &b.items[i], 1, &b.seen[i]));
+    assert_true(b.seen[0].refused && b.seen[0].n_attempts == 1 && !b.seen[0].valid && !b.seen[0].code);
+    assert_string_equal(b.seen[0].attempts[0].raw, "I can't judge that.");
+    assert_true(b.seen[1].refused && b.seen[1].n_attempts == 1);
+    assert_string_equal(b.seen[1].attempts[0].raw, "filtered");
+    assert_int_equal(b.seen[2].n_attempts, 3);
+    assert_false(b.seen[2].valid);
+    assert_non_null(
+        strstr(b.seen[2].attempts[0].error, "cut off by the limit of tokens: a thought that <think> begins"));
+    assert_non_null(strstr(b.seen[2].attempts[0].raw, "<think>hm {"));
+    assert_non_null(
+        strstr(b.seen[2].attempts[1].error, "cut off by the limit of tokens: the JSON object is not closed"));
+    assert_string_equal(b.seen[2].attempts[2].error, "the answer is empty");
+    assert_answered(&b.seen[3]);
+    scripted_stop();
+    close_bench(&b);
+}
+
+/* Nothing but one failure: no more is sent. One answer, and failures are the items' own. */
+static void failures_alike_end_the_asking(void **state) {
+    enum { N_ASKED = LK_JUDGE_SERVER_ALIKE + 2 };
+    static const struct step bad = {.head = "HTTP/1.1 400 Bad Request\r\n",
+                                    .body = "{\"error\":{\"message\":\"Unsupported parameter: 'seed'\"}}"};
+    struct step steps[N_ASKED + 1];
+    (void)state;
+    for (int answered = 0; answered < 2; answered++) {
+        struct bench b;
+        struct lk_chat_answer said[N_ASKED + 1];
+        struct lk_chat_question questions[N_ASKED + 1];
+        int n = N_ASKED + answered, n_steps = answered ? n : LK_JUDGE_SERVER_ALIKE;
+        for (int i = 0; i < n_steps; i++) steps[i] = bad;
+        if (answered) steps[0] = (struct step){.head = OK, .body = ANSWER};
+        open_bench(&b, scripted_start(steps, n_steps), NULL, 0, 60000);
+        for (int i = 0; i < n; i++) questions[i] = (struct lk_chat_question){0};
+        assert_ok(lk_judge_server_ask(b.server, questions, n, 1, NULL, said));
+        scripted_stop();
+        for (int i = answered; i < n; i++) {
+            assert_int_equal(said[i].code, LK_E_IO);
+            assert_non_null(strstr(said[i].error, "status 400: Unsupported parameter: 'seed'"));
+        }
+        if (answered)
+            assert_ok(lk_judge_server_state(b.server));
+        else
+            assert_fails(lk_judge_server_state(b.server), LK_E_INPUT, "the first 5 questions failed alike");
+        for (int i = 0; i < n; i++) lk_chat_answer_free(&said[i]);
+        close_bench(&b);
+    }
+}
+
+static void a_judge_must_see(void **state) {
+    static const char *const words[] = {"image input is not supported - hint: you may need to provide the mmproj",
+                                        "m is not a multimodal model", "This model does not support image input"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char body[200];
+        snprintf(body, sizeof body, "{\"error\":{\"code\":500,\"message\":\"%s\"}}", words[i]);
+        const struct step steps[] = {{.head = i ? "HTTP/1.1 400 No\r\n" : "HTTP/1.1 500 No\r\n", .body = body}};
+        struct bench b;
+        open_bench(&b, scripted_start(steps, 1), NULL, 0, 60000);
+        assert_ok(lk_judge_see(&b.judge, b.items, N, b.seen));
+        assert_fails(lk_judge_server_state(b.server), LK_E_INPUT, "a judge must see");
+        scripted_stop();
+        close_bench(&b);
+    }
+}
+
+static char waited[8][600];
+static int n_waited;
+static void keep_waiting(const char *why) { snprintf(waited[n_waited++ % 8], sizeof waited[0], "%s", why); }
+static enum lk_code until_it_waits(void) { return n_waited ? interrupted() : LK_OK; }
+
+/* A pause is told with its reason, its length and its end; dates are read; the address is shown without its password.
+ */
+static void pauses_are_told(void **state) {
+    static const struct {
+        const char *header, *told;
+    } cases[] = {{"Retry-After: 99999999\r\n", "waiting 300 s, until "},
+                 {"Retry-After: 7\r\n", "waiting 7 s, until "},
+                 {"Retry-After: Fri, 01 Jan 2100 00:00:00 GMT\r\n", "waiting 300 s, until "},
+                 {"Retry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\n", "waiting 1 s, until "},
+                 {"", "waiting 1 s, until "}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char head[200], url[100];
+        snprintf(head, sizeof head, "HTTP/1.1 429 Slow\r\n%s", cases[i].header);
+        const struct step steps[] = {{.head = head, .body = "{\"error\":\"for s3cret-key: my-pass\"}"}};
+        struct lk_chat_question question = {.form = NULL};
+        struct lk_chat_answer said;
+        struct lk_judge_server *s;
+        scripted_start(steps, 1);
+        snprintf(url, sizeof url, "http://me:my-pass@127.0.0.1:%d/v1", server.port);
+        assert_ok(lk_judge_server_open(
+            &s, &(struct lk_judge_server_settings){
+                    .url = url, .model = "m", .key = "s3cret-key", .pause_ms = 1, .waiting = keep_waiting}));
+        n_waited = 0;
+        assert_int_equal(lk_judge_server_ask(s, &question, 1, 1, until_it_waits, &said), LK_E_INTERRUPTED);
+        assert_non_null(strstr(waited[0], cases[i].told));
+        assert_non_null(strstr(waited[0], "status 429: for **********: *******; waiting"));
+        assert_non_null(strstr(waited[0], "then try 2 of 5"));
+        assert_non_null(strstr(waited[0], "http://***@127.0.0.1:"));
+        assert_null(strstr(waited[0], "my-pass"));
+        assert_int_equal(strncmp(lk_judge_server_shown(s), "http://***@127.0.0.1:", 21), 0);
+        lk_judge_server_close(s);
+        scripted_stop();
+    }
 }
 
 #define FEATURES(prompt)                                                                                               \
@@ -381,7 +420,7 @@ static void features_are_asked_there(void **state) {
     struct bench b;
     struct lk_extracted e;
     (void)state;
-    open_bench(&b, start(steps, 3), NULL, 0, 60000);
+    open_bench(&b, scripted_start(steps, 3), NULL, 0, 60000);
     const struct lk_image *picture = &b.items[0].images[LK_JUDGE_SOURCE];
     assert_ok(lk_features_extract(&b.judge, "what is kept?", picture, 1, &e));
     assert_true(e.found && !e.code && !e.features.leak && !e.composed && e.n_attempts == 2);
@@ -404,11 +443,15 @@ static void features_are_asked_there(void **state) {
     lk_extracted_free(&e);
     assert_true(lk_judge_server_state(b.server) != LK_OK);
     close_bench(&b);
-    stop();
+    scripted_stop();
 }
 
 int main(void) {
-    static const struct CMUnitTest tests[] = {cmocka_unit_test(features_are_asked_there),
+    static const struct CMUnitTest tests[] = {cmocka_unit_test(refusals_are_asked_once),
+                                              cmocka_unit_test(failures_alike_end_the_asking),
+                                              cmocka_unit_test(a_judge_must_see),
+                                              cmocka_unit_test(pauses_are_told),
+                                              cmocka_unit_test(features_are_asked_there),
                                               cmocka_unit_test(sends_the_question_and_reads_the_answer),
                                               cmocka_unit_test(tries_again),
                                               cmocka_unit_test(a_server_that_stalls_is_left),

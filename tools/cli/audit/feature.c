@@ -24,6 +24,7 @@ struct extractor {
     struct lk_chat *chat;
     struct lk_seeing_judge judge;
     bool done[LK_N_SOURCES];
+    struct lk_append_lock lock;
     size_t n_failed, n_skipped;
 };
 
@@ -80,7 +81,7 @@ static bool fill(cJSON *line, const struct extractor *x, const char *id, const s
     const struct cli_arguments *a = x->arguments;
     if (ok && x->judge.server)
         ok = cJSON_AddStringToObject(line, "model", a->model) &&
-             cJSON_AddStringToObject(line, "server", a->review.server);
+             cJSON_AddStringToObject(line, "server", lk_judge_server_shown(x->judge.server));
     return ok && cJSON_AddBoolToObject(line, "constrained", x->judge.mode == LK_JUDGE_FORCED) &&
            cJSON_AddStringToObject(line, "extractor", x->judge.server ? "openai" : lk_chat_family(x->chat)) &&
            add_attempts(line, e);
@@ -121,7 +122,7 @@ static enum lk_code extract_one(struct extractor *x, const struct cli_pair *sour
                    e.error[e.n_attempts - 1]);
             x->n_failed++;
         }
-    } else if (rc == LK_E_NOMEM || (!is_read && rc != LK_E_INTERNAL)) {
+    } else if (rc == LK_E_NOMEM || e.code || (!is_read && rc != LK_E_INTERNAL)) {
         cli_pair_warn(x->arguments->more[0], source);
         x->n_failed++;
         rc = LK_OK;
@@ -137,7 +138,7 @@ static enum lk_code open_extractor(struct extractor *x) {
     x->judge.mode = !strcmp(a->review.mode, "forced") ? LK_JUDGE_FORCED : LK_JUDGE_FREE;
     if (a->review.server) {
         LK_TRY(cli_judge_server(a, &x->judge.server));
-        lk_log(LK_LOG_INFO, "%s on %s: pictures are sent there", a->model, a->review.server);
+        lk_log(LK_LOG_INFO, "%s on %s: pictures are sent there", a->model, lk_judge_server_shown(x->judge.server));
     } else {
         LK_TRY(cli_device_open(&a->job.run, &x->device));
         LK_TRY(lk_chat_open(&x->chat, a->model, cli_dtype(&a->job.run)));
@@ -161,6 +162,7 @@ static enum lk_code extract(struct extractor *x) {
     cli_print_rejects(a->more[0], &x->sources.rejects);
     LK_TRY(lk_feature_question(&x->question));
     LK_TRY(open_extractor(x));
+    LK_TRY(lk_append_lock(&x->lock, a->output));
     LK_TRY(read_done(x));
     cli_signals_install();
     for (size_t i = 0; i < x->sources.n; i++) {
@@ -180,6 +182,7 @@ enum lk_code cli_feature(const struct cli_arguments *arguments) {
     if (strcmp(arguments->positional, "extract") != 0)
         return lk_fail(LK_E_USAGE, "feature: expected prompt or extract, got \"%.40s\"", arguments->positional);
     enum lk_code rc = extract(&x);
+    lk_append_unlock(&x.lock);
     lk_seeing_judge_close(&x.judge);
     lk_judge_server_close(x.judge.server);
     lk_chat_close(x.chat);

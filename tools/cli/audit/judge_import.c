@@ -171,6 +171,10 @@ static enum lk_code import_scores(const struct cli_arguments *a, const char *pat
     if (!rc) {
         lk_log(LK_LOG_INFO, "%s: %zu answers matched, %zu repeated, %zu unknown, %zu invalid", path, report.n_matched,
                report.n_repeated, report.n_unknown, report.n_invalid);
+        if (report.n_refused) lk_log(LK_LOG_INFO, "%s: %zu of the invalid are refusals", path, report.n_refused);
+        if (report.n_mended)
+            lk_log(LK_LOG_WARNING, "%s: %zu answers had raw line ends in strings or trailing commas, which were read",
+                   path, report.n_mended);
         cli_print_rejects(path, &report.rejects);
         rc = conclude(path, report.n_records, report.n_invalid + report.n_unknown);
     }

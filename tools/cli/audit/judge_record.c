@@ -111,6 +111,7 @@ static bool add_classes(cJSON *line, const struct lk_seen *v) {
 }
 
 static bool add_answer(cJSON *line, const struct lk_judge_item *item, const struct lk_seen *v) {
+    if (v->refused) return add_text(line, "refusal", v->attempts[v->n_attempts - 1].raw);
     if (!v->valid) return cJSON_AddTrueToObject(line, "failed") != NULL;
     switch (item->message->question) {
     case LK_ASKED_ROLE:

@@ -34,7 +34,8 @@ struct runner {
     struct lk_judge_ask ask;
     struct lk_store texts;
     char **done; /* "ITEM ORDER", sorted */
-    size_t n_done, done_capacity, n_asked, n_failed, n_skipped, n_low_mass;
+    size_t n_done, done_capacity, n_asked, n_failed, n_refused, n_mended, n_skipped, n_low_mass;
+    struct lk_append_lock lock;
 };
 
 /* Something to ask: an item, of a comparison in one order. */
@@ -197,7 +198,12 @@ static enum lk_code write_lines(struct runner *r, const struct question *questio
             r->n_failed++;
             continue;
         }
-        if (!v->valid) {
+        r->n_mended += v->valid && v->answer.n_mended;
+        if (v->refused) {
+            lk_log(LK_LOG_WARNING, "%s: the judge refused: %.200s", items[i].item_id,
+                   v->attempts[v->n_attempts - 1].raw);
+            r->n_refused++;
+        } else if (!v->valid) {
             lk_log(LK_LOG_WARNING, "%s: no valid answer in %d attempts: %s", items[i].item_id, v->n_attempts,
                    v->attempts[v->n_attempts - 1].error);
             r->n_failed++;
@@ -283,7 +289,9 @@ static enum lk_code judge_some(struct runner *r, struct question *questions, int
     for (int i = 0; i < n_loaded; i++) unload(&items[i]);
     r->n_asked += (size_t)n;
     if (!rc && r->judge.server) rc = lk_judge_server_state(r->judge.server);
-    if (!rc) lk_log(LK_LOG_INFO, "%zu judged", r->n_asked);
+    if (!rc)
+        lk_log(LK_LOG_INFO, "%zu judged, %zu failed, %zu refused", r->n_asked - r->n_failed - r->n_refused, r->n_failed,
+               r->n_refused);
     return rc;
 }
 
@@ -335,12 +343,18 @@ static enum lk_code judge_all(struct runner *r) {
 
 static enum lk_code conclude(const struct runner *r) {
     const char *path = cli_pairs_name(&r->arguments->report);
-    size_t n_bad = r->n_failed + r->pairs.rejects.n, n_all = r->n_asked + r->pairs.rejects.n;
+    size_t n_bad = r->n_failed + r->n_refused + r->pairs.rejects.n, n_all = r->n_asked + r->pairs.rejects.n;
     if (r->n_low_mass)
         lk_log(LK_LOG_WARNING,
                "%zu of %zu items: the judge gave the digits 1 to 5 less than 0.9 of its probability; see "
                "\"low_mass\" in %s",
                r->n_low_mass, n_all, r->arguments->output);
+    if (r->n_mended)
+        lk_log(LK_LOG_WARNING, "%zu answers had raw line ends in strings or trailing commas, which were read",
+               r->n_mended);
+    if (r->n_refused)
+        lk_log(LK_LOG_WARNING, "%zu items were refused by the judge; see \"refusal\" in %s", r->n_refused,
+               r->arguments->output);
     if (r->n_skipped) lk_log(LK_LOG_INFO, "%zu were judged before", r->n_skipped);
     if (!n_all && !r->n_skipped) return lk_fail(LK_E_INPUT, "%s: expected pictures with their sources, got none", path);
     if (!n_bad) return LK_OK;
@@ -366,11 +380,14 @@ static enum lk_code check_arguments(const struct cli_arguments *a) {
     return LK_OK;
 }
 
+static void say_waiting(const char *why) { lk_log(LK_LOG_INFO, "%s", why); }
+
 enum lk_code cli_judge_server(const struct cli_arguments *a, struct lk_judge_server **out) {
     const struct lk_judge_server_settings settings = {.url = a->review.server,
                                                       .model = a->model,
                                                       .key = getenv("OPENAI_API_KEY"),
-                                                      .requests_per_minute = a->review.requests_per_minute};
+                                                      .requests_per_minute = a->review.requests_per_minute,
+                                                      .waiting = say_waiting};
     return lk_judge_server_open(out, &settings);
 }
 
@@ -378,10 +395,11 @@ static enum lk_code open_server(struct runner *r) {
     const struct cli_arguments *a = r->arguments;
     snprintf(r->record.model, sizeof r->record.model, "%s", a->model);
     snprintf(r->record.weights_identity, sizeof r->record.weights_identity, "unknown");
-    r->record.server = a->review.server;
     r->record.family = "openai";
     r->record.dtype = "unknown";
-    return cli_judge_server(a, &r->judge.server);
+    LK_TRY(cli_judge_server(a, &r->judge.server));
+    r->record.server = lk_judge_server_shown(r->judge.server);
+    return LK_OK;
 }
 
 static enum lk_code open_model(struct runner *r) {
@@ -439,6 +457,9 @@ static enum lk_code run(struct runner *r) {
     if (a->study.sample) LK_TRY(draw(&r->pairs, a->study.sample));
     LK_TRY(lk_judge_prompts_load(&r->prompts));
     LK_TRY(open_judge(r));
+    LK_TRY(lk_append_lock(&r->lock, a->output));
+    if (r->lock.lockless)
+        lk_log(LK_LOG_WARNING, "%s: this file system has no locks; see that no other run writes the file", a->output);
     LK_TRY(resume(r));
     cli_signals_install();
     if (r->judge.server)
@@ -453,6 +474,7 @@ static enum lk_code run(struct runner *r) {
 enum lk_code cli_judge_run(const struct cli_arguments *arguments) {
     struct runner r = {.arguments = arguments};
     enum lk_code rc = run(&r);
+    lk_append_unlock(&r.lock);
     lk_seeing_judge_close(&r.judge);
     lk_judge_server_close(r.judge.server);
     lk_chat_close(r.chat);

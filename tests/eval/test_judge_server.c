@@ -335,7 +335,6 @@ static void failures_alike_end_the_asking(void **state) {
         open_bench(&b, scripted_start(steps, n_steps), NULL, 0, 60000);
         for (int i = 0; i < n; i++) questions[i] = (struct lk_chat_question){0};
         assert_ok(lk_judge_server_ask(b.server, questions, n, 1, NULL, said));
-        scripted_stop();
         for (int i = answered; i < n; i++) {
             assert_int_equal(said[i].code, LK_E_IO);
             assert_non_null(strstr(said[i].error, "status 400: Unsupported parameter: 'seed'"));
@@ -344,6 +343,7 @@ static void failures_alike_end_the_asking(void **state) {
             assert_ok(lk_judge_server_state(b.server));
         else
             assert_fails(lk_judge_server_state(b.server), LK_E_INPUT, "the first 5 questions failed alike");
+        scripted_stop();
         for (int i = 0; i < n; i++) lk_chat_answer_free(&said[i]);
         close_bench(&b);
     }

@@ -4,18 +4,18 @@
 #include <unistd.h>
 
 static enum lk_code failed(const struct lk_sql *s) {
+    const char *advice = s->advice ? s->advice : "put a copy back, or remove it to begin anew";
     int code = sqlite3_errcode(s->db) & 0xff;
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
         return lk_fail(LK_E_INPUT,
-                       "%s: expected what this program wrote, got a file that is damaged or another's (%s); put a copy "
-                       "back, or remove it to begin anew",
-                       s->name, sqlite3_errmsg(s->db));
+                       "%s: expected what this program wrote, got a file that is damaged or another's (%s); %s",
+                       s->name, sqlite3_errmsg(s->db), advice);
     if (sqlite3_extended_errcode(s->db) == SQLITE_READONLY && !access(sqlite3_db_filename(s->db, "main"), W_OK))
         return lk_fail(
             LK_E_INPUT,
             "%s: byte 18: expected 1, the version that this program writes, got another: the file is damaged "
-            "or another's; put a copy back, or remove it to begin anew",
-            s->name);
+            "or another's; %s",
+            s->name, advice);
     return lk_fail(code == SQLITE_FULL    ? LK_E_DISK_FULL
                    : code == SQLITE_NOMEM ? LK_E_NOMEM
                                           : LK_E_IO,
@@ -47,6 +47,10 @@ void lk_sql_close(struct lk_sql *s) {
     sqlite3_close(s->db);
     pthread_mutex_destroy(&s->lock);
     *s = (struct lk_sql){0};
+}
+
+enum lk_code lk_sql_execute(struct lk_sql *s, const char *sql) {
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? failed(s) : LK_OK;
 }
 
 static enum lk_code bind(struct lk_sql *s, sqlite3_stmt **out, const char *sql, const char *types, va_list values) {

@@ -14,6 +14,7 @@ struct lk_sql {
     pthread_mutex_t lock; /* its holder may take it again */
     int depth;            /* of transactions within each other */
     const char *name;     /* for messages */
+    const char *advice;   /* what to do about a damaged file; NULL: a copy back, or begin anew */
 };
 
 /* The file is made if it is not there, and so is what the statements of `schema` make. After a failure only
@@ -21,6 +22,8 @@ struct lk_sql {
 enum lk_code lk_sql_attach(struct lk_sql *s, const char *path, const char *name, const char *schema);
 void lk_sql_close(struct lk_sql *s);
 
+/* Statements without values, one after the other. */
+enum lk_code lk_sql_execute(struct lk_sql *s, const char *sql);
 /* types: i int64_t, d double, t text (NULL: null). A statement without rows. */
 enum lk_code lk_sql_run(struct lk_sql *s, const char *sql, const char *types, ...);
 /* The first column of the first row, `otherwise` without one. */

@@ -11,8 +11,9 @@ enum { MAX_COMMENT_BYTES = 2000, MAX_REVISIONS = 100 };
 static enum lk_code open_claim(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t now, bool *open) {
     int64_t found;
     LK_TRY(lk_survey_expire(s, now));
-    LK_TRY(lk_sql_number(&s->sql, &found, 0, "SELECT id FROM claims WHERE id=?1 AND participant=?2 AND state='open'",
-                         "ii", who->claim, who->id));
+    LK_TRY(lk_sql_number(&s->sql, &found, 0,
+                         "SELECT id FROM read_claims WHERE id=?1 AND participant=?2 AND state='open'", "ii", who->claim,
+                         who->id));
     *open = found != 0;
     return LK_OK;
 }
@@ -32,10 +33,11 @@ static enum lk_code read_answers(struct lk_survey *s, int64_t claim, struct lk_s
     size_t capacity = 0;
     *out = NULL;
     *n = 0;
-    enum lk_code rc = lk_sql_open(&s->sql, &q,
-                                  "SELECT position, key, value, max(id) FROM answers WHERE claim=?1 AND key<>'comment' "
-                                  "GROUP BY position, key ORDER BY position, key",
-                                  "i", claim);
+    enum lk_code rc =
+        lk_sql_open(&s->sql, &q,
+                    "SELECT position, key, value, max(id) FROM read_answers WHERE claim=?1 AND key<>'comment' "
+                    "GROUP BY position, key ORDER BY position, key",
+                    "i", claim);
     for (bool row = true; !rc && row;) {
         rc = lk_sql_step(&s->sql, q, &row);
         if (!rc && row) rc = lk_grow(out, &capacity, *n + 1, sizeof **out);
@@ -91,7 +93,8 @@ enum lk_code lk_survey_show(struct lk_survey *s, const struct lk_survey_visitor 
     if (!rc && open)
         rc = lk_sql_run(&s->sql, "UPDATE claims SET lease=lease+1, last_at=?1, active_at=?1 WHERE id=?2", "ii", now,
                         who->claim);
-    if (!rc && open) rc = lk_sql_number(&s->sql, lease, 0, "SELECT lease FROM claims WHERE id=?1", "i", who->claim);
+    if (!rc && open)
+        rc = lk_sql_number(&s->sql, lease, 0, "SELECT lease FROM read_claims WHERE id=?1", "i", who->claim);
     return lk_sql_end(&s->sql, rc);
 }
 
@@ -100,8 +103,8 @@ static bool comment_is_valid(const struct lk_survey_study *study, const char *te
     return study->comments && n <= MAX_COMMENT_BYTES && lk_utf8_valid(text, n);
 }
 
-static bool is_valid(const struct lk_survey_study *study, const struct lk_survey_questions *questions,
-                     const struct lk_survey_given *given) {
+bool lk_survey_is_valid(const struct lk_survey_study *study, const struct lk_survey_questions *questions,
+                        const struct lk_survey_given *given) {
     if (!strcmp(given->key, "comment")) return comment_is_valid(study, given->value);
     for (int i = 0; i < questions->n; i++) {
         const struct lk_survey_question *q = &questions->list[i];
@@ -123,11 +126,11 @@ struct writing {
 /* Whether there is an answer to the question, and whether it is this one: a repeated request changes nothing. */
 static enum lk_code compare(const struct writing *w, const struct lk_survey_given *given, bool *is_new, bool *same) {
     int64_t found;
-    LK_TRY(
-        lk_sql_number(&w->s->sql, &found, -1,
-                      "SELECT value=?1 FROM answers WHERE claim=?2 AND position=?3 AND key=?4 ORDER BY id DESC LIMIT "
-                      "1",
-                      "tiit", given->value, w->who->claim, (int64_t)w->position, given->key));
+    LK_TRY(lk_sql_number(
+        &w->s->sql, &found, -1,
+        "SELECT value=?1 FROM read_answers WHERE claim=?2 AND position=?3 AND key=?4 ORDER BY id DESC LIMIT "
+        "1",
+        "tiit", given->value, w->who->claim, (int64_t)w->position, given->key));
     *is_new = found < 0;
     *same = found == 1 || (*is_new && !strcmp(given->key, "comment") && !*given->value);
     return LK_OK;
@@ -149,8 +152,9 @@ static enum lk_code write_all(struct writing *w, int64_t lease, const struct lk_
     int64_t held, last_at, n_new = 0;
     bool open;
     LK_TRY(open_claim(w->s, w->who, w->now, &open));
-    LK_TRY(lk_sql_number(&w->s->sql, &held, 0, "SELECT lease FROM claims WHERE id=?1", "i", w->who->claim));
-    LK_TRY(lk_sql_number(&w->s->sql, &last_at, w->now, "SELECT last_at FROM claims WHERE id=?1", "i", w->who->claim));
+    LK_TRY(lk_sql_number(&w->s->sql, &held, 0, "SELECT lease FROM read_claims WHERE id=?1", "i", w->who->claim));
+    LK_TRY(
+        lk_sql_number(&w->s->sql, &last_at, w->now, "SELECT last_at FROM read_claims WHERE id=?1", "i", w->who->claim));
     *verdict = LK_SURVEY_CONFLICT;
     if (!open || held != lease) return LK_OK;
     *verdict = LK_SURVEY_INVALID;
@@ -160,7 +164,7 @@ static enum lk_code write_all(struct writing *w, int64_t lease, const struct lk_
         LK_TRY(compare(w, &given[i], &is_new, &same));
         n_new += is_new && strcmp(given[i].key, "comment");
         LK_TRY(lk_sql_number(&w->s->sql, &n_kept, 0,
-                             "SELECT count(*) FROM answers WHERE claim=?1 AND position=?2 AND key=?3", "iit",
+                             "SELECT count(*) FROM read_answers WHERE claim=?1 AND position=?2 AND key=?3", "iit",
                              w->who->claim, (int64_t)w->position, given[i].key));
         if (n_kept >= MAX_REVISIONS && !same) return LK_OK; /* nobody changes an answer so often */
     }
@@ -191,7 +195,7 @@ enum lk_code lk_survey_answer(struct lk_survey *s, const struct lk_survey_visito
     LK_TRY(lk_survey_left_arm(s->study, who->worker, w.item, &w.left_arm));
     LK_TRY(lk_survey_questions_of(s->study, w.item, &questions));
     bool valid = true;
-    for (size_t i = 0; i < n; i++) valid = valid && is_valid(s->study, &questions, &given[i]);
+    for (size_t i = 0; i < n; i++) valid = valid && lk_survey_is_valid(s->study, &questions, &given[i]);
     for (size_t i = 1; i < n; i++)
         for (size_t k = 0; k < i; k++) valid = valid && strcmp(given[i].key, given[k].key);
     lk_survey_questions_free(&questions);

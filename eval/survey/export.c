@@ -226,13 +226,13 @@ enum lk_code lk_survey_export_answers(struct lk_survey *s, bool abandoned, bool 
     struct exporter e = {.s = s, .out = out, .comments = comments, .claim = -1};
     sqlite3_stmt *q;
     pthread_mutex_lock(&s->sql.lock);
-    enum lk_code rc =
-        lk_sql_open(&s->sql, &q,
-                    "SELECT c.id, c.task, p.worker, p.consent_sha256, a.position, a.key, a.value, "
-                    "a.left_arm, a.ms, a.at FROM answers a JOIN claims c ON c.id=a.claim JOIN participants "
-                    "p ON p.id=c.participant WHERE (c.state='abandoned')=?1 ORDER BY c.id, a.position, "
-                    "a.id",
-                    "i", (int64_t)abandoned);
+    enum lk_code rc = lk_sql_open(
+        &s->sql, &q,
+        "SELECT c.id, c.task, p.worker, p.consent_sha256, a.position, a.key, a.value, "
+        "a.left_arm, a.ms, a.at FROM read_answers a JOIN read_claims c ON c.id=a.claim JOIN read_participants "
+        "p ON p.id=c.participant WHERE (c.state='abandoned')=?1 ORDER BY c.id, a.position, "
+        "a.id",
+        "i", (int64_t)abandoned);
     if (!rc) rc = write_groups(&e, q);
     sqlite3_finalize(q);
     pthread_mutex_unlock(&s->sql.lock);
@@ -253,11 +253,12 @@ static bool fill_participant(const struct lk_survey *s, cJSON *line, sqlite3_stm
 enum lk_code lk_survey_export_participants(struct lk_survey *s, struct lk_text *out) {
     sqlite3_stmt *q;
     pthread_mutex_lock(&s->sql.lock);
-    enum lk_code rc = lk_sql_open(&s->sql, &q,
-                                  "SELECT worker, pilot, consent_at, consent_sha256, (SELECT count(*) FROM claims c "
-                                  "WHERE c.participant=p.id AND c.state='submitted') FROM participants p WHERE "
-                                  "consent_at IS NOT NULL ORDER BY id",
-                                  "");
+    enum lk_code rc =
+        lk_sql_open(&s->sql, &q,
+                    "SELECT worker, pilot, consent_at, consent_sha256, (SELECT count(*) FROM read_claims c "
+                    "WHERE c.participant=p.id AND c.state='submitted') FROM read_participants p WHERE "
+                    "consent_at IS NOT NULL ORDER BY id",
+                    "");
     for (bool row = true; !rc && row;) {
         rc = lk_sql_step(&s->sql, q, &row);
         cJSON *line = !rc && row ? cJSON_CreateObject() : NULL;

@@ -11,7 +11,7 @@ static enum lk_code count_days(struct lk_survey *s, struct lk_survey_counts *out
     sqlite3_stmt *q;
     LK_TRY(lk_sql_open(&s->sql, &q,
                        "SELECT date(at/1000,'unixepoch') AS day, sum(kind=0), sum(kind=1) FROM (SELECT at, 0 AS kind "
-                       "FROM answers WHERE key<>'comment' UNION ALL SELECT submitted_at, 1 FROM claims WHERE "
+                       "FROM read_answers WHERE key<>'comment' UNION ALL SELECT submitted_at, 1 FROM read_claims WHERE "
                        "state='submitted') GROUP BY day ORDER BY day DESC LIMIT 31",
                        ""));
     enum lk_code rc = LK_OK;
@@ -32,14 +32,14 @@ static enum lk_code count_rows(struct lk_survey *s, int64_t now, struct lk_surve
         int *to;
         const char *sql;
     } all[] = {
-        {&out->n_participants, "SELECT count(*) FROM participants WHERE ?1"},
-        {&out->n_consented, "SELECT count(*) FROM participants WHERE consent_at IS NOT NULL AND ?1"},
-        {&out->n_open, "SELECT count(*) FROM claims WHERE state='open' AND ?1"},
-        {&out->n_submitted, "SELECT count(*) FROM claims WHERE state='submitted' AND ?1"},
-        {&out->n_abandoned, "SELECT count(*) FROM claims WHERE state='abandoned' AND ?1"},
-        {&out->n_last_day, "SELECT count(*) FROM claims WHERE state='submitted' AND submitted_at>=?1"},
-        {&out->n_comments, "SELECT count(*) FROM answers WHERE key='comment' AND ?1"},
-        {&out->n_errors, "SELECT count(*) FROM events WHERE kind='error' AND ?1"},
+        {&out->n_participants, "SELECT count(*) FROM read_participants WHERE ?1"},
+        {&out->n_consented, "SELECT count(*) FROM read_participants WHERE consent_at IS NOT NULL AND ?1"},
+        {&out->n_open, "SELECT count(*) FROM read_claims WHERE state='open' AND ?1"},
+        {&out->n_submitted, "SELECT count(*) FROM read_claims WHERE state='submitted' AND ?1"},
+        {&out->n_abandoned, "SELECT count(*) FROM read_claims WHERE state='abandoned' AND ?1"},
+        {&out->n_last_day, "SELECT count(*) FROM read_claims WHERE state='submitted' AND submitted_at>=?1"},
+        {&out->n_comments, "SELECT count(*) FROM read_answers WHERE key='comment' AND ?1"},
+        {&out->n_errors, "SELECT count(*) FROM read_events WHERE kind='error' AND ?1"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         int64_t n;

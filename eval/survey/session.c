@@ -22,7 +22,7 @@ bool lk_survey_within(struct lk_survey *s, enum lk_survey_limit what, int more, 
 /* Anybody can make up ids: they fill neither the store nor every place within a minute. */
 static enum lk_code check_new(struct lk_survey *s, const char *worker, int64_t now) {
     int64_t known;
-    LK_TRY(lk_sql_number(&s->sql, &known, 0, "SELECT id FROM participants WHERE worker=?1", "t", worker));
+    LK_TRY(lk_sql_number(&s->sql, &known, 0, "SELECT id FROM read_participants WHERE worker=?1", "t", worker));
     if (known || lk_survey_within(s, LK_SURVEY_ENTRIES, 1, now)) return LK_OK;
     return lk_fail(LK_E_INPUT, "too many new participants in this hour");
 }
@@ -51,8 +51,10 @@ enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool 
                         worker, (int64_t)is_pilot, now);
     /* The five newest sessions of a participant stay, so that the table cannot grow by reloading. */
     if (!rc)
-        rc = lk_sql_run(&s->sql, "INSERT INTO sessions SELECT ?1,id,?2 FROM participants WHERE worker=?3", "tit",
-                        token_sha256, now, worker);
+        rc = lk_sql_run(
+            &s->sql,
+            "INSERT INTO sessions(token_sha256,participant,at) SELECT ?1,id,?2 FROM read_participants WHERE worker=?3",
+            "tit", token_sha256, now, worker);
     if (!rc)
         rc =
             lk_sql_run(&s->sql,
@@ -75,7 +77,7 @@ enum lk_code lk_survey_forget(struct lk_survey *s, const char *external_id) {
     /* What is gone is gone from the file and from its journal too. */
     sqlite3_exec(s->sql.db, "PRAGMA secure_delete=ON; PRAGMA journal_mode=TRUNCATE", NULL, NULL, NULL);
     LK_TRY(lk_sql_begin(&s->sql));
-    enum lk_code rc = lk_sql_number(&s->sql, &id, 0, "SELECT id FROM participants WHERE worker=?1", "t", worker);
+    enum lk_code rc = lk_sql_number(&s->sql, &id, 0, "SELECT id FROM read_participants WHERE worker=?1", "t", worker);
     if (!rc && !id) rc = lk_fail(LK_E_NOT_FOUND, "nobody of this id has entered");
     for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) rc = lk_sql_run(&s->sql, rows[i], "i", id);
     return lk_sql_end(&s->sql, rc);
@@ -87,8 +89,8 @@ static enum lk_code read_visitor(struct lk_survey *s, const char *token_sha256, 
     bool row;
     LK_TRY(lk_sql_open(
         &s->sql, &q,
-        "SELECT p.id, p.worker, p.guided_at, p.consent_at, c.id, c.task, c.state, c.lease FROM sessions "
-        "t JOIN participants p ON p.id=t.participant LEFT JOIN claims c ON c.participant=p.id AND "
+        "SELECT p.id, p.worker, p.guided_at, p.consent_at, c.id, c.task, c.state, c.lease FROM read_sessions "
+        "t JOIN read_participants p ON p.id=t.participant LEFT JOIN read_claims c ON c.participant=p.id AND "
         "(c.state='submitted' OR (c.state='open' AND c.active_at>=?2)) WHERE t.token_sha256=?1 AND t.at>=?3",
         "tii", token_sha256, now - s->study->claim_ms, now - session_ms));
     enum lk_code rc = lk_sql_step(&s->sql, q, &row);
@@ -150,11 +152,11 @@ enum lk_code lk_survey_places(struct lk_survey *s, const struct lk_survey_visito
     LK_TRY(lk_sql_begin(&s->sql));
     enum lk_code rc = lk_survey_expire(s, now);
     if (!rc)
-        rc =
-            lk_sql_open(&s->sql, &q,
-                        "SELECT task, count(*), sum(state='submitted'), max(participant=?1) FROM claims WHERE state IN "
-                        "('open','submitted') GROUP BY task",
-                        "i", who->id);
+        rc = lk_sql_open(
+            &s->sql, &q,
+            "SELECT task, count(*), sum(state='submitted'), max(participant=?1) FROM read_claims WHERE state IN "
+            "('open','submitted') GROUP BY task",
+            "i", who->id);
     if (rc) return lk_sql_end(&s->sql, rc);
     for (bool row = true; !rc && row;) {
         rc = lk_sql_step(&s->sql, q, &row);
@@ -171,13 +173,13 @@ static enum lk_code claim(struct lk_survey *s, const struct lk_survey_visitor *w
                           enum lk_survey_verdict *verdict) {
     int64_t taken, own, consented;
     LK_TRY(lk_survey_expire(s, now));
-    LK_TRY(lk_sql_number(&s->sql, &consented, 0, "SELECT consent_at IS NOT NULL FROM participants WHERE id=?1", "i",
-                         who->id));
+    LK_TRY(lk_sql_number(&s->sql, &consented, 0, "SELECT consent_at IS NOT NULL FROM read_participants WHERE id=?1",
+                         "i", who->id));
     LK_TRY(lk_sql_number(&s->sql, &taken, 0,
-                         "SELECT count(*) FROM claims WHERE task=?1 AND state IN ('open','submitted')", "i",
+                         "SELECT count(*) FROM read_claims WHERE task=?1 AND state IN ('open','submitted')", "i",
                          (int64_t)task));
     LK_TRY(lk_sql_number(&s->sql, &own, 0,
-                         "SELECT count(*) FROM claims WHERE participant=?1 AND state IN ('open','submitted')", "i",
+                         "SELECT count(*) FROM read_claims WHERE participant=?1 AND state IN ('open','submitted')", "i",
                          who->id));
     if (!consented || own || taken >= s->study->places) {
         *verdict = LK_SURVEY_CONFLICT;
@@ -202,7 +204,7 @@ enum lk_code lk_survey_event(struct lk_survey *s, const struct lk_survey_visitor
     LK_TRY(lk_sql_begin(&s->sql));
     return lk_sql_end(&s->sql, lk_sql_run(&s->sql,
                                           "INSERT INTO events(participant,kind,at) SELECT ?1,?2,?3 WHERE NOT EXISTS "
-                                          "(SELECT 1 FROM events WHERE participant=?1 AND kind=?2 AND at>?4)",
+                                          "(SELECT 1 FROM read_events WHERE participant=?1 AND kind=?2 AND at>?4)",
                                           "itii", who->id, kind, now, now - EVENT_MS));
 }
 
@@ -234,10 +236,11 @@ enum lk_code lk_survey_code_valid(struct lk_survey *s, const char *code, bool *v
     char own[48];
     *valid = false;
     pthread_mutex_lock(&s->sql.lock);
-    enum lk_code rc = lk_sql_open(&s->sql, &q,
-                                  "SELECT p.worker, c.task FROM claims c JOIN participants p ON p.id=c.participant "
-                                  "WHERE c.state='submitted'",
-                                  "");
+    enum lk_code rc =
+        lk_sql_open(&s->sql, &q,
+                    "SELECT p.worker, c.task FROM read_claims c JOIN read_participants p ON p.id=c.participant "
+                    "WHERE c.state='submitted'",
+                    "");
     for (bool row = true; !rc && row && !*valid;) {
         rc = lk_sql_step(&s->sql, q, &row);
         if (!row) break;

@@ -16,6 +16,8 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 
+const char *const lk_survey_advice = "put a copy of the whole folder back";
+
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS about(name TEXT PRIMARY KEY, value TEXT NOT NULL);"
     "CREATE TABLE IF NOT EXISTS participants(id INTEGER PRIMARY KEY, worker TEXT NOT NULL UNIQUE, pilot INTEGER NOT "
@@ -60,22 +62,25 @@ static enum lk_code random_hex(char out[65]) {
 
 enum lk_code lk_survey_token(char out[65]) { return random_hex(out); }
 
-/* Written once, beside its place and renamed, so that no crash leaves half of it. */
-static enum lk_code make_secrets(struct lk_survey *s, const char *path) {
-    char text[400], temporary[4200];
-    LK_TRY(random_hex(s->salt));
-    LK_TRY(random_hex(s->key));
-    LK_TRY(random_hex(s->admin));
-    int n = snprintf(text, sizeof text, "{\"salt\":\"%s\",\"key\":\"%s\",\"admin_token\":\"%s\"}\n", s->salt, s->key,
-                     s->admin);
-    snprintf(temporary, sizeof temporary, "%s.new", path);
-    int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file < 0) return lk_fail_errno(errno, "%s", temporary);
+static enum lk_code sync_folder(const char *path) {
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = folder >= 0 && (!fsync(folder) || errno == EINVAL); /* what some network file systems say */
+    int why = errno;
+    if (folder >= 0) close(folder);
+    return ok ? LK_OK : lk_fail_errno(why, "%s: cannot be synced", path);
+}
+
+static enum lk_code make_secrets(const char *path) {
+    char text[400], hex[3][65];
+    for (int i = 0; i < 3; i++) LK_TRY(random_hex(hex[i]));
+    int n = snprintf(text, sizeof text, "{\"salt\":\"%s\",\"key\":\"%s\",\"admin_token\":\"%s\"}\n", hex[0], hex[1],
+                     hex[2]);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (file < 0) return lk_fail_errno(errno, "%s", path);
     bool ok = write(file, text, (size_t)n) == n && !fsync(file);
     int why = errno;
     close(file);
-    if (ok && !rename(temporary, path)) return LK_OK;
-    return lk_fail_errno(ok ? errno : why, "%s", path);
+    return ok ? LK_OK : lk_fail_errno(why, "%s", path);
 }
 
 static enum lk_code read_secrets(struct lk_survey *s, const char *path) {
@@ -98,10 +103,8 @@ static enum lk_code read_secrets(struct lk_survey *s, const char *path) {
 }
 
 /* A store belongs to one study: answers are kept by position, so the order of its items must stay. */
-static enum lk_code check_study(struct lk_survey *s) {
-    const struct lk_survey_study *study = s->study;
+static enum lk_code digest_of_study(const struct lk_survey_study *study, char sha256[65]) {
     struct lk_text text = {0};
-    char sha256[65];
     lk_text_add(&text, "%s|%s|%d|%llu|%d|%d|%d|%c%c%d%d", study->name, study->instrument, study->experiment,
                 (unsigned long long)study->seed, study->n_tasks, study->n_gold_per_task, study->n_checks_per_task,
                 study->exp2_option, study->q3_version, study->printed_skin, study->fixed_sides);
@@ -110,31 +113,110 @@ static enum lk_code check_study(struct lk_survey *s) {
     enum lk_code rc = text.rc;
     if (!rc) lk_sha256(text.bytes, text.n, sha256);
     lk_text_free(&text);
-    if (rc) return rc;
-    LK_TRY(lk_sql_run(&s->sql, "INSERT OR IGNORE INTO about VALUES('study',?1)", "t", sha256));
+    return rc;
+}
+
+static enum lk_code name_study(struct lk_survey *s) {
+    char sha256[65];
+    LK_TRY(digest_of_study(s->study, sha256));
+    return lk_sql_run(&s->sql, "INSERT OR IGNORE INTO about(name,value) VALUES('study',?1)", "t", sha256);
+}
+
+static enum lk_code check_study(struct lk_survey *s) {
+    char sha256[65];
     int64_t same;
-    LK_TRY(lk_sql_number(&s->sql, &same, 0, "SELECT value=?1 FROM about WHERE name='study'", "t", sha256));
+    LK_TRY(digest_of_study(s->study, sha256));
+    LK_TRY(lk_sql_number(&s->sql, &same, 0, "SELECT value=?1 FROM read_about WHERE name='study'", "t", sha256));
     return same ? LK_OK
                 : lk_fail(LK_E_CHANGED, "the store holds answers to another study (name, items, tasks, seed or "
                                         "instrument differ): give this one a name, file or --store of its own");
 }
 
-static enum lk_code prepare(struct lk_survey *s, const char *folder, bool create) {
-    char path[4096];
+/* Nobody else reads who answered what; missing files are none of its business. */
+static enum lk_code close_to_others(const char *path, mode_t mode) {
     struct stat st;
-    char *consent;
-    snprintf(path, sizeof path, "%s/secrets.json", folder);
-    if (stat(path, &st)) {
-        if (!create) return lk_fail(LK_E_NOT_FOUND, "%s: no survey was served from here", folder);
-        if (mkdir(folder, 0700) && errno != EEXIST) return lk_fail_errno(errno, "%s", folder);
-        LK_TRY(make_secrets(s, path));
-    } else
-        LK_TRY(read_secrets(s, path));
-    snprintf(s->path, sizeof s->path, "%s/answers.db", folder);
-    LK_TRY(lk_sql_attach(&s->sql, s->path, s->path, schema));
+    if (stat(path, &st) || !(st.st_mode & 077) || !chmod(path, mode)) return LK_OK;
+    return lk_fail_errno(errno, "%s: others may read it: expected mode %o, got %o, which cannot be changed", path,
+                         (unsigned)mode, (unsigned)st.st_mode & 0777);
+}
+
+/* The files of a store, of which secrets.json comes last: a first start that was killed before goes on. */
+struct files {
+    char secrets[4096], made[4096], answers[4096], journal[4096];
+    bool fresh; /* nobody has taken part */
+};
+
+static enum lk_code find_files(struct files *f, const char *folder, bool create) {
+    struct stat st;
+    snprintf(f->secrets, sizeof f->secrets, "%.4000s/secrets.json", folder);
+    snprintf(f->made, sizeof f->made, "%.4000s/secrets.json.new", folder);
+    snprintf(f->answers, sizeof f->answers, "%.4000s/answers.db", folder);
+    snprintf(f->journal, sizeof f->journal, "%.4000s/answers.db-journal", folder);
+    bool secrets = !stat(f->secrets, &st), made = !stat(f->made, &st), answers = !stat(f->answers, &st);
+    if (secrets && answers && !st.st_size)
+        return lk_fail(LK_E_INPUT, "%s: expected answers, got an empty file; %s", f->answers, lk_survey_advice);
+    f->fresh = !secrets && (made || !answers);
+    if (secrets == answers || f->fresh)
+        return !f->fresh || create ? LK_OK : lk_fail(LK_E_NOT_FOUND, "%s: no survey was served from here", folder);
+    return lk_fail(LK_E_INPUT, "%s: is missing beside %s: the two belong together; %s",
+                   secrets ? f->answers : f->secrets, secrets ? "secrets.json" : "answers.db", lk_survey_advice);
+}
+
+static enum lk_code make_files(const struct files *f, const char *folder) {
+    struct stat st;
+    if (mkdir(folder, 0700) && errno != EEXIST) return lk_fail_errno(errno, "%s", folder);
+    if (stat(f->made, &st)) LK_TRY(make_secrets(f->made));
+    int file = open(f->answers, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0) return lk_fail_errno(errno, "%s", f->answers);
+    close(file);
+    return sync_folder(folder);
+}
+
+/* The tables, new or as an older version left them, which wrote no digests. */
+static enum lk_code make_tables(struct lk_survey *s, bool fresh) {
+    int64_t version, n_tables;
+    LK_TRY(lk_sql_begin(&s->sql));
+    enum lk_code rc = lk_sql_number(&s->sql, &version, -1, "PRAGMA user_version", "");
+    if (!rc && !version && fresh) rc = lk_sql_execute(&s->sql, schema);
+    if (!rc) rc = lk_sql_number(&s->sql, &n_tables, 0, "SELECT count(*) FROM sqlite_master WHERE type='table'", "");
+    if (!rc && (version ? version != 1 : n_tables != 6))
+        rc = lk_fail(LK_E_INPUT, "%s: expected a survey's tables, version 0 or 1, got %lld tables, version %lld; %s",
+                     s->path, (long long)n_tables, (long long)version, lk_survey_advice);
+    if (!rc && !version) rc = lk_survey_seal_new(s);
+    if (!rc) rc = lk_survey_seal_keep(s);
+    if (!rc && fresh) rc = name_study(s);
+    return lk_sql_end(&s->sql, rc);
+}
+
+static enum lk_code prepare(struct lk_survey *s, const char *folder, bool create) {
+    struct files f;
+    char *consent, *parent;
+    LK_TRY(find_files(&f, folder, create));
+    if (f.fresh) LK_TRY(make_files(&f, folder));
+    LK_TRY(close_to_others(folder, 0700));
+    const char *const kept[] = {f.secrets, f.made, f.answers, f.journal};
+    for (int i = 0; i < 4; i++) LK_TRY(close_to_others(kept[i], 0600));
+    LK_TRY(read_secrets(s, f.fresh ? f.made : f.secrets));
+    memcpy(s->path, f.answers, sizeof s->path);
+    s->sql.advice = lk_survey_advice;
+    LK_TRY(lk_sql_attach(&s->sql, s->path, s->path, ""));
+    LK_TRY(lk_survey_seal_functions(s));
+    LK_TRY(make_tables(s, f.fresh));
     LK_TRY(lk_survey_consent_text(s->study, &consent, s->consent_sha256));
     lk_free(consent);
-    return check_study(s);
+    LK_TRY(lk_sql_execute(&s->sql, "BEGIN")); /* one moment of a store that a server may be writing */
+    enum lk_code rc = lk_survey_check(s, schema);
+    if (!rc) rc = check_study(s);
+    if (!rc) rc = lk_survey_check_values(s);
+    lk_sql_execute(&s->sql, "ROLLBACK");
+    if (rc) return rc;
+    if (!f.fresh) return LK_OK;
+    if (rename(f.made, f.secrets)) return lk_fail_errno(errno, "%s", f.secrets);
+    LK_TRY(sync_folder(folder));
+    parent = lk_format("%s/..", folder);
+    rc = parent ? sync_folder(parent) : lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    lk_free(parent);
+    return rc;
 }
 
 enum lk_code lk_survey_open(struct lk_survey **out, const struct lk_survey_study *study, const char *folder,

@@ -6,7 +6,7 @@
 static enum lk_code failed(const struct lk_sql *s) {
     const char *advice = s->advice ? s->advice : "put a copy back, or remove it to begin anew";
     int code = sqlite3_errcode(s->db) & 0xff;
-    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
+    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT || code == SQLITE_ERROR) /* our SQL is right where tables are */
         return lk_fail(LK_E_INPUT,
                        "%s: expected what this program wrote, got a file that is damaged or another's (%s); %s",
                        s->name, sqlite3_errmsg(s->db), advice);

@@ -52,8 +52,7 @@ static enum lk_code check_tables(struct lk_survey *s, const char *schema) {
 
 enum lk_code lk_survey_check(struct lk_survey *s, const char *schema) {
     LK_TRY(check_structure(s));
-    LK_TRY(check_tables(s, schema));
-    return lk_survey_seal_check(s);
+    return check_tables(s, schema);
 }
 
 static enum lk_code bad_value(const struct lk_survey *s, const char *table, int64_t row, const char *column,

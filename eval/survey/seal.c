@@ -145,12 +145,11 @@ enum lk_code lk_survey_seal_functions(struct lk_survey *s) {
     if (sqlite3_create_function_v2(s->sql.db, "lk_seal", -1, flags, s, seal, NULL, NULL, NULL) ||
         sqlite3_create_function_v2(s->sql.db, "lk_intact", -1, flags, s, intact, NULL, NULL, NULL))
         return lk_fail(LK_E_NOMEM, "out of memory for a survey");
-    return LK_OK;
+    return lk_sql_execute(&s->sql, "PRAGMA temp_store=MEMORY");
 }
 
 enum lk_code lk_survey_seal_keep(struct lk_survey *s) {
     struct lk_text sql = {0};
-    lk_text_add(&sql, "PRAGMA temp_store=MEMORY;");
     for (int i = 0; i < N_TABLES; i++) keep_table(&sql, i);
     return execute(s, &sql);
 }

@@ -153,8 +153,6 @@ static enum lk_code find_files(struct files *f, const char *folder, bool create)
     snprintf(f->answers, sizeof f->answers, "%.4000s/answers.db", folder);
     snprintf(f->journal, sizeof f->journal, "%.4000s/answers.db-journal", folder);
     bool secrets = !stat(f->secrets, &st), made = !stat(f->made, &st), answers = !stat(f->answers, &st);
-    if (secrets && answers && !st.st_size)
-        return lk_fail(LK_E_INPUT, "%s: expected answers, got an empty file; %s", f->answers, lk_survey_advice);
     f->fresh = !secrets && (made || !answers);
     if (secrets == answers || f->fresh)
         return !f->fresh || create ? LK_OK : lk_fail(LK_E_NOT_FOUND, "%s: no survey was served from here", folder);
@@ -174,16 +172,19 @@ static enum lk_code make_files(const struct files *f, const char *folder) {
 
 /* The tables, new or as an older version left them, which wrote no digests. */
 static enum lk_code make_tables(struct lk_survey *s, bool fresh) {
-    int64_t version, n_tables;
+    int64_t version, n_tables, n_sealed;
     LK_TRY(lk_sql_begin(&s->sql));
     enum lk_code rc = lk_sql_number(&s->sql, &version, -1, "PRAGMA user_version", "");
     if (!rc && !version && fresh) rc = lk_sql_execute(&s->sql, schema);
     if (!rc) rc = lk_sql_number(&s->sql, &n_tables, 0, "SELECT count(*) FROM sqlite_master WHERE type='table'", "");
-    if (!rc && (version ? version != 1 : n_tables != 6))
+    if (!rc)
+        rc = lk_sql_number(&s->sql, &n_sealed, 0, "SELECT count(*) FROM pragma_table_info('answers') WHERE name='mac'",
+                           "");
+    if (!rc && (n_tables != 6 || version != n_sealed))
         rc = lk_fail(LK_E_INPUT, "%s: expected a survey's tables, version 0 or 1, got %lld tables, version %lld; %s",
                      s->path, (long long)n_tables, (long long)version, lk_survey_advice);
     if (!rc && !version) rc = lk_survey_seal_new(s);
-    if (!rc) rc = lk_survey_seal_keep(s);
+    if (!rc && fresh) rc = lk_survey_seal_keep(s);
     if (!rc && fresh) rc = name_study(s);
     return lk_sql_end(&s->sql, rc);
 }
@@ -206,10 +207,12 @@ static enum lk_code prepare(struct lk_survey *s, const char *folder, bool create
     lk_free(consent);
     LK_TRY(lk_sql_execute(&s->sql, "BEGIN")); /* one moment of a store that a server may be writing */
     enum lk_code rc = lk_survey_check(s, schema);
+    if (!rc && !f.fresh) rc = lk_survey_seal_keep(s);
+    if (!rc) rc = lk_survey_seal_check(s);
     if (!rc) rc = check_study(s);
     if (!rc) rc = lk_survey_check_values(s);
-    lk_sql_execute(&s->sql, "ROLLBACK");
     if (rc) return rc;
+    LK_TRY(lk_sql_execute(&s->sql, "COMMIT"));
     if (!f.fresh) return LK_OK;
     if (rename(f.made, f.secrets)) return lk_fail_errno(errno, "%s", f.secrets);
     LK_TRY(sync_folder(folder));

@@ -34,7 +34,7 @@ struct runner {
     struct lk_judge_ask ask;
     struct lk_store texts;
     char **done; /* "ITEM ORDER", sorted */
-    size_t n_done, done_capacity, n_asked, n_failed, n_refused, n_mended, n_skipped, n_low_mass;
+    size_t n_done, done_capacity, n_asked, n_failed, n_refused, n_mended, n_skipped, n_in_vain, n_low_mass;
     struct lk_append_lock lock;
 };
 
@@ -53,21 +53,22 @@ static int by_source(const void *a, const void *b) {
     return order ? order : strcmp(x->item_id, y->item_id);
 }
 
-static void done_key(char out[600], const char *item_id, const char *order) {
-    snprintf(out, 600, "%.500s %.40s", item_id, order ? order : "");
+static void done_key(char out[600], const char *item_id, const char *order, bool bad) {
+    snprintf(out, 600, "%.500s %.40s%s", item_id, order ? order : "", bad ? " in vain" : "");
 }
 
-static enum lk_code remember(struct runner *r, const char *item_id, const char *order) {
+static enum lk_code remember(struct runner *r, const char *item_id, const char *order, bool bad) {
     char key[600];
-    done_key(key, item_id, order);
+    done_key(key, item_id, order, bad);
     LK_TRY(lk_grow(&r->done, &r->done_capacity, r->n_done + 1, sizeof *r->done));
     r->done[r->n_done] = (char *)(uintptr_t)lk_store_copy(&r->texts, key, strlen(key));
     return r->done[r->n_done++] ? LK_OK : lk_fail(LK_E_NOMEM, "judge run: out of memory");
 }
 
-static bool is_done(const struct runner *r, const char *item_id, const char *order) {
+/* bad: and has no answer but a failure or a refusal. */
+static bool is_done(const struct runner *r, const char *item_id, const char *order, bool bad) {
     char key[600], *at = key;
-    done_key(key, item_id, order);
+    done_key(key, item_id, order, bad);
     return r->n_done && bsearch(&at, r->done, r->n_done, sizeof *r->done, by_text);
 }
 
@@ -125,7 +126,9 @@ static enum lk_code read_done(struct runner *r, const char *path, const char *te
         const struct lk_field *order = lk_fields_find(&records.fields, "order");
         rc = check_record(r, &records.fields, path, records.line);
         if (!rc) rc = check_configs(r, &records.fields, path, records.line);
-        if (!rc && id) rc = remember(r, id->text, order ? order->text : NULL);
+        bool bad = lk_fields_find(&records.fields, "failed") || lk_fields_find(&records.fields, "refusal");
+        if (!rc && id) rc = remember(r, id->text, order ? order->text : NULL, false);
+        if (!rc && id && bad) rc = remember(r, id->text, order ? order->text : NULL, true);
     }
     lk_records_close(&records);
     if (r->n_done) qsort(r->done, r->n_done, sizeof *r->done, by_text);
@@ -301,8 +304,9 @@ static enum lk_code collect(struct runner *r, const struct cli_pair *pair, struc
     for (int order = 0; order <= (int)r->ask.pairwise; order++) {
         struct question *q = &questions[*n];
         *q = (struct question){.pair = pair, .preserved_first = order};
-        if (is_done(r, pair->item_id, order_of(r, q))) {
+        if (is_done(r, pair->item_id, order_of(r, q), false)) {
             r->n_skipped++;
+            r->n_in_vain += is_done(r, pair->item_id, order_of(r, q), true);
             continue;
         }
         r->ask.preserved_first = order;
@@ -343,7 +347,8 @@ static enum lk_code judge_all(struct runner *r) {
 
 static enum lk_code conclude(const struct runner *r) {
     const char *path = cli_pairs_name(&r->arguments->report);
-    size_t n_bad = r->n_failed + r->n_refused + r->pairs.rejects.n, n_all = r->n_asked + r->pairs.rejects.n;
+    size_t n_bad = r->n_failed + r->n_refused + r->n_in_vain + r->pairs.rejects.n,
+           n_all = r->n_asked + r->pairs.rejects.n;
     if (r->n_low_mass)
         lk_log(LK_LOG_WARNING,
                "%zu of %zu items: the judge gave the digits 1 to 5 less than 0.9 of its probability; see "
@@ -355,11 +360,13 @@ static enum lk_code conclude(const struct runner *r) {
     if (r->n_refused)
         lk_log(LK_LOG_WARNING, "%zu items were refused by the judge; see \"refusal\" in %s", r->n_refused,
                r->arguments->output);
-    if (r->n_skipped) lk_log(LK_LOG_INFO, "%zu were judged before", r->n_skipped);
+    if (r->n_skipped)
+        lk_log(LK_LOG_INFO, "%zu were judged before, %zu failed or were refused then", r->n_skipped - r->n_in_vain,
+               r->n_in_vain);
     if (!n_all && !r->n_skipped) return lk_fail(LK_E_INPUT, "%s: expected pictures with their sources, got none", path);
     if (!n_bad) return LK_OK;
     return lk_fail(n_bad < n_all + r->n_skipped ? LK_E_PARTIAL : LK_E_INPUT, "%s: %zu of %zu items could not be judged",
-                   path, n_bad, n_all);
+                   path, n_bad, n_all + r->n_skipped);
 }
 
 static enum lk_code check_arguments(const struct cli_arguments *a) {

@@ -1,5 +1,6 @@
 /* What is read from answers.db is looked at first: the file's structure, its tables, and each value against the study.
  */
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,6 +38,7 @@ static enum lk_code check_tables(struct lk_survey *s, const char *schema) {
     if (!rc) lk_text_add(&statements, "%s", lk_sql_text(q, 0));
     sqlite3_finalize(q);
     lk_sql_close(&model.sql);
+    EVP_MAC_CTX_free(model.mac);
     if (!rc) rc = statements.rc;
     if (!rc) {
         char *ask = lk_format("SELECT (%s)=?1", all);

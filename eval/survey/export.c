@@ -40,6 +40,7 @@ struct group {
 
 struct exporter {
     struct lk_survey *s;
+    struct lk_sql *sql;
     struct lk_text *out;
     bool comments;
     const struct lk_survey_item *items[2048];
@@ -189,9 +190,9 @@ static enum lk_code write_group(struct exporter *e, const struct group *g) {
 
 /* A row of the store: a later one about the same question takes the earlier one's place, but not its time. */
 static void take_row(struct group *g, sqlite3_stmt *q) {
-    const char *key = lk_sql_text(q, 5), *value = lk_sql_text(q, 6);
-    g->at = sqlite3_column_int64(q, 9);
-    g->left_arm = sqlite3_column_int(q, 7);
+    const char *key = lk_sql_text(q, 1), *value = lk_sql_text(q, 2);
+    g->at = sqlite3_column_int64(q, 5);
+    g->left_arm = sqlite3_column_int(q, 3);
     if (!strcmp(key, "comment")) {
         snprintf(g->comment, sizeof g->comment, "%s", value);
         return;
@@ -202,39 +203,61 @@ static void take_row(struct group *g, sqlite3_stmt *q) {
     if (i == g->n) g->rows[g->n++].ms = 0;
     snprintf(g->rows[i].key, sizeof g->rows[i].key, "%s", key);
     snprintf(g->rows[i].value, sizeof g->rows[i].value, "%s", value);
-    g->rows[i].ms += sqlite3_column_int64(q, 8);
+    g->rows[i].ms += sqlite3_column_int64(q, 4);
 }
 
-static enum lk_code write_groups(struct exporter *e, sqlite3_stmt *q) {
-    struct group g = {.claim = -1};
-    for (bool row = true; row;) {
-        LK_TRY(lk_sql_step(&e->s->sql, q, &row));
-        int64_t claim = row ? sqlite3_column_int64(q, 0) : -2;
-        int position = row ? sqlite3_column_int(q, 4) : 0;
-        if (claim != g.claim || position != g.position) {
-            LK_TRY(write_group(e, &g));
-            g = (struct group){.claim = claim, .position = position, .task = row ? sqlite3_column_int(q, 1) : 0};
-            if (row) snprintf(g.worker, sizeof g.worker, "%s", lk_sql_text(q, 2));
-            if (row) snprintf(g.consent_sha256, sizeof g.consent_sha256, "%s", lk_sql_text(q, 3));
+/* The answers of the claim that g names. */
+static enum lk_code write_claim(struct exporter *e, struct group g) {
+    const struct group empty = g;
+    sqlite3_stmt *q;
+    LK_TRY(
+        lk_sql_open(e->sql, &q,
+                    "SELECT position, key, value, left_arm, ms, at FROM read_answers WHERE claim=?1 ORDER BY position, "
+                    "id",
+                    "i", g.claim));
+    enum lk_code rc = LK_OK;
+    for (bool row = true; !rc && row;) {
+        rc = lk_sql_step(e->sql, q, &row);
+        if (rc) break;
+        int position = row ? sqlite3_column_int(q, 0) : -1;
+        if (position != g.position) {
+            rc = write_group(e, &g);
+            g = empty;
+            g.position = position;
         }
         if (row) take_row(&g, q);
     }
-    return LK_OK;
+    sqlite3_finalize(q);
+    return rc;
+}
+
+/* The next claim behind g's, into g; *more is false when it was the last. */
+static enum lk_code next_claim(struct exporter *e, bool abandoned, struct group *g, bool *more) {
+    sqlite3_stmt *q;
+    int64_t last = g->claim;
+    LK_TRY(lk_sql_open(e->sql, &q,
+                       "SELECT c.id, c.task, p.worker, p.consent_sha256 FROM read_claims c JOIN read_participants p ON "
+                       "p.id=c.participant WHERE (c.state='abandoned')=?1 AND c.id>?2 ORDER BY c.id LIMIT 1",
+                       "ii", (int64_t)abandoned, last));
+    enum lk_code rc = lk_sql_step(e->sql, q, more);
+    if (!rc && *more) {
+        *g = (struct group){.claim = sqlite3_column_int64(q, 0), .task = sqlite3_column_int(q, 1), .position = -1};
+        snprintf(g->worker, sizeof g->worker, "%s", lk_sql_text(q, 2));
+        snprintf(g->consent_sha256, sizeof g->consent_sha256, "%s", lk_sql_text(q, 3));
+    }
+    sqlite3_finalize(q);
+    return rc;
 }
 
 enum lk_code lk_survey_export_answers(struct lk_survey *s, bool abandoned, bool comments, struct lk_text *out) {
-    struct exporter e = {.s = s, .out = out, .comments = comments, .claim = -1};
-    sqlite3_stmt *q;
+    struct exporter e = {.s = s, .sql = &s->sql, .out = out, .comments = comments, .claim = -1};
+    struct group g = {.claim = INT64_MIN};
+    enum lk_code rc = LK_OK;
     pthread_mutex_lock(&s->sql.lock);
-    enum lk_code rc = lk_sql_open(
-        &s->sql, &q,
-        "SELECT c.id, c.task, p.worker, p.consent_sha256, a.position, a.key, a.value, "
-        "a.left_arm, a.ms, a.at FROM read_answers a JOIN read_claims c ON c.id=a.claim JOIN read_participants "
-        "p ON p.id=c.participant WHERE (c.state='abandoned')=?1 ORDER BY c.id, a.position, "
-        "a.id",
-        "i", (int64_t)abandoned);
-    if (!rc) rc = write_groups(&e, q);
-    sqlite3_finalize(q);
+    for (bool more = true; !rc && more;) {
+        rc = next_claim(&e, abandoned, &g, &more);
+        if (!rc && more) rc = write_claim(&e, g);
+    }
     pthread_mutex_unlock(&s->sql.lock);
     return rc;
 }

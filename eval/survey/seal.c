@@ -2,7 +2,9 @@
  * bit, no changed value and no row that is gone is read as what a participant did. The connection writes them by itself
  * (temporary triggers, which no other program has) and looks at them whenever a row is read (the views read_TABLE),
  * changed or taken away. */
-#include <openssl/hmac.h>
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,19 +24,20 @@ enum { N_TABLES = sizeof tables / sizeof *tables, MAC_HEX = 32 };
 
 /* HMAC-SHA256 of a table's name and values, each with its type and length; half of it as hex. */
 static bool digest_of(const struct lk_survey *s, sqlite3_value **values, int n, char out[MAC_HEX + 1]) {
-    struct lk_text text = {0};
-    unsigned char mac[32];
-    unsigned n_mac = sizeof mac;
+    unsigned char mac[32] = {0};
+    size_t n_mac = 0;
+    bool ok = EVP_MAC_init(s->mac, NULL, 0, NULL) == 1; /* the key stays */
     for (int i = 0; i < n; i++) {
         int type = sqlite3_value_type(values[i]), n_bytes = sqlite3_value_bytes(values[i]);
         const void *bytes = type == SQLITE_BLOB ? sqlite3_value_blob(values[i]) : sqlite3_value_text(values[i]);
-        lk_text_add(&text, "%d:%d:", type, n_bytes);
-        if (n_bytes) lk_text_bytes(&text, bytes, (size_t)n_bytes);
+        char head[32];
+        int n_head = snprintf(head, sizeof head, "%d:%d:", type, n_bytes);
+        ok = ok && EVP_MAC_update(s->mac, (unsigned char *)head, (size_t)n_head) == 1;
+        if (n_bytes) ok = ok && EVP_MAC_update(s->mac, bytes, (size_t)n_bytes) == 1;
     }
-    bool ok =
-        !text.rc && HMAC(EVP_sha256(), s->key, (int)strlen(s->key), (unsigned char *)text.bytes, text.n, mac, &n_mac);
-    for (int i = 0; ok && i < MAC_HEX / 2; i++) snprintf(out + 2 * i, 3, "%02x", mac[i]);
-    lk_text_free(&text);
+    ok = ok && EVP_MAC_final(s->mac, mac, &n_mac, sizeof mac) == 1;
+    for (int i = 0; i < MAC_HEX; i++) out[i] = "0123456789abcdef"[mac[i / 2] >> (i % 2 ? 0 : 4) & 15];
+    out[MAC_HEX] = '\0';
     return ok;
 }
 
@@ -142,7 +145,13 @@ enum lk_code lk_survey_seal_new(struct lk_survey *s) {
 
 enum lk_code lk_survey_seal_functions(struct lk_survey *s) {
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
-    if (sqlite3_create_function_v2(s->sql.db, "lk_seal", -1, flags, s, seal, NULL, NULL, NULL) ||
+    const OSSL_PARAM sha256[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char[]){"SHA256"}, 0),
+                                 OSSL_PARAM_END};
+    EVP_MAC *hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    s->mac = EVP_MAC_CTX_new(hmac);
+    bool ok = s->mac && EVP_MAC_init(s->mac, (unsigned char *)s->key, sizeof s->key - 1, sha256) == 1;
+    EVP_MAC_free(hmac);
+    if (!ok || sqlite3_create_function_v2(s->sql.db, "lk_seal", -1, flags, s, seal, NULL, NULL, NULL) ||
         sqlite3_create_function_v2(s->sql.db, "lk_intact", -1, flags, s, intact, NULL, NULL, NULL))
         return lk_fail(LK_E_NOMEM, "out of memory for a survey");
     return lk_sql_execute(&s->sql, "PRAGMA temp_store=MEMORY");

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <stdio.h>
@@ -240,6 +241,7 @@ enum lk_code lk_survey_open(struct lk_survey **out, const struct lk_survey_study
 void lk_survey_close(struct lk_survey *s) {
     if (!s) return;
     lk_sql_close(&s->sql);
+    EVP_MAC_CTX_free(s->mac);
     OPENSSL_cleanse(s, sizeof *s);
     lk_free(s);
 }

@@ -7,6 +7,7 @@
 struct lk_survey {
     const struct lk_survey_study *study;
     struct lk_sql sql;
+    struct evp_mac_ctx_st *mac;        /* of the rows' digests */
     char path[4096];                   /* of the answers */
     char salt[65], key[65], admin[65]; /* hex */
     char consent_sha256[65];

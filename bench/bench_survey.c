@@ -62,9 +62,10 @@ static int exchange(struct participant *p, const char *request, size_t n) {
 /* body NULL: a GET. */
 static int ask(struct participant *p, const char *path, const char *body) {
     char request[4096];
-    int n = snprintf(
-        request, sizeof request, "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: application/json\r\n%s%s%s",
-        body ? "POST" : "GET", path, port, *p->cookie ? "Cookie: survey=" : "", p->cookie, *p->cookie ? "\r\n" : "");
+    char cookie[120] = "";
+    if (*p->cookie) snprintf(cookie, sizeof cookie, "Cookie: survey-%d=%s\r\n", port, p->cookie);
+    int n = snprintf(request, sizeof request, "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: application/json\r\n%s",
+                     body ? "POST" : "GET", path, port, cookie);
     n += body ? snprintf(request + n, sizeof request - (size_t)n,
                          "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %zu\r\n\r\n%s",
                          strlen(body), body)
@@ -89,9 +90,11 @@ static bool check(struct participant *p, const char *what, int got, int wanted) 
 static bool begin(struct participant *p) {
     char text[700], sha256[65];
     dial(p);
-    snprintf(text, sizeof text, "/?PROLIFIC_PID=load-%d-%d", (int)getpid(), p->number);
-    if (!check(p, "entry", ask(p, text, NULL), 200)) return false;
-    take(p->page, "Set-Cookie: survey=", sizeof p->cookie, p->cookie);
+    char mark[40];
+    snprintf(text, sizeof text, "PROLIFIC_PID=load-%d-%d", (int)getpid(), p->number);
+    if (!check(p, "entry", ask(p, "/enter", text), 303)) return false;
+    snprintf(mark, sizeof mark, "Set-Cookie: survey-%d=", port);
+    take(p->page, mark, sizeof p->cookie, p->cookie);
     if (!check(p, "guide", ask(p, "/guide", NULL), 200)) return false;
     take(p->page, "name=\"form\" value=\"", sizeof p->form, p->form);
     snprintf(text, sizeof text, "form=%s&check.answer=4&seen=yes", p->form);

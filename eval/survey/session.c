@@ -38,6 +38,21 @@ static void worker_of(const struct lk_survey *s, const char *external_id, char w
     lk_sha256(salted, (size_t)n, worker);
 }
 
+void lk_survey_link(const struct lk_survey *s, const char *external_id, char out[33]) {
+    char text[80];
+    unsigned char mac[32];
+    snprintf(text, sizeof text, "link|%.64s", external_id);
+    lk_survey_hmac(s, text, mac);
+    for (int i = 0; i < 16; i++) snprintf(out + 2 * i, 3, "%02x", mac[i]);
+}
+
+enum lk_code lk_survey_latest(struct lk_survey *s, int64_t *out) {
+    return lk_sql_number(&s->sql, out, 0,
+                         "SELECT max(at) FROM (SELECT max(entered_at) AS at FROM read_participants UNION ALL SELECT "
+                         "max(active_at) FROM read_claims UNION ALL SELECT max(at) FROM read_events)",
+                         "");
+}
+
 enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]) {
     char worker[65], token_sha256[65];
     if (!lk_survey_id_is_valid(external_id)) return lk_fail(LK_E_INPUT, "not a participant's id");

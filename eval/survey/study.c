@@ -25,7 +25,8 @@ static const char *const known_keys[] = {
     "gold_per_task",   "checks_per_task", "claim_minutes", "min_seconds",   "code",
     "approval",        "investigator",    "contact",       "retain_until",  "host",
     "skin_scale",      "exp2_option",     "q3_version",    "show_metadata", "fixed_sides",
-    "show_arm_labels", "consent_first",   "packing",       "texts",         "entries_per_hour"};
+    "show_arm_labels", "consent_first",   "packing",       "texts",         "entries_per_hour",
+    "signed_links"};
 
 struct reader {
     struct lk_survey_study *study;
@@ -118,6 +119,7 @@ static enum lk_code read_choices(const struct reader *r) {
     LK_TRY(take_word(r, "exp2_option", "A", "B", &b));
     LK_TRY(take_word(r, "q3_version", "B", "A", &version_a));
     LK_TRY(take_flag(r, "show_metadata", s->protocol == LK_PROTOCOL_003, &s->show_metadata));
+    LK_TRY(take_flag(r, "signed_links", false, &s->signed_links));
     LK_TRY(take_flag(r, "fixed_sides", false, &s->fixed_sides));
     LK_TRY(take_flag(r, "show_arm_labels", false, &s->show_arm_labels));
     LK_TRY(take_flag(r, "consent_first", s->protocol == LK_PROTOCOL_000, &s->consent_first));

@@ -46,6 +46,7 @@ struct lk_survey_study {
     int64_t claim_ms, min_ms; /* idle time after which a place reopens; least time per question */
     const char *code;         /* the completion code; NULL: one per participant */
     const char *approval, *investigator, *contact, *retain_until, *host; /* "" when not given */
+    bool signed_links; /* who enters must bring lk_survey_link of the id */
     bool printed_skin, show_metadata, fixed_sides, show_arm_labels, consent_first, comments, debriefing;
     char exp2_option, q3_version;
 

@@ -42,12 +42,17 @@ void lk_survey_close(struct lk_survey *survey);
 enum lk_code lk_survey_together(struct lk_survey *survey);
 enum lk_code lk_survey_done(struct lk_survey *survey);
 const char *lk_survey_admin_token(const struct lk_survey *survey);
-/* What strangers may do only so often in an hour, all of them together: 100 wrong admin tokens, and as many new
- * participants as the study says. Counts `more` of it; false when that is too many. */
+/* What strangers may do only so often in an hour, all of them together: send 100 wrong admin tokens, and enter as as
+ * many new participants as the study says. Counts `more` of it; false when that is too many. */
 enum lk_survey_limit { LK_SURVEY_WRONG_TOKENS, LK_SURVEY_ENTRIES, LK_SURVEY_N_LIMITS };
 bool lk_survey_within(struct lk_survey *s, enum lk_survey_limit what, int more, int64_t now);
 bool lk_survey_id_is_valid(const char *external_id); /* 1 to 64 of A-Z a-z 0-9 - _ */
 
+/* What stands as "sig" in the link of a participant whose study signs its links: 32 hex digits of the id under the
+ * store's key. */
+void lk_survey_link(const struct lk_survey *s, const char *external_id, char out[33]);
+/* The latest time that the store knows, 0 for none: a clock that is behind it would go backwards. */
+enum lk_code lk_survey_latest(struct lk_survey *s, int64_t *out);
 /* A new session for the platform's id, which is stored as a salted hash only. token: 64 hex digits, also not stored;
  * it ends after 30 days, or when five newer ones are there. LK_E_INPUT: too many new participants in this hour. */
 enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]);

@@ -22,10 +22,11 @@
     (q.querySelector('input:checked') || q.querySelector('input')).focus();
     refresh();
   };
-  const freeze = () => {
+  /* text: why, in the server's words. */
+  const freeze = (text) => {
     frozen = true;
     form.querySelectorAll('input[type=radio], textarea').forEach((e) => { e.disabled = true; });
-    say(texts.readOnly);
+    say(text || texts.readOnly);
     refresh();
   };
 
@@ -44,11 +45,12 @@
       if (reply.ok) {
         batch.forEach((value, key) => { if (queue.get(key) === value) queue.delete(key); });
         say(queue.size ? texts.saving : texts.saved);
-      } else if (reply.status === 409 || reply.status === 403) {
-        freeze();
       } else if (reply.status === 425) {
         say(texts.early);
         wait = 1000;
+      } else if (reply.status >= 400 && reply.status < 500 && reply.status !== 408 && reply.status !== 429) {
+        const page = new DOMParser().parseFromString(await reply.text(), 'text/html');
+        freeze((page.querySelector('.note') || page.body).textContent);
       } else {
         throw new Error(reply.status);
       }

@@ -26,9 +26,10 @@ void site_close(struct site *s) {
 
 /* headers: further lines, each with its end. body NULL: a GET. */
 char *site_ask(const struct visitor *v, const char *path, const char *headers, const char *body) {
-    char *request =
-        lk_format("%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n%s%s%s%s", body ? "POST" : "GET", path,
-                  v->site->port, *v->cookie ? "Cookie: survey=" : "", v->cookie, *v->cookie ? "\r\n" : "", headers);
+    char cookie[120] = "";
+    if (*v->cookie) snprintf(cookie, sizeof cookie, "Cookie: survey-%d=%s\r\n", v->site->port, v->cookie);
+    char *request = lk_format("%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n%s%s",
+                              body ? "POST" : "GET", path, v->site->port, cookie, headers);
     char *whole = body ? lk_format("%sContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %zu\r\n\r\n%s",
                                    request, strlen(body), body)
                        : lk_format("%s\r\n", request);
@@ -79,14 +80,25 @@ void site_take(const char *from, const char *mark, size_t n, char *out) {
     out[strcspn(out, "\";&")] = '\0';
 }
 
+char *site_post_entry(const struct site *site, const char *query) {
+    struct visitor nobody = {.site = site};
+    return site_ask(&nobody, "/enter", "", query);
+}
+
 void site_enter(struct visitor *v, const struct site *site, const char *query) {
-    char path[200];
+    char path[200], mark[60];
     *v = (struct visitor){.site = site};
     snprintf(path, sizeof path, "/?%s", query);
-    char *reply = site_ask(v, path, "", NULL);
+    char *reply = site_ask(v, path, "", NULL); /* looking changes nothing */
     assert_int_equal(site_status_of(reply), 200);
+    assert_null(strstr(reply, "Set-Cookie"));
+    assert_non_null(strstr(reply, "action=\"/enter\""));
+    free(reply);
+    reply = site_post_entry(site, query);
+    assert_int_equal(site_status_of(reply), 303);
     assert_non_null(strstr(reply, "; HttpOnly; SameSite=Strict; Path=/"));
-    site_take(reply, "Set-Cookie: survey=", sizeof v->cookie, v->cookie);
+    snprintf(mark, sizeof mark, "Set-Cookie: survey-%d=", site->port);
+    site_take(reply, mark, sizeof v->cookie, v->cookie);
     free(reply);
     reply = site_ask(v, site->t.study->consent_first ? "/consent" : "/guide", "", NULL);
     if (!strstr(reply, "303 ")) site_take(reply, "name=\"form\" value=\"", sizeof v->form, v->form);

@@ -30,6 +30,7 @@ void site_expect(const struct visitor *v, const char *path, const char *headers,
 /* A page as every page must be: nothing from elsewhere, the headers that hold a browser to it. */
 void site_expect_page(const struct visitor *v, const char *path);
 void site_take(const char *from, const char *mark, size_t n, char *out); /* what follows the mark, up to a quote */
+char *site_post_entry(const struct site *site, const char *query);       /* the welcome page's form */
 void site_enter(struct visitor *v, const struct site *site, const char *query);
 void site_post(const struct visitor *v, const char *path, const char *fields, int status, const char *part);
 void site_consent(const struct visitor *v); /* guide and consent */

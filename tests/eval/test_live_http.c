@@ -99,8 +99,8 @@ static char *ask(const char *method, const char *path, const char *host, const c
     char ours[40];
     snprintf(ours, sizeof ours, "127.0.0.1:%d", port);
     char *request = lk_format("%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Length: 0\r\nCookie: "
-                              "survey=%s\r\n\r\n",
-                              method, path, host ? host : ours, cookie ? cookie : site.site.token);
+                              "pages-%d=%s\r\n\r\n",
+                              method, path, host ? host : ours, port, cookie ? cookie : site.site.token);
     assert_non_null(request);
     char *reply = test_http(port, request, strlen(request));
     int got = strncmp(reply, "HTTP/1.1 ", 9) ? 0 : atoi(reply + 9);
@@ -196,7 +196,9 @@ static void strangers_and_writes_are_refused(void **state) {
     expect("GET", "/?token=b", NULL, "none", 403);
     snprintf(link, sizeof link, "/?token=%s", site.site.token);
     char *reply = ask("GET", link, NULL, "none", 303);
-    has(reply, "Set-Cookie: survey=aaaa");
+    char mark[40];
+    snprintf(mark, sizeof mark, "Set-Cookie: pages-%d=aaaa", port);
+    has(reply, mark);
     has(reply, "Location: /\r\n");
     free(reply);
 }

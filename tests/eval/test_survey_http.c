@@ -120,7 +120,7 @@ static void requests_that_mean_harm(void **state) {
     nobody.cookie[3] = nobody.cookie[3] == '0' ? '1' : '0';
     site_expect(&nobody, "/task/1", "", NULL, 303, "Location: /\r\n");
     site_expect(&nobody, "/picture/1/s", "", NULL, 303, "Location: /\r\n");
-    char *reply = site_ask(&nobody, "/?PROLIFIC_PID=abd", "", NULL);
+    char *reply = site_ask(&nobody, "/enter", "", "PROLIFIC_PID=abd");
     assert_null(strstr(reply, nobody.cookie));
     free(reply);
     /* other people's places and files */

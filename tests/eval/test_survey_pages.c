@@ -344,9 +344,9 @@ static void sessions_are_ones_own(void **state) {
     snprintf(path, sizeof path, "/tasks?survey=%s", one.cookie);
     site_expect(&nobody, path, "", NULL, 303, "Location: /\r\n");
     /* Entering again is a new session, whatever cookie came with it. */
-    snprintf(path, sizeof path, "/?PROLIFIC_PID=two");
-    char *reply = site_ask(&one, path, "", NULL), fresh[65];
-    site_take(reply, "Set-Cookie: survey=", sizeof fresh, fresh);
+    snprintf(path, sizeof path, "Set-Cookie: survey-%d=", s.port);
+    char *reply = site_ask(&one, "/enter", "", "PROLIFIC_PID=two"), fresh[65];
+    site_take(reply, path, sizeof fresh, fresh);
     assert_string_not_equal(fresh, one.cookie);
     assert_string_not_equal(fresh, two.cookie);
     free(reply);
@@ -374,8 +374,8 @@ static void slow_requests_are_given_up(void **state) {
     site_open(&s, "pages-slow", 6, "\"tasks\":1,");
     site_enter(&v, &s, "PROLIFIC_PID=abc");
     snprintf(request, sizeof request,
-             "POST /guide HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nCookie: survey=%s\r\nContent-Length: 100\r\n\r\na", s.port,
-             v.cookie);
+             "POST /guide HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nCookie: survey-%d=%s\r\nContent-Length: 100\r\n\r\na",
+             s.port, s.port, v.cookie);
     int body = begun(&s, request), header = begun(&s, "GET / HTTP/1.1\r\nX: ");
     site_expect(&v, "/guide", "", NULL, 200, ""); /* the others are served, and the first pieces have arrived */
     usleep(100000);

@@ -430,16 +430,17 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .examples = serve_examples},
     [CLI_SURVEY] = {.name = "survey",
                     .summary = "export a survey's answers, check codes, count its cost",
-                    .positional = "gold|export|codes|forget|pilot|hit|cost",
+                    .positional = "gold|export|codes|links|forget|pilot|hit|cost",
                     .positional_required = true,
                     .n_more = 2,
-                    .usage = "gold SOURCES -o DIR | export STUDY.json -o DIR | codes STUDY.json --verify FILE | forget "
-                             "STUDY.json ID | pilot STUDY.json | hit | cost [PLAN]",
+                    .usage = "gold SOURCES -o DIR | export STUDY.json -o DIR | codes STUDY.json --verify FILE | links "
+                             "STUDY.json IDS.txt | forget STUDY.json ID | pilot STUDY.json | hit | cost [PLAN]",
                     .text = "gold builds items whose answers are known out of the portraits in SOURCES, named by "
                             "their source: gold_exp1.json and gold_exp2.json, which a study in DIR names as its "
                             "\"gold\". export writes DIR/evaluations_expN.jsonl, the same as .csv, abandoned.jsonl (of "
                             "places that were given back), participants.jsonl and survey.json. codes checks completion "
-                            "codes. forget deletes all that is kept of the participant with this id, who asked for it; "
+                            "codes. links prints for each id the link that opens a study with \"signed_links\": true. "
+                            "forget deletes all that is kept of the participant with this id, who asked for it; "
                             "export again after it. pilot fills the store with simulated participants. hit prints the "
                             "settings of a task on Mechanical Turk, cost what a plan costs: 000, 001, 003, 004, "
                             "000-packed or pilot.",

@@ -23,8 +23,9 @@ int64_t survey_number(const char *text, int64_t max);
 
 struct survey_request {
     const char *method;
-    char *uri;  /* as sent; changed by decoding */
-    char *body; /* NUL-terminated, changed by decoding; NULL without */
+    char *uri;        /* as sent; changed by decoding */
+    char *body;       /* NUL-terminated, changed by decoding; NULL without */
+    uint32_t address; /* who asks; 0: from this machine, where a proxy stands */
     const char *host, *origin, *cookie, *accept, *authorization, *content_type; /* headers, NULL without */
 };
 struct survey_reply {
@@ -38,6 +39,13 @@ struct survey_reply {
     bool may_be_kept;  /* by the browser: pictures, style, script */
 };
 
+/* How often each address has entered in this hour; two addresses may share a place. In memory alone. */
+enum { SURVEY_ADDRESSES = 1024, SURVEY_ENTRIES_OF_ADDRESS = 120 };
+struct survey_entries {
+    int64_t hour;
+    int n[SURVEY_ADDRESSES];
+};
+
 struct survey_server {
     /* survey_respond, or that of another server, which has its own context and neither survey nor study. */
     enum lk_code (*respond)(const struct survey_server *server, struct survey_request *request,
@@ -47,10 +55,14 @@ struct survey_server {
     const struct lk_survey_study *study;
     int64_t (*now)(void *context);
     void *clock;
-    char host[80]; /* what a request must name, with its port: "127.0.0.1:8080" */
-    bool preview;  /* nobody is let in */
+    char host[80];        /* what a request must name, with its port: "127.0.0.1:8080"; set by survey_listen, as: */
+    char cookie_name[32]; /* of this port and kind of pages alone: cookies know no ports */
+    bool local;           /* the machine's own browsers alone: "localhost" names it too */
+    bool preview;         /* nobody is let in */
+    struct survey_entries *entries; /* NULL: not counted */
 };
-/* The name of our cookie: with a public name, behind a proxy that speaks TLS, one that no other host can set. */
+/* The name of our cookie: with a public name, behind a proxy that speaks TLS, one that no other host can set. Before
+ * survey_listen "survey". */
 const char *survey_cookie_name(const struct survey_server *server);
 /* The 64 digits of the cookie of this name in a Cookie header (NULL: none); false when it has none. */
 bool survey_cookie(const char *header, const char *name, char out[SURVEY_COOKIE_BYTES + 1]);
@@ -65,6 +77,7 @@ struct survey_page {
     const struct survey_server *server;
     const struct lk_survey_study *study;
     const struct survey_form *query, *form;
+    uint32_t address;
     struct lk_survey_visitor who;
     char token[65], form_token[65];
     int64_t now;
@@ -81,7 +94,8 @@ void page_question(const struct survey_page *page, const struct lk_survey_questi
 void page_pictures(const struct survey_page *page, const struct lk_survey_item *item, const char *folder, int number,
                    int picture);
 
-enum lk_code page_welcome(struct survey_page *page, bool bad_id);
+/* id: who is asked to come in; NULL: nobody. bad: the link has no usable one. */
+enum lk_code page_welcome(struct survey_page *page, const char *id, bool bad);
 enum lk_code page_guide(struct survey_page *page, bool answered);
 /* How many of the guide's questions the form answers wrongly; *check: whether its attention check is right. */
 enum lk_code page_guide_wrong(const struct survey_page *page, bool *check);
@@ -93,7 +107,8 @@ enum lk_code page_admin(struct survey_page *page);
 /* A status with a sentence of the study's texts. */
 enum lk_code page_refused(struct survey_page *page, int status, const char *name);
 
-/* Serves until a signal comes. LK_E_IO when the address is taken. */
+/* Serves until survey_stop. address: IPv4; every one of this machine's ("0.0.0.0") needs a study with a public name.
+ * LK_E_USAGE for an address that is none or could serve nobody, LK_E_IO when it is taken. */
 struct survey_listener;
 enum lk_code survey_listen(struct survey_listener **out, struct survey_server *server, const char *address, int port);
 int survey_port(const struct survey_listener *listener);

@@ -104,15 +104,20 @@ void page_pictures(const struct survey_page *p, const struct lk_survey_item *ite
     lk_text_add(&p->reply->body, "\"></button></figure>\n");
 }
 
-enum lk_code page_welcome(struct survey_page *p, bool bad_id) {
+enum lk_code page_welcome(struct survey_page *p, const char *id, bool bad) {
     page_begin(p, "welcome_title", "narrow");
-    if (p->who.id) {
+    if (id) {
         say_in(p, "p", "", "guide");
-        lk_text_add(&p->reply->body, "<p><a class=\"button main\" href=\"/guide\">");
-        page_say(p, "start");
-        lk_text_add(&p->reply->body, "</a></p>\n");
+        lk_text_add(&p->reply->body,
+                    "<form method=\"post\" action=\"/enter\">\n<input type=\"hidden\" name=\"workerId\" value=\"%s\">\n"
+                    "<input type=\"hidden\" name=\"sig\" value=\"",
+                    id); /* letters, digits, - and _ */
+        page_text(&p->reply->body, survey_form_value(p->query, "sig"));
+        lk_text_add(&p->reply->body, "\">\n");
+        button(p, "start");
+        lk_text_add(&p->reply->body, "</form>\n");
     } else
-        say_in(p, "p", bad_id ? "note bad" : "note", bad_id ? "bad_id" : "welcome");
+        say_in(p, "p", bad ? "note bad" : "note", bad ? "bad_id" : "welcome");
     page_end(p);
     return p->reply->body.rc;
 }

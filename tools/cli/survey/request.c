@@ -62,7 +62,9 @@ int64_t survey_number(const char *text, int64_t max) {
 }
 
 const char *survey_cookie_name(const struct survey_server *server) {
-    return server->study && *server->study->host ? "__Host-survey" : "survey";
+    return server->study && *server->study->host ? "__Host-survey"
+           : *server->cookie_name                ? server->cookie_name
+                                                 : "survey";
 }
 
 bool survey_cookie(const char *header, const char *name, char out[SURVEY_COOKIE_BYTES + 1]) {

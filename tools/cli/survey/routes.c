@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "engine/base/alloc.h"
 #include "eval/data/data.h"
@@ -20,12 +21,41 @@ static const char *stage(const struct survey_page *p) {
     return "/tasks";
 }
 
-static enum lk_code enter(struct survey_page *p) {
+/* The platform's id in a link or form; "" without. *usable: it may enter with what it brings. */
+static const char *id_in(const struct survey_page *p, const struct survey_form *form, bool *usable) {
     static const char *const names[] = {"PROLIFIC_PID", "workerId"};
+    char signature[33];
     const char *id = "";
-    for (int i = 0; i < 2 && !*id; i++) id = survey_form_value(p->query, names[i]);
-    if (!*id || p->server->preview) return page_welcome(p, false);
-    if (!lk_survey_id_is_valid(id)) return page_welcome(p, true);
+    for (int i = 0; i < 2 && !*id; i++) id = survey_form_value(form, names[i]);
+    *usable = lk_survey_id_is_valid(id);
+    if (!*usable || !p->study->signed_links) return id;
+    lk_survey_link(p->server->survey, id, signature);
+    *usable = lk_survey_same(survey_form_value(form, "sig"), signature);
+    return id;
+}
+
+/* Looking at a link changes nothing: mail scanners and previews do it too. */
+static enum lk_code welcome(struct survey_page *p) {
+    bool usable;
+    const char *id = id_in(p, p->query, &usable);
+    if (!*id || p->server->preview) return page_welcome(p, NULL, false);
+    return usable ? page_welcome(p, id, false) : page_welcome(p, NULL, true);
+}
+
+/* Whether the address has entered seldom enough in this hour. */
+static bool may_enter(const struct survey_page *p) {
+    struct survey_entries *e = p->server->entries;
+    if (!e || !p->address) return true;
+    int64_t hour = p->now / (3600 * 1000);
+    if (e->hour != hour) *e = (struct survey_entries){.hour = hour};
+    return e->n[p->address * 2654435761u % SURVEY_ADDRESSES]++ < SURVEY_ENTRIES_OF_ADDRESS;
+}
+
+static enum lk_code enter(struct survey_page *p) {
+    bool usable;
+    const char *id = id_in(p, p->form, &usable);
+    if (!usable || p->server->preview) return page_welcome(p, NULL, true);
+    if (!may_enter(p)) return page_refused(p, 429, "too_many");
     enum lk_code rc = lk_survey_enter(p->server->survey, id, false, p->now, p->reply->cookie);
     if (rc == LK_E_INPUT) {
         *p->reply->cookie = '\0';
@@ -33,7 +63,7 @@ static enum lk_code enter(struct survey_page *p) {
     }
     LK_TRY(rc);
     LK_TRY(lk_survey_visitor(p->server->survey, p->reply->cookie, p->now, &p->who));
-    return page_welcome(p, false);
+    return go(p, stage(p));
 }
 
 static enum lk_code file_of_ours(struct survey_page *p, const char *name, const char *type) {
@@ -155,7 +185,10 @@ static enum lk_code post(struct survey_page *p, const char *path, bool script) {
     if (!lk_survey_same(survey_form_value(p->form, "form"), p->form_token)) return page_refused(p, 403, "forbidden");
     if (!strcmp(path, "/guide")) return strcmp(at, path) ? go(p, at) : post_guide(p);
     if (!strcmp(path, "/consent")) return strcmp(at, path) ? go(p, at) : post_consent(p);
-    if (!strncmp(path, "/task/", 6) && survey_number(path + 6, 100000) == p->who.task + 1) return post_item(p, script);
+    bool to_task = !strncmp(path, "/task/", 6);
+    if (to_task && survey_number(path + 6, 100000) == p->who.task + 1) return post_item(p, script);
+    if (inside && (to_task || !strcmp(path, "/submit")) && !p->who.claim) return page_refused(p, 409, "expired");
+    if (to_task && script) return page_refused(p, 409, "read_only"); /* of a task that is not this visitor's now */
     if (!inside) return go(p, at);
     if (!strcmp(path, "/tasks")) return post_tasks(p);
     if (!strcmp(path, "/submit")) return post_submit(p);
@@ -171,18 +204,31 @@ static bool starts_with(const char *text, const char *start) { return text && !s
 static enum lk_code admin(struct survey_page *p, const char *authorization) {
     struct lk_survey *s = p->server->survey;
     if (!starts_with(authorization, "Bearer ")) return page_refused(p, 401, "forbidden");
-    if (!lk_survey_within(s, LK_SURVEY_WRONG_TOKENS, 0, p->now)) return page_refused(p, 429, "too_many");
+    /* The right one opens however many wrong ones strangers have sent: 256 bits are not guessed. */
     if (lk_survey_same(authorization + 7, lk_survey_admin_token(s))) return page_admin(p);
-    lk_survey_within(s, LK_SURVEY_WRONG_TOKENS, 1, p->now);
-    return page_refused(p, 401, "forbidden");
+    bool within = lk_survey_within(s, LK_SURVEY_WRONG_TOKENS, 1, p->now);
+    return page_refused(p, within ? 401 : 429, within ? "forbidden" : "too_many");
+}
+
+/* Names are the same in small and capital letters, port 80 is left out, and this machine is "localhost" to itself. */
+static bool names_us(const struct survey_server *server, const char *name) {
+    size_t n = strcspn(server->host, ":");
+    const char *port = server->host + n;
+    if (!strncasecmp(name, server->host, n) && (name[n] == ':' || !name[n]))
+        name += n;
+    else if (server->local && !strncasecmp(name, "localhost", 9))
+        name += 9;
+    else
+        return false;
+    return !strcmp(name, port) || (!*name && !strcmp(port, ":80"));
 }
 
 /* A page of another origin must neither send forms nor, by a name that leads here, read pages. */
 bool survey_is_ours(const struct survey_server *server, const struct survey_request *r) {
-    if (!r->host || strcmp(r->host, server->host)) return false;
+    if (!r->host || !names_us(server, r->host)) return false;
     if (!r->origin) return true;
     const char *name = strstr(r->origin, "://");
-    return name && !strcmp(name + 3, server->host);
+    return name && names_us(server, name + 3);
 }
 
 static enum lk_code route(struct survey_page *p, struct survey_request *r, char *path) {
@@ -191,7 +237,8 @@ static enum lk_code route(struct survey_page *p, struct survey_request *r, char 
     if (!survey_is_ours(p->server, r)) return page_refused(p, 421, "forbidden");
     if (reads && !strcmp(path, "/style.css")) return file_of_ours(p, "survey_style", "text/css; charset=utf-8");
     if (reads && !strcmp(path, "/script.js")) return file_of_ours(p, "survey_script", "text/javascript; charset=utf-8");
-    if (reads && !strcmp(path, "/")) return enter(p);
+    if (reads && !strcmp(path, "/")) return welcome(p);
+    if (writes && !strcmp(path, "/enter")) return enter(p);
     if (reads && !strcmp(path, "/admin")) return admin(p, r->authorization);
     if (reads && !strcmp(path, "/favicon.ico")) { /* browsers ask for it; there is none */
         p->reply->status = 204;
@@ -211,6 +258,7 @@ enum lk_code survey_respond(const struct survey_server *server, struct survey_re
     struct survey_page p = {.server = server,
                             .study = server->study,
                             .query = &query,
+                            .address = r->address,
                             .form = &form,
                             .now = server->now(server->clock),
                             .reply = reply};

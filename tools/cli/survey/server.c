@@ -3,6 +3,7 @@
  * commit, makes their changes durable together, and only then lets any of the replies go. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,14 @@
 #include "tools/cli/survey/http.h"
 #include "tools/cli/survey/microhttpd.h"
 
-enum { N_THREADS = 4, MAX_CONNECTIONS = 1000, IDLE_SECONDS = 15, HEADER_BYTES = 32768, MAX_REQUEST_MS = 20000 };
+enum {
+    N_THREADS = 4,
+    MAX_CONNECTIONS = 1000,
+    MAX_OF_ADDRESS = 200,
+    IDLE_SECONDS = 15,
+    HEADER_BYTES = 32768,
+    MAX_REQUEST_MS = 20000
+};
 
 /* A request while it comes in, and until its reply is sent. */
 struct pending {
@@ -33,7 +41,7 @@ struct pending {
     char uri[SURVEY_MAX_URI + 1], body[SURVEY_MAX_BODY + 1]; /* not cleared, with their ends */
 };
 
-/* A connection, whose next request must have its whole header within MAX_REQUEST_MS. */
+/* A connection, whose next request must be whole within MAX_REQUEST_MS. */
 struct visit {
     int socket;
     int64_t waits_since; /* 0 while a request of it is answered */
@@ -45,7 +53,8 @@ struct survey_listener {
     struct survey_server *server;
     int port;
     pthread_t writer;
-    pthread_mutex_t lock; /* of all below */
+    struct survey_entries entries; /* the writer's */
+    pthread_mutex_t lock;          /* of all below */
     pthread_cond_t gathered;
     struct pending *first, **last; /* what waits for the writer */
     struct visit *visits;
@@ -60,13 +69,15 @@ static void *begin(void *context, const char *uri, struct MHD_Connection *connec
     size_t n = strlen(uri);
     if (n > SURVEY_MAX_URI)
         r->refusal = 414;
+    else if (*uri != '/')
+        r->refusal = 400; /* a whole address, whose host might be another than the header's */
     else
         memcpy(r->uri, uri, n + 1);
     return r;
 }
 
-static void come_and_go(void *context, struct MHD_Connection *connection, void **kept,
-                        enum MHD_ConnectionNotificationCode what) {
+static void on_connection(void *context, struct MHD_Connection *connection, void **kept,
+                          enum MHD_ConnectionNotificationCode what) {
     struct survey_listener *l = context;
     struct visit *v = *kept;
     const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -93,12 +104,19 @@ static void set_waiting(struct survey_listener *l, struct MHD_Connection *connec
     pthread_mutex_unlock(&l->lock);
 }
 
-/* A header that comes in drops keeps no place either. Under the lock: a connection that has ended is not in the list.
- */
-static void turn_out_the_slow(struct survey_listener *l) {
+/* Whoever sends no more before the request is whole wants no answer. */
+static bool has_hung_up(int socket) {
+    struct pollfd one = {.fd = socket, .events = POLLRDHUP};
+    return poll(&one, 1, 0) > 0 && one.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+/* A request that comes in drops, or no further, keeps no place. Under the lock: a connection that has ended is not in
+ * the list. */
+static void drop_slow_clients(struct survey_listener *l) {
     int64_t now = l->server->now(l->server->clock);
     for (const struct visit *v = l->visits; v; v = v->next)
-        if (v->waits_since && now - v->waits_since > MAX_REQUEST_MS) shutdown(v->socket, SHUT_RDWR);
+        if (v->waits_since && (now - v->waits_since > MAX_REQUEST_MS || has_hung_up(v->socket)))
+            shutdown(v->socket, SHUT_RDWR);
 }
 
 static void end(void *context, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode why) {
@@ -113,13 +131,16 @@ static void end(void *context, struct MHD_Connection *connection, void **state, 
 }
 
 struct header_count {
-    int lengths, hosts, encodings;
+    int lengths, hosts, encodings, odd;
 };
 
 static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
     struct header_count *n = context;
-    (void)kind, (void)value;
-    n->lengths += !strcasecmp(name, "Content-Length");
+    (void)kind;
+    bool length = !strcasecmp(name, "Content-Length");
+    n->lengths += length;
+    if (length && (!value || !*value || value[strspn(value, "0123456789")])) n->odd++;
+    if (name[strcspn(name, " \t\r\n")] || (value && strpbrk(value, "\r\n"))) n->odd++;
     n->hosts += !strcasecmp(name, "Host");
     n->encodings += !strcasecmp(name, "Transfer-Encoding");
     return MHD_YES;
@@ -129,7 +150,7 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
 static int refusal_of(struct MHD_Connection *connection, const char *method) {
     struct header_count n = {0};
     mhd.get_connection_values(connection, MHD_HEADER_KIND, count_header, &n);
-    if (n.hosts != 1 || n.encodings || n.lengths > 1) return 400;
+    if (n.hosts != 1 || n.encodings || n.lengths > 1 || n.odd) return 400;
     return !strcmp(method, "POST") && !n.lengths ? 411 : 0;
 }
 
@@ -194,6 +215,14 @@ static const char *header(struct MHD_Connection *connection, const char *name) {
     return mhd.lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+/* 0 for 127.0.0.0/8. */
+static uint32_t address_of(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr_in *from = info ? (const void *)info->client_addr : NULL;
+    uint32_t address = from && from->sin_family == AF_INET ? ntohl(from->sin_addr.s_addr) : 0;
+    return address >> 24 == 127 ? 0 : address;
+}
+
 /* Hands the request to the writer; the connection sleeps until it is answered. */
 static enum MHD_Result gather(struct MHD_Connection *connection, struct survey_listener *l, const char *method,
                               struct pending *r) {
@@ -201,6 +230,7 @@ static enum MHD_Result gather(struct MHD_Connection *connection, struct survey_l
     r->body[r->n_body] = '\0';
     r->request = (struct survey_request){.method = method,
                                          .uri = r->uri,
+                                         .address = address_of(connection),
                                          .body = strcmp(method, "POST") ? NULL : r->body,
                                          .host = header(connection, "Host"),
                                          .origin = header(connection, "Origin"),
@@ -208,6 +238,7 @@ static enum MHD_Result gather(struct MHD_Connection *connection, struct survey_l
                                          .accept = header(connection, "Accept"),
                                          .authorization = header(connection, "Authorization"),
                                          .content_type = header(connection, "Content-Type")};
+    set_waiting(l, connection, 0);
     pthread_mutex_lock(&l->lock);
     bool stopping = l->stopping;
     if (!stopping) {
@@ -243,12 +274,14 @@ static void answer_all(struct survey_listener *l, struct pending *list) {
 static void *write_all(void *context) {
     struct survey_listener *l = context;
     for (bool stopping = false; !stopping;) {
-        struct timespec second;
-        clock_gettime(CLOCK_REALTIME, &second);
-        second.tv_sec++;
+        struct timespec soon; /* a quarter of a second */
+        clock_gettime(CLOCK_REALTIME, &soon);
+        soon.tv_nsec += 250000000;
+        soon.tv_sec += soon.tv_nsec / 1000000000;
+        soon.tv_nsec %= 1000000000;
         pthread_mutex_lock(&l->lock);
-        if (!l->first && !l->stopping) pthread_cond_timedwait(&l->gathered, &l->lock, &second);
-        turn_out_the_slow(l);
+        if (!l->first && !l->stopping) pthread_cond_timedwait(&l->gathered, &l->lock, &soon);
+        drop_slow_clients(l);
         struct pending *list = l->first;
         l->first = NULL;
         l->last = &l->first;
@@ -272,7 +305,7 @@ static enum MHD_Result receive(void *context, struct MHD_Connection *connection,
     if (!r->seen) {
         r->seen = true;
         r->began = now;
-        set_waiting(listener, connection, 0);
+        set_waiting(listener, connection, now);
         if (!r->refusal) r->refusal = refusal_of(connection, method);
         return r->refusal ? refuse(connection, listener->server, r->refusal) : MHD_YES;
     }
@@ -294,14 +327,22 @@ static enum lk_code start(struct survey_listener *l, const char *address, int po
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     if (inet_pton(AF_INET, address, &where.sin_addr) != 1)
         return lk_fail(LK_E_USAGE, "--bind: expected an IPv4 address, got \"%.60s\"", address);
+    bool anywhere = where.sin_addr.s_addr == INADDR_ANY, named = l->server->study && *l->server->study->host;
+    if (anywhere && !named)
+        return lk_fail(LK_E_USAGE,
+                       "--bind %s: browsers name the host that they ask: give the study the \"host\" by which "
+                       "participants come, or bind to that address",
+                       address);
+    bool own = (ntohl(where.sin_addr.s_addr) >> 24) == 127; /* whoever comes is a proxy's, or sits here */
     LK_TRY(microhttpd_open());
     l->daemon = mhd.start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, receive, l,
         MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_URI_LOG_CALLBACK, begin, NULL, MHD_OPTION_NOTIFY_COMPLETED, end, l, MHD_OPTION_NOTIFY_CONNECTION,
-        come_and_go, l, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, own ? 0u : (unsigned)MAX_OF_ADDRESS, MHD_OPTION_URI_LOG_CALLBACK, begin,
+        NULL, MHD_OPTION_NOTIFY_COMPLETED, end, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
+        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
     if (!l->daemon) return lk_fail(LK_E_IO, "%s:%d: cannot listen there; is another server running?", address, port);
     const union MHD_DaemonInfo *info = mhd.get_daemon_info(l->daemon, MHD_DAEMON_INFO_BIND_PORT);
     l->port = info ? info->port : port;
@@ -322,6 +363,7 @@ enum lk_code survey_listen(struct survey_listener **out, struct survey_server *s
     *out = NULL;
     if (!l) return lk_fail(LK_E_NOMEM, "out of memory for a server");
     l->server = server;
+    server->entries = &l->entries;
     l->last = &l->first;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->gathered, NULL);
@@ -338,6 +380,8 @@ enum lk_code survey_listen(struct survey_listener **out, struct survey_server *s
         snprintf(server->host, sizeof server->host, "%s", server->study->host);
     else
         snprintf(server->host, sizeof server->host, "%s:%d", address, l->port);
+    server->local = !strncmp(address, "127.", 4) && !(server->study && *server->study->host);
+    snprintf(server->cookie_name, sizeof server->cookie_name, "%s-%d", server->study ? "survey" : "pages", l->port);
     *out = l;
     return LK_OK;
 }

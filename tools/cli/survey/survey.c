@@ -24,11 +24,31 @@ struct opened {
     struct lk_survey *survey;
 };
 
-static int64_t wall_clock(void *context) {
+static int64_t milliseconds_of(clockid_t clock) {
     struct timespec now;
-    (void)context;
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* What is added to a clock that nobody sets, so that it tells the time of day, and none before what the store knows: a
+ * clock that is set back would give every place back, or none. */
+struct clock {
+    int64_t ahead;
+};
+
+static enum lk_code clock_begin(struct clock *clock, struct lk_survey *survey) {
+    int64_t latest, now = milliseconds_of(CLOCK_REALTIME);
+    LK_TRY(lk_survey_latest(survey, &latest));
+    if (latest > now)
+        lk_log(LK_LOG_WARNING, "this machine's clock is %lld s behind the last answer; times go on from there",
+               (long long)(latest - now) / 1000);
+    clock->ahead = (latest > now ? latest : now) - milliseconds_of(CLOCK_BOOTTIME);
+    return LK_OK;
+}
+
+static int64_t steady_clock(void *context) {
+    const struct clock *clock = context;
+    return milliseconds_of(CLOCK_BOOTTIME) + clock->ahead;
 }
 
 static void close_all(struct opened *o) {
@@ -63,15 +83,18 @@ static enum lk_code check_ethics(const struct lk_survey_study *study, const char
 }
 
 static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
+    struct clock clock;
     struct survey_server server = {.respond = survey_respond,
                                    .survey = o->survey,
                                    .study = o->study,
-                                   .now = wall_clock,
+                                   .now = steady_clock,
+                                   .clock = &clock,
                                    .preview = a->survey.preview};
     struct survey_listener *listener;
     const char *address = a->survey.bind ? a->survey.bind : "127.0.0.1";
     if (!a->survey.preview) LK_TRY(check_ethics(o->study, a->more[0]));
-    if (a->survey.pilot) LK_TRY(lk_survey_pilot(o->survey, (int)a->survey.pilot, wall_clock(NULL)));
+    LK_TRY(clock_begin(&clock, o->survey));
+    if (a->survey.pilot) LK_TRY(lk_survey_pilot(o->survey, (int)a->survey.pilot, steady_clock(&clock)));
     cli_signals_install();
     LK_TRY(survey_listen(&listener, &server, address, (int)a->survey.port));
     printf("http://%s:%d/\n", address, survey_port(listener));
@@ -182,6 +205,31 @@ static enum lk_code verify_codes(struct opened *o, const struct cli_arguments *a
                    a->survey.verify, n_wrong, n_all, first_wrong);
 }
 
+/* The link of each id in a file of one a line, for a platform that sends everybody a link of their own. */
+static enum lk_code print_links(struct opened *o, const char *path) {
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, 1 << 24, &text, &n));
+    enum lk_code rc = LK_OK;
+    int line = 0;
+    for (char *id = text, *end; !rc && *id; id = end) {
+        char signature[33];
+        end = id + strcspn(id, "\n");
+        if (*end) *end++ = 0;
+        id[strcspn(id, "\r")] = 0;
+        line++;
+        if (!*id) continue;
+        if (!lk_survey_id_is_valid(id)) {
+            rc = lk_fail(LK_E_INPUT, "%s: line %d: expected an id of 1 to 64 letters, digits, - and _", path, line);
+            break;
+        }
+        lk_survey_link(o->survey, id, signature);
+        printf("%s,/?PROLIFIC_PID=%s&sig=%s\n", id, id, signature);
+    }
+    lk_free(text);
+    return rc;
+}
+
 /* 50 gold items for experiment 1 and 30 for experiment 2; --pairs names outputs that were picked by hand as perfect. */
 static enum lk_code build_gold(const struct cli_arguments *a) {
     struct cli_pairs pairs = {0};
@@ -257,24 +305,27 @@ static enum lk_code print_cost(const char *name) {
 enum lk_code cli_survey(const struct cli_arguments *a) {
     struct opened o;
     const char *what = a->positional;
-    bool forget = !strcmp(what, "forget");
-    if (forget == !a->more[1])
+    bool forget = !strcmp(what, "forget"), links = !strcmp(what, "links");
+    if ((forget || links) == !a->more[1])
         return lk_fail(LK_E_USAGE,
-                       forget ? "survey forget: expected STUDY.json and a participant's id"
-                              : "survey %s: \"%.40s\" is one too many",
+                       forget  ? "survey forget: expected STUDY.json and a participant's id"
+                       : links ? "survey links: expected STUDY.json and a file of ids, one a line"
+                               : "survey %s: \"%.40s\" is one too many",
                        what, a->more[1]);
     if (!strcmp(what, "hit")) return print_hit();
     if (!strcmp(what, "gold")) return build_gold(a);
     if (!strcmp(what, "cost")) return print_cost(a->more[0]);
     bool pilot = !strcmp(what, "pilot"), export = !strcmp(what, "export");
-    if (!pilot && !export && !forget && strcmp(what, "codes"))
-        return lk_fail(LK_E_USAGE, "survey: expected gold, export, codes, forget, pilot, hit or cost, got \"%.40s\"",
-                       what);
-    LK_TRY(open_all(&o, a, a->more[0], pilot));
+    if (!pilot && !export && !forget && !links && strcmp(what, "codes"))
+        return lk_fail(LK_E_USAGE,
+                       "survey: expected gold, export, codes, links, forget, pilot, hit or cost, got \"%.40s\"", what);
+    LK_TRY(open_all(&o, a, a->more[0], pilot || links));
     enum lk_code rc = export   ? export_all(&o, a)
+                      : links  ? print_links(&o, a->more[1])
                       : forget ? lk_survey_forget(o.survey, a->more[1])
-                      : pilot ? lk_survey_pilot(o.survey, a->survey.pilot ? (int)a->survey.pilot : 30, wall_clock(NULL))
-                              : verify_codes(&o, a);
+                      : pilot  ? lk_survey_pilot(o.survey, a->survey.pilot ? (int)a->survey.pilot : 30,
+                                                 milliseconds_of(CLOCK_REALTIME))
+                               : verify_codes(&o, a);
     close_all(&o);
     return rc;
 }

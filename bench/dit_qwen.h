@@ -11,7 +11,7 @@ static inline enum lk_code dit_qwen_open(void **model, struct lk_config *json, c
     LK_TRY(lk_qwen_transformer_config_read(&config, json));
     struct lk_qwen_transformer *t = *model = lk_calloc(1, sizeof *t);
     if (!t) return lk_fail(LK_E_NOMEM, "transformer: out of memory");
-    enum lk_code rc = lk_qwen_transformer_bind(t, &config, checkpoint, compute, LK_QUANTIZE_NONE);
+    enum lk_code rc = lk_qwen_transformer_bind(t, &config, checkpoint, compute, LK_QUANTIZE_NONE, NULL);
     if (rc) lk_free(t);
     return rc;
 }

@@ -12,7 +12,7 @@ static inline enum lk_code dit_step1x_open(void **model, struct lk_config *json,
     LK_TRY(lk_step1x_transformer_config_read(&config, json));
     struct lk_step1x_transformer *t = *model = lk_calloc(1, sizeof *t);
     if (!t) return lk_fail(LK_E_NOMEM, "transformer: out of memory");
-    enum lk_code rc = lk_step1x_transformer_bind(t, &config, checkpoint, compute, LK_QUANTIZE_NONE);
+    enum lk_code rc = lk_step1x_transformer_bind(t, &config, checkpoint, compute, LK_QUANTIZE_NONE, NULL);
     if (rc) lk_free(t);
     return rc;
 }

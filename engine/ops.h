@@ -16,9 +16,10 @@
 
 enum lk_act { LK_ACT_NONE, LK_ACT_SILU, LK_ACT_GELU_TANH, LK_ACT_GELU_ERF, LK_ACT_QUICK_GELU };
 
-/* y = residual + r(gate * r(act(r(x wT + bias)))), each part optional, each r as written, one more r at the end if
- * there is a residual. y may be residual. A quantised w stands for the bf16 matrix that engine/quantized.h makes of it:
- * the bits of y are those with that matrix. */
+/* y = residual + r(gate * r(act(r(x wT + low upT + bias)))), each part optional, each r as written, one more r at the
+ * end if there is a residual. y may be residual. A quantised w stands for the bf16 matrix that engine/quantized.h makes
+ * of it: the bits of y are those with that matrix. low and up are a low-rank adapter's: an output is one chain of sums,
+ * the products with w first, then those with up. Without them the bits are those of the product alone. */
 struct lk_linear {
     const struct lk_tensor *y;    /* [M, N] window */
     const struct lk_tensor *x;    /* [M, K] window */
@@ -26,8 +27,10 @@ struct lk_linear {
     const struct lk_tensor *bias; /* [N] or NULL */
     const struct lk_tensor *gate; /* [N] or NULL */
     const struct lk_tensor *residual; /* [M, N] window or NULL */
+    const struct lk_tensor *low;      /* [M, R] window or NULL: r(x downT) */
+    const struct lk_tensor *up;       /* [N, R] window, dtype of x; present when low is */
     enum lk_act act;
-    bool round_before_bias; /* r(r(x wT) + bias), as torch does when x is a transposed view */
+    bool round_before_bias; /* r(r(x wT + low upT) + bias), as torch does when x is a transposed view */
 };
 
 /* out = r(softmax(scale * q kT) v), softmax in f32. Query head h reads key/value head h / (n_heads / n_kv_heads). The
@@ -233,7 +236,7 @@ struct lk_nonfinite {
 /* All ops, each with the last of its tensors: they come first in its struct, for code that must look at all of them.
  * Devices, plans, benchmarks and the selftest follow from this list. */
 #define LK_OPS(OP)                                                                                                     \
-    OP(linear, residual)                                                                                               \
+    OP(linear, up)                                                                                                     \
     OP(attention, v)                                                                                                   \
     OP(rms_norm, w)                                                                                                    \
     OP(layer_norm, scale)                                                                                              \

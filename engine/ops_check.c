@@ -52,9 +52,14 @@ enum lk_code lk_check_linear(const struct lk_linear *op, struct lk_cost *cost) {
     NEED("linear", absent_or_vector_weight(op->bias, y->shape[1], x->dtype));
     NEED("linear", !op->gate || (is_vector(op->gate, y->shape[1]) && op->gate->dtype == x->dtype));
     NEED("linear", !op->residual || alike(op->residual, y));
-    cost->flops = 2 * (uint64_t)y->shape[0] * (uint64_t)y->shape[1] * (uint64_t)x->shape[1];
-    cost->bytes =
-        bytes_of(y) + bytes_of(x) + bytes_of(w) + bytes_of(op->bias) + bytes_of(op->gate) + bytes_of(op->residual);
+    NEED("linear", !op->low == !op->up && (!op->low || (has_dims(op->low, 2) && has_dims(op->up, 2))));
+    NEED("linear", !op->low || (op->low->shape[0] == y->shape[0] && op->up->shape[0] == y->shape[1]));
+    NEED("linear", !op->low || op->low->shape[1] == op->up->shape[1]);
+    NEED("linear", !op->low || (op->low->dtype == x->dtype && op->up->dtype == x->dtype));
+    const int64_t k = x->shape[1] + (op->low ? op->low->shape[1] : 0);
+    cost->flops = 2 * (uint64_t)y->shape[0] * (uint64_t)y->shape[1] * (uint64_t)k;
+    cost->bytes = bytes_of(y) + bytes_of(x) + bytes_of(w) + bytes_of(op->bias) + bytes_of(op->gate) +
+                  bytes_of(op->residual) + bytes_of(op->low) + bytes_of(op->up);
     return LK_OK;
 }
 

@@ -6,6 +6,7 @@
 #define LK_MAX_VARIANTS 6
 #define LK_MAX_FAMILIES 8
 
+struct lk_loras;
 struct lk_tokenizer;
 
 struct lk_family {
@@ -38,6 +39,7 @@ struct lk_pipeline {
     enum lk_dtype compute;
     enum lk_quantize quantize; /* of the transformer's weights */
     bool has_weights;
+    struct lk_loras *loras;  /* weights/lora/lora.h; NULL: none */
     const char *transformer; /* while it is opened: a file with other weights of the transformer, or NULL */
     void *model;             /* the family's */
 };

@@ -30,7 +30,7 @@ static size_t value_size(const struct lk_parameter *p) {
         [LK_PARAMETER_INT64] = sizeof(int64_t), [LK_PARAMETER_BYTES] = sizeof(uint64_t),
         [LK_PARAMETER_NUMBER] = sizeof(double), [LK_PARAMETER_INTS] = (LK_MAX_OUT_LAYERS + 1) * sizeof(int),
         [LK_PARAMETER_TEXT] = sizeof(char *),   [LK_PARAMETER_FILE] = sizeof(char *),
-        [LK_PARAMETER_CHOICE] = sizeof(char *),
+        [LK_PARAMETER_CHOICE] = sizeof(char *), [LK_PARAMETER_LORAS] = LK_MAX_LORAS * sizeof(char *) + sizeof(int),
     };
     return sizes[p->kind];
 }
@@ -117,6 +117,19 @@ static enum lk_code read_ints(const struct lk_parameter *p, const char *flag, co
     return LK_OK;
 }
 
+static const int *n_loras(const void *list) { return (const int *)((const char *const *)list + LK_MAX_LORAS); }
+
+static enum lk_code add_lora(const char *flag, const char *text, const char **list) {
+    int *n = (int *)(list + LK_MAX_LORAS);
+    size_t length;
+    double scale;
+    LK_TRY(lk_lora_split(text, &length, &scale));
+    if (*n == LK_MAX_LORAS)
+        return lk_fail(LK_E_USAGE, "%s: expected at most %d files, \"%.64s\" is one more", flag, LK_MAX_LORAS, text);
+    list[(*n)++] = text;
+    return LK_OK;
+}
+
 enum lk_code lk_parameter_parse(const struct lk_parameter *p, struct lk_job *job, const char *flag, const char *text) {
     void *out = field(p, job);
     const char *choice = NULL;
@@ -153,6 +166,9 @@ enum lk_code lk_parameter_parse(const struct lk_parameter *p, struct lk_job *job
     case LK_PARAMETER_TEXT:
         *(const char **)out = text;
         break;
+    case LK_PARAMETER_LORAS:
+        LK_TRY(add_lora(flag, text, out));
+        break;
     }
     job->given |= bit(p);
     return LK_OK;
@@ -166,6 +182,12 @@ void lk_parameter_copy(const struct lk_parameter *p, struct lk_job *to, const st
 }
 
 bool lk_parameter_equal(const struct lk_parameter *p, const struct lk_job *a, const struct lk_job *b) {
+    if (p->kind == LK_PARAMETER_LORAS) {
+        const char *const *x = value(p, a), *const *y = value(p, b);
+        bool equal = *n_loras(x) == *n_loras(y);
+        for (int i = 0; equal && i < *n_loras(x); i++) equal = !strcmp(x[i], y[i]);
+        return equal;
+    }
     if (!is_text(p)) return !memcmp(value(p, a), value(p, b), value_size(p));
     const char *x = *(const char *const *)value(p, a), *y = *(const char *const *)value(p, b);
     return x == y || (x && y && !strcmp(x, y));
@@ -201,6 +223,11 @@ void lk_parameter_print(const struct lk_parameter *p, const struct lk_job *job, 
         text = *(const char *const *)in;
         snprintf(out, size, "%s", text ? text : "-");
         break;
+    case LK_PARAMETER_LORAS:
+        snprintf(out, size, "-");
+        for (int i = 0; i < *n_loras(in) && used < size; i++)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", i ? " " : "", ((const char *const *)in)[i]);
+        break;
     }
 }
 
@@ -211,9 +238,16 @@ void lk_job_init(struct lk_job *job) {
     job->given = 0;
 }
 
+/* Texts that are the job's own. */
+static void free_text(const struct lk_parameter *p, struct lk_job *job) {
+    char **texts = field(p, job);
+    if (!(job->owned & bit(p))) return;
+    const int n = p->kind == LK_PARAMETER_LORAS ? *n_loras(texts) : 1;
+    for (int i = 0; i < n; i++) lk_free(texts[i]);
+}
+
 void lk_job_free(struct lk_job *job) {
-    for (size_t i = 0; i < lk_n_parameters; i++)
-        if (job->owned & bit(&lk_parameters[i])) lk_free(*(char **)field(&lk_parameters[i], job));
+    for (size_t i = 0; i < lk_n_parameters; i++) free_text(&lk_parameters[i], job);
     *job = (struct lk_job){0};
 }
 
@@ -243,6 +277,11 @@ bool lk_parameter_write(const struct lk_parameter *p, const struct lk_job *job, 
     case LK_PARAMETER_FILE:
     case LK_PARAMETER_CHOICE:
         return cJSON_AddStringToObject(object, p->key, *(const char *const *)in);
+    case LK_PARAMETER_LORAS:
+        array = cJSON_CreateStringArray(in, *n_loras(in));
+        if (cJSON_AddItemToObject(object, p->key, array)) return true;
+        cJSON_Delete(array);
+        return false;
     }
     return false;
 }
@@ -273,8 +312,25 @@ static void read_text(const struct lk_parameter *p, struct lk_job *job, struct l
     }
     char *copy = lk_strdup(text);
     if (!copy) lk_config_problem(c, p->key, LK_E_NOMEM, "out of memory");
-    if (job->owned & bit(p)) lk_free(*(char **)field(p, job));
+    free_text(p, job);
     *(char **)field(p, job) = copy;
+    job->owned |= bit(p);
+}
+
+static void read_loras(const struct lk_parameter *p, struct lk_job *job, struct lk_config *c) {
+    const char **list = field(p, job), *texts[LK_MAX_LORAS];
+    size_t n = 0;
+    lk_config_strings(c, p->key, texts, LK_MAX_LORAS, &n);
+    free_text(p, job);
+    memset(list, 0, value_size(p));
+    for (size_t i = 0; i < n; i++) {
+        char *copy = lk_strdup(texts[i]);
+        if (!copy || add_lora(p->key, copy, list)) {
+            lk_config_problem(c, p->key, copy ? LK_E_CONFIG_VALUE : LK_E_NOMEM, "%s",
+                              copy ? lk_error_text() : "out of memory");
+            lk_free(copy);
+        }
+    }
     job->owned |= bit(p);
 }
 
@@ -318,6 +374,9 @@ static void read_one(const struct lk_parameter *p, struct lk_job *job, struct lk
     case LK_PARAMETER_FILE:
     case LK_PARAMETER_CHOICE:
         read_text(p, job, c);
+        break;
+    case LK_PARAMETER_LORAS:
+        read_loras(p, job, c);
         break;
     }
 }

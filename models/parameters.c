@@ -22,6 +22,10 @@ const struct lk_parameter lk_parameters[] = {
      .unit = "FILE",
      .help = "other weights of the transformer than the model's: a .gguf file (Q8_0, Q4_0, Q4_K, Q5_K, "
              "Q6_K) or a single .safetensors, fp8 too; a picture's recipe names them by their identity"},
+    {"lora", "lora", NULL, 0, LK_PARAMETER_LORAS, RUN(loras), .machine = true, .group = "Model", .unit = "FILE[=SCALE]",
+     .help =
+         "a LoRA of the transformer, .safetensors in any published layout, a path or ORG/NAME[@REV][:FILE] in the HF "
+         "cache; again for more, at most 8, in their order"},
     {"quantize", "quantize", NULL, 0, LK_PARAMETER_CHOICE, RUN(quantize), .record = LK_RECORD_USED, .label = "quantize",
      .a1111 = "Quantize", .group = "Model", .unit = "TYPE", .initial = "none", .choices = "none|q8|nf4|nf4-mse",
      .help = "pack the transformer's weights as they are read: q8 in 8 bits, nf4 in 4 as bitsandbytes does, nf4-mse "
@@ -118,6 +122,9 @@ const struct lk_parameter lk_parameters[] = {
 
 const size_t lk_n_parameters = sizeof lk_parameters / sizeof *lk_parameters;
 _Static_assert(sizeof lk_parameters / sizeof *lk_parameters <= LK_MAX_PARAMETERS, "a bit for each");
+_Static_assert(offsetof(struct lk_job_run, n_loras) ==
+                   offsetof(struct lk_job_run, loras) + LK_MAX_LORAS * sizeof(char *),
+               "texts are followed by their number");
 _Static_assert(offsetof(struct lk_request, n_text_encoder_out_layers) ==
                    offsetof(struct lk_request, text_encoder_out_layers) + LK_MAX_OUT_LAYERS * sizeof(int),
                "whole numbers are followed by their number");

@@ -16,7 +16,9 @@
 /* How a job is run, beside what is asked for. */
 struct lk_job_run {
     const char *dtype, *device;
-    const char *transformer; /* a file with other weights of it, or NULL */
+    const char *transformer;         /* a file with other weights of it, or NULL */
+    const char *loras[LK_MAX_LORAS]; /* FILE[=SCALE] */
+    int n_loras;
     const char *quantize;    /* how weights are packed as they are read; "none" */
     const char *gemm, *conv; /* "own", or one of NVIDIA's libraries */
     const char *rng;
@@ -43,6 +45,7 @@ enum lk_parameter_kind {
     LK_PARAMETER_TEXT,   /* const char *, UTF-8 */
     LK_PARAMETER_FILE,   /* const char *, a path */
     LK_PARAMETER_CHOICE, /* const char *, one of `choices` */
+    LK_PARAMETER_LORAS,  /* const char *[LK_MAX_LORAS], then their number, int; given again for more */
 };
 
 enum lk_parameter_place { LK_IN_REQUEST, LK_IN_RUN };

@@ -87,9 +87,12 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
             break;
         }
     }
-    enum lk_code rc = p->family ? open_family(p) : open_folder(p, model);
+    enum lk_code rc = LK_OK;
+    if (options->n_loras) rc = lk_loras_open(&p->loras, options->loras, options->n_loras, with_weights);
+    if (!rc) rc = p->family ? open_family(p) : open_folder(p, model);
     p->transformer = NULL;
     if (rc) {
+        lk_loras_close(p->loras);
         lk_free(p->folder);
         lk_free(p);
         return rc;
@@ -109,6 +112,7 @@ enum lk_code lk_pipeline_open_configs(struct lk_pipeline **out, const char *mode
 void lk_pipeline_close(struct lk_pipeline *pipeline) {
     if (!pipeline) return;
     pipeline->family->close(pipeline);
+    lk_loras_close(pipeline->loras);
     lk_free(pipeline->configs);
     lk_free(pipeline->folder);
     lk_free(pipeline);
@@ -139,6 +143,7 @@ void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]) 
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) { return pipeline->folder; }
+const struct lk_loras *lk_pipeline_loras(const struct lk_pipeline *pipeline) { return pipeline->loras; }
 const char *lk_pipeline_configs(const struct lk_pipeline *pipeline) { return pipeline->configs; }
 
 enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {

@@ -13,6 +13,7 @@
 
 #include "engine/device.h"
 #include "engine/image/image.h"
+#include "weights/lora/lora.h"
 #include "weights/quant/quantize.h"
 
 struct lk_kept;
@@ -162,7 +163,9 @@ struct lk_pipeline_options {
     enum lk_dtype compute;
     enum lk_quantize quantize; /* the transformer's weights where the checkpoint has not done it */
     const char *transformer;   /* a file with other weights of the transformer, safetensors or GGUF; NULL: none */
-    bool configs;              /* as lk_pipeline_open_configs */
+    const char *const *loras;  /* adapters of the transformer, FILE[=SCALE], in their order (weights/lora/lora.h) */
+    int n_loras;
+    bool configs; /* as lk_pipeline_open_configs; of adapters only shapes are read */
 };
 enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
                                    const struct lk_pipeline_options *options);
@@ -182,6 +185,8 @@ const char *lk_pipeline_folder(const struct lk_pipeline *pipeline); /* resolved 
 /* Digests of all that was read of the folder beside weights, as weights/config_identity.h has them: a JSON object, NULL
  * for a bare family name. */
 const char *lk_pipeline_configs(const struct lk_pipeline *pipeline);
+/* The adapters; NULL: none. */
+const struct lk_loras *lk_pipeline_loras(const struct lk_pipeline *pipeline);
 /* Formats of the weights that are quantised, of the transformer and of the text encoder as far as it is bound, as "nf4"
  * or "q4_k q6_k" into out; "" where all are plain. */
 void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]);

@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/f16.h"
 #include "engine/quantized.h"
+#include "weights/lora/lora.h"
 #include "weights/paths.h"
 #include "weights/quant/source.h"
 
@@ -46,6 +47,9 @@ struct lk_bind {
     enum lk_dtype compute;
     enum lk_quantize quantize;
     const char *const *kept;
+    struct lk_loras *loras;
+    const struct lk_rename *rules;
+    size_t n_rules;
     bool *known; /* per tensor of the checkpoint: bound or ignored */
     struct conversion *conversions;
     size_t n_conversions, conversions_capacity, owned_bytes;
@@ -165,6 +169,17 @@ static void convert_later(struct lk_bind *b, const struct conversion *c) {
 void lk_bind_quantize(struct lk_bind *b, enum lk_quantize how, const char *const *kept) {
     b->quantize = how;
     b->kept = kept;
+}
+
+void lk_bind_loras(struct lk_bind *b, struct lk_loras *loras, const struct lk_rename *rules, size_t n_rules) {
+    b->loras = loras;
+    b->rules = rules;
+    b->n_rules = n_rules;
+}
+
+void lk_bind_adapter(struct lk_bind *b, const char *module, int64_t rows, int64_t columns, struct lk_tensor *down,
+                     struct lk_tensor *up) {
+    if (b->loras && lk_loras_layer(b->loras, module, rows, columns, down, up)) b->out_of_memory = true;
 }
 
 bool lk_bind_keeps(const char *name, const char *const *kept) {
@@ -430,6 +445,11 @@ static enum lk_code finish(struct lk_bind *b, void **owned) {
 enum lk_code lk_bind_finish(struct lk_bind *b, void **owned, struct lk_bind_totals *totals) {
     *owned = NULL;
     enum lk_code rc = finish(b, owned);
+    if (!rc && b->loras) {
+        rc = lk_loras_bind(b->loras, b->rules, b->n_rules, b->compute, b->checkpoint);
+        if (rc) lk_free(*owned);
+        if (rc) *owned = NULL;
+    }
     if (!rc && totals) *totals = b->totals;
     bind_free(b);
     return rc;

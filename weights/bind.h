@@ -36,6 +36,15 @@ enum lk_code lk_bind_begin(struct lk_bind **out, const struct lk_checkpoint *che
  * diffusers' llm_int8_skip_modules. A weight with NaN or Inf is refused then. */
 void lk_bind_quantize(struct lk_bind *bind, enum lk_quantize how, const char *const *kept);
 bool lk_bind_keeps(const char *name, const char *const *kept); /* name: "blocks.0.proj.weight" */
+/* From now on linear layers get adapters of these files (lk_bind_adapter), which outlive what is bound; NULL: none.
+ * rules: other names of the layers, or NULL. */
+struct lk_loras;
+struct lk_rename;
+void lk_bind_loras(struct lk_bind *bind, struct lk_loras *loras, const struct lk_rename *rules, size_t n_rules);
+/* Asks for the adapter of a linear layer [rows, columns], "blocks.0.to_q": after lk_bind_finish down [R, columns] and
+ * up [rows, R] are in the compute dtype, or as they were where no file has one. */
+void lk_bind_adapter(struct lk_bind *bind, const char *module, int64_t rows, int64_t columns, struct lk_tensor *down,
+                     struct lk_tensor *up);
 /* Asks for a tensor. Problems are collected, not returned; *out is complete after lk_bind_finish. One of two dimensions
  * is the weight of a linear layer: where the checkpoint has it quantised, *out is (engine/quantized.h). Others are
  * turned into bf16 then. */

@@ -11,22 +11,45 @@ void lk_bind_layers(struct lk_bind *b, const struct lk_layer_entry *table, size_
         lk_bind_tensor(b, &e->layer->weight, e->cols ? 2 : 1, (int64_t[]){e->rows, e->cols}, "%s%s.weight", prefix,
                        e->name);
         if (bias) lk_bind_tensor(b, &e->layer->bias, 1, &e->rows, "%s%s.bias", prefix, e->name);
+        if (!e->cols) continue;
+        char module[256];
+        snprintf(module, sizeof module, "%s%s", prefix, e->name);
+        lk_bind_adapter(b, module, e->rows, e->cols, &e->layer->down, &e->layer->up);
     }
 }
 
-static const struct lk_tensor *bias_of(const struct lk_layer *w) { return w->bias.n_dims ? &w->bias : NULL; }
+struct lk_layer lk_layer_rows(const struct lk_layer *w, int64_t first, int64_t n) {
+    struct lk_layer rows = {.weight = lk_tensor_rows(&w->weight, first, n), .down = w->down};
+    if (w->bias.n_dims) rows.bias = lk_tensor_rows(&w->bias, first, n);
+    if (w->up.n_dims) rows.up = lk_tensor_rows(&w->up, first, n);
+    return rows;
+}
+
+/* The rest of `op` is set: with an adapter x goes through its first matrix before. */
+static enum lk_code linear(struct lk_device *dev, struct lk_linear op, const struct lk_layer *w) {
+    const size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor low;
+    op.w = &w->weight;
+    op.bias = w->bias.n_dims ? &w->bias : NULL;
+    if (w->up.n_dims) {
+        LK_TRY(LK_NEW(&dev->arena, &low, op.x->dtype, op.x->shape[0], w->down.shape[0]));
+        LK_TRY(lk_linear(dev, &(struct lk_linear){.y = &low, .x = op.x, .w = &w->down}));
+        op.low = &low;
+        op.up = &w->up;
+    }
+    LK_TRY(lk_linear(dev, &op));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
 
 enum lk_code lk_project(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *x,
                         const struct lk_layer *w, enum lk_act act) {
-    return lk_linear(dev, &(struct lk_linear){.y = y, .x = x, .w = &w->weight, .bias = bias_of(w), .act = act});
+    return linear(dev, (struct lk_linear){.y = y, .x = x, .act = act}, w);
 }
 
 enum lk_code lk_project_onto(struct lk_device *dev, const struct lk_tensor *residual, const struct lk_tensor *x,
                              const struct lk_layer *w, const struct lk_tensor *gate) {
-    struct lk_linear op = {.y = residual, .x = x, .w = &w->weight, .bias = bias_of(w)};
-    op.gate = gate;
-    op.residual = residual;
-    return lk_linear(dev, &op);
+    return linear(dev, (struct lk_linear){.y = residual, .x = x, .gate = gate, .residual = residual}, w);
 }
 
 enum lk_code lk_embed(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *x,

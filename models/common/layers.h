@@ -5,10 +5,14 @@
 #include "engine/ops.h"
 #include "weights/bind.h"
 
-/* Of a linear layer, a convolution or a norm; bias absent (n_dims 0) where the model has none. */
+/* Of a linear layer, a convolution or a norm; bias absent (n_dims 0) where the model has none. Of a linear layer with
+ * an adapter: down [R, K] and up [N, R], else absent (weights/lora). */
 struct lk_layer {
-    struct lk_tensor weight, bias;
+    struct lk_tensor weight, bias, down, up;
 };
+
+/* Rows [first, first + n) of a layer. */
+struct lk_layer lk_layer_rows(const struct lk_layer *layer, int64_t first, int64_t n);
 
 /* Two linear layers with silu between them, which embed a timestep, a guidance or a pooled text. */
 struct lk_embedder {
@@ -28,7 +32,7 @@ void lk_bind_layers(struct lk_bind *b, const struct lk_layer_entry *table, size_
 #define LK_BIND_LAYERS(b, table, bias, blocks, i)                                                                      \
     lk_bind_layers(b, table, sizeof(table) / sizeof *(table), bias, blocks, i)
 
-/* y [M, N] = act(x [M, K] wT + bias). */
+/* y [M, N] = act(x [M, K] wT + bias), with the layer's adapter. */
 enum lk_code lk_project(struct lk_device *dev, const struct lk_tensor *y, const struct lk_tensor *x,
                         const struct lk_layer *w, enum lk_act act);
 

@@ -67,7 +67,7 @@ static enum lk_code open_model(struct lk_flux2 *m, struct lk_pipeline *pipeline,
     LK_TRY(read_configs(m, pipeline->folder, &transformer, &vae));
     if (with_weights) LK_TRY(open_files(m, pipeline));
     LK_TRY(lk_flux2_transformer_bind(&m->transformer, &transformer, with_weights ? &m->checkpoints[TRANSFORMER] : NULL,
-                                     pipeline->compute, pipeline->quantize));
+                                     pipeline->compute, pipeline->quantize, pipeline->loras));
     return lk_vae_bind(&m->vae, &vae, with_weights ? &m->checkpoints[VAE] : NULL, pipeline->compute);
 }
 

@@ -39,8 +39,8 @@ static enum lk_code double_block(struct lk_mmdit *passes, int n, int i, const st
 
 /* Columns [first, first + n) in units of D of q, k and v side by side. */
 static enum lk_code project_columns(const struct lk_mmdit *p, const struct lk_tensor *y, const struct lk_tensor *u,
-                                    const struct lk_tensor *weight, int64_t first, int64_t n) {
-    struct lk_layer w = {.weight = lk_tensor_rows(weight, first * p->dim, n * p->dim)};
+                                    const struct lk_layer *all, int64_t first, int64_t n) {
+    struct lk_layer w = lk_layer_rows(all, first * p->dim, n * p->dim);
     return lk_project(p->dev, y, u, &w, LK_ACT_NONE);
 }
 
@@ -62,14 +62,14 @@ static enum lk_code project_kv(struct lk_mmdit *p, const struct lk_flux2_single_
     struct lk_tensor u = lk_mmdit_own(p, &p->u, p->at), k = lk_tensor_rows(&p->qkv[1], p->at.first, p->at.n);
     struct lk_tensor y = all ? p->qkv[0] : k;
     y.shape[1] = (all ? 3 : 2) * p->dim;
-    LK_TRY(project_columns(p, &y, &u, &w->to_qkv_mlp_proj.weight, all ? 0 : 1, all ? 3 : 2));
+    LK_TRY(project_columns(p, &y, &u, &w->to_qkv_mlp_proj, all ? 0 : 1, all ? 3 : 2));
     return lk_mmdit_norm_rope(p, &k, &w->norm_k, p->at.first);
 }
 
 static enum lk_code attend_single(struct lk_mmdit *p, int i, const struct lk_flux2_single_block *w) {
     if (p->at.n <= 0) return LK_OK;
     struct lk_tensor u = lk_mmdit_own(p, &p->u, p->at), q = lk_mmdit_own(p, &p->qkv[0], p->at);
-    if (lk_mmdit_sliced(p) || p->n_out < p->n) LK_TRY(project_columns(p, &q, &u, &w->to_qkv_mlp_proj.weight, 0, 1));
+    if (lk_mmdit_sliced(p) || p->n_out < p->n) LK_TRY(project_columns(p, &q, &u, &w->to_qkv_mlp_proj, 0, 1));
     LK_TRY(lk_mmdit_norm_rope(p, &q, &w->norm_q, p->at.first));
     return lk_mmdit_attend_wide(p, i);
 }
@@ -77,7 +77,7 @@ static enum lk_code attend_single(struct lk_mmdit *p, int i, const struct lk_flu
 static enum lk_code mlp_single(struct lk_mmdit *p, const struct lk_flux2_single_block *w) {
     int64_t d = p->dim, mlp = w->to_out.weight.shape[1] - d;
     if (p->at.n <= 0) return LK_OK;
-    struct lk_layer w_mlp = {.weight = lk_tensor_rows(&w->to_qkv_mlp_proj.weight, 3 * d, 2 * mlp)};
+    struct lk_layer w_mlp = lk_layer_rows(&w->to_qkv_mlp_proj, 3 * d, 2 * mlp);
     struct lk_tensor u = lk_mmdit_own(p, &p->u, p->at), wide = lk_tensor_rows(&p->wide, 0, p->at.n);
     struct lk_tensor activated = lk_tensor_cols(&wide, d, mlp);
     return mlp_in(p, &activated, &u, &w_mlp);

@@ -4,6 +4,7 @@
 
 #include "models/common/mmdit.h"
 #include "weights/config.h"
+#include "weights/lora/lora.h"
 
 #define LK_FLUX2_AXES          4
 #define LK_FLUX2_MAX_EMBEDDING 4096 /* timestep_guidance_channels at most */
@@ -42,6 +43,9 @@ struct lk_flux2_transformer {
 /* transformer/config.json. Unknown keys are errors. Takes and closes `json`. */
 enum lk_code lk_flux2_transformer_config_read(struct lk_flux2_transformer_config *out, struct lk_config *json);
 
+/* Black Forest Labs' names. */
+extern const struct lk_rename lk_flux2_other_names[];
+extern const size_t lk_flux2_n_other_names;
 /* Gives the tensors of a file under BFL's names those that this model binds. */
 enum lk_code lk_flux2_rename(struct lk_checkpoint *checkpoint);
 /* Modules that are never quantised: modulation, which can be computed ahead, and the ends. Ends in NULL. */
@@ -50,7 +54,7 @@ extern const char *const lk_flux2_kept[];
 /* checkpoint NULL for planning. Free with lk_flux2_transformer_free. */
 enum lk_code lk_flux2_transformer_bind(struct lk_flux2_transformer *t, const struct lk_flux2_transformer_config *config,
                                        const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
-                                       enum lk_quantize quantize);
+                                       enum lk_quantize quantize, struct lk_loras *loras);
 void lk_flux2_transformer_free(struct lk_flux2_transformer *t);
 
 /* What stays the same over the steps of a job. */

@@ -104,7 +104,7 @@ static void bind_all(struct lk_bind *b, struct lk_flux2_transformer *t) {
 
 enum lk_code lk_flux2_transformer_bind(struct lk_flux2_transformer *t, const struct lk_flux2_transformer_config *config,
                                        const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
-                                       enum lk_quantize quantize) {
+                                       enum lk_quantize quantize, struct lk_loras *loras) {
     *t = (struct lk_flux2_transformer){.config = *config};
     t->double_blocks = lk_calloc((size_t)config->num_layers + 1, sizeof *t->double_blocks);
     t->single_blocks = lk_calloc((size_t)config->num_single_layers + 1, sizeof *t->single_blocks);
@@ -113,6 +113,7 @@ enum lk_code lk_flux2_transformer_bind(struct lk_flux2_transformer *t, const str
     if (!rc) rc = lk_bind_begin(&b, checkpoint, "transformer", compute);
     if (!rc) {
         lk_bind_quantize(b, quantize, lk_flux2_kept);
+        lk_bind_loras(b, loras, lk_flux2_other_names, lk_flux2_n_other_names);
         bind_all(b, t);
         rc = lk_bind_finish(b, &t->owned, &t->totals);
     }

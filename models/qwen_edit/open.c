@@ -166,7 +166,7 @@ static enum lk_code open_model(struct lk_qwen_edit *m, struct lk_pipeline *pipel
     if (with_weights) LK_TRY(open_files(m, &c.text, pipeline));
     LK_TRY(lk_qwen25_vl_bind(&m->text, &c.text, false, files[TEXT_ENCODER], pipeline->compute));
     LK_TRY(lk_qwen_transformer_bind(&m->transformer, &c.transformer, files[TRANSFORMER], pipeline->compute,
-                                    pipeline->quantize));
+                                    pipeline->quantize, pipeline->loras));
     LK_TRY(lk_qwen_vae_bind(&m->vae, &c.vae, files[VAE], pipeline->compute));
     pipeline->name = m->kind == LK_QWEN_IMAGE            ? name_image
                      : m->kind == LK_QWEN_EDIT           ? name_edit

@@ -4,6 +4,7 @@
 
 #include "models/common/mmdit.h"
 #include "weights/config.h"
+#include "weights/lora/lora.h"
 
 #define LK_QWEN_AXES       3
 #define LK_QWEN_MAX_IMAGES 11 /* the target and ten references */
@@ -29,13 +30,17 @@ struct lk_qwen_transformer {
 /* transformer/config.json. Unknown keys are errors. Takes and closes `json`. */
 enum lk_code lk_qwen_transformer_config_read(struct lk_qwen_transformer_config *out, struct lk_config *json);
 
+/* Names of layers in LoRA files beside diffusers'. */
+extern const struct lk_rename lk_qwen_other_names[];
+extern const size_t lk_qwen_n_other_names;
+
 /* Modules that are never quantised: modulation, which can be computed ahead, and the ends. Ends in NULL. */
 extern const char *const lk_qwen_kept[];
 
 /* checkpoint NULL for planning. Free with lk_qwen_transformer_free. */
 enum lk_code lk_qwen_transformer_bind(struct lk_qwen_transformer *t, const struct lk_qwen_transformer_config *config,
                                       const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
-                                      enum lk_quantize quantize);
+                                      enum lk_quantize quantize, struct lk_loras *loras);
 void lk_qwen_transformer_free(struct lk_qwen_transformer *t);
 
 /* Token grids: the target's, then each reference's. */

@@ -57,6 +57,11 @@ static void bind_block(struct lk_bind *b, struct lk_mmdit_block *w, int i, const
     lk_mmdit_bind_attention(b, w, i, d, c->attention_head_dim, true);
 }
 
+const struct lk_rename lk_qwen_other_names[] = {
+    {"transformer_blocks.%d.attn.to_out", "transformer_blocks.%d.attn.to_out.0", 0, 1, 1, false},
+};
+const size_t lk_qwen_n_other_names = sizeof lk_qwen_other_names / sizeof *lk_qwen_other_names;
+
 const char *const lk_qwen_kept[] = {"time_text_embed", "img_in",   "txt_in",   "img_mod",
                                     "txt_mod",         "norm_out", "proj_out", NULL};
 
@@ -79,7 +84,7 @@ static void bind_all(struct lk_bind *b, struct lk_qwen_transformer *t) {
 
 enum lk_code lk_qwen_transformer_bind(struct lk_qwen_transformer *t, const struct lk_qwen_transformer_config *config,
                                       const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
-                                      enum lk_quantize quantize) {
+                                      enum lk_quantize quantize, struct lk_loras *loras) {
     *t = (struct lk_qwen_transformer){.config = *config};
     if (checkpoint && lk_checkpoint_find(checkpoint, zero_cond_t_tensor)) t->config.zero_cond_t = true;
     t->blocks = lk_calloc((size_t)config->num_layers, sizeof *t->blocks);
@@ -88,6 +93,7 @@ enum lk_code lk_qwen_transformer_bind(struct lk_qwen_transformer *t, const struc
     if (!rc) rc = lk_bind_begin(&b, checkpoint, "transformer", compute);
     if (!rc) {
         lk_bind_quantize(b, quantize, lk_qwen_kept);
+        lk_bind_loras(b, loras, lk_qwen_other_names, lk_qwen_n_other_names);
         bind_all(b, t);
         rc = lk_bind_finish(b, &t->owned, &t->totals);
     }

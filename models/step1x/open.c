@@ -142,7 +142,7 @@ static enum lk_code open_model(struct lk_step1x *m, struct lk_pipeline *pipeline
     else
         look_for_mapping(pipeline->folder, &transformer);
     LK_TRY(lk_step1x_transformer_bind(&m->transformer, &transformer, with_weights ? &m->checkpoints[TRANSFORMER] : NULL,
-                                      pipeline->compute, pipeline->quantize));
+                                      pipeline->compute, pipeline->quantize, pipeline->loras));
     LK_TRY(tell_version(m, pipeline));
     LK_TRY(lk_qwen25_vl_bind(&m->text, &m->text_config, false, with_weights ? &m->checkpoints[TEXT_ENCODER] : NULL,
                              pipeline->compute));

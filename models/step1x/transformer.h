@@ -4,6 +4,7 @@
 
 #include "models/common/mmdit.h"
 #include "weights/config.h"
+#include "weights/lora/lora.h"
 
 #define LK_STEP1X_AXES       3
 #define LK_STEP1X_ROPE_THETA 10000.0
@@ -52,6 +53,10 @@ struct lk_step1x_transformer {
  * where the config does not say, by the checkpoint (lk_step1x_transformer_bind). Takes and closes `json`. */
 enum lk_code lk_step1x_transformer_config_read(struct lk_step1x_transformer_config *out, struct lk_config *json);
 
+/* Names of layers in LoRA files beside diffusers': those of the authors' own code. */
+extern const struct lk_rename lk_step1x_other_names[];
+extern const size_t lk_step1x_n_other_names;
+
 /* Modules that are never quantised: modulation, which can be computed ahead, and the ends. Ends in NULL. Of Step1X-Edit
  * also the last projection is quantised: those of all single blocks have its name. */
 extern const char *const lk_step1x_kept[];
@@ -61,7 +66,7 @@ extern const char *const lk_step1x_kept[];
 enum lk_code lk_step1x_transformer_bind(struct lk_step1x_transformer *t,
                                         const struct lk_step1x_transformer_config *config,
                                         const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
-                                        enum lk_quantize quantize);
+                                        enum lk_quantize quantize, struct lk_loras *loras);
 void lk_step1x_transformer_free(struct lk_step1x_transformer *t);
 
 /* What stays the same over the steps of a job, for one prompt (the negative one has its own). */

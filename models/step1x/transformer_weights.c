@@ -143,7 +143,7 @@ static void bind_all(struct lk_bind *b, struct lk_step1x_transformer *t) {
 enum lk_code lk_step1x_transformer_bind(struct lk_step1x_transformer *t,
                                         const struct lk_step1x_transformer_config *config,
                                         const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
-                                        enum lk_quantize quantize) {
+                                        enum lk_quantize quantize, struct lk_loras *loras) {
     *t = (struct lk_step1x_transformer){.config = *config};
     if (!config->has_enable_text_token_mapping && checkpoint)
         t->config.enable_text_token_mapping = lk_checkpoint_find(checkpoint, "text_token_mapping.weight") != NULL;
@@ -157,6 +157,7 @@ enum lk_code lk_step1x_transformer_bind(struct lk_step1x_transformer *t,
     if (!rc) rc = lk_bind_begin(&b, checkpoint, "transformer", compute);
     if (!rc) {
         lk_bind_quantize(b, quantize, lk_step1x_kept);
+        lk_bind_loras(b, loras, lk_step1x_other_names, lk_step1x_n_other_names);
         bind_all(b, t);
         rc = lk_bind_finish(b, &t->owned, &t->totals);
     }

@@ -106,7 +106,7 @@ static enum lk_code attention(struct walk *w, const struct lk_vae_attention *a) 
     LK_TRY(project(dev, &a->to_v, &n2, &v2));
     struct lk_attention op = {.out = &out, .q = &q, .k = &k, .v = &v, .scale = 1.0f / sqrtf((float)c)};
     LK_TRY(lk_attention(dev, &op));
-    const struct lk_layer to_out = {LK_VIEW(&a->to_out.weight, c, c, 1, 1), a->to_out.bias};
+    const struct lk_layer to_out = {.weight = LK_VIEW(&a->to_out.weight, c, c, 1, 1), .bias = a->to_out.bias};
     LK_TRY(conv_to_norm(w, &to_out, &n, &w->x, &w->x));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;

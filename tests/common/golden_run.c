@@ -63,15 +63,27 @@ static float *given_posterior_noise(const struct golden *golden) {
 }
 
 /* The reference images, named in the metadata and lying beside the golden. */
-static int read_images(const struct run_case *item, const struct golden *golden, struct lk_image *images) {
+static int read_images(const char *folder, const struct golden *golden, struct lk_image *images) {
     char names[256];
     snprintf(names, sizeof names, "%s", golden_text(golden, "images"));
     int n = 0;
     for (char *rest, *name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
         char path[512];
-        snprintf(path, sizeof path, "%s/cases/%s", item->folder, name);
+        snprintf(path, sizeof path, "%s/cases/%s", folder, name);
         assert_true(n < LK_MAX_REFERENCES);
         assert_ok(lk_image_read(&images[n++], path, 0, 0));
+    }
+    return n;
+}
+
+/* Adapters, named in the metadata and lying in "loras" beside the cases. Gives how many; texts are malloc'ed. */
+static int find_loras(const char *folder, const struct golden *golden, char *loras[LK_MAX_LORAS]) {
+    char names[256] = "";
+    if (lk_config_has(golden->metadata, "loras")) snprintf(names, sizeof names, "%s", golden_text(golden, "loras"));
+    int n = 0;
+    for (char *rest, *name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+        assert_true(n < LK_MAX_LORAS);
+        assert_true(asprintf(&loras[n++], "%s/loras/%s", folder, name) > 0);
     }
     return n;
 }
@@ -100,6 +112,25 @@ static void fill_request(struct lk_request *request, const struct golden *golden
         request->text_encoder_out_layers[request->n_text_encoder_out_layers++] = (int)strtol(layers, &end, 10);
 }
 
+void golden_edit_open(struct golden_edit *edit, const struct golden *golden, const char *folder, enum lk_dtype dtype) {
+    char checkpoint[256], *loras[LK_MAX_LORAS];
+    const int n_loras = find_loras(folder, golden, loras);
+    snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint", folder);
+    assert_ok(lk_pipeline_open_with(
+        &edit->pipeline, checkpoint,
+        &(struct lk_pipeline_options){.compute = dtype, .loras = (const char *const *)loras, .n_loras = n_loras}));
+    for (int i = 0; i < n_loras; i++) free(loras[i]);
+    lk_request_init(&edit->request, edit->pipeline);
+    fill_request(&edit->request, golden);
+    edit->request.images = edit->images;
+    edit->request.n_images = read_images(folder, golden, edit->images);
+}
+
+void golden_edit_close(struct golden_edit *edit) {
+    for (int i = 0; i < edit->request.n_images; i++) lk_image_free(&edit->images[i]);
+    lk_pipeline_close(edit->pipeline);
+}
+
 static enum lk_code open_device(struct lk_device **out) {
     if (on_cuda) return lk_device_cuda_create(0, out);
     return lk_device_cpu_create(1, out); /* bits do not depend on it; tests run beside each other */
@@ -113,36 +144,27 @@ static void test_case(void **state) {
     golden_check_begin(&check, &golden, item->mode);
     check.on_gpu = on_cuda;
 
-    char folder[256];
-    snprintf(folder, sizeof folder, "%s/checkpoint", item->folder);
-    struct lk_pipeline *pipeline;
-    assert_ok(lk_pipeline_open(&pipeline, folder, item->mode == GOLDEN_BF16 ? LK_BF16 : LK_F32));
+    struct golden_edit edit;
+    golden_edit_open(&edit, &golden, item->folder, item->mode == GOLDEN_BF16 ? LK_BF16 : LK_F32);
     struct lk_device *dev;
     assert_ok(open_device(&dev));
     dev->trace = golden_check_trace;
     dev->trace_context = &check;
 
-    struct lk_image images[LK_MAX_REFERENCES];
-    struct lk_request request;
-    lk_request_init(&request, pipeline);
-    fill_request(&request, &golden);
-    request.images = images;
-    request.n_images = read_images(item, &golden, images);
     float *latents = item->mode == GOLDEN_F32 ? given_noise(&golden) : NULL;
     float *posterior_noise = item->mode == GOLDEN_F32 ? given_posterior_noise(&golden) : NULL;
-    request.latents = latents;
-    request.posterior_noise = posterior_noise;
+    edit.request.latents = latents;
+    edit.request.posterior_noise = posterior_noise;
     struct lk_result result;
-    assert_ok(lk_pipeline_edit(pipeline, dev, &request, &result));
+    assert_ok(lk_pipeline_edit(edit.pipeline, dev, &edit.request, &result));
     golden_check_sigmas(&check, result.sigmas, result.n_steps);
     golden_check_image(&check, &result.image);
 
     lk_result_free(&result);
     free(latents);
     free(posterior_noise);
-    for (int i = 0; i < request.n_images; i++) lk_image_free(&images[i]);
     lk_device_free(dev);
-    lk_pipeline_close(pipeline);
+    golden_edit_close(&edit);
     golden_check_end(&check);
 }
 
@@ -188,9 +210,11 @@ int golden_run(const char *family, size_t min_cases, int argc, char **argv) {
     size_t n = 0, n_bf16 = 0, n_flat = 0;
     for (size_t i = 0; i < found.gl_pathc && i < MAX_CASES; i++) {
         bool flat = strstr(found.gl_pathv[i], "/flat_");                  /* one f32 run, large: generate_flat.py */
+        bool lora = strstr(found.gl_pathv[i], "/lora_");                  /* f32 stages only: generate_lora.py */
         bool long_run = on_cuda && strstr(found.gl_pathv[i], "/region_"); /* 28 steps, f32 bounds only */
-        n_flat += flat || long_run;
+        n_flat += flat || long_run || lora;
         for (int mode = 0; mode < N_MODES; mode++) {
+            if (lora && mode == GOLDEN_BF16) continue;
             if (flat && (mode != GOLDEN_F32 || on_cuda)) continue;
             if (long_run && (mode != GOLDEN_F32 || !test_is_full())) continue;
             name_case(&items[n], family, found.gl_pathv[i], (enum golden_mode)mode);

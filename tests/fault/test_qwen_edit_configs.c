@@ -106,7 +106,7 @@ static bool bound_zero_cond_t(const char *folder, const struct lk_qwen_transform
     struct lk_checkpoint checkpoint;
     struct lk_qwen_transformer t;
     assert_ok(lk_checkpoint_open(&checkpoint, folder, "diffusion_pytorch_model"));
-    assert_ok(lk_qwen_transformer_bind(&t, config, &checkpoint, LK_BF16, LK_QUANTIZE_NONE));
+    assert_ok(lk_qwen_transformer_bind(&t, config, &checkpoint, LK_BF16, LK_QUANTIZE_NONE, NULL));
     bool result = t.config.zero_cond_t;
     lk_qwen_transformer_free(&t);
     lk_checkpoint_close(&checkpoint);
@@ -157,12 +157,12 @@ static void failing_allocations_of_bind_are_errors(void **state) {
     free(text);
     assert_ok(lk_checkpoint_open(&checkpoint, SOURCE, "diffusion_pytorch_model"));
     int64_t live = lk_alloc_live(), before = lk_alloc_count();
-    assert_ok(lk_qwen_transformer_bind(&t, &config, &checkpoint, LK_F32, LK_QUANTIZE_NONE));
+    assert_ok(lk_qwen_transformer_bind(&t, &config, &checkpoint, LK_F32, LK_QUANTIZE_NONE, NULL));
     lk_qwen_transformer_free(&t);
     int64_t total = lk_alloc_count() - before;
     for (int64_t n = 1; n <= total; n++) {
         lk_alloc_fail_at(n);
-        enum lk_code rc = lk_qwen_transformer_bind(&t, &config, &checkpoint, LK_F32, LK_QUANTIZE_NONE);
+        enum lk_code rc = lk_qwen_transformer_bind(&t, &config, &checkpoint, LK_F32, LK_QUANTIZE_NONE, NULL);
         lk_alloc_fail_at(0);
         assert_int_equal(rc, LK_E_NOMEM);
         assert_int_equal(lk_alloc_live(), live);

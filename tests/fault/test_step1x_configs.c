@@ -77,7 +77,7 @@ static enum lk_code bind(const char *folder, const struct lk_step1x_transformer_
                          struct lk_step1x_transformer *t) {
     struct lk_checkpoint checkpoint;
     LK_TRY(lk_checkpoint_open(&checkpoint, folder, STEM));
-    enum lk_code rc = lk_step1x_transformer_bind(t, config, &checkpoint, LK_BF16, LK_QUANTIZE_NONE);
+    enum lk_code rc = lk_step1x_transformer_bind(t, config, &checkpoint, LK_BF16, LK_QUANTIZE_NONE, NULL);
     lk_checkpoint_close(&checkpoint);
     return rc;
 }
@@ -99,7 +99,7 @@ static void the_mapping_is_found(void **state) {
 
     unsaid.has_enable_text_token_mapping = true; /* and says that there is none */
     assert_fails(bind(PLAIN, &unsaid, &t), LK_E_BIND, "text_token_mapping");
-    assert_ok(lk_step1x_transformer_bind(&t, &unsaid, NULL, LK_BF16, LK_QUANTIZE_NONE));
+    assert_ok(lk_step1x_transformer_bind(&t, &unsaid, NULL, LK_BF16, LK_QUANTIZE_NONE, NULL));
     uint64_t mapping = (uint64_t)(unsaid.connector_hidden_size * (unsaid.connector_in_channels + 1));
     assert_int_equal(t.totals.parameters + mapping, parameters);
     lk_step1x_transformer_free(&t);
@@ -125,13 +125,13 @@ static void released_sizes(void **state) {
     struct lk_step1x_transformer_config config;
     struct lk_step1x_transformer t;
     assert_ok(read_folder(folder, &config));
-    assert_ok(lk_step1x_transformer_bind(&t, &config, NULL, LK_BF16, LK_QUANTIZE_NONE));
+    assert_ok(lk_step1x_transformer_bind(&t, &config, NULL, LK_BF16, LK_QUANTIZE_NONE, NULL));
     assert_int_equal(t.totals.n_tensors, 1198);
     assert_int_equal(t.totals.parameters, 12442484544);
     assert_int_equal(t.totals.weight_bytes, 24884969088);
     lk_step1x_transformer_free(&t);
     config.enable_text_token_mapping = false;
-    assert_ok(lk_step1x_transformer_bind(&t, &config, NULL, LK_BF16, LK_QUANTIZE_NONE));
+    assert_ok(lk_step1x_transformer_bind(&t, &config, NULL, LK_BF16, LK_QUANTIZE_NONE, NULL));
     assert_int_equal(t.totals.n_tensors, 1196);
     assert_int_equal(t.totals.parameters, 12427800384);
     lk_step1x_transformer_free(&t);
@@ -173,7 +173,7 @@ static void allocations_fail(void **state) {
     int64_t live = lk_alloc_live();
     for (;; n++) {
         lk_alloc_fail_at(n);
-        enum lk_code rc = lk_step1x_transformer_bind(&t, &config, &checkpoint, LK_BF16, LK_QUANTIZE_NONE);
+        enum lk_code rc = lk_step1x_transformer_bind(&t, &config, &checkpoint, LK_BF16, LK_QUANTIZE_NONE, NULL);
         lk_alloc_fail_at(0);
         if (!rc) break;
         assert_int_equal(rc, LK_E_NOMEM);

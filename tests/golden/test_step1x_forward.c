@@ -75,7 +75,7 @@ static void rounds_where_the_original_does(void **state) {
     assert_ok(lk_config_open(&json, WEIGHTS "/config.json"));
     assert_ok(lk_step1x_transformer_config_read(&config, json));
     assert_ok(lk_checkpoint_open(&checkpoint, WEIGHTS, "diffusion_pytorch_model"));
-    assert_ok(lk_step1x_transformer_bind(&t, &config, &checkpoint, LK_BF16, LK_QUANTIZE_NONE));
+    assert_ok(lk_step1x_transformer_bind(&t, &config, &checkpoint, LK_BF16, LK_QUANTIZE_NONE, NULL));
     assert_ok(lk_device_cpu_create(1, &dev));
     assert_ok(lk_device_prepare(dev, ARENA_BYTES));
     dev->trace = golden_check_trace;

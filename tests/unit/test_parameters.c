@@ -31,6 +31,8 @@ static const char *other_value(const struct lk_parameter *p) {
         return "3G";
     case LK_PARAMETER_CHOICE:
         return strrchr(p->choices, '|') ? strrchr(p->choices, '|') + 1 : p->choices;
+    case LK_PARAMETER_LORAS:
+        return "a b=c.safetensors=-0.5";
     case LK_PARAMETER_TEXT:
     case LK_PARAMETER_FILE:
         break;
@@ -185,11 +187,48 @@ static void json_and_back(void **state) {
     }
 }
 
+/* A list of adapters: as given, through JSON, and what is refused. */
+static void loras(void **state) {
+    (void)state;
+    const struct lk_parameter *p = lk_parameter_named("lora");
+    static const char *const bad[] = {"",        "=1",      "f=",     "f=0",   "f=nan", "f=inf",
+                                      "f=1e999", "f=0x1p1", "f=10.5", "f=1=x", "f= 1"};
+    struct lk_job job, back;
+    struct lk_config *config;
+    char text[64];
+    lk_job_init(&job);
+    lk_job_init(&back);
+    assert_ok(lk_parameter_parse(p, &job, "--lora", "a=b.safetensors=0.5"));
+    assert_ok(lk_parameter_parse(p, &job, "--lora", "c"));
+    lk_parameter_print(p, &job, text, sizeof text);
+    assert_string_equal(text, "a=b.safetensors=0.5 c");
+    cJSON *object = cJSON_CreateObject();
+    assert_true(lk_parameter_write(p, &job, object));
+    char *json = cJSON_PrintUnformatted(object);
+    assert_string_equal(json, "{\"lora\":[\"a=b.safetensors=0.5\",\"c\"]}");
+    assert_ok(lk_config_parse(&config, json, strlen(json), "line 1"));
+    lk_job_read(&back, config, json, false);
+    assert_ok(lk_config_close(config));
+    assert_true(lk_parameter_equal(p, &job, &back));
+    assert_ok(lk_parameter_parse(p, &job, "--lora", "c"));
+    assert_false(lk_parameter_equal(p, &job, &back));
+    lk_job_free(&back);
+    cJSON_free(json);
+    cJSON_Delete(object);
+    for (int i = 3; i < LK_MAX_LORAS; i++) assert_ok(lk_parameter_parse(p, &job, "--lora", "c"));
+    assert_fails(lk_parameter_parse(p, &job, "--lora", "d"), LK_E_USAGE,
+                 "--lora: expected at most 8 files, \"d\" is one");
+    lk_job_init(&job);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_fails(lk_parameter_parse(p, &job, "--lora", bad[i]), LK_E_USAGE, "--lora: ");
+}
+
 static void bad_json(void **state) {
     (void)state;
     static const struct {
         const char *key, *value, *says;
     } cases[] = {
+        {"lora", "[\"f=0\"]", "field \"lora\": --lora: f=0: expected a scale from -10 to 10"},
         {"seed", "-1", "field \"seed\": expected a whole number from 0 to 9223372036854775807"},
         {"seed", "9223372036854775808", "field \"seed\": expected a whole number"},
         {"seed", "\"1\"", "field \"seed\": expected a whole number"},
@@ -237,7 +276,8 @@ static void bad_json(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(table), cmocka_unit_test(refusals), cmocka_unit_test(requests),
-                                       cmocka_unit_test(json_and_back), cmocka_unit_test(bad_json)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(table),    cmocka_unit_test(refusals),
+                                       cmocka_unit_test(requests), cmocka_unit_test(json_and_back),
+                                       cmocka_unit_test(loras),    cmocka_unit_test(bad_json)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,7 @@ struct renamed {
     size_t *shards, n, capacity, shards_capacity;
 };
 
-/* What of a name follows the module that a pattern names; *number is what its %d stands for. NULL: another module. */
-static const char *after_module(const char *name, const char *pattern, int *number) {
+const char *lk_rename_match(const char *name, const char *pattern, int *number) {
     for (; *pattern; pattern++) {
         if (pattern[0] == '%' && pattern[1] == 'd') {
             char *end;
@@ -33,6 +32,14 @@ static const char *after_module(const char *name, const char *pattern, int *numb
         }
     }
     return *name == 0 || *name == '.' || *name == '_' ? name : NULL;
+}
+
+void lk_rename_fill(const char *pattern, int number, char *out, size_t size) {
+    const char *hole = strstr(pattern, "%d");
+    if (hole)
+        snprintf(out, size, "%.*s%d%s", (int)(hole - pattern), pattern, number, hole + 2);
+    else
+        snprintf(out, size, "%s", pattern);
 }
 
 static enum lk_code no_memory(const struct lk_checkpoint *cp) {
@@ -57,7 +64,8 @@ static enum lk_code share(struct renamed *r, const struct lk_st_tensor *t, const
     *out = t->tensor;
     if (rule->n_parts > 1 && out->n_dims && out->shape[0] > 1) {
         const int64_t rows = out->shape[0] / rule->n_parts;
-        if (out->shape[0] % rule->n_parts == 0) *out = lk_tensor_rows(&t->tensor, rule->part * rows, rows);
+        if (out->shape[0] % rule->n_parts == 0)
+            *out = lk_tensor_rows(&t->tensor, rule->part * rows, rule->n_taken * rows);
         if (!out->n_dims || t->tensor.shape[0] % rule->n_parts)
             return lk_fail(LK_E_BIND, "%s: %s: its rows cannot be shared out to %d layers", r->cp->folder, t->name,
                            rule->n_parts);
@@ -83,13 +91,9 @@ static enum lk_code rename_one(struct renamed *r, const struct lk_st_tensor *t, 
         int number = 0;
         char module[MOST_NAME], full[2 * MOST_NAME];
         struct lk_tensor tensor;
-        const char *rest = after_module(name, rules[i].from, &number);
+        const char *rest = lk_rename_match(name, rules[i].from, &number);
         if (!rest || strlen(rest) >= MOST_NAME) continue;
-        const char *hole = strstr(rules[i].to, "%d");
-        if (hole)
-            snprintf(module, sizeof module, "%.*s%d%s", (int)(hole - rules[i].to), rules[i].to, number, hole + 2);
-        else
-            snprintf(module, sizeof module, "%s", rules[i].to);
+        lk_rename_fill(rules[i].to, number, module, sizeof module);
         snprintf(full, sizeof full, "%s%s", module, rest);
         LK_TRY(share(r, t, &rules[i], &tensor));
         LK_TRY(add(r, full, &tensor, shard));

@@ -3,14 +3,21 @@
 
 #include "weights/checkpoint.h"
 
-/* Module `from` ("blocks.%d.qkv") is `to` ("layers.%d.to_q"), or its part-th of n_parts equal shares of rows; with
- * n_parts 1 and `swapped` its two halves of rows lie the other way round. What follows a module's name (".weight",
+/* Module `from` ("blocks.%d.qkv") is `to` ("layers.%d.to_q"), or n_taken of its n_parts equal shares of rows, from
+ * the part-th on; with n_parts 1 and `swapped` its two halves of rows lie the other way round. What follows a module's
+ * name (".weight",
  * ".weight_scale") stays; a module that ends in a whole tensor's name, as "norm.scale", gets one as `to`. */
 struct lk_rename {
     const char *from, *to;
-    int part, n_parts;
+    int part, n_taken, n_parts;
     bool swapped;
 };
+
+/* What of a name follows the module that a pattern names, "" or from a dot or underscore on; *number is what its %d
+ * stands for. NULL: another module. */
+const char *lk_rename_match(const char *name, const char *pattern, int *number);
+/* The pattern with a number for its %d, if it has one. */
+void lk_rename_fill(const char *pattern, int number, char *out, size_t size);
 
 /* Every tensor gets its names by the first rules that fit; others keep theirs. prefix is taken off where all have it.
  * LK_E_BIND where rows cannot be shared out, LK_E_NOMEM. */

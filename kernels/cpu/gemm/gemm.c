@@ -16,6 +16,7 @@ struct plan {
     bool b_whole;
     bool decodes;                 /* the moving panels of B are worth having fewer times: C in higher blocks */
     int64_t kc, n_kb;             /* K block and how many */
+    int64_t n_first;              /* of those, of the first pair; the rest are of the second */
     int64_t m_panels, n_panels;   /* in the whole matrix */
     int64_t n_mb, n_nb;           /* blocks of C */
     int64_t mc, nc;               /* panels in the largest block */
@@ -26,9 +27,10 @@ struct plan {
 static const struct lk_gemm_kernel *choose_kernel(const struct lk_gemm *g) {
 #if defined(__x86_64__)
     enum lk_isa isa = lk_cpu_isa();
-    if (isa >= LK_ISA_AMX && g->b.dtype == LK_BF16) return g->a.dtype == LK_BF16 ? &lk_gemm_amx : &lk_gemm_amx_split;
+    const bool b_bf16 = g->b.dtype == LK_BF16 && (!g->more_k || g->more_b.dtype == LK_BF16);
+    if (isa >= LK_ISA_AMX && b_bf16) return g->a.dtype == LK_BF16 ? &lk_gemm_amx : &lk_gemm_amx_split;
     const bool pairs = isa >= LK_ISA_AVX512_BF16 && g->a.dtype == LK_BF16;
-    if (isa >= LK_ISA_AVX512 && g->b.dtype == LK_BF16 && !g->a.row) { /* steps of text generation */
+    if (isa >= LK_ISA_AVX512 && b_bf16 && !g->a.row) { /* steps of text generation */
         if (g->m == 1) return pairs ? &lk_gemm_avx512_bf16_row : &lk_gemm_avx512_row;
         if (g->m > 8 && g->m <= 16) return pairs ? &lk_gemm_avx512_bf16_rows : &lk_gemm_avx512_rows;
     }
@@ -89,7 +91,8 @@ static struct plan make_plan(const struct lk_gemm *g, int n_threads) {
     const int64_t kc = kernel->kc;
     p.n_kb = ceil_div(g->k, kc);
     p.kc = ceil_div(ceil_div(g->k, p.n_kb), kernel->kr) * kernel->kr;
-    p.n_kb = ceil_div(g->k, p.kc);
+    p.n_first = ceil_div(g->k, p.kc);
+    p.n_kb = p.n_first + ceil_div(g->more_k, p.kc);
     cut_blocks(&p, n_threads);
     p.a_panel = (int64_t)align64((size_t)(p.kc * kernel->mr * kernel->a_bytes));
     p.b_panel = (int64_t)align64((size_t)(p.kc * kernel->nr * kernel->b_bytes));
@@ -105,7 +108,7 @@ static struct plan make_plan(const struct lk_gemm *g, int n_threads) {
 
 /* Starting a thread costs about as much as this many multiply-adds. */
 static int useful_threads(const struct lk_gemm *g, int n_threads) {
-    const double work = (double)g->m * (double)g->n * (double)g->k / 300000;
+    const double work = (double)g->m * (double)g->n * (double)(g->k + g->more_k) / 300000;
     return work < n_threads ? 1 + (int)work : n_threads;
 }
 
@@ -150,18 +153,33 @@ static void pack(const struct lk_gemm_operand *o, lk_gemm_pack_fn *fn, int64_t f
     fn(row_buffer, o->dtype, n, rows, n, panel);
 }
 
+/* A block of K: elements [k, k + n) of a pair's rows. */
+struct k_block {
+    const struct lk_gemm_operand *a, *b;
+    int64_t k, n;
+    int64_t row; /* elements of a whole row */
+};
+
+static struct k_block k_block(const struct lk_gemm *g, const struct plan *p, int64_t kb) {
+    struct k_block first = {.a = &g->a, .b = &g->b, .k = kb * p->kc, .row = g->k};
+    struct k_block more = {.a = &g->more_a, .b = &g->more_b, .k = (kb - p->n_first) * p->kc, .row = g->more_k};
+    struct k_block block = kb < p->n_first ? first : more;
+    block.n = min64(p->kc, block.row - block.k);
+    return block;
+}
+
 /* Panel `panel` of K block kb of either operand. */
 static void pack_a(const struct lk_gemm *g, const struct plan *p, int64_t panel, int64_t kb, unsigned char *row_buffer,
                    void *out) {
-    int64_t mr = p->kernel->mr, k = kb * p->kc;
-    pack(&g->a, p->kernel->pack_a, panel * mr, min64(mr, g->m - panel * mr), k, min64(p->kc, g->k - k), row_buffer,
-         out);
+    const struct k_block block = k_block(g, p, kb);
+    int64_t mr = p->kernel->mr;
+    pack(block.a, p->kernel->pack_a, panel * mr, min64(mr, g->m - panel * mr), block.k, block.n, row_buffer, out);
 }
 static void pack_b(const struct lk_gemm *g, const struct plan *p, int64_t panel, int64_t kb, unsigned char *row_buffer,
                    void *out) {
-    int64_t nr = p->kernel->nr, k = kb * p->kc;
-    pack(&g->b, p->kernel->pack_b, panel * nr, min64(nr, g->n - panel * nr), k, min64(p->kc, g->k - k), row_buffer,
-         out);
+    const struct k_block block = k_block(g, p, kb);
+    int64_t nr = p->kernel->nr;
+    pack(block.b, p->kernel->pack_b, panel * nr, min64(nr, g->n - panel * nr), block.k, block.n, row_buffer, out);
 }
 
 /* Panels [m0, m1) x [n0, n1) of C. */
@@ -196,14 +214,16 @@ static struct lk_gemm_ahead ahead_of_b(const struct lk_gemm *g, const struct pla
         kb = 0;
     }
     if (p->b_whole) return lk_gemm_ahead(whole + (kb * p->n_panels + j) * p->b_panel, 1, 0, p->b_panel);
-    const int64_t size = (int64_t)lk_dtype_size(g->b.dtype), nr = p->kernel->nr, k = kb * p->kc;
-    const int64_t rows = min64(nr, g->n - j * nr), n = min64(p->kc, g->k - k);
-    if (g->b.row) {
-        const int64_t row = g->b.row_bytes;
-        return lk_gemm_ahead((const char *)g->b.data + j * nr * row + k * row / g->k, row ? rows : 0, row,
-                             n * row / g->k);
+    const struct k_block block = k_block(g, p, kb);
+    const struct lk_gemm_operand *from = block.b;
+    const int64_t size = (int64_t)lk_dtype_size(from->dtype), nr = p->kernel->nr, rows = min64(nr, g->n - j * nr);
+    if (from->row) {
+        const int64_t row = from->row_bytes;
+        return lk_gemm_ahead((const char *)from->data + j * nr * row + block.k * row / block.row, row ? rows : 0, row,
+                             block.n * row / block.row);
     }
-    return lk_gemm_ahead((const char *)g->b.data + (j * nr * g->b.ld + k) * size, rows, g->b.ld * size, n * size);
+    return lk_gemm_ahead((const char *)from->data + (j * nr * from->ld + block.k) * size, rows, from->ld * size,
+                         block.n * size);
 }
 
 /* Panel j's share of A's next K block. */
@@ -223,7 +243,7 @@ static void run_block(const struct lk_gemm *g, const struct plan *p, const struc
     unsigned char *moving = mine + p->c, *row_buffer = moving + p->moving;
     int64_t rows = min64(b->m1 * kernel->mr, g->m) - b->m0 * kernel->mr;
     for (int64_t kb = 0; kb < p->n_kb; kb++) {
-        int64_t k = ceil_div(min64(p->kc, g->k - kb * p->kc), kernel->kr) * kernel->kr;
+        int64_t k = ceil_div(k_block(g, p, kb).n, kernel->kr) * kernel->kr;
         const unsigned char *a = whole + (kb * p->m_panels + b->m0) * p->a_panel;
         if (p->b_whole) {
             for (int64_t i = b->m0; i < b->m1; i++) pack_a(g, p, i, kb, row_buffer, moving + (i - b->m0) * p->a_panel);

@@ -27,10 +27,13 @@ struct lk_gemm_operand {
     const void *context;
 };
 
+/* C is a bT, or with more_k a bT + more_a more_bT: the chain goes on over the second pair, plain memory. */
 struct lk_gemm {
-    int64_t m, n, k;          /* each at least 1 */
-    struct lk_gemm_operand a; /* [M, K] */
-    struct lk_gemm_operand b; /* [N, K]; bf16 when a is bf16 */
+    int64_t m, n, k;                       /* each at least 1 */
+    struct lk_gemm_operand a;              /* [M, K] */
+    struct lk_gemm_operand b;              /* [N, K]; bf16 when a is bf16 */
+    int64_t more_k;                        /* 0: none */
+    struct lk_gemm_operand more_a, more_b; /* [M, more_k] and [N, more_k], both in a's dtype */
     lk_gemm_store_fn *store;
     const void *store_context;
 };

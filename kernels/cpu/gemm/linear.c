@@ -31,6 +31,11 @@ static struct lk_gemm product(const struct lk_linear *op) {
                         .b = {.dtype = op->w->dtype, .data = op->w->data, .ld = op->w->ld},
                         .store = lk_linear_store(),
                         .store_context = op};
+    if (op->low) {
+        g.more_k = op->low->shape[1];
+        g.more_a = (struct lk_gemm_operand){.dtype = op->low->dtype, .data = op->low->data, .ld = op->low->ld};
+        g.more_b = (struct lk_gemm_operand){.dtype = op->up->dtype, .data = op->up->data, .ld = op->up->ld};
+    }
     if (lk_tensor_is_quantized(op->w))
         g.b = (struct lk_gemm_operand){.dtype = LK_BF16,
                                        .data = op->w->data,

@@ -70,6 +70,24 @@ static bool add_rounds(cJSON *root, const struct lk_request *r, const struct lk_
     return ok;
 }
 
+/* Adapters of the transformer, in their order. */
+static bool add_loras(cJSON *root, const struct lk_loras *loras) {
+    cJSON *list = loras ? cJSON_AddArrayToObject(root, "loras") : NULL;
+    for (int i = 0; loras && i < loras->n; i++) {
+        const struct lk_lora *l = &loras->list[i];
+        cJSON *o = cJSON_CreateObject();
+        if (!o || !cJSON_AddItemToArray(list, o)) {
+            cJSON_Delete(o);
+            return false;
+        }
+        if (!add_string(o, "file", l->name) || !add_string(o, "sha256", l->sha256) ||
+            !add_number(o, "scale", l->scale) || !add_int(o, "modules", (int64_t)l->n_modules) ||
+            !add_string(o, "layout", l->layout))
+            return false;
+    }
+    return !loras || list;
+}
+
 static bool add_sigmas(cJSON *root, const struct lk_result *result) {
     cJSON *sigmas = cJSON_AddArrayToObject(root, "sigmas");
     for (int i = 0; i <= result->n_steps && sigmas; i++) {
@@ -113,8 +131,8 @@ static bool fill(cJSON *root, const struct cli_run *run) {
            add_string(root, "family", lk_pipeline_family(run->pipeline)) && add_string(root, "model", run->model) &&
            add_string(root, "weights_identity", run->weights_identity) &&
            (!configs || cJSON_AddRawToObject(root, "configs", configs)) && add_parameters(root, run) &&
-           add_encoder(root, run) && add_rounds(root, &run->job->request, run->result) && add_images(root, run) &&
-           add_sigmas(root, run->result);
+           add_loras(root, lk_pipeline_loras(run->pipeline)) && add_encoder(root, run) &&
+           add_rounds(root, &run->job->request, run->result) && add_images(root, run) && add_sigmas(root, run->result);
 }
 
 /* ", NAME: value" of what is recorded and readers of these lines have no name for. */
@@ -128,15 +146,27 @@ static void add_others(char *out, size_t size, const struct cli_run *run) {
     }
 }
 
+/* ", Lora hashes: "NAME: 0123456789"": the names without their endings. */
+static void add_lora_hashes(char *out, size_t size, const struct lk_loras *loras) {
+    size_t used = strlen(out);
+    for (int i = 0; loras && i < loras->n && used < size; i++) {
+        const char *name = loras->list[i].name, *dot = strrchr(name, '.');
+        used += (size_t)snprintf(out + used, size - used, "%s%.*s: %.10s%s", i ? ", " : ", Lora hashes: \"",
+                                 (int)(dot ? (size_t)(dot - name) : strlen(name)), name, loras->list[i].sha256,
+                                 i + 1 < loras->n ? "" : "\"");
+    }
+}
+
 /* The lines that A1111's readers look for: the prompt, the negative prompt, then "Steps: ..., key: value, ...". */
 static char *parameters_of(const struct cli_run *run) {
     const struct lk_request *r = &run->job->request;
     const char *family = lk_pipeline_family(run->pipeline), *negative = r->negative_prompt;
     if (run->result->cfg_scale <= 1) negative = NULL;
-    size_t size = strlen(r->prompt) + (negative ? strlen(negative) : 0) + strlen(family) + 512;
-    char *text = lk_malloc(size), distilled[48] = "", others[256] = "";
+    size_t size = strlen(r->prompt) + (negative ? strlen(negative) : 0) + strlen(family) + 512 + LK_MAX_LORAS * 300;
+    char *text = lk_malloc(size), distilled[48] = "", others[256 + LK_MAX_LORAS * 300] = "";
     if (!r->true_cfg_scale) snprintf(distilled, sizeof distilled, " Distilled CFG Scale: %g,", r->guidance_scale);
-    add_others(others, sizeof others, run);
+    add_others(others, 256, run);
+    add_lora_hashes(others, sizeof others, lk_pipeline_loras(run->pipeline));
     if (text)
         snprintf(text, size,
                  "%s\n%s%s%sSteps: %d, Sampler: Euler, Schedule type: Simple, CFG scale: %g,%s Seed: %" PRIu64

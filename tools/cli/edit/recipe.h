@@ -34,6 +34,11 @@ struct cli_recipe {
         int source_width, source_height, width, height, crop_left, crop_top;
     } images[LK_MAX_REFERENCES];
     int n_images;
+    struct {
+        char *file, *sha256;
+        double scale;
+    } loras[LK_MAX_LORAS];
+    int n_loras;
     double sigmas[LK_MAX_STEPS + 1];
     int n_sigmas;
 };

@@ -33,6 +33,7 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     lk_config_ignore(c, "rounds");
     lk_config_ignore(c, "configs"); /* read below, as these are */
     lk_config_ignore(c, "images");
+    lk_config_ignore(c, "loras");
     lk_config_ignore(c, "sigmas");
     return lk_config_close(c);
 }
@@ -60,6 +61,18 @@ static bool read_image(struct cli_recipe *r, const cJSON *image) {
            read_image_int(image, "crop_top", &r->images[i].crop_top);
 }
 
+static bool read_lora(struct cli_recipe *r, const cJSON *lora) {
+    const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(lora, "file"));
+    const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(lora, "sha256"));
+    const cJSON *scale = cJSON_GetObjectItemCaseSensitive(lora, "scale");
+    if (!file || !sha256 || !cJSON_IsNumber(scale) || r->n_loras == LK_MAX_LORAS) return false;
+    int i = r->n_loras++;
+    r->loras[i].file = lk_strdup(file);
+    r->loras[i].sha256 = lk_strdup(sha256);
+    r->loras[i].scale = scale->valuedouble;
+    return r->loras[i].file && r->loras[i].sha256;
+}
+
 static enum lk_code read_arrays(struct cli_recipe *r, const char *name) {
     cJSON *root = cJSON_Parse(r->text);
     const cJSON *images = cJSON_GetObjectItemCaseSensitive(root, "images"), *item;
@@ -68,6 +81,7 @@ static enum lk_code read_arrays(struct cli_recipe *r, const char *name) {
     const cJSON *configs = cJSON_GetObjectItemCaseSensitive(root, "configs");
     if (configs) ok = ok && (r->configs = cJSON_PrintUnformatted(configs));
     if (ok) {
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "loras")) ok = ok && read_lora(r, item);
         cJSON_ArrayForEach(item, images) ok = ok && read_image(r, item);
         cJSON_ArrayForEach(item, sigmas) {
             ok = ok && cJSON_IsNumber(item) && r->n_sigmas <= LK_MAX_STEPS;
@@ -75,7 +89,7 @@ static enum lk_code read_arrays(struct cli_recipe *r, const char *name) {
         }
     }
     cJSON_Delete(root);
-    return ok ? LK_OK : lk_fail(LK_E_METADATA, "%s: the recipe's images, sigmas or configs are damaged", name);
+    return ok ? LK_OK : lk_fail(LK_E_METADATA, "%s: the recipe's images, loras, sigmas or configs are damaged", name);
 }
 
 enum lk_code cli_recipe_parse(struct cli_recipe *out, const char *text, const char *name) {
@@ -192,6 +206,10 @@ void cli_recipe_free(struct cli_recipe *r) {
     char *strings[] = {r->text,    r->model,        r->family,       r->weights_identity, r->isa,
                        r->version, r->noise_sha256, r->quantization, r->text_encoder_isa, r->configs};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
+    for (int i = 0; i < r->n_loras; i++) {
+        lk_free(r->loras[i].file);
+        lk_free(r->loras[i].sha256);
+    }
     for (int i = 0; i < r->n_images; i++) {
         lk_free(r->images[i].file);
         lk_free(r->images[i].sha256);

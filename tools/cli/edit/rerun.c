@@ -1,6 +1,8 @@
 #include <string.h>
 
+#include "engine/base/alloc.h"
 #include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/edit/recipe.h"
@@ -43,6 +45,35 @@ void cli_rerun_job(struct lk_job *job, const struct cli_recipe *r, const struct 
     choose_library(&job->run.conv, r, given);
 }
 
+/* The recipe's adapters among the files given, in its order and with its scales; `texts` holds what the job is told. */
+static enum lk_code match_loras(const struct cli_recipe *r, struct lk_job *job, char *texts[LK_MAX_LORAS]) {
+    const struct lk_job_run given = job->run;
+    char digests[LK_MAX_LORAS][65];
+    if (given.n_loras != r->n_loras)
+        return lk_fail(LK_E_USAGE, "--lora: expected the recipe's files, %d of them (see: show), got %d", r->n_loras,
+                       given.n_loras);
+    for (int i = 0; i < given.n_loras; i++) {
+        struct lk_loras *one;
+        LK_TRY(lk_loras_open(&one, &given.loras[i], 1, true));
+        memcpy(digests[i], one->list[0].sha256, sizeof digests[i]);
+        lk_loras_close(one);
+    }
+    for (int i = 0; i < r->n_loras; i++) {
+        int k = 0;
+        while (k < given.n_loras && strcmp(digests[k], r->loras[i].sha256) != 0) k++;
+        if (k == given.n_loras)
+            return lk_fail(LK_E_CHANGED, "--lora: none of the files given is the recipe's %s with SHA-256 %s",
+                           r->loras[i].file, r->loras[i].sha256);
+        size_t length;
+        double scale;
+        LK_TRY(lk_lora_split(given.loras[k], &length, &scale));
+        texts[i] = lk_format("%.*s=%.17g", (int)length, given.loras[k], r->loras[i].scale);
+        if (!texts[i]) return lk_fail(LK_E_NOMEM, "--lora: out of memory");
+        job->run.loras[i] = texts[i];
+    }
+    return LK_OK;
+}
+
 enum lk_code cli_rerun(const struct cli_arguments *a) {
     struct cli_recipe r;
     enum lk_code rc = cli_recipe_read(&r, a->positional);
@@ -59,14 +90,17 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
                                 .weights_identity = r.weights_identity,
                                 .configs = r.configs,
                                 .allow_other = a->allow_other};
+        char *loras[LK_MAX_LORAS] = {NULL};
         cli_rerun_job(&job.job, &r, &a->job);
+        rc = match_loras(&r, &job.job, loras);
         for (int i = 0; i < a->n_images; i++) {
             job.images[i] = a->images[i];
             job.image_sha256[i] = r.images[i].sha256;
         }
-        rc = cli_jobs_run(&jobs);
+        if (!rc) rc = cli_jobs_run(&jobs);
         if (!rc) rc = cli_recipe_compare(&r, a->positional, a->output);
         if (rc == LK_E_CONFLICT && a->allow_other) rc = LK_OK;
+        for (int i = 0; i < r.n_loras; i++) lk_free(loras[i]);
     }
     cli_recipe_free(&r);
     return rc;

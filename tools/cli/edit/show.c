@@ -71,6 +71,13 @@ static void print_recipe(const struct cli_recipe *r) {
     puts(")");
     line("weights", r->weights_identity);
     print_configs(r);
+    for (int i = 0; i < r->n_loras; i++) {
+        printf("%-12s", i ? "" : "loras");
+        cli_print_text(stdout, r->loras[i].file);
+        printf(" at %g, sha256 ", r->loras[i].scale);
+        cli_print_text(stdout, r->loras[i].sha256);
+        putchar('\n');
+    }
     if (r->quantization) line("quantised", r->quantization);
     line("dtype", r->job.run.dtype);
     printf("%-12s", "device");

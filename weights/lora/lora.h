@@ -1,0 +1,71 @@
+/* LoRA: low-rank adapters of a transformer's linear layers, in files of every published layout.
+ *
+ *     struct lk_loras *loras;
+ *     lk_loras_open(&loras, (const char *[]){"lightning.safetensors=0.8"}, 1, true);
+ *     lk_bind_loras(bind, loras, rules, n_rules);    // before the layers are bound; lk_bind_finish then fills them
+ *     ...
+ *     lk_loras_close(loras);                         // when nothing reads the layers any more
+ *
+ * A file holds for each module A [r, K] ("down") and B [n, r] ("up"); the layer W [N, K] becomes W + s B A, where s is
+ * scale * alpha / r in double, rounded once to f32. W stays as it is: a layer gets down [R, K] and up [N, R], the
+ * matrices of all files one below (beside) the other in the order asked for, s multiplied into up, R filled up with
+ * zeros to a multiple of LK_LORA_GRAIN. Under bf16 compute both are rounded to bf16. struct lk_linear says what is
+ * computed with them.
+ *
+ * Every key of a file is bound or refused by name: LK_E_BIND says which file, key, what it is and how many more. */
+#pragma once
+
+#include "weights/quant/rename.h"
+#include "weights/safetensors.h"
+
+#define LK_MAX_LORAS     8
+#define LK_LORA_MAX_RANK 1024
+#define LK_LORA_GRAIN    32
+#define LK_LORA_MIN      (-10.0) /* of scales; never 0 */
+#define LK_LORA_MAX      10.0
+
+struct lk_lora_module;
+
+/* A file that was read. */
+struct lk_lora {
+    char *path;
+    const char *name; /* the path's last part */
+    char sha256[65];  /* of the whole file; "" when only planned with */
+    char layout[96];  /* "lora_down, prefix lora_unet_" */
+    double scale;
+    struct lk_safetensors st;
+    struct lk_lora_module *modules; /* sorted */
+    size_t n_modules;
+    char *texts; /* behind the modules' names */
+};
+
+struct lk_lora_layer;
+
+struct lk_loras {
+    struct lk_lora list[LK_MAX_LORAS];
+    int n;
+    struct lk_lora_layer *layers; /* that a model has, while it is bound */
+    size_t n_layers, layers_capacity;
+    void *owned; /* the matrices */
+};
+
+/* FILE[=SCALE], as users write it: the last "=" splits. *length gets that of FILE. LK_E_USAGE for a scale that is none
+ * or out of range. */
+enum lk_code lk_lora_split(const char *asked, size_t *length, double *scale);
+
+/* asked: FILE[=SCALE], where FILE is a path, a folder with one .safetensors file, or ORG/NAME[@REVISION][:FILE] in the
+ * HF cache. with_data false: for plans; values are not looked at and files not hashed. LK_E_USAGE for what is asked
+ * wrongly; LK_E_NOT_FOUND, LK_E_ST_*, LK_E_JSON*, LK_E_BIND for what is wrong in a file. */
+enum lk_code lk_loras_open(struct lk_loras **out, const char *const *asked, int n, bool with_data);
+void lk_loras_close(struct lk_loras *loras); /* NULL is allowed */
+
+/* The model has a linear layer [rows, columns] under this name; down and up get its adapter when all are bound, and
+ * stay absent where no file has one. */
+enum lk_code lk_loras_layer(struct lk_loras *loras, const char *module, int64_t rows, int64_t columns,
+                            struct lk_tensor *down, struct lk_tensor *up);
+/* Binds every file to the layers named. rules: other names of them. with_data false: shapes and addresses alone. */
+enum lk_code lk_loras_bind(struct lk_loras *loras, const struct lk_rename *rules, size_t n_rules, enum lk_dtype compute,
+                           bool with_data);
+
+/* How many modules of a safetensors file are LoRA's; 0: it is none. */
+size_t lk_lora_count(const struct lk_safetensors *st);

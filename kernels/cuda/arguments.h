@@ -134,15 +134,17 @@ struct lk_cuda_after {
     int32_t vector; /* of product */
 };
 
-/* struct lk_linear and struct lk_conv2d: y = epilogue(A wT), A [M, K], w [N, K]. A row of A is a row of x, or the patch
- * under an output pixel: K runs over (ky, kx, channel), a tap outside the picture is 0. A linear layer is the
+/* struct lk_linear and struct lk_conv2d: y = epilogue(A wT + low upT), A [M, K], w [N, K]. A row of A is a row of x, or
+ * the patch under an output pixel: K runs over (ky, kx, channel), a tap outside the picture is 0. A linear layer is the
  * convolution of one picture row of M pixels with a 1x1 kernel, so that one gathering kernel serves both. */
 struct lk_cuda_gemm {
     struct lk_cuda_epilogue out;
     struct lk_cuda_group_slabs slabs; /* of y; not from gemm_f32.cu and tiles of less than 64 x 32 a warp */
     const void *x, *w;
-    int64_t ld_x, ld_w; /* from a row of x (pixel) to the next, from a row of w to the next */
-    int32_t m, n, k;
+    const void *low, *up; /* of a linear layer: K goes on over their rank columns; NULL: it does not */
+    int64_t ld_x, ld_w;   /* from a row of x (pixel) to the next, from a row of w to the next */
+    int64_t ld_low, ld_up;
+    int32_t m, n, k, rank;
     int32_t row_tiles, column_tiles;
     int32_t group; /* row tiles that stay while the columns pass, so that both come from L2 */
     int32_t w_bf16;

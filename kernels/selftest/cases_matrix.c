@@ -19,6 +19,11 @@ void selftest_linear(struct selftest_case *c, struct lk_linear *op) {
     op->residual = selftest_maybe(c) ? selftest_rows(c, TENSOR(c, c->dtype, true, FILL_NORMAL, m, n)) : NULL;
     op->y =
         op->residual && selftest_maybe(c) ? op->residual : selftest_rows(c, TENSOR(c, c->dtype, true, FILL_NONE, m, n));
+    if (selftest_maybe(c)) {
+        const int64_t rank = width(c, selftest_most(c, 70, 300));
+        op->low = selftest_rows(c, TENSOR(c, c->dtype, true, FILL_NORMAL, m, rank));
+        op->up = TENSOR(c, c->dtype, true, FILL_SMALL, n, rank);
+    }
     op->act = (enum lk_act)selftest_int(c, LK_ACT_NONE, LK_ACT_QUICK_GELU);
     op->round_before_bias = selftest_int(c, 0, 3) == 0;
     selftest_output(c, op->y);

@@ -56,9 +56,9 @@ static float *normals(uint64_t *seed, int64_t n, double scale) {
 
 /* A layer's contents, bf16 values, on the host. */
 struct layer {
-    int64_t m, n, k;
+    int64_t m, n, k, rank; /* rank 0: no adapter */
     enum lk_dtype dtype, w_dtype;
-    float *x, *w, *bias, *gate, *residual;
+    float *x, *w, *bias, *gate, *residual, *low, *up;
     enum lk_act act;
     bool has_bias, has_gate, has_residual, round_before_bias;
 };
@@ -82,6 +82,14 @@ static void drop(struct layer *l) {
     lk_free(l->bias);
     lk_free(l->gate);
     lk_free(l->residual);
+    lk_free(l->low);
+    lk_free(l->up);
+}
+
+static void adapt(struct layer *l, int64_t rank, uint64_t seed) {
+    l->rank = rank;
+    l->low = normals(&seed, l->m * rank, 1);
+    l->up = normals(&seed, l->n * rank, 1 / sqrt((double)rank));
 }
 
 /* Rows [first, first + m) of the layer; rows of x and w lie `gap` elements more than K apart, those of y and the
@@ -95,6 +103,11 @@ static float *run_by(struct lk_device *dev, const struct layer *l, int64_t first
     struct lk_tensor gate = put(dev, l->dtype, 1, l->n, l->n, l->gate);
     struct lk_tensor residual = put(dev, l->dtype, m, l->n, l->n + gap, l->residual + first * l->n);
     struct lk_tensor y = put(dev, l->dtype, m, l->n, l->n + gap, l->residual + first * l->n);
+    struct lk_tensor low, up;
+    if (l->rank) {
+        low = put(dev, l->dtype, m, l->rank, l->rank + gap, l->low + first * l->rank);
+        up = put(dev, l->dtype, l->n, l->rank, l->rank + gap, l->up);
+    }
     bias = LK_VIEW(&bias, l->n);
     gate = LK_VIEW(&gate, l->n);
     const struct lk_linear op = {.y = &y,
@@ -103,6 +116,8 @@ static float *run_by(struct lk_device *dev, const struct layer *l, int64_t first
                                  .bias = l->has_bias ? &bias : NULL,
                                  .gate = l->has_gate ? &gate : NULL,
                                  .residual = l->has_residual ? &residual : NULL,
+                                 .low = l->rank ? &low : NULL,
+                                 .up = l->rank ? &up : NULL,
                                  .act = l->act,
                                  .round_before_bias = l->round_before_bias};
     assert_ok(tile ? lk_cuda_linear_by(dev, &op, tile) : lk_linear(dev, &op));
@@ -136,6 +151,7 @@ static void rows_alone_have_the_same_bits(void **state) {
             struct layer l = make(200, tiles[i].n, tiles[i].k, dtype ? LK_BF16 : LK_F32, 1 + i);
             l.has_bias = l.has_gate = l.has_residual = true;
             l.act = LK_ACT_GELU_TANH;
+            if (i) adapt(&l, i == 1 ? 32 : 100, i);
             float *all = run(cuda, &l, 0, 200, 0);
             for (size_t j = 0; j < sizeof ms / sizeof *ms; j++) {
                 int64_t first = (int64_t)(17 * j);
@@ -159,6 +175,7 @@ static void tiles_have_the_same_bits(void **state) {
         struct layer l = make(150, 264, ks[i], LK_BF16, 3 + i);
         l.has_bias = l.has_residual = true;
         l.act = LK_ACT_QUICK_GELU;
+        if (i % 2) adapt(&l, i == 1 ? 96 : 40, i);
         float *gathered = run(cuda, &l, 0, l.m, 3);
         for (size_t j = 0; j < sizeof by / sizeof *by; j++) {
             float *y = run_by(cuda, &l, 0, l.m, 0, by[j]);
@@ -166,6 +183,39 @@ static void tiles_have_the_same_bits(void **state) {
             lk_free(y);
         }
         lk_free(gathered);
+        drop(&l);
+    }
+}
+
+/* An adapter is more of K: the bits of the product of [x low] and [w up], where K ends with a stage. */
+static void an_adapter_is_more_of_k(void **state) {
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct layer l = make(i % 2 ? 20 : 140, i < 3 ? 200 : 64, i % 3 ? 64 : 192, i == 5 ? LK_F32 : LK_BF16, 40);
+        l.has_bias = l.has_gate = l.has_residual = true;
+        l.act = LK_ACT_SILU;
+        adapt(&l, i % 2 ? 96 : 64, 41);
+        float *y = run(cuda, &l, 0, l.m, 0);
+        const int64_t k = l.k + l.rank;
+        float *x = lk_malloc((size_t)(l.m * k) * sizeof *x), *w = lk_malloc((size_t)(l.n * k) * sizeof *w);
+        for (int64_t r = 0; r < l.m; r++) {
+            memcpy(x + r * k, l.x + r * l.k, (size_t)l.k * sizeof *x);
+            memcpy(x + r * k + l.k, l.low + r * l.rank, (size_t)l.rank * sizeof *x);
+        }
+        for (int64_t r = 0; r < l.n; r++) {
+            memcpy(w + r * k, l.w + r * l.k, (size_t)l.k * sizeof *w);
+            memcpy(w + r * k + l.k, l.up + r * l.rank, (size_t)l.rank * sizeof *w);
+        }
+        lk_free(l.x);
+        lk_free(l.w);
+        l.x = x;
+        l.w = w;
+        l.k = k;
+        l.rank = 0;
+        float *joined = run(cuda, &l, 0, l.m, 0);
+        assert_memory_equal(joined, y, (size_t)(l.m * l.n) * sizeof *y);
+        lk_free(y);
+        lk_free(joined);
         drop(&l);
     }
 }
@@ -396,6 +446,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_alone_have_the_same_bits),
         cmocka_unit_test(tiles_have_the_same_bits),
+        cmocka_unit_test(an_adapter_is_more_of_k),
         cmocka_unit_test(windows_have_the_same_bits),
         cmocka_unit_test(bf16_against_float64),
         cmocka_unit_test(nonfinite),

@@ -16,12 +16,12 @@
 
 /* One linear layer with its memory; every matrix is a window between sentinels. */
 struct layer {
-    int64_t m, n, k;
+    int64_t m, n, k, rank; /* rank 0: no adapter */
     enum lk_dtype dtype, w_dtype;
-    struct lk_tensor x, w, y, bias, gate, residual;
+    struct lk_tensor x, w, y, bias, gate, residual, low, up;
     enum lk_act act;
     bool has_bias, has_gate, has_residual, round_before_bias;
-    void *blocks[6];
+    void *blocks[8];
     size_t y_bytes;
 };
 
@@ -55,11 +55,15 @@ static void make(struct layer *l, uint64_t *seed, double scale) {
     fill(&l->bias, seed, scale);
     fill(&l->gate, seed, 1);
     fill(&l->residual, seed, scale);
+    l->low = window(&l->blocks[6], l->dtype, l->m, l->rank, l->rank + pad(seed));
+    l->up = window(&l->blocks[7], l->dtype, l->n, l->rank, l->rank + pad(seed));
+    fill(&l->low, seed, scale);
+    fill(&l->up, seed, 1);
     l->y_bytes = (size_t)(l->m * l->y.ld) * lk_dtype_size(l->dtype);
 }
 
 static void drop(struct layer *l) {
-    for (int i = 0; i < 6; i++) lk_free(l->blocks[i]);
+    for (int i = 0; i < 8; i++) lk_free(l->blocks[i]);
 }
 
 static void run(struct layer *l, int n_threads) {
@@ -70,6 +74,8 @@ static void run(struct layer *l, int n_threads) {
                            .bias = l->has_bias ? &l->bias : NULL,
                            .gate = l->has_gate ? &l->gate : NULL,
                            .residual = l->has_residual ? &l->residual : NULL,
+                           .low = l->rank ? &l->low : NULL,
+                           .up = l->rank ? &l->up : NULL,
                            .act = l->act,
                            .round_before_bias = l->round_before_bias};
     size_t bytes = lk_cpu_linear_scratch(&dev, &op);
@@ -101,6 +107,8 @@ static double oracle(const struct layer *l, int64_t r, int64_t c) {
     double sum = l->has_bias ? lk_cpu_get(&l->bias, c) : 0;
     for (int64_t i = 0; i < l->k; i++)
         sum += (double)lk_cpu_get(&l->x, r * l->x.ld + i) * lk_cpu_get(&l->w, c * l->w.ld + i);
+    for (int64_t i = 0; i < l->rank; i++)
+        sum += (double)lk_cpu_get(&l->low, r * l->low.ld + i) * lk_cpu_get(&l->up, c * l->up.ld + i);
     double v = rounded(l->dtype, act_oracle(l->act, rounded(l->dtype, sum)));
     if (l->has_gate) v = rounded(l->dtype, lk_cpu_get(&l->gate, c) * v);
     if (l->has_residual) v = rounded(l->dtype, lk_cpu_get(&l->residual, r * l->residual.ld + c) + v);
@@ -135,6 +143,7 @@ static void random_case(uint64_t *seed, enum lk_isa isa, double *worst_f32, doub
         l.m = 1 + l.m % 20;
         l.n = 1 + l.n % 40;
     }
+    if (test_random(seed) % 2) l.rank = 1 + (int64_t)(test_random(seed) % (test_random(seed) % 2 ? 40 : 300));
     int pair = (int)(test_random(seed) % 3);
     l.dtype = pair == 2 ? LK_BF16 : LK_F32;
     l.w_dtype = pair == 0 ? LK_F32 : LK_BF16;
@@ -149,8 +158,9 @@ static void random_case(uint64_t *seed, enum lk_isa isa, double *worst_f32, doub
     double *worst = l.dtype == LK_BF16 ? worst_bf16 : worst_f32;
     if (e > *worst) *worst = e;
     if (!(e <= bar))
-        fail_msg("%s: M %lld N %lld K %lld %s x %s act %d: NMSE %g", lk_cpu_isa_name(isa), (long long)l.m,
-                 (long long)l.n, (long long)l.k, lk_dtype_name(l.dtype), lk_dtype_name(l.w_dtype), (int)l.act, e);
+        fail_msg("%s: M %lld N %lld K %lld R %lld %s x %s act %d: NMSE %g", lk_cpu_isa_name(isa), (long long)l.m,
+                 (long long)l.n, (long long)l.k, (long long)l.rank, lk_dtype_name(l.dtype), lk_dtype_name(l.w_dtype),
+                 (int)l.act, e);
     drop(&l);
 }
 
@@ -215,7 +225,11 @@ static void check_row(const struct layer *reference, int64_t from, int64_t m, in
     l.x = window(&l.blocks[0], l.dtype, m, l.k, l.k + 3);
     l.y = window(&l.blocks[2], l.dtype, m, l.n, l.n + 1);
     l.residual = window(&l.blocks[5], l.dtype, m, l.n, l.n);
+    l.low = window(&l.blocks[6], l.dtype, m, l.rank, l.rank);
     fill(&l.x, seed, 1);
+    fill(&l.low, seed, 1);
+    memcpy((char *)l.low.data + (size_t)(at * l.low.ld) * size,
+           (char *)reference->low.data + (size_t)(from * reference->low.ld) * size, (size_t)l.rank * size);
     fill(&l.residual, seed, 1);
     memcpy((char *)l.x.data + (size_t)(at * l.x.ld) * size,
            (char *)reference->x.data + (size_t)(from * reference->x.ld) * size, (size_t)l.k * size);
@@ -227,13 +241,14 @@ static void check_row(const struct layer *reference, int64_t from, int64_t m, in
     lk_free(l.blocks[0]);
     lk_free(l.blocks[2]);
     lk_free(l.blocks[5]);
+    lk_free(l.blocks[6]);
 }
 
-static void rows_of_pair(enum lk_dtype dtype, enum lk_dtype w_dtype, int64_t n, int64_t k) {
+static void rows_of_pair(enum lk_dtype dtype, enum lk_dtype w_dtype, int64_t n, int64_t k, int64_t rank) {
     static const int64_t ms[] = {1, 2, 3, 9, 16, 17, 100, 1000};
     static const int threads[] = {1, 2, 3, 16};
     uint64_t seed = 11;
-    struct layer l = {.m = 37, .n = n, .k = k, .dtype = dtype, .w_dtype = w_dtype};
+    struct layer l = {.m = 37, .n = n, .k = k, .rank = rank, .dtype = dtype, .w_dtype = w_dtype};
     l.act = LK_ACT_SILU;
     l.has_bias = l.has_gate = l.has_residual = true;
     make(&l, &seed, 1);
@@ -251,14 +266,60 @@ static void row_bits(void **state) {
     (void)state;
     for (int isa = LK_ISA_PORTABLE; isa <= LK_ISA_AMX; isa++) {
         if (lk_cpu_isa_set((enum lk_isa)isa) != (enum lk_isa)isa) continue;
-        rows_of_pair(LK_F32, LK_F32, 67, 1111);
-        rows_of_pair(LK_F32, LK_BF16, 67, 1111);
-        rows_of_pair(LK_BF16, LK_BF16, 67, 1111);
-        rows_of_pair(LK_F32, LK_BF16, 530, 77);
-        rows_of_pair(LK_BF16, LK_BF16, 530, 77);
-        rows_of_pair(LK_BF16, LK_BF16, 9, 17000); /* more than one long K block */
-        rows_of_pair(LK_F32, LK_BF16, 50, 17000); /* few rows that do not stay in L2: several panels a block */
+        rows_of_pair(LK_F32, LK_F32, 67, 1111, 0);
+        rows_of_pair(LK_F32, LK_BF16, 67, 1111, 0);
+        rows_of_pair(LK_BF16, LK_BF16, 67, 1111, 0);
+        rows_of_pair(LK_F32, LK_F32, 67, 1111, 96);
+        rows_of_pair(LK_F32, LK_BF16, 67, 300, 64);
+        rows_of_pair(LK_BF16, LK_BF16, 67, 1111, 96);
+        rows_of_pair(LK_BF16, LK_BF16, 530, 77, 300);
+        rows_of_pair(LK_F32, LK_BF16, 530, 77, 0);
+        rows_of_pair(LK_BF16, LK_BF16, 530, 77, 0);
+        rows_of_pair(LK_BF16, LK_BF16, 9, 17000, 0); /* more than one long K block */
+        rows_of_pair(LK_F32, LK_BF16, 50, 17000, 0); /* few rows that do not stay in L2: several panels a block */
     }
+}
+
+/* An adapter is more of K: the bits are those of the product of [x low] and [w up], where K ends with a step of every
+ * kernel. */
+static void an_adapter_is_more_of_k(void **state) {
+    (void)state;
+    for (int isa = LK_ISA_PORTABLE; isa <= LK_ISA_AMX; isa++)
+        for (int i = 0; i < 12; i++) {
+            if (lk_cpu_isa_set((enum lk_isa)isa) != (enum lk_isa)isa) continue;
+            static const int64_t ms[] = {1, 5, 12, 40, 150}, ks[] = {32, 544, 4096}, ranks[] = {32, 96, 256};
+            uint64_t seed = 20 + (uint64_t)i;
+            struct layer l = {.m = ms[i % 5], .n = i % 4 ? 70 : 300, .k = ks[i % 3], .rank = ranks[i / 3 % 3]};
+            l.dtype = l.w_dtype = i % 2 ? LK_BF16 : LK_F32;
+            l.act = LK_ACT_GELU_TANH;
+            l.has_bias = l.has_gate = l.has_residual = true;
+            l.round_before_bias = i % 5 == 1;
+            make(&l, &seed, 1);
+            run(&l, 2);
+            struct layer joined = l;
+            const size_t size = lk_dtype_size(l.dtype);
+            joined.k += l.rank;
+            joined.rank = 0;
+            joined.x = window(&joined.blocks[0], l.dtype, l.m, joined.k, joined.k);
+            joined.w = window(&joined.blocks[1], l.dtype, l.n, joined.k, joined.k);
+            joined.y = window(&joined.blocks[2], l.dtype, l.m, l.n, l.y.ld);
+            const struct {
+                const struct lk_tensor *to, *first, *then;
+            } pairs[] = {{&joined.x, &l.x, &l.low}, {&joined.w, &l.w, &l.up}};
+            for (int p = 0; p < 2; p++)
+                for (int64_t row = 0; row < pairs[p].to->shape[0]; row++) {
+                    char *to = (char *)pairs[p].to->data + (size_t)(row * joined.k) * size;
+                    memcpy(to, (char *)pairs[p].first->data + (size_t)(row * pairs[p].first->ld) * size,
+                           (size_t)l.k * size);
+                    memcpy(to + (size_t)l.k * size,
+                           (char *)pairs[p].then->data + (size_t)(row * pairs[p].then->ld) * size,
+                           (size_t)l.rank * size);
+                }
+            run(&joined, 2);
+            assert_memory_equal(joined.y.data, l.y.data, l.y_bytes);
+            for (int b = 0; b < 3; b++) lk_free(joined.blocks[b]);
+            drop(&l);
+        }
 }
 
 /* A NaN or Inf in x or w reaches exactly the outputs that it should. */
@@ -414,13 +475,10 @@ static void bits_of_the_manual(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_of_a_product),
-        cmocka_unit_test(against_float64),
-        cmocka_unit_test(in_place_residual),
-        cmocka_unit_test(row_bits),
-        cmocka_unit_test(nonfinite),
-        cmocka_unit_test(extreme_values),
-        cmocka_unit_test(rounds_before_the_bias_when_asked),
+        cmocka_unit_test(tiles_of_a_product),      cmocka_unit_test(against_float64),
+        cmocka_unit_test(in_place_residual),       cmocka_unit_test(row_bits),
+        cmocka_unit_test(an_adapter_is_more_of_k), cmocka_unit_test(nonfinite),
+        cmocka_unit_test(extreme_values),          cmocka_unit_test(rounds_before_the_bias_when_asked),
         cmocka_unit_test(bits_of_the_manual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

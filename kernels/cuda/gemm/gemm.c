@@ -45,7 +45,7 @@ static bool aligned_vector(const struct lk_tensor *t) { return !t || (uintptr_t)
 enum lk_code lk_cuda_gemm_arguments(struct lk_cuda_gemm *args, const struct lk_linear *op, int64_t k) {
     const struct lk_tensor *y = op->y;
     const int64_t most = INT32_MAX - 4096;
-    if (y->shape[0] > most || y->shape[1] > most || k > most)
+    if (y->shape[0] > most || y->shape[1] > most || k + (op->low ? op->low->shape[1] : 0) > most)
         return lk_fail(LK_E_INTERNAL, "cuda: a product of %lld x %lld x %lld is too large", (long long)y->shape[0],
                        (long long)y->shape[1], (long long)k);
     *args = (struct lk_cuda_gemm){
@@ -80,7 +80,8 @@ enum lk_code lk_cuda_gemm_launch(struct lk_device *dev, const char *module, cons
 }
 
 enum lk_code lk_cuda_gemm_launch_gathered(struct lk_device *dev, enum lk_dtype dtype, struct lk_cuda_gemm *args) {
-    const bool w_aligned = (uintptr_t)args->w % 16 == 0 && args->ld_w % 8 == 0 && args->ld_w <= INT32_MAX;
+    const bool w_aligned = (uintptr_t)args->w % 16 == 0 && args->ld_w % 8 == 0 && args->ld_w <= INT32_MAX &&
+                           (uintptr_t)args->up % 16 == 0 && args->ld_up % 8 == 0 && args->ld_up <= INT32_MAX;
     if (dtype == LK_BF16)
         return lk_cuda_gemm_launch(dev, "gemm_gathered", w_aligned && fits(args->n, 128) ? &gathered_128 : &gathered,
                                    args);

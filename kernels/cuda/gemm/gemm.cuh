@@ -17,6 +17,7 @@
  *   48 x 64   (48 x 16; 4 of 64): 128 threads,  56 KiB, 2
  *   128 x 16  (32 x 16; 4 of 64): 128 threads,  72 KiB, 2: convolutions to few channels
  * sm_80 or newer.
+ * A low-rank adapter (low, up) is more of K: its columns come in stages of their own, after the last of w.
  * Deterministic: an output is one chain of m16n8k16 in ascending order of K, from 0; beyond K it meets zeros. So its
  * bits depend neither on M nor on the tile, and there is no sum across warps or blocks. An A100 cuts the sums of a
  * chain off: at K 15360 they shrink by 3e-5, which puts 0.02 % on the error of rounding to bf16 (0.002 % at K 6144):
@@ -64,6 +65,11 @@ template <class Tile> struct dense_rows {
         copy_async(shared + i * Tile::ROWS_AT_ONCE * Tile::ROW_BYTES, base + (uint64_t)row * row_bytes, bytes);
     }
     __device__ __forceinline__ void advance() { base += Tile::ROW_BYTES; }
+    /* The same rows of another matrix, from its first column on. */
+    __device__ __forceinline__ void go_on(const void *data, int64_t ld, int chunk) {
+        base = (const char *)data + chunk * 16;
+        row_bytes = (unsigned)ld * 2;
+    }
 };
 
 /* What a warp multiplies in one step: 16 of K. */
@@ -140,8 +146,9 @@ __device__ __forceinline__ void put_out(const lk_cuda_gemm &args, const float (&
     }
 }
 
-/* A and B say where rows come from: constructed with this thread's first row and chunk. */
-template <class Tile, bool SLABS = false, class A, class B>
+/* A and B say where rows come from: constructed with this thread's first row and chunk. MORE: whether K may go on over
+ * args.low and args.up, from a stage of their own. */
+template <class Tile, bool SLABS = false, bool MORE = false, class A, class B>
 __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &from_w, int row_tile, int column_tile) {
     extern __shared__ __align__(128) unsigned char memory[];
     constexpr int PARTS = Tile::STEPS - 1, COPIES = Tile::A_COPIES + Tile::B_COPIES;
@@ -153,7 +160,9 @@ __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &fro
      * the next 8. */
     const unsigned a_from = shared + Tile::offset(warp_row + lane % 16, lane / 16);
     const unsigned b_from = shared + Tile::A_BYTES + Tile::offset(warp_column + lane % 8 + lane / 16 * 8, lane / 8 % 2);
-    const int n_stages = (args.k + Tile::DEPTH - 1) / Tile::DEPTH;
+    const int n_first = (args.k + Tile::DEPTH - 1) / Tile::DEPTH; /* stages of x and w */
+    const int n_stages = MORE ? n_first + (args.rank + Tile::DEPTH - 1) / Tile::DEPTH : n_first;
+    int to_come = n_first;                                     /* of those */
     int bytes_left = (args.k - thread % Tile::CHUNKS * 8) * 2; /* of K from this thread's chunk on, to be copied */
 
     auto copy_part = [&](int part, unsigned to) {
@@ -171,6 +180,13 @@ __device__ __forceinline__ void gemm(const lk_cuda_gemm &args, A &from_x, B &fro
         from_x.advance();
         from_w.advance();
         bytes_left -= Tile::ROW_BYTES;
+        if constexpr (MORE) {
+            if (--to_come) return;
+            const int chunk = thread % Tile::CHUNKS;
+            from_x.go_on(args.low, args.ld_low, chunk);
+            from_w.go_on(args.up, args.ld_up, chunk);
+            bytes_left = (args.rank - chunk * 8) * 2;
+        }
     };
 
 #pragma unroll 1

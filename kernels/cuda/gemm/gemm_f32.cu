@@ -15,15 +15,24 @@ constexpr int PITCH = 80; /* floats */
  * nor writing single elements meets a bank twice. */
 __device__ __forceinline__ int place_of(int column) { return column / 8 * 4 + column / 4 % 2 * 48 + column % 4; }
 
-__device__ __forceinline__ void gather_weights_f32(const lk_cuda_gemm &args, int row, int k, float (&e)[8]) {
+/* What a step of DEPTH takes from A and w, or, beyond K, from low and up. */
+__device__ __forceinline__ void gather_step(const lk_cuda_gemm &args, int x_row, int w_row, int k, float (&x)[8],
+                                            float (&w)[8]) {
+    const int more = k - (args.k + DEPTH - 1) / DEPTH * DEPTH;
+    if (more >= 0) {
+        gather_row(args.low, args.ld_low, args.m, args.rank, x_row, more, x);
+        gather_row(args.up, args.ld_up, args.n, args.rank, w_row, more, w);
+        return;
+    }
+    gather_patch(args, x_row, k, x);
     if (!args.w_bf16) {
-        gather_weights(args, row, k, e);
+        gather_row(args.w, args.ld_w, args.n, args.k, w_row, k, w);
         return;
     }
     bf16 narrow[8];
-    gather_weights(args, row, k, narrow);
+    gather_row(args.w, args.ld_w, args.n, args.k, w_row, k, narrow);
 #pragma unroll
-    for (int i = 0; i < 8; i++) e[i] = to_f32(narrow[i]);
+    for (int i = 0; i < 8; i++) w[i] = to_f32(narrow[i]);
 }
 
 __device__ __forceinline__ void put_column(float (*to)[PITCH], int row, const float (&e)[8]) {
@@ -38,17 +47,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) gemm_f32(const lk_cuda_
     const int from_row = thread % 64, from_k = thread / 64 * 8; /* of the tile, that this thread loads */
     const int row = thread / 8 * 4, column = thread % 8 * 8;    /* of the tile, that this thread computes */
     float c[4][8] = {}, next_a[8], next_b[8];
-    gather_patch(args, row_tile * BM + from_row, from_k, next_a);
-    gather_weights_f32(args, column_tile * BN + from_row, from_k, next_b);
+    const int end = (args.k + DEPTH - 1) / DEPTH * DEPTH + args.rank; /* low and up have steps of their own */
+    gather_step(args, row_tile * BM + from_row, column_tile * BN + from_row, from_k, next_a, next_b);
 #pragma unroll 1
-    for (int k = 0; k < args.k; k += DEPTH) {
+    for (int k = 0; k < end; k += DEPTH) {
         put_column(a + from_k, from_row, next_a);
         put_column(b + from_k, place_of(from_row), next_b);
         __syncthreads();
-        if (k + DEPTH < args.k) {
-            gather_patch(args, row_tile * BM + from_row, k + DEPTH + from_k, next_a);
-            gather_weights_f32(args, column_tile * BN + from_row, k + DEPTH + from_k, next_b);
-        }
+        if (k + DEPTH < end)
+            gather_step(args, row_tile * BM + from_row, column_tile * BN + from_row, k + DEPTH + from_k, next_a,
+                        next_b);
 #pragma unroll
         for (int i = 0; i < DEPTH; i++) {
             const float4 a0 = *(const float4 *)&a[i][row];
@@ -61,13 +69,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) gemm_f32(const lk_cuda_
         }
         __syncthreads();
     }
-    const int first = column_tile * BN + column;
-    if (first >= args.n) return;
+    const int y_column = column_tile * BN + column;
+    if (y_column >= args.n) return;
 #pragma unroll
     for (int m = 0; m < 4; m++) {
         const int y_row = row_tile * BM + row + m;
         if (y_row >= args.m) return;
-        finish<float>(args.out, y_row, first, args.n - first,
+        finish<float>(args.out, y_row, y_column, args.n - y_column,
                       {{c[m][0], c[m][1], c[m][2], c[m][3], c[m][4], c[m][5], c[m][6], c[m][7]}});
     }
 }

@@ -24,9 +24,11 @@ template <class T> __device__ __forceinline__ void gather_patch(const lk_cuda_ge
     }
 }
 
-/* Elements k .. k + 7 of row `row` of w; 0 beyond N and beyond K. */
-template <class T> __device__ __forceinline__ void gather_weights(const lk_cuda_gemm &args, int row, int k, T (&e)[8]) {
-    const T *from = (const T *)args.w + row * args.ld_w + k;
+/* Elements k .. k + 7 of row `row` of a matrix [rows, columns]; 0 beyond. */
+template <class T>
+__device__ __forceinline__ void gather_row(const void *matrix, int64_t ld, int rows, int columns, int row, int k,
+                                           T (&e)[8]) {
+    const T *from = (const T *)matrix + row * ld + k;
 #pragma unroll
-    for (int i = 0; i < 8; i++) e[i] = row < args.n && k + i < args.k ? from[i] : 0;
+    for (int i = 0; i < 8; i++) e[i] = row < rows && k + i < columns ? from[i] : 0;
 }

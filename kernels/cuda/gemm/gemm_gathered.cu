@@ -14,34 +14,50 @@ __device__ __forceinline__ void put_chunk(unsigned shared, const bf16 (&e)[8]) {
 template <class Tile> struct gathered_patches {
     const lk_cuda_gemm &args;
     int first, k;
+    bool more; /* of low */
 
     __device__ __forceinline__ void copy(int i, unsigned shared, int) const {
         bf16 e[8];
-        gather_patch(args, first + i * Tile::ROWS_AT_ONCE, k, e);
+        if (more)
+            gather_row(args.low, args.ld_low, args.m, args.rank, first + i * Tile::ROWS_AT_ONCE, k, e);
+        else
+            gather_patch(args, first + i * Tile::ROWS_AT_ONCE, k, e);
         put_chunk(shared + i * Tile::ROWS_AT_ONCE * Tile::ROW_BYTES, e);
     }
     __device__ __forceinline__ void advance() { k += Tile::DEPTH; }
+    __device__ __forceinline__ void go_on(const void *, int64_t, int chunk) {
+        more = true;
+        k = chunk * 8;
+    }
 };
 
 template <class Tile> struct gathered_weights {
     const lk_cuda_gemm &args;
     int first, k;
+    bool more; /* of up */
 
     __device__ __forceinline__ void copy(int i, unsigned shared, int) const {
         bf16 e[8];
-        gather_weights(args, first + i * Tile::ROWS_AT_ONCE, k, e);
+        if (more)
+            gather_row(args.up, args.ld_up, args.n, args.rank, first + i * Tile::ROWS_AT_ONCE, k, e);
+        else
+            gather_row(args.w, args.ld_w, args.n, args.k, first + i * Tile::ROWS_AT_ONCE, k, e);
         put_chunk(shared + i * Tile::ROWS_AT_ONCE * Tile::ROW_BYTES, e);
     }
     __device__ __forceinline__ void advance() { k += Tile::DEPTH; }
+    __device__ __forceinline__ void go_on(const void *, int64_t, int chunk) {
+        more = true;
+        k = chunk * 8;
+    }
 };
 
 template <class Tile> __device__ __forceinline__ void gathered(const lk_cuda_gemm &args) {
     int row_tile, column_tile;
     place(args, row_tile, column_tile);
     const int row = threadIdx.x / Tile::CHUNKS, k = threadIdx.x % Tile::CHUNKS * 8;
-    gathered_patches<Tile> x{args, row_tile * Tile::BM + row, k};
-    gathered_weights<Tile> w{args, column_tile * Tile::BN + row, k};
-    gemm<Tile, true>(args, x, w, row_tile, column_tile);
+    gathered_patches<Tile> x{args, row_tile * Tile::BM + row, k, false};
+    gathered_weights<Tile> w{args, column_tile * Tile::BN + row, k, false};
+    gemm<Tile, true, true>(args, x, w, row_tile, column_tile);
 }
 
 using tile_wide = gemm_tile<LK_TILE_WIDE>;
@@ -51,9 +67,9 @@ template <class Tile> __device__ __forceinline__ void gathered_patches_only(cons
     int row_tile, column_tile;
     place(args, row_tile, column_tile);
     const int row = threadIdx.x / Tile::CHUNKS, chunk = threadIdx.x % Tile::CHUNKS;
-    gathered_patches<Tile> x{args, row_tile * Tile::BM + row, chunk * 8};
+    gathered_patches<Tile> x{args, row_tile * Tile::BM + row, chunk * 8, false};
     dense_rows<Tile> w(args.w, args.ld_w, column_tile * Tile::BN + row, args.n, chunk);
-    gemm<Tile, true>(args, x, w, row_tile, column_tile);
+    gemm<Tile, true, true>(args, x, w, row_tile, column_tile);
 }
 
 LK_GEMM_KERNEL(gemm_gathered_bf16, tile_64, gathered)

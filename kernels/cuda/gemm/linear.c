@@ -63,14 +63,22 @@ static enum lk_code arguments_of(const struct lk_linear *op, struct lk_cuda_gemm
     args->ld_x = op->x->ld;
     args->ld_w = op->w->ld;
     args->w_bf16 = op->w->dtype == LK_BF16;
+    if (!op->low) return LK_OK;
+    args->low = op->low->data;
+    args->up = op->up->data;
+    args->ld_low = op->low->ld;
+    args->ld_up = op->up->ld;
+    args->rank = (int32_t)op->low->shape[1];
     return LK_OK;
 }
 
 /* Whether the tiles of linear.cu can take it. */
 static bool whole_chunks(const struct lk_linear *op) {
+    const struct lk_tensor *const read[] = {op->x, op->w, op->low, op->up};
     const int64_t most = UINT32_MAX / sizeof(uint16_t); /* from a row to the next */
-    return op->x->dtype == LK_BF16 && lk_cuda_aligned(op->x) && lk_cuda_aligned(op->w) && op->x->ld <= most &&
-           op->w->ld <= most;
+    bool whole = op->x->dtype == LK_BF16;
+    for (int i = 0; i < (op->low ? 4 : 2); i++) whole &= lk_cuda_aligned(read[i]) && read[i]->ld <= most;
+    return whole;
 }
 
 enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op,
@@ -96,7 +104,7 @@ enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, v
         with_plain.w = &plain;
         return lk_cuda_linear(dev, &with_plain, rest);
     }
-    if (lk_cuda_device_of(dev)->cublaslt) {
+    if (lk_cuda_device_of(dev)->cublaslt && !op->low) { /* it cannot go on with a sum */
         bool taken;
         LK_TRY(lk_cublaslt_linear(dev, op, scratch, &taken));
         if (taken) return LK_OK;

@@ -24,11 +24,12 @@ static float shifted_sigma(const struct lk_flow_match_config *config, float sigm
     return numerator / (numerator + (1.0f / sigma - 1.0f));
 }
 
-enum lk_code lk_flow_match_sigmas(const struct lk_flow_match_config *config, int n_steps, double mu, float *sigmas,
-                                  float *timesteps_1000) {
+enum lk_code lk_flow_match_sigmas(const struct lk_flow_match_config *config, int n_steps, const float *input, double mu,
+                                  float *sigmas, float *timesteps_1000) {
     if (n_steps < 1)
         return lk_fail(LK_E_CONFIG_VALUE, "number of inference steps: expected at least 1, got %d", n_steps);
-    for (int i = 0; i < n_steps; i++) sigmas[i] = shifted_sigma(config, linear_sigma(i, n_steps), mu);
+    for (int i = 0; i < n_steps; i++)
+        sigmas[i] = shifted_sigma(config, input ? input[i] : linear_sigma(i, n_steps), mu);
     if (config->shift_terminal != 0) {
         float scale = (1.0f - sigmas[n_steps - 1]) / (float)(1.0 - config->shift_terminal);
         for (int i = 0; i < n_steps; i++) sigmas[i] = 1.0f - (1.0f - sigmas[i]) / scale;

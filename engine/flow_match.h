@@ -22,10 +22,10 @@ struct lk_flow_match_config {
  * max_image_seq_len, beyond them too. In double. */
 double lk_flow_match_mu(const struct lk_flow_match_config *config, int64_t n_noise_tokens);
 
-/* sigmas [n_steps + 1] (last is 0) and timesteps_1000 [n_steps], starting from linspace(1, 1/n, n). mu is used when
- * shifting is dynamic. LK_E_CONFIG_VALUE for n_steps < 1. */
-enum lk_code lk_flow_match_sigmas(const struct lk_flow_match_config *config, int n_steps, double mu, float *sigmas,
-                                  float *timesteps_1000);
+/* sigmas [n_steps + 1] (last is 0) and timesteps_1000 [n_steps]. input [n_steps]: levels before the shift; NULL:
+ * linspace(1, 1/n, n). mu is used when shifting is dynamic. LK_E_CONFIG_VALUE for n_steps < 1. */
+enum lk_code lk_flow_match_sigmas(const struct lk_flow_match_config *config, int n_steps, const float *input, double mu,
+                                  float *sigmas, float *timesteps_1000);
 
 /* Sinusoidal embedding of a scalar, [cos | sin] (flip_sin_to_cos), dim even: omega_k = exp(-ln(10000) k / (dim/2)),
  * f32: of 128 the nearest each. torch's own exp differs from machine to machine by one unit in the last place: at 12

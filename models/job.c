@@ -4,6 +4,7 @@
 
 #include "models/family.h"
 #include "models/parameters.h"
+#include "models/schedule.h"
 
 static bool has(const struct lk_pipeline *pipeline, const struct lk_parameter *p) {
     return p->families & pipeline->family->bit;
@@ -19,6 +20,8 @@ static enum lk_code refuse(const struct lk_parameter *p, const struct lk_pipelin
 enum lk_code lk_job_complete(struct lk_job *job, const struct lk_pipeline *pipeline, const char *recipe) {
     struct lk_job defaults = {0};
     lk_request_init(&defaults.request, pipeline);
+    enum lk_code rc = lk_schedule_complete(job, pipeline);
+    if (rc) return recipe ? lk_fail_prefix(LK_E_METADATA, "%s: the recipe", recipe) : rc;
     for (size_t i = 0; i < lk_n_parameters; i++) {
         const struct lk_parameter *p = &lk_parameters[i];
         if (p->place != LK_IN_REQUEST) continue;
@@ -69,6 +72,11 @@ enum lk_code lk_request_check(const struct lk_request *request, const struct lk_
         else if (p->record != LK_RECORD_ALWAYS)
             return lk_fail(LK_E_USAGE, "%s: %s has no such parameter; leave it out", p->key, pipeline->name);
     }
+    int n = request->num_inference_steps;
+    if (request->input_sigmas) LK_TRY(lk_sigmas_read("input_sigmas", request->input_sigmas, NULL, &n));
+    if (n != request->num_inference_steps)
+        return lk_fail(LK_E_USAGE, "num_inference_steps: expected %d, as many as input_sigmas, got %d", n,
+                       request->num_inference_steps);
     return LK_OK;
 }
 

@@ -119,6 +119,14 @@ static enum lk_code read_ints(const struct lk_parameter *p, const char *flag, co
 
 static const int *n_loras(const void *list) { return (const int *)((const char *const *)list + LK_MAX_LORAS); }
 
+/* Texts that are the job's own. */
+static void free_text(const struct lk_parameter *p, struct lk_job *job) {
+    char **texts = field(p, job);
+    if (!(job->owned & bit(p))) return;
+    const int n = p->kind == LK_PARAMETER_LORAS ? *n_loras(texts) : 1;
+    for (int i = 0; i < n; i++) lk_free(texts[i]);
+}
+
 static enum lk_code add_lora(const char *flag, const char *text, const char **list) {
     int *n = (int *)(list + LK_MAX_LORAS);
     size_t length;
@@ -127,6 +135,15 @@ static enum lk_code add_lora(const char *flag, const char *text, const char **li
     if (*n == LK_MAX_LORAS)
         return lk_fail(LK_E_USAGE, "%s: expected at most %d files, \"%.64s\" is one more", flag, LK_MAX_LORAS, text);
     list[(*n)++] = text;
+    return LK_OK;
+}
+
+static enum lk_code take_text(const struct lk_parameter *p, struct lk_job *job, const char *flag, const char *text) {
+    char *own = NULL;
+    if (p->read) LK_TRY(p->read(flag, text, &own));
+    free_text(p, job);
+    *(const char **)field(p, job) = own ? own : text;
+    job->owned = (job->owned & ~bit(p)) | (own ? bit(p) : 0);
     return LK_OK;
 }
 
@@ -164,7 +181,7 @@ enum lk_code lk_parameter_parse(const struct lk_parameter *p, struct lk_job *job
         *(const char **)out = text;
         break;
     case LK_PARAMETER_TEXT:
-        *(const char **)out = text;
+        LK_TRY(take_text(p, job, flag, text));
         break;
     case LK_PARAMETER_LORAS:
         LK_TRY(add_lora(flag, text, out));
@@ -238,14 +255,6 @@ void lk_job_init(struct lk_job *job) {
     job->given = 0;
 }
 
-/* Texts that are the job's own. */
-static void free_text(const struct lk_parameter *p, struct lk_job *job) {
-    char **texts = field(p, job);
-    if (!(job->owned & bit(p))) return;
-    const int n = p->kind == LK_PARAMETER_LORAS ? *n_loras(texts) : 1;
-    for (int i = 0; i < n; i++) lk_free(texts[i]);
-}
-
 void lk_job_free(struct lk_job *job) {
     for (size_t i = 0; i < lk_n_parameters; i++) free_text(&lk_parameters[i], job);
     *job = (struct lk_job){0};
@@ -310,7 +319,12 @@ static void read_text(const struct lk_parameter *p, struct lk_job *job, struct l
         lk_config_problem(c, p->key, LK_E_CONFIG_VALUE, "expected %s, got \"%.64s\"", p->choices, text);
         return;
     }
-    char *copy = lk_strdup(text);
+    char *copy = NULL;
+    if (p->read && p->read(p->key, text, &copy)) {
+        lk_config_problem(c, p->key, LK_E_CONFIG_VALUE, "%s", lk_error_text());
+        return;
+    }
+    if (!copy) copy = lk_strdup(text);
     if (!copy) lk_config_problem(c, p->key, LK_E_NOMEM, "out of memory");
     free_text(p, job);
     *(char **)field(p, job) = copy;

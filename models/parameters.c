@@ -1,4 +1,5 @@
 #include "models/parameters.h"
+#include "models/schedule.h"
 
 #include <string.h>
 
@@ -55,6 +56,20 @@ const struct lk_parameter lk_parameters[] = {
     {"num-inference-steps", "num_inference_steps", "steps", 0, LK_PARAMETER_INT, REQUEST(num_inference_steps),
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .label = "steps", .group = "Sampling", .unit = "N",
      RANGE(1, LK_MAX_STEPS), .help = "denoising steps"},
+    {"preset", "preset", NULL, 0, LK_PARAMETER_CHOICE, REQUEST(preset), .record = LK_RECORD_USED,
+     .families = LK_FOR_FLUX2 | LK_FOR_QWEN, .label = "preset", .a1111 = "Preset", .group = "Sampling", .unit = "NAME",
+     .otherwise = "none", .choices = "qwen-lightning-4|qwen-lightning-8|flux2-turbo-8",
+     .help = "steps, guidance and schedule that a few-step LoRA was trained with, where they are not given"},
+    {"input-sigmas", "input_sigmas", "sigmas", 0, LK_PARAMETER_TEXT, REQUEST(input_sigmas), .read = lk_sigmas_check,
+     .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "input sigmas", .group = "Sampling", .unit = "X,X,...",
+     .otherwise = "1 to 1/steps, evenly", .help = "noise levels before the shift, falling from 1; as many steps"},
+    {"scheduler", "scheduler", NULL, 0, LK_PARAMETER_TEXT, REQUEST(scheduler), .read = lk_scheduler_load,
+     .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "scheduler", .group = "Sampling", .unit = "FILE.json",
+     .otherwise = "the model's", .help = "a scheduler_config.json in place of the model's; the recipe has its values"},
+    {"flow-shift", "flow_shift", NULL, 0, LK_PARAMETER_TEXT, REQUEST(flow_shift), .read = lk_flow_shift_check,
+     .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "flow shift", .a1111 = "Shift", .group = "Sampling",
+     .unit = "X", .otherwise = "the model's",
+     .help = "a static shift of the noise levels, 0.01 to 100, in place of the scheduler's own"},
     {"guidance-scale", "guidance_scale", "guidance", 0, LK_PARAMETER_NUMBER, REQUEST(guidance_scale),
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_FLUX2, .label = "guidance", .group = "Sampling", .unit = "X",
      RANGE(0, 1000), .help = "embedded guidance"},

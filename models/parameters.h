@@ -78,7 +78,10 @@ struct lk_parameter {
     const char *help;
     const char *choices; /* "bf16|f32"; of a text: what completions offer */
     double min, max;     /* inclusive; of numbers */
-    size_t offset;       /* in struct lk_job */
+    /* Of a text that is not taken as it is: refuses it (LK_E_USAGE beginning with `flag`, or what is wrong in a file),
+     * or sets *own to what is taken instead, which becomes the job's own. NULL: every text. */
+    enum lk_code (*read)(const char *flag, const char *text, char **own);
+    size_t offset; /* in struct lk_job */
 };
 
 #define LK_MAX_PARAMETERS 64 /* the bits of lk_job.given */

@@ -37,6 +37,9 @@ struct lk_request {
     double true_cfg_scale; /* two forwards a step when above 1 and there is a negative prompt; 0: not in the model */
     int width, height;     /* 0: from the first reference, else 1024; rounded down to the family's multiple */
     int num_inference_steps;
+    /* The schedule, NULL for the model's: noise levels before the shift, num_inference_steps of them ("1,0.75,0.5"); a
+     * scheduler_config.json, or its text; a static shift in its place, as text. preset says where they are from. */
+    const char *input_sigmas, *scheduler, *flow_shift, *preset;
     double guidance_scale;
     uint64_t seed;
     int max_sequence_length;

@@ -7,6 +7,7 @@
 #include "engine/bf16.h"
 #include "engine/flow_match.h"
 #include "models/placement.h"
+#include "models/schedule.h"
 #include "weights/mapped_file.h"
 #include "engine/base/digest.h"
 
@@ -134,8 +135,11 @@ enum lk_code lk_walk_find_prompt(const struct lk_walk *w, char key[65], const ch
 }
 
 enum lk_code lk_walk_schedule(struct lk_walk *w, const struct lk_flow_match_config *scheduler, double mu) {
+    const char *given = w->request->input_sigmas;
     int n = w->request->num_inference_steps;
-    LK_TRY(lk_flow_match_sigmas(scheduler, n, mu, w->sigmas, w->timesteps));
+    float input[LK_MAX_STEPS];
+    if (given) LK_TRY(lk_sigmas_read("input_sigmas", given, input, &n));
+    LK_TRY(lk_flow_match_sigmas(scheduler, n, given ? input : NULL, mu, w->sigmas, w->timesteps));
     if (w->result) {
         w->result->n_steps = n;
         memcpy(w->result->sigmas, w->sigmas, (size_t)(n + 1) * sizeof *w->sigmas);

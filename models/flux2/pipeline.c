@@ -6,6 +6,7 @@
 #include "models/common/queue.h"
 #include "models/flux2/flux2.h"
 #include "models/parameters.h"
+#include "models/schedule.h"
 
 #define DEFAULT_LATENT_SIDE 128
 
@@ -234,7 +235,9 @@ static enum lk_code look_ahead(void *const *runs, int k) {
 static enum lk_code prepare(void *const *runs, int k) {
     struct run *r = runs[k];
     double mu = lk_flux2_mu(r->n_noise, r->walk.request->num_inference_steps);
-    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, mu));
+    struct lk_flow_match_config scheduler;
+    LK_TRY(lk_request_scheduler(r->walk.request, &r->m->scheduler, &scheduler));
+    LK_TRY(lk_walk_schedule(&r->walk, &scheduler, mu));
     LK_TRY(look_ahead(runs, k));
     LK_TRY(allocate(r));
     LK_TRY(embed_context(r));

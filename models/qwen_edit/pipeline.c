@@ -1,6 +1,7 @@
 /* Qwen-Image and Qwen-Image-Edit: prompt and references to an image. */
 #include "engine/base/alloc.h"
 #include "models/qwen_edit/run.h"
+#include "models/schedule.h"
 
 static int64_t tile_rows(const struct lk_qwen_edit_run *r) {
     return r->walk.request->vae_tiling || r->walk.sparing ? r->walk.request->vae_tile_rows : 0;
@@ -129,7 +130,9 @@ static enum lk_code look_ahead(void *const *runs, int k) {
 
 static enum lk_code prepare(void *const *runs, int k) {
     struct lk_qwen_edit_run *r = runs[k];
-    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, lk_flow_match_mu(&r->m->scheduler, r->n_noise)));
+    struct lk_flow_match_config scheduler;
+    LK_TRY(lk_request_scheduler(r->walk.request, &r->m->scheduler, &scheduler));
+    LK_TRY(lk_walk_schedule(&r->walk, &scheduler, lk_flow_match_mu(&scheduler, r->n_noise)));
     LK_TRY(look_ahead(runs, k));
     LK_TRY(allocate(r));
     LK_TRY(lk_qwen_edit_make_rope(r));

@@ -1,6 +1,7 @@
 /* Step1X-Edit: one edit, prompt and source to an image. */
 #include "engine/base/alloc.h"
 #include "engine/image/resize_torch.h"
+#include "models/schedule.h"
 #include "models/step1x/run.h"
 #include "models/step1x/sizes.h"
 
@@ -164,11 +165,13 @@ static enum lk_code look_ahead(struct lk_step1x_run *r) {
 
 static enum lk_code prepare(void *const *runs, int k) {
     struct lk_step1x_run *r = runs[k];
+    struct lk_flow_match_config scheduler;
     LK_TRY(allocate(r));
     LK_TRY(lk_step1x_place_prompts(r));
     LK_TRY(place_source(r));
     LK_TRY(lk_step1x_make_rope(r));
-    LK_TRY(lk_walk_schedule(&r->walk, &r->m->scheduler, lk_flow_match_mu(&r->m->scheduler, r->n_noise)));
+    LK_TRY(lk_request_scheduler(r->walk.request, &r->m->scheduler, &scheduler));
+    LK_TRY(lk_walk_schedule(&r->walk, &scheduler, lk_flow_match_mu(&scheduler, r->n_noise)));
     LK_TRY(look_ahead(r));
     if (r->region.on) LK_TRY(lk_step1x_region_prepare(r));
     return make_noise(r);

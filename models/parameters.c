@@ -61,7 +61,7 @@ const struct lk_parameter lk_parameters[] = {
      .otherwise = "none", .choices = "qwen-lightning-4|qwen-lightning-8|flux2-turbo-8",
      .help = "steps, guidance and schedule that a few-step LoRA was trained with, where they are not given"},
     {"input-sigmas", "input_sigmas", "sigmas", 0, LK_PARAMETER_TEXT, REQUEST(input_sigmas), .read = lk_sigmas_check,
-     .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "input sigmas", .group = "Sampling", .unit = "X,X,...",
+     .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "sigmas in", .group = "Sampling", .unit = "X,X,...",
      .otherwise = "1 to 1/steps, evenly", .help = "noise levels before the shift, falling from 1; as many steps"},
     {"scheduler", "scheduler", NULL, 0, LK_PARAMETER_TEXT, REQUEST(scheduler), .read = lk_scheduler_load,
      .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "scheduler", .group = "Sampling", .unit = "FILE.json",

@@ -4,6 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
+#include "weights/lora/lora.h"
 
 static void expect_class(struct lk_config *json, const char *const *classes) {
     const char *found = NULL;
@@ -68,8 +69,12 @@ enum lk_code lk_component_open_present(struct lk_checkpoint *out, const char *fo
 }
 
 enum lk_code lk_transformer_open(struct lk_checkpoint *out, const char *folder, const char *file) {
-    if (file) return lk_checkpoint_open_file(out, file);
-    return lk_component_open(out, folder, "transformer", "diffusion_pytorch_model");
+    if (!file) return lk_component_open(out, folder, "transformer", "diffusion_pytorch_model");
+    LK_TRY(lk_checkpoint_open_file(out, file));
+    const size_t n_modules = lk_lora_count(&out->shards[0]);
+    if (!n_modules) return LK_OK;
+    lk_checkpoint_close(out);
+    return lk_fail(LK_E_BIND, "%s: is a LoRA (%zu modules): give it to --lora", file, n_modules);
 }
 
 enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, lk_identity_fn *identity,

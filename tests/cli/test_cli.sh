@@ -18,6 +18,8 @@ fixtures() {
     cd "$scratch/fixtures" || exit 1
     make_checkpoint --preset tiny tiny || exit 1
     make_checkpoint --family qwen25_vl --preset tiny vl || exit 1
+    make_lora --share 0.3 tiny style.safetensors || exit 1
+    make_lora --share 0.3 --rank 40 --seed 2 --only single_ tiny Turbo.safetensors || exit 1
     make_face --size 64x80 face.jpg || exit 1
     make_face --size 96x64 --skin 6 --hair 1 second.png || exit 1
     make_face --size 40x40 small.png || exit 1

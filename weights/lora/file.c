@@ -50,12 +50,13 @@ static enum lk_code refuse(const struct lk_lora *l, const struct entry *entries,
         if (k == n_kinds) n_kinds++, kinds[k].what = e->key.what, kinds[k].key = e->tensor->name;
         kinds[k].n++;
     }
-    if (!n_plain && n_kinds && !strcmp(kinds[0].what, "whole weight"))
-        return lk_fail(
-            LK_E_BIND,
-            "%s: no LoRA in it but %zu whole weights, the first \"%.200s\"; weights of a transformer are for "
-            "--transformer",
-            l->path, kinds[0].n, kinds[0].key);
+    for (size_t k = 0; k < n_kinds && !n_plain; k++)
+        if (!strcmp(kinds[k].what, "whole weight"))
+            return lk_fail(
+                LK_E_BIND,
+                "%s: no LoRA in it but %zu whole weights, the first \"%.200s\"; weights of a transformer are "
+                "for --transformer",
+                l->path, kinds[k].n, kinds[k].key);
     for (size_t k = 0; k < n_kinds; k++) {
         lk_text_add(&text, "%s\"%.200s\" (%s", k ? ", " : "", kinds[k].key, kinds[k].what);
         if (kinds[k].n > 1) lk_text_add(&text, ", and %zu more", kinds[k].n - 1);

@@ -125,6 +125,19 @@ static enum lk_code check_configs(const struct state *s) {
     return LK_OK;
 }
 
+/* A few-step LoRA with the model's own schedule makes noise. */
+static void warn_of_schedule(const struct lk_loras *loras, const struct lk_request *r) {
+    for (int i = 0; loras && i < loras->n && !r->input_sigmas && !r->scheduler && !r->flow_shift; i++) {
+        const char *name = loras->list[i].name;
+        if (!strstr(name, "ightning") && !strstr(name, "urbo")) continue;
+        lk_log(LK_LOG_WARNING,
+               "--lora: %s seems to be for a few steps, but the schedule is the model's own: --preset, --sigmas or "
+               "--scheduler give another",
+               name);
+        return;
+    }
+}
+
 static enum lk_code open_model(struct state *s) {
     const struct cli_jobs *jobs = s->jobs;
     const struct lk_pipeline_options options = cli_pipeline_options(&jobs->list[0].job.run);
@@ -138,6 +151,7 @@ static enum lk_code open_model(struct state *s) {
     if (jobs->weights_identity)
         LK_TRY(lk_pipeline_weights_check(s->pipeline, jobs->weights_identity, s->weights_identity));
     if (jobs->configs) LK_TRY(check_configs(s));
+    if (!jobs->list[0].job.request.preset) warn_of_schedule(lk_pipeline_loras(s->pipeline), &jobs->list[0].job.request);
     cli_model_name(jobs->model, s->model_name);
     return LK_OK;
 }

@@ -145,7 +145,10 @@ static enum lk_code check_names(const struct cli_jobs *jobs) {
 }
 
 enum lk_code cli_jobs_check(const struct cli_jobs *jobs) {
+    const struct lk_job_run *run = &jobs->list[0].job.run;
     struct inputs in = {0};
+    if (run->n_loras && strcmp(run->gemm, "own") != 0)
+        return lk_fail(LK_E_USAGE, "--gemm: %s cannot go on with a sum, as a LoRA needs it; leave one out", run->gemm);
     enum lk_code rc = list_inputs(&in, jobs);
     if (!rc && jobs->embeds) rc = check_output(jobs, jobs->embeds, ".safetensors", &in);
     for (int i = 0; !rc && i < jobs->n; i++) {

@@ -126,6 +126,21 @@ static enum lk_code give(const struct lk_lora *file, struct lk_lora_module *m, c
     return LK_OK;
 }
 
+/* Of a block, and no layer of its modulation. */
+static bool is_of_a_block(const char *name) {
+    return strstr(name, "transformer_blocks.") && !strstr(name, "_mod.") && !strstr(name, "norm");
+}
+
+static void suppose(struct lk_loras *loras, int64_t rank) {
+    for (size_t i = 0; i < loras->n_layers; i++)
+        if (is_of_a_block(loras->layers[i].name)) loras->layers[i].rank += rank;
+}
+
+int64_t lk_lora_layer_values(const struct lk_loras *loras, size_t i) {
+    const struct lk_lora_layer *l = &loras->layers[i];
+    return l->rank * (l->rows + l->columns);
+}
+
 static enum lk_code place_file(struct lk_lora *file, const struct names *names, int i_file) {
     const struct lk_lora_module *unknown = NULL;
     size_t n_unknown = 0;
@@ -231,7 +246,12 @@ enum lk_code lk_loras_bind(struct lk_loras *loras, const struct lk_rename *rules
                            bool with_data) {
     struct names names = {0};
     enum lk_code rc = make_names(loras, rules, n_rules, &names);
-    for (int i = 0; i < loras->n && !rc; i++) rc = place_file(&loras->list[i], &names, i);
+    for (int i = 0; i < loras->n && !rc; i++) {
+        if (loras->list[i].planned_rank)
+            suppose(loras, loras->list[i].planned_rank);
+        else
+            rc = place_file(&loras->list[i], &names, i);
+    }
     if (!rc) rc = make_all(loras, compute, with_data);
     for (int i = 0; i < loras->n && !rc && with_data; i++) rc = lk_mapped_check(loras->list[i].st.file);
     lk_free(names.list);

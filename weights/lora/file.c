@@ -264,6 +264,11 @@ static enum lk_code find_file(const char *asked, char **out) {
     return rc;
 }
 
+/* "rank=64" */
+static bool is_planned(const char *asked) {
+    return !strncmp(asked, "rank=", 5) && asked[5] && strspn(asked + 5, "0123456789") == strlen(asked + 5);
+}
+
 enum lk_code lk_lora_split(const char *asked, size_t *length, double *scale) {
     const char *equals = strrchr(asked, '=');
     char *end = NULL;
@@ -271,6 +276,11 @@ enum lk_code lk_lora_split(const char *asked, size_t *length, double *scale) {
     *length = equals ? (size_t)(equals - asked) : strlen(asked);
     if (!*length) return lk_fail(LK_E_USAGE, "--lora: expected FILE or FILE=SCALE, got \"%.200s\"", asked);
     if (!equals) return LK_OK;
+    if (is_planned(asked)) {
+        *scale = strtod(equals + 1, NULL);
+        if (*scale >= 1 && *scale <= LK_LORA_MAX_RANK) return LK_OK;
+        return lk_fail(LK_E_USAGE, "--lora: %.200s: expected a rank from 1 to %d", asked, LK_LORA_MAX_RANK);
+    }
     const size_t n = strspn(equals + 1, "0123456789.eE+-"); /* no hex, nan, inf or blanks */
     if (n && !equals[1 + n]) *scale = strtod(equals + 1, &end);
     if (!end || *end || !(*scale >= LK_LORA_MIN && *scale <= LK_LORA_MAX) || *scale == 0)
@@ -282,6 +292,11 @@ enum lk_code lk_lora_split(const char *asked, size_t *length, double *scale) {
 static enum lk_code open_one(struct lk_lora *l, const char *asked, bool with_data) {
     size_t length;
     LK_TRY(lk_lora_split(asked, &length, &l->scale));
+    if (is_planned(asked)) {
+        if (with_data) return lk_fail(LK_E_USAGE, "--lora: %s is for plan, which supposes a file; give a file", asked);
+        l->planned_rank = (int64_t)l->scale;
+        return (l->path = lk_strdup(asked)) ? LK_OK : out_of_memory(asked);
+    }
     char *file = lk_strndup(asked, length);
     enum lk_code rc = file ? find_file(file, &l->path) : out_of_memory(asked);
     lk_free(file);

@@ -26,8 +26,9 @@
 
 struct lk_lora_module;
 
-/* A file that was read. */
+/* A file that was read, or one that a plan supposes. */
 struct lk_lora {
+    int64_t planned_rank; /* of all layers of blocks but modulation's; 0: there is a file */
     char *path;
     const char *name; /* the path's last part */
     char sha256[65];  /* of the whole file; "" when only planned with */
@@ -49,13 +50,14 @@ struct lk_loras {
     void *owned; /* the matrices */
 };
 
-/* FILE[=SCALE], as users write it: the last "=" splits. *length gets that of FILE. LK_E_USAGE for a scale that is none
- * or out of range. */
+/* FILE[=SCALE], as users write it: the last "=" splits. *length gets that of FILE. "rank=N" is a file that is not
+ * there: *scale gets N. LK_E_USAGE for a scale that is none or out of range. */
 enum lk_code lk_lora_split(const char *asked, size_t *length, double *scale);
 
 /* asked: FILE[=SCALE], where FILE is a path, a folder with one .safetensors file, or ORG/NAME[@REVISION][:FILE] in the
- * HF cache. with_data false: for plans; values are not looked at and files not hashed. LK_E_USAGE for what is asked
- * wrongly; LK_E_NOT_FOUND, LK_E_ST_*, LK_E_JSON*, LK_E_BIND for what is wrong in a file. */
+ * HF cache; in plans also "rank=N". with_data false: for plans; values are not looked at and files not hashed.
+ * LK_E_USAGE for what is asked wrongly; LK_E_NOT_FOUND, LK_E_ST_*, LK_E_JSON*, LK_E_BIND for what is wrong in a file.
+ */
 enum lk_code lk_loras_open(struct lk_loras **out, const char *const *asked, int n, bool with_data);
 void lk_loras_close(struct lk_loras *loras); /* NULL is allowed */
 
@@ -66,6 +68,9 @@ enum lk_code lk_loras_layer(struct lk_loras *loras, const char *module, int64_t 
 /* Binds every file to the layers named. rules: other names of them. with_data false: shapes and addresses alone. */
 enum lk_code lk_loras_bind(struct lk_loras *loras, const struct lk_rename *rules, size_t n_rules, enum lk_dtype compute,
                            bool with_data);
+
+/* Values of layer i's adapter, filled up; 0: it has none. */
+int64_t lk_lora_layer_values(const struct lk_loras *loras, size_t i);
 
 /* How many modules of a safetensors file are LoRA's; 0: it is none. */
 size_t lk_lora_count(const struct lk_safetensors *st);

@@ -99,7 +99,7 @@ static void test_bf16_error(void **state) {
         lk_free(path);
         const double ratio = exp(log_ratio / n_edits);
         printf("%s: our bf16 error is %.3f of PEFT's, %d edits\n", folders[f], ratio, n_edits);
-        if (!(ratio <= 1.0)) fail_msg("%s: expected at most 1.00", folders[f]);
+        if (!(ratio <= 1.0)) fail_msg("%s: beyond their bounds: expected at most 1.00", folders[f]);
     }
 }
 
@@ -189,7 +189,7 @@ static void assert_same_edit(const char *folder, const char *file, const struct 
     struct last last = edit_with(folder, file);
     assert_int_equal(last.n, expected->n);
     if (memcmp(last.values, expected->values, last.n * sizeof(float)) != 0)
-        fail_msg("%s: other bits than the canonical file's", file);
+        fail_msg("%s: beyond their bounds: other bits than the canonical file's", file);
     free(last.values);
 }
 

@@ -104,7 +104,8 @@ static struct name *find(const struct names *names, const char *flat) {
 }
 
 /* The layer's share of a module's rows. */
-static enum lk_code give(const struct lk_lora *file, struct lk_lora_module *m, const struct name *name, int i_file) {
+static enum lk_code give(const struct lk_lora *file, const struct lk_lora_module *m, const struct name *name,
+                         int i_file) {
     struct lk_lora_layer *layer = name->layer;
     struct piece *piece = &layer->pieces[i_file];
     const int64_t parts = name->rule ? name->rule->n_parts : 1, rows = m->b->tensor.shape[0];
@@ -122,7 +123,6 @@ static enum lk_code give(const struct lk_lora *file, struct lk_lora_module *m, c
                        file->path, m->b->name, (long long)(layer->rows / taken * parts), layer->name, (long long)rows);
     *piece = (struct piece){m, name->rule ? rows / parts * name->rule->part : 0, name->rule && name->rule->swapped};
     layer->rank += m->rank;
-    m->bound = true;
     return LK_OK;
 }
 
@@ -141,11 +141,11 @@ int64_t lk_lora_layer_values(const struct lk_loras *loras, size_t i) {
     return l->rank * (l->rows + l->columns);
 }
 
-static enum lk_code place_file(struct lk_lora *file, const struct names *names, int i_file) {
+static enum lk_code place_file(const struct lk_lora *file, const struct names *names, int i_file) {
     const struct lk_lora_module *unknown = NULL;
     size_t n_unknown = 0;
     for (size_t i = 0; i < file->n_modules; i++) {
-        struct lk_lora_module *m = &file->modules[i];
+        const struct lk_lora_module *m = &file->modules[i];
         const struct name *at = find(names, m->flat);
         for (const struct name *e = at; e && e < names->list + names->n && !strcmp(e->flat, m->flat); e++)
             LK_TRY(give(file, m, e, i_file));
@@ -231,13 +231,14 @@ static enum lk_code make_all(struct lk_loras *loras, enum lk_dtype compute, bool
         l->up->data = at + room(l->down);
         at += room(l->down) + room(l->up);
     }
-    struct lk_error first = {0};
+    struct lk_error first = {0}; /* of the first layer that has one, whichever thread was first */
+    size_t at_layer = 0;
 #pragma omp parallel for schedule(dynamic)
     for (size_t i = 0; i < loras->n_layers; i++) {
         const enum lk_code rc = loras->layers[i].rank ? make(loras, &loras->layers[i]) : LK_OK;
         if (!rc) continue;
 #pragma omp critical
-        if (!first.code) lk_error_get(&first, rc);
+        if (!first.code || i < at_layer) lk_error_get(&first, rc), at_layer = i;
     }
     return first.code ? lk_error_set(&first) : LK_OK;
 }

@@ -10,7 +10,6 @@ struct lk_lora_module {
     const struct lk_st_tensor *a, *b, *alpha;
     int64_t rank;
     float s; /* scale * alpha / rank */
-    bool bound;
 };
 
 /* What a file's metadata, or the adapter_config.json beside it, say of its modules. */

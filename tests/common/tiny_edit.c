@@ -3,12 +3,13 @@
 #include "tests/common/test.h"
 
 const struct tiny_edit tiny_edits[TINY_EDITS] = {
-    {"flux2 edit", "golden/data/flux2/rich/checkpoint", false},
-    {"qwen_edit edit", "golden/data/qwen_edit/edit2511/checkpoint", false},
-    {"step1x edit", "golden/data/step1x/plain/checkpoint", false},
-    {"flux2 text", "golden/data/flux2/rich/checkpoint", true},
-    {"qwen_edit text", "golden/data/qwen_edit/text/checkpoint", true},
-    {"step1x text", "golden/data/step1x/plain/checkpoint", true},
+    {"flux2 edit", "golden/data/flux2/rich/checkpoint", false, "golden/data/flux2/rich/loras/all.safetensors=0.7"},
+    {"qwen_edit edit", "golden/data/qwen_edit/edit2511/checkpoint", false,
+     "golden/data/qwen_edit/edit2511/loras/all.safetensors=0.7"},
+    {"step1x edit", "golden/data/step1x/plain/checkpoint", false, "golden/data/step1x/plain/loras/all.safetensors=0.7"},
+    {"flux2 text", "golden/data/flux2/rich/checkpoint", true, NULL},
+    {"qwen_edit text", "golden/data/qwen_edit/text/checkpoint", true, NULL},
+    {"step1x text", "golden/data/step1x/plain/checkpoint", true, NULL},
 };
 
 void tiny_job_open(struct tiny_job *job, const struct tiny_edit *edit, enum lk_dtype dtype, int n_steps) {

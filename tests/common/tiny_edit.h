@@ -8,6 +8,7 @@ struct tiny_edit {
     const char *name;       /* "flux2 edit" */
     const char *checkpoint; /* relative to tests/ */
     bool from_text;
+    const char *lora; /* a LoRA of all its layers, FILE=SCALE */
 };
 #define TINY_EDITS 6
 extern const struct tiny_edit tiny_edits[TINY_EDITS]; /* the edits, then those from text */

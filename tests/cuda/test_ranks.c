@@ -38,11 +38,13 @@ struct bench {
     int n_jobs;
 };
 
-static void bench_open(struct bench *b, const struct tiny_edit *what, enum lk_quantize quantize, int n_jobs,
-                       int n_steps) {
+static void bench_open(struct bench *b, const struct tiny_edit *what, enum lk_quantize quantize, int n_loras,
+                       int n_jobs, int n_steps) {
     *b = (struct bench){.n_jobs = n_jobs};
     tiny_job_open_with(&b->job, what, what->checkpoint,
-                       &(struct lk_pipeline_options){.compute = LK_BF16, .quantize = quantize}, n_steps);
+                       &(struct lk_pipeline_options){
+                           .compute = LK_BF16, .quantize = quantize, .loras = &what->lora, .n_loras = n_loras},
+                       n_steps);
     for (int i = 0; i < n_jobs; i++) {
         b->requests[i] = b->job.request;
         b->requests[i].seed = b->job.request.seed + (uint64_t)i;
@@ -131,9 +133,9 @@ static void run_on(const struct bench *b, int n, int n_jobs) {
 }
 
 /* As many jobs as ranks; in the full run more, and fewer. */
-static void one_family(const struct tiny_edit *what, enum lk_quantize quantize) {
+static void one_family(const struct tiny_edit *what, enum lk_quantize quantize, int n_loras) {
     struct bench b;
-    bench_open(&b, what, quantize, test_is_full() ? 3 : what == &tiny_edits[0] ? 2 : 1, 2);
+    bench_open(&b, what, quantize, n_loras, test_is_full() ? 3 : what == &tiny_edits[0] ? 2 : 1, 2);
     make_good(&b);
     run_on(&b, 2, b.n_jobs);
     if (test_is_full()) run_on(&b, 4, 3);
@@ -143,16 +145,16 @@ static void one_family(const struct tiny_edit *what, enum lk_quantize quantize) 
 
 static void flux2(void **state) {
     (void)state;
-    one_family(&tiny_edits[0], LK_QUANTIZE_NONE);
+    one_family(&tiny_edits[0], LK_QUANTIZE_NONE, 0);
 }
 static void qwen_edit(void **state) {
     (void)state;
-    one_family(&tiny_edits[1], LK_QUANTIZE_NF4);
-    if (test_is_full()) one_family(&tiny_edits[1], LK_QUANTIZE_NONE);
+    one_family(&tiny_edits[1], LK_QUANTIZE_NF4, 1);
+    if (test_is_full()) one_family(&tiny_edits[1], LK_QUANTIZE_NONE, 1);
 }
 static void step1x(void **state) {
     (void)state;
-    one_family(&tiny_edits[2], LK_QUANTIZE_NONE);
+    one_family(&tiny_edits[2], LK_QUANTIZE_NONE, 1);
 }
 
 /* Two ranks on which something goes wrong in the middle of a run: the error on all, no hang, nothing left. */
@@ -175,7 +177,7 @@ static void failures(void **state) {
     (void)state;
     struct bench b;
     struct lk_device *devs[3];
-    bench_open(&b, &tiny_edits[0], LK_QUANTIZE_NONE, 2, 1);
+    bench_open(&b, &tiny_edits[0], LK_QUANTIZE_NONE, 0, 2, 1);
     make_good(&b);
     expect_error(&b, "ncclAllGather", 40, 3, false,
                  "weights of the ranks: ncclAllGather failed with 3, internal error");
@@ -215,7 +217,7 @@ static void unlike(void **state) {
     (void)state;
     struct bench b;
     struct lk_device *devs[2];
-    bench_open(&b, &tiny_edits[0], LK_QUANTIZE_NONE, 2, 1);
+    bench_open(&b, &tiny_edits[0], LK_QUANTIZE_NONE, 0, 2, 1);
     struct lk_queued *job = calloc(1, sizeof *job);
     job->request = &b.requests[1];
     assert_ok(lk_device_cuda_create(0, &devs[0]));

@@ -19,6 +19,7 @@
 
 static const struct simulated_gpu *gpu;
 static const enum lk_quantize forms[] = {LK_QUANTIZE_NF4, LK_QUANTIZE_Q8, LK_QUANTIZE_NONE};
+#define N_FORMS 3
 static const int order[N_JOBS] = {2, 0, 1};
 
 /* The number after `text` in what the refusal of this budget says. */
@@ -93,7 +94,11 @@ static void one_placement(struct tiny_queue *q, int i, int ring, int reader, int
 
 /* What a child does: some of a family's placements under its seed, and the pictures' digests on stdout. */
 static int run(int family, int form, int seed, int n) {
-    const struct lk_pipeline_options options = {.compute = LK_BF16, .quantize = forms[form]};
+    /* beyond the forms: the same with an adapter */
+    const struct lk_pipeline_options options = {.compute = LK_BF16,
+                                                .quantize = forms[form % N_FORMS],
+                                                .loras = &tiny_edits[family].lora,
+                                                .n_loras = form / N_FORMS};
     struct lk_device *dev;
     struct tiny_queue q;
     gpu = simulated_gpu();
@@ -141,8 +146,8 @@ static void start(int family, int form, int seed, char *out, size_t n_out) {
 
 static void one_image(int family) {
     char first[4096], again[4096];
-    for (int form = 0; form < 3; form++) {
-        if (!test_is_full() && form != family % 2) continue;
+    for (int form = 0; form < 2 * N_FORMS; form++) {
+        if (!test_is_full() && form != family % 2 && form != N_FORMS + (family + 1) % 2) continue;
         start(family, form, test_is_full() ? 1 : 1 + family, first, sizeof first);
         assert_non_null(strstr(first, "image "));
         for (int seed = 2; test_is_full() && seed <= N_SEEDS; seed++) {

@@ -335,6 +335,11 @@ def main():
     for family in args.families:
         config, base = FAMILIES[family]
         root = args.into / family / config
+        if family == "step1x":  # for tests that edit with the other checkpoint
+            other = args.into / family / "plain"
+            make_set(load_model(family, "plain", other / "checkpoint"), family, "all", other / "loras" / "all.safetensors")
+            (other / "loras" / "all_original.safetensors").unlink()
+            set_modes(other / "loras")
         for kind in SETS:
             make_set(load_model(family, config, root / "checkpoint"), family, kind, root / "loras" / f"{kind}.safetensors")
         for name, scales in CASES.items():

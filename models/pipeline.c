@@ -1,10 +1,13 @@
 /* Finds the family of a model and hands everything to it. */
 #include "models/pipeline.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/text.h"
+#include "engine/bf16.h"
 #include "models/common/files.h"
 #include "models/embeds.h"
 #include "models/family.h"
@@ -144,6 +147,27 @@ void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]) 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) { return pipeline->folder; }
 const struct lk_loras *lk_pipeline_loras(const struct lk_pipeline *pipeline) { return pipeline->loras; }
+double lk_pipeline_weight_norm(const struct lk_pipeline *pipeline, const char *layer) {
+    char *name = lk_format("%s.weight", layer);
+    const struct lk_st_tensor *t = name ? lk_checkpoint_find(&pipeline->family->checkpoints(pipeline)[1], name) : NULL;
+    double sum = 0;
+    lk_free(name);
+    if (!t || (t->tensor.dtype != LK_BF16 && t->tensor.dtype != LK_F32)) return 0;
+#pragma omp parallel for schedule(static) reduction(+ : sum)
+    for (int64_t i = 0; i < lk_tensor_numel(&t->tensor); i++) {
+        float value;
+        uint16_t half;
+        if (t->tensor.dtype == LK_F32) {
+            memcpy(&value, (const unsigned char *)t->tensor.data + 4 * i, sizeof value);
+        } else {
+            memcpy(&half, (const unsigned char *)t->tensor.data + 2 * i, sizeof half);
+            value = lk_bf16_to_f32(half);
+        }
+        sum += (double)value * (double)value;
+    }
+    return sqrt(sum);
+}
+
 const char *lk_pipeline_configs(const struct lk_pipeline *pipeline) { return pipeline->configs; }
 
 enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {

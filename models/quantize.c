@@ -68,21 +68,30 @@ static enum lk_code bring_tree(const char *from, const char *to, int depth) {
     return rc;
 }
 
+/* kept NULL: as it is. */
 static enum lk_code make_config(const char *model, const char *const *kept, char **out) {
     char *path, *text;
     size_t n;
     LK_TRY(lk_model_path(model, "transformer/config.json", &path));
     enum lk_code rc = lk_read_file(path, MAX_CONFIG_BYTES, &text, &n);
-    if (!rc) {
+    if (!rc && kept) {
         rc = lk_quantize_config(text, kept, path, out);
         lk_free(text);
+    } else if (!rc) {
+        *out = text;
     }
     lk_free(path);
     return rc;
 }
 
-static enum lk_code write_model(const char *model, const char *folder, const char *config, enum lk_quantize how,
-                                const char *const *kept) {
+/* What becomes of the transformer: packed, or with adapters in it. */
+struct change {
+    enum lk_quantize how;
+    const char *const *kept;
+    const struct lk_loras *loras;
+};
+
+static enum lk_code write_model(const char *model, const char *folder, const char *config, const struct change *c) {
     struct lk_checkpoint cp;
     LK_TRY(lk_component_open(&cp, model, "transformer", STEM));
     char *inner = lk_format("%s/transformer", folder), *json = lk_format("%s/transformer/config.json", folder);
@@ -90,19 +99,20 @@ static enum lk_code write_model(const char *model, const char *folder, const cha
     if (!rc) rc = bring_tree(model, folder, 0);
     if (!rc) rc = make_folder(inner);
     if (!rc) rc = lk_atomic_write_file(json, config, strlen(config));
-    if (!rc) rc = lk_quantize_write(&cp, inner, STEM, how, kept, SHARD_BYTES);
+    if (!rc && c->loras) rc = lk_merge_write(&cp, inner, STEM, c->loras, SHARD_BYTES);
+    if (!rc && !c->loras) rc = lk_quantize_write(&cp, inner, STEM, c->how, c->kept, SHARD_BYTES);
     lk_free(inner);
     lk_free(json);
     lk_checkpoint_close(&cp);
     return rc;
 }
 
-static enum lk_code quantize(const char *model, const char *folder, enum lk_quantize how, const char *const *kept) {
+static enum lk_code change_model(const char *model, const char *folder, const struct change *c) {
     char *config = NULL;
     struct lk_atomic_file *made;
-    LK_TRY(make_config(model, kept, &config));
+    LK_TRY(make_config(model, c->loras ? NULL : c->kept, &config));
     enum lk_code rc = lk_atomic_open_folder(&made, folder);
-    if (!rc && (rc = write_model(model, lk_atomic_folder(made), config, how, kept)))
+    if (!rc && (rc = write_model(model, lk_atomic_folder(made), config, c)))
         lk_atomic_discard(made);
     else if (!rc)
         rc = lk_atomic_commit(made);
@@ -114,8 +124,20 @@ enum lk_code lk_model_quantize(const char *model, const char *folder, enum lk_qu
     struct lk_pipeline *pipeline; /* checks every config, and says which family it is */
     LK_TRY(lk_pipeline_open_configs(&pipeline, model, LK_BF16));
     const char *from = lk_pipeline_folder(pipeline);
-    enum lk_code rc = from ? quantize(from, folder, how, pipeline->family->kept)
+    const struct change change = {.how = how, .kept = pipeline->family->kept};
+    enum lk_code rc = from ? change_model(from, folder, &change)
                            : lk_fail(LK_E_USAGE, "%s: a model's folder or repository is needed", model);
+    lk_pipeline_close(pipeline);
+    return rc;
+}
+
+enum lk_code lk_model_merge(const char *model, const char *folder, const char *const *loras, int n_loras) {
+    struct lk_pipeline *pipeline;
+    const struct lk_pipeline_options options = {.compute = LK_BF16, .loras = loras, .n_loras = n_loras};
+    if (!n_loras) return lk_fail(LK_E_USAGE, "--lora: missing: what is to be merged?");
+    LK_TRY(lk_pipeline_open_with(&pipeline, model, &options));
+    const struct change change = {.loras = pipeline->loras};
+    enum lk_code rc = change_model(lk_pipeline_folder(pipeline), folder, &change);
     lk_pipeline_close(pipeline);
     return rc;
 }

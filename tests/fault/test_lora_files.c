@@ -130,6 +130,28 @@ static void scales(void **state) {
     assert_scale(&f, "", 7 / 4.0f);
 }
 
+static uint16_t vector_bits(uint64_t seed, int64_t k) {
+    seed += (uint64_t)k * 0x9e3779b97f4a7c15u;
+    const uint64_t z = test_random(&seed);
+    return (uint16_t)((z >> 63) << 15 | (112 + (z >> 58 & 7)) << 7 | (z >> 51 & 127));
+}
+
+/* |s B A| of the file that brings these to the one layer. */
+static void check_norm(const struct lk_loras *loras, int i_file, const uint16_t *a, const uint16_t *b) {
+    struct lk_lora_info info;
+    double sum = 0;
+    assert_true(lk_lora_info(loras, 0, i_file, &info));
+    for (int64_t r = 0; r < info.rows; r++)
+        for (int64_t c = 0; c < info.columns; c++) {
+            double product = 0;
+            for (int64_t j = 0; j < info.rank; j++)
+                product +=
+                    (double)lk_bf16_to_f32(b[r * info.rank + j]) * (double)lk_bf16_to_f32(a[j * info.columns + c]);
+            sum += product * product;
+        }
+    assert_true(fabs(info.norm / (fabs((double)info.s) * sqrt(sum)) - 1) < 1e-9);
+}
+
 /* Values by the definition, and the digests that another implementation gave. */
 static void vectors(void **state) {
     (void)state;
@@ -145,14 +167,14 @@ static void vectors(void **state) {
     static const char *const digests[] = {"e53b237dd1ce67c1615522c484ff45496a94637529057ac34385fa5dd800e0ac",
                                           "d3899ba31dcf76ad866e0512f8b4eaf5f3da7f997067956d2f2df3e598b38d65",
                                           "9bf2f072f28582fd15424f586b1d6195bb0af61ee37f1ef059bd61fc8650c81b"};
+    static const char *const merged[] = {"6c1ba087420203f009758502973d0ca7849dce3b558a9ab963c30ca138da03c8",
+                                         "ada75f871430875d27b4598fd112e7aaf1e3e2826a27f00b0b85e80eb8aa21e4"};
+    uint16_t weight[N * K];
     uint16_t bits[4][N * 8 > 8 * K ? N * 8 : 8 * K], packed[N * 12];
     float alpha = 2;
     char digest[65], *asked[2];
     for (int i = 0; i < 4; i++)
-        for (int64_t k = 0; k < made[i].rows * made[i].columns; k++) {
-            uint64_t seed = made[i].seed + (uint64_t)k * 0x9e3779b97f4a7c15u, z = test_random(&seed);
-            bits[i][k] = (uint16_t)((z >> 63) << 15 | (112 + (z >> 58 & 7)) << 7 | (z >> 51 & 127));
-        }
+        for (int64_t k = 0; k < made[i].rows * made[i].columns; k++) bits[i][k] = vector_bits(made[i].seed, k);
     for (int i = 0; i < 2; i++) {
         struct lk_st_named tensors[3];
         char name[64];
@@ -184,6 +206,16 @@ static void vectors(void **state) {
         for (int64_t i = rank * K; i < LK_LORA_GRAIN * K; i++) assert_int_equal(((uint16_t *)down.data)[i], 0);
         lk_sha256(down.data, (size_t)(rank * K) * sizeof *packed, digest);
         if (n == 2) assert_string_equal(digest, digests[2]);
+        for (int64_t k = 0; k < N * K; k++) weight[k] = vector_bits(42, k);
+        const struct lk_tensor w = LK_TENSOR(weight, LK_BF16, N, K);
+        bool is_merged;
+        assert_ok(lk_loras_merge(loras, "w", &w, &is_merged));
+        assert_true(is_merged);
+        lk_sha256(weight, sizeof weight, digest);
+        assert_string_equal(digest, merged[n - 1]);
+        assert_ok(lk_loras_merge(loras, "v", &w, &is_merged));
+        assert_false(is_merged);
+        for (int i = 0; i < n; i++) check_norm(loras, i, bits[2 * i], bits[2 * i + 1]);
         lk_loras_close(loras);
     }
     for (int i = 0; i < 2; i++) lk_free(asked[i]);

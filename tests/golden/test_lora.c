@@ -7,6 +7,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/text.h"
 #include "engine/bf16.h"
+#include "models/quantize.h"
 #include "tests/common/golden_run.h"
 #include "tests/common/test.h"
 #include "weights/lora/lora.h"
@@ -235,11 +236,56 @@ static void test_original_names(void **state) {
     }
 }
 
+/* A model with the adapters in its weights: close to the one beside which they are, and as the files' reader has it. */
+static void test_merged(void **state) {
+    (void)state;
+    for (int f = 0; f < N_FAMILIES; f++) {
+        double log_ratio = 0;
+        const int n_edits = 4;
+        struct golden golden;
+        struct golden_edit edit;
+        char *path = lk_format("%s/loras/bf16.safetensors", folders[f]);
+        char *checkpoint = lk_format("%s/checkpoint", folders[f]), *merged = lk_strdup(test_fresh("lora_merged"));
+        char *asked[2] = {lk_format("%s/loras/attention.safetensors", folders[f]),
+                          lk_format("%s/loras/all.safetensors=-0.3", folders[f])};
+        rmdir(merged);
+        assert_ok(lk_model_merge(checkpoint, merged, (const char *const *)asked, 2));
+        golden_open(&golden, path, folders[f]);
+        golden_edit_open(&edit, &golden, folders[f], LK_BF16);
+        lk_pipeline_close(edit.pipeline);
+        assert_ok(lk_pipeline_open(&edit.pipeline, merged, LK_BF16));
+        for (int seed = 1; seed <= n_edits; seed++) {
+            char name[64];
+            size_t n, n_errors;
+            snprintf(name, sizeof name, "every5.latents.%d", seed);
+            float *expected = golden_values(&golden, name, &n);
+            snprintf(name, sizeof name, "error.%d", seed);
+            float *reference = golden_values(&golden, name, &n_errors);
+            edit.request.seed = (uint64_t)seed;
+            struct last last = run(&edit);
+            log_ratio += log(error_of(&last, expected, n) / (double)reference[0]);
+            free(last.values);
+            free(expected);
+            free(reference);
+        }
+        const double ratio = exp(log_ratio / n_edits);
+        printf("%s merged: our bf16 error is %.3f of PEFT's, %d edits\n", folders[f], ratio, n_edits);
+        if (!(ratio <= 3)) fail_msg("%s: beyond their bounds: expected at most 3", folders[f]);
+        golden_edit_close(&edit);
+        golden_close(&golden);
+        for (int i = 0; i < 2; i++) lk_free(asked[i]);
+        lk_free(path);
+        lk_free(checkpoint);
+        lk_free(merged);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bf16_error),
         cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_original_names),
+        cmocka_unit_test(test_merged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@ enum lk_code cli_chat(const struct cli_arguments *arguments);
 enum lk_code cli_models(const struct cli_arguments *arguments);
 enum lk_code cli_verify(const struct cli_arguments *arguments);
 enum lk_code cli_quantize(const struct cli_arguments *arguments);
+enum lk_code cli_lora(const struct cli_arguments *arguments);
 enum lk_code cli_show(const struct cli_arguments *arguments);
 enum lk_code cli_rerun(const struct cli_arguments *arguments);
 enum lk_code cli_devices(const struct cli_arguments *arguments);

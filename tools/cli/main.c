@@ -47,14 +47,14 @@ static enum lk_code (*const commands[CLI_N_COMMANDS])(const struct cli_arguments
     [CLI_SAMPLE] = cli_sample,     [CLI_SERVE] = cli_serve,     [CLI_SURVEY] = cli_survey,
     [CLI_QUANTIZE] = cli_quantize, [CLI_T2I] = cli_t2i,         [CLI_HELP] = run_help,
     [CLI_FEATURE] = cli_feature,   [CLI_STUDY] = cli_study,     [CLI_BENCH] = cli_bench,
-    [CLI_EMBED] = cli_embed,
+    [CLI_EMBED] = cli_embed,       [CLI_LORA] = cli_lora,
 };
 
 /* What computes with several threads. */
 static const bool parallel[CLI_N_COMMANDS] = {
-    [CLI_EDIT] = true,   [CLI_RERUN] = true, [CLI_CHAT] = true,  [CLI_SELFTEST] = true,
-    [CLI_REPORT] = true, [CLI_STATS] = true, [CLI_JUDGE] = true, [CLI_FEATURE] = true,
-    [CLI_T2I] = true,    [CLI_STUDY] = true, [CLI_BENCH] = true, [CLI_EMBED] = true,
+    [CLI_EDIT] = true,  [CLI_RERUN] = true, [CLI_CHAT] = true,    [CLI_SELFTEST] = true, [CLI_REPORT] = true,
+    [CLI_STATS] = true, [CLI_JUDGE] = true, [CLI_FEATURE] = true, [CLI_T2I] = true,      [CLI_STUDY] = true,
+    [CLI_BENCH] = true, [CLI_EMBED] = true, [CLI_LORA] = true,
 };
 
 static enum lk_code run(const struct cli_arguments *a, bool bare) {

@@ -7,28 +7,12 @@
 #include "engine/base/alloc.h"
 #include "engine/base/store.h"
 #include "engine/bf16.h"
-#include "engine/f16.h"
 #include "weights/bind.h"
 #include "weights/lora/internal.h"
 #include "weights/lora/keys.h"
 #include "weights/mapped_file.h"
 
-#define ALIGN     64
-#define MOST_NAME 512 /* bytes, with NUL */
-
-/* Rows [first, first + N) of a module's B, or its two halves exchanged. */
-struct piece {
-    const struct lk_lora_module *module;
-    int64_t first;
-    bool swapped;
-};
-
-struct lk_lora_layer {
-    char name[MOST_NAME];
-    int64_t rows, columns, rank; /* rank: of all files, filled up */
-    struct lk_tensor *down, *up;
-    struct piece pieces[LK_MAX_LORAS]; /* of each file; module NULL: none */
-};
+#define ALIGN 64
 
 /* A name that a layer goes by. */
 struct name {
@@ -57,7 +41,7 @@ enum lk_code lk_loras_layer(struct lk_loras *loras, const char *module, int64_t 
 
 static enum lk_code add_name(struct names *names, const char *text, struct lk_lora_layer *layer,
                              const struct lk_rename *rule) {
-    char flat[MOST_NAME + 8];
+    char flat[LK_LORA_MOST_NAME + 8];
     lk_lora_key_flatten(text, strlen(text), flat);
     if (lk_grow(&names->list, &names->capacity, names->n + 1, sizeof *names->list)) return out_of_memory();
     struct name *e = &names->list[names->n++];
@@ -78,7 +62,7 @@ static enum lk_code make_names(struct lk_loras *loras, const struct lk_rename *r
         LK_TRY(add_name(names, layer->name, layer, NULL));
         for (size_t r = 0; r < n_rules; r++) {
             int number = 0;
-            char other[MOST_NAME];
+            char other[LK_LORA_MOST_NAME];
             const char *rest = lk_rename_match(layer->name, rules[r].to, &number);
             if (!rest || *rest) continue;
             lk_rename_fill(rules[r].from, number, other, sizeof other);
@@ -107,7 +91,7 @@ static struct name *find(const struct names *names, const char *flat) {
 static enum lk_code give(const struct lk_lora *file, const struct lk_lora_module *m, const struct name *name,
                          int i_file) {
     struct lk_lora_layer *layer = name->layer;
-    struct piece *piece = &layer->pieces[i_file];
+    struct lk_lora_piece *piece = &layer->pieces[i_file];
     const int64_t parts = name->rule ? name->rule->n_parts : 1, rows = m->b->tensor.shape[0];
     const int64_t taken = name->rule ? name->rule->n_taken : 1;
     if (piece->module)
@@ -121,7 +105,8 @@ static enum lk_code give(const struct lk_lora *file, const struct lk_lora_module
         return lk_fail(LK_E_BIND,
                        "%s: \"%.200s\": expected %lld rows for %s of this model, got %lld: a LoRA of another model",
                        file->path, m->b->name, (long long)(layer->rows / taken * parts), layer->name, (long long)rows);
-    *piece = (struct piece){m, name->rule ? rows / parts * name->rule->part : 0, name->rule && name->rule->swapped};
+    *piece =
+        (struct lk_lora_piece){m, name->rule ? rows / parts * name->rule->part : 0, name->rule && name->rule->swapped};
     layer->rank += m->rank;
     return LK_OK;
 }
@@ -159,17 +144,6 @@ static enum lk_code place_file(const struct lk_lora *file, const struct names *n
                    file->path, n_unknown, file->n_modules, unknown->a->name);
 }
 
-static float element(const struct lk_tensor *t, int64_t i) {
-    float f;
-    uint16_t half;
-    if (t->dtype == LK_F32) {
-        memcpy(&f, (const unsigned char *)t->data + 4 * i, sizeof f);
-        return f;
-    }
-    memcpy(&half, (const unsigned char *)t->data + 2 * i, sizeof half);
-    return t->dtype == LK_F16 ? lk_f16_to_f32(half) : lk_bf16_to_f32(half);
-}
-
 /* False when the value is, or becomes, none that can be computed with. */
 static bool put(const struct lk_tensor *t, int64_t at, float value) {
     if (t->dtype == LK_F32) {
@@ -187,14 +161,15 @@ static enum lk_code make(const struct lk_loras *loras, const struct lk_lora_laye
         const struct lk_lora_module *m = l->pieces[i].module;
         if (!m) continue;
         const struct lk_tensor *a = &m->a->tensor, *b = &m->b->tensor;
-        const int64_t n = l->rows, first = l->pieces[i].first, half = l->pieces[i].swapped ? n / 2 : 0;
+        const struct lk_lora_piece *piece = &l->pieces[i];
         const char *bad = NULL;
         for (int64_t j = 0; j < m->rank * l->columns && !bad; j++)
-            if (!put(l->down, r0 * l->columns + j, element(a, j))) bad = m->a->name;
-        for (int64_t row = 0; row < n && !bad; row++) {
-            const int64_t from = first + (row < half ? row + half : row - half); /* half 0: row */
+            if (!put(l->down, r0 * l->columns + j, lk_lora_element(a, j))) bad = m->a->name;
+        for (int64_t row = 0; row < l->rows && !bad; row++) {
+            const int64_t from = lk_lora_row(l, piece, row);
             for (int64_t j = 0; j < m->rank && !bad; j++)
-                if (!put(l->up, row * l->rank + r0 + j, m->s * element(b, from * m->rank + j))) bad = m->b->name;
+                if (!put(l->up, row * l->rank + r0 + j, m->s * lk_lora_element(b, from * m->rank + j)))
+                    bad = m->b->name;
         }
         if (bad)
             return lk_fail(LK_E_BIND, "%s: \"%.200s\": a value is NaN or Inf, or becomes so times %g",

@@ -1,6 +1,10 @@
 /* Shared by the parts of weights/lora. */
 #pragma once
 
+#include <string.h>
+
+#include "engine/bf16.h"
+#include "engine/f16.h"
 #include "weights/lora/lora.h"
 
 struct lk_lora_module {
@@ -11,6 +15,40 @@ struct lk_lora_module {
     int64_t rank;
     float s; /* scale * alpha / rank */
 };
+
+#define LK_LORA_MOST_NAME 512 /* bytes, with NUL */
+
+/* Rows [first, first + N) of a module's B, or its two halves exchanged. */
+struct lk_lora_piece {
+    const struct lk_lora_module *module;
+    int64_t first;
+    bool swapped;
+};
+
+struct lk_lora_layer {
+    char name[LK_LORA_MOST_NAME];
+    int64_t rows, columns, rank; /* rank: of all files, filled up */
+    struct lk_tensor *down, *up;
+    struct lk_lora_piece pieces[LK_MAX_LORAS]; /* of each file; module NULL: none */
+};
+
+/* The row of the module's B that is row `row` of the layer. */
+static inline int64_t lk_lora_row(const struct lk_lora_layer *l, const struct lk_lora_piece *piece, int64_t row) {
+    const int64_t half = piece->swapped ? l->rows / 2 : 0;
+    return piece->first + (row < half ? row + half : row - half); /* half 0: row */
+}
+
+/* Of a file's matrix, f32, bf16 or f16 at any address. */
+static inline float lk_lora_element(const struct lk_tensor *t, int64_t i) {
+    float f;
+    uint16_t half;
+    if (t->dtype == LK_F32) {
+        memcpy(&f, (const unsigned char *)t->data + 4 * i, sizeof f);
+        return f;
+    }
+    memcpy(&half, (const unsigned char *)t->data + 2 * i, sizeof half);
+    return t->dtype == LK_F16 ? lk_f16_to_f32(half) : lk_bf16_to_f32(half);
+}
 
 /* What a file's metadata, or the adapter_config.json beside it, say of its modules. */
 struct lk_lora_config {

@@ -69,6 +69,23 @@ enum lk_code lk_loras_layer(struct lk_loras *loras, const char *module, int64_t 
 enum lk_code lk_loras_bind(struct lk_loras *loras, const struct lk_rename *rules, size_t n_rules, enum lk_dtype compute,
                            bool with_data);
 
+/* What file `i_file` brings to layer i; false: nothing. */
+struct lk_lora_info {
+    const char *layer; /* "transformer_blocks.0.attn.to_q" */
+    int64_t rows, columns, rank;
+    float s;
+    double norm; /* |s B A|, Frobenius, of the layer's rows */
+};
+bool lk_lora_info(const struct lk_loras *loras, size_t i, int i_file, struct lk_lora_info *out);
+
+/* Module i of a file before it is bound: named as in its keys, no norm. */
+bool lk_lora_module_at(const struct lk_lora *file, size_t i, struct lk_lora_info *out);
+
+/* w [rows, columns], bf16 or f32 in the caller's memory, becomes the weight with all adapters in it, unless the layer
+ * has none. acc = w in f32; file after file t = the sum over the rank in ascending order of r(B A), acc = r(acc + r(s
+ * t)), all in f32; then one rounding to w's dtype. */
+enum lk_code lk_loras_merge(const struct lk_loras *loras, const char *layer, const struct lk_tensor *w, bool *merged);
+
 /* Values of layer i's adapter, filled up; 0: it has none. */
 int64_t lk_lora_layer_values(const struct lk_loras *loras, size_t i);
 

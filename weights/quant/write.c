@@ -11,6 +11,7 @@
 #include "engine/f16.h"
 #include "engine/quantized.h"
 #include "weights/bind.h"
+#include "weights/lora/lora.h"
 
 /* One file in the making. */
 struct shard {
@@ -25,9 +26,13 @@ struct writer {
     const struct lk_checkpoint *checkpoint;
     const char *folder, *stem;
     enum lk_quantize how;
+    const char *const *kept;
+    const struct lk_loras *loras;
     struct shard shard;
     cJSON *map; /* NULL: one file */
     int i_shard, n_shards;
+    size_t n_merged;
+    const char *metadata; /* of every shard */
 };
 
 static enum lk_code no_memory(const struct writer *w) { return lk_fail(LK_E_NOMEM, "%s: out of memory", w->folder); }
@@ -51,14 +56,15 @@ static enum lk_code add(struct writer *w, const char *name, const char *part, st
     return LK_OK;
 }
 
-static bool is_quantized_here(const struct lk_st_tensor *t, const char *const *kept) {
+static bool is_quantized_here(const struct writer *w, const struct lk_st_tensor *t) {
     const size_t n = strlen(t->name);
-    return t->tensor.n_dims == 2 && n > 7 && !strcmp(t->name + n - 7, ".weight") && !lk_bind_keeps(t->name, kept);
+    return w->how && t->tensor.n_dims == 2 && n > 7 && !strcmp(t->name + n - 7, ".weight") &&
+           !lk_bind_keeps(t->name, w->kept);
 }
 
-static uint64_t bytes_after(const struct lk_st_tensor *t, const char *const *kept) {
+static uint64_t bytes_after(const struct writer *w, const struct lk_st_tensor *t) {
     const int64_t n = lk_tensor_numel(&t->tensor);
-    if (!is_quantized_here(t, kept)) return lk_tensor_bytes(&t->tensor);
+    if (!is_quantized_here(w, t)) return lk_tensor_bytes(&t->tensor);
     return (uint64_t)(n + 1) / 2 + (uint64_t)((n + LK_QUANTIZE_BLOCK - 1) / LK_QUANTIZE_BLOCK) * 4;
 }
 
@@ -113,6 +119,26 @@ static enum lk_code add_quantized(struct writer *w, const struct lk_st_tensor *t
     return rc;
 }
 
+/* With adapters in it where there are some for it; else as it is. */
+static enum lk_code add_merged(struct writer *w, const struct lk_st_tensor *t) {
+    const size_t n = strlen(t->name), module = n > 7 && !strcmp(t->name + n - 7, ".weight") ? n - 7 : 0;
+    char *layer = w->loras && module && t->tensor.n_dims == 2 ? lk_strndup(t->name, module) : NULL;
+    if (!layer) return add(w, t->name, "", t->tensor);
+    const bool plain = t->tensor.dtype == LK_BF16 || t->tensor.dtype == LK_F32;
+    struct lk_tensor copy = t->tensor;
+    bool merged = false;
+    enum lk_code rc = LK_OK;
+    if (plain) {
+        copy.data = keep(&w->shard, lk_malloc(lk_tensor_bytes(&copy)));
+        if (copy.data) memcpy(copy.data, t->tensor.data, lk_tensor_bytes(&copy));
+        rc = copy.data ? lk_loras_merge(w->loras, layer, &copy, &merged) : no_memory(w);
+    }
+    if (!rc) rc = add(w, t->name, "", copy);
+    w->n_merged += merged;
+    lk_free(layer);
+    return rc;
+}
+
 static enum lk_code write_shard(struct writer *w) {
     char *name = w->map ? lk_format("%s-%05d-of-%05d.safetensors", w->stem, w->i_shard + 1, w->n_shards)
                         : lk_format("%s.safetensors", w->stem);
@@ -120,7 +146,7 @@ static enum lk_code write_shard(struct writer *w) {
     enum lk_code rc = path ? LK_OK : no_memory(w);
     for (size_t i = 0; w->map && !rc && i < w->shard.n; i++)
         if (!cJSON_AddStringToObject(w->map, w->shard.tensors[i].name, name)) rc = no_memory(w);
-    if (!rc) rc = lk_safetensors_write(path, w->shard.tensors, w->shard.n, "{\"format\":\"pt\"}");
+    if (!rc) rc = lk_safetensors_write(path, w->shard.tensors, w->shard.n, w->metadata);
     if (!rc) rc = lk_checkpoint_check(w->checkpoint);
     lk_free(name);
     lk_free(path);
@@ -143,39 +169,78 @@ static enum lk_code write_index(const struct writer *w, uint64_t total) {
     return rc;
 }
 
-static enum lk_code write_all(struct writer *w, const char *const *kept, uint64_t shard_bytes, uint64_t total) {
+static enum lk_code write_all(struct writer *w, uint64_t shard_bytes, uint64_t total) {
     for (size_t i = 0; i < w->checkpoint->n_tensors; i++) {
         const struct lk_st_tensor *t = w->checkpoint->tensors[i].tensor;
-        if (w->map && w->shard.n && w->shard.bytes + bytes_after(t, kept) > shard_bytes) LK_TRY(write_shard(w));
-        if (is_quantized_here(t, kept))
+        if (w->map && w->shard.n && w->shard.bytes + bytes_after(w, t) > shard_bytes) LK_TRY(write_shard(w));
+        if (is_quantized_here(w, t))
             LK_TRY(add_quantized(w, t));
         else
-            LK_TRY(add(w, t->name, "", t->tensor));
+            LK_TRY(add_merged(w, t));
     }
     LK_TRY(write_shard(w));
     return w->map ? write_index(w, total) : LK_OK;
 }
 
-enum lk_code lk_quantize_write(const struct lk_checkpoint *cp, const char *folder, const char *stem,
-                               enum lk_quantize how, const char *const *kept, uint64_t shard_bytes) {
-    struct writer w = {.checkpoint = cp, .folder = folder, .stem = stem, .how = how, .n_shards = 1};
+static enum lk_code write_weights(struct writer *w, uint64_t shard_bytes) {
+    const struct lk_checkpoint *cp = w->checkpoint;
     uint64_t total = 0, in_shard = 0;
+    w->n_shards = 1;
     for (size_t i = 0; i < cp->n_tensors; i++) {
-        const uint64_t bytes = bytes_after(cp->tensors[i].tensor, kept);
+        const uint64_t bytes = bytes_after(w, cp->tensors[i].tensor);
         if (in_shard && in_shard + bytes > shard_bytes) {
-            w.n_shards++;
+            w->n_shards++;
             in_shard = 0;
         }
         in_shard += bytes;
         total += bytes;
     }
-    if (w.n_shards > 1 && !(w.map = cJSON_CreateObject())) return no_memory(&w);
-    enum lk_code rc = write_all(&w, kept, shard_bytes, total);
-    for (size_t i = 0; i < w.shard.n_owned; i++) lk_free(w.shard.owned[i]);
-    lk_free(w.shard.owned);
-    lk_free(w.shard.tensors);
-    cJSON_Delete(w.map);
+    if (w->n_shards > 1 && !(w->map = cJSON_CreateObject())) return no_memory(w);
+    enum lk_code rc = write_all(w, shard_bytes, total);
+    for (size_t i = 0; i < w->shard.n_owned; i++) lk_free(w->shard.owned[i]);
+    lk_free(w->shard.owned);
+    lk_free(w->shard.tensors);
+    cJSON_Delete(w->map);
     return rc;
+}
+
+enum lk_code lk_quantize_write(const struct lk_checkpoint *cp, const char *folder, const char *stem,
+                               enum lk_quantize how, const char *const *kept, uint64_t shard_bytes) {
+    struct writer w = {.checkpoint = cp, .folder = folder, .stem = stem, .how = how, .kept = kept};
+    w.metadata = "{\"format\":\"pt\"}";
+    return write_weights(&w, shard_bytes);
+}
+
+/* {"format": "pt", "likeness.merged": "[{\"sha256\": ..., \"scale\": ...}, ...]"} */
+static char *merged_metadata(const struct lk_loras *loras) {
+    struct lk_text list = {0}, text = {0};
+    for (int i = 0; i < loras->n; i++)
+        lk_text_add(&list, "%s{\"sha256\":\"%s\",\"scale\":%.17g}", i ? "," : "[", loras->list[i].sha256,
+                    loras->list[i].scale);
+    lk_text_add(&list, "]");
+    lk_text_add(&text, "{\"format\":\"pt\",\"likeness.merged\":");
+    if (!list.rc) lk_text_json(&text, list.bytes);
+    lk_text_add(&text, "}");
+    if (lk_text_free(&list) || text.rc) {
+        lk_text_free(&text);
+        return NULL;
+    }
+    return text.bytes;
+}
+
+enum lk_code lk_merge_write(const struct lk_checkpoint *cp, const char *folder, const char *stem,
+                            const struct lk_loras *loras, uint64_t shard_bytes) {
+    struct writer w = {.checkpoint = cp, .folder = folder, .stem = stem, .loras = loras};
+    char *metadata = merged_metadata(loras);
+    size_t n = 0;
+    for (size_t i = 0; i < loras->n_layers; i++) n += lk_lora_layer_values(loras, i) > 0;
+    w.metadata = metadata;
+    enum lk_code rc = metadata ? write_weights(&w, shard_bytes) : no_memory(&w);
+    lk_free(metadata);
+    if (rc || w.n_merged == n) return rc;
+    return lk_fail(LK_E_BIND,
+                   "%s: %zu of %zu adapted weights are packed, or f16: merge into the model that it was made from",
+                   cp->folder, n - w.n_merged, n);
 }
 
 enum lk_code lk_quantize_config(const char *config, const char *const *kept, const char *name, char **out) {

@@ -49,6 +49,9 @@ static const char *const verify_examples[] = {"Weights in the HF cache", "likene
 static const char *const quantize_examples[] = {
     "Four bits a weight, for diffusers too", "likeness quantize black-forest-labs/FLUX.2-dev -o FLUX.2-dev-nf4",
     "The same size, a fifth less error", "likeness quantize ./Qwen-Image-Edit-2511 --format nf4-mse -o qwen-nf4", NULL};
+static const char *const lora_examples[] = {
+    "Does it fit the model?", "likeness lora style.safetensors -m ./Qwen-Image-Edit-2511",
+    "For programs that take no LoRA", "likeness lora merge ./FLUX.2-dev --lora style.safetensors=0.8 -o merged", NULL};
 static const char *const show_examples[] = {"How was this made?", "likeness show out.png", "The raw recipe",
                                             "likeness show out.png --json | jq .seed", NULL};
 static const char *const rerun_examples[] = {
@@ -251,6 +254,15 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .text = "Makes a folder with the model's files, the transformer's weights packed as bitsandbytes stores them: "
                  "edit, plan and diffusers read it. What is computed ahead or is small stays as it is.",
          .examples = quantize_examples},
+    [CLI_LORA] = {.name = "lora",
+                  .summary = "say what a LoRA holds, or write a model with it",
+                  .positional = "FILE|merge",
+                  .positional_required = true,
+                  .n_more = 1,
+                  .usage = "FILE [-m MODEL] | merge MODEL --lora FILE[=SCALE]... -o DIR",
+                  .text = "Prints a file's layout, ranks and scales, with a model the share of each layer that it is. "
+                          "merge makes a folder with the model's files, the adapters added to its weights.",
+                  .examples = lora_examples},
     [CLI_SHOW] = {.name = "show",
                   .summary = "print how a picture was made",
                   .positional = "FILE.png",

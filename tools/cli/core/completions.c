@@ -65,7 +65,8 @@ static void bash(FILE *out) {
         if (c == CLI_COMPLETIONS) fputs("bash zsh fish ", out);
         for (int d = 0; c == CLI_HELP && d < CLI_N_COMMANDS; d++) fprintf(out, "%s ", cli_commands[d].name);
         fputs("\" -- \"$current\"))", out);
-        bool takes_path = c == CLI_VERIFY || c == CLI_QUANTIZE || c == CLI_SHOW || c == CLI_RERUN || c == CLI_STATS;
+        bool takes_path =
+            c == CLI_VERIFY || c == CLI_QUANTIZE || c == CLI_LORA || c == CLI_SHOW || c == CLI_RERUN || c == CLI_STATS;
         if (takes_path) fputs("\n        COMPREPLY+=($(compgen -f -- \"$current\"))", out);
         fputs(" ;;\n", out);
     }
@@ -119,7 +120,7 @@ static void zsh(FILE *out) {
             fputs(")'\n", out);
         }
         if (c == CLI_STATS) fputs("            '1:test:' \\\n            '2:file:_files'\n", out);
-        bool takes_path = c == CLI_VERIFY || c == CLI_QUANTIZE || c == CLI_SHOW || c == CLI_RERUN;
+        bool takes_path = c == CLI_VERIFY || c == CLI_QUANTIZE || c == CLI_LORA || c == CLI_SHOW || c == CLI_RERUN;
         if (takes_path) fputs("            '1:file:_files'\n", out);
         if (!cli_commands[c].positional) fputs("            '*:: :'\n", out);
         fputs("        ;;\n", out);

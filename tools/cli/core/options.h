@@ -15,6 +15,7 @@ enum cli_command {
     CLI_MODELS,
     CLI_VERIFY,
     CLI_QUANTIZE,
+    CLI_LORA,
     CLI_SHOW,
     CLI_RERUN,
     CLI_DEVICES,

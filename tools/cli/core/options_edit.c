@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
      .help = "folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also "
              "takes the name of a released model (see `models`)",
      .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
-                 ON(CLI_T2I),
+                 ON(CLI_T2I) | ON(CLI_LORA),
      .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_EMBED),
      .offset = FIELD(model)},
     {.name = "follow-links",
@@ -24,7 +24,7 @@ static const struct cli_option options[] = {
      .help = "symbolic links in a model's folder may lead out of it, wherever they point; without it only into a "
              "Hugging Face cache",
      .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
-                 ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY),
+                 ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY) | ON(CLI_LORA),
      .offset = FIELD(follow_links)},
     {.name = "allow-other",
      .kind = CLI_FLAG,
@@ -138,11 +138,12 @@ static const struct cli_option options[] = {
      .value = "FILE.png|DIR",
      .help =
          "the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is "
-         "missing, of quantize a folder that is not there; of t2i a folder (generate, metrics, export, latents) or a "
+         "missing, of quantize and lora a folder that is not there; of t2i a folder (generate, metrics, export, "
+         "latents) or a "
          "file; of survey and study the folder, of study new and pools the file, of study finalize the folder; of "
          "judge run a file to which lines are added. A result that is there is replaced, unless the command reads it",
      .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY) | ON(CLI_QUANTIZE) | ON(CLI_STUDY) |
-                 ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED),
+                 ON(CLI_LORA) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED),
      .required = RUNS | ON(CLI_REPORT) | ON(CLI_QUANTIZE) | ON(CLI_EMBED),
      .offset = FIELD(output)},
     {.name = "overwrite",
@@ -162,6 +163,7 @@ static unsigned other_commands(const char *name) {
         unsigned commands;
     } others[] = {
         {"prompt", ON(CLI_CHAT)},
+        {"lora", ON(CLI_LORA)},
         {"seed", ON(CLI_CHAT)},
         {"exif-transpose", ON(CLI_CHAT)},
         {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},

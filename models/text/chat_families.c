@@ -48,14 +48,9 @@ static void qwen_free(struct lk_chat *chat) { lk_qwen25_vl_free(&chat->qwen.mode
 static enum lk_code qwen_rows(const struct lk_chat *chat, const struct lk_chat_request *request,
                               const struct lk_image *image, float **rows, int *grid_h, int *grid_w) {
     struct lk_qwen2_vl_processor processor = chat->qwen.processor;
-    struct lk_image rgb;
     if (request->min_pixels) processor.min_pixels = request->min_pixels;
     if (request->max_pixels) processor.max_pixels = request->max_pixels;
-    if (image->channels == 3) return lk_qwen2_vl_rows(&processor, image, rows, grid_h, grid_w);
-    LK_TRY(lk_image_to_rgb(&rgb, image));
-    enum lk_code rc = lk_qwen2_vl_rows(&processor, &rgb, rows, grid_h, grid_w);
-    lk_image_free(&rgb);
-    return rc;
+    return lk_qwen2_vl_rows(&processor, image, rows, grid_h, grid_w);
 }
 
 static int64_t qwen_image_ids(const struct lk_chat *chat, const struct lk_vlm_image *image, int32_t *ids) {

@@ -159,13 +159,22 @@ static void write_rows(float *to, const struct lk_qwen2_vl_processor *p, const s
             }
 }
 
-enum lk_code lk_qwen2_vl_rows(const struct lk_qwen2_vl_processor *p, const struct lk_image *rgb, float **rows,
+/* RGB as convert("RGB") has it, whatever kind of picture the file was; then resized. */
+static enum lk_code resize_rgb(struct lk_image *out, const struct lk_image *image, int width, int height) {
+    struct lk_image rgb;
+    LK_TRY(lk_image_to_rgb(&rgb, image));
+    enum lk_code rc = lk_image_resize_torch_bicubic(out, &rgb, width, height);
+    lk_image_free(&rgb);
+    return rc;
+}
+
+enum lk_code lk_qwen2_vl_rows(const struct lk_qwen2_vl_processor *p, const struct lk_image *image, float **rows,
                               int *grid_h, int *grid_w) {
     int width = 0, height = 0;
     struct lk_image resized = {0};
     *rows = NULL;
-    LK_TRY(lk_qwen2_vl_size(p, rgb->width, rgb->height, &width, &height));
-    LK_TRY(lk_image_resize_torch_bicubic(&resized, rgb, width, height));
+    LK_TRY(lk_qwen2_vl_size(p, image->width, image->height, &width, &height));
+    LK_TRY(resize_rgb(&resized, image, width, height));
     size_t n = (size_t)width * (size_t)height * 3 * (size_t)p->temporal_patch_size;
     float *made = lk_malloc(n * sizeof *made);
     if (made) write_rows(made, p, &resized);

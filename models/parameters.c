@@ -95,7 +95,7 @@ const struct lk_parameter lk_parameters[] = {
              "another picture, which its recipe records"},
     {"max-sequence-length", "max_sequence_length", NULL, 0, LK_PARAMETER_INT, REQUEST(max_sequence_length),
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .group = "Sampling", .unit = "TOKENS", RANGE(1, 32768),
-     .help = "prompt tokens; longer prompts are cut, FLUX.2's shorter ones padded"},
+     .help = "prompt tokens; longer prompts are cut (those of Qwen edits never), FLUX.2's shorter ones padded"},
     {"text-encoder-out-layers", "text_encoder_out_layers", NULL, 0, LK_PARAMETER_INTS, REQUEST(text_encoder_out_layers),
      .record = LK_RECORD_USED, .families = LK_FOR_FLUX2, .group = "Sampling", .unit = "N,N,N", RANGE(0, 1000),
      .help = "hidden states of the text encoder that condition the transformer"},

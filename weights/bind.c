@@ -408,7 +408,7 @@ static enum lk_code report(const struct lk_bind *b) {
     size_t n = 0;
     if (b->problems[MISSING].n && b->checkpoint && b->checkpoint->missing.n)
         return lk_fail(LK_E_SHARD, "%s in %s: shards are missing: %s; download them", b->component,
-                       b->checkpoint->folder, b->checkpoint->missing.bytes);
+                       lk_checkpoint_place(b->checkpoint), b->checkpoint->missing.bytes);
     for (int kind = 0; kind < N_PROBLEMS; kind++) {
         size_t count = b->problems[kind].n;
         if (!count || n >= sizeof text) continue;
@@ -420,7 +420,7 @@ static enum lk_code report(const struct lk_bind *b) {
     }
     if (!n) return LK_OK;
     return lk_fail(LK_E_BIND, "%s%s%s: weights and config do not fit together: tensors %s", b->component,
-                   b->checkpoint ? " in " : "", b->checkpoint ? b->checkpoint->folder : "", text);
+                   b->checkpoint ? " in " : "", b->checkpoint ? lk_checkpoint_place(b->checkpoint) : "", text);
 }
 
 static enum lk_code finish(struct lk_bind *b, void **owned) {
@@ -433,7 +433,7 @@ static enum lk_code finish(struct lk_bind *b, void **owned) {
     if (b->n_conversions && !(block = lk_malloc(b->owned_bytes)))
         return lk_fail(LK_E_NOMEM, "%s: out of memory: %zu bytes for converted weights", b->component, b->owned_bytes);
     for (size_t i = 0; i < b->n_conversions && !rc; i++) rc = convert(&b->conversions[i], block);
-    if (rc) lk_fail_prefix(rc, "%s in %s", b->component, b->checkpoint->folder);
+    if (rc) lk_fail_prefix(rc, "%s in %s", b->component, lk_checkpoint_place(b->checkpoint));
     if (!rc) rc = lk_checkpoint_check(b->checkpoint);
     if (rc)
         lk_free(block);

@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "engine/base/text.h"
 #include "engine/base/alloc.h"
@@ -176,15 +178,46 @@ enum lk_code lk_checkpoint_open_present(struct lk_checkpoint *out, const char *f
     return open_folder(out, folder, stem, true);
 }
 
+/* GGUF by its first bytes, whatever its name; a file with another beginning that is called .gguf is refused as one. */
+static enum lk_code is_gguf(const char *path, bool *out) {
+    const char *dot = strrchr(path, '.');
+    char magic[4] = "";
+    struct stat st;
+    int fd;
+    LK_TRY(lk_open_regular(path, &fd, &st));
+    *out = (pread(fd, magic, sizeof magic, 0) == sizeof magic && !memcmp(magic, "GGUF", 4)) ||
+           (dot && !strcasecmp(dot, ".gguf"));
+    close(fd);
+    return LK_OK;
+}
+
+/* Programs that keep several models in one file put the same words before all names of one. */
+static void drop_prefix(struct lk_safetensors *st) {
+    static const char *const prefixes[] = {"model.diffusion_model.", "diffusion_model.", "transformer."};
+    for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++) {
+        const size_t length = strlen(prefixes[p]);
+        size_t n = 0;
+        while (n < st->n_tensors && !strncmp(st->tensors[n].name, prefixes[p], length)) n++;
+        if (n < st->n_tensors) continue;
+        for (size_t i = 0; i < n; i++) st->tensors[i].name += length;
+        return;
+    }
+}
+
 enum lk_code lk_checkpoint_open_file(struct lk_checkpoint *out, const char *path) {
-    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    const char *slash = strrchr(path, '/');
+    bool gguf = false;
     memset(out, 0, sizeof *out);
     out->folder = slash ? lk_strndup(path, (size_t)(slash - path)) : lk_strdup(".");
     enum lk_code rc = out->folder ? make_room(out, 1) : out_of_memory(path);
-    if (!rc) rc = (dot && !strcmp(dot, ".gguf") ? lk_gguf_open : lk_safetensors_open)(&out->shards[0], path);
+    if (!rc) rc = is_gguf(path, &gguf);
+    if (!rc) rc = (gguf ? lk_gguf_open : lk_safetensors_open)(&out->shards[0], path);
     if (!rc) {
         out->n_shards = 1;
-        if (!(out->shard_names[0] = lk_strdup(slash ? slash + 1 : path))) rc = out_of_memory(path);
+        drop_prefix(&out->shards[0]);
+        out->file = lk_strdup(path);
+        out->shard_names[0] = lk_strdup(slash ? slash + 1 : path);
+        if (!out->file || !out->shard_names[0]) rc = out_of_memory(path);
     }
     if (!rc) rc = list_tensors(out);
     if (rc) lk_checkpoint_close(out);
@@ -204,9 +237,12 @@ void lk_checkpoint_close(struct lk_checkpoint *cp) {
     lk_free(cp->shard_names);
     lk_free(cp->tensors);
     lk_free(cp->folder);
+    lk_free(cp->file);
     lk_text_free(&cp->missing);
     memset(cp, 0, sizeof *cp);
 }
+
+const char *lk_checkpoint_place(const struct lk_checkpoint *cp) { return cp->file ? cp->file : cp->folder; }
 
 ptrdiff_t lk_checkpoint_find_index(const struct lk_checkpoint *cp, const char *name) {
     size_t low = 0, high = cp->n_tensors;

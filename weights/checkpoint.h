@@ -25,7 +25,7 @@ void lk_model_follow_links(bool allowed);
 enum lk_code lk_model_digest(const char *folder, const char *relative, char digest[65]);
 
 struct lk_checkpoint {
-    char *folder;
+    char *folder, *file; /* file: of lk_checkpoint_open_file, else NULL */
     struct lk_safetensors *shards;
     char **shard_names;
     size_t n_shards;
@@ -51,8 +51,11 @@ enum lk_code lk_checkpoint_open(struct lk_checkpoint *out, const char *folder, c
  * are missing when it needs one. */
 enum lk_code lk_checkpoint_open_present(struct lk_checkpoint *out, const char *folder, const char *stem);
 void lk_checkpoint_close(struct lk_checkpoint *checkpoint);
-/* A checkpoint of one file, safetensors or GGUF (by its ending). */
+/* A checkpoint of one file, safetensors or GGUF (by its first bytes). A prefix that all names have, as
+ * "model.diffusion_model.", is dropped. */
 enum lk_code lk_checkpoint_open_file(struct lk_checkpoint *out, const char *path);
+/* For messages: the folder, or the one file. */
+const char *lk_checkpoint_place(const struct lk_checkpoint *checkpoint);
 /* Place in checkpoint->tensors, -1: not there. */
 ptrdiff_t lk_checkpoint_find_index(const struct lk_checkpoint *checkpoint, const char *name);
 const struct lk_st_tensor *lk_checkpoint_find(const struct lk_checkpoint *checkpoint, const char *name);

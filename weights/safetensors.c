@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/content.h"
 #include "engine/base/json.h"
 #include "weights/mapped_file.h"
 #include "weights/safetensors_dtype.h"
@@ -256,6 +257,9 @@ enum lk_code lk_safetensors_open(struct lk_safetensors *out, const char *path) {
     if (rc) return rc;
     rc = parse_copy(out, file);
     if (rc) {
+        const char *other = lk_content_not_text(file->data, (size_t)file->bytes);
+        if (other && strcmp(other, LK_CONTENT_SAFETENSORS) != 0)
+            lk_fail(rc, "%s: expected a safetensors file, got %s", path, other);
         lk_mapped_close(file);
         return rc;
     }

@@ -3,14 +3,38 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+#include <utf8proc.h>
 
 #include "engine/base/alloc.h"
 
-enum lk_code lk_open_regular(const char *path, int *out_fd, struct stat *st) {
+static int open_as(const char *path) {
     int fd;
     do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/* The path, else the same path in the other of Unicode's two forms: Macs write an accent behind its letter, tables and
+ * people write the letter with it, and no one sees a difference. */
+static int open_either_form(const char *path) {
+    int fd = open_as(path);
+    if (fd >= 0 || errno != ENOENT) return fd;
+    typedef utf8proc_uint8_t *form_fn(const utf8proc_uint8_t *);
+    static form_fn *const forms[] = {utf8proc_NFC, utf8proc_NFD};
+    for (int i = 0; fd < 0 && i < 2; i++) {
+        char *other = (char *)forms[i]((const utf8proc_uint8_t *)path); /* NULL: not UTF-8 */
+        if (other && strcmp(other, path) != 0) fd = open_as(other);
+        free(other);
+    }
+    if (fd < 0) errno = ENOENT;
+    return fd;
+}
+
+enum lk_code lk_open_regular(const char *path, int *out_fd, struct stat *st) {
+    int fd = open_either_form(path);
     if (fd < 0) {
         if (errno == ELOOP) return lk_fail(LK_E_INPUT, "%s: symbolic links form a loop", path);
         if (errno == ENXIO || errno == ENODEV) return lk_fail(LK_E_NOT_REGULAR, "%s: expected a regular file", path);

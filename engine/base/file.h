@@ -7,7 +7,7 @@
 #include "engine/base/status.h"
 
 /* Opens a regular file for reading (LK_E_NOT_REGULAR otherwise). Not blocking, or a FIFO would hang until somebody
- * writes to it. */
+ * writes to it. Where nothing has that name, a name that differs only in Unicode's form (NFC, NFD) is taken. */
 enum lk_code lk_open_regular(const char *path, int *out_fd, struct stat *st);
 
 /* A whole file in memory, NUL-terminated beyond its length; for small files (configs). max_bytes: LK_E_INPUT beyond it.

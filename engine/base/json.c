@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/content.h"
 #include "engine/base/utf8.h"
 
 void lk_json_init(struct lk_json *j, const void *text, size_t n_bytes, const char *name) {
@@ -13,6 +14,7 @@ void lk_json_init(struct lk_json *j, const void *text, size_t n_bytes, const cha
     j->name = name;
     j->text = j->at = text;
     j->end = j->text + n_bytes;
+    if (n_bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) j->at += 3;
 }
 
 enum lk_code lk_json_finish(struct lk_json *j) {
@@ -32,7 +34,10 @@ bool lk_json_fail(struct lk_json *j, enum lk_code code, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    j->rc = lk_fail(code, "%s: byte %zu: %s", j->name, (size_t)(j->at - j->text), text);
+    const size_t at = (size_t)(j->at - j->text);
+    const char *other = lk_content_not_text(j->text, (size_t)(j->end - j->text));
+    j->rc = other && code == LK_E_JSON ? lk_fail(code, "%s: expected JSON, got %s", j->name, other)
+                                       : lk_fail(code, "%s: byte %zu: %s", j->name, at, text);
     return false;
 }
 
@@ -210,6 +215,7 @@ size_t lk_json_decode(const char *string, size_t n, char *out) {
     struct lk_json j;
     size_t length = 0;
     lk_json_init(&j, string + 1, n - 2, "");
+    j.at = j.text; /* a byte order mark is a character here */
     while (j.at < j.end) length += string_piece(&j, out + length);
     return length;
 }

@@ -1,5 +1,5 @@
 /* A strict JSON reader for texts that nobody has checked: safetensors headers, shard indexes, configs. RFC 8259 and
- * more: keys of an object must differ, strings must be UTF-8 without NUL, integers are exact, depth is limited.
+ * more: a byte order mark before the text is passed over, keys of an object must differ, strings must be UTF-8 without NUL, integers are exact, depth is limited.
  *
  *     struct lk_json j;
  *     lk_json_init(&j, text, n_bytes, "model.json");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/content.h"
 #include "engine/base/file.h"
 
 #define FILE_BYTES_MAX ((int64_t)2 << 30)
@@ -111,10 +112,9 @@ enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_b
         rc = lk_image_jpeg_decode(out, b, n_bytes, name, max_pixels);
     else if (lk_png_has_signature(b, n_bytes))
         rc = lk_image_png_decode(out, b, n_bytes, name, max_pixels);
-    else if (!n_bytes)
-        rc = lk_fail(LK_E_IMAGE, "%s: expected a JPEG or PNG, got an empty file", name);
     else
-        rc = lk_fail(LK_E_IMAGE, "%s: expected a JPEG or PNG by its first bytes, got neither; convert it first", name);
+        rc = lk_fail(LK_E_IMAGE, "%s: expected a JPEG or PNG by its first bytes, got %s; convert pictures first", name,
+                     lk_content_name(b, n_bytes));
     if (!rc && apply_exif && (rc = lk_image_orient(out, lk_image_orientation(b, n_bytes)))) lk_image_free(out);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/content.h"
 #include "engine/base/utf8.h"
 
 static enum lk_code out_of_memory(const struct lk_csv *csv) {
@@ -109,6 +110,8 @@ static char delimiter_of(const char *at, const char *end) {
 }
 
 static enum lk_code read_header(struct lk_csv *csv) {
+    const char *other = lk_content_not_text(csv->at, (size_t)(csv->end - csv->at));
+    if (other) return lk_fail(LK_E_INPUT, "%s: expected a table (CSV), got %s", csv->name, other);
     if (csv->end - csv->at >= 3 && !memcmp(csv->at, "\xef\xbb\xbf", 3)) csv->at += 3;
     if (csv->at == csv->end) return lk_fail(LK_E_INPUT, "%s: expected a header line, got an empty file", csv->name);
     csv->delimiter = delimiter_of(csv->at, csv->end);

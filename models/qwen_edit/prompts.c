@@ -15,7 +15,8 @@ static enum lk_code prepare_branch(struct lk_qwen_edit_run *r, struct lk_qwen_ed
         b->n = lk_qwen_edit_planned_ids(r->m->kind, r->references, q->n_images, planned);
     b->n_txt = b->n - lk_qwen_edit_drop(r->m->kind);
     if (r->m->kind == LK_QWEN_IMAGE && b->n_txt > q->max_sequence_length) b->n_txt = q->max_sequence_length;
-    return LK_OK;
+    int32_t first;
+    return lk_qwen_rope_check(b->n_txt, r->grids, 1 + q->n_images, &first); /* before anything is encoded */
 }
 
 enum lk_code lk_qwen_edit_prepare_prompts(struct lk_qwen_edit_run *r) {

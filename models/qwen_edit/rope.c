@@ -18,20 +18,25 @@ static int32_t (*image_positions(int32_t (*ids)[LK_QWEN_AXES], int i, const stru
     return ids;
 }
 
+enum lk_code lk_qwen_rope_check(int64_t n_txt, const struct lk_qwen_grid *grids, int n_grids, int32_t *first) {
+    *first = 0;
+    for (int i = 0; i < n_grids; i++) {
+        int larger = grids[i].height > grids[i].width ? grids[i].height : grids[i].width;
+        if (larger / 2 > *first) *first = larger / 2;
+    }
+    if (*first + n_txt <= MAX_POSITION) return LK_OK;
+    return lk_fail(LK_E_IMAGE_SIZE,
+                   "rotary positions: expected at most %d, half the larger image side in tokens (%d) and the "
+                   "prompt's tokens (%lld) together; use smaller images or a shorter prompt",
+                   MAX_POSITION, *first, (long long)n_txt);
+}
+
 enum lk_code lk_qwen_rope(const struct lk_qwen_transformer_config *config, int64_t n_txt,
                           const struct lk_qwen_grid *grids, int n_grids, float *cos_out, float *sin_out) {
     int64_t n = n_txt;
-    int32_t first = 0; /* of the text: beyond every image, on all axes */
-    for (int i = 0; i < n_grids; i++) {
-        int larger = grids[i].height > grids[i].width ? grids[i].height : grids[i].width;
-        if (larger / 2 > first) first = larger / 2;
-        n += (int64_t)grids[i].height * grids[i].width;
-    }
-    if (first + n_txt > MAX_POSITION)
-        return lk_fail(LK_E_IMAGE_SIZE,
-                       "rotary positions: expected at most %d, half the larger image side in tokens (%d) and the "
-                       "prompt's tokens (%lld) together; use smaller images or a shorter prompt",
-                       MAX_POSITION, first, (long long)n_txt);
+    int32_t first; /* of the text: beyond every image, on all axes */
+    LK_TRY(lk_qwen_rope_check(n_txt, grids, n_grids, &first));
+    for (int i = 0; i < n_grids; i++) n += (int64_t)grids[i].height * grids[i].width;
     int32_t(*ids)[LK_QWEN_AXES] = lk_malloc((size_t)n * sizeof *ids), (*at)[LK_QWEN_AXES] = ids;
     if (!ids) return lk_fail(LK_E_NOMEM, "rope table: out of memory");
     for (int32_t s = 0; s < n_txt; s++, at++)

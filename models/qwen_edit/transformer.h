@@ -55,8 +55,11 @@ struct lk_qwen_conditioning {
     struct lk_ahead ahead;     /* the same for all prompts */
 };
 
-/* The rotation table for n_txt text rows and the images: host f32 [n_txt + n_img, head_dim / 2] each. LK_E_IMAGE_SIZE
- * when a position is beyond the reference's tables (4096). */
+/* LK_E_IMAGE_SIZE when a position of n_txt text rows is beyond the reference's tables (4096); *first: that of the first
+ * row. */
+enum lk_code lk_qwen_rope_check(int64_t n_txt, const struct lk_qwen_grid *grids, int n_grids, int32_t *first);
+/* The rotation table for n_txt text rows and the images: host f32 [n_txt + n_img, head_dim / 2] each. Codes as
+ * lk_qwen_rope_check. */
 enum lk_code lk_qwen_rope(const struct lk_qwen_transformer_config *config, int64_t n_txt,
                           const struct lk_qwen_grid *grids, int n_grids, float *cos_out, float *sin_out);
 

@@ -435,6 +435,30 @@ static void reads_a_snapshot_of_links_read_only(void **state) {
     unsetenv("HF_HUB_CACHE");
 }
 
+/* One file as other programs write it: all names behind the same words. */
+static void names_behind_a_prefix(void **state) {
+    (void)state;
+    static const struct {
+        const char *first, *second, *find; /* find: a name afterwards */
+    } cases[] = {
+        {"a.weight", "b", "a.weight"},
+        {"model.diffusion_model.a.weight", "model.diffusion_model.b", "a.weight"},
+        {"diffusion_model.a.weight", "diffusion_model.b", "b"},
+        {"transformer.a.weight", "transformer.b", "b"},
+        {"model.diffusion_model.a", "vae.b", "model.diffusion_model.a"}, /* two models in one file */
+        {"transformer_blocks.0.a", "transformer_blocks.1.a", "transformer_blocks.1.a"},
+    };
+    const char *path = test_path("prefix.safetensors");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lk_checkpoint cp;
+        write_shard(path, cases[i].first, cases[i].second);
+        assert_ok(lk_checkpoint_open_file(&cp, path));
+        assert_string_equal(lk_checkpoint_place(&cp), path);
+        if (!lk_checkpoint_find(&cp, cases[i].find)) fail_msg("%s is not found", cases[i].find);
+        lk_checkpoint_close(&cp);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opens_one_file_or_shards),
@@ -445,6 +469,7 @@ int main(void) {
         cmocka_unit_test(finds_models_in_the_cache),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(reads_a_snapshot_of_links_read_only),
+        cmocka_unit_test(names_behind_a_prefix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

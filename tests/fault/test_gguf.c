@@ -91,9 +91,9 @@ static void wrong_headers(void **state) {
         struct recipe r;
         const char *part;
     } wrong[] = {
-        {{"GGUf", "a.weight", 3, 64, 8, 2, 9, 64, 320, 2}, "not a GGUF file"},
-        {{"GGUF", "a.weight", 1, 64, 8, 2, 9, 64, 320, 2}, "not a GGUF file"},
-        {{"GGUF", "a.weight", 4, 64, 8, 2, 9, 64, 320, 2}, "not a GGUF file"},
+        {{"GGUf", "a.weight", 3, 64, 8, 2, 9, 64, 320, 2}, "expected a GGUF file"},
+        {{"GGUF", "a.weight", 1, 64, 8, 2, 9, 64, 320, 2}, "got version 1"},
+        {{"GGUF", "a.weight", 4, 64, 8, 2, 9, 64, 320, 2}, "got version 4"},
         {{"GGUF", "a.weight", 3, 48, 8, 2, 9, 64, 320, 2}, "power of two"},
         {{"GGUF", "a.weight", 3, 0, 8, 2, 9, 64, 320, 2}, "power of two"},
         {{"GGUF", "a.weight", 3, 64, 10, 2, 9, 64, 320, 2}, "\"a.weight\" is of type 10"},
@@ -222,7 +222,25 @@ static void fp8(void **state) {
     assert_fails(bind_tensors(t, 1, values), LK_E_BIND, "nunchaku");
 }
 
+/* A GGUF file is one by its bytes; what is only called so is refused as one. */
+static void whatever_its_name(void **state) {
+    (void)state;
+    static const char *const names[] = {"w.gguf", "w.GGUF", "w.Gguf", "w.bin", "w.safetensors", "w"};
+    const struct file f = make(&good);
+    struct lk_checkpoint cp;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        test_write(test_path(names[i]), f.bytes, f.n);
+        assert_ok(lk_checkpoint_open_file(&cp, test_path(names[i])));
+        assert_non_null(lk_checkpoint_find(&cp, "a.weight"));
+        lk_checkpoint_close(&cp);
+        test_write(test_path(names[i]), "GGUf\3\0\0\0", 8);
+        assert_fails(lk_checkpoint_open_file(&cp, test_path(names[i])), i < 3 ? LK_E_INPUT : LK_E_ST_HEADER_SIZE,
+                     names[i]);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(wrong_headers), cmocka_unit_test(bound), cmocka_unit_test(fp8)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(wrong_headers), cmocka_unit_test(bound), cmocka_unit_test(fp8),
+                                       cmocka_unit_test(whatever_its_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -270,7 +270,7 @@ static void files_by_name(void **state) {
     lk_image_free(&image);
     bytes_free(&file);
     test_write(wrong, "GIF89a not ours", 15);
-    assert_fails(lk_image_read(&image, wrong, 1, 0), LK_E_IMAGE, "neither");
+    assert_fails(lk_image_read(&image, wrong, 1, 0), LK_E_IMAGE, "got ");
     test_write(wrong, "", 0);
     assert_fails(lk_image_read(&image, wrong, 1, 0), LK_E_IMAGE, "empty");
     assert_fails(lk_image_read(&image, test_path("."), 1, 0), LK_E_NOT_REGULAR, "folder");

@@ -144,6 +144,12 @@ static void zero_std_is_refused(void **state) {
     free(text);
 }
 
+static enum lk_code count(void *context, const char *stage, int step, int n_steps) {
+    (void)stage, (void)step, (void)n_steps;
+    ++*(int *)context;
+    return LK_OK;
+}
+
 static void bad_requests_are_refused(void **state) {
     (void)state;
     struct lk_pipeline *p;
@@ -170,6 +176,15 @@ static void bad_requests_are_refused(void **state) {
     TEST_REFUSED(bad.negative_prompt = "\xc0", LK_E_PROMPT, "prompt: byte 0");
     TEST_REFUSED(bad.prompt = "put <|image_pad|> here", LK_E_PROMPT, "<|image_pad|>");
     TEST_REFUSED(bad.prompt = "<|video_pad|>", LK_E_PROMPT, "<|video_pad|>");
+    static char long_prompt[20001];
+    int n_stages = 0;
+    for (size_t i = 0; i + 1 < sizeof long_prompt; i++) long_prompt[i] = i % 2 ? ' ' : 'x';
+    good.progress = count;
+    good.progress_context = &n_stages;
+    TEST_REFUSED(bad.prompt = long_prompt, LK_E_IMAGE_SIZE, "shorter prompt");
+    TEST_REFUSED(bad.negative_prompt = long_prompt, LK_E_IMAGE_SIZE, "shorter prompt");
+    assert_int_equal(n_stages, 0); /* said before anything is encoded */
+    good.progress = NULL;
     TEST_REFUSED(images[0].width = 40000, LK_E_IMAGE_SIZE, "image 1");
     images[0].width = 40;
     lk_pipeline_close(p);

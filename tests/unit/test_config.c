@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/json.h"
 #include "weights/config.h"
 
 static struct lk_config *parse(const char *text) {
@@ -226,7 +227,7 @@ static void what_is_not_strict_json_is_refused(void **state) {
     REFUSED(LK_E_JSON, "{\"a\":\"\xff\"}");
     REFUSED(LK_E_JSON, "{\"a\":\"\\u0000\"}");
     REFUSED(LK_E_JSON, "{\"a\":\"x\0y\"}");
-    REFUSED(LK_E_JSON, "\xef\xbb\xbf{}");
+    REFUSED(LK_E_JSON, "\xef\xbb\xbf\xef\xbb\xbf{}"); /* one byte order mark is passed over */
     REFUSED(LK_E_JSON, "// comment\n{}");
     REFUSED(LK_E_JSON_DUPLICATE, "{\"a\":1,\"a\":1}");
     REFUSED(LK_E_JSON_DUPLICATE, "{\"a\":1,\"b\":2,\"\\u0061\":1}");
@@ -234,6 +235,21 @@ static void what_is_not_strict_json_is_refused(void **state) {
     REFUSED(LK_E_JSON_LIMIT, "{\"a\":1111111111111111111111111111111111111111111111111111111111111111}");
     REFUSED(LK_OK, "{\"a\":111111111111111111111111111111111111111111111111111111111111111}");
     REFUSED(LK_OK, "{\"a\":{\"a\":{\"b\":1}},\"b\":1}"); /* the same key in another object */
+}
+
+/* A byte order mark before a text is passed over, as editors put it there; inside a string it is a character. */
+static void byte_order_marks(void **state) {
+    (void)state;
+    struct lk_config *c;
+    const char *mark = "\xef\xbb\xbf{\"a\": \"\xef\xbb\xbfx\"}";
+    const char *text = NULL;
+    char out[8] = "";
+    assert_ok(lk_config_parse(&c, mark, strlen(mark), "marked.json"));
+    lk_config_string(c, "a", &text);
+    assert_string_equal(text, "\xef\xbb\xbfx");
+    assert_ok(lk_config_close(c));
+    assert_int_equal(lk_json_decode("\"\xef\xbb\xbfx\"", 6, out), 4);
+    assert_string_equal(out, "\xef\xbb\xbfx");
 }
 
 static void nesting_and_size_are_limited(void **state) {
@@ -326,6 +342,7 @@ int main(void) {
         cmocka_unit_test(unknown_keys_are_listed),
         cmocka_unit_test(first_problem_wins_and_says_where),
         cmocka_unit_test(what_is_not_strict_json_is_refused),
+        cmocka_unit_test(byte_order_marks),
         cmocka_unit_test(nesting_and_size_are_limited),
         cmocka_unit_test(many_keys),
         cmocka_unit_test(files),

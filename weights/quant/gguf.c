@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/content.h"
 #include "weights/mapped_file.h"
 
 #define MOST_TENSORS ((uint64_t)1 << 20)
@@ -189,8 +190,11 @@ static enum lk_code read_all(struct reader *r, const unsigned char *bytes, uint6
     uint64_t n_tensors = 0, n_keys = 0;
     LK_TRY(take(r, magic, 4));
     LK_TRY(take(r, &version, 4));
-    if (memcmp(magic, "GGUF", 4) != 0 || version < 2 || version > 3)
-        return lk_fail(LK_E_INPUT, "%s: not a GGUF file of version 2 or 3", r->file);
+    if (!memcmp(magic, "GGUF", 4) && (version < 2 || version > 3))
+        return lk_fail(LK_E_INPUT, "%s: expected a GGUF file of version 2 or 3, got version %u", r->file, version);
+    if (memcmp(magic, "GGUF", 4) != 0)
+        return lk_fail(LK_E_INPUT, "%s: expected a GGUF file of version 2 or 3, got %s", r->file,
+                       lk_content_name(bytes, (size_t)(r->end - bytes)));
     LK_TRY(take(r, &n_tensors, 8));
     LK_TRY(take(r, &n_keys, 8));
     if (!n_tensors || n_tensors > MOST_TENSORS || n_keys > MOST_KEYS)

@@ -43,7 +43,7 @@ void lk_rename_fill(const char *pattern, int number, char *out, size_t size) {
 }
 
 static enum lk_code no_memory(const struct lk_checkpoint *cp) {
-    return lk_fail(LK_E_NOMEM, "%s: out of memory", cp->folder);
+    return lk_fail(LK_E_NOMEM, "%s: out of memory", lk_checkpoint_place(cp));
 }
 
 static enum lk_code add(struct renamed *r, const char *name, const struct lk_tensor *tensor, size_t shard) {
@@ -67,8 +67,8 @@ static enum lk_code share(struct renamed *r, const struct lk_st_tensor *t, const
         if (out->shape[0] % rule->n_parts == 0)
             *out = lk_tensor_rows(&t->tensor, rule->part * rows, rule->n_taken * rows);
         if (!out->n_dims || t->tensor.shape[0] % rule->n_parts)
-            return lk_fail(LK_E_BIND, "%s: %s: its rows cannot be shared out to %d layers", r->cp->folder, t->name,
-                           rule->n_parts);
+            return lk_fail(LK_E_BIND, "%s: %s: its rows cannot be shared out to %d layers", lk_checkpoint_place(r->cp),
+                           t->name, rule->n_parts);
     }
     if (!rule->swapped || !out->n_dims || out->shape[0] < 2) return LK_OK;
     const size_t bytes = lk_tensor_bytes(out), half = bytes / 2;
@@ -108,16 +108,12 @@ static int by_name(const void *a, const void *b) {
     return strcmp(x->tensor->name, y->tensor->name);
 }
 
-enum lk_code lk_checkpoint_rename(struct lk_checkpoint *cp, const char *prefix, const struct lk_rename *rules,
-                                  size_t n_rules) {
+enum lk_code lk_checkpoint_rename(struct lk_checkpoint *cp, const struct lk_rename *rules, size_t n_rules) {
     struct renamed r = {.cp = cp};
-    size_t skip = strlen(prefix);
     enum lk_code rc = LK_OK;
-    for (size_t i = 0; i < cp->n_tensors; i++)
-        if (strncmp(cp->tensors[i].tensor->name, prefix, strlen(prefix)) != 0) skip = 0;
     for (size_t i = 0; !rc && i < cp->n_tensors; i++) {
         const struct lk_st_tensor *t = cp->tensors[i].tensor;
-        rc = rename_one(&r, t, t->name + skip, cp->tensors[i].shard, rules, n_rules);
+        rc = rename_one(&r, t, t->name, cp->tensors[i].shard, rules, n_rules);
     }
     void *table = rc ? NULL : lk_calloc(r.n, sizeof *cp->tensors);
     if (!rc && !table) rc = no_memory(cp);
@@ -134,7 +130,8 @@ enum lk_code lk_checkpoint_rename(struct lk_checkpoint *cp, const char *prefix, 
         qsort(cp->tensors, cp->n_tensors, sizeof *cp->tensors, by_name);
         for (size_t i = 1; !rc && i < cp->n_tensors; i++)
             if (!by_name(&cp->tensors[i - 1], &cp->tensors[i]))
-                rc = lk_fail(LK_E_BIND, "%s: two tensors are \"%.200s\"", cp->folder, cp->tensors[i].tensor->name);
+                rc = lk_fail(LK_E_BIND, "%s: two tensors are \"%.200s\"", lk_checkpoint_place(cp),
+                             cp->tensors[i].tensor->name);
     }
     lk_free(r.shards);
     return rc;

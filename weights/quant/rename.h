@@ -19,7 +19,6 @@ const char *lk_rename_match(const char *name, const char *pattern, int *number);
 /* The pattern with a number for its %d, if it has one. */
 void lk_rename_fill(const char *pattern, int number, char *out, size_t size);
 
-/* Every tensor gets its names by the first rules that fit; others keep theirs. prefix is taken off where all have it.
+/* Every tensor gets its names by the first rules that fit; others keep theirs.
  * LK_E_BIND where rows cannot be shared out, LK_E_NOMEM. */
-enum lk_code lk_checkpoint_rename(struct lk_checkpoint *checkpoint, const char *prefix, const struct lk_rename *rules,
-                                  size_t n_rules);
+enum lk_code lk_checkpoint_rename(struct lk_checkpoint *checkpoint, const struct lk_rename *rules, size_t n_rules);

@@ -53,12 +53,15 @@ static void skip_space(struct lk_json *j) {
     while (j->at < j->end && (*j->at == ' ' || *j->at == '\n' || *j->at == '\t' || *j->at == '\r')) j->at++;
 }
 
+static bool at_nan(const struct lk_json *j) { return j->end - j->at >= 3 && !memcmp(j->at, "NaN", 3); }
+
 char lk_json_peek(struct lk_json *j) {
     if (j->rc) return 0;
     skip_space(j);
     if (j->at == j->end) return 0;
     char c = (char)*j->at;
     if (c == '-' || (c >= '0' && c <= '9')) return '0';
+    if (j->nan_is_null && at_nan(j)) return 'n';
     return c && strchr("{[\"tfn", c) ? c : 0;
 }
 
@@ -351,7 +354,7 @@ bool lk_json_skip(struct lk_json *j) {
     case 'f':
         return literal(j, "false");
     case 'n':
-        return literal(j, "null");
+        return literal(j, j->nan_is_null && at_nan(j) ? "NaN" : "null");
     default:
         return j->rc ? false : expected(j, "a value");
     }

@@ -1,5 +1,6 @@
 /* A strict JSON reader for texts that nobody has checked: safetensors headers, shard indexes, configs. RFC 8259 and
- * more: a byte order mark before the text is passed over, keys of an object must differ, strings must be UTF-8 without NUL, integers are exact, depth is limited.
+ * more: a byte order mark before the text is passed over, keys of an object must differ, strings must be UTF-8 without
+ * NUL, integers are exact, depth is limited.
  *
  *     struct lk_json j;
  *     lk_json_init(&j, text, n_bytes, "model.json");
@@ -31,6 +32,7 @@ struct lk_json_key {
 
 struct lk_json {
     const char *name; /* for messages */
+    bool nan_is_null; /* set after lk_json_init: NaN, which Python writes, is taken for null */
     const unsigned char *text, *at, *end;
     enum lk_code rc;
     int depth;

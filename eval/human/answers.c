@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
+#include "eval/scores/words.h"
 #include "eval/study/prompts.h"
 
 enum { NAME_MAX_BYTES = 64 };
@@ -39,8 +39,9 @@ static bool is_open(const struct reader *r, const char *name) {
 }
 
 static enum lk_code bad(const struct lk_field *field, const char *expected) {
-    return lk_fail(LK_E_INPUT, "%s: expected %s, got \"%.40s\"", field->name, expected,
-                   field->kind == '[' ? "[...]" : field->text);
+    if (field->kind == '[')
+        return lk_fail(LK_E_INPUT, "%s: expected %s, got %.80s", field->name, expected, field->text);
+    return lk_fail(LK_E_INPUT, "%s: expected %s, got \"%.40s\"", field->name, expected, field->text);
 }
 
 static enum lk_code differs(const struct lk_field *field) {
@@ -82,25 +83,33 @@ static enum lk_code take_oldest(struct reader *r, int axis) {
     static const char *const names[LK_N_AXES] = {"editQuality", "skinToneShift", "raceDrift", "genderDrift",
                                                  "ageDrift"};
     const struct lk_field *field = find(r, names[axis]);
-    bool in_words = axis == LK_AXIS_SKIN_TONE || axis == LK_AXIS_AGE_DRIFT;
-    if (field && in_words && lk_field_word(field, words_of_axis[axis]) < 0)
+    bool in_words = (axis == LK_AXIS_SKIN_TONE || axis == LK_AXIS_AGE_DRIFT) && field &&
+                    !strcmp(field->name + strlen(r->prefix), names[axis]); /* ageDrift, and not age_drift */
+    if (in_words && lk_field_word(field, words_of_axis[axis]) < 0)
         return bad(field, axis == LK_AXIS_SKIN_TONE ? "lighter, same or darker" : "on-target or off-target");
     return take_named(r, axis, names[axis]);
 }
 
+/* An axis under any of its spellings, -1: none. */
+static int axis_of(const char *name, int prompt) {
+    if (prompt == LK_PROMPT_V03 && lk_same_name(name, "age_accuracy")) return LK_AXIS_AGE_DRIFT;
+    for (int a = 0; a < LK_N_AXES; a++)
+        if (lk_same_name(name, lk_factor_key(LK_FACTOR_AXIS, a))) return a;
+    return lk_factor_parse(LK_FACTOR_AXIS, name, strlen(name));
+}
+
 static enum lk_code take_axes(struct reader *r, int prompt) {
-    for (size_t i = 0; i < r->fields->n; i++) { /* the axes under any of their spellings */
-        const struct lk_field *field = &r->fields->list[i];
+    for (size_t i = 0; i < r->fields->n; i++) {
+        struct lk_field *field = &r->fields->list[i];
         const char *name = field->name;
         if (strncmp(name, r->prefix, strlen(r->prefix))) continue;
         name += strlen(r->prefix);
         bool inner = !strncmp(name, "scores.", 7);
         if (inner) name += 7;
-        int axis = lk_factor_parse(LK_FACTOR_AXIS, name, strlen(name));
-        if (axis < 0 && prompt == LK_PROMPT_V03 && !strcasecmp(name, "age_accuracy")) axis = LK_AXIS_AGE_DRIFT;
+        const int axis = axis_of(name, prompt);
         if (axis < 0) continue;
-        bool open = field->kind == 'n' || ((field->kind == 'c' || field->kind == '"') && !field->n) ||
-                    lk_field_word(field, skipped_words) >= 0;
+        const bool open = lk_field_is_open(field) || lk_field_word(field, skipped_words) >= 0;
+        field->read = true;
         r->axis_open[axis] = r->axis_open[axis] || open;
         if (!open) LK_TRY(take_axis(r, axis, field));
     }
@@ -175,11 +184,14 @@ static void count_questions(struct reader *r) {
         bool answered = out->score[a] || out->answer_class[a] >= 0;
         n_axes += answered;
         n_open += !answered && r->axis_open[a];
+        if (!answered && r->axis_open[a]) out->open_questions |= (uint8_t)(1u << a);
     }
     bool other = out->preference >= 0 || out->role != LK_ROLE_NONE || out->choice;
-    if (!n_axes && other) n_open = 0;
-    n_open += is_open(r, "preference") && !n_axes && !other;
-    n_open += is_open(r, "roleAssignment") && !n_axes && !other;
+    if (!n_axes && other) n_open = out->open_questions = 0;
+    bool alone = !n_axes && !other, preference = is_open(r, "preference"), role = is_open(r, "roleAssignment");
+    if (alone && preference) out->open_questions |= LK_OPEN_PREFERENCE;
+    if (alone && role) out->open_questions |= LK_OPEN_ROLE;
+    n_open += (alone && preference) + (alone && role);
     out->n_answered = (uint8_t)(n_axes + (out->skin_magnitude > 0) + (out->preference >= 0) + (out->confidence > 0) +
                                 (out->role != LK_ROLE_NONE) + (out->choice != NULL));
     out->n_left_open = (uint8_t)n_open;
@@ -234,5 +246,5 @@ bool lk_gold_is_right(const struct lk_human_answers *expected, const struct lk_h
         if (!axis_is_right(expected, given, a, tolerance)) return false;
     if (expected->preference >= 0 && expected->preference != given->preference) return false;
     if (expected->role != LK_ROLE_NONE && expected->role != given->role) return false;
-    return !expected->choice || (given->choice && !strcasecmp(expected->choice, given->choice));
+    return !expected->choice || (given->choice && lk_same_name(expected->choice, given->choice));
 }

@@ -14,10 +14,11 @@ struct lk_human_answers {
     int8_t preference; /* lk_arm, 2 a tie, -1 not asked */
     int8_t confidence;
     int8_t role;
-    const char *choice;  /* of an instructed-response check ("answer"), NULL without */
-    bool sides_assumed;  /* a left/right answer came without left_arm: the printed order, edited on the left */
-    uint8_t n_answered;  /* questions with an answer */
-    uint8_t n_left_open; /* asked (the field is there) but skipped, null or empty */
+    const char *choice;     /* of an instructed-response check ("answer"), NULL without */
+    bool sides_assumed;     /* a left/right answer came without left_arm: the printed order, edited on the left */
+    uint8_t n_answered;     /* questions with an answer */
+    uint8_t open_questions; /* as in lk_rating */
+    uint8_t n_left_open;    /* asked (the field is there) but skipped, null or empty */
 };
 
 /* The fields named PREFIX + name ("" or "expected."): scores.<axis>, <axis>, editQuality, skinToneShift, raceDrift,

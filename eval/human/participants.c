@@ -1,4 +1,3 @@
-#include <ctype.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -19,12 +18,12 @@ enum column {
     COUNTRY,
     N_COLUMNS
 };
-static const char *const names[N_COLUMNS][4] = {
-    [ID] = {"participant id", "workerId", "PROLIFIC_PID"},
+static const char *const names[N_COLUMNS][5] = {
+    [ID] = {"participant id", "workerId", "PROLIFIC_PID", "participant"},
     [SUBMITTED] = {"submitted"},
-    [STATUS] = {"status"},
+    [STATUS] = {"status", "submission status", "AssignmentStatus"},
     [CODE_VALID] = {"code_valid"},
-    [CODE] = {"completion code", "code"},
+    [CODE] = {"completion code", "code", "entered code"},
     [PILOT] = {"pilot", "is_pilot"},
     [AGE] = {"age"},
     [SEX] = {"sex"},
@@ -34,40 +33,15 @@ static const char *const names[N_COLUMNS][4] = {
     [COUNTRY] = {"country of residence", "country"},
 };
 
-/* Platforms and spreadsheets differ in letter case, blanks and brackets: "Ethnicity (simplified)". */
-static bool same_name(const char *a, const char *b) {
-    for (;; a++, b++) {
-        while (*a && !isalnum((unsigned char)*a)) a++;
-        while (*b && !isalnum((unsigned char)*b)) b++;
-        if (tolower((unsigned char)*a) != tolower((unsigned char)*b)) return false;
-        if (!*a) return true;
-    }
-}
-
-/* The position of such a column among the fields, -1 for none. */
-static int position_of(const struct lk_fields *fields, enum column column) {
-    for (int i = 0; names[column][i]; i++)
-        for (size_t k = 0; k < fields->n; k++)
-            if (same_name(fields->list[k].name, names[column][i])) return (int)k;
-    return -1;
-}
-
 static const struct lk_field *field_of(const struct lk_fields *fields, enum column column) {
-    int at = position_of(fields, column);
-    return at < 0 ? NULL : lk_fields_find(fields, fields->list[at].name);
+    return lk_fields_find_any(fields, names[column]);
 }
 
-/* Names the fields that nobody reads. */
-static enum lk_code note_unread(struct lk_ratings_import *import, const struct lk_fields *fields) {
-    for (size_t k = 0; k < fields->n; k++) {
-        const char *name = fields->list[k].name;
-        bool read = false;
-        int32_t number;
-        for (int c = 0; c < N_COLUMNS; c++)
-            for (int i = 0; names[c][i]; i++) read |= same_name(name, names[c][i]);
-        if (!read) LK_TRY(lk_names_number(&import->unread, name, strlen(name), &number));
-    }
-    return LK_OK;
+/* Whether the record has such a column, whatever is in it. */
+static bool has_column(const struct lk_fields *fields, enum column column) {
+    for (int i = 0; names[column][i]; i++)
+        if (lk_fields_find(fields, names[column][i]) || lk_fields_find_open(fields, names[column][i])) return true;
+    return false;
 }
 
 static enum lk_code copy(struct lk_ratings_import *import, const struct lk_fields *fields, enum column column,
@@ -88,21 +62,23 @@ static enum lk_code read_flag(const struct lk_fields *fields, enum column column
     return lk_fail(LK_E_INPUT, "%s: expected true or false, got \"%.40s\"", field->name, field->text);
 }
 
-/* 1 for a submission, 0 for one that was given back or ran out, -1 without such a column. */
-static enum lk_code read_submitted(const struct lk_fields *fields, int *out) {
+/* 1 for a submission that stands, 0 for one that was given back, ran out or was rejected, -1 without such a column. */
+static enum lk_code read_submitted(const struct lk_records *records, int *out) {
     static const char *const words[] = {
-        "returned", "timed-out", "active",          "reserved",  "screened out",       "approved",
-        "rejected", "submitted", "awaiting review", "completed", "partially approved", NULL};
-    const struct lk_field *field = field_of(fields, STATUS);
-    LK_TRY(read_flag(fields, SUBMITTED, out));
-    if (*out >= 0 || !field) return LK_OK;
+        "returned", "timed-out", "active",    "reserved",        "screened out", "rejected",           "abandoned",
+        "unknown",  "approved",  "submitted", "awaiting review", "completed",    "partially approved", NULL};
+    enum { FIRST_SUBMITTED = 8 };
+    const struct lk_field *field = field_of(&records->fields, STATUS);
+    LK_TRY(read_flag(&records->fields, SUBMITTED, out));
+    if (records->state != LK_RECORD_ANSWERS) *out = 0;
+    if (*out >= 0 || !field || lk_records_knows_state(records)) return LK_OK;
     int word = lk_field_word(field, words);
     if (word < 0) return lk_fail(LK_E_INPUT, "%s: unknown status \"%.40s\"", field->name, field->text);
-    *out = word >= 5;
+    *out = word >= FIRST_SUBMITTED;
     return LK_OK;
 }
 
-static enum lk_code read_code(const struct lk_fields *fields, bool has_column, const char *code, bool *valid) {
+static enum lk_code read_code(const struct lk_fields *fields, const char *code, bool *valid) {
     static const char *const none[] = {"NOCODE", NULL};
     int given;
     LK_TRY(read_flag(fields, CODE_VALID, &given));
@@ -110,7 +86,7 @@ static enum lk_code read_code(const struct lk_fields *fields, bool has_column, c
     if (given >= 0)
         *valid = given;
     else if (!field)
-        *valid = !has_column;
+        *valid = !has_column(fields, CODE);
     else
         *valid = code ? !strcmp(field->text, code) : lk_field_word(field, none) < 0;
     return LK_OK;
@@ -147,16 +123,16 @@ static enum lk_code add_person(struct lk_ratings_import *import, const struct lk
     return LK_OK;
 }
 
-static enum lk_code read_participant(struct lk_ratings_import *import, const struct lk_fields *fields,
+static enum lk_code read_participant(struct lk_ratings_import *import, const struct lk_records *records,
                                      const char *code) {
+    const struct lk_fields *fields = &records->fields;
     const struct lk_field *id = field_of(fields, ID);
     int32_t at;
     int submitted, pilot;
     bool valid;
     if (!id) return lk_fail(LK_E_INPUT, "expected a field \"participant id\" or \"workerId\"");
-    LK_TRY(note_unread(import, fields));
-    LK_TRY(read_submitted(fields, &submitted));
-    LK_TRY(read_code(fields, position_of(fields, CODE) >= 0, code, &valid));
+    LK_TRY(read_submitted(records, &submitted));
+    LK_TRY(read_code(fields, code, &valid));
     LK_TRY(read_flag(fields, PILOT, &pilot));
     LK_TRY(lk_dataset_rater(import->data, id->text, id->n, &at));
     struct lk_rater *rater = &import->data->raters[at];
@@ -182,18 +158,40 @@ static void mark_unlisted(struct lk_ratings_import *import) {
     }
 }
 
+/* A table without any column of ids is none of participants. */
+static enum lk_code require_id(const struct lk_csv *csv) {
+    int column = -1;
+    for (int i = 0; names[ID][i]; i++)
+        if (lk_csv_column(csv, names[ID][i]) >= 0) return LK_OK;
+    return lk_csv_require(csv, names[ID][0], &column);
+}
+
+static enum lk_code next_participant(struct lk_ratings_import *import, struct lk_records *records, bool bad,
+                                     const char *code) {
+    import->n_listed++;
+    enum lk_code rc = bad ? LK_E_INPUT : read_participant(import, records, code);
+    if (rc != LK_E_INPUT) return rc;
+    const struct lk_field *id = bad ? NULL : field_of(&records->fields, ID);
+    import->n_listed_invalid++;
+    rc = lk_ratings_reject(import, records->line, id ? id->text : "");
+    lk_records_leave(records);
+    return rc;
+}
+
 enum lk_code lk_ratings_participants(struct lk_ratings_import *import, const char *text, size_t n, const char *name,
                                      const char *code) {
     struct lk_records records;
+    enum lk_code rc = LK_OK;
     LK_TRY(lk_records_open(&records, text, n, name));
-    enum lk_code rc;
-    for (bool more, bad; !(rc = lk_records_next(&records, &more, &bad)) && more;) {
-        rc = bad ? LK_E_INPUT : read_participant(import, &records.fields, code);
-        if (rc) {
-            rc = lk_fail_prefix(rc, "%s: line %zu", name, records.line);
-            break;
-        }
+    if (records.is_csv) rc = require_id(&records.csv);
+    for (bool more = true, bad; !rc && more;) {
+        rc = lk_records_next(&records, &more, &bad);
+        if (rc || !more) break;
+        rc = next_participant(import, &records, bad, code);
+        if (rc) rc = lk_fail_prefix(rc, "%s: line %zu", name, records.line);
     }
+    lk_names_free(&import->unread);
+    if (!rc) rc = lk_records_unread(&records, &import->unread);
     lk_records_close(&records);
     if (!rc) mark_unlisted(import);
     return rc;

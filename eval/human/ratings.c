@@ -6,6 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/human/ratings_internal.h"
+#include "eval/scores/words.h"
 #include "eval/study/prompts.h"
 
 struct lk_gold_key {
@@ -13,13 +14,28 @@ struct lk_gold_key {
     struct lk_human_answers expected;
 };
 
-static const struct lk_field *required(const struct lk_fields *fields, const char *name) {
-    const struct lk_field *field = lk_fields_find(fields, name);
+/* What the protocols and the platforms call who rated and what; the first is what messages ask for. */
+static const char *const worker_names[] = {"workerId",  "PROLIFIC_PID", "participant id", "rater", "rater_id",
+                                           "annotator", "completed_by", "email address",  "email", NULL};
+static const char *const image_names[] = {"imageId", "item_id", "image", NULL};
+
+static const struct lk_field *required(const struct lk_fields *fields, const char *const *names) {
+    const struct lk_field *field = lk_fields_find_any(fields, names);
     if (!field || (field->kind != '"' && field->kind != 'c' && field->kind != '0')) {
-        lk_fail(LK_E_INPUT, "expected a field \"%s\"", name);
+        lk_fail(LK_E_INPUT, "expected a field \"%s\"", names[0]);
         return NULL;
     }
     return field;
+}
+
+/* A table needs a column of one of the names, whatever is in it. */
+static enum lk_code require_column(const struct lk_records *records, const char *const *names) {
+    int column = -1;
+    for (size_t i = 0; records->names && i < records->csv.n_columns; i++)
+        if (lk_word_of(names, records->names[i], strlen(records->names[i])) >= 0) return LK_OK;
+    for (int i = 0; names[i]; i++)
+        if (lk_csv_column(&records->csv, names[i]) >= 0) return LK_OK;
+    return lk_csv_require(&records->csv, names[0], &column);
 }
 
 static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "out of memory for ratings"); }
@@ -30,19 +46,48 @@ enum lk_code lk_ratings_reject(struct lk_ratings_import *import, size_t line, co
     return lk_rejects_add(&import->rejects, line, item, reason);
 }
 
+/* The file's name alone, without folder and ending, as forms and annotation tools show pictures. */
+static const char *bare_id(const struct lk_field *image, size_t *n) {
+    static const char *const ends[] = {".png", ".jpg", ".jpeg", ".webp"};
+    const char *slash = memrchr(image->text, '/', image->n), *text = slash ? slash + 1 : image->text;
+    *n = image->n - (size_t)(text - image->text);
+    text = lk_trim(text, n);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t length = strlen(ends[i]);
+        if (*n > length && !strncasecmp(text + *n - length, ends[i], length)) *n -= length;
+    }
+    return text;
+}
+
+/* imageId with the arm of the field "arm" where the id itself names none. */
+static enum lk_code item_id(const struct lk_fields *fields, const struct lk_field *image, char out[256]) {
+    const struct lk_field *arm = lk_fields_find(fields, "arm");
+    int level = arm ? lk_factor_parse(LK_FACTOR_ARM, arm->text, arm->n) : -1;
+    size_t n;
+    const char *id = bare_id(image, &n), *dot = memrchr(id, '.', n);
+    if (arm && level < 0) return lk_fail(LK_E_INPUT, "arm: expected edited or preserved, got \"%.40s\"", arm->text);
+    if (n > 200) return lk_fail(LK_E_INPUT, "imageId: longer than 200 bytes");
+    if (dot && level >= 0 && lk_factor_parse(LK_FACTOR_ARM, dot + 1, (size_t)(id + n - dot - 1)) != level)
+        return lk_fail(LK_E_INPUT, "arm: \"%.40s\" is not that of imageId", arm->text);
+    snprintf(out, 256, "%.*s%s", (int)n, id, !dot && level == LK_ARM_PRESERVED ? ".preserved" : "");
+    return LK_OK;
+}
+
 /* The number of a gold id, with room for its expectation. */
-static enum lk_code gold_number(struct lk_ratings_import *import, const struct lk_field *image, int32_t *out) {
+static enum lk_code gold_number(struct lk_ratings_import *import, const char *id, int32_t *out) {
     LK_TRY(lk_grow(&import->gold, &import->gold_capacity, import->n_gold_keys + 1, sizeof *import->gold));
-    LK_TRY(lk_names_number(&import->gold_ids, image->text, image->n, out));
+    LK_TRY(lk_names_number(&import->gold_ids, id, strlen(id), out));
     if ((size_t)*out == import->n_gold_keys) import->gold[import->n_gold_keys++] = (struct lk_gold_key){0};
     return LK_OK;
 }
 
 static enum lk_code read_gold(struct lk_ratings_import *import, const struct lk_fields *fields) {
     struct lk_human_answers expected;
-    const struct lk_field *image = required(fields, "imageId");
+    const struct lk_field *image = required(fields, image_names);
+    char id[256];
     int32_t at;
     if (!image) return LK_E_INPUT;
+    LK_TRY(item_id(fields, image, id));
     LK_TRY(lk_human_answers_read(fields, "expected.", -1, &expected));
     if (!lk_human_answers_any(&expected)) LK_TRY(lk_human_answers_read(fields, "", -1, &expected));
     if (!lk_human_answers_any(&expected))
@@ -51,7 +96,7 @@ static enum lk_code read_gold(struct lk_ratings_import *import, const struct lk_
         expected.choice = lk_store_copy(&import->texts, expected.choice, strlen(expected.choice));
         if (!expected.choice) return out_of_memory();
     }
-    LK_TRY(gold_number(import, image, &at));
+    LK_TRY(gold_number(import, id, &at));
     if (import->gold[at].keyed) return lk_fail(LK_E_INPUT, "gold item \"%.80s\": keyed twice", image->text);
     import->gold[at] = (struct lk_gold_key){true, expected};
     return LK_OK;
@@ -84,7 +129,7 @@ static enum lk_code check_labels(const struct lk_fields *fields, const struct lk
                   {"age", LK_FACTOR_AGE, item->age},
                   {"category", LK_FACTOR_CATEGORY, item->prompt < LK_N_EDIT_PROMPTS ? item->prompt / 10 : -1}};
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
-        const struct lk_field *field = lk_fields_find(fields, labels[i].name);
+        const struct lk_field *field = lk_fields_find_exactly(fields, labels[i].name);
         if (!field || labels[i].level < 0) continue;
         if (lk_factor_parse(labels[i].factor, field->text, field->n) != labels[i].level)
             return lk_fail(LK_E_INPUT, "%s: \"%.40s\" is not that of imageId (%s)", field->name, field->text,
@@ -94,19 +139,6 @@ static enum lk_code check_labels(const struct lk_fields *fields, const struct lk
     if (prompt && lk_prompt_parse(prompt->text, prompt->n) != item->prompt)
         return lk_fail(LK_E_INPUT, "promptId: \"%.40s\" is not that of imageId (%s)", prompt->text,
                        lk_prompt_id(item->prompt));
-    return LK_OK;
-}
-
-/* imageId with the arm of the field "arm" where the id itself names none. */
-static enum lk_code item_id(const struct lk_fields *fields, const struct lk_field *image, char out[256]) {
-    const struct lk_field *arm = lk_fields_find(fields, "arm");
-    int level = arm ? lk_factor_parse(LK_FACTOR_ARM, arm->text, arm->n) : -1;
-    const char *dot = strrchr(image->text, '.');
-    if (arm && level < 0) return lk_fail(LK_E_INPUT, "arm: expected edited or preserved, got \"%.40s\"", arm->text);
-    if (image->n > 200) return lk_fail(LK_E_INPUT, "imageId: longer than 200 bytes");
-    if (dot && level >= 0 && lk_factor_parse(LK_FACTOR_ARM, dot + 1, strlen(dot + 1)) != level)
-        return lk_fail(LK_E_INPUT, "arm: \"%.40s\" is not that of imageId", arm->text);
-    snprintf(out, 256, "%s%s", image->text, !dot && level == LK_ARM_PRESERVED ? ".preserved" : "");
     return LK_OK;
 }
 
@@ -121,11 +153,13 @@ static enum lk_code take_times(const struct lk_fields *fields, struct lk_rating 
     LK_TRY(take_ms(lk_fields_find(fields, "duration_ms"), &rating->duration_ms));
     LK_TRY(take_ms(lk_fields_find(fields, "position"), &rating->position));
     for (size_t i = 0; i < fields->n; i++) {
-        const struct lk_field *field = &fields->list[i];
-        if (strncmp(field->name, "question_ms.", 12) || field->kind == 'n' || !field->n) continue;
+        struct lk_field *field = &fields->list[i];
+        if (strncmp(field->name, "question_ms.", 12) || lk_field_is_open(field)) continue;
         int axis = lk_factor_parse(LK_FACTOR_AXIS, field->name + 12, strlen(field->name + 12));
-        if (axis < 0 && !strcasecmp(field->name + 12, "age_accuracy")) axis = LK_AXIS_AGE_DRIFT;
-        if (axis >= 0) LK_TRY(take_ms(field, &rating->question_ms[axis]));
+        if (axis < 0 && lk_same_name(field->name + 12, "age_accuracy")) axis = LK_AXIS_AGE_DRIFT;
+        if (axis < 0) continue;
+        field->read = true;
+        LK_TRY(take_ms(field, &rating->question_ms[axis]));
     }
     return LK_OK;
 }
@@ -145,15 +179,15 @@ static void fill_rating(struct lk_rating *rating, const struct lk_human_answers 
     rating->role = answers->role;
     rating->n_asked = (uint8_t)(answers->n_answered + answers->n_left_open);
     rating->n_skipped = answers->n_left_open;
+    rating->open_questions = answers->open_questions;
 }
 
 /* An attention check: its expectation, and whether the answers meet it. */
-static enum lk_code take_gold(struct lk_ratings_import *import, const struct lk_fields *fields,
-                              const struct lk_field *image, const struct lk_human_answers *answers,
-                              struct lk_rating *rating, int32_t *number) {
+static enum lk_code take_gold(struct lk_ratings_import *import, const struct lk_fields *fields, const char *id,
+                              const struct lk_human_answers *answers, struct lk_rating *rating, int32_t *number) {
     struct lk_human_answers own;
     LK_TRY(lk_human_answers_read(fields, "expected.", -1, &own));
-    LK_TRY(gold_number(import, image, number));
+    LK_TRY(gold_number(import, id, number));
     const struct lk_gold_key *key = &import->gold[*number];
     const struct lk_human_answers *expected = lk_human_answers_any(&own) ? &own : key->keyed ? &key->expected : NULL;
     rating->gold = *number;
@@ -196,10 +230,11 @@ static enum lk_code take_text(struct lk_dataset *data, const struct lk_fields *f
 /* All of a record before anything is added to the dataset but its item and rater. */
 static enum lk_code read_record(struct lk_ratings_import *import, const struct lk_fields *fields, struct record *out) {
     struct lk_human_answers answers;
-    char id[256];
-    const struct lk_field *worker = required(fields, "workerId"), *image = worker ? required(fields, "imageId") : NULL;
+    char id[256], rater[LK_RATER_ID_MAX + 1];
+    const struct lk_field *worker = required(fields, worker_names),
+                          *image = worker ? required(fields, image_names) : NULL;
     if (!image) return LK_E_INPUT;
-    if (worker->n > 200) return lk_fail(LK_E_INPUT, "workerId: longer than 200 bytes");
+    LK_TRY(lk_rater_id(worker->text, worker->n, rater));
     const struct lk_field *check = lk_fields_find(fields, "isAttentionCheck"), *task = lk_fields_find(fields, "taskId");
     int is_gold = check ? lk_field_bool(check) : 0;
     if (is_gold < 0) return lk_fail(LK_E_INPUT, "isAttentionCheck: expected true or false, got \"%.40s\"", check->text);
@@ -217,10 +252,10 @@ static enum lk_code read_record(struct lk_ratings_import *import, const struct l
     LK_TRY(take_text(import->data, fields, "comment", &rating->comment));
     fill_rating(rating, &answers);
     int32_t gold = 0;
-    if (is_gold) LK_TRY(take_gold(import, fields, image, &answers, rating, &gold));
+    if (is_gold) LK_TRY(take_gold(import, fields, id, &answers, rating, &gold));
     if (task) LK_TRY(lk_names_number(&import->tasks, task->text, task->n, &rating->task));
     LK_TRY(find_item(import, fields, id, is_gold, &rating->item));
-    LK_TRY(lk_dataset_rater(import->data, worker->text, worker->n, &rating->rater));
+    LK_TRY(lk_dataset_rater(import->data, rater, strlen(rater), &rating->rater));
     bool is_choice = answers.preference >= 0 || lk_fields_find_open(fields, "preference");
     uint64_t what = is_gold ? (uint64_t)gold : (uint64_t)rating->item;
     out->key = ((uint64_t)rating->rater << 32 | what) << 2 | (uint64_t)is_gold << 1 | is_choice;
@@ -247,30 +282,50 @@ static enum lk_code store(struct lk_ratings_import *import, const struct record 
     return LK_OK;
 }
 
-static enum lk_code next_record(struct lk_ratings_import *import, const struct lk_records *records, bool bad) {
+/* A platform's own word that a record is no rating. */
+static bool is_left_out(struct lk_ratings_import *import, enum lk_record_state state) {
+    import->n_rejected += state == LK_RECORD_REJECTED;
+    import->n_unfinished += state == LK_RECORD_UNFINISHED;
+    import->n_previews += state == LK_RECORD_PREVIEW;
+    return state != LK_RECORD_ANSWERS;
+}
+
+static enum lk_code next_record(struct lk_ratings_import *import, struct lk_records *records, bool bad) {
     struct record record;
     import->n_records++;
+    if (!bad && is_left_out(import, records->state)) {
+        lk_records_leave(records);
+        return LK_OK;
+    }
     enum lk_code rc = bad ? LK_E_INPUT : read_record(import, &records->fields, &record);
     if (!rc) return store(import, &record);
     if (rc != LK_E_INPUT) return rc;
-    const struct lk_field *image = bad ? NULL : lk_fields_find(&records->fields, "imageId");
+    const struct lk_field *image = bad ? NULL : lk_fields_find_any(&records->fields, image_names);
     import->n_invalid++;
-    return lk_ratings_reject(import, records->line, image ? image->text : "");
+    rc = lk_ratings_reject(import, records->line, image ? image->text : "");
+    lk_records_leave(records);
+    return rc;
+}
+
+/* Of this file alone. */
+static enum lk_code note_unread(struct lk_ratings_import *import, struct lk_records *records) {
+    lk_names_free(&import->unread);
+    return lk_records_unread(records, &import->unread);
 }
 
 enum lk_code lk_ratings_read(struct lk_ratings_import *import, const char *text, size_t n, const char *name) {
     struct lk_records records;
     LK_TRY(lk_records_open(&records, text, n, name));
     enum lk_code rc = LK_OK;
-    int column;
-    if (records.is_csv) rc = lk_csv_require(&records.csv, "workerId", &column);
-    if (records.is_csv && !rc) rc = lk_csv_require(&records.csv, "imageId", &column);
+    if (records.is_csv) rc = require_column(&records, worker_names);
+    if (records.is_csv && !rc) rc = require_column(&records, image_names);
     for (bool more = true, bad; !rc && more;) {
         rc = lk_records_next(&records, &more, &bad);
         if (rc || !more) break;
         rc = next_record(import, &records, bad);
         if (rc) rc = lk_fail_prefix(rc, "%s: line %zu", name, records.line);
     }
+    if (!rc) rc = note_unread(import, &records);
     lk_records_close(&records);
     return rc;
 }

@@ -34,13 +34,15 @@ struct lk_ratings_import {
     bool known_only;    /* an item that the dataset does not hold is rejected, not added */
 
     size_t n_records, n_revisions, n_invalid, n_unknown;
-    size_t n_gold, n_gold_unkeyed; /* attention checks; those without an expectation to compare with */
-    size_t n_sides_assumed;        /* left/right answers without left_arm */
+    size_t n_rejected, n_unfinished, n_previews; /* records that their platform says are no ratings */
+    size_t n_listed, n_listed_invalid;           /* records of participants, and those not understood */
+    size_t n_gold, n_gold_unkeyed;               /* attention checks; those without an expectation to compare with */
+    size_t n_sides_assumed;                      /* left/right answers without left_arm */
     struct lk_rejects rejects;
 
     struct lk_participant *participants;
     size_t n_participants, participants_capacity;
-    struct lk_names unread; /* columns of the participants' files that nobody reads */
+    struct lk_names unread; /* columns and fields of the last file that nobody reads */
     size_t n_unlisted; /* raters of the files read before that are on no list of participants: unfinished, no code */
 
     /* what the readers keep between files */
@@ -59,8 +61,8 @@ enum lk_code lk_ratings_read(struct lk_ratings_import *import, const char *text,
 /* A platform's export: "participant id" or workerId; status or submitted; completion code or code_valid; age, sex,
  * ethnicity (simplified), student status, language, country (of residence), pilot. code: the study's completion code;
  * NULL takes any that is not empty or NOCODE. Raters are added when they gave no rating; those who rated and are not
- * listed count as not submitted, so ratings are read first. LK_E_INPUT for a record not
- * understood: who is paid and who counts is not guessed. */
+ * listed count as not submitted, so ratings are read first. A record that is not understood (an unknown status, an id
+ * that a spreadsheet damaged) is rejected by name, and who it is about counts as not listed. */
 enum lk_code lk_ratings_participants(struct lk_ratings_import *import, const char *text, size_t n, const char *name,
                                      const char *code);
 /* Each rater's n_questions and n_skipped from the ratings that stand; to be called after the last file. */

@@ -2,13 +2,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "engine/base/utf8.h"
 #include "eval/scores/fields.h"
 #include "eval/scores/level.h"
+#include "eval/scores/words.h"
 #include "eval/study/prompts.h"
 
 enum { NAME_MAX_BYTES = 200, REASON_MAX_BYTES = 4000 };
@@ -16,9 +16,9 @@ enum { NAME_MAX_BYTES = 200, REASON_MAX_BYTES = 4000 };
 static const char *const roles[] = {"male", "female", "unclear"};
 
 int lk_review_axis(const char *name, int prompt) {
-    if (!strcasecmp(name, "role") || !strcasecmp(name, "assigned"))
+    if (lk_same_name(name, "role") || lk_same_name(name, "assigned"))
         return prompt >= LK_N_EDIT_PROMPTS ? LK_REVIEW_ROLE : -1;
-    if (!strcasecmp(name, "age_accuracy")) return prompt == LK_PROMPT_V03 ? LK_AXIS_AGE_DRIFT : -1;
+    if (lk_same_name(name, "age_accuracy")) return prompt == LK_PROMPT_V03 ? LK_AXIS_AGE_DRIFT : -1;
     return lk_factor_parse(LK_FACTOR_AXIS, name, strlen(name));
 }
 
@@ -33,13 +33,13 @@ const char *lk_review_score_text(int axis, int score) {
 }
 
 int lk_review_score_parse(int axis, const char *text) {
-    if (!strcasecmp(text, "none")) return LK_REVIEW_WITHDRAWN;
+    if (lk_same_name(text, "none")) return LK_REVIEW_WITHDRAWN;
     if (axis != LK_REVIEW_ROLE) {
         int level = lk_level_of_number(text, strlen(text));
         return level ? level : -1;
     }
     for (int i = 0; i < 3; i++)
-        if (!strcasecmp(text, roles[i])) return i;
+        if (lk_same_name(text, roles[i])) return i;
     return -1;
 }
 
@@ -84,7 +84,7 @@ static enum lk_code text_of(struct lk_review *review, const struct lk_fields *fi
 
 static enum lk_code read_score(const struct lk_fields *fields, int axis, int *out) {
     const struct lk_field *field = lk_fields_find(fields, "score"), *null = lk_fields_find_open(fields, "score");
-    if (!field && null && null->kind == 'n') {
+    if (!field && null && (null->kind == 'n' || lk_same_name(null->text, "none"))) {
         *out = LK_REVIEW_WITHDRAWN;
         return LK_OK;
     }
@@ -124,7 +124,8 @@ static enum lk_code next_record(struct lk_review *review, const struct lk_record
     const struct lk_fields *fields = &records->fields;
     struct lk_decision decision = {.line = records->line};
     review->n_records++;
-    if (records->is_csv && lk_fields_find_open(fields, "score")) {
+    const struct lk_field *open = records->is_csv ? lk_fields_find_open(fields, "score") : NULL;
+    if (open && !lk_same_name(open->text, "none")) {
         review->n_open++;
         return LK_OK;
     }

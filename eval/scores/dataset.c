@@ -3,11 +3,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/names.h"
 #include "eval/study/prompts.h"
 #include "engine/base/store.h"
+#include "eval/scores/words.h"
 
 /* Items are found by the key of their parts, so that every spelling of an id names one item; raters by their id. */
 struct dataset_index {
@@ -243,13 +245,31 @@ enum lk_code lk_dataset_id_prompt(const struct lk_dataset *data, const char *id,
     return LK_OK;
 }
 
-enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n, int32_t *out) {
+enum lk_code lk_rater_id(const char *typed, size_t n, char out[LK_RATER_ID_MAX + 1]) {
+    static const char host[] = "@email.prolific.com";
+    const size_t n_host = sizeof host - 1;
+    const char *id = lk_trim(typed, &n);
+    if (lk_is_damaged_id(id, n))
+        return lk_fail(LK_E_INPUT,
+                       "rater id: \"%.*s\" is damaged: a spreadsheet took it for a number and rounded it; export again "
+                       "and do not save it from the spreadsheet",
+                       (int)n, id);
+    if (n > n_host && !strncasecmp(id + n - n_host, host, n_host)) n -= n_host;
+    if (!n || n > LK_RATER_ID_MAX)
+        return lk_fail(LK_E_INPUT, "rater id: expected 1 to %d bytes, got %zu", LK_RATER_ID_MAX, n);
+    for (size_t i = 0; i < n; i++) out[i] = id[i] >= 'A' && id[i] <= 'Z' ? (char)(id[i] + ('a' - 'A')) : id[i];
+    out[n] = 0;
+    return LK_OK;
+}
+
+enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *typed, size_t n_typed, int32_t *out) {
+    char id[LK_RATER_ID_MAX + 1];
     *out = -1;
-    if (!n || n > 200) return lk_fail(LK_E_INPUT, "rater id: expected 1 to 200 bytes, got %zu", n);
+    LK_TRY(lk_rater_id(typed, n_typed, id));
     struct dataset_index *index = index_of(data);
     if (!index) return out_of_memory();
     LK_TRY(grow(&data->raters, &data->raters_capacity, data->n_raters, sizeof *data->raters));
-    LK_TRY(lk_names_number(&index->raters, id, n, out));
+    LK_TRY(lk_names_number(&index->raters, id, strlen(id), out));
     if ((size_t)*out == data->n_raters)
         data->raters[data->n_raters++] =
             (struct lk_rater){.id = index->raters.list[*out], .submitted = true, .code_valid = true, .n_sessions = 1};

@@ -41,6 +41,8 @@ struct lk_item {
     const char *image, *source_image; /* paths, NULL when not known */
 };
 
+enum { LK_OPEN_PREFERENCE = 1 << LK_N_AXES, LK_OPEN_ROLE = 2 << LK_N_AXES };
+
 struct lk_rating {
     int32_t item, rater;
     uint8_t score[LK_N_AXES];       /* 0: skipped */
@@ -52,6 +54,7 @@ struct lk_rating {
     int32_t duration_ms;            /* -1: not recorded */
     int32_t task, position;         /* a number per task id, and the place in it; -1: not recorded */
     uint8_t n_asked, n_skipped;     /* questions of this record, and those left open */
+    uint8_t open_questions;         /* bit per axis that was left open, LK_OPEN_PREFERENCE, LK_OPEN_ROLE */
     int8_t preference;              /* of a pair: lk_arm, 2 a tie of any kind, -1 not asked */
     int8_t confidence;              /* 1..5, 0 not asked */
     int8_t role;                    /* lk_role */
@@ -103,6 +106,11 @@ enum lk_code lk_dataset_id_prompt(const struct lk_dataset *data, const char *id,
 enum lk_code lk_dataset_parts(const struct lk_dataset *data, const char *id, size_t n, struct lk_item *out);
 /* All that an item id says, without a dataset: model, race, gender, age, arm, prompt, source; the rest "not known". */
 enum lk_code lk_dataset_id_parts(const char *id, size_t n, struct lk_item *out);
+/* An id as people type it, without what does not count: white space around it, letter case, the host of Prolific's
+ * e-mail form. LK_E_INPUT: none or too long, or damaged by a spreadsheet (5.60E+23). */
+enum { LK_RATER_ID_MAX = 200 };
+enum lk_code lk_rater_id(const char *typed, size_t n, char out[LK_RATER_ID_MAX + 1]);
+/* The rater of an id as typed. */
 enum lk_code lk_dataset_rater(struct lk_dataset *data, const char *id, size_t n, int32_t *out);
 enum lk_code lk_dataset_rating(struct lk_dataset *data, struct lk_rating **out); /* appended, all fields "not known" */
 /* A rating with all fields "not known". */

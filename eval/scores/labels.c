@@ -8,11 +8,12 @@
 #include "eval/scores/csv.h"
 #include "eval/scores/fields.h"
 #include "eval/scores/level.h"
+#include "eval/scores/words.h"
 #include "eval/study/factors.h"
 
 static const char *const brackets[] = {"0-2",   "3-9",   "10-19", "20-29",       "30-39",
                                        "40-49", "50-59", "60-69", "more than 70"};
-static const char *const skin_classes[] = {"very light", "light", "intermediate", "tan", "brown", "dark"};
+static const char *const skin_classes[] = {"very light", "light", "intermediate", "tan", "brown", "dark", NULL};
 
 const char *lk_age_bracket_name(int age) { return brackets[age]; }
 const char *lk_skin_class_name(int skin_class) { return skin_classes[skin_class]; }
@@ -51,7 +52,11 @@ static enum lk_code find_columns(const struct lk_csv *csv, struct columns *c) {
     return LK_OK;
 }
 
-static size_t length(const struct lk_csv *csv, int column) { return column < 0 ? 0 : csv->cells[column].n; }
+/* Of a cell that says something; 0 without the column or where it is missing. */
+static size_t length(const struct lk_csv *csv, int column) {
+    const size_t n = column < 0 ? 0 : csv->cells[column].n;
+    return lk_is_missing(lk_csv_cell(csv, column), n) ? 0 : n;
+}
 
 /* A decimal number of a whole cell (no hexadecimal, no words, no spaces). NaN for an empty cell. */
 static enum lk_code take_number(const struct lk_csv *csv, int column, double low, double high, double *out) {
@@ -80,19 +85,16 @@ static enum lk_code take_level(const struct lk_csv *csv, int column, const char 
     return LK_OK;
 }
 
-static int skin_class_parse(const char *text) {
-    for (int i = 0; i < LK_N_SKIN_CLASSES; i++)
-        if (!strcasecmp(skin_classes[i], text)) return i;
-    return -1;
-}
-
 static enum lk_code take_text(struct lk_labels *out, const struct lk_csv *csv, int column, const char **text) {
-    *text = lk_store_copy(&out->texts, lk_csv_cell(csv, column), length(csv, column));
+    size_t n = column < 0 ? 0 : csv->cells[column].n;
+    const char *cell = lk_trim(lk_csv_cell(csv, column), &n); /* a name, whatever it is */
+    *text = lk_store_copy(&out->texts, cell, n);
     return *text ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory for labels", csv->name);
 }
 
 static enum lk_code take_face(const struct lk_csv *csv, int column, bool *out) {
-    const struct lk_field field = {"face_found", lk_csv_cell(csv, column), length(csv, column), 'c'};
+    const struct lk_field field = {
+        .name = "face_found", .text = lk_csv_cell(csv, column), .n = length(csv, column), .kind = 'c'};
     int found = column < 0 ? 1 : lk_field_bool(&field);
     if (found < 0) return lk_csv_fail(csv, column, "expected true or false, got \"%.40s\"", field.text);
     *out = found;
@@ -118,7 +120,8 @@ static enum lk_code read_row(struct lk_labels *out, const struct lk_csv *csv, co
     LK_TRY(take_level(csv, c->race, "race", face, race, &label.race));
     LK_TRY(take_level(csv, c->gender, "gender", face, gender, &label.gender));
     LK_TRY(take_level(csv, c->age, "age bracket", face, age, &label.age));
-    LK_TRY(take_level(csv, c->skin_tone, "skin tone", face, skin_class_parse(lk_csv_cell(csv, c->skin_tone)),
+    LK_TRY(take_level(csv, c->skin_tone, "skin tone", face,
+                      lk_word_of(skin_classes, lk_csv_cell(csv, c->skin_tone), length(csv, c->skin_tone)),
                       &label.skin_tone));
     LK_TRY(take_confidence(csv, c->race_conf, &label.race_conf));
     LK_TRY(take_confidence(csv, c->gender_conf, &label.gender_conf));

@@ -2,19 +2,19 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "engine/base/text.h"
 #include "engine/base/alloc.h"
 #include "eval/scores/csv.h"
 #include "engine/base/names.h"
 #include "eval/scores/level.h"
+#include "eval/scores/words.h"
 #include "eval/study/prompts.h"
 
 enum { COLUMN_ROLE = LK_N_AXES, COLUMN_PREFERENCE };
-static const char *const role_words[] = {"male", "female", "unclear"};
-static const char *const preference_words[] = {"edited", "preserved", "tie"};
-static const char *const slots[LK_N_JUDGES] = {"primary", "secondary"};
+static const char *const role_words[] = {"male", "female", "unclear", NULL};
+static const char *const preference_words[] = {"edited", "preserved", "tie", NULL};
+static const char *const slots[LK_N_JUDGES + 1] = {"primary", "secondary", NULL};
 
 struct reader {
     struct lk_dataset *data;
@@ -28,12 +28,6 @@ struct reader {
     struct lk_key_index ratings; /* by rater and item */
     struct lk_long_report *report;
 };
-
-static int word_of(const char *const *words, int n, const char *text) {
-    for (int i = 0; i < n; i++)
-        if (!strcasecmp(words[i], text)) return i;
-    return -1;
-}
 
 static enum lk_code find_columns(struct reader *r) {
     const struct lk_csv *csv = &r->csv;
@@ -75,18 +69,18 @@ static enum lk_code check_labels(const struct reader *r, const struct lk_item *i
 static enum lk_code take_score(const struct reader *r, const struct lk_item *item, int *question, int *value) {
     const char *axis = lk_csv_cell(&r->csv, r->axis), *text = lk_csv_cell(&r->csv, r->score);
     *question = lk_factor_parse(LK_FACTOR_AXIS, axis, strlen(axis));
-    if (!strcasecmp(axis, "age_accuracy") && item->prompt == LK_PROMPT_V03) *question = LK_AXIS_AGE_DRIFT;
-    if (!strcasecmp(axis, "role")) *question = COLUMN_ROLE;
-    if (!strcasecmp(axis, "preference")) *question = COLUMN_PREFERENCE;
+    if (lk_same_name(axis, "age_accuracy") && item->prompt == LK_PROMPT_V03) *question = LK_AXIS_AGE_DRIFT;
+    if (lk_same_name(axis, "role")) *question = COLUMN_ROLE;
+    if (lk_same_name(axis, "preference")) *question = COLUMN_PREFERENCE;
     if (*question < 0) return lk_csv_fail(&r->csv, r->axis, "\"%.40s\" is no axis", axis);
     *value = -1;
-    if (!*text) return LK_OK;
+    if (lk_is_missing(text, strlen(text))) return LK_OK;
     if (*question < LK_N_AXES) {
         *value = lk_level_of_number(text, strlen(text));
         return *value ? LK_OK : lk_csv_fail(&r->csv, r->score, "expected 1 to 5, got \"%.40s\"", text);
     }
     bool is_role = *question == COLUMN_ROLE;
-    *value = word_of(is_role ? role_words : preference_words, 3, text);
+    *value = lk_word_of(is_role ? role_words : preference_words, text, strlen(text));
     if (*value >= 0) return LK_OK;
     return lk_csv_fail(&r->csv, r->score, "expected %s, got \"%.40s\"",
                        is_role ? "male, female or unclear" : "edited, preserved or tie", text);
@@ -100,7 +94,7 @@ static enum lk_code put(const struct reader *r, int value, int empty, int known)
 
 static enum lk_code put_judge(struct reader *r, struct lk_item *item, int question, int value) {
     const char *who = lk_csv_cell(&r->csv, r->who);
-    int slot = word_of(slots, LK_N_JUDGES, who);
+    int slot = lk_word_of(slots, who, strlen(who));
     if (slot < 0) return lk_csv_fail(&r->csv, r->who, "expected primary or secondary, got \"%.40s\"", who);
     if (question == COLUMN_PREFERENCE) return lk_csv_fail(&r->csv, r->axis, "a judge gives no preference");
     r->report->n_judge++;
@@ -140,7 +134,13 @@ static enum lk_code put_rater(struct reader *r, int32_t item, int question, int 
     r->report->n_rater++;
     if (rating->n_asked < UINT8_MAX) rating->n_asked++;
     rating->n_skipped = (uint8_t)(rating->n_skipped + (value < 0 && rating->n_skipped < UINT8_MAX));
-    if (value < 0) return LK_OK;
+    if (value < 0) {
+        int open = question == COLUMN_ROLE         ? LK_OPEN_ROLE
+                   : question == COLUMN_PREFERENCE ? LK_OPEN_PREFERENCE
+                                                   : 1 << question;
+        rating->open_questions |= (uint8_t)open;
+        return LK_OK;
+    }
     if (question < LK_N_AXES) {
         LK_TRY(put(r, value, 0, rating->score[question]));
         rating->score[question] = (uint8_t)value;
@@ -164,8 +164,8 @@ static enum lk_code read_row(struct reader *r) {
     LK_TRY(lk_dataset_item(r->data, id, strlen(id), &item));
     r->report->n_rows++;
     r->report->n_skipped += value < 0;
-    if (!strcasecmp(kind, "judge")) return put_judge(r, &r->data->items[item], question, value);
-    if (!strcasecmp(kind, "rater")) return put_rater(r, item, question, value);
+    if (lk_same_name(kind, "judge")) return put_judge(r, &r->data->items[item], question, value);
+    if (lk_same_name(kind, "rater")) return put_rater(r, item, question, value);
     return lk_csv_fail(&r->csv, r->kind, "expected judge or rater, got \"%.40s\"", kind);
 }
 

@@ -162,6 +162,7 @@ static void write_rows(float *to, const struct lk_qwen2_vl_processor *p, const s
 /* RGB as convert("RGB") has it, whatever kind of picture the file was; then resized. */
 static enum lk_code resize_rgb(struct lk_image *out, const struct lk_image *image, int width, int height) {
     struct lk_image rgb;
+    if (image->channels == 3 && !image->nearest_only) return lk_image_resize_torch_bicubic(out, image, width, height);
     LK_TRY(lk_image_to_rgb(&rgb, image));
     enum lk_code rc = lk_image_resize_torch_bicubic(out, &rgb, width, height);
     lk_image_free(&rgb);

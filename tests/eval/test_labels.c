@@ -62,7 +62,7 @@ static void rows_that_are_refused(void **state) {
         {"file_path,race\na,Martian\n", "column 2 (\"race\"): \"Martian\" is no race"},
         {"file_path,age\na,25\n", "\"25\" is no age bracket"},
         {"file_path,race,race_conf\na,Black,1.01\n", "expected a number from 0 to 1"},
-        {"file_path,race,race_conf\na,Black,nan\n", "expected a number from 0 to 1"},
+        {"file_path,race,race_conf\na,Black,inf\n", "expected a number from 0 to 1"},
         {"file_path,race,race_conf\na,Black,0x1\n", "expected a number from 0 to 1"},
         {"file_path,race,face_found\na,Black,0\n", "a race where face_found is false"},
         {"file_path,race,face_found\na,,perhaps\n", "expected true or false"},

@@ -206,7 +206,6 @@ static void records_that_are_refused(void **state) {
     assert_int_equal(data.n_raters, 0);
     assert_int_equal(import.n_invalid, n);
     assert_fails(lk_ratings_read(&import, "a,b\n1,2\n", 8, "r.csv"), LK_E_INPUT, "expected a column \"workerId\"");
-    assert_fails(lk_ratings_read(&import, "workerId,imageId\n1\n", 19, "r.csv"), LK_E_INPUT, "expected 2 cells");
     import.known_only = true;
     load("{\"workerId\": \"w\", \"imageId\": \"" ID "\", \"editQuality\": 4}");
     assert_int_equal(import.n_unknown, 1);
@@ -303,9 +302,8 @@ static void participants_of_a_platform(void **state) {
     assert_string_equal(p[1].sex, "");
     assert_int_equal(p[3].age, 52); /* the submission, not what was given back */
     assert_string_equal(p[3].status, "AWAITING REVIEW");
-    assert_fails(lk_ratings_participants(&import, "a\n1\n", 4, "p.csv", NULL), LK_E_INPUT, "line 2: expected a field");
-    assert_fails(lk_ratings_participants(&import, "workerId,status\nx,GONE\n", 23, "p.csv", NULL), LK_E_INPUT,
-                 "unknown status \"GONE\"");
+    assert_fails(lk_ratings_participants(&import, "a\n1\n", 4, "p.csv", NULL), LK_E_INPUT,
+                 "expected a column \"participant id\", got: a");
     static const char plain[] = "{\"workerId\": \"x\", \"submitted\": true, \"code_valid\": false, \"pilot\": true}";
     assert_ok(lk_ratings_participants(&import, plain, sizeof plain - 1, "p.jsonl", NULL));
     assert_true(data.raters[5].submitted && !data.raters[5].code_valid && data.raters[5].is_pilot);

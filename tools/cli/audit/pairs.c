@@ -83,6 +83,7 @@ static enum lk_code read_records(struct cli_pairs *pairs, struct lk_records *rec
                 bad ? NULL : lk_fields_find(&records->fields, kind == SOURCES ? "source_id" : "item_id");
             snprintf(reason, sizeof reason, "%s", lk_error_text());
             rc = lk_rejects_add(&pairs->rejects, records->line, id ? id->text : "", reason);
+            lk_records_leave(records);
         }
         LK_TRY(rc);
     }
@@ -96,7 +97,11 @@ static enum lk_code read_file(struct cli_pairs *pairs, const char *path, enum ki
     LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
     enum lk_code rc = lk_records_open(&records, text, n, path);
     if (!rc) {
+        struct lk_names unread = {0};
         rc = read_records(pairs, &records, path, kind);
+        if (!rc) rc = lk_records_unread(&records, &unread);
+        if (!rc) cli_print_unread(path, &unread);
+        lk_names_free(&unread);
         lk_records_close(&records);
     }
     lk_free(text);
@@ -244,6 +249,17 @@ void cli_print_rejects(const char *path, const struct lk_rejects *rejects) {
         lk_log(LK_LOG_WARNING, "  line %zu%s%s: %s", rejects->list[i].line, *rejects->list[i].item ? ", " : "",
                rejects->list[i].item, rejects->list[i].reason);
     if (rejects->n > SHOWN_REJECTS) lk_log(LK_LOG_WARNING, "  and %zu more", rejects->n - SHOWN_REJECTS);
+}
+
+void cli_print_fresh_rejects(const char *path, const struct lk_rejects *rejects, size_t n_before) {
+    const struct lk_rejects fresh = {.list = rejects->list + n_before, .n = rejects->n - n_before};
+    cli_print_rejects(path, &fresh);
+}
+
+void cli_print_left_out(const struct lk_ratings_import *import) {
+    if (!import->n_rejected && !import->n_unfinished && !import->n_previews) return;
+    lk_log(LK_LOG_INFO, "left out as their platform says: %zu rejected, %zu unfinished, %zu previews",
+           import->n_rejected, import->n_unfinished, import->n_previews);
 }
 
 void cli_print_unread(const char *path, const struct lk_names *names) {

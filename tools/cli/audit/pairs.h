@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "engine/base/names.h"
+#include "eval/human/ratings.h"
 #include "eval/judge/prompt.h"
 #include "eval/scores/rejects.h"
 #include "tools/cli/core/options.h"
@@ -43,4 +44,8 @@ void cli_pair_warn(const char *path, const struct cli_pair *pair);
 /* At most ten rejects on stderr, under a line with their number; nothing when there are none. */
 void cli_print_rejects(const char *path, const struct lk_rejects *rejects);
 /* Columns that nobody reads, on one line; nothing when there are none. */
+/* Those after the first n_before, which are another file's. */
+void cli_print_fresh_rejects(const char *path, const struct lk_rejects *rejects, size_t n_before);
+/* How many records a survey platform itself says are no ratings; nothing when there are none. */
+void cli_print_left_out(const struct lk_ratings_import *import);
 void cli_print_unread(const char *path, const struct lk_names *names);

@@ -70,10 +70,9 @@ static bool add_class(cJSON *line, int axis, int answer) {
     return answer < 0 || add_text(line, names[axis], words[axis][answer]);
 }
 
-/* A skipped question is a null; which of several unanswered axes were asked is known by their number only. */
+/* A skipped question is a null. */
 static bool add_scores(cJSON *line, const struct lk_rating *r) {
-    int n_open = r->n_skipped;
-    bool any = n_open > 0;
+    bool any = (r->open_questions & (LK_OPEN_PREFERENCE - 1)) != 0;
     for (int a = 0; a < LK_N_AXES; a++) any = any || (r->score[a] && r->answer_class[a] < 0);
     cJSON *scores = any ? cJSON_AddObjectToObject(line, "scores") : NULL;
     if (any && !scores) return false;
@@ -83,7 +82,7 @@ static bool add_scores(cJSON *line, const struct lk_rating *r) {
         if (in_class && !add_class(line, a, r->answer_class[a])) return false;
         if (in_class) continue;
         if (r->score[a] && !cJSON_AddNumberToObject(scores, key, r->score[a])) return false;
-        if (!r->score[a] && n_open-- > 0 && !cJSON_AddNullToObject(scores, key)) return false;
+        if (r->open_questions >> a & 1 && !cJSON_AddNullToObject(scores, key)) return false;
     }
     return true;
 }
@@ -103,6 +102,8 @@ static bool add_answers(cJSON *line, const struct lk_rating *r) {
     static const char *const roles[] = {"male", "female", "unclear"};
     return add_scores(line, r) && (!r->skin_magnitude || add_count(line, "skin_change_magnitude", r->skin_magnitude)) &&
            (r->preference < 0 || add_text(line, "preference", preferences[r->preference])) &&
+           (!(r->open_questions & LK_OPEN_PREFERENCE) || cJSON_AddNullToObject(line, "preference")) &&
+           (!(r->open_questions & LK_OPEN_ROLE) || cJSON_AddNullToObject(line, "roleAssignment")) &&
            (!r->confidence || add_count(line, "confidence", r->confidence)) &&
            (r->role == LK_ROLE_NONE || add_text(line, "roleAssignment", roles[r->role]));
 }
@@ -203,13 +204,14 @@ static enum lk_code write_evaluations(struct writer *w, const struct cli_argumen
         const char *path = a->report.ratings.values[i];
         size_t n_before = w->import.rejects.n;
         LK_TRY(read_with(w, path, lk_ratings_read));
-        cli_print_rejects(
-            path, &(struct lk_rejects){.list = w->import.rejects.list + n_before, .n = w->import.rejects.n - n_before});
+        cli_print_fresh_rejects(path, &w->import.rejects, n_before);
+        cli_print_unread(path, &w->import.unread);
     }
     LK_TRY(check_ids(w));
     LK_TRY(print_evaluations(w));
     lk_log(LK_LOG_INFO, "%zu records, %zu revisions, %zu invalid", w->import.n_records, w->import.n_revisions,
            w->import.n_invalid);
+    cli_print_left_out(&w->import);
     const char *first = a->report.ratings.values[0], *more = a->report.ratings.n > 1 ? " and the other files" : "";
     if (!w->import.n_records) return lk_fail(LK_E_INPUT, "%s%s: expected records of ratings, got none", first, more);
     if (!w->import.n_invalid) return LK_OK;
@@ -226,9 +228,14 @@ static enum lk_code run(struct writer *w, const struct cli_arguments *a) {
         return lk_fail(LK_E_USAGE, "ratings: expected evaluations or participants, got \"%.40s\"", a->positional);
     if (!a->report.participants) return lk_fail(LK_E_USAGE, "ratings participants: expected --participants FILE");
     LK_TRY(read_participants(w, a->report.participants, a->report.completion_code));
+    cli_print_rejects(a->report.participants, &w->import.rejects);
     cli_print_unread(a->report.participants, &w->import.unread);
     LK_TRY(check_ids(w));
-    return print_participants(w);
+    LK_TRY(print_participants(w));
+    if (!w->import.n_listed_invalid) return LK_OK;
+    return lk_fail(w->import.n_listed_invalid < w->import.n_listed ? LK_E_PARTIAL : LK_E_INPUT,
+                   "%s: %zu of %zu records were refused", a->report.participants, w->import.n_listed_invalid,
+                   w->import.n_listed);
 }
 
 enum lk_code cli_ratings(const struct cli_arguments *a) {

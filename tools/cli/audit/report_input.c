@@ -70,8 +70,7 @@ static enum lk_code read_legacy(struct cli_report_input *in, const struct cli_re
         n_invalid = legacy.n_invalid - n_invalid;
         lk_log(LK_LOG_INFO, "%s: %zu answers matched, %zu invalid", path, legacy.n_records - n_records - n_invalid,
                n_invalid);
-        cli_print_rejects(
-            path, &(struct lk_rejects){.list = legacy.rejects.list + n_rejects, .n = legacy.rejects.n - n_rejects});
+        cli_print_fresh_rejects(path, &legacy.rejects, n_rejects);
     }
     if (!rc) rc = lk_legacy_store(&legacy, 0, &in->data);
     in->n_refused += legacy.n_invalid;
@@ -114,12 +113,16 @@ static enum lk_code read_ratings(struct cli_report_input *in, const struct cli_r
         LK_TRY(read_rating_file(import, a->ratings.values[i], RATINGS, NULL));
         lk_log(LK_LOG_INFO, "%s: %zu ratings read, %zu unknown, %zu invalid", a->ratings.values[i],
                import->n_records - n, import->n_unknown - n_unknown, import->n_invalid - n_invalid);
-        struct lk_rejects fresh = {.list = import->rejects.list + n_rejects, .n = import->rejects.n - n_rejects};
-        cli_print_rejects(a->ratings.values[i], &fresh);
+        cli_print_fresh_rejects(a->ratings.values[i], &import->rejects, n_rejects);
+        cli_print_unread(a->ratings.values[i], &import->unread);
     }
+    cli_print_left_out(import);
     in->n_refused += import->n_invalid;
     if (a->participants) {
+        size_t n_rejects = import->rejects.n;
         LK_TRY(read_rating_file(import, a->participants, PARTICIPANTS, a->completion_code));
+        cli_print_fresh_rejects(a->participants, &import->rejects, n_rejects);
+        in->n_refused += import->n_listed_invalid;
         lk_log(LK_LOG_INFO, "%s: %zu participants", a->participants, import->n_participants);
         cli_print_unread(a->participants, &import->unread);
         if (import->n_unlisted)

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "eval/scores/csv.h"
 #include "eval/scores/level.h"
+#include "eval/scores/words.h"
 
 enum { MAX_FILE_BYTES = 1 << 30, MAX_MATRIX = 100000000 };
 
@@ -70,7 +70,7 @@ enum lk_code stats_join(struct stats *s, const char **out, const char *format, .
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", s->test);
 }
 
-bool stats_is_missing(const char *cell) { return !*cell || !strcasecmp(cell, "NA") || !strcasecmp(cell, "nan"); }
+bool stats_is_missing(const char *cell) { return lk_is_missing(cell, strlen(cell)); }
 
 /* All columns asked for, as one list of pointers. */
 static int asked(struct stats *s, struct stats_column **list) {
@@ -113,8 +113,9 @@ static enum lk_code read_rows(struct stats *s, struct lk_csv *csv, struct stats_
         LK_TRY(grow(s, list, n));
         s->lines[s->n_rows] = csv->line;
         for (int i = 0; i < n; i++) {
-            const char *cell = lk_csv_cell(csv, list[i]->index);
-            list[i]->cells[s->n_rows] = lk_store_copy(&s->texts, cell, strlen(cell));
+            size_t n_cell = csv->cells[list[i]->index].n;
+            const char *cell = lk_trim(lk_csv_cell(csv, list[i]->index), &n_cell);
+            list[i]->cells[s->n_rows] = lk_store_copy(&s->texts, cell, n_cell);
             if (!list[i]->cells[s->n_rows]) return lk_fail(LK_E_NOMEM, "%s: out of memory while reading", s->file);
         }
         s->n_rows++;

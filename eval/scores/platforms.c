@@ -93,6 +93,13 @@ static size_t base_of(const char *name) {
     return dot && dot[1] ? (size_t)(dot - name) : 0;
 }
 
+/* 1 pressed, 0 not, -1 no button. */
+static int button(const struct lk_field *field) {
+    static const char *const words[] = {"false", "true", NULL};
+    if (field->kind == 't' || field->kind == 'f') return field->kind == 't';
+    return lk_field_word(field, words);
+}
+
 /* Of NAME.1 to NAME.5, a button each, the one that is true is the answer; of several the record says so. */
 static enum lk_code join_buttons(struct lk_fields *fields) {
     const size_t n = fields->n;
@@ -104,13 +111,13 @@ static enum lk_code join_buttons(struct lk_fields *fields) {
         for (size_t k = i; k < n; k++) {
             struct lk_field *field = &fields->list[k];
             if (base_of(field->name) != base || strncmp(field->name, fields->list[i].name, base) != 0) continue;
-            const int is_true = lk_field_is_open(field) ? 0 : lk_field_bool(field);
+            const int is_true = button(field);
             if (is_true < 0) continue;
             n_buttons++;
             n_true += is_true;
             if (is_true) chosen = k;
         }
-        if (n_buttons < 2) continue;
+        if (!n_buttons) continue;
         char name[NAME_MAX_BYTES];
         snprintf(name, sizeof name, "%.*s", (int)base, fields->list[i].name);
         for (size_t k = i; k < n; k++)

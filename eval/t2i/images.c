@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "engine/base/alloc.h"
 #include "eval/scores/csv.h"
+#include "eval/scores/words.h"
 #include "eval/scores/level.h"
 #include "eval/study/factors.h"
 
@@ -38,8 +38,8 @@ static enum lk_code read_arm(const struct lk_csv *csv, int8_t *arm, bool *canvas
                            "expected none, rewrite, diversity, safety, post_filter or embed_norm, got \"%.40s\"",
                            lk_csv_cell(csv, arm_column));
     *arm = (int8_t)parsed;
-    *canvas = !strcasecmp(mode, "canvas");
-    if (*mode && !*canvas && strcasecmp(mode, "text"))
+    *canvas = lk_same_name(mode, "canvas");
+    if (!lk_is_missing(mode, strlen(mode)) && !*canvas && !lk_same_name(mode, "text"))
         return lk_csv_fail(csv, mode_column, "expected text or canvas, got \"%.40s\"", mode);
     return LK_OK;
 }
@@ -47,7 +47,7 @@ static enum lk_code read_arm(const struct lk_csv *csv, int8_t *arm, bool *canvas
 static enum lk_code log_number(const struct lk_csv *csv, int column, double max, double *out) {
     const char *text = lk_csv_cell(csv, column);
     *out = NAN;
-    if (!*text) return LK_OK;
+    if (lk_is_missing(text, strlen(text))) return LK_OK;
     if (!lk_decimal_of_text(text, strlen(text), out) || !(*out >= 0 && *out <= max))
         return lk_csv_fail(csv, column, "expected a number from 0 to %g, got \"%.40s\"", max, text);
     return LK_OK;

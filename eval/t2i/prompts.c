@@ -2,11 +2,11 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "engine/base/alloc.h"
 #include "eval/document/table_print.h"
 #include "eval/scores/csv.h"
+#include "eval/scores/words.h"
 
 static const char *const column_names[LK_N_T2I_COLUMNS] = {
     "prompt_id",      "category",         "role_label",    "gender_spec",    "style",
@@ -96,7 +96,7 @@ enum lk_code lk_t2i_prompts_build(struct lk_t2i_prompts *out, const struct lk_t2
 
 static int column_of(const char *name) {
     for (int c = 0; c < LK_N_T2I_COLUMNS; c++)
-        if (!strcasecmp(column_names[c], name)) return c;
+        if (lk_same_name(column_names[c], name)) return c;
     return -1;
 }
 

@@ -1,7 +1,6 @@
 /* Probes of the text-to-image study: what goes together, never what causes it. */
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
@@ -9,6 +8,7 @@
 #include "eval/document/files.h"
 #include "eval/document/table_print.h"
 #include "eval/scores/csv.h"
+#include "eval/scores/words.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/level.h"
 #include "eval/stats/models/silhouette.h"
@@ -107,7 +107,7 @@ static enum lk_code find_columns(const char *file, const char *by, struct lk_tex
         rc = lk_csv_next(&csv, &more);
         for (size_t i = 0; i < csv.n_columns && !rc && more; i++) {
             const char *cell = lk_csv_cell(&csv, (int)i);
-            if (strcasecmp(csv.columns[i], by) && lk_decimal_of_text(cell, strlen(cell), &ignored))
+            if (!lk_same_name(csv.columns[i], by) && lk_decimal_of_text(cell, strlen(cell), &ignored))
                 lk_text_add(out, "%s%s", out->n ? "," : "", csv.columns[i]);
         }
         lk_csv_close(&csv);

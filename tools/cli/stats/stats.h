@@ -63,11 +63,15 @@ enum lk_code stats_fail(const struct stats *s, const struct stats_column *column
     __attribute__((format(printf, 4, 5)));
 /* LK_E_USAGE with "kappa: ...". */
 enum lk_code stats_misused(const struct stats *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Empty, NA or nan in any letter case. */
+/* As lk_is_missing. */
 bool stats_is_missing(const char *cell);
 /* Of each row of a column, NaN where missing. */
 enum lk_code stats_numbers(struct stats *s, const struct stats_column *column, double **out);
 enum lk_code stats_levels(struct stats *s, const struct stats_column *columns, int n_columns, struct stats_levels *out);
+/* Prints the labels that a statistic of labels told apart, and warns of two that people would take for one: "Yes",
+ * "yes".
+ */
+enum lk_code stats_print_labels(struct stats *s, const char *key, const char *label, const struct stats_levels *levels);
 /* From --columns, or --item, --value and `rater`. as_labels: values are the labels' numbers, and need not be numbers
  * themselves. Counts missing. */
 enum lk_code stats_matrix(struct stats *s, const struct stats_column *rater, bool as_labels, struct stats_matrix *out,

@@ -119,7 +119,7 @@ static enum lk_code kappa(struct stats *s) {
     const char *of;
     LK_TRY(both(s, "and", &of));
     print_kappa(s, of, weights, ordered, &kappa, &ac);
-    return LK_OK;
+    return stats_print_labels(s, "labels", "labels", &levels);
 }
 
 /* x: a judge's scores; y: people's ratings, empty where nobody rated. */
@@ -259,7 +259,7 @@ static enum lk_code chi2_fit(struct stats *s) {
     LK_TRY(stats_join(s, &of, "%s against equal shares of %d labels", s->x.name, levels.n));
     stats_print_test(s, of, &test);
     stats_field(&s->out, "n_small", "expected counts under 5", stats_count(n_small));
-    return LK_OK;
+    return stats_print_labels(s, "labels", "labels", &levels);
 }
 
 static enum lk_code chi2(struct stats *s) {
@@ -274,7 +274,8 @@ static enum lk_code chi2(struct stats *s) {
     stats_field(&s->out, "n_rows", "rows", stats_count(c.n_rows));
     stats_field(&s->out, "n_columns", "columns", stats_count(c.n_columns));
     stats_field(&s->out, "n_small", "expected counts under 5", stats_count(c.n_small));
-    return LK_OK;
+    LK_TRY(stats_print_labels(s, "row_labels", "labels of rows", &table.x));
+    return stats_print_labels(s, "column_labels", "labels of columns", &table.y);
 }
 
 static enum lk_code fisher(struct stats *s) {

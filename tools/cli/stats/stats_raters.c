@@ -13,13 +13,13 @@ static enum lk_code rated(struct stats *s, int n_raters, const char *raters, con
 }
 
 /* Without --rater, all that counts is how often each label was given. */
-static enum lk_code fleiss_counts(struct stats *s, int32_t **counts, size_t *n_items, int *n_labels) {
-    struct stats_levels items = {0}, labels;
+static enum lk_code fleiss_counts(struct stats *s, int32_t **counts, size_t *n_items, struct stats_levels *out) {
+    struct stats_levels items = {0};
     int n_columns = s->n_columns ? s->n_columns : 1;
-    LK_TRY(stats_levels(s, s->n_columns ? s->columns : &s->value, n_columns, &labels));
+    LK_TRY(stats_levels(s, s->n_columns ? s->columns : &s->value, n_columns, out));
+    const struct stats_levels labels = *out;
     if (!s->n_columns) LK_TRY(stats_levels(s, &s->item, 1, &items));
     *n_items = s->n_columns ? s->n_rows : (size_t)items.n;
-    *n_labels = labels.n;
     if (!labels.n) return lk_fail(LK_E_INPUT, "%s: fleiss: expected labels, got none: every cell is empty", s->file);
     if (*n_items * (size_t)labels.n > 100000000)
         return lk_fail(LK_E_INPUT, "%s: %zu items by %d labels are more than 1e8 cells", s->file, *n_items, labels.n);
@@ -39,10 +39,10 @@ static enum lk_code fleiss_counts(struct stats *s, int32_t **counts, size_t *n_i
 static enum lk_code fleiss(struct stats *s) {
     int32_t *counts = NULL;
     size_t n_items = 0;
-    int n_labels = 0;
-    LK_TRY(fleiss_counts(s, &counts, &n_items, &n_labels));
+    struct stats_levels labels;
+    LK_TRY(fleiss_counts(s, &counts, &n_items, &labels));
     struct lk_fleiss f;
-    LK_TRY(lk_fleiss_kappa(counts, n_items, n_labels, 0, &f));
+    LK_TRY(lk_fleiss_kappa(counts, n_items, labels.n, 0, &f));
     const char *of;
     LK_TRY(rated(s, f.n_raters, "ratings of an item", &of));
     stats_open(&s->out, s->test, "Fleiss' kappa", of);
@@ -53,8 +53,8 @@ static enum lk_code fleiss(struct stats *s) {
     stats_field(&s->out, "n", "n", stats_count(f.kappa.n));
     stats_field(&s->out, "left_out", f.left_out ? "other number of ratings" : NULL, stats_count(f.left_out));
     stats_print_missing(s);
-    stats_field(&s->out, "n_labels", "labels", stats_count((size_t)n_labels));
-    return LK_OK;
+    stats_field(&s->out, "n_labels", "labels", stats_count((size_t)labels.n));
+    return stats_print_labels(s, "labels", "they are", &labels);
 }
 
 static enum lk_code alpha(struct stats *s) {
@@ -81,7 +81,7 @@ static enum lk_code alpha(struct stats *s) {
     stats_print_missing(s);
     stats_field(&s->out, "resamples", resampled ? "resamples" : NULL,
                 resampled ? stats_count((size_t)how.n_replicates) : stats_none());
-    return LK_OK;
+    return level == LK_NOMINAL ? stats_print_labels(s, "labels", "labels", &labels) : LK_OK;
 }
 
 enum { ICC_COLUMNS = 8 };

@@ -8,6 +8,8 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "eval/scores/csv.h"
 #include "eval/scores/level.h"
 #include "eval/scores/words.h"
@@ -215,6 +217,25 @@ enum lk_code stats_levels(struct stats *s, const struct stats_column *columns, i
         out->codes[entries[i].at] = out->n - 1;
     }
     if (!out->numeric) out->values = NULL;
+    return LK_OK;
+}
+
+enum lk_code stats_print_labels(struct stats *s, const char *key, const char *label,
+                                const struct stats_levels *levels) {
+    enum { SHOWN = 12 };
+    struct lk_text text = {0};
+    const char *kept = NULL;
+    for (int i = 0; i < levels->n && i < SHOWN; i++) lk_text_add(&text, "%s\"%.40s\"", i ? " " : "", levels->names[i]);
+    if (levels->n > SHOWN) lk_text_add(&text, " and %d more", levels->n - SHOWN);
+    if (!text.rc && levels->n) kept = lk_store_copy(&s->texts, text.bytes, text.n);
+    lk_text_free(&text);
+    if (levels->n && !kept) return lk_fail(LK_E_NOMEM, "%s: out of memory", s->test);
+    stats_field(&s->out, key, label, stats_text(kept));
+    for (int i = 1; i < levels->n && levels->n <= 1000; i++)
+        for (int k = 0; k < i; k++)
+            if (!levels->numeric && lk_same_name(levels->names[i], levels->names[k]))
+                lk_log(LK_LOG_WARNING, "%s: the labels \"%.40s\" and \"%.40s\" count as two", s->file, levels->names[k],
+                       levels->names[i]);
     return LK_OK;
 }
 

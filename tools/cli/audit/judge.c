@@ -158,6 +158,8 @@ static enum lk_code judge_pixels(const struct cli_arguments *a) {
 enum lk_code cli_judge(const struct cli_arguments *a) {
     if (a->study.sample && (!a->positional || strcmp(a->positional, "run") != 0))
         return lk_fail(LK_E_USAGE, "--sample: goes with judge run");
+    if (a->study.devices && (!a->positional || strcmp(a->positional, "run") != 0))
+        return lk_fail(LK_E_USAGE, "--devices: goes with judge run");
     if (!a->positional) return judge_pixels(a);
     if (a->n_images) return lk_fail(LK_E_USAGE, "judge %s: takes no pictures", a->positional);
     if (a->report.faces)

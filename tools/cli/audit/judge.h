@@ -5,6 +5,17 @@
 #include "tools/cli/core/options.h"
 
 enum lk_code cli_judge_run(const struct cli_arguments *arguments); /* by a model in this process */
+/* With a worker for each of --devices. */
+enum lk_code cli_judge_devices(const struct cli_arguments *arguments);
+/* A worker's share: every n-th item of those that the file `whole` has no answer to; part NULL: all. */
+struct cli_judge_part {
+    const char *whole;
+    int part, n;
+};
+enum lk_code cli_judge_part(const struct cli_arguments *arguments, const struct cli_judge_part *part);
+/* What is judged, in its order. Free in any case. */
+struct cli_pairs;
+enum lk_code cli_judge_items(struct cli_pairs *pairs, const struct cli_arguments *arguments);
 /* The user's server that is asked in place of a model here. Closed with lk_judge_server_close. */
 enum lk_code cli_judge_server(const struct cli_arguments *arguments, struct lk_judge_server **out);
 enum lk_code cli_judge_prompt(const struct cli_arguments *arguments); /* what to ask about an item, or about all */

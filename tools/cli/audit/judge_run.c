@@ -13,6 +13,7 @@
 #include "eval/judge/seeing.h"
 #include "eval/scores/fields.h"
 #include "tools/cli/audit/judge.h"
+#include "tools/cli/audit/judge_done.h"
 #include "tools/cli/audit/judge_record.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/core/draw.h"
@@ -32,10 +33,10 @@ struct runner {
     struct lk_chat *chat;
     struct lk_seeing_judge judge;
     struct lk_judge_ask ask;
-    struct lk_store texts;
-    char **done; /* "ITEM ORDER", sorted */
-    size_t n_done, done_capacity, n_asked, n_failed, n_refused, n_mended, n_skipped, n_in_vain, n_low_mass;
+    struct judge_done done;
+    size_t n_asked, n_failed, n_refused, n_mended, n_skipped, n_in_vain, n_low_mass;
     struct lk_append_lock lock;
+    const struct cli_judge_part *part; /* NULL: all items */
 };
 
 /* Something to ask: an item, of a comparison in one order. */
@@ -45,109 +46,22 @@ struct question {
     bool preserved_first;
 };
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
 static int by_source(const void *a, const void *b) {
     const struct cli_pair *x = a, *y = b;
     int order = strcmp(x->source ? x->source : "", y->source ? y->source : "");
     return order ? order : strcmp(x->item_id, y->item_id);
 }
 
-static void done_key(char out[600], const char *item_id, const char *order, bool bad) {
-    snprintf(out, 600, "%.500s %.40s%s", item_id, order ? order : "", bad ? " in vain" : "");
-}
-
-static enum lk_code remember(struct runner *r, const char *item_id, const char *order, bool bad) {
-    char key[600];
-    done_key(key, item_id, order, bad);
-    LK_TRY(lk_grow(&r->done, &r->done_capacity, r->n_done + 1, sizeof *r->done));
-    r->done[r->n_done] = (char *)(uintptr_t)lk_store_copy(&r->texts, key, strlen(key));
-    return r->done[r->n_done++] ? LK_OK : lk_fail(LK_E_NOMEM, "judge run: out of memory");
-}
-
-/* bad: and has no answer but a failure or a refusal. */
-static bool is_done(const struct runner *r, const char *item_id, const char *order, bool bad) {
-    char key[600], *at = key;
-    done_key(key, item_id, order, bad);
-    return r->n_done && bsearch(&at, r->done, r->n_done, sizeof *r->done, by_text);
-}
-
-/* A record of another judge, or asked otherwise, is none of this run's. */
-static enum lk_code check_record(const struct runner *r, const struct lk_fields *fields, const char *path,
-                                 size_t line) {
-    const struct judge_record *mine = &r->record;
-    const char *const expected[][2] = {{"slot", mine->slot},
-                                       {"model", mine->model},
-                                       {"weights_identity", mine->weights_identity},
-                                       {"mode", mine->mode},
-                                       {"prompt_version", mine->prompt_version},
-                                       {"dtype", mine->dtype},
-                                       {"judge_check", mine->check}};
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        const struct lk_field *field = lk_fields_find(fields, expected[i][0]);
-        if (field ? expected[i][1] && !strcmp(field->text, expected[i][1]) : !expected[i][1]) continue;
-        return lk_fail(LK_E_CHANGED,
-                       "%s: line %zu: %s: expected %s as in this run, got %s; give another file, or the same settings",
-                       path, line, expected[i][0], expected[i][1] ? expected[i][1] : "none", lk_field_shown(field));
+/* A worker's share of what is not judged yet: every n-th item. */
+static void keep_part(struct runner *r) {
+    size_t n = 0, left = 0;
+    for (size_t i = 0; i < r->pairs.n; i++) {
+        const struct cli_pair *pair = &r->pairs.list[i];
+        const bool done = judge_is_done(&r->done, pair->item_id, r->ask.pairwise ? "preserved_first" : NULL, false);
+        if (done || left++ % (size_t)r->part->n != (size_t)r->part->part) continue;
+        r->pairs.list[n++] = *pair;
     }
-    return LK_OK;
-}
-
-/* One that an older version wrote says nothing of configs. */
-static enum lk_code check_configs(const struct runner *r, const struct lk_fields *fields, const char *path,
-                                  size_t line) {
-    cJSON *mine = r->record.configs ? cJSON_Parse(r->record.configs) : NULL;
-    const cJSON *item;
-    enum lk_code rc = LK_OK;
-    bool any = false;
-    for (size_t i = 0; i < fields->n; i++) any = any || !strncmp(fields->list[i].name, "configs.", 8);
-    if (any) cJSON_ArrayForEach(item, mine) {
-            char name[300];
-            snprintf(name, sizeof name, "configs.%.280s", item->string);
-            const struct lk_field *field = lk_fields_find(fields, name);
-            if (rc || (field && !strcmp(field->text, item->valuestring))) continue;
-            rc = lk_fail(LK_E_CHANGED,
-                         "%s: line %zu: %s: expected %s as in this run, got %s; give another file, or the model as it "
-                         "was",
-                         path, line, name, item->valuestring, lk_field_shown(field));
-        }
-    cJSON_Delete(mine);
-    return rc;
-}
-
-static enum lk_code read_done(struct runner *r, const char *path, const char *text, size_t n) {
-    struct lk_records records;
-    bool more = n > 0;
-    if (!n) return LK_OK;
-    LK_TRY(lk_records_open(&records, text, n, path));
-    enum lk_code rc = LK_OK;
-    while (!rc && !(rc = lk_records_next_strict(&records, &more)) && more) {
-        const struct lk_field *id = lk_fields_find(&records.fields, "item_id");
-        const struct lk_field *order = lk_fields_find(&records.fields, "order");
-        rc = check_record(r, &records.fields, path, records.line);
-        if (!rc) rc = check_configs(r, &records.fields, path, records.line);
-        bool bad = lk_fields_find(&records.fields, "failed") || lk_fields_find(&records.fields, "refusal");
-        if (!rc && id) rc = remember(r, id->text, order ? order->text : NULL, false);
-        if (!rc && id && bad) rc = remember(r, id->text, order ? order->text : NULL, true);
-    }
-    lk_records_close(&records);
-    if (r->n_done) qsort(r->done, r->n_done, sizeof *r->done, by_text);
-    return rc;
-}
-
-/* What an earlier run of the same command has left; a line that was cut off is taken away. */
-static enum lk_code resume(struct runner *r) {
-    const char *path = r->arguments->output;
-    char *text;
-    size_t n;
-    enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
-    if (rc == LK_E_NOT_FOUND) return LK_OK;
-    if (rc) return rc;
-    size_t whole = lk_whole_lines(text, n);
-    rc = read_done(r, path, text, whole);
-    if (!rc) rc = lk_cut_half_line(path, whole, n);
-    lk_free(text);
-    return rc;
+    r->pairs.n = n;
 }
 
 static uint64_t hash_of(const char *text) {
@@ -304,9 +218,9 @@ static enum lk_code collect(struct runner *r, const struct cli_pair *pair, struc
     for (int order = 0; order <= (int)r->ask.pairwise; order++) {
         struct question *q = &questions[*n];
         *q = (struct question){.pair = pair, .preserved_first = order};
-        if (is_done(r, pair->item_id, order_of(r, q), false)) {
+        if (judge_is_done(&r->done, pair->item_id, order_of(r, q), false)) {
             r->n_skipped++;
-            r->n_in_vain += is_done(r, pair->item_id, order_of(r, q), true);
+            r->n_in_vain += judge_is_done(&r->done, pair->item_id, order_of(r, q), true);
             continue;
         }
         r->ask.preserved_first = order;
@@ -454,20 +368,27 @@ static enum lk_code draw(struct cli_pairs *pairs, const char *sample) {
     return LK_OK;
 }
 
+enum lk_code cli_judge_items(struct cli_pairs *pairs, const struct cli_arguments *a) {
+    LK_TRY(cli_pairs_of(pairs, &a->report, true));
+    /* A source's outputs follow each other. */
+    if (pairs->n) qsort(pairs->list, pairs->n, sizeof *pairs->list, by_source);
+    return a->study.sample ? draw(pairs, a->study.sample) : LK_OK;
+}
+
 static enum lk_code run(struct runner *r) {
     const struct cli_arguments *a = r->arguments;
     LK_TRY(check_arguments(a));
-    LK_TRY(cli_pairs_of(&r->pairs, &a->report, true));
-    cli_print_rejects(cli_pairs_name(&a->report), &r->pairs.rejects);
-    /* A source's outputs follow each other. */
-    if (r->pairs.n) qsort(r->pairs.list, r->pairs.n, sizeof *r->pairs.list, by_source);
-    if (a->study.sample) LK_TRY(draw(&r->pairs, a->study.sample));
+    LK_TRY(cli_judge_items(&r->pairs, a));
+    if (!r->part || !r->part->part) cli_print_rejects(cli_pairs_name(&a->report), &r->pairs.rejects);
     LK_TRY(lk_judge_prompts_load(&r->prompts));
     LK_TRY(open_judge(r));
     LK_TRY(lk_append_lock(&r->lock, a->output));
     if (r->lock.lockless)
         lk_log(LK_LOG_WARNING, "%s: this file system has no locks; see that no other run writes the file", a->output);
-    LK_TRY(resume(r));
+    if (r->part) LK_TRY(judge_done_read(&r->done, &r->record, r->part->whole, false));
+    LK_TRY(judge_done_read(&r->done, &r->record, a->output, true));
+    if (r->part) keep_part(r);
+    if (r->part && !r->pairs.n) return LK_OK;
     cli_signals_install();
     if (r->judge.server)
         lk_log(LK_LOG_INFO, "%s on %s: pictures are sent there", r->record.model, r->record.server);
@@ -478,8 +399,16 @@ static enum lk_code run(struct runner *r) {
     return conclude(r);
 }
 
-enum lk_code cli_judge_run(const struct cli_arguments *arguments) {
-    struct runner r = {.arguments = arguments};
+enum lk_code cli_judge_run(const struct cli_arguments *a) {
+    if (!a->study.devices) return cli_judge_part(a, NULL);
+    LK_TRY(check_arguments(a));
+    if (a->review.server)
+        return lk_fail(LK_E_USAGE, "--devices: goes without --openai-url; the server has its own devices");
+    return cli_judge_devices(a);
+}
+
+enum lk_code cli_judge_part(const struct cli_arguments *arguments, const struct cli_judge_part *part) {
+    struct runner r = {.arguments = arguments, .part = part};
     enum lk_code rc = run(&r);
     lk_append_unlock(&r.lock);
     lk_seeing_judge_close(&r.judge);
@@ -488,7 +417,6 @@ enum lk_code cli_judge_run(const struct cli_arguments *arguments) {
     if (r.device) lk_device_free(r.device);
     lk_judge_prompts_free(r.prompts);
     cli_pairs_free(&r.pairs);
-    lk_store_free(&r.texts);
-    lk_free(r.done);
+    judge_done_free(&r.done);
     return rc;
 }

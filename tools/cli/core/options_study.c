@@ -6,10 +6,16 @@
     .offset = FIELD(study.field)
 
 static const struct cli_option options[] = {
-    {STUDY(CLI_TEXT, "Model", "devices", "LIST", devices,
-           "run: a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1; with --weights sharded "
-           "one for all"),
-     .otherwise = "the study's"},
+    {.name = "devices",
+     .kind = CLI_TEXT,
+     .group = "Model",
+     .value = "LIST",
+     .offset = FIELD(study.devices),
+     .help =
+         "study run and judge run: a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1; with "
+         "--weights sharded one for all",
+     .otherwise = "study: its own; judge: --device",
+     .commands = ON(CLI_STUDY) | ON(CLI_JUDGE)},
     {STUDY(CLI_TEXT, "Input", "shard", "I/N", shard,
            "run, jobs: the I-th of N parts of the jobs; each run has a journal of its own, merge puts them together")},
     {STUDY(CLI_INT, "Model", "queue", "N", queue,

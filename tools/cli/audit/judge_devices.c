@@ -1,0 +1,207 @@
+/* judge run --devices: a worker for each device, which judges its share into a file of its own; then all lines stand in
+ * the one file, in the order in which one worker would have written them. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/append.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "eval/scores/fields.h"
+#include "tools/cli/audit/judge.h"
+#include "tools/cli/audit/pairs.h"
+#include "tools/cli/core/signals.h"
+#include "tools/cli/study/runner.h"
+
+/* A line of an answer, and where it belongs. */
+struct line {
+    const char *text;
+    size_t n;
+    int64_t place; /* of its item among those that are judged, twice, and one more for the second order; -1: another's
+                    */
+    size_t seen;
+};
+
+struct lines {
+    struct line *list;
+    size_t n, capacity;
+    char *files[STUDY_MAX_WORKERS + 1]; /* texts that the lines lie in */
+    int n_files;
+};
+
+static void lines_free(struct lines *lines) {
+    for (int i = 0; i < lines->n_files; i++) lk_free(lines->files[i]);
+    lk_free(lines->list);
+}
+
+static void part_name(const char *output, int part, char *out, size_t size) {
+    snprintf(out, size, "%s.part-%d", output, part);
+}
+
+static int64_t place_of(const struct lk_names *items, const struct lk_fields *fields) {
+    const struct lk_field *id = lk_fields_find(fields, "item_id"), *order = lk_fields_find(fields, "order");
+    const int32_t item = id ? lk_names_find(items, id->text, id->n) : -1;
+    return item < 0 ? -1 : 2 * (int64_t)item + (order && !strcmp(order->text, "preserved_first"));
+}
+
+/* Whole lines of a file, which may be missing. */
+static enum lk_code read_lines(struct lines *lines, const char *path, const struct lk_names *items) {
+    struct lk_fields fields = {0};
+    char *text;
+    size_t n;
+    enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
+    if (rc) return rc == LK_E_NOT_FOUND ? LK_OK : rc;
+    lines->files[lines->n_files++] = text;
+    n = lk_whole_lines(text, n);
+    for (size_t at = 0; at < n && !rc;) {
+        const size_t length = (size_t)((const char *)memchr(text + at, '\n', n - at) + 1 - (text + at));
+        struct line line = {.text = text + at, .n = length, .seen = lines->n};
+        rc = lk_fields_json(&fields, text + at, length, path);
+        if (!rc) rc = lk_grow(&lines->list, &lines->capacity, lines->n + 1, sizeof *lines->list);
+        if (rc) break;
+        line.place = place_of(items, &fields);
+        lines->list[lines->n++] = line;
+        at += length;
+    }
+    lk_fields_free(&fields);
+    return rc;
+}
+
+static int by_place(const void *a, const void *b) {
+    const struct line *x = a, *y = b;
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    return x->seen < y->seen ? -1 : x->seen > y->seen;
+}
+
+/* What workers have left, in the one file; each answer once. A kill on the way loses nothing: the parts go last. */
+static enum lk_code gather(const char *output, const struct lk_names *items) {
+    struct lines lines = {0};
+    struct lk_text all = {0};
+    char path[4096];
+    bool any = false;
+    enum lk_code rc = read_lines(&lines, output, items);
+    for (int k = 0; k < STUDY_MAX_WORKERS && !rc; k++) {
+        part_name(output, k, path, sizeof path);
+        if (access(path, F_OK)) continue;
+        any = true;
+        rc = read_lines(&lines, path, items);
+    }
+    if (!rc && lines.n) qsort(lines.list, lines.n, sizeof *lines.list, by_place);
+    for (size_t i = 0; i < lines.n && !rc; i++) {
+        const bool again = i && lines.list[i].place >= 0 && lines.list[i].place == lines.list[i - 1].place;
+        if (!again) lk_text_bytes(&all, lines.list[i].text, lines.list[i].n);
+        rc = all.rc;
+    }
+    if (!rc && any) rc = lk_atomic_write_file(output, all.n ? all.bytes : "", all.n);
+    for (int k = 0; k < STUDY_MAX_WORKERS && !rc && any; k++) {
+        part_name(output, k, path, sizeof path);
+        unlink(path);
+    }
+    lk_text_free(&all);
+    lines_free(&lines);
+    return rc;
+}
+
+/* A process that ends with the supervisor. */
+static pid_t start(const struct cli_arguments *arguments, const struct study_run *run, int part) {
+    const pid_t parent = getpid(), child = fork();
+    if (child) return child;
+    struct cli_arguments a = *arguments;
+    char path[4096];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    part_name(arguments->output, part, path, sizeof path);
+    a.output = path;
+    a.job.run.device = (char *)(uintptr_t)run->devices[part];
+    const enum lk_code rc = cli_judge_part(&a, &(struct cli_judge_part){arguments->output, part, run->n_workers});
+    if (rc && rc != LK_E_PARTIAL) lk_log(LK_LOG_ERROR, "worker %d (%s): %s", part, run->devices[part], lk_error_text());
+    fflush(NULL);
+    _exit(lk_exit_code(rc));
+}
+
+/* Until all have ended; the exit code that says most. */
+static int wait_for_all(pid_t *workers, int n) {
+    int left = n, worst = 0;
+    bool told = false;
+    while (left) {
+        int status;
+        if (cli_signals_name() && !told) {
+            for (int k = 0; k < n; k++)
+                if (workers[k] > 0) kill(workers[k], SIGTERM);
+            told = true;
+        }
+        const pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (!pid) {
+            usleep(50000);
+            continue;
+        }
+        for (int k = 0; k < n; k++)
+            if (workers[k] == pid) workers[k] = 0, left--;
+        const int code = pid < 0 ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+        if (pid < 0) left = 0;
+        if (code && (!worst || worst == 6)) worst = code;
+    }
+    return worst;
+}
+
+static enum lk_code conclude(int code, int n) {
+    static const struct {
+        int exit_code;
+        enum lk_code code;
+    } codes[] = {{3, LK_E_INPUT}, {4, LK_E_NOMEM}, {5, LK_E_DEVICE}, {6, LK_E_PARTIAL}, {7, LK_E_IO}};
+    if (!code) return LK_OK;
+    if (cli_signals_name())
+        return lk_fail(LK_E_INTERRUPTED, "stopped by %s; the same command goes on from here", cli_signals_name());
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i].exit_code == code)
+            return lk_fail(codes[i].code,
+                           "judge run: some of %d workers could not judge all, as said above; the same "
+                           "command goes on from here",
+                           n);
+    return lk_fail(LK_E_INTERNAL, "judge run: a worker died; the same command goes on from here");
+}
+
+static enum lk_code list_items(const struct cli_arguments *a, struct lk_names *items) {
+    struct cli_pairs pairs;
+    int32_t number;
+    enum lk_code rc = cli_judge_items(&pairs, a);
+    for (size_t i = 0; i < pairs.n && !rc; i++)
+        rc = lk_names_number(items, pairs.list[i].item_id, strlen(pairs.list[i].item_id), &number);
+    cli_pairs_free(&pairs);
+    return rc;
+}
+
+static enum lk_code run_workers(const struct cli_arguments *a, const struct study_run *run,
+                                const struct lk_names *items) {
+    pid_t workers[STUDY_MAX_WORKERS];
+    struct lk_append_lock lock = {0};
+    LK_TRY(lk_append_lock(&lock, a->output));
+    enum lk_code rc = gather(a->output, items); /* the file may be another one now */
+    lk_append_unlock(&lock);
+    if (!rc) rc = lk_append_lock(&lock, a->output);
+    if (rc) return rc;
+    cli_signals_install();
+    for (int k = 0; k < run->n_workers; k++) workers[k] = start(a, run, k);
+    const int code = wait_for_all(workers, run->n_workers);
+    lk_append_unlock(&lock); /* an empty file that it has made goes with it */
+    rc = gather(a->output, items);
+    return rc ? rc : conclude(code, run->n_workers);
+}
+
+enum lk_code cli_judge_devices(const struct cli_arguments *a) {
+    struct study_run run = {.machine.weights = "own"};
+    struct lk_names items = {0};
+    char *names = NULL;
+    enum lk_code rc = study_read_devices(&run, a->study.devices, &names);
+    if (!rc) rc = list_items(a, &items);
+    if (!rc) rc = run_workers(a, &run, &items);
+    lk_names_free(&items);
+    lk_free(names);
+    return rc;
+}

@@ -1,0 +1,115 @@
+#include "tools/cli/audit/judge_done.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/append.h"
+#include "engine/base/file.h"
+#include "eval/scores/dataset.h"
+#include "eval/scores/fields.h"
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static void done_key(char out[600], const char *item_id, const char *order, bool bad) {
+    snprintf(out, 600, "%.500s %.40s%s", item_id, order ? order : "", bad ? " in vain" : "");
+}
+
+static enum lk_code remember(struct judge_done *r, const char *item_id, const char *order, bool bad) {
+    char key[600];
+    done_key(key, item_id, order, bad);
+    LK_TRY(lk_grow(&r->list, &r->capacity, r->n + 1, sizeof *r->list));
+    r->list[r->n] = (char *)(uintptr_t)lk_store_copy(&r->texts, key, strlen(key));
+    return r->list[r->n++] ? LK_OK : lk_fail(LK_E_NOMEM, "judge run: out of memory");
+}
+
+/* bad: and has no answer but a failure or a refusal. */
+bool judge_is_done(const struct judge_done *r, const char *item_id, const char *order, bool bad) {
+    char key[600], *at = key;
+    done_key(key, item_id, order, bad);
+    return r->n && bsearch(&at, r->list, r->n, sizeof *r->list, by_text);
+}
+
+/* A record of another judge, or asked otherwise, is none of this run's. */
+static enum lk_code check_record(const struct judge_record *mine, const struct lk_fields *fields, const char *path,
+                                 size_t line) {
+    const char *const expected[][2] = {{"slot", mine->slot},
+                                       {"model", mine->model},
+                                       {"weights_identity", mine->weights_identity},
+                                       {"mode", mine->mode},
+                                       {"prompt_version", mine->prompt_version},
+                                       {"dtype", mine->dtype},
+                                       {"judge_check", mine->check}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const struct lk_field *field = lk_fields_find(fields, expected[i][0]);
+        if (field ? expected[i][1] && !strcmp(field->text, expected[i][1]) : !expected[i][1]) continue;
+        return lk_fail(LK_E_CHANGED,
+                       "%s: line %zu: %s: expected %s as in this run, got %s; give another file, or the same settings",
+                       path, line, expected[i][0], expected[i][1] ? expected[i][1] : "none", lk_field_shown(field));
+    }
+    return LK_OK;
+}
+
+/* One that an older version wrote says nothing of configs. */
+static enum lk_code check_configs(const struct judge_record *record, const struct lk_fields *fields, const char *path,
+                                  size_t line) {
+    cJSON *mine = record->configs ? cJSON_Parse(record->configs) : NULL;
+    const cJSON *item;
+    enum lk_code rc = LK_OK;
+    bool any = false;
+    for (size_t i = 0; i < fields->n; i++) any = any || !strncmp(fields->list[i].name, "configs.", 8);
+    if (any) cJSON_ArrayForEach(item, mine) {
+            char name[300];
+            snprintf(name, sizeof name, "configs.%.280s", item->string);
+            const struct lk_field *field = lk_fields_find(fields, name);
+            if (rc || (field && !strcmp(field->text, item->valuestring))) continue;
+            rc = lk_fail(LK_E_CHANGED,
+                         "%s: line %zu: %s: expected %s as in this run, got %s; give another file, or the model as it "
+                         "was",
+                         path, line, name, item->valuestring, lk_field_shown(field));
+        }
+    cJSON_Delete(mine);
+    return rc;
+}
+
+static enum lk_code read_lines(struct judge_done *r, const struct judge_record *record, const char *path,
+                               const char *text, size_t n) {
+    struct lk_records records;
+    bool more = n > 0;
+    if (!n) return LK_OK;
+    LK_TRY(lk_records_open(&records, text, n, path));
+    enum lk_code rc = LK_OK;
+    while (!rc && !(rc = lk_records_next_strict(&records, &more)) && more) {
+        const struct lk_field *id = lk_fields_find(&records.fields, "item_id");
+        const struct lk_field *order = lk_fields_find(&records.fields, "order");
+        rc = check_record(record, &records.fields, path, records.line);
+        if (!rc) rc = check_configs(record, &records.fields, path, records.line);
+        bool bad = lk_fields_find(&records.fields, "failed") || lk_fields_find(&records.fields, "refusal");
+        if (!rc && id) rc = remember(r, id->text, order ? order->text : NULL, false);
+        if (!rc && id && bad) rc = remember(r, id->text, order ? order->text : NULL, true);
+    }
+    lk_records_close(&records);
+    if (r->n) qsort(r->list, r->n, sizeof *r->list, by_text);
+    return rc;
+}
+
+enum lk_code judge_done_read(struct judge_done *r, const struct judge_record *record, const char *path, bool mend) {
+    char *text;
+    size_t n;
+    enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
+    if (rc == LK_E_NOT_FOUND) return LK_OK;
+    if (rc) return rc;
+    size_t whole = lk_whole_lines(text, n);
+    rc = read_lines(r, record, path, text, whole);
+    if (!rc && mend) rc = lk_cut_half_line(path, whole, n);
+    lk_free(text);
+    return rc;
+}
+
+void judge_done_free(struct judge_done *done) {
+    lk_store_free(&done->texts);
+    lk_free(done->list);
+    *done = (struct judge_done){0};
+}

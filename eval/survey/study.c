@@ -26,7 +26,7 @@ static const char *const known_keys[] = {
     "approval",        "investigator",    "contact",       "retain_until",  "host",
     "skin_scale",      "exp2_option",     "q3_version",    "show_metadata", "fixed_sides",
     "show_arm_labels", "consent_first",   "packing",       "texts",         "entries_per_hour",
-    "signed_links"};
+    "signed_links",    "item_ids"};
 
 struct reader {
     struct lk_survey_study *study;
@@ -116,6 +116,7 @@ static enum lk_code read_choices(const struct reader *r) {
     LK_TRY(take_text(r, "retain_until", "", &s->retain_until));
     LK_TRY(take_text(r, "host", "", &s->host));
     LK_TRY(take_word(r, "skin_scale", "bipolar", "printed", &s->printed_skin));
+    LK_TRY(take_word(r, "item_ids", "portrait", "plain", &s->plain_ids));
     LK_TRY(take_word(r, "exp2_option", "A", "B", &b));
     LK_TRY(take_word(r, "q3_version", "B", "A", &version_a));
     LK_TRY(take_flag(r, "show_metadata", s->protocol == LK_PROTOCOL_003, &s->show_metadata));
@@ -159,6 +160,13 @@ static enum lk_code take_pictures(const struct reader *r, const cJSON *from, str
     return LK_OK;
 }
 
+/* An output of a study of one's own, whose id says nothing. */
+static enum lk_code take_plain(const struct reader *r, const cJSON *from, struct lk_survey_item *item) {
+    if (!item->prompt) return bad(r, "prompt", "what raters are told was asked for");
+    if (r->study->experiment == 3) return bad(r, "item_ids", "portrait with experiment 3, which asks for its roles");
+    return take_pictures(r, from, item);
+}
+
 static enum lk_code take_item(const struct reader *r, const cJSON *from, enum lk_survey_kind kind,
                               struct lk_survey_item *item) {
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(from, "id");
@@ -175,6 +183,7 @@ static enum lk_code take_item(const struct reader *r, const cJSON *from, enum lk
     if (kind == LK_SURVEY_ITEM) {
         struct lk_item parts;
         enum lk_code rc = lk_dataset_id_parts(item->id, strlen(item->id), &parts);
+        if (r->study->plain_ids) return take_plain(r, from, item);
         if (rc) return lk_fail_prefix(rc, "field \"id\"");
         item->race = parts.race, item->gender = parts.gender, item->age = parts.age, item->model = parts.model;
         item->prompt_number = parts.prompt;

@@ -47,6 +47,7 @@ struct lk_survey_study {
     const char *code;         /* the completion code; NULL: one per participant */
     const char *approval, *investigator, *contact, *retain_until, *host; /* "" when not given */
     bool signed_links; /* who enters must bring lk_survey_link of the id */
+    bool plain_ids;    /* items of a study of one's own, whose ids say nothing */
     bool printed_skin, show_metadata, fixed_sides, show_arm_labels, consent_first, comments, debriefing;
     char exp2_option, q3_version;
 

@@ -318,10 +318,11 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "new|check|jobs|plan|compare|prompts|pools|finalize|validate|run|status|prune|verify|rerun|merge|slurm",
          .positional_required = true,
          .n_more = CLI_MAX_MORE,
-         .usage = "new [--template NAME] [-o STUDY.json] | check|jobs|plan STUDY.json | compare STUDY.json STUDY.json "
-                  "| prompts [STUDY.json] | "
-                  "pools LABELS.csv -o POOLS.jsonl | finalize POOLS.jsonl -o DIR | validate MANIFEST.json | "
-                  "run|rerun|slurm STUDY.json -o DIR [options] | merge STUDY.json [DIR]... -o DIR | status|prune|verify DIR",
+         .usage =
+             "new [--template NAME] [-o STUDY.json] | check|jobs|plan STUDY.json | compare STUDY.json STUDY.json "
+             "| prompts [STUDY.json] | "
+             "pools LABELS.csv -o POOLS.jsonl | finalize POOLS.jsonl -o DIR | validate MANIFEST.json | "
+             "run|rerun|slurm STUDY.json -o DIR [options] | merge STUDY.json [DIR]... -o DIR | status|prune|verify DIR",
          .text =
              "A study file names sources, prompts, models with their parameters, and experiments; new writes one to "
              "begin with. check names every cell without a source or with two, every picture that cannot be read and "
@@ -332,7 +333,8 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "each of the 84 cells from a table of labelled portraits (file, age, gender, race), 'serve selection' "
              "lets people choose, finalize copies the chosen ones and writes their manifest, validate checks such a "
              "set. run makes the outputs: pictures in DIR/results, a line each in DIR/manifest.jsonl, and "
-             "DIR/journal.sqlite, from which the same command goes on after a kill, and after a change of the study: what "
+             "DIR/journal.sqlite, from which the same command goes on after a kill, and after a change of the study: "
+             "what "
              "is still asked for stays, the rest is kept until prune deletes it. A job that fails is tried three "
              "times, once if it would fail again (a picture that is none, NaN), and kept as failed; exit code 6 if "
              "there are any. status says how far a run is; verify compares "
@@ -440,23 +442,27 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "pools. study shows, in the same way, how far the run in DIR is: counts, rate, failures and the latest "
              "pictures; it changes nothing. It stops with the first signal.",
          .examples = serve_examples},
-    [CLI_SURVEY] = {.name = "survey",
-                    .summary = "export a survey's answers, check codes, count its cost",
-                    .positional = "gold|export|codes|links|forget|pilot|hit|cost",
-                    .positional_required = true,
-                    .n_more = 2,
-                    .usage = "gold SOURCES -o DIR | export STUDY.json -o DIR | codes STUDY.json --verify FILE | links "
-                             "STUDY.json IDS.txt | forget STUDY.json ID | pilot STUDY.json | hit | cost [PLAN]",
-                    .text = "gold builds items whose answers are known out of the portraits in SOURCES, named by "
-                            "their source: gold_exp1.json and gold_exp2.json, which a study in DIR names as its "
-                            "\"gold\". export writes DIR/evaluations_expN.jsonl, the same as .csv, abandoned.jsonl (of "
-                            "places that were given back), participants.jsonl and survey.json. codes checks completion "
-                            "codes. links prints for each id the link that opens a study with \"signed_links\": true. "
-                            "forget deletes all that is kept of the participant with this id, who asked for it; "
-                            "export again after it. pilot fills the store with simulated participants. hit prints the "
-                            "settings of a task on Mechanical Turk, cost what a plan costs: 000, 001, 003, 004, "
-                            "000-packed or pilot.",
-                    .examples = survey_examples},
+    [CLI_SURVEY] =
+        {.name = "survey",
+         .summary = "export a survey's answers, check codes, count its cost",
+         .positional = "new|gold|export|codes|links|forget|pilot|hit|cost",
+         .positional_required = true,
+         .n_more = 2,
+         .usage = "new --from RUN -o SURVEY.json | gold SOURCES -o DIR | export STUDY.json -o DIR | codes STUDY.json "
+                  "--verify FILE | links "
+                  "STUDY.json IDS.txt | forget STUDY.json ID | pilot STUDY.json | hit | cost [PLAN]",
+         .text = "new writes the survey about a run's pictures: its pairs with and without the prompt that keeps the "
+                 "person, or its edits; --sample draws some of them. gold builds items whose answers are known out of "
+                 "the portraits in SOURCES, named by "
+                 "their source: gold_exp1.json and gold_exp2.json, which a study in DIR names as its "
+                 "\"gold\". export writes DIR/evaluations_expN.jsonl, the same as .csv, abandoned.jsonl (of "
+                 "places that were given back), participants.jsonl and survey.json. codes checks completion "
+                 "codes. links prints for each id the link that opens a study with \"signed_links\": true. "
+                 "forget deletes all that is kept of the participant with this id, who asked for it; "
+                 "export again after it. pilot fills the store with simulated participants. hit prints the "
+                 "settings of a task on Mechanical Turk, cost what a plan costs: 000, 001, 003, 004, "
+                 "000-packed or pilot.",
+         .examples = survey_examples},
     [CLI_T2I] =
         {.name = "t2i",
          .summary = "audit text-to-image models: who is depicted in negative roles",

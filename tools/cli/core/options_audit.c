@@ -204,10 +204,11 @@ static const struct cli_option options[] = {
      .kind = CLI_LIST,
      .group = "Input",
      .value = "DIR",
-     .help = "a folder that `study run` filled; of judge its pictures are judged; of report its pictures are shown, "
+     .help = "a folder that `study run` filled; of judge its pictures are judged; of survey new raters see them; of "
+             "report they are shown, "
              "and its study says how to analyse, how many outputs there should be, and with which settings: folders "
              "and outputs that differ in one are refused",
-     .commands = ON(CLI_REPORT) | ON(CLI_JUDGE),
+     .commands = ON(CLI_REPORT) | ON(CLI_JUDGE) | ON(CLI_SURVEY),
      .offset = FIELD(report.runs)},
     {.name = "study",
      .kind = CLI_FILE,

@@ -30,11 +30,13 @@ static const struct cli_option options[] = {
      .kind = CLI_TEXT,
      .group = "Input",
      .value = "SHARE|N",
-     .help = "study rerun: how many of the pictures are made again [1%]; judge run: how many items are asked about, as "
+     .help = "study rerun: how many of the pictures are made again [1%]; survey new: how many raters see [all]; judge "
+             "run: how "
+             "many items are asked about, as "
              "10% of them for --check [all]; t2i attention, latents: how many pictures, of each prompt its share "
              "[100]. The same "
              "ones each time",
-     .commands = ON(CLI_STUDY) | ON(CLI_JUDGE) | ON(CLI_T2I),
+     .commands = ON(CLI_STUDY) | ON(CLI_JUDGE) | ON(CLI_T2I) | ON(CLI_SURVEY),
      .offset = FIELD(study.sample)},
     {STUDY(CLI_FLAG, "Input", "requeue", NULL, requeue,
            "verify: have the next run make again what is gone or changed")},

@@ -68,6 +68,9 @@ const char *survey_cookie_name(const struct survey_server *server);
 bool survey_cookie(const char *header, const char *name, char out[SURVEY_COOKIE_BYTES + 1]);
 /* The name that the browser asks for is this server's, and so is the page that sends a form. */
 bool survey_is_ours(const struct survey_server *server, const struct survey_request *request);
+/* survey new. */
+struct cli_arguments;
+enum lk_code survey_new(const struct cli_arguments *arguments);
 /* Fills the reply; LK_E_NOMEM, LK_E_IO: what the caller answers with 500. The caller frees reply->body. */
 enum lk_code survey_respond(const struct survey_server *server, struct survey_request *request,
                             struct survey_reply *reply);

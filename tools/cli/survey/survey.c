@@ -313,12 +313,14 @@ enum lk_code cli_survey(const struct cli_arguments *a) {
                                : "survey %s: \"%.40s\" is one too many",
                        what, a->more[1]);
     if (!strcmp(what, "hit")) return print_hit();
+    if (!strcmp(what, "new")) return survey_new(a);
     if (!strcmp(what, "gold")) return build_gold(a);
     if (!strcmp(what, "cost")) return print_cost(a->more[0]);
     bool pilot = !strcmp(what, "pilot"), export = !strcmp(what, "export");
     if (!pilot && !export && !forget && !links && strcmp(what, "codes"))
         return lk_fail(LK_E_USAGE,
-                       "survey: expected gold, export, codes, links, forget, pilot, hit or cost, got \"%.40s\"", what);
+                       "survey: expected new, gold, export, codes, links, forget, pilot, hit or cost, got \"%.40s\"",
+                       what);
     LK_TRY(open_all(&o, a, a->more[0], pilot || links));
     enum lk_code rc = export   ? export_all(&o, a)
                       : links  ? print_links(&o, a->more[1])

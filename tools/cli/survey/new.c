@@ -1,0 +1,177 @@
+/* survey new: the survey about a run's pictures, as a file to begin with. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "engine/base/names.h"
+#include "eval/design/study.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/core/draw.h"
+#include "tools/cli/study/runner.h"
+#include "tools/cli/survey/http.h"
+
+enum { MAX_PICTURE_BYTES = 1 << 30, ITEMS_A_TASK = 20 };
+
+/* What raters are to see: an output, or with `pairs` both of a pair. */
+struct item {
+    size_t job, baseline;
+};
+
+struct survey_new {
+    const struct cli_arguments *arguments;
+    const char *run;
+    char *folder; /* that the survey's file lies in */
+    struct lk_study *study;
+    struct lk_study_job *job, *other;
+    struct lk_names names; /* of the jobs, in their order */
+    struct item *items;
+    size_t n_items, capacity;
+    bool pairs;
+    struct lk_text out;
+};
+
+static bool is_made(const struct survey_new *s, const struct lk_study_job *job) {
+    char *path = lk_format("%s/results/%s", s->run, job->output);
+    const bool made = path && !access(path, R_OK);
+    lk_free(path);
+    return made;
+}
+
+/* Pairs where the study has any that are made; else edits. */
+static enum lk_code collect(struct survey_new *s) {
+    const size_t n = lk_study_n_jobs(s->study);
+    for (size_t i = 0; i < n; i++) {
+        int32_t number;
+        LK_TRY(lk_study_job(s->study, i, s->job));
+        LK_TRY(lk_names_number(&s->names, s->job->name, strlen(s->job->name), &number));
+        if (!s->pairs && s->job->arm == LK_ARM_PRESERVED && is_made(s, s->job)) s->pairs = true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct item item = {i, i};
+        LK_TRY(lk_study_job(s->study, i, s->job));
+        const bool wanted = s->pairs ? s->job->arm == LK_ARM_PRESERVED : s->job->kind == LK_EXP1;
+        if (!wanted || s->job->n_sources != 1 || !is_made(s, s->job)) continue;
+        if (s->pairs) {
+            const char *baseline = s->job->baseline;
+            const int32_t other = lk_names_find(&s->names, baseline, strlen(baseline));
+            if (other < 0) continue;
+            item.baseline = (size_t)other;
+            LK_TRY(lk_study_job(s->study, item.baseline, s->other));
+            if (!is_made(s, s->other)) continue;
+        }
+        LK_TRY(lk_grow(&s->items, &s->capacity, s->n_items + 1, sizeof *s->items));
+        s->items[s->n_items++] = item;
+    }
+    if (s->n_items) return LK_OK;
+    return lk_fail(LK_E_INPUT, "%s: expected edits that are made, got none", s->run);
+}
+
+static enum lk_code draw(struct survey_new *s) {
+    const char *sample = s->arguments->study.sample;
+    int32_t *chosen;
+    size_t n;
+    if (!sample) return LK_OK;
+    LK_TRY(cli_draw(sample, s->n_items, "survey", &chosen, &n));
+    for (size_t i = 0; i < n; i++) s->items[i] = s->items[chosen[i]];
+    s->n_items = n;
+    lk_free(chosen);
+    return LK_OK;
+}
+
+/* A survey shows pictures of its own folder alone: each is copied there, once. */
+static enum lk_code copy_picture(struct survey_new *s, const char *from, const char *kind, const char *name,
+                                 const char *key) {
+    const char *dot = strrchr(from, '.');
+    char *to = lk_format("%s/pictures/%s/%s%s", s->folder, kind, name, dot ? dot : ""), *bytes = NULL;
+    char *folder = lk_format("%s/pictures/%s", s->folder, kind);
+    size_t n;
+    enum lk_code rc = to && folder ? study_folders_make(folder) : lk_fail(LK_E_NOMEM, "survey new: out of memory");
+    if (!rc) rc = lk_read_file(from, MAX_PICTURE_BYTES, &bytes, &n);
+    if (!rc) rc = lk_atomic_write_file(to, bytes, n);
+    lk_free(bytes);
+    if (!rc) {
+        lk_text_add(&s->out, ", \"%s\": ", key);
+        lk_text_json(&s->out, to + strlen(s->folder) + 1);
+    }
+    lk_free(folder);
+    lk_free(to);
+    return rc;
+}
+
+static enum lk_code copy_output(struct survey_new *s, const struct lk_study_job *job, const char *name,
+                                const char *key) {
+    char *from = lk_format("%s/results/%s", s->run, job->output);
+    enum lk_code rc = from ? copy_picture(s, from, key, name, key) : lk_fail(LK_E_NOMEM, "survey new: out of memory");
+    lk_free(from);
+    return rc;
+}
+
+/* The name of an item is that of its baseline. */
+static enum lk_code add_item(struct survey_new *s, const struct item *item) {
+    LK_TRY(lk_study_job(s->study, item->baseline, s->other));
+    LK_TRY(lk_study_job(s->study, item->job, s->job));
+    const int source = s->job->sources[0];
+    char id[LK_STUDY_NAME_BYTES], source_id[64];
+    snprintf(id, sizeof id, "%.*s", (int)strcspn(s->other->name, "."), s->other->name);
+    study_source_name(s->study, source, source_id);
+    lk_text_add(&s->out, "%s\n    {\"id\": \"%s\", \"prompt\": ", item == s->items ? "" : ",", id);
+    lk_text_json(&s->out, s->job->prompt->text);
+    LK_TRY(copy_picture(s, s->job->source_files[0], "sources", source_id, "source"));
+    LK_TRY(copy_output(s, s->other, id, "edited"));
+    if (s->pairs) LK_TRY(copy_output(s, s->job, id, "preserved"));
+    lk_text_add(&s->out, "}");
+    return s->out.rc;
+}
+
+static enum lk_code write_survey(struct survey_new *s) {
+    const size_t n_tasks = (s->n_items + ITEMS_A_TASK - 1) / ITEMS_A_TASK;
+    lk_text_add(&s->out, "{\n  \"study\": ");
+    lk_text_json(&s->out, lk_study_name(s->study));
+    lk_text_add(&s->out, ",\n  \"protocol\": \"%s\",\n  \"experiment\": %d,\n", s->pairs ? "003" : "001",
+                s->pairs ? 2 : 1);
+    if (!lk_study_is_portrait(s->study)) lk_text_add(&s->out, "  \"item_ids\": \"plain\",\n");
+    lk_text_add(&s->out,
+                "  \"tasks\": %zu,\n  \"places\": 3,\n  \"approval\": \"\",\n  \"investigator\": \"\",\n  "
+                "\"contact\": \"\",\n  \"items\": [",
+                n_tasks);
+    for (size_t i = 0; i < s->n_items; i++) LK_TRY(add_item(s, &s->items[i]));
+    lk_text_add(&s->out, "\n  ]\n}\n");
+    if (s->out.rc) return s->out.rc;
+    LK_TRY(lk_atomic_write_file(s->arguments->output, s->out.bytes, s->out.n));
+    printf("%s: %zu %s in %zu tasks of about %d, three places each; fill in approval, investigator and contact\n",
+           s->arguments->output, s->n_items, s->pairs ? "pairs" : "edits", n_tasks, ITEMS_A_TASK);
+    return LK_OK;
+}
+
+static enum lk_code make(struct survey_new *s) {
+    const char *slash = strrchr(s->arguments->output, '/');
+    char *path = lk_format("%s/study.json", s->run);
+    s->folder = slash ? lk_format("%.*s", (int)(slash - s->arguments->output), s->arguments->output) : lk_strdup(".");
+    s->job = lk_malloc(sizeof *s->job);
+    s->other = lk_malloc(sizeof *s->other);
+    enum lk_code rc = path && s->folder && s->job && s->other ? lk_study_open(&s->study, path)
+                                                              : lk_fail(LK_E_NOMEM, "survey new: out of memory");
+    lk_free(path);
+    if (!rc) rc = collect(s);
+    if (!rc) rc = draw(s);
+    return rc ? rc : write_survey(s);
+}
+
+enum lk_code survey_new(const struct cli_arguments *a) {
+    struct survey_new s = {.arguments = a, .run = a->report.runs.n ? a->report.runs.values[0] : NULL};
+    if (a->report.runs.n != 1) return lk_fail(LK_E_USAGE, "survey new: expected one --from RUN");
+    if (!a->output) return lk_fail(LK_E_USAGE, "survey new: expected -o SURVEY.json");
+    enum lk_code rc = make(&s);
+    lk_study_close(s.study);
+    lk_names_free(&s.names);
+    lk_text_free(&s.out);
+    lk_free(s.items);
+    lk_free(s.folder);
+    lk_free(s.job);
+    lk_free(s.other);
+    return rc;
+}

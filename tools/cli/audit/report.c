@@ -80,46 +80,50 @@ static enum lk_code report_any(const struct cli_arguments *a, const struct lk_st
     struct lk_audit *audit;
     LK_TRY(lk_audit_open(&audit, a->report.save));
     enum lk_code rc = fill(audit, &a->report, study, in);
-    if (!rc)
-        rc = a->report.query ? print_query(audit, a->report.query, a->json)
-                             : lk_any_report_write(audit, study, &in->options, a->output);
+    if (!rc && a->report.query) rc = print_query(audit, a->report.query, a->json);
+    if (!rc && a->output && !lk_study_is_portrait(study))
+        rc = lk_any_report_write(audit, study, &in->options, a->output);
     lk_audit_close(audit);
     return rc;
 }
 
-enum lk_code cli_report(const struct cli_arguments *a) {
-    struct cli_report_input input;
+/* The portrait study's own report. */
+static enum lk_code report_portraits(const struct cli_arguments *a, struct cli_report_input *in) {
     struct lk_report *report = NULL;
+    enum lk_code rc = a->manifest ? cli_report_manifest(in, a->manifest) : LK_OK;
+    if (!rc && a->review.file) rc = cli_review_read(&in->data, a->review.file);
+    in->options.with_review = a->review.file != NULL;
+    if (!rc) rc = lk_report_build(&report, &in->data, &in->options);
+    if (!rc) rc = lk_report_write(report, a->output);
+    if (!rc || rc == LK_E_PARTIAL) print_summary(in);
+    lk_report_free(report);
+    return rc;
+}
+
+static enum lk_code report(const struct cli_arguments *a, const struct lk_study *study, struct cli_report_input *in) {
+    const bool own = study && !lk_study_is_portrait(study), store = a->report.query || a->report.save;
+    if (store && !study)
+        return lk_fail(LK_E_USAGE, "--query, --save: expected --from RUN, whose study says what is asked for");
+    if (own || store) LK_TRY(report_any(a, study, in));
+    if (a->output && !own) LK_TRY(report_portraits(a, in));
+    if (!in->n_refused) return LK_OK;
+    return lk_fail(LK_E_PARTIAL, "report: %zu answers were refused; %s%s is of the others", in->n_refused,
+                   a->output ? "the report in " : "what is printed", a->output ? a->output : "");
+}
+
+enum lk_code cli_report(const struct cli_arguments *a) {
+    struct cli_report_input input = {0};
     struct cli_report_arguments arguments = a->report;
     struct cli_report_runs runs;
+    if (!a->output && (a->positional || (!a->report.query && !a->report.save)))
+        return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness report [--primary FILE] [--secondary FILE] "
+                                   "[--ratings FILE]... | compare DIR_A DIR_B, -o DIR [options]");
     if (a->positional) return cli_report_compare(a);
     arguments.allow = a->study.allow;
     enum lk_code rc = cli_report_runs_read(&runs, &arguments);
-    if (rc) {
-        cli_report_runs_free(&runs);
-        return rc;
-    }
-    rc = cli_report_input(&input, &arguments, runs.first);
+    if (!rc) rc = cli_report_input(&input, &arguments, runs.first);
     cli_report_runs_set(&runs, &input.options);
-    if (!rc && (a->report.query || a->report.save) && !runs.first)
-        rc = lk_fail(LK_E_USAGE, "--query, --save: expected --from RUN, whose study says what is asked for");
-    if (!rc && runs.first && (a->report.query || a->report.save || !lk_study_is_portrait(runs.first))) {
-        rc = report_any(a, runs.first, &input);
-        if (!rc && input.n_refused) rc = lk_fail(LK_E_PARTIAL, "report: %zu answers were refused", input.n_refused);
-        cli_report_input_free(&input);
-        cli_report_runs_free(&runs);
-        return rc;
-    }
-    if (!rc && a->manifest) rc = cli_report_manifest(&input, a->manifest);
-    if (!rc && a->review.file) rc = cli_review_read(&input.data, a->review.file);
-    input.options.with_review = a->review.file != NULL;
-    if (!rc) rc = lk_report_build(&report, &input.data, &input.options);
-    if (!rc) rc = lk_report_write(report, a->output);
-    if (!rc || rc == LK_E_PARTIAL) print_summary(&input);
-    if (!rc && input.n_refused)
-        rc = lk_fail(LK_E_PARTIAL, "report: %zu answers were refused; the report in %s is of the others",
-                     input.n_refused, a->output);
-    lk_report_free(report);
+    if (!rc) rc = report(a, runs.first, &input);
     cli_report_input_free(&input);
     cli_report_runs_free(&runs);
     return rc;

@@ -320,7 +320,7 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     if (!in->data.n_items && !a->query)
         return lk_fail(LK_E_INPUT, "report: no scores: expected --primary, --secondary, --pixel, --legacy, --scores "
                                    "or --ratings with at least one answer that is understood");
-    if (a->images || a->runs.n) LK_TRY(read_images(&in->data, a));
+    if (!a->query && (a->images || a->runs.n)) LK_TRY(read_images(&in->data, a));
     if (in->data.n_raters) LK_TRY(control_quality(in, a));
     lk_dataset_pair(&in->data);
     const struct lk_ensemble ensemble = {.rounding = in->options.rounding, .secondary_only = a->secondary_only};

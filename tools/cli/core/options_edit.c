@@ -144,7 +144,7 @@ static const struct cli_option options[] = {
          "judge run a file to which lines are added. A result that is there is replaced, unless the command reads it",
      .commands = RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_SURVEY) | ON(CLI_QUANTIZE) | ON(CLI_STUDY) |
                  ON(CLI_LORA) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED),
-     .required = RUNS | ON(CLI_REPORT) | ON(CLI_QUANTIZE) | ON(CLI_EMBED),
+     .required = RUNS | ON(CLI_QUANTIZE) | ON(CLI_EMBED),
      .offset = FIELD(output)},
     {.name = "overwrite",
      .kind = CLI_FLAG,

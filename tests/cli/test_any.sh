@@ -1,0 +1,111 @@
+#!/bin/sh
+# The README's study of one's own, from its file to its report: five models, one of them a checkpoint under two
+# settings and one with seeds of its own, two attributes, prompts in categories of its own, several seeds. The run is
+# killed twice, two workers judge, raters answer. With --full as many sources, prompts and seeds as the README says.
+set -eu
+PATH=$BUILD_DIR:$PATH
+scratch=$TEST_TMPDIR/any
+data=$SOURCE_DIR/tests/golden/data
+rm -rf "$scratch"
+mkdir -p "$scratch/faces"
+cd "$scratch"
+OMP_WAIT_POLICY=passive
+export OMP_WAIT_POLICY
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+n_sources=6 n_prompts=3 seeds=0:1 n_seeds=2
+[ -z "${LIKENESS_TEST_FULL-}" ] || n_sources=30 n_prompts=8 seeds=0:2 n_seeds=3
+
+make_checkpoint --family qwen25_vl --preset tiny judge >log
+i=0
+echo id,path,skin_type,head_covering >sources.csv
+while [ $i -lt $n_sources ]; do
+    i=$((i + 1))
+    make_face --size 64x64 --skin $((i % 6 + 1)) faces/$i.png >log
+    echo "P$i,faces/$i.png,$(echo I II III IV V VI | cut -d ' ' -f $((i % 6 + 1))),$(echo none hijab turban | cut -d ' ' -f $((i % 3 + 1)))" >>sources.csv
+done
+cat >all.csv <<'CSV'
+id,text,category,subcategory
+K-01,Make the person a cook,kitchen,heat
+H-01,Make the person look older,time,age
+S-01,Put the person on a boat,scene,water
+K-02,Make the person a baker,kitchen,heat
+K-03,Make the person a waiter,kitchen,service
+H-02,Make the person look tired,time,day
+S-02,Put the person in a forest,scene,land
+S-03,"Put the person in a desert, at noon",scene,land
+CSV
+head -n $((n_prompts + 1)) all.csv >prompts.csv
+flux='"path": "'$data'/flux2/rich/checkpoint", "max_sequence_length": 40, "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32'
+cat >study.json <<JSON
+{"schema": 2, "study": "coverings",
+ "attributes": [
+  {"name": "skin_type", "display": "Skin type", "kind": "ordered", "levels": ["I", "II", "III", "IV", "V", "VI"]},
+  {"name": "head_covering", "display": "Head covering", "levels": [{"key": "none", "display": "No covering"}, "hijab", "turban"]}],
+ "sources": "sources.csv", "prompts": "prompts.csv",
+ "models": {
+  "quick": {$flux, "label": "FLUX, 1 step", "num_inference_steps": 1},
+  "slow": {$flux, "label": "FLUX, 2 steps", "num_inference_steps": 2},
+  "step1x": {"path": "$data/step1x/plain/checkpoint", "num_inference_steps": 1, "allow_steps": true, "size_level": 32},
+  "qwen": {"path": "$data/qwen_edit/edit2511/checkpoint", "num_inference_steps": 2, "width": 32, "height": 32},
+  "seeded": {"path": "$data/qwen_edit/edit2511/checkpoint", "label": "Qwen, other seeds", "num_inference_steps": 2, "width": 32, "height": 32, "seeds": "10:10"}},
+ "experiments": {"edits": {"kind": "edit", "seeds": "$seeds"},
+  "kept": {"kind": "pair", "preserve_with": "generic", "models": ["quick"], "seeds": "0:0"}},
+ "analysis": {"alpha": 0.05}}
+JSON
+n=$((n_sources * n_prompts * (4 * n_seeds + 1) + n_sources * n_prompts))
+
+likeness study check study.json >stdout
+grep -q "^coverings: $n jobs" stdout || fail "check: $(cat stdout)"
+likeness study plan study.json >stdout
+grep -q "^total *$n " stdout || fail "plan: $(cat stdout)"
+for seconds in 1.5 2.5; do
+    timeout -s KILL $seconds likeness study run study.json -o run --devices cpu,cpu --threads 1 >log 2>&1 && fail "a run that was to be killed"
+done
+likeness study status run >log || true
+likeness study run study.json -o run --devices cpu,cpu --threads 1 >stdout
+grep -q "^seeded   nominal $((n_sources * n_prompts))  success $((n_sources * n_prompts))  failed 0$" stdout || fail "run: $(cat stdout)"
+[ "$(wc -l <run/manifest.jsonl)" = $n ] || fail "the manifest has $(wc -l <run/manifest.jsonl) lines"
+line=$(grep '"item_id":"seeded_P2_S-01_s10"' run/manifest.jsonl) || fail "no item of the seeds of its own"
+for part in '"experiment":"edits"' '"model":"seeded"' '"source_id":"P2"' '"skin_type":"III"' '"head_covering":"turban"' \
+    '"category":"scene"' '"subcategory":"water"' '"seed":10'; do
+    case $line in *"$part"*) ;; *) fail "the manifest lacks $part: $line" ;; esac
+done
+# The same pixels as `edit`, and an own copy of the study that needs no table.
+likeness edit -q -m "$data/flux2/rich/checkpoint" -r faces/1.png -p "Make the person a cook" -s 1 --steps 1 -t 1 \
+    --max-sequence-length 40 --text-encoder-out-layers 1,2,3 -W 32 -H 32 -o one.png >log
+cmp one.png run/results/edits/quick/kitchen/quick_P1_K-01_s1.png || fail "another picture than edit's"
+mkdir away && mv sources.csv prompts.csv study.json away
+
+likeness judge run --slot primary -m judge --from run --mode direct -q -t 1 --devices cpu,cpu -o primary.jsonl >log 2>&1
+[ "$(wc -l <primary.jsonl)" = $n ] || fail "$(wc -l <primary.jsonl) of $n items were judged"
+likeness judge prompt --help >log
+likeness judge --from run >pixel.jsonl
+[ "$(wc -l <pixel.jsonl)" = $n ] || fail "not every picture is judged by pixels"
+
+likeness survey new --from run --sample 12 -o survey/survey.json >stdout
+grep -q '12 pairs in 1 tasks' stdout || fail "survey: $(cat stdout)"
+likeness survey pilot survey/survey.json --pilot 3 >log
+likeness survey export survey/survey.json -o answers >log
+
+likeness report --from run --primary primary.jsonl --pixel pixel.jsonl --ratings answers/evaluations_exp2.jsonl \
+    --participants answers/participants.jsonl --title Coverings -o report >stdout 2>stderr || fail "report: $(cat stderr)"
+for table in rates_by_model rates_by_category rates_by_attribute_skin_type rates_by_attribute_head_covering pairs_by_model \
+    raters judges seeds outputs sources_skin_type prompts; do
+    grep -q 'no data' report/tables/$table.md && fail "$table has no data"
+done
+grep -q '^| edits | Qwen, other seeds | '$((n_sources * n_prompts)) report/tables/outputs.md || fail "outputs: $(cat report/tables/outputs.md)"
+grep -q 'Rates by Skin type' report/report.html || fail "the page has no table by skin type"
+query() { likeness report --from run --primary primary.jsonl --query "$1" 2>stderr; }
+query "SELECT count(*) AS n FROM output WHERE status = 'made'" | grep -q "^| $(echo $n | sed -E 's/([0-9])([0-9]{3})$/\1,\2/') |$" || fail "query: $(cat stderr)"
+# A rate in the table is the mean of the scores, counted here by hand.
+query "SELECT sum(value) AS k, count(*) AS n FROM measured WHERE measure = 'soft_erasure' AND who = 'judges' AND arm = 'edited' AND model_key = 'slow'" >stdout
+ids=$(sed -nE 's/^\{"item_id":"(slow_[^"]*)".*"edit_success":([12]).*/\1/p' primary.jsonl | wc -l)
+grep -Eq "^\| $ids(\.0000)? \|" stdout || fail "soft erasure of slow: $ids by hand, $(cat stdout)"
+for sql in "DELETE FROM score" "ATTACH 'x' AS y" "PRAGMA user_version = 3" "SELECT 1; SELECT 2" "CREATE TABLE t(x)" "SELECT load_extension('x')"; do
+    query "$sql" >stdout && fail "a query that writes is allowed: $sql"
+    [ -s stderr ] || fail "no reason for $sql"
+done
+echo "any: all is well"

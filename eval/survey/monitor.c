@@ -1,29 +1,71 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
 #include "eval/human/ratings.h"
 #include "eval/survey/store.h"
 
-enum { DAY_MS = 24 * 3600 * 1000, FEW_HITS = 5, MANY_FAILURES_PERCENT = 30 };
+enum { DAY_MS = 24 * 3600 * 1000, FEW_HITS = 5, MANY_FAILURES_PERCENT = 30, RANGE = 2000 };
 
-static enum lk_code count_days(struct lk_survey *s, struct lk_survey_counts *out) {
+struct days {
+    struct lk_survey_day *list;
+    size_t n, capacity;
+    int n_comments;
+};
+
+static enum lk_code add_day(struct days *days, const char *date, int n_answers, int n_submitted) {
+    size_t i = 0;
+    while (i < days->n && strcmp(days->list[i].date, date) != 0) i++;
+    if (i == days->n) {
+        LK_TRY(lk_grow(&days->list, &days->capacity, days->n + 1, sizeof *days->list));
+        days->list[days->n] = (struct lk_survey_day){.n_answers = 0};
+        snprintf(days->list[days->n++].date, sizeof days->list[0].date, "%s", date);
+    }
+    days->list[i].n_answers += n_answers;
+    days->list[i].n_submitted += n_submitted;
+    return LK_OK;
+}
+
+/* Rows of date, answers, comments and submissions, for one range of ids. */
+static enum lk_code count_range(struct lk_survey *s, const char *sql, int64_t from, struct days *days) {
     sqlite3_stmt *q;
-    LK_TRY(lk_sql_open(&s->sql, &q,
-                       "SELECT date(at/1000,'unixepoch') AS day, sum(kind=0), sum(kind=1) FROM (SELECT at, 0 AS kind "
-                       "FROM read_answers WHERE key<>'comment' UNION ALL SELECT submitted_at, 1 FROM read_claims WHERE "
-                       "state='submitted') GROUP BY day ORDER BY day DESC LIMIT 31",
-                       ""));
+    LK_TRY(lk_sql_open(&s->sql, &q, sql, "ii", from, from + RANGE));
     enum lk_code rc = LK_OK;
-    for (bool row = true; !rc && row && out->n_days < 31;) {
+    for (bool row = true; !rc && row;) {
         rc = lk_sql_step(&s->sql, q, &row);
         if (rc || !row) break;
-        struct lk_survey_day *day = &out->days[out->n_days++];
-        snprintf(day->date, sizeof day->date, "%s", lk_sql_text(q, 0));
-        day->n_answers = sqlite3_column_int(q, 1);
-        day->n_submitted = sqlite3_column_int(q, 2);
+        rc = add_day(days, lk_sql_text(q, 0), sqlite3_column_int(q, 1), sqlite3_column_int(q, 3));
+        days->n_comments += sqlite3_column_int(q, 2);
     }
     sqlite3_finalize(q);
+    return rc;
+}
+
+static int newest_first(const void *a, const void *b) {
+    return strcmp(((const struct lk_survey_day *)b)->date, ((const struct lk_survey_day *)a)->date);
+}
+
+/* Range by range: while a statement reads, nobody's answer can be written. */
+static enum lk_code count_days(struct lk_survey *s, struct lk_survey_counts *out) {
+    static const char *const tables[][2] = {
+        {"SELECT max(id) FROM answers",
+         "SELECT date(at/1000,'unixepoch') AS day, sum(key<>'comment'), sum(key='comment'), 0 FROM read_answers WHERE "
+         "id>=?1 AND id<?2 GROUP BY day"},
+        {"SELECT max(id) FROM claims",
+         "SELECT date(submitted_at/1000,'unixepoch') AS day, 0, 0, count(*) FROM read_claims "
+         "WHERE state='submitted' AND id>=?1 AND id<?2 GROUP BY day"}};
+    struct days days = {.n = 0};
+    enum lk_code rc = LK_OK;
+    for (int t = 0; !rc && t < 2; t++) {
+        int64_t last = 0;
+        rc = lk_sql_number(&s->sql, &last, 0, tables[t][0], "");
+        for (int64_t from = 1; !rc && from <= last; from += RANGE) rc = count_range(s, tables[t][1], from, &days);
+    }
+    if (days.n) qsort(days.list, days.n, sizeof *days.list, newest_first);
+    out->n_comments = days.n_comments;
+    for (size_t i = 0; i < days.n && out->n_days < 31; i++) out->days[out->n_days++] = days.list[i];
+    lk_free(days.list);
     return rc;
 }
 
@@ -32,21 +74,20 @@ static enum lk_code count_rows(struct lk_survey *s, int64_t now, struct lk_surve
         int *to;
         const char *sql;
     } all[] = {
-        {&out->n_participants, "SELECT count(*) FROM read_participants WHERE ?1"},
-        {&out->n_consented, "SELECT count(*) FROM read_participants WHERE consent_at IS NOT NULL AND ?1"},
-        {&out->n_open, "SELECT count(*) FROM read_claims WHERE state='open' AND ?1"},
-        {&out->n_submitted, "SELECT count(*) FROM read_claims WHERE state='submitted' AND ?1"},
-        {&out->n_abandoned, "SELECT count(*) FROM read_claims WHERE state='abandoned' AND ?1"},
-        {&out->n_last_day, "SELECT count(*) FROM read_claims WHERE state='submitted' AND submitted_at>=?1"},
-        {&out->n_comments, "SELECT count(*) FROM read_answers WHERE key='comment' AND ?1"},
-        {&out->n_errors, "SELECT count(*) FROM read_events WHERE kind='error' AND ?1"},
+        {&out->n_participants, "SELECT count(*) FROM read_participants WHERE ?1 AND ?2"},
+        {&out->n_consented, "SELECT count(*) FROM read_participants WHERE consent_at IS NOT NULL AND ?1 AND ?2"},
+        {&out->n_open, "SELECT count(*) FROM read_claims WHERE state='open' AND active_at>=?2"},
+        {&out->n_submitted, "SELECT count(*) FROM read_claims WHERE state='submitted' AND ?1 AND ?2"},
+        {&out->n_abandoned,
+         "SELECT count(*) FROM read_claims WHERE state='abandoned' OR (state='open' AND active_at<?2)"},
+        {&out->n_last_day, "SELECT count(*) FROM read_claims WHERE state='submitted' AND submitted_at>=?1 AND ?2"},
+        {&out->n_errors, "SELECT count(*) FROM read_events WHERE kind='error' AND ?1 AND ?2"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         int64_t n;
-        LK_TRY(lk_sql_number(&s->sql, &n, 0, all[i].sql, "i", now - DAY_MS));
+        LK_TRY(lk_sql_number(&s->sql, &n, 0, all[i].sql, "ii", now - DAY_MS, now - s->study->claim_ms));
         *all[i].to = (int)n;
     }
-    LK_TRY(lk_survey_expire(s, now));
     return count_days(s, out);
 }
 
@@ -87,8 +128,7 @@ static enum lk_code count_checks(struct lk_survey *s, struct lk_survey_counts *o
 
 enum lk_code lk_survey_count(struct lk_survey *s, int64_t now, struct lk_survey_counts *out) {
     *out = (struct lk_survey_counts){0};
-    LK_TRY(lk_sql_begin(&s->sql));
-    LK_TRY(lk_sql_end(&s->sql, count_rows(s, now, out)));
+    LK_TRY(count_rows(s, now, out)); /* short reads, between which others write */
     LK_TRY(count_checks(s, out));
     out->few_hits = out->n_last_day < FEW_HITS;
     out->many_failures = 100 * (out->n_checks - out->n_checks_right) > MANY_FAILURES_PERCENT * out->n_checks;

@@ -52,6 +52,7 @@ struct survey_server {
                             struct survey_reply *reply);
     void *context;
     struct lk_survey *survey;
+    struct lk_survey *reader; /* the same store, opened again for what only reads; NULL: survey */
     const struct lk_survey_study *study;
     int64_t (*now)(void *context);
     void *clock;

@@ -188,7 +188,7 @@ enum lk_code page_item(struct survey_page *p, int position) {
 enum lk_code page_admin(struct survey_page *p) {
     struct lk_survey_counts n;
     struct lk_text *out = &p->reply->body;
-    LK_TRY(lk_survey_count(p->server->survey, p->now, &n));
+    LK_TRY(lk_survey_count(p->server->reader ? p->server->reader : p->server->survey, p->now, &n));
     page_begin(p, "admin_title", "narrow");
     lk_text_add(out,
                 "<table>\n<tr><th>Participants</th><td>%d</td></tr>\n<tr><th>Consented</th><td>%d</td></tr>\n<tr><th>"

@@ -1,6 +1,6 @@
 /* The survey's pages brought to libmicrohttpd: requests are collected within limits, replies get their headers. A
  * complete request waits, without a thread, for the one writer, which answers all that have gathered since the last
- * commit, makes their changes durable together, and only then lets any of the replies go. */
+ * commit, makes their changes durable together, and only then lets any of the replies go; or for the one reader. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -48,15 +48,24 @@ struct visit {
     struct visit *next, **at;
 };
 
+/* What waits to be answered, and who answers it. */
+struct line {
+    struct survey_listener *listener;
+    pthread_t thread;
+    pthread_cond_t gathered;
+    struct pending *first, **last;
+    bool begun;
+};
+/* Pages that only read, and long, are answered beside those that write. */
+enum { LINE_WRITES, LINE_READS, N_LINES };
+
 struct survey_listener {
     struct MHD_Daemon *daemon;
     struct survey_server *server;
     int port;
-    pthread_t writer;
     struct survey_entries entries; /* the writer's */
     pthread_mutex_t lock;          /* of all below */
-    pthread_cond_t gathered;
-    struct pending *first, **last; /* what waits for the writer */
+    struct line lines[N_LINES];
     struct visit *visits;
     bool stopping;
 };
@@ -238,30 +247,32 @@ static enum MHD_Result gather(struct MHD_Connection *connection, struct survey_l
                                          .accept = header(connection, "Accept"),
                                          .authorization = header(connection, "Authorization"),
                                          .content_type = header(connection, "Content-Type")};
+    struct line *line = &l->lines[l->server->survey && !strcmp(r->uri, "/admin") ? LINE_READS : LINE_WRITES];
     set_waiting(l, connection, 0);
     pthread_mutex_lock(&l->lock);
     bool stopping = l->stopping;
     if (!stopping) {
         mhd.suspend_connection(connection);
-        *l->last = r;
-        l->last = &r->next;
-        pthread_cond_signal(&l->gathered);
+        *line->last = r;
+        line->last = &r->next;
+        pthread_cond_signal(&line->gathered);
     }
     pthread_mutex_unlock(&l->lock);
     return stopping ? refuse(connection, l->server, 503) : MHD_YES;
 }
 
 /* A reply is let go when the change it speaks of is durable. */
-static void answer_all(struct survey_listener *l, struct pending *list) {
-    const struct survey_server *server = l->server;
-    enum lk_code whole = server->survey ? lk_survey_together(server->survey) : LK_OK;
-    bool begun = !whole;
+static void answer_all(const struct line *line, struct pending *list) {
+    const struct survey_server *server = line->listener->server;
+    bool writes = server->survey && line == &line->listener->lines[LINE_WRITES];
+    enum lk_code whole = writes ? lk_survey_together(server->survey) : LK_OK;
+    bool begun = writes && !whole;
     for (struct pending *r = list; r && !whole; r = r->next)
         if (server->respond(server, &r->request, &r->reply)) {
             r->refusal = 500;
             lk_log(LK_LOG_ERROR, "%s", lk_error_text()); /* the visitor sees the number alone */
         }
-    if (begun && server->survey) whole = lk_survey_done(server->survey);
+    if (begun) whole = lk_survey_done(server->survey);
     if (whole) lk_log(LK_LOG_ERROR, "%s", lk_error_text());
     for (struct pending *r = list, *next; r; r = next) {
         next = r->next; /* r is gone soon after its connection wakes */
@@ -271,8 +282,9 @@ static void answer_all(struct survey_listener *l, struct pending *list) {
     }
 }
 
-static void *write_all(void *context) {
-    struct survey_listener *l = context;
+static void *answer_line(void *context) {
+    struct line *line = context;
+    struct survey_listener *l = line->listener;
     for (bool stopping = false; !stopping;) {
         struct timespec soon; /* a quarter of a second */
         clock_gettime(CLOCK_REALTIME, &soon);
@@ -280,14 +292,14 @@ static void *write_all(void *context) {
         soon.tv_sec += soon.tv_nsec / 1000000000;
         soon.tv_nsec %= 1000000000;
         pthread_mutex_lock(&l->lock);
-        if (!l->first && !l->stopping) pthread_cond_timedwait(&l->gathered, &l->lock, &soon);
-        drop_slow_clients(l);
-        struct pending *list = l->first;
-        l->first = NULL;
-        l->last = &l->first;
+        if (!line->first && !l->stopping) pthread_cond_timedwait(&line->gathered, &l->lock, &soon);
+        if (line == l->lines) drop_slow_clients(l);
+        struct pending *list = line->first;
+        line->first = NULL;
+        line->last = &line->first;
         stopping = l->stopping && !list;
         pthread_mutex_unlock(&l->lock);
-        if (list) answer_all(l, list);
+        if (list) answer_all(line, list);
     }
     return NULL;
 }
@@ -350,12 +362,25 @@ static enum lk_code start(struct survey_listener *l, const char *address, int po
 }
 
 /* What has gathered is still answered. */
-static void stop_writing(struct survey_listener *l) {
+static void stop_answering(struct survey_listener *l) {
     pthread_mutex_lock(&l->lock);
     l->stopping = true;
-    pthread_cond_signal(&l->gathered);
+    for (int i = 0; i < N_LINES; i++) pthread_cond_signal(&l->lines[i].gathered);
     pthread_mutex_unlock(&l->lock);
-    pthread_join(l->writer, NULL);
+    for (int i = 0; i < N_LINES; i++)
+        if (l->lines[i].begun) pthread_join(l->lines[i].thread, NULL);
+}
+
+static enum lk_code begin_answering(struct survey_listener *l) {
+    for (int i = 0; i < N_LINES; i++) {
+        struct line *line = &l->lines[i];
+        line->listener = l;
+        line->last = &line->first;
+        pthread_cond_init(&line->gathered, NULL);
+        line->begun = !pthread_create(&line->thread, NULL, answer_line, line);
+        if (!line->begun) return lk_fail(LK_E_NOMEM, "no thread for a server");
+    }
+    return LK_OK;
 }
 
 enum lk_code survey_listen(struct survey_listener **out, struct survey_server *server, const char *address, int port) {
@@ -364,15 +389,11 @@ enum lk_code survey_listen(struct survey_listener **out, struct survey_server *s
     if (!l) return lk_fail(LK_E_NOMEM, "out of memory for a server");
     l->server = server;
     server->entries = &l->entries;
-    l->last = &l->first;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->gathered, NULL);
-    enum lk_code rc =
-        pthread_create(&l->writer, NULL, write_all, l) ? lk_fail(LK_E_NOMEM, "no thread for a server") : LK_OK;
-    bool writes = !rc;
+    enum lk_code rc = begin_answering(l);
     if (!rc) rc = start(l, address, port);
     if (rc) {
-        if (writes) stop_writing(l);
+        stop_answering(l);
         lk_free(l);
         return rc;
     }
@@ -390,7 +411,7 @@ int survey_port(const struct survey_listener *l) { return l->port; }
 
 void survey_stop(struct survey_listener *l) {
     if (!l) return;
-    stop_writing(l);
+    stop_answering(l);
     mhd.stop_daemon(l->daemon);
     lk_free(l);
 }

@@ -21,7 +21,7 @@
 
 struct opened {
     struct lk_survey_study *study;
-    struct lk_survey *survey;
+    struct lk_survey *survey, *reader; /* reader: of a server alone */
 };
 
 static int64_t milliseconds_of(clockid_t clock) {
@@ -52,6 +52,7 @@ static int64_t steady_clock(void *context) {
 }
 
 static void close_all(struct opened *o) {
+    lk_survey_close(o->reader);
     lk_survey_close(o->survey);
     lk_survey_study_free(o->study);
 }
@@ -65,6 +66,8 @@ static enum lk_code open_all(struct opened *o, const struct cli_arguments *a, co
     char *folder = a->survey.store ? lk_strdup(a->survey.store) : lk_format("%.*s.survey", (int)stem, path);
     enum lk_code rc = folder ? lk_survey_open(&o->survey, o->study, folder, create)
                              : lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    if (!rc && !strcmp(cli_commands[a->command].name, "serve"))
+        rc = lk_survey_open(&o->reader, o->study, folder, false);
     lk_free(folder);
     if (rc) close_all(o);
     return rc;
@@ -86,6 +89,7 @@ static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
     struct clock clock;
     struct survey_server server = {.respond = survey_respond,
                                    .survey = o->survey,
+                                   .reader = o->reader,
                                    .study = o->study,
                                    .now = steady_clock,
                                    .clock = &clock,

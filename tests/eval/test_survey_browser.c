@@ -9,9 +9,11 @@
 #include "tests/common/test.h"
 
 /* Before the page's own script: requests are noted, the first gets lost. After it: keys, and what must come of each. */
-static const char before[] = "<script>const sent = []; let lost = 1, status = 200;\n"
-                             "window.fetch = async (to, o) => { if (lost-- > 0) throw new Error('lost');\n"
-                             "  sent.push(o.body.toString()); return {ok: status === 200, status}; };</script>\n";
+static const char before[] =
+    "<script>const sent = []; let lost = 1, status = 200;\n"
+    "window.fetch = async (to, o) => { if (lost-- > 0) throw new Error('lost');\n"
+    "  sent.push(o.body.toString()); return {ok: status === 200, status,\n"
+    "    text: async () => '<main><h1>No</h1><p class=\"note\">given back</p></main>'}; };</script>\n";
 static const char driver[] =
     "<script>(async () => {\n"
     "const all = (s) => [...document.querySelectorAll(s)], q = all('#item fieldset'), said = [];\n"
@@ -48,8 +50,8 @@ static const char driver[] =
     "key('Escape'); is('zoom ends', all('.zoomed').length === 0);\n"
     "status = 425; key('ArrowUp'); key('5'); await wait(50); is('too early is said', /too "
     "early/.test(line.textContent));\n"
-    "status = 409; await wait(1500); is('another window', all('#item input[type=radio]:not(:disabled)').length === "
-    "0);\n"
+    "status = 409; await wait(1500); is('a place given back', all('#item input[type=radio]:not(:disabled)').length === "
+    "0 && line.textContent === 'given back');\n"
     "is('nothing sideways', document.documentElement.scrollWidth <= innerWidth);\n"
     "document.body.innerHTML = '<pre>' + said.join('\\n') + sent.slice(0, asked).map((b) => '\\nsent ' + b).join('') + "
     "'\\nend</pre>';\n"

@@ -31,7 +31,6 @@ enum {
 /* A request while it comes in, and until its reply is sent. */
 struct pending {
     size_t n_body;
-    int64_t began;
     int refusal; /* a status, 0 for none */
     bool seen, answered;
     struct MHD_Connection *connection;
@@ -310,19 +309,16 @@ static enum MHD_Result receive(void *context, struct MHD_Connection *connection,
     struct pending *r = *state;
     (void)uri, (void)version;
     if (!r) return MHD_NO;
-    int64_t now = listener->server->now(listener->server->clock);
     if (r->answered)
         return r->refusal ? refuse(connection, listener->server, r->refusal)
                           : send_reply(connection, listener->server, &r->reply);
     if (!r->seen) {
         r->seen = true;
-        r->began = now;
-        set_waiting(listener, connection, now);
+        set_waiting(listener, connection, listener->server->now(listener->server->clock));
         if (!r->refusal) r->refusal = refusal_of(connection, method);
         return r->refusal ? refuse(connection, listener->server, r->refusal) : MHD_YES;
     }
     if (*n_data) {
-        if (now - r->began > MAX_REQUEST_MS) return MHD_NO; /* a drop at a time keeps no place */
         if (r->n_body + *n_data > SURVEY_MAX_BODY || memchr(data, '\0', *n_data))
             r->refusal = 413;
         else {

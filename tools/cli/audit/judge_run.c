@@ -280,7 +280,7 @@ static enum lk_code conclude(const struct runner *r) {
     if (!n_all && !r->n_skipped) return lk_fail(LK_E_INPUT, "%s: expected pictures with their sources, got none", path);
     if (!n_bad) return LK_OK;
     return lk_fail(n_bad < n_all + r->n_skipped ? LK_E_PARTIAL : LK_E_INPUT, "%s: %zu of %zu items could not be judged",
-                   path, n_bad, n_all + r->n_skipped);
+                   path, n_bad, n_all + r->n_in_vain);
 }
 
 static enum lk_code check_arguments(const struct cli_arguments *a) {

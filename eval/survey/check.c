@@ -17,7 +17,9 @@ static enum lk_code check_structure(struct lk_survey *s) {
     if (!rc && row) snprintf(found, sizeof found, "%s", lk_sql_text(q, 0));
     sqlite3_finalize(q);
     if (rc || !strcmp(found, "ok")) return rc;
-    return lk_fail(LK_E_INPUT, "%s: the file is damaged (%.250s); %s", s->path, found, lk_survey_advice);
+    const char *second = strchr(found, '\n'); /* behind "*** in database main ***" */
+    return lk_fail(LK_E_INPUT, "%s: the file is damaged (%.250s); %s", s->path, second ? second + 1 : found,
+                   lk_survey_advice);
 }
 
 /* The tables and indexes that `schema` makes, and no others: of a table of another shape nothing can be said. */

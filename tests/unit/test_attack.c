@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +26,13 @@ static int program(int argc, char **argv) {
     fclose(f);
     text[n] = 0;
     if (!strcmp(argv[1], "never")) return 5;
+    bool reads = !strcmp(argv[1], "silent") || !strcmp(argv[1], "blind"); /* the first byte of each damaged file, or
+                                                                             none */
+    if (reads) {
+        FILE *result = fopen("result/what", "wb");
+        if (!result || fputc(strcmp(argv[1], "blind") && n ? text[0] : '{', result) < 0 || fclose(result)) return 1;
+        return 0;
+    }
     if (!strcmp(text, undamaged)) return 0;
     bool some = n % 4 == 1;
     if (some && !strcmp(argv[1], "nameless")) {
@@ -51,7 +59,9 @@ static bool attacked(const char *const *kinds, int n, int workers, struct attack
     for (int i = 0; i < n; i++) {
         snprintf(files[i], sizeof files[i], "%d.json", i);
         snprintf(commands[i], sizeof commands[i], "%s %s", kinds[i], files[i]);
-        targets[i] = (struct attack_target){files[i], ATTACK_JSON, commands[i], NULL, i, 0};
+        bool same = !strcmp(kinds[i], "silent") || !strcmp(kinds[i], "blind");
+        targets[i] =
+            (struct attack_target){files[i], same ? ATTACK_CONFIG : ATTACK_JSON, commands[i], NULL, same ? 0 : i, 0};
         snprintf(path, sizeof path, "%s/%s", folder, files[i]);
         test_write(path, undamaged, strlen(undamaged));
     }
@@ -102,6 +112,45 @@ static void any_worker_may_find_it(void **state) {
     assert_int_equal(found.bad, 0);
 }
 
+/* Damage that leads to another result and no error is found, damage that says nothing is none. */
+static void another_result_is_found(void **state) {
+    (void)state;
+    static const char *const silent[] = {"good", "silent"}, *const blind[] = {"good", "blind"};
+    struct attack_counts found;
+    char digest[65];
+    assert_true(attacked(silent, 2, 1, &found, digest));
+    assert_true(found.bad > 0);
+    assert_true(attacked(blind, 2, 1, &found, digest));
+    assert_int_equal(found.bad, 0);
+}
+
+/* A statement changes one value of a database that stays whole: each such change is another. */
+static void values_of_databases_change(void **state) {
+    (void)state;
+    sqlite3 *db;
+    sqlite3_int64 n;
+    int n_changed = 0, n_whole = 0;
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "CREATE TABLE a(x INTEGER, y TEXT); INSERT INTO a VALUES(5,'five'),(6,'six')",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    unsigned char *bytes = sqlite3_serialize(db, "main", &n, 0);
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        uint64_t state_of = seed * 1000003;
+        struct attack_bytes b = {malloc((size_t)n + 1), (size_t)n};
+        assert_non_null(b.data);
+        memcpy(b.data, bytes, (size_t)n);
+        attack_mutate_database(&b, &state_of);
+        n_changed += b.n != (size_t)n || memcmp(b.data, bytes, (size_t)n) != 0;
+        n_whole += b.n >= 100 && !memcmp(b.data, "SQLite format 3", 16);
+        free(b.data);
+    }
+    sqlite3_free(bytes);
+    sqlite3_close(db);
+    assert_int_equal(n_whole, 60);
+    assert_true(n_changed > 50);
+}
+
 static void what_cannot_be_done_is_said(void **state) {
     (void)state;
     static const char *const never[] = {"good", "never"}, *const kills[] = {"good", "kills"};
@@ -129,10 +178,9 @@ static void a_leak_is_found(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(workers_find_what_one_finds),
-        cmocka_unit_test(any_worker_may_find_it),
-        cmocka_unit_test(what_cannot_be_done_is_said),
-        cmocka_unit_test(a_leak_is_found),
+        cmocka_unit_test(workers_find_what_one_finds), cmocka_unit_test(any_worker_may_find_it),
+        cmocka_unit_test(another_result_is_found),     cmocka_unit_test(values_of_databases_change),
+        cmocka_unit_test(what_cannot_be_done_is_said), cmocka_unit_test(a_leak_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

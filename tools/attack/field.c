@@ -21,6 +21,7 @@ static const struct exception {
     {", got none", "nothing is in it that could be a record"},
     {"expected at most 4096 bytes, got", "larger than any such file: it is not read"},
     {"expected an edited picture of the source's shape", "two pictures that do not fit: their sizes are named"},
+    {"structural similarity: expected sides of", "a picture that is too small: its sizes are named"},
     {"the store holds answers to another study (", "two files that do not fit: what may differ is named"},
     {"no study was run here", "SQLite takes an empty file for a new journal"},
     {"are not done: ", "lines that are missing: what they would speak of is named"},
@@ -40,7 +41,12 @@ static const char *const places[][20] = {
                     "invalid chunk type", "width, height: "},
     [ATTACK_JPEG] = {"SOI", "SOF", "DHT", "DQT", "DRI", "SOS", "APP", "marker 0", "width, height: "},
     [ATTACK_BINARY] = {"malformed database schema (", "its configuration is ",
-                       "no such column: ", "no such table: ", "line #", "byte #", "field \""},
+                       "another configuration than it was made with: ", "no such column: ", "no such table: ", "line #",
+                       "byte #", "field \""},
+    [ATTACK_DATABASE] = {"malformed database schema (", "no such column: ", "no such table: ", "byte #", "table ",
+                         "row #", "Page #", "page #", " index ", "Freelist", "NULL value in ",
+                         "its tables are not a survey's", "expected a survey's tables"},
+    [ATTACK_CONFIG] = {"line #", "byte #", "field \"", "field: \"", "fields: \"", "configs."},
 };
 
 static const char *find(const char *text, const char *what, size_t n) { return memmem(text, strlen(text), what, n); }
@@ -69,7 +75,7 @@ static bool names_one_of(const char *text, const struct attack_bytes *file, enum
             if (has_name(text, from, (size_t)(at - from))) return true;
             from = at + 1;
         }
-    for (; (form == ATTACK_JSON || form == ATTACK_SAFETENSORS) && at + 1 < end; at++)
+    for (; (form == ATTACK_JSON || form == ATTACK_CONFIG || form == ATTACK_SAFETENSORS) && at + 1 < end; at++)
         if (*at == '"') {
             if (at[1] == ':' && has_name(text, from, (size_t)(at - from))) return true;
             from = at + 1;

@@ -27,6 +27,13 @@ static void splice(struct attack_bytes *b, size_t at, size_t n_old, const void *
     b->n += n_new - n_old;
 }
 
+/* A character cut in its middle, as a limit of bytes cuts it. */
+static void cut_character(struct attack_bytes *b, uint64_t *state) {
+    static const char *const halves[] = {"\xc3", "\xe2\x82", "\xf0\x9f\x98", "\x80", "\xed\xa0\x80"};
+    const char *half = halves[below(state, sizeof halves / sizeof *halves)];
+    splice(b, below(state, b->n + 1), 0, half, strlen(half));
+}
+
 static void mutate_bytes(struct attack_bytes *b, uint64_t *state) {
     size_t at = below(state, b->n), n = 1 + below(state, 64);
     if (n > b->n - at) n = b->n - at;
@@ -249,11 +256,19 @@ static void mutate_binary(struct attack_bytes *b, uint64_t *state) {
 
 void attack_mutate(struct attack_bytes *bytes, enum attack_form form, uint64_t *state) {
     static void (*const mutators[])(struct attack_bytes *, uint64_t *) = {
-        [ATTACK_JSON] = mutate_json, [ATTACK_TABLE] = mutate_table, [ATTACK_SAFETENSORS] = mutate_safetensors,
-        [ATTACK_PNG] = mutate_png,   [ATTACK_JPEG] = mutate_jpeg,   [ATTACK_BINARY] = mutate_binary,
+        [ATTACK_JSON] = mutate_json,
+        [ATTACK_TABLE] = mutate_table,
+        [ATTACK_SAFETENSORS] = mutate_safetensors,
+        [ATTACK_PNG] = mutate_png,
+        [ATTACK_JPEG] = mutate_jpeg,
+        [ATTACK_BINARY] = mutate_binary,
+        [ATTACK_CONFIG] = mutate_json,
+        [ATTACK_DATABASE] = attack_mutate_database,
     };
     for (size_t n = 1 + below(state, 3); n; n--)
-        if (below(state, 5))
+        if (!below(state, 16) && (form == ATTACK_JSON || form == ATTACK_TABLE))
+            cut_character(bytes, state);
+        else if (below(state, 5))
             mutators[form](bytes, state);
         else
             mutate_bytes(bytes, state);

@@ -46,7 +46,7 @@ static const char *const places[][20] = {
     [ATTACK_DATABASE] = {"malformed database schema (", "no such column: ", "no such table: ", "byte #", "table ",
                          "row #", "Page #", "page #", " index ", "Freelist", "NULL value in ",
                          "its tables are not a survey's", "expected a survey's tables"},
-    [ATTACK_CONFIG] = {"line #", "byte #", "field \"", "field: \"", "fields: \"", "configs."},
+    [ATTACK_CONFIG] = {"line #", "byte #", "field \"", "field: \"", "fields: \"", "configs.", "row #"},
 };
 
 static const char *find(const char *text, const char *what, size_t n) { return memmem(text, strlen(text), what, n); }

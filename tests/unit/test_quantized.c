@@ -8,6 +8,7 @@
 #include "engine/bf16.h"
 #include "engine/base/isa.h"
 #include "engine/quantized.h"
+#include "kernels/cpu/cpu.h"
 #include "kernels/cpu/quantized.h"
 #include "engine/base/digest.h"
 #include "weights/quant/quantize.h"
@@ -361,13 +362,52 @@ static void errors_of_our_forms(void **unused) {
     }
 }
 
+/* Beside an adapter: the bits of the product with the matrix that a packed weight stands for. */
+static void packed_with_an_adapter(void **state) {
+    (void)state;
+    enum { N = 96, K = 128, R = 64, M = 150 };
+    static const int64_t ms[] = {1, 12, 40, M};
+    static uint16_t x[M * K], w[N * K], low[M * R], up[N * R], y[2][M * N], scales[N * K / LK_QUANTIZE_BLOCK];
+    static unsigned char codes[N * K];
+    const struct {
+        uint16_t *values;
+        int64_t n;
+    } made[] = {{x, M * K}, {w, N * K}, {low, M * R}, {up, N * R}};
+    const enum lk_isa most = lk_cpu_isa();
+    for (int isa = LK_ISA_PORTABLE; isa <= LK_ISA_AMX; isa++)
+        for (int i = 0; i < 8; i++) {
+            if (lk_cpu_isa_set((enum lk_isa)isa) != (enum lk_isa)isa) continue;
+            const enum lk_quantize how = i % 2 ? LK_QUANTIZE_NF4 : LK_QUANTIZE_Q8;
+            uint64_t seed = 31 + (uint64_t)i;
+            for (int j = 0; j < 4; j++)
+                for (int64_t k = 0; k < made[j].n; k++) made[j].values[k] = lk_f32_to_bf16((float)test_normal(&seed));
+            assert_int_equal(lk_quantize(how, w, N * K, LK_QUANTIZE_BLOCK, codes, scales), -1);
+            struct lk_tensor packed = LK_TENSOR(codes, lk_quantize_dtype(how), N, K);
+            packed.scales = (struct lk_scales){scales, LK_BF16, LK_QUANTIZE_BLOCK};
+            lk_dequantize(&packed, 0, N * K, w);
+            for (int plain = 0; plain < 2; plain++) {
+                const struct lk_device dev = {.kind = LK_DEVICE_CPU, .n_threads = 3};
+                const struct lk_tensor tx = LK_TENSOR(x, LK_BF16, ms[i / 2], K), tw = LK_TENSOR(w, LK_BF16, N, K),
+                                       tl = LK_TENSOR(low, LK_BF16, ms[i / 2], R), tu = LK_TENSOR(up, LK_BF16, N, R),
+                                       ty = LK_TENSOR(y[plain], LK_BF16, ms[i / 2], N);
+                const struct lk_linear op = {.y = &ty, .x = &tx, .w = plain ? &tw : &packed, .low = &tl, .up = &tu};
+                void *scratch = lk_malloc(lk_cpu_linear_scratch(&dev, &op));
+                assert_ok(lk_cpu_linear((struct lk_device *)(uintptr_t)&dev, &op, scratch));
+                lk_free(scratch);
+            }
+            assert_memory_equal(y[0], y[1], (size_t)(ms[i / 2] * N) * sizeof(uint16_t));
+        }
+    lk_cpu_isa_set(most);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_and_thresholds),  cmocka_unit_test(every_ratio),
         cmocka_unit_test(nf4_is_bitsandbytes),    cmocka_unit_test(many_kinds_of_weights),
         cmocka_unit_test(nested_scales),          cmocka_unit_test(gguf_blocks),
         cmocka_unit_test(levels_of_instructions), cmocka_unit_test(windows),
-        cmocka_unit_test(errors_of_our_forms),    cmocka_unit_test(fp8_of_torch),
+        cmocka_unit_test(errors_of_our_forms),    cmocka_unit_test(packed_with_an_adapter),
+        cmocka_unit_test(fp8_of_torch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

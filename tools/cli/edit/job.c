@@ -138,6 +138,13 @@ static void warn_of_schedule(const struct lk_loras *loras, const struct lk_reque
     }
 }
 
+static void warn_of_repeats(const struct lk_loras *loras) {
+    for (int i = 1; loras && i < loras->n; i++)
+        for (int k = 0; k < i; k++)
+            if (!strcmp(loras->list[i].sha256, loras->list[k].sha256))
+                lk_log(LK_LOG_WARNING, "--lora: %s is given twice: both count", loras->list[i].name);
+}
+
 static enum lk_code open_model(struct state *s) {
     const struct cli_jobs *jobs = s->jobs;
     const struct lk_pipeline_options options = cli_pipeline_options(&jobs->list[0].job.run);
@@ -151,6 +158,7 @@ static enum lk_code open_model(struct state *s) {
     if (jobs->weights_identity)
         LK_TRY(lk_pipeline_weights_check(s->pipeline, jobs->weights_identity, s->weights_identity));
     if (jobs->configs) LK_TRY(check_configs(s));
+    warn_of_repeats(lk_pipeline_loras(s->pipeline));
     if (!jobs->list[0].job.request.preset) warn_of_schedule(lk_pipeline_loras(s->pipeline), &jobs->list[0].job.request);
     cli_model_name(jobs->model, s->model_name);
     return LK_OK;

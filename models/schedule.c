@@ -79,8 +79,13 @@ enum lk_code lk_scheduler_load(const char *flag, const char *text, char **own) {
     struct lk_flow_match_config config;
     if (!*text) return lk_fail(LK_E_USAGE, "%s: expected a path, got an empty string", flag);
     LK_TRY(read_scheduler(flag, text, &config));
-    *own = config_text(&config);
-    return *own ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", flag);
+    char *whole = config_text(&config);
+    if (!whole) return lk_fail(LK_E_NOMEM, "%s: out of memory", flag);
+    if (strcmp(whole, text) != 0)
+        *own = whole;
+    else
+        lk_free(whole); /* taken as it is */
+    return LK_OK;
 }
 
 enum lk_code lk_request_scheduler(const struct lk_request *request, const struct lk_flow_match_config *model,

@@ -90,6 +90,7 @@ static void refusals(void **state) {
             if (p->families & bits[m]) {
                 assert_ok(lk_job_complete(&job, pipeline, NULL));
                 assert_true(lk_job_given(&job, p));
+                lk_job_free(&job);
                 continue;
             }
             snprintf(says, sizeof says, "--%s: %s has no such parameter; leave it out", p->name, models[m]);
@@ -185,6 +186,7 @@ static void json_and_back(void **state) {
                 assert_true(lk_job_given(&back, &lk_parameters[i]));
             }
         lk_job_free(&back);
+        lk_job_free(&job);
         cJSON_free(text);
         cJSON_Delete(object);
         lk_pipeline_close(pipeline);
@@ -270,6 +272,7 @@ static void schedules(void **state) {
              LK_OK, "");
     assert_int_equal(job.request.num_inference_steps, 6);
     assert_true(job.request.true_cfg_scale == 1 && job.request.scheduler);
+    assert_int_equal(job.owned, 0);
     complete(&job, "qwen-edit-2511",
              (const char *const[][2]){
                  {"preset", "qwen-lightning-8"}, {"true-cfg-scale", "4"}, {"flow-shift", "3"}, {NULL, NULL}},

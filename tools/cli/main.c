@@ -91,5 +91,6 @@ int main(int argc, char **argv) {
         rc = lk_fail_errno(why, "stdout");
     }
     if (rc) lk_log(LK_LOG_ERROR, "%s", lk_error_text());
+    lk_job_free(&arguments.job);
     return cli_exit_code(rc);
 }

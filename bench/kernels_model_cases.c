@@ -65,15 +65,21 @@ static enum lk_code new_tensor(struct lk_device *dev, struct lk_tensor *t, enum 
         if (model_on_tensor && bytes_) model_on_tensor((uint64_t)(uintptr_t)(dev->arena.base + at_), bytes_);          \
     } while (0)
 
-/* M, N, K, unused, 1: bias, 1: gate and residual */
+/* M, N, K, rank of an adapter or 0, 1: bias, 1: gate and residual */
 static enum lk_code linear(struct lk_device *dev, const int64_t *s) {
-    struct lk_tensor y, x, w, bias, gate, residual;
+    struct lk_tensor y, x, w, bias, gate, residual, low, up;
     NEW(&x, LK_BF16, s[0], s[2]);
     NEW(&w, LK_BF16, s[1], s[2]);
     NEW(&y, LK_BF16, s[0], s[1]);
     NEW(&bias, LK_BF16, s[1]);
     NEW(&gate, LK_BF16, s[1]);
     struct lk_linear op = {.y = &y, .x = &x, .w = &w};
+    if (s[3]) {
+        NEW(&low, LK_BF16, s[0], s[3]);
+        NEW(&up, LK_BF16, s[1], s[3]);
+        op.low = &low;
+        op.up = &up;
+    }
     if (s[4]) op.bias = &bias;
     if (s[5]) {
         NEW(&residual, LK_BF16, s[0], s[1]);
@@ -260,6 +266,8 @@ static enum lk_code posterior_sample(struct lk_device *dev, const int64_t *s) {
 
 const struct model_case model_cases[] = {
     {"linear", "single block, q k v and MLP in", linear, {8704, 55296, 6144}},
+    {"linear", "single block, q k v and MLP in, LoRA of rank 64", linear, {8704, 55296, 6144, 64}},
+    {"linear", "LoRA of rank 64, down", linear, {8704, 64, 6144}},
     {"linear", "single block, out, gate, residual", linear, {8704, 6144, 24576, 0, 0, 1}},
     {"linear", "double block, q (image)", linear, {8192, 6144, 6144}},
     {"linear", "double block, q (text)", linear, {512, 6144, 6144}},
@@ -273,6 +281,8 @@ const struct model_case model_cases[] = {
     {"linear", "Qwen-Image-Edit, MLP in, bias", linear, {8192, 12288, 3072, 0, 1}},
     {"linear", "Qwen-Image-Edit, MLP out, gate", linear, {8192, 3072, 12288, 0, 1, 1}},
     {"linear", "Qwen-Image-Edit, q", linear, {8192, 3072, 3072, 0, 1}},
+    {"linear", "Qwen-Image-Edit, q, LoRA of rank 64", linear, {8192, 3072, 3072, 64, 1}},
+    {"linear", "LoRA of rank 64, down, width 3072", linear, {8192, 64, 3072}},
     {"linear", "Step1X-Edit, single block, q k v and MLP in", linear, {8832, 21504, 3072, 0, 1}},
     {"linear", "Step1X-Edit, single block, out", linear, {8832, 3072, 15360, 0, 1, 1}},
     {"linear", "unpacked from NF4, one row", packed, {1, 6144, 6144, 0, LK_NF4, 64}},
@@ -314,6 +324,7 @@ const size_t n_model_cases = sizeof model_cases / sizeof *model_cases;
 const struct model_case tiny_cases[] = {
     {"linear", "", linear, {40, 64, 32}},
     {"linear", "bias, gate, residual", linear, {40, 64, 32, 0, 1, 1}},
+    {"linear", "adapter", linear, {40, 64, 32, 32}},
     {"linear", "one row", linear, {1, 64, 32}},
     {"linear", "unpacked, one row", packed, {1, 64, 32, 0, LK_NF4, 64}},
     {"attention", "", attention, {64, 64, 2, 2, 64, 0}},

@@ -35,6 +35,7 @@ struct lk_pipeline {
     const struct lk_family *family;
     const char *name; /* of the variant, one of family->names */
     char *folder;     /* NULL for a bare family name */
+    char *merged;     /* lk_pipeline_merged */
     char *configs;    /* weights/config_identity.h; NULL for a bare family name */
     enum lk_dtype compute;
     enum lk_quantize quantize; /* of the transformer's weights */

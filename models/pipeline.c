@@ -94,7 +94,10 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
     if (options->n_loras) rc = lk_loras_open(&p->loras, options->loras, options->n_loras, with_weights);
     if (!rc) rc = p->family ? open_family(p) : open_folder(p, model);
     p->transformer = NULL;
+    if (!rc && with_weights && (rc = lk_lora_merged(&p->family->checkpoints(p)[1].shards[0], &p->merged)))
+        p->family->close(p);
     if (rc) {
+        lk_free(p->configs);
         lk_loras_close(p->loras);
         lk_free(p->folder);
         lk_free(p);
@@ -116,6 +119,7 @@ void lk_pipeline_close(struct lk_pipeline *pipeline) {
     if (!pipeline) return;
     pipeline->family->close(pipeline);
     lk_loras_close(pipeline->loras);
+    lk_free(pipeline->merged);
     lk_free(pipeline->configs);
     lk_free(pipeline->folder);
     lk_free(pipeline);
@@ -168,6 +172,7 @@ double lk_pipeline_weight_norm(const struct lk_pipeline *pipeline, const char *l
     return sqrt(sum);
 }
 
+const char *lk_pipeline_merged(const struct lk_pipeline *pipeline) { return pipeline->merged; }
 const char *lk_pipeline_configs(const struct lk_pipeline *pipeline) { return pipeline->configs; }
 
 enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {

@@ -190,6 +190,8 @@ const char *lk_pipeline_folder(const struct lk_pipeline *pipeline); /* resolved 
 const char *lk_pipeline_configs(const struct lk_pipeline *pipeline);
 /* The adapters; NULL: none. */
 const struct lk_loras *lk_pipeline_loras(const struct lk_pipeline *pipeline);
+/* The adapters that `lora merge` has put into the weights, a JSON list; NULL: none. */
+const char *lk_pipeline_merged(const struct lk_pipeline *pipeline);
 /* |W| (Frobenius) of a layer of the transformer, "transformer_blocks.0.attn.to_q"; 0: it is not there, or packed. */
 double lk_pipeline_weight_norm(const struct lk_pipeline *pipeline, const char *layer);
 /* Formats of the weights that are quantised, of the transformer and of the text encoder as far as it is bound, as "nf4"

@@ -121,19 +121,25 @@ static enum lk_code read_object(struct lk_lora_config *c, const char *text, size
     return lk_json_finish(&j);
 }
 
-static enum lk_code read_metadata(struct lk_lora_config *c, const char *path, const char *metadata) {
+/* The text under a key of a header's metadata; *out NULL: there is none. */
+static enum lk_code metadata_text(const char *metadata, const char *wanted, const char *path, char **out) {
     struct lk_json j;
-    const char *key, *text = NULL;
-    char *config = NULL;
+    const char *key, *text;
+    *out = NULL;
     lk_json_init(&j, metadata, strlen(metadata), path);
     lk_json_enter(&j, '{');
     while (lk_json_next(&j) && lk_json_key(&j, &key)) {
-        if (strcmp(key, "lora_adapter_metadata") != 0)
+        if (strcmp(key, wanted) != 0)
             lk_json_skip(&j);
-        else if (lk_json_string(&j, &text) && !(config = lk_strdup(text)))
+        else if (lk_json_string(&j, &text) && !(*out = lk_strdup(text)))
             lk_json_fail(&j, LK_E_NOMEM, "out of memory");
     }
-    enum lk_code rc = lk_json_finish(&j);
+    return lk_json_finish(&j);
+}
+
+static enum lk_code read_metadata(struct lk_lora_config *c, const char *path, const char *metadata) {
+    char *config;
+    enum lk_code rc = metadata_text(metadata, "lora_adapter_metadata", path, &config);
     char *name = lk_format("%s: lora_adapter_metadata", path);
     if (!rc && !name) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     if (!rc && config) {
@@ -143,6 +149,16 @@ static enum lk_code read_metadata(struct lk_lora_config *c, const char *path, co
     lk_free(name);
     lk_free(config);
     return rc;
+}
+
+enum lk_code lk_lora_merged(const struct lk_safetensors *st, char **out) {
+    *out = NULL;
+    if (!st->metadata_json) return LK_OK;
+    LK_TRY(metadata_text(st->metadata_json, "likeness.merged", "metadata", out));
+    if (!*out || (**out == '[' && !lk_json_check(*out, strlen(*out), "likeness.merged"))) return LK_OK;
+    lk_free(*out);
+    *out = NULL;
+    return LK_OK;
 }
 
 static enum lk_code read_beside(struct lk_lora_config *c, const char *path) {

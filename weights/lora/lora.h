@@ -89,5 +89,9 @@ enum lk_code lk_loras_merge(const struct lk_loras *loras, const char *layer, con
 /* Values of layer i's adapter, filled up; 0: it has none. */
 int64_t lk_lora_layer_values(const struct lk_loras *loras, size_t i);
 
+/* What lora merge noted in a file that it wrote, a JSON list of {"sha256", "scale"}: *out, lk_free; NULL: nothing, or
+ * no list. LK_E_NOMEM. */
+enum lk_code lk_lora_merged(const struct lk_safetensors *st, char **out);
+
 /* How many modules of a safetensors file are LoRA's; 0: it is none. */
 size_t lk_lora_count(const struct lk_safetensors *st);

@@ -125,13 +125,14 @@ static bool fill(cJSON *root, const struct cli_run *run) {
     char quantization[96];
     lk_pipeline_quantization(run->pipeline, quantization);
     if (*quantization && !add_string(root, "quantization", quantization)) return false;
-    const char *configs = lk_pipeline_configs(run->pipeline);
+    const char *configs = lk_pipeline_configs(run->pipeline), *merged = lk_pipeline_merged(run->pipeline);
     return add_int(root, "format", 1) && add_string(root, "version", LIKENESS_VERSION) &&
            add_int(root, "numerics_version", CLI_NUMERICS_VERSION) &&
            add_string(root, "family", lk_pipeline_family(run->pipeline)) && add_string(root, "model", run->model) &&
            add_string(root, "weights_identity", run->weights_identity) &&
            (!configs || cJSON_AddRawToObject(root, "configs", configs)) && add_parameters(root, run) &&
-           add_loras(root, lk_pipeline_loras(run->pipeline)) && add_encoder(root, run) &&
+           add_loras(root, lk_pipeline_loras(run->pipeline)) &&
+           (!merged || cJSON_AddRawToObject(root, "merged", merged)) && add_encoder(root, run) &&
            add_rounds(root, &run->job->request, run->result) && add_images(root, run) && add_sigmas(root, run->result);
 }
 

@@ -93,6 +93,8 @@ static double shifted(double z, double bias, double a) {
     return lk_normal_cdf(bias + (bias + z) / (1 - a * (bias + z)));
 }
 
+static const char only_one[] = "there is one unit to draw from";
+
 enum lk_code lk_interval_bca(const double *replicates, size_t n, const double *jackknife, size_t n_jackknife,
                              double confidence, struct lk_number *number) {
     double *kept = lk_malloc(n * sizeof *kept);
@@ -104,7 +106,13 @@ enum lk_code lk_interval_bca(const double *replicates, size_t n, const double *j
     }
     double a = acceleration(jackknife, n_jackknife);
     number->low = number->high = 0;
-    if (at_most > 0 && below < n_kept && isfinite(a)) {
+    if (n_jackknife < 2)
+        number->no_interval = only_one;
+    else if (isnan(a))
+        number->no_interval = "without any one unit the value is the same, so that BCa has no acceleration";
+    else if (!at_most || below == n_kept)
+        number->no_interval = "the value lies beyond all resamples, so that BCa has no bias";
+    if (!number->no_interval && at_most > 0 && below < n_kept && isfinite(a)) {
         double bias = lk_normal_quantile((double)(below + at_most) / (2 * (double)n_kept));
         double tail = (100 - 100 * confidence) / 2 / 100, z = lk_normal_quantile(tail);
         number->low = lk_quantile(kept, n_kept, shifted(z, bias, a));
@@ -118,6 +126,7 @@ enum lk_code lk_interval_of_kind(const double *replicates, const struct lk_resam
                                  const double *jackknife, size_t n_drawn, struct lk_number *number) {
     size_t n = (size_t)how->n_replicates;
     double drawn = (double)n_drawn, confidence = how->confidence;
+    if (n_drawn < 2) number->no_interval = only_one;
     if (kind == LK_INTERVAL_BCA) return lk_interval_bca(replicates, n, jackknife, n_drawn, confidence, number);
     if (kind == LK_INTERVAL_EXPANDED) confidence = lk_expanded_confidence(confidence, drawn, drawn - 1);
     return lk_interval_percentile(replicates, n, confidence, number);

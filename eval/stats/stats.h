@@ -22,6 +22,7 @@ struct lk_number {
     double low, high;      /* an interval where the function computes one, both 0 otherwise */
     size_t n;              /* observations (units, items, pairs) that it was computed from */
     const char *undefined; /* NULL, or why there is no value (a string constant); value is then 0 and is not printed */
+    const char *no_interval; /* NULL, or why the interval says nothing, where the function computes one */
 };
 
 /* What the alternative hypothesis says of the first sample (or the proportion, the odds) against the other. */

@@ -1,4 +1,5 @@
 #include "eval/stats/summary.h"
+#include "eval/stats/double_double.h"
 
 #include <float.h>
 #include <math.h>
@@ -11,6 +12,26 @@ int lk_exponent_of(const double *values, size_t n) {
         if (fabs(values[i]) > largest) largest = fabs(values[i]);
     frexp(largest, &exponent);
     return exponent;
+}
+
+size_t lk_nearest_mean(const double *values, size_t n) {
+    const int exponent = lk_exponent_of(values, n);
+    double mean = 0, nearest = INFINITY, count = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(values[i])) mean += ldexp(values[i], -exponent), count++;
+    mean /= count;
+    for (size_t i = 0; i < n; i++) {
+        double off = fabs(ldexp(values[i], -exponent) - mean);
+        if (off < nearest) at = i, nearest = off;
+    }
+    return at;
+}
+
+struct lk_origin lk_origin_of(const double *values, size_t n) {
+    const int exponent = lk_exponent_of(values, n);
+    const double value = n ? values[lk_nearest_mean(values, n)] : 0;
+    return (struct lk_origin){exponent, isnan(value) ? 0 : ldexp(value, -exponent)};
 }
 
 enum lk_code lk_summarise(const double *values, size_t n, struct lk_summary *out) {

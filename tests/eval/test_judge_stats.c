@@ -46,7 +46,7 @@ static void gwet_against_irrcac(void **state) {
             assert_null(g.ac.undefined);
             for (int v = 0; v < 4; v++) stats_assert_value("gwet", c, got[v], expected[v]);
             /* the peer's quantiles of Student's t are right to nine digits */
-            for (int v = 4; v < 6; v++) stats_assert_close("interval", c, got[v], expected[v], 1e-8, 1e-8);
+            for (int v = 4; v < 6; v++) stats_assert_close("interval", c, got[v], fmax(-1, expected[v]), 1e-8, 1e-8);
         }
     }
     stats_golden_finish(&golden, checksum);

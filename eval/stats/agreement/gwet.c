@@ -39,6 +39,7 @@ static double variance(const int32_t *counts, size_t n_items, int k, enum lk_wei
         part = part / (1 - g->expected) - ac;
         sum += part * part;
     }
+    if (sum < 1e-26 * n) sum = 0; /* what rounding left */
     return sum / (n * (n - 1));
 }
 
@@ -68,10 +69,14 @@ static void measure(const int32_t *counts, size_t n_items, int k, enum lk_weight
         g->expected += spread * share[j] * (1 - share[j]);
     }
     g->ac.value = g->ac.low = g->ac.high = (g->observed - g->expected) / (1 - g->expected);
-    if (g->ac.n < 2) return;
+    if (g->ac.n < 2) {
+        g->ac.low = g->ac.high = 0;
+        g->ac.no_interval = "there is one item";
+        return;
+    }
     g->standard_error = sqrt(variance(counts, n_items, k, weights, share, spread, g));
     double reach = lk_t_quantile(0.975, n - 1) * g->standard_error;
-    g->ac.low = g->ac.value - reach;
+    g->ac.low = fmax(-1, g->ac.value - reach);
     g->ac.high = fmin(1, g->ac.value + reach);
     if (g->standard_error > 0) g->p = lk_t_two_sided(g->ac.value / g->standard_error, n - 1);
 }

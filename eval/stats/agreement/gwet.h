@@ -6,7 +6,7 @@
 #include "eval/stats/agreement/kappa.h"
 
 struct lk_gwet {
-    struct lk_number ac;       /* with Student's 95 % interval over items, cut at 1; n: items with a rating */
+    struct lk_number ac;       /* with Student's 95 % interval over items, cut at -1 and 1; n: items with a rating */
     double standard_error, p;  /* p against 0, two-sided; 1 where the error is 0 or there is one item */
     double observed, expected; /* weighted agreement; expected by chance */
     double prevalence;         /* the share of the label that is given most */

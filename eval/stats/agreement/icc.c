@@ -6,7 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/stats/special/special.h"
-#include "eval/stats/summary.h"
+#include "eval/stats/double_double.h"
 
 /* Mean squares of the two-way table: between targets, within targets, between raters, residual. */
 struct table {
@@ -19,38 +19,43 @@ static bool complete(const double *target, int k) {
     return true;
 }
 
-/* rater_means [k]. Deviations are taken from means, so that a common offset costs no digits. All is in units of a power
- * of two, so that no square overflows or vanishes: what comes out are ratios. */
-static void mean_squares(const double *ratings, size_t n_targets, int k, double *rater_means, struct table *t) {
-    int exponent = lk_exponent_of(ratings, n_targets * (size_t)k);
-    double grand = 0, targets = 0, raters = 0, residual = 0, n = 0;
+static double square(struct lk_dd x) { return x.hi * x.hi; }
+
+/* rater_means [k]. All is in distances from one of the ratings, of twice a double's digits, so that neither a common
+ * offset nor raters that differ by a constant cost any: what comes out are ratios. */
+static void mean_squares(const double *ratings, size_t n_targets, int k, struct lk_dd *rater_means, struct table *t) {
+    const struct lk_origin origin = lk_origin_of(ratings, n_targets * (size_t)k);
+    struct lk_dd grand = {0};
+    double targets = 0, raters = 0, residual = 0, total = 0, n = 0;
     memset(rater_means, 0, (size_t)k * sizeof *rater_means);
     for (size_t i = 0; i < n_targets; i++) {
         const double *row = ratings + i * (size_t)k;
         if (!complete(row, k)) continue;
         n++;
-        for (int r = 0; r < k; r++) rater_means[r] += ldexp(row[r], -exponent);
+        for (int r = 0; r < k; r++) rater_means[r] = lk_dd_add(rater_means[r], lk_from_origin(&origin, row[r]));
     }
     for (int r = 0; r < k && n > 0; r++) {
-        rater_means[r] /= n;
-        grand += rater_means[r] / k;
+        rater_means[r] = lk_dd_divide(rater_means[r], lk_dd_of(n));
+        grand = lk_dd_add(grand, rater_means[r]);
     }
+    grand = lk_dd_divide(grand, lk_dd_of(k));
     for (size_t i = 0; i < n_targets; i++) {
         const double *row = ratings + i * (size_t)k;
+        struct lk_dd mean = {0};
         if (!complete(row, k)) continue;
-        double mean = 0;
-        for (int r = 0; r < k; r++) mean += ldexp(row[r], -exponent);
-        mean /= k;
-        targets += k * (mean - grand) * (mean - grand);
+        for (int r = 0; r < k; r++) mean = lk_dd_add(mean, lk_from_origin(&origin, row[r]));
+        mean = lk_dd_divide(mean, lk_dd_of(k));
+        targets += k * square(lk_dd_subtract(mean, grand));
         for (int r = 0; r < k; r++) {
-            double off = ldexp(row[r], -exponent) - mean - rater_means[r] + grand;
-            residual += off * off;
+            struct lk_dd off = lk_dd_subtract(lk_from_origin(&origin, row[r]), mean);
+            total += square(lk_from_origin(&origin, row[r]));
+            residual += square(lk_dd_subtract(off, lk_dd_subtract(rater_means[r], grand)));
         }
     }
-    for (int r = 0; r < k; r++) raters += n * (rater_means[r] - grand) * (rater_means[r] - grand);
+    for (int r = 0; r < k; r++) raters += n * square(lk_dd_subtract(rater_means[r], grand));
     *t = (struct table){.n = n, .k = k};
     if (n < 2 || k < 2) return;
-    double dust = 1e-29 * (n * k * grand * grand + targets + raters); /* what rounding leaves of a sum that is 0 */
+    double dust = 1e-58 * total; /* what rounding leaves of a sum that is 0 */
     if (targets <= dust) targets = 0;
     if (raters <= dust) raters = 0;
     if (residual <= dust) residual = 0;
@@ -141,7 +146,7 @@ enum lk_code lk_icc(const double *ratings, size_t n_targets, int n_raters, struc
     for (size_t i = 0; i < n_targets * (size_t)n_raters; i++)
         if (isinf(ratings[i]))
             return lk_fail(LK_E_INPUT, "icc: target %zu: expected finite ratings", i / (size_t)n_raters);
-    double *rater_means = lk_malloc((size_t)n_raters * sizeof *rater_means);
+    struct lk_dd *rater_means = lk_malloc((size_t)n_raters * sizeof *rater_means);
     if (!rater_means) return lk_fail(LK_E_NOMEM, "icc: no memory for %d raters", n_raters);
     struct table t;
     mean_squares(ratings, n_targets, n_raters, rater_means, &t);

@@ -2,10 +2,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "eval/stats/double_double.h"
 #include "eval/stats/special/special.h"
 
 double lk_label_distance(enum lk_weights weights, int i, int j, int n_labels) {
@@ -15,49 +15,61 @@ double lk_label_distance(enum lk_weights weights, int i, int j, int n_labels) {
     return i != j;
 }
 
-/* Sums of whole numbers, so that kappa does not depend on the order of the labels: with distances of d = i - j levels
- * (not divided by the largest), 1 - n sum(d O) / sum(d row col). */
-static double kappa_of(const int64_t *table, const double *row, const double *column, int k, enum lk_weights weights,
-                       double n, bool *defined) {
-    double observed = 0, expected = 0;
-    for (int i = 0; i < k; i++)
-        for (int j = 0; j < k; j++) {
-            double apart = weights == LK_WEIGHTS_NONE ? i != j : abs(i - j);
-            if (weights == LK_WEIGHTS_QUADRATIC) apart *= apart;
-            observed += apart * (double)table[i * k + j];
-            expected += apart * row[i] * column[j];
-        }
-    *defined = expected > 0;
-    return *defined ? 1 - observed * n / expected : 0;
+/* Distances in whole levels: their unit, which lk_label_distance divides by, falls out of everything below. */
+static double levels_apart(enum lk_weights weights, int i, int j) {
+    double apart = weights == LK_WEIGHTS_NONE ? i != j : abs(i - j);
+    return weights == LK_WEIGHTS_QUADRATIC ? apart * apart : apart;
 }
 
-/* The delta method's variances: of w_ij - (w_i. + w_.j)(1 - kappa) over the observed pairs, and of w_ij - w_i. - w_.j
- * over the pairs expected by chance. scratch [2, k]. */
-static void standard_errors(const int64_t *table, const double *row, const double *column, int k,
-                            enum lk_weights weights, double n, double *scratch, struct lk_kappa *out) {
-    double *row_mean = scratch, *column_mean = scratch + k, chance = 0;
-    for (int i = 0; i < k; i++) {
-        row_mean[i] = column_mean[i] = 0;
-        for (int j = 0; j < k; j++) {
-            row_mean[i] += (1 - lk_label_distance(weights, i, j, k)) * column[j] / n;
-            column_mean[i] += (1 - lk_label_distance(weights, j, i, k)) * row[j] / n;
-        }
-    }
-    for (int i = 0; i < k; i++) chance += row_mean[i] * row[i] / n;
-    double kappa = out->kappa.value, mean = kappa - chance * (1 - kappa), sum = 0, sum_null = 0;
+static struct lk_dd of_count(double a, double b) { return lk_dd_multiply(lk_dd_of(a), lk_dd_of(b)); }
+
+/* kappa = 1 - observed / expected distance, as (expected - observed) / expected: the difference of sums of whole
+ * numbers has its digits where kappa is near 0. *chance: the expected distance; *left: 1 - kappa. */
+static double kappa_of(const int64_t *table, const double *row, const double *column, int k, enum lk_weights weights,
+                       double n, double *chance, double *left) {
+    struct lk_dd expected = {0}, difference = {0}, observed = {0};
     for (int i = 0; i < k; i++)
         for (int j = 0; j < k; j++) {
-            double w = 1 - lk_label_distance(weights, i, j, k), both = column_mean[j] + row_mean[i];
-            double off = w - both * (1 - kappa) - mean, off_null = w - both + chance;
+            const struct lk_dd apart = lk_dd_of(levels_apart(weights, i, j));
+            struct lk_dd by_chance = lk_dd_multiply(apart, of_count(row[i], column[j]));
+            struct lk_dd there = lk_dd_multiply(apart, of_count((double)table[i * k + j], n));
+            expected = lk_dd_add(expected, by_chance);
+            observed = lk_dd_add(observed, there);
+            difference = lk_dd_add(difference, lk_dd_subtract(by_chance, there));
+        }
+    *chance = expected.hi / n / n;
+    *left = expected.hi > 0 ? observed.hi / expected.hi : 0;
+    return expected.hi > 0 ? difference.hi / expected.hi : 0;
+}
+
+/* The delta method's variances, of w_ij - (w_i. + w_.j)(1 - kappa) over the observed pairs and of w_ij - w_i. - w_.j
+ * over the pairs expected by chance, written with distances 1 - w, of which only small ones are summed where nearly all
+ * labels are one. chance: the expected distance; left: 1 - kappa. scratch [2, k]. */
+static void standard_errors(const int64_t *table, const double *row, const double *column, int k,
+                            enum lk_weights weights, double n, double chance, double left, double *scratch,
+                            struct lk_kappa *out) {
+    double *from_row = scratch, *from_column = scratch + k, sum = 0, sum_null = 0;
+    for (int i = 0; i < k; i++) {
+        from_row[i] = from_column[i] = 0;
+        for (int j = 0; j < k; j++) {
+            from_row[i] += levels_apart(weights, i, j) * column[j] / n;
+            from_column[i] += levels_apart(weights, j, i) * row[j] / n;
+        }
+    }
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j < k; j++) {
+            double apart = levels_apart(weights, i, j), beyond = from_row[i] + from_column[j] - chance;
+            double off = left * beyond - apart, off_null = beyond - apart;
             sum += (double)table[i * k + j] / n * off * off;
             sum_null += row[i] / n * (column[j] / n) * off_null * off_null;
         }
-    out->standard_error = sqrt(sum / n) / (1 - chance);
-    out->standard_error_null = sqrt(sum_null / n) / (1 - chance);
+    if (sum_null < 1e-24 * chance) sum_null = 0; /* what rounding left */
+    out->standard_error = sqrt(sum / n) / chance;
+    out->standard_error_null = sqrt(sum_null / n) / chance;
 }
 
 static void measure(const int64_t *table, int k, enum lk_weights weights, double *scratch, struct lk_kappa *out) {
-    double *row = scratch, *column = scratch + k, n = 0, exact = 0, within = 0;
+    double *row = scratch, *column = scratch + k, n = 0, exact = 0, within = 0, chance, left;
     for (int i = 0; i < k; i++)
         for (int j = 0; j < k; j++) {
             double count = (double)table[i * k + j];
@@ -74,16 +86,16 @@ static void measure(const int64_t *table, int k, enum lk_weights weights, double
     }
     out->exact = exact / n;
     out->within_one = within / n;
-    bool defined;
-    out->kappa.value = kappa_of(table, row, column, k, weights, n, &defined);
-    if (!defined) {
+    out->kappa.value = kappa_of(table, row, column, k, weights, n, &chance, &left);
+    if (!(chance > 0)) {
+        out->kappa.value = 0;
         out->kappa.undefined = "both gave one and the same label throughout";
         return;
     }
-    standard_errors(table, row, column, k, weights, n, scratch + 2 * k, out);
+    standard_errors(table, row, column, k, weights, n, chance, left, scratch + 2 * k, out);
     double reach = lk_normal_quantile(0.975) * out->standard_error;
-    out->kappa.low = out->kappa.value - reach;
-    out->kappa.high = out->kappa.value + reach;
+    out->kappa.low = fmax(-1, out->kappa.value - reach);
+    out->kappa.high = fmin(1, out->kappa.value + reach);
     out->p = 1;
     if (out->standard_error_null > 0) {
         out->z = out->kappa.value / out->standard_error_null;

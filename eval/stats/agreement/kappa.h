@@ -17,7 +17,7 @@ enum lk_weights { LK_WEIGHTS_NONE, LK_WEIGHTS_LINEAR, LK_WEIGHTS_QUADRATIC };
 double lk_label_distance(enum lk_weights weights, int i, int j, int n_labels);
 
 struct lk_kappa {
-    struct lk_number kappa;     /* with the normal 95 % interval, which is not cut at 1; undefined when all of both
+    struct lk_number kappa;     /* with the normal 95 % interval, cut at -1 and 1; undefined when all of both
                                    raters' answers are one and the same label, or there are none */
     double standard_error;      /* of the estimate */
     double standard_error_null; /* if kappa were 0 */

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "eval/stats/double_double.h"
 #include "eval/stats/special/special.h"
 
 struct observation {
     int32_t cluster;
     size_t at;
-    double y;
+    struct lk_dd y; /* from the origin; then from the mean */
 };
 
 static int by_cluster(const void *a, const void *b) {
@@ -19,10 +20,11 @@ static int by_cluster(const void *a, const void *b) {
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static size_t gather(const double *y, const int32_t *clusters, size_t n, struct observation *sorted) {
+static size_t gather(const double *y, const int32_t *clusters, size_t n, const struct lk_origin *origin,
+                     struct observation *sorted) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
-        if (!isnan(y[i])) sorted[kept++] = (struct observation){clusters[i], i, y[i]};
+        if (!isnan(y[i])) sorted[kept++] = (struct observation){clusters[i], i, lk_from_origin(origin, y[i])};
     if (kept) qsort(sorted, kept, sizeof *sorted, by_cluster);
     return kept;
 }
@@ -35,11 +37,13 @@ struct sums {
     size_t n_clusters;
 };
 
-static void add_cluster(const struct observation *members, size_t m, double mean, size_t n, struct sums *sums) {
-    double deviation = 0, count = (double)m, share = count / (double)n, a = share / (1 - share), b = share * a;
-    for (size_t i = 0; i < m; i++) deviation += members[i].y - mean;
+static void add_cluster(const struct observation *members, size_t m, size_t n, struct sums *sums) {
+    double count = (double)m, share = count / (double)n, a = share / (1 - share), b = share * a;
+    struct lk_dd sum = {0};
+    for (size_t i = 0; i < m; i++) sum = lk_dd_add(sum, members[i].y);
+    double deviation = sum.hi;
     for (size_t i = 0; i < m; i++) {
-        double off = members[i].y - mean, inside = off - deviation / count;
+        double off = members[i].y.hi, inside = off - deviation / count;
         sums->total += off * off;
         sums->within += inside * inside;
     }
@@ -78,14 +82,18 @@ static void correlation(const struct sums *sums, double n, struct lk_cluster_mea
     if (!out->icc.undefined) out->kish.value = 1 + (sums->sizes_squared / n - 1) * out->icc.value;
 }
 
-static void measure(const struct observation *sorted, size_t n, double confidence, struct lk_cluster_mean *out) {
+static void measure(struct observation *sorted, size_t n, const struct lk_origin *origin, double confidence,
+                    struct lk_cluster_mean *out) {
     struct sums sums = {0};
-    double mean = 0, count = (double)n;
-    for (size_t i = 0; i < n; i++) mean += sorted[i].y;
-    mean /= count;
+    struct lk_dd of_origin = {0};
+    double count = (double)n;
+    for (size_t i = 0; i < n; i++) of_origin = lk_dd_add(of_origin, sorted[i].y);
+    of_origin = lk_dd_divide(of_origin, lk_dd_of(count));
+    for (size_t i = 0; i < n; i++) sorted[i].y = lk_dd_subtract(sorted[i].y, of_origin);
+    const double mean = ldexp(lk_dd_add(of_origin, lk_dd_of(origin->value)).hi, origin->exponent);
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from; to < n && sorted[to].cluster == sorted[from].cluster;) to++;
-        add_cluster(sorted + from, to - from, mean, n, &sums);
+        add_cluster(sorted + from, to - from, n, &sums);
     }
     double g = (double)sums.n_clusters;
     out->n_clusters = sums.n_clusters;
@@ -93,17 +101,17 @@ static void measure(const struct observation *sorted, size_t n, double confidenc
     correlation(&sums, count, out);
     out->design_effect.n = n;
     if (n > 1) {
-        out->independent_error = sqrt(sums.total / (count - 1) / count);
+        out->independent_error = ldexp(sqrt(sums.total / (count - 1) / count), origin->exponent);
         set_interval(&out->independent, out->independent_error, count - 1, confidence);
     }
     if (sums.n_clusters < 2) {
         out->design_effect.undefined = "fewer than two clusters";
         return;
     }
-    out->clustered_error = sqrt(g / (g - 1) * sums.meat) / count;
+    out->clustered_error = ldexp(sqrt(g / (g - 1) * sums.meat) / count, origin->exponent);
     set_interval(&out->clustered, out->clustered_error, g - 1, confidence);
     /* what two clusters share is (a - b) on the diagonal and sqrt(b b') beside it; the diagonal sums to 1 */
-    out->cr2_error = sqrt(sums.inflated) / count;
+    out->cr2_error = ldexp(sqrt(sums.inflated) / count, origin->exponent);
     out->cr2_df = 1 / (sums.own - 2 * sums.own_shared + sums.shared * sums.shared);
     set_interval(&out->cr2, out->cr2_error, out->cr2_df, confidence);
     if (sums.total > 0)
@@ -121,10 +129,11 @@ enum lk_code lk_cluster_mean(const double *y, const int32_t *clusters, size_t n,
         if (isinf(y[i])) return lk_fail(LK_E_INPUT, "cluster mean: value %zu: expected a finite number", i);
     struct observation *sorted = lk_malloc(n * sizeof *sorted);
     if (!sorted) return lk_fail(LK_E_NOMEM, "cluster mean: no memory for %zu observations", n);
-    size_t kept = gather(y, clusters, n, sorted);
+    const struct lk_origin origin = lk_origin_of(y, n);
+    size_t kept = gather(y, clusters, n, &origin, sorted);
     out->cr2.n = out->clustered.n = out->independent.n = kept;
     if (kept)
-        measure(sorted, kept, confidence, out);
+        measure(sorted, kept, &origin, confidence, out);
     else
         out->cr2.undefined = out->clustered.undefined = out->independent.undefined = out->design_effect.undefined =
             out->icc.undefined = out->kish.undefined = "no observation";

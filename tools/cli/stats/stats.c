@@ -135,7 +135,7 @@ void stats_print_test(struct stats *s, const char *of, const struct lk_test *tes
 }
 
 void stats_print_interval(struct stats *s, const char *key, const char *label, const struct lk_number *number) {
-    bool is = !number->undefined, has = is && (number->low != 0 || number->high != 0);
+    bool is = !number->undefined, has = is && !number->no_interval && (number->low != 0 || number->high != 0);
     char name[64];
     stats_field(&s->out, key, label, is ? stats_number(number->value) : stats_none());
     snprintf(name, sizeof name, "%s_low", key);
@@ -143,5 +143,6 @@ void stats_print_interval(struct stats *s, const char *key, const char *label, c
     snprintf(name, sizeof name, "%s_high", key);
     stats_field(&s->out, name, "  to", has ? stats_number(number->high) : stats_none());
     snprintf(name, sizeof name, "%s_undefined", key);
-    stats_field(&s->out, name, "undefined", stats_text(number->undefined));
+    stats_field(&s->out, name, is ? "no interval" : "undefined",
+                stats_text(is ? number->no_interval : number->undefined));
 }

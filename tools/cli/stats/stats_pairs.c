@@ -72,8 +72,9 @@ static void print_kappa(struct stats *s, const char *of, enum lk_weights weights
                 undefined ? none : stats_text(lk_agreement_label(LK_SCALE_LANDIS_KOCH, k->kappa.value)));
     bool ac = !g->ac.undefined;
     stats_field(out, "gwet_ac", "Gwet's AC, same weights", ac ? stats_number(g->ac.value) : none);
-    stats_field(out, "gwet_low", "  from", ac ? stats_number(g->ac.low) : none);
-    stats_field(out, "gwet_high", "  to", ac ? stats_number(g->ac.high) : none);
+    const bool interval = ac && !g->ac.no_interval;
+    stats_field(out, "gwet_low", "  from", interval ? stats_number(g->ac.low) : none);
+    stats_field(out, "gwet_high", "  to", interval ? stats_number(g->ac.high) : none);
     stats_field(out, "prevalence", "commonest label's share", ac ? stats_number(g->prevalence) : none);
     stats_field(out, "n", "n", stats_count(k->kappa.n));
     stats_print_missing(s);

@@ -1,0 +1,114 @@
+/* Statistics of badly scaled data against references of 60 digits and more (tests/golden/generate_stats_hard.py). */
+#include <math.h>
+
+#include "engine/base/alloc.h"
+#include "eval/stats/agreement/icc.h"
+#include "eval/stats/agreement/kappa.h"
+#include "eval/stats/double_double.h"
+#include "eval/stats/models/cluster_means.h"
+#include "eval/stats/tests/correlation.h"
+#include "tests/common/test.h"
+
+enum { MOST = 100 };
+
+/* The line's numbers, up to "=". */
+static char *take(char *at, double *out, int *n) {
+    *n = 0;
+    for (;;) {
+        char *end;
+        double value = strtod(at, &end);
+        if (end == at) return at;
+        assert_true(*n < MOST);
+        out[(*n)++] = value;
+        at = end;
+    }
+}
+
+/* Relative, of what is no smaller than a p that anybody reports. */
+static void near(const char *line, double got, double expected, double bound) {
+    if (fabs(expected) < 1e-300 ? fabs(got) < 1e-299 : fabs(got - expected) <= bound * fabs(expected)) return;
+    fail_msg("%.400s\nexpected %.17g, got %.17g", line, expected, got);
+}
+
+static void pearson(const char *line, const double *v, const double *expected) {
+    const size_t n = (size_t)v[0];
+    struct lk_test test;
+    assert_ok(lk_pearson(v + 1, v + 1 + n, n, 0.95, &test, NULL));
+    if (!expected != !!test.undefined) fail_msg("%.400s\n%s", line, test.undefined ? test.undefined : "defined");
+    if (!expected) return;
+    near(line, test.p, expected[0], 1e-9);
+    if (fabs(expected[1]) > 1e-12) near(line, test.statistic, expected[1], 1e-9);
+}
+
+static void icc(const char *line, const double *v, const double *expected) {
+    struct lk_icc out[LK_N_ICC];
+    assert_ok(lk_icc(v + 2, (size_t)v[0], (int)v[1], out));
+    assert_null(out[LK_ICC3].f_undefined);
+    near(line, out[LK_ICC3].p, expected[0], 1e-9);
+}
+
+static void kappa(const char *line, const double *v, const double *expected) {
+    int64_t table[MOST];
+    struct lk_kappa out;
+    for (int i = 0; i < (int)(v[0] * v[0]); i++) table[i] = (int64_t)v[2 + i];
+    assert_ok(lk_cohen_kappa_table(table, (int)v[0], (enum lk_weights)v[1], &out));
+    if (!expected != !!out.kappa.undefined) fail_msg("%.400s\n%s", line, "undefined or not");
+    if (!expected) return;
+    near(line, out.p, expected[0], 1e-9);
+    if (fabs(expected[1]) > 1e-100) near(line, out.kappa.value, expected[1], 1e-12);
+    assert_true(out.kappa.low >= -1 && out.kappa.high <= 1);
+}
+
+static void cluster(const char *line, const double *v, const double *expected) {
+    const size_t n = (size_t)v[0];
+    int32_t groups[MOST];
+    struct lk_cluster_mean out;
+    for (size_t i = 0; i < n; i++) groups[i] = (int32_t)v[1 + i];
+    assert_ok(lk_cluster_mean(v + 1 + n, groups, n, 0.95, &out));
+    near(line, out.clustered_error, expected[0], 1e-9);
+    if (fabs(expected[1]) > 1e-250) near(line, out.independent.value, expected[1], 1e-9);
+}
+
+static void against_many_digits(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        void (*check)(const char *, const double *, const double *);
+    } statistics[] = {{"pearson ", pearson}, {"icc ", icc}, {"kappa ", kappa}, {"cluster ", cluster}};
+    size_t n_bytes, n_lines = 0;
+    char *text = test_read("golden/data/stats/hard.txt", &n_bytes), *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        for (size_t k = 0; k < 4; k++) {
+            const size_t n = strlen(statistics[k].name);
+            double values[MOST], expected[MOST];
+            int n_values, n_expected;
+            if (strncmp(line, statistics[k].name, n) != 0) continue;
+            char *at = take(line + n, values, &n_values);
+            take(strchr(at, '=') + 1, expected, &n_expected);
+            statistics[k].check(line, values, n_expected ? expected : NULL);
+            n_lines++;
+        }
+    assert_int_equal(n_lines, 350);
+    free(text);
+}
+
+/* The sixteen products of a cross product are summed without rounding. */
+static void cross_products_are_exact(void **state) {
+    (void)state;
+    const struct lk_dd a = lk_dd_sum(0x1p100, 0x1.8p-60), b = lk_dd_sum(0x1p-40, 0x1p-140), zero = {0, 0};
+    struct lk_dd same = lk_dd_cross(a, b, b, a), tiny = lk_dd_cross(a, b, lk_dd_of(0x1p100), b);
+    assert_true(same.hi == 0 && same.lo == 0);
+    assert_true(tiny.hi == 0x1.8p-100 && tiny.lo == 0x1.8p-200);
+    assert_true(lk_dd_cross(a, b, zero, zero).hi == 0x1p60);
+    struct lk_dd third = lk_dd_divide(lk_dd_of(1), lk_dd_of(3));
+    struct lk_dd left = lk_dd_subtract(lk_dd_multiply(third, lk_dd_of(3)), lk_dd_of(1));
+    assert_true(fabs(left.hi) < 0x1p-103);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(against_many_digits),
+        cmocka_unit_test(cross_products_are_exact),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

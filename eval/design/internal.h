@@ -115,8 +115,6 @@ enum lk_code lk_study_read_attributes(struct lk_study *s);
 void lk_study_write_attributes(const struct lk_study *s, struct lk_text *out);
 /* The level that a text names by key or display, in any letter case; -1. */
 int lk_attribute_parse(const struct lk_attribute *attribute, const char *text, size_t n);
-/* 1 to max letters, digits, - or _: names of files are made of it. */
-bool lk_study_is_word(const char *text, size_t n, size_t max);
 /* "0:9" of a field. */
 enum lk_code lk_study_read_seeds(const struct lk_study *s, const char *field, const char *text,
                                  struct lk_study_seeds *out);

@@ -149,6 +149,9 @@ enum lk_code lk_study_compare(const struct lk_study *a, const struct lk_study *b
 enum lk_code lk_study_template(const char *name, struct lk_text *out);
 extern const char lk_study_template_names[]; /* "full|exp1|..." */
 
+/* 1 to max letters, digits, - or _: names of files are made of it. */
+bool lk_study_is_word(const char *text, size_t n, size_t max);
+
 /* What each key of a study file means, as text for a terminal. */
 enum lk_code lk_study_explain(struct lk_text *out);
 

@@ -8,6 +8,8 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/base/names.h"
+#include "eval/design/study.h"
 #include "eval/judge/features.h"
 #include "eval/scores/fields.h"
 #include "tools/cli/audit/judge.h"
@@ -23,7 +25,7 @@ struct extractor {
     struct lk_device *device;
     struct lk_chat *chat;
     struct lk_seeing_judge judge;
-    bool done[LK_N_SOURCES];
+    struct lk_names done; /* ids of sources */
     struct lk_append_lock lock;
     size_t n_failed, n_skipped;
 };
@@ -34,6 +36,16 @@ static enum lk_code print_question(void) {
     fputs(question, stdout); /* its bytes and no more: they have a known digest */
     lk_free(question);
     return LK_OK;
+}
+
+enum { CELL_BYTES = 64 };
+
+/* A cell of the portrait study has one name, however it is written; any other source has its own. */
+static const char *name_of(const char *id, char cell[CELL_BYTES]) {
+    const int source = lk_source_parse(id, strlen(id));
+    if (source < 0) return id;
+    lk_source_id(source, cell);
+    return cell;
 }
 
 /* Sources that an earlier run of the same command has recorded; a line that was cut off is taken away. */
@@ -50,8 +62,10 @@ static enum lk_code read_done(struct extractor *x) {
     if (whole) rc = lk_records_open(&records, text, whole, path);
     while (whole && !rc && !(rc = lk_records_next_strict(&records, &more)) && more) {
         const struct lk_field *id = lk_fields_find(&records.fields, "source_id");
-        int source = id ? lk_source_parse(id->text, id->n) : -1;
-        if (source >= 0) x->done[source] = true;
+        char name[CELL_BYTES];
+        int32_t number;
+        if (id) rc = lk_names_number(&x->done, name_of(id->text, name), strlen(name_of(id->text, name)), &number);
+        if (rc) break;
     }
     if (whole) lk_records_close(&records);
     if (!rc) rc = lk_cut_half_line(path, whole, n);
@@ -105,13 +119,15 @@ static enum lk_code write_line(struct extractor *x, const char *id, const struct
 static enum lk_code extract_one(struct extractor *x, const struct cli_pair *source) {
     struct lk_image picture = {0};
     struct lk_extracted e = {0};
-    int number = lk_source_parse(source->item_id, strlen(source->item_id));
-    if (number >= 0 && x->done[number]) {
+    char cell[CELL_BYTES];
+    const char *name = name_of(source->item_id, cell);
+    if (lk_names_find(&x->done, name, strlen(name)) >= 0) {
         x->n_skipped++;
         return LK_OK;
     }
-    enum lk_code rc = number >= 0 ? lk_image_read(&picture, source->edited, 1, 0)
-                                  : lk_fail(LK_E_INPUT, "expected a source such as Black_Male_40s");
+    enum lk_code rc = lk_study_is_word(name, strlen(name), 60)
+                          ? lk_image_read(&picture, source->edited, 1, 0)
+                          : lk_fail(LK_E_INPUT, "expected a source's id of 1 to 60 letters, digits, - or _");
     bool is_read = !rc;
     if (!rc) rc = lk_features_extract(&x->judge, x->question, &picture, 1, &e);
     if (!rc && e.code) rc = lk_fail(e.code, "%s", e.reason);
@@ -189,5 +205,6 @@ enum lk_code cli_feature(const struct cli_arguments *arguments) {
     if (x.device) lk_device_free(x.device);
     lk_free(x.question);
     cli_pairs_free(&x.sources);
+    lk_names_free(&x.done);
     return rc;
 }

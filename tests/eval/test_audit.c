@@ -1,0 +1,296 @@
+/* The store of an audit: what is put in comes out as queries, and nothing else can be done with it. */
+#include <math.h>
+#include <unistd.h>
+
+#include "eval/intake/audit.h"
+#include "eval/judge/answers.h"
+#include "eval/judge/ensemble.h"
+#include "eval/judge/prompt.h"
+#include "eval/stats/models/cluster_means.h"
+#include "eval/study/random.h"
+#include "tests/common/test.h"
+
+static const char text[] =
+    "{\"schema\": 2, \"study\": \"any\", \"attributes\": [{\"name\": \"tone\", \"display\": \"Tone\", \"levels\": "
+    "[\"I\", "
+    "\"II\"]}], \"sources\": [{\"id\": \"S1\", \"path\": \"a.png\", \"tone\": \"I\"}, {\"id\": \"S2\", \"path\": "
+    "\"b.png\", \"tone\": \"II\"}, {\"id\": \"S3\", \"path\": \"c.png\", \"tone\": \"II\"}], \"prompts\": [{\"id\": "
+    "\"K-01\", \"text\": \"Make it a cook.\", \"category\": \"kitchen\"}], \"models\": {\"quick\": {\"path\": "
+    "\"black-forest-labs/FLUX.2-dev\", \"label\": \"Quick\"}}, \"experiments\": {\"edits\": {\"kind\": \"edit\", "
+    "\"seeds\": "
+    "\"0:1\"}}}";
+/* Of six outputs five are judged, one by both judges. */
+static const char primary[] = "{\"item_id\":\"quick_S1_K-01_s0\",\"scores\":{\"edit_success\":5,\"skin_tone\":3,\"race_"
+                              "drift\":1,\"gender_drift\":4,"
+                              "\"age_drift\":3}}\n"
+                              "{\"item_id\":\"quick_S1_K-01_s1\",\"scores\":{\"edit_success\":1,\"skin_tone\":4,\"race_"
+                              "drift\":3,\"gender_drift\":1,"
+                              "\"age_drift\":2}}\n"
+                              "{\"item_id\":\"quick_S2_K-01_s0\",\"scores\":{\"edit_success\":4,\"skin_tone\":3,\"race_"
+                              "drift\":1,\"gender_drift\":1,"
+                              "\"age_drift\":3}}\n"
+                              "{\"item_id\":\"quick_S3_K-01_s0\",\"scores\":{\"edit_success\":2,\"skin_tone\":3,\"race_"
+                              "drift\":1,\"gender_drift\":1,"
+                              "\"age_drift\":3}}\n"
+                              "{\"item_id\":\"quick_S3_K-01_s1\",\"scores\":{\"edit_success\":5,\"skin_tone\":3,\"race_"
+                              "drift\":1,\"gender_drift\":1,"
+                              "\"age_drift\":3}}\n";
+static const char secondary[] = "{\"item_id\":\"quick_S1_K-01_s0\",\"scores\":{\"edit_success\":3,\"skin_tone\":3,"
+                                "\"race_drift\":1,\"gender_drift\":1,"
+                                "\"age_drift\":3}}\n";
+static const char manifest[] =
+    "{\"item_id\":\"quick_S1_K-01_s0\",\"status\":\"success\",\"output_path\":\"x.png\"}\n"
+    "{\"item_id\":\"quick_S2_K-01_s1\",\"status\":\"failed\",\"error\":\"no \\\"memory\\\"\"}\n";
+
+static enum lk_code read_answers(struct lk_dataset *data, const char *answers, int slot) {
+    struct lk_judge_report report = {0};
+    const struct lk_judge_import import = {.slot = slot};
+    enum lk_code rc = lk_judge_answers_read(data, answers, strlen(answers), "judge", &import, &report);
+    if (!rc && report.n_invalid) rc = lk_fail(LK_E_INPUT, "%zu invalid", report.n_invalid);
+    lk_judge_report_free(&report);
+    return rc;
+}
+
+static const struct lk_audit_settings settings = {LK_THRESHOLDS_DEFAULT, 0.05, false};
+
+static enum lk_code fill(struct lk_audit *audit, struct lk_dataset *data, const struct lk_study *study) {
+    struct lk_study_job job;
+    int32_t at;
+    for (size_t i = 0; i < lk_study_n_jobs(study); i++) {
+        LK_TRY(lk_study_job(study, i, &job));
+        LK_TRY(lk_dataset_add(data, job.name, (int32_t)i, job.arm, &at));
+    }
+    LK_TRY(read_answers(data, primary, 0));
+    LK_TRY(read_answers(data, secondary, 1));
+    lk_dataset_pair(data);
+    const struct lk_ensemble ensemble = {.rounding = LK_HALF_EVEN};
+    lk_ensemble_apply(data, &ensemble, NULL);
+    LK_TRY(lk_audit_add_study(audit, study));
+    LK_TRY(lk_audit_add_manifest(audit, manifest, sizeof manifest - 1, "manifest.jsonl"));
+    LK_TRY(lk_audit_add_scores(audit, data));
+    return lk_audit_complete(audit, &settings);
+}
+
+static enum lk_code open_filled(struct lk_audit **out) {
+    struct lk_study *study;
+    struct lk_dataset data = {0};
+    *out = NULL;
+    test_write(test_path("audit.json"), text, sizeof text - 1);
+    LK_TRY(lk_study_open(&study, test_path("audit.json")));
+    enum lk_code rc = lk_audit_open(out, NULL);
+    if (!rc) rc = fill(*out, &data, study);
+    lk_dataset_free(&data);
+    lk_study_close(study);
+    if (rc) {
+        lk_audit_close(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+static struct lk_audit *audit;
+static int open_one(void **state) {
+    (void)state;
+    assert_ok(open_filled(&audit));
+    return 0;
+}
+static int close_one(void **state) {
+    (void)state;
+    lk_audit_close(audit);
+    return 0;
+}
+
+static enum lk_code keep_number(void *context, const struct lk_audit_row *row) {
+    double *out = context;
+    *out = NAN;
+    lk_audit_number(row, "v", out);
+    return LK_OK;
+}
+
+static double number_of(const char *sql) {
+    double value = -1;
+    assert_ok(lk_audit_each(audit, sql, keep_number, &value));
+    return value;
+}
+
+static void expect(const char *sql, double value) {
+    const double got = number_of(sql);
+    if (!(fabs(got - value) < 1e-12)) fail_msg("%s: expected %.17g, got %.17g", sql, value, got);
+}
+
+static void what_is_put_in_comes_out(void **state) {
+    (void)state;
+    expect("SELECT count(*) AS v FROM output", 6);
+    expect("SELECT count(*) AS v FROM output WHERE status = 'missing'", 4);
+    expect("SELECT count(*) AS v FROM output WHERE status = 'failed' AND reason = 'no \"memory\"'", 1);
+    expect("SELECT count(*) AS v FROM item WHERE tone = 'II' AND category = 'kitchen' AND model = 'Quick'", 4);
+    expect("SELECT sum(seed) AS v FROM item WHERE source_id = 'S2'", 1);
+    /* Success: the first output's judges differ, 5 and 3, so it counts half; then 0, 1, 0, 1. */
+    expect("SELECT sum(value) AS v FROM measured WHERE measure = 'edit_success' AND who = 'judges'", 2.5);
+    expect("SELECT count(value) AS v FROM measured WHERE measure = 'edit_success' AND who = 'judges'", 5);
+    expect("SELECT value AS v FROM measured WHERE measure = 'identity_erasure' AND item_id = 'quick_S1_K-01_s0'", 0.5);
+    expect("SELECT sum(value) AS v FROM measured WHERE measure = 'age_drift'", 1);
+    expect("SELECT sum(value) AS v FROM measured WHERE measure = 'skin_lightening'", 1);
+    expect("SELECT count(*) AS v FROM measured WHERE who = 'raters'", 0);
+}
+
+static void published_scores_are_rounded_first(void **state) {
+    struct lk_audit_settings published = settings;
+    (void)state;
+    published.published = true;
+    assert_ok(lk_audit_complete(audit, &published));
+    expect("SELECT value AS v FROM measured WHERE measure = 'edit_success' AND item_id = 'quick_S1_K-01_s0'", 1);
+    assert_ok(lk_audit_complete(audit, &settings));
+    expect("SELECT value AS v FROM measured WHERE measure = 'edit_success' AND item_id = 'quick_S1_K-01_s0'", 0.5);
+}
+
+static void intervals_are_those_of_clusters(void **state) {
+    const double y[] = {0.5, 0, 1, 0, 1};
+    const int32_t source[] = {0, 0, 1, 2, 2};
+    struct lk_cluster_mean mean;
+    (void)state;
+    assert_ok(lk_cluster_mean(y, source, 5, 0.95, &mean));
+    expect("SELECT mean_low(value, source_id) AS v FROM measured WHERE measure = 'edit_success'", mean.cr2.low);
+    expect("SELECT mean_high(value, source_id) AS v FROM measured WHERE measure = 'edit_success'", mean.cr2.high);
+    expect("SELECT rate_low(value, source_id) AS v FROM measured WHERE measure = 'edit_success'",
+           fmax(mean.cr2.low, 0));
+    assert_true(isnan(number_of("SELECT mean_low(value, source_id) AS v FROM measured WHERE source_id = 'S2'")));
+    assert_true(isnan(number_of("SELECT mean_low(value, source_id) AS v FROM measured WHERE source_id = 'S9'")));
+}
+
+static void refused(const char *sql, const char *part) {
+    double value;
+    assert_fails(lk_audit_each(audit, sql, keep_number, &value), LK_E_INPUT, part);
+}
+
+static void only_select_is_allowed(void **state) {
+    (void)state;
+    refused("DELETE FROM score", "only SELECT");
+    refused("UPDATE output SET status = 'made'", "only SELECT");
+    refused("ATTACH 'x.sqlite' AS x", "only SELECT");
+    refused("PRAGMA journal_mode = OFF", "only SELECT");
+    refused("VACUUM INTO 'copy.sqlite'", "only SELECT");
+    refused("CREATE TEMP TABLE t(x)", "only SELECT");
+    refused("SELECT load_extension('x')", "query: ");
+    refused("SELECT writefile('x', 'y')", "no such function");
+    refused("SELECT 1; DROP TABLE score", "expected one SELECT");
+    refused("", "expected a SELECT, got nothing");
+    refused("SELECT nonsense FROM item", "no such column: nonsense");
+    expect("SELECT count(*) AS v FROM score", 36);
+}
+
+/* Ten thousand damaged queries: none does anything, and the store is as it was. */
+static void mutated_queries_do_nothing(void **state) {
+    static const char *const seeds[] = {
+        "SELECT model, tone, avg(value) AS v FROM measured WHERE measure = 'edit_success' GROUP BY 1, 2 ORDER BY 3",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5) SELECT sum(i) AS v FROM n",
+        "SELECT rate_low(value, source_id) AS v, rate_high(value, source_id) FROM measured GROUP BY measure",
+        "INSERT INTO score SELECT * FROM score", "ATTACH 'y.sqlite' AS y; DELETE FROM output"};
+    static const char pieces[] = "SELECT FROM()';,*\"-1 9e9 DROP table score item AS v UNION || x'00' NULL";
+    struct lk_stream stream;
+    double value;
+    (void)state;
+    lk_stream_named(&stream, 7, "mutated queries");
+    for (int i = 0; i < 10000; i++) {
+        char sql[300];
+        snprintf(sql, sizeof sql, "%s", seeds[i % 5]);
+        for (int k = 0; k < 1 + i % 4; k++) {
+            const size_t n = strlen(sql);
+            int32_t order[16];
+            for (int j = 0; j < 16; j++) order[j] = j;
+            lk_stream_shuffle(&stream, order, 16);
+            const size_t at = (size_t)(order[0] * 256 + order[1] * 16 + order[2]) % n;
+            sql[at] = pieces[(size_t)(order[3] * 16 + order[4]) % (sizeof pieces - 1)];
+        }
+        (void)lk_audit_each(audit, sql, keep_number, &value);
+    }
+    expect("SELECT count(*) AS v FROM score", 36);
+    expect("SELECT count(*) AS v FROM output", 6);
+    assert_int_not_equal(access("y.sqlite", F_OK), 0);
+}
+
+static void what_is_wrong_is_named(void **state) {
+    static const char other[] = "{\"item_id\":\"slow_S1_K-01_s0\",\"status\":\"success\"}\n",
+                      none[] = "\n{\"status\":1}\n";
+    (void)state;
+    assert_fails(lk_audit_add_manifest(audit, other, sizeof other - 1, "m"), LK_E_INPUT,
+                 "m: line 1: field \"item_id\": expected an output of the study, got \"slow_S1_K-01_s0\"");
+    assert_fails(lk_audit_add_manifest(audit, none, sizeof none - 1, "m"), LK_E_INPUT,
+                 "m: line 2: expected \"item_id\" and \"status\"");
+    struct lk_dataset data = {0};
+    int32_t at;
+    assert_ok(lk_dataset_add(&data, "a", 0, LK_ARM_EDITED, &at));
+    assert_fails(lk_dataset_add(&data, "a", 1, LK_ARM_EDITED, &at), LK_E_INPUT, "expected each item once");
+    assert_fails(lk_dataset_item(&data, "flux_20s_male_black_O-01", 24, &at), LK_E_INPUT,
+                 "expected an output of this study");
+    lk_dataset_free(&data);
+}
+
+/* Three names with an arm and without: pairs are found. */
+static void arms_are_partners(void **state) {
+    struct lk_dataset data = {0};
+    int32_t at;
+    (void)state;
+    assert_ok(lk_dataset_add(&data, "a", 0, LK_ARM_EDITED, &at));
+    assert_ok(lk_dataset_add(&data, "a.preserved", 1, LK_ARM_PRESERVED, &at));
+    assert_ok(lk_dataset_add(&data, "b.edited", 2, LK_ARM_EDITED, &at));
+    assert_ok(lk_dataset_add(&data, "b.preserved", 3, LK_ARM_PRESERVED, &at));
+    assert_ok(lk_dataset_add(&data, "c", 4, LK_ARM_EDITED, &at));
+    lk_dataset_pair(&data);
+    const int partners[] = {1, 0, 3, 2, -1};
+    for (int i = 0; i < 5; i++) assert_int_equal(data.items[i].partner, partners[i]);
+    lk_dataset_free(&data);
+}
+
+static void a_judge_is_told_what_the_study_says(void **state) {
+    struct lk_judge_prompts *prompts;
+    struct lk_judge_message message;
+    const struct lk_judge_facts facts = {"Make {race} a \"cook\"", "Tone=II, Age={age}"};
+    const struct lk_judge_ask ask = {.prompt = LK_JUDGE_PROMPT_V1, .facts = &facts},
+                              legacy = {.prompt = LK_JUDGE_PROMPT_LEGACY, .facts = &facts};
+    (void)state;
+    assert_ok(lk_judge_prompts_load(&prompts));
+    assert_ok(lk_judge_message(prompts, "whatever", &ask, &message));
+    assert_non_null(
+        strstr(message.prompt, "EDIT INSTRUCTION: Make {race} a \"cook\"\nSOURCE INFO: Tone=II, Age={age}\n"));
+    assert_null(strstr(message.prompt, "Gender={gender}"));
+    assert_int_equal(message.number, -1);
+    lk_judge_message_free(&message);
+    assert_fails(lk_judge_message(prompts, "whatever", &legacy, &message), LK_E_INPUT, "portrait study alone");
+    lk_judge_message_free(&message);
+    lk_judge_prompts_free(prompts);
+}
+
+static enum lk_code fill_and_query(void) {
+    struct lk_audit *one;
+    struct lk_table *table = NULL;
+    enum lk_code rc = open_filled(&one);
+    if (!rc) rc = lk_audit_query(one, "SELECT model, count(*) AS \"n | m\", NULL AS x FROM item GROUP BY 1", &table);
+    if (!rc) {
+        assert_int_equal(table->n_columns, 3);
+        assert_string_equal(table->columns[1], "n / m");
+        lk_table_free(table);
+    }
+    lk_audit_close(one);
+    return rc;
+}
+
+static void queries_are_tables(void **state) {
+    (void)state;
+    assert_ok(fill_and_query());
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_put_in_comes_out),
+        cmocka_unit_test(published_scores_are_rounded_first),
+        cmocka_unit_test(intervals_are_those_of_clusters),
+        cmocka_unit_test(only_select_is_allowed),
+        cmocka_unit_test(mutated_queries_do_nothing),
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(arms_are_partners),
+        cmocka_unit_test(a_judge_is_told_what_the_study_says),
+        cmocka_unit_test(queries_are_tables),
+    };
+    return cmocka_run_group_tests(tests, open_one, close_one);
+}

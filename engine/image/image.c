@@ -115,7 +115,10 @@ enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_b
     else
         rc = lk_fail(LK_E_IMAGE, "%s: expected a JPEG or PNG by its first bytes, got %s; convert pictures first", name,
                      lk_content_name(b, n_bytes));
-    if (!rc && apply_exif && (rc = lk_image_orient(out, lk_image_orientation(b, n_bytes)))) lk_image_free(out);
+    int orientation = 1;
+    if (!rc && apply_exif) rc = lk_image_orientation(b, n_bytes, &orientation);
+    if (!rc) rc = lk_image_orient(out, orientation);
+    if (rc) lk_image_free(out);
     return rc;
 }
 

@@ -18,8 +18,8 @@ enum lk_code lk_image_png_decode(struct lk_image *out, const unsigned char *byte
 /* n pixels of `unconverted` as `pixels` of so many channels. */
 void lk_image_convert(uint8_t *pixels, const uint8_t *unconverted, size_t n, int channels);
 
-/* 1..8; 1 when the file says nothing usable. */
-int lk_image_orientation(const unsigned char *bytes, size_t n_bytes);
+/* 1..8; 1 when the file says nothing usable. LK_E_NOMEM. */
+enum lk_code lk_image_orientation(const unsigned char *bytes, size_t n_bytes, int *out);
 /* In place (the pixels are replaced when sides swap). */
 enum lk_code lk_image_orient(struct lk_image *image, int orientation);
 
@@ -40,6 +40,10 @@ struct lk_png_chunk {
  * LK_PNG_SIGNATURE_BYTES. check_crc false leaves crc_ok unset. */
 bool lk_png_next_chunk(const unsigned char *bytes, size_t n_bytes, size_t *at, bool check_crc,
                        struct lk_png_chunk *chunk);
+
+/* The text of a chunk (tEXt, zTXt, iTXt) with that key, up to a NUL and not always UTF-8 (lk_free); NULL when the chunk is none or is damaged.
+ * LK_E_NOMEM. */
+enum lk_code lk_png_text_of(const struct lk_png_chunk *chunk, const char *key, char **text);
 
 /* Chunks of texts, ready to be written into a PNG: lk_free. LK_E_METADATA for a key or text that no PNG can hold. */
 struct lk_png_text_chunk {

@@ -94,6 +94,7 @@ struct reader {
     struct lk_png_text *texts;
     size_t n, room;
     size_t inflated;
+    bool any_bytes; /* the text need not be one */
 };
 
 static enum lk_code damaged(const struct reader *r, const char *what) {
@@ -124,8 +125,9 @@ static enum lk_code add_text(struct reader *r, const unsigned char *key, size_t 
     size_t n_characters;
     bool latin1;
     if (key_bytes < 1 || key_bytes > KEY_BYTES_MAX) return damaged(r, "the key is empty or too long");
-    if (memchr(text, 0, n)) return damaged(r, "the text holds a NUL");
-    if (utf8 && !scan_utf8(text, n, &n_characters, &latin1)) return damaged(r, "the text is not UTF-8");
+    if (!r->any_bytes && memchr(text, 0, n)) return damaged(r, "the text holds a NUL");
+    if (utf8 && !r->any_bytes && !scan_utf8(text, n, &n_characters, &latin1))
+        return damaged(r, "the text is not UTF-8");
     LK_TRY(lk_grow(&r->texts, &r->room, r->n + 2, sizeof *r->texts));
     char *k = latin1_to_utf8(key, key_bytes), *t = NULL;
     if (k) t = utf8 ? lk_strndup((const char *)text, n) : latin1_to_utf8(text, n);
@@ -205,6 +207,20 @@ static enum lk_code read_chunk(struct reader *r, const struct lk_png_chunk *chun
     if (!ztext) return read_itxt(r, chunk->data, key_bytes, nul + 1, n);
     if (n < 1 || nul[1]) return damaged(r, "the compression is unknown");
     return add_compressed(r, chunk->data, key_bytes, nul + 2, n - 1, false);
+}
+
+enum lk_code lk_png_text_of(const struct lk_png_chunk *chunk, const char *key, char **text) {
+    struct reader r = {.name = key, .chunk = chunk->type, .room = 1, .any_bytes = true};
+    *text = NULL;
+    if (chunk->n_bytes <= strlen(key) || memcmp(chunk->data, key, strlen(key) + 1) != 0) return LK_OK;
+    if (!(r.texts = lk_calloc(1, sizeof *r.texts))) return no_memory(&r);
+    enum lk_code rc = read_chunk(&r, chunk);
+    if (!rc && r.n) {
+        *text = (char *)(uintptr_t)r.texts[0].text;
+        r.texts[0].text = NULL;
+    }
+    lk_png_text_free(r.texts);
+    return rc == LK_E_NOMEM ? rc : LK_OK;
 }
 
 enum lk_code lk_png_text_parse(const void *bytes, size_t n_bytes, const char *name, struct lk_png_text **out) {

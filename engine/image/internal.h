@@ -41,8 +41,8 @@ struct lk_png_chunk {
 bool lk_png_next_chunk(const unsigned char *bytes, size_t n_bytes, size_t *at, bool check_crc,
                        struct lk_png_chunk *chunk);
 
-/* The text of a chunk (tEXt, zTXt, iTXt) with that key, up to a NUL and not always UTF-8 (lk_free); NULL when the chunk is none or is damaged.
- * LK_E_NOMEM. */
+/* The text of a chunk (tEXt, zTXt, iTXt) with that key, up to a NUL and not always UTF-8 (lk_free); NULL when the chunk
+ * is none or is damaged. LK_E_NOMEM. */
 enum lk_code lk_png_text_of(const struct lk_png_chunk *chunk, const char *key, char **text);
 
 /* Chunks of texts, ready to be written into a PNG: lk_free. LK_E_METADATA for a key or text that no PNG can hold. */

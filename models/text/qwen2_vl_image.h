@@ -23,9 +23,9 @@ enum lk_code lk_qwen2_vl_processor_read(struct lk_qwen2_vl_processor *out, struc
 enum lk_code lk_qwen2_vl_size(const struct lk_qwen2_vl_processor *p, int width, int height, int *out_width,
                               int *out_height);
 
-/* Converts any image to RGB, resizes it and cuts it into rows [grid_h * grid_w, 3 * temporal * patch * patch] (lk_malloc), order of
- * values: channel, time (the frame repeated), y, x; order of rows: merge-block row, merge-block column, inner row,
- * inner column. */
+/* Converts any image to RGB, resizes it and cuts it into rows [grid_h * grid_w, 3 * temporal * patch * patch]
+ * (lk_malloc), order of values: channel, time (the frame repeated), y, x; order of rows: merge-block row, merge-block
+ * column, inner row, inner column. */
 enum lk_code lk_qwen2_vl_rows(const struct lk_qwen2_vl_processor *p, const struct lk_image *image, float **rows,
                               int *grid_h, int *grid_w);
 

@@ -26,7 +26,8 @@ struct stats {
     const char *file;
     struct stats_out out;
     size_t n_rows, n_allocated;
-    size_t *lines; /* [n_rows] where each row begins */
+    size_t n_refused; /* records of the file that are none */
+    size_t *lines;    /* [n_rows] where each row begins */
     struct stats_column value, by, x, y, item, rater, cluster;
     struct stats_column *columns;
     int n_columns;

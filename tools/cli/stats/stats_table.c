@@ -14,7 +14,7 @@
 #include "eval/scores/level.h"
 #include "eval/scores/words.h"
 
-enum { MAX_FILE_BYTES = 1 << 30, MAX_MATRIX = 100000000 };
+enum { MAX_FILE_BYTES = 1 << 30, MAX_MATRIX = 100000000, SHOWN_REFUSED = 10 };
 
 struct stats_block {
     struct stats_block *next;
@@ -109,9 +109,13 @@ static enum lk_code read_rows(struct stats *s, struct lk_csv *csv, struct stats_
             if (list[k]->index == list[i]->index)
                 return stats_misused(s, "--columns: \"%.64s\" stands there twice", list[i]->name);
     }
-    bool more;
+    bool more, bad;
     enum lk_code rc;
-    while (!(rc = lk_csv_next(csv, &more)) && more) {
+    while (!(rc = lk_csv_next_or_bad(csv, &more, &bad)) && more) {
+        if (bad) {
+            if (s->n_refused++ < SHOWN_REFUSED) lk_log(LK_LOG_WARNING, "%s", lk_error_text());
+            continue;
+        }
         LK_TRY(grow(s, list, n));
         s->lines[s->n_rows] = csv->line;
         for (int i = 0; i < n; i++) {

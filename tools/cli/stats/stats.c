@@ -81,8 +81,9 @@ enum lk_code cli_stats(const struct cli_arguments *arguments) {
     if (!rc) rc = test->run(&s);
     rc = stats_close(&s.out, rc);
     if (!rc && s.n_refused)
-        rc = lk_fail(LK_E_PARTIAL, "%s: %zu of %zu records were refused; the statistic is of the others", s.file,
-                     s.n_refused, s.n_refused + s.n_rows);
+        rc = lk_fail(s.n_rows ? LK_E_PARTIAL : LK_E_INPUT,
+                     "%s: %zu of %zu records were refused; the statistic is of the others", s.file, s.n_refused,
+                     s.n_refused + s.n_rows);
     if (rc && s.file && strncmp(lk_error_text(), s.file, strlen(s.file)))
         rc = lk_fail_prefix(rc, "%s: %s", s.file, s.test);
     stats_free(&s);

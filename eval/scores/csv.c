@@ -224,8 +224,10 @@ static enum lk_code read_header(struct lk_csv *csv) {
     const size_t n = (size_t)(csv->end - csv->at);
     const char *other = lk_content_not_text(csv->at, n);
     if (other) return lk_fail(LK_E_INPUT, "%s: expected a table (CSV), got %s", csv->name, other);
-    if (n >= 3 && !memcmp(csv->at, "\xef\xbb\xbf", 3)) csv->at += 3;
-    if (n >= 2 && (!memcmp(csv->at, "\xff\xfe", 2) || !memcmp(csv->at, "\xfe\xff", 2))) LK_TRY(decode_utf16(csv));
+    if (n >= 3 && !memcmp(csv->at, "\xef\xbb\xbf", 3))
+        csv->at += 3;
+    else if (n >= 2 && (!memcmp(csv->at, "\xff\xfe", 2) || !memcmp(csv->at, "\xfe\xff", 2)))
+        LK_TRY(decode_utf16(csv));
     csv->delimiter = take_sep_line(csv);
     skip_empty_lines(csv);
     if (csv->at == csv->end) return lk_fail(LK_E_INPUT, "%s: expected a header line, got an empty file", csv->name);

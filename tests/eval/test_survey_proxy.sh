@@ -30,7 +30,7 @@ lines() { awk -v first="$1" '/^```/ { inside = !inside; n = 0; next } inside { i
 ask() { path=$1; shift; curl -s -i -m 10 --resolve "study.example.org:$front:127.0.0.1" -H 'Host: study.example.org' "$@" "http://study.example.org:$front$path"; }
 
 through() {
-    for _ in $(seq 50); do ask / >page && grep -q '^HTTP/1.1 200' page && break; sleep 0.1; done
+    for _ in $(seq 300); do ask / >page && grep -q '^HTTP/1.1 200' page && break; sleep 0.1; done
     ask "/?PROLIFIC_PID=$1-person" >page
     grep -q 'action="/enter"' page || { cat page logs/* ; echo "$1: no page"; exit 1; }
     ask /enter -d "PROLIFIC_PID=$1-person" >page

@@ -159,6 +159,7 @@ static void windows(void **state) {
             assert_true(((float *)m.up[i].data)[r * LK_LORA_GRAIN] == (float)(8 * i + r));
             assert_memory_equal(m.down[i].data, a, sizeof a);
         }
+    assert_ptr_equal(m.down[0].data, m.down[1].data); /* one A for both */
     assert_int_equal(m.down[2].n_dims, 0);
     assert_int_equal(m.up[2].n_dims, 0);
     lk_loras_close(m.loras);

@@ -155,7 +155,21 @@ static bool put(const struct lk_tensor *t, int64_t at, float value) {
     return isfinite(lk_bf16_to_f32(rounded));
 }
 
-static enum lk_code make(const struct lk_loras *loras, const struct lk_lora_layer *l) {
+/* Whether layer i has the same A as the one before, as q, k and v have that are one module in a file. */
+static bool shares_down(const struct lk_loras *loras, size_t i) {
+    const struct lk_lora_layer *l = &loras->layers[i], *before = i ? l - 1 : NULL;
+    bool same = before && l->columns == before->columns;
+    int n = 0;
+    for (int k = 0; k < loras->n; k++) {
+        n += l->pieces[k].module != NULL;
+        same = same && l->pieces[k].module == before->pieces[k].module && !loras->list[k].planned_rank;
+    }
+    return same && n;
+}
+
+static enum lk_code make(const struct lk_loras *loras, size_t i_layer) {
+    const struct lk_lora_layer *l = &loras->layers[i_layer];
+    const bool has_down = !shares_down(loras, i_layer);
     int64_t r0 = 0;
     for (int i = 0; i < loras->n; i++) {
         const struct lk_lora_module *m = l->pieces[i].module;
@@ -163,7 +177,7 @@ static enum lk_code make(const struct lk_loras *loras, const struct lk_lora_laye
         const struct lk_tensor *a = &m->a->tensor, *b = &m->b->tensor;
         const struct lk_lora_piece *piece = &l->pieces[i];
         const char *bad = NULL;
-        for (int64_t j = 0; j < m->rank * l->columns && !bad; j++)
+        for (int64_t j = 0; has_down && j < m->rank * l->columns && !bad; j++)
             if (!put(l->down, r0 * l->columns + j, lk_lora_element(a, j))) bad = m->a->name;
         for (int64_t row = 0; row < l->rows && !bad; row++) {
             const int64_t from = lk_lora_row(l, piece, row);
@@ -194,7 +208,7 @@ static enum lk_code make_all(struct lk_loras *loras, enum lk_dtype compute, bool
             l->down->data = lk_bind_nowhere(lk_tensor_bytes(l->down));
             l->up->data = lk_bind_nowhere(lk_tensor_bytes(l->up));
         }
-        bytes += room(l->down) + room(l->up);
+        bytes += (shares_down(loras, i) ? 0 : room(l->down)) + room(l->up);
     }
     if (!with_data || !bytes) return LK_OK;
     unsigned char *at = loras->owned = lk_calloc(bytes, 1);
@@ -202,15 +216,16 @@ static enum lk_code make_all(struct lk_loras *loras, enum lk_dtype compute, bool
     for (size_t i = 0; i < loras->n_layers; i++) {
         const struct lk_lora_layer *l = &loras->layers[i];
         if (!l->rank) continue;
-        l->down->data = at;
-        l->up->data = at + room(l->down);
-        at += room(l->down) + room(l->up);
+        l->up->data = at;
+        at += room(l->up);
+        l->down->data = shares_down(loras, i) ? l[-1].down->data : at;
+        if (!shares_down(loras, i)) at += room(l->down);
     }
     struct lk_error first = {0}; /* of the first layer that has one, whichever thread was first */
     size_t at_layer = 0;
 #pragma omp parallel for schedule(dynamic)
     for (size_t i = 0; i < loras->n_layers; i++) {
-        const enum lk_code rc = loras->layers[i].rank ? make(loras, &loras->layers[i]) : LK_OK;
+        const enum lk_code rc = loras->layers[i].rank ? make(loras, i) : LK_OK;
         if (!rc) continue;
 #pragma omp critical
         if (!first.code || i < at_layer) lk_error_get(&first, rc), at_layer = i;

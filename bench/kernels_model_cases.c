@@ -152,7 +152,7 @@ static enum lk_code gated_act(struct lk_device *dev, const int64_t *s) {
     struct lk_tensor x, y;
     NEW(&x, LK_BF16, s[0], 2 * s[1]);
     NEW(&y, LK_BF16, s[0], s[1]);
-    return lk_gated_act(dev, &(struct lk_gated_act){&y, &x, LK_ACT_SILU});
+    return lk_gated_act(dev, &(struct lk_gated_act){.y = &y, .x = &x, .act = LK_ACT_SILU});
 }
 static enum lk_code activation(struct lk_device *dev, const int64_t *s) {
     struct lk_tensor x, y;

@@ -86,11 +86,12 @@ struct lk_norm_rope {
     bool round_products;
 };
 
-/* y = r(r(act(x[:, :N])) * x[:, N:]): the gate is the first half. */
+/* y = r(r(act(x[:, :N])) * x[:, N:]): the gate is the first half, or the second with gate_last. */
 struct lk_gated_act {
     const struct lk_tensor *y; /* [M, N] window */
     const struct lk_tensor *x; /* [M, 2 N] window */
     enum lk_act act;
+    bool gate_last;
 };
 
 /* y = r(act(x)); y may be x. */
@@ -116,7 +117,8 @@ struct lk_conv2d {
     const struct lk_tensor *x;          /* [H_in, W_in, C_in] */
     const struct lk_tensor *w;          /* [C_out, C_in, kh, kw] as in checkpoints, or [C_out, C_in, kt, kh, kw] */
     const struct lk_tensor *bias;       /* [C_out] or NULL */
-    const struct lk_tensor *residual;   /* [H_out, W_out, C_out] or NULL; may be y */
+    const struct lk_tensor *residual;   /* [H_out, W_out, C_out], may be y; or [C_out], the same for all pixels; or NULL
+                                         */
     const struct lk_tensor *group_sums; /* lk_group_sums of y, written; or NULL */
     int stride;
     int upsample;
@@ -211,6 +213,15 @@ struct lk_euler_step {
     float dt;
 };
 
+/* y = r(((scale[0] x[0] + scale[1] x[1]) + scale[2] x[2]) + ...) in f32, products rounded too: a step of a sampler.
+ * Terms end at the first NULL. y may be any x. */
+#define LK_SUM_TERMS 6
+struct lk_weighted_sum {
+    const struct lk_tensor *y;               /* [n, C] */
+    const struct lk_tensor *x[LK_SUM_TERMS]; /* [n, C]; the first is there */
+    float scale[LK_SUM_TERMS];
+};
+
 /* y = x with conversion between f32 and bf16 (nearest even). */
 struct lk_copy {
     const struct lk_tensor *y; /* window */
@@ -250,6 +261,7 @@ struct lk_nonfinite {
     OP(guidance, uncond)                                                                                               \
     OP(pack_latents, latents)                                                                                          \
     OP(euler_step, v)                                                                                                  \
+    OP(weighted_sum, x[LK_SUM_TERMS - 1])                                                                              \
     OP(copy, x)                                                                                                        \
     OP(pixels, x)                                                                                                      \
     OP(nonfinite, x)

@@ -139,7 +139,8 @@ enum lk_code lk_check_conv2d(const struct lk_conv2d *op, struct lk_cost *cost) {
     NEED("conv2d", y->shape[0] == (op->upsample * x->shape[0] + op->pad_top + op->pad_bottom - kh) / op->stride + 1);
     NEED("conv2d", y->shape[1] == (op->upsample * x->shape[1] + op->pad_left + op->pad_right - kw) / op->stride + 1);
     NEED("conv2d", absent_or_vector_weight(op->bias, y->shape[2], x->dtype));
-    NEED("conv2d", !op->residual || (alike(op->residual, y) && lk_tensor_is_dense(op->residual)));
+    NEED("conv2d", !op->residual || (op->residual->dtype == y->dtype && lk_tensor_is_dense(op->residual)));
+    NEED("conv2d", !op->residual || is_vector(op->residual, y->shape[2]) || lk_tensor_same_shape(op->residual, y));
     NEED("conv2d", absent_or_group_sums(op->group_sums, y));
     cost->flops = 2 * (uint64_t)lk_tensor_numel(y) * (uint64_t)(w->shape[1] * kh * kw);
     cost->bytes = bytes_of(y) + bytes_of(x) + bytes_of(w) / (uint64_t)kt + bytes_of(op->bias) + bytes_of(op->residual);
@@ -223,6 +224,16 @@ enum lk_code lk_check_euler_step(const struct lk_euler_step *op, struct lk_cost 
     NEED("euler_step", has_dims(op->x, 2) && alike(op->x, op->v) && is_activation(op->x));
     NEED("euler_step", lk_tensor_is_dense(op->x) && lk_tensor_is_dense(op->v));
     cost->bytes = 3 * bytes_of(op->x);
+    return LK_OK;
+}
+
+enum lk_code lk_check_weighted_sum(const struct lk_weighted_sum *op, struct lk_cost *cost) {
+    NEED("weighted_sum", has_dims(op->y, 2) && is_activation(op->y) && lk_tensor_is_dense(op->y) && op->x[0]);
+    cost->bytes = bytes_of(op->y);
+    for (int i = 0; i < LK_SUM_TERMS && op->x[i]; i++) {
+        NEED("weighted_sum", alike(op->x[i], op->y) && lk_tensor_is_dense(op->x[i]));
+        cost->bytes += bytes_of(op->x[i]);
+    }
     return LK_OK;
 }
 

@@ -68,6 +68,15 @@ static struct lk_tensor pixels_by_channels(const struct lk_tensor *t) {
     return LK_TENSOR(t->data, t->dtype, t->shape[0] * t->shape[1], t->shape[2]);
 }
 
+/* As rows of pixels; one row for all lies 0 elements apart. */
+static struct lk_tensor residual_rows(const struct lk_conv2d *op) {
+    if (op->residual->n_dims == 3) return pixels_by_channels(op->residual);
+    struct lk_tensor rows = pixels_by_channels(op->y);
+    rows.data = op->residual->data;
+    rows.ld = 0;
+    return rows;
+}
+
 static struct lk_gemm product(const struct lk_conv2d *op, struct conv *conv) {
     const struct lk_tensor *x = op->x, *w = op->w;
     *conv = (struct conv){.x = x->data,
@@ -88,7 +97,7 @@ static struct lk_gemm product(const struct lk_conv2d *op, struct conv *conv) {
                           .y = pixels_by_channels(op->y)};
     conv->epilogue = (struct lk_linear){.y = &conv->y, .bias = op->bias};
     if (op->residual) {
-        conv->residual = pixels_by_channels(op->residual);
+        conv->residual = residual_rows(op);
         conv->epilogue.residual = &conv->residual;
     }
     struct lk_gemm g = {.m = conv->y.shape[0],

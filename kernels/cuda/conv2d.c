@@ -76,6 +76,15 @@ static struct lk_tensor pixels_by_channels(const struct lk_tensor *t) {
     return LK_TENSOR(t->data, t->dtype, t->shape[0] * t->shape[1], t->shape[2]);
 }
 
+/* As rows of pixels; one row for all lies 0 elements apart. */
+static struct lk_tensor residual_rows(const struct lk_conv2d *op) {
+    if (op->residual->n_dims == 3) return pixels_by_channels(op->residual);
+    struct lk_tensor rows = pixels_by_channels(op->y);
+    rows.data = op->residual->data;
+    rows.ld = 0;
+    return rows;
+}
+
 /* For kernels that do not leave them. */
 static enum lk_code sums_from_memory(struct lk_device *dev, const struct lk_conv2d *op) {
     return lk_cuda_keeps_group_sums(op->y, op->group_sums) ? lk_cuda_group_sums(dev, op->y, op->group_sums) : LK_OK;
@@ -103,7 +112,7 @@ enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, v
     struct lk_tensor residual;
     struct lk_linear epilogue = {.y = &y, .bias = op->bias};
     if (op->residual) {
-        residual = pixels_by_channels(op->residual);
+        residual = residual_rows(op);
         epilogue.residual = &residual;
     }
     struct lk_cuda_gemm args;

@@ -77,8 +77,10 @@ void selftest_conv2d(struct selftest_case *c, struct lk_conv2d *op) {
                               : TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kt, kernel, kernel);
     op->bias = n_groups || selftest_maybe(c) ? TENSOR(c, selftest_weight_dtype(c), false, FILL_NORMAL, c_out) : NULL;
     op->residual = selftest_maybe(c) ? TENSOR(c, c->dtype, false, FILL_NORMAL, h_out, w_out, c_out) : NULL;
-    op->y =
-        op->residual && selftest_maybe(c) ? op->residual : TENSOR(c, c->dtype, false, FILL_NONE, h_out, w_out, c_out);
+    if (op->residual && selftest_maybe(c)) op->residual = TENSOR(c, c->dtype, false, FILL_NORMAL, c_out);
+    op->y = op->residual && op->residual->n_dims == 3 && selftest_maybe(c)
+                ? op->residual
+                : TENSOR(c, c->dtype, false, FILL_NONE, h_out, w_out, c_out);
     selftest_output(c, op->y);
     if (!n_groups) return;
     const struct lk_tensor sums = lk_group_sums(NULL, n_groups, h_out * w_out);

@@ -187,7 +187,8 @@ static enum lk_code convolve(const struct lk_cudnn *dnn, const struct lk_conv2d 
 static enum lk_code add_residual(struct lk_device *dev, const struct lk_conv2d *op, const void *product) {
     const int64_t pixels = op->y->shape[0] * op->y->shape[1], channels = op->y->shape[2];
     const struct lk_tensor y = LK_TENSOR(op->y->data, op->y->dtype, pixels, channels);
-    const struct lk_tensor residual = LK_TENSOR(op->residual->data, op->y->dtype, pixels, channels);
+    struct lk_tensor residual = LK_TENSOR(op->residual->data, op->y->dtype, pixels, channels);
+    if (op->residual->n_dims == 1) residual.ld = 0; /* one row for all pixels */
     return lk_cuda_epilogue(dev, &(struct lk_linear){.y = &y, .residual = &residual}, product, channels, true);
 }
 

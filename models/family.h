@@ -9,6 +9,7 @@
 struct lk_tokenizer;
 
 struct lk_family {
+    bool text_to_image;                 /* it edits nothing, and is none of the study's models */
     const char *title;                  /* "FLUX.2", as help texts say it */
     unsigned bit;                       /* enum lk_family_bit, as in the table of parameters */
     const char *names[LK_MAX_VARIANTS]; /* "flux2-dev": released configurations, the study's first; ends in NULL */
@@ -20,7 +21,9 @@ struct lk_family {
     void (*close)(struct lk_pipeline *pipeline);
     const char *const *kept; /* modules of the transformer that are never quantised; ends in NULL */
     unsigned (*quantized)(const struct lk_pipeline *pipeline); /* lk_bind_totals.quantized of all that is bound */
-    const struct lk_checkpoint *(*checkpoints)(const struct lk_pipeline *pipeline); /* text_encoder, transformer, vae */
+    /* text_encoder, transformer, vae; further text encoders behind them. */
+    const struct lk_checkpoint *(*checkpoints)(const struct lk_pipeline *pipeline);
+    int n_checkpoints; /* 0: 3 */
     /* n_unseen: ids of a prompt before the first that the transformer is told of. */
     const struct lk_tokenizer *(*tokenizer)(const struct lk_pipeline *pipeline, int64_t *n_unseen);
     void (*defaults)(struct lk_request *request); /* of its parameters; the rest is zero */
@@ -50,3 +53,6 @@ extern const struct lk_family *const lk_families[]; /* ends in NULL */
 extern const struct lk_family lk_family_flux2;
 extern const struct lk_family lk_family_qwen_edit;
 extern const struct lk_family lk_family_step1x;
+extern const struct lk_family lk_family_sd, lk_family_sdxl;
+
+static inline int lk_family_n_checkpoints(const struct lk_family *f) { return f->n_checkpoints ? f->n_checkpoints : 3; }

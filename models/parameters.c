@@ -1,5 +1,7 @@
 #include "models/parameters.h"
 
+#include "models/sd/sampler.h"
+
 #include <string.h>
 
 #define REQUEST(field)  LK_IN_REQUEST, .offset = offsetof(struct lk_job, request.field)
@@ -52,14 +54,25 @@ const struct lk_parameter lk_parameters[] = {
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .label = "steps", .group = "Sampling", .unit = "N",
      RANGE(1, LK_MAX_STEPS), .help = "denoising steps"},
     {"guidance-scale", "guidance_scale", "guidance", 0, LK_PARAMETER_NUMBER, REQUEST(guidance_scale),
-     .record = LK_RECORD_ALWAYS, .families = LK_FOR_FLUX2, .label = "guidance", .group = "Sampling", .unit = "X",
-     RANGE(0, 1000), .help = "embedded guidance"},
+     .record = LK_RECORD_ALWAYS, .families = LK_FOR_FLUX2 | LK_FOR_BOTH_SD, .label = "guidance", .group = "Sampling",
+     .unit = "X", RANGE(0, 1000),
+     .help = "FLUX.2: embedded guidance; Stable Diffusion: classifier-free guidance, above 1 each step runs twice"},
     {"true-cfg-scale", "true_cfg_scale", "cfg-scale", 0, LK_PARAMETER_NUMBER, REQUEST(true_cfg_scale),
      .record = LK_RECORD_USED, .families = GUIDED_BY_TWO, .label = "true CFG", .group = "Sampling", .unit = "X",
      RANGE(0, 1000), .help = "classifier-free guidance: above 1 each step runs the model twice"},
     {"negative-prompt", "negative_prompt", NULL, 'n', LK_PARAMETER_TEXT, REQUEST(negative_prompt),
-     .record = LK_RECORD_USED, .families = GUIDED_BY_TWO, .label = "negative", .group = "Sampling", .unit = "TEXT",
-     .otherwise = "the model's own", .help = "what the second run of a step is told"},
+     .record = LK_RECORD_USED, .families = GUIDED_BY_TWO | LK_FOR_BOTH_SD, .label = "negative", .group = "Sampling",
+     .unit = "TEXT", .otherwise = "the model's own", .help = "what the second run of a step is told"},
+    {"scheduler", "scheduler", NULL, 0, LK_PARAMETER_CHOICE, REQUEST(scheduler), .record = LK_RECORD_USED,
+     .families = LK_FOR_BOTH_SD, .label = "scheduler", .a1111 = "Sampler", .group = "Sampling", .unit = "NAME",
+     .otherwise = "the model's own", .choices = LK_SAMPLER_NAMES,
+     .help = "sampler: which steps lead from noise to picture; -karras takes the noise levels of Karras et al."},
+    {"eta", "eta", NULL, 0, LK_PARAMETER_NUMBER, REQUEST(eta), .record = LK_RECORD_USED, .families = LK_FOR_BOTH_SD,
+     .label = "eta", .group = "Sampling", .unit = "X", RANGE(0, 1),
+     .help = "noise that --scheduler ddim adds in each step: 0 none, 1 as much as DDPM"},
+    {"clip-skip", "clip_skip", NULL, 0, LK_PARAMETER_INT, REQUEST(clip_skip), .record = LK_RECORD_USED,
+     .families = LK_FOR_BOTH_SD, .label = "CLIP skip", .a1111 = "Clip skip", .group = "Sampling", .unit = "N",
+     RANGE(0, 100), .help = "last layers of the text encoders that the prompt does not pass"},
     {"size-level", "size_level", NULL, 0, LK_PARAMETER_INT, REQUEST(size_level), .record = LK_RECORD_USED,
      .families = LK_FOR_STEP1X, .label = "size level", .group = "Sampling", .unit = "PIXELS", RANGE(16, 8192),
      .help = "edits are made at about this size squared, then resized to the source's"},
@@ -75,7 +88,7 @@ const struct lk_parameter lk_parameters[] = {
      .help = "region: RegionE, where only tokens that are being edited pass through most steps; needs 28 steps; "
              "another picture, which its recipe records"},
     {"max-sequence-length", "max_sequence_length", NULL, 0, LK_PARAMETER_INT, REQUEST(max_sequence_length),
-     .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .group = "Sampling", .unit = "TOKENS", RANGE(1, 32768),
+     .record = LK_RECORD_ALWAYS, .families = LK_FOR_EDITING, .group = "Sampling", .unit = "TOKENS", RANGE(1, 32768),
      .help = "prompt tokens; longer prompts are cut, FLUX.2's shorter ones padded"},
     {"text-encoder-out-layers", "text_encoder_out_layers", NULL, 0, LK_PARAMETER_INTS, REQUEST(text_encoder_out_layers),
      .record = LK_RECORD_USED, .families = LK_FOR_FLUX2, .group = "Sampling", .unit = "N,N,N", RANGE(0, 1000),
@@ -88,8 +101,8 @@ const struct lk_parameter lk_parameters[] = {
      .otherwise = "of the first image, else 1024", .help = "output height, a multiple of 16"},
     {"exif-transpose", "exif_transpose", NULL, 0, LK_PARAMETER_FLAG, RUN(exif_transpose), .record = LK_RECORD_ALWAYS,
      .group = "Input", .initial = "on", .help = "turn photos upright by their EXIF orientation first"},
-    {"attention-slicing", "attention_slicing", NULL, 0, LK_PARAMETER_INT, REQUEST(slice_rows), .families = LK_FOR_ALL,
-     .machine = true, .group = "Sampling", .unit = "ROWS", RANGE(16, 65536),
+    {"attention-slicing", "attention_slicing", NULL, 0, LK_PARAMETER_INT, REQUEST(slice_rows),
+     .families = LK_FOR_EDITING, .machine = true, .group = "Sampling", .unit = "ROWS", RANGE(16, 65536),
      .otherwise = "all; 1024 where memory wants it",
      .help = "rows that a block of the transformer works on at a time: less memory, the same bits"},
     {"vae-tiling", "vae_tiling", NULL, 0, LK_PARAMETER_FLAG, REQUEST(vae_tiling), .families = LK_FOR_QWEN,

@@ -14,7 +14,8 @@
 #include "weights/config.h"
 #include "weights/config_identity.h"
 
-const struct lk_family *const lk_families[] = {&lk_family_flux2, &lk_family_qwen_edit, &lk_family_step1x, NULL};
+const struct lk_family *const lk_families[] = {&lk_family_flux2, &lk_family_qwen_edit, &lk_family_step1x,
+                                               &lk_family_sd,    &lk_family_sdxl,      NULL};
 #define N_FAMILIES (sizeof lk_families / sizeof *lk_families - 1)
 
 /* The list's own copy of the name, NULL if it is not there. */
@@ -119,8 +120,8 @@ bool lk_model_info(int i, struct lk_model_info *out) {
         for (size_t f = 0; f < N_FAMILIES; f++) {
             if (!lk_families[f]->names[variant]) continue;
             if (i-- > 0) continue;
-            *out =
-                (struct lk_model_info){lk_families[f]->names[variant], lk_families[f]->repositories[variant], !variant};
+            *out = (struct lk_model_info){lk_families[f]->names[variant], lk_families[f]->repositories[variant],
+                                          !variant && !lk_families[f]->text_to_image};
             return true;
         }
     }
@@ -145,15 +146,16 @@ enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, ch
     out[0] = 0;
     if (!pipeline->has_weights)
         return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to identify");
-    return lk_components_identity(pipeline->family->checkpoints(pipeline), 3, lk_checkpoint_identity, out);
+    return lk_components_identity(pipeline->family->checkpoints(pipeline), lk_family_n_checkpoints(pipeline->family),
+                                  lk_checkpoint_identity, out);
 }
 
 enum lk_code lk_pipeline_weights_check(const struct lk_pipeline *pipeline, const char *expected, char got[65]) {
     char of_cache[65];
     LK_TRY(lk_pipeline_weights_identity(pipeline, got));
     if (!strcmp(got, expected)) return LK_OK;
-    LK_TRY(
-        lk_components_identity(pipeline->family->checkpoints(pipeline), 3, lk_checkpoint_identity_of_cache, of_cache));
+    LK_TRY(lk_components_identity(pipeline->family->checkpoints(pipeline), lk_family_n_checkpoints(pipeline->family),
+                                  lk_checkpoint_identity_of_cache, of_cache));
     if (!strcmp(of_cache, expected)) return LK_OK;
     return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", pipeline->folder, expected, got);
 }

@@ -37,6 +37,11 @@ struct lk_request {
     int width, height;     /* 0: from the first reference, else 1024; rounded down to the family's multiple */
     int num_inference_steps;
     double guidance_scale;
+    /* Stable Diffusion: another sampler than the model's ("ddim", models/sd/sampler.h), or NULL; DDIM's noise; layers
+     * of the text encoders that are left out at the end. */
+    const char *scheduler;
+    double eta;
+    int clip_skip;
     uint64_t seed;
     int max_sequence_length;
     int size_level; /* Step1X-Edit: edits are made at about size_level^2 pixels */
@@ -100,6 +105,7 @@ struct lk_result {
     int n_steps;
     double cfg_scale; /* true CFG as it was done; 1: one forward a step */
     float sigmas[LK_MAX_STEPS + 1];
+    int n_cut_ids;         /* Stable Diffusion: ids of the prompt, or of the negative one, that did not fit into 75 */
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
     struct lk_reference_size references[LK_MAX_REFERENCES];
     int n_references;

@@ -92,6 +92,9 @@ static void fill_request(struct lk_request *request, const struct golden *golden
     request->size_level = (int)golden_number(golden, "size_level", request->size_level);
     request->condition_area = (int)golden_number(golden, "condition_area", 0);
     request->vae_area = (int)golden_number(golden, "vae_area", 0);
+    request->eta = golden_number(golden, "eta", 0);
+    request->clip_skip = (int)golden_number(golden, "clip_skip", 0);
+    if (lk_config_has(golden->metadata, "scheduler")) request->scheduler = golden_text(golden, "scheduler");
     if (lk_config_has(golden->metadata, "accel")) request->accel = golden_text(golden, "accel");
     request->region_threshold = golden_number(golden, "region_threshold", 0);
     const char *layers = golden_text(golden, "out_layers");
@@ -187,7 +190,8 @@ int golden_run(const char *family, size_t min_cases, int argc, char **argv) {
     }
     size_t n = 0, n_bf16 = 0, n_flat = 0;
     for (size_t i = 0; i < found.gl_pathc && i < MAX_CASES; i++) {
-        bool flat = strstr(found.gl_pathv[i], "/flat_");                  /* one f32 run, large: generate_flat.py */
+        /* One f32 run: large (generate_flat.py), or of a sampler that draws in every step (generate_sd.py). */
+        bool flat = strstr(found.gl_pathv[i], "/flat_") || strstr(found.gl_pathv[i], "/f32_");
         bool long_run = on_cuda && strstr(found.gl_pathv[i], "/region_"); /* 28 steps, f32 bounds only */
         n_flat += flat || long_run;
         for (int mode = 0; mode < N_MODES; mode++) {

@@ -139,6 +139,7 @@ void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]) 
 }
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }
+bool lk_pipeline_takes_images(const struct lk_pipeline *pipeline) { return !pipeline->family->text_to_image; }
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) { return pipeline->folder; }
 const char *lk_pipeline_configs(const struct lk_pipeline *pipeline) { return pipeline->configs; }
 

@@ -184,6 +184,8 @@ struct lk_model_info {
 bool lk_model_info(int i, struct lk_model_info *out);
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline); /* "flux2-dev" */
+/* Whether it edits images; otherwise a request has none. */
+bool lk_pipeline_takes_images(const struct lk_pipeline *pipeline);
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline); /* resolved folder, NULL for a bare family name */
 /* Digests of all that was read of the folder beside weights, as weights/config_identity.h has them: a JSON object, NULL
  * for a bare family name. */

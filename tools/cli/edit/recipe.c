@@ -113,8 +113,8 @@ static bool fill(cJSON *root, const struct cli_run *run) {
            add_string(root, "family", lk_pipeline_family(run->pipeline)) && add_string(root, "model", run->model) &&
            add_string(root, "weights_identity", run->weights_identity) &&
            (!configs || cJSON_AddRawToObject(root, "configs", configs)) && add_parameters(root, run) &&
-           add_encoder(root, run) && add_rounds(root, &run->job->request, run->result) && add_images(root, run) &&
-           add_sigmas(root, run->result);
+           (!run->result->n_cut_ids || add_int(root, "n_cut_ids", run->result->n_cut_ids)) && add_encoder(root, run) &&
+           add_rounds(root, &run->job->request, run->result) && add_images(root, run) && add_sigmas(root, run->result);
 }
 
 /* ", NAME: value" of what is recorded and readers of these lines have no name for. */

@@ -33,6 +33,7 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     lk_config_ignore(c, "rounds");
     lk_config_ignore(c, "configs"); /* read below, as these are */
     lk_config_ignore(c, "images");
+    lk_config_ignore(c, "n_cut_ids");
     lk_config_ignore(c, "sigmas");
     return lk_config_close(c);
 }

@@ -57,7 +57,7 @@ static enum lk_code ddim(struct lk_device *dev, const struct lk_sampler *s, int 
     const double now = cumprod_at(s, t), next = cumprod_at(s, t - T / s->n_steps);
     const double deviation = s->eta * sqrt((1 - next) / (1 - now) * (1 - now / next));
     const struct meaning m = meaning_of(s, sqrt(now), sqrt(1 - now));
-    const double alpha = sqrt(next), sigma = sqrt(1 - next - deviation * deviation);
+    const double alpha = sqrt(next), sigma = sqrt(fmax(0, 1 - next - deviation * deviation));
     struct sum sum = {0};
     add(&sum, alpha * m.a + sigma * m.c, in->x);
     add(&sum, alpha * m.b + sigma * m.d, in->prediction);

@@ -35,9 +35,10 @@ struct lk_family {
 
 struct lk_pipeline {
     const struct lk_family *family;
-    const char *name; /* of the variant, one of family->names */
-    char *folder;     /* NULL for a bare family name */
-    char *configs;    /* weights/config_identity.h; NULL for a bare family name */
+    const char *name;  /* of the variant, one of family->names */
+    char *folder;      /* NULL for a bare family name; of a single file the one that it lies in */
+    char *single_file; /* with all weights; else NULL */
+    char *configs;     /* weights/config_identity.h; NULL for a bare family name */
     enum lk_dtype compute;
     enum lk_quantize quantize; /* of the transformer's weights */
     bool has_weights;

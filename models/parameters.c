@@ -73,6 +73,28 @@ const struct lk_parameter lk_parameters[] = {
     {"clip-skip", "clip_skip", NULL, 0, LK_PARAMETER_INT, REQUEST(clip_skip), .record = LK_RECORD_USED,
      .families = LK_FOR_BOTH_SD, .label = "CLIP skip", .a1111 = "Clip skip", .group = "Sampling", .unit = "N",
      RANGE(0, 100), .help = "last layers of the text encoders that the prompt does not pass"},
+    {"guidance-rescale", "guidance_rescale", NULL, 0, LK_PARAMETER_NUMBER, REQUEST(guidance_rescale),
+     .record = LK_RECORD_USED, .families = LK_FOR_BOTH_SD, .label = "guidance rescale", .group = "Sampling",
+     .unit = "X", RANGE(0, 1),
+     .help = "share of a guided prediction that is scaled back to the unguided one's deviation"},
+    {"image-index", "image_index", NULL, 0, LK_PARAMETER_INT, REQUEST(image_index), .record = LK_RECORD_USED,
+     .families = LK_FOR_BOTH_SD, .label = "image index", .group = "Sampling", .unit = "N", RANGE(0, 9999),
+     .help = "image of a batch that one seed drew at once, as num_images_per_prompt does; 0 is the first"},
+    {"prompt-2", "prompt_2", NULL, 0, LK_PARAMETER_TEXT, REQUEST(prompt_2), .record = LK_RECORD_USED,
+     .families = LK_FOR_SDXL, .label = "prompt 2", .group = "Input", .unit = "TEXT", .otherwise = "the prompt",
+     .help = "what the second text encoder is told"},
+    {"negative-prompt-2", "negative_prompt_2", NULL, 0, LK_PARAMETER_TEXT, REQUEST(negative_prompt_2),
+     .record = LK_RECORD_USED, .families = LK_FOR_SDXL, .label = "negative 2", .group = "Sampling", .unit = "TEXT",
+     .otherwise = "the negative prompt", .help = "what the second text encoder is told as the negative prompt"},
+    {"original-size", "original_size", NULL, 0, LK_PARAMETER_INTS, REQUEST(original_size), .record = LK_RECORD_USED,
+     .families = LK_FOR_SDXL, .label = "original size", .group = "Sampling", .unit = "HEIGHT,WIDTH", RANGE(0, 65535),
+     .otherwise = "the output's", .help = "size of the picture that the model is told of, before any crop"},
+    {"crops-coords-top-left", "crops_coords_top_left", NULL, 0, LK_PARAMETER_INTS, REQUEST(crops_coords_top_left),
+     .record = LK_RECORD_USED, .families = LK_FOR_SDXL, .label = "crop", .group = "Sampling", .unit = "TOP,LEFT",
+     RANGE(0, 65535), .otherwise = "0,0", .help = "where the model is told that it was cropped"},
+    {"target-size", "target_size", NULL, 0, LK_PARAMETER_INTS, REQUEST(target_size), .record = LK_RECORD_USED,
+     .families = LK_FOR_SDXL, .label = "target size", .group = "Sampling", .unit = "HEIGHT,WIDTH", RANGE(0, 65535),
+     .otherwise = "the output's", .help = "size that the model is told to aim at"},
     {"size-level", "size_level", NULL, 0, LK_PARAMETER_INT, REQUEST(size_level), .record = LK_RECORD_USED,
      .families = LK_FOR_STEP1X, .label = "size level", .group = "Sampling", .unit = "PIXELS", RANGE(16, 8192),
      .help = "edits are made at about this size squared, then resized to the source's"},
@@ -131,9 +153,14 @@ const struct lk_parameter lk_parameters[] = {
 
 const size_t lk_n_parameters = sizeof lk_parameters / sizeof *lk_parameters;
 _Static_assert(sizeof lk_parameters / sizeof *lk_parameters <= LK_MAX_PARAMETERS, "a bit for each");
-_Static_assert(offsetof(struct lk_request, n_text_encoder_out_layers) ==
-                   offsetof(struct lk_request, text_encoder_out_layers) + LK_MAX_OUT_LAYERS * sizeof(int),
-               "whole numbers are followed by their number");
+#define FOLLOWED(field)                                                                                                \
+    _Static_assert(offsetof(struct lk_request, n_##field) ==                                                           \
+                       offsetof(struct lk_request, field) + LK_MAX_OUT_LAYERS * sizeof(int),                           \
+                   "whole numbers are followed by their number")
+FOLLOWED(text_encoder_out_layers);
+FOLLOWED(original_size);
+FOLLOWED(crops_coords_top_left);
+FOLLOWED(target_size);
 
 const struct lk_parameter *lk_parameter_named(const char *name) {
     for (size_t i = 0; i < lk_n_parameters; i++)

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/text.h"
 #include "models/common/files.h"
 #include "models/embeds.h"
 #include "models/family.h"
 #include "models/common/queue.h"
 #include "models/ranks.h"
+#include "models/sd/single_file.h"
 #include "weights/checkpoint.h"
 #include "weights/config.h"
 #include "weights/config_identity.h"
@@ -60,9 +62,25 @@ static enum lk_code open_family(struct lk_pipeline *p) {
     return p->family->open(p, p->has_weights);
 }
 
+static bool is_single_file(const char *model) {
+    static const char ending[] = ".safetensors";
+    const size_t n = strlen(model), m = sizeof ending - 1;
+    return n > m && !strcmp(model + n - m, ending);
+}
+
+/* All weights of a model in one file, which is Stable Diffusion's: of the others there are files of the transformer. */
+static enum lk_code find_single_file(struct lk_pipeline *p, const char *path) {
+    const char *slash = strrchr(path, '/');
+    LK_TRY(lk_sd_single_file_family(path, &p->family));
+    p->name = p->family->names[0];
+    p->single_file = lk_strdup(path);
+    p->folder = slash ? lk_format("%.*s", (int)(slash - path + (slash == path)), path) : lk_strdup(".");
+    return p->single_file && p->folder ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+}
+
 /* With the identity of the configs that the family reads. */
 static enum lk_code open_folder(struct lk_pipeline *p, const char *model) {
-    LK_TRY(lk_model_find(model, &p->folder));
+    LK_TRY(is_single_file(model) ? find_single_file(p, model) : lk_model_find(model, &p->folder));
     LK_TRY(lk_config_identity_begin(p->folder));
     const enum lk_code opened = open_family(p), rc = lk_config_identity_end(opened, &p->configs);
     if (rc && !opened) p->family->close(p);
@@ -91,6 +109,7 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
     enum lk_code rc = p->family ? open_family(p) : open_folder(p, model);
     p->transformer = NULL;
     if (rc) {
+        lk_free(p->single_file);
         lk_free(p->folder);
         lk_free(p);
         return rc;
@@ -111,6 +130,7 @@ void lk_pipeline_close(struct lk_pipeline *pipeline) {
     if (!pipeline) return;
     pipeline->family->close(pipeline);
     lk_free(pipeline->configs);
+    lk_free(pipeline->single_file);
     lk_free(pipeline->folder);
     lk_free(pipeline);
 }
@@ -140,7 +160,9 @@ void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]) 
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }
 bool lk_pipeline_takes_images(const struct lk_pipeline *pipeline) { return !pipeline->family->text_to_image; }
-const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) { return pipeline->folder; }
+const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) {
+    return pipeline->single_file ? pipeline->single_file : pipeline->folder;
+}
 const char *lk_pipeline_configs(const struct lk_pipeline *pipeline) { return pipeline->configs; }
 
 enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, char out[65]) {

@@ -33,7 +33,7 @@ static const char *const kept[] = {NULL}; /* nothing is quantised */
 
 const struct lk_family lk_family_sd = {
     SHARED,
-    .title = "Stable Diffusion 1.5",
+    .title = "SD 1.5",
     .bit = LK_FOR_SD,
     .names = {"sd-1.5"},
     .repositories = {"stable-diffusion-v1-5/stable-diffusion-v1-5"},

@@ -70,6 +70,10 @@ static enum lk_code read_configs(struct lk_sd *m, const struct lk_pipeline *pipe
     const struct lk_sd_released *released = &lk_sd_released[m->xl];
     const char *folder = pipeline->folder;
     struct lk_config *json;
+    char *index = NULL;
+    /* A single file has the released configs, unless it lies in a folder that has some. */
+    if (pipeline->single_file && lk_model_path(folder, "model_index.json", &index) == LK_E_NOT_FOUND) folder = NULL;
+    lk_free(index);
     if (folder) LK_TRY(read_index(m, folder));
     if (!folder) m->force_zeros = m->xl;
     LK_TRY(lk_component_config(&json, folder, "scheduler/scheduler_config.json", released->scheduler));
@@ -113,10 +117,19 @@ static enum lk_code rename_vae(struct lk_checkpoint *vae) {
     return lk_checkpoint_rename(vae, "", rules, sizeof rules / sizeof *rules);
 }
 
+static enum lk_code open_tokenizers(struct lk_sd *m, const struct lk_pipeline *pipeline) {
+    static const char *const names[] = {"tokenizer", "tokenizer_2"};
+    for (int i = 0; i < m->n_text; i++) {
+        enum lk_code rc = lk_tokenizer_open_clip(&m->tokenizers[i], pipeline->folder, names[i], &m->clip_ids[i]);
+        if (rc == LK_E_NOT_FOUND && pipeline->single_file)
+            return lk_fail_prefix(rc, "%s has no tokenizer: put the folder %s of a repository of this model beside it",
+                                  pipeline->single_file, names[i]);
+        if (rc) return rc;
+    }
+    return LK_OK;
+}
+
 static enum lk_code open_files(struct lk_sd *m, const char *folder) {
-    static const char *const tokenizers[] = {"tokenizer", "tokenizer_2"};
-    for (int i = 0; i < m->n_text; i++)
-        LK_TRY(lk_tokenizer_open_clip(&m->tokenizers[i], folder, tokenizers[i], &m->clip_ids[i]));
     LK_TRY(open_component(&m->checkpoints[LK_SD_TEXT], folder, "text_encoder", "model", "model.fp16"));
     if (m->xl) LK_TRY(open_component(&m->checkpoints[LK_SD_TEXT_2], folder, "text_encoder_2", "model", "model.fp16"));
     LK_TRY(open_component(&m->checkpoints[LK_SD_UNET], folder, "unet", "diffusion_pytorch_model",
@@ -149,11 +162,14 @@ static enum lk_code open_model(struct lk_sd *m, struct lk_pipeline *pipeline, bo
     if (pipeline->transformer)
         return lk_fail(LK_E_USAGE, "--transformer: %s has a UNet; give a folder with its weights", pipeline->name);
     LK_TRY(read_configs(m, pipeline, text, &unet, &vae));
-    if (with_weights) LK_TRY(open_files(m, pipeline->folder));
+    if (with_weights) LK_TRY(open_tokenizers(m, pipeline));
+    if (with_weights)
+        LK_TRY(pipeline->single_file ? lk_sd_open_single_file(m, pipeline->single_file, &unet, &vae)
+                                     : open_files(m, pipeline->folder));
     const struct lk_checkpoint *from = with_weights ? m->checkpoints : NULL;
     for (int i = 0; i < m->n_text; i++)
         LK_TRY(lk_clip_text_bind(&m->text[i], &text[i], from ? &from[i ? LK_SD_TEXT_2 : LK_SD_TEXT] : NULL, names[i],
-                                 compute));
+                                 LK_F32));
     if (with_weights) LK_TRY(check_vocabulary(m, pipeline->folder));
     LK_TRY(lk_unet_bind(&m->unet, &unet, from ? &from[LK_SD_UNET] : NULL, compute));
     return lk_vae_bind(&m->vae, &vae, from ? &from[LK_SD_VAE] : NULL, compute);

@@ -1,8 +1,10 @@
 /* Stable Diffusion: a prompt to an image. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/bf16.h"
 #include "models/common/queue.h"
 #include "models/parameters.h"
 #include "models/sd/sd.h"
@@ -26,6 +28,8 @@ struct run {
     struct lk_tensor input, prediction; /* [h, w, 4]; the negative branch's */
     struct lk_tensor times[BRANCHES], keys[BRANCHES];
     struct lk_tensor kept[LK_SAMPLER_KEPT], noise;
+    float size_ids[LK_UNET_SIZE_IDS];
+    float *host; /* as many values as the latents have; NULL when planning */
 };
 
 static int64_t embeds_rows(const struct run *r) { return LK_SD_IDS + (r->m->xl ? 1 : 0); }
@@ -48,14 +52,35 @@ static enum lk_code measure(struct run *r) {
 
 static enum lk_code tokenize(struct run *r) {
     const struct lk_request *q = r->walk.request;
-    const char *prompts[BRANCHES] = {q->negative_prompt ? q->negative_prompt : "", q->prompt ? q->prompt : ""};
+    const char *first[BRANCHES] = {q->negative_prompt, q->prompt},
+               *second[BRANCHES] = {q->negative_prompt_2, q->prompt_2};
     for (int b = r->guided ? NEGATIVE : POSITIVE; b < BRANCHES; b++)
         for (int i = 0; i < r->m->n_text; i++) {
+            const char *prompt = i && second[b] ? second[b] : first[b];
             int n_cut;
-            enum lk_code rc = lk_sd_tokenize(r->m, i, prompts[b], r->ids[b][i], &n_cut);
+            enum lk_code rc = lk_sd_tokenize(r->m, i, prompt ? prompt : "", r->ids[b][i], &n_cut);
             if (rc) return b == NEGATIVE ? lk_fail_prefix(rc, "negative_prompt") : rc;
             if (n_cut > r->walk.result->n_cut_ids) r->walk.result->n_cut_ids = n_cut;
         }
+    return LK_OK;
+}
+
+/* What the model is told of sizes: original height and width, crop top and left, target height and width. */
+static enum lk_code size_ids(struct run *r) {
+    const struct lk_request *q = r->walk.request;
+    const struct {
+        const char *key;
+        const int *values;
+        int n, otherwise[2];
+    } given[] = {{"original_size", q->original_size, q->n_original_size, {r->height, r->width}},
+                 {"crops_coords_top_left", q->crops_coords_top_left, q->n_crops_coords_top_left, {0, 0}},
+                 {"target_size", q->target_size, q->n_target_size, {r->height, r->width}}};
+    for (int i = 0; i < 3; i++) {
+        if (given[i].n && given[i].n != 2)
+            return lk_fail(LK_E_USAGE, "%s: expected 2 numbers, got %d", given[i].key, given[i].n);
+        for (int k = 0; k < 2; k++)
+            r->size_ids[2 * i + k] = (float)(given[i].n ? given[i].values[k] : given[i].otherwise[k]);
+    }
     return LK_OK;
 }
 
@@ -75,6 +100,11 @@ static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
     if (q->eta > 0 && config.kind != LK_SAMPLER_DDIM)
         return lk_fail(LK_E_USAGE, "eta: %s has none; it goes with --scheduler ddim", lk_sampler_name(&config));
     LK_TRY(lk_sampler_begin(&r->sampler, &config, q->num_inference_steps, q->eta));
+    if (q->image_index && lk_sampler_draws(&r->sampler))
+        return lk_fail(LK_E_USAGE,
+                       "image_index: %s draws noise in every step for the whole batch; take another sampler",
+                       lk_sampler_name(&config));
+    LK_TRY(size_ids(r));
     r->walk.n_calls = r->sampler.n_calls;
     r->guided = q->guidance_scale > 1;
     for (int b = 0; b < BRANCHES; b++) {
@@ -85,8 +115,10 @@ static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
                 return lk_fail(LK_E_USAGE, "clip_skip: the text encoder has %lld layers, got %d",
                                (long long)r->m->text[i].config.num_hidden_layers, skip);
     }
-    r->zeros[NEGATIVE] = r->m->force_zeros && !q->negative_prompt;
-    return r->walk.result ? tokenize(r) : LK_OK;
+    r->zeros[NEGATIVE] = r->m->force_zeros && !q->negative_prompt && !q->negative_prompt_2;
+    if (!r->walk.result) return LK_OK;
+    r->host = lk_malloc((size_t)(r->h * r->w * r->m->unet.config.in_channels) * sizeof *r->host);
+    return r->host ? tokenize(r) : lk_fail(LK_E_NOMEM, "latents: out of memory");
 }
 
 /* All that decides the embeddings of a branch; empty when planning. */
@@ -109,31 +141,47 @@ static enum lk_code clear(struct lk_device *dev, const struct lk_tensor *t) {
     return rc;
 }
 
+/* Columns of `words` [77, D] from text encoder i, the end's projected state to `pooled` [1, P] or NULL. */
+static enum lk_code encode_by(const struct run *r, int b, int i, const struct lk_tensor *words,
+                              const struct lk_tensor *pooled) {
+    static const char *const names[] = {"text_encoder", "text_encoder_2"}, *const ids_names[] = {"text_encoder.ids",
+                                                                                                 "text_encoder_2.ids"};
+    const struct lk_clip_text *text = &r->m->text[i];
+    const int32_t *ids = r->walk.result ? r->ids[b][i] : NULL;
+    struct lk_device *dev = r->walk.dev;
+    const size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor hidden, end;
+    LK_TRY(LK_NEW(&dev->arena, &hidden, LK_F32, LK_SD_IDS, text->config.hidden_size));
+    if (pooled) LK_TRY(LK_NEW(&dev->arena, &end, LK_F32, 1, text->config.projection_dim));
+    struct lk_clip_text_pass pass = {.name = b == POSITIVE ? names[i] : "negative", .ids = ids, .n = LK_SD_IDS};
+    pass.layer = text->config.num_hidden_layers - r->layer[b];
+    pass.final_norm = !r->m->xl;
+    pass.hidden = &hidden;
+    pass.pooled = pooled ? &end : NULL;
+    if (b == POSITIVE && !lk_walk_planning(&r->walk))
+        LK_TRY(lk_walk_trace_host(&r->walk, ids_names[i], ids, LK_I32, LK_SD_IDS));
+    LK_TRY(lk_clip_text_encode(dev, text, &pass));
+    LK_TRY(lk_copy(dev, &(struct lk_copy){.y = words, .x = &hidden}));
+    if (pooled) LK_TRY(lk_copy(dev, &(struct lk_copy){.y = pooled, .x = &end}));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
 /* embeds [77 (+ 1), D] of branch b. */
 static enum lk_code encode_ids(const struct run *r, int b, const struct lk_tensor *embeds) {
-    static const char *const names[] = {"text_encoder", "text_encoder_2"};
-    struct lk_device *dev = r->walk.dev;
     const struct lk_tensor words = lk_tensor_rows(embeds, 0, LK_SD_IDS);
     struct lk_tensor last, pooled;
     int64_t column = 0;
     if (r->m->xl) {
         last = lk_tensor_rows(embeds, LK_SD_IDS, 1);
-        LK_TRY(clear(dev, &last));
+        LK_TRY(clear(r->walk.dev, &last));
         pooled = lk_tensor_cols(&last, 0, r->m->unet.config.pooled_dim);
     }
     for (int i = 0; i < r->m->n_text; i++) {
-        const struct lk_clip_text *text = &r->m->text[i];
-        const struct lk_tensor hidden = lk_tensor_cols(&words, column, text->config.hidden_size);
-        const int32_t *ids = r->walk.result ? r->ids[b][i] : NULL;
-        struct lk_clip_text_pass pass = {.name = b == POSITIVE ? names[i] : "negative", .ids = ids, .n = LK_SD_IDS};
-        pass.layer = text->config.num_hidden_layers - r->layer[b];
-        pass.final_norm = !r->m->xl;
-        pass.hidden = &hidden;
-        pass.pooled = i ? &pooled : NULL;
-        if (ids && !lk_walk_planning(&r->walk) && b == POSITIVE)
-            LK_TRY(lk_walk_trace_host(&r->walk, i ? "text_encoder_2.ids" : "text_encoder.ids", ids, LK_I32, LK_SD_IDS));
-        LK_TRY(lk_clip_text_encode(dev, text, &pass));
-        column += text->config.hidden_size;
+        const int64_t width = r->m->text[i].config.hidden_size;
+        const struct lk_tensor columns = lk_tensor_cols(&words, column, width);
+        LK_TRY(encode_by(r, b, i, &columns, i ? &pooled : NULL));
+        column += width;
     }
     return LK_OK;
 }
@@ -185,8 +233,6 @@ static enum lk_code condition(struct run *r, int b) {
     LK_TRY(lk_trace(dev, &words, "%s.prompt_embeds", branch_names[b]));
     LK_TRY(lk_unet_keys(dev, u, &words, &r->keys[b]));
     if (own_times) {
-        const float ids[LK_UNET_SIZE_IDS] = {(float)r->height, (float)r->width, 0, 0,
-                                             (float)r->height, (float)r->width};
         struct lk_unet_times in = {.timesteps = r->sampler.timesteps, .n_times = r->sampler.n_calls};
         struct lk_tensor last, pooled;
         if (r->m->xl) {
@@ -194,7 +240,7 @@ static enum lk_code condition(struct run *r, int b) {
             pooled = lk_tensor_cols(&last, 0, u->config.pooled_dim);
             LK_TRY(lk_trace(dev, &pooled, "%s.pooled", branch_names[b]));
             in.pooled = &pooled;
-            in.ids = ids;
+            in.ids = r->size_ids;
         }
         in.branch = b == NEGATIVE ? "negative." : "";
         in.times = &r->times[b];
@@ -221,6 +267,12 @@ static enum lk_code make_noise(struct run *r) {
     struct lk_walk *w = &r->walk;
     struct lk_weighted_sum scale = {
         .y = &w->latents, .x = {&w->latents}, .scale = {(float)r->sampler.init_noise_sigma}};
+    for (int k = 0; k < w->request->image_index && !w->request->latents && !lk_walk_planning(w); k++) {
+        if (w->dtype == LK_BF16)
+            lk_rng_normal_bf16(w->rng, (uint16_t *)r->host, (size_t)lk_tensor_numel(&w->latents));
+        else
+            lk_rng_normal_f32(w->rng, r->host, (size_t)lk_tensor_numel(&w->latents));
+    }
     LK_TRY(lk_walk_noise(w, &w->latents, true));
     LK_TRY(lk_trace(w->dev, &w->latents, "noise"));
     return lk_weighted_sum(w->dev, &scale);
@@ -253,6 +305,36 @@ static enum lk_code predict_branch(const struct run *r, int b, int i, const stru
     return lk_trace(dev, rows, "%s.velocity", name);
 }
 
+/* Standard deviation of all values, unbiased. */
+static enum lk_code deviation(const struct run *r, const struct lk_tensor *t, double *out) {
+    const int64_t n = lk_tensor_numel(t);
+    double sum = 0, squares = 0;
+    *out = 1;
+    if (lk_walk_planning(&r->walk)) return LK_OK;
+    LK_TRY(lk_download(r->walk.dev, r->host, t));
+    if (t->dtype == LK_BF16)
+        for (int64_t i = n; i-- > 0;) r->host[i] = lk_bf16_to_f32(((const uint16_t *)r->host)[i]);
+    for (int64_t i = 0; i < n; i++) sum += (double)r->host[i];
+    for (int64_t i = 0; i < n; i++) squares += ((double)r->host[i] - sum / n) * ((double)r->host[i] - sum / n);
+    *out = sqrt(squares / (double)(n - 1));
+    return LK_OK;
+}
+
+/* The guided prediction from where guidance left it to where the next step looks for it, with its share of the unguided
+ * one's deviation (Lin et al. 2023, section 3.4). */
+static enum lk_code rescale(const struct run *r) {
+    const struct lk_walk *w = &r->walk;
+    const double share = w->request->guidance_rescale;
+    double factor = 1, unguided, guided;
+    if (share > 0) {
+        LK_TRY(deviation(r, &w->velocity, &unguided));
+        LK_TRY(deviation(r, &r->prediction, &guided));
+        factor = share * unguided / guided + (1 - share);
+    }
+    const struct lk_weighted_sum op = {.y = &w->velocity, .x = {&r->prediction}, .scale = {(float)factor}};
+    return lk_weighted_sum(w->dev, &op);
+}
+
 static enum lk_code predict(void *const *runs, int n, int i) {
     for (int k = 0; k < n; k++) {
         const struct run *r = runs[k];
@@ -262,10 +344,11 @@ static enum lk_code predict(void *const *runs, int n, int i) {
         LK_TRY(predict_branch(r, POSITIVE, i, &w->velocity));
         if (!r->guided) continue;
         LK_TRY(predict_branch(r, NEGATIVE, i, &r->prediction));
-        struct lk_guidance op = {.y = &w->velocity, .cond = &w->velocity, .uncond = &r->prediction};
+        struct lk_guidance op = {.y = &r->prediction, .cond = &w->velocity, .uncond = &r->prediction};
         op.kind = LK_GUIDANCE_LIMIT;
         op.scale = (float)w->request->guidance_scale;
         LK_TRY(lk_guidance(w->dev, &op));
+        LK_TRY(rescale(r));
     }
     return LK_OK;
 }
@@ -312,7 +395,7 @@ static void describe(const void *run, struct lk_plan *out) {
     out->n_tokens = r->h * r->w;
 }
 
-static void end(void *run) { (void)run; }
+static void end(void *run) { lk_free(((struct run *)run)->host); }
 
 static int forwards(const void *run) { return ((const struct run *)run)->guided ? 2 : 1; }
 

@@ -218,8 +218,8 @@ static enum lk_code join(struct walk *w, struct lk_tensor *joined) {
     const struct lk_tensor *skip = &w->skips[--w->n_skips];
     const int64_t n = w->x.shape[0] * w->x.shape[1], a = w->x.shape[2], b = skip->shape[2];
     LK_TRY(LK_NEW(&w->dev->arena, joined, w->dtype, w->x.shape[0], w->x.shape[1], a + b));
-    const struct lk_tensor rows = LK_VIEW(joined, n, a + b), left = lk_tensor_cols(&rows, 0, a);
-    const struct lk_tensor right = lk_tensor_cols(&rows, a, b), x = LK_VIEW(&w->x, n, a), s = LK_VIEW(skip, n, b);
+    const struct lk_tensor rows = LK_VIEW(joined, n, a + b), x = LK_VIEW(&w->x, n, a), s = LK_VIEW(skip, n, b);
+    const struct lk_tensor left = lk_tensor_cols(&rows, 0, a), right = lk_tensor_cols(&rows, a, b);
     LK_TRY(lk_copy(w->dev, &(struct lk_copy){.y = &left, .x = &x}));
     return lk_copy(w->dev, &(struct lk_copy){.y = &right, .x = &s});
 }

@@ -76,6 +76,11 @@ static int read_images(const struct run_case *item, const struct golden *golden,
     return n;
 }
 
+/* "(200, 150)"; how many there are: 2, or 0 where the metadata have none. */
+static int read_pair(const struct golden *golden, const char *key, int *out) {
+    return sscanf(golden_text(golden, key), "(%d, %d)", &out[0], &out[1]) == 2 ? 2 : 0;
+}
+
 /* What the metadata do not have stays as the family's defaults say, but for the negative prompt: the reference has
  * none. */
 static void fill_request(struct lk_request *request, const struct golden *golden) {
@@ -93,6 +98,13 @@ static void fill_request(struct lk_request *request, const struct golden *golden
     request->condition_area = (int)golden_number(golden, "condition_area", 0);
     request->vae_area = (int)golden_number(golden, "vae_area", 0);
     request->eta = golden_number(golden, "eta", 0);
+    request->guidance_rescale = golden_number(golden, "guidance_rescale", 0);
+    if (lk_config_has(golden->metadata, "prompt_2")) request->prompt_2 = golden_text(golden, "prompt_2");
+    if (lk_config_has(golden->metadata, "negative_prompt_2"))
+        request->negative_prompt_2 = golden_text(golden, "negative_prompt_2");
+    request->n_original_size = read_pair(golden, "original_size", request->original_size);
+    request->n_crops_coords_top_left = read_pair(golden, "crops_coords_top_left", request->crops_coords_top_left);
+    request->n_target_size = read_pair(golden, "target_size", request->target_size);
     request->clip_skip = (int)golden_number(golden, "clip_skip", 0);
     if (lk_config_has(golden->metadata, "scheduler")) request->scheduler = golden_text(golden, "scheduler");
     if (lk_config_has(golden->metadata, "accel")) request->accel = golden_text(golden, "accel");

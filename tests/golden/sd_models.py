@@ -199,8 +199,9 @@ def save_checkpoint(config, folder):
         make(model, 10 + i, gains).save_pretrained(folder / name)
         (folder / name / "model.safetensors").unlink()
         save_weights(model, folder / name, f"model{suffix}", dtype)
-    for name, model, seed in (("unet", unet, 20), ("vae", vae, 30)):
-        model = make(model, seed)
+    small = (("conv_in", 0.3), ("conv2", 0.3))  # so that the eps of the norms behind them shows
+    for name, model, seed, gains in (("unet", unet, 20, small), ("vae", vae, 30, ())):
+        model = make(model, seed, () if xl else gains)
         model.save_config(folder / name)
         save_weights(
             model,

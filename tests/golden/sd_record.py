@@ -3,6 +3,7 @@ channels last or token-major."""
 
 import contextlib
 import functools
+import types
 
 import diffusers
 import numpy as np
@@ -23,6 +24,19 @@ SAMPLERS = {
     "unipc": ("UniPCMultistepScheduler", {}),
     "unipc-karras": ("UniPCMultistepScheduler", {"use_karras_sigmas": True}),
 }
+
+
+ARGUMENTS = (
+    "eta",
+    "negative_prompt",
+    "prompt_2",
+    "negative_prompt_2",
+    "clip_skip",
+    "guidance_rescale",
+    "original_size",
+    "crops_coords_top_left",
+    "target_size",
+)
 
 
 class Recorder(StageRecorder):
@@ -67,7 +81,7 @@ class Recorder(StageRecorder):
             self.keep(name, value)
 
     def text_hooks(self, stack, name, encoder):
-        inner = getattr(encoder, "text_model", encoder)
+        inner = encoder if hasattr(encoder, "embeddings") else encoder.text_model
         self.hook(stack, encoder, lambda _, ids, **__: self.once(f"{name}.ids", ids[0].to(torch.int32)))
         self.hook(stack, inner.embeddings, lambda out, *_, **__: self.once(f"{name}.hidden.0", out[0]))
         for i, layer in enumerate(inner.encoder.layers):
@@ -140,9 +154,9 @@ def run(folder, case, dtype, latents=None):
         pipeline.scheduler = getattr(diffusers, name).from_config(given, **changes)
     guided = case["guidance"] > 1
     recorder = Recorder(pipeline, guided, case.get("blocks", False))
-    arguments = {key: case[key] for key in ("eta", "negative_prompt") if key in case}
-    if xl and "clip_skip" in case:
-        arguments["clip_skip"] = case["clip_skip"]
+    arguments = {key: case[key] for key in ARGUMENTS if key in case}
+    if not xl and "clip_skip" in case:  # where diffusers looks for the final norm in vain with transformers 5
+        pipeline.text_encoder.text_model = types.SimpleNamespace(final_layer_norm=pipeline.text_encoder.final_layer_norm)
     with recorder.recording():
         result = pipeline(
             prompt=case["prompt"],

@@ -16,3 +16,9 @@ struct lk_rename {
  * LK_E_BIND where rows cannot be shared out, LK_E_NOMEM. */
 enum lk_code lk_checkpoint_rename(struct lk_checkpoint *checkpoint, const char *prefix, const struct lk_rename *rules,
                                   size_t n_rules);
+
+/* Leaves the tensors whose names begin with prefix and with none of `without` (ends in NULL). */
+void lk_checkpoint_keep(struct lk_checkpoint *checkpoint, const char *prefix, const char *const *without);
+
+/* After lk_checkpoint_rename: the matrix of this name, if it is one, with rows and columns exchanged. LK_E_NOMEM. */
+enum lk_code lk_checkpoint_transpose(struct lk_checkpoint *checkpoint, const char *name);

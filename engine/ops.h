@@ -115,7 +115,9 @@ struct lk_tensor lk_group_sums(void *data, int64_t n_groups, int64_t n_pixels);
 struct lk_conv2d {
     const struct lk_tensor *y;          /* [H_out, W_out, C_out] */
     const struct lk_tensor *x;          /* [H_in, W_in, C_in] */
-    const struct lk_tensor *w;          /* [C_out, C_in, kh, kw] as in checkpoints, or [C_out, C_in, kt, kh, kw] */
+    const struct lk_tensor *w;          /* [C_out, C_in, kh, kw] as in checkpoints, or [C_out, C_in, kt, kh, kw]; with
+                                           taps_first [C_out, kh, kw, C_in], C_in a multiple of 8: the same bits,
+                                           without the reordering that is done in every call otherwise */
     const struct lk_tensor *bias;       /* [C_out] or NULL */
     const struct lk_tensor *residual;   /* [H_out, W_out, C_out], may be y; or [C_out], the same for all pixels; or NULL
                                          */
@@ -123,7 +125,12 @@ struct lk_conv2d {
     int stride;
     int upsample;
     int pad_top, pad_left, pad_bottom, pad_right;
+    bool taps_first;
 };
+struct lk_filters {
+    int64_t n, channels, kt, kh, kw; /* w [n, channels, kt, kh, kw] */
+};
+struct lk_filters lk_filters_of(const struct lk_conv2d *op);
 
 /* Groups of C / n_groups neighbouring channels over all pixels; var biased. n = r((x - mean) / sqrt(var + eps) * w +
  * b); y = r(act(n)). y may be x. */

@@ -79,15 +79,16 @@ static struct lk_tensor residual_rows(const struct lk_conv2d *op) {
 
 static struct lk_gemm product(const struct lk_conv2d *op, struct conv *conv) {
     const struct lk_tensor *x = op->x, *w = op->w;
+    const struct lk_filters f = lk_filters_of(op);
     *conv = (struct conv){.x = x->data,
                           .w = w->data,
                           .h_in = x->shape[0],
                           .w_in = x->shape[1],
                           .c_in = x->shape[2],
                           .w_out = op->y->shape[1],
-                          .kt = w->n_dims == 5 ? w->shape[2] : 1,
-                          .kh = w->shape[w->n_dims - 2],
-                          .kw = w->shape[w->n_dims - 1],
+                          .kt = f.kt,
+                          .kh = f.kh,
+                          .kw = f.kw,
                           .stride = op->stride,
                           .upsample = op->upsample,
                           .pad_top = op->pad_top,
@@ -107,8 +108,8 @@ static struct lk_gemm product(const struct lk_conv2d *op, struct conv *conv) {
                         .b = {.dtype = w->dtype, .row = gather_weights, .context = conv},
                         .store = lk_linear_store(),
                         .store_context = &conv->epilogue};
-    if (conv->kt * conv->kh * conv->kw == 1)
-        g.b = (struct lk_gemm_operand){.dtype = w->dtype, .data = w->data, .ld = conv->c_in};
+    if (op->taps_first || conv->kt * conv->kh * conv->kw == 1) /* in the order of K */
+        g.b = (struct lk_gemm_operand){.dtype = w->dtype, .data = w->data, .ld = g.k};
     return g;
 }
 

@@ -73,8 +73,13 @@ void selftest_conv2d(struct selftest_case *c, struct lk_conv2d *op) {
     int64_t h_out = side(op, h, kernel, op->pad_top + op->pad_bottom);
     int64_t w_out = side(op, w, kernel, op->pad_left + op->pad_right);
     op->x = TENSOR(c, c->dtype, false, FILL_NORMAL, h, w, c_in);
-    op->w = selftest_maybe(c) ? TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kernel, kernel)
-                              : TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kt, kernel, kernel);
+    op->taps_first = c_in % 8 == 0 && selftest_maybe(c);
+    if (op->taps_first)
+        op->w = TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, kernel, kernel, c_in);
+    else
+        op->w = selftest_maybe(c)
+                    ? TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kernel, kernel)
+                    : TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kt, kernel, kernel);
     op->bias = n_groups || selftest_maybe(c) ? TENSOR(c, selftest_weight_dtype(c), false, FILL_NORMAL, c_out) : NULL;
     op->residual = selftest_maybe(c) ? TENSOR(c, c->dtype, false, FILL_NORMAL, h_out, w_out, c_out) : NULL;
     if (op->residual && selftest_maybe(c)) op->residual = TENSOR(c, c->dtype, false, FILL_NORMAL, c_out);

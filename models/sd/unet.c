@@ -36,9 +36,10 @@ static enum lk_code show(const struct walk *w, const struct lk_tensor *value, co
 
 static enum lk_code conv(const struct walk *w, const struct lk_layer *layer, const struct lk_tensor *x,
                          const struct lk_tensor *y, const struct lk_tensor *residual, const struct lk_tensor *sums) {
-    const int pad = (int)layer->weight.shape[3] / 2;
     struct lk_conv2d op = {.y = y, .x = x, .w = &layer->weight, .bias = &layer->bias, .residual = residual};
     op.group_sums = sums;
+    op.taps_first = layer->weight.shape[3] > 3; /* as many channels as pictures have; unet_weights.c */
+    const int pad = (int)lk_filters_of(&op).kh / 2;
     op.stride = (int)(x->shape[0] / y->shape[0] > 1 ? 2 : 1);
     op.upsample = (int)(y->shape[0] / x->shape[0] > 1 ? 2 : 1);
     op.pad_top = op.pad_left = op.pad_bottom = op.pad_right = pad;

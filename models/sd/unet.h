@@ -64,7 +64,7 @@ struct lk_unet {
     int64_t time_columns, key_columns;
     struct lk_bind_totals totals;
     struct lk_unet_block *blocks; /* all */
-    void *owned;
+    void *owned, *filters;
 };
 
 /* unet/config.json. Unknown keys and values that are not implemented are errors. Takes and closes `json`. */

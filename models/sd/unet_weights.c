@@ -1,7 +1,10 @@
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/base/alloc.h"
 #include "models/sd/unet.h"
+
+#define TAPS 9
 
 struct binder {
     struct lk_bind *bind;
@@ -143,6 +146,100 @@ static void bind_all(struct binder *b) {
     bind_conv(b, &u->conv_out, "conv_out", c->out_channels, narrow, 3);
 }
 
+/* Every 3x3 convolution whose channels the op takes last. */
+typedef enum lk_code filters_fn(struct lk_unet *u, struct lk_tensor *w, void *context);
+
+static enum lk_code each_filters(struct lk_unet *u, filters_fn *body, void *context) {
+    struct lk_unet_level *ways[] = {u->down, u->up};
+    struct lk_layer *layers[2 * LK_UNET_MAX_LEVELS * (2 * LK_UNET_MAX_RESNETS + 1) + 5];
+    int n = 0;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < u->config.n_levels; i++) {
+            for (int j = 0; j < ways[k][i].n_resnets; j++) {
+                layers[n++] = &ways[k][i].resnets[j].conv1;
+                layers[n++] = &ways[k][i].resnets[j].conv2;
+            }
+            if (ways[k][i].has_sampler) layers[n++] = &ways[k][i].sampler;
+        }
+    for (int j = 0; j < 2; j++) {
+        layers[n++] = &u->mid[j].conv1;
+        layers[n++] = &u->mid[j].conv2;
+    }
+    layers[n++] = &u->conv_out;
+    for (int i = 0; i < n; i++)
+        if (layers[i]->weight.shape[1] % 8 == 0) LK_TRY(body(u, &layers[i]->weight, context));
+    return LK_OK;
+}
+
+/* [n, channels, 3, 3] to [n, 3, 3, channels] at `to`, which may not overlap. */
+#define REORDER(type, from, to)                                                                                        \
+    for (int64_t i = 0; i < w->shape[0]; i++)                                                                          \
+        for (int64_t tap = 0; tap < TAPS; tap++)                                                                       \
+            for (int64_t c = 0; c < channels; c++)                                                                     \
+    ((type *)(to))[(i * TAPS + tap) * channels + c] = ((const type *)(from))[(i * channels + c) * TAPS + tap]
+static void reorder(const struct lk_tensor *w, void *to) {
+    const int64_t channels = w->shape[1];
+    if (w->dtype == LK_BF16)
+        REORDER(uint16_t, w->data, to);
+    else
+        REORDER(float, w->data, to);
+}
+
+static bool is_mapped(const struct lk_checkpoint *cp, const struct lk_tensor *t) {
+    for (size_t i = 0; i < cp->n_tensors; i++)
+        if (cp->tensors[i].tensor->tensor.data == t->data) return true;
+    return false;
+}
+
+struct reordering {
+    const struct lk_checkpoint *checkpoint;
+    unsigned char *block; /* of what is read in place and cannot be written; NULL: only counted */
+    size_t bytes, used, largest;
+};
+
+static enum lk_code count_filters(struct lk_unet *u, struct lk_tensor *w, void *context) {
+    struct reordering *r = context;
+    const size_t bytes = lk_tensor_bytes(w);
+    (void)u;
+    if (is_mapped(r->checkpoint, w))
+        r->bytes += (bytes + LK_ARENA_ALIGN - 1) / LK_ARENA_ALIGN * LK_ARENA_ALIGN;
+    else if (bytes > r->largest)
+        r->largest = bytes;
+    return LK_OK;
+}
+
+static void put_taps_first(struct lk_tensor *w) {
+    *w = LK_TENSOR(w->data, w->dtype, w->shape[0], w->shape[2], w->shape[3], w->shape[1]);
+}
+
+static enum lk_code reorder_filters(struct lk_unet *u, struct lk_tensor *w, void *context) {
+    struct reordering *r = context;
+    const size_t bytes = lk_tensor_bytes(w);
+    (void)u;
+    if (r->checkpoint && is_mapped(r->checkpoint, w)) {
+        reorder(w, r->block + r->used);
+        w->data = r->block + r->used;
+        r->used += (bytes + LK_ARENA_ALIGN - 1) / LK_ARENA_ALIGN * LK_ARENA_ALIGN;
+    } else if (r->checkpoint) {
+        reorder(w, r->block + r->bytes);
+        memcpy(w->data, r->block + r->bytes, bytes);
+    }
+    put_taps_first(w);
+    return LK_OK;
+}
+
+/* Filters in the order in which convolutions read them, once. */
+static enum lk_code take_taps_first(struct lk_unet *u, const struct lk_checkpoint *checkpoint) {
+    struct reordering r = {.checkpoint = checkpoint};
+    if (checkpoint) {
+        LK_TRY(each_filters(u, count_filters, &r));
+        u->filters = r.block = lk_malloc(r.bytes + r.largest + 1);
+        if (!r.block) return lk_fail(LK_E_NOMEM, "unet: out of memory for %zu bytes of filters", r.bytes + r.largest);
+    }
+    LK_TRY(each_filters(u, reorder_filters, &r));
+    return checkpoint ? lk_checkpoint_check(checkpoint) : LK_OK;
+}
+
 enum lk_code lk_unet_bind(struct lk_unet *u, const struct lk_unet_config *config,
                           const struct lk_checkpoint *checkpoint, enum lk_dtype compute) {
     int64_t n_blocks = config->depth[config->n_levels - 1];
@@ -158,6 +255,7 @@ enum lk_code lk_unet_bind(struct lk_unet *u, const struct lk_unet_config *config
         bind_all(&b);
         rc = lk_bind_finish(b.bind, &u->owned, &u->totals);
     }
+    if (!rc) rc = take_taps_first(u, checkpoint);
     if (rc) lk_unet_free(u);
     return rc;
 }
@@ -165,6 +263,7 @@ enum lk_code lk_unet_bind(struct lk_unet *u, const struct lk_unet_config *config
 void lk_unet_free(struct lk_unet *u) {
     lk_free(u->blocks);
     lk_free(u->owned);
+    lk_free(u->filters);
     u->blocks = NULL;
-    u->owned = NULL;
+    u->owned = u->filters = NULL;
 }

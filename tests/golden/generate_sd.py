@@ -86,7 +86,8 @@ def make_case(folder, name, case):
         with dithered(seed):
             others.append(trimmed(case, run(folder, case, torch.bfloat16), xl))
     # What no text encoder has part in: ours works in f32.
-    early = (("step.0.negative.temb",) if xl else ("step.0.temb",)) if case.get("blocks") else ()
+    early = ("step.0.negative.temb", "step.0.negative.down.1.attention.0") if xl else ("step.0.temb",)
+    early = early if case.get("blocks") else ()
     return combine(case, plain, bf16, seeded, early, others)
 
 

@@ -203,6 +203,7 @@ static enum lk_code encode_branch(struct run *r, int b, const struct lk_bind_tot
     LK_TRY(lk_walk_check_finite(&r->walk, &embeds, "text encoder", -1));
     LK_TRY(lk_walk_keep(&r->walk, key, &embeds, &r->embeds[b]));
     r->embeds[b]->prompt = true;
+    r->embeds[b]->n_pad = embeds_rows(r); /* for embed_norm: which rows are words it cannot say, and refuses */
     lk_walk_note(&r->walk, "text_encoder", totals, 1, &before);
     lk_arena_release(arena, mark);
     return LK_OK;

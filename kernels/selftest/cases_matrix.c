@@ -25,8 +25,8 @@ void selftest_linear(struct selftest_case *c, struct lk_linear *op) {
 }
 
 void selftest_attention(struct selftest_case *c, struct lk_attention *op) {
-    static const int64_t common[] = {64, 80, 128, 128};
-    int64_t d = selftest_maybe(c) ? common[selftest_int(c, 0, 3)] : selftest_int(c, 1, selftest_most(c, 40, 512));
+    static const int64_t common[] = {64, 80, 128, 40, 160};
+    int64_t d = selftest_maybe(c) ? common[selftest_int(c, 0, 4)] : selftest_int(c, 1, selftest_most(c, 40, 512));
     int64_t n_kv_heads = selftest_int(c, 1, selftest_most(c, 2, 6)), group = selftest_int(c, 1, selftest_most(c, 2, 4));
     int64_t n_q = selftest_int(c, 1, selftest_most(c, 20, 500)), n_k = selftest_int(c, 1, selftest_most(c, 40, 1500));
     if (!selftest_int(c, 0, 5)) n_k += 512; /* several chunks of keys */

@@ -42,6 +42,7 @@ struct lk_pipeline {
     enum lk_dtype compute;
     enum lk_quantize quantize; /* of the transformer's weights */
     bool has_weights;
+    const char *variant;     /* while it is opened: of its files, or NULL */
     const char *transformer; /* while it is opened: a file with other weights of the transformer, or NULL */
     void *model;             /* the family's */
 };

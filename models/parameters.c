@@ -24,6 +24,10 @@ const struct lk_parameter lk_parameters[] = {
      .unit = "FILE",
      .help = "other weights of the transformer than the model's: a .gguf file (Q8_0, Q4_0, Q4_K, Q5_K, "
              "Q6_K) or a single .safetensors, fp8 too; a picture's recipe names them by their identity"},
+    {"variant", "variant", NULL, 0, LK_PARAMETER_CHOICE, RUN(variant), .machine = true, .group = "Model",
+     .unit = "NAME", .choices = "fp16", .otherwise = "files without one, else fp16",
+     .help = "Stable Diffusion: which files of a folder that has both, as NAME.fp16.safetensors; a picture's recipe "
+             "names them by their identity"},
     {"quantize", "quantize", NULL, 0, LK_PARAMETER_CHOICE, RUN(quantize), .record = LK_RECORD_USED, .label = "quantize",
      .a1111 = "Quantize", .group = "Model", .unit = "TYPE", .initial = "none", .choices = "none|q8|nf4|nf4-mse",
      .help = "pack the transformer's weights as they are read: q8 in 8 bits, nf4 in 4 as bitsandbytes does, nf4-mse "

@@ -17,6 +17,7 @@
 struct lk_job_run {
     const char *dtype, *device;
     const char *transformer; /* a file with other weights of it, or NULL */
+    const char *variant;     /* of Stable Diffusion's files, "fp16", or NULL */
     const char *quantize;    /* how weights are packed as they are read; "none" */
     const char *gemm, *conv; /* "own", or one of NVIDIA's libraries */
     const char *rng;

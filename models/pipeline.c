@@ -59,6 +59,8 @@ static enum lk_code open_family(struct lk_pipeline *p) {
         LK_TRY(family_of_folder(p->folder, &p->family));
         p->name = p->family->names[0];
     }
+    if (p->variant && !p->family->text_to_image)
+        return lk_fail(LK_E_USAGE, "--variant: %s has none; leave it out", p->name);
     return p->family->open(p, p->has_weights);
 }
 
@@ -99,6 +101,7 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
     p->compute = compute;
     p->quantize = options->quantize;
     p->transformer = options->transformer;
+    p->variant = options->variant;
     p->has_weights = with_weights;
     for (size_t i = 0; !with_weights && i < N_FAMILIES; i++) {
         if ((p->name = is_listed(lk_families[i]->names, model))) {
@@ -107,7 +110,7 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
         }
     }
     enum lk_code rc = p->family ? open_family(p) : open_folder(p, model);
-    p->transformer = NULL;
+    p->transformer = p->variant = NULL;
     if (rc) {
         lk_free(p->single_file);
         lk_free(p->folder);

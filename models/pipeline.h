@@ -179,6 +179,7 @@ struct lk_pipeline_options {
     enum lk_quantize quantize; /* the transformer's weights where the checkpoint has not done it */
     const char *transformer;   /* a file with other weights of the transformer, safetensors or GGUF; NULL: none */
     bool configs;              /* as lk_pipeline_open_configs */
+    const char *variant;       /* Stable Diffusion: of its files, "fp16"; NULL: those without, else fp16 */
 };
 enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
                                    const struct lk_pipeline_options *options);

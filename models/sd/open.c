@@ -91,15 +91,16 @@ static enum lk_code read_configs(struct lk_sd *m, const struct lk_pipeline *pipe
     return check_widths(m, text, unet, vae, folder ? folder : pipeline->name);
 }
 
-/* STEM.safetensors, else STEM.fp16.safetensors. */
-static enum lk_code open_component(struct lk_checkpoint *out, const char *folder, const char *component,
+/* STEM.safetensors, else STEM.fp16.safetensors; with a variant the latter alone. */
+static enum lk_code open_component(struct lk_checkpoint *out, const struct lk_pipeline *pipeline, const char *component,
                                    const char *stem, const char *fp16) {
-    enum lk_code rc = lk_component_open(out, folder, component, stem);
-    if (rc != LK_E_NOT_FOUND) return rc;
+    const char *folder = pipeline->folder;
     struct lk_error error;
+    enum lk_code rc = pipeline->variant ? LK_E_NOT_FOUND : lk_component_open(out, folder, component, stem);
+    if (rc != LK_E_NOT_FOUND) return rc;
     lk_error_get(&error, rc);
     rc = lk_component_open(out, folder, component, fp16);
-    return rc == LK_E_NOT_FOUND ? lk_error_set(&error) : rc;
+    return rc == LK_E_NOT_FOUND && !pipeline->variant ? lk_error_set(&error) : rc;
 }
 
 /* The first names of the attention in the middle of a VAE. */
@@ -129,12 +130,12 @@ static enum lk_code open_tokenizers(struct lk_sd *m, const struct lk_pipeline *p
     return LK_OK;
 }
 
-static enum lk_code open_files(struct lk_sd *m, const char *folder) {
-    LK_TRY(open_component(&m->checkpoints[LK_SD_TEXT], folder, "text_encoder", "model", "model.fp16"));
-    if (m->xl) LK_TRY(open_component(&m->checkpoints[LK_SD_TEXT_2], folder, "text_encoder_2", "model", "model.fp16"));
-    LK_TRY(open_component(&m->checkpoints[LK_SD_UNET], folder, "unet", "diffusion_pytorch_model",
+static enum lk_code open_files(struct lk_sd *m, const struct lk_pipeline *p) {
+    LK_TRY(open_component(&m->checkpoints[LK_SD_TEXT], p, "text_encoder", "model", "model.fp16"));
+    if (m->xl) LK_TRY(open_component(&m->checkpoints[LK_SD_TEXT_2], p, "text_encoder_2", "model", "model.fp16"));
+    LK_TRY(open_component(&m->checkpoints[LK_SD_UNET], p, "unet", "diffusion_pytorch_model",
                           "diffusion_pytorch_model.fp16"));
-    LK_TRY(open_component(&m->checkpoints[LK_SD_VAE], folder, "vae", "diffusion_pytorch_model",
+    LK_TRY(open_component(&m->checkpoints[LK_SD_VAE], p, "vae", "diffusion_pytorch_model",
                           "diffusion_pytorch_model.fp16"));
     return rename_vae(&m->checkpoints[LK_SD_VAE]);
 }
@@ -165,7 +166,7 @@ static enum lk_code open_model(struct lk_sd *m, struct lk_pipeline *pipeline, bo
     if (with_weights) LK_TRY(open_tokenizers(m, pipeline));
     if (with_weights)
         LK_TRY(pipeline->single_file ? lk_sd_open_single_file(m, pipeline->single_file, &unet, &vae)
-                                     : open_files(m, pipeline->folder));
+                                     : open_files(m, pipeline));
     const struct lk_checkpoint *from = with_weights ? m->checkpoints : NULL;
     for (int i = 0; i < m->n_text; i++)
         LK_TRY(lk_clip_text_bind(&m->text[i], &text[i], from ? &from[i ? LK_SD_TEXT_2 : LK_SD_TEXT] : NULL, names[i],

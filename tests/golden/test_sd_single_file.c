@@ -159,6 +159,25 @@ static void same_picture(void **state) {
     lk_model_follow_links(false);
 }
 
+/* A folder that has only fp16 files is complete; one that has none has no variant. */
+static void variants(void **state) {
+    struct lk_pipeline *pipeline;
+    struct lk_pipeline_options options = {.compute = LK_F32, .variant = "fp16"};
+    char plain[65], named[65];
+    (void)state;
+    assert_ok(lk_pipeline_open(&pipeline, "golden/data/sd/sdxl/checkpoint", LK_F32));
+    assert_ok(lk_pipeline_weights_identity(pipeline, plain));
+    lk_pipeline_close(pipeline);
+    assert_ok(lk_pipeline_open_with(&pipeline, "golden/data/sd/sdxl/checkpoint", &options));
+    assert_ok(lk_pipeline_weights_identity(pipeline, named));
+    lk_pipeline_close(pipeline);
+    assert_string_equal(plain, named);
+    assert_fails(lk_pipeline_open_with(&pipeline, "golden/data/sd/sd15/checkpoint", &options), LK_E_NOT_FOUND,
+                 "model.fp16.safetensors");
+    assert_fails(lk_pipeline_open_with(&pipeline, "golden/data/flux2/fast/checkpoint", &options), LK_E_USAGE,
+                 "--variant: flux2-dev has none");
+}
+
 static void open_fails(const struct file *f, enum lk_code code, const char *says) {
     struct lk_pipeline *pipeline;
     write_file(f);
@@ -212,6 +231,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         {.name = "sd15", .test_func = same_picture, .initial_state = "sd15"},
         {.name = "sdxl", .test_func = same_picture, .initial_state = "sdxl"},
+        cmocka_unit_test(variants),
         cmocka_unit_test(refused_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

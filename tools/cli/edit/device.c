@@ -30,8 +30,10 @@ static bool is_sharded(const struct lk_job_run *run) { return !strcmp(run->weigh
 enum lk_dtype cli_dtype(const struct lk_job_run *run) { return strcmp(run->dtype, "f32") ? LK_BF16 : LK_F32; }
 
 struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run) {
-    return (struct lk_pipeline_options){
-        .compute = cli_dtype(run), .quantize = lk_quantize_named(run->quantize), .transformer = run->transformer};
+    return (struct lk_pipeline_options){.compute = cli_dtype(run),
+                                        .quantize = lk_quantize_named(run->quantize),
+                                        .transformer = run->transformer,
+                                        .variant = run->variant};
 }
 
 enum lk_code cli_choose_quantize(const char *model, const struct lk_job *job, int jobs_per_visit,

@@ -126,5 +126,10 @@ enum lk_code lk_cuda_conv2d(struct lk_device *dev, const struct lk_conv2d *op, v
     const bool whole_chunks = op->x->dtype == LK_BF16 && f.channels % CHUNK == 0 && (uintptr_t)args.x % 16 == 0 &&
                               (uintptr_t)args.w % 16 == 0 && small(&args, op);
     if (!whole_chunks) return lk_cuda_gemm_launch_gathered(dev, op->x->dtype, &args);
-    return lk_cuda_gemm_launch(dev, "conv2d", lk_cuda_conv2d_tile(args.n, args.slabs.to), &args);
+    const struct lk_cuda_gemm_tile *few =
+        lk_cuda_conv2d_tile_few(args.m, args.n, lk_cuda_device_of(dev)->n_multiprocessors);
+    if (!few) return lk_cuda_gemm_launch(dev, "conv2d", lk_cuda_conv2d_tile(args.n, args.slabs.to), &args);
+    args.slabs.to = NULL;
+    LK_TRY(lk_cuda_gemm_launch(dev, "conv2d", few, &args));
+    return sums_from_memory(dev, op);
 }

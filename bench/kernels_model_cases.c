@@ -158,7 +158,7 @@ static enum lk_code gated_act(struct lk_device *dev, const int64_t *s) {
     struct lk_tensor x, y;
     NEW(&x, LK_BF16, s[0], 2 * s[1]);
     NEW(&y, LK_BF16, s[0], s[1]);
-    return lk_gated_act(dev, &(struct lk_gated_act){&y, &x, LK_ACT_SILU});
+    return lk_gated_act(dev, &(struct lk_gated_act){.y = &y, .x = &x, .act = LK_ACT_SILU});
 }
 static enum lk_code activation(struct lk_device *dev, const int64_t *s) {
     struct lk_tensor x, y;
@@ -291,6 +291,8 @@ const struct model_case model_cases[] = {
     {"attention", "Qwen-Image-Edit, Step1X-Edit", attention, {8832, 8832, 24, 24, 128, 0}},
     {"attention", "text encoder, causal", attention, {512, 512, 32, 8, 128, 1}},
     {"attention", "vision tower, head 80", attention, {4096, 4096, 16, 16, 80, 0}},
+    {"attention", "SD 1.5, head 40", attention, {4096, 4096, 8, 8, 40, 0}},
+    {"attention", "SD 1.5, head 160", attention, {256, 256, 8, 8, 160, 0}},
     {"attention", "VAE mid block", attention, {16384, 16384, 1, 1, 512, 0}},
     {"layer_norm", "modulated", layer_norm, {8704, 6144, 1}},
     {"rms_norm", "text encoder", rms_norm, {512, 5120}},

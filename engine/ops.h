@@ -89,11 +89,12 @@ struct lk_norm_rope {
     bool round_products;
 };
 
-/* y = r(r(act(x[:, :N])) * x[:, N:]): the gate is the first half. */
+/* y = r(r(act(x[:, :N])) * x[:, N:]): the gate is the first half, or the second with gate_last. */
 struct lk_gated_act {
     const struct lk_tensor *y; /* [M, N] window */
     const struct lk_tensor *x; /* [M, 2 N] window */
     enum lk_act act;
+    bool gate_last;
 };
 
 /* y = r(act(x)); y may be x. */
@@ -117,14 +118,22 @@ struct lk_tensor lk_group_sums(void *data, int64_t n_groups, int64_t n_pixels);
 struct lk_conv2d {
     const struct lk_tensor *y;          /* [H_out, W_out, C_out] */
     const struct lk_tensor *x;          /* [H_in, W_in, C_in] */
-    const struct lk_tensor *w;          /* [C_out, C_in, kh, kw] as in checkpoints, or [C_out, C_in, kt, kh, kw] */
+    const struct lk_tensor *w;          /* [C_out, C_in, kh, kw] as in checkpoints, or [C_out, C_in, kt, kh, kw]; with
+                                           taps_first [C_out, kh, kw, C_in], C_in a multiple of 8: the same bits,
+                                           without the reordering that is done in every call otherwise */
     const struct lk_tensor *bias;       /* [C_out] or NULL */
-    const struct lk_tensor *residual;   /* [H_out, W_out, C_out] or NULL; may be y */
+    const struct lk_tensor *residual;   /* [H_out, W_out, C_out], may be y; or [C_out], the same for all pixels; or NULL
+                                         */
     const struct lk_tensor *group_sums; /* lk_group_sums of y, written; or NULL */
     int stride;
     int upsample;
     int pad_top, pad_left, pad_bottom, pad_right;
+    bool taps_first;
 };
+struct lk_filters {
+    int64_t n, channels, kt, kh, kw; /* w [n, channels, kt, kh, kw] */
+};
+struct lk_filters lk_filters_of(const struct lk_conv2d *op);
 
 /* Groups of C / n_groups neighbouring channels over all pixels; var biased. n = r((x - mean) / sqrt(var + eps) * w +
  * b); y = r(act(n)). y may be x. */
@@ -214,6 +223,15 @@ struct lk_euler_step {
     float dt;
 };
 
+/* y = r(((scale[0] x[0] + scale[1] x[1]) + scale[2] x[2]) + ...) in f32, products rounded too: a step of a sampler.
+ * Terms end at the first NULL. y may be any x. */
+#define LK_SUM_TERMS 6
+struct lk_weighted_sum {
+    const struct lk_tensor *y;               /* [n, C] */
+    const struct lk_tensor *x[LK_SUM_TERMS]; /* [n, C]; the first is there */
+    float scale[LK_SUM_TERMS];
+};
+
 /* y = x with conversion between f32 and bf16 (nearest even). */
 struct lk_copy {
     const struct lk_tensor *y; /* window */
@@ -253,6 +271,7 @@ struct lk_nonfinite {
     OP(guidance, uncond)                                                                                               \
     OP(pack_latents, latents)                                                                                          \
     OP(euler_step, v)                                                                                                  \
+    OP(weighted_sum, x[LK_SUM_TERMS - 1])                                                                              \
     OP(copy, x)                                                                                                        \
     OP(pixels, x)                                                                                                      \
     OP(nonfinite, x)

@@ -133,21 +133,32 @@ static bool absent_or_group_sums(const struct lk_tensor *sums, const struct lk_t
            lk_tensor_is_dense(sums);
 }
 
+struct lk_filters lk_filters_of(const struct lk_conv2d *op) {
+    const struct lk_tensor *w = op->w;
+    if (op->taps_first) return (struct lk_filters){w->shape[0], w->shape[3], 1, w->shape[1], w->shape[2]};
+    const int last = w->n_dims - 1;
+    return (struct lk_filters){w->shape[0], w->shape[1], last == 4 ? w->shape[2] : 1, w->shape[last - 1],
+                               w->shape[last]};
+}
+
 enum lk_code lk_check_conv2d(const struct lk_conv2d *op, struct lk_cost *cost) {
     const struct lk_tensor *y = op->y, *x = op->x, *w = op->w;
-    NEED("conv2d", has_dims(y, 3) && has_dims(x, 3) && (has_dims(w, 4) || has_dims(w, 5)));
-    const int64_t kt = w->n_dims == 5 ? w->shape[2] : 1, kh = w->shape[w->n_dims - 2], kw = w->shape[w->n_dims - 1];
+    NEED("conv2d", has_dims(y, 3) && has_dims(x, 3) && (has_dims(w, 4) || (has_dims(w, 5) && !op->taps_first)));
+    const struct lk_filters f = lk_filters_of(op);
+    NEED("conv2d", !op->taps_first || f.channels % 8 == 0);
     NEED("conv2d", lk_tensor_is_dense(y) && lk_tensor_is_dense(x) && lk_tensor_is_dense(w));
     NEED("conv2d", is_activation(x) && y->dtype == x->dtype && is_weight_for(w, x->dtype));
-    NEED("conv2d", y->shape[2] == w->shape[0] && x->shape[2] == w->shape[1]);
+    NEED("conv2d", y->shape[2] == f.n && x->shape[2] == f.channels);
     NEED("conv2d", op->stride >= 1 && (op->upsample == 1 || op->upsample == 2));
-    NEED("conv2d", y->shape[0] == (op->upsample * x->shape[0] + op->pad_top + op->pad_bottom - kh) / op->stride + 1);
-    NEED("conv2d", y->shape[1] == (op->upsample * x->shape[1] + op->pad_left + op->pad_right - kw) / op->stride + 1);
+    NEED("conv2d", y->shape[0] == (op->upsample * x->shape[0] + op->pad_top + op->pad_bottom - f.kh) / op->stride + 1);
+    NEED("conv2d", y->shape[1] == (op->upsample * x->shape[1] + op->pad_left + op->pad_right - f.kw) / op->stride + 1);
     NEED("conv2d", absent_or_vector_weight(op->bias, y->shape[2], x->dtype));
-    NEED("conv2d", !op->residual || (alike(op->residual, y) && lk_tensor_is_dense(op->residual)));
+    NEED("conv2d", !op->residual || (op->residual->dtype == y->dtype && lk_tensor_is_dense(op->residual)));
+    NEED("conv2d", !op->residual || is_vector(op->residual, y->shape[2]) || lk_tensor_same_shape(op->residual, y));
     NEED("conv2d", absent_or_group_sums(op->group_sums, y));
-    cost->flops = 2 * (uint64_t)lk_tensor_numel(y) * (uint64_t)(w->shape[1] * kh * kw);
-    cost->bytes = bytes_of(y) + bytes_of(x) + bytes_of(w) / (uint64_t)kt + bytes_of(op->bias) + bytes_of(op->residual);
+    cost->flops = 2 * (uint64_t)lk_tensor_numel(y) * (uint64_t)(f.channels * f.kh * f.kw);
+    cost->bytes =
+        bytes_of(y) + bytes_of(x) + bytes_of(w) / (uint64_t)f.kt + bytes_of(op->bias) + bytes_of(op->residual);
     return LK_OK;
 }
 
@@ -228,6 +239,16 @@ enum lk_code lk_check_euler_step(const struct lk_euler_step *op, struct lk_cost 
     NEED("euler_step", has_dims(op->x, 2) && alike(op->x, op->v) && is_activation(op->x));
     NEED("euler_step", lk_tensor_is_dense(op->x) && lk_tensor_is_dense(op->v));
     cost->bytes = 3 * bytes_of(op->x);
+    return LK_OK;
+}
+
+enum lk_code lk_check_weighted_sum(const struct lk_weighted_sum *op, struct lk_cost *cost) {
+    NEED("weighted_sum", has_dims(op->y, 2) && is_activation(op->y) && lk_tensor_is_dense(op->y) && op->x[0]);
+    cost->bytes = bytes_of(op->y);
+    for (int i = 0; i < LK_SUM_TERMS && op->x[i]; i++) {
+        NEED("weighted_sum", alike(op->x[i], op->y) && lk_tensor_is_dense(op->x[i]));
+        cost->bytes += bytes_of(op->x[i]);
+    }
     return LK_OK;
 }
 

@@ -193,6 +193,11 @@ enum lk_code lk_attended_edit(struct lk_pipeline *pipeline, struct lk_device *de
     *result = (struct lk_result){0};
     if (request->n_images || request->prompt_embeds)
         return lk_fail(LK_E_USAGE, "attention: expected a picture from text alone, of a prompt that is encoded here");
+    if (pipeline->family->text_to_image)
+        return lk_fail(LK_E_USAGE,
+                       "attention: of the cross-attention of %s it cannot be told; take FLUX.2, Qwen-Image or "
+                       "Step1X-Edit",
+                       pipeline->name);
     w.tokenizer = pipeline->family->tokenizer(pipeline, &w.n_unseen);
     dev->trace = watch;
     dev->trace_context = &w;

@@ -6,6 +6,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "engine/base/text.h"
+#include "models/common/files.h"
 #include "weights/checkpoint.h"
 #include "weights/config.h"
 #include "weights/config_identity.h"
@@ -14,7 +15,14 @@
 static void digest(const struct lk_tensor *t, char out[65]) { lk_sha256(t->data, lk_tensor_bytes(t), out); }
 
 static enum lk_code text_identity(const struct lk_pipeline *pipeline, char out[65]) {
-    return lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[0], out);
+    const struct lk_checkpoint *all = pipeline->family->checkpoints(pipeline);
+    const int n_more = lk_family_n_checkpoints(pipeline->family) - 3;
+    char more[65];
+    LK_TRY(lk_checkpoint_identity(&all[0], out));
+    if (!n_more) return LK_OK;
+    LK_TRY(lk_components_identity(all + 3, n_more, lk_checkpoint_identity, more));
+    lk_key_add(out, more, sizeof more - 1);
+    return LK_OK;
 }
 static enum lk_code vae_identity(const struct lk_pipeline *pipeline, char out[65]) {
     return lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[2], out);
@@ -78,7 +86,7 @@ static enum lk_code take(const char *path, const struct lk_st_tensor *t, const c
 
 /* Which configs decide the prompts, and with images those. */
 static bool of_prompts(const char *file) {
-    static const char *const others[] = {"model_index.json", "scheduler/", "transformer/", "vae/"};
+    static const char *const others[] = {"model_index.json", "scheduler/", "transformer/", "unet/", "vae/"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strncmp(file, others[i], strlen(others[i]))) return false;
     return true;

@@ -67,6 +67,11 @@ static enum lk_code copy_tensor(struct file *f, size_t i) {
         (sscanf(padding, "%lld", (long long *)&n_pad) != 1 || n_pad < 0 || n_pad > t->tensor.shape[0]))
         return lk_fail(LK_E_METADATA, "%s: \"%s\": expected a number of rows, got \"%.20s\"", f->path, key, padding);
     const bool image = t->tensor.n_dims >= 2 && n_pad == t->tensor.shape[0] && f->vae;
+    if (words && !image && n_pad && n_pad == t->tensor.shape[0])
+        return lk_fail(LK_E_INPUT,
+                       "%s: its prompts are of Stable Diffusion, whose padding follows the words: they cannot be "
+                       "normalised; leave embed_norm out for this model",
+                       f->path);
     if (!expected || strlen(t->name) != 64 || (!words && !image) ||
         (t->tensor.dtype != LK_F32 && t->tensor.dtype != LK_BF16))
         return lk_fail(LK_E_METADATA, "%s: tensor \"%.80s\": expected [rows, width] of f32 or bf16 under a SHA-256",

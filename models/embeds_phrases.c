@@ -150,6 +150,10 @@ static enum lk_code embed_some(struct lk_pipeline *pipeline, struct lk_device *d
 enum lk_code lk_phrases_embed(struct lk_pipeline *pipeline, struct lk_device *dev, const char *const *phrases, int n,
                               struct lk_phrases *out) {
     *out = (struct lk_phrases){0};
+    if (pipeline->family->text_to_image)
+        return lk_fail(LK_E_USAGE,
+                       "phrases: not told by the text encoders of %s; take FLUX.2, Qwen-Image or Step1X-Edit",
+                       pipeline->name);
     enum lk_code rc = lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[0], out->text_encoder);
     for (int first = 0; first < n && !rc; first += TOGETHER) {
         const int n_some = n - first < TOGETHER ? n - first : TOGETHER;

@@ -10,6 +10,7 @@ struct lk_loras;
 struct lk_tokenizer;
 
 struct lk_family {
+    bool text_to_image;                 /* it edits nothing, and is none of the study's models */
     const char *title;                  /* "FLUX.2", as help texts say it */
     unsigned bit;                       /* enum lk_family_bit, as in the table of parameters */
     const char *names[LK_MAX_VARIANTS]; /* "flux2-dev": released configurations, the study's first; ends in NULL */
@@ -21,7 +22,9 @@ struct lk_family {
     void (*close)(struct lk_pipeline *pipeline);
     const char *const *kept; /* modules of the transformer that are never quantised; ends in NULL */
     unsigned (*quantized)(const struct lk_pipeline *pipeline); /* lk_bind_totals.quantized of all that is bound */
-    const struct lk_checkpoint *(*checkpoints)(const struct lk_pipeline *pipeline); /* text_encoder, transformer, vae */
+    /* text_encoder, transformer, vae; further text encoders behind them. */
+    const struct lk_checkpoint *(*checkpoints)(const struct lk_pipeline *pipeline);
+    int n_checkpoints; /* 0: 3 */
     /* n_unseen: ids of a prompt before the first that the transformer is told of. */
     const struct lk_tokenizer *(*tokenizer)(const struct lk_pipeline *pipeline, int64_t *n_unseen);
     void (*defaults)(struct lk_request *request); /* of its parameters; the rest is zero */
@@ -33,14 +36,16 @@ struct lk_family {
 
 struct lk_pipeline {
     const struct lk_family *family;
-    const char *name; /* of the variant, one of family->names */
-    char *folder;     /* NULL for a bare family name */
-    char *merged;     /* lk_pipeline_merged */
-    char *configs;    /* weights/config_identity.h; NULL for a bare family name */
+    const char *name;  /* of the variant, one of family->names */
+    char *folder;      /* NULL for a bare family name; of a single file the one that it lies in */
+    char *single_file; /* with all weights; else NULL */
+    char *merged;      /* lk_pipeline_merged */
+    char *configs;     /* weights/config_identity.h; NULL for a bare family name */
     enum lk_dtype compute;
     enum lk_quantize quantize; /* of the transformer's weights */
     bool has_weights;
     struct lk_loras *loras;  /* weights/lora/lora.h; NULL: none */
+    const char *variant;     /* while it is opened: of its files, or NULL */
     const char *transformer; /* while it is opened: a file with other weights of the transformer, or NULL */
     void *model;             /* the family's */
 };
@@ -53,3 +58,6 @@ extern const struct lk_family *const lk_families[]; /* ends in NULL */
 extern const struct lk_family lk_family_flux2;
 extern const struct lk_family lk_family_qwen_edit;
 extern const struct lk_family lk_family_step1x;
+extern const struct lk_family lk_family_sd, lk_family_sdxl;
+
+static inline int lk_family_n_checkpoints(const struct lk_family *f) { return f->n_checkpoints ? f->n_checkpoints : 3; }

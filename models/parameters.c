@@ -1,5 +1,6 @@
 #include "models/parameters.h"
 #include "models/schedule.h"
+#include "models/sd/sampler.h"
 
 #include <string.h>
 
@@ -27,6 +28,10 @@ const struct lk_parameter lk_parameters[] = {
      .help =
          "a LoRA of the transformer, .safetensors in any published layout, a path or ORG/NAME[@REV][:FILE] in the HF "
          "cache; again for more, at most 8, in their order"},
+    {"variant", "variant", NULL, 0, LK_PARAMETER_CHOICE, RUN(variant), .machine = true, .group = "Model",
+     .unit = "NAME", .choices = "fp16", .otherwise = "files without one, else fp16",
+     .help = "Stable Diffusion: which files of a folder that has both, as NAME.fp16.safetensors; a picture's recipe "
+             "names them by their identity"},
     {"quantize", "quantize", NULL, 0, LK_PARAMETER_CHOICE, RUN(quantize), .record = LK_RECORD_USED, .label = "quantize",
      .a1111 = "Quantize", .group = "Model", .unit = "TYPE", .initial = "none", .choices = "none|q8|nf4|nf4-mse",
      .help = "pack the transformer's weights as they are read: q8 in 8 bits, nf4 in 4 as bitsandbytes does, nf4-mse "
@@ -61,24 +66,55 @@ const struct lk_parameter lk_parameters[] = {
      .otherwise = "none", .choices = "qwen-lightning-4|qwen-lightning-8|flux2-turbo-8",
      .help = "steps, guidance and schedule that a few-step LoRA was trained with, where they are not given"},
     {"input-sigmas", "input_sigmas", "sigmas", 0, LK_PARAMETER_TEXT, REQUEST(input_sigmas), .read = lk_sigmas_check,
-     .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "sigmas in", .group = "Sampling", .unit = "X,X,...",
+     .record = LK_RECORD_USED, .families = LK_FOR_EDITING, .label = "sigmas in", .group = "Sampling", .unit = "X,X,...",
      .otherwise = "1 to 1/steps, evenly", .help = "noise levels before the shift, falling from 1; as many steps"},
     {"scheduler", "scheduler", NULL, 0, LK_PARAMETER_TEXT, REQUEST(scheduler), .read = lk_scheduler_load,
-     .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "scheduler", .group = "Sampling", .unit = "FILE.json",
-     .otherwise = "the model's", .help = "a scheduler_config.json in place of the model's; the recipe has its values"},
+     .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "scheduler", .a1111 = "Sampler", .group = "Sampling",
+     .unit = "FILE.json|NAME", .otherwise = "the model's",
+     .help = "a scheduler_config.json in place of the model's; the recipe has its values. Of Stable Diffusion a "
+             "sampler: " LK_SAMPLER_NAMES},
     {"flow-shift", "flow_shift", NULL, 0, LK_PARAMETER_TEXT, REQUEST(flow_shift), .read = lk_flow_shift_check,
-     .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "flow shift", .a1111 = "Shift", .group = "Sampling",
+     .record = LK_RECORD_USED, .families = LK_FOR_EDITING, .label = "flow shift", .a1111 = "Shift", .group = "Sampling",
      .unit = "X", .otherwise = "the model's",
      .help = "a static shift of the noise levels, 0.01 to 100, in place of the scheduler's own"},
     {"guidance-scale", "guidance_scale", "guidance", 0, LK_PARAMETER_NUMBER, REQUEST(guidance_scale),
-     .record = LK_RECORD_ALWAYS, .families = LK_FOR_FLUX2, .label = "guidance", .group = "Sampling", .unit = "X",
-     RANGE(0, 1000), .help = "embedded guidance"},
+     .record = LK_RECORD_ALWAYS, .families = LK_FOR_FLUX2 | LK_FOR_BOTH_SD, .label = "guidance", .group = "Sampling",
+     .unit = "X", RANGE(0, 1000),
+     .help = "FLUX.2: embedded guidance; Stable Diffusion: classifier-free guidance, above 1 each step runs twice"},
     {"true-cfg-scale", "true_cfg_scale", "cfg-scale", 0, LK_PARAMETER_NUMBER, REQUEST(true_cfg_scale),
      .record = LK_RECORD_USED, .families = GUIDED_BY_TWO, .label = "true CFG", .group = "Sampling", .unit = "X",
      RANGE(0, 1000), .help = "classifier-free guidance: above 1 each step runs the model twice"},
     {"negative-prompt", "negative_prompt", NULL, 'n', LK_PARAMETER_TEXT, REQUEST(negative_prompt),
-     .record = LK_RECORD_USED, .families = GUIDED_BY_TWO, .label = "negative", .group = "Sampling", .unit = "TEXT",
-     .otherwise = "the model's own", .help = "what the second run of a step is told"},
+     .record = LK_RECORD_USED, .families = GUIDED_BY_TWO | LK_FOR_BOTH_SD, .label = "negative", .group = "Sampling",
+     .unit = "TEXT", .otherwise = "the model's own", .help = "what the second run of a step is told"},
+    {"eta", "eta", NULL, 0, LK_PARAMETER_NUMBER, REQUEST(eta), .record = LK_RECORD_USED, .families = LK_FOR_BOTH_SD,
+     .label = "eta", .group = "Sampling", .unit = "X", RANGE(0, 1),
+     .help = "noise that --scheduler ddim adds in each step: 0 none, 1 as much as DDPM"},
+    {"clip-skip", "clip_skip", NULL, 0, LK_PARAMETER_INT, REQUEST(clip_skip), .record = LK_RECORD_USED,
+     .families = LK_FOR_BOTH_SD, .label = "CLIP skip", .a1111 = "Clip skip", .group = "Sampling", .unit = "N",
+     RANGE(0, 100), .help = "last layers of the text encoders that the prompt does not pass"},
+    {"guidance-rescale", "guidance_rescale", NULL, 0, LK_PARAMETER_NUMBER, REQUEST(guidance_rescale),
+     .record = LK_RECORD_USED, .families = LK_FOR_BOTH_SD, .label = "guidance rescale", .group = "Sampling",
+     .unit = "X", RANGE(0, 1),
+     .help = "share of a guided prediction that is scaled back to the unguided one's deviation"},
+    {"image-index", "image_index", NULL, 0, LK_PARAMETER_INT, REQUEST(image_index), .record = LK_RECORD_USED,
+     .families = LK_FOR_BOTH_SD, .label = "image index", .group = "Sampling", .unit = "N", RANGE(0, 9999),
+     .help = "image of a batch that one seed drew at once, as num_images_per_prompt does; 0 is the first"},
+    {"prompt-2", "prompt_2", NULL, 0, LK_PARAMETER_TEXT, REQUEST(prompt_2), .record = LK_RECORD_USED,
+     .families = LK_FOR_SDXL, .label = "prompt 2", .group = "Input", .unit = "TEXT", .otherwise = "the prompt",
+     .help = "what the second text encoder is told"},
+    {"negative-prompt-2", "negative_prompt_2", NULL, 0, LK_PARAMETER_TEXT, REQUEST(negative_prompt_2),
+     .record = LK_RECORD_USED, .families = LK_FOR_SDXL, .label = "negative 2", .group = "Sampling", .unit = "TEXT",
+     .otherwise = "the negative prompt", .help = "what the second text encoder is told as the negative prompt"},
+    {"original-size", "original_size", NULL, 0, LK_PARAMETER_INTS, REQUEST(original_size), .record = LK_RECORD_USED,
+     .families = LK_FOR_SDXL, .label = "original size", .group = "Sampling", .unit = "HEIGHT,WIDTH", RANGE(0, 65535),
+     .otherwise = "the output's", .help = "size of the picture that the model is told of, before any crop"},
+    {"crops-coords-top-left", "crops_coords_top_left", NULL, 0, LK_PARAMETER_INTS, REQUEST(crops_coords_top_left),
+     .record = LK_RECORD_USED, .families = LK_FOR_SDXL, .label = "crop", .group = "Sampling", .unit = "TOP,LEFT",
+     RANGE(0, 65535), .otherwise = "0,0", .help = "where the model is told that it was cropped"},
+    {"target-size", "target_size", NULL, 0, LK_PARAMETER_INTS, REQUEST(target_size), .record = LK_RECORD_USED,
+     .families = LK_FOR_SDXL, .label = "target size", .group = "Sampling", .unit = "HEIGHT,WIDTH", RANGE(0, 65535),
+     .otherwise = "the output's", .help = "size that the model is told to aim at"},
     {"size-level", "size_level", NULL, 0, LK_PARAMETER_INT, REQUEST(size_level), .record = LK_RECORD_USED,
      .families = LK_FOR_STEP1X, .label = "size level", .group = "Sampling", .unit = "PIXELS", RANGE(16, 8192),
      .help = "edits are made at about this size squared, then resized to the source's"},
@@ -94,7 +130,7 @@ const struct lk_parameter lk_parameters[] = {
      .help = "region: RegionE, where only tokens that are being edited pass through most steps; needs 28 steps; "
              "another picture, which its recipe records"},
     {"max-sequence-length", "max_sequence_length", NULL, 0, LK_PARAMETER_INT, REQUEST(max_sequence_length),
-     .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .group = "Sampling", .unit = "TOKENS", RANGE(1, 32768),
+     .record = LK_RECORD_ALWAYS, .families = LK_FOR_EDITING, .group = "Sampling", .unit = "TOKENS", RANGE(1, 32768),
      .help = "prompt tokens; longer prompts are cut (those of Qwen edits never), FLUX.2's shorter ones padded"},
     {"text-encoder-out-layers", "text_encoder_out_layers", NULL, 0, LK_PARAMETER_INTS, REQUEST(text_encoder_out_layers),
      .record = LK_RECORD_USED, .families = LK_FOR_FLUX2, .group = "Sampling", .unit = "N,N,N", RANGE(0, 1000),
@@ -107,8 +143,8 @@ const struct lk_parameter lk_parameters[] = {
      .otherwise = "of the first image, else 1024", .help = "output height, a multiple of 16"},
     {"exif-transpose", "exif_transpose", NULL, 0, LK_PARAMETER_FLAG, RUN(exif_transpose), .record = LK_RECORD_ALWAYS,
      .group = "Input", .initial = "on", .help = "turn photos upright by their EXIF orientation first"},
-    {"attention-slicing", "attention_slicing", NULL, 0, LK_PARAMETER_INT, REQUEST(slice_rows), .families = LK_FOR_ALL,
-     .machine = true, .group = "Sampling", .unit = "ROWS", RANGE(16, 65536),
+    {"attention-slicing", "attention_slicing", NULL, 0, LK_PARAMETER_INT, REQUEST(slice_rows),
+     .families = LK_FOR_EDITING, .machine = true, .group = "Sampling", .unit = "ROWS", RANGE(16, 65536),
      .otherwise = "all; 1024 where memory wants it",
      .help = "rows that a block of the transformer works on at a time: less memory, the same bits"},
     {"vae-tiling", "vae_tiling", NULL, 0, LK_PARAMETER_FLAG, REQUEST(vae_tiling), .families = LK_FOR_QWEN,
@@ -140,9 +176,14 @@ _Static_assert(sizeof lk_parameters / sizeof *lk_parameters <= LK_MAX_PARAMETERS
 _Static_assert(offsetof(struct lk_job_run, n_loras) ==
                    offsetof(struct lk_job_run, loras) + LK_MAX_LORAS * sizeof(char *),
                "texts are followed by their number");
-_Static_assert(offsetof(struct lk_request, n_text_encoder_out_layers) ==
-                   offsetof(struct lk_request, text_encoder_out_layers) + LK_MAX_OUT_LAYERS * sizeof(int),
-               "whole numbers are followed by their number");
+#define FOLLOWED(field)                                                                                                \
+    _Static_assert(offsetof(struct lk_request, n_##field) ==                                                           \
+                       offsetof(struct lk_request, field) + LK_MAX_OUT_LAYERS * sizeof(int),                           \
+                   "whole numbers are followed by their number")
+FOLLOWED(text_encoder_out_layers);
+FOLLOWED(original_size);
+FOLLOWED(crops_coords_top_left);
+FOLLOWED(target_size);
 
 const struct lk_parameter *lk_parameter_named(const char *name) {
     for (size_t i = 0; i < lk_n_parameters; i++)

@@ -11,13 +11,16 @@
 #include "models/common/files.h"
 #include "models/embeds.h"
 #include "models/family.h"
+#include "models/parameters.h"
 #include "models/common/queue.h"
 #include "models/ranks.h"
+#include "models/sd/single_file.h"
 #include "weights/checkpoint.h"
 #include "weights/config.h"
 #include "weights/config_identity.h"
 
-const struct lk_family *const lk_families[] = {&lk_family_flux2, &lk_family_qwen_edit, &lk_family_step1x, NULL};
+const struct lk_family *const lk_families[] = {&lk_family_flux2, &lk_family_qwen_edit, &lk_family_step1x,
+                                               &lk_family_sd,    &lk_family_sdxl,      NULL};
 #define N_FAMILIES (sizeof lk_families / sizeof *lk_families - 1)
 
 /* The list's own copy of the name, NULL if it is not there. */
@@ -59,12 +62,30 @@ static enum lk_code open_family(struct lk_pipeline *p) {
         LK_TRY(family_of_folder(p->folder, &p->family));
         p->name = p->family->names[0];
     }
+    if (p->variant && !p->family->text_to_image)
+        return lk_fail(LK_E_USAGE, "--variant: %s has none; leave it out", p->name);
     return p->family->open(p, p->has_weights);
+}
+
+static bool is_single_file(const char *model) {
+    static const char ending[] = ".safetensors";
+    const size_t n = strlen(model), m = sizeof ending - 1;
+    return n > m && !strcmp(model + n - m, ending);
+}
+
+/* All weights of a model in one file, which is Stable Diffusion's: of the others there are files of the transformer. */
+static enum lk_code find_single_file(struct lk_pipeline *p, const char *path) {
+    const char *slash = strrchr(path, '/');
+    LK_TRY(lk_sd_single_file_family(path, &p->family));
+    p->name = p->family->names[0];
+    p->single_file = lk_strdup(path);
+    p->folder = slash ? lk_format("%.*s", (int)(slash - path + (slash == path)), path) : lk_strdup(".");
+    return p->single_file && p->folder ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
 }
 
 /* With the identity of the configs that the family reads. */
 static enum lk_code open_folder(struct lk_pipeline *p, const char *model) {
-    LK_TRY(lk_model_find(model, &p->folder));
+    LK_TRY(is_single_file(model) ? find_single_file(p, model) : lk_model_find(model, &p->folder));
     LK_TRY(lk_config_identity_begin(p->folder));
     const enum lk_code opened = open_family(p), rc = lk_config_identity_end(opened, &p->configs);
     if (rc && !opened) p->family->close(p);
@@ -83,6 +104,7 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
     p->compute = compute;
     p->quantize = options->quantize;
     p->transformer = options->transformer;
+    p->variant = options->variant;
     p->has_weights = with_weights;
     for (size_t i = 0; !with_weights && i < N_FAMILIES; i++) {
         if ((p->name = is_listed(lk_families[i]->names, model))) {
@@ -93,12 +115,18 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
     enum lk_code rc = LK_OK;
     if (options->n_loras) rc = lk_loras_open(&p->loras, options->loras, options->n_loras, with_weights);
     if (!rc) rc = p->family ? open_family(p) : open_folder(p, model);
-    p->transformer = NULL;
-    if (!rc && with_weights && (rc = lk_lora_merged(&p->family->checkpoints(p)[1].shards[0], &p->merged)))
+    if (!rc && p->loras && p->family->bit & LK_FOR_BOTH_SD) {
+        rc = lk_fail(LK_E_USAGE, "lora: %s takes none yet: only the editing models do", p->name);
+        p->family->close(p);
+    }
+    p->transformer = p->variant = NULL;
+    const bool editing = !rc && !(p->family->bit & LK_FOR_BOTH_SD);
+    if (editing && with_weights && (rc = lk_lora_merged(&p->family->checkpoints(p)[1].shards[0], &p->merged)))
         p->family->close(p);
     if (rc) {
         lk_free(p->configs);
         lk_loras_close(p->loras);
+        lk_free(p->single_file);
         lk_free(p->folder);
         lk_free(p);
         return rc;
@@ -121,6 +149,7 @@ void lk_pipeline_close(struct lk_pipeline *pipeline) {
     lk_loras_close(pipeline->loras);
     lk_free(pipeline->merged);
     lk_free(pipeline->configs);
+    lk_free(pipeline->single_file);
     lk_free(pipeline->folder);
     lk_free(pipeline);
 }
@@ -130,8 +159,8 @@ bool lk_model_info(int i, struct lk_model_info *out) {
         for (size_t f = 0; f < N_FAMILIES; f++) {
             if (!lk_families[f]->names[variant]) continue;
             if (i-- > 0) continue;
-            *out =
-                (struct lk_model_info){lk_families[f]->names[variant], lk_families[f]->repositories[variant], !variant};
+            *out = (struct lk_model_info){lk_families[f]->names[variant], lk_families[f]->repositories[variant],
+                                          !variant && !lk_families[f]->text_to_image};
             return true;
         }
     }
@@ -149,7 +178,10 @@ void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]) 
 }
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }
-const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) { return pipeline->folder; }
+bool lk_pipeline_takes_images(const struct lk_pipeline *pipeline) { return !pipeline->family->text_to_image; }
+const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) {
+    return pipeline->single_file ? pipeline->single_file : pipeline->folder;
+}
 const struct lk_loras *lk_pipeline_loras(const struct lk_pipeline *pipeline) { return pipeline->loras; }
 double lk_pipeline_weight_norm(const struct lk_pipeline *pipeline, const char *layer) {
     char *name = lk_format("%s.weight", layer);
@@ -179,15 +211,16 @@ enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, ch
     out[0] = 0;
     if (!pipeline->has_weights)
         return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to identify");
-    return lk_components_identity(pipeline->family->checkpoints(pipeline), 3, lk_checkpoint_identity, out);
+    return lk_components_identity(pipeline->family->checkpoints(pipeline), lk_family_n_checkpoints(pipeline->family),
+                                  lk_checkpoint_identity, out);
 }
 
 enum lk_code lk_pipeline_weights_check(const struct lk_pipeline *pipeline, const char *expected, char got[65]) {
     char of_cache[65];
     LK_TRY(lk_pipeline_weights_identity(pipeline, got));
     if (!strcmp(got, expected)) return LK_OK;
-    LK_TRY(
-        lk_components_identity(pipeline->family->checkpoints(pipeline), 3, lk_checkpoint_identity_of_cache, of_cache));
+    LK_TRY(lk_components_identity(pipeline->family->checkpoints(pipeline), lk_family_n_checkpoints(pipeline->family),
+                                  lk_checkpoint_identity_of_cache, of_cache));
     if (!strcmp(of_cache, expected)) return LK_OK;
     return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", pipeline->folder, expected, got);
 }

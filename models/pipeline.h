@@ -41,6 +41,18 @@ struct lk_request {
      * scheduler_config.json, or its text; a static shift in its place, as text. preset says where they are from. */
     const char *input_sigmas, *scheduler, *flow_shift, *preset;
     double guidance_scale;
+    /* Stable Diffusion: `scheduler` is another sampler than the model's ("ddim", models/sd/sampler.h); DDIM's noise;
+     * layers of the text encoders that are left out at the end. */
+    double eta;
+    int clip_skip;
+    double guidance_rescale; /* share of the guided prediction that gets the deviation of the unguided one */
+    int image_index;         /* of a batch whose noise is drawn at once: the noise of so many images is passed over */
+    /* SDXL: what its second text encoder is told, NULL: the same; and the sizes that it is told, height before width,
+     * two numbers each or none: the output's. */
+    const char *prompt_2, *negative_prompt_2;
+    int original_size[LK_MAX_OUT_LAYERS], n_original_size;
+    int crops_coords_top_left[LK_MAX_OUT_LAYERS], n_crops_coords_top_left;
+    int target_size[LK_MAX_OUT_LAYERS], n_target_size;
     uint64_t seed;
     int max_sequence_length;
     int size_level; /* Step1X-Edit: edits are made at about size_level^2 pixels */
@@ -104,6 +116,7 @@ struct lk_result {
     int n_steps;
     double cfg_scale; /* true CFG as it was done; 1: one forward a step */
     float sigmas[LK_MAX_STEPS + 1];
+    int n_cut_ids;         /* Stable Diffusion: ids of the prompt, or of the negative one, that did not fit into 75 */
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
     struct lk_reference_size references[LK_MAX_REFERENCES];
     int n_references;
@@ -156,7 +169,9 @@ struct lk_plan {
     int n_placed;
 };
 
-/* model: a folder in HF layout, or ORG/NAME[@revision] in the HF cache. compute: LK_F32 or LK_BF16. */
+/* model: a folder in HF layout, ORG/NAME[@revision] in the HF cache, or a .safetensors file with all weights (Stable
+ * Diffusion's, in the names of its authors), beside which lie its tokenizers and, where they are not the released ones,
+ * its configs. compute: LK_F32 or LK_BF16. */
 enum lk_code lk_pipeline_open(struct lk_pipeline **out, const char *model, enum lk_dtype compute);
 /* From config files alone, or a known family name ("flux2-dev") for the released configuration: can plan, cannot edit.
  */
@@ -168,7 +183,8 @@ struct lk_pipeline_options {
     const char *transformer;   /* a file with other weights of the transformer, safetensors or GGUF; NULL: none */
     const char *const *loras;  /* adapters of the transformer, FILE[=SCALE], in their order (weights/lora/lora.h) */
     int n_loras;
-    bool configs; /* as lk_pipeline_open_configs; of adapters only shapes are read */
+    const char *variant; /* Stable Diffusion: of its files, "fp16"; NULL: those without, else fp16 */
+    bool configs;        /* as lk_pipeline_open_configs; of adapters only shapes are read */
 };
 enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
                                    const struct lk_pipeline_options *options);
@@ -184,7 +200,10 @@ struct lk_model_info {
 bool lk_model_info(int i, struct lk_model_info *out);
 
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline); /* "flux2-dev" */
-const char *lk_pipeline_folder(const struct lk_pipeline *pipeline); /* resolved folder, NULL for a bare family name */
+/* Whether it edits images; otherwise a request has none. */
+bool lk_pipeline_takes_images(const struct lk_pipeline *pipeline);
+const char *lk_pipeline_folder(const struct lk_pipeline *pipeline); /* resolved folder or single file, NULL for a bare
+                                                                       family name */
 /* Digests of all that was read of the folder beside weights, as weights/config_identity.h has them: a JSON object, NULL
  * for a bare family name. */
 const char *lk_pipeline_configs(const struct lk_pipeline *pipeline);

@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "models/common/files.h"
 #include "models/family.h"
+#include "models/sd/sampler.h"
 
 enum lk_code lk_sigmas_read(const char *flag, const char *text, float *out, int *n) {
     float before = 0;
@@ -75,9 +76,18 @@ static enum lk_code read_scheduler(const char *flag, const char *text, struct lk
     return LK_OK;
 }
 
+/* A sampler of Stable Diffusion. */
+static bool is_sampler(const char *text) {
+    const size_t n = strlen(text);
+    for (const char *at = LK_SAMPLER_NAMES; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        if (!strncmp(at, text, n) && (!at[n] || at[n] == '|')) return true;
+    return false;
+}
+
 enum lk_code lk_scheduler_load(const char *flag, const char *text, char **own) {
     struct lk_flow_match_config config;
     if (!*text) return lk_fail(LK_E_USAGE, "%s: expected a path, got an empty string", flag);
+    if (is_sampler(text)) return LK_OK; /* which model takes it is known when one is open */
     LK_TRY(read_scheduler(flag, text, &config));
     char *whole = config_text(&config);
     if (!whole) return lk_fail(LK_E_NOMEM, "%s: out of memory", flag);
@@ -91,6 +101,11 @@ enum lk_code lk_scheduler_load(const char *flag, const char *text, char **own) {
 enum lk_code lk_request_scheduler(const struct lk_request *request, const struct lk_flow_match_config *model,
                                   struct lk_flow_match_config *out) {
     *out = *model;
+    if (request->scheduler && is_sampler(request->scheduler))
+        return lk_fail(LK_E_USAGE,
+                       "scheduler: expected a scheduler_config.json, got the sampler \"%s\", which Stable "
+                       "Diffusion's models take",
+                       request->scheduler);
     if (request->scheduler) return read_scheduler("scheduler", request->scheduler, out);
     if (!request->flow_shift) return LK_OK;
     LK_TRY(lk_read_number("flow_shift", request->flow_shift, LEAST_SHIFT, MOST_SHIFT, &out->shift));

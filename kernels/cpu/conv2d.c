@@ -68,17 +68,27 @@ static struct lk_tensor pixels_by_channels(const struct lk_tensor *t) {
     return LK_TENSOR(t->data, t->dtype, t->shape[0] * t->shape[1], t->shape[2]);
 }
 
+/* As rows of pixels; one row for all lies 0 elements apart. */
+static struct lk_tensor residual_rows(const struct lk_conv2d *op) {
+    if (op->residual->n_dims == 3) return pixels_by_channels(op->residual);
+    struct lk_tensor rows = pixels_by_channels(op->y);
+    rows.data = op->residual->data;
+    rows.ld = 0;
+    return rows;
+}
+
 static struct lk_gemm product(const struct lk_conv2d *op, struct conv *conv) {
     const struct lk_tensor *x = op->x, *w = op->w;
+    const struct lk_filters f = lk_filters_of(op);
     *conv = (struct conv){.x = x->data,
                           .w = w->data,
                           .h_in = x->shape[0],
                           .w_in = x->shape[1],
                           .c_in = x->shape[2],
                           .w_out = op->y->shape[1],
-                          .kt = w->n_dims == 5 ? w->shape[2] : 1,
-                          .kh = w->shape[w->n_dims - 2],
-                          .kw = w->shape[w->n_dims - 1],
+                          .kt = f.kt,
+                          .kh = f.kh,
+                          .kw = f.kw,
                           .stride = op->stride,
                           .upsample = op->upsample,
                           .pad_top = op->pad_top,
@@ -88,7 +98,7 @@ static struct lk_gemm product(const struct lk_conv2d *op, struct conv *conv) {
                           .y = pixels_by_channels(op->y)};
     conv->epilogue = (struct lk_linear){.y = &conv->y, .bias = op->bias};
     if (op->residual) {
-        conv->residual = pixels_by_channels(op->residual);
+        conv->residual = residual_rows(op);
         conv->epilogue.residual = &conv->residual;
     }
     struct lk_gemm g = {.m = conv->y.shape[0],
@@ -98,8 +108,8 @@ static struct lk_gemm product(const struct lk_conv2d *op, struct conv *conv) {
                         .b = {.dtype = w->dtype, .row = gather_weights, .context = conv},
                         .store = lk_linear_store(),
                         .store_context = &conv->epilogue};
-    if (conv->kt * conv->kh * conv->kw == 1)
-        g.b = (struct lk_gemm_operand){.dtype = w->dtype, .data = w->data, .ld = conv->c_in};
+    if (op->taps_first || conv->kt * conv->kh * conv->kw == 1) /* in the order of K */
+        g.b = (struct lk_gemm_operand){.dtype = w->dtype, .data = w->data, .ld = g.k};
     return g;
 }
 

@@ -4,10 +4,11 @@ static void gated_act_chunk(const void *arguments, const int64_t *first, int64_t
     const struct lk_gated_act *op = arguments;
     const struct lk_rows *rows = lk_cpu_rows();
     float gate[LK_CHUNK], value[LK_CHUNK];
-    rows->act(op->act, n, lk_cpu_view(op->x, first[1], n, gate), gate);
+    const int64_t second = first[1] + op->y->shape[1];
+    rows->act(op->act, n, lk_cpu_view(op->x, op->gate_last ? second : first[1], n, gate), gate);
     if (op->x->dtype == LK_BF16) rows->round(n, gate);
     float *y = lk_cpu_target(op->y, first[0], value);
-    rows->mul(n, gate, lk_cpu_view(op->x, first[1] + op->y->shape[1], n, value), y);
+    rows->mul(n, gate, lk_cpu_view(op->x, op->gate_last ? first[1] : second, n, value), y);
     lk_cpu_put(op->y, first[0], n, y);
 }
 

@@ -27,6 +27,15 @@ struct lk_cuda_elementwise {
     float factor;
 };
 
+/* struct lk_weighted_sum, dense. */
+struct lk_cuda_weighted_sum {
+    void *y;
+    const void *x[LK_SUM_TERMS];
+    int64_t n;
+    int32_t n_terms, vector;
+    float scale[LK_SUM_TERMS];
+};
+
 /* Norms over the last dimension: n_rows groups of `per_row` rows of n; group i begins at i * ld. */
 struct lk_cuda_row_norm {
     void *y;

@@ -56,6 +56,8 @@ template <class Tile> __device__ __forceinline__ void conv2d(const lk_cuda_gemm 
 LK_GEMM_KERNEL(conv2d_128_bf16, tile_128, conv2d)
 LK_GEMM_KERNEL(conv2d_64_bf16, tile_64, conv2d)
 LK_GEMM_KERNEL(conv2d_16_bf16, tile_16, conv2d)
+LK_GEMM_KERNEL(conv2d_flat_64_bf16, tile_flat_64, conv2d)
+LK_GEMM_KERNEL(conv2d_few_bf16, tile_few, conv2d)
 
 template <class T> __device__ __forceinline__ void conv2d_weights(const lk_cuda_conv2d_weights &args) {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

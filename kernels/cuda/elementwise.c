@@ -95,10 +95,24 @@ enum lk_code lk_cuda_euler_step(struct lk_device *dev, const struct lk_euler_ste
     return lk_cuda_launch(dev, "euler_step", LK_CUDA_VARIANT("euler_step", op->x->dtype), &grid, &args);
 }
 
+enum lk_code lk_cuda_weighted_sum(struct lk_device *dev, const struct lk_weighted_sum *op, void *scratch) {
+    (void)scratch;
+    struct lk_cuda_weighted_sum args = {.y = op->y->data, .n = lk_tensor_numel(op->y)};
+    args.vector = (uintptr_t)args.y % 16 == 0;
+    for (int i = 0; i < LK_SUM_TERMS && op->x[i]; i++) {
+        args.x[args.n_terms] = op->x[i]->data;
+        args.scale[args.n_terms++] = op->scale[i];
+        args.vector = args.vector && (uintptr_t)op->x[i]->data % 16 == 0;
+    }
+    struct lk_cuda_grid grid = lk_cuda_elementwise_grid(1, args.n, op->y->dtype);
+    return lk_cuda_launch(dev, "weighted_sum", LK_CUDA_VARIANT("weighted_sum", op->y->dtype), &grid, &args);
+}
+
 enum lk_code lk_cuda_gated_act(struct lk_device *dev, const struct lk_gated_act *op, void *scratch) {
     (void)scratch;
     const int64_t n = op->y->shape[1];
-    struct lk_tensor gate = lk_tensor_cols(op->x, 0, n), value = lk_tensor_cols(op->x, n, n);
+    struct lk_tensor gate = lk_tensor_cols(op->x, op->gate_last ? n : 0, n);
+    struct lk_tensor value = lk_tensor_cols(op->x, op->gate_last ? 0 : n, n);
     struct lk_cuda_elementwise args = lk_cuda_elementwise_arguments(op->y, &gate, &value);
     args.act = op->act;
     struct lk_cuda_grid grid = lk_cuda_elementwise_grid(args.rows, args.n, op->y->dtype);

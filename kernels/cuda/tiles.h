@@ -40,7 +40,8 @@
 #define LK_ATTENTION_ROWS(n)   (LK_ATTENTION_WARPS * 16 * (n))
 /* Bytes from row to row of a tile in shared memory: an odd number of 16-byte columns, so that the eight rows which an
  * ldmatrix reads together lie in different banks. columns: a multiple of 16. */
-#define LK_ATTENTION_PITCH(columns) (2 * (columns) + 16)
+#define LK_ATTENTION_PITCH(columns)  (2 * (columns) + 16)
+#define LK_ATTENTION_WIDTH(head_dim) (((head_dim) + 15) / 16 * 16)
 /* Columns of V that a block of attention_any.cu takes: where head_dim is at most the first, and otherwise. */
 #define LK_ATTENTION_FEW_COLUMNS 32
 #define LK_ATTENTION_COLUMNS     128

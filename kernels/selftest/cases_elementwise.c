@@ -29,6 +29,7 @@ void selftest_gated_act(struct selftest_case *c, struct lk_gated_act *op) {
     int64_t m = selftest_int(c, 1, selftest_most(c, 7, 900)), n = selftest_int(c, 1, selftest_most(c, 300, 5000));
     c->exact = true;
     op->act = any_act(c);
+    op->gate_last = selftest_maybe(c);
     op->x = selftest_rows(c, TENSOR(c, c->dtype, true, FILL_NORMAL, m, 2 * n));
     op->y = selftest_rows(c, selftest_output(c, TENSOR(c, c->dtype, true, FILL_NONE, m, n)));
 }
@@ -54,6 +55,19 @@ void selftest_euler_step(struct selftest_case *c, struct lk_euler_step *op) {
     op->x = selftest_output(c, TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels));
     op->v = TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels);
     op->dt = (float)(-0.1 + 0.05 * selftest_normal(c));
+}
+
+void selftest_weighted_sum(struct selftest_case *c, struct lk_weighted_sum *op) {
+    int64_t n = selftest_int(c, 1, selftest_most(c, 20, 9000)), channels = selftest_int(c, 1, 128);
+    const int64_t n_terms = selftest_int(c, 1, LK_SUM_TERMS);
+    c->exact = true;
+    for (int i = 0; i < n_terms; i++) {
+        op->x[i] = TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels);
+        op->scale[i] = (float)selftest_normal(c);
+    }
+    op->y =
+        selftest_maybe(c) ? op->x[selftest_int(c, 0, n_terms - 1)] : TENSOR(c, c->dtype, false, FILL_NONE, n, channels);
+    selftest_output(c, op->y);
 }
 
 void selftest_posterior_sample(struct selftest_case *c, struct lk_posterior_sample *op) {

@@ -30,8 +30,8 @@ void selftest_linear(struct selftest_case *c, struct lk_linear *op) {
 }
 
 void selftest_attention(struct selftest_case *c, struct lk_attention *op) {
-    static const int64_t common[] = {64, 80, 128, 128};
-    int64_t d = selftest_maybe(c) ? common[selftest_int(c, 0, 3)] : selftest_int(c, 1, selftest_most(c, 40, 512));
+    static const int64_t common[] = {64, 80, 128, 40, 160};
+    int64_t d = selftest_maybe(c) ? common[selftest_int(c, 0, 4)] : selftest_int(c, 1, selftest_most(c, 40, 512));
     int64_t n_kv_heads = selftest_int(c, 1, selftest_most(c, 2, 6)), group = selftest_int(c, 1, selftest_most(c, 2, 4));
     int64_t n_q = selftest_int(c, 1, selftest_most(c, 20, 500)), n_k = selftest_int(c, 1, selftest_most(c, 40, 1500));
     if (!selftest_int(c, 0, 5)) n_k += 512; /* several chunks of keys */
@@ -78,12 +78,19 @@ void selftest_conv2d(struct selftest_case *c, struct lk_conv2d *op) {
     int64_t h_out = side(op, h, kernel, op->pad_top + op->pad_bottom);
     int64_t w_out = side(op, w, kernel, op->pad_left + op->pad_right);
     op->x = TENSOR(c, c->dtype, false, FILL_NORMAL, h, w, c_in);
-    op->w = selftest_maybe(c) ? TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kernel, kernel)
-                              : TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kt, kernel, kernel);
+    op->taps_first = c_in % 8 == 0 && selftest_maybe(c);
+    if (op->taps_first)
+        op->w = TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, kernel, kernel, c_in);
+    else
+        op->w = selftest_maybe(c)
+                    ? TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kernel, kernel)
+                    : TENSOR(c, selftest_weight_dtype(c), false, FILL_SMALL, c_out, c_in, kt, kernel, kernel);
     op->bias = n_groups || selftest_maybe(c) ? TENSOR(c, selftest_weight_dtype(c), false, FILL_NORMAL, c_out) : NULL;
     op->residual = selftest_maybe(c) ? TENSOR(c, c->dtype, false, FILL_NORMAL, h_out, w_out, c_out) : NULL;
-    op->y =
-        op->residual && selftest_maybe(c) ? op->residual : TENSOR(c, c->dtype, false, FILL_NONE, h_out, w_out, c_out);
+    if (op->residual && selftest_maybe(c)) op->residual = TENSOR(c, c->dtype, false, FILL_NORMAL, c_out);
+    op->y = op->residual && op->residual->n_dims == 3 && selftest_maybe(c)
+                ? op->residual
+                : TENSOR(c, c->dtype, false, FILL_NONE, h_out, w_out, c_out);
     selftest_output(c, op->y);
     if (!n_groups) return;
     const struct lk_tensor sums = lk_group_sums(NULL, n_groups, h_out * w_out);

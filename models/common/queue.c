@@ -87,14 +87,14 @@ static enum lk_code encode_references(const struct queue *q, struct lk_walk *w) 
 }
 
 /* The end of step i: the latents go along the velocity. */
-static enum lk_code advance(struct lk_walk *w, int i) {
+static enum lk_code advance(const struct queue *q, struct lk_walk *w, int i) {
     struct lk_euler_step step = {.x = &w->latents, .v = &w->velocity, .dt = w->sigmas[i + 1] - w->sigmas[i]};
     LK_TRY(lk_trace(w->dev, &w->velocity, "step.%d.velocity", i));
-    LK_TRY(lk_euler_step(w->dev, &step));
+    LK_TRY(q->stages->advance ? q->stages->advance(w, i) : lk_euler_step(w->dev, &step));
     LK_TRY(lk_trace(w->dev, &w->latents, "step.%d.latents", i));
     LK_TRY(lk_walk_check_finite(w, &w->latents, "transformer", i));
     LK_TRY(lk_walk_step_done(w, i));
-    bool last = i + 1 == w->request->num_inference_steps || lk_walk_planning(w);
+    bool last = i + 1 == lk_walk_calls(w) || lk_walk_planning(w);
     return last ? lk_walk_keep(w, "", &w->latents, &w->final) : LK_OK;
 }
 
@@ -105,14 +105,13 @@ static enum lk_code denoise(struct queue *q, const int *at, int n) {
         int n_active = 0;
         for (int k = 0; k < n; k++) {
             const struct lk_walk *w = q->runs[at[k]];
-            if (w && step < (lk_walk_planning(w) ? 1 : w->request->num_inference_steps))
-                active[n_active++] = q->runs[at[k]];
+            if (w && step < (lk_walk_planning(w) ? 1 : lk_walk_calls(w))) active[n_active++] = q->runs[at[k]];
         }
         if (!n_active) return LK_OK;
         LK_TRY(q->stages->predict(active, n_active, step));
         for (int k = 0; k < n; k++) {
             struct lk_walk *w = q->runs[at[k]];
-            if (w && step < w->request->num_inference_steps) LK_TRY(settle(q, at[k], advance(w, step)));
+            if (w && step < lk_walk_calls(w)) LK_TRY(settle(q, at[k], advance(q, w, step)));
         }
     }
 }
@@ -139,7 +138,7 @@ static void note_steps(const struct queue *q, struct lk_walk *w, struct lk_cost 
     const struct lk_cost *now = &q->dev->cost;
     before->flops = now->flops - (now->flops - before->flops) / n;
     before->bytes = now->bytes - (now->bytes - before->bytes) / n;
-    int steps = q->stages->whole_steps ? q->stages->whole_steps(w) : w->request->num_inference_steps;
+    int steps = q->stages->whole_steps ? q->stages->whole_steps(w) : lk_walk_calls(w);
     lk_walk_note(w, "transformer", NULL, steps * (int)n, before);
 }
 
@@ -179,10 +178,12 @@ static enum lk_code stages(struct queue *q) {
 /* Checks that the files are still those that were opened, and fills in the result. */
 static enum lk_code record(const struct queue *q, struct lk_walk *w) {
     struct lk_result *out = w->result;
-    for (int i = 0; i < 3; i++) LK_TRY(lk_checkpoint_check(&w->checkpoints[i]));
+    const int n_checkpoints = w->n_checkpoints ? w->n_checkpoints : 3;
+    for (int i = 0; i < n_checkpoints; i++) LK_TRY(lk_checkpoint_check(&w->checkpoints[i]));
     out->width = out->image.width;
     out->height = out->image.height;
-    out->cfg_scale = q->stages->forwards(w) > 1 ? w->request->true_cfg_scale : 1;
+    const double scale = w->request->true_cfg_scale > 0 ? w->request->true_cfg_scale : w->request->guidance_scale;
+    out->cfg_scale = q->stages->forwards(w) > 1 ? scale : 1;
     out->n_references = w->request->n_images;
     memcpy(out->references, w->sizes, sizeof out->references);
     return LK_OK;

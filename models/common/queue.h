@@ -23,6 +23,8 @@ struct lk_stages {
     enum lk_code (*prepare)(void *const *runs, int k);
     /* Velocities of step i. */
     enum lk_code (*predict)(void *const *runs, int n, int i);
+    /* The latents to the end of step i, whose velocity is there; NULL: an Euler step along it. */
+    enum lk_code (*advance)(void *run, int i);
     int (*forwards)(const void *run);    /* of the transformer in a step */
     int (*whole_steps)(const void *run); /* in which all tokens pass through it; NULL: all */
     /* walk->final to walk->result->image. */

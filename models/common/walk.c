@@ -17,7 +17,7 @@ static enum lk_code tell(const struct lk_walk *w, const char *stage, int step) {
     const struct lk_request *q = w->request;
     if (lk_walk_planning(w) || !q->progress) return LK_OK;
     pthread_mutex_lock(&lk_walk_telling);
-    enum lk_code rc = q->progress(q->progress_context, stage, step, q->num_inference_steps);
+    enum lk_code rc = q->progress(q->progress_context, stage, step, lk_walk_calls(w));
     pthread_mutex_unlock(&lk_walk_telling);
     return rc;
 }

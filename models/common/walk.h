@@ -17,9 +17,11 @@ struct lk_walk {
     struct lk_plan *plan;     /* stages are noted here; NULL when running */
     struct lk_result *result; /* NULL when planning */
     struct lk_rng own_rng, *rng;
-    struct lk_kept **kept;                             /* the queue's */
-    size_t *peak_bytes;                                /* the queue's: of the arena */
-    const struct lk_checkpoint *checkpoints;           /* [3], of the pipeline */
+    struct lk_kept **kept;                   /* the queue's */
+    size_t *peak_bytes;                      /* the queue's: of the arena */
+    const struct lk_checkpoint *checkpoints; /* of the pipeline, n_checkpoints (0: 3) */
+    int n_checkpoints;
+    int n_calls;                                       /* of the network, or of both of its branches; 0: one a step */
     const struct lk_bind_totals *vae;                  /* its parameters */
     struct lk_reference_size sizes[LK_MAX_REFERENCES]; /* the family's, but for the source's */
     struct lk_kept *references[LK_MAX_REFERENCES];     /* what the VAE makes of them */
@@ -28,6 +30,10 @@ struct lk_walk {
     struct lk_kept *final;              /* the latents after the last step */
     bool sparing;                       /* memory wants slices and bands where the request leaves that open */
 };
+
+static inline int lk_walk_calls(const struct lk_walk *walk) {
+    return walk->n_calls ? walk->n_calls : walk->request->num_inference_steps;
+}
 
 #define LK_SLICE_ROWS 1024
 static inline int lk_walk_slice_rows(const struct lk_walk *walk) {

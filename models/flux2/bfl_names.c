@@ -39,5 +39,5 @@ const struct lk_rename lk_flux2_other_names[] = {
 const size_t lk_flux2_n_other_names = sizeof lk_flux2_other_names / sizeof *lk_flux2_other_names;
 
 enum lk_code lk_flux2_rename(struct lk_checkpoint *cp) {
-    return lk_checkpoint_rename(cp, lk_flux2_other_names, lk_flux2_n_other_names);
+    return lk_checkpoint_rename(cp, "", lk_flux2_other_names, lk_flux2_n_other_names);
 }

@@ -119,7 +119,9 @@ enum lk_code bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, cons
     struct bpe_symbol *symbols = scratch->symbols;
     for (uint32_t i = 0; i < n; i++) {
         unsigned char byte = (unsigned char)(i < (uint32_t)space_first ? ' ' : piece[i - space_first]);
-        symbols[i] = (struct bpe_symbol){bpe->byte_ids[byte], i ? i - 1 : NONE, i + 1 < n ? i + 1 : NONE};
+        const bool last = i + 1 == n;
+        symbols[i] =
+            (struct bpe_symbol){(last ? bpe->last_ids : bpe->byte_ids)[byte], i ? i - 1 : NONE, last ? NONE : i + 1};
     }
     merge_all(bpe, scratch, n);
     for (uint32_t i = 0; i != NONE; i = symbols[i].next) {

@@ -7,11 +7,14 @@
 
 #include "models/tokenizer/hash.h"
 
+#define BPE_END_OF_WORD "</w>"
+
 struct bpe {
-    struct token_table vocab; /* text in the byte alphabet to id */
-    struct pair_map merges;   /* (left id, right id) to rank << 32 | id of the merged token */
-    int32_t byte_ids[256];
-    bool ignore_merges; /* a piece that is a token as a whole is that token, whatever merges say */
+    struct token_table vocab;             /* text in the byte alphabet to id */
+    struct pair_map merges;               /* (left id, right id) to rank << 32 | id of the merged token */
+    int32_t byte_ids[256], last_ids[256]; /* of a byte, and of the last one of a piece */
+    bool end_of_word;                     /* the latter ends in BPE_END_OF_WORD */
+    bool ignore_merges;                   /* a piece that is a token as a whole is that token, whatever merges say */
 };
 
 /* Grows as needed and is reused from piece to piece. */

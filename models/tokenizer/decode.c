@@ -68,8 +68,12 @@ enum lk_code lk_tokenizer_decode(const struct lk_tokenizer *tokenizer, const int
         size_t length = 0;
         rc = text_of(tokenizer, ids[i], &text, &length);
         if (rc || (skip_special && lk_tokenizer_is_special(tokenizer, ids[i]))) continue;
+        const size_t suffix = strlen(BPE_END_OF_WORD);
+        const bool ends = tokenizer->bpe.end_of_word && !added_token_of(tokenizer, ids[i]) && length > suffix &&
+                          !memcmp(text + length - suffix, BPE_END_OF_WORD, suffix);
         rc = lk_grow(&out, &capacity, n + length, 1);
-        if (!rc) n += token_bytes(text, length, out + n);
+        if (!rc) n += token_bytes(text, ends ? length - suffix : length, out + n);
+        if (!rc && ends) out[n++] = ' ';
     }
     if (!rc) rc = lk_grow(&out, &capacity, n + 1, 1);
     if (rc) {

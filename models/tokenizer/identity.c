@@ -2,7 +2,9 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
+#include "models/tokenizer/tokenizer.h"
 #include "models/tokenizer/tokenizer_file.h"
+#include "weights/config_identity.h"
 
 /* Texts by id, each with its length before it. */
 static enum lk_code add_vocabulary(const struct token_table *t, struct lk_text *lines) {
@@ -55,11 +57,27 @@ enum lk_code tokenizer_identity(const struct lk_tokenizer *tokenizer, struct lk_
     LK_TRY(add_vocabulary(&tokenizer->bpe.vocab, lines));
     LK_TRY(add_merges(&tokenizer->bpe.merges, lines));
     lk_text_add(lines, "ignore_merges %d\nnfc %d\nadd_prefix_space %d\nuse_regex %d\n", tokenizer->bpe.ignore_merges,
-                tokenizer->nfc, pre->add_prefix_space, pre->use_regex);
+                tokenizer->normalizer.nfc, pre->add_prefix_space, pre->use_regex);
+    if (tokenizer->bpe.end_of_word || tokenizer->normalizer.one_space || tokenizer->normalizer.lowercase)
+        lk_text_add(lines, "end_of_word %d\none_space %d\nlowercase %d\n", tokenizer->bpe.end_of_word,
+                    tokenizer->normalizer.one_space, tokenizer->normalizer.lowercase);
     for (int i = 0; i < pre->n_splits; i++) {
         const struct split *s = &pre->splits[i];
         lk_text_add(lines, "splits.%d %d %d %d %s\n", i, (int)s->behavior, s->invert, s->pattern.literal, s->sha256);
     }
     add_added_tokens(&tokenizer->added, lines);
     return lines->rc;
+}
+
+enum lk_code tokenizer_add_identity(struct lk_tokenizer **tokenizer, const char *path) {
+    struct lk_text lines = {0};
+    if (!lk_config_identity_wants(path)) return LK_OK;
+    enum lk_code rc = tokenizer_identity(*tokenizer, &lines);
+    if (!rc) lk_config_identity_add(path, lines.bytes);
+    lk_text_free(&lines);
+    if (rc) {
+        lk_tokenizer_free(*tokenizer);
+        *tokenizer = NULL;
+    }
+    return rc;
 }

@@ -40,9 +40,19 @@ static enum lk_code read_vocab(struct bpe *bpe, struct json_place place, struct 
 /* With a token for every byte, no text has an unknown symbol, so that unk_token never comes into play. */
 static enum lk_code find_bytes(struct bpe *bpe, struct json_place place) {
     for (int byte = 0; byte < 256; byte++) {
-        char text[4];
+        char text[4 + sizeof BPE_END_OF_WORD];
         size_t n = lk_utf8_encode(byte_alphabet((unsigned char)byte), text);
         bpe->byte_ids[byte] = token_table_find(&bpe->vocab, text, n);
+        bpe->last_ids[byte] = bpe->byte_ids[byte];
+        if (bpe->end_of_word && bpe->byte_ids[byte] >= 0) {
+            memcpy(text + n, BPE_END_OF_WORD, sizeof BPE_END_OF_WORD);
+            bpe->last_ids[byte] = token_table_find(&bpe->vocab, text, n + strlen(BPE_END_OF_WORD));
+            if (bpe->last_ids[byte] < 0)
+                return lk_fail(LK_E_TOKENIZER,
+                               "%s: %s.vocab: expected each of the 256 bytes with \"" BPE_END_OF_WORD
+                               "\" behind it too, got none for 0x%02x",
+                               place.file, place.path, byte);
+        }
         if (bpe->byte_ids[byte] < 0) {
             return lk_fail(LK_E_TOKENIZER,
                            "%s: %s.vocab: expected a token for each of the 256 bytes, got none for 0x%02x", place.file,
@@ -124,7 +134,7 @@ static enum lk_code read_merges(struct bpe *bpe, struct json_place place, struct
 
 /* Options that would change the result, at the one value that is implemented. */
 static enum lk_code check_inert(struct json_place place, const struct json_field *dropout,
-                                const struct json_field *unk_token, const struct json_field *affixes,
+                                const struct json_field *unk_token, const struct json_field *prefix,
                                 const struct json_field *flags) {
     struct json_value v = dropout->value;
     double p = 0;
@@ -134,11 +144,10 @@ static enum lk_code check_inert(struct json_place place, const struct json_field
     v = unk_token->value;
     if (v.at && json_kind(v) != 'n' && json_kind(v) != '"')
         return json_unknown(place, unk_token->key, v, "a string or null");
+    v = prefix->value;
+    if (v.at && json_kind(v) != 'n' && !json_string_is(v, ""))
+        return json_unknown(place, prefix->key, v, "null or \"\"");
     for (int i = 0; i < 2; i++) {
-        v = affixes[i].value;
-        if (v.at && json_kind(v) != 'n' && !json_string_is(v, "")) {
-            return json_unknown(place, affixes[i].key, v, "null or \"\"");
-        }
         v = flags[i].value;
         if (v.at && json_kind(v) != 'n' && json_kind(v) != 'f') return json_unknown(place, flags[i].key, v, "false");
     }
@@ -165,9 +174,14 @@ enum lk_code model_section_read(struct bpe *bpe, struct json_place place, struct
         (rc = check_inert(place, &f[DROPOUT], &f[UNK], &f[PREFIX], &f[FUSE_UNK])) ||
         (rc = json_field_kind(place, &f[VOCAB], '{')) || (rc = json_field_kind(place, &f[MERGES], '[')))
         return rc;
-    struct json_value ignore = f[IGNORE_MERGES].value;
+    struct json_value suffix = f[SUFFIX].value, ignore = f[IGNORE_MERGES].value;
+    bpe->end_of_word = suffix.at && json_kind(suffix) != 'n' && !json_string_is(suffix, "");
+    if (bpe->end_of_word && !json_string_is(suffix, BPE_END_OF_WORD))
+        return json_unknown(place, "end_of_word_suffix", suffix, "null, \"\" or \"" BPE_END_OF_WORD "\"");
     if (ignore.at && json_kind(ignore) != 'n' && (rc = json_field_bool(place, &f[IGNORE_MERGES], &bpe->ignore_merges)))
         return rc;
+    if (bpe->end_of_word && bpe->ignore_merges)
+        return json_unknown(place, "ignore_merges", ignore, "false beside an end_of_word_suffix");
     if ((rc = read_vocab(bpe, place, f[VOCAB].value)) || (rc = find_bytes(bpe, place))) return rc;
     return read_merges(bpe, place, f[MERGES].value);
 }

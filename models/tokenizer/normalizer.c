@@ -1,6 +1,6 @@
 #include "models/tokenizer/normalizer.h"
 
-#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -11,6 +11,7 @@ void nfc_scratch_free(struct nfc_scratch *scratch) {
     lk_free(scratch->codes);
     lk_free(scratch->sorted);
     lk_free(scratch->text);
+    lk_free(scratch->lower);
     *scratch = (struct nfc_scratch){0};
 }
 
@@ -87,5 +88,37 @@ enum lk_code nfc(struct nfc_scratch *scratch, const char *text, size_t length, c
     if ((rc = compose(scratch, scratch->codes, n_codes, &n_text))) return rc;
     *out = scratch->text;
     *out_length = n_text;
+    return LK_OK;
+}
+
+/* The reference's lower case of a character; one becomes two: U+0130, i with a dot above it. */
+static size_t put_lower(uint32_t c, char *out) {
+    if (c == 0x130) return (size_t)sprintf(out, "i\xcc\x87");
+    return lk_utf8_encode((uint32_t)utf8proc_tolower((utf8proc_int32_t)c), out);
+}
+
+enum lk_code normalize(const struct normalizer *n, struct nfc_scratch *scratch, const char *text, size_t length,
+                       const char **out, size_t *out_length) {
+    *out = text;
+    *out_length = length;
+    if (n->nfc) LK_TRY(nfc(scratch, text, length, &text, &length));
+    if (n->nfc) *out = text, *out_length = length;
+    if (!n->one_space && !n->lowercase) return LK_OK;
+    /* The lower case of two bytes has three at most. */
+    LK_TRY(lk_grow(&scratch->lower, &scratch->lower_capacity, 3 * length + 4, 1));
+    size_t used = 0;
+    bool space = false;
+    for (size_t at = 0; at < length;) {
+        uint32_t c;
+        const size_t step = lk_utf8_decode(text + at, length - at, &c);
+        const bool white = n->one_space && unicode_white_space(c);
+        if (white && !space) scratch->lower[used++] = ' ';
+        if (!white && n->lowercase) used += put_lower(c, scratch->lower + used);
+        if (!white && !n->lowercase) used += lk_utf8_encode(c, scratch->lower + used);
+        space = white;
+        at += step;
+    }
+    *out = scratch->lower;
+    *out_length = used;
     return LK_OK;
 }

@@ -37,16 +37,7 @@ enum lk_code lk_tokenizer_open(struct lk_tokenizer **out, const char *path) {
     if (rc) return rc;
     rc = lk_tokenizer_parse(out, json, length, path);
     lk_free(json);
-    if (rc || !lk_config_identity_wants(path)) return rc;
-    struct lk_text lines = {0};
-    rc = tokenizer_identity(*out, &lines);
-    if (!rc) lk_config_identity_add(path, lines.bytes);
-    lk_text_free(&lines);
-    if (rc) {
-        lk_tokenizer_free(*out);
-        *out = NULL;
-    }
-    return rc;
+    return rc ? rc : tokenizer_add_identity(out, path);
 }
 
 void lk_tokenizer_free(struct lk_tokenizer *tokenizer) {
@@ -101,10 +92,7 @@ static enum lk_code encode_pieces(const struct lk_tokenizer *tokenizer, struct e
 
 static enum lk_code encode_normalized(const struct lk_tokenizer *tokenizer, struct encoding *e,
                                       struct nfc_scratch *scratch, const char *text, size_t length) {
-    if (tokenizer->nfc) {
-        enum lk_code rc = nfc(scratch, text, length, &text, &length);
-        if (rc) return rc;
-    }
+    LK_TRY(normalize(&tokenizer->normalizer, scratch, text, length, &text, &length));
     return each_span(tokenizer, &tokenizer->added.normalized, e, scratch, text, length, encode_pieces);
 }
 

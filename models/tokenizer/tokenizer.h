@@ -17,6 +17,13 @@ struct lk_tokenizer;
  * messages. */
 enum lk_code lk_tokenizer_open(struct lk_tokenizer **out, const char *path);
 enum lk_code lk_tokenizer_parse(struct lk_tokenizer **out, const char *json, size_t length, const char *name);
+/* CLIP's, of folder/component with tokenizer_config.json and either tokenizer.json or vocab.json and merges.txt; the
+ * ids that a prompt begins with, ends with and is filled up with. */
+struct lk_clip_ids {
+    int32_t bos, eos, pad;
+};
+enum lk_code lk_tokenizer_open_clip(struct lk_tokenizer **out, const char *folder, const char *component,
+                                    struct lk_clip_ids *ids);
 void lk_tokenizer_free(struct lk_tokenizer *tokenizer);
 
 /* Ids of text (UTF-8, `length` bytes, NUL is LK_E_PROMPT as is invalid UTF-8) without any added BOS/EOS

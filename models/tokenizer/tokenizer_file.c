@@ -65,7 +65,7 @@ static enum lk_code build_matchers(struct lk_tokenizer *tokenizer, const char *f
         size_t length = added->contents.tokens[i].length;
         bool normalized = added->tokens[i].normalized;
         single_word = single_word || added->tokens[i].single_word;
-        if (normalized && tokenizer->nfc) rc = nfc(&scratch, content, length, &content, &length);
+        if (normalized) rc = normalize(&tokenizer->normalizer, &scratch, content, length, &content, &length);
         if (rc) break;
         if (!added_trie_add(normalized ? &added->normalized : &added->as_given, content, length, (int32_t)i)) {
             rc = lk_fail(LK_E_TOKENIZER, "%s: added_tokens[%u].content: is the same as another one when normalized",
@@ -136,6 +136,20 @@ static enum lk_code read_sequence(struct lk_tokenizer *tokenizer, struct json_pl
     return LK_OK;
 }
 
+/* White space to one space, as CLIP has it: no other replacement is implemented. */
+static enum lk_code read_replace(struct normalizer *n, struct json_place place, struct json_value value) {
+    struct json_field f[] = {{.key = "type"}, {.key = "pattern"}, {.key = "content"}}, regex = {.key = "Regex"};
+    enum lk_code rc;
+    if ((rc = json_fields(place, value, f, 3)) || (rc = json_field_kind(place, &f[1], '{')) ||
+        (rc = json_field_kind(place, &f[2], '"')) || (rc = json_fields(place, f[1].value, &regex, 1)) ||
+        (rc = json_field_kind(place, &regex, '"')))
+        return rc;
+    if (!json_string_is(regex.value, "\\s+")) return json_unknown(place, "pattern.Regex", regex.value, "\"\\s+\"");
+    if (!json_string_is(f[2].value, " ")) return json_unknown(place, "content", f[2].value, "a space");
+    n->one_space = true;
+    return LK_OK;
+}
+
 static enum lk_code read_normalizer(struct lk_tokenizer *tokenizer, struct json_place place, struct json_value value) {
     struct json_value type;
     enum lk_code rc = read_type(place, value, &type);
@@ -143,8 +157,12 @@ static enum lk_code read_normalizer(struct lk_tokenizer *tokenizer, struct json_
     if (json_string_is(type, "Sequence")) {
         return read_sequence(tokenizer, place, value, "normalizers", read_normalizer);
     }
-    if (!json_string_is(type, "NFC")) return json_unknown(place, "type", type, "NFC or Sequence");
-    tokenizer->nfc = true;
+    struct normalizer *n = &tokenizer->normalizer;
+    if (json_string_is(type, "Replace") && !n->lowercase) return read_replace(n, place, value);
+    const bool nfc = json_string_is(type, "NFC") && !n->one_space && !n->lowercase;
+    if (!nfc && !json_string_is(type, "Lowercase"))
+        return json_unknown(place, "type", type, "Sequence, or NFC, Replace and Lowercase in this order");
+    *(nfc ? &n->nfc : &n->lowercase) = true;
     struct json_field f[] = {{.key = "type"}};
     return json_fields(place, value, f, 1);
 }
@@ -251,7 +269,12 @@ static enum lk_code read_post_processor(struct lk_tokenizer *tokenizer, struct j
         struct json_field f[] = {{.key = "type"}, {.key = "single"}, {.key = "pair"}, {.key = "special_tokens"}};
         return json_fields(place, value, f, 4);
     }
-    return json_unknown(place, "type", type, "ByteLevel, TemplateProcessing or Sequence");
+    if (json_string_is(type, "RobertaProcessing")) {
+        struct json_field f[] = {
+            {.key = "type"}, {.key = "sep"}, {.key = "cls"}, {.key = "trim_offsets"}, {.key = "add_prefix_space"}};
+        return json_fields(place, value, f, 5);
+    }
+    return json_unknown(place, "type", type, "ByteLevel, TemplateProcessing, RobertaProcessing or Sequence");
 }
 
 static enum lk_code read_component(struct lk_tokenizer *tokenizer, const char *file, const struct json_field *field,

@@ -88,6 +88,11 @@ static int find_loras(const char *folder, const struct golden *golden, char *lor
     return n;
 }
 
+/* "(200, 150)"; how many there are: 2, or 0 where the metadata have none. */
+static int read_pair(const struct golden *golden, const char *key, int *out) {
+    return sscanf(golden_text(golden, key), "(%d, %d)", &out[0], &out[1]) == 2 ? 2 : 0;
+}
+
 /* What the metadata do not have stays as the family's defaults say, but for the negative prompt: the reference has
  * none. */
 static void fill_request(struct lk_request *request, const struct golden *golden) {
@@ -104,6 +109,16 @@ static void fill_request(struct lk_request *request, const struct golden *golden
     request->size_level = (int)golden_number(golden, "size_level", request->size_level);
     request->condition_area = (int)golden_number(golden, "condition_area", 0);
     request->vae_area = (int)golden_number(golden, "vae_area", 0);
+    request->eta = golden_number(golden, "eta", 0);
+    request->guidance_rescale = golden_number(golden, "guidance_rescale", 0);
+    if (lk_config_has(golden->metadata, "prompt_2")) request->prompt_2 = golden_text(golden, "prompt_2");
+    if (lk_config_has(golden->metadata, "negative_prompt_2"))
+        request->negative_prompt_2 = golden_text(golden, "negative_prompt_2");
+    request->n_original_size = read_pair(golden, "original_size", request->original_size);
+    request->n_crops_coords_top_left = read_pair(golden, "crops_coords_top_left", request->crops_coords_top_left);
+    request->n_target_size = read_pair(golden, "target_size", request->target_size);
+    request->clip_skip = (int)golden_number(golden, "clip_skip", 0);
+    if (lk_config_has(golden->metadata, "scheduler")) request->scheduler = golden_text(golden, "scheduler");
     if (lk_config_has(golden->metadata, "accel")) request->accel = golden_text(golden, "accel");
     request->region_threshold = golden_number(golden, "region_threshold", 0);
     const char *layers = golden_text(golden, "out_layers");
@@ -209,7 +224,8 @@ int golden_run(const char *family, size_t min_cases, int argc, char **argv) {
     }
     size_t n = 0, n_bf16 = 0, n_flat = 0;
     for (size_t i = 0; i < found.gl_pathc && i < MAX_CASES; i++) {
-        bool flat = strstr(found.gl_pathv[i], "/flat_");                  /* one f32 run, large: generate_flat.py */
+        /* One f32 run: large (generate_flat.py), or of a sampler that draws in every step (generate_sd.py). */
+        bool flat = strstr(found.gl_pathv[i], "/flat_") || strstr(found.gl_pathv[i], "/f32_");
         bool lora = strstr(found.gl_pathv[i], "/lora_");                  /* f32 stages only: generate_lora.py */
         bool long_run = on_cuda && strstr(found.gl_pathv[i], "/region_"); /* 28 steps, f32 bounds only */
         n_flat += flat || long_run || lora;

@@ -12,6 +12,11 @@ const struct tiny_edit tiny_edits[TINY_EDITS] = {
     {"step1x text", "golden/data/step1x/plain/checkpoint", true, NULL},
 };
 
+const struct tiny_edit tiny_pictures[TINY_PICTURES] = {
+    {"sd15", "golden/data/sd/sd15/checkpoint", true, NULL},
+    {"sdxl", "golden/data/sd/sdxl/checkpoint", true, NULL},
+};
+
 void tiny_job_open(struct tiny_job *job, const struct tiny_edit *edit, enum lk_dtype dtype, int n_steps) {
     tiny_job_open_with(job, edit, edit->checkpoint, &(struct lk_pipeline_options){.compute = dtype}, n_steps);
 }
@@ -36,7 +41,10 @@ void tiny_job_open_with(struct tiny_job *job, const struct tiny_edit *edit, cons
         q->width = 32;
         q->height = 48;
     }
-    if (flux2) {
+    if (!lk_pipeline_takes_images(job->pipeline)) {
+        q->width = q->height = 64;
+        q->scheduler = "unipc";
+    } else if (flux2) {
         for (int i = 0; i < 3; i++) q->text_encoder_out_layers[i] = i + 1;
         q->max_sequence_length = 40;
     } else if (q->size_level) {

@@ -8,6 +8,7 @@
 #include "engine/bf16.h"
 #include "engine/ops.h"
 #include "kernels/cuda/gemm/gemm.h"
+#include "kernels/cuda/cuda.h"
 #include "tests/common/cuda.h"
 
 #define ARENA_BYTES ((size_t)32 << 20)
@@ -422,6 +423,38 @@ static void pictures(void **state) {
     }
 }
 
+/* Where the usual tiles would leave multiprocessors idle; what there are of these decides the kernel, and no bit. */
+static void smaller_tiles_have_the_same_bits(void **state) {
+    (void)state;
+    static const struct conv cases[] = {{40, 30, 32, 192, 1, 3, 3, 1, 1, 1, 1, 1, 1, true},
+                                        {16, 16, 64, 128, 1, 3, 3, 2, 1, 1, 1, 1, 1, false},
+                                        {9, 7, 24, 80, 1, 3, 3, 1, 2, 1, 1, 1, 1, true}};
+    static const char *const kernels[] = {"conv2d_64_bf16", "conv2d_flat_64_bf16", "conv2d_few_bf16"};
+    bool met[3] = {false};
+    struct lk_cuda_device *device = lk_cuda_device_of(cuda);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t n;
+        float *usual = convolve(cuda, &cases[i], LK_BF16, LK_BF16, &n);
+        for (int processors = 4; processors < 3000; processors *= 2) {
+            device->n_multiprocessors = processors;
+            float *other = convolve(cuda, &cases[i], LK_BF16, LK_BF16, &n);
+            for (int k = 0; k < 3; k++) met[k] = met[k] || !strcmp(device->last_kernel, kernels[k]);
+            assert_memory_equal(usual, other, (size_t)n * sizeof *other);
+            lk_free(other);
+        }
+        device->n_multiprocessors = 1;
+        lk_free(usual);
+    }
+    assert_true(met[0] && met[1] && met[2]);
+    const int64_t sides[][2] = {{64, 1280}, {256, 1280}, {1024, 640}, {4096, 320}};
+    static const char *const expected[] = {"linear_few_bf16", "linear_flat_64_bf16", "linear_64_bf16", NULL};
+    for (int i = 0; i < 4; i++) { /* SD 1.5's levels on an A100 */
+        const struct lk_cuda_gemm_tile *tile = lk_cuda_linear_tile_small(sides[i][0], sides[i][1], 640, 108);
+        assert_true(!tile == !expected[i]);
+        if (tile) assert_string_equal(tile->kernel, expected[i]);
+    }
+}
+
 static void tiles_by_columns(void **state) {
     (void)state;
     static const struct {
@@ -453,9 +486,11 @@ int main(void) {
         cmocka_unit_test(epilogues),
         cmocka_unit_test(convolutions),
         cmocka_unit_test(pictures),
+        cmocka_unit_test(smaller_tiles_have_the_same_bits),
         cmocka_unit_test(tiles_by_columns),
     };
     cuda = test_cuda_open();
+    lk_cuda_device_of(cuda)->n_multiprocessors = 1; /* the usual tiles for small problems too */
     if (lk_device_prepare(cuda, ARENA_BYTES) || lk_device_cpu_create(1, &cpu) || lk_device_prepare(cpu, ARENA_BYTES))
         return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@ static const struct {
     {"flux2", 12, 0.001, {"fast/text f32", "fast/text bf16"}},
     {"qwen_edit", 9, 0.001, {"text/cut f32", "text/cut bf16"}},
     {"step1x", 9, 0.005, {"plain/text f32", "plain/text bf16"}},
+    {"sd", 13, 0.005, {"sd15/pndm f32", "sdxl/sizes f32"}},
 };
 #define N_FAMILIES (sizeof families / sizeof *families)
 

@@ -6,6 +6,7 @@
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "kernels/cuda/gemm/gemm.h"
+#include "kernels/cuda/cuda.h"
 #include "tests/common/cuda.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
@@ -197,6 +198,7 @@ int main(void) {
         cmocka_unit_test(kept_by_shape),
     };
     cuda = test_cuda_open();
+    lk_cuda_device_of(cuda)->n_multiprocessors = 1; /* the usual tiles for small problems too */
     if (lk_device_prepare(cuda, ARENA_BYTES) || lk_device_cpu_create(1, &cpu) || lk_device_prepare(cpu, ARENA_BYTES))
         return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

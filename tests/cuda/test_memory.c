@@ -67,6 +67,30 @@ static void plan_is_the_peak(void **state) {
     }
 }
 
+/* Of models of text alone, with all weights and with as few at a time as can be: the same picture. */
+static void pictures_plan_their_peak(void **state) {
+    (void)state;
+    for (int i = 0; i < TINY_PICTURES; i++) {
+        struct tiny_job job;
+        struct lk_result whole, streamed;
+        tiny_job_open(&job, &tiny_pictures[i], i ? LK_F32 : LK_BF16, 0);
+        const struct lk_plan plan = plan_of(&job);
+        gpu->memory_peak(0);
+        assert_ok(open_and_edit(&job, &whole));
+        assert_int_equal(gpu->memory_peak(0), plan.device_bytes);
+        assert_true(plan.least_bytes < plan.device_bytes);
+        gpu->memory_peak(0);
+        gpu->memory_limit(plan.least_bytes);
+        assert_ok(open_and_edit(&job, &streamed));
+        assert_int_equal(gpu->memory_peak(0), plan.least_bytes);
+        gpu->memory_limit(0);
+        assert_memory_equal(whole.image.pixels, streamed.image.pixels, 64 * 64 * 3);
+        lk_result_free(&whole);
+        lk_result_free(&streamed);
+        tiny_job_close(&job);
+    }
+}
+
 /* A transformer in slices, of a prompt so long that its memory is the most there is with and without them. */
 static void slices_plan_their_peak(void **state) {
     struct tiny_job job;
@@ -426,6 +450,7 @@ static void lesser_gpus(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plan_is_the_peak),
+        cmocka_unit_test(pictures_plan_their_peak),
         cmocka_unit_test(slices_plan_their_peak),
         cmocka_unit_test(pages_of_hardware),
         cmocka_unit_test(a_batch_plans_its_peak),

@@ -1,6 +1,7 @@
 /* Every op of the cuda device against the cpu device (kernels/selftest). Few small cases, since the device is a
  * simulated one where there is no GPU; `test_cuda_ops --full [OP]` runs 200 of each, as the
  * full run does. */
+#include "kernels/cuda/cuda.h"
 #include "kernels/selftest/selftest.h"
 #include "tests/common/cuda.h"
 #include "tests/common/simulated_gpu.h"
@@ -19,6 +20,12 @@ static void test_op(void **state) {
     printf("%-17s %3d cases, NMSE f32 %.1e, bf16 %.1e, %lld of %lld values with other bits\n", lk_selftest_ops[op],
            result.n_cases, result.worst_f32, result.worst_bf16, (long long)result.n_different,
            (long long)result.n_values);
+    if (result.n_failed) fail_msg("%d of %d cases: %s", result.n_failed, result.n_cases, result.message);
+    /* Once more with the kernels that serve problems for all multiprocessors. */
+    const int n = lk_cuda_device_of(cuda)->n_multiprocessors;
+    lk_cuda_device_of(cuda)->n_multiprocessors = 1;
+    assert_ok(lk_selftest_op(cuda, cpu, op, &options, &result));
+    lk_cuda_device_of(cuda)->n_multiprocessors = n;
     if (result.n_failed) fail_msg("%d of %d cases: %s", result.n_failed, result.n_cases, result.message);
 }
 

@@ -22,11 +22,12 @@ static void fewer_in_a_visit(struct tiny_queue *q, struct lk_device **dev, const
 static void same_picture_in_a_queue(void **state) {
     static const int order[] = {3, 0, 1};
     (void)state;
-    for (int i = 0; i < TINY_FAMILIES; i++) {
+    for (int i = 0; i < TINY_FAMILIES + 1; i++) {
+        const struct tiny_edit *edit = i < TINY_FAMILIES ? &tiny_edits[i] : &tiny_pictures[1];
         struct lk_device *dev;
         struct tiny_queue q;
         assert_ok(lk_device_cuda_create(0, &dev));
-        tiny_queue_open(&q, dev, &tiny_edits[i], LK_BF16);
+        tiny_queue_open(&q, dev, edit, LK_BF16);
         q.cache_bytes = 1 << 30; /* the second queue finds what the first has left */
         tiny_queue_same(&q, dev, order, 2, 2);
         tiny_queue_same(&q, dev, order, 3, 2);

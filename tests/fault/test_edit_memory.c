@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "engine/rng.h"
 #include "tests/common/pipeline_checks.h"
 
 #define STEP1X_SIDE 48 /* of the latents' picture, in an edit of the source below */
@@ -40,6 +41,14 @@ static void fill_step1x(struct lk_request *request, const struct lk_pipeline *p)
     request->num_inference_steps = 1;
 }
 
+static void fill_sd(struct lk_request *request, const struct lk_pipeline *p) {
+    lk_request_init(request, p);
+    request->prompt = "a red scarf";
+    request->negative_prompt = "blurry";
+    request->width = request->height = 64;
+    request->num_inference_steps = 2;
+}
+
 static const struct family {
     const char *checkpoint;
     test_fill_request *fill;
@@ -48,7 +57,9 @@ static const struct family {
     bool posterior;  /* has noise of its own */
 } flux2 = {"golden/data/flux2/rich/checkpoint", fill_flux2, 1, 16 * 24, false},
   qwen_edit = {"golden/data/qwen_edit/edit2511/checkpoint", fill_qwen_edit, 1, 64 * 32 * 48, false},
-  step1x = {"golden/data/step1x/plain/checkpoint", fill_step1x, 7, 4 * STEP1X_SIDE *STEP1X_SIDE, true};
+  step1x = {"golden/data/step1x/plain/checkpoint", fill_step1x, 7, 4 * STEP1X_SIDE *STEP1X_SIDE, true},
+  sd15 = {"golden/data/sd/sd15/checkpoint", fill_sd, 3, 4 * 8 * 8, false},
+  sdxl = {"golden/data/sd/sdxl/checkpoint", fill_sd, 3, 4 * 8 * 8, false};
 
 static void failing_allocations_of_an_edit_are_errors(void **state) {
     const struct family *f = *state;
@@ -193,6 +204,94 @@ static void step1x_plan_is_the_actual_peak(void **state) {
     lk_pipeline_close(p);
 }
 
+/* Every sampler keeps other tensors; with and without guidance and a negative prompt. */
+static void sd_plan_is_the_actual_peak(void **state) {
+    static const char *const schedulers[] = {"pndm", "ddim", "euler-a", "dpm++", "unipc"};
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        struct lk_pipeline *p;
+        struct lk_device *dev;
+        struct lk_request request;
+        struct lk_plan plan;
+        struct lk_result result;
+        assert_ok(lk_pipeline_open(&p, i % 2 ? sdxl.checkpoint : sd15.checkpoint, i % 3 ? LK_F32 : LK_BF16));
+        assert_ok(lk_device_cpu_create(1 + i % 3, &dev));
+        fill_sd(&request, p);
+        request.scheduler = schedulers[i / 2];
+        if (i / 2 == 1) request.eta = 1;
+        if (i / 2 == 2) request.negative_prompt = NULL;
+        if (i / 2 == 3) request.guidance_scale = 1;
+        request.guidance_rescale = i % 2;
+        request.width = 128;
+        test_plan_is_the_peak(p, dev, &request, &plan, &result);
+        assert_int_equal(result.width, 128);
+        lk_result_free(&result);
+        lk_device_free(dev);
+        lk_pipeline_close(p);
+    }
+}
+
+/* An image of a batch that one generator draws at once has the noise of its place. */
+static void sd_images_of_a_batch(void **state) {
+    struct lk_pipeline *p;
+    struct lk_device *dev;
+    struct lk_request request;
+    struct lk_result result[3];
+    struct lk_rng rng;
+    (void)state;
+    assert_ok(lk_pipeline_open(&p, sd15.checkpoint, LK_F32));
+    assert_ok(lk_device_cpu_create(1, &dev));
+    fill_sd(&request, p);
+    lk_rng_seed(&rng, request.seed);
+    for (int k = 0; k < 3; k++) {
+        struct lk_queued job = {.request = &request, .rng = &rng}, *jobs = &job;
+        request.image_index = k;
+        assert_ok(lk_pipeline_edit(p, dev, &request, &result[k]));
+        request.image_index = 0;
+        assert_ok(lk_pipeline_edit_queue(p, dev, &(struct lk_queue){.jobs = &jobs, .n_jobs = 1, .jobs_per_visit = 1}));
+        assert_string_equal(result[k].noise_sha256, job.result.noise_sha256);
+        assert_memory_equal(result[k].image.pixels, job.result.image.pixels, 64 * 64 * 3);
+        lk_result_free(&job.result);
+        for (int j = 0; j < k; j++) assert_string_not_equal(result[k].noise_sha256, result[j].noise_sha256);
+    }
+    request.image_index = 1;
+    request.scheduler = "euler-a";
+    assert_fails(lk_pipeline_edit(p, dev, &request, &result[0]), LK_E_USAGE, "draws noise in every step");
+    for (int k = 1; k < 3; k++) lk_result_free(&result[k]);
+    lk_device_free(dev);
+    lk_pipeline_close(p);
+}
+
+static void sd_bad_requests_are_refused(void **state) {
+    struct lk_pipeline *p;
+    struct lk_device *dev;
+    struct lk_request good;
+    struct lk_result result;
+    struct lk_image image = {.width = 64, .height = 64, .channels = 3};
+    (void)state;
+    assert_ok(lk_pipeline_open(&p, sd15.checkpoint, LK_F32));
+    assert_ok(lk_device_cpu_create(1, &dev));
+    fill_sd(&good, p);
+    TEST_REFUSED((bad.images = &image, bad.n_images = 1), LK_E_USAGE, "sd-1.5 makes pictures from text alone");
+    TEST_REFUSED(bad.width = 72, LK_E_USAGE, "multiples of 64, got 72x64");
+    TEST_REFUSED(bad.height = 8, LK_E_USAGE, "multiples of 64, got 64x8");
+    TEST_REFUSED(bad.scheduler = "lms", LK_E_USAGE, "scheduler: expected one of pndm|");
+    TEST_REFUSED(bad.num_inference_steps = 1000, LK_E_USAGE, "fewer than 1000");
+    TEST_REFUSED(bad.eta = 0.5, LK_E_USAGE, "eta: pndm has none");
+    TEST_REFUSED(bad.clip_skip = 3, LK_E_USAGE, "clip_skip: the text encoder has 3 layers, got 3");
+    TEST_REFUSED(bad.original_size[0] = bad.n_original_size = 1, LK_E_USAGE, "original_size: sd-1.5 has no such");
+    TEST_REFUSED(bad.prompt = "a\xff", LK_E_PROMPT, "expected UTF-8");
+    TEST_REFUSED(bad.negative_prompt = "a\xff", LK_E_PROMPT, "negative_prompt: ");
+    lk_pipeline_close(p);
+    assert_ok(lk_pipeline_open(&p, sdxl.checkpoint, LK_F32));
+    fill_sd(&good, p);
+    TEST_REFUSED(bad.width = 72, LK_E_USAGE, "multiples of 32, got 72x64");
+    TEST_REFUSED(bad.original_size[0] = bad.n_original_size = 1, LK_E_USAGE,
+                 "original_size: expected 2 numbers, got 1");
+    lk_device_free(dev);
+    lk_pipeline_close(p);
+}
+
 static void flux2_bad_requests_are_refused(void **state) {
     (void)state;
     struct lk_pipeline *p;
@@ -210,7 +309,8 @@ static void flux2_bad_requests_are_refused(void **state) {
     TEST_REFUSED(bad.width = 1 << 20, LK_E_USAGE, "width: expected 1 to 65535, got 1048576");
     TEST_REFUSED(bad.max_sequence_length = 0, LK_E_USAGE, "max_sequence_length");
     TEST_REFUSED(bad.text_encoder_out_layers[1] = 9, LK_E_USAGE, "layer 9");
-    TEST_REFUSED(bad.n_text_encoder_out_layers = 2, LK_E_USAGE, "/transformer/config.json: joint_attention_dim: expected");
+    TEST_REFUSED(bad.n_text_encoder_out_layers = 2, LK_E_USAGE,
+                 "/transformer/config.json: joint_attention_dim: expected");
     TEST_REFUSED(bad.prompt = "a \xff", LK_E_PROMPT, "prompt: byte 2");
     TEST_REFUSED((bad.images = &image, bad.n_images = 1, image.width = 63), LK_E_IMAGE_SIZE, "image 1");
     TEST_REFUSED((bad.images = &image, bad.n_images = 1, image.width = 600), LK_E_IMAGE_SIZE, "aspect");
@@ -243,7 +343,8 @@ static int free_pictures(void **state) {
 
 #define OF(family, function)                                                                                           \
     { #family ": " #function, function, NULL, NULL, (void *)(uintptr_t)&family }
-#define OF_EACH(function) OF(flux2, function), OF(qwen_edit, function), OF(step1x, function)
+#define OF_EACH(function)                                                                                              \
+    OF(flux2, function), OF(qwen_edit, function), OF(step1x, function), OF(sd15, function), OF(sdxl, function)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -254,6 +355,9 @@ int main(void) {
         cmocka_unit_test(qwen_edit_plan_is_the_actual_peak),
         cmocka_unit_test(qwen_edit_plan_holds_for_prompts_of_any_two_lengths),
         cmocka_unit_test(step1x_plan_is_the_actual_peak),
+        cmocka_unit_test(sd_plan_is_the_actual_peak),
+        cmocka_unit_test(sd_images_of_a_batch),
+        cmocka_unit_test(sd_bad_requests_are_refused),
         cmocka_unit_test(flux2_bad_requests_are_refused),
     };
     return cmocka_run_group_tests(tests, make_pictures, free_pictures);

@@ -15,9 +15,10 @@
 
 struct layer {
     enum lk_dtype dtype, w_dtype;
+    bool taps_first;
     int64_t h_in, w_in, c_in, c_out, kt, kh, kw, h_out, w_out;
-    struct lk_conv2d op; /* stride, upsample and padding; tensors are set by run */
-    bool has_bias, has_residual;
+    struct lk_conv2d op;                       /* stride, upsample and padding; tensors are set by run */
+    bool has_bias, has_residual, one_residual; /* one for all pixels */
     struct lk_tensor x, w, y, bias, residual;
 };
 
@@ -34,10 +35,14 @@ static void make(struct layer *l, uint64_t *seed) {
     l->h_out = (l->op.upsample * l->h_in + l->op.pad_top + l->op.pad_bottom - l->kh) / l->op.stride + 1;
     l->w_out = (l->op.upsample * l->w_in + l->op.pad_left + l->op.pad_right - l->kw) / l->op.stride + 1;
     l->x = FILLED(l->dtype, seed, 3, l->h_in, l->w_in, l->c_in);
-    l->w = l->kt ? FILLED(l->w_dtype, seed, 5, l->c_out, l->c_in, l->kt, l->kh, l->kw)
-                 : FILLED(l->w_dtype, seed, 4, l->c_out, l->c_in, l->kh, l->kw);
+    l->op.taps_first = l->taps_first;
+    if (l->taps_first) l->kt = 0;
+    l->w = l->taps_first ? FILLED(l->w_dtype, seed, 4, l->c_out, l->kh, l->kw, l->c_in)
+           : l->kt       ? FILLED(l->w_dtype, seed, 5, l->c_out, l->c_in, l->kt, l->kh, l->kw)
+                         : FILLED(l->w_dtype, seed, 4, l->c_out, l->c_in, l->kh, l->kw);
     l->bias = FILLED(l->w_dtype, seed, 1, l->c_out);
-    l->residual = FILLED(l->dtype, seed, 3, l->h_out, l->w_out, l->c_out);
+    l->residual =
+        l->one_residual ? FILLED(l->dtype, seed, 1, l->c_out) : FILLED(l->dtype, seed, 3, l->h_out, l->w_out, l->c_out);
     l->y = LK_TENSOR(NULL, l->dtype, l->h_out, l->w_out, l->c_out);
     l->y.data = lk_malloc(lk_tensor_bytes(&l->y) + TAIL);
     memset(l->y.data, SENTINEL, lk_tensor_bytes(&l->y) + TAIL);
@@ -75,10 +80,12 @@ static double oracle(const struct layer *l, int64_t oy, int64_t ox, int64_t o) {
             if (y < 0 || x < 0 || y >= up * l->h_in || x >= up * l->w_in) continue;
             for (int64_t c = 0; c < l->c_in; c++)
                 sum += (double)lk_cpu_get(&l->x, ((y / up) * l->w_in + x / up) * l->c_in + c) *
-                       lk_cpu_get(&l->w, (((o * l->c_in + c) * kt + kt - 1) * l->kh + ky) * l->kw + kx);
+                       lk_cpu_get(&l->w, l->taps_first ? ((o * l->kh + ky) * l->kw + kx) * l->c_in + c
+                                                       : (((o * l->c_in + c) * kt + kt - 1) * l->kh + ky) * l->kw + kx);
         }
     if (l->dtype == LK_BF16) sum = lk_round_bf16((float)sum);
-    if (l->has_residual) sum += lk_cpu_get(&l->residual, (oy * l->w_out + ox) * l->c_out + o);
+    const int64_t pixel = l->one_residual ? 0 : oy * l->w_out + ox;
+    if (l->has_residual) sum += lk_cpu_get(&l->residual, pixel * l->c_out + o);
     return l->dtype == LK_BF16 ? lk_round_bf16((float)sum) : sum;
 }
 
@@ -117,8 +124,11 @@ static void random_case(uint64_t *seed, enum lk_isa isa, double *worst_f32, doub
     l.w_in = l.kw + up_to(seed, 9) - 1;
     l.c_in = up_to(seed, test_random(seed) % 4 ? 20 : 70);
     l.c_out = up_to(seed, test_random(seed) % 4 ? 20 : 70);
+    l.taps_first = test_random(seed) % 4 == 0;
+    if (l.taps_first) l.c_in = 8 * up_to(seed, 6);
     l.has_bias = test_random(seed) % 2;
     l.has_residual = test_random(seed) % 2;
+    l.one_residual = test_random(seed) % 2;
     make(&l, seed);
     run(&l, (int)up_to(seed, 4));
     double e = nmse(&l), bar = l.dtype == LK_BF16 ? 1e-5 : 1e-10;

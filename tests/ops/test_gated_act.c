@@ -23,11 +23,13 @@ static void gated_act_case(struct oracle *o) {
     enum lk_act act = (enum lk_act)oracle_int(o, LK_ACT_NONE, LK_ACT_QUICK_GELU);
     struct lk_tensor *x = TENSOR(o, o->dtype, oracle_int(o, 0, 1), FILL_NORMAL, rows, 2 * n);
     struct lk_tensor *y = TENSOR(o, o->dtype, oracle_int(o, 0, 1), FILL_NONE, rows, n);
-    assert_ok(lk_gated_act(o->dev, &(struct lk_gated_act){y, x, act}));
+    const bool last = oracle_int(o, 0, 1);
+    assert_ok(lk_gated_act(o->dev, &(struct lk_gated_act){y, x, act, last}));
     struct oracle_error error = {0};
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < n; i++) {
-            double gate = oracle_get(x, r * 2 * n + i), value = oracle_get(x, r * 2 * n + n + i);
+            double gate = oracle_get(x, r * 2 * n + (last ? n : 0) + i);
+            double value = oracle_get(x, r * 2 * n + (last ? 0 : n) + i);
             double want = oracle_round(o->dtype, oracle_round(o->dtype, oracle_act(act, gate)) * value);
             double got = oracle_get(y, r * n + i);
             oracle_error_add(&error, got, want);
@@ -39,7 +41,7 @@ static void gated_act_case(struct oracle *o) {
     int64_t first = oracle_int(o, 0, rows - 1);
     struct lk_tensor *part = TENSOR(o, o->dtype, true, FILL_NONE, rows - first, n);
     struct lk_tensor x_part = lk_tensor_rows(x, first, rows - first), y_part = lk_tensor_rows(y, first, rows - first);
-    assert_ok(lk_gated_act(o->dev, &(struct lk_gated_act){part, &x_part, act}));
+    assert_ok(lk_gated_act(o->dev, &(struct lk_gated_act){part, &x_part, act, last}));
     oracle_same(part, &y_part);
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
+#include "models/attended.h"
 #include "models/embeds.h"
 #include "models/flux2/flux2.h"
 #include "models/qwen_edit/qwen_edit.h"
@@ -51,13 +52,14 @@ static void planned(struct tiny_queue *q, struct lk_device *dev, const char *fil
 static void same_picture_from_a_file(void **state) {
     static const int order[] = {2, 0, 3, 1};
     (void)state;
-    for (int i = 0; i < TINY_EDITS; i++) {
+    for (int i = 0; i < TINY_EDITS + TINY_PICTURES; i++) {
+        const struct tiny_edit *edit = i < TINY_EDITS ? &tiny_edits[i] : &tiny_pictures[i - TINY_EDITS];
         struct lk_device *dev, *fresh;
         struct tiny_queue q;
         const char *files[2];
         assert_ok(lk_device_cpu_create(2, &dev));
         assert_ok(lk_device_cpu_create(1, &fresh));
-        tiny_queue_open(&q, dev, &tiny_edits[i], i % 2 ? LK_F32 : LK_BF16);
+        tiny_queue_open(&q, dev, edit, i % 2 ? LK_F32 : LK_BF16);
         int64_t live = lk_alloc_live();
         files[0] = embed(&q, dev, 0, 3, "first.safetensors");
         files[1] = embed(&q, dev, 3, 1, "last.safetensors");
@@ -69,6 +71,28 @@ static void same_picture_from_a_file(void **state) {
         planned(&q, fresh, files[0]);
         tiny_queue_close(&q);
         lk_device_free(fresh);
+        lk_device_free(dev);
+    }
+}
+
+/* What is made for encoders with the padding first says so of those where it follows the words. */
+static void padding_behind_the_words(void **state) {
+    (void)state;
+    for (int i = 0; i < TINY_PICTURES; i++) {
+        struct lk_device *dev;
+        struct tiny_queue q;
+        struct lk_phrases phrases;
+        struct lk_attended attended = {0};
+        struct lk_result result;
+        assert_ok(lk_device_cpu_create(1, &dev));
+        tiny_queue_open(&q, dev, &tiny_pictures[i], LK_F32);
+        const char *file = embed(&q, dev, 0, 2, "words.safetensors"), *to = test_path("normed.safetensors");
+        assert_fails(lk_embeds_normalize(file, to, LK_EMBEDS_CENTER), LK_E_INPUT, "whose padding follows the words");
+        assert_fails(lk_phrases_embed(q.tiny.pipeline, dev, &(const char *){"a hat"}, 1, &phrases), LK_E_USAGE,
+                     "not told by the text encoders of");
+        assert_fails(lk_attended_edit(q.tiny.pipeline, dev, &q.requests[0], &attended, &result), LK_E_USAGE,
+                     "cross-attention of");
+        tiny_queue_close(&q);
         lk_device_free(dev);
     }
 }
@@ -302,11 +326,9 @@ static void phrases_are_their_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_picture_from_a_file),
-        cmocka_unit_test(of_something_else),
-        cmocka_unit_test(with_another_picture),
-        cmocka_unit_test(pictures_are_no_words),
-        cmocka_unit_test(damaged),
+        cmocka_unit_test(same_picture_from_a_file), cmocka_unit_test(padding_behind_the_words),
+        cmocka_unit_test(of_something_else),        cmocka_unit_test(with_another_picture),
+        cmocka_unit_test(pictures_are_no_words),    cmocka_unit_test(damaged),
         cmocka_unit_test(phrases_are_their_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,11 +13,12 @@ static const int orders[][TINY_QUEUE] = {{0, 1, 2, 3}, {3, 1, 0, 2}, {2, 3, 1, 0
 
 static void same_picture_in_every_queue(void **state) {
     (void)state;
-    for (int i = 0; i < TINY_EDITS; i++) {
+    for (int i = 0; i < TINY_EDITS + TINY_PICTURES; i++) {
+        const struct tiny_edit *edit = i < TINY_EDITS ? &tiny_edits[i] : &tiny_pictures[i - TINY_EDITS];
         struct lk_device *dev;
         struct tiny_queue q;
         assert_ok(lk_device_cpu_create(2, &dev));
-        tiny_queue_open(&q, dev, &tiny_edits[i], i % 2 ? LK_F32 : LK_BF16);
+        tiny_queue_open(&q, dev, edit, i % 2 ? LK_F32 : LK_BF16);
         for (int k = 0; k < 3; k++) tiny_queue_same(&q, dev, orders[k], TINY_QUEUE, k + 1);
         tiny_queue_same(&q, dev, orders[1], 3, 8);
         tiny_queue_close(&q);

@@ -108,12 +108,14 @@ static int by_name(const void *a, const void *b) {
     return strcmp(x->tensor->name, y->tensor->name);
 }
 
-enum lk_code lk_checkpoint_rename(struct lk_checkpoint *cp, const struct lk_rename *rules, size_t n_rules) {
+enum lk_code lk_checkpoint_rename(struct lk_checkpoint *cp, const char *prefix, const struct lk_rename *rules,
+                                  size_t n_rules) {
     struct renamed r = {.cp = cp};
     enum lk_code rc = LK_OK;
     for (size_t i = 0; !rc && i < cp->n_tensors; i++) {
         const struct lk_st_tensor *t = cp->tensors[i].tensor;
-        rc = rename_one(&r, t, t->name, cp->tensors[i].shard, rules, n_rules);
+        const char *name = t->name + (strncmp(t->name, prefix, strlen(prefix)) ? 0 : strlen(prefix));
+        rc = rename_one(&r, t, name, cp->tensors[i].shard, rules, n_rules);
     }
     void *table = rc ? NULL : lk_calloc(r.n, sizeof *cp->tensors);
     if (!rc && !table) rc = no_memory(cp);
@@ -135,4 +137,34 @@ enum lk_code lk_checkpoint_rename(struct lk_checkpoint *cp, const struct lk_rena
     }
     lk_free(r.shards);
     return rc;
+}
+
+void lk_checkpoint_keep(struct lk_checkpoint *cp, const char *prefix, const char *const *without) {
+    size_t n = 0;
+    for (size_t i = 0; i < cp->n_tensors; i++) {
+        const char *name = cp->tensors[i].tensor->name;
+        bool kept = !strncmp(name, prefix, strlen(prefix));
+        for (const char *const *w = without; *w; w++) kept = kept && strncmp(name, *w, strlen(*w)) != 0;
+        if (kept) cp->tensors[n++] = cp->tensors[i];
+    }
+    cp->n_tensors = n;
+}
+
+enum lk_code lk_checkpoint_transpose(struct lk_checkpoint *cp, const char *name) {
+    for (size_t i = 0; i < cp->n_renamed; i++) {
+        struct lk_tensor *t = &cp->renamed[i].tensor;
+        if (strcmp(cp->renamed[i].name, name) || t->n_dims != 2 || lk_tensor_is_quantized(t)) continue;
+        const size_t size = lk_dtype_size(t->dtype), rows = (size_t)t->shape[0], columns = (size_t)t->shape[1];
+        unsigned char *copy = lk_malloc(lk_tensor_bytes(t));
+        if (!copy || lk_grow(&cp->owned, &cp->owned_capacity, cp->n_owned + 1, sizeof *cp->owned)) {
+            lk_free(copy);
+            return no_memory(cp);
+        }
+        cp->owned[cp->n_owned++] = copy;
+        for (size_t r = 0; r < rows; r++)
+            for (size_t c = 0; c < columns; c++)
+                memcpy(copy + (c * rows + r) * size, (unsigned char *)t->data + (r * columns + c) * size, size);
+        *t = LK_TENSOR(copy, t->dtype, (int64_t)columns, (int64_t)rows);
+    }
+    return LK_OK;
 }

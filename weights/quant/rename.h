@@ -19,6 +19,13 @@ const char *lk_rename_match(const char *name, const char *pattern, int *number);
 /* The pattern with a number for its %d, if it has one. */
 void lk_rename_fill(const char *pattern, int number, char *out, size_t size);
 
-/* Every tensor gets its names by the first rules that fit; others keep theirs.
- * LK_E_BIND where rows cannot be shared out, LK_E_NOMEM. */
-enum lk_code lk_checkpoint_rename(struct lk_checkpoint *checkpoint, const struct lk_rename *rules, size_t n_rules);
+/* Every tensor gets its names by the first rules that fit; others keep theirs. A name that begins with prefix loses it
+ * first. LK_E_BIND where rows cannot be shared out, LK_E_NOMEM. */
+enum lk_code lk_checkpoint_rename(struct lk_checkpoint *checkpoint, const char *prefix, const struct lk_rename *rules,
+                                  size_t n_rules);
+
+/* Leaves the tensors whose names begin with prefix and with none of `without` (ends in NULL). */
+void lk_checkpoint_keep(struct lk_checkpoint *checkpoint, const char *prefix, const char *const *without);
+
+/* After lk_checkpoint_rename: the matrix of this name, if it is one, with rows and columns exchanged. LK_E_NOMEM. */
+enum lk_code lk_checkpoint_transpose(struct lk_checkpoint *checkpoint, const char *name);

@@ -62,7 +62,7 @@ void lk_cpu_put(const struct lk_tensor *t, int64_t first, int64_t n, const float
 /* All elements of up to LK_CHUNK_TENSORS tensors with the rows of tensors[0] (later ones may be wider: their leading
  * columns), chunk by chunk and in parallel: body(op, first, n) works on n <= LK_CHUNK elements, which begin at position
  * first[i] of tensors[i]. */
-#define LK_CHUNK_TENSORS 3
+#define LK_CHUNK_TENSORS 7
 typedef void lk_chunk_fn(const void *op, const int64_t *first, int64_t n);
 void lk_cpu_chunks(struct lk_device *dev, const struct lk_tensor *const *tensors, int n_tensors, const void *op,
                    lk_chunk_fn *body);

@@ -24,9 +24,11 @@ static struct choice choose_fast(const struct lk_cuda_device *cuda, const struct
     static const struct {
         int head_dim;
         const char *kernel, *few;
-    } kernels[] = {{64, "attention_64_bf16", "attention_64_few_bf16"},
+    } kernels[] = {{40, "attention_40_bf16", "attention_40_few_bf16"},
+                   {64, "attention_64_bf16", "attention_64_few_bf16"},
                    {80, "attention_80_bf16", "attention_80_few_bf16"},
-                   {128, "attention_128_bf16", "attention_128_few_bf16"}};
+                   {128, "attention_128_bf16", "attention_128_few_bf16"},
+                   {160, NULL, "attention_160_few_bf16"}};
     struct choice c = {.module = "attention", .slices = 1};
     if (!is_vector(op) || op->scale <= 0.0f || op->k->ld > MOST_LD || op->v->ld > MOST_LD) return c;
     if (op->q->shape[2] == 512) {
@@ -40,11 +42,12 @@ static struct choice choose_fast(const struct lk_cuda_device *cuda, const struct
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         if (kernels[i].head_dim != op->q->shape[2]) continue;
         bool few =
-            n_rows <= LK_ATTENTION_ROWS(LK_ATTENTION_FEW_TILES) ||
+            !kernels[i].kernel || n_rows <= LK_ATTENTION_ROWS(LK_ATTENTION_FEW_TILES) ||
             lk_cuda_div_up(n_rows, LK_ATTENTION_ROWS(LK_ATTENTION_TILES)) * op->k->shape[1] < cuda->n_multiprocessors;
         c.kernel = few ? kernels[i].few : kernels[i].kernel;
         c.rows = LK_ATTENTION_ROWS(few ? LK_ATTENTION_FEW_TILES : LK_ATTENTION_TILES);
-        c.shared = (size_t)(c.rows + 2 * LK_ATTENTION_KEYS) * (size_t)LK_ATTENTION_PITCH(op->q->shape[2]);
+        c.shared =
+            (size_t)(c.rows + 2 * LK_ATTENTION_KEYS) * (size_t)LK_ATTENTION_PITCH(LK_ATTENTION_WIDTH(op->q->shape[2]));
     }
     return c;
 }
@@ -62,7 +65,7 @@ static struct choice choose(const struct lk_cuda_device *cuda, const struct lk_a
     if (c.kernel) return c;
     const bool few = head_dim <= LK_ATTENTION_FEW_COLUMNS;
     const int64_t columns = few ? LK_ATTENTION_FEW_COLUMNS : LK_ATTENTION_COLUMNS, rows = LK_ATTENTION_ROWS(1);
-    const int64_t head_pitch = LK_ATTENTION_PITCH(lk_cuda_div_up(head_dim, 16) * 16);
+    const int64_t head_pitch = LK_ATTENTION_PITCH(LK_ATTENTION_WIDTH(head_dim));
     return (struct choice){
         .module = "attention_any",
         .kernel = few ? "attention_any_32_bf16" : "attention_any_128_bf16",

@@ -19,6 +19,8 @@ static const struct lk_cuda_gemm_tile linear_few = TILE(LK_TILE_FEW, "linear_few
 static const struct lk_cuda_gemm_tile conv2d_128 = TILE(LK_TILE_128, "conv2d_128_bf16");
 static const struct lk_cuda_gemm_tile conv2d_64 = TILE(LK_TILE_64, "conv2d_64_bf16");
 static const struct lk_cuda_gemm_tile conv2d_16 = TILE(LK_TILE_16, "conv2d_16_bf16");
+static const struct lk_cuda_gemm_tile conv2d_flat_64 = TILE(LK_TILE_FLAT_64, "conv2d_flat_64_bf16");
+static const struct lk_cuda_gemm_tile conv2d_few = TILE(LK_TILE_FEW, "conv2d_few_bf16");
 static const struct lk_cuda_gemm_tile gathered = TILE(LK_TILE_64, "gemm_gathered_bf16");
 static const struct lk_cuda_gemm_tile gathered_128 = TILE(LK_TILE_WIDE, "gemm_gathered_128_bf16");
 static const struct lk_cuda_gemm_tile f32 = {
@@ -38,6 +40,29 @@ const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void) { return &linear_f
 const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n, bool slabs) {
     if (n <= 16 && !slabs) return &conv2d_16;
     return fits(n, 128) ? &conv2d_128 : &conv2d_64;
+}
+
+static int64_t n_tiles(const struct lk_cuda_gemm_tile *tile, int64_t m, int64_t n) {
+    return lk_cuda_div_up(m, tile->rows) * lk_cuda_div_up(n, tile->columns);
+}
+
+/* The largest of three that gives most multiprocessors a tile. */
+static const struct lk_cuda_gemm_tile *smaller(const struct lk_cuda_gemm_tile *usual,
+                                               const struct lk_cuda_gemm_tile *const tiles[3], int64_t m, int64_t n,
+                                               int n_multiprocessors) {
+    if (2 * n_tiles(usual, m, n) >= n_multiprocessors) return NULL;
+    for (int i = 0; i < 2; i++)
+        if (3 * n_tiles(tiles[i], m, n) >= 2 * n_multiprocessors) return tiles[i];
+    return tiles[2];
+}
+
+const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile_few(int64_t m, int64_t n, int n_multiprocessors) {
+    static const struct lk_cuda_gemm_tile *const tiles[] = {&conv2d_64, &conv2d_flat_64, &conv2d_few};
+    return smaller(lk_cuda_conv2d_tile(n, true), tiles, m, n, n_multiprocessors);
+}
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_small(int64_t m, int64_t n, int64_t k, int n_multiprocessors) {
+    static const struct lk_cuda_gemm_tile *const tiles[] = {&linear_64, &linear_flat_64, &linear_few};
+    return smaller(lk_cuda_linear_tile(n, k), tiles, m, n, n_multiprocessors);
 }
 
 static bool aligned_vector(const struct lk_tensor *t) { return !t || (uintptr_t)t->data % 16 == 0; }

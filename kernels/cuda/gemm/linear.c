@@ -109,7 +109,9 @@ enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, v
         LK_TRY(lk_cublaslt_linear(dev, op, scratch, &taken));
         if (taken) return LK_OK;
     }
-    return lk_cuda_linear_by(dev, op,
-                             op->x->shape[0] <= FEW_ROWS ? lk_cuda_linear_tile_few()
-                                                         : lk_cuda_linear_tile(op->w->shape[0], op->w->shape[1]));
+    const int64_t m = op->x->shape[0], n = op->w->shape[0], k = op->w->shape[1];
+    const struct lk_cuda_gemm_tile *tile =
+        m <= FEW_ROWS ? lk_cuda_linear_tile_few()
+                      : lk_cuda_linear_tile_small(m, n, k, lk_cuda_device_of(dev)->n_multiprocessors);
+    return lk_cuda_linear_by(dev, op, tile ? tile : lk_cuda_linear_tile(n, k));
 }

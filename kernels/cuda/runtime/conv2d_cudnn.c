@@ -132,16 +132,16 @@ static enum lk_code describe_convolution(const struct lk_cudnn *dnn, const struc
 
 static enum lk_code describe(const struct lk_cudnn *dnn, const struct lk_conv2d *op, struct call *c, bool *supported) {
     const cudnnDataType_t type = op->x->dtype == LK_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-    const int64_t *x = op->x->shape, *y = op->y->shape, *w = op->w->shape;
-    const int last = op->w->n_dims - 1;
+    const int64_t *x = op->x->shape, *y = op->y->shape;
+    const struct lk_filters w = lk_filters_of(op);
     LK_TRY(picture(dnn, &c->x, type, x[0], x[1], x[2]));
     LK_TRY(picture(dnn, &c->y, type, y[0], y[1], y[2]));
     if (op->bias) LK_TRY(picture(dnn, &c->bias, type, 1, 1, y[2]));
     LK_TRY(check(dnn, dnn->cudnnCreateFilterDescriptor(&c->w), "describing filters"));
-    LK_TRY(check(dnn,
-                 dnn->cudnnSetFilter4dDescriptor(c->w, type, CUDNN_TENSOR_NHWC, (int)w[0], (int)w[1], (int)w[last - 1],
-                                                 (int)w[last]),
-                 "describing filters"));
+    LK_TRY(check(
+        dnn,
+        dnn->cudnnSetFilter4dDescriptor(c->w, type, CUDNN_TENSOR_NHWC, (int)w.n, (int)w.channels, (int)w.kh, (int)w.kw),
+        "describing filters"));
     LK_TRY(describe_convolution(dnn, op, c));
     cudnnStatus_t status = dnn->cudnnGetConvolutionForwardWorkspaceSize(dnn->handle, c->x, c->w, c->convolution, c->y,
                                                                         ALGORITHM, &c->workspace);
@@ -187,15 +187,16 @@ static enum lk_code convolve(const struct lk_cudnn *dnn, const struct lk_conv2d 
 static enum lk_code add_residual(struct lk_device *dev, const struct lk_conv2d *op, const void *product) {
     const int64_t pixels = op->y->shape[0] * op->y->shape[1], channels = op->y->shape[2];
     const struct lk_tensor y = LK_TENSOR(op->y->data, op->y->dtype, pixels, channels);
-    const struct lk_tensor residual = LK_TENSOR(op->residual->data, op->y->dtype, pixels, channels);
+    struct lk_tensor residual = LK_TENSOR(op->residual->data, op->y->dtype, pixels, channels);
+    if (op->residual->n_dims == 1) residual.ld = 0; /* one row for all pixels */
     return lk_cuda_epilogue(dev, &(struct lk_linear){.y = &y, .residual = &residual}, product, channels, true);
 }
 
 enum lk_code lk_cudnn_conv2d(struct lk_device *dev, const struct lk_conv2d *op, const void *w, int64_t ld,
                              void *scratch, bool *taken) {
     struct lk_cudnn *dnn = lk_cuda_device_of(dev)->cudnn;
-    const int last = op->w->n_dims - 1;
-    const bool dense = ld == op->w->shape[1] * op->w->shape[last - 1] * op->w->shape[last];
+    const struct lk_filters f = lk_filters_of(op);
+    const bool dense = ld == f.channels * f.kh * f.kw;
     struct call c = {0};
     enum lk_code rc = LK_OK;
     *taken = false;

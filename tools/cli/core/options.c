@@ -173,7 +173,7 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                .temperature = -1,
                                .top_p = -1,
                                .repetition_penalty = -1,
-                               .references = 1,
+                               .references = -1,
                                .report = {.primary_name = "",
                                           .secondary_name = "",
                                           .protocol = "003",

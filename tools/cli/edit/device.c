@@ -34,7 +34,8 @@ struct lk_pipeline_options cli_pipeline_options(const struct lk_job_run *run) {
                                         .quantize = lk_quantize_named(run->quantize),
                                         .transformer = run->transformer,
                                         .loras = run->loras,
-                                        .n_loras = run->n_loras};
+                                        .n_loras = run->n_loras,
+                                        .variant = run->variant};
 }
 
 enum lk_code cli_choose_quantize(const char *model, const struct lk_job *job, int jobs_per_visit,

@@ -245,6 +245,9 @@ static void done(void *context, struct lk_queued *queued) {
         lk_error_get(&s->stop, rc);
         return;
     }
+    if (result->n_cut_ids)
+        lk_log(LK_LOG_WARNING, "%s: the last %d tokens of a prompt were left out: the model reads 75", it->job->output,
+               result->n_cut_ids);
     puts(it->job->output);
     if (s->jobs->file)
         lk_log(LK_LOG_INFO, "%s: %dx%d, %d steps", it->job->output, result->width, result->height, result->n_steps);

@@ -31,6 +31,9 @@ struct cli_jobs {
     bool allow_other;                                /* other configs than those are a warning */
 };
 
+struct cli_arguments;
+/* Reference images that are planned and timed: as told, else one for models that take any. */
+int cli_references(const struct cli_arguments *a, const struct lk_pipeline *pipeline);
 /* What the complete job needs; LK_E_USAGE for what no such job can have. */
 enum lk_code cli_job_plan(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_job *job,
                           struct lk_plan *out);

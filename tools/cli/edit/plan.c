@@ -198,10 +198,16 @@ static const struct {
 } precisions[] = {{"bf16", 0}, {"q8", 1.03125}, {"nf4", 0.53125}};
 #define N_PRECISIONS (sizeof precisions / sizeof *precisions)
 
-/* Pictures as large as the output, which is 1024 by 1024 unless told. */
-static void set_sizes(struct lk_request *request, struct lk_image images[CLI_MAX_IMAGES]) {
-    if (!request->width) request->width = 1024;
-    if (!request->height) request->height = 1024;
+int cli_references(const struct cli_arguments *a, const struct lk_pipeline *pipeline) {
+    return a->references >= 0 ? (int)a->references : lk_pipeline_takes_images(pipeline);
+}
+
+/* n pictures as large as the output, which is 1024 by 1024 unless told; without any it is the model's own size. */
+static void set_sizes(struct lk_request *request, int n, struct lk_image images[CLI_MAX_IMAGES]) {
+    if (n && !request->width) request->width = 1024;
+    if (n && !request->height) request->height = 1024;
+    request->images = images;
+    request->n_images = n;
     for (int i = 0; i < CLI_MAX_IMAGES; i++)
         images[i] = (struct lk_image){.width = request->width, .height = request->height, .channels = 3};
 }
@@ -212,9 +218,7 @@ static enum lk_code plan_job(struct lk_pipeline *pipeline, const struct lk_devic
     struct lk_job job = a->job;
     struct lk_request *request = &job.request;
     LK_TRY(lk_job_complete(&job, pipeline, NULL));
-    set_sizes(request, images);
-    request->images = images;
-    request->n_images = (int)a->references;
+    set_sizes(request, cli_references(a, pipeline), images);
     *out = (struct lk_plan){0};
     return cli_job_plan(pipeline, target, &job, out);
 }
@@ -319,9 +323,7 @@ static enum lk_code run(struct lk_device *target, const struct cli_arguments *gi
         return lk_fail(LK_E_USAGE, "--all: shows each precision; leave --quantize auto out");
     if (a.auto_quantize) {
         struct lk_image images[CLI_MAX_IMAGES];
-        set_sizes(&a.job.request, images);
-        a.job.request.images = images;
-        a.job.request.n_images = (int)a.references;
+        set_sizes(&a.job.request, a.references >= 0 ? (int)a.references : 1, images);
         LK_TRY(cli_choose_quantize(a.model, &a.job, 1, target, &a.job.run.quantize));
     }
     struct lk_pipeline_options options = cli_pipeline_options(&a.job.run);

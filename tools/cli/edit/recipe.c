@@ -132,7 +132,8 @@ static bool fill(cJSON *root, const struct cli_run *run) {
            add_string(root, "weights_identity", run->weights_identity) &&
            (!configs || cJSON_AddRawToObject(root, "configs", configs)) && add_parameters(root, run) &&
            add_loras(root, lk_pipeline_loras(run->pipeline)) &&
-           (!merged || cJSON_AddRawToObject(root, "merged", merged)) && add_encoder(root, run) &&
+           (!merged || cJSON_AddRawToObject(root, "merged", merged)) &&
+           (!run->result->n_cut_ids || add_int(root, "n_cut_ids", run->result->n_cut_ids)) && add_encoder(root, run) &&
            add_rounds(root, &run->job->request, run->result) && add_images(root, run) && add_sigmas(root, run->result);
 }
 

@@ -35,6 +35,7 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     lk_config_ignore(c, "images");
     lk_config_ignore(c, "loras");
     lk_config_ignore(c, "merged"); /* as the weights' identity has it */
+    lk_config_ignore(c, "n_cut_ids");
     lk_config_ignore(c, "sigmas");
     return lk_config_close(c);
 }

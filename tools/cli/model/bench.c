@@ -124,9 +124,9 @@ static enum lk_code prepare(struct run *b, const struct cli_arguments *a) {
     if (!q->width) q->width = 1024;
     if (!q->height) q->height = 1024;
     if (!q->prompt) q->prompt = "Make the jacket red";
-    for (int i = 0; i < a->references; i++) LK_TRY(make_image(&b->images[i], q->width, q->height));
     q->images = b->images;
-    q->n_images = (int)a->references;
+    q->n_images = cli_references(a, b->pipeline);
+    for (int i = 0; i < q->n_images; i++) LK_TRY(make_image(&b->images[i], q->width, q->height));
     q->progress = progress;
     q->progress_context = b;
     struct lk_plan *plan = &b->result.plan;

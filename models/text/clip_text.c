@@ -1,0 +1,188 @@
+#include "models/text/clip_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "models/text/decoder.h"
+
+#define LEGACY_EOS 2
+
+enum lk_code lk_clip_text_config_read(struct lk_clip_text_config *out, struct lk_config *json, bool with_projection) {
+    static const char *const inert[] = {
+        "architectures", "attention_dropout",    "bos_token_id",      "dropout",
+        "dtype",         "initializer_factor",   "initializer_range", "pad_token_id",
+        "torch_dtype",   "transformers_version", "_name_or_path",     "tie_word_embeddings"};
+    static const char *const acts[] = {"quick_gelu", "gelu", NULL};
+    struct lk_clip_text_config c = {0};
+    const char *act = "quick_gelu";
+    for (size_t i = 0; i < sizeof inert / sizeof *inert; i++) lk_config_ignore(json, inert[i]);
+    lk_config_expect_string(json, "model_type", "clip_text_model");
+    lk_config_expect_bool(json, "use_attention_mask", false);
+    lk_config_int_or(json, "vocab_size", &c.vocab_size, 49408, 1, 1 << 24);
+    lk_config_int_or(json, "max_position_embeddings", &c.max_position_embeddings, 77, 77, 77);
+    lk_config_int_or(json, "hidden_size", &c.hidden_size, 512, 1, 1 << 16);
+    lk_config_int_or(json, "intermediate_size", &c.intermediate_size, 2048, 1, 1 << 20);
+    lk_config_int_or(json, "num_hidden_layers", &c.num_hidden_layers, 12, 2, 1000);
+    lk_config_int_or(json, "num_attention_heads", &c.num_attention_heads, 8, 1, 4096);
+    lk_config_int_or(json, "projection_dim", &c.projection_dim, 512, 1, 1 << 16);
+    lk_config_int_or(json, "eos_token_id", &c.eos_token_id, 49407, 0, 1 << 24);
+    lk_config_number_or(json, "layer_norm_eps", &c.layer_norm_eps, 1e-5, 0, 1);
+    lk_config_expect_one_of(json, "hidden_act", acts);
+    lk_config_string_or(json, "hidden_act", &act, "quick_gelu");
+    c.hidden_act = act && !strcmp(act, "gelu") ? LK_ACT_GELU_ERF : LK_ACT_QUICK_GELU;
+    if (!with_projection) c.projection_dim = 0;
+    if (c.num_attention_heads && c.hidden_size % c.num_attention_heads)
+        lk_config_problem(json, "num_attention_heads", LK_E_CONFIG_VALUE, "expected a divisor of hidden_size, %lld",
+                          (long long)c.hidden_size);
+    *out = c;
+    return lk_config_close(json);
+}
+
+static void bind_layer(struct lk_bind *b, struct lk_clip_text_layer *l, const struct lk_clip_text_config *c, int i) {
+    const int64_t h = c->hidden_size, f = c->intermediate_size;
+    const struct lk_layer_entry table[] = {
+        {&l->layer_norm1, "layer_norm1", h, 0},
+        {&l->q_proj, "self_attn.q_proj", h, h},
+        {&l->k_proj, "self_attn.k_proj", h, h},
+        {&l->v_proj, "self_attn.v_proj", h, h},
+        {&l->out_proj, "self_attn.out_proj", h, h},
+        {&l->layer_norm2, "layer_norm2", h, 0},
+        {&l->fc1, "mlp.fc1", f, h},
+        {&l->fc2, "mlp.fc2", h, f},
+    };
+    LK_BIND_LAYERS(b, table, true, "encoder.layers", i);
+}
+
+enum lk_code lk_clip_text_bind(struct lk_clip_text *m, const struct lk_clip_text_config *config,
+                               const struct lk_checkpoint *checkpoint, const char *component, enum lk_dtype compute) {
+    /* transformers 5 writes CLIPTextModel without the prefix. */
+    static const char *const prefixes[] = {"text_model.", "", NULL};
+    const int64_t h = config->hidden_size;
+    struct lk_bind *b;
+    *m = (struct lk_clip_text){.config = *config};
+    m->layers = lk_calloc((size_t)config->num_hidden_layers, sizeof *m->layers);
+    if (!m->layers) return lk_fail(LK_E_NOMEM, "%s: out of memory", component);
+    enum lk_code rc = lk_bind_begin(&b, checkpoint, component, compute);
+    if (!rc) {
+        lk_bind_ignore(b, "text_model.embeddings.position_ids");
+        lk_bind_ignore(b, "embeddings.position_ids");
+        if (config->projection_dim)
+            LK_BIND(b, &m->text_projection, LK_SHAPE(config->projection_dim, h), "text_projection.weight");
+        lk_bind_prefix(b, "embeddings.token_embedding.weight", prefixes);
+        lk_bind_embedding(b, &m->token_embedding, config->vocab_size, h, "embeddings.token_embedding.weight");
+        lk_bind_embedding(b, &m->position_embedding, config->max_position_embeddings, h,
+                          "embeddings.position_embedding.weight");
+        for (int64_t i = 0; i < config->num_hidden_layers; i++) bind_layer(b, &m->layers[i], config, (int)i);
+        const struct lk_layer_entry final[] = {{&m->final_layer_norm, "final_layer_norm", h, 0}};
+        LK_BIND_LAYERS(b, final, true, "", 0);
+        rc = lk_bind_finish(b, &m->owned, &m->totals);
+    }
+    if (rc) lk_clip_text_free(m);
+    return rc;
+}
+
+void lk_clip_text_free(struct lk_clip_text *m) {
+    lk_free(m->layers);
+    lk_free(m->owned);
+    m->layers = NULL;
+    m->owned = NULL;
+}
+
+static enum lk_code norm(struct lk_device *dev, const struct lk_clip_text *m, const struct lk_layer *w,
+                         const struct lk_tensor *x, const struct lk_tensor *y) {
+    struct lk_layer_norm op = {.y = y, .x = x, .weight = &w->weight, .bias = &w->bias};
+    op.eps = (float)m->config.layer_norm_eps;
+    return lk_layer_norm(dev, &op);
+}
+
+/* h [n, H] += self-attention of its norm. */
+static enum lk_code attend(struct lk_device *dev, const struct lk_clip_text *m, const struct lk_clip_text_layer *l,
+                           const struct lk_tensor *h) {
+    const int64_t n = h->shape[0], c = h->shape[1], heads = m->config.num_attention_heads, d = c / heads;
+    const size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor x, qkv[3];
+    LK_TRY(LK_NEW(&dev->arena, &x, h->dtype, n, c));
+    for (int i = 0; i < 3; i++) LK_TRY(LK_NEW(&dev->arena, &qkv[i], h->dtype, n, c));
+    LK_TRY(norm(dev, m, &l->layer_norm1, h, &x));
+    LK_TRY(lk_project(dev, &qkv[0], &x, &l->q_proj, LK_ACT_NONE));
+    LK_TRY(lk_project(dev, &qkv[1], &x, &l->k_proj, LK_ACT_NONE));
+    LK_TRY(lk_project(dev, &qkv[2], &x, &l->v_proj, LK_ACT_NONE));
+    const struct lk_tensor q = LK_VIEW(&qkv[0], n, heads, d), k = LK_VIEW(&qkv[1], n, heads, d);
+    const struct lk_tensor v = LK_VIEW(&qkv[2], n, heads, d), out = LK_VIEW(&x, n, heads, d);
+    struct lk_attention op = {.out = &out, .q = &q, .k = &k, .v = &v, .scale = 1.0f / sqrtf((float)d), .causal = true};
+    LK_TRY(lk_attention(dev, &op));
+    LK_TRY(lk_project_onto(dev, h, &x, &l->out_proj, NULL));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+static enum lk_code feed_forward(struct lk_device *dev, const struct lk_clip_text *m,
+                                 const struct lk_clip_text_layer *l, const struct lk_tensor *h) {
+    const size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor x, inner;
+    LK_TRY(LK_NEW(&dev->arena, &x, h->dtype, h->shape[0], h->shape[1]));
+    LK_TRY(LK_NEW(&dev->arena, &inner, h->dtype, h->shape[0], m->config.intermediate_size));
+    LK_TRY(norm(dev, m, &l->layer_norm2, h, &x));
+    LK_TRY(lk_project(dev, &inner, &x, &l->fc1, m->config.hidden_act));
+    LK_TRY(lk_project_onto(dev, h, &inner, &l->fc2, NULL));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+/* The end token's place: the first largest id, or the first that is eos_token_id. */
+static int64_t end_of(const struct lk_clip_text *m, const int32_t *ids, int64_t n) {
+    int64_t at = 0;
+    for (int64_t i = 1; ids && i < n; i++) {
+        if (m->config.eos_token_id == LEGACY_EOS ? ids[i] > ids[at]
+                                                 : ids[i] == m->config.eos_token_id && ids[at] != ids[i])
+            at = i;
+    }
+    return at;
+}
+
+static enum lk_code pool(struct lk_device *dev, const struct lk_clip_text *m, const struct lk_clip_text_pass *p,
+                         const struct lk_tensor *h) {
+    const size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor end = lk_tensor_rows(h, end_of(m, p->ids, p->n), 1), x;
+    LK_TRY(LK_NEW(&dev->arena, &x, h->dtype, 1, h->shape[1]));
+    LK_TRY(norm(dev, m, &m->final_layer_norm, &end, &x));
+    LK_TRY(lk_project(dev, p->pooled, &x, &(struct lk_layer){.weight = m->text_projection}, LK_ACT_NONE));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+static enum lk_code embed(struct lk_device *dev, const struct lk_clip_text *m, const struct lk_clip_text_pass *p,
+                          const struct lk_tensor *h) {
+    const size_t mark = lk_arena_mark(&dev->arena);
+    int32_t places[77];
+    struct lk_tensor positions;
+    for (int64_t i = 0; i < p->n; i++) places[i] = (int32_t)i;
+    LK_TRY(LK_NEW(&dev->arena, &positions, h->dtype, p->n, h->shape[1]));
+    LK_TRY(lk_decoder_embed(dev, h, &m->token_embedding, p->ids));
+    LK_TRY(lk_decoder_embed(dev, &positions, &m->position_embedding, places));
+    LK_TRY(lk_add(dev, &(struct lk_add){.y = h, .a = h, .b = &positions}));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}
+
+enum lk_code lk_clip_text_encode(struct lk_device *dev, const struct lk_clip_text *m,
+                                 const struct lk_clip_text_pass *p) {
+    const int64_t n_layers = m->config.num_hidden_layers;
+    const size_t mark = lk_arena_mark(&dev->arena);
+    struct lk_tensor h;
+    LK_TRY(LK_NEW(&dev->arena, &h, p->hidden->dtype, p->n, m->config.hidden_size));
+    LK_TRY(embed(dev, m, p, &h));
+    for (int64_t i = 0; i <= n_layers; i++) {
+        LK_TRY(lk_trace(dev, &h, "%s.hidden.%d", p->name, (int)i));
+        if (i == p->layer && p->final_norm) LK_TRY(norm(dev, m, &m->final_layer_norm, &h, p->hidden));
+        if (i == p->layer && !p->final_norm) LK_TRY(lk_copy(dev, &(struct lk_copy){.y = p->hidden, .x = &h}));
+        if (i == n_layers || (i >= p->layer && !p->pooled)) break;
+        LK_TRY(attend(dev, m, &m->layers[i], &h));
+        LK_TRY(feed_forward(dev, m, &m->layers[i], &h));
+    }
+    if (p->pooled) LK_TRY(pool(dev, m, p, &h));
+    lk_arena_release(&dev->arena, mark);
+    return LK_OK;
+}

@@ -1,7 +1,7 @@
 # Every eval/data/*.json, the queries of a report's tables, and the style sheet and script of the report's page, the survey's and the selection's, becomes part of the program: data.c is generated and takes the files in with .incbin.
 file(GLOB data_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.json ${CMAKE_CURRENT_LIST_DIR}/../document/*.css
      ${CMAKE_CURRENT_LIST_DIR}/../document/*.js ${CMAKE_CURRENT_LIST_DIR}/../survey/*.css ${CMAKE_CURRENT_LIST_DIR}/../survey/*.js
-     ${CMAKE_CURRENT_LIST_DIR}/../report/tables/*.sql ${CMAKE_CURRENT_LIST_DIR}/../design/*.css ${CMAKE_CURRENT_LIST_DIR}/../design/*.js)
+     ${CMAKE_CURRENT_LIST_DIR}/../intake/tables/*.sql ${CMAKE_CURRENT_LIST_DIR}/../design/*.css ${CMAKE_CURRENT_LIST_DIR}/../design/*.js)
 set(data_incbin "")
 set(data_entries "")
 foreach(source ${data_files})

@@ -1,4 +1,4 @@
-/* The study's data files, byte for byte, as part of the program (eval/data/NAME.json, eval/report/tables/NAME.sql, and
+/* The study's data files, byte for byte, as part of the program (eval/data/NAME.json, eval/intake/tables/NAME.sql, and
  * style sheets and scripts, taken in by the build). */
 #pragma once
 

@@ -2,7 +2,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
-#include "eval/report/any.h"
+#include "eval/intake/report.h"
 
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/report_input.h"

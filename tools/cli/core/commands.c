@@ -334,15 +334,13 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "lets people choose, finalize copies the chosen ones and writes their manifest, validate checks such a "
              "set. run makes the outputs: pictures in DIR/results, a line each in DIR/manifest.jsonl, and "
              "DIR/journal.sqlite, from which the same command goes on after a kill, and after a change of the study: "
-             "what "
-             "is still asked for stays, the rest is kept until prune deletes it. A job that fails is tried three "
+             "what is still asked for stays, the rest is kept until prune deletes it. A job that fails is tried three "
              "times, once if it would fail again (a picture that is none, NaN), and kept as failed; exit code 6 if "
-             "there are any. status says how far a run is; verify compares "
-             "every picture with its recorded digest, and the models that are here with those that made the pictures; "
-             "run, rerun and merge refuse another model under the same name. rerun makes a sample again and compares "
-             "the bits. merge puts the journals of shards together, and with them runs in other folders, whose "
-             "pictures "
-             "it copies; slurm prints the batch script of a job array that runs them.",
+             "there are any. status says how far a run is; verify compares every picture with its recorded digest, "
+             "and the models that are here with those that made the pictures; run, rerun and merge refuse another "
+             "model under the same name. rerun makes a sample again and compares the bits. merge puts the journals of "
+             "shards together, and with them runs in other folders, whose pictures it copies; slurm prints the batch "
+             "script of a job array that runs them.",
          .examples = study_examples},
     [CLI_FEATURE] = {.name = "feature",
                      .summary = "ask a model what edits should keep of each source",

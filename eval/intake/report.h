@@ -1,5 +1,5 @@
 /* The report of any study: its tables are queries over the store (eval/intake/audit.h), one file a table in
- * eval/report/tables, in the order of lk_any_tables.
+ * eval/intake/tables, in the order of lk_any_tables.
  *
  *     rc = lk_any_report_write(audit, study, &options, "report");   // report/report.html, report/tables/NAME.csv, ...
  *

@@ -1,4 +1,4 @@
-#include "eval/report/any.h"
+#include "eval/intake/report.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -88,6 +88,11 @@ enum lk_code lk_scheduler_load(const char *flag, const char *text, char **own) {
     struct lk_flow_match_config config;
     if (!*text) return lk_fail(LK_E_USAGE, "%s: expected a path, got an empty string", flag);
     if (is_sampler(text)) return LK_OK; /* which model takes it is known when one is open */
+    if (!strpbrk(text, "./{"))
+        return lk_fail(LK_E_USAGE,
+                       "%s: expected a scheduler_config.json, or of Stable Diffusion "
+                       "one of " LK_SAMPLER_NAMES ", got \"%.60s\"",
+                       flag, text);
     LK_TRY(read_scheduler(flag, text, &config));
     char *whole = config_text(&config);
     if (!whole) return lk_fail(LK_E_NOMEM, "%s: out of memory", flag);

@@ -221,7 +221,7 @@ static enum lk_code take_folder(const struct online *o, const struct lk_study *a
     char *path = in_folder(o, "study.json");
     struct lk_study *there = NULL;
     enum lk_code rc = path ? study_folders_make(folder) : out_of_memory();
-    if (!rc) rc = study_resolved_write(asked, folder);
+    if (!rc && access(path, F_OK)) rc = study_resolved_write(asked, folder);
     if (!rc) rc = lk_study_open(&there, path);
     if (!rc && strcmp(lk_study_hash(there), lk_study_hash(asked)) != 0)
         rc = lk_fail(LK_E_CHANGED, "%s: is of other settings; name another folder with --output", path);

@@ -84,20 +84,6 @@ static const char *const bench_examples[] = {
     "What would my study take and cost on eight of these?",
     "likeness bench study study.json flux.json step1x.json qwen.json --gpus 8 --price 1.8",
     NULL};
-static const char *const study_examples[] = {
-    "A file to begin with: sources, models and experiments stand in it",
-    "likeness study new --template exp1 -o study.json",
-    "Is everything there? What will it cost?",
-    "likeness study check study.json && likeness study plan study.json --device sm_80",
-    "Every output, in the order in which it is made",
-    "likeness study jobs study.json --json > jobs.jsonl",
-    "Make it on four GPUs; the same command goes on after a kill",
-    "likeness study run study.json -o out --devices 0,1,2,3",
-    "Is it still what was made?",
-    "likeness study verify out && likeness study rerun study.json -o out --sample 1%",
-    "One task of a job array",
-    "likeness study run study.json -o out --shard 3/8",
-    NULL};
 static const char *const feature_examples[] = {
     "The question",
     "likeness feature prompt",
@@ -334,14 +320,14 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "lets people choose, finalize copies the chosen ones and writes their manifest, validate checks such a "
              "set. run makes the outputs: pictures in DIR/results, a line each in DIR/manifest.jsonl, and "
              "DIR/journal.sqlite, from which the same command goes on after a kill, and after a change of the study: "
-             "what is still asked for stays, the rest is kept until prune deletes it. A job that fails is tried three "
-             "times, once if it would fail again (a picture that is none, NaN), and kept as failed; exit code 6 if "
-             "there are any. status says how far a run is; verify compares every picture with its recorded digest, "
-             "and the models that are here with those that made the pictures; run, rerun and merge refuse another "
-             "model under the same name. rerun makes a sample again and compares the bits. merge puts the journals of "
-             "shards together, and with them runs in other folders, whose pictures it copies; slurm prints the batch "
-             "script of a job array that runs them.",
-         .examples = study_examples},
+             "what is still asked for stays, the rest is kept until prune deletes it. A job that fails is tried "
+             "three times, once if it would fail again (a picture that is none, NaN), and kept as failed; exit code "
+             "6 if there are any. status says how far a run is; verify compares every picture with its recorded "
+             "digest, and the models that are here with those that made the pictures; run, rerun and merge refuse "
+             "another model under the same name. rerun makes a sample again and compares the bits. merge puts the "
+             "journals of shards together, and with them runs in other folders, whose pictures it copies; slurm "
+             "prints the batch script of a job array that runs them.",
+         .examples = cli_study_examples},
     [CLI_FEATURE] = {.name = "feature",
                      .summary = "ask a model what edits should keep of each source",
                      .positional = "prompt|extract",
@@ -481,12 +467,11 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
              "TEST is one of: kappa, spearman, pearson, kendall, wilcoxon, fisher, mcnemar (--x --y); ppi (--x the "
              "judge, --y people, empty where nobody rated; --by the strata that were drawn from); chi2 (--x, or --x "
              "--y); kruskal, dunn, mann-whitney (--value --by); silhouette (--columns --by); describe, proportions, "
-             "bootstrap (--value, or "
-             "--value --by); fleiss (--item --value, or --columns); alpha, icc (--item --rater --value, or "
-             "--columns); friedman (--item --by --value, or --columns); adjust (--value, the p); sample-size (--p1 "
-             "--p2, no file). The first line of the file names the columns. Empty cells, NA and nan are missing: "
-             "they are left out and counted. Levels are in the order of their numbers, or of their letters if one is "
-             "no number.",
+             "bootstrap (--value, or --value --by); fleiss (--item --value, or --columns); alpha, icc (--item "
+             "--rater --value, or --columns); friedman (--item --by --value, or --columns); adjust (--value, the p); "
+             "sample-size (--p1 --p2, no file). The first line of the file names the columns. Empty cells, NA and "
+             "nan are missing: they are left out and counted. Levels are in the order of their numbers, or of their "
+             "letters if one is no number.",
          .examples = stats_examples},
     [CLI_COMPLETIONS] = {.name = "completions",
                          .summary = "print shell completions",

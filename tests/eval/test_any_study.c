@@ -81,13 +81,13 @@ static void a_key_is_no_part_of_the_id(void **state) {
                                                 "\"a\": {\"path\": \"black-forest-labs/FLUX.2-dev\"}, "
                                                 "\"b\": {\"path\": \"black-forest-labs/FLUX.2-dev\"}",
                                                 "\"mine\": {\"kind\": \"edit\", \"sources\": [\"S2\"], \"prompts\": "
-                                                "[\"K-01\"]}")));
+                                                "[\"V-01\"]}")));
     assert_int_equal(lk_study_n_jobs(study), 2);
     const struct lk_study_job a = job_of(study, 0), b = job_of(study, 1);
     assert_string_equal(a.id, b.id);
-    assert_string_equal(a.output, "mine/a/kitchen/a_S2_K-01.png");
+    assert_string_equal(a.output, "mine/a/time/a_S2_V-01.png");
     assert_string_equal(a.experiment, "mine");
-    assert_string_equal(b.name, "b_S2_K-01");
+    assert_string_equal(b.name, "b_S2_V-01");
     lk_study_close(study);
 }
 

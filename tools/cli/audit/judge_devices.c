@@ -109,13 +109,14 @@ static enum lk_code gather(const char *output, const struct lk_names *items) {
 }
 
 /* A process that ends with the supervisor. */
-static pid_t start(const struct cli_arguments *arguments, const struct study_run *run, int part) {
+static pid_t start(const struct cli_arguments *arguments, const struct study_run *run, int lock, int part) {
     const pid_t parent = getpid(), child = fork();
     if (child) return child;
     struct cli_arguments a = *arguments;
     char path[4096];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
+    if (lock > 0) close(lock); /* which is the supervisor's, and ends with it */
     part_name(arguments->output, part, path, sizeof path);
     a.output = path;
     a.job.run.device = (char *)(uintptr_t)run->devices[part];
@@ -187,7 +188,7 @@ static enum lk_code run_workers(const struct cli_arguments *a, const struct stud
     if (!rc) rc = lk_append_lock(&lock, a->output);
     if (rc) return rc;
     cli_signals_install();
-    for (int k = 0; k < run->n_workers; k++) workers[k] = start(a, run, k);
+    for (int k = 0; k < run->n_workers; k++) workers[k] = start(a, run, lock.fd, k);
     const int code = wait_for_all(workers, run->n_workers);
     lk_append_unlock(&lock); /* an empty file that it has made goes with it */
     rc = gather(a->output, items);

@@ -7,7 +7,9 @@
 template <class T> __device__ __forceinline__ void weighted_sum(const lk_cuda_weighted_sum &args) {
     for_each_run<width<T>>(1, args.n, [&](int64_t row, int64_t column, int n) {
         elements<width<T>> y;
-        for (int k = 0; k < args.n_terms; k++) {
+#pragma unroll
+        for (int k = 0; k < LK_SUM_TERMS; k++) { /* a number that changes would put the arguments into local memory */
+            if (k >= args.n_terms) break;
             const elements<width<T>> x = load<width<T>>((const T *)args.x[k] + column, n, args.vector);
 #pragma unroll
             for (int i = 0; i < width<T>; i++) {

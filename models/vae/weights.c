@@ -47,8 +47,13 @@ static void read_statistics(struct lk_config *json, struct lk_vae_config *c) {
 
 /* What only AutoencoderKL has. */
 static void read_factors(struct lk_config *json, struct lk_vae_config *c) {
-    lk_config_number_or(json, "scaling_factor", &c->scaling_factor, 0.18215, 1e-6, 1e6);
-    lk_config_number_or(json, "shift_factor", &c->shift_factor, 0, -1e6, 1e6);
+    if (c->latent_channels > 4) {
+        lk_config_number(json, "scaling_factor", &c->scaling_factor, 1e-6, 1e6);
+        lk_config_number(json, "shift_factor", &c->shift_factor, -1e6, 1e6);
+    } else { /* Stable Diffusion names no shift, and at first no scale */
+        lk_config_number_or(json, "scaling_factor", &c->scaling_factor, 0.18215, 1e-6, 1e6);
+        lk_config_number_or(json, "shift_factor", &c->shift_factor, 0, -1e6, 1e6);
+    }
     lk_config_expect_null(json, "latents_mean");
     lk_config_expect_null(json, "latents_std");
 }

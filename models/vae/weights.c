@@ -47,7 +47,7 @@ static void read_statistics(struct lk_config *json, struct lk_vae_config *c) {
 
 /* What only AutoencoderKL has. */
 static void read_factors(struct lk_config *json, struct lk_vae_config *c) {
-    if (c->latent_channels > 4) {
+    if (!c->use_quant_conv) {
         lk_config_number(json, "scaling_factor", &c->scaling_factor, 1e-6, 1e6);
         lk_config_number(json, "shift_factor", &c->shift_factor, -1e6, 1e6);
     } else { /* Stable Diffusion names no shift, and at first no scale */

@@ -40,9 +40,8 @@ static void lower(char *text) {
 }
 
 /* flux_20s_male_white_O-01, qwen_pair_latino_20s_W-07: everything before the prompt in lower case. */
-static void portrait_name(const struct lk_study *s, const struct job_key *key, char out[LK_STUDY_NAME_BYTES]) {
+static void portrait_name(const char *model, const struct job_key *key, char out[LK_STUDY_NAME_BYTES]) {
     int race, gender, age;
-    const char *model = s->models[key->model].key;
     lk_source_factors(key->source[0], &race, &gender, &age);
     const char *race_key = lk_factor_key(LK_FACTOR_RACE, race), *age_key = lk_factor_key(LK_FACTOR_AGE, age);
     if (key->source[1] >= 0)
@@ -63,11 +62,18 @@ static void base_name(const struct lk_study *s, const struct job_key *key, const
                       char out[LK_STUDY_NAME_BYTES]) {
     char before[LK_STUDY_NAME_BYTES], seed[32] = "";
     if (s->portrait)
-        portrait_name(s, key, before);
+        portrait_name(s->models[key->model].key, key, before);
     else
         snprintf(before, sizeof before, "%s_%s", s->models[key->model].key, s->sources[key->source[0]].id);
     if (key->seed >= 0) snprintf(seed, sizeof seed, "_s%lld", (long long)(seeds_of(s, key)->first + key->seed));
     snprintf(out, LK_STUDY_NAME_BYTES, "%.150s_%.40s%s%s", before, prompt->id, seed, key->swapped ? "_swapped" : "");
+}
+
+static void name_documented(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
+    char before[LK_STUDY_NAME_BYTES];
+    if (!s->portrait || out->prompt->number < 0) return;
+    portrait_name(lk_factor_key(LK_FACTOR_MODEL, 0), key, before);
+    snprintf(out->documented, sizeof out->documented, "%.150s_%s", before, lk_prompt_id(out->prompt->number));
 }
 
 static void name_job(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
@@ -176,6 +182,7 @@ enum lk_code lk_study_job(const struct lk_study *s, size_t i, struct lk_study_jo
     if (key->seed >= 0) out->job.request.seed = (uint64_t)(seeds_of(s, key)->first + key->seed);
     if (x->kind == LK_EXP_T2I) lk_study_set_t2i(s, key, out);
     name_job(s, key, out);
+    if (x->kind != LK_EXP_T2I) name_documented(s, key, out);
     if (out->final_prompt) lk_parameter_parse(lk_parameter_named("prompt"), &out->job, "", out->final_prompt);
     return out->problem ? LK_OK : set_id(s, out);
 }

@@ -251,6 +251,16 @@ const struct lk_study_prompt *lk_study_own_prompts(const struct lk_study *s, siz
 size_t lk_study_n_jobs(const struct lk_study *s) { return s->n_jobs; }
 enum lk_experiment lk_study_experiment_kind(const struct lk_study *s, int e) { return s->experiments[e].kind; }
 
+bool lk_study_is_documented(const struct lk_study *s) {
+    size_t n_own;
+    lk_study_own_prompts(s, &n_own);
+    bool documented = s->portrait && !n_own && !lk_study_has_seeds(s);
+    for (int m = 0; m < s->n_models; m++) documented = documented && lk_study_preset_model(s->models[m].key) >= 0;
+    for (int e = 0; e < s->n_experiments; e++)
+        documented = documented && !strcmp(s->experiments[e].key, lk_experiment_key(s->experiments[e].kind));
+    return documented;
+}
+
 bool lk_study_has_seeds(const struct lk_study *s) {
     bool any = false;
     for (int m = 0; m < s->n_models; m++) any |= s->models[m].range.given;

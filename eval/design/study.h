@@ -88,6 +88,9 @@ struct lk_study_job {
     /* Of t2i's arm embed_norm "center" or "zscore": what is made of the embeddings of all base prompts before this
      * one's is used (models/embeds.h); NULL: nothing. */
     const char *normalize;
+    /* In the portrait study, of a prompt of the documents: the item as the documents would name it, whichever model
+     * made it; "" otherwise. */
+    char documented[LK_STUDY_NAME_BYTES];
     /* Complete but for images and progress; its texts are the study's: do not lk_job_free it. Parameters of the machine
      * (device, vram, threads) are defaults unless the model's entry in the study file has them. */
     struct lk_job job;
@@ -116,6 +119,9 @@ int lk_study_n_sources(const struct lk_study *study);
 const struct lk_attribute *lk_study_attributes(const struct lk_study *study, int *n);
 /* Whether sources are the 84 cells of race, gender and age, which items are named by. */
 bool lk_study_is_portrait(const struct lk_study *study);
+/* Whether it is the documents' study: its cells, models and prompts, a seed for each model. Then an item's id says all
+ * that is to be known of the item, to readers of files as to judges; otherwise the study says it. */
+bool lk_study_is_documented(const struct lk_study *study);
 /* Of "analysis", as text: "rounding", ... */
 const char *lk_study_setting(const struct lk_study *study, const char *key);
 int lk_study_n_models(const struct lk_study *study);

@@ -7,11 +7,12 @@
 #include "engine/base/alloc.h"
 #include "eval/intake/internal.h"
 #include "eval/scores/json_lines.h"
+#include "eval/study/prompts.h"
 
 static const char schema[] =
     "CREATE TABLE attribute(name TEXT, display TEXT, kind TEXT, level TEXT, position INTEGER, level_display TEXT);"
     "CREATE TABLE prompt(prompt_id TEXT PRIMARY KEY, text TEXT, category TEXT, subcategory TEXT, target TEXT, position "
-    "INTEGER);"
+    "INTEGER, asks_age INTEGER);"
     "CREATE TABLE model(model_key TEXT PRIMARY KEY, display TEXT, family TEXT, position INTEGER);"
     "CREATE TABLE output(item_id TEXT PRIMARY KEY, job_id TEXT, experiment TEXT, kind TEXT, model_key TEXT, source_id "
     "TEXT, source2_id TEXT, prompt_id TEXT, arm TEXT, pair TEXT, seed INTEGER, status TEXT, reason TEXT, path TEXT, "
@@ -107,9 +108,9 @@ static enum lk_code add_job(struct lk_audit *a, const struct lk_study *study, co
                             int64_t position) {
     const char *sources[2] = {NULL, NULL};
     for (int i = 0; i < job->n_sources; i++) sources[i] = lk_study_source(study, job->sources[i])->id;
-    LK_TRY(lk_sql_run(&a->sql, "INSERT OR IGNORE INTO prompt VALUES(?1,?2,?3,?4,?5,?6)", "ttttti", job->prompt->id,
+    LK_TRY(lk_sql_run(&a->sql, "INSERT OR IGNORE INTO prompt VALUES(?1,?2,?3,?4,?5,?6,?7)", "tttttii", job->prompt->id,
                       job->prompt->text, job->prompt->category, job->prompt->subcategory_content, job->prompt->target,
-                      position));
+                      position, (int64_t)(job->prompt->number == LK_PROMPT_V03)));
     return lk_sql_run(&a->sql,
                       "INSERT INTO output VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,'missing',?12,?13,NULL,NULL)",
                       "ttttttttttitt", job->name, job->id, job->experiment, lk_experiment_kind(job->kind),
@@ -171,10 +172,12 @@ enum lk_code lk_audit_add_manifest(struct lk_audit *a, const char *text, size_t 
     return lk_sql_end(&a->sql, rc);
 }
 
+static const char identity[] = "identity"; /* the axis of the larger of race and gender change */
+
 static enum lk_code add_score(struct lk_audit *a, const char *item, int axis, const char *who, const char *kind,
                               double value) {
     return lk_sql_run(&a->sql, "INSERT INTO score VALUES(?1,?2,?3,?4,?5)", "ttttd", item,
-                      axis < LK_N_AXES ? lk_factor_key(LK_FACTOR_AXIS, axis) : "identity", who, kind, value);
+                      axis < LK_N_AXES ? lk_factor_key(LK_FACTOR_AXIS, axis) : identity, who, kind, value);
 }
 
 /* Five levels, and of race and gender the larger, which is what identity is lost by. */
@@ -212,31 +215,20 @@ enum lk_code lk_audit_add_scores(struct lk_audit *a, const struct lk_dataset *da
 }
 
 static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings *s) {
-    const struct lk_thresholds *t = &s->thresholds;
-    const struct {
-        enum lk_measure measure;
-        const char *axis;
-        int low, high;
-        bool outside;
-    } measures[] = {{LK_MEASURE_SUCCESS, "edit_success", t->success, 5, false},
-                    {LK_MEASURE_SOFT_ERASURE, "edit_success", 1, t->soft_erasure, false},
-                    {LK_MEASURE_RACE_DRIFT, "race_drift", t->drift, 5, false},
-                    {LK_MEASURE_GENDER_DRIFT, "gender_drift", t->drift, 5, false},
-                    {LK_MEASURE_LIGHTENING, "skin_tone", 4, 5, false},
-                    {LK_MEASURE_DARKENING, "skin_tone", 1, 2, false},
-                    {LK_MEASURE_AGE_DRIFT, "age_drift", 3, 3, true},
-                    {LK_MEASURE_IDENTITY_ERASURE, "identity", t->identity, 5, false}};
     static const char outcomes[] =
         "INSERT INTO outcome SELECT s.item_id, m.measure, ?1, avg((s.value BETWEEN m.low AND m.high) <> m.outside) "
-        "FROM score s JOIN measure m USING(axis) WHERE s.kind=?2 GROUP BY s.item_id, m.measure";
+        "FROM score s JOIN measure m USING(axis) JOIN output o USING(item_id) JOIN prompt p USING(prompt_id) WHERE "
+        "s.kind=?2 AND (m.axis<>'age_drift' OR (m.measure='age_accuracy')=p.asks_age) GROUP BY s.item_id, m.measure";
     a->alpha = s->alpha;
     LK_TRY(lk_sql_run(&a->sql, "DELETE FROM measure", ""));
     LK_TRY(lk_sql_run(&a->sql, "DELETE FROM outcome", ""));
-    for (size_t i = 0; i < sizeof measures / sizeof *measures; i++)
+    for (int m = 0; m < LK_N_MEASURES; m++) {
+        const struct lk_measure_span span = lk_measure_span((enum lk_measure)m, &s->thresholds);
         LK_TRY(lk_sql_run(&a->sql, "INSERT INTO measure VALUES(?1,?2,?3,?4,?5,?6,?7)", "tttiiii",
-                          lk_measure_key(measures[i].measure), lk_measure_name(measures[i].measure), measures[i].axis,
-                          (int64_t)measures[i].low, (int64_t)measures[i].high, (int64_t)measures[i].outside,
-                          (int64_t)i));
+                          lk_measure_key((enum lk_measure)m), lk_measure_name((enum lk_measure)m),
+                          span.identity ? identity : lk_factor_key(LK_FACTOR_AXIS, (int)span.axis), (int64_t)span.low,
+                          (int64_t)span.high, (int64_t)span.outside, (int64_t)m));
+    }
     LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "judges", s->published ? "ensemble" : "judge"));
     LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "raters", "raters"));
     return lk_sql_run(&a->sql, "CREATE INDEX IF NOT EXISTS outcome_items ON outcome(item_id)", "");

@@ -24,33 +24,33 @@ const char *lk_measure_name(enum lk_measure measure) { return measures[measure].
 
 const char *lk_measure_key(enum lk_measure measure) { return measures[measure].key; }
 
+struct lk_measure_span lk_measure_span(enum lk_measure measure, const struct lk_thresholds *t) {
+    const int lows[LK_N_MEASURES] = {[LK_MEASURE_SUCCESS] = t->success,
+                                     [LK_MEASURE_SOFT_ERASURE] = 1,
+                                     [LK_MEASURE_RACE_DRIFT] = t->drift,
+                                     [LK_MEASURE_GENDER_DRIFT] = t->drift,
+                                     [LK_MEASURE_LIGHTENING] = 4,
+                                     [LK_MEASURE_DARKENING] = 1,
+                                     [LK_MEASURE_AGE_DRIFT] = 3,
+                                     [LK_MEASURE_AGE_ACCURACY] = 3,
+                                     [LK_MEASURE_IDENTITY_ERASURE] = t->identity};
+    const int highs[LK_N_MEASURES] = {[LK_MEASURE_SUCCESS] = 5,         [LK_MEASURE_SOFT_ERASURE] = t->soft_erasure,
+                                      [LK_MEASURE_RACE_DRIFT] = 5,      [LK_MEASURE_GENDER_DRIFT] = 5,
+                                      [LK_MEASURE_LIGHTENING] = 5,      [LK_MEASURE_DARKENING] = 2,
+                                      [LK_MEASURE_AGE_DRIFT] = 3,       [LK_MEASURE_AGE_ACCURACY] = 3,
+                                      [LK_MEASURE_IDENTITY_ERASURE] = 5};
+    return (struct lk_measure_span){measures[measure].axis, lows[measure], highs[measure],
+                                    measure == LK_MEASURE_AGE_DRIFT, measure == LK_MEASURE_IDENTITY_ERASURE};
+}
+
 int lk_measure_of(enum lk_measure measure, const uint8_t *score, int prompt, const struct lk_thresholds *thresholds) {
-    int s = score[measures[measure].axis];
-    if (!s) return -1;
-    switch (measure) {
-    case LK_MEASURE_SUCCESS:
-        return s >= thresholds->success;
-    case LK_MEASURE_SOFT_ERASURE:
-        return s <= thresholds->soft_erasure;
-    case LK_MEASURE_RACE_DRIFT:
-    case LK_MEASURE_GENDER_DRIFT:
-        return s >= thresholds->drift;
-    case LK_MEASURE_LIGHTENING:
-        return s >= 4;
-    case LK_MEASURE_DARKENING:
-        return s <= 2;
-    case LK_MEASURE_AGE_DRIFT:
-        return prompt == LK_PROMPT_V03 ? -1 : s != 3;
-    case LK_MEASURE_AGE_ACCURACY:
-        return prompt == LK_PROMPT_V03 ? s == 3 : -1;
-    case LK_MEASURE_IDENTITY_ERASURE: {
-        int gender = score[LK_AXIS_GENDER_DRIFT];
-        return gender ? s >= thresholds->identity || gender >= thresholds->identity : -1;
-    }
-    case LK_N_MEASURES:
-        break;
-    }
-    return -1;
+    const struct lk_measure_span span = lk_measure_span(measure, thresholds);
+    const int gender = score[LK_AXIS_GENDER_DRIFT];
+    int s = score[span.axis];
+    if (!s || (span.identity && !gender)) return -1;
+    if (span.axis == LK_AXIS_AGE_DRIFT && (measure == LK_MEASURE_AGE_ACCURACY) != (prompt == LK_PROMPT_V03)) return -1;
+    if (span.identity && gender > s) s = gender;
+    return (s >= span.low && s <= span.high) != span.outside;
 }
 
 const char *lk_subcategory_name(int subcategory) {

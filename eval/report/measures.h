@@ -31,6 +31,15 @@ enum lk_measure {
 const char *lk_measure_name(enum lk_measure measure); /* "Soft erasure" */
 const char *lk_measure_key(enum lk_measure measure);  /* "soft_erasure" */
 
+/* A measure holds for the scores of an axis from low to high, or outside of them; `identity`: for the larger of race
+ * and gender change, where both are scored. V-03 asks for ageing: it has age accuracy, all others have age change. */
+struct lk_measure_span {
+    enum lk_axis axis;
+    int low, high;
+    bool outside, identity;
+};
+struct lk_measure_span lk_measure_span(enum lk_measure measure, const struct lk_thresholds *thresholds);
+
 enum lk_score_source { LK_SCORES_JUDGE, LK_SCORES_HUMAN };
 
 /* The levels [LK_N_AXES] of the judges' ensemble, or of the raters' majority. */

@@ -130,7 +130,7 @@ enum lk_code lk_journal_one(struct lk_journal *j, int64_t index, lk_journal_row_
 
 /* What is made and no longer asked for; their index is below 0. */
 enum lk_code lk_journal_each_kept(struct lk_journal *j, lk_journal_row_fn *row, void *context);
-/* Forgets what is no longer asked for. */
+/* Forgets what is no longer asked for, and what made the pictures of models that have none left. */
 enum lk_code lk_journal_prune(struct lk_journal *j);
 
 /* What made the pictures of a model, by its key, in the caller's words: `text` stays in the journal unless something is

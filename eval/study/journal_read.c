@@ -94,8 +94,13 @@ enum lk_code lk_journal_each_kept(struct lk_journal *j, lk_journal_row_fn *row, 
 
 enum lk_code lk_journal_prune(struct lk_journal *j) {
     LK_TRY(lk_sql_begin(&j->sql));
-    enum lk_code rc = lk_sql_run(&j->sql, "DELETE FROM lines WHERE i<0", "");
-    return lk_sql_end(&j->sql, rc ? rc : lk_sql_run(&j->sql, "DELETE FROM jobs WHERE i<0", ""));
+    static const char *const sql[] = {
+        "DELETE FROM lines WHERE i<0", "DELETE FROM jobs WHERE i<0",
+        "DELETE FROM about WHERE name LIKE 'model %' AND name NOT IN (SELECT 'model '||k.value "
+        "FROM about k JOIN jobs ON k.name='key '||model WHERE state=2)"};
+    enum lk_code rc = LK_OK;
+    for (int k = 0; k < 3 && !rc; k++) rc = lk_sql_run(&j->sql, sql[k], "");
+    return lk_sql_end(&j->sql, rc);
 }
 
 enum lk_code lk_journal_manifest_is_current(struct lk_journal *j, bool *current) {

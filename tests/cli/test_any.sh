@@ -108,4 +108,21 @@ for sql in "DELETE FROM score" "ATTACH 'x' AS y" "PRAGMA user_version = 3" "SELE
     query "$sql" >stdout && fail "a query that writes is allowed: $sql"
     [ -s stderr ] || fail "no reason for $sql"
 done
+
+# A fourth model joins the portrait study: judges are asked as of the others, V-03's ageing is no change of age.
+mkdir portraits && cd portraits
+make_face --size 64x64 a.png >log && make_face --size 64x64 --skin 5 b.png >log
+printf 'path,race,gender,age\na.png,White,Male,20s\nb.png,Black,Female,30s\n' >sources.csv
+cat >study.json <<JSON
+{"schema": 2, "study": "four", "sources": "sources.csv",
+ "models": {"flux": {$flux, "num_inference_steps": 1}, "fast": {$flux, "num_inference_steps": 1, "seed": 3}},
+ "experiments": {"exp1": {"sources": ["White_Male_20s", "Black_Female_30s"], "prompts": ["O-01", "V-03"]}}}
+JSON
+likeness study run study.json -o run --threads 1 >stdout
+likeness judge run --slot primary -m ../judge --from run --mode direct -q -t 1 -o primary.jsonl 2>log || fail "a fourth model is not judged: $(cat log)"
+[ "$(sed -E 's/.*"prompt_sha256":"([0-9a-f]*)".*/\1/' primary.jsonl | sort -u | wc -l)" = 4 ] || fail "two models, other questions"
+likeness report --from run --primary primary.jsonl -o report >stdout 2>stderr || fail "report of four: $(cat stderr)"
+grep -q '^| fast |\|| fast |' report/tables/rates_by_model.md && [ -s report/tables/rates_by_attribute_race.md ] || fail "the fourth model is not reported"
+likeness report --from run --primary primary.jsonl --query "SELECT measure, count(*) AS n FROM outcome WHERE measure LIKE 'age%' GROUP BY 1" 2>stderr >stdout
+grep -q 'age.*accuracy | 4 |' stdout && grep -q 'age.*drift | 4 |' stdout || fail "ageing on demand: $(cat stdout)"
 echo "any: all is well"

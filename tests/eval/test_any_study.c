@@ -116,6 +116,36 @@ static void the_copy_needs_no_table(void **state) {
     lk_study_close(copy);
 }
 
+/* The portrait study with a model of one's own: its cells and prompts are the documents', its items are not. */
+static void a_fourth_model_joins_the_portraits(void **state) {
+    static const struct {
+        const char *models, *experiments;
+        bool documented;
+    } cases[] = {{"\"flux\": {}", "\"exp1\": {\"sources\": [\"White_Male_20s\"], \"prompts\": [\"V-03\"]}", true},
+                 {"\"flux\": {}, \"fast\": {\"path\": \"black-forest-labs/FLUX.2-dev\"}",
+                  "\"exp1\": {\"sources\": [\"White_Male_20s\"], \"prompts\": [\"V-03\"]}", false},
+                 {"\"flux\": {}", "\"exp1\": {\"seeds\": \"0:1\"}", false},
+                 {"\"flux\": {}", "\"mine\": {\"kind\": \"edit\"}", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char json[1000];
+        struct lk_study *study;
+        int n =
+            snprintf(json, sizeof json, "{\"schema\": 2, \"study\": \"p\", \"models\": {%s}, \"experiments\": {%s}}",
+                     cases[i].models, cases[i].experiments);
+        test_write(test_path("portraits.json"), json, (size_t)n);
+        assert_ok(lk_study_open(&study, test_path("portraits.json")));
+        assert_true(lk_study_is_portrait(study));
+        assert_int_equal(lk_study_is_documented(study), cases[i].documented);
+        if (i == 1) {
+            const struct lk_study_job job = job_of(study, 1);
+            assert_string_equal(job.name, "fast_20s_male_white_V-03");
+            assert_string_equal(job.documented, "flux_20s_male_white_V-03");
+        }
+        lk_study_close(study);
+    }
+}
+
 static void refused(const char *attribute_list, const char *source_list, const char *prompt_list,
                     const char *model_list, const char *experiments, const char *part) {
     struct lk_study *study;
@@ -193,8 +223,8 @@ static void memory_runs_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_is_the_files), cmocka_unit_test(a_key_is_no_part_of_the_id),
-        cmocka_unit_test(the_copy_needs_no_table), cmocka_unit_test(what_is_wrong_is_named),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(the_copy_needs_no_table), cmocka_unit_test(a_fourth_model_joins_the_portraits),
+        cmocka_unit_test(what_is_wrong_is_named),  cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -303,7 +303,14 @@ static void a_changed_study_takes_over_what_it_asks_for(void **state) {
     lk_journal_close(j);
     n = 7;
     assert_ok(lk_journal_open(&j, path, &later));
+    assert_ok(lk_journal_model(j, "step1x", "a model whose pictures are all gone", &noted));
+    lk_free(noted);
     assert_ok(lk_journal_prune(j));
+    assert_ok(lk_journal_model(j, "step1x", NULL, &noted));
+    assert_null(noted);
+    assert_ok(lk_journal_model(j, "flux", NULL, &noted));
+    assert_string_equal(noted, "the first flux");
+    lk_free(noted);
     expect_rows(j, "0 job-2 1 2\n1 job-3 0 2\n2 job-4 0 0\n3 job-5 0 0\n4 job-6 0 0\n", "");
     lk_journal_close(j);
 }

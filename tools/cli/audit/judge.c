@@ -103,7 +103,7 @@ static void warn_of_unknown(const struct cli_pairs *pairs, const char *path) {
     struct lk_item item;
     size_t n = 0, first = 0;
     for (size_t i = 0; i < pairs->n; i++) {
-        const char *id = pairs->list[i].item_id;
+        const char *id = pairs->list[i].asked_as;
         if (pairs->list[i].facts.instruction || !lk_dataset_id_parts(id, strlen(id), &item)) continue;
         if (!n++) first = i;
     }

@@ -225,7 +225,7 @@ static enum lk_code collect(struct runner *r, const struct cli_pair *pair, struc
         }
         r->ask.preserved_first = order;
         r->ask.facts = pair->facts.instruction ? &pair->facts : NULL;
-        enum lk_code rc = lk_judge_message(r->prompts, pair->item_id, &r->ask, &q->message);
+        enum lk_code rc = lk_judge_message(r->prompts, pair->asked_as, &r->ask, &q->message);
         if (!rc) {
             ++*n;
             continue;

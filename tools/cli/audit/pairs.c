@@ -38,6 +38,7 @@ static enum lk_code append(struct cli_pairs *pairs, const struct lk_field *id, s
     if ((size_t)number < pairs->n) return lk_fail(LK_E_INPUT, "%s: expected each once", id->name);
     LK_TRY(lk_grow(&pairs->list, &pairs->capacity, pairs->n + 1, sizeof *pairs->list));
     pair.item_id = pairs->ids.list[number];
+    if (!pair.asked_as) pair.asked_as = pair.item_id;
     pairs->list[pairs->n++] = pair;
     return LK_OK;
 }
@@ -156,7 +157,8 @@ static enum lk_code add_job(struct cli_pairs *pairs, const char *folder, const s
                        : gender            ? &pair.source_female
                                            : &pair.source_male);
     }
-    if (!rc && made && !lk_study_is_portrait(study)) rc = set_facts(pairs, study, job, &pair.facts);
+    if (!rc && made && *job->documented) rc = copy_path(pairs, job->documented, &pair.asked_as);
+    if (!rc && made && !*job->documented) rc = set_facts(pairs, study, job, &pair.facts);
     if (rc || !made || (!needs_source && lk_names_find(&pairs->ids, id.text, id.n) >= 0)) return rc;
     rc = append(pairs, &id, pair);
     return rc ? lk_fail_prefix(rc, "%s: %s", folder, job->name) : LK_OK;

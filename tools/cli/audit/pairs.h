@@ -14,7 +14,8 @@ struct cli_pair {
     const char *source, *edited; /* paths; relative ones lie beside the file that names them. source NULL: not said */
     const char *source_male, *source_female; /* of a composite; NULL: not said */
     size_t line;                             /* in the file; 0: of a run */
-    struct lk_judge_facts facts;             /* of a run of a study of one's own; instruction NULL: the id says all */
+    struct lk_judge_facts facts;             /* of a run whose ids do not say all; instruction NULL: none */
+    const char *asked_as; /* the id that a judge's question is made of: item_id, or as the documents name it */
 };
 
 struct cli_pairs {

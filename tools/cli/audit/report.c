@@ -81,7 +81,7 @@ static enum lk_code report_any(const struct cli_arguments *a, const struct lk_st
     LK_TRY(lk_audit_open(&audit, a->report.save));
     enum lk_code rc = fill(audit, &a->report, study, in);
     if (!rc && a->report.query) rc = print_query(audit, a->report.query, a->json);
-    if (!rc && a->output && !lk_study_is_portrait(study))
+    if (!rc && a->output && !lk_study_is_documented(study))
         rc = lk_any_report_write(audit, study, &in->options, a->output);
     lk_audit_close(audit);
     return rc;
@@ -101,7 +101,7 @@ static enum lk_code report_portraits(const struct cli_arguments *a, struct cli_r
 }
 
 static enum lk_code report(const struct cli_arguments *a, const struct lk_study *study, struct cli_report_input *in) {
-    const bool own = study && !lk_study_is_portrait(study), store = a->report.query || a->report.save;
+    const bool own = study && !lk_study_is_documented(study), store = a->report.query || a->report.save;
     if (store && !study)
         return lk_fail(LK_E_USAGE, "--query, --save: expected --from RUN, whose study says what is asked for");
     if (own || store) LK_TRY(report_any(a, study, in));

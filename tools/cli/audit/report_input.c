@@ -295,6 +295,7 @@ static enum lk_code add_jobs(struct lk_dataset *data, const struct lk_study *stu
         int32_t at;
         rc = lk_study_job(study, i, job);
         if (!rc) rc = lk_dataset_add(data, job->name, (int32_t)i, job->arm, &at);
+        if (!rc) data->items[at].prompt = (int16_t)job->prompt->number;
     }
     lk_free(job);
     return rc;
@@ -307,7 +308,7 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     in->ratings.data = &in->data;
     set_options(&in->options, a);
     LK_TRY(set_figure(&in->options, a));
-    if (study && !lk_study_is_portrait(study)) LK_TRY(add_jobs(&in->data, study));
+    if (study && !lk_study_is_documented(study)) LK_TRY(add_jobs(&in->data, study));
     if (a->soft_erasure >= a->success)
         return lk_fail(LK_E_USAGE, "--threshold-soft-erasure: expected less than --threshold-success %d, got %d",
                        (int)a->success, (int)a->soft_erasure);

@@ -133,7 +133,7 @@ static enum lk_code write_survey(struct survey_new *s) {
     lk_text_json(&s->out, lk_study_name(s->study));
     lk_text_add(&s->out, ",\n  \"protocol\": \"%s\",\n  \"experiment\": %d,\n", s->pairs ? "003" : "001",
                 s->pairs ? 2 : 1);
-    if (!lk_study_is_portrait(s->study)) lk_text_add(&s->out, "  \"item_ids\": \"plain\",\n");
+    if (!lk_study_is_documented(s->study)) lk_text_add(&s->out, "  \"item_ids\": \"plain\",\n");
     lk_text_add(&s->out,
                 "  \"tasks\": %zu,\n  \"places\": 3,\n  \"approval\": \"\",\n  \"investigator\": \"\",\n  "
                 "\"contact\": \"\",\n  \"items\": [",

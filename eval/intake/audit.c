@@ -9,6 +9,7 @@
 #include "eval/scores/json_lines.h"
 #include "eval/study/prompts.h"
 
+static const int64_t MAX_STEPS = 20000000000; /* minutes */
 static const char schema[] =
     "CREATE TABLE attribute(name TEXT, display TEXT, kind TEXT, level TEXT, position INTEGER, level_display TEXT);"
     "CREATE TABLE prompt(prompt_id TEXT PRIMARY KEY, text TEXT, category TEXT, subcategory TEXT, target TEXT, position "
@@ -27,6 +28,7 @@ enum lk_code lk_audit_open(struct lk_audit **out, const char *path) {
     *out = NULL;
     if (!a) return lk_fail(LK_E_NOMEM, "out of memory for the audit");
     a->alpha = 0.05;
+    a->max_steps = MAX_STEPS;
     if (path) unlink(path);
     enum lk_code rc = lk_sql_attach(&a->sql, path ? path : ":memory:", path ? path : "audit", schema);
     if (!rc) rc = lk_audit_functions(a);

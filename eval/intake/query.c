@@ -1,4 +1,5 @@
 /* Queries: what they may do, the statistics that they may call, and their rows. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "eval/intake/internal.h"
 #include "eval/stats/models/cluster_means.h"
 
-enum { MAX_SQL = 100000, MAX_ROWS = 1000000 };
+enum { MAX_SQL = 100000, MAX_ROWS = 1000000, STEPS_PER_CALL = 10000 };
 
 /* What an aggregate has been given. */
 struct gathered {
@@ -111,8 +112,20 @@ bool lk_audit_number(const struct lk_audit_row *row, const char *column, double 
     return i >= 0;
 }
 
+/* A query that never ends (WITH RECURSIVE without LIMIT) must not hold a report for ever. */
+static int count_steps(void *context) {
+    struct lk_audit *a = context;
+    a->n_steps += STEPS_PER_CALL;
+    return a->n_steps > a->max_steps;
+}
+
 static enum lk_code refuse(struct lk_audit *a, const char *what) {
     const int code = sqlite3_errcode(a->sql.db);
+    if (code == SQLITE_INTERRUPT)
+        return lk_fail(LK_E_INPUT,
+                       "query: expected an end within %" PRId64
+                       " steps; give joins a condition and recursive queries a LIMIT",
+                       a->max_steps);
     if (code == SQLITE_NOMEM) return lk_fail(LK_E_NOMEM, "query: out of memory");
     if (code == SQLITE_AUTH)
         return lk_fail(LK_E_INPUT, "query: only SELECT is allowed (%s)", sqlite3_errmsg(a->sql.db));
@@ -132,13 +145,16 @@ static enum lk_code each_row(struct lk_audit *a, sqlite3_stmt *statement, lk_aud
 enum lk_code lk_audit_each(struct lk_audit *a, const char *sql, lk_audit_row_fn *fn, void *context) {
     sqlite3_stmt *statement = NULL;
     const char *rest = "";
+    a->n_steps = 0;
     sqlite3_set_authorizer(a->sql.db, authorise, NULL);
+    sqlite3_progress_handler(a->sql.db, STEPS_PER_CALL, count_steps, a);
     enum lk_code rc = sqlite3_prepare_v2(a->sql.db, sql, -1, &statement, &rest) ? refuse(a, "") : LK_OK;
     if (!rc && !statement) rc = lk_fail(LK_E_INPUT, "query: expected a SELECT, got nothing");
     if (!rc && rest[strspn(rest, " \t\r\n;")]) rc = lk_fail(LK_E_INPUT, "query: expected one SELECT, got more");
     if (!rc && !sqlite3_stmt_readonly(statement)) rc = lk_fail(LK_E_INPUT, "query: only SELECT is allowed");
     if (!rc) rc = each_row(a, statement, fn, context);
     sqlite3_finalize(statement);
+    sqlite3_progress_handler(a->sql.db, 0, NULL, NULL);
     sqlite3_set_authorizer(a->sql.db, NULL, NULL);
     return rc;
 }

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "eval/intake/audit.h"
+#include "eval/intake/internal.h"
 #include "eval/judge/answers.h"
 #include "eval/judge/ensemble.h"
 #include "eval/judge/prompt.h"
@@ -190,6 +190,11 @@ static void mutated_queries_do_nothing(void **state) {
     struct lk_stream stream;
     double value;
     (void)state;
+    const int64_t all = audit->max_steps;
+    audit->max_steps = 100000;
+    assert_fails(lk_audit_each(audit, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 0 FROM n) SELECT sum(i) FROM n",
+                               keep_number, &value),
+                 LK_E_INPUT, "query: expected an end within 100000 steps; give joins a condition and recursive");
     lk_stream_named(&stream, 7, "mutated queries");
     for (int i = 0; i < 10000; i++) {
         char sql[300];
@@ -204,6 +209,7 @@ static void mutated_queries_do_nothing(void **state) {
         }
         (void)lk_audit_each(audit, sql, keep_number, &value);
     }
+    audit->max_steps = all;
     expect("SELECT count(*) AS v FROM score", 66);
     expect("SELECT count(*) AS v FROM output", 6);
     assert_int_not_equal(access("y.sqlite", F_OK), 0);

@@ -1,5 +1,6 @@
 #include "tests/common/pipeline_checks.h"
 
+#include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,7 +133,7 @@ void test_same_in_another_process(const void *here, size_t n_bytes) {
     pid_t child = fork();
     if (child == 0) {
         dup2(ends[1], STDOUT_FILENO);
-        execl("/proc/self/exe", "test", "digest", (char *)NULL);
+        execl("/proc/self/exe", program_invocation_name, "digest", (char *)NULL);
         _exit(127);
     }
     close(ends[1]);

@@ -1,13 +1,24 @@
-/* Runs a fuzz target without libFuzzer: every file of the corpus folder as it is, then a fixed number of seeded
- * mutations of them (FUZZ_RUNS, default 20000), so that the everyday suite exercises each parser the same way on every
- * machine. */
+/* Runs a fuzz target without libFuzzer, the one by whose name the program is called: every file of the corpus folder as
+ * it is, then a fixed number of seeded mutations of them (FUZZ_RUNS, default 20000), so that the everyday suite
+ * exercises each parser the same way on every machine. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+typedef int target_fn(const uint8_t *data, size_t size);
+#define TARGET(name) target_fn name;
+#include "fuzz_targets.h"
+#undef TARGET
+
+static const struct {
+    const char *name;
+    target_fn *fn;
+} targets[] = {
+#define TARGET(name) {#name, name},
+#include "fuzz_targets.h"
+};
 
 struct sample {
     uint8_t *bytes;
@@ -25,11 +36,11 @@ static uint64_t next_random(void) {
 static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
 
 /* Each input in a block of its own exact size, so that AddressSanitizer sees a read past its end. */
-static void run(const uint8_t *bytes, size_t n) {
+static void run(target_fn *target, const uint8_t *bytes, size_t n) {
     uint8_t *exact = malloc(n ? n : 1);
     if (!exact) abort();
     memcpy(exact, bytes, n);
-    LLVMFuzzerTestOneInput(exact, n);
+    target(exact, n);
     free(exact);
 }
 
@@ -80,8 +91,12 @@ static size_t mutate(uint8_t *bytes, size_t n, size_t max, const struct sample *
 int main(int argc, char **argv) {
     const char *runs_text = getenv("FUZZ_RUNS");
     long n_runs = runs_text ? atol(runs_text) : 20000;
+    const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
+    target_fn *target = NULL;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (!strcmp(targets[i].name, name)) target = targets[i].fn;
     struct dirent **entries;
-    int n_entries = argc > 1 ? scandir(argv[1], &entries, NULL, by_name) : -1;
+    int n_entries = argc > 1 && target ? scandir(argv[1], &entries, NULL, by_name) : -1;
     if (n_entries < 0) {
         fprintf(stderr, "usage: %s CORPUS-FOLDER\n", argv[0]);
         return 2;
@@ -102,7 +117,7 @@ int main(int argc, char **argv) {
         if (!s->bytes || fread(s->bytes, 1, s->n, f) != s->n) return 1;
         fclose(f);
         if (s->n > largest) largest = s->n;
-        run(s->bytes, s->n);
+        run(target, s->bytes, s->n);
     }
     free(entries);
     if (!n_samples) {
@@ -114,7 +129,7 @@ int main(int argc, char **argv) {
     for (long i = 0; i < n_runs; i++) {
         const struct sample *s = &samples[next_random() % n_samples];
         memcpy(work, s->bytes, s->n);
-        run(work, mutate(work, s->n, max, &samples[next_random() % n_samples]));
+        run(target, work, mutate(work, s->n, max, &samples[next_random() % n_samples]));
     }
     printf("%zu corpus files, %ld mutations\n", n_samples, n_runs);
     for (size_t i = 0; i < n_samples; i++) free(samples[i].bytes);

@@ -2,6 +2,7 @@
  * twin; under three seeds. */
 #include "tests/gpusim/common/defects.h"
 
+#include <errno.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -223,7 +224,7 @@ static void test_leaks_at_exit(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char how[8];
         memcpy(how, cases[i].how, sizeof how);
-        char *argv[] = {(char[]){"leaving"}, how, NULL};
+        char *argv[] = {program_invocation_name, how, NULL};
         pid_t child;
         int status;
         assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);

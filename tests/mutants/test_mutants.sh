@@ -15,7 +15,8 @@ set -eu
 list=$SOURCE_DIR/tests/mutants/mutants.txt
 quarter=${MUTANTS:-1/1}
 work=$BUILD_DIR/mutants/${quarter%/*}
-mkdir -p "$work"
+mkdir -p "$work/scratch"
+export TEST_TMPDIR=$work/scratch # other tests may run at the same time
 
 die() {
     echo "$*" >&2
@@ -30,11 +31,12 @@ link_command() {
             sed -E "s| -o likeness | -Wl,-S,-z,muldefs -o @OUT@ |; s| ([^ ]*CMakeFiles/likeness.dir/)| @BEFORE@ \\1|"
         return
     fi
+    target=$(readlink "$BUILD_DIR/tests/$1" || echo "$1") # most tests are links to the program of their folder
     if [ -f "$BUILD_DIR/build.ninja" ]; then
-        ninja -C "$BUILD_DIR" -t commands "tests/$1" | tail -n 1
+        ninja -C "$BUILD_DIR" -t commands "tests/$target" | tail -n 1
     else
-        echo "cd tests && $(cat "$BUILD_DIR/tests/CMakeFiles/$1.dir/link.txt")"
-    fi | sed -E "s| -o [^ ]*$1 | -Wl,-S -o @OUT@ |; s| ([^ ]*CMakeFiles/$1.dir/)| @BEFORE@ \\1|"
+        echo "cd tests && $(cat "$BUILD_DIR/tests/CMakeFiles/$target.dir/link.txt")"
+    fi | sed -E "s| -o [^ ]*$target | -Wl,-S -o @OUT@ |; s| ([^ ]*CMakeFiles/$target.dir/)| @BEFORE@ \\1|"
 }
 
 # compile_command FILE: how FILE is compiled, its source and object as @IN@ and @OUT@.
@@ -64,12 +66,12 @@ sanitized=0
 export TEST_PATIENCE_S=10
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
-# run_test TEST CASE: runs $work/program, which is TEST with a mutant in it, or its CASE alone: 0 noticed, 1 passed, 2
+# run_test TEST CASE: runs $work/TEST, which has with a mutant in it, or its CASE alone: 0 noticed, 1 passed, 2
 # failed otherwise, 3 skipped itself. Tests of the cuda device have the simulated GPU.
 run_test() {
     status=0
     if [ "$1" = test_cli ]; then
-        rm -rf "$work/bin" && mkdir "$work/bin" && ln -s "$BUILD_DIR"/make_* "$work/bin" && mv "$work/program" "$work/bin/likeness"
+        rm -rf "$work/bin" && mkdir "$work/bin" && ln -s "$BUILD_DIR"/make_* "$work/bin" && mv "$work/$1" "$work/bin/likeness"
         BUILD_DIR=$work/bin TEST_TMPDIR=$work sh "$SOURCE_DIR/tests/cli/test_cli.sh" "$2" >"$work/log" 2>&1 || status=$?
         case $(tail -n 1 "$work/log") in
         '1 cases passed, 0 failed, 0 skipped') return 1 ;;
@@ -79,7 +81,7 @@ run_test() {
     fi
     libraries=${LD_LIBRARY_PATH:-}
     case $1 in test_cuda_*) libraries=$BUILD_DIR/gpusim${libraries:+:$libraries} ;; esac
-    (cd "$SOURCE_DIR/tests" && LD_LIBRARY_PATH=$libraries TEST_ONLY="*${2:-}*" "$work/program" ${2:+"$2"}) >"$work/log" 2>&1 || status=$?
+    (cd "$SOURCE_DIR/tests" && LD_LIBRARY_PATH=$libraries TEST_ONLY="*${2:-}*" "$work/$1" ${2:+"$2"}) >"$work/log" 2>&1 || status=$?
     if grep -q 'Running 0 test' "$work/log"; then return 2; fi
     if [ $status -eq 0 ]; then return 1; fi
     if [ $status -eq 77 ]; then return 3; fi
@@ -91,10 +93,10 @@ run_test() {
     return 2
 }
 
-program() { # TEST OBJECT-OR-NOTHING: links $work/program
+program() { # TEST OBJECT-OR-NOTHING: links $work/TEST
     link=$(link_command "$1")
     case $link in *@OUT@*) ;; *) die "no link command for $1: build it first" ;; esac
-    (cd "$BUILD_DIR" && eval "$(printf "%s\n" "$link" | sed "s|@BEFORE@|$2|; s|@OUT@|$work/program|")")
+    (cd "$BUILD_DIR" && eval "$(printf "%s\n" "$link" | sed "s|@BEFORE@|$2|; s|@OUT@|$work/$1|")")
 }
 
 # lacks FILE: this machine has not the instructions that FILE is compiled for, so nothing runs it.

@@ -28,6 +28,7 @@ struct lk_family {
     /* n_unseen: ids of a prompt before the first that the transformer is told of. */
     const struct lk_tokenizer *(*tokenizer)(const struct lk_pipeline *pipeline, int64_t *n_unseen);
     void (*defaults)(struct lk_request *request); /* of its parameters; the rest is zero */
+    int made_for_steps;                           /* num_inference_steps of its protocol; 0: any */
     const struct lk_stages *stages;               /* models/common/queue.h */
     /* lk_pipeline_edit_queue where there is more to it than the stages, else NULL; jobs that have ended were refused
      * already and are passed over. */

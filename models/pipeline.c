@@ -177,6 +177,7 @@ void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]) 
                                   lk_dtype_name((enum lk_dtype)(LK_FIRST_QUANTIZED + i)));
 }
 
+int lk_pipeline_made_for_steps(const struct lk_pipeline *p) { return p->family->made_for_steps; }
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }
 bool lk_pipeline_takes_images(const struct lk_pipeline *pipeline) { return !pipeline->family->text_to_image; }
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) {

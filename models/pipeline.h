@@ -55,6 +55,7 @@ struct lk_request {
     int target_size[LK_MAX_OUT_LAYERS], n_target_size;
     uint64_t seed;
     int max_sequence_length;
+    bool whole_prompt; /* LK_E_PROMPT where tokens beyond max_sequence_length would be left out */
     int size_level; /* Step1X-Edit: edits are made at about size_level^2 pixels */
     /* Step1X-Edit: "region" for fewer passes, with another picture (models/step1x/region.h), or NULL. Cosine to the
      * source up to which a token counts as edited; 0: 0.88, as its authors have it. */
@@ -116,7 +117,7 @@ struct lk_result {
     int n_steps;
     double cfg_scale; /* true CFG as it was done; 1: one forward a step */
     float sigmas[LK_MAX_STEPS + 1];
-    int n_cut_ids;         /* Stable Diffusion: ids of the prompt, or of the negative one, that did not fit into 75 */
+    int n_cut_ids;         /* of the prompt, or of the negative one: those that the model does not read */
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
     struct lk_reference_size references[LK_MAX_REFERENCES];
     int n_references;
@@ -199,6 +200,8 @@ struct lk_model_info {
 /* Model i, the study's three first; false when there are no more. */
 bool lk_model_info(int i, struct lk_model_info *out);
 
+/* num_inference_steps that the model's protocol asks for; 0: any. */
+int lk_pipeline_made_for_steps(const struct lk_pipeline *pipeline);
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline); /* "flux2-dev" */
 /* Whether it edits images; otherwise a request has none. */
 bool lk_pipeline_takes_images(const struct lk_pipeline *pipeline);

@@ -8,6 +8,7 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/digest.h"
 #include "engine/base/file.h"
+#include "engine/base/names.h"
 #include "engine/image/image.h"
 #include "eval/design/selection_state.h"
 #include "eval/scores/fields.h"
@@ -61,6 +62,19 @@ static char *beside(const char *file, const char *written) {
     return lk_format("%.*s/%s", (int)(slash - file), file, written);
 }
 
+/* Each source is another picture: digests are those of the sources before it, in their order. */
+static enum lk_code check_new(struct lk_names *digests, const char *sha256, const char *where, size_t line,
+                              const char *id) {
+    const int32_t n_before = (int32_t)digests->n;
+    char place[40] = "";
+    int32_t number;
+    LK_TRY(lk_names_number(digests, sha256, strlen(sha256), &number));
+    if (line) snprintf(place, sizeof place, " line %zu:", line);
+    if (number == n_before) return LK_OK;
+    return lk_fail(LK_E_INPUT, "%s:%s %s: expected a picture of its own, got that of source %d of the set", where,
+                   place, id, number + 1);
+}
+
 static void add_record(int source, int pool, const char *extension, const struct lk_image *image, const char *sha256,
                        struct lk_text *out) {
     int race, gender, age;
@@ -78,7 +92,8 @@ static void add_record(int source, int pool, const char *extension, const struct
     lk_text_add(out, "}}");
 }
 
-static enum lk_code copy_source(const struct lk_selection *s, int source, const char *folder, struct lk_text *out) {
+static enum lk_code copy_source(const struct lk_selection *s, int source, const char *folder, struct lk_names *digests,
+                                struct lk_text *out) {
     int pool = lk_selection_chosen(s, source);
     char id[48], sha256[65], *bytes = NULL;
     char *from = beside(s->pools, s->candidates[source][pool - 1].file), *to = NULL;
@@ -92,7 +107,8 @@ static enum lk_code copy_source(const struct lk_selection *s, int source, const 
         const char *extension = bytes[0] == (char)0x89 ? "png" : "jpg";
         lk_sha256(bytes, n, sha256);
         to = lk_format("%s/source/%s.%s", folder, id, extension);
-        rc = to ? lk_atomic_write_file(to, bytes, n) : lk_fail(LK_E_NOMEM, "out of memory for a selection");
+        rc = check_new(digests, sha256, s->pools, 0, id);
+        if (!rc) rc = to ? lk_atomic_write_file(to, bytes, n) : lk_fail(LK_E_NOMEM, "out of memory for a selection");
         if (!rc) add_record(source, pool, extension, &image, sha256, out);
     }
     lk_image_free(&image);
@@ -104,14 +120,16 @@ static enum lk_code copy_source(const struct lk_selection *s, int source, const 
 
 static enum lk_code write_all(const struct lk_selection *s, const char *folder) {
     struct lk_text manifest = {0};
+    struct lk_names digests = {0};
     char *sources = lk_format("%s/source", folder), *path = lk_format("%s/source_manifest.json", folder);
     enum lk_code rc = sources && path ? make_folder(folder) : lk_fail(LK_E_NOMEM, "out of memory for a selection");
     if (!rc) rc = make_folder(sources);
     lk_text_add(&manifest, "[");
-    for (int i = 0; i < LK_N_SOURCES && !rc; i++) rc = copy_source(s, i, folder, &manifest);
+    for (int i = 0; i < LK_N_SOURCES && !rc; i++) rc = copy_source(s, i, folder, &digests, &manifest);
     lk_text_add(&manifest, "\n]\n");
     if (!rc) rc = manifest.rc ? manifest.rc : lk_atomic_write_file(path, manifest.bytes, manifest.n);
     lk_text_free(&manifest);
+    lk_names_free(&digests);
     lk_free(sources);
     lk_free(path);
     return rc;
@@ -142,7 +160,8 @@ enum lk_code lk_selection_finalize(const struct lk_selection *s, const char *fol
     return summary->rc;
 }
 
-static enum lk_code check_file(const struct lk_fields *fields, const char *manifest, size_t line) {
+static enum lk_code check_file(const struct lk_fields *fields, const char *manifest, size_t line,
+                               struct lk_names *digests) {
     const struct lk_field *file = lk_fields_find(fields, "file"), *digest = lk_fields_find(fields, "sha256");
     char sha256[65];
     struct lk_image image = {0};
@@ -153,6 +172,7 @@ static enum lk_code check_file(const struct lk_fields *fields, const char *manif
     if (!rc && (!digest || strcmp(digest->text, sha256)))
         rc = lk_fail(LK_E_CHANGED, "%s: line %zu: %s: expected the picture with SHA-256 %.64s, got %s", manifest, line,
                      path, lk_field_shown(digest), sha256);
+    if (!rc) rc = check_new(digests, sha256, manifest, line, file->text);
     if (!rc) rc = lk_image_read(&image, path, true, 0);
     if (rc && strncmp(lk_error_text(), manifest, strlen(manifest))) lk_fail_prefix(rc, "%s: line %zu", manifest, line);
     lk_image_free(&image);
@@ -162,6 +182,7 @@ static enum lk_code check_file(const struct lk_fields *fields, const char *manif
 
 enum lk_code lk_source_manifest_validate(const char *path, struct lk_text *summary) {
     struct lk_source_manifest manifest;
+    struct lk_names digests = {0};
     struct lk_records records;
     char *text;
     size_t n;
@@ -177,12 +198,13 @@ enum lk_code lk_source_manifest_validate(const char *path, struct lk_text *summa
     if (!rc) {
         rc = lk_records_next_strict(&records, &more);
         while (!rc && more) {
-            rc = check_file(&records.fields, path, records.line);
+            rc = check_file(&records.fields, path, records.line, &digests);
             if (!rc) rc = lk_records_next_strict(&records, &more);
         }
         lk_records_close(&records);
     }
     lk_free(text);
+    lk_names_free(&digests);
     if (!rc) print_counts(manifest.count, summary);
     return rc ? rc : summary->rc;
 }

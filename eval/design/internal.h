@@ -43,7 +43,7 @@ struct lk_study_experiment {
 
 struct lk_study_model {
     const char *key, *label, *family;
-    bool allow_steps;
+    bool allow_steps, allow_cut;
     const char *path, *weights_identity; /* path as it is to be opened */
     const char *written, *seeds;
     struct lk_study_seeds range; /* instead of the experiment's */

@@ -9,12 +9,6 @@
 #include "eval/scores/fields.h"
 #include "eval/scores/long_table.h"
 
-static enum lk_code wrong(const char *file, size_t line, const char *field, const char *expected,
-                          const struct lk_field *got) {
-    return lk_fail(LK_E_INPUT, "%s: line %zu: field \"%s\": expected %s, got \"%.60s\"", file, line, field, expected,
-                   lk_field_shown(got));
-}
-
 /* model, source and prompt, each in a field of its own. */
 static enum lk_code choose_record(struct lk_study *s, const struct lk_fields *fields, const char *file, size_t line,
                                   int32_t *chosen) {
@@ -23,11 +17,11 @@ static enum lk_code choose_record(struct lk_study *s, const struct lk_fields *fi
     int m = model ? lk_study_find_model(s, model->text) : -1;
     int i = source ? lk_study_find_source(s, source->text, source->n) : -1;
     int32_t p = prompt ? lk_study_find_prompt(s, prompt->text) : -1;
-    if (m < 0) return wrong(file, line, "model", "a model of the study", model);
-    if (i < 0) return wrong(file, line, "source_id", "a source of the study", source);
-    if (p < 0) return wrong(file, line, "prompt_id", "a prompt's id", prompt);
+    if (m < 0) return lk_field_wrong(file, line, "model", "a model of the study", model);
+    if (i < 0) return lk_field_wrong(file, line, "source_id", "a source of the study", source);
+    if (p < 0) return lk_field_wrong(file, line, "prompt_id", "a prompt's id", prompt);
     int32_t *cell = &chosen[lk_study_cell(s, m, i, p)];
-    if (*cell) return wrong(file, line, "prompt_id", "each pair once", prompt);
+    if (*cell) return lk_field_wrong(file, line, "prompt_id", "each pair once", prompt);
     *cell = -1;
     return LK_OK;
 }

@@ -27,18 +27,12 @@ const char *const lk_selection_kinds[LK_N_SELECTION_KINDS] = {"choose", "unchoos
 
 static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "out of memory for a selection"); }
 
-static enum lk_code wrong(const char *file, size_t line, const char *field, const char *expected,
-                          const struct lk_field *got) {
-    return lk_fail(LK_E_INPUT, "%s: line %zu: field \"%s\": expected %s, got \"%.60s\"", file, line, field, expected,
-                   lk_field_shown(got));
-}
-
 static enum lk_code read_cell(const struct lk_fields *fields, const char *file, size_t line, int *source, int *pool) {
     const struct lk_field *id = lk_fields_find(fields, "source_id"), *number = lk_fields_find(fields, "pool");
     *source = id ? lk_source_parse(id->text, id->n) : -1;
     long n = number ? lk_field_count(number, LK_N_POOLS) : 0;
-    if (*source < 0) return wrong(file, line, "source_id", "a source such as Black_Male_40s", id);
-    if (n < 0) return wrong(file, line, "pool", "1 to 7", number);
+    if (*source < 0) return lk_field_wrong(file, line, "source_id", "a source such as Black_Male_40s", id);
+    if (n < 0) return lk_field_wrong(file, line, "pool", "1 to 7", number);
     *pool = (int)n;
     return LK_OK;
 }
@@ -47,10 +41,10 @@ static enum lk_code read_candidate(struct lk_selection *s, const struct lk_field
     int source, pool;
     const struct lk_field *file = lk_fields_find(fields, "file");
     LK_TRY(read_cell(fields, s->pools, line, &source, &pool));
-    if (!pool) return wrong(s->pools, line, "pool", "1 to 7", NULL);
-    if (!file) return wrong(s->pools, line, "file", "a path", file);
+    if (!pool) return lk_field_wrong(s->pools, line, "pool", "1 to 7", NULL);
+    if (!file) return lk_field_wrong(s->pools, line, "file", "a path", file);
     struct lk_candidate *candidate = &s->candidates[source][pool - 1];
-    if (candidate->file) return wrong(s->pools, line, "source_id", "each pool and source once", file);
+    if (candidate->file) return lk_field_wrong(s->pools, line, "source_id", "each pool and source once", file);
     *candidate = (struct lk_candidate){.file = lk_store_copy(&s->texts, file->text, file->n), .note = ""};
     return candidate->file ? LK_OK : out_of_memory();
 }
@@ -104,18 +98,18 @@ static enum lk_code read_action(struct lk_selection *s, const struct lk_fields *
                           *undo = lk_fields_find(fields, "undo");
     struct lk_selection_action a = {.time = time ? time->text : "", .note = note ? note->text : ""};
     int at = kind ? lk_field_word(kind, kinds) : -1;
-    if (at < 0) return wrong(s->log, line, "action", "choose, unchoose, flag or note", kind);
+    if (at < 0) return lk_field_wrong(s->log, line, "action", "choose, unchoose, flag or note", kind);
     a.kind = (enum lk_selection_kind)at;
     LK_TRY(read_cell(fields, s->log, line, &a.source, &a.pool));
     const char *drawn = a.pool ? s->candidates[a.source][a.pool - 1].file : NULL;
-    if (a.pool && file && strcmp(file->text, drawn)) return wrong(s->log, line, "file", drawn, file);
+    if (a.pool && file && strcmp(file->text, drawn)) return lk_field_wrong(s->log, line, "file", drawn, file);
     for (int i = 0; i < LK_N_CRITERIA; i++) {
         char name[64];
         snprintf(name, sizeof name, "criteria.%s", lk_criteria[i]);
         const struct lk_field *field = lk_fields_find(fields, name);
         int value = field ? lk_field_bool(field) : 0;
         if (value < 0 || (!field && a.kind == LK_SELECT_CHOOSE))
-            return wrong(s->log, line, name, "true or false", field);
+            return lk_field_wrong(s->log, line, name, "true or false", field);
         a.criteria[i] = value;
     }
     enum lk_code rc = apply(s, &a, undo && lk_field_bool(undo) == 1);

@@ -141,6 +141,10 @@ const struct setting lk_model_settings[] = {
      "\"0:9\": seeds of its own instead of the experiment's"},
     {"weights_identity", TEXT, NULL, NULL, 0, 0, offsetof(struct lk_study_model, weights_identity),
      "refuses other weights than these, as 'likeness show' prints them"},
+    {"allow_steps", FLAG, "true|false", "false", 0, 0, offsetof(struct lk_study_model, allow_steps),
+     "another number of steps than the model is made for (Step1X-Edit: 28)"},
+    {"allow_cut", FLAG, "true|false", "false", 0, 0, offsetof(struct lk_study_model, allow_cut),
+     "prompts of more tokens than the model reads are cut, which is recorded; otherwise such a job fails"},
     {0}};
 
 static void explain(struct lk_text *out, const char *title, const struct setting *settings) {
@@ -333,7 +337,8 @@ static enum lk_code write_models(const struct lk_study *s, bool places, struct l
         }
         if (model->seeds) write_member(out, "seeds", model->seeds);
         if (model->weights_identity) write_member(out, "weights_identity", model->weights_identity);
-        lk_text_add(out, "\"allow_steps\": %s", model->allow_steps ? "true" : "false");
+        lk_text_add(out, "\"allow_steps\": %s%s", model->allow_steps ? "true" : "false",
+                    model->allow_cut ? ", \"allow_cut\": true" : "");
         LK_TRY(write_parameters(model, out));
         lk_text_add(out, "}");
     }

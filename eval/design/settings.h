@@ -4,7 +4,7 @@
 #include "eval/design/internal.h"
 
 /* TABLE: the name of a file, or the table itself. */
-enum kind { TEXT, FILE_NAME, TABLE, CHOICE, INT, NUMBER, LIST, OBJECT };
+enum kind { TEXT, FILE_NAME, TABLE, CHOICE, INT, NUMBER, FLAG, LIST, OBJECT };
 
 struct setting {
     const char *key;

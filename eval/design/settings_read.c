@@ -175,6 +175,11 @@ static bool read_member(struct reader *r, const struct setting *settings, const 
     if (s->kind == LIST) return read_list(r, (struct lk_study_list *)((char *)base + s->offset));
     if (!read_raw(r, &raw)) return false;
     if (s->kind == TABLE) return keep_table(r, key, &raw);
+    if (s->kind == FLAG) {
+        if (raw.kind != 't' && raw.kind != 'f') return fail(r, LK_E_CONFIG_TYPE, "true or false", &raw);
+        *(bool *)((char *)base + s->offset) = raw.kind == 't';
+        return true;
+    }
     const char *text = check_value(r, s, &raw);
     if (text) store_value(s, base, text);
     return text != NULL;
@@ -223,7 +228,6 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
 /* Members of a model that are no parameters, or the parameters, which depend on the family that the others tell. */
 static bool read_model_members(struct reader *r, struct lk_study_model *out, size_t stem, bool parameters) {
     const char *key;
-    struct raw raw;
     if (!enter_object(r)) return false;
     while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
         name_field(r, stem, key);
@@ -232,15 +236,11 @@ static bool read_model_members(struct reader *r, struct lk_study_model *out, siz
             if (!(parameters ? read_parameter(r, p, out) : lk_json_skip(&r->j))) return false;
         } else if (parameters) {
             lk_json_skip(&r->j);
-        } else if (!strcmp(key, "allow_steps")) {
-            if (!read_raw(r, &raw)) return false;
-            if (raw.kind != 't' && raw.kind != 'f') return fail(r, LK_E_CONFIG_TYPE, "true or false", &raw);
-            out->allow_steps = raw.kind == 't';
         } else if (!find_setting(lk_model_settings, key)) {
             if (!r->j.rc)
                 r->j.rc = lk_fail(LK_E_CONFIG_KEY,
                                   "%s: field \"%s\": unknown; expected path, label, family, seeds, weights_identity, "
-                                  "allow_steps or a parameter of edits as num_inference_steps",
+                                  "allow_steps, allow_cut or a parameter of edits as num_inference_steps",
                                   r->study->file, r->field);
             return false;
         } else if (!read_member(r, lk_model_settings, key, out)) {

@@ -20,7 +20,7 @@ static const struct {
 } presets[LK_N_MODELS] = {{"flux2-dev", "black-forest-labs/FLUX.2-dev"},
                           {"step1x-v1p2", "stepfun-ai/Step1X-Edit-v1p2"},
                           {"qwen-edit-2511", "Qwen/Qwen-Image-Edit-2511"}};
-enum { STEP1X_STEPS = 28, MAX_SEEDS = 100000 };
+enum { MAX_SEEDS = 100000 };
 
 const char *lk_experiment_key(int kind) { return experiments[kind].key; }
 const char *lk_experiment_kind(int kind) { return experiments[kind].kind; }
@@ -117,15 +117,16 @@ static enum lk_code complete_model(struct lk_study *s, struct lk_study_model *m)
     char field[100];
     LK_TRY(lk_pipeline_open_configs(&pipeline, m->family, LK_BF16));
     enum lk_code rc = lk_job_complete(&m->job, pipeline, NULL);
+    const int expected = lk_pipeline_made_for_steps(pipeline), steps = m->job.request.num_inference_steps;
     lk_pipeline_close(pipeline);
     if (rc) return rc;
-    int steps = m->job.request.num_inference_steps;
+    m->job.request.whole_prompt = !m->allow_cut; /* with a feature prompt in front it is the edit that would be cut */
     snprintf(field, sizeof field, "models.%s.num_inference_steps", m->key);
-    if (lk_family_bit_of(m->family) == lk_family_bit_of(presets[1].family) && steps != STEP1X_STEPS && !m->allow_steps)
+    if (expected && steps != expected && !m->allow_steps)
         return lk_study_bad(s, field,
-                            "expected 28, which this model is made for, got %d; \"allow_steps\": true runs it all the "
+                            "expected %d, which this model is made for, got %d; \"allow_steps\": true runs it all the "
                             "same",
-                            steps);
+                            expected, steps);
     snprintf(field, sizeof field, "models.%s.seeds", m->key);
     return m->seeds ? lk_study_read_seeds(s, field, m->seeds, &m->range) : LK_OK;
 }

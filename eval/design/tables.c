@@ -15,8 +15,7 @@ struct place {
 };
 
 static enum lk_code wrong(const struct place *at, const char *field, const char *expected, const struct lk_field *got) {
-    return lk_fail(LK_E_INPUT, "%s: line %zu: field \"%s\": expected %s, got \"%.60s\"", at->file, at->line, field,
-                   expected, lk_field_shown(got));
+    return lk_field_wrong(at->file, at->line, field, expected, got);
 }
 
 static enum lk_code out_of_memory(const char *file) { return lk_fail(LK_E_NOMEM, "%s: out of memory", file); }

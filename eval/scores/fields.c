@@ -251,6 +251,15 @@ const char *lk_field_shown(const struct lk_field *field) {
     return field->kind == '[' ? "an array" : field->kind == 't' ? "true" : field->kind == 'f' ? "false" : field->text;
 }
 
+enum lk_code lk_field_wrong(const char *file, size_t line, const char *name, const char *expected,
+                            const struct lk_field *field) {
+    if (!field)
+        return lk_fail(LK_E_INPUT, "%s: line %zu: expected a column or field \"%s\" with %s, got none of this name",
+                       file, line, name, expected);
+    return lk_fail(LK_E_INPUT, "%s: line %zu: field \"%s\": expected %s, got \"%.60s\"", file, line, name, expected,
+                   lk_field_shown(field));
+}
+
 void lk_records_close(struct lk_records *records) {
     if (records->is_csv) lk_csv_close(&records->csv);
     lk_fields_free(&records->fields);

@@ -45,6 +45,9 @@ int lk_field_level(const struct lk_field *field);            /* 1..5, 0 when it 
 long lk_field_count(const struct lk_field *field, long max); /* 0..max, -1 when it is none */
 int lk_field_bool(const struct lk_field *field);             /* 0 or 1, -1 when it is none */
 const char *lk_field_shown(const struct lk_field *field);    /* the value as a message names it; NULL is "nothing" */
+/* LK_E_INPUT: `field` of this record is not as expected, or, with NULL, not there at all. */
+enum lk_code lk_field_wrong(const char *file, size_t line, const char *name, const char *expected,
+                            const struct lk_field *field);
 /* The index of the word (lk_same_name) in a list that ends with NULL; -1 when it is none. */
 int lk_field_word(const struct lk_field *field, const char *const *words);
 

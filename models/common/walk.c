@@ -22,6 +22,17 @@ static enum lk_code tell(const struct lk_walk *w, const char *stage, int step) {
     return rc;
 }
 
+enum lk_code lk_walk_cut(const struct lk_walk *walk, int64_t n) {
+    if (n <= 0 || !walk->result) return LK_OK;
+    if (walk->request->whole_prompt)
+        return lk_fail(LK_E_PROMPT,
+                       "prompt: %lld of its tokens are more than the model reads (max_sequence_length); shorten it, read "
+                       "more where the model can, or cut it by the study's \"allow_cut\"",
+                       (long long)n);
+    if (n > walk->result->n_cut_ids) walk->result->n_cut_ids = (int)n;
+    return LK_OK;
+}
+
 enum lk_code lk_walk_begin(struct lk_walk *w, const char *name, struct lk_cost *before) {
     *before = w->dev->cost;
     if (w->dev->arena.peak > *w->peak_bytes) *w->peak_bytes = w->dev->arena.peak;

@@ -44,6 +44,9 @@ static inline bool lk_walk_planning(const struct lk_walk *walk) { return walk->d
 /* Held while a caller is told something: of several ranks (models/ranks.h) one speaks at a time. */
 extern pthread_mutex_t lk_walk_telling;
 
+/* n ids of a prompt are left out: recorded, or LK_E_PROMPT where the whole prompt is asked for. */
+enum lk_code lk_walk_cut(const struct lk_walk *walk, int64_t n);
+
 /* A stage begins: peak memory is measured afresh, the caller is told. A stage is ended by lk_walk_note with the same
  * name. *before gets the cost up to here. */
 enum lk_code lk_walk_begin(struct lk_walk *walk, const char *name, struct lk_cost *before);

@@ -32,9 +32,10 @@ const struct lk_checkpoint *lk_flux2_checkpoints(const struct lk_pipeline *pipel
  */
 enum lk_code lk_flux2_bind_text(struct lk_pipeline *pipeline, const struct lk_request *request, bool or_more);
 
-/* Token ids of a prompt in the model's chat template, at most max_length (cut at the end). *ids is lk_malloc'ed. */
+/* Token ids of a prompt in the model's chat template, at most max_length: n_cut more at the end are left out. *ids is
+ * lk_malloc'ed. */
 enum lk_code lk_flux2_tokenize(const struct lk_flux2 *model, const char *prompt, int max_length, int32_t **ids,
-                               int *n_ids);
+                               int *n_ids, int64_t *n_cut);
 
 /* A reference image as the model sees it: shrunk to 1 megapixel if larger, cropped to a multiple of `multiple`, RGB.
  * The sizes can be asked for without pixels (out NULL), which is what planning does. */

@@ -34,7 +34,7 @@ static char *chat_text(const char *prompt) {
 }
 
 enum lk_code lk_flux2_tokenize(const struct lk_flux2 *model, const char *prompt, int max_length, int32_t **ids,
-                               int *n_ids) {
+                               int *n_ids, int64_t *n_cut) {
     size_t n, length = strlen(prompt), valid = lk_utf8_valid_prefix(prompt, length);
     if (valid < length) /* here, so that the byte is counted in what the user wrote, not in the template */
         return lk_fail(LK_E_PROMPT, "prompt: byte %zu: expected UTF-8, got 0x%02x; convert the text to UTF-8", valid,
@@ -44,7 +44,8 @@ enum lk_code lk_flux2_tokenize(const struct lk_flux2 *model, const char *prompt,
     enum lk_code rc = lk_tokenizer_encode(model->tokenizer, text, strlen(text), ids, &n);
     lk_free(text);
     if (rc) return rc;
-    if (n > (size_t)max_length) n = (size_t)max_length;
+    *n_cut = n > (size_t)max_length ? (int64_t)n - max_length : 0;
+    n -= (size_t)*n_cut;
     for (size_t i = 0; i < n; i++) {
         if ((*ids)[i] < model->text_config.vocab_size) continue;
         rc = lk_fail(LK_E_TOKENIZER,

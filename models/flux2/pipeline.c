@@ -302,8 +302,11 @@ static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
     r->walk.vae = &r->m->vae.totals;
     LK_TRY(measure(r));
     LK_TRY(lk_flux2_bind_text(pipeline, q, r->walk.result != NULL));
-    if (r->walk.result)
-        LK_TRY(lk_flux2_tokenize(r->m, q->prompt ? q->prompt : "", q->max_sequence_length, &r->ids, &n_ids));
+    if (r->walk.result) {
+        int64_t n_cut;
+        LK_TRY(lk_flux2_tokenize(r->m, q->prompt ? q->prompt : "", q->max_sequence_length, &r->ids, &n_ids, &n_cut));
+        LK_TRY(lk_walk_cut(&r->walk, n_cut));
+    }
     r->n_real = n_ids;
     r->n_pad = q->max_sequence_length - n_ids;
     return LK_OK;

@@ -14,7 +14,10 @@ static enum lk_code prepare_branch(struct lk_qwen_edit_run *r, struct lk_qwen_ed
     else
         b->n = lk_qwen_edit_planned_ids(r->m->kind, r->references, q->n_images, planned);
     b->n_txt = b->n - lk_qwen_edit_drop(r->m->kind);
-    if (r->m->kind == LK_QWEN_IMAGE && b->n_txt > q->max_sequence_length) b->n_txt = q->max_sequence_length;
+    if (r->m->kind == LK_QWEN_IMAGE && b->n_txt > q->max_sequence_length) {
+        LK_TRY(lk_walk_cut(&r->walk, b->n_txt - q->max_sequence_length));
+        b->n_txt = q->max_sequence_length;
+    }
     int32_t first;
     return lk_qwen_rope_check(b->n_txt, r->grids, 1 + q->n_images, &first); /* before anything is encoded */
 }

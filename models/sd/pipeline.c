@@ -60,7 +60,7 @@ static enum lk_code tokenize(struct run *r) {
             int n_cut;
             enum lk_code rc = lk_sd_tokenize(r->m, i, prompt ? prompt : "", r->ids[b][i], &n_cut);
             if (rc) return b == NEGATIVE ? lk_fail_prefix(rc, "negative_prompt") : rc;
-            if (n_cut > r->walk.result->n_cut_ids) r->walk.result->n_cut_ids = n_cut;
+            LK_TRY(lk_walk_cut(&r->walk, n_cut));
         }
     return LK_OK;
 }

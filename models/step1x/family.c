@@ -2,11 +2,12 @@
 #include "engine/base/alloc.h"
 #include "models/common/queue.h"
 #include "models/step1x/instructions.h"
+#include "models/step1x/region.h"
 #include "models/step1x/step1x.h"
 #include "models/parameters.h"
 
 static void defaults(struct lk_request *request) {
-    request->num_inference_steps = 28;
+    request->num_inference_steps = LK_STEP1X_STEPS;
     request->true_cfg_scale = 6.0;
     request->seed = 42;
     request->size_level = 1024;
@@ -77,6 +78,7 @@ const struct lk_family lk_family_step1x = {
     .quantized = lk_step1x_quantized,
     .checkpoints = lk_step1x_checkpoints,
     .tokenizer = tokenizer,
+    .made_for_steps = LK_STEP1X_STEPS,
     .defaults = defaults,
     .stages = &lk_step1x_stages,
     .edit = edit,

@@ -246,7 +246,7 @@ static enum lk_code tokenize(struct lk_step1x_run *r, struct lk_step1x_branch *b
                        "tokenizer is another model's",
                        LK_STEP1X_PREFIX_TOKENS, (long long)n);
     set_length(b, n, r->walk.request->max_sequence_length);
-    return LK_OK;
+    return lk_walk_cut(&r->walk, n - LK_STEP1X_PREFIX_TOKENS - b->n_txt);
 }
 
 enum lk_code lk_step1x_prepare_prompts(struct lk_step1x_run *r, const char *prompt) {

@@ -7,7 +7,7 @@
 #include "engine/bf16.h"
 #include "models/step1x/run.h"
 
-#define STEPS LK_STEP1X_REGION_STEPS
+#define STEPS LK_STEP1X_STEPS
 /* From 0: whole steps before the split, which follows the last of them; the one between; those from here on. */
 #define N_WARM     6
 #define REFRESH    15

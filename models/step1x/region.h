@@ -6,16 +6,16 @@
 
 #include "engine/ops.h"
 
-#define LK_STEP1X_REGION_STEPS 28 /* its decay was fitted to a schedule of so many */
+#define LK_STEP1X_STEPS 28 /* of the model's protocol; the decay is fitted to them */
 
 struct lk_step1x_run;
 
 struct lk_step1x_region {
     bool on;
-    bool kept[LK_STEP1X_REGION_STEPS]; /* a step that uses the last velocity again */
-    bool idle;                         /* this step needs no pass */
-    int64_t n_edited;                  /* rows that come first from the split to the last merge */
-    int32_t *order;                    /* host [n_noise]: of which token a row is meanwhile; NULL before the split */
+    bool kept[LK_STEP1X_STEPS]; /* a step that uses the last velocity again */
+    bool idle;                  /* this step needs no pass */
+    int64_t n_edited;           /* rows that come first from the split to the last merge */
+    int32_t *order;             /* host [n_noise]: of which token a row is meanwhile; NULL before the split */
     struct lk_tensor x, latents, velocity, uncond_velocity; /* of all tokens: [n_img, C] and [n_noise, C] */
     struct lk_tensor again;                                 /* [n_noise, C]: the velocity that is used again */
     struct lk_tensor ratios; /* [steps + 2, C]: what it is multiplied by; the last two rows are 0 */

@@ -38,7 +38,7 @@ S-02,Put the person in a forest,scene,land
 S-03,"Put the person in a desert, at noon",scene,land
 CSV
 head -n $((n_prompts + 1)) all.csv >prompts.csv
-flux='"path": "'$data'/flux2/rich/checkpoint", "max_sequence_length": 40, "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32'
+flux='"path": "'$data'/flux2/rich/checkpoint", "max_sequence_length": 40, "allow_cut": true, "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32'
 cat >study.json <<JSON
 {"schema": 2, "study": "coverings",
  "attributes": [

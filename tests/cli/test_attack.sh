@@ -69,7 +69,7 @@ make_face --size 64x64 a.png && make_face --size 64x64 --skin 5 b.png || exit 1
 printf 'path,race,gender,age\na.png,White,Male,20-29\nb.png,South-east Asian,Female,more than 70\n' >sources.csv
 cat >study.json <<'T'
 {"schema": 1, "study": "two", "study_seed": 42, "prompt_scheme": "ov", "sources": "sources.csv",
- "models": {"flux": {"path": "m", "num_inference_steps": 1, "max_sequence_length": 32, "width": 32, "height": 32, "seed": 7}},
+ "models": {"flux": {"path": "m", "num_inference_steps": 1, "max_sequence_length": 32, "allow_cut": true, "width": 32, "height": 32, "seed": 7}},
  "experiments": {"exp1": {"preset": "custom", "models": ["flux"], "prompts": ["O-01", "V-01"],
    "sources": ["White_Male_20s", "SoutheastAsian_Female_70plus"]}},
  "analysis": {"judge_prompt": "v1", "temperature": 0.1, "threshold.drift": 3, "bootstrap": 1000, "alpha": 0.05, "sample": "pairs500"}}

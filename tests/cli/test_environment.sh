@@ -34,7 +34,7 @@ if [ -n "${LIKENESS_TEST_FULL:-}" ]; then
     likeness edit -m m -p x -q -o made.png --max-sequence-length 32 --num-inference-steps 1 -W 64 -H 64 >/dev/null || exit 1
     (cd m && find . -type f | sort | xargs sha256sum) >SUMS
     printf 'path,race,gender,age\nsmall.png,White,Male,20s\n' >sources.csv
-    echo '{"schema":1,"study":"s","sources":"sources.csv","models":{"flux":{"path":"m","num_inference_steps":1,"max_sequence_length":32,"width":64,"height":64}},"experiments":{"exp1":{"preset":"custom","prompts":["O-01"],"sources":["White_Male_20s"]}}}' >study.json
+    echo '{"schema":1,"study":"s","sources":"sources.csv","models":{"flux":{"path":"m","num_inference_steps":1,"max_sequence_length":32,"allow_cut":true,"width":64,"height":64}},"experiments":{"exp1":{"preset":"custom","prompts":["O-01"],"sources":["White_Male_20s"]}}}' >study.json
     echo '{"source_id":"White_Male_20s","path":"small.png"}' >faces.jsonl
     cat >>commands <<'T'
 embed -m m -p x --max-sequence-length 32 -q -o out/e.safetensors

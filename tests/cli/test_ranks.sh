@@ -42,7 +42,7 @@ cell=White_Male_20s
 make_face --size 64x64 src/$cell.png
 printf 'path,race,gender,age\nsrc/%s.png,White,Male,20s\n' $cell >sources.csv
 echo '{"schema": 1, "study": "tiny", "sources": "sources.csv", "models": {"flux": {"path": "tiny", "num_inference_steps": 1,
-    "max_sequence_length": 32, "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32}}, "experiments": {"exp1":
+    "max_sequence_length": 32, "allow_cut": true, "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32}}, "experiments": {"exp1":
     {"preset": "custom", "models": ["flux"], "prompts": ["O-01", "V-01", "V-02"], "sources": ["'$cell'"]}}}' >study.json
 "$gpu" likeness study run study.json -o alone --devices 0 >out 2>err || fail "a study on one GPU"
 "$gpu" likeness study run study.json -o shared --devices 0,1 --weights sharded >out 2>err || fail "a study on two GPUs"

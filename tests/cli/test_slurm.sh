@@ -101,7 +101,7 @@ for cell in $cells; do
 done
 cat >study.json <<JSON
 {"schema": 1, "study": "slurm", "sources": "sources.csv", "models": {
-  "flux": {"path": "$data/flux2/rich/checkpoint", "num_inference_steps": 200, "max_sequence_length": 40,
+  "flux": {"path": "$data/flux2/rich/checkpoint", "num_inference_steps": 200, "max_sequence_length": 40, "allow_cut": true,
     "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32},
   "step1x": {"path": "$data/step1x/plain/checkpoint", "num_inference_steps": 100, "allow_steps": true, "size_level": 32}},
   "experiments": {"exp1": {"preset": "custom", "models": ["flux", "step1x"], "prompts": ["O-01", "V-01"],

@@ -22,7 +22,7 @@ fail() {
 make_portraits --size 64 sources >made
 cat >study.json <<JSON
 {"schema": 1, "study": "soak", "sources": "sources/sources.csv", "models": {
-  "flux": {"path": "$data/flux2/rich/checkpoint", "num_inference_steps": 2, "max_sequence_length": 40,
+  "flux": {"path": "$data/flux2/rich/checkpoint", "num_inference_steps": 2, "max_sequence_length": 40, "allow_cut": true,
     "text_encoder_out_layers": [1, 2, 3], "width": 64, "height": 64},
   "step1x": {"path": "$data/step1x/plain/checkpoint", "num_inference_steps": 2, "allow_steps": true, "size_level": 64},
   "qwen": {"path": "$data/qwen_edit/edit2511/checkpoint", "num_inference_steps": 2, "width": 64, "height": 64}},

@@ -36,7 +36,7 @@ src/White_Female_20s.png,White,Female,20s
 src/Black_Male_20s.png,Black,Male,20s
 src/Black_Female_30s.png,Black,Female,30s
 CSV
-models='"flux": {"path": "'$data'/flux2/rich/checkpoint", "num_inference_steps": 1, "max_sequence_length": 40,
+models='"flux": {"path": "'$data'/flux2/rich/checkpoint", "num_inference_steps": 1, "max_sequence_length": 40, "allow_cut": true,
     "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32},
   "step1x": {"path": "'$data'/step1x/plain/checkpoint", "num_inference_steps": 1, "allow_steps": true, "size_level": 32},
   "qwen": {"path": "'$data'/qwen_edit/edit2511/checkpoint", "num_inference_steps": 2, "width": 32, "height": 32}'
@@ -69,7 +69,7 @@ printf 0123456789abcdef0123456789abcdef01234567 >"$hub/refs/main"
     mkdir -p "$(dirname "$snapshot/$file")"
     ln -s "$hub/blobs/$blob" "$snapshot/$file"
 done
-pin='"weights_identity": "54edbb932e4b908cc0d4d0c62e11e116b1533500bbb0b2f2b2840a68173d0b1e", "num_inference_steps": 1, "max_sequence_length": 40,
+pin='"weights_identity": "54edbb932e4b908cc0d4d0c62e11e116b1533500bbb0b2f2b2840a68173d0b1e", "num_inference_steps": 1, "max_sequence_length": 40, "allow_cut": true,
     "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32}'
 for place in acme/tiny "$data/flux2/rich/checkpoint"; do
     echo '{"schema": 1, "study": "pinned", "sources": "sources.csv", "models": {"flux": {"path": "'"$place"'", '"$pin"'},
@@ -91,7 +91,7 @@ sed -E 's/.*"output_path":"([^"]*)","output_sha256":"([^"]*)".*/\2  out\/\1/' ou
 prompt=$(sed -nE '1s/.*"final_prompt":"([^"]*)".*/\1/p' out/manifest.jsonl)
 likeness edit -q -m "$data/flux2/rich/checkpoint" -r src/Black_Female_30s.png -p "$prompt" -s 42 --steps 1 -t 1 \
     --max-sequence-length 40 --text-encoder-out-layers 1,2,3 -W 32 -H 32 -o flux.png >stdout
-likeness edit -q -m "$data/step1x/plain/checkpoint" -r src/Black_Female_30s.png -p "$prompt" -s 42 --steps 1 -t 1 \
+likeness edit -q -m "$data/step1x/plain/checkpoint" -r src/Black_Female_30s.png -p "$prompt" -s 42 --steps 1 --allow-steps -t 1 \
     --size-level 32 -o step1x.png >stdout
 likeness edit -q -m "$data/qwen_edit/edit2511/checkpoint" -r src/Black_Female_30s.png -p "$prompt" -s 0 --steps 2 -t 1 \
     -W 32 -H 32 -o qwen.png >stdout

@@ -14,7 +14,7 @@ make_checkpoint --preset tiny tiny
 make_checkpoint --family qwen25_vl --preset tiny vl
 cells='"White_Male_20s", "White_Female_20s", "Black_Male_30s", "Black_Female_30s", "Indian_Male_70plus", "Latino_Female_50s"'
 echo '{"schema": 1, "study": "whole", "sources": "faces/sources.csv", "analysis": {"bootstrap": 50}, "models": {
-  "flux": {"path": "'"$data"'/flux2/rich/checkpoint", "num_inference_steps": 1, "max_sequence_length": 40,
+  "flux": {"path": "'"$data"'/flux2/rich/checkpoint", "num_inference_steps": 1, "max_sequence_length": 40, "allow_cut": true,
     "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32},
   "step1x": {"path": "'"$data"'/step1x/plain/checkpoint", "num_inference_steps": 1, "allow_steps": true, "size_level": 32},
   "qwen": {"path": "'"$data"'/qwen_edit/edit2511/checkpoint", "num_inference_steps": 2, "width": 32, "height": 32}},

@@ -173,7 +173,7 @@ static void what_is_wrong_is_named(void **state) {
     refused(attributes, "[{\"id\": \"S1\", \"path\": \"a.png\", \"skin_type\": \"IV\", \"head_covering\": \"none\"}]",
             prompts, models, EXP1, "field \"skin_type\": expected I, II, III, got \"IV\"");
     refused(attributes, "[{\"id\": \"S1\", \"path\": \"a.png\", \"skin_type\": \"I\"}]", prompts, models, EXP1,
-            "field \"head_covering\": expected none, hijab, got \"nothing\"");
+            "expected a column or field \"head_covering\" with none, hijab, got none of this name");
     refused(attributes,
             "[{\"id\": \"S1\", \"path\": \"a.png\", \"skin_type\": \"I\", \"head_covering\": \"none\"},"
             " {\"id\": \"S1\", \"path\": \"b.png\", \"skin_type\": \"I\", \"head_covering\": \"none\"}]",

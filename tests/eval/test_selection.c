@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "engine/image/image.h"
 #include "eval/design/selection.h"
 #include "tests/common/test.h"
@@ -155,8 +156,21 @@ static void the_final_set_is_written(void **state) {
     summary.n = 0;
     assert_ok(lk_source_manifest_validate(test_path("final/source_manifest.json"), &summary));
     assert_string_equal(summary.bytes, "V1 12\nV2 9\nV3 21\nV4 13\nV5 7\nV6 10\nV7 12\nsum 84\n");
-    /* Another picture in a source's place. */
+    /* One picture for two cells. */
     struct lk_image image;
+    size_t n_first, n_manifest;
+    char *first = test_read(test_path("final/source/White_Male_20s.png"), &n_first), digest[65];
+    char *manifest = test_read(test_path("final/source_manifest.json"), &n_manifest);
+    char *second = strstr(strchr(strstr(manifest, "\"sha256\"") + 1, '\n'), "\"sha256\"");
+    test_write(test_path("final/source/White_Male_30s.png"), first, n_first);
+    lk_sha256(first, n_first, digest);
+    memcpy(second + 11, digest, 64);
+    test_write(test_path("final/source_manifest.json"), manifest, n_manifest);
+    assert_fails(lk_source_manifest_validate(test_path("final/source_manifest.json"), &summary), LK_E_INPUT,
+                 "line 3: source/White_Male_30s.png: expected a picture of its own, got that of source 1 of the set");
+    free(first);
+    free(manifest);
+    /* Another picture in a source's place. */
     assert_ok(lk_image_new(&image, 16, 8, 3));
     memset(image.pixels, 200, 16 * 8 * 3);
     assert_ok(lk_png_write(test_path("final/source/White_Male_20s.png"), &image, NULL, 0));
@@ -201,6 +215,7 @@ static void a_set_is_whole_or_absent(void **state) {
 static void what_is_not_done_is_named(void **state) {
     struct lk_selection *s = begin();
     struct lk_text summary = {0};
+    struct lk_image image;
     char bad[4096]; /* a folder that no earlier run has left behind */
     (void)state;
     snprintf(bad, sizeof bad, "%s-%d", test_path("bad"), (int)getpid());
@@ -214,8 +229,15 @@ static void what_is_not_done_is_named(void **state) {
     assert_ok(act(s, LK_SELECT_CHOOSE, lk_source(1, 0, 2), 3, -1));
     assert_ok(act(s, LK_SELECT_CHOOSE, lk_source(1, 0, 2), 4, -1));
     assert_fails(lk_selection_finalize(s, bad, &summary), LK_E_INPUT, "Black_Male_40s (several are chosen)");
-    assert_int_equal(access(bad, F_OK), -1);
     assert_int_equal(lk_selection_n_done(s), 83);
+    draw_pictures();
+    assert_ok(act(s, LK_SELECT_UNCHOOSE, lk_source(1, 0, 2), 4, -1));
+    assert_ok(lk_image_read(&image, test_path("p0.png"), true, 0));
+    assert_ok(lk_png_write(test_path("p1.png"), &image, NULL, 0));
+    lk_image_free(&image);
+    assert_fails(lk_selection_finalize(s, bad, &summary), LK_E_INPUT,
+                 "expected a picture of its own, got that of source");
+    assert_int_equal(access(bad, F_OK), -1);
     lk_selection_close(s);
 }
 

@@ -66,6 +66,7 @@ static cJSON *model_entry(const struct cli_arguments *a) {
         if (lk_job_given(&a->job, p) && !p->machine) ok = lk_parameter_write(p, &a->job, entry);
     }
     if (ok && a->job.request.num_inference_steps) ok = cJSON_AddTrueToObject(entry, "allow_steps");
+    ok = ok && cJSON_AddTrueToObject(entry, "allow_cut"); /* as others make these pictures; each cut is told */
     if (ok) return entry;
     cJSON_Delete(entry);
     return NULL;

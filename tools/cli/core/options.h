@@ -132,7 +132,7 @@ struct cli_arguments {
         bool preview, comments;
     } survey;
     const char *sampler;
-    bool all_budgets, greedy, quiet, verbose, json, man, large, follow_links, allow_other;
+    bool all_budgets, greedy, quiet, verbose, json, man, large, follow_links, allow_other, allow_steps;
 };
 
 enum cli_kind {

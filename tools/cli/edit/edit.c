@@ -23,7 +23,7 @@ static enum lk_code run(const struct cli_arguments *a, struct cli_jobs *jobs) {
 }
 
 enum lk_code cli_edit(const struct cli_arguments *a) {
-    struct cli_jobs jobs = {.dump_steps = a->dump_steps, .overwrite = a->overwrite};
+    struct cli_jobs jobs = {.dump_steps = a->dump_steps, .overwrite = a->overwrite, .check_steps = !a->allow_steps};
     if (a->jobs && (a->output || a->dump_steps))
         return lk_fail(LK_E_USAGE, "--%s: is of one edit; with --jobs %s", a->output ? "output" : "dump-steps",
                        a->output ? "each line has its own \"output\"" : "leave it out");

@@ -184,6 +184,12 @@ static enum lk_code make_request(struct state *s, struct item *it) {
     const char *recipe = s->jobs->recipe;
     struct lk_plan plan;
     LK_TRY(lk_job_complete(job, s->pipeline, recipe));
+    const int steps = job->request.num_inference_steps, expected = lk_pipeline_made_for_steps(s->pipeline);
+    if (s->jobs->check_steps && expected && steps != expected)
+        return lk_fail(LK_E_USAGE,
+                       "num_inference_steps: expected %d, which %s is made for, got %d; --allow-steps runs it all the "
+                       "same",
+                       expected, lk_pipeline_family(s->pipeline), steps);
     job->request.images = it->images;
     job->request.n_images = it->job->n_images;
     job->request.progress = progress;
@@ -246,8 +252,8 @@ static void done(void *context, struct lk_queued *queued) {
         return;
     }
     if (result->n_cut_ids)
-        lk_log(LK_LOG_WARNING, "%s: the last %d tokens of a prompt were left out: the model reads 75", it->job->output,
-               result->n_cut_ids);
+        lk_log(LK_LOG_WARNING, "%s: the last %d tokens of a prompt were left out: the model does not read as many",
+               it->job->output, result->n_cut_ids);
     puts(it->job->output);
     if (s->jobs->file)
         lk_log(LK_LOG_INFO, "%s: %dx%d, %d steps", it->job->output, result->width, result->height, result->n_steps);

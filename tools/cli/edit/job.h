@@ -22,6 +22,7 @@ struct cli_jobs {
     int jobs_per_visit;
     bool auto_quantize; /* their run.quantize is to be chosen, for the first of them */
     bool overwrite;     /* also files that are not of this program */
+    bool check_steps;   /* refuse a number of steps that the model is not made for */
     /* Of a list: when its jobs are done, the next ones, in place of list and n; n 0: there are none. NULL: one list.
      * Their outcome is the caller's to tell. */
     enum lk_code (*next)(struct cli_jobs *jobs);

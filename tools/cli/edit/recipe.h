@@ -28,7 +28,7 @@ struct cli_recipe {
     char *quantization;     /* formats of weights that were not plain; NULL: none */
     char *configs;          /* digests of the model's configs (weights/config_identity.h); NULL: an older version */
     char *text_encoder_isa; /* that encoded the prompts, where it is another; NULL */
-    int64_t numerics_version;
+    int64_t numerics_version, n_cut_ids; /* tokens of the prompt that the model did not read */
     struct {
         char *file, *sha256;
         int source_width, source_height, width, height, crop_left, crop_top;

@@ -35,7 +35,7 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     lk_config_ignore(c, "images");
     lk_config_ignore(c, "loras");
     lk_config_ignore(c, "merged"); /* as the weights' identity has it */
-    lk_config_ignore(c, "n_cut_ids");
+    lk_config_int_or(c, "n_cut_ids", &r->n_cut_ids, 0, 0, INT32_MAX);
     lk_config_ignore(c, "sigmas");
     return lk_config_close(c);
 }

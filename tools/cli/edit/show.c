@@ -41,6 +41,7 @@ static void print_configs(const struct cli_recipe *r) {
 
 static void print_recipe(const struct cli_recipe *r) {
     line("prompt", r->job.request.prompt);
+    if (r->n_cut_ids) printf("%-12s%" PRId64 " tokens at the end, which the model did not read\n", "cut", r->n_cut_ids);
     printf("%-12s%dx%d\n", "size", r->job.request.width, r->job.request.height);
     printf("%-12s%" PRIu64 " (", "seed", r->job.request.seed);
     cli_print_text(stdout, r->job.run.rng);

@@ -110,7 +110,8 @@ static enum lk_code plan_all(const struct lk_study *study, const struct lk_devic
                                 .model_key = job.model_key,
                                 .family = job.family,
                                 .model = job.model};
-            LK_TRY(plan_group(&job, target, g));
+            enum lk_code rc = plan_group(&job, target, g);
+            if (rc) return lk_fail_prefix(rc, "experiments.%s, models.%s", g->experiment, g->model_key);
             if (measured) LK_TRY(rate_group(measured, &job.job.run, g));
         }
         g->n++;
@@ -197,17 +198,28 @@ static void print_json(const struct lk_study *study, const struct groups *groups
     printf("\n]}\n");
 }
 
+static enum lk_code plan_on_target(const struct cli_arguments *a, const struct lk_study *study, struct groups **out) {
+    struct lk_device *target;
+    struct groups *groups = *out = lk_calloc(1, sizeof *groups);
+    if (!groups) return lk_fail(LK_E_NOMEM, "study plan: out of memory");
+    LK_TRY(cli_plan_target(&a->job.run, &target));
+    enum lk_code rc = plan_all(study, target, NULL, groups);
+    lk_device_free(target);
+    return rc;
+}
+
+enum lk_code study_can_run(const struct cli_arguments *a, const struct lk_study *study) {
+    struct groups *groups;
+    enum lk_code rc = plan_on_target(a, study, &groups);
+    lk_free(groups);
+    return rc;
+}
+
 enum lk_code study_plan(const struct cli_arguments *a, struct lk_study *study) {
     int n_devices;
-    struct lk_device *target;
+    struct groups *groups = NULL;
     LK_TRY(count_devices(a->study.devices, &n_devices));
-    struct groups *groups = lk_calloc(1, sizeof *groups);
-    if (!groups) return lk_fail(LK_E_NOMEM, "study plan: out of memory");
-    enum lk_code rc = cli_plan_target(&a->job.run, &target);
-    if (!rc) {
-        rc = plan_all(study, target, NULL, groups);
-        lk_device_free(target);
-    }
+    enum lk_code rc = plan_on_target(a, study, &groups);
     if (!rc && a->json)
         print_json(study, groups);
     else if (!rc)

@@ -143,6 +143,7 @@ struct study_writer {
     int first, n;
     bool closing;
     struct lk_error error; /* of the first failure that concerns all jobs; then nothing is written any more */
+    bool told_cut;         /* that prompts are cut */
 };
 enum lk_code study_writer_open(struct study_writer *w, const struct study_run *run, struct lk_journal *journal);
 /* A job has its picture or an error (queued.error): the writer frees the result. */

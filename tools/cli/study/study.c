@@ -17,6 +17,7 @@ static enum lk_code check(const struct cli_arguments *a, struct lk_study *study)
                      text.bytes);
     }
     lk_text_free(&text);
+    if (!rc) rc = study_can_run(a, study);
     if (!rc)
         printf("%s: %zu jobs, configuration %s\n", lk_study_name(study), lk_study_n_jobs(study), lk_study_hash(study));
     return rc;

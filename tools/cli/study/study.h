@@ -25,5 +25,7 @@ enum lk_code study_serve_selection(const struct cli_arguments *arguments);
 /* A run while it goes on. */
 enum lk_code study_serve_run(const struct cli_arguments *arguments);
 enum lk_code study_plan(const struct cli_arguments *arguments, struct lk_study *study);
+/* LK_E_USAGE when no job of an experiment and model could be made, whatever it is given. */
+enum lk_code study_can_run(const struct cli_arguments *arguments, const struct lk_study *study);
 /* `bench study STUDY.json RESULT.json...`: the same from what was measured. */
 enum lk_code study_bench(const struct cli_arguments *arguments);

@@ -8,6 +8,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
+#include "engine/base/log.h"
 #include "tools/cli/study/runner.h"
 
 #define RENEW_S 120
@@ -111,6 +112,13 @@ static enum lk_code finish(struct study_writer *w, struct study_job *job) {
     made.line = line.bytes;
     if (!rc) rc = stages.rc;
     if (!rc) rc = lk_journal_end(w->journal, &job->lease, &made, &kept);
+    if (good && job->queued.result.n_cut_ids && !w->told_cut) {
+        lk_log(LK_LOG_WARNING,
+               "%s: the last %d tokens of its prompt were left out: the model does not read as many; pictures record "
+               "how many as n_cut_ids, and later ones are not told here",
+               job->study.name, job->queued.result.n_cut_ids);
+        w->told_cut = true;
+    }
     if (!rc && kept) tell(w->run, job, &made);
     lk_text_free(&line);
     lk_text_free(&stages);

@@ -133,12 +133,12 @@ static enum lk_code complete_model(struct lk_study *s, struct lk_study_model *m)
 
 enum lk_code lk_study_read_seeds(const struct lk_study *s, const char *field, const char *text,
                                  struct lk_study_seeds *out) {
-    const char *colon = strchr(text, ':');
+    const char *colon = strchr(text, ':'), *last = colon ? colon + 1 : text;
     const int64_t max = (int64_t)1 << 53;
-    if (!colon || lk_read_int("", text, (size_t)(colon - text), 0, max, &out->first) ||
-        lk_read_int("", colon + 1, strlen(colon + 1), out->first, out->first + MAX_SEEDS - 1, &out->last))
+    if (lk_read_int("", text, colon ? (size_t)(colon - text) : strlen(text), 0, max, &out->first) ||
+        lk_read_int("", last, strlen(last), out->first, out->first + MAX_SEEDS - 1, &out->last))
         return lk_study_bad(s, field,
-                            "expected two whole numbers as 0:9, both included and at most 100,000 of them, got "
+                            "expected a whole number, or two as 0:9, both included and at most 100,000 of them, got "
                             "\"%.60s\"",
                             text);
     out->given = true;

@@ -52,7 +52,7 @@ cat >study.json <<JSON
   "qwen": {"path": "$data/qwen_edit/edit2511/checkpoint", "num_inference_steps": 2, "width": 32, "height": 32},
   "seeded": {"path": "$data/qwen_edit/edit2511/checkpoint", "label": "Qwen, other seeds", "num_inference_steps": 2, "width": 32, "height": 32, "seeds": "10:10"}},
  "experiments": {"edits": {"kind": "edit", "seeds": "$seeds"},
-  "kept": {"kind": "pair", "preserve_with": "generic", "models": ["quick"], "seeds": "0:0"}},
+  "kept": {"kind": "pair", "preserve_with": "generic", "models": ["quick"], "seeds": "0"}},
  "analysis": {"alpha": 0.05}}
 JSON
 n=$((n_sources * n_prompts * (4 * n_seeds + 1) + n_sources * n_prompts))

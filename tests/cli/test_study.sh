@@ -266,6 +266,9 @@ size=$(stat -c %s $picture)
 head -c $((size - 1)) $picture >cut && echo >>cut && cat cut >$picture
 expect 3 likeness study verify single
 grep -qx 'flux_20s_male_white_O-01: changed' stdout || fail "a changed picture"
+expect 3 likeness study rerun two.json -o single --sample 100% --threads 1
+grep -qx "flux_20s_male_white_O-01: $picture: gone, or another picture than was recorded" stdout || fail "rerun of a swapped picture"
+grep -qx '16 pictures made again, 1 differ' stdout || fail "rerun does not count a swapped picture"
 expect 3 likeness study rerun three.json -o single
 grep -q 'single/journal.sqlite: is of another study' stderr || fail "rerun of another study"
 expect 3 likeness study verify single --requeue

@@ -197,7 +197,7 @@ static void what_is_wrong_is_named(void **state) {
     refused(attributes, sources, prompts, models, "\"exp1\": {\"sources\": [\"S3\"]}",
             "experiments.exp1.sources\": expected a source's id of the table in \"sources\", got \"S3\"");
     refused(attributes, sources, prompts, models, "\"exp1\": {\"seeds\": \"9:0\"}",
-            "field \"experiments.exp1.seeds\": expected two whole numbers as 0:9");
+            "field \"experiments.exp1.seeds\": expected a whole number, or two as 0:9");
     refused(attributes, sources, prompts, models, "\"exp2\": {\"preset\": \"pairs500\"}",
             "field \"experiments.exp2.preset\": pairs500 is drawn from the 84 sources of the portrait study");
     refused(attributes, sources, prompts, models, "\"exp3\": {}", "fifty sentences are about the 84 sources");

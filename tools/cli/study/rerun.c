@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "tools/cli/core/draw.h"
 #include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
@@ -69,26 +70,37 @@ static enum lk_code note_models(const struct study_list *list, const char *folde
 
 struct compared {
     const struct all *all;
-    const char *folder;
+    const char *run, *folder;
     size_t at, n, n_other;
 };
+
+/* The file in the run is what was recorded; another one, or none, is not what was made. */
+static bool is_recorded(const char *path, const char *sha256) {
+    char now[65];
+    return !lk_digest_file(LK_DIGEST_SHA256, path, now) && !strcmp(now, sha256);
+}
 
 static enum lk_code compare(void *context, const struct lk_journal_row *row) {
     struct compared *c = context;
     while (c->all->made[c->at].index != row->entry.index) c->at++;
     bool same = !strcmp(c->all->made[c->at].sha256, row->made.sha256);
     char *path = lk_format("%s/results/%s", c->folder, row->entry.output);
+    char *first = lk_format("%s/results/%s", c->run, row->entry.output);
+    enum lk_code rc = path && first ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
+    const bool kept = !rc && is_recorded(first, c->all->made[c->at].sha256);
     c->n++;
-    if (!same) printf("%s: differs, see %s\n", row->entry.name, path ? path : "");
-    if (same && path) unlink(path);
-    c->n_other += !same;
+    c->n_other += !same || !kept;
+    if (!same && !rc) printf("%s: differs, see %s\n", row->entry.name, path);
+    if (!kept && !rc) printf("%s: %s: gone, or another picture than was recorded\n", row->entry.name, first);
+    if (same && !rc) unlink(path);
     lk_free(path);
-    return LK_OK;
+    lk_free(first);
+    return rc;
 }
 
-static enum lk_code compare_all(const char *folder, const struct all *all) {
+static enum lk_code compare_all(const char *run, const char *folder, const struct all *all) {
     struct lk_journal *journal;
-    struct compared c = {.all = all, .folder = folder};
+    struct compared c = {.all = all, .run = run, .folder = folder};
     char *path = lk_format("%s/journal.sqlite", folder);
     enum lk_code rc = path ? lk_journal_open(&journal, path, NULL) : lk_fail(LK_E_NOMEM, "out of memory");
     if (!rc) {
@@ -115,7 +127,7 @@ enum lk_code study_rerun(const struct cli_arguments *a, struct lk_study *study) 
     if (!rc) rc = study_folders_make(folder);
     if (!rc) rc = note_models(&list, folder, &all);
     if (!rc) rc = study_run_list(a, &list, folder, folder);
-    if (!rc) rc = compare_all(folder, &all);
+    if (!rc) rc = compare_all(a->output, folder, &all);
     lk_free(folder);
     lk_free(all.made);
     for (int m = 0; m < LK_STUDY_MAX_MODELS; m++) lk_free(all.models[m]);

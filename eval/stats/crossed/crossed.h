@@ -86,3 +86,35 @@ void lk_crossed_cells(const double *y, int n_sources, int n_prompts, int n_model
 enum lk_code lk_crossed_fill(double *z, int n_sources, int n_prompts, double *share_seen);
 /* Rows or columns to leave out by name before filling: more than half of their cells are NaN. */
 void lk_crossed_sparse(const double *z, int n_sources, int n_prompts, bool *source, bool *prompt);
+
+enum { LK_CROSSED_LEVELS = 128 };
+
+/* Shares of groups of sources, 0 to 1, that stand near 0 and 1 too: Wilson's interval with the number of independent
+ * outputs that would leave the same variance, and t. A group in which fewer than five sources have the outcome, or lack
+ * it in some output (`few`), borrows the design effect of all groups. */
+struct lk_crossed_rate {
+    double rate, low, high, effective_n;
+    bool few;
+    const char *undefined; /* NULL, or why there is none */
+    struct lk_crossed contrast;
+};
+
+/* rates [factor->count]; others [factor->count]: of all other levels together, each level counting alike; NULL: not
+ * wanted. The table holds shares; n_outputs [n_sources]: that stand behind each row. At most LK_CROSSED_LEVELS levels.
+ */
+enum lk_code lk_crossed_rates(const struct lk_crossed_table *table, const struct lk_levels *factor,
+                              const struct lk_residual_maker *prompts, const int64_t *n_outputs, double confidence,
+                              struct lk_crossed_rate *rates, struct lk_crossed_rate *others);
+/* Of a's rate minus b's, from their intervals (Newcombe 1998; Zou and Donner 2008), taken as uncorrelated. For groups
+ * that are few; the t interval serves others. */
+void lk_crossed_mover(const struct lk_crossed_rate *a, const struct lk_crossed_rate *b, double *low, double *high);
+
+/* The smallest difference that the contrast would have found with this power: the variance at the raised rate counts.
+ * raised: share of the squared source weights on the raised side (1/2 for two alike). rate: of the lower side; 0 or 1:
+ * the variance as it is. */
+double lk_crossed_detectable(const struct lk_crossed *contrast, double raised, double rate, double alpha, double power);
+
+/* What raters add to the variance of the mean over pairs' answers: *variance (not below 0) with *df, from pairs that
+ * were answered more than once. */
+enum lk_code lk_rater_part(const double *answers, const int32_t *pairs, const int32_t *raters, size_t n, int n_pairs,
+                           int n_raters, double *variance, double *df);

@@ -62,7 +62,7 @@ static const char *ask(struct asked q, struct lk_crossed *out) {
     if (why) return why;
     assert_ok(lk_residual_maker(q.n_sources, q.factors, q.n_factors, &people));
     assert_ok(lk_residual_maker(q.n_prompts, &q.kind, 1, &prompts));
-    struct lk_crossed_table table = {q.n_sources, q.n_prompts, q.z, q.share_seen};
+    struct lk_crossed_table table = {q.n_sources, q.n_prompts, q.z, q.share_seen, false};
     assert_ok(lk_crossed_contrast(&table, w, v, &people, &prompts, out));
     lk_residual_maker_free(&people);
     lk_residual_maker_free(&prompts);

@@ -123,7 +123,10 @@ enum lk_code lk_crossed_contrast(const struct lk_crossed_table *table, const dou
     parts_of(table, w, v, people, prompts, scratch, out);
     lk_free(scratch);
     const char *why = alone(w, people, "a level has one source");
-    if (!why) why = alone(v, prompts, n_p == 1 ? "one prompt" : "a kind has one prompt");
+    if (table->prompts_are_all)
+        out->prompt = out->cell = 0;
+    else if (!why)
+        why = alone(v, prompts, n_p == 1 ? "one prompt" : "a kind has one prompt");
     if (why) return undefined(out, why);
     out->source_df = bm_df(w, people);
     out->prompt_df = bm_df(v, prompts);

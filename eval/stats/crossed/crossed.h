@@ -48,8 +48,9 @@ void lk_level_contrast(int n, const struct lk_levels *factor, int a, int b, doub
 
 struct lk_crossed_table {
     int n_sources, n_prompts;
-    const double *z;   /* [n_sources, n_prompts], finite: lk_crossed_fill for cells that are missing */
-    double share_seen; /* of the cells, the others were filled: V is divided by it; 0 as 1 */
+    const double *z;      /* [n_sources, n_prompts], finite: lk_crossed_fill for cells that are missing */
+    double share_seen;    /* of the cells, the others were filled: V is divided by it; 0 as 1 */
+    bool prompts_are_all; /* no sample of prompts: V is V_S alone */
 };
 
 struct lk_crossed {

@@ -1,0 +1,85 @@
+/* What a study found, for people and prompts like its own: which groups of people, kinds of prompts and models differ
+ * in which outcome, by tests in which sources and prompts are both samples (eval/stats/crossed).
+ *
+ *     struct lk_claims claims;
+ *     LK_TRY(lk_claims_of(&outcomes, &(struct lk_claims_options){.alpha = 0.05, .seed = 42}, &claims));
+ *     for (size_t i = 0; i < claims.n; i++)
+ *         if (claims.list[i].found) print(&claims.list[i]);
+ *     lk_claims_free(&claims);
+ *
+ * Each family (an attribute of the sources, the kinds of prompts, the models) may be wrong with probability alpha /
+ * families; within one the largest of all outcomes, models and levels is judged, by relabelled sources or prompts
+ * (max-T) and, of models, by Holm's correction of all pairs. */
+#pragma once
+
+#include "eval/design/study.h"
+#include "eval/stats/crossed/relabel.h"
+
+/* Outcomes of outputs, 0 to 1, averaged over seeds. Names are the caller's. */
+struct lk_outcomes {
+    int n_sources, n_prompts, n_models, n_outcomes, n_attributes;
+    const double *y; /* [n_outcomes, n_models, n_sources, n_prompts]; NaN: missing */
+    struct lk_levels attributes[LK_MAX_ATTRIBUTES], kinds;
+    const char *attribute_names[LK_MAX_ATTRIBUTES];
+    const char *const *level_names[LK_MAX_ATTRIBUTES];
+    const char *const *kind_names, *const *model_names, *const *outcome_names, *const *source_names,
+                                                                                   *const *prompt_names;
+};
+
+struct lk_claims_options {
+    double alpha;
+    uint64_t seed;
+    int n_relabel;        /* 0: 4,999 */
+    bool prompts_are_all; /* nothing is said of other prompts */
+};
+
+enum lk_family_of_claims { LK_CLAIM_GROUP, LK_CLAIM_KIND, LK_CLAIM_MODEL };
+
+/* A level against the others, or one model against another. */
+struct lk_claim {
+    enum lk_family_of_claims family;
+    int attribute;                             /* of a group */
+    int outcome, model;                        /* model -1: the mean of all, or a pair of models */
+    int level, against;                        /* against -1: the mean of the others */
+    double rate, other, difference, low, high; /* the interval at 1 - alpha of the family */
+    double t, p, effect_p;                     /* p: adjusted; effect_p: of the contrast alone, never printed */
+    double detectable; /* difference that would have been found with 80 % probability; 0: none */
+    struct lk_crossed_shares shares;
+    const char *no_interval; /* NULL, or why there is none */
+    bool found, adjusted;    /* adjusted: for attributes that are not balanced */
+    bool alike;              /* of the mean of models: no model is seen to differ in it */
+};
+
+/* What one family was asked and why it could not be answered. */
+struct lk_claims_family {
+    enum lk_family_of_claims family;
+    int attribute;
+    const char *name;
+    char refused[200]; /* "" */
+    int n_rare;        /* columns (outcome and model) that are too rare to be asked */
+    int n_cells;       /* that were judged together */
+};
+
+struct lk_claims {
+    struct lk_claim *list; /* what was found: groups, kinds, models, each by t; then what stands out most of each other
+                              outcome */
+    size_t n, n_found, capacity;
+    struct lk_claims_family families[LK_MAX_ATTRIBUTES + 2];
+    int n_families;
+    double family_alpha;
+    int n_sources, n_prompts; /* that were used */
+    struct lk_text notes;     /* a line each: what was left out, and why */
+};
+
+/* LK_E_NOMEM, LK_E_INPUT for outcomes beyond 0 to 1. Free with lk_claims_free, also after an error. */
+enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_claims_options *options,
+                          struct lk_claims *out);
+void lk_claims_free(struct lk_claims *claims);
+
+/* "FLUX.2-dev: race change, Indian 41.0%, others 9.0%: 32.0 pp [20.1, 43.9]." */
+void lk_claim_sentence(const struct lk_outcomes *outcomes, const struct lk_claim *claim, struct lk_text *out);
+/* "32.0 pp [20.1, 43.9]" */
+void lk_claim_effect(const struct lk_claim *claim, struct lk_text *out);
+/* Of a family in which nothing was found: what would have been, or why nothing is said; nothing where something was. */
+void lk_claims_family_sentence(const struct lk_claims *claims, const struct lk_claims_family *family,
+                               struct lk_text *out);

@@ -1,0 +1,41 @@
+/* Inside of findings. Private to eval/findings. */
+#pragma once
+
+#include "eval/findings/crossed.h"
+
+/* An outcome of a model, or of the mean of all (model -1), without what was left out. */
+struct column {
+    int outcome, model;
+    double *z; /* [n_sources, n_prompts], complete */
+    double share_seen;
+    int n_with, n_without; /* sources that have the outcome; that lack it in some output */
+};
+
+struct asked {
+    const struct lk_outcomes *outcomes;
+    const struct lk_claims_options *options;
+    struct lk_claims *claims;
+    int n_sources, n_prompts, n_columns;
+    int32_t *source, *prompt; /* numbers among the outcomes' */
+    int32_t *levels;          /* [n_attributes, n_sources] */
+    struct lk_levels attributes[LK_MAX_ATTRIBUTES], kinds;
+    struct column *columns;
+    bool *model; /* [n_models]: that have enough outputs */
+    int n_models;
+    int64_t *n_outputs;                       /* [n_sources] behind a row of one model */
+    struct lk_residual_maker people, prompts; /* of all attributes; of the kinds */
+    double *w, *v;                            /* scratch: [n_sources], [n_prompts] */
+};
+
+enum { LK_RARE = 5 }; /* sources that must have an outcome, and as many that lack it */
+
+enum lk_code lk_claim_groups(struct asked *a, struct lk_claims_family *family);
+enum lk_code lk_claim_kinds(struct asked *a, struct lk_claims_family *family);
+enum lk_code lk_claim_models(struct asked *a, struct lk_claims_family *family);
+
+/* Level of the family against the others (or `against`) in a column: fills all of claim but t, p and found. */
+enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *family, const struct column *column,
+                              struct lk_claim *claim);
+enum lk_code lk_claim_add(struct lk_claims *claims, const struct lk_claim *claim);
+const struct column *lk_claim_column(const struct asked *a, int outcome, int model);
+int lk_levels_used(const struct lk_levels *levels, int n, int *least); /* *least: the smallest number of one */

@@ -1,0 +1,115 @@
+/* A claim's numbers: rates, their difference and its interval, what would have been found. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "eval/findings/internal.h"
+#include "eval/stats/special/special.h"
+
+enum { WIDE = 60 }; /* percentage points: an interval beyond says nothing */
+
+/* Weights of the sources, and the attributes in an order that begins with the one that is asked about. */
+static enum lk_code weigh_groups(struct asked *a, int attribute, const struct lk_claim *claim, const char **why) {
+    struct lk_levels ordered[LK_MAX_ATTRIBUTES];
+    double contrast[LK_CROSSED_LEVELS];
+    int n = 0;
+    ordered[n++] = a->attributes[attribute];
+    for (int f = 0; f < a->outcomes->n_attributes; f++)
+        if (f != attribute) ordered[n++] = a->attributes[f];
+    lk_level_contrast(a->n_sources, &ordered[0], claim->level, claim->against, contrast);
+    for (int p = 0; p < a->n_prompts; p++) a->v[p] = 1.0 / a->n_prompts;
+    return lk_contrast_weights(a->n_sources, ordered, n, contrast, a->w, why);
+}
+
+/* Whether the weights are those of means: attributes that are balanced over one another. */
+static bool plain(const struct asked *a, const struct lk_levels *of, int level) {
+    double sum = 0, squares = 0;
+    int n = 0;
+    for (int s = 0; s < a->n_sources; s++) {
+        if (of->of[s] != level) continue;
+        sum += a->w[s], squares += a->w[s] * a->w[s];
+        n++;
+    }
+    return n && fabs(squares * n - sum * sum) < 1e-9 && fabs(sum - 1) < 1e-9;
+}
+
+static enum lk_code weigh_kinds(struct asked *a, const struct lk_claim *claim, const char **why) {
+    double contrast[LK_CROSSED_LEVELS];
+    lk_level_contrast(a->n_prompts, &a->kinds, claim->level, claim->against, contrast);
+    for (int s = 0; s < a->n_sources; s++) a->w[s] = 1.0 / a->n_sources;
+    return lk_contrast_weights(a->n_prompts, &a->kinds, 1, contrast, a->v, why);
+}
+
+static double rate_of(const struct asked *a, const double *z, bool above) {
+    double sum = 0, weight = 0;
+    for (int s = 0; s < a->n_sources; s++)
+        for (int p = 0; p < a->n_prompts; p++) {
+            const double u = a->w[s] * a->v[p];
+            if (above ? u <= 0 : u >= 0) continue;
+            sum += u * z[s * a->n_prompts + p];
+            weight += u;
+        }
+    return weight != 0 ? fmin(fmax(sum / weight, 0), 1) : 0;
+}
+
+/* Wilson and MOVER where one of the two is few. */
+static enum lk_code few_groups(struct asked *a, const struct lk_crossed_table *table, const struct lk_levels *of,
+                               double confidence, struct lk_claim *claim) {
+    struct lk_crossed_rate *rates = lk_calloc(2 * (size_t)of->count, sizeof *rates);
+    if (!rates) return lk_fail(LK_E_NOMEM, "findings: out of memory");
+    enum lk_code rc = lk_crossed_rates(table, of, &a->prompts, a->n_outputs, confidence, rates, rates + of->count);
+    const struct lk_crossed_rate *level = &rates[claim->level], *others = &rates[of->count + claim->level];
+    int n_level = 0;
+    for (int s = 0; s < a->n_sources; s++) n_level += of->of[s] == claim->level;
+    if (!rc && !level->undefined && !others->undefined) {
+        claim->rate = level->rate, claim->other = others->rate;
+        if (level->few || others->few || (n_level <= 4 && fmin(level->rate, others->rate) < 0.1)) {
+            claim->difference = level->rate - others->rate;
+            lk_crossed_mover(level, others, &claim->low, &claim->high);
+            claim->no_interval = NULL;
+        }
+    }
+    lk_free(rates);
+    return rc;
+}
+
+enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *family, const struct column *column,
+                              struct lk_claim *claim) {
+    const struct lk_crossed_table table = {a->n_sources, a->n_prompts, column->z, column->share_seen,
+                                           a->options->prompts_are_all};
+    const double confidence = 1 - a->claims->family_alpha;
+    const char *why = NULL;
+    struct lk_crossed r;
+    if (family->family == LK_CLAIM_GROUP)
+        LK_TRY(weigh_groups(a, family->attribute, claim, &why));
+    else if (family->family == LK_CLAIM_KIND)
+        LK_TRY(weigh_kinds(a, claim, &why));
+    claim->no_interval = why;
+    if (why) return LK_OK;
+    LK_TRY(lk_crossed_contrast(&table, a->w, a->v, &a->people, &a->prompts, &r));
+    claim->difference = r.estimate;
+    claim->rate = rate_of(a, column->z, true);
+    claim->other = rate_of(a, column->z, false);
+    claim->effect_p = r.no_test ? 1 : r.p;
+    claim->no_interval = lk_crossed_interval(&r, confidence, &claim->low, &claim->high) ? NULL : r.no_interval;
+    claim->low = fmax(claim->low, -1), claim->high = fmin(claim->high, 1);
+    claim->shares = lk_crossed_shares(&r);
+    if (family->family == LK_CLAIM_GROUP) {
+        const struct lk_levels *of = &a->attributes[family->attribute];
+        claim->adjusted = !plain(a, of, claim->level);
+        if (!claim->adjusted) LK_TRY(few_groups(a, &table, of, confidence, claim));
+    }
+    if (!claim->no_interval && (r.df < 3 || claim->high - claim->low > WIDE / 100.0))
+        claim->no_interval = family->family == LK_CLAIM_KIND ? "too few prompts" : "too few people";
+    double above = 0, all = 0;
+    for (int i = 0; i < (family->family == LK_CLAIM_KIND ? a->n_prompts : a->n_sources); i++) {
+        const double u = family->family == LK_CLAIM_KIND ? a->v[i] : a->w[i];
+        all += u * u;
+        if (u > 0) above += u * u;
+    }
+    const double low = fmin(claim->rate, claim->other);
+    if (!r.undefined && r.variance > 0 && low > 0 && low < 1)
+        claim->detectable = lk_crossed_detectable(&r, all > 0 ? above / all : 0.5, low,
+                                                  a->claims->family_alpha / fmax(family->n_cells, 1), 0.8);
+    return LK_OK;
+}

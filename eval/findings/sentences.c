@@ -1,0 +1,88 @@
+/* Findings in words: model, outcome, who, both rates, their difference. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "eval/document/table_print.h"
+#include "eval/findings/crossed.h"
+
+static void percent(struct lk_text *out, double rate) {
+    char text[LK_NUMBER_MAX];
+    lk_print_fixed(text, 100 * rate, 1, false);
+    lk_text_add(out, "%s%%", text);
+}
+
+void lk_claim_effect(const struct lk_claim *c, struct lk_text *out) {
+    char value[LK_NUMBER_MAX], low[LK_NUMBER_MAX], high[LK_NUMBER_MAX];
+    lk_print_fixed(value, 100 * fabs(c->difference), 1, false);
+    const bool turned = c->difference < 0;
+    lk_print_fixed(low, 100 * (turned ? -c->high : c->low), 1, false);
+    lk_print_fixed(high, 100 * (turned ? -c->low : c->high), 1, false);
+    if (c->no_interval)
+        lk_text_add(out, "%s pp (%s for an interval)", value, c->no_interval);
+    else
+        lk_text_add(out, "%s pp [%s, %s]", value, low, high);
+}
+
+/* The name of the other level where there are two. */
+static const char *other_level(const struct lk_levels *levels, int n, const char *const *names, int level) {
+    int other = -1;
+    for (int i = 0; i < n; i++) {
+        if (levels->of[i] == level || levels->of[i] == other) continue;
+        if (other >= 0) return "the others";
+        other = levels->of[i];
+    }
+    return other >= 0 ? names[other] : "the others";
+}
+
+void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, struct lk_text *out) {
+    const bool kind = c->family == LK_CLAIM_KIND;
+    if (c->family == LK_CLAIM_MODEL) {
+        lk_text_add(out, "%s, %s against %s: ", o->outcome_names[c->outcome], o->model_names[c->level],
+                    o->model_names[c->against]);
+        percent(out, c->rate);
+        lk_text_add(out, " and ");
+        percent(out, c->other);
+    } else {
+        const char *const *names = kind ? o->kind_names : o->level_names[c->attribute];
+        const struct lk_levels *levels = kind ? &o->kinds : &o->attributes[c->attribute];
+        const char *model = c->model >= 0     ? o->model_names[c->model]
+                            : o->n_models > 1 ? "All models"
+                                              : o->model_names[0];
+        lk_text_add(out, "%s: %s, %s%s ", model, o->outcome_names[c->outcome], kind ? "prompts of kind " : "",
+                    names[c->level]);
+        percent(out, c->rate);
+        lk_text_add(out, ", %s ", other_level(levels, kind ? o->n_prompts : o->n_sources, names, c->level));
+        percent(out, c->other);
+    }
+    lk_text_add(out, ": ");
+    lk_claim_effect(c, out);
+    if (c->adjusted) lk_text_add(out, ", adjusted for the other attributes");
+    if (c->model < 0 && c->family != LK_CLAIM_MODEL && o->n_models > 1 && c->found)
+        lk_text_add(out, c->alike ? "; alike in all models, as far as seen" : "; models differ in it");
+    lk_text_add(out, ".");
+}
+
+void lk_claims_family_sentence(const struct lk_claims *claims, const struct lk_claims_family *f, struct lk_text *out) {
+    double least = INFINITY, most = 0;
+    if (*f->refused) {
+        lk_text_add(out, "By %s nothing is said: %s.", f->name, f->refused);
+        return;
+    }
+    for (size_t i = 0; i < claims->n; i++) {
+        const struct lk_claim *c = &claims->list[i];
+        if (c->family != f->family || (c->family == LK_CLAIM_GROUP && c->attribute != f->attribute)) continue;
+        if (c->found) return;
+        if (c->detectable <= 0) continue;
+        least = fmin(least, c->detectable), most = fmax(most, c->detectable);
+    }
+    lk_text_add(out, "By %s no difference was found", f->name);
+    char low[LK_NUMBER_MAX], high[LK_NUMBER_MAX];
+    lk_print_fixed(low, 100 * least, 0, false);
+    lk_print_fixed(high, 100 * most, 0, false);
+    if (most > 0)
+        lk_text_add(out, "; one of %s%s%s pp%s would have been, with 80%% probability", low,
+                    strcmp(low, high) ? " to " : "", strcmp(low, high) ? high : "",
+                    strcmp(low, high) ? ", by the outcome," : "");
+    lk_text_add(out, ".");
+}

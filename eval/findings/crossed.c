@@ -36,6 +36,12 @@ enum lk_code lk_claim_add(struct lk_claims *claims, const struct lk_claim *claim
     return LK_OK;
 }
 
+enum lk_code lk_claim_judged(struct lk_claims *claims, const struct lk_claim_cell *cell) {
+    LK_TRY(lk_grow(&claims->cells, &claims->cells_capacity, claims->n_cells + 1, sizeof *claims->cells));
+    claims->cells[claims->n_cells++] = *cell;
+    return LK_OK;
+}
+
 /* Share of the outcomes of a model that are there, over all of them. */
 static double share_of_model(const struct lk_outcomes *o, int model) {
     double seen = 0;
@@ -227,6 +233,7 @@ enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_cl
 
 void lk_claims_free(struct lk_claims *c) {
     lk_free(c->list);
+    lk_free(c->cells);
     lk_text_free(&c->notes);
     *c = (struct lk_claims){0};
 }

@@ -48,6 +48,7 @@ struct lk_claim {
     const char *no_interval; /* NULL, or why there is none */
     bool found, adjusted;    /* adjusted: for attributes that are not balanced */
     bool alike;              /* of the mean of models: no model is seen to differ in it */
+    char lost[160];          /* "not with the primary judge alone (p = 0.210)": conventions that do not find it; "" */
 };
 
 /* What one family was asked and why it could not be answered. */
@@ -60,10 +61,19 @@ struct lk_claims_family {
     int n_cells;       /* that were judged together */
 };
 
+/* What was judged of an outcome, a model and a level. */
+struct lk_claim_cell {
+    enum lk_family_of_claims family;
+    int attribute, outcome, model, level, against;
+    double p, difference; /* p: adjusted */
+};
+
 struct lk_claims {
     struct lk_claim *list; /* what was found: groups, kinds, models, each by t; then what stands out most of each other
                               outcome */
     size_t n, n_found, capacity;
+    struct lk_claim_cell *cells; /* all */
+    size_t n_cells, cells_capacity;
     struct lk_claims_family families[LK_MAX_ATTRIBUTES + 2];
     int n_families;
     double family_alpha;
@@ -71,10 +81,20 @@ struct lk_claims {
     struct lk_text notes;     /* a line each: what was left out, and why */
 };
 
+/* Other ways to make the same outcomes: y as struct lk_outcomes has it. */
+struct lk_convention {
+    const char *name; /* "the primary judge alone" */
+    const double *y;
+};
+
 /* LK_E_NOMEM, LK_E_INPUT for outcomes beyond 0 to 1. Free with lk_claims_free, also after an error. */
 enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_claims_options *options,
                           struct lk_claims *out);
 void lk_claims_free(struct lk_claims *claims);
+/* Judges what was found under each convention: what one does not find says so (`lost`); what turns its sign is found no
+ * longer; what one alone finds is a line of the notes. */
+enum lk_code lk_claims_conventions(const struct lk_outcomes *outcomes, const struct lk_claims_options *options,
+                                   const struct lk_convention *conventions, int n, struct lk_claims *claims);
 
 /* "FLUX.2-dev: race change, Indian 41.0%, others 9.0%: 32.0 pp [20.1, 43.9]." */
 void lk_claim_sentence(const struct lk_outcomes *outcomes, const struct lk_claim *claim, struct lk_text *out);

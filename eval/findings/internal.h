@@ -36,6 +36,7 @@ enum lk_code lk_claim_models(struct asked *a, struct lk_claims_family *family);
 /* Level of the family against the others (or `against`) in a column: fills all of claim but t, p and found. */
 enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *family, const struct column *column,
                               struct lk_claim *claim);
+enum lk_code lk_claim_judged(struct lk_claims *claims, const struct lk_claim_cell *cell);
 enum lk_code lk_claim_add(struct lk_claims *claims, const struct lk_claim *claim);
 const struct column *lk_claim_column(const struct asked *a, int outcome, int model);
 int lk_levels_used(const struct lk_levels *levels, int n, int *least); /* *least: the smallest number of one */

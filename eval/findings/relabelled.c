@@ -195,6 +195,12 @@ static enum lk_code name_cells(struct asked *a, struct lk_claims_family *family,
     bool *outcomes = lk_calloc((size_t)a->outcomes->n_outcomes + 1, sizeof *outcomes);
     enum lk_code rc = named && outcomes ? LK_OK : lk_fail(LK_E_NOMEM, "findings: out of memory");
     for (int i = 0; i < j->n_cells && !rc; i++) {
+        const struct cell *x = &j->cells[i];
+        rc = lk_claim_judged(a->claims,
+                             &(struct lk_claim_cell){family->family, family->attribute, j->columns[x->column]->outcome,
+                                                     j->columns[x->column]->model, x->level, -1, x->p, x->difference});
+    }
+    for (int i = 0; i < j->n_cells && !rc; i++) {
         const struct cell *cell = &j->cells[i];
         bool *of_column = named + cell->column * n_levels, any = false, stands = true;
         if (cell->p > a->claims->family_alpha) break;

@@ -60,6 +60,7 @@ void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, st
     if (c->adjusted) lk_text_add(out, ", adjusted for the other attributes");
     if (c->model < 0 && c->family != LK_CLAIM_MODEL && o->n_models > 1 && c->found)
         lk_text_add(out, c->alike ? "; alike in all models, as far as seen" : "; models differ in it");
+    if (*c->lost) lk_text_add(out, "; %s", c->lost);
     lk_text_add(out, ".");
 }
 

@@ -21,7 +21,8 @@ static const char schema[] =
     "CREATE TABLE score(item_id TEXT, axis TEXT, who TEXT, kind TEXT, value REAL);"
     "CREATE TABLE measure(measure TEXT PRIMARY KEY, measure_display TEXT, axis TEXT, low REAL, high REAL, outside "
     "INTEGER, measure_position INTEGER);"
-    "CREATE TABLE outcome(item_id TEXT, measure TEXT, who TEXT, value REAL);";
+    "CREATE TABLE outcome(item_id TEXT, measure TEXT, who TEXT, value REAL);"
+    "CREATE TABLE alternative(item_id TEXT, measure TEXT, who TEXT, value REAL);";
 
 enum lk_code lk_audit_open(struct lk_audit **out, const char *path) {
     struct lk_audit *a = lk_calloc(1, sizeof *a);
@@ -233,6 +234,15 @@ static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings 
     }
     LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "judges", s->published ? "ensemble" : "judge"));
     LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "raters", "raters"));
+    /* What conventions decide: the judges' rounded mean, and each judge alone. */
+    LK_TRY(lk_sql_run(&a->sql, "DELETE FROM alternative", ""));
+    LK_TRY(
+        lk_sql_run(&a->sql,
+                   "INSERT INTO alternative SELECT s.item_id, m.measure, CASE s.kind WHEN 'judge' THEN s.who ELSE "
+                   "'rounded' END, (s.value BETWEEN m.low AND m.high) <> m.outside FROM score s JOIN measure m "
+                   "USING(axis) JOIN output o USING(item_id) JOIN prompt p USING(prompt_id) WHERE s.kind IN ('judge', "
+                   "'ensemble') AND (m.axis<>'age_drift' OR (m.measure='age_accuracy')=p.asks_age)",
+                   ""));
     return lk_sql_run(&a->sql, "CREATE INDEX IF NOT EXISTS outcome_items ON outcome(item_id)", "");
 }
 

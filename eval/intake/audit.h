@@ -10,9 +10,9 @@
  *     if (!rc) rc = lk_audit_query(audit, "SELECT model, avg(value) FROM measured GROUP BY model", &table);
  *     lk_audit_close(audit);
  *
- * Tables: attribute, source, prompt, model, output, score, measure, outcome; views: item (an output with all its
- * factors, a column each), measured (a measure of an item: 0, 1, or between where judges differ). A source's attributes
- * are columns under their own names. */
+ * Tables: attribute, source, prompt, model, output, score, measure, outcome, alternative; views: item (an output with
+ * all its factors, a column each), measured (a measure of an item: 0, 1, or between where judges differ). A source's
+ * attributes are columns under their own names. */
 #pragma once
 
 #include "eval/design/study.h"
@@ -40,13 +40,15 @@ enum lk_code lk_audit_add_manifest(struct lk_audit *audit, const char *text, siz
 /* Scores of the judges, of their ensemble, of reviewers, of every rater and of the raters together. */
 enum lk_code lk_audit_add_scores(struct lk_audit *audit, const struct lk_dataset *data);
 /* Measures by the thresholds, and the outcome of each output on each, by the judges ("judges") and by the raters
- * together ("raters"). Again after a change of settings. */
+ * together ("raters"); beside them, in `alternative`, by the judges' rounded mean ("rounded") and by each judge alone
+ * ("primary", "secondary"). Again after a change of settings. */
 enum lk_code lk_audit_complete(struct lk_audit *audit, const struct lk_audit_settings *settings);
 
 /* The rows of one SELECT as a table; nothing else is allowed, and no file is read or written. Beside SQLite's functions
  * there are the aggregates mean_low(value, cluster) and mean_high(value, cluster): the interval of a mean of values of
- * which those of one cluster are not independent (CR2, Satterthwaite); rate_low and rate_high: the same cut to 0 and 1.
- * LK_E_INPUT: what SQLite says of the statement. */
+ * which those of one cluster are not independent (CR2, Satterthwaite); rate_low and rate_high: the same cut to 0 and 1,
+ * and with a third argument, rate_low(value, source_id, prompt_id), of a share among people and prompts like these,
+ * near 0 and 1 too (eval/stats/crossed). LK_E_INPUT: what SQLite says of the statement. */
 enum lk_code lk_audit_query(struct lk_audit *audit, const char *sql, struct lk_table **out);
 
 /* Row by row: cells by the names of their columns. */

@@ -8,6 +8,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/names.h"
 #include "eval/intake/internal.h"
+#include "eval/stats/crossed/crossed.h"
 #include "eval/stats/models/cluster_means.h"
 
 enum { MAX_SQL = 100000, MAX_ROWS = 1000000, STEPS_PER_CALL = 10000 };
@@ -15,48 +16,94 @@ enum { MAX_SQL = 100000, MAX_ROWS = 1000000, STEPS_PER_CALL = 10000 };
 /* What an aggregate has been given. */
 struct gathered {
     double *values;
-    int32_t *clusters;
-    size_t n, values_capacity, clusters_capacity;
-    struct lk_names names;
+    int32_t *clusters, *prompts;
+    size_t n, values_capacity, clusters_capacity, prompts_capacity;
+    struct lk_names names, prompt_names; /* the latter empty where no prompt is given */
 };
 
 static void gathered_free(struct gathered *g) {
     lk_free(g->values);
     lk_free(g->clusters);
+    lk_free(g->prompts);
     lk_names_free(&g->names);
+    lk_names_free(&g->prompt_names);
+}
+
+static enum lk_code add_name(struct lk_names *names, sqlite3_value *value, int32_t **list, size_t *capacity, size_t n) {
+    const char *text = (const char *)sqlite3_value_text(value);
+    int32_t number = 0;
+    if (!text) text = "";
+    LK_TRY(lk_names_number(names, text, strlen(text), &number));
+    LK_TRY(lk_grow(list, capacity, n + 1, sizeof **list));
+    (*list)[n] = number;
+    return LK_OK;
 }
 
 static void gather(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
     struct gathered *g = sqlite3_aggregate_context(context, sizeof *g);
-    (void)n_arguments;
     if (!g || sqlite3_value_type(arguments[0]) == SQLITE_NULL) return;
-    const char *cluster = (const char *)sqlite3_value_text(arguments[1]);
-    int32_t number = 0;
-    if (!cluster) cluster = "";
-    if (lk_names_number(&g->names, cluster, strlen(cluster), &number) ||
-        lk_grow(&g->values, &g->values_capacity, g->n + 1, sizeof *g->values) ||
-        lk_grow(&g->clusters, &g->clusters_capacity, g->n + 1, sizeof *g->clusters)) {
+    enum lk_code rc = add_name(&g->names, arguments[1], &g->clusters, &g->clusters_capacity, g->n);
+    if (!rc && n_arguments > 2) rc = add_name(&g->prompt_names, arguments[2], &g->prompts, &g->prompts_capacity, g->n);
+    if (!rc) rc = lk_grow(&g->values, &g->values_capacity, g->n + 1, sizeof *g->values);
+    if (rc) {
         sqlite3_result_error_nomem(context);
         return;
     }
-    g->values[g->n] = sqlite3_value_double(arguments[0]);
-    g->clusters[g->n++] = number;
+    g->values[g->n++] = sqlite3_value_double(arguments[0]);
 }
 
 enum end { RATE_LOW, RATE_HIGH, MEAN_LOW, MEAN_HIGH };
 
+static void give(sqlite3_context *context, enum end end, double low, double high) {
+    const bool rate = end == RATE_LOW || end == RATE_HIGH;
+    const double value = end == RATE_HIGH || end == MEAN_HIGH ? high : low;
+    sqlite3_result_double(context, rate ? fmin(fmax(value, 0), 1) : value);
+}
+
+/* Of a mean of the sources, prompts as given: none where all sources are alike. */
+static void by_source(sqlite3_context *context, const struct gathered *g, enum end end, double alpha) {
+    struct lk_cluster_mean mean;
+    const struct lk_number *cr2 = &mean.cr2;
+    if (lk_cluster_mean(g->values, g->clusters, g->n, 1 - alpha, &mean) || cr2->undefined || mean.n_clusters < 2)
+        return;
+    if (cr2->low != 0 || cr2->high != 0) give(context, end, cr2->low, cr2->high);
+}
+
+/* Of a share among people and prompts like these, near 0 and 1 too. */
+static enum lk_code by_both(sqlite3_context *context, const struct gathered *g, enum end end, double alpha) {
+    const size_t n_s = g->names.n, n_p = g->prompt_names.n;
+    int32_t *zeros = lk_calloc(n_s + n_p + 1, sizeof *zeros);
+    double *z = lk_calloc(2 * n_s * n_p + 1, sizeof *z), *n = z ? z + n_s * n_p : NULL;
+    int64_t *outputs = lk_calloc(n_s + 1, sizeof *outputs);
+    struct lk_residual_maker prompts = {0};
+    enum lk_code rc = zeros && z && outputs ? LK_OK : LK_E_NOMEM;
+    struct lk_crossed_table table = {.n_sources = (int)n_s, .n_prompts = (int)n_p, .z = z, .prompts_are_all = n_p == 1};
+    const struct lk_levels one = {zeros, 1};
+    struct lk_crossed_rate rate = {0};
+    for (size_t i = 0; i < g->n && !rc; i++) {
+        const size_t cell = (size_t)g->clusters[i] * n_p + (size_t)g->prompts[i];
+        z[cell] += g->values[i], n[cell]++, outputs[g->clusters[i]]++;
+    }
+    for (size_t i = 0; i < n_s * n_p && !rc; i++) z[i] = n[i] > 0 ? z[i] / n[i] : NAN;
+    if (!rc) rc = lk_crossed_fill(z, (int)n_s, (int)n_p, &table.share_seen);
+    if (!rc) rc = lk_residual_maker((int)n_p, &one, 1, &prompts);
+    if (!rc) rc = lk_crossed_rates(&table, &one, &prompts, outputs, 1 - alpha, &rate, NULL);
+    if (!rc && !rate.undefined) give(context, end, rate.low, rate.high);
+    lk_residual_maker_free(&prompts);
+    lk_free(zeros);
+    lk_free(z);
+    lk_free(outputs);
+    return rc == LK_E_NOMEM ? rc : LK_OK;
+}
+
 static void finish(sqlite3_context *context, enum end end) {
     const struct lk_audit *audit = sqlite3_user_data(context);
     struct gathered *g = sqlite3_aggregate_context(context, 0);
-    struct lk_cluster_mean mean;
     if (!g) return; /* no row: NULL */
-    enum lk_code rc = g->n ? lk_cluster_mean(g->values, g->clusters, g->n, 1 - audit->alpha, &mean) : LK_E_INPUT;
-    const struct lk_number *cr2 = &mean.cr2;
-    if (!rc && !cr2->undefined && mean.n_clusters > 1 && (cr2->low != 0 || cr2->high != 0))
-        sqlite3_result_double(context, end == RATE_HIGH   ? fmin(cr2->high, 1)
-                                       : end == RATE_LOW  ? fmax(cr2->low, 0)
-                                       : end == MEAN_HIGH ? cr2->high
-                                                          : cr2->low);
+    if (g->prompts && by_both(context, g, end, audit->alpha))
+        sqlite3_result_error_nomem(context);
+    else if (!g->prompts && g->n)
+        by_source(context, g, end, audit->alpha);
     gathered_free(g);
 }
 
@@ -73,9 +120,10 @@ enum lk_code lk_audit_functions(struct lk_audit *a) {
     } aggregates[] = {
         {"rate_low", rate_low}, {"rate_high", rate_high}, {"mean_low", mean_low}, {"mean_high", mean_high}};
     for (size_t i = 0; i < sizeof aggregates / sizeof *aggregates; i++)
-        if (sqlite3_create_function_v2(a->sql.db, aggregates[i].name, 2, flags, a, NULL, gather, aggregates[i].finish,
-                                       NULL))
-            return lk_fail(LK_E_NOMEM, "out of memory for the audit");
+        for (int n = 2; n <= (i < 2 ? 3 : 2); n++)
+            if (sqlite3_create_function_v2(a->sql.db, aggregates[i].name, n, flags, a, NULL, gather,
+                                           aggregates[i].finish, NULL))
+                return lk_fail(LK_E_NOMEM, "out of memory for the audit");
     sqlite3_limit(a->sql.db, SQLITE_LIMIT_SQL_LENGTH, MAX_SQL);
     return LK_OK;
 }

@@ -9,6 +9,7 @@
 #include "eval/data/data.h"
 #include "eval/document/files.h"
 #include "eval/document/page.h"
+#include "eval/intake/findings.h"
 
 /* The order within a section. */
 static const char *const tables[] = {"rates_by_model",  "rates_by_category",
@@ -17,7 +18,7 @@ static const char *const tables[] = {"rates_by_model",  "rates_by_category",
                                      "judges",          "seeds",
                                      "outputs",         "sources",
                                      "prompts"};
-enum { N_TABLES = sizeof tables / sizeof *tables, MAX_MADE = N_TABLES * (LK_MAX_ATTRIBUTES + 1) };
+enum { N_TABLES = sizeof tables / sizeof *tables, MAX_MADE = N_TABLES * (LK_MAX_ATTRIBUTES + 1) + 1 };
 
 static const struct {
     const char *key, *title, *text;
@@ -40,6 +41,7 @@ struct report {
     struct lk_audit *audit;
     const struct lk_study *study;
     const struct lk_report_options *options;
+    struct lk_audit_findings *findings;
     struct made made[MAX_MADE];
     int n_made;
     struct lk_run run;
@@ -48,7 +50,7 @@ struct report {
 /* --- the file of a table --- */
 
 struct query {
-    char title[200], section[40], note[600], form[20];
+    char title[200], section[40], note[600], form[20], rows[40];
     bool each_attribute;
     char *sql; /* lk_free */
 };
@@ -84,7 +86,8 @@ static enum lk_code read_query(const char *name, struct query *out) {
     } keys[] = {{"title", out->title, sizeof out->title},
                 {"section", out->section, sizeof out->section},
                 {"note", out->note, sizeof out->note},
-                {"form", out->form, sizeof out->form}};
+                {"form", out->form, sizeof out->form},
+                {"rows", out->rows, sizeof out->rows}};
     while (!strncmp(at, "-- ", 3)) {
         const size_t n = strcspn(at, "\n");
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -171,11 +174,11 @@ static void print_cells(struct lk_table *table, const struct cells *cells, bool 
     }
 }
 
-static enum lk_code cells_table(struct report *r, const char *id, const struct query *q, const char *sql,
-                                struct lk_table **out) {
+static enum lk_code cells_table(struct report *r, const char *id, const struct query *q, const char *rows,
+                                const char *sql, struct lk_table **out) {
     struct cells cells = {0};
     enum lk_code rc = lk_audit_each(r->audit, sql, add_cell, &cells);
-    if (!rc) rc = lk_table_new(out, id, q->title, "|");
+    if (!rc) rc = lk_table_new(out, id, q->title, rows);
     if (!rc) print_cells(*out, &cells, !strcmp(q->form, "differences"));
     lk_free(cells.list);
     lk_names_free(&cells.columns);
@@ -193,10 +196,13 @@ static enum lk_code add_table(struct report *r, const char *name, const struct q
                               const struct lk_attribute *attribute) {
     char id[100];
     struct lk_table *table = NULL;
-    char *sql = fill(q->sql, attribute), *title = fill(q->title, attribute);
+    char *sql = fill(q->sql, attribute), *title = fill(q->title, attribute), *rows = fill(q->rows, attribute);
     snprintf(id, sizeof id, "%s%s%s", name, attribute ? "_" : "", attribute ? attribute->name : "");
-    enum lk_code rc = sql && title ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory");
-    if (!rc) rc = strcmp(q->form, "list") ? cells_table(r, id, q, sql, &table) : lk_audit_query(r->audit, sql, &table);
+    for (char *at = rows; at && *at; at++)
+        if (*at == '|') *at = '/'; /* it would make two columns */
+    enum lk_code rc = sql && title && rows ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory");
+    if (!rc)
+        rc = strcmp(q->form, "list") ? cells_table(r, id, q, rows, sql, &table) : lk_audit_query(r->audit, sql, &table);
     if (rc && rc != LK_E_NOMEM) rc = lk_fail_prefix(LK_E_INTERNAL, "%s.sql", name);
     if (!rc) {
         lk_table_caption(table, title);
@@ -207,6 +213,7 @@ static enum lk_code add_table(struct report *r, const char *name, const struct q
     }
     lk_free(sql);
     lk_free(title);
+    lk_free(rows);
     if (rc) {
         lk_table_free(table);
         return rc;
@@ -230,6 +237,24 @@ static enum lk_code make_tables(struct report *r) {
     return LK_OK;
 }
 
+static enum lk_code find(struct report *r) {
+    const struct lk_claims_options options = {
+        .alpha = r->options->alpha, .seed = r->options->study_seed, .prompts_are_all = r->options->prompts_are_all};
+    struct lk_table *table = NULL;
+    LK_TRY(lk_audit_findings(r->audit, r->study, &options, &r->findings));
+    enum lk_code rc = lk_audit_findings_table(r->findings, &table);
+    if (!rc) {
+        table->run = &r->run;
+        rc = lk_table_finish(table);
+    }
+    if (rc) {
+        lk_table_free(table);
+        return rc;
+    }
+    r->made[r->n_made++] = (struct made){table, section_of("disparity")};
+    return LK_OK;
+}
+
 /* --- the page --- */
 
 static void add_section(const struct report *r, struct lk_page *page, int section) {
@@ -248,6 +273,7 @@ static void add_counts(const struct report *r, struct lk_page *page) {
     const struct lk_report_options *o = r->options;
     static const char *const slots[] = {"Primary", "Secondary"};
     lk_page_section(page, "section-summary", "Summary");
+    lk_audit_findings_page(r->findings, page);
     for (int j = 0; j < LK_N_JUDGES; j++)
         if (*o->judges[j]) lk_page_paragraph(page, "%s judge: %s.", slots[j], o->judges[j]);
     lk_page_paragraph(page, "Thresholds: success from %d, soft erasure up to %d, drift from %d. Intervals are at %g%%.",
@@ -302,6 +328,7 @@ enum lk_code lk_any_report_write(struct lk_audit *audit, const struct lk_study *
                       "SELECT count(*) AS asked, sum(item_id IN (SELECT item_id FROM score)) AS valid FROM "
                       "output",
                       take_count, &r->run);
+    if (!rc) rc = find(r);
     if (!rc) rc = make_tables(r);
     if (!rc) rc = lk_document_folder(folder);
     if (!rc) {
@@ -309,6 +336,7 @@ enum lk_code lk_any_report_write(struct lk_audit *audit, const struct lk_study *
         rc = lk_atomic_batch_end(write_files(r, folder));
     }
     for (int i = 0; i < r->n_made; i++) lk_table_free(r->made[i].table);
+    lk_audit_findings_free(r->findings);
     lk_free(r);
     return rc;
 }

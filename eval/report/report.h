@@ -37,6 +37,7 @@ struct lk_report_options {
     int64_t n_bootstrap;
     uint64_t study_seed;
     double alpha;
+    bool prompts_are_all; /* findings are about these prompts alone */
     /* The raters: NULL and 0 without human data. */
     enum lk_protocol protocol;
     enum lk_quality_policy policy; /* that raters were left out by */

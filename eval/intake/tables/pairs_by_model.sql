@@ -1,6 +1,7 @@
 -- title: With a prompt that keeps the person, minus without
 -- section: mitigation
 -- form: differences
+-- rows: Outcome
 -- note: Pairs of edits that differ in the prompt alone, both judged. Intervals by source.
 SELECT e.measure_display AS "row", e.model AS "column", avg(p.value - e.value) AS value, count(*) AS n,
        mean_low(p.value - e.value, e.source_id) AS low, mean_high(p.value - e.value, e.source_id) AS high

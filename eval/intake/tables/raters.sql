@@ -1,9 +1,10 @@
 -- title: Rates by the raters' majority
 -- section: human
 -- form: rates
--- note: Baseline arm; outputs with at least two raters who are kept, and a majority. Intervals by source.
+-- rows: Outcome
+-- note: Baseline arm; outputs with at least two raters who are kept, and a majority. Intervals as in the rates by model.
 SELECT measure_display AS "row", model AS "column", sum(value) AS k, count(value) AS n,
-       rate_low(value, source_id) AS low, rate_high(value, source_id) AS high
+       rate_low(value, source_id, prompt_id) AS low, rate_high(value, source_id, prompt_id) AS high
 FROM measured
 WHERE who = 'raters' AND arm = 'edited'
 GROUP BY measure, model_key

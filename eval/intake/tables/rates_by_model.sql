@@ -1,9 +1,10 @@
 -- title: Rates by model
 -- section: edits
 -- form: rates
--- note: Baseline arm. Of two judges the mean of their indicators. Intervals: outputs of one source are not independent (CR2 by source, t with Satterthwaite's degrees of freedom).
+-- rows: Outcome
+-- note: Baseline arm. Of two judges the mean of their indicators. Intervals are for people and prompts like these: outputs of one source or prompt are not independent; near 0 and 100% they are Wilson's with as many outputs as are independent.
 SELECT measure_display AS "row", model AS "column", sum(value) AS k, count(value) AS n,
-       rate_low(value, source_id) AS low, rate_high(value, source_id) AS high
+       rate_low(value, source_id, prompt_id) AS low, rate_high(value, source_id, prompt_id) AS high
 FROM measured
 WHERE who = 'judges' AND arm = 'edited'
 GROUP BY measure, model_key

@@ -1,0 +1,317 @@
+#include "eval/intake/findings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "engine/base/names.h"
+#include "eval/report/measures.h"
+
+static const enum lk_measure outcomes[] = {LK_MEASURE_SOFT_ERASURE, LK_MEASURE_RACE_DRIFT, LK_MEASURE_GENDER_DRIFT,
+                                           LK_MEASURE_LIGHTENING, LK_MEASURE_AGE_DRIFT};
+enum { N_OUTCOMES = sizeof outcomes / sizeof *outcomes, N_CONVENTIONS = 4, MAX_SENTENCES = 8 };
+static const struct {
+    const char *who, *name;
+} conventions[N_CONVENTIONS] = {{"primary", "the primary judge alone"},
+                                {"secondary", "the secondary judge alone"},
+                                {"rounded", "the judges' rounded mean"},
+                                {"raters", "raters"}};
+
+struct lk_audit_findings {
+    struct lk_outcomes outcomes;
+    struct lk_claims claims;
+    double *y;                                            /* of the judges, and of each convention */
+    bool known[N_CONVENTIONS + 1];                        /* those with outcomes */
+    int32_t *levels;                                      /* of attributes and kinds */
+    const char **names;                                   /* of sources, prompts, models, kinds */
+    struct lk_names source_names, prompts, kinds, models; /* in the order of the study */
+    const char *outcome_names[N_OUTCOMES];
+    struct lk_claims_options options;
+    double *filled; /* while it is read */
+};
+
+/* A name of a row that is not there yet gets the next number. */
+static enum lk_code number(struct lk_names *names, const struct lk_audit_row *row, const char *column, int32_t *out) {
+    const char *text = lk_audit_text(row, column);
+    return lk_names_number(names, text ? text : "", text ? strlen(text) : 0, out);
+}
+
+static enum lk_code take_model(void *context, const struct lk_audit_row *row) {
+    struct lk_audit_findings *f = context;
+    int32_t i;
+    return number(&f->models, row, "model_key", &i);
+}
+
+static enum lk_code take_prompt(void *context, const struct lk_audit_row *row) {
+    struct lk_audit_findings *f = context;
+    int32_t prompt, kind;
+    LK_TRY(number(&f->prompts, row, "prompt_id", &prompt));
+    return number(&f->kinds, row, "category", &kind);
+}
+
+static enum lk_code take_source(void *context, const struct lk_audit_row *row) {
+    struct lk_audit_findings *f = context;
+    int32_t i;
+    return number(&f->source_names, row, "source_id", &i);
+}
+
+static enum lk_code take_outcome(void *context, const struct lk_audit_row *row) {
+    struct lk_audit_findings *f = context;
+    const struct lk_outcomes *o = &f->outcomes;
+    const char *model = lk_audit_text(row, "model_key"), *source = lk_audit_text(row, "source_id"),
+               *prompt = lk_audit_text(row, "prompt_id"), *measure = lk_audit_text(row, "measure");
+    double value;
+    if (!model || !source || !prompt || !measure || !lk_audit_number(row, "value", &value)) return LK_OK;
+    const int32_t m = lk_names_find(&f->models, model, strlen(model)),
+                  s = lk_names_find(&f->source_names, source, strlen(source)),
+                  p = lk_names_find(&f->prompts, prompt, strlen(prompt));
+    for (int k = 0; k < N_OUTCOMES; k++)
+        if (m >= 0 && s >= 0 && p >= 0 && !strcmp(measure, lk_measure_key(outcomes[k])))
+            f->filled[((k * o->n_models + m) * o->n_sources + s) * o->n_prompts + p] = value;
+    return LK_OK;
+}
+
+/* Who the edits are asked of, about what and by which model: in the study's order. */
+static enum lk_code read_names(struct lk_audit *audit, struct lk_audit_findings *f) {
+    LK_TRY(lk_audit_each(audit,
+                         "SELECT DISTINCT model_key FROM item WHERE arm='edited' AND source2_id IS NULL ORDER BY "
+                         "model_position",
+                         take_model, f));
+    LK_TRY(lk_audit_each(audit,
+                         "SELECT DISTINCT prompt_id, category FROM item WHERE arm='edited' AND source2_id IS NULL "
+                         "ORDER BY prompt_position",
+                         take_prompt, f));
+    return lk_audit_each(
+        audit,
+        "SELECT DISTINCT i.source_id FROM item i JOIN source s USING(source_id) WHERE arm='edited' AND "
+        "source2_id IS NULL ORDER BY s.position",
+        take_source, f);
+}
+
+static const struct lk_study_source *find_source(const struct lk_study *study, const char *id) {
+    for (int i = 0; i < lk_study_n_sources(study); i++) {
+        const struct lk_study_source *source = lk_study_source(study, i);
+        if (source->id && !strcmp(source->id, id)) return source;
+    }
+    return NULL;
+}
+
+struct kinds {
+    struct lk_audit_findings *f;
+    int32_t *of;
+};
+
+static enum lk_code take_kind(void *context, const struct lk_audit_row *row) {
+    struct kinds *k = context;
+    const char *prompt = lk_audit_text(row, "prompt_id"), *kind = lk_audit_text(row, "category");
+    const int32_t p = prompt ? lk_names_find(&k->f->prompts, prompt, strlen(prompt)) : -1;
+    if (p >= 0) k->of[p] = lk_names_find(&k->f->kinds, kind ? kind : "", kind ? strlen(kind) : 0);
+    return LK_OK;
+}
+
+static enum lk_code fill_factors(struct lk_audit *audit, const struct lk_study *study, struct lk_audit_findings *f) {
+    struct lk_outcomes *o = &f->outcomes;
+    int n_attributes;
+    const struct lk_attribute *attributes = lk_study_attributes(study, &n_attributes);
+    const size_t n_s = (size_t)o->n_sources, n_p = (size_t)o->n_prompts;
+    f->levels = lk_calloc(n_s * (size_t)n_attributes + n_p + 1, sizeof *f->levels);
+    f->names = lk_calloc((size_t)o->n_models + 1, sizeof *f->names);
+    if (!f->levels || !f->names) return lk_fail(LK_E_NOMEM, "report: out of memory");
+    o->n_attributes = n_attributes;
+    for (int a = 0; a < n_attributes; a++) {
+        int32_t *of = f->levels + (size_t)a * n_s;
+        for (size_t s = 0; s < n_s; s++) {
+            const struct lk_study_source *source = find_source(study, f->source_names.list[s]);
+            of[s] = source ? source->level[a] : 0;
+        }
+        o->attributes[a] = (struct lk_levels){of, attributes[a].n};
+        o->attribute_names[a] = attributes[a].display;
+        o->level_names[a] = (const char *const *)attributes[a].displays;
+    }
+    int32_t *kinds = f->levels + n_s * (size_t)n_attributes;
+    o->kinds = (struct lk_levels){.of = kinds, .count = (int)f->kinds.n};
+    for (int m = 0; m < o->n_models; m++)
+        for (int k = 0; k < lk_study_n_models(study); k++)
+            if (!strcmp(lk_study_model_key(study, k), f->models.list[m])) f->names[m] = lk_study_model_label(study, k);
+    for (int k = 0; k < N_OUTCOMES; k++) f->outcome_names[k] = lk_measure_name(outcomes[k]);
+    o->model_names = f->names;
+    o->source_names = f->source_names.list, o->prompt_names = f->prompts.list, o->kind_names = f->kinds.list;
+    o->outcome_names = f->outcome_names;
+    return lk_audit_each(audit, "SELECT prompt_id, category FROM prompt", take_kind, &(struct kinds){f, kinds});
+}
+
+static enum lk_code read_outcomes(struct lk_audit *audit, struct lk_audit_findings *f) {
+    struct lk_outcomes *o = &f->outcomes;
+    const size_t n = (size_t)N_OUTCOMES * (size_t)o->n_models * (size_t)o->n_sources * (size_t)o->n_prompts;
+    f->y = lk_malloc((n * (N_CONVENTIONS + 1) + 1) * sizeof *f->y);
+    if (!f->y) return lk_fail(LK_E_NOMEM, "report: out of memory");
+    for (size_t i = 0; i < n * (N_CONVENTIONS + 1); i++) f->y[i] = NAN;
+    for (int c = 0; c <= N_CONVENTIONS; c++) {
+        const char *who = c ? conventions[c - 1].who : "judges";
+        char sql[400];
+        snprintf(
+            sql, sizeof sql,
+            "SELECT measure, model_key, source_id, prompt_id, avg(value) AS value FROM %s JOIN item USING(item_id) "
+            "WHERE who='%s' AND arm='edited' AND source2_id IS NULL GROUP BY measure, model_key, source_id, "
+            "prompt_id",
+            c && strcmp(who, "raters") ? "alternative" : "outcome", who);
+        f->filled = f->y + n * (size_t)c;
+        LK_TRY(lk_audit_each(audit, sql, take_outcome, f));
+        for (size_t i = 0; i < n; i++) f->known[c] |= !isnan(f->filled[i]);
+    }
+    o->y = f->y;
+    return LK_OK;
+}
+
+/* Of one judge the judges, it alone and its rounded mean are the same. */
+static enum lk_code judge_conventions(struct lk_audit_findings *f) {
+    const struct lk_outcomes *o = &f->outcomes;
+    const size_t n = (size_t)N_OUTCOMES * (size_t)o->n_models * (size_t)o->n_sources * (size_t)o->n_prompts;
+    const bool two = f->known[1] && f->known[2];
+    struct lk_convention list[N_CONVENTIONS];
+    int n_list = 0;
+    for (int c = 0; c < N_CONVENTIONS; c++)
+        if (f->known[c + 1] && (two || c == N_CONVENTIONS - 1))
+            list[n_list++] = (struct lk_convention){conventions[c].name, f->y + n * (size_t)(c + 1)};
+    return lk_claims_conventions(o, &f->options, list, n_list, &f->claims);
+}
+
+enum lk_code lk_audit_findings(struct lk_audit *audit, const struct lk_study *study,
+                               const struct lk_claims_options *options, struct lk_audit_findings **out) {
+    struct lk_audit_findings *f = *out = lk_calloc(1, sizeof *f);
+    if (!f) return lk_fail(LK_E_NOMEM, "report: out of memory");
+    f->options = *options;
+    LK_TRY(read_names(audit, f));
+    f->outcomes.n_sources = (int)f->source_names.n;
+    f->outcomes.n_prompts = (int)f->prompts.n;
+    f->outcomes.n_models = (int)f->models.n;
+    f->outcomes.n_outcomes = N_OUTCOMES;
+    LK_TRY(fill_factors(audit, study, f));
+    LK_TRY(read_outcomes(audit, f));
+    if (!f->known[0]) return LK_OK;
+    LK_TRY(lk_claims_of(&f->outcomes, options, &f->claims));
+    return judge_conventions(f);
+}
+
+void lk_audit_findings_free(struct lk_audit_findings *f) {
+    if (!f) return;
+    lk_claims_free(&f->claims);
+    lk_names_free(&f->source_names);
+    lk_names_free(&f->prompts);
+    lk_names_free(&f->kinds);
+    lk_names_free(&f->models);
+    lk_free(f->levels);
+    lk_free(f->names);
+    lk_free(f->y);
+    lk_free(f);
+}
+
+/* --- the page --- */
+
+static void lead(struct lk_page *page, struct lk_text *text) {
+    if (!text->rc && text->n) lk_page_lead(page, text->bytes);
+    text->n = 0;
+}
+
+static void how(const struct lk_audit_findings *f, struct lk_page *page) {
+    const struct lk_claims *c = &f->claims;
+    const bool fixed = f->options.prompts_are_all;
+    lk_page_fold(page, "How this was tested");
+    lk_page_paragraph(
+        page,
+        "Asked is how often an outcome occurs among people%s like those of the study: %d sources, %d "
+        "prompts, both %s. An outcome of two judges is the mean of their indicators, of several seeds the "
+        "mean; outputs of one source%s are not taken as independent.",
+        fixed ? "" : " and prompts", c->n_sources, c->n_prompts, fixed ? "as they are" : "samples",
+        fixed ? "" : " or one prompt");
+    lk_page_paragraph(page,
+                      "Each of the %d factors may be wrong with probability %.2g; within a factor the largest of all "
+                      "outcomes, models and groups is judged, by relabelling sources or prompts (studentised, Westfall "
+                      "and Young), pairs of models by Holm. Intervals beside a name are at %.4g%%.",
+                      c->n_families, c->family_alpha, 100 * (1 - c->family_alpha));
+    for (int i = 0; i < c->n_families; i++)
+        if (c->families[i].n_rare && !*c->families[i].refused)
+            lk_page_paragraph(page,
+                              "By %s, %d outcomes of models are too rare to be asked: fewer than five sources have "
+                              "them, or lack them.",
+                              c->families[i].name, c->families[i].n_rare);
+    for (const char *line = c->notes.n ? c->notes.bytes : ""; *line;) {
+        const size_t n = strcspn(line, "\n");
+        lk_page_paragraph(page, "%.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
+void lk_audit_findings_page(const struct lk_audit_findings *f, struct lk_page *page) {
+    const struct lk_claims *c = &f->claims;
+    struct lk_text text = {0};
+    if (!f->known[0]) {
+        lk_page_lead(page, "Nothing is judged yet, so nothing is compared.");
+        return;
+    }
+    int n_asked = 0;
+    for (int i = 0; i < c->n_families; i++) n_asked += !*c->families[i].refused;
+    if (!n_asked)
+        lk_text_add(&text, "The study is too small to say that people, prompts or models like these differ.");
+    else if (c->n_found)
+        lk_text_add(&text, "%zu difference%s found among people and prompts like these.", c->n_found,
+                    c->n_found == 1 ? " was" : "s were");
+    else
+        lk_text_add(&text, "No difference was found among people and prompts like these.");
+    lead(page, &text);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct lk_claim *x = &c->list[i];
+        if ((!x->found && !*x->lost) || i >= MAX_SENTENCES) continue;
+        lk_claim_sentence(&f->outcomes, x, &text);
+        lead(page, &text);
+    }
+    if (c->n_found > MAX_SENTENCES)
+        lk_page_paragraph(page, "%zu more stand in the table below.", c->n_found - MAX_SENTENCES);
+    for (int i = 0; i < c->n_families; i++) {
+        lk_claims_family_sentence(c, &c->families[i], &text);
+        if (!text.rc && text.n) lk_page_paragraph(page, "%s", text.bytes);
+        text.n = 0;
+    }
+    lk_text_free(&text);
+    how(f, page);
+}
+
+enum lk_code lk_audit_findings_table(const struct lk_audit_findings *f, struct lk_table **out) {
+    const struct lk_outcomes *o = &f->outcomes;
+    struct lk_table *t;
+    LK_TRY(
+        lk_table_new(out, "findings", "What was compared",
+                     "Factor|Outcome|Model|Level|>Rate|>Others|>Difference|>Adjusted p|Found|>Would have been found"));
+    t = *out;
+    for (size_t i = 0; i < f->claims.n; i++) {
+        const struct lk_claim *x = &f->claims.list[i];
+        const bool model = x->family == LK_CLAIM_MODEL, kind = x->family == LK_CLAIM_KIND;
+        lk_table_row(t);
+        lk_table_text(t, "%s", model ? "model" : kind ? "kind of prompt" : o->attribute_names[x->attribute]);
+        lk_table_text(t, "%s", o->outcome_names[x->outcome]);
+        lk_table_text(t, "%s", model ? "" : x->model < 0 ? "all" : o->model_names[x->model]);
+        if (model)
+            lk_table_text(t, "%s against %s", o->model_names[x->level], o->model_names[x->against]);
+        else
+            lk_table_text(t, "%s", kind ? o->kind_names[x->level] : o->level_names[x->attribute][x->level]);
+        lk_table_rate(t, x->rate);
+        lk_table_rate(t, x->other);
+        lk_table_points(t, x->difference);
+        if (!x->no_interval) lk_table_interval(t, x->low, x->high);
+        if (x->no_interval) lk_table_remark(t, "%s for an interval", x->no_interval);
+        lk_table_p(t, x->p);
+        lk_table_text(t, "%s", x->found ? "yes" : "");
+        if (*x->lost) lk_table_remark(t, "%s", x->lost);
+        if (x->detectable > 0)
+            lk_table_points(t, x->detectable);
+        else
+            lk_table_none(t, "no variance to tell by");
+    }
+    lk_table_note(t,
+                  "What was found, and of each other outcome what comes nearest. Rates of the level and of the others; "
+                  "where attributes are not balanced the difference is adjusted. Intervals at %.4g%%; p adjusted "
+                  "within the factor. Would have been found: with 80%% probability.",
+                  100 * (1 - f->claims.family_alpha));
+    return LK_OK;
+}

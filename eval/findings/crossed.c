@@ -189,7 +189,8 @@ static void find_families(const struct asked *a) {
     for (int f = 0; f < o->n_attributes; f++)
         if (lk_levels_used(&a->attributes[f], a->n_sources, NULL) > 1)
             add_family(a->claims, LK_CLAIM_GROUP, f, o->attribute_names[f]);
-    if (lk_levels_used(&a->kinds, a->n_prompts, NULL) > 1) add_family(a->claims, LK_CLAIM_KIND, 0, "kind of prompt");
+    if (!a->options->prompts_are_all && lk_levels_used(&a->kinds, a->n_prompts, NULL) > 1)
+        add_family(a->claims, LK_CLAIM_KIND, 0, "kind of prompt");
     if (a->n_models > 1) add_family(a->claims, LK_CLAIM_MODEL, 0, "model");
     a->claims->family_alpha = a->options->alpha / (a->claims->n_families ? a->claims->n_families : 1);
 }

@@ -33,7 +33,8 @@ enum lk_code lk_claim_groups(struct asked *a, struct lk_claims_family *family);
 enum lk_code lk_claim_kinds(struct asked *a, struct lk_claims_family *family);
 enum lk_code lk_claim_models(struct asked *a, struct lk_claims_family *family);
 
-/* Level of the family against the others (or `against`) in a column: fills all of claim but t, p and found. */
+/* Level of the family against the others (or `against`) in a column: fills all of claim but t, p and found; of models,
+ * whose column is their difference, but their rates too. */
 enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *family, const struct column *column,
                               struct lk_claim *claim);
 enum lk_code lk_claim_judged(struct lk_claims *claims, const struct lk_claim_cell *cell);

@@ -88,8 +88,10 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
     if (why) return LK_OK;
     LK_TRY(lk_crossed_contrast(&table, a->w, a->v, &a->people, &a->prompts, &r));
     claim->difference = r.estimate;
-    claim->rate = rate_of(a, column->z, true);
-    claim->other = rate_of(a, column->z, false);
+    if (family->family != LK_CLAIM_MODEL) {
+        claim->rate = rate_of(a, column->z, true);
+        claim->other = rate_of(a, column->z, false);
+    }
     claim->effect_p = r.no_test ? 1 : r.p;
     claim->no_interval = lk_crossed_interval(&r, confidence, &claim->low, &claim->high) ? NULL : r.no_interval;
     claim->low = fmax(claim->low, -1), claim->high = fmin(claim->high, 1);
@@ -107,6 +109,7 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
         all += u * u;
         if (u > 0) above += u * u;
     }
+    if (family->family == LK_CLAIM_MODEL) above = all / 2; /* of both the same people */
     const double low = fmin(claim->rate, claim->other);
     if (!r.undefined && r.variance > 0 && low > 0 && low < 1)
         claim->detectable = lk_crossed_detectable(&r, all > 0 ? above / all : 0.5, low,

@@ -35,10 +35,10 @@ static enum lk_code compare(struct asked *a, const struct lk_claims_family *fami
     for (size_t i = 0; swap && i < n_s * n_p; i++) z[i] = -z[i];
     for (size_t s = 0; s < n_s; s++) a->w[s] = 1.0 / a->n_sources;
     for (size_t p = 0; p < n_p; p++) a->v[p] = 1.0 / a->n_prompts;
-    LK_TRY(lk_claim_measure(a, family, &difference, &claim));
     claim.level = swap ? y->model : x->model;
     claim.against = swap ? x->model : y->model;
     claim.rate = fmax(mean_x, mean_y), claim.other = fmin(mean_x, mean_y);
+    LK_TRY(lk_claim_measure(a, family, &difference, &claim));
     if (claim.effect_p >= 1 && claim.no_interval) return LK_OK; /* no variance to test by */
     claim.t = claim.effect_p > 0 ? -log(claim.effect_p) : INFINITY;
     out->p[out->n] = claim.effect_p;

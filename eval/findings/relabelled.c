@@ -257,9 +257,5 @@ enum lk_code lk_claim_groups(struct asked *a, struct lk_claims_family *family) {
 }
 
 enum lk_code lk_claim_kinds(struct asked *a, struct lk_claims_family *family) {
-    if (a->options->prompts_are_all) {
-        snprintf(family->refused, sizeof family->refused, "prompts are taken as given");
-        return LK_OK;
-    }
     return judge(a, family, &a->kinds, a->n_prompts);
 }

@@ -24,6 +24,12 @@ void lk_claim_effect(const struct lk_claim *c, struct lk_text *out) {
         lk_text_add(out, "%s pp [%s, %s]", value, low, high);
 }
 
+/* "race change" within a sentence. */
+static void add_outcome(struct lk_text *out, const char *name) {
+    const bool word = name[0] >= 'A' && name[0] <= 'Z' && name[1] >= 'a' && name[1] <= 'z';
+    lk_text_add(out, "%c%s", word ? name[0] + 'a' - 'A' : name[0], name[0] ? name + 1 : "");
+}
+
 /* The name of the other level where there are two. */
 static const char *other_level(const struct lk_levels *levels, int n, const char *const *names, int level) {
     int other = -1;
@@ -49,8 +55,9 @@ void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, st
         const char *model = c->model >= 0     ? o->model_names[c->model]
                             : o->n_models > 1 ? "All models"
                                               : o->model_names[0];
-        lk_text_add(out, "%s: %s, %s%s ", model, o->outcome_names[c->outcome], kind ? "prompts of kind " : "",
-                    names[c->level]);
+        lk_text_add(out, "%s: ", model);
+        add_outcome(out, o->outcome_names[c->outcome]);
+        lk_text_add(out, ", %s%s ", kind ? "prompts of kind " : "", names[c->level]);
         percent(out, c->rate);
         lk_text_add(out, ", %s ", other_level(levels, kind ? o->n_prompts : o->n_sources, names, c->level));
         percent(out, c->other);

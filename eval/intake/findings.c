@@ -220,13 +220,13 @@ static void how(const struct lk_audit_findings *f, struct lk_page *page) {
     lk_page_fold(page, "How this was tested");
     lk_page_paragraph(
         page,
-        "Asked is how often an outcome occurs among people%s like those of the study: %d sources, %d "
-        "prompts, both %s. An outcome of two judges is the mean of their indicators, of several seeds the "
-        "mean; outputs of one source%s are not taken as independent.",
-        fixed ? "" : " and prompts", c->n_sources, c->n_prompts, fixed ? "as they are" : "samples",
+        "Asked is how often an outcome occurs among people%s like those of the study (%d sources, %d "
+        "prompts%s). An outcome of two judges is the mean of their indicators, of several seeds the mean; "
+        "outputs of one source%s are not taken as independent.",
+        fixed ? "" : " and prompts", c->n_sources, c->n_prompts, fixed ? ", which are taken as all there are" : "",
         fixed ? "" : " or one prompt");
     lk_page_paragraph(page,
-                      "Each of the %d factors may be wrong with probability %.2g; within a factor the largest of all "
+                      "Each of the %d factors may be wrong with probability %.3g; within a factor the largest of all "
                       "outcomes, models and groups is judged, by relabelling sources or prompts (studentised, Westfall "
                       "and Young), pairs of models by Holm. Intervals beside a name are at %.4g%%.",
                       c->n_families, c->family_alpha, 100 * (1 - c->family_alpha));
@@ -245,6 +245,8 @@ static void how(const struct lk_audit_findings *f, struct lk_page *page) {
 
 void lk_audit_findings_page(const struct lk_audit_findings *f, struct lk_page *page) {
     const struct lk_claims *c = &f->claims;
+    const char *among = f->options.prompts_are_all ? "among people like these, for these prompts"
+                                                   : "among people and prompts like these";
     struct lk_text text = {0};
     if (!f->known[0]) {
         lk_page_lead(page, "Nothing is judged yet, so nothing is compared.");
@@ -255,10 +257,9 @@ void lk_audit_findings_page(const struct lk_audit_findings *f, struct lk_page *p
     if (!n_asked)
         lk_text_add(&text, "The study is too small to say that people, prompts or models like these differ.");
     else if (c->n_found)
-        lk_text_add(&text, "%zu difference%s found among people and prompts like these.", c->n_found,
-                    c->n_found == 1 ? " was" : "s were");
+        lk_text_add(&text, "%zu difference%s found %s.", c->n_found, c->n_found == 1 ? " was" : "s were", among);
     else
-        lk_text_add(&text, "No difference was found among people and prompts like these.");
+        lk_text_add(&text, "No difference was found %s.", among);
     lead(page, &text);
     for (size_t i = 0; i < c->n; i++) {
         const struct lk_claim *x = &c->list[i];

@@ -213,6 +213,7 @@ static void set_options(struct lk_report_options *o, const struct cli_report_arg
     o->label = a->label;
     o->judges[0] = a->primary_name;
     o->judges[1] = a->secondary_name;
+    o->prompts_are_all = !strcmp(a->prompts_as, "fixed");
     o->rounding = (enum lk_rounding)lk_rounding_parse(a->rounding);
     o->subcategories = !strcmp(a->subcategory, "printed")   ? LK_SUBCATEGORIES_PRINTED
                        : !strcmp(a->subcategory, "content") ? LK_SUBCATEGORIES_CONTENT
@@ -308,6 +309,7 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     in->ratings.data = &in->data;
     set_options(&in->options, a);
     LK_TRY(set_figure(&in->options, a));
+    if (study && !a->title && !lk_study_is_documented(study)) in->options.title = lk_study_name(study);
     if (study && !lk_study_is_documented(study)) LK_TRY(add_jobs(&in->data, study));
     if (a->soft_erasure >= a->success)
         return lk_fail(LK_E_USAGE, "--threshold-soft-erasure: expected less than --threshold-success %d, got %d",

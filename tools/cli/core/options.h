@@ -87,7 +87,8 @@ struct cli_arguments {
         } ratings, legacy, runs, pictures;
         const char *allow; /* NULL: nothing */
         const char *participants, *completion_code, *gold, *images;
-        const char *protocol, *qc_policy, *rounding, *subcategory, *score_source; /* qc_policy NULL: the protocol's */
+        const char *protocol, *qc_policy, *rounding, *prompts_as, *subcategory, *score_source; /* qc_policy NULL: the
+                                                                                                  protocol's */
         int64_t bootstrap, study_seed, gold_tolerance, nominal;
         double alpha, margin;
         int64_t success, soft_erasure, drift, identity; /* thresholds */

@@ -252,10 +252,80 @@ static void what_cannot_be_said_is_refused(void **state) {
     lk_claims_free(&claims);
 }
 
+/* Outcomes under a convention: as they are, of the planted group as of the others, or in the others instead. */
+enum turn { AS_IT_IS, GONE, OPPOSITE };
+static void turn(const struct lk_outcomes *o, const double *from, enum turn how, double *to) {
+    const size_t n = (size_t)(o->n_outcomes * o->n_models * o->n_sources * o->n_prompts);
+    memcpy(to, from, n * sizeof *to);
+    for (int i = 0; i < o->n_sources; i++)
+        for (int k = 0; k < o->n_prompts; k++) {
+            double *x = &to[((2 * o->n_models + 1) * o->n_sources + i) * o->n_prompts + k];
+            if (how == OPPOSITE) *x = 1 - *x;
+            if (how == GONE && race[i] == 3) *x = from[(2 * o->n_models * o->n_sources + i) * o->n_prompts + k];
+        }
+}
+
+/* Twenty cases: whichever of four conventions undoes a finding, its sentence says so. */
+static void conventions_stand_in_the_sentence(void **state) {
+    static const char *const names_of[4] = {"the primary judge alone", "the secondary judge alone",
+                                            "the judges' rounded mean", "raters"};
+    static double under[4][OUTCOMES * 5 * MAX_S * MAX_P], plain[OUTCOMES * 5 * MAX_S * MAX_P];
+    const struct design d = {7, 5, 3, 3};
+    const struct lk_claims_options options = {.alpha = 0.05, .seed = 1, .n_relabel = 999};
+    (void)state;
+    lk_rng_seed(&rng, 12);
+    struct lk_outcomes o = draw(&d, common);
+    memcpy(plain, y, sizeof plain);
+    for (int which = 0; which < 20; which++) {
+        const int at = which % 4, kind = which / 4; /* undone, turned, undone by two, only there, by none */
+        struct lk_convention list[4];
+        struct lk_text text = {0};
+        struct lk_claims claims;
+        if (kind == 3) turn(&o, plain, GONE, y);
+        for (int c = 0; c < 4; c++) {
+            const bool other = c == at || (kind == 2 && c == (at + 1) % 4);
+            turn(&o, plain,
+                 !other      ? kind == 3 ? GONE : AS_IT_IS
+                 : kind == 1 ? OPPOSITE
+                 : kind >= 3 ? AS_IT_IS
+                             : GONE,
+                 under[c]);
+            list[c] = (struct lk_convention){names_of[c], under[c]};
+        }
+        assert_ok(lk_claims_of(&o, &options, &claims));
+        const size_t n_found = claims.n_found;
+        assert_int_equal(n_found > 0, kind != 3);
+        assert_ok(lk_claims_conventions(&o, &options, list, 4, &claims));
+        const struct lk_claim *x = NULL;
+        for (size_t i = 0; i < claims.n && kind != 3; i++)
+            if (claims.list[i].family == LK_CLAIM_GROUP && claims.list[i].attribute == 0 &&
+                claims.list[i].outcome == 2 && claims.list[i].level == 3)
+                x = &claims.list[i];
+        if (x) lk_claim_sentence(&o, x, &text);
+        char part[100];
+        snprintf(part, sizeof part, kind == 1 ? "; the opposite with %s: no direction." : "; not with %s (p ",
+                 names_of[at]);
+        if (kind <= 1) assert_non_null(strstr(text.bytes, part));
+        if (kind == 0) assert_true(x->found);
+        if (kind == 1) assert_true(!x->found && claims.n_found < n_found);
+        if (kind == 2) assert_non_null(strstr(text.bytes, " and 1 more."));
+        if (kind == 3) {
+            snprintf(part, sizeof part, "Only with %s: M1: gender change, R3 ", names_of[at]);
+            assert_non_null(strstr(claims.notes.bytes, part));
+        }
+        if (kind == 4) assert_null(strstr(text.bytes, "not with"));
+        memcpy(y, plain, sizeof plain);
+        lk_claims_free(&claims);
+        lk_text_free(&text);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_null_study_has_no_sentence), cmocka_unit_test(a_planted_bias_is_named),
-        cmocka_unit_test(sentences_say_where_and_how_much), cmocka_unit_test(names_do_not_decide),
-        cmocka_unit_test(what_cannot_be_said_is_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(conventions_stand_in_the_sentence),
+                                       cmocka_unit_test(a_null_study_has_no_sentence),
+                                       cmocka_unit_test(a_planted_bias_is_named),
+                                       cmocka_unit_test(sentences_say_where_and_how_much),
+                                       cmocka_unit_test(names_do_not_decide),
+                                       cmocka_unit_test(what_cannot_be_said_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

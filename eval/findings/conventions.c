@@ -66,13 +66,15 @@ static void only_there(const struct lk_outcomes *o, const struct lk_claims *ther
 
 enum lk_code lk_claims_conventions(const struct lk_outcomes *outcomes, const struct lk_claims_options *options,
                                    const struct lk_convention *conventions, int n, struct lk_claims *claims) {
+    struct lk_claims_options quick = *options;
+    if (!quick.n_relabel) quick.n_relabel = 999; /* enough to say whether it is found */
     struct lost *lost = lk_calloc(claims->n_found + 1, sizeof *lost);
     enum lk_code rc = lost ? LK_OK : lk_fail(LK_E_NOMEM, "findings: out of memory");
     for (int k = 0; k < n && !rc; k++) {
         struct lk_outcomes o = *outcomes;
         struct lk_claims there;
         o.y = conventions[k].y;
-        rc = lk_claims_of(&o, options, &there);
+        rc = lk_claims_of(&o, &quick, &there);
         for (size_t i = 0; i < claims->n_found && !rc; i++)
             look(&there, &claims->list[i], conventions[k].name, &lost[i]);
         if (!rc) only_there(outcomes, &there, conventions[k].name, claims);

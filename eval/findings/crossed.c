@@ -42,58 +42,77 @@ enum lk_code lk_claim_judged(struct lk_claims *claims, const struct lk_claim_cel
     return LK_OK;
 }
 
-/* Share of the outcomes of a model that are there, over all of them. */
-static double share_of_model(const struct lk_outcomes *o, int model) {
-    double seen = 0;
-    for (int k = 0; k < o->n_outcomes; k++)
-        for (int s = 0; s < o->n_sources; s++)
-            for (int p = 0; p < o->n_prompts; p++) seen += !isnan(at(o, k, model, s, p));
-    return seen / ((double)o->n_outcomes * o->n_sources * o->n_prompts);
-}
-
-/* Outcomes of a source (or a prompt) in the models that are used. */
-static double share_of_row(const struct asked *a, int source, int prompt) {
+/* How many outcomes are there, of the models that are used (all where model is NULL), of one source or prompt (-1: of
+ * all): *all, of those that could be. */
+static double count_known(const struct asked *a, const bool *model, int only_model, int source, int prompt,
+                          double *all) {
     const struct lk_outcomes *o = a->outcomes;
-    double seen = 0, all = 0;
+    double known = 0;
+    *all = 0;
     for (int k = 0; k < o->n_outcomes; k++)
         for (int m = 0; m < o->n_models; m++) {
-            if (!a->model[m]) continue;
-            for (int i = 0; i < (source >= 0 ? o->n_prompts : o->n_sources); i++) {
-                seen += !isnan(at(o, k, m, source >= 0 ? source : i, source >= 0 ? i : prompt));
-                all++;
-            }
+            if ((model && !model[m]) || (only_model >= 0 && m != only_model)) continue;
+            for (int s = 0; s < a->n_sources; s++)
+                for (int p = 0; p < a->n_prompts; p++) {
+                    if ((source >= 0 && a->source[s] != source) || (prompt >= 0 && a->prompt[p] != prompt)) continue;
+                    known += !isnan(at(o, k, m, a->source[s], a->prompt[p]));
+                    ++*all;
+                }
         }
-    return all > 0 ? seen / all : 0;
+    return known;
+}
+
+/* Sources and prompts of which anything is known. */
+static void find_asked(struct asked *a) {
+    const struct lk_outcomes *o = a->outcomes;
+    double all;
+    a->n_sources = o->n_sources, a->n_prompts = o->n_prompts;
+    for (int s = 0; s < o->n_sources; s++) a->source[s] = s;
+    for (int p = 0; p < o->n_prompts; p++) a->prompt[p] = p;
+    int n = 0;
+    for (int s = 0; s < o->n_sources; s++)
+        if (count_known(a, NULL, -1, s, -1, &all) > 0) a->source[n++] = s; /* behind n all are as they were */
+    const int n_sources = n;
+    n = 0;
+    for (int p = 0; p < o->n_prompts; p++)
+        if (count_known(a, NULL, -1, -1, p, &all) > 0) a->prompt[n++] = p;
+    a->n_sources = n_sources, a->n_prompts = n;
+}
+
+static void note(struct asked *a, const char *name, double known, double all) {
+    lk_text_add(&a->claims->notes, "%s: %.0f %% of its outcomes are known; it is left out.\n", name, 100 * known / all);
 }
 
 /* What has less than half of its outcomes is left out by name. */
 static void leave_out(struct asked *a) {
     const struct lk_outcomes *o = a->outcomes;
-    struct lk_text *notes = &a->claims->notes;
+    double all;
+    find_asked(a);
     for (int m = 0; m < o->n_models; m++) {
-        const double share = share_of_model(o, m);
-        a->model[m] = share >= 0.3;
+        const double known = count_known(a, NULL, m, -1, -1, &all);
+        a->model[m] = known >= 0.3 * all && all > 0;
         a->n_models += a->model[m];
-        if (share > 0 && !a->model[m])
-            lk_text_add(notes, "%s: %.0f %% of its outcomes are known; it is left out.\n", o->model_names[m],
-                        100 * share);
+        if (known > 0 && !a->model[m]) note(a, o->model_names[m], known, all);
     }
-    for (int s = 0; s < o->n_sources; s++) {
-        const double share = share_of_row(a, s, -1);
-        if (share >= 0.5)
-            a->source[a->n_sources++] = s;
-        else if (share > 0)
-            lk_text_add(notes, "%s: %.0f %% of its outcomes are known; it is left out.\n", o->source_names[s],
-                        100 * share);
+    const int n_sources = a->n_sources, n_prompts = a->n_prompts;
+    int kept_sources = 0, kept_prompts = 0;
+    bool *keep = lk_calloc((size_t)n_sources + (size_t)n_prompts + 1, sizeof *keep);
+    if (!keep) {
+        a->claims->notes.rc = lk_fail(LK_E_NOMEM, "findings: out of memory");
+        return;
     }
-    for (int p = 0; p < o->n_prompts; p++) {
-        const double share = share_of_row(a, -1, p);
-        if (share >= 0.5)
-            a->prompt[a->n_prompts++] = p;
-        else if (share > 0)
-            lk_text_add(notes, "%s: %.0f %% of its outcomes are known; it is left out.\n", o->prompt_names[p],
-                        100 * share);
+    for (int i = 0; i < n_sources + n_prompts && a->n_models; i++) {
+        const int source = i < n_sources ? a->source[i] : -1, prompt = i < n_sources ? -1 : a->prompt[i - n_sources];
+        const double known = count_known(a, a->model, -1, source, prompt, &all);
+        keep[i] = known >= 0.5 * all;
+        if (!keep[i]) note(a, source >= 0 ? o->source_names[source] : o->prompt_names[prompt], known, all);
     }
+    for (int i = 0; i < n_sources; i++)
+        if (keep[i]) a->source[kept_sources++] = a->source[i];
+    for (int i = 0; i < n_prompts; i++)
+        if (keep[n_sources + i]) a->prompt[kept_prompts++] = a->prompt[i];
+    a->n_sources = kept_sources, a->n_prompts = kept_prompts;
+    lk_free(keep);
 }
 
 static void count_sources(const struct asked *a, struct column *c) {
@@ -192,7 +211,8 @@ static void find_families(const struct asked *a) {
     if (!a->options->prompts_are_all && lk_levels_used(&a->kinds, a->n_prompts, NULL) > 1)
         add_family(a->claims, LK_CLAIM_KIND, 0, "kind of prompt");
     if (a->n_models > 1) add_family(a->claims, LK_CLAIM_MODEL, 0, "model");
-    a->claims->family_alpha = a->options->alpha / (a->claims->n_families ? a->claims->n_families : 1);
+    const int n = a->claims->n_families + a->options->n_families_beside;
+    a->claims->family_alpha = a->options->alpha / (n ? n : 1);
 }
 
 /* Found first, groups before kinds before models, then by t. */

@@ -29,8 +29,9 @@ struct lk_outcomes {
 struct lk_claims_options {
     double alpha;
     uint64_t seed;
-    int n_relabel;        /* 0: 4,999 */
-    bool prompts_are_all; /* nothing is said of other prompts */
+    int n_relabel;         /* 0: 4,999 */
+    bool prompts_are_all;  /* nothing is said of other prompts */
+    int n_families_beside; /* that the caller judges at the family's alpha */
 };
 
 enum lk_family_of_claims { LK_CLAIM_GROUP, LK_CLAIM_KIND, LK_CLAIM_MODEL };

@@ -33,6 +33,8 @@ static void judged_free(struct judged *j) {
 static int by_t(const void *a, const void *b) {
     const struct cell *x = a, *y = b;
     if (x->t != y->t) return x->t < y->t ? 1 : -1;
+    const double a_size = fabs(x->difference), b_size = fabs(y->difference); /* of two without variance, the larger */
+    if (a_size != b_size) return a_size < b_size ? 1 : -1;
     return x->column != y->column ? x->column - y->column : x->level - y->level;
 }
 
@@ -121,8 +123,9 @@ static enum lk_code stands_alone(struct asked *a, const struct lk_claims_family 
     const struct column *column = j->columns[cell->column];
     const struct lk_crossed_table table = {a->n_sources, a->n_prompts, column->z, 1, a->options->prompts_are_all};
     LK_TRY(lk_crossed_contrast(&table, a->w, a->v, &a->people, &a->prompts, &r));
-    *stands = !r.no_test && r.variance > 0 && fabs(r.estimate) / sqrt(r.variance) >= j->critical &&
-              (r.estimate > 0) == (cell->difference > 0);
+    const bool clear = r.variance > 0 ? fabs(r.estimate) / sqrt(r.variance) >= j->critical
+                                      : !r.undefined && fabs(r.estimate) > 1e-12; /* nothing varies but the levels */
+    *stands = clear && (r.estimate > 0) == (cell->difference > 0);
     return LK_OK;
 }
 

@@ -74,7 +74,10 @@ void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, st
 void lk_claims_family_sentence(const struct lk_claims *claims, const struct lk_claims_family *f, struct lk_text *out) {
     double least = INFINITY, most = 0;
     if (*f->refused) {
-        lk_text_add(out, "By %s nothing is said: %s.", f->name, f->refused);
+        lk_text_add(out, "By %s nothing is said: %s%s.", f->name, f->refused,
+                    strstr(f->refused, "one prompt") && f->family == LK_CLAIM_GROUP
+                        ? " (report --prompts-as fixed compares for these prompts alone)"
+                        : "");
         return;
     }
     for (size_t i = 0; i < claims->n; i++) {

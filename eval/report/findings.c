@@ -1,4 +1,4 @@
-#include "eval/report/findings.h"
+#include "eval/report/outcomes.h"
 
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,6 @@
 #include "engine/base/alloc.h"
 #include "eval/stats/models/cluster_means.h"
 #include "eval/stats/resampling/bootstrap_rates.h"
-#include "eval/stats/resampling/permutation.h"
 #include "eval/stats/special/special.h"
 #include "eval/stats/tests/multiple.h"
 
@@ -15,9 +14,6 @@ const enum lk_factor lk_finding_factors[LK_N_FINDING_FACTORS] = {LK_FACTOR_RACE,
 const enum lk_measure lk_outcomes[LK_N_OUTCOMES] = {LK_MEASURE_SOFT_ERASURE, LK_MEASURE_RACE_DRIFT,
                                                     LK_MEASURE_GENDER_DRIFT, LK_MEASURE_LIGHTENING,
                                                     LK_MEASURE_AGE_DRIFT};
-
-/* The smallest p that so many permutations give survives Holm's correction of all comparisons. */
-enum { N_PERMUTATIONS = 2999, LEVELS_MAX = LK_N_RACES, CELLS_MAX = LK_N_SOURCES * LK_N_MODELS };
 
 /* Outputs of the baseline arm. */
 struct outputs {
@@ -74,45 +70,34 @@ static void outputs_free(struct outputs *o) {
     lk_rate_results_free(o->rates);
 }
 
-/* Rates of each source at each level that it has, one after the other. */
-struct cells {
-    size_t n;
-    double rate[CELLS_MAX];
-    int32_t level[CELLS_MAX], source[CELLS_MAX];
-    bool crossed; /* a source has several levels */
-};
-
-static void make_cells(const struct outputs *o, int factor, int outcome, struct cells *cells) {
-    double sum[LK_N_SOURCES][LEVELS_MAX] = {{0}}, count[LK_N_SOURCES][LEVELS_MAX] = {{0}};
-    for (size_t i = 0; i < o->n; i++) {
-        double value = o->values[i * LK_N_OUTCOMES + (size_t)outcome];
-        if (isnan(value)) continue;
-        sum[o->source[i]][o->level[factor][i]] += value;
-        count[o->source[i]][o->level[factor][i]]++;
+/* Which family of claims asks about the factor; NULL: none does. */
+static const struct lk_claims_family *family_of(const struct lk_claims *claims, int factor) {
+    for (int f = 0; f < claims->n_families; f++) {
+        const struct lk_claims_family *family = &claims->families[f];
+        if (lk_finding_factors[factor] == LK_FACTOR_MODEL ? family->family == LK_CLAIM_MODEL
+            : lk_finding_factors[factor] == LK_FACTOR_CATEGORY
+                ? family->family == LK_CLAIM_KIND
+                : family->family == LK_CLAIM_GROUP && family->attribute == factor)
+            return family;
     }
-    cells->n = 0;
-    cells->crossed = false;
-    for (int s = 0; s < LK_N_SOURCES; s++)
-        for (int l = 0; l < LEVELS_MAX; l++) {
-            if (count[s][l] == 0) continue;
-            cells->crossed |= cells->n && cells->source[cells->n - 1] == s;
-            cells->rate[cells->n] = sum[s][l] / count[s][l];
-            cells->level[cells->n] = l;
-            cells->source[cells->n++] = s;
-        }
+    return NULL;
 }
 
-static enum lk_code test_difference(const struct outputs *o, uint64_t seed, int factor, int outcome,
-                                    struct lk_finding *finding) {
-    struct cells cells;
-    struct lk_test test;
-    make_cells(o, factor, outcome, &cells);
-    struct lk_resampling how = {seed, N_PERMUTATIONS, 0.95, cells.crossed ? cells.source : NULL, 0};
-    LK_TRY(lk_permutation_groups(cells.rate, cells.level, cells.n, LEVELS_MAX, &how, &test));
-    finding->p = test.p;
-    for (size_t i = 0; i < cells.n; i++) finding->n_sources += !i || cells.source[i] != cells.source[i - 1];
-    if (test.undefined) finding->effect.undefined = test.undefined;
-    return LK_OK;
+/* The least p of an outcome's cells, and whether one of them is found. */
+static void test_difference(const struct lk_claims *claims, int factor, int outcome, struct lk_finding *finding) {
+    const struct lk_claims_family *family = family_of(claims, factor);
+    finding->p = 1;
+    for (size_t i = 0; i < claims->n_cells && family; i++) {
+        const struct lk_claim_cell *c = &claims->cells[i];
+        if (c->family != family->family || c->attribute != family->attribute || c->outcome != outcome) continue;
+        finding->p = fmin(finding->p, c->p);
+        finding->tested = true;
+    }
+    finding->adjusted = finding->p;
+    for (size_t i = 0; i < claims->n_found && family; i++) {
+        const struct lk_claim *c = &claims->list[i];
+        finding->found |= c->family == family->family && c->attribute == family->attribute && c->outcome == outcome;
+    }
 }
 
 /* The only level that has the rate, -1 when several do. */
@@ -125,19 +110,20 @@ static int only_level(const struct outputs *o, int factor, int outcome, int leve
     return level;
 }
 
-static enum lk_code find_difference(const struct outputs *o, uint64_t seed, int factor, int outcome,
-                                    struct lk_finding *finding) {
+static void find_difference(const struct outputs *o, const struct lk_claims *claims, int factor, int outcome,
+                            struct lk_finding *finding) {
     const struct lk_disparity *disparity = lk_disparity_of(o->rates, factor, outcome);
     finding->kind = LK_FINDING_DIFFERENCE;
     finding->factor = lk_finding_factors[factor];
     finding->outcome = lk_outcomes[outcome];
     finding->effect = disparity->number;
-    if (finding->effect.undefined) return LK_OK;
+    finding->n_sources = (size_t)claims->n_sources;
+    if (finding->effect.undefined) return;
     finding->high = lk_rate_of(o->rates, factor, disparity->highest, outcome)->value;
     finding->low = lk_rate_of(o->rates, factor, disparity->lowest, outcome)->value;
     finding->highest = only_level(o, factor, outcome, disparity->highest);
     finding->lowest = only_level(o, factor, outcome, disparity->lowest);
-    return test_difference(o, seed, factor, outcome, finding);
+    test_difference(claims, factor, outcome, finding);
 }
 
 /* The mean of changes [n] (NaN: none) against 0. */
@@ -196,23 +182,53 @@ static enum lk_code find_changes(const struct lk_dataset *data, const struct lk_
     return rc;
 }
 
+/* Skin tone and the mitigation are a family of their own. */
 static enum lk_code correct(struct lk_findings *out) {
-    double p[LK_N_FINDINGS];
+    double p[2];
     size_t n = 0;
-    for (int i = 0; i < LK_N_FINDINGS; i++)
-        if (!out->list[i].effect.undefined) p[n++] = out->list[i].p;
+    struct lk_finding *changes = &out->list[LK_N_FINDING_FACTORS * LK_N_OUTCOMES];
+    for (int i = 0; i < 2; i++)
+        if (!changes[i].effect.undefined) p[n++] = changes[i].p;
     LK_TRY(lk_adjust_p(p, n, LK_ADJUST_HOLM, p));
-    out->n_tested = (int)n;
     n = 0;
+    if (out->claims.family_alpha == 0) out->claims.family_alpha = out->alpha; /* the only family */
+    for (int i = 0; i < 2; i++) {
+        if (changes[i].effect.undefined) continue;
+        changes[i].tested = true;
+        changes[i].adjusted = p[n++];
+        changes[i].found = changes[i].adjusted <= out->claims.family_alpha;
+    }
     for (int i = 0; i < LK_N_FINDINGS; i++) {
-        struct lk_finding *finding = &out->list[i];
+        const struct lk_finding *finding = &out->list[i];
         if (finding->effect.undefined) continue;
-        finding->adjusted = p[n++];
-        finding->found = finding->adjusted <= out->alpha;
+        out->n_tested += finding->tested;
         out->n_found += finding->found;
         if (finding->n_sources > out->n_sources) out->n_sources = finding->n_sources;
     }
     return LK_OK;
+}
+
+/* What is found by default, and what becomes of it under the other conventions. */
+static enum lk_code claim(const struct lk_dataset *data, const struct lk_report_options *options,
+                          struct lk_findings *out) {
+    struct lk_convention list[LK_N_CONVENTIONS];
+    const struct lk_claims_options how = {.alpha = options->alpha,
+                                          .seed = options->study_seed,
+                                          .prompts_are_all = options->prompts_are_all,
+                                          .n_families_beside = 1};
+    int n = 0;
+    LK_TRY(lk_outcomes_make(out));
+    out->y = lk_malloc(LK_N_CONVENTIONS * (size_t)LK_N_OUTCOME_CELLS * sizeof *out->y);
+    if (!out->y) return lk_fail(LK_E_NOMEM, "report: out of memory");
+    out->outcomes.y = out->y;
+    if (!lk_outcomes_fill(data, options, out->source, LK_CONVENTION_DEFAULT, out->y)) return LK_OK;
+    LK_TRY(lk_claims_of(&out->outcomes, &how, &out->claims));
+    for (int c = LK_CONVENTION_DEFAULT + 1; c < LK_N_CONVENTIONS && out->claims.n_found; c++) {
+        double *y = out->y + (size_t)c * LK_N_OUTCOME_CELLS;
+        if (lk_outcomes_fill(data, options, out->source, (enum lk_convention_of_scores)c, y))
+            list[n++] = (struct lk_convention){lk_convention_names[c], y};
+    }
+    return lk_claims_conventions(&out->outcomes, &how, list, n, &out->claims);
 }
 
 static enum lk_code find(const struct lk_dataset *data, const struct lk_report_options *options, struct outputs *o,
@@ -223,9 +239,10 @@ static enum lk_code find(const struct lk_dataset *data, const struct lk_report_o
     struct lk_rates rates = {o->n, LK_N_OUTCOMES, o->values, LK_N_FINDING_FACTORS, groupings};
     struct lk_resampling how = {options->study_seed, (int)options->n_bootstrap, 1 - options->alpha, o->source, 0};
     LK_TRY(lk_bootstrap_rates(&rates, &how, &o->rates));
+    LK_TRY(claim(data, options, out));
     for (int m = 0; m < LK_N_OUTCOMES; m++)
         for (int f = 0; f < LK_N_FINDING_FACTORS; f++)
-            LK_TRY(find_difference(o, options->study_seed, f, m, &out->list[m * LK_N_FINDING_FACTORS + f]));
+            find_difference(o, &out->claims, f, m, &out->list[m * LK_N_FINDING_FACTORS + f]);
     struct lk_finding *changes = &out->list[LK_N_FINDING_FACTORS * LK_N_OUTCOMES];
     LK_TRY(find_changes(data, options, out->source, o, changes, changes + 1));
     return correct(out);
@@ -234,9 +251,16 @@ static enum lk_code find(const struct lk_dataset *data, const struct lk_report_o
 enum lk_code lk_findings_of(const struct lk_dataset *data, const struct lk_report_options *options,
                             enum lk_score_source source, struct lk_findings *out) {
     struct outputs o;
-    *out = (struct lk_findings){.source = source, .alpha = options->alpha};
+    *out = (struct lk_findings){.source = source, .alpha = options->alpha, .prompts_are_all = options->prompts_are_all};
     enum lk_code rc = collect(data, options, source, &o);
     if (!rc) rc = find(data, options, &o, out);
     outputs_free(&o);
     return rc;
+}
+
+void lk_findings_free(struct lk_findings *findings) {
+    lk_claims_free(&findings->claims);
+    lk_free(findings->y);
+    lk_free(findings->levels);
+    findings->y = NULL, findings->levels = NULL;
 }

@@ -43,28 +43,10 @@ static void print_p(char out[LK_NUMBER_MAX + 4], double p) {
     snprintf(out, LK_NUMBER_MAX + 4, "%s%s", text[0] == '<' ? "" : "= ", text);
 }
 
-static void level_text(char out[96], enum lk_factor factor, int level, double rate, const char *several) {
-    char text[LK_NUMBER_MAX];
-    lk_print_fixed(text, 100 * rate, 1, false);
-    if (level < 0)
-        snprintf(out, 96, "%.60s (%.20s%%)", several, text);
-    else
-        snprintf(out, 96, "%.60s (%.20s%%)", lk_factor_display(factor, level), text);
-}
-
 static void found_sentence(const struct lk_finding *finding, char out[LK_SENTENCE_BYTES]) {
-    char name[96], effect[96], high[96], low[96], p[LK_NUMBER_MAX + 4];
-    lk_finding_name(finding, name);
+    char effect[96], p[LK_NUMBER_MAX + 4], first[LK_NUMBER_MAX], second[LK_NUMBER_MAX];
     print_effect(effect, finding);
     print_p(p, finding->adjusted);
-    if (finding->kind == LK_FINDING_DIFFERENCE) {
-        level_text(high, finding->factor, finding->highest, finding->high, "several alike");
-        level_text(low, finding->factor, finding->lowest, finding->low, "several alike");
-        snprintf(out, LK_SENTENCE_BYTES, "%s differs: highest %s, lowest %s, %s apart, adjusted p %.20s.", name, high,
-                 low, effect, p);
-        return;
-    }
-    char first[LK_NUMBER_MAX], second[LK_NUMBER_MAX];
     lk_print_fixed(first, 100 * finding->high, 1, false);
     lk_print_fixed(second, 100 * finding->low, 1, false);
     if (finding->kind == LK_FINDING_SKIN_TONE)
@@ -77,62 +59,63 @@ static void found_sentence(const struct lk_finding *finding, char out[LK_SENTENC
                  "race change", second, first, effect, p);
 }
 
-/* Found before not found, then by p, then by size. */
-static bool before(const struct lk_finding *a, const struct lk_finding *b) {
-    if (a->effect.undefined || b->effect.undefined) return !a->effect.undefined;
-    if (a->adjusted != b->adjusted) return a->adjusted < b->adjusted;
-    return fabs(a->effect.value) > fabs(b->effect.value);
+static void take(char out[LK_SENTENCE_BYTES], struct lk_text *text) {
+    snprintf(out, LK_SENTENCE_BYTES, "%s", text->rc || !text->bytes ? "" : text->bytes);
+    text->n = 0;
 }
 
-/* The one that stands out most of those not yet taken. */
-static const struct lk_finding *next(const struct lk_findings *findings, bool taken[LK_N_FINDINGS]) {
-    int best = -1;
-    for (int i = 0; i < LK_N_FINDINGS; i++)
-        if (!taken[i] && !findings->list[i].effect.undefined &&
-            (best < 0 || before(&findings->list[i], &findings->list[best])))
-            best = i;
-    if (best < 0) return NULL;
-    taken[best] = true;
-    return &findings->list[best];
-}
-
-static const char *whose(const struct lk_findings *findings) {
-    return findings->source == LK_SCORES_HUMAN ? "raters' answers" : "judges' scores";
+/* What nothing was found by, or what cannot be asked, in one sentence each. */
+static int say_families(const struct lk_findings *findings, char out[LK_FINDING_SENTENCES][LK_SENTENCE_BYTES], int n,
+                        struct lk_text *text) {
+    for (int f = 0; f < findings->claims.n_families && n < LK_FINDING_SENTENCES - 1; f++) {
+        lk_claims_family_sentence(&findings->claims, &findings->claims.families[f], text);
+        if (text->n) take(out[n++], text);
+    }
+    return n;
 }
 
 int lk_findings_sentences(const struct lk_findings *findings, char out[LK_FINDING_SENTENCES][LK_SENTENCE_BYTES]) {
-    bool taken[LK_N_FINDINGS] = {false};
+    enum { CLAIMS = 5 }; /* that stand in sentences */
+    const struct lk_claims *claims = &findings->claims;
+    const char *among =
+        findings->prompts_are_all ? "people like these and these prompts" : "people and prompts like these";
+    const char *whose = findings->source == LK_SCORES_HUMAN ? "raters' answers" : "judges' scores";
+    struct lk_text text = {0};
     int n = 0;
-    char name[96], effect[96], p[LK_NUMBER_MAX + 4];
-    if (!findings->n_tested) return 0;
-    double percent = 100 * findings->alpha;
-    if (!findings->n_found) {
-        snprintf(
-            out[n++], LK_SENTENCE_BYTES,
-            "Nothing found: none of %d comparisons of the %s stands after correction for their number (Holm, %g%%).",
-            findings->n_tested, whose(findings), percent);
-        const struct lk_finding *largest = next(findings, taken);
-        lk_finding_name(largest, name);
-        name[0] = (char)tolower((unsigned char)name[0]);
-        print_effect(effect, largest);
-        print_p(p, largest->adjusted);
-        snprintf(out[n++], LK_SENTENCE_BYTES,
-                 "What comes nearest is %s: %s, adjusted p %.20s, no more than chance gives among so many.", name,
-                 effect, p);
-    } else {
-        snprintf(out[n++], LK_SENTENCE_BYTES,
-                 "Found: %d of %d comparisons of the %s stand after correction for their number (Holm, %g%%).",
-                 findings->n_found, findings->n_tested, whose(findings), percent);
-        for (int i = 0; i < findings->n_found && n < LK_FINDING_SENTENCES - 1; i++)
-            found_sentence(next(findings, taken), out[n++]);
-        if (findings->n_found > n - 1) n--; /* the last line says how many more there are */
-        int left = findings->n_found - (n - 1);
-        if (left > 0)
-            snprintf(out[n++], LK_SENTENCE_BYTES, "%d more stand in the figure and the table below it.", left);
+    size_t n_found = claims->n_found, n_said = 0;
+    bool any = false;
+    for (int i = 0; i < LK_N_FINDINGS; i++) any |= !findings->list[i].effect.undefined;
+    if (!any) return 0;
+    for (int i = LK_N_FINDINGS - 2; i < LK_N_FINDINGS; i++) n_found += findings->list[i].found;
+    if (!findings->n_tested)
+        snprintf(out[n++], LK_SENTENCE_BYTES, "The study is too small to say of %s that the %s differ.", among, whose);
+    else if (n_found)
+        snprintf(out[n++], LK_SENTENCE_BYTES, "Found: %zu difference%s in the %s, for %s.", n_found,
+                 n_found == 1 ? "" : "s", whose, among);
+    else
+        snprintf(out[n++], LK_SENTENCE_BYTES, "Nothing found: no difference in the %s stands, for %s.", whose, among);
+    for (size_t i = 0; i < claims->n && n_said < CLAIMS; i++) {
+        const struct lk_claim *c = &claims->list[i];
+        if (!c->found && !*c->lost) continue;
+        n_said += c->found;
+        lk_claim_sentence(&findings->outcomes, c, &text);
+        take(out[n++], &text);
+        if (n == CLAIMS + 2) break;
     }
-    snprintf(out[n++], LK_SENTENCE_BYTES,
-             "Intervals (%g%%) and tests count %zu sources, not outputs: outputs of one source are not independent.",
-             100 - percent, findings->n_sources);
+    for (int i = LK_N_FINDINGS - 2; i < LK_N_FINDINGS; i++)
+        if (findings->list[i].found) found_sentence(&findings->list[i], out[n++]);
+    if (claims->n_found > n_said)
+        snprintf(out[n++], LK_SENTENCE_BYTES, "%zu more stand in the table below.", claims->n_found - n_said);
+    n = say_families(findings, out, n, &text);
+    if (!claims->n_families)
+        snprintf(out[n++], LK_SENTENCE_BYTES,
+                 "Groups, prompts and models are not compared: fewer than half of their outputs have a score.");
+    lk_text_free(&text);
+    snprintf(
+        out[n++], LK_SENTENCE_BYTES,
+        "Sources and prompts are both samples: outputs of one source or prompt are not independent. Each factor may "
+        "be wrong with probability %.2g; the interval beside a name is at %.4g%%.",
+        claims->family_alpha, 100 * (1 - claims->family_alpha));
     return n;
 }
 
@@ -141,7 +124,7 @@ static enum lk_code add_table(struct lk_report *report, enum lk_section section,
     struct lk_table *table;
     char name[96];
     LK_TRY(lk_table_new(&table, id, "What was compared, and what was found",
-                        "Comparison|>Effect|Highest|Lowest|>p by source|>Holm|Found"));
+                        "Comparison|>Effect|Highest|Lowest|>Adjusted p|Found"));
     for (int i = 0; i < LK_N_FINDINGS; i++) {
         const struct lk_finding *finding = &findings->list[i];
         if (finding->effect.undefined) continue;
@@ -158,18 +141,22 @@ static enum lk_code add_table(struct lk_report *report, enum lk_section section,
                           : level < 0 ? "several"
                                       : lk_factor_display(finding->factor, level));
         }
-        lk_table_p(table, finding->p);
-        lk_table_p(table, finding->adjusted);
+        if (finding->tested)
+            lk_table_p(table, finding->adjusted);
+        else
+            lk_table_none(table, "too rare, or too few people or prompts, to be asked");
         lk_table_text(table, "%s", finding->found ? "yes" : "no");
         if (finding->found) lk_table_bold(table);
     }
-    lk_table_note(table,
-                  "Baseline arm, %s. Effect: largest minus smallest rate, with its interval by source "
-                  "(0 below: no two levels are told apart); of skin lighter minus darker, of the feature prompt with "
-                  "minus without, by source "
-                  "(CR2). Tests: permutation of the sources, within them of model and category; Student's t (CR2) of "
-                  "the last two. Holm: p corrected for all rows.",
-                  findings->source == LK_SCORES_HUMAN ? "the raters' majority" : "the judges' ensemble");
+    lk_table_note(
+        table,
+        "Baseline arm, %s. Effect: largest minus smallest rate, with its interval by source "
+        "(0 below: no two levels are told apart); of skin lighter minus darker, of the feature prompt with "
+        "minus without, by source (CR2). p: the least of all models and levels, adjusted within the factor by "
+        "relabelling sources or prompts (the largest studentised difference), of models by Holm; found at %.2g. "
+        "Skin tone and feature prompt: Student's t (CR2), Holm.",
+        findings->source == LK_SCORES_HUMAN ? "the raters' majority" : "the judges' ensemble",
+        findings->claims.family_alpha);
     return lk_report_add(report, section, table);
 }
 
@@ -197,8 +184,8 @@ static enum lk_code add_figure(struct lk_report *report, enum lk_section section
             .head = {.id = id,
                      .title = "Largest difference between groups, by outcome and factor",
                      .description = "A panel per outcome, a row per factor: the largest minus the smallest rate with "
-                                    "its interval; filled where it stands after correction.",
-                     .note = "Intervals by source. Filled: stands after Holm's correction; hollow: does not."},
+                                    "its interval; filled where it is found.",
+                     .note = "Intervals by source. Filled: found; hollow: not."},
             .unit = LK_UNIT_POINTS,
             .value_name = "Difference",
             .row_name = "Factor",
@@ -219,21 +206,28 @@ static enum lk_code keep(struct lk_report *report, const char *text) {
     return LK_OK;
 }
 
+/* The sentences, the figure and the table of one source of scores. Of raters beside judges the first sentence; theirs
+ * stands with the raters. */
+static enum lk_code summarise(struct lk_report *report, const struct lk_findings *findings, bool beside, bool *any) {
+    char sentences[LK_FINDING_SENTENCES][LK_SENTENCE_BYTES];
+    const bool human = findings->source == LK_SCORES_HUMAN;
+    const enum lk_section section = beside ? LK_SECTION_HUMAN : LK_SECTION_SUMMARY;
+    const int n = lk_findings_sentences(findings, sentences);
+    if (!n) return LK_OK;
+    *any = true;
+    for (int i = 0; i < (beside ? 1 : n); i++) LK_TRY(keep(report, sentences[i]));
+    LK_TRY(add_figure(report, section, human ? "f_findings_raters" : "f_findings", findings));
+    return add_table(report, section, human ? "findings_raters" : "findings", findings);
+}
+
 enum lk_code lk_report_summary(struct lk_report *report) {
     bool any = false;
     for (int source = LK_SCORES_JUDGE; source <= LK_SCORES_HUMAN; source++) {
         struct lk_findings findings;
-        char sentences[LK_FINDING_SENTENCES][LK_SENTENCE_BYTES];
-        LK_TRY(lk_findings_of(report->data, &report->options, (enum lk_score_source)source, &findings));
-        int n = lk_findings_sentences(&findings, sentences);
-        if (!n) continue;
-        /* of raters beside judges the first sentence; theirs stands with the raters */
-        for (int i = 0; i < (any ? 1 : n); i++) LK_TRY(keep(report, sentences[i]));
-        enum lk_section section = any ? LK_SECTION_HUMAN : LK_SECTION_SUMMARY;
-        bool human = source == LK_SCORES_HUMAN;
-        LK_TRY(add_figure(report, section, human ? "f_findings_raters" : "f_findings", &findings));
-        LK_TRY(add_table(report, section, human ? "findings_raters" : "findings", &findings));
-        any = true;
+        enum lk_code rc = lk_findings_of(report->data, &report->options, (enum lk_score_source)source, &findings);
+        if (!rc) rc = summarise(report, &findings, any, &any);
+        lk_findings_free(&findings);
+        if (rc) return rc;
     }
     if (any) return LK_OK;
     const struct lk_quality_report *quality = report->options.quality;

@@ -178,6 +178,7 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                           .secondary_name = "",
                                           .protocol = "003",
                                           .rounding = "half_even",
+                                          .prompts_as = "sample",
                                           .subcategory = "both",
                                           .score_source = "judge",
                                           .bootstrap = 1000,

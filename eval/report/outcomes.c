@@ -103,6 +103,11 @@ static double of_item(const struct lk_item *item, enum lk_measure measure, const
     return value < 0 ? NAN : value;
 }
 
+double lk_outcome_of(const struct lk_item *item, enum lk_measure measure, const struct lk_report_options *options,
+                     enum lk_score_source source) {
+    return of_item(item, measure, options, source, LK_CONVENTION_DEFAULT);
+}
+
 bool lk_outcomes_fill(const struct lk_dataset *data, const struct lk_report_options *options,
                       enum lk_score_source source, enum lk_convention_of_scores convention, double *y) {
     const struct lk_group all = LK_GROUP_ANY;

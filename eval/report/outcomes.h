@@ -23,4 +23,7 @@ enum lk_code lk_outcomes_make(struct lk_findings *findings);
  * these scores (of one judge alone, of raters), or all is as by default. */
 bool lk_outcomes_fill(const struct lk_dataset *data, const struct lk_report_options *options,
                       enum lk_score_source source, enum lk_convention_of_scores convention, double *y);
+/* Of one output by default; NaN: the scores do not tell. */
+double lk_outcome_of(const struct lk_item *item, enum lk_measure measure, const struct lk_report_options *options,
+                     enum lk_score_source source);
 enum { LK_N_OUTCOME_CELLS = LK_N_OUTCOMES * LK_N_MODELS * LK_N_SOURCES * LK_N_EDIT_PROMPTS };

@@ -1,28 +1,32 @@
 /* The research questions: the hypothesis as the study prints it, the numbers and the tests. What they mean is left to
  * the reader. */
+#include <math.h>
 #include <stdio.h>
 
 #include "engine/base/alloc.h"
 #include "eval/report/build.h"
-#include "eval/report/observations.h"
-#include "eval/stats/tests/count_tests.h"
+#include "eval/report/relabelled.h"
+#include "eval/stats/models/cluster_means.h"
 #include "eval/stats/proportion.h"
-#include "eval/stats/tests/rank_tests.h"
+#include "eval/stats/special/special.h"
 
 static struct lk_rate rate_of(const struct lk_report *report, struct lk_group group, enum lk_measure measure) {
     return lk_measure_rate(report->data, &group, measure, &report->options.thresholds);
 }
 
-/* decimals: of the statistic. */
-static void test_cells(struct lk_table *table, const char *name, const struct lk_test *test, int decimals) {
+/* The test of people, or of prompts; "–" with the reason where there is none. */
+static void test_cells(struct lk_table *table, const char *name, const struct lk_relabelled_answer *a) {
     lk_table_text(table, "%s", name);
-    if (test->undefined) {
-        lk_table_none(table, test->undefined);
-        lk_table_none(table, test->undefined);
+    if (a->why) {
+        lk_table_none(table, a->why);
+        lk_table_none(table, a->why);
         return;
     }
-    lk_table_fixed(table, test->statistic, decimals);
-    lk_table_p(table, test->p);
+    if (isfinite(a->t))
+        lk_table_fixed(table, a->t, 2);
+    else
+        lk_table_none(table, "nothing varies but between the groups");
+    lk_table_p(table, a->p);
 }
 
 static void label(struct lk_table *table, const char *text, int64_t n) {
@@ -31,23 +35,21 @@ static void label(struct lk_table *table, const char *text, int64_t n) {
     lk_table_count(table, n);
 }
 
-/* Rate a minus rate b with Newcombe's interval, and the z test. */
+/* Rate a minus rate b of outputs, the interval and the test of people and prompts. */
 static enum lk_code difference_row(struct lk_report *report, struct lk_table *table, const char *text, struct lk_rate a,
-                                   struct lk_rate b) {
-    struct lk_number difference;
-    struct lk_test test;
+                                   struct lk_rate b, const struct lk_relabelled_question *question) {
+    struct lk_relabelled_answer answer;
     label(table, text, a.n + b.n);
-    LK_TRY(lk_two_proportions(a.k, a.n, b.k, b.n, LK_TWO_SIDED, &test));
+    LK_TRY(lk_report_relabel(report->data, &report->options, question, &answer));
     if (!a.n || !b.n) {
         lk_table_none(table, "one of the groups has no outputs");
     } else {
-        LK_TRY(lk_proportion_difference(a.k, a.n, b.k, b.n, 1 - report->options.alpha, &difference));
-        lk_table_points(table, difference.value);
-        lk_table_interval(table, difference.low, difference.high);
+        lk_table_points(table, lk_rate_value(a) - lk_rate_value(b));
+        if (answer.low < answer.high) lk_table_interval(table, answer.low, answer.high);
         lk_table_remark(table, "Cohen's h %.2f, %s", lk_cohen_h(lk_rate_value(a), lk_rate_value(b)),
                         lk_cohen_h_label(lk_cohen_h(lk_rate_value(a), lk_rate_value(b))));
     }
-    test_cells(table, "two-proportion z", &test, 2);
+    test_cells(table, question->about == LK_ASK_CATEGORIES ? "prompts relabelled" : "sources relabelled", &answer);
     return LK_OK;
 }
 
@@ -57,20 +59,22 @@ static enum lk_code others_row(struct lk_report *report, struct lk_table *table,
     struct lk_group all = LK_GROUP_ANY;
     struct lk_rate white = rate_of(report, lk_group_with(all, LK_FACTOR_RACE, 0), measure);
     struct lk_rate every = rate_of(report, all, measure);
-    return difference_row(report, table, text, (struct lk_rate){every.k - white.k, every.n - white.n}, white);
+    return difference_row(
+        report, table, text, (struct lk_rate){every.k - white.k, every.n - white.n}, white,
+        &(struct lk_relabelled_question){.about = LK_ASK_OTHERS_THAN_WHITE, .measure = measure, .category = -1});
 }
 
 /* Disparity between races in a group, and race by outcome. */
-static enum lk_code disparity_row(struct lk_report *report, struct lk_table *table, const char *text,
-                                  struct lk_group group, enum lk_measure measure) {
+static enum lk_code disparity_row(struct lk_report *report, struct lk_table *table, const char *text, int category,
+                                  enum lk_measure measure) {
+    const struct lk_group all = LK_GROUP_ANY,
+                          group = category < 0 ? all : lk_group_with(all, LK_FACTOR_CATEGORY, category);
     struct lk_rate rates[LK_N_RACES];
     struct lk_rates_range range;
-    struct lk_contingency contingency;
-    int64_t counts[LK_N_RACES][2], n = 0;
+    struct lk_relabelled_answer answer;
+    int64_t n = 0;
     for (int race = 0; race < LK_N_RACES; race++) {
         rates[race] = rate_of(report, lk_group_with(group, LK_FACTOR_RACE, race), measure);
-        counts[race][0] = rates[race].n - rates[race].k;
-        counts[race][1] = rates[race].k;
         n += rates[race].n;
     }
     label(table, text, n);
@@ -81,46 +85,50 @@ static enum lk_code disparity_row(struct lk_report *report, struct lk_table *tab
     } else {
         lk_table_none(table, "fewer than two races have outputs");
     }
-    LK_TRY(lk_chi2_contingency(&counts[0][0], LK_N_RACES, 2, &contingency, NULL, NULL));
-    test_cells(table, "χ² race × outcome", &contingency.test, 1);
+    LK_TRY(lk_report_relabel(
+        report->data, &report->options,
+        &(struct lk_relabelled_question){.about = LK_ASK_RACES, .measure = measure, .category = category}, &answer));
+    test_cells(table, "sources relabelled, the largest of seven", &answer);
     return LK_OK;
 }
 
-/* Means of a score: the other races minus White, by ranks. */
+/* Means of a score: the other races minus White. */
 static enum lk_code tone_rows(struct lk_report *report, struct lk_table *table, const char *text,
                               enum lk_score_source source) {
     const struct lk_group all = LK_GROUP_ANY;
-    struct lk_observations o;
-    LK_TRY(lk_observe_scores(report->data, &all, LK_AXIS_SKIN_TONE, source, &o));
-    double *values = lk_malloc(o.n * sizeof *values), sum[2] = {0, 0};
-    enum lk_code rc = values ? LK_OK : lk_fail(LK_E_NOMEM, "report: no memory for %zu observations", o.n);
-    struct lk_test test;
-    if (!rc) {
-        size_t sizes[LK_N_RACES];
-        lk_observations_by_race(&o, values, sizes);
-        size_t n_white = sizes[0], n_others = o.n - sizes[0];
-        for (size_t i = 0; i < o.n; i++) sum[i >= n_white] += values[i];
-        label(table, text, (int64_t)o.n);
-        if (n_white && n_others)
-            lk_table_signed(table, sum[1] / (double)n_others - sum[0] / (double)n_white, 2);
-        else
-            lk_table_none(table, "one of the groups has no scores");
-        rc = lk_mann_whitney(values, n_white, values + n_white, n_others, NULL, &test);
-        if (!rc) test_cells(table, "Mann–Whitney U, White against others", &test, 1);
+    double sum[2] = {0, 0};
+    int64_t n[2] = {0, 0};
+    struct lk_relabelled_answer answer;
+    for (size_t i = 0; i < report->data->n_items; i++) {
+        const struct lk_item *item = &report->data->items[i];
+        const uint8_t tone = lk_item_levels(item, source)[LK_AXIS_SKIN_TONE];
+        if (!lk_group_has(&all, item) || !tone) continue;
+        sum[item->race > 0] += tone;
+        n[item->race > 0]++;
     }
-    lk_free(values);
-    lk_observations_free(&o);
-    return rc;
+    label(table, text, n[0] + n[1]);
+    if (n[0] && n[1])
+        lk_table_signed(table, sum[1] / (double)n[1] - sum[0] / (double)n[0], 2);
+    else
+        lk_table_none(table, "one of the groups has no scores");
+    LK_TRY(lk_report_relabel(report->data, &report->options,
+                             &(struct lk_relabelled_question){.about = LK_ASK_OTHERS_THAN_WHITE,
+                                                              .mean_score = true,
+                                                              .axis = LK_AXIS_SKIN_TONE,
+                                                              .source = source,
+                                                              .category = -1},
+                             &answer));
+    test_cells(table, "sources relabelled", &answer);
+    return LK_OK;
 }
 
 static enum lk_code question_1(struct lk_report *report, struct lk_table *table) {
-    const struct lk_group all = LK_GROUP_ANY;
     lk_table_heading(table,
                      "RQ1, identity drift disparity. Hypothesis printed: non-White sources show more race drift and "
                      "skin lightening than White ones");
-    LK_TRY(disparity_row(report, table, "Race change: disparity between races", all, LK_MEASURE_RACE_DRIFT));
+    LK_TRY(disparity_row(report, table, "Race change: disparity between races", -1, LK_MEASURE_RACE_DRIFT));
     LK_TRY(others_row(report, table, "Race change: others − White", LK_MEASURE_RACE_DRIFT));
-    LK_TRY(disparity_row(report, table, "Skin lightening: disparity between races", all, LK_MEASURE_LIGHTENING));
+    LK_TRY(disparity_row(report, table, "Skin lightening: disparity between races", -1, LK_MEASURE_LIGHTENING));
     LK_TRY(others_row(report, table, "Skin lightening: others − White", LK_MEASURE_LIGHTENING));
     LK_TRY(tone_rows(report, table, "Skin tone, judges: mean of others − White", LK_SCORES_JUDGE));
     return tone_rows(report, table, "Skin tone, raters: mean of others − White", LK_SCORES_HUMAN);
@@ -136,35 +144,49 @@ static enum lk_code question_2(struct lk_report *report, struct lk_table *table)
         others[c] = lk_group_with(all, LK_FACTOR_CATEGORY, c);
         by_category[c] = rate_of(report, others[c], LK_MEASURE_SOFT_ERASURE);
     }
-    LK_TRY(difference_row(report, table, "Soft erasure: vulnerability − occupational", by_category[1], by_category[0]));
+    struct lk_relabelled_question question = {
+        .about = LK_ASK_CATEGORIES, .measure = LK_MEASURE_SOFT_ERASURE, .category = -1};
+    LK_TRY(difference_row(report, table, "Soft erasure: vulnerability − occupational", by_category[1], by_category[0],
+                          &question));
     for (int c = 0; c < 2; c++) {
         struct lk_rate white = rate_of(report, lk_group_with(others[c], LK_FACTOR_RACE, 0), LK_MEASURE_SOFT_ERASURE);
         by_category[c].k -= white.k;
         by_category[c].n -= white.n;
     }
-    LK_TRY(difference_row(report, table, "The same without White sources", by_category[1], by_category[0]));
+    question.without_white = true;
+    LK_TRY(difference_row(report, table, "The same without White sources", by_category[1], by_category[0], &question));
     for (int c = 0; c < 2; c++) {
         snprintf(text, sizeof text, "Soft erasure, %s: disparity between races",
                  lk_factor_display(LK_FACTOR_CATEGORY, c));
-        LK_TRY(disparity_row(report, table, text, others[c], LK_MEASURE_SOFT_ERASURE));
+        LK_TRY(disparity_row(report, table, text, c, LK_MEASURE_SOFT_ERASURE));
         snprintf(text, sizeof text, "Race change, %s: disparity between races",
                  lk_factor_display(LK_FACTOR_CATEGORY, c));
-        LK_TRY(disparity_row(report, table, text, others[c], LK_MEASURE_RACE_DRIFT));
+        LK_TRY(disparity_row(report, table, text, c, LK_MEASURE_RACE_DRIFT));
     }
     return LK_OK;
 }
 
-static struct lk_rate adherence(const struct lk_report *report, int model, int64_t *n) {
-    struct lk_rate rate = {0, 0};
-    for (size_t i = 0; i < report->data->n_items; i++) {
+/* Adherence of a model's answers by sentence: outputs of one sentence are not independent. */
+static enum lk_code adherence(const struct lk_report *report, int model, struct lk_rate *rate,
+                              struct lk_cluster_mean *mean) {
+    double *y = lk_malloc((report->data->n_items + 1) * sizeof *y);
+    int32_t *sentence = lk_malloc((report->data->n_items + 1) * sizeof *sentence);
+    enum lk_code rc = y && sentence ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory");
+    *rate = (struct lk_rate){0, 0};
+    for (size_t i = 0; i < report->data->n_items && !rc; i++) {
         const struct lk_item *item = &report->data->items[i];
         if (item->prompt < LK_N_EDIT_PROMPTS || (model >= 0 && item->model != model)) continue;
         if (item->role != LK_ROLE_MALE && item->role != LK_ROLE_FEMALE) continue;
-        rate.k += item->role == report->prompts.w[item->prompt - LK_N_EDIT_PROMPTS].stereotype_gender;
-        rate.n++;
+        const int at = item->prompt - LK_N_EDIT_PROMPTS;
+        sentence[rate->n] = at;
+        y[rate->n] = item->role == report->prompts.w[at].stereotype_gender;
+        rate->k += y[rate->n++] > 0;
     }
-    *n += rate.n;
-    return rate;
+    *mean = (struct lk_cluster_mean){.cr2.undefined = "no answers"};
+    if (!rc && rate->n) rc = lk_cluster_mean(y, sentence, (size_t)rate->n, 1 - report->options.alpha, mean);
+    lk_free(y);
+    lk_free(sentence);
+    return rc;
 }
 
 static enum lk_code question_3(struct lk_report *report, struct lk_table *table, int64_t *n) {
@@ -173,15 +195,21 @@ static enum lk_code question_3(struct lk_report *report, struct lk_table *table,
                      "RQ3, stereotype congruence. Hypothesis printed: high-status roles go to men under gender-neutral "
                      "prompts");
     for (int model = -1; model < LK_N_MODELS; model++) {
-        struct lk_rate rate = adherence(report, model, n);
-        struct lk_test test;
+        struct lk_rate rate;
+        struct lk_cluster_mean mean;
+        struct lk_relabelled_answer answer = {0};
+        LK_TRY(adherence(report, model, &rate, &mean));
+        *n += rate.n;
         snprintf(text, sizeof text, "Stereotype adherence, %s",
                  model < 0 ? "all models" : lk_factor_display(LK_FACTOR_MODEL, model));
         label(table, text, rate.n);
         lk_table_percent(table, rate.k, rate.n);
-        if (rate.n) lk_report_interval(report, table, rate);
-        LK_TRY(lk_binomial_test(rate.k, rate.n, 0.5, LK_TWO_SIDED, &test));
-        test_cells(table, "binomial, against 0.5", &test, 2);
+        if (rate.n && mean.cr2.low < mean.cr2.high)
+            lk_table_interval(table, fmax(mean.cr2.low, 0), fmin(mean.cr2.high, 1));
+        answer.why = mean.cr2.undefined ? mean.cr2.undefined : mean.cr2_error > 0 ? NULL : "all sentences are alike";
+        if (!answer.why) answer.t = (mean.cr2.value - 0.5) / mean.cr2_error;
+        if (!answer.why) answer.p = lk_t_two_sided(answer.t, mean.cr2_df);
+        test_cells(table, "t by sentence (CR2), against 0.5", &answer);
     }
     return LK_OK;
 }
@@ -189,7 +217,7 @@ static enum lk_code question_3(struct lk_report *report, struct lk_table *table,
 enum lk_code lk_report_tables_questions(struct lk_report *report) {
     struct lk_table *table;
     LK_TRY(lk_table_new(&table, "research_questions", "Research questions: hypotheses, numbers, tests",
-                        "Number|>n|>Value|Test|>Statistic|>p"));
+                        "Number|>n|>Value|Test|>t|>p"));
     int64_t n_roles = 0;
     enum lk_code rc = question_1(report, table);
     if (!rc) rc = question_2(report, table);
@@ -198,11 +226,12 @@ enum lk_code lk_report_tables_questions(struct lk_report *report) {
         lk_table_free(table);
         return rc;
     }
-    lk_table_note(table,
-                  "p values are two-sided, not adjusted, and take outputs as independent, as the study does, although "
-                  "sources repeat across prompts; the table of tests has them adjusted and by source. A small p "
-                  "does not confirm a hypothesis, a large one does not refute it. Sentences whose answer is unclear "
-                  "are left out of adherence here.");
+    lk_table_note(
+        table, "Values are of outputs; intervals and p are for people and prompts like these: outputs of one source "
+               "or prompt are not independent. p is two-sided and not adjusted for the number of rows; the study's own "
+               "tests, which take outputs as independent, stand in the table of tests. A small p does not confirm a "
+               "hypothesis, a large one does not refute it. Sentences whose answer is unclear "
+               "are left out of adherence here.");
     const struct lk_group all = LK_GROUP_ANY;
     table->no_data = !n_roles && !lk_report_has_items(report, &all);
     return lk_report_add(report, LK_SECTION_TESTS, table);

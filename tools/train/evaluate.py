@@ -17,7 +17,7 @@ from PIL import Image
 SIDE = 64
 OPTIONS = {  # as tools/editors/models.json says
     "flux2": "--steps 4 --guidance-scale 4 --max-sequence-length 48",
-    "step1x": "--steps 4 --true-cfg-scale 1 --size-level 64",
+    "step1x": "--steps 4 --allow-steps --true-cfg-scale 1 --size-level 64",
     "qwen_edit": "--steps 4 --true-cfg-scale 1 --vae-image-size 4096 --condition-image-size 4096 -W 64 -H 64",
 }
 SEED = 1000  # training's are below

@@ -405,6 +405,25 @@ void lk_config_strings(struct lk_config *c, const char *key, const char **out, s
     cJSON_ArrayForEach(element, array) out[(*n)++] = element->valuestring;
 }
 
+static bool is_strings(const cJSON *item) {
+    const cJSON *element;
+    cJSON_ArrayForEach(element, item) if (!cJSON_IsString(element)) return false;
+    return cJSON_IsArray(item);
+}
+
+void lk_config_string_list(struct lk_config *c, const char *key, size_t i, const char **out, size_t max_n, size_t *n) {
+    const cJSON *element, *array = array_of(c, key, "an array of arrays of strings", is_strings, SIZE_MAX);
+    *n = 0;
+    if (!array) return;
+    const cJSON *list = cJSON_GetArrayItem(array, (int)i);
+    if (!list || (size_t)cJSON_GetArraySize(list) > max_n) {
+        lk_config_problem(c, key, LK_E_CONFIG_VALUE, "element %zu: expected at most %zu strings, got %d", i, max_n,
+                          list ? cJSON_GetArraySize(list) : 0);
+        return;
+    }
+    cJSON_ArrayForEach(element, list) out[(*n)++] = element->valuestring;
+}
+
 static bool is_number(const cJSON *item) { return cJSON_IsNumber(item) && isfinite(item->valuedouble); }
 
 void lk_config_numbers(struct lk_config *c, const char *key, double *out, size_t max_n, size_t *n) {

@@ -9,19 +9,21 @@ static void ints(struct lk_config *json, const char *key, int64_t *out, int n_le
         lk_config_problem(json, key, LK_E_CONFIG_VALUE, "expected %d numbers, one a level, got %zu", n_levels, n);
 }
 
-/* Residual and timestep blocks in every level, attention where there are heads. */
-static void check_types(struct lk_config *json, const struct lk_cascade_config *c) {
+/* Residual and timestep blocks in every level, attention where it is listed: elsewhere heads mean nothing. */
+static void read_types(struct lk_config *json, struct lk_cascade_config *c) {
     static const char *const known[] = {"SDCascadeResBlock", "SDCascadeTimestepBlock", "SDCascadeAttnBlock"};
-    const char *key = "block_types_per_layer", *types[4];
+    const char *key = "block_types_per_layer", *types[3];
     for (int i = 0; i < c->n_levels; i++) {
-        size_t n = 0, wanted = c->n_heads[i] ? 3 : 2;
-        lk_config_string_list(json, key, (size_t)i, types, 4, &n);
-        bool alike = n == wanted;
+        size_t n = 0;
+        lk_config_string_list(json, key, (size_t)i, types, 3, &n);
+        bool alike = n >= 2;
         for (size_t k = 0; k < n && alike; k++) alike = !strcmp(types[k], known[k]);
-        if (n && !alike)
+        if (!alike || (n == 3 && !c->n_heads[i]))
             lk_config_problem(json, key, LK_E_CONFIG_VALUE,
-                              "level %d: expected SDCascadeResBlock, SDCascadeTimestepBlock%s", i,
-                              c->n_heads[i] ? ", SDCascadeAttnBlock" : " (it has no attention heads)");
+                              "level %d: expected SDCascadeResBlock, SDCascadeTimestepBlock and, where "
+                              "num_attention_heads is not 0, SDCascadeAttnBlock",
+                              i);
+        if (n < 3) c->n_heads[i] = 0;
     }
 }
 
@@ -83,7 +85,7 @@ enum lk_code lk_cascade_config_read(struct lk_cascade_config *out, struct lk_con
     lk_config_expect_int(json, "kernel_size", 3);
     lk_config_expect_bool(json, "self_attn", true);
     read_levels(json, &c);
-    check_types(json, &c);
+    read_types(json, &c);
     read_conditions(json, &c);
     c.text_dim = optional(json, "clip_text_in_channels");
     lk_config_int(json, "clip_text_pooled_in_channels", &c.pooled_dim, 1, 1 << 16);

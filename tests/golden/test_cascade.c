@@ -3,6 +3,7 @@
 
 #include "engine/bf16.h"
 #include "models/cascade/paella.h"
+#include "models/cascade/released.h"
 #include "models/cascade/sampler.h"
 #include "models/cascade/unet.h"
 #include "tests/common/golden.h"
@@ -239,7 +240,93 @@ static void every_step(void **state) {
     assert_fails(lk_cascade_times(0, false, NULL), LK_E_USAGE, "1 to 1000, got 0");
 }
 
+static struct lk_config *parse(const char *text) {
+    struct lk_config *config;
+    assert_ok(lk_config_parse(&config, text, strlen(text), "config.json"));
+    return config;
+}
+
+/* FLOPs of a forward of the released networks at 1024 x 1024, counted in bf16. */
+static double tera(const struct lk_cascade_unet *u, int64_t side, int64_t n_text) {
+    struct lk_device *cpu, *plan;
+    struct lk_tensor x, y, clip, effnet;
+    assert_ok(lk_device_cpu_create(1, &cpu));
+    assert_ok(lk_device_plan_create(cpu, &plan));
+    const int64_t patches = side / u->config.patch_size;
+    assert_ok(LK_NEW(&plan->arena, &x, LK_BF16, side, side, u->config.in_channels));
+    assert_ok(LK_NEW(&plan->arena, &y, LK_BF16, side, side, u->config.in_channels));
+    assert_ok(LK_NEW(&plan->arena, &clip, LK_BF16, lk_cascade_clip_rows(u, n_text), u->config.conditioning_dim));
+    assert_ok(LK_NEW(&plan->arena, &effnet, LK_BF16, patches * patches, 16));
+    const uint64_t before = plan->cost.flops;
+    struct lk_cascade_pass pass = {.x = &x, .time = 1, .clip = &clip, .effnet = &effnet, .y = &y};
+    assert_ok(lk_cascade_forward(plan, u, &pass));
+    const double flops = (double)(plan->cost.flops - before);
+    lk_device_free(plan);
+    lk_device_free(cpu);
+    return flops * 1e-12;
+}
+
+/* Parameters as the files of the released networks hold them. */
+static void released(void **state) {
+    (void)state;
+    const struct {
+        const char *config;
+        uint64_t parameters;
+        int64_t side, n_text;
+        double tera;
+    } known[] = {{lk_cascade_released.prior, 3589103632, 24, 77, 4.08},
+                 {lk_cascade_released.prior_lite, 1030785040, 24, 77, 1.17},
+                 {lk_cascade_released.decoder, 1562941136, 256, 0, 6.17},
+                 {lk_cascade_released.decoder_lite, 699471248, 256, 0, 2.22}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct lk_cascade_config config;
+        struct lk_cascade_unet u;
+        assert_ok(lk_cascade_config_read(&config, parse(known[i].config)));
+        assert_ok(lk_cascade_unet_bind(&u, &config, NULL, LK_BF16));
+        assert_int_equal(u.totals.parameters, known[i].parameters);
+        const double flops = tera(&u, known[i].side, known[i].n_text);
+        print_message("%llu parameters, %.4g TFLOP\n", (unsigned long long)u.totals.parameters, flops);
+        if (!(fabs(flops - known[i].tera) <= 0.005 * known[i].tera))
+            fail_msg("network %zu: %.4g TFLOP, expected %.4g", i, flops, known[i].tera);
+        lk_cascade_unet_free(&u);
+    }
+    struct lk_paella_config config;
+    struct lk_paella vqgan;
+    assert_ok(lk_paella_config_read(&config, parse(lk_cascade_released.vqgan)));
+    assert_true(config.scale_factor == 0.3764);
+    assert_ok(lk_paella_bind(&vqgan, &config, NULL, LK_BF16));
+    assert_int_equal(vqgan.totals.parameters, 15706842); /* of the file's 18,406,894: the decoder's */
+    lk_paella_free(&vqgan);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    static const struct {
+        const char *old, *new, *says;
+    } bad[] = {
+        {"\"kernel_size\":3", "\"kernel_size\":5", "\"kernel_size\""},
+        {"\"self_attn\":true", "\"self_attn\":null", "\"self_attn\""},
+        {"\"switch_level\":[false]", "\"switch_level\":[true ]", "\"switch_level\": expected false"},
+        {"SDCascadeTimestepBlock", "SDCascadeResBlock", "\"block_types_per_layer\": level 0: expected"},
+        {"[\"sca\",\"crp\"]", "[\"crp\",\"sca\"]", "\"timestep_conditioning_type\""},
+        {"\"down_blocks_repeat_mappers\":[1,1]", "\"down_blocks_repeat_mappers\":[1,2]", "expected 1 in every level"},
+        {"\"num_attention_heads\":[32,32]", "\"num_attention_heads\":[32,31]", "heads that divide"},
+        {"\"patch_size\":1", "\"patch_sizes\":1", "\"patch_size\""},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[2048];
+        struct lk_cascade_config out;
+        const char *from = lk_cascade_released.prior, *at = strstr(from, bad[i].old);
+        assert_non_null(at);
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - from), from, bad[i].new, at + strlen(bad[i].old));
+        const enum lk_code rc = lk_cascade_config_read(&out, parse(text));
+        if (!rc || !strstr(lk_error_text(), bad[i].says))
+            fail_msg("%s: %s", bad[i].new, rc ? lk_error_text() : "no error");
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_network), cmocka_unit_test(every_step)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_network), cmocka_unit_test(every_step),
+                                       cmocka_unit_test(released), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

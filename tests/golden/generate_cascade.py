@@ -84,6 +84,43 @@ def randomized(model, seed):
     return model.eval()
 
 
+RUNS = {
+    "wide": dict(height=128, width=256, steps=3, guidance=4.0, decoder_steps=2, decoder_guidance=0.0, seed=7),
+    "both": dict(height=128, width=128, steps=4, guidance=4.0, decoder_steps=3, decoder_guidance=1.5, seed=8),
+    "plain": dict(height=256, width=128, steps=2, guidance=1.0, decoder_steps=2, decoder_guidance=0.0, seed=9),
+}
+
+
+def whole_run(models, case, given, dtype):
+    """Latents of both stages at their ends, and the picture in [0, 1]."""
+    import torch
+
+    from diffusers import DDPMWuerstchenScheduler, StableCascadeDecoderPipeline, StableCascadePriorPipeline
+
+    encoder = torch.nn.Module()  # not run: embeddings are given
+    encoder.dtype, encoder.device = dtype, torch.device("cpu")
+    prior = StableCascadePriorPipeline(None, encoder, models["prior"], DDPMWuerstchenScheduler())
+    decoder = StableCascadeDecoderPipeline(models["decoder"], None, encoder, DDPMWuerstchenScheduler(), models["vqgan"])
+    for pipeline in (prior, decoder):
+        pipeline.set_progress_bar_config(disable=True)
+    told = {key: value.to(dtype) for key, value in given.items()}
+
+    def prompts(guidance):
+        positive = dict(prompt_embeds=told["prior.text"], prompt_embeds_pooled=told["pooled"])
+        negative = dict(negative_prompt_embeds=told["negative.text"], negative_prompt_embeds_pooled=told["negative.pooled"])
+        return {**positive, **(negative if guidance > 1 else {})}
+
+    generator = torch.Generator().manual_seed(case["seed"])
+    size = dict(height=case["height"], width=case["width"])
+    arguments = dict(num_inference_steps=case["steps"], guidance_scale=case["guidance"], generator=generator)
+    ends = prior(**size, **arguments, **prompts(case["guidance"])).image_embeddings
+    scale = case["decoder_guidance"]
+    arguments = dict(num_inference_steps=case["decoder_steps"], guidance_scale=scale, generator=generator, output_type="latent")
+    z = decoder(ends.to(dtype).to(memory_format=torch.channels_last), **arguments, **prompts(scale)).images
+    picture = models["vqgan"].decode(models["vqgan"].config.scale_factor * z).sample.clamp(0, 1)
+    return ends, z, picture
+
+
 def main():
     versions = check_versions()
     prepare()
@@ -111,6 +148,8 @@ def main():
         "prior.x": torch.randn(1, 16, 6, 9, generator=g),
         "prior.text": torch.randn(1, 77, 40, generator=g),
         "pooled": torch.randn(1, 1, 24, generator=g),
+        "negative.text": torch.randn(1, 77, 40, generator=g),
+        "negative.pooled": torch.randn(1, 1, 24, generator=g),
         "decoder.x": torch.randn(1, 4, 32, 48, generator=g),
         "decoder.effnet": torch.randn(1, 16, 3, 5, generator=g),
         "vqgan.x": torch.randn(1, 4, 5, 7, generator=g) * 0.4,
@@ -128,6 +167,11 @@ def main():
         decoder = models["decoder"](cast["decoder.x"], time(0.35), cast["pooled"], effnet=effnet, return_dict=False)[0]
         out[f"prior.{label}"], out[f"decoder.{label}"] = last(prior), last(decoder)
         out[f"vqgan.{label}"] = last(models["vqgan"].decode(cast["vqgan.x"]).sample)
+        for name, case in RUNS.items():
+            ends = whole_run(models, case, given, dtype)
+            for key, value in zip(("prior", "decoder", "picture"), ends):
+                value = last(value)
+                out[f"run.{name}.{key}.{label}"] = value[::4] if key == "picture" else value
     noise, predictions, start = (torch.randn(20, 30, generator=g) for _ in range(3))
     out.update({"steps.noise": noise, "steps.predictions": predictions, "steps.start": start[0]})
     for label, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
@@ -146,7 +190,7 @@ def main():
             out[f"times.{n}"] = scheduler.timesteps.clone()
         guided = [torch.lerp(noise.to(dtype), predictions.to(dtype), scale).float() for scale in (4.0, 1.5, 1.1)]
         out[f"guided.{label}"] = torch.stack(guided)
-    save_case(args.into / "networks.safetensors", {k: v.float().contiguous() for k, v in out.items()}, {"versions": version_text(versions)})
+    save_case(args.into / "networks.safetensors", {k: v.float().contiguous() for k, v in out.items()}, {"versions": version_text(versions), **{name: " ".join(map(str, case.values())) for name, case in RUNS.items()}})
     for label in ("prior", "decoder", "vqgan"):
         error = ((out[f"{label}.bf16"] - out[f"{label}.f32"]).norm() / out[f"{label}.f32"].norm()).item()
         print(label, tuple(out[f"{label}.f32"].shape), "deviation", out[f"{label}.f32"].std().item(), "bf16 off by", error)

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "engine/bf16.h"
+#include "models/cascade/generate.h"
 #include "models/cascade/paella.h"
 #include "models/cascade/released.h"
 #include "models/cascade/sampler.h"
@@ -240,6 +241,108 @@ static void every_step(void **state) {
     assert_fails(lk_cascade_times(0, false, NULL), LK_E_USAGE, "1 to 1000, got 0");
 }
 
+/* A stage's latents at its end, as traced. */
+struct ends {
+    struct lk_device *dev;
+    char wanted[2][32];
+    float *values[2];
+    int n_seen;
+};
+
+static enum lk_code keep_ends(void *context, struct lk_device *dev, const char *name, const struct lk_tensor *value) {
+    struct ends *e = context;
+    for (int i = 0; i < 2; i++) {
+        if (strcmp(name, e->wanted[i]) != 0) continue;
+        const size_t n = (size_t)lk_tensor_numel(value);
+        e->values[i] = malloc(n * sizeof(float));
+        assert_non_null(e->values[i]);
+        LK_TRY(lk_download(dev, e->values[i], value));
+        for (size_t k = n; value->dtype == LK_BF16 && k-- > 0;)
+            e->values[i][k] = lk_bf16_to_f32(((const uint16_t *)e->values[i])[k]);
+        e->n_seen++;
+    }
+    return LK_OK;
+}
+
+static void compare(const char *run, const char *what, bool bf16, const float *got) {
+    char key[64];
+    size_t n, n_theirs;
+    snprintf(key, sizeof key, "run.%s.%s.f32", run, what);
+    float *expected = golden_values(&golden, key, &n);
+    snprintf(key, sizeof key, "run.%s.%s.bf16", run, what);
+    float *theirs = golden_values(&golden, key, &n_theirs);
+    const double error = test_relative_error(got, bf16 ? theirs : expected, n);
+    /* bf16: by the reference's own noise, whose first values differ from those of f32 by a rounding alone. */
+    const double bound = bf16 ? BF16_RATIO * test_relative_error(theirs, expected, n) : BOUND;
+    print_message("%s %s %s: %.3g, allowed %.3g\n", run, what, bf16 ? "bf16" : "f32", error, bound);
+    if (!(error <= bound)) fail_msg("%s %s: %.3g, allowed %.3g", run, what, error, bound);
+    free(expected);
+    free(theirs);
+}
+
+/* A picture through all stages; n_threads must not matter. */
+static float *whole(const char *run, const struct networks *all, int n_threads, struct ends *ends) {
+    struct lk_cascade_request q = {.n_text = 77};
+    struct lk_rng rng;
+    size_t n;
+    unsigned long long seed;
+    float *texts[4] = {golden_values(&golden, "prior.text", &n), golden_values(&golden, "pooled", &n),
+                       golden_values(&golden, "negative.text", &n), golden_values(&golden, "negative.pooled", &n)};
+    assert_int_equal(sscanf(golden_text(&golden, run), "%d %d %d %lf %d %lf %llu", &q.height, &q.width, &q.prior_steps,
+                            &q.prior_guidance, &q.decoder_steps, &q.decoder_guidance, &seed),
+                     7);
+    q.positive = (struct lk_cascade_prompt){texts[0], texts[1]};
+    q.negative = (struct lk_cascade_prompt){texts[2], texts[3]};
+    q.rng = &rng;
+    lk_rng_seed(&rng, seed);
+    const struct lk_cascade_models models = {&all->prior, &all->decoder, &all->vqgan};
+    struct lk_device *dev, *plan;
+    float *picture = malloc((size_t)(q.width * q.height * 3) * sizeof *picture);
+    assert_non_null(picture);
+    assert_ok(lk_device_cpu_create(n_threads, &dev));
+    assert_ok(lk_device_plan_create(dev, &plan));
+    assert_ok(lk_cascade_generate(plan, &models, all->dtype, &q, NULL));
+    assert_ok(lk_device_plan_show(plan, dev));
+    assert_ok(lk_device_prepare(dev, plan->arena.peak));
+    snprintf(ends->wanted[0], sizeof ends->wanted[0], "prior.%d.latents", q.prior_steps - 1);
+    snprintf(ends->wanted[1], sizeof ends->wanted[1], "decoder.%d.latents", q.decoder_steps - 1);
+    dev->trace = keep_ends;
+    dev->trace_context = ends;
+    assert_ok(lk_cascade_generate(dev, &models, all->dtype, &q, picture));
+    assert_int_equal(dev->arena.peak, plan->arena.peak);
+    assert_int_equal(ends->n_seen, 2);
+    q.width += 64;
+    assert_fails(lk_cascade_generate(plan, &models, all->dtype, &q, NULL), LK_E_USAGE, "multiples of 128");
+    lk_device_free(plan);
+    lk_device_free(dev);
+    for (int i = 0; i < 4; i++) free(texts[i]);
+    for (int i = 0; i < q.height; i += 4) /* every fourth row, as the golden has them */
+        memmove(picture + (size_t)(i / 4 * (q.width - 64) * 3), picture + (size_t)(i * (q.width - 64) * 3),
+                (size_t)((q.width - 64) * 3) * sizeof *picture);
+    return picture;
+}
+
+static void whole_runs(void **state) {
+    (void)state;
+    static const char *const runs[] = {"wide", "both", "plain"};
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct networks all;
+        networks_open(&all, bf16 ? LK_BF16 : LK_F32);
+        for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+            struct ends ends = {0}, again = {0};
+            float *picture = whole(runs[i], &all, 1, &ends), *other = whole(runs[i], &all, 2, &again);
+            compare(runs[i], "prior", bf16, ends.values[0]);
+            compare(runs[i], "decoder", bf16, ends.values[1]);
+            compare(runs[i], "picture", bf16, picture);
+            assert_memory_equal(picture, other, 32 * 128 * 3 * sizeof *picture);
+            for (int k = 0; k < 2; k++) free(ends.values[k]), free(again.values[k]);
+            free(picture);
+            free(other);
+        }
+        networks_close(&all);
+    }
+}
+
 static struct lk_config *parse(const char *text) {
     struct lk_config *config;
     assert_ok(lk_config_parse(&config, text, strlen(text), "config.json"));
@@ -327,6 +430,7 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_network), cmocka_unit_test(every_step),
-                                       cmocka_unit_test(released), cmocka_unit_test(refusals)};
+                                       cmocka_unit_test(whole_runs), cmocka_unit_test(released),
+                                       cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -7,6 +7,7 @@
 #include "models/cascade/released.h"
 #include "models/cascade/sampler.h"
 #include "models/cascade/unet.h"
+#include "tests/common/cuda.h"
 #include "tests/common/golden.h"
 #include "tests/common/test.h"
 
@@ -22,6 +23,7 @@ struct networks {
 };
 
 static struct golden golden;
+static bool on_cuda; /* "cuda" as the program's argument: the f32 networks alone (the test cuda/cascade) */
 
 static int open_all(void **state) {
     (void)state;
@@ -134,7 +136,10 @@ static const struct network {
 /* Values of a forward with as many threads, by an arena of exactly what the plan says; n gets how many. */
 static float *forward(const struct network *what, const struct networks *all, int n_threads, size_t *n) {
     struct lk_device *dev, *plan;
-    assert_ok(lk_device_cpu_create(n_threads, &dev));
+    if (on_cuda)
+        dev = test_cuda_open();
+    else
+        assert_ok(lk_device_cpu_create(n_threads, &dev));
     assert_ok(lk_device_plan_create(dev, &plan));
     what->run(plan, all);
     assert_ok(lk_device_plan_show(plan, dev));
@@ -154,7 +159,7 @@ static float *forward(const struct network *what, const struct networks *all, in
 
 static void each_network(void **state) {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
+    for (int bf16 = 0; bf16 < (on_cuda ? 1 : 2); bf16++) {
         struct networks all;
         networks_open(&all, bf16 ? LK_BF16 : LK_F32);
         for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
@@ -428,9 +433,10 @@ static void refusals(void **state) {
     }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    on_cuda = argc > 1 && !strcmp(argv[1], "cuda");
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_network), cmocka_unit_test(every_step),
                                        cmocka_unit_test(whole_runs), cmocka_unit_test(released),
                                        cmocka_unit_test(refusals)};
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    return _cmocka_run_group_tests("cascade", tests, on_cuda ? 1 : sizeof tests / sizeof *tests, open_all, close_all);
 }

@@ -204,6 +204,8 @@ static bool is_fed(const struct lk_study_job *job) {
     return lk_parameter_named("guidance-scale")->families & lk_family_bit_of(job->family);
 }
 
+_Static_assert(sizeof((struct lk_request *)0)->concepts == LK_FAIR_MAX_CONCEPTS * sizeof(char *), "as many concepts");
+
 static void set_fair(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
     struct lk_request *request = &out->job.request;
     const char *assign = s->experiments[key->experiment].fair_assign;

@@ -86,9 +86,9 @@ static int member(struct lk_fair *f, struct lk_json *j, struct lk_fair_attribute
         lk_json_fail(j, LK_E_CONFIG_VALUE, "level \"%.60s\": expected a name without , \" and +", key);
         return -1;
     }
-    if (a->n == LK_SEGA_MAX_CONCEPTS) {
+    if (a->n == LK_FAIR_MAX_CONCEPTS) {
         lk_json_fail(j, LK_E_CONFIG_VALUE, "attribute \"%s\": expected at most %d levels", a->name,
-                     LK_SEGA_MAX_CONCEPTS);
+                     LK_FAIR_MAX_CONCEPTS);
         return -1;
     }
     a->shares[a->n] = NAN;
@@ -225,10 +225,10 @@ static void read_rule(struct lk_fair *f, struct lk_json *j, struct lk_fair_rule 
         const struct lk_fair_attribute *a = &f->attributes[rule->attributes[i]];
         n_concepts += a->decrease ? a->n : 1;
     }
-    if (!j->rc && ((!rule->any && !rule->n_match) || !n_concepts || n_concepts > LK_SEGA_MAX_CONCEPTS))
+    if (!j->rc && ((!rule->any && !rule->n_match) || !n_concepts || n_concepts > LK_FAIR_MAX_CONCEPTS))
         lk_json_fail(j, LK_E_CONFIG_VALUE,
                      "rule %d: expected a match, and attributes (listed before the rules) of 1 to %d concepts, got %d",
-                     f->n_rules, LK_SEGA_MAX_CONCEPTS, n_concepts);
+                     f->n_rules, LK_FAIR_MAX_CONCEPTS, n_concepts);
 }
 
 static void read_rules(struct lk_fair *f, struct lk_json *j) {
@@ -365,7 +365,7 @@ void lk_fair_deal(const struct lk_fair *f, int attribute, const char *assign, ui
                   const char *prompt_id, int32_t *levels, size_t n) {
     const struct lk_fair_attribute *a = &f->attributes[attribute];
     const int all = level_of(a, assign);
-    int64_t quotas[LK_SEGA_MAX_CONCEPTS];
+    int64_t quotas[LK_FAIR_MAX_CONCEPTS];
     struct lk_stream stream;
     char label[256];
     snprintf(label, sizeof label, "fair|%.100s|%.100s", prompt_id, a->name);
@@ -382,7 +382,7 @@ void lk_fair_deal(const struct lk_fair *f, int attribute, const char *assign, ui
 }
 
 int lk_fair_concepts(const struct lk_fair *f, int rule, const int8_t *levels,
-                     const char *concepts[LK_SEGA_MAX_CONCEPTS]) {
+                     const char *concepts[LK_FAIR_MAX_CONCEPTS]) {
     const struct lk_fair_rule *r = &f->rules[rule];
     int n = 0;
     for (int i = 0; i < r->n_attributes; i++) {

@@ -12,18 +12,21 @@
  */
 #pragma once
 
-#include "engine/base/store.h"
-#include "models/sd/sega.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-enum { LK_FAIR_MAX_ATTRIBUTES = 4, LK_FAIR_MAX_RULES = 64, LK_FAIR_MAX_PHRASES = 64 };
+#include "engine/base/store.h"
+#include "engine/base/status.h"
+
+enum { LK_FAIR_MAX_CONCEPTS = 8, LK_FAIR_MAX_ATTRIBUTES = 4, LK_FAIR_MAX_RULES = 64, LK_FAIR_MAX_PHRASES = 64 };
 
 struct lk_fair_attribute {
     const char *name;
     bool decrease; /* the levels that are not chosen */
     int n;
-    const char *levels[LK_SEGA_MAX_CONCEPTS], *concepts[LK_SEGA_MAX_CONCEPTS];
-    double shares[LK_SEGA_MAX_CONCEPTS];
-    const char *towards[LK_SEGA_MAX_CONCEPTS], *away[LK_SEGA_MAX_CONCEPTS]; /* as lk_request.concepts has them */
+    const char *levels[LK_FAIR_MAX_CONCEPTS], *concepts[LK_FAIR_MAX_CONCEPTS];
+    double shares[LK_FAIR_MAX_CONCEPTS];
+    const char *towards[LK_FAIR_MAX_CONCEPTS], *away[LK_FAIR_MAX_CONCEPTS]; /* as lk_request.concepts has them */
 };
 
 struct lk_fair_rule {
@@ -64,4 +67,4 @@ void lk_fair_deal(const struct lk_fair *fair, int attribute, const char *assign,
 
 /* Concepts of a choice of levels, one for each attribute of the rule; how many. */
 int lk_fair_concepts(const struct lk_fair *fair, int rule, const int8_t *levels,
-                     const char *concepts[LK_SEGA_MAX_CONCEPTS]);
+                     const char *concepts[LK_FAIR_MAX_CONCEPTS]);

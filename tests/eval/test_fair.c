@@ -3,6 +3,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/t2i/fair.h"
+#include "models/sd/sega.h"
 #include "tests/common/test.h"
 
 #define GENDER                                                                                                         \

@@ -148,6 +148,26 @@ struct lk_group_norm {
     enum lk_act act;
 };
 
+/* Each channel by its own 3 x 3 filter, stride 1: y = r(sum of taps in their order + bias). Beyond the edges are zeros,
+ * or with replicate the edge's own values. */
+struct lk_depthwise {
+    const struct lk_tensor *y;    /* [H, W, C], not x */
+    const struct lk_tensor *x;    /* [H, W, C] */
+    const struct lk_tensor *w;    /* [C, 1, 3, 3] */
+    const struct lk_tensor *bias; /* [C], dtype of w */
+    bool replicate;
+};
+
+/* Global response normalisation over all rows: n_c = r(sqrt(sum over rows of x_c^2)) of each channel; q_c = r(n_c /
+ * r(r(mean over channels of n) + eps)); y = r(r(r(gamma r(x q)) + beta) + x). y may be x. */
+struct lk_response_norm {
+    const struct lk_tensor *y;     /* [M, C] window */
+    const struct lk_tensor *x;     /* [M, C] window */
+    const struct lk_tensor *gamma; /* C elements */
+    const struct lk_tensor *beta;  /* C elements, dtype of gamma */
+    float eps;
+};
+
 /* y = r(a + b); y may be a or b. */
 struct lk_add {
     const struct lk_tensor *y; /* any shape, window */
@@ -263,6 +283,8 @@ struct lk_nonfinite {
     OP(activation, x)                                                                                                  \
     OP(conv2d, group_sums)                                                                                             \
     OP(group_norm, sums)                                                                                               \
+    OP(depthwise, bias)                                                                                                \
+    OP(response_norm, beta)                                                                                            \
     OP(add, b)                                                                                                         \
     OP(channel_affine, std)                                                                                            \
     OP(l2_norm, w)                                                                                                     \

@@ -200,6 +200,27 @@ enum lk_code lk_check_l2_norm(const struct lk_l2_norm *op, struct lk_cost *cost)
     return LK_OK;
 }
 
+enum lk_code lk_check_depthwise(const struct lk_depthwise *op, struct lk_cost *cost) {
+    const struct lk_tensor *x = op->x, *w = op->w;
+    NEED("depthwise", has_dims(x, 3) && alike(op->y, x) && is_activation(x) && op->y->data != x->data);
+    NEED("depthwise", lk_tensor_is_dense(x) && lk_tensor_is_dense(op->y) && lk_tensor_is_dense(w));
+    NEED("depthwise", has_dims(w, 4) && w->shape[0] == x->shape[2] && w->shape[1] == 1);
+    NEED("depthwise", w->shape[2] == 3 && w->shape[3] == 3 && is_weight_for(w, x->dtype));
+    NEED("depthwise", op->bias && is_vector(op->bias, x->shape[2]) && op->bias->dtype == w->dtype);
+    cost->bytes = 2 * bytes_of(x) + bytes_of(w) + bytes_of(op->bias);
+    return LK_OK;
+}
+
+enum lk_code lk_check_response_norm(const struct lk_response_norm *op, struct lk_cost *cost) {
+    const struct lk_tensor *x = op->x;
+    NEED("response_norm", has_dims(x, 2) && alike(op->y, x) && is_activation(x) && op->gamma && op->beta);
+    NEED("response_norm", lk_tensor_is_dense(op->gamma) && lk_tensor_numel(op->gamma) == x->shape[1]);
+    NEED("response_norm", lk_tensor_is_dense(op->beta) && lk_tensor_numel(op->beta) == x->shape[1]);
+    NEED("response_norm", is_weight_for(op->gamma, x->dtype) && op->beta->dtype == op->gamma->dtype);
+    cost->bytes = 3 * bytes_of(x) + bytes_of(op->gamma) + bytes_of(op->beta);
+    return LK_OK;
+}
+
 enum lk_code lk_check_mean_rows(const struct lk_mean_rows *op, struct lk_cost *cost) {
     NEED("mean_rows", has_dims(op->x, 2) && has_dims(op->y, 2) && is_activation(op->x));
     NEED("mean_rows", op->y->dtype == op->x->dtype && op->y->shape[0] == 1 && op->y->shape[1] == op->x->shape[1]);

@@ -42,6 +42,7 @@ bool lk_parameter_recorded(const struct lk_parameter *p, const struct lk_job *jo
     if (p->place == LK_IN_RUN) return !lk_parameter_equal(p, job, &defaults);
     if (!has(pipeline, p)) return false;
     if (!strcmp(p->group, "Thinking")) return job->request.thinking_mode || job->request.reflection_mode;
+    if (!strcmp(p->group, "Concepts")) return job->request.n_concepts > 0;
     lk_request_init(&defaults.request, pipeline);
     return !lk_parameter_equal(p, job, &nothing) ||
            (p->kind == LK_PARAMETER_NUMBER && !lk_parameter_equal(p, &defaults, &nothing));

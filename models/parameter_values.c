@@ -30,7 +30,7 @@ static size_t value_size(const struct lk_parameter *p) {
         [LK_PARAMETER_INT64] = sizeof(int64_t), [LK_PARAMETER_BYTES] = sizeof(uint64_t),
         [LK_PARAMETER_NUMBER] = sizeof(double), [LK_PARAMETER_INTS] = (LK_MAX_OUT_LAYERS + 1) * sizeof(int),
         [LK_PARAMETER_TEXT] = sizeof(char *),   [LK_PARAMETER_FILE] = sizeof(char *),
-        [LK_PARAMETER_CHOICE] = sizeof(char *), [LK_PARAMETER_LORAS] = LK_MAX_LORAS * sizeof(char *) + sizeof(int),
+        [LK_PARAMETER_CHOICE] = sizeof(char *), [LK_PARAMETER_TEXTS] = LK_MAX_TEXTS * sizeof(char *) + sizeof(int),
     };
     return sizes[p->kind];
 }
@@ -117,23 +117,21 @@ static enum lk_code read_ints(const struct lk_parameter *p, const char *flag, co
     return LK_OK;
 }
 
-static const int *n_loras(const void *list) { return (const int *)((const char *const *)list + LK_MAX_LORAS); }
+static const int *n_texts(const void *list) { return (const int *)((const char *const *)list + LK_MAX_TEXTS); }
 
 /* Texts that are the job's own. */
 static void free_text(const struct lk_parameter *p, struct lk_job *job) {
     char **texts = field(p, job);
     if (!(job->owned & bit(p))) return;
-    const int n = p->kind == LK_PARAMETER_LORAS ? *n_loras(texts) : 1;
+    const int n = p->kind == LK_PARAMETER_TEXTS ? *n_texts(texts) : 1;
     for (int i = 0; i < n; i++) lk_free(texts[i]);
 }
 
-static enum lk_code add_lora(const char *flag, const char *text, const char **list) {
-    int *n = (int *)(list + LK_MAX_LORAS);
-    size_t length;
-    double scale;
-    LK_TRY(lk_lora_split(text, &length, &scale));
-    if (*n == LK_MAX_LORAS)
-        return lk_fail(LK_E_USAGE, "%s: expected at most %d files, \"%.64s\" is one more", flag, LK_MAX_LORAS, text);
+static enum lk_code add_text(const struct lk_parameter *p, const char *flag, const char *text, const char **list) {
+    int *n = (int *)(list + LK_MAX_TEXTS);
+    if (p->read) LK_TRY(p->read(flag, text, NULL));
+    if (*n == LK_MAX_TEXTS)
+        return lk_fail(LK_E_USAGE, "%s: expected at most %d values, \"%.64s\" is one more", flag, LK_MAX_TEXTS, text);
     list[(*n)++] = text;
     return LK_OK;
 }
@@ -183,8 +181,8 @@ enum lk_code lk_parameter_parse(const struct lk_parameter *p, struct lk_job *job
     case LK_PARAMETER_TEXT:
         LK_TRY(take_text(p, job, flag, text));
         break;
-    case LK_PARAMETER_LORAS:
-        LK_TRY(add_lora(flag, text, out));
+    case LK_PARAMETER_TEXTS:
+        LK_TRY(add_text(p, flag, text, out));
         break;
     }
     job->given |= bit(p);
@@ -199,10 +197,10 @@ void lk_parameter_copy(const struct lk_parameter *p, struct lk_job *to, const st
 }
 
 bool lk_parameter_equal(const struct lk_parameter *p, const struct lk_job *a, const struct lk_job *b) {
-    if (p->kind == LK_PARAMETER_LORAS) {
+    if (p->kind == LK_PARAMETER_TEXTS) {
         const char *const *x = value(p, a), *const *y = value(p, b);
-        bool equal = *n_loras(x) == *n_loras(y);
-        for (int i = 0; equal && i < *n_loras(x); i++) equal = !strcmp(x[i], y[i]);
+        bool equal = *n_texts(x) == *n_texts(y);
+        for (int i = 0; equal && i < *n_texts(x); i++) equal = !strcmp(x[i], y[i]);
         return equal;
     }
     if (!is_text(p)) return !memcmp(value(p, a), value(p, b), value_size(p));
@@ -240,10 +238,10 @@ void lk_parameter_print(const struct lk_parameter *p, const struct lk_job *job, 
         text = *(const char *const *)in;
         snprintf(out, size, "%s", text ? text : "-");
         break;
-    case LK_PARAMETER_LORAS:
+    case LK_PARAMETER_TEXTS:
         snprintf(out, size, "-");
-        for (int i = 0; i < *n_loras(in) && used < size; i++)
-            used += (size_t)snprintf(out + used, size - used, "%s%s", i ? " " : "", ((const char *const *)in)[i]);
+        for (int i = 0; i < *n_texts(in) && used < size; i++)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", ((const char *const *)in)[i]);
         break;
     }
 }
@@ -286,8 +284,8 @@ bool lk_parameter_write(const struct lk_parameter *p, const struct lk_job *job, 
     case LK_PARAMETER_FILE:
     case LK_PARAMETER_CHOICE:
         return cJSON_AddStringToObject(object, p->key, *(const char *const *)in);
-    case LK_PARAMETER_LORAS:
-        array = cJSON_CreateStringArray(in, *n_loras(in));
+    case LK_PARAMETER_TEXTS:
+        array = cJSON_CreateStringArray(in, *n_texts(in));
         if (cJSON_AddItemToObject(object, p->key, array)) return true;
         cJSON_Delete(array);
         return false;
@@ -331,15 +329,15 @@ static void read_text(const struct lk_parameter *p, struct lk_job *job, struct l
     job->owned |= bit(p);
 }
 
-static void read_loras(const struct lk_parameter *p, struct lk_job *job, struct lk_config *c) {
-    const char **list = field(p, job), *texts[LK_MAX_LORAS];
+static void read_texts(const struct lk_parameter *p, struct lk_job *job, struct lk_config *c) {
+    const char **list = field(p, job), *texts[LK_MAX_TEXTS];
     size_t n = 0;
-    lk_config_strings(c, p->key, texts, LK_MAX_LORAS, &n);
+    lk_config_strings(c, p->key, texts, LK_MAX_TEXTS, &n);
     free_text(p, job);
     memset(list, 0, value_size(p));
     for (size_t i = 0; i < n; i++) {
         char *copy = lk_strdup(texts[i]);
-        if (!copy || add_lora(p->key, copy, list)) {
+        if (!copy || add_text(p, p->key, copy, list)) {
             lk_config_problem(c, p->key, copy ? LK_E_CONFIG_VALUE : LK_E_NOMEM, "%s",
                               copy ? lk_error_text() : "out of memory");
             lk_free(copy);
@@ -389,8 +387,8 @@ static void read_one(const struct lk_parameter *p, struct lk_job *job, struct lk
     case LK_PARAMETER_CHOICE:
         read_text(p, job, c);
         break;
-    case LK_PARAMETER_LORAS:
-        read_loras(p, job, c);
+    case LK_PARAMETER_TEXTS:
+        read_texts(p, job, c);
         break;
     }
 }

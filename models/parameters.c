@@ -1,6 +1,7 @@
 #include "models/parameters.h"
 #include "models/schedule.h"
 #include "models/sd/sampler.h"
+#include "models/sd/sega.h"
 
 #include <string.h>
 
@@ -8,6 +9,13 @@
 #define RUN(field)      LK_IN_RUN, .offset = offsetof(struct lk_job, run.field), .families = LK_FOR_ALL
 #define GUIDED_BY_TWO   (LK_FOR_QWEN | LK_FOR_STEP1X)
 #define RANGE(from, to) .min = (from), .max = (to)
+
+static enum lk_code check_lora(const char *flag, const char *text, char **own) {
+    size_t length;
+    double scale;
+    (void)flag, (void)own;
+    return lk_lora_split(text, &length, &scale);
+}
 
 const struct lk_parameter lk_parameters[] = {
     {"prompt", "prompt", NULL, 'p', LK_PARAMETER_TEXT, REQUEST(prompt), .record = LK_RECORD_ALWAYS,
@@ -24,7 +32,8 @@ const struct lk_parameter lk_parameters[] = {
      .unit = "FILE",
      .help = "other weights of the transformer than the model's: a .gguf file (Q8_0, Q4_0, Q4_K, Q5_K, "
              "Q6_K) or a single .safetensors, fp8 too; a picture's recipe names them by their identity"},
-    {"lora", "lora", NULL, 0, LK_PARAMETER_LORAS, RUN(loras), .machine = true, .group = "Model", .unit = "FILE[=SCALE]",
+    {"lora", "lora", NULL, 0, LK_PARAMETER_TEXTS, RUN(loras), .read = check_lora, .machine = true, .group = "Model",
+     .unit = "FILE[=SCALE]",
      .help =
          "a LoRA of the transformer, .safetensors in any published layout, a path or ORG/NAME[@REV][:FILE] in the HF "
          "cache; again for more, at most 8, in their order"},
@@ -97,6 +106,19 @@ const struct lk_parameter lk_parameters[] = {
      .record = LK_RECORD_USED, .families = LK_FOR_BOTH_SD, .label = "guidance rescale", .group = "Sampling",
      .unit = "X", RANGE(0, 1),
      .help = "share of a guided prediction that is scaled back to the unguided one's deviation"},
+    {"concept", "concept", NULL, 0, LK_PARAMETER_TEXTS, REQUEST(concepts), .read = lk_sega_concept_check,
+     .record = LK_RECORD_USED, .families = LK_FOR_BOTH_SD, .label = "concepts", .group = "Concepts",
+     .unit = LK_SEGA_SYNTAX, .otherwise = "none",
+     .help =
+         "semantic guidance (SEGA): push the picture towards this text, with reverse away from it; settings: scale= "
+         "(4), threshold= (0.95), weight= (1), warmup= (5) and cooldown= (never), in calls of the UNet; again for "
+         "more, at most 8"},
+    {"concept-momentum-scale", "concept_momentum_scale", NULL, 0, LK_PARAMETER_NUMBER, REQUEST(concept_momentum_scale),
+     .record = LK_RECORD_USED, .families = LK_FOR_BOTH_SD, .label = "momentum", .group = "Concepts", .unit = "X",
+     RANGE(0, 1), .help = "share of earlier calls' concept guidance that is added to each call's"},
+    {"concept-momentum-beta", "concept_momentum_beta", NULL, 0, LK_PARAMETER_NUMBER, REQUEST(concept_momentum_beta),
+     .record = LK_RECORD_USED, .families = LK_FOR_BOTH_SD, .label = "beta", .group = "Concepts", .unit = "X",
+     RANGE(0, 1), .help = "share of the momentum that each call keeps"},
     {"image-index", "image_index", NULL, 0, LK_PARAMETER_INT, REQUEST(image_index), .record = LK_RECORD_USED,
      .families = LK_FOR_BOTH_SD, .label = "image index", .group = "Sampling", .unit = "N", RANGE(0, 9999),
      .help = "image of a batch that one seed drew at once, as num_images_per_prompt does; 0 is the first"},
@@ -173,9 +195,12 @@ const struct lk_parameter lk_parameters[] = {
 
 const size_t lk_n_parameters = sizeof lk_parameters / sizeof *lk_parameters;
 _Static_assert(sizeof lk_parameters / sizeof *lk_parameters <= LK_MAX_PARAMETERS, "a bit for each");
-_Static_assert(offsetof(struct lk_job_run, n_loras) ==
-                   offsetof(struct lk_job_run, loras) + LK_MAX_LORAS * sizeof(char *),
-               "texts are followed by their number");
+#define TEXTS_FOLLOWED(in, field, most)                                                                                \
+    _Static_assert(most == LK_MAX_TEXTS &&                                                                             \
+                       offsetof(struct in, n_##field) == offsetof(struct in, field) + LK_MAX_TEXTS * sizeof(char *),   \
+                   "texts are followed by their number")
+TEXTS_FOLLOWED(lk_job_run, loras, LK_MAX_LORAS);
+TEXTS_FOLLOWED(lk_request, concepts, LK_SEGA_MAX_CONCEPTS);
 #define FOLLOWED(field)                                                                                                \
     _Static_assert(offsetof(struct lk_request, n_##field) ==                                                           \
                        offsetof(struct lk_request, field) + LK_MAX_OUT_LAYERS * sizeof(int),                           \

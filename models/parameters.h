@@ -46,7 +46,7 @@ enum lk_parameter_kind {
     LK_PARAMETER_TEXT,   /* const char *, UTF-8 */
     LK_PARAMETER_FILE,   /* const char *, a path */
     LK_PARAMETER_CHOICE, /* const char *, one of `choices` */
-    LK_PARAMETER_LORAS,  /* const char *[LK_MAX_LORAS], then their number, int; given again for more */
+    LK_PARAMETER_TEXTS,  /* const char *[LK_MAX_TEXTS], then their number, int; given again for more */
 };
 
 enum lk_parameter_place { LK_IN_REQUEST, LK_IN_RUN };
@@ -94,6 +94,7 @@ struct lk_parameter {
     size_t offset; /* in struct lk_job */
 };
 
+#define LK_MAX_TEXTS      8
 #define LK_MAX_PARAMETERS 64 /* the bits of lk_job.given */
 /* In the order in which recipes have them. */
 extern const struct lk_parameter lk_parameters[];

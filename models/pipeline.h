@@ -46,7 +46,11 @@ struct lk_request {
     double eta;
     int clip_skip;
     double guidance_rescale; /* share of the guided prediction that gets the deviation of the unguided one */
-    int image_index;         /* of a batch whose noise is drawn at once: the noise of so many images is passed over */
+    /* Semantic guidance: texts that the picture is pushed towards or away from (models/sd/sega.h). */
+    const char *concepts[8];
+    int n_concepts;
+    double concept_momentum_scale, concept_momentum_beta;
+    int image_index; /* of a batch whose noise is drawn at once: the noise of so many images is passed over */
     /* SDXL: what its second text encoder is told, NULL: the same; and the sizes that it is told, height before width,
      * two numbers each or none: the output's. */
     const char *prompt_2, *negative_prompt_2;

@@ -377,12 +377,14 @@ static const cJSON *array_of(struct lk_config *c, const char *key, const char *e
     return item;
 }
 
-void lk_config_ints(struct lk_config *c, const char *key, int64_t *out, size_t max_n, size_t *n) {
-    const cJSON *element, *array = array_of(c, key, "an array of integers", is_integer, max_n);
-    if (!array) return;
-    *n = 0;
-    cJSON_ArrayForEach(element, array) out[(*n)++] = (int64_t)element->valuedouble;
-}
+#define READ_ARRAY(name, type, expected, passes, value)                                                                \
+    void name(struct lk_config *c, const char *key, type *out, size_t max_n, size_t *n) {                              \
+        const cJSON *element, *array = array_of(c, key, expected, passes, max_n);                                      \
+        if (!array) return;                                                                                            \
+        *n = 0;                                                                                                        \
+        cJSON_ArrayForEach(element, array) out[(*n)++] = value;                                                        \
+    }
+READ_ARRAY(lk_config_ints, int64_t, "an array of integers", is_integer, (int64_t)element->valuedouble)
 
 void lk_config_int_or_ints(struct lk_config *c, const char *key, int64_t *out, size_t max_n, size_t *n) {
     const cJSON *item = c ? cJSON_GetObjectItemCaseSensitive(c->object, key) : NULL;
@@ -397,31 +399,30 @@ void lk_config_int_or_ints(struct lk_config *c, const char *key, int64_t *out, s
 }
 
 static bool is_string(const cJSON *item) { return cJSON_IsString(item); }
+READ_ARRAY(lk_config_strings, const char *, "an array of strings", is_string, element->valuestring)
 
-void lk_config_strings(struct lk_config *c, const char *key, const char **out, size_t max_n, size_t *n) {
-    const cJSON *element, *array = array_of(c, key, "an array of strings", is_string, max_n);
-    if (!array) return;
+static bool is_strings(const cJSON *item) {
+    const cJSON *element;
+    cJSON_ArrayForEach(element, item) if (!cJSON_IsString(element)) return false;
+    return cJSON_IsArray(item);
+}
+
+void lk_config_string_list(struct lk_config *c, const char *key, size_t i, const char **out, size_t max_n, size_t *n) {
+    const cJSON *element, *array = array_of(c, key, "an array of arrays of strings", is_strings, SIZE_MAX);
+    const cJSON *list = array ? cJSON_GetArrayItem(array, (int)i) : NULL;
     *n = 0;
-    cJSON_ArrayForEach(element, array) out[(*n)++] = element->valuestring;
+    if (array && (!list || (size_t)cJSON_GetArraySize(list) > max_n))
+        lk_config_problem(c, key, LK_E_CONFIG_VALUE, "element %zu: expected at most %zu strings", i, max_n);
+    else
+        cJSON_ArrayForEach(element, list) out[(*n)++] = element->valuestring;
 }
 
 static bool is_number(const cJSON *item) { return cJSON_IsNumber(item) && isfinite(item->valuedouble); }
 
-void lk_config_numbers(struct lk_config *c, const char *key, double *out, size_t max_n, size_t *n) {
-    const cJSON *element, *array = array_of(c, key, "an array of numbers", is_number, max_n);
-    if (!array) return;
-    *n = 0;
-    cJSON_ArrayForEach(element, array) out[(*n)++] = element->valuedouble;
-}
+READ_ARRAY(lk_config_numbers, double, "an array of numbers", is_number, element->valuedouble)
 
 static bool is_bool(const cJSON *item) { return cJSON_IsBool(item); }
-
-void lk_config_bools(struct lk_config *c, const char *key, bool *out, size_t max_n, size_t *n) {
-    const cJSON *element, *array = array_of(c, key, "an array of true and false", is_bool, max_n);
-    if (!array) return;
-    *n = 0;
-    cJSON_ArrayForEach(element, array) out[(*n)++] = cJSON_IsTrue(element);
-}
+READ_ARRAY(lk_config_bools, bool, "an array of true and false", is_bool, cJSON_IsTrue(element))
 
 static void not_implemented(struct lk_config *c, const char *key, const char *expected, const cJSON *item) {
     char got[96];

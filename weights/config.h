@@ -56,6 +56,9 @@ void lk_config_bools(struct lk_config *config, const char *key, bool *out, size_
 void lk_config_int_or_ints(struct lk_config *config, const char *key, int64_t *out, size_t max_n, size_t *n);
 /* Array of strings, borrowed pointers. */
 void lk_config_strings(struct lk_config *config, const char *key, const char **out, size_t max_n, size_t *n);
+/* Element i of an array of such arrays. */
+void lk_config_string_list(struct lk_config *config, const char *key, size_t i, const char **out, size_t max_n,
+                           size_t *n);
 
 /* Present with another value is LK_E_CONFIG_VALUE ("expected ..., got ...: this program implements only ..."); absent
  * is fine. */

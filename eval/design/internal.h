@@ -6,6 +6,7 @@
 #include "eval/design/study.h"
 #include "eval/scores/feature_prompts.h"
 #include "eval/study/prompts.h"
+#include "eval/t2i/fair.h"
 
 enum { LK_STUDY_MAX_BYTES = 1 << 24 }; /* of a study file or a table that it names */
 
@@ -36,7 +37,9 @@ struct lk_study_experiment {
     int64_t cue;
     const char *seeds; /* "0:9" */
     struct lk_study_seeds range;
-    const char *normalize; /* of the arm embed_norm: "center", "zscore" or "none"; NULL: "center" */
+    const char *fair, *fair_assign; /* of the arm fair: a file; NULL: gender; and "quota", "draw" or a level; NULL:
+                                       quota */
+    const char *normalize;          /* of the arm embed_norm: "center", "zscore" or "none"; NULL: "center" */
     bool model[LK_STUDY_MAX_MODELS];
     struct lk_feature_prompts features; /* of pairs */
 };
@@ -53,13 +56,15 @@ struct lk_study_model {
 /* A job before its texts are made. */
 struct job_key {
     int8_t experiment, model, arm, swapped;
-    int32_t source[2];        /* -1: none */
-    int32_t prompt;           /* of lk_study.prompts */
-    int32_t pair;             /* of pairs500: 0..499; -1 */
-    int32_t seed;             /* behind the first of the range; -1: the model's own */
-    int16_t cfg;              /* t2i: number in the list; -1 */
-    int8_t mitigation;        /* t2i; -1 */
-    const char *final_prompt; /* NULL: the prompt's text, or in the preserved arm that there is none */
+    int32_t source[2];                   /* -1: none */
+    int32_t prompt;                      /* of lk_study.prompts */
+    int32_t pair;                        /* of pairs500: 0..499; -1 */
+    int32_t seed;                        /* behind the first of the range; -1: the model's own */
+    int16_t cfg;                         /* t2i: number in the list; -1 */
+    int8_t mitigation;                   /* t2i; -1 */
+    int8_t fair_rule;                    /* of the arm fair: its rule, -1: none hits */
+    int8_t fair[LK_FAIR_MAX_ATTRIBUTES]; /* and the level of each of its attributes */
+    const char *final_prompt;            /* NULL: the prompt's text, or in the preserved arm that there is none */
 };
 
 enum { LK_N_ANALYSIS = 24 };
@@ -91,6 +96,7 @@ struct lk_study {
     struct lk_names own_ids;
     struct job_key *jobs;
     size_t n_jobs, jobs_capacity;
+    struct lk_fair *fair;           /* of t2i's arm of that name; NULL */
     char base_prompts[65];          /* their digest: of t2i's table, where the arm embed_norm depends on them */
     struct lk_text asked, resolved; /* all settings; with the places of models and sources */
     char hash[65];

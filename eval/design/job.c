@@ -20,6 +20,7 @@ enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned famili
     bool ok = object != NULL;
     for (size_t i = 0; i < lk_n_parameters && ok; i++) {
         const struct lk_parameter *p = &lk_parameters[i];
+        if (!strcmp(p->group, "Concepts") && !job->request.n_concepts) continue;
         bool text = p->kind == LK_PARAMETER_TEXT || p->kind == LK_PARAMETER_FILE || p->kind == LK_PARAMETER_CHOICE;
         if (!(p->families & families) || !decides(p, job, prompt)) continue;
         bool absent = text || (p->kind == LK_PARAMETER_INT && p->min > 0); /* sizes are the model's choice then */

@@ -88,11 +88,16 @@ static const struct setting t2i_settings[] = {
     {"table", FILE_NAME, NULL, NULL, 0, 0, EXP(table),
      "a table of prompts as 't2i prompts' prints it [default: the 108 of the text-to-image study]"},
     MODELS,
-    {"arms", LIST, NULL, NULL, 0, 0, EXP(arms), "none, rewrite, diversity, safety, embed_norm [default: none]"},
+    {"arms", LIST, NULL, NULL, 0, 0, EXP(arms), "none, rewrite, diversity, safety, embed_norm, fair [default: none]"},
     {"cue", INT, NULL, "1", 1, 2, EXP(cue), "which of the two wordings of the arm diversity"},
     SEEDS("0:9"),
     {"cfg", LIST, NULL, NULL, 0, 0, EXP(cfg), "values of guidance, a picture for each [default: the model's]"},
     {"normalize", CHOICE, "none|center|zscore", NULL, 0, 0, EXP(normalize), "of the arm embed_norm [default: center]"},
+    {"fair", FILE_NAME, NULL, NULL, 0, 0, EXP(fair),
+     "of the arm fair, for Stable Diffusion: an instruction that says which concepts a prompt is pushed towards "
+     "[default: gender, half and half, but for prompts that name one]"},
+    {"fair_assign", TEXT, NULL, NULL, 0, 0, EXP(fair_assign),
+     "who gets which level: quota (exact shares over a prompt's seeds), draw, or a level for all [default: quota]"},
     {0},
 };
 const struct setting *const lk_experiment_settings[LK_N_EXPERIMENTS] = {exp1_settings, exp2_settings, exp3_settings,

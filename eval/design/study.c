@@ -212,6 +212,8 @@ enum lk_code lk_study_open(struct lk_study **out, const char *path) {
 void lk_study_close(struct lk_study *s) {
     if (!s) return;
     lk_prompts_free(&s->builtin);
+    if (s->fair) lk_fair_free(s->fair);
+    lk_free(s->fair);
     for (int e = 0; e < s->n_experiments; e++) lk_feature_prompts_free(&s->experiments[e].features);
     lk_text_free(&s->asked);
     lk_text_free(&s->resolved);

@@ -88,6 +88,10 @@ struct lk_study_job {
     /* Of t2i's arm embed_norm "center" or "zscore": what is made of the embeddings of all base prompts before this
      * one's is used (models/embeds.h); NULL: nothing. */
     const char *normalize;
+    /* Of t2i's arm fair: the rule that hit (-1: none), and the attributes with their levels, joined by "+". */
+    int fair_rule;
+    const char *fair_assign, *fair_sha256; /* of the instruction; NULL in other arms */
+    char fair_attribute[128], fair_level[128];
     /* In the portrait study, of a prompt of the documents: the item as the documents would name it, whichever model
      * made it; "" otherwise. */
     char documented[LK_STUDY_NAME_BYTES];

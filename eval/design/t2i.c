@@ -11,11 +11,9 @@
 static const struct {
     enum lk_t2i_arm arm;
     enum lk_t2i_column prompt;
-} made[] = {{LK_T2I_NONE, LK_T2I_NATURAL_PROMPT},
-            {LK_T2I_REWRITE, LK_T2I_REWRITE_PROMPT},
-            {LK_T2I_DIVERSITY, LK_T2I_DIVERSITY_PROMPT},
-            {LK_T2I_SAFETY, LK_T2I_SAFETY_PROMPT},
-            {LK_T2I_EMBED_NORM, LK_T2I_NATURAL_PROMPT}};
+} made[] = {{LK_T2I_NONE, LK_T2I_NATURAL_PROMPT},        {LK_T2I_REWRITE, LK_T2I_REWRITE_PROMPT},
+            {LK_T2I_DIVERSITY, LK_T2I_DIVERSITY_PROMPT}, {LK_T2I_SAFETY, LK_T2I_SAFETY_PROMPT},
+            {LK_T2I_EMBED_NORM, LK_T2I_NATURAL_PROMPT},  {LK_T2I_FAIR, LK_T2I_NATURAL_PROMPT}};
 enum { N_ARMS = sizeof made / sizeof *made };
 
 static const char *field_of(const struct lk_study_experiment *x, const char *key, char out[100]) {
@@ -32,7 +30,7 @@ static enum lk_code take_arms(struct lk_study *s, const struct lk_study_experime
         while (arm < N_ARMS && (int)made[arm].arm != parsed) arm++;
         if (arm == N_ARMS)
             return lk_study_bad(s, field_of(x, "arms", field),
-                                "expected none, rewrite, diversity, safety or embed_norm, got \"%.60s\"",
+                                "expected none, rewrite, diversity, safety, embed_norm or fair, got \"%.60s\"",
                                 list->values[i]);
         arms[arm] = true;
     }
@@ -98,6 +96,41 @@ static enum lk_code add_rows(struct lk_study *s, const char *file, const struct 
     return LK_OK;
 }
 
+static enum lk_code read_fair(struct lk_study *s, const struct lk_study_experiment *x) {
+    char *text = NULL, field[100];
+    size_t n = strlen(lk_fair_gender);
+    s->fair = lk_calloc(1, sizeof *s->fair);
+    if (!s->fair) return lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+    if (x->fair) LK_TRY(lk_study_read_file(s, field_of(x, "fair", field), x->fair, &text, &n));
+    enum lk_code rc = lk_fair_read(s->fair, text ? text : lk_fair_gender, n, x->fair ? x->fair : "fair");
+    lk_free(text);
+    if (!rc && x->fair_assign && lk_fair_check_assign(s->fair, x->fair_assign))
+        rc = lk_study_bad(s, field_of(x, "fair_assign", field), "%s", lk_error_text());
+    return rc;
+}
+
+/* Jobs of the arm fair, a seed each: the key has all else. */
+static enum lk_code add_fair(struct lk_study *s, struct job_key *key, int n_seeds) {
+    const struct lk_study_experiment *x = &s->experiments[key->experiment];
+    const struct lk_study_prompt *prompt = &s->prompts[key->prompt];
+    key->fair_rule = (int8_t)lk_fair_rule(s->fair, prompt->text);
+    const struct lk_fair_rule *rule = key->fair_rule < 0 ? NULL : &s->fair->rules[key->fair_rule];
+    const int n = rule ? rule->n_attributes : 0;
+    int32_t *levels = lk_malloc((size_t)(n + 1) * (size_t)n_seeds * sizeof *levels);
+    if (!levels) return lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+    for (int i = 0; i < n; i++)
+        lk_fair_deal(s->fair, rule->attributes[i], x->fair_assign ? x->fair_assign : "quota", (uint64_t)s->study_seed,
+                     prompt->id, levels + (size_t)i * (size_t)n_seeds, (size_t)n_seeds);
+    enum lk_code rc = LK_OK;
+    for (int seed = 0; seed < n_seeds && !rc; seed++) {
+        for (int i = 0; i < n; i++) key->fair[i] = (int8_t)levels[(size_t)i * (size_t)n_seeds + (size_t)seed];
+        key->seed = seed;
+        rc = lk_study_add_job(s, key);
+    }
+    lk_free(levels);
+    return rc;
+}
+
 static int count_seeds(const struct lk_study *s, const struct lk_study_experiment *x, int model) {
     const struct lk_study_seeds *range = s->models[model].range.given ? &s->models[model].range : &x->range;
     return (int)(range->last - range->first + 1);
@@ -110,15 +143,19 @@ static enum lk_code add_jobs(struct lk_study *s, int e, size_t n_rows, const boo
     for (int m = 0; m < s->n_models; m++)
         for (size_t row = 0; row < n_rows && x->model[m]; row++)
             for (int arm = 0; arm < N_ARMS; arm++)
-                for (int c = 0; c < n_cfg && arms[arm]; c++)
-                    for (int seed = 0; seed < count_seeds(s, x, m); seed++) {
-                        key.model = (int8_t)m;
-                        key.prompt = (int32_t)(s->first_t2i + row * N_ARMS + (size_t)arm);
-                        key.mitigation = (int8_t)made[arm].arm;
-                        key.cfg = x->cfg.n ? (int16_t)c : -1;
+                for (int c = 0; c < n_cfg && arms[arm]; c++) {
+                    const int n_seeds = count_seeds(s, x, m);
+                    key.model = (int8_t)m;
+                    key.prompt = (int32_t)(s->first_t2i + row * N_ARMS + (size_t)arm);
+                    key.mitigation = (int8_t)made[arm].arm;
+                    key.cfg = x->cfg.n ? (int16_t)c : -1;
+                    key.fair_rule = -1;
+                    if (made[arm].arm == LK_T2I_FAIR) LK_TRY(add_fair(s, &key, n_seeds));
+                    for (int seed = 0; seed < n_seeds && made[arm].arm != LK_T2I_FAIR; seed++) {
                         key.seed = seed;
                         LK_TRY(lk_study_add_job(s, &key));
                     }
+                }
     return LK_OK;
 }
 
@@ -150,6 +187,11 @@ enum lk_code lk_study_expand_t2i(struct lk_study *s, int e) {
     LK_TRY(take_cfg(s, x));
     LK_TRY(lk_study_take_models(s, e, made_for ? made_for : LK_FOR_ALL));
     enum lk_code rc = read_table(s, x, &table);
+    bool fair = false;
+    for (int arm = 0; arm < N_ARMS; arm++) fair = fair || (arms[arm] && made[arm].arm == LK_T2I_FAIR);
+    if (!rc && !fair && (x->fair || x->fair_assign))
+        rc = lk_study_bad(s, field_of(x, x->fair ? "fair" : "fair_assign", field), "goes with the arm fair");
+    if (!rc && fair) rc = read_fair(s, x);
     if (!rc) rc = add_rows(s, x->table, &table);
     if (!rc) rc = hash_base(s);
     if (!rc) rc = add_jobs(s, e, table.n, arms);
@@ -157,9 +199,34 @@ enum lk_code lk_study_expand_t2i(struct lk_study *s, int e) {
     return rc;
 }
 
-/* The guidance of FLUX.2 is a value that it is fed, that of the others a true one. */
+/* The name of a family's guidance: a value that FLUX.2 is fed, Stable Diffusion's own, or that of true CFG. */
 static bool is_fed(const struct lk_study_job *job) {
-    return lk_family_bit_of(job->family) == lk_family_bit_of(lk_preset_family(0));
+    return lk_parameter_named("guidance-scale")->families & lk_family_bit_of(job->family);
+}
+
+_Static_assert(sizeof((struct lk_request *)0)->concepts == LK_FAIR_MAX_CONCEPTS * sizeof(char *), "as many concepts");
+
+static void set_fair(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
+    struct lk_request *request = &out->job.request;
+    const char *assign = s->experiments[key->experiment].fair_assign;
+    out->fair_rule = key->fair_rule;
+    out->fair_assign = assign ? assign : "quota";
+    out->fair_sha256 = s->fair->sha256;
+    if (!(lk_parameter_named("concept")->families & lk_family_bit_of(out->family))) {
+        out->problem = "the arm fair is for Stable Diffusion: its model has no concepts";
+        return;
+    }
+    if (key->fair_rule < 0) return;
+    const struct lk_fair_rule *rule = &s->fair->rules[key->fair_rule];
+    request->n_concepts = lk_fair_concepts(s->fair, key->fair_rule, key->fair, request->concepts);
+    request->concept_momentum_scale = s->fair->momentum_scale;
+    request->concept_momentum_beta = s->fair->momentum_beta;
+    for (int i = 0; i < rule->n_attributes; i++) {
+        const struct lk_fair_attribute *a = &s->fair->attributes[rule->attributes[i]];
+        const size_t n = strlen(out->fair_attribute), m = strlen(out->fair_level);
+        snprintf(out->fair_attribute + n, sizeof out->fair_attribute - n, "%s%.30s", i ? "+" : "", a->name);
+        snprintf(out->fair_level + m, sizeof out->fair_level - m, "%s%.30s", i ? "+" : "", a->levels[key->fair[i]]);
+    }
 }
 
 void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
@@ -170,6 +237,7 @@ void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struc
         const char *how = x->normalize ? x->normalize : "center";
         out->normalize = strcmp(how, "none") ? how : NULL;
     }
+    if (key->mitigation == LK_T2I_FAIR) set_fair(s, key, out);
     if (key->cfg >= 0)
         lk_parameter_parse(lk_parameter_named(fed ? "guidance-scale" : "true-cfg-scale"), &out->job, "",
                            x->cfg.values[key->cfg]);

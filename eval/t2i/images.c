@@ -35,7 +35,7 @@ static enum lk_code read_arm(const struct lk_csv *csv, int8_t *arm, bool *canvas
     int parsed = lk_t2i_arm_parse(lk_csv_cell(csv, arm_column));
     if (parsed < 0)
         return lk_csv_fail(csv, arm_column,
-                           "expected none, rewrite, diversity, safety, post_filter or embed_norm, got \"%.40s\"",
+                           "expected none, rewrite, diversity, safety, post_filter, embed_norm or fair, got \"%.40s\"",
                            lk_csv_cell(csv, arm_column));
     *arm = (int8_t)parsed;
     *canvas = lk_same_name(mode, "canvas");

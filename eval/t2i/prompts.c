@@ -132,7 +132,7 @@ static enum lk_code read_row(struct lk_t2i_prompts *out, const struct lk_csv *cs
             return lk_csv_fail(csv, lk_csv_column(csv, column_names[required[i]]), "expected a text, got none");
     if (lk_t2i_arm_parse(row->cells[LK_T2I_MITIGATION_FLAG]) < 0)
         return lk_csv_fail(csv, lk_csv_column(csv, "mitigation_flag"),
-                           "expected none, rewrite, diversity, safety, post_filter or embed_norm, got \"%.40s\"",
+                           "expected none, rewrite, diversity, safety, post_filter, embed_norm or fair, got \"%.40s\"",
                            row->cells[LK_T2I_MITIGATION_FLAG]);
     LK_TRY(keep_row(out, &known));
     if (known)

@@ -21,6 +21,7 @@ enum lk_t2i_arm {
     LK_T2I_SAFETY,
     LK_T2I_POST_FILTER,
     LK_T2I_EMBED_NORM,
+    LK_T2I_FAIR, /* semantic guidance by a fair instruction */
     LK_N_T2I_ARMS
 };
 const char *lk_t2i_arm_key(int arm);   /* "post_filter", as files have it */

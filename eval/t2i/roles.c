@@ -24,8 +24,9 @@ static const char *const genders[LK_N_T2I_GENDERS] = {"neutral", "male", "female
 static const struct {
     const char *key, *name;
 } arms[LK_N_T2I_ARMS] = {
-    {"none", "Base"},     {"rewrite", "Rewrite"},         {"diversity", "Diversity cue"},
-    {"safety", "Safety"}, {"post_filter", "Post-filter"}, {"embed_norm", "Embedding norm"},
+    {"none", "Base"},          {"rewrite", "Rewrite"},         {"diversity", "Diversity cue"},
+    {"safety", "Safety"},      {"post_filter", "Post-filter"}, {"embed_norm", "Embedding norm"},
+    {"fair", "Fair guidance"},
 };
 
 const char *lk_t2i_gender_key(int gender) { return genders[gender]; }

@@ -14,6 +14,8 @@ size_t lk_cpu_linear_scratch(const struct lk_device *dev, const struct lk_linear
 size_t lk_cpu_attention_scratch(const struct lk_device *dev, const struct lk_attention *op);
 size_t lk_cpu_conv2d_scratch(const struct lk_device *dev, const struct lk_conv2d *op);
 size_t lk_cpu_group_norm_scratch(const struct lk_device *dev, const struct lk_group_norm *op);
+size_t lk_cpu_depthwise_scratch(const struct lk_device *dev, const struct lk_depthwise *op);
+size_t lk_cpu_response_norm_scratch(const struct lk_device *dev, const struct lk_response_norm *op);
 
 /* Element i counted from t->data; t is f32 or bf16. */
 static inline float lk_cpu_get(const struct lk_tensor *t, int64_t i) {

@@ -54,6 +54,8 @@ static const struct lk_op_table table = {
     .attention.scratch = lk_cpu_attention_scratch,
     .conv2d.scratch = lk_cpu_conv2d_scratch,
     .group_norm.scratch = lk_cpu_group_norm_scratch,
+    .depthwise.scratch = lk_cpu_depthwise_scratch,
+    .response_norm.scratch = lk_cpu_response_norm_scratch,
 };
 
 enum lk_code lk_device_cpu_create(int n_threads, struct lk_device **out) {

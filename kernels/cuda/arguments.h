@@ -100,6 +100,24 @@ struct lk_cuda_channel_affine {
     int32_t vector, stat_bf16, normalize, inverse_std;
 };
 
+/* struct lk_depthwise. */
+struct lk_cuda_depthwise {
+    void *y;
+    const void *x, *w, *bias;
+    int64_t height, width, channels;
+    int32_t w_bf16, replicate;
+};
+
+/* struct lk_response_norm: rows of n channels. */
+struct lk_cuda_response_norm {
+    void *y;
+    const void *x, *gamma, *beta;
+    float *factors; /* [n] */
+    int64_t rows, n, ld_y, ld_x;
+    int32_t w_bf16;
+    float eps;
+};
+
 struct lk_cuda_mean_rows {
     void *y;
     const void *x;

@@ -73,6 +73,7 @@ size_t lk_cuda_linear_scratch(const struct lk_device *dev, const struct lk_linea
 void lk_cuda_plain_forget(struct lk_cuda_device *cuda, uintptr_t at, size_t bytes);
 size_t lk_cuda_conv2d_scratch(const struct lk_device *dev, const struct lk_conv2d *op);
 size_t lk_cuda_group_norm_scratch(const struct lk_device *dev, const struct lk_group_norm *op);
+size_t lk_cuda_response_norm_scratch(const struct lk_device *dev, const struct lk_response_norm *op);
 
 /* The name of a kernel's variant: LK_CUDA_VARIANT("rms_norm", LK_BF16) is "rms_norm_bf16". */
 #define LK_CUDA_VARIANT(kernel, dtype) ((dtype) == LK_BF16 ? kernel "_bf16" : kernel "_f32")

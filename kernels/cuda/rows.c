@@ -130,6 +130,56 @@ enum lk_code lk_cuda_mean_rows(struct lk_device *dev, const struct lk_mean_rows 
     return lk_cuda_launch(dev, "mean_rows", LK_CUDA_VARIANT("mean_rows", op->x->dtype), &grid, &args);
 }
 
+#define ELEMENT_THREADS 256   /* of kernels whose threads have one element at a time */
+#define ELEMENT_BLOCKS  65536 /* at most: then threads take more */
+
+static struct lk_cuda_grid element_grid(int64_t n) {
+    const int64_t blocks = lk_cuda_div_up(n, ELEMENT_THREADS);
+    return (struct lk_cuda_grid){.grid = {(unsigned)(blocks < ELEMENT_BLOCKS ? blocks : ELEMENT_BLOCKS)},
+                                 .block = {ELEMENT_THREADS}};
+}
+
+enum lk_code lk_cuda_depthwise(struct lk_device *dev, const struct lk_depthwise *op, void *scratch) {
+    (void)scratch;
+    const struct lk_cuda_depthwise args = {.y = op->y->data,
+                                           .x = op->x->data,
+                                           .w = op->w->data,
+                                           .bias = op->bias->data,
+                                           .height = op->x->shape[0],
+                                           .width = op->x->shape[1],
+                                           .channels = op->x->shape[2],
+                                           .w_bf16 = op->w->dtype == LK_BF16,
+                                           .replicate = op->replicate};
+    const struct lk_cuda_grid grid = element_grid(lk_tensor_numel(op->x));
+    return lk_cuda_launch(dev, "depthwise", LK_CUDA_VARIANT("depthwise", op->x->dtype), &grid, &args);
+}
+
+size_t lk_cuda_response_norm_scratch(const struct lk_device *dev, const struct lk_response_norm *op) {
+    (void)dev;
+    return (size_t)op->x->shape[1] * sizeof(float);
+}
+
+enum lk_code lk_cuda_response_norm(struct lk_device *dev, const struct lk_response_norm *op, void *scratch) {
+    const struct lk_cuda_response_norm args = {.y = op->y->data,
+                                               .x = op->x->data,
+                                               .gamma = op->gamma->data,
+                                               .beta = op->beta->data,
+                                               .factors = scratch,
+                                               .rows = op->x->shape[0],
+                                               .n = op->x->shape[1],
+                                               .ld_y = op->y->ld,
+                                               .ld_x = op->x->ld,
+                                               .w_bf16 = op->gamma->dtype == LK_BF16,
+                                               .eps = op->eps};
+    const struct lk_cuda_grid columns = {.grid = {(unsigned)lk_cuda_div_up(args.n, MEAN_COLUMNS)},
+                                         .block = {MEAN_COLUMNS}};
+    const struct lk_cuda_grid one = {.grid = {1}, .block = {ELEMENT_THREADS}}, all = element_grid(args.rows * args.n);
+    const enum lk_dtype dtype = op->x->dtype;
+    LK_TRY(lk_cuda_launch(dev, "response_norm", LK_CUDA_VARIANT("response_norms", dtype), &columns, &args));
+    LK_TRY(lk_cuda_launch(dev, "response_norm", LK_CUDA_VARIANT("response_factors", dtype), &one, &args));
+    return lk_cuda_launch(dev, "response_norm", LK_CUDA_VARIANT("response_norm", dtype), &all, &args);
+}
+
 enum lk_code lk_cuda_guidance(struct lk_device *dev, const struct lk_guidance *op, void *scratch) {
     (void)scratch;
     struct lk_cuda_guidance args = {.y = op->y->data,

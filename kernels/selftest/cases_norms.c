@@ -80,6 +80,30 @@ void selftest_group_norm(struct selftest_case *c, struct lk_group_norm *op) {
     c->nearly = true;
 }
 
+void selftest_depthwise(struct selftest_case *c, struct lk_depthwise *op) {
+    int64_t h = selftest_int(c, 1, selftest_most(c, 6, 64)), w = selftest_int(c, 1, selftest_most(c, 6, 64));
+    int64_t channels = selftest_int(c, 1, selftest_most(c, 70, 1300));
+    enum lk_dtype dtype = selftest_weight_dtype(c);
+    c->exact = true;
+    op->x = TENSOR(c, c->dtype, false, FILL_NORMAL, h, w, channels);
+    op->y = selftest_output(c, TENSOR(c, c->dtype, false, FILL_NONE, h, w, channels));
+    op->w = TENSOR(c, dtype, false, FILL_NORMAL, channels, 1, 3, 3);
+    op->bias = TENSOR(c, dtype, false, FILL_NORMAL, channels);
+    op->replicate = selftest_maybe(c);
+}
+
+void selftest_response_norm(struct selftest_case *c, struct lk_response_norm *op) {
+    int64_t m = selftest_int(c, 1, selftest_most(c, 20, 900)), n = selftest_int(c, 1, selftest_most(c, 300, 5000));
+    enum lk_dtype dtype = selftest_weight_dtype(c);
+    c->exact = true; /* sums are taken in one order everywhere */
+    op->x = TENSOR(c, c->dtype, true, FILL_NORMAL, m, n);
+    op->y = selftest_maybe(c) ? op->x : TENSOR(c, c->dtype, true, FILL_NONE, m, n);
+    op->gamma = TENSOR(c, dtype, false, FILL_NORMAL, n);
+    op->beta = TENSOR(c, dtype, false, FILL_NORMAL, n);
+    op->eps = 1e-6f;
+    selftest_output(c, op->y);
+}
+
 void selftest_mean_rows(struct selftest_case *c, struct lk_mean_rows *op) {
     int64_t m = selftest_int(c, 1, selftest_most(c, 20, 900)), n = selftest_int(c, 1, selftest_most(c, 300, 5000));
     c->exact = true; /* rows are added in one order everywhere */

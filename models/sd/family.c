@@ -21,6 +21,8 @@ static void defaults(struct lk_request *request, double guidance_scale) {
     request->guidance_scale = guidance_scale;
     request->max_sequence_length = LK_SD_IDS;
     request->seed = 42;
+    request->concept_momentum_scale = 0.5; /* of Fair Diffusion, as published */
+    request->concept_momentum_beta = 0.6;
 }
 static void defaults_sd(struct lk_request *request) { defaults(request, 7.5); }
 static void defaults_sdxl(struct lk_request *request) { defaults(request, 5.0); }

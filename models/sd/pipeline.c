@@ -9,9 +9,11 @@
 #include "models/parameters.h"
 #include "models/sd/sd.h"
 
-/* Negative before positive, as the reference stacks them. Without guidance there is the positive one alone. */
-enum { NEGATIVE, POSITIVE, BRANCHES };
-static const char *const branch_names[] = {"negative", "positive"};
+/* Negative before positive, then concepts, as the reference stacks them. Without guidance there is the positive one
+ * alone. */
+enum { NEGATIVE, POSITIVE, CONCEPTS, BRANCHES = CONCEPTS + LK_SEGA_MAX_CONCEPTS };
+static const char *const branch_names[] = {"negative",  "positive",  "concept.0", "concept.1", "concept.2",
+                                           "concept.3", "concept.4", "concept.5", "concept.6", "concept.7"};
 
 struct run {
     struct lk_walk walk;
@@ -24,12 +26,14 @@ struct run {
     bool zeros[BRANCHES];        /* told nothing but zeros */
     int32_t ids[BRANCHES][2][LK_SD_IDS];
     struct lk_kept *embeds[BRANCHES];
+    int n_branches;
+    struct lk_sega sega;
     struct lk_sampler sampler;
     struct lk_tensor input, prediction; /* [h, w, 4]; the negative branch's */
     struct lk_tensor times[BRANCHES], keys[BRANCHES];
     struct lk_tensor kept[LK_SAMPLER_KEPT], noise;
     float size_ids[LK_UNET_SIZE_IDS];
-    float *host; /* as many values as the latents have; NULL when planning */
+    float *host; /* as many values as the latents have, of every branch with concepts; NULL when planning */
 };
 
 static int64_t embeds_rows(const struct run *r) { return LK_SD_IDS + (r->m->xl ? 1 : 0); }
@@ -54,12 +58,16 @@ static enum lk_code tokenize(struct run *r) {
     const struct lk_request *q = r->walk.request;
     const char *first[BRANCHES] = {q->negative_prompt, q->prompt},
                *second[BRANCHES] = {q->negative_prompt_2, q->prompt_2};
-    for (int b = r->guided ? NEGATIVE : POSITIVE; b < BRANCHES; b++)
+    for (int c = 0; c < r->sega.n; c++) first[CONCEPTS + c] = r->sega.concepts[c].text;
+    for (int b = r->guided ? NEGATIVE : POSITIVE; b < r->n_branches; b++)
         for (int i = 0; i < r->m->n_text; i++) {
             const char *prompt = i && second[b] ? second[b] : first[b];
             int n_cut;
             enum lk_code rc = lk_sd_tokenize(r->m, i, prompt ? prompt : "", r->ids[b][i], &n_cut);
-            if (rc) return b == NEGATIVE ? lk_fail_prefix(rc, "negative_prompt") : rc;
+            if (rc)
+                return b == NEGATIVE   ? lk_fail_prefix(rc, "negative_prompt")
+                       : b >= CONCEPTS ? lk_fail_prefix(rc, "concept")
+                                       : rc;
             LK_TRY(lk_walk_cut(&r->walk, n_cut));
         }
     return LK_OK;
@@ -82,6 +90,24 @@ static enum lk_code size_ids(struct run *r) {
             r->size_ids[2 * i + k] = (float)(given[i].n ? given[i].values[k] : given[i].otherwise[k]);
     }
     return LK_OK;
+}
+
+static enum lk_code begin_concepts(struct run *r) {
+    const struct lk_request *q = r->walk.request;
+    const struct lk_sega_shape shape = {r->sampler.n_calls, r->h * r->w, r->m->unet.config.in_channels};
+    r->n_branches = CONCEPTS + q->n_concepts;
+    if (!q->n_concepts) return LK_OK;
+    if (!r->guided)
+        return lk_fail(LK_E_USAGE,
+                       "concept: without guidance concepts do nothing: expected a guidance_scale above 1, got %g",
+                       q->guidance_scale);
+    if (q->guidance_rescale > 0)
+        return lk_fail(LK_E_USAGE, "concept: guidance_rescale is not defined with concepts; leave one out");
+    r->sega.guidance_scale = q->guidance_scale;
+    r->sega.momentum_scale = q->concept_momentum_scale;
+    r->sega.momentum_beta = q->concept_momentum_beta;
+    r->sega.bf16 = r->walk.dtype == LK_BF16;
+    return lk_sega_begin(&r->sega, q->concepts, q->n_concepts, &shape);
 }
 
 static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
@@ -107,7 +133,8 @@ static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
     LK_TRY(size_ids(r));
     r->walk.n_calls = r->sampler.n_calls;
     r->guided = q->guidance_scale > 1;
-    for (int b = 0; b < BRANCHES; b++) {
+    LK_TRY(begin_concepts(r));
+    for (int b = 0; b < r->n_branches; b++) {
         const int skip = b == POSITIVE ? q->clip_skip : 0;
         r->layer[b] = skip + (r->m->xl ? 1 : 0);
         for (int i = 0; i < r->m->n_text; i++)
@@ -117,7 +144,7 @@ static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
     }
     r->zeros[NEGATIVE] = r->m->force_zeros && !q->negative_prompt && !q->negative_prompt_2;
     if (!r->walk.result) return LK_OK;
-    r->host = lk_malloc((size_t)(r->h * r->w * r->m->unet.config.in_channels) * sizeof *r->host);
+    r->host = lk_malloc((size_t)(r->h * r->w * r->m->unet.config.in_channels * r->n_branches) * sizeof *r->host);
     return r->host ? tokenize(r) : lk_fail(LK_E_NOMEM, "latents: out of memory");
 }
 
@@ -153,7 +180,7 @@ static enum lk_code encode_by(const struct run *r, int b, int i, const struct lk
     struct lk_tensor hidden, end;
     LK_TRY(LK_NEW(&dev->arena, &hidden, LK_F32, LK_SD_IDS, text->config.hidden_size));
     if (pooled) LK_TRY(LK_NEW(&dev->arena, &end, LK_F32, 1, text->config.projection_dim));
-    struct lk_clip_text_pass pass = {.name = b == POSITIVE ? names[i] : "negative", .ids = ids, .n = LK_SD_IDS};
+    struct lk_clip_text_pass pass = {.name = b == POSITIVE ? names[i] : branch_names[b], .ids = ids, .n = LK_SD_IDS};
     pass.layer = text->config.num_hidden_layers - r->layer[b];
     pass.final_norm = !r->m->xl;
     pass.hidden = &hidden;
@@ -189,7 +216,9 @@ static enum lk_code encode_ids(const struct run *r, int b, const struct lk_tenso
 static enum lk_code encode_branch(struct run *r, int b, const struct lk_bind_totals *totals) {
     struct lk_arena *arena = &r->walk.dev->arena;
     const int64_t width = r->m->unet.config.cross_attention_dim;
-    const char *prompt = b == POSITIVE ? r->walk.request->prompt : r->walk.request->negative_prompt;
+    const char *prompt = b == POSITIVE   ? r->walk.request->prompt
+                         : b == NEGATIVE ? r->walk.request->negative_prompt
+                                         : r->sega.concepts[b - CONCEPTS].text;
     const size_t mark = lk_arena_mark(arena);
     struct lk_cost before;
     struct lk_tensor embeds;
@@ -213,7 +242,7 @@ static enum lk_code encode(void *run) {
     struct run *r = run;
     struct lk_bind_totals totals = r->m->text[0].totals;
     if (r->m->xl) totals.parameters += r->m->text[1].totals.parameters;
-    for (int b = r->guided ? NEGATIVE : POSITIVE; b < BRANCHES; b++)
+    for (int b = r->guided ? NEGATIVE : POSITIVE; b < r->n_branches; b++)
         if (!r->zeros[b]) LK_TRY(encode_branch(r, b, &totals));
     return LK_OK;
 }
@@ -243,7 +272,7 @@ static enum lk_code condition(struct run *r, int b) {
             in.pooled = &pooled;
             in.ids = r->size_ids;
         }
-        in.branch = b == NEGATIVE ? "negative." : "";
+        in.branch = b == NEGATIVE ? "negative." : b == POSITIVE ? "" : "concept.";
         in.times = &r->times[b];
         LK_TRY(lk_unet_look_ahead(dev, u, &in));
     }
@@ -291,6 +320,7 @@ static enum lk_code prepare(void *const *runs, int k) {
     for (int i = 0; i < lk_sampler_n_kept(&r->sampler); i++) LK_TRY(LK_NEW(arena, &r->kept[i], r->walk.dtype, n, c));
     if (lk_sampler_draws(&r->sampler)) LK_TRY(LK_NEW(arena, &r->noise, r->walk.dtype, n, c));
     for (int b = POSITIVE; b >= (r->guided ? NEGATIVE : POSITIVE); b--) LK_TRY(condition(r, b));
+    for (int b = CONCEPTS; b < r->n_branches; b++) LK_TRY(condition(r, b));
     return make_noise(r);
 }
 
@@ -306,15 +336,20 @@ static enum lk_code predict_branch(const struct run *r, int b, int i, const stru
     return lk_trace(dev, rows, "%s.velocity", name);
 }
 
+static enum lk_code download_f32(const struct run *r, float *out, const struct lk_tensor *t) {
+    LK_TRY(lk_download(r->walk.dev, out, t));
+    if (t->dtype == LK_BF16)
+        for (int64_t i = lk_tensor_numel(t); i-- > 0;) out[i] = lk_bf16_to_f32(((const uint16_t *)out)[i]);
+    return LK_OK;
+}
+
 /* Standard deviation of all values, unbiased. */
 static enum lk_code deviation(const struct run *r, const struct lk_tensor *t, double *out) {
     const int64_t n = lk_tensor_numel(t);
     double sum = 0, squares = 0;
     *out = 1;
     if (lk_walk_planning(&r->walk)) return LK_OK;
-    LK_TRY(lk_download(r->walk.dev, r->host, t));
-    if (t->dtype == LK_BF16)
-        for (int64_t i = n; i-- > 0;) r->host[i] = lk_bf16_to_f32(((const uint16_t *)r->host)[i]);
+    LK_TRY(download_f32(r, r->host, t));
     for (int64_t i = 0; i < n; i++) sum += (double)r->host[i];
     for (int64_t i = 0; i < n; i++) squares += ((double)r->host[i] - sum / n) * ((double)r->host[i] - sum / n);
     *out = sqrt(squares / (double)(n - 1));
@@ -336,14 +371,36 @@ static enum lk_code rescale(const struct run *r) {
     return lk_weighted_sum(w->dev, &op);
 }
 
+/* All branches of call i, the positive one's prediction being there, and the guided prediction in its place. */
+static enum lk_code predict_concepts(struct run *r, int i) {
+    const struct lk_tensor *guided = &r->walk.velocity;
+    const size_t n = (size_t)lk_tensor_numel(guided);
+    const bool planning = lk_walk_planning(&r->walk);
+    if (!planning) LK_TRY(download_f32(r, r->host + POSITIVE * n, guided));
+    for (int b = NEGATIVE; b < r->n_branches; b++) {
+        if (b == POSITIVE) continue;
+        LK_TRY(predict_branch(r, b, i, &r->prediction));
+        if (!planning) LK_TRY(download_f32(r, r->host + (size_t)b * n, &r->prediction));
+    }
+    if (planning) return LK_OK;
+    lk_sega_step(&r->sega, i, r->host, NULL);
+    if (guided->dtype == LK_BF16)
+        for (size_t j = 0; j < n; j++) ((uint16_t *)r->host)[j] = lk_f32_to_bf16(r->host[j]);
+    return lk_upload(r->walk.dev, guided, r->host);
+}
+
 static enum lk_code predict(void *const *runs, int n, int i) {
     for (int k = 0; k < n; k++) {
-        const struct run *r = runs[k];
+        struct run *r = runs[k];
         const struct lk_walk *w = &r->walk;
         const struct lk_tensor input = LK_VIEW(&r->input, r->h * r->w, w->latents.shape[1]);
         LK_TRY(lk_sampler_scale(w->dev, &r->sampler, i, &w->latents, &input));
         LK_TRY(predict_branch(r, POSITIVE, i, &w->velocity));
         if (!r->guided) continue;
+        if (r->sega.n) {
+            LK_TRY(predict_concepts(r, i));
+            continue;
+        }
         LK_TRY(predict_branch(r, NEGATIVE, i, &r->prediction));
         struct lk_guidance op = {.y = &r->prediction, .cond = &w->velocity, .uncond = &r->prediction};
         op.kind = LK_GUIDANCE_LIMIT;
@@ -396,9 +453,16 @@ static void describe(const void *run, struct lk_plan *out) {
     out->n_tokens = r->h * r->w;
 }
 
-static void end(void *run) { lk_free(((struct run *)run)->host); }
+static void end(void *run) {
+    struct run *r = run;
+    lk_free(r->host);
+    lk_sega_free(&r->sega);
+}
 
-static int forwards(const void *run) { return ((const struct run *)run)->guided ? 2 : 1; }
+static int forwards(const void *run) {
+    const struct run *r = run;
+    return r->guided ? r->n_branches : 1;
+}
 
 const struct lk_stages lk_sd_stages = {
     .run_bytes = sizeof(struct run),

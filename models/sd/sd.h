@@ -4,6 +4,7 @@
 
 #include "models/family.h"
 #include "models/sd/sampler.h"
+#include "models/sd/sega.h"
 #include "models/sd/single_file.h"
 #include "models/sd/unet.h"
 #include "models/text/clip_text.h"

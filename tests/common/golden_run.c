@@ -88,6 +88,17 @@ static int find_loras(const char *folder, const struct golden *golden, char *lor
     return n;
 }
 
+/* Concepts of semantic guidance, split at "|"; their texts live until the next call. */
+static void read_concepts(struct lk_request *request, const struct golden *golden) {
+    static char text[512];
+    if (!lk_config_has(golden->metadata, "concepts")) return;
+    snprintf(text, sizeof text, "%s", golden_text(golden, "concepts"));
+    for (char *rest, *one = strtok_r(text, "|", &rest); one; one = strtok_r(NULL, "|", &rest))
+        request->concepts[request->n_concepts++] = one;
+    request->concept_momentum_scale = golden_number(golden, "momentum_scale", 0);
+    request->concept_momentum_beta = golden_number(golden, "momentum_beta", 0);
+}
+
 /* "(200, 150)"; how many there are: 2, or 0 where the metadata have none. */
 static int read_pair(const struct golden *golden, const char *key, int *out) {
     return sscanf(golden_text(golden, key), "(%d, %d)", &out[0], &out[1]) == 2 ? 2 : 0;
@@ -110,6 +121,7 @@ static void fill_request(struct lk_request *request, const struct golden *golden
     request->condition_area = (int)golden_number(golden, "condition_area", 0);
     request->vae_area = (int)golden_number(golden, "vae_area", 0);
     request->eta = golden_number(golden, "eta", 0);
+    read_concepts(request, golden);
     request->guidance_rescale = golden_number(golden, "guidance_rescale", 0);
     if (lk_config_has(golden->metadata, "prompt_2")) request->prompt_2 = golden_text(golden, "prompt_2");
     if (lk_config_has(golden->metadata, "negative_prompt_2"))

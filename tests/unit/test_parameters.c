@@ -35,8 +35,8 @@ static const char *other_value(const struct lk_parameter *p, const char *model) 
         return "3G";
     case LK_PARAMETER_CHOICE:
         return strrchr(p->choices, '|') ? strrchr(p->choices, '|') + 1 : p->choices;
-    case LK_PARAMETER_LORAS:
-        return "a b=c.safetensors=-0.5";
+    case LK_PARAMETER_TEXTS:
+        return strcmp(p->name, "lora") ? "a b;reverse;scale=2.5" : "a b=c.safetensors=-0.5";
     case LK_PARAMETER_TEXT:
     case LK_PARAMETER_FILE:
         break;
@@ -207,7 +207,7 @@ static void loras(void **state) {
     assert_ok(lk_parameter_parse(p, &job, "--lora", "a=b.safetensors=0.5"));
     assert_ok(lk_parameter_parse(p, &job, "--lora", "c"));
     lk_parameter_print(p, &job, text, sizeof text);
-    assert_string_equal(text, "a=b.safetensors=0.5 c");
+    assert_string_equal(text, "a=b.safetensors=0.5, c");
     cJSON *object = cJSON_CreateObject();
     assert_true(lk_parameter_write(p, &job, object));
     char *json = cJSON_PrintUnformatted(object);
@@ -223,7 +223,7 @@ static void loras(void **state) {
     cJSON_Delete(object);
     for (int i = 3; i < LK_MAX_LORAS; i++) assert_ok(lk_parameter_parse(p, &job, "--lora", "c"));
     assert_fails(lk_parameter_parse(p, &job, "--lora", "d"), LK_E_USAGE,
-                 "--lora: expected at most 8 files, \"d\" is one");
+                 "--lora: expected at most 8 values, \"d\" is one");
     lk_job_init(&job);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_fails(lk_parameter_parse(p, &job, "--lora", bad[i]), LK_E_USAGE, "--lora: ");

@@ -189,6 +189,7 @@ static const struct lk_op_table table = {
     LK_OPS(TABLE_ENTRY).linear.scratch = lk_cuda_linear_scratch,
     .conv2d.scratch = lk_cuda_conv2d_scratch,
     .group_norm.scratch = lk_cuda_group_norm_scratch,
+    .response_norm.scratch = lk_cuda_response_norm_scratch,
 };
 
 static enum lk_code attribute(const struct lk_cuda_device *cuda, int which, int *out) {

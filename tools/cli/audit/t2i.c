@@ -400,6 +400,8 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"classifier", a->classifier, "label generate"},
         {"embeds", a->embeds, "embed-norm"},
         {"normalize", a->normalize, "embed-norm generate"},
+        {"fair", a->fair, "generate"},
+        {"fair-assign", a->fair_assign, "generate"},
         {"metrics", a->metrics, "tokens attention"},
         {"token", a->tokens.n > 0, "tokens attention"},
         {"sample", arguments->study.sample, "attention latents"},

@@ -1,6 +1,7 @@
 /* t2i generate: the pictures of a prompt table by one model. What the command line says becomes a study of text to
  * image alone, and the study's runner makes it: the same pictures, journal and log, and a stopped run goes on. */
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,18 +11,21 @@
 #include "tools/cli/edit/job.h"
 #include "tools/cli/study/study.h"
 
-/* Which of the study's models it is, and whether it can do what is asked for: from its configs alone. */
-static enum lk_code check_model(const struct cli_arguments *a, int *model) {
+/* What names its pictures, one of the study's models by its key there, and whether it can do what is asked for: from
+ * its configs alone. */
+static enum lk_code check_model(const struct cli_arguments *a, char key[64]) {
     struct lk_pipeline *pipeline;
     struct lk_device *target = NULL;
     struct lk_job job = a->job;
     struct lk_plan plan;
     LK_TRY(lk_pipeline_open_configs(&pipeline, a->model, cli_dtype(&a->job.run)));
     const unsigned family = lk_family_bit_of(lk_pipeline_family(pipeline));
-    for (*model = 0; *model < LK_N_MODELS && lk_family_bit_of(lk_preset_family(*model)) != family;) ++*model;
-    enum lk_code rc = *model < LK_N_MODELS
-                          ? lk_job_complete(&job, pipeline, NULL)
-                          : lk_fail(LK_E_USAGE, "--model: %s: no model of this study", lk_pipeline_family(pipeline));
+    int model = 0;
+    while (model < LK_N_MODELS && lk_family_bit_of(lk_preset_family(model)) != family) model++;
+    snprintf(key, 64, "%s", model < LK_N_MODELS ? lk_factor_key(LK_FACTOR_MODEL, model) : lk_pipeline_family(pipeline));
+    for (char *c = key; *c; c++)
+        if (*c == '.') *c = '_'; /* a word of a file's name */
+    enum lk_code rc = lk_job_complete(&job, pipeline, NULL);
     job.request.prompt = "a person";
     if (!rc) rc = cli_plan_target(&job.run, &target);
     if (!rc) rc = cli_job_plan(pipeline, target, &job, &plan);
@@ -42,7 +46,8 @@ static enum lk_code check_values(const struct cli_t2i_arguments *t) {
     for (int i = 0; i < t->arms.n; i++) {
         const int arm = lk_t2i_arm_parse(t->arms.values[i]);
         if (arm < 0 || arm == LK_T2I_POST_FILTER)
-            return lk_fail(LK_E_USAGE, "--arm: expected none, rewrite, diversity, safety or embed_norm, got \"%.60s\"",
+            return lk_fail(LK_E_USAGE,
+                           "--arm: expected none, rewrite, diversity, safety, embed_norm or fair, got \"%.60s\"",
                            t->arms.values[i]);
     }
     return LK_OK;
@@ -74,16 +79,20 @@ static cJSON *model_entry(const struct cli_arguments *a) {
 
 enum lk_code cli_t2i_study(const struct cli_arguments *a, struct lk_study **out) {
     const struct cli_t2i_arguments *t = &a->t2i;
-    int model;
+    char model[64];
     LK_TRY(check_values(t));
-    LK_TRY(check_model(a, &model));
+    LK_TRY(check_model(a, model));
     cJSON *root = cJSON_CreateObject(), *models = cJSON_AddObjectToObject(root, "models");
     cJSON *t2i = cJSON_AddObjectToObject(cJSON_AddObjectToObject(root, "experiments"), "t2i");
-    bool ok = t2i && cJSON_AddNumberToObject(root, "schema", 1) && cJSON_AddStringToObject(root, "study", "t2i") &&
-              cJSON_AddItemToObject(models, lk_factor_key(LK_FACTOR_MODEL, model), model_entry(a)) &&
-              cJSON_AddNumberToObject(t2i, "cue", (double)t->cue);
+    bool ok =
+        t2i &&
+        cJSON_AddNumberToObject(root, "schema", lk_factor_parse(LK_FACTOR_MODEL, model, strlen(model)) < 0 ? 2 : 1) &&
+        cJSON_AddStringToObject(root, "study", "t2i") && cJSON_AddItemToObject(models, model, model_entry(a)) &&
+        cJSON_AddNumberToObject(t2i, "cue", (double)t->cue);
     if (ok && t->seeds) ok = cJSON_AddStringToObject(t2i, "seeds", t->seeds);
     if (ok && t->csv) ok = cJSON_AddItemToObject(t2i, "table", place(t->csv));
+    if (ok && t->fair) ok = cJSON_AddItemToObject(t2i, "fair", place(t->fair));
+    if (ok && t->fair_assign) ok = cJSON_AddStringToObject(t2i, "fair_assign", t->fair_assign);
     if (ok && t->normalize) ok = cJSON_AddStringToObject(t2i, "normalize", t->normalize);
     if (ok && t->cfg.n) ok = cJSON_AddItemToObject(t2i, "cfg", list_of(&t->cfg));
     if (ok && t->arms.n) ok = cJSON_AddItemToObject(t2i, "arms", list_of(&t->arms));

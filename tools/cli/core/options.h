@@ -111,7 +111,7 @@ struct cli_arguments {
     struct cli_t2i_arguments {
         struct cli_list labels, styles, contexts, tokens, cfg, arms;
         const char *log, *ref, *target, *ref_labels, *csv, *mitigations, *attribute, *columns, *labeler, *classifier,
-            *embeds, *normalize, *metrics, *in, *seeds, *post_filter;
+            *embeds, *normalize, *fair, *fair_assign, *metrics, *in, *seeds, *post_filter;
         double tolerance;
         int64_t cue, neighbours, max_attempts; /* max_attempts 0: ten times what is wanted */
     } t2i;

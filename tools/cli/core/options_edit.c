@@ -209,7 +209,7 @@ static struct cli_option option_of(const struct lk_parameter *p, struct texts *t
         [LK_PARAMETER_FLAG] = CLI_FLAG,   [LK_PARAMETER_INT] = CLI_INT,       [LK_PARAMETER_INT64] = CLI_INT,
         [LK_PARAMETER_BYTES] = CLI_BYTES, [LK_PARAMETER_NUMBER] = CLI_NUMBER, [LK_PARAMETER_INTS] = CLI_INTS,
         [LK_PARAMETER_TEXT] = CLI_TEXT,   [LK_PARAMETER_FILE] = CLI_FILE,     [LK_PARAMETER_CHOICE] = CLI_CHOICE,
-        [LK_PARAMETER_LORAS] = CLI_FILE};
+        [LK_PARAMETER_TEXTS] = CLI_TEXT};
     char families[128], range[64] = "";
     lk_parameter_default(p, texts->otherwise, sizeof texts->otherwise);
     lk_parameter_families(p, families, sizeof families);

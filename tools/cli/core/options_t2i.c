@@ -109,13 +109,21 @@ static const struct cli_option options[] = {
          "deviation too; each token's norm "
          "stays as it was"),
      .otherwise = "center", .choices = "none|center|zscore"},
+    {T2I(CLI_FILE, "Sampling", "fair", "FILE.json", fair,
+         "generate --arm fair, of Stable Diffusion: an instruction that says which concepts a prompt is pushed towards "
+         "and how often each"),
+     .otherwise = "gender, half and half, but for prompts that name one"},
+    {T2I(CLI_TEXT, "Sampling", "fair-assign", "NAME", fair_assign,
+         "generate --arm fair: quota (exact shares over a prompt's seeds), draw, or a level for all"),
+     .otherwise = "quota"},
     {T2I(CLI_TEXT, "Sampling", "seeds", "A:B", seeds, "generate: a picture of each seed from A to B, both included"),
      .otherwise = "0:9"},
     {T2I(CLI_LIST, "Sampling", "cfg", "X", cfg,
-         "generate: the guidance of FLUX.2, the true guidance scale of the others; give it again for more"),
+         "generate: the guidance of FLUX.2 and Stable Diffusion, the true guidance scale of the others; give it again "
+         "for more"),
      .otherwise = "the model's"},
     {T2I(CLI_LIST, "Sampling", "arm", "NAME", arms,
-         "generate: none, rewrite, diversity, safety or embed_norm; give it again for more"),
+         "generate: none, rewrite, diversity, safety, embed_norm or fair; give it again for more"),
      .otherwise = "none"},
     {T2I(CLI_CHOICE, "Analysis", "post-filter", "NAME", post_filter,
          "generate, online: of each prompt as many pictures as --seeds says, and of each group of --target its share "

@@ -94,6 +94,13 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     add_text(out, "feature_prompt", job->feature_prompt);
     add_text(out, "final_prompt", job->final_prompt);
     add_text(out, "arm", lk_factor_key(LK_FACTOR_ARM, (int)job->arm));
+    if (job->fair_sha256) {
+        lk_text_add(out, ",\"fair_rule\":%d", job->fair_rule);
+        add_text(out, "fair_attribute", job->fair_attribute);
+        add_text(out, "fair_level", job->fair_level);
+        add_text(out, "fair_assign", job->fair_assign);
+        add_text(out, "fair_sha256", job->fair_sha256);
+    }
     add_int(out, "steps", r->num_inference_steps);
     add_number(out, "guidance_scale", r->guidance_scale);
     add_number(out, "true_cfg_scale", r->true_cfg_scale);
@@ -152,7 +159,7 @@ static enum lk_code write_line(void *context, const struct lk_journal_row *row) 
     return lk_atomic_write(context, "\n", 1);
 }
 
-const char study_log_header[] = "prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode\r\n";
+const char study_log_header[] = "prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode,fair_attribute,fair_level\r\n";
 
 struct log {
     const struct lk_study *study;
@@ -163,9 +170,10 @@ struct log {
 
 void study_log_line(struct lk_text *out, const struct lk_study_job *job) {
     bool quoted = strpbrk(job->output, ",\"") != NULL;
-    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text\r\n", job->prompt->id, job->model_key,
+    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text,%s,%s\r\n", job->prompt->id, job->model_key,
                 (unsigned long long)job->job.request.seed, job->cfg, quoted ? "\"" : "", job->output,
-                quoted ? "\"" : "", job->mitigation, job->job.request.num_inference_steps);
+                quoted ? "\"" : "", job->mitigation, job->job.request.num_inference_steps, job->fair_attribute,
+                job->fair_level);
 }
 
 static enum lk_code log_picture(void *context, const struct lk_journal_row *row) {

@@ -1,0 +1,7 @@
+/* The released configurations as JSON texts. */
+#pragma once
+
+struct lk_cascade_released {
+    const char *prior, *prior_lite, *decoder, *decoder_lite, *vqgan;
+};
+extern const struct lk_cascade_released lk_cascade_released;

@@ -1,0 +1,182 @@
+/* Fair instructions: the file, which rule hits, who gets which level, and what it does to scripted predictions. */
+#include <math.h>
+
+#include "engine/base/alloc.h"
+#include "eval/t2i/fair.h"
+#include "models/sd/sega.h"
+#include "tests/common/test.h"
+
+#define GENDER                                                                                                         \
+    "\"gender\":{\"target\":{\"male\":0.5,\"female\":0.5},\"concepts\":{\"male\":\"man\",\"female\":\"woman\"},"       \
+    "\"decrease\":\"none\"}"
+#define AGE                                                                                                            \
+    "\"age\":{\"target\":{\"young\":0.25,\"old\":0.5,\"child\":0.25},\"concepts\":{\"young\":\"young person\","        \
+    "\"old\":\"old person\",\"child\":\"child\"}}"
+#define FAIR(rules) "{\"version\":1,\"attributes\":{" GENDER "," AGE "},\"rules\":[" rules "]}"
+
+static void read_ok(struct lk_fair *f, const char *text) { assert_ok(lk_fair_read(f, text, strlen(text), "fair")); }
+
+static void lookup(void **state) {
+    (void)state;
+    struct lk_fair f;
+    read_ok(&f, FAIR("{\"match\":[\"a thief\",\"drug dealer\"],\"attributes\":[\"age\"],\"unless\":[\"old\"]},"
+                     "{\"match\":[\"the thief\"],\"attributes\":[\"gender\",\"age\"]}"));
+    static const struct {
+        const char *prompt;
+        int rule;
+    } known[] = {{"A photo of a thief.", 0},
+                 {"A photo of the THIEF", 0},
+                 {"thief", 0},
+                 {"A thieflike person", -1},
+                 {"a chief", -1},
+                 {"a Drug  dealer, smiling", 0},
+                 {"a drug-dealer", 0},
+                 {"a drug and a dealer", -1},
+                 {"drugdealer", -1},
+                 {"an old thief", 1},
+                 {"a bold thief", 0},
+                 {"a prisoner", -1},
+                 {"a thief\xc3\xa9", -1},
+                 {"", -1}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (lk_fair_rule(&f, known[i].prompt) != known[i].rule)
+            fail_msg("\"%s\": rule %d", known[i].prompt, lk_fair_rule(&f, known[i].prompt));
+    const char *concepts[LK_SEGA_MAX_CONCEPTS];
+    assert_int_equal(lk_fair_concepts(&f, 1, (const int8_t[]){1, 2}, concepts), 4);
+    assert_string_equal(concepts[0], "woman;scale=4;threshold=0.95;warmup=5");
+    assert_string_equal(concepts[1], "young person;reverse;scale=4;threshold=0.95;warmup=5");
+    assert_string_equal(concepts[3], "child;scale=4;threshold=0.95;warmup=5");
+    for (int i = 0; i < 4; i++) assert_ok(lk_sega_concept_check("", concepts[i], NULL));
+    lk_fair_free(&f);
+    read_ok(&f, lk_fair_gender);
+    assert_int_equal(lk_fair_rule(&f, "A photo of a woman who is a thief"), -1);
+    assert_int_equal(lk_fair_rule(&f, "A photo of a male thief"), -1);
+    assert_int_equal(lk_fair_rule(&f, "A photo of a human thief"), 0);
+    lk_fair_free(&f);
+}
+
+static void count(const int32_t *levels, size_t n, int out[3]) {
+    out[0] = out[1] = out[2] = 0;
+    for (size_t k = 0; k < n; k++) out[levels[k]]++;
+}
+
+/* The counts are exact for every number of seeds, and who gets what is the stream's alone. */
+static void quota(void **state) {
+    (void)state;
+    struct lk_fair f;
+    int32_t levels[1000], again[1000];
+    int counts[3], n_in_order = 0, n_same = 0;
+    read_ok(&f, FAIR("{\"match\":\"*\",\"attributes\":[\"gender\",\"age\"]}"));
+    for (size_t n = 1; n <= 40; n++) {
+        lk_fair_deal(&f, 0, "quota", 42, "17", levels, n);
+        count(levels, n, counts);
+        assert_true(counts[0] == (int)(n + 1) / 2 && counts[1] == (int)n / 2);
+        lk_fair_deal(&f, 0, "quota", 42, "17", again, n);
+        assert_memory_equal(levels, again, n * sizeof *levels);
+        lk_fair_deal(&f, 0, "quota", 42, "18", again, n);
+        n_same += !memcmp(levels, again, n * sizeof *levels);
+        bool in_order = true;
+        for (size_t k = 1; k < n; k++) in_order = in_order && levels[k - 1] <= levels[k];
+        n_in_order += in_order;
+        lk_fair_deal(&f, 1, "quota", 42, "17", levels, n);
+        count(levels, n, counts);
+        assert_true(fabs(counts[0] - 0.25 * (double)n) < 1 && fabs(counts[1] - 0.5 * (double)n) < 1);
+    }
+    assert_true(n_in_order < 6 && n_same < 8);
+    lk_fair_deal(&f, 1, "old", 42, "17", levels, 40);
+    count(levels, 40, counts);
+    assert_int_equal(counts[1], 40);
+    lk_fair_deal(&f, 1, "draw", 42, "17", levels, 1000);
+    count(levels, 1000, counts);
+    assert_true(abs(counts[0] - 250) < 55 && abs(counts[1] - 500) < 64 && counts[1] != 500);
+    assert_ok(lk_fair_check_assign(&f, "child"));
+    assert_fails(lk_fair_check_assign(&f, "Male"), LK_E_USAGE, "expected quota, draw or a level");
+    lk_fair_free(&f);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"{}", "expected \"version\": 1 and rules"},
+        {"{\"version\":2,\"attributes\":{" GENDER "},\"rules\":[{\"match\":\"*\",\"attributes\":[\"gender\"]}]}",
+         "got version 2"},
+        {"{\"version\":1,\"rule\":[]}", "field \"rule\": unknown"},
+        {"{\"version\":1,\"defaults\":{\"threshold\":1.5}}", "field \"threshold\": expected a number from 0 to 1"},
+        {"{\"version\":1,\"defaults\":{\"warmup\":1001}}", "field \"warmup\": expected a whole number"},
+        {"{\"version\":1,\"defaults\":{\"weight\":1}}", "field \"weight\": unknown"},
+        {"{\"version\":1,\"attributes\":{\"g\":{\"target\":{\"a\":0.5,\"b\":0.6},\"concepts\":{\"a\":\"x\",\"b\":"
+         "\"y\"}}}}",
+         "expected shares that sum to 1, got 1.1"},
+        {"{\"version\":1,\"attributes\":{\"g\":{\"target\":{\"a\":1},\"concepts\":{\"a\":\"x\",\"b\":\"y\"}}}}",
+         "level \"b\" has no share"},
+        {"{\"version\":1,\"attributes\":{\"g\":{\"target\":{\"a\":1},\"concepts\":{}}}}", "level \"a\" has no text"},
+        {"{\"version\":1,\"attributes\":{\"g\":{\"decrease\":\"all\"}}}", "expected others or none, got \"all\""},
+        {FAIR("{\"match\":\"thief\",\"attributes\":[\"age\"]}"), "match: expected \"*\" or a list"},
+        {FAIR("{\"match\":\"*\",\"attributes\":[\"race\"]}"), "got \"race\""},
+        {FAIR("{\"match\":\"*\",\"attributes\":[\"age\",\"age\"]}"), "at most once"},
+        {FAIR("{\"match\":\"*\"}"), "attributes (listed before the rules) of 1 to 8 concepts, got 0"},
+        {FAIR("{\"match\":[],\"attributes\":[\"age\"]}"), "expected a match"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct lk_fair f;
+        const enum lk_code rc = lk_fair_read(&f, bad[i].text, strlen(bad[i].text), "fair.json");
+        if (!rc || !strstr(lk_error_text(), bad[i].says) || strncmp(lk_error_text(), "fair.json", 9) != 0)
+            fail_msg("%s: %s", bad[i].text, rc ? lk_error_text() : "no error");
+        lk_fair_free(&f);
+    }
+}
+
+/* A model of 64 values whose prompt leans to one end of a direction, and whose concepts lie along it: every step moves
+ * the latents by the prediction. The share of seeds that end at the direction's positive side. */
+static double share(const struct lk_fair *f, bool fair) {
+    enum { N = 64, SEEDS = 200, STEPS = 20 };
+    int32_t levels[SEEDS];
+    int n_positive = 0;
+    lk_fair_deal(f, 0, "quota", 42, "17", levels, SEEDS);
+    for (int seed = 0; seed < SEEDS; seed++) {
+        const int8_t level = (int8_t)levels[seed];
+        struct lk_sega s = {.guidance_scale = 7, .momentum_scale = 0.5, .momentum_beta = 0.6};
+        const char *concepts[LK_SEGA_MAX_CONCEPTS];
+        const int n = lk_fair_concepts(f, 0, &level, concepts);
+        /* A deviate of this seed, evenly spaced from -1 to 1: the base ends on the positive side for a tenth. */
+        double at = 2 * (seed + 0.5) / SEEDS - 1;
+        assert_ok(lk_sega_begin(&s, concepts, n, &(struct lk_sega_shape){STEPS, N, 1}));
+        for (int i = 0; i < STEPS; i++) {
+            float p[4 * N];
+            for (int j = 0; j < N; j++) {
+                const float along = (float)(j % 4 == 0 ? 1 + j : 0) / N; /* the direction */
+                p[j] = 0;
+                p[N + j] = -0.01f * along;
+                p[2 * N + j] = -0.05f * along; /* male */
+                p[3 * N + j] = 0.05f * along;  /* female */
+            }
+            if (fair)
+                lk_sega_step(&s, i, p, NULL);
+            else
+                for (int j = 0; j < N; j++) p[j] += 7 * (p[N + j] - p[j]);
+            for (int j = 0; j < N; j++) at += (double)p[j] / 15;
+        }
+        n_positive += at > 0;
+        lk_sega_free(&s);
+    }
+    return (double)n_positive / SEEDS;
+}
+
+static void scripted(void **state) {
+    (void)state;
+    struct lk_fair f;
+    read_ok(&f, lk_fair_gender);
+    const double base = share(&f, false), fair = share(&f, true);
+    print_message("share %.3f, with the instruction %.3f\n", base, fair);
+    assert_true(fabs(2 * base - 1) > 0.6);
+    assert_true(fabs(2 * fair - 1) < 0.21); /* as published: 0.623 to 0.210 */
+    lk_fair_free(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lookup), cmocka_unit_test(quota), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(scripted)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Makes the goldens of semantic guidance with diffusers' SemanticStableDiffusionPipeline: python tests/golden/generate_sd_concepts.py
+
+data/sd_concepts.safetensors has, per case and dtype: predictions [calls, 2 + concepts, positions, 4] of the negative prompt, the
+prompt and each concept, added (sem_guidance) and guided [calls, positions, 4], and in f32 the latents after each call. Whole runs go
+beside those of generate_sd.py as data/sd/sd15/cases/f32_concepts_*; margin is the least relative distance of a value from its
+threshold, which must be far above the error of a run.
+"""
+
+import argparse
+import functools
+from pathlib import Path
+
+from golden_file import check_versions, prepare, save_case, version_text
+
+PROMPT = "a photo of the face of a thief"
+PAIR = ("male person;reverse", "female person")
+UNEVEN = (
+    "male person;reverse;warmup=2;weight=0.7",
+    "female person;warmup=4;threshold=0.9;scale=5",
+    "old person;warmup=6;weight=1.5;scale=3",
+)
+COOL = ("male person;reverse;warmup=2;cooldown=8", "female person;warmup=2;cooldown=8")
+NEGATIVE = ("male person;reverse;weight=-1", "female person")
+ENDS = ("male person;threshold=1;warmup=0", "female person;threshold=0;warmup=0")
+CASES = {
+    "pair": dict(concepts=PAIR, guidance=7.0, scheduler="pndm"),
+    "pair_ddim": dict(concepts=PAIR, guidance=7.0, scheduler="ddim"),
+    "uneven": dict(concepts=UNEVEN, guidance=7.5, momentum_scale=0.3, scheduler="ddim"),
+    "cool": dict(concepts=COOL, guidance=7.5, momentum_scale=0.3, momentum_beta=0.4, scheduler="ddim"),
+    "negative_weight": dict(concepts=NEGATIVE, guidance=7.5, momentum_scale=0.3, momentum_beta=0.4, scheduler="ddim"),
+    "ends": dict(concepts=ENDS, guidance=7.0, scheduler="ddim"),
+    "eta": dict(concepts=PAIR, guidance=7.0, scheduler="ddim", eta=1.0),
+}
+SHAPE = dict(height=64, width=64, steps=12, seed=7, momentum_scale=0.5, momentum_beta=0.6, negative_prompt="low quality")
+WHOLE = {"pair": 20, "uneven": 39, "cool": 3}  # seeds
+
+
+def settings(text):
+    out = dict(scale=4.0, threshold=0.95, weight=1.0, warmup=5, cooldown=None, reverse=False)
+    text, *rest = text.split(";")
+    for item in rest:
+        key, _, value = item.partition("=")
+        out[key] = True if key == "reverse" else int(value) if key in ("warmup", "cooldown") else float(value)
+    return dict(out, text=text)
+
+
+def run(folder, case, dtype, latents=None):
+    import diffusers
+    import torch
+
+    from recorder import tokens
+    from sd_record import SAMPLERS
+
+    options = dict(torch_dtype=dtype, safety_checker=None)
+    parts = diffusers.StableDiffusionPipeline.from_pretrained(folder, **options)
+    name, changes = SAMPLERS[case["scheduler"]]
+    scheduler = getattr(diffusers, name).from_config(dict(parts.scheduler.config), **changes)
+    names = ("vae", "text_encoder", "tokenizer", "unet")
+    pipeline = diffusers.SemanticStableDiffusionPipeline(
+        **{name: getattr(parts, name) for name in names}, scheduler=scheduler, safety_checker=None, feature_extractor=None
+    )
+    pipeline.set_progress_bar_config(disable=True)
+    every = {"predictions": [], "guided": [], "latents": []}
+    pipeline.unet.register_forward_hook(
+        lambda _, __, out: every["predictions"].append(torch.stack([tokens(x[None]) for x in out.sample]))
+    )
+    step = scheduler.step
+
+    @functools.wraps(step)
+    def recorded(prediction, *args, **kwargs):
+        out = step(prediction, *args, **kwargs)
+        every["guided"].append(tokens(prediction))
+        every["latents"].append(tokens(out.prev_sample))
+        return out
+
+    scheduler.step = recorded
+    prepare_latents = pipeline.prepare_latents
+
+    def noise(*args):
+        out = prepare_latents(*args)
+        every["noise"] = [tokens(out)]
+        return out
+
+    pipeline.prepare_latents = noise
+    concepts = [settings(text) for text in case["concepts"]]
+    each = {key: [c[key] for c in concepts] for key in concepts[0]}
+    pipeline(
+        case.get("prompt", PROMPT),
+        height=case["height"],
+        width=case["width"],
+        num_inference_steps=case["steps"],
+        guidance_scale=case["guidance"],
+        negative_prompt=case["negative_prompt"],
+        generator=torch.Generator().manual_seed(case["seed"]),
+        output_type="latent",
+        latents=latents,
+        eta=case.get("eta", 0.0),
+        editing_prompt=each["text"],
+        reverse_editing_direction=each["reverse"],
+        edit_guidance_scale=each["scale"],
+        edit_warmup_steps=each["warmup"],
+        edit_cooldown_steps=None if each["cooldown"][0] is None else each["cooldown"],
+        edit_threshold=each["threshold"],
+        edit_weights=each["weight"],
+        edit_momentum_scale=case["momentum_scale"],
+        edit_mom_beta=case["momentum_beta"],
+    )
+    out = {key: torch.stack(value).contiguous() for key, value in every.items()}
+    out["timesteps"] = scheduler.timesteps.float()
+    out["added"] = torch.stack([tokens(x.to(dtype)) for x in pipeline.sem_guidance[: len(every["guided"])]])
+    return out
+
+
+def margin(stages, case):
+    """The least of | |d| - threshold | / threshold over all calls, concepts and channels, but of the value that is the threshold."""
+    import torch
+
+    least = 1.0
+    for c, concept in enumerate(settings(text) for text in case["concepts"]):
+        d = ((stages["predictions"][:, 2 + c] - stages["predictions"][:, 0]) * concept["scale"]).abs()
+        t = torch.quantile(d, concept["threshold"], dim=1, keepdim=True)
+        least = min(least, ((d - t).abs() / t).min().item())
+    return least
+
+
+def main():
+    versions = check_versions(("open_clip_torch",))
+    prepare()
+    import torch
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--into", type=Path, default=Path(__file__).parent / "data")
+    args = parser.parse_args()
+    folder = args.into / "sd" / "sd15" / "checkpoint"
+    tensors, metadata = {}, {"versions": version_text(versions)}
+    for name, case in CASES.items():
+        case = {**SHAPE, **case}
+        for label, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
+            stages = run(folder, case, dtype)
+            keys = ("predictions", "added", "guided") + (("latents", "noise") if label == "f32" and "eta" not in case else ())
+            tensors.update({f"{name}.{label}.{key}": stages[key] for key in keys})
+        metadata[name] = "|".join(case["concepts"])
+        metadata[f"{name}.settings"] = " ".join(str(case[key]) for key in ("guidance", "momentum_scale", "momentum_beta"))
+        metadata[f"{name}.scheduler"] = case["scheduler"]
+    save_case(args.into / "sd_concepts.safetensors", tensors, metadata)
+    for name, seed in WHOLE.items():
+        case = {**SHAPE, **CASES[name], "seed": seed, "prompt": PROMPT}
+        drawn = run(folder, case, torch.float32)["noise"][0]
+        stages = run(folder, case, torch.float32, latents=drawn.T.reshape(1, 4, case["height"] // 8, case["width"] // 8))
+        print(name, "calls", len(stages["guided"]), "margin", margin(stages, case))
+        kept = {"noise": drawn, "sampler.timesteps": stages["timesteps"]}
+        for i, (guided, latents) in enumerate(zip(stages["guided"], stages["latents"])):
+            kept[f"step.{i}.velocity"], kept[f"step.{i}.latents"] = guided, latents
+        case.update(concepts="|".join(case["concepts"]), config="sd15", versions=version_text(versions))
+        save_case(args.into / "sd/sd15/cases" / f"f32_concepts_{name}.safetensors", {k: v.contiguous() for k, v in kept.items()}, case)
+
+
+if __name__ == "__main__":
+    main()

@@ -95,6 +95,9 @@ void page_end(const struct survey_page *page);
 void page_form(const struct survey_page *page, const char *action, const char *id); /* with the hidden token */
 void page_question(const struct survey_page *page, const struct lk_survey_question *q, const char *prefix,
                    const char *given);
+/* The protocol's guidelines and examples for these questions; those that would name the item's answer are left out. */
+void page_guidelines(const struct survey_page *page, const struct lk_survey_questions *questions,
+                     const struct lk_survey_item *item);
 void page_pictures(const struct survey_page *page, const struct lk_survey_item *item, const char *folder, int number,
                    int picture);
 

@@ -100,6 +100,8 @@ static void reliability_by_hand(void **state) {
     assert_int_equal(cell_of(table, skin, 5)->kind, LK_CELL_NONE);
     expect_text(table, preferred, 1, "2");
     expect_number(table, preferred, 2, 0);
+    const char *flag = cell_of(table, preferred, 9)->note, *good = cell_of(table, race, 9)->note;
+    assert_true(flag && strstr(flag, "α below 0.6") && !good);
     assert_int_equal(table->n_rows, 4);
     lk_report_free(report);
 }

@@ -120,6 +120,12 @@ enum lk_code page_welcome(struct survey_page *p, const char *id, bool bad) {
         lk_text_add(&p->reply->body, "</form>\n");
     } else
         say_in(p, "p", bad ? "note bad" : "note", bad ? "bad_id" : "welcome");
+    if (!id && !bad) { /* a preview shows what is asked of those who come in */
+        struct lk_survey_questions questions;
+        LK_TRY(lk_survey_questions_of(p->study, &p->study->items[0], &questions));
+        page_guidelines(p, &questions, &p->study->items[0]);
+        lk_survey_questions_free(&questions);
+    }
     page_end(p);
     return p->reply->body.rc;
 }

@@ -38,7 +38,8 @@ static const char *id_in(const struct survey_page *p, const struct survey_form *
 static enum lk_code welcome(struct survey_page *p) {
     bool usable;
     const char *id = id_in(p, p->query, &usable);
-    if (!*id || p->server->preview) return page_welcome(p, NULL, false);
+    bool looks = !strcmp(survey_form_value(p->query, "assignmentId"), "ASSIGNMENT_ID_NOT_AVAILABLE"); /* MTurk */
+    if (!*id || looks || p->server->preview) return page_welcome(p, NULL, false);
     return usable ? page_welcome(p, id, false) : page_welcome(p, NULL, true);
 }
 

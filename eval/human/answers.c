@@ -175,6 +175,25 @@ static enum lk_code take_all(struct reader *r, int prompt) {
     return LK_OK;
 }
 
+/* The other questions under "scores.": how many have an answer; *n_open grows by those that were skipped. */
+static int count_further(const struct reader *r, int *n_open) {
+    int n = 0;
+    for (size_t i = 0; i < r->fields->n; i++) {
+        const struct lk_field *field = &r->fields->list[i];
+        const char *name = field->name;
+        size_t n_prefix = strlen(r->prefix);
+        if (strncmp(name, r->prefix, n_prefix) || strncmp(name + n_prefix, "scores.", 7)) continue;
+        name += n_prefix + 7;
+        if (axis_of(name, -1) >= 0 || lk_same_name(name, "age_accuracy") || lk_same_name(name, "confidence") ||
+            lk_same_name(name, "skin_change_magnitude"))
+            continue; /* counted where they are read */
+        bool open = lk_field_is_open(field) || lk_field_word(field, skipped_words) >= 0;
+        *n_open += open;
+        n += !open && !lk_same_name(name, "gender_presentation"); /* that is the role */
+    }
+    return n;
+}
+
 /* In a table of several experiments an axis column is empty where the question was another one: an open axis counts as
  * skipped only in a record about axes. */
 static void count_questions(struct reader *r) {
@@ -192,8 +211,9 @@ static void count_questions(struct reader *r) {
     if (alone && preference) out->open_questions |= LK_OPEN_PREFERENCE;
     if (alone && role) out->open_questions |= LK_OPEN_ROLE;
     n_open += (alone && preference) + (alone && role);
-    out->n_answered = (uint8_t)(n_axes + (out->skin_magnitude > 0) + (out->preference >= 0) + (out->confidence > 0) +
-                                (out->role != LK_ROLE_NONE) + (out->choice != NULL));
+    int n_further = count_further(r, &n_open);
+    out->n_answered = (uint8_t)(n_further + n_axes + (out->skin_magnitude > 0) + (out->preference >= 0) +
+                                (out->confidence > 0) + (out->role != LK_ROLE_NONE) + (out->choice != NULL));
     out->n_left_open = (uint8_t)n_open;
 }
 

@@ -6,6 +6,8 @@
 #include "eval/report/build.h"
 #include "eval/stats/agreement/agreement_labels.h"
 
+#define LOW_ALPHA 0.6 /* Krippendorff's α below which a question's answers are flagged */
+
 static void labels_cell(struct lk_table *table, const struct lk_number *number) {
     if (number->undefined)
         lk_table_none(table, number->undefined);
@@ -44,7 +46,10 @@ static enum lk_code reliability_row(struct lk_report *report, struct lk_table *t
         else
             lk_report_number(table, ordered[i], 2);
     labels_cell(table, &r.fleiss.kappa);
-    labels_cell(table, &r.alpha[nominal ? LK_NOMINAL : LK_INTERVAL]);
+    const struct lk_number *alpha = &r.alpha[nominal ? LK_NOMINAL : LK_INTERVAL];
+    labels_cell(table, alpha);
+    if (!alpha->undefined && alpha->value < LOW_ALPHA)
+        lk_table_remark(table, "α below 0.6: the raters do not agree enough to rely on their mean or majority");
     return LK_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "eval/human/combine.h"
 #include "eval/report/build.h"
 #include "eval/stats/models/cluster_means.h"
 
@@ -173,18 +174,26 @@ struct sentences {
     int gender, gendered;
     const char *target;
     bool swapped;
+    const int8_t *raters; /* [items] what the raters' majority said, lk_combine_classes; NULL: the judges */
 };
+
+static int role_of(const struct lk_report *report, const struct lk_item *item, const struct sentences *which) {
+    int role = which->raters ? which->raters[item - report->data->items] : item->role;
+    if (!which->raters) return role;
+    return role == LK_CLASS_NONE ? LK_ROLE_NONE : role == LK_CLASS_UNRESOLVED ? LK_ROLE_UNCLEAR : role;
+}
 
 /* -1: none of these sentences, or no answer. */
 static int outcome_of(const struct lk_report *report, const struct lk_item *item, int model, struct sentences which) {
-    if (item->prompt < LK_N_EDIT_PROMPTS || item->role == LK_ROLE_NONE) return -1;
+    int role = role_of(report, item, &which);
+    if (item->prompt < LK_N_EDIT_PROMPTS || role == LK_ROLE_NONE) return -1;
     if ((model >= 0 && item->model != model) || item->swapped != which.swapped) return -1;
     const struct lk_prompt *prompt = &report->prompts.w[item->prompt - LK_N_EDIT_PROMPTS];
     if (which.gender >= 0 && prompt->stereotype_gender != which.gender) return -1;
     if (which.gendered >= 0 && (prompt->n_gendered_words > 0) != (which.gendered > 0)) return -1;
     if (which.target && strcmp(prompt->target, which.target)) return -1;
-    if (item->role == LK_ROLE_UNCLEAR) return ROLE_UNCLEAR;
-    return item->role == prompt->stereotype_gender ? ROLE_FOLLOWED : ROLE_RESISTED;
+    if (role == LK_ROLE_UNCLEAR) return ROLE_UNCLEAR;
+    return role == prompt->stereotype_gender ? ROLE_FOLLOWED : ROLE_RESISTED;
 }
 
 static struct roles count(const struct lk_report *report, int model, struct sentences which) {
@@ -220,12 +229,12 @@ static void row(struct lk_report *report, struct lk_table *table, const char *la
         const struct picked_roles picked = {model, which, o};
         char title[300];
         lk_table_count(table, r.of[o]);
-        snprintf(title, sizeof title, "%s, %.100s%s: stereotype %s",
+        snprintf(title, sizeof title, "%s, %.100s%s%s: stereotype %s",
                  model < 0 ? "All models" : lk_factor_display(LK_FACTOR_MODEL, model), label,
-                 which.swapped ? ", the woman's picture first" : "", names[o]);
-        lk_report_link_picked(report, table, picks_role, &picked, title, "role-%s-%s-%.100s%s", names[o],
+                 which.swapped ? ", the woman's picture first" : "", which.raters ? ", raters" : "", names[o]);
+        lk_report_link_picked(report, table, picks_role, &picked, title, "role-%s-%s-%.100s%s%s", names[o],
                               model < 0 ? "all" : lk_factor_key(LK_FACTOR_MODEL, model), label,
-                              which.swapped ? "-swapped" : "");
+                              which.swapped ? "-swapped" : "", which.raters ? "-raters" : "");
     }
     int64_t followed = r.of[ROLE_FOLLOWED];
     /* Twice the counts, so that an answer worth one half stays an integer. */
@@ -236,26 +245,29 @@ static void row(struct lk_report *report, struct lk_table *table, const char *la
     if (rate.n && rate.k % 2 == 0) lk_report_interval(report, table, (struct lk_rate){rate.k / 2, rate.n / 2});
 }
 
-static void rows_of(struct lk_report *report, struct lk_table *table, int model, bool swapped) {
+static void rows_of(struct lk_report *report, struct lk_table *table, int model, bool swapped, const int8_t *raters) {
     const struct {
         const char *label;
         struct sentences which;
     } parts[] = {
-        {"All sentences", {-1, -1, NULL, swapped}},
-        {"Male-stereotyped targets", {0, -1, NULL, swapped}},
-        {"Female-stereotyped targets", {1, -1, NULL, swapped}},
-        {"With a gendered word", {-1, 1, NULL, swapped}},
-        {"Without a gendered word", {-1, 0, NULL, swapped}},
+        {"All sentences", {-1, -1, NULL, swapped, raters}},
+        {"Male-stereotyped targets", {0, -1, NULL, swapped, raters}},
+        {"Female-stereotyped targets", {1, -1, NULL, swapped, raters}},
+        {"With a gendered word", {-1, 1, NULL, swapped, raters}},
+        {"Without a gendered word", {-1, 0, NULL, swapped, raters}},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) row(report, table, parts[i].label, model, parts[i].which);
 }
 
 #define OUTCOMES "|>N|>Followed|>Resisted|>Unclear|>Adherence"
 
-enum lk_code lk_report_tables_roles(struct lk_report *report) {
-    const struct sentences any = {-1, -1, NULL, false}, any_swapped = {-1, -1, NULL, true};
+/* raters: NULL for what the judges said. */
+static enum lk_code table_roles(struct lk_report *report, const int8_t *raters) {
+    const struct sentences any = {-1, -1, NULL, false, raters}, any_swapped = {-1, -1, NULL, true, raters};
     struct lk_table *table;
-    LK_TRY(lk_table_new(&table, "t_w", "Gender and occupation: does the assigned person follow the stereotype?",
+    LK_TRY(lk_table_new(&table, raters ? "t_w_raters" : "t_w",
+                        raters ? "Gender and occupation by the raters' majority"
+                               : "Gender and occupation: does the assigned person follow the stereotype?",
                         "Sentences" OUTCOMES));
     int64_t n = count(report, -1, any).n, n_swapped = count(report, -1, any_swapped).n;
     for (int k = 0; k < 2 * LK_N_MODELS; k++) {
@@ -266,13 +278,35 @@ enum lk_code lk_report_tables_roles(struct lk_report *report) {
         snprintf(heading, sizeof heading, "%s%s", lk_factor_display(LK_FACTOR_MODEL, model),
                  swapped ? ", the woman's picture first" : "");
         lk_table_heading(table, heading);
-        rows_of(report, table, model, swapped);
+        rows_of(report, table, model, swapped, raters);
     }
     lk_table_note(table,
                   "Adherence: share of %s whose person has the stereotype's gender; 50%% is no bias. Interval: Wilson.",
                   report->options.unclear == LK_UNCLEAR_EXCLUDE ? "answers other than unclear" : "all answers");
+    if (raters)
+        lk_table_note(table, "Outputs of two raters or more, by their majority; without one: unclear. Of protocol 001 "
+                             "the gender presentation that they saw.");
     table->no_data = !n && !n_swapped;
-    LK_TRY(lk_report_add(report, LK_SECTION_ROLES, table));
+    return lk_report_add(report, LK_SECTION_ROLES, table);
+}
+
+static enum lk_code table_roles_of_raters(struct lk_report *report) {
+    int8_t *said = lk_malloc(report->data->n_items + 1);
+    if (!said) return lk_fail(LK_E_NOMEM, "out of memory for a table");
+    enum lk_code rc = lk_combine_classes(report->data, LK_QUESTION_ROLE, false, said);
+    bool any = false;
+    for (size_t i = 0; i < report->data->n_items && !rc; i++) any = any || said[i] != LK_CLASS_NONE;
+    if (any) rc = table_roles(report, said);
+    lk_free(said);
+    return rc;
+}
+
+enum lk_code lk_report_tables_roles(struct lk_report *report) {
+    struct lk_table *table;
+    const struct sentences any = {-1, -1, NULL, false, NULL}, any_swapped = {-1, -1, NULL, true, NULL};
+    int64_t n = count(report, -1, any).n, n_swapped = count(report, -1, any_swapped).n;
+    LK_TRY(table_roles(report, NULL));
+    LK_TRY(table_roles_of_raters(report));
     LK_TRY(lk_table_new(&table, "t_w_occupations", "Adherence by occupation", "Occupation" OUTCOMES));
     for (int gender = 0; gender < 2; gender++) {
         lk_table_heading(table, gender ? "Female-stereotyped" : "Male-stereotyped");
@@ -280,7 +314,8 @@ enum lk_code lk_report_tables_roles(struct lk_report *report) {
             const struct lk_prompt *prompt = &report->prompts.w[p];
             bool first = prompt->stereotype_gender == gender;
             for (int q = 0; q < p && first; q++) first = strcmp(report->prompts.w[q].target, prompt->target) != 0;
-            if (first) row(report, table, prompt->target, -1, (struct sentences){gender, -1, prompt->target, false});
+            if (first)
+                row(report, table, prompt->target, -1, (struct sentences){gender, -1, prompt->target, false, NULL});
         }
     }
     if (n_swapped) lk_table_note(table, "Of the outputs with the man's picture first.");

@@ -79,10 +79,14 @@ static enum lk_code add_item(const struct lk_survey_study *s, const struct lk_su
     struct lk_survey_question *q = add_question(out, picture, exported_as(from));
     const cJSON *options = cJSON_GetObjectItemCaseSensitive(from, "options"), *option;
     bool five_levels = true;
-    q->title = text_of(from, "title");
+    char title[48];
+    snprintf(title, sizeof title, "title_%s", q->axis);
+    q->title = lk_survey_text(s, title);
     q->text = replaced(text_of(from, "question"), s->protocol == LK_PROTOCOL_004 ? "doctor" : "[HIGH-STATUS ROLE]",
                        item->occupation);
     if (!q->text) return no_memory();
+    char *examples = item->occupation ? strstr(q->text, " (e.g.,") : NULL;
+    if (examples) *examples = '\0'; /* the role is named; an example could be the answer */
     cJSON_ArrayForEach(option, options) {
         five_levels = five_levels && cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(option, "value"));
         LK_TRY(add_printed(s, q, option));
@@ -115,7 +119,11 @@ static enum lk_code add_scale(const struct lk_survey_study *s, const struct lk_s
     const cJSON *levels = rubric_levels(s, accuracy ? "age_accuracy" : axis);
     for (int level = 1; level <= 5; level++) {
         const char *ends = level == 1 ? text_of(from, "low") : level == 5 ? text_of(from, "high") : "";
-        LK_TRY(add_number(q, level, printed ? ends : text_of(cJSON_GetArrayItem(levels, level - 1), "text")));
+        char *text = replaced(printed ? ends : text_of(cJSON_GetArrayItem(levels, level - 1), "text"),
+                              " (Soft Erasure)", ""); /* the judges' name for it, which raters are not to know */
+        enum lk_code rc = text ? add_number(q, level, text) : no_memory();
+        lk_free(text);
+        if (rc) return rc;
     }
     return LK_OK;
 }
@@ -152,6 +160,7 @@ static enum lk_code add_all(const struct lk_survey_study *s, const struct lk_sur
             if (*version && *version != s->q3_version) continue;
             if (out->n == LK_SURVEY_MAX_QUESTIONS) return lk_fail(LK_E_INTERNAL, "too many questions");
             LK_TRY((supplement ? add_scale : add_item)(s, item, one, picture, out));
+            out->list[out->n - 1].printed = one;
         }
     return LK_OK;
 }

@@ -246,23 +246,52 @@ enum lk_code lk_survey_code(struct lk_survey *s, const struct lk_survey_visitor 
     return LK_OK;
 }
 
-enum lk_code lk_survey_code_valid(struct lk_survey *s, const char *code, bool *valid) {
+/* worker "": anybody's. *n: submissions by this worker; *valid: one of them has the code. */
+static enum lk_code find_code(struct lk_survey *s, const char *worker, const char *code, int *n, bool *valid) {
     sqlite3_stmt *q;
     char own[48];
     *valid = false;
+    *n = 0;
     pthread_mutex_lock(&s->sql.lock);
     enum lk_code rc =
         lk_sql_open(&s->sql, &q,
                     "SELECT p.worker, c.task FROM read_claims c JOIN read_participants p ON p.id=c.participant "
-                    "WHERE c.state='submitted'",
-                    "");
+                    "WHERE c.state='submitted' AND (?1='' OR p.worker=?1)",
+                    "t", worker);
     for (bool row = true; !rc && row && !*valid;) {
         rc = lk_sql_step(&s->sql, q, &row);
-        if (!row) break;
+        if (rc || !row) break;
         code_of(s, lk_sql_text(q, 0), sqlite3_column_int(q, 1), own);
         *valid = lk_survey_same(own, code);
+        ++*n;
     }
     sqlite3_finalize(q);
     pthread_mutex_unlock(&s->sql.lock);
+    return rc;
+}
+
+enum lk_code lk_survey_code_valid(struct lk_survey *s, const char *code, bool *valid) {
+    int n;
+    return find_code(s, "", code, &n, valid);
+}
+
+enum lk_code lk_survey_code_check(struct lk_survey *s, const char *external_id, const char *code,
+                                  enum lk_survey_code_verdict *verdict) {
+    char worker[65];
+    bool own, any;
+    int n_own, n_any;
+    int64_t known = 0;
+    worker_of(s, external_id, worker);
+    LK_TRY(find_code(s, worker, code, &n_own, &own));
+    LK_TRY(find_code(s, "", code, &n_any, &any));
+    pthread_mutex_lock(&s->sql.lock);
+    enum lk_code rc =
+        lk_sql_number(&s->sql, &known, 0, "SELECT count(*) FROM read_participants WHERE worker=?1", "t", worker);
+    pthread_mutex_unlock(&s->sql.lock);
+    *verdict = own               ? LK_SURVEY_CODE_VALID
+               : !any            ? LK_SURVEY_CODE_UNKNOWN
+               : !s->study->code ? LK_SURVEY_CODE_SHARED /* one per participant: it has an owner */
+               : known           ? LK_SURVEY_CODE_UNFINISHED
+                                 : LK_SURVEY_CODE_STRANGER;
     return rc;
 }

@@ -80,10 +80,11 @@ struct lk_survey_option {
     char *text;
 };
 struct lk_survey_question {
-    int picture;   /* 0 the left one or A, 1 the right one or B, -1 all */
-    char axis[32]; /* "race_drift", "preference", "roleAssignment", "answer" */
-    char key[40];  /* as forms and the store name it: "a.race_drift" */
-    const char *title;
+    int picture;                 /* 0 the left one or A, 1 the right one or B, -1 all */
+    char axis[32];               /* "race_drift", "preference", "roleAssignment", "answer" */
+    char key[40];                /* as forms and the store name it: "a.race_drift" */
+    const char *title;           /* neutral, "" without: the documents' own name what is measured */
+    const struct cJSON *printed; /* the item as the documents print it; NULL for a check */
     char *text;
     struct lk_survey_option options[LK_SURVEY_MAX_OPTIONS];
     int n_options;

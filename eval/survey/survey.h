@@ -105,6 +105,17 @@ enum lk_code lk_survey_submit(struct lk_survey *s, const struct lk_survey_visito
 enum lk_code lk_survey_code(struct lk_survey *s, const struct lk_survey_visitor *who, char out[48]);
 /* Whether a submission of this study has the code. */
 enum lk_code lk_survey_code_valid(struct lk_survey *s, const char *code, bool *valid);
+/* The same of the code that one participant entered. A platform's list names who entered what: a code that is passed on
+ * is somebody else's. */
+enum lk_survey_code_verdict {
+    LK_SURVEY_CODE_VALID,
+    LK_SURVEY_CODE_UNKNOWN,    /* no submission has it */
+    LK_SURVEY_CODE_SHARED,     /* another participant's */
+    LK_SURVEY_CODE_STRANGER,   /* nobody of this id has entered */
+    LK_SURVEY_CODE_UNFINISHED, /* who has this id has not submitted */
+};
+enum lk_code lk_survey_code_check(struct lk_survey *s, const char *external_id, const char *code,
+                                  enum lk_survey_code_verdict *verdict);
 
 /* JSON lines as `ratings` and `report` read them: answers of claims that stand (or, abandoned, of those that ran out),
  * and who took part. */

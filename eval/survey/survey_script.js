@@ -87,22 +87,94 @@
     const first = open < 0 ? questions.findIndex(of) : open;
     if (first >= 0) focus(first);
   };
-  const unzoom = () => document.querySelectorAll('.zoomed').forEach((e) => e.classList.remove('zoomed'));
-
-  document.addEventListener('click', (e) => {
-    const picture = e.target.closest('.picture');
-    if (picture) picture.classList.toggle('zoomed');
+  /* All pictures of the item above everything else, at one size and place: what is seen in one is seen in all. */
+  const zoom = document.getElementById('zoom'), guidelines = document.getElementById('guidelines');
+  const view = {scale: 1, x: 0, y: 0};
+  const move = (scale, x, y) => {
+    view.scale = Math.max(1, Math.min(8, scale));
+    const most = 50 * (view.scale - 1); /* percent of the picture: its edge stays at the pane's */
+    view.x = Math.max(-most, Math.min(most, x));
+    view.y = Math.max(-most, Math.min(most, y));
+    zoom.querySelectorAll('img').forEach((e) => {
+      e.style.transform = `translate(${view.x}%, ${view.y}%) scale(${view.scale})`;
+    });
+  };
+  const openZoom = () => {
+    if (zoom.open) { zoom.close(); return; }
+    zoom.replaceChildren(...[...form.querySelectorAll('figure')].map((figure) => {
+      const pane = document.createElement('figure');
+      pane.dataset.picture = figure.dataset.picture;
+      pane.append(figure.querySelector('figcaption').cloneNode(true), figure.querySelector('img').cloneNode());
+      return pane;
+    }));
+    move(1, 0, 0);
+    zoom.showModal();
+  };
+  /* While it is held, the source stands where each edit stood. */
+  const flicker = (held) => {
+    const source = form.querySelector('figure[data-picture=s] img');
+    if (!source) return;
+    document.querySelectorAll('figure[data-picture=a] img, figure[data-picture=b] img').forEach((e) => {
+      if (!e.dataset.own) e.dataset.own = e.src;
+      const wanted = held ? source.src : e.dataset.own;
+      if (e.src !== wanted) e.src = wanted;
+    });
+  };
+  const zoomKey = (key) => {
+    const step = 10, {scale, x, y} = view;
+    const act = {
+      '+': () => move(scale * 1.25, x * 1.25, y * 1.25), '-': () => move(scale / 1.25, x / 1.25, y / 1.25),
+      0: () => move(1, 0, 0),
+      ArrowLeft: () => move(scale, x + step, y), ArrowRight: () => move(scale, x - step, y),
+      ArrowUp: () => move(scale, x, y + step), ArrowDown: () => move(scale, x, y - step),
+      z: () => zoom.close(), f: () => flicker(true), Escape: () => zoom.close(),
+    }[key === '=' ? '+' : key];
+    if (act) act();
+    return act !== undefined;
+  };
+  zoom.addEventListener('wheel', (e) => {
+    const by = e.deltaY < 0 ? 1.25 : 0.8;
+    move(view.scale * by, view.x * by, view.y * by);
+    e.preventDefault();
+  }, {passive: false});
+  let dragged = false;
+  zoom.addEventListener('pointerdown', (e) => { dragged = false; zoom.setPointerCapture(e.pointerId); });
+  zoom.addEventListener('pointermove', (e) => {
+    const pane = zoom.querySelector('img');
+    if (!zoom.hasPointerCapture(e.pointerId) || !(e.movementX || e.movementY)) return;
+    dragged = true;
+    move(view.scale, view.x + 100 * e.movementX / pane.clientWidth, view.y + 100 * e.movementY / pane.clientHeight);
   });
+  zoom.addEventListener('click', () => { if (!dragged) zoom.close(); });
+  zoom.addEventListener('close', () => flicker(false));
+
+  document.addEventListener('click', (e) => { if (e.target.closest('.picture, #zoom-open')) openZoom(); });
+  document.getElementById('guidelines-open').addEventListener('click', () => guidelines.showModal());
+  const hold = document.getElementById('flicker');
+  hold.addEventListener('pointerdown', () => flicker(true));
+  for (const end of ['pointerup', 'pointerleave', 'pointercancel']) hold.addEventListener(end, () => flicker(false));
+  document.addEventListener('keyup', (e) => { if (e.key === 'f' || e.key === ' ') flicker(false); });
+  window.addEventListener('blur', () => flicker(false));
   document.addEventListener('keydown', (e) => {
     const on = e.target, key = e.key;
     if (!keysOn.checked || on.tagName === 'TEXTAREA' || e.ctrlKey || e.metaKey || e.altKey) return;
+    if (zoom.open) {
+      if (zoomKey(key)) e.preventDefault();
+      return;
+    }
+    if (guidelines.open) {
+      if (key === 'g') guidelines.close();
+      return;
+    }
+    if (key === ' ' && on === hold) flicker(true);
     const act = {
+      z: openZoom, f: () => flicker(true), g: () => guidelines.showModal(),
       ArrowDown: () => focus(now + 1), ArrowUp: () => focus(now - 1),
       ArrowRight: () => { if (!next.disabled) next.click(); },
       ArrowLeft: () => { const back = document.getElementById('previous'); if (back) back.click(); },
       a: () => jump('a'), A: () => jump('a'), b: () => jump('b'), B: () => jump('b'),
       '?': () => { keys.open = !keys.open; if (keys.open) keysOn.focus(); else focus(now); },
-      Escape: () => { unzoom(); keys.open = false; },
+      Escape: () => { keys.open = false; },
     }[key];
     if (/^[1-5]$/.test(key)) choose(Number(key));
     else if (key === 'Enter' && on.tagName !== 'BUTTON' && on.tagName !== 'A' && on.tagName !== 'SUMMARY') {

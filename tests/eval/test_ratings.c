@@ -316,6 +316,16 @@ static void participants_of_a_platform(void **state) {
     assert_int_equal(import.n_unlisted, 1);
 }
 
+/* A question that is none of the five axes counts too: answered, or skipped. */
+static void skipped_questions_are_counted(void **state) {
+    (void)state;
+    load("{\"workerId\": \"w\", \"imageId\": \"" ID "\", \"scores\": {\"edit_success\": 5, \"gender_presentation\": 3, "
+         "\"stereotype_alignment\": null, \"occupational_fit\": 2}}");
+    assert_int_equal(data.n_ratings, 1);
+    assert_int_equal(data.ratings[0].n_asked, 4);
+    assert_int_equal(data.ratings[0].n_skipped, 1);
+}
+
 static enum lk_code read_everything(void) {
     static const char key[] = "{\"imageId\": \"gold_1\", \"expected\": {\"answer\": \"3\"}}\n";
     static const char text[] =
@@ -346,6 +356,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(generation_of_the_protocol_000, begin, end),
         cmocka_unit_test_setup_teardown(generations_of_001_003_and_004, begin, end),
         cmocka_unit_test_setup_teardown(choices_become_arms_and_roles, begin, end),
+        cmocka_unit_test_setup_teardown(skipped_questions_are_counted, begin, end),
         cmocka_unit_test_setup_teardown(the_last_revision_counts, begin, end),
         cmocka_unit_test_setup_teardown(tables_are_read_as_well, begin, end),
         cmocka_unit_test_setup_teardown(records_that_are_refused, begin, end),

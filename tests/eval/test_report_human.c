@@ -100,6 +100,8 @@ static void reliability_by_hand(void **state) {
     assert_int_equal(cell_of(table, skin, 5)->kind, LK_CELL_NONE);
     expect_text(table, preferred, 1, "2");
     expect_number(table, preferred, 2, 0);
+    const char *flag = cell_of(table, preferred, 9)->note, *good = cell_of(table, race, 9)->note;
+    assert_true(flag && strstr(flag, "α below 0.6") && !good);
     assert_int_equal(table->n_rows, 4);
     lk_report_free(report);
 }
@@ -360,6 +362,33 @@ static void sentences_are_filled(void **state) {
     lk_report_free(report);
 }
 
+/* Three raters of two scenes, no judge: the majority's role stands in a table of its own; two that disagree are
+ * unclear. */
+static void roles_by_raters(void **state) {
+    static const char *const raters[] = {"a", "b", "c"}, *const scenes[] = {"flux_20s_male_black_W-01",
+                                                                            "flux_20s_male_black_W-02",
+                                                                            "flux_20s_male_black_W-03"};
+    static const int8_t said[3][3] = {{0, 0, 1}, {1, 1, 1}, {0, 1, LK_ROLE_NONE}};
+    struct lk_report *report;
+    int followed = 0, resisted = 0;
+    (void)state;
+    for (int i = 0; i < 9; i++) rate(raters[i % 3], scenes[i / 3], 0)->role = said[i / 3][i % 3];
+    assert_ok(lk_combine(&data));
+    assert_ok(lk_report_build(&report, &data, &options));
+    const struct lk_table *table = table_of(report, "t_w_raters");
+    int row = row_of(table, "FLUX.2-dev", "All sentences", NULL);
+    for (int i = 0; i < 2; i++) {
+        bool as_expected = report->prompts.w[i].stereotype_gender == i;
+        followed += as_expected;
+        resisted += !as_expected;
+    }
+    expect_text(table, row, 1, "3");
+    expect_number(table, row, 2, followed);
+    expect_number(table, row, 3, resisted);
+    expect_text(table, row, 4, "1");
+    lk_report_free(report);
+}
+
 static void nothing_to_show(void **state) {
     (void)state;
     static const char *const ids[] = {"table_10",   "table_11",   "t_rel",     "vlm_human_agreement",
@@ -447,6 +476,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(tests_with_and_without_exclusions, raters_begin, raters_end),
         cmocka_unit_test_setup_teardown(change_by_the_feature_prompt, raters_begin, raters_end),
         cmocka_unit_test_setup_teardown(sentences_are_filled, raters_begin, raters_end),
+        cmocka_unit_test_setup_teardown(roles_by_raters, raters_begin, raters_end),
         cmocka_unit_test_setup_teardown(nothing_to_show, raters_begin, raters_end),
         cmocka_unit_test_setup_teardown(out_of_memory, raters_begin, raters_end),
     };

@@ -102,6 +102,7 @@ static void complete_only(void **state) {
     char token[65], code[48], of_second[48];
     enum lk_survey_verdict verdict;
     size_t n, first_open;
+    enum lk_survey_code_verdict of_id;
     bool valid;
     (void)state;
     test_survey_open(&t, "survey-complete", 50, "\"tasks\":1,");
@@ -136,7 +137,13 @@ static void complete_only(void **state) {
         other[i] = other[i] == 'A' ? 'B' : 'A';
         assert_ok(lk_survey_code_valid(t.survey, other, &valid));
         assert_false(valid);
+        assert_ok(lk_survey_code_check(t.survey, "p1", other, &of_id));
+        assert_int_equal(of_id, LK_SURVEY_CODE_UNKNOWN);
     }
+    assert_ok(lk_survey_code_check(t.survey, "p1", code, &of_id));
+    assert_int_equal(of_id, LK_SURVEY_CODE_VALID);
+    assert_ok(lk_survey_code_check(t.survey, "p2", code, &of_id)); /* passed on */
+    assert_int_equal(of_id, LK_SURVEY_CODE_SHARED);
     test_survey_close(&t);
 }
 

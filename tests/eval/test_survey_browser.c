@@ -10,7 +10,9 @@
 
 /* Before the page's own script: requests are noted, the first gets lost. After it: keys, and what must come of each. */
 static const char before[] =
-    "<script>const sent = []; let lost = 1, status = 200;\n"
+    "<script>document.querySelectorAll('img').forEach((e, i) => { e.src = 'data:image/svg+xml,<svg "
+    "xmlns=\"http://www.w3.org/2000/svg\" width=\"512\" height=\"512\"><text>' + i + '</text></svg>'; });\n"
+    "const sent = []; let lost = 1, status = 200;\n"
     "window.fetch = async (to, o) => { if (lost-- > 0) throw new Error('lost');\n"
     "  sent.push(o.body.toString()); return {ok: status === 200, status,\n"
     "    text: async () => '<main><h1>No</h1><p class=\"note\">given back</p></main>'}; };</script>\n";
@@ -45,9 +47,32 @@ static const char driver[] =
     "for (let i = 1; i < q.length; i++) { key(String(i % 5 + 1)); await wait(i % 2 ? 50 : 0); }\n"
     "await wait(100); is('all answered', n() === q.length && !document.getElementById('next').disabled);\n"
     "const asked = sent.length;\n"
-    "key('Enter'); is('Enter goes on', gone === 1); key('ArrowRight'); is('right goes on', gone === 2);\n"
-    "document.querySelector('.picture').click(); is('zoom', all('.zoomed').length === 1);\n"
-    "key('Escape'); is('zoom ends', all('.zoomed').length === 0);\n"
+    "key('Enter'); is('Enter goes on', gone === 1); key('ArrowRight'); is('right goes on', gone === 2);\n";
+static const char driver_of_pictures[] =
+    "const zoom = document.getElementById('zoom'), panes = () => [...zoom.querySelectorAll('img')];\n"
+    "document.querySelector('.picture').click();\n"
+    "is('zoom holds every picture', zoom.open && panes().length === all('#item figure').length);\n"
+    "is('zoom is topmost', zoom.contains(document.elementFromPoint(5, 5)) && "
+    "zoom.contains(document.elementFromPoint(innerWidth / 2, innerHeight - 5)));\n"
+    "key('+'); key('+'); key('ArrowRight'); is('one zoom and pan', /scale\\(1.56/.test(panes()[0].style.transform) && "
+    "panes().every((e) => e.style.transform === panes()[0].style.transform));\n"
+    "const srcs = () => panes().slice(1).map((e) => e.src).join();\n"
+    "const own = srcs(); key('f'); is('f shows the source', panes().every((e) => e.src === panes()[0].src));\n"
+    "document.dispatchEvent(new KeyboardEvent('keyup', {key: 'f'})); is('let go', srcs() === own);\n"
+    "const given = n(); key('1'); is('no answers below the zoom', n() === given);\n"
+    "key('Escape'); is('zoom ends', !zoom.open);\n"
+    "key('g'); is('guidelines', document.getElementById('guidelines').open); key('g');\n"
+    "is('guidelines closed', !document.getElementById('guidelines').open);\n"
+    "const wide = all('#item .picture img').map((e) => Math.min(e.clientWidth, e.clientHeight));\n"
+    "is('pictures are large: ' + wide, Math.min(...wide) >= Math.min(400, innerHeight - 320));\n"
+    "const at = (e) => e.getBoundingClientRect(), bar = at(document.querySelector('.bar')).top;\n"
+    "const large = all('#item figure'), below = Math.max(...large.map((e) => at(e).bottom));\n"
+    "is('a question in view with every picture: ' + [below, bar, large.map((e) => at(e).top)], "
+    "Math.min(...large.map((e) => at(e).top)) >= -1 && q.some((e) => at(e).top >= below - 1 && at(e).bottom <= bar + "
+    "1));\n"
+    "is('pixels: ' + innerHeight, innerWidth === 1280);\n"
+    "is('five equal columns', all('.five').every((f) => new Set([...f.children].slice(0, 5).map((l) => "
+    "Math.round(l.getBoundingClientRect().width))).size === 1));\n"
     "status = 425; key('ArrowUp'); key('5'); await wait(50); is('too early is said', /too "
     "early/.test(line.textContent));\n"
     "status = 409; await wait(1500); is('a place given back', all('#item input[type=radio]:not(:disabled)').length === "
@@ -68,15 +93,15 @@ static char *replace(char *text, const char *part, const char *with) {
 }
 
 /* What the browser makes of the page: its lines are ours to read. */
-static char *browse(const char *folder, const char *page) {
+static char *browse(const char *folder, const char *page, int height) {
     char path[600], command[2400];
     size_t n;
     snprintf(path, sizeof path, "%s/item.html", folder);
     test_write(path, page, strlen(page));
     snprintf(command, sizeof command,
              "timeout 120 chromium --headless=new --no-sandbox --disable-gpu --virtual-time-budget=20000 "
-             "--window-size=1280,900 --user-data-dir='%s/profile' --dump-dom 'file://%s' >'%s/dom' 2>'%s/log'",
-             folder, path, folder, folder);
+             "--window-size=1280,%d --user-data-dir='%s/profile' --dump-dom 'file://%s' >'%s/dom' 2>'%s/log'",
+             height, folder, path, folder, folder);
     assert_int_equal(system(command), 0);
     snprintf(path, sizeof path, "%s/dom", folder);
     return test_read(path, &n);
@@ -90,7 +115,7 @@ static void send(const struct visitor *v, char *body) {
 static void keys_complete(const char *name, const char *more, int n_questions) {
     struct site s;
     struct visitor v;
-    struct lk_data_file script;
+    struct lk_data_file script, style;
     struct lk_survey_answer *answers;
     struct lk_survey_visitor who;
     size_t n, first_open;
@@ -100,13 +125,16 @@ static void keys_complete(const char *name, const char *more, int n_questions) {
     site_consent(&v);
     site_post(&v, "/tasks", "task=1", 303, "Location: /task/1");
     char *page = site_ask(&v, "/task/1", "", NULL), *whole = page;
-    assert_true(lk_data_find("survey_script", &script));
+    assert_true(lk_data_find("survey_script", &script) && lk_data_find("survey_style", &style));
     page = lk_strdup(strstr(page, "\r\n\r\n") + 4);
     free(whole);
-    char *scripts =
-        lk_format("%s<script>%.*s</script>\n%s", before, (int)script.n_bytes, (const char *)script.text, driver);
+    char *scripts = lk_format("%s<script>%.*s</script>\n%s%s", before, (int)script.n_bytes, (const char *)script.text,
+                              driver, driver_of_pictures);
+    char *styled = lk_format("<style>%.*s</style>", (int)style.n_bytes, (const char *)style.text);
+    page = replace(page, "<link rel=\"stylesheet\" href=\"/style.css\">", styled);
+    lk_free(styled);
     page = replace(page, "<script src=\"/script.js\"></script>\n", scripts);
-    char *dom = browse(s.t.folder, page);
+    char *dom = browse(s.t.folder, page, 720);
     char *at = strstr(dom, "<pre>"), *rest = NULL;
     if (!at || !strstr(at, "\nend</pre>")) fail_msg("the keys came to no end: %.2000s", dom);
     for (char *line = strtok_r(at + 5, "\n", &rest); strncmp(line, "end</pre>", 9);
@@ -117,7 +145,7 @@ static void keys_complete(const char *name, const char *more, int n_questions) {
         send(&v, line + 5);
         n_sent++;
     }
-    assert_in_range(n_ok, 18, 30);
+    assert_in_range(n_ok, 26, 40);
     assert_in_range(n_sent, 2, n_questions);
     assert_ok(lk_survey_visitor(s.t.survey, v.cookie, s.now, &who));
     assert_ok(lk_survey_answers(s.t.survey, &who, &answers, &n, &first_open));

@@ -196,6 +196,26 @@ static void alerts(void **state) {
     site_close(&s);
 }
 
+/* What a rater reads must not say what the study expects to find: the texts of a page, without tags, and their case.
+ * Only version A of its question asks about stereotypes by name. */
+static void assert_is_neutral(const char *page, bool direct) {
+    static const char *const words[] = {"erasure", "bias", "- recommended", "version b", "hypothes", "stereotyp"};
+    struct lk_text text = {0};
+    bool inside = false;
+    for (const char *at = page; *at; at++) {
+        if (*at == '<') inside = true;
+        char low = (char)(*at >= 'A' && *at <= 'Z' ? *at + 32 : *at);
+        if (!inside) lk_text_bytes(&text, &low, 1);
+        if (*at == '>') inside = false;
+    }
+    assert_true(text.n > 200);
+    for (int i = 0; i < 6 - direct; i++) {
+        const char *found = strstr(text.bytes, words[i]);
+        if (found) fail_msg("\"%s\" in: %.200s", words[i], found);
+    }
+    lk_text_free(&text);
+}
+
 /* Every study's page shows what is asked, word for word and in its order: test_survey holds that against the file. */
 static void pages_show_what_is_asked(void **state) {
     static const char *const studies[] = {"",
@@ -223,13 +243,20 @@ static void pages_show_what_is_asked(void **state) {
         snprintf(more, sizeof more, "%s\"tasks\":1,\"gold_per_task\":0,\"checks_per_task\":0,", studies[k]);
         site_open(&s, "pages-asked", 2, more);
         site_enter(&v, &s, "PROLIFIC_PID=abc");
+        char *guide = site_ask(&v, "/guide", "", NULL);
+        if (site_status_of(guide) == 200) assert_is_neutral(strstr(guide, "<main"), true); /* or consent comes first */
+        assert_true(!strstr(more, "\"001\",\"tasks") || strstr(guide, "Warm orange/golden tones clearly visible"));
+        free(guide);
         site_consent(&v);
         site_post(&v, "/tasks", "task=1", 303, "Location: /task/1");
         assert_ok(lk_survey_visitor(s.t.survey, v.cookie, s.now, &who));
         assert_ok(lk_survey_task_items(s.t.study, who.worker, 0, items));
         assert_ok(lk_survey_questions_of(s.t.study, items[0], &asked));
         char *reply = site_ask(&v, "/task/1", "", NULL), *at = reply;
+        assert_is_neutral(strstr(reply, "<main"), strstr(more, "q3_version") != NULL);
+        if (items[0]->occupation) assert_null(strstr(reply, "(e.g., &quot;doctor"));
         for (int i = 0; i < asked.n; i++) {
+            assert_null(strcasestr(asked.list[i].title, "drift"));
             const char *texts[LK_SURVEY_MAX_OPTIONS + 1] = {asked.list[i].text};
             for (int o = 0; o < asked.list[i].n_options; o++) texts[o + 1] = asked.list[i].options[o].text;
             for (int o = 0; o <= asked.list[i].n_options; o++) {

@@ -213,6 +213,45 @@ static void sides(void **state) {
     site_close(&s);
 }
 
+/* The admin token is typed once; the cookie that it gives opens the page until it is logged out, and nothing else does.
+ */
+static void an_admin_logs_in(void **state) {
+    struct site s;
+    struct visitor nobody = {.site = &s}, admin = {.site = &s}, thief;
+    char body[120], form[65];
+    (void)state;
+    site_open(&s, "rules-admin", 6, "\"tasks\":1,");
+    const char *token = lk_survey_admin_token(s.t.survey);
+    site_expect(&nobody, "/admin", "", NULL, 401, "type=\"password\"");
+    snprintf(body, sizeof body, "/admin?token=%s", token);
+    site_expect(&nobody, body, "", NULL, 401, "type=\"password\""); /* never in an address */
+    site_expect(&nobody, "/admin", "", "token=0", 401, "That is not the admin token.");
+    site_expect(&nobody, "/admin", "Origin: http://evil.example\r\n", "token=0", 421, "");
+    memset(admin.cookie, 'a', 64); /* a cookie that somebody else chose */
+    snprintf(body, sizeof body, "token=%s", token);
+    char *reply = site_ask(&admin, "/admin", "", body), cookie[40];
+    assert_int_equal(site_status_of(reply), 303);
+    assert_non_null(strstr(reply, "HttpOnly; SameSite=Strict"));
+    assert_null(strstr(reply, token));
+    snprintf(cookie, sizeof cookie, "Set-Cookie: survey-%d=", s.port);
+    thief = admin;
+    memcpy(admin.cookie, strstr(reply, cookie) + strlen(cookie), 64);
+    free(reply);
+    assert_string_not_equal(admin.cookie, thief.cookie);
+    site_expect(&thief, "/admin", "", NULL, 401, "");
+    reply = site_ask(&admin, "/admin", "", NULL);
+    assert_int_equal(site_status_of(reply), 200);
+    assert_non_null(strstr(reply, "Cache-Control: no-store"));
+    site_take(reply, "name=\"form\" value=\"", sizeof form, form);
+    free(reply);
+    site_expect(&admin, "/admin", "", "form=0", 403, ""); /* a form of elsewhere logs nobody out */
+    site_expect(&admin, "/admin", "", NULL, 200, "Log out");
+    snprintf(body, sizeof body, "form=%s", form);
+    site_expect(&admin, "/admin", "", body, 303, "Location: /admin");
+    site_expect(&admin, "/admin", "", NULL, 401, "type=\"password\"");
+    site_close(&s);
+}
+
 /* New ids, wrong admin tokens, changes of an answer and reports of problems are counted. */
 static void only_so_often(void **state) {
     struct site s;
@@ -300,6 +339,7 @@ int main(void) {
         cmocka_unit_test(forgotten),
         cmocka_unit_test(sides),
         cmocka_unit_test(only_so_often),
+        cmocka_unit_test(an_admin_logs_in),
         cmocka_unit_test(behind_a_proxy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

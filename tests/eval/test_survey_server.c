@@ -79,6 +79,11 @@ static void a_link_alone_enters_nobody(void **state) {
     site_expect(&v, "/enter", "", NULL, 303, "Location: /\r\n"); /* not by GET */
     site_expect(&v, "/enter", "", "PROLIFIC_PID=", 200, "no usable");
     site_expect(&v, "/enter", "Origin: http://evil.example\r\n", "PROLIFIC_PID=abc", 421, "");
+    site_expect(&v, "/?workerId=abc&assignmentId=ASSIGNMENT_ID_NOT_AVAILABLE", "", NULL, 200,
+                "Compare each edited picture");
+    char *preview = site_ask(&v, "/?workerId=abc&assignmentId=ASSIGNMENT_ID_NOT_AVAILABLE", "", NULL);
+    assert_null(strstr(preview, "<form"));
+    free(preview);
     site_expect(&v, "/enter", "", "workerId=abc", 303, "Location: /guide");
     assert_ok(lk_sql_number(&s.t.survey->sql, &n, -1, "SELECT count(*) FROM participants", ""));
     assert_int_equal(n, 1);

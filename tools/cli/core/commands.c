@@ -420,8 +420,9 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
          .text =
              "Serves the study's pages: entry by the platform's link (PROLIFIC_PID or workerId), guide, consent, "
              "tasks, evaluation, completion code. An answer is on disk before the page calls it saved. Participants' "
-             "ids are kept as salted hashes only, addresses not at all. /admin takes the token in secrets.json as a "
-             "Bearer token. selection shows the seven candidates of each cell side by side, on this machine alone "
+             "ids are kept as salted hashes only, addresses not at all. /admin asks for the token in secrets.json, "
+             "or takes it as a Bearer token. selection shows the seven candidates of each cell side by side, on this "
+             "machine alone "
              "and to who has the link that it prints, and writes every choice to selection_log.jsonl beside the "
              "pools. study shows, in the same way, how far the run in DIR is: counts, rate, failures and the latest "
              "pictures; it changes nothing. It stops with the first signal.",
@@ -440,8 +441,9 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                  "the portraits in SOURCES, named by "
                  "their source: gold_exp1.json and gold_exp2.json, which a study in DIR names as its "
                  "\"gold\". export writes DIR/evaluations_expN.jsonl, the same as .csv, abandoned.jsonl (of "
-                 "places that were given back), participants.jsonl and survey.json. codes checks completion "
-                 "codes. links prints for each id the link that opens a study with \"signed_links\": true. "
+                 "places that were given back), participants.jsonl and survey.json. codes tells which "
+                 "completion codes are unknown, another participant's or used again, of lines ID,CODE. "
+                 "links prints for each id the link that opens a study with \"signed_links\": true. "
                  "forget deletes all that is kept of the participant with this id, who asked for it; "
                  "export again after it. pilot fills the store with simulated participants. hit prints the "
                  "settings of a task on Mechanical Turk, cost what a plan costs: 000, 001, 003, 004, "

@@ -3,6 +3,8 @@
  * (tools/cli/study/selection.c) too. */
 #pragma once
 
+#include <pthread.h>
+
 #include "eval/survey/survey.h"
 
 enum { SURVEY_MAX_FIELDS = 40, SURVEY_MAX_BODY = 16384, SURVEY_MAX_URI = 2048, SURVEY_COOKIE_BYTES = 64 };
@@ -46,6 +48,16 @@ struct survey_entries {
     int n[SURVEY_ADDRESSES];
 };
 
+/* Who has typed the admin token, in memory alone: a restart ends every session. */
+enum { SURVEY_ADMINS = 8 };
+struct survey_admins {
+    pthread_mutex_t lock;
+    struct survey_admin {
+        char token[65];
+        int64_t until; /* 0: closed */
+    } list[SURVEY_ADMINS];
+};
+
 struct survey_server {
     /* survey_respond, or that of another server, which has its own context and neither survey nor study. */
     enum lk_code (*respond)(const struct survey_server *server, struct survey_request *request,
@@ -61,6 +73,7 @@ struct survey_server {
     bool local;           /* the machine's own browsers alone: "localhost" names it too */
     bool preview;         /* nobody is let in */
     struct survey_entries *entries; /* NULL: not counted */
+    struct survey_admins *admins;   /* NULL: nobody may type the admin token */
 };
 /* The name of our cookie: with a public name, behind a proxy that speaks TLS, one that no other host can set. Before
  * survey_listen "survey". */
@@ -95,6 +108,9 @@ void page_end(const struct survey_page *page);
 void page_form(const struct survey_page *page, const char *action, const char *id); /* with the hidden token */
 void page_question(const struct survey_page *page, const struct lk_survey_question *q, const char *prefix,
                    const char *given);
+/* The protocol's guidelines and examples for these questions; those that would name the item's answer are left out. */
+void page_guidelines(const struct survey_page *page, const struct lk_survey_questions *questions,
+                     const struct lk_survey_item *item);
 void page_pictures(const struct survey_page *page, const struct lk_survey_item *item, const char *folder, int number,
                    int picture);
 
@@ -108,6 +124,8 @@ enum lk_code page_tasks(struct survey_page *page, bool refused);
 enum lk_code page_item(struct survey_page *page, int position);
 enum lk_code page_done(struct survey_page *page);
 enum lk_code page_admin(struct survey_page *page);
+/* /admin: the page for who bears the token or has a session, the form that opens one, and its end. */
+enum lk_code page_admin_enter(struct survey_page *page, const struct survey_request *request);
 /* A status with a sentence of the study's texts. */
 enum lk_code page_refused(struct survey_page *page, int status, const char *name);
 

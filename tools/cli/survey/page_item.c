@@ -26,8 +26,9 @@ static void line(const struct item_page *v, const char *name, const char *text) 
     lk_text_add(&v->page->reply->body, "<p><strong>");
     page_say(v->page, name);
     lk_text_add(&v->page->reply->body, "</strong> ");
+    lk_text_add(&v->page->reply->body, "<bdi>"); /* a text written from the right turns nothing else round */
     page_text(&v->page->reply->body, text);
-    lk_text_add(&v->page->reply->body, "</p>\n");
+    lk_text_add(&v->page->reply->body, "</bdi></p>\n");
 }
 
 static void about(const struct item_page *v) {
@@ -51,15 +52,23 @@ static void questions_about(const struct item_page *v, int picture) {
             page_question(v->page, &v->questions.list[i], "", given(v, v->questions.list[i].key));
 }
 
+/* Where each protocol prints what was asked for: above the pictures, or as a caption of the source. */
+static bool is_asked_above(const struct item_page *v) {
+    const struct lk_survey_study *study = v->page->study;
+    return study->protocol == LK_PROTOCOL_001 || study->experiment == 3;
+}
+
 static void body(const struct item_page *v) {
     struct survey_page *p = v->page;
     const struct lk_survey_item *item = v->item;
     bool both = p->study->both_arms && item->kind != LK_SURVEY_CHECK;
     bool three = p->study->experiment != 1 && item->kind != LK_SURVEY_CHECK;
+    bool asked_above = item->kind != LK_SURVEY_CHECK && is_asked_above(v);
+    if (asked_above) about(v);
     lk_text_add(&p->reply->body, "<div class=\"item%s\">\n",
                 item->kind == LK_SURVEY_CHECK ? " one"
-                : both                        ? ""
-                : three                       ? " above"
+                : both                        ? " each"
+                : three                       ? " three above"
                                               : " two above");
     for (int k = 0; k < 4; k++) {
         static const int shown[] = {LK_PICTURE_SOURCE, LK_PICTURE_SECOND_SOURCE, LK_PICTURE_EDITED,
@@ -67,7 +76,7 @@ static void body(const struct item_page *v) {
         if (!item->picture[shown[k]]) continue;
         lk_text_add(&p->reply->body, "<section>\n");
         page_pictures(p, item, "picture", v->position + 1, k);
-        if (k == 0) about(v);
+        if (k == 0 && !asked_above) about(v);
         if (both && k >= 2) questions_about(v, k - 2);
         lk_text_add(&p->reply->body, "</section>\n");
     }
@@ -97,6 +106,13 @@ static void bar(const struct item_page *v) {
     page_say(v->page, "next");
     lk_text_add(out, "</button>\n<label>%zu/%zu <progress max=\"%zu\" value=\"%zu\"></progress></label>\n",
                 v->first_open, v->n_items, v->n_items, v->first_open);
+    static const char *const tools[][2] = {
+        {"zoom-open", "zoom_open"}, {"flicker", "flicker"}, {"guidelines-open", "guidelines_open"}};
+    for (int i = 0; i < 3; i++) {
+        lk_text_add(out, "<button type=\"button\" id=\"%s\">", tools[i][0]);
+        page_say(v->page, tools[i][1]);
+        lk_text_add(out, "</button>\n");
+    }
     lk_text_add(out, "<span id=\"status\" role=\"status\"></span>\n</div>\n");
 }
 
@@ -123,7 +139,15 @@ static void script_texts(const struct item_page *v) {
 static void foot(const struct item_page *v) {
     struct survey_page *p = v->page;
     struct lk_text *out = &p->reply->body;
-    lk_text_add(out, "<details id=\"keys\"><summary>");
+    lk_text_add(out, "<dialog id=\"guidelines\" aria-labelledby=\"guidelines-title\">\n<h2 id=\"guidelines-title\">");
+    page_say(p, "guidelines_title");
+    lk_text_add(out, "</h2>\n");
+    page_guidelines(p, &v->questions, v->item);
+    lk_text_add(out, "<form method=\"dialog\"><button>");
+    page_say(p, "guidelines_close");
+    lk_text_add(out, "</button></form>\n</dialog>\n<dialog id=\"zoom\" tabindex=\"0\" aria-label=\"");
+    page_say(p, "zoom_title");
+    lk_text_add(out, "\"></dialog>\n<details id=\"keys\"><summary>");
     page_say(p, "keys_title");
     lk_text_add(out, "</summary><p>");
     page_say(p, "guide_keys");
@@ -165,7 +189,7 @@ static enum lk_code show(struct item_page *v) {
     if (!rc && !v->lease) return page_refused(p, 409, "expired");
     if (!rc) rc = lk_survey_questions_of(p->study, v->item, &v->questions);
     if (rc) return rc;
-    page_begin(p, v->item->kind == LK_SURVEY_CHECK ? "check_title" : "welcome_title", "");
+    page_begin(p, v->item->kind == LK_SURVEY_CHECK ? "check_title" : "welcome_title", "evaluation");
     script_texts(v);
     body(v);
     if (p->study->comments && v->item->kind != LK_SURVEY_CHECK) comment_box(v);
@@ -213,6 +237,12 @@ enum lk_code page_admin(struct survey_page *p) {
         lk_text_add(out, "<tr><td>%s</td><td>%d</td><td>%d</td></tr>\n", n.days[i].date, n.days[i].n_answers,
                     n.days[i].n_submitted);
     lk_text_add(out, "</table>\n");
+    if (*p->form_token) { /* a session, which can be ended */
+        page_form(p, "/admin", "");
+        lk_text_add(out, "<button>");
+        page_say(p, "admin_leave");
+        lk_text_add(out, "</button>\n</form>\n");
+    }
     page_end(p);
     return out->rc;
 }

@@ -77,15 +77,17 @@ void page_question(const struct survey_page *p, const struct lk_survey_question 
     if (*q->title) page_text(out, q->title);
     if (*q->title) lk_text_add(out, ": ");
     page_text(out, q->text);
-    lk_text_add(out, "</legend>\n<div class=\"options\">\n");
+    bool five = q->n_options >= 5 && q->options[4].value[0] == '5';
+    lk_text_add(out, "</legend>\n<div class=\"options%s\">\n", five ? " five" : "");
     for (int i = 0; i < q->n_options; i++) {
         const struct lk_survey_option *option = &q->options[i];
         bool bare = option->value[1] == '\0' && strncmp(option->text, option->value, 1);
         lk_text_add(out, "<label><input type=\"radio\" name=\"%s%s\" value=\"%s\"%s>", prefix, q->key, option->value,
                     !strcmp(option->value, given) ? " checked=\"checked\"" : "");
+        lk_text_add(out, "<span>");
         if (bare && option->value[0] <= '5') lk_text_add(out, "%s%s", option->value, *option->text ? " " : "");
-        page_text(out, option->text);
-        lk_text_add(out, "</label>\n");
+        page_text(out, option->text); /* in one element: what stands beside the button is one column */
+        lk_text_add(out, "</span></label>\n");
     }
     lk_text_add(out, "</div>\n</fieldset>\n");
 }
@@ -96,7 +98,7 @@ void page_pictures(const struct survey_page *p, const struct lk_survey_item *ite
     bool scene = item->picture[LK_PICTURE_SECOND_SOURCE] != NULL, two = p->study->experiment == 2;
     const char *const names[] = {scene ? "source_male" : "source", "source_female", two ? "image_a" : "edited",
                                  "image_b"};
-    lk_text_add(&p->reply->body, "<figure><figcaption>");
+    lk_text_add(&p->reply->body, "<figure data-picture=\"%c\"><figcaption>", "stab"[picture]);
     page_say(p, names[picture]);
     lk_text_add(&p->reply->body, "</figcaption><button type=\"button\" class=\"picture\"><img src=\"/%s/%d/%c\" alt=\"",
                 folder, number, "stab"[picture]);
@@ -118,6 +120,12 @@ enum lk_code page_welcome(struct survey_page *p, const char *id, bool bad) {
         lk_text_add(&p->reply->body, "</form>\n");
     } else
         say_in(p, "p", bad ? "note bad" : "note", bad ? "bad_id" : "welcome");
+    if (!id && !bad) { /* a preview shows what is asked of those who come in */
+        struct lk_survey_questions questions;
+        LK_TRY(lk_survey_questions_of(p->study, &p->study->items[0], &questions));
+        page_guidelines(p, &questions, &p->study->items[0]);
+        lk_survey_questions_free(&questions);
+    }
     page_end(p);
     return p->reply->body.rc;
 }
@@ -187,15 +195,14 @@ static void points(const struct survey_page *p, const cJSON *list) {
 
 enum lk_code page_guide(struct survey_page *p, bool answered) {
     const cJSON *general = lk_survey_instrument(p->study, "general");
-    const cJSON *printed = lk_survey_instrument(p->study, "instructions_exp1");
     bool check;
     int n_wrong = 0;
     LK_TRY(page_guide_wrong(p, &check));
     page_begin(p, "guide_title", "narrow");
-    say_in(p, "p", "", "guide");
-    static const char *const parts[] = {"pair", "what_to_evaluate", "guidelines"};
-    for (int i = 0; i < 3 && printed; i++) points(p, cJSON_GetObjectItemCaseSensitive(printed, parts[i]));
-    points(p, cJSON_GetObjectItemCaseSensitive(general, "response_guidelines"));
+    struct lk_survey_questions questions;
+    LK_TRY(lk_survey_questions_of(p->study, &p->study->items[0], &questions));
+    page_guidelines(p, &questions, &p->study->items[0]);
+    lk_survey_questions_free(&questions);
     points(p, cJSON_GetObjectItemCaseSensitive(general, "technical_requirements"));
     if (p->study->protocol == LK_PROTOCOL_000) say_in(p, "p", "", "guide_time");
     say_in(p, "p", "", "guide_keys");

@@ -38,7 +38,8 @@ static const char *id_in(const struct survey_page *p, const struct survey_form *
 static enum lk_code welcome(struct survey_page *p) {
     bool usable;
     const char *id = id_in(p, p->query, &usable);
-    if (!*id || p->server->preview) return page_welcome(p, NULL, false);
+    bool looks = !strcmp(survey_form_value(p->query, "assignmentId"), "ASSIGNMENT_ID_NOT_AVAILABLE"); /* MTurk */
+    if (!*id || looks || p->server->preview) return page_welcome(p, NULL, false);
     return usable ? page_welcome(p, id, false) : page_welcome(p, NULL, true);
 }
 
@@ -201,15 +202,6 @@ static enum lk_code post(struct survey_page *p, const char *path, bool script) {
 
 static bool starts_with(const char *text, const char *start) { return text && !strncmp(text, start, strlen(start)); }
 
-static enum lk_code admin(struct survey_page *p, const char *authorization) {
-    struct lk_survey *s = p->server->survey;
-    if (!starts_with(authorization, "Bearer ")) return page_refused(p, 401, "forbidden");
-    /* The right one opens however many wrong ones strangers have sent: 256 bits are not guessed. */
-    if (lk_survey_same(authorization + 7, lk_survey_admin_token(s))) return page_admin(p);
-    bool within = lk_survey_within(s, LK_SURVEY_WRONG_TOKENS, 1, p->now);
-    return page_refused(p, within ? 401 : 429, within ? "forbidden" : "too_many");
-}
-
 /* Names are the same in small and capital letters, port 80 is left out, and this machine is "localhost" to itself. */
 static bool names_us(const struct survey_server *server, const char *name) {
     size_t n = strcspn(server->host, ":");
@@ -239,7 +231,7 @@ static enum lk_code route(struct survey_page *p, struct survey_request *r, char 
     if (reads && !strcmp(path, "/script.js")) return file_of_ours(p, "survey_script", "text/javascript; charset=utf-8");
     if (reads && !strcmp(path, "/")) return welcome(p);
     if (writes && !strcmp(path, "/enter")) return enter(p);
-    if (reads && !strcmp(path, "/admin")) return admin(p, r->authorization);
+    if (!strcmp(path, "/admin")) return page_admin_enter(p, r);
     if (reads && !strcmp(path, "/favicon.ico")) { /* browsers ask for it; there is none */
         p->reply->status = 204;
         return LK_OK;

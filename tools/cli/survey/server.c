@@ -63,7 +63,8 @@ struct survey_listener {
     struct survey_server *server;
     int port;
     struct survey_entries entries; /* the writer's */
-    pthread_mutex_t lock;          /* of all below */
+    struct survey_admins admins;
+    pthread_mutex_t lock; /* of all below */
     struct line lines[N_LINES];
     struct visit *visits;
     bool stopping;
@@ -385,6 +386,8 @@ enum lk_code survey_listen(struct survey_listener **out, struct survey_server *s
     if (!l) return lk_fail(LK_E_NOMEM, "out of memory for a server");
     l->server = server;
     server->entries = &l->entries;
+    pthread_mutex_init(&l->admins.lock, NULL);
+    server->admins = &l->admins;
     pthread_mutex_init(&l->lock, NULL);
     enum lk_code rc = begin_answering(l);
     if (!rc) rc = start(l, address, port);

@@ -1,0 +1,89 @@
+/* The way in to /admin: a script brings the store's token as a bearer token, a person types it once into a form and
+ * has a session of eight hours. The token never stands in an address. */
+#include <stdio.h>
+#include <string.h>
+
+#include "eval/survey/store.h"
+#include "tools/cli/survey/http.h"
+
+enum { SESSION_MS = 8 * 3600 * 1000 };
+
+static struct survey_admin *session_of(const struct survey_page *p, const char *cookie) {
+    struct survey_admins *a = p->server->admins;
+    for (int i = 0; i < SURVEY_ADMINS; i++)
+        if (a->list[i].until > p->now && lk_survey_same(a->list[i].token, cookie)) return &a->list[i];
+    return NULL;
+}
+
+/* Into the place of the session that ends first. */
+static enum lk_code open_session(struct survey_page *p) {
+    struct survey_admins *a = p->server->admins;
+    struct survey_admin *oldest = a->list;
+    char token[65];
+    LK_TRY(lk_survey_token(token));
+    pthread_mutex_lock(&a->lock);
+    for (int i = 1; i < SURVEY_ADMINS; i++)
+        if (a->list[i].until < oldest->until) oldest = &a->list[i];
+    memcpy(oldest->token, token, sizeof token);
+    oldest->until = p->now + SESSION_MS;
+    pthread_mutex_unlock(&a->lock);
+    memcpy(p->reply->cookie, token, sizeof token);
+    return LK_OK;
+}
+
+static bool is_open(const struct survey_page *p, const char *cookie, bool close) {
+    struct survey_admins *a = p->server->admins;
+    pthread_mutex_lock(&a->lock);
+    struct survey_admin *session = session_of(p, cookie);
+    if (session && close) session->until = 0;
+    pthread_mutex_unlock(&a->lock);
+    return session != NULL;
+}
+
+static enum lk_code login_page(struct survey_page *p, int status, const char *note) {
+    struct lk_text *out = &p->reply->body;
+    p->reply->status = status;
+    page_begin(p, "admin_title", "narrow");
+    if (note) lk_text_add(out, "<p class=\"note bad\">");
+    if (note) page_say(p, note);
+    if (note) lk_text_add(out, "</p>\n");
+    lk_text_add(out, "<form method=\"post\" action=\"/admin\">\n<label class=\"box\">");
+    page_say(p, "admin_token");
+    lk_text_add(out, " <input type=\"password\" name=\"token\" autocomplete=\"off\"></label>\n<button class=\"main\">");
+    page_say(p, "start");
+    lk_text_add(out, "</button>\n</form>\n");
+    page_end(p);
+    return out->rc;
+}
+
+static enum lk_code leave(struct survey_page *p) {
+    p->reply->status = 303;
+    snprintf(p->reply->location, sizeof p->reply->location, "/admin");
+    return LK_OK;
+}
+
+enum lk_code page_admin_enter(struct survey_page *p, const struct survey_request *r) {
+    struct lk_survey *s = p->server->survey;
+    bool writes = !strcmp(r->method, "POST"), bears = r->authorization && !strncmp(r->authorization, "Bearer ", 7);
+    const char *token = bears ? r->authorization + 7 : writes ? survey_form_value(p->form, "token") : "";
+    bool inside = p->server->admins && survey_cookie(r->cookie, survey_cookie_name(p->server), p->token) &&
+                  is_open(p, p->token, false);
+    if (inside) lk_survey_form_token(s, p->token, p->form_token);
+    if (inside && writes && !*token) {
+        if (!lk_survey_same(survey_form_value(p->form, "form"), p->form_token))
+            return page_refused(p, 403, "forbidden");
+        is_open(p, p->token, true);
+        return leave(p);
+    }
+    /* The right one opens however many wrong ones strangers have sent: 256 bits are not guessed. */
+    if (lk_survey_same(token, lk_survey_admin_token(s))) {
+        if (bears && !writes) return page_admin(p);
+        if (!p->server->admins) return page_refused(p, 403, "forbidden");
+        LK_TRY(open_session(p));
+        return leave(p);
+    }
+    if (inside && !writes && !bears) return page_admin(p);
+    if (!*token && !writes) return login_page(p, 401, NULL);
+    bool within = lk_survey_within(s, LK_SURVEY_WRONG_TOKENS, 1, p->now);
+    return within ? login_page(p, 401, "admin_wrong") : page_refused(p, 429, "too_many");
+}

@@ -7,7 +7,7 @@
 #include "eval/human/combine.h"
 #include "eval/human/quality.h"
 #include "eval/report/build.h"
-#include "eval/report/findings.h"
+#include "eval/report/findings/findings.h"
 #include "tests/common/planted.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/test.h"

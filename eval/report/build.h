@@ -3,7 +3,7 @@
 
 #include "engine/base/store.h"
 #include "eval/document/figure.h"
-#include "eval/report/findings.h"
+#include "eval/report/findings/findings.h"
 #include "eval/report/report.h"
 #include "eval/stats/stats.h"
 

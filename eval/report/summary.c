@@ -87,7 +87,12 @@ int lk_findings_sentences(const struct lk_findings *findings, char out[LK_FINDIN
     for (int i = 0; i < LK_N_FINDINGS; i++) any |= !findings->list[i].effect.undefined;
     if (!any) return 0;
     for (int i = LK_N_FINDINGS - 2; i < LK_N_FINDINGS; i++) n_found += findings->list[i].found;
-    if (!findings->n_tested)
+    bool rare = claims->n_families > 0;
+    for (int f = 0; f < claims->n_families; f++) rare &= !strncmp(claims->families[f].refused, "too rare", 8);
+    if (!findings->n_tested && rare)
+        snprintf(out[n++], LK_SENTENCE_BYTES,
+                 "Nothing found: in the %s each outcome is too rare, or too common, to differ between groups.", whose);
+    else if (!findings->n_tested)
         snprintf(out[n++], LK_SENTENCE_BYTES, "The study is too small to say of %s that the %s differ.", among, whose);
     else if (n_found)
         snprintf(out[n++], LK_SENTENCE_BYTES, "Found: %zu difference%s in the %s, for %s.", n_found,

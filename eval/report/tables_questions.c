@@ -5,7 +5,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/report/build.h"
-#include "eval/report/relabelled.h"
+#include "eval/report/findings/relabelled.h"
 #include "eval/stats/models/cluster_means.h"
 #include "eval/stats/proportion.h"
 #include "eval/stats/special/special.h"

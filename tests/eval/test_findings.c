@@ -7,7 +7,7 @@
 #include "eval/human/combine.h"
 #include "eval/human/quality.h"
 #include "eval/report/build.h"
-#include "eval/report/findings.h"
+#include "eval/report/findings/findings.h"
 #include "tests/common/planted.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/test.h"
@@ -69,7 +69,7 @@ static void sentences_are_right(void **state) {
     struct lk_report_options options;
     lk_report_options_init(&options);
     options.n_bootstrap = 200;
-    int n_sets = test_is_full() ? 200 : 8;
+    int n_sets = test_is_full() ? 200 : 5;
     for (enum kind kind = NOTHING; kind < N_KINDS; kind++) {
         struct planted design = design_of(kind);
         int right[2] = {0}, alone = 0;

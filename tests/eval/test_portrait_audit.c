@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/report/findings.h"
+#include "eval/report/findings/findings.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/small_editors.h"
 #include "tests/common/test.h"

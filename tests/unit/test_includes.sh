@@ -27,8 +27,9 @@ check eval eval models engine
 check eval/document eval/document eval/data engine
 check eval/stats eval/stats eval/study engine
 check eval/scores eval/scores eval/study engine
-check eval/report eval/report eval/document eval/human eval/judge eval/scores eval/stats eval/study eval/data engine
-check eval/intake eval/intake eval/design eval/document eval/report eval/scores eval/stats eval/study eval/data engine
+check eval/report eval/report eval/findings eval/document eval/human eval/judge eval/scores eval/stats eval/study eval/data engine
+check eval/intake eval/intake eval/findings eval/design eval/document eval/report eval/scores eval/stats eval/study eval/data engine
+check eval/findings eval/findings eval/design eval/document eval/stats eval/study eval/data engine
 check eval/survey eval/survey eval/human eval/scores eval/study eval/data engine
 check eval/t2i eval/t2i eval/document eval/scores eval/stats eval/study eval/data engine
 check eval/design eval/design eval/judge eval/scores eval/study eval/t2i eval/data models engine

@@ -1,4 +1,4 @@
-#include "eval/report/outcomes.h"
+#include "eval/report/findings/outcomes.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Outcomes of the portrait study's edits as findings ask for them. Private to eval/report. */
 #pragma once
 
-#include "eval/report/findings.h"
+#include "eval/report/findings/findings.h"
 
 /* How two judges' scores become an outcome, and what counts as drift. */
 enum lk_convention_of_scores {

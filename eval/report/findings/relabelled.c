@@ -1,9 +1,9 @@
-#include "eval/report/relabelled.h"
+#include "eval/report/findings/relabelled.h"
 
 #include <math.h>
 
 #include "engine/base/alloc.h"
-#include "eval/report/outcomes.h"
+#include "eval/report/findings/outcomes.h"
 
 /* The table of sources and prompts, and their levels. */
 struct table {

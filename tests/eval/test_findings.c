@@ -69,7 +69,7 @@ static void sentences_are_right(void **state) {
     struct lk_report_options options;
     lk_report_options_init(&options);
     options.n_bootstrap = 200;
-    int n_sets = test_is_full() ? 200 : 5;
+    int n_sets = test_is_full() ? 200 : 8;
     for (enum kind kind = NOTHING; kind < N_KINDS; kind++) {
         struct planted design = design_of(kind);
         int right[2] = {0}, alone = 0;

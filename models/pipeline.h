@@ -60,7 +60,7 @@ struct lk_request {
     uint64_t seed;
     int max_sequence_length;
     bool whole_prompt; /* LK_E_PROMPT where tokens beyond max_sequence_length would be left out */
-    int size_level; /* Step1X-Edit: edits are made at about size_level^2 pixels */
+    int size_level;    /* Step1X-Edit: edits are made at about size_level^2 pixels */
     /* Step1X-Edit: "region" for fewer passes, with another picture (models/step1x/region.h), or NULL. Cosine to the
      * source up to which a token counts as edited; 0: 0.88, as its authors have it. */
     const char *accel;

@@ -25,10 +25,11 @@ static enum lk_code tell(const struct lk_walk *w, const char *stage, int step) {
 enum lk_code lk_walk_cut(const struct lk_walk *walk, int64_t n) {
     if (n <= 0 || !walk->result) return LK_OK;
     if (walk->request->whole_prompt)
-        return lk_fail(LK_E_PROMPT,
-                       "prompt: %lld of its tokens are more than the model reads (max_sequence_length); shorten it, read "
-                       "more where the model can, or cut it by the study's \"allow_cut\"",
-                       (long long)n);
+        return lk_fail(
+            LK_E_PROMPT,
+            "prompt: %lld of its tokens are more than the model reads (max_sequence_length); shorten it, read "
+            "more where the model can, or cut it by the study's \"allow_cut\"",
+            (long long)n);
     if (n > walk->result->n_cut_ids) walk->result->n_cut_ids = (int)n;
     return LK_OK;
 }

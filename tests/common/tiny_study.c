@@ -47,7 +47,8 @@ void tiny_study_make(const char *folder, int n_sources, int n_steps) {
     test_write(path, sources.bytes, sources.n);
     lk_text_add(&study,
                 "{\"schema\": 1, \"study\": \"tiny\", \"sources\": \"sources.csv\", \"models\": {\"flux\": {\"path\": "
-                "\"%s/golden/data/flux2/rich/checkpoint\", \"num_inference_steps\": %d, \"max_sequence_length\": 40, \"allow_cut\": true, "
+                "\"%s/golden/data/flux2/rich/checkpoint\", \"num_inference_steps\": %d, \"max_sequence_length\": 40, "
+                "\"allow_cut\": true, "
                 "\"text_encoder_out_layers\": [1, 2, 3], \"width\": 32, \"height\": 32}, \"step1x\": {\"path\": "
                 "\"%s/golden/data/step1x/plain/checkpoint\", \"num_inference_steps\": %d, \"allow_steps\": true, "
                 "\"size_level\": 32}}, \"experiments\": {\"exp1\": {\"preset\": \"custom\", \"prompts\": [\"O-01\", "

@@ -188,7 +188,8 @@ static void rates_near_zero_borrow(void **state) {
     for (int i = 0; i < 72; i++) z[i] = t4[i] - '0';
     for (int i = 0; i < 18; i++) n_outputs[i] = 4;
     assert_ok(lk_residual_maker(4, &kind, 1, &prompts));
-    assert_ok(lk_crossed_rates(&(struct lk_crossed_table){18, 4, z, 1, false}, &group, &prompts, n_outputs, 0.95, r, others));
+    assert_ok(
+        lk_crossed_rates(&(struct lk_crossed_table){18, 4, z, 1, false}, &group, &prompts, n_outputs, 0.95, r, others));
     for (int g = 0; g < 3; g++) {
         near_all((const double[]){r[g].rate, r[g].low, r[g].high, r[g].effective_n}, want[g], 4);
         assert_int_equal(r[g].few, g < 2);
@@ -203,7 +204,8 @@ static void rates_near_zero_borrow(void **state) {
     assert_true(others[0].low < others[0].rate && others[0].high > others[0].rate);
     /* All or nothing: an interval all the same. */
     for (int i = 0; i < 72; i++) z[i] = 1;
-    assert_ok(lk_crossed_rates(&(struct lk_crossed_table){18, 4, z, 1, false}, &group, &prompts, n_outputs, 0.95, r, NULL));
+    assert_ok(
+        lk_crossed_rates(&(struct lk_crossed_table){18, 4, z, 1, false}, &group, &prompts, n_outputs, 0.95, r, NULL));
     assert_true(r[1].rate == 1 && r[1].high == 1 && r[1].low > 0.3 && r[1].low < 0.9);
     lk_residual_maker_free(&prompts);
 }

@@ -115,7 +115,8 @@ static void table(void **state) {
         assert_true((o->kind == CLI_FLAG) == (o->value == NULL));
         assert_true(o->choices || o->kind != CLI_CHOICE);
         assert_true(!o->choices || o->kind == CLI_CHOICE || o->kind == CLI_TEXT);
-        assert_non_null(strstr("Model Input Sampling Concepts Thinking Columns Analysis Server Output Other", o->group));
+        assert_non_null(
+            strstr("Model Input Sampling Concepts Thinking Columns Analysis Server Output Other", o->group));
         assert_true((o->required & ~o->commands) == 0);
         for (size_t j = 0; j < i; j++) {
             if (o->commands & cli_option(j)->commands) assert_string_not_equal(o->name, cli_option(j)->name);

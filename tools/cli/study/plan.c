@@ -106,10 +106,8 @@ static enum lk_code plan_all(const struct lk_study *study, const struct lk_devic
         LK_TRY(lk_study_job(study, i, &job));
         if (!g || g->experiment != job.experiment || g->model != job.model) {
             g = &groups->list[groups->n++];
-            *g = (struct group){.experiment = job.experiment,
-                                .model_key = job.model_key,
-                                .family = job.family,
-                                .model = job.model};
+            *g = (struct group){
+                .experiment = job.experiment, .model_key = job.model_key, .family = job.family, .model = job.model};
             enum lk_code rc = plan_group(&job, target, g);
             if (rc) return lk_fail_prefix(rc, "experiments.%s, models.%s", g->experiment, g->model_key);
             if (measured) LK_TRY(rate_group(measured, &job.job.run, g));

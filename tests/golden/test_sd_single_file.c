@@ -18,7 +18,7 @@ struct file {
     void *owned[MOST];
     size_t n_owned;
     char *names;
-    char folder[64], path[128];
+    char folder[400], path[500];
 };
 
 static const char *const components[] = {"text_encoder", "unet", "vae", "text_encoder_2"};
@@ -78,8 +78,7 @@ static void begin(struct file *f, const char *config) {
     char path[512], *rest;
     const bool xl = !strcmp(config, "sdxl");
     memset(f, 0, sizeof *f);
-    strcpy(f->folder, "/tmp/sd_single_file_XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
+    snprintf(f->folder, sizeof f->folder, "%s", test_fresh("single_file"));
     snprintf(f->path, sizeof f->path, "%s/all.safetensors", f->folder);
     for (size_t i = 0; i < sizeof linked / sizeof *linked; i++) {
         char from[600], to[512];
@@ -107,7 +106,7 @@ static void begin(struct file *f, const char *config) {
 }
 
 static void end(struct file *f) {
-    char command[256];
+    char command[450];
     for (size_t i = 0; i < f->n_owned; i++) free(f->owned[i]);
     for (int k = 0; k < 4; k++) lk_checkpoint_close(&f->parts[k]);
     free(f->names);

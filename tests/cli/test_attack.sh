@@ -86,7 +86,7 @@ likeness study finalize portraits/pools.jsonl -o set >out.txt || exit 1
 # A survey with answers.
 printf '{"study":"mini","code":"C1ABCDEF","approval":"none is needed","investigator":"A","contact":"a@b.org","retain_until":"2029-01-17","tasks":1,"items":[{"id":"%s","source":"a.png","edited":"b.png","preserved":"a.png"}]}' ${item}_O-01 >survey.json
 likeness survey pilot survey.json --pilot 3 >out.txt || exit 1
-echo 'abc,C1ABCDEF' >codes.csv
+echo 'pilot-0,C1ABCDEF' >codes.csv
 {
     echo prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode
     for s in 0 1 2 3 4 5; do for f in a b; do echo "p,sdxl,$s,6.5,$f$s.png,none,50,text"; done; done

@@ -135,8 +135,9 @@ static enum lk_code adopt(struct lk_journal *j, const struct lk_journal_list *li
     LK_TRY(lk_sql_run(&j->sql, "CREATE INDEX by_id ON jobs(id)", ""));
     for (size_t k = 0; k < list->n; k++) LK_TRY(adopt_one(j, list, k));
     LK_TRY(lk_sql_run(&j->sql, "DROP INDEX by_id", ""));
-    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM lines WHERE i IN (SELECT i FROM jobs WHERE i<0 AND state<>2)", ""));
-    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM jobs WHERE i<0 AND state<>2", ""));
+    LK_TRY(
+        lk_sql_run(&j->sql, "DELETE FROM lines WHERE i IN (SELECT i FROM jobs WHERE i<0 AND state NOT IN (2,4))", ""));
+    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM jobs WHERE i<0 AND state NOT IN (2,4)", ""));
     for (int m = 0; m < LK_JOURNAL_FIRST_KEYS; m++) {
         char old[32], key[32];
         snprintf(old, sizeof old, "model %d", m);
@@ -216,17 +217,19 @@ static enum lk_code release_dead(struct lk_journal *j) {
     return rc;
 }
 
+void lk_journal_shuffle(struct lk_journal *j, const bool *models) { memcpy(j->shuffled, models, sizeof j->shuffled); }
+
 /* Queued jobs of a model, in order; one that a worker died of, alone, when there is no other. */
 static enum lk_code find(struct lk_journal *j, int model, int most, struct lk_journal_lease *out, int *n) {
     static const char *const sql[] = {"SELECT i,attempts,crashes FROM jobs WHERE state<2 AND state=0 AND model=?1 AND "
-                                      "crashes=0 ORDER BY i LIMIT ?2",
+                                      "crashes=0 ORDER BY CASE WHEN ?3 THEN id END, i LIMIT ?2",
                                       "SELECT i,attempts,crashes FROM jobs WHERE state<2 AND state=0 AND model=?1 AND "
-                                      "?2>0 ORDER BY i LIMIT 1"};
+                                      "?2+?3>0 ORDER BY i LIMIT 1"};
     enum lk_code rc = LK_OK;
     for (int k = 0; k < 2 && !rc && !*n; k++) {
         sqlite3_stmt *q;
         bool row;
-        LK_TRY(lk_sql_open(&j->sql, &q, sql[k], "ii", (int64_t)model, (int64_t)most));
+        LK_TRY(lk_sql_open(&j->sql, &q, sql[k], "iii", (int64_t)model, (int64_t)most, (int64_t)j->shuffled[model]));
         while (!(rc = lk_sql_step(&j->sql, q, &row)) && row)
             out[(*n)++] = (struct lk_journal_lease){sqlite3_column_int64(q, 0), sqlite3_column_int(q, 1),
                                                     sqlite3_column_int(q, 2)};
@@ -281,8 +284,9 @@ static enum lk_code end(struct lk_journal *j, const struct lk_journal_lease *lea
                          lease->index, j->owner));
     *kept = mine == 1;
     if (!mine) return LK_OK;
-    bool again = !m->sha256 && lease->attempts + 1 < LK_JOB_ATTEMPTS && !lk_journal_is_final(m->code);
-    int64_t state = again ? LK_JOB_QUEUED : m->sha256 ? LK_JOB_DONE : LK_JOB_FAILED;
+    const bool answered = m->sha256 || m->refused;
+    bool again = !answered && lease->attempts + 1 < LK_JOB_ATTEMPTS && !lk_journal_is_final(m->code);
+    int64_t state = again ? LK_JOB_QUEUED : m->refused ? LK_JOB_REFUSED : m->sha256 ? LK_JOB_DONE : LK_JOB_FAILED;
     LK_TRY(lk_sql_run(&j->sql,
                       "UPDATE jobs SET state=?1, owner=NULL, lease=NULL, attempts=attempts+1, started=?2, seconds=?3, "
                       "stages=?4, peak_bytes=?5, sha256=?6, bytes=?7, code=?8, error=?9 WHERE i=?10",

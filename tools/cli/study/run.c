@@ -203,14 +203,22 @@ static enum lk_code run_workers(struct supervisor *s) {
     return LK_OK;
 }
 
+int64_t study_nominal(const int64_t of[LK_JOB_STATES]) {
+    int64_t n = 0;
+    for (int k = 0; k < LK_JOB_STATES; k++) n += of[k];
+    return n;
+}
+
 enum lk_code study_conclude(const struct lk_journal_counts *c, bool json) {
     for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++) {
         const int64_t *of = c->of[m];
-        int64_t n = of[0] + of[1] + of[2] + of[3];
+        const int64_t n = study_nominal(of);
         if (!n) continue;
-        printf(json ? "{\"event\":\"end\",\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld}\n"
-                    : "%-8s nominal %lld  success %lld  failed %lld\n",
+        printf(json ? "{\"event\":\"end\",\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld"
+                    : "%-8s nominal %lld  success %lld  failed %lld",
                c->keys[m], (long long)n, (long long)of[LK_JOB_DONE], (long long)of[LK_JOB_FAILED]);
+        if (of[LK_JOB_REFUSED]) printf(json ? ",\"refused\":%lld" : "  refused %lld", (long long)of[LK_JOB_REFUSED]);
+        puts(json ? "}" : "");
     }
     if (!c->all[LK_JOB_FAILED]) return LK_OK;
     return lk_fail(LK_E_PARTIAL, "%lld of %lld jobs failed; run --retry-failed tries them again",

@@ -90,6 +90,8 @@ enum lk_code study_folders_make(const char *path);
 struct cli_arguments;
 enum lk_code study_run_list(const struct cli_arguments *a, const struct study_list *list, const char *folder,
                             const char *records);
+/* All jobs of a model. */
+int64_t study_nominal(const int64_t of[LK_JOB_STATES]);
 /* Says what there is of each model; LK_E_PARTIAL when some failed. */
 enum lk_code study_conclude(const struct lk_journal_counts *counts, bool json);
 

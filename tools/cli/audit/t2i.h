@@ -42,6 +42,7 @@ enum lk_code cli_labeller_label(struct cli_labeller *labeller, const struct lk_t
 enum lk_code cli_labeller_write(struct cli_labeller *labeller, const struct lk_text *table);
 void cli_labeller_close(struct cli_labeller *labeller);
 
+enum lk_code cli_t2i_import(const struct cli_arguments *arguments);    /* a log with digests and outcomes */
 enum lk_code cli_t2i_label(const struct cli_arguments *arguments);     /* labels.csv */
 enum lk_code cli_t2i_confusion(const struct cli_arguments *arguments); /* of --labels with the known --ref-labels */
 enum lk_code cli_t2i_export(const struct cli_arguments *arguments);    /* pictures for an audit */

@@ -78,7 +78,7 @@ static enum lk_code check_models(struct checked *c) {
         struct lk_pipeline *pipeline;
         const struct lk_study_model *model = &c->study->models[m];
         const char *key = model->key;
-        if (!c->models[m]) continue;
+        if (!c->models[m] || model->hosted.given) continue;
         enum lk_code rc = lk_pipeline_open_configs(&pipeline, model->path, LK_BF16);
         if (rc == LK_E_NOMEM) return rc;
         if (rc) {

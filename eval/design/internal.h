@@ -49,6 +49,7 @@ struct lk_study_model {
     bool allow_steps, allow_cut;
     const char *path, *weights_identity; /* path as it is to be opened */
     const char *written, *seeds;
+    struct lk_study_hosted hosted;
     struct lk_study_seeds range; /* instead of the experiment's */
     struct lk_job job;
 };
@@ -129,6 +130,9 @@ enum lk_code lk_study_read_seeds(const struct lk_study *s, const char *field, co
 enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *model);
 /* 0..2: a model of the portrait study by its key; -1. */
 int lk_study_preset_model(const char *key);
+/* What a hosted model must say of itself, checked, and its pixels' share of a job's id. */
+enum lk_code lk_study_complete_hosted(struct lk_study *s, struct lk_study_model *model);
+void lk_study_write_hosted(const struct lk_study_hosted *hosted, bool places, struct lk_text *out);
 int lk_study_find_model(const struct lk_study *s, const char *key);
 int32_t lk_study_find_source(const struct lk_study *s, const char *id, size_t n);
 

@@ -6,6 +6,9 @@
 #include "engine/base/alloc.h"
 #include "engine/base/json.h"
 #include "eval/design/settings.h"
+#include "eval/hosted/images.h"
+
+enum { MAX_SET = 32 };
 
 struct reader {
     struct lk_json j;
@@ -189,7 +192,8 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
     struct raw raw;
     char flag[400];
     if (!read_raw(r, &raw)) return false;
-    if (!(p->families & lk_family_bit_of(out->family)) || !strcmp(p->key, "prompt")) {
+    const bool local = !out->hosted.given && p->families & lk_family_bit_of(out->family);
+    if (!local || !strcmp(p->key, "prompt")) {
         if (!r->j.rc)
             r->j.rc = lk_fail(LK_E_CONFIG_KEY, "%s: field \"%s\": %s has no such parameter; leave it out",
                               r->study->file, r->field, out->label);
@@ -225,6 +229,43 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
     return true;
 }
 
+/* "set" of a hosted model: names with texts, numbers, true or false. */
+static bool read_set(struct reader *r, struct lk_study_hosted *out) {
+    static const char *const ours[] = {"model", "prompt", "n", "image", "seed", "stream"};
+    struct lk_images_option *list = lk_store_alloc(&r->study->store, MAX_SET * sizeof *list);
+    const char *key;
+    const size_t stem = strlen(r->field);
+    if (!list) return out_of_memory(r);
+    if (!enter_object(r)) return false;
+    for (out->set = list; lk_json_next(&r->j) && lk_json_key(&r->j, &key);) {
+        struct raw raw, name = {key, strlen(key), '"'};
+        bool taken = !lk_study_is_word(key, name.n, 60) || out->n_set == MAX_SET;
+        for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) taken |= !strcmp(key, ours[i]);
+        if (taken)
+            return fail(r, LK_E_CONFIG_KEY, "at most 32 words beside model, prompt, n, image, seed, stream", &name);
+        if (!(list[out->n_set].key = lk_store_text(&r->study->store, key))) return out_of_memory(r);
+        name_field(r, stem, key);
+        if (!read_raw(r, &raw)) return false;
+        if (!strchr("\"0tf", raw.kind)) return fail(r, LK_E_CONFIG_TYPE, "a text, a number, true or false", &raw);
+        list[out->n_set].text = raw.kind == '"';
+        if (!(list[out->n_set++].value = plain(r, &raw))) return false;
+    }
+    return !r->j.rc;
+}
+
+static bool read_hosted(struct reader *r, struct lk_study_hosted *out) {
+    const size_t stem = strlen(r->field);
+    const char *key;
+    if (!enter_object(r)) return false;
+    out->given = true;
+    set_defaults(lk_hosted_settings, out);
+    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
+        name_field(r, stem, key);
+        if (!(strcmp(key, "set") ? read_member(r, lk_hosted_settings, key, out) : read_set(r, out))) return false;
+    }
+    return !r->j.rc;
+}
+
 /* Members of a model that are no parameters, or the parameters, which depend on the family that the others tell. */
 static bool read_model_members(struct reader *r, struct lk_study_model *out, size_t stem, bool parameters) {
     const char *key;
@@ -232,7 +273,9 @@ static bool read_model_members(struct reader *r, struct lk_study_model *out, siz
     while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
         name_field(r, stem, key);
         const struct lk_parameter *p = lk_parameter_named(key);
-        if (p && !strcmp(p->key, key)) {
+        if (!strcmp(key, "hosted")) {
+            if (!(parameters ? lk_json_skip(&r->j) : read_hosted(r, &out->hosted))) return false;
+        } else if (p && !strcmp(p->key, key)) {
             if (!(parameters ? read_parameter(r, p, out) : lk_json_skip(&r->j))) return false;
         } else if (parameters) {
             lk_json_skip(&r->j);
@@ -240,7 +283,7 @@ static bool read_model_members(struct reader *r, struct lk_study_model *out, siz
             if (!r->j.rc)
                 r->j.rc = lk_fail(LK_E_CONFIG_KEY,
                                   "%s: field \"%s\": unknown; expected path, label, family, seeds, weights_identity, "
-                                  "allow_steps, allow_cut or a parameter of edits as num_inference_steps",
+                                  "allow_steps, allow_cut, hosted or a parameter of edits as num_inference_steps",
                                   r->study->file, r->field);
             return false;
         } else if (!read_member(r, lk_model_settings, key, out)) {

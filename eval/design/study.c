@@ -90,6 +90,7 @@ static bool is_family(const char *name) {
 enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *m) {
     const int preset = lk_study_preset_model(m->key);
     char field[100];
+    if (m->hosted.given) return lk_study_complete_hosted(s, m);
     snprintf(field, sizeof field, "models.%s.path", m->key);
     if (!m->written && preset < 0)
         return lk_study_bad(s, field, "expected the model's folder, or ORG/NAME of a repository, got nothing");
@@ -115,6 +116,8 @@ enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *
 static enum lk_code complete_model(struct lk_study *s, struct lk_study_model *m) {
     struct lk_pipeline *pipeline;
     char field[100];
+    snprintf(field, sizeof field, "models.%s.seeds", m->key);
+    if (m->hosted.given) return m->seeds ? lk_study_read_seeds(s, field, m->seeds, &m->range) : LK_OK;
     LK_TRY(lk_pipeline_open_configs(&pipeline, m->family, LK_BF16));
     enum lk_code rc = lk_job_complete(&m->job, pipeline, NULL);
     const int expected = lk_pipeline_made_for_steps(pipeline), steps = m->job.request.num_inference_steps;
@@ -241,6 +244,9 @@ const struct lk_attribute *lk_study_attributes(const struct lk_study *s, int *n)
 }
 bool lk_study_is_portrait(const struct lk_study *s) { return s->portrait; }
 int lk_study_n_models(const struct lk_study *s) { return s->n_models; }
+const struct lk_study_hosted *lk_study_model_hosted(const struct lk_study *s, int model) {
+    return s->models[model].hosted.given ? &s->models[model].hosted : NULL;
+}
 const char *lk_study_model_path(const struct lk_study *s, int model) { return s->models[model].path; }
 const char *lk_study_model_key(const struct lk_study *s, int model) { return s->models[model].key; }
 const char *lk_study_model_family(const struct lk_study *s, int model) { return s->models[model].family; }

@@ -58,6 +58,18 @@ struct lk_study_source {
     char sha256[65];     /* of the file; "" when it cannot be read */
 };
 
+/* A model behind the OpenAI images API instead of one that runs here. */
+struct lk_images_option;
+struct lk_study_hosted {
+    const char *images_url, *model;
+    const struct lk_images_option *set; /* [n_set], eval/hosted/images.h */
+    int n_set;
+    int64_t repeat_refused; /* how often a refusal is asked about again; its first answer is the outcome */
+    const char *per_minute; /* as written; NULL */
+    double requests_per_minute;
+    bool given, seed_field, fetch_urls;
+};
+
 enum { LK_STUDY_NAME_BYTES = 256 };
 
 /* Texts live as long as the study, or in the struct itself. */
@@ -74,10 +86,11 @@ struct lk_study_job {
     enum lk_arm arm;
     int model; /* below lk_study_n_models */
     const char *model_key, *family;
-    const char *model_path;       /* for lk_pipeline_open: a folder, or ORG/NAME */
-    const char *weights_identity; /* that the study asks for; NULL: any */
-    int n_sources;                /* 0 (t2i), 1, or 2: male, female (swapped: female, male) */
-    int sources[2];               /* below lk_study_n_sources; in the portrait study 0..83 */
+    const char *model_path;               /* for lk_pipeline_open: a folder, or ORG/NAME */
+    const char *weights_identity;         /* that the study asks for; NULL: any */
+    const struct lk_study_hosted *hosted; /* NULL: it runs here */
+    int n_sources;                        /* 0 (t2i), 1, or 2: male, female (swapped: female, male) */
+    int sources[2];                       /* below lk_study_n_sources; in the portrait study 0..83 */
     const char *source_files[2];
     const struct lk_study_prompt *prompt;
     const char *feature_prompt; /* NULL in the edited arm */
@@ -133,6 +146,8 @@ const char *lk_study_model_path(const struct lk_study *study, int model);
 const char *lk_study_model_key(const struct lk_study *study, int model); /* "flux": in names of items */
 const char *lk_study_model_family(const struct lk_study *study, int model);
 const char *lk_study_model_label(const struct lk_study *study, int model); /* "FLUX.2-dev": in tables */
+/* NULL: it runs here. */
+const struct lk_study_hosted *lk_study_model_hosted(const struct lk_study *study, int model);
 int lk_study_n_experiments(const struct lk_study *study);
 const char *lk_study_experiment_key(const struct lk_study *study, int experiment);
 enum lk_experiment lk_study_experiment_kind(const struct lk_study *study, int experiment);

@@ -350,6 +350,30 @@ enum lk_code lk_journal_crashed(struct lk_journal *j, const char *owner, const c
     return lk_sql_end(&j->sql, crashed(j, owner, how, line, context, n));
 }
 
+static enum lk_code relabel(struct lk_journal *j, int64_t index, const char *error, lk_journal_line_fn *line,
+                            void *context) {
+    struct lk_text text = {0};
+    sqlite3_stmt *q;
+    bool row;
+    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT line FROM lines WHERE i=?1", "i", index));
+    enum lk_code rc = lk_sql_step(&j->sql, q, &row);
+    if (!rc && row) rc = line(context, index, lk_sql_text(q, 0), &text);
+    sqlite3_finalize(q);
+    if (!rc) rc = text.rc;
+    if (!rc && row) rc = lk_sql_run(&j->sql, "UPDATE lines SET line=?1 WHERE i=?2", "ti", text.bytes, index);
+    lk_text_free(&text);
+    if (!rc)
+        rc = lk_sql_run(&j->sql, "UPDATE jobs SET state=?1, error=?2 WHERE i=?3 AND state=2", "iti",
+                        (int64_t)LK_JOB_REFUSED, error, index);
+    return rc ? rc : lk_sql_run(&j->sql, lk_journal_outdate, "");
+}
+
+enum lk_code lk_journal_relabel(struct lk_journal *j, int64_t index, const char *error, lk_journal_line_fn *line,
+                                void *context) {
+    LK_TRY(lk_sql_begin(&j->sql));
+    return lk_sql_end(&j->sql, relabel(j, index, error, line, context));
+}
+
 enum lk_code lk_journal_requeue(struct lk_journal *j, int64_t index, int64_t *n) {
     LK_TRY(lk_sql_begin(&j->sql));
     enum lk_code rc = lk_sql_run(&j->sql,

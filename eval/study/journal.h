@@ -105,6 +105,10 @@ typedef enum lk_code lk_journal_line_fn(void *context, int64_t index, const char
  * that have had LK_JOB_ATTEMPTS of them are failed. *n: leases that it held. */
 enum lk_code lk_journal_crashed(struct lk_journal *j, const char *owner, const char *how, lk_journal_line_fn *line,
                                 void *context, int *n);
+/* A job that is done is found to be refused after all: its picture is a filter's. line makes its new line from the old
+ * one, which is `error` there. */
+enum lk_code lk_journal_relabel(struct lk_journal *j, int64_t index, const char *error, lk_journal_line_fn *line,
+                                void *context);
 /* A job that is done or failed is to be made again, for instance because its output is lost; -1: all that failed. *n:
  * how many. */
 enum lk_code lk_journal_requeue(struct lk_journal *j, int64_t index, int64_t *n);

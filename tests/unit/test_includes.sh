@@ -34,7 +34,7 @@ check eval/survey eval/survey eval/human eval/scores eval/study eval/data engine
 check eval/hosted eval/hosted eval/net eval/document eval/study engine
 check eval/net eval/net engine
 check eval/t2i eval/t2i eval/hosted eval/document eval/scores eval/stats eval/study eval/data engine
-check eval/design eval/design eval/judge eval/scores eval/study eval/t2i eval/data models engine
+check eval/design eval/design eval/hosted eval/judge eval/scores eval/study eval/t2i eval/data models engine
 check bench bench eval/stats eval/study models weights kernels engine
 check tools tools eval bench models weights kernels engine
 check tools/gpusim/driver driver check counters ptx exec numerics

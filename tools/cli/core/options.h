@@ -120,7 +120,7 @@ struct cli_arguments {
         const char *allow;                                   /* NULL: not given */
         const char *template, *show;
         int64_t queue, tasks;
-        bool retry_failed, requeue;
+        bool retry_failed, requeue, send_pictures;
     } study;
     struct cli_bench_arguments {
         const char *output_format;

@@ -265,7 +265,8 @@ static enum lk_code run(struct supervisor *s, const struct study_list *list, boo
     study_progress_begin(&s->progress, &counts);
     if (counts.all[LK_JOB_QUEUED] + counts.all[LK_JOB_LEASED]) LK_TRY(run_workers(s));
     LK_TRY(lk_journal_open(&journal, s->run.journal, NULL));
-    enum lk_code rc = study_manifest_write(s->run.study, journal, s->run.records);
+    enum lk_code rc = study_hosted_compare(s->run.study, journal, s->run.folder);
+    if (!rc) rc = study_manifest_write(s->run.study, journal, s->run.records);
     if (!rc) rc = lk_journal_count(journal, &counts);
     lk_journal_close(journal);
     return rc ? rc : conclude(s, &counts);
@@ -363,6 +364,7 @@ enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study) {
     bool all = list.n_shards == 1;
     records = all ? lk_strdup(a->output) : lk_format("%s/shards/%d-of-%d", a->output, list.shard, list.n_shards);
     enum lk_code rc = records ? check_some(&list) : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) rc = study_hosted_consent(&list, a->study.send_pictures);
     if (!rc) rc = study_folders_make(records);
     if (!rc) tell_lacking(study);
     if (!rc) rc = study_run_list(a, &list, a->output, records);

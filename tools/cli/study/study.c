@@ -89,6 +89,7 @@ static enum lk_code check_arguments(const struct cli_arguments *a) {
                    {s->shard, "shard", "jobs run"},
                    {s->queue, "queue", "run rerun"},
                    {s->retry_failed, "retry-failed", "run"},
+                   {s->send_pictures, "send-pictures", "run"},
                    {s->sample, "sample", "rerun"},
                    {s->requeue, "requeue", "verify"},
                    {s->prefer, "prefer", "merge"},

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/base/alloc.h"
 #include "engine/image/image.h"
@@ -14,6 +15,8 @@
 #include "tests/common/scripted_server.h"
 #include "tests/common/test.h"
 #include "tests/common/tiny_study.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/core/signals.h"
 
 #define KEY     "sk-very-s3cret"
 #define BAD     "HTTP/1.1 400 Bad Request\r\n"
@@ -196,6 +199,43 @@ static void a_lost_key(void **state) {
     scripted_stop();
 }
 
+/* A service is asked a table of prompts by one command; the log says what came of each. */
+static void prompts_by_one_command(void **state) {
+    (void)state;
+    static const char table[] =
+        "prompt_id,role_label,natural_prompt\n7,a thief,A thief runs.\n8,a juggler,A juggler.\n";
+    const struct step steps[] = {{.head = OK, .body = pictures[0]},
+                                 {.head = BAD, .body = REFUSAL},
+                                 {.head = OK, .body = pictures[1]},
+                                 {.head = OK, .body = pictures[2]}};
+    char csv[1200], out[1200];
+    const char *url = scripted_start(steps, 4);
+    make_study(url, "{\"exp1\": {}}");
+    snprintf(csv, sizeof csv, "%s/prompts.csv", folder);
+    snprintf(out, sizeof out, "%s/out", folder);
+    test_write(csv, table, sizeof table - 1);
+    const char *const argv[] = {"likeness", "t2i", "ask",   "--images-url",  url,  "-m", "dall-e-3", "--csv", csv,
+                                "--seeds",  "0:1", "--set", "style=natural", "-o", out};
+    fflush(NULL);
+    const pid_t child = fork();
+    if (!child) {
+        struct cli_arguments arguments;
+        if (!freopen("/dev/null", "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(99);
+        enum lk_code rc = cli_arguments_parse(&arguments, sizeof argv / sizeof *argv, argv);
+        if (!rc) rc = cli_t2i(&arguments);
+        _exit(cli_exit_code(rc));
+    }
+    assert_int_equal(tiny_study_wait(child), 0);
+    for (int i = 0; i < 4; i++) assert_non_null(strstr(server.seen[i], "\"style\":\"natural\",\"response_format\":"));
+    scripted_stop();
+    char *log = read_of("generation_log.csv");
+    assert_int_equal(n_with(log, ",dall-e-3,"), 4);
+    assert_int_equal(n_with(log, ",made,,,200,"), 3);
+    assert_int_equal(n_with(log, ",,none,,text,,,refused,input,moderation_blocked,400,Your request ****"), 1);
+    free(log);
+    assert_false(shell("grep -rq '" KEY "' '%s'"));
+}
+
 static void what_a_study_file_may_not_say(void **state) {
     (void)state;
     static const struct {
@@ -230,6 +270,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits),
         cmocka_unit_test(a_lost_key),
+        cmocka_unit_test(prompts_by_one_command),
         cmocka_unit_test(what_a_study_file_may_not_say),
 
     };

@@ -337,20 +337,26 @@ static enum lk_code check_idle(const struct cli_arguments *arguments, const char
         {"target", a->target, "metrics post-filter generate"},
         {"ref-labels", a->ref_labels, "metrics confusion"},
         {"log", a->log, "metrics post-filter import label export attention"},
-        {"csv", a->csv, "prompts metrics generate tokens attention"},
+        {"csv", a->csv, "prompts metrics generate ask tokens attention"},
         {"cfg", a->cfg.n > 0, "generate"},
-        {"arm", a->arms.n > 0, "generate"},
-        {"seeds", a->seeds, "generate"},
+        {"arm", a->arms.n > 0, "generate ask"},
+        {"seeds", a->seeds, "generate ask"},
         {"mitigations", a->mitigations, "prompts"},
         {"style", a->styles.n > 0, "prompts"},
         {"context", a->contexts.n > 0, "prompts"},
         {"attribute", a->attribute, "post-filter generate"},
         {"post-filter", a->post_filter, "generate"},
         {"max-attempts", a->max_attempts, "generate"},
+        {"images-url", a->images_url, "ask"},
+        {"set", a->set.n > 0, "ask"},
+        {"repeat-refused", a->repeat_refused, "ask"},
+        {"seed-field", a->seed_field, "ask"},
+        {"fetch-urls", a->fetch_urls, "ask"},
+        {"requests-per-minute", arguments->review.requests_per_minute > 0, "ask"},
         {"png", arguments->report.png, "metrics"},
         {"labeler", a->labeler, "label generate"},
         {"faces", arguments->report.faces, "label export generate"},
-        {"model", arguments->model, "label generate tokens attention latents"},
+        {"model", arguments->model, "label generate ask tokens attention latents"},
         {"classifier", a->classifier, "label generate"},
         {"embeds", a->embeds, "embed-norm"},
         {"normalize", a->normalize, "embed-norm generate"},
@@ -399,12 +405,19 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
     static const struct {
         const char *name;
         enum lk_code (*run)(const struct cli_arguments *);
-    } actions[] = {{"prompts", prompts},           {"reference", reference},
-                   {"generate", cli_t2i_generate}, {"import", cli_t2i_import},
-                   {"metrics", metrics},           {"post-filter", post_filter},
-                   {"label", cli_t2i_label},       {"confusion", cli_t2i_confusion},
-                   {"export", cli_t2i_export},     {"embed-norm", embed_norm},
-                   {"tokens", cli_t2i_tokens},     {"attention", cli_t2i_attention},
+    } actions[] = {{"prompts", prompts},
+                   {"reference", reference},
+                   {"generate", cli_t2i_generate},
+                   {"ask", cli_t2i_ask},
+                   {"import", cli_t2i_import},
+                   {"metrics", metrics},
+                   {"post-filter", post_filter},
+                   {"label", cli_t2i_label},
+                   {"confusion", cli_t2i_confusion},
+                   {"export", cli_t2i_export},
+                   {"embed-norm", embed_norm},
+                   {"tokens", cli_t2i_tokens},
+                   {"attention", cli_t2i_attention},
                    {"latents", cli_t2i_latents}};
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(arguments->positional, actions[i].name)) continue;
@@ -412,7 +425,7 @@ enum lk_code cli_t2i(const struct cli_arguments *arguments) {
         return run_action(arguments, actions[i].run);
     }
     return lk_fail(LK_E_USAGE,
-                   "t2i: expected prompts, reference, generate, import, label, confusion, export, metrics, "
+                   "t2i: expected prompts, reference, generate, ask, import, label, confusion, export, metrics, "
                    "post-filter, embed-norm, "
                    "tokens, attention or latents, got \"%.64s\"",
                    arguments->positional);

@@ -30,6 +30,7 @@ enum lk_code cli_t2i_study(const struct cli_arguments *arguments, struct lk_stud
 /* --target, and which attribute of it: --attribute, or its only one. */
 enum lk_code cli_t2i_target(const struct cli_arguments *arguments, struct lk_t2i_distribution *target, int *attribute);
 enum lk_code cli_t2i_online(const struct cli_arguments *arguments);   /* generate --post-filter online */
+enum lk_code cli_t2i_ask(const struct cli_arguments *arguments);      /* the same, of a service */
 enum lk_code cli_t2i_generate(const struct cli_arguments *arguments); /* a folder of pictures with their log */
 /* Who labels, opened once for one log after another: --labeler, --faces and --classifier or --model. Labels that there
  * are stand in OUTPUT.partial until the table does: of a run that was stopped they are taken from there. LK_E_CHANGED

@@ -449,15 +449,15 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                  "settings of a task on Mechanical Turk, cost what a plan costs: 000, 001, 003, 004, "
                  "000-packed or pilot.",
          .examples = survey_examples},
-    [CLI_T2I] =
-        {.name = "t2i",
-         .summary = "audit text-to-image models: who is depicted in negative roles",
-         .positional = "prompts|reference|generate|import|label|export|metrics|post-filter|embed-norm|tokens|latents",
-         .positional_required = true,
-         .usage =
-             "prompts|reference|generate|import|label|export|metrics|post-filter|embed-norm|tokens|latents [options]",
-         .text = cli_t2i_text,
-         .examples = cli_t2i_examples},
+    [CLI_T2I] = {.name = "t2i",
+                 .summary = "audit text-to-image models: who is depicted in negative roles",
+                 .positional =
+                     "prompts|reference|generate|ask|import|label|export|metrics|post-filter|embed-norm|tokens|latents",
+                 .positional_required = true,
+                 .usage = "prompts|reference|generate|ask|import|label|export|metrics|post-filter|embed-norm|tokens|"
+                          "latents [options]",
+                 .text = cli_t2i_text,
+                 .examples = cli_t2i_examples},
     [CLI_STATS] =
         {.name = "stats",
          .summary = "compute a statistic or test from a CSV table",

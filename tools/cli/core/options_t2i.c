@@ -5,7 +5,10 @@ const char cli_t2i_text[] =
     "prompts prints the prompt table: 12 roles, each neutral, male and female, in styles and scenes, with the "
     "prompts of three mitigations. reference prints the distribution of equal shares. generate makes a table's "
     "pictures in DIR, as `study run` does, with DIR/generation_log.csv. import reads the log of a model that is not "
-    "run here and writes the log of those of its pictures that are there, with sizes and digests. label writes what "
+    "run here and writes the log of those of its pictures that are there, with sizes and digests, and of what was "
+    "refused. ask makes a table's pictures by a model behind the OpenAI images API, as generate does by one that runs "
+    "here; a refusal is an outcome, is asked once and stands in the log; the key is taken from OPENAI_API_KEY. label "
+    "writes what "
     "is perceived in a log's pictures, and beside it FILE.json, who perceived it. A run of these two that was "
     "stopped goes on with the same command. confusion counts how people of whom that is known, as the 84 sources, are "
     "perceived. export writes them small, with faces covered, for auditors. metrics "
@@ -34,6 +37,8 @@ const char *const cli_t2i_examples[] = {
     "likeness t2i generate -m black-forest-labs/FLUX.2-dev --csv negative_role_prompts_all.csv --seeds 0:9 -o out/even "
     "--post-filter online --target uniform --attribute gender --labeler fairface --classifier fairface.safetensors "
     "--faces yunet.safetensors",
+    "The same prompts asked of a service, and what it refuses",
+    "likeness t2i ask --images-url https://api.openai.com/v1 -m gpt-image-1 --set quality=low --seeds 0:9 -o out/asked",
     "Who is depicted, against equal shares",
     "likeness t2i metrics --labels labels.csv --ref uniform --csv negative_role_prompts_all.csv -o results",
     "Who is perceived in a generator's pictures",
@@ -78,7 +83,7 @@ static const struct cli_option options[] = {
          "confusion: what is known of the pictures")},
     {T2I(CLI_FILE, "Input", "csv", "PROMPTS.csv", csv,
          "a prompt table of one's own; metrics: names prompts, and a prompt_id that it lacks is rejected"),
-     .otherwise = "prompts, generate, tokens, attention: the study's own"},
+     .otherwise = "prompts, generate, ask, tokens, attention: the study's own"},
     {T2I(CLI_FILE, "Input", "mitigations", "FILE.csv", mitigations,
          "prompts: a companion table with prompt_id, rewrite_prompt, diversity_prompt, safety_prompt")},
     {T2I(CLI_LIST, "Input", "style", "TEXT", styles, "prompts: a style; give it again for more"),
@@ -116,15 +121,27 @@ static const struct cli_option options[] = {
     {T2I(CLI_TEXT, "Sampling", "fair-assign", "NAME", fair_assign,
          "generate --arm fair: quota (exact shares over a prompt's seeds), draw, or a level for all"),
      .otherwise = "quota"},
-    {T2I(CLI_TEXT, "Sampling", "seeds", "A:B", seeds, "generate: a picture of each seed from A to B, both included"),
+    {T2I(CLI_TEXT, "Sampling", "seeds", "A:B", seeds,
+         "generate, ask: a picture of each seed from A to B, both included"),
      .otherwise = "0:9"},
     {T2I(CLI_LIST, "Sampling", "cfg", "X", cfg,
          "generate: the guidance of FLUX.2 and Stable Diffusion, the true guidance scale of the others; give it again "
          "for more"),
      .otherwise = "the model's"},
     {T2I(CLI_LIST, "Sampling", "arm", "NAME", arms,
-         "generate: none, rewrite, diversity, safety, embed_norm or fair; give it again for more"),
+         "generate, ask: none, rewrite, diversity, safety, embed_norm or fair; give it again for more"),
      .otherwise = "none"},
+    {T2I(CLI_TEXT, "Model", "images-url", "URL", images_url,
+         "ask: what /images/generations stands behind, as https://api.openai.com/v1; --model is the model there")},
+    {T2I(CLI_LIST, "Model", "set", "KEY=VALUE", set,
+         "ask: what else each request says, as quality=high; give it again for more")},
+    {T2I(CLI_INT, "Model", "repeat-refused", "N", repeat_refused,
+         "ask: how often a refusal is asked about again; every answer is kept, the first one is the outcome"),
+     .otherwise = "0", .max = 100},
+    {T2I(CLI_FLAG, "Model", "seed-field", NULL, seed_field,
+         "ask: send the seed, to an open server; OpenAI's API has none, and seeds number the repeats")},
+    {T2I(CLI_FLAG, "Model", "fetch-urls", NULL, fetch_urls,
+         "ask: fetch pictures at addresses of other hosts, without the key")},
     {T2I(CLI_CHOICE, "Analysis", "post-filter", "NAME", post_filter,
          "generate, online: of each prompt as many pictures as --seeds says, and of each group of --target its share "
          "of "

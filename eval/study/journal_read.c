@@ -96,8 +96,8 @@ enum lk_code lk_journal_prune(struct lk_journal *j) {
     LK_TRY(lk_sql_begin(&j->sql));
     static const char *const sql[] = {
         "DELETE FROM lines WHERE i<0", "DELETE FROM jobs WHERE i<0",
-        "DELETE FROM about WHERE name LIKE 'model %' AND name NOT IN (SELECT 'model '||k.value "
-        "FROM about k JOIN jobs ON k.name='key '||model WHERE state IN (2,4))"};
+        ("DELETE FROM about WHERE name LIKE 'model %' AND name NOT IN (SELECT 'model '||k.value "
+         "FROM about k JOIN jobs ON k.name='key '||model WHERE state IN (2,4))")};
     enum lk_code rc = LK_OK;
     for (int k = 0; k < 3 && !rc; k++) rc = lk_sql_run(&j->sql, sql[k], "");
     return lk_sql_end(&j->sql, rc);

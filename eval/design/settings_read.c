@@ -150,7 +150,7 @@ static bool unknown(struct reader *r, const struct setting *settings) {
 
 static void set_defaults(const struct setting *settings, void *base) {
     for (; settings->key; settings++)
-        if (settings->otherwise) store_value(settings, base, settings->otherwise);
+        if (settings->otherwise && settings->kind != FLAG) store_value(settings, base, settings->otherwise);
 }
 
 /* The place of the table itself, which is read when all settings are known; or the name of its file. */

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
@@ -9,6 +10,7 @@
 #include "tests/common/test.h"
 
 struct scripted_server server;
+enum { PATIENCE_S = 10 };
 
 static void send_all(int fd, const char *bytes, size_t n) {
     for (ssize_t sent; n && (sent = send(fd, bytes, n, MSG_NOSIGNAL)) > 0; bytes += sent) n -= (size_t)sent;
@@ -75,7 +77,13 @@ const char *scripted_start(const struct step *steps, int n) {
 }
 
 void scripted_stop(void) {
-    pthread_join(server.thread, NULL);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE_S;
+    if (pthread_timedjoin_np(server.thread, NULL, &until)) { /* it waits for what nobody asks any more */
+        shutdown(server.listener, SHUT_RDWR);
+        pthread_join(server.thread, NULL);
+    }
     assert_int_equal(server.n_seen, server.n_steps);
     for (int i = 0; i < server.n_seen; i++) lk_free(server.seen[i]);
 }

@@ -124,6 +124,42 @@ static int n_with(const char *manifest, const char *text) {
     return n;
 }
 
+struct ordered {
+    char id[65];
+    int source;
+};
+
+static int by_id(const void *a, const void *b) {
+    return strcmp(((const struct ordered *)a)->id, ((const struct ordered *)b)->id);
+}
+
+/* Jobs are asked in the order of their digests, in which groups have no place; the second and third are asked twice. */
+static void expect_order(void) {
+    struct ordered list[N_JOBS];
+    struct lk_study *study;
+    struct lk_study_job job;
+    char path[1200];
+    snprintf(path, sizeof path, "%s/study.json", folder);
+    assert_ok(lk_study_open(&study, path));
+    for (size_t i = 0; i < N_JOBS; i++) {
+        assert_ok(lk_study_job(study, i, &job));
+        list[i].source = job.sources[0];
+        strcpy(list[i].id, job.id);
+    }
+    lk_study_close(study);
+    qsort(list, N_JOBS, sizeof *list, by_id);
+    for (int i = 0; i < server.n_seen; i++) {
+        const int at = i < 2 ? i : i < 4 ? (i + 1) / 2 : i - 2;
+        const char *png = memmem(server.seen[i], server.n_seen_bytes[i], "image/png\r\n\r\n", 13);
+        struct lk_image image;
+        assert_non_null(png);
+        assert_ok(lk_image_decode(&image, png + 13, server.n_seen_bytes[i] - (size_t)(png + 13 - server.seen[i]) - 57,
+                                  "what was sent", 0, 0));
+        assert_int_equal(image.pixels[0], 10 + list[at].source);
+        lk_image_free(&image);
+    }
+}
+
 static void edits(void **state) {
     (void)state;
     char *black = reply_with(0, true);
@@ -164,22 +200,15 @@ static void edits(void **state) {
     assert_false(shell("grep -rq '" KEY "' '%s'"));
     assert_true(shell("grep -q '\\*\\*\\*\\*\\*\\*' '%s/out/answers.jsonl'"));
 
-    /* Nobody is asked again, and groups were asked in turn. */
-    int n_changes = 0;
-    char last = 0;
-    for (int i = 0; i < server.n_seen; i++) {
-        const char *png = memmem(server.seen[i], server.n_seen_bytes[i], "image/png\r\n\r\n", 13);
-        struct lk_image image;
-        assert_non_null(png);
-        assert_ok(lk_image_decode(&image, png + 13, server.n_seen_bytes[i] - (size_t)(png + 13 - server.seen[i]) - 57,
-                                  "what was sent", 0, 0));
-        const char group = image.pixels[0] < 10 + N_SOURCES / 2 ? 'a' : 'b';
-        n_changes += last && group != last;
-        last = group;
-        lk_image_free(&image);
-    }
-    assert_true(n_changes > 2);
+    for (int i = 0; i < server.n_seen; i++) /* what is not said is false */
+        assert_null(memmem(server.seen[i], server.n_seen_bytes[i], "name=\"seed\"", 11));
+    char *resolved = read_of("study.json");
+    assert_non_null(strstr(resolved, "\"seed_field\": false, \"repeat_refused\": 1, \"fetch_urls\": false"));
+    free(resolved);
+
+    expect_order();
     scripted_stop();
+    /* Nobody is asked again. */
     assert_int_equal(run("--send-pictures"), 6);
     lk_free(black);
 }
@@ -236,6 +265,42 @@ static void prompts_by_one_command(void **state) {
     assert_false(shell("grep -rq '" KEY "' '%s'"));
 }
 
+static int ask_with_seeds(const char *url) {
+    char study[700], path[1200];
+    make_study(url, "{\"exp1\": {}}");
+    snprintf(path, sizeof path, "%s/study.json", folder);
+    snprintf(
+        study, sizeof study,
+        "{\"schema\": 2, \"study\": \"s\", \"models\": {\"far\": {\"hosted\": {\"images_url\": \"%s\", \"model\": "
+        "\"qwen\", \"seed_field\": true}}}, \"experiments\": {\"t2i\": {\"table\": \"p.csv\", \"seeds\": \"7:8\"}}}",
+        url);
+    test_write(path, study, strlen(study));
+    snprintf(path, sizeof path, "%s/p.csv", folder);
+    static const char table[] = "prompt_id,role_label,natural_prompt\n7,a thief,A thief runs.\n";
+    test_write(path, table, sizeof table - 1);
+    return run(NULL);
+}
+
+/* A server that is said to take seeds is tried once: two requests with one seed, bytes equal or not. */
+static void seeds_are_tried(void **state) {
+    (void)state;
+    for (int same = 0; same < 2; same++) {
+        const struct step steps[] = {{.head = OK, .body = pictures[0]},
+                                     {.head = OK, .body = pictures[same ? 0 : 2]},
+                                     {.head = OK, .body = pictures[1]}};
+        assert_int_equal(ask_with_seeds(scripted_start(steps, 3)), 0);
+        const char *first = strstr(server.seen[0], "\"seed\":");
+        assert_non_null(first);
+        assert_non_null(strstr(server.seen[1], first)); /* the same question */
+        assert_null(strstr(server.seen[2], first));
+        scripted_stop();
+        char *manifest = read_of("manifest.jsonl");
+        assert_int_equal(n_with(manifest, same ? "\"seed_honoured\":true" : "\"seed_honoured\":false"), 1);
+        assert_int_equal(n_with(manifest, "seed_honoured"), 1);
+        free(manifest);
+    }
+}
+
 static void what_a_study_file_may_not_say(void **state) {
     (void)state;
     static const struct {
@@ -271,6 +336,7 @@ int main(void) {
         cmocka_unit_test(edits),
         cmocka_unit_test(a_lost_key),
         cmocka_unit_test(prompts_by_one_command),
+        cmocka_unit_test(seeds_are_tried),
         cmocka_unit_test(what_a_study_file_may_not_say),
 
     };

@@ -53,7 +53,19 @@ static void beside_others(void **state) {
     }
 }
 
+/* Placeholders are not what others are compared with: most of these are black, and none is blurred. */
+static void sharpness_is_of_pictures(void **state) {
+    (void)state;
+    struct lk_picture_signs list[] = {
+        signs_of(3, 0, 0, "a", "1"),    signs_of(3, 0, 1, "a", "2"),    signs_of(3, 1, 1, "a", "3"),
+        signs_of(3, 10, 100, "a", "4"), signs_of(3, 10, 101, "a", "5"), signs_of(3, 100, 8, "a", "6"),
+    };
+    assert_ok(lk_picture_signs_compare(list, sizeof list / sizeof *list));
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) assert_int_equal(list[i].blurred, i == 5);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_picture_alone), cmocka_unit_test(beside_others)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_picture_alone), cmocka_unit_test(beside_others),
+                                       cmocka_unit_test(sharpness_is_of_pictures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

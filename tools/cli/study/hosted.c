@@ -14,6 +14,7 @@
 struct study_hosted {
     const struct lk_study_hosted *of;
     struct lk_images_server *server;
+    bool seed_tried;
 };
 
 static void say_waiting(const char *why) { lk_log(LK_LOG_INFO, "%s", why); }
@@ -74,6 +75,26 @@ static enum lk_code repeat(struct study_hosted *h, struct study_job *job, enum l
     return job->repeats.rc;
 }
 
+/* Whether a seed that is sent decides the picture: the first one that is made is asked for again. */
+static enum lk_code try_seed(struct study_hosted *h, struct study_job *job, enum lk_code (*tick)(void)) {
+    const struct lk_image_question question = question_of(job);
+    struct lk_picture_signs first, second;
+    struct lk_image_answer again;
+    if (!h->of->seed_field || h->seed_tried || job->answer.asked.outcome != LK_OUTCOME_MADE) return LK_OK;
+    h->seed_tried = true;
+    enum lk_code rc = lk_images_ask(h->server, &question, 1, 1, tick, &again);
+    if (!rc && again.asked.outcome == LK_OUTCOME_MADE) {
+        rc = lk_picture_signs_of(&job->answer.image, &first);
+        if (!rc) rc = lk_picture_signs_of(&again.image, &second);
+        if (!rc) job->seed_honoured = strcmp(first.sha256, second.sha256) ? -1 : 1;
+        if (job->seed_honoured < 0)
+            lk_log(LK_LOG_WARNING, "%s: two requests with seed %llu gave two pictures: its seeds number repeats only",
+                   h->of->model, (unsigned long long)question.seed);
+    }
+    lk_image_answer_free(&again);
+    return rc;
+}
+
 enum lk_code study_hosted_ask(struct study_hosted *h, struct study_job *const *jobs, int n,
                               enum lk_code (*tick)(void)) {
     struct lk_image_question questions[STUDY_MAX_PIECE];
@@ -92,7 +113,7 @@ enum lk_code study_hosted_ask(struct study_hosted *h, struct study_job *const *j
     }
     lk_free(answers);
     for (int i = 0; i < n && !rc; i++)
-        if (jobs[i]->asked) rc = repeat(h, jobs[i], tick);
+        if (jobs[i]->asked && !(rc = repeat(h, jobs[i], tick))) rc = try_seed(h, jobs[i], tick);
     return rc ? rc : lk_images_state(h->server);
 }
 
@@ -109,6 +130,7 @@ enum lk_code study_hosted_json(const struct study_job *job, struct lk_text *out)
     if (job->repeats.n)
         lk_text_add(out, ",\"n_asked\":%d,\"n_refused\":%d,\"repeats\":[%s]", job->n_asked, job->n_refused,
                     job->repeats.bytes);
+    if (job->seed_honoured) lk_text_add(out, ",\"seed_honoured\":%s", job->seed_honoured > 0 ? "true" : "false");
     lk_text_add(out, "}");
     return out->rc;
 }

@@ -108,6 +108,7 @@ struct study_job {
     struct lk_text repeats;        /* further answers, as JSON with commas between */
     int n_asked, n_refused;        /* answers in all; refusals among them */
     bool asked;
+    int seed_honoured; /* asked twice with one seed: 1 the same picture, -1 another, 0 not tried */
     double stage_s[STUDY_N_STAGES];
     int n_steps;
     int64_t started_ms;

@@ -213,6 +213,12 @@ static void edits(void **state) {
     lk_free(black);
 }
 
+static enum lk_code expect_no_attempt(void *context, const struct lk_journal_row *row) {
+    (void)context;
+    assert_int_equal(row->attempts, 0);
+    return LK_OK;
+}
+
 /* A service that takes nobody stops the run; what was answered stays, and the same command goes on. */
 static void a_lost_key(void **state) {
     (void)state;
@@ -225,6 +231,12 @@ static void a_lost_key(void **state) {
     assert_int_equal(counts.all[LK_JOB_QUEUED] + counts.all[LK_JOB_LEASED], N_JOBS - 1);
     assert_false(shell("grep -rq '" KEY "' '%s'"));
     assert_true(shell("grep -q 'OPENAI_API_KEY' '%s/out.log'"));
+    struct lk_journal *journal;
+    char path[1300];
+    snprintf(path, sizeof path, "%s/out/journal.sqlite", folder);
+    assert_ok(lk_journal_open(&journal, path, NULL));
+    assert_ok(lk_journal_each(journal, LK_JOB_QUEUED, false, expect_no_attempt, NULL)); /* it is no fault of a job's */
+    lk_journal_close(journal);
     scripted_stop();
 }
 

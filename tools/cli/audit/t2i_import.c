@@ -37,7 +37,7 @@ static enum lk_code look_at(struct import *m, size_t i) {
         return lk_fail(LK_E_INPUT, "%s: the arm embed_norm is made by models that run here, and \"%.60s\" is none",
                        path, tag);
     char name[256], *whole = cli_t2i_path(m->arguments, &m->log, i);
-    enum lk_code rc = whole ? cli_image_read(whole, NULL, true, &image, name, picture->sha256) : LK_E_NOMEM;
+    enum lk_code rc = whole ? lk_recipe_image_read(whole, NULL, true, &image, name, picture->sha256) : LK_E_NOMEM;
     lk_free(whole);
     if (rc) return rc;
     picture->line = line, picture->path = path;

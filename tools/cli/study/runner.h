@@ -102,7 +102,7 @@ struct study_job {
     struct lk_study_job study;
     struct lk_job job;         /* complete */
     struct lk_image images[2]; /* borrowed */
-    struct cli_run run;
+    struct lk_recipe_run run;
     struct lk_queued queued;
     struct lk_image_answer answer; /* of a hosted model, the first one */
     struct lk_text repeats;        /* further answers, as JSON with commas between */

@@ -19,7 +19,7 @@ const char *const study_stages[STUDY_N_STAGES] = {"vision",      "text_encoder",
 
 /* With its recipe; what a service has made has none. */
 static enum lk_code put_picture(const char *path, const struct study_job *job) {
-    return job->study.hosted ? lk_png_write(path, &job->answer.image, NULL, 0) : cli_picture_write(path, &job->run);
+    return job->study.hosted ? lk_png_write(path, &job->answer.image, NULL, 0) : lk_recipe_write(path, &job->run);
 }
 
 /* The picture in its place, and its digest from there. */

@@ -363,7 +363,7 @@ grep -q 'no job can be made: flux_20s_male_white_O-01: the study has no source o
 # Usage.
 expect 2 likeness study new more
 expect 2 likeness study status single --shard 1/2
-grep -q -- '--shard: not of study status; it belongs to study jobs run' stderr || fail "an option of others"
+grep -q -- "--shard: not an option of 'study status'; it belongs to: study jobs, study run" stderr || fail "an option of others"
 expect 2 likeness study run two.json -o x --sample 1%
 expect 2 likeness study run two.json -o x --prefer single
 expect 2 likeness study run two.json -o x --shard 4/3

@@ -115,10 +115,8 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     struct cli_report_input input = {0};
     struct cli_report_arguments arguments = a->report;
     struct cli_report_runs runs;
-    if (!a->output && (a->positional || (!a->report.query && !a->report.save)))
-        return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness report [--primary FILE] [--secondary FILE] "
-                                   "[--ratings FILE]... | compare DIR_A DIR_B, -o DIR [options]");
-    if (a->positional) return cli_report_compare(a);
+    if (!a->output && !a->report.query && !a->report.save)
+        return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness report --output DIR [options]");
     arguments.allow = a->study.allow;
     enum lk_code rc = cli_report_runs_read(&runs, &arguments);
     if (!rc) rc = cli_report_input(&input, &arguments, runs.first);

@@ -104,11 +104,7 @@ static enum lk_code compare(const struct run runs[2], const struct cli_arguments
 
 enum lk_code cli_report_compare(const struct cli_arguments *a) {
     struct run runs[2] = {{.folder = a->more[0]}, {.folder = a->more[1]}};
-    enum lk_code rc = strcmp(a->positional, "compare")
-                          ? lk_fail(LK_E_USAGE, "report: expected compare or no word, got \"%.64s\"", a->positional)
-                      : !a->more[0] || !a->more[1]
-                          ? lk_fail(LK_E_USAGE, "report compare: expected two folders that report wrote")
-                          : check_allowed(a->study.allow);
+    enum lk_code rc = check_allowed(a->study.allow);
     for (int r = 0; r < 2 && !rc; r++) {
         lk_dataset_init(&runs[r].data);
         rc = read_run(&runs[r]);

@@ -118,11 +118,11 @@ enum lk_code cli_outputs_check(const struct cli_arguments *a) {
     if (!a->output) return LK_OK;
     LK_TRY(cli_output_name_check(a->output));
     if (a->command == CLI_REPORT ||
-        (a->command == CLI_T2I && (!strcmp(a->positional, "metrics") || !strcmp(a->positional, "export"))))
+        (a->command == CLI_T2I && (!strcmp(a->verb->name, "metrics") || !strcmp(a->verb->name, "export"))))
         LK_TRY(check_page(a));
     if (stat(a->output, &st)) return LK_OK;
     for (size_t i = 0; (o = cli_option(i)); i++)
-        if (!o->parameter && strcmp(o->name, "output") && (o->commands >> a->command & 1))
+        if (!o->parameter && strcmp(o->name, "output") && cli_takes(a->command, a->verb, o))
             LK_TRY(check_option(a, &st, o));
     for (int i = 0; i < CLI_MAX_MORE && a->more[i]; i++) {
         if (S_ISDIR(st.st_mode) && same(a->more[i], &st))

@@ -319,7 +319,7 @@ static enum lk_code import_line(const struct cli_arguments *arguments, const str
         return lk_fail(LK_E_INPUT, "%s: the arm embed_norm is made by models that run here, and \"%.60s\" is none",
                        images->logged.list[i], tag);
     char name[256], sha256[65], *whole = cli_t2i_path(arguments, images, i);
-    enum lk_code rc = whole ? cli_image_read(whole, NULL, true, &image, name, sha256) : LK_E_NOMEM;
+    enum lk_code rc = whole ? lk_recipe_image_read(whole, NULL, true, &image, name, sha256) : LK_E_NOMEM;
     lk_free(whole);
     if (rc) return rc;
     cli_t2i_key(line, out);

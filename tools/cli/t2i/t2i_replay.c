@@ -130,8 +130,8 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
 enum lk_code cli_replay_job(struct cli_replay *r, size_t i) {
     char weights[65], *path = cli_t2i_path(r->arguments, &r->log, (size_t)r->chosen[i]);
     if (!path) return LK_E_NOMEM;
-    cli_recipe_free(&r->recipe);
-    enum lk_code rc = cli_recipe_read(&r->recipe, path);
+    lk_recipe_free(&r->recipe);
+    enum lk_code rc = lk_recipe_read(&r->recipe, path);
     if (!rc) cli_rerun_job(&r->job, &r->recipe, &r->arguments->job);
     if (!rc && (rc = lk_pipeline_weights_check(r->pipeline, r->recipe.weights_identity, weights)))
         rc = lk_fail_prefix(rc, "%s", path);
@@ -162,7 +162,7 @@ enum lk_code cli_replay_compare(struct cli_replay *r, size_t i, const struct lk_
 
 void cli_replay_close(struct cli_replay *r) {
     lk_log_progress_end();
-    cli_recipe_free(&r->recipe);
+    lk_recipe_free(&r->recipe);
     lk_pipeline_close(r->pipeline);
     lk_device_free(r->device);
     lk_t2i_images_free(&r->log);

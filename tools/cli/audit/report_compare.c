@@ -11,6 +11,7 @@
 #include "eval/report/compare.h"
 #include "tools/cli/audit/report_runs.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/core/outputs.h"
 
 /* Settings of the analysis without which two reports' numbers are not of one kind. */
 static const char *const shared[] = {"judges",         "thresholds",  "rounding",    "alpha",
@@ -99,7 +100,8 @@ static enum lk_code compare(const struct run runs[2], const struct cli_arguments
                                    .alpha = a->report.alpha,
                                    .margin = a->report.margin,
                                    .png = a->report.png};
-    return lk_report_compare(&how, a->output);
+    LK_TRY(lk_report_compare(&how, a->output));
+    return cli_findings_print(a->output);
 }
 
 enum lk_code cli_report_compare(const struct cli_arguments *a) {

@@ -44,7 +44,12 @@ const struct cli_verb cli_survey_verbs[] = {
      .summary = "write the survey about a run's pictures",
      .options = "from! output! sample",
      .text = "Raters see the pairs with and without the prompt that keeps the person, or, where there are none, the "
-             "edits.",
+             "edits, three raters each. gold_exp1.json or gold_exp2.json of `survey gold`, where it is in the survey's "
+             "folder already, becomes two attention checks a task.",
+     .examples = (const char *const[]){"Attention checks, the survey, and its pages",
+                                       "likeness survey gold sources -o survey && likeness survey new --from out -o "
+                                       "survey/survey.json && likeness serve survey survey/survey.json",
+                                       NULL},
      .says = (const char *const[]){"from", "RUN", "a folder that `study run` filled", "output", "SURVEY.json",
                                    "the survey's file", "sample", NULL,
                                    "how many raters see, the same ones each time [default: all]", NULL},

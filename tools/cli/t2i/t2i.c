@@ -206,6 +206,7 @@ enum lk_code cli_t2i_metrics(const struct cli_arguments *arguments) {
     if (!rc)
         rc = is_csv(arguments->output) ? write_distances(arguments, &metrics)
                                        : lk_t2i_report_write(&metrics, &options, arguments->output);
+    if (!rc && !is_csv(arguments->output)) rc = cli_findings_print(arguments->output);
     if (!rc) print_metrics(&metrics);
     lk_t2i_metrics_free(&metrics);
     lk_t2i_images_free(&study.images);

@@ -32,7 +32,7 @@ struct call {
     }                                                                                                                  \
     static void make_##op_name(struct selftest_case *c, struct call *call) {                                           \
         *call = (struct call){.name = #op_name, .n_tensors = LK_TENSORS_##op_name, .run = call_##op_name};             \
-        lk_selftest_##op_name(c, &call->op.op_name);                                                                   \
+        lk_selftest_##op_name(c, &call->op.op_name);                                                                      \
     }
 LK_OPS(CALL)
 

@@ -16,8 +16,7 @@
 #include "models/recipe.h"
 #include "weights/config_identity.h"
 
-#define MAX_IMAGE_BYTES ((size_t)512 << 20)
-#define MOST_TOGETHER   128 /* jobs in a queue, whose pictures and embeddings are in memory at once */
+#define MOST_TOGETHER 128 /* jobs in a queue, whose pictures and embeddings are in memory at once */
 
 struct item {
     struct lk_queued queued; /* first: the queue hands it back */
@@ -43,12 +42,6 @@ struct state {
 };
 
 /* The last part of a path, without its folder. */
-static void base_name(const char *path, char *out, size_t size) {
-    char *copy = lk_strdup(path);
-    snprintf(out, size, "%s", copy ? basename(copy) : "");
-    lk_free(copy);
-}
-
 /* Whether an existing file lies in a folder or below it, by the place where it is named. */
 static bool lies_in(const char *path, const char *folder) {
     char *copy = lk_strdup(path), *place = copy ? realpath(dirname(copy), NULL) : NULL, *real = realpath(folder, NULL);
@@ -60,35 +53,11 @@ static bool lies_in(const char *path, const char *folder) {
     return inside;
 }
 
-/* Digest and pixels from the same bytes. */
-enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
-                                  char name[256], char sha256[65]) {
-    char *bytes;
-    size_t n_bytes;
-    enum lk_code rc = lk_read_file(path, MAX_IMAGE_BYTES, &bytes, &n_bytes);
-    if (rc) return rc;
-    lk_sha256(bytes, n_bytes, sha256);
-    base_name(path, name, 256);
-    if (expected && strcmp(expected, sha256))
-        rc = lk_fail(LK_E_CHANGED, "%s: expected the image with SHA-256 %s, got %s", path, expected, sha256);
-    if (!rc) rc = lk_image_decode(out, bytes, n_bytes, path, exif_transpose, 0);
-    lk_free(bytes);
-    return rc;
-}
-
 static enum lk_code progress(void *context, const char *stage, int step, int n_steps) {
     const struct state *s = context;
     enum lk_code rc = s->stop.code ? lk_error_set(&s->stop) : cli_signals_check();
     if (!rc) lk_log_progress(stage, step, n_steps, lk_log_now());
     return rc;
-}
-
-void lk_recipe_model_name(const char *model, char out[256]) {
-    struct stat st;
-    char *real = stat(model, &st) == 0 ? realpath(model, NULL) : NULL;
-    if (real) base_name(real, out, 256);
-    if (!real) snprintf(out, 256, "%s", model);
-    free(real);
 }
 
 static enum lk_code choose_for(struct state *s, const struct cli_job *of, const char **chosen) {
@@ -198,21 +167,6 @@ static enum lk_code make_request(struct state *s, struct item *it) {
     enum lk_code rc = cli_job_plan(s->pipeline, s->device, job, &plan);
     if (rc == LK_E_USAGE && recipe)
         return lk_fail_prefix(LK_E_METADATA, "%s: the recipe", recipe); /* no flag's fault */
-    return rc;
-}
-
-enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run) {
-    struct lk_job job = *run->job;
-    struct lk_recipe_run made = *run;
-    char *json, *parameters;
-    job.request.width = run->result->width;
-    job.request.height = run->result->height;
-    made.job = &job;
-    LK_TRY(lk_recipe_make(&made, &json, &parameters));
-    const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
-    enum lk_code rc = lk_png_write(path, &run->result->image, texts, 2);
-    lk_free(json);
-    lk_free(parameters);
     return rc;
 }
 

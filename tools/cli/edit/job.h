@@ -74,12 +74,3 @@ enum lk_code cli_devices_edit(struct lk_pipeline *pipeline, const struct cli_dev
 /* The same as one for planning alone, where it may also be "sm_80" or "sm_90", a GPU that need not be there; a
  * list stands for as many ranks, of which it is one. */
 enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **out);
-
-/* What a recipe has of a source beside its pixels: the file's name and digest. expected: the digest that it must have,
- * or NULL. */
-enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
-                                  char name[256], char sha256[65]);
-/* A model as recipes have it: a folder by its own name, a repository as it was written. */
-void lk_recipe_model_name(const char *model, char out[256]);
-/* run->job is complete. */
-enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run);

@@ -78,6 +78,24 @@ static void add_time(struct lk_text *out, const char *key, int64_t ms) {
     add_text(out, key, text);
 }
 
+/* What else was set and decides pixels: accel, quantize, scheduler, thinking mode, ... */
+static void add_settings(struct lk_text *out, const struct lk_job *job) {
+    cJSON *settings = cJSON_CreateObject();
+    bool ok = settings != NULL;
+    for (size_t i = 0; i < lk_n_parameters && ok; i++) {
+        const struct lk_parameter *p = &lk_parameters[i];
+        const bool beside = !strcmp(p->key, "true_cfg_scale") || !strcmp(p->key, "width") || !strcmp(p->key, "height");
+        if (p->record == LK_RECORD_USED && lk_job_given(job, p) && !beside) ok = lk_parameter_write(p, job, settings);
+    }
+    char *text = ok ? cJSON_PrintUnformatted(settings) : NULL;
+    if (text)
+        lk_text_add(out, ",\"settings\":%s", text);
+    else if (!out->rc)
+        out->rc = lk_fail(LK_E_NOMEM, "out of memory for the manifest");
+    cJSON_free(text);
+    cJSON_Delete(settings);
+}
+
 enum lk_code study_record(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
                           const struct study_outcome *made) {
     const struct lk_request *r = &job->job.request;
@@ -110,6 +128,7 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     lk_text_add(out, ",\"seed\":%llu", (unsigned long long)r->seed);
     const bool f32 = job->job.run.dtype && !strcmp(job->job.run.dtype, "f32");
     add_text(out, "precision", job->hosted ? NULL : f32 ? "float32" : "bfloat16");
+    add_settings(out, &job->job);
     add_text(out, "quantization", made->quantization);
     add_text(out, "offload", made->offload);
     add_int(out, "width", made->width);

@@ -7,7 +7,7 @@
 #include "eval/document/table_print.h"
 #include "eval/hosted/placeholder.h"
 #include "eval/study/factors.h"
-#include "tools/cli/audit/t2i.h"
+#include "tools/cli/t2i/t2i.h"
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/edit/job.h"
 

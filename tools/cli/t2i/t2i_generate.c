@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "engine/base/alloc.h"
-#include "tools/cli/audit/t2i.h"
+#include "tools/cli/t2i/t2i.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/study/study.h"
 
@@ -170,8 +170,6 @@ enum lk_code cli_t2i_generate(const struct cli_arguments *arguments) {
 enum lk_code cli_t2i_ask(const struct cli_arguments *arguments) {
     struct cli_arguments a = *arguments;
     struct lk_study *study;
-    if (!a.model || !a.output || !a.t2i.images_url)
-        return lk_fail(LK_E_USAGE, "t2i ask: expected --images-url, --model and --output DIR");
     LK_TRY(cli_t2i_study(&a, &study));
     a.study.devices = "cpu"; /* nothing is computed here */
     enum lk_code rc = study_run(&a, study);

@@ -2,10 +2,17 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "engine/base/digest.h"
+
+#define MAX_IMAGE_BYTES ((size_t)512 << 20)
 
 /* cJSON writes numbers as doubles; these keep every bit of what they hold. */
 static bool add_int(cJSON *object, const char *key, int64_t value) {
@@ -191,4 +198,49 @@ enum lk_code lk_recipe_make(const struct lk_recipe_run *run, char **json, char *
     lk_free(*parameters);
     *json = *parameters = NULL;
     return lk_fail(LK_E_NOMEM, "out of memory for the picture's recipe");
+}
+
+static void base_name(const char *path, char *out, size_t size) {
+    char *copy = lk_strdup(path);
+    snprintf(out, size, "%s", copy ? basename(copy) : "");
+    lk_free(copy);
+}
+
+/* Digest and pixels from the same bytes. */
+enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
+                                  char name[256], char sha256[65]) {
+    char *bytes;
+    size_t n_bytes;
+    enum lk_code rc = lk_read_file(path, MAX_IMAGE_BYTES, &bytes, &n_bytes);
+    if (rc) return rc;
+    lk_sha256(bytes, n_bytes, sha256);
+    base_name(path, name, 256);
+    if (expected && strcmp(expected, sha256))
+        rc = lk_fail(LK_E_CHANGED, "%s: expected the image with SHA-256 %s, got %s", path, expected, sha256);
+    if (!rc) rc = lk_image_decode(out, bytes, n_bytes, path, exif_transpose, 0);
+    lk_free(bytes);
+    return rc;
+}
+
+void lk_recipe_model_name(const char *model, char out[256]) {
+    struct stat st;
+    char *real = stat(model, &st) == 0 ? realpath(model, NULL) : NULL;
+    if (real) base_name(real, out, 256);
+    if (!real) snprintf(out, 256, "%s", model);
+    free(real);
+}
+
+enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run) {
+    struct lk_job job = *run->job;
+    struct lk_recipe_run made = *run;
+    char *json, *parameters;
+    job.request.width = run->result->width;
+    job.request.height = run->result->height;
+    made.job = &job;
+    LK_TRY(lk_recipe_make(&made, &json, &parameters));
+    const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
+    enum lk_code rc = lk_png_write(path, &run->result->image, texts, 2);
+    lk_free(json);
+    lk_free(parameters);
+    return rc;
 }

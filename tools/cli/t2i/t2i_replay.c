@@ -1,4 +1,4 @@
-#include "tools/cli/audit/t2i_replay.h"
+#include "tools/cli/t2i/t2i_replay.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ enum lk_code cli_replay_open(struct cli_replay *r, const struct cli_arguments *a
                        "%s: its pictures are imported, of models that do not run here: attention and latents are seen "
                        "while a model paints, not in its pictures; of these, label and metrics tell more",
                        a->t2i.log);
-    if (!a->model) return lk_fail(LK_E_USAGE, "t2i %s: expected --model, which made the pictures", a->positional);
+    if (!a->model) return lk_fail(LK_E_USAGE, "t2i %s: expected --model, which made the pictures", a->verb->name);
     LK_TRY(cli_device_open(&a->job.run, &r->device));
     LK_TRY(lk_pipeline_open_with(&r->pipeline, a->model, &options));
     enum lk_code rc = stratify(r, prompts, wanted, &strata);

@@ -1,7 +1,7 @@
 /* Pictures of a log that were made here are made again, each from its own recipe, to look at what happens meanwhile. */
 #pragma once
 
-#include "tools/cli/audit/t2i.h"
+#include "tools/cli/t2i/t2i.h"
 #include "tools/cli/edit/job.h"
 
 struct cli_replay {

@@ -21,7 +21,7 @@
 #include "eval/scores/fields.h"
 #include "eval/study/factors.h"
 #include "eval/t2i/confusion.h"
-#include "tools/cli/audit/t2i.h"
+#include "tools/cli/t2i/t2i.h"
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"

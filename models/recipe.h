@@ -20,6 +20,15 @@ struct lk_recipe_run {
 /* Both texts are to be freed with lk_free. */
 enum lk_code lk_recipe_make(const struct lk_recipe_run *run, char **json, char **parameters);
 
+/* What a recipe has of a source beside its pixels: the file's name and digest. expected: the digest that it must have,
+ * or NULL. */
+enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
+                                  char name[256], char sha256[65]);
+/* A model as recipes have it: a folder by its own name, a repository as it was written. */
+void lk_recipe_model_name(const char *model, char out[256]);
+/* run->job is complete. */
+enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run);
+
 /* A recipe read back. Strings are held by the recipe. */
 struct lk_recipe {
     char *text;        /* the JSON */

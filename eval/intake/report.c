@@ -24,6 +24,7 @@ static const char *const tables[] = {"rates_by_model",
                                      "refusals_by_attribute",
                                      "refusals_by_prompt",
                                      "refusal_bounds",
+                                     "refusal_pairs",
                                      "refusals_over_time",
                                      "revised_prompts",
                                      "outputs",
@@ -315,16 +316,17 @@ static enum lk_code add_answers(void *context, const struct lk_audit_row *row) {
 
 static enum lk_code add_refusals(const struct report *r, struct lk_page *page) {
     static const char sql[] =
-        "WITH a AS (SELECT i.model, i.model_position, i.source_id, i.prompt_id, w.outcome, w.stage, w.outcome IN "
+        "WITH a AS (SELECT i.model, i.model_position, i.source_id, i.prompt_id, i.arm, w.outcome, w.stage, w.outcome "
+        "IN "
         "('refused', 'placeholder') AS refused FROM answer w JOIN item i USING(item_id)), p AS (SELECT model, "
-        "prompt_id, "
-        "min(refused) AS whole FROM a WHERE outcome <> 'fault' GROUP BY model, prompt_id) SELECT model, count(*) AS "
-        "asked, sum(outcome = 'refused' AND stage IS NOT 'output') AS input, sum(outcome = 'refused' AND stage IS "
-        "'output') AS output, sum(outcome = 'placeholder') AS placeholders, sum(outcome = 'fault') AS faults, "
-        "count(DISTINCT source_id) AS sources, count(DISTINCT CASE WHEN refused THEN source_id END) AS "
-        "sources_refused, "
-        "(SELECT sum(whole) FROM p WHERE p.model = a.model) AS prompts_refused FROM a GROUP BY model ORDER BY "
-        "model_position";
+        "prompt_id, min(refused) AS whole FROM a WHERE outcome <> 'fault' AND arm = 'edited' GROUP BY model, "
+        "prompt_id) "
+        "SELECT model, count(*) AS asked, sum(outcome = 'refused' AND stage IS NOT 'output') AS input, sum(outcome = "
+        "'refused' AND stage IS 'output') AS output, sum(outcome = 'placeholder') AS placeholders, sum(outcome = "
+        "'fault') AS faults, count(DISTINCT source_id) AS sources, count(DISTINCT CASE WHEN refused THEN source_id "
+        "END) "
+        "AS sources_refused, (SELECT sum(whole) FROM p WHERE p.model = a.model) AS prompts_refused FROM a GROUP BY "
+        "model ORDER BY model_position";
     return r->n_answers > 0 ? lk_audit_each(r->audit, sql, add_answers, page) : LK_OK;
 }
 

@@ -313,6 +313,21 @@ static void seeds_are_tried(void **state) {
     }
 }
 
+/* Under the name of a model of the documents too: its report would not know of refusals. */
+static void a_hosted_model_is_none_of_the_documents(void **state) {
+    (void)state;
+    static const char text[] = "{\"schema\": 2, \"study\": \"s\", \"models\": {\"flux\": {\"hosted\": {\"images_url\": "
+                               "\"http://h/v1\", \"model\": \"m\"}}}, \"experiments\": {\"t2i\": {}}}";
+    struct lk_study *study;
+    make_study("http://h", "{\"exp1\": {}}");
+    char path[1200];
+    snprintf(path, sizeof path, "%s/study.json", folder);
+    assert_ok(lk_study_parse(&study, text, sizeof text - 1, path));
+    assert_true(lk_study_is_portrait(study));
+    assert_false(lk_study_is_documented(study));
+    lk_study_close(study);
+}
+
 static void what_a_study_file_may_not_say(void **state) {
     (void)state;
     static const struct {
@@ -349,6 +364,7 @@ int main(void) {
         cmocka_unit_test(a_lost_key),
         cmocka_unit_test(prompts_by_one_command),
         cmocka_unit_test(seeds_are_tried),
+        cmocka_unit_test(a_hosted_model_is_none_of_the_documents),
         cmocka_unit_test(what_a_study_file_may_not_say),
 
     };

@@ -29,17 +29,19 @@ static void make_study(struct lk_text *out) {
         lk_text_add(out,
                     "%s\"%s\": {\"label\": \"%s\", \"hosted\": {\"images_url\": \"http://h/v1\", \"model\": \"m\"}}",
                     m ? ", " : "", m ? "even" : "strict", m ? "Even" : "Strict");
-    lk_text_add(out, "}, \"experiments\": {\"exp1\": {}}}");
-}
-
-static void add_line(struct lk_text *out, const char *model, int s, int p, const char *status, const char *outcome,
-                     const char *stage) {
     lk_text_add(
         out,
-        "{\"item_id\":\"%s_s%02d_p%d\",\"status\":\"%s\",\"hosted\":{\"outcome\":\"%s\",\"stage\":\"%s\",\"code\":"
+        "}, \"experiments\": {\"exp1\": {}, \"exp2\": {\"models\": [\"strict\"], \"preserve_with\": \"generic\"}}}");
+}
+
+static void add_line(struct lk_text *out, const char *model, int s, int p, const char *arm, const char *status,
+                     const char *outcome, const char *stage) {
+    lk_text_add(
+        out,
+        "{\"item_id\":\"%s_s%02d_p%d%s\",\"status\":\"%s\",\"hosted\":{\"outcome\":\"%s\",\"stage\":\"%s\",\"code\":"
         "\"c\",\"http_status\":200,\"n_sent\":1,\"asked_at\":\"2026-11-0%dT10:00:00Z\",\"api_model\":\"m\","
         "\"revised_prompt\":\"Prompt %d%s\"}}\n",
-        model, s, p, status, outcome, stage, 1 + s % 3, p, s % 4 ? "" : " of a white man");
+        model, s, p, arm, status, outcome, stage, 1 + s % 3, p, s % 4 ? "" : " of a white man");
 }
 
 static void make_manifest(struct lk_text *out) {
@@ -51,16 +53,20 @@ static void make_manifest(struct lk_text *out) {
                 const bool refused = u < (m ? 0.3 : s % 2 ? 0.55 : 0.1);
                 const char *model = m ? "even" : "strict";
                 if (s == 39 && p == 5)
-                    add_line(out, model, s, p, "failed", "fault", "");
+                    add_line(out, model, s, p, "", "failed", "fault", "");
                 else if (!m && p == 0)
-                    add_line(out, model, s, p, "refused", "refused", "input");
+                    add_line(out, model, s, p, "", "refused", "refused", "input");
                 else if (refused && s % 5 == 4)
-                    add_line(out, model, s, p, "placeholder", "placeholder", "placeholder");
+                    add_line(out, model, s, p, "", "placeholder", "placeholder", "placeholder");
                 else if (refused)
-                    add_line(out, model, s, p, "refused", "refused", s % 3 ? "input" : "output");
+                    add_line(out, model, s, p, "", "refused", "refused", s % 3 ? "input" : "output");
                 else
-                    add_line(out, model, s, p, "success", "made", "");
+                    add_line(out, model, s, p, "", "success", "made", "");
             }
+    for (int s = 0; s < N_SOURCES; s++) /* with what keeps the person, every fifth source is refused */
+        for (int p = 0; p < N_PROMPTS; p++)
+            add_line(out, "strict", s, p, ".preserved", s % 5 ? "success" : "refused", s % 5 ? "made" : "refused",
+                     "input");
 }
 
 static void open_audit(struct lk_audit **audit, struct lk_study **study, struct lk_text *manifest) {
@@ -114,14 +120,14 @@ static void counted_and_never_scored(void **state) {
     const int refused =
         n_with(manifest.bytes, "\"status\":\"refused\"") + n_with(manifest.bytes, "\"status\":\"placeholder\"");
     assert_true(number_of(audit, "SELECT count(*) AS x FROM outcome WHERE who='asked'") ==
-                2 * N_SOURCES * N_PROMPTS - 2);
+                3 * N_SOURCES * N_PROMPTS - 2);
     assert_true(number_of(audit, "SELECT sum(value) AS x FROM outcome WHERE who='asked'") == refused);
     assert_true(number_of(audit,
                           "SELECT count(*) AS x FROM outcome o JOIN outcome r USING(item_id) WHERE r.who='asked' "
                           "AND r.value=1 AND o.who<>'asked'") == 0);
     assert_true(number_of(audit, "SELECT count(*) AS x FROM outcome WHERE measure='soft_erasure' AND who='judges'") ==
-                2 * N_SOURCES * N_PROMPTS - refused);
-    assert_true(number_of(audit, "SELECT sum(n_sent) AS x FROM answer") == 2 * N_SOURCES * N_PROMPTS);
+                3 * N_SOURCES * N_PROMPTS - refused);
+    assert_true(number_of(audit, "SELECT sum(n_sent) AS x FROM answer") == 3 * N_SOURCES * N_PROMPTS);
     lk_audit_close(audit);
     lk_study_close(study);
     lk_dataset_free(&data);
@@ -158,14 +164,17 @@ static void found_on_the_first_screen(void **state) {
     assert_non_null(counted);
     assert_true(counted < found && found < strstr(page, "id=\"section-refusals\""));
     assert_null(strstr(page, "Even: refused, "));
-    assert_non_null(strstr(page, "of 239 requests"));
+    assert_non_null(strstr(page, "of 479 requests"));
     assert_non_null(strstr(page, "1 more ended in faults"));
     assert_non_null(strstr(page, "prompts refused for all: 1."));
     assert_non_null(strstr(findings, "Team,Refused,Strict,"));
     assert_int_equal(n_with(by_team, "\n"), 5);
     assert_int_equal(n_with(days, "2026-11-0"), 3);
-    assert_non_null(strstr(revised, "Strict,240,60,60,0,60,0,"));
+    assert_non_null(strstr(revised, "Strict,480,120,120,0,120,0,"));
     assert_non_null(strstr(prompts, "p0,1,40,40,"));
+    char *pairs = file_of(folder, "tables/refusal_pairs.csv");
+    assert_non_null(strstr(pairs, "Strict,-0.27"));
+    free(pairs);
     free(page), free(by_team), free(findings), free(days), free(revised), free(prompts);
     lk_audit_close(audit);
     lk_study_close(study);

@@ -129,7 +129,8 @@ struct pruned {
 
 static enum lk_code prune_row(void *context, const struct lk_journal_row *row) {
     struct pruned *p = context;
-    char *path = lk_format("%s/results/%s", p->folder, row->entry.output);
+    const char *where = row->state == LK_JOB_REFUSED ? "placeholders" : "results"; /* what is refused may have none */
+    char *path = lk_format("%s/%s/%s", p->folder, where, row->entry.output);
     if (!path) return lk_fail(LK_E_NOMEM, "out of memory");
     enum lk_code rc = unlink(path) && errno != ENOENT ? lk_fail_errno(errno, "%s", path) : LK_OK;
     lk_free(path);

@@ -264,8 +264,10 @@ bool lk_study_is_documented(const struct lk_study *s) {
     size_t n_own;
     lk_study_own_prompts(s, &n_own);
     bool documented = s->portrait && !n_own && !lk_study_has_seeds(s);
-    for (int m = 0; m < s->n_models; m++)
-        documented = documented && lk_study_preset_model(s->models[m].key) >= 0 && !s->models[m].hosted.given;
+    for (int m = 0; m < s->n_models; m++) {
+        documented = documented && lk_study_preset_model(s->models[m].key) >= 0;
+        documented = documented && !s->models[m].hosted.given; /* refusals are none of its outcomes */
+    }
     for (int e = 0; e < s->n_experiments; e++)
         documented = documented && !strcmp(s->experiments[e].key, lk_experiment_key(s->experiments[e].kind));
     return documented;

@@ -23,8 +23,8 @@
     F(slist_append)                                                                                                    \
     F(slist_free_all)                                                                                                  \
     F(multi_init)                                                                                                      \
-    F(multi_add_handle) F(multi_remove_handle) F(multi_perform) F(multi_poll) F(multi_info_read) F(multi_cleanup)      \
-        F(getdate)
+    F(multi_add_handle)                                                                                                \
+    F(multi_remove_handle) F(multi_perform) F(multi_poll) F(multi_info_read) F(multi_cleanup) F(getdate)
 
 #undef curl_easy_setopt /* macros that check types; the functions are called here */
 #undef curl_easy_getinfo

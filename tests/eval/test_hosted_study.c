@@ -26,14 +26,14 @@ enum { SIDE = 16, N_SOURCES = 6, N_PROMPTS = 2, N_JOBS = N_SOURCES * N_PROMPTS }
 static char folder[1100];
 static char *pictures[N_JOBS];
 
-static char *reply_with(unsigned seed, bool black) {
+static char *reply_with(unsigned seed, int spread) {
     struct lk_image image;
     struct lk_text text = {0};
     void *png;
     size_t n;
     uint64_t random = seed + 1;
     assert_ok(lk_image_new(&image, SIDE, SIDE, 3));
-    for (int i = 0; i < SIDE * SIDE * 3; i++) image.pixels[i] = black ? 0 : (uint8_t)test_random(&random);
+    for (int i = 0; i < SIDE * SIDE * 3; i++) image.pixels[i] = spread ? (uint8_t)(test_random(&random) % spread) : 0;
     assert_ok(lk_png_encode("picture", &image, &png, &n));
     lk_text_add(&text, "{\"data\":[{\"b64_json\":\"");
     lk_text_base64(&text, png, n);
@@ -77,7 +77,7 @@ static int begin(void **state) {
     (void)state;
     snprintf(folder, sizeof folder, "%s", test_path("hosted-study"));
     setenv("OPENAI_API_KEY", KEY, 1);
-    for (unsigned i = 0; i < N_JOBS; i++) pictures[i] = reply_with(i, false);
+    for (unsigned i = 0; i < N_JOBS; i++) pictures[i] = reply_with(i, 256);
     return 0;
 }
 
@@ -162,7 +162,7 @@ static void expect_order(void) {
 
 static void edits(void **state) {
     (void)state;
-    char *black = reply_with(0, true);
+    char *black = reply_with(0, 0), *soft = reply_with(9, 8);
     struct step steps[N_JOBS + 2];
     int n = 0;
     for (int i = 0; i < N_JOBS; i++) steps[n++] = (struct step){.head = OK, .body = pictures[i]};
@@ -172,6 +172,7 @@ static void edits(void **state) {
     steps[4] = (struct step){.head = BAD, .body = REFUSAL}; /* the placeholder, again */
     steps[6] = (struct step){.head = BAD, .body = "{\"error\":{\"message\":\"too long\"}}"};
     for (int i = 7; i < N_JOBS + 2; i++) steps[i] = (struct step){.head = OK, .body = pictures[i < 12 ? 0 : i - 5]};
+    steps[13].body = soft;
     make_study(scripted_start(steps, N_JOBS + 2), "{\"exp1\": {}}");
 
     assert_int_equal(run(NULL), 2); /* pictures of people are not sent without a word */
@@ -197,6 +198,7 @@ static void edits(void **state) {
     assert_true(shell("test $(find '%s/out/results' -name '*.png' | wc -l) = $(grep -c '\"success\"' "
                       "'%s/out/manifest.jsonl')"));
     assert_true(shell("test $(wc -l <'%s/out/answers.jsonl') = 12"));
+    assert_true(shell("test $(grep -c 'far less sharp' '%s/out.log') = 1"));
     assert_false(shell("grep -rq '" KEY "' '%s'"));
     assert_true(shell("grep -q '\\*\\*\\*\\*\\*\\*' '%s/out/answers.jsonl'"));
 
@@ -211,6 +213,7 @@ static void edits(void **state) {
     /* Nobody is asked again. */
     assert_int_equal(run("--send-pictures"), 6);
     lk_free(black);
+    lk_free(soft);
 }
 
 static enum lk_code expect_no_attempt(void *context, const struct lk_journal_row *row) {

@@ -125,7 +125,7 @@ enum lk_code study_hosted_json(const struct study_job *job, struct lk_text *out)
     out->n--; /* the brace */
     if (job->answer.image.pixels) {
         LK_TRY(lk_picture_signs_of(&job->answer.image, &signs));
-        lk_text_add(out, ",\"pixels_sha256\":\"%s\"", signs.sha256);
+        lk_text_add(out, ",\"pixels_sha256\":\"%s\",\"sharpness\":%.6g", signs.sha256, signs.sharpness);
     }
     if (job->repeats.n)
         lk_text_add(out, ",\"n_asked\":%d,\"n_refused\":%d,\"repeats\":[%s]", job->n_asked, job->n_refused,
@@ -150,15 +150,18 @@ static enum lk_code add_picture(void *context, const struct lk_journal_row *row)
     LK_TRY(lk_study_job(r->study, (size_t)row->entry.index, &r->job));
     if (!r->job.hosted) return LK_OK;
     cJSON *line = cJSON_Parse(row->made.line);
-    const char *sha256 = cJSON_GetStringValue(
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(line, "hosted"), "pixels_sha256"));
+    const cJSON *hosted = cJSON_GetObjectItemCaseSensitive(line, "hosted"),
+                *sharpness = cJSON_GetObjectItemCaseSensitive(hosted, "sharpness");
+    const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(hosted, "pixels_sha256"));
     /* An edit that changes nothing is the same for all prompts of a source: ignored, not refused. */
     const char *source = r->job.n_sources ? lk_study_source(r->study, r->job.sources[0])->id : r->job.prompt->id;
     enum lk_code rc = LK_OK;
     if (sha256) rc = lk_grow(&r->signs, &r->signs_capacity, r->n + 1, sizeof *r->signs);
     if (sha256 && !rc) rc = lk_grow(&r->indexes, &r->indexes_capacity, r->n + 1, sizeof *r->indexes);
     if (sha256 && !rc) {
-        r->signs[r->n] = (struct lk_picture_signs){.model = r->job.model_key, .prompt = source};
+        r->signs[r->n] = (struct lk_picture_signs){.model = r->job.model_key,
+                                                   .prompt = source,
+                                                   .sharpness = cJSON_IsNumber(sharpness) ? sharpness->valuedouble : 0};
         snprintf(r->signs[r->n].sha256, sizeof r->signs[r->n].sha256, "%.64s", sha256);
         r->indexes[r->n++] = row->entry.index;
     }
@@ -198,6 +201,13 @@ enum lk_code study_hosted_compare(const struct lk_study *study, struct lk_journa
     for (size_t i = 0; i < r->n && !rc; i++)
         if (r->signs[i].placeholder == LK_PLACEHOLDER_REPEATED)
             rc = relabel(r, journal, folder, r->indexes[i], &r->job);
+    for (size_t i = 0; i < r->n && !rc; i++) { /* a suspicion only: it stays what it is */
+        if (!r->signs[i].blurred) continue;
+        rc = lk_study_job(study, (size_t)r->indexes[i], &r->job);
+        if (!rc)
+            lk_log(LK_LOG_WARNING, "%s: far less sharp than the model's other pictures; look at it (likeness review)",
+                   r->job.name);
+    }
     lk_free(r->signs);
     lk_free(r->indexes);
     lk_free(r);

@@ -79,7 +79,12 @@ static enum lk_code check_models(struct checked *c) {
         const struct lk_study_model *model = &c->study->models[m];
         const char *key = model->key;
         if (!c->models[m]) continue;
-        enum lk_code rc = lk_pipeline_open_configs(&pipeline, model->path, LK_BF16);
+        const char *problem = lk_study_adapter_problem(model);
+        if (problem) {
+            NOTE(c, "models.%s.lora: %s\n", key, problem);
+            continue;
+        }
+        enum lk_code rc = lk_study_open_configs(model, &pipeline);
         if (rc == LK_E_NOMEM) return rc;
         if (rc) {
             NOTE(c, "models.%s: %s\n", key, lk_error_text());

@@ -50,6 +50,8 @@ struct lk_study_model {
     const char *path, *weights_identity; /* path as it is to be opened */
     const char *written, *seeds;
     struct lk_study_seeds range; /* instead of the experiment's */
+    struct lk_study_adapter adapters[LK_MAX_LORAS];
+    int n_adapters;
     struct lk_job job;
 };
 
@@ -115,6 +117,15 @@ enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const
 /* settings.c: the text of the study file into the study; all settings of a study as text, and their digest. */
 enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t n);
 enum lk_code lk_study_settings_write(struct lk_study *s);
+
+/* adapters.c: "lora" of a model's entry, as text of the file; the same as a member of the model's object. */
+enum lk_code lk_study_read_adapters(struct lk_study *s, struct lk_study_model *m, const char *field, const char *text,
+                                    size_t n);
+void lk_study_write_adapters(const struct lk_study_model *m, bool places, struct lk_text *out);
+/* Why the first of them cannot be used; NULL. */
+const char *lk_study_adapter_problem(const struct lk_study_model *m);
+/* The model from its configs, with the shapes of its adapters. */
+enum lk_code lk_study_open_configs(const struct lk_study_model *m, struct lk_pipeline **out);
 
 /* attributes.c: those of the file, or the portrait study's. */
 enum lk_code lk_study_read_attributes(struct lk_study *s);

@@ -155,6 +155,8 @@ static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
     struct lk_text text = {0};
     lk_text_add(&text, "job 2\n%s\n%s\n", out->family, out->weights_identity ? out->weights_identity : "");
     if (out->normalize) lk_text_add(&text, "embeddings %s of %s\n", out->normalize, s->base_prompts);
+    for (int i = 0; i < out->n_adapters; i++)
+        lk_text_add(&text, "adapter %s %.17g\n", out->adapters[i].sha256, out->adapters[i].scale);
     enum lk_code rc = lk_study_write_parameters(&out->job, lk_family_bit_of(out->family), true, &text);
     for (int i = 0; i < out->n_sources; i++) lk_text_add(&text, "\n%s", s->sources[out->sources[i]].sha256);
     if (!rc) rc = text.rc;
@@ -175,11 +177,14 @@ enum lk_code lk_study_job(const struct lk_study *s, size_t i, struct lk_study_jo
                                  .model_key = model->key,
                                  .family = model->family,
                                  .weights_identity = model->weights_identity,
+                                 .adapters = model->adapters,
+                                 .n_adapters = model->n_adapters,
                                  .prompt = &s->prompts[key->prompt],
                                  .job = model->job};
     out->job.owned = 0;
     set_prompt(s, key, out);
     set_sources(s, key, out);
+    if (!out->problem) out->problem = lk_study_adapter_problem(model);
     if (key->seed >= 0) out->job.request.seed = (uint64_t)(seeds_of(s, key)->first + key->seed);
     if (x->kind == LK_EXP_T2I) lk_study_set_t2i(s, key, out);
     name_job(s, key, out);

@@ -185,6 +185,12 @@ static bool read_member(struct reader *r, const struct setting *settings, const 
     return text != NULL;
 }
 
+/* Noise levels, a shift, a scheduler's config: texts that are numbers, lists or objects in JSON. */
+static bool is_schedule(const struct lk_parameter *p) { return p->kind == LK_PARAMETER_TEXT && p->read; }
+
+/* Neither a config's text nor a sampler's name. */
+static bool is_path(const char *text) { return *text != '{' && strpbrk(text, "./"); }
+
 static bool read_parameter(struct reader *r, const struct lk_parameter *p, struct lk_study_model *out) {
     struct raw raw;
     char flag[400];
@@ -195,11 +201,14 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
                               r->study->file, r->field, out->label);
         return false;
     }
+    if (!strcmp(p->key, "lora")) return !(r->j.rc = lk_study_read_adapters(r->study, out, r->field, raw.text, raw.n));
     const char *text = raw.kind == 't' ? "on" : raw.kind == 'f' ? "off" : plain(r, &raw);
     if (!text) return false;
     bool flags = p->kind == LK_PARAMETER_FLAG, texts = p->kind == LK_PARAMETER_TEXT || p->kind == LK_PARAMETER_FILE ||
                                                        p->kind == LK_PARAMETER_CHOICE || p->kind == LK_PARAMETER_BYTES;
     char kind = flags ? 't' : texts ? '"' : p->kind == LK_PARAMETER_INTS ? '[' : '0';
+    if (is_schedule(p) && raw.kind != '"' && strchr("0[{", raw.kind)) /* as JSON has it, or as a text */
+        kind = raw.kind;
     if (kind != (raw.kind == 'f' ? 't' : raw.kind))
         return fail(r, LK_E_CONFIG_TYPE,
                     flags         ? "true or false"
@@ -214,7 +223,8 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
             if (!strchr("[] \t\r\n", raw.text[i])) *to++ = raw.text[i];
         text = numbers;
     }
-    if (p->kind == LK_PARAMETER_FILE && !(text = lk_study_resolve(r->study, text))) return out_of_memory(r);
+    const bool is_file = p->kind == LK_PARAMETER_FILE || (!strcmp(p->key, "scheduler") && is_path(text));
+    if (is_file && !(text = lk_study_resolve(r->study, text))) return out_of_memory(r);
     snprintf(flag, sizeof flag, "%s: field \"%s\"", r->study->file, r->field);
     if (lk_parameter_parse(p, &out->job, flag, text)) {
         struct lk_error error;

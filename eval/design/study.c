@@ -119,7 +119,7 @@ static enum lk_code complete_model(struct lk_study *s, struct lk_study_model *m)
     enum lk_code rc = lk_job_complete(&m->job, pipeline, NULL);
     const int expected = lk_pipeline_made_for_steps(pipeline), steps = m->job.request.num_inference_steps;
     lk_pipeline_close(pipeline);
-    if (rc) return rc;
+    if (rc) return lk_fail_prefix(LK_E_CONFIG_VALUE, "%s: field \"models.%s\"", s->file, m->key);
     m->job.request.whole_prompt = !m->allow_cut; /* with a feature prompt in front it is the edit that would be cut */
     snprintf(field, sizeof field, "models.%s.num_inference_steps", m->key);
     if (expected && steps != expected && !m->allow_steps)

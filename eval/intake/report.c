@@ -16,8 +16,8 @@ static const char *const tables[] = {"rates_by_model",  "rates_by_category",
                                      "rates_by_prompt", "rates_by_attribute",
                                      "pairs_by_model",  "raters",
                                      "judges",          "seeds",
-                                     "outputs",         "sources",
-                                     "prompts"};
+                                     "models",          "outputs",
+                                     "sources",         "prompts"};
 enum { N_TABLES = sizeof tables / sizeof *tables, MAX_MADE = N_TABLES * (LK_MAX_ATTRIBUTES + 1) + 1 };
 
 static const struct {

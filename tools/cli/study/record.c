@@ -76,6 +76,25 @@ static void add_time(struct lk_text *out, const char *key, int64_t ms) {
     add_text(out, key, text);
 }
 
+/* A schedule that is not the model's own, and adapters; where there are none, nothing. */
+static void add_treatment(struct lk_text *out, const struct lk_study_job *job) {
+    const struct lk_request *r = &job->job.request;
+    if (r->preset) add_text(out, "preset", r->preset);
+    if (r->input_sigmas) add_text(out, "input_sigmas", r->input_sigmas);
+    if (r->scheduler) add_text(out, "scheduler", r->scheduler);
+    if (r->flow_shift) add_text(out, "flow_shift", r->flow_shift);
+    for (int i = 0; i < job->n_adapters; i++) {
+        lk_text_add(out, i ? ",{" : ",\"adapters\":[{");
+        const char *slash = strrchr(job->adapters[i].file, '/');
+        lk_text_add(out, "\"file\":");
+        lk_text_json(out, slash ? slash + 1 : job->adapters[i].file);
+        add_text(out, "sha256", job->adapters[i].sha256);
+        add_key(out, "scale");
+        lk_text_number(out, job->adapters[i].scale);
+        lk_text_add(out, i + 1 == job->n_adapters ? "}]" : "}");
+    }
+}
+
 enum lk_code study_record(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
                           const struct study_outcome *made) {
     const struct lk_request *r = &job->job.request;
@@ -105,6 +124,7 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     add_number(out, "guidance_scale", r->guidance_scale);
     add_number(out, "true_cfg_scale", r->true_cfg_scale);
     lk_text_add(out, ",\"seed\":%llu", (unsigned long long)r->seed);
+    add_treatment(out, job);
     add_text(out, "precision", job->job.run.dtype && !strcmp(job->job.run.dtype, "f32") ? "float32" : "bfloat16");
     add_text(out, "quantization", made->quantization);
     add_text(out, "offload", made->offload);

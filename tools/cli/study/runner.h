@@ -71,6 +71,9 @@ enum lk_code study_count(const char *folder, struct lk_journal_counts *out);
  * filled in when it notes one. */
 enum lk_code study_identity_check(struct lk_journal *journal, const char *path, const char *model,
                                   const struct lk_pipeline *pipeline, char weights[65], bool *noted);
+/* LK_E_CHANGED when the study gives a model other adapters than its pictures in the journal at `path` were made with.
+ */
+enum lk_code study_identity_adapters(struct lk_journal *journal, const char *path, const struct lk_study *study);
 /* Notes it with the model's first picture. */
 enum lk_code study_identity_note(struct lk_journal *journal, const char *path, const char *model,
                                  const struct lk_pipeline *pipeline, const char *weights);

@@ -150,6 +150,15 @@ static enum lk_code check_identity(struct worker *w, const struct lk_study_job *
                                 &w->noted);
 }
 
+/* The files may have been replaced since the study was opened. */
+static enum lk_code check_adapters(const struct worker *w, const struct lk_study_job *study) {
+    const struct lk_loras *loras = lk_pipeline_loras(w->pipeline);
+    for (int i = 0; i < study->n_adapters; i++)
+        if (strcmp(loras->list[i].sha256, study->adapters[i].sha256))
+            return lk_fail(LK_E_CHANGED, "%s: has changed since the run was begun", study->adapters[i].file);
+    return LK_OK;
+}
+
 static enum lk_code open_model(struct worker *w, const struct lk_study_job *study, int slot) {
     if (w->model == study->model && !strcmp(w->model_path, study->model_path)) return LK_OK;
     close_model(w);
@@ -160,6 +169,7 @@ static enum lk_code open_model(struct worker *w, const struct lk_study_job *stud
     w->model = study->model;
     snprintf(w->model_path, sizeof w->model_path, "%s", study->model_path);
     cli_model_name(study->model_path, w->model_name);
+    LK_TRY(check_adapters(w, study));
     LK_TRY(check_identity(w, study));
     if (!study->weights_identity) return LK_OK;
     return lk_pipeline_weights_check(w->pipeline, study->weights_identity, w->weights_identity);

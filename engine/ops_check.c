@@ -263,6 +263,15 @@ enum lk_code lk_check_euler_step(const struct lk_euler_step *op, struct lk_cost 
     return LK_OK;
 }
 
+enum lk_code lk_check_blend(const struct lk_blend *op, struct lk_cost *cost) {
+    const struct lk_tensor *x = op->x;
+    NEED("blend", has_dims(x, 2) && is_activation(x) && lk_tensor_is_dense(x) && op->sigma >= 0 && op->sigma <= 1);
+    NEED("blend", alike(op->source, x) && alike(op->noise, x) && alike(op->keep, x));
+    NEED("blend", lk_tensor_is_dense(op->source) && lk_tensor_is_dense(op->noise) && lk_tensor_is_dense(op->keep));
+    cost->bytes = 5 * bytes_of(x);
+    return LK_OK;
+}
+
 enum lk_code lk_check_weighted_sum(const struct lk_weighted_sum *op, struct lk_cost *cost) {
     NEED("weighted_sum", has_dims(op->y, 2) && is_activation(op->y) && lk_tensor_is_dense(op->y) && op->x[0]);
     cost->bytes = bytes_of(op->y);

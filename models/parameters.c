@@ -151,6 +151,13 @@ const struct lk_parameter lk_parameters[] = {
      .otherwise = "every token in every step", .choices = "region",
      .help = "region: RegionE, where only tokens that are being edited pass through most steps; needs 28 steps; "
              "another picture, which its recipe records"},
+    {"mask", "mask", NULL, 0, LK_PARAMETER_FILE, REQUEST(mask), .families = LK_FOR_EDITING, .machine = true,
+     .group = "Input", .unit = "FILE.png", .otherwise = "all of it",
+     .help = "a grey picture of the first image's size: white is edited, black keeps the image's bytes exactly; the "
+             "result has the image's size"},
+    {"mask-feather", "mask_feather", NULL, 0, LK_PARAMETER_INT, REQUEST(mask_feather), .record = LK_RECORD_USED,
+     .families = LK_FOR_EDITING, .label = "feather", .group = "Input", .unit = "PIXELS", .otherwise = "0",
+     RANGE(0, 512), .help = "edited pixels so near to a kept one are mixed with the image's"},
     {"max-sequence-length", "max_sequence_length", NULL, 0, LK_PARAMETER_INT, REQUEST(max_sequence_length),
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_EDITING, .group = "Sampling", .unit = "TOKENS", RANGE(1, 32768),
      .help = "prompt tokens; longer prompts are cut (those of Qwen edits never), FLUX.2's shorter ones padded"},

@@ -52,6 +52,8 @@ struct lk_study_model {
     struct lk_study_seeds range; /* instead of the experiment's */
     struct lk_study_adapter adapters[LK_MAX_LORAS];
     int n_adapters;
+    const char *mask;            /* a path with {source} in it, or NULL */
+    struct lk_study_mask *masks; /* of each source */
     struct lk_job job;
 };
 
@@ -126,6 +128,13 @@ void lk_study_write_adapters(const struct lk_study_model *m, bool places, struct
 const char *lk_study_adapter_problem(const struct lk_study_model *m);
 /* The model from its configs, with the shapes of its adapters. */
 enum lk_code lk_study_open_configs(const struct lk_study_model *m, struct lk_pipeline **out);
+
+/* masks.c: after the sources; the member of the model's object; of a job; LK_OK or why the source's mask is none. */
+enum lk_code lk_study_find_masks(struct lk_study *s);
+void lk_study_write_mask(const struct lk_study *s, const struct lk_study_model *m, bool places, struct lk_text *out);
+void lk_study_set_mask(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out);
+struct lk_image;
+enum lk_code lk_study_check_mask(const struct lk_study_model *m, int source, const struct lk_image *image);
 
 /* attributes.c: those of the file, or the portrait study's. */
 enum lk_code lk_study_read_attributes(struct lk_study *s);

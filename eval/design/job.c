@@ -157,6 +157,7 @@ static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
     if (out->normalize) lk_text_add(&text, "embeddings %s of %s\n", out->normalize, s->base_prompts);
     for (int i = 0; i < out->n_adapters; i++)
         lk_text_add(&text, "adapter %s %.17g\n", out->adapters[i].sha256, out->adapters[i].scale);
+    if (out->mask) lk_text_add(&text, "mask %s\n", out->mask->sha256);
     enum lk_code rc = lk_study_write_parameters(&out->job, lk_family_bit_of(out->family), true, &text);
     for (int i = 0; i < out->n_sources; i++) lk_text_add(&text, "\n%s", s->sources[out->sources[i]].sha256);
     if (!rc) rc = text.rc;
@@ -185,6 +186,7 @@ enum lk_code lk_study_job(const struct lk_study *s, size_t i, struct lk_study_jo
     set_prompt(s, key, out);
     set_sources(s, key, out);
     if (!out->problem) out->problem = lk_study_adapter_problem(model);
+    lk_study_set_mask(s, key, out);
     if (key->seed >= 0) out->job.request.seed = (uint64_t)(seeds_of(s, key)->first + key->seed);
     if (x->kind == LK_EXP_T2I) lk_study_set_t2i(s, key, out);
     name_job(s, key, out);

@@ -148,6 +148,9 @@ const struct setting lk_model_settings[] = {
      "adapters of its transformer (not of Stable Diffusion), a list of {\"file\": a .safetensors file, or "
      "ORG/NAME:FILE in the Hugging Face cache, \"scale\": -10 to 10, 1 unless told, \"sha256\" if the file must not "
      "change}; they are applied in their order, and a job is known by their digests, not by where they lie"},
+    {"mask", TEXT, NULL, NULL, 0, 0, 0,
+     "a mask for each source, as \"masks/{source}.png\": a grey picture of its size, white is edited, black keeps its "
+     "bytes; with mask_feather, see 'likeness edit'"},
     {"weights_identity", TEXT, NULL, NULL, 0, 0, offsetof(struct lk_study_model, weights_identity),
      "refuses other weights than these, as 'likeness show' prints them"},
     {"allow_steps", FLAG, "true|false", "false", 0, 0, offsetof(struct lk_study_model, allow_steps),
@@ -362,6 +365,7 @@ static enum lk_code write_models(const struct lk_study *s, bool places, struct l
                     model->allow_cut ? ", \"allow_cut\": true" : "");
         LK_TRY(write_parameters(model, out));
         lk_study_write_adapters(model, places, out);
+        lk_study_write_mask(s, model, places, out);
         lk_text_add(out, "}");
     }
     lk_text_add(out, "\n  }");

@@ -225,6 +225,10 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
     }
     const bool is_file = p->kind == LK_PARAMETER_FILE || (!strcmp(p->key, "scheduler") && is_path(text));
     if (is_file && !(text = lk_study_resolve(r->study, text))) return out_of_memory(r);
+    if (!strcmp(p->key, "mask")) {
+        out->mask = text; /* one for each source, which are not known yet */
+        return true;
+    }
     snprintf(flag, sizeof flag, "%s: field \"%s\"", r->study->file, r->field);
     if (lk_parameter_parse(p, &out->job, flag, text)) {
         struct lk_error error;

@@ -58,6 +58,12 @@ struct lk_study_adapter {
     const char *problem;        /* why it cannot be used; NULL: none */
 };
 
+/* The mask of a source in a model's jobs. */
+struct lk_study_mask {
+    const char *file; /* as opened */
+    char sha256[65];  /* of the file; "" when it cannot be read */
+};
+
 struct lk_study_source {
     const char *id; /* "Black_Male_40s"; NULL: the portrait study has no source of this cell */
     int8_t level[LK_MAX_ATTRIBUTES];
@@ -86,8 +92,9 @@ struct lk_study_job {
     const char *weights_identity; /* that the study asks for; NULL: any */
     const struct lk_study_adapter *adapters;
     int n_adapters;
-    int n_sources;  /* 0 (t2i), 1, or 2: male, female (swapped: female, male) */
-    int sources[2]; /* below lk_study_n_sources; in the portrait study 0..83 */
+    const struct lk_study_mask *mask; /* NULL: none */
+    int n_sources;                    /* 0 (t2i), 1, or 2: male, female (swapped: female, male) */
+    int sources[2];                   /* below lk_study_n_sources; in the portrait study 0..83 */
     const char *source_files[2];
     const struct lk_study_prompt *prompt;
     const char *feature_prompt; /* NULL in the edited arm */

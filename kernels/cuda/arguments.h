@@ -36,6 +36,15 @@ struct lk_cuda_weighted_sum {
     float scale[LK_SUM_TERMS];
 };
 
+/* struct lk_blend, dense. */
+struct lk_cuda_blend {
+    void *y;
+    const void *source, *noise, *keep;
+    int64_t n;
+    int32_t vector;
+    float sigma, rest;
+};
+
 /* Norms over the last dimension: n_rows groups of `per_row` rows of n; group i begins at i * ld. */
 struct lk_cuda_row_norm {
     void *y;

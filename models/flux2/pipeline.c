@@ -3,6 +3,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/rope_table.h"
+#include "models/common/mask.h"
 #include "models/common/queue.h"
 #include "models/flux2/flux2.h"
 #include "models/parameters.h"
@@ -232,6 +233,15 @@ static enum lk_code look_ahead(void *const *runs, int k) {
                                q->num_inference_steps, (float)q->guidance_scale, &r->conditioning.ahead);
 }
 
+/* A token is kept or edited whole. */
+static enum lk_code prepare_mask(struct run *r) {
+    const struct lk_flux2_reference_size *s = &r->references[0];
+    if (!r->walk.request->mask) return LK_OK;
+    const struct lk_tensor rows = lk_tensor_rows(&r->x, r->first_token[0], r->reference_tokens[0]);
+    const struct lk_mask_window window = {s->resized_width, s->resized_height, s->left, s->top, s->width, s->height};
+    return lk_mask_prepare(&r->walk, &rows, &window, r->width, r->height, r->multiple, r->multiple);
+}
+
 static enum lk_code prepare(void *const *runs, int k) {
     struct run *r = runs[k];
     double mu = lk_flux2_mu(r->n_noise, r->walk.request->num_inference_steps);
@@ -243,6 +253,7 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(embed_context(r));
     LK_TRY(place_references(r));
     LK_TRY(make_noise(r));
+    LK_TRY(prepare_mask(r));
     return make_rope(r);
 }
 

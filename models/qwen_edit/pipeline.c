@@ -1,5 +1,6 @@
 /* Qwen-Image and Qwen-Image-Edit: prompt and references to an image. */
 #include "engine/base/alloc.h"
+#include "models/common/mask.h"
 #include "models/qwen_edit/run.h"
 #include "models/schedule.h"
 
@@ -128,6 +129,14 @@ static enum lk_code look_ahead(void *const *runs, int k) {
     return LK_OK;
 }
 
+static enum lk_code prepare_mask(struct lk_qwen_edit_run *r) {
+    const struct lk_qwen_edit_reference *s = &r->references[0];
+    if (!r->walk.request->mask) return LK_OK;
+    const struct lk_tensor rows = reference_rows(r, 0);
+    const struct lk_mask_window window = {s->width, s->height, 0, 0, s->width, s->height};
+    return lk_mask_prepare(&r->walk, &rows, &window, r->width, r->height, r->factor, 2 * r->factor);
+}
+
 static enum lk_code prepare(void *const *runs, int k) {
     struct lk_qwen_edit_run *r = runs[k];
     struct lk_flow_match_config scheduler;
@@ -138,7 +147,8 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(lk_qwen_edit_make_rope(r));
     LK_TRY(lk_qwen_edit_embed_contexts(r));
     LK_TRY(place_references(r));
-    return make_noise(r);
+    LK_TRY(make_noise(r));
+    return prepare_mask(r);
 }
 
 /* Of both predictions the first branch's, in place. */

@@ -88,6 +88,16 @@ static bool add_loras(cJSON *root, const struct lk_loras *loras) {
     return !loras || list;
 }
 
+/* Where it was edited, elsewhere it has the first image's bytes. */
+static bool add_mask(cJSON *root, const struct cli_run *run) {
+    const char *path = run->job->request.mask;
+    if (!path) return true;
+    const char *slash = strrchr(path, '/');
+    cJSON *o = cJSON_AddObjectToObject(root, "masked");
+    return o && add_string(o, "file", slash ? slash + 1 : path) && add_string(o, "sha256", run->result->mask_sha256) &&
+           add_number(o, "edited", run->result->mask_edited) && cJSON_AddBoolToObject(o, "kept_exact", true);
+}
+
 static bool add_sigmas(cJSON *root, const struct lk_result *result) {
     cJSON *sigmas = cJSON_AddArrayToObject(root, "sigmas");
     for (int i = 0; i <= result->n_steps && sigmas; i++) {
@@ -131,7 +141,7 @@ static bool fill(cJSON *root, const struct cli_run *run) {
            add_string(root, "family", lk_pipeline_family(run->pipeline)) && add_string(root, "model", run->model) &&
            add_string(root, "weights_identity", run->weights_identity) &&
            (!configs || cJSON_AddRawToObject(root, "configs", configs)) && add_parameters(root, run) &&
-           add_loras(root, lk_pipeline_loras(run->pipeline)) &&
+           add_loras(root, lk_pipeline_loras(run->pipeline)) && add_mask(root, run) &&
            (!merged || cJSON_AddRawToObject(root, "merged", merged)) &&
            (!run->result->n_cut_ids || add_int(root, "n_cut_ids", run->result->n_cut_ids)) && add_encoder(root, run) &&
            add_rounds(root, &run->job->request, run->result) && add_images(root, run) && add_sigmas(root, run->result);

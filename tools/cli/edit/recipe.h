@@ -39,6 +39,10 @@ struct cli_recipe {
         double scale;
     } loras[LK_MAX_LORAS];
     int n_loras;
+    struct {
+        char *file, *sha256; /* NULL: no mask */
+        double edited;
+    } mask;
     double sigmas[LK_MAX_STEPS + 1];
     int n_sigmas;
 };

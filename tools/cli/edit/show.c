@@ -65,6 +65,13 @@ static void print_recipe(const struct cli_recipe *r) {
         putchar('\n');
     }
     if (!r->n_images) line("images", "none");
+    if (r->mask.file) {
+        printf("%-12s", "mask");
+        cli_print_text(stdout, r->mask.file);
+        printf(" lets %.4g of the first image change, the rest has its bytes, digest ", r->mask.edited);
+        cli_print_text(stdout, r->mask.sha256);
+        putchar('\n');
+    }
     printf("%-12s", "model");
     cli_print_text(stdout, r->model);
     printf(" (");

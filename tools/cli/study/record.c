@@ -83,6 +83,12 @@ static void add_treatment(struct lk_text *out, const struct lk_study_job *job) {
     if (r->input_sigmas) add_text(out, "input_sigmas", r->input_sigmas);
     if (r->scheduler) add_text(out, "scheduler", r->scheduler);
     if (r->flow_shift) add_text(out, "flow_shift", r->flow_shift);
+    if (job->mask) {
+        const char *slash = strrchr(job->mask->file, '/');
+        add_text(out, "mask", slash ? slash + 1 : job->mask->file);
+        add_text(out, "mask_sha256", job->mask->sha256);
+        lk_text_add(out, ",\"mask_feather\":%d", r->mask_feather);
+    }
     for (int i = 0; i < job->n_adapters; i++) {
         lk_text_add(out, i ? ",{" : ",\"adapters\":[{");
         const char *slash = strrchr(job->adapters[i].file, '/');

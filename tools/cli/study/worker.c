@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "engine/base/log.h"
 #include "models/common/kept.h"
 #include "models/embeds.h"
@@ -283,6 +284,12 @@ static enum lk_code prepare(struct worker *w, struct study_job *job) {
         job->images[i] = s->image;
         strcpy(job->run.image_names[i], s->name);
         strcpy(job->run.image_sha256[i], s->sha256);
+    }
+    if (study->mask) {
+        char sha256[65];
+        LK_TRY(lk_digest_file(LK_DIGEST_SHA256, study->mask->file, sha256));
+        if (strcmp(study->mask->sha256, sha256) != 0)
+            return lk_fail(LK_E_INPUT, "%s: has changed since the run was begun", study->mask->file);
     }
     struct lk_request *r = &job->job.request;
     r->images = job->images;

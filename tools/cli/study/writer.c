@@ -103,8 +103,8 @@ static enum lk_code finish(struct study_writer *w, struct study_job *job) {
                                           .weights_identity = good ? job->run.weights_identity : NULL,
                                           .configs_sha256 = good ? configs : NULL,
                                           .offload = good ? w->offload : NULL,
-                                          .width = job->queued.result.width,
-                                          .height = job->queued.result.height,
+                                          .width = job->queued.result.image.width,
+                                          .height = job->queued.result.image.height,
                                           .seconds = made.seconds,
                                           .started_ms = made.started_ms};
     enum lk_code rc = study_record(&line, w->run->study, &job->study, &outcome);

@@ -237,8 +237,9 @@ static enum lk_code check_adapters(const struct study_run *run) {
     struct lk_journal *journal;
     LK_TRY(lk_study_check_adapters(run->study));
     if (access(run->journal, F_OK)) return LK_OK;
-    LK_TRY(lk_journal_open(&journal, run->journal, NULL));
-    const enum lk_code rc = study_identity_adapters(journal, run->journal, run->study);
+    enum lk_code rc = lk_journal_open(&journal, run->journal, NULL);
+    if (rc) return rc == LK_E_NOT_FOUND ? LK_OK : rc; /* a run was killed as it began: it is begun again */
+    rc = study_identity_adapters(journal, run->journal, run->study);
     lk_journal_close(journal);
     return rc;
 }

@@ -263,6 +263,14 @@ enum lk_code lk_check_euler_step(const struct lk_euler_step *op, struct lk_cost 
     return LK_OK;
 }
 
+enum lk_code lk_check_distance(const struct lk_distance *op, struct lk_cost *cost) {
+    const struct lk_tensor *y = op->y, *a = op->a;
+    NEED("distance", has_dims(a, 2) && is_activation(a) && alike(op->b, a));
+    NEED("distance", has_dims(y, 2) && y->dtype == LK_F32 && y->shape[0] == a->shape[0] && y->shape[1] == 2);
+    cost->bytes = 2 * bytes_of(a) + bytes_of(y);
+    return LK_OK;
+}
+
 enum lk_code lk_check_blend(const struct lk_blend *op, struct lk_cost *cost) {
     const struct lk_tensor *x = op->x;
     NEED("blend", has_dims(x, 2) && is_activation(x) && lk_tensor_is_dense(x) && op->sigma >= 0 && op->sigma <= 1);

@@ -127,6 +127,14 @@ struct lk_cuda_response_norm {
     float eps;
 };
 
+/* struct lk_distance. */
+struct lk_cuda_distance {
+    float *y;
+    const void *a, *b;
+    int64_t n_rows, n, ld_y, ld_a, ld_b;
+    int32_t vector;
+};
+
 struct lk_cuda_mean_rows {
     void *y;
     const void *x;

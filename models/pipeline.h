@@ -126,6 +126,10 @@ struct lk_result {
     int n_steps;
     double cfg_scale; /* true CFG as it was done; 1: one forward a step */
     float sigmas[LK_MAX_STEPS + 1];
+    /* Of a step cache (accel), by branch: which steps were computed, and the distance that decided; NaN: none. */
+    int n_cached; /* branches; 0: no cache */
+    bool computed[2][LK_MAX_STEPS];
+    double distance[2][LK_MAX_STEPS];
     int n_cut_ids;         /* of the prompt, or of the negative one: those that the model does not read */
     char mask_sha256[65];  /* of the bits; "": no mask */
     double mask_edited;    /* the share of pixels that may change */

@@ -70,9 +70,8 @@ enum lk_code lk_mask_begin(struct lk_walk *w) {
     if (!q->mask && q->mask_feather) return lk_fail(LK_E_USAGE, "mask_feather: there is no mask; leave it out");
     if (!q->mask) return LK_OK;
     if (!q->n_images) return lk_fail(LK_E_USAGE, "mask: expected an image to edit, got none");
-    if (q->accel)
-        return lk_fail(LK_E_USAGE, "mask: not together with accel %s, which moves tokens by itself; leave one out",
-                       q->accel);
+    if (q->accel && !strcmp(q->accel, "region"))
+        return lk_fail(LK_E_USAGE, "mask: not together with accel region, which moves tokens by itself; leave one out");
     if (q->reflection_mode || q->thinking_mode)
         return lk_fail(LK_E_USAGE, "mask: not together with thinking or reflection; leave one out");
     if (!w->result) return LK_OK;

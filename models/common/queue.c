@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "models/common/cache.h"
 #include "models/common/mask.h"
 #include "models/embeds.h"
 #include "models/placement.h"
@@ -21,6 +22,7 @@ struct queue {
 static void end_run(struct queue *q, int i) {
     if (q->runs[i]) q->stages->end(q->runs[i]);
     if (q->runs[i]) lk_mask_end(q->runs[i]);
+    if (q->runs[i]) lk_cache_end_walk(q->runs[i]);
     lk_free(q->runs[i]);
     q->runs[i] = NULL;
 }
@@ -197,6 +199,7 @@ static enum lk_code decode(struct queue *q, int i) {
     LK_TRY(q->stages->decode(w));
     LK_TRY(record(q, w));
     LK_TRY(lk_mask_finish(w));
+    lk_cache_record(w);
     w->result->peak_bytes = q->dev->arena.peak > q->peak_bytes ? q->dev->arena.peak : q->peak_bytes;
     return LK_OK;
 }
@@ -236,6 +239,7 @@ static enum lk_code begin(struct queue *q, int i, struct lk_pipeline *pipeline, 
         w->sizes[k].source_height = request->images[k].height;
     }
     LK_TRY(lk_mask_begin(w));
+    LK_TRY(lk_cache_begin_walk(w, pipeline));
     return q->stages->begin(w, pipeline);
 }
 

@@ -41,6 +41,8 @@ struct lk_walk {
     struct lk_tensor latents, velocity; /* [n_noise, C] while the steps are under way */
     struct lk_kept *final;              /* the latents after the last step */
     struct lk_mask mask;
+    struct lk_cache *caches; /* of the branches (models/common/cache.h), n_caches; NULL: none */
+    int n_caches;
     bool sparing; /* memory wants slices and bands where the request leaves that open */
 };
 

@@ -3,6 +3,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/rope_table.h"
+#include "models/common/cache.h"
 #include "models/common/mask.h"
 #include "models/common/queue.h"
 #include "models/flux2/flux2.h"
@@ -254,6 +255,9 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(place_references(r));
     LK_TRY(make_noise(r));
     LK_TRY(prepare_mask(r));
+    const struct lk_flux2_transformer_config *c = &r->m->transformer.config;
+    LK_TRY(lk_cache_prepare(&r->walk, 1, r->n_img, r->n_noise, c->dim,
+                            c->num_layers ? c->num_layers + c->num_single_layers : 0));
     return make_rope(r);
 }
 
@@ -262,7 +266,8 @@ static enum lk_code predict(void *const *runs, int n, int i) {
     struct lk_flux2_pass in[LK_MAX_PASSES] = {0};
     for (int k = 0; k < n; k++) {
         const struct run *r = runs[k];
-        in[k] = (struct lk_flux2_pass){&r->x, &r->conditioning, i, &r->walk.velocity, lk_walk_slice_rows(&r->walk)};
+        in[k] = (struct lk_flux2_pass){
+            &r->x, &r->conditioning, i, &r->walk.velocity, lk_walk_slice_rows(&r->walk), lk_walk_cache(&r->walk, 0)};
     }
     return lk_flux2_transformer_forward(first->walk.dev, &first->m->transformer, in, n);
 }

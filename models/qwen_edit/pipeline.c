@@ -1,5 +1,6 @@
 /* Qwen-Image and Qwen-Image-Edit: prompt and references to an image. */
 #include "engine/base/alloc.h"
+#include "models/common/cache.h"
 #include "models/common/mask.h"
 #include "models/qwen_edit/run.h"
 #include "models/schedule.h"
@@ -148,6 +149,8 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(lk_qwen_edit_embed_contexts(r));
     LK_TRY(place_references(r));
     LK_TRY(make_noise(r));
+    const struct lk_qwen_transformer_config *c = &r->m->transformer.config;
+    LK_TRY(lk_cache_prepare(&r->walk, r->n_branches, r->n_img, r->n_noise, c->dim, c->num_layers));
     return prepare_mask(r);
 }
 
@@ -164,7 +167,13 @@ static enum lk_code guide(const struct lk_qwen_edit_run *r, int i) {
 }
 
 static struct lk_qwen_pass pass(const struct lk_qwen_edit_run *r, const struct lk_qwen_edit_branch *b, int i) {
-    return (struct lk_qwen_pass){&r->x, &b->conditioning, i, b->name, &b->velocity, lk_walk_slice_rows(&r->walk)};
+    return (struct lk_qwen_pass){&r->x,
+                                 &b->conditioning,
+                                 i,
+                                 b->name,
+                                 &b->velocity,
+                                 lk_walk_slice_rows(&r->walk),
+                                 lk_walk_cache(&r->walk, (int)(b - r->branches))};
 }
 
 /* The velocities of step i in the first branches'. */

@@ -1,6 +1,7 @@
 /* Step1X-Edit: one edit, prompt and source to an image. */
 #include "engine/base/alloc.h"
 #include "engine/image/resize_torch.h"
+#include "models/common/cache.h"
 #include "models/common/mask.h"
 #include "models/schedule.h"
 #include "models/step1x/run.h"
@@ -182,6 +183,9 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(lk_walk_schedule(&r->walk, &scheduler, lk_flow_match_mu(&scheduler, r->n_noise)));
     LK_TRY(look_ahead(r));
     if (r->region.on) LK_TRY(lk_step1x_region_prepare(r));
+    const struct lk_step1x_transformer_config *c = &r->m->transformer.config;
+    LK_TRY(lk_cache_prepare(&r->walk, r->n_branches, r->n_img, r->n_noise, c->dim,
+                            c->num_layers ? c->num_layers + c->num_single_layers : 0));
     LK_TRY(make_noise(r));
     return prepare_mask(r);
 }
@@ -194,7 +198,8 @@ static struct lk_step1x_pass pass(const struct lk_step1x_run *r, int branch, int
                                    .step = i,
                                    .branch = b->name,
                                    .slice_rows = lk_walk_slice_rows(&r->walk),
-                                   .velocity = branch ? &r->uncond_velocity : &r->walk.velocity};
+                                   .velocity = branch ? &r->uncond_velocity : &r->walk.velocity,
+                                   .cache = lk_walk_cache(&r->walk, branch)};
 }
 
 /* Of both predictions one, in place of the first. */

@@ -35,6 +35,7 @@ static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
     lk_config_ignore(c, "images");
     lk_config_ignore(c, "loras");
     lk_config_ignore(c, "masked");
+    lk_config_ignore(c, "cache");
     lk_config_ignore(c, "merged"); /* as the weights' identity has it */
     lk_config_int_or(c, "n_cut_ids", &r->n_cut_ids, 0, 0, INT32_MAX);
     lk_config_ignore(c, "sigmas");
@@ -92,11 +93,14 @@ static enum lk_code read_arrays(struct cli_recipe *r, const char *name) {
     const cJSON *images = cJSON_GetObjectItemCaseSensitive(root, "images"), *item;
     const cJSON *sigmas = cJSON_GetObjectItemCaseSensitive(root, "sigmas");
     const cJSON *mask = cJSON_GetObjectItemCaseSensitive(root, "masked");
+    const cJSON *computed =
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "cache"), "computed");
     bool ok = cJSON_IsArray(images) && cJSON_IsArray(sigmas) && (!mask || read_mask(r, mask));
     const cJSON *configs = cJSON_GetObjectItemCaseSensitive(root, "configs");
     if (configs) ok = ok && (r->configs = cJSON_PrintUnformatted(configs));
     if (ok) {
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "loras")) ok = ok && read_lora(r, item);
+        cJSON_ArrayForEach(item, computed) if (r->n_cached < 2) r->n_computed[r->n_cached++] = cJSON_GetArraySize(item);
         cJSON_ArrayForEach(item, images) ok = ok && read_image(r, item);
         cJSON_ArrayForEach(item, sigmas) {
             ok = ok && cJSON_IsNumber(item) && r->n_sigmas <= LK_MAX_STEPS;

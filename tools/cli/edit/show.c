@@ -55,6 +55,11 @@ static void print_recipe(const struct cli_recipe *r) {
         if (i == 4 && !shown) printf(" ...");
     }
     putchar('\n');
+    for (int i = 0; i < r->n_cached; i++)
+        printf("%-12s%d of %d steps%s\n", i ? "" : "computed", r->n_computed[i], r->n_sigmas - 1,
+               r->n_cached < 2 ? ""
+               : i             ? " without the prompt"
+                               : " with the prompt");
     for (int i = 0; i < r->n_images; i++) {
         printf("%-12s", i ? "" : "images");
         cli_print_text(stdout, r->images[i].file);

@@ -131,6 +131,10 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     add_number(out, "true_cfg_scale", r->true_cfg_scale);
     lk_text_add(out, ",\"seed\":%llu", (unsigned long long)r->seed);
     add_treatment(out, job);
+    if (r->accel) add_text(out, "accel", r->accel);
+    for (int b = 0; b < made->n_cached; b++)
+        lk_text_add(out, "%s%d%s", b ? "," : ",\"computed_steps\":[", made->n_computed[b],
+                    b + 1 == made->n_cached ? "]" : "");
     add_text(out, "precision", job->job.run.dtype && !strcmp(job->job.run.dtype, "f32") ? "float32" : "bfloat16");
     add_text(out, "quantization", made->quantization);
     add_text(out, "offload", made->offload);
@@ -163,18 +167,21 @@ enum lk_code study_record_again(struct lk_text *out, const struct lk_study *stud
     cJSON *line = cJSON_Parse(old);
     struct tm tm = {0};
     const char *started = text_of(line, "started_at");
+    const cJSON *computed = cJSON_GetObjectItemCaseSensitive(line, "computed_steps");
     const char *end = started ? strptime(started, "%Y-%m-%dT%H:%M:%SZ", &tm) : NULL;
     enum lk_code rc = line ? LK_OK : lk_fail(LK_E_INPUT, "journal: the line of %s is no JSON", job->name);
-    const struct study_outcome made = {.sha256 = text_of(line, "output_sha256"),
-                                       .error = text_of(line, "error"),
-                                       .quantization = text_of(line, "quantization"),
-                                       .offload = text_of(line, "offload"),
-                                       .weights_identity = text_of(line, "weights_identity"),
-                                       .configs_sha256 = text_of(line, "configs_sha256"),
-                                       .width = (int)number_of(line, "width"),
-                                       .height = (int)number_of(line, "height"),
-                                       .seconds = number_of(line, "seconds"),
-                                       .started_ms = end ? (int64_t)timegm(&tm) * 1000 : 0};
+    struct study_outcome made = {.sha256 = text_of(line, "output_sha256"),
+                                 .error = text_of(line, "error"),
+                                 .quantization = text_of(line, "quantization"),
+                                 .offload = text_of(line, "offload"),
+                                 .weights_identity = text_of(line, "weights_identity"),
+                                 .configs_sha256 = text_of(line, "configs_sha256"),
+                                 .width = (int)number_of(line, "width"),
+                                 .height = (int)number_of(line, "height"),
+                                 .seconds = number_of(line, "seconds"),
+                                 .started_ms = end ? (int64_t)timegm(&tm) * 1000 : 0};
+    for (; made.n_cached < 2 && made.n_cached < cJSON_GetArraySize(computed); made.n_cached++)
+        made.n_computed[made.n_cached] = cJSON_GetArrayItem(computed, made.n_cached)->valueint;
     if (!rc) rc = study_record(out, study, job, &made);
     cJSON_Delete(line);
     return rc;

@@ -160,8 +160,9 @@ void study_writer_close(struct study_writer *w);
 /* A job's line of the manifest. */
 struct study_outcome {
     const char *sha256, *error, *quantization, *offload, *weights_identity;
-    const char *configs_sha256; /* over lk_pipeline_configs; NULL as the above: no model was open */
-    int width, height;          /* 0: no picture */
+    const char *configs_sha256;  /* over lk_pipeline_configs; NULL as the above: no model was open */
+    int width, height;           /* 0: no picture */
+    int n_cached, n_computed[2]; /* branches of a step cache, and the steps of each that were computed */
     double seconds;
     int64_t started_ms;
 };

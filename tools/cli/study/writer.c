@@ -97,16 +97,20 @@ static enum lk_code finish(struct study_writer *w, struct study_job *job) {
     made.sha256 = good ? sha256 : NULL;
     made.error = good ? NULL : job->queued.error.text;
     made.peak_bytes = (int64_t)job->queued.result.peak_bytes;
-    const struct study_outcome outcome = {.sha256 = made.sha256,
-                                          .error = made.error,
-                                          .quantization = *quantization ? quantization : NULL,
-                                          .weights_identity = good ? job->run.weights_identity : NULL,
-                                          .configs_sha256 = good ? configs : NULL,
-                                          .offload = good ? w->offload : NULL,
-                                          .width = job->queued.result.image.width,
-                                          .height = job->queued.result.image.height,
-                                          .seconds = made.seconds,
-                                          .started_ms = made.started_ms};
+    struct study_outcome outcome = {.sha256 = made.sha256,
+                                    .error = made.error,
+                                    .quantization = *quantization ? quantization : NULL,
+                                    .weights_identity = good ? job->run.weights_identity : NULL,
+                                    .configs_sha256 = good ? configs : NULL,
+                                    .offload = good ? w->offload : NULL,
+                                    .width = job->queued.result.image.width,
+                                    .height = job->queued.result.image.height,
+                                    .seconds = made.seconds,
+                                    .started_ms = made.started_ms};
+    for (int b = 0; good && b < job->queued.result.n_cached; b++) {
+        outcome.n_cached++;
+        for (int i = 0; i < job->queued.result.n_steps; i++) outcome.n_computed[b] += job->queued.result.computed[b][i];
+    }
     enum lk_code rc = study_record(&line, w->run->study, &job->study, &outcome);
     made.stages = stages.bytes;
     made.line = line.bytes;

@@ -23,7 +23,7 @@ from PIL import Image
 import generate_editors
 
 STEPS, CFG, SEED = 12, 2.0, 0
-THRESHOLDS = (0.05, 0.1, 0.2)
+THRESHOLDS = (0.06, 0.08, 0.17, 0.2)  # each 2 % away from every distance
 
 
 def main():

@@ -1,13 +1,18 @@
 /* The first-block cache: decisions by an independent computation from what the trace shows, and bits that depend on the
  * job alone. On the trained editors, whose steps change little at first. */
+#include <cjson/cJSON.h>
 #include <math.h>
+#include <stdlib.h>
 
+#include "engine/base/alloc.h"
 #include "engine/base/digest.h"
+#include "engine/base/file.h"
 #include "engine/bf16.h"
 #include "models/common/cache.h"
 #include "tests/common/pipeline_checks.h"
 #include "tests/common/small_editors.h"
 #include "tests/common/test.h"
+#include "tools/portrait/read.h"
 
 enum { STEPS = 12, MOST = 40000 };
 
@@ -142,6 +147,7 @@ static void test_decisions(void **state) {
         const char *accel;
         struct lk_cache_rule rule;
     } cases[] = {{"fbcache,threshold=0.06", {true, 0.06, 1, 0, true}},
+                 {"fbcache,threshold=0.9", {true, 0.9, 1, 0, true}},
                  {"fbcache,threshold=0.3,last=off", {true, 0.3, 1, 0, false}},
                  {"fbcache,threshold=0.3,warmup=3,row=2", {true, 0.3, 3, 2, true}}};
     struct seen *seen = malloc(sizeof *seen);
@@ -282,8 +288,80 @@ static void test_refused(void **state) {
     close_job(&job);
 }
 
+/* Decisions, distances and the picture of diffusers' own FirstBlockCache in f32 (generate_step_cache.py), which has no
+ * forced last step. A distance is a difference of near values: latents that are 2e-6 apart move one of 0.03 by 7e-5. */
+static void test_originals(void **state) {
+    static const double bound = 1e-4;
+    char *text;
+    size_t n;
+    double worst = 0;
+    (void)state;
+    assert_ok(lk_read_file("golden/data/editors/step_cache.json", 1 << 20, &text, &n));
+    cJSON *root = cJSON_ParseWithLength(text, n);
+    const cJSON *one, *cases = cJSON_GetObjectItem(root, "cases");
+    assert_int_equal(cJSON_GetArraySize(cases), 4);
+    cJSON_ArrayForEach(one, cases) {
+        struct job job;
+        struct lk_device *dev;
+        struct lk_result result;
+        struct portrait before;
+        char accel[80], id[48];
+        int source = 0;
+        const double threshold = cJSON_GetObjectItem(one, "threshold")->valuedouble;
+        snprintf(accel, sizeof accel, "fbcache,threshold=%g,last=off", threshold);
+        open_job(&job, 2, LK_F32, accel);
+        do lk_source_id(source++, id);
+        while (strcmp(id, "Black_Female_30s") != 0);
+        portrait_source(&before, source - 1, NULL);
+        lk_image_free(&job.image);
+        assert_ok(portrait_draw(&job.image, &before, SMALL_EDITOR_SIZE));
+        job.request.prompt = "Give the person red hair.";
+        job.request.seed = 0;
+        assert_int_equal(cJSON_GetObjectItem(root, "steps")->valueint, STEPS);
+        assert_true(cJSON_GetObjectItem(root, "true_cfg_scale")->valuedouble == job.request.true_cfg_scale);
+        assert_ok(lk_device_cpu_create(2, &dev));
+        assert_ok(lk_pipeline_edit(job.pipeline, dev, &job.request, &result));
+        for (int b = 0; b < 2; b++) {
+            const cJSON *steps = cJSON_GetArrayItem(cJSON_GetObjectItem(one, "computed"), b), *step;
+            const cJSON *distances = cJSON_GetArrayItem(cJSON_GetObjectItem(one, "distance"), b);
+            bool computed[STEPS] = {false};
+            cJSON_ArrayForEach(step, steps) computed[step->valueint] = true;
+            for (int i = 0; i < STEPS; i++) {
+                const cJSON *d = cJSON_GetArrayItem(distances, i);
+                if (result.computed[b][i] != computed[i])
+                    fail_msg("%s: branch %d, step %d: beyond their bounds: expected the other decision", accel, b, i);
+                if (!cJSON_IsNumber(d)) continue;
+                const double error = fabs(result.distance[b][i] - d->valuedouble) / d->valuedouble;
+                if (error > worst) worst = error;
+                if (!(error <= bound))
+                    fail_msg("%s: branch %d, step %d: beyond their bounds: distance %g, expected %g", accel, b, i,
+                             result.distance[b][i], d->valuedouble);
+            }
+        }
+        if (threshold == 0.08) {
+            struct lk_image original = {0};
+            int n_different = 0;
+            assert_ok(lk_image_read(&original, "golden/data/editors/step_cache.png", 0, 1 << 20));
+            for (int k = 0; k < SMALL_EDITOR_SIZE * SMALL_EDITOR_SIZE * 3; k++) {
+                const int d = abs(original.pixels[k] - result.image.pixels[k]);
+                if (d > 1) fail_msg("%s: value %d of the picture: beyond their bounds", accel, k);
+                n_different += d;
+            }
+            assert_true(n_different <= SMALL_EDITOR_SIZE * SMALL_EDITOR_SIZE * 3 / 100);
+            lk_image_free(&original);
+        }
+        lk_result_free(&result);
+        lk_device_free(dev);
+        close_job(&job);
+    }
+    printf("distances are %.1e apart at most, of %.1e\n", worst, bound);
+    cJSON_Delete(root);
+    lk_free(text);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_decisions), cmocka_unit_test(test_company),
-                                       cmocka_unit_test(test_plan), cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_originals), cmocka_unit_test(test_decisions),
+                                       cmocka_unit_test(test_company), cmocka_unit_test(test_plan),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Jobs and the families that they are for: what is refused, what holds where nothing was given. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "models/family.h"
@@ -17,6 +18,17 @@ static enum lk_code refuse(const struct lk_parameter *p, const struct lk_pipelin
     return lk_fail(LK_E_USAGE, "--%s: %s has no such parameter; leave it out", p->name, pipeline->name);
 }
 
+bool lk_parameter_is_idle(const struct lk_parameter *p, const char *text) {
+    char *end;
+    return p->idle != 0 && strtod(text, &end) == p->idle && end != text && !*end;
+}
+
+/* The documents give models without guidance a guidance scale of 1. */
+static bool is_idle(const struct lk_parameter *p, const struct lk_job *job) {
+    return p->idle != 0 && p->kind == LK_PARAMETER_NUMBER &&
+           *(const double *)(const void *)((const char *)job + p->offset) == p->idle;
+}
+
 enum lk_code lk_job_complete(struct lk_job *job, const struct lk_pipeline *pipeline, const char *recipe) {
     struct lk_job defaults = {0};
     lk_request_init(&defaults.request, pipeline);
@@ -26,7 +38,7 @@ enum lk_code lk_job_complete(struct lk_job *job, const struct lk_pipeline *pipel
         const struct lk_parameter *p = &lk_parameters[i];
         if (p->place != LK_IN_REQUEST) continue;
         bool carried = recipe && p->record == LK_RECORD_ALWAYS;
-        if (!lk_job_given(job, p))
+        if (!lk_job_given(job, p) || (!has(pipeline, p) && is_idle(p, job)))
             lk_parameter_copy(p, job, &defaults);
         else if (!has(pipeline, p) && !carried)
             return refuse(p, pipeline, recipe);
@@ -70,7 +82,7 @@ enum lk_code lk_request_check(const struct lk_request *request, const struct lk_
         if (p->place != LK_IN_REQUEST || lk_parameter_equal(p, &job, &defaults)) continue;
         if (has(pipeline, p))
             LK_TRY(check_range(p, &job));
-        else if (p->record != LK_RECORD_ALWAYS)
+        else if (p->record != LK_RECORD_ALWAYS && !is_idle(p, &job))
             return lk_fail(LK_E_USAGE, "%s: %s has no such parameter; leave it out", p->key, pipeline->name);
     }
     int n = request->num_inference_steps;

@@ -89,8 +89,9 @@ const struct lk_parameter lk_parameters[] = {
      .help = "a static shift of the noise levels, 0.01 to 100, in place of the scheduler's own"},
     {"guidance-scale", "guidance_scale", "guidance", 0, LK_PARAMETER_NUMBER, REQUEST(guidance_scale),
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_FLUX2 | LK_FOR_BOTH_SD, .label = "guidance", .group = "Sampling",
-     .unit = "X", RANGE(0, 1000),
-     .help = "FLUX.2: embedded guidance; Stable Diffusion: classifier-free guidance, above 1 each step runs twice"},
+     .unit = "X", RANGE(0, 1000), .idle = 1,
+     .help = "FLUX.2: embedded guidance; Stable Diffusion: classifier-free guidance, above 1 each step runs twice; of "
+             "the others 1, which does nothing"},
     {"true-cfg-scale", "true_cfg_scale", "cfg-scale", 0, LK_PARAMETER_NUMBER, REQUEST(true_cfg_scale),
      .record = LK_RECORD_USED, .families = GUIDED_BY_TWO, .label = "true CFG", .group = "Sampling", .unit = "X",
      RANGE(0, 1000), .help = "classifier-free guidance: above 1 each step runs the model twice"},

@@ -88,6 +88,7 @@ struct lk_parameter {
     const char *help;
     const char *choices; /* "bf16|f32"; of a text: what completions offer */
     double min, max;     /* inclusive; of numbers */
+    double idle;         /* of numbers: what people write for models that do not read it, and means nothing; 0: none */
     /* Of a text that is not taken as it is: refuses it (LK_E_USAGE beginning with `flag`, or what is wrong in a file),
      * or sets *own to what is taken instead, which becomes the job's own. NULL: every text. */
     enum lk_code (*read)(const char *flag, const char *text, char **own);
@@ -110,6 +111,8 @@ void lk_job_free(struct lk_job *job); /* the texts that it owns */
  * LK_E_USAGE that begins with `flag`, which is how the user named it. */
 enum lk_code lk_parameter_parse(const struct lk_parameter *p, struct lk_job *job, const char *flag, const char *text);
 bool lk_job_given(const struct lk_job *job, const struct lk_parameter *p);
+/* Whether `text` is the parameter's idle value: "1.0". */
+bool lk_parameter_is_idle(const struct lk_parameter *p, const char *text);
 /* p's value of another job, as given; texts are borrowed from it. */
 void lk_parameter_copy(const struct lk_parameter *p, struct lk_job *to, const struct lk_job *from);
 bool lk_parameter_equal(const struct lk_parameter *p, const struct lk_job *a, const struct lk_job *b);

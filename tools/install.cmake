@@ -7,8 +7,8 @@ add_library(liblikeness STATIC $<TARGET_OBJECTS:lk_engine> $<TARGET_OBJECTS:lk_k
                                $<TARGET_OBJECTS:lk_models>)
 set_target_properties(liblikeness PROPERTIES OUTPUT_NAME likeness LINKER_LANGUAGE C)
 
-# The headers that a user includes, and those that they include.
-set(headers models/pipeline.h engine/image/image.h)
+# The header that a user includes, likeness.h, and those that it includes.
+set(headers models/likeness.h)
 set(at 0)
 list(LENGTH headers n)
 while(at LESS n)
@@ -29,6 +29,7 @@ foreach(header ${headers})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION include/likeness/${folder})
 endforeach()
+install(FILES models/likeness.h DESTINATION include/likeness)
 install(FILES ${CMAKE_BINARY_DIR}/likeness.pc DESTINATION lib/pkgconfig)
 install(FILES ${documents}/likeness.1 DESTINATION share/man/man1)
 install(FILES ${documents}/likeness.bash DESTINATION share/bash-completion/completions RENAME likeness)

@@ -1,7 +1,8 @@
 /* Reads drawn portraits back from their pixels, before and after an edit, and says what the edit did: whether it is
  * what was asked, and what else changed in the person.
  *
- *     make_measure --pairs IMAGES.jsonl                      # item_id, source, edited, as likeness judge reads them
+ *     make_measure --from RUN                                # of every picture of a run, as likeness judge reads them
+ *     make_measure --pairs IMAGES.jsonl                      # item_id, source, edited
  *     make_measure --raw FILE [--size N] [--edited RAW]      # pairs of make_pairs with FILE.jsonl; RAW: other afters
  *     make_measure SOURCE.png EDITED.png PROMPT
  *
@@ -123,9 +124,10 @@ static int by_source(const void *a, const void *b) {
     return strcmp(((const struct cli_pair *)a)->source, ((const struct cli_pair *)b)->source);
 }
 
-static enum lk_code measure_pairs(struct measuring *m, const char *path) {
+static enum lk_code measure_pairs(struct measuring *m, const struct cli_report_arguments *of) {
     struct cli_pairs pairs;
-    enum lk_code rc = cli_pairs_read(&pairs, path, true);
+    const char *path = cli_pairs_name(of);
+    enum lk_code rc = cli_pairs_of(&pairs, of, true);
     if (!rc) cli_print_rejects(path, &pairs.rejects);
     for (size_t i = 0; i < pairs.n && !rc; i++)
         if (!pairs.list[i].source) rc = lk_fail(LK_E_INPUT, "%s: %s has two sources", path, pairs.list[i].item_id);
@@ -181,11 +183,12 @@ static enum lk_code measure_raw(struct measuring *m, const char *path, const cha
 }
 
 static enum lk_code run(struct measuring *m, int argc, char **argv) {
-    const char *pairs = NULL, *raw = NULL, *edited = NULL, *plain[3];
+    const char *pairs = NULL, *from = NULL, *raw = NULL, *edited = NULL, *plain[3];
     int size = 64, n_plain = 0;
     char rest;
     for (int i = 1; i < argc; i++) {
         const char **value = !strcmp(argv[i], "--pairs")    ? &pairs
+                             : !strcmp(argv[i], "--from")   ? &from
                              : !strcmp(argv[i], "--raw")    ? &raw
                              : !strcmp(argv[i], "--edited") ? &edited
                                                             : NULL;
@@ -199,10 +202,12 @@ static enum lk_code run(struct measuring *m, int argc, char **argv) {
         else
             return lk_fail(LK_E_USAGE, "%s: not understood", argv[i]);
     }
-    if (!!pairs + !!raw + (n_plain == 3) != 1 || n_plain % 3)
-        return lk_fail(LK_E_USAGE, "usage: make_measure --pairs FILE.jsonl | --raw FILE | SOURCE EDITED PROMPT");
+    if (!!pairs + !!from + !!raw + (n_plain == 3) != 1 || n_plain % 3)
+        return lk_fail(LK_E_USAGE,
+                       "usage: make_measure --from RUN | --pairs FILE.jsonl | --raw FILE | SOURCE EDITED PROMPT");
     LK_TRY(lk_prompts_load(&m->prompts));
-    if (pairs) return measure_pairs(m, pairs);
+    if (pairs) return measure_pairs(m, &(struct cli_report_arguments){.pairs = pairs});
+    if (from) return measure_pairs(m, &(struct cli_report_arguments){.runs = {{from}, 1}});
     if (raw) return measure_raw(m, raw, edited, size);
     struct edit edit;
     LK_TRY(edit_parse(plain[2], &m->prompts, &edit));

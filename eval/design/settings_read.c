@@ -195,7 +195,13 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
     struct raw raw;
     char flag[400];
     if (!read_raw(r, &raw)) return false;
-    if (!(p->families & lk_family_bit_of(out->family)) || !strcmp(p->key, "prompt")) {
+    const bool reads = p->families & lk_family_bit_of(out->family);
+    if (!reads && raw.kind == '0') {
+        const char *number = plain(r, &raw);
+        if (!number) return false;
+        if (lk_parameter_is_idle(p, number)) return true;
+    }
+    if (!reads || !strcmp(p->key, "prompt")) {
         if (!r->j.rc)
             r->j.rc = lk_fail(LK_E_CONFIG_KEY, "%s: field \"%s\": %s has no such parameter; leave it out",
                               r->study->file, r->field, out->label);

@@ -44,6 +44,7 @@ void lk_page_free(struct lk_page *page) {
     if (!page) return;
     lk_text_free(&page->contents);
     lk_text_free(&page->body);
+    lk_text_free(&page->findings);
     lk_text_free(&page->lists);
     lk_text_free(&page->items);
     lk_store_free(&page->store);
@@ -116,6 +117,7 @@ void lk_page_remark(struct lk_page *page, const char *format, ...) {
 
 void lk_page_lead(struct lk_page *page, const char *text) {
     if (page->rc) return;
+    lk_text_add(&page->findings, "%s\n", text);
     lk_text_add(&page->body, "<p class=\"lead\">");
     lk_text_escaped(&page->body, text);
     lk_text_add(&page->body, "</p>\n");

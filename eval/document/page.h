@@ -80,7 +80,8 @@ void lk_page_images(struct lk_page *page, const char *caption, int columns, cons
 int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item);
 void lk_page_image_list(struct lk_page *page, const char *key, const char *title, const int32_t *numbers, size_t n);
 
-/* Writes the page whole or not at all. LK_E_INTERNAL when a cell leads to a list that there is not, or two lists,
+/* Writes the page whole or not at all, and beside it the sentences of the summary, a line each, as findings.txt, if
+ * there are any. LK_E_INTERNAL when a cell leads to a list that there is not, or two lists,
  * sections, tables or figures have the same id; LK_E_INPUT for a link that is not relative; LK_E_IO, LK_E_DISK_FULL. */
 enum lk_code lk_page_write(struct lk_page *page, const char *path);
 /* A picture that does not fit into memory is left out, with a note in its place: the first such file, or NULL. */

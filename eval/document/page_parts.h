@@ -13,7 +13,7 @@ struct lk_page_names {
 struct lk_page {
     struct lk_page_options options; /* texts in the store */
     struct lk_store store;
-    struct lk_text contents, body, lists, items;
+    struct lk_text contents, body, lists, items, findings;
     struct lk_page_names ids, links, keys;
     int32_t n_items;
     bool in_section, in_fold;

@@ -3,6 +3,7 @@
 
 #include <openssl/evp.h>
 
+#include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
 #include "eval/data/data.h"
 #include "eval/document/page_parts.h"
@@ -121,5 +122,13 @@ enum lk_code lk_page_write(struct lk_page *page, const char *path) {
     enum lk_code rc = lk_page_text(page, &text);
     if (!rc) rc = lk_atomic_write_file(path, text.bytes, text.n);
     lk_text_free(&text);
+    if (!rc) rc = page->findings.rc;
+    const char *slash = strrchr(path, '/');
+    char *beside =
+        rc || !page->findings.n ? NULL : lk_format("%.*sfindings.txt", slash ? (int)(slash - path) + 1 : 0, path);
+    if (!rc && page->findings.n)
+        rc = beside ? lk_atomic_write_file(beside, page->findings.bytes, page->findings.n)
+                    : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    lk_free(beside);
     return rc;
 }

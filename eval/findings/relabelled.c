@@ -144,8 +144,10 @@ static enum lk_code models_are_alike(struct asked *a, const struct lk_claims_fam
         if (one.outcome != outcome || one.model < 0 || n < 2) continue;
         for (size_t i = 0; i < cells; i++) z[i] = (one.z[i] - mean->z[i]) * n / (n - 1); /* against the others' mean */
         one.z = z;
+        of.difference = 0;
         rc = lk_claim_measure(a, family, &one, &of);
-        least = fmin(least, of.effect_p * n);
+        const bool varies = of.effect_p < 1 || fabs(of.difference) < 1e-9;
+        least = fmin(least, varies ? of.effect_p * n : 0); /* nothing varies but the levels: the model is another */
     }
     lk_free(z);
     claim->alike = least > 0.05;

@@ -1,5 +1,6 @@
 #include "engine/base/atomic_file.h"
 #include "eval/t2i/report.h"
+#include "eval/t2i/findings.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -138,6 +139,8 @@ static void put_robustness(struct writer *w) {
 
 static void put_summary(struct writer *w, const char *label) {
     if (*label) lk_page_remark(w->page, "%s", label);
+    lk_page_section(w->page, "section-summary", "Summary");
+    w->rc = lk_t2i_findings(w->metrics, w->page);
     lk_page_section(w->page, "section-pictures", "Pictures");
     lk_page_paragraph(
         w->page, "Gender, age, race and skin tone are perceived labels throughout: what a classifier answers about "

@@ -7,7 +7,7 @@
 #define SELFTEST_MOST_TENSORS 8
 
 /* A tensor as three blocks of [guard, elements with gaps, guard]. */
-struct selftest_tensor {
+struct lk_selftest_tensor {
     struct lk_tensor cpu;    /* in `computed` */
     unsigned char *initial;  /* what both devices begin with */
     unsigned char *computed; /* after the cpu device's turn */
@@ -28,7 +28,7 @@ struct selftest_case {
     enum lk_dtype dtype;
     enum lk_code failed; /* out of memory while tensors were made */
     int n_tensors;
-    struct selftest_tensor tensors[SELFTEST_MOST_TENSORS];
+    struct lk_selftest_tensor tensors[SELFTEST_MOST_TENSORS];
     struct lk_selftest_result *result;
 };
 
@@ -40,11 +40,11 @@ enum selftest_fill {
 };
 
 /* Random: an integer in [least, most], a standard normal, a coin. */
-int64_t selftest_int(struct selftest_case *c, int64_t least, int64_t most);
-double selftest_normal(struct selftest_case *c);
-static inline bool selftest_maybe(struct selftest_case *c) { return selftest_int(c, 0, 1); }
+int64_t lk_selftest_int(struct selftest_case *c, int64_t least, int64_t most);
+double lk_selftest_normal(struct selftest_case *c);
+static inline bool selftest_maybe(struct selftest_case *c) { return lk_selftest_int(c, 0, 1); }
 /* The dtype of a weight: bf16, or with f32 activations either. */
-enum lk_dtype selftest_weight_dtype(struct selftest_case *c);
+enum lk_dtype lk_selftest_weight_dtype(struct selftest_case *c);
 /* `large` when shapes may be large, else `small`. */
 static inline int64_t selftest_most(const struct selftest_case *c, int64_t small, int64_t large) {
     return c->large ? large : small;
@@ -52,27 +52,27 @@ static inline int64_t selftest_most(const struct selftest_case *c, int64_t small
 
 /* A tensor with random contents, at any multiple of its elements' size, with gaps between its rows if `window`. Lives
  * as long as the case. */
-const struct lk_tensor *selftest_tensor(struct selftest_case *c, enum lk_dtype dtype, bool window,
-                                        enum selftest_fill fill, int n_dims, const int64_t *shape);
+const struct lk_tensor *lk_selftest_tensor(struct selftest_case *c, enum lk_dtype dtype, bool window,
+                                           enum selftest_fill fill, int n_dims, const int64_t *shape);
 #define TENSOR(c, dtype, window, fill, ...)                                                                            \
-    selftest_tensor(c, dtype, window, fill, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                 \
-                    (int64_t[]){__VA_ARGS__})
+    lk_selftest_tensor(c, dtype, window, fill, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),              \
+                       (int64_t[]){__VA_ARGS__})
 /* The op writes t. */
-const struct lk_tensor *selftest_output(struct selftest_case *c, const struct lk_tensor *t);
+const struct lk_tensor *lk_selftest_output(struct selftest_case *c, const struct lk_tensor *t);
 /* The op may write t in a format of the device's own. */
-const struct lk_tensor *selftest_own(struct selftest_case *c, const struct lk_tensor *t);
+const struct lk_tensor *lk_selftest_own(struct selftest_case *c, const struct lk_tensor *t);
 /* A row of the op's output depends on this row of t, and on other tensors whole. */
-const struct lk_tensor *selftest_rows(struct selftest_case *c, const struct lk_tensor *t);
+const struct lk_tensor *lk_selftest_rows(struct selftest_case *c, const struct lk_tensor *t);
 /* Sets element i, gaps not counted, on both devices. */
-void selftest_set(struct selftest_case *c, const struct lk_tensor *t, int64_t i, double value);
+void lk_selftest_set(struct selftest_case *c, const struct lk_tensor *t, int64_t i, double value);
 
 /* Element i of t with its elements at data. */
-double selftest_get(const struct lk_tensor *t, const void *data, int64_t i);
+double lk_selftest_get(const struct lk_tensor *t, const void *data, int64_t i);
 
-struct selftest_tensor *selftest_find(struct selftest_case *c, const struct lk_tensor *t);
-void selftest_case_free(struct selftest_case *c);
+struct lk_selftest_tensor *lk_selftest_find(struct selftest_case *c, const struct lk_tensor *t);
+void lk_selftest_case_free(struct selftest_case *c);
 
 /* Fills in the arguments of a case, with tensors that live as long as it. */
-#define SELFTEST_OP(name, last) void selftest_##name(struct selftest_case *c, struct lk_##name *op);
+#define SELFTEST_OP(name, last) void lk_selftest_##name(struct selftest_case *c, struct lk_##name *op);
 LK_OPS(SELFTEST_OP)
 #undef SELFTEST_OP

@@ -32,7 +32,7 @@ struct call {
     }                                                                                                                  \
     static void make_##op_name(struct selftest_case *c, struct call *call) {                                           \
         *call = (struct call){.name = #op_name, .n_tensors = LK_TENSORS_##op_name, .run = call_##op_name};             \
-        selftest_##op_name(c, &call->op.op_name);                                                                      \
+        lk_selftest_##op_name(c, &call->op.op_name);                                                                      \
     }
 LK_OPS(CALL)
 
@@ -67,7 +67,8 @@ static void case_fails(struct selftest_case *c, const char *format, ...) {
 }
 
 /* What differs between the bytes around the elements of two blocks; NULL if nothing. */
-static const char *difference_around(const struct selftest_tensor *s, const unsigned char *a, const unsigned char *b) {
+static const char *difference_around(const struct lk_selftest_tensor *s, const unsigned char *a,
+                                     const unsigned char *b) {
     const struct lk_tensor *t = &s->cpu;
     size_t size = lk_dtype_size(t->dtype), row = (size_t)lk_tensor_row_numel(t) * size, ld = (size_t)t->ld * size;
     if (memcmp(a, b, s->offset)) return "before it";
@@ -80,13 +81,13 @@ static const char *difference_around(const struct selftest_tensor *s, const unsi
 }
 
 /* Error of an output against the cpu device's. */
-static void compare(struct selftest_case *c, const struct call *call, const struct selftest_tensor *s) {
+static void compare(struct selftest_case *c, const struct call *call, const struct lk_selftest_tensor *s) {
     struct lk_selftest_result *r = c->result;
     const struct lk_tensor *t = &s->cpu;
     double squares = 0.0, norm = 0.0, bar = t->dtype == LK_F32 ? BAR_F32 : BAR_BF16;
     int64_t n = lk_tensor_numel(t), different = 0;
     for (int64_t i = 0; i < n; i++) {
-        double want = selftest_get(t, s->computed + s->offset, i), got = selftest_get(t, s->got + s->offset, i);
+        double want = lk_selftest_get(t, s->computed + s->offset, i), got = lk_selftest_get(t, s->got + s->offset, i);
         bool same = want == got ? signbit(want) == signbit(got) : isnan(want) && isnan(got);
         if (same) got = want = isfinite(want) ? want : 0.0;
         squares += (got - want) * (got - want);
@@ -111,7 +112,7 @@ static void compare(struct selftest_case *c, const struct call *call, const stru
 /* Puts all blocks on the device as they were in the beginning. */
 static enum lk_code upload(struct selftest_case *c, struct lk_device *dev) {
     for (int i = 0; i < c->n_tensors; i++) {
-        struct selftest_tensor *s = &c->tensors[i];
+        struct lk_selftest_tensor *s = &c->tensors[i];
         struct lk_tensor block = LK_TENSOR(s->device, LK_U8, (int64_t)s->bytes);
         LK_TRY(lk_upload(dev, &block, s->initial));
     }
@@ -120,7 +121,7 @@ static enum lk_code upload(struct selftest_case *c, struct lk_device *dev) {
 
 static enum lk_code download(struct selftest_case *c, struct lk_device *dev, bool part) {
     for (int i = 0; i < c->n_tensors; i++) {
-        struct selftest_tensor *s = &c->tensors[i];
+        struct lk_selftest_tensor *s = &c->tensors[i];
         struct lk_tensor block = LK_TENSOR(s->device, LK_U8, (int64_t)s->bytes);
         LK_TRY(lk_download(dev, part ? s->part : s->got, &block));
     }
@@ -133,7 +134,7 @@ static void remap(struct selftest_case *c, const struct call *call, struct call 
     *out = *call;
     for (int i = 0; i < call->n_tensors; i++) {
         if (!call->op.tensors[i]) continue;
-        struct selftest_tensor *s = selftest_find(c, call->op.tensors[i]);
+        struct lk_selftest_tensor *s = lk_selftest_find(c, call->op.tensors[i]);
         tensors[i] = s->cpu;
         tensors[i].data = s->device + s->offset;
         if (n && s->rows) tensors[i] = lk_tensor_rows(&tensors[i], first, n);
@@ -149,13 +150,13 @@ static enum lk_code check_rows(struct selftest_case *c, struct lk_device *dev, c
     for (int i = 0; i < c->n_tensors; i++)
         if (c->tensors[i].rows) n_rows = c->tensors[i].cpu.shape[0];
     if (n_rows < 2) return LK_OK;
-    int64_t first = selftest_int(c, 0, n_rows - 1), n = selftest_int(c, 1, n_rows - first);
+    int64_t first = lk_selftest_int(c, 0, n_rows - 1), n = lk_selftest_int(c, 1, n_rows - first);
     LK_TRY(upload(c, dev));
     remap(c, call, &here, tensors, first, n);
     LK_TRY(here.run(dev, &here));
     LK_TRY(download(c, dev, true));
     for (int i = 0; i < c->n_tensors; i++) {
-        const struct selftest_tensor *s = &c->tensors[i];
+        const struct lk_selftest_tensor *s = &c->tensors[i];
         size_t size = lk_dtype_size(s->cpu.dtype), row = (size_t)lk_tensor_row_numel(&s->cpu) * size;
         if (!s->output || !s->rows) continue;
         for (int64_t r = first; r < first + n; r++) {
@@ -170,7 +171,7 @@ static enum lk_code check_rows(struct selftest_case *c, struct lk_device *dev, c
 
 static enum lk_code place(struct selftest_case *c, struct lk_device *dev) {
     for (int i = 0; i < c->n_tensors; i++) {
-        struct selftest_tensor *s = &c->tensors[i];
+        struct lk_selftest_tensor *s = &c->tensors[i];
         void *block;
         memcpy(s->computed, s->initial, s->bytes);
         LK_TRY(lk_arena_alloc(&dev->arena, s->bytes, &block));
@@ -190,7 +191,7 @@ static enum lk_code run_case(struct selftest_case *c, struct lk_device *dev, str
     LK_TRY(run_call(dev, &here));
     LK_TRY(download(c, dev, false));
     for (int i = 0; i < c->n_tensors; i++) {
-        const struct selftest_tensor *s = &c->tensors[i];
+        const struct lk_selftest_tensor *s = &c->tensors[i];
         const char *where = difference_around(s, s->initial, s->got);
         char shape[96];
         if (where) case_fails(c, "%s: %s was written %s", call->name, lk_tensor_describe(&s->cpu, shape), where);
@@ -249,7 +250,7 @@ enum lk_code lk_selftest_op(struct lk_device *dev, struct lk_device *cpu, int op
                                   .dtype = i % 2 ? LK_F32 : LK_BF16,
                                   .result = &one};
         enum lk_code rc = one_case(dev, cpu, op, &c);
-        selftest_case_free(&c);
+        lk_selftest_case_free(&c);
         if (rc) return lk_fail_prefix(rc, "selftest: %s, case %d", lk_selftest_ops[op], i);
         out->n_cases++;
         out->n_failed += one.message[0] != 0;

@@ -32,7 +32,7 @@ static enum lk_code on_token(void *context, int32_t id, int64_t n) {
 }
 
 static enum lk_code reply(struct talk *t, struct lk_device *dev, struct lk_chat_reply *out) {
-    LK_TRY(chat_prompt_make(&t->prompt, t->chat, t->request));
+    LK_TRY(lk_chat_prompt_make(&t->prompt, t->chat, t->request));
     struct lk_generate_request request = {.ids = t->prompt.ids,
                                           .n_ids = t->prompt.n_ids,
                                           .images = t->prompt.images,
@@ -64,7 +64,7 @@ enum lk_code lk_chat_reply(const struct lk_chat *chat, struct lk_device *dev, co
     out->n = t.stream.text.n;
     out->n_prompt_tokens = t.prompt.n_ids;
     out->n_image_tokens = t.prompt.n_image_tokens;
-    chat_prompt_free(&t.prompt);
+    lk_chat_prompt_free(&t.prompt);
     return rc;
 }
 

@@ -53,7 +53,7 @@ static enum lk_code prepare(struct batch *b, const struct lk_chat_question *q, c
     int32_t *ids;
     size_t n;
     *a = (struct asked){.answer = number};
-    LK_TRY(chat_prompt_make(&a->prompt, b->chat, &q->request));
+    LK_TRY(lk_chat_prompt_make(&a->prompt, b->chat, &q->request));
     int64_t shared = q->n_shared_images ? a->prompt.after_image[q->n_shared_images - 1] : a->prompt.n_ids;
     a->writer.tokenizer = b->chat->tokenizer;
     a->writer.tokens = tokens;
@@ -115,7 +115,7 @@ static enum lk_code ask_all(struct batch *b, struct lk_device *dev, const struct
             continue;
         }
         snprintf(answers[i].error, sizeof answers[i].error, "%s", lk_error_text());
-        chat_prompt_free(&b->asked[b->n].prompt);
+        lk_chat_prompt_free(&b->asked[b->n].prompt);
         lk_form_writer_free(&b->asked[b->n].writer);
     }
     LK_TRY(lk_generate(dev, &b->chat->vlm, b->chat->compute, b->requests, b->n, n_slots, b->generations));
@@ -138,7 +138,7 @@ enum lk_code lk_chat_ask(const struct lk_chat *chat, struct lk_device *dev, cons
     if (!rc) rc = ask_all(&b, dev, tokens, questions, n, n_slots, answers);
     for (int i = 0; i < b.n && b.generations; i++) {
         lk_generation_free(&b.generations[i]);
-        chat_prompt_free(&b.asked[i].prompt);
+        lk_chat_prompt_free(&b.asked[i].prompt);
         lk_form_writer_free(&b.asked[i].writer);
     }
     lk_free(b.asked);

@@ -2,7 +2,7 @@
 #include "engine/base/alloc.h"
 #include "models/text/chat_internal.h"
 
-enum lk_code chat_expect_token(const struct lk_chat *chat, const char *token, int32_t id) {
+enum lk_code lk_chat_expect_token(const struct lk_chat *chat, const char *token, int32_t id) {
     int32_t found = lk_tokenizer_id(chat->tokenizer, token);
     if (found == id) return LK_OK;
     return lk_fail(LK_E_TOKENIZER, "%s: token %s: the config says id %d, the tokenizer %d", chat->folder, token, id,
@@ -23,9 +23,9 @@ static enum lk_code qwen_check(const struct lk_chat *chat) {
     const struct lk_qwen25_vl_config *c = &chat->qwen.config;
     const struct lk_qwen2_vl_processor *p = &chat->qwen.processor;
     const struct lk_qwen25_vl_vision_config *v = &c->vision;
-    LK_TRY(chat_expect_token(chat, "<|image_pad|>", c->image_token_id));
-    LK_TRY(chat_expect_token(chat, "<|vision_start|>", c->vision_start_token_id));
-    LK_TRY(chat_expect_token(chat, "<|vision_end|>", c->vision_end_token_id));
+    LK_TRY(lk_chat_expect_token(chat, "<|image_pad|>", c->image_token_id));
+    LK_TRY(lk_chat_expect_token(chat, "<|vision_start|>", c->vision_start_token_id));
+    LK_TRY(lk_chat_expect_token(chat, "<|vision_end|>", c->vision_end_token_id));
     if (p->patch_size != v->patch_size || p->temporal_patch_size != v->temporal_patch_size ||
         p->merge_size != v->spatial_merge_size)
         return lk_fail(LK_E_CONFIG_VALUE,
@@ -59,14 +59,14 @@ static int64_t qwen_image_ids(const struct lk_chat *chat, const struct lk_vlm_im
     return n;
 }
 
-const struct chat_family chat_qwen = {.model_type = "qwen2_5_vl",
-                                      .ends = {"<|im_end|>", "<|endoftext|>"},
-                                      .read = qwen_read,
-                                      .bind = qwen_bind,
-                                      .free = qwen_free,
-                                      .string = lk_chat_string_qwen,
-                                      .rows = qwen_rows,
-                                      .image_ids = qwen_image_ids};
+const struct chat_family lk_chat_qwen = {.model_type = "qwen2_5_vl",
+                                         .ends = {"<|im_end|>", "<|endoftext|>"},
+                                         .read = qwen_read,
+                                         .bind = qwen_bind,
+                                         .free = qwen_free,
+                                         .string = lk_chat_string_qwen,
+                                         .rows = qwen_rows,
+                                         .image_ids = qwen_image_ids};
 
 static enum lk_code mistral_read(struct lk_chat *chat, struct lk_config *config, struct lk_config *processor) {
     enum lk_code rc = lk_mistral3_config_read(&chat->mistral.config, config);
@@ -80,7 +80,7 @@ static enum lk_code mistral_read(struct lk_chat *chat, struct lk_config *config,
 static enum lk_code mistral_bind(struct lk_chat *chat) {
     const struct lk_mistral3_config *c = &chat->mistral.config;
     const struct lk_pixtral_processor *p = &chat->mistral.processor;
-    LK_TRY(chat_expect_token(chat, "[IMG]", c->image_token_index));
+    LK_TRY(lk_chat_expect_token(chat, "[IMG]", c->image_token_index));
     chat->mistral.image_break = lk_tokenizer_id(chat->tokenizer, "[IMG_BREAK]");
     chat->mistral.image_end = lk_tokenizer_id(chat->tokenizer, "[IMG_END]");
     if (chat->mistral.image_break < 0 || chat->mistral.image_end < 0)
@@ -119,11 +119,11 @@ static int64_t mistral_image_ids(const struct lk_chat *chat, const struct lk_vlm
     return rows * (columns + 1);
 }
 
-const struct chat_family chat_mistral = {.model_type = "mistral3",
-                                         .ends = {"</s>", NULL},
-                                         .read = mistral_read,
-                                         .bind = mistral_bind,
-                                         .free = mistral_free,
-                                         .string = lk_chat_string_mistral,
-                                         .rows = mistral_rows,
-                                         .image_ids = mistral_image_ids};
+const struct chat_family lk_chat_mistral = {.model_type = "mistral3",
+                                            .ends = {"</s>", NULL},
+                                            .read = mistral_read,
+                                            .bind = mistral_bind,
+                                            .free = mistral_free,
+                                            .string = lk_chat_string_mistral,
+                                            .rows = mistral_rows,
+                                            .image_ids = mistral_image_ids};

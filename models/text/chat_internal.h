@@ -30,7 +30,7 @@ struct chat_family {
     int64_t (*image_ids)(const struct lk_chat *chat, const struct lk_vlm_image *image, int32_t *ids);
 };
 
-extern const struct chat_family chat_qwen, chat_mistral;
+extern const struct chat_family lk_chat_qwen, lk_chat_mistral;
 
 struct lk_chat {
     char *folder;
@@ -66,11 +66,11 @@ struct chat_prompt {
 };
 
 /* LK_E_PROMPT, LK_E_USAGE, LK_E_IMAGE_SIZE, LK_E_TOKENIZER, LK_E_NOMEM. Free in any case. */
-enum lk_code chat_prompt_make(struct chat_prompt *out, const struct lk_chat *chat,
-                              const struct lk_chat_request *request);
-void chat_prompt_free(struct chat_prompt *prompt);
+enum lk_code lk_chat_prompt_make(struct chat_prompt *out, const struct lk_chat *chat,
+                                 const struct lk_chat_request *request);
+void lk_chat_prompt_free(struct chat_prompt *prompt);
 
 /* LK_E_TOKENIZER unless the tokenizer has the token under this id. */
-enum lk_code chat_expect_token(const struct lk_chat *chat, const char *token, int32_t id);
+enum lk_code lk_chat_expect_token(const struct lk_chat *chat, const char *token, int32_t id);
 /* Roles: LK_E_USAGE for others. */
-enum lk_code chat_check_roles(const struct lk_chat_message *messages, int n);
+enum lk_code lk_chat_check_roles(const struct lk_chat_message *messages, int n);

@@ -60,7 +60,7 @@ static enum lk_code open_tokenizer(struct lk_chat *chat, const struct chat_layou
 }
 
 static enum lk_code choose_family(struct lk_chat *chat, const struct chat_layout *l, struct lk_config *config) {
-    static const struct chat_family *const families[] = {&chat_qwen, &chat_mistral};
+    static const struct chat_family *const families[] = {&lk_chat_qwen, &lk_chat_mistral};
     const char *type = NULL;
     lk_config_string_or(config, "model_type", &type, "");
     for (size_t i = 0; type && i < sizeof families / sizeof *families; i++)
@@ -132,7 +132,8 @@ void lk_chat_close(struct lk_chat *chat) {
 }
 
 enum lk_code lk_chat_weights_identity(const struct lk_chat *chat, char out[65], unsigned *quantized) {
-    *quantized = chat->family == &chat_qwen ? chat->qwen.model.totals.quantized : chat->mistral.model.totals.quantized;
+    *quantized =
+        chat->family == &lk_chat_qwen ? chat->qwen.model.totals.quantized : chat->mistral.model.totals.quantized;
     return lk_checkpoint_identity(&chat->checkpoint, out);
 }
 

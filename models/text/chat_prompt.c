@@ -68,8 +68,8 @@ static enum lk_code repeat_image_tokens(struct chat_prompt *p, const struct lk_c
     return LK_OK;
 }
 
-enum lk_code chat_prompt_make(struct chat_prompt *out, const struct lk_chat *chat,
-                              const struct lk_chat_request *request) {
+enum lk_code lk_chat_prompt_make(struct chat_prompt *out, const struct lk_chat *chat,
+                                 const struct lk_chat_request *request) {
     char *text;
     int32_t *ids;
     size_t n;
@@ -84,7 +84,7 @@ enum lk_code chat_prompt_make(struct chat_prompt *out, const struct lk_chat *cha
     return rc;
 }
 
-void chat_prompt_free(struct chat_prompt *prompt) {
+void lk_chat_prompt_free(struct chat_prompt *prompt) {
     for (int i = 0; i < prompt->n_images; i++) lk_free((void *)(uintptr_t)prompt->images[i].rows);
     lk_free(prompt->ids);
     *prompt = (struct chat_prompt){0};

@@ -10,7 +10,7 @@
 
 static const char *const roles[] = {"system", "user", "assistant"};
 
-enum lk_code chat_check_roles(const struct lk_chat_message *messages, int n) {
+enum lk_code lk_chat_check_roles(const struct lk_chat_message *messages, int n) {
     for (int i = 0; i < n; i++) {
         size_t k = 0;
         while (k < sizeof roles / sizeof *roles && strcmp(messages[i].role, roles[k])) k++;
@@ -48,7 +48,7 @@ enum lk_code lk_chat_string_qwen(const struct lk_chat_message *messages, int n_m
     struct lk_text text = {0};
     int n_images = 0;
     *out = NULL;
-    LK_TRY(chat_check_roles(messages, n_messages));
+    LK_TRY(lk_chat_check_roles(messages, n_messages));
     if (n_messages && strcmp(messages[0].role, "system")) put_qwen(&text, &standard, false, &n_images);
     for (int i = 0; i < n_messages; i++) put_qwen(&text, &messages[i], number_images, &n_images);
     lk_text_add(&text, "<|im_start|>assistant\n");
@@ -69,7 +69,7 @@ enum lk_code lk_chat_string_mistral(const struct lk_chat_message *messages, int 
     struct lk_text text = {0};
     *out = NULL;
     if (number_images) return lk_fail(LK_E_USAGE, "message: Mistral's template does not number pictures");
-    LK_TRY(chat_check_roles(messages, n_messages));
+    LK_TRY(lk_chat_check_roles(messages, n_messages));
     lk_text_add(&text, "<s>");
     if (n_messages && strcmp(messages[0].role, "system"))
         lk_text_add(&text, "[SYSTEM_PROMPT]" SYSTEM "[/SYSTEM_PROMPT]");

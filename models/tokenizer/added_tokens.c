@@ -5,8 +5,8 @@
 #include "engine/base/alloc.h"
 #include "models/tokenizer/unicode.h"
 
-enum lk_code added_trie_init(struct added_trie *trie, size_t n_bytes) {
-    enum lk_code rc = pair_map_init(&trie->edges, n_bytes);
+enum lk_code lk_added_trie_init(struct added_trie *trie, size_t n_bytes) {
+    enum lk_code rc = lk_pair_map_init(&trie->edges, n_bytes);
     if (rc) return rc;
     trie->token_at = lk_malloc((n_bytes + 1) * sizeof *trie->token_at);
     if (!trie->token_at) return lk_fail(LK_E_NOMEM, "tokenizer: no memory for added tokens");
@@ -15,17 +15,17 @@ enum lk_code added_trie_init(struct added_trie *trie, size_t n_bytes) {
     return LK_OK;
 }
 
-void added_trie_free(struct added_trie *trie) {
-    pair_map_free(&trie->edges);
+void lk_added_trie_free(struct added_trie *trie) {
+    lk_pair_map_free(&trie->edges);
     lk_free(trie->token_at);
     *trie = (struct added_trie){0};
 }
 
-bool added_trie_add(struct added_trie *trie, const char *content, size_t length, int32_t token) {
+bool lk_added_trie_add(struct added_trie *trie, const char *content, size_t length, int32_t token) {
     uint32_t node = 0;
     trie->begins[(unsigned char)content[0]] = true;
     for (size_t i = 0; i < length; i++) {
-        uint64_t *child = pair_map_put(&trie->edges, node, (unsigned char)content[i]);
+        uint64_t *child = lk_pair_map_put(&trie->edges, node, (unsigned char)content[i]);
         if (*child == UINT64_MAX) {
             *child = trie->n_nodes;
             trie->token_at[trie->n_nodes++] = -1;
@@ -38,7 +38,7 @@ bool added_trie_add(struct added_trie *trie, const char *content, size_t length,
     return true;
 }
 
-int32_t added_trie_match(const struct added_trie *trie, const char *text, size_t length, size_t *n_bytes) {
+int32_t lk_added_trie_match(const struct added_trie *trie, const char *text, size_t length, size_t *n_bytes) {
     int32_t token = -1;
     uint32_t node = 0;
     if (!trie->n_tokens || !length || !trie->begins[(unsigned char)text[0]]) return -1;
@@ -54,17 +54,17 @@ int32_t added_trie_match(const struct added_trie *trie, const char *text, size_t
     return token;
 }
 
-void added_tokens_free(struct added_tokens *added) {
-    token_table_free(&added->contents);
-    added_trie_free(&added->as_given);
-    added_trie_free(&added->normalized);
-    pattern_free(&added->word);
+void lk_added_tokens_free(struct added_tokens *added) {
+    lk_token_table_free(&added->contents);
+    lk_added_trie_free(&added->as_given);
+    lk_added_trie_free(&added->normalized);
+    lk_pattern_free(&added->word);
     lk_free(added->tokens);
     *added = (struct added_tokens){0};
 }
 
-struct added_iterator added_begin(const struct added_tokens *added, const struct added_trie *trie,
-                                  struct pattern_matcher *matcher, const char *text, size_t length) {
+struct added_iterator lk_added_begin(const struct added_tokens *added, const struct added_trie *trie,
+                                     struct pattern_matcher *matcher, const char *text, size_t length) {
     return (struct added_iterator){
         .added = added, .trie = trie, .matcher = matcher, .text = text, .length = length, .done = !length};
 }
@@ -81,9 +81,9 @@ static enum lk_code is_word(const struct added_iterator *it, size_t at, bool *wo
     uint32_t c;
     char stand_in[4];
     lk_utf8_decode(it->text + at, it->length - at, &c);
-    size_t n = lk_utf8_encode(unicode_stand_in(c), stand_in), start, end;
-    struct pattern_iterator matches = pattern_begin(&it->added->word, it->matcher, stand_in, n);
-    return pattern_next(&matches, word, &start, &end);
+    size_t n = lk_utf8_encode(lk_unicode_stand_in(c), stand_in), start, end;
+    struct pattern_iterator matches = lk_pattern_begin(&it->added->word, it->matcher, stand_in, n);
+    return lk_pattern_next(&matches, word, &start, &end);
 }
 
 static enum lk_code stands_alone(const struct added_iterator *it, size_t start, size_t end, bool *alone) {
@@ -101,7 +101,7 @@ static size_t strip_left(const struct added_iterator *it, size_t at) {
         size_t before = character_before(it->text, at);
         uint32_t c;
         lk_utf8_decode(it->text + before, it->length - before, &c);
-        if (!unicode_white_space(c)) break;
+        if (!lk_unicode_white_space(c)) break;
         at = before;
     }
     return at > it->behind ? at : it->behind;
@@ -113,7 +113,7 @@ static size_t strip_right(struct added_iterator *it, size_t at) {
     while (at < it->length) {
         uint32_t c;
         size_t n = lk_utf8_decode(it->text + at, it->length - at, &c);
-        if (!unicode_white_space(c)) break;
+        if (!lk_unicode_white_space(c)) break;
         at += n;
     }
     return it->space_end = at;
@@ -124,7 +124,7 @@ static size_t strip_right(struct added_iterator *it, size_t at) {
 static enum lk_code next_match(struct added_iterator *it, int32_t *token, size_t *start, size_t *end) {
     for (size_t at = it->search_at; at < it->length;) {
         size_t n;
-        int32_t found = added_trie_match(it->trie, it->text + at, it->length - at, &n);
+        int32_t found = lk_added_trie_match(it->trie, it->text + at, it->length - at, &n);
         if (found < 0) {
             at++;
             continue;
@@ -145,7 +145,7 @@ static enum lk_code next_match(struct added_iterator *it, int32_t *token, size_t
     return LK_OK;
 }
 
-enum lk_code added_next(struct added_iterator *it, bool *found, struct added_span *span) {
+enum lk_code lk_added_next(struct added_iterator *it, bool *found, struct added_span *span) {
     *found = true;
     while (!it->done && !it->has_pending) {
         int32_t token = -1;

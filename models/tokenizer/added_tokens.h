@@ -53,16 +53,16 @@ struct added_iterator {
 };
 
 /* Sizes for tokens of together at most n_bytes. */
-enum lk_code added_trie_init(struct added_trie *trie, size_t n_bytes);
-void added_trie_free(struct added_trie *trie);
+enum lk_code lk_added_trie_init(struct added_trie *trie, size_t n_bytes);
+void lk_added_trie_free(struct added_trie *trie);
 /* False when the trie has this content already. */
-bool added_trie_add(struct added_trie *trie, const char *content, size_t length, int32_t token);
+bool lk_added_trie_add(struct added_trie *trie, const char *content, size_t length, int32_t token);
 
 /* The longest token that the text begins with, and its length; -1 if none. */
-int32_t added_trie_match(const struct added_trie *trie, const char *text, size_t length, size_t *n_bytes);
+int32_t lk_added_trie_match(const struct added_trie *trie, const char *text, size_t length, size_t *n_bytes);
 
-void added_tokens_free(struct added_tokens *added);
+void lk_added_tokens_free(struct added_tokens *added);
 
-struct added_iterator added_begin(const struct added_tokens *added, const struct added_trie *trie,
-                                  struct pattern_matcher *matcher, const char *text, size_t length);
-enum lk_code added_next(struct added_iterator *it, bool *found, struct added_span *span);
+struct added_iterator lk_added_begin(const struct added_tokens *added, const struct added_trie *trie,
+                                     struct pattern_matcher *matcher, const char *text, size_t length);
+enum lk_code lk_added_next(struct added_iterator *it, bool *found, struct added_span *span);

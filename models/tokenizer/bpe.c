@@ -13,7 +13,7 @@ struct bpe_symbol {
 
 #define NONE UINT32_MAX
 
-uint32_t byte_alphabet(unsigned char byte) {
+uint32_t lk_byte_alphabet(unsigned char byte) {
     /* Printable Latin-1 stands for itself; the 68 others follow from U+0100 in their order. */
     if ((byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae) return byte;
     if (byte <= 0x20) return 0x100u + byte;
@@ -21,14 +21,14 @@ uint32_t byte_alphabet(unsigned char byte) {
     return 0x100u + 67;
 }
 
-void bpe_scratch_free(struct bpe_scratch *scratch) {
+void lk_bpe_scratch_free(struct bpe_scratch *scratch) {
     lk_free(scratch->symbols);
     lk_free(scratch->heap);
     lk_free(scratch->text);
     *scratch = (struct bpe_scratch){0};
 }
 
-enum lk_code id_list_add(struct id_list *list, int32_t id) {
+enum lk_code lk_id_list_add(struct id_list *list, int32_t id) {
     enum lk_code rc = lk_grow(&list->ids, &list->capacity, list->n + 1, sizeof *list->ids);
     if (!rc) list->ids[list->n++] = id;
     return rc;
@@ -42,9 +42,9 @@ static enum lk_code whole_piece(const struct bpe *bpe, struct bpe_scratch *scrat
     enum lk_code rc = lk_grow(&scratch->text, &scratch->text_capacity, 2 * length + 2, 1);
     if (rc) return rc;
     char *at = scratch->text;
-    if (space_first) at += lk_utf8_encode(byte_alphabet(' '), at);
-    for (size_t i = 0; i < length; i++) at += lk_utf8_encode(byte_alphabet((unsigned char)piece[i]), at);
-    *id = token_table_find(&bpe->vocab, scratch->text, (size_t)(at - scratch->text));
+    if (space_first) at += lk_utf8_encode(lk_byte_alphabet(' '), at);
+    for (size_t i = 0; i < length; i++) at += lk_utf8_encode(lk_byte_alphabet((unsigned char)piece[i]), at);
+    *id = lk_token_table_find(&bpe->vocab, scratch->text, (size_t)(at - scratch->text));
     return LK_OK;
 }
 
@@ -103,13 +103,13 @@ static void merge_all(const struct bpe *bpe, struct bpe_scratch *scratch, uint32
     }
 }
 
-enum lk_code bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, const char *piece, size_t length,
-                        bool space_first, struct id_list *out) {
+enum lk_code lk_bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, const char *piece, size_t length,
+                           bool space_first, struct id_list *out) {
     enum lk_code rc;
     if (bpe->ignore_merges) {
         int32_t id;
         if ((rc = whole_piece(bpe, scratch, piece, length, space_first, &id))) return rc;
-        if (id >= 0) return id_list_add(out, id);
+        if (id >= 0) return lk_id_list_add(out, id);
     }
     uint32_t n = (uint32_t)length + space_first;
     /* Each merge takes one entry out and puts at most two in, and there are at most n - 1 merges. */
@@ -125,7 +125,7 @@ enum lk_code bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, cons
     }
     merge_all(bpe, scratch, n);
     for (uint32_t i = 0; i != NONE; i = symbols[i].next) {
-        if ((rc = id_list_add(out, symbols[i].id))) return rc;
+        if ((rc = lk_id_list_add(out, symbols[i].id))) return rc;
     }
     return LK_OK;
 }

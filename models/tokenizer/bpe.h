@@ -31,12 +31,12 @@ struct id_list {
     size_t n, capacity;
 };
 
-void bpe_scratch_free(struct bpe_scratch *scratch);
-enum lk_code id_list_add(struct id_list *list, int32_t id);
+void lk_bpe_scratch_free(struct bpe_scratch *scratch);
+enum lk_code lk_id_list_add(struct id_list *list, int32_t id);
 
 /* Appends the ids of one piece; space_first puts a space before it. Time O(length log length). LK_E_NOMEM. */
-enum lk_code bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, const char *piece, size_t length,
-                        bool space_first, struct id_list *out);
+enum lk_code lk_bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, const char *piece, size_t length,
+                           bool space_first, struct id_list *out);
 
 /* The byte alphabet: the printable character that stands for each byte in a byte-level vocabulary. */
-uint32_t byte_alphabet(unsigned char byte);
+uint32_t lk_byte_alphabet(unsigned char byte);

@@ -137,7 +137,7 @@ static enum lk_code open_parts(struct lk_tokenizer **out, const char *paths[2], 
             rc = lk_fail(LK_E_TOKENIZER, "%s: no token \"%s\", which tokenizer_config.json names", paths[0],
                          special[i].content);
     if (!rc) rc = parse(out, vocab, merges, paths, special, vocabulary);
-    if (!rc) rc = tokenizer_add_identity(out, paths[0]);
+    if (!rc) rc = lk_tokenizer_add_identity(out, paths[0]);
     lk_tokenizer_free(vocabulary);
     lk_free(vocab);
     lk_free(merges);

@@ -8,9 +8,9 @@
 
 /* The byte that a character of the byte alphabet stands for, -1 for other characters. */
 static int byte_of(uint32_t c) {
-    if (c < 0x100) return byte_alphabet((unsigned char)c) == c ? (int)c : -1;
+    if (c < 0x100) return lk_byte_alphabet((unsigned char)c) == c ? (int)c : -1;
     for (int byte = 0; byte < 0x100 && c < 0x100 + 68; byte++)
-        if (byte_alphabet((unsigned char)byte) == c) return byte;
+        if (lk_byte_alphabet((unsigned char)byte) == c) return byte;
     return -1;
 }
 

@@ -25,15 +25,16 @@ struct token_table {
 };
 
 /* For at most n texts of together at most text_capacity bytes. LK_E_NOMEM. */
-enum lk_code token_table_init(struct token_table *table, uint32_t n, size_t text_capacity);
-void token_table_free(struct token_table *table);
-/* Where the caller may write the next text of up to (text_capacity - text_bytes) bytes before token_table_add. */
-char *token_table_room(struct token_table *table);
-/* Adds the `length` bytes at token_table_room under `number`. Returns the number that already has this text, else -1.
+enum lk_code lk_token_table_init(struct token_table *table, uint32_t n, size_t text_capacity);
+void lk_token_table_free(struct token_table *table);
+/* Where the caller may write the next text of up to (text_capacity - text_bytes) bytes before lk_token_table_add. */
+char *lk_token_table_room(struct token_table *table);
+/* Adds the `length` bytes at lk_token_table_room under `number`. Returns the number that already has this text, else
+ * -1.
  */
-int32_t token_table_add(struct token_table *table, int32_t number, size_t length);
+int32_t lk_token_table_add(struct token_table *table, int32_t number, size_t length);
 /* -1 when absent. */
-int32_t token_table_find(const struct token_table *table, const char *text, size_t length);
+int32_t lk_token_table_find(const struct token_table *table, const char *text, size_t length);
 
 /* (a, b) to a 64-bit value. */
 struct pair_map {
@@ -45,10 +46,10 @@ struct pair_map {
     size_t mask, n;
 };
 
-enum lk_code pair_map_init(struct pair_map *map, size_t n);
-void pair_map_free(struct pair_map *map);
+enum lk_code lk_pair_map_init(struct pair_map *map, size_t n);
+void lk_pair_map_free(struct pair_map *map);
 /* The value's place, made when absent (new ones hold UINT64_MAX). (UINT32_MAX, UINT32_MAX) is not a key. */
-uint64_t *pair_map_put(struct pair_map *map, uint32_t a, uint32_t b);
+uint64_t *lk_pair_map_put(struct pair_map *map, uint32_t a, uint32_t b);
 
 static inline size_t pair_hash(uint64_t seed, uint64_t key) {
     uint64_t z = (key ^ seed) * 0x9e3779b97f4a7c15u;

@@ -52,7 +52,7 @@ static void add_added_tokens(const struct added_tokens *added, struct lk_text *l
     }
 }
 
-enum lk_code tokenizer_identity(const struct lk_tokenizer *tokenizer, struct lk_text *lines) {
+enum lk_code lk_tokenizer_identity(const struct lk_tokenizer *tokenizer, struct lk_text *lines) {
     const struct pre_tokenizer *pre = &tokenizer->pre_tokenizer;
     LK_TRY(add_vocabulary(&tokenizer->bpe.vocab, lines));
     LK_TRY(add_merges(&tokenizer->bpe.merges, lines));
@@ -69,10 +69,10 @@ enum lk_code tokenizer_identity(const struct lk_tokenizer *tokenizer, struct lk_
     return lines->rc;
 }
 
-enum lk_code tokenizer_add_identity(struct lk_tokenizer **tokenizer, const char *path) {
+enum lk_code lk_tokenizer_add_identity(struct lk_tokenizer **tokenizer, const char *path) {
     struct lk_text lines = {0};
     if (!lk_config_identity_wants(path)) return LK_OK;
-    enum lk_code rc = tokenizer_identity(*tokenizer, &lines);
+    enum lk_code rc = lk_tokenizer_identity(*tokenizer, &lines);
     if (!rc) lk_config_identity_add(path, lines.bytes);
     lk_text_free(&lines);
     if (rc) {

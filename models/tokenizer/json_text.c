@@ -4,7 +4,7 @@
 
 #include "engine/base/json.h"
 
-enum lk_code json_check(const char *text, size_t length, const char *name, struct json_value *root) {
+enum lk_code lk_tokenizer_json_check(const char *text, size_t length, const char *name, struct json_value *root) {
     struct lk_json j;
     lk_json_init(&j, text, length, name);
     lk_json_peek(&j); /* passes over white space */
@@ -17,13 +17,13 @@ enum lk_code json_check(const char *text, size_t length, const char *name, struc
 
 /* From here on the text is known to be well-formed. */
 
-char json_kind(struct json_value value) {
+char lk_tokenizer_json_kind(struct json_value value) {
     char first = *value.at;
     return first == '-' || (first >= '0' && first <= '9') ? '0' : first;
 }
 
-const char *json_kind_name(struct json_value value) {
-    switch (json_kind(value)) {
+const char *lk_tokenizer_json_kind_name(struct json_value value) {
+    switch (lk_tokenizer_json_kind(value)) {
     case '{':
         return "an object";
     case '[':
@@ -74,11 +74,11 @@ static const char *after_space(const char *at, char also) {
     return at;
 }
 
-struct json_iterator json_begin(struct json_value container) {
+struct json_iterator lk_tokenizer_json_begin(struct json_value container) {
     return (struct json_iterator){container.at + 1};
 }
 
-bool json_next(struct json_iterator *it, struct json_value *element) {
+bool lk_tokenizer_json_next(struct json_iterator *it, struct json_value *element) {
     const char *at = after_space(it->at, ',');
     if (*at == ']' || *at == '}') return false;
     *element = (struct json_value){at, value_end(at)};
@@ -86,43 +86,43 @@ bool json_next(struct json_iterator *it, struct json_value *element) {
     return true;
 }
 
-bool json_next_member(struct json_iterator *it, struct json_value *key, struct json_value *value) {
-    if (!json_next(it, key)) return false;
+bool lk_tokenizer_json_next_member(struct json_iterator *it, struct json_value *key, struct json_value *value) {
+    if (!lk_tokenizer_json_next(it, key)) return false;
     const char *at = after_space(it->at, ':');
     *value = (struct json_value){at, value_end(at)};
     it->at = value->end;
     return true;
 }
 
-size_t json_count(struct json_value container) {
-    struct json_iterator it = json_begin(container);
+size_t lk_tokenizer_json_count(struct json_value container) {
+    struct json_iterator it = lk_tokenizer_json_begin(container);
     struct json_value key, value;
     size_t n = 0;
-    if (json_kind(container) == '{') {
-        while (json_next_member(&it, &key, &value)) n++;
+    if (lk_tokenizer_json_kind(container) == '{') {
+        while (lk_tokenizer_json_next_member(&it, &key, &value)) n++;
     } else {
-        while (json_next(&it, &value)) n++;
+        while (lk_tokenizer_json_next(&it, &value)) n++;
     }
     return n;
 }
 
-size_t json_string(struct json_value string, char *out) {
+size_t lk_tokenizer_json_string(struct json_value string, char *out) {
     size_t n = (size_t)(string.end - string.at) - 2;
     if (memchr(string.at + 1, '\\', n)) return lk_json_decode(string.at, n + 2, out);
     memcpy(out, string.at + 1, n);
     return n;
 }
 
-bool json_string_is(struct json_value string, const char *text) {
+bool lk_tokenizer_json_string_is(struct json_value string, const char *text) {
     char decoded[256];
     size_t n = strlen(text), raw = (size_t)(string.end - string.at);
-    if (json_kind(string) != '"' || raw > sizeof decoded) return false;
-    return json_string(string, decoded) == n && !memcmp(decoded, text, n);
+    if (lk_tokenizer_json_kind(string) != '"' || raw > sizeof decoded) return false;
+    return lk_tokenizer_json_string(string, decoded) == n && !memcmp(decoded, text, n);
 }
 
-bool json_index(struct json_value number, int64_t max, int64_t *out) {
+bool lk_tokenizer_json_index(struct json_value number, int64_t max, int64_t *out) {
     int64_t value = 0;
-    if (json_kind(number) != '0') return false;
+    if (lk_tokenizer_json_kind(number) != '0') return false;
     for (const char *s = number.at; s < number.end; s++) {
         if (*s < '0' || *s > '9') return false;
         value = value * 10 + (*s - '0');

@@ -7,7 +7,7 @@
 #include "engine/base/alloc.h"
 #include "models/tokenizer/unicode.h"
 
-void nfc_scratch_free(struct nfc_scratch *scratch) {
+void lk_nfc_scratch_free(struct nfc_scratch *scratch) {
     lk_free(scratch->codes);
     lk_free(scratch->sorted);
     lk_free(scratch->text);
@@ -54,7 +54,8 @@ static enum lk_code compose(struct nfc_scratch *scratch, int32_t *codes, size_t 
 
 /* From the first character outside ASCII on: decompose until a character that never combines in the reference, compose
  * what came before it, copy it, and so on. */
-enum lk_code nfc(struct nfc_scratch *scratch, const char *text, size_t length, const char **out, size_t *out_length) {
+enum lk_code lk_nfc(struct nfc_scratch *scratch, const char *text, size_t length, const char **out,
+                    size_t *out_length) {
     size_t at = 0, n_codes = 0, n_text = 0;
     while (at < length && !(text[at] & 0x80)) at++;
     *out = text;
@@ -70,7 +71,7 @@ enum lk_code nfc(struct nfc_scratch *scratch, const char *text, size_t length, c
         at += lk_utf8_decode(text + at, length - at, &c);
         /* No canonical decomposition has more than 4 code points. */
         if ((rc = lk_grow(&scratch->codes, &scratch->codes_capacity, n_codes + 8, sizeof(int32_t)))) return rc;
-        if (!unicode_inert_in_nfc(c)) {
+        if (!lk_unicode_inert_in_nfc(c)) {
             int boundary;
             utf8proc_ssize_t n =
                 utf8proc_decompose_char((int32_t)c, scratch->codes + n_codes, 8,
@@ -97,11 +98,11 @@ static size_t put_lower(uint32_t c, char *out) {
     return lk_utf8_encode((uint32_t)utf8proc_tolower((utf8proc_int32_t)c), out);
 }
 
-enum lk_code normalize(const struct normalizer *n, struct nfc_scratch *scratch, const char *text, size_t length,
-                       const char **out, size_t *out_length) {
+enum lk_code lk_normalize(const struct normalizer *n, struct nfc_scratch *scratch, const char *text, size_t length,
+                          const char **out, size_t *out_length) {
     *out = text;
     *out_length = length;
-    if (n->nfc) LK_TRY(nfc(scratch, text, length, &text, &length));
+    if (n->nfc) LK_TRY(lk_nfc(scratch, text, length, &text, &length));
     if (n->nfc) *out = text, *out_length = length;
     if (!n->one_space && !n->lowercase) return LK_OK;
     /* The lower case of two bytes has three at most. */
@@ -111,7 +112,7 @@ enum lk_code normalize(const struct normalizer *n, struct nfc_scratch *scratch, 
     for (size_t at = 0; at < length;) {
         uint32_t c;
         const size_t step = lk_utf8_decode(text + at, length - at, &c);
-        const bool white = n->one_space && unicode_white_space(c);
+        const bool white = n->one_space && lk_unicode_white_space(c);
         if (white && !space) scratch->lower[used++] = ' ';
         if (!white && n->lowercase) used += put_lower(c, scratch->lower + used);
         if (!white && !n->lowercase) used += lk_utf8_encode(c, scratch->lower + used);

@@ -23,11 +23,11 @@ struct nfc_scratch {
     size_t codes_capacity, sorted_capacity, text_capacity, lower_capacity;
 };
 
-void nfc_scratch_free(struct nfc_scratch *scratch);
+void lk_nfc_scratch_free(struct nfc_scratch *scratch);
 
 /* *out points to the text itself or into scratch, where it stays until the next call. text is UTF-8. LK_E_NOMEM. */
-enum lk_code nfc(struct nfc_scratch *scratch, const char *text, size_t length, const char **out, size_t *out_length);
+enum lk_code lk_nfc(struct nfc_scratch *scratch, const char *text, size_t length, const char **out, size_t *out_length);
 
 /* All steps of n; the rest as nfc. */
-enum lk_code normalize(const struct normalizer *n, struct nfc_scratch *scratch, const char *text, size_t length,
-                       const char **out, size_t *out_length);
+enum lk_code lk_normalize(const struct normalizer *n, struct nfc_scratch *scratch, const char *text, size_t length,
+                          const char **out, size_t *out_length);

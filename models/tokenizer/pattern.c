@@ -57,12 +57,12 @@ static enum lk_code compile(struct pattern *pattern, const char *text, size_t le
     return lk_fail(LK_E_TOKENIZER, "%s: byte %zu of the pattern: %s", where, (size_t)offset, (char *)reason);
 }
 
-enum lk_code pattern_compile(struct pattern *pattern, const char *text, size_t length, bool literal,
-                             const char *where) {
+enum lk_code lk_pattern_compile(struct pattern *pattern, const char *text, size_t length, bool literal,
+                                const char *where) {
     size_t at;
     pattern->literal = literal;
     if (literal) return compile(pattern, text, length, PCRE2_LITERAL, where);
-    const char *refusal = pattern_refusal(text, length, &at);
+    const char *refusal = lk_pattern_refusal(text, length, &at);
     if (!refusal) return compile(pattern, text, length, PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, where);
     return lk_fail(
         LK_E_TOKENIZER,
@@ -71,12 +71,12 @@ enum lk_code pattern_compile(struct pattern *pattern, const char *text, size_t l
         where, at, refusal);
 }
 
-enum lk_code pattern_compile_word(struct pattern *pattern) {
+enum lk_code lk_pattern_compile_word(struct pattern *pattern) {
     static const char word[] = "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]";
     return compile(pattern, word, sizeof word - 1, PCRE2_UCP, "single_word");
 }
 
-void pattern_free(struct pattern *pattern) {
+void lk_pattern_free(struct pattern *pattern) {
     pcre2_code_free(pattern->code);
     pcre2_code_free(pattern->counted);
     pattern->code = pattern->counted = NULL;
@@ -90,7 +90,7 @@ static int count_steps(pcre2_callout_block *block, void *matcher) {
     return m->steps_left < 0 ? PCRE2_ERROR_CALLOUT : 0;
 }
 
-enum lk_code pattern_matcher_init(struct pattern_matcher *matcher, size_t length) {
+enum lk_code lk_pattern_matcher_init(struct pattern_matcher *matcher, size_t length) {
     *matcher = (struct pattern_matcher){.steps_left = (int64_t)length * STEPS_PER_BYTE + STEPS_AT_LEAST};
     pcre2_general_context *general = pcre2_general_context_create(context_malloc, context_free, NULL);
     if (general) {
@@ -101,7 +101,7 @@ enum lk_code pattern_matcher_init(struct pattern_matcher *matcher, size_t length
     }
     pcre2_general_context_free(general);
     if (!matcher->data || !matcher->context || !matcher->counted) {
-        pattern_matcher_free(matcher);
+        lk_pattern_matcher_free(matcher);
         return no_memory();
     }
     pcre2_set_match_limit(matcher->context, FIRST_LIMIT);
@@ -115,7 +115,7 @@ enum lk_code pattern_matcher_init(struct pattern_matcher *matcher, size_t length
     return LK_OK;
 }
 
-void pattern_matcher_free(struct pattern_matcher *matcher) {
+void lk_pattern_matcher_free(struct pattern_matcher *matcher) {
     pcre2_match_data_free(matcher->data);
     pcre2_match_context_free(matcher->context);
     pcre2_match_context_free(matcher->counted);
@@ -123,8 +123,8 @@ void pattern_matcher_free(struct pattern_matcher *matcher) {
     *matcher = (struct pattern_matcher){0};
 }
 
-struct pattern_iterator pattern_begin(const struct pattern *pattern, struct pattern_matcher *matcher, const char *text,
-                                      size_t length) {
+struct pattern_iterator lk_pattern_begin(const struct pattern *pattern, struct pattern_matcher *matcher,
+                                         const char *text, size_t length) {
     return (struct pattern_iterator){.pattern = pattern, .matcher = matcher, .text = text, .length = length};
 }
 
@@ -172,7 +172,7 @@ static enum lk_code match_here(const struct pattern_iterator *it, size_t at, siz
     }
 }
 
-enum lk_code pattern_next(struct pattern_iterator *it, bool *found, size_t *start, size_t *end) {
+enum lk_code lk_pattern_next(struct pattern_iterator *it, bool *found, size_t *start, size_t *end) {
     *found = false;
     while (it->at <= it->length) {
         enum lk_code rc = match_here(it, it->at, end);

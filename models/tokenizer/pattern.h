@@ -1,5 +1,5 @@
 /* Patterns of the pre-tokenizer: PCRE2 where the reference has Oniguruma. Only the part of the syntax that means the
- * same in both is accepted; characters whose category differs are matched through unicode_stand_in. */
+ * same in both is accepted; characters whose category differs are matched through lk_unicode_stand_in. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,19 +33,20 @@ struct pattern_iterator {
 };
 
 /* `where` is for messages: "FILE: pre_tokenizer.pattern". LK_E_TOKENIZER for syntax that is not accepted. */
-enum lk_code pattern_compile(struct pattern *pattern, const char *text, size_t length, bool literal, const char *where);
+enum lk_code lk_pattern_compile(struct pattern *pattern, const char *text, size_t length, bool literal,
+                                const char *where);
 /* One character of a word, as the reference's single_word has it. */
-enum lk_code pattern_compile_word(struct pattern *pattern);
-void pattern_free(struct pattern *pattern);
+enum lk_code lk_pattern_compile_word(struct pattern *pattern);
+void lk_pattern_free(struct pattern *pattern);
 
 /* `length` of the text to come sets how many steps all its matches together may take, so that no pattern can hang. */
-enum lk_code pattern_matcher_init(struct pattern_matcher *matcher, size_t length);
-void pattern_matcher_free(struct pattern_matcher *matcher);
+enum lk_code lk_pattern_matcher_init(struct pattern_matcher *matcher, size_t length);
+void lk_pattern_matcher_free(struct pattern_matcher *matcher);
 
-struct pattern_iterator pattern_begin(const struct pattern *pattern, struct pattern_matcher *matcher, const char *text,
-                                      size_t length);
+struct pattern_iterator lk_pattern_begin(const struct pattern *pattern, struct pattern_matcher *matcher,
+                                         const char *text, size_t length);
 /* *found false after the last match. LK_E_PROMPT when the text takes more steps than allowed, LK_E_NOMEM. */
-enum lk_code pattern_next(struct pattern_iterator *it, bool *found, size_t *start, size_t *end);
+enum lk_code lk_pattern_next(struct pattern_iterator *it, bool *found, size_t *start, size_t *end);
 
 /* NULL if the expression stays within what is accepted, else what is not, with the byte offset in *at. */
-const char *pattern_refusal(const char *regex, size_t length, size_t *at);
+const char *lk_pattern_refusal(const char *regex, size_t length, size_t *at);

@@ -93,7 +93,7 @@ static bool plain(struct syntax *s, uint32_t *c) {
     size_t n = lk_utf8_decode(s->at, (size_t)(s->end - s->at), c);
     if (!n || !*c) return refuse(s, "a character that is NUL or not UTF-8");
     if (*c >= 0x80 && s->caseless) return refuse(s, "a character outside ASCII inside (?i:");
-    if (unicode_stand_in_touches(*c, *c))
+    if (lk_unicode_stand_in_touches(*c, *c))
         return refuse(s, "a character whose category differs between Unicode versions");
     s->at += n;
     return true;
@@ -137,7 +137,7 @@ static bool character_class(struct syntax *s) {
         s->at++;
         if (!class_member(s, &high)) return false;
         if (!low || !high || low > high) return refuse(s, "a range that does not go from one character up to another");
-        if (unicode_stand_in_touches(low, high)) {
+        if (lk_unicode_stand_in_touches(low, high)) {
             return refuse(s, "a range with characters whose category differs between Unicode versions");
         }
     }
@@ -263,7 +263,7 @@ static bool alternatives(struct syntax *s, bool *unbounded) {
     return true;
 }
 
-const char *pattern_refusal(const char *regex, size_t length, size_t *at) {
+const char *lk_pattern_refusal(const char *regex, size_t length, size_t *at) {
     struct syntax s = {.at = regex, .end = regex + length};
     bool unbounded = false;
     const char *nul = memchr(regex, 0, length);

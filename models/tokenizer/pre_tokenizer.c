@@ -11,14 +11,14 @@ struct piece {
     size_t length;
 };
 
-enum lk_code pre_tokenizer_compile_gpt2(struct pre_tokenizer *pre_tokenizer, const char *where) {
+enum lk_code lk_pre_tokenizer_compile_gpt2(struct pre_tokenizer *pre_tokenizer, const char *where) {
     static const char regex[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-    return pattern_compile(&pre_tokenizer->gpt2, regex, sizeof regex - 1, false, where);
+    return lk_pattern_compile(&pre_tokenizer->gpt2, regex, sizeof regex - 1, false, where);
 }
 
-void pre_tokenizer_free(struct pre_tokenizer *pre_tokenizer) {
-    for (int i = 0; i < PRE_TOKENIZER_MAX_SPLITS; i++) pattern_free(&pre_tokenizer->splits[i].pattern);
-    pattern_free(&pre_tokenizer->gpt2);
+void lk_pre_tokenizer_free(struct pre_tokenizer *pre_tokenizer) {
+    for (int i = 0; i < PRE_TOKENIZER_MAX_SPLITS; i++) lk_pattern_free(&pre_tokenizer->splits[i].pattern);
+    lk_pattern_free(&pre_tokenizer->gpt2);
 }
 
 /* Spans of one piece, matches and what lies between them, are joined by the split's rule and go to step + 1. */
@@ -73,11 +73,11 @@ static enum lk_code split_piece(struct encoding *encoding, const struct split *s
     struct splitter s = {.encoding = encoding, .split = split, .piece = piece, .step = step};
     const struct pattern *pattern = split ? &split->pattern : &encoding->pre_tokenizer->gpt2;
     struct pattern_iterator it =
-        pattern_begin(pattern, &encoding->matcher, pattern->literal ? piece.text : piece.stand_in, piece.length);
+        lk_pattern_begin(pattern, &encoding->matcher, pattern->literal ? piece.text : piece.stand_in, piece.length);
     size_t behind = 0, start, end;
     bool found;
     enum lk_code rc;
-    while (!(rc = pattern_next(&it, &found, &start, &end)) && found) {
+    while (!(rc = lk_pattern_next(&it, &found, &start, &end)) && found) {
         if (start != behind && (rc = add_span(&s, behind, start, false))) return rc;
         if ((rc = add_span(&s, start, end, true))) return rc;
         behind = end;
@@ -92,7 +92,7 @@ static enum lk_code byte_level(struct encoding *encoding, struct piece piece, in
     const struct pre_tokenizer *pre = encoding->pre_tokenizer;
     bool prefix = pre->add_prefix_space && piece.text[0] != ' ';
     if (!pre->use_regex) {
-        return bpe_encode(encoding->bpe, &encoding->scratch, piece.text, piece.length, prefix, &encoding->out);
+        return lk_bpe_encode(encoding->bpe, &encoding->scratch, piece.text, piece.length, prefix, &encoding->out);
     }
     if (prefix) {
         size_t n = piece.length + 1;
@@ -111,7 +111,7 @@ static enum lk_code encode_step(struct encoding *encoding, struct piece piece, i
     const struct pre_tokenizer *pre = encoding->pre_tokenizer;
     if (step < pre->n_splits) return split_piece(encoding, &pre->splits[step], piece, step);
     if (step == pre->n_splits) return byte_level(encoding, piece, step);
-    return bpe_encode(encoding->bpe, &encoding->scratch, piece.text, piece.length, false, &encoding->out);
+    return lk_bpe_encode(encoding->bpe, &encoding->scratch, piece.text, piece.length, false, &encoding->out);
 }
 
 /* The text itself when no character needs a stand-in, else a copy with the stand-ins. */
@@ -124,7 +124,7 @@ static enum lk_code make_stand_in(struct encoding *encoding, const char *text, s
         }
         uint32_t c, other;
         size_t n = lk_utf8_decode(text + at, length - at, &c);
-        if ((other = unicode_stand_in(c)) != c) {
+        if ((other = lk_unicode_stand_in(c)) != c) {
             if (*out == text) {
                 enum lk_code rc = lk_grow(&encoding->stand_in, &encoding->stand_in_capacity, length, 1);
                 if (rc) return rc;
@@ -138,7 +138,7 @@ static enum lk_code make_stand_in(struct encoding *encoding, const char *text, s
     return LK_OK;
 }
 
-enum lk_code pre_tokenizer_encode(struct encoding *encoding, const char *text, size_t length) {
+enum lk_code lk_pre_tokenizer_encode(struct encoding *encoding, const char *text, size_t length) {
     struct piece piece = {.text = text, .length = length};
     if (!length) return LK_OK;
     enum lk_code rc = make_stand_in(encoding, text, length, &piece.stand_in);

@@ -42,8 +42,8 @@ struct encoding {
 };
 
 /* GPT-2's pattern, for use_regex. */
-enum lk_code pre_tokenizer_compile_gpt2(struct pre_tokenizer *pre_tokenizer, const char *where);
-void pre_tokenizer_free(struct pre_tokenizer *pre_tokenizer);
+enum lk_code lk_pre_tokenizer_compile_gpt2(struct pre_tokenizer *pre_tokenizer, const char *where);
+void lk_pre_tokenizer_free(struct pre_tokenizer *pre_tokenizer);
 
 /* Splits the text between two added tokens and appends the ids of its pieces to encoding->out. */
-enum lk_code pre_tokenizer_encode(struct encoding *encoding, const char *text, size_t length);
+enum lk_code lk_pre_tokenizer_encode(struct encoding *encoding, const char *text, size_t length);

@@ -20,7 +20,7 @@ enum lk_code lk_tokenizer_parse(struct lk_tokenizer **out, const char *json, siz
     }
     struct lk_tokenizer *tokenizer = lk_calloc(1, sizeof *tokenizer);
     if (!tokenizer) return lk_fail(LK_E_NOMEM, "%s: no memory for a tokenizer", name);
-    enum lk_code rc = tokenizer_file_parse(tokenizer, json, length, name);
+    enum lk_code rc = lk_tokenizer_file_parse(tokenizer, json, length, name);
     if (rc) {
         lk_tokenizer_free(tokenizer);
     } else {
@@ -37,15 +37,15 @@ enum lk_code lk_tokenizer_open(struct lk_tokenizer **out, const char *path) {
     if (rc) return rc;
     rc = lk_tokenizer_parse(out, json, length, path);
     lk_free(json);
-    return rc ? rc : tokenizer_add_identity(out, path);
+    return rc ? rc : lk_tokenizer_add_identity(out, path);
 }
 
 void lk_tokenizer_free(struct lk_tokenizer *tokenizer) {
     if (!tokenizer) return;
-    token_table_free(&tokenizer->bpe.vocab);
-    pair_map_free(&tokenizer->bpe.merges);
-    added_tokens_free(&tokenizer->added);
-    pre_tokenizer_free(&tokenizer->pre_tokenizer);
+    lk_token_table_free(&tokenizer->bpe.vocab);
+    lk_pair_map_free(&tokenizer->bpe.merges);
+    lk_added_tokens_free(&tokenizer->added);
+    lk_pre_tokenizer_free(&tokenizer->pre_tokenizer);
     lk_free(tokenizer);
 }
 
@@ -71,12 +71,12 @@ typedef enum lk_code text_fn(const struct lk_tokenizer *, struct encoding *, str
 /* Ids of the added tokens that the trie finds, with `between` called on the text between them. */
 static enum lk_code each_span(const struct lk_tokenizer *tokenizer, const struct added_trie *trie, struct encoding *e,
                               struct nfc_scratch *scratch, const char *text, size_t length, text_fn *between) {
-    struct added_iterator it = added_begin(&tokenizer->added, trie, &e->matcher, text, length);
+    struct added_iterator it = lk_added_begin(&tokenizer->added, trie, &e->matcher, text, length);
     struct added_span span;
     bool found;
     enum lk_code rc;
-    while (!(rc = added_next(&it, &found, &span)) && found) {
-        rc = span.token >= 0 ? id_list_add(&e->out, tokenizer->added.tokens[span.token].id)
+    while (!(rc = lk_added_next(&it, &found, &span)) && found) {
+        rc = span.token >= 0 ? lk_id_list_add(&e->out, tokenizer->added.tokens[span.token].id)
                              : between(tokenizer, e, scratch, text + span.start, span.end - span.start);
         if (rc) return rc;
     }
@@ -87,12 +87,12 @@ static enum lk_code encode_pieces(const struct lk_tokenizer *tokenizer, struct e
                                   const char *text, size_t length) {
     (void)tokenizer;
     (void)scratch;
-    return pre_tokenizer_encode(e, text, length);
+    return lk_pre_tokenizer_encode(e, text, length);
 }
 
 static enum lk_code encode_normalized(const struct lk_tokenizer *tokenizer, struct encoding *e,
                                       struct nfc_scratch *scratch, const char *text, size_t length) {
-    LK_TRY(normalize(&tokenizer->normalizer, scratch, text, length, &text, &length));
+    LK_TRY(lk_normalize(&tokenizer->normalizer, scratch, text, length, &text, &length));
     return each_span(tokenizer, &tokenizer->added.normalized, e, scratch, text, length, encode_pieces);
 }
 
@@ -104,7 +104,7 @@ enum lk_code lk_tokenizer_encode(const struct lk_tokenizer *tokenizer, const cha
     if (rc) return rc;
     struct encoding e = {.pre_tokenizer = &tokenizer->pre_tokenizer, .bpe = &tokenizer->bpe};
     struct nfc_scratch scratch = {0};
-    rc = pattern_matcher_init(&e.matcher, length);
+    rc = lk_pattern_matcher_init(&e.matcher, length);
     if (!rc) rc = lk_grow(&e.out.ids, &e.out.capacity, length / 4 + 16, sizeof *e.out.ids);
     if (!rc) {
         rc = each_span(tokenizer, &tokenizer->added.as_given, &e, &scratch, text, length, encode_normalized);
@@ -115,9 +115,9 @@ enum lk_code lk_tokenizer_encode(const struct lk_tokenizer *tokenizer, const cha
         *ids = e.out.ids;
         *n_ids = e.out.n;
     }
-    pattern_matcher_free(&e.matcher);
-    bpe_scratch_free(&e.scratch);
-    nfc_scratch_free(&scratch);
+    lk_pattern_matcher_free(&e.matcher);
+    lk_bpe_scratch_free(&e.scratch);
+    lk_nfc_scratch_free(&scratch);
     lk_free(e.stand_in);
     lk_free(e.prefixed);
     return rc;
@@ -125,15 +125,15 @@ enum lk_code lk_tokenizer_encode(const struct lk_tokenizer *tokenizer, const cha
 
 size_t lk_tokenizer_added_at(const struct lk_tokenizer *tokenizer, const char *text, size_t length) {
     size_t given = 0, normalized = 0;
-    added_trie_match(&tokenizer->added.as_given, text, length, &given);
-    added_trie_match(&tokenizer->added.normalized, text, length, &normalized);
+    lk_added_trie_match(&tokenizer->added.as_given, text, length, &given);
+    lk_added_trie_match(&tokenizer->added.normalized, text, length, &normalized);
     return given > normalized ? given : normalized;
 }
 
 int32_t lk_tokenizer_id(const struct lk_tokenizer *tokenizer, const char *token) {
     size_t length = strlen(token);
-    int32_t i = token_table_find(&tokenizer->added.contents, token, length);
-    return i >= 0 ? tokenizer->added.tokens[i].id : token_table_find(&tokenizer->bpe.vocab, token, length);
+    int32_t i = lk_token_table_find(&tokenizer->added.contents, token, length);
+    return i >= 0 ? tokenizer->added.tokens[i].id : lk_token_table_find(&tokenizer->bpe.vocab, token, length);
 }
 
 int32_t lk_tokenizer_vocab_size(const struct lk_tokenizer *tokenizer) { return tokenizer->vocab_size; }

@@ -28,21 +28,24 @@ static enum lk_code read_added_token(struct lk_tokenizer *tokenizer, struct json
                              {.key = "rstrip"}, {.key = "normalized"}, {.key = "special"}};
     int64_t id;
     enum lk_code rc;
-    if ((rc = json_fields(place, value, f, 7)) || (rc = json_field_index(place, &f[0], INT32_MAX - 1, &id)) ||
-        (rc = json_field_kind(place, &f[1], '"')) || (rc = json_field_bool(place, &f[2], &token->single_word)) ||
-        (rc = json_field_bool(place, &f[3], &token->lstrip)) || (rc = json_field_bool(place, &f[4], &token->rstrip)) ||
-        (rc = json_field_bool(place, &f[5], &token->normalized)) ||
-        (rc = json_field_bool(place, &f[6], &token->special)))
+    if ((rc = lk_tokenizer_json_fields(place, value, f, 7)) ||
+        (rc = lk_tokenizer_json_field_index(place, &f[0], INT32_MAX - 1, &id)) ||
+        (rc = lk_tokenizer_json_field_kind(place, &f[1], '"')) ||
+        (rc = lk_tokenizer_json_field_bool(place, &f[2], &token->single_word)) ||
+        (rc = lk_tokenizer_json_field_bool(place, &f[3], &token->lstrip)) ||
+        (rc = lk_tokenizer_json_field_bool(place, &f[4], &token->rstrip)) ||
+        (rc = lk_tokenizer_json_field_bool(place, &f[5], &token->normalized)) ||
+        (rc = lk_tokenizer_json_field_bool(place, &f[6], &token->special)))
         return rc;
-    char *content = token_table_room(&added->contents);
-    size_t length = json_string(f[1].value, content);
+    char *content = lk_token_table_room(&added->contents);
+    size_t length = lk_tokenizer_json_string(f[1].value, content);
     if (!length || length > ADDED_TOKEN_MAX_BYTES) {
         return lk_fail(LK_E_TOKENIZER, "%s: %s.content: expected 1 to %d bytes, got %zu", place.file, place.path,
                        ADDED_TOKEN_MAX_BYTES, length);
     }
-    int32_t in_vocab = token_table_find(&tokenizer->bpe.vocab, content, length);
+    int32_t in_vocab = lk_token_table_find(&tokenizer->bpe.vocab, content, length);
     if ((rc = check_added_id(tokenizer, place, in_vocab, id))) return rc;
-    if (token_table_add(&added->contents, (int32_t)added->n, length) >= 0) {
+    if (lk_token_table_add(&added->contents, (int32_t)added->n, length) >= 0) {
         return lk_fail(LK_E_TOKENIZER, "%s: %s.content: expected each content once, got a repetition", place.file,
                        place.path);
     }
@@ -58,22 +61,22 @@ static enum lk_code build_matchers(struct lk_tokenizer *tokenizer, const char *f
     struct nfc_scratch scratch = {0};
     bool single_word = false;
     /* NFC can lengthen a text to at most three times its bytes. */
-    enum lk_code rc = added_trie_init(&added->as_given, added->contents.text_bytes);
-    if (!rc) rc = added_trie_init(&added->normalized, 3 * added->contents.text_bytes);
+    enum lk_code rc = lk_added_trie_init(&added->as_given, added->contents.text_bytes);
+    if (!rc) rc = lk_added_trie_init(&added->normalized, 3 * added->contents.text_bytes);
     for (uint32_t i = 0; i < added->n && !rc; i++) {
         const char *content = added->contents.text + added->contents.tokens[i].at;
         size_t length = added->contents.tokens[i].length;
         bool normalized = added->tokens[i].normalized;
         single_word = single_word || added->tokens[i].single_word;
-        if (normalized) rc = normalize(&tokenizer->normalizer, &scratch, content, length, &content, &length);
+        if (normalized) rc = lk_normalize(&tokenizer->normalizer, &scratch, content, length, &content, &length);
         if (rc) break;
-        if (!added_trie_add(normalized ? &added->normalized : &added->as_given, content, length, (int32_t)i)) {
+        if (!lk_added_trie_add(normalized ? &added->normalized : &added->as_given, content, length, (int32_t)i)) {
             rc = lk_fail(LK_E_TOKENIZER, "%s: added_tokens[%u].content: is the same as another one when normalized",
                          file, i);
         }
     }
-    nfc_scratch_free(&scratch);
-    return rc || !single_word ? rc : pattern_compile_word(&added->word);
+    lk_nfc_scratch_free(&scratch);
+    return rc || !single_word ? rc : lk_pattern_compile_word(&added->word);
 }
 
 static enum lk_code read_added_tokens(struct lk_tokenizer *tokenizer, const char *file,
@@ -82,17 +85,17 @@ static enum lk_code read_added_tokens(struct lk_tokenizer *tokenizer, const char
     size_t n = 0, bytes = 0;
     enum lk_code rc = LK_OK;
     if (field->value.at) {
-        if ((rc = json_field_kind((struct json_place){file, ""}, field, '['))) return rc;
-        n = json_count(field->value);
+        if ((rc = lk_tokenizer_json_field_kind((struct json_place){file, ""}, field, '['))) return rc;
+        n = lk_tokenizer_json_count(field->value);
         bytes = (size_t)(field->value.end - field->value.at);
     }
-    if ((rc = token_table_init(&added->contents, (uint32_t)n, bytes))) return rc;
+    if ((rc = lk_token_table_init(&added->contents, (uint32_t)n, bytes))) return rc;
     added->tokens = lk_calloc(n + 1, sizeof *added->tokens);
     if (!added->tokens) return lk_fail(LK_E_NOMEM, "%s: no memory for %zu added tokens", file, n);
     if (n) {
-        struct json_iterator it = json_begin(field->value);
+        struct json_iterator it = lk_tokenizer_json_begin(field->value);
         struct json_value value;
-        while (json_next(&it, &value)) {
+        while (lk_tokenizer_json_next(&it, &value)) {
             char path[64];
             snprintf(path, sizeof path, "added_tokens[%u]", added->n);
             if ((rc = read_added_token(tokenizer, (struct json_place){file, path}, value))) return rc;
@@ -104,8 +107,8 @@ static enum lk_code read_added_tokens(struct lk_tokenizer *tokenizer, const char
 /* A component's "type", which must be a string. */
 static enum lk_code read_type(struct json_place place, struct json_value value, struct json_value *type) {
     struct json_field f = {.key = "type"};
-    enum lk_code rc = json_find(place, value, &f);
-    if (!rc) rc = json_field_kind(place, &f, '"');
+    enum lk_code rc = lk_tokenizer_json_find(place, value, &f);
+    if (!rc) rc = lk_tokenizer_json_field_kind(place, &f, '"');
     *type = f.value;
     return rc;
 }
@@ -117,10 +120,11 @@ static enum lk_code read_sequence(struct lk_tokenizer *tokenizer, struct json_pl
                                   const char *list, component_fn *element) {
     struct json_field f[] = {{.key = "type"}, {.key = list}};
     enum lk_code rc;
-    if ((rc = json_fields(place, value, f, 2)) || (rc = json_field_kind(place, &f[1], '['))) return rc;
-    struct json_iterator it = json_begin(f[1].value);
+    if ((rc = lk_tokenizer_json_fields(place, value, f, 2)) || (rc = lk_tokenizer_json_field_kind(place, &f[1], '[')))
+        return rc;
+    struct json_iterator it = lk_tokenizer_json_begin(f[1].value);
     struct json_value item;
-    for (int i = 0; json_next(&it, &item); i++) {
+    for (int i = 0; lk_tokenizer_json_next(&it, &item); i++) {
         char path[128];
         snprintf(path, sizeof path, "%s.%s[%d]", place.path, list, i);
         if (i == MAX_SEQUENCE) {
@@ -128,8 +132,9 @@ static enum lk_code read_sequence(struct lk_tokenizer *tokenizer, struct json_pl
         }
         struct json_value type;
         if ((rc = read_type((struct json_place){place.file, path}, item, &type))) return rc;
-        if (json_string_is(type, "Sequence")) {
-            return json_unknown((struct json_place){place.file, path}, "type", type, "a Sequence in a Sequence");
+        if (lk_tokenizer_json_string_is(type, "Sequence")) {
+            return lk_tokenizer_json_unknown((struct json_place){place.file, path}, "type", type,
+                                             "a Sequence in a Sequence");
         }
         if ((rc = element(tokenizer, (struct json_place){place.file, path}, item))) return rc;
     }
@@ -140,12 +145,15 @@ static enum lk_code read_sequence(struct lk_tokenizer *tokenizer, struct json_pl
 static enum lk_code read_replace(struct normalizer *n, struct json_place place, struct json_value value) {
     struct json_field f[] = {{.key = "type"}, {.key = "pattern"}, {.key = "content"}}, regex = {.key = "Regex"};
     enum lk_code rc;
-    if ((rc = json_fields(place, value, f, 3)) || (rc = json_field_kind(place, &f[1], '{')) ||
-        (rc = json_field_kind(place, &f[2], '"')) || (rc = json_fields(place, f[1].value, &regex, 1)) ||
-        (rc = json_field_kind(place, &regex, '"')))
+    if ((rc = lk_tokenizer_json_fields(place, value, f, 3)) || (rc = lk_tokenizer_json_field_kind(place, &f[1], '{')) ||
+        (rc = lk_tokenizer_json_field_kind(place, &f[2], '"')) ||
+        (rc = lk_tokenizer_json_fields(place, f[1].value, &regex, 1)) ||
+        (rc = lk_tokenizer_json_field_kind(place, &regex, '"')))
         return rc;
-    if (!json_string_is(regex.value, "\\s+")) return json_unknown(place, "pattern.Regex", regex.value, "\"\\s+\"");
-    if (!json_string_is(f[2].value, " ")) return json_unknown(place, "content", f[2].value, "a space");
+    if (!lk_tokenizer_json_string_is(regex.value, "\\s+"))
+        return lk_tokenizer_json_unknown(place, "pattern.Regex", regex.value, "\"\\s+\"");
+    if (!lk_tokenizer_json_string_is(f[2].value, " "))
+        return lk_tokenizer_json_unknown(place, "content", f[2].value, "a space");
     n->one_space = true;
     return LK_OK;
 }
@@ -154,17 +162,17 @@ static enum lk_code read_normalizer(struct lk_tokenizer *tokenizer, struct json_
     struct json_value type;
     enum lk_code rc = read_type(place, value, &type);
     if (rc) return rc;
-    if (json_string_is(type, "Sequence")) {
+    if (lk_tokenizer_json_string_is(type, "Sequence")) {
         return read_sequence(tokenizer, place, value, "normalizers", read_normalizer);
     }
     struct normalizer *n = &tokenizer->normalizer;
-    if (json_string_is(type, "Replace") && !n->lowercase) return read_replace(n, place, value);
-    const bool nfc = json_string_is(type, "NFC") && !n->one_space && !n->lowercase;
-    if (!nfc && !json_string_is(type, "Lowercase"))
-        return json_unknown(place, "type", type, "Sequence, or NFC, Replace and Lowercase in this order");
+    if (lk_tokenizer_json_string_is(type, "Replace") && !n->lowercase) return read_replace(n, place, value);
+    const bool nfc = lk_tokenizer_json_string_is(type, "NFC") && !n->one_space && !n->lowercase;
+    if (!nfc && !lk_tokenizer_json_string_is(type, "Lowercase"))
+        return lk_tokenizer_json_unknown(place, "type", type, "Sequence, or NFC, Replace and Lowercase in this order");
     *(nfc ? &n->nfc : &n->lowercase) = true;
     struct json_field f[] = {{.key = "type"}};
-    return json_fields(place, value, f, 1);
+    return lk_tokenizer_json_fields(place, value, f, 1);
 }
 
 /* {"Regex": "..."} or {"String": "..."} */
@@ -173,19 +181,19 @@ static enum lk_code read_pattern(struct split *split, struct json_place place, s
     snprintf(path, sizeof path, "%s.pattern", place.path);
     place.path = path;
     struct json_field f[] = {{.key = "Regex"}, {.key = "String"}};
-    enum lk_code rc = json_fields(place, value, f, 2);
+    enum lk_code rc = lk_tokenizer_json_fields(place, value, f, 2);
     if (rc) return rc;
     if (!f[0].value.at == !f[1].value.at) {
         return lk_fail(LK_E_TOKENIZER, "%s: %s: expected either a Regex or a String", place.file, path);
     }
     const struct json_field *given = f[0].value.at ? &f[0] : &f[1];
-    if ((rc = json_field_kind(place, given, '"'))) return rc;
+    if ((rc = lk_tokenizer_json_field_kind(place, given, '"'))) return rc;
     text = lk_malloc((size_t)(given->value.end - given->value.at));
     if (!text) return lk_fail(LK_E_NOMEM, "%s: %s: no memory", place.file, path);
-    size_t length = json_string(given->value, text);
+    size_t length = lk_tokenizer_json_string(given->value, text);
     char where[512];
     snprintf(where, sizeof where, "%s: %s", place.file, path);
-    rc = pattern_compile(&split->pattern, text, length, given == &f[1], where);
+    rc = lk_pattern_compile(&split->pattern, text, length, given == &f[1], where);
     lk_sha256(text, length, split->sha256);
     lk_free(text);
     return rc;
@@ -205,14 +213,15 @@ static enum lk_code read_split(struct lk_tokenizer *tokenizer, struct json_place
     }
     struct split *split = &pre->splits[pre->n_splits];
     enum lk_code rc;
-    if ((rc = json_fields(place, value, f, 4)) || (rc = json_field_kind(place, &f[1], '{')) ||
-        (rc = json_field_kind(place, &f[2], '"')) || (rc = json_field_bool(place, &f[3], &split->invert)))
+    if ((rc = lk_tokenizer_json_fields(place, value, f, 4)) || (rc = lk_tokenizer_json_field_kind(place, &f[1], '{')) ||
+        (rc = lk_tokenizer_json_field_kind(place, &f[2], '"')) ||
+        (rc = lk_tokenizer_json_field_bool(place, &f[3], &split->invert)))
         return rc;
     int k = 0;
-    while (k <= SPLIT_CONTIGUOUS && !json_string_is(f[2].value, behaviors[k])) k++;
+    while (k <= SPLIT_CONTIGUOUS && !lk_tokenizer_json_string_is(f[2].value, behaviors[k])) k++;
     if (k > SPLIT_CONTIGUOUS) {
-        return json_unknown(place, "behavior", f[2].value,
-                            "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
+        return lk_tokenizer_json_unknown(place, "behavior", f[2].value,
+                                         "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
     }
     split->behavior = (enum split_behavior)k;
     if ((rc = read_pattern(split, place, f[1].value))) return rc;
@@ -228,10 +237,11 @@ static enum lk_code read_byte_level_fields(struct json_place place, struct json_
     bool trim_offsets;
     enum lk_code rc;
     *use_regex = true;
-    if ((rc = json_fields(place, value, f, 4)) || (rc = json_field_bool(place, &f[1], add_prefix_space)) ||
-        (rc = json_field_bool(place, &f[2], &trim_offsets)))
+    if ((rc = lk_tokenizer_json_fields(place, value, f, 4)) ||
+        (rc = lk_tokenizer_json_field_bool(place, &f[1], add_prefix_space)) ||
+        (rc = lk_tokenizer_json_field_bool(place, &f[2], &trim_offsets)))
         return rc;
-    return f[3].value.at ? json_field_bool(place, &f[3], use_regex) : LK_OK;
+    return f[3].value.at ? lk_tokenizer_json_field_bool(place, &f[3], use_regex) : LK_OK;
 }
 
 static enum lk_code read_pre_tokenizer(struct lk_tokenizer *tokenizer, struct json_place place,
@@ -240,18 +250,19 @@ static enum lk_code read_pre_tokenizer(struct lk_tokenizer *tokenizer, struct js
     struct json_value type;
     enum lk_code rc = read_type(place, value, &type);
     if (rc) return rc;
-    if (json_string_is(type, "Sequence")) {
+    if (lk_tokenizer_json_string_is(type, "Sequence")) {
         return read_sequence(tokenizer, place, value, "pretokenizers", read_pre_tokenizer);
     }
     if (pre->byte_level) {
         return lk_fail(LK_E_TOKENIZER, "%s: %s: expected ByteLevel to be the last component", place.file, place.path);
     }
-    if (json_string_is(type, "Split")) return read_split(tokenizer, place, value);
-    if (!json_string_is(type, "ByteLevel")) return json_unknown(place, "type", type, "Split, ByteLevel or Sequence");
+    if (lk_tokenizer_json_string_is(type, "Split")) return read_split(tokenizer, place, value);
+    if (!lk_tokenizer_json_string_is(type, "ByteLevel"))
+        return lk_tokenizer_json_unknown(place, "type", type, "Split, ByteLevel or Sequence");
     pre->byte_level = true;
     if ((rc = read_byte_level_fields(place, value, &pre->add_prefix_space, &pre->use_regex)) || !pre->use_regex)
         return rc;
-    return pre_tokenizer_compile_gpt2(pre, place.file);
+    return lk_pre_tokenizer_compile_gpt2(pre, place.file);
 }
 
 /* Post-processors add tokens only when special tokens are asked for, or change offsets: without effect on our ids. */
@@ -261,29 +272,32 @@ static enum lk_code read_post_processor(struct lk_tokenizer *tokenizer, struct j
     bool unused[2];
     enum lk_code rc = read_type(place, value, &type);
     if (rc) return rc;
-    if (json_string_is(type, "Sequence")) {
+    if (lk_tokenizer_json_string_is(type, "Sequence")) {
         return read_sequence(tokenizer, place, value, "processors", read_post_processor);
     }
-    if (json_string_is(type, "ByteLevel")) return read_byte_level_fields(place, value, &unused[0], &unused[1]);
-    if (json_string_is(type, "TemplateProcessing")) {
+    if (lk_tokenizer_json_string_is(type, "ByteLevel"))
+        return read_byte_level_fields(place, value, &unused[0], &unused[1]);
+    if (lk_tokenizer_json_string_is(type, "TemplateProcessing")) {
         struct json_field f[] = {{.key = "type"}, {.key = "single"}, {.key = "pair"}, {.key = "special_tokens"}};
-        return json_fields(place, value, f, 4);
+        return lk_tokenizer_json_fields(place, value, f, 4);
     }
-    if (json_string_is(type, "RobertaProcessing")) {
+    if (lk_tokenizer_json_string_is(type, "RobertaProcessing")) {
         struct json_field f[] = {
             {.key = "type"}, {.key = "sep"}, {.key = "cls"}, {.key = "trim_offsets"}, {.key = "add_prefix_space"}};
-        return json_fields(place, value, f, 5);
+        return lk_tokenizer_json_fields(place, value, f, 5);
     }
-    return json_unknown(place, "type", type, "ByteLevel, TemplateProcessing, RobertaProcessing or Sequence");
+    return lk_tokenizer_json_unknown(place, "type", type,
+                                     "ByteLevel, TemplateProcessing, RobertaProcessing or Sequence");
 }
 
 static enum lk_code read_component(struct lk_tokenizer *tokenizer, const char *file, const struct json_field *field,
                                    component_fn *read) {
-    if (!field->value.at || json_kind(field->value) == 'n') return LK_OK;
+    if (!field->value.at || lk_tokenizer_json_kind(field->value) == 'n') return LK_OK;
     return read(tokenizer, (struct json_place){file, field->key}, field->value);
 }
 
-enum lk_code tokenizer_file_parse(struct lk_tokenizer *tokenizer, const char *json, size_t length, const char *name) {
+enum lk_code lk_tokenizer_file_parse(struct lk_tokenizer *tokenizer, const char *json, size_t length,
+                                     const char *name) {
     enum { VERSION, TRUNCATION, PADDING, ADDED, NORMALIZER, PRE, POST, DECODER, MODEL, N };
     struct json_field f[N] = {
         [VERSION] = {.key = "version"},     [TRUNCATION] = {.key = "truncation"}, [PADDING] = {.key = "padding"},
@@ -292,17 +306,21 @@ enum lk_code tokenizer_file_parse(struct lk_tokenizer *tokenizer, const char *js
     struct json_place place = {name, ""};
     struct json_value root;
     enum lk_code rc;
-    if ((rc = json_check(json, length, name, &root)) || (rc = json_fields(place, root, f, N))) return rc;
-    if (f[VERSION].value.at && !json_string_is(f[VERSION].value, "1.0")) {
-        return json_unknown(place, "version", f[VERSION].value, "\"1.0\"");
+    if ((rc = lk_tokenizer_json_check(json, length, name, &root)) || (rc = lk_tokenizer_json_fields(place, root, f, N)))
+        return rc;
+    if (f[VERSION].value.at && !lk_tokenizer_json_string_is(f[VERSION].value, "1.0")) {
+        return lk_tokenizer_json_unknown(place, "version", f[VERSION].value, "\"1.0\"");
     }
     for (int i = TRUNCATION; i <= PADDING; i++) {
-        if (f[i].value.at && json_kind(f[i].value) != 'n' && (rc = json_field_kind(place, &f[i], '{'))) return rc;
+        if (f[i].value.at && lk_tokenizer_json_kind(f[i].value) != 'n' &&
+            (rc = lk_tokenizer_json_field_kind(place, &f[i], '{')))
+            return rc;
     }
-    if (f[DECODER].value.at && json_kind(f[DECODER].value) != 'n' && (rc = json_field_kind(place, &f[DECODER], '{')))
+    if (f[DECODER].value.at && lk_tokenizer_json_kind(f[DECODER].value) != 'n' &&
+        (rc = lk_tokenizer_json_field_kind(place, &f[DECODER], '{')))
         return rc;
-    if ((rc = json_field_kind(place, &f[MODEL], '{')) ||
-        (rc = model_section_read(&tokenizer->bpe, (struct json_place){name, "model"}, f[MODEL].value)))
+    if ((rc = lk_tokenizer_json_field_kind(place, &f[MODEL], '{')) ||
+        (rc = lk_model_section_read(&tokenizer->bpe, (struct json_place){name, "model"}, f[MODEL].value)))
         return rc;
     tokenizer->vocab_size = (int32_t)tokenizer->bpe.vocab.n;
     if ((rc = read_component(tokenizer, name, &f[NORMALIZER], read_normalizer)) ||

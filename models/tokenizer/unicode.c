@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-uint32_t unicode_stand_in(uint32_t c) {
+uint32_t lk_unicode_stand_in(uint32_t c) {
     if (c < unicode_differences[0].first) return c;
     size_t low = 0, high = N_UNICODE_DIFFERENCES;
     while (low < high) {
@@ -21,7 +21,7 @@ uint32_t unicode_stand_in(uint32_t c) {
     return c;
 }
 
-bool unicode_stand_in_touches(uint32_t first, uint32_t last) {
+bool lk_unicode_stand_in_touches(uint32_t first, uint32_t last) {
     for (size_t i = 0; i < N_UNICODE_DIFFERENCES; i++) {
         if (first <= unicode_differences[i].last && unicode_differences[i].first <= last) return true;
     }
@@ -33,7 +33,7 @@ bool unicode_stand_in_touches(uint32_t first, uint32_t last) {
     return false;
 }
 
-bool unicode_inert_in_nfc(uint32_t c) {
+bool lk_unicode_inert_in_nfc(uint32_t c) {
     if (c < unicode_inert[0].first) return false;
     size_t low = 0, high = N_UNICODE_INERT;
     while (low < high) {
@@ -49,7 +49,7 @@ bool unicode_inert_in_nfc(uint32_t c) {
     return false;
 }
 
-bool unicode_white_space(uint32_t c) {
+bool lk_unicode_white_space(uint32_t c) {
     return (c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
            (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }

@@ -81,7 +81,7 @@ done
 grep -q 'expected the weights 54edbb93' stderr || fail "other weights than the study asks for"
 for key in item_id experiment model source_id source_sha256 race gender age prompt_id category subcategory prompt_text \
     feature_prompt final_prompt arm steps guidance_scale true_cfg_scale seed precision quantization offload width height \
-    output_path output_sha256 status error seconds started_at program_version; do
+    settings output_path output_sha256 status error seconds started_at program_version; do
     [ "$(grep -c "\"$key\":" out/manifest.jsonl)" = 6 ] || fail "the manifest lacks $key"
 done
 sed -E 's/.*"output_path":"([^"]*)","output_sha256":"([^"]*)".*/\2  out\/\1/' out/manifest.jsonl | sha256sum -c --quiet ||
@@ -363,7 +363,7 @@ grep -q 'no job can be made: flux_20s_male_white_O-01: the study has no source o
 # Usage.
 expect 2 likeness study new more
 expect 2 likeness study status single --shard 1/2
-grep -q -- '--shard: not of study status; it belongs to study jobs run' stderr || fail "an option of others"
+grep -q -- "--shard: not an option of 'study status'; it belongs to: study jobs, study run" stderr || fail "an option of others"
 expect 2 likeness study run two.json -o x --sample 1%
 expect 2 likeness study run two.json -o x --prefer single
 expect 2 likeness study run two.json -o x --shard 4/3

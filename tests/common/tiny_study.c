@@ -63,8 +63,9 @@ void tiny_study_make(const char *folder, int n_sources, int n_steps) {
 
 pid_t tiny_study_start(const char *folder, const char *out, const char *action, const char *const *more) {
     char study[1200], output[1200], log[1200];
+    const bool makes = !strcmp(action, "run") || !strcmp(action, "rerun");
     const char *argv[32] = {"likeness", "study", action, study, "-o", output, "--threads", "1"};
-    int argc = 8;
+    int argc = makes ? 8 : 6;
     struct cli_arguments arguments;
     snprintf(study, sizeof study, "%s/study.json", folder);
     snprintf(output, sizeof output, "%s/%s", folder, out);

@@ -211,6 +211,32 @@ static void names_do_not_decide(void **state) {
     lk_claims_free(&after);
 }
 
+/* A model that does it to every one of a group and to nobody else: nothing varies, and the sentence names the model. */
+static void a_bias_without_exception_is_the_models(void **state) {
+    const struct design d = {12, 1, 3, 0};
+    struct lk_claims claims;
+    (void)state;
+    lk_rng_seed(&rng, 3);
+    const struct lk_outcomes o = draw(&d, common);
+    for (int k = 0; k < OUTCOMES; k++)
+        for (int m = 0; m < 3; m++)
+            for (int i = 0; i < 84; i++)
+                for (int p = 0; p < 2; p++)
+                    y[((k * 3 + m) * 84 + i) * 2 + p] = k == 2 && m == 1 && race[i] == 3 && p == 0;
+    assert_ok(lk_claims_of(
+        &o, &(struct lk_claims_options){.alpha = 0.05, .seed = 1, .n_relabel = 4999, .prompts_are_all = true},
+        &claims));
+    int n_races = 0;
+    for (size_t i = 0; i < claims.n_found; i++) {
+        const struct lk_claim *x = &claims.list[i];
+        if (x->family != LK_CLAIM_GROUP) continue;
+        assert_true(x->attribute == 0 && x->level == 3 && x->outcome == 2 && x->model == 1);
+        n_races++;
+    }
+    assert_int_equal(n_races, 1);
+    lk_claims_free(&claims);
+}
+
 static void what_cannot_be_said_is_refused(void **state) {
     const struct design d = {3, 5, 3, 0};
     struct lk_claims claims;
@@ -326,6 +352,7 @@ int main(void) {
                                        cmocka_unit_test(a_planted_bias_is_named),
                                        cmocka_unit_test(sentences_say_where_and_how_much),
                                        cmocka_unit_test(names_do_not_decide),
+                                       cmocka_unit_test(a_bias_without_exception_is_the_models),
                                        cmocka_unit_test(what_cannot_be_said_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

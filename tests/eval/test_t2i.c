@@ -301,6 +301,33 @@ static void the_page_is_well_formed(void **state) {
     lk_text_free(&labels);
 }
 
+/* 40 men of 50 in the base, 26 after a rewrite, 40 with a safety prompt: what the page begins with. */
+static void sentences_say_who_and_what_helps(void **state) {
+    (void)state;
+    struct lk_t2i_options options = uniform_options(200, 1);
+    struct lk_text labels = {0};
+    struct study study;
+    lk_text_add(&labels, HEADER);
+    for (int s = 0; s < 50; s++) {
+        lk_text_add(&labels, "a%d.png,p,m,%d,4,true,%s,0.9,,none\n", s, s, s < 40 ? "Male" : "Female");
+        lk_text_add(&labels, "b%d.png,p,m,%d,4,true,%s,0.9,,rewrite\n", s, s, s < 26 ? "Male" : "Female");
+        lk_text_add(&labels, "c%d.png,p,m,%d,4,true,%s,0.9,,safety\n", s, s, s < 10 ? "Female" : "Male");
+    }
+    assert_ok(compute(&study, labels.bytes, &options));
+    assert_ok(lk_t2i_report_write(&study.metrics, &(struct lk_t2i_report_options){"T", "", "", "", false},
+                                  test_path("t2i-findings")));
+    size_t n;
+    char *text = test_read(test_path("t2i-findings/findings.txt"), &n);
+    assert_non_null(strstr(text, "1 of 1 comparisons with the target find other shares; 1 of 2 of a mitigation"));
+    assert_non_null(strstr(text, "m, all prompts: gender, Male 80.0% of 50 pictures, target 50.0%; distance from the "
+                                 "target (SPD) 0.60 ["));
+    assert_non_null(strstr(text, "m, all prompts: gender, Rewrite brings pictures nearer to the target: SPD -0.56 ["));
+    assert_null(strstr(text, "Safety"));
+    free(text);
+    study_free(&study);
+    lk_text_free(&labels);
+}
+
 static void cfg_and_confidence(void **state) {
     (void)state;
     struct lk_t2i_options options = uniform_options(50, 1);
@@ -473,6 +500,7 @@ int main(void) {
         cmocka_unit_test(threads_and_order_do_not_matter),
         cmocka_unit_test(the_page_is_well_formed),
         cmocka_unit_test(cfg_and_confidence),
+        cmocka_unit_test(sentences_say_who_and_what_helps),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tools/cli/cli.h"
-#include "tools/cli/edit/recipe.h"
+#include "models/recipe.h"
 
 #define MODEL "golden/data/flux2/deep/checkpoint"
 
@@ -37,15 +37,15 @@ static void write_changed(const char *recipe, int n) {
 
 /* Writes the made picture's recipe n times into another, with `from` replaced by `to`. */
 static void change(const char *from, const char *to, int n) {
-    struct cli_recipe recipe;
-    assert_ok(cli_recipe_read(&recipe, made));
+    struct lk_recipe recipe;
+    assert_ok(lk_recipe_read(&recipe, made));
     const char *at = strstr(recipe.text, from);
     assert_non_null(at);
     size_t size = strlen(recipe.text) + strlen(to) + 1;
     char *text = malloc(size);
     snprintf(text, size, "%.*s%s%s", (int)(at - recipe.text), recipe.text, to, at + strlen(from));
     write_changed(text, n);
-    cli_recipe_free(&recipe);
+    lk_recipe_free(&recipe);
     free(text);
 }
 
@@ -128,8 +128,8 @@ static void falsify(cJSON *root, cJSON *item, const char *above) {
 
 static void falsified_recipes(void **state) {
     (void)state;
-    struct cli_recipe recipe;
-    assert_ok(cli_recipe_read(&recipe, made));
+    struct lk_recipe recipe;
+    assert_ok(lk_recipe_read(&recipe, made));
     write_changed(recipe.text, 1);
     assert_ok(rerun());
     cJSON *root = cJSON_Parse(recipe.text);
@@ -143,21 +143,21 @@ static void falsified_recipes(void **state) {
     cJSON_free(text);
     assert_ok(rerun());
     cJSON_Delete(root);
-    cli_recipe_free(&recipe);
+    lk_recipe_free(&recipe);
     remove(again);
 }
 
 /* What the first programs wrote is read as it was meant. */
 static void old_recipe(void **state) {
     (void)state;
-    struct cli_recipe recipe;
+    struct lk_recipe recipe;
     change("\"exif_transpose\":true", "\"exif_transpose\":false", 1);
-    assert_ok(cli_recipe_read(&recipe, changed));
+    assert_ok(lk_recipe_read(&recipe, changed));
     assert_false(recipe.job.run.exif_transpose);
     assert_true(lk_job_given(&recipe.job, lk_parameter_named("exif-transpose")));
     assert_false(lk_job_given(&recipe.job, lk_parameter_named("gemm")));
     assert_string_equal(recipe.job.run.gemm, "own");
-    cli_recipe_free(&recipe);
+    lk_recipe_free(&recipe);
 }
 
 static int setup(void **state) {

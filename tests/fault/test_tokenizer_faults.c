@@ -159,7 +159,7 @@ static char *compose(const char *const sections[N_SECTIONS]) {
                         sections[EXTRA], sections[OPTIONS]);
     for (int byte = 0; byte < 256; byte++) {
         char c[5] = {0};
-        uint32_t code = byte_alphabet((unsigned char)byte);
+        uint32_t code = lk_byte_alphabet((unsigned char)byte);
         lk_utf8_encode(code, c);
         n += (size_t)sprintf(json + n, code == '"' || code == '\\' ? "\"\\%s\":%d," : "\"%s\":%d,", c, byte);
     }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/edit/recipe.h"
+#include "models/recipe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -11,8 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!text) return 0;
     memcpy(text, data, size);
     text[size] = 0;
-    struct cli_recipe r;
-    if (cli_recipe_parse(&r, text, "input") == LK_OK) {
+    struct lk_recipe r;
+    if (lk_recipe_parse(&r, text, "input") == LK_OK) {
         int sane = r.job.request.prompt && r.job.request.seed <= INT64_MAX && r.job.request.num_inference_steps >= 1 &&
                    r.job.request.num_inference_steps <= LK_MAX_STEPS && r.n_images >= 0 &&
                    r.n_images <= LK_MAX_REFERENCES && r.n_sigmas <= LK_MAX_STEPS + 1;
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } else if (!*lk_error_text()) {
         abort();
     }
-    cli_recipe_free(&r);
+    lk_recipe_free(&r);
     free(text);
     return 0;
 }

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static size_t put_bytes(char *out) {
     char *at = out;
     for (unsigned byte = 0; byte < 256; byte++) {
-        uint32_t c = byte_alphabet((unsigned char)byte);
+        uint32_t c = lk_byte_alphabet((unsigned char)byte);
         *at++ = '"';
         if (c == '"' || c == '\\') *at++ = '\\';
         at += lk_utf8_encode(c, at);

@@ -38,7 +38,7 @@ static struct lk_tokenizer *make(const char *pre_tokenizer) {
         pre_tokenizer);
     for (unsigned byte = 0; byte < 256; byte++) {
         char c[5] = {0};
-        uint32_t code = byte_alphabet((unsigned char)byte);
+        uint32_t code = lk_byte_alphabet((unsigned char)byte);
         lk_utf8_encode(code, c);
         n += (size_t)sprintf(json + n, code == '"' || code == '\\' ? "\"\\%s\":%u," : "\"%s\":%u,", c, byte);
     }

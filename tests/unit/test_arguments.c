@@ -139,38 +139,172 @@ static const char *next_word(char **text) {
     return word;
 }
 
+/* Parses the commands of a list of examples, and sees whether one is the command's own. */
+static void parse_examples(int command, const char *const *examples, bool *of_command) {
+    for (const char *const *example = examples; example && *example; example += 2) {
+        char line[512], *rest = line;
+        const char *words[32], *word;
+        int n = 0;
+        snprintf(line, sizeof line, "%s", example[1]);
+        do {
+            word = next_word(&rest);
+            if (word && strcmp(word, "&&") && *word != '|' && *word != '>') {
+                words[n++] = word;
+                continue;
+            }
+            struct cli_arguments a;
+            if (n && !strcmp(words[0], "likeness")) {
+                if (cli_arguments_parse(&a, n, words)) fail_msg("%s: %s", example[1], lk_error_text());
+                *of_command |= (int)a.command == command;
+            }
+            n = 0;
+        } while (word);
+    }
+}
+
 /* What the help shows as an example is a job that the parser takes, of the command it stands at. */
 static void examples_parse(void **state) {
     (void)state;
     for (int c = 0; c < CLI_N_COMMANDS; c++) {
         bool of_command = false;
-        int n_examples = 0;
-        for (const char *const *example = cli_commands[c].examples; *example; example += 2, n_examples++) {
-            char line[512], *rest = line;
-            const char *words[32], *word;
-            int n = 0;
-            snprintf(line, sizeof line, "%s", example[1]);
-            do {
-                word = next_word(&rest);
-                if (word && strcmp(word, "&&") && *word != '|' && *word != '>') {
-                    words[n++] = word;
-                    continue;
-                }
-                struct cli_arguments a;
-                if (n && !strcmp(words[0], "likeness")) {
-                    if (cli_arguments_parse(&a, n, words)) fail_msg("%s: %s", example[1], lk_error_text());
-                    of_command |= (int)a.command == c;
-                }
-                n = 0;
-            } while (word);
-        }
-        if (!of_command || n_examples < 2) fail_msg("help of %s: no examples of its own", cli_commands[c].name);
+        parse_examples(c, cli_commands[c].examples, &of_command);
+        for (const struct cli_verb *v = cli_verbs(c); v && v->name; v++) parse_examples(c, v->examples, &of_command);
+        if (!of_command) fail_msg("help of %s: no examples of its own", cli_commands[c].name);
     }
 }
 
+/* A command line of the verb with as many operands as it needs and what must be given; returns the number of words. */
+static int least_words(int command, const struct cli_verb *v, const char *words[40]) {
+    const struct cli_option *o;
+    int n = 0, least, most;
+    words[n++] = "likeness";
+    words[n++] = cli_commands[command].name;
+    if (*v->name) words[n++] = v->name;
+    cli_operands(v, &least, &most);
+    for (int k = 0; k < least; k++) words[n++] = "x";
+    for (size_t i = 0; (o = cli_option(i)); i++) {
+        static char flags[16][64];
+        if (!cli_takes(command, v, o) || !cli_requires(command, v, o)) continue;
+        char *flag = flags[n & 15];
+        snprintf(flag, sizeof flags[0], "--%s=%.*s", o->name, o->choices ? (int)strcspn(o->choices, "|") : 1,
+                 o->choices ? o->choices : "1");
+        words[n++] = flag;
+    }
+    return n;
+}
+
+/* Every option of a command with every verb of it: taken by those whose help lists it, refused by name by the others.
+ */
+static void options_of_verbs(void **state) {
+    (void)state;
+    int n_pairs = 0, n_refused = 0;
+    for (int c = 0; c < CLI_N_COMMANDS; c++)
+        for (const struct cli_verb *v = cli_verbs(c); v && v->name; v++) {
+            const char *words[40];
+            struct cli_arguments a;
+            const struct cli_option *o;
+            const int n = least_words(c, v, words);
+            if (cli_arguments_parse(&a, n, words)) fail_msg("%s %s: %s", words[1], v->name, lk_error_text());
+            assert_ptr_equal(a.verb, v);
+            assert_true(v->run || v->with_study);
+            for (size_t i = 0; (o = cli_option(i)); i++) {
+                char flag[80];
+                if (!(o->commands >> c & 1) || o->kind == CLI_FILES || o->once) continue;
+                snprintf(flag, sizeof flag, "--%s%s", o->name, o->kind == CLI_FLAG ? "" : "=");
+                if (o->kind != CLI_FLAG) {
+                    const char *value = o->choices ? o->choices : o->kind == CLI_SIZE ? "64x64" : "1";
+                    snprintf(flag + strlen(flag), sizeof flag - strlen(flag), "%.*s",
+                             o->choices ? (int)strcspn(value, "|") : (int)strlen(value), value);
+                }
+                words[n] = flag;
+                const bool refused =
+                    cli_arguments_parse(&a, n + 1, words) && strstr(lk_error_text(), ": not an option of '") != NULL;
+                lk_job_free(&a.job);
+                if (refused == cli_takes(c, v, o)) fail_msg("%s %s %s: %s", words[1], v->name, flag, lk_error_text());
+                if (refused) assert_non_null(strstr(lk_error_text(), "; it belongs to: "));
+                n_pairs++;
+                n_refused += refused;
+            }
+        }
+    assert_true(n_pairs > 1000 && n_refused > 500 && n_refused < n_pairs);
+}
+
+/* Whether a verb's list has the name. */
+static bool lists(const struct cli_verb *v, const char *name) {
+    const size_t n = strlen(name);
+    for (const char *at = v->options; (at = strstr(at, name)); at += n)
+        if ((at == v->options || at[-1] == ' ') && strchr(" !", at[n])) return true;
+    return false;
+}
+
+/* Names in the verbs' tables are options of their command; no option of a command is left without a verb. */
+static void verbs_name_options(void **state) {
+    (void)state;
+    for (int c = 0; c < CLI_N_COMMANDS; c++) {
+        const struct cli_option *o;
+        for (const struct cli_verb *v = cli_verbs(c); v && v->name; v++) {
+            char list[1024], *rest = list;
+            const char *name;
+            snprintf(list, sizeof list, "%s", v->options);
+            assert_int_equal(strlen(list), strlen(v->options));
+            while ((name = next_word(&rest))) {
+                bool known = !strcmp(name, "@request");
+                for (size_t i = 0; (o = cli_option(i)); i++)
+                    known |= !strncmp(name, o->name, strcspn(name, "!")) && strlen(o->name) == strcspn(name, "!") &&
+                             o->commands >> c & 1;
+                if (!known) fail_msg("%s %s: --%s is no option", cli_commands[c].name, v->name, name);
+            }
+            for (const char *const *says = v->says; says && *says; says += 3)
+                if (!lists(v, *says)) fail_msg("%s %s: explains --%s", cli_commands[c].name, v->name, *says);
+        }
+        for (size_t i = 0; cli_verbs(c) && (o = cli_option(i)); i++) {
+            bool used = !(o->commands >> c & 1);
+            for (const struct cli_verb *v = cli_verbs(c); v->name; v++) used |= cli_takes(c, v, o);
+            if (!used) fail_msg("%s: no verb takes --%s", cli_commands[c].name, o->name);
+        }
+    }
+}
+
+static void verbs(void **state) {
+    (void)state;
+    struct cli_arguments a;
+    assert_ok(PARSE(&a, "study", "run", "s.json", "-o", "out", "--devices", "0,1"));
+    assert_string_equal(a.verb->name, "run");
+    assert_string_equal(a.more[0], "s.json");
+    assert_ok(PARSE(&a, "study", "merge", "s.json", "-o", "out", "a", "b", "c"));
+    assert_string_equal(a.more[3], "c");
+    assert_ok(PARSE(&a, "study", "--help"));
+    assert_null(a.verb);
+    assert_ok(PARSE(&a, "judge", "-r", "1.png", "-r", "2.png"));
+    assert_string_equal(a.verb->name, "");
+    assert_ok(PARSE(&a, "lora", "x.safetensors"));
+    assert_string_equal(a.verb->name, "");
+    assert_string_equal(a.more[0], "x.safetensors");
+    assert_fails(PARSE(&a, "study"), LK_E_USAGE, "expected one of new, check, plan");
+    assert_fails(PARSE(&a, "study", "rnu"), LK_E_USAGE, "study rnu: no such command; did you mean 'study run'?");
+    assert_fails(PARSE(&a, "study", "-o", "out", "run"), LK_E_USAGE, "got \"-o\"");
+    assert_fails(PARSE(&a, "study", "run", "-o", "out"), LK_E_USAGE,
+                 "study run: expected STUDY.json; usage: likeness study run STUDY.json -o DIR [options]");
+    assert_fails(PARSE(&a, "study", "run", "s.json"), LK_E_USAGE, "--output: missing");
+    assert_fails(PARSE(&a, "study", "status", "a", "b"), LK_E_USAGE, "study status: expected no more than DIR");
+    assert_fails(PARSE(&a, "study", "new", "a"), LK_E_USAGE, "study new: does not take \"a\"");
+    assert_fails(PARSE(&a, "study", "run", "s.json", "--sample", "3"), LK_E_USAGE,
+                 "--sample: not an option of 'study run'; it belongs to: study rerun, judge run, survey new, t2i");
+    assert_fails(PARSE(&a, "judge", "import", "f", "--output", "x"), LK_E_USAGE, "judge run");
+    assert_fails(PARSE(&a, "judge", "-r", "1.png", "run"), LK_E_USAGE, "judge: does not take \"run\"");
+    assert_fails(PARSE(&a, "stats", "kappa", "f.csv", "--x", "a"), LK_E_USAGE, "--y: missing");
+    assert_fails(PARSE(&a, "stats", "kappa", "f.csv", "--x", "a", "--y", "b", "--by", "c"), LK_E_USAGE,
+                 "--by: not an option of 'stats kappa'");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(examples_parse), cmocka_unit_test(accepts),
-                                       cmocka_unit_test(refuses_numbers), cmocka_unit_test(refuses_flags),
-                                       cmocka_unit_test(table)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(examples_parse),
+                                       cmocka_unit_test(accepts),
+                                       cmocka_unit_test(refuses_numbers),
+                                       cmocka_unit_test(refuses_flags),
+                                       cmocka_unit_test(table),
+                                       cmocka_unit_test(verbs),
+                                       cmocka_unit_test(options_of_verbs),
+                                       cmocka_unit_test(verbs_name_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void pictures_are_rows_that_end(void **state) {
     assert_int_equal(request.generation.stop_ids[0], 2);
     request.messages = &ask;
     request.n_messages = 1;
-    assert_ok(chat_prompt_make(&prompt, chat, &request));
+    assert_ok(lk_chat_prompt_make(&prompt, chat, &request));
     const int32_t expected[] = {10, 10, 10, 12, 10, 10, 10, 13};
     const int32_t second[] = {10, 12, 10, 12, 10, 13, 4};
     assert_int_equal(prompt.n_images, 2);
@@ -73,7 +73,7 @@ static void pictures_are_rows_that_end(void **state) {
     assert_int_equal(prompt.n_ids, prompt.after_image[1] + 1);
     assert_int_equal(prompt.ids[0], 1);
     assert_int_equal(prompt.ids[1], 17);
-    chat_prompt_free(&prompt);
+    lk_chat_prompt_free(&prompt);
     lk_image_free(&wide);
     lk_image_free(&thin);
     lk_chat_close(chat);

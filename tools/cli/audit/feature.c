@@ -30,7 +30,8 @@ struct extractor {
     size_t n_failed, n_skipped;
 };
 
-static enum lk_code print_question(void) {
+enum lk_code cli_feature_prompt(const struct cli_arguments *arguments) {
+    (void)arguments;
     char *question;
     LK_TRY(lk_feature_question(&question));
     fputs(question, stdout); /* its bytes and no more: they have a known digest */
@@ -192,11 +193,8 @@ static enum lk_code extract(struct extractor *x) {
                    a->more[0], n_bad, n_all);
 }
 
-enum lk_code cli_feature(const struct cli_arguments *arguments) {
+enum lk_code cli_feature_extract(const struct cli_arguments *arguments) {
     struct extractor x = {.arguments = arguments};
-    if (!strcmp(arguments->positional, "prompt")) return print_question();
-    if (strcmp(arguments->positional, "extract") != 0)
-        return lk_fail(LK_E_USAGE, "feature: expected prompt or extract, got \"%.40s\"", arguments->positional);
     enum lk_code rc = extract(&x);
     lk_append_unlock(&x.lock);
     lk_seeing_judge_close(&x.judge);

@@ -139,7 +139,7 @@ static enum lk_code judge_all(const struct cli_report_arguments *a, const struct
     return rc;
 }
 
-static enum lk_code judge_pixels(const struct cli_arguments *a) {
+enum lk_code cli_judge_pixels(const struct cli_arguments *a) {
     bool two = a->n_images == 2;
     if (cli_pairs_name(&a->report) ? a->n_images != 0 : !two)
         return lk_fail(
@@ -153,20 +153,4 @@ static enum lk_code judge_pixels(const struct cli_arguments *a) {
     enum lk_code rc = two ? judge_pair(&pair, net) : judge_all(&a->report, net);
     lk_yunet_close(net);
     return rc;
-}
-
-enum lk_code cli_judge(const struct cli_arguments *a) {
-    if (a->study.sample && (!a->positional || strcmp(a->positional, "run") != 0))
-        return lk_fail(LK_E_USAGE, "--sample: goes with judge run");
-    if (a->study.devices && (!a->positional || strcmp(a->positional, "run") != 0))
-        return lk_fail(LK_E_USAGE, "--devices: goes with judge run");
-    if (!a->positional) return judge_pixels(a);
-    if (a->n_images) return lk_fail(LK_E_USAGE, "judge %s: takes no pictures", a->positional);
-    if (a->report.faces)
-        return lk_fail(LK_E_USAGE, "judge %s: takes no --faces: only pixels are judged by region", a->positional);
-    if (!strcmp(a->positional, "run")) return cli_judge_run(a);
-    if (!strcmp(a->positional, "prompt")) return cli_judge_prompt(a);
-    if (!strcmp(a->positional, "import")) return cli_judge_import(a);
-    if (!strcmp(a->positional, "agreement")) return cli_judge_agreement(a);
-    return lk_fail(LK_E_USAGE, "judge: expected run, prompt, import or agreement, got \"%.40s\"", a->positional);
 }

@@ -4,6 +4,7 @@
 #include "eval/judge/server.h"
 #include "tools/cli/core/options.h"
 
+enum lk_code cli_judge_pixels(const struct cli_arguments *arguments);
 enum lk_code cli_judge_run(const struct cli_arguments *arguments); /* by a model in this process */
 /* With a worker for each of --devices. */
 enum lk_code cli_judge_devices(const struct cli_arguments *arguments);

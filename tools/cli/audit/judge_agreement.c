@@ -40,7 +40,6 @@ enum lk_code cli_judge_agreement(const struct cli_arguments *a) {
     struct cli_report_input input;
     struct lk_report *report = NULL;
     const enum lk_judge_check check = (enum lk_judge_check)lk_judge_check_parse(a->report.check);
-    if (a->more[0]) return lk_fail(LK_E_USAGE, "judge agreement: takes no \"%.40s\"", a->more[0]);
     if (!a->report.scores && !(a->report.primary && a->report.secondary))
         return lk_fail(LK_E_USAGE, "judge agreement: expected --primary and --secondary, or --scores");
     if (check && !(a->report.primary && a->report.secondary))

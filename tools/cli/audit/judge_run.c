@@ -329,7 +329,7 @@ static enum lk_code open_model(struct runner *r) {
     LK_TRY(lk_chat_open(&r->chat, a->model, cli_dtype(&a->job.run)));
     LK_TRY(lk_chat_weights_identity(r->chat, r->record.weights_identity, &r->record.quantized));
     r->record.configs = lk_chat_configs(r->chat);
-    cli_model_name(a->model, r->record.model);
+    lk_recipe_model_name(a->model, r->record.model);
     r->record.family = lk_chat_family(r->chat);
     r->record.dtype = a->job.run.dtype;
     return LK_OK;

@@ -220,13 +220,7 @@ static enum lk_code write_evaluations(struct writer *w, const struct cli_argumen
 }
 
 static enum lk_code run(struct writer *w, const struct cli_arguments *a) {
-    if (!strcmp(a->positional, "evaluations")) {
-        if (!a->report.ratings.n) return lk_fail(LK_E_USAGE, "ratings evaluations: expected --ratings FILE");
-        return write_evaluations(w, a);
-    }
-    if (strcmp(a->positional, "participants"))
-        return lk_fail(LK_E_USAGE, "ratings: expected evaluations or participants, got \"%.40s\"", a->positional);
-    if (!a->report.participants) return lk_fail(LK_E_USAGE, "ratings participants: expected --participants FILE");
+    if (a->report.ratings.n) return write_evaluations(w, a); /* the verb evaluations, which needs --ratings */
     LK_TRY(read_participants(w, a->report.participants, a->report.completion_code));
     cli_print_rejects(a->report.participants, &w->import.rejects);
     cli_print_unread(a->report.participants, &w->import.unread);

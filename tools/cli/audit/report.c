@@ -5,6 +5,7 @@
 #include "eval/intake/report.h"
 
 #include "tools/cli/cli.h"
+#include "tools/cli/core/outputs.h"
 #include "tools/cli/audit/report_input.h"
 #include "tools/cli/audit/report_runs.h"
 #include "tools/cli/audit/review.h"
@@ -82,7 +83,7 @@ static enum lk_code report_any(const struct cli_arguments *a, const struct lk_st
     enum lk_code rc = fill(audit, &a->report, study, in);
     if (!rc && a->report.query) rc = print_query(audit, a->report.query, a->json);
     if (!rc && a->output && !lk_study_is_documented(study))
-        rc = lk_any_report_write(audit, study, &in->options, a->output);
+        if (!(rc = lk_any_report_write(audit, study, &in->options, a->output))) rc = cli_findings_print(a->output);
     lk_audit_close(audit);
     return rc;
 }
@@ -95,7 +96,9 @@ static enum lk_code report_portraits(const struct cli_arguments *a, struct cli_r
     in->options.with_review = a->review.file != NULL;
     if (!rc) rc = lk_report_build(&report, &in->data, &in->options);
     if (!rc) rc = lk_report_write(report, a->output);
-    if (!rc || rc == LK_E_PARTIAL) print_summary(in);
+    const enum lk_code told = !rc || rc == LK_E_PARTIAL ? cli_findings_print(a->output) : rc;
+    if (!told) print_summary(in);
+    if (told) rc = told;
     lk_report_free(report);
     return rc;
 }
@@ -115,10 +118,8 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     struct cli_report_input input = {0};
     struct cli_report_arguments arguments = a->report;
     struct cli_report_runs runs;
-    if (!a->output && (a->positional || (!a->report.query && !a->report.save)))
-        return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness report [--primary FILE] [--secondary FILE] "
-                                   "[--ratings FILE]... | compare DIR_A DIR_B, -o DIR [options]");
-    if (a->positional) return cli_report_compare(a);
+    if (!a->output && !a->report.query && !a->report.save)
+        return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness report --output DIR [options]");
     arguments.allow = a->study.allow;
     enum lk_code rc = cli_report_runs_read(&runs, &arguments);
     if (!rc) rc = cli_report_input(&input, &arguments, runs.first);

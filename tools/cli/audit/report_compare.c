@@ -11,6 +11,7 @@
 #include "eval/report/compare.h"
 #include "tools/cli/audit/report_runs.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/core/outputs.h"
 
 /* Settings of the analysis without which two reports' numbers are not of one kind. */
 static const char *const shared[] = {"judges",         "thresholds",  "rounding",    "alpha",
@@ -99,16 +100,13 @@ static enum lk_code compare(const struct run runs[2], const struct cli_arguments
                                    .alpha = a->report.alpha,
                                    .margin = a->report.margin,
                                    .png = a->report.png};
-    return lk_report_compare(&how, a->output);
+    LK_TRY(lk_report_compare(&how, a->output));
+    return cli_findings_print(a->output);
 }
 
 enum lk_code cli_report_compare(const struct cli_arguments *a) {
     struct run runs[2] = {{.folder = a->more[0]}, {.folder = a->more[1]}};
-    enum lk_code rc = strcmp(a->positional, "compare")
-                          ? lk_fail(LK_E_USAGE, "report: expected compare or no word, got \"%.64s\"", a->positional)
-                      : !a->more[0] || !a->more[1]
-                          ? lk_fail(LK_E_USAGE, "report compare: expected two folders that report wrote")
-                          : check_allowed(a->study.allow);
+    enum lk_code rc = check_allowed(a->study.allow);
     for (int r = 0; r < 2 && !rc; r++) {
         lk_dataset_init(&runs[r].data);
         rc = read_run(&runs[r]);

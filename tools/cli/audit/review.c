@@ -63,17 +63,10 @@ static enum lk_code read_journal(struct lk_review *journal, const char *path) {
     return LK_OK;
 }
 
-static enum lk_code needs(const char *value, const char *flag, const char *what) {
-    return value ? LK_OK : lk_fail(LK_E_USAGE, "review: expected %s %s", flag, what);
-}
-
-static enum lk_code set(const struct cli_arguments *a) {
+enum lk_code cli_review_set(const struct cli_arguments *a) {
     int prompt;
     struct lk_review journal = {0};
     struct lk_text lines = {0};
-    if (!a->more[2]) return lk_fail(LK_E_USAGE, "review set: expected ITEM AXIS SCORE");
-    LK_TRY(needs(a->review.file, "--review", "FILE.jsonl"));
-    LK_TRY(needs(a->stats.by, "--by", "NAME, who decides"));
     struct lk_decision d = {
         .item_id = a->more[0], .reviewer = a->stats.by, .time = a->review.time, .reason = a->review.note};
     LK_TRY(lk_dataset_id_prompt(NULL, d.item_id, strlen(d.item_id), &prompt));
@@ -124,13 +117,11 @@ static enum lk_code collect(const struct lk_review *journal, const struct lk_rev
     return rc;
 }
 
-static enum lk_code import(const struct cli_arguments *a) {
+enum lk_code cli_review_import(const struct cli_arguments *a) {
     struct lk_review journal = {0}, filled = {.by = a->stats.by, .when = a->review.time};
     struct lk_text lines = {0};
     size_t n_added = 0;
     const char *path = a->more[0];
-    if (!path || a->more[1]) return lk_fail(LK_E_USAGE, "review import: expected one FILE");
-    LK_TRY(needs(a->review.file, "--review", "FILE.jsonl"));
     enum lk_code rc = read_journal(&journal, a->review.file);
     if (!rc) rc = lk_review_file(&filled, path);
     if (!rc) rc = collect(&journal, &filled, &lines, &n_added);
@@ -147,11 +138,4 @@ static enum lk_code import(const struct cli_arguments *a) {
     lk_review_free(&filled);
     lk_review_free(&journal);
     return rc;
-}
-
-enum lk_code cli_review(const struct cli_arguments *a) {
-    if (!strcmp(a->positional, "list")) return cli_review_list(a);
-    if (!strcmp(a->positional, "set")) return set(a);
-    if (!strcmp(a->positional, "import")) return import(a);
-    return lk_fail(LK_E_USAGE, "review: expected list, set or import, got \"%.40s\"", a->positional);
 }

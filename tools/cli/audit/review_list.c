@@ -152,7 +152,6 @@ static enum lk_code print_json(const struct list *list) {
 
 enum lk_code cli_review_list(const struct cli_arguments *a) {
     struct list list = {.n = 0};
-    if (a->more[0]) return lk_fail(LK_E_USAGE, "review list: takes no \"%.40s\"", a->more[0]);
     if (!a->report.scores && !a->report.primary && !a->report.secondary)
         return lk_fail(LK_E_USAGE, "review list: expected --primary and --secondary, or --scores");
     enum lk_code rc = cli_report_input(&list.in, &a->report, NULL);

@@ -1,4 +1,4 @@
-#include "tools/cli/core/options.h"
+#include "tools/cli/core/help.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -17,17 +17,17 @@ static struct spelling spell_long(const char *name, size_t length) {
 }
 
 /* The command's, or that of another one. */
-static const struct cli_option *find_long(enum cli_command command, const char *name, size_t length) {
+static const struct cli_option *find_long(const struct cli_arguments *a, const char *name, size_t length) {
     const struct cli_option *o, *other = NULL;
     for (size_t i = 0; (o = cli_option(i)); i++) {
         const bool named = strlen(o->name) == length && !memcmp(o->name, name, length);
         if (!named && !(o->alias && strlen(o->alias) == length && !memcmp(o->alias, name, length))) continue;
-        if (o->commands & (1u << command)) return o;
-        other = o;
+        if (cli_takes(a->command, a->verb, o)) return o;
+        if (!other || o->commands & (1u << a->command)) other = o;
     }
     if (other) return other;
     if (length < 3 || memcmp(name, "no-", 3)) return NULL;
-    o = find_long(command, name + 3, length - 3);
+    o = find_long(a, name + 3, length - 3);
     return o && o->parameter && o->kind == CLI_FLAG ? o : NULL;
 }
 
@@ -55,7 +55,7 @@ static const char *advice(const char *name) {
     return NULL;
 }
 
-static enum lk_code unknown_flag(enum cli_command command, const struct spelling *flag) {
+static enum lk_code unknown_flag(const struct cli_arguments *a, const struct spelling *flag) {
     const char *name = flag->text + 2;
     const char *why = advice(name);
     if (why) return lk_fail(LK_E_USAGE, "%s: no such option: %s", flag->text, why);
@@ -63,32 +63,36 @@ static enum lk_code unknown_flag(enum cli_command command, const struct spelling
     size_t n = 0;
     const struct cli_option *o;
     for (size_t i = 0; (o = cli_option(i)) && n + 2 <= 128; i++) {
-        if (!(o->commands & (1u << command))) continue;
+        if (!cli_takes(a->command, a->verb, o)) continue;
         names[n++] = o->name;
         if (o->alias) names[n++] = o->alias;
     }
     const char *near = cli_suggest(name, names, n);
     if (near) return lk_fail(LK_E_USAGE, "%s: no such option; did you mean --%s?", flag->text, near);
     return lk_fail(LK_E_USAGE, "%s: no such option; 'likeness help %s' lists them", flag->text,
-                   cli_commands[command].name);
+                   cli_full_name(a->command, a->verb, (char[64]){0}));
 }
 
-/* Commands may have options of their own under one name. */
-static enum lk_code wrong_command(enum cli_command command, const struct cli_option *option, const char *flag) {
-    char where[128] = "";
-    unsigned commands = 0;
+/* Who takes an option of this name: commands may have their own under one name. */
+static void add_owner(char where[256], enum cli_command command, const struct cli_verb *verb, const char *name) {
     const struct cli_option *o;
+    const size_t n = strlen(where);
     for (size_t i = 0; (o = cli_option(i)); i++)
-        if (!strcmp(o->name, option->name)) commands |= o->commands;
+        if (!strcmp(o->name, name) && cli_takes(command, verb, o)) {
+            snprintf(where + n, 256 - n, "%s%s", n ? ", " : "", cli_full_name(command, verb, (char[64]){0}));
+            return;
+        }
+}
+
+static enum lk_code wrong_command(const struct cli_arguments *a, const struct cli_option *option, const char *flag) {
+    char where[256] = "";
     for (int c = 0; c < CLI_N_COMMANDS; c++) {
-        if (!(commands & (1u << c))) continue;
-        size_t n = strlen(where);
-        const char *name = cli_commands[c].name;
-        if (n + strlen(name) + 3 > sizeof where) break;
-        if (n) strcat(where, ", ");
-        strcat(where, name);
+        const struct cli_verb *verb = cli_verbs(c);
+        if (!verb) add_owner(where, c, NULL, option->name);
+        for (; verb && verb->name; verb++) add_owner(where, c, verb, option->name);
     }
-    return lk_fail(LK_E_USAGE, "%s: not an option of '%s'; it belongs to: %s", flag, cli_commands[command].name, where);
+    return lk_fail(LK_E_USAGE, "%s: not an option of '%s'; it belongs to: %s", flag,
+                   cli_full_name(a->command, a->verb, (char[64]){0}), where);
 }
 
 static enum lk_code read_int(const struct cli_option *o, const char *flag, const char *text, size_t length,
@@ -167,7 +171,7 @@ static enum lk_code set(struct cli_arguments *a, const struct cli_option *o, con
 /* One option at argv[*i]; moves *i over its value. `attached` is the value after "=" or after a letter, or NULL. */
 static enum lk_code take(struct cli_arguments *a, const struct cli_option *o, const char *flag, const char *attached,
                          int argc, const char *const *argv, int *i) {
-    if (!(o->commands & (1u << a->command))) return wrong_command(a->command, o, flag);
+    if (!cli_takes(a->command, a->verb, o)) return wrong_command(a, o, flag);
     if (o->kind == CLI_FLAG) {
         if (attached) return lk_fail(LK_E_USAGE, "%s: takes no value, got \"%.64s\"", flag, attached);
         return set(a, o, flag, is_negated(o, flag) ? "off" : "on");
@@ -189,8 +193,8 @@ static enum lk_code parse_option(struct cli_arguments *a, int argc, const char *
         const char *equals = strchr(text, '=');
         size_t length = equals ? (size_t)(equals - text) - 2 : strlen(text) - 2;
         struct spelling flag = spell_long(text + 2, length);
-        const struct cli_option *o = find_long(a->command, text + 2, length);
-        if (!o) return unknown_flag(a->command, &flag);
+        const struct cli_option *o = find_long(a, text + 2, length);
+        if (!o) return unknown_flag(a, &flag);
         return take(a, o, flag.text, equals ? equals + 1 : NULL, argc, argv, i);
     }
     const struct cli_option *o = find_letter(text[1]);
@@ -213,19 +217,95 @@ static enum lk_code parse_command(struct cli_arguments *a, const char *word) {
     return lk_fail(LK_E_USAGE, "%.64s: no such command; 'likeness help' lists them", word);
 }
 
+/* The verb at argv[*i], or the command without one, which may have operands. */
+static enum lk_code parse_verb(struct cli_arguments *a, int argc, const char *const *argv, int *i) {
+    const struct cli_verb *verbs = cli_verbs(a->command);
+    const char *word = *i < argc ? argv[*i] : NULL, *names[64];
+    const bool is_word = word && word[0] != '-';
+    if (is_word && *word && (a->verb = cli_verb_named(a->command, word))) {
+        ++*i;
+        return LK_OK;
+    }
+    if (word && (!strcmp(word, "--help") || !strcmp(word, "-h"))) return LK_OK;
+    a->verb = cli_verb_named(a->command, "");
+    int least = 0, most = 0;
+    if (a->verb) cli_operands(a->verb, &least, &most);
+    if (a->verb && (!is_word || most > 0)) return LK_OK;
+    a->verb = NULL;
+    char known[256] = "";
+    size_t n_names = 0, n = 0;
+    for (const struct cli_verb *v = verbs; v->name && n_names < 64; v++) {
+        if (!*v->name) continue;
+        if (n < sizeof known) n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", v->name);
+        names[n_names++] = v->name;
+    }
+    const char *near = is_word ? cli_suggest(word, names, n_names) : NULL;
+    if (near)
+        return lk_fail(LK_E_USAGE, "%s %.64s: no such command; did you mean '%s %s'?", cli_commands[a->command].name,
+                       word, cli_commands[a->command].name, near);
+    return lk_fail(LK_E_USAGE, "%s: expected one of %s, got %s%.64s%s", cli_commands[a->command].name, known,
+                   word ? "\"" : "", word ? word : "nothing", word ? "\"" : "");
+}
+
+static enum lk_code missing(const struct cli_arguments *a, const char *what) {
+    struct lk_text usage = {0};
+    cli_usage(a->command, a->verb, &usage);
+    enum lk_code rc =
+        usage.rc ? usage.rc
+                 : lk_fail(LK_E_USAGE, "%s; usage: likeness %s %s", what, cli_commands[a->command].name, usage.bytes);
+    lk_text_free(&usage);
+    return rc;
+}
+
 /* What must be there and is not. */
 static enum lk_code check_required(const struct cli_arguments *a) {
     const struct cli_command_info *command = &cli_commands[a->command];
-    if (command->positional_required && !a->positional)
-        return lk_fail(LK_E_USAGE, "%s: expected %s; usage: likeness %s %s", command->name, command->positional,
-                       command->name, command->usage);
+    char what[160], name[64];
+    int least = 0, most = 0, n_more = 0;
+    cli_full_name(a->command, a->verb, name);
+    if (a->verb) cli_operands(a->verb, &least, &most);
+    while (n_more < CLI_MAX_MORE && a->more[n_more]) n_more++;
+    if (n_more < least || (command->positional_required && !a->positional)) {
+        snprintf(what, sizeof what, "%s: expected %s", name, a->verb ? a->verb->operands : command->positional);
+        return missing(a, what);
+    }
     const struct cli_option *o;
     for (size_t i = 0; (o = cli_option(i)); i++) {
-        if (!(o->required & (1u << a->command))) continue;
+        if (!(o->commands & (1u << a->command)) || !cli_requires(a->command, a->verb, o)) continue;
         if (a->jobs && (o->parameter || (a->command == CLI_EDIT && !strcmp(o->name, "output")))) continue;
-        if (!*(const char *const *)((const char *)a + o->offset))
-            return lk_fail(LK_E_USAGE, "--%s: missing; usage: likeness %s %s", o->name, command->name, command->usage);
+        if (*(const char *const *)((const char *)a + o->offset)) continue;
+        snprintf(what, sizeof what, "--%s: missing", o->name);
+        return missing(a, what);
     }
+    return LK_OK;
+}
+
+/* A word that is no option: what a verb, or a command without verbs, works on. */
+static enum lk_code take_word(struct cli_arguments *a, const char *word) {
+    const struct cli_command_info *command = &cli_commands[a->command];
+    char name[64];
+    cli_full_name(a->command, a->verb, name);
+    if (a->verb) {
+        int least, most, n = 0;
+        cli_operands(a->verb, &least, &most);
+        while (n < CLI_MAX_MORE && a->more[n]) n++;
+        if (!most) return lk_fail(LK_E_USAGE, "%s: does not take \"%.64s\"; every input has a flag", name, word);
+        if (n >= most)
+            return lk_fail(LK_E_USAGE, "%s: expected no more than %s, got \"%.64s\" as well", name, a->verb->operands,
+                           word);
+        a->more[n] = word;
+        return LK_OK;
+    }
+    if (a->command == CLI_HELP && a->positional && !a->more[0]) { /* help study run */
+        a->more[0] = word;
+        return LK_OK;
+    }
+    if (!command->positional)
+        return lk_fail(LK_E_USAGE, "%s: does not take \"%.64s\"; every input has a flag", name, word);
+    if (a->positional)
+        return lk_fail(LK_E_USAGE, "%s: expected one %s, got \"%.64s\" and \"%.64s\"", name, command->positional,
+                       a->positional, word);
+    a->positional = word;
     return LK_OK;
 }
 
@@ -238,27 +318,16 @@ enum lk_code cli_arguments_parse(struct cli_arguments *arguments, int argc, cons
     if (argv[1][0] != '-') {
         if ((rc = parse_command(a, argv[1]))) return rc;
         i = 2;
+        if (cli_verbs(a->command) && (rc = parse_verb(a, argc, argv, &i))) return rc;
     }
     bool options_over = false;
-    int n_more = 0;
     for (; i < argc; i++) {
         if (!options_over && !strcmp(argv[i], "--")) {
             options_over = true;
         } else if (!options_over && argv[i][0] == '-' && argv[i][1]) {
             if ((rc = parse_option(a, argc, argv, &i))) return rc;
-        } else if (!cli_commands[a->command].positional) {
-            return lk_fail(LK_E_USAGE, "%s: does not take \"%.64s\"; every input has a flag",
-                           cli_commands[a->command].name, argv[i]);
-        } else if (a->positional && n_more < cli_commands[a->command].n_more) {
-            a->more[n_more++] = argv[i];
-        } else if (a->positional && n_more) {
-            return lk_fail(LK_E_USAGE, "%s: expected no more than %s, got \"%.64s\" as well",
-                           cli_commands[a->command].name, cli_commands[a->command].positional, argv[i]);
-        } else if (a->positional) {
-            return lk_fail(LK_E_USAGE, "%s: expected one %s, got \"%.64s\" and \"%.64s\"",
-                           cli_commands[a->command].name, cli_commands[a->command].positional, a->positional, argv[i]);
-        } else {
-            a->positional = argv[i];
+        } else if ((rc = take_word(a, argv[i]))) {
+            return rc;
         }
     }
     if (a->help || a->version) return LK_OK;

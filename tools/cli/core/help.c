@@ -23,9 +23,35 @@ static void wrap(FILE *out, const char *text, int column, int indent) {
     fputc('\n', out);
 }
 
-static void examples(FILE *out, const struct cli_command_info *command) {
+const char *cli_full_name(enum cli_command command, const struct cli_verb *verb, char name[64]) {
+    const bool named = verb && *verb->name;
+    snprintf(name, 64, "%s%s%s", cli_commands[command].name, named ? " " : "", named ? verb->name : "");
+    return name;
+}
+
+void cli_usage(enum cli_command command, const struct cli_verb *verb, struct lk_text *out) {
+    if (!verb) {
+        lk_text_add(out, "%s", cli_verbs(command) ? "VERB ..." : cli_commands[command].usage);
+        return;
+    }
+    lk_text_add(out, "%s%s", *verb->name ? verb->name : "", *verb->name ? " " : "");
+    if (verb->operands) lk_text_add(out, "%s ", verb->operands);
+    const struct cli_option *o;
+    for (size_t i = 0; (o = cli_option(i)); i++) {
+        if (!cli_takes(command, verb, o) || !cli_requires(command, verb, o)) continue;
+        const struct cli_option own = cli_option_of_verb(verb, o);
+        if (o->letter)
+            lk_text_add(out, "-%c %s ", o->letter, own.value);
+        else
+            lk_text_add(out, "--%s %s ", o->name, own.value);
+    }
+    lk_text_add(out, "[options]");
+}
+
+static void examples(FILE *out, const char *const *list) {
+    if (!list) return;
     fputs("\nExamples:\n", out);
-    for (const char *const *e = command->examples; *e; e += 2) fprintf(out, "  # %s\n  %s\n", e[0], e[1]);
+    for (const char *const *e = list; *e; e += 2) fprintf(out, "  # %s\n  %s\n", e[0], e[1]);
 }
 
 static void print_option(FILE *out, const struct cli_option *o) {
@@ -69,22 +95,59 @@ void cli_help(FILE *out) {
           out);
 }
 
-void cli_help_command(FILE *out, enum cli_command command) {
-    const struct cli_command_info *info = &cli_commands[command];
-    fprintf(out, "likeness %s: %s\n\nUsage: likeness %s %s\n\n", info->name, info->summary, info->name, info->usage);
-    wrap(out, info->text, 0, 0);
-    examples(out, info);
-    static const char *const groups[] = {"Model",    "Input",  "Sampling", "Thinking", "Columns",
-                                         "Analysis", "Server", "Output",   "Other"};
+static void options(FILE *out, enum cli_command command, const struct cli_verb *verb) {
+    static const char *const groups[] = {"Model",   "Input",    "Sampling", "Concepts", "Thinking",
+                                         "Columns", "Analysis", "Server",   "Output",   "Other"};
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         bool headed = false;
         const struct cli_option *o;
         for (size_t i = 0; (o = cli_option(i)); i++) {
-            if (!(o->commands & (1u << command)) || strcmp(o->group, groups[g])) continue;
+            if (!cli_takes(command, verb, o) || strcmp(o->group, groups[g])) continue;
             if (!headed) fprintf(out, "\n%s:\n", groups[g]);
             headed = true;
-            print_option(out, o);
+            const struct cli_option own = cli_option_of_verb(verb, o);
+            print_option(out, &own);
         }
     }
+}
+
+/* A line each: what to type, and what comes of it. */
+static void list_verbs(FILE *out, const struct cli_command_info *info, const struct cli_verb *verbs) {
+    fputs("Verbs:\n", out);
+    for (const struct cli_verb *v = verbs; v->name; v++) {
+        if (!*v->name) continue;
+        fprintf(out, "  %-12s ", v->name);
+        wrap(out, v->summary, 15, 15);
+    }
+    fprintf(out, "\n'likeness help %s VERB' explains one and lists its options.\n", info->name);
+}
+
+static void print_usage(FILE *out, enum cli_command command, const struct cli_verb *verb, const char *before) {
+    struct lk_text usage = {0};
+    cli_usage(command, verb, &usage);
+    fprintf(out, "%s likeness %s %s\n", before, cli_commands[command].name, usage.rc ? "" : usage.bytes);
+    lk_text_free(&usage);
+}
+
+void cli_help_command(FILE *out, enum cli_command command, const struct cli_verb *verb) {
+    const struct cli_command_info *info = &cli_commands[command];
+    const struct cli_verb *verbs = cli_verbs(command), *none = cli_verb_named(command, "");
+    const bool whole = verbs && (!verb || verb == none);
+    char name[64];
+    fprintf(out, "likeness %s: %s\n\n", cli_full_name(command, verb, name), verb ? verb->summary : info->summary);
+    if (!whole || none) print_usage(out, command, whole ? none : verb, "Usage:");
+    if (whole) print_usage(out, command, NULL, none ? "      " : "Usage:");
+    fputc('\n', out);
+    if (whole && info->text) {
+        wrap(out, info->text, 0, 0);
+        fputc('\n', out);
+    }
+    if (whole) list_verbs(out, info, verbs);
+    if (whole && none) fprintf(out, "\nWithout a verb: %s.\n", none->summary);
+    if (whole) verb = none;
+    const char *text = verb ? verb->text : verbs ? NULL : info->text;
+    if (text) wrap(out, text, 0, 0);
+    examples(out, verb ? verb->examples : info->examples);
+    if (verb || !verbs) options(out, command, verb);
     exit_codes(out);
 }

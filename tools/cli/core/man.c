@@ -44,19 +44,33 @@ static void option(FILE *out, const struct cli_option *o) {
     fputs(".\n", out);
 }
 
-static void command(FILE *out, int c) {
+/* A command, or a verb of one. */
+static void section(FILE *out, enum cli_command c, const struct cli_verb *verb) {
     const struct cli_command_info *info = &cli_commands[c];
-    fprintf(out, ".SS %s\n", info->name);
+    const char *const *examples = verb ? verb->examples : info->examples, *words = verb ? verb->text : info->text;
+    struct lk_text usage = {0};
+    char name[64];
+    cli_usage(c, verb, &usage);
+    fprintf(out, ".SS %s\n", cli_full_name(c, verb, name));
     fprintf(out, "\\fBlikeness %s\\fR ", info->name);
-    text(out, info->usage);
+    text(out, usage.rc ? "" : usage.bytes);
+    lk_text_free(&usage);
     fputs("\n.PP\n", out);
-    text(out, info->text);
+    text(out, verb ? verb->summary : words);
+    if (verb && words) {
+        fputs(".\n", out);
+        text(out, words);
+    }
     fputc('\n', out);
     const struct cli_option *o;
-    for (size_t i = 0; (o = cli_option(i)); i++)
-        if ((o->commands & (1u << c)) && strcmp(o->group, "Other")) option(out, o);
+    for (size_t i = 0; (o = cli_option(i)); i++) {
+        if (!cli_takes(c, verb, o) || !strcmp(o->group, "Other")) continue;
+        const struct cli_option own = cli_option_of_verb(verb, o);
+        option(out, &own);
+    }
+    if (!examples) return;
     fputs(".PP\nExamples:\n.PP\n.nf\n", out);
-    for (const char *const *e = info->examples; *e; e += 2) {
+    for (const char *const *e = examples; *e; e += 2) {
         fputs("# ", out);
         text(out, e[0]);
         fputc('\n', out);
@@ -64,6 +78,15 @@ static void command(FILE *out, int c) {
         fputc('\n', out);
     }
     fputs(".fi\n", out);
+}
+
+static void command(FILE *out, enum cli_command c) {
+    const struct cli_verb *verb = cli_verbs(c);
+    if (!verb) {
+        section(out, c, NULL);
+        return;
+    }
+    for (; verb->name; verb++) section(out, c, verb);
 }
 
 void cli_man(FILE *out) {

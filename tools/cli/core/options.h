@@ -55,9 +55,10 @@ struct cli_stats_options {
  * was not given holds the default of cli_arguments_init. Strings point into argv. */
 struct cli_arguments {
     enum cli_command command;
+    const struct cli_verb *verb; /* of a command that has verbs; NULL: --help alone was asked for */
     bool help, version;
-    const char *positional;         /* NULL if none */
-    const char *more[CLI_MAX_MORE]; /* of a command that takes several; NULL beyond the last */
+    const char *positional;         /* what a command without verbs works on; NULL if none */
+    const char *more[CLI_MAX_MORE]; /* what a verb works on, in the order of its operands; NULL beyond the last */
     const char *model;
     const char *images[CLI_MAX_IMAGES];
     int n_images;
@@ -169,16 +170,48 @@ struct cli_option {
     const struct lk_parameter *parameter; /* its reading, instead of kind, range and offset; NULL: none */
 };
 
+struct lk_study;
+
+/* A verb is a command of its own: `likeness study run`. Its row is all that the parser, help, usage, completions and
+ * manual page know of it. */
+struct cli_verb {
+    const char *name;     /* "": the command without a verb */
+    const char *summary;  /* one line */
+    const char *operands; /* "STUDY.json [DIR]...", NULL: none */
+    /* Names of the options that the verb reads, with blanks between: "output! seed". NAME! must be given. @request
+     * stands for the parameters of pictures that the command takes. */
+    const char *options;
+    const char *text;            /* what it does, beyond the summary; NULL: nothing */
+    const char *const *examples; /* pairs: what, command; ends in NULL; NULL: none of its own */
+    const char *const *says;     /* option, value, help: in place of the option's words; ends in NULL; NULL: none */
+    enum lk_code (*run)(const struct cli_arguments *);
+    enum lk_code (*with_study)(const struct cli_arguments *, struct lk_study *); /* run with operand 1, opened */
+};
+
 struct cli_command_info {
     const char *name;
-    const char *summary; /* one line */
-    const char *positional;
-    bool positional_required;    /* the first */
-    int n_more;                  /* how many may follow it */
-    const char *usage;           /* after "likeness NAME " */
-    const char *text;            /* what it does, paragraphs of wrapped text */
-    const char *const *examples; /* pairs: what, command; ends in NULL */
+    const char *summary;          /* one line */
+    const struct cli_verb *verbs; /* the last one has no name; NULL: the command has none */
+    const char *positional;       /* of a command without verbs */
+    bool positional_required;
+    const char *usage;                                 /* after "likeness NAME "; NULL: made from the verb */
+    const char *text;                                  /* what it does, paragraphs of wrapped text */
+    const char *const *examples;                       /* pairs: what, command; ends in NULL */
+    bool parallel;                                     /* computes with several threads */
+    enum lk_code (*run)(const struct cli_arguments *); /* NULL: the verb's */
 };
+
+/* The verbs of a command, the last one without a name; NULL: it has none. */
+const struct cli_verb *cli_verbs(enum cli_command command);
+/* NULL: the command has no such verb. */
+const struct cli_verb *cli_verb_named(enum cli_command command, const char *name);
+/* Whether the option may be given to the command and its verb (NULL: none yet). */
+bool cli_takes(enum cli_command command, const struct cli_verb *verb, const struct cli_option *option);
+bool cli_requires(enum cli_command command, const struct cli_verb *verb, const struct cli_option *option);
+/* The option in the verb's words. */
+struct cli_option cli_option_of_verb(const struct cli_verb *verb, const struct cli_option *option);
+/* How many operands the verb takes. */
+void cli_operands(const struct cli_verb *verb, int *least, int *most);
 
 /* Option i of the table, NULL behind the last. */
 const struct cli_option *cli_option(size_t i);

@@ -5,21 +5,6 @@
     .name = name_, .kind = kind_, .group = group_, .value = value_, .help = help_, .commands = ON(CLI_STUDY),          \
     .offset = FIELD(study.field)
 
-const char *const cli_study_examples[] = {
-    "A file to begin with: sources, models and experiments stand in it",
-    "likeness study new --template exp1 -o study.json",
-    "Is everything there? What will it cost?",
-    "likeness study check study.json && likeness study plan study.json --device sm_80",
-    "Every output, in the order in which it is made",
-    "likeness study jobs study.json --json > jobs.jsonl",
-    "Make it on four GPUs; the same command goes on after a kill",
-    "likeness study run study.json -o out --devices 0,1,2,3",
-    "Is it still what was made?",
-    "likeness study verify out && likeness study rerun study.json -o out --sample 1%",
-    "One task of a job array",
-    "likeness study run study.json -o out --shard 3/8",
-    NULL};
-
 static const struct cli_option options[] = {
     {.name = "devices",
      .kind = CLI_TEXT,

@@ -1,61 +1,6 @@
 /* What t2i is told alone, and its help. */
 #include "tools/cli/core/options_table.h"
 
-const char cli_t2i_text[] =
-    "prompts prints the prompt table: 12 roles, each neutral, male and female, in styles and scenes, with the "
-    "prompts of three mitigations. reference prints the distribution of equal shares. generate makes a table's "
-    "pictures in DIR, as `study run` does, with DIR/generation_log.csv. import reads the log of a model that is not "
-    "run here and writes the log of those of its pictures that are there, with sizes and digests. label writes what "
-    "is perceived in a log's pictures, and beside it FILE.json, who perceived it. A run of these two that was "
-    "stopped goes on with the same command. confusion counts how people of whom that is known, as the 84 sources, are "
-    "perceived. export writes them small, with faces covered, for auditors. metrics "
-    "writes DIR/report.html and every table in DIR/tables: shares of perceived groups, their distance from a target "
-    "(SPD), what mitigations change, how far that depends on the labels' confidence and on CFG; as FILE.csv the "
-    "distances alone. post-filter writes the lines of the largest set of base pictures, for each model and prompt, "
-    "with the target's shares; a set that has none is named. embed-norm makes of a model's embeddings of all base "
-    "prompts those of the arm of that name, for edit --prompt-embeds. tokens writes how often words of roles and of "
-    "demographic groups stand in one prompt, with a model how alike its text encoder finds them, and with results of "
-    "metrics whether that goes with who is depicted: it is correlational and says nothing about causes. attention "
-    "makes a "
-    "sample of a log's pictures again, from their own recipes, and writes how much of the attention of the picture's "
-    "rows goes to words of demographic groups, by layer and head, with the same correlations over the prompts. latents "
-    "projects features of pictures, or with a model the final latents of a log's, which it makes again, to a plane by "
-    "UMAP "
-    "and writes DIR/latent_umap.png, latent_umap.svg and "
-    "latent_umap.csv, and in latent_silhouette.csv how well groups separate in the features and in the projection: "
-    "that too is correlational. Equal inputs give equal bytes.";
-
-const char *const cli_t2i_examples[] = {
-    "The prompts of the study, with what mitigations make of them",
-    "likeness t2i prompts -o negative_role_prompts_all.csv",
-    "Their pictures by a model, ten of each",
-    "likeness t2i generate -m black-forest-labs/FLUX.2-dev --csv negative_role_prompts_all.csv --seeds 0:9 -o out/run",
-    "Ten of each again, half of them of people who are perceived as women, with the seeds that it takes",
-    "likeness t2i generate -m black-forest-labs/FLUX.2-dev --csv negative_role_prompts_all.csv --seeds 0:9 -o out/even "
-    "--post-filter online --target uniform --attribute gender --labeler fairface --classifier fairface.safetensors "
-    "--faces yunet.safetensors",
-    "Who is depicted, against equal shares",
-    "likeness t2i metrics --labels labels.csv --ref uniform --csv negative_role_prompts_all.csv -o results",
-    "Who is perceived in a generator's pictures",
-    "likeness t2i label --log log.csv --labeler vlm -m Qwen/Qwen2.5-VL-7B-Instruct --faces yunet.safetensors -o l.csv",
-    "How a labeller perceives portraits of known people",
-    "likeness t2i confusion --labels l.csv --ref-labels known.csv -o confusion.csv",
-    "Mitigated arms from the generator's log",
-    "likeness t2i metrics --labels labels.csv --log log.csv --ref uniform -o results",
-    "As many of the pictures as have equal shares of men and women, as an arm of their own",
-    "likeness t2i post-filter --labels labels.csv --target uniform --attribute gender -o filtered.csv && likeness t2i "
-    "metrics --labels labels.csv --labels filtered.csv --ref uniform -o results",
-    "Which roles meet which groups in the prompts, and in a text encoder",
-    "likeness t2i tokens --csv negative_role_prompts_all.csv -m black-forest-labs/FLUX.2-dev --metrics results -o "
-    "token_corr.csv",
-    "Where the model looks at them while it paints, in a hundred of its pictures",
-    "likeness t2i attention --in out/run -m black-forest-labs/FLUX.2-dev --csv negative_role_prompts_all.csv --sample "
-    "100 --metrics results -o attn_corr.csv",
-    "Whether groups lie apart in a model's latents or a classifier's features",
-    "likeness t2i latents --in out/run -m black-forest-labs/FLUX.2-dev --labels labels.csv --by gender -o probes && "
-    "likeness t2i latents --in features.csv --by gender -o probes_of_features",
-    NULL};
-
 #define T2I(kind_, group_, name_, value_, field, help_)                                                                \
     .name = name_, .kind = kind_, .group = group_, .value = value_, .help = help_, .commands = ON(CLI_T2I),            \
     .offset = FIELD(t2i.field)

@@ -18,5 +18,3 @@ struct cli_option_part {
 struct cli_option_part cli_options_of_parameters(void);
 extern const struct cli_option_part cli_options_of_edit, cli_options_of_audit, cli_options_of_judge, cli_options_of_t2i,
     cli_options_of_study;
-extern const char cli_t2i_text[];
-extern const char *const cli_t2i_examples[], *const cli_study_examples[];

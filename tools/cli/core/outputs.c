@@ -9,6 +9,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/file.h"
+#include "tools/cli/core/print.h"
 
 static bool same(const char *path, const struct stat *output) {
     struct stat st;
@@ -18,6 +19,7 @@ static bool same(const char *path, const struct stat *output) {
 /* Whether a report, an export or a final set into `folder` would write the file anew: all of its tables and those. */
 static bool is_written(const char *file, const char *folder, const struct stat *folder_stat) {
     static const char *const names[] = {"report.html",
+                                        "findings.txt",
                                         "configuration.json",
                                         "items.csv",
                                         "figure_5.csv",
@@ -118,11 +120,11 @@ enum lk_code cli_outputs_check(const struct cli_arguments *a) {
     if (!a->output) return LK_OK;
     LK_TRY(cli_output_name_check(a->output));
     if (a->command == CLI_REPORT ||
-        (a->command == CLI_T2I && (!strcmp(a->positional, "metrics") || !strcmp(a->positional, "export"))))
+        (a->command == CLI_T2I && (!strcmp(a->verb->name, "metrics") || !strcmp(a->verb->name, "export"))))
         LK_TRY(check_page(a));
     if (stat(a->output, &st)) return LK_OK;
     for (size_t i = 0; (o = cli_option(i)); i++)
-        if (!o->parameter && strcmp(o->name, "output") && (o->commands >> a->command & 1))
+        if (!o->parameter && strcmp(o->name, "output") && cli_takes(a->command, a->verb, o))
             LK_TRY(check_option(a, &st, o));
     for (int i = 0; i < CLI_MAX_MORE && a->more[i]; i++) {
         if (S_ISDIR(st.st_mode) && same(a->more[i], &st))
@@ -131,4 +133,19 @@ enum lk_code cli_outputs_check(const struct cli_arguments *a) {
         LK_TRY(check(a->output, &st, "the command", a->more[i]));
     }
     return LK_OK;
+}
+
+enum lk_code cli_findings_print(const char *folder) {
+    char *path = lk_format("%s/findings.txt", folder), *text = NULL;
+    size_t n = 0;
+    enum lk_code rc = path ? lk_read_file(path, 1 << 20, &text, &n) : lk_fail(LK_E_NOMEM, "report: out of memory");
+    for (char *line = text, *end; !rc && *line; line = end) {
+        end = line + strcspn(line, "\n");
+        if (*end) *end++ = 0;
+        cli_print_text(stdout, line);
+        puts("\n");
+    }
+    lk_free(text);
+    lk_free(path);
+    return rc;
 }

@@ -9,5 +9,7 @@
 enum lk_code cli_outputs_check(const struct cli_arguments *arguments);
 /* A name that is none, "-", or is too long for its folder. */
 enum lk_code cli_output_name_check(const char *path);
+/* The sentences of the summary that a report in the folder begins with, to stdout. */
+enum lk_code cli_findings_print(const char *folder);
 /* The text to --output, or to stdout without one. A file with another content is LK_E_USAGE without --overwrite. */
 enum lk_code cli_output_write(const struct cli_arguments *arguments, const struct lk_text *text);

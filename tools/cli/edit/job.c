@@ -13,17 +13,16 @@
 #include "engine/base/log.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/dump.h"
-#include "tools/cli/edit/recipe.h"
+#include "models/recipe.h"
 #include "weights/config_identity.h"
 
-#define MAX_IMAGE_BYTES ((size_t)512 << 20)
-#define MOST_TOGETHER   128 /* jobs in a queue, whose pictures and embeddings are in memory at once */
+#define MOST_TOGETHER 128 /* jobs in a queue, whose pictures and embeddings are in memory at once */
 
 struct item {
     struct lk_queued queued; /* first: the queue hands it back */
     struct cli_job *job;
     struct lk_image images[LK_MAX_REFERENCES];
-    struct cli_run run;
+    struct lk_recipe_run run;
 };
 
 /* What an open run holds. */
@@ -43,12 +42,6 @@ struct state {
 };
 
 /* The last part of a path, without its folder. */
-static void base_name(const char *path, char *out, size_t size) {
-    char *copy = lk_strdup(path);
-    snprintf(out, size, "%s", copy ? basename(copy) : "");
-    lk_free(copy);
-}
-
 /* Whether an existing file lies in a folder or below it, by the place where it is named. */
 static bool lies_in(const char *path, const char *folder) {
     char *copy = lk_strdup(path), *place = copy ? realpath(dirname(copy), NULL) : NULL, *real = realpath(folder, NULL);
@@ -60,35 +53,11 @@ static bool lies_in(const char *path, const char *folder) {
     return inside;
 }
 
-/* Digest and pixels from the same bytes. */
-enum lk_code cli_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
-                            char name[256], char sha256[65]) {
-    char *bytes;
-    size_t n_bytes;
-    enum lk_code rc = lk_read_file(path, MAX_IMAGE_BYTES, &bytes, &n_bytes);
-    if (rc) return rc;
-    lk_sha256(bytes, n_bytes, sha256);
-    base_name(path, name, 256);
-    if (expected && strcmp(expected, sha256))
-        rc = lk_fail(LK_E_CHANGED, "%s: expected the image with SHA-256 %s, got %s", path, expected, sha256);
-    if (!rc) rc = lk_image_decode(out, bytes, n_bytes, path, exif_transpose, 0);
-    lk_free(bytes);
-    return rc;
-}
-
 static enum lk_code progress(void *context, const char *stage, int step, int n_steps) {
     const struct state *s = context;
     enum lk_code rc = s->stop.code ? lk_error_set(&s->stop) : cli_signals_check();
     if (!rc) lk_log_progress(stage, step, n_steps, lk_log_now());
     return rc;
-}
-
-void cli_model_name(const char *model, char out[256]) {
-    struct stat st;
-    char *real = stat(model, &st) == 0 ? realpath(model, NULL) : NULL;
-    if (real) base_name(real, out, 256);
-    if (!real) snprintf(out, 256, "%s", model);
-    free(real);
 }
 
 static enum lk_code choose_for(struct state *s, const struct cli_job *of, const char **chosen) {
@@ -97,8 +66,8 @@ static enum lk_code choose_for(struct state *s, const struct cli_job *of, const 
     struct lk_job job = of->job;
     enum lk_code rc = LK_OK;
     for (int i = 0; i < of->n_images && !rc; i++)
-        rc = cli_image_read(of->images[i], NULL, job.run.exif_transpose, &it->images[i], it->run.image_names[i],
-                            it->run.image_sha256[i]);
+        rc = lk_recipe_image_read(of->images[i], NULL, job.run.exif_transpose, &it->images[i], it->run.image_names[i],
+                                  it->run.image_sha256[i]);
     job.request.images = it->images;
     job.request.n_images = of->n_images;
     const int together = jobs->n < jobs->jobs_per_visit ? jobs->n : jobs->jobs_per_visit;
@@ -160,7 +129,7 @@ static enum lk_code open_model(struct state *s) {
     if (jobs->configs) LK_TRY(check_configs(s));
     warn_of_repeats(lk_pipeline_loras(s->pipeline));
     if (!jobs->list[0].job.request.preset) warn_of_schedule(lk_pipeline_loras(s->pipeline), &jobs->list[0].job.request);
-    cli_model_name(jobs->model, s->model_name);
+    lk_recipe_model_name(jobs->model, s->model_name);
     return LK_OK;
 }
 
@@ -201,23 +170,8 @@ static enum lk_code make_request(struct state *s, struct item *it) {
     return rc;
 }
 
-enum lk_code cli_picture_write(const char *path, const struct cli_run *run) {
-    struct lk_job job = *run->job;
-    struct cli_run made = *run;
-    char *json, *parameters;
-    job.request.width = run->result->width;
-    job.request.height = run->result->height;
-    made.job = &job;
-    LK_TRY(cli_recipe_make(&made, &json, &parameters));
-    const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
-    enum lk_code rc = lk_png_write(path, &run->result->image, texts, 2);
-    lk_free(json);
-    lk_free(parameters);
-    return rc;
-}
-
 static enum lk_code write_picture(struct state *s, struct item *it) {
-    struct cli_run *run = &it->run;
+    struct lk_recipe_run *run = &it->run;
     run->model = s->model_name;
     run->weights_identity = s->weights_identity;
     run->isa = s->device->architecture;
@@ -225,7 +179,7 @@ static enum lk_code write_picture(struct state *s, struct item *it) {
     run->job = &it->job->job;
     run->result = &it->queued.result;
     if (!s->weights_identity[0]) LK_TRY(lk_pipeline_weights_identity(s->pipeline, s->weights_identity));
-    return cli_picture_write(it->job->output, run);
+    return lk_recipe_write(it->job->output, run);
 }
 
 /* A job of a list that cannot be done: it is named, and the others go on. */
@@ -263,8 +217,8 @@ static void done(void *context, struct lk_queued *queued) {
 static enum lk_code prepare(struct state *s, struct item *it) {
     const struct cli_job *job = it->job;
     for (int i = 0; i < job->n_images; i++)
-        LK_TRY(cli_image_read(job->images[i], job->image_sha256[i], job->job.run.exif_transpose, &it->images[i],
-                              it->run.image_names[i], it->run.image_sha256[i]));
+        LK_TRY(lk_recipe_image_read(job->images[i], job->image_sha256[i], job->job.run.exif_transpose, &it->images[i],
+                                    it->run.image_names[i], it->run.image_sha256[i]));
     return make_request(s, it);
 }
 

@@ -1,7 +1,7 @@
 /* Edits from files to files: what `edit`, `embed` and `rerun` share. One edit is a queue of one. */
 #pragma once
 
-#include "tools/cli/edit/recipe.h"
+#include "models/recipe.h"
 
 struct cli_job {
     struct lk_job job; /* as given; completed by the run */
@@ -43,7 +43,7 @@ enum lk_code cli_job_plan(struct lk_pipeline *pipeline, const struct lk_device *
 enum lk_code cli_jobs_run(struct cli_jobs *jobs);
 
 /* A job as the recipe has it, computed where `given` says. */
-void cli_rerun_job(struct lk_job *job, const struct cli_recipe *recipe, const struct lk_job *given);
+void cli_rerun_job(struct lk_job *job, const struct lk_recipe *recipe, const struct lk_job *given);
 
 /* A list from a file with a JSON object a line: keys of parameters as recipes have them, "images" and "output". What a
  * line does not say is as in `given`. The list is to be freed with cli_jobs_free. Errors name line and field. */
@@ -74,12 +74,3 @@ enum lk_code cli_devices_edit(struct lk_pipeline *pipeline, const struct cli_dev
 /* The same as one for planning alone, where it may also be "sm_80" or "sm_90", a GPU that need not be there; a
  * list stands for as many ranks, of which it is one. */
 enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **out);
-
-/* What a recipe has of a source beside its pixels: the file's name and digest. expected: the digest that it must have,
- * or NULL. */
-enum lk_code cli_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
-                            char name[256], char sha256[65]);
-/* A model as recipes have it: a folder by its own name, a repository as it was written. */
-void cli_model_name(const char *model, char out[256]);
-/* run->job is complete. */
-enum lk_code cli_picture_write(const char *path, const struct cli_run *run);

@@ -5,13 +5,13 @@
 #include "engine/base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
-#include "tools/cli/edit/recipe.h"
+#include "models/recipe.h"
 
 /* Whether this build can be expected to give the recorded bits at all. */
-static enum lk_code check(const struct cli_recipe *r, const struct cli_arguments *a) {
-    if (r->numerics_version != CLI_NUMERICS_VERSION)
+static enum lk_code check(const struct lk_recipe *r, const struct cli_arguments *a) {
+    if (r->numerics_version != LK_NUMERICS_VERSION)
         lk_log(LK_LOG_WARNING, "made with numerics version %lld, this is %d: the bits may differ",
-               (long long)r->numerics_version, CLI_NUMERICS_VERSION);
+               (long long)r->numerics_version, LK_NUMERICS_VERSION);
     if (!r->configs)
         lk_log(
             LK_LOG_WARNING,
@@ -34,14 +34,14 @@ static enum lk_code check(const struct cli_recipe *r, const struct cli_arguments
 }
 
 /* What computed then, where it can again: NVIDIA's libraries need a cuda device. */
-static void choose_library(const char **library, const struct cli_recipe *r, const struct lk_job *given) {
+static void choose_library(const char **library, const struct lk_recipe *r, const struct lk_job *given) {
     if (!strcmp(*library, "own") || !strncmp(given->run.device, "cuda", 4)) return;
     lk_log(LK_LOG_WARNING, "made on %s with %s, this is %s: the bits will differ", r->job.run.device, *library,
            given->run.device);
     *library = "own";
 }
 
-void cli_rerun_job(struct lk_job *job, const struct cli_recipe *r, const struct lk_job *given) {
+void cli_rerun_job(struct lk_job *job, const struct lk_recipe *r, const struct lk_job *given) {
     *job = *given;
     for (size_t i = 0; i < lk_n_parameters; i++)
         if (!lk_parameters[i].machine) lk_parameter_copy(&lk_parameters[i], job, &r->job);
@@ -50,7 +50,7 @@ void cli_rerun_job(struct lk_job *job, const struct cli_recipe *r, const struct 
 }
 
 /* The recipe's adapters among the files given, in its order and with its scales; `texts` holds what the job is told. */
-static enum lk_code match_loras(const struct cli_recipe *r, struct lk_job *job, char *texts[LK_MAX_LORAS]) {
+static enum lk_code match_loras(const struct lk_recipe *r, struct lk_job *job, char *texts[LK_MAX_LORAS]) {
     const struct lk_job_run given = job->run;
     char digests[LK_MAX_LORAS][65];
     if (given.n_loras != r->n_loras)
@@ -79,8 +79,8 @@ static enum lk_code match_loras(const struct cli_recipe *r, struct lk_job *job, 
 }
 
 enum lk_code cli_rerun(const struct cli_arguments *a) {
-    struct cli_recipe r;
-    enum lk_code rc = cli_recipe_read(&r, a->positional);
+    struct lk_recipe r;
+    enum lk_code rc = lk_recipe_read(&r, a->positional);
     if (rc) return rc;
     rc = check(&r, a);
     if (!rc) {
@@ -103,10 +103,10 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
             job.image_sha256[i] = r.images[i].sha256;
         }
         if (!rc) rc = cli_jobs_run(&jobs);
-        if (!rc) rc = cli_recipe_compare(&r, a->positional, a->output);
+        if (!rc) rc = lk_recipe_compare(&r, a->positional, a->output);
         if (rc == LK_E_CONFLICT && a->allow_other) rc = LK_OK;
         for (int i = 0; i < r.n_loras; i++) lk_free(loras[i]);
     }
-    cli_recipe_free(&r);
+    lk_recipe_free(&r);
     return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "tools/cli/cli.h"
 #include "tools/cli/core/print.h"
-#include "tools/cli/edit/recipe.h"
+#include "models/recipe.h"
 
 static void line(const char *key, const char *text) {
     printf("%-12s", key);
@@ -13,7 +13,7 @@ static void line(const char *key, const char *text) {
 }
 
 /* What the recipe has of the request or of the run, where the family reads it and the table has a label for it. */
-static void parameters(const struct cli_recipe *r, enum lk_parameter_place place) {
+static void parameters(const struct lk_recipe *r, enum lk_parameter_place place) {
     unsigned family = lk_family_bit_of(r->family);
     for (size_t i = 0; i < lk_n_parameters; i++) {
         const struct lk_parameter *p = &lk_parameters[i];
@@ -24,7 +24,7 @@ static void parameters(const struct cli_recipe *r, enum lk_parameter_place place
     }
 }
 
-static void print_configs(const struct cli_recipe *r) {
+static void print_configs(const struct lk_recipe *r) {
     cJSON *configs = r->configs ? cJSON_Parse(r->configs) : NULL;
     const cJSON *item;
     int i = 0;
@@ -39,7 +39,7 @@ static void print_configs(const struct cli_recipe *r) {
     cJSON_Delete(configs);
 }
 
-static void print_recipe(const struct cli_recipe *r) {
+static void print_recipe(const struct lk_recipe *r) {
     line("prompt", r->job.request.prompt);
     if (r->n_cut_ids) printf("%-12s%" PRId64 " tokens at the end, which the model did not read\n", "cut", r->n_cut_ids);
     printf("%-12s%dx%d\n", "size", r->job.request.width, r->job.request.height);
@@ -106,13 +106,13 @@ static void print_recipe(const struct cli_recipe *r) {
 }
 
 enum lk_code cli_show(const struct cli_arguments *arguments) {
-    struct cli_recipe recipe;
-    enum lk_code rc = cli_recipe_read(&recipe, arguments->positional);
+    struct lk_recipe recipe;
+    enum lk_code rc = lk_recipe_read(&recipe, arguments->positional);
     if (rc) return rc;
     if (arguments->json)
         puts(recipe.text);
     else
         print_recipe(&recipe);
-    cli_recipe_free(&recipe);
+    lk_recipe_free(&recipe);
     return LK_OK;
 }

@@ -182,17 +182,9 @@ static enum lk_code run(struct run *b, const struct cli_arguments *a) {
     return bench_print(r, a->bench.output_format);
 }
 
+enum lk_code cli_bench_compare(const struct cli_arguments *a) { return bench_compare(a->more[0], a->more[1]); }
+
 enum lk_code cli_bench(const struct cli_arguments *a) {
-    bool compares = a->positional && !strcmp(a->positional, "compare"),
-         studies = a->positional && !strcmp(a->positional, "study");
-    if (a->positional && (!(compares || studies) || !a->more[0] || !a->more[1] || (compares && a->more[2])))
-        return lk_fail(LK_E_USAGE,
-                       "bench %s: expected -m MODEL, compare with two results in JSON, or study with a study file and "
-                       "a result of each of its models",
-                       a->positional);
-    if (studies) return study_bench(a);
-    if (compares) return bench_compare(a->more[0], a->more[1]);
-    if (!a->model) return lk_fail(LK_E_USAGE, "--model: missing; usage: likeness bench -m MODEL [options]");
     struct run *b = lk_calloc(1, sizeof *b);
     if (!b) return lk_fail(LK_E_NOMEM, "bench: out of memory");
     b->job = a->job;

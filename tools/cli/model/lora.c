@@ -54,30 +54,23 @@ static void print_layers(const struct lk_pipeline *pipeline) {
     }
 }
 
-static enum lk_code inspect(const struct cli_arguments *a) {
+enum lk_code cli_lora(const struct cli_arguments *a) {
     struct lk_loras *loras;
     struct lk_pipeline *pipeline;
-    if (a->more[0]) return lk_fail(LK_E_USAGE, "lora: expected one FILE, got \"%.64s\" as well", a->more[0]);
-    if (a->job.run.n_loras || a->output) return lk_fail(LK_E_USAGE, "lora: --lora and --output are for lora merge");
-    LK_TRY(lk_loras_open(&loras, &a->positional, 1, true));
+    LK_TRY(lk_loras_open(&loras, &a->more[0], 1, true));
     print_file(&loras->list[0]);
     lk_loras_close(loras);
     if (!a->model) return LK_OK;
-    const struct lk_pipeline_options options = {.compute = LK_BF16, .loras = &a->positional, .n_loras = 1};
+    const struct lk_pipeline_options options = {.compute = LK_BF16, .loras = &a->more[0], .n_loras = 1};
     LK_TRY(lk_pipeline_open_with(&pipeline, a->model, &options));
     print_layers(pipeline);
     lk_pipeline_close(pipeline);
     return LK_OK;
 }
 
-static enum lk_code merge(const struct cli_arguments *a) {
-    if (!a->more[0]) return lk_fail(LK_E_USAGE, "lora merge: expected MODEL");
-    if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing: the folder to be made");
-    if (a->model) return lk_fail(LK_E_USAGE, "--model: the model is named without a flag: lora merge MODEL");
+enum lk_code cli_lora_merge(const struct cli_arguments *a) {
     LK_TRY(lk_model_merge(a->more[0], a->output, a->job.run.loras, a->job.run.n_loras));
     cli_print_text(stdout, a->output);
     putchar('\n');
     return LK_OK;
 }
-
-enum lk_code cli_lora(const struct cli_arguments *a) { return strcmp(a->positional, "merge") ? inspect(a) : merge(a); }

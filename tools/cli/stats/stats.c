@@ -17,23 +17,42 @@ static unsigned given(const struct cli_arguments *a) {
     return 0 STATS_OPTIONS(GIVEN);
 }
 
-/* NULL with the message set. */
+static const struct stats_test *const tables[] = {stats_pair_tests, stats_group_tests, stats_rater_tests,
+                                                  stats_rate_tests};
+
 static const struct stats_test *find(const char *name) {
-    static const struct stats_test *const tables[] = {stats_pair_tests, stats_group_tests, stats_rater_tests,
-                                                      stats_rate_tests};
-    const char *names[64];
-    int n = 0;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        for (const struct stats_test *test = tables[i]; test->name && n < 64; test++) {
-            names[n++] = test->name;
+        for (const struct stats_test *test = tables[i]; test->name; test++)
             if (!strcmp(name, test->name)) return test;
-        }
-    const char *near = cli_suggest(name, names, n);
-    if (near)
-        lk_fail(LK_E_USAGE, "stats: %.64s: no such test; did you mean '%s'?", name, near);
-    else
-        lk_fail(LK_E_USAGE, "stats: %.64s: no such test; 'likeness help stats' lists them", name);
     return NULL;
+}
+
+/* "x! y! weights json" */
+static void list_options(const struct stats_test *test, char *out, size_t size) {
+    const bool either = test->takes & COLUMNS;
+    size_t n = 0;
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const bool needed = test->needs >> i & 1;
+        if (n < size && (needed || test->takes >> i & 1))
+            n += (size_t)snprintf(out + n, size - n, "%s%s ", option_names[i], needed && !either ? "!" : "");
+    }
+    if (n < size) snprintf(out + n, size - n, "%sjson", test->takes & RESAMPLES ? "threads " : "");
+}
+
+const struct cli_verb *cli_stats_verbs(void) {
+    enum { MAX_TESTS = 31 };
+    static struct cli_verb verbs[MAX_TESTS + 1];
+    static char options[MAX_TESTS][200];
+    for (size_t i = 0, n = 0; i < sizeof tables / sizeof *tables && !verbs[MAX_TESTS - 1].name; i++)
+        for (const struct stats_test *test = tables[i]; test->name && n < MAX_TESTS; test++, n++) {
+            list_options(test, options[n], sizeof options[n]);
+            verbs[n] = (struct cli_verb){.name = test->name,
+                                         .summary = test->summary,
+                                         .operands = test->takes & NO_FILE ? NULL : "FILE.csv",
+                                         .options = options[n],
+                                         .run = cli_stats};
+        }
+    return verbs;
 }
 
 static int lowest(unsigned bits) {
@@ -45,7 +64,7 @@ static int lowest(unsigned bits) {
 /* An option that a test would not look at is refused: nobody should think that it was heeded. */
 static enum lk_code check(const struct stats_test *test, const struct cli_arguments *a) {
     unsigned has = given(a);
-    bool wide = test->takes & has & COLUMNS, no_file = test->takes & NO_FILE;
+    bool wide = test->takes & has & COLUMNS;
     unsigned needs = wide ? (unsigned)COLUMNS : test->needs;
     unsigned takes = needs | test->takes;
     if (has & ~takes) {
@@ -58,17 +77,11 @@ static enum lk_code check(const struct stats_test *test, const struct cli_argume
                        test->name, test->takes & COLUMNS ? " unless --columns names the raters' columns" : "");
     if ((has & CORRECTIONS) == CORRECTIONS)
         return lk_fail(LK_E_USAGE, "--correction and --no-correction exclude each other");
-    if (!no_file && !a->more[0])
-        return lk_fail(LK_E_USAGE, "stats %s: expected a CSV file; usage: likeness stats %s FILE.csv [options]",
-                       test->name, test->name);
-    if (no_file && a->more[0])
-        return lk_fail(LK_E_USAGE, "stats %s: takes no file, got \"%.64s\"", test->name, a->more[0]);
     return LK_OK;
 }
 
 enum lk_code cli_stats(const struct cli_arguments *arguments) {
-    const struct stats_test *test = find(arguments->positional);
-    if (!test) return LK_E_USAGE;
+    const struct stats_test *test = find(arguments->verb->name);
     LK_TRY(check(test, arguments));
     struct stats s = {.o = &arguments->stats,
                       .n_threads = arguments->job.run.threads,

@@ -153,7 +153,7 @@ enum {
 };
 
 struct stats_test {
-    const char *name;
+    const char *name, *summary;
     enum lk_code (*run)(struct stats *);
     unsigned needs, takes; /* COLUMNS taken may stand in for all that is needed */
 };

@@ -210,10 +210,10 @@ static enum lk_code silhouette(struct stats *s) {
 }
 
 const struct stats_test stats_group_tests[] = {
-    {"kruskal", kruskal, GROUPED, 0},
-    {"mann-whitney", mann_whitney, GROUPED, ALTERNATIVE | CORRECTIONS | EXACT},
-    {"dunn", dunn, GROUPED, METHOD},
-    {"describe", describe, VALUE, BY},
-    {"silhouette", silhouette, BY | COLUMNS, 0},
+    {"kruskal", "Kruskal-Wallis test of groups", kruskal, GROUPED, 0},
+    {"mann-whitney", "Mann-Whitney U test of two groups", mann_whitney, GROUPED, ALTERNATIVE | CORRECTIONS | EXACT},
+    {"dunn", "Dunn's test of all pairs of groups", dunn, GROUPED, METHOD},
+    {"describe", "n, mean, deviation and quantiles", describe, VALUE, BY},
+    {"silhouette", "how well groups separate", silhouette, BY | COLUMNS, 0},
     {0},
 };

@@ -333,14 +333,16 @@ static enum lk_code mcnemar(struct stats *s) {
 }
 
 const struct stats_test stats_pair_tests[] = {
-    {"kappa", kappa, PAIR, WEIGHTS},
-    {"ppi", ppi, PAIR, BY | ALPHA},
-    {"spearman", correlation, PAIR, 0},
-    {"pearson", correlation, PAIR, ALPHA},
-    {"kendall", correlation, PAIR, 0},
-    {"wilcoxon", wilcoxon, PAIR, ALTERNATIVE | ZERO_METHOD | CORRECTIONS | EXACT},
-    {"chi2", chi2, X_COLUMN, Y_COLUMN | CORRECTIONS},
-    {"fisher", fisher, PAIR, ALTERNATIVE | EXACT},
-    {"mcnemar", mcnemar, PAIR, CORRECTIONS | EXACT},
+    {"kappa", "Cohen's kappa of two raters", kappa, PAIR, WEIGHTS},
+    {"ppi", "a mean by people's ratings and a judge's of everything: prediction-powered inference", ppi, PAIR,
+     BY | ALPHA},
+    {"spearman", "Spearman's rank correlation", correlation, PAIR, 0},
+    {"pearson", "Pearson's correlation", correlation, PAIR, ALPHA},
+    {"kendall", "Kendall's tau-b", correlation, PAIR, 0},
+    {"wilcoxon", "Wilcoxon's signed-rank test of pairs", wilcoxon, PAIR,
+     ALTERNATIVE | ZERO_METHOD | CORRECTIONS | EXACT},
+    {"chi2", "chi-square test of one column's labels, or of two columns", chi2, X_COLUMN, Y_COLUMN | CORRECTIONS},
+    {"fisher", "Fisher's exact test of a 2 x 2 table", fisher, PAIR, ALTERNATIVE | EXACT},
+    {"mcnemar", "McNemar's test of pairs", mcnemar, PAIR, CORRECTIONS | EXACT},
     {0},
 };

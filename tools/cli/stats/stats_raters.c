@@ -134,9 +134,9 @@ static enum lk_code friedman(struct stats *s) {
 }
 
 const struct stats_test stats_rater_tests[] = {
-    {"fleiss", fleiss, ITEM | VALUE, COLUMNS},
-    {"alpha", alpha, ITEM | RATER | VALUE, LEVEL | RESAMPLED | COLUMNS},
-    {"icc", icc, ITEM | RATER | VALUE, COLUMNS},
-    {"friedman", friedman, ITEM | GROUPED, COLUMNS},
+    {"fleiss", "Fleiss' kappa of several raters", fleiss, ITEM | VALUE, COLUMNS},
+    {"alpha", "Krippendorff's alpha", alpha, ITEM | RATER | VALUE, LEVEL | RESAMPLED | COLUMNS},
+    {"icc", "intraclass correlations", icc, ITEM | RATER | VALUE, COLUMNS},
+    {"friedman", "Friedman's test of treatments over blocks", friedman, ITEM | GROUPED, COLUMNS},
     {0},
 };

@@ -231,9 +231,11 @@ static enum lk_code sample_size(struct stats *s) {
 }
 
 const struct stats_test stats_rate_tests[] = {
-    {"proportions", proportions, VALUE, BY | ALTERNATIVE | ALPHA | NULL_RATE},
-    {"adjust", adjust, VALUE, ITEM | METHOD},
-    {"bootstrap", bootstrap, VALUE, BY | CLUSTER | INTERVAL | RESAMPLED},
-    {"sample-size", sample_size, P1 | P2, ALPHA | POWER | NO_FILE},
+    {"proportions", "rates with Wilson's interval, and tests of them", proportions, VALUE,
+     BY | ALTERNATIVE | ALPHA | NULL_RATE},
+    {"adjust", "p values adjusted for how many there are", adjust, VALUE, ITEM | METHOD},
+    {"bootstrap", "a mean with a resampled interval", bootstrap, VALUE, BY | CLUSTER | INTERVAL | RESAMPLED},
+    {"sample-size", "how many a group are needed to tell two rates apart", sample_size, P1 | P2,
+     ALPHA | POWER | NO_FILE},
     {0},
 };

@@ -76,18 +76,12 @@ static void add_time(struct lk_text *out, const char *key, int64_t ms) {
     add_text(out, key, text);
 }
 
-/* A schedule that is not the model's own, and adapters; where there are none, nothing. */
+/* What it was made with beside settings: a mask, adapters; where there are none, nothing. */
 static void add_treatment(struct lk_text *out, const struct lk_study_job *job) {
-    const struct lk_request *r = &job->job.request;
-    if (r->preset) add_text(out, "preset", r->preset);
-    if (r->input_sigmas) add_text(out, "input_sigmas", r->input_sigmas);
-    if (r->scheduler) add_text(out, "scheduler", r->scheduler);
-    if (r->flow_shift) add_text(out, "flow_shift", r->flow_shift);
     if (job->mask) {
         const char *slash = strrchr(job->mask->file, '/');
         add_text(out, "mask", slash ? slash + 1 : job->mask->file);
         add_text(out, "mask_sha256", job->mask->sha256);
-        lk_text_add(out, ",\"mask_feather\":%d", r->mask_feather);
     }
     for (int i = 0; i < job->n_adapters; i++) {
         lk_text_add(out, i ? ",{" : ",\"adapters\":[{");
@@ -99,6 +93,24 @@ static void add_treatment(struct lk_text *out, const struct lk_study_job *job) {
         lk_text_number(out, job->adapters[i].scale);
         lk_text_add(out, i + 1 == job->n_adapters ? "}]" : "}");
     }
+}
+
+/* What else was set and decides pixels: accel, quantize, scheduler, thinking mode, ... */
+static void add_settings(struct lk_text *out, const struct lk_job *job) {
+    cJSON *settings = cJSON_CreateObject();
+    bool ok = settings != NULL;
+    for (size_t i = 0; i < lk_n_parameters && ok; i++) {
+        const struct lk_parameter *p = &lk_parameters[i];
+        const bool beside = !strcmp(p->key, "true_cfg_scale") || !strcmp(p->key, "width") || !strcmp(p->key, "height");
+        if (p->record == LK_RECORD_USED && lk_job_given(job, p) && !beside) ok = lk_parameter_write(p, job, settings);
+    }
+    char *text = ok ? cJSON_PrintUnformatted(settings) : NULL;
+    if (text)
+        lk_text_add(out, ",\"settings\":%s", text);
+    else if (!out->rc)
+        out->rc = lk_fail(LK_E_NOMEM, "out of memory for the manifest");
+    cJSON_free(text);
+    cJSON_Delete(settings);
 }
 
 enum lk_code study_record(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
@@ -131,11 +143,11 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     add_number(out, "true_cfg_scale", r->true_cfg_scale);
     lk_text_add(out, ",\"seed\":%llu", (unsigned long long)r->seed);
     add_treatment(out, job);
-    if (r->accel) add_text(out, "accel", r->accel);
     for (int b = 0; b < made->n_cached; b++)
         lk_text_add(out, "%s%d%s", b ? "," : ",\"computed_steps\":[", made->n_computed[b],
                     b + 1 == made->n_cached ? "]" : "");
     add_text(out, "precision", job->job.run.dtype && !strcmp(job->job.run.dtype, "f32") ? "float32" : "bfloat16");
+    add_settings(out, &job->job);
     add_text(out, "quantization", made->quantization);
     add_text(out, "offload", made->offload);
     add_int(out, "width", made->width);

@@ -102,7 +102,7 @@ struct study_job {
     struct lk_study_job study;
     struct lk_job job;         /* complete */
     struct lk_image images[2]; /* borrowed */
-    struct cli_run run;
+    struct lk_recipe_run run;
     struct lk_queued queued;
     double stage_s[STUDY_N_STAGES];
     int n_steps;

@@ -4,6 +4,9 @@
 #include "eval/design/study.h"
 #include "tools/cli/core/options.h"
 
+enum lk_code study_new(const struct cli_arguments *a); /* a file to begin with */
+enum lk_code study_check(const struct cli_arguments *a, struct lk_study *study);
+enum lk_code study_compare(const struct cli_arguments *a, struct lk_study *study); /* with operand 2 */
 enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study);
 enum lk_code study_rerun(const struct cli_arguments *a, struct lk_study *study);
 enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study);
@@ -13,6 +16,7 @@ enum lk_code study_status(const struct cli_arguments *a);
 enum lk_code study_prune(const struct cli_arguments *a);
 enum lk_code study_verify(const struct cli_arguments *a);
 enum lk_code study_jobs(const struct cli_arguments *arguments, struct lk_study *study);
+enum lk_code study_prompts_of(const struct cli_arguments *arguments); /* of operand 1, if there is one */
 /* study: NULL when no file was given. */
 enum lk_code study_prompts(const struct cli_arguments *arguments, struct lk_study *study);
 enum lk_code study_pools(const struct cli_arguments *arguments);

@@ -169,7 +169,7 @@ static enum lk_code open_model(struct worker *w, const struct lk_study_job *stud
     LK_TRY(lk_pipeline_open_with(&w->pipeline, study->model_path, &options));
     w->model = study->model;
     snprintf(w->model_path, sizeof w->model_path, "%s", study->model_path);
-    cli_model_name(study->model_path, w->model_name);
+    lk_recipe_model_name(study->model_path, w->model_name);
     LK_TRY(check_adapters(w, study));
     LK_TRY(check_identity(w, study));
     if (!study->weights_identity) return LK_OK;
@@ -190,7 +190,7 @@ static enum lk_code find_source(struct worker *w, const char *path, bool exif_tr
     struct source *s = free_one;
     if (!s) return lk_fail(LK_E_INTERNAL, "more sources than jobs can have");
     s->exif_transpose = exif_transpose;
-    LK_TRY(cli_image_read(path, NULL, exif_transpose, &s->image, s->name, s->sha256));
+    LK_TRY(lk_recipe_image_read(path, NULL, exif_transpose, &s->image, s->name, s->sha256));
     if (!(s->path = lk_strdup(path))) {
         lk_image_free(&s->image);
         return lk_fail(LK_E_NOMEM, "%s: out of memory", path);

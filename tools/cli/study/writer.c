@@ -22,13 +22,13 @@ static enum lk_code write_picture(const struct study_run *run, struct study_job 
     char *path = lk_format("%s/results/%s", run->folder, job->study.output);
     if (!path) return lk_fail(LK_E_NOMEM, "%s: out of memory", job->study.name);
     job->run.result = &job->queued.result;
-    enum lk_code rc = cli_picture_write(path, &job->run);
+    enum lk_code rc = lk_recipe_write(path, &job->run);
     if (rc == LK_E_NOT_FOUND) {
         char *name = strrchr(path, '/');
         *name = 0;
         rc = study_folders_make(path);
         *name = '/';
-        if (!rc) rc = cli_picture_write(path, &job->run);
+        if (!rc) rc = lk_recipe_write(path, &job->run);
     }
     if (!rc) rc = lk_digest_file(LK_DIGEST_SHA256, path, sha256);
     if (!rc && stat(path, &st)) rc = lk_fail_errno(errno, "%s", path);

@@ -85,6 +85,9 @@ bool survey_is_ours(const struct survey_server *server, const struct survey_requ
 /* survey new. */
 struct cli_arguments;
 enum lk_code survey_new(const struct cli_arguments *arguments);
+enum lk_code survey_gold(const struct cli_arguments *arguments);
+enum lk_code survey_hit(const struct cli_arguments *arguments);
+enum lk_code survey_cost(const struct cli_arguments *arguments);
 /* Fills the reply; LK_E_NOMEM, LK_E_IO: what the caller answers with 500. The caller frees reply->body. */
 enum lk_code survey_respond(const struct survey_server *server, struct survey_request *request,
                             struct survey_reply *reply);

@@ -14,7 +14,7 @@
 #include "tools/cli/study/runner.h"
 #include "tools/cli/survey/http.h"
 
-enum { MAX_PICTURE_BYTES = 1 << 30, ITEMS_A_TASK = 20 };
+enum { MAX_PICTURE_BYTES = 1 << 30, ITEMS_A_TASK = 20, GOLD_A_TASK = 2 };
 
 /* What raters are to see: an output, or with `pairs` both of a pair. */
 struct item {
@@ -127,6 +127,18 @@ static enum lk_code add_item(struct survey_new *s, const struct item *item) {
     return s->out.rc;
 }
 
+/* What `survey gold` wrote beside the survey. */
+static enum lk_code add_gold(struct survey_new *s) {
+    char *path = lk_format("%s/gold_exp%d.json", s->folder, s->pairs ? 2 : 1);
+    if (!path) return lk_fail(LK_E_NOMEM, "survey new: out of memory");
+    if (!access(path, R_OK))
+        lk_text_add(&s->out, "  \"gold\": \"%s\",\n  \"gold_per_task\": %d,\n", strrchr(path, '/') + 1, GOLD_A_TASK);
+    else
+        lk_log(LK_LOG_INFO, "%s: no attention checks: `survey gold` writes items whose answers are known", path);
+    lk_free(path);
+    return LK_OK;
+}
+
 static enum lk_code write_survey(struct survey_new *s) {
     const size_t n_tasks = (s->n_items + ITEMS_A_TASK - 1) / ITEMS_A_TASK;
     lk_text_add(&s->out, "{\n  \"study\": ");
@@ -134,6 +146,7 @@ static enum lk_code write_survey(struct survey_new *s) {
     lk_text_add(&s->out, ",\n  \"protocol\": \"%s\",\n  \"experiment\": %d,\n", s->pairs ? "003" : "001",
                 s->pairs ? 2 : 1);
     if (!lk_study_is_documented(s->study)) lk_text_add(&s->out, "  \"item_ids\": \"plain\",\n");
+    LK_TRY(add_gold(s));
     lk_text_add(&s->out,
                 "  \"tasks\": %zu,\n  \"places\": 3,\n  \"approval\": \"\",\n  \"investigator\": \"\",\n  "
                 "\"contact\": \"\",\n  \"items\": [",

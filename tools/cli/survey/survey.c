@@ -111,10 +111,6 @@ static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
 
 enum lk_code cli_serve(const struct cli_arguments *a) {
     struct opened o;
-    if (!strcmp(a->positional, "selection")) return study_serve_selection(a);
-    if (!strcmp(a->positional, "study")) return study_serve_run(a);
-    if (strcmp(a->positional, "survey"))
-        return lk_fail(LK_E_USAGE, "serve: expected survey, selection or study, got \"%.40s\"", a->positional);
     LK_TRY(open_all(&o, a, a->more[0], true));
     enum lk_code rc = serve(&o, a);
     close_all(&o);
@@ -165,7 +161,6 @@ static enum lk_code write_export(struct opened *o, const struct cli_arguments *a
 
 /* Answers and participants of one moment: all of its files are new, or none. */
 static enum lk_code export_all(struct opened *o, const struct cli_arguments *a) {
-    if (!a->output) return lk_fail(LK_E_USAGE, "survey export: expected -o DIR");
     bool made = !mkdir(a->output, 0700);
     if (!made && errno != EEXIST) return lk_fail_errno(errno, "%s", a->output);
     lk_atomic_batch_begin();
@@ -233,7 +228,6 @@ static enum lk_code verify_lines(struct opened *o, const char *path, char *text,
 static enum lk_code verify_codes(struct opened *o, const struct cli_arguments *a) {
     char *text;
     size_t n, n_lines = 1;
-    if (!a->survey.verify) return lk_fail(LK_E_USAGE, "survey codes: expected --verify FILE");
     LK_TRY(lk_read_file(a->survey.verify, 1 << 24, &text, &n));
     enum lk_code rc = memchr(text, 0, n)
                           ? lk_fail(LK_E_INPUT, "%s: byte %zu: expected text, got NUL", a->survey.verify, strlen(text))
@@ -273,7 +267,7 @@ static enum lk_code print_links(struct opened *o, const char *path) {
 }
 
 /* 50 gold items for experiment 1 and 30 for experiment 2; --pairs names outputs that were picked by hand as perfect. */
-static enum lk_code build_gold(const struct cli_arguments *a) {
+enum lk_code survey_gold(const struct cli_arguments *a) {
     struct cli_pairs pairs = {0};
     struct lk_survey_picked *picked = NULL;
     if (!a->more[0] || !a->output)
@@ -298,7 +292,8 @@ static enum lk_code build_gold(const struct cli_arguments *a) {
     return rc;
 }
 
-static enum lk_code print_hit(void) {
+enum lk_code survey_hit(const struct cli_arguments *a) {
+    (void)a;
     struct lk_data_file file;
     static const char *const path[] = {"instruments", "protocol_000", "hit_settings_exp1"};
     if (!lk_data_find("questionnaires", &file)) return lk_fail(LK_E_INTERNAL, "no questionnaires");
@@ -323,7 +318,8 @@ static void print_money(const char *name, double dollars) {
         printf("%s $%lld.%02lld\n", name, (long long)(cents / 100), (long long)(cents % 100));
 }
 
-static enum lk_code print_cost(const char *name) {
+enum lk_code survey_cost(const struct cli_arguments *a) {
+    const char *name = a->more[0];
     const struct lk_cost_plan *plan = lk_cost_plan(name ? name : "003");
     struct lk_study_cost cost;
     if (!plan) return lk_fail(LK_E_USAGE, "survey cost: expected 000, 004, 001, 003, 000-packed or pilot");
@@ -346,23 +342,9 @@ static enum lk_code print_cost(const char *name) {
 
 enum lk_code cli_survey(const struct cli_arguments *a) {
     struct opened o;
-    const char *what = a->positional;
-    bool forget = !strcmp(what, "forget"), links = !strcmp(what, "links");
-    if ((forget || links) == !a->more[1])
-        return lk_fail(LK_E_USAGE,
-                       forget  ? "survey forget: expected STUDY.json and a participant's id"
-                       : links ? "survey links: expected STUDY.json and a file of ids, one a line"
-                               : "survey %s: \"%.40s\" is one too many",
-                       what, a->more[1]);
-    if (!strcmp(what, "hit")) return print_hit();
-    if (!strcmp(what, "new")) return survey_new(a);
-    if (!strcmp(what, "gold")) return build_gold(a);
-    if (!strcmp(what, "cost")) return print_cost(a->more[0]);
-    bool pilot = !strcmp(what, "pilot"), export = !strcmp(what, "export");
-    if (!pilot && !export && !forget && !links && strcmp(what, "codes"))
-        return lk_fail(LK_E_USAGE,
-                       "survey: expected new, gold, export, codes, links, forget, pilot, hit or cost, got \"%.40s\"",
-                       what);
+    const char *what = a->verb->name;
+    const bool forget = !strcmp(what, "forget"), links = !strcmp(what, "links"), pilot = !strcmp(what, "pilot"),
+               export = !strcmp(what, "export");
     LK_TRY(open_all(&o, a, a->more[0], pilot || links));
     enum lk_code rc = export   ? export_all(&o, a)
                       : links  ? print_links(&o, a->more[1])

@@ -15,7 +15,7 @@
 #include "eval/stats/models/umap.h"
 #include "eval/t2i/tokens.h"
 #include "models/embeds.h"
-#include "tools/cli/audit/t2i.h"
+#include "tools/cli/t2i/t2i.h"
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/stats/stats.h"
@@ -51,7 +51,7 @@ static enum lk_code embed(const struct cli_arguments *a, struct lk_t2i_tokens *t
     if (!rc) lk_log(LK_LOG_INFO, "%s in %s on %s", lk_pipeline_family(pipeline), a->job.run.dtype, device->name);
     if (!rc) rc = lk_phrases_embed(pipeline, device, t->phrases.list, (int)t->phrases.n, &phrases);
     if (!rc) rc = lk_t2i_tokens_cosines(t, phrases.means, phrases.width);
-    cli_model_name(a->model, model);
+    lk_recipe_model_name(a->model, model);
     if (!rc)
         lk_text_add(encoder, "text encoder of %s %.12s, %s%s", model, phrases.text_encoder, a->job.run.dtype,
                     phrases.canvas ? ", with a gray canvas" : "");

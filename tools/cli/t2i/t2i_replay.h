@@ -1,7 +1,7 @@
 /* Pictures of a log that were made here are made again, each from its own recipe, to look at what happens meanwhile. */
 #pragma once
 
-#include "tools/cli/audit/t2i.h"
+#include "tools/cli/t2i/t2i.h"
 #include "tools/cli/edit/job.h"
 
 struct cli_replay {
@@ -11,7 +11,7 @@ struct cli_replay {
     struct lk_device *device;
     int32_t *chosen;          /* [n]: lines of the log, rising */
     size_t n, n_other;        /* n_other: pictures that came out with other pixels than the file has */
-    struct cli_recipe recipe; /* of the picture at hand, with its job */
+    struct lk_recipe recipe; /* of the picture at hand, with its job */
     struct lk_job job;
 };
 

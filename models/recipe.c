@@ -1,12 +1,19 @@
-#include "tools/cli/edit/recipe.h"
+#include "models/recipe.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "engine/base/digest.h"
+
+#define MAX_IMAGE_BYTES ((size_t)512 << 20)
 
 /* cJSON writes numbers as doubles; these keep every bit of what they hold. */
 static bool add_int(cJSON *object, const char *key, int64_t value) {
@@ -25,7 +32,7 @@ static bool add_number(cJSON *object, const char *key, double value) {
     return cJSON_AddRawToObject(object, key, text) != NULL;
 }
 
-static bool add_images(cJSON *root, const struct cli_run *run) {
+static bool add_images(cJSON *root, const struct lk_recipe_run *run) {
     cJSON *images = cJSON_AddArrayToObject(root, "images");
     bool ok = images != NULL;
     for (int i = 0; i < run->job->request.n_images && ok; i++) {
@@ -108,7 +115,7 @@ static bool add_cache(cJSON *root, const struct lk_result *result) {
 }
 
 /* Where it was edited, elsewhere it has the first image's bytes. */
-static bool add_mask(cJSON *root, const struct cli_run *run) {
+static bool add_mask(cJSON *root, const struct lk_recipe_run *run) {
     const char *path = run->job->request.mask;
     if (!path) return true;
     const char *slash = strrchr(path, '/');
@@ -132,7 +139,7 @@ static bool add_sigmas(cJSON *root, const struct lk_result *result) {
 }
 
 /* Every parameter of the job in the table's order, with what came of some beside them. */
-static bool add_parameters(cJSON *root, const struct cli_run *run) {
+static bool add_parameters(cJSON *root, const struct lk_recipe_run *run) {
     bool ok = true;
     for (size_t i = 0; i < lk_n_parameters && ok; i++) {
         const struct lk_parameter *p = &lk_parameters[i];
@@ -144,19 +151,19 @@ static bool add_parameters(cJSON *root, const struct cli_run *run) {
 }
 
 /* Prompts that were encoded by another kind of device, or while a library of NVIDIA's stands in the recipe. */
-static bool add_encoder(cJSON *root, const struct cli_run *run) {
+static bool add_encoder(cJSON *root, const struct lk_recipe_run *run) {
     const char *isa = run->result->embeds_isa;
     if (!*isa || (!strcmp(isa, run->isa) && !strcmp(run->job->run.gemm, "own"))) return true;
     return add_string(root, "text_encoder_isa", isa);
 }
 
-static bool fill(cJSON *root, const struct cli_run *run) {
+static bool fill(cJSON *root, const struct lk_recipe_run *run) {
     char quantization[96];
     lk_pipeline_quantization(run->pipeline, quantization);
     if (*quantization && !add_string(root, "quantization", quantization)) return false;
     const char *configs = lk_pipeline_configs(run->pipeline), *merged = lk_pipeline_merged(run->pipeline);
     return add_int(root, "format", 1) && add_string(root, "version", LIKENESS_VERSION) &&
-           add_int(root, "numerics_version", CLI_NUMERICS_VERSION) &&
+           add_int(root, "numerics_version", LK_NUMERICS_VERSION) &&
            add_string(root, "family", lk_pipeline_family(run->pipeline)) && add_string(root, "model", run->model) &&
            add_string(root, "weights_identity", run->weights_identity) &&
            (!configs || cJSON_AddRawToObject(root, "configs", configs)) && add_parameters(root, run) &&
@@ -167,7 +174,7 @@ static bool fill(cJSON *root, const struct cli_run *run) {
 }
 
 /* ", NAME: value" of what is recorded and readers of these lines have no name for. */
-static void add_others(char *out, size_t size, const struct cli_run *run) {
+static void add_others(char *out, size_t size, const struct lk_recipe_run *run) {
     for (size_t i = 0, used = 0; i < lk_n_parameters && used < size; i++) {
         const struct lk_parameter *p = &lk_parameters[i];
         char value[64];
@@ -189,7 +196,7 @@ static void add_lora_hashes(char *out, size_t size, const struct lk_loras *loras
 }
 
 /* The lines that A1111's readers look for: the prompt, the negative prompt, then "Steps: ..., key: value, ...". */
-static char *parameters_of(const struct cli_run *run) {
+static char *parameters_of(const struct lk_recipe_run *run) {
     const struct lk_request *r = &run->job->request;
     const char *family = lk_pipeline_family(run->pipeline), *negative = r->negative_prompt;
     if (run->result->cfg_scale <= 1) negative = NULL;
@@ -208,7 +215,7 @@ static char *parameters_of(const struct cli_run *run) {
     return text;
 }
 
-enum lk_code cli_recipe_make(const struct cli_run *run, char **json, char **parameters) {
+enum lk_code lk_recipe_make(const struct lk_recipe_run *run, char **json, char **parameters) {
     cJSON *root = cJSON_CreateObject();
     char *printed = root && fill(root, run) ? cJSON_PrintUnformatted(root) : NULL;
     *json = printed ? lk_strdup(printed) : NULL;
@@ -220,4 +227,49 @@ enum lk_code cli_recipe_make(const struct cli_run *run, char **json, char **para
     lk_free(*parameters);
     *json = *parameters = NULL;
     return lk_fail(LK_E_NOMEM, "out of memory for the picture's recipe");
+}
+
+static void base_name(const char *path, char *out, size_t size) {
+    char *copy = lk_strdup(path);
+    snprintf(out, size, "%s", copy ? basename(copy) : "");
+    lk_free(copy);
+}
+
+/* Digest and pixels from the same bytes. */
+enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
+                                  char name[256], char sha256[65]) {
+    char *bytes;
+    size_t n_bytes;
+    enum lk_code rc = lk_read_file(path, MAX_IMAGE_BYTES, &bytes, &n_bytes);
+    if (rc) return rc;
+    lk_sha256(bytes, n_bytes, sha256);
+    base_name(path, name, 256);
+    if (expected && strcmp(expected, sha256))
+        rc = lk_fail(LK_E_CHANGED, "%s: expected the image with SHA-256 %s, got %s", path, expected, sha256);
+    if (!rc) rc = lk_image_decode(out, bytes, n_bytes, path, exif_transpose, 0);
+    lk_free(bytes);
+    return rc;
+}
+
+void lk_recipe_model_name(const char *model, char out[256]) {
+    struct stat st;
+    char *real = stat(model, &st) == 0 ? realpath(model, NULL) : NULL;
+    if (real) base_name(real, out, 256);
+    if (!real) snprintf(out, 256, "%s", model);
+    free(real);
+}
+
+enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run) {
+    struct lk_job job = *run->job;
+    struct lk_recipe_run made = *run;
+    char *json, *parameters;
+    job.request.width = run->result->width;
+    job.request.height = run->result->height;
+    made.job = &job;
+    LK_TRY(lk_recipe_make(&made, &json, &parameters));
+    const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
+    enum lk_code rc = lk_png_write(path, &run->result->image, texts, 2);
+    lk_free(json);
+    lk_free(parameters);
+    return rc;
 }

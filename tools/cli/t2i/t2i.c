@@ -17,7 +17,7 @@
 #include "models/embeds.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/pairs.h"
-#include "tools/cli/audit/t2i.h"
+#include "tools/cli/t2i/t2i.h"
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/edit/job.h"
 
@@ -50,7 +50,7 @@ static enum lk_code join_prompts(const char *path, struct lk_t2i_prompts *prompt
     return rc;
 }
 
-static enum lk_code prompts(const struct cli_arguments *arguments) {
+enum lk_code cli_t2i_print_prompts(const struct cli_arguments *arguments) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
     struct lk_t2i_prompts table = {0};
     struct lk_text text = {0};
@@ -109,7 +109,7 @@ static enum lk_code read_images(const struct cli_t2i_arguments *a, struct lk_t2i
 }
 
 /* Equal shares, as a file to begin with. */
-static enum lk_code reference(const struct cli_arguments *arguments) {
+enum lk_code cli_t2i_reference(const struct cli_arguments *arguments) {
     struct lk_data_file file;
     struct lk_text text = {0};
     if (!lk_data_find("uniform", &file)) return lk_fail(LK_E_INTERNAL, "the program has no data \"uniform\"");
@@ -191,7 +191,7 @@ static bool is_csv(const char *path) {
     return n > 4 && !strcmp(path + n - 4, ".csv");
 }
 
-static enum lk_code metrics(const struct cli_arguments *arguments) {
+enum lk_code cli_t2i_metrics(const struct cli_arguments *arguments) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
     if (!a->labels.n || !a->ref || !arguments->output)
         return lk_fail(LK_E_USAGE,
@@ -206,6 +206,7 @@ static enum lk_code metrics(const struct cli_arguments *arguments) {
     if (!rc)
         rc = is_csv(arguments->output) ? write_distances(arguments, &metrics)
                                        : lk_t2i_report_write(&metrics, &options, arguments->output);
+    if (!rc && !is_csv(arguments->output)) rc = cli_findings_print(arguments->output);
     if (!rc) print_metrics(&metrics);
     lk_t2i_metrics_free(&metrics);
     lk_t2i_images_free(&study.images);
@@ -261,7 +262,7 @@ static enum lk_code filter(const struct cli_arguments *arguments, struct lk_t2i_
                          : LK_OK;
 }
 
-static enum lk_code post_filter(const struct cli_arguments *arguments) {
+enum lk_code cli_t2i_post_filter(const struct cli_arguments *arguments) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
     if (a->labels.n != 1 || !a->target || !arguments->output)
         return lk_fail(LK_E_USAGE,
@@ -319,7 +320,7 @@ static enum lk_code import_line(const struct cli_arguments *arguments, const str
         return lk_fail(LK_E_INPUT, "%s: the arm embed_norm is made by models that run here, and \"%.60s\" is none",
                        images->logged.list[i], tag);
     char name[256], sha256[65], *whole = cli_t2i_path(arguments, images, i);
-    enum lk_code rc = whole ? cli_image_read(whole, NULL, true, &image, name, sha256) : LK_E_NOMEM;
+    enum lk_code rc = whole ? lk_recipe_image_read(whole, NULL, true, &image, name, sha256) : LK_E_NOMEM;
     lk_free(whole);
     if (rc) return rc;
     cli_t2i_key(line, out);
@@ -331,7 +332,7 @@ static enum lk_code import_line(const struct cli_arguments *arguments, const str
 }
 
 /* Pictures of a model that is not run here: those of its log that are there and can be read. */
-static enum lk_code import(const struct cli_arguments *arguments) {
+enum lk_code cli_t2i_import(const struct cli_arguments *arguments) {
     struct lk_t2i_images images;
     struct lk_text text = {0};
     size_t n_bad = 0;
@@ -358,7 +359,7 @@ static enum lk_code import(const struct cli_arguments *arguments) {
 }
 
 /* The arm of that name, of models that run here. */
-static enum lk_code embed_norm(const struct cli_arguments *arguments) {
+enum lk_code cli_t2i_embed_norm(const struct cli_arguments *arguments) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
     const char *how = a->normalize ? a->normalize : "center";
     const bool none = !strcmp(how, "none"), zscore = !strcmp(how, "zscore");
@@ -370,63 +371,12 @@ static enum lk_code embed_norm(const struct cli_arguments *arguments) {
                                         : LK_EMBEDS_CENTER);
 }
 
-/* Options that an action has no use for: a slip is better named than passed over. */
-static enum lk_code check_idle(const struct cli_arguments *arguments, const char *action) {
-    const struct cli_t2i_arguments *a = &arguments->t2i;
-    const struct {
-        const char *name;
-        bool given;
-        const char *actions;
-    } options[] = {
-        {"labels", a->labels.n > 0, "metrics post-filter confusion latents"},
-        {"ref", a->ref, "metrics"},
-        {"target", a->target, "metrics post-filter generate"},
-        {"ref-labels", a->ref_labels, "metrics confusion"},
-        {"log", a->log, "metrics post-filter import label export attention"},
-        {"csv", a->csv, "prompts metrics generate tokens attention"},
-        {"cfg", a->cfg.n > 0, "generate"},
-        {"arm", a->arms.n > 0, "generate"},
-        {"seeds", a->seeds, "generate"},
-        {"mitigations", a->mitigations, "prompts"},
-        {"style", a->styles.n > 0, "prompts"},
-        {"context", a->contexts.n > 0, "prompts"},
-        {"attribute", a->attribute, "post-filter generate"},
-        {"post-filter", a->post_filter, "generate"},
-        {"max-attempts", a->max_attempts, "generate"},
-        {"png", arguments->report.png, "metrics"},
-        {"labeler", a->labeler, "label generate"},
-        {"faces", arguments->report.faces, "label export generate"},
-        {"model", arguments->model, "label generate tokens attention latents"},
-        {"classifier", a->classifier, "label generate"},
-        {"embeds", a->embeds, "embed-norm"},
-        {"normalize", a->normalize, "embed-norm generate"},
-        {"fair", a->fair, "generate"},
-        {"fair-assign", a->fair_assign, "generate"},
-        {"metrics", a->metrics, "tokens attention"},
-        {"token", a->tokens.n > 0, "tokens attention"},
-        {"sample", arguments->study.sample, "attention latents"},
-        {"in", a->in, "latents metrics post-filter import label export attention"},
-        {"neighbors", a->neighbours != 15, "latents"},
-        {"by", arguments->stats.by, "latents"},
-        {"columns", arguments->stats.columns, "latents"},
-    };
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (options[i].given && !strstr(options[i].actions, action))
-            return lk_fail(LK_E_USAGE, "t2i %s: --%s is not one of its options; it belongs to: %s", action,
-                           options[i].name, options[i].actions);
-    for (size_t i = 0; i < lk_n_parameters && strcmp(action, "generate") != 0; i++)
-        if (lk_parameters[i].place == LK_IN_REQUEST && lk_job_given(&arguments->job, &lk_parameters[i]))
-            return lk_fail(LK_E_USAGE, "t2i %s: --%s is not one of its options; it belongs to: generate", action,
-                           lk_parameters[i].name);
-    return LK_OK;
-}
-
 /* With the log of a folder in its place, and a place for the output. */
-static enum lk_code run_action(const struct cli_arguments *given, enum lk_code (*run)(const struct cli_arguments *)) {
+enum lk_code cli_t2i(const struct cli_arguments *given) {
     struct cli_arguments a = *given;
     struct stat st;
-    const bool in = a.t2i.in && (a.model || strcmp(a.positional, "latents") != 0), logged = in || a.t2i.log;
-    if (in && a.t2i.log) return lk_fail(LK_E_USAGE, "t2i %s: --in is --log by another name: give one", a.positional);
+    const bool in = a.t2i.in && (a.model || strcmp(a.verb->name, "latents") != 0), logged = in || a.t2i.log;
+    if (in && a.t2i.log) return lk_fail(LK_E_USAGE, "t2i %s: --in is --log by another name: give one", a.verb->name);
     if (in) a.t2i.log = a.t2i.in;
     char *log = NULL, *place = a.output ? lk_strdup(a.output) : NULL, *slash = place ? strrchr(place, '/') : NULL;
     if (a.t2i.log && !stat(a.t2i.log, &st) && S_ISDIR(st.st_mode))
@@ -435,31 +385,8 @@ static enum lk_code run_action(const struct cli_arguments *given, enum lk_code (
     enum lk_code rc =
         (logged && !a.t2i.log) || (a.output && !place) ? lk_fail(LK_E_NOMEM, "t2i: out of memory") : LK_OK;
     if (!rc && slash) rc = lk_document_folder(place);
-    if (!rc) rc = run(&a);
+    if (!rc) rc = a.verb->run(&a);
     lk_free(place);
     lk_free(log);
     return rc;
-}
-
-enum lk_code cli_t2i(const struct cli_arguments *arguments) {
-    static const struct {
-        const char *name;
-        enum lk_code (*run)(const struct cli_arguments *);
-    } actions[] = {{"prompts", prompts},           {"reference", reference},
-                   {"generate", cli_t2i_generate}, {"import", import},
-                   {"metrics", metrics},           {"post-filter", post_filter},
-                   {"label", cli_t2i_label},       {"confusion", cli_t2i_confusion},
-                   {"export", cli_t2i_export},     {"embed-norm", embed_norm},
-                   {"tokens", cli_t2i_tokens},     {"attention", cli_t2i_attention},
-                   {"latents", cli_t2i_latents}};
-    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
-        if (strcmp(arguments->positional, actions[i].name)) continue;
-        LK_TRY(check_idle(arguments, actions[i].name));
-        return run_action(arguments, actions[i].run);
-    }
-    return lk_fail(LK_E_USAGE,
-                   "t2i: expected prompts, reference, generate, import, label, confusion, export, metrics, "
-                   "post-filter, embed-norm, "
-                   "tokens, attention or latents, got \"%.64s\"",
-                   arguments->positional);
 }

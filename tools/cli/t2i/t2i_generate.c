@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "engine/base/alloc.h"
-#include "tools/cli/audit/t2i.h"
+#include "tools/cli/t2i/t2i.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/study/study.h"
 

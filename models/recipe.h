@@ -4,10 +4,10 @@
 
 #include "models/parameters.h"
 
-#define CLI_NUMERICS_VERSION 3 /* raised when equal jobs stop giving equal bits */
+#define LK_NUMERICS_VERSION 3 /* raised when equal jobs stop giving equal bits */
 
 /* What was run. */
-struct cli_run {
+struct lk_recipe_run {
     const char *model; /* as recorded: ORG/NAME[@REV], or the folder's own name */
     const char *weights_identity, *isa;
     const struct lk_pipeline *pipeline;
@@ -18,10 +18,19 @@ struct cli_run {
 };
 
 /* Both texts are to be freed with lk_free. */
-enum lk_code cli_recipe_make(const struct cli_run *run, char **json, char **parameters);
+enum lk_code lk_recipe_make(const struct lk_recipe_run *run, char **json, char **parameters);
+
+/* What a recipe has of a source beside its pixels: the file's name and digest. expected: the digest that it must have,
+ * or NULL. */
+enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
+                                  char name[256], char sha256[65]);
+/* A model as recipes have it: a folder by its own name, a repository as it was written. */
+void lk_recipe_model_name(const char *model, char out[256]);
+/* run->job is complete. */
+enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run);
 
 /* A recipe read back. Strings are held by the recipe. */
-struct cli_recipe {
+struct lk_recipe {
     char *text;        /* the JSON */
     struct lk_job job; /* what was given is what the recipe has */
     char *model, *family, *weights_identity, *isa, *version, *noise_sha256;
@@ -49,12 +58,12 @@ struct cli_recipe {
 };
 
 /* LK_E_METADATA when the file has no recipe of ours, or a damaged one. */
-enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path);
+enum lk_code lk_recipe_read(struct lk_recipe *out, const char *png_path);
 /* From the JSON; `name` is for messages. LK_E_JSON..., LK_E_CONFIG_... or LK_E_METADATA for anything else than a
  * recipe. */
-enum lk_code cli_recipe_parse(struct cli_recipe *out, const char *text, const char *name);
-void cli_recipe_free(struct cli_recipe *recipe);
+enum lk_code lk_recipe_parse(struct lk_recipe *out, const char *text, const char *name);
+void lk_recipe_free(struct lk_recipe *recipe);
 /* LK_E_CONFLICT when a picture that was made again from `recipe`, of the file `recipe_path`, records anything else or
  * has other pixels: each difference is a warning. What says only where things lay (names of files and of the model, the
  * machine) may differ. */
-enum lk_code cli_recipe_compare(const struct cli_recipe *recipe, const char *recipe_path, const char *png_path);
+enum lk_code lk_recipe_compare(const struct lk_recipe *recipe, const char *recipe_path, const char *png_path);

@@ -6,7 +6,7 @@
 #include "eval/t2i/attention.h"
 #include "eval/t2i/tokens.h"
 #include "models/attended.h"
-#include "tools/cli/audit/t2i_replay.h"
+#include "tools/cli/t2i/t2i_replay.h"
 #include "tools/cli/core/outputs.h"
 
 /* Where the words stand in a prompt: spans (lk_free), of which there may be none. */

@@ -11,7 +11,7 @@
 #include "eval/document/page_image.h"
 #include "eval/document/table_print.h"
 #include "models/face/yunet.h"
-#include "tools/cli/audit/t2i.h"
+#include "tools/cli/t2i/t2i.h"
 #include "tools/cli/core/signals.h"
 
 enum { SIDE = 256, MAX_FACES = 64, ROW = 6 };

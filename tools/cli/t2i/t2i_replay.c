@@ -1,4 +1,4 @@
-#include "tools/cli/audit/t2i_replay.h"
+#include "tools/cli/t2i/t2i_replay.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ enum lk_code cli_replay_open(struct cli_replay *r, const struct cli_arguments *a
                        "%s: its pictures are imported, of models that do not run here: attention and latents are seen "
                        "while a model paints, not in its pictures; of these, label and metrics tell more",
                        a->t2i.log);
-    if (!a->model) return lk_fail(LK_E_USAGE, "t2i %s: expected --model, which made the pictures", a->positional);
+    if (!a->model) return lk_fail(LK_E_USAGE, "t2i %s: expected --model, which made the pictures", a->verb->name);
     LK_TRY(cli_device_open(&a->job.run, &r->device));
     LK_TRY(lk_pipeline_open_with(&r->pipeline, a->model, &options));
     enum lk_code rc = stratify(r, prompts, wanted, &strata);
@@ -130,8 +130,8 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
 enum lk_code cli_replay_job(struct cli_replay *r, size_t i) {
     char weights[65], *path = cli_t2i_path(r->arguments, &r->log, (size_t)r->chosen[i]);
     if (!path) return LK_E_NOMEM;
-    cli_recipe_free(&r->recipe);
-    enum lk_code rc = cli_recipe_read(&r->recipe, path);
+    lk_recipe_free(&r->recipe);
+    enum lk_code rc = lk_recipe_read(&r->recipe, path);
     if (!rc) cli_rerun_job(&r->job, &r->recipe, &r->arguments->job);
     if (!rc && (rc = lk_pipeline_weights_check(r->pipeline, r->recipe.weights_identity, weights)))
         rc = lk_fail_prefix(rc, "%s", path);
@@ -162,7 +162,7 @@ enum lk_code cli_replay_compare(struct cli_replay *r, size_t i, const struct lk_
 
 void cli_replay_close(struct cli_replay *r) {
     lk_log_progress_end();
-    cli_recipe_free(&r->recipe);
+    lk_recipe_free(&r->recipe);
     lk_pipeline_close(r->pipeline);
     lk_device_free(r->device);
     lk_t2i_images_free(&r->log);

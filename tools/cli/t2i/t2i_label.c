@@ -21,7 +21,7 @@
 #include "eval/scores/fields.h"
 #include "eval/study/factors.h"
 #include "eval/t2i/confusion.h"
-#include "tools/cli/audit/t2i.h"
+#include "tools/cli/t2i/t2i.h"
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
@@ -230,7 +230,7 @@ static bool add_model(const struct cli_labeller *l, cJSON *root) {
     if (l->classifier)
         return cJSON_AddStringToObject(root, "classifier_sha256", l->identity) &&
                cJSON_AddStringToObject(root, "aligner", "eyes of YuNet");
-    cli_model_name(a->model, model);
+    lk_recipe_model_name(a->model, model);
     return cJSON_AddStringToObject(root, "model", model) &&
            cJSON_AddStringToObject(root, "weights_identity", l->identity) &&
            cJSON_AddRawToObject(root, "configs", lk_chat_configs(l->chat)) &&

@@ -4,7 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
-#include "tools/cli/edit/recipe.h"
+#include "models/recipe.h"
 #include "weights/config.h"
 
 /* A string of the config, kept beyond its close. */
@@ -14,7 +14,7 @@ static void keep(struct lk_config *c, const char *key, char **out) {
     if (value && !(*out = lk_strdup(value))) lk_config_problem(c, key, LK_E_NOMEM, "out of memory");
 }
 
-static enum lk_code read_fields(struct cli_recipe *r, const char *name) {
+static enum lk_code read_fields(struct lk_recipe *r, const char *name) {
     struct lk_config *c;
     enum lk_code rc = lk_config_parse(&c, r->text, strlen(r->text), name);
     if (rc) return rc;
@@ -49,7 +49,7 @@ static bool read_image_int(const cJSON *image, const char *key, int *out) {
     return true;
 }
 
-static bool read_image(struct cli_recipe *r, const cJSON *image) {
+static bool read_image(struct lk_recipe *r, const cJSON *image) {
     const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(image, "file"));
     const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(image, "sha256"));
     if (!file || !sha256 || r->n_images == LK_MAX_REFERENCES) return false;
@@ -65,7 +65,7 @@ static bool read_image(struct cli_recipe *r, const cJSON *image) {
            read_image_int(image, "crop_top", &r->images[i].crop_top);
 }
 
-static bool read_lora(struct cli_recipe *r, const cJSON *lora) {
+static bool read_lora(struct lk_recipe *r, const cJSON *lora) {
     const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(lora, "file"));
     const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(lora, "sha256"));
     const cJSON *scale = cJSON_GetObjectItemCaseSensitive(lora, "scale");
@@ -77,7 +77,7 @@ static bool read_lora(struct cli_recipe *r, const cJSON *lora) {
     return r->loras[i].file && r->loras[i].sha256;
 }
 
-static bool read_mask(struct cli_recipe *r, const cJSON *mask) {
+static bool read_mask(struct lk_recipe *r, const cJSON *mask) {
     const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(mask, "file"));
     const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(mask, "sha256"));
     const cJSON *edited = cJSON_GetObjectItemCaseSensitive(mask, "edited");
@@ -88,7 +88,7 @@ static bool read_mask(struct cli_recipe *r, const cJSON *mask) {
     return r->mask.file && r->mask.sha256;
 }
 
-static enum lk_code read_arrays(struct cli_recipe *r, const char *name) {
+static enum lk_code read_arrays(struct lk_recipe *r, const char *name) {
     cJSON *root = cJSON_Parse(r->text);
     const cJSON *images = cJSON_GetObjectItemCaseSensitive(root, "images"), *item;
     const cJSON *sigmas = cJSON_GetObjectItemCaseSensitive(root, "sigmas");
@@ -112,18 +112,18 @@ static enum lk_code read_arrays(struct cli_recipe *r, const char *name) {
               : lk_fail(LK_E_METADATA, "%s: the recipe's images, loras, mask, sigmas or configs are damaged", name);
 }
 
-enum lk_code cli_recipe_parse(struct cli_recipe *out, const char *text, const char *name) {
-    *out = (struct cli_recipe){.text = lk_strdup(text)};
+enum lk_code lk_recipe_parse(struct lk_recipe *out, const char *text, const char *name) {
+    *out = (struct lk_recipe){.text = lk_strdup(text)};
     lk_job_init(&out->job);
     enum lk_code rc = out->text ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", name);
     if (!rc) rc = read_fields(out, name);
     if (!rc) rc = read_arrays(out, name);
-    if (rc) cli_recipe_free(out);
+    if (rc) lk_recipe_free(out);
     return rc;
 }
 
-enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
-    *out = (struct cli_recipe){0};
+enum lk_code lk_recipe_read(struct lk_recipe *out, const char *png_path) {
+    *out = (struct lk_recipe){0};
     struct lk_png_text *texts;
     enum lk_code rc = lk_png_text_read(png_path, &texts);
     if (rc) return rc;
@@ -135,7 +135,7 @@ enum lk_code cli_recipe_read(struct cli_recipe *out, const char *png_path) {
         n++;
     }
     if (n == 1)
-        rc = cli_recipe_parse(out, found, png_path);
+        rc = lk_recipe_parse(out, found, png_path);
     else if (n)
         rc = lk_fail(LK_E_METADATA,
                      "%s: expected one recipe (text chunk \"likeness\"), got %d: nothing says which made the picture",
@@ -205,16 +205,16 @@ static enum lk_code compare_pixels(const char *path, const char *other, int *n) 
     return rc;
 }
 
-enum lk_code cli_recipe_compare(const struct cli_recipe *recipe, const char *recipe_path, const char *png_path) {
-    struct cli_recipe made;
-    LK_TRY(cli_recipe_read(&made, png_path));
+enum lk_code lk_recipe_compare(const struct lk_recipe *recipe, const char *recipe_path, const char *png_path) {
+    struct lk_recipe made;
+    LK_TRY(lk_recipe_read(&made, png_path));
     cJSON *before = cJSON_Parse(recipe->text), *now = cJSON_Parse(made.text);
     int n = before && now ? compare(recipe_path, "", before, now) : 0;
     enum lk_code rc =
         before && now ? compare_pixels(recipe_path, png_path, &n) : lk_fail(LK_E_NOMEM, "%s: out of memory", png_path);
     cJSON_Delete(before);
     cJSON_Delete(now);
-    cli_recipe_free(&made);
+    lk_recipe_free(&made);
     if (rc || !n) return rc;
     return lk_fail(LK_E_CONFLICT,
                    "%s: made again from %s, but %d thing%s came out otherwise, named above: it is no proof of that "
@@ -222,7 +222,7 @@ enum lk_code cli_recipe_compare(const struct cli_recipe *recipe, const char *rec
                    png_path, recipe_path, n, n == 1 ? "" : "s");
 }
 
-void cli_recipe_free(struct cli_recipe *r) {
+void lk_recipe_free(struct lk_recipe *r) {
     char *strings[] = {r->text,      r->model,        r->family,       r->weights_identity, r->isa,
                        r->version,   r->noise_sha256, r->quantization, r->text_encoder_isa, r->configs,
                        r->mask.file, r->mask.sha256};
@@ -236,5 +236,5 @@ void cli_recipe_free(struct cli_recipe *r) {
         lk_free(r->images[i].sha256);
     }
     lk_job_free(&r->job);
-    *r = (struct cli_recipe){0};
+    *r = (struct lk_recipe){0};
 }

@@ -20,6 +20,12 @@ enum lk_code cli_t2i_output_free(const struct cli_arguments *arguments);
 
 /* What --metrics has of who is depicted; without it nothing. */
 enum lk_code cli_t2i_outcomes(const struct cli_arguments *arguments, struct lk_t2i_outcomes *outcomes);
+enum lk_code cli_t2i_print_prompts(const struct cli_arguments *arguments);
+enum lk_code cli_t2i_reference(const struct cli_arguments *arguments);
+enum lk_code cli_t2i_import(const struct cli_arguments *arguments);
+enum lk_code cli_t2i_metrics(const struct cli_arguments *arguments);
+enum lk_code cli_t2i_post_filter(const struct cli_arguments *arguments);
+enum lk_code cli_t2i_embed_norm(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_tokens(const struct cli_arguments *arguments);    /* token_corr.csv */
 enum lk_code cli_t2i_attention(const struct cli_arguments *arguments); /* attn_corr.csv */
 /* Of a log's pictures by --model the final latents: OUTPUT/latents.csv, with --by of --labels or of the log. */

@@ -1,0 +1,233 @@
+/* The verbs of feature, judge, review, ratings and report: what each reads and says. */
+#include "tools/cli/audit/judge.h"
+#include "tools/cli/audit/review_list.h"
+#include "tools/cli/cli.h"
+
+#define MACHINE "device dtype threads vram"
+
+const struct cli_verb cli_feature_verbs[] = {
+    {.name = "prompt",
+     .summary = "print the question about a source, byte for byte",
+     .options = "",
+     .run = cli_feature_prompt},
+    {.name = "extract",
+     .summary = "ask a model what edits should keep of each source",
+     .operands = "SOURCES.jsonl",
+     .options = "model! output! mode max-new-tokens openai-url requests-per-minute follow-links " MACHINE,
+     .text =
+         "Asks about every source (lines with source_id and path) and appends a record each: seven features and the "
+         "prompt made of them, which study reads. An answer that is not valid, or names a demographic group, is asked "
+         "for again, four times in all; then the prompt is made of the features, or the source is recorded as without "
+         "one. The same command goes on after a stop. Exit code 6 if some sources have none.",
+     .examples =
+         (const char *const[]){
+             "By the model that edits with them",
+             "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl",
+             "Always a valid record",
+             "likeness feature extract sources.jsonl -m black-forest-labs/FLUX.2-dev -o features.jsonl --mode forced",
+             "Shorter answers",
+             "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl --max-new-tokens "
+             "256",
+             "On a GPU",
+             "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl --device cuda",
+             NULL},
+     .says = (const char *const[]){"output", "FILE.jsonl", "a file to which a line a source is added", "mode", NULL,
+                                   "the model writes what it likes, or fills in a form, which is always valid", NULL},
+     .run = cli_feature_extract},
+    {NULL}};
+
+const struct cli_verb cli_judge_verbs[] = {
+    {.name = "",
+     .summary = "judge edits by their pixels, without a model",
+     .options = "image pairs from study faces",
+     .text =
+         "Prints a JSON line per pair: scores of edit success (1 to 4: whether anything changed, not whether it is "
+         "what was asked) and skin tone, the skin's typology angle (ITA) in both pictures, mean colour change within "
+         "the face region and beyond it, and SSIM. It needs no model and is a complement to judges that see, not a "
+         "substitute: the face is of --faces or the middle, light counts as skin, and race, gender and age have no "
+         "score.",
+     .says = (const char *const[]){"image", NULL, "twice: the source and the edited picture", "from", "RUN",
+                                   "a folder that `study run` filled; its pictures are judged", "faces", NULL,
+                                   "weights of the face detector YuNet, under the names of its authors' state: the "
+                                   "face that it finds in the source is the region, where it finds none the middle",
+                                   NULL},
+     .run = cli_judge_pixels},
+    {.name = "run",
+     .summary = "have a model look at edits and score them",
+     .options =
+         "slot! model! output! pairs from study sample devices judge-prompt check mode batch pairwise max-new-tokens "
+         "openai-url requests-per-minute follow-links " MACHINE,
+     .text =
+         "The model is Qwen2.5-VL or Mistral-Small-3, which the editors bring, or with --openai-url one on a server of "
+         "yours. Appends a line per item with the model's words, scores and what it thought of each score from 1 to "
+         "5; the same command goes on after a stop. Exit code 6 if some could not be judged, 3 if none.",
+     .examples =
+         (const char *const[]){
+             "A judge that one of the editors brings",
+             "likeness judge run --slot secondary -m black-forest-labs/FLUX.2-dev --from out -o secondary.jsonl",
+             "The same questions to a model on llama-server or vLLM",
+             "likeness judge run --slot primary -m NAME --openai-url http://localhost:8080/v1 --pairs images.jsonl -o "
+             "a.jsonl",
+             NULL},
+     .says =
+         (const char *const[]){
+             "from",
+             "RUN",
+             "a folder that `study run` filled; its pictures are judged",
+             "output",
+             "FILE.jsonl",
+             "a file to which a line an item is added",
+             "sample",
+             NULL,
+             "how many items are asked about, as 10% for --check [default: all]",
+             "devices",
+             NULL,
+             "a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1 [default: --device]",
+             "check",
+             NULL,
+             "ask as a check of the judge, whose answers are no scores: with the edited picture first, with the "
+             "pictures' places changed, or again with other seeds",
+             "slot",
+             NULL,
+             "which of the study's two judges the model is",
+             "mode",
+             NULL,
+             "the model writes what it likes, three attempts at most; or it fills in a form, which is always valid; or "
+             "it gives scores alone. Scores of different modes do not belong together",
+             "max-new-tokens",
+             NULL,
+             "tokens of the reply at most [default: 1500]",
+             "pairwise",
+             NULL,
+             "of --judge-prompt legacy: which of the two arms' pictures preserves the person better, asked in both "
+             "orders",
+             "batch",
+             NULL,
+             "answers at a time; none depends on it",
+             NULL},
+     .run = cli_judge_run},
+    {.name = "prompt",
+     .summary = "print what a judge elsewhere is to be asked",
+     .operands = "[ITEM]",
+     .options = "pairs from study json judge-prompt pairwise",
+     .text = "Of one item the question, of --pairs or --from a JSON line an output.",
+     .examples =
+         (const char *const[]){"A JSON line an output", "likeness judge prompt --pairs images.jsonl > ask.jsonl", NULL},
+     .says = (const char *const[]){"from", "RUN", "a folder that `study run` filled; of each of its outputs", NULL},
+     .run = cli_judge_prompt},
+    {.name = "import",
+     .summary = "read a judge's answers strictly and print them as JSON lines",
+     .operands = "FILE",
+     .options = "pairs judge-prompt pairwise",
+     .text = "Names the answers that are refused; the others carry the prompt's SHA-256. Exit code 6 if some could not "
+             "be read, 3 if none.",
+     .run = cli_judge_import},
+    {.name = "agreement",
+     .summary = "compare two judges axis by axis, or a judge with itself",
+     .options = "primary secondary scores review check json",
+     .examples = (const char *const[]){"Do two judges agree?",
+                                       "likeness judge agreement --primary a.jsonl --secondary b.jsonl", NULL},
+     .says = (const char *const[]){"check", NULL, "--secondary is a `judge run` of the same judge with this --check",
+                                   "review", NULL, "reviewers' decisions, one a line", "scores", NULL,
+                                   "the long score table: item_id, kind, who, axis, score", NULL},
+     .run = cli_judge_agreement},
+    {NULL}};
+
+const struct cli_verb cli_review_verbs[] = {
+    {.name = "list",
+     .summary = "print every score on which the judges disagree, with columns to fill in",
+     .options = "primary secondary scores secondary-only rounding review json",
+     .text = "CSV, the largest difference first: scores more than one level apart, and roles in which the judges name "
+             "different people.",
+     .examples =
+         (const char *const[]){"What the judges do not agree about",
+                               "likeness review list --primary a.jsonl --secondary b.jsonl > flagged.csv", NULL},
+     .says = (const char *const[]){"review", NULL, "decisions that there are already", "scores", NULL,
+                                   "the long score table: item_id, kind, who, axis, score", NULL},
+     .run = cli_review_list},
+    {.name = "set",
+     .summary = "add one decision to a review file",
+     .operands = "ITEM AXIS SCORE",
+     .options = "review! by! note time",
+     .text = "SCORE is 1 to 5, of the axis role male, female or unclear; none withdraws what was decided. The file "
+             "only grows, and the last decision counts.",
+     .examples = (const char *const[]){"One decision",
+                                       "likeness review set flux_20s_male_black_O-01 race_drift 2 --review "
+                                       "decisions.jsonl --by A.B. --note \"light only\"",
+                                       NULL},
+     .says =
+         (const char *const[]){"by", "NAME", "who decides", "review", NULL, "the file of decisions, one a line", NULL},
+     .run = cli_review_set},
+    {.name = "import",
+     .summary = "add the decisions of a filled table or of another review file",
+     .operands = "FILE",
+     .options = "review! by time",
+     .examples = (const char *const[]){"A table that somebody filled in",
+                                       "likeness review import flagged.csv --review decisions.jsonl --by A.B.", NULL},
+     .says = (const char *const[]){"by", "NAME", "who decides, where the file does not say it", "review", NULL,
+                                   "the file of decisions, one a line", NULL},
+     .run = cli_review_import},
+    {NULL}};
+
+const struct cli_verb cli_ratings_verbs[] = {
+    {.name = "evaluations",
+     .summary = "print raters' answers, a JSON line each, in the study's own form",
+     .options = "ratings! gold gold-tolerance salt comments",
+     .examples = (const char *const[]){"Tables of several platforms in one form, without the platform's ids",
+                                       "likeness ratings evaluations --ratings old.csv --ratings new.jsonl --salt "
+                                       "\"$SALT\" > evaluations.jsonl",
+                                       NULL},
+     .says = (const char *const[]){"ratings", NULL,
+                                   "raters' answers: CSV, JSON lines or a JSON array; give it again for more", NULL},
+     .run = cli_ratings},
+    {.name = "participants",
+     .summary = "print who took part, a JSON line each, under the same names",
+     .options = "participants! completion-code salt",
+     .examples = (const char *const[]){"Who took part, under the same names",
+                                       "likeness ratings participants --participants prolific.csv --salt \"$SALT\" > "
+                                       "participants.jsonl",
+                                       NULL},
+     .run = cli_ratings},
+    {NULL}};
+
+const struct cli_verb cli_report_verbs[] = {
+    {.name = "",
+     .summary = "turn scores and ratings into tables, figures and a page",
+     .options = "output query save primary secondary review secondary-only primary-name secondary-name pixel legacy "
+                "scores ratings from study participants completion-code gold feature-prompts sources gold-tolerance "
+                "images protocol qc-policy rounding prompts-as subcategory score-source drifted-only threshold-success "
+                "threshold-soft-erasure threshold-drift threshold-identity unclear bootstrap study-seed alpha nominal "
+                "title run date label figure-prompt figure-gender figure-age pictures embed-images audit-safe png "
+                "data-folder manifest allow overwrite",
+     .text =
+         "Writes DIR/report.html, one page that needs nothing else, every table as CSV, JSON, Markdown and LaTeX and "
+         "every figure as SVG in DIR/tables, and the scores of all outputs in DIR/items.csv. Answers that are not "
+         "understood are refused one by one, counted, and named on stderr. Equal inputs give equal bytes.",
+     .examples =
+         (const char *const[]){
+             "Two judges and the pictures behind the numbers",
+             "likeness report --primary gemini.jsonl --secondary gpt.jsonl --images images.jsonl -o report",
+             "Raters too, held to a protocol",
+             "likeness report --primary gemini.jsonl --ratings exp1.jsonl --participants prolific.csv --gold "
+             "gold.jsonl -o report",
+             "A page that can be passed on without showing faces",
+             "likeness report --scores scores.csv --images images.jsonl --audit-safe -o report", NULL},
+     .says = (const char *const[]){"output", "DIR", "the folder, made when it is missing", "from", "RUN",
+                                   "a folder that `study run` filled: its pictures are shown, and its study says how "
+                                   "to analyse, how many outputs there should be, and with which settings; folders "
+                                   "and outputs that differ in one are refused",
+                                   "allow", NULL,
+                                   "settings in which runs of --from may differ, as rounding, models.qwen.seed or "
+                                   "steps, with commas between",
+                                   "manifest", NULL, "the chosen sources with the pool that each is from", "scores",
+                                   NULL, "the long score table: item_id, kind, who, axis, score", NULL},
+     .run = cli_report},
+    {.name = "compare",
+     .summary = "set two reports beside each other, output by output",
+     .operands = "DIR DIR",
+     .options = "output! allow alpha margin title date png overwrite",
+     .text = "With tests of equivalence.",
+     .says = (const char *const[]){"output", "DIR", "the folder, made when it is missing", "allow", NULL,
+                                   "settings in which the two may differ, with commas between", NULL},
+     .run = cli_report_compare},
+    {NULL}};

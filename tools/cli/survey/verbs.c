@@ -1,0 +1,109 @@
+/* The verbs of serve and survey: what each reads and says. */
+#include "tools/cli/cli.h"
+#include "tools/cli/study/study.h"
+#include "tools/cli/survey/http.h"
+
+const struct cli_verb cli_serve_verbs[] = {
+    {.name = "survey",
+     .summary = "serve a survey's pages to raters",
+     .operands = "SURVEY.json",
+     .options = "port bind store preview pilot",
+     .text = "Entry by the platform's link (PROLIFIC_PID or workerId), guide, consent, tasks, evaluation, completion "
+             "code. An answer is on disk before the page calls it saved. Participants' ids are kept as salted hashes "
+             "only, addresses not at all. /admin asks for the token in secrets.json, or takes it as a Bearer token. "
+             "Stops with the first signal.",
+     .examples =
+         (const char *const[]){"A dry run with ten simulated participants, on this machine only",
+                               "likeness serve survey survey.json --pilot 10 --store dry-run",
+                               "Where participants come", "likeness serve survey survey.json --port 8080", NULL},
+     .says = (const char *const[]){"pilot", NULL, "first fill the store with N simulated participants, marked as such",
+                                   NULL},
+     .run = cli_serve},
+    {.name = "selection",
+     .summary = "let people choose each source's portrait out of seven",
+     .operands = "POOLS.jsonl",
+     .options = "port bind by",
+     .text = "Shows the candidates of each cell side by side, on this machine alone and to who has the link that it "
+             "prints, and writes every choice to selection_log.jsonl beside the pools. Stops with the first signal.",
+     .examples =
+         (const char *const[]){"Which of seven portraits?", "likeness serve selection pools.jsonl --by A.B.", NULL},
+     .says = (const char *const[]){"by", "NAME", "who chooses", NULL},
+     .run = study_serve_selection},
+    {.name = "study",
+     .summary = "show how far a run is: counts, rate, failures and the latest pictures",
+     .operands = "DIR",
+     .options = "port bind",
+     .text = "On this machine alone and to who has the link that it prints. It changes nothing and stops with the "
+             "first signal.",
+     .examples = (const char *const[]){"How far is the run?", "likeness serve study out", NULL},
+     .run = study_serve_run},
+    {NULL}};
+
+const struct cli_verb cli_survey_verbs[] = {
+    {.name = "new",
+     .summary = "write the survey about a run's pictures",
+     .options = "from! output! sample",
+     .text = "Raters see the pairs with and without the prompt that keeps the person, or, where there are none, the "
+             "edits, three raters each. gold_exp1.json or gold_exp2.json of `survey gold`, where it is in the survey's "
+             "folder already, becomes two attention checks a task.",
+     .examples = (const char *const[]){"Attention checks, the survey, and its pages",
+                                       "likeness survey gold sources -o survey && likeness survey new --from out -o "
+                                       "survey/survey.json && likeness serve survey survey/survey.json",
+                                       NULL},
+     .says = (const char *const[]){"from", "RUN", "a folder that `study run` filled", "output", "SURVEY.json",
+                                   "the survey's file", "sample", NULL,
+                                   "how many raters see, the same ones each time [default: all]", NULL},
+     .run = survey_new},
+    {.name = "gold",
+     .summary = "build items whose answers are known",
+     .operands = "SOURCES",
+     .options = "output! pairs study-seed",
+     .text = "Out of the portraits in SOURCES, named by their source: gold_exp1.json and gold_exp2.json, which a "
+             "survey in DIR names as its \"gold\".",
+     .says = (const char *const[]){"output", "DIR", "the folder of the items", "pairs", NULL,
+                                   "perfect edits: lines with item_id, source and edited, beside this file", NULL},
+     .run = survey_gold},
+    {.name = "export",
+     .summary = "write a survey's answers as report reads them",
+     .operands = "SURVEY.json",
+     .options = "output! store comments",
+     .text = "Writes DIR/evaluations_expN.jsonl, the same as .csv, abandoned.jsonl (of places that were given back), "
+             "participants.jsonl and survey.json.",
+     .examples = (const char *const[]){"The answers, and a report of them",
+                                       "likeness survey export survey.json -o answers && likeness report --ratings "
+                                       "answers/evaluations_exp2.jsonl --participants answers/participants.jsonl -o "
+                                       "report",
+                                       NULL},
+     .says = (const char *const[]){"output", "DIR", "the folder of the export", NULL},
+     .run = cli_survey},
+    {.name = "codes",
+     .summary = "tell which completion codes are unknown, another participant's or used again",
+     .operands = "SURVEY.json",
+     .options = "verify! store",
+     .says = (const char *const[]){"verify", NULL, "the codes, one a line, alone or as ID,CODE", NULL},
+     .run = cli_survey},
+    {.name = "links",
+     .summary = "print for each id the link that opens a survey with \"signed_links\": true",
+     .operands = "SURVEY.json IDS.txt",
+     .options = "store",
+     .run = cli_survey},
+    {.name = "forget",
+     .summary = "delete all that is kept of the participant with this id, who asked for it",
+     .operands = "SURVEY.json ID",
+     .options = "store",
+     .text = "Export again after it.",
+     .run = cli_survey},
+    {.name = "pilot",
+     .summary = "fill the store with simulated participants",
+     .operands = "SURVEY.json",
+     .options = "pilot store",
+     .says = (const char *const[]){"pilot", NULL, "how many [default: 30]", NULL},
+     .run = cli_survey},
+    {.name = "hit", .summary = "print the settings of a task on Mechanical Turk", .options = "", .run = survey_hit},
+    {.name = "cost",
+     .summary = "print what a plan costs: 000, 001, 003, 004, 000-packed or pilot",
+     .operands = "[PLAN]",
+     .options = "",
+     .examples = (const char *const[]){"What a plan costs", "likeness survey cost 000", NULL},
+     .run = survey_cost},
+    {NULL}};

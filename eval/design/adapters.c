@@ -167,6 +167,10 @@ enum lk_code lk_study_treatment(const struct lk_study *s, int model, struct lk_t
     const struct lk_study_model *m = &s->models[model];
     const struct lk_request *r = &m->job.request;
     const int n = r->num_inference_steps;
+    if (m->hosted.given) {
+        lk_text_add(out, "asked of a service");
+        return out->rc;
+    }
     lk_text_add(out, "%d step%s", n, n == 1 ? "" : "s");
     if (r->preset) lk_text_add(out, ", preset %s", r->preset);
     if (r->input_sigmas && !r->preset) lk_text_add(out, ", sigmas %s", r->input_sigmas);

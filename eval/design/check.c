@@ -85,7 +85,7 @@ static enum lk_code check_models(struct checked *c) {
         struct lk_pipeline *pipeline;
         const struct lk_study_model *model = &c->study->models[m];
         const char *key = model->key;
-        if (!c->models[m]) continue;
+        if (!c->models[m] || model->hosted.given) continue;
         const char *problem = lk_study_adapter_problem(model);
         if (problem) {
             NOTE(c, "models.%s.lora: %s\n", key, problem);

@@ -49,6 +49,7 @@ struct lk_study_model {
     bool allow_steps, allow_cut;
     const char *path, *weights_identity; /* path as it is to be opened */
     const char *written, *seeds;
+    struct lk_study_hosted hosted;
     struct lk_study_seeds range; /* instead of the experiment's */
     struct lk_study_adapter adapters[LK_MAX_LORAS];
     int n_adapters;
@@ -118,6 +119,7 @@ enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const
 
 /* settings.c: the text of the study file into the study; all settings of a study as text, and their digest. */
 enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t n);
+void lk_study_order_version_1(struct lk_study *s); /* study.c */
 enum lk_code lk_study_settings_write(struct lk_study *s);
 
 /* adapters.c: "lora" of a model's entry, as text of the file; the same as a member of the model's object. */
@@ -149,6 +151,9 @@ enum lk_code lk_study_read_seeds(const struct lk_study *s, const char *field, co
 enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *model);
 /* 0..2: a model of the portrait study by its key; -1. */
 int lk_study_preset_model(const char *key);
+/* What a hosted model must say of itself, checked, and its pixels' share of a job's id. */
+enum lk_code lk_study_complete_hosted(struct lk_study *s, struct lk_study_model *model);
+void lk_study_write_hosted(const struct lk_study_hosted *hosted, bool places, struct lk_text *out);
 int lk_study_find_model(const struct lk_study *s, const char *key);
 int32_t lk_study_find_source(const struct lk_study *s, const char *id, size_t n);
 

@@ -154,11 +154,17 @@ static void set_sources(const struct lk_study *s, const struct job_key *key, str
 static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
     struct lk_text text = {0};
     lk_text_add(&text, "job 2\n%s\n%s\n", out->family, out->weights_identity ? out->weights_identity : "");
+    if (out->hosted) {
+        lk_study_write_hosted(out->hosted, false, &text);
+        lk_text_add(&text, "\n%llu\n", (unsigned long long)out->job.request.seed);
+        lk_text_json(&text, out->final_prompt);
+    }
     if (out->normalize) lk_text_add(&text, "embeddings %s of %s\n", out->normalize, s->base_prompts);
     for (int i = 0; i < out->n_adapters; i++)
         lk_text_add(&text, "adapter %s %.17g\n", out->adapters[i].sha256, out->adapters[i].scale);
     if (out->mask) lk_text_add(&text, "mask %s\n", out->mask->sha256);
-    enum lk_code rc = lk_study_write_parameters(&out->job, lk_family_bit_of(out->family), true, &text);
+    const unsigned family = lk_family_bit_of(out->family);
+    enum lk_code rc = out->hosted ? LK_OK : lk_study_write_parameters(&out->job, family, true, &text);
     for (int i = 0; i < out->n_sources; i++) lk_text_add(&text, "\n%s", s->sources[out->sources[i]].sha256);
     if (!rc) rc = text.rc;
     if (!rc) lk_sha256(text.bytes, text.n, out->id);
@@ -180,6 +186,7 @@ enum lk_code lk_study_job(const struct lk_study *s, size_t i, struct lk_study_jo
                                  .weights_identity = model->weights_identity,
                                  .adapters = model->adapters,
                                  .n_adapters = model->n_adapters,
+                                 .hosted = lk_study_model_hosted(s, key->model),
                                  .prompt = &s->prompts[key->prompt],
                                  .job = model->job};
     out->job.owned = 0;

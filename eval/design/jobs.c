@@ -295,7 +295,8 @@ static enum lk_code expand_exp3(struct lk_study *s, int e) {
                             "attributes of its own; leave the experiment out");
     LK_TRY(lk_study_take_models(s, e, separate ? LK_FOR_ALL : LK_FOR_ALL & ~one_picture));
     for (int m = 0; m < s->n_models; m++)
-        if (!separate && x->model[m] && lk_family_bit_of(s->models[m].family) & one_picture)
+        if (!separate && x->model[m] && !s->models[m].hosted.given &&
+            lk_family_bit_of(s->models[m].family) & one_picture)
             return lk_study_bad(s, field_of(s, e, "models", field),
                                 "Step1X-Edit takes one picture, a composite is made from two; use the preset "
                                 "\"separate\", or leave %s out",

@@ -159,6 +159,22 @@ const struct setting lk_model_settings[] = {
      "prompts of more tokens than the model reads are cut, which is recorded; otherwise such a job fails"},
     {0}};
 
+#define HOSTED(field) offsetof(struct lk_study_hosted, field)
+const struct setting lk_hosted_settings[] = {
+    {"images_url", TEXT, NULL, NULL, 0, 0, HOSTED(images_url),
+     "what /images/generations and /images/edits stand behind, as https://api.openai.com/v1; the key goes into "
+     "OPENAI_API_KEY, never into a file"},
+    {"model", TEXT, NULL, NULL, 0, 0, HOSTED(model), "as the service calls it"},
+    {"set", OBJECT, NULL, NULL, 0, 0, 0, "what else each request says, as {\"quality\": \"high\"}"},
+    {"requests_per_minute", NUMBER, NULL, NULL, 0.001, 100000, HOSTED(per_minute), "begun at most [default: no limit]"},
+    {"repeat_refused", INT, NULL, "0", 0, 100, HOSTED(repeat_refused),
+     "how often a refusal is asked about again; every answer is kept, the first one is the outcome"},
+    {"seed_field", FLAG, "true|false", "false", 0, 0, HOSTED(seed_field),
+     "the seed is sent, to an open server; OpenAI's API has none, and seeds number the repeats"},
+    {"fetch_urls", FLAG, "true|false", "false", 0, 0, HOSTED(fetch_urls),
+     "pictures at addresses of other hosts are fetched, without the key"},
+    {0}};
+
 static void explain(struct lk_text *out, const char *title, const struct setting *settings) {
     lk_text_add(out, "\n%s\n", title);
     for (; settings->key; settings++) {
@@ -201,6 +217,8 @@ enum lk_code lk_study_explain(struct lk_text *out) {
     explain(out, "models.KEY, beside the parameters of 'likeness edit' under their long names with underscores:",
             lk_model_settings);
     explain_schedule(out);
+    explain(out, "models.KEY.hosted, of a model behind the OpenAI images API instead of one that runs here:",
+            lk_hosted_settings);
     for (int kind = 0; kind < LK_N_EXPERIMENTS; kind++) {
         char title[100];
         snprintf(title, sizeof title, "experiments.KEY of kind %s (%s):", lk_experiment_kind(kind),
@@ -354,6 +372,14 @@ static enum lk_code write_models(const struct lk_study *s, bool places, struct l
     for (int m = 0; m < s->n_models; m++) {
         const struct lk_study_model *model = &s->models[m];
         lk_text_add(out, "%s\n    \"%s\": {", m ? "," : "", model->key);
+        if (model->hosted.given) {
+            if (places) write_member(out, "label", model->label);
+            if (model->seeds) write_member(out, "seeds", model->seeds);
+            lk_text_add(out, "\"hosted\": ");
+            lk_study_write_hosted(&model->hosted, places, out);
+            lk_text_add(out, "}");
+            continue;
+        }
         if (places) {
             write_member(out, "path", model->path);
             write_member(out, "label", model->label);

@@ -6,6 +6,9 @@
 #include "engine/base/alloc.h"
 #include "engine/base/json.h"
 #include "eval/design/settings.h"
+#include "eval/hosted/images.h"
+
+enum { MAX_SET = 32 };
 
 struct reader {
     struct lk_json j;
@@ -147,7 +150,7 @@ static bool unknown(struct reader *r, const struct setting *settings) {
 
 static void set_defaults(const struct setting *settings, void *base) {
     for (; settings->key; settings++)
-        if (settings->otherwise) store_value(settings, base, settings->otherwise);
+        if (settings->otherwise && settings->kind != FLAG) store_value(settings, base, settings->otherwise);
 }
 
 /* The place of the table itself, which is read when all settings are known; or the name of its file. */
@@ -195,7 +198,7 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
     struct raw raw;
     char flag[400];
     if (!read_raw(r, &raw)) return false;
-    const bool reads = p->families & lk_family_bit_of(out->family);
+    const bool reads = !out->hosted.given && p->families & lk_family_bit_of(out->family);
     if (!reads && raw.kind == '0') {
         const char *number = plain(r, &raw);
         if (!number) return false;
@@ -245,6 +248,43 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
     return true;
 }
 
+/* "set" of a hosted model: names with texts, numbers, true or false. */
+static bool read_set(struct reader *r, struct lk_study_hosted *out) {
+    static const char *const ours[] = {"model", "prompt", "n", "image", "seed", "stream"};
+    struct lk_images_option *list = lk_store_alloc(&r->study->store, MAX_SET * sizeof *list);
+    const char *key;
+    const size_t stem = strlen(r->field);
+    if (!list) return out_of_memory(r);
+    if (!enter_object(r)) return false;
+    for (out->set = list; lk_json_next(&r->j) && lk_json_key(&r->j, &key);) {
+        struct raw raw, name = {key, strlen(key), '"'};
+        bool taken = !lk_study_is_word(key, name.n, 60) || out->n_set == MAX_SET;
+        for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) taken |= !strcmp(key, ours[i]);
+        if (taken)
+            return fail(r, LK_E_CONFIG_KEY, "at most 32 words beside model, prompt, n, image, seed, stream", &name);
+        if (!(list[out->n_set].key = lk_store_text(&r->study->store, key))) return out_of_memory(r);
+        name_field(r, stem, key);
+        if (!read_raw(r, &raw)) return false;
+        if (!strchr("\"0tf", raw.kind)) return fail(r, LK_E_CONFIG_TYPE, "a text, a number, true or false", &raw);
+        list[out->n_set].text = raw.kind == '"';
+        if (!(list[out->n_set++].value = plain(r, &raw))) return false;
+    }
+    return !r->j.rc;
+}
+
+static bool read_hosted(struct reader *r, struct lk_study_hosted *out) {
+    const size_t stem = strlen(r->field);
+    const char *key;
+    if (!enter_object(r)) return false;
+    out->given = true;
+    set_defaults(lk_hosted_settings, out);
+    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
+        name_field(r, stem, key);
+        if (!(strcmp(key, "set") ? read_member(r, lk_hosted_settings, key, out) : read_set(r, out))) return false;
+    }
+    return !r->j.rc;
+}
+
 /* Members of a model that are no parameters, or the parameters, which depend on the family that the others tell. */
 static bool read_model_members(struct reader *r, struct lk_study_model *out, size_t stem, bool parameters) {
     const char *key;
@@ -252,7 +292,9 @@ static bool read_model_members(struct reader *r, struct lk_study_model *out, siz
     while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
         name_field(r, stem, key);
         const struct lk_parameter *p = lk_parameter_named(key);
-        if (p && !strcmp(p->key, key)) {
+        if (!strcmp(key, "hosted")) {
+            if (!(parameters ? lk_json_skip(&r->j) : read_hosted(r, &out->hosted))) return false;
+        } else if (p && !strcmp(p->key, key)) {
             if (!(parameters ? read_parameter(r, p, out) : lk_json_skip(&r->j))) return false;
         } else if (parameters) {
             lk_json_skip(&r->j);
@@ -260,7 +302,7 @@ static bool read_model_members(struct reader *r, struct lk_study_model *out, siz
             if (!r->j.rc)
                 r->j.rc = lk_fail(LK_E_CONFIG_KEY,
                                   "%s: field \"%s\": unknown; expected path, label, family, seeds, weights_identity, "
-                                  "allow_steps, allow_cut or a parameter of edits as num_inference_steps",
+                                  "allow_steps, allow_cut, hosted or a parameter of edits as num_inference_steps",
                                   r->study->file, r->field);
             return false;
         } else if (!read_member(r, lk_model_settings, key, out)) {
@@ -416,22 +458,6 @@ static void read_study(struct reader *r) {
     lk_json_end(&r->j);
 }
 
-/* Version 1 has its models and experiments in the order of the documents, whatever the file's is. */
-static void order_version_1(struct lk_study *s) {
-    struct lk_study_model models[LK_N_MODELS];
-    struct lk_study_experiment experiments[LK_N_EXPERIMENTS];
-    int n = 0;
-    memcpy(models, s->models, (size_t)s->n_models * sizeof *models);
-    for (int preset = 0; preset < LK_N_MODELS; preset++)
-        for (int m = 0; m < s->n_models; m++)
-            if (lk_study_preset_model(models[m].key) == preset) s->models[n++] = models[m];
-    n = 0;
-    memcpy(experiments, s->experiments, (size_t)s->n_experiments * sizeof *experiments);
-    for (int kind = 0; kind < LK_N_EXPERIMENTS; kind++)
-        for (int e = 0; e < s->n_experiments; e++)
-            if ((int)experiments[e].kind == kind) s->experiments[n++] = experiments[e];
-}
-
 /* Only the number of the version, which other members depend on. */
 static void read_schema(struct reader *r) {
     const char *key;
@@ -459,6 +485,6 @@ enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t
     if (!s->name) return lk_study_bad(s, "study", "expected a name, got nothing");
     if (!s->n_experiments) return lk_study_bad(s, "experiments", "expected an experiment such as exp1, got nothing");
     if (!s->n_models) return lk_study_bad(s, "models", "expected a model such as flux, got nothing");
-    if (s->schema == 1) order_version_1(s);
+    if (s->schema == 1) lk_study_order_version_1(s);
     return LK_OK;
 }

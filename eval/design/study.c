@@ -90,6 +90,7 @@ static bool is_family(const char *name) {
 enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *m) {
     const int preset = lk_study_preset_model(m->key);
     char field[100];
+    if (m->hosted.given) return lk_study_complete_hosted(s, m);
     snprintf(field, sizeof field, "models.%s.path", m->key);
     if (!m->written && preset < 0)
         return lk_study_bad(s, field, "expected the model's folder, or ORG/NAME of a repository, got nothing");
@@ -115,6 +116,8 @@ enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *
 static enum lk_code complete_model(struct lk_study *s, struct lk_study_model *m) {
     struct lk_pipeline *pipeline;
     char field[100];
+    snprintf(field, sizeof field, "models.%s.seeds", m->key);
+    if (m->hosted.given) return m->seeds ? lk_study_read_seeds(s, field, m->seeds, &m->range) : LK_OK;
     LK_TRY(lk_pipeline_open_configs(&pipeline, m->family, LK_BF16));
     enum lk_code rc = lk_job_complete(&m->job, pipeline, NULL);
     const int expected = lk_pipeline_made_for_steps(pipeline), steps = m->job.request.num_inference_steps;
@@ -160,6 +163,22 @@ int lk_study_find_model(const struct lk_study *s, const char *key) {
 
 int32_t lk_study_find_source(const struct lk_study *s, const char *id, size_t n) {
     return s->portrait ? lk_source_parse(id, n) : lk_names_find(&s->source_ids, id, n);
+}
+
+/* Version 1 has its models and experiments in the order of the documents, whatever the file's is. */
+void lk_study_order_version_1(struct lk_study *s) {
+    struct lk_study_model models[LK_N_MODELS];
+    struct lk_study_experiment experiments[LK_N_EXPERIMENTS];
+    int n = 0;
+    memcpy(models, s->models, (size_t)s->n_models * sizeof *models);
+    for (int preset = 0; preset < LK_N_MODELS; preset++)
+        for (int m = 0; m < s->n_models; m++)
+            if (lk_study_preset_model(models[m].key) == preset) s->models[n++] = models[m];
+    n = 0;
+    memcpy(experiments, s->experiments, (size_t)s->n_experiments * sizeof *experiments);
+    for (int kind = 0; kind < LK_N_EXPERIMENTS; kind++)
+        for (int e = 0; e < s->n_experiments; e++)
+            if ((int)experiments[e].kind == kind) s->experiments[n++] = experiments[e];
 }
 
 static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
@@ -242,6 +261,9 @@ const struct lk_attribute *lk_study_attributes(const struct lk_study *s, int *n)
 }
 bool lk_study_is_portrait(const struct lk_study *s) { return s->portrait; }
 int lk_study_n_models(const struct lk_study *s) { return s->n_models; }
+const struct lk_study_hosted *lk_study_model_hosted(const struct lk_study *s, int model) {
+    return s->models[model].hosted.given ? &s->models[model].hosted : NULL;
+}
 const char *lk_study_model_path(const struct lk_study *s, int model) { return s->models[model].path; }
 const char *lk_study_model_key(const struct lk_study *s, int model) { return s->models[model].key; }
 const char *lk_study_model_family(const struct lk_study *s, int model) { return s->models[model].family; }
@@ -259,7 +281,8 @@ bool lk_study_is_documented(const struct lk_study *s) {
     size_t n_own;
     lk_study_own_prompts(s, &n_own);
     bool documented = s->portrait && !n_own && !lk_study_has_seeds(s);
-    for (int m = 0; m < s->n_models; m++) documented = documented && lk_study_preset_model(s->models[m].key) >= 0;
+    for (int m = 0; m < s->n_models; m++)
+        documented = documented && lk_study_preset_model(s->models[m].key) >= 0 && !s->models[m].hosted.given;
     for (int e = 0; e < s->n_experiments; e++)
         documented = documented && !strcmp(s->experiments[e].key, lk_experiment_key(s->experiments[e].kind));
     return documented;

@@ -72,6 +72,18 @@ struct lk_study_source {
     char sha256[65];     /* of the file; "" when it cannot be read */
 };
 
+/* A model behind the OpenAI images API instead of one that runs here. */
+struct lk_images_option;
+struct lk_study_hosted {
+    const char *images_url, *model;
+    const struct lk_images_option *set; /* [n_set], eval/hosted/images.h */
+    int n_set;
+    int64_t repeat_refused; /* how often a refusal is asked about again; its first answer is the outcome */
+    const char *per_minute; /* as written; NULL */
+    double requests_per_minute;
+    bool given, seed_field, fetch_urls;
+};
+
 enum { LK_STUDY_NAME_BYTES = 256 };
 
 /* Texts live as long as the study, or in the struct itself. */
@@ -88,8 +100,9 @@ struct lk_study_job {
     enum lk_arm arm;
     int model; /* below lk_study_n_models */
     const char *model_key, *family;
-    const char *model_path;       /* for lk_pipeline_open: a folder, or ORG/NAME */
-    const char *weights_identity; /* that the study asks for; NULL: any */
+    const char *model_path;               /* for lk_pipeline_open: a folder, or ORG/NAME */
+    const char *weights_identity;         /* that the study asks for; NULL: any */
+    const struct lk_study_hosted *hosted; /* NULL: it runs here */
     const struct lk_study_adapter *adapters;
     int n_adapters;
     const struct lk_study_mask *mask; /* NULL: none */
@@ -157,6 +170,8 @@ enum lk_code lk_study_treatment(const struct lk_study *study, int model, struct 
 /* LK_E_CONFIG_VALUE or LK_E_BIND for the first adapter of a model with jobs that is not there, is not the one that the
  * study asks for, or is not of that model (if the model is here). */
 enum lk_code lk_study_check_adapters(const struct lk_study *study);
+/* NULL: it runs here. */
+const struct lk_study_hosted *lk_study_model_hosted(const struct lk_study *study, int model);
 int lk_study_n_experiments(const struct lk_study *study);
 const char *lk_study_experiment_key(const struct lk_study *study, int experiment);
 enum lk_experiment lk_study_experiment_kind(const struct lk_study *study, int experiment);

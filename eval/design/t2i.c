@@ -233,6 +233,13 @@ void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struc
     const struct lk_study_experiment *x = &s->experiments[key->experiment];
     const bool fed = is_fed(out);
     out->mitigation = lk_t2i_arm_key(key->mitigation);
+    if (out->hosted) {
+        if (key->mitigation == LK_T2I_EMBED_NORM || key->mitigation == LK_T2I_FAIR || key->cfg >= 0)
+            out->problem = "a hosted model takes a prompt alone: no guidance, no embeddings, no concepts";
+        else if (!*out->final_prompt)
+            out->final_prompt = NULL, out->problem = "its prompt has no wording of this arm";
+        return;
+    }
     if (key->mitigation == LK_T2I_EMBED_NORM) {
         const char *how = x->normalize ? x->normalize : "center";
         out->normalize = strcmp(how, "none") ? how : NULL;

@@ -18,6 +18,8 @@ static const char schema[] =
     "CREATE TABLE output(item_id TEXT PRIMARY KEY, job_id TEXT, experiment TEXT, kind TEXT, model_key TEXT, source_id "
     "TEXT, source2_id TEXT, prompt_id TEXT, arm TEXT, pair TEXT, seed INTEGER, status TEXT, reason TEXT, path TEXT, "
     "sha256 TEXT, seconds REAL);"
+    "CREATE TABLE answer(item_id TEXT PRIMARY KEY, outcome TEXT, stage TEXT, code TEXT, http_status INTEGER, words "
+    "TEXT, revised_prompt TEXT, n_sent INTEGER, asked_at TEXT, api_model TEXT, n_asked INTEGER, n_refused INTEGER);"
     "CREATE TABLE score(item_id TEXT, axis TEXT, who TEXT, kind TEXT, value REAL);"
     "CREATE TABLE measure(measure TEXT PRIMARY KEY, measure_display TEXT, axis TEXT, low REAL, high REAL, outside "
     "INTEGER, measure_position INTEGER);"
@@ -150,6 +152,22 @@ enum lk_code lk_audit_add_study(struct lk_audit *a, const struct lk_study *study
     return lk_sql_end(&a->sql, add_study(a, study));
 }
 
+/* What a hosted model said. */
+static enum lk_code add_answer(struct lk_audit *a, const char *item, const cJSON *hosted) {
+    static const char *const keys[] = {"outcome", "stage", "code", "words", "revised_prompt", "asked_at", "api_model"};
+    static const char *const numbers[] = {"http_status", "n_sent", "n_asked", "n_refused"};
+    const char *t[7];
+    int64_t n[4];
+    for (int i = 0; i < 7; i++) t[i] = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(hosted, keys[i]));
+    for (int i = 0; i < 4; i++) {
+        const cJSON *number = cJSON_GetObjectItemCaseSensitive(hosted, numbers[i]);
+        const double value = cJSON_IsNumber(number) ? number->valuedouble : 0;
+        n[i] = value > 0 && value < 1e9 ? (int64_t)value : 0;
+    }
+    return lk_sql_run(&a->sql, "INSERT OR REPLACE INTO answer VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
+                      "ttttittittii", item, t[0], t[1], t[2], n[0], t[3], t[4], n[1], t[5], t[6], n[2], n[3]);
+}
+
 static enum lk_code add_line(struct lk_audit *a, const struct lk_json_record *record, const char *name) {
     cJSON *line = cJSON_ParseWithLength(record->text, record->n);
     const char *const keys[] = {"item_id", "status", "error", "output_path", "output_sha256"};
@@ -167,6 +185,8 @@ static enum lk_code add_line(struct lk_audit *a, const struct lk_json_record *re
     if (!rc && sqlite3_changes(a->sql.db) != 1)
         rc = lk_fail(LK_E_INPUT, "%s: line %zu: field \"item_id\": expected an output of the study, got \"%.200s\"",
                      name, record->line, text[0]);
+    const cJSON *hosted = cJSON_GetObjectItemCaseSensitive(line, "hosted");
+    if (!rc && cJSON_IsObject(hosted)) rc = add_answer(a, text[0], hosted);
     cJSON_Delete(line);
     return rc;
 }
@@ -240,6 +260,19 @@ static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings 
                           span.identity ? identity : lk_factor_key(LK_FACTOR_AXIS, (int)span.axis), (int64_t)span.low,
                           (int64_t)span.high, (int64_t)span.outside, (int64_t)m));
     }
+    /* A fault says nothing of the model. What it refuses is neither ignored nor changed: nobody scores it. */
+    LK_TRY(
+        lk_sql_run(&a->sql,
+                   "INSERT INTO measure SELECT 'refused','Refused',NULL,NULL,NULL,NULL,?1 WHERE EXISTS (SELECT 1 FROM "
+                   "answer)",
+                   "i", (int64_t)LK_N_MEASURES));
+    LK_TRY(
+        lk_sql_run(&a->sql,
+                   "INSERT INTO outcome SELECT item_id, 'refused', 'asked', outcome IN ('refused', 'placeholder') FROM "
+                   "answer WHERE outcome IN ('made', 'refused', 'placeholder')",
+                   ""));
+    LK_TRY(lk_sql_run(
+        &a->sql, "DELETE FROM score WHERE item_id IN (SELECT item_id FROM outcome WHERE who='asked' AND value=1)", ""));
     LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "judges", s->published ? "ensemble" : "judge"));
     LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "raters", "raters"));
     /* What conventions decide: the judges' rounded mean, and each judge alone. */

@@ -10,7 +10,8 @@
  *     if (!rc) rc = lk_audit_query(audit, "SELECT model, avg(value) FROM measured GROUP BY model", &table);
  *     lk_audit_close(audit);
  *
- * Tables: attribute, source, prompt, model, output, score, measure, outcome, alternative; views: item (an output with
+ * Tables: attribute, source, prompt, model, output, answer (what hosted models said), score, measure, outcome,
+ * alternative; views: item (an output with
  * all its factors, a column each), measured (a measure of an item: 0, 1, or between where judges differ). A source's
  * attributes are columns under their own names. */
 #pragma once
@@ -39,7 +40,8 @@ enum lk_code lk_audit_add_study(struct lk_audit *audit, const struct lk_study *s
 enum lk_code lk_audit_add_manifest(struct lk_audit *audit, const char *text, size_t n, const char *name);
 /* Scores of the judges, of their ensemble, of reviewers, of every rater and of the raters together. */
 enum lk_code lk_audit_add_scores(struct lk_audit *audit, const struct lk_dataset *data);
-/* Measures by the thresholds, and the outcome of each output on each, by the judges ("judges") and by the raters
+/* Measures by the thresholds, and the outcome of each output on each, by hosted models themselves ("asked": refused,
+ * where they answered at all), by the judges ("judges") and by the raters
  * together ("raters"); beside them, in `alternative`, by the judges' rounded mean ("rounded") and by each judge alone
  * ("primary", "secondary"). Again after a change of settings. */
 enum lk_code lk_audit_complete(struct lk_audit *audit, const struct lk_audit_settings *settings);

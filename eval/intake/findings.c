@@ -29,7 +29,13 @@ struct lk_audit_findings {
     const char *outcome_names[N_OUTCOMES];
     struct lk_claims_options options;
     double *filled; /* while it is read */
+    /* What hosted models refused, judged by itself: where a model, a source or a prompt is refused most, little else is
+     * known, and that must not leave it out. n_outcomes 0: no model was asked over the network. */
+    struct lk_outcomes asked;
+    struct lk_claims refusals;
+    double *refused; /* [n_models, n_sources, n_prompts] */
 };
+static const char *const refused_name[] = {"Refused"};
 
 /* A name of a row that is not there yet gets the next number. */
 static enum lk_code number(struct lk_names *names, const struct lk_audit_row *row, const char *column, int32_t *out) {
@@ -164,6 +170,43 @@ static enum lk_code read_outcomes(struct lk_audit *audit, struct lk_audit_findin
     return LK_OK;
 }
 
+static enum lk_code take_refused(void *context, const struct lk_audit_row *row) {
+    struct lk_audit_findings *f = context;
+    const struct lk_outcomes *o = &f->outcomes;
+    const char *model = lk_audit_text(row, "model_key"), *source = lk_audit_text(row, "source_id"),
+               *prompt = lk_audit_text(row, "prompt_id");
+    double value;
+    if (!model || !source || !prompt || !lk_audit_number(row, "value", &value)) return LK_OK;
+    const int32_t m = lk_names_find(&f->models, model, strlen(model)),
+                  s = lk_names_find(&f->source_names, source, strlen(source)),
+                  p = lk_names_find(&f->prompts, prompt, strlen(prompt));
+    if (m < 0 || s < 0 || p < 0) return LK_OK;
+    f->refused[(m * o->n_sources + s) * o->n_prompts + p] = value;
+    f->asked.n_outcomes = 1;
+    return LK_OK;
+}
+
+/* The families of both questions share the level. */
+static enum lk_code find_refusals(struct lk_audit *audit, struct lk_audit_findings *f,
+                                  struct lk_claims_options *options) {
+    const size_t n = (size_t)f->outcomes.n_models * (size_t)f->outcomes.n_sources * (size_t)f->outcomes.n_prompts;
+    f->refused = lk_malloc((n + 1) * sizeof *f->refused);
+    if (!f->refused) return lk_fail(LK_E_NOMEM, "report: out of memory");
+    for (size_t i = 0; i < n; i++) f->refused[i] = NAN;
+    f->asked = f->outcomes;
+    f->asked.n_outcomes = 0;
+    f->asked.y = f->refused;
+    f->asked.outcome_names = refused_name;
+    LK_TRY(lk_audit_each(audit,
+                         "SELECT model_key, source_id, prompt_id, avg(value) AS value FROM outcome JOIN item "
+                         "USING(item_id) WHERE who='asked' AND arm='edited' AND source2_id IS NULL GROUP BY model_key, "
+                         "source_id, prompt_id",
+                         take_refused, f));
+    if (!f->asked.n_outcomes) return LK_OK;
+    if (f->known[0]) options->n_families_beside += f->outcomes.n_attributes + 2;
+    return lk_claims_of(&f->asked, options, &f->refusals);
+}
+
 /* Of one judge the judges, it alone and its rounded mean are the same. */
 static enum lk_code judge_conventions(struct lk_audit_findings *f) {
     const struct lk_outcomes *o = &f->outcomes;
@@ -189,14 +232,17 @@ enum lk_code lk_audit_findings(struct lk_audit *audit, const struct lk_study *st
     f->outcomes.n_outcomes = N_OUTCOMES;
     LK_TRY(fill_factors(audit, study, f));
     LK_TRY(read_outcomes(audit, f));
+    LK_TRY(find_refusals(audit, f, &f->options));
     if (!f->known[0]) return LK_OK;
-    LK_TRY(lk_claims_of(&f->outcomes, options, &f->claims));
+    LK_TRY(lk_claims_of(&f->outcomes, &f->options, &f->claims));
     return judge_conventions(f);
 }
 
 void lk_audit_findings_free(struct lk_audit_findings *f) {
     if (!f) return;
     lk_claims_free(&f->claims);
+    lk_claims_free(&f->refusals);
+    lk_free(f->refused);
     lk_names_free(&f->source_names);
     lk_names_free(&f->prompts);
     lk_names_free(&f->kinds);
@@ -214,8 +260,22 @@ static void lead(struct lk_page *page, struct lk_text *text) {
     text->n = 0;
 }
 
+static void notes(const struct lk_claims *c, struct lk_page *page) {
+    for (int i = 0; i < c->n_families; i++)
+        if (c->families[i].n_rare && !*c->families[i].refused)
+            lk_page_paragraph(page,
+                              "By %s, %d outcomes of models are too rare to be asked: fewer than five sources have "
+                              "them, or lack them.",
+                              c->families[i].name, c->families[i].n_rare);
+    for (const char *line = c->notes.n ? c->notes.bytes : ""; *line;) {
+        const size_t n = strcspn(line, "\n");
+        lk_page_paragraph(page, "%.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
 static void how(const struct lk_audit_findings *f, struct lk_page *page) {
-    const struct lk_claims *c = &f->claims;
+    const struct lk_claims *c = f->known[0] ? &f->claims : &f->refusals;
     const bool fixed = f->options.prompts_are_all;
     lk_page_fold(page, "How this was tested");
     lk_page_paragraph(
@@ -230,41 +290,31 @@ static void how(const struct lk_audit_findings *f, struct lk_page *page) {
                       "outcomes, models and groups is judged, by relabelling sources or prompts (studentised, Westfall "
                       "and Young), pairs of models by Holm. Intervals beside a name are at %.4g%%.",
                       c->n_families, c->family_alpha, 100 * (1 - c->family_alpha));
-    for (int i = 0; i < c->n_families; i++)
-        if (c->families[i].n_rare && !*c->families[i].refused)
-            lk_page_paragraph(page,
-                              "By %s, %d outcomes of models are too rare to be asked: fewer than five sources have "
-                              "them, or lack them.",
-                              c->families[i].name, c->families[i].n_rare);
-    for (const char *line = c->notes.n ? c->notes.bytes : ""; *line;) {
-        const size_t n = strcspn(line, "\n");
-        lk_page_paragraph(page, "%.*s", (int)n, line);
-        line += n + (line[n] == '\n');
-    }
+    if (f->asked.n_outcomes && f->known[0])
+        lk_page_paragraph(page, "Refusals are asked about apart, by the same tests at the same level for each factor; "
+                                "the other outcomes are of what was made.");
+    if (f->known[0]) notes(&f->claims, page);
+    if (f->asked.n_outcomes) notes(&f->refusals, page);
 }
 
-void lk_audit_findings_page(const struct lk_audit_findings *f, struct lk_page *page) {
-    const struct lk_claims *c = &f->claims;
-    const char *among = f->options.prompts_are_all ? "among people like these, for these prompts"
-                                                   : "among people and prompts like these";
+/* What was found, in sentences. */
+static void say(const struct lk_outcomes *o, const struct lk_claims *c, const char *what, const char *among,
+                struct lk_page *page) {
     struct lk_text text = {0};
-    if (!f->known[0]) {
-        lk_page_lead(page, "Nothing is judged yet, so nothing is compared.");
-        return;
-    }
     int n_asked = 0;
     for (int i = 0; i < c->n_families; i++) n_asked += !*c->families[i].refused;
     if (!n_asked)
-        lk_text_add(&text, "The study is too small to say that people, prompts or models like these differ.");
+        lk_text_add(&text, "The study is too small to say that people, prompts or models like these differ%s.", what);
     else if (c->n_found)
-        lk_text_add(&text, "%zu difference%s found %s.", c->n_found, c->n_found == 1 ? " was" : "s were", among);
+        lk_text_add(&text, "%zu difference%s found%s %s.", c->n_found, c->n_found == 1 ? " was" : "s were", what,
+                    among);
     else
-        lk_text_add(&text, "No difference was found %s.", among);
+        lk_text_add(&text, "No difference was found%s %s.", what, among);
     lead(page, &text);
     for (size_t i = 0; i < c->n; i++) {
         const struct lk_claim *x = &c->list[i];
         if ((!x->found && !*x->lost) || i >= MAX_SENTENCES) continue;
-        lk_claim_sentence(&f->outcomes, x, &text);
+        lk_claim_sentence(o, x, &text);
         lead(page, &text);
     }
     if (c->n_found > MAX_SENTENCES)
@@ -275,18 +325,21 @@ void lk_audit_findings_page(const struct lk_audit_findings *f, struct lk_page *p
         text.n = 0;
     }
     lk_text_free(&text);
-    how(f, page);
 }
 
-enum lk_code lk_audit_findings_table(const struct lk_audit_findings *f, struct lk_table **out) {
-    const struct lk_outcomes *o = &f->outcomes;
-    struct lk_table *t;
-    LK_TRY(
-        lk_table_new(out, "findings", "What was compared",
-                     "Factor|Outcome|Model|Level|>Rate|>Others|>Difference|>Adjusted p|Found|>Would have been found"));
-    t = *out;
-    for (size_t i = 0; i < f->claims.n; i++) {
-        const struct lk_claim *x = &f->claims.list[i];
+void lk_audit_findings_page(const struct lk_audit_findings *f, struct lk_page *page) {
+    const char *among = f->options.prompts_are_all ? "among people like these, for these prompts"
+                                                   : "among people and prompts like these";
+    if (!f->known[0]) lk_page_lead(page, "Nothing is judged yet, so nothing is compared.");
+    if (f->known[0]) say(&f->outcomes, &f->claims, "", among, page);
+    if (f->asked.n_outcomes) say(&f->asked, &f->refusals, " in what is refused", among, page);
+    if (f->known[0] || f->asked.n_outcomes) how(f, page);
+}
+
+/* The rows of one question's claims. */
+static void add_rows(struct lk_table *t, const struct lk_outcomes *o, const struct lk_claims *claims) {
+    for (size_t i = 0; i < claims->n; i++) {
+        const struct lk_claim *x = &claims->list[i];
         const bool model = x->family == LK_CLAIM_MODEL, kind = x->family == LK_CLAIM_KIND;
         lk_table_row(t);
         lk_table_text(t, "%s", model ? "model" : kind ? "kind of prompt" : o->attribute_names[x->attribute]);
@@ -309,10 +362,20 @@ enum lk_code lk_audit_findings_table(const struct lk_audit_findings *f, struct l
         else
             lk_table_none(t, "no variance to tell by");
     }
+}
+
+enum lk_code lk_audit_findings_table(const struct lk_audit_findings *f, struct lk_table **out) {
+    struct lk_table *t;
+    LK_TRY(
+        lk_table_new(out, "findings", "What was compared",
+                     "Factor|Outcome|Model|Level|>Rate|>Others|>Difference|>Adjusted p|Found|>Would have been found"));
+    t = *out;
+    add_rows(t, &f->outcomes, &f->claims);
+    add_rows(t, &f->asked, &f->refusals);
     lk_table_note(t,
                   "What was found, and of each other outcome what comes nearest. Rates of the level and of the others; "
                   "where attributes are not balanced the difference is adjusted. Intervals at %.4g%%; p adjusted "
                   "within the factor. Would have been found: with 80%% probability.",
-                  100 * (1 - f->claims.family_alpha));
+                  100 * (1 - (f->known[0] ? &f->claims : &f->refusals)->family_alpha));
     return LK_OK;
 }

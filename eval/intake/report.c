@@ -12,12 +12,25 @@
 #include "eval/intake/findings.h"
 
 /* The order within a section. */
-static const char *const tables[] = {"rates_by_model",  "rates_by_category",
-                                     "rates_by_prompt", "rates_by_attribute",
-                                     "pairs_by_model",  "raters",
-                                     "judges",          "seeds",
-                                     "models",          "outputs",
-                                     "sources",         "prompts"};
+static const char *const tables[] = {"rates_by_model",
+                                     "rates_by_category",
+                                     "rates_by_prompt",
+                                     "rates_by_attribute",
+                                     "pairs_by_model",
+                                     "raters",
+                                     "judges",
+                                     "seeds",
+                                     "refusals",
+                                     "refusals_by_attribute",
+                                     "refusals_by_prompt",
+                                     "refusal_bounds",
+                                     "refusal_pairs",
+                                     "refusals_over_time",
+                                     "revised_prompts",
+                                     "models",
+                                     "outputs",
+                                     "sources",
+                                     "prompts"};
 enum { N_TABLES = sizeof tables / sizeof *tables, MAX_MADE = N_TABLES * (LK_MAX_ATTRIBUTES + 1) + 1 };
 
 static const struct {
@@ -27,6 +40,9 @@ static const struct {
     {"disparity", "Disparities between groups", "The same rates by the attributes of the sources."},
     {"mitigation", "Mitigation: prompts that keep the person",
      "Pairs of edits that differ only in the prompt: as it is, and with what is to be kept."},
+    {"refusals", "Refusals",
+     "What hosted models would not make. Placeholders, pictures of a safety filter in place of one, count as refused; "
+     "faults of the network or the service are no answers and stand apart. All other rates are of what was made."},
     {"human", "Raters", "The same by people."},
     {"robustness", "Robustness", "How far results depend on the judge and the seed."},
     {"design", "Design", "What the study asks for and what was made of it."}};
@@ -45,6 +61,7 @@ struct report {
     struct made made[MAX_MADE];
     int n_made;
     struct lk_run run;
+    double n_answers; /* of hosted models */
 };
 
 /* --- the file of a table --- */
@@ -228,6 +245,10 @@ static enum lk_code make_tables(struct report *r) {
     for (int t = 0; t < N_TABLES; t++) {
         struct query q;
         enum lk_code rc = read_query(tables[t], &q);
+        if (!rc && !strcmp(q.section, "refusals") && !(r->n_answers > 0)) {
+            lk_free(q.sql);
+            continue;
+        }
         for (int a = 0; a < n_attributes && q.each_attribute && !rc; a++)
             rc = add_table(r, tables[t], &q, &attributes[a]);
         if (!rc && !q.each_attribute) rc = add_table(r, tables[t], &q, NULL);
@@ -269,10 +290,52 @@ static void add_section(const struct report *r, struct lk_page *page, int sectio
         if (r->made[i].section == section && !r->made[i].table->no_data) lk_page_table(page, r->made[i].table);
 }
 
+/* What became of all that a hosted model was asked, in two sentences. */
+static enum lk_code add_answers(void *context, const struct lk_audit_row *row) {
+    struct lk_page *page = context;
+    double n[8];
+    static const char *const columns[8] = {"asked",  "input",   "output",          "placeholders",
+                                           "faults", "sources", "sources_refused", "prompts_refused"};
+    for (int i = 0; i < 8; i++)
+        if (!lk_audit_number(row, columns[i], &n[i])) n[i] = 0;
+    const char *model = lk_audit_text(row, "model");
+    const double refused = n[1] + n[2] + n[3], answered = n[0] - n[4];
+    struct lk_text text = {0};
+    lk_text_add(&text, "%s refused %.0f of %.0f requests", model ? model : "", refused, answered);
+    if (answered > 0) lk_text_add(&text, " (%.1f%%)", 100 * refused / answered);
+    if (refused > 0)
+        lk_text_add(&text, ": %.0f at the request, %.0f at the picture, %.0f by placeholders", n[1], n[2], n[3]);
+    if (n[4] > 0) lk_text_add(&text, "; %.0f more ended in faults", n[4]);
+    lk_text_add(&text, ".");
+    if (refused > 0 && n[5] > 0)
+        lk_text_add(&text, " %.0f of %.0f sources were refused at least once; prompts refused for all: %.0f.", n[6],
+                    n[5], n[7]);
+    if (refused > 0) lk_text_add(&text, " Its other rates are of what it made; the bounds are below.");
+    if (!text.rc) lk_page_lead(page, text.bytes);
+    return lk_text_free(&text);
+}
+
+static enum lk_code add_refusals(const struct report *r, struct lk_page *page) {
+    static const char sql[] =
+        "WITH a AS (SELECT i.model, i.model_position, i.source_id, i.prompt_id, i.arm, w.outcome, w.stage, w.outcome "
+        "IN "
+        "('refused', 'placeholder') AS refused FROM answer w JOIN item i USING(item_id)), p AS (SELECT model, "
+        "prompt_id, min(refused) AS whole FROM a WHERE outcome <> 'fault' AND arm = 'edited' GROUP BY model, "
+        "prompt_id) "
+        "SELECT model, count(*) AS asked, sum(outcome = 'refused' AND stage IS NOT 'output') AS input, sum(outcome = "
+        "'refused' AND stage IS 'output') AS output, sum(outcome = 'placeholder') AS placeholders, sum(outcome = "
+        "'fault') AS faults, count(DISTINCT source_id) AS sources, count(DISTINCT CASE WHEN refused THEN source_id "
+        "END) "
+        "AS sources_refused, (SELECT sum(whole) FROM p WHERE p.model = a.model) AS prompts_refused FROM a GROUP BY "
+        "model ORDER BY model_position";
+    return r->n_answers > 0 ? lk_audit_each(r->audit, sql, add_answers, page) : LK_OK;
+}
+
 static void add_counts(const struct report *r, struct lk_page *page) {
     const struct lk_report_options *o = r->options;
     static const char *const slots[] = {"Primary", "Secondary"};
     lk_page_section(page, "section-summary", "Summary");
+    if (add_refusals(r, page)) lk_page_remark(page, "%s", lk_error_text());
     lk_audit_findings_page(r->findings, page);
     for (int j = 0; j < LK_N_JUDGES; j++)
         if (*o->judges[j]) lk_page_paragraph(page, "%s judge: %s.", slots[j], o->judges[j]);
@@ -316,6 +379,11 @@ static enum lk_code take_count(void *context, const struct lk_audit_row *row) {
     return LK_OK;
 }
 
+static enum lk_code take_answers(void *context, const struct lk_audit_row *row) {
+    lk_audit_number(row, "n", context);
+    return LK_OK;
+}
+
 enum lk_code lk_any_report_write(struct lk_audit *audit, const struct lk_study *study,
                                  const struct lk_report_options *options, const char *folder) {
     struct report *r = lk_calloc(1, sizeof *r);
@@ -328,6 +396,7 @@ enum lk_code lk_any_report_write(struct lk_audit *audit, const struct lk_study *
                       "SELECT count(*) AS asked, sum(item_id IN (SELECT item_id FROM score)) AS valid FROM "
                       "output",
                       take_count, &r->run);
+    if (!rc) rc = lk_audit_each(audit, "SELECT count(*) AS n FROM answer", take_answers, &r->n_answers);
     if (!rc) rc = find(r);
     if (!rc) rc = make_tables(r);
     if (!rc) rc = lk_document_folder(folder);

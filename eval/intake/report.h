@@ -3,10 +3,10 @@
  *
  *     rc = lk_any_report_write(audit, study, &options, "report");   // report/report.html, report/tables/NAME.csv, ...
  *
- * A table's file begins with lines "-- key: value": title, section (edits, disparity, mitigation, human, robustness or
- * design), note, form, and "for: attribute", of which there is one table for each attribute with $attribute and
- * $display in its place. Forms: "list", the columns of the SELECT; "rates" and "differences", cells k of n or value by
- * "row" and "column" under "heading", with the interval low to high. */
+ * A table's file begins with lines "-- key: value": title, section (edits, disparity, mitigation, refusals, human,
+ * robustness or design), note, form, and "for: attribute", of which there is one table for each attribute with
+ * $attribute and $display in its place. Forms: "list", the columns of the SELECT; "rates" and "differences", cells k of
+ * n or value by "row" and "column" under "heading", with the interval low to high. */
 #pragma once
 
 #include "eval/intake/audit.h"

@@ -135,8 +135,9 @@ static enum lk_code adopt(struct lk_journal *j, const struct lk_journal_list *li
     LK_TRY(lk_sql_run(&j->sql, "CREATE INDEX by_id ON jobs(id)", ""));
     for (size_t k = 0; k < list->n; k++) LK_TRY(adopt_one(j, list, k));
     LK_TRY(lk_sql_run(&j->sql, "DROP INDEX by_id", ""));
-    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM lines WHERE i IN (SELECT i FROM jobs WHERE i<0 AND state<>2)", ""));
-    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM jobs WHERE i<0 AND state<>2", ""));
+    LK_TRY(
+        lk_sql_run(&j->sql, "DELETE FROM lines WHERE i IN (SELECT i FROM jobs WHERE i<0 AND state NOT IN (2,4))", ""));
+    LK_TRY(lk_sql_run(&j->sql, "DELETE FROM jobs WHERE i<0 AND state NOT IN (2,4)", ""));
     for (int m = 0; m < LK_JOURNAL_FIRST_KEYS; m++) {
         char old[32], key[32];
         snprintf(old, sizeof old, "model %d", m);
@@ -216,17 +217,19 @@ static enum lk_code release_dead(struct lk_journal *j) {
     return rc;
 }
 
+void lk_journal_shuffle(struct lk_journal *j, const bool *models) { memcpy(j->shuffled, models, sizeof j->shuffled); }
+
 /* Queued jobs of a model, in order; one that a worker died of, alone, when there is no other. */
 static enum lk_code find(struct lk_journal *j, int model, int most, struct lk_journal_lease *out, int *n) {
     static const char *const sql[] = {"SELECT i,attempts,crashes FROM jobs WHERE state<2 AND state=0 AND model=?1 AND "
-                                      "crashes=0 ORDER BY i LIMIT ?2",
+                                      "crashes=0 ORDER BY CASE WHEN ?3 THEN id END, i LIMIT ?2",
                                       "SELECT i,attempts,crashes FROM jobs WHERE state<2 AND state=0 AND model=?1 AND "
-                                      "?2>0 ORDER BY i LIMIT 1"};
+                                      "?2+?3>0 ORDER BY i LIMIT 1"};
     enum lk_code rc = LK_OK;
     for (int k = 0; k < 2 && !rc && !*n; k++) {
         sqlite3_stmt *q;
         bool row;
-        LK_TRY(lk_sql_open(&j->sql, &q, sql[k], "ii", (int64_t)model, (int64_t)most));
+        LK_TRY(lk_sql_open(&j->sql, &q, sql[k], "iii", (int64_t)model, (int64_t)most, (int64_t)j->shuffled[model]));
         while (!(rc = lk_sql_step(&j->sql, q, &row)) && row)
             out[(*n)++] = (struct lk_journal_lease){sqlite3_column_int64(q, 0), sqlite3_column_int(q, 1),
                                                     sqlite3_column_int(q, 2)};
@@ -281,8 +284,9 @@ static enum lk_code end(struct lk_journal *j, const struct lk_journal_lease *lea
                          lease->index, j->owner));
     *kept = mine == 1;
     if (!mine) return LK_OK;
-    bool again = !m->sha256 && lease->attempts + 1 < LK_JOB_ATTEMPTS && !lk_journal_is_final(m->code);
-    int64_t state = again ? LK_JOB_QUEUED : m->sha256 ? LK_JOB_DONE : LK_JOB_FAILED;
+    const bool answered = m->sha256 || m->refused;
+    bool again = !answered && lease->attempts + 1 < LK_JOB_ATTEMPTS && !lk_journal_is_final(m->code);
+    int64_t state = again ? LK_JOB_QUEUED : m->refused ? LK_JOB_REFUSED : m->sha256 ? LK_JOB_DONE : LK_JOB_FAILED;
     LK_TRY(lk_sql_run(&j->sql,
                       "UPDATE jobs SET state=?1, owner=NULL, lease=NULL, attempts=attempts+1, started=?2, seconds=?3, "
                       "stages=?4, peak_bytes=?5, sha256=?6, bytes=?7, code=?8, error=?9 WHERE i=?10",
@@ -344,6 +348,30 @@ enum lk_code lk_journal_crashed(struct lk_journal *j, const char *owner, const c
     *n = 0;
     LK_TRY(lk_sql_begin(&j->sql));
     return lk_sql_end(&j->sql, crashed(j, owner, how, line, context, n));
+}
+
+static enum lk_code relabel(struct lk_journal *j, int64_t index, const char *error, lk_journal_line_fn *line,
+                            void *context) {
+    struct lk_text text = {0};
+    sqlite3_stmt *q;
+    bool row;
+    LK_TRY(lk_sql_open(&j->sql, &q, "SELECT line FROM lines WHERE i=?1", "i", index));
+    enum lk_code rc = lk_sql_step(&j->sql, q, &row);
+    if (!rc && row) rc = line(context, index, lk_sql_text(q, 0), &text);
+    sqlite3_finalize(q);
+    if (!rc) rc = text.rc;
+    if (!rc && row) rc = lk_sql_run(&j->sql, "UPDATE lines SET line=?1 WHERE i=?2", "ti", text.bytes, index);
+    lk_text_free(&text);
+    if (!rc)
+        rc = lk_sql_run(&j->sql, "UPDATE jobs SET state=?1, error=?2 WHERE i=?3 AND state=2", "iti",
+                        (int64_t)LK_JOB_REFUSED, error, index);
+    return rc ? rc : lk_sql_run(&j->sql, lk_journal_outdate, "");
+}
+
+enum lk_code lk_journal_relabel(struct lk_journal *j, int64_t index, const char *error, lk_journal_line_fn *line,
+                                void *context) {
+    LK_TRY(lk_sql_begin(&j->sql));
+    return lk_sql_end(&j->sql, relabel(j, index, error, line, context));
 }
 
 enum lk_code lk_journal_requeue(struct lk_journal *j, int64_t index, int64_t *n) {

@@ -1,5 +1,6 @@
 /* What is done of a run of many jobs and what is left: one SQLite file that survives a kill at any moment and that
- * several runners may share. A job is queued, leased by a worker, done or failed.
+ * several runners may share. A job is queued, leased by a worker, done, failed or refused: a model that is asked over
+ * the network said no, which is an answer like a picture.
  *
  *     struct lk_journal *j;
  *     LK_TRY(lk_journal_open(&j, "out/journal.sqlite", &list));   // made from the list when it is not there
@@ -18,7 +19,7 @@
 #include "engine/base/status.h"
 #include "engine/base/text.h"
 
-enum lk_job_state { LK_JOB_QUEUED, LK_JOB_LEASED, LK_JOB_DONE, LK_JOB_FAILED, LK_JOB_STATES };
+enum lk_job_state { LK_JOB_QUEUED, LK_JOB_LEASED, LK_JOB_DONE, LK_JOB_FAILED, LK_JOB_REFUSED, LK_JOB_STATES };
 
 #define LK_JOB_ATTEMPTS       3 /* of a job that fails, or that a worker dies of: so many times in all */
 #define LK_JOURNAL_MAX_MODELS 64
@@ -65,6 +66,9 @@ struct lk_journal_lease {
     int attempts, crashes; /* before this one */
 };
 
+/* Jobs of these models [LK_JOURNAL_MAX_MODELS] are taken in the order of their ids from now on, which are digests: that
+ * order knows no group of sources. A service that changes while it is asked then changes for all groups alike. */
+void lk_journal_shuffle(struct lk_journal *j, const bool *models);
 /* Leases up to `most` queued jobs of one model in the study's order: of `model` if it has any, else of the first model
  * that has. A job that a worker died of comes last and alone. *n_others: jobs that other workers hold, which may come
  * back; with *n == 0 and *n_others == 0 the run is over. */
@@ -84,6 +88,7 @@ struct lk_journal_made {
     int code; /* of the failure */
     const char *error;
     const char *line; /* its line in the manifest, without newline */
+    bool refused;     /* the model refused, or sent a placeholder (whose sha256 it is): final, asked only once */
 };
 /* Whether a job that failed so would fail again: what it asks for, its pictures or its numbers are to blame. A file
  * that is not there, or changed under the reader, may be there the next time, as memory and a disk may. */
@@ -100,6 +105,10 @@ typedef enum lk_code lk_journal_line_fn(void *context, int64_t index, const char
  * that have had LK_JOB_ATTEMPTS of them are failed. *n: leases that it held. */
 enum lk_code lk_journal_crashed(struct lk_journal *j, const char *owner, const char *how, lk_journal_line_fn *line,
                                 void *context, int *n);
+/* A job that is done is found to be refused after all: its picture is a filter's. line makes its new line from the old
+ * one, which is `error` there. */
+enum lk_code lk_journal_relabel(struct lk_journal *j, int64_t index, const char *error, lk_journal_line_fn *line,
+                                void *context);
 /* A job that is done or failed is to be made again, for instance because its output is lost; -1: all that failed. *n:
  * how many. */
 enum lk_code lk_journal_requeue(struct lk_journal *j, int64_t index, int64_t *n);

@@ -9,6 +9,7 @@ struct lk_journal {
     char *path;
     char study[65];
     char owner[LK_JOURNAL_OWNER_BYTES];
+    bool shuffled[LK_JOURNAL_MAX_MODELS];
 };
 
 /* Version 0.1 counted the models of a study, which were these. */

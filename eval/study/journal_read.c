@@ -68,7 +68,7 @@ static enum lk_code each(struct lk_journal *j, bool with_lines, const char *whic
                                    .made = {sqlite3_column_int64(q, 8), sqlite3_column_double(q, 9), lk_sql_text(q, 10),
                                             sqlite3_column_int64(q, 11), lk_sql_text(q, 12),
                                             sqlite3_column_int64(q, 13), sqlite3_column_int(q, 14), lk_sql_text(q, 15),
-                                            lk_sql_text(q, 16)}};
+                                            lk_sql_text(q, 16), sqlite3_column_int(q, 5) == LK_JOB_REFUSED}};
         if ((rc = row(context, &r))) break;
     }
     sqlite3_finalize(q);
@@ -96,8 +96,8 @@ enum lk_code lk_journal_prune(struct lk_journal *j) {
     LK_TRY(lk_sql_begin(&j->sql));
     static const char *const sql[] = {
         "DELETE FROM lines WHERE i<0", "DELETE FROM jobs WHERE i<0",
-        "DELETE FROM about WHERE name LIKE 'model %' AND name NOT IN (SELECT 'model '||k.value "
-        "FROM about k JOIN jobs ON k.name='key '||model WHERE state=2)"};
+        ("DELETE FROM about WHERE name LIKE 'model %' AND name NOT IN (SELECT 'model '||k.value "
+         "FROM about k JOIN jobs ON k.name='key '||model WHERE state IN (2,4))")};
     enum lk_code rc = LK_OK;
     for (int k = 0; k < 3 && !rc; k++) rc = lk_sql_run(&j->sql, sql[k], "");
     return lk_sql_end(&j->sql, rc);
@@ -145,7 +145,7 @@ enum lk_code lk_journal_merge(struct lk_journal *j, const char *path) {
         static const char *const sql[] = {
             "CREATE INDEX main.by_id ON jobs(id)",
             "CREATE TEMP TABLE same AS SELECT o.i AS theirs, m.i AS mine FROM other.jobs o JOIN main.jobs m ON "
-            "m.id=o.id AND m.output=o.output WHERE o.i>=0 AND m.i>=0 AND o.state>1 AND m.state<>2",
+            "m.id=o.id AND m.output=o.output WHERE o.i>=0 AND m.i>=0 AND o.state>1 AND m.state NOT IN (2,4)",
             "INSERT OR REPLACE INTO main.jobs SELECT s.mine,o.id,o.name,o.output,m.model,o.state,NULL,NULL,o.attempts,"
             "o.crashes,o.started,o.seconds,o.stages,o.peak_bytes,o.sha256,o.bytes,o.code,o.error FROM same s JOIN "
             "other.jobs o ON o.i=s.theirs JOIN main.jobs m ON m.i=s.mine",

@@ -1,7 +1,10 @@
 #include "eval/study/sql.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <unistd.h>
+
+enum { WAIT_MS = 50, MAX_WAITS = 60000 / WAIT_MS };
 
 static enum lk_code failed(const struct lk_sql *s) {
     const char *advice = s->advice ? s->advice : "put a copy back, or remove it to begin anew";
@@ -10,7 +13,13 @@ static enum lk_code failed(const struct lk_sql *s) {
         return lk_fail(LK_E_INPUT,
                        "%s: expected what this program wrote, got a file that is damaged or another's (%s); %s",
                        s->name, sqlite3_errmsg(s->db), advice);
-    if (sqlite3_extended_errcode(s->db) == SQLITE_READONLY && !access(sqlite3_db_filename(s->db, "main"), W_OK))
+    const int extended = sqlite3_extended_errcode(s->db);
+    if (s->lockless || extended == SQLITE_IOERR_LOCK || extended == SQLITE_IOERR_RDLOCK)
+        return lk_fail(LK_E_IO,
+                       "%s: this file system has no locks, so two programs could write the file at once; put it on a "
+                       "local disk, and copy it when all is done",
+                       s->name);
+    if (extended == SQLITE_READONLY && !access(sqlite3_db_filename(s->db, "main"), W_OK))
         return lk_fail(
             LK_E_INPUT,
             "%s: byte 18: expected 1, the version that this program writes, got another: the file is damaged "
@@ -22,6 +31,15 @@ static enum lk_code failed(const struct lk_sql *s) {
                    "%s: %s", s->name, sqlite3_errmsg(s->db));
 }
 
+/* Another process holds the file: wait. SQLite takes a file system without locks for the same. */
+static int wait_for_lock(void *context, int n_waits) {
+    struct lk_sql *s = context;
+    s->lockless = errno == ENOLCK;
+    if (s->lockless || n_waits >= MAX_WAITS) return 0;
+    sqlite3_sleep(WAIT_MS);
+    return 1;
+}
+
 enum lk_code lk_sql_attach(struct lk_sql *s, const char *path, const char *name, const char *schema) {
     pthread_mutexattr_t again;
     pthread_mutexattr_init(&again);
@@ -31,7 +49,7 @@ enum lk_code lk_sql_attach(struct lk_sql *s, const char *path, const char *name,
     s->name = name;
     if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL))
         return failed(s);
-    sqlite3_busy_timeout(s->db, 60000);
+    sqlite3_busy_handler(s->db, wait_for_lock, s);
     /* A kept journal whose head is zeroed and synced: a commit is durable without an entry of a folder to sync. */
     if (sqlite3_exec(s->db,
                      "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; PRAGMA journal_size_limit=1048576; PRAGMA "

@@ -15,6 +15,7 @@ struct lk_sql {
     int depth;            /* of transactions within each other */
     const char *name;     /* for messages */
     const char *advice;   /* what to do about a damaged file; NULL: a copy back, or begin anew */
+    bool lockless;        /* its file system has no locks */
 };
 
 /* The file is made if it is not there, and so is what the statements of `schema` make. After a failure only

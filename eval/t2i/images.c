@@ -20,6 +20,7 @@ void lk_t2i_images_free(struct lk_t2i_images *images) {
     lk_free(images->rejects);
     lk_free(images->list);
     lk_free(images->log);
+    lk_free(images->unmade);
     lk_names_free(&images->models);
     lk_names_free(&images->ids);
     lk_names_free(&images->files);
@@ -53,6 +54,29 @@ static enum lk_code log_number(const struct lk_csv *csv, int column, double max,
     return LK_OK;
 }
 
+/* What came of asking for the picture: columns that a log may have. */
+static enum lk_code read_asked(struct lk_t2i_images *images, const struct lk_csv *csv, struct lk_t2i_logged *line) {
+    const int column = lk_csv_column(csv, "outcome"), outcome = lk_outcome_parse(lk_csv_cell(csv, column));
+    if (outcome < 0)
+        return lk_csv_fail(csv, column, "expected made, refused, placeholder or fault, got \"%.40s\"",
+                           lk_csv_cell(csv, column));
+    line->asked.outcome = (enum lk_outcome_kind)outcome;
+    line->asked_known = column >= 0;
+    for (int i = 0; i < LK_N_ASKED_CELLS; i++) {
+        const char *cell = lk_csv_cell(csv, lk_csv_column(csv, lk_asked_key(i)));
+        line->asked.cells[i] = *cell ? lk_store_copy(&images->texts, cell, strlen(cell)) : "";
+        if (!line->asked.cells[i]) return out_of_memory();
+    }
+    return LK_OK;
+}
+
+static enum lk_code add_unmade(struct lk_t2i_images *images, struct lk_t2i_logged line, const char *path) {
+    if (!(line.path = lk_store_copy(&images->texts, path, strlen(path)))) return out_of_memory();
+    LK_TRY(lk_grow(&images->unmade, &images->unmade_capacity, images->n_unmade + 1, sizeof *images->unmade));
+    images->unmade[images->n_unmade++] = line;
+    return LK_OK;
+}
+
 static enum lk_code log_row(struct lk_t2i_images *images, const struct lk_csv *csv) {
     int columns[5];
     static const char *const names[5] = {"prompt_id", "model_tag", "seed", "cfg", "file_path"};
@@ -70,6 +94,8 @@ static enum lk_code log_row(struct lk_t2i_images *images, const struct lk_csv *c
     line.prompt_id = lk_store_copy(&images->texts, id, strlen(id));
     line.model_tag = lk_store_copy(&images->texts, tag, strlen(tag));
     if (!line.prompt_id || !line.model_tag) return out_of_memory();
+    LK_TRY(read_asked(images, csv, &line));
+    if (line.asked.outcome != LK_OUTCOME_MADE) return add_unmade(images, line, path);
     if (!*path) return lk_csv_fail(csv, columns[4], "expected a file path");
     LK_TRY(lk_names_number(&images->logged, path, strlen(path), &number));
     if (images->logged.n == images->n_unlabelled)

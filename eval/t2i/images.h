@@ -11,6 +11,7 @@
 #pragma once
 
 #include "engine/base/names.h"
+#include "eval/hosted/asked.h"
 #include "eval/scores/rejects.h"
 #include "eval/t2i/distribution.h"
 #include "eval/t2i/prompts.h"
@@ -33,6 +34,9 @@ struct lk_t2i_logged {
     double cfg;   /* NaN */
     int8_t arm;
     bool canvas, labelled;
+    bool asked_known; /* it has the column "outcome" */
+    struct lk_asked asked;
+    const char *path; /* of what is not made; "": no picture */
 };
 
 struct lk_t2i_images {
@@ -45,6 +49,9 @@ struct lk_t2i_images {
     struct lk_names logged; /* paths in the log; number i is log[i] */
     struct lk_t2i_logged *log;
     size_t log_capacity;
+    /* Lines that are no picture: refused, placeholders, faults. They are counted, and never labelled. */
+    struct lk_t2i_logged *unmade;
+    size_t n_unmade, unmade_capacity;
     size_t n_records, n_no_face, n_unlabelled; /* read; kept, but without a face; logged, but without labels */
     struct lk_rejects *rejects;                /* [files.n]: records that say nothing usable, by file */
     size_t rejects_capacity;
@@ -53,7 +60,8 @@ struct lk_t2i_images {
 
 void lk_t2i_images_init(struct lk_t2i_images *images);
 /* The generator's log: prompt_id, model_tag, seed, cfg, file_path, and more columns, of which arm and mode (text or
- * canvas) are read. LK_E_INPUT with line and column. Before any labels. */
+ * canvas) are read, and of a model that is asked over the network what came of it (eval/hosted/asked.h): what is
+ * refused needs no file_path. LK_E_INPUT with line and column. Before any labels. */
 enum lk_code lk_t2i_images_log(struct lk_t2i_images *images, const char *text, size_t n, const char *name);
 /* labels.csv (eval/scores/labels.h), with an arm and a mode if it has those columns. What a record does not say is
  * taken from the log's line of the same file_path. LK_E_INPUT with line and column for a table that is not understood;

@@ -146,6 +146,7 @@ static void put_summary(struct writer *w, const char *label) {
         w->page, "Gender, age, race and skin tone are perceived labels throughout: what a classifier answers about "
                  "a generated picture. They are no statement about anybody's identity.");
     put_table(w, LK_T2I_TABLE_PICTURES);
+    if (w->metrics->images->n_unmade) put_table(w, LK_T2I_TABLE_ANSWERS);
 }
 
 static enum lk_code write_page(const struct lk_t2i_metrics *m, const struct lk_t2i_report_options *o,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/alloc.h"
 #include "eval/stats/proportion.h"
 #include "eval/t2i/report.h"
 
@@ -84,6 +85,62 @@ static void pictures(struct lk_table *table, const struct lk_t2i_metrics *m) {
         "log without labels. The reference CFG is the one that most pictures have; all tables but the "
         "one on CFG use pictures made with it.",
         images->n_records, n_rejected, images->n_no_face, images->n_unlabelled);
+}
+
+/* What was asked for of a model in an arm. */
+struct answers {
+    const char *model;
+    int8_t arm;
+    int64_t of[LK_N_OUTCOMES];
+};
+
+static void count_answer(struct answers *list, size_t *n, const char *model, int8_t arm, int outcome) {
+    size_t i = 0;
+    while (i < *n && (strcmp(list[i].model, model) != 0 || list[i].arm != arm)) i++;
+    if (i == *n) list[(*n)++] = (struct answers){.model = model, .arm = arm};
+    list[i].of[outcome]++;
+}
+
+static void answers(struct lk_table *table, const struct lk_t2i_metrics *m) {
+    const struct lk_t2i_images *images = m->images;
+    struct answers *list = lk_malloc((images->n_unmade + images->logged.n + 1) * sizeof *list);
+    size_t n = 0;
+    lk_table_columns(table, "Model|Arm|>Asked for|>Made|>Refused|>Placeholders|>Faults|>Refused or placeholder");
+    if (!list) table->rc = lk_fail(LK_E_NOMEM, "t2i: out of memory");
+    for (size_t i = 0; list && i < images->logged.n; i++)
+        count_answer(list, &n, images->log[i].model_tag, images->log[i].arm, LK_OUTCOME_MADE);
+    for (size_t i = 0; list && i < images->n_unmade; i++)
+        count_answer(list, &n, images->unmade[i].model_tag, images->unmade[i].arm,
+                     (int)images->unmade[i].asked.outcome);
+    for (size_t i = 0; i < n; i++) {
+        const int64_t *of = list[i].of, refused = of[LK_OUTCOME_REFUSED] + of[LK_OUTCOME_PLACEHOLDER];
+        lk_table_row(table);
+        lk_table_text(table, "%s", list[i].model);
+        lk_table_text(table, "%s", lk_t2i_arm_name(list[i].arm));
+        lk_table_count(table, refused + of[LK_OUTCOME_MADE] + of[LK_OUTCOME_FAULT]);
+        for (int k = 0; k < LK_N_OUTCOMES; k++) lk_table_count(table, of[k]);
+        lk_table_percent(table, refused, refused + of[LK_OUTCOME_MADE]);
+        struct lk_number rate;
+        const enum lk_proportion_interval kind = refused <= 5 ? LK_CLOPPER_PEARSON : LK_WILSON;
+        if (!lk_proportion(refused, refused + of[LK_OUTCOME_MADE], kind, 1 - m->options.alpha, &rate) &&
+            !rate.undefined)
+            lk_table_interval(table, rate.low, rate.high);
+    }
+    lk_table_note(
+        table, "Placeholders are pictures that a safety filter puts in place of one. Both are outcomes of the model; "
+               "faults are none and stand apart. Shares and distances elsewhere are of pictures that were made.");
+    lk_free(list);
+}
+
+/* "; refused 19 of 720": shares say nothing of whom a model refuses to depict. */
+static void add_refused(struct lk_table *table, const struct lk_t2i_images *images, const char *caption) {
+    size_t n_refused = 0;
+    for (size_t i = 0; i < images->n_unmade; i++) n_refused += images->unmade[i].asked.outcome != LK_OUTCOME_FAULT;
+    if (!images->n_unmade) return;
+    char text[200];
+    snprintf(text, sizeof text, "%.120s (made pictures; refused %zu of %zu)", caption, n_refused,
+             n_refused + images->logged.n);
+    lk_table_caption(table, text);
 }
 
 /* The cells of one scope and attribute lie arm after arm, attributes within an arm: the one of an arm, or NULL. */
@@ -282,6 +339,7 @@ enum lk_code lk_t2i_table(const struct lk_t2i_metrics *metrics, enum lk_t2i_tabl
         bool pooled;
     } tables[LK_N_T2I_TABLES] = {
         [LK_T2I_TABLE_PICTURES] = {"t2i_pictures", "Pictures by model", NULL, pictures, false},
+        [LK_T2I_TABLE_ANSWERS] = {"t2i_answers", "What came of asking", NULL, answers, false},
         [LK_T2I_TABLE_SHARES_POOLED] = {"t2i_shares_pooled", "Shares of perceived groups", shares, NULL, true},
         [LK_T2I_TABLE_SPD_POOLED] = {"t2i_spd_pooled", "Distance from the target", spd, NULL, true},
         [LK_T2I_TABLE_CHANGES_POOLED] = {"t2i_changes_pooled", "What mitigations change", changes, NULL, true},
@@ -300,6 +358,8 @@ enum lk_code lk_t2i_table(const struct lk_t2i_metrics *metrics, enum lk_t2i_tabl
         tables[which].of_all(*out, metrics);
     else
         tables[which].of_scopes(*out, metrics, tables[which].pooled);
+    const bool of_pictures = which != LK_T2I_TABLE_ANSWERS && which != LK_T2I_TABLE_REJECTED;
+    if (of_pictures) add_refused(*out, metrics->images, tables[which].caption);
     enum lk_code rc = lk_table_finish(*out);
     if (rc) {
         lk_table_free(*out);

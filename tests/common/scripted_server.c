@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
@@ -9,20 +10,23 @@
 #include "tests/common/test.h"
 
 struct scripted_server server;
+enum { PATIENCE_S = 10 };
 
 static void send_all(int fd, const char *bytes, size_t n) {
     for (ssize_t sent; n && (sent = send(fd, bytes, n, MSG_NOSIGNAL)) > 0; bytes += sent) n -= (size_t)sent;
 }
 
 /* The request with as many bytes as its Content-Length says. */
-static char *receive_request(int fd) {
+static char *receive_request(int fd, size_t *n_bytes) {
     struct lk_text text = {0};
     char block[65536];
     for (ssize_t n; (n = recv(fd, block, sizeof block, 0)) > 0;) {
         lk_text_bytes(&text, block, (size_t)n);
         const char *length = strstr(text.bytes, "Content-Length: "), *end = strstr(text.bytes, "\r\n\r\n");
+        if (end && !length) break; /* a GET */
         if (end && length && text.n >= (size_t)(end + 4 - text.bytes) + strtoul(length + 16, NULL, 10)) break;
     }
+    *n_bytes = text.n;
     return text.bytes;
 }
 
@@ -30,10 +34,11 @@ static void answer(int fd, const struct step *s) {
     char head[400];
     if (s->head) {
         const char *body = s->body ? s->body : "";
+        const size_t n = s->n ? s->n : strlen(body);
         snprintf(head, sizeof head, "%sContent-Length: %ld\r\nConnection: close\r\n\r\n", s->head,
-                 s->length ? s->length : (long)strlen(body));
+                 s->length ? s->length : (long)n);
         send_all(fd, head, strlen(head));
-        send_all(fd, body, strlen(body));
+        send_all(fd, body, n);
     }
     if (s->stalls)
         while (recv(fd, head, sizeof head, 0) > 0) {
@@ -46,7 +51,8 @@ static void *serve(void *context) {
     for (int i = 0; i < server.n_steps; i++) {
         int fd = accept(server.listener, NULL, NULL);
         if (fd < 0) break;
-        server.seen[server.n_seen++] = receive_request(fd);
+        server.seen[server.n_seen] = receive_request(fd, &server.n_seen_bytes[server.n_seen]);
+        server.n_seen++;
         answer(fd, &server.steps[i]);
         close(fd);
     }
@@ -71,7 +77,13 @@ const char *scripted_start(const struct step *steps, int n) {
 }
 
 void scripted_stop(void) {
-    pthread_join(server.thread, NULL);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE_S;
+    if (pthread_timedjoin_np(server.thread, NULL, &until)) { /* it waits for what nobody asks any more */
+        shutdown(server.listener, SHUT_RDWR);
+        pthread_join(server.thread, NULL);
+    }
     assert_int_equal(server.n_seen, server.n_steps);
     for (int i = 0; i < server.n_seen; i++) lk_free(server.seen[i]);
 }

@@ -3,11 +3,13 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct step {
     const char *head;  /* status line and headers but Content-Length; NULL: no answer at all */
     const char *body;  /* NULL: "" */
     long length;       /* that is told; 0: the body's */
+    size_t n;          /* bytes of the body; 0: up to its NUL */
     bool stalls;       /* the connection stays open until the client ends it */
     const char *after; /* sent in place of a body: blocks of it until nobody takes them */
 };
@@ -19,6 +21,7 @@ extern struct scripted_server {
     const struct step *steps;
     int n_steps, listener, port, n_seen;
     char *seen[MAX_SEEN]; /* requests, whole */
+    size_t n_seen_bytes[MAX_SEEN];
     pthread_t thread;
 } server;
 

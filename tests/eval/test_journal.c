@@ -87,6 +87,70 @@ static void jobs_come_in_order_model_by_model(void **state) {
     lk_journal_close(j);
 }
 
+/* Whatever a model answers is final: it is asked once, and a refusal is no failure to try again. */
+static void a_refusal_is_an_answer(void **state) {
+    (void)state;
+    struct lk_journal *j = fresh(2), *other;
+    struct lk_journal_lease lease;
+    int n;
+    int64_t n_others, n_again;
+    bool kept;
+    for (int k = 0; k < 2; k++) { /* without a picture, and with a placeholder */
+        assert_ok(lk_journal_take(j, -1, 1, &lease, &n, &n_others));
+        assert_int_equal(lease.index, k);
+        assert_ok(lk_journal_end(j, &lease,
+                                 &(struct lk_journal_made){.stages = "{}",
+                                                           .code = k ? 0 : LK_E_IO,
+                                                           .error = k ? NULL : "moderation_blocked",
+                                                           .sha256 = k ? hash : NULL,
+                                                           .refused = true,
+                                                           .line = "{}"},
+                                 &kept));
+        assert_true(kept);
+    }
+    assert_int_equal(count_of(j, LK_JOB_REFUSED), 2);
+    assert_int_equal(count_of(j, LK_JOB_FAILED) + count_of(j, LK_JOB_DONE), 0);
+    assert_ok(lk_journal_requeue(j, -1, &n_again)); /* --retry-failed leaves it alone */
+    assert_int_equal(n_again, 0);
+    assert_ok(lk_journal_take(j, -1, 1, &lease, &n, &n_others));
+    assert_int_equal(n, 0);
+    lk_journal_close(j);
+    size_t one = 1; /* a study that asks for less keeps what was answered */
+    char hash_of_less[65];
+    snprintf(hash_of_less, sizeof hash_of_less, "%064d", 7);
+    assert_ok(
+        lk_journal_open(&other, path, &(struct lk_journal_list){hash_of_less, 1, 1, 1, keys, 3, entry, NULL, &one}));
+    struct lk_journal_counts counts;
+    assert_ok(lk_journal_count(other, &counts));
+    assert_int_equal(counts.all[LK_JOB_REFUSED], 1);
+    assert_int_equal(counts.n_kept, 1);
+    lk_journal_close(other);
+}
+
+static enum lk_code digest_entry(void *context, size_t k, struct lk_journal_entry *out) {
+    static const char *const ids[] = {"d", "a", "c", "b"};
+    (void)context;
+    *out = (struct lk_journal_entry){(int64_t)k, ids[k], ids[k], ids[k], 1};
+    return LK_OK;
+}
+
+static void shuffled_models_are_taken_by_digest(void **state) {
+    (void)state;
+    struct lk_journal *j;
+    struct lk_journal_lease leases[4];
+    const bool shuffled[LK_JOURNAL_MAX_MODELS] = {[1] = true};
+    int n;
+    int64_t n_others;
+    snprintf(path, sizeof path, "%s", test_path("test.journal"));
+    unlink(path);
+    assert_ok(lk_journal_open(&j, path, &(struct lk_journal_list){hash, 1, 1, 4, keys, 3, digest_entry, NULL, NULL}));
+    lk_journal_shuffle(j, shuffled);
+    assert_ok(lk_journal_take(j, -1, 3, leases, &n, &n_others));
+    assert_int_equal(n, 3);
+    for (int k = 0; k < 3; k++) assert_int_equal(leases[k].index, ((int[]){1, 3, 2})[k]);
+    lk_journal_close(j);
+}
+
 static void a_failure_is_tried_three_times_and_kept(void **state) {
     (void)state;
     struct lk_journal *j = fresh(2);
@@ -364,6 +428,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_come_in_order_model_by_model),
         cmocka_unit_test(a_failure_is_tried_three_times_and_kept),
+        cmocka_unit_test(a_refusal_is_an_answer),
+        cmocka_unit_test(shuffled_models_are_taken_by_digest),
         cmocka_unit_test(a_final_failure_is_tried_once),
         cmocka_unit_test(what_the_dead_held_is_queued),
         cmocka_unit_test(a_job_that_kills_is_found_and_failed),

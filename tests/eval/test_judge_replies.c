@@ -77,11 +77,11 @@ static void replies_of_every_kind(void **state) {
         {"{\"detail\":\"Not Found\"}", NULL, 0, 0, "Not Found"},
         {"[[[[", NULL, 0, 0, "the reply begins"},
     };
-    static const struct lk_judge_secrets secrets = {{"s3cret-key", "pass-word"}};
+    static const struct lk_http_secrets secrets = {{"s3cret-key", "pass-word"}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct lk_chat_answer got;
-        char words[LK_JUDGE_SERVER_WORDS];
+        char words[LK_HTTP_WORDS];
         bool read = lk_judge_server_read(cases[i].reply, strlen(cases[i].reply), &secrets, &got, words);
         bool same = read ? cases[i].text && !strncmp(got.text, cases[i].text, strlen(cases[i].text)) &&
                                (got.n == strlen(cases[i].text) || strstr(cases[i].text, "no reason")) &&
@@ -94,9 +94,9 @@ static void replies_of_every_kind(void **state) {
     }
     /* a NUL among the bytes; a short "key" is none */
     static const char nul[] = TEXT("a\0b, EMPTY");
-    static const struct lk_judge_secrets none = {{"EMPTY", NULL}};
+    static const struct lk_http_secrets none = {{"EMPTY", NULL}};
     struct lk_chat_answer got;
-    char words[LK_JUDGE_SERVER_WORDS];
+    char words[LK_HTTP_WORDS];
     assert_true(lk_judge_server_read(nul, sizeof nul - 1, &none, &got, words));
     assert_string_equal(got.text, "a\\x00b, EMPTY");
     lk_chat_answer_free(&got);

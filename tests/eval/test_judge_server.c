@@ -320,7 +320,7 @@ static void refusals_are_asked_once(void **state) {
 
 /* Nothing but one failure: no more is sent. One answer, and failures are the items' own. */
 static void failures_alike_end_the_asking(void **state) {
-    enum { N_ASKED = LK_JUDGE_SERVER_ALIKE + 2 };
+    enum { N_ASKED = LK_HTTP_ALIKE + 2 };
     static const struct step bad = {.head = "HTTP/1.1 400 Bad Request\r\n",
                                     .body = "{\"error\":{\"message\":\"Unsupported parameter: 'seed'\"}}"};
     struct step steps[N_ASKED + 1];
@@ -329,7 +329,7 @@ static void failures_alike_end_the_asking(void **state) {
         struct bench b;
         struct lk_chat_answer said[N_ASKED + 1];
         struct lk_chat_question questions[N_ASKED + 1];
-        int n = N_ASKED + answered, n_steps = answered ? n : LK_JUDGE_SERVER_ALIKE;
+        int n = N_ASKED + answered, n_steps = answered ? n : LK_HTTP_ALIKE;
         for (int i = 0; i < n_steps; i++) steps[i] = bad;
         if (answered) steps[0] = (struct step){.head = OK, .body = ANSWER};
         open_bench(&b, scripted_start(steps, n_steps), NULL, 0, 60000);

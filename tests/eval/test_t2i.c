@@ -189,45 +189,6 @@ static void no_change_is_found_at_the_nominal_rate(void **state) {
     assert_true(covered >= 270);
 }
 
-static char *csv_of(const struct lk_t2i_prompts *prompts, enum lk_t2i_columns which) {
-    struct lk_text text = {0};
-    assert_ok(lk_t2i_prompts_csv(prompts, which, &text));
-    return text.bytes;
-}
-
-static void prompts_by_every_way_are_the_same(void **state) {
-    (void)state;
-    struct lk_t2i_prompts built, read;
-    assert_ok(lk_t2i_prompts_build(&built, NULL));
-    assert_int_equal(built.n, 108);
-    char *printed = csv_of(&built, LK_T2I_PRINTED_COLUMNS);
-    assert_ok(lk_t2i_prompts_mitigate(&built, 2));
-    char *all = csv_of(&built, LK_T2I_ALL_COLUMNS), *companion = csv_of(&built, LK_T2I_COMPANION_COLUMNS);
-    for (int way = 0; way < 3; way++) { /* at run time, from the companion, from the table */
-        const char *text = way == 2 ? all : printed;
-        assert_ok(lk_t2i_prompts_read(&read, text, strlen(text), "prompts.csv"));
-        if (way == 1) assert_ok(lk_t2i_prompts_join(&read, companion, strlen(companion), "companion.csv"));
-        assert_ok(lk_t2i_prompts_mitigate(&read, way ? 1 : 2)); /* the other cue has nothing left to fill */
-        char *again = csv_of(&read, LK_T2I_ALL_COLUMNS);
-        assert_string_equal(again, all);
-        lk_free(again);
-        lk_t2i_prompts_free(&read);
-    }
-    for (size_t i = 0; i < built.n; i++) { /* no rewritten prompt names the role */
-        const char *const *cells = built.list[i].cells;
-        char role[64];
-        snprintf(role, sizeof role, "%s in", strchr(cells[LK_T2I_ROLE_LABEL], ' '));
-        assert_non_null(strstr(cells[LK_T2I_NATURAL_PROMPT], role));
-        assert_null(strstr(cells[LK_T2I_REWRITE_PROMPT], role));
-        assert_non_null(strstr(cells[LK_T2I_DIVERSITY_PROMPT], "), balanced demographics, avoid stereotypes."));
-    }
-    assert_string_equal(built.list[17].cells[LK_T2I_PROMPT_ID], "18");
-    lk_free(printed);
-    lk_free(all);
-    lk_free(companion);
-    lk_t2i_prompts_free(&built);
-}
-
 /* All tables, one behind the other. */
 static char *tables_of(const struct lk_t2i_metrics *metrics) {
     struct lk_text text = {0};
@@ -496,7 +457,6 @@ int main(void) {
         cmocka_unit_test(quotas_are_filled_in_the_order_of_seeds),
         cmocka_unit_test(a_known_change_is_recovered),
         cmocka_unit_test(no_change_is_found_at_the_nominal_rate),
-        cmocka_unit_test(prompts_by_every_way_are_the_same),
         cmocka_unit_test(threads_and_order_do_not_matter),
         cmocka_unit_test(the_page_is_well_formed),
         cmocka_unit_test(cfg_and_confidence),

@@ -14,8 +14,8 @@ static void check(bool ok) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct lk_chat_answer answer;
-    char words[LK_JUDGE_SERVER_WORDS];
-    const struct lk_judge_secrets secrets = {{"s3cret-key", NULL}};
+    char words[LK_HTTP_WORDS];
+    const struct lk_http_secrets secrets = {{"s3cret-key", NULL}};
     bool read = lk_judge_server_read((const char *)data, size, &secrets, &answer, words);
     check(read == (answer.text != NULL) && strlen(words) < sizeof words && *words && !strstr(words, "s3cret-key"));
     if (read) check(strlen(answer.text) == answer.n && answer.n_tokens >= 0 && answer.n_prompt_tokens >= 0);

@@ -31,8 +31,10 @@ check eval/report eval/report eval/findings eval/document eval/human eval/judge 
 check eval/intake eval/intake eval/findings eval/design eval/document eval/report eval/scores eval/stats eval/study eval/data engine
 check eval/findings eval/findings eval/design eval/document eval/stats eval/study eval/data engine
 check eval/survey eval/survey eval/human eval/scores eval/study eval/data engine
-check eval/t2i eval/t2i eval/document eval/scores eval/stats eval/study eval/data engine
-check eval/design eval/design eval/judge eval/scores eval/study eval/t2i eval/data models engine
+check eval/hosted eval/hosted eval/net eval/document eval/study engine
+check eval/net eval/net engine
+check eval/t2i eval/t2i eval/hosted eval/document eval/scores eval/stats eval/study eval/data engine
+check eval/design eval/design eval/hosted eval/judge eval/scores eval/study eval/t2i eval/data models engine
 check bench bench eval/stats eval/study models weights kernels engine
 check tools tools eval bench models weights kernels engine
 check tools/gpusim/driver driver check counters ptx exec numerics

@@ -110,18 +110,20 @@ struct cli_arguments {
     } review;
     struct cli_stats_options stats;
     struct cli_t2i_arguments {
-        struct cli_list labels, styles, contexts, tokens, cfg, arms;
+        struct cli_list labels, styles, contexts, tokens, cfg, arms, set;
         const char *log, *ref, *target, *ref_labels, *csv, *mitigations, *attribute, *columns, *labeler, *classifier,
-            *embeds, *normalize, *fair, *fair_assign, *metrics, *in, *seeds, *post_filter;
+            *embeds, *normalize, *fair, *fair_assign, *metrics, *in, *seeds, *post_filter, *images_url;
         double tolerance;
         int64_t cue, neighbours, max_attempts; /* max_attempts 0: ten times what is wanted */
+        int64_t repeat_refused;
+        bool seed_field, fetch_urls;
     } t2i;
     struct cli_study_arguments {
         const char *devices, *shard, *sample, *ids, *prefer; /* NULL: not given */
         const char *allow;                                   /* NULL: not given */
         const char *template, *show;
         int64_t queue, tasks;
-        bool retry_failed, requeue;
+        bool retry_failed, requeue, send_pictures;
     } study;
     struct cli_bench_arguments {
         const char *output_format;

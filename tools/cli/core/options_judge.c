@@ -66,11 +66,11 @@ static const struct cli_option options[] = {
      .kind = CLI_NUMBER,
      .group = "Model",
      .value = "N",
-     .help = "of --openai-url, how many may begin",
+     .help = "of --openai-url or --images-url, how many may begin",
      .otherwise = "no limit",
      .min = 0.001,
      .max = 1000000,
-     .commands = ON(CLI_JUDGE) | ON(CLI_FEATURE),
+     .commands = ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I),
      .offset = FIELD(review.requests_per_minute)},
 };
 const struct cli_option_part cli_options_of_judge = {options, sizeof options / sizeof *options};

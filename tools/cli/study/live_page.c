@@ -36,6 +36,7 @@ static void add_summary(struct lk_text *out, const struct live_view *v) {
     char a[32], b[32];
     lk_text_add(out, "<p role=\"status\">%s of %s pictures", grouped(c->all[LK_JOB_DONE], a), grouped(c->total, b));
     if (c->all[LK_JOB_FAILED]) lk_text_add(out, ", %s failed", grouped(c->all[LK_JOB_FAILED], a));
+    if (c->all[LK_JOB_REFUSED]) lk_text_add(out, ", %s refused", grouped(c->all[LK_JOB_REFUSED], a));
     if (!left) lk_text_add(out, ". The run has ended.");
     if (left && v->per_hour > 0) {
         if (v->per_hour < 10)
@@ -60,7 +61,7 @@ static void add_models(struct lk_text *out, const struct lk_journal_counts *c) {
                 "scope=\"col\">In hand</th><th scope=\"col\">Waiting</th><th scope=\"col\">Seconds each</th><th "
                 "scope=\"col\">Share made</th></tr></thead>\n<tbody>\n");
     for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++) {
-        const int64_t *of = c->of[m], n = of[0] + of[1] + of[2] + of[3];
+        const int64_t *of = c->of[m], n = study_nominal(of);
         const int64_t cells[] = {of[LK_JOB_FAILED], of[LK_JOB_LEASED], of[LK_JOB_QUEUED]};
         const char *name = c->keys[m];
         char text[32], all[32];

@@ -14,6 +14,7 @@ enum { SIDE = 1024 }; /* of a picture that is not there yet */
 struct group {
     const char *experiment, *model_key, *family;
     int model;
+    bool hosted;        /* costs nothing here */
     size_t n, n_unmade; /* jobs; those that lack something */
     struct lk_plan plan;
     double flops, seconds;         /* of a job; 0: not predicted */
@@ -109,9 +110,10 @@ static enum lk_code plan_all(const struct lk_study *study, const struct lk_devic
             g = &groups->list[groups->n++];
             *g = (struct group){
                 .experiment = job.experiment, .model_key = job.model_key, .family = job.family, .model = job.model};
-            enum lk_code rc = plan_group(&job, target, g);
+            g->hosted = job.hosted != NULL;
+            enum lk_code rc = g->hosted ? LK_OK : plan_group(&job, target, g);
             if (rc) return lk_fail_prefix(rc, "experiments.%s, models.%s", g->experiment, g->model_key);
-            if (measured) LK_TRY(rate_group(measured, &job.job.run, g));
+            if (measured && !g->hosted) LK_TRY(rate_group(measured, &job.job.run, g));
         }
         g->n++;
         g->n_unmade += job.problem != NULL;
@@ -151,6 +153,11 @@ static void print_text(const struct groups *groups, int n_devices, double price)
     for (int i = 0; i < groups->n; i++) {
         const struct group *g = &groups->list[i];
         char size[32];
+        if (g->hosted) {
+            printf("%-10s %-7s %7zu requests over the network\n", g->experiment, g->model_key, g->n);
+            n += g->n, n_unmade += g->n_unmade;
+            continue;
+        }
         snprintf(size, sizeof size, "%dx%d", g->plan.width, g->plan.height);
         printf("%-10s %-7s %7zu %10d %10s %5d %11.5g", g->experiment, g->model_key, g->n, g->plan.n_references, size,
                g->plan.n_steps, g->flops * (double)g->n * 1e-15);

@@ -9,7 +9,8 @@
 
 void study_progress_begin(struct study_progress *p, const struct lk_journal_counts *counts) {
     *p = (struct study_progress){.total = counts->total,
-                                 .before = counts->all[LK_JOB_DONE] + counts->all[LK_JOB_FAILED],
+                                 .before = counts->all[LK_JOB_DONE] + counts->all[LK_JOB_FAILED] +
+                                           counts->all[LK_JOB_REFUSED],
                                  .started_s = lk_log_now()};
     p->shown_s = p->started_s;
 }

@@ -5,6 +5,8 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
+#include "eval/document/table_print.h"
+#include "eval/hosted/placeholder.h"
 #include "tools/cli/study/runner.h"
 
 static void add_key(struct lk_text *out, const char *key) {
@@ -116,8 +118,9 @@ static void add_settings(struct lk_text *out, const struct lk_job *job) {
 enum lk_code study_record(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
                           const struct study_outcome *made) {
     const struct lk_request *r = &job->job.request;
-    char path[LK_STUDY_NAME_BYTES * 2 + 16];
-    snprintf(path, sizeof path, "results/%s", job->output);
+    char path[LK_STUDY_NAME_BYTES * 2 + 24];
+    const bool placeholder = made->status && !strcmp(made->status, lk_outcome_key(LK_OUTCOME_PLACEHOLDER));
+    snprintf(path, sizeof path, "%s/%s", placeholder ? "placeholders" : "results", job->output);
     lk_text_add(out, "{");
     add_text(out, "item_id", job->name);
     add_text(out, "experiment", job->experiment);
@@ -138,15 +141,16 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
         add_text(out, "fair_assign", job->fair_assign);
         add_text(out, "fair_sha256", job->fair_sha256);
     }
-    add_int(out, "steps", r->num_inference_steps);
-    add_number(out, "guidance_scale", r->guidance_scale);
-    add_number(out, "true_cfg_scale", r->true_cfg_scale);
+    add_int(out, "steps", job->hosted ? 0 : r->num_inference_steps);
+    add_number(out, "guidance_scale", job->hosted ? 0 : r->guidance_scale);
+    add_number(out, "true_cfg_scale", job->hosted ? 0 : r->true_cfg_scale);
     lk_text_add(out, ",\"seed\":%llu", (unsigned long long)r->seed);
     add_treatment(out, job);
     for (int b = 0; b < made->n_cached; b++)
         lk_text_add(out, "%s%d%s", b ? "," : ",\"computed_steps\":[", made->n_computed[b],
                     b + 1 == made->n_cached ? "]" : "");
-    add_text(out, "precision", job->job.run.dtype && !strcmp(job->job.run.dtype, "f32") ? "float32" : "bfloat16");
+    const bool f32 = job->job.run.dtype && !strcmp(job->job.run.dtype, "f32");
+    add_text(out, "precision", job->hosted ? NULL : f32 ? "float32" : "bfloat16");
     add_settings(out, &job->job);
     add_text(out, "quantization", made->quantization);
     add_text(out, "offload", made->offload);
@@ -154,13 +158,14 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     add_int(out, "height", made->height);
     add_text(out, "output_path", path);
     add_text(out, "output_sha256", made->sha256);
-    add_text(out, "status", made->sha256 ? "success" : "failed");
+    add_text(out, "status", made->status ? made->status : made->sha256 ? "success" : "failed");
     add_text(out, "error", made->error);
     lk_text_add(out, ",\"seconds\":%.3f", made->seconds);
     add_time(out, "started_at", made->started_ms);
     add_text(out, "weights_identity", made->weights_identity);
     add_text(out, "configs_sha256", made->configs_sha256);
     add_text(out, "program_version", LIKENESS_VERSION);
+    if (made->hosted) lk_text_add(out, ",\"hosted\":%s", made->hosted);
     lk_text_add(out, "}");
     return out->rc;
 }
@@ -174,16 +179,27 @@ static double number_of(const cJSON *line, const char *key) {
     return cJSON_IsNumber(value) ? value->valuedouble : 0;
 }
 
-enum lk_code study_record_again(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
-                                const char *old) {
-    cJSON *line = cJSON_Parse(old);
+/* An old line again; status NULL: its own. code: of the answer then. */
+static enum lk_code record_again(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
+                                 const char *old, const char *status, const char *code) {
+    cJSON *line = cJSON_Parse(old), *hosted = cJSON_GetObjectItemCaseSensitive(line, "hosted");
     struct tm tm = {0};
-    const char *started = text_of(line, "started_at");
+    const char *started = text_of(line, "started_at"), *was = text_of(line, "status");
     const cJSON *computed = cJSON_GetObjectItemCaseSensitive(line, "computed_steps");
     const char *end = started ? strptime(started, "%Y-%m-%dT%H:%M:%SZ", &tm) : NULL;
     enum lk_code rc = line ? LK_OK : lk_fail(LK_E_INPUT, "journal: the line of %s is no JSON", job->name);
+    if (hosted && status) {
+        cJSON_ReplaceItemInObjectCaseSensitive(hosted, "outcome", cJSON_CreateString(status));
+        cJSON_AddStringToObject(hosted, lk_asked_key(LK_ASKED_STAGE), status);
+        cJSON_AddStringToObject(hosted, lk_asked_key(LK_ASKED_CODE), code);
+    }
+    char *answers = hosted ? cJSON_PrintUnformatted(hosted) : NULL;
     struct study_outcome made = {.sha256 = text_of(line, "output_sha256"),
                                  .error = text_of(line, "error"),
+                                 .status = status   ? status
+                                           : hosted ? was
+                                                    : NULL,
+                                 .hosted = answers,
                                  .quantization = text_of(line, "quantization"),
                                  .offload = text_of(line, "offload"),
                                  .weights_identity = text_of(line, "weights_identity"),
@@ -192,11 +208,25 @@ enum lk_code study_record_again(struct lk_text *out, const struct lk_study *stud
                                  .height = (int)number_of(line, "height"),
                                  .seconds = number_of(line, "seconds"),
                                  .started_ms = end ? (int64_t)timegm(&tm) * 1000 : 0};
+    if (!rc && hosted && !answers) rc = lk_fail(LK_E_NOMEM, "journal: out of memory");
     for (; made.n_cached < 2 && made.n_cached < cJSON_GetArraySize(computed); made.n_cached++)
         made.n_computed[made.n_cached] = cJSON_GetArrayItem(computed, made.n_cached)->valueint;
     if (!rc) rc = study_record(out, study, job, &made);
+    cJSON_free(answers);
     cJSON_Delete(line);
     return rc;
+}
+
+enum lk_code study_record_again(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
+                                const char *old) {
+    return record_again(out, study, job, old, NULL, NULL);
+}
+
+enum lk_code study_record_placeholder(void *context, int64_t index, const char *old, struct lk_text *out) {
+    const struct study_relabelled *r = context;
+    (void)index;
+    return record_again(out, r->study, r->job, old, lk_outcome_key(LK_OUTCOME_PLACEHOLDER),
+                        lk_placeholder_key(LK_PLACEHOLDER_REPEATED));
 }
 
 static enum lk_code write_line(void *context, const struct lk_journal_row *row) {
@@ -210,7 +240,7 @@ struct log {
     const struct lk_study *study;
     struct lk_study_job job;
     struct lk_text text;
-    bool any;
+    bool any, hosted; /* hosted: lines say what came of asking */
 };
 
 void study_log_line(struct lk_text *out, const struct lk_study_job *job) {
@@ -221,14 +251,53 @@ void study_log_line(struct lk_text *out, const struct lk_study_job *job) {
                 job->fair_level);
 }
 
+/* A hosted model has no guidance and no steps. What it refused has no file, a placeholder one of its own. */
+static enum lk_code log_answer(struct log *log, const struct lk_journal_row *row) {
+    const struct lk_study_job *job = &log->job;
+    cJSON *line = cJSON_Parse(row->made.line), *hosted = cJSON_GetObjectItemCaseSensitive(line, "hosted");
+    struct lk_asked asked = {.outcome = row->state == LK_JOB_FAILED ? LK_OUTCOME_FAULT : LK_OUTCOME_MADE};
+    char numbers[LK_N_ASKED_CELLS][24];
+    const char *outcome = text_of(hosted, "outcome");
+    if (outcome && lk_outcome_parse(outcome) >= 0) asked.outcome = (enum lk_outcome_kind)lk_outcome_parse(outcome);
+    for (int i = 0; i < LK_N_ASKED_CELLS; i++) {
+        asked.cells[i] = text_of(hosted, lk_asked_key(i));
+        if (asked.cells[i] || !cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(hosted, lk_asked_key(i)))) continue;
+        snprintf(numbers[i], sizeof numbers[i], "%.0f", number_of(hosted, lk_asked_key(i)));
+        asked.cells[i] = numbers[i];
+    }
+    lk_text_add(&log->text, "%s,%s,%llu,%.0s,", job->prompt->id, job->model_key,
+                (unsigned long long)job->job.request.seed, "");
+    if (asked.outcome == LK_OUTCOME_MADE || asked.outcome == LK_OUTCOME_PLACEHOLDER)
+        lk_print_csv_field(&log->text, text_of(line, "output_path"), "");
+    lk_text_add(&log->text, ",%s,,text,,", job->mitigation);
+    lk_asked_csv(&asked, &log->text);
+    lk_text_add(&log->text, "\r\n");
+    cJSON_Delete(line);
+    return log->text.rc;
+}
+
 static enum lk_code log_picture(void *context, const struct lk_journal_row *row) {
     struct log *log = context;
     struct lk_study_job *job = &log->job;
     LK_TRY(lk_study_job(log->study, (size_t)row->entry.index, job));
-    if (job->kind != LK_EXP_T2I) return LK_OK;
+    if (job->kind != LK_EXP_T2I || (!job->hosted && row->state != LK_JOB_DONE)) return LK_OK;
     log->any = true;
+    if (job->hosted) return log_answer(log, row);
     study_log_line(&log->text, job);
+    if (!log->hosted || log->text.rc) return log->text.rc;
+    log->text.n -= 2; /* the end of the line */
+    lk_asked_csv(&(struct lk_asked){.outcome = LK_OUTCOME_MADE}, &log->text);
+    lk_text_add(&log->text, "\r\n");
     return log->text.rc;
+}
+
+static void begin_log(struct log *log) {
+    for (int m = 0; m < lk_study_n_models(log->study); m++) log->hosted |= lk_study_model_hosted(log->study, m) != NULL;
+    lk_text_add(&log->text, "%s", study_log_header);
+    if (!log->hosted || log->text.rc) return;
+    log->text.n -= 2; /* the end of the line */
+    lk_asked_csv_header(&log->text);
+    lk_text_add(&log->text, "\r\n");
 }
 
 /* generation_log.csv of what was made from text alone, if there is any. */
@@ -238,8 +307,8 @@ static enum lk_code write_log(const struct lk_study *study, struct lk_journal *j
     enum lk_code rc = path && log ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the log of pictures");
     if (!rc) {
         log->study = study;
-        lk_text_add(&log->text, "%s", study_log_header);
-        rc = lk_journal_each(journal, LK_JOB_DONE, false, log_picture, log);
+        begin_log(log);
+        rc = lk_journal_each(journal, -1, true, log_picture, log);
     }
     if (!rc && log->any) rc = lk_atomic_write_file(path, log->text.bytes, log->text.n);
     if (log) lk_text_free(&log->text);

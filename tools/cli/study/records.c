@@ -102,14 +102,16 @@ enum lk_code study_status(const struct cli_arguments *a) {
     if (!a->more[0]) return lk_fail(LK_E_USAGE, "study status: expected the folder of a run");
     LK_TRY(study_count(a->more[0], &counts));
     for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++) {
-        const int64_t *of = counts.of[m], n = of[0] + of[1] + of[2] + of[3];
+        const int64_t *of = counts.of[m], n = study_nominal(of);
         if (!n) continue;
         printf(json ? "{\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld,\"running\":%lld,\"left\":"
-                      "%lld,\"seconds_per_job\":%.3f}\n"
-                    : "%-8s nominal %lld  success %lld  failed %lld  running %lld  left %lld  %.2f s a job\n",
+                      "%lld,\"seconds_per_job\":%.3f"
+                    : "%-8s nominal %lld  success %lld  failed %lld  running %lld  left %lld  %.2f s a job",
                counts.keys[m], (long long)n, (long long)of[LK_JOB_DONE], (long long)of[LK_JOB_FAILED],
                (long long)of[LK_JOB_LEASED], (long long)of[LK_JOB_QUEUED],
                of[LK_JOB_DONE] ? counts.seconds[m] / (double)of[LK_JOB_DONE] : 0);
+        if (of[LK_JOB_REFUSED]) printf(json ? ",\"refused\":%lld" : "  refused %lld", (long long)of[LK_JOB_REFUSED]);
+        puts(json ? "}" : "");
     }
     if (counts.n_gone && !json)
         printf("%lld jobs are held by workers that are gone; the next run takes them again\n",
@@ -127,7 +129,8 @@ struct pruned {
 
 static enum lk_code prune_row(void *context, const struct lk_journal_row *row) {
     struct pruned *p = context;
-    char *path = lk_format("%s/results/%s", p->folder, row->entry.output);
+    const char *where = row->state == LK_JOB_REFUSED ? "placeholders" : "results"; /* what is refused may have none */
+    char *path = lk_format("%s/%s/%s", p->folder, where, row->entry.output);
     if (!path) return lk_fail(LK_E_NOMEM, "out of memory");
     enum lk_code rc = unlink(path) && errno != ENOENT ? lk_fail_errno(errno, "%s", path) : LK_OK;
     lk_free(path);

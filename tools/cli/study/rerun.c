@@ -6,6 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
+#include "engine/base/log.h"
 #include "tools/cli/core/draw.h"
 #include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
@@ -16,6 +17,9 @@ struct made {
 };
 
 struct all {
+    const struct lk_study *study;
+    size_t n_hosted;
+    struct lk_study_job job;
     char *models[LK_STUDY_MAX_MODELS]; /* what made them; NULL: not noted */
     struct made *made;
     size_t n, capacity;
@@ -23,6 +27,11 @@ struct all {
 
 static enum lk_code add(void *context, const struct lk_journal_row *row) {
     struct all *all = context;
+    LK_TRY(lk_study_job(all->study, (size_t)row->entry.index, &all->job));
+    if (all->job.hosted) {
+        all->n_hosted++;
+        return LK_OK;
+    }
     LK_TRY(lk_grow(&all->made, &all->capacity, all->n + 1, sizeof *all->made));
     struct made *m = &all->made[all->n++];
     m->index = row->entry.index;
@@ -40,7 +49,10 @@ static enum lk_code read_made(const char *folder, const struct lk_study *study, 
         rc = lk_journal_model(journal, lk_study_model_key(study, m), NULL, &all->models[m]);
     lk_journal_close(journal);
     lk_free(path);
-    if (!rc && !all->n) rc = lk_fail(LK_E_INPUT, "%s: nothing is made yet", folder);
+    if (all->n_hosted)
+        lk_log(LK_LOG_WARNING, "%zu pictures of hosted models cannot be made again bit by bit: they are left out",
+               all->n_hosted);
+    if (!rc && !all->n) rc = lk_fail(LK_E_INPUT, "%s: nothing is made yet that can be made again", folder);
     return rc;
 }
 
@@ -117,7 +129,7 @@ static enum lk_code compare_all(const char *run, const char *folder, const struc
 }
 
 enum lk_code study_rerun(const struct cli_arguments *a, struct lk_study *study) {
-    struct all all = {0};
+    struct all all = {.study = study};
     struct study_list list;
     if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study rerun STUDY.json -o DIR");
     LK_TRY(study_list_make(&list, study, NULL));

@@ -203,14 +203,22 @@ static enum lk_code run_workers(struct supervisor *s) {
     return LK_OK;
 }
 
+int64_t study_nominal(const int64_t of[LK_JOB_STATES]) {
+    int64_t n = 0;
+    for (int k = 0; k < LK_JOB_STATES; k++) n += of[k];
+    return n;
+}
+
 enum lk_code study_conclude(const struct lk_journal_counts *c, bool json) {
     for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++) {
         const int64_t *of = c->of[m];
-        int64_t n = of[0] + of[1] + of[2] + of[3];
+        const int64_t n = study_nominal(of);
         if (!n) continue;
-        printf(json ? "{\"event\":\"end\",\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld}\n"
-                    : "%-8s nominal %lld  success %lld  failed %lld\n",
+        printf(json ? "{\"event\":\"end\",\"model\":\"%s\",\"nominal\":%lld,\"success\":%lld,\"failed\":%lld"
+                    : "%-8s nominal %lld  success %lld  failed %lld",
                c->keys[m], (long long)n, (long long)of[LK_JOB_DONE], (long long)of[LK_JOB_FAILED]);
+        if (of[LK_JOB_REFUSED]) printf(json ? ",\"refused\":%lld" : "  refused %lld", (long long)of[LK_JOB_REFUSED]);
+        puts(json ? "}" : "");
     }
     if (!c->all[LK_JOB_FAILED]) return LK_OK;
     return lk_fail(LK_E_PARTIAL, "%lld of %lld jobs failed; run --retry-failed tries them again",
@@ -270,7 +278,8 @@ static enum lk_code run(struct supervisor *s, const struct study_list *list, boo
     study_progress_begin(&s->progress, &counts);
     if (counts.all[LK_JOB_QUEUED] + counts.all[LK_JOB_LEASED]) LK_TRY(run_workers(s));
     LK_TRY(lk_journal_open(&journal, s->run.journal, NULL));
-    enum lk_code rc = study_manifest_write(s->run.study, journal, s->run.records);
+    enum lk_code rc = study_hosted_compare(s->run.study, journal, s->run.folder);
+    if (!rc) rc = study_manifest_write(s->run.study, journal, s->run.records);
     if (!rc) rc = lk_journal_count(journal, &counts);
     lk_journal_close(journal);
     return rc ? rc : conclude(s, &counts);
@@ -368,6 +377,7 @@ enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study) {
     bool all = list.n_shards == 1;
     records = all ? lk_strdup(a->output) : lk_format("%s/shards/%d-of-%d", a->output, list.shard, list.n_shards);
     enum lk_code rc = records ? check_some(&list) : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) rc = study_hosted_consent(&list, a->study.send_pictures);
     if (!rc) rc = study_folders_make(records);
     if (!rc) tell_lacking(study);
     if (!rc) rc = study_run_list(a, &list, a->output, records);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "eval/design/study.h"
+#include "eval/hosted/images.h"
 #include "eval/study/journal.h"
 #include "tools/cli/edit/job.h"
 
@@ -93,6 +94,8 @@ enum lk_code study_folders_make(const char *path);
 struct cli_arguments;
 enum lk_code study_run_list(const struct cli_arguments *a, const struct study_list *list, const char *folder,
                             const char *records);
+/* All jobs of a model. */
+int64_t study_nominal(const int64_t of[LK_JOB_STATES]);
 /* Says what there is of each model; LK_E_PARTIAL when some failed. */
 enum lk_code study_conclude(const struct lk_journal_counts *counts, bool json);
 
@@ -104,6 +107,11 @@ struct study_job {
     struct lk_image images[2]; /* borrowed */
     struct lk_recipe_run run;
     struct lk_queued queued;
+    struct lk_image_answer answer; /* of a hosted model, the first one */
+    struct lk_text repeats;        /* further answers, as JSON with commas between */
+    int n_asked, n_refused;        /* answers in all; refusals among them */
+    bool asked;
+    int seed_honoured; /* asked twice with one seed: 1 the same picture, -1 another, 0 not tried */
     double stage_s[STUDY_N_STAGES];
     int n_steps;
     int64_t started_ms;
@@ -120,6 +128,23 @@ struct study_piece {
     int steps;       /* of all jobs, that were done */
     double steps_s;
 };
+
+/* A model that is asked over the network. */
+struct study_hosted;
+/* *out is to be closed in any case. */
+enum lk_code study_hosted_open(struct study_hosted **out, const struct study_run *run,
+                               const struct lk_study_hosted *of);
+void study_hosted_close(struct study_hosted *hosted);
+/* Asks about n jobs with their pictures. `asked` of those that have an answer or a fault of their own; LK_E_IO when
+ * nothing more can be asked. */
+enum lk_code study_hosted_ask(struct study_hosted *hosted, struct study_job *const *jobs, int n,
+                              enum lk_code (*tick)(void));
+/* What the manifest has of the answers of a job: "hosted". */
+enum lk_code study_hosted_json(const struct study_job *job, struct lk_text *out);
+/* Finds placeholders among what is made: the same picture for different prompts, of edits for different sources. */
+enum lk_code study_hosted_compare(const struct lk_study *study, struct lk_journal *journal, const char *folder);
+/* LK_E_USAGE when pictures of people would leave this machine without the user's word. */
+enum lk_code study_hosted_consent(const struct study_list *list, bool send_pictures);
 
 /* What is shown while workers run. */
 struct study_progress {
@@ -160,6 +185,7 @@ void study_writer_close(struct study_writer *w);
 /* A job's line of the manifest. */
 struct study_outcome {
     const char *sha256, *error, *quantization, *offload, *weights_identity;
+    const char *status, *hosted; /* NULL: success or failed; JSON of the answers of a hosted model */
     const char *configs_sha256;  /* over lk_pipeline_configs; NULL as the above: no model was open */
     int width, height;           /* 0: no picture */
     int n_cached, n_computed[2]; /* branches of a step cache, and the steps of each that were computed */
@@ -171,6 +197,12 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
 /* The same of a picture whose line, `old`, was written for an earlier version of the study. */
 enum lk_code study_record_again(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
                                 const char *old);
+/* The same of a picture that is found to be a placeholder: a lk_journal_line_fn. */
+struct study_relabelled {
+    const struct lk_study *study;
+    const struct lk_study_job *job;
+};
+enum lk_code study_record_placeholder(void *relabelled, int64_t index, const char *old, struct lk_text *out);
 /* generation_log.csv, as t2i reads it: a picture made from text alone. */
 extern const char study_log_header[];
 void study_log_line(struct lk_text *out, const struct lk_study_job *job);

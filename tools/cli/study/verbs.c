@@ -88,7 +88,7 @@ const struct cli_verb cli_study_verbs[] = {
     {.name = "run",
      .summary = "make a study's outputs, or go on where the last run stopped",
      .operands = "STUDY.json",
-     .options = "output! shard queue retry-failed jobs-per-visit json follow-links " MACHINE,
+     .options = "output! shard queue retry-failed send-pictures jobs-per-visit json follow-links " MACHINE,
      .text = "Pictures go to DIR/results, a line each to DIR/manifest.jsonl; DIR/journal.sqlite holds the state, from "
              "which the same command goes on after a kill, and after a change of the study: what is still asked for "
              "stays, the rest is kept until prune deletes it. A job that fails is tried three times, once if it would "
@@ -98,17 +98,31 @@ const struct cli_verb cli_study_verbs[] = {
          (const char *const[]){"On four GPUs; the same command goes on after a kill",
                                "likeness study run study.json -o out --devices 0,1,2,3", "One task of a job array",
                                "likeness study run study.json -o out --shard 3/8", NULL},
-     .says = (const char *const[]){RUN_FOLDER, "shard", NULL,
+     .says = (const char *const[]){RUN_FOLDER,
+                                   "shard",
+                                   NULL,
                                    "the I-th of N parts of the jobs; each part has a journal of its own, `study merge` "
                                    "puts them together",
-                                   "devices", NULL,
+                                   "devices",
+                                   NULL,
                                    "a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1; with "
                                    "--weights sharded one for all [default: the study's]",
-                                   "retry-failed", NULL, "try again what failed three times", "queue", NULL,
+                                   "retry-failed",
+                                   NULL,
+                                   "try again what failed three times",
+                                   "send-pictures",
+                                   NULL,
+                                   "sources may be sent to the services of hosted models: their licence and those "
+                                   "whom they show allow it",
+                                   "queue",
+                                   NULL,
                                    "jobs that pass through the stages together: all are encoded, then made, then "
                                    "decoded, so that weights come once for N jobs; a kill loses what they have done "
                                    "so far",
-                                   "json", NULL, "print what was made as JSON", NULL},
+                                   "json",
+                                   NULL,
+                                   "print what was made as JSON",
+                                   NULL},
      .with_study = study_run},
     {.name = "status", .summary = "say how far a run is", .operands = "DIR", .options = "json", .run = study_status},
     {.name = "prune",

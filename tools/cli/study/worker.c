@@ -1,5 +1,6 @@
 /* A worker: pieces of the journal through the queue of models/, on one device. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ struct worker {
     struct study_slot *slot;
     struct lk_journal *journal;
     struct study_writer writer;
+    struct study_hosted *hosted; /* NULL: the model that is open runs here */
     struct cli_devices devices;
     struct lk_device *device; /* the first of them; NULL: not open */
     struct lk_pipeline *pipeline;
@@ -119,6 +121,8 @@ static void close_model(struct worker *w) {
     for (int k = 0; k < 2; k++) study_writer_wait(&w->writer, &w->pieces[k]);
     lk_kept_free(&w->cache);
     lk_pipeline_close(w->pipeline);
+    study_hosted_close(w->hosted);
+    w->hosted = NULL;
     lk_free(w->embeds);
     w->embeds = NULL;
     w->pipeline = NULL;
@@ -163,6 +167,12 @@ static enum lk_code check_adapters(const struct worker *w, const struct lk_study
 static enum lk_code open_model(struct worker *w, const struct lk_study_job *study, int slot) {
     if (w->model == study->model && !strcmp(w->model_path, study->model_path)) return LK_OK;
     close_model(w);
+    if (study->hosted) {
+        LK_TRY(study_hosted_open(&w->hosted, w->run, study->hosted));
+        w->model = study->model;
+        snprintf(w->model_path, sizeof w->model_path, "%s", study->model_path);
+        return LK_OK;
+    }
     struct lk_job job = machine_job(w, study);
     LK_TRY(open_device(w, &job, w->run->devices[slot]));
     const struct lk_pipeline_options options = cli_pipeline_options(&job.run);
@@ -267,6 +277,21 @@ static enum lk_code find_embeds(struct worker *w, const struct lk_study_job *stu
     return rc;
 }
 
+static enum lk_code find_sources(struct worker *w, struct study_job *job, bool exif_transpose) {
+    const struct lk_study_job *study = &job->study;
+    for (int i = 0; i < study->n_sources; i++) {
+        struct source *s = NULL;
+        LK_TRY(find_source(w, study->source_files[i], exif_transpose, &s));
+        const char *expected = lk_study_source(w->run->study, study->sources[i])->sha256;
+        if (*expected && strcmp(expected, s->sha256))
+            return lk_fail(LK_E_INPUT, "%s: has changed since the run was begun", study->source_files[i]);
+        job->images[i] = s->image;
+        strcpy(job->run.image_names[i], s->name);
+        strcpy(job->run.image_sha256[i], s->sha256);
+    }
+    return LK_OK;
+}
+
 static enum lk_code prepare(struct worker *w, struct study_job *job) {
     const struct lk_study_job *study = &job->study;
     if (study->problem) return lk_fail(LK_E_INPUT, "%s", study->problem);
@@ -275,16 +300,7 @@ static enum lk_code prepare(struct worker *w, struct study_job *job) {
         LK_TRY(find_embeds(w, study));
         job->job.request.prompt_embeds = w->embeds;
     }
-    for (int i = 0; i < study->n_sources; i++) {
-        struct source *s = NULL;
-        LK_TRY(find_source(w, study->source_files[i], job->job.run.exif_transpose, &s));
-        const char *expected = lk_study_source(w->run->study, study->sources[i])->sha256;
-        if (*expected && strcmp(expected, s->sha256))
-            return lk_fail(LK_E_INPUT, "%s: has changed since the run was begun", study->source_files[i]);
-        job->images[i] = s->image;
-        strcpy(job->run.image_names[i], s->name);
-        strcpy(job->run.image_sha256[i], s->sha256);
-    }
+    LK_TRY(find_sources(w, job, job->job.run.exif_transpose));
     if (study->mask) {
         char sha256[65];
         LK_TRY(lk_digest_file(LK_DIGEST_SHA256, study->mask->file, sha256));
@@ -355,6 +371,46 @@ static enum lk_code compute(struct worker *w, struct study_piece *piece) {
     return settle(w, piece, queued, n, cli_devices_edit(w->pipeline, &w->devices, &queue));
 }
 
+static struct worker *asking; /* a process has one */
+static enum lk_code tick(void) { return check_stop(asking); }
+
+static void end_asked(struct worker *w, struct study_job *job) {
+    char *end;
+    const char *latency = job->answer.asked.cells[LK_ASKED_LATENCY_MS];
+    job->stage_s[STUDY_N_STAGES - 1] = latency ? strtod(latency, &end) / 1000 : 0;
+    job->started_ms = now_ms() - (int64_t)(1000 * job->stage_s[STUDY_N_STAGES - 1]);
+    atomic_fetch_add(&w->slot->n_done, 1);
+    study_writer_add(&w->writer, job);
+}
+
+/* The piece of a model that is asked over the network: all at once. */
+static enum lk_code ask(struct worker *w, struct study_piece *piece) {
+    struct study_job *jobs[STUDY_MAX_PIECE];
+    int n = 0;
+    asking = w;
+    for (int k = 0; k < piece->n; k++) {
+        struct study_job *job = &piece->jobs[k];
+        const char *problem = job->study.problem;
+        enum lk_code rc = problem ? lk_fail(LK_E_INPUT, "%s", problem) : find_sources(w, job, true);
+        if (rc && !is_own(rc)) return rc;
+        if (!rc) jobs[n++] = job;
+        if (!rc) continue;
+        lk_error_get(&job->queued.error, rc);
+        end_asked(w, job);
+    }
+    atomic_store(&w->slot->model, piece->jobs[0].study.model);
+    enum lk_code rc = n ? study_hosted_ask(w->hosted, jobs, n, tick) : LK_OK;
+    struct lk_error error;
+    lk_error_get(&error, rc);
+    for (int k = 0; k < n; k++) {
+        if (jobs[k]->asked)
+            end_asked(w, jobs[k]);
+        else
+            lk_image_answer_free(&jobs[k]->answer);
+    }
+    return rc ? lk_error_set(&error) : LK_OK;
+}
+
 /* Takes a piece and makes it; *over: there is nothing left for anybody. */
 static enum lk_code work_once(struct worker *w, struct study_piece *piece, int slot, bool *over) {
     struct lk_journal_lease leases[STUDY_MAX_PIECE];
@@ -383,7 +439,7 @@ static enum lk_code work_once(struct worker *w, struct study_piece *piece, int s
     LK_TRY(open_model(w, &piece->jobs[0].study, slot));
     bool alone = leases[0].crashes; /* so that no other is in hand if the worker dies again */
     for (int k = 0; alone && k < 2; k++) study_writer_wait(&w->writer, &w->pieces[k]);
-    enum lk_code rc = compute(w, piece);
+    enum lk_code rc = w->hosted ? ask(w, piece) : compute(w, piece);
     if (alone) study_writer_wait(&w->writer, piece);
     free_sources(w, false);
     return rc;
@@ -407,6 +463,10 @@ int study_work(const struct study_run *run, int slot) {
         w->model = -1;
         w->most = run->piece;
         rc = lk_journal_open(&w->journal, run->journal, NULL);
+        bool hosted[LK_JOURNAL_MAX_MODELS] = {false};
+        for (int m = 0; m < lk_study_n_models(run->study); m++)
+            hosted[m] = lk_study_model_hosted(run->study, m) != NULL;
+        if (!rc) lk_journal_shuffle(w->journal, hosted);
     }
     if (!rc && !(rc = study_writer_open(&w->writer, run, w->journal))) {
         rc = work(w, slot);
@@ -422,6 +482,7 @@ int study_work(const struct study_run *run, int slot) {
         lk_kept_free(&w->cache);
         lk_free(w->embeds);
         lk_pipeline_close(w->pipeline);
+        study_hosted_close(w->hosted);
         cli_devices_free(&w->devices);
         lk_journal_close(w->journal);
     }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/append.h"
 #include "engine/base/digest.h"
 #include "engine/base/log.h"
 #include "tools/cli/study/runner.h"
@@ -16,19 +17,25 @@
 const char *const study_stages[STUDY_N_STAGES] = {"vision",      "text_encoder", "vae_encode", "conditioning",
                                                   "transformer", "vae_decode",   "other"};
 
+/* With its recipe; what a service has made has none. */
+static enum lk_code put_picture(const char *path, const struct study_job *job) {
+    return job->study.hosted ? lk_png_write(path, &job->answer.image, NULL, 0) : lk_recipe_write(path, &job->run);
+}
+
 /* The picture in its place, and its digest from there. */
 static enum lk_code write_picture(const struct study_run *run, struct study_job *job, char sha256[65], int64_t *bytes) {
     struct stat st;
-    char *path = lk_format("%s/results/%s", run->folder, job->study.output);
+    const bool placeholder = job->answer.asked.outcome == LK_OUTCOME_PLACEHOLDER; /* nobody judges or labels it */
+    char *path = lk_format("%s/%s/%s", run->folder, placeholder ? "placeholders" : "results", job->study.output);
     if (!path) return lk_fail(LK_E_NOMEM, "%s: out of memory", job->study.name);
     job->run.result = &job->queued.result;
-    enum lk_code rc = lk_recipe_write(path, &job->run);
+    enum lk_code rc = put_picture(path, job);
     if (rc == LK_E_NOT_FOUND) {
         char *name = strrchr(path, '/');
         *name = 0;
         rc = study_folders_make(path);
         *name = '/';
-        if (!rc) rc = lk_recipe_write(path, &job->run);
+        if (!rc) rc = put_picture(path, job);
     }
     if (!rc) rc = lk_digest_file(LK_DIGEST_SHA256, path, sha256);
     if (!rc && stat(path, &st)) rc = lk_fail_errno(errno, "%s", path);
@@ -48,9 +55,12 @@ static long long resident_bytes(void) {
 
 static void tell(const struct study_run *run, const struct study_job *job, const struct lk_journal_made *made) {
     struct lk_text text = {0};
-    if (made->sha256 && !run->json) return;
+    if ((made->sha256 || made->refused) && !run->json) return;
     if (run->json) {
-        lk_text_add(&text, "J{\"event\":\"%s\",\"item_id\":", made->sha256 ? "done" : "failed");
+        lk_text_add(&text, "J{\"event\":\"%s\",\"item_id\":",
+                    made->refused  ? "refused"
+                    : made->sha256 ? "done"
+                                   : "failed");
         lk_text_json(&text, job->study.name);
         lk_text_add(&text, ",\"attempt\":%d,\"seconds\":%.3f,\"stages\":%s,\"peak_bytes\":%lld,\"resident_bytes\":%lld",
                     job->lease.attempts + 1, made->seconds, made->stages, (long long)made->peak_bytes,
@@ -81,37 +91,61 @@ static void add_stages(struct lk_text *out, const struct study_job *job, double 
     lk_text_add(out, "}");
 }
 
+/* The answer itself beside the manifest: rules by which it was read may change. */
+static enum lk_code keep_body(const struct study_writer *w, const struct study_job *job) {
+    if (!job->answer.body.n) return LK_OK;
+    struct lk_text line = {0};
+    char *path = lk_format("%s/answers.jsonl", w->run->records);
+    lk_text_add(&line, "{\"item_id\":");
+    lk_text_json(&line, job->study.name);
+    lk_text_add(&line, ",\"body\":");
+    lk_text_json(&line, job->answer.body.bytes);
+    lk_text_add(&line, "}\n");
+    enum lk_code rc =
+        path && !line.rc ? lk_append_lines(path, line.bytes, line.n) : lk_fail(LK_E_NOMEM, "out of memory");
+    lk_text_free(&line);
+    lk_free(path);
+    return rc;
+}
+
 /* A picture that cannot be written is no fault of the job's. */
 static enum lk_code finish(struct study_writer *w, struct study_job *job) {
     char sha256[65], configs[65] = "", quantization[96] = "";
-    bool kept, good = !job->queued.error.code;
-    struct lk_text line = {0}, stages = {0};
+    const int came = (int)job->answer.asked.outcome;
+    bool kept, good = !job->queued.error.code, pictured = good && came != LK_OUTCOME_REFUSED;
+    struct lk_text line = {0}, stages = {0}, answers = {0};
     struct lk_journal_made made = {.started_ms = job->started_ms, .code = (int)job->queued.error.code};
-    if (good) LK_TRY(write_picture(w->run, job, sha256, &made.bytes));
+    made.refused = good && (came == LK_OUTCOME_REFUSED || came == LK_OUTCOME_PLACEHOLDER);
+    if (pictured) LK_TRY(write_picture(w->run, job, sha256, &made.bytes));
     if (job->run.pipeline) {
         const char *text = lk_pipeline_configs(job->run.pipeline);
         lk_pipeline_quantization(job->run.pipeline, quantization);
         lk_sha256(text, strlen(text), configs);
     }
     add_stages(&stages, job, &made.seconds);
-    made.sha256 = good ? sha256 : NULL;
-    made.error = good ? NULL : job->queued.error.text;
+    made.sha256 = pictured ? sha256 : NULL;
+    made.error = made.refused ? job->answer.error : good ? NULL : job->queued.error.text;
     made.peak_bytes = (int64_t)job->queued.result.peak_bytes;
+    if (job->asked && study_hosted_json(job, &answers) && !answers.rc) answers.rc = LK_E_NOMEM;
+    const struct lk_image result = {.width = job->queued.result.image.width, .height = job->queued.result.image.height},
+                          *image = job->study.hosted ? &job->answer.image : &result;
     struct study_outcome outcome = {.sha256 = made.sha256,
                                     .error = made.error,
                                     .quantization = *quantization ? quantization : NULL,
+                                    .status = made.refused ? lk_outcome_key(came) : NULL,
+                                    .hosted = answers.n ? answers.bytes : NULL,
                                     .weights_identity = good ? job->run.weights_identity : NULL,
-                                    .configs_sha256 = good ? configs : NULL,
+                                    .configs_sha256 = good && *configs ? configs : NULL,
                                     .offload = good ? w->offload : NULL,
-                                    .width = job->queued.result.image.width,
-                                    .height = job->queued.result.image.height,
+                                    .width = image->width,
+                                    .height = image->height,
                                     .seconds = made.seconds,
                                     .started_ms = made.started_ms};
     for (int b = 0; good && b < job->queued.result.n_cached; b++) {
         outcome.n_cached++;
         for (int i = 0; i < job->queued.result.n_steps; i++) outcome.n_computed[b] += job->queued.result.computed[b][i];
     }
-    enum lk_code rc = study_record(&line, w->run->study, &job->study, &outcome);
+    enum lk_code rc = answers.rc ? answers.rc : study_record(&line, w->run->study, &job->study, &outcome);
     made.stages = stages.bytes;
     made.line = line.bytes;
     if (!rc) rc = stages.rc;
@@ -123,7 +157,9 @@ static enum lk_code finish(struct study_writer *w, struct study_job *job) {
                job->study.name, job->queued.result.n_cut_ids);
         w->told_cut = true;
     }
+    if (!rc && kept) rc = keep_body(w, job);
     if (!rc && kept) tell(w->run, job, &made);
+    lk_text_free(&answers);
     lk_text_free(&line);
     lk_text_free(&stages);
     return rc;
@@ -159,7 +195,11 @@ static void *write_all(void *context) {
             renewed = time(NULL);
         }
         if (job && !rc && !lost) rc = finish(w, job);
-        if (job) lk_result_free(&job->queued.result);
+        if (job) {
+            lk_result_free(&job->queued.result);
+            lk_image_answer_free(&job->answer);
+            lk_text_free(&job->repeats);
+        }
         pthread_mutex_lock(&w->lock);
         if (rc && !w->error.code) lk_error_get(&w->error, rc);
         if (job) job->piece->n_unwritten--;

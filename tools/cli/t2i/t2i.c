@@ -96,6 +96,8 @@ static enum lk_code read_into(struct lk_t2i_images *images, const char *path, im
 static void print_images(const struct lk_t2i_images *images) {
     lk_log(LK_LOG_INFO, "%zu records, %zu pictures, %zu of them without a face", images->n_records, images->n,
            images->n_no_face);
+    if (images->n_unmade)
+        lk_log(LK_LOG_INFO, "%zu more were asked for and not made: refused, placeholders or faults", images->n_unmade);
     if (images->n_unlabelled) lk_log(LK_LOG_WARNING, "%zu pictures in the log have no labels", images->n_unlabelled);
     for (size_t f = 0; f < images->files.n; f++) cli_print_rejects(images->files.list[f], &images->rejects[f]);
 }
@@ -308,54 +310,6 @@ enum lk_code cli_t2i_output_free(const struct cli_arguments *a) {
     struct stat st;
     if (a->overwrite || !a->output || stat(a->output, &st) || !st.st_size) return LK_OK;
     return lk_fail(LK_E_USAGE, "--output: %s: is there; name another file, or replace it with --overwrite", a->output);
-}
-
-/* A line of the log, with the size and digest of its picture. */
-static enum lk_code import_line(const struct cli_arguments *arguments, const struct lk_t2i_images *images, size_t i,
-                                struct lk_text *out) {
-    const struct lk_t2i_logged *line = &images->log[i];
-    struct lk_image image = {0};
-    const char *tag = line->model_tag;
-    if (line->arm == LK_T2I_EMBED_NORM && lk_factor_parse(LK_FACTOR_MODEL, tag, strlen(tag)) < 0)
-        return lk_fail(LK_E_INPUT, "%s: the arm embed_norm is made by models that run here, and \"%.60s\" is none",
-                       images->logged.list[i], tag);
-    char name[256], sha256[65], *whole = cli_t2i_path(arguments, images, i);
-    enum lk_code rc = whole ? lk_recipe_image_read(whole, NULL, true, &image, name, sha256) : LK_E_NOMEM;
-    lk_free(whole);
-    if (rc) return rc;
-    cli_t2i_key(line, out);
-    lk_print_csv_field(out, images->logged.list[i], "");
-    lk_text_add(out, ",%s,%d,%d,%s,%s\r\n", lk_t2i_arm_key(line->arm), image.width, image.height,
-                line->canvas ? "canvas" : "text", sha256);
-    lk_image_free(&image);
-    return out->rc;
-}
-
-/* Pictures of a model that is not run here: those of its log that are there and can be read. */
-enum lk_code cli_t2i_import(const struct cli_arguments *arguments) {
-    struct lk_t2i_images images;
-    struct lk_text text = {0};
-    size_t n_bad = 0;
-    if (!arguments->t2i.log) return lk_fail(LK_E_USAGE, "t2i import: expected --log FILE");
-    lk_t2i_images_init(&images);
-    enum lk_code rc = cli_t2i_log(arguments, &images);
-    lk_text_add(&text, "prompt_id,model_tag,seed,cfg,file_path,arm,width,height,mode,sha256\r\n");
-    for (size_t i = 0; i < images.logged.n && !rc; i++) {
-        rc = import_line(arguments, &images, i, &text);
-        if (!rc || rc == LK_E_INTERNAL || text.rc) continue;
-        lk_log(LK_LOG_WARNING, "%s", lk_error_text());
-        n_bad++;
-        rc = LK_OK;
-    }
-    if (!rc && n_bad == images.logged.n)
-        rc = lk_fail(LK_E_INPUT, "%s: none of its %zu pictures can be read", arguments->t2i.log, n_bad);
-    if (!rc) rc = cli_output_write(arguments, &text);
-    if (!rc && n_bad)
-        rc = lk_fail(LK_E_PARTIAL, "%s: %zu of %zu pictures cannot be read; the others were written",
-                     arguments->t2i.log, n_bad, images.logged.n);
-    lk_text_free(&text);
-    lk_t2i_images_free(&images);
-    return rc;
 }
 
 /* The arm of that name, of models that run here. */

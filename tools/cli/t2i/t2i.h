@@ -22,7 +22,6 @@ enum lk_code cli_t2i_output_free(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_outcomes(const struct cli_arguments *arguments, struct lk_t2i_outcomes *outcomes);
 enum lk_code cli_t2i_print_prompts(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_reference(const struct cli_arguments *arguments);
-enum lk_code cli_t2i_import(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_metrics(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_post_filter(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_embed_norm(const struct cli_arguments *arguments);
@@ -36,6 +35,7 @@ enum lk_code cli_t2i_study(const struct cli_arguments *arguments, struct lk_stud
 /* --target, and which attribute of it: --attribute, or its only one. */
 enum lk_code cli_t2i_target(const struct cli_arguments *arguments, struct lk_t2i_distribution *target, int *attribute);
 enum lk_code cli_t2i_online(const struct cli_arguments *arguments);   /* generate --post-filter online */
+enum lk_code cli_t2i_ask(const struct cli_arguments *arguments);      /* the same, of a service */
 enum lk_code cli_t2i_generate(const struct cli_arguments *arguments); /* a folder of pictures with their log */
 /* Who labels, opened once for one log after another: --labeler, --faces and --classifier or --model. Labels that there
  * are stand in OUTPUT.partial until the table does: of a run that was stopped they are taken from there. LK_E_CHANGED
@@ -48,6 +48,7 @@ enum lk_code cli_labeller_label(struct cli_labeller *labeller, const struct lk_t
 enum lk_code cli_labeller_write(struct cli_labeller *labeller, const struct lk_text *table);
 void cli_labeller_close(struct cli_labeller *labeller);
 
+enum lk_code cli_t2i_import(const struct cli_arguments *arguments);    /* a log with digests and outcomes */
 enum lk_code cli_t2i_label(const struct cli_arguments *arguments);     /* labels.csv */
 enum lk_code cli_t2i_confusion(const struct cli_arguments *arguments); /* of --labels with the known --ref-labels */
 enum lk_code cli_t2i_export(const struct cli_arguments *arguments);    /* pictures for an audit */

@@ -77,17 +77,66 @@ static cJSON *model_entry(const struct cli_arguments *a) {
     return NULL;
 }
 
+/* A word of a file's name: "gpt-image-1_5". */
+static void name_hosted(const char *model, char key[64]) {
+    snprintf(key, 64, "%.40s", model);
+    for (char *c = key; *c; c++)
+        if (!lk_study_is_word(c, 1, 1)) *c = '_';
+}
+
+/* KEY=VALUE, as a number, true, false or a text. */
+static bool add_setting(cJSON *set, const char *given) {
+    const char *mark = strchr(given, '=');
+    char *key = mark ? lk_strndup(given, (size_t)(mark - given)) : NULL;
+    cJSON *value = mark ? cJSON_Parse(mark + 1) : NULL;
+    if (mark && !cJSON_IsNumber(value) && !cJSON_IsBool(value)) {
+        cJSON_Delete(value);
+        value = cJSON_CreateString(mark + 1);
+    }
+    const bool ok = key && *key && cJSON_AddItemToObject(set, key, value);
+    if (!ok) cJSON_Delete(value);
+    lk_free(key);
+    return ok;
+}
+
+/* A model behind the images API. NULL: a --set that is none, or memory is out. */
+static cJSON *hosted_entry(const struct cli_arguments *a) {
+    const struct cli_t2i_arguments *t = &a->t2i;
+    cJSON *entry = cJSON_CreateObject(), *hosted = cJSON_AddObjectToObject(entry, "hosted"),
+          *set = cJSON_AddObjectToObject(hosted, "set");
+    bool ok = set && cJSON_AddStringToObject(entry, "label", a->model) &&
+              cJSON_AddStringToObject(hosted, "images_url", t->images_url) &&
+              cJSON_AddStringToObject(hosted, "model", a->model) &&
+              cJSON_AddNumberToObject(hosted, "repeat_refused", (double)t->repeat_refused) &&
+              cJSON_AddBoolToObject(hosted, "seed_field", t->seed_field) &&
+              cJSON_AddBoolToObject(hosted, "fetch_urls", t->fetch_urls);
+    if (ok && a->review.requests_per_minute > 0)
+        ok = cJSON_AddNumberToObject(hosted, "requests_per_minute", a->review.requests_per_minute);
+    for (int i = 0; i < t->set.n && ok; i++) ok = add_setting(set, t->set.values[i]);
+    if (ok) return entry;
+    cJSON_Delete(entry);
+    return NULL;
+}
+
 enum lk_code cli_t2i_study(const struct cli_arguments *a, struct lk_study **out) {
     const struct cli_t2i_arguments *t = &a->t2i;
     char model[64];
     LK_TRY(check_values(t));
-    LK_TRY(check_model(a, model));
+    for (int i = 0; i < t->set.n; i++)
+        if (!strchr(t->set.values[i], '=') || t->set.values[i][0] == '=')
+            return lk_fail(LK_E_USAGE, "--set: expected KEY=VALUE as quality=high, got \"%.60s\"", t->set.values[i]);
+    if (t->images_url)
+        name_hosted(a->model, model);
+    else
+        LK_TRY(check_model(a, model));
     cJSON *root = cJSON_CreateObject(), *models = cJSON_AddObjectToObject(root, "models");
     cJSON *t2i = cJSON_AddObjectToObject(cJSON_AddObjectToObject(root, "experiments"), "t2i");
     bool ok =
         t2i &&
-        cJSON_AddNumberToObject(root, "schema", lk_factor_parse(LK_FACTOR_MODEL, model, strlen(model)) < 0 ? 2 : 1) &&
-        cJSON_AddStringToObject(root, "study", "t2i") && cJSON_AddItemToObject(models, model, model_entry(a)) &&
+        cJSON_AddNumberToObject(root, "schema",
+                                t->images_url || lk_factor_parse(LK_FACTOR_MODEL, model, strlen(model)) < 0 ? 2 : 1) &&
+        cJSON_AddStringToObject(root, "study", "t2i") &&
+        cJSON_AddItemToObject(models, model, t->images_url ? hosted_entry(a) : model_entry(a)) &&
         cJSON_AddNumberToObject(t2i, "cue", (double)t->cue);
     if (ok && t->seeds) ok = cJSON_AddStringToObject(t2i, "seeds", t->seeds);
     if (ok && t->csv) ok = cJSON_AddItemToObject(t2i, "table", place(t->csv));
@@ -113,6 +162,16 @@ enum lk_code cli_t2i_generate(const struct cli_arguments *arguments) {
                                    "--max-attempts go with --post-filter online");
     LK_TRY(cli_t2i_study(&a, &study));
     a.study.devices = a.job.run.device;
+    enum lk_code rc = study_run(&a, study);
+    lk_study_close(study);
+    return rc;
+}
+
+enum lk_code cli_t2i_ask(const struct cli_arguments *arguments) {
+    struct cli_arguments a = *arguments;
+    struct lk_study *study;
+    LK_TRY(cli_t2i_study(&a, &study));
+    a.study.devices = "cpu"; /* nothing is computed here */
     enum lk_code rc = study_run(&a, study);
     lk_study_close(study);
     return rc;

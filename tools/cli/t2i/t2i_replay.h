@@ -9,8 +9,8 @@ struct cli_replay {
     struct lk_t2i_images log;
     struct lk_pipeline *pipeline;
     struct lk_device *device;
-    int32_t *chosen;          /* [n]: lines of the log, rising */
-    size_t n, n_other;        /* n_other: pictures that came out with other pixels than the file has */
+    int32_t *chosen;         /* [n]: lines of the log, rising */
+    size_t n, n_other;       /* n_other: pictures that came out with other pixels than the file has */
     struct lk_recipe recipe; /* of the picture at hand, with its job */
     struct lk_job job;
 };

@@ -110,7 +110,7 @@ static void text_one(FILE *out, const struct gpusim_counts *c) {
     text_sites(out, c);
 }
 
-static void json_string(FILE *out, const char *text) {
+static void lk_tokenizer_json_string(FILE *out, const char *text) {
     fputc('"', out);
     for (; *text; text++) {
         if (*text == '"' || *text == '\\') fputc('\\', out);
@@ -149,7 +149,7 @@ static void json_sites(FILE *out, const struct gpusim_counts *c) {
     fprintf(out, ", \"wasteful\": [");
     for (const struct gpusim_site *s = c->sites; s; s = s->next) {
         fprintf(out, "{\"file\": ");
-        json_string(out, s->file ? s->file : "");
+        lk_tokenizer_json_string(out, s->file ? s->file : "");
         fprintf(out,
                 ", \"line\": %u, \"ptx_line\": %u, \"bank_conflicts\": %.17g, \"sectors\": %.17g, "
                 "\"sector_excess\": %.17g}%s",
@@ -161,7 +161,7 @@ static void json_sites(FILE *out, const struct gpusim_counts *c) {
 static void json_one(FILE *out, const struct gpusim_counts *c) {
     struct totals t = totals_of(c);
     fprintf(out, "{\"kernel\": ");
-    json_string(out, c->name);
+    lk_tokenizer_json_string(out, c->name);
     fprintf(out,
             ", \"launches\": %.17g, \"blocks\": %.17g, \"blocks_run\": %.17g, \"grid\": [%u, %u, %u], \"block\": [%u, "
             "%u, %u], \"registers\": %u, \"registers_exact\": %s, \"spill_bytes\": %u, \"static_shared\": %u, "

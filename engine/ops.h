@@ -252,6 +252,23 @@ struct lk_weighted_sum {
     float scale[LK_SUM_TERMS];
 };
 
+/* Row by row how far a lies from b: y[i] = f32 of the sums of |r(a - b)| and of |b|, which are taken in double. */
+struct lk_distance {
+    const struct lk_tensor *y; /* f32 [n, 2] */
+    const struct lk_tensor *a; /* [n, C] */
+    const struct lk_tensor *b; /* [n, C] */
+};
+
+/* Where keep is not 0: x = r(r(sigma * noise) + r((1 - sigma) * source)), the source at the noise level sigma;
+ * elsewhere x stays. With bf16 sigma and then 1 - sigma are rounded as well. In place. */
+struct lk_blend {
+    const struct lk_tensor *x;      /* [n, C] */
+    const struct lk_tensor *source; /* [n, C] */
+    const struct lk_tensor *noise;  /* [n, C] */
+    const struct lk_tensor *keep;   /* [n, C], 0 or 1 */
+    float sigma;
+};
+
 /* y = x with conversion between f32 and bf16 (nearest even). */
 struct lk_copy {
     const struct lk_tensor *y; /* window */
@@ -293,6 +310,8 @@ struct lk_nonfinite {
     OP(guidance, uncond)                                                                                               \
     OP(pack_latents, latents)                                                                                          \
     OP(euler_step, v)                                                                                                  \
+    OP(distance, b)                                                                                                    \
+    OP(blend, keep)                                                                                                    \
     OP(weighted_sum, x[LK_SUM_TERMS - 1])                                                                              \
     OP(copy, x)                                                                                                        \
     OP(pixels, x)                                                                                                      \

@@ -263,6 +263,23 @@ enum lk_code lk_check_euler_step(const struct lk_euler_step *op, struct lk_cost 
     return LK_OK;
 }
 
+enum lk_code lk_check_distance(const struct lk_distance *op, struct lk_cost *cost) {
+    const struct lk_tensor *y = op->y, *a = op->a;
+    NEED("distance", has_dims(a, 2) && is_activation(a) && alike(op->b, a));
+    NEED("distance", has_dims(y, 2) && y->dtype == LK_F32 && y->shape[0] == a->shape[0] && y->shape[1] == 2);
+    cost->bytes = 2 * bytes_of(a) + bytes_of(y);
+    return LK_OK;
+}
+
+enum lk_code lk_check_blend(const struct lk_blend *op, struct lk_cost *cost) {
+    const struct lk_tensor *x = op->x;
+    NEED("blend", has_dims(x, 2) && is_activation(x) && lk_tensor_is_dense(x) && op->sigma >= 0 && op->sigma <= 1);
+    NEED("blend", alike(op->source, x) && alike(op->noise, x) && alike(op->keep, x));
+    NEED("blend", lk_tensor_is_dense(op->source) && lk_tensor_is_dense(op->noise) && lk_tensor_is_dense(op->keep));
+    cost->bytes = 5 * bytes_of(x);
+    return LK_OK;
+}
+
 enum lk_code lk_check_weighted_sum(const struct lk_weighted_sum *op, struct lk_cost *cost) {
     NEED("weighted_sum", has_dims(op->y, 2) && is_activation(op->y) && lk_tensor_is_dense(op->y) && op->x[0]);
     cost->bytes = bytes_of(op->y);

@@ -1,4 +1,5 @@
 #include "models/parameters.h"
+#include "models/common/cache.h"
 #include "models/schedule.h"
 #include "models/sd/sampler.h"
 #include "models/sd/sega.h"
@@ -147,11 +148,20 @@ const struct lk_parameter lk_parameters[] = {
     {"condition-image-size", "condition_image_size", NULL, 0, LK_PARAMETER_INT, REQUEST(condition_area),
      .record = LK_RECORD_USED, .families = LK_FOR_QWEN, .label = "condition image size", .group = "Sampling",
      .unit = "PIXELS", RANGE(1024, 0x1p26), .otherwise = "147456", .help = "the same for the text encoder"},
-    {"accel", "accel", NULL, 0, LK_PARAMETER_CHOICE, REQUEST(accel), .record = LK_RECORD_USED,
-     .families = LK_FOR_STEP1X, .label = "accel", .a1111 = "Accel", .group = "Sampling", .unit = "NAME",
-     .otherwise = "every token in every step", .choices = "region",
-     .help = "region: RegionE, where only tokens that are being edited pass through most steps; needs 28 steps; "
-             "another picture, which its recipe records"},
+    {"accel", "accel", NULL, 0, LK_PARAMETER_TEXT, REQUEST(accel), .read = lk_accel_check, .record = LK_RECORD_USED,
+     .families = LK_FOR_EDITING, .label = "accel", .a1111 = "Accel", .group = "Sampling",
+     .unit = "METHOD[,KEY=VALUE...]", .otherwise = "every token in every step", .choices = "region|fbcache",
+     .help =
+         "another picture, recorded. fbcache,threshold=X: leave out the blocks behind the first in steps where that "
+         "does what it did before, within X (warmup=N: not in the first N; row=N: at most N in a row; last=off: "
+         "in the last step too). region, of Step1X-Edit: only edited tokens; 28 steps"},
+    {"mask", "mask", NULL, 0, LK_PARAMETER_FILE, REQUEST(mask), .families = LK_FOR_EDITING, .machine = true,
+     .group = "Input", .unit = "FILE.png", .otherwise = "all of it",
+     .help = "a grey picture of the first image's size: white is edited, black keeps the image's bytes exactly; the "
+             "result has the image's size"},
+    {"mask-feather", "mask_feather", NULL, 0, LK_PARAMETER_INT, REQUEST(mask_feather), .record = LK_RECORD_USED,
+     .families = LK_FOR_EDITING, .label = "feather", .group = "Input", .unit = "PIXELS", .otherwise = "0",
+     RANGE(0, 512), .help = "edited pixels so near to a kept one are mixed with the image's"},
     {"max-sequence-length", "max_sequence_length", NULL, 0, LK_PARAMETER_INT, REQUEST(max_sequence_length),
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_EDITING, .group = "Sampling", .unit = "TOKENS", RANGE(1, 32768),
      .help = "prompt tokens; longer prompts are cut (those of Qwen edits never), FLUX.2's shorter ones padded"},

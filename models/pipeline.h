@@ -41,6 +41,11 @@ struct lk_request {
      * scheduler_config.json, or its text; a static shift in its place, as text. preset says where they are from. */
     const char *input_sigmas, *scheduler, *flow_shift, *preset;
     double guidance_scale;
+    /* A picture of the first image's size says where the edit may change it: from 128 on. Elsewhere the result has its
+     * bytes; edited pixels within mask_feather of such a one are a mixture. mask_sha256: the digest that its bits must
+     * have; NULL: any. */
+    const char *mask, *mask_sha256;
+    int mask_feather;
     /* Stable Diffusion: `scheduler` is another sampler than the model's ("ddim", models/sd/sampler.h); DDIM's noise;
      * layers of the text encoders that are left out at the end. */
     double eta;
@@ -117,11 +122,17 @@ struct lk_reference_size {
 
 struct lk_result {
     struct lk_image image;
-    int width, height;
+    int width, height; /* as it was made; with a mask the image has the source's size */
     int n_steps;
     double cfg_scale; /* true CFG as it was done; 1: one forward a step */
     float sigmas[LK_MAX_STEPS + 1];
+    /* Of a step cache (accel), by branch: which steps were computed, and the distance that decided; NaN: none. */
+    int n_cached; /* branches; 0: no cache */
+    bool computed[2][LK_MAX_STEPS];
+    double distance[2][LK_MAX_STEPS];
     int n_cut_ids;         /* of the prompt, or of the negative one: those that the model does not read */
+    char mask_sha256[65];  /* of the bits; "": no mask */
+    double mask_edited;    /* the share of pixels that may change */
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
     struct lk_reference_size references[LK_MAX_REFERENCES];
     int n_references;

@@ -3,6 +3,7 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,34 @@ static bool add_loras(cJSON *root, const struct lk_loras *loras) {
     return !loras || list;
 }
 
+/* Of a step cache: the steps that were computed and what decided, a list for each branch of the guidance. */
+static bool add_cache(cJSON *root, const struct lk_result *result) {
+    if (!result->n_cached) return true;
+    cJSON *o = cJSON_AddObjectToObject(root, "cache"), *computed = cJSON_AddArrayToObject(o, "computed"),
+          *distance = cJSON_AddArrayToObject(o, "distance");
+    bool ok = computed && distance;
+    for (int b = 0; b < result->n_cached && ok; b++) {
+        cJSON *steps = cJSON_CreateArray(), *values = cJSON_CreateArray();
+        ok = cJSON_AddItemToArray(computed, steps) && cJSON_AddItemToArray(distance, values);
+        for (int i = 0; i < result->n_steps && ok; i++) {
+            const double d = result->distance[b][i];
+            if (result->computed[b][i]) ok = cJSON_AddItemToArray(steps, cJSON_CreateNumber(i));
+            ok = ok && cJSON_AddItemToArray(values, isfinite(d) ? cJSON_CreateNumber(d) : cJSON_CreateNull());
+        }
+    }
+    return ok;
+}
+
+/* Where it was edited, elsewhere it has the first image's bytes. */
+static bool add_mask(cJSON *root, const struct lk_recipe_run *run) {
+    const char *path = run->job->request.mask;
+    if (!path) return true;
+    const char *slash = strrchr(path, '/');
+    cJSON *o = cJSON_AddObjectToObject(root, "masked");
+    return o && add_string(o, "file", slash ? slash + 1 : path) && add_string(o, "sha256", run->result->mask_sha256) &&
+           add_number(o, "edited", run->result->mask_edited) && cJSON_AddBoolToObject(o, "kept_exact", true);
+}
+
 static bool add_sigmas(cJSON *root, const struct lk_result *result) {
     cJSON *sigmas = cJSON_AddArrayToObject(root, "sigmas");
     for (int i = 0; i <= result->n_steps && sigmas; i++) {
@@ -138,7 +167,7 @@ static bool fill(cJSON *root, const struct lk_recipe_run *run) {
            add_string(root, "family", lk_pipeline_family(run->pipeline)) && add_string(root, "model", run->model) &&
            add_string(root, "weights_identity", run->weights_identity) &&
            (!configs || cJSON_AddRawToObject(root, "configs", configs)) && add_parameters(root, run) &&
-           add_loras(root, lk_pipeline_loras(run->pipeline)) &&
+           add_loras(root, lk_pipeline_loras(run->pipeline)) && add_mask(root, run) && add_cache(root, run->result) &&
            (!merged || cJSON_AddRawToObject(root, "merged", merged)) &&
            (!run->result->n_cut_ids || add_int(root, "n_cut_ids", run->result->n_cut_ids)) && add_encoder(root, run) &&
            add_rounds(root, &run->job->request, run->result) && add_images(root, run) && add_sigmas(root, run->result);

@@ -48,6 +48,11 @@ struct lk_recipe {
         double scale;
     } loras[LK_MAX_LORAS];
     int n_loras;
+    int n_cached, n_computed[2]; /* branches of a step cache, and the steps of each that were computed */
+    struct {
+        char *file, *sha256; /* NULL: no mask */
+        double edited;
+    } mask;
     double sigmas[LK_MAX_STEPS + 1];
     int n_sigmas;
 };

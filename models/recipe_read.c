@@ -34,6 +34,8 @@ static enum lk_code read_fields(struct lk_recipe *r, const char *name) {
     lk_config_ignore(c, "configs"); /* read below, as these are */
     lk_config_ignore(c, "images");
     lk_config_ignore(c, "loras");
+    lk_config_ignore(c, "masked");
+    lk_config_ignore(c, "cache");
     lk_config_ignore(c, "merged"); /* as the weights' identity has it */
     lk_config_int_or(c, "n_cut_ids", &r->n_cut_ids, 0, 0, INT32_MAX);
     lk_config_ignore(c, "sigmas");
@@ -75,15 +77,30 @@ static bool read_lora(struct lk_recipe *r, const cJSON *lora) {
     return r->loras[i].file && r->loras[i].sha256;
 }
 
+static bool read_mask(struct lk_recipe *r, const cJSON *mask) {
+    const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(mask, "file"));
+    const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(mask, "sha256"));
+    const cJSON *edited = cJSON_GetObjectItemCaseSensitive(mask, "edited");
+    if (!file || !sha256 || !cJSON_IsNumber(edited)) return false;
+    r->mask.file = lk_strdup(file);
+    r->mask.sha256 = lk_strdup(sha256);
+    r->mask.edited = edited->valuedouble;
+    return r->mask.file && r->mask.sha256;
+}
+
 static enum lk_code read_arrays(struct lk_recipe *r, const char *name) {
     cJSON *root = cJSON_Parse(r->text);
     const cJSON *images = cJSON_GetObjectItemCaseSensitive(root, "images"), *item;
     const cJSON *sigmas = cJSON_GetObjectItemCaseSensitive(root, "sigmas");
-    bool ok = cJSON_IsArray(images) && cJSON_IsArray(sigmas);
+    const cJSON *mask = cJSON_GetObjectItemCaseSensitive(root, "masked");
+    const cJSON *computed =
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "cache"), "computed");
+    bool ok = cJSON_IsArray(images) && cJSON_IsArray(sigmas) && (!mask || read_mask(r, mask));
     const cJSON *configs = cJSON_GetObjectItemCaseSensitive(root, "configs");
     if (configs) ok = ok && (r->configs = cJSON_PrintUnformatted(configs));
     if (ok) {
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "loras")) ok = ok && read_lora(r, item);
+        cJSON_ArrayForEach(item, computed) if (r->n_cached < 2) r->n_computed[r->n_cached++] = cJSON_GetArraySize(item);
         cJSON_ArrayForEach(item, images) ok = ok && read_image(r, item);
         cJSON_ArrayForEach(item, sigmas) {
             ok = ok && cJSON_IsNumber(item) && r->n_sigmas <= LK_MAX_STEPS;
@@ -91,7 +108,8 @@ static enum lk_code read_arrays(struct lk_recipe *r, const char *name) {
         }
     }
     cJSON_Delete(root);
-    return ok ? LK_OK : lk_fail(LK_E_METADATA, "%s: the recipe's images, loras, sigmas or configs are damaged", name);
+    return ok ? LK_OK
+              : lk_fail(LK_E_METADATA, "%s: the recipe's images, loras, mask, sigmas or configs are damaged", name);
 }
 
 enum lk_code lk_recipe_parse(struct lk_recipe *out, const char *text, const char *name) {
@@ -205,8 +223,9 @@ enum lk_code lk_recipe_compare(const struct lk_recipe *recipe, const char *recip
 }
 
 void lk_recipe_free(struct lk_recipe *r) {
-    char *strings[] = {r->text,    r->model,        r->family,       r->weights_identity, r->isa,
-                       r->version, r->noise_sha256, r->quantization, r->text_encoder_isa, r->configs};
+    char *strings[] = {r->text,      r->model,        r->family,       r->weights_identity, r->isa,
+                       r->version,   r->noise_sha256, r->quantization, r->text_encoder_isa, r->configs,
+                       r->mask.file, r->mask.sha256};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
     for (int i = 0; i < r->n_loras; i++) {
         lk_free(r->loras[i].file);

@@ -28,13 +28,20 @@ static void find_used(struct checked *c) {
 
 #define NOTE(c, ...) ((c)->n++, lk_text_add((c)->out, __VA_ARGS__))
 
-static enum lk_code check_picture(struct checked *c, const struct lk_study_source *source) {
+/* Source i, and its masks. */
+static enum lk_code check_picture(struct checked *c, int i) {
+    const struct lk_study_source *source = &c->study->sources[i];
     const char *from = c->study->sources_file ? c->study->sources_file : c->study->file;
     struct lk_image image = {0};
     enum lk_code rc = lk_image_read(&image, source->file, true, 0);
-    lk_image_free(&image);
     if (rc == LK_E_NOMEM) return rc;
     if (rc) NOTE(c, "%s: %s: path: %s\n", from, source->id, lk_error_text());
+    for (int m = 0; m < c->study->n_models && !rc; m++) {
+        const struct lk_study_model *model = &c->study->models[m];
+        if (c->used[i] && c->models[m] && lk_study_check_mask(model, i, &image))
+            NOTE(c, "models.%s.mask: %s: %s\n", model->key, source->id, lk_error_text());
+    }
+    lk_image_free(&image);
     return LK_OK;
 }
 
@@ -55,7 +62,7 @@ static enum lk_code check_sources(struct checked *c) {
             NOTE(c, "%s: %s: expected a source of this cell, got none\n", s->sources_file ? s->sources_file : s->file,
                  id);
         if (!source->id) continue;
-        LK_TRY(check_picture(c, source));
+        LK_TRY(check_picture(c, i));
         for (int k = 0; k < i; k++)
             if (s->sources[k].id && *source->sha256 && !strcmp(s->sources[k].sha256, source->sha256))
                 NOTE(c, "%s: %s: expected a picture of its own, got that of %s\n",
@@ -79,7 +86,12 @@ static enum lk_code check_models(struct checked *c) {
         const struct lk_study_model *model = &c->study->models[m];
         const char *key = model->key;
         if (!c->models[m] || model->hosted.given) continue;
-        enum lk_code rc = lk_pipeline_open_configs(&pipeline, model->path, LK_BF16);
+        const char *problem = lk_study_adapter_problem(model);
+        if (problem) {
+            NOTE(c, "models.%s.lora: %s\n", key, problem);
+            continue;
+        }
+        enum lk_code rc = lk_study_open_configs(model, &pipeline);
         if (rc == LK_E_NOMEM) return rc;
         if (rc) {
             NOTE(c, "models.%s: %s\n", key, lk_error_text());

@@ -51,6 +51,10 @@ struct lk_study_model {
     const char *written, *seeds;
     struct lk_study_hosted hosted;
     struct lk_study_seeds range; /* instead of the experiment's */
+    struct lk_study_adapter adapters[LK_MAX_LORAS];
+    int n_adapters;
+    const char *mask;            /* a path with {source} in it, or NULL */
+    struct lk_study_mask *masks; /* of each source */
     struct lk_job job;
 };
 
@@ -115,7 +119,24 @@ enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const
 
 /* settings.c: the text of the study file into the study; all settings of a study as text, and their digest. */
 enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t n);
+void lk_study_order_version_1(struct lk_study *s); /* study.c */
 enum lk_code lk_study_settings_write(struct lk_study *s);
+
+/* adapters.c: "lora" of a model's entry, as text of the file; the same as a member of the model's object. */
+enum lk_code lk_study_read_adapters(struct lk_study *s, struct lk_study_model *m, const char *field, const char *text,
+                                    size_t n);
+void lk_study_write_adapters(const struct lk_study_model *m, bool places, struct lk_text *out);
+/* Why the first of them cannot be used; NULL. */
+const char *lk_study_adapter_problem(const struct lk_study_model *m);
+/* The model from its configs, with the shapes of its adapters. */
+enum lk_code lk_study_open_configs(const struct lk_study_model *m, struct lk_pipeline **out);
+
+/* masks.c: after the sources; the member of the model's object; of a job; LK_OK or why the source's mask is none. */
+enum lk_code lk_study_find_masks(struct lk_study *s);
+void lk_study_write_mask(const struct lk_study *s, const struct lk_study_model *m, bool places, struct lk_text *out);
+void lk_study_set_mask(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out);
+struct lk_image;
+enum lk_code lk_study_check_mask(const struct lk_study_model *m, int source, const struct lk_image *image);
 
 /* attributes.c: those of the file, or the portrait study's. */
 enum lk_code lk_study_read_attributes(struct lk_study *s);

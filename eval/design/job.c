@@ -160,6 +160,9 @@ static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
         lk_text_json(&text, out->final_prompt);
     }
     if (out->normalize) lk_text_add(&text, "embeddings %s of %s\n", out->normalize, s->base_prompts);
+    for (int i = 0; i < out->n_adapters; i++)
+        lk_text_add(&text, "adapter %s %.17g\n", out->adapters[i].sha256, out->adapters[i].scale);
+    if (out->mask) lk_text_add(&text, "mask %s\n", out->mask->sha256);
     const unsigned family = lk_family_bit_of(out->family);
     enum lk_code rc = out->hosted ? LK_OK : lk_study_write_parameters(&out->job, family, true, &text);
     for (int i = 0; i < out->n_sources; i++) lk_text_add(&text, "\n%s", s->sources[out->sources[i]].sha256);
@@ -181,12 +184,16 @@ enum lk_code lk_study_job(const struct lk_study *s, size_t i, struct lk_study_jo
                                  .model_key = model->key,
                                  .family = model->family,
                                  .weights_identity = model->weights_identity,
+                                 .adapters = model->adapters,
+                                 .n_adapters = model->n_adapters,
                                  .hosted = lk_study_model_hosted(s, key->model),
                                  .prompt = &s->prompts[key->prompt],
                                  .job = model->job};
     out->job.owned = 0;
     set_prompt(s, key, out);
     set_sources(s, key, out);
+    if (!out->problem) out->problem = lk_study_adapter_problem(model);
+    lk_study_set_mask(s, key, out);
     if (key->seed >= 0) out->job.request.seed = (uint64_t)(seeds_of(s, key)->first + key->seed);
     if (x->kind == LK_EXP_T2I) lk_study_set_t2i(s, key, out);
     name_job(s, key, out);

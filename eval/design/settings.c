@@ -144,6 +144,13 @@ const struct setting lk_model_settings[] = {
      "what kind of model it is, as 'likeness models' names them; needed where the model is not on this machine"},
     {"seeds", TEXT, NULL, NULL, 0, 0, offsetof(struct lk_study_model, seeds),
      "\"0:9\": seeds of its own instead of the experiment's"},
+    {"lora", OBJECT, NULL, NULL, 0, 0, 0,
+     "adapters of its transformer (not of Stable Diffusion), a list of {\"file\": a .safetensors file, or "
+     "ORG/NAME:FILE in the Hugging Face cache, \"scale\": -10 to 10, 1 unless told, \"sha256\" if the file must not "
+     "change}; they are applied in their order, and a job is known by their digests, not by where they lie"},
+    {"mask", TEXT, NULL, NULL, 0, 0, 0,
+     "a mask for each source, as \"masks/{source}.png\": a grey picture of its size, white is edited, black keeps its "
+     "bytes; with mask_feather, see 'likeness edit'"},
     {"weights_identity", TEXT, NULL, NULL, 0, 0, offsetof(struct lk_study_model, weights_identity),
      "refuses other weights than these, as 'likeness show' prints them"},
     {"allow_steps", FLAG, "true|false", "false", 0, 0, offsetof(struct lk_study_model, allow_steps),
@@ -190,6 +197,17 @@ static void explain(struct lk_text *out, const char *title, const struct setting
     }
 }
 
+/* The parameters that make several treatments of one checkpoint, as edits have them. */
+static void explain_schedule(struct lk_text *out) {
+    static const char *const keys[] = {"num_inference_steps", "preset", "input_sigmas", "scheduler", "flow_shift"};
+    struct setting settings[sizeof keys / sizeof *keys + 1] = {{0}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const struct lk_parameter *p = lk_parameter_named(keys[i]);
+        settings[i] = (struct setting){.key = keys[i], .kind = TEXT, .choices = p->choices, .help = p->help};
+    }
+    explain(out, "models.KEY, of these parameters those that make treatments of one checkpoint:", settings);
+}
+
 enum lk_code lk_study_explain(struct lk_text *out) {
     lk_text_add(out,
                 "A study file is one JSON object. 'likeness study new' writes one to begin with: --template own for a "
@@ -198,6 +216,7 @@ enum lk_code lk_study_explain(struct lk_text *out) {
     explain(out, "The file:", lk_study_settings);
     explain(out, "models.KEY, beside the parameters of 'likeness edit' under their long names with underscores:",
             lk_model_settings);
+    explain_schedule(out);
     explain(out, "models.KEY.hosted, of a model behind the OpenAI images API instead of one that runs here:",
             lk_hosted_settings);
     for (int kind = 0; kind < LK_N_EXPERIMENTS; kind++) {
@@ -371,6 +390,8 @@ static enum lk_code write_models(const struct lk_study *s, bool places, struct l
         lk_text_add(out, "\"allow_steps\": %s%s", model->allow_steps ? "true" : "false",
                     model->allow_cut ? ", \"allow_cut\": true" : "");
         LK_TRY(write_parameters(model, out));
+        lk_study_write_adapters(model, places, out);
+        lk_study_write_mask(s, model, places, out);
         lk_text_add(out, "}");
     }
     lk_text_add(out, "\n  }");

@@ -188,6 +188,12 @@ static bool read_member(struct reader *r, const struct setting *settings, const 
     return text != NULL;
 }
 
+/* Noise levels, a shift, a scheduler's config: texts that are numbers, lists or objects in JSON. */
+static bool is_schedule(const struct lk_parameter *p) { return p->kind == LK_PARAMETER_TEXT && p->read; }
+
+/* Neither a config's text nor a sampler's name. */
+static bool is_path(const char *text) { return *text != '{' && strpbrk(text, "./"); }
+
 static bool read_parameter(struct reader *r, const struct lk_parameter *p, struct lk_study_model *out) {
     struct raw raw;
     char flag[400];
@@ -204,11 +210,14 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
                               r->study->file, r->field, out->label);
         return false;
     }
+    if (!strcmp(p->key, "lora")) return !(r->j.rc = lk_study_read_adapters(r->study, out, r->field, raw.text, raw.n));
     const char *text = raw.kind == 't' ? "on" : raw.kind == 'f' ? "off" : plain(r, &raw);
     if (!text) return false;
     bool flags = p->kind == LK_PARAMETER_FLAG, texts = p->kind == LK_PARAMETER_TEXT || p->kind == LK_PARAMETER_FILE ||
                                                        p->kind == LK_PARAMETER_CHOICE || p->kind == LK_PARAMETER_BYTES;
     char kind = flags ? 't' : texts ? '"' : p->kind == LK_PARAMETER_INTS ? '[' : '0';
+    if (is_schedule(p) && raw.kind != '"' && strchr("0[{", raw.kind)) /* as JSON has it, or as a text */
+        kind = raw.kind;
     if (kind != (raw.kind == 'f' ? 't' : raw.kind))
         return fail(r, LK_E_CONFIG_TYPE,
                     flags         ? "true or false"
@@ -223,7 +232,12 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
             if (!strchr("[] \t\r\n", raw.text[i])) *to++ = raw.text[i];
         text = numbers;
     }
-    if (p->kind == LK_PARAMETER_FILE && !(text = lk_study_resolve(r->study, text))) return out_of_memory(r);
+    const bool is_file = p->kind == LK_PARAMETER_FILE || (!strcmp(p->key, "scheduler") && is_path(text));
+    if (is_file && !(text = lk_study_resolve(r->study, text))) return out_of_memory(r);
+    if (!strcmp(p->key, "mask")) {
+        out->mask = text; /* one for each source, which are not known yet */
+        return true;
+    }
     snprintf(flag, sizeof flag, "%s: field \"%s\"", r->study->file, r->field);
     if (lk_parameter_parse(p, &out->job, flag, text)) {
         struct lk_error error;
@@ -444,22 +458,6 @@ static void read_study(struct reader *r) {
     lk_json_end(&r->j);
 }
 
-/* Version 1 has its models and experiments in the order of the documents, whatever the file's is. */
-static void order_version_1(struct lk_study *s) {
-    struct lk_study_model models[LK_N_MODELS];
-    struct lk_study_experiment experiments[LK_N_EXPERIMENTS];
-    int n = 0;
-    memcpy(models, s->models, (size_t)s->n_models * sizeof *models);
-    for (int preset = 0; preset < LK_N_MODELS; preset++)
-        for (int m = 0; m < s->n_models; m++)
-            if (lk_study_preset_model(models[m].key) == preset) s->models[n++] = models[m];
-    n = 0;
-    memcpy(experiments, s->experiments, (size_t)s->n_experiments * sizeof *experiments);
-    for (int kind = 0; kind < LK_N_EXPERIMENTS; kind++)
-        for (int e = 0; e < s->n_experiments; e++)
-            if ((int)experiments[e].kind == kind) s->experiments[n++] = experiments[e];
-}
-
 /* Only the number of the version, which other members depend on. */
 static void read_schema(struct reader *r) {
     const char *key;
@@ -487,6 +485,6 @@ enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t
     if (!s->name) return lk_study_bad(s, "study", "expected a name, got nothing");
     if (!s->n_experiments) return lk_study_bad(s, "experiments", "expected an experiment such as exp1, got nothing");
     if (!s->n_models) return lk_study_bad(s, "models", "expected a model such as flux, got nothing");
-    if (s->schema == 1) order_version_1(s);
+    if (s->schema == 1) lk_study_order_version_1(s);
     return LK_OK;
 }

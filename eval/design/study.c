@@ -122,7 +122,7 @@ static enum lk_code complete_model(struct lk_study *s, struct lk_study_model *m)
     enum lk_code rc = lk_job_complete(&m->job, pipeline, NULL);
     const int expected = lk_pipeline_made_for_steps(pipeline), steps = m->job.request.num_inference_steps;
     lk_pipeline_close(pipeline);
-    if (rc) return rc;
+    if (rc) return lk_fail_prefix(LK_E_CONFIG_VALUE, "%s: field \"models.%s\"", s->file, m->key);
     m->job.request.whole_prompt = !m->allow_cut; /* with a feature prompt in front it is the edit that would be cut */
     snprintf(field, sizeof field, "models.%s.num_inference_steps", m->key);
     if (expected && steps != expected && !m->allow_steps)
@@ -165,6 +165,22 @@ int32_t lk_study_find_source(const struct lk_study *s, const char *id, size_t n)
     return s->portrait ? lk_source_parse(id, n) : lk_names_find(&s->source_ids, id, n);
 }
 
+/* Version 1 has its models and experiments in the order of the documents, whatever the file's is. */
+void lk_study_order_version_1(struct lk_study *s) {
+    struct lk_study_model models[LK_N_MODELS];
+    struct lk_study_experiment experiments[LK_N_EXPERIMENTS];
+    int n = 0;
+    memcpy(models, s->models, (size_t)s->n_models * sizeof *models);
+    for (int preset = 0; preset < LK_N_MODELS; preset++)
+        for (int m = 0; m < s->n_models; m++)
+            if (lk_study_preset_model(models[m].key) == preset) s->models[n++] = models[m];
+    n = 0;
+    memcpy(experiments, s->experiments, (size_t)s->n_experiments * sizeof *experiments);
+    for (int kind = 0; kind < LK_N_EXPERIMENTS; kind++)
+        for (int e = 0; e < s->n_experiments; e++)
+            if ((int)experiments[e].kind == kind) s->experiments[n++] = experiments[e];
+}
+
 static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
     LK_TRY(lk_study_settings_read(s, text, n));
     LK_TRY(lk_prompts_load(&s->builtin));
@@ -176,6 +192,7 @@ static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
     }
     for (int m = 0; m < s->n_models; m++) LK_TRY(complete_model(s, &s->models[m]));
     LK_TRY(lk_study_read_sources(s));
+    LK_TRY(lk_study_find_masks(s));
     LK_TRY(lk_study_read_prompts(s));
     LK_TRY(lk_study_expand(s));
     return lk_study_settings_write(s);

@@ -50,6 +50,20 @@ struct lk_study_prompt {
     int number;                                            /* lk_prompt_parse; -1 of a user's own */
 };
 
+/* An adapter (LoRA) of a model's transformer; those of one model are applied in their order. */
+struct lk_study_adapter {
+    const char *file; /* as opened: a path, or ORG/NAME[@REVISION][:FILE] */
+    double scale;
+    char sha256[65], found[65]; /* that the study asks for, else the file's; the file's. "": not known */
+    const char *problem;        /* why it cannot be used; NULL: none */
+};
+
+/* The mask of a source in a model's jobs. */
+struct lk_study_mask {
+    const char *file; /* as opened */
+    char sha256[65];  /* of the file; "" when it cannot be read */
+};
+
 struct lk_study_source {
     const char *id; /* "Black_Male_40s"; NULL: the portrait study has no source of this cell */
     int8_t level[LK_MAX_ATTRIBUTES];
@@ -89,8 +103,11 @@ struct lk_study_job {
     const char *model_path;               /* for lk_pipeline_open: a folder, or ORG/NAME */
     const char *weights_identity;         /* that the study asks for; NULL: any */
     const struct lk_study_hosted *hosted; /* NULL: it runs here */
-    int n_sources;                        /* 0 (t2i), 1, or 2: male, female (swapped: female, male) */
-    int sources[2];                       /* below lk_study_n_sources; in the portrait study 0..83 */
+    const struct lk_study_adapter *adapters;
+    int n_adapters;
+    const struct lk_study_mask *mask; /* NULL: none */
+    int n_sources;                    /* 0 (t2i), 1, or 2: male, female (swapped: female, male) */
+    int sources[2];                   /* below lk_study_n_sources; in the portrait study 0..83 */
     const char *source_files[2];
     const struct lk_study_prompt *prompt;
     const char *feature_prompt; /* NULL in the edited arm */
@@ -146,6 +163,13 @@ const char *lk_study_model_path(const struct lk_study *study, int model);
 const char *lk_study_model_key(const struct lk_study *study, int model); /* "flux": in names of items */
 const char *lk_study_model_family(const struct lk_study *study, int model);
 const char *lk_study_model_label(const struct lk_study *study, int model); /* "FLUX.2-dev": in tables */
+/* Its adapters: how many. */
+int lk_study_adapters(const struct lk_study *study, int model, const struct lk_study_adapter **out);
+/* What is done with the checkpoint, in words: steps, schedule, adapters. LK_E_NOMEM. */
+enum lk_code lk_study_treatment(const struct lk_study *study, int model, struct lk_text *out);
+/* LK_E_CONFIG_VALUE or LK_E_BIND for the first adapter of a model with jobs that is not there, is not the one that the
+ * study asks for, or is not of that model (if the model is here). */
+enum lk_code lk_study_check_adapters(const struct lk_study *study);
 /* NULL: it runs here. */
 const struct lk_study_hosted *lk_study_model_hosted(const struct lk_study *study, int model);
 int lk_study_n_experiments(const struct lk_study *study);

@@ -3,7 +3,7 @@
 
 #include "eval/design/settings.h"
 
-const char lk_study_template_names[] = "own|full|exp1|exp2|exp3|t2i";
+const char lk_study_template_names[] = "own|arms|full|exp1|exp2|exp3|t2i";
 
 static const char flux[] = "    \"flux\": {\"path\": \"black-forest-labs/FLUX.2-dev\", \"num_inference_steps\": 50, "
                            "\"guidance_scale\": 4.0, \"seed\": 42, \"dtype\": \"bf16\"}";
@@ -49,12 +49,23 @@ static const char own[] =
     "  ],\n"
     "  \"sources\": \"sources.csv\",\n"
     "  \"prompts\": \"prompts.csv\",\n"
-    "  \"models\": {\n"
+    "  \"models\": {\n";
+static const char own_models[] =
     "    \"flux\": {\"path\": \"black-forest-labs/FLUX.2-dev\", \"label\": \"FLUX.2-dev\", "
     "\"num_inference_steps\": 50},\n"
     "    \"flux20\": {\"path\": \"black-forest-labs/FLUX.2-dev\", \"label\": \"FLUX.2-dev, 20 steps\", "
     "\"num_inference_steps\": 20},\n"
-    "    \"qwen\": {\"path\": \"Qwen/Qwen-Image-Edit-2511\", \"label\": \"Qwen-Edit\", \"seeds\": \"10:12\"}\n"
+    "    \"qwen\": {\"path\": \"Qwen/Qwen-Image-Edit-2511\", \"label\": \"Qwen-Edit\", \"seeds\": \"10:12\"}\n";
+/* Treatments of one checkpoint: as its authors run it, with a few-step adapter, and with that merged into a folder. */
+#define LIGHTNING "Qwen-Image-Edit-2511-Lightning-4steps-V1.0-bf16"
+static const char arms_models[] =
+    "    \"base\": {\"path\": \"Qwen/Qwen-Image-Edit-2511\", \"label\": \"Qwen-Edit, 40 steps\"},\n"
+    "    \"lightning\": {\"path\": \"Qwen/Qwen-Image-Edit-2511\", \"label\": \"Lightning, 4 steps\",\n"
+    "                  \"lora\": [{\"file\": \"" LIGHTNING ".safetensors\", \"scale\": 1}], \"preset\": "
+    "\"qwen-lightning-4\"},\n"
+    "    \"merged\": {\"path\": \"merged\", \"family\": \"qwen-edit-2511\", \"label\": \"Lightning merged, 4 steps\",\n"
+    "               \"preset\": \"qwen-lightning-4\"}\n";
+static const char own_experiments[] =
     "  },\n"
     "  \"experiments\": {\n"
     "    \"edits\": {\"kind\": \"edit\", \"seeds\": \"0:2\"},\n"
@@ -62,8 +73,9 @@ static const char own[] =
     "  }";
 
 enum lk_code lk_study_template(const char *name, struct lk_text *out) {
-    if (!strcmp(name, "own")) {
-        lk_text_add(out, "%s,\n  \"analysis\": {", own);
+    const bool arms = !strcmp(name, "arms");
+    if (arms || !strcmp(name, "own")) {
+        lk_text_add(out, "%s%s%s,\n  \"analysis\": {", own, arms ? arms_models : own_models, own_experiments);
         lk_study_write_analysis(NULL, out);
         lk_text_add(out, "\n  }\n}\n");
         return out->rc;

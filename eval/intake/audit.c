@@ -14,7 +14,7 @@ static const char schema[] =
     "CREATE TABLE attribute(name TEXT, display TEXT, kind TEXT, level TEXT, position INTEGER, level_display TEXT);"
     "CREATE TABLE prompt(prompt_id TEXT PRIMARY KEY, text TEXT, category TEXT, subcategory TEXT, target TEXT, position "
     "INTEGER, asks_age INTEGER);"
-    "CREATE TABLE model(model_key TEXT PRIMARY KEY, display TEXT, family TEXT, position INTEGER);"
+    "CREATE TABLE model(model_key TEXT PRIMARY KEY, display TEXT, family TEXT, position INTEGER, treatment TEXT);"
     "CREATE TABLE output(item_id TEXT PRIMARY KEY, job_id TEXT, experiment TEXT, kind TEXT, model_key TEXT, source_id "
     "TEXT, source2_id TEXT, prompt_id TEXT, arm TEXT, pair TEXT, seed INTEGER, status TEXT, reason TEXT, path TEXT, "
     "sha256 TEXT, seconds REAL);"
@@ -123,14 +123,22 @@ static enum lk_code add_job(struct lk_audit *a, const struct lk_study *study, co
                       job->pair, (int64_t)job->job.request.seed, job->problem, job->output);
 }
 
+static enum lk_code add_model(struct lk_audit *a, const struct lk_study *study, int m) {
+    struct lk_text treatment = {0};
+    enum lk_code rc = lk_study_treatment(study, m, &treatment);
+    if (!rc)
+        rc = lk_sql_run(&a->sql, "INSERT INTO model VALUES(?1,?2,?3,?4,?5)", "tttit", lk_study_model_key(study, m),
+                        lk_study_model_label(study, m), lk_study_model_family(study, m), (int64_t)m, treatment.bytes);
+    lk_text_free(&treatment);
+    return rc;
+}
+
 static enum lk_code add_study(struct lk_audit *a, const struct lk_study *study) {
     struct lk_study_job *job = lk_malloc(sizeof *job);
     enum lk_code rc = job ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the audit");
     if (!rc) rc = add_attributes(a, study);
     if (!rc) rc = add_sources(a, study);
-    for (int m = 0; m < lk_study_n_models(study) && !rc; m++)
-        rc = lk_sql_run(&a->sql, "INSERT INTO model VALUES(?1,?2,?3,?4)", "ttti", lk_study_model_key(study, m),
-                        lk_study_model_label(study, m), lk_study_model_family(study, m), (int64_t)m);
+    for (int m = 0; m < lk_study_n_models(study) && !rc; m++) rc = add_model(a, study, m);
     for (size_t i = 0; i < lk_study_n_jobs(study) && !rc; i++) {
         rc = lk_study_job(study, i, job);
         if (!rc) rc = add_job(a, study, job, (int64_t)i);

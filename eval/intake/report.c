@@ -27,6 +27,7 @@ static const char *const tables[] = {"rates_by_model",
                                      "refusal_pairs",
                                      "refusals_over_time",
                                      "revised_prompts",
+                                     "models",
                                      "outputs",
                                      "sources",
                                      "prompts"};

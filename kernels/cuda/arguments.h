@@ -36,6 +36,15 @@ struct lk_cuda_weighted_sum {
     float scale[LK_SUM_TERMS];
 };
 
+/* struct lk_blend, dense. */
+struct lk_cuda_blend {
+    void *y;
+    const void *source, *noise, *keep;
+    int64_t n;
+    int32_t vector;
+    float sigma, rest;
+};
+
 /* Norms over the last dimension: n_rows groups of `per_row` rows of n; group i begins at i * ld. */
 struct lk_cuda_row_norm {
     void *y;
@@ -116,6 +125,14 @@ struct lk_cuda_response_norm {
     int64_t rows, n, ld_y, ld_x;
     int32_t w_bf16;
     float eps;
+};
+
+/* struct lk_distance. */
+struct lk_cuda_distance {
+    float *y;
+    const void *a, *b;
+    int64_t n_rows, n, ld_y, ld_a, ld_b;
+    int32_t vector;
 };
 
 struct lk_cuda_mean_rows {

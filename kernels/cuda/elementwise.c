@@ -95,6 +95,22 @@ enum lk_code lk_cuda_euler_step(struct lk_device *dev, const struct lk_euler_ste
     return lk_cuda_launch(dev, "euler_step", LK_CUDA_VARIANT("euler_step", op->x->dtype), &grid, &args);
 }
 
+enum lk_code lk_cuda_blend(struct lk_device *dev, const struct lk_blend *op, void *scratch) {
+    (void)scratch;
+    const bool bf16 = op->x->dtype == LK_BF16;
+    struct lk_cuda_blend args = {.y = op->x->data,
+                                 .source = op->source->data,
+                                 .noise = op->noise->data,
+                                 .keep = op->keep->data,
+                                 .n = lk_tensor_numel(op->x),
+                                 .sigma = bf16 ? lk_round_bf16(op->sigma) : op->sigma};
+    args.rest = bf16 ? lk_round_bf16(1.0f - args.sigma) : 1.0f - args.sigma;
+    args.vector = (uintptr_t)args.y % 16 == 0 && (uintptr_t)args.source % 16 == 0 && (uintptr_t)args.noise % 16 == 0 &&
+                  (uintptr_t)args.keep % 16 == 0;
+    struct lk_cuda_grid grid = lk_cuda_elementwise_grid(1, args.n, op->x->dtype);
+    return lk_cuda_launch(dev, "blend", LK_CUDA_VARIANT("blend", op->x->dtype), &grid, &args);
+}
+
 enum lk_code lk_cuda_weighted_sum(struct lk_device *dev, const struct lk_weighted_sum *op, void *scratch) {
     (void)scratch;
     struct lk_cuda_weighted_sum args = {.y = op->y->data, .n = lk_tensor_numel(op->y)};

@@ -123,6 +123,25 @@ enum lk_code lk_cuda_norm_rope(struct lk_device *dev, const struct lk_norm_rope 
     return lk_cuda_launch(dev, "norm_rope", LK_CUDA_VARIANT("norm_rope", x->dtype), &grid, &args);
 }
 
+enum lk_code lk_cuda_distance(struct lk_device *dev, const struct lk_distance *op, void *scratch) {
+    (void)scratch;
+    const struct lk_tensor *a = op->a, *b = op->b;
+    if (a->shape[1] > MOST_ROW)
+        return lk_fail(LK_E_INTERNAL, "cuda: a row of %lld elements is too long", (long long)a->shape[1]);
+    const struct lk_cuda_distance args = {.y = op->y->data,
+                                          .a = a->data,
+                                          .b = b->data,
+                                          .n_rows = a->shape[0],
+                                          .n = a->shape[1],
+                                          .ld_y = op->y->ld,
+                                          .ld_a = a->ld,
+                                          .ld_b = b->ld,
+                                          .vector = lk_cuda_aligned(a) && lk_cuda_aligned(b) &&
+                                                    a->shape[1] % LK_CUDA_WIDTH(a->dtype) == 0};
+    struct lk_cuda_grid grid = lk_cuda_row_grid(args.n_rows, args.n, a->dtype);
+    return lk_cuda_launch(dev, "distance", LK_CUDA_VARIANT("distance", a->dtype), &grid, &args);
+}
+
 enum lk_code lk_cuda_mean_rows(struct lk_device *dev, const struct lk_mean_rows *op, void *scratch) {
     (void)scratch;
     struct lk_cuda_mean_rows args = {op->y->data, op->x->data, op->x->shape[0], op->x->shape[1], op->x->ld};

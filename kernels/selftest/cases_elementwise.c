@@ -57,6 +57,16 @@ void lk_selftest_euler_step(struct selftest_case *c, struct lk_euler_step *op) {
     op->dt = (float)(-0.1 + 0.05 * lk_selftest_normal(c));
 }
 
+void lk_selftest_blend(struct selftest_case *c, struct lk_blend *op) {
+    int64_t n = lk_selftest_int(c, 1, selftest_most(c, 20, 9000)), channels = lk_selftest_int(c, 1, 128);
+    c->exact = true;
+    op->x = lk_selftest_output(c, TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels));
+    op->source = TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels);
+    op->noise = TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels);
+    op->keep = TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels); /* 0 nowhere: kept */
+    op->sigma = (float)lk_selftest_int(c, 0, 1000) / 1000;
+}
+
 void lk_selftest_weighted_sum(struct selftest_case *c, struct lk_weighted_sum *op) {
     int64_t n = lk_selftest_int(c, 1, selftest_most(c, 20, 9000)), channels = lk_selftest_int(c, 1, 128);
     const int64_t n_terms = lk_selftest_int(c, 1, LK_SUM_TERMS);

@@ -106,6 +106,15 @@ void lk_selftest_response_norm(struct selftest_case *c, struct lk_response_norm 
     lk_selftest_output(c, op->y);
 }
 
+void lk_selftest_distance(struct selftest_case *c, struct lk_distance *op) {
+    int64_t m = lk_selftest_int(c, 1, selftest_most(c, 20, 900)),
+            n = lk_selftest_int(c, 1, selftest_most(c, 300, 5000));
+    c->exact = c->dtype == LK_BF16; /* sums of bf16 values are exact in double */
+    op->y = lk_selftest_output(c, TENSOR(c, LK_F32, false, FILL_NONE, m, 2));
+    op->a = TENSOR(c, c->dtype, true, FILL_NORMAL, m, n);
+    op->b = TENSOR(c, c->dtype, true, FILL_NORMAL, m, n);
+}
+
 void lk_selftest_mean_rows(struct selftest_case *c, struct lk_mean_rows *op) {
     int64_t m = lk_selftest_int(c, 1, selftest_most(c, 20, 900)),
             n = lk_selftest_int(c, 1, selftest_most(c, 300, 5000));

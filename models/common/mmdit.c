@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "engine/base/alloc.h"
+#include "models/common/cache.h"
 #include "engine/bf16.h"
 #include "engine/flow_match.h"
 
@@ -147,6 +148,22 @@ void lk_mmdit_rows_out(struct lk_mmdit *p, bool last, int64_t n_noise) {
     bool few = last && !p->dev->trace && !p->dev->counts_traced;
     p->first_out = few ? p->n_txt : 0;
     p->n_out = few ? n_noise : p->n;
+}
+
+enum lk_code lk_mmdit_gate(struct lk_mmdit *passes, int n, int *n_active) {
+    struct lk_mmdit skipped[LK_MAX_PASSES];
+    int n_skipped = 0;
+    *n_active = 0;
+    for (int k = 0; k < n; k++) {
+        bool skip;
+        LK_TRY(lk_cache_decide(&passes[k], passes[k].velocity->shape[0], &skip));
+        if (skip)
+            skipped[n_skipped++] = passes[k];
+        else
+            passes[(*n_active)++] = passes[k];
+    }
+    for (int k = 0; k < n_skipped; k++) passes[*n_active + k] = skipped[k];
+    return LK_OK;
 }
 
 void lk_mmdit_begin(struct lk_mmdit *p) {

@@ -37,8 +37,11 @@ struct lk_mmdit {
     int64_t slice_rows; /* that a block works on at a time, but for keys and values; 0: all */
     /* Keys and values of more rows than this pass has, [rows of cos, dim] each, block after block; NULL: its own. */
     const struct lk_tensor *kv;
-    int64_t n_kv;       /* that were handed out */
-    struct lk_tensor z; /* [n, dim]: residual stream */
+    int64_t n_kv;            /* that were handed out */
+    struct lk_cache *cache;  /* models/common/cache.h; NULL: none */
+    struct lk_tensor before; /* with it, [n_img, dim]: the image before the first block, then what that added */
+    const struct lk_tensor *velocity; /* [n_noise, out_channels], where the family's tail has it from here */
+    struct lk_tensor z;               /* [n, dim]: residual stream */
     /* Of the block at hand. */
     struct lk_modulation txt[2], img[2]; /* of attention and of MLP */
     struct lk_tensor u, qkv[3];          /* [n, dim]: the norms' output, then the attention's; queries, keys, values. In
@@ -73,6 +76,9 @@ struct lk_mmdit_block {
 /* Binds the projections and norms of both streams' attention, "transformer_blocks.i.attn.*"; bias: of projections. */
 void lk_mmdit_bind_attention(struct lk_bind *b, struct lk_mmdit_block *w, int i, int64_t dim, int64_t head_dim,
                              bool bias);
+
+/* After the first block: passes that leave the other blocks out come to stand behind the n_active others. */
+enum lk_code lk_mmdit_gate(struct lk_mmdit *passes, int n, int *n_active);
 
 struct lk_tensor lk_mmdit_txt(const struct lk_mmdit *p, const struct lk_tensor *t);
 struct lk_tensor lk_mmdit_img(const struct lk_mmdit *p, const struct lk_tensor *t);

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "models/common/cache.h"
+#include "models/common/mask.h"
 #include "models/embeds.h"
 #include "models/placement.h"
 
@@ -19,6 +21,8 @@ struct queue {
 
 static void end_run(struct queue *q, int i) {
     if (q->runs[i]) q->stages->end(q->runs[i]);
+    if (q->runs[i]) lk_mask_end(q->runs[i]);
+    if (q->runs[i]) lk_cache_end_walk(q->runs[i]);
     lk_free(q->runs[i]);
     q->runs[i] = NULL;
 }
@@ -91,6 +95,7 @@ static enum lk_code advance(const struct queue *q, struct lk_walk *w, int i) {
     struct lk_euler_step step = {.x = &w->latents, .v = &w->velocity, .dt = w->sigmas[i + 1] - w->sigmas[i]};
     LK_TRY(lk_trace(w->dev, &w->velocity, "step.%d.velocity", i));
     LK_TRY(q->stages->advance ? q->stages->advance(w, i) : lk_euler_step(w->dev, &step));
+    LK_TRY(lk_mask_blend(w, i));
     LK_TRY(lk_trace(w->dev, &w->latents, "step.%d.latents", i));
     LK_TRY(lk_walk_check_finite(w, &w->latents, "transformer", i));
     LK_TRY(lk_walk_step_done(w, i));
@@ -193,6 +198,8 @@ static enum lk_code decode(struct queue *q, int i) {
     struct lk_walk *w = q->runs[i];
     LK_TRY(q->stages->decode(w));
     LK_TRY(record(q, w));
+    LK_TRY(lk_mask_finish(w));
+    lk_cache_record(w);
     w->result->peak_bytes = q->dev->arena.peak > q->peak_bytes ? q->dev->arena.peak : q->peak_bytes;
     return LK_OK;
 }
@@ -231,6 +238,8 @@ static enum lk_code begin(struct queue *q, int i, struct lk_pipeline *pipeline, 
         w->sizes[k].source_width = request->images[k].width;
         w->sizes[k].source_height = request->images[k].height;
     }
+    LK_TRY(lk_mask_begin(w));
+    LK_TRY(lk_cache_begin_walk(w, pipeline));
     return q->stages->begin(w, pipeline);
 }
 

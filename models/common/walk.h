@@ -10,6 +10,18 @@
 #include "models/pipeline.h"
 #include "weights/bind.h"
 
+/* How the source becomes the picture that is edited: resized, then cropped. */
+struct lk_mask_window {
+    int resized_width, resized_height, left, top, width, height;
+};
+
+/* Of an edit under a mask (models/common/mask.h). */
+struct lk_mask {
+    struct lk_image image; /* of the source's size: 255 edited, 0 kept */
+    struct lk_mask_window window;
+    struct lk_tensor source, noise, keep; /* [n_noise, C] */
+};
+
 struct lk_walk {
     struct lk_device *dev;
     const struct lk_request *request;
@@ -28,7 +40,10 @@ struct lk_walk {
     float sigmas[LK_MAX_STEPS + 1], timesteps[LK_MAX_STEPS + 1];
     struct lk_tensor latents, velocity; /* [n_noise, C] while the steps are under way */
     struct lk_kept *final;              /* the latents after the last step */
-    bool sparing;                       /* memory wants slices and bands where the request leaves that open */
+    struct lk_mask mask;
+    struct lk_cache *caches; /* of the branches (models/common/cache.h), n_caches; NULL: none */
+    int n_caches;
+    bool sparing; /* memory wants slices and bands where the request leaves that open */
 };
 
 static inline int lk_walk_calls(const struct lk_walk *walk) {

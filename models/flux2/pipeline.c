@@ -3,6 +3,8 @@
 
 #include "engine/base/alloc.h"
 #include "engine/rope_table.h"
+#include "models/common/cache.h"
+#include "models/common/mask.h"
 #include "models/common/queue.h"
 #include "models/flux2/flux2.h"
 #include "models/parameters.h"
@@ -232,6 +234,15 @@ static enum lk_code look_ahead(void *const *runs, int k) {
                                q->num_inference_steps, (float)q->guidance_scale, &r->conditioning.ahead);
 }
 
+/* A token is kept or edited whole. */
+static enum lk_code prepare_mask(struct run *r) {
+    const struct lk_flux2_reference_size *s = &r->references[0];
+    if (!r->walk.request->mask) return LK_OK;
+    const struct lk_tensor rows = lk_tensor_rows(&r->x, r->first_token[0], r->reference_tokens[0]);
+    const struct lk_mask_window window = {s->resized_width, s->resized_height, s->left, s->top, s->width, s->height};
+    return lk_mask_prepare(&r->walk, &rows, &window, r->width, r->height, r->multiple, r->multiple);
+}
+
 static enum lk_code prepare(void *const *runs, int k) {
     struct run *r = runs[k];
     double mu = lk_flux2_mu(r->n_noise, r->walk.request->num_inference_steps);
@@ -243,6 +254,10 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(embed_context(r));
     LK_TRY(place_references(r));
     LK_TRY(make_noise(r));
+    LK_TRY(prepare_mask(r));
+    const struct lk_flux2_transformer_config *c = &r->m->transformer.config;
+    LK_TRY(lk_cache_prepare(&r->walk, 1, r->n_img, r->n_noise, c->dim,
+                            c->num_layers ? c->num_layers + c->num_single_layers : 0));
     return make_rope(r);
 }
 
@@ -251,7 +266,8 @@ static enum lk_code predict(void *const *runs, int n, int i) {
     struct lk_flux2_pass in[LK_MAX_PASSES] = {0};
     for (int k = 0; k < n; k++) {
         const struct run *r = runs[k];
-        in[k] = (struct lk_flux2_pass){&r->x, &r->conditioning, i, &r->walk.velocity, lk_walk_slice_rows(&r->walk)};
+        in[k] = (struct lk_flux2_pass){
+            &r->x, &r->conditioning, i, &r->walk.velocity, lk_walk_slice_rows(&r->walk), lk_walk_cache(&r->walk, 0)};
     }
     return lk_flux2_transformer_forward(first->walk.dev, &first->m->transformer, in, n);
 }

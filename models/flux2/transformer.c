@@ -1,5 +1,6 @@
 /* Flux2Transformer2DModel: the forward pass. */
 #include "models/flux2/transformer.h"
+#include "models/common/cache.h"
 
 #include "engine/bf16.h"
 #include "models/pipeline.h"
@@ -151,6 +152,7 @@ static enum lk_code begin_pass(struct lk_mmdit *p, struct lk_device *dev, const 
     p->cos = &in->conditioning->cos, p->sin = &in->conditioning->sin;
     p->ahead = &in->conditioning->ahead, p->step = in->step;
     p->slice_rows = in->slice_rows;
+    p->velocity = in->velocity;
     lk_mmdit_begin(p);
     lk_mmdit_modulation(p, IMG, 2, p->img);
     lk_mmdit_modulation(p, TXT, 2, p->txt);
@@ -159,7 +161,8 @@ static enum lk_code begin_pass(struct lk_mmdit *p, struct lk_device *dev, const 
     LK_TRY(lk_project(dev, &z_img, in->x, &t->x_embedder, LK_ACT_NONE));
     LK_TRY(lk_copy(dev, &(struct lk_copy){.y = &z_txt, .x = &in->conditioning->context}));
     LK_TRY(LK_MMDIT_TRACE(p, &z_img, "%s", "x_embedder"));
-    return LK_MMDIT_TRACE(p, &z_txt, "%s", "context_embedder");
+    LK_TRY(LK_MMDIT_TRACE(p, &z_txt, "%s", "context_embedder"));
+    return lk_cache_begin(p, in->cache);
 }
 
 enum lk_code lk_flux2_transformer_forward(struct lk_device *dev, const struct lk_flux2_transformer *t,
@@ -167,14 +170,19 @@ enum lk_code lk_flux2_transformer_forward(struct lk_device *dev, const struct lk
     struct lk_mmdit passes[LK_MAX_PASSES];
     size_t mark = lk_arena_mark(&dev->arena);
     for (int k = 0; k < n; k++) LK_TRY(begin_pass(&passes[k], dev, t, &in[k]));
-    for (int i = 0; i < t->config.num_layers; i++) LK_TRY(double_block(passes, n, i, &t->double_blocks[i]));
-    LK_EACH_PASS(p, passes, n) lk_mmdit_modulation(p, SINGLE, 1, p->img);
-    for (int i = 0; i < t->config.num_single_layers; i++) {
-        for (int k = 0; k < n; k++)
-            lk_mmdit_rows_out(&passes[k], i + 1 == t->config.num_single_layers, in[k].velocity->shape[0]);
-        LK_TRY(single_block(passes, n, i, &t->single_blocks[i]));
+    int n_active = n; /* that go through the blocks behind the first */
+    for (int i = 0; i < t->config.num_layers && n_active; i++) {
+        LK_TRY(double_block(passes, n_active, i, &t->double_blocks[i]));
+        if (!i) LK_TRY(lk_mmdit_gate(passes, n, &n_active));
     }
-    for (int k = 0; k < n; k++) LK_TRY(lk_mmdit_tail(&passes[k], NORM_OUT, &t->proj_out, in[k].velocity));
+    LK_EACH_PASS(p, passes, n_active) lk_mmdit_modulation(p, SINGLE, 1, p->img);
+    for (int i = 0; i < t->config.num_single_layers && n_active; i++) {
+        LK_EACH_PASS(p, passes, n_active)
+        lk_mmdit_rows_out(p, i + 1 == t->config.num_single_layers, p->velocity->shape[0]);
+        LK_TRY(single_block(passes, n_active, i, &t->single_blocks[i]));
+    }
+    LK_EACH_PASS(p, passes, n_active) LK_TRY(lk_cache_keep(p, p->velocity->shape[0]));
+    LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_tail(p, NORM_OUT, &t->proj_out, p->velocity));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }

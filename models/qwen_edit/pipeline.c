@@ -1,5 +1,7 @@
 /* Qwen-Image and Qwen-Image-Edit: prompt and references to an image. */
 #include "engine/base/alloc.h"
+#include "models/common/cache.h"
+#include "models/common/mask.h"
 #include "models/qwen_edit/run.h"
 #include "models/schedule.h"
 
@@ -128,6 +130,14 @@ static enum lk_code look_ahead(void *const *runs, int k) {
     return LK_OK;
 }
 
+static enum lk_code prepare_mask(struct lk_qwen_edit_run *r) {
+    const struct lk_qwen_edit_reference *s = &r->references[0];
+    if (!r->walk.request->mask) return LK_OK;
+    const struct lk_tensor rows = reference_rows(r, 0);
+    const struct lk_mask_window window = {s->width, s->height, 0, 0, s->width, s->height};
+    return lk_mask_prepare(&r->walk, &rows, &window, r->width, r->height, r->factor, 2 * r->factor);
+}
+
 static enum lk_code prepare(void *const *runs, int k) {
     struct lk_qwen_edit_run *r = runs[k];
     struct lk_flow_match_config scheduler;
@@ -138,7 +148,10 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(lk_qwen_edit_make_rope(r));
     LK_TRY(lk_qwen_edit_embed_contexts(r));
     LK_TRY(place_references(r));
-    return make_noise(r);
+    LK_TRY(make_noise(r));
+    const struct lk_qwen_transformer_config *c = &r->m->transformer.config;
+    LK_TRY(lk_cache_prepare(&r->walk, r->n_branches, r->n_img, r->n_noise, c->dim, c->num_layers));
+    return prepare_mask(r);
 }
 
 /* Of both predictions the first branch's, in place. */
@@ -154,7 +167,13 @@ static enum lk_code guide(const struct lk_qwen_edit_run *r, int i) {
 }
 
 static struct lk_qwen_pass pass(const struct lk_qwen_edit_run *r, const struct lk_qwen_edit_branch *b, int i) {
-    return (struct lk_qwen_pass){&r->x, &b->conditioning, i, b->name, &b->velocity, lk_walk_slice_rows(&r->walk)};
+    return (struct lk_qwen_pass){&r->x,
+                                 &b->conditioning,
+                                 i,
+                                 b->name,
+                                 &b->velocity,
+                                 lk_walk_slice_rows(&r->walk),
+                                 lk_walk_cache(&r->walk, (int)(b - r->branches))};
 }
 
 /* The velocities of step i in the first branches'. */

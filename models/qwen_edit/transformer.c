@@ -1,5 +1,6 @@
 /* QwenImageTransformer2DModel: the forward pass. */
 #include "models/qwen_edit/transformer.h"
+#include "models/common/cache.h"
 
 #include "engine/bf16.h"
 #include "models/pipeline.h"
@@ -233,7 +234,25 @@ static enum lk_code begin_pass(struct pass *p, struct lk_device *dev, const stru
     LK_TRY(lk_project(dev, &img, in->x, &t->img_in, LK_ACT_NONE));
     LK_TRY(lk_copy(dev, &(struct lk_copy){.y = &txt, .x = &in->conditioning->context}));
     LK_TRY(LK_MMDIT_TRACE(mm, &img, "%s", "img_in"));
-    return LK_MMDIT_TRACE(mm, &txt, "%s", "txt_in");
+    LK_TRY(LK_MMDIT_TRACE(mm, &txt, "%s", "txt_in"));
+    return lk_cache_begin(mm, in->cache);
+}
+
+/* lk_mmdit_gate of this family's passes. */
+static enum lk_code gate(struct pass *passes, int n, int *n_active) {
+    struct pass skipped[LK_MAX_PASSES];
+    int n_skipped = 0;
+    *n_active = 0;
+    for (int k = 0; k < n; k++) {
+        bool skip;
+        LK_TRY(lk_cache_decide(&passes[k].mm, passes[k].n_noise, &skip));
+        if (skip)
+            skipped[n_skipped++] = passes[k];
+        else
+            passes[(*n_active)++] = passes[k];
+    }
+    for (int k = 0; k < n_skipped; k++) passes[*n_active + k] = skipped[k];
+    return LK_OK;
 }
 
 enum lk_code lk_qwen_transformer_forward(struct lk_device *dev, const struct lk_qwen_transformer *t,
@@ -242,7 +261,12 @@ enum lk_code lk_qwen_transformer_forward(struct lk_device *dev, const struct lk_
     struct pass passes[LK_MAX_PASSES];
     size_t mark = lk_arena_mark(&dev->arena);
     for (int k = 0; k < n; k++) LK_TRY(begin_pass(&passes[k], dev, t, &in[k]));
-    for (int i = 0; i < n_layers; i++) LK_TRY(block(passes, n, i, &t->blocks[i], i + 1 == n_layers));
+    int n_active = n; /* that go through the blocks behind the first */
+    for (int i = 0; i < n_layers && n_active; i++) {
+        LK_TRY(block(passes, n_active, i, &t->blocks[i], i + 1 == n_layers));
+        if (!i) LK_TRY(gate(passes, n, &n_active));
+    }
+    EACH(p, passes, n_active) LK_TRY(lk_cache_keep(&p->mm, p->n_noise));
     EACH(p, passes, n) LK_TRY(lk_mmdit_tail(&p->mm, NORM_OUT(n_layers), &t->proj_out, p->velocity));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;

@@ -79,7 +79,8 @@ struct lk_qwen_pass {
     int step;
     const char *branch;
     const struct lk_tensor *velocity;
-    int slice_rows; /* of a block at a time; 0: all */
+    int slice_rows;         /* of a block at a time; 0: all */
+    struct lk_cache *cache; /* models/common/cache.h; NULL: none */
 };
 
 /* One forward of each of at most LK_MAX_PASSES. Scratch from the device's arena. */

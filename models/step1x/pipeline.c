@@ -1,6 +1,8 @@
 /* Step1X-Edit: one edit, prompt and source to an image. */
 #include "engine/base/alloc.h"
 #include "engine/image/resize_torch.h"
+#include "models/common/cache.h"
+#include "models/common/mask.h"
 #include "models/schedule.h"
 #include "models/step1x/run.h"
 #include "models/step1x/sizes.h"
@@ -163,6 +165,13 @@ static enum lk_code look_ahead(struct lk_step1x_run *r) {
     return LK_OK;
 }
 
+static enum lk_code prepare_mask(struct lk_step1x_run *r) {
+    if (!r->walk.request->mask) return LK_OK;
+    const struct lk_tensor rows = lk_tensor_rows(&r->x, r->n_noise, r->n_img - r->n_noise);
+    const struct lk_mask_window window = {r->width, r->height, 0, 0, r->width, r->height};
+    return lk_mask_prepare(&r->walk, &rows, &window, r->width, r->height, r->factor, 2 * r->factor);
+}
+
 static enum lk_code prepare(void *const *runs, int k) {
     struct lk_step1x_run *r = runs[k];
     struct lk_flow_match_config scheduler;
@@ -174,7 +183,11 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(lk_walk_schedule(&r->walk, &scheduler, lk_flow_match_mu(&scheduler, r->n_noise)));
     LK_TRY(look_ahead(r));
     if (r->region.on) LK_TRY(lk_step1x_region_prepare(r));
-    return make_noise(r);
+    const struct lk_step1x_transformer_config *c = &r->m->transformer.config;
+    LK_TRY(lk_cache_prepare(&r->walk, r->n_branches, r->n_img, r->n_noise, c->dim,
+                            c->num_layers ? c->num_layers + c->num_single_layers : 0));
+    LK_TRY(make_noise(r));
+    return prepare_mask(r);
 }
 
 static struct lk_step1x_pass pass(const struct lk_step1x_run *r, int branch, int i) {
@@ -185,7 +198,8 @@ static struct lk_step1x_pass pass(const struct lk_step1x_run *r, int branch, int
                                    .step = i,
                                    .branch = b->name,
                                    .slice_rows = lk_walk_slice_rows(&r->walk),
-                                   .velocity = branch ? &r->uncond_velocity : &r->walk.velocity};
+                                   .velocity = branch ? &r->uncond_velocity : &r->walk.velocity,
+                                   .cache = lk_walk_cache(&r->walk, branch)};
 }
 
 /* Of both predictions one, in place of the first. */

@@ -1,5 +1,6 @@
 /* Step1XEditTransformer2DModel: the forward pass. */
 #include "models/step1x/transformer.h"
+#include "models/common/cache.h"
 
 #include <string.h>
 
@@ -166,13 +167,15 @@ static enum lk_code begin_pass(struct lk_mmdit *p, struct lk_device *dev, const 
     p->cos = &in->conditioning->cos, p->sin = &in->conditioning->sin;
     p->ahead = &in->conditioning->ahead, p->step = in->step, p->branch = in->branch;
     p->slice_rows = in->slice_rows;
+    p->velocity = in->velocity;
     lk_mmdit_begin(p);
     p->kv = in->conditioning->kv.n_dims ? &in->conditioning->kv : NULL;
     LK_TRY(LK_NEW(&dev->arena, &p->z, p->dtype, p->n, p->dim));
     struct lk_tensor z_img = lk_mmdit_img(p, &p->z);
     LK_TRY(embed_text(p, t, in->conditioning, in->timestep_1000));
     LK_TRY(lk_project(dev, &z_img, in->x, &t->x_embedder, LK_ACT_NONE));
-    return LK_MMDIT_TRACE(p, &z_img, "%s", "img_in");
+    LK_TRY(LK_MMDIT_TRACE(p, &z_img, "%s", "img_in"));
+    return lk_cache_begin(p, in->cache);
 }
 
 enum lk_code lk_step1x_transformer_forward(struct lk_device *dev, const struct lk_step1x_transformer *t,
@@ -180,13 +183,18 @@ enum lk_code lk_step1x_transformer_forward(struct lk_device *dev, const struct l
     struct lk_mmdit passes[LK_MAX_PASSES];
     size_t mark = lk_arena_mark(&dev->arena);
     for (int k = 0; k < n; k++) LK_TRY(begin_pass(&passes[k], dev, t, &in[k]));
-    for (int i = 0; i < t->config.num_layers; i++) LK_TRY(double_block(passes, n, i, &t->double_blocks[i]));
-    for (int i = 0; i < t->config.num_single_layers; i++) {
-        for (int k = 0; k < n; k++)
-            lk_mmdit_rows_out(&passes[k], i + 1 == t->config.num_single_layers, in[k].velocity->shape[0]);
-        LK_TRY(single_block(passes, n, t, i));
+    int n_active = n; /* that go through the blocks behind the first */
+    for (int i = 0; i < t->config.num_layers && n_active; i++) {
+        LK_TRY(double_block(passes, n_active, i, &t->double_blocks[i]));
+        if (!i) LK_TRY(lk_mmdit_gate(passes, n, &n_active));
     }
-    for (int k = 0; k < n; k++) LK_TRY(lk_mmdit_tail(&passes[k], NORM_OUT(t), &t->proj_out, in[k].velocity));
+    for (int i = 0; i < t->config.num_single_layers && n_active; i++) {
+        LK_EACH_PASS(p, passes, n_active)
+        lk_mmdit_rows_out(p, i + 1 == t->config.num_single_layers, p->velocity->shape[0]);
+        LK_TRY(single_block(passes, n_active, t, i));
+    }
+    LK_EACH_PASS(p, passes, n_active) LK_TRY(lk_cache_keep(p, p->velocity->shape[0]));
+    LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_tail(p, NORM_OUT(t), &t->proj_out, p->velocity));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }

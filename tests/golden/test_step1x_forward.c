@@ -52,7 +52,7 @@ static void forward(struct lk_device *dev, const struct golden *golden, const st
     conditioning.embeds = input(dev, golden, "embeds");
     fill_rope(dev, golden, &t->config, &conditioning);
     assert_ok(LK_NEW(&dev->arena, &velocity, LK_BF16, x.shape[0] / 2, t->config.out_channels));
-    struct lk_step1x_pass pass = {&x, &conditioning, *timestep, 0, "cond", &velocity, 0};
+    struct lk_step1x_pass pass = {&x, &conditioning, *timestep, 0, "cond", &velocity, 0, NULL};
     assert_ok(lk_step1x_look_ahead(dev, t, &conditioning.hidden, timestep, 1, "cond", &conditioning.ahead));
     assert_ok(lk_step1x_transformer_forward(dev, t, &pass, 1));
     assert_ok(lk_trace(dev, &velocity, "step.0.cond.velocity"));

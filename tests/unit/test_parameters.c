@@ -17,6 +17,7 @@ static struct lk_pipeline *open_model(const char *name) {
 /* A value that is no model's default. Sigmas are as many as there are steps. */
 static const char *other_value(const struct lk_parameter *p, const char *model) {
     if (!strcmp(p->name, "preset") && !strcmp(model, "qwen-edit-2511")) return "qwen-lightning-4";
+    if (!strcmp(p->name, "accel")) return "region";
     if (!strcmp(p->name, "flow-shift")) return "3";
     if (!strcmp(p->name, "scheduler")) return "{\"shift\":2.5}";
     if (!strcmp(p->name, "input-sigmas")) return "1,.95,.9,.85,.8,.75,.7,.65,.6,.55,.5,.45,.4,.35,.3,.25,.2,1e-1,0.05";
@@ -172,7 +173,7 @@ static void json_and_back(void **state) {
         char *text = cJSON_PrintUnformatted(object);
         assert_non_null(strstr(text, "\"seed\":9223372036854775807"));
         assert_int_equal(strstr(text, "\"max_try_cnt\":19") != NULL, m == 2);
-        assert_int_equal(strstr(text, "\"accel\":\"region\"") != NULL, m == 2);
+        assert_non_null(strstr(text, "\"accel\":\"region\""));
         assert_int_equal(strstr(text, "\"true_cfg_scale\":0,") != NULL, m > 0);
         assert_null(strstr(text, "threads"));
         assert_null(strstr(text, "prompts_file"));

@@ -51,9 +51,10 @@ static const struct cli_option options[] = {
      .value = "NAME",
      .otherwise = "full",
      .help =
-         "new: what the file begins with: own, a study of your own; the others the experiments of the portrait study "
-         "and of the text-to-image study in their documents' numbers, full has exp1, exp2 and exp3",
-     .choices = "own|full|exp1|exp2|exp3|t2i",
+         "new: what the file begins with: own, a study of your own; arms, the same of one checkpoint with a few-step "
+         "adapter and without; the others the experiments of the portrait study and of the text-to-image study in "
+         "their documents' numbers, full has exp1, exp2 and exp3",
+     .choices = "own|arms|full|exp1|exp2|exp3|t2i",
      .commands = ON(CLI_STUDY),
      .offset = FIELD(study.template)},
     {.name = "allow",

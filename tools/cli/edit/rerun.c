@@ -26,6 +26,10 @@ static enum lk_code check(const struct lk_recipe *r, const struct cli_arguments 
     if (r->n_images != a->n_images)
         return lk_fail(LK_E_USAGE, "--image: expected the recipe's images, %d of them in its order (see: show), got %d",
                        r->n_images, a->n_images);
+    if (!r->mask.file != !a->job.request.mask)
+        return lk_fail(LK_E_USAGE, "--mask: expected %s, got %s",
+                       r->mask.file ? "the recipe's (see: show)" : "none, as in the recipe",
+                       a->job.request.mask ? a->job.request.mask : "none");
     return LK_OK;
 }
 
@@ -92,6 +96,7 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
                                 .allow_other = a->allow_other};
         char *loras[LK_MAX_LORAS] = {NULL};
         cli_rerun_job(&job.job, &r, &a->job);
+        job.job.request.mask_sha256 = r.mask.sha256;
         rc = match_loras(&r, &job.job, loras);
         for (int i = 0; i < a->n_images; i++) {
             job.images[i] = a->images[i];

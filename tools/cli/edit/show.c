@@ -55,6 +55,11 @@ static void print_recipe(const struct lk_recipe *r) {
         if (i == 4 && !shown) printf(" ...");
     }
     putchar('\n');
+    for (int i = 0; i < r->n_cached; i++)
+        printf("%-12s%d of %d steps%s\n", i ? "" : "computed", r->n_computed[i], r->n_sigmas - 1,
+               r->n_cached < 2 ? ""
+               : i             ? " without the prompt"
+                               : " with the prompt");
     for (int i = 0; i < r->n_images; i++) {
         printf("%-12s", i ? "" : "images");
         cli_print_text(stdout, r->images[i].file);
@@ -65,6 +70,13 @@ static void print_recipe(const struct lk_recipe *r) {
         putchar('\n');
     }
     if (!r->n_images) line("images", "none");
+    if (r->mask.file) {
+        printf("%-12s", "mask");
+        cli_print_text(stdout, r->mask.file);
+        printf(" lets %.4g of the first image change, the rest has its bytes, digest ", r->mask.edited);
+        cli_print_text(stdout, r->mask.sha256);
+        putchar('\n');
+    }
     printf("%-12s", "model");
     cli_print_text(stdout, r->model);
     printf(" (");

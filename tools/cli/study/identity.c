@@ -9,13 +9,56 @@
 #include "weights/config_identity.h"
 
 static enum lk_code write_identity(struct lk_text *out, const struct lk_pipeline *pipeline, const char *weights) {
-    lk_text_add(out, "{\"weights_identity\":\"%s\",\"configs\":%s}", weights, lk_pipeline_configs(pipeline));
+    const struct lk_loras *loras = lk_pipeline_loras(pipeline);
+    lk_text_add(out, "{\"weights_identity\":\"%s\",\"configs\":%s", weights, lk_pipeline_configs(pipeline));
+    for (int i = 0; loras && i < loras->n; i++)
+        lk_text_add(out, "%s\"%s\"%s", i ? "," : ",\"adapters\":[", loras->list[i].sha256,
+                    i + 1 == loras->n ? "]" : "");
+    lk_text_add(out, "}");
     return out->rc;
 }
 
+/* noted: a model's identity; now: digests of the adapters that it is to have. */
+static enum lk_code check_adapters(const char *journal, const char *model, const cJSON *noted, const char *const *now,
+                                   int n) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(noted, "adapters");
+    const int n_noted = cJSON_GetArraySize(list);
+    for (int i = 0; i < n || i < n_noted; i++) {
+        const char *was = cJSON_GetStringValue(cJSON_GetArrayItem(list, i)), *is = i < n ? now[i] : NULL;
+        if (was && is && !strcmp(was, is)) continue;
+        return lk_fail(
+            LK_E_CHANGED,
+            "%s: model \"%s\" made pictures with the adapter of SHA-256 %.64s, now it has %.64s in this place; "
+            "put that file back, or give the new pictures a model of another key",
+            journal, model, was ? was : "none", is ? is : "none");
+    }
+    return LK_OK;
+}
+
+enum lk_code study_identity_adapters(struct lk_journal *journal, const char *path, const struct lk_study *study) {
+    enum lk_code rc = LK_OK;
+    for (int m = 0; m < lk_study_n_models(study) && !rc; m++) {
+        const struct lk_study_adapter *adapters;
+        const char *digests[LK_MAX_LORAS], *key = lk_study_model_key(study, m);
+        const int n = lk_study_adapters(study, m, &adapters);
+        char *noted;
+        for (int i = 0; i < n; i++) digests[i] = adapters[i].sha256;
+        if ((rc = lk_journal_model(journal, key, NULL, &noted)) || !noted) continue;
+        cJSON *root = cJSON_Parse(noted);
+        rc = check_adapters(path, key, root, digests, n);
+        cJSON_Delete(root);
+        lk_free(noted);
+    }
+    return rc;
+}
+
 /* journal: its file, for messages; weights: as they are now, filled in when the configs are the same. */
-static enum lk_code check(const char *journal, const char *noted, const struct lk_pipeline *pipeline,
+static enum lk_code check(const char *journal, const char *model, const char *noted, const struct lk_pipeline *pipeline,
                           char weights[65]) {
+    const struct lk_loras *loras = lk_pipeline_loras(pipeline);
+    const int n_adapters = loras ? loras->n : 0;
+    const char *adapters[LK_MAX_LORAS];
+    for (int i = 0; i < n_adapters; i++) adapters[i] = loras->list[i].sha256;
     cJSON *root = cJSON_Parse(noted);
     char *configs = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(root, "configs"));
     const char *expected = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "weights_identity"));
@@ -30,6 +73,7 @@ static enum lk_code check(const char *journal, const char *noted, const struct l
                                       NULL);
     if (!rc && (rc = lk_pipeline_weights_check(pipeline, expected, weights)))
         rc = lk_fail_prefix(rc, "%s: made with other weights", journal);
+    if (!rc) rc = check_adapters(journal, model, root, adapters, n_adapters);
     cJSON_free(configs);
     cJSON_Delete(root);
     return rc;
@@ -39,7 +83,7 @@ enum lk_code study_identity_check(struct lk_journal *journal, const char *path, 
                                   const struct lk_pipeline *pipeline, char weights[65], bool *noted) {
     char *text;
     LK_TRY(lk_journal_model(journal, model, NULL, &text));
-    enum lk_code rc = text ? check(path, text, pipeline, weights) : LK_OK;
+    enum lk_code rc = text ? check(path, model, text, pipeline, weights) : LK_OK;
     *noted = text != NULL;
     lk_free(text);
     return rc;
@@ -51,7 +95,7 @@ enum lk_code study_identity_note(struct lk_journal *journal, const char *path, c
     char *text = NULL, got[65];
     enum lk_code rc = write_identity(&mine, pipeline, weights);
     if (!rc) rc = lk_journal_model(journal, model, mine.bytes, &text);
-    if (!rc && strcmp(text, mine.bytes)) rc = check(path, text, pipeline, got); /* another worker was first */
+    if (!rc && strcmp(text, mine.bytes)) rc = check(path, model, text, pipeline, got); /* another worker was first */
     lk_free(text);
     lk_text_free(&mine);
     return rc;
@@ -70,7 +114,7 @@ enum lk_code study_identity_compare(const char *journal, const char *noted, cons
                      lk_error_text(), journal);
     else if (rc)
         rc = lk_fail(LK_E_CONFLICT,
-                     "%s: field \"weights_identity\" of %s: expected that in %s, got another: these are runs of two "
+                     "%s: weights or adapters of %s: expected that in %s, got another: these are runs of two "
                      "models, and nothing was merged",
                      other_journal, model, journal);
     for (int i = 0; i < 2; i++) {

@@ -43,12 +43,13 @@ static void set_sizes(const struct lk_study_job *job, struct lk_image images[2])
     }
 }
 
-/* By the model's own configs; where it is not here, by the released ones of its family. */
+/* By the model's own configs; where it is not here, by the released ones of its family. Adapters of another model are
+ * refused by the first. */
 static enum lk_code open_configs(const struct lk_study_job *job, struct lk_pipeline **out) {
     struct lk_pipeline_options options = cli_pipeline_options(&job->job.run);
     options.configs = true;
-    return lk_pipeline_open_with(out, job->model_path, &options) ? lk_pipeline_open_with(out, job->family, &options)
-                                                                 : LK_OK;
+    const enum lk_code rc = lk_pipeline_open_with(out, job->model_path, &options);
+    return rc && rc != LK_E_BIND ? lk_pipeline_open_with(out, job->family, &options) : rc;
 }
 
 static enum lk_code plan_group(const struct lk_study_job *first, const struct lk_device *target, struct group *g) {

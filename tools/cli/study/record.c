@@ -78,6 +78,25 @@ static void add_time(struct lk_text *out, const char *key, int64_t ms) {
     add_text(out, key, text);
 }
 
+/* What it was made with beside settings: a mask, adapters; where there are none, nothing. */
+static void add_treatment(struct lk_text *out, const struct lk_study_job *job) {
+    if (job->mask) {
+        const char *slash = strrchr(job->mask->file, '/');
+        add_text(out, "mask", slash ? slash + 1 : job->mask->file);
+        add_text(out, "mask_sha256", job->mask->sha256);
+    }
+    for (int i = 0; i < job->n_adapters; i++) {
+        lk_text_add(out, i ? ",{" : ",\"adapters\":[{");
+        const char *slash = strrchr(job->adapters[i].file, '/');
+        lk_text_add(out, "\"file\":");
+        lk_text_json(out, slash ? slash + 1 : job->adapters[i].file);
+        add_text(out, "sha256", job->adapters[i].sha256);
+        add_key(out, "scale");
+        lk_text_number(out, job->adapters[i].scale);
+        lk_text_add(out, i + 1 == job->n_adapters ? "}]" : "}");
+    }
+}
+
 /* What else was set and decides pixels: accel, quantize, scheduler, thinking mode, ... */
 static void add_settings(struct lk_text *out, const struct lk_job *job) {
     cJSON *settings = cJSON_CreateObject();
@@ -126,6 +145,10 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     add_number(out, "guidance_scale", job->hosted ? 0 : r->guidance_scale);
     add_number(out, "true_cfg_scale", job->hosted ? 0 : r->true_cfg_scale);
     lk_text_add(out, ",\"seed\":%llu", (unsigned long long)r->seed);
+    add_treatment(out, job);
+    for (int b = 0; b < made->n_cached; b++)
+        lk_text_add(out, "%s%d%s", b ? "," : ",\"computed_steps\":[", made->n_computed[b],
+                    b + 1 == made->n_cached ? "]" : "");
     const bool f32 = job->job.run.dtype && !strcmp(job->job.run.dtype, "f32");
     add_text(out, "precision", job->hosted ? NULL : f32 ? "float32" : "bfloat16");
     add_settings(out, &job->job);
@@ -162,6 +185,7 @@ static enum lk_code record_again(struct lk_text *out, const struct lk_study *stu
     cJSON *line = cJSON_Parse(old), *hosted = cJSON_GetObjectItemCaseSensitive(line, "hosted");
     struct tm tm = {0};
     const char *started = text_of(line, "started_at"), *was = text_of(line, "status");
+    const cJSON *computed = cJSON_GetObjectItemCaseSensitive(line, "computed_steps");
     const char *end = started ? strptime(started, "%Y-%m-%dT%H:%M:%SZ", &tm) : NULL;
     enum lk_code rc = line ? LK_OK : lk_fail(LK_E_INPUT, "journal: the line of %s is no JSON", job->name);
     if (hosted && status) {
@@ -170,21 +194,23 @@ static enum lk_code record_again(struct lk_text *out, const struct lk_study *stu
         cJSON_AddStringToObject(hosted, lk_asked_key(LK_ASKED_CODE), code);
     }
     char *answers = hosted ? cJSON_PrintUnformatted(hosted) : NULL;
-    const struct study_outcome made = {.sha256 = text_of(line, "output_sha256"),
-                                       .error = text_of(line, "error"),
-                                       .status = status   ? status
-                                                 : hosted ? was
-                                                          : NULL,
-                                       .hosted = answers,
-                                       .quantization = text_of(line, "quantization"),
-                                       .offload = text_of(line, "offload"),
-                                       .weights_identity = text_of(line, "weights_identity"),
-                                       .configs_sha256 = text_of(line, "configs_sha256"),
-                                       .width = (int)number_of(line, "width"),
-                                       .height = (int)number_of(line, "height"),
-                                       .seconds = number_of(line, "seconds"),
-                                       .started_ms = end ? (int64_t)timegm(&tm) * 1000 : 0};
+    struct study_outcome made = {.sha256 = text_of(line, "output_sha256"),
+                                 .error = text_of(line, "error"),
+                                 .status = status   ? status
+                                           : hosted ? was
+                                                    : NULL,
+                                 .hosted = answers,
+                                 .quantization = text_of(line, "quantization"),
+                                 .offload = text_of(line, "offload"),
+                                 .weights_identity = text_of(line, "weights_identity"),
+                                 .configs_sha256 = text_of(line, "configs_sha256"),
+                                 .width = (int)number_of(line, "width"),
+                                 .height = (int)number_of(line, "height"),
+                                 .seconds = number_of(line, "seconds"),
+                                 .started_ms = end ? (int64_t)timegm(&tm) * 1000 : 0};
     if (!rc && hosted && !answers) rc = lk_fail(LK_E_NOMEM, "journal: out of memory");
+    for (; made.n_cached < 2 && made.n_cached < cJSON_GetArraySize(computed); made.n_cached++)
+        made.n_computed[made.n_cached] = cJSON_GetArrayItem(computed, made.n_cached)->valueint;
     if (!rc) rc = study_record(out, study, job, &made);
     cJSON_free(answers);
     cJSON_Delete(line);

@@ -240,11 +240,24 @@ static enum lk_code conclude(const struct supervisor *s, const struct lk_journal
                    (long long)c->total);
 }
 
+/* Before the journal is of this study: adapters that cannot be used, or that are others than made its pictures. */
+static enum lk_code check_adapters(const struct study_run *run) {
+    struct lk_journal *journal;
+    LK_TRY(lk_study_check_adapters(run->study));
+    if (access(run->journal, F_OK)) return LK_OK;
+    enum lk_code rc = lk_journal_open(&journal, run->journal, NULL);
+    if (rc) return rc == LK_E_NOT_FOUND ? LK_OK : rc; /* a run was killed as it began: it is begun again */
+    rc = study_identity_adapters(journal, run->journal, run->study);
+    lk_journal_close(journal);
+    return rc;
+}
+
 /* The journal and the resolved copy of the study. */
 static enum lk_code prepare(struct supervisor *s, const struct study_list *list, bool retry_failed,
                             struct lk_journal_counts *counts) {
     struct lk_journal *journal;
     int64_t n;
+    LK_TRY(check_adapters(&s->run));
     LK_TRY(study_journal_open(s->run.journal, list, &journal));
     enum lk_code rc = study_resolved_write(s->run.study, s->run.records);
     if (!rc && retry_failed) rc = lk_journal_requeue(journal, -1, &n);

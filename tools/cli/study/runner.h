@@ -72,6 +72,9 @@ enum lk_code study_count(const char *folder, struct lk_journal_counts *out);
  * filled in when it notes one. */
 enum lk_code study_identity_check(struct lk_journal *journal, const char *path, const char *model,
                                   const struct lk_pipeline *pipeline, char weights[65], bool *noted);
+/* LK_E_CHANGED when the study gives a model other adapters than its pictures in the journal at `path` were made with.
+ */
+enum lk_code study_identity_adapters(struct lk_journal *journal, const char *path, const struct lk_study *study);
 /* Notes it with the model's first picture. */
 enum lk_code study_identity_note(struct lk_journal *journal, const char *path, const char *model,
                                  const struct lk_pipeline *pipeline, const char *weights);
@@ -185,6 +188,7 @@ struct study_outcome {
     const char *status, *hosted; /* NULL: success or failed; JSON of the answers of a hosted model */
     const char *configs_sha256;  /* over lk_pipeline_configs; NULL as the above: no model was open */
     int width, height;           /* 0: no picture */
+    int n_cached, n_computed[2]; /* branches of a step cache, and the steps of each that were computed */
     double seconds;
     int64_t started_ms;
 };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "engine/base/log.h"
 #include "models/common/kept.h"
 #include "models/embeds.h"
@@ -154,6 +155,15 @@ static enum lk_code check_identity(struct worker *w, const struct lk_study_job *
                                 &w->noted);
 }
 
+/* The files may have been replaced since the study was opened. */
+static enum lk_code check_adapters(const struct worker *w, const struct lk_study_job *study) {
+    const struct lk_loras *loras = lk_pipeline_loras(w->pipeline);
+    for (int i = 0; i < study->n_adapters; i++)
+        if (strcmp(loras->list[i].sha256, study->adapters[i].sha256))
+            return lk_fail(LK_E_CHANGED, "%s: has changed since the run was begun", study->adapters[i].file);
+    return LK_OK;
+}
+
 static enum lk_code open_model(struct worker *w, const struct lk_study_job *study, int slot) {
     if (w->model == study->model && !strcmp(w->model_path, study->model_path)) return LK_OK;
     close_model(w);
@@ -170,6 +180,7 @@ static enum lk_code open_model(struct worker *w, const struct lk_study_job *stud
     w->model = study->model;
     snprintf(w->model_path, sizeof w->model_path, "%s", study->model_path);
     lk_recipe_model_name(study->model_path, w->model_name);
+    LK_TRY(check_adapters(w, study));
     LK_TRY(check_identity(w, study));
     if (!study->weights_identity) return LK_OK;
     return lk_pipeline_weights_check(w->pipeline, study->weights_identity, w->weights_identity);
@@ -290,6 +301,12 @@ static enum lk_code prepare(struct worker *w, struct study_job *job) {
         job->job.request.prompt_embeds = w->embeds;
     }
     LK_TRY(find_sources(w, job, job->job.run.exif_transpose));
+    if (study->mask) {
+        char sha256[65];
+        LK_TRY(lk_digest_file(LK_DIGEST_SHA256, study->mask->file, sha256));
+        if (strcmp(study->mask->sha256, sha256) != 0)
+            return lk_fail(LK_E_INPUT, "%s: has changed since the run was begun", study->mask->file);
+    }
     struct lk_request *r = &job->job.request;
     r->images = job->images;
     r->n_images = study->n_sources;

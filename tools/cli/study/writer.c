@@ -127,20 +127,24 @@ static enum lk_code finish(struct study_writer *w, struct study_job *job) {
     made.error = made.refused ? job->answer.error : good ? NULL : job->queued.error.text;
     made.peak_bytes = (int64_t)job->queued.result.peak_bytes;
     if (job->asked && study_hosted_json(job, &answers) && !answers.rc) answers.rc = LK_E_NOMEM;
-    const struct lk_image result = {.width = job->queued.result.width, .height = job->queued.result.height},
+    const struct lk_image result = {.width = job->queued.result.image.width, .height = job->queued.result.image.height},
                           *image = job->study.hosted ? &job->answer.image : &result;
-    const struct study_outcome outcome = {.sha256 = made.sha256,
-                                          .error = made.error,
-                                          .quantization = *quantization ? quantization : NULL,
-                                          .status = made.refused ? lk_outcome_key(came) : NULL,
-                                          .hosted = answers.n ? answers.bytes : NULL,
-                                          .weights_identity = good ? job->run.weights_identity : NULL,
-                                          .configs_sha256 = good && *configs ? configs : NULL,
-                                          .offload = good ? w->offload : NULL,
-                                          .width = image->width,
-                                          .height = image->height,
-                                          .seconds = made.seconds,
-                                          .started_ms = made.started_ms};
+    struct study_outcome outcome = {.sha256 = made.sha256,
+                                    .error = made.error,
+                                    .quantization = *quantization ? quantization : NULL,
+                                    .status = made.refused ? lk_outcome_key(came) : NULL,
+                                    .hosted = answers.n ? answers.bytes : NULL,
+                                    .weights_identity = good ? job->run.weights_identity : NULL,
+                                    .configs_sha256 = good && *configs ? configs : NULL,
+                                    .offload = good ? w->offload : NULL,
+                                    .width = image->width,
+                                    .height = image->height,
+                                    .seconds = made.seconds,
+                                    .started_ms = made.started_ms};
+    for (int b = 0; good && b < job->queued.result.n_cached; b++) {
+        outcome.n_cached++;
+        for (int i = 0; i < job->queued.result.n_steps; i++) outcome.n_computed[b] += job->queued.result.computed[b][i];
+    }
     enum lk_code rc = answers.rc ? answers.rc : study_record(&line, w->run->study, &job->study, &outcome);
     made.stages = stages.bytes;
     made.line = line.bytes;

@@ -88,10 +88,9 @@ static bool is_filtered(const cJSON *root, const cJSON *first, const char **code
 static enum lk_code keep_body(const cJSON *root, const struct lk_text *readable, const struct lk_http_secrets *secrets,
                               struct lk_image_answer *out) {
     cJSON *copy = root ? cJSON_Duplicate(root, true) : NULL, *item;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(copy, "data")) if (cJSON_HasObjectItem(item, "b64_json"))
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(copy, "data")) if (member(item, "b64_json"))
         cJSON_ReplaceItemInObjectCaseSensitive(item, "b64_json", cJSON_CreateString("(a picture)"));
-    char *text =
-        copy ? cJSON_PrintUnformatted(copy) : lk_strndup(readable->n ? readable->bytes : "", LK_IMAGES_BODY_BYTES);
+    char *text = copy ? cJSON_PrintUnformatted(copy) : lk_strndup(readable->n ? readable->bytes : "", readable->n);
     out->body.n = 0;
     if (text) {
         lk_http_mask(text, secrets);

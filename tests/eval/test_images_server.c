@@ -366,6 +366,21 @@ static void the_key_is_masked(void **state) {
     lk_free(made);
 }
 
+/* The body is cut after it is masked: no half of the key stays at its end. */
+static void a_long_body_is_cut(void **state) {
+    (void)state;
+    char *page = lk_malloc(2 * LK_IMAGES_BODY_BYTES);
+    struct lk_image_answer a;
+    memset(page, 'x', 2 * LK_IMAGES_BODY_BYTES - 1);
+    page[2 * LK_IMAGES_BODY_BYTES - 1] = 0;
+    memcpy(page + LK_IMAGES_BODY_BYTES - 8, KEY, strlen(KEY));
+    ask_script(&(struct step){.head = OK, .body = page}, 1, 1, &a);
+    assert_int_equal(a.body.n, LK_IMAGES_BODY_BYTES);
+    assert_string_equal(a.body.bytes + LK_IMAGES_BODY_BYTES - 9, "x********");
+    lk_image_answer_free(&a);
+    lk_free(page);
+}
+
 static void urls_that_are_none(void **state) {
     (void)state;
     static const char *const urls[] = {"ftp://127.0.0.1/v1", "127.0.0.1", "http://127.0.0.1/v1?key=1"};
@@ -391,6 +406,7 @@ int main(void) {
         cmocka_unit_test(pictures_at_an_address),
         cmocka_unit_test(large_answers),
         cmocka_unit_test(the_key_is_masked),
+        cmocka_unit_test(a_long_body_is_cut),
         cmocka_unit_test(urls_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ enum lk_code lk_job_complete(struct lk_job *job, const struct lk_pipeline *pipel
         const struct lk_parameter *p = &lk_parameters[i];
         if (p->place != LK_IN_REQUEST) continue;
         bool carried = recipe && p->record == LK_RECORD_ALWAYS;
-        if (!lk_job_given(job, p) || (!has(pipeline, p) && is_idle(p, job)))
+        if (!lk_job_given(job, p) || (!has(pipeline, p) && is_idle(p, job) && !carried))
             lk_parameter_copy(p, job, &defaults);
         else if (!has(pipeline, p) && !carried)
             return refuse(p, pipeline, recipe);

@@ -173,6 +173,44 @@ static void examples_parse(void **state) {
     }
 }
 
+/* Commands of README.md and of the pages in tools/docs: lines that are indented by four and begin with likeness. */
+static void documents_parse(void **state) {
+    static const char *const pages[] = {"README.md",          "docs/edit.md",   "docs/study.md",
+                                        "docs/judging.md",    "docs/raters.md", "docs/text-to-image.md",
+                                        "docs/statistics.md", "docs/gpu.md",    "docs/library.md",
+                                        "docs/files.md"};
+    int n_commands = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        char path[600], command[1200] = "", *line, *rest;
+        snprintf(path, sizeof path, "%s/%s%s", getenv("SOURCE_DIR"), i ? "tools/" : "", pages[i]);
+        char *text = test_read(path, &(size_t){0});
+        for (rest = text; (line = strsep(&rest, "\n"));) {
+            const bool more = *command != 0;
+            if (strncmp(line, "    ", 4) || (!more && strncmp(line + 4, "likeness ", 9))) continue;
+            char *comment = strstr(line, " #");
+            if (comment) *comment = 0;
+            const size_t n = strlen(line), used = strlen(command);
+            const bool goes_on = n && line[n - 1] == '\\';
+            bool quoted = false;
+            snprintf(command + used, sizeof command - used, "%.*s ", (int)(n - goes_on - 4), line + 4);
+            for (const char *c = command; *c; c++) {
+                if (*c == '\'') command[c - command] = '"';
+                quoted ^= *c == '"';
+            }
+            if (goes_on || quoted) continue;
+            bool of_command = false;
+            const char *const example[] = {path, command, NULL};
+            parse_examples(-1, example, &of_command);
+            n_commands++;
+            *command = 0;
+        }
+        assert_string_equal(command, "");
+        free(text);
+    }
+    assert_true(n_commands > 30);
+}
+
 /* A command line of the verb with as many operands as it needs and what must be given; returns the number of words. */
 static int least_words(int command, const struct cli_verb *v, const char *words[40]) {
     const struct cli_option *o;
@@ -304,6 +342,7 @@ int main(void) {
                                        cmocka_unit_test(refuses_flags),
                                        cmocka_unit_test(table),
                                        cmocka_unit_test(verbs),
+                                       cmocka_unit_test(documents_parse),
                                        cmocka_unit_test(options_of_verbs),
                                        cmocka_unit_test(verbs_name_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);

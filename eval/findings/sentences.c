@@ -19,7 +19,7 @@ void lk_claim_effect(const struct lk_claim *c, struct lk_text *out) {
     lk_print_fixed(low, 100 * (turned ? -c->high : c->low), 1, false);
     lk_print_fixed(high, 100 * (turned ? -c->low : c->high), 1, false);
     if (c->no_interval)
-        lk_text_add(out, "%s pp (%s for an interval)", value, c->no_interval);
+        lk_text_add(out, "%s pp (no interval: %s)", value, c->no_interval);
     else
         lk_text_add(out, "%s pp [%s, %s]", value, low, high);
 }

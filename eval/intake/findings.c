@@ -353,7 +353,7 @@ static void add_rows(struct lk_table *t, const struct lk_outcomes *o, const stru
         lk_table_rate(t, x->other);
         lk_table_points(t, x->difference);
         if (!x->no_interval) lk_table_interval(t, x->low, x->high);
-        if (x->no_interval) lk_table_remark(t, "%s for an interval", x->no_interval);
+        if (x->no_interval) lk_table_remark(t, "no interval: %s", x->no_interval);
         lk_table_p(t, x->p);
         lk_table_text(t, "%s", x->found ? "yes" : "");
         if (*x->lost) lk_table_remark(t, "%s", x->lost);

@@ -116,11 +116,12 @@ int lk_findings_sentences(const struct lk_findings *findings, char out[LK_FINDIN
         snprintf(out[n++], LK_SENTENCE_BYTES,
                  "Groups, prompts and models are not compared: fewer than half of their outputs have a score.");
     lk_text_free(&text);
-    snprintf(
-        out[n++], LK_SENTENCE_BYTES,
-        "Sources and prompts are both samples: outputs of one source or prompt are not independent. Each factor may "
-        "be wrong with probability %.2g; the interval beside a name is at %.4g%%.",
-        claims->family_alpha, 100 * (1 - claims->family_alpha));
+    snprintf(out[n++], LK_SENTENCE_BYTES,
+             "%s are not independent. Each factor may be wrong with probability %.2g; the interval beside a name is at "
+             "%.4g%%.",
+             findings->prompts_are_all ? "Sources are a sample: outputs of one source"
+                                       : "Sources and prompts are both samples: outputs of one source or prompt",
+             claims->family_alpha, 100 * (1 - claims->family_alpha));
     return n;
 }
 

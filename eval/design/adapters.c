@@ -2,7 +2,6 @@
  * problem of the jobs, which `study check` and `study run` name. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -10,15 +9,6 @@
 
 static enum lk_code out_of_memory(const struct lk_study *s) {
     return lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
-}
-
-/* A file beside the study file, or what was written: a path, or ORG/NAME:FILE in the Hugging Face cache. */
-static const char *find_file(struct lk_study *s, const char *written) {
-    const char *beside = lk_study_resolve(s, written);
-    char *real = beside ? realpath(beside, NULL) : NULL;
-    const char *found = real ? beside : beside ? lk_store_text(&s->store, written) : NULL;
-    free(real);
-    return found;
 }
 
 static const struct lk_study_adapter *find_hashed(const struct lk_study *s, const struct lk_study_adapter *a) {
@@ -78,7 +68,7 @@ static enum lk_code read_one(struct lk_study *s, struct lk_study_model *m, const
     if ((scale && !cJSON_IsNumber(scale)) || a->scale == 0 || !(a->scale >= LK_LORA_MIN && a->scale <= LK_LORA_MAX))
         return lk_study_bad(s, field, "scale: expected a number from %g to %g, not 0", LK_LORA_MIN, LK_LORA_MAX);
     const char *written = lk_store_copy(&s->store, file, length);
-    if (!written || !(a->file = find_file(s, written))) return out_of_memory(s);
+    if (!written || !(a->file = lk_study_found(s, written))) return out_of_memory(s);
     if (sha256) memcpy(a->sha256, sha256, sizeof a->sha256);
     char *asked = lk_format("%s=%.17g", a->file, a->scale);
     const char *kept = asked ? lk_store_text(&s->store, asked) : NULL;

@@ -4,6 +4,7 @@
 #include "engine/base/names.h"
 #include "engine/base/store.h"
 #include "eval/design/study.h"
+#include "eval/scores/dataset.h"
 #include "eval/scores/feature_prompts.h"
 #include "eval/study/prompts.h"
 #include "eval/t2i/fair.h"
@@ -79,9 +80,10 @@ struct lk_study {
     char *file, *folder; /* absolute folder */
     const char *name, *prompt_scheme, *sources_file, *prompts_file;
     int64_t schema, study_seed;
-    const char *analysis[LK_N_ANALYSIS]; /* JSON values, by the table in settings.c */
-    const char *item_ids;                /* "portrait" or "plain" */
-    bool portrait;                       /* sources are the 84 cells of the portrait study */
+    const char *analysis[LK_N_ANALYSIS];       /* JSON values, by the table in settings.c */
+    struct lk_study_judge judges[LK_N_JUDGES]; /* model NULL: none */
+    const char *item_ids;                      /* "portrait" or "plain" */
+    bool portrait;                             /* sources are the 84 cells of the portrait study */
     struct lk_attribute attributes[LK_MAX_ATTRIBUTES];
     int n_attributes;
     struct lk_study_span attributes_given, sources_given, prompts_given; /* inside of the study file */
@@ -115,6 +117,9 @@ const char *lk_study_resolve(struct lk_study *s, const char *written);
 /* The file of a field, whole: lk_free. */
 enum lk_code lk_study_read_file(struct lk_study *s, const char *field, const char *written, char **out, size_t *n);
 /* The same; a file that is not there is noted as lacking, and *out is NULL. */
+/* What was written, if nothing beside the study file has that name: another folder, or a name in the cache. NULL:
+ * LK_E_NOMEM. */
+const char *lk_study_found(struct lk_study *s, const char *written);
 enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const char *written, char **out, size_t *n);
 
 /* settings.c: the text of the study file into the study; all settings of a study as text, and their digest. */
@@ -130,6 +135,10 @@ void lk_study_write_adapters(const struct lk_study_model *m, bool places, struct
 const char *lk_study_adapter_problem(const struct lk_study_model *m);
 /* The model from its configs, with the shapes of its adapters. */
 enum lk_code lk_study_open_configs(const struct lk_study_model *m, struct lk_pipeline **out);
+
+/* judges.c: "judges" as text of the file; the same as a member of the study's object. */
+enum lk_code lk_study_read_judges(struct lk_study *s, const char *text, size_t n);
+void lk_study_write_judges(const struct lk_study *s, struct lk_text *out);
 
 /* masks.c: after the sources; the member of the model's object; of a job; LK_OK or why the source's mask is none. */
 enum lk_code lk_study_find_masks(struct lk_study *s);

@@ -31,6 +31,10 @@ const struct setting lk_study_settings[] = {
      "models by a key that names their outputs; one checkpoint may stand under several keys with other parameters"},
     {"experiments", OBJECT, NULL, NULL, 0, 0, 0,
      "experiments by a key: exp1, exp2, exp3 and t2i have their kind, any other key says its own"},
+    {"judges", OBJECT, NULL, NULL, 0, 0, 0,
+     "which models look at the outputs, as {\"primary\": {\"model\": a folder or ORG/NAME, \"mode\": free, forced or "
+     "direct, free unless told}, \"secondary\": {\"openai_url\": a server's, \"model\": its name there}}; 'judge run "
+     "--from RUN' asks them"},
     {"analysis", OBJECT, NULL, NULL, 0, 0, 0, "what a report of the study goes by"},
     {0},
 };
@@ -450,6 +454,7 @@ static enum lk_code write_all(const struct lk_study *s, bool places, struct lk_t
     lk_text_add(out, "\n  },\n  \"analysis\": {");
     lk_study_write_analysis(s, out);
     lk_text_add(out, "\n  }");
+    if (places) lk_study_write_judges(s, out);
     if (places) write_prompts(s, out);
     lk_text_add(out, ",\n  \"%s\": [", places ? "sources" : "source_files");
     for (int i = 0, n = 0; i < s->n_sources; i++) {

@@ -444,15 +444,17 @@ static bool read_analysis(struct reader *r) {
 
 static void read_study(struct reader *r) {
     const char *key;
+    struct raw raw;
     if (!enter_object(r)) return;
     while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
         name_field(r, 0, key);
-        bool ok = !strcmp(key, "models")        ? read_models(r)
-                  : !strcmp(key, "experiments") ? read_experiments(r)
-                  : !strcmp(key, "analysis")    ? read_analysis(r)
-                  : !strcmp(key, "source_files") || !strcmp(key, "jobs")
-                      ? lk_json_skip(&r->j) /* of a resolved copy */
-                      : read_member(r, lk_study_settings, key, r->study);
+        bool ok =
+            !strcmp(key, "models")        ? read_models(r)
+            : !strcmp(key, "experiments") ? read_experiments(r)
+            : !strcmp(key, "analysis")    ? read_analysis(r)
+            : !strcmp(key, "judges") ? read_raw(r, &raw) && !(r->j.rc = lk_study_read_judges(r->study, raw.text, raw.n))
+            : !strcmp(key, "source_files") || !strcmp(key, "jobs") ? lk_json_skip(&r->j) /* of a resolved copy */
+                                                                   : read_member(r, lk_study_settings, key, r->study);
         if (!ok) return;
     }
     lk_json_end(&r->j);

@@ -57,14 +57,12 @@ enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const
     return s->lacking.rc;
 }
 
-/* A folder beside the study file, or what was written: another folder, or ORG/NAME. */
-static enum lk_code set_path(struct lk_study *s, struct lk_study_model *m) {
-    const char *beside = lk_study_resolve(s, m->written);
-    if (!beside) return LK_E_NOMEM;
-    char *real = realpath(beside, NULL);
-    m->path = real ? beside : m->written;
+const char *lk_study_found(struct lk_study *s, const char *written) {
+    const char *beside = lk_study_resolve(s, written);
+    char *real = beside ? realpath(beside, NULL) : NULL;
+    const char *found = real || !beside ? beside : written;
     free(real);
-    return LK_OK;
+    return found;
 }
 
 /* Of a model that is here, what it is; else what is released under its name. */
@@ -96,7 +94,7 @@ enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *
         return lk_study_bad(s, field, "expected the model's folder, or ORG/NAME of a repository, got nothing");
     const bool released = !m->written;
     if (released) m->written = presets[preset].repository;
-    LK_TRY(set_path(s, m));
+    if (!(m->path = lk_study_found(s, m->written))) return LK_E_NOMEM;
     snprintf(field, sizeof field, "models.%s.family", m->key);
     if (m->family && !is_family(m->family))
         return lk_study_bad(s, field, "expected a name that 'likeness models' lists, got \"%.60s\"", m->family);

@@ -170,6 +170,13 @@ enum lk_code lk_study_treatment(const struct lk_study *study, int model, struct 
 /* LK_E_CONFIG_VALUE or LK_E_BIND for the first adapter of a model with jobs that is not there, is not the one that the
  * study asks for, or is not of that model (if the model is here). */
 enum lk_code lk_study_check_adapters(const struct lk_study *study);
+/* Which model judges the outputs, by slot: 0 primary, 1 secondary. NULL: the study names none. */
+struct lk_study_judge {
+    const char *model;      /* as it is to be opened; of openai_url its name there */
+    const char *openai_url; /* NULL: it runs here */
+    const char *mode;       /* "free", "forced" or "direct" */
+};
+const struct lk_study_judge *lk_study_judge(const struct lk_study *study, int slot);
 /* NULL: it runs here. */
 const struct lk_study_hosted *lk_study_model_hosted(const struct lk_study *study, int model);
 int lk_study_n_experiments(const struct lk_study *study);

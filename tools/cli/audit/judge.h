@@ -5,6 +5,10 @@
 #include "tools/cli/core/options.h"
 
 enum lk_code cli_judge_pixels(const struct cli_arguments *arguments);
+/* The judges that the study of --from names; answers in RUN/judges/SLOT.jsonl. */
+enum lk_code cli_judge_study(const struct cli_arguments *arguments);
+/* The answers of a slot's judge that lie there; lk_malloc'ed. NULL: there are none. */
+char *cli_judge_answers_found(const char *run, int slot);
 enum lk_code cli_judge_run(const struct cli_arguments *arguments); /* by a model in this process */
 /* With a worker for each of --devices. */
 enum lk_code cli_judge_devices(const struct cli_arguments *arguments);

@@ -400,6 +400,7 @@ static enum lk_code run(struct runner *r) {
 }
 
 enum lk_code cli_judge_run(const struct cli_arguments *a) {
+    if (!a->model && a->report.runs.n == 1) return cli_judge_study(a);
     if (!a->study.devices) return cli_judge_part(a, NULL);
     LK_TRY(check_arguments(a));
     if (a->review.server)

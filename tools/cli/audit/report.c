@@ -6,6 +6,7 @@
 
 #include "tools/cli/cli.h"
 #include "tools/cli/core/outputs.h"
+#include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/report_input.h"
 #include "tools/cli/audit/report_runs.h"
 #include "tools/cli/audit/review.h"
@@ -120,6 +121,13 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     struct cli_report_runs runs;
     if (!a->output && !a->report.query && !a->report.save)
         return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness report --output DIR [options]");
+    char *found[2] = {NULL, NULL};
+    const bool judged =
+        arguments.primary || arguments.secondary || arguments.pixel || arguments.scores || arguments.legacy.n;
+    for (int slot = 0; slot < 2 && arguments.runs.n == 1 && !judged; slot++) {
+        found[slot] = cli_judge_answers_found(arguments.runs.values[0], slot);
+        *(slot ? &arguments.secondary : &arguments.primary) = found[slot];
+    }
     arguments.allow = a->study.allow;
     enum lk_code rc = cli_report_runs_read(&runs, &arguments);
     if (!rc) rc = cli_report_input(&input, &arguments, runs.first);
@@ -127,5 +135,6 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     if (!rc) rc = report(a, runs.first, &input);
     cli_report_input_free(&input);
     cli_report_runs_free(&runs);
+    for (int slot = 0; slot < 2; slot++) lk_free(found[slot]);
     return rc;
 }

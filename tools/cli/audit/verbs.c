@@ -55,14 +55,17 @@ const struct cli_verb cli_judge_verbs[] = {
     {.name = "run",
      .summary = "have a model look at edits and score them",
      .options =
-         "slot! model! output! pairs from study sample devices judge-prompt check mode batch pairwise max-new-tokens "
+         "slot model output pairs from study sample devices judge-prompt check mode batch pairwise max-new-tokens "
          "openai-url requests-per-minute follow-links " MACHINE,
      .text =
          "The model is Qwen2.5-VL or Mistral-Small-3, which the editors bring, or with --openai-url one on a server of "
          "yours. Appends a line per item with the model's words, scores and what it thought of each score from 1 to "
-         "5; the same command goes on after a stop. Exit code 6 if some could not be judged, 3 if none.",
+         "5; the same command goes on after a stop. With --from alone the judges that the study names are asked, and "
+         "their "
+         "answers lie in RUN/judges, where report finds them. Exit code 6 if some could not be judged, 3 if none.",
      .examples =
          (const char *const[]){
+             "The judges that the study names", "likeness judge run --from out --devices 0,1,2,3",
              "A judge that one of the editors brings",
              "likeness judge run --slot secondary -m black-forest-labs/FLUX.2-dev --from out -o secondary.jsonl",
              "The same questions to a model on llama-server or vLLM",
@@ -73,7 +76,7 @@ const struct cli_verb cli_judge_verbs[] = {
          (const char *const[]){
              "from",
              "RUN",
-             "a folder that `study run` filled; its pictures are judged",
+             "a folder that `study run` filled; its pictures are judged, without --model by the judges of its study",
              "output",
              "FILE.jsonl",
              "a file to which a line an item is added",
@@ -215,7 +218,8 @@ const struct cli_verb cli_report_verbs[] = {
      .says = (const char *const[]){"output", "DIR", "the folder, made when it is missing", "from", "RUN",
                                    "a folder that `study run` filled: its pictures are shown, and its study says how "
                                    "to analyse, how many outputs there should be, and with which settings; folders "
-                                   "and outputs that differ in one are refused",
+                                   "and outputs that differ in one are refused. Without scores of yours those in "
+                                   "RUN/judges are read",
                                    "allow", NULL,
                                    "settings in which runs of --from may differ, as rounding, models.qwen.seed or "
                                    "steps, with commas between",

@@ -123,7 +123,7 @@ struct cli_arguments {
         const char *allow;                                   /* NULL: not given */
         const char *template, *show;
         int64_t queue, tasks;
-        bool retry_failed, requeue, send_pictures;
+        bool retry_failed, requeue, send_pictures, all;
     } study;
     struct cli_bench_arguments {
         const char *output_format;

@@ -25,6 +25,8 @@ static const struct cli_option options[] = {
     {STUDY(CLI_FOLDER, "Input", "prefer", "DIR", prefer,
            "merge: where two runs have different pictures of a job, those of this run count; without it nothing is "
            "merged then")},
+    {STUDY(CLI_FLAG, "Input", "all", NULL, all,
+           "then have the study's judges look at what was made, as `judge run --from` does")},
     {STUDY(CLI_FLAG, "Input", "retry-failed", NULL, retry_failed, "run: also what failed three times")},
     {STUDY(CLI_FLAG, "Input", "send-pictures", NULL, send_pictures,
            "run: sources may be sent to the services of hosted models: their licence and those whom they show allow "

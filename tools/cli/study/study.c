@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/cli/audit/judge.h"
 #include "tools/cli/cli.h"
 
 enum lk_code study_check(const struct cli_arguments *a, struct lk_study *study) {
@@ -54,6 +55,21 @@ enum lk_code study_prompts_of(const struct cli_arguments *a) {
     enum lk_code rc = study_prompts(a, study);
     lk_study_close(study);
     return rc;
+}
+
+enum lk_code study_run_all(const struct cli_arguments *a, struct lk_study *study) {
+    struct cli_arguments judging = *a;
+    struct lk_error made = {0};
+    if (a->study.all && a->study.shard)
+        return lk_fail(LK_E_USAGE, "--all: goes without --shard: judge the pictures when the shards are merged");
+    enum lk_code rc = study_run(a, study);
+    if (!a->study.all || (rc && rc != LK_E_PARTIAL)) return rc;
+    if (rc) lk_error_get(&made, rc); /* what was made is judged all the same */
+    judging.report.runs = (struct cli_list){{a->output}, 1};
+    judging.report.study_file = a->more[0];
+    judging.output = NULL;
+    rc = cli_judge_study(&judging);
+    return rc || !made.code ? rc : lk_error_set(&made);
 }
 
 enum lk_code cli_study(const struct cli_arguments *a) {

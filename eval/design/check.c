@@ -105,6 +105,15 @@ static enum lk_code check_models(struct checked *c) {
     return LK_OK;
 }
 
+static enum lk_code check_judges(struct checked *c) {
+    for (int slot = 0; slot < LK_N_JUDGES; slot++) {
+        const enum lk_code rc = lk_study_check_judge(c->study, slot);
+        if (rc == LK_E_NOMEM) return rc;
+        if (rc) NOTE(c, "%s\n", lk_error_text());
+    }
+    return LK_OK;
+}
+
 const char *lk_study_lacking(const struct lk_study *s, size_t *n) {
     *n = s->n_lacking;
     return s->n_lacking ? s->lacking.bytes : "";
@@ -121,6 +130,7 @@ enum lk_code lk_study_check(const struct lk_study *s, struct lk_text *out, size_
     find_used(&c);
     enum lk_code rc = check_sources(&c);
     if (!rc) rc = check_models(&c);
+    if (!rc) rc = check_judges(&c);
     lk_free(c.used);
     *n_problems = c.n;
     return rc ? rc : out->rc;

@@ -5,6 +5,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/design/internal.h"
+#include "models/text/chat.h"
 
 static const char *const slots[LK_N_JUDGES] = {"primary", "secondary"};
 
@@ -73,6 +74,16 @@ void lk_study_write_judges(const struct lk_study *s, struct lk_text *out) {
         lk_text_add(out, ", \"mode\": \"%s\"}", judge->mode);
     }
     lk_text_add(out, "\n  }");
+}
+
+enum lk_code lk_study_check_judge(const struct lk_study *s, int slot) {
+    struct lk_chat *chat;
+    const struct lk_study_judge *judge = lk_study_judge(s, slot);
+    if (!judge || judge->openai_url) return LK_OK; /* none, or one that is elsewhere */
+    enum lk_code rc = lk_chat_open(&chat, judge->model, LK_BF16);
+    if (rc) return lk_fail_prefix(rc, "judges.%s", slots[slot]);
+    lk_chat_close(chat);
+    return LK_OK;
 }
 
 const struct lk_study_judge *lk_study_judge(const struct lk_study *s, int slot) {

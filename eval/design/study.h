@@ -177,6 +177,8 @@ struct lk_study_judge {
     const char *mode;       /* "free", "forced" or "direct" */
 };
 const struct lk_study_judge *lk_study_judge(const struct lk_study *study, int slot);
+/* Whether it can be opened, where it runs here: LK_OK, or why not. */
+enum lk_code lk_study_check_judge(const struct lk_study *study, int slot);
 /* NULL: it runs here. */
 const struct lk_study_hosted *lk_study_model_hosted(const struct lk_study *study, int model);
 int lk_study_n_experiments(const struct lk_study *study);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "eval/scores/dataset.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/cli.h"
 
@@ -62,6 +63,7 @@ enum lk_code study_run_all(const struct cli_arguments *a, struct lk_study *study
     struct lk_error made = {0};
     if (a->study.all && a->study.shard)
         return lk_fail(LK_E_USAGE, "--all: goes without --shard: judge the pictures when the shards are merged");
+    for (int slot = 0; a->study.all && slot < LK_N_JUDGES; slot++) LK_TRY(lk_study_check_judge(study, slot));
     enum lk_code rc = study_run(a, study);
     if (!a->study.all || (rc && rc != LK_E_PARTIAL)) return rc;
     if (rc) lk_error_get(&made, rc); /* what was made is judged all the same */

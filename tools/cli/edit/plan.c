@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/alloc.h"
+#include "engine/base/log.h"
 #include "models/pipeline.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
@@ -316,9 +318,24 @@ static enum lk_code print_table(struct lk_pipeline *pipeline, struct lk_device *
     return rc;
 }
 
+/* The short name of a released model whose repository is not on this machine: it is planned as released. */
+static const char *released(const char *model) {
+    struct lk_model_info info;
+    char *folder = NULL;
+    const bool here = !lk_model_find(model, &folder);
+    lk_free(folder);
+    for (int i = 0; !here && lk_model_info(i, &info); i++)
+        if (info.repository && !strcmp(info.repository, model)) {
+            lk_log(LK_LOG_INFO, "%s is not on this machine: planned as released", model);
+            return info.name;
+        }
+    return model;
+}
+
 static enum lk_code run(struct lk_device *target, const struct cli_arguments *given) {
     struct lk_pipeline *pipeline;
     struct cli_arguments a = *given;
+    a.model = released(a.model);
     if (a.auto_quantize && a.all_budgets)
         return lk_fail(LK_E_USAGE, "--all: shows each precision; leave --quantize auto out");
     if (a.auto_quantize) {

@@ -34,7 +34,7 @@ const struct cli_verb cli_feature_verbs[] = {
      .says = (const char *const[]){"output", "FILE.jsonl", "a file to which a line a source is added", "mode", NULL,
                                    "the model writes what it likes, or fills in a form, which is always valid", NULL},
      .run = cli_feature_extract},
-    {NULL}};
+    {0}};
 
 const struct cli_verb cli_judge_verbs[] = {
     {.name = "",
@@ -134,7 +134,7 @@ const struct cli_verb cli_judge_verbs[] = {
                                    "review", NULL, "reviewers' decisions, one a line", "scores", NULL,
                                    "the long score table: item_id, kind, who, axis, score", NULL},
      .run = cli_judge_agreement},
-    {NULL}};
+    {0}};
 
 const struct cli_verb cli_review_verbs[] = {
     {.name = "list",
@@ -170,7 +170,7 @@ const struct cli_verb cli_review_verbs[] = {
      .says = (const char *const[]){"by", "NAME", "who decides, where the file does not say it", "review", NULL,
                                    "the file of decisions, one a line", NULL},
      .run = cli_review_import},
-    {NULL}};
+    {0}};
 
 const struct cli_verb cli_ratings_verbs[] = {
     {.name = "evaluations",
@@ -191,7 +191,7 @@ const struct cli_verb cli_ratings_verbs[] = {
                                        "participants.jsonl",
                                        NULL},
      .run = cli_ratings},
-    {NULL}};
+    {0}};
 
 const struct cli_verb cli_report_verbs[] = {
     {.name = "",
@@ -234,4 +234,4 @@ const struct cli_verb cli_report_verbs[] = {
      .says = (const char *const[]){"output", "DIR", "the folder, made when it is missing", "allow", NULL,
                                    "settings in which the two may differ, with commas between", NULL},
      .run = cli_report_compare},
-    {NULL}};
+    {0}};

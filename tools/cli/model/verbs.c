@@ -36,7 +36,7 @@ const struct cli_verb cli_bench_verbs[] = {
      .says = (const char *const[]){"gpus", NULL, "GPUs as the one measured", "price", NULL,
                                    "what an hour of one GPU costs, in any currency", NULL},
      .run = study_bench},
-    {NULL}};
+    {0}};
 
 const struct cli_verb cli_lora_verbs[] = {
     {.name = "",
@@ -55,4 +55,4 @@ const struct cli_verb cli_lora_verbs[] = {
                                        "likeness lora merge ./FLUX.2-dev --lora style.safetensors=0.8 -o merged", NULL},
      .says = (const char *const[]){"output", "DIR", "a folder that is not there yet", NULL},
      .run = cli_lora_merge},
-    {NULL}};
+    {0}};

@@ -164,4 +164,4 @@ const struct cli_verb cli_study_verbs[] = {
      .says = (const char *const[]){RUN_FOLDER, "devices", NULL, "the devices of each task [default: the study's]",
                                    "tasks", NULL, "tasks of the job array", NULL},
      .with_study = study_slurm},
-    {NULL}};
+    {0}};

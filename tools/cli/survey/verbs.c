@@ -37,7 +37,7 @@ const struct cli_verb cli_serve_verbs[] = {
              "first signal.",
      .examples = (const char *const[]){"How far is the run?", "likeness serve study out", NULL},
      .run = study_serve_run},
-    {NULL}};
+    {0}};
 
 const struct cli_verb cli_survey_verbs[] = {
     {.name = "new",
@@ -106,4 +106,4 @@ const struct cli_verb cli_survey_verbs[] = {
      .options = "",
      .examples = (const char *const[]){"What a plan costs", "likeness survey cost 000", NULL},
      .run = survey_cost},
-    {NULL}};
+    {0}};

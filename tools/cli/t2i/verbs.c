@@ -367,4 +367,4 @@ const struct cli_verb cli_t2i_verbs[] = {
                                    "seed of sample and projection",
                                    NULL},
      .run = cli_t2i_latents},
-    {NULL}};
+    {0}};

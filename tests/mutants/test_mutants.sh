@@ -105,7 +105,9 @@ lacks() {
     *_avx2.c) instructions=avx2 ;;
     *_avx512.c) instructions=avx512dq ;;
     *_avx512_bf16.c | *_amx.c) instructions=avx512_bf16 ;; # tiles are made up for (tests/common/tiles.h)
-    *) return 1 ;;
+    *)
+        case $name in *" (avx512dq)") instructions=avx512dq ;; *) return 1 ;; esac
+        ;;
     esac
     ! grep -qw "$instructions" /proc/cpuinfo
 }

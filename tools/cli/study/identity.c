@@ -114,7 +114,8 @@ enum lk_code study_identity_compare(const char *journal, const char *noted, cons
                      lk_error_text(), journal);
     else if (rc)
         rc = lk_fail(LK_E_CONFLICT,
-                     "%s: weights or adapters of %s: expected that in %s, got another: these are runs of two "
+                     "%s: field \"weights_identity\" or \"adapters\" of %s: expected that in %s, got another: these "
+                     "are runs of two "
                      "models, and nothing was merged",
                      other_journal, model, journal);
     for (int i = 0; i < 2; i++) {

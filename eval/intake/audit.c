@@ -76,6 +76,17 @@ static enum lk_code add_attributes(struct lk_audit *a, const struct lk_study *st
                         "CREATE VIEW measured AS SELECT i.*, m.measure, m.measure_display, m.measure_position, r.who, "
                         "r.value FROM outcome r JOIN measure m USING(measure) JOIN item i USING(item_id)",
                         "");
+    /* Of each baseline output that was asked for: refused, made, and of what was made and judged, ignored. */
+    if (!rc)
+        rc = lk_sql_run(&a->sql,
+                        "CREATE VIEW asked AS SELECT i.*, 1 AS place, 'Refused' AS what, r.value AS x FROM outcome r "
+                        "JOIN item i USING(item_id) WHERE r.who = 'asked' AND i.arm = 'edited' "
+                        "UNION ALL SELECT i.*, 2, 'Made', 1 - r.value FROM outcome r JOIN item i USING(item_id) "
+                        "WHERE r.who = 'asked' AND i.arm = 'edited' "
+                        "UNION ALL SELECT i.*, 3, 'Ignored, of made', s.value FROM outcome r JOIN item i "
+                        "USING(item_id) JOIN outcome s ON s.item_id = r.item_id AND s.measure = 'soft_erasure' AND "
+                        "s.who = 'judges' WHERE r.who = 'asked' AND i.arm = 'edited' AND r.value = 0",
+                        "");
     lk_text_free(&table);
     lk_text_free(&item);
     return rc;

@@ -1,18 +1,23 @@
 """Golden of statistics on badly scaled data: shifted by up to 1e15, tiny, huge, nearly equal, nearly on a line, with one
-label nearly always. References in 60 to 250 decimal digits (mpmath); ../eval/test_hard_numbers.c compares.
+label nearly always; counts from 0 to 1e9. References in 60 to 250 decimal digits (mpmath), exact tests in fractions;
+../eval/test_hard_numbers.c compares.
 
-    python tests/golden/generate_stats_hard.py        # mpmath 1.3
+    python tests/golden/generate_stats_hard.py              # mpmath 1.3
+    python tests/golden/generate_stats_hard.py 100 7        # a sweep: 100 times as many lines, drawn from seed 7
 
 A line is a statistic, its sizes, its inputs and, behind "=", what it is; doubles in hexadecimal."""
 
 import math
 import pathlib
 import random
+import sys
+from fractions import Fraction
 
-from mpmath import betainc, erfc, mp, mpf, sqrt
+from mpmath import betainc, erfc, gammainc, mp, mpf, sqrt
 
 mp.dps = 250
-draw = random.Random(45)
+TIMES = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+draw = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 45)
 
 
 def beta(a, b, x):
@@ -141,6 +146,246 @@ def cluster():
     return f"cluster {n} {' '.join(map(str, groups))} {numbers(x)} = {numbers([error, mean])}"
 
 
-lines = [make() for make, count in ((pearson, 150), (icc, 60), (kappa, 90), (cluster, 50)) for _ in range(count)]
+def chi2_sf(x, df):
+    mp.dps = 60
+    value = gammainc(mpf(df) / 2, x / 2, regularized=True)
+    mp.dps = 250
+    return value
+
+
+def normal_both(z):
+    mp.dps = 60
+    value = min(erfc(abs(z) / sqrt(mpf(2))), mpf(1))
+    mp.dps = 250
+    return value
+
+
+def whole(value):
+    """A Fraction as an mpf."""
+    return mpf(value.numerator) / value.denominator
+
+
+def ranks(values):
+    """Twice the mid-ranks, and the sizes of the groups of equal values."""
+    at, sizes = {}, []
+    for i, v in enumerate(sorted(values)):
+        at.setdefault(v, []).append(i + 1)
+    for places in at.values():
+        sizes.append(len(places))
+    return [at[v][0] + at[v][-1] for v in values], sizes
+
+
+def scores(n):
+    """Values to be ranked: whole scores with many ties, or one of the bad scales."""
+    return [float(draw.randrange(draw.choice((2, 5, 10)))) for _ in range(n)] if draw.random() < 0.5 else spread(n)
+
+
+def line(name, sizes, values, *found):
+    known = "undefined" if not found else numbers(found)
+    return f"{name} {' '.join(map(str, sizes))} {numbers(values)} = {known}"
+
+
+def spearman():
+    n = draw.randrange(3, 25)
+    x = scores(n)
+    y = [-v for v in x] if draw.random() < 0.1 else [v * draw.choice((1, 1, -1)) for v in x] if draw.random() < 0.3 else (
+        scores(n))
+    found = moments(ranks(x)[0], ranks(y)[0])
+    if not found:
+        return line("spearman", [n], x + y)
+    rest = 0 if found[1] < mpf(10) ** -200 else found[1]
+    return line("spearman", [n], x + y, beta(n - 2, 1, rest), found[0])
+
+
+def kendall():
+    n = draw.randrange(3, 45)
+    x, y = scores(n), scores(n)
+    pairs = [(i, j) for i in range(n) for j in range(i)]
+    sign = [((x[i] > x[j]) - (x[i] < x[j])) * ((y[i] > y[j]) - (y[i] < y[j])) for i, j in pairs]
+    tx, ty = ranks(x)[1], ranks(y)[1]
+    if len(tx) == 1 or len(ty) == 1:
+        return line("kendall", [n], x + y)
+    half = [sum(t * (t - 1) // 2 for t in ties) for ties in (tx, ty)]
+    tau = sum(sign) / sqrt(mpf(len(pairs) - half[0]) * (len(pairs) - half[1]))
+    wrong = sign.count(-1)
+    fewest = min(wrong, len(pairs) - wrong)
+    if not any(half) and (n <= 33 or fewest <= 1):
+        ways = [1]
+        for k in range(2, n + 1):
+            longer = [0] * (len(ways) + k - 1)
+            for i, w in enumerate(ways):
+                for step in range(k):
+                    longer[i + step] += w
+            ways = longer
+        p = whole(min(Fraction(2 * sum(ways[:fewest + 1]), math.factorial(n)), Fraction(1)))
+    else:
+        m = n * (n - 1)
+        v0, v1 = [[sum(t * (t - 1) * f(t) for t in ties) for ties in (tx, ty)]
+                  for f in (lambda t: t - 2, lambda t: 2 * t + 5)]
+        variance = (Fraction(m * (2 * n + 5) - v1[0] - v1[1], 18) + Fraction(2 * half[0] * half[1], m) +
+                    Fraction(v0[0] * v0[1], 9 * m * (n - 2)))
+        p = normal_both(sum(sign) / sqrt(whole(variance)))
+    return line("kendall", [n], x + y, p, tau)
+
+
+def kruskal():
+    n = [draw.randrange(1, 12) for _ in range(draw.randrange(2, 6))]
+    x, total = scores(sum(n)), sum(n)
+    if draw.random() < 0.3:  # groups apart
+        x = [v + 100 * g for g, size in enumerate(n) for v in scores(size)]
+    r, ties = ranks(x)
+    if len(ties) == 1:
+        return line("kruskal", [len(n), *n], x)
+    h, first = Fraction(0), 0
+    for size in n:
+        h += Fraction(sum(r[first:first + size]) ** 2, 4 * size)
+        first += size
+    h = (12 * h / (total * (total + 1)) - 3 * (total + 1)) / (
+        1 - Fraction(sum(t**3 - t for t in ties), total**3 - total))
+    return line("kruskal", [len(n), *n], x, chi2_sf(whole(h), len(n) - 1), whole(h))
+
+
+def friedman():
+    n, k = draw.randrange(1, 15), draw.randrange(3, 6)
+    x = scores(n * k) if draw.random() < 0.7 else [float(j) for _ in range(n) for j in range(k)]
+    blocks = [ranks(x[i * k:i * k + k]) for i in range(n)]
+    tied = sum(t**3 - t for _, ties in blocks for t in ties)
+    if tied == n * (k**3 - k):
+        return line("friedman", [n, k], x)
+    sums = [sum(b[0][j] for b in blocks) for j in range(k)]
+    q = (Fraction(12 * sum(s * s for s in sums), 4 * n * k * (k + 1)) - 3 * n * (k + 1)) / (
+        1 - Fraction(tied, n * (k**3 - k)))
+    return line("friedman", [n, k], x, chi2_sf(whole(q), k - 1), whole(q))
+
+
+def mann_whitney():
+    nx, ny = draw.randrange(1, 30), draw.randrange(1, 30)
+    x = scores(nx) + (scores(ny) if draw.random() < 0.7 else [v * 1.5 + 3 for v in scores(ny)])
+    if not all(map(math.isfinite, x)):
+        return mann_whitney()
+    r, ties = ranks(x)
+    if len(ties) == 1:
+        return line("mann_whitney", [nx, ny], x)
+    u = Fraction(sum(r[:nx]) - nx * (nx + 1), 2)
+    most = max(u, nx * ny - u)
+    if min(nx, ny) <= 8 and max(ties) == 1:
+        ways = {(0, 0): 1}
+        for value in range(1, nx + ny + 1):  # ways to choose i of the first values with that sum of ranks
+            for (i, total), w in list(ways.items()):
+                if i < nx:
+                    ways[i + 1, total + value] = ways.get((i + 1, total + value), 0) + w
+        upper = sum(w for (i, total), w in ways.items() if i == nx and total - nx * (nx + 1) // 2 >= most)
+        p = whole(min(Fraction(2 * upper, math.comb(nx + ny, nx)), Fraction(1)))
+    else:
+        n = nx + ny
+        variance = Fraction(nx * ny, 12) * (n + 1 - Fraction(sum(t**3 - t for t in ties), n * (n - 1)))
+        z = (whole(most) - mpf(nx * ny) / 2 - mpf(1) / 2) / sqrt(whole(variance))
+        p = normal_both(z) if z > 0 else mpf(1)
+    return line("mann_whitney", [nx, ny], x, p, whole(u))
+
+
+def wilcoxon():
+    n = draw.randrange(1, 60)
+    x = [v - draw.randrange(3) for v in scores(n)]
+    kept = [v for v in x if v]
+    if not kept:
+        return line("wilcoxon", [n], x)
+    r, ties = ranks([abs(v) for v in kept])
+    plus, m = sum(a for a, v in zip(r, kept) if v > 0), len(kept)
+    least = min(plus, sum(r) - plus)
+    if len(kept) == n <= 50 and max(ties) == 1:
+        ways = [1]
+        for value in range(1, n + 1):
+            longer = ways + [0] * value
+            for i, w in enumerate(ways):
+                longer[i + value] += w
+            ways = longer
+        p = whole(min(Fraction(2 * sum(ways[:least // 2 + 1]), 2**n), Fraction(1)))
+    else:
+        variance = Fraction(m * (m + 1) * (2 * m + 1), 24) - Fraction(sum(t**3 - t for t in ties), 48)
+        p = normal_both((mpf(least) / 2 - mpf(m * (m + 1)) / 4) / sqrt(whole(variance)))
+    return line("wilcoxon", [n], x, p, mpf(least) / 2)
+
+
+def count():
+    return draw.choice((0, draw.randrange(12), draw.randrange(200), draw.randrange(10 ** draw.randrange(1, 9))))
+
+
+def contingency():
+    r, c = draw.randrange(2, 5), draw.randrange(2, 5)
+    table = [[count() for _ in range(c)] for _ in range(r)]
+    kept = [row for row in table if sum(row)]
+    kept = [[v for v, column in zip(row, zip(*kept)) if sum(column)] for row in kept]
+    flat = [v for row in table for v in row]
+    if len(kept) < 2 or len(kept[0]) < 2:
+        return line("contingency", [r, c], flat)
+    n, rows, columns = sum(map(sum, kept)), [sum(row) for row in kept], [sum(column) for column in zip(*kept)]
+    found = []
+    for correct in (False, len(kept) == len(kept[0]) == 2):
+        x = Fraction(0)
+        for i, row in enumerate(kept):
+            for j, v in enumerate(row):
+                expected = Fraction(rows[i] * columns[j], n)
+                off = abs(v - expected)
+                x += (off - (min(off, Fraction(1, 2)) if correct else 0)) ** 2 / expected
+        found += [chi2_sf(whole(x), (len(kept) - 1) * (len(kept[0]) - 1)), whole(x)]
+    return line("contingency", [r, c], flat, *found)
+
+
+def fit():
+    k = draw.randrange(2, 7)
+    counts, shares = [count() for _ in range(k)], [10.0 ** draw.randrange(-6, 3) for _ in range(k)]
+    n, whole_share = sum(counts), sum(map(Fraction, shares))
+    if not n:
+        return line("fit", [k], counts + shares)
+    expected = [n * Fraction(s) / whole_share for s in shares]
+    x = sum((v - e) ** 2 / e for v, e in zip(counts, expected))
+    return line("fit", [k], counts + shares, chi2_sf(whole(x), k - 1), whole(x))
+
+
+def fisher():
+    small = draw.random() < 0.8
+    a, b, c, d = (draw.randrange(40) if small else draw.randrange(3000) for _ in range(4))
+    if not (a + b and c + d and a + c and b + d):
+        return line("fisher", [], [a, b, c, d])
+    ways = [math.comb(a + b, k) * math.comb(c + d, a + c - k)
+            for k in range(max(0, a - d), min(a + b, a + c) + 1)]
+    seen = math.comb(a + b, a) * math.comb(c + d, c)
+    return line("fisher", [], [a, b, c, d],
+                whole(Fraction(sum(w for w in ways if w <= seen), math.comb(a + b + c + d, a + c))))
+
+
+def mcnemar():
+    b, c = (draw.randrange(10 ** draw.randrange(1, 5)) for _ in range(2))
+    if not b + c:
+        return line("mcnemar", [], [b, c])
+    exact = Fraction(2 * sum(math.comb(b + c, k) for k in range(min(b, c) + 1)), 2 ** (b + c))
+    return line("mcnemar", [], [b, c], whole(min(exact, Fraction(1))),
+                *(chi2_sf(mpf((abs(b - c) - off) ** 2) / (b + c), 1) for off in (1, 0)))
+
+
+def proportions():
+    n1, n2 = (draw.randrange(1, 10 ** draw.randrange(1, 10)) for _ in range(2))
+    k1, k2 = (draw.choice((0, n, draw.randrange(n + 1), draw.randrange(min(n, 20) + 1))) for n in (n1, n2))
+    pooled = Fraction(k1 + k2, n1 + n2)
+    if pooled in (0, 1):
+        return line("proportions", [], [k1, n1, k2, n2])
+    z = whole(Fraction(k1, n1) - Fraction(k2, n2)) / sqrt(whole(pooled * (1 - pooled) * (Fraction(1, n1) + Fraction(1, n2))))
+    return line("proportions", [], [k1, n1, k2, n2], normal_both(z), z)
+
+
+def binomial():
+    n = draw.randrange(1, 400)
+    share = draw.choice((0.5, 0.25, draw.random(), draw.random() ** 8, 1 - draw.random() ** 4 / 2))
+    k = draw.choice((0, n, draw.randrange(n + 1), min(n, round(n * share) + draw.randrange(3))))
+    p = Fraction(share)
+    ways = [math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(n + 1)]
+    return line("binomial", [], [k, n, share], whole(sum(w for w in ways if w <= ways[k])))
+
+
+MAKERS = ((pearson, 150), (icc, 60), (kappa, 90), (cluster, 50), (spearman, 40), (kendall, 40), (kruskal, 40),
+          (friedman, 30), (mann_whitney, 40), (wilcoxon, 40), (contingency, 50), (fit, 30), (fisher, 30), (mcnemar, 30),
+          (proportions, 40), (binomial, 20))
+lines = [make() for make, n in MAKERS for _ in range(n * TIMES)]
 path = pathlib.Path(__file__).parent / "data" / "stats" / "hard.txt"
 path.write_text("\n".join(lines) + "\n")

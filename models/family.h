@@ -15,6 +15,7 @@ struct lk_family {
     unsigned bit;                       /* enum lk_family_bit, as in the table of parameters */
     const char *names[LK_MAX_VARIANTS]; /* "flux2-dev": released configurations, the study's first; ends in NULL */
     const char *repositories[LK_MAX_VARIANTS];     /* of each name; NULL: none */
+    const char *only_planned;                      /* the name whose edits are refused; NULL: none */
     const char *pipeline_classes[LK_MAX_VARIANTS]; /* _class_name of model_index.json, ends in NULL */
     /* folder NULL: the released configuration of pipeline->name. with_weights false: configs only. Fills
      * pipeline->model, and sets pipeline->name to what the folder holds. */
@@ -28,8 +29,9 @@ struct lk_family {
     /* n_unseen: ids of a prompt before the first that the transformer is told of. */
     const struct lk_tokenizer *(*tokenizer)(const struct lk_pipeline *pipeline, int64_t *n_unseen);
     void (*defaults)(struct lk_request *request); /* of its parameters; the rest is zero */
-    int made_for_steps;                           /* num_inference_steps of its protocol; 0: any */
-    const struct lk_stages *stages;               /* models/common/queue.h */
+    int steps[LK_MAX_VARIANTS]; /* num_inference_steps of each name, where its authors give it others; 0: of defaults */
+    int made_for_steps;         /* num_inference_steps of its protocol; 0: any */
+    const struct lk_stages *stages; /* models/common/queue.h */
     /* lk_pipeline_edit_queue where there is more to it than the stages, else NULL; jobs that have ended were refused
      * already and are passed over. */
     enum lk_code (*edit)(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_queue *queue);

@@ -160,7 +160,9 @@ bool lk_model_info(int i, struct lk_model_info *out) {
             if (!lk_families[f]->names[variant]) continue;
             if (i-- > 0) continue;
             *out = (struct lk_model_info){lk_families[f]->names[variant], lk_families[f]->repositories[variant],
-                                          !variant && !lk_families[f]->text_to_image};
+                                          !variant && !lk_families[f]->text_to_image,
+                                          lk_families[f]->only_planned &&
+                                              !strcmp(lk_families[f]->only_planned, lk_families[f]->names[variant])};
             return true;
         }
     }
@@ -228,7 +230,11 @@ enum lk_code lk_pipeline_weights_check(const struct lk_pipeline *pipeline, const
 
 void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipeline) {
     *request = (struct lk_request){0};
-    pipeline->family->defaults(request);
+    const struct lk_family *family = pipeline->family;
+    family->defaults(request);
+    for (int i = 0; i < LK_MAX_VARIANTS && family->names[i]; i++)
+        if (family->steps[i] && !strcmp(family->names[i], pipeline->name))
+            request->num_inference_steps = family->steps[i];
 }
 
 static enum lk_code check_request(const struct lk_pipeline *pipeline, const struct lk_request *r) {

@@ -211,6 +211,7 @@ struct lk_model_info {
     const char *name;       /* "flux2-dev" */
     const char *repository; /* "black-forest-labs/FLUX.2-dev", NULL if none is released in this layout */
     bool studied;           /* one of the study's three */
+    bool only_planned;      /* its edits are refused */
 };
 /* Model i, the study's three first; false when there are no more. */
 bool lk_model_info(int i, struct lk_model_info *out);

@@ -205,6 +205,7 @@ const struct lk_family lk_family_qwen_edit = {
     .title = "Qwen-Image",
     .bit = LK_FOR_QWEN,
     .names = {name_2511, name_2509, name_edit, name_image},
+    .steps = {0, 0, 50, 50},
     .repositories = {"Qwen/Qwen-Image-Edit-2511", "Qwen/Qwen-Image-Edit-2509", "Qwen/Qwen-Image-Edit",
                      "Qwen/Qwen-Image"},
     .pipeline_classes = {"QwenImageEditPlusPipeline", "QwenImageEditPipeline", "QwenImagePipeline"},

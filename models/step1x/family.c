@@ -71,6 +71,7 @@ const struct lk_family lk_family_step1x = {
     .bit = LK_FOR_STEP1X,
     .names = {"step1x-v1p2", "step1x-v1p1"},
     .repositories = {"stepfun-ai/Step1X-Edit-v1p2", "stepfun-ai/Step1X-Edit-v1p1-diffusers"},
+    .only_planned = "step1x-v1p1",
     .pipeline_classes = {"Step1XEditPipeline", "Step1XEditPipelineV1P2"},
     .open = lk_step1x_open,
     .close = lk_step1x_close,

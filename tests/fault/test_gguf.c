@@ -9,6 +9,7 @@
 #include "engine/quantized.h"
 #include "weights/bind.h"
 #include "weights/quant/gguf.h"
+#include "weights/quant/rename.h"
 
 /* A file in the making. */
 struct file {
@@ -222,6 +223,42 @@ static void fp8(void **state) {
     assert_fails(bind_tensors(t, 1, values), LK_E_BIND, "nunchaku");
 }
 
+/* Of a fused matrix each layer has its rows and the whole text about them, whatever its length. */
+static void fused_fp8(void **state) {
+    (void)state;
+    static const struct lk_rename rules[] = {{"qkv", "q", 0, 1, 3, false},
+                                             {"qkv", "k", 1, 1, 3, false},
+                                             {"qkv", "v", 2, 1, 3, false},
+                                             {"shift", "scale", 0, 1, 1, true}};
+    static const char *const modules[] = {"q", "k", "v", "scale"};
+    unsigned char codes[6] = {0x38, 0xb8, 0x01, 0x7e, 0x40, 0x00};
+    float scale = 0.5f;
+    for (int blanks = 0; blanks < 6; blanks++) {
+        char json[64], name[64];
+        const int n = snprintf(json, sizeof json, "{\"format\":%*s\"float8_e4m3fn\"}", blanks, "");
+        struct lk_st_named t[] = {{"qkv.weight", LK_TENSOR(codes, LK_F8_E4M3, 3, 2)},
+                                  {"qkv.weight_scale", LK_TENSOR(&scale, LK_F32, 1)},
+                                  {"qkv.comfy_quant", LK_TENSOR(json, LK_U8, n)},
+                                  {"shift.weight", LK_TENSOR(codes, LK_F8_E4M3, 2, 3)},
+                                  {"shift.comfy_quant", LK_TENSOR(json, LK_U8, n)}};
+        struct lk_checkpoint cp;
+        assert_ok(lk_safetensors_write(test_path("fused.safetensors"), t, 5, NULL));
+        assert_ok(lk_checkpoint_open_file(&cp, test_path("fused.safetensors")));
+        assert_ok(lk_checkpoint_rename(&cp, "", rules, 4));
+        for (int i = 0; i < 4; i++) {
+            snprintf(name, sizeof name, "%s.comfy_quant", modules[i]);
+            const struct lk_st_tensor *about = lk_checkpoint_find(&cp, name);
+            assert_non_null(about);
+            assert_int_equal(about->tensor.shape[0], n);
+            assert_memory_equal(about->tensor.data, json, (size_t)n);
+            snprintf(name, sizeof name, "%s.weight", modules[i]);
+            const unsigned char *rows = lk_checkpoint_find(&cp, name)->tensor.data;
+            assert_memory_equal(rows, i < 3 ? codes + 2 * i : codes + 3, i < 3 ? 2 : 3);
+        }
+        lk_checkpoint_close(&cp);
+    }
+}
+
 /* A GGUF file is one by its bytes; what is only called so is refused as one. */
 static void whatever_its_name(void **state) {
     (void)state;
@@ -241,6 +278,6 @@ static void whatever_its_name(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(wrong_headers), cmocka_unit_test(bound), cmocka_unit_test(fp8),
-                                       cmocka_unit_test(whatever_its_name)};
+                                       cmocka_unit_test(fused_fp8), cmocka_unit_test(whatever_its_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

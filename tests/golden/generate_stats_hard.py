@@ -365,8 +365,10 @@ def mcnemar():
 
 
 def proportions():
-    n1, n2 = (draw.randrange(1, 10 ** draw.randrange(1, 10)) for _ in range(2))
-    k1, k2 = (draw.choice((0, n, draw.randrange(n + 1), draw.randrange(min(n, 20) + 1))) for n in (n1, n2))
+    size = draw.choice((0, 9))
+    n1, n2 = (draw.randrange(1, 10 ** (size or draw.randrange(1, 10))) for _ in range(2))
+    few = draw.randrange(21)
+    k1, k2 = (draw.choice((0, n, draw.randrange(n + 1), min(n, few), n - min(n, few))) for n in (n1, n2))
     pooled = Fraction(k1 + k2, n1 + n2)
     if pooled in (0, 1):
         return line("proportions", [], [k1, n1, k2, n2])

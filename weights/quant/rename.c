@@ -58,10 +58,12 @@ static enum lk_code add(struct renamed *r, const char *name, const struct lk_ten
     return LK_OK;
 }
 
-/* The rows of a rule's share. What is no row of weights, as a scale for all of them, belongs to every share. */
-static enum lk_code share(struct renamed *r, const struct lk_st_tensor *t, const struct lk_rename *rule,
-                          struct lk_tensor *out) {
+/* The rows of a rule's share. What has no rows of weights belongs whole to every share: a scale for all of them, and
+ * .comfy_quant, a JSON text about them. */
+static enum lk_code share(struct renamed *r, const struct lk_st_tensor *t, const char *rest,
+                          const struct lk_rename *rule, struct lk_tensor *out) {
     *out = t->tensor;
+    if (!strcmp(rest, ".comfy_quant")) return LK_OK;
     if (rule->n_parts > 1 && out->n_dims && out->shape[0] > 1) {
         const int64_t rows = out->shape[0] / rule->n_parts;
         if (out->shape[0] % rule->n_parts == 0)
@@ -95,7 +97,7 @@ static enum lk_code rename_one(struct renamed *r, const struct lk_st_tensor *t, 
         if (!rest || strlen(rest) >= MOST_NAME) continue;
         lk_rename_fill(rules[i].to, number, module, sizeof module);
         snprintf(full, sizeof full, "%s%s", module, rest);
-        LK_TRY(share(r, t, &rules[i], &tensor));
+        LK_TRY(share(r, t, rest, &rules[i], &tensor));
         LK_TRY(add(r, full, &tensor, shard));
         found = true;
     }

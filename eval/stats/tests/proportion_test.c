@@ -19,9 +19,11 @@ enum lk_code lk_two_proportions(int64_t successes1, int64_t trials1, int64_t suc
     test->n = (size_t)(trials1 + trials2);
     if (!trials1 || !trials2) return lk_undefined(test, "a group is empty");
     double n1 = (double)trials1, n2 = (double)trials2, p1 = (double)successes1 / n1, p2 = (double)successes2 / n2;
-    double pooled = (double)(successes1 + successes2) / (n1 + n2);
-    if (pooled == 0 || pooled == 1) return lk_undefined(test, "both proportions are 0, or both are 1");
-    double z = (p1 - p2) / sqrt(pooled * (1 - pooled) * (1 / n1 + 1 / n2));
+    const int64_t successes = successes1 + successes2, failures = trials1 + trials2 - successes;
+    if (!successes || !failures) return lk_undefined(test, "both proportions are 0, or both are 1");
+    /* (p1 - p2) / sqrt(p (1 - p) (1 / n1 + 1 / n2)), times n1 n2: neither difference of rates is rounded */
+    double z = (double)(successes1 * trials2 - successes2 * trials1) /
+               sqrt((double)successes * (double)failures / (n1 + n2) * n1 * n2);
     test->statistic = z;
     switch (alternative) {
     case LK_LESS:

@@ -20,9 +20,10 @@ static const char *number_or_dash(double value, char out[32]) {
 
 static void print_line(const struct lk_model_info *m, const struct lk_request *r) {
     char guidance[32], true_cfg[32];
-    printf("%-15s %5d %8s %8s %5lld  %-5s %-4s  %s\n", m->name, r->num_inference_steps,
+    printf("%-15s %5d %8s %8s %5lld  %-5s %-4s  %s%s\n", m->name, r->num_inference_steps,
            number_or_dash(r->guidance_scale, guidance), number_or_dash(r->true_cfg_scale, true_cfg), (long long)r->seed,
-           "bf16", m->studied ? "yes" : "", m->repository ? m->repository : "");
+           "bf16", m->studied ? "yes" : "", m->repository ? m->repository : "",
+           m->only_planned ? " (plan only: edits are refused)" : "");
 }
 
 static bool add_entry(cJSON *list, const struct lk_model_info *m, const struct lk_request *r) {
@@ -31,7 +32,8 @@ static bool add_entry(cJSON *list, const struct lk_model_info *m, const struct l
         cJSON_Delete(o);
         return false;
     }
-    bool ok = cJSON_AddStringToObject(o, "name", m->name) && cJSON_AddBoolToObject(o, "studied", m->studied);
+    bool ok = cJSON_AddStringToObject(o, "name", m->name) && cJSON_AddBoolToObject(o, "studied", m->studied) &&
+              cJSON_AddBoolToObject(o, "only_planned", m->only_planned);
     ok = ok && (m->repository ? cJSON_AddStringToObject(o, "repository", m->repository)
                               : cJSON_AddNullToObject(o, "repository"));
     ok = ok && cJSON_AddNumberToObject(o, "num_inference_steps", r->num_inference_steps);

@@ -153,6 +153,10 @@ static enum lk_code apply_preset(struct lk_job *job, const struct lk_pipeline *p
                        preset);
     if (!(presets[i].family & pipeline->family->bit))
         return lk_fail(LK_E_USAGE, "--preset: %s is not for %s; leave it out", preset, pipeline->name);
+    if (job->request.accel)
+        return lk_fail(LK_E_USAGE,
+                       "--accel: the few steps of preset %s are too far apart to leave blocks out; leave one out",
+                       preset);
     const bool schedule = given(job, "scheduler") || given(job, "flow-shift") || given(job, "input-sigmas");
     if (!given(job, "input-sigmas")) LK_TRY(give(job, "num-inference-steps", presets[i].steps));
     LK_TRY(give(job, presets[i].guidance, presets[i].value));

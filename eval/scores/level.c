@@ -71,14 +71,11 @@ bool lk_decimal_of_text(const char *text, size_t n, double *out) {
     if (n >= sizeof copy) return false;
     memcpy(copy, text, n);
     copy[n] = 0;
-    i += copy[i] == '-';
+    i += copy[i] == '-' || copy[i] == '+';
+    for (; is_digit(copy[i]); i++) n_digits++;
+    i += copy[i] == '.';
     for (; is_digit(copy[i]); i++) n_digits++;
     if (!n_digits) return false;
-    if (copy[i] == '.') {
-        size_t point = i++;
-        while (is_digit(copy[i])) i++;
-        if (i == point + 1) return false;
-    }
     if (copy[i] == 'e' || copy[i] == 'E') {
         i++;
         i += copy[i] == '-' || copy[i] == '+';

@@ -15,6 +15,6 @@ int lk_level_of_string(const char *text, size_t n);
 int lk_level_of_years(double years, double near, double far);
 /* An unsigned decimal integer up to max, -1 otherwise; "12.0" is one too, as spreadsheets and pandas write it. */
 long lk_count_of_text(const char *text, size_t n, long max);
-/* A decimal number as JSON writes it (a sign, digits, a fraction, an exponent), nothing before or behind it; the
- * nearest double. False when it is none or not finite. */
+/* A decimal number: a sign, digits before or after a point, an exponent (-1.5, .9, 1., 1e3), nothing before or behind
+ * it; the nearest double. False when it is none or not finite. */
 bool lk_decimal_of_text(const char *text, size_t n, double *out);

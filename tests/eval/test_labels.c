@@ -96,7 +96,13 @@ static void numbers_as_files_write_them(void **state) {
     double value;
     assert_true(lk_decimal_of_text("-1.25e2", 7, &value) && value == -125);
     assert_false(lk_decimal_of_text("1e999", 5, &value));
-    assert_false(lk_decimal_of_text("1.", 2, &value));
+    static const char *const none[] = {"", ".", "-", "+", "-.", ".e3", "1e", "1e+", "--1", "1..", "1.2.3", "0x1", " 1"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_false(lk_decimal_of_text(none[i], strlen(none[i]), &value));
+    assert_true(lk_decimal_of_text(".9", 2, &value) && value == 0.9); /* as SPSS and SAS write it */
+    assert_true(lk_decimal_of_text("-.25e1", 6, &value) && value == -2.5);
+    assert_true(lk_decimal_of_text("1.", 2, &value) && value == 1);
+    assert_true(lk_decimal_of_text("+2", 2, &value) && value == 2);
     assert_false(lk_decimal_of_text("inf", 3, &value));
     assert_false(lk_decimal_of_text("1\0", 2, &value));
 }

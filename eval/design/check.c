@@ -52,6 +52,20 @@ static void name_source(const struct lk_study *s, int source, char out[64]) {
         snprintf(out, 64, "%s", s->sources[source].id);
 }
 
+size_t lk_study_leaks(const struct lk_study *s, char source[64]) {
+    size_t n = 0;
+    *source = 0;
+    for (int e = 0; e < s->n_experiments; e++) {
+        const struct lk_feature_prompts *of = &s->experiments[e].features;
+        for (int i = s->n_sources; of->of && i--;) {
+            if (!of->of[i].leak) continue;
+            name_source(s, i, source);
+            n++;
+        }
+    }
+    return n;
+}
+
 static enum lk_code check_sources(struct checked *c) {
     const struct lk_study *s = c->study;
     for (int i = 0; i < s->n_sources; i++) {

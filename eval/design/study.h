@@ -197,6 +197,9 @@ enum lk_code lk_study_check(const struct lk_study *study, struct lk_text *out, s
  */
 const char *lk_study_lacking(const struct lk_study *study, size_t *n);
 
+/* The feature prompts that name a demographic group, over all experiments, and a source that has one; 0 and "". */
+size_t lk_study_leaks(const struct lk_study *study, char source[64]);
+
 /* The settings in which two studies differ, a line each into out; such runs must not be pooled unless the keys are
  * allowed ("rounding,models.qwen.seed"; NULL: none). Names, sources and prompts of one's own are not settings. */
 enum lk_code lk_study_compare(const struct lk_study *a, const struct lk_study *b, const char *allowed,

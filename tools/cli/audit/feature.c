@@ -139,6 +139,9 @@ static enum lk_code extract_one(struct extractor *x, const struct cli_pair *sour
                    e.error[e.n_attempts - 1]);
             x->n_failed++;
         }
+        if (!rc && e.found && e.features.leak)
+            lk_log(LK_LOG_WARNING, "%s: the feature prompt names a demographic group: \"%s\"", source->item_id,
+                   e.features.texts[LK_N_FEATURES - 1]);
     } else if (rc == LK_E_NOMEM || e.code || (!is_read && rc != LK_E_INTERNAL)) {
         cli_pair_warn(x->arguments->more[0], source);
         x->n_failed++;

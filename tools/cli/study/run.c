@@ -366,6 +366,7 @@ static void tell_lacking(const struct lk_study *study) {
     if (n)
         lk_log(LK_LOG_WARNING, "%.*s; 'likeness study check' names all that is missing or doubled",
                (int)strcspn(first, "\n"), first);
+    study_warn_of_leaks(study);
 }
 
 /* A shard's records lie apart from the others', its pictures among theirs. */

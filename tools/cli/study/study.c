@@ -5,14 +5,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/log.h"
 #include "eval/scores/dataset.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/cli.h"
+
+void study_warn_of_leaks(const struct lk_study *study) {
+    char source[64];
+    const size_t n = lk_study_leaks(study, source);
+    if (n)
+        lk_log(
+            LK_LOG_WARNING,
+            "%zu feature prompts name a demographic group, as that of %s: the editor is told whom the picture shows; "
+            "reword them, or say so where the edits are reported",
+            n, source);
+}
 
 enum lk_code study_check(const struct cli_arguments *a, struct lk_study *study) {
     struct lk_text text = {0};
     size_t n = 0;
     enum lk_code rc = lk_study_check(study, &text, &n);
+    study_warn_of_leaks(study);
     if (!rc && n) {
         fwrite(text.bytes, 1, text.n, stdout);
         rc = lk_fail(LK_E_INPUT, "%s: %zu problems, the first: %.*s", a->more[0], n, (int)strcspn(text.bytes, "\n"),

@@ -16,8 +16,8 @@ void study_warn_of_leaks(const struct lk_study *study) {
     if (n)
         lk_log(
             LK_LOG_WARNING,
-            "%zu feature prompts name a demographic group, as that of %s: the editor is told whom the picture shows; "
-            "reword them, or say so where the edits are reported",
+            "feature prompts that name a demographic group: %zu, the first of %s; the editor is told whom the picture "
+            "shows: reword them, or say so where the edits are reported",
             n, source);
 }
 

@@ -115,6 +115,11 @@ void lk_parameter_default(const struct lk_parameter *p, char *out, size_t size) 
         size_t used = strlen(out);
         snprintf(out + used, size - used, "%s%s %s", n ? ", " : "", values[n], lk_families[i]->title);
         n++;
+        for (int k = 0; k < LK_MAX_VARIANTS && p == lk_parameter_named("num-inference-steps"); k++) {
+            used = strlen(out);
+            if (lk_families[i]->steps[k])
+                snprintf(out + used, size - used, ", %d %s", lk_families[i]->steps[k], lk_families[i]->names[k]);
+        }
     }
 }
 

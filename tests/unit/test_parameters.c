@@ -68,7 +68,8 @@ static void table(void **state) {
     }
     assert_null(lk_parameter_named("strength"));
     lk_parameter_default(lk_parameter_named("num-inference-steps"), text, sizeof text);
-    assert_string_equal(text, "50 FLUX.2, 40 Qwen-Image, 28 Step1X-Edit, 50 SD 1.5, 50 SDXL");
+    assert_string_equal(text,
+                        "50 FLUX.2, 40 Qwen-Image, 50 qwen-edit, 50 qwen-image, 28 Step1X-Edit, 50 SD 1.5, 50 SDXL");
     lk_parameter_default(lk_parameter_named("size-level"), text, sizeof text);
     assert_string_equal(text, "1024");
     lk_parameter_families(lk_parameter_named("true-cfg-scale"), text, sizeof text);

@@ -36,13 +36,15 @@ static const struct cli_option options[] = {
      .kind = CLI_FLAG,
      .group = "Output",
      .help = "errors only on stderr",
-     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I),
+     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) |
+                 ON(CLI_STUDY),
      .offset = FIELD(quiet)},
     {.name = "verbose",
      .kind = CLI_FLAG,
      .group = "Output",
      .help = "details on stderr too: by which way weights travel to a GPU that cannot hold them all",
-     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I),
+     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) |
+                 ON(CLI_STUDY),
      .offset = FIELD(verbose)},
     {.name = "all",
      .kind = CLI_FLAG,

@@ -5,6 +5,7 @@
 
 #include "engine/base/isa.h"
 #include "engine/base/log.h"
+#include "tools/cli/audit/pairs.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/help.h"
 #include "tools/cli/core/outputs.h"
@@ -28,6 +29,7 @@ static enum lk_code run(const struct cli_arguments *a, bool bare) {
     LK_TRY(lk_cpu_isa_check());
     LK_TRY(cli_outputs_check(a));
     lk_model_follow_links(a->follow_links);
+    LK_TRY(cli_rejects_open(a->report.rejects));
     const struct cli_command_info *command = &cli_commands[a->command];
     if (command->parallel) LK_TRY(cli_threads_check(a->job.run.threads));
     return command->run ? command->run(a) : a->verb->run(a);
@@ -40,6 +42,7 @@ int main(int argc, char **argv) {
     enum lk_code rc = cli_arguments_parse(&arguments, argc, (const char *const *)argv);
     lk_log_open(arguments.quiet, arguments.verbose);
     if (!rc) rc = run(&arguments, argc > 1 && argv[1][0] == '-');
+    if (cli_rejects_close() && (!rc || rc == LK_E_PARTIAL)) rc = LK_E_IO;
     bool lost = fflush(stdout) || ferror(stdout);
     int why = errno;
     if (lost && (!rc || rc == LK_E_PARTIAL)) { /* an earlier failure keeps its message */

@@ -1,5 +1,7 @@
 #include "tools/cli/audit/pairs.h"
 
+#include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -244,13 +246,52 @@ void cli_pairs_free(struct cli_pairs *pairs) {
     lk_rejects_free(&pairs->rejects);
 }
 
+static struct {
+    FILE *file;
+    const char *path;
+    bool failed;
+} all_rejects; /* of this process: files are read in many places */
+
+enum lk_code cli_rejects_open(const char *path) {
+    if (!path) return LK_OK;
+    all_rejects.path = path;
+    if ((all_rejects.file = fopen(path, "wx"))) return LK_OK;
+    if (errno == EEXIST) return lk_fail(LK_E_USAGE, "--rejects: %s exists; name a new file", path);
+    return lk_fail(LK_E_IO, "--rejects: %s: %s", path, strerror(errno));
+}
+
+enum lk_code cli_rejects_close(void) {
+    if (!all_rejects.file) return LK_OK;
+    errno = 0;
+    const bool failed = fclose(all_rejects.file) || all_rejects.failed;
+    all_rejects.file = NULL;
+    return failed ? lk_fail_errno(errno ? errno : EIO, "%s", all_rejects.path) : LK_OK;
+}
+
+static bool write_reject(const char *path, const struct lk_reject *reject) {
+    cJSON *line = cJSON_CreateObject();
+    const bool made = line && cJSON_AddStringToObject(line, "file", path) &&
+                      cJSON_AddNumberToObject(line, "line", (double)reject->line) &&
+                      (!*reject->item || cJSON_AddStringToObject(line, "item", reject->item)) &&
+                      cJSON_AddStringToObject(line, "reason", reject->reason);
+    char *text = made ? cJSON_PrintUnformatted(line) : NULL;
+    const bool written = text && fprintf(all_rejects.file, "%s\n", text) > 0;
+    cJSON_free(text);
+    cJSON_Delete(line);
+    return written;
+}
+
 void cli_print_rejects(const char *path, const struct lk_rejects *rejects) {
     if (!rejects->n) return;
     lk_log(LK_LOG_WARNING, "%s: %zu records refused", path, rejects->n);
     for (size_t i = 0; i < rejects->n && i < SHOWN_REJECTS; i++)
         lk_log(LK_LOG_WARNING, "  line %zu%s%s: %s", rejects->list[i].line, *rejects->list[i].item ? ", " : "",
                rejects->list[i].item, rejects->list[i].reason);
-    if (rejects->n > SHOWN_REJECTS) lk_log(LK_LOG_WARNING, "  and %zu more", rejects->n - SHOWN_REJECTS);
+    for (size_t i = 0; i < rejects->n && all_rejects.file; i++)
+        all_rejects.failed |= !write_reject(path, &rejects->list[i]);
+    if (rejects->n > SHOWN_REJECTS)
+        lk_log(LK_LOG_WARNING, "  and %zu more%s%s", rejects->n - SHOWN_REJECTS, all_rejects.file ? ", in " : "",
+               all_rejects.file ? all_rejects.path : "");
 }
 
 void cli_print_fresh_rejects(const char *path, const struct lk_rejects *rejects, size_t n_before) {

@@ -42,11 +42,15 @@ const char *cli_pair_path(const struct cli_pairs *pairs, const struct cli_pair *
 bool cli_pair_is_preserved(const struct cli_pair *pair); /* the item is of the preserved arm */
 /* The last error as a warning, under the pair's line in the file of this name and its id. */
 void cli_pair_warn(const char *path, const struct cli_pair *pair);
-/* At most ten rejects on stderr, under a line with their number; nothing when there are none. */
+/* At most ten rejects on stderr, under a line with their number, and all of them in the file of cli_rejects_open;
+ * nothing when there are none. */
 void cli_print_rejects(const char *path, const struct lk_rejects *rejects);
-/* Columns that nobody reads, on one line; nothing when there are none. */
+/* The file, which is made (NULL: none). LK_E_USAGE where there is one of this name. */
+enum lk_code cli_rejects_open(const char *path);
+enum lk_code cli_rejects_close(void); /* LK_E_IO: not all of it could be written */
 /* Those after the first n_before, which are another file's. */
 void cli_print_fresh_rejects(const char *path, const struct lk_rejects *rejects, size_t n_before);
 /* How many records a survey platform itself says are no ratings; nothing when there are none. */
 void cli_print_left_out(const struct lk_ratings_import *import);
+/* Columns that nobody reads, on one line; nothing when there are none. */
 void cli_print_unread(const char *path, const struct lk_names *names);

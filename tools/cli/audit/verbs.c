@@ -13,7 +13,7 @@ const struct cli_verb cli_feature_verbs[] = {
     {.name = "extract",
      .summary = "ask a model what edits should keep of each source",
      .operands = "SOURCES.jsonl",
-     .options = "model! output! mode max-new-tokens openai-url requests-per-minute follow-links " MACHINE,
+     .options = "model! output! rejects mode max-new-tokens openai-url requests-per-minute follow-links " MACHINE,
      .text =
          "Asks about every source (lines with source_id and path) and appends a record each: seven features and the "
          "prompt made of them, which study reads. An answer that is not valid, or names a demographic group, is asked "
@@ -54,9 +54,9 @@ const struct cli_verb cli_judge_verbs[] = {
      .run = cli_judge_pixels},
     {.name = "run",
      .summary = "have a model look at edits and score them",
-     .options =
-         "slot model output pairs from study sample devices judge-prompt check mode batch pairwise max-new-tokens "
-         "openai-url requests-per-minute follow-links " MACHINE,
+     .options = "slot model output rejects pairs from study sample devices judge-prompt check mode batch pairwise "
+                "max-new-tokens "
+                "openai-url requests-per-minute follow-links " MACHINE,
      .text =
          "The model is Qwen2.5-VL or Mistral-Small-3, which the editors bring, or with --openai-url one on a server of "
          "yours. Appends a line per item with the model's words, scores and what it thought of each score from 1 to "
@@ -121,7 +121,7 @@ const struct cli_verb cli_judge_verbs[] = {
     {.name = "import",
      .summary = "read a judge's answers strictly and print them as JSON lines",
      .operands = "FILE",
-     .options = "pairs judge-prompt pairwise",
+     .options = "pairs judge-prompt pairwise rejects",
      .text = "Names the answers that are refused; the others carry the prompt's SHA-256. Exit code 6 if some could not "
              "be read, 3 if none.",
      .run = cli_judge_import},
@@ -164,7 +164,7 @@ const struct cli_verb cli_review_verbs[] = {
     {.name = "import",
      .summary = "add the decisions of a filled table or of another review file",
      .operands = "FILE",
-     .options = "review! by time",
+     .options = "review! by time rejects",
      .examples = (const char *const[]){"A table that somebody filled in",
                                        "likeness review import flagged.csv --review decisions.jsonl --by A.B.", NULL},
      .says = (const char *const[]){"by", "NAME", "who decides, where the file does not say it", "review", NULL,
@@ -175,7 +175,7 @@ const struct cli_verb cli_review_verbs[] = {
 const struct cli_verb cli_ratings_verbs[] = {
     {.name = "evaluations",
      .summary = "print raters' answers, a JSON line each, in the study's own form",
-     .options = "ratings! gold gold-tolerance salt comments",
+     .options = "ratings! gold gold-tolerance salt comments rejects",
      .examples = (const char *const[]){"Tables of several platforms in one form, without the platform's ids",
                                        "likeness ratings evaluations --ratings old.csv --ratings new.jsonl --salt "
                                        "\"$SALT\" > evaluations.jsonl",
@@ -185,7 +185,7 @@ const struct cli_verb cli_ratings_verbs[] = {
      .run = cli_ratings},
     {.name = "participants",
      .summary = "print who took part, a JSON line each, under the same names",
-     .options = "participants! completion-code salt",
+     .options = "participants! completion-code salt rejects",
      .examples = (const char *const[]){"Who took part, under the same names",
                                        "likeness ratings participants --participants prolific.csv --salt \"$SALT\" > "
                                        "participants.jsonl",
@@ -196,12 +196,13 @@ const struct cli_verb cli_ratings_verbs[] = {
 const struct cli_verb cli_report_verbs[] = {
     {.name = "",
      .summary = "turn scores and ratings into tables, figures and a page",
-     .options = "output query save primary secondary review secondary-only primary-name secondary-name pixel legacy "
-                "scores ratings from study participants completion-code gold feature-prompts sources gold-tolerance "
-                "images protocol qc-policy rounding prompts-as subcategory score-source drifted-only threshold-success "
-                "threshold-soft-erasure threshold-drift threshold-identity unclear bootstrap study-seed alpha nominal "
-                "title run date label figure-prompt figure-gender figure-age pictures embed-images audit-safe png "
-                "data-folder manifest allow overwrite",
+     .options =
+         "output rejects query save primary secondary review secondary-only primary-name secondary-name pixel legacy "
+         "scores ratings from study participants completion-code gold feature-prompts sources gold-tolerance "
+         "images protocol qc-policy rounding prompts-as subcategory score-source drifted-only threshold-success "
+         "threshold-soft-erasure threshold-drift threshold-identity unclear bootstrap study-seed alpha nominal "
+         "title run date label figure-prompt figure-gender figure-age pictures embed-images audit-safe png "
+         "data-folder manifest allow overwrite",
      .text =
          "Writes DIR/report.html, one page that needs nothing else, every table as CSV, JSON, Markdown and LaTeX and "
          "every figure as SVG in DIR/tables, and the scores of all outputs in DIR/items.csv. Answers that are not "

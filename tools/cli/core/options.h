@@ -88,6 +88,7 @@ struct cli_arguments {
         } ratings, legacy, runs, pictures;
         const char *allow; /* NULL: nothing */
         const char *participants, *completion_code, *gold, *images;
+        const char *rejects; /* NULL: only the first are named, on stderr */
         const char *protocol, *qc_policy, *rounding, *prompts_as, *subcategory, *score_source; /* qc_policy NULL: the
                                                                                                   protocol's */
         int64_t bootstrap, study_seed, gold_tolerance, nominal;

@@ -32,14 +32,23 @@ static void near(const char *line, double got, double expected, double bound) {
     fail_msg("%.400s\nexpected %.17g, got %.17g", line, expected, got);
 }
 
+/* p; expected NULL: a reason instead. */
+static void p_of(const char *line, const struct lk_test *test, const double *expected) {
+    if (!expected != !!test->undefined) fail_msg("%.400s\n%s", line, test->undefined ? test->undefined : "defined");
+    if (expected) near(line, test->p, *expected, 1e-9);
+}
+
+/* p and the statistic. */
+static void result(const char *line, const struct lk_test *test, const double *expected) {
+    p_of(line, test, expected);
+    if (expected && fabs(expected[1]) > 1e-12) near(line, test->statistic, expected[1], 1e-9);
+}
+
 static void pearson(const char *line, const double *v, const double *expected) {
     const size_t n = (size_t)v[0];
     struct lk_test test;
     assert_ok(lk_pearson(v + 1, v + 1 + n, n, 0.95, &test, NULL));
-    if (!expected != !!test.undefined) fail_msg("%.400s\n%s", line, test.undefined ? test.undefined : "defined");
-    if (!expected) return;
-    near(line, test.p, expected[0], 1e-9);
-    if (fabs(expected[1]) > 1e-12) near(line, test.statistic, expected[1], 1e-9);
+    result(line, &test, expected);
 }
 
 static void icc(const char *line, const double *v, const double *expected) {
@@ -69,14 +78,6 @@ static void cluster(const char *line, const double *v, const double *expected) {
     assert_ok(lk_cluster_mean(v + 1 + n, groups, n, 0.95, &out));
     near(line, out.clustered_error, expected[0], 1e-9);
     if (fabs(expected[1]) > 1e-250) near(line, out.independent.value, expected[1], 1e-9);
-}
-
-/* p and the statistic of a test; expected NULL: a reason instead. */
-static void result(const char *line, const struct lk_test *test, const double *expected) {
-    if (!expected != !!test->undefined) fail_msg("%.400s\n%s", line, test->undefined ? test->undefined : "defined");
-    if (!expected) return;
-    near(line, test->p, expected[0], 1e-9);
-    if (fabs(expected[1]) > 1e-12) near(line, test->statistic, expected[1], 1e-9);
 }
 
 static void spearman(const char *line, const double *v, const double *expected) {
@@ -139,12 +140,6 @@ static void fit(const char *line, const double *v, const double *expected) {
     for (size_t i = 0; i < k; i++) counts[i] = (int64_t)v[1 + i];
     assert_ok(lk_chi2_fit(counts, v + 1 + k, k, &test, NULL));
     result(line, &test, expected);
-}
-
-/* p alone. */
-static void p_of(const char *line, const struct lk_test *test, const double *expected) {
-    if (!expected != !!test->undefined) fail_msg("%.400s\n%s", line, test->undefined ? test->undefined : "defined");
-    if (expected) near(line, test->p, *expected, 1e-9);
 }
 
 static void fisher(const char *line, const double *v, const double *expected) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
@@ -252,25 +253,41 @@ static struct {
     bool failed;
 } all_rejects; /* of this process: files are read in many places */
 
+static const char list_begins[] = "{\"refused_in\":";
+
+/* No file, an empty one, or an earlier list, which a command that goes on after a stop writes anew. */
+static bool may_be_written(const char *path) {
+    char head[sizeof list_begins] = "";
+    struct stat st;
+    if (stat(path, &st)) return errno == ENOENT;
+    FILE *file = S_ISREG(st.st_mode) ? fopen(path, "r") : NULL;
+    if (!file) return false;
+    const size_t n = fread(head, 1, sizeof head - 1, file);
+    fclose(file);
+    return !n || !strcmp(head, list_begins);
+}
+
 enum lk_code cli_rejects_open(const char *path) {
     if (!path) return LK_OK;
+    if (!may_be_written(path))
+        return lk_fail(LK_E_USAGE, "--rejects: %s is no list of refused records; name another file", path);
     all_rejects.path = path;
-    if ((all_rejects.file = fopen(path, "wx"))) return LK_OK;
-    if (errno == EEXIST) return lk_fail(LK_E_USAGE, "--rejects: %s exists; name a new file", path);
+    if ((all_rejects.file = fopen(path, "w"))) return LK_OK;
     return lk_fail(LK_E_IO, "--rejects: %s: %s", path, strerror(errno));
 }
 
 enum lk_code cli_rejects_close(void) {
     if (!all_rejects.file) return LK_OK;
     errno = 0;
-    const bool failed = fclose(all_rejects.file) || all_rejects.failed;
+    const bool none = ftell(all_rejects.file) == 0, failed = fclose(all_rejects.file) || all_rejects.failed;
     all_rejects.file = NULL;
+    if (none && !failed) remove(all_rejects.path);
     return failed ? lk_fail_errno(errno ? errno : EIO, "%s", all_rejects.path) : LK_OK;
 }
 
 static bool write_reject(const char *path, const struct lk_reject *reject) {
     cJSON *line = cJSON_CreateObject();
-    const bool made = line && cJSON_AddStringToObject(line, "file", path) &&
+    const bool made = line && cJSON_AddStringToObject(line, "refused_in", path) &&
                       cJSON_AddNumberToObject(line, "line", (double)reject->line) &&
                       (!*reject->item || cJSON_AddStringToObject(line, "item", reject->item)) &&
                       cJSON_AddStringToObject(line, "reason", reject->reason);

@@ -45,9 +45,9 @@ void cli_pair_warn(const char *path, const struct cli_pair *pair);
 /* At most ten rejects on stderr, under a line with their number, and all of them in the file of cli_rejects_open;
  * nothing when there are none. */
 void cli_print_rejects(const char *path, const struct lk_rejects *rejects);
-/* The file, which is made (NULL: none). LK_E_USAGE where there is one of this name. */
+/* The file (NULL: none) is made, or an earlier list replaced. LK_E_USAGE where there is something else of this name. */
 enum lk_code cli_rejects_open(const char *path);
-enum lk_code cli_rejects_close(void); /* LK_E_IO: not all of it could be written */
+enum lk_code cli_rejects_close(void); /* an empty list is removed; LK_E_IO: not all of it could be written */
 /* Those after the first n_before, which are another file's. */
 void cli_print_fresh_rejects(const char *path, const struct lk_rejects *rejects, size_t n_before);
 /* How many records a survey platform itself says are no ratings; nothing when there are none. */

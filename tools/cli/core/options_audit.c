@@ -251,7 +251,8 @@ static const struct cli_option options[] = {
      .kind = CLI_TEXT,
      .group = "Output",
      .value = "FILE",
-     .help = "a new file of all records that were refused: a JSON line each with file, line, item and reason",
+     .help = "all records that were refused: a JSON line each with refused_in (the file), line, item and reason; no "
+             "file where there are none",
      .commands = ON(CLI_REPORT) | ON(CLI_RATINGS) | ON(CLI_JUDGE) | ON(CLI_REVIEW) | ON(CLI_FEATURE),
      .offset = FIELD(report.rejects)},
     {.name = "sources",

@@ -36,6 +36,13 @@ static struct totals sum(const struct lk_plan *plan, const struct lk_device *tar
     return t;
 }
 
+/* Of a model whose edits are refused. */
+static bool is_only_planned(const struct lk_plan *plan) {
+    struct lk_model_info m = {0};
+    for (int i = 0; lk_model_info(i, &m) && strcmp(m.name, plan->family) != 0;) i++;
+    return m.only_planned && !strcmp(m.name, plan->family);
+}
+
 static void print_text(const struct lk_plan *plan, const struct totals *t, const struct lk_job_run *run) {
     const bool packs = strcmp(run->quantize, "none") != 0;
     char weights[32], peak[32], count[32], all[32], largest[32];
@@ -54,6 +61,7 @@ static void print_text(const struct lk_plan *plan, const struct totals *t, const
            cli_bytes(t->weight_bytes, weights), cli_bytes(plan->arena_bytes, peak), "", "", (double)t->flops * 1e-12);
     printf("memory: %s with all weights resident; %s with one stage's weights at a time\n",
            cli_bytes(t->resident_bytes, all), cli_bytes(t->staged_bytes, largest));
+    if (is_only_planned(plan)) printf("%s is planned only: its edits are refused\n", plan->family);
 }
 
 static cJSON *stage_json(const struct lk_plan_stage *s) {
@@ -125,6 +133,7 @@ static enum lk_code print_json(const struct lk_plan *plan, const struct totals *
                                bool has_memory) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "family", plan->family);
+    cJSON_AddBoolToObject(root, "only_planned", is_only_planned(plan));
     cJSON_AddStringToObject(root, "dtype", a->job.run.dtype);
     cJSON_AddStringToObject(root, "quantize", a->job.run.quantize);
     cJSON_AddNumberToObject(root, "width", plan->width);

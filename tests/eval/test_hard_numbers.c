@@ -2,13 +2,21 @@
 #include <math.h>
 
 #include "engine/base/alloc.h"
+#include "eval/stats/agreement/fleiss.h"
+#include "eval/stats/agreement/gwet.h"
 #include "eval/stats/agreement/icc.h"
-#include "eval/stats/agreement/kappa.h"
+#include "eval/stats/agreement/krippendorff.h"
 #include "eval/stats/double_double.h"
 #include "eval/stats/models/cluster_means.h"
+#include "eval/stats/models/linear_model.h"
+#include "eval/stats/models/prediction_powered.h"
+#include "eval/stats/models/silhouette.h"
+#include "eval/stats/proportion.h"
+#include "eval/stats/summary.h"
 #include "eval/stats/tests/correlation.h"
 #include "eval/stats/tests/count_tests.h"
 #include "eval/stats/tests/rank_tests.h"
+#include "eval/stats/tests/sample_size.h"
 #include "tests/common/test.h"
 
 enum { MOST = 160 };
@@ -170,6 +178,148 @@ static void binomial(const char *line, const double *v, const double *expected) 
     p_of(line, &test, expected);
 }
 
+static void dunn(const char *line, const double *v, const double *expected) {
+    const size_t n_groups = (size_t)v[0];
+    size_t n[MOST] = {0};
+    struct lk_test tests[MOST];
+    for (size_t g = 0; g < n_groups; g++) n[g] = (size_t)v[1 + g];
+    assert_ok(lk_dunn(v + 1 + n_groups, n, n_groups, tests));
+    for (size_t i = 0; i < n_groups * (n_groups - 1) / 2; i++)
+        result(line, &tests[i], expected ? expected + 2 * i : NULL);
+}
+
+/* Of coefficients: how far from 1, or from their own size; NULL: a reason instead. */
+static void coefficient(const char *line, const struct lk_number *got, const double *expected) {
+    if (!expected != !!got->undefined) fail_msg("%.400s\n%s", line, got->undefined ? got->undefined : "defined");
+    if (!expected || fabs(got->value - *expected) <= 1e-12 * fmax(1, fabs(*expected))) return;
+    fail_msg("%.400s\nexpected %.17g, got %.17g", line, *expected, got->value);
+}
+
+static const int32_t *whole_numbers(const double *v, size_t n) {
+    static int32_t out[MOST];
+    for (size_t i = 0; i < n; i++) out[i] = (int32_t)v[i];
+    return out;
+}
+
+static void fleiss(const char *line, const double *v, const double *expected) {
+    struct lk_fleiss out;
+    assert_ok(lk_fleiss_kappa(whole_numbers(v + 2, (size_t)(v[0] * v[1])), (size_t)v[0], (int)v[1], 0, &out));
+    coefficient(line, &out.kappa, expected);
+}
+
+static void gwet(const char *line, const double *v, const double *expected) {
+    struct lk_gwet out;
+    assert_ok(
+        lk_gwet_ac(whole_numbers(v + 3, (size_t)(v[0] * v[1])), (size_t)v[0], (int)v[1], (enum lk_weights)v[2], &out));
+    coefficient(line, &out.ac, expected ? expected + 1 : NULL);
+    if (expected) near(line, out.p, expected[0], 1e-9);
+}
+
+static void alpha(const char *line, const double *v, const double *expected) {
+    struct lk_number out;
+    assert_ok(lk_krippendorff_alpha(v + 3, (size_t)v[1], (int)v[2], (enum lk_measurement)v[0], &out));
+    coefficient(line, &out, expected);
+}
+
+static void icc_forms(const char *line, const double *v, const double *expected) {
+    struct lk_icc out[LK_N_ICC];
+    assert_ok(lk_icc(v + 2, (size_t)v[0], (int)v[1], out));
+    for (int i = 0; i < LK_N_ICC; i++) {
+        coefficient(line, &out[i].value, &expected[2 * i]);
+        near(line, out[i].p, expected[2 * i + 1], 1e-9);
+    }
+}
+
+static void summary(const char *line, const double *v, const double *expected) {
+    struct lk_summary out;
+    if (!expected) {
+        assert_fails(lk_summarise(v + 1, (size_t)v[0], &out), LK_E_INPUT, "beyond");
+        return;
+    }
+    assert_ok(lk_summarise(v + 1, (size_t)v[0], &out));
+    near(line, out.sd, expected[1], 1e-9);
+    if (fabs(out.mean - expected[0]) > 1e-15 * fmax(fabs(out.minimum), fabs(out.maximum)))
+        fail_msg("%.400s\nexpected %.17g, got %.17g", line, expected[0], out.mean);
+}
+
+static void silhouette(const char *line, const double *v, const double *expected) {
+    const size_t n = (size_t)v[0];
+    struct lk_number out;
+    assert_ok(lk_silhouette(v + 3 + n, n, (int)v[1], whole_numbers(v + 3, n), (int)v[2], &out, NULL));
+    coefficient(line, &out, expected);
+}
+
+static void cosine(const char *line, const double *v, const double *expected) {
+    const size_t n = (size_t)v[0];
+    struct lk_number out;
+    assert_ok(lk_cosine_similarity(v + 1, v + 1 + n, n, &out));
+    coefficient(line, &out, expected);
+}
+
+static void prediction(const char *line, const double *v, const double *expected) {
+    const size_t n = (size_t)v[0], n_other = (size_t)v[1];
+    struct lk_prediction_powered out;
+    assert_ok(lk_prediction_powered_mean(v + 2, v + 2 + n, n, v + 2 + 2 * n, n_other, -1, 0.95, &out));
+    assert_true(!expected == !!out.estimate.undefined);
+    if (!expected) return;
+    near(line, out.estimate.value, expected[0], 1e-9);
+    near(line, out.error.standard_error, expected[1], 1e-9);
+    assert_true(fabs(out.lambda - expected[2]) < 1e-9);
+}
+
+static void rate(const char *line, const double *v, const double *expected) {
+    struct lk_number wilson, exact;
+    assert_ok(lk_proportion((int64_t)v[0], (int64_t)v[1], LK_WILSON, v[2], &wilson));
+    assert_ok(lk_proportion((int64_t)v[0], (int64_t)v[1], LK_CLOPPER_PEARSON, v[2], &exact));
+    const double got[] = {wilson.low, wilson.high, exact.low, exact.high};
+    for (int i = 0; i < 4; i++) near(line, got[i], expected[i], 1e-9);
+}
+
+static void difference(const char *line, const double *v, const double *expected) {
+    struct lk_number out;
+    assert_ok(lk_proportion_difference((int64_t)v[0], (int64_t)v[1], (int64_t)v[2], (int64_t)v[3], 0.95, &out));
+    const double got[] = {out.value, out.low, out.high};
+    for (int i = 0; i < 3; i++)
+        if (fabs(got[i] - expected[i]) > 1e-14)
+            fail_msg("%.400s\nexpected %.17g, got %.17g", line, expected[i], got[i]);
+}
+
+static void sample_size(const char *line, const double *v, const double *expected) {
+    struct lk_number out[4];
+    assert_ok(lk_sample_size_proportions(v[0], v[1], v[2], v[3], LK_Z_EXACT, &out[0]));
+    assert_ok(lk_power_proportions(v[0], v[1], v[2], v[4], &out[1]));
+    assert_ok(lk_sample_size_h(v[5], v[3], v[6], v[2], &out[2]));
+    assert_ok(lk_power_h(v[5], v[4], v[6], v[2], &out[3]));
+    for (int i = 0; i < 4; i++) near(line, out[i].value, expected[i], 1e-9);
+}
+
+/* Least squares: n observations, their clusters, the levels of two factors, values. */
+static void linear(const char *line, const double *v, const double *expected) {
+    const size_t n = (size_t)v[0];
+    int32_t numbers[3][MOST];
+    for (int k = 0; k < 3; k++)
+        for (size_t i = 0; i < n; i++) numbers[k][i] = (int32_t)v[1 + (size_t)k * n + i];
+    const struct lk_model_factor factors[] = {{"a", numbers[1], 2}, {"b", numbers[2], 3}};
+    static const struct lk_model_term terms[] = {{0, -1}, {1, -1}};
+    struct lk_linear_model *model;
+    assert_ok(lk_linear_model_fit(v + 1 + 3 * n, n, factors, 2, terms, 2, numbers[0], &model));
+    assert_null(model->undefined);
+    for (int t = 0; t < 2; t++)
+        for (int clustered = 0; clustered < 2; clustered++) {
+            const struct lk_wald *wald = clustered ? &model->terms[t].clustered : &model->terms[t].independent;
+            if (!expected != !!wald->undefined)
+                fail_msg("%.400s\nterm %d: %s", line, t, wald->undefined ? wald->undefined : "defined");
+            if (expected) near(line, wald->p_f, expected[2 * t + clustered], 1e-9);
+        }
+    if (expected) {
+        struct lk_contrast contrast;
+        assert_ok(lk_linear_model_contrast(model, (const double[]){0, 1, 0, 0}, 0.95, &contrast));
+        if (contrast.undefined) fail_msg("%.400s\n%s", line, contrast.undefined);
+        near(line, contrast.p, expected[4], 1e-9);
+    }
+    lk_linear_model_free(model);
+}
+
 /* Every line of the file is checked, and every statistic of the table has one. */
 static void against_many_digits(void **state) {
     (void)state;
@@ -191,7 +341,20 @@ static void against_many_digits(void **state) {
                       {"fisher ", fisher},
                       {"mcnemar ", mcnemar},
                       {"proportions ", proportions},
-                      {"binomial ", binomial}};
+                      {"binomial ", binomial},
+                      {"dunn ", dunn},
+                      {"fleiss ", fleiss},
+                      {"gwet ", gwet},
+                      {"alpha ", alpha},
+                      {"icc_forms ", icc_forms},
+                      {"summary ", summary},
+                      {"silhouette ", silhouette},
+                      {"cosine ", cosine},
+                      {"prediction ", prediction},
+                      {"rate ", rate},
+                      {"difference ", difference},
+                      {"sample_size ", sample_size},
+                      {"linear ", linear}};
     enum { N = sizeof statistics / sizeof *statistics };
     size_t n_bytes, n_lines[N] = {0};
     char *text = test_read("golden/data/stats/hard.txt", &n_bytes), *rest = NULL;

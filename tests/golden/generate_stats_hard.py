@@ -9,46 +9,15 @@ A line is a statistic, its sizes, its inputs and, behind "=", what it is; double
 
 import math
 import pathlib
-import random
 import sys
 from fractions import Fraction
 
-from mpmath import betainc, erfc, gammainc, mp, mpf, sqrt
+from mpmath import erfc, mp, mpf, sqrt
 
-mp.dps = 250
+import stats_hard_models
+from stats_hard_data import beta, chi2_sf, draw, line, normal_both, numbers, ranks, scores, spread, whole
+
 TIMES = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-draw = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 45)
-
-
-def beta(a, b, x):
-    mp.dps = 60
-    value = betainc(mpf(a) / 2, mpf(b) / 2, 0, min(x, 1), regularized=True) if x > 0 else mpf(0)
-    mp.dps = 250
-    return value
-
-
-def spread(n):
-    """n doubles of one of the bad scales."""
-    big, unit = 10.0 ** draw.randrange(16), 10.0 ** draw.randrange(-300, 300)
-    kind = draw.randrange(9)
-    return [
-        (
-            draw.gauss(0, 1),
-            big + draw.gauss(0, 1),
-            big + draw.randrange(6),
-            unit * draw.gauss(0, 1),
-            math.exp(40 * draw.gauss(0, 1)),
-            math.ldexp(draw.randrange(1, 1000), -1074),
-            draw.choice((-1, 1)) * 1.7e308 * draw.uniform(0.5, 1),
-            big * (1 + 1e-15 * draw.randrange(4)),
-            i * 0.1 + big,
-        )[kind]
-        for i in range(n)
-    ]
-
-
-def numbers(values):
-    return " ".join(float(v).hex() for v in values)
 
 
 def moments(x, y):
@@ -144,45 +113,6 @@ def cluster():
     if error < max(abs(a) for a in v) * mpf(10) ** -25 or error < mpf(2) ** -1000:
         return cluster()
     return f"cluster {n} {' '.join(map(str, groups))} {numbers(x)} = {numbers([error, mean])}"
-
-
-def chi2_sf(x, df):
-    mp.dps = 60
-    value = gammainc(mpf(df) / 2, x / 2, regularized=True)
-    mp.dps = 250
-    return value
-
-
-def normal_both(z):
-    mp.dps = 60
-    value = min(erfc(abs(z) / sqrt(mpf(2))), mpf(1))
-    mp.dps = 250
-    return value
-
-
-def whole(value):
-    """A Fraction as an mpf."""
-    return mpf(value.numerator) / value.denominator
-
-
-def ranks(values):
-    """Twice the mid-ranks, and the sizes of the groups of equal values."""
-    at, sizes = {}, []
-    for i, v in enumerate(sorted(values)):
-        at.setdefault(v, []).append(i + 1)
-    for places in at.values():
-        sizes.append(len(places))
-    return [at[v][0] + at[v][-1] for v in values], sizes
-
-
-def scores(n):
-    """Values to be ranked: whole scores with many ties, or one of the bad scales."""
-    return [float(draw.randrange(draw.choice((2, 5, 10)))) for _ in range(n)] if draw.random() < 0.5 else spread(n)
-
-
-def line(name, sizes, values, *found):
-    known = "undefined" if not found else numbers(found)
-    return f"{name} {' '.join(map(str, sizes))} {numbers(values)} = {known}"
 
 
 def spearman():
@@ -388,6 +318,6 @@ def binomial():
 MAKERS = ((pearson, 150), (icc, 60), (kappa, 90), (cluster, 50), (spearman, 40), (kendall, 40), (kruskal, 40),
           (friedman, 30), (mann_whitney, 40), (wilcoxon, 40), (contingency, 50), (fit, 30), (fisher, 30), (mcnemar, 30),
           (proportions, 40), (binomial, 20))
-lines = [make() for make, n in MAKERS for _ in range(n * TIMES)]
+lines = [make() for make, n in MAKERS + stats_hard_models.MAKERS for _ in range(n * TIMES)]
 path = pathlib.Path(__file__).parent / "data" / "stats" / "hard.txt"
 path.write_text("\n".join(lines) + "\n")

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "eval/stats/summary.h"
 
 enum { VALUES_MAX = 32 };
 
@@ -125,27 +126,29 @@ static enum lk_code coded_make(const double *ratings, size_t n_units, int n_rate
 }
 
 /* Where each value lies on the scale on which differences are squared: mid-ranks for ordinal, the values around their
- * mean for interval. */
+ * mean for interval, divided by a power of two so that squares neither overflow nor vanish. */
 static void place(const struct coded *coded, enum lk_measurement level, double *places) {
+    const int exponent = lk_exponent_of(coded->values, coded->n_values);
     double n = 0, sum = 0;
     for (size_t v = 0; v < coded->n_values; v++) {
+        places[v] = ldexp(coded->values[v], -exponent) - ldexp(coded->values[0], -exponent);
+        sum += coded->counts[v] * places[v];
         if (level == LK_ORDINAL) places[v] = n + coded->counts[v] / 2;
         n += coded->counts[v];
-        sum += coded->counts[v] * (coded->values[v] - coded->values[0]);
     }
-    for (size_t v = 0; v < coded->n_values && level != LK_ORDINAL; v++)
-        places[v] = coded->values[v] - coded->values[0] - sum / n;
+    for (size_t v = 0; v < coded->n_values && level != LK_ORDINAL; v++) places[v] -= sum / n;
 }
 
 static double squared_distance(enum lk_measurement level, const double *places, const double *values, int32_t c,
                                int32_t k) {
     if (c == k) return 0;
     if (level == LK_NOMINAL) return 1;
-    double apart = values[c] - values[k], sum = values[c] + values[k];
-    if (level == LK_RATIO)
-        apart = sum == 0 ? 0 : apart / sum;
-    else if (level == LK_ORDINAL)
-        apart = places[c] - places[k];
+    double apart = places[c] - places[k];
+    if (level == LK_RATIO) {
+        const double scale = fmax(fabs(values[c]), fabs(values[k])) > 1 ? 0.25 : 1,
+                     sum = values[c] * scale + values[k] * scale;
+        apart = sum == 0 ? 0 : (values[c] * scale - values[k] * scale) / sum;
+    }
     return apart * apart;
 }
 

@@ -172,13 +172,15 @@ static struct lk_cr2 *cr2_new(const struct lk_design *design, const double *fact
     if (!cr2) return NULL;
     cr2->k = design->n_columns;
     cr2->n_clusters = (int)g;
-    cr2->factor = lk_malloc(k * k * sizeof *cr2->factor);
+    cr2->exponent = design->origin.exponent;
+    cr2->factor = lk_malloc((k * k + k) * sizeof *cr2->factor);
     cr2->scores = lk_malloc(g * k * sizeof *cr2->scores);
     cr2->classes = lk_calloc(g, sizeof *cr2->classes);
     if (!cr2->factor || !cr2->scores || !cr2->classes) {
         lk_cr2_free(cr2);
         return NULL;
     }
+    cr2->beta = cr2->factor + k * k;
     memcpy(cr2->factor, factor, k * k * sizeof *factor);
     memcpy(cr2->scores, scores, g * k * sizeof *scores);
     return cr2;

@@ -18,8 +18,10 @@ struct lk_cr2_class {
     double *basis; /* [rank, k]: the rows of Q' */
 };
 struct lk_cr2 {
-    int k, n_clusters, n_classes;
-    double *factor; /* [k, k]: F, lower */
+    int k, n_clusters, n_classes, exponent; /* y, coefficients, scores and variance are in units of 2^exponent */
+    double variance;                        /* of residuals; 0: the model fits exactly */
+    double *beta;                           /* [k] */
+    double *factor;                         /* [k, k]: F, lower */
     double *scores; /* [n_clusters, k]: Q (1 - share)^-1/2 Q' F^-1 X_g' e_g, so that V = F'^-1 (sum of squares) F^-1 */
     struct lk_cr2_class *classes;
 };
@@ -27,7 +29,7 @@ struct lk_cr2 {
 /* 1 / sqrt(1 - share), and 0 where nothing is left: the limit is the peer's, clubSandwich's. */
 static inline double lk_cr2_inflation(double share) { return 1 - share > 1e-12 ? 1 / sqrt(1 - share) : 0; }
 
-/* factor [k, k] of X'X; scores [n_clusters, k]: X_g' e_g. LK_E_NOMEM. */
+/* factor [k, k] of X'X; scores [n_clusters, k]: X_g' e_g. beta and variance are the caller's to set. LK_E_NOMEM. */
 enum lk_code lk_cr2_make(const struct lk_design *design, const double *factor, const double *scores,
                          struct lk_cr2 **out);
 void lk_cr2_free(struct lk_cr2 *cr2);

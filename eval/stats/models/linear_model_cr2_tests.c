@@ -14,7 +14,7 @@
 static const char *no_tests(const struct lk_linear_model *model) {
     if (model->undefined) return model->undefined;
     if (!model->cr2) return "fewer than two clusters";
-    return model->residual_variance == 0 ? "the model fits exactly" : NULL;
+    return model->cr2->variance == 0 ? "the model fits exactly" : NULL;
 }
 
 /* Whether a contrast has an error that is 0 but for rounding. row [k] is scratch. */
@@ -24,12 +24,13 @@ static bool is_dust(const struct lk_linear_model *model, const double *contrast,
     memcpy(row, contrast, (size_t)k * sizeof *row);
     lk_cholesky_forward(model->cr2->factor, k, row);
     for (int a = 0; a < k; a++) squares += row[a] * row[a];
-    return !(variance > DUST * DUST * model->residual_variance * squares);
+    return !(variance > DUST * DUST * model->cr2->variance * squares);
 }
 
+/* In units of the tests. */
 static double estimate(const struct lk_linear_model *model, const double *contrast) {
     double sum = 0;
-    for (int a = 0; a < model->n_columns; a++) sum += contrast[a] * model->columns[a].coefficient;
+    for (int a = 0; a < model->n_columns; a++) sum += contrast[a] * model->cr2->beta[a];
     return sum;
 }
 
@@ -114,7 +115,7 @@ enum lk_code lk_linear_model_contrast(const struct lk_linear_model *model, const
     if (!(confidence > 0 && confidence < 1))
         return lk_fail(LK_E_INPUT, "linear model: confidence: expected a share between 0 and 1, got %g", confidence);
     if (model->undefined) return LK_OK;
-    out->value = estimate(model, contrast);
+    for (int a = 0; a < model->n_columns; a++) out->value += contrast[a] * model->columns[a].coefficient;
     if (out->undefined) return LK_OK;
     double variance, *row = lk_malloc((size_t)model->n_columns * sizeof *row);
     if (!row) return lk_fail(LK_E_NOMEM, "linear model: no memory for %d columns", model->n_columns);
@@ -124,9 +125,9 @@ enum lk_code lk_linear_model_contrast(const struct lk_linear_model *model, const
     lk_free(row);
     if (rc || out->undefined) return rc;
     double reach = -lk_t_quantile((1 - confidence) / 2, out->df);
-    out->error = sqrt(variance);
+    out->error = ldexp(sqrt(variance), model->cr2->exponent);
     out->low = out->value - reach * out->error;
     out->high = out->value + reach * out->error;
-    out->p = lk_t_two_sided(out->value / out->error, out->df);
+    out->p = lk_t_two_sided(estimate(model, contrast) / sqrt(variance), out->df);
     return LK_OK;
 }

@@ -117,6 +117,7 @@ enum lk_code lk_design_make(const double *y, size_t n, const struct lk_model_fac
             out->cluster[i] = (int32_t)out->n_clusters - 1;
             out->y[i] = y[rows[i].at];
         }
+        out->origin = lk_origin_of(out->y, out->n);
         out->columns[out->n_columns++] = (struct lk_model_column){.term = -1, .level_a = -1, .level_b = -1};
     }
     for (int t = 0; t < n_terms && !rc && out->n; t++) rc = add_term(factors, terms, t, rows, out->n, out);

@@ -1,14 +1,16 @@
 /* Inside of the linear model: its columns, and which of them each observation has. */
 #pragma once
 
+#include "eval/stats/double_double.h"
 #include "eval/stats/models/linear_model.h"
 
 struct lk_design {
-    size_t n, n_clusters; /* of the observations that are used */
-    int n_columns, width; /* width: 1 + terms */
-    double *y;            /* [n] */
-    int32_t *cluster;     /* [n]: 0..n_clusters-1; observations in ascending order of it */
-    int32_t *active;      /* [n, width]: the intercept, then each term's column or -1; all are ones */
+    size_t n, n_clusters;    /* of the observations that are used */
+    int n_columns, width;    /* width: 1 + terms */
+    double *y;               /* [n] */
+    struct lk_origin origin; /* of y, from which all is computed */
+    int32_t *cluster;        /* [n]: 0..n_clusters-1; observations in ascending order of it */
+    int32_t *active;         /* [n, width]: the intercept, then each term's column or -1; all are ones */
     struct lk_model_column *columns;
 };
 

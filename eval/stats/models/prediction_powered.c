@@ -10,6 +10,25 @@
 enum { MANY = 200 };            /* rated items from which on lambda is taken from all of them */
 static const double WEAK = 0.2; /* a correlation below which the judge is not used */
 
+/* Scores of people and of the judge are worked with in one unit, a power of two, in which squares neither overflow nor
+ * vanish. */
+static int exponent_of(const double *y, const unsigned char *rated, const double *judged, size_t n, const double *other,
+                       size_t n_other) {
+    double largest = 0;
+    int exponent;
+    for (size_t i = 0; i < n; i++) largest = fmax(largest, fmax(fabs(judged[i]), !rated || rated[i] ? fabs(y[i]) : 0));
+    for (size_t i = 0; i < n_other; i++) largest = fmax(largest, fabs(other[i]));
+    frexp(largest, &exponent);
+    return exponent;
+}
+
+static void give_back(int exponent, struct lk_prediction_powered *out) {
+    double *numbers[] = {&out->estimate.value,   &out->estimate.low,         &out->estimate.high,
+                         &out->rated_only.value, &out->rated_only.low,       &out->rated_only.high,
+                         &out->judged_only,      &out->error.standard_error, &out->error_rated.standard_error};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) *numbers[i] = ldexp(*numbers[i], exponent);
+}
+
 static enum lk_code check(const double *values, const unsigned char *used, size_t n, const char *of) {
     for (size_t i = 0; i < n; i++)
         if ((!used || used[i]) && !isfinite(values[i]))
@@ -57,13 +76,23 @@ enum lk_code lk_prediction_powered_mean(const double *y, const double *judged, s
         return LK_OK;
     }
     struct moments rated = {0}, others = {0}, all = {0};
-    for (size_t i = 0; i < n; i++) add(&rated, y[i], judged[i]), add(&all, 0, judged[i]);
-    for (size_t i = 0; i < n_other; i++) add(&others, 0, other[i]), add(&all, 0, other[i]);
+    const int exponent = exponent_of(y, NULL, judged, n, other, n_other);
+    for (size_t i = 0; i < n; i++) {
+        add(&rated, ldexp(y[i], -exponent), ldexp(judged[i], -exponent));
+        add(&all, 0, ldexp(judged[i], -exponent));
+    }
+    for (size_t i = 0; i < n_other; i++) {
+        add(&others, 0, ldexp(other[i], -exponent));
+        add(&all, 0, ldexp(other[i], -exponent));
+    }
     if (lambda < 0) {
         double spread = (1 + rated.n / others.n) * all.ff / (all.n - 1);
         lambda = spread > 0 ? fmin(1, fmax(0, rated.yf / rated.n / spread)) : 0;
     }
-    double rest = fmax(0, rated.yy - 2 * lambda * rated.yf + lambda * lambda * rated.ff) / rated.n;
+    struct moments corrected = {0};
+    for (size_t i = 0; i < n; i++)
+        add(&corrected, ldexp(y[i], -exponent) - rated.y - lambda * (ldexp(judged[i], -exponent) - rated.f), 0);
+    double rest = corrected.yy / rated.n;
     double alone = rated.yy / rated.n / rated.n;
     double variance = rest / rated.n + lambda * lambda * others.ff / others.n / others.n;
     interval(&out->estimate, lambda * others.f + rated.y - lambda * rated.f, variance, confidence);
@@ -73,6 +102,7 @@ enum lk_code lk_prediction_powered_mean(const double *y, const double *judged, s
     out->error.df = out->error_rated.df = INFINITY;
     out->correlation = correlation_of(&rated);
     out->effective_n = variance > 0 ? rated.n * alone / variance : 0;
+    give_back(exponent, out);
     return LK_OK;
 }
 
@@ -88,9 +118,12 @@ struct draw {
     const unsigned char *rated;
     const int32_t *number;
     size_t n;
-    int n_strata;
+    int n_strata, exponent;
     struct stratum *strata;
 };
+
+static double judge_of(const struct draw *d, size_t i) { return ldexp(d->judged[i], -d->exponent); }
+static double rating_of(const struct draw *d, size_t i) { return ldexp(d->y[i], -d->exponent); }
 
 static struct stratum *stratum_of(const struct draw *d, size_t i) {
     return &d->strata[d->strata[d->number ? d->number[i] : 0].place];
@@ -163,11 +196,11 @@ static void estimate(struct draw *d, double confidence, struct lk_prediction_pow
     out->merged_strata = merge(d);
     for (size_t i = 0; i < d->n; i++) {
         struct stratum *s = stratum_of(d, i);
-        add(&judged, 0, d->judged[i]);
-        add(&s->judged, 0, d->judged[i]);
+        add(&judged, 0, judge_of(d, i));
+        add(&s->judged, 0, judge_of(d, i));
         if (!d->rated[i]) continue;
-        add(&s->half[(size_t)s->rated.n % 2], d->y[i], d->judged[i]);
-        add(&s->rated, d->y[i], d->judged[i]);
+        add(&s->half[(size_t)s->rated.n % 2], rating_of(d, i), judge_of(d, i));
+        add(&s->rated, rating_of(d, i), judge_of(d, i));
     }
     pool(d, -1, &all);
     out->estimate.n = out->rated_only.n = (size_t)all.n;
@@ -181,7 +214,7 @@ static void estimate(struct draw *d, double confidence, struct lk_prediction_pow
         if (!d->rated[i]) continue;
         bool census = s->rated.n == s->judged.n; /* nothing is left to predict */
         double of_item = census ? 0 : lambda[(size_t)s->corrected.n % 2];
-        add(&s->corrected, d->y[i] - of_item * (d->judged[i] - s->judged.f), 0);
+        add(&s->corrected, rating_of(d, i) - of_item * (judge_of(d, i) - s->judged.f), 0);
         out->lambda += of_item / all.n;
     }
     weighted(d, true, confidence, &out->estimate, &out->error);
@@ -189,6 +222,7 @@ static void estimate(struct draw *d, double confidence, struct lk_prediction_pow
     double ratio = out->error.df > 0 ? out->error_rated.standard_error / out->error.standard_error : 0;
     out->judged_only = judged.f, out->correlation = correlation_of(&all);
     out->effective_n = all.n * ratio * ratio;
+    give_back(d->exponent, out);
 }
 
 enum lk_code lk_difference_estimate(const double *judged, const double *y, const unsigned char *rated,
@@ -203,6 +237,7 @@ enum lk_code lk_difference_estimate(const double *judged, const double *y, const
                            n_strata - 1, (int)stratum[i]);
     struct draw d = {.judged = judged, .y = y, .rated = rated, .number = stratum, .n = n};
     d.n_strata = stratum ? n_strata : 1;
+    d.exponent = exponent_of(y, rated, judged, n, NULL, 0);
     d.strata = lk_calloc((size_t)d.n_strata + 1, sizeof *d.strata);
     if (!d.strata) return lk_fail(LK_E_NOMEM, "prediction-powered mean: no memory for %d strata", d.n_strata);
     estimate(&d, confidence, out);

@@ -4,22 +4,31 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "eval/stats/summary.h"
 
-static double distance(const double *a, const double *b, int n) {
-    double sum = 0;
+/* Times scale. Squares that would overflow or vanish are of differences divided by the largest. */
+static double distance(const double *a, const double *b, int n, double scale) {
+    double sum = 0, largest = 0;
     for (int i = 0; i < n; i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
-    return sqrt(sum);
+    if (sum > 0x1p-960 && sum < 0x1p960) return sqrt(sum) * scale;
+    for (int i = 0; i < n; i++) largest = fmax(largest, fabs(a[i] * scale - b[i] * scale));
+    sum = 0;
+    for (int i = 0; i < n && largest > 0; i++) {
+        double apart = (a[i] * scale - b[i] * scale) / largest;
+        sum += apart * apart;
+    }
+    return largest * sqrt(sum);
 }
 
 /* sums [n_groups]: scratch; sizes [n_groups]: members. */
 static double width_of(const double *features, size_t n, int n_features, const int32_t *groups, int n_groups,
-                       const size_t *sizes, size_t i, double *sums) {
+                       const size_t *sizes, size_t i, double scale, double *sums) {
     if (sizes[groups[i]] == 1) return 0;
     memset(sums, 0, (size_t)n_groups * sizeof *sums);
     for (size_t j = 0; j < n; j++)
         if (j != i)
             sums[groups[j]] +=
-                distance(features + i * (size_t)n_features, features + j * (size_t)n_features, n_features);
+                distance(features + i * (size_t)n_features, features + j * (size_t)n_features, n_features, scale);
     double inside = sums[groups[i]] / (double)(sizes[groups[i]] - 1), nearest = INFINITY;
     for (int g = 0; g < n_groups; g++)
         if (g != groups[i] && sizes[g] && sums[g] / (double)sizes[g] < nearest) nearest = sums[g] / (double)sizes[g];
@@ -61,9 +70,12 @@ enum lk_code lk_silhouette(const double *features, size_t n, int n_features, con
     double *widths = sums + n_groups;
     for (size_t i = 0; i < n; i++) n_present += !sizes[groups[i]]++;
     const char *undefined = n_present < 2 ? "fewer than two groups" : n_present >= n ? "each row is a group" : NULL;
+    /* a power of two that brings all features near 1: only ratios of distances count */
+    const int exponent = lk_exponent_of(features, n * (size_t)n_features);
+    const double scale = ldexp(1, exponent < -1000 ? 1000 : -exponent);
     double sum = 0;
     for (size_t i = 0; i < n && !undefined; i++) {
-        double width = width_of(features, n, n_features, groups, n_groups, sizes, i, sums);
+        double width = width_of(features, n, n_features, groups, n_groups, sizes, i, scale, sums);
         widths[groups[i]] += width;
         sum += width;
     }

@@ -42,7 +42,8 @@ enum lk_code lk_sample_size_proportions(double p1, double p2, double alpha, doub
         return LK_OK;
     }
     double sum = upper_z(alpha / 2, z) + upper_z(1 - power, z);
-    set(out, sum < 0 ? 0 : sum * sum * (p1 * (1 - p1) + p2 * (1 - p2)) / ((p1 - p2) * (p1 - p2)));
+    double apart = p1 - p2, spread = p1 * (1 - p1) + p2 * (1 - p2);
+    set(out, sum < 0 ? 0 : sum * sum * (spread / apart / apart)); /* the square of a small difference would vanish */
     return LK_OK;
 }
 

@@ -271,11 +271,23 @@ static enum lk_code find_in_png(struct span file, struct found *f) {
     return LK_OK;
 }
 
+static enum lk_code find_in_webp(struct span file, struct found *f) {
+    unsigned char *xmp;
+    LK_TRY(lk_webp_chunk(file.bytes, file.n, "EXIF", &f->owned_exif, &f->exif.n));
+    f->exif.bytes = f->owned_exif;
+    LK_TRY(lk_webp_chunk(file.bytes, file.n, "XMP ", &xmp, &f->xmp.n));
+    f->owned_xmp = (char *)xmp;
+    f->xmp.bytes = xmp;
+    return LK_OK;
+}
+
 enum lk_code lk_image_orientation(const unsigned char *bytes, size_t n_bytes, int *out) {
     const struct span file = {bytes, n_bytes};
     struct found f = {0};
     *out = 1;
-    enum lk_code rc = lk_png_has_signature(bytes, n_bytes) ? find_in_png(file, &f) : find_in_jpeg(file, &f);
+    enum lk_code rc = lk_png_has_signature(bytes, n_bytes)    ? find_in_png(file, &f)
+                      : lk_webp_has_signature(bytes, n_bytes) ? find_in_webp(file, &f)
+                                                              : find_in_jpeg(file, &f);
     if (!rc && !f.is_broken) {
         const struct span tiff = tiff_of(f.exif);
         int orientation = tiff_orientation(tiff);

@@ -112,9 +112,11 @@ enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_b
         rc = lk_image_jpeg_decode(out, b, n_bytes, name, max_pixels);
     else if (lk_png_has_signature(b, n_bytes))
         rc = lk_image_png_decode(out, b, n_bytes, name, max_pixels);
+    else if (lk_webp_has_signature(b, n_bytes))
+        rc = lk_image_webp_decode(out, b, n_bytes, name, max_pixels);
     else
-        rc = lk_fail(LK_E_IMAGE, "%s: expected a JPEG or PNG by its first bytes, got %s; convert pictures first", name,
-                     lk_content_name(b, n_bytes));
+        rc = lk_fail(LK_E_IMAGE, "%s: expected a JPEG, PNG or WebP by its first bytes, got %s; convert pictures first",
+                     name, lk_content_name(b, n_bytes));
     int orientation = 1;
     if (!rc && apply_exif) rc = lk_image_orientation(b, n_bytes, &orientation);
     if (!rc) rc = lk_image_orient(out, orientation);

@@ -15,6 +15,9 @@ enum lk_code lk_image_jpeg_decode(struct lk_image *out, const unsigned char *byt
 enum lk_code lk_image_png_decode(struct lk_image *out, const unsigned char *bytes, size_t n_bytes, const char *name,
                                  int64_t max_pixels);
 
+enum lk_code lk_image_webp_decode(struct lk_image *out, const unsigned char *bytes, size_t n_bytes, const char *name,
+                                  int64_t max_pixels);
+
 /* n pixels of `unconverted` as `pixels` of so many channels. */
 void lk_image_convert(uint8_t *pixels, const uint8_t *unconverted, size_t n, int channels);
 
@@ -28,6 +31,11 @@ enum lk_code lk_image_read_bytes(const char *path, unsigned char **out, size_t *
 
 #define LK_PNG_SIGNATURE_BYTES 8
 bool lk_png_has_signature(const unsigned char *bytes, size_t n_bytes);
+
+bool lk_webp_has_signature(const unsigned char *bytes, size_t n_bytes);
+/* "EXIF" or "XMP " of a WebP whose header says that it has one (lk_free); NULL: none. LK_E_NOMEM. */
+enum lk_code lk_webp_chunk(const unsigned char *bytes, size_t n_bytes, const char *type, unsigned char **out,
+                           size_t *n_out);
 
 /* One chunk of a PNG held in memory. */
 struct lk_png_chunk {

@@ -269,12 +269,12 @@ static void one_bad_request_fails_alone(void **state) {
 static void placeholders_and_what_is_no_picture(void **state) {
     (void)state;
     char *black = reply_with(1, 0, ""), *blank = reply_with(200, 0, "");
-    static const char webp[] =
-        "{\"data\":[{\"b64_json\":\"UklGRiIAAABXRUJQVlA4IBYAAAAwAQCdASoBAAEADsD+JaQAA3AAAAAA\"}]}";
+    static const char gif[] =
+        "{\"data\":[{\"b64_json\":\"R0lGODlhAQABAIAAAAAAAP///yH5BAAAAAAALAAAAAABAAEAAAIBRAA7\"}]}";
     const struct step steps[] = {{.head = OK, .body = black},
                                  {.head = OK, .body = blank},
                                  {.head = OK, .body = "<html>not JSON</html>"},
-                                 {.head = OK, .body = webp}};
+                                 {.head = OK, .body = gif}};
     struct lk_image_answer a[4];
     ask_script(steps, 4, 4, a);
     assert_int_equal(a[0].asked.outcome, LK_OUTCOME_PLACEHOLDER);
@@ -285,7 +285,7 @@ static void placeholders_and_what_is_no_picture(void **state) {
         assert_int_equal(a[i].asked.outcome, LK_OUTCOME_FAULT);
         assert_string_equal(cell(&a[i], LK_ASKED_N_SENT), "1");
     }
-    assert_non_null(strstr(a[3].error, "JPEG or PNG"));
+    assert_non_null(strstr(a[3].error, "JPEG, PNG or WebP"));
     for (int i = 0; i < 4; i++) lk_image_answer_free(&a[i]);
     lk_free(black);
     lk_free(blank);

@@ -4,6 +4,8 @@
 #include "tests/common/picture.h"
 #include "tests/common/test.h"
 
+#include <webp/encode.h>
+
 #include "engine/base/alloc.h"
 #include "eval/document/page_image.h"
 #include "eval/judge/perceived.h"
@@ -21,6 +23,7 @@ static const struct kind {
     const char *name;
     int depth, color, n_colors, n_alphas, interlace; /* of a PNG */
     int channels, n_scans;                           /* of a JPEG; 0: a PNG */
+    int webp;                                        /* channels of a WebP */
 } kinds[] = {
     {.name = "grey 1", .depth = 1, .color = 0},
     {.name = "grey 2", .depth = 2, .color = 0},
@@ -47,11 +50,25 @@ static const struct kind {
     {.name = "JPEG", .channels = 3, .n_scans = 1},
     {.name = "JPEG progressive", .channels = 3, .n_scans = 9},
     {.name = "JPEG CMYK", .channels = 4, .n_scans = 1},
+    {.name = "WebP", .webp = 3},
+    {.name = "WebP with alpha", .webp = 4},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 static struct bytes file_of(const struct kind *k) {
     struct lk_image noise = test_picture(0, 7, WIDTH, HEIGHT, 4);
+    if (k->webp) {
+        uint8_t *made = NULL;
+        struct lk_image picture = test_picture(3, 5, WIDTH, HEIGHT, k->webp);
+        const size_t n = (k->webp == 4 ? WebPEncodeLosslessRGBA : WebPEncodeLosslessRGB)(picture.pixels, WIDTH, HEIGHT,
+                                                                                         WIDTH * k->webp, &made);
+        struct bytes file = {0};
+        bytes_add(&file, made, n);
+        WebPFree(made);
+        lk_image_free(&picture);
+        lk_image_free(&noise);
+        return file;
+    }
     if (k->channels) {
         struct lk_image picture = test_picture(3, 5, WIDTH, HEIGHT, k->channels);
         struct bytes file = jpeg_file(&picture, k->n_scans);

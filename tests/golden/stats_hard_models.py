@@ -202,7 +202,10 @@ def prediction():
         return mean, [mpf(v) - mean for v in values]
     (my, dy), (mf, df), (mo, do), (_, da) = about(y), about(x[:n]), about(x[n:]), about(x)
     all_squares = (1 + mpf(n) / others) * sum(d * d for d in da) / (n + others - 1)
-    slope = sum(a * b for a, b in zip(dy, df)) / n / all_squares if all_squares else mpf(0)
+    products = [a * b for a, b in zip(dy, df)]
+    if abs(sum(products)) < sum(map(abs, products)) / 10**6:
+        return prediction()
+    slope = sum(products) / n / all_squares if all_squares else mpf(0)
     chosen = min(max(slope, mpf(0)), mpf(1))
     rest = sum((a - chosen * b) ** 2 for a, b in zip(dy, df)) / mpf(n) ** 2
     variance = rest + chosen**2 * sum(d * d for d in do) / mpf(others) ** 2
@@ -369,4 +372,4 @@ def linear():
 
 
 MAKERS = ((dunn, 30), (fleiss, 30), (gwet, 40), (alpha, 60), (icc_forms, 30), (summary, 40), (silhouette, 50), (cosine, 25),
-          (prediction, 30), (rate, 25), (difference, 30), (sample_size, 30), (linear, 30))
+          (prediction, 90), (rate, 25), (difference, 30), (sample_size, 30), (linear, 30))

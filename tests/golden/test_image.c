@@ -115,7 +115,46 @@ static void files_and_resizes_are_pillows(void **state) {
     assert_int_equal(lk_alloc_live(), live);
 }
 
+/* golden/generate_webp.py. What Pillow refuses is refused. */
+static void webp_is_as_pillow_reads_it(void **state) {
+    (void)state;
+    const int64_t live = lk_alloc_live();
+    size_t pack_bytes;
+    char *pack = test_read("golden/data/webp.pack", &pack_bytes);
+    char *lines = test_read("golden/data/webp.txt", NULL), *rest = lines;
+    int n_files = 0, n_refused = 0;
+    for (char *line; (line = strtok_r(rest, "\n", &rest)); n_files++) {
+        size_t offset, n;
+        int exif, width, height, channels;
+        char expected[32], name[64];
+        struct lk_image image;
+        assert_int_equal(sscanf(line, "file %zu %zu %d %d %d %d %16s %63[^\n]", &offset, &n, &exif, &width, &height,
+                                &channels, expected, name),
+                         8);
+        assert_true(offset + n <= pack_bytes);
+        char *file = malloc(n); /* so that reading past its end is found */
+        memcpy(file, pack + offset, n);
+        enum lk_code rc = lk_image_decode(&image, file, n, name, exif, 0);
+        free(file);
+        if (rc != (width ? LK_OK : LK_E_IMAGE)) fail_msg("%s: %d: %s", name, rc, rc ? lk_error_text() : "read");
+        n_refused += rc != LK_OK;
+        if (rc) continue;
+        if (image.width != width || image.height != height || image.channels != channels)
+            fail_msg("%s: %d x %d x %d for %d x %d x %d", name, image.width, image.height, image.channels, width,
+                     height, channels);
+        check_digest(&image, expected, name);
+        lk_image_free(&image);
+    }
+    free(lines);
+    free(pack);
+    assert_true(n_files >= 150 && n_refused >= 20);
+    assert_int_equal(lk_alloc_live(), live);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(files_and_resizes_are_pillows)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_and_resizes_are_pillows),
+        cmocka_unit_test(webp_is_as_pillow_reads_it),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

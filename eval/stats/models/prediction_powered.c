@@ -10,23 +10,38 @@
 enum { MANY = 200 };            /* rated items from which on lambda is taken from all of them */
 static const double WEAK = 0.2; /* a correlation below which the judge is not used */
 
-/* Scores of people and of the judge are worked with in one unit, a power of two, in which squares neither overflow nor
- * vanish. */
-static int exponent_of(const double *y, const unsigned char *rated, const double *judged, size_t n, const double *other,
-                       size_t n_other) {
-    double largest = 0;
+/* Scores of people and of the judge are worked with from one of theirs, and in one unit, a power of two, in which
+ * squares neither overflow nor vanish. */
+struct unit {
     int exponent;
-    for (size_t i = 0; i < n; i++) largest = fmax(largest, fmax(fabs(judged[i]), !rated || rated[i] ? fabs(y[i]) : 0));
+    double people, judge;
+};
+
+static double scaled(double value, double origin, const struct unit *u) { return ldexp(value, -u->exponent) - origin; }
+
+/* rated NULL: all n. */
+static struct unit unit_of(const double *y, const unsigned char *rated, const double *judged, size_t n,
+                           const double *other, size_t n_other) {
+    double largest = 0;
+    size_t first = n;
+    struct unit u = {0};
+    for (size_t i = n; i-- > 0;) {
+        if (!rated || rated[i]) first = i, largest = fmax(largest, fabs(y[i]));
+        largest = fmax(largest, fabs(judged[i]));
+    }
     for (size_t i = 0; i < n_other; i++) largest = fmax(largest, fabs(other[i]));
-    frexp(largest, &exponent);
-    return exponent;
+    frexp(largest, &u.exponent);
+    if (first < n) u.people = scaled(y[first], 0, &u), u.judge = scaled(judged[first], 0, &u);
+    return u;
 }
 
-static void give_back(int exponent, struct lk_prediction_powered *out) {
-    double *numbers[] = {&out->estimate.value,   &out->estimate.low,         &out->estimate.high,
-                         &out->rated_only.value, &out->rated_only.low,       &out->rated_only.high,
-                         &out->judged_only,      &out->error.standard_error, &out->error_rated.standard_error};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) *numbers[i] = ldexp(*numbers[i], exponent);
+static void give_back(const struct unit *u, struct lk_prediction_powered *out) {
+    double *people[] = {&out->estimate.value,   &out->estimate.low,   &out->estimate.high,
+                        &out->rated_only.value, &out->rated_only.low, &out->rated_only.high};
+    for (size_t i = 0; i < sizeof people / sizeof *people; i++) *people[i] = ldexp(*people[i] + u->people, u->exponent);
+    out->judged_only = ldexp(out->judged_only + u->judge, u->exponent);
+    out->error.standard_error = ldexp(out->error.standard_error, u->exponent);
+    out->error_rated.standard_error = ldexp(out->error_rated.standard_error, u->exponent);
 }
 
 static enum lk_code check(const double *values, const unsigned char *used, size_t n, const char *of) {
@@ -76,23 +91,20 @@ enum lk_code lk_prediction_powered_mean(const double *y, const double *judged, s
         return LK_OK;
     }
     struct moments rated = {0}, others = {0}, all = {0};
-    const int exponent = exponent_of(y, NULL, judged, n, other, n_other);
+    const struct unit u = unit_of(y, NULL, judged, n, other, n_other);
     for (size_t i = 0; i < n; i++) {
-        add(&rated, ldexp(y[i], -exponent), ldexp(judged[i], -exponent));
-        add(&all, 0, ldexp(judged[i], -exponent));
+        add(&rated, scaled(y[i], u.people, &u), scaled(judged[i], u.judge, &u));
+        add(&all, 0, scaled(judged[i], u.judge, &u));
     }
     for (size_t i = 0; i < n_other; i++) {
-        add(&others, 0, ldexp(other[i], -exponent));
-        add(&all, 0, ldexp(other[i], -exponent));
+        add(&others, 0, scaled(other[i], u.judge, &u));
+        add(&all, 0, scaled(other[i], u.judge, &u));
     }
     if (lambda < 0) {
         double spread = (1 + rated.n / others.n) * all.ff / (all.n - 1);
         lambda = spread > 0 ? fmin(1, fmax(0, rated.yf / rated.n / spread)) : 0;
     }
-    struct moments corrected = {0};
-    for (size_t i = 0; i < n; i++)
-        add(&corrected, ldexp(y[i], -exponent) - rated.y - lambda * (ldexp(judged[i], -exponent) - rated.f), 0);
-    double rest = corrected.yy / rated.n;
+    double rest = fmax(0, rated.yy - 2 * lambda * rated.yf + lambda * lambda * rated.ff) / rated.n;
     double alone = rated.yy / rated.n / rated.n;
     double variance = rest / rated.n + lambda * lambda * others.ff / others.n / others.n;
     interval(&out->estimate, lambda * others.f + rated.y - lambda * rated.f, variance, confidence);
@@ -102,7 +114,7 @@ enum lk_code lk_prediction_powered_mean(const double *y, const double *judged, s
     out->error.df = out->error_rated.df = INFINITY;
     out->correlation = correlation_of(&rated);
     out->effective_n = variance > 0 ? rated.n * alone / variance : 0;
-    give_back(exponent, out);
+    give_back(&u, out);
     return LK_OK;
 }
 
@@ -118,12 +130,13 @@ struct draw {
     const unsigned char *rated;
     const int32_t *number;
     size_t n;
-    int n_strata, exponent;
+    int n_strata;
     struct stratum *strata;
+    struct unit unit;
 };
 
-static double judge_of(const struct draw *d, size_t i) { return ldexp(d->judged[i], -d->exponent); }
-static double rating_of(const struct draw *d, size_t i) { return ldexp(d->y[i], -d->exponent); }
+static double judge_of(const struct draw *d, size_t i) { return scaled(d->judged[i], d->unit.judge, &d->unit); }
+static double rating_of(const struct draw *d, size_t i) { return scaled(d->y[i], d->unit.people, &d->unit); }
 
 static struct stratum *stratum_of(const struct draw *d, size_t i) {
     return &d->strata[d->strata[d->number ? d->number[i] : 0].place];
@@ -222,7 +235,7 @@ static void estimate(struct draw *d, double confidence, struct lk_prediction_pow
     double ratio = out->error.df > 0 ? out->error_rated.standard_error / out->error.standard_error : 0;
     out->judged_only = judged.f, out->correlation = correlation_of(&all);
     out->effective_n = all.n * ratio * ratio;
-    give_back(d->exponent, out);
+    give_back(&d->unit, out);
 }
 
 enum lk_code lk_difference_estimate(const double *judged, const double *y, const unsigned char *rated,
@@ -237,7 +250,7 @@ enum lk_code lk_difference_estimate(const double *judged, const double *y, const
                            n_strata - 1, (int)stratum[i]);
     struct draw d = {.judged = judged, .y = y, .rated = rated, .number = stratum, .n = n};
     d.n_strata = stratum ? n_strata : 1;
-    d.exponent = exponent_of(y, rated, judged, n, NULL, 0);
+    d.unit = unit_of(y, rated, judged, n, NULL, 0);
     d.strata = lk_calloc((size_t)d.n_strata + 1, sizeof *d.strata);
     if (!d.strata) return lk_fail(LK_E_NOMEM, "prediction-powered mean: no memory for %d strata", d.n_strata);
     estimate(&d, confidence, out);

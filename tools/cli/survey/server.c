@@ -191,7 +191,10 @@ static void add_headers(struct MHD_Response *response, const struct survey_serve
 
 static const char *type_of(const char *path) {
     const char *dot = strrchr(path, '.');
-    return !dot ? "application/octet-stream" : !strcasecmp(dot, ".png") ? "image/png" : "image/jpeg";
+    return !dot                        ? "application/octet-stream"
+           : !strcasecmp(dot, ".png")  ? "image/png"
+           : !strcasecmp(dot, ".webp") ? "image/webp"
+                                       : "image/jpeg";
 }
 
 static enum MHD_Result send_reply(struct MHD_Connection *connection, const struct survey_server *server,

@@ -215,6 +215,79 @@ static void find_families(const struct asked *a) {
     a->claims->family_alpha = a->options->alpha / (n ? n : 1);
 }
 
+/* The mean of models, or the only one; NULL: nothing is known of the outcome. */
+static const struct column *mean_column(const struct asked *a, int outcome) {
+    const struct column *mean = lk_claim_column(a, outcome, -1);
+    for (int m = 0; m < a->outcomes->n_models && !mean; m++) mean = lk_claim_column(a, outcome, m);
+    return mean;
+}
+
+/* Two kinds of prompts: the difference without its sign. */
+static enum lk_code range_of_kinds(struct asked *a, const struct lk_crossed_table *table,
+                                   struct lk_crossed_range *out) {
+    int level[2], n = 0;
+    double rate[2];
+    struct lk_crossed r;
+    for (int l = 0; l < a->kinds.count; l++) {
+        bool used = false;
+        for (int p = 0; p < a->n_prompts && !used; p++) used = a->kinds.of[p] == l;
+        if (used && n < 2) level[n] = l;
+        n += used;
+    }
+    *out = (struct lk_crossed_range){.number = {.undefined = n == 2 ? NULL : "not two kinds of prompts"}};
+    if (n != 2) return LK_OK;
+    lk_mean_weights(a->n_sources, a->attributes[0].of, -1, a->w);
+    for (int k = 0; k < 3; k++) { /* each kind's rate, then the difference */
+        for (int p = 0; p < a->n_prompts; p++) {
+            const bool first = a->kinds.of[p] == level[0];
+            int alike = 0;
+            for (int q = 0; q < a->n_prompts; q++) alike += a->kinds.of[q] == a->kinds.of[p];
+            a->v[p] = k == 2 ? (first ? 1.0 : -1.0) / alike : first == (k == 0) ? 1.0 / alike : 0;
+        }
+        LK_TRY(lk_crossed_contrast(table, a->w, a->v, &a->people, &a->prompts, &r));
+        if (k < 2) rate[k] = r.estimate;
+    }
+    const int up = rate[1] > rate[0];
+    double low, high;
+    const bool exists = lk_crossed_interval(&r, 1 - a->options->alpha, &low, &high);
+    const bool alike = fabs(rate[1] - rate[0]) < 1e-12;
+    out->highest = alike ? -1 : level[up], out->lowest = alike ? -1 : level[!up];
+    out->high = rate[up], out->low = rate[!up];
+    out->number = (struct lk_number){
+        .value = fabs(r.estimate), .n = (size_t)a->n_sources, .no_interval = r.no_interval, .undefined = r.undefined};
+    if (!exists) return LK_OK;
+    out->number.low = fmax(0, up ? -high : low);
+    out->number.high = fmin(1, up ? -low : high);
+    return LK_OK;
+}
+
+/* Of a family of groups, or of the kinds. */
+static enum lk_code find_ranges(struct asked *a, enum lk_family_of_claims family, int attribute) {
+    struct lk_claims *claims = a->claims;
+    for (int k = 0; k < a->outcomes->n_outcomes; k++) {
+        const struct column *c = mean_column(a, k);
+        if (!c) continue;
+        const struct lk_crossed_table table = {a->n_sources, a->n_prompts, c->z, c->share_seen,
+                                               a->options->prompts_are_all};
+        LK_TRY(lk_grow(&claims->ranges, &claims->ranges_capacity, claims->n_ranges + 1, sizeof *claims->ranges));
+        struct lk_claims_range *range = &claims->ranges[claims->n_ranges++];
+        *range = (struct lk_claims_range){.family = family, .attribute = attribute, .outcome = k};
+        LK_TRY(family == LK_CLAIM_KIND ? range_of_kinds(a, &table, &range->range)
+                                       : lk_crossed_range(&table, &a->attributes[attribute], &a->people, &a->prompts,
+                                                          1 - a->options->alpha, a->options->seed, &range->range));
+    }
+    return LK_OK;
+}
+
+const struct lk_crossed_range *lk_claims_range(const struct lk_claims *claims, enum lk_family_of_claims family,
+                                               int attribute, int outcome) {
+    for (size_t i = 0; i < claims->n_ranges; i++) {
+        const struct lk_claims_range *r = &claims->ranges[i];
+        if (r->family == family && r->attribute == attribute && r->outcome == outcome) return &r->range;
+    }
+    return NULL;
+}
+
 /* Found first, groups before kinds before models, then by t. */
 static int by_weight(const void *a, const void *b) {
     const struct lk_claim *x = a, *y = b;
@@ -237,7 +310,9 @@ enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_cl
         rc = family->family == LK_CLAIM_GROUP  ? lk_claim_groups(&a, family)
              : family->family == LK_CLAIM_KIND ? lk_claim_kinds(&a, family)
                                                : lk_claim_models(&a, family);
+        if (!rc && family->family == LK_CLAIM_GROUP) rc = find_ranges(&a, LK_CLAIM_GROUP, family->attribute);
     }
+    if (!rc && a.n_columns) rc = find_ranges(&a, LK_CLAIM_KIND, 0);
     if (!rc) rc = out->notes.rc;
     if (out->n) qsort(out->list, out->n, sizeof *out->list, by_weight);
     for (size_t i = 0; i < out->n; i++) out->n_found += out->list[i].found;
@@ -255,6 +330,7 @@ enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_cl
 void lk_claims_free(struct lk_claims *c) {
     lk_free(c->list);
     lk_free(c->cells);
+    lk_free(c->ranges);
     lk_text_free(&c->notes);
     *c = (struct lk_claims){0};
 }

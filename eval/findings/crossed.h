@@ -69,12 +69,22 @@ struct lk_claim_cell {
     double p, difference; /* p: adjusted */
 };
 
+/* Of an outcome in the mean of models: the largest minus the smallest rate of an attribute's levels, or of two kinds of
+ * prompts, at 1 - alpha. */
+struct lk_claims_range {
+    enum lk_family_of_claims family;
+    int attribute, outcome;
+    struct lk_crossed_range range;
+};
+
 struct lk_claims {
     struct lk_claim *list; /* what was found: groups, kinds, models, each by t; then what stands out most of each other
                               outcome */
     size_t n, n_found, capacity;
     struct lk_claim_cell *cells; /* all */
     size_t n_cells, cells_capacity;
+    struct lk_claims_range *ranges; /* of each attribute with several levels, of the kinds, and each known outcome */
+    size_t n_ranges, ranges_capacity;
     struct lk_claims_family families[LK_MAX_ATTRIBUTES + 2];
     int n_families;
     double family_alpha;
@@ -92,6 +102,9 @@ struct lk_convention {
 enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_claims_options *options,
                           struct lk_claims *out);
 void lk_claims_free(struct lk_claims *claims);
+/* NULL: none. attribute: of LK_CLAIM_GROUP. */
+const struct lk_crossed_range *lk_claims_range(const struct lk_claims *claims, enum lk_family_of_claims family,
+                                               int attribute, int outcome);
 /* Judges what was found under each convention: what one does not find says so (`lost`); what turns its sign is found no
  * longer; what one alone finds is a line of the notes. */
 enum lk_code lk_claims_conventions(const struct lk_outcomes *outcomes, const struct lk_claims_options *options,

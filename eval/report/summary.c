@@ -139,7 +139,7 @@ static enum lk_code add_table(struct lk_report *report, enum lk_section section,
         lk_table_row(table);
         lk_table_text(table, "%s", name);
         lk_table_points(table, finding->effect.value);
-        lk_table_interval(table, finding->effect.low, finding->effect.high);
+        if (!finding->effect.no_interval) lk_table_interval(table, finding->effect.low, finding->effect.high);
         for (int end = 0; end < 2; end++) {
             int level = end ? finding->lowest : finding->highest;
             lk_table_text(table, "%s",
@@ -156,13 +156,14 @@ static enum lk_code add_table(struct lk_report *report, enum lk_section section,
     }
     lk_table_note(
         table,
-        "Baseline arm, %s. Effect: largest minus smallest rate, with its interval by source "
-        "(0 below: no two levels are told apart); of skin lighter minus darker, of the feature prompt with "
-        "minus without, by source (CR2). p: the least of all models and levels, adjusted within the factor by "
+        "Baseline arm, %s. Effect: largest minus smallest rate (0 below: no two levels are told apart), of race, "
+        "gender, age and category of the mean of models, with an interval in which sources and prompts are %s; "
+        "of models by source; of skin lighter minus darker, of the feature prompt with minus without, by source "
+        "(CR2). p: the least of all models and levels, adjusted within the factor by "
         "relabelling sources or prompts (the largest studentised difference), of models by Holm; found at %.2g. "
         "Skin tone and feature prompt: Student's t (CR2), Holm.",
         findings->source == LK_SCORES_HUMAN ? "the raters' majority" : "the judges' ensemble",
-        findings->claims.family_alpha);
+        findings->prompts_are_all ? "a sample and all there are" : "both samples", findings->claims.family_alpha);
     return lk_report_add(report, section, table);
 }
 
@@ -191,7 +192,7 @@ static enum lk_code add_figure(struct lk_report *report, enum lk_section section
                      .title = "Largest difference between groups, by outcome and factor",
                      .description = "A panel per outcome, a row per factor: the largest minus the smallest rate with "
                                     "its interval; filled where it is found.",
-                     .note = "Intervals by source. Filled: found; hollow: not."},
+                     .note = "Intervals as in the table below. Filled: found; hollow: not."},
             .unit = LK_UNIT_POINTS,
             .value_name = "Difference",
             .row_name = "Factor",

@@ -186,6 +186,51 @@ static void seeds_are_averaged_first(void **state) {
     near(within, 2.5 / 4);
 }
 
+/* T9 of the reference. */
+static void errors_of_groups(void **state) {
+    (void)state;
+    static const double t2_source[] = {0.00111111111111, 0.0025, 0.0122916666667};
+    static const double t2_shared[] = {0.00252314814815, -0.00261574074074, 9.25925925926e-05,
+                                       0.0055787037037,  -0.00296296296296, 0.00287037037037};
+    double z[45];
+    struct lk_crossed_table table = {9, 5, z, 1, false};
+    const struct lk_levels groups = {t2_group, 3}, kinds = {t2_kind, 2}, groups1 = {t1_group, 2}, kinds1 = {t1_kind, 2};
+    struct lk_residual_maker prompts;
+    struct lk_crossed_errors e;
+    t2_table(.5, .5, z);
+    assert_ok(lk_residual_maker(5, &kinds, 1, &prompts));
+    assert_ok(lk_crossed_errors_of(&table, &groups, &prompts, &e));
+    for (int g = 0, at = 0; g < 3; g++) {
+        near(e.source[g], t2_source[g]);
+        for (int h = g; h < 3; h++, at++) near(e.shared[g * 3 + h], t2_shared[at]);
+    }
+    near(e.kept, 0);
+    lk_crossed_errors_free(&e);
+    table.prompts_are_all = true;
+    assert_ok(lk_crossed_errors_of(&table, &groups, &prompts, &e));
+    near(e.source[2], t2_source[2]);
+    near(e.shared[0], 0);
+    lk_crossed_errors_free(&e);
+    lk_residual_maker_free(&prompts);
+    table = (struct lk_crossed_table){6, 4, t1, 1, false};
+    assert_ok(lk_residual_maker(4, &kinds1, 1, &prompts));
+    assert_ok(lk_crossed_errors_of(&table, &groups1, &prompts, &e));
+    near(e.source[0], 0.0277777777778);
+    near(e.source[1], 0.0486111111111);
+    near(e.shared[0], 0.0434027777778);
+    near(e.shared[1], -0.0434027777778);
+    near(e.kept, 0.36);
+    lk_crossed_errors_free(&e);
+    static const int32_t alone[6] = {0, 0, 0, 0, 0, 1}, one[6] = {0};
+    const struct lk_levels with_one[] = {{alone, 2}, {one, 1}};
+    static const char *const why[] = {"a level has one source", "fewer than two levels"};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(lk_crossed_errors_of(&table, &with_one[i], &prompts, &e));
+        assert_string_equal(e.undefined, why[i]);
+    }
+    lk_residual_maker_free(&prompts);
+}
+
 static void tables_without_an_answer(void **state) {
     (void)state;
     double z[24] = {0}, low, high;
@@ -239,9 +284,13 @@ static void tables_without_an_answer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contrasts_of_a_table),           cmocka_unit_test(contrasts_of_two_models),
-        cmocka_unit_test(adjusted_for_another_attribute), cmocka_unit_test(missing_cells),
-        cmocka_unit_test(seeds_are_averaged_first),       cmocka_unit_test(tables_without_an_answer),
+        cmocka_unit_test(contrasts_of_a_table),
+        cmocka_unit_test(contrasts_of_two_models),
+        cmocka_unit_test(adjusted_for_another_attribute),
+        cmocka_unit_test(missing_cells),
+        cmocka_unit_test(seeds_are_averaged_first),
+        cmocka_unit_test(tables_without_an_answer),
+        cmocka_unit_test(errors_of_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,7 @@ static void equal_rates_and_empty_sources(void **state) {
     lk_report_options_init(&options);
     for (size_t i = 0; i < data.n_items; i++) {
         memset(data.items[i].score, 3, LK_N_AXES);
+        memset(data.items[i].judge, 3, sizeof data.items[i].judge);
         memset(data.items[i].human_majority, 0, LK_N_AXES);
     }
     assert_ok(lk_findings_of(&data, &options, LK_SCORES_JUDGE, &findings));
@@ -118,6 +119,28 @@ static void equal_rates_and_empty_sources(void **state) {
     lk_findings_free(&findings);
     assert_ok(lk_findings_of(&data, &options, LK_SCORES_HUMAN, &findings));
     assert_int_equal(lk_findings_sentences(&findings, sentences), 0);
+    lk_findings_free(&findings);
+}
+
+/* Largest differences of groups and kinds of prompts are the claims' own, for people and prompts like these. */
+static void largest_differences_are_of_people_and_prompts(void **state) {
+    (void)state;
+    struct lk_report_options options;
+    struct planted design = design_of(RACE);
+    struct lk_findings findings;
+    lk_report_options_init(&options);
+    options.n_bootstrap = 20;
+    assert_ok(planted_scores(&data, &design, 9, 0));
+    assert_ok(lk_findings_of(&data, &options, LK_SCORES_JUDGE, &findings));
+    for (int i = 0; i < LK_N_FINDING_FACTORS * LK_N_OUTCOMES; i++) {
+        const int factor = i % LK_N_FINDING_FACTORS;
+        const bool kinds = lk_finding_factors[factor] == LK_FACTOR_CATEGORY;
+        const struct lk_crossed_range *range = lk_claims_range(&findings.claims, kinds ? LK_CLAIM_KIND : LK_CLAIM_GROUP,
+                                                               kinds ? 0 : factor, i / LK_N_FINDING_FACTORS);
+        if (lk_finding_factors[factor] == LK_FACTOR_MODEL) continue;
+        assert_non_null(range);
+        assert_memory_equal(&findings.list[i].effect, &range->number, sizeof range->number);
+    }
     lk_findings_free(&findings);
 }
 
@@ -224,6 +247,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sentences_are_right),
         cmocka_unit_test(equal_rates_and_empty_sources),
+        cmocka_unit_test(largest_differences_are_of_people_and_prompts),
         cmocka_unit_test(each_source_has_its_summary),
         cmocka_unit_test(tables_of_both_versions_twice),
     };

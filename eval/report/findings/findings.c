@@ -110,6 +110,21 @@ static int only_level(const struct outputs *o, int factor, int outcome, int leve
     return level;
 }
 
+/* For people and prompts like these, where the claims' tables are complete enough; else the value has no interval. */
+static void take_range(const struct lk_claims *claims, int factor, int outcome, struct lk_finding *finding) {
+    const bool kinds = lk_finding_factors[factor] == LK_FACTOR_CATEGORY;
+    const struct lk_crossed_range *range =
+        lk_claims_range(claims, kinds ? LK_CLAIM_KIND : LK_CLAIM_GROUP, kinds ? 0 : factor, outcome);
+    if (!range || range->number.undefined) {
+        finding->effect.low = finding->effect.high = finding->effect.value;
+        finding->effect.no_interval = range ? range->number.undefined : "fewer than half of the outputs have a score";
+        return;
+    }
+    finding->effect = range->number;
+    finding->high = range->high, finding->low = range->low;
+    finding->highest = range->highest, finding->lowest = range->lowest;
+}
+
 static void find_difference(const struct outputs *o, const struct lk_claims *claims, int factor, int outcome,
                             struct lk_finding *finding) {
     const struct lk_disparity *disparity = lk_disparity_of(o->rates, factor, outcome);
@@ -123,6 +138,7 @@ static void find_difference(const struct outputs *o, const struct lk_claims *cla
     finding->low = lk_rate_of(o->rates, factor, disparity->lowest, outcome)->value;
     finding->highest = only_level(o, factor, outcome, disparity->highest);
     finding->lowest = only_level(o, factor, outcome, disparity->lowest);
+    if (lk_finding_factors[factor] != LK_FACTOR_MODEL) take_range(claims, factor, outcome, finding);
     test_difference(claims, factor, outcome, finding);
 }
 

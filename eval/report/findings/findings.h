@@ -3,7 +3,8 @@
  *
  * What differs, and where, is said by eval/findings/crossed.h: a model, an outcome, a group of people or a kind of
  * prompts against the others, for people and prompts like the study's. Beside it stands for each factor and outcome the
- * largest minus the smallest rate, in the interval of range_interval.h by source. Lighter against darker skin, and a
+ * largest minus the smallest rate: of groups and kinds of prompts for people and prompts like these (lk_crossed_range),
+ * of models in the interval of range_interval.h by source. Lighter against darker skin, and a
  * mitigation, are mean changes against 0, with errors clustered by source (CR2, Satterthwaite's degrees of freedom);
  * they are one family more, corrected by Holm. */
 #pragma once

@@ -110,6 +110,32 @@ enum lk_code lk_crossed_rates(const struct lk_crossed_table *table, const struct
  * that are few; the t interval serves others. */
 void lk_crossed_mover(const struct lk_crossed_rate *a, const struct lk_crossed_rate *b, double *low, double *high);
 
+/* What the rates of a factor's levels are wrong by. */
+struct lk_crossed_errors {
+    int count;
+    double *rate;   /* [count]; NaN: no source has the level */
+    double *source; /* [count]: variance of the rate that comes from which people */
+    double *shared; /* [count, count]: covariance that comes from which prompts, around the mean of levels; 0 where the
+                       prompts are all there are */
+    double kept;    /* of it, what single outputs do not explain: 0 to 1 */
+    struct lk_crossed pooled; /* mean squares of all groups together, with their degrees of freedom */
+    const char *undefined;    /* NULL, or why there is none: nothing else is set */
+};
+enum lk_code lk_crossed_errors_of(const struct lk_crossed_table *table, const struct lk_levels *factor,
+                                  const struct lk_residual_maker *prompts, struct lk_crossed_errors *out);
+void lk_crossed_errors_free(struct lk_crossed_errors *errors);
+
+/* The largest minus the smallest rate of the factor's levels, in the interval of range_interval.h: 600 draws of those
+ * errors for the low end, each pair's contrast for the high one. */
+struct lk_crossed_range {
+    struct lk_number number;
+    int highest, lowest; /* levels; -1 where several are alike */
+    double high, low;    /* their rates */
+};
+enum lk_code lk_crossed_range(const struct lk_crossed_table *table, const struct lk_levels *factor,
+                              const struct lk_residual_maker *people, const struct lk_residual_maker *prompts,
+                              double confidence, uint64_t seed, struct lk_crossed_range *out);
+
 /* The smallest difference that the contrast would have found with this power: the variance at the raised rate counts.
  * raised: share of the squared source weights on the raised side (1/2 for two alike). rate: of the lower side; 0 or 1:
  * the variance as it is. */

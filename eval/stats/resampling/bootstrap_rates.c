@@ -313,12 +313,12 @@ static enum lk_code set_disparities(const struct lk_rates *rates, const struct l
         size_t g = (size_t)i / n_measures, m = (size_t)i % n_measures;
         size_t at = (size_t)(results->first_group[g] - base) * n_measures + m;
         if (disparity->number.undefined) continue;
-        const struct lk_resampled_groups groups = {results->first_group[g + 1] - results->first_group[g],
-                                                   values + at,
-                                                   n_measures,
-                                                   replicates + at * n,
-                                                   n_measures * n,
-                                                   n};
+        const struct lk_resampled_groups groups = {.n_groups = results->first_group[g + 1] - results->first_group[g],
+                                                   .values = values + at,
+                                                   .stride = n_measures,
+                                                   .replicates = replicates + at * n,
+                                                   .row_stride = n_measures * n,
+                                                   .n_replicates = n};
         struct lk_range_options range = {.confidence = how->confidence, .limit = widest(rates, (int)m)};
         if (how->clusters) {
             int first = results->first_group[g], n_valid = 0;

@@ -98,8 +98,8 @@ static double lower_end(const struct lk_resampled_groups *g, const struct levels
 void lk_range_interval(const struct lk_resampled_groups *groups, const struct lk_range_options *how, double *scratch,
                        struct lk_number *number) {
     double alpha = 1 - how->confidence, lower = (1 - UPPER) * alpha, tail = UPPER * alpha;
-    double z = -lk_normal_quantile(tail) * expanded(how, tail, how->df_pair);
-    double high = number->value, lowest = INFINITY, largest_error = 0;
+    double z = groups->pair_errors ? 0 : -lk_normal_quantile(tail) * expanded(how, tail, how->df_pair);
+    double high = number->value, lowest = INFINITY, largest_reach = 0;
     int n_valid = 0;
     for (int i = 0; i < groups->n_groups; i++) {
         if (isnan(value_of(groups, i))) continue;
@@ -107,16 +107,17 @@ void lk_range_interval(const struct lk_resampled_groups *groups, const struct lk
         lowest = fmin(lowest, value_of(groups, i));
         for (int j = 0; j < i; j++) {
             if (isnan(value_of(groups, j))) continue;
-            double error = pair_error(groups, i, j);
-            largest_error = fmax(largest_error, error);
-            high = fmax(high, fabs(value_of(groups, i) - value_of(groups, j)) + z * error);
+            const size_t pair = (size_t)(i * groups->n_groups + j);
+            double reach = groups->pair_errors ? -lk_t_quantile(tail, groups->pair_df[pair]) * groups->pair_errors[pair]
+                                               : z * pair_error(groups, i, j);
+            largest_reach = fmax(largest_reach, reach);
+            high = fmax(high, fabs(value_of(groups, i) - value_of(groups, j)) + reach);
         }
     }
     number->low = number->high = 0;
-    if (largest_error == 0) return;
+    if (largest_reach == 0) return;
     double of_all = expanded(how, lower / (n_valid * (n_valid - 1)), how->df_all);
-    const struct levels levels = {
-        z * largest_error / 2, {alpha, lower}, {expanded(how, alpha / 2, how->df_all), of_all}};
+    const struct levels levels = {largest_reach / 2, {alpha, lower}, {expanded(how, alpha / 2, how->df_all), of_all}};
     number->low = lower_end(groups, &levels, lowest, number->value, scratch);
     number->high = fmax(fmin(high, how->limit), number->value);
 }

@@ -105,6 +105,7 @@ static bool has_stage(const struct lk_plan *plan, const char *name) {
 
 static void add_placed(cJSON *root, const struct lk_plan *plan, const struct cli_arguments *a) {
     if (a->job.run.vram) cJSON_AddNumberToObject(root, "vram_bytes", (double)a->job.run.vram);
+    if (a->job.run.host_ram) cJSON_AddNumberToObject(root, "host_ram_bytes", (double)a->job.run.host_ram);
     cJSON_AddStringToObject(root, "fits",
                             !plan->fits     ? "no"
                             : plan->n_ranks ? "sharded"

@@ -100,8 +100,9 @@ enum lk_code lk_device_cuda_create(int index, struct lk_device **out);
  * ranks, to be run by a thread each (models/ranks.h). As lk_device_cuda_create for each; LK_E_DEVICE without NCCL. */
 enum lk_code lk_device_cuda_ranks(const int *indexes, int n, struct lk_device **out);
 
-/* A device that is not here, for plans alone: its kernels' scratch and its memory's rules. architecture: "sm_80" (A100)
- * or "sm_90" (H100). LK_E_USAGE for others. */
+/* A device that is not here, for plans alone: its kernels' scratch and its memory's rules. architecture: one of these,
+ * else LK_E_USAGE. */
+#define LK_CUDA_DESCRIBED "sm_80 (A100), sm_86 (RTX 3090), sm_89 (RTX 4090), sm_90 (H100) or sm_120 (RTX 5090)"
 enum lk_code lk_device_cuda_describe(const char *architecture, struct lk_device **out);
 
 /* What CUDA devices there are, without using one. */

@@ -305,7 +305,11 @@ enum lk_code lk_device_cuda_describe(const char *architecture, struct lk_device 
     static const struct {
         const char *architecture, *name;
         int n_multiprocessors;
-    } known[] = {{"sm_80", "A100", 108}, {"sm_90", "H100", 132}};
+    } known[] = {{"sm_80", "A100", 108},
+                 {"sm_86", "RTX 3090", 82},
+                 {"sm_89", "RTX 4090", 128},
+                 {"sm_90", "H100", 132},
+                 {"sm_120", "RTX 5090", 170}};
     struct lk_cuda_device *cuda;
     *out = NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -319,7 +323,7 @@ enum lk_code lk_device_cuda_describe(const char *architecture, struct lk_device 
         *out = &cuda->device;
         return LK_OK;
     }
-    return lk_fail(LK_E_USAGE, "device %s: expected sm_80 or sm_90", architecture);
+    return lk_fail(LK_E_USAGE, "device %s: expected " LK_CUDA_DESCRIBED, architecture);
 }
 
 enum lk_code lk_device_cuda_create(int index, struct lk_device **out) {

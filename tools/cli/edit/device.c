@@ -106,7 +106,7 @@ static enum lk_code set_budget(const struct lk_job_run *run, struct lk_device *d
         if (!run->vram && !run->host_ram) return LK_OK;
         return lk_fail(LK_E_USAGE,
                        "--%s: --device %s computes in the machine's memory, of which weights take what is free; leave "
-                       "it out, or use --device cuda (of plan also sm_80 or sm_90, GPUs that need not be there)",
+                       "it out, or use --device cuda (of plan also " LK_CUDA_DESCRIBED ", GPUs that need not be there)",
                        run->vram ? "vram" : "host-ram", run->device);
     }
     dev->budget.bytes = run->vram;
@@ -160,7 +160,7 @@ enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **ou
     int indexes[LK_MAX_RANKS], n = 1;
     *out = NULL;
     if (described || is_sharded(run))
-        LK_TRY(parse_gpus(run, described ? "sm_80 or sm_90, of ranks sm_80:0,1" : "cuda:0,1", indexes, &n));
+        LK_TRY(parse_gpus(run, described ? LK_CUDA_DESCRIBED ", of ranks sm_80:0,1" : "cuda:0,1", indexes, &n));
     if (n > 1) {
         snprintf(name, sizeof name, described ? "%.*s" : "%.*s:%d", prefix, run->device, indexes[0]);
         one.device = name;

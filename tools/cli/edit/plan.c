@@ -317,7 +317,8 @@ static enum lk_code table(struct lk_pipeline *pipeline, struct lk_device *target
 
 static enum lk_code print_table(struct lk_pipeline *pipeline, struct lk_device *target, const struct cli_arguments *a) {
     if (!target->memory->place)
-        return lk_fail(LK_E_USAGE, "--all: %s has no memory of its own to plan for; use --device cuda, sm_80 or sm_90",
+        return lk_fail(LK_E_USAGE,
+                       "--all: %s has no memory of its own to plan for; use --device cuda, " LK_CUDA_DESCRIBED,
                        target->name);
     cJSON *rows = cJSON_CreateArray();
     enum lk_code rc = table(pipeline, target, a, rows);

@@ -93,15 +93,16 @@ struct lk_device {
 enum lk_code lk_device_cpu_create(int n_threads, struct lk_device **out);
 
 /* CUDA device `index`, used through the driver that is found at run time. LK_E_DEVICE when there is no driver, no such
- * device, one that is older than sm_80, or no kernels in this build; the message says which. */
+ * device, one that is not usable (lk_cuda_usable), or no kernels in this build; the message says which. */
 enum lk_code lk_device_cuda_create(int index, struct lk_device **out);
 
 /* n CUDA devices that hold one copy of the weights together, joined by NVIDIA's NCCL, which is found at run time too:
  * ranks, to be run by a thread each (models/ranks.h). As lk_device_cuda_create for each; LK_E_DEVICE without NCCL. */
 enum lk_code lk_device_cuda_ranks(const int *indexes, int n, struct lk_device **out);
 
-/* A device that is not here, for plans alone: its kernels' scratch and its memory's rules. architecture: "sm_80" (A100)
- * or "sm_90" (H100). LK_E_USAGE for others. */
+/* A device that is not here, for plans alone: its kernels' scratch and its memory's rules. architecture: one of these,
+ * else LK_E_USAGE. */
+#define LK_CUDA_DESCRIBED "sm_80 (A100), sm_86 (RTX 3090), sm_89 (RTX 4090), sm_90 (H100) or sm_120 (RTX 5090)"
 enum lk_code lk_device_cuda_describe(const char *architecture, struct lk_device **out);
 
 /* What CUDA devices there are, without using one. */
@@ -109,11 +110,14 @@ struct lk_cuda_info {
     char name[128];
     int compute_major, compute_minor;
     int driver_version; /* 12040 is 12.4 */
+    int block_bytes;    /* of shared memory that a block may ask for */
     uint64_t memory_bytes;
 };
 /* Device `index`; *n_devices gets their number, 0 with every code but LK_OK. LK_E_DEVICE as lk_device_cuda_create; with
  * an index of -1 only the number is asked for. */
 enum lk_code lk_cuda_info(int index, int *n_devices, struct lk_cuda_info *out);
+/* LK_E_DEVICE, with what is missing, where the kernels of this build cannot run on device `index`. */
+enum lk_code lk_cuda_usable(int index, const struct lk_cuda_info *info);
 
 /* A device that counts what `target` would do: the FLOPs and bytes of each op, and the peak of live memory with the
  * scratch that target's kernels ask for. `target` must outlive it. */

@@ -92,6 +92,7 @@ struct lk_placement {
     int readers;           /* threads that fetch what has no pinned copy */
     uint64_t slot_bytes;   /* pinned memory that a reader fills at a time */
     uint64_t pinned_bytes; /* of host memory: copies and slots */
+    bool host_lacks;       /* set by a device that did not get them */
 };
 /* Whether a stage sends the unit through its ring. */
 bool lk_placement_sends(const struct lk_placement *placement, int stage, uint32_t unit);

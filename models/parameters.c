@@ -64,6 +64,10 @@ const struct lk_parameter lk_parameters[] = {
      .otherwise = "what is free on the GPU, less 1G",
      .help = "memory of the GPU that may be used, as 16G or 81920M (1024-based): weights that do not fit are streamed; "
              "the result does not depend on it"},
+    {"host-ram", "host_ram", NULL, 0, LK_PARAMETER_BYTES, RUN(host_ram), .machine = true, .group = "Model",
+     .unit = "SIZE", .otherwise = "what is free, also by the job's limits, less 4G",
+     .help = "memory of the host for copies of streamed weights; those without a copy are read from their files; the "
+             "result does not depend on it"},
     {"weights", "weights", NULL, 0, LK_PARAMETER_CHOICE, RUN(weights), .machine = true, .group = "Model",
      .unit = "NAME", .initial = "own", .choices = "own|sharded",
      .help = "sharded: the GPUs of --device cuda:0,1,2,3 hold one copy of the weights together and gather each layer "

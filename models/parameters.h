@@ -25,6 +25,7 @@ struct lk_job_run {
     const char *rng;
     int threads;         /* 0: all cores */
     uint64_t vram;       /* bytes of a GPU's memory that the process may take; 0: what is free, less some */
+    uint64_t host_ram;   /* bytes of the host's memory that may be pinned for weights; 0: what is free, less some */
     const char *weights; /* "own" of each device, or "sharded" over several */
     bool exif_transpose;
 };

@@ -1,13 +1,12 @@
 #include "models/placement.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "models/host_room.h"
 #include "models/pipeline.h"
 
 #define SLOT_BYTES     ((uint64_t)32 << 20) /* at most, of a reader's slot */
-#define HOST_RESERVE   ((uint64_t)4 << 30)  /* bytes of host memory that are left to others */
 #define PAGES_MORE     ((uint64_t)3 << 30)  /* of them, for pages of files: they are in memory without a copy */
 #define WITHOUT_LAYERS 3                    /* units in the ring of a stage that has no attention */
 #define READERS        4
@@ -363,15 +362,6 @@ enum lk_code lk_placement_decide(struct lk_itinerary *it, const struct lk_budget
     return LK_OK;
 }
 
-uint64_t lk_placement_host_room(void) {
-    char line[128];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/meminfo", "r");
-    while (f && fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1) kib = 0;
-    if (f) fclose(f);
-    return kib * 1024 > HOST_RESERVE ? kib * 1024 - HOST_RESERVE : 0;
-}
-
 static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
 
 static enum lk_code too_small(const struct lk_device *dev, const struct lk_device_room *room, uint64_t least) {
@@ -452,36 +442,57 @@ enum lk_code lk_placement_describe(const struct lk_device *plan, const struct lk
     return rc == LK_E_FIT && least > room.bytes ? LK_OK : rc;
 }
 
-/* One placement for that much room; *tried gets what it takes. */
-static enum lk_code try_placement(struct lk_device *dev, const struct lk_device *plan,
-                                  const struct lk_device_room *room, uint64_t *tried, uint64_t *least) {
+/* What a placement is tried with, and what of it was there. */
+struct attempt {
+    struct lk_budget budget;
+    struct lk_device_room room;
+    uint64_t tried, least; /* bytes of the device */
+    uint64_t copies;       /* bytes of pinned copies */
+    bool host_lacks;
+};
+
+static enum lk_code try_placement(struct lk_device *dev, const struct lk_device *plan, struct attempt *a) {
     struct lk_itinerary it;
     struct lk_placement p;
-    struct lk_budget budget = dev->budget;
-    if (!budget.host_bytes) budget.host_bytes = lk_placement_host_room();
+    a->host_lacks = false;
     LK_TRY(lk_device_plan_itinerary(plan, &it));
-    enum lk_code rc = lk_placement_decide(&it, &budget, room->bytes, dev->memory_grain, &p, least);
-    if (rc == LK_E_FIT && *least > room->bytes) rc = too_small(dev, room, *least);
+    enum lk_code rc = lk_placement_decide(&it, &a->budget, a->room.bytes, dev->memory_grain, &p, &a->least);
+    if (rc == LK_E_FIT && a->least > a->room.bytes) rc = too_small(dev, &a->room, a->least);
     if (!rc) {
-        *tried = p.block_bytes;
+        a->tried = p.block_bytes;
+        a->copies = p.pinned_bytes - p.slot_bytes * (uint64_t)(p.readers + LK_SPARE_SLOTS);
         if (p.whole) rc = dev->memory->note_weights(dev, &p.itinerary.units);
         if (!rc) rc = lk_device_prepare_placed(dev, &p);
+        a->host_lacks = p.host_lacks;
         lk_placement_free(&p);
     }
     lk_itinerary_free(&it);
     return rc;
 }
 
+/* Less than was there, it seems. */
+static bool ask_device_for_less(struct attempt *a) {
+    if (a->tried <= a->least) return false;
+    a->room.bytes = larger(a->least, a->tried - a->tried / 4 - 1);
+    return true;
+}
+/* A stage fewer has pinned copies; then fewer readers. The device's memory stays as it is. */
+static bool ask_host_for_less(struct attempt *a) {
+    if (!a->copies && a->budget.readers == 1) return false;
+    if (a->copies)
+        a->budget.host_bytes = a->copies - 1;
+    else
+        a->budget.readers = 1;
+    return true;
+}
+
 enum lk_code lk_placement_prepare(struct lk_device *dev, const struct lk_device *plan, uint64_t arena_bytes) {
-    struct lk_device_room room;
-    uint64_t tried = 0, least = 0;
+    struct attempt a = {.budget = dev->budget};
     if (!dev->memory->place) return lk_device_prepare(dev, arena_bytes);
-    LK_TRY(dev->memory->room(dev, dev->budget.bytes, &room));
-    enum lk_code rc = try_placement(dev, plan, &room, &tried, &least);
-    while (rc == LK_E_FIT && tried > least) { /* less than was there, it seems */
-        struct lk_device_room less = room;
-        less.bytes = larger(least, tried - tried / 4 - 1);
-        rc = try_placement(dev, plan, &less, &tried, &least);
-    }
+    LK_TRY(dev->memory->room(dev, dev->budget.bytes, &a.room));
+    if (!a.budget.host_bytes) a.budget.host_bytes = lk_host_room("");
+    enum lk_code rc = try_placement(dev, plan, &a);
+    while (rc == LK_E_FIT && (a.host_lacks ? ask_host_for_less(&a) : ask_device_for_less(&a)))
+        rc = try_placement(dev, plan, &a);
     return rc;
 }

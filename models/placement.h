@@ -19,11 +19,9 @@ enum lk_code lk_placement_describe(const struct lk_device *plan, const struct lk
 uint64_t lk_placement_layer(const struct lk_itinerary *itinerary, int stage);
 
 /* Memory for a run that the plan device has walked: on a device that reads host memory just the arena; on others what
- * lk_placement_decide says, and a smaller placement when an allocation fails after all. */
+ * lk_placement_decide says. When an allocation fails after all: a smaller placement on the device, or fewer pinned
+ * copies on the host. */
 enum lk_code lk_placement_prepare(struct lk_device *dev, const struct lk_device *plan, uint64_t arena_bytes);
-
-/* Bytes of the host's memory that can be pinned without driving others out. */
-uint64_t lk_placement_host_room(void);
 
 /* How fast a device is, for predictions. */
 struct lk_device_rates {

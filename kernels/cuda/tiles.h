@@ -42,13 +42,15 @@
  * ldmatrix reads together lie in different banks. columns: a multiple of 16. */
 #define LK_ATTENTION_PITCH(columns)  (2 * (columns) + 16)
 #define LK_ATTENTION_WIDTH(head_dim) (((head_dim) + 15) / 16 * 16)
-/* Columns of V that a block of attention_any.cu takes: where head_dim is at most the first, and otherwise. */
+/* Columns of V that a block of attention_any.cu takes: where head_dim is at most the first, and otherwise, which is
+ * also what it takes of K at a time. */
 #define LK_ATTENTION_FEW_COLUMNS 32
 #define LK_ATTENTION_COLUMNS     128
 /* Of attention_f32.cu. */
 #define LK_ATTENTION_F32_KEYS 32
 #define LK_ATTENTION_F32_ROWS 16
 /* Of attention_512.cu. */
-#define LK_ATTENTION_512_ROWS    80
-#define LK_ATTENTION_512_THREADS 256
-#define LK_ATTENTION_512_SHARED  166464 /* bytes */
+#define LK_ATTENTION_512_ROWS         80
+#define LK_ATTENTION_512_FEW_ROWS     32 /* where a block has less shared memory */
+#define LK_ATTENTION_512_THREADS      256
+#define LK_ATTENTION_512_SHARED(rows) ((rows)*1428 + 52224) /* bytes */

@@ -185,6 +185,36 @@ static void check(const struct problem *p, enum lk_dtype dtype, double bound) {
     check_values(p, values_of(p, dtype), dtype, bound);
 }
 
+/* The kernels of a GPU whose blocks get 99 KiB of shared memory have the bits of an A100's. */
+static void test_less_shared_memory(void **state) {
+    (void)state;
+    static const struct {
+        struct problem problem;
+        const char *usual;
+    } cases[] = {{{"attention_512_few_bf16", 9, 70, 1, 1, 512, false, 1.0}, "attention_512_bf16"},
+                 {{"attention_512_few_bf16", 70, 200, 4, 2, 512, true, 0.5}, "attention_512_bf16"},
+                 {{"attention_512_few_bf16", 100, 321, 1, 1, 512, false, 1.0}, "attention_512_bf16"},
+                 {{"attention_any_128_bf16", 70, 70, 1, 1, 512, true, -1.0}, "attention_any_128_bf16"}};
+    struct lk_cuda_device *device = lk_cuda_device_of(cuda);
+    const size_t most = device->most_shared;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct problem *p = &cases[i].problem;
+        struct values x = values_of(p, LK_BF16);
+        const size_t bytes = (size_t)(p->n_q * p->n_heads * p->head_dim) * sizeof *x.out;
+        float *usual = malloc(bytes);
+        assert_non_null(usual);
+        device->most_shared = 163 << 10;
+        run(p, &x, LK_BF16, 8, 0, p->n_q, usual);
+        assert_string_equal(device->last_kernel, cases[i].usual);
+        device->most_shared = 99 << 10;
+        run(p, &x, LK_BF16, 8, 0, p->n_q, x.out);
+        assert_memory_equal(x.out, usual, bytes);
+        free(usual);
+        check_values(p, x, LK_BF16, 1e-5);
+    }
+    device->most_shared = most;
+}
+
 /* Many heads where the tiles of 128 rows shall take it: there are enough of them for all multiprocessors. */
 static void test_bf16(void **state) {
     (void)state;
@@ -209,6 +239,7 @@ static void test_bf16(void **state) {
         {"attention_any_32_bf16", 3, 9, 2, 1, 1, false, 1.0},
         {"attention_any_128_bf16", 33, 65, 2, 1, 72, true, 1.0},
         {"attention_any_128_bf16", 70, 70, 1, 1, 384, false, 1.0},
+        {"attention_any_128_bf16", 66, 130, 1, 1, 200, true, 1.0},
         {"attention_any_128_bf16", 9, 70, 1, 1, 512, false, -1.0},
         {"attention_512_bf16", 9, 70, 1, 1, 512, false, 1.0},
         {"attention_512_bf16", 130, 65, 1, 1, 512, false, 1.0},
@@ -258,8 +289,9 @@ static void test_nan_spreads(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bf16), cmocka_unit_test(test_f32),
-                                       cmocka_unit_test(test_flat_values), cmocka_unit_test(test_nan_spreads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bf16), cmocka_unit_test(test_less_shared_memory),
+                                       cmocka_unit_test(test_f32), cmocka_unit_test(test_flat_values),
+                                       cmocka_unit_test(test_nan_spreads)};
     cuda = test_cuda_open();
     if (lk_device_prepare(cuda, ARENA)) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

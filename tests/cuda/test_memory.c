@@ -433,13 +433,38 @@ static void exit_code_of_the_program(void **state) {
     unlink(output);
 }
 
+/* What `likeness devices` prints of a GPU that gives a block so much shared memory. */
+static void list_devices(const char *shared, const char *flags, char text[4096]) {
+    char command[1024];
+    snprintf(command, sizeof command, "GPUSIM_SHARED=%s \"$BUILD_DIR/likeness\" devices %s", shared, flags);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    text[fread(text, 1, 4095, f)] = 0;
+    assert_int_equal(pclose(f), 0);
+}
+
+static void unusable_devices_are_listed_as_such(void **state) {
+    (void)state;
+    char text[4096];
+    list_devices("98K", "", text);
+    assert_non_null(strstr(text, "\n      cannot be used: cuda:0: "));
+    list_devices("98K", "--json", text);
+    assert_non_null(strstr(text, "\"usable\":\tfalse"));
+    assert_non_null(strstr(text, "\"why_not\":\t\"cuda:0: "));
+    list_devices("99K", "", text);
+    assert_null(strstr(text, "cannot be used"));
+    list_devices("99K", "--json", text);
+    assert_non_null(strstr(text, "\"block_shared_bytes\":\t101376"));
+    assert_non_null(strstr(text, "\"usable\":\ttrue"));
+}
+
 /* GPUs and drivers that could not run the kernels are refused when the device is opened. */
 static void lesser_gpus(void **state) {
     (void)state;
     const char *output = test_path("cuda_lesser.png");
     char text[4096];
-    int code = run_program("GPUSIM_SHARED", "101376", output, text);
-    if (code != 5 || !strstr(text, "gives a block at most 99 KiB of shared memory and the kernels need 163"))
+    int code = run_program("GPUSIM_SHARED", "98K", output, text);
+    if (code != 5 || !strstr(text, "gives a block at most 98 KiB of shared memory and the kernels need 99"))
         fail_msg("code %d: %s", code, text);
     code = run_program("GPUSIM_DRIVER", "11080", output, text);
     if (code != 5 || !strstr(text, "the driver is of CUDA 11.8 and the kernels of this build need CUDA 1"))
@@ -461,6 +486,7 @@ int main(void) {
         cmocka_unit_test(every_failing_allocation),
         cmocka_unit_test(a_ladder_of_placements),
         cmocka_unit_test(exit_code_of_the_program),
+        cmocka_unit_test(unusable_devices_are_listed_as_such),
         cmocka_unit_test(lesser_gpus),
     };
     gpu = simulated_gpu();

@@ -20,7 +20,6 @@ enum {
     GPUSIM_CC_MAJOR = 8,
     GPUSIM_CC_MINOR = 0,
     GPUSIM_REGISTERS_PER_SM = 65536,
-    GPUSIM_SHARED_PER_SM = 164 << 10,
     GPUSIM_SHARED_PER_BLOCK = 48 << 10,
     GPUSIM_SHARED_PER_BLOCK_OPTIN = 163 << 10,
     GPUSIM_SHARED_RESERVED = 1 << 10, /* per block */
@@ -61,7 +60,7 @@ struct gpusim_settings {
     bool shared_unwritten; /* reads of shared memory that nothing wrote pass (GPUSIM_CHECKS=global) */
     uint64_t watchdog;     /* instructions of one warp after which it is stopped; 0: never */
     int driver_version;    /* 13000: of CUDA 13.0 (GPUSIM_DRIVER) */
-    int shared_optin;      /* bytes that a block may ask for (GPUSIM_SHARED), for what a program says of lesser GPUs */
+    int shared_optin;      /* bytes that a block may ask for (GPUSIM_SHARED); others have less than an A100 */
     int registers;   /* of pages that may only be read: 0 no, 1 yes, 2 attribute 113 says so and the call is refused */
     int exit_code;   /* of the process when anything was reported; 0: as the program says */
     uint64_t sample; /* blocks of a launch to run, 0: all. Memory is then not filled, what nothing wrote reads as 0, and
@@ -71,6 +70,11 @@ struct gpusim_settings {
     bool report_by_shape;       /* a record for each grid, block and shared size, not one for each kernel */
 };
 const struct gpusim_settings *gpusim_settings(void);
+
+/* Bytes of shared memory of a multiprocessor: one block of the largest kind. */
+static inline size_t gpusim_shared_per_sm(void) {
+    return (size_t)gpusim_settings()->shared_optin + GPUSIM_SHARED_RESERVED;
+}
 
 /* One line on stderr, "gpusim: ...". Never silent: what is not implemented comes here before it returns an error. */
 void gpusim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

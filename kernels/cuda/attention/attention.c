@@ -33,10 +33,11 @@ static struct choice choose_fast(const struct lk_cuda_device *cuda, const struct
     if (!is_vector(op) || op->scale <= 0.0f || op->k->ld > MOST_LD || op->v->ld > MOST_LD) return c;
     if (op->q->shape[2] == 512) {
         c.module = "attention_512";
-        c.kernel = "attention_512_bf16";
-        c.rows = LK_ATTENTION_512_ROWS;
+        const bool few = LK_ATTENTION_512_SHARED(LK_ATTENTION_512_ROWS) > cuda->most_shared;
+        c.kernel = few ? "attention_512_few_bf16" : "attention_512_bf16";
+        c.rows = few ? LK_ATTENTION_512_FEW_ROWS : LK_ATTENTION_512_ROWS;
         c.threads = LK_ATTENTION_512_THREADS;
-        c.shared = LK_ATTENTION_512_SHARED;
+        c.shared = (size_t)LK_ATTENTION_512_SHARED(c.rows);
         return c;
     }
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
@@ -65,13 +66,15 @@ static struct choice choose(const struct lk_cuda_device *cuda, const struct lk_a
     if (c.kernel) return c;
     const bool few = head_dim <= LK_ATTENTION_FEW_COLUMNS;
     const int64_t columns = few ? LK_ATTENTION_FEW_COLUMNS : LK_ATTENTION_COLUMNS, rows = LK_ATTENTION_ROWS(1);
-    const int64_t head_pitch = LK_ATTENTION_PITCH(LK_ATTENTION_WIDTH(head_dim));
+    const int64_t width = LK_ATTENTION_WIDTH(head_dim);
+    const int64_t k_columns = width < LK_ATTENTION_COLUMNS ? width : LK_ATTENTION_COLUMNS;
     return (struct choice){
         .module = "attention_any",
         .kernel = few ? "attention_any_32_bf16" : "attention_any_128_bf16",
         .rows = (int)rows,
         .slices = (unsigned)lk_cuda_div_up(head_dim, columns),
-        .shared = (size_t)((rows + LK_ATTENTION_KEYS) * head_pitch + LK_ATTENTION_KEYS * LK_ATTENTION_PITCH(columns))};
+        .shared = (size_t)(rows * LK_ATTENTION_PITCH(width) +
+                           LK_ATTENTION_KEYS * (LK_ATTENTION_PITCH(k_columns) + LK_ATTENTION_PITCH(columns)))};
 }
 
 enum lk_code lk_cuda_attention(struct lk_device *dev, const struct lk_attention *op, void *scratch) {

@@ -1,23 +1,21 @@
 /* out = r(softmax(scale * q kT) v) in bf16 for head_dim 512, the single head of a VAE's attention; scale > 0, rows
  * aligned to 16 bytes. attention_any.cu does the rest with the same bits, attention.c chooses.
  *
- * Layout: a block takes 80 rows (arguments.h) of one key/value head and goes through all keys that any of them sees, 64
+ * Layout: a block takes 80 rows (tiles.h) of one key/value head and goes through all keys that any of them sees, 64
  * at a time. Outputs of 80 x 512 fill the registers of a multiprocessor: eight warps have 80 rows x 64 columns each, so
  * that every value is read once. Of the scores a warp computes 48 or 32 rows x 16 keys; five warps then take the
  * softmax of 16 rows each, and all read the probabilities, as they lie in the lanes that multiply them, and the rows'
  * factors. K and V pass through a ring of three slots: per block of keys four quarters of K's columns, then four
  * quarters of V's rows, each copied two steps ahead; one barrier per step. Tiles: 8 warps, 80 rows x 64 keys: 205 tiles
  * of 128 x 128 latents, of 216 in two waves over an A100. Shared memory: Q 83,200 bytes, the ring 52,224, scores
- * 20,480, probabilities 10,240, factors 320: one block per SM. sm_80 or newer. Deterministic: attention.cuh says in
- * which order; no atomics, no split over keys. */
+ * 20,480, probabilities 10,240, factors 320: one block per SM. The same with 32 rows is for GPUs with less of it:
+ * 97,920 bytes. sm_80 or newer. Deterministic: attention.cuh says in which order; no atomics, no split over keys. */
 #include "kernels/cuda/attention/attention.cuh"
 
-constexpr int HD = 512, ROWS = LK_ATTENTION_512_ROWS, MT = ROWS / 16, PARTS = 4, SLOTS = 3;
+constexpr int HD = 512, PARTS = 4, SLOTS = 3;
 constexpr int ALL_THREADS = LK_ATTENTION_512_THREADS, ALL_WARPS = ALL_THREADS / 32;
 constexpr int K_COLUMNS = HD / PARTS, V_KEYS = KEYS / PARTS;
-constexpr int OWN = HD / ALL_WARPS;                    /* a warp's columns of the output */
-constexpr int MORE_TILES = 3, TILES = MT - MORE_TILES; /* of 16 rows, whose scores the first and the last warps compute
-                                                        */
+constexpr int OWN = HD / ALL_WARPS; /* a warp's columns of the output */
 constexpr int PITCH = pitch_of(HD), K_PITCH = pitch_of(K_COLUMNS), SLOT = KEYS * K_PITCH;
 static_assert(V_KEYS * PITCH <= SLOT && V_KEYS == 16, "a slot holds a quarter of K or of V");
 
@@ -43,7 +41,7 @@ __device__ __forceinline__ void copy_v(unsigned slot, const lk_cuda_attention &a
         copy_async(slot + r * PITCH + column * 16, row + column * 8, inside ? 16 : 0);
     }
 }
-__device__ __forceinline__ void copy_q(unsigned q, const lk_cuda_attention &a, int first_row) {
+template <int ROWS> __device__ __forceinline__ void copy_q(unsigned q, const lk_cuda_attention &a, int first_row) {
     const int column = threadIdx.x % (HD / 8);
     for (int r = threadIdx.x / (HD / 8); r < ROWS; r += ALL_THREADS / (HD / 8)) {
         const bool inside = first_row + r < a.n_rows;
@@ -54,7 +52,8 @@ __device__ __forceinline__ void copy_q(unsigned q, const lk_cuda_attention &a, i
 }
 
 /* s += q kT over a quarter of head_dim, for N times 16 rows and the warp's 16 keys. */
-template <int N> __device__ __forceinline__ void multiply_part(float (&s)[MORE_TILES][2][4], unsigned q, unsigned k) {
+template <int N, int MOST>
+__device__ __forceinline__ void multiply_part(float (&s)[MOST][2][4], unsigned q, unsigned k) {
 #pragma unroll 4
     for (int step = 0; step < K_COLUMNS / 16; step++) {
         unsigned x[N][4], b[4];
@@ -71,17 +70,16 @@ template <int N> __device__ __forceinline__ void multiply_part(float (&s)[MORE_T
 
 /* What the warps exchange of a block of keys: scores of 16 rows x 8 keys, probabilities of 16 rows x 16 keys, both as
  * the lanes hold them; per row the factor of what was summed before, at the end of its output. */
-struct exchange {
+template <int MT> struct exchange {
     float4 scores[MT][KEY_TILES][32];
     uint4 p[MT][KEYS / 16][32];
-    float factors[ROWS];
+    float factors[MT * 16];
 };
-constexpr int SHARED_BEFORE = ROWS * PITCH + SLOTS * SLOT;
-static_assert(SHARED_BEFORE + sizeof(exchange) == LK_ATTENTION_512_SHARED, "attention.c asks for it");
 
 /* The softmax of 16 rows, by one warp. */
-__device__ __forceinline__ void share_softmax(exchange &x, const lk_cuda_attention &a, softmax_state<1> &state, int mt,
-                                              int first_row, int first_key, int lane, float c) {
+template <int MT>
+__device__ __forceinline__ void share_softmax(exchange<MT> &x, const lk_cuda_attention &a, softmax_state<1> &state,
+                                              int mt, int first_row, int first_key, int lane, float c) {
     float s[1][KEY_TILES][4];
     unsigned p[KEYS / 16][4];
 #pragma unroll
@@ -100,7 +98,8 @@ __device__ __forceinline__ void share_softmax(exchange &x, const lk_cuda_attenti
 }
 
 /* o *= the rows' factors. */
-__device__ __forceinline__ void scale_outputs(float (&o)[MT][OWN / 8][4], const exchange &x, int lane) {
+template <int MT>
+__device__ __forceinline__ void scale_outputs(float (&o)[MT][OWN / 8][4], const exchange<MT> &x, int lane) {
 #pragma unroll
     for (int i = 0; i < 2 * MT; i++) {
         const float factor = x.factors[i * 8 + lane / 4];
@@ -112,8 +111,9 @@ __device__ __forceinline__ void scale_outputs(float (&o)[MT][OWN / 8][4], const 
 }
 
 /* o += p v over 16 keys, for all rows and the warp's columns. */
-__device__ __forceinline__ void multiply_value_part(float (&o)[MT][OWN / 8][4], const exchange &x, int part, unsigned v,
-                                                    int lane) {
+template <int MT>
+__device__ __forceinline__ void multiply_value_part(float (&o)[MT][OWN / 8][4], const exchange<MT> &x, int part,
+                                                    unsigned v, int lane) {
     unsigned p[MT][4];
 #pragma unroll
     for (int mt = 0; mt < MT; mt++) {
@@ -133,6 +133,7 @@ __device__ __forceinline__ void multiply_value_part(float (&o)[MT][OWN / 8][4], 
 }
 
 /* r(o / sum) to memory, through the place of Q. */
+template <int MT>
 __device__ __forceinline__ void put_outputs(const lk_cuda_attention &a, const float (&o)[MT][OWN / 8][4],
                                             unsigned char *tile, int first_row, int warp, int lane) {
 #pragma unroll
@@ -144,7 +145,7 @@ __device__ __forceinline__ void put_outputs(const lk_cuda_attention &a, const fl
                 pack_bf16(o[i / 2][nv][i % 2 * 2], o[i / 2][nv][i % 2 * 2 + 1]);
     }
     __syncwarp();
-    for (int i = lane; i < ROWS * (OWN / 8); i += 32) {
+    for (int i = lane; i < MT * 16 * (OWN / 8); i += 32) {
         const int r = i / (OWN / 8), column = warp * OWN + i % (OWN / 8) * 8;
         if (first_row + r >= a.n_rows) break;
         unsigned short *to = (unsigned short *)a.out + place_of_row(a, a.ld_out, blockIdx.y, first_row + r) + column;
@@ -152,9 +153,14 @@ __device__ __forceinline__ void put_outputs(const lk_cuda_attention &a, const fl
     }
 }
 
-extern "C" __global__ void __launch_bounds__(ALL_THREADS, 1) attention_512_bf16(const lk_cuda_attention a) {
+template <int ROWS> __device__ __forceinline__ void attention_512(const lk_cuda_attention &a) {
+    constexpr int MT = ROWS / 16;
+    /* Of 16 rows, whose scores the first and the last warps compute. */
+    constexpr int MORE_TILES = (MT + 1) / 2, TILES = MT - MORE_TILES;
+    constexpr int SHARED_BEFORE = ROWS * PITCH + SLOTS * SLOT;
+    static_assert(SHARED_BEFORE + sizeof(exchange<MT>) == LK_ATTENTION_512_SHARED(ROWS), "attention.c asks for it");
     extern __shared__ __align__(16) unsigned char tile[]; /* Q, the ring, what is exchanged */
-    exchange &shared = *reinterpret_cast<exchange *>(tile + SHARED_BEFORE);
+    exchange<MT> &shared = *reinterpret_cast<exchange<MT> *>(tile + SHARED_BEFORE);
     const int warp = warp_index(), lane = threadIdx.x % 32, group = warp / PARTS, quarter = warp % PARTS;
     const int first_row = (gridDim.x - 1 - blockIdx.x) * ROWS;
     const int n_seen = keys_of_row(a, min(first_row + ROWS, a.n_rows) - 1);
@@ -167,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, 1) attention_512_bf16(
     float o[MT][OWN / 8][4];
     softmax_state<1> state; /* of 16 rows, in the warps that take their softmax */
     clear(o);
-    copy_q(q, a, first_row);
+    copy_q<ROWS>(q, a, first_row);
     copy_k(ring, a, 0, 0);
     copy_commit();
     copy_k(ring + SLOT, a, 0, 1);
@@ -228,4 +234,11 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, 1) attention_512_bf16(
     __syncthreads(); /* also: nobody reads Q any more, its place takes the outputs */
     scale_outputs(o, shared, lane);
     put_outputs(a, o, tile, first_row, warp, lane);
+}
+
+extern "C" __global__ void __launch_bounds__(ALL_THREADS, 1) attention_512_bf16(const lk_cuda_attention a) {
+    attention_512<LK_ATTENTION_512_ROWS>(a);
+}
+extern "C" __global__ void __launch_bounds__(ALL_THREADS, 1) attention_512_few_bf16(const lk_cuda_attention a) {
+    attention_512<LK_ATTENTION_512_FEW_ROWS>(a);
 }

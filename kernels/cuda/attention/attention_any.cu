@@ -3,9 +3,11 @@
  *
  * Layout: a block takes 64 rows (arguments.h) of one key/value head and one slice of the columns of V; with more
  * columns than a slice holds, each slice's block computes the scores anew. That costs up to 2.5 times the products and
- * keeps a warp's outputs in registers. head_dim is filled up with zeros to a multiple of 16.
+ * keeps a warp's outputs in registers. head_dim is filled up with zeros to a multiple of 16. K comes in parts of 128
+ * columns, one after the other.
  * Tiles: 4 warps of 16 rows x 64 keys x 128 columns (32 for head_dim up to 32).
- * Shared memory: 64 rows each of Q, of K and of a slice of V: 150,528 bytes for head_dim 512.
+ * Shared memory: 64 rows each of Q, of a part of K and of a slice of V: 101,376 bytes for head_dim 512, all that GPUs
+ * of 8.6, 8.9 and 12.0 give a block.
  * sm_80 or newer.
  * Deterministic: attention.cuh says in which order; no atomics, no split over keys. */
 #include "kernels/cuda/attention/attention.cuh"
@@ -24,7 +26,8 @@ __device__ __forceinline__ void copy_eight(unsigned to, const unsigned short *ro
     store_shared(to, make_uint4(words[0], words[1], words[2], words[3]));
 }
 
-/* KEYS rows of K or V from first_key on: columns [first_column, first_column + width), 0 beyond the tensor. */
+/* KEYS rows of K or V from first_key on: columns [first_column, first_column + width), 0 beyond the tensor; width: a
+ * multiple of 16. */
 __device__ __forceinline__ void copy_keys(unsigned slot, int pitch, const lk_cuda_attention &a, const void *data,
                                           int64_t ld, int first_key, int first_column, int width) {
     const int chunks = width / 8;
@@ -72,42 +75,50 @@ template <int WIDTH> __device__ __forceinline__ void attention_any(const lk_cuda
     constexpr int ROWS = LK_ATTENTION_ROWS(1), V_PITCH = pitch_of(WIDTH);
     extern __shared__ __align__(16) unsigned char tile[]; /* Q, K, V */
     const int warp = warp_index(), lane = threadIdx.x % 32;
-    const int steps = (a.head_dim + 15) / 16, pitch = pitch_of(steps * 16), first_column = blockIdx.z * WIDTH;
+    const int columns = (a.head_dim + 15) / 16 * 16, k_columns = min(columns, LK_ATTENTION_COLUMNS);
+    const int pitch = pitch_of(columns), k_pitch = pitch_of(k_columns), first_column = blockIdx.z * WIDTH;
     const int first_row = (gridDim.x - 1 - blockIdx.x) * ROWS, warp_row = first_row + warp * 16;
     const int n_seen = keys_of_row(a, min(first_row + ROWS, a.n_rows) - 1);
     /* Keys that any of the warp's rows sees, and that all see. */
     const int warp_seen = warp_row < a.n_rows ? keys_of_row(a, min(warp_row + 16, a.n_rows) - 1) : 0;
     const int warp_all = keys_of_row(a, warp_row);
 
-    const unsigned q = shared_address(tile), k = q + ROWS * pitch, v = k + KEYS * pitch;
+    const unsigned q = shared_address(tile), k = q + ROWS * pitch, v = k + KEYS * k_pitch;
     const unsigned q_rows = q + warp * 16 * pitch + rows_offset(lane, pitch);
-    const unsigned k_rows = k + keys_offset(lane, pitch), v_rows = v + rows_offset(lane, V_PITCH);
+    const unsigned k_rows = k + keys_offset(lane, k_pitch), v_rows = v + rows_offset(lane, V_PITCH);
     const float sign = a.scale > 0.0f ? 1.0f : a.scale < 0.0f ? -1.0f : 0.0f;
     const float c = sign == 0.0f ? LOG2_E : fabsf(a.scale) * LOG2_E;
 
     float o[1][WIDTH / 8][4];
     softmax_state<1> state;
     clear(o);
-    copy_queries(q, pitch, a, first_row, ROWS, steps * 16);
-    copy_keys(k, pitch, a, a.k, a.ld_k, 0, 0, steps * 16);
-    copy_commit();
+    const auto copy_part = [&](int first_key, int column) {
+        copy_keys(k, k_pitch, a, a.k, a.ld_k, first_key, column, min(k_columns, columns - column));
+        copy_commit();
+    };
+    copy_queries(q, pitch, a, first_row, ROWS, columns);
+    copy_part(0, 0);
     for (int first_key = 0; first_key < n_seen; first_key += KEYS) {
         const bool sees = __any_sync(0xffffffffu, first_key < warp_seen);
         float s[1][KEY_TILES][4];
-        copy_wait<0>();
-        __syncthreads(); /* K is there, and nobody reads V any more */
-        copy_keys(v, V_PITCH, a, a.v, a.ld_v, first_key, first_column, WIDTH);
-        copy_commit();
-        if (sees) {
-            clear(s);
+        clear(s);
+        for (int column = 0; column < columns; column += k_columns) {
+            if (column) {
+                __syncthreads(); /* nobody reads the last part of K any more */
+                copy_part(first_key, column);
+            }
+            copy_wait<0>();
+            __syncthreads(); /* this part of K is there, and nobody reads V any more */
+            if (!column) copy_keys(v, V_PITCH, a, a.v, a.ld_v, first_key, first_column, WIDTH);
+            copy_commit();
+            const int steps = sees ? min(k_columns, columns - column) / 16 : 0;
 #pragma unroll 2
             for (int step = 0; step < steps; step++)
-                multiply_keys(s, q_rows + step * 32, pitch, k_rows + step * 32, pitch);
+                multiply_keys(s, q_rows + column * 2 + step * 32, pitch, k_rows + step * 32, k_pitch);
         }
         copy_wait<0>();
         __syncthreads(); /* V is there, and nobody reads K any more */
-        if (first_key + KEYS < n_seen) copy_keys(k, pitch, a, a.k, a.ld_k, first_key + KEYS, 0, steps * 16);
-        copy_commit();
+        if (first_key + KEYS < n_seen) copy_part(first_key + KEYS, 0);
         if (sees) {
             unsigned p[1][KEYS / 16][4];
             apply_sign(s, sign);

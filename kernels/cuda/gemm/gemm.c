@@ -30,9 +30,9 @@ static bool fits(int64_t n, int columns) { return n + n / FEW_WASTE >= lk_cuda_d
 
 /* The largest tile asks least of caches and shared memory, but an SM holds one: nothing hides its epilogue, which
  * counts where K is small, and its last wave wastes more where N is. Layers of one column of tiles have too few of them
- * for all SMs unless they are flat. */
-const struct lk_cuda_gemm_tile *lk_cuda_linear_tile(int64_t n, int64_t k) {
-    if (n > LARGE && k > LARGE && fits(n, 256)) return &linear_256;
+ * for all SMs unless they are flat. Cards with less shared memory go without the largest. */
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile(int64_t n, int64_t k, size_t most_shared) {
+    if (n > LARGE && k > LARGE && fits(n, 256) && linear_256.shared <= most_shared) return &linear_256;
     if (n <= 128) return n <= 64 ? &linear_flat_64 : &linear_flat_128;
     return fits(n, 128) ? &linear_128 : &linear_64;
 }
@@ -60,9 +60,10 @@ const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile_few(int64_t m, int64_t n, in
     static const struct lk_cuda_gemm_tile *const tiles[] = {&conv2d_64, &conv2d_flat_64, &conv2d_few};
     return smaller(lk_cuda_conv2d_tile(n, true), tiles, m, n, n_multiprocessors);
 }
-const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_small(int64_t m, int64_t n, int64_t k, int n_multiprocessors) {
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_small(int64_t m, int64_t n, int64_t k, size_t most_shared,
+                                                          int n_multiprocessors) {
     static const struct lk_cuda_gemm_tile *const tiles[] = {&linear_64, &linear_flat_64, &linear_few};
-    return smaller(lk_cuda_linear_tile(n, k), tiles, m, n, n_multiprocessors);
+    return smaller(lk_cuda_linear_tile(n, k, most_shared), tiles, m, n, n_multiprocessors);
 }
 
 static bool aligned_vector(const struct lk_tensor *t) { return !t || (uintptr_t)t->data % 16 == 0; }

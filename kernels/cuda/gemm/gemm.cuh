@@ -16,6 +16,7 @@
  *   48 x 128  (48 x 32; 4 of 64): 128 threads,  88 KiB, 1: three times the tiles where one column of them is all
  *   48 x 64   (48 x 16; 4 of 64): 128 threads,  56 KiB, 2
  *   128 x 16  (32 x 16; 4 of 64): 128 threads,  72 KiB, 2: convolutions to few channels
+ * GPUs of 8.6, 8.9 and 12.0 have 99 KiB for all blocks of an SM: one block of most tiles, and none of the first.
  * sm_80 or newer.
  * A low-rank adapter (low, up) is more of K: its columns come in stages of their own, after the last of w.
  * Deterministic: an output is one chain of m16n8k16 in ascending order of K, from 0; beyond K it meets zeros. So its

@@ -11,14 +11,16 @@ struct lk_cuda_gemm_tile {
     size_t shared; /* bytes */
 };
 
-/* The tile for bf16 weights [N, K] and many rows. slabs: it must have them. */
-const struct lk_cuda_gemm_tile *lk_cuda_linear_tile(int64_t n, int64_t k);
+/* The tile for bf16 weights [N, K] and many rows. most_shared: bytes that the device gives a block, of which no bit
+ * depends. slabs: it must have them. */
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile(int64_t n, int64_t k, size_t most_shared);
 const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile(int64_t n, bool slabs);
 /* A smaller one for a picture of m pixels where the tiles of that one leave more than half of the multiprocessors idle,
  * else NULL: the same bits, without slabs. */
 const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile_few(int64_t m, int64_t n, int n_multiprocessors);
 /* The same of a linear layer with m rows. */
-const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_small(int64_t m, int64_t n, int64_t k, int n_multiprocessors);
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_small(int64_t m, int64_t n, int64_t k, size_t most_shared,
+                                                          int n_multiprocessors);
 /* The tile that serves few rows, with the same bits. */
 const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void);
 

@@ -110,8 +110,9 @@ enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, v
         if (taken) return LK_OK;
     }
     const int64_t m = op->x->shape[0], n = op->w->shape[0], k = op->w->shape[1];
+    const struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
     const struct lk_cuda_gemm_tile *tile =
         m <= FEW_ROWS ? lk_cuda_linear_tile_few()
-                      : lk_cuda_linear_tile_small(m, n, k, lk_cuda_device_of(dev)->n_multiprocessors);
-    return lk_cuda_linear_by(dev, op, tile ? tile : lk_cuda_linear_tile(n, k));
+                      : lk_cuda_linear_tile_small(m, n, k, cuda->most_shared, cuda->n_multiprocessors);
+    return lk_cuda_linear_by(dev, op, tile ? tile : lk_cuda_linear_tile(n, k, cuda->most_shared));
 }

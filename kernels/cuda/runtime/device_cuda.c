@@ -8,7 +8,7 @@
 #include "kernels/cuda/runtime/modules.h"
 
 #define LEAST_COMPUTE_MAJOR 8
-#define MOST_SHARED         (163 << 10)           /* bytes that a block of some kernel has */
+#define LEAST_SHARED        (99 << 10)            /* bytes that a block of some kernel has on every device */
 #define DESCRIBED_BESIDE    ((uint64_t)600000000) /* of a device that is not here */
 #define DESCRIBED_GRAIN     ((uint64_t)2 << 20)   /* the same */
 
@@ -204,6 +204,8 @@ static enum lk_code find_device(int index, lk_cu_device *ordinal, struct lk_cuda
         LK_CU(device_attribute, (&info->compute_major, LK_CU_ATTRIBUTE_COMPUTE_MAJOR, *ordinal), "device %d", index));
     LK_TRY(
         LK_CU(device_attribute, (&info->compute_minor, LK_CU_ATTRIBUTE_COMPUTE_MINOR, *ordinal), "device %d", index));
+    LK_TRY(LK_CU(device_attribute, (&info->block_bytes, LK_CU_ATTRIBUTE_SHARED_MEMORY_PER_BLOCK_OPTIN, *ordinal),
+                 "device %d", index));
     return LK_CU(driver_version, (&info->driver_version), "device %d", index);
 }
 
@@ -232,18 +234,22 @@ static enum lk_code load_modules(struct lk_cuda_device *cuda) {
 }
 
 /* What the kernels of this build need, said at once and not by the first launch that fails. */
-static enum lk_code check_device(int index, const struct lk_cuda_info *info, int shared) {
+enum lk_code lk_cuda_usable(int index, const struct lk_cuda_info *info) {
+    if (info->compute_major < LEAST_COMPUTE_MAJOR)
+        return lk_fail(LK_E_DEVICE, "cuda:%d: %s has compute capability %d.%d; 8.0 or newer is needed", index,
+                       info->name, info->compute_major, info->compute_minor);
     if (info->driver_version / 1000 < lk_cuda_toolkit_major)
         return lk_fail(
             LK_E_DEVICE,
             "cuda:%d: the driver is of CUDA %d.%d and the kernels of this build need CUDA %d or newer; update "
             "the driver, or build with an older toolkit",
             index, info->driver_version / 1000, info->driver_version % 1000 / 10, lk_cuda_toolkit_major);
-    if (shared < MOST_SHARED)
+    if (info->block_bytes < LEAST_SHARED)
         return lk_fail(LK_E_DEVICE,
                        "cuda:%d: %s (compute capability %d.%d) gives a block at most %d KiB of shared memory and the "
-                       "kernels need %d, as GPUs of 8.0 and 9.0 have; use another device or --device cpu",
-                       index, info->name, info->compute_major, info->compute_minor, shared >> 10, MOST_SHARED >> 10);
+                       "kernels need %d, which NVIDIA's GPUs of 8.0 and newer have; use another device or --device cpu",
+                       index, info->name, info->compute_major, info->compute_minor, info->block_bytes >> 10,
+                       LEAST_SHARED >> 10);
     return LK_OK;
 }
 
@@ -255,11 +261,10 @@ static void set_grain(struct lk_device *dev, uint64_t bytes) {
 static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     struct lk_cuda_info info;
     char pci_id[32];
-    int n, shared;
+    int n;
     LK_TRY(lk_cuda_info(index, &n, &info));
-    if (info.compute_major < LEAST_COMPUTE_MAJOR)
-        return lk_fail(LK_E_DEVICE, "cuda:%d: %s has compute capability %d.%d; 8.0 or newer is needed", index,
-                       info.name, info.compute_major, info.compute_minor);
+    LK_TRY(lk_cuda_usable(index, &info));
+    cuda->most_shared = (size_t)info.block_bytes;
     snprintf(cuda->device.name, sizeof cuda->device.name, "cuda:%d (%.80s)", index, info.name);
     snprintf(cuda->device.architecture, sizeof cuda->device.architecture, "sm_%d%d", info.compute_major,
              info.compute_minor);
@@ -267,10 +272,7 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(LK_CU(device_pci, (pci_id, (int)sizeof pci_id, cuda->ordinal), "device %d", index));
     lk_cuda_near_read(pci_id, &cuda->near);
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, &cuda->n_multiprocessors));
-    LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared));
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_READ_ONLY_HOST_REGISTER, &cuda->registers));
-    cuda->most_shared = (size_t)shared;
-    LK_TRY(check_device(index, &info, shared));
     cuda->weights = lk_calloc(1, sizeof *cuda->weights);
     if (!cuda->weights) return lk_fail(LK_E_NOMEM, "%s: out of memory", cuda->device.name);
     cuda->weights->epoch = lk_weights_epoch();
@@ -303,7 +305,11 @@ enum lk_code lk_device_cuda_describe(const char *architecture, struct lk_device 
     static const struct {
         const char *architecture, *name;
         int n_multiprocessors;
-    } known[] = {{"sm_80", "A100", 108}, {"sm_90", "H100", 132}};
+    } known[] = {{"sm_80", "A100", 108},
+                 {"sm_86", "RTX 3090", 82},
+                 {"sm_89", "RTX 4090", 128},
+                 {"sm_90", "H100", 132},
+                 {"sm_120", "RTX 5090", 170}};
     struct lk_cuda_device *cuda;
     *out = NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -317,7 +323,7 @@ enum lk_code lk_device_cuda_describe(const char *architecture, struct lk_device 
         *out = &cuda->device;
         return LK_OK;
     }
-    return lk_fail(LK_E_USAGE, "device %s: expected sm_80 or sm_90", architecture);
+    return lk_fail(LK_E_USAGE, "device %s: expected " LK_CUDA_DESCRIBED, architecture);
 }
 
 enum lk_code lk_device_cuda_create(int index, struct lk_device **out) {

@@ -443,7 +443,9 @@ static enum lk_code place(struct lk_cuda_device *cuda, struct lk_placement *plac
     lk_free(p->loaded);
     p->loaded = loaded;
     p->active = false;
-    if (!keep_host) LK_TRY(prepare_host(cuda, placement));
+    enum lk_code rc = keep_host ? LK_OK : prepare_host(cuda, placement);
+    placement->host_lacks = rc == LK_E_FIT;
+    if (rc) return rc;
     lk_placement_free(&p->placement);
     p->placement = *placement;
     *placement = (struct lk_placement){0};

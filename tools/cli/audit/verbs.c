@@ -3,7 +3,7 @@
 #include "tools/cli/audit/review_list.h"
 #include "tools/cli/cli.h"
 
-#define MACHINE "device dtype threads vram"
+#define MACHINE "device dtype threads vram host-ram"
 
 const struct cli_verb cli_feature_verbs[] = {
     {.name = "prompt",

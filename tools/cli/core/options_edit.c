@@ -175,6 +175,7 @@ static unsigned other_commands(const char *name) {
         {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
         {"device", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
         {"vram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
+        {"host-ram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
         {"weights", ON(CLI_STUDY)},
         {"num-inference-steps", ON(CLI_T2I)},
         {"size-level", ON(CLI_T2I)},

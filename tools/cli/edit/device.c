@@ -4,7 +4,7 @@
 
 #include "engine/base/log.h"
 #include "kernels/cuda/runtime/rivals.h"
-#include "models/placement.h"
+#include "models/host_room.h"
 #include "models/ranks.h"
 #include "tools/cli/edit/job.h"
 
@@ -45,6 +45,7 @@ enum lk_code cli_choose_quantize(const char *model, const struct lk_job *job, in
     struct lk_job one = *job;
     enum lk_quantize how;
     const bool here = strncmp(job->run.device, "sm_", 3) != 0;
+    const uint64_t host = job->run.host_ram;
     options.configs = true;
     LK_TRY(lk_pipeline_open_with(&pipeline, model, &options));
     enum lk_code rc = lk_job_complete(&one, pipeline, NULL);
@@ -54,7 +55,9 @@ enum lk_code cli_choose_quantize(const char *model, const struct lk_job *job, in
                                                   .options = &options,
                                                   .request = &one.request,
                                                   .jobs_per_visit = jobs_per_visit,
-                                                  .host_bytes = here ? lk_placement_host_room() | 1 : 0};
+                                                  .host_bytes = host   ? host
+                                                                : here ? lk_host_room("") | 1
+                                                                       : 0};
     LK_TRY(lk_pipeline_choose_quantize(&question, target, &how));
     *out = lk_quantize_name(how);
     lk_log(LK_LOG_INFO, "--quantize auto: %s", *out);
@@ -100,14 +103,14 @@ static enum lk_code open_devices(const struct lk_job_run *run, struct cli_device
 static enum lk_code set_budget(const struct lk_job_run *run, struct lk_device *dev) {
     struct lk_device_room room;
     if (!dev->memory->place) {
-        if (!run->vram) return LK_OK;
-        return lk_fail(
-            LK_E_USAGE,
-            "--vram: --device %s computes in the machine's memory, of which weights take what is free; leave "
-            "it out, or use --device cuda (of plan also sm_80 or sm_90, GPUs that need not be there)",
-            run->device);
+        if (!run->vram && !run->host_ram) return LK_OK;
+        return lk_fail(LK_E_USAGE,
+                       "--%s: --device %s computes in the machine's memory, of which weights take what is free; leave "
+                       "it out, or use --device cuda (of plan also " LK_CUDA_DESCRIBED ", GPUs that need not be there)",
+                       run->vram ? "vram" : "host-ram", run->device);
     }
     dev->budget.bytes = run->vram;
+    dev->budget.host_bytes = run->host_ram;
     if (run->vram) return LK_OK;
     LK_TRY(dev->memory->room(dev, 0, &room));
     dev->budget.bytes = room.bytes + room.needed_beside - (room.bytes / 8 < LEFT_FREE ? room.bytes / 8 : LEFT_FREE);
@@ -157,7 +160,7 @@ enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **ou
     int indexes[LK_MAX_RANKS], n = 1;
     *out = NULL;
     if (described || is_sharded(run))
-        LK_TRY(parse_gpus(run, described ? "sm_80 or sm_90, of ranks sm_80:0,1" : "cuda:0,1", indexes, &n));
+        LK_TRY(parse_gpus(run, described ? LK_CUDA_DESCRIBED ", of ranks sm_80:0,1" : "cuda:0,1", indexes, &n));
     if (n > 1) {
         snprintf(name, sizeof name, described ? "%.*s" : "%.*s:%d", prefix, run->device, indexes[0]);
         one.device = name;
@@ -165,6 +168,7 @@ enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **ou
     if (described) {
         LK_TRY(lk_device_cuda_describe(one.device, out));
         (*out)->budget.bytes = run->vram;
+        (*out)->budget.host_bytes = run->host_ram;
     } else {
         LK_TRY(cli_device_open(&one, out));
     }

@@ -71,6 +71,6 @@ enum lk_code cli_devices_open(const struct lk_job_run *run, struct cli_devices *
 void cli_devices_free(struct cli_devices *devices);
 enum lk_code cli_devices_edit(struct lk_pipeline *pipeline, const struct cli_devices *devices,
                               const struct lk_queue *queue);
-/* The same as one for planning alone, where it may also be "sm_80" or "sm_90", a GPU that need not be there; a
+/* The same as one for planning alone, where it may also be one of LK_CUDA_DESCRIBED, a GPU that need not be there; a
  * list stands for as many ranks, of which it is one. */
 enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **out);

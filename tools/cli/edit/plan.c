@@ -105,6 +105,7 @@ static bool has_stage(const struct lk_plan *plan, const char *name) {
 
 static void add_placed(cJSON *root, const struct lk_plan *plan, const struct cli_arguments *a) {
     if (a->job.run.vram) cJSON_AddNumberToObject(root, "vram_bytes", (double)a->job.run.vram);
+    if (a->job.run.host_ram) cJSON_AddNumberToObject(root, "host_ram_bytes", (double)a->job.run.host_ram);
     cJSON_AddStringToObject(root, "fits",
                             !plan->fits     ? "no"
                             : plan->n_ranks ? "sharded"
@@ -316,7 +317,8 @@ static enum lk_code table(struct lk_pipeline *pipeline, struct lk_device *target
 
 static enum lk_code print_table(struct lk_pipeline *pipeline, struct lk_device *target, const struct cli_arguments *a) {
     if (!target->memory->place)
-        return lk_fail(LK_E_USAGE, "--all: %s has no memory of its own to plan for; use --device cuda, sm_80 or sm_90",
+        return lk_fail(LK_E_USAGE,
+                       "--all: %s has no memory of its own to plan for; use --device cuda, " LK_CUDA_DESCRIBED,
                        target->name);
     cJSON *rows = cJSON_CreateArray();
     enum lk_code rc = table(pipeline, target, a, rows);

@@ -39,11 +39,15 @@ static bool add_cuda(cJSON *list, int index) {
     if (lk_cuda_info(index, &n, &info)) return true; /* gone since it was counted */
     snprintf(name, sizeof name, "cuda:%d", index);
     snprintf(capability, sizeof capability, "sm_%d%d", info.compute_major, info.compute_minor);
+    const bool usable = !lk_cuda_usable(index, &info);
     cJSON *entry = cJSON_CreateObject();
     return cJSON_AddItemToArray(list, entry) && cJSON_AddStringToObject(entry, "name", name) &&
            cJSON_AddStringToObject(entry, "model", info.name) && cJSON_AddStringToObject(entry, "isa", capability) &&
            cJSON_AddNumberToObject(entry, "driver", info.driver_version) &&
-           cJSON_AddNumberToObject(entry, "memory_bytes", (double)info.memory_bytes);
+           cJSON_AddNumberToObject(entry, "memory_bytes", (double)info.memory_bytes) &&
+           cJSON_AddNumberToObject(entry, "block_shared_bytes", info.block_bytes) &&
+           cJSON_AddBoolToObject(entry, "usable", usable) &&
+           (usable || cJSON_AddStringToObject(entry, "why_not", lk_error_text()));
 }
 
 static enum lk_code print_json(const struct lk_device *cpu, const char *model, uint64_t memory, int n_cuda) {
@@ -68,6 +72,7 @@ static void print_cuda(int n_cuda, const char *why_none) {
         printf("cuda:%d  %s\n      sm_%d%d, %s memory, driver of CUDA %d.%d\n", i, info.name, info.compute_major,
                info.compute_minor, cli_bytes(info.memory_bytes, memory), info.driver_version / 1000,
                info.driver_version % 1000 / 10);
+        if (lk_cuda_usable(i, &info)) printf("      cannot be used: %s\n", lk_error_text());
     }
 }
 

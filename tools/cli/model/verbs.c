@@ -7,7 +7,7 @@ const struct cli_verb cli_bench_verbs[] = {
     {.name = "",
      .summary = "time a model on this machine, stage by stage",
      .options = "model! @request size references repetitions output-format follow-links transformer lora variant "
-                "quantize device gemm conv threads vram dtype rng exif-transpose",
+                "quantize device gemm conv threads vram host-ram dtype rng exif-transpose",
      .text = "Makes the same image several times and prints, of each stage, seconds, TFLOP/s, the share of what a "
              "product of matrices reaches on the device at that moment, and memory beside what plan says. The first "
              "image, for which weights are read, is told apart.",
@@ -26,7 +26,7 @@ const struct cli_verb cli_bench_verbs[] = {
     {.name = "study",
      .summary = "say what a whole study takes and costs, by a result of each of its models",
      .operands = "STUDY.json RESULT.json...",
-     .options = "gpus price device vram follow-links",
+     .options = "gpus price device vram host-ram follow-links",
      .text = "Pictures of another size or with other steps than those measured count in the ratio of each stage's "
              "FLOPs.",
      .examples = (const char *const[]){"On eight of these",

@@ -3,7 +3,7 @@
 #include "tools/cli/study/study.h"
 
 #define RUN_FOLDER "output", "DIR", "the run's folder"
-#define MACHINE    "device devices threads vram weights"
+#define MACHINE    "device devices threads vram host-ram weights"
 
 const struct cli_verb cli_study_verbs[] = {
     {.name = "new",
@@ -24,7 +24,7 @@ const struct cli_verb cli_study_verbs[] = {
     {.name = "check",
      .summary = "name everything in a study file that would stop a run",
      .operands = "STUDY.json",
-     .options = "follow-links device vram weights",
+     .options = "follow-links device vram host-ram weights",
      .text = "Names every cell without a source or with two, every picture that cannot be read, every model that is "
              "not there or cannot run as the file asks. Exit code 3 if there is any.",
      .with_study = study_check},

@@ -2,7 +2,7 @@
 #include "tools/cli/t2i/t2i.h"
 #include "tools/cli/cli.h"
 
-#define MACHINE "device dtype threads vram follow-links"
+#define MACHINE "device dtype threads vram host-ram follow-links"
 #define LOG_TEXT                                                                                                       \
     "the generator's log: prompt_id, model_tag, seed, cfg, file_path, arm, mode; of a folder its generation_log.csv"
 #define LOG    "log", NULL, LOG_TEXT, "in", "LOG.csv|DIR", "as --log"

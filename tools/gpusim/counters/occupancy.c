@@ -22,14 +22,14 @@ int gpusim_occupancy_limit(const struct gpusim_function *f, uint32_t threads, si
     uint32_t warps = (threads + GPUSIM_WARP - 1) / GPUSIM_WARP;
     size_t shared = f->shared_bytes + dynamic_shared;
     *limit = "shared";
-    if (shared > GPUSIM_SHARED_PER_BLOCK_OPTIN) return 0;
+    if (shared > (size_t)gpusim_settings()->shared_optin) return 0;
     shared = (shared + GPUSIM_SHARED_RESERVED + 127) & ~(size_t)127;
     const struct {
         const char *name;
         uint32_t blocks;
     } limits[] = {{"blocks", GPUSIM_BLOCKS_PER_SM},
                   {"threads", GPUSIM_THREADS_PER_SM / GPUSIM_WARP / warps},
-                  {"shared", (uint32_t)(GPUSIM_SHARED_PER_SM / shared)},
+                  {"shared", (uint32_t)(gpusim_shared_per_sm() / shared)},
                   {"registers", by_registers(f->registers, warps)}};
     uint32_t least = UINT32_MAX;
     for (int i = 0; i < 4; i++)

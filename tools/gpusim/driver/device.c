@@ -159,13 +159,11 @@ static const struct {
     {78, 1},
     {79, 1},
     {80, 1},
-    {81, GPUSIM_SHARED_PER_SM},
     {82, GPUSIM_REGISTERS_PER_SM},
     {87, 2},
     {90, 1},
     {91, 1},
     {95, 1},
-    {97, GPUSIM_SHARED_PER_BLOCK_OPTIN},
     {99, 1},
     {106, GPUSIM_BLOCKS_PER_SM},
     {111, GPUSIM_SHARED_RESERVED},
@@ -177,6 +175,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
     *value = attribute == 33 ? device + 1 : 0; /* PCI bus */
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (attributes[i].attribute == attribute) *value = attributes[i].value;
+    if (attribute == 81) *value = (int)gpusim_shared_per_sm();
     if (attribute == 97) *value = gpusim_settings()->shared_optin;
     if (attribute == 113) *value = gpusim_settings()->registers > 0;
     LEAVE(CUDA_SUCCESS);

@@ -235,7 +235,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction kernel, int attribute, int value) 
         LEAVE(CUDA_SUCCESS);
     }
     if (attribute != 8) LEAVE(CUDA_ERROR_INVALID_VALUE);
-    if (value < 0 || value + (int64_t)kernel->function->shared_bytes > GPUSIM_SHARED_PER_BLOCK_OPTIN)
+    if (value < 0 || value + (int64_t)kernel->function->shared_bytes > gpusim_settings()->shared_optin)
         LEAVE(CUDA_ERROR_INVALID_VALUE);
     kernel->function->max_dynamic_shared_bytes = (uint32_t)value;
     LEAVE(CUDA_SUCCESS);

@@ -48,6 +48,10 @@ enum lk_survey_limit { LK_SURVEY_WRONG_TOKENS, LK_SURVEY_ENTRIES, LK_SURVEY_N_LI
 bool lk_survey_within(struct lk_survey *s, enum lk_survey_limit what, int more, int64_t now);
 bool lk_survey_id_is_valid(const char *external_id); /* 1 to 64 of A-Z a-z 0-9 - _ */
 
+/* The salted hash under which the store has, or would have, this id as typed: white space, letter case and the host of
+ * Prolific's e-mail form do not count (lk_rater_id). *known: its owner has entered. LK_E_INPUT: no participant can have
+ * it. */
+enum lk_code lk_survey_worker(struct lk_survey *s, const char *typed, size_t n, char worker[65], bool *known);
 /* What stands as "sig" in the link of a participant whose study signs its links: 32 hex digits of the id under the
  * store's key. */
 void lk_survey_link(const struct lk_survey *s, const char *external_id, char out[33]);

@@ -4,6 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/human/ratings.h"
+#include "eval/study/factors.h"
 #include "eval/survey/store.h"
 
 enum { DAY_MS = 24 * 3600 * 1000, FEW_HITS = 5, MANY_FAILURES_PERCENT = 30, RANGE = 2000 };
@@ -95,7 +96,6 @@ static enum lk_code count_rules(const struct lk_survey *s, struct lk_dataset *da
     struct lk_quality_options options;
     struct lk_quality_report report = {0};
     lk_quality_defaults(s->study->protocol, &options);
-    lk_ratings_count(data);
     enum lk_code rc = lk_quality_check(data, &options, &report);
     out->n_raters = (int)report.n_raters;
     out->n_excluded = (int)report.n_excluded;
@@ -104,16 +104,37 @@ static enum lk_code count_rules(const struct lk_survey *s, struct lk_dataset *da
     return rc;
 }
 
-/* By the readers and rules that the report uses. */
-static enum lk_code count_checks(struct lk_survey *s, struct lk_survey_counts *out) {
+/* Items whose ids say nothing are known before their ratings are read. */
+static enum lk_code add_plain_items(const struct lk_survey_study *study, struct lk_dataset *data) {
+    for (size_t i = 0; study->plain_ids && i < study->n_items; i++) {
+        char id[200];
+        int32_t at;
+        LK_TRY(lk_dataset_add(data, study->items[i].id, (int32_t)i, LK_ARM_EDITED, &at));
+        snprintf(id, sizeof id, "%.180s.%s", study->items[i].id, lk_factor_key(LK_FACTOR_ARM, LK_ARM_PRESERVED));
+        LK_TRY(lk_dataset_add(data, id, (int32_t)i, LK_ARM_PRESERVED, &at));
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_survey_ratings(struct lk_survey *s, struct lk_ratings_import *import) {
     struct lk_text text = {0}, people = {0};
+    import->gold_tolerance = 1;
+    enum lk_code rc = add_plain_items(s->study, import->data);
+    if (!rc) rc = lk_survey_export_answers(s, false, false, &text);
+    if (!rc) rc = lk_survey_export_participants(s, &people);
+    if (!rc && text.n) rc = lk_ratings_read(import, text.bytes, text.n, "the survey's answers");
+    if (!rc && people.n) rc = lk_ratings_participants(import, people.bytes, people.n, "its participants", NULL);
+    if (!rc) lk_ratings_count(import->data);
+    lk_text_free(&people);
+    lk_text_free(&text);
+    return rc;
+}
+
+static enum lk_code count_checks(struct lk_survey *s, struct lk_survey_counts *out) {
     struct lk_dataset data;
     lk_dataset_init(&data);
-    struct lk_ratings_import import = {.data = &data, .gold_tolerance = 1};
-    enum lk_code rc = lk_survey_export_answers(s, false, false, &text);
-    if (!rc) rc = lk_survey_export_participants(s, &people);
-    if (!rc && text.n) rc = lk_ratings_read(&import, text.bytes, text.n, "the survey's answers");
-    if (!rc && people.n) rc = lk_ratings_participants(&import, people.bytes, people.n, "its participants", NULL);
+    struct lk_ratings_import import = {.data = &data};
+    enum lk_code rc = lk_survey_ratings(s, &import);
     if (!rc) rc = count_rules(s, &data, out);
     for (size_t i = 0; !rc && i < data.n_ratings; i++) {
         out->n_checks += data.ratings[i].is_gold && data.ratings[i].gold_keyed;
@@ -121,8 +142,6 @@ static enum lk_code count_checks(struct lk_survey *s, struct lk_survey_counts *o
     }
     lk_ratings_import_free(&import);
     lk_dataset_free(&data);
-    lk_text_free(&people);
-    lk_text_free(&text);
     return rc;
 }
 

@@ -34,6 +34,13 @@ enum lk_code lk_survey_check_values(struct lk_survey *s);
 bool lk_survey_is_valid(const struct lk_survey_study *study, const struct lk_survey_questions *questions,
                         const struct lk_survey_given *given);
 
+/* monitor.c: what was answered and who took part, by the readers that the report uses, into import->data. The caller
+ * frees both. */
+struct lk_ratings_import;
+enum lk_code lk_survey_ratings(struct lk_survey *s, struct lk_ratings_import *import);
+/* export_csv.c: a cell of a table for people: quoted; a text that a spreadsheet would take for a formula gets a '
+ * before it. */
+void lk_survey_csv_text(struct lk_text *out, const char *text);
 /* Claims that were idle too long become abandoned. Within a transaction. */
 enum lk_code lk_survey_expire(struct lk_survey *s, int64_t now);
 /* 256 random bits as hex. */

@@ -88,6 +88,19 @@ enum lk_code survey_new(const struct cli_arguments *arguments);
 enum lk_code survey_gold(const struct cli_arguments *arguments);
 enum lk_code survey_hit(const struct cli_arguments *arguments);
 enum lk_code survey_cost(const struct cli_arguments *arguments);
+enum lk_code survey_pay(const struct cli_arguments *arguments, const struct lk_survey_study *study,
+                        struct lk_survey *survey);
+/* Files in a folder, which is made for the owner alone when it is not there: between begin and end they are all new, or
+ * none is. end gives rc or what failed. */
+struct survey_folder {
+    const char *path;
+    bool made;
+};
+enum lk_code survey_folder_begin(struct survey_folder *folder, const char *path);
+enum lk_code survey_folder_write(const struct survey_folder *folder, const char *name, const struct lk_text *text);
+enum lk_code survey_folder_end(const struct survey_folder *folder, enum lk_code rc);
+/* "$1,200.00" */
+const char *survey_money(double dollars, char out[32]);
 /* Fills the reply; LK_E_NOMEM, LK_E_IO: what the caller answers with 500. The caller frees reply->body. */
 enum lk_code survey_respond(const struct survey_server *server, struct survey_request *request,
                             struct survey_reply *reply);

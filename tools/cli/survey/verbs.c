@@ -82,6 +82,27 @@ const struct cli_verb cli_survey_verbs[] = {
      .options = "verify! store",
      .says = (const char *const[]){"verify", NULL, "the codes, one a line, alone or as ID,CODE", NULL},
      .run = cli_survey},
+    {.name = "pay",
+     .summary = "list whom the platform is to approve, reject and pay a bonus",
+     .operands = "SURVEY.json",
+     .options = "platform! qc-policy output store",
+     .text = "Ids come from the platform's list, are hashed with the store's salt and looked up. A valid completion "
+             "code approves. Only answers that break the policy's rules reject, with the reason: `any`, one excluding "
+             "rule; `two_flags`, two rules, or attention checks alone; `none` and `completion`, nobody. No code, an "
+             "unknown one, another participant's and a second submission are for you to decide. Bonuses: protocol 000 "
+             "$0.25 for at least 90 % of the attention checks, 001 $1.00 for more than 90 %; a submission that was "
+             "approved before is for you to decide, so that no bonus is paid twice. DIR gets, for Prolific, "
+             "approve.csv, bonus.csv, reject.csv and by_hand.csv; for Mechanical Turk review.csv, bonus.csv and "
+             "by_hand.csv.",
+     .examples = (const char *const[]){"What would be paid, and the lists to upload",
+                                       "likeness survey pay survey.json --platform prolific_export.csv --policy any",
+                                       "The same for Mechanical Turk, as files",
+                                       "likeness survey pay survey.json --platform Batch_1_results.csv --policy "
+                                       "two_flags -o payment",
+                                       NULL},
+     .says = (const char *const[]){"qc-policy", NULL, "for which broken rules answers are rejected", "output", "DIR",
+                                   "the folder of the lists, which hold clear ids [default: none is written]", NULL},
+     .run = cli_survey},
     {.name = "links",
      .summary = "print for each id the link that opens a survey with \"signed_links\": true",
      .operands = "SURVEY.json IDS.txt",

@@ -76,6 +76,7 @@ static enum lk_code count_rows(struct lk_survey *s, int64_t now, struct lk_surve
         const char *sql;
     } all[] = {
         {&out->n_participants, "SELECT count(*) FROM read_participants WHERE ?1 AND ?2"},
+        {&out->n_refused, "SELECT count(*) FROM read_events WHERE kind='blocked' AND ?1 AND ?2"},
         {&out->n_consented, "SELECT count(*) FROM read_participants WHERE consent_at IS NOT NULL AND ?1 AND ?2"},
         {&out->n_open, "SELECT count(*) FROM read_claims WHERE state='open' AND active_at>=?2"},
         {&out->n_submitted, "SELECT count(*) FROM read_claims WHERE state='submitted' AND ?1 AND ?2"},

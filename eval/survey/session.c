@@ -37,14 +37,20 @@ static void hash_id(const struct lk_survey *s, const char *id, char worker[65]) 
     lk_sha256(salted, (size_t)n, worker);
 }
 
+enum lk_code lk_survey_hash(const struct lk_survey *s, const char *typed, size_t n, char worker[65]) {
+    char id[LK_RATER_ID_MAX + 1];
+    LK_TRY(lk_rater_id(typed, n, id));
+    if (!lk_survey_id_is_valid(id)) return lk_fail(LK_E_INPUT, "not a participant's id");
+    hash_id(s, id, worker);
+    return LK_OK;
+}
+
 /* Stores of older versions have hashes of ids exactly as typed: these are found too. */
 enum lk_code lk_survey_worker(struct lk_survey *s, const char *typed, size_t n, char worker[65], bool *known) {
     static const char find[] = "SELECT count(*) FROM read_participants WHERE worker=?1";
     char id[LK_RATER_ID_MAX + 1], as_typed[65];
     int64_t n_known, n_older = 0;
-    LK_TRY(lk_rater_id(typed, n, id));
-    if (!lk_survey_id_is_valid(id)) return lk_fail(LK_E_INPUT, "not a participant's id");
-    hash_id(s, id, worker);
+    LK_TRY(lk_survey_hash(s, typed, n, worker));
     typed = lk_trim(typed, &n);
     snprintf(id, sizeof id, "%.*s", (int)n, typed);
     hash_id(s, id, as_typed);

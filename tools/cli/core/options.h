@@ -132,7 +132,7 @@ struct cli_arguments {
         double price;
     } bench;
     struct cli_survey_arguments {
-        const char *bind, *store, *verify, *platform; /* NULL: not given */
+        const char *bind, *store, *verify, *platform, *block; /* NULL: not given */
         int64_t port, pilot;
         bool preview, comments;
     } survey;

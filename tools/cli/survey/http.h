@@ -142,6 +142,8 @@ enum lk_code page_done(struct survey_page *page);
 enum lk_code page_admin(struct survey_page *page);
 /* /admin: the page for who bears the token or has a session, the form that opens one, and its end. */
 enum lk_code page_admin_enter(struct survey_page *page, const struct survey_request *request);
+/* To who is on the list of those who may not take part. */
+enum lk_code page_blocked(struct survey_page *page);
 /* A status with a sentence of the study's texts. */
 enum lk_code page_refused(struct survey_page *page, int status, const char *name);
 

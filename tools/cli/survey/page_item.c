@@ -215,13 +215,15 @@ enum lk_code page_admin(struct survey_page *p) {
     LK_TRY(lk_survey_count(p->server->reader ? p->server->reader : p->server->survey, p->now, &n));
     page_begin(p, "admin_title", "narrow");
     lk_text_add(out,
-                "<table>\n<tr><th>Participants</th><td>%d</td></tr>\n<tr><th>Consented</th><td>%d</td></tr>\n<tr><th>"
+                "<table>\n<tr><th>Participants</th><td>%d</td></tr>\n<tr><th>Refused, on the list of "
+                "--block</th><td>%d</td></tr>\n<tr><th>Consented</th><td>%d</td></tr>\n<tr><th>"
                 "Places taken</th><td>%d of %d</td></tr>\n<tr><th>Submitted</th><td>%d</td></tr>\n<tr><th>Abandoned"
                 "</th><td>%d</td></tr>\n<tr><th>Submitted in 24 hours</th><td>%d</td></tr>\n<tr><th>Attention checks "
                 "right</th><td>%d of %d</td></tr>\n<tr><th>Comments</th><td>%d</td></tr>\n<tr><th>Problems reported"
                 "</th><td>%d</td></tr>\n</table>\n",
-                n.n_participants, n.n_consented, n.n_open + n.n_submitted, p->study->n_tasks * p->study->places,
-                n.n_submitted, n.n_abandoned, n.n_last_day, n.n_checks_right, n.n_checks, n.n_comments, n.n_errors);
+                n.n_participants, n.n_refused, n.n_consented, n.n_open + n.n_submitted,
+                p->study->n_tasks * p->study->places, n.n_submitted, n.n_abandoned, n.n_last_day, n.n_checks_right,
+                n.n_checks, n.n_comments, n.n_errors);
     if (n.few_hits)
         lk_text_add(out, "<p class=\"note bad\">Alert: fewer than 5 tasks in 24 hours (consider +$0.25).</p>\n");
     if (n.many_failures)

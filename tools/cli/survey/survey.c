@@ -84,6 +84,16 @@ static enum lk_code check_ethics(const struct lk_survey_study *study, const char
     return LK_OK;
 }
 
+static enum lk_code block(struct lk_survey *survey, const char *path) {
+    char *text;
+    size_t n, n_listed;
+    LK_TRY(lk_read_file(path, 1 << 26, &text, &n));
+    enum lk_code rc = lk_survey_block(survey, text, n, path, &n_listed);
+    lk_free(text);
+    if (!rc) lk_log(LK_LOG_INFO, "%s: %zu people who may not take part", path, n_listed);
+    return rc;
+}
+
 static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
     struct clock clock;
     struct survey_server server = {.respond = survey_respond,
@@ -96,6 +106,7 @@ static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
     struct survey_listener *listener;
     const char *address = a->survey.bind ? a->survey.bind : "127.0.0.1";
     if (!a->survey.preview) LK_TRY(check_ethics(o->study, a->more[0]));
+    if (a->survey.block) LK_TRY(block(o->survey, a->survey.block));
     LK_TRY(clock_begin(&clock, o->survey));
     if (a->survey.pilot) LK_TRY(lk_survey_pilot(o->survey, (int)a->survey.pilot, steady_clock(&clock)));
     cli_signals_install();

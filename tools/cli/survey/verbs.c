@@ -7,7 +7,7 @@ const struct cli_verb cli_serve_verbs[] = {
     {.name = "survey",
      .summary = "serve a survey's pages to raters",
      .operands = "SURVEY.json",
-     .options = "port bind store preview pilot",
+     .options = "port bind store block preview pilot",
      .text = "Entry by the platform's link (PROLIFIC_PID or workerId), guide, consent, tasks, evaluation, completion "
              "code. An answer is on disk before the page calls it saved. Participants' ids are kept as salted hashes "
              "only, addresses not at all. /admin asks for the token in secrets.json, or takes it as a Bearer token. "

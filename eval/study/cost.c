@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 
 #include "eval/study/packing.h"
@@ -52,7 +53,8 @@ void lk_cost(const struct lk_cost_plan *plan, struct lk_study_cost *out) {
         out->below_floor[i] = line->pay < out->floor[i];
     }
     out->bonus = plan->bonus * (double)out->n * plan->bonus_share;
-    out->fee = plan->fee_rate * (out->subtotal + (plan->fee_on_bonus ? out->bonus : 0));
+    const double fee = plan->fee_rate * (out->subtotal + (plan->fee_on_bonus ? out->bonus : 0));
+    out->fee = floor(fee * 100 + 0.5) / 100; /* whole cents, so that printed sums add up */
     out->total = out->subtotal + out->fee;
     out->total_with_bonus = out->total + out->bonus;
 }

@@ -133,7 +133,8 @@ struct cli_arguments {
     } bench;
     struct cli_survey_arguments {
         const char *bind, *store, *verify, *platform, *block; /* NULL: not given */
-        int64_t port, pilot;
+        int64_t port, pilot, raters;
+        double pay, minutes, fee, bonus;
         bool preview, comments;
     } survey;
     const char *sampler;

@@ -122,9 +122,15 @@ const struct cli_verb cli_survey_verbs[] = {
      .run = cli_survey},
     {.name = "hit", .summary = "print the settings of a task on Mechanical Turk", .options = "", .run = survey_hit},
     {.name = "cost",
-     .summary = "print what a plan costs: 000, 001, 003, 004, 000-packed or pilot",
+     .summary = "print what a plan costs, printed or with numbers of your own",
      .operands = "[PLAN]",
-     .options = "",
-     .examples = (const char *const[]){"What a plan costs", "likeness survey cost 000", NULL},
+     .options = "tasks raters pay minutes fee bonus",
+     .text = "PLAN is 000, 001, 003, 004, 000-packed or pilot [default: 003]. With numbers of your own each task is "
+             "paid once per rater. Pay below the minimum wage of $7.25 an hour is told.",
+     .examples =
+         (const char *const[]){"What a plan costs", "likeness survey cost 000",
+                               "Ten tasks of half an hour, three raters each, at $6, with a fee of a third",
+                               "likeness survey cost --tasks 10 --raters 3 --pay 6 --minutes 30 --fee 33.3", NULL},
+     .says = (const char *const[]){"tasks", NULL, "how many tasks the items are cut into [default: the plan's]", NULL},
      .run = survey_cost},
     {0}};

@@ -93,6 +93,19 @@ static enum lk_code count_rows(struct lk_survey *s, int64_t now, struct lk_surve
     return count_days(s, out);
 }
 
+/* A single fast answer makes nobody an outlier, nor does a task that is not finished yet. */
+static void add_outlier(const struct lk_rater *rater, const struct lk_rater_quality *q, struct lk_survey_counts *out) {
+    const uint32_t rules = q->rules & ~(1u << LK_Q7_FAST | 1u << LK_Q11_UNFINISHED | 1u << LK_Q12_NO_CODE);
+    if (!rules || out->n_outliers++ >= LK_SURVEY_MAX_OUTLIERS) return;
+    struct lk_survey_outlier *outlier = &out->outliers[out->n_outliers - 1];
+    *outlier = (struct lk_survey_outlier){.rules = rules,
+                                          .median_ms = q->median_ms,
+                                          .n_checks = q->n_gold,
+                                          .n_checks_right = q->n_gold_right,
+                                          .excluded = q->excluded};
+    snprintf(outlier->worker, sizeof outlier->worker, "%s", rater->id);
+}
+
 static enum lk_code count_rules(const struct lk_survey *s, struct lk_dataset *data, struct lk_survey_counts *out) {
     struct lk_quality_options options;
     struct lk_quality_report report = {0};
@@ -101,6 +114,7 @@ static enum lk_code count_rules(const struct lk_survey *s, struct lk_dataset *da
     out->n_raters = (int)report.n_raters;
     out->n_excluded = (int)report.n_excluded;
     for (int i = 0; i < LK_N_QUALITY_RULES; i++) out->n_hit[i] = (int)report.n_hit[i];
+    for (size_t r = 0; r < report.n_raters; r++) add_outlier(&data->raters[r], &report.raters[r], out);
     lk_quality_report_free(&report);
     return rc;
 }

@@ -138,13 +138,23 @@ struct lk_survey_day {
     char date[11];
     int n_submitted, n_answers;
 };
+/* A rater whose answers break a rule. */
+struct lk_survey_outlier {
+    char worker[65];
+    uint32_t rules;   /* bit per enum lk_quality_rule, without those that only say that the task is not finished */
+    double median_ms; /* per question, NaN without times */
+    int n_checks, n_checks_right;
+    bool excluded; /* as if all ended now */
+};
+enum { LK_SURVEY_MAX_OUTLIERS = 50 };
 struct lk_survey_counts {
     int n_participants, n_refused, n_consented, n_open, n_submitted, n_abandoned, n_last_day, n_comments, n_errors;
     int n_checks, n_checks_right;                        /* attention checks answered */
     bool few_hits, many_failures, errors;                /* alerts */
     int n_raters, n_excluded, n_hit[LK_N_QUALITY_RULES]; /* by the protocol's rules, as if all ended now */
     struct lk_survey_day days[31];
-    int n_days;
+    int n_days, n_outliers; /* n_outliers: of them the first ones are told */
+    struct lk_survey_outlier outliers[LK_SURVEY_MAX_OUTLIERS];
 };
 enum lk_code lk_survey_count(struct lk_survey *s, int64_t now, struct lk_survey_counts *out);
 /* kind "error": a technical problem that a participant reported. */

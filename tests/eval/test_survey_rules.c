@@ -158,8 +158,6 @@ static void forgotten(void **state) {
     site_close(&s);
 }
 
-/* Over 500 pairs of one rater 40 to 60 % show the edited picture as A, the same again, and an answer "A" is exported as
- * the arm that was shown there. */
 /* Who is listed, by id or hash, in a list or a platform's table, gets a page that says so and nothing else; the state
  * of the survey counts them, each once. */
 static void who_is_listed_does_not_enter(void **state) {
@@ -217,6 +215,8 @@ static void lists_that_are_none(void **state) {
     test_survey_close(&t);
 }
 
+/* Over 500 pairs of one rater 40 to 60 % show the edited picture as A, the same again, and an answer "A" is exported as
+ * the arm that was shown there. */
 static void sides(void **state) {
     struct site s;
     struct visitor v;

@@ -140,8 +140,10 @@ enum lk_code page_tasks(struct survey_page *page, bool refused);
 enum lk_code page_item(struct survey_page *page, int position);
 enum lk_code page_done(struct survey_page *page);
 enum lk_code page_admin(struct survey_page *page);
-/* /admin: the page for who bears the token or has a session, the form that opens one, and its end. */
-enum lk_code page_admin_enter(struct survey_page *page, const struct survey_request *request);
+void page_exports(const struct survey_page *page); /* links to them */
+/* /admin and what lies below it: pages and exports for who bears the token or has a session, the form that opens one,
+ * and its end. */
+enum lk_code page_admin_enter(struct survey_page *page, const struct survey_request *request, const char *path);
 /* To who is on the list of those who may not take part. */
 enum lk_code page_blocked(struct survey_page *page);
 /* A status with a sentence of the study's texts. */

@@ -1,4 +1,5 @@
 /* The evaluation page, and the one that the study's team sees. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -209,6 +210,32 @@ enum lk_code page_item(struct survey_page *p, int position) {
     return rc;
 }
 
+/* Who breaks a rule, by the first digits of the hash that exports have in full. */
+static void outliers(const struct survey_page *p, const struct lk_survey_counts *n) {
+    struct lk_text *out = &p->reply->body;
+    const int n_told = n->n_outliers < LK_SURVEY_MAX_OUTLIERS ? n->n_outliers : LK_SURVEY_MAX_OUTLIERS;
+    if (!n_told) return;
+    lk_text_add(out,
+                "<table>\n<tr><th>Outliers: %d, %d shown</th><th>Checks right</th><th>Median time</th><th>Rules</th>"
+                "<th>Excluded</th></tr>\n",
+                n->n_outliers, n_told);
+    for (int i = 0; i < n_told; i++) {
+        const struct lk_survey_outlier *one = &n->outliers[i];
+        lk_text_add(out, "<tr><td>%.12s</td><td>%d of %d</td>", one->worker, one->n_checks_right, one->n_checks);
+        if (isnan(one->median_ms))
+            lk_text_add(out, "<td></td><td>");
+        else
+            lk_text_add(out, "<td>%.1f s</td><td>", one->median_ms / 1000);
+        for (int rule = 0, first = 1; rule < LK_N_QUALITY_RULES; rule++)
+            if (one->rules >> rule & 1) {
+                lk_text_add(out, "%s%s", first ? "" : " ", lk_quality_rule_name(rule));
+                first = 0;
+            }
+        lk_text_add(out, "</td><td>%s</td></tr>\n", one->excluded ? "yes" : "no");
+    }
+    lk_text_add(out, "</table>\n");
+}
+
 enum lk_code page_admin(struct survey_page *p) {
     struct lk_survey_counts n;
     struct lk_text *out = &p->reply->body;
@@ -234,6 +261,8 @@ enum lk_code page_admin(struct survey_page *p) {
         lk_text_add(out, "<tr><td>%s</td><td>%s</td><td>%d</td></tr>\n", lk_quality_rule_name(i),
                     lk_quality_rule_text(i), n.n_hit[i]);
     lk_text_add(out, "<tr><td></td><td>excluded, if all ended now</td><td>%d</td></tr>\n</table>\n", n.n_excluded);
+    outliers(p, &n);
+    page_exports(p);
     lk_text_add(out, "<table>\n<tr><th>Day</th><th>Answers</th><th>Submitted</th></tr>\n");
     for (int i = 0; i < n.n_days; i++)
         lk_text_add(out, "<tr><td>%s</td><td>%d</td><td>%d</td></tr>\n", n.days[i].date, n.days[i].n_answers,

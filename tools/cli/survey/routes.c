@@ -233,7 +233,7 @@ static enum lk_code route(struct survey_page *p, struct survey_request *r, char 
     if (reads && !strcmp(path, "/script.js")) return file_of_ours(p, "survey_script", "text/javascript; charset=utf-8");
     if (reads && !strcmp(path, "/")) return welcome(p);
     if (writes && !strcmp(path, "/enter")) return enter(p);
-    if (!strcmp(path, "/admin")) return page_admin_enter(p, r);
+    if (!strncmp(path, "/admin", 6) && (!path[6] || path[6] == '/')) return page_admin_enter(p, r, path);
     if (reads && !strcmp(path, "/favicon.ico")) { /* browsers ask for it; there is none */
         p->reply->status = 204;
         return LK_OK;

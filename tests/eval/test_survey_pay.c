@@ -310,11 +310,50 @@ static void what_is_no_list(void **state) {
     test_survey_close(&t);
 }
 
+/* Whichever allocation fails, no list is made of a part of the rows, and nothing stays. */
+static void memory_runs_out(void **state) {
+    struct test_survey t;
+    struct person done = {.id = "done"}, low = {.id = "low", .n_wrong = 9};
+    struct lk_text list = {0};
+    struct lk_pay pay;
+    size_t n_listed;
+    enum lk_code rc = LK_E_NOMEM;
+    int64_t n_failed = 0;
+    (void)state;
+    test_survey_open(&t, "pay-memory", 12, "\"protocol\":\"001\"," CHECKS);
+    take_part(&t, &done);
+    take_part(&t, &low);
+    lk_text_add(&list, "participant id,status,completion code\ndone,submitted,%s\nlow,submitted,%s\nabc,submitted,\n",
+                done.code, low.code);
+    for (int64_t n = 1; rc; n += 1 + n / 60) {
+        const int64_t live = lk_alloc_live();
+        lk_alloc_fail_at(n);
+        rc = lk_pay_read(&pay, t.survey, LK_POLICY_ANY, list.bytes, list.n, "list.csv");
+        lk_alloc_fail_at(0);
+        if (rc) assert_int_equal(rc, LK_E_NOMEM);
+        n_failed += rc != LK_OK;
+        if (!rc) assert_int_equal(pay.n_of[LK_PAY_APPROVE] + pay.n_of[LK_PAY_REJECT] + pay.n_of[LK_PAY_BY_HAND], 3);
+        lk_pay_free(&pay);
+        assert_int_equal(lk_alloc_live(), live);
+    }
+    assert_true(n_failed > 200);
+    rc = LK_E_NOMEM;
+    for (int64_t n = 1; rc; n += 1 + n / 60) {
+        lk_alloc_fail_at(n);
+        rc = lk_survey_block(t.survey, list.bytes, list.n, "list.csv", &n_listed);
+        lk_alloc_fail_at(0);
+        if (rc) assert_int_equal(rc, LK_E_NOMEM);
+    }
+    assert_int_equal(n_listed, 3);
+    lk_text_free(&list);
+    test_survey_close(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_campaign_on_prolific), cmocka_unit_test(a_campaign_on_mturk),
         cmocka_unit_test(one_code_for_all),       cmocka_unit_test(a_study_of_ones_own),
-        cmocka_unit_test(what_is_no_list),
+        cmocka_unit_test(what_is_no_list),        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

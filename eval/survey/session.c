@@ -273,15 +273,17 @@ enum lk_code lk_survey_code(struct lk_survey *s, const struct lk_survey_visitor 
 
 /* worker "": anybody's. *valid: one of this worker's submissions has the code. */
 static enum lk_code find_code(struct lk_survey *s, const char *worker, const char *code, bool *valid) {
+    /* The second finds its rows by their indexes: one_claim is of places that are taken. */
+    static const char all[] = "SELECT p.worker, c.task FROM read_claims c JOIN read_participants p ON "
+                              "p.id=c.participant WHERE c.state='submitted' AND ?1=''";
+    static const char of_worker[] = "SELECT p.worker, c.task FROM read_participants p JOIN read_claims c ON "
+                                    "c.participant=p.id AND c.state IN ('open','submitted') WHERE c.state='submitted' "
+                                    "AND p.worker=?1";
     sqlite3_stmt *q;
     char own[48];
     *valid = false;
     pthread_mutex_lock(&s->sql.lock);
-    enum lk_code rc =
-        lk_sql_open(&s->sql, &q,
-                    "SELECT p.worker, c.task FROM read_claims c JOIN read_participants p ON p.id=c.participant "
-                    "WHERE c.state='submitted' AND (?1='' OR p.worker=?1)",
-                    "t", worker);
+    enum lk_code rc = lk_sql_open(&s->sql, &q, *worker ? of_worker : all, "t", worker);
     for (bool row = true; !rc && row && !*valid;) {
         rc = lk_sql_step(&s->sql, q, &row);
         if (rc || !row) break;

@@ -23,7 +23,7 @@ static const char *const names[N_COLUMNS][5] = {
     [SUBMITTED] = {"submitted"},
     [STATUS] = {"status", "submission status", "AssignmentStatus"},
     [CODE_VALID] = {"code_valid"},
-    [CODE] = {"completion code", "code", "entered code"},
+    [CODE] = {"completion code", "code", "entered code", "survey code"},
     [PILOT] = {"pilot", "is_pilot"},
     [AGE] = {"age"},
     [SEX] = {"sex"},
@@ -62,33 +62,54 @@ static enum lk_code read_flag(const struct lk_fields *fields, enum column column
     return lk_fail(LK_E_INPUT, "%s: expected true or false, got \"%.40s\"", field->name, field->text);
 }
 
-/* 1 for a submission that stands, 0 for one that was given back, ran out or was rejected, -1 without such a column. */
-static enum lk_code read_submitted(const struct lk_records *records, int *out) {
+const struct lk_field *lk_participant_id(const struct lk_fields *fields, bool *asked) {
+    *asked = has_column(fields, ID);
+    return field_of(fields, ID);
+}
+
+const struct lk_field *lk_participant_code(const struct lk_fields *fields, bool *asked) {
+    static const char *const none[] = {"NOCODE", NULL};
+    const struct lk_field *field = field_of(fields, CODE);
+    *asked = has_column(fields, CODE);
+    return field && lk_field_word(field, none) < 0 ? field : NULL;
+}
+
+enum lk_code lk_participant_submission(const struct lk_records *records, enum lk_submission *out) {
     static const char *const words[] = {
-        "returned", "timed-out", "active",    "reserved",        "screened out", "rejected",           "abandoned",
-        "unknown",  "approved",  "submitted", "awaiting review", "completed",    "partially approved", NULL};
-    enum { FIRST_SUBMITTED = 8 };
+        "returned", "timed-out", "active",          "reserved",  "screened out", "rejected",           "abandoned",
+        "unknown",  "submitted", "awaiting review", "completed", "approved",     "partially approved", NULL};
+    enum { FIRST_SUBMITTED = 8, FIRST_APPROVED = 11 };
     const struct lk_field *field = field_of(&records->fields, STATUS);
-    LK_TRY(read_flag(&records->fields, SUBMITTED, out));
-    if (records->state != LK_RECORD_ANSWERS) *out = 0;
-    if (*out >= 0 || !field || lk_records_knows_state(records)) return LK_OK;
+    *out = records->state == LK_RECORD_ANSWERS ? LK_SUBMISSION_UNSAID : LK_SUBMISSION_GONE;
+    if (*out || !field || lk_records_knows_state(records)) return LK_OK;
     int word = lk_field_word(field, words);
     if (word < 0) return lk_fail(LK_E_INPUT, "%s: unknown status \"%.40s\"", field->name, field->text);
-    *out = word >= FIRST_SUBMITTED;
+    *out = word >= FIRST_APPROVED    ? LK_SUBMISSION_APPROVED
+           : word >= FIRST_SUBMITTED ? LK_SUBMISSION_WAITING
+                                     : LK_SUBMISSION_GONE;
+    return LK_OK;
+}
+
+/* 1 for a submission that stands, 0 for one that is gone, -1 without such a column. */
+static enum lk_code read_submitted(const struct lk_records *records, int *out) {
+    enum lk_submission submission;
+    LK_TRY(read_flag(&records->fields, SUBMITTED, out));
+    if (records->state != LK_RECORD_ANSWERS) *out = 0;
+    if (*out >= 0) return LK_OK;
+    LK_TRY(lk_participant_submission(records, &submission));
+    if (submission) *out = submission > LK_SUBMISSION_GONE;
     return LK_OK;
 }
 
 static enum lk_code read_code(const struct lk_fields *fields, const char *code, bool *valid) {
-    static const char *const none[] = {"NOCODE", NULL};
     int given;
+    bool asked;
     LK_TRY(read_flag(fields, CODE_VALID, &given));
-    const struct lk_field *field = field_of(fields, CODE);
+    const struct lk_field *field = lk_participant_code(fields, &asked);
     if (given >= 0)
         *valid = given;
-    else if (!field)
-        *valid = !has_column(fields, CODE);
     else
-        *valid = code ? !strcmp(field->text, code) : lk_field_word(field, none) < 0;
+        *valid = field ? !code || !strcmp(field->text, code) : !asked;
     return LK_OK;
 }
 

@@ -199,18 +199,20 @@ static uint32_t rules_of(const struct lk_rater *rater, const struct lk_rater_qua
     return rules;
 }
 
-static bool excludes(uint32_t rules, enum lk_quality_policy policy) {
-    const uint32_t completion = 1u << LK_Q11_UNFINISHED | 1u << LK_Q12_NO_CODE, q1 = 1u << LK_Q1_GOLD;
+uint32_t lk_quality_excluding(uint32_t rules, enum lk_quality_policy policy) {
+    const uint32_t completion = 1u << LK_Q11_UNFINISHED | 1u << LK_Q12_NO_CODE, q1 = 1u << LK_Q1_GOLD,
+                   fast = 1u << LK_Q7_FAST;
     switch (policy) {
     case LK_POLICY_ANY:
         return rules & (completion | q1 | 1u << LK_Q2_REPEATED | 1u << LK_Q8_SPEEDER | 1u << LK_Q9_STRAIGHT |
                         1u << LK_Q10_SKIPPED);
     case LK_POLICY_TWO_FLAGS:
-        return rules & q1 || __builtin_popcount(rules & ~(1u << LK_Q7_FAST)) >= 2;
+        if (rules & q1 || __builtin_popcount(rules & ~(1u << LK_Q7_FAST)) >= 2) return rules & ~fast;
+        return 0;
     case LK_POLICY_COMPLETION:
         return rules & completion;
     default:
-        return false;
+        return 0;
     }
 }
 
@@ -223,7 +225,7 @@ static void check_rater(const struct lk_dataset *data, size_t rater, struct sequ
     look_at_times(s, o, q);
     look_at_tasks(data, s, o, q);
     q->rules = rules_of(&data->raters[rater], q, o);
-    q->excluded = excludes(q->rules, o->policy);
+    q->excluded = lk_quality_excluding(q->rules, o->policy) != 0;
 }
 
 enum lk_code lk_quality_check(struct lk_dataset *data, const struct lk_quality_options *options,

@@ -56,6 +56,9 @@ int lk_quality_policy_parse(const char *name); /* "any", "two_flags", "none", "c
 const char *lk_quality_rule_name(enum lk_quality_rule rule); /* "Q1" */
 const char *lk_quality_rule_text(enum lk_quality_rule rule); /* "accuracy on gold items" */
 
+/* Those of a rater's broken rules for which the policy excludes the rater; 0: it does not. */
+uint32_t lk_quality_excluding(uint32_t rules, enum lk_quality_policy policy);
+
 struct lk_rater_quality {
     uint32_t rules; /* as rules_hit */
     bool excluded;  /* by the policy */

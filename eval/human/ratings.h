@@ -18,6 +18,7 @@
 #include "engine/base/status.h"
 #include "eval/human/answers.h"
 #include "eval/scores/dataset.h"
+#include "eval/scores/fields.h"
 #include "engine/base/names.h"
 #include "eval/scores/rejects.h"
 
@@ -65,6 +66,18 @@ enum lk_code lk_ratings_read(struct lk_ratings_import *import, const char *text,
  * that a spreadsheet damaged) is rejected by name, and who it is about counts as not listed. */
 enum lk_code lk_ratings_participants(struct lk_ratings_import *import, const char *text, size_t n, const char *name,
                                      const char *code);
+/* What a platform's list says of one submission, as lk_ratings_participants reads it. */
+enum lk_submission {
+    LK_SUBMISSION_UNSAID,
+    LK_SUBMISSION_GONE, /* given back, ran out, screened out or rejected */
+    LK_SUBMISSION_WAITING,
+    LK_SUBMISSION_APPROVED,
+};
+/* LK_E_INPUT: an unknown status. */
+enum lk_code lk_participant_submission(const struct lk_records *records, enum lk_submission *out);
+/* NULL: the record has none. *asked: it has such a column. */
+const struct lk_field *lk_participant_id(const struct lk_fields *fields, bool *asked);
+const struct lk_field *lk_participant_code(const struct lk_fields *fields, bool *asked);
 /* Each rater's n_questions and n_skipped from the ratings that stand; to be called after the last file. */
 void lk_ratings_count(struct lk_dataset *data);
 void lk_ratings_import_free(struct lk_ratings_import *import);

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 
 #include "eval/study/packing.h"
@@ -10,19 +11,26 @@ static const struct lk_cost_plan plans[] = {
      .n_lines = 3,
      .fee_rate = 0.2,
      .bonus = 0.25,
-     .bonus_share = 0.6},
+     .bonus_share = 0.6,
+     .bonus_percent = 90},
     {.name = "004",
      .lines = {{"exp1", 38, 1.50, 600, 900}, {"exp2", 25, 1.50, 600, 900}, {"exp3", 8, 1.50, 600, 900}},
      .n_lines = 3,
      .fee_rate = 0.2},
-    {.name = "001", .lines = {{"participants", 300, 4.00, 1200, 1200}}, .n_lines = 1},
+    {.name = "001",
+     .lines = {{"participants", 300, 4.00, 1200, 1200}},
+     .n_lines = 1,
+     .bonus = 1.00,
+     .bonus_percent = 90,
+     .bonus_above = true},
     {.name = "003", .lines = {{"tasks", 30, 3.00, 1500, 1800}}, .n_lines = 1, .fee_rate = 1.0 / 3},
     {.name = "000-packed",
      .lines = {{"exp1", 42, 1.50, 600, 600}, {"exp2", 30, 2.00, 800, 800}, {"exp3", 9, 1.00, 375, 375}},
      .n_lines = 3,
      .fee_rate = 0.2,
      .bonus = 0.25,
-     .bonus_share = 0.6},
+     .bonus_share = 0.6,
+     .bonus_percent = 90},
     {.name = "pilot", .lines = {{"exp1", 20, 1.50, 600, 600}}, .n_lines = 1},
 };
 
@@ -45,7 +53,8 @@ void lk_cost(const struct lk_cost_plan *plan, struct lk_study_cost *out) {
         out->below_floor[i] = line->pay < out->floor[i];
     }
     out->bonus = plan->bonus * (double)out->n * plan->bonus_share;
-    out->fee = plan->fee_rate * (out->subtotal + (plan->fee_on_bonus ? out->bonus : 0));
+    const double fee = plan->fee_rate * (out->subtotal + (plan->fee_on_bonus ? out->bonus : 0));
+    out->fee = floor(fee * 100 + 0.5) / 100; /* whole cents, so that printed sums add up */
     out->total = out->subtotal + out->fee;
     out->total_with_bonus = out->total + out->bonus;
 }

@@ -44,6 +44,8 @@ struct lk_cost_plan {
     int n_lines;
     double fee_rate;           /* of the subtotal */
     double bonus, bonus_share; /* dollars per piece, and the share of pieces that get it */
+    int bonus_percent;         /* of attention checks right that earn it: at least, or */
+    bool bonus_above;          /* ... more than these */
     bool fee_on_bonus;
 };
 struct lk_study_cost {

@@ -51,6 +51,13 @@ static bool add_text(cJSON *to, const char *name, const char *text) {
     return cJSON_AddStringToObject(to, name, text) != NULL;
 }
 
+/* The item into the object; gone when memory is out. */
+static bool give(cJSON *to, const char *name, cJSON *item) {
+    if (cJSON_AddItemToObject(to, name, item)) return true;
+    cJSON_Delete(item);
+    return false;
+}
+
 static bool add_level(cJSON *to, const char *name, enum lk_factor factor, int level) {
     return level < 0 || add_text(to, name, lk_factor_key(factor, level));
 }
@@ -110,10 +117,10 @@ static bool add_answers(cJSON *line, const struct group *g, int picture) {
         total += g->rows[i].ms;
     }
     if (ok && scores->child)
-        ok = cJSON_AddItemToObject(line, "scores", scores);
+        ok = give(line, "scores", scores);
     else
         cJSON_Delete(scores);
-    return cJSON_AddItemToObject(line, "question_ms", times) && ok &&
+    return give(line, "question_ms", times) && ok &&
            cJSON_AddNumberToObject(line, "duration_ms", (double)total) != NULL;
 }
 
@@ -145,7 +152,7 @@ static bool add_expected(cJSON *line, const struct lk_survey_study *study, const
     cJSON *own = check ? cJSON_CreateObject() : cJSON_Duplicate(of_arm ? of_arm : item->expected, true);
     bool ok = own && (check ? add_text(own, "answer", item->choice) : keep_asked(study, item, own));
     if (!ok) cJSON_Delete(own);
-    return ok && cJSON_AddItemToObject(line, "expected", own);
+    return ok && give(line, "expected", own);
 }
 
 static enum lk_code write_record(struct exporter *e, const struct group *g, const struct lk_survey_item *item,

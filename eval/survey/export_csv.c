@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/survey/survey.h"
+#include "eval/survey/store.h"
 
 enum { MAX_COLUMNS = 96 };
 
@@ -35,15 +35,14 @@ static bool take(struct table *t, const cJSON *object, const char *prefix) {
     return true;
 }
 
-/* Quoted; a text that a spreadsheet would take for a formula gets a ' before it. */
-static void write_text(struct lk_text *out, const char *text) {
+void lk_survey_csv_text(struct lk_text *out, const char *text) {
     lk_text_add(out, "\"%s", *text && strchr("=+-@\t\r", *text) ? "'" : "");
     for (const char *at = text; *at; at++) lk_text_bytes(out, *at == '"' ? "\"\"" : at, *at == '"' ? 2 : 1);
     lk_text_add(out, "\"");
 }
 
 static void write_cell(struct lk_text *out, const cJSON *cell) {
-    if (cJSON_IsString(cell)) write_text(out, cell->valuestring);
+    if (cJSON_IsString(cell)) lk_survey_csv_text(out, cell->valuestring);
     if (cJSON_IsNumber(cell)) lk_text_add(out, "%.17g", cell->valuedouble);
     if (cJSON_IsBool(cell)) lk_text_add(out, cJSON_IsTrue(cell) ? "true" : "false");
 }

@@ -4,6 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/human/ratings.h"
+#include "eval/study/factors.h"
 #include "eval/survey/store.h"
 
 enum { DAY_MS = 24 * 3600 * 1000, FEW_HITS = 5, MANY_FAILURES_PERCENT = 30, RANGE = 2000 };
@@ -75,6 +76,7 @@ static enum lk_code count_rows(struct lk_survey *s, int64_t now, struct lk_surve
         const char *sql;
     } all[] = {
         {&out->n_participants, "SELECT count(*) FROM read_participants WHERE ?1 AND ?2"},
+        {&out->n_refused, "SELECT count(*) FROM read_events WHERE kind='blocked' AND ?1 AND ?2"},
         {&out->n_consented, "SELECT count(*) FROM read_participants WHERE consent_at IS NOT NULL AND ?1 AND ?2"},
         {&out->n_open, "SELECT count(*) FROM read_claims WHERE state='open' AND active_at>=?2"},
         {&out->n_submitted, "SELECT count(*) FROM read_claims WHERE state='submitted' AND ?1 AND ?2"},
@@ -91,29 +93,63 @@ static enum lk_code count_rows(struct lk_survey *s, int64_t now, struct lk_surve
     return count_days(s, out);
 }
 
+/* A single fast answer makes nobody an outlier, nor does a task that is not finished yet. */
+static void add_outlier(const struct lk_rater *rater, const struct lk_rater_quality *q, struct lk_survey_counts *out) {
+    const uint32_t rules = q->rules & ~(1u << LK_Q7_FAST | 1u << LK_Q11_UNFINISHED | 1u << LK_Q12_NO_CODE);
+    if (!rules || out->n_outliers++ >= LK_SURVEY_MAX_OUTLIERS) return;
+    struct lk_survey_outlier *outlier = &out->outliers[out->n_outliers - 1];
+    *outlier = (struct lk_survey_outlier){.rules = rules,
+                                          .median_ms = q->median_ms,
+                                          .n_checks = q->n_gold,
+                                          .n_checks_right = q->n_gold_right,
+                                          .excluded = q->excluded};
+    snprintf(outlier->worker, sizeof outlier->worker, "%s", rater->id);
+}
+
 static enum lk_code count_rules(const struct lk_survey *s, struct lk_dataset *data, struct lk_survey_counts *out) {
     struct lk_quality_options options;
     struct lk_quality_report report = {0};
     lk_quality_defaults(s->study->protocol, &options);
-    lk_ratings_count(data);
     enum lk_code rc = lk_quality_check(data, &options, &report);
     out->n_raters = (int)report.n_raters;
     out->n_excluded = (int)report.n_excluded;
     for (int i = 0; i < LK_N_QUALITY_RULES; i++) out->n_hit[i] = (int)report.n_hit[i];
+    for (size_t r = 0; r < report.n_raters; r++) add_outlier(&data->raters[r], &report.raters[r], out);
     lk_quality_report_free(&report);
     return rc;
 }
 
-/* By the readers and rules that the report uses. */
-static enum lk_code count_checks(struct lk_survey *s, struct lk_survey_counts *out) {
+/* Items whose ids say nothing are known before their ratings are read. */
+static enum lk_code add_plain_items(const struct lk_survey_study *study, struct lk_dataset *data) {
+    for (size_t i = 0; study->plain_ids && i < study->n_items; i++) {
+        char id[200];
+        int32_t at;
+        LK_TRY(lk_dataset_add(data, study->items[i].id, (int32_t)i, LK_ARM_EDITED, &at));
+        snprintf(id, sizeof id, "%.180s.%s", study->items[i].id, lk_factor_key(LK_FACTOR_ARM, LK_ARM_PRESERVED));
+        LK_TRY(lk_dataset_add(data, id, (int32_t)i, LK_ARM_PRESERVED, &at));
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_survey_ratings(struct lk_survey *s, struct lk_ratings_import *import) {
     struct lk_text text = {0}, people = {0};
+    import->gold_tolerance = 1;
+    enum lk_code rc = add_plain_items(s->study, import->data);
+    if (!rc) rc = lk_survey_export_answers(s, false, false, &text);
+    if (!rc) rc = lk_survey_export_participants(s, &people);
+    if (!rc && text.n) rc = lk_ratings_read(import, text.bytes, text.n, "the survey's answers");
+    if (!rc && people.n) rc = lk_ratings_participants(import, people.bytes, people.n, "its participants", NULL);
+    if (!rc) lk_ratings_count(import->data);
+    lk_text_free(&people);
+    lk_text_free(&text);
+    return rc;
+}
+
+static enum lk_code count_checks(struct lk_survey *s, struct lk_survey_counts *out) {
     struct lk_dataset data;
     lk_dataset_init(&data);
-    struct lk_ratings_import import = {.data = &data, .gold_tolerance = 1};
-    enum lk_code rc = lk_survey_export_answers(s, false, false, &text);
-    if (!rc) rc = lk_survey_export_participants(s, &people);
-    if (!rc && text.n) rc = lk_ratings_read(&import, text.bytes, text.n, "the survey's answers");
-    if (!rc && people.n) rc = lk_ratings_participants(&import, people.bytes, people.n, "its participants", NULL);
+    struct lk_ratings_import import = {.data = &data};
+    enum lk_code rc = lk_survey_ratings(s, &import);
     if (!rc) rc = count_rules(s, &data, out);
     for (size_t i = 0; !rc && i < data.n_ratings; i++) {
         out->n_checks += data.ratings[i].is_gold && data.ratings[i].gold_keyed;
@@ -121,8 +157,6 @@ static enum lk_code count_checks(struct lk_survey *s, struct lk_survey_counts *o
     }
     lk_ratings_import_free(&import);
     lk_dataset_free(&data);
-    lk_text_free(&people);
-    lk_text_free(&text);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
+#include "eval/scores/words.h"
 #include "eval/survey/store.h"
 
 enum { HOUR_MS = 3600 * 1000, MAX_WRONG_TOKENS = 100, EVENT_MS = 60 * 1000 };
@@ -20,9 +21,7 @@ bool lk_survey_within(struct lk_survey *s, enum lk_survey_limit what, int more, 
 }
 
 /* Anybody can make up ids: they fill neither the store nor every place within a minute. */
-static enum lk_code check_new(struct lk_survey *s, const char *worker, int64_t now) {
-    int64_t known;
-    LK_TRY(lk_sql_number(&s->sql, &known, 0, "SELECT id FROM read_participants WHERE worker=?1", "t", worker));
+static enum lk_code check_new(struct lk_survey *s, bool known, int64_t now) {
     if (known || lk_survey_within(s, LK_SURVEY_ENTRIES, 1, now)) return LK_OK;
     return lk_fail(LK_E_INPUT, "too many new participants in this hour");
 }
@@ -32,10 +31,36 @@ bool lk_survey_id_is_valid(const char *id) {
     return n >= 1 && n <= 64 && !id[n];
 }
 
-static void worker_of(const struct lk_survey *s, const char *external_id, char worker[65]) {
+static void hash_id(const struct lk_survey *s, const char *id, char worker[65]) {
     char salted[160];
-    int n = snprintf(salted, sizeof salted, "%s%s", s->salt, external_id);
+    int n = snprintf(salted, sizeof salted, "%s%.64s", s->salt, id);
     lk_sha256(salted, (size_t)n, worker);
+}
+
+enum lk_code lk_survey_hash(const struct lk_survey *s, const char *typed, size_t n, char worker[65]) {
+    char id[LK_RATER_ID_MAX + 1];
+    LK_TRY(lk_rater_id(typed, n, id));
+    if (!lk_survey_id_is_valid(id)) return lk_fail(LK_E_INPUT, "not a participant's id");
+    hash_id(s, id, worker);
+    return LK_OK;
+}
+
+/* Stores of older versions have hashes of ids exactly as typed: these are found too. */
+enum lk_code lk_survey_worker(struct lk_survey *s, const char *typed, size_t n, char worker[65], bool *known) {
+    static const char find[] = "SELECT count(*) FROM read_participants WHERE worker=?1";
+    char id[LK_RATER_ID_MAX + 1], as_typed[65];
+    int64_t n_known, n_older = 0;
+    LK_TRY(lk_survey_hash(s, typed, n, worker));
+    typed = lk_trim(typed, &n);
+    snprintf(id, sizeof id, "%.*s", (int)n, typed);
+    hash_id(s, id, as_typed);
+    pthread_mutex_lock(&s->sql.lock);
+    enum lk_code rc = lk_sql_number(&s->sql, &n_known, 0, find, "t", worker);
+    if (!rc && !n_known && lk_survey_id_is_valid(id)) rc = lk_sql_number(&s->sql, &n_older, 0, find, "t", as_typed);
+    pthread_mutex_unlock(&s->sql.lock);
+    if (n_older) memcpy(worker, as_typed, sizeof as_typed);
+    *known = !rc && (n_known || n_older);
+    return rc;
 }
 
 void lk_survey_link(const struct lk_survey *s, const char *external_id, char out[33]) {
@@ -55,12 +80,12 @@ enum lk_code lk_survey_latest(struct lk_survey *s, int64_t *out) {
 
 enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]) {
     char worker[65], token_sha256[65];
-    if (!lk_survey_id_is_valid(external_id)) return lk_fail(LK_E_INPUT, "not a participant's id");
-    worker_of(s, external_id, worker);
+    bool known;
     LK_TRY(lk_survey_token(token));
     lk_sha256(token, 64, token_sha256);
     LK_TRY(lk_sql_begin(&s->sql));
-    enum lk_code rc = is_pilot ? LK_OK : check_new(s, worker, now);
+    enum lk_code rc = lk_survey_worker(s, external_id, strlen(external_id), worker, &known);
+    if (!rc && !is_pilot) rc = check_new(s, known, now);
     if (!rc)
         rc = lk_sql_run(&s->sql, "INSERT OR IGNORE INTO participants(worker,pilot,entered_at) VALUES(?1,?2,?3)", "tii",
                         worker, (int64_t)is_pilot, now);
@@ -87,8 +112,8 @@ enum lk_code lk_survey_forget(struct lk_survey *s, const char *external_id) {
         "DELETE FROM sessions WHERE participant=?1", "DELETE FROM participants WHERE id=?1"};
     char worker[65];
     int64_t id;
-    if (!lk_survey_id_is_valid(external_id)) return lk_fail(LK_E_INPUT, "not a participant's id");
-    worker_of(s, external_id, worker);
+    bool known;
+    LK_TRY(lk_survey_worker(s, external_id, strlen(external_id), worker, &known));
     /* What is gone is gone from the file and from its journal too. */
     sqlite3_exec(s->sql.db, "PRAGMA secure_delete=ON; PRAGMA journal_mode=TRUNCATE", NULL, NULL, NULL);
     LK_TRY(lk_sql_begin(&s->sql));
@@ -246,24 +271,24 @@ enum lk_code lk_survey_code(struct lk_survey *s, const struct lk_survey_visitor 
     return LK_OK;
 }
 
-/* worker "": anybody's. *n: submissions by this worker; *valid: one of them has the code. */
-static enum lk_code find_code(struct lk_survey *s, const char *worker, const char *code, int *n, bool *valid) {
+/* worker "": anybody's. *valid: one of this worker's submissions has the code. */
+static enum lk_code find_code(struct lk_survey *s, const char *worker, const char *code, bool *valid) {
+    /* The second finds its rows by their indexes: one_claim is of places that are taken. */
+    static const char all[] = "SELECT p.worker, c.task FROM read_claims c JOIN read_participants p ON "
+                              "p.id=c.participant WHERE c.state='submitted' AND ?1=''";
+    static const char of_worker[] = "SELECT p.worker, c.task FROM read_participants p JOIN read_claims c ON "
+                                    "c.participant=p.id AND c.state IN ('open','submitted') WHERE c.state='submitted' "
+                                    "AND p.worker=?1";
     sqlite3_stmt *q;
     char own[48];
     *valid = false;
-    *n = 0;
     pthread_mutex_lock(&s->sql.lock);
-    enum lk_code rc =
-        lk_sql_open(&s->sql, &q,
-                    "SELECT p.worker, c.task FROM read_claims c JOIN read_participants p ON p.id=c.participant "
-                    "WHERE c.state='submitted' AND (?1='' OR p.worker=?1)",
-                    "t", worker);
+    enum lk_code rc = lk_sql_open(&s->sql, &q, *worker ? of_worker : all, "t", worker);
     for (bool row = true; !rc && row && !*valid;) {
         rc = lk_sql_step(&s->sql, q, &row);
         if (rc || !row) break;
         code_of(s, lk_sql_text(q, 0), sqlite3_column_int(q, 1), own);
         *valid = lk_survey_same(own, code);
-        ++*n;
     }
     sqlite3_finalize(q);
     pthread_mutex_unlock(&s->sql.lock);
@@ -271,23 +296,17 @@ static enum lk_code find_code(struct lk_survey *s, const char *worker, const cha
 }
 
 enum lk_code lk_survey_code_valid(struct lk_survey *s, const char *code, bool *valid) {
-    int n;
-    return find_code(s, "", code, &n, valid);
+    return find_code(s, "", code, valid);
 }
 
 enum lk_code lk_survey_code_check(struct lk_survey *s, const char *external_id, const char *code,
                                   enum lk_survey_code_verdict *verdict) {
     char worker[65];
-    bool own, any;
-    int n_own, n_any;
-    int64_t known = 0;
-    worker_of(s, external_id, worker);
-    LK_TRY(find_code(s, worker, code, &n_own, &own));
-    LK_TRY(find_code(s, "", code, &n_any, &any));
-    pthread_mutex_lock(&s->sql.lock);
-    enum lk_code rc =
-        lk_sql_number(&s->sql, &known, 0, "SELECT count(*) FROM read_participants WHERE worker=?1", "t", worker);
-    pthread_mutex_unlock(&s->sql.lock);
+    bool own = false, any = false, known = false;
+    enum lk_code rc = lk_survey_worker(s, external_id, strlen(external_id), worker, &known);
+    if (rc == LK_E_INPUT) rc = LK_OK; /* nobody can have entered with it */
+    if (!rc && known) rc = find_code(s, worker, code, &own);
+    if (!rc && !own) rc = find_code(s, "", code, &any);
     *verdict = own               ? LK_SURVEY_CODE_VALID
                : !any            ? LK_SURVEY_CODE_UNKNOWN
                : !s->study->code ? LK_SURVEY_CODE_SHARED /* one per participant: it has an owner */

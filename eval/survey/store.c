@@ -242,6 +242,8 @@ void lk_survey_close(struct lk_survey *s) {
     if (!s) return;
     lk_sql_close(&s->sql);
     EVP_MAC_CTX_free(s->mac);
+    lk_names_free(&s->blocked);
+    lk_free(s->has_come);
     OPENSSL_cleanse(s, sizeof *s);
     lk_free(s);
 }

@@ -1,6 +1,7 @@
 /* What the parts of the survey's state share: one SQLite connection behind one lock. */
 #pragma once
 
+#include "engine/base/names.h"
 #include "eval/study/sql.h"
 #include "eval/survey/survey.h"
 
@@ -14,7 +15,9 @@ struct lk_survey {
     struct {
         int64_t hour;
         int n;
-    } limits[LK_SURVEY_N_LIMITS]; /* in memory alone */
+    } limits[LK_SURVEY_N_LIMITS]; /* in memory alone, as: */
+    struct lk_names blocked;      /* hashes of those who may not take part */
+    bool *has_come;               /* [blocked.n]: and tried to */
 };
 
 /* What to do about a store that is damaged. */
@@ -34,6 +37,15 @@ enum lk_code lk_survey_check_values(struct lk_survey *s);
 bool lk_survey_is_valid(const struct lk_survey_study *study, const struct lk_survey_questions *questions,
                         const struct lk_survey_given *given);
 
+/* monitor.c: what was answered and who took part, by the readers that the report uses, into import->data. The caller
+ * frees both. */
+struct lk_ratings_import;
+enum lk_code lk_survey_ratings(struct lk_survey *s, struct lk_ratings_import *import);
+/* export_csv.c: a cell of a table for people: quoted; a text that a spreadsheet would take for a formula gets a '
+ * before it. */
+void lk_survey_csv_text(struct lk_text *out, const char *text);
+/* session.c: the salted hash of an id as typed, by lk_rater_id. */
+enum lk_code lk_survey_hash(const struct lk_survey *s, const char *typed, size_t n, char worker[65]);
 /* Claims that were idle too long become abandoned. Within a transaction. */
 enum lk_code lk_survey_expire(struct lk_survey *s, int64_t now);
 /* 256 random bits as hex. */

@@ -48,6 +48,16 @@ enum lk_survey_limit { LK_SURVEY_WRONG_TOKENS, LK_SURVEY_ENTRIES, LK_SURVEY_N_LI
 bool lk_survey_within(struct lk_survey *s, enum lk_survey_limit what, int more, int64_t now);
 bool lk_survey_id_is_valid(const char *external_id); /* 1 to 64 of A-Z a-z 0-9 - _ */
 
+/* The salted hash under which the store has, or would have, this id as typed: white space, letter case and the host of
+ * Prolific's e-mail form do not count (lk_rater_id). *known: its owner has entered. LK_E_INPUT: no participant can have
+ * it. */
+enum lk_code lk_survey_worker(struct lk_survey *s, const char *typed, size_t n, char worker[65], bool *known);
+/* Nobody on the list enters from now on: a table with a column of ids, as platforms export it, or an id a line; in
+ * place of an id its hash in this store will do. Ids are hashed and not kept. *n_listed: how many. LK_E_INPUT with the
+ * line of what is neither. */
+enum lk_code lk_survey_block(struct lk_survey *s, const char *text, size_t n, const char *name, size_t *n_listed);
+/* Whether the list holds who comes with this id: counted the first time. */
+enum lk_code lk_survey_refuses(struct lk_survey *s, const char *external_id, int64_t now, bool *refuses);
 /* What stands as "sig" in the link of a participant whose study signs its links: 32 hex digits of the id under the
  * store's key. */
 void lk_survey_link(const struct lk_survey *s, const char *external_id, char out[33]);
@@ -128,13 +138,23 @@ struct lk_survey_day {
     char date[11];
     int n_submitted, n_answers;
 };
+/* A rater whose answers break a rule. */
+struct lk_survey_outlier {
+    char worker[65];
+    uint32_t rules;   /* bit per enum lk_quality_rule, without those that only say that the task is not finished */
+    double median_ms; /* per question, NaN without times */
+    int n_checks, n_checks_right;
+    bool excluded; /* as if all ended now */
+};
+enum { LK_SURVEY_MAX_OUTLIERS = 50 };
 struct lk_survey_counts {
-    int n_participants, n_consented, n_open, n_submitted, n_abandoned, n_last_day, n_comments, n_errors;
+    int n_participants, n_refused, n_consented, n_open, n_submitted, n_abandoned, n_last_day, n_comments, n_errors;
     int n_checks, n_checks_right;                        /* attention checks answered */
     bool few_hits, many_failures, errors;                /* alerts */
     int n_raters, n_excluded, n_hit[LK_N_QUALITY_RULES]; /* by the protocol's rules, as if all ended now */
     struct lk_survey_day days[31];
-    int n_days;
+    int n_days, n_outliers; /* n_outliers: of them the first ones are told */
+    struct lk_survey_outlier outliers[LK_SURVEY_MAX_OUTLIERS];
 };
 enum lk_code lk_survey_count(struct lk_survey *s, int64_t now, struct lk_survey_counts *out);
 /* kind "error": a technical problem that a participant reported. */

@@ -142,8 +142,11 @@ static void complete_only(void **state) {
     }
     assert_ok(lk_survey_code_check(t.survey, "p1", code, &of_id));
     assert_int_equal(of_id, LK_SURVEY_CODE_VALID);
-    assert_ok(lk_survey_code_check(t.survey, "p2", code, &of_id)); /* passed on */
-    assert_int_equal(of_id, LK_SURVEY_CODE_SHARED);
+    for (int entered = 0; entered < 2; entered++) {
+        if (entered) assert_ok(lk_survey_enter(t.survey, "p2", false, start, token));
+        assert_ok(lk_survey_code_check(t.survey, "p2", code, &of_id)); /* passed on */
+        assert_int_equal(of_id, LK_SURVEY_CODE_SHARED);
+    }
     test_survey_close(&t);
 }
 
@@ -263,10 +266,11 @@ static void no_clear_id_is_stored(void **state) {
     test_survey_person(&t, "5f3aCLEARid77", 0, start, token, &who);
     assert_int_equal(test_survey_answer_all(&t, &who, 0, 1, start), LK_SURVEY_DONE);
     char unsalted[65];
-    lk_sha256("5f3aCLEARid77", 13, unsalted);
+    lk_sha256("5f3aclearid77", 13, unsalted);
     assert_true(test_survey_store_has(&t, who.worker)); /* the search finds what is there */
     assert_false(test_survey_store_has(&t, unsalted));
     assert_false(test_survey_store_has(&t, "5f3aCLEARid77"));
+    assert_false(test_survey_store_has(&t, "5f3aclearid77"));
     assert_false(test_survey_store_has(&t, token));
     assert_false(test_survey_store_has(&t, "127.0.0.1"));
     struct lk_text out = {0};
@@ -276,6 +280,40 @@ static void no_clear_id_is_stored(void **state) {
     const char *const never[] = {"5f3aCLEARid77", unsalted, token};
     for (int i = 0; i < 3; i++) assert_null(strstr(out.bytes, never[i]));
     lk_text_free(&out);
+    test_survey_close(&t);
+}
+
+/* Letter case and the host of Prolific's e-mail form make nobody a second person, in stores of older versions neither,
+ * whose hashes are of ids exactly as typed. */
+static void one_person_has_one_id(void **state) {
+    static const char *const forms[] = {"A1B2C3", "a1b2c3", " A1b2C3\t", "a1b2c3@email.prolific.com"};
+    struct test_survey t;
+    struct lk_survey_visitor who, again;
+    char token[65], worker[65], salted[80], older[65];
+    int64_t n;
+    bool known;
+    (void)state;
+    test_survey_open(&t, "survey-ids", 4, "\"tasks\":2,");
+    test_survey_person(&t, "A1B2C3", -1, start, token, &who);
+    for (int version = 0; version < 2; version++) {
+        for (int i = 0; i < (version ? 1 : 4); i++) {
+            assert_ok(lk_survey_worker(t.survey, forms[i], strlen(forms[i]), worker, &known));
+            assert_true(known);
+            assert_string_equal(worker, version ? older : who.worker);
+        }
+        assert_ok(lk_survey_enter(t.survey, forms[!version], false, start, token));
+        assert_ok(lk_survey_visitor(t.survey, token, start, &again));
+        assert_int_equal(again.id, who.id);
+        snprintf(salted, sizeof salted, "%s%s", t.survey->salt, forms[0]);
+        lk_sha256(salted, strlen(salted), older);
+        assert_ok(lk_sql_run(&t.survey->sql, "UPDATE participants SET worker=?1", "t", older));
+    }
+    assert_ok(lk_sql_number(&t.survey->sql, &n, 0, "SELECT count(*) FROM participants", ""));
+    assert_int_equal(n, 1);
+    assert_ok(lk_survey_worker(t.survey, "A1B2C4", 6, worker, &known));
+    assert_false(known);
+    assert_fails(lk_survey_worker(t.survey, "a b", 3, worker, &known), LK_E_INPUT, "id");
+    assert_fails(lk_survey_worker(t.survey, "5.60E+23", 8, worker, &known), LK_E_INPUT, "damaged");
     test_survey_close(&t);
 }
 
@@ -373,6 +411,7 @@ int main(void) {
         cmocka_unit_test(not_too_fast),
         cmocka_unit_test(abandoned_answers_are_kept_apart),
         cmocka_unit_test(no_clear_id_is_stored),
+        cmocka_unit_test(one_person_has_one_id),
         cmocka_unit_test(questions_are_the_files),
         cmocka_unit_test(arms_are_not_named),
     };

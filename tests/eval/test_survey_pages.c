@@ -134,6 +134,20 @@ static void checks_are_asked_and_counted(void **state) {
     site_expect(&v, "/admin", headers, NULL, 200, "<td>Q1</td><td>accuracy on gold items</td><td>1</td>");
     site_expect(&v, "/admin", headers, NULL, 200, "<td>Q12</td>");
     site_expect(&v, "/admin", headers, NULL, 200, "Alert: more than 30% of attention checks failed");
+    /* Who breaks a rule is told, and what was answered can be taken away, by the token's bearer alone. */
+    snprintf(path, sizeof path, "<td>%.12s</td><td>1 of 3</td>", who.worker);
+    site_expect(&v, "/admin", headers, NULL, 200, path);
+    site_expect(&v, "/admin", headers, NULL, 200, "<td>Q1 Q4 Q5 Q8 Q9</td><td>yes</td>");
+    site_expect(&v, "/admin", headers, NULL, 200, "<a href=\"/admin/evaluations.csv\" download>");
+    static const char *const files[][2] = {{"/admin/evaluations.csv", "text/csv"},
+                                           {"/admin/evaluations.csv", "workerId,imageId"},
+                                           {"/admin/evaluations.jsonl", "\"isAttentionCheck\":true"},
+                                           {"/admin/participants.jsonl", "\"submitted\":false"}};
+    for (int i = 0; i < 4; i++) {
+        site_expect(&v, files[i][0], headers, NULL, 200, files[i][1]);
+        site_expect(&v, files[i][0], "", NULL, 401, "type=\"password\"");
+    }
+    site_expect(&v, "/admin/answers.db", headers, NULL, 404, "");
     site_close(&s);
 }
 

@@ -158,6 +158,63 @@ static void forgotten(void **state) {
     site_close(&s);
 }
 
+/* Who is listed, by id or hash, in a list or a platform's table, gets a page that says so and nothing else; the state
+ * of the survey counts them, each once. */
+static void who_is_listed_does_not_enter(void **state) {
+    struct site s;
+    struct visitor v, in;
+    char hash[65], list[300], headers[120];
+    const struct {
+        const char *text;
+        size_t n_listed;
+    } lists[] = {{"Pilot1\r\n\n  pilot2 \nPILOT1\n", 2},
+                 {"Status,Participant id\nAPPROVED,pilot3@email.prolific.com\nRETURNED,pilot2\n", 3},
+                 {list, 4}};
+    size_t n;
+    (void)state;
+    site_open(&s, "rules-blocked", 6, "\"tasks\":1,");
+    assert_ok(lk_survey_hash(s.t.survey, "pilot4", 6, hash));
+    snprintf(list, sizeof list, "%s\n", hash);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(lk_survey_block(s.t.survey, lists[i].text, strlen(lists[i].text), "block.txt", &n));
+        assert_int_equal(n, lists[i].n_listed);
+    }
+    v = (struct visitor){.site = &s};
+    static const char *const bodies[] = {"PROLIFIC_PID=pilot1", "workerId=PILOT1", "workerId=pilot2", "workerId=pilot3",
+                                         "workerId=pilot4"};
+    for (int i = 0; i < 5; i++) {
+        char *reply = site_ask(&v, "/enter", "", bodies[i]);
+        assert_int_equal(site_status_of(reply), 403);
+        assert_non_null(strstr(reply, "took part in an earlier study"));
+        assert_null(strstr(reply, "Set-Cookie"));
+        assert_null(strstr(reply, "<a ")); /* there is nowhere to go on to */
+        free(reply);
+    }
+    site_enter(&in, &s, "PROLIFIC_PID=pilot5");
+    snprintf(headers, sizeof headers, "Authorization: Bearer %s\r\n", lk_survey_admin_token(s.t.survey));
+    site_expect(&v, "/admin", headers, NULL, 200, "<th>Participants</th><td>1</td>");
+    site_expect(&v, "/admin", headers, NULL, 200, "<th>Refused, on the list of --block</th><td>4</td>");
+    for (int i = 0; i < 2; i++) assert_false(test_survey_store_has(&s.t, i ? "pilot1" : hash));
+    site_close(&s);
+}
+
+static void lists_that_are_none(void **state) {
+    static const struct {
+        const char *text, *part;
+    } cases[] = {{"", "block.txt: expected an id in each line, got none"},
+                 {"abc\nd e\n", "block.txt: line 2: expected a participant's id"},
+                 {"5.60E+23\n", "block.txt: line 1: expected a participant's id"},
+                 {"workerId,age\nabc,3\n,4\n", "block.txt: line 3: expected a participant's id"}};
+    struct test_survey t;
+    size_t n;
+    (void)state;
+    test_survey_open(&t, "rules-lists", 6, "\"tasks\":1,");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_fails(lk_survey_block(t.survey, cases[i].text, strlen(cases[i].text), "block.txt", &n), LK_E_INPUT,
+                     cases[i].part);
+    test_survey_close(&t);
+}
+
 /* Over 500 pairs of one rater 40 to 60 % show the edited picture as A, the same again, and an answer "A" is exported as
  * the arm that was shown there. */
 static void sides(void **state) {
@@ -337,6 +394,8 @@ int main(void) {
         cmocka_unit_test(no_code_before_all_is_answered),
         cmocka_unit_test(nothing_tells_who),
         cmocka_unit_test(forgotten),
+        cmocka_unit_test(who_is_listed_does_not_enter),
+        cmocka_unit_test(lists_that_are_none),
         cmocka_unit_test(sides),
         cmocka_unit_test(only_so_often),
         cmocka_unit_test(an_admin_logs_in),

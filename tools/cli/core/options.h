@@ -132,8 +132,9 @@ struct cli_arguments {
         double price;
     } bench;
     struct cli_survey_arguments {
-        const char *bind, *store, *verify; /* NULL: not given */
-        int64_t port, pilot;
+        const char *bind, *store, *verify, *platform, *block; /* NULL: not given */
+        int64_t port, pilot, raters;
+        double pay, minutes, fee, bonus;
         bool preview, comments;
     } survey;
     const char *sampler;

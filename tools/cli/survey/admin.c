@@ -62,7 +62,41 @@ static enum lk_code leave(struct survey_page *p) {
     return LK_OK;
 }
 
-enum lk_code page_admin_enter(struct survey_page *p, const struct survey_request *r) {
+static const struct export { const char *path, *type; }
+exports[] = {{"/admin/evaluations.csv", "text/csv; charset=utf-8"},
+             {"/admin/evaluations.jsonl", "application/x-ndjson"},
+             {"/admin/participants.jsonl", "application/x-ndjson"}};
+enum { N_EXPORTS = sizeof exports / sizeof *exports };
+
+void page_exports(const struct survey_page *p) {
+    lk_text_add(&p->reply->body, "<p>Export:");
+    for (int i = 0; i < N_EXPORTS; i++)
+        lk_text_add(&p->reply->body, " <a href=\"%s\" download>%s</a>", exports[i].path,
+                    exports[i].path + strlen("/admin/"));
+    lk_text_add(&p->reply->body, "</p>\n");
+}
+
+/* As `survey export` writes it, without comments, which may name people. */
+static enum lk_code export(struct survey_page *p, int which) {
+    struct lk_survey *s = p->server->reader ? p->server->reader : p->server->survey;
+    struct lk_text lines = {0}, *out = &p->reply->body;
+    p->reply->type = exports[which].type;
+    if (which == 2) return lk_survey_export_participants(s, out);
+    if (which == 1) return lk_survey_export_answers(s, false, false, out);
+    enum lk_code rc = lk_survey_export_answers(s, false, false, &lines);
+    if (!rc) rc = lk_survey_csv(&lines, out);
+    lk_text_free(&lines);
+    return rc;
+}
+
+/* What stands behind the door. */
+static enum lk_code show(struct survey_page *p, const char *path) {
+    for (int i = 0; i < N_EXPORTS; i++)
+        if (!strcmp(path, exports[i].path)) return export(p, i);
+    return strcmp(path, "/admin") ? page_refused(p, 404, "not_found") : page_admin(p);
+}
+
+enum lk_code page_admin_enter(struct survey_page *p, const struct survey_request *r, const char *path) {
     struct lk_survey *s = p->server->survey;
     bool writes = !strcmp(r->method, "POST"), bears = r->authorization && !strncmp(r->authorization, "Bearer ", 7);
     const char *token = bears ? r->authorization + 7 : writes ? survey_form_value(p->form, "token") : "";
@@ -77,12 +111,12 @@ enum lk_code page_admin_enter(struct survey_page *p, const struct survey_request
     }
     /* The right one opens however many wrong ones strangers have sent: 256 bits are not guessed. */
     if (lk_survey_same(token, lk_survey_admin_token(s))) {
-        if (bears && !writes) return page_admin(p);
+        if (bears && !writes) return show(p, path);
         if (!p->server->admins) return page_refused(p, 403, "forbidden");
         LK_TRY(open_session(p));
         return leave(p);
     }
-    if (inside && !writes && !bears) return page_admin(p);
+    if (inside && !writes && !bears) return show(p, path);
     if (!*token && !writes) return login_page(p, 401, NULL);
     bool within = lk_survey_within(s, LK_SURVEY_WRONG_TOKENS, 1, p->now);
     return within ? login_page(p, 401, "admin_wrong") : page_refused(p, 429, "too_many");

@@ -88,6 +88,19 @@ enum lk_code survey_new(const struct cli_arguments *arguments);
 enum lk_code survey_gold(const struct cli_arguments *arguments);
 enum lk_code survey_hit(const struct cli_arguments *arguments);
 enum lk_code survey_cost(const struct cli_arguments *arguments);
+enum lk_code survey_pay(const struct cli_arguments *arguments, const struct lk_survey_study *study,
+                        struct lk_survey *survey);
+/* Files in a folder, which is made for the owner alone when it is not there: between begin and end they are all new, or
+ * none is. end gives rc or what failed. */
+struct survey_folder {
+    const char *path;
+    bool made;
+};
+enum lk_code survey_folder_begin(struct survey_folder *folder, const char *path);
+enum lk_code survey_folder_write(const struct survey_folder *folder, const char *name, const struct lk_text *text);
+enum lk_code survey_folder_end(const struct survey_folder *folder, enum lk_code rc);
+/* "$1,200.00" */
+const char *survey_money(double dollars, char out[32]);
 /* Fills the reply; LK_E_NOMEM, LK_E_IO: what the caller answers with 500. The caller frees reply->body. */
 enum lk_code survey_respond(const struct survey_server *server, struct survey_request *request,
                             struct survey_reply *reply);
@@ -127,8 +140,12 @@ enum lk_code page_tasks(struct survey_page *page, bool refused);
 enum lk_code page_item(struct survey_page *page, int position);
 enum lk_code page_done(struct survey_page *page);
 enum lk_code page_admin(struct survey_page *page);
-/* /admin: the page for who bears the token or has a session, the form that opens one, and its end. */
-enum lk_code page_admin_enter(struct survey_page *page, const struct survey_request *request);
+void page_exports(const struct survey_page *page); /* links to them */
+/* /admin and what lies below it: pages and exports for who bears the token or has a session, the form that opens one,
+ * and its end. */
+enum lk_code page_admin_enter(struct survey_page *page, const struct survey_request *request, const char *path);
+/* To who is on the list of those who may not take part. */
+enum lk_code page_blocked(struct survey_page *page);
 /* A status with a sentence of the study's texts. */
 enum lk_code page_refused(struct survey_page *page, int status, const char *name);
 

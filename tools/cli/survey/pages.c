@@ -306,6 +306,14 @@ enum lk_code page_done(struct survey_page *p) {
     return p->reply->body.rc;
 }
 
+enum lk_code page_blocked(struct survey_page *p) {
+    p->reply->status = 403;
+    page_begin(p, "blocked_title", "narrow");
+    say_in(p, "p", "note", "blocked");
+    page_end(p);
+    return p->reply->body.rc;
+}
+
 enum lk_code page_refused(struct survey_page *p, int status, const char *name) {
     p->reply->status = status;
     page_begin(p, status == 200 ? "done_title" : "refused_title", "narrow");

@@ -53,10 +53,12 @@ static bool may_enter(const struct survey_page *p) {
 }
 
 static enum lk_code enter(struct survey_page *p) {
-    bool usable;
+    bool usable, refuses;
     const char *id = id_in(p, p->form, &usable);
     if (!usable || p->server->preview) return page_welcome(p, NULL, true);
     if (!may_enter(p)) return page_refused(p, 429, "too_many");
+    LK_TRY(lk_survey_refuses(p->server->survey, id, p->now, &refuses));
+    if (refuses) return page_blocked(p);
     enum lk_code rc = lk_survey_enter(p->server->survey, id, false, p->now, p->reply->cookie);
     if (rc == LK_E_INPUT) {
         *p->reply->cookie = '\0';
@@ -231,7 +233,7 @@ static enum lk_code route(struct survey_page *p, struct survey_request *r, char 
     if (reads && !strcmp(path, "/script.js")) return file_of_ours(p, "survey_script", "text/javascript; charset=utf-8");
     if (reads && !strcmp(path, "/")) return welcome(p);
     if (writes && !strcmp(path, "/enter")) return enter(p);
-    if (!strcmp(path, "/admin")) return page_admin_enter(p, r);
+    if (!strncmp(path, "/admin", 6) && (!path[6] || path[6] == '/')) return page_admin_enter(p, r, path);
     if (reads && !strcmp(path, "/favicon.ico")) { /* browsers ask for it; there is none */
         p->reply->status = 204;
         return LK_OK;

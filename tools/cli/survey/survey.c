@@ -1,4 +1,4 @@
-/* serve survey and survey: the server's life, exports, codes, settings for a platform, cost. */
+/* serve survey and survey: the server's life, exports, codes, settings for a platform. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "eval/data/data.h"
-#include "eval/study/packing.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/signals.h"
@@ -85,6 +84,16 @@ static enum lk_code check_ethics(const struct lk_survey_study *study, const char
     return LK_OK;
 }
 
+static enum lk_code block(struct lk_survey *survey, const char *path) {
+    char *text;
+    size_t n, n_listed;
+    LK_TRY(lk_read_file(path, 1 << 26, &text, &n));
+    enum lk_code rc = lk_survey_block(survey, text, n, path, &n_listed);
+    lk_free(text);
+    if (!rc) lk_log(LK_LOG_INFO, "%s: %zu people who may not take part", path, n_listed);
+    return rc;
+}
+
 static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
     struct clock clock;
     struct survey_server server = {.respond = survey_respond,
@@ -97,6 +106,7 @@ static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
     struct survey_listener *listener;
     const char *address = a->survey.bind ? a->survey.bind : "127.0.0.1";
     if (!a->survey.preview) LK_TRY(check_ethics(o->study, a->more[0]));
+    if (a->survey.block) LK_TRY(block(o->survey, a->survey.block));
     LK_TRY(clock_begin(&clock, o->survey));
     if (a->survey.pilot) LK_TRY(lk_survey_pilot(o->survey, (int)a->survey.pilot, steady_clock(&clock)));
     cli_signals_install();
@@ -117,8 +127,21 @@ enum lk_code cli_serve(const struct cli_arguments *a) {
     return rc;
 }
 
-static enum lk_code write_in(const char *folder, const char *name, const struct lk_text *text) {
-    char *path = lk_format("%s/%s", folder, name);
+enum lk_code survey_folder_begin(struct survey_folder *folder, const char *path) {
+    *folder = (struct survey_folder){path, !mkdir(path, 0700)};
+    if (!folder->made && errno != EEXIST) return lk_fail_errno(errno, "%s", path);
+    lk_atomic_batch_begin();
+    return LK_OK;
+}
+
+enum lk_code survey_folder_end(const struct survey_folder *folder, enum lk_code rc) {
+    rc = lk_atomic_batch_end(rc);
+    if (rc && folder->made) rmdir(folder->path);
+    return rc;
+}
+
+enum lk_code survey_folder_write(const struct survey_folder *folder, const char *name, const struct lk_text *text) {
+    char *path = lk_format("%s/%s", folder->path, name);
     if (!path) return lk_fail(LK_E_NOMEM, "out of memory for an export");
     enum lk_code rc = text->rc ? text->rc : lk_atomic_write_file(path, text->bytes ? text->bytes : "", text->n);
     lk_free(path);
@@ -136,7 +159,7 @@ static enum lk_code add_about(const struct lk_survey_study *study, struct lk_tex
     return out->rc;
 }
 
-static enum lk_code write_export(struct opened *o, const struct cli_arguments *a) {
+static enum lk_code write_export(struct opened *o, const struct cli_arguments *a, const struct survey_folder *folder) {
     static const char *const names[] = {"evaluations", "abandoned", "participants", "survey"};
     for (int i = 0; i < 4; i++) {
         struct lk_text text = {0}, table = {0};
@@ -148,10 +171,10 @@ static enum lk_code write_export(struct opened *o, const struct cli_arguments *a
             snprintf(name, sizeof name, "evaluations_exp%d.jsonl", o->study->experiment);
         else
             snprintf(name, sizeof name, "%s.json%s", names[i], i == 3 ? "" : "l");
-        if (!rc) rc = write_in(a->output, name, &text);
+        if (!rc) rc = survey_folder_write(folder, name, &text);
         if (!rc && !i) rc = lk_survey_csv(&text, &table);
         snprintf(name, sizeof name, "evaluations_exp%d.csv", o->study->experiment);
-        if (!rc && !i) rc = write_in(a->output, name, &table);
+        if (!rc && !i) rc = survey_folder_write(folder, name, &table);
         lk_text_free(&table);
         lk_text_free(&text);
         LK_TRY(rc);
@@ -161,12 +184,9 @@ static enum lk_code write_export(struct opened *o, const struct cli_arguments *a
 
 /* Answers and participants of one moment: all of its files are new, or none. */
 static enum lk_code export_all(struct opened *o, const struct cli_arguments *a) {
-    bool made = !mkdir(a->output, 0700);
-    if (!made && errno != EEXIST) return lk_fail_errno(errno, "%s", a->output);
-    lk_atomic_batch_begin();
-    enum lk_code rc = lk_atomic_batch_end(write_export(o, a));
-    if (rc && made) rmdir(a->output);
-    return rc;
+    struct survey_folder folder;
+    LK_TRY(survey_folder_begin(&folder, a->output));
+    return survey_folder_end(&folder, write_export(o, a, &folder));
 }
 
 /* The line of the list, from 1, that has the code of line `number` before it; 0 when it is the first. */
@@ -308,45 +328,14 @@ enum lk_code survey_hit(const struct cli_arguments *a) {
     return LK_OK;
 }
 
-/* "$1,200.00" */
-static void print_money(const char *name, double dollars) {
-    int64_t cents = (int64_t)(dollars * 100 + 0.5), thousands = cents / 100000;
-    if (thousands)
-        printf("%s $%lld,%03lld.%02lld\n", name, (long long)thousands, (long long)(cents / 100 % 1000),
-               (long long)(cents % 100));
-    else
-        printf("%s $%lld.%02lld\n", name, (long long)(cents / 100), (long long)(cents % 100));
-}
-
-enum lk_code survey_cost(const struct cli_arguments *a) {
-    const char *name = a->more[0];
-    const struct lk_cost_plan *plan = lk_cost_plan(name ? name : "003");
-    struct lk_study_cost cost;
-    if (!plan) return lk_fail(LK_E_USAGE, "survey cost: expected 000, 004, 001, 003, 000-packed or pilot");
-    lk_cost(plan, &cost);
-    for (int i = 0; i < plan->n_lines; i++) {
-        const struct lk_cost_line *line = &plan->lines[i];
-        printf("%s: %lld x $%.2f = $%.2f; $%.2f to $%.2f an hour; minimum wage $%.2f%s\n", line->name,
-               (long long)line->n, line->pay, cost.line_subtotal[i], cost.hourly_min[i], cost.hourly_max[i],
-               cost.floor[i], cost.below_floor[i] ? ", PAY IS LOWER" : "");
-    }
-    print_money("subtotal", cost.subtotal);
-    print_money("fee", cost.fee);
-    print_money("total", cost.total);
-    if (cost.bonus > 0) print_money("bonus", cost.bonus);
-    if (cost.bonus > 0) print_money("with bonus", cost.total_with_bonus);
-    if (!strcmp(plan->name, "003"))
-        lk_log(LK_LOG_WARNING, "the ethical statement promises $12 an hour; this pays less");
-    return LK_OK;
-}
-
 enum lk_code cli_survey(const struct cli_arguments *a) {
     struct opened o;
     const char *what = a->verb->name;
     const bool forget = !strcmp(what, "forget"), links = !strcmp(what, "links"), pilot = !strcmp(what, "pilot"),
-               export = !strcmp(what, "export");
+               export = !strcmp(what, "export"), pay = !strcmp(what, "pay");
     LK_TRY(open_all(&o, a, a->more[0], pilot || links));
     enum lk_code rc = export   ? export_all(&o, a)
+                      : pay    ? survey_pay(a, o.study, o.survey)
                       : links  ? print_links(&o, a->more[1])
                       : forget ? lk_survey_forget(o.survey, a->more[1])
                       : pilot  ? lk_survey_pilot(o.survey, a->survey.pilot ? (int)a->survey.pilot : 30,

@@ -7,7 +7,7 @@ const struct cli_verb cli_serve_verbs[] = {
     {.name = "survey",
      .summary = "serve a survey's pages to raters",
      .operands = "SURVEY.json",
-     .options = "port bind store preview pilot",
+     .options = "port bind store block preview pilot",
      .text = "Entry by the platform's link (PROLIFIC_PID or workerId), guide, consent, tasks, evaluation, completion "
              "code. An answer is on disk before the page calls it saved. Participants' ids are kept as salted hashes "
              "only, addresses not at all. /admin asks for the token in secrets.json, or takes it as a Bearer token. "
@@ -80,7 +80,29 @@ const struct cli_verb cli_survey_verbs[] = {
      .summary = "tell which completion codes are unknown, another participant's or used again",
      .operands = "SURVEY.json",
      .options = "verify! store",
+     .text = "A platform's own list of submissions is read by `survey pay`.",
      .says = (const char *const[]){"verify", NULL, "the codes, one a line, alone or as ID,CODE", NULL},
+     .run = cli_survey},
+    {.name = "pay",
+     .summary = "list whom the platform is to approve, reject and pay a bonus",
+     .operands = "SURVEY.json",
+     .options = "platform! qc-policy output store",
+     .text = "Ids come from the platform's list, are hashed with the store's salt and looked up. A valid completion "
+             "code approves. Only answers that break the policy's rules reject, with the reason: `any`, one excluding "
+             "rule; `two_flags`, two rules, or attention checks alone; `none` and `completion`, nobody. No code, an "
+             "unknown one, another participant's and a second submission are for you to decide. Bonuses: protocol 000 "
+             "$0.25 for at least 90 % of the attention checks, 001 $1.00 for more than 90 %; a submission that was "
+             "approved before is for you to decide, so that no bonus is paid twice. DIR gets, for Prolific, "
+             "approve.csv, bonus.csv, reject.csv and by_hand.csv; for Mechanical Turk review.csv, bonus.csv and "
+             "by_hand.csv.",
+     .examples = (const char *const[]){"What would be paid, and the lists to upload",
+                                       "likeness survey pay survey.json --platform prolific_export.csv --policy any",
+                                       "The same for Mechanical Turk, as files",
+                                       "likeness survey pay survey.json --platform Batch_1_results.csv --policy "
+                                       "two_flags -o payment",
+                                       NULL},
+     .says = (const char *const[]){"qc-policy", NULL, "for which broken rules answers are rejected", "output", "DIR",
+                                   "the folder of the lists, which hold clear ids [default: none is written]", NULL},
      .run = cli_survey},
     {.name = "links",
      .summary = "print for each id the link that opens a survey with \"signed_links\": true",
@@ -101,9 +123,15 @@ const struct cli_verb cli_survey_verbs[] = {
      .run = cli_survey},
     {.name = "hit", .summary = "print the settings of a task on Mechanical Turk", .options = "", .run = survey_hit},
     {.name = "cost",
-     .summary = "print what a plan costs: 000, 001, 003, 004, 000-packed or pilot",
+     .summary = "print what a plan costs, printed or with numbers of your own",
      .operands = "[PLAN]",
-     .options = "",
-     .examples = (const char *const[]){"What a plan costs", "likeness survey cost 000", NULL},
+     .options = "tasks raters pay minutes fee bonus",
+     .text = "PLAN is 000, 001, 003, 004, 000-packed or pilot [default: 003]. With numbers of your own each task is "
+             "paid once per rater. Pay below the minimum wage of $7.25 an hour is told.",
+     .examples =
+         (const char *const[]){"What a plan costs", "likeness survey cost 000",
+                               "Ten tasks of half an hour, three raters each, at $6, with a fee of a third",
+                               "likeness survey cost --tasks 10 --raters 3 --pay 6 --minutes 30 --fee 33.3", NULL},
+     .says = (const char *const[]){"tasks", NULL, "how many tasks the items are cut into [default: the plan's]", NULL},
      .run = survey_cost},
     {0}};

@@ -24,6 +24,12 @@ endwhile()
 set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers}) # they may include others
 configure_file(${CMAKE_CURRENT_LIST_DIR}/likeness.pc.in ${CMAKE_BINARY_DIR}/likeness.pc @ONLY)
 install(TARGETS likeness RUNTIME DESTINATION bin)
+if(LIKENESS_STATIC) # Debian has no static cJSON: it goes along
+  list(GET CJSON_LINK_LIBRARIES 0 cjson)
+  file(REAL_PATH ${cjson} cjson)
+  install(FILES ${cjson} DESTINATION lib/likeness RENAME libcjson.so.1)
+  set_target_properties(likeness PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/likeness")
+endif()
 install(TARGETS liblikeness ARCHIVE DESTINATION lib)
 foreach(header ${headers})
   get_filename_component(folder ${header} DIRECTORY)
@@ -36,3 +42,21 @@ install(FILES ${documents}/likeness.bash DESTINATION share/bash-completion/compl
 install(FILES ${documents}/likeness.zsh DESTINATION share/zsh/site-functions RENAME _likeness)
 install(FILES ${documents}/likeness.fish DESTINATION share/fish/vendor_completions.d)
 install(FILES tools/examples/edit.c DESTINATION share/doc/likeness/examples)
+install(FILES LICENSE README.md CITATION.cff CHANGELOG.md DESTINATION share/doc/likeness)
+
+# Packages: `cpack -G TGZ` makes an archive that runs from any folder, `cpack -G DEB` a Debian package. tools/package builds
+# both with what can be linked statically.
+set(CPACK_PACKAGE_NAME likeness)
+set(CPACK_PACKAGE_VENDOR likeness)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Instruction-based image editing, and its audit")
+set(CPACK_PACKAGE_FILE_NAME "likeness-${PROJECT_VERSION}-${CMAKE_SYSTEM_PROCESSOR}")
+set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON) # tests are not packed
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "the likeness developers <likeness@localhost>")
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# What commands open when they need it: judges over the network, the survey's server, drawings as PNG.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcurl3-gnutls | libcurl4, libmicrohttpd12, librsvg2-2")
+include(CPack)

@@ -279,7 +279,7 @@ enum lk_code lk_fairface_chip(const struct lk_image *image, const struct lk_face
     const double dx = to[0] - from[0], dy = to[1] - from[1];
     const double a = (ex * dx + ey * dy) / n, b = (ex * dy - ey * dx) / n;
     /* dlib lays the chip's 299 steps over a box of its scaled side less one. */
-    const double scale = hypot(a, b), step = (CHIP - 1 / scale) / (CHIP - 1);
+    const double scale = sqrt(a * a + b * b), step = (CHIP - 1 / scale) / (CHIP - 1);
     for (int y = 0; y < CHIP; y++)
         for (int x = 0; x < CHIP; x++) {
             const double u = (x - (CHIP - 1) / 2.0) * step + CHIP / 2 - eyes[0][0];

@@ -117,9 +117,11 @@ enum lk_code lk_crossed_rates(const struct lk_crossed_table *table, const struct
     return rc;
 }
 
+static double length(double a, double b) { return sqrt(a * a + b * b); }
+
 void lk_crossed_mover(const struct lk_crossed_rate *a, const struct lk_crossed_rate *b, double *low, double *high) {
-    *low = a->rate - b->rate - hypot(a->rate - a->low, b->high - b->rate);
-    *high = a->rate - b->rate + hypot(a->high - a->rate, b->rate - b->low);
+    *low = a->rate - b->rate - length(a->rate - a->low, b->high - b->rate);
+    *high = a->rate - b->rate + length(a->high - a->rate, b->rate - b->low);
 }
 
 static double density(double p) {

@@ -4,7 +4,7 @@
 import math
 from fractions import Fraction
 
-from mpmath import betainc, eigsy, erfc, erfinv, findroot, lu_solve, matrix, mp, mpf, sqrt
+from mpmath import betainc, eigsy, erfc, erfinv, lu_solve, matrix, mp, mpf, sqrt
 
 from stats_hard_data import beta, draw, line, normal_both, ranks, scores, spread, whole
 
@@ -274,7 +274,10 @@ def sample_size():
         return sample_size()
     mp.dps = 60
     of_shift = lambda s: normal_sf(z - s) + normal_sf(z + s)
-    shift = findroot(lambda s: of_shift(s) - mpf(power), max(both, mpf(1) / 10), tol=1e-45, verify=False)
+    low, high = mpf(0), mpf(60)
+    for _ in range(160):
+        shift = (low + high) / 2
+        low, high = (shift, high) if of_shift(shift) < mpf(power) else (low, shift)
     found = [many, normal_sf(z - apart * sqrt(mpf(n) / spread_of)), shift**2 / mpf(h) ** 2 * (1 + 1 / mpf(ratio)),
              of_shift(abs(mpf(h)) * sqrt(mpf(n) * mpf(ratio) / (1 + mpf(ratio))))]
     mp.dps = 250

@@ -287,8 +287,9 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
     [CLI_SERVE] =
         {
             .name = "serve",
-            .summary = "let raters answer, choose sources or watch a run in a browser",
+            .summary = "let raters answer, choose sources or watch a run in a browser, and programs ask a model",
             .verbs = cli_serve_verbs,
+            .parallel = true,
         },
     [CLI_SURVEY] =
         {

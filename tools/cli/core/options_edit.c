@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
      .help = "folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also "
              "takes the name of a released model (see `models`)",
      .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
-                 ON(CLI_T2I) | ON(CLI_LORA),
+                 ON(CLI_T2I) | ON(CLI_LORA) | ON(CLI_SERVE),
      .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_EMBED),
      .offset = FIELD(model)},
     {.name = "follow-links",
@@ -24,7 +24,7 @@ static const struct cli_option options[] = {
      .help = "symbolic links in a model's folder may lead out of it, wherever they point; without it only into a "
              "Hugging Face cache",
      .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
-                 ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY) | ON(CLI_LORA),
+                 ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY) | ON(CLI_LORA) | ON(CLI_SERVE),
      .offset = FIELD(follow_links)},
     {.name = "allow-other",
      .kind = CLI_FLAG,
@@ -38,7 +38,7 @@ static const struct cli_option options[] = {
      .kind = CLI_FLAG,
      .group = "Model",
      .help = "a number of steps that the model is not made for (Step1X-Edit: 28)",
-     .commands = ON(CLI_EDIT),
+     .commands = ON(CLI_EDIT) | ON(CLI_SERVE),
      .offset = FIELD(allow_steps)},
     {.name = "image",
      .alias = "ref-image",
@@ -46,7 +46,8 @@ static const struct cli_option options[] = {
      .kind = CLI_FILES,
      .group = "Input",
      .value = "FILE",
-     .help = "JPEG, PNG or WebP to edit or to ask about; give it again for more (at most 10); of an edit the first one sets "
+     .help = "JPEG, PNG or WebP to edit or to ask about; give it again for more (at most 10); of an edit the first one "
+             "sets "
              "the size; none: text to image",
      .commands = RUNS | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_EMBED),
      .offset = FIELD(images)},
@@ -162,7 +163,7 @@ static const struct cli_option options[] = {
 };
 const struct cli_option_part cli_options_of_edit = {options, sizeof options / sizeof *options};
 
-/* Where a parameter may be given beside edit, plan and rerun. */
+/* Where a parameter may be given beside edit, plan and rerun; `serve images` takes it for all its pictures. */
 static unsigned other_commands(const char *name) {
     static const struct {
         const char *name;
@@ -189,8 +190,8 @@ static unsigned other_commands(const char *name) {
                         ON(CLI_T2I) | ON(CLI_STUDY)},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!strcmp(others[i].name, name)) return others[i].commands;
-    return 0;
+        if (!strcmp(others[i].name, name)) return others[i].commands | ON(CLI_SERVE);
+    return ON(CLI_SERVE);
 }
 
 /* embed does not take its own file, nor NVIDIA's libraries, since what they compute could not be told apart; bench has

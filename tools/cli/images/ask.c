@@ -143,7 +143,7 @@ static const struct lk_parameter *parameter_of(const char *name) {
 static enum lk_code read_parameter(struct reading *r, const struct images_field *f, const struct lk_parameter *p) {
     const char *value = f->value;
     if (p->place != LK_IN_REQUEST || p->machine)
-        return lk_fail(LK_E_USAGE, "%s: is the server's alone to set, by --%s; leave it out", f->name, p->name);
+        return lk_fail(LK_E_USAGE, "%s: is the server's alone to set; leave it out", f->name);
     if (!strcmp(p->name, "scheduler") && *value != '{' && strpbrk(value, "./"))
         return lk_fail(LK_E_USAGE, "%s: expected a scheduler's name or its config as text, got \"%.60s\"", f->name,
                        value);

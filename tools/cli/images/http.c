@@ -463,8 +463,11 @@ enum lk_code images_listen(struct images_listener **out, const struct images_set
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->gathered, NULL);
     enum lk_code rc = start(l);
-    if (!rc) l->keeps = !pthread_create(&l->keeper, NULL, keep, l);
-    if (!rc && !l->keeps) rc = lk_fail(LK_E_NOMEM, "no thread for a server");
+    l->keeps = !rc; /* read by the thread as soon as it begins */
+    if (!rc && pthread_create(&l->keeper, NULL, keep, l)) {
+        l->keeps = false;
+        rc = lk_fail(LK_E_NOMEM, "no thread for a server");
+    }
     if (!rc)
         *out = l;
     else

@@ -232,7 +232,8 @@ static void refuse(const struct making *m, enum lk_code rc, struct images_answer
     for (char *at; n && (at = strstr(error.text, m->folder));) memmove(at, at + n + 1, strlen(at + n));
     const char *param = field_of(error.text, rc);
     if (!param && lk_exit_code(rc) == 3) param = m->mask && strstr(error.text, "mask") ? "mask" : "image";
-    images_refuse(answer, images_status_of(rc), param, "%s", error.text);
+    const bool named = !param || strstr(error.text, param);
+    images_refuse(answer, images_status_of(rc), param, "%s%s%s", named ? "" : param, named ? "" : ": ", error.text);
 }
 
 static void make(struct server *s, struct images_request *request) {

@@ -440,7 +440,8 @@ static enum lk_code start(struct images_listener *l) {
     if (inet_pton(AF_INET, s->address, &where.sin_addr) != 1)
         return lk_fail(LK_E_USAGE, "--host: expected an IPv4 address, got \"%.60s\"", s->address);
     LK_TRY(microhttpd_open());
-    l->daemon = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+    /* poll and not epoll, which tells once that a client has gone, and may be missed behind its last bytes */
+    l->daemon = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
                                  NULL, receive, l, MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_THREAD_POOL_SIZE,
                                  (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
                                  MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,

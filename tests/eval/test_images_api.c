@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
@@ -90,7 +91,7 @@ static void expect(const struct api *a, const char *method, const char *path, co
 }
 
 static void routes(void **state) {
-    struct api a;
+    static struct api a; /* outlives a test that fails */
     (void)state;
     api_open(&a, NULL, 1);
     expect(&a, "GET", "/health", "", NULL, 200, "{\"status\":\"ok\"}");
@@ -107,7 +108,7 @@ static void routes(void **state) {
 }
 
 static void tokens(void **state) {
-    struct api a;
+    static struct api a;
     (void)state;
     api_open(&a, TOKEN, 1);
     expect(&a, "GET", "/health", "", NULL, 200, "");
@@ -154,7 +155,7 @@ static void json_becomes_a_job(void **state) {
         "9007199254740993, \"steps\": 4, \"guidance_scale\": 2.5, \"user\": \"me\", \"stream\": false, \"quality\": "
         "\"auto\", \"response_format\": \"b64_json\", \"output_format\": \"png\", \"background\": null, "
         "\"text_encoder_out_layers\": [1, 2, 30]}";
-    struct api a;
+    static struct api a;
     struct read r;
     (void)state;
     api_model(&a);
@@ -192,7 +193,7 @@ static void forms_become_jobs(void **state) {
              "image/png\r\n\r\n\0\r\n--b\0x\r\n" PART "seed\"\r\n\r\n7\r\n" PART
              "image[]\"; filename=\"b;\\\".png\"\r\n\r\n\r\n" PART "mask\"; filename=\"../m.png\"\r\n\r\nM\r\n" PART
              "stream\"\r\n\r\nfalse\r\n--b 1--\r\n";
-    struct api a;
+    static struct api a;
     struct read r;
     (void)state;
     api_model(&a);
@@ -233,6 +234,7 @@ static void bad_fields_are_named(void **state) {
         {"{\"prompt\":\"p\",\"size\":\"64x\"}", 400, "\"size\"", "got \\\"64x\\\""},
         {"{\"prompt\":\"p\",\"size\":\"-1x5\"}", 400, "\"size\"", ""},
         {"{\"prompt\":\"p\",\"size\":\"99999x5\"}", 400, "\"size\"", ""},
+        {"{\"prompt\":\"p\",\"size\":\"8192x8208\"}", 400, "\"size\"", "at most 67108864 pixels, got 8192x8208"},
         {"{\"prompt\":\"p\",\"model\":\"other\"}", 404, "\"model\"", "model_not_found"},
         {"{\"prompt\":\"p\",\"response_format\":\"url\"}", 400, "\"response_format\"", "expected b64_json"},
         {"{\"prompt\":\"p\",\"output_format\":\"webp\"}", 400, "\"output_format\"", "expected png"},
@@ -252,7 +254,7 @@ static void bad_fields_are_named(void **state) {
         {"{\"prompt\":\"p\",\"device\":\"cuda\"}", 400, "\"device\"", "the server's alone"},
         {"{\"prompt\":\"p\",\"threads\":64}", 400, "\"threads\"", "the server's alone"},
     };
-    struct api a;
+    static struct api a;
     struct read r;
     (void)state;
     api_model(&a);
@@ -303,7 +305,7 @@ static void bodies_that_are_none(void **state) {
                                        "{\"n\":[[1]]}",
                                        deep,
                                        "{\"seed\":1e999999999999999999999999999999999999999999999999999999999999999}"};
-    struct api a;
+    static struct api a;
     struct read r;
     (void)state;
     api_open(&a, NULL, 1);
@@ -357,11 +359,29 @@ static void client_end(struct client *c, int status, const char *part) {
     lk_free(c->request);
 }
 
+/* What must come, sooner or later: mutants wait in vain. */
+static void be_patient(time_t began) {
+    const char *seconds = getenv("TEST_PATIENCE_S");
+    if (time(NULL) - began > (seconds ? atoi(seconds) : 600)) fail_msg("waited in vain");
+}
+
 static struct images_request *next(struct api *a) {
     struct images_request *r;
-    while (!(r = images_next(a->listener, 50))) {
-    }
+    for (time_t began = time(NULL); !(r = images_next(a->listener, 50));) be_patient(began);
     return r;
+}
+
+/* Asks for nothing until it is sent away with this status: whether there is a place. The reply. */
+static char *ask_until(const struct api *a, int status) {
+    const time_t began = time(NULL);
+    size_t n;
+    char *request = request_of("POST", "/v1/images/generations", JSON, "{\"prompt\":\"\"}", 13, &n), *reply;
+    while (reply = test_http(a->port, request, n), strncmp(reply, "HTTP/1.1 ", 9) || atoi(reply + 9) != status) {
+        be_patient(began);
+        free(reply);
+    }
+    lk_free(request);
+    return reply;
 }
 
 static void answer(struct api *a, struct images_request *r, const char *text) {
@@ -389,8 +409,8 @@ static int connect_and_ask(const struct api *a, const char *json) {
 }
 
 static void one_after_another(void **state) {
-    struct api a;
-    struct client first, second;
+    static struct api a;
+    static struct client first, second;
     (void)state;
     api_open(&a, NULL, 1);
     client_start(&first, &a, "{\"prompt\":\"first\"}");
@@ -398,10 +418,7 @@ static void one_after_another(void **state) {
     assert_string_equal(images_ask_of(r)->job.request.prompt, "first");
     client_start(&second, &a, "{\"prompt\":\"second\"}");
     /* The one place behind it is taken, now or soon. */
-    char *reply;
-    size_t n;
-    char *request = request_of("POST", "/v1/images/generations", JSON, "{\"prompt\":\"\"}", 13, &n);
-    while (strncmp(reply = test_http(a.port, request, n), "HTTP/1.1 429", 12)) free(reply);
+    char *reply = ask_until(&a, 429);
     assert_non_null(strstr(reply, "Retry-After: 1\r\n"));
     assert_non_null(strstr(reply, "\"code\":\"queue_full\""));
     free(reply);
@@ -413,12 +430,11 @@ static void one_after_another(void **state) {
     client_end(&second, 200, "2nd\n");
     /* Both places are free again. */
     for (int i = 0; i < 3; i++) expect(&a, "POST", "/v1/images/generations", JSON, "{\"prompt\":\"\"}", 400, "");
-    lk_free(request);
     api_close(&a);
 }
 
 static void who_hangs_up_is_dropped(void **state) {
-    struct api a;
+    static struct api a;
     (void)state;
     api_open(&a, NULL, 1);
     int first = connect_and_ask(&a, "{\"prompt\":\"first\"}");
@@ -427,15 +443,11 @@ static void who_hangs_up_is_dropped(void **state) {
     assert_false(images_gone(r));
     close(second);
     /* Its place becomes free, and nobody makes its picture. */
-    size_t n;
-    char *reply, *request = request_of("POST", "/v1/images/generations", JSON, "{\"prompt\":\"\"}", 13, &n);
-    while (strncmp(reply = test_http(a.port, request, n), "HTTP/1.1 400", 12)) free(reply);
-    free(reply);
-    lk_free(request);
+    free(ask_until(&a, 400));
     close(first);
-    while (!images_gone(r)) usleep(1000);
+    for (time_t began = time(NULL); !images_gone(r); usleep(1000)) be_patient(began);
     answer(&a, r, "too late\n");
-    struct client third;
+    static struct client third;
     client_start(&third, &a, "{\"prompt\":\"third\"}");
     for (r = next(&a); strcmp(images_ask_of(r)->job.request.prompt, "third"); r = next(&a)) answer(&a, r, "");
     answer(&a, r, "3rd\n");
@@ -444,18 +456,16 @@ static void who_hangs_up_is_dropped(void **state) {
 }
 
 static void who_waits_at_the_end_is_told(void **state) {
-    struct api a;
-    struct client waits;
+    static struct api a;
+    static struct client waits, second;
     (void)state;
     api_open(&a, NULL, 4);
     client_start(&waits, &a, "{\"prompt\":\"first\"}");
     struct images_request *r = next(&a);
-    struct client second;
     client_start(&second, &a, "{\"prompt\":\"second\"}");
     answer(&a, r, "1st\n");
     client_end(&waits, 200, "1st\n");
     r = next(&a);
-    images_refuse(&(struct images_answer){0}, 503, NULL, "unused");
     struct images_answer stopped = {0};
     images_refuse(&stopped, 503, NULL, "the server is stopping");
     images_answer(a.listener, r, &stopped, 0);
@@ -468,28 +478,23 @@ static void who_waits_at_the_end_is_told(void **state) {
 static void slow_clients_are_dropped(void **state) {
     static const char half[] =
         "POST /v1/images/generations HTTP/1.1\r\nHost: localhost\r\n" JSON "Content-Length: 50\r\n\r\n{\"prompt\":";
-    struct api a;
+    static struct api a;
     char byte;
     (void)state;
     api_open(&a, NULL, 0);
     int in_header = connect_and_send(&a, half, 30), in_body = connect_and_send(&a, half, sizeof half - 1);
-    size_t n;
-    char *reply, *request = request_of("POST", "/v1/images/generations", JSON, "{\"prompt\":\"\"}", 13, &n);
-    while (strncmp(reply = test_http(a.port, request, n), "HTTP/1.1 429", 12)) free(reply); /* it has the place */
-    free(reply);
+    free(ask_until(&a, 429)); /* it has the place */
     __atomic_store_n(&a.now, 1000 + 5001, __ATOMIC_SEQ_CST);
     assert_true(recv(in_header, &byte, 1, 0) <= 0); /* without an answer */
     assert_true(recv(in_body, &byte, 1, 0) <= 0);
-    while (strncmp(reply = test_http(a.port, request, n), "HTTP/1.1 400", 12)) free(reply); /* the place is free */
-    free(reply);
-    lk_free(request);
+    free(ask_until(&a, 400)); /* the place is free */
     close(in_header);
     close(in_body);
     api_close(&a);
 }
 
 static void requests_that_mean_harm(void **state) {
-    struct api a;
+    static struct api a;
     (void)state;
     api_open(&a, NULL, 2);
     /* a header of 10 MB, and 3,000 short ones */
@@ -531,17 +536,26 @@ static void requests_that_mean_harm(void **state) {
         "POST /v1/images/generations HTTP/1.1\r\nHost: localhost\r\n" JSON "Content-Length: 500\r\n\r\n{\"prompt\":";
     for (int i = 0; i < 20; i++) close(connect_and_send(&a, cut, sizeof cut - 1 - (size_t)i));
     /* and it still answers: all places are free at last */
-    size_t n;
-    char *request = request_of("POST", "/v1/images/generations", JSON, "{\"prompt\":\"\"}", 13, &n);
-    while (strncmp(reply = test_http(a.port, request, n), "HTTP/1.1 400", 12)) free(reply);
-    free(reply);
-    lk_free(request);
+    free(ask_until(&a, 400));
     expect(&a, "GET", "/health", "", NULL, 200, "ok");
     api_close(&a);
 }
 
+static void what_does_not_fit(void **state) {
+    const struct lk_plan plan = {.width = 64, .height = 32, .arena_bytes = (uint64_t)5 << 20};
+    (void)state;
+    assert_ok(images_check_room(&plan, (uint64_t)5 << 20));
+    assert_ok(images_check_room(&plan, 0)); /* not known */
+    assert_fails(images_check_room(&plan, ((uint64_t)5 << 20) - 1), LK_E_FIT, "size: 64x32 needs 5 MiB, this machine");
+    assert_int_equal(images_status_of(LK_E_FIT), 400);
+    assert_int_equal(images_status_of(LK_E_IMAGE), 400);
+    assert_int_equal(images_status_of(LK_E_NOMEM), 500);
+    assert_int_equal(images_status_of(LK_E_NONFINITE), 500);
+    assert_int_equal(images_status_of(LK_E_INTERRUPTED), 503);
+}
+
 static void addresses(void **state) {
-    struct api a;
+    static struct api a;
     struct images_listener *l;
     (void)state;
     api_open(&a, NULL, 1);
@@ -565,6 +579,7 @@ int main(void) {
                                        cmocka_unit_test(who_waits_at_the_end_is_told),
                                        cmocka_unit_test(slow_clients_are_dropped),
                                        cmocka_unit_test(requests_that_mean_harm),
+                                       cmocka_unit_test(what_does_not_fit),
                                        cmocka_unit_test(addresses)};
     lk_log_open(true, false);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,13 @@
 #include "engine/base/text.h"
 #include "models/parameters.h"
 
-enum { IMAGES_MAX_FIELDS = 96, IMAGES_MAX_PICTURES = 10, IMAGES_MAX_PROMPT = 32000, IMAGES_MAX_NAME = 200 };
+enum {
+    IMAGES_MAX_FIELDS = 96,
+    IMAGES_MAX_PICTURES = 10,
+    IMAGES_MAX_PROMPT = 32000, /* characters */
+    IMAGES_MAX_NAME = 200,
+    IMAGES_MAX_PIXELS = 1 << 26 /* of a picture, and of those that a request brings together */
+};
 
 /* A reply. Of an error: what the API's JSON says. */
 struct images_answer {
@@ -92,6 +98,9 @@ void images_answer(struct images_listener *listener, struct images_request *requ
                    double took_s);
 /* What waits is refused; replies under way are sent first. NULL is allowed. */
 void images_stop(struct images_listener *listener);
+
+/* LK_E_FIT where a picture needs more than this machine's room, in bytes; 0: not known. */
+enum lk_code images_check_room(const struct lk_plan *plan, uint64_t room);
 
 struct cli_arguments;
 enum lk_code cli_serve_images(const struct cli_arguments *arguments);

@@ -205,6 +205,11 @@ static enum lk_code check_whole(const struct images_ask *ask, bool edit, const c
     if (n_characters(prompt) > IMAGES_MAX_PROMPT)
         return lk_fail(LK_E_USAGE, "prompt: expected at most %d characters, got %zu", IMAGES_MAX_PROMPT,
                        n_characters(prompt));
+    const struct lk_request *q = &ask->job.request;
+    *param = "size";
+    if ((int64_t)q->width * q->height > IMAGES_MAX_PIXELS)
+        return lk_fail(LK_E_USAGE, "size: expected at most %d pixels, got %dx%d", IMAGES_MAX_PIXELS, q->width,
+                       q->height);
     *param = edit ? "image" : ask->mask.bytes ? "mask" : "image";
     if (edit && !ask->n_images) return lk_fail(LK_E_USAGE, "image: expected a picture to edit, got none");
     if (!edit && (ask->n_images || ask->mask.bytes))

@@ -18,7 +18,6 @@
 
 #define CACHE_BYTES ((size_t)256 << 20) /* of encoded prompts and pictures that later requests may ask for again */
 #define BODY_BYTES  ((size_t)64 << 20)
-#define MAX_PIXELS  ((int64_t)1 << 26) /* of a request's pictures together */
 
 enum { QUEUE = 8, REQUEST_MS = 120000, LEAST_TOKEN = 16, MAX_TOKEN = 256, WAIT_MS = 250 };
 
@@ -61,7 +60,7 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
 /* --- what a request brings --- */
 
 static enum lk_code read_pictures(struct making *m) {
-    int64_t left = MAX_PIXELS;
+    int64_t left = IMAGES_MAX_PIXELS;
     for (int i = 0; i < m->ask->n_images; i++) {
         const struct images_file *f = &m->ask->images[i];
         struct lk_image *image = &m->images[i];
@@ -77,7 +76,7 @@ static enum lk_code read_pictures(struct making *m) {
 static enum lk_code mask_of_alpha(const struct images_file *f, void **out, size_t *n) {
     struct lk_image image = {0}, grey = {0};
     *out = NULL;
-    LK_TRY(lk_image_decode(&image, f->bytes, f->n, f->name, 0, MAX_PIXELS));
+    LK_TRY(lk_image_decode(&image, f->bytes, f->n, f->name, 0, IMAGES_MAX_PIXELS));
     const int channels = image.channels;
     enum lk_code rc = channels % 2 ? LK_OK : lk_image_new(&grey, image.width, image.height, 1);
     for (int64_t i = 0; !rc && grey.pixels && i < (int64_t)image.width * image.height; i++)
@@ -116,17 +115,19 @@ static enum lk_code put_mask(struct making *m) {
     return LK_OK;
 }
 
-/* Whether it fits into this machine, which a request must not drive out of memory. */
-static enum lk_code check_plan(struct making *m) {
-    struct server *s = m->server;
-    struct lk_device *device = s->devices.list[0];
-    const uint64_t room = lk_host_room("");
-    struct lk_plan plan;
-    LK_TRY(cli_job_plan(s->pipeline, device, &m->job, &plan));
-    if (device->memory->place || !room || plan.arena_bytes <= room) return LK_OK;
+enum lk_code images_check_room(const struct lk_plan *plan, uint64_t room) {
+    if (!room || plan->arena_bytes <= room) return LK_OK;
     return lk_fail(LK_E_FIT, "size: %dx%d needs %llu MiB, this machine has %llu free; ask for a smaller picture",
-                   plan.width, plan.height, (unsigned long long)(plan.arena_bytes >> 20),
+                   plan->width, plan->height, (unsigned long long)(plan->arena_bytes >> 20),
                    (unsigned long long)(room >> 20));
+}
+
+/* A request must not drive this machine out of memory; a GPU's is planned with. */
+static enum lk_code check_plan(struct making *m) {
+    struct lk_device *device = m->server->devices.list[0];
+    struct lk_plan plan;
+    LK_TRY(cli_job_plan(m->server->pipeline, device, &m->job, &plan));
+    return device->memory->place ? LK_OK : images_check_room(&plan, lk_host_room(""));
 }
 
 static enum lk_code prepare(struct making *m) {

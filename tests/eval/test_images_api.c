@@ -563,6 +563,11 @@ static void addresses(void **state) {
     s.address = "localhost";
     assert_fails(images_listen(&l, &s), LK_E_USAGE, "--host: expected an IPv4 address, got \"localhost\"");
     assert_null(l);
+    s.address = "0.0.0.0";
+    assert_fails(images_listen(&l, &s), LK_E_USAGE, "others can reach this address: expected a token");
+    s.token = TOKEN;
+    assert_ok(images_listen(&l, &s));
+    images_stop(l);
     images_stop(NULL);
     api_close(&a);
 }

@@ -84,7 +84,8 @@ struct images_settings {
 };
 struct images_listener;
 struct images_request;
-/* LK_E_USAGE for an address that is none, LK_E_IO where it is taken. Settings outlive the listener. */
+/* LK_E_USAGE for an address that is none, or beyond this machine without a token; LK_E_IO where it is taken. Settings
+ * outlive the listener. */
 enum lk_code images_listen(struct images_listener **out, const struct images_settings *settings);
 int images_port(const struct images_listener *listener);
 /* The request whose turn it is, or NULL when none has come within wait_ms. One at a time. */

@@ -439,6 +439,11 @@ static enum lk_code start(struct images_listener *l) {
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
     if (inet_pton(AF_INET, s->address, &where.sin_addr) != 1)
         return lk_fail(LK_E_USAGE, "--host: expected an IPv4 address, got \"%.60s\"", s->address);
+    if (ntohl(where.sin_addr.s_addr) >> 24 != 127 && !s->token)
+        return lk_fail(LK_E_USAGE,
+                       "--host %s: others can reach this address: expected a token, by --token-file or "
+                       "LIKENESS_IMAGES_TOKEN, got none",
+                       s->address);
     LK_TRY(microhttpd_open());
     /* poll and not epoll, which tells once that a client has gone, and may be missed behind its last bytes */
     l->daemon = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,

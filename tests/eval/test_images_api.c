@@ -2,8 +2,8 @@
  * sent to it. The clock is ours, and the test takes the requests from the line. */
 #include <arpa/inet.h>
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -332,33 +332,6 @@ static void bodies_that_are_none(void **state) {
 
 /* --- the line --- */
 
-struct client {
-    pthread_t thread;
-    int port;
-    char *request, *reply;
-    size_t n;
-};
-
-static void *ask(void *context) {
-    struct client *c = context;
-    c->reply = test_http(c->port, c->request, c->n);
-    return NULL;
-}
-
-static void client_start(struct client *c, const struct api *a, const char *json) {
-    *c = (struct client){.port = a->port};
-    c->request = request_of("POST", "/v1/images/generations", JSON, json, strlen(json), &c->n);
-    assert_int_equal(pthread_create(&c->thread, NULL, ask, c), 0);
-}
-
-static void client_end(struct client *c, int status, const char *part) {
-    pthread_join(c->thread, NULL);
-    if (strncmp(c->reply, "HTTP/1.1 ", 9) || atoi(c->reply + 9) != status || !strstr(c->reply, part))
-        fail_msg("expected %d and \"%s\", got %.900s", status, part, c->reply);
-    free(c->reply);
-    lk_free(c->request);
-}
-
 /* What must come, sooner or later: mutants wait in vain. */
 static void be_patient(time_t began) {
     const char *seconds = getenv("TEST_PATIENCE_S");
@@ -400,34 +373,58 @@ static int connect_and_send(const struct api *a, const char *request, size_t n) 
     return s;
 }
 
-static int connect_and_ask(const struct api *a, const char *json) {
-    size_t n;
-    char *request = request_of("POST", "/v1/images/generations", JSON, json, strlen(json), &n);
-    int s = connect_and_send(a, request, n);
-    lk_free(request);
+/* The same up to the body, when the request has its place, as the server says by asking for more. */
+static int connect_with_place(const struct api *a) {
+    static const char head[] = "POST /v1/images/generations HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" JSON
+                               "Content-Length: 50\r\nExpect: 100-continue\r\n\r\n";
+    char more[100] = "";
+    int s = connect_and_send(a, head, sizeof head - 1);
+    for (size_t n = 0; !strstr(more, "\r\n\r\n"); n++) assert_int_equal(recv(s, more + n, n + 1 < sizeof more, 0), 1);
+    assert_int_equal(strncmp(more, "HTTP/1.1 100 ", 13), 0);
     return s;
+}
+
+static int connect_and_ask(const struct api *a, const char *prompt) {
+    char body[51];
+    int s = connect_with_place(a);
+    const int n = snprintf(body, sizeof body, "{\"prompt\":\"%s\"}", prompt);
+    assert_int_equal(send(s, body, (size_t)n, MSG_NOSIGNAL), n);
+    assert_int_equal(send(s, &"                                                  "[n], (size_t)(50 - n), MSG_NOSIGNAL),
+                     50 - n);
+    return s;
+}
+
+/* The reply, up to the end of the connection. */
+static void expect_reply(int s, const char *begins, const char *part) {
+    char reply[2000] = "";
+    ssize_t k;
+    for (size_t n = 0; (k = recv(s, reply + n, sizeof reply - 1 - n, 0)) > 0; n += (size_t)k) {
+    }
+    close(s);
+    if (strncmp(reply, begins, strlen(begins)) || !strstr(reply, part))
+        fail_msg("expected \"%s\" and \"%s\", got %s", begins, part, reply);
 }
 
 static void one_after_another(void **state) {
     static struct api a;
-    static struct client first, second;
     (void)state;
     api_open(&a, NULL, 1);
-    client_start(&first, &a, "{\"prompt\":\"first\"}");
+    int first = connect_and_ask(&a, "first");
     struct images_request *r = next(&a);
     assert_string_equal(images_ask_of(r)->job.request.prompt, "first");
-    client_start(&second, &a, "{\"prompt\":\"second\"}");
-    /* The one place behind it is taken, now or soon. */
-    char *reply = ask_until(&a, 429);
-    assert_non_null(strstr(reply, "Retry-After: 1\r\n"));
-    assert_non_null(strstr(reply, "\"code\":\"queue_full\""));
-    free(reply);
+    int second = connect_and_ask(&a, "second");
+    expect(&a, "POST", "/v1/images/generations", JSON, "{\"prompt\":\"third\"}", 429, "Retry-After: 1\r\n");
+    expect(&a, "POST", "/v1/images/generations", JSON, "{\"prompt\":\"third\"}", 429, "\"code\":\"queue_full\"");
     answer(&a, r, "1st\n");
-    client_end(&first, 200, "1st\n");
+    expect_reply(first, "HTTP/1.1 200", "1st\n");
     r = next(&a);
     assert_string_equal(images_ask_of(r)->job.request.prompt, "second");
+    int third = connect_and_ask(&a, "third"); /* in the place that is free now */
+    expect(&a, "POST", "/v1/images/generations", JSON, "{\"prompt\":\"p\"}", 429, "Retry-After: 3\r\n");
     answer(&a, r, "2nd\n");
-    client_end(&second, 200, "2nd\n");
+    expect_reply(second, "HTTP/1.1 200", "2nd\n");
+    answer(&a, next(&a), "3rd\n");
+    expect_reply(third, "HTTP/1.1 200", "3rd\n");
     /* Both places are free again. */
     for (int i = 0; i < 3; i++) expect(&a, "POST", "/v1/images/generations", JSON, "{\"prompt\":\"\"}", 400, "");
     api_close(&a);
@@ -437,9 +434,9 @@ static void who_hangs_up_is_dropped(void **state) {
     static struct api a;
     (void)state;
     api_open(&a, NULL, 1);
-    int first = connect_and_ask(&a, "{\"prompt\":\"first\"}");
+    int first = connect_and_ask(&a, "first");
     struct images_request *r = next(&a);
-    int second = connect_and_ask(&a, "{\"prompt\":\"second\"}");
+    int second = connect_and_ask(&a, "second");
     assert_false(images_gone(r));
     close(second);
     /* Its place becomes free, and nobody makes its picture. */
@@ -447,47 +444,47 @@ static void who_hangs_up_is_dropped(void **state) {
     close(first);
     for (time_t began = time(NULL); !images_gone(r); usleep(1000)) be_patient(began);
     answer(&a, r, "too late\n");
-    static struct client third;
-    client_start(&third, &a, "{\"prompt\":\"third\"}");
-    for (r = next(&a); strcmp(images_ask_of(r)->job.request.prompt, "third"); r = next(&a)) answer(&a, r, "");
-    answer(&a, r, "3rd\n");
-    client_end(&third, 200, "3rd\n");
+    int third = connect_and_ask(&a, "third");
+    answer(&a, next(&a), "3rd\n");
+    expect_reply(third, "HTTP/1.1 200", "3rd\n");
     api_close(&a);
 }
 
 static void who_waits_at_the_end_is_told(void **state) {
     static struct api a;
-    static struct client waits, second;
     (void)state;
     api_open(&a, NULL, 4);
-    client_start(&waits, &a, "{\"prompt\":\"first\"}");
+    int first = connect_and_ask(&a, "first"), second, half;
     struct images_request *r = next(&a);
-    client_start(&second, &a, "{\"prompt\":\"second\"}");
-    answer(&a, r, "1st\n");
-    client_end(&waits, 200, "1st\n");
-    r = next(&a);
+    second = connect_and_ask(&a, "second");
+    half = connect_with_place(&a);
     struct images_answer stopped = {0};
-    images_refuse(&stopped, 503, NULL, "the server is stopping");
+    images_refuse(&stopped, 503, NULL, "stopped");
     images_answer(a.listener, r, &stopped, 0);
-    api_close(&a); /* the reply is sent before the end */
-    client_end(&second, 503, "server_is_stopping");
+    api_close(&a); /* replies are sent before the end */
+    expect_reply(first, "HTTP/1.1 503", "\"message\":\"stopped\"");
+    expect_reply(second, "", "");
+    close(half);
 }
 
 /* --- harm --- */
 
 static void slow_clients_are_dropped(void **state) {
-    static const char half[] =
-        "POST /v1/images/generations HTTP/1.1\r\nHost: localhost\r\n" JSON "Content-Length: 50\r\n\r\n{\"prompt\":";
     static struct api a;
     char byte;
     (void)state;
     api_open(&a, NULL, 0);
-    int in_header = connect_and_send(&a, half, 30), in_body = connect_and_send(&a, half, sizeof half - 1);
-    free(ask_until(&a, 429)); /* it has the place */
-    __atomic_store_n(&a.now, 1000 + 5001, __ATOMIC_SEQ_CST);
-    assert_true(recv(in_header, &byte, 1, 0) <= 0); /* without an answer */
-    assert_true(recv(in_body, &byte, 1, 0) <= 0);
-    free(ask_until(&a, 400)); /* the place is free */
+    int in_body = connect_with_place(&a), in_header = connect_and_send(&a, "POST /v1/images", 15);
+    expect(&a, "POST", "/v1/images/generations", JSON, "{\"prompt\":\"p\"}", 429, "");
+    const struct timeval soon = {.tv_usec = 50000};
+    const time_t began = time(NULL);
+    setsockopt(in_header, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon);
+    do { /* the server may see this connection late, when our clock goes already */
+        be_patient(began);
+        __atomic_add_fetch(&a.now, 5001, __ATOMIC_SEQ_CST);
+    } while (recv(in_header, &byte, 1, 0) < 0 && errno == EAGAIN);
+    assert_true(recv(in_body, &byte, 1, 0) <= 0); /* without an answer */
+    free(ask_until(&a, 400));                     /* the place is free */
     close(in_header);
     close(in_body);
     api_close(&a);

@@ -163,6 +163,10 @@ static void done(void *context, struct lk_queued *queued) {
     run.result = &queued->result;
     if (!rc) rc = lk_recipe_encode("the picture", &run, &p->png, &p->n_png);
     if (rc) lk_error_get(&queued->error, rc);
+    if (queued->result.n_cut_ids)
+        lk_log(LK_LOG_WARNING,
+               "request %d: the last %d tokens of a prompt were left out: the model does not read as many",
+               images_number_of(s->request), queued->result.n_cut_ids);
     m->width = queued->result.image.width;
     m->height = queued->result.image.height;
     m->n_steps = queued->result.n_steps;

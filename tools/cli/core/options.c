@@ -44,7 +44,7 @@ static const struct cli_option options[] = {
      .group = "Output",
      .help = "details on stderr too: by which way weights travel to a GPU that cannot hold them all",
      .commands = RUNS | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) |
-                 ON(CLI_STUDY),
+                 ON(CLI_STUDY) | ON(CLI_SERVE),
      .offset = FIELD(verbose)},
     {.name = "all",
      .kind = CLI_FLAG,

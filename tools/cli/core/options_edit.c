@@ -163,7 +163,7 @@ static const struct cli_option options[] = {
 };
 const struct cli_option_part cli_options_of_edit = {options, sizeof options / sizeof *options};
 
-/* Where a parameter may be given beside edit, plan and rerun; `serve images` takes it for all its pictures. */
+/* Where a parameter may be given beside edit, plan and rerun. */
 static unsigned other_commands(const char *name) {
     static const struct {
         const char *name;
@@ -190,14 +190,16 @@ static unsigned other_commands(const char *name) {
                         ON(CLI_T2I) | ON(CLI_STUDY)},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!strcmp(others[i].name, name)) return others[i].commands | ON(CLI_SERVE);
-    return ON(CLI_SERVE);
+        if (!strcmp(others[i].name, name)) return others[i].commands;
+    return 0;
 }
 
 /* embed does not take its own file, nor NVIDIA's libraries, since what they compute could not be told apart; bench has
- * no prompt that a file could be of; both use one device. */
+ * no prompt that a file could be of; both use one device. Requests bring a server its prompts and masks. */
 static unsigned not_taken(const char *name) {
-    if (!strcmp(name, "prompt-embeds") || !strcmp(name, "weights")) return ON(CLI_EMBED) | ON(CLI_BENCH);
+    if (!strcmp(name, "prompt-embeds")) return ON(CLI_EMBED) | ON(CLI_BENCH) | ON(CLI_SERVE);
+    if (!strcmp(name, "weights")) return ON(CLI_EMBED) | ON(CLI_BENCH);
+    if (!strcmp(name, "prompt") || !strcmp(name, "prompt-2") || !strcmp(name, "mask")) return ON(CLI_SERVE);
     return strcmp(name, "gemm") && strcmp(name, "conv") ? 0 : ON(CLI_EMBED);
 }
 
@@ -227,8 +229,8 @@ static struct cli_option option_of(const struct lk_parameter *p, struct texts *t
                                .value = p->unit,
                                .otherwise = *texts->otherwise ? texts->otherwise : NULL,
                                .help = texts->help,
-                               .commands = (SHAPES & ~not_taken(p->name)) | (p->machine ? ON(CLI_RERUN) : 0) |
-                                           other_commands(p->name),
+                               .commands = ((SHAPES | ON(CLI_SERVE)) & ~not_taken(p->name)) |
+                                           (p->machine ? ON(CLI_RERUN) : 0) | other_commands(p->name),
                                .required = strcmp(p->name, "prompt") ? 0 : ON(CLI_EDIT) | ON(CLI_CHAT) | ON(CLI_EMBED),
                                .min = p->min,
                                .max = p->max,

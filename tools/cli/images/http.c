@@ -3,10 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -15,9 +12,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
-#include "eval/survey/survey.h"
-#include "tools/cli/images/api.h"
-#include "tools/cli/survey/microhttpd.h"
+#include "tools/cli/images/http.h"
 
 enum {
     N_THREADS = 2,
@@ -28,44 +23,7 @@ enum {
     LAST_REPLIES_MS = 5000
 };
 
-enum route { ROUTE_HEALTH, ROUTE_MODELS, ROUTE_GENERATIONS, ROUTE_EDITS };
-
-struct images_request {
-    struct images_listener *listener;
-    struct MHD_Connection *connection;
-    int socket, number;
-    enum route route;
-    bool has_place, gathered;
-    struct lk_text body;
-    struct images_fields *fields;
-    struct images_ask ask;
-    struct images_answer answer;
-    atomic_bool gone;
-    struct images_request *next;
-};
-
-/* A connection, whose next request must be whole in time. */
-struct visit {
-    int socket;
-    int64_t waits_since; /* 0 while a request of it is answered */
-    struct visit *next, **at;
-};
-
-struct images_listener {
-    const struct images_settings *settings;
-    struct MHD_Daemon *daemon;
-    int port;
-    pthread_t keeper;
-    pthread_mutex_t lock; /* of all below */
-    pthread_cond_t gathered;
-    struct images_request *first, **last, *running;
-    struct visit *visits;
-    int n_places, n_asleep, n_requests;
-    double took_s; /* the last one */
-    bool keeps, stopping;
-};
-
-static void answer_error(struct images_request *r, int status, const char *text) {
+void images_answer_error(struct images_request *r, int status, const char *text) {
     images_refuse(&r->answer, status, NULL, "%s", text);
 }
 
@@ -94,7 +52,7 @@ static void leave_place(struct images_request *r) {
 
 /* The body stays with the request, which outlives the reply. */
 static enum MHD_Result send_answer(struct images_request *r) {
-    if (r->answer.body.rc) answer_error(r, 500, "out of memory for a reply");
+    if (r->answer.body.rc) images_answer_error(r, 500, "out of memory for a reply");
     struct lk_text *body = &r->answer.body;
     struct MHD_Response *response =
         mhd.create_response_from_buffer(body->n, body->bytes ? body->bytes : "", MHD_RESPMEM_PERSISTENT);
@@ -119,85 +77,6 @@ static void answer_get(struct images_request *r) {
     lk_text_add(out, "{\"object\":\"list\",\"data\":[{\"id\":");
     lk_text_json(out, s->model->id);
     lk_text_add(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"likeness\"}]}\n");
-}
-
-/* --- what is looked at before a body is taken --- */
-
-static const char *header(const struct images_request *r, const char *name) {
-    return mhd.lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
-}
-
-/* Without a token, pages that a browser on this machine shows must not reach us: neither from their own origin nor by a
- * name of theirs that leads here. */
-static bool is_page_of_others(const struct images_request *r) {
-    const char *host = header(r, "Host");
-    if (r->listener->settings->token) return false;
-    const size_t n = host ? strcspn(host, ":") : 0;
-    const bool named =
-        (n == 9 && (!strncasecmp(host, "127.0.0.1", n) || !strncasecmp(host, "localhost", n))) ||
-        (n == strlen(r->listener->settings->address) && !memcmp(host, r->listener->settings->address, n));
-    return !named || header(r, "Origin");
-}
-
-static bool bears_token(const struct images_request *r) {
-    const char *token = r->listener->settings->token, *given = header(r, "Authorization");
-    if (!token) return true;
-    return given && !strncasecmp(given, "Bearer ", 7) && lk_survey_same(given + 7, token);
-}
-
-static void find_route(struct images_request *r, const char *path, const char *method) {
-    static const struct {
-        const char *path;
-        bool post;
-    } routes[] = {[ROUTE_HEALTH] = {"/health", false},
-                  [ROUTE_MODELS] = {"/v1/models", false},
-                  [ROUTE_GENERATIONS] = {"/v1/images/generations", true},
-                  [ROUTE_EDITS] = {"/v1/images/edits", true}};
-    const bool post = !strcmp(method, "POST"), get = !strcmp(method, "GET") || !strcmp(method, "HEAD");
-    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
-        if (strcmp(path, routes[i].path)) continue;
-        r->route = (enum route)i;
-        if (routes[i].post ? !post : !get)
-            images_refuse(&r->answer, 405, NULL, "%s: expected %s, got %.20s", path, routes[i].post ? "POST" : "GET",
-                          method);
-        return;
-    }
-    images_refuse(&r->answer, 404, NULL,
-                  "%.100s: is nothing that this server has; it has /v1/images/generations, "
-                  "/v1/images/edits, /v1/models and /health",
-                  path);
-}
-
-/* One is made, the others wait or come in. */
-static void take_place(struct images_request *r) {
-    struct images_listener *l = r->listener;
-    pthread_mutex_lock(&l->lock);
-    const bool full = l->n_places > l->settings->queue;
-    r->has_place = !full;
-    l->n_places += !full;
-    const double wait_s = l->took_s;
-    pthread_mutex_unlock(&l->lock);
-    if (!full) return;
-    images_refuse(&r->answer, 429, NULL, "expected at most %d requests that wait, got one more; try again later",
-                  l->settings->queue);
-    r->answer.retry_after_s = wait_s < 1 ? 1 : wait_s > 600 ? 600 : (int)wait_s;
-}
-
-static void look_at(struct images_request *r, const char *path, const char *method) {
-    const char *length = header(r, "Content-Length");
-    const size_t most = r->listener->settings->body_bytes;
-    if (length && (strlen(length) > 15 || strtoull(length, NULL, 10) > most)) {
-        images_refuse(&r->answer, 413, NULL, "the request: expected at most %zu bytes, got %.20s", most, length);
-        return;
-    }
-    find_route(r, path, method);
-    if (r->answer.status || r->route == ROUTE_HEALTH) return;
-    if (is_page_of_others(r))
-        answer_error(r, 421, "Host: expected this server's address, and no Origin: it answers programs, not pages");
-    else if (!bears_token(r))
-        answer_error(r, 401, "Authorization: expected \"Bearer \" and the token that the server was started with");
-    else if (r->route >= ROUTE_GENERATIONS)
-        take_place(r);
 }
 
 /* --- a request's life --- */
@@ -263,12 +142,12 @@ static void end(void *context, struct MHD_Connection *connection, void **state, 
 
 /* The whole body as a job; it, or an error, is in the request. */
 static void read_body(struct images_request *r) {
-    const char *type = header(r, "Content-Type");
+    const char *type = images_header(r, "Content-Type");
     const bool edit = r->route == ROUTE_EDITS;
     lk_text_bytes(&r->body, "", 1);
     r->fields = lk_calloc(1, sizeof *r->fields);
     if (r->body.rc || !r->fields) {
-        answer_error(r, 500, "out of memory for a request");
+        images_answer_error(r, 500, "out of memory for a request");
         return;
     }
     const size_t n = r->body.n - 1;
@@ -278,7 +157,7 @@ static void read_body(struct images_request *r) {
             ? images_json_read(r->body.bytes, n, r->fields)
             : lk_fail(LK_E_INPUT, "Content-Type: expected application/json, got \"%.80s\"", type ? type : "");
     if (rc)
-        answer_error(r, images_status_of(rc), lk_error_text());
+        images_answer_error(r, images_status_of(rc), lk_error_text());
     else
         images_ask_read(r->listener->settings->model, edit, r->fields, &r->ask, &r->answer);
 }
@@ -299,7 +178,7 @@ static enum MHD_Result gather(struct images_request *r) {
     }
     pthread_mutex_unlock(&l->lock);
     if (!stopping) return MHD_YES;
-    answer_error(r, 503, "the server is stopping");
+    images_answer_error(r, 503, "the server is stopping");
     return send_answer(r);
 }
 
@@ -327,7 +206,7 @@ static enum MHD_Result receive(void *context, struct MHD_Connection *connection,
         pthread_mutex_lock(&l->lock);
         r->number = ++l->n_requests;
         pthread_mutex_unlock(&l->lock);
-        look_at(r, uri, method);
+        images_look_at(r, uri, method);
         return r->answer.status == 413 ? send_answer(r) : MHD_YES; /* too much to be read for nothing */
     }
     if (r->gathered) return send_answer(r);
@@ -359,7 +238,7 @@ static void wake_all(struct images_request *list, const char *why) {
     for (struct images_request *r = list, *next; r; r = next) {
         next = r->next;
         leave_place(r);
-        answer_error(r, 503, why);
+        images_answer_error(r, 503, why);
         wake(r);
     }
 }

@@ -40,11 +40,9 @@ const struct cli_verb cli_serve_verbs[] = {
      .run = study_serve_run},
     {.name = "images",
      .summary = "answer programs: a model behind the OpenAI images API",
-     .options = "model! bind port token-file queue allow-steps jobs-per-visit follow-links dtype device threads vram "
-                "weights quantize transformer lora variant gemm conv num-inference-steps guidance-scale "
-                "true-cfg-scale negative-prompt preset input-sigmas scheduler flow-shift size-level vae-image-size "
-                "condition-image-size accel max-sequence-length text-encoder-out-layers width height exif-transpose "
-                "attention-slicing vae-tiling vae-tile-rows quiet verbose",
+     .options =
+         "model! bind port token-file queue allow-steps jobs-per-visit follow-links @request dtype device threads "
+         "vram weights quantize transformer lora variant gemm conv rng exif-transpose",
      .text = "POST /v1/images/generations (JSON) and /v1/images/edits (a form with image or image[], and mask), GET "
              "/v1/models and /health. Requests are made one after another; a picture has the bytes that `edit` writes, "
              "its recipe inside. Beside prompt, n, size and model a request may have the parameters of recipes, as "

@@ -53,7 +53,7 @@ static void plain_name(char *name, const char *otherwise) {
     const char *from = name;
     for (const char *at = name; *at; at++)
         if (*at == '/' || *at == '\\') from = at + 1;
-    memmove(name, from, strlen(from) + 1);
+    if (from != name) memmove(name, from, strlen(from) + 1);
     bool bad = !lk_utf8_valid(name, strlen(name)) || !*name || !strcmp(name, ".") || !strcmp(name, "..");
     for (const char *at = name; *at; at++) bad |= (unsigned char)*at < 0x20 || *at == 0x7f;
     if (bad) snprintf(name, IMAGES_MAX_NAME, "%s", otherwise);

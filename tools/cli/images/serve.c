@@ -272,6 +272,9 @@ static void make(struct server *s, struct images_request *request) {
     if (!rc)
         lk_log(LK_LOG_INFO, "request %d: %d of %dx%d, %d steps, %.1f s", images_number_of(request), m->ask->n, m->width,
                m->height, m->n_steps, took);
+    if (rc && images_gone(request))
+        lk_log(LK_LOG_INFO, "request %d: stopped after %.1f s: the client has hung up", images_number_of(request),
+               took);
     lk_job_free(&m->job);
     lk_free(m);
     images_answer(s->listener, request, &answer, took);

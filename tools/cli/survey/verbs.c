@@ -42,7 +42,7 @@ const struct cli_verb cli_serve_verbs[] = {
      .summary = "answer programs: a model behind the OpenAI images API",
      .options =
          "model! bind port token-file queue allow-steps jobs-per-visit follow-links @request dtype device threads "
-         "vram weights quantize transformer lora variant gemm conv rng exif-transpose",
+         "vram weights quantize transformer lora variant gemm conv rng exif-transpose host-ram",
      .text = "POST /v1/images/generations (JSON) and /v1/images/edits (a form with image or image[], and mask), GET "
              "/v1/models and /health. Requests are made one after another; a picture has the bytes that `edit` writes, "
              "its recipe inside. Beside prompt, n, size and model a request may have the parameters of recipes, as "

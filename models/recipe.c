@@ -236,19 +236,29 @@ static void base_name(const char *path, char *out, size_t size) {
 }
 
 /* Digest and pixels from the same bytes. */
+static enum lk_code take_image(const char *path, const char *expected, const void *bytes, size_t n_bytes,
+                               bool exif_transpose, int64_t max_pixels, struct lk_image *out, char name[256],
+                               char sha256[65]) {
+    lk_sha256(bytes, n_bytes, sha256);
+    base_name(path, name, 256);
+    if (expected && strcmp(expected, sha256))
+        return lk_fail(LK_E_CHANGED, "%s: expected the image with SHA-256 %s, got %s", path, expected, sha256);
+    return lk_image_decode(out, bytes, n_bytes, path, exif_transpose, max_pixels);
+}
+
 enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
                                   char name[256], char sha256[65]) {
     char *bytes;
     size_t n_bytes;
-    enum lk_code rc = lk_read_file(path, MAX_IMAGE_BYTES, &bytes, &n_bytes);
-    if (rc) return rc;
-    lk_sha256(bytes, n_bytes, sha256);
-    base_name(path, name, 256);
-    if (expected && strcmp(expected, sha256))
-        rc = lk_fail(LK_E_CHANGED, "%s: expected the image with SHA-256 %s, got %s", path, expected, sha256);
-    if (!rc) rc = lk_image_decode(out, bytes, n_bytes, path, exif_transpose, 0);
+    LK_TRY(lk_read_file(path, MAX_IMAGE_BYTES, &bytes, &n_bytes));
+    enum lk_code rc = take_image(path, expected, bytes, n_bytes, exif_transpose, 0, out, name, sha256);
     lk_free(bytes);
     return rc;
+}
+
+enum lk_code lk_recipe_image_take(const char *path, const void *bytes, size_t n_bytes, bool exif_transpose,
+                                  int64_t max_pixels, struct lk_image *out, char name[256], char sha256[65]) {
+    return take_image(path, NULL, bytes, n_bytes, exif_transpose, max_pixels, out, name, sha256);
 }
 
 void lk_recipe_model_name(const char *model, char out[256]) {
@@ -259,7 +269,8 @@ void lk_recipe_model_name(const char *model, char out[256]) {
     free(real);
 }
 
-enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run) {
+/* Into the file, or where out is not NULL into memory. */
+static enum lk_code write_picture(const char *path, const struct lk_recipe_run *run, void **out, size_t *n_bytes) {
     struct lk_job job = *run->job;
     struct lk_recipe_run made = *run;
     char *json, *parameters;
@@ -268,8 +279,18 @@ enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run) 
     made.job = &job;
     LK_TRY(lk_recipe_make(&made, &json, &parameters));
     const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
-    enum lk_code rc = lk_png_write(path, &run->result->image, texts, 2);
+    enum lk_code rc = out ? lk_png_encode_with(path, &run->result->image, texts, 2, out, n_bytes)
+                          : lk_png_write(path, &run->result->image, texts, 2);
     lk_free(json);
     lk_free(parameters);
     return rc;
+}
+
+enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run) {
+    return write_picture(path, run, NULL, NULL);
+}
+
+enum lk_code lk_recipe_encode(const char *name, const struct lk_recipe_run *run, void **out, size_t *n_bytes) {
+    *out = NULL;
+    return write_picture(name, run, out, n_bytes);
 }

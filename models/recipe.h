@@ -26,8 +26,13 @@ enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool e
                                   char name[256], char sha256[65]);
 /* A model as recipes have it: a folder by its own name, a repository as it was written. */
 void lk_recipe_model_name(const char *model, char out[256]);
+/* The same of a file's bytes; `path` names it. max_pixels 0: as lk_image_decode has it. */
+enum lk_code lk_recipe_image_take(const char *path, const void *bytes, size_t n_bytes, bool exif_transpose,
+                                  int64_t max_pixels, struct lk_image *out, char name[256], char sha256[65]);
 /* run->job is complete. */
 enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run);
+/* The file's bytes instead of the file (lk_free); `name` is for messages. */
+enum lk_code lk_recipe_encode(const char *name, const struct lk_recipe_run *run, void **out, size_t *n_bytes);
 
 /* A recipe read back. Strings are held by the recipe. */
 struct lk_recipe {

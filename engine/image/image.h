@@ -56,7 +56,10 @@ struct lk_png_text {
 /* Whole or not at all: writes beside, fsyncs, renames. The bytes depend on pixels and texts only. LK_E_METADATA for a
  * key or text that no PNG can hold, LK_E_IO, LK_E_DISK_FULL, LK_E_NOMEM. */
 enum lk_code lk_png_write(const char *path, const struct lk_image *image, const struct lk_png_text *texts, int n_texts);
-/* The same bytes, of a picture without texts, into memory (lk_free); `name` is for messages. */
+/* The same bytes into memory (lk_free); `name` is for messages. */
+enum lk_code lk_png_encode_with(const char *name, const struct lk_image *image, const struct lk_png_text *texts,
+                                int n_texts, void **out, size_t *n_bytes);
+/* Of a picture without texts. */
 enum lk_code lk_png_encode(const char *name, const struct lk_image *image, void **out, size_t *n_bytes);
 /* Baseline, 4:2:0, quality 1..100; grey or RGB (LK_E_IMAGE with alpha). Whole or not at all. */
 enum lk_code lk_jpeg_write(const char *path, const struct lk_image *image, int quality);

@@ -99,12 +99,13 @@ static enum lk_code write_image(struct encoder *e, const struct lk_image *image,
     return rc;
 }
 
-enum lk_code lk_png_encode(const char *name, const struct lk_image *image, void **out, size_t *n_bytes) {
+enum lk_code lk_png_encode_with(const char *name, const struct lk_image *image, const struct lk_png_text *texts,
+                                int n_texts, void **out, size_t *n_bytes) {
     struct encoder e = {.path = name};
     *out = NULL;
     *n_bytes = 0;
     LK_TRY(lk_image_check_size(name, image->width, image->height, INT64_MAX));
-    enum lk_code rc = write_image(&e, image, NULL, 0);
+    enum lk_code rc = write_image(&e, image, texts, n_texts);
     if (rc) {
         lk_text_free(&e.memory);
         return rc;
@@ -112,6 +113,10 @@ enum lk_code lk_png_encode(const char *name, const struct lk_image *image, void 
     *out = e.memory.bytes;
     *n_bytes = e.memory.n;
     return LK_OK;
+}
+
+enum lk_code lk_png_encode(const char *name, const struct lk_image *image, void **out, size_t *n_bytes) {
+    return lk_png_encode_with(name, image, NULL, 0, out, n_bytes);
 }
 
 enum lk_code lk_png_write(const char *path, const struct lk_image *image, const struct lk_png_text *texts,

@@ -287,8 +287,9 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
     [CLI_SERVE] =
         {
             .name = "serve",
-            .summary = "let raters answer, choose sources or watch a run in a browser",
+            .summary = "serve pages to raters, a run's progress, or a model to programs",
             .verbs = cli_serve_verbs,
+            .parallel = true,
         },
     [CLI_SURVEY] =
         {

@@ -27,7 +27,7 @@ static const struct cli_option options[] = {
      .otherwise = "4",
      .help = "of --jobs and study run: how many pass through a layer of the transformer while its weights are there; "
              "more memory, less waiting for weights, the same bits",
-     .commands = ON(CLI_EDIT) | ON(CLI_STUDY),
+     .commands = ON(CLI_EDIT) | ON(CLI_STUDY) | ON(CLI_SERVE),
      .min = 1,
      .max = LK_MAX_JOBS_PER_VISIT,
      .offset = FIELD(jobs_per_visit)},
@@ -37,14 +37,14 @@ static const struct cli_option options[] = {
      .group = "Output",
      .help = "errors only on stderr",
      .commands = RUNS | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) |
-                 ON(CLI_STUDY),
+                 ON(CLI_STUDY) | ON(CLI_SERVE),
      .offset = FIELD(quiet)},
     {.name = "verbose",
      .kind = CLI_FLAG,
      .group = "Output",
      .help = "details on stderr too: by which way weights travel to a GPU that cannot hold them all",
      .commands = RUNS | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) |
-                 ON(CLI_STUDY),
+                 ON(CLI_STUDY) | ON(CLI_SERVE),
      .offset = FIELD(verbose)},
     {.name = "all",
      .kind = CLI_FLAG,

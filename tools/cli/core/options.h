@@ -132,7 +132,7 @@ struct cli_arguments {
         double price;
     } bench;
     struct cli_survey_arguments {
-        const char *bind, *store, *verify, *platform, *block; /* NULL: not given */
+        const char *bind, *store, *verify, *platform, *block, *token_file; /* NULL: not given */
         int64_t port, pilot, raters;
         double pay, minutes, fee, bonus;
         bool preview, comments;

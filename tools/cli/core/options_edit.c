@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
      .help = "folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also "
              "takes the name of a released model (see `models`)",
      .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
-                 ON(CLI_T2I) | ON(CLI_LORA),
+                 ON(CLI_T2I) | ON(CLI_LORA) | ON(CLI_SERVE),
      .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_EMBED),
      .offset = FIELD(model)},
     {.name = "follow-links",
@@ -24,7 +24,7 @@ static const struct cli_option options[] = {
      .help = "symbolic links in a model's folder may lead out of it, wherever they point; without it only into a "
              "Hugging Face cache",
      .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
-                 ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY) | ON(CLI_LORA),
+                 ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY) | ON(CLI_LORA) | ON(CLI_SERVE),
      .offset = FIELD(follow_links)},
     {.name = "allow-other",
      .kind = CLI_FLAG,
@@ -38,7 +38,7 @@ static const struct cli_option options[] = {
      .kind = CLI_FLAG,
      .group = "Model",
      .help = "a number of steps that the model is not made for (Step1X-Edit: 28)",
-     .commands = ON(CLI_EDIT),
+     .commands = ON(CLI_EDIT) | ON(CLI_SERVE),
      .offset = FIELD(allow_steps)},
     {.name = "image",
      .alias = "ref-image",
@@ -46,7 +46,8 @@ static const struct cli_option options[] = {
      .kind = CLI_FILES,
      .group = "Input",
      .value = "FILE",
-     .help = "JPEG, PNG or WebP to edit or to ask about; give it again for more (at most 10); of an edit the first one sets "
+     .help = "JPEG, PNG or WebP to edit or to ask about; give it again for more (at most 10); of an edit the first one "
+             "sets "
              "the size; none: text to image",
      .commands = RUNS | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_EMBED),
      .offset = FIELD(images)},
@@ -194,9 +195,11 @@ static unsigned other_commands(const char *name) {
 }
 
 /* embed does not take its own file, nor NVIDIA's libraries, since what they compute could not be told apart; bench has
- * no prompt that a file could be of; both use one device. */
+ * no prompt that a file could be of; both use one device. Requests bring a server its prompts and masks. */
 static unsigned not_taken(const char *name) {
-    if (!strcmp(name, "prompt-embeds") || !strcmp(name, "weights")) return ON(CLI_EMBED) | ON(CLI_BENCH);
+    if (!strcmp(name, "prompt-embeds")) return ON(CLI_EMBED) | ON(CLI_BENCH) | ON(CLI_SERVE);
+    if (!strcmp(name, "weights")) return ON(CLI_EMBED) | ON(CLI_BENCH);
+    if (!strcmp(name, "prompt") || !strcmp(name, "prompt-2") || !strcmp(name, "mask")) return ON(CLI_SERVE);
     return strcmp(name, "gemm") && strcmp(name, "conv") ? 0 : ON(CLI_EMBED);
 }
 
@@ -226,8 +229,8 @@ static struct cli_option option_of(const struct lk_parameter *p, struct texts *t
                                .value = p->unit,
                                .otherwise = *texts->otherwise ? texts->otherwise : NULL,
                                .help = texts->help,
-                               .commands = (SHAPES & ~not_taken(p->name)) | (p->machine ? ON(CLI_RERUN) : 0) |
-                                           other_commands(p->name),
+                               .commands = ((SHAPES | ON(CLI_SERVE)) & ~not_taken(p->name)) |
+                                           (p->machine ? ON(CLI_RERUN) : 0) | other_commands(p->name),
                                .required = strcmp(p->name, "prompt") ? 0 : ON(CLI_EDIT) | ON(CLI_CHAT) | ON(CLI_EMBED),
                                .min = p->min,
                                .max = p->max,

@@ -148,17 +148,20 @@ enum lk_code cli_job_plan(struct lk_pipeline *pipeline, const struct lk_device *
     return check_side("height", job->request.height, out);
 }
 
+enum lk_code cli_job_check_steps(const struct lk_pipeline *pipeline, const struct lk_job *job) {
+    const int steps = job->request.num_inference_steps, expected = lk_pipeline_made_for_steps(pipeline);
+    if (!expected || steps == expected) return LK_OK;
+    return lk_fail(LK_E_USAGE,
+                   "num_inference_steps: expected %d, which %s is made for, got %d; --allow-steps runs it all the same",
+                   expected, lk_pipeline_family(pipeline), steps);
+}
+
 static enum lk_code make_request(struct state *s, struct item *it) {
     struct lk_job *job = &it->job->job;
     const char *recipe = s->jobs->recipe;
     struct lk_plan plan;
     LK_TRY(lk_job_complete(job, s->pipeline, recipe));
-    const int steps = job->request.num_inference_steps, expected = lk_pipeline_made_for_steps(s->pipeline);
-    if (s->jobs->check_steps && expected && steps != expected)
-        return lk_fail(LK_E_USAGE,
-                       "num_inference_steps: expected %d, which %s is made for, got %d; --allow-steps runs it all the "
-                       "same",
-                       expected, lk_pipeline_family(s->pipeline), steps);
+    if (s->jobs->check_steps) LK_TRY(cli_job_check_steps(s->pipeline, job));
     job->request.images = it->images;
     job->request.n_images = it->job->n_images;
     job->request.progress = progress;

@@ -35,6 +35,8 @@ struct cli_jobs {
 struct cli_arguments;
 /* Reference images that are planned and timed: as told, else one for models that take any. */
 int cli_references(const struct cli_arguments *a, const struct lk_pipeline *pipeline);
+/* LK_E_USAGE for a number of steps that the model is not made for. The job is complete. */
+enum lk_code cli_job_check_steps(const struct lk_pipeline *pipeline, const struct lk_job *job);
 /* What the complete job needs; LK_E_USAGE for what no such job can have. */
 enum lk_code cli_job_plan(struct lk_pipeline *pipeline, const struct lk_device *target, const struct lk_job *job,
                           struct lk_plan *out);

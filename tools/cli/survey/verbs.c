@@ -1,5 +1,6 @@
 /* The verbs of serve and survey: what each reads and says. */
 #include "tools/cli/cli.h"
+#include "tools/cli/images/api.h"
 #include "tools/cli/study/study.h"
 #include "tools/cli/survey/http.h"
 
@@ -37,6 +38,33 @@ const struct cli_verb cli_serve_verbs[] = {
              "first signal.",
      .examples = (const char *const[]){"How far is the run?", "likeness serve study out", NULL},
      .run = study_serve_run},
+    {.name = "images",
+     .summary = "answer programs: a model behind the OpenAI images API",
+     .options =
+         "model! bind port token-file queue allow-steps jobs-per-visit follow-links @request dtype device threads "
+         "vram weights quantize transformer lora variant gemm conv rng exif-transpose host-ram",
+     .text = "POST /v1/images/generations (JSON) and /v1/images/edits (a form with image or image[], and mask), GET "
+             "/v1/models and /health. Requests are made one after another; a picture has the bytes that `edit` writes, "
+             "its recipe inside. Beside prompt, n, size and model a request may have the parameters of recipes, as "
+             "seed, steps and guidance_scale; what the command line gives holds where a request says nothing. Pictures "
+             "are kept nowhere. Stops with the first signal.",
+     .examples = (const char *const[]){"A model for programs on this machine",
+                                       "likeness serve images -m black-forest-labs/FLUX.2-dev --device cuda",
+                                       "For others, behind a proxy that speaks TLS",
+                                       "openssl rand -hex 32 >token && likeness serve images -m DIR --host 10.0.0.5 "
+                                       "--token-file token",
+                                       "Ask it",
+                                       "likeness t2i ask --images-url http://127.0.0.1:8080/v1 -m FLUX.2-dev "
+                                       "--seed-field --csv table.csv --seeds 0:9 -o out",
+                                       NULL},
+     .says =
+         (const char *const[]){"bind", "ADDRESS", "the IPv4 address; beyond this machine a token is needed", "queue",
+                               NULL, "requests that wait while one is made; more are sent away (429) [default: 8]",
+                               "jobs-per-visit", NULL,
+                               "of a request's pictures (n), how many pass through a layer of the transformer "
+                               "together; more memory, the same bits",
+                               NULL},
+     .run = cli_serve_images},
     {0}};
 
 const struct cli_verb cli_survey_verbs[] = {

@@ -88,7 +88,7 @@ static void name_hosted(const char *model, char key[64]) {
 static bool add_setting(cJSON *set, const char *given) {
     const char *mark = strchr(given, '=');
     char *key = mark ? lk_strndup(given, (size_t)(mark - given)) : NULL;
-    cJSON *value = mark ? cJSON_Parse(mark + 1) : NULL;
+    cJSON *value = mark ? cJSON_ParseWithOpts(mark + 1, NULL, true) : NULL; /* 64x64 is no number */
     if (mark && !cJSON_IsNumber(value) && !cJSON_IsBool(value)) {
         cJSON_Delete(value);
         value = cJSON_CreateString(mark + 1);
